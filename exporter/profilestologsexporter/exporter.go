@@ -15,14 +15,13 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
 	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
@@ -233,14 +232,14 @@ func (e *profilesToLogs) send(ctx context.Context, p part) answer {
 		sent = e.peer.sendLogs(ctx, p.records.Logs, limit)
 	}
 	if sent.outcome == tooLarge && !errors.Is(sent.err, errAboveLimit) {
-		e.metrics.ExporterProfilesToLogsTooLargeRequests.Add(ctx, 1, signal("signal", sentSignal))
+		e.metrics.ExporterProfilesToLogsTooLargeRequests.Add(ctx, 1, telemetry.Attributes("signal", sentSignal))
 		if !e.tooLargeLogged.Swap(true) {
 			e.logger.Warn("the peer refuses requests as too large; they are halved and sent again, which costs a request each time: lower max_request_bytes",
 				zap.Int("request_bytes", sent.size), zap.Error(sent.err))
 		}
 	}
 	if sent.outcome == accepted && (sent.rejected > 0 || sent.message != "") {
-		e.metrics.ExporterProfilesToLogsRejectedItems.Add(ctx, sent.rejected, signal("signal", sentSignal))
+		e.metrics.ExporterProfilesToLogsRejectedItems.Add(ctx, sent.rejected, telemetry.Attributes("signal", sentSignal))
 		e.logger.Warn("the peer accepted a request in part", zap.String("signal", sentSignal),
 			zap.Int64("rejected", sent.rejected), zap.String("message", httpclient.Shorten(sent.message)))
 	}
@@ -359,10 +358,6 @@ const (
 	signalLogs     = "logs"
 )
 
-func signal(name, value string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String(name, value)))
-}
-
 func (m *metrics) inMode(ctx context.Context, to string) {
 	value := int64(0)
 	if to == signalLogs {
@@ -372,6 +367,6 @@ func (m *metrics) inMode(ctx context.Context, to string) {
 }
 
 func (m *metrics) switched(ctx context.Context, to string) {
-	m.ExporterProfilesToLogsSwitches.Add(ctx, 1, signal("to", to))
+	m.ExporterProfilesToLogsSwitches.Add(ctx, 1, telemetry.Attributes("to", to))
 	m.inMode(ctx, to)
 }

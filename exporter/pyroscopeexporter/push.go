@@ -16,8 +16,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadata"
@@ -26,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
 type pyroscopeExporter struct {
@@ -283,7 +282,7 @@ func (e *pyroscopeExporter) count(ctx context.Context, err error) {
 	case consumererror.IsPermanent(err):
 		outcome = outcomeRefused
 	}
-	e.metrics.ExporterPyroscopeSeries.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
+	e.metrics.ExporterPyroscopeSeries.Add(ctx, 1, telemetry.Attributes("outcome", outcome))
 }
 
 // The reasons for which samples are dropped.
@@ -300,7 +299,7 @@ func (p *pusher) drop(ctx context.Context, reason string, n int) {
 
 func (e *pyroscopeExporter) countDroppedSamples(ctx context.Context, reason string, n int) {
 	if n > 0 {
-		e.metrics.ExporterPyroscopeDroppedSamples.Add(ctx, int64(n), metric.WithAttributes(attribute.String("reason", reason)))
+		e.metrics.ExporterPyroscopeDroppedSamples.Add(ctx, int64(n), telemetry.Attributes("reason", reason))
 	}
 }
 

@@ -112,7 +112,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part, once bool) (res
 		}
 		if err = d.next.ConsumeProfiles(ctx, sent); err == nil {
 			d.metrics.countOutgoing(ctx, part, samples, bytes)
-			d.acceptedAgain()
+			d.refusals.Note("", nil)
 			return rest, 0, nil
 		}
 		var partial xconsumererror.Profiles
@@ -129,7 +129,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part, once bool) (res
 		case once, !retry.Enabled, retry.MaxElapsedTime > 0 && time.Since(begin) > retry.MaxElapsedTime:
 			return rest, lossGaveUp, err
 		}
-		d.refusedForNow(err)
+		d.refusals.Note("refused", err)
 		d.metrics.ProcessorDictionaryDedupRetries.Add(ctx, 1, d.metrics.own)
 		select {
 		case <-time.After(max(intervals.NextBackOff(), min(httpserver.RetryDelay(err), retry.MaxInterval), minRetryDelay)):
@@ -154,18 +154,4 @@ func (d *dedup) copyIfChanged(pd pprofile.Profiles) pprofile.Profiles {
 	to := pprofile.NewProfiles()
 	pd.CopyTo(to)
 	return to
-}
-
-// refusedForNow logs the first error of a series in which the next component temporarily refuses profiles.
-func (d *dedup) refusedForNow(err error) {
-	if !d.refused.Swap(true) {
-		d.logger.Warn("the next component temporarily refuses profiles; retrying, and suppressing repeats "+
-			"until it accepts some", zap.Error(err))
-	}
-}
-
-func (d *dedup) acceptedAgain() {
-	if d.refused.Load() && d.refused.Swap(false) {
-		d.logger.Info("the next component accepts profiles again")
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -24,6 +23,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
 // dedup is the processor.
@@ -40,16 +40,21 @@ type dedup struct {
 	endSends    context.CancelFunc
 	// stopping is closed when Shutdown begins.
 	stopping chan struct{}
-	// refused reports that the next component refused something and has accepted nothing since.
-	refused atomic.Bool
-	batches compact.Pool
+	// refusals logs when the next component begins to refuse profiles temporarily, and when it accepts some again.
+	refusals telemetry.Changes
+	batches  compact.Pool
 }
 
 func newProcessor(set processor.Settings, config *Config, next xconsumer.Profiles) (*dedup, error) {
 	d := &dedup{
-		config:   config,
-		options:  compact.Options{MaxBytes: config.MaxBatchBytes, OrderByFrequency: true, CombineSamples: true},
-		logger:   set.Logger,
+		config:  config,
+		options: compact.Options{MaxBytes: config.MaxBatchBytes, OrderByFrequency: true, CombineSamples: true},
+		logger:  set.Logger,
+		refusals: telemetry.Changes{
+			Logger:    set.Logger,
+			Failed:    "the next component temporarily refuses profiles; retrying, and suppressing repeats until it accepts some",
+			Recovered: "the next component accepts profiles again",
+		},
 		next:     next,
 		stopping: make(chan struct{}),
 	}

@@ -19,8 +19,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
@@ -28,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver/internal/metadata"
 )
 
@@ -41,7 +40,7 @@ type otlpReceiver struct {
 	logs     consumer.Logs
 
 	// oldSenders are the senders of old layouts that were logged.
-	oldSenders httpserver.Once[oldSender]
+	oldSenders telemetry.Once[oldSender]
 
 	servers    otlpserver.Servers
 	stopBudget func() error
@@ -215,23 +214,12 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message, obsre
 
 // count counts what was read of a request.
 func (r *otlpReceiver) count(ctx context.Context, stats *layouts.Stats) {
-	with := func(key, value string) metric.MeasurementOption {
-		return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
-	}
-	r.metrics.ReceiverOtlpProfilesRequests.Add(ctx, 1, with("layout", stats.Layout.String()))
+	r.metrics.ReceiverOtlpProfilesRequests.Add(ctx, 1, telemetry.Attributes("layout", stats.Layout.String()))
 	if stats.Ambiguous {
 		r.metrics.ReceiverOtlpProfilesAmbiguousRequests.Add(ctx, 1)
 	}
-	for reason, n := range stats.Dropped {
-		if n > 0 {
-			r.metrics.ReceiverOtlpProfilesDroppedSamples.Add(ctx, int64(n), with("reason", layouts.DropReason(reason).String()))
-		}
-	}
-	for fault, n := range stats.Repaired {
-		if n > 0 {
-			r.metrics.ReceiverOtlpProfilesRepaired.Add(ctx, int64(n), with("fault", layouts.Repair(fault).String()))
-		}
-	}
+	telemetry.AddEach[layouts.DropReason](ctx, r.metrics.ReceiverOtlpProfilesDroppedSamples, "reason", stats.Dropped[:])
+	telemetry.AddEach[layouts.Repair](ctx, r.metrics.ReceiverOtlpProfilesRepaired, "fault", stats.Repaired[:])
 }
 
 // oldSender is a sender of an old layout.

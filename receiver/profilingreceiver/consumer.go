@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
 // reportConsumer passes the profiler's reports on to the pipeline, counts them, and bounds how long each may take: while the pipeline does
@@ -23,14 +24,12 @@ import (
 type reportConsumer struct {
 	next      xconsumer.Profiles
 	obsreport *receiverhelper.ObsReport
-	logger    *zap.Logger
+	refusals  telemetry.Changes
 	timeout   time.Duration
 
 	mu       sync.Mutex
 	isClosed bool
 	inFlight sync.WaitGroup
-	// refused is the last refusal that was logged. It is empty after a success.
-	refused string
 }
 
 // Capabilities returns those of the pipeline, which the profiler ignores.
@@ -55,23 +54,12 @@ func (c *reportConsumer) ConsumeProfiles(ctx context.Context, profiles pprofile.
 	samples := profiles.SampleCount()
 	err := c.next.ConsumeProfiles(ctx, profiles)
 	c.obsreport.EndProfilesOp(ctx, "ebpf", samples, err)
-	c.log(samples, err)
+	if err != nil {
+		c.refusals.Note(err.Error(), err, zap.Int("samples", samples))
+	} else {
+		c.refusals.Note("", nil)
+	}
 	return nil
-}
-
-// log logs a refusal, and again only when it changes or reports were accepted meanwhile.
-func (c *reportConsumer) log(samples int, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err == nil {
-		c.refused = ""
-		return
-	}
-	if text := err.Error(); text != c.refused {
-		c.refused = text
-		c.logger.Warn("the pipeline refused a report of the eBPF profiler, and its samples are lost; suppressing repeats until the error changes",
-			zap.Int("samples", samples), zap.Error(err))
-	}
 }
 
 // close drops all later reports. It returns when those under way have arrived, or when ctx ends.

@@ -13,11 +13,10 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver/internal/metadata"
 )
 
@@ -69,7 +68,10 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	return &profilingReceiver{
 		cfg: cfg, set: set, metrics: metrics, check: checkMachine, create: createProfiler,
 		settleTime: settleTime, slotWait: slotWait, firstRetry: firstRetry,
-		consumer: &reportConsumer{next: next, obsreport: obsreport, logger: set.Logger, timeout: consumeTimeout},
+		consumer: &reportConsumer{next: next, obsreport: obsreport, timeout: consumeTimeout, refusals: telemetry.Changes{
+			Logger: set.Logger,
+			Failed: "the pipeline refused a report of the eBPF profiler, and its samples are lost; suppressing repeats until the error changes",
+		}},
 	}, nil
 }
 
@@ -101,20 +103,19 @@ func (r *profilingReceiver) Start(_ context.Context, host component.Host) error 
 
 // startEventually returns the profiler when it has started, or nil if ctx ends first.
 func (r *profilingReceiver) startEventually(ctx context.Context, host component.Host) component.Component {
-	logged := ""
+	failures := telemetry.Changes{
+		Logger: r.set.Logger, Failed: "eBPF profiling cannot start; retrying while everything else goes on; suppressing repeats until the error changes",
+	}
 	for wait := r.firstRetry; ; wait = min(2*wait, maxRetry) {
 		profiler, err := r.attempt(ctx, host)
 		if err == nil {
-			if logged != "" {
+			if failures.Note("", nil) {
 				componentstatus.ReportStatus(host, componentstatus.NewEvent(componentstatus.StatusOK))
 			}
 			return profiler
 		}
-		if text := err.Error(); text != logged {
-			logged = text
+		if failures.Note(err.Error(), err, zap.Duration("retry_after", wait)) {
 			componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(err))
-			r.set.Logger.Warn("eBPF profiling cannot start; retrying while everything else goes on; suppressing repeats until the error changes",
-				zap.Duration("retry_after", wait), zap.Error(err))
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -144,7 +145,7 @@ func (r *profilingReceiver) attempt(ctx context.Context, host component.Host) (c
 
 // countFailure counts a failed attempt and returns its error.
 func (r *profilingReceiver) countFailure(ctx context.Context, why reason, err error) error {
-	r.metrics.ReceiverProfilingFailedStarts.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", string(why)))))
+	r.metrics.ReceiverProfilingFailedStarts.Add(ctx, 1, telemetry.Attributes("reason", string(why)))
 	return err
 }
 

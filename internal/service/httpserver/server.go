@@ -8,7 +8,6 @@
 //   - OpenBody: decodes a request's body within limits, on the budget.
 //   - RetryStatus, SetRetryAfter, IsPermanent, OTLPStatus: the answer to an error of the pipeline.
 //   - SameOriginOnly, KeepMethod: the redirects that the project's clients follow.
-//   - Once: logs each sender once.
 //   - Browsers: refuses requests that another site made a browser send.
 package httpserver
 

@@ -26,6 +26,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
@@ -36,7 +37,7 @@ type Reader struct {
 	set    receiver.Settings
 	ingest *ingest.Ingester
 	worker worker.Worker
-	log    ingest.ChangeLog
+	log    *telemetry.Changes
 
 	// include and moveTo are absolute.
 	include, moveTo string
@@ -48,7 +49,7 @@ type Reader struct {
 
 // New returns a reader that is not started.
 func New(cfg *Config, set receiver.Settings, in *ingest.Ingester) *Reader {
-	return &Reader{cfg: cfg, set: set, ingest: in, now: time.Now, log: ingest.ChangeLog{Logger: set.Logger}}
+	return &Reader{cfg: cfg, set: set, ingest: in, now: time.Now, log: ingest.Changes(set.Logger)}
 }
 
 // Start recalls which files were read before, and begins to scan after the initial delay.

@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"net/http"
 
+	"go.uber.org/zap"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
 // Reason is why a payload was rejected, as the metric's attribute names it.
@@ -57,6 +60,13 @@ func ReasonOf(err error) Reason {
 		return rejected.Reason
 	}
 	return ""
+}
+
+// Changes returns the log of a source, of when its payloads are not accepted.
+func Changes(logger *zap.Logger) *telemetry.Changes {
+	return &telemetry.Changes{
+		Logger: logger, Failed: "cannot accept a profile; suppressing repeats until the reason changes", Recovered: "accepting profiles again",
+	}
 }
 
 // noTime returns the error for a payload whose request ended while it was decoded: its time was up, or the receiver stops.

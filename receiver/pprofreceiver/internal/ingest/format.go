@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
 // AllFormats returns the names of all formats, which is the default of `formats`.
@@ -104,7 +105,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 	in.countFaults(ctx, &stats)
 	in.countLeftOut(ctx, &done)
 	if done.GuessedClock {
-		in.Metrics.ReceiverPprofGuessedClocks.Add(ctx, 1, AttributesOption("format", string(format)))
+		in.Metrics.ReceiverPprofGuessedClocks.Add(ctx, 1, telemetry.Attributes("format", string(format)))
 	}
 	return pd, stats, in.finish(pd, p, &stats)
 }

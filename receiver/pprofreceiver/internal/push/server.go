@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -43,7 +44,7 @@ type Server struct {
 	running *httpserver.Server
 
 	// unknownPathSenders are the hosts that posted to an unknown path.
-	unknownPathSenders httpserver.Once[string]
+	unknownPathSenders telemetry.Once[string]
 }
 
 // New returns a server that is not started.

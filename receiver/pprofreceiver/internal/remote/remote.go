@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
@@ -34,7 +35,7 @@ type Remote struct {
 	shown   string // the target without credentials
 	id      ingest.Identity
 	fetcher fetch.Fetcher
-	log     ingest.ChangeLog
+	log     *telemetry.Changes
 }
 
 // New returns a source that is not started.
@@ -53,7 +54,7 @@ func (r *Remote) Start(ctx context.Context, host component.Host) error {
 	r.id.Derived.PutStr(ingest.AttributeServerAddress, r.target.Hostname())
 	r.id.Derived.PutInt(ingest.AttributeServerPort, int64(effectivePort(r.target)))
 	r.id.Derived.PutStr(ingest.AttributeURLFull, r.shown)
-	r.log = ingest.ChangeLog{Logger: r.set.Logger.With(zap.String("url", r.shown))}
+	r.log = ingest.Changes(r.set.Logger.With(zap.String("url", r.shown)))
 
 	config := r.cfg.Client
 	config.Timeout = r.timeout()

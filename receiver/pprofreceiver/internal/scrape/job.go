@@ -20,8 +20,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
@@ -106,19 +106,19 @@ func (s *schedule) observe(m *metadata.TelemetryBuilder) error {
 				numbers[t.state()]++
 			}
 			for _, state := range allStates {
-				o.Observe(numbers[state], ingest.AttributesOption("job", job.name, "state", state))
+				o.Observe(numbers[state], telemetry.Attributes("job", job.name, "state", state))
 			}
 		})),
 		m.RegisterReceiverPprofScrapeDroppedTargetsCallback(ofEachJob(func(o metric.Int64Observer, job *scrapeJob) {
 			for why, n := range job.dropped {
-				o.Observe(int64(n), ingest.AttributesOption("job", job.name, "reason", targets.DropReason(why).String()))
+				o.Observe(int64(n), telemetry.Attributes("job", job.name, "reason", targets.DropReason(why).String()))
 			}
 		})),
 		m.RegisterReceiverPprofScrapeRequestsCallback(ofEachJob(func(o metric.Int64Observer, job *scrapeJob) {
-			o.Observe(job.requests, ingest.AttributesOption("job", job.name))
+			o.Observe(job.requests, telemetry.Attributes("job", job.name))
 		})),
 		m.RegisterReceiverPprofScrapeBaselineBytesCallback(ofEachJob(func(o metric.Int64Observer, job *scrapeJob) {
-			o.Observe(job.baselineBytes.Load(), ingest.AttributesOption("job", job.name))
+			o.Observe(job.baselineBytes.Load(), telemetry.Attributes("job", job.name))
 		})),
 	)
 }
@@ -128,8 +128,8 @@ func (j *scrapeJob) count(ctx context.Context, kind string, result *scrapeResult
 	if result.isCancelled() {
 		return
 	}
-	attributes := ingest.AttributesOption("job", j.name, "profile", kind)
-	j.metrics.ReceiverPprofScrapeAttempts.Add(ctx, 1, ingest.AttributesOption("job", j.name, "profile", kind, "outcome", result.outcome))
+	attributes := telemetry.Attributes("job", j.name, "profile", kind)
+	j.metrics.ReceiverPprofScrapeAttempts.Add(ctx, 1, telemetry.Attributes("job", j.name, "profile", kind, "outcome", result.outcome))
 	j.metrics.ReceiverPprofScrapeDuration.Record(ctx, result.took.Seconds(), attributes)
 	if result.bodyBytes > 0 {
 		j.metrics.ReceiverPprofScrapeBytes.Add(ctx, int64(result.bodyBytes), attributes)

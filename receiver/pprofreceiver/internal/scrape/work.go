@@ -10,6 +10,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -25,7 +26,7 @@ func (s *Scraper) scrape(deliver context.Context, task scrapeTask) {
 	}
 	e.job.count(deliver, kind, &result)
 	if report.skipped > 0 {
-		e.job.metrics.ReceiverPprofScrapeSkipped.Add(deliver, report.skipped, ingest.AttributesOption("job", e.job.name, "profile", kind))
+		e.job.metrics.ReceiverPprofScrapeSkipped.Add(deliver, report.skipped, telemetry.Attributes("job", e.job.name, "profile", kind))
 	}
 	e.job.log.note(report.change, kind, e.shown, result.err)
 }
@@ -96,7 +97,7 @@ func (j *scrapeJob) countRestart(ctx context.Context, kind string, stats *decode
 		why = restartTooManyStacks
 	}
 	if why != "" {
-		j.metrics.ReceiverPprofScrapeRestarts.Add(ctx, 1, ingest.AttributesOption("job", j.name, "profile", kind, "reason", why))
+		j.metrics.ReceiverPprofScrapeRestarts.Add(ctx, 1, telemetry.Attributes("job", j.name, "profile", kind, "reason", why))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
@@ -56,14 +57,14 @@ type Recorder struct {
 	cpu     cpuProfiler
 	totals  map[string]*totals // by ProfileName
 	windows chan []ingest.Payload
-	log     ingest.ChangeLog
+	log     *telemetry.Changes
 	// mutexBefore is the process's mutex fraction before this receiver set its own.
 	mutexBefore int
 }
 
 // New returns a recorder that is not started.
 func New(cfg *Config, set receiver.Settings, in *ingest.Ingester) *Recorder {
-	return &Recorder{cfg: cfg, set: set, ingest: in, log: ingest.ChangeLog{Logger: set.Logger}}
+	return &Recorder{cfg: cfg, set: set, ingest: in, log: ingest.Changes(set.Logger)}
 }
 
 // Start sets the runtime's sampling rates, and begins to profile after the initial delay.
