@@ -4,30 +4,32 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configtls"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	nometric "go.opentelemetry.io/otel/metric/noop"
+	notrace "go.opentelemetry.io/otel/trace/noop"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	_ "google.golang.org/grpc/encoding/gzip" // for --compression gzip
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
 // The protocols.
@@ -79,10 +81,6 @@ type sender interface {
 
 // connect returns the sender of the protocol. It does not wait for the receiver.
 func (c *clientConfig) connect() (sender, error) {
-	security, err := c.tls()
-	if err != nil {
-		return nil, err
-	}
 	endpoint := c.endpoint
 	if endpoint == "" {
 		endpoint = "localhost:" + map[string]string{protocolGRPC: "4317", protocolHTTP: "4318", protocolPprof: "4040"}[c.protocol]
@@ -91,70 +89,60 @@ func (c *clientConfig) connect() (sender, error) {
 	if !hasScheme {
 		scheme, address = "http", endpoint
 	}
-	if scheme != "http" && scheme != "https" {
+	security := configtls.ClientConfig{Insecure: true}
+	switch scheme {
+	case "http":
+	case "https":
+		security = configtls.ClientConfig{Config: configtls.Config{CAFile: c.caFile}, InsecureSkipVerify: c.skipVerify}
+	default:
 		return nil, fmt.Errorf("--endpoint %q must begin with http:// or https://, or with neither", endpoint)
 	}
+	settings := component.TelemetrySettings{Logger: zap.NewNop(), TracerProvider: notrace.NewTracerProvider(), MeterProvider: nometric.NewMeterProvider()}
 	if c.protocol == protocolGRPC {
-		return c.connectGRPC(scheme == "https", strings.TrimSuffix(address, "/"), security)
+		config := configgrpc.ClientConfig{Endpoint: strings.TrimSuffix(address, "/"), TLS: security, Compression: configcompression.Type(c.compression)}
+		conn, err := config.ToClientConn(context.Background(), nil, settings)
+		if err != nil {
+			return nil, err
+		}
+		return &grpcSender{config: c, conn: conn, client: pprofileotlp.NewGRPCClient(conn)}, nil
 	}
 	target, err := url.Parse(scheme + "://" + address)
 	if err != nil {
 		return nil, err
 	}
 	path := "/v1development/profiles"
+	config := confighttp.NewDefaultClientConfig()
+	config.TLS, config.Timeout, config.Compression = security, c.timeout, configcompression.Type(c.compression)
+	config.MaxIdleConns, config.MaxIdleConnsPerHost = 1000, 1000
 	if c.protocol == protocolPprof {
 		path = "/v1/pprof"
+		config.Compression = "" // a pprof is compressed by itself
 	}
 	if target.Path == "" || target.Path == "/" {
 		target.Path = path
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = security
-	transport.MaxIdleConnsPerHost = 1000
-	h := &httpSender{config: c, target: target, client: &http.Client{Transport: transport, Timeout: c.timeout}}
+	h := &httpSender{config: c, target: target, client: httpclient.Client{
+		Config: config, Telemetry: settings, UserAgent: "profiletool/" + toolVersion,
+	}}
+	if err := h.client.Start(context.Background(), noHost{}); err != nil {
+		return nil, err
+	}
 	if c.protocol == protocolPprof {
 		return &pprofSender{h}, nil
 	}
 	return h, nil
 }
 
-func (c *clientConfig) tls() (*tls.Config, error) {
-	config := &tls.Config{InsecureSkipVerify: c.skipVerify}
-	if c.caFile == "" {
-		return config, nil
-	}
-	pem, err := os.ReadFile(c.caFile)
-	if err != nil {
-		return nil, err
-	}
-	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM", c.caFile)
-	}
-	return config, nil
-}
+// noHost is a component.Host without extensions.
+type noHost struct{}
 
+func (noHost) GetExtensions() map[component.ID]component.Component { return nil }
+
+// grpcSender sends OTLP over gRPC.
 type grpcSender struct {
-	config  *clientConfig
-	conn    *grpc.ClientConn
-	client  pprofileotlp.GRPCClient
-	options []grpc.CallOption
-}
-
-func (c *clientConfig) connectGRPC(secure bool, address string, security *tls.Config) (sender, error) {
-	transport := insecure.NewCredentials()
-	if secure {
-		transport = credentials.NewTLS(security)
-	}
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(transport))
-	if err != nil {
-		return nil, err
-	}
-	s := &grpcSender{config: c, conn: conn, client: pprofileotlp.NewGRPCClient(conn)}
-	if c.compression == "gzip" {
-		s.options = append(s.options, grpc.UseCompressor("gzip"))
-	}
-	return s, nil
+	config *clientConfig
+	conn   *grpc.ClientConn
+	client pprofileotlp.GRPCClient
 }
 
 func (s *grpcSender) close() { _ = s.conn.Close() }
@@ -162,7 +150,7 @@ func (s *grpcSender) close() { _ = s.conn.Close() }
 func (s *grpcSender) send(ctx context.Context, pd pprofile.Profiles) answer {
 	ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, metadata.New(s.config.headers)), s.config.timeout)
 	defer cancel()
-	response, err := s.client.Export(ctx, pprofileotlp.NewExportRequestFromProfiles(pd), s.options...)
+	response, err := s.client.Export(ctx, pprofileotlp.NewExportRequestFromProfiles(pd))
 	if err != nil {
 		return answer{requests: 1, err: fmt.Errorf("%s: %s", status.Code(err), status.Convert(err).Message())}
 	}
@@ -182,21 +170,17 @@ func answerOf(response pprofileotlp.ExportResponse) answer {
 type httpSender struct {
 	config *clientConfig
 	target *url.URL
-	client *http.Client
+	client httpclient.Client
 }
 
-func (s *httpSender) close() { s.client.CloseIdleConnections() }
+func (s *httpSender) close() { s.client.Shutdown() }
 
 func (s *httpSender) send(ctx context.Context, pd pprofile.Profiles) answer {
 	body, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	if err != nil {
 		return answer{err: err}
 	}
-	encoding := ""
-	if s.config.compression == "gzip" {
-		body, encoding = gzipped(body), "gzip"
-	}
-	text, err := s.post(ctx, s.target.String(), "application/x-protobuf", encoding, body)
+	text, err := s.post(ctx, s.target.String(), httpserver.ContentProtobuf, body)
 	if err != nil {
 		return answer{requests: 1, err: err}
 	}
@@ -207,51 +191,20 @@ func (s *httpSender) send(ctx context.Context, pd pprofile.Profiles) answer {
 	return answerOf(response)
 }
 
-// maxAnswerBytes bounds what is read of an answer.
-const maxAnswerBytes = 64 << 10
-
-func (s *httpSender) post(ctx context.Context, target, content, encoding string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", content)
-	if encoding != "" {
-		request.Header.Set("Content-Encoding", encoding)
-	}
+// post sends a body and returns the answer's.
+func (s *httpSender) post(ctx context.Context, target, content string, body []byte) ([]byte, error) {
+	header := http.Header{"Content-Type": {content}}
 	for name, value := range s.config.headers {
-		request.Header.Set(name, value)
+		header.Set(name, value)
 	}
-	response, err := s.client.Do(request)
-	if err != nil {
-		var wrapped *url.Error
-		if errors.As(err, &wrapped) {
-			err = wrapped.Err // the address is known
-		}
+	a, err := s.client.Post(ctx, target, header, body)
+	switch {
+	case err != nil:
 		return nil, err
+	case a.IsAccepted():
+		return a.Body, nil
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
-	if response.StatusCode/100 == 2 {
-		return text, err
-	}
-	return nil, errors.New(response.Status + printable(response.Header.Get("Content-Type"), text))
-}
-
-// printable returns an error's text, without the bytes around it if the answer is protobuf.
-func printable(content string, text []byte) string {
-	if !strings.HasPrefix(content, "text/") && !strings.HasPrefix(content, "application/json") {
-		text = bytes.TrimLeftFunc(bytes.Map(func(r rune) rune {
-			if r < ' ' || r == '\ufffd' {
-				return -1
-			}
-			return r
-		}, text), func(r rune) bool { return r == '"' })
-	}
-	if text = bytes.TrimSpace(text); len(text) == 0 {
-		return ""
-	}
-	return ": " + string(text)
+	return nil, errors.New(strings.TrimRight(fmt.Sprintf("%d %s: %s", a.Status, http.StatusText(a.Status), a.Message), ": "))
 }
 
 // pprofSender posts a pprof for each kind of profile of each resource.
@@ -276,7 +229,7 @@ func (s *pprofSender) send(ctx context.Context, pd pprofile.Profiles) (a answer)
 			body = gzipped(body)
 		}
 		a.requests++
-		if _, err := s.post(ctx, target.String(), "application/octet-stream", "", body); err != nil {
+		if _, err := s.post(ctx, target.String(), "application/octet-stream", body); err != nil {
 			a.err = errors.Join(a.err, err)
 			a.refused++
 		}

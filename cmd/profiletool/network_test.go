@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"net"
 	"net/http"
@@ -169,6 +170,35 @@ func TestSend(t *testing.T) {
 				assert.Equal(t, exitFound, got.code)
 				assert.Contains(t, got.log, "1 profiles were rejected: one was bad")
 			}
+		})
+	}
+}
+
+// TestSendByTLS trusts the authorities of --ca-file, or anybody.
+func TestSendByTLS(t *testing.T) {
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			var r receiver
+			web := httptest.NewUnstartedServer(&r)
+			if protocol == protocolGRPC {
+				server := grpc.NewServer()
+				pprofileotlp.RegisterGRPCServer(server, &r)
+				web.Config.Handler = server
+			}
+			web.EnableHTTP2 = true
+			web.StartTLS()
+			t.Cleanup(web.Close)
+			trusted := write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})))
+			send := func(args ...string) result {
+				return run(t, nil, append([]string{"send", "--protocol", protocol, "--endpoint", web.URL, goCPU}, args...)...)
+			}
+			got := send("--ca-file", trusted)
+			assert.Equal(t, exitOK, got.code, got.log)
+			got = send("--insecure-skip-verify")
+			assert.Equal(t, exitOK, got.code, got.log)
+			assert.Equal(t, exitFound, send("--timeout", "2s").code)
+			assert.Equal(t, exitFailed, send("--ca-file", "missing.pem").code)
+			assert.Equal(t, 2, r.n)
 		})
 	}
 }
