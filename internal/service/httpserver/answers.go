@@ -130,7 +130,7 @@ func OTLPStatus(err error) *status.Status {
 	var fault *BodyError
 	switch {
 	case errors.As(err, &fault) && fault.Status != http.StatusServiceUnavailable:
-		return status.New(codeOf(fault.Status), message)
+		return status.New(CodeOf(fault.Status), message)
 	case IsPermanent(err):
 		if !known || IsRetryable(s.Code()) {
 			return status.New(codes.InvalidArgument, message)
@@ -163,7 +163,7 @@ func IsRetryable(code codes.Code) bool {
 	}
 }
 
-// equivalents are gRPC codes and HTTP statuses with the same meaning. If there are several, the first is used.
+// equivalents are gRPC codes and HTTP statuses with the same meaning. Of several statuses, the first is that of a code.
 var equivalents = []struct {
 	code   codes.Code
 	status int
@@ -172,6 +172,8 @@ var equivalents = []struct {
 	{codes.Unauthenticated, http.StatusUnauthorized},
 	{codes.PermissionDenied, http.StatusForbidden},
 	{codes.Unimplemented, http.StatusNotFound},
+	{codes.Unimplemented, http.StatusMethodNotAllowed},
+	{codes.Unimplemented, http.StatusUnsupportedMediaType},
 	{codes.ResourceExhausted, http.StatusTooManyRequests},
 	{codes.Internal, http.StatusInternalServerError},
 	{codes.Unavailable, http.StatusServiceUnavailable},
@@ -191,8 +193,8 @@ func HTTPStatus(s *status.Status) int {
 	return http.StatusInternalServerError
 }
 
-// codeOf returns the gRPC code for an HTTP status.
-func codeOf(httpStatus int) codes.Code {
+// CodeOf returns the gRPC code for an HTTP status. Connect has the same codes.
+func CodeOf(httpStatus int) codes.Code {
 	for _, e := range equivalents {
 		if e.status == httpStatus {
 			return e.code
@@ -249,7 +251,7 @@ func AnswerOTLPFailure(w http.ResponseWriter, r *http.Request, err error) {
 
 // AnswerOTLPError answers with a status message, as OTLP over HTTP requires: in the request's encoding, or else in JSON.
 func AnswerOTLPError(w http.ResponseWriter, r *http.Request, message string, httpCode int) {
-	answerStatus(w, ContentType(r), status.New(codeOf(httpCode), message), httpCode)
+	answerStatus(w, ContentType(r), status.New(CodeOf(httpCode), message), httpCode)
 }
 
 func answerStatus(w http.ResponseWriter, content string, s *status.Status, httpCode int) {

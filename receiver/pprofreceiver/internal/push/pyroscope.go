@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/code"
-	"google.golang.org/grpc/codes"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
@@ -309,28 +308,9 @@ func (s pyroscope) push(r *pushRequest, message []byte, parse func([]byte) ([]py
 	return s.ingestAll(r.Context(), payloads, len(message))
 }
 
-// statusCodes are the codes of gRPC by HTTP status; Connect has the same. Clients go by them: Alloy would send again what is
-// ResourceExhausted.
-var statusCodes = map[int]codes.Code{
-	http.StatusBadRequest: codes.InvalidArgument, http.StatusRequestEntityTooLarge: codes.InvalidArgument,
-	http.StatusUnprocessableEntity: codes.InvalidArgument,
-	http.StatusUnauthorized:        codes.Unauthenticated, http.StatusForbidden: codes.PermissionDenied,
-	http.StatusNotFound: codes.Unimplemented, http.StatusMethodNotAllowed: codes.Unimplemented,
-	http.StatusUnsupportedMediaType: codes.Unimplemented,
-	http.StatusTooManyRequests:      codes.ResourceExhausted, http.StatusServiceUnavailable: codes.Unavailable,
-	http.StatusRequestTimeout: codes.DeadlineExceeded, http.StatusInternalServerError: codes.Internal,
-}
-
-func codeOf(status int) codes.Code {
-	if code, known := statusCodes[status]; known {
-		return code
-	}
-	return codes.Unknown
-}
-
 // writeConnectError answers as Connect's unary calls and Pyroscope's /ingest do.
 func writeConnectError(w http.ResponseWriter, status int, err error) {
-	name := strings.ToLower(code.Code(codeOf(status)).String())
+	name := strings.ToLower(code.Code(httpserver.CodeOf(status)).String())
 	body, _ := json.Marshal(map[string]string{"code": name, "message": err.Error()}) // strings always marshal
 	httpserver.Answer(w, httpserver.ContentJSON, body, status)
 }
@@ -384,7 +364,7 @@ func (s pyroscope) handleGRPC(w http.ResponseWriter, r *pushRequest) error {
 // writeGRPCError answers a call with a status only.
 func writeGRPCError(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/grpc")
-	w.Header().Set("Grpc-Status", fmt.Sprint(uint32(codeOf(status))))
+	w.Header().Set("Grpc-Status", fmt.Sprint(uint32(httpserver.CodeOf(status))))
 	w.Header().Set("Grpc-Message", grpcMessage(err.Error()))
 	w.WriteHeader(http.StatusOK)
 }
