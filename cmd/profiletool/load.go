@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	configcheck "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
@@ -160,7 +161,7 @@ func (l *loader) schedule(ctx context.Context, out chan<- job) {
 		due := time.Now()
 		if l.config.rate > 0 {
 			due = l.began.Add(time.Duration(float64(n) / l.config.rate * float64(time.Second)))
-			if !wait(ctx, time.Until(due)) {
+			if !await.Sleep(ctx, time.Until(due)) {
 				return
 			}
 		}
@@ -214,7 +215,7 @@ func (l *loader) progress(ctx context.Context) {
 		}
 	}
 	before := 0
-	for wait(ctx, time.Second) {
+	for await.Sleep(ctx, time.Second) {
 		l.mu.Lock()
 		c := l.total
 		p50, p99 := c.percentile(50), c.percentile(99)

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 )
 
 func newSend(term *terminal) *cobra.Command {
@@ -61,7 +62,7 @@ It exits with 1 if something was not accepted. Nothing is retried.`,
 			defer to.close()
 			s := sending{term: term, to: to, retime: retime}
 			for round := range repeat {
-				if round > 0 && !wait(cmd.Context(), interval) {
+				if round > 0 && !await.Sleep(cmd.Context(), interval) {
 					break
 				}
 				s.round(cmd.Context(), all, messages)
@@ -96,18 +97,6 @@ func selectedOf(r *reader, messages []message) ([]pprofile.Profiles, error) {
 		return nil, nothing
 	}
 	return all, nil
-}
-
-// wait waits for d. It reports false if ctx ends first.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func setResource(pd pprofile.Profiles, attributes map[string]string) {

@@ -103,14 +103,12 @@ func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
 
 // wait returns nil when done is closed, and an error if the sender's context or its time to wait ends first.
 func wait(ctx context.Context, until time.Time, done <-chan struct{}) error {
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the next component to accept the profiles: %w", ctx.Err())
-	case <-timer.C:
+	case <-time.After(time.Until(until)):
 		return retryLater("the next component has not accepted the profiles yet; they may still arrive")
 	}
 }
@@ -182,14 +180,12 @@ func (b *batcher) acquire(ctx context.Context, until time.Time) (*lane, error) {
 		return b.removeFree(), nil
 	default:
 	}
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
 	select {
 	case <-b.tokens:
 		return b.removeFree(), nil
 	case <-b.closing:
 		return nil, errShutdown
-	case <-timer.C:
+	case <-time.After(time.Until(until)):
 		return nil, retryLater("the next component does not keep up")
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for earlier profiles to be sent: %w", ctx.Err())

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver/internal/metadata"
@@ -117,12 +118,8 @@ func (r *profilingReceiver) startEventually(ctx context.Context, host component.
 		if failures.Note(err.Error(), err, zap.Duration("retry_after", wait)) {
 			componentstatus.ReportStatus(host, componentstatus.NewRecoverableErrorEvent(err))
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !await.Sleep(ctx, wait) {
 			return nil
-		case <-timer.C:
 		}
 	}
 }
@@ -182,12 +179,10 @@ func (r *profilingReceiver) keep(ctx context.Context, profiler component.Compone
 }
 
 func (r *profilingReceiver) acquireSlot() bool {
-	timer := time.NewTimer(r.slotWait)
-	defer timer.Stop()
 	select {
 	case slot <- struct{}{}:
 		return true
-	case <-timer.C:
+	case <-time.After(r.slotWait):
 		return false
 	}
 }

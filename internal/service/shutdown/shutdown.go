@@ -172,8 +172,6 @@ func (b *bounded) Shutdown(ctx context.Context) error {
 		defer cancel()
 		stopped <- b.Component.Shutdown(ctx)
 	})
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
 	case err := <-stopped:
 		if err != nil {
@@ -183,7 +181,7 @@ func (b *bounded) Shutdown(ctx context.Context) error {
 			b.logger.Error("component returned an error when it stopped; continuing the shutdown", zap.String("component", name), zap.Error(err))
 		}
 		return nil
-	case <-timer.C:
+	case <-time.After(wait):
 	}
 	b.limit.mu.Lock()
 	b.limit.left++

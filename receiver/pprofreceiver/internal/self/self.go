@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -126,7 +127,7 @@ func (s *Recorder) own() error {
 // record records windows until ctx ends, the last of them shorter than the others.
 func (s *Recorder) record(ctx context.Context) {
 	defer close(s.windows)
-	if !worker.Sleep(ctx, s.cfg.InitialDelay) {
+	if !await.Sleep(ctx, s.cfg.InitialDelay) {
 		return
 	}
 	window := time.NewTicker(min(firstWindow, s.cfg.CollectionInterval))

@@ -53,7 +53,7 @@ func (w *Worker) Go(fn func()) { w.running.Go(fn) }
 // Every calls fn after delay and then at each interval until ctx ends. Calls never overlap: if one takes longer than the interval, the
 // next follows at once.
 func Every(ctx context.Context, delay, interval time.Duration, fn func()) {
-	if !Sleep(ctx, delay) {
+	if !await.Sleep(ctx, delay) {
 		return
 	}
 	ticker := time.NewTicker(interval)
@@ -64,18 +64,6 @@ func Every(ctx context.Context, delay, interval time.Duration, fn func()) {
 		case <-ctx.Done():
 		case <-ticker.C:
 		}
-	}
-}
-
-// Sleep waits for d, and returns false if ctx ended.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return ctx.Err() == nil
 	}
 }
 
