@@ -4,24 +4,35 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
+	"time"
 
+	"go.opentelemetry.io/collector/config/configgrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
-// GRPC starts and stops a gRPC server, as Server does an HTTP server. Call NewGRPC, call Context and Receive in the handlers of
-// the gRPC server, and then call Serve.
+// GRPC is a gRPC server as configgrpc configures it. It receives messages on the budget, and stops as Server does.
 type GRPC struct {
-	options  Options
+	Config *configgrpc.ServerConfig
+	// MaxBytes bounds messages, as sent and decompressed, in addition to Config; 0 adds no bound.
+	MaxBytes int64
+	// ReadTimeout bounds how long a message may take to arrive; 0 means no limit.
+	ReadTimeout time.Duration
+	// Services handle the calls of their only method, Export, by the name of the service.
+	Services map[string]Export
+
 	server   *grpc.Server
 	listener *limitedListener
 	serving  sync.WaitGroup
@@ -30,36 +41,107 @@ type GRPC struct {
 	cancelCalls context.CancelFunc
 }
 
-// NewGRPC returns a GRPC, which has no server yet.
-func NewGRPC(options Options) *GRPC {
-	g := &GRPC{options: options}
-	g.serveCtx, g.cancelCalls = context.WithCancel(context.Background())
-	return g
+// Export handles one message, whose size the claim holds, and returns the answer. The error is that of the pipeline.
+type Export func(ctx context.Context, message []byte, claim *budget.Claim) (answer []byte, err error)
+
+// Start binds the endpoint and begins to serve.
+func (g *GRPC) Start(ctx context.Context, env Env) (net.Addr, error) {
+	const defaultMiB = 4 // gRPC's own
+	maxBytes := int64(min(cmp.Or(g.Config.MaxRecvMsgSizeMiB, defaultMiB), math.MaxInt32>>20)) << 20
+	if g.MaxBytes == 0 || g.MaxBytes > maxBytes {
+		g.MaxBytes = maxBytes
+	}
+	server, err := g.Config.ToServer(ctx, env.Host.GetExtensions(), env.Telemetry,
+		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(RawCodec{})),
+		configgrpc.WithGrpcServerOption(limitStreams(g.Config.MaxConcurrentStreams)),
+		configgrpc.WithGrpcServerOption(limitCalls()),
+		configgrpc.WithGrpcServerOption(grpc.MaxRecvMsgSize(int(g.MaxBytes))))
+	if err != nil {
+		return nil, err
+	}
+	for name, export := range g.Services {
+		server.RegisterService(exportService(name, func(stream grpc.ServerStream) error { return g.handle(stream, export) }), g)
+	}
+	listener, err := g.Config.NetAddr.Listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g.serve(server, listener, env.Fail)
+	return listener.Addr(), nil
 }
 
-// Context returns the context of a call, which ends when the server stops.
-func (g *GRPC) Context(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(g.serveCtx, cancel)
-	return ctx, func() { stop(); cancel() }
+// exportService returns a service whose only method is registered as a stream: for other methods, gRPC reads the message before the
+// handler can acquire memory for it.
+func exportService(name string, handle func(grpc.ServerStream) error) *grpc.ServiceDesc {
+	return &grpc.ServiceDesc{
+		ServiceName: name, HandlerType: (*any)(nil),
+		Streams: []grpc.StreamDesc{{
+			StreamName:    "Export",
+			Handler:       func(_ any, stream grpc.ServerStream) error { return handle(stream) },
+			ServerStreams: true, ClientStreams: true,
+		}},
+	}
 }
 
-// Serve serves on listener until Shutdown. The server was made with LimitStreams and LimitCalls.
-func (g *GRPC) Serve(server *grpc.Server, listener net.Listener) {
+func (g *GRPC) serve(server *grpc.Server, listener net.Listener, onFailure func(error)) {
 	g.server, g.listener = server, &limitedListener{Listener: listener}
+	g.serveCtx, g.cancelCalls = context.WithCancel(context.Background())
 	g.serving.Go(func() {
-		if err := server.Serve(g.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) && g.options.OnFailure != nil {
-			g.options.OnFailure(err)
+		if err := server.Serve(g.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			onFailure(err)
 		}
 	})
 }
 
-// Shutdown accepts no new calls and waits for those under way, as Server.Shutdown does. Before Serve, it does nothing.
+// handle answers one call. Its context ends when the server stops.
+func (g *GRPC) handle(stream grpc.ServerStream, export Export) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer context.AfterFunc(g.serveCtx, cancel)()
+	claim := budget.Process().Begin()
+	defer claim.Release()
+	message, err := g.receive(ctx, stream, claim)
+	if err != nil {
+		return err
+	}
+	answer, err := export(ctx, message, claim)
+	if err != nil {
+		return OTLPStatus(err).Err()
+	}
+	return stream.SendMsg(&answer)
+}
+
+// receive reads the message of a call. Then the claim holds its size. The error has a status.
+func (g *GRPC) receive(ctx context.Context, stream grpc.ServerStream, claim *budget.Claim) ([]byte, error) {
+	if err := claim.ReserveBody(ctx, g.MaxBytes); err != nil {
+		return nil, OTLPStatus(err).Err()
+	}
+	var message []byte
+	received := make(chan error, 1)
+	go func() { received <- stream.RecvMsg(&message) }() // it ends with the stream, at the latest
+	var late <-chan time.Time
+	if g.ReadTimeout > 0 {
+		late = time.After(g.ReadTimeout)
+	}
+	select {
+	case err := <-received:
+		if err != nil {
+			return nil, err
+		}
+	case <-g.serveCtx.Done():
+		return nil, OTLPStatus(ErrStopping).Err()
+	case <-late:
+		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v", g.ReadTimeout)
+	}
+	if err := claim.ResizeBody(ctx, int64(len(message))); err != nil {
+		return nil, OTLPStatus(err).Err()
+	}
+	return message, nil
+}
+
+// Shutdown accepts no new calls and waits for those under way, as Server.Shutdown does.
 func (g *GRPC) Shutdown(ctx context.Context) error {
 	defer g.cancelCalls()
-	if g.server == nil {
-		return nil
-	}
 	work, ctx, cancel := shutdown.Drain(ctx)
 	defer cancel()
 	defer context.AfterFunc(work, g.cancelCalls)()

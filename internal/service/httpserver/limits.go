@@ -164,13 +164,13 @@ func answerTooMany(w http.ResponseWriter) {
 	http.Error(w, errTooManyRequests.Error(), http.StatusServiceUnavailable)
 }
 
-// LimitStreams bounds the calls of each connection: configured, or MaxStreams if that is 0.
-func LimitStreams(configured uint32) grpc.ServerOption {
+// limitStreams bounds the calls of each connection: configured, or MaxStreams if that is 0.
+func limitStreams(configured uint32) grpc.ServerOption {
 	return grpc.MaxConcurrentStreams(cmp.Or(configured, MaxStreams))
 }
 
-// LimitCalls refuses calls for the moment where MaxRequests are handled.
-func LimitCalls() grpc.ServerOption {
+// limitCalls refuses calls for the moment where MaxRequests are handled.
+func limitCalls() grpc.ServerOption {
 	var calls atomic.Int64
 	return grpc.ChainStreamInterceptor(func(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		defer calls.Add(-1)

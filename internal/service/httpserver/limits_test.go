@@ -99,8 +99,8 @@ func TestNetworks(t *testing.T) {
 func TestShutdownBesideAStalledConnection(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	g := NewGRPC(Options{})
-	g.Serve(grpc.NewServer(), listener)
+	var g GRPC
+	g.serve(grpc.NewServer(), listener, nil)
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
@@ -189,14 +189,14 @@ func TestGRPCIsBounded(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	began, release := make(chan struct{}, 2*MaxRequests), make(chan struct{})
-	server := grpc.NewServer(LimitStreams(0), LimitCalls(), grpc.ForceServerCodecV2(RawCodec{}))
-	server.RegisterService(ExportService("test", func(stream grpc.ServerStream) error {
+	server := grpc.NewServer(limitStreams(0), limitCalls(), grpc.ForceServerCodecV2(RawCodec{}))
+	server.RegisterService(exportService("test", func(stream grpc.ServerStream) error {
 		began <- struct{}{}
 		<-release
 		return stream.SendMsg(new([]byte))
 	}), nil)
-	g := NewGRPC(Options{})
-	g.Serve(server, listener)
+	var g GRPC
+	g.serve(server, listener, nil)
 	var calls sync.WaitGroup
 	call := func(client *grpc.ClientConn) error {
 		stream, err := client.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true}, "/test/Export", grpc.ForceCodecV2(RawCodec{}))

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package httpserver has what the project's servers share:
-//   - Start and Shutdown, GRPC: a server stops in time, whatever its clients and the pipeline do. HTTP starts one that
-//     receives bodies, as confighttp configures it.
+//   - Start and Shutdown: a server stops in time, whatever its clients and the pipeline do.
+//   - HTTP, GRPC: servers as confighttp and configgrpc configure them, which receive on the budget.
 //   - MaxConnections, MaxStreams, MaxRequests: what a server has open at a time.
 //   - OpenBody: decodes a request's body within limits, on the budget.
 //   - RetryStatus, SetRetryAfter, IsPermanent, OTLPStatus: the answer to an error of the pipeline.

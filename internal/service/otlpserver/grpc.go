@@ -6,9 +6,7 @@ package otlpserver
 import (
 	"context"
 
-	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
@@ -21,59 +19,33 @@ type GRPC struct {
 	// MaxBytes bounds messages, as sent and decompressed, in addition to Config; 0 adds no bound.
 	MaxBytes int64
 	Signals  []Signal
-
-	maxBytes int64
-	server   *httpserver.GRPC
 }
 
 // Start binds the endpoint and begins to serve.
 func (g *GRPC) Start(ctx context.Context, env httpserver.Env) (Server, error) {
-	g.maxBytes = httpserver.MaxMessageBytes(g.Config.Server.MaxRecvMsgSizeMiB)
-	if g.MaxBytes > 0 {
-		g.maxBytes = min(g.maxBytes, g.MaxBytes)
-	}
-	g.server = httpserver.NewGRPC(httpserver.Options{OnFailure: env.Fail})
-	server, err := g.Config.Server.ToServer(ctx, env.Host.GetExtensions(), env.Telemetry,
-		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(httpserver.RawCodec{})),
-		configgrpc.WithGrpcServerOption(httpserver.LimitStreams(g.Config.Server.MaxConcurrentStreams)),
-		configgrpc.WithGrpcServerOption(httpserver.LimitCalls()),
-		configgrpc.WithGrpcServerOption(grpc.MaxRecvMsgSize(int(g.maxBytes))))
-	if err != nil {
-		return Server{}, err
+	server := httpserver.GRPC{
+		Config: &g.Config.Server, MaxBytes: g.MaxBytes, ReadTimeout: g.Config.ReadTimeout, Services: map[string]httpserver.Export{},
 	}
 	for _, signal := range g.Signals {
 		for _, name := range signal.Services {
-			server.RegisterService(httpserver.ExportService(name, func(stream grpc.ServerStream) error { return g.handle(signal, stream) }), g)
+			server.Services[name] = signal.exportGRPC
 		}
 	}
-	listener, err := g.Config.Server.NetAddr.Listen(ctx)
+	address, err := server.Start(ctx, env)
 	if err != nil {
 		return Server{}, err
 	}
-	g.server.Serve(server, listener)
-	env.Telemetry.Logger.Info("ready for OTLP over gRPC", zap.Stringer("endpoint", listener.Addr()))
-	return Server{Address: listener.Addr(), Shutdown: g.server.Shutdown}, nil
+	env.Telemetry.Logger.Info("ready for OTLP over gRPC", zap.Stringer("endpoint", address))
+	return Server{Address: address, Shutdown: server.Shutdown}, nil
 }
 
-// handle answers one request.
-func (g *GRPC) handle(signal Signal, stream grpc.ServerStream) error {
-	ctx, cancel := g.server.Context(stream.Context())
-	defer cancel()
-	claim := budget.Process().Begin()
-	defer claim.Release()
-	data, err := g.server.Receive(ctx, stream, httpserver.Receiving{Claim: claim, MaxBytes: g.maxBytes, Timeout: g.Config.ReadTimeout})
-	if err != nil {
-		return err
-	}
-	response, err := signal.Export(ctx, &Message{Data: data, Claim: claim, Header: func(key string) []string {
+// exportGRPC handles one request.
+func (s *Signal) exportGRPC(ctx context.Context, data []byte, claim *budget.Claim) ([]byte, error) {
+	response, err := s.Export(ctx, &Message{Data: data, Claim: claim, Header: func(key string) []string {
 		return metadata.ValueFromIncomingContext(ctx, key)
 	}})
 	if err != nil {
-		return httpserver.OTLPStatus(err).Err()
+		return nil, err
 	}
-	answer, err := response.MarshalProto()
-	if err != nil {
-		return err
-	}
-	return stream.SendMsg(&answer)
+	return response.MarshalProto()
 }
