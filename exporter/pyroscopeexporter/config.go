@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
@@ -76,10 +77,8 @@ func createDefaultConfig() component.Config {
 		Client: client,
 		Labels: LabelsConfig{
 			Include: []string{}, Exclude: []string{},
-			SampleExclude: []string{
-				"thread.id", "thread.name", "thread.os.id", "cpu.logical_number", "process.pid", "go.goroutine.id", "source.event.time",
-			},
-			Max: 30, Dots: dotsUnderscore,
+			SampleExclude: kind.SampleDetails(),
+			Max:           30, Dots: dotsUnderscore,
 		},
 		ExternalLabels:    map[string]string{},
 		MaxProfileSamples: 16_000,
@@ -100,7 +99,7 @@ func (c *Config) Validate() error {
 	faults.Require(c.Labels.Dots == dotsKeep || c.Labels.Dots == dotsUnderscore,
 		"`labels.dots` must be %s or %s, found %q", dotsKeep, dotsUnderscore, c.Labels.Dots)
 	for _, name := range slices.Sorted(maps.Keys(c.ExternalLabels)) {
-		faults.Require(labelName(name, c.Labels.Dots) == name, "`external_labels`: %q is not the name of a label", name)
+		faults.Require(kind.LabelName(name, c.Labels.Dots == dotsKeep) == name, "`external_labels`: %q is not the name of a label", name)
 	}
 	faults.Require(c.MaxProfileSamples > 0, "`max_profile_samples` must be positive, found %d", c.MaxProfileSamples)
 	faults.Require(c.MaxProfileBytes >= minMaxProfileBytes, "`max_profile_bytes` must be at least %d, found %d", minMaxProfileBytes, c.MaxProfileBytes)

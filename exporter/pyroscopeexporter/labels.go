@@ -99,7 +99,7 @@ func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resource
 		taken[known.name] = true
 	}
 	for _, c := range candidates {
-		name := labelName(c.key, l.cfg.Labels.Dots)
+		name := kind.LabelName(c.key, l.cfg.Labels.Dots == dotsKeep)
 		if taken[name] {
 			continue
 		}
@@ -131,7 +131,7 @@ func (l *labeler) ofProfile(pd pprofile.Profiles, profile pprofile.Profile, b *b
 			dropped++
 			continue
 		}
-		name := labelName(key, l.cfg.Labels.Dots)
+		name := kind.LabelName(key, l.cfg.Labels.Dots == dotsKeep)
 		if text := labelText(value, b); text != "" && name != "" && !hasLabel(labels, name) && !hasLabel(l.external, name) {
 			labels = append(labels, label{name, text})
 		}
@@ -202,21 +202,4 @@ func textBytes(v pcommon.Value) (n int) {
 	default:
 	}
 	return n
-}
-
-// labelName returns the name of the label for an attribute: characters that Prometheus does not allow become underscores, and so
-// do dots if configured.
-func labelName(key, dots string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.' && dots == dotsKeep:
-			return r
-		default:
-			return '_'
-		}
-	}, key)
-	if clean != "" && clean[0] >= '0' && clean[0] <= '9' {
-		clean = "_" + clean
-	}
-	return clean
 }

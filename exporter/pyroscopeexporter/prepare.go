@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"math"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -15,12 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-)
-
-// Labels of samples that Pyroscope links to spans and traces, instead of making series of them.
-const (
-	spanLabel  = "span_id"
-	traceLabel = "trace_id"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // maxLabelBytes is the longest value of a label, maxLabelNameBytes its longest name. Pyroscope refuses the whole profile for a
@@ -117,7 +111,7 @@ func isSeriesLabel(pd pprofile.Profiles, attribute pprofile.KeyValueAndUnit) boo
 		return false
 	}
 	key := textOf(pd, attribute.KeyStrindex())
-	return key != spanLabel && key != traceLabel
+	return key != kind.SpanLabel && key != kind.TraceLabel
 }
 
 // isPrepared reports whether pd can be sent as it is: prepare and addCPUTime would change nothing.
@@ -133,7 +127,7 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 	isName := func(i int32) bool {
 		is, ok := known[i]
 		if !ok {
-			is = isTypeName(textOf(pd, i))
+			is = kind.IsTypeName(textOf(pd, i))
 			known[i] = is
 		}
 		return is
@@ -188,12 +182,6 @@ func (p *preparer) index(s string) int32 {
 	return i
 }
 
-// typeCharacters replaces the characters that names of types cannot have: a server refuses a hyphen, and queries separate names
-// by colons.
-var typeCharacters = strings.NewReplacer("-", "_", ":", "_")
-
-func isTypeName(s string) bool { return !strings.ContainsAny(s, "-:") }
-
 func (p *preparer) valueType(t pprofile.ValueType) {
 	t.SetTypeStrindex(p.typeName(t.TypeStrindex()))
 	t.SetUnitStrindex(p.typeName(t.UnitStrindex()))
@@ -204,8 +192,8 @@ func (p *preparer) typeName(i int32) int32 {
 	use, ok := p.typeNames[i]
 	if !ok {
 		use = i
-		if s := textOf(p.pd, i); !isTypeName(s) {
-			use = p.index(typeCharacters.Replace(s))
+		if s := textOf(p.pd, i); !kind.IsTypeName(s) {
+			use = p.index(kind.TypeName(s))
 		}
 		p.typeNames[i] = use
 	}
@@ -264,10 +252,10 @@ func (p *preparer) link(link int32) []int32 {
 	var attributes []int32
 	if table := p.pd.Dictionary().LinkTable(); link > 0 && int(link) < table.Len() {
 		if id := table.At(int(link)).SpanID(); !id.IsEmpty() {
-			attributes = append(attributes, p.addAttribute(spanLabel, hex.EncodeToString(id[:])))
+			attributes = append(attributes, p.addAttribute(kind.SpanLabel, hex.EncodeToString(id[:])))
 		}
 		if id := table.At(int(link)).TraceID(); p.cfg.TraceID && !id.IsEmpty() {
-			attributes = append(attributes, p.addAttribute(traceLabel, hex.EncodeToString(id[:])))
+			attributes = append(attributes, p.addAttribute(kind.TraceLabel, hex.EncodeToString(id[:])))
 		}
 	}
 	p.links[link] = attributes

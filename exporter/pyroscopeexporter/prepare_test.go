@@ -26,6 +26,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -180,7 +181,7 @@ func TestLabelsOfSamplesLeaveRoom(t *testing.T) {
 				}
 				require.Equal(t, []int64{7}, s.Series()[0].Pprof.Sample[0].NumLabel["bytes"])
 			}
-			delete(texts, spanLabel)
+			delete(texts, kind.SpanLabel)
 			require.Len(t, texts, tt.ofSample)
 			metadatatest.AssertEqualExporterPyroscopeDroppedLabels(t, telemetry,
 				[]metricdata.DataPoint[int64]{{Value: tt.wantDropped}}, metricdatatest.IgnoreTimestamp())

@@ -356,7 +356,7 @@ func (p *pusher) series(ctx context.Context, from *source, payload *encode.Paylo
 		sampleLabels = max(sampleLabels, mostText(scope.Profiles().At(i), from.isText))
 	}
 	ofProfile, tooMany := p.labeler.ofProfile(from.pd, first, &p.budget)
-	labels, dropped := p.labeler.labels(&from.labels, typeCharacters.Replace(name), ofProfile, sampleLabels)
+	labels, dropped := p.labeler.labels(&from.labels, kind.TypeName(name), ofProfile, sampleLabels)
 	p.countDroppedLabels(ctx, tooMany+dropped)
 	return &series{labels: labels}
 }
