@@ -61,42 +61,30 @@ func (r *otlpReceiver) Start(ctx context.Context, host component.Host) error {
 	if r.stopBudget, err = budget.Watch(r.set.TelemetrySettings); err != nil {
 		return err
 	}
-	if cfg := r.cfg.Protocols.GRPC.Get(); cfg != nil {
-		err = r.start("grpc", func(signals []otlpserver.Signal) (otlpserver.Server, error) {
-			return (&otlpserver.GRPC{
-				Config: cfg, Signals: signals,
-			}).Start(ctx, env)
-		})
-	}
-	if cfg := r.cfg.Protocols.HTTP.Get(); cfg != nil && err == nil {
-		err = r.start("http", func(signals []otlpserver.Signal) (otlpserver.Server, error) {
-			return (&otlpserver.HTTP{HTTP: httpserver.HTTP{Config: &cfg.Server}, Signals: signals}).Start(ctx, env)
-		})
-	}
+	err = r.servers.StartOTLP(ctx, env, otlpserver.Protocols{
+		GRPC: r.cfg.Protocols.GRPC.Get(), HTTP: r.cfg.Protocols.HTTP.Get(), Signals: r.signals,
+	})
 	if err != nil {
 		return errors.Join(err, r.Shutdown(ctx))
 	}
 	return nil
 }
 
-// start starts a server for the signals that the receiver has pipelines for.
-func (r *otlpReceiver) start(protocol string, start func([]otlpserver.Signal) (otlpserver.Server, error)) error {
-	return r.servers.Start(protocol, func() (otlpserver.Server, error) {
-		obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
-			ReceiverID: r.set.ID, Transport: protocol, ReceiverCreateSettings: r.set,
-		})
-		if err != nil {
-			return otlpserver.Server{}, err
-		}
-		var signals []otlpserver.Signal
-		if r.profiles != nil {
-			signals = append(signals, r.profilesSignal(obsreport))
-		}
-		if r.logs != nil {
-			signals = append(signals, r.logsSignal(obsreport))
-		}
-		return start(signals)
+// signals are those that the receiver has pipelines for.
+func (r *otlpReceiver) signals(protocol string) (signals []otlpserver.Signal, _ error) {
+	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: r.set.ID, Transport: protocol, ReceiverCreateSettings: r.set,
 	})
+	if err != nil {
+		return nil, err
+	}
+	if r.profiles != nil {
+		signals = append(signals, r.profilesSignal(obsreport))
+	}
+	if r.logs != nil {
+		signals = append(signals, r.logsSignal(obsreport))
+	}
+	return signals, nil
 }
 
 // Shutdown answers the requests under way, for at most the drain timeout, and stops both servers.

@@ -116,7 +116,7 @@ func current(t *testing.T) (pprofile.Profiles, []byte) {
 
 func (h *harness) post(t *testing.T, path, content string, body []byte, headers ...string) (int, string, http.Header) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.servers.Address("http").String()+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.servers["http"].Addr().String()+path, bytes.NewReader(body))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", content)
 	for i := 0; i < len(headers); i += 2 {
@@ -139,7 +139,7 @@ func (h *harness) export(t *testing.T, service string, body []byte) error {
 
 func (h *harness) exportAnswer(t *testing.T, service string, body []byte) (answer []byte, err error) {
 	t.Helper()
-	client, err := grpc.NewClient(h.servers.Address("grpc").String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	err = client.Invoke(t.Context(), "/"+service+"/Export", &body, &answer, grpc.ForceCodecV2(httpserver.RawCodec{}))
@@ -306,7 +306,7 @@ func TestLogsAreCharged(t *testing.T) {
 func TestReceivesTodaysLayout(t *testing.T) {
 	h := start(t, nil, nil)
 	want, data := current(t)
-	client, err := grpc.NewClient(h.servers.Address("grpc").String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	sent, _ := current(t)
@@ -381,7 +381,7 @@ func TestStatedVersions(t *testing.T) {
 	for version, want := range map[string]int{"1": 200, "2": 400, "": 400, "x": 400} {
 		code, answer, _ := h.post(t, paths[0], "application/x-protobuf", data, "OTLP-Profiles-Development-Version", version)
 		assert.Equal(t, want, code, "%q: %s", version, answer)
-		client, err := grpc.NewClient(h.servers.Address("grpc").String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		client, err := grpc.NewClient(h.servers["grpc"].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		require.NoError(t, err)
 		var none []byte
 		err = client.Invoke(metadata.AppendToOutgoingContext(t.Context(), versionHeader, version), "/"+services[0]+"/Export", &data, &none,
@@ -397,7 +397,7 @@ func TestStatedVersions(t *testing.T) {
 
 func TestRefusesOtherMethodsAndOrigins(t *testing.T) {
 	h := start(t, nil, nil)
-	response, err := http.Get("http://" + h.servers.Address("http").String() + paths[0])
+	response, err := http.Get("http://" + h.servers["http"].Addr().String() + paths[0])
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	http.DefaultClient.CloseIdleConnections()
@@ -544,7 +544,7 @@ func TestMessagesThatDoNotArriveAreBounded(t *testing.T) {
 	h := start(t, nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	client, err := grpc.NewClient(h.servers.Address("grpc").String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	for range 50 {

@@ -43,10 +43,10 @@ func (s *hecServer) start(ctx context.Context, env httpserver.Env) (otlpserver.S
 	answer("/", http.StatusNotFound, hec.Answer{Text: notFound, Code: http.StatusNotFound, Reason: "send events to /services/collector/event"})
 	running, err := s.http.Start(ctx, mux, env)
 	if err != nil {
-		return otlpserver.Server{}, err
+		return nil, err
 	}
-	env.Telemetry.Logger.Info("ready for HEC events", zap.Stringer("endpoint", running.Address))
-	return otlpserver.Server{Address: running.Address, Shutdown: running.Shutdown}, nil
+	env.Telemetry.Logger.Info("ready for HEC events", zap.Stringer("endpoint", running.Addr()))
+	return running, nil
 }
 
 const notFound = "The requested URL was not found on this server."

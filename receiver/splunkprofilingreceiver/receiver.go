@@ -61,23 +61,15 @@ func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
 	if r.stopBudget, err = budget.Watch(r.set.TelemetrySettings); err != nil {
 		return err
 	}
-	if c := r.cfg.Protocols.GRPC.Get(); c != nil {
-		err = r.start("grpc", func(path *delivery.Path) (otlpserver.Server, error) {
-			return (&otlpserver.GRPC{
-				Config: c, MaxBytes: largest, Signals: []otlpserver.Signal{logsSignal(path)},
-			}).Start(ctx, env)
-		})
-	}
-	if c := r.cfg.Protocols.HTTP.Get(); c != nil && err == nil {
-		err = r.start("http", func(path *delivery.Path) (otlpserver.Server, error) {
-			return (&otlpserver.HTTP{
-				HTTP:    httpserver.HTTP{Config: &c.Server, MaxBodyBytes: largest},
-				Signals: []otlpserver.Signal{logsSignal(path)},
-			}).Start(ctx, env)
-		})
-	}
+	err = r.servers.StartOTLP(ctx, env, otlpserver.Protocols{
+		GRPC: r.cfg.Protocols.GRPC.Get(), HTTP: r.cfg.Protocols.HTTP.Get(), MaxBytes: largest, Signals: r.signals,
+	})
 	if c := r.cfg.Protocols.HEC.Get(); c != nil && err == nil {
-		err = r.start("hec", func(path *delivery.Path) (otlpserver.Server, error) {
+		err = r.servers.Start("hec", func() (otlpserver.Server, error) {
+			path, err := r.newPath("hec")
+			if err != nil {
+				return nil, err
+			}
 			h := &hecServer{path: path, http: httpserver.HTTP{Config: &c.Server, MaxBodyBytes: largest, AnswerError: answerHECError}}
 			return h.start(ctx, env)
 		})
@@ -88,22 +80,13 @@ func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-func (r *splunkReceiver) start(protocol string, start func(*delivery.Path) (otlpserver.Server, error)) error {
-	return r.servers.Start(protocol, func() (otlpserver.Server, error) {
-		path, err := r.newPath(protocol)
-		if err != nil {
-			return otlpserver.Server{}, err
-		}
-		return start(path)
-	})
-}
-
-// logsSignal delivers OTLP logs by a path.
-func logsSignal(path *delivery.Path) otlpserver.Signal {
-	return otlpserver.Logs(func(ctx context.Context, m *otlpserver.Message, ld plog.Logs) (int, string, error) {
+// signals are OTLP logs, on a path of their own.
+func (r *splunkReceiver) signals(protocol string) ([]otlpserver.Signal, error) {
+	path, err := r.newPath(protocol)
+	return []otlpserver.Signal{otlpserver.Logs(func(ctx context.Context, m *otlpserver.Message, ld plog.Logs) (int, string, error) {
 		report, err := path.Deliver(ctx, ld, m.Claim)
 		return report.Rejected + report.Incomplete, report.Message, err
-	})
+	})}, err
 }
 
 // Shutdown stops every server. Requests under way are answered first, unless ctx ends.

@@ -135,7 +135,7 @@ func startFixture(t testing.TB, config string, withLogs bool) *fixture {
 
 // address returns the address of a server.
 func (f *fixture) address(name string) string {
-	return f.receiver.Shared.servers.Address(name).String()
+	return f.receiver.Shared.servers[name].Addr().String()
 }
 
 // sum adds up the points of a counter that have all the given attributes (key, value, …).

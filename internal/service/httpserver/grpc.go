@@ -45,7 +45,7 @@ type GRPC struct {
 type Export func(ctx context.Context, message []byte, claim *budget.Claim) (answer []byte, err error)
 
 // Start binds the endpoint and begins to serve.
-func (g *GRPC) Start(ctx context.Context, env Env) (net.Addr, error) {
+func (g *GRPC) Start(ctx context.Context, env Env) error {
 	const defaultMiB = 4 // gRPC's own
 	maxBytes := int64(min(cmp.Or(g.Config.MaxRecvMsgSizeMiB, defaultMiB), math.MaxInt32>>20)) << 20
 	if g.MaxBytes == 0 || g.MaxBytes > maxBytes {
@@ -57,17 +57,17 @@ func (g *GRPC) Start(ctx context.Context, env Env) (net.Addr, error) {
 		configgrpc.WithGrpcServerOption(limitCalls()),
 		configgrpc.WithGrpcServerOption(grpc.MaxRecvMsgSize(int(g.MaxBytes))))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for name, export := range g.Services {
 		server.RegisterService(exportService(name, func(stream grpc.ServerStream) error { return g.handle(stream, export) }), g)
 	}
 	listener, err := g.Config.NetAddr.Listen(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	g.serve(server, listener, env.Fail)
-	return listener.Addr(), nil
+	return nil
 }
 
 // exportService returns a service whose only method is registered as a stream: for other methods, gRPC reads the message before the
@@ -138,6 +138,9 @@ func (g *GRPC) receive(ctx context.Context, stream grpc.ServerStream, claim *bud
 	}
 	return message, nil
 }
+
+// Addr is where the server listens.
+func (g *GRPC) Addr() net.Addr { return g.listener.Addr() }
 
 // Shutdown accepts no new calls and waits for those under way, as Server.Shutdown does.
 func (g *GRPC) Shutdown(ctx context.Context) error {

@@ -36,10 +36,8 @@ type Options struct {
 
 // Server is an HTTP server that was started.
 type Server struct {
-	// Address is where it listens.
-	Address net.Addr
-
 	http    *http.Server
+	address net.Addr
 	options Options
 	serving sync.WaitGroup
 	// requests is the number of handlers under way.
@@ -54,7 +52,7 @@ type Server struct {
 // The context of a request ends when nine tenths of the server's WriteTimeout have passed, so that there is time to answer:
 // without an answer, a client would repeat what the pipeline may have accepted.
 func Start(server *http.Server, listener net.Listener, options Options) *Server {
-	s := &Server{Address: listener.Addr(), http: server, options: options}
+	s := &Server{http: server, address: listener.Addr(), options: options}
 	s.serveCtx, s.cancelRequests = context.WithCancel(context.Background())
 	server.BaseContext = func(net.Listener) context.Context { return s.serveCtx }
 	new(connections).limitHTTP(server)
@@ -139,6 +137,9 @@ func (b *bodyReading) stop() {
 		b.interrupt()
 	}
 }
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.address }
 
 // ServeHTTP handles a request as if it came from the listener.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.Handler.ServeHTTP(w, r) }

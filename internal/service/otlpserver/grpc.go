@@ -13,30 +13,21 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
-// GRPC is a gRPC server.
-type GRPC struct {
-	Config *GRPCConfig
-	// MaxBytes bounds messages, as sent and decompressed, in addition to Config; 0 adds no bound.
-	MaxBytes int64
-	Signals  []Signal
-}
-
-// Start binds the endpoint and begins to serve.
-func (g *GRPC) Start(ctx context.Context, env httpserver.Env) (Server, error) {
-	server := httpserver.GRPC{
-		Config: &g.Config.Server, MaxBytes: g.MaxBytes, ReadTimeout: g.Config.ReadTimeout, Services: map[string]httpserver.Export{},
+// startGRPC starts a gRPC server.
+func (p *Protocols) startGRPC(ctx context.Context, env httpserver.Env, signals []Signal) (Server, error) {
+	server := &httpserver.GRPC{
+		Config: &p.GRPC.Server, MaxBytes: p.MaxBytes, ReadTimeout: p.GRPC.ReadTimeout, Services: map[string]httpserver.Export{},
 	}
-	for _, signal := range g.Signals {
+	for _, signal := range signals {
 		for _, name := range signal.Services {
 			server.Services[name] = signal.exportGRPC
 		}
 	}
-	address, err := server.Start(ctx, env)
-	if err != nil {
-		return Server{}, err
+	if err := server.Start(ctx, env); err != nil {
+		return nil, err
 	}
-	env.Telemetry.Logger.Info("ready for OTLP over gRPC", zap.Stringer("endpoint", address))
-	return Server{Address: address, Shutdown: server.Shutdown}, nil
+	env.Telemetry.Logger.Info("ready for OTLP over gRPC", zap.Stringer("endpoint", server.Addr()))
+	return server, nil
 }
 
 // exportGRPC handles one request.

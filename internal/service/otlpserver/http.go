@@ -15,48 +15,42 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
-// HTTP is an HTTP server.
-type HTTP struct {
-	httpserver.HTTP
-	Signals []Signal
-}
-
-// Start binds the endpoint and begins to serve.
-func (h *HTTP) Start(ctx context.Context, env httpserver.Env) (Server, error) {
-	h.AnswerError = httpserver.AnswerOTLPError
+// startHTTP starts an HTTP server.
+func (p *Protocols) startHTTP(ctx context.Context, env httpserver.Env, signals []Signal) (Server, error) {
+	server := &httpserver.HTTP{Config: &p.HTTP.Server, MaxBodyBytes: p.MaxBytes, AnswerError: httpserver.AnswerOTLPError}
 	mux := http.NewServeMux()
 	var hints []string
-	for _, signal := range h.Signals {
+	for _, signal := range signals {
 		for _, path := range signal.Paths {
-			mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { h.handle(signal, w, r) })
+			mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { signal.exportHTTP(server, w, r) })
 		}
 		hints = append(hints, signal.Name+" to "+signal.Paths[0])
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		httpserver.AnswerOTLPError(w, r, "nothing is here: send "+strings.Join(hints, ", "), http.StatusNotFound)
 	})
-	running, err := h.HTTP.Start(ctx, mux, env)
+	running, err := server.Start(ctx, mux, env)
 	if err != nil {
-		return Server{}, err
+		return nil, err
 	}
-	env.Telemetry.Logger.Info("ready for OTLP over HTTP", zap.Stringer("endpoint", running.Address))
-	return Server{Address: running.Address, Shutdown: running.Shutdown}, nil
+	env.Telemetry.Logger.Info("ready for OTLP over HTTP", zap.Stringer("endpoint", running.Addr()))
+	return running, nil
 }
 
-// handle answers one request: 200 once the pipeline has accepted what the message has.
-func (h *HTTP) handle(signal Signal, w http.ResponseWriter, r *http.Request) {
+// exportHTTP answers one request: 200 once the pipeline has accepted what the message has.
+func (s *Signal) exportHTTP(server *httpserver.HTTP, w http.ResponseWriter, r *http.Request) {
 	content, ok := httpserver.AcceptOTLP(w, r)
 	if !ok {
 		return
 	}
 	claim := budget.Process().Begin()
 	defer claim.Release()
-	data, err := h.ReadBody(w, r, claim)
+	data, err := server.ReadBody(w, r, claim)
 	var response Response
 	if err != nil {
 		err = fmt.Errorf("read the body: %w", err)
 	} else {
-		response, err = signal.Export(r.Context(), &Message{
+		response, err = s.Export(r.Context(), &Message{
 			Data: data, IsJSON: content == httpserver.ContentJSON, Claim: claim, Header: r.Header.Values,
 		})
 	}

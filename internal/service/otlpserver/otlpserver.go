@@ -3,7 +3,7 @@
 
 // Package otlpserver receives OTLP: a gRPC server and an HTTP server, each for all signals of a receiver.
 //
-//	GRPC, HTTP      receive messages within the budget: grpc.go, http.go
+//	StartOTLP       starts the servers, which receive messages within the budget: grpc.go, http.go
 //	Signal.Export   reads a message that has arrived, and passes it on
 //	Logs            the signal of OTLP logs
 //	Servers         the servers of a receiver, which start and stop together
@@ -111,15 +111,45 @@ func BadRequest(err error) error {
 }
 
 // Server is a running server.
-type Server struct {
-	// Protocol is its key in the configuration.
-	Protocol string
-	Address  net.Addr
-	Shutdown func(context.Context) error
+type Server interface {
+	Addr() net.Addr
+	Shutdown(context.Context) error
 }
 
-// Servers are the running servers of a receiver.
-type Servers []Server
+// Protocols are the servers that receive OTLP. One that is nil is not started.
+type Protocols struct {
+	GRPC *GRPCConfig
+	HTTP *HTTPConfig
+	// MaxBytes bounds messages in addition to their configuration, as sent and decompressed; 0 adds no bound.
+	MaxBytes int64
+	// Signals returns what the server of a protocol receives.
+	Signals func(protocol string) ([]Signal, error)
+}
+
+// Servers are the running servers of a receiver, by their keys in the configuration.
+type Servers map[string]Server
+
+// StartOTLP starts the servers of OTLP and adds them.
+func (s *Servers) StartOTLP(ctx context.Context, env httpserver.Env, p Protocols) error {
+	start := func(protocol string, startWith func(context.Context, httpserver.Env, []Signal) (Server, error)) error {
+		return s.Start(protocol, func() (Server, error) {
+			signals, err := p.Signals(protocol)
+			if err != nil {
+				return nil, err
+			}
+			return startWith(ctx, env, signals)
+		})
+	}
+	if p.GRPC != nil {
+		if err := start("grpc", p.startGRPC); err != nil {
+			return err
+		}
+	}
+	if p.HTTP != nil {
+		return start("http", p.startHTTP)
+	}
+	return nil
+}
 
 // Start starts a server and adds it.
 func (s *Servers) Start(protocol string, start func() (Server, error)) error {
@@ -127,29 +157,24 @@ func (s *Servers) Start(protocol string, start func() (Server, error)) error {
 	if err != nil {
 		return fmt.Errorf("start `%s`: %w", protocol, err)
 	}
-	started.Protocol = protocol
-	*s = append(*s, started)
-	return nil
-}
-
-// Address returns where a server listens, or nil if it does not run.
-func (s *Servers) Address(protocol string) net.Addr {
-	for _, server := range *s {
-		if server.Protocol == protocol {
-			return server.Address
-		}
+	if *s == nil {
+		*s = Servers{}
 	}
+	(*s)[protocol] = started
 	return nil
 }
 
 // Shutdown stops all servers at once, since they share the time.
 func (s *Servers) Shutdown(ctx context.Context) error {
-	errs := make([]error, len(*s))
+	var mu sync.Mutex
+	var errs []error
 	var stopping sync.WaitGroup
-	for i, server := range *s {
+	for protocol, server := range *s {
 		stopping.Go(func() {
 			if err := server.Shutdown(ctx); err != nil {
-				errs[i] = fmt.Errorf("shut down `%s`: %w", server.Protocol, err)
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, fmt.Errorf("shut down `%s`: %w", protocol, err))
 			}
 		})
 	}

@@ -31,17 +31,14 @@ import (
 type deliverFunc func(context.Context, *Message, plog.Logs) (int, string, error)
 
 // start starts both servers for logs.
-func start(t *testing.T, deliver deliverFunc) *Servers {
+func start(t *testing.T, deliver deliverFunc) Servers {
 	t.Helper()
 	env := httpserver.Env{Host: componenttest.NewNopHost(), Telemetry: componenttest.NewNopTelemetrySettings()}
 	forGRPC, forHTTP := DefaultGRPC("localhost:0"), DefaultHTTP("localhost:0")
-	signals := []Signal{Logs(deliver)}
-	servers := &Servers{}
-	require.NoError(t, servers.Start("grpc", func() (Server, error) {
-		return (&GRPC{Config: &forGRPC, MaxBytes: 1 << 20, Signals: signals}).Start(t.Context(), env)
-	}))
-	require.NoError(t, servers.Start("http", func() (Server, error) {
-		return (&HTTP{HTTP: httpserver.HTTP{Config: &forHTTP.Server}, Signals: signals}).Start(t.Context(), env)
+	var servers Servers
+	require.NoError(t, servers.StartOTLP(t.Context(), env, Protocols{
+		GRPC: &forGRPC, HTTP: &forHTTP, MaxBytes: 1 << 20,
+		Signals: func(string) ([]Signal, error) { return []Signal{Logs(deliver)}, nil },
 	}))
 	t.Cleanup(func() {
 		require.NoError(t, servers.Shutdown(context.Background()))
@@ -51,8 +48,8 @@ func start(t *testing.T, deliver deliverFunc) *Servers {
 }
 
 // export sends a message over gRPC.
-func export(t *testing.T, servers *Servers, message []byte) (plogotlp.ExportResponse, error) {
-	client, err := grpc.NewClient(servers.Address("grpc").String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+func export(t *testing.T, servers Servers, message []byte) (plogotlp.ExportResponse, error) {
+	client, err := grpc.NewClient(servers["grpc"].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	var answer []byte
@@ -63,8 +60,8 @@ func export(t *testing.T, servers *Servers, message []byte) (plogotlp.ExportResp
 }
 
 // post sends a message over HTTP.
-func post(t *testing.T, servers *Servers, content string, message []byte) (plogotlp.ExportResponse, int) {
-	request, err := http.NewRequest(http.MethodPost, "http://"+servers.Address("http").String()+"/v1/logs", bytes.NewReader(message))
+func post(t *testing.T, servers Servers, content string, message []byte) (plogotlp.ExportResponse, int) {
+	request, err := http.NewRequest(http.MethodPost, "http://"+servers["http"].Addr().String()+"/v1/logs", bytes.NewReader(message))
 	require.NoError(t, err)
 	request.Header.Set("Content-Type", content)
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

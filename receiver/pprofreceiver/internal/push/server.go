@@ -86,7 +86,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 func (s *Server) Shutdown(ctx context.Context) error { return s.running.Shutdown(ctx) }
 
 // Addr is where the server listens.
-func (s *Server) Addr() net.Addr { return s.running.Address }
+func (s *Server) Addr() net.Addr { return s.running.Addr() }
 
 // ServeHTTP answers a request as if it had come over the listener.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.running.ServeHTTP(w, r) }

@@ -65,7 +65,7 @@ func (s *statusServer) start(ctx context.Context, host component.Host) (err erro
 	if s.http, err = server.Start(ctx, mux, httpserver.Env{Host: host, Telemetry: s.set}); err != nil {
 		return err
 	}
-	s.set.Logger.Info("serving the page of scraped targets", zap.Stringer("endpoint", s.http.Address), zap.String("path", statusPath))
+	s.set.Logger.Info("serving the page of scraped targets", zap.Stringer("endpoint", s.http.Addr()), zap.String("path", statusPath))
 	return nil
 }
 

@@ -37,7 +37,7 @@ func (f *fixture) withPage() *fixture {
 // page requests the page, or its JSON.
 func (f *fixture) page(query string) (status int, body string, header http.Header) {
 	f.T.Helper()
-	response, err := http.Get("http://" + f.scraper.page.http.Address.String() + "/targets" + query)
+	response, err := http.Get("http://" + f.scraper.page.http.Addr().String() + "/targets" + query)
 	require.NoError(f.T, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
@@ -115,7 +115,7 @@ func TestScrapePage(t *testing.T) {
 
 	// Somebody else's DNS name may resolve to this machine.
 	for name, want := range map[string]int{"evil.example:4041": 403, "localhost:4041": 200, "agent.example": 200} {
-		request, err := http.NewRequest(http.MethodGet, "http://"+f.scraper.page.http.Address.String()+"/targets", http.NoBody)
+		request, err := http.NewRequest(http.MethodGet, "http://"+f.scraper.page.http.Addr().String()+"/targets", http.NoBody)
 		require.NoError(t, err)
 		request.Host = name
 		response, err := http.DefaultClient.Do(request)
@@ -139,7 +139,7 @@ func TestShutdownWithASlowReaderOfThePage(t *testing.T) {
 	}
 	f.find(found...)
 	<-entered
-	address := f.scraper.page.http.Address.String()
+	address := f.scraper.page.http.Addr().String()
 	reader, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	defer func() { _ = reader.Close() }()
@@ -168,7 +168,7 @@ func TestScrapePageOfNothing(t *testing.T) {
 	t.Cleanup(f.end)
 	_, html, _ := f.page("")
 	assert.Contains(t, html, "not found anything yet")
-	at := "http://" + f.scraper.page.http.Address.String()
+	at := "http://" + f.scraper.page.http.Addr().String()
 	response, err := http.Post(at+"/targets", "x/y", strings.NewReader(""))
 	require.NoError(t, err)
 	_ = response.Body.Close()
@@ -180,7 +180,7 @@ func TestScrapePageOfNothing(t *testing.T) {
 
 	// An address in use is an error at the start, and leaves nothing running.
 	taken := newFixture(t, 0, nil).withPage()
-	taken.scraper.cfg.Status.Get().HTTP.NetAddr.Endpoint = f.scraper.page.http.Address.String()
+	taken.scraper.cfg.Status.Get().HTTP.NetAddr.Endpoint = f.scraper.page.http.Addr().String()
 	assert.ErrorContains(t, taken.scraper.Start(t.Context(), sourcetest.Host{}), "`status`: ")
 }
 
