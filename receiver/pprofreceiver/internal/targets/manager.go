@@ -25,8 +25,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Manager runs the discovery of several jobs, each within its `target_limit`. It does what Prometheus' manager does, but sleeps while nothing changes:
-// Prometheus' manager checks for changes ten times a second.
+// Manager runs the discovery of several jobs, each within its `target_limit`. It sleeps while nothing changes.
 type Manager struct {
 	log       zapcore.Core
 	logger    *slog.Logger // writes to log
