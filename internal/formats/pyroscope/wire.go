@@ -11,7 +11,6 @@
 package pyroscope
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
@@ -93,14 +93,13 @@ func newSource(application string, labels []Label) (Source, error) {
 // Ingest is the query of POST /ingest.
 type Ingest struct {
 	Source
-	// From and Until are zero if they are missing or not after 1970.
+	// From and Until are zero if they are missing or not from 2000 to 2100.
 	From, Until time.Time
 	// Format is pprof, jfr, folded, lines or groups. If it is empty, the body's content decides.
 	Format string
 	// Units and SampleRate are those of the samples in formats without types.
 	Units      string
 	SampleRate int64
-	Spy        string
 }
 
 // ParseQuery reads the query of POST /ingest.
@@ -119,7 +118,7 @@ func ParseQuery(query url.Values) (Ingest, error) {
 	}
 	in := Ingest{
 		Source: source, From: parseTime(query.Get("from")), Until: parseTime(query.Get("until")),
-		Format: query.Get("format"), Units: query.Get("units"), Spy: query.Get("spyName"),
+		Format: query.Get("format"), Units: query.Get("units"),
 	}
 	if rate := query.Get("sampleRate"); rate != "" {
 		if in.SampleRate, err = strconv.ParseInt(rate, 10, 64); err != nil || in.SampleRate < 0 {
@@ -152,28 +151,14 @@ func parseName(name string) (application string, labels []Label, err error) {
 	return application, labels, nil
 }
 
-// parseTime reads a Unix time, whose number of digits implies its unit: 10 for s, 13 for ms, 16 for µs, 19 for ns. Anything else,
-// and any time in 1970, becomes the zero time.
+// parseTime reads a Unix time in any unit. Anything else, and any time before 2000 or after 2100, becomes the zero time.
 func parseTime(digits string) time.Time {
 	v, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil {
+	nanos := events.UnixNanos(v)
+	if err != nil || nanos == 0 {
 		return time.Time{}
 	}
-	var t time.Time
-	switch {
-	case len(digits) <= 10:
-		t = time.Unix(v, 0)
-	case len(digits) <= 13:
-		t = time.UnixMilli(v)
-	case len(digits) <= 16:
-		t = time.UnixMicro(v)
-	default:
-		t = time.Unix(0, v)
-	}
-	if t.UTC().Year() <= 1970 {
-		return time.Time{}
-	}
-	return t
+	return time.Unix(0, int64(nanos))
 }
 
 // maxConfigBytes bounds a sample_type_config: pyroscope-go sends a few hundred bytes.
@@ -302,8 +287,8 @@ func ParsePushJSON(body []byte) ([]Series, error) {
 		Series []struct {
 			Labels  []Label
 			Samples []struct {
-				RawProfile string `json:"rawProfile"`
-				Snake      string `json:"raw_profile"`
+				RawProfile []byte `json:"rawProfile"` // base64
+				Snake      []byte `json:"raw_profile"`
 			}
 		}
 	}
@@ -325,11 +310,7 @@ func ParsePushJSON(body []byte) ([]Series, error) {
 			if profiles++; profiles > maxSeries {
 				return nil, fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
 			}
-			pprof, err := base64.StdEncoding.DecodeString(sample.RawProfile + sample.Snake)
-			if err != nil {
-				return nil, fmt.Errorf("rawProfile: %w", err)
-			}
-			s.Profiles = append(s.Profiles, pprof)
+			s.Profiles = append(s.Profiles, append(sample.RawProfile, sample.Snake...))
 		}
 		all = append(all, s)
 	}

@@ -34,14 +34,14 @@ func TestParseQuery(t *testing.T) {
 					Service: "demo.go.shop", ScopeName: "com.grafana.pyroscope/go", ScopeVersion: "v1.4.3", SessionID: "77e425ea48b3919f",
 					Labels: []Label{{"process.runtime.name", "go"}, {"region", "eu-demo-1"}},
 				},
-				From: time.Unix(1795174275, 0), Until: time.Unix(0, 1795174282905099426), Units: "goroutines", Spy: "gospy",
+				From: time.Unix(1795174275, 0), Until: time.Unix(0, 1795174282905099426), Units: "goroutines",
 			},
 		},
 		"node": {
 			"format=pprof&from=1795167161&name=demo.node.shop%7Bregion%3Deu%7D&spyName=nodespy&until=1795167165&sampleRate=250",
 			Ingest{
 				Source: Source{Service: "demo.node.shop", Labels: []Label{{"region", "eu"}}},
-				From:   time.Unix(1795167161, 0), Until: time.Unix(1795167165, 0), Format: "pprof", Spy: "nodespy", SampleRate: 250,
+				From:   time.Unix(1795167161, 0), Until: time.Unix(1795167165, 0), Format: "pprof", SampleRate: 250,
 			},
 		},
 		"no labels":        {"name=app", Ingest{Source: Source{Service: "app"}}},

@@ -20,6 +20,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Reasons lists why something was dropped, with the number of times: counts has one for each value of R.
@@ -126,7 +128,7 @@ func ContentType(r *http.Request) string {
 // retry, the status carries a RetryInfo: without it, senders treat ResourceExhausted as permanent.
 func OTLPStatus(err error) *status.Status {
 	s, known := status.FromError(err)
-	message := validText(err.Error())
+	message := dictionary.ValidUTF8(err.Error()) // it may quote what was sent
 	var fault *BodyError
 	switch {
 	case errors.As(err, &fault) && fault.Status != http.StatusServiceUnavailable:
@@ -256,7 +258,7 @@ func AnswerOTLPError(w http.ResponseWriter, r *http.Request, message string, htt
 
 func answerStatus(w http.ResponseWriter, content string, s *status.Status, httpCode int) {
 	answer := s.Proto() // a copy
-	answer.Message = validText(answer.GetMessage())
+	answer.Message = dictionary.ValidUTF8(answer.GetMessage())
 	if content == ContentProtobuf {
 		if body, err := proto.Marshal(answer); err == nil {
 			Answer(w, ContentProtobuf, body, httpCode)
@@ -269,10 +271,6 @@ func answerStatus(w http.ResponseWriter, content string, s *status.Status, httpC
 	}
 	Answer(w, ContentJSON, body, httpCode)
 }
-
-// validText makes the text of an error, which may quote what was sent, a text for a status: one that is not UTF-8 cannot be
-// marshalled.
-func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // Answer writes a body. An error means that the sender is gone.
 func Answer(w http.ResponseWriter, content string, body []byte, httpCode int) {
