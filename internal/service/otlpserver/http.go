@@ -6,6 +6,7 @@ package otlpserver
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -14,6 +15,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
+
+// unknownBodyBytes is how much is read of a body that was sent to an unknown path.
+const unknownBodyBytes = 4 << 20
 
 // startHTTP starts an HTTP server.
 func (p *Protocols) startHTTP(ctx context.Context, env httpserver.Env, signals []Signal) (Server, error) {
@@ -27,6 +31,8 @@ func (p *Protocols) startHTTP(ctx context.Context, env httpserver.Env, signals [
 		hints = append(hints, signal.Name+" to "+signal.Paths[0])
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		// A client that is still sending would see a reset connection instead of the answer.
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, unknownBodyBytes))
 		httpserver.AnswerOTLPError(w, r, "nothing is here: send "+strings.Join(hints, ", "), http.StatusNotFound)
 	})
 	running, err := server.Start(ctx, mux, env)
