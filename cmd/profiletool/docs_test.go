@@ -45,11 +45,13 @@ func TestDocs(t *testing.T) {
 			documented += connection[1]
 		}
 		var want []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.Name != "help" {
-				want = append(want, "--"+f.Name)
-			}
-		})
+		for _, c := range append(cmd.Commands(), cmd) {
+			c.Flags().VisitAll(func(f *pflag.Flag) {
+				if f.Name != "help" {
+					want = append(want, "--"+f.Name)
+				}
+			})
+		}
 		assert.ElementsMatch(t, want, regexp.MustCompile(`--[a-z-]+`).FindAllString(documented, -1), cmd.Name())
 		checkHelp(t, cmd)
 	}

@@ -90,7 +90,7 @@ and 2 if the command could not do its work.`,
 	)
 	root.AddCommand(
 		newConvert(term), newCheck(term), newStats(term), newCat(term), newMerge(term), newSplit(term),
-		newServe(term), newSend(term), newLoad(term),
+		newServe(term), newSend(term), newLoad(term), newStore(term),
 	)
 	root.AddCommand(newReports(term)...)
 	return root

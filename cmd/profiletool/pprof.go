@@ -15,6 +15,7 @@ import (
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
@@ -94,8 +95,10 @@ func runPprof(term *terminal, args []string) error {
 	f.FlagSet.StringVar(&r.wanted.service, "service", "", "")
 	f.FlagSet.StringVar(&r.wanted.profile, "profile", "", "")
 	f.FlagSet.StringVar(&r.wanted.sampleType, "type", "", "")
-	f.AddExtraUsage("    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …\n    -type NAME            This sample type alone: cpu, alloc_space, …")
-	files := &fetcher{reader: r}
+	f.FlagSet.StringVar(&f.stored.directory, "store", "", "")
+	f.FlagSet.DurationVar(&f.stored.since, "since", 0, "")
+	f.AddExtraUsage("    -store DIR            Profiles of a store's directory, with -service and -since\n    -since DURATION       Profiles of this time up to now: 24h, 30m\n    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …\n    -type NAME            This sample type alone: cpu, alloc_space, …")
+	files := &fetcher{reader: r, stored: &f.stored}
 	err := driver.PProf(&driver.Options{Flagset: f, Fetch: files})
 	switch {
 	case errors.Is(f.err, flag.ErrHelp):
@@ -111,9 +114,10 @@ func runPprof(term *terminal, args []string) error {
 // pprofFlags is driver.FlagSet over given arguments.
 type pprofFlags struct {
 	*flag.FlagSet
-	args  []string
-	usage []string
-	err   error
+	args   []string
+	usage  []string
+	stored storedSelection
+	err    error
 }
 
 // StringList defines a flag that may be set once, as in pprof's own command.
@@ -139,7 +143,12 @@ func (f *pprofFlags) Parse(usage func()) (files []string) {
 		}
 		files, rest = append(files, f.FlagSet.Arg(0)), f.FlagSet.Args()[1:]
 	}
-	if len(files) == 0 {
+	switch {
+	case f.stored.directory != "" && len(files) > 0:
+		f.err = errors.New("-store and files do not go together")
+	case f.stored.directory != "":
+		return []string{f.stored.directory}
+	case len(files) == 0:
 		f.err = errNoFile
 	}
 	return files
@@ -148,6 +157,7 @@ func (f *pprofFlags) Parse(usage func()) (files []string) {
 // fetcher reads files of any format for the pprof driver, which reads several at once, and fetches URLs itself.
 type fetcher struct {
 	reader *reader
+	stored *storedSelection
 	// failed reports that a file could not be read. The driver has written why.
 	failed atomic.Bool
 }
@@ -157,7 +167,13 @@ func (f *fetcher) Fetch(source string, _, _ time.Duration) (*profile.Profile, st
 		return nil, "", nil
 	}
 	r := *f.reader
-	shown, err := r.readPprof(source)
+	var shown *profile.Profile
+	var err error
+	if f.stored.directory != "" {
+		shown, err = r.readStored(f.stored)
+	} else {
+		shown, err = r.readPprof(source)
+	}
 	if err != nil {
 		f.failed.Store(true)
 	}
@@ -174,6 +190,11 @@ func (r *reader) readPprof(path string) (*profile.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.shownPprof(path, pd)
+}
+
+// shownPprof returns profiles as a pprof: process_cpu, or else the first kind.
+func (r *reader) shownPprof(path string, pd pprofile.Profiles) (*profile.Profile, error) {
 	profiles, err := pprofsOf(r.term, pd)
 	switch {
 	case err != nil:

@@ -37,6 +37,8 @@ type DiskConfig struct {
 	// Retention is how long profiles are kept. MaxBytes bounds the blocks: the oldest are deleted first.
 	Retention time.Duration
 	MaxBytes  int64
+	// ReadOnly leaves the directory as it is: it may be another process's, whose blocks are read, but not what is in its memory.
+	ReadOnly bool
 	// Report is called with what an operator should know: a block that is damaged, a disk that is full or works again. err may be nil.
 	Report func(message string, err error)
 }
@@ -81,6 +83,10 @@ func (s *Store) Open() error {
 		return nil
 	}
 	d := &disk{DiskConfig: s.cfg.Disk}
+	if d.ReadOnly {
+		s.disk = d
+		return s.loadBlocks()
+	}
 	for _, dir := range []string{d.path("blocks"), d.path("damaged")} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return fmt.Errorf("make the store's directory: %w", err)
@@ -101,6 +107,45 @@ func (s *Store) Open() error {
 
 func (d *disk) path(names ...string) string {
 	return filepath.Join(append([]string{d.Directory}, names...)...)
+}
+
+// loadBlocks reads the blocks of a directory that is another process's.
+func (s *Store) loadBlocks() error {
+	names, err := os.ReadDir(s.disk.path("blocks"))
+	if err != nil {
+		return fmt.Errorf("%s is not a store: %w", s.disk.Directory, err)
+	}
+	for _, entry := range names {
+		if strings.HasSuffix(entry.Name(), unfinished) {
+			continue
+		}
+		b, err := openBlock(s.disk.path("blocks", entry.Name()))
+		if err != nil {
+			s.disk.Report("a block cannot be read and is left out: "+entry.Name(), err)
+			s.stats.Damaged++
+			continue
+		}
+		s.disk.blocks = append(s.disk.blocks, b)
+	}
+	s.disk.sort()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.measureAll()
+	return nil
+}
+
+// Blocks returns the blocks on disk, oldest first. They are valid until Close.
+func (s *Store) Blocks() []*blockfile.Reader {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	if s.disk == nil {
+		return nil
+	}
+	list := make([]*blockfile.Reader, len(s.disk.blocks))
+	for i, b := range s.disk.blocks {
+		list[i] = b.Reader
+	}
+	return list
 }
 
 // load reads the blocks and the log.
@@ -170,6 +215,10 @@ func (d *disk) sort() {
 
 // setAside moves a block out of the way that cannot be read.
 func (d *disk) setAside(dir string, err error) {
+	if d.ReadOnly {
+		d.Report("a block is damaged and left out: "+dir, err)
+		return
+	}
 	to := d.path("damaged", filepath.Base(dir))
 	if renamed := os.Rename(dir, to); renamed != nil {
 		to = dir
@@ -257,7 +306,10 @@ func (s *Store) Close() error {
 	for _, b := range d.blocks {
 		errs = append(errs, b.Close())
 	}
-	return errors.Join(append(errs, d.lock.Release())...)
+	if d.lock != nil {
+		errs = append(errs, d.lock.Release())
+	}
+	return errors.Join(errs...)
 }
 
 // syncInterval is how often the log is made durable. A process that is killed loses nothing that was acknowledged; a machine that loses

@@ -1,0 +1,173 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
+
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// storedSelection selects profiles of a store's directory.
+type storedSelection struct {
+	directory string
+	since     time.Duration
+}
+
+func newStore(term *terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "store",
+		Short:   "List, check and export the blocks of a store's directory",
+		GroupID: groupFiles,
+		Long: `Store reads the directory in which a collector keeps profiles (storage.directory of the exporter pprof). The collector may be
+running: what it has in memory and in its log becomes a block within an hour.`,
+	}
+	cmd.AddCommand(newStoreList(term), newStoreCheck(term), newStoreExport(term))
+	return cmd
+}
+
+// openStore opens a directory without changing it.
+func openStore(term *terminal, directory string) (*store.Store, error) {
+	s := store.New(store.Config{
+		Window: math.MaxInt64, Resolution: 10 * time.Second, MaxBytes: 1 << 30, MaxSeries: 1,
+		Disk: store.DiskConfig{Directory: directory, Retention: math.MaxInt64, ReadOnly: true, Report: func(message string, err error) {
+			term.logf("profiletool: %s: %v", message, err)
+		}},
+	})
+	return s, s.Open()
+}
+
+func newStoreList(term *terminal) *cobra.Command {
+	return &cobra.Command{
+		Use: "ls DIR", Short: "List the blocks", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := openStore(term, args[0])
+			if err != nil {
+				return err
+			}
+			defer func() { _ = s.Close() }()
+			w := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "block\tfrom\tuntil\tservices\tprofiles\tsamples\tbytes")
+			for _, b := range s.Blocks() {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\n", b.Block, shownTime(b.From), shownTime(b.Until), len(b.Services),
+					b.ProfileCount, b.SampleCount, b.Bytes())
+			}
+			return w.Flush()
+		},
+	}
+}
+
+func shownTime(nanos int64) string { return time.Unix(0, nanos).UTC().Format(time.RFC3339) }
+
+func newStoreCheck(term *terminal) *cobra.Command {
+	return &cobra.Command{
+		Use: "check DIR", Short: "Read all blocks and compare their checksums", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := openStore(term, args[0])
+			if err != nil {
+				return err
+			}
+			defer func() { _ = s.Close() }()
+			damaged := s.Stats().Damaged
+			for _, b := range s.Blocks() {
+				if err := b.Check(); err != nil {
+					damaged++
+					term.logf("profiletool: %s: %v", b.Block, err)
+				}
+			}
+			term.logf("%d blocks, %d damaged", len(s.Blocks())+s.Stats().Damaged, damaged)
+			if damaged > 0 {
+				return errFound
+			}
+			return nil
+		},
+	}
+}
+
+func newStoreExport(term *terminal) *cobra.Command {
+	var selected storedSelection
+	r := newReader(term)
+	cmd := &cobra.Command{
+		Use: "export DIR", Short: "Write the profiles of a service, merged, as one pprof to standard output", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			selected.directory = args[0]
+			p, err := r.readStored(&selected)
+			if err != nil {
+				return err
+			}
+			return p.Write(term.out)
+		},
+	}
+	r.wanted.flags(cmd)
+	cmd.Flags().DurationVar(&selected.since, "since", 0, "only profiles of this `TIME` up to now: 24h, 30m")
+	return cmd
+}
+
+// readStored returns the selected profiles of a store's directory, merged: process_cpu of the only service, unless others are wanted.
+func (r *reader) readStored(in *storedSelection) (*profile.Profile, error) {
+	s, err := openStore(r.term, in.directory)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.Close() }()
+	sel := store.Selection{Service: r.wanted.service, Profile: r.wanted.profile, Type: r.wanted.sampleType}
+	if services := s.Services(); sel.Service == "" {
+		if len(services) != 1 {
+			return nil, fmt.Errorf("choose one of %d services by -service: %s", len(services), namesOf(services))
+		}
+		sel.Service = services[0].Service
+	}
+	if sel.Profile == "" {
+		for _, p := range s.Profiles(sel.Service) {
+			if sel.Profile == "" || p.Profile == profilekind.ProcessCPU {
+				sel.Profile = p.Profile
+			}
+		}
+	}
+	if in.since > 0 {
+		sel.From = time.Now().Add(-in.since).UnixNano()
+	}
+	merged, err := s.Merge(cmp.Or(r.term.ctx, context.Background()), sel)
+	if err != nil {
+		return nil, err
+	}
+	encoded, _, err := encode.Encode(merged.Profiles)
+	if err = cmp.Or(err, errorIf(len(encoded) != 1, "nothing is selected")); err != nil {
+		return nil, err
+	}
+	return profile.ParseUncompressed(encoded[0].Bytes)
+}
+
+func errorIf(is bool, message string) error {
+	if is {
+		return errors.New(message)
+	}
+	return nil
+}
+
+// namesOf lists services for a message.
+func namesOf(services []store.ServiceInfo) (names string) {
+	const most = 20
+	for i, s := range services {
+		switch {
+		case i == most:
+			return names + ", …"
+		case i > 0:
+			names += ", "
+		}
+		names += store.Shorten(s.Service)
+	}
+	return names
+}

@@ -1,0 +1,57 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// The blocks of a directory are listed, checked and exported while a collector has the directory.
+func TestStore(t *testing.T) {
+	dir := t.TempDir()
+	s := store.New(store.Config{
+		Window: time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 100,
+		Disk: store.DiskConfig{Directory: dir, Retention: 1000 * time.Hour, MaxBytes: 1 << 30, Report: func(string, error) {}},
+	})
+	require.NoError(t, s.Open())
+	now := time.Now().Add(-3 * time.Hour)
+	for range 3 {
+		pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 1e9).
+			Sample(profiletest.Value(1_000_000, "leaf", "main"))
+		s.Add(pd.Build(), now)
+		now = now.Add(time.Hour)
+	}
+	s.Maintain(now)
+	defer func() { require.NoError(t, s.Close()) }()
+
+	assert.Contains(t, must(t, "store", "ls", dir), "samples")
+	assert.Equal(t, exitOK, run(t, nil, "store", "check", dir).code)
+	assert.Contains(t, must(t, "top", "--store", dir), "3ms")
+	assert.Contains(t, must(t, "top", "-store", dir, "-service", "shop", "-since", "150m"), "2ms")
+	assert.Contains(t, run(t, nil, "top", "-store", dir, "-service", "cart").log, `service "cart" has no profile`)
+	assert.Contains(t, run(t, nil, "top", "-store", dir, "file").log, "do not go together")
+	exported := filepath.Join(t.TempDir(), "shop.pb.gz")
+	require.NoError(t, os.WriteFile(exported, []byte(must(t, "store", "export", dir)), 0o600))
+	assert.Contains(t, must(t, "top", exported), "3ms")
+
+	files, err := filepath.Glob(filepath.Join(dir, "blocks", "*", "stacks.parquet"))
+	require.NoError(t, err)
+	b, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	b[len(b)/2] ^= 1
+	require.NoError(t, os.WriteFile(files[0], b, 0o600))
+	checked := run(t, nil, "store", "check", dir)
+	assert.Equal(t, exitFound, checked.code)
+	assert.Contains(t, checked.log, "stacks.parquet")
+	assert.Equal(t, exitFailed, run(t, nil, "store", "ls", t.TempDir()).code)
+}
