@@ -102,6 +102,12 @@ E2E_DATADOG ?= 1
 e2e-datadog: ## run an application with Datadog's library for Node.js, from npm, against the collector
 	E2E_DATADOG=$(E2E_DATADOG) $(TEST) -count=1 -v -timeout 10m -run '^TestDatadogNodeJS$$' ./internal/testing/e2e
 
+# DuckDB has 70 MB.
+E2E_SQL ?= 1
+.PHONY: e2e-sql
+e2e-sql: ## run the SQL of docs/store.md over blocks of the store, by DuckDB from npm
+	E2E_SQL=$(E2E_SQL) $(GO) test -count=1 -v -timeout 10m -run '^TestSQL$$' ./internal/testing/e2e
+
 # Takes about a minute, and needs Chromium and npm (CHROMIUM names another browser). Screenshots go to bin/page. With
 # E2E_PAGE=if-possible the test is skipped if one of them is missing.
 E2E_PAGE ?= 1
