@@ -22,5 +22,7 @@
 //	size.go        encoded sizes
 //	split.go       assigns samples to parts
 //
+// Where the limit is not the encoded size, callers cut pieces instead (piece.go), and write each by Batch.Part.
+//
 // It is pure: no clock, no goroutines, no configuration, no logging.
 package compact

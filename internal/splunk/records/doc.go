@@ -13,7 +13,7 @@
 //	pprof.go, text.go with frame.go, otlp.go: its body, by format
 //	groups.go      records that share resource, scope, data type, period and attributes become one Profile
 //
-// Out, by Encoder (encode.go), part by part, halved until records are small enough:
+// Out, by Encoder (encode.go), part by part, cut by compact.Batch until records are small enough:
 //
 //	sink.go        the records of a part; types.go: which of Splunk's types a profile has
 //	pprof.go, text.go, otlp.go: their bodies

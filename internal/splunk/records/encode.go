@@ -50,36 +50,42 @@ type Encoder struct {
 	opts EncodeOptions
 	// todo has the profiles that are not in a part yet, in reverse order.
 	todo []unsent
-	// batch splits and merges profiles.
-	batch    compact.Batch
-	recounts recounts
-	text     []byte // scratch of sink
+	text []byte // scratch of sink
 	// Dropped is the number of samples that were dropped because they cannot be understood.
 	Dropped int
 	// budget is how many bytes of records, uncompressed, may still be written, of wholeBudget at first.
 	budget, wholeBudget int
 }
 
-// unsent is profiles that are not in a part yet. If shared is set, that is their dictionary, and their size is not known.
+// source is profiles that pieces are cut from, without duplicates and orphans.
+type source struct {
+	batch compact.Batch
+	// bytes is the encoded size of all of them.
+	bytes int
+	// doubleCounted is what findDoubleCounted found, by the profiles' numbers in the batch.
+	doubleCounted []bool
+}
+
+// unsent is profiles that are not in a part yet.
 type unsent struct {
-	compact.Part
-	shared *shared
+	*source
+	compact.Piece
 }
 
-// shared is the dictionary of profiles of so many bytes, and of pieces of them. Pieces that need most of it have none of their
-// own while they wait: there would be one for each level of the halving.
-type shared struct {
-	dictionary pprofile.ProfilesDictionary
-	bytes      int
+// part returns the profiles as a message, read-only: otherwise the marshaler writes into it.
+func (u *unsent) part() compact.Part {
+	part := u.batch.Part(u.Piece)
+	part.Profiles.MarkReadOnly()
+	return part
 }
 
-// whole calls use with the profiles and their dictionary, which it only reads.
-func (u unsent) whole(use func(pprofile.Profiles)) {
-	if u.shared != nil {
-		u.shared.dictionary.MoveTo(u.Profiles.Dictionary())
-		defer u.Profiles.Dictionary().MoveTo(u.shared.dictionary)
+// doubleCountedHere is source.doubleCounted by the position of profiles in the message.
+func (u *unsent) doubleCountedHere() []bool {
+	here := make([]bool, u.Len())
+	for k := range here {
+		here[k] = u.doubleCounted[u.Profile(k)]
 	}
-	use(u.Profiles)
+	return here
 }
 
 // Profiles share stacks and attributes by index; texts repeat them for each sample, and pprof repeats the indices of a
@@ -135,16 +141,15 @@ func NewEncoder(pd pprofile.Profiles, opts EncodeOptions) *Encoder {
 	opts.MaxPartBytes = max(opts.MaxPartBytes, opts.MaxRecordBytes)
 	opts.RepeatsResources = opts.RepeatsResources && opts.Format != BodyOTLP // a part of which has one record
 	e := &Encoder{opts: opts}
-	whole := e.compacted(unsent{Part: compact.Part{Profiles: pd}})
-	for _, n := range e.batch.Stats().Dropped {
+	all := &source{}
+	all.batch.Reset(compact.Options{})
+	all.batch.Add(pd)
+	for _, n := range all.batch.Stats().Dropped {
 		e.Dropped += n
 	}
-	if observations(whole.Profiles) > 0 || whole.Bytes > 0 {
-		e.todo = append(e.todo, unsent{Part: whole})
+	if all.batch.Profiles() > 0 {
+		e.todo = append(e.todo, unsent{all, all.batch.All()})
 	}
-	e.recounts = findRecounts(whole.Profiles)
-	e.wholeBudget = expansionBudget(whole.Bytes)
-	e.budget = e.wholeBudget
 	return e
 }
 
@@ -156,16 +161,18 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 	for len(e.todo) > 0 {
 		next := e.todo[len(e.todo)-1]
 		e.todo = e.todo[:len(e.todo)-1]
-		whole := next.Part
-		if next.shared != nil {
-			whole = e.compacted(next)
+		whole := next.part()
+		if next.bytes == 0 { // this is all of it
+			next.bytes, next.doubleCounted = whole.Bytes, findDoubleCounted(whole.Profiles)
+			e.wholeBudget = expansionBudget(whole.Bytes)
+			e.budget = e.wholeBudget
 		}
-		budget := e.budget
-		part, excess, stopped := e.encode(whole.Profiles)
+		doubleCounted, budget := next.doubleCountedHere(), e.budget
+		part, excess, stopped := e.encode(whole.Profiles, doubleCounted)
 		if e.budget <= 0 && e.opts.Format == BodyText {
 			e.opts.Format, e.budget = BodyPprof, e.wholeBudget
 			budget = e.budget
-			part, excess, stopped = e.encode(whole.Profiles)
+			part, excess, stopped = e.encode(whole.Profiles, doubleCounted)
 		}
 		if excess > 1 && e.split(next, whole, excess, stopped) {
 			e.budget = budget // the records are not sent
@@ -179,8 +186,8 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 }
 
 // split replaces profiles by pieces with an equal share of the observations each, unless there is a single one. whole is
-// next with its own dictionary. excess is the size of the records of the whole, divided by the limit. mustSplit reports that
-// encode stopped: then there are several observations, of which it has not written all.
+// next as a message. excess is the size of the records of the whole, divided by the limit. mustSplit reports that encode
+// stopped: then there are several observations, of which it has not written all.
 func (e *Encoder) split(next unsent, whole compact.Part, excess float64, mustSplit bool) bool {
 	const (
 		margin = 1.05
@@ -192,41 +199,33 @@ func (e *Encoder) split(next unsent, whole compact.Part, excess float64, mustSpl
 		// fixedBytes of a piece do not count as growth: resource, scope, type.
 		fixedBytes = 512
 	)
-	repeatedBytes := e.repeatedBytes(whole.Profiles)
 	n := observations(whole.Profiles)
 	if n < 2 {
 		return false
 	}
-	mustSplit = mustSplit || e.cutsProfiles(whole.Profiles)
-	if next.shared == nil || whole.Bytes < next.shared.bytes/2 {
-		next = unsent{whole, &shared{pprofile.NewProfiles().Dictionary(), whole.Bytes}}
-		whole.Profiles.Dictionary().CopyTo(next.shared.dictionary)
+	if whole.Bytes < next.bytes/2 { // a piece takes time in proportion to its source
+		smaller := &source{bytes: whole.Bytes, doubleCounted: next.doubleCountedHere()}
+		smaller.batch.Reset(compact.Options{})
+		smaller.batch.Add(whole.Profiles)
+		next = unsent{smaller, smaller.batch.All()}
 	}
-	for pieces := min(n, int(margin*excess)+1, maxPieces); pieces > 1; pieces /= 2 {
-		maxBytes := int(maxGrowth*float64(whole.Bytes)) + pieces*(fixedBytes+repeatedBytes)
+	cutsProfiles, repeatedBytes := e.cutsProfiles(whole.Profiles), e.repeatedBytes(whole.Profiles)
+	mustSplit = mustSplit || cutsProfiles
+	for n := min(n, int(margin*excess)+1, maxPieces); n > 1; n /= 2 {
 		if mustSplit {
-			pieces, maxBytes = 2, math.MaxInt
+			n = 2
 		}
-		first := len(e.todo)
-		for i := range pieces {
-			piece := unsent{compact.Part{Profiles: e.piece(next.Profiles, i, pieces)}, next.shared}
-			if !mustSplit {
-				part := e.compacted(piece)
-				if maxBytes -= part.Bytes; maxBytes < 0 {
-					break
-				}
-				if part.Bytes < piece.shared.bytes/2 {
-					piece = unsent{Part: part}
-				}
+		pieces := next.batch.Cut(next.Piece, n, cutsProfiles)
+		growth := -int(maxGrowth*float64(whole.Bytes)) - n*(fixedBytes+repeatedBytes)
+		for i := 0; i < len(pieces) && growth <= 0 && !mustSplit; i++ {
+			growth += next.batch.SizeOf(pieces[i])
+		}
+		if growth <= 0 {
+			for _, piece := range slices.Backward(pieces) {
+				e.todo = append(e.todo, unsent{next.source, piece})
 			}
-			e.todo = append(e.todo, piece)
-		}
-		if maxBytes >= 0 {
-			slices.Reverse(e.todo[first:])
 			return true
 		}
-		clear(e.todo[first:])
-		e.todo = e.todo[:first]
 	}
 	return false
 }
@@ -249,125 +248,30 @@ func (e *Encoder) repeatedBytes(pd pprofile.Profiles) (n int) {
 // cutsProfiles reports that pieces have whole profiles: if records repeat their resources, a profile should not become several
 // records if that does not make them smaller. This adds no records, so it is not bounded by what the pieces share.
 func (e *Encoder) cutsProfiles(pd pprofile.Profiles) bool {
-	return e.opts.RepeatsResources && pd.ProfileCount() > 1
-}
-
-// piece returns piece i of n of profiles, without their dictionary. If all profiles are large enough it has the same share of
-// each, since the sample types of one pprof have the same stacks in the same order.
-func (e *Encoder) piece(whole pprofile.Profiles, i, n int) pprofile.Profiles {
-	part := pprofile.NewProfiles()
-	smallest, total := smallestProfile(whole)
-	wholly, profiles, k := e.cutsProfiles(whole), whole.ProfileCount(), 0
-	at := 0
-	for _, rp := range whole.ResourceProfiles().All() {
-		toResource := part.ResourceProfiles().AppendEmpty()
-		rp.Resource().CopyTo(toResource.Resource())
-		toResource.SetSchemaUrl(rp.SchemaUrl())
-		for _, sp := range rp.ScopeProfiles().All() {
-			toScope := toResource.ScopeProfiles().AppendEmpty()
-			sp.Scope().CopyTo(toScope.Scope())
-			toScope.SetSchemaUrl(sp.SchemaUrl())
-			for _, p := range sp.Profiles().All() {
-				count := observationsOf(p)
-				from, to := total*i/n-at, total*(i+1)/n-at
-				switch {
-				case wholly && k*n/profiles != i:
-					from, to = 0, 0
-				case wholly:
-					from, to = 0, count
-				case smallest >= n:
-					from, to = count*i/n, count*(i+1)/n
-				}
-				k++
-				if from < count && to > 0 {
-					copyObservations(p, toScope.Profiles().AppendEmpty(), from, to)
-				}
-				at += count
-			}
-		}
-	}
-	part.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
-		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool { return sp.Profiles().Len() == 0 })
-		return rp.ScopeProfiles().Len() == 0
-	})
-	return part
-}
-
-// smallestProfile returns the number of observations in the smallest profile, and in all.
-func smallestProfile(pd pprofile.Profiles) (smallest, total int) {
-	smallest = math.MaxInt
+	profiles := 0
 	for p := range otlp.Profiles(pd) {
-		n := observationsOf(p)
-		smallest = min(smallest, n)
-		total += n
+		profiles += min(p.Samples().Len(), 1)
 	}
-	return smallest, total
-}
-
-// copyObservations copies a profile with those of its observations that lie in [from, to).
-func copyObservations(p, dst pprofile.Profile, from, to int) {
-	p.SampleType().CopyTo(dst.SampleType())
-	p.PeriodType().CopyTo(dst.PeriodType())
-	dst.SetPeriod(p.Period())
-	dst.SetTime(p.Time())
-	dst.SetDurationNano(p.DurationNano())
-	dst.SetProfileID(p.ProfileID())
-	dst.SetDroppedAttributesCount(p.DroppedAttributesCount())
-	p.AttributeIndices().CopyTo(dst.AttributeIndices())
-	if from <= 0 { // the payload goes with the first samples
-		dst.SetOriginalPayloadFormat(p.OriginalPayloadFormat())
-		p.OriginalPayload().CopyTo(dst.OriginalPayload())
-	}
-	at := 0
-	for _, sample := range p.Samples().All() {
-		n := observationsIn(sample)
-		first, end := max(from-at, 0), min(to-at, n)
-		at += n
-		if first >= end {
-			continue
-		}
-		s := dst.Samples().AppendEmpty()
-		s.SetStackIndex(sample.StackIndex())
-		s.SetLinkIndex(sample.LinkIndex())
-		sample.AttributeIndices().CopyTo(s.AttributeIndices())
-		for i := first; i < end; i++ {
-			if i < sample.TimestampsUnixNano().Len() {
-				s.TimestampsUnixNano().Append(sample.TimestampsUnixNano().At(i))
-			}
-			if i < sample.Values().Len() {
-				s.Values().Append(sample.Values().At(i))
-			}
-		}
-	}
-}
-
-// compacted returns profiles, which may be malformed, in their smallest form.
-func (e *Encoder) compacted(profiles unsent) compact.Part {
-	e.batch.Reset(compact.Options{MaxBytes: math.MaxInt}) // so that parts come with their size
-	profiles.whole(e.batch.Add)
-	for part := range e.batch.Parts() {
-		part.Profiles.MarkReadOnly() // otherwise the marshaler writes into them
-		return part
-	}
-	return compact.Part{Profiles: pprofile.NewProfiles()}
+	return e.opts.RepeatsResources && profiles > 1
 }
 
 // Rest returns all profiles from the part on, which Next returned last: those to send again if the part was not
 // accepted.
 func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
-	e.batch.Reset(compact.Options{})
-	e.batch.Add(part.Profiles)
+	var batch compact.Batch
+	batch.Reset(compact.Options{})
+	batch.Add(part.Profiles)
 	for _, next := range slices.Backward(e.todo) {
-		next.whole(e.batch.Add)
+		batch.Add(next.part().Profiles)
 	}
-	return e.batch.Whole()
+	return batch.Whole()
 }
 
 // encode makes records of conformant profiles. excess is their size divided by the limit. When they are far too large,
 // encode stops.
-func (e *Encoder) encode(pd pprofile.Profiles) (part EncodedPart, excess float64, stopped bool) {
+func (e *Encoder) encode(pd pprofile.Profiles, doubleCounted []bool) (part EncodedPart, excess float64, stopped bool) {
 	s := &sink{
-		opts: e.opts, budget: &e.budget, part: &part, dict: pd.Dictionary(), recounts: &e.recounts,
+		opts: e.opts, budget: &e.budget, part: &part, dict: pd.Dictionary(), doubleCounted: doubleCounted,
 		text: e.text, total: observations(pd), hasUnnamed: hasUnnamedFunctions(pd.Dictionary()),
 	}
 	if e.opts.Format == BodyPprof {
@@ -386,8 +290,11 @@ func (e *Encoder) encode(pd pprofile.Profiles) (part EncodedPart, excess float64
 
 // observations counts the observations of pd: a sample has one for each timestamp.
 func observations(pd pprofile.Profiles) int {
-	_, total := smallestProfile(pd)
-	return total
+	n := 0
+	for p := range otlp.Profiles(pd) {
+		n += observationsOf(p)
+	}
+	return n
 }
 
 func observationsOf(p pprofile.Profile) int {

@@ -264,7 +264,7 @@ func TestEncodeIsBounded(t *testing.T) {
 }
 
 // A large profile is not read again for each small one of the same time.
-func TestFindRecountsIsBounded(t *testing.T) {
+func TestFindDoubleCountedIsBounded(t *testing.T) {
 	const large, small = 60_000, 20_000
 	table := newTable()
 	samples, count, cpu, nanoseconds := table.text("samples"), table.text("count"), table.text("cpu"), table.text("nanoseconds")
@@ -277,11 +277,12 @@ func TestFindRecountsIsBounded(t *testing.T) {
 		table.profile(sp, cpu, nanoseconds).Samples().AppendEmpty().Values().Append(1)
 	}
 	size := new(pprofile.ProtoMarshaler).ProfilesSize(table.pd)
-	var found recounts
-	cost := profiletest.MeasureCost(t, func() { found = findRecounts(table.pd) })
+	var found []bool
+	cost := profiletest.MeasureCost(t, func() { found = findDoubleCounted(table.pd) })
 	t.Logf("%d bytes: %v", size, cost)
 	profiletest.RequireBounded(t, cost, size, encodeConstantBytes, encodeFactor)
-	assert.Len(t, found.profiles, 1)
+	assert.False(t, found[0])
+	assert.NotContains(t, found[1:], false)
 }
 
 // FuzzEncodeCost encodes any ProfilesData message, and bounds the cost.

@@ -20,9 +20,8 @@ type sink struct {
 	dict pprofile.ProfilesDictionary
 	// hasUnnamed reports that there are functions without a name.
 	hasUnnamed bool
-	recounts   *recounts
-	// scope is the number of the current scope in recounts.
-	scope int32
+	// doubleCounted is what findDoubleCounted found, by the position of profiles.
+	doubleCounted []bool
 	// frames[i] is the number of frames of stack i plus 1; 0 means not counted yet.
 	frames []int
 	// originBytes is the size of the current resource and scope if EncodeOptions.RepeatsResources, otherwise 0.
@@ -55,16 +54,14 @@ const (
 
 // addProfiles makes records in Splunk's formats.
 func (s *sink) addProfiles(pd pprofile.Profiles) {
+	position := 0
 	for _, rp := range pd.ResourceProfiles().All() {
 		rl := s.part.Logs.ResourceLogs().AppendEmpty()
 		rp.Resource().CopyTo(rl.Resource())
 		rl.SetSchemaUrl(rp.SchemaUrl())
-		resourceBytes, resource := 0, int32(0)
+		resourceBytes := 0
 		if s.opts.RepeatsResources {
 			resourceBytes = sizer.ResourceLogsSize(rl)
-		}
-		if len(s.recounts.profiles) > 0 {
-			resource = s.recounts.resource(rp)
 		}
 		for _, sp := range rp.ScopeProfiles().All() {
 			sl := rl.ScopeLogs().AppendEmpty()
@@ -72,14 +69,12 @@ func (s *sink) addProfiles(pd pprofile.Profiles) {
 			if s.opts.RepeatsResources {
 				s.originBytes = resourceBytes + sizer.ScopeLogsSize(sl)
 			}
-			if len(s.recounts.profiles) > 0 {
-				s.scope = s.recounts.scope(resource, sp)
-			}
 			for _, p := range sp.Profiles().All() {
 				if s.stopped {
 					return
 				}
-				s.addProfile(p, s.kindOf(p), sl)
+				s.addProfile(p, s.kindOf(p, s.doubleCounted[position]), sl)
+				position++
 			}
 		}
 		rl.ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool { return sl.LogRecords().Len() == 0 })

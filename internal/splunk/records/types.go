@@ -8,8 +8,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // kind is what a profile's samples measure: Splunk's type, and the word in its records.
@@ -18,83 +16,35 @@ type kind struct {
 	name string
 }
 
-// recounts has profiles of types that Splunk knows as cpu, if another profile already counts their samples: a Go profile
-// has samples and cpu, and Splunk must count only one of them. They are identified by content, since a profile that is
-// split becomes several.
-type recounts struct {
-	profiles map[profileKey]bool
-	// resources and scopes number those of the profiles, so that a resource's attributes are kept and hashed once, not once
-	// for each of its scopes, and a scope's texts not once for each of its profiles.
-	resources map[dictionary.Value]int32
-	scopes    map[recountScope]int32
-}
-
-type recountScope struct {
-	resource      int32
-	name, version string
-}
-
-// valueOfMap returns a map in a comparable form.
-func valueOfMap(m pcommon.Map) dictionary.Value {
-	v := pcommon.NewValueMap()
-	m.CopyTo(v.Map())
-	return dictionary.ValueOf(v)
-}
-
-type profileKey struct {
-	scope               int32
-	time, durationNanos uint64
-	sampleType          valueType
-}
-
-// resource returns the number of a resource.
-func (r *recounts) resource(rp pprofile.ResourceProfiles) int32 {
-	return numberOf(r.resources, valueOfMap(rp.Resource().Attributes()))
-}
-
-// scope returns the number of a scope of a resource.
-func (r *recounts) scope(resource int32, sp pprofile.ScopeProfiles) int32 {
-	return numberOf(r.scopes, recountScope{resource, sp.Scope().Name(), sp.Scope().Version()})
-}
-
-// numberOf returns the number of a key: keys are numbered in the order in which they first occur.
-func numberOf[K comparable](numbers map[K]int32, key K) int32 {
-	i, ok := numbers[key]
-	if !ok {
-		i = int32(len(numbers))
-		numbers[key] = i
-	}
-	return i
-}
-
-// counted is a profile of a type that Splunk knows as cpu, with its type and the number of its timestamps.
-type counted struct {
+// cpuProfile is a profile of a type that Splunk knows as cpu, with its type and the number of its timestamps.
+type cpuProfile struct {
 	pprofile.Profile
+	position   int
 	sampleType valueType
 	times      int
 }
 
-// maxSampleTypes is how many profiles findRecounts looks back for another sample type of the same pprof. Real ones have a
+// maxSampleTypes is how many profiles findDoubleCounted looks back for another sample type of the same pprof. Real ones have a
 // handful.
 const maxSampleTypes = 16
 
-// findRecounts returns the recounts among conformant profiles.
-func findRecounts(pd pprofile.Profiles) recounts {
-	found := recounts{profiles: map[profileKey]bool{}, resources: map[dictionary.Value]int32{}, scopes: map[recountScope]int32{}}
+// findDoubleCounted reports, by position, which of conformant profiles have a type that Splunk knows as cpu although another
+// profile already counts their samples: a Go profile has samples and cpu, and Splunk must count only one of them.
+func findDoubleCounted(pd pprofile.Profiles) []bool {
+	found := make([]bool, 0, pd.ProfileCount())
 	texts := pd.Dictionary().StringTable()
 	for _, rp := range pd.ResourceProfiles().All() {
-		resource := int32(-1)
 		for _, sp := range rp.ScopeProfiles().All() {
-			scope := int32(-1)
-			var cpu []counted // one of each set that counts the same samples
+			var cpu []cpuProfile // one of each set that counts the same samples
 			for _, p := range sp.Profiles().All() {
+				found = append(found, false)
 				typ := sampleTypeOf(texts, p)
 				if splunkType(typ) != TypeCPU {
 					continue
 				}
-				next := counted{p, typ, timesOf(p)}
+				next := cpuProfile{p, len(found) - 1, typ, timesOf(p)}
 				recent := cpu[max(0, len(cpu)-maxSampleTypes):]
-				i := slices.IndexFunc(recent, func(other counted) bool { return sameObservations(other, next) })
+				i := slices.IndexFunc(recent, func(other cpuProfile) bool { return sameObservations(other, next) })
 				if i < 0 {
 					cpu = append(cpu, next)
 					continue
@@ -103,27 +53,17 @@ func findRecounts(pd pprofile.Profiles) recounts {
 				if next.sampleType.unit == cpuSamples.unit && recent[i].sampleType.unit != cpuSamples.unit {
 					recent[i], other = next, recent[i] // Splunk's cpu is a number of stacks
 				}
-				if resource < 0 {
-					resource = found.resource(rp)
-				}
-				if scope < 0 {
-					scope = found.scope(resource, sp)
-				}
-				found.profiles[keyOf(texts, scope, other.Profile)] = true
+				found[other.position] = true
 			}
 		}
 	}
 	return found
 }
 
-func keyOf(texts pcommon.StringSlice, scope int32, p pprofile.Profile) profileKey {
-	return profileKey{scope, uint64(p.Time()), p.DurationNano(), sampleTypeOf(texts, p)}
-}
-
 // sameObservations reports whether two profiles count the same observations in different types, as the sample types of
 // one pprof do. If samples have no timestamps, those of one type can be 0 and thus missing; then the times of the
 // profiles are compared.
-func sameObservations(a, b counted) bool {
+func sameObservations(a, b cpuProfile) bool {
 	if a.sampleType == b.sampleType || a.Time() != b.Time() || a.DurationNano() != b.DurationNano() ||
 		a.times != b.times || !a.AttributeIndices().Equal(b.AttributeIndices()) {
 		return false
@@ -151,12 +91,11 @@ func timesOf(p pprofile.Profile) (n int) {
 	return n
 }
 
-// kindOf classifies a profile of the current scope.
-func (s *sink) kindOf(p pprofile.Profile) kind {
-	texts := s.dict.StringTable()
-	sampleType := sampleTypeOf(texts, p)
+// kindOf classifies a profile.
+func (s *sink) kindOf(p pprofile.Profile, doubleCounted bool) kind {
+	sampleType := sampleTypeOf(s.dict.StringTable(), p)
 	typ := splunkType(sampleType)
-	if typ == TypeCPU && len(s.recounts.profiles) > 0 && s.recounts.profiles[keyOf(texts, s.scope, p)] {
+	if doubleCounted {
 		typ = TypeOther
 	}
 	if typ != TypeOther {
