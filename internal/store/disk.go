@@ -723,7 +723,9 @@ func (b *diskBlock) part(name string, from, until int64, wanted func(*blockfile.
 				return nil, &damagedBlock{b, fmt.Errorf("%w: a profile has an index that is out of range", blockfile.ErrDamaged)}
 			}
 			row += int64(p.Samples)
-			if c.end < from || until != 0 && c.start >= until {
+			// A gauge that holds until from is followed by others that may end before.
+			isFollowed := c.values == kind.Gauge && len(e.series[len(e.series)-1].chunks) > 0
+			if c.end < from && !isFollowed || until != 0 && c.start >= until {
 				continue
 			}
 			c.meta = e.meta(meta{

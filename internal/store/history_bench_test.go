@@ -157,7 +157,7 @@ func BenchmarkHistory(b *testing.B) {
 		name  string
 		hours int
 	}{{"hour", 1}, {"day", 24}, {"all", 24 * days}} {
-		sel := Selection{Service: "service1", Profile: "process_cpu", Type: "cpu", From: end - int64(span.hours)*int64(time.Hour), Until: end}
+		sel := Selection{Service: "service0", Profile: "process_cpu", Type: "cpu", From: end - int64(span.hours)*int64(time.Hour), Until: end}
 		b.Run("flamegraph/"+span.name, func(b *testing.B) {
 			report(b, func(s *Store) {
 				g, err := s.FlameGraph(context.Background(), sel, 20_000)

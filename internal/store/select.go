@@ -175,8 +175,9 @@ func (v *view) read(sel *Selection, all bool) (SampleType, *reader, error) {
 // loadParts adds what the blocks on disk have of a selection to the blocks of the view. A damaged one is taken out of the store.
 func (v *view) loadParts(sel *Selection, wanted func(*blockfile.Series) bool) error {
 	var parts []*block
-	for _, d := range v.disk {
-		part, err := d.part(sel.Service, sel.From, sel.Until, wanted, v.memory)
+	from := sel.From
+	for _, d := range v.disk { // the oldest first
+		part, err := d.part(sel.Service, from, sel.Until, wanted, v.memory)
 		var damaged *damagedBlock
 		if errors.As(err, &damaged) {
 			v.store.drop(damaged.block, err)
@@ -187,10 +188,22 @@ func (v *view) loadParts(sel *Selection, wanted func(*blockfile.Series) bool) er
 		}
 		if part != nil {
 			parts = append(parts, part)
+			from = min(from, part.firstGauge())
 		}
 	}
 	v.blocks = append(parts, v.blocks...)
 	return nil
+}
+
+// firstGauge returns the start of the first gauge. Those of later blocks say until when it holds.
+func (e *block) firstGauge() int64 {
+	first := int64(math.MaxInt64)
+	for i := range e.series {
+		if chunks := e.series[i].chunks; len(chunks) > 0 && chunks[0].values == kind.Gauge {
+			first = min(first, chunks[0].start)
+		}
+	}
+	return first
 }
 
 // load reads the samples of terms that are on disk. Those of a damaged block, which is taken out of the store, have none.
