@@ -310,13 +310,18 @@ func (s *sink) addTexts(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 			record.SetSpanID(link.SpanID())
 		}
 		record.Body().SetStr(s.bodyOf(&header, stack))
+		left := observationsIn(sample)
 		for m := range moments(p, sample) {
 			s.stopped = s.stopped || *s.budget <= 0
 			if s.stopped {
 				return
 			}
 			next := to.LogRecords().AppendEmpty()
-			record.CopyTo(next)
+			if left--; left > 0 {
+				record.CopyTo(next)
+			} else {
+				record.MoveTo(next)
+			}
 			next.SetTimestamp(pcommon.Timestamp(m.time))
 			switch {
 			case k.typ == TypeAllocation:
