@@ -34,8 +34,11 @@ import (
 // which are reserved for each.
 var legacyReader sync.Mutex
 
-// goroutineBytes is the memory of what is known of a goroutine.
-const goroutineBytes = 512
+// The memory of what is known of a goroutine, and of a piece of its state that waits.
+const (
+	goroutineBytes = 512
+	pieceBytes     = 72
+)
 
 // Decode returns the profiles of a trace. If the trace breaks off, they are those of what is before, and one dropped record is
 // counted. data is only read.
@@ -82,8 +85,10 @@ type decoder struct {
 	b       events.Builder
 
 	goroutines map[trace.GoID]*goroutine
-	tasks      map[trace.TaskID]*task
-	ranges     map[rangeKey]openRange
+	// pieces is how many pieces of their states the goroutines have room for.
+	pieces int
+	tasks  map[trace.TaskID]*task
+	ranges map[rangeKey]openRange
 
 	// stacks and locations are those of the current generation.
 	stacks    map[trace.Stack]stackInfo
@@ -120,7 +125,7 @@ func (d *decoder) read(from io.Reader) (err error) {
 			return events.ShortError(err)
 		}
 		d.event(&event)
-		if err := d.b.Step(goroutineBytes * len(d.goroutines)); err != nil {
+		if err := d.b.Step(goroutineBytes*len(d.goroutines) + pieceBytes*d.pieces); err != nil {
 			return err
 		}
 	}

@@ -70,6 +70,7 @@ func (d *decoder) transition(e *trace.Event, t *trace.StateTransition) {
 	}
 	if to == trace.GoNotExist {
 		delete(d.goroutines, id)
+		d.pieces -= cap(g.pieces)
 		return
 	}
 	g.state, g.since, g.reason, g.stack = to, d.now, t.Reason, g.own
@@ -91,7 +92,9 @@ func (d *decoder) end(id trace.GoID, g *goroutine) {
 // lasted long enough.
 func (d *decoder) split(id trace.GoID, g *goroutine, context workContext) {
 	if length := int64(d.now - g.cut); length > 0 {
+		d.pieces -= cap(g.pieces)
 		g.pieces = append(g.pieces, piece{end: d.now, length: length, stack: g.stack, context: context})
+		d.pieces += cap(g.pieces)
 		g.cut = d.now
 	}
 	which := offCPU
