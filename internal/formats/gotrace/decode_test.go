@@ -24,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // testTraces were made by testdata/generate.
@@ -265,7 +266,7 @@ func TestDamaged(t *testing.T) {
 	_, _, err = Decode([]byte("hello"), DefaultOptions())
 	require.ErrorContains(t, err, "header")
 
-	two := append(slices.Clone(generation("go 1.22 trace\x00\x00\x00", 1)), generation("", 2)...)
+	two := append(slices.Clone(worst.TraceGeneration(worst.TraceHeader, 1)), worst.TraceGeneration("", 2)...)
 	_, stats := decode(t, two, everything())
 	require.Zero(t, stats.Dropped)
 	pd, stats := decode(t, append(two, "\x01\x03\x05garbage"...), everything())

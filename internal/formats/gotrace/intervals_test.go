@@ -6,12 +6,15 @@ package gotrace
 import (
 	"bytes"
 	"context"
+	"math"
 	runtimetrace "runtime/trace"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // running returns the on_cpu observations of a goroutine, and their sum.
@@ -66,12 +69,14 @@ func TestLogsDoNotSplit(t *testing.T) {
 func TestPiecesAddUp(t *testing.T) {
 	const (
 		goStop, goStart, taskBegin, taskEnd, regionBegin, regionEnd, userLog = 19, 16, 40, 41, 42, 43, 44
+		strings, text                                                        = 4, 5
 		step                                                                 = 30_000 // nanoseconds
 	)
-	strings := batches(1, noThread, 1, []byte{evStrings},
-		append(ev(evString, 1, 7), "request"...), append(ev(evString, 2, 7), "compute"...), append(ev(evString, 3, 4), "step"...),
-		append(ev(evString, 4, 11), "traceparent"...),
-		append(ev(evString, 5, 55), "00-0102030405060708090a0b0c0d0e0f10-1112131415161718-01"...))
+	ev := worst.TraceEvent
+	names := worst.TraceBatches(1, math.MaxUint64, 1, []byte{strings},
+		append(ev(text, 1, 7), "request"...), append(ev(text, 2, 7), "compute"...), append(ev(text, 3, 4), "step"...),
+		append(ev(text, 4, 11), "traceparent"...),
+		append(ev(text, 5, 55), "00-0102030405060708090a0b0c0d0e0f10-1112131415161718-01"...))
 	log := ev(userLog, step, 0, 3, 3, 0)
 	list := [][]byte{
 		log, log, // 60 µs without a context
@@ -87,7 +92,7 @@ func TestPiecesAddUp(t *testing.T) {
 		ev(goStart, step, 1, 2), // 30 µs: too short
 		log,                     // 30 µs, and the trace ends
 	}
-	data := append(generation(header22, 1, list...), strings...)
+	data := append(worst.TraceGeneration(worst.TraceHeader, 1, list...), names...)
 	want := map[string][]int64{"": {90_000, 60_000}, "task": {60_000}, "region": {90_000}, "span": {90_000, 30_000}}
 
 	lengths := func(o Options) (pieces map[string][]int64, n int, short int) {

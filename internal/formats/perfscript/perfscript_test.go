@@ -4,7 +4,6 @@
 package perfscript
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 var guess = events.Anchor{EndNanos: 1795297434_000000_000, Guess: "arrival"}
@@ -85,26 +85,6 @@ func TestLive(t *testing.T) {
 	require.Contains(t, profiletest.Render(pd), `process.executable.name="sh"`)
 }
 
-func hostileTexts(n int) map[string][]byte {
-	var processes, stacks strings.Builder
-	for i := range n {
-		fmt.Fprintf(&processes, "a %d/%d 1.1: e%d:\n", i, i, i)
-		fmt.Fprintf(&stacks, "a 1 1.%d: e:\n\t%x f%x (x)\n", i, i, i)
-	}
-	return map[string][]byte{
-		"processes":  []byte(processes.String()),
-		"stacks":     []byte(stacks.String()),
-		"deep":       []byte("a 1 1.1: e:\n" + strings.Repeat("\t1 a\n", n)),
-		"inlined":    []byte("a 1 1.1: e:\n" + strings.Repeat("\t1 a (inlined)\n", n)),
-		"times":      []byte(strings.Repeat("1.1: ", n)),
-		"candidates": []byte("a " + strings.Repeat("1 1.1: ", n)),
-		"lines":      []byte(strings.Repeat("\n", n)),
-		"headers":    []byte(strings.Repeat("a 1 1.1: e:\n", n)),
-		"spaces":     []byte(strings.Repeat(" ", n)),
-		"long":       []byte("a 1 1.1: e:\n\t1 " + strings.Repeat("\xff", n)),
-	}
-}
-
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
 	var got pprofile.Profiles
@@ -119,13 +99,13 @@ func requireBounded(t *testing.T, data []byte) {
 }
 
 func TestDecodeIsBounded(t *testing.T) {
-	for name, data := range hostileTexts(50_000) {
+	for name, data := range worst.Perf.All(1 << 20) {
 		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
 	}
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, data := range hostileTexts(20) {
+	for _, data := range worst.Perf.All(512) {
 		f.Add(data)
 	}
 	f.Add([]byte("my prog 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\t10 in1 (inlined)\n\t10 out (/x)\n"))

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// jfrWriter writes recordings of one chunk with the fewest classes that the parser requires.
-type jfrWriter struct {
+// JFRWriter writes recordings of one chunk with the fewest classes that the parser requires.
+type JFRWriter struct {
 	classes []string // name, then its fields as name:class, name:class[] or name:class* for a reference
 	pools   []byte   // what follows the number of pools
 	nPools  uint64
@@ -41,11 +41,12 @@ var jfrClasses = []string{
 	"jdk.ThreadPark startTime:long duration:long eventThread:java.lang.Thread* stackTrace:jdk.types.StackTrace*",
 }
 
-func newJFR(more ...string) *jfrWriter {
-	return &jfrWriter{classes: append(append([]string{}, jfrClasses...), more...)}
+// NewJFR returns a writer with more classes.
+func NewJFR(more ...string) *JFRWriter {
+	return &JFRWriter{classes: append(append([]string{}, jfrClasses...), more...)}
 }
 
-func (w *jfrWriter) class(name string) uint64 {
+func (w *JFRWriter) class(name string) uint64 {
 	for i, c := range w.classes {
 		if first, _, _ := strings.Cut(c, " "); first == name {
 			return uint64(i)
@@ -54,15 +55,15 @@ func (w *jfrWriter) class(name string) uint64 {
 	panic(name)
 }
 
-// pool begins a constant pool of n entries.
-func (w *jfrWriter) pool(class string, n int) *jfrWriter {
+// Pool begins a constant pool of n entries.
+func (w *JFRWriter) Pool(class string, n int) *JFRWriter {
 	w.nPools++
 	w.pools = jfrNumbers(w.pools, w.class(class), uint64(n))
 	return w
 }
 
-// entry appends to the pools: numbers, and texts.
-func (w *jfrWriter) entry(values ...any) *jfrWriter {
+// Entry appends to the pools: numbers, and texts.
+func (w *JFRWriter) Entry(values ...any) *JFRWriter {
 	for _, v := range values {
 		switch v := v.(type) {
 		case int:
@@ -74,7 +75,8 @@ func (w *jfrWriter) entry(values ...any) *jfrWriter {
 	return w
 }
 
-func (w *jfrWriter) event(class string, values ...uint64) *jfrWriter {
+// Event appends an event of a class.
+func (w *JFRWriter) Event(class string, values ...uint64) *JFRWriter {
 	content := jfrNumbers(jfrNumbers(nil, w.class(class)), values...)
 	w.events = append(jfrNumbers(w.events, uint64(len(content)+1)), content...)
 	return w
@@ -94,7 +96,7 @@ func jfrNumbers(b []byte, values ...uint64) []byte {
 }
 
 // metadata returns the event with the classes.
-func (w *jfrWriter) metadata() []byte {
+func (w *JFRWriter) metadata() []byte {
 	var texts []string
 	index := map[string]uint64{}
 	at := func(s string) uint64 {
@@ -141,8 +143,8 @@ func jfrSized(b []byte) []byte {
 	return append([]byte{byte(n) | 0x80, byte(n>>7) | 0x80, byte(n>>14) | 0x80, byte(n >> 21)}, b...)
 }
 
-// bytes returns the chunk: header, events, pools, metadata.
-func (w *jfrWriter) bytes() []byte {
+// Bytes returns the chunk: header, events, pools, metadata.
+func (w *JFRWriter) Bytes() []byte {
 	pools := jfrNumbers(nil, 1, 0, 0, uint64(w.delta), 1, w.nPools) // type, start, duration, the distance to those before, flags
 	return recordingOf(w.events, jfrSized(append(pools, w.pools...)), w.metadata())
 }
@@ -160,13 +162,13 @@ func recordingOf(events, pools, metadata []byte) []byte {
 }
 
 // manyJFR is a recording to which one adds something small again and again.
-func manyJFR(one func(w *jfrWriter, i int)) func(int) []byte {
+func manyJFR(one func(w *JFRWriter, i int)) func(int) []byte {
 	return func(size int) []byte {
-		w := newJFR()
+		w := NewJFR()
 		for i := 0; len(w.events)+len(w.pools) < size; i++ {
 			one(w, i)
 		}
-		return w.bytes()
+		return w.Bytes()
 	}
 }
 
@@ -188,59 +190,59 @@ func longName(size int) string { return strings.Repeat("x", min(64<<10, max(1, s
 
 // JFR are recordings of Java Flight Recorder.
 var JFR = Inputs{
-	"symbols": fixed(func() []byte { return newJFR().pool("jdk.types.Symbol", huge).bytes() }),
-	"stacks":  fixed(func() []byte { return newJFR().pool("jdk.types.StackTrace", huge).bytes() }),
-	"frames":  fixed(func() []byte { return newJFR().pool("jdk.types.StackTrace", 1).entry(1, 0, huge).bytes() }),
+	"symbols": fixed(func() []byte { return NewJFR().Pool("jdk.types.Symbol", huge).Bytes() }),
+	"stacks":  fixed(func() []byte { return NewJFR().Pool("jdk.types.StackTrace", huge).Bytes() }),
+	"frames":  fixed(func() []byte { return NewJFR().Pool("jdk.types.StackTrace", 1).Entry(1, 0, huge).Bytes() }),
 	"characters": fixed(func() []byte {
-		w := newJFR().pool("jdk.types.Symbol", 1).entry(1)
+		w := NewJFR().Pool("jdk.types.Symbol", 1).Entry(1)
 		w.pools = jfrNumbers(append(w.pools, 4), huge)
-		return w.bytes()
+		return w.Bytes()
 	}),
 	"metadata of 1":  metadataOf(huge),
 	"metadata of 9":  metadataOf(1, 3, 4, 'r', 'o', 'o', 't', 0, huge),
 	"metadata of 10": metadataOf(1, 3, 4, 'r', 'o', 'o', 't', 0, 0, huge),
 	"objects without fields": fixed(func() []byte {
-		return newJFR("Empty", "jdk.Outer array:Empty[]").pool("jdk.Outer", 1).entry(1, 100).bytes()
+		return NewJFR("Empty", "jdk.Outer array:Empty[]").Pool("jdk.Outer", 1).Entry(1, 100).Bytes()
 	}),
 	"an event beyond its end": fixed(func() []byte {
-		return newJFR("profiler.Malloc array:long[]").event("profiler.Malloc", 1<<20).bytes()
+		return NewJFR("profiler.Malloc array:long[]").Event("profiler.Malloc", 1<<20).Bytes()
 	}),
 
 	// Pools before others, in a circle or one within the other.
 	"pools in a circle": fixed(func() []byte {
-		w := newJFR()
+		w := NewJFR()
 		w.delta = 1
-		return w.bytes()
+		return w.Bytes()
 	}),
 	"pools within pools": poolsWithinPools,
 
 	// What others refer to, again and again.
 	"long names": func(size int) []byte {
 		long, n := longName(size), size/8
-		w := newJFR().pool("jdk.types.Symbol", 2).entry(1, long, 2, long).pool("java.lang.Class", 1).entry(1, 1).pool("jdk.types.Method", n)
+		w := NewJFR().Pool("jdk.types.Symbol", 2).Entry(1, long, 2, long).Pool("java.lang.Class", 1).Entry(1, 1).Pool("jdk.types.Method", n)
 		for i := range n {
-			w.entry(i, 1, 2)
+			w.Entry(i, 1, 2)
 		}
-		w.pool("jdk.types.StackTrace", 1).entry(1, 0, n)
+		w.Pool("jdk.types.StackTrace", 1).Entry(1, 0, n)
 		for i := range n {
-			w.entry(i, 1)
+			w.Entry(i, 1)
 		}
-		return w.event("jdk.ExecutionSample", 1, 1, 1, 0, 0).bytes()
+		return w.Event("jdk.ExecutionSample", 1, 1, 1, 0, 0).Bytes()
 	},
 	"a long state": func(size int) []byte {
-		w := newJFR("profiler.WallClockSample startTime:long state:jdk.types.ThreadState*")
-		w.pool("jdk.types.ThreadState", 1).entry(1, strings.Repeat("x", size/2))
+		w := NewJFR("profiler.WallClockSample startTime:long state:jdk.types.ThreadState*")
+		w.Pool("jdk.types.ThreadState", 1).Entry(1, strings.Repeat("x", size/2))
 		for len(w.events) < size/2 {
-			w.event("profiler.WallClockSample", 1, 1)
+			w.Event("profiler.WallClockSample", 1, 1)
 		}
-		return w.bytes()
+		return w.Bytes()
 	},
 	"a thread's long name": func(size int) []byte {
-		w := newJFR().pool("java.lang.Thread", 1).entry(1, "", 1, longName(size), 1)
+		w := NewJFR().Pool("java.lang.Thread", 1).Entry(1, "", 1, longName(size), 1)
 		for i := 0; len(w.events) < size; i++ {
-			w.event("jdk.ExecutionSample", 1, 1, 1, 0, uint64(i))
+			w.Event("jdk.ExecutionSample", 1, 1, 1, 0, uint64(i))
 		}
-		return w.bytes()
+		return w.Bytes()
 	},
 	"empty pools of many fields": func(size int) []byte {
 		var wide strings.Builder
@@ -248,35 +250,35 @@ var JFR = Inputs{
 		for i := range min(5_000, size/32) {
 			fmt.Fprintf(&wide, " f%d:int", i)
 		}
-		w := newJFR(wide.String())
+		w := NewJFR(wide.String())
 		for len(w.pools) < size {
-			w.pool("Wide", 0)
+			w.Pool("Wide", 0)
 		}
-		return w.bytes()
+		return w.Bytes()
 	},
 	"a long name of a field": func(size int) []byte {
-		w := newJFR()
+		w := NewJFR()
 		w.classes[0] = "int " + strings.Repeat("x", min(size, 4096)) + ":long"
-		return w.bytes()
+		return w.Bytes()
 	},
 	"chunks": func(size int) []byte {
-		return repeat(size, nil, newJFR().event("jdk.ExecutionSample", 1, 1, 1, 0, 0).bytes())
+		return repeat(size, nil, NewJFR().Event("jdk.ExecutionSample", 1, 1, 1, 0, 0).Bytes())
 	},
 
 	// Much of what is small.
-	"events":                      manyJFR(func(w *jfrWriter, i int) { w.event("jdk.ExecutionSample", uint64(i), 0, 0, 0, 0) }),
-	"events that each become two": manyJFR(func(w *jfrWriter, _ int) { w.event("jdk.ThreadPark", 1, 1, 1, 0) }),
-	"spans": manyJFR(func(w *jfrWriter, i int) {
-		w.event("jdk.ThreadPark", 1, 1, 1, 0).event("jdk.ExecutionSample", 1, 1, 1, 0, uint64(i))
+	"events":                      manyJFR(func(w *JFRWriter, i int) { w.Event("jdk.ExecutionSample", uint64(i), 0, 0, 0, 0) }),
+	"events that each become two": manyJFR(func(w *JFRWriter, _ int) { w.Event("jdk.ThreadPark", 1, 1, 1, 0) }),
+	"spans": manyJFR(func(w *JFRWriter, i int) {
+		w.Event("jdk.ThreadPark", 1, 1, 1, 0).Event("jdk.ExecutionSample", 1, 1, 1, 0, uint64(i))
 	}),
-	"small stacks": manyJFR(func(w *jfrWriter, i int) {
-		w.pool("jdk.types.StackTrace", 1).entry(i, 0, 1, 1, i).event("jdk.ExecutionSample", 1, 1, uint64(i), 0, 0)
+	"small stacks": manyJFR(func(w *JFRWriter, i int) {
+		w.Pool("jdk.types.StackTrace", 1).Entry(i, 0, 1, 1, i).Event("jdk.ExecutionSample", 1, 1, uint64(i), 0, 0)
 	}),
-	"symbols of characters": manyJFR(func(w *jfrWriter, i int) {
-		w.pool("jdk.types.Symbol", 1).entry(i)
+	"symbols of characters": manyJFR(func(w *JFRWriter, i int) {
+		w.Pool("jdk.types.Symbol", 1).Entry(i)
 		w.pools = append(w.pools, 4, 1, 'x')
 	}),
-	"spans of a context": manyJFR(func(w *jfrWriter, i int) { w.event("jdk.ExecutionSample", 1, 1, 1, 7, uint64(i)) }),
+	"spans of a context": manyJFR(func(w *JFRWriter, i int) { w.Event("jdk.ExecutionSample", 1, 1, 1, 7, uint64(i)) }),
 }
 
 // poolsWithinPools are pools of which each has a text that holds all those behind it.
@@ -285,12 +287,12 @@ func poolsWithinPools(size int) []byte {
 	count := size / each
 	nested := make([]byte, 0, count*each)
 	for i := range count {
-		b := jfrNumbers(nil, 1, 0, 0, -each+1<<64, 1, 1, newJFR().class("jdk.types.Symbol"), 1, 1, 3)
+		b := jfrNumbers(nil, 1, 0, 0, -each+1<<64, 1, 1, NewJFR().class("jdk.types.Symbol"), 1, 1, 3)
 		n := (count - 1 - i) * each
 		b = append(b, byte(n)|0x80, byte(n>>7)|0x80, byte(n>>14)|0x80, byte(n>>21))
 		nested = append(nested, jfrSized(b)...)
 	}
-	return recordingOf(nested, jfrSized(jfrNumbers(nil, 1, 0, 0, -each+1<<64, 1, 0)), newJFR().metadata())
+	return recordingOf(nested, jfrSized(jfrNumbers(nil, 1, 0, 0, -each+1<<64, 1, 0)), NewJFR().metadata())
 }
 
 // JFRLabels are labels of Pyroscope's for the recording "spans of a context".
@@ -317,9 +319,9 @@ func jfrLabel(number protowire.Number, key uint64, value []byte) []byte {
 
 // SoundJFR is a small recording with nothing wrong: two events with a stack and a thread.
 func SoundJFR() []byte {
-	w := newJFR()
-	w.pool("jdk.types.Symbol", 2).entry(1, "Shop", 2, "buy").pool("java.lang.Class", 1).entry(1, 1)
-	w.pool("jdk.types.Method", 1).entry(1, 1, 2).pool("jdk.types.StackTrace", 1).entry(1, 0, 1, 1, 7)
-	w.pool("java.lang.Thread", 1).entry(5, "os", 9, "java", 3)
-	return w.event("jdk.ExecutionSample", 500, 5, 1, 0, 0).event("jdk.ThreadPark", 100, 50, 5, 1).bytes()
+	w := NewJFR()
+	w.Pool("jdk.types.Symbol", 2).Entry(1, "Shop", 2, "buy").Pool("java.lang.Class", 1).Entry(1, 1)
+	w.Pool("jdk.types.Method", 1).Entry(1, 1, 2).Pool("jdk.types.StackTrace", 1).Entry(1, 0, 1, 1, 7)
+	w.Pool("java.lang.Thread", 1).Entry(5, "os", 9, "java", 3)
+	return w.Event("jdk.ExecutionSample", 500, 5, 1, 0, 0).Event("jdk.ThreadPark", 100, 50, 5, 1).Bytes()
 }
