@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configtls"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
@@ -113,7 +114,8 @@ func (c *clientConfig) connect() (sender, error) {
 	path := "/v1development/profiles"
 	config := confighttp.NewDefaultClientConfig()
 	config.TLS, config.Timeout, config.Compression = security, c.timeout, configcompression.Type(c.compression)
-	config.MaxIdleConns, config.MaxIdleConnsPerHost = 1000, 1000
+	// The connections of a load stay open between its messages.
+	config.Keepalive = configoptional.Some(confighttp.KeepaliveClientConfig{IdleConnTimeout: time.Minute, MaxIdleConns: 1000, MaxIdleConnsPerHost: 1000})
 	if c.protocol == protocolPprof {
 		path = "/v1/pprof"
 		config.Compression = "" // a pprof is compressed by itself
