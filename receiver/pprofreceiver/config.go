@@ -35,16 +35,8 @@ type Config struct {
 	// Self profiles the collector.
 	Self configoptional.Optional[self.Config] `mapstructure:"self"`
 
-	// ResourceAttributes are added to every resource. Values are scalars.
-	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
-	// IncludeOriginalPayload keeps the bytes of a pprof in the profile that it was decoded to.
-	IncludeOriginalPayload bool `mapstructure:"include_original_payload"`
-	// Formats are the formats that payloads may have; a payload's format is recognised by its content.
-	Formats []string `mapstructure:"formats"`
-	// GoTrace configures the decoding of Go execution traces.
-	GoTrace ingest.GoTraceConfig `mapstructure:"go_trace"`
-	// TimestampLabels are the keys of the labels that hold the times of a pprof's samples.
-	TimestampLabels []string `mapstructure:"timestamp_labels"`
+	// Config is what the sources share.
+	ingest.Config `mapstructure:",squash"`
 	// Limits bound what payloads may cost.
 	Limits LimitsConfig `mapstructure:"limits"`
 }
@@ -55,22 +47,15 @@ type LimitsConfig struct {
 	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
 }
 
-// ingest returns what the sources share. An entry of an OTLP table takes up to a hundred bytes, one of a pprof as little as two. The
+// limits returns the limits of payloads. An entry of an OTLP table takes up to a hundred bytes, one of a pprof as little as two. The
 // limit on entries follows from the size of the largest payload, so that lowering max_profile_bytes lowers the memory.
-func (c *Config) ingest() ingest.Config {
+func (c *LimitsConfig) limits() scan.Limits {
 	const bytesPerEntry, leastEntries = 32, 64 << 10
 	limits := scan.DefaultLimits()
-	limits.MaxProfileBytes = c.Limits.MaxProfileBytes
+	limits.MaxProfileBytes = c.MaxProfileBytes
 	limits.MaxSamples = max(leastEntries, limits.MaxProfileBytes/bytesPerEntry)
 	limits.MaxTableEntries = limits.MaxSamples
-	return ingest.Config{
-		ResourceAttributes:     c.ResourceAttributes,
-		IncludeOriginalPayload: c.IncludeOriginalPayload,
-		Formats:                c.Formats,
-		GoTrace:                c.GoTrace,
-		TimestampLabels:        c.TimestampLabels,
-		Limits:                 limits,
-	}
+	return limits
 }
 
 // Validate returns all faults of the receiver's own keys; each section validates itself.

@@ -67,11 +67,10 @@ func createDefaultConfig() component.Config {
 			BlockProfileFraction: 1,
 			MutexProfileFraction: 1,
 		}),
-		Formats: ingest.AllFormats(),
-		GoTrace: ingest.DefaultGoTrace(),
-
-		TimestampLabels: decode.DefaultTimestampLabels(),
-		Limits:          LimitsConfig{MaxProfileBytes: limits.MaxProfileBytes},
+		Config: ingest.Config{
+			Formats: ingest.AllFormats(), GoTrace: ingest.DefaultGoTrace(), TimestampLabels: decode.DefaultTimestampLabels(),
+		},
+		Limits: LimitsConfig{MaxProfileBytes: limits.MaxProfileBytes},
 	}
 }
 

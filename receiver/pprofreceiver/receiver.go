@@ -51,7 +51,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	var errs []error
 	add := func(name, transport string, build func(*ingest.Ingester) component.Component) {
 		in, err := ingest.New(ingest.Settings{
-			Set: set, Config: cfg.ingest(), Budget: budget.Process(), Next: next, Metrics: metrics,
+			Set: set, Config: cfg.Config, Limits: cfg.Limits.limits(), Budget: budget.Process(), Next: next, Metrics: metrics,
 			Source: name, Transport: transport,
 		})
 		errs = append(errs, err)

@@ -78,7 +78,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 		stats.UncompressedBytes = len(data)
 		options := formats.Options{
 			Options: events.Options{
-				MaxTextBytes: in.Config.Limits.MaxTextBytes, Anchor: p.anchor(), Meter: &size.Meter{Context: ctx, Reserve: reserve},
+				MaxTextBytes: in.Limits.MaxTextBytes, Anchor: p.anchor(), Meter: &size.Meter{Context: ctx, Reserve: reserve},
 			},
 			GoTrace: in.Config.GoTrace.options(),
 			Folded:  p.Folded,

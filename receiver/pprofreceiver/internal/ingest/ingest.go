@@ -79,20 +79,25 @@ type Shared struct {
 	plainBytes, statedBytes int
 }
 
-// Config is the part of the receiver's configuration that all sources share. Its fields are those of the receiver's Config.
+// Config is the part of the receiver's configuration that all sources share.
 type Config struct {
-	ResourceAttributes     map[string]any
-	IncludeOriginalPayload bool
-	Limits                 scan.Limits
-	Formats                []string
-	GoTrace                GoTraceConfig
-	TimestampLabels        []string
+	// ResourceAttributes are added to every resource. Values are scalars.
+	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
+	// IncludeOriginalPayload keeps the bytes of a pprof in the profile that it was decoded to.
+	IncludeOriginalPayload bool `mapstructure:"include_original_payload"`
+	// Formats are the formats that payloads may have; a payload's format is recognised by its content.
+	Formats []string `mapstructure:"formats"`
+	// GoTrace configures the decoding of Go execution traces.
+	GoTrace GoTraceConfig `mapstructure:"go_trace"`
+	// TimestampLabels are the keys of the labels that hold the times of a pprof's samples.
+	TimestampLabels []string `mapstructure:"timestamp_labels"`
 }
 
 // Settings are the settings of an Ingester.
 type Settings struct {
 	Set     receiver.Settings
 	Config  Config
+	Limits  scan.Limits
 	Budget  *budget.Budget
 	Next    xconsumer.Profiles
 	Metrics *metadata.TelemetryBuilder
@@ -172,7 +177,7 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 // decodePprof decodes a payload as pprof. The error is a *Rejection, or that of ctx.
 func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofdecode.Stats, err error) {
 	options := pprofdecode.Options{
-		Limits:                 in.Config.Limits,
+		Limits:                 in.Limits,
 		IncludeOriginalPayload: in.Config.IncludeOriginalPayload,
 		TimestampLabels:        in.Config.TimestampLabels,
 		Baseline:               p.Baseline,
@@ -232,9 +237,9 @@ func (in *Ingester) finish(pd pprofile.Profiles, p *Payload, stats *pprofdecode.
 // limit returns the largest plain size of a payload.
 func (in *Ingester) limit(p *Payload) int {
 	if p.Shared == nil {
-		return in.Config.Limits.MaxProfileBytes
+		return in.Limits.MaxProfileBytes
 	}
-	return max(in.Config.Limits.MaxProfileBytes-p.Shared.plainBytes, 1)
+	return max(in.Limits.MaxProfileBytes-p.Shared.plainBytes, 1)
 }
 
 // checkStated bounds the size of the attributes that the sender states: each resource of the payload repeats them, and so do the other
@@ -359,7 +364,7 @@ func statedSize(data []byte) int {
 func (in *Ingester) Begin() *budget.Claim { return in.Budget.Begin() }
 
 // MaxBytes returns the size of the largest payload.
-func (in *Ingester) MaxBytes() int64 { return int64(in.Config.Limits.MaxProfileBytes) }
+func (in *Ingester) MaxBytes() int64 { return int64(in.Limits.MaxProfileBytes) }
 
 // Deliver passes profiles to the pipeline, which owns them from then on. It does nothing if there are none, as after a payload
 // without samples.

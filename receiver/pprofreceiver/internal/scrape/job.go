@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
@@ -65,7 +65,7 @@ func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Log
 			Header: http.Header{
 				// A pprof is compressed by itself: another layer would gain nothing.
 				"Accept-Encoding": {"identity"},
-				"User-Agent":      {fmt.Sprintf("%s/%s (%s/%s)", info.Command, info.Version, runtime.GOOS, runtime.GOARCH)},
+				"User-Agent":      {httpclient.UserAgent(info)},
 			},
 			ExplicitEncoding: true,
 		},

@@ -160,7 +160,7 @@ func (f *Fixture) Ingester(source, transport string, maxProfileBytes int) *inges
 		limits.MaxProfileBytes = maxProfileBytes
 	}
 	in, err := ingest.New(ingest.Settings{
-		Set: f.Set, Config: ingest.Config{Limits: limits, Formats: ingest.AllFormats(), GoTrace: ingest.DefaultGoTrace()},
+		Set: f.Set, Limits: limits, Config: ingest.Config{Formats: ingest.AllFormats(), GoTrace: ingest.DefaultGoTrace()},
 		Budget: budget.New(64 * int64(limits.MaxProfileBytes)), Next: f.Next, Metrics: metrics, Source: source, Transport: transport,
 	})
 	require.NoError(f.T, err)
