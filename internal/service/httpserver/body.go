@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -57,29 +56,6 @@ type BodyOptions struct {
 
 // Encodings are all values of Content-Encoding that OpenBody can decode.
 var Encodings = []string{"gzip", "zstd", "zlib", "deflate", "snappy", "x-snappy-framed", "lz4"}
-
-// AcceptedEncodings returns the encodings to accept for confighttp's CompressionAlgorithms: nil means all, and "" is left
-// out, since a body without an encoding is always accepted.
-func AcceptedEncodings(configured []string) []string {
-	if configured == nil {
-		return Encodings
-	}
-	return slices.DeleteFunc(slices.Clone(configured), func(name string) bool { return name == "" })
-}
-
-// CheckEncodings returns an error if OpenBody cannot decode one of confighttp's CompressionAlgorithms.
-func CheckEncodings(configured []string) error {
-	var unknown []string
-	for _, name := range AcceptedEncodings(configured) {
-		if !slices.Contains(Encodings, name) {
-			unknown = append(unknown, strconv.Quote(name))
-		}
-	}
-	if unknown == nil {
-		return nil
-	}
-	return fmt.Errorf("must be among %s, found %s", strings.Join(Encodings, ", "), strings.Join(unknown, ", "))
-}
 
 const (
 	// lz4Bytes is the memory that a reader of lz4 can need: two blocks of the largest size.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
@@ -15,7 +17,31 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
+
+// CheckConfig returns the faults of a server's configuration.
+func CheckConfig(c *confighttp.ServerConfig) error {
+	var faults config.Faults
+	faults.Require(c.NetAddr.Endpoint != "", "`endpoint` must be set")
+	var unknown []string
+	for _, name := range acceptedEncodings(c.CompressionAlgorithms) {
+		if !slices.Contains(Encodings, name) {
+			unknown = append(unknown, strconv.Quote(name))
+		}
+	}
+	faults.Require(unknown == nil, "`compression_algorithms` must be among %s, found %s", strings.Join(Encodings, ", "), strings.Join(unknown, ", "))
+	return faults.Err()
+}
+
+// acceptedEncodings returns the encodings to accept for confighttp's CompressionAlgorithms: nil means all, and "" is left out, since a
+// body without an encoding is always accepted.
+func acceptedEncodings(configured []string) []string {
+	if configured == nil {
+		return Encodings
+	}
+	return slices.DeleteFunc(slices.Clone(configured), func(name string) bool { return name == "" })
+}
 
 // HTTP starts servers as confighttp configures them. Its handlers read bodies by OpenBody or ReadBody.
 type HTTP struct {
@@ -35,7 +61,7 @@ type HTTP struct {
 
 // Start binds the endpoint and begins to serve.
 func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Server, error) {
-	h.encodings = AcceptedEncodings(h.Config.CompressionAlgorithms)
+	h.encodings = acceptedEncodings(h.Config.CompressionAlgorithms)
 	server, err := h.Config.ToServer(ctx, env.Host.GetExtensions(), env.Telemetry, handler,
 		append(bodiesAsSent(), confighttp.WithErrorHandler(h.answerTransportError))...)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
-	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
@@ -53,7 +52,7 @@ func DefaultHTTP(endpoint string) HTTPConfig {
 }
 
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
-func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate names every fault.
 func (c *GRPCConfig) Validate() error {
@@ -64,10 +63,4 @@ func (c *GRPCConfig) Validate() error {
 }
 
 // Validate names every fault.
-func (c *HTTPConfig) Validate() error {
-	var faults config.Faults
-	faults.Require(c.Server.NetAddr.Endpoint != "", "`endpoint` must be set")
-	err := httpserver.CheckEncodings(c.Server.CompressionAlgorithms)
-	faults.Require(err == nil, "`compression_algorithms` %w", err)
-	return faults.Err()
-}
+func (c *HTTPConfig) Validate() error { return httpserver.CheckConfig(&c.Server) }

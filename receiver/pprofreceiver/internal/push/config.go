@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
-	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
@@ -46,19 +45,13 @@ func DefaultPyroscope() PyroscopeConfig {
 }
 
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate returns all faults.
-func (c *Config) Validate() error {
-	var faults config.Faults
-	faults.Require(c.HTTP.NetAddr.Endpoint != "", "`endpoint` must be set")
-	err := httpserver.CheckEncodings(c.HTTP.CompressionAlgorithms)
-	faults.Require(err == nil, "`compression_algorithms` %w", err)
-	return faults.Err()
-}
+func (c *Config) Validate() error { return httpserver.CheckConfig(&c.HTTP) }
 
 // Unmarshal reads the section strictly, which does not follow from the strictness of Config.
-func (c *PyroscopeConfig) Unmarshal(conf *confmap.Conf) error { return strictconfig.Unmarshal(conf, c) }
+func (c *PyroscopeConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate returns all faults. Two keys must not set the same attribute: one would hide the other.
 func (c *PyroscopeConfig) Validate() error {

@@ -4,14 +4,12 @@
 package scrape
 
 import (
-	"errors"
-
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
-	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
@@ -44,13 +42,8 @@ type StatusConfig struct {
 
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
 func (c *StatusConfig) Unmarshal(conf *confmap.Conf) error {
-	return strictconfig.Unmarshal(conf, c)
+	return config.Unmarshal(conf, c)
 }
 
 // Validate returns all faults.
-func (c *StatusConfig) Validate() error {
-	if c.HTTP.NetAddr.Endpoint == "" {
-		return errors.New("`endpoint` must be set")
-	}
-	return nil
-}
+func (c *StatusConfig) Validate() error { return httpserver.CheckConfig(&c.HTTP) }
