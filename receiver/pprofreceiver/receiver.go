@@ -7,13 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/file"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -34,7 +34,7 @@ type source struct {
 type pprofReceiver struct {
 	sources []source
 	// started holds the sources to shut down.
-	started []source
+	started map[string]component.Component
 	cfg     *Config
 	metrics *metadata.TelemetryBuilder
 	set     receiver.Settings
@@ -47,7 +47,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &pprofReceiver{cfg: cfg, metrics: metrics, set: set}
+	r := &pprofReceiver{cfg: cfg, metrics: metrics, set: set, started: map[string]component.Component{}}
 	var errs []error
 	add := func(name, transport string, build func(*ingest.Ingester) component.Component) {
 		in, err := ingest.New(ingest.Settings{
@@ -85,7 +85,7 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 		if err := s.Start(ctx, host); err != nil {
 			return errors.Join(fmt.Errorf("start `%s`: %w", s.name, err), r.Shutdown(ctx))
 		}
-		r.started = append(r.started, s)
+		r.started[s.name] = s
 	}
 	return nil
 }
@@ -93,20 +93,11 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 // Shutdown stops all sources at once. The payloads that they are processing reach the pipeline unless it needs longer than until the
 // deadline of ctx.
 func (r *pprofReceiver) Shutdown(ctx context.Context) error {
-	errs := make([]error, len(r.started))
-	var stopping sync.WaitGroup
-	for i, s := range r.started {
-		stopping.Go(func() {
-			if err := s.Shutdown(ctx); err != nil {
-				errs[i] = fmt.Errorf("shut down `%s`: %w", s.name, err)
-			}
-		})
-	}
-	stopping.Wait()
-	r.started = nil
+	err := shutdown.All(ctx, r.started)
+	clear(r.started)
 	if r.stopBudget != nil {
-		errs = append(errs, r.stopBudget())
+		err = errors.Join(err, r.stopBudget())
 	}
 	r.metrics.Shutdown()
-	return errors.Join(errs...)
+	return err
 }

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
@@ -23,6 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
 // Signal is a kind of message that a server receives.
@@ -166,19 +166,7 @@ func (s *Servers) Start(protocol string, start func() (Server, error)) error {
 
 // Shutdown stops all servers at once, since they share the time.
 func (s *Servers) Shutdown(ctx context.Context) error {
-	var mu sync.Mutex
-	var errs []error
-	var stopping sync.WaitGroup
-	for protocol, server := range *s {
-		stopping.Go(func() {
-			if err := server.Shutdown(ctx); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, fmt.Errorf("shut down `%s`: %w", protocol, err))
-			}
-		})
-	}
-	stopping.Wait()
+	err := shutdown.All(ctx, *s)
 	*s = nil
-	return errors.Join(errs...)
+	return err
 }

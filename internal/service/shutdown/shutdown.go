@@ -84,6 +84,25 @@ func Drain(ctx context.Context) (work, whole context.Context, cancel context.Can
 	return work, whole, func() { cancelWork(); cancelWhole() }
 }
 
+// All stops the parts of a component at once, since they share the time. Their keys are those of the configuration.
+func All[C interface{ Shutdown(context.Context) error }](ctx context.Context, parts map[string]C) error {
+	errs := make(chan error, len(parts))
+	for key, part := range parts {
+		go func() {
+			err := part.Shutdown(ctx)
+			if err != nil {
+				err = fmt.Errorf("shut down `%s`: %w", key, err)
+			}
+			errs <- err
+		}()
+	}
+	var all error
+	for range parts {
+		all = errors.Join(all, <-errs)
+	}
+	return all
+}
+
 // minWait is the least time for a component, since its Shutdown closes listeners and files.
 const minWait = 250 * time.Millisecond
 
