@@ -44,7 +44,7 @@ type ProcConfig struct {
 	Root string `mapstructure:"root"`
 	// ReadEnvironment allows the processor to read two variables of the environment.
 	ReadEnvironment bool `mapstructure:"read_environment"`
-	// EnvironmentAttributes are the attributes in OTEL_RESOURCE_ATTRIBUTES that the resource gets.
+	// EnvironmentAttributes are the attributes of the process context, and in OTEL_RESOURCE_ATTRIBUTES, that the resource gets.
 	EnvironmentAttributes []string `mapstructure:"environment_attributes"`
 
 	// The bounds below have no keys; tests lower them.
@@ -87,6 +87,7 @@ type Source string
 // The sources, in their default order.
 const (
 	SourceSample      Source = "sample"
+	SourceContext     Source = "process_context"
 	SourceEnvironment Source = "environment"
 	SourceContainer   Source = "container"
 	SourceSystemd     Source = "systemd"
@@ -94,7 +95,7 @@ const (
 	SourceExecutable  Source = "executable"
 )
 
-var allSources = []Source{SourceSample, SourceEnvironment, SourceContainer, SourceSystemd, SourceRules, SourceExecutable}
+var allSources = []Source{SourceSample, SourceContext, SourceEnvironment, SourceContainer, SourceSystemd, SourceRules, SourceExecutable}
 
 // defaultContainerAttributes are in the order of the semantic conventions for service.name in Kubernetes.
 var defaultContainerAttributes = []string{

@@ -22,9 +22,11 @@ import (
 // kernel is the service of the kernel's own threads, and of idle CPUs.
 const kernel = "kernel"
 
+const serviceNameKey = "service.name"
+
 // facts are what is known about a process besides its samples. They do not change.
 type facts struct {
-	environment, unit, rule, command string
+	context, environment, unit, rule, command string
 	// container is the id of its container.
 	container string
 	// attributes are those for its resource; key identifies them.
@@ -104,7 +106,7 @@ func (p *processResource) fromResource(attributes pcommon.Map) known {
 		}
 		return value.Str()
 	}
-	if name := text("service.name"); !servicename.IsUnknown(name) {
+	if name := text(serviceNameKey); !servicename.IsUnknown(name) {
 		k.resourceName = name
 	}
 	for _, key := range p.config.ContainerAttributes {
@@ -188,6 +190,7 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 		name = servicename.Clean(path.Base(strings.TrimSuffix(executable, " (deleted)")))
 	}
 	f := &facts{
+		context:     contextName(&process.Context),
 		environment: servicename.FromEnvironment(process.ServiceName, process.ResourceAttributes),
 		unit:        servicename.Clean(process.Unit),
 		container:   process.Container,
@@ -203,6 +206,11 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 	}
 	f.add("container.id", process.Container)
 	f.add("k8s.pod.uid", process.Pod)
+	for _, attribute := range process.Context.Attributes {
+		if slices.Contains(p.config.Proc.EnvironmentAttributes, attribute.Key) {
+			f.add(attribute.Key, servicename.Clean(attribute.Value))
+		}
+	}
 	for key, value := range servicename.ResourceAttributes(process.ResourceAttributes) {
 		if slices.Contains(p.config.Proc.EnvironmentAttributes, key) {
 			f.add(key, servicename.Clean(value))
@@ -211,9 +219,27 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 	return f
 }
 
+// contextName returns the name that a process has published, unless it is a placeholder.
+func contextName(context *procfs.Context) string {
+	for _, attribute := range context.Attributes {
+		if name := servicename.Clean(attribute.Value); attribute.Key == serviceNameKey && !servicename.IsUnknown(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// contextKeys returns the attributes to read of process contexts.
+func contextKeys(config *Config) []string {
+	if !slices.Contains(config.ServiceNameFrom, SourceContext) {
+		return nil
+	}
+	return append(slices.Clone(config.Proc.EnvironmentAttributes), serviceNameKey)
+}
+
 // clone copies the texts, which are parts of what was read: a command line, or a message.
 func (f *facts) clone() *facts {
-	for _, text := range [...]*string{&f.environment, &f.unit, &f.rule, &f.command, &f.container} {
+	for _, text := range [...]*string{&f.context, &f.environment, &f.unit, &f.rule, &f.command, &f.container} {
 		*text = strings.Clone(*text)
 	}
 	for i := range f.attributes {
@@ -243,11 +269,12 @@ const (
 	firstSource
 )
 
-const numSources = int(firstSource) + 6
+const numSources = int(firstSource) + 7
 
 var sourceNames = [numSources]string{
 	"none", "unchanged",
-	string(SourceSample), string(SourceEnvironment), string(SourceContainer), string(SourceSystemd), string(SourceRules), string(SourceExecutable),
+	string(SourceSample), string(SourceContext), string(SourceEnvironment), string(SourceContainer), string(SourceSystemd), string(SourceRules),
+	string(SourceExecutable),
 }
 
 // name finds the name of a process by the order of sources. stated are the facts from the message, found those from /proc, or
@@ -279,6 +306,8 @@ func (p *processResource) nameFrom(source Source, k *known, stated, found *facts
 			return name
 		}
 		return k.resourceName
+	case SourceContext:
+		return found.context
 	case SourceEnvironment:
 		return cmp.Or(stated.environment, found.environment)
 	case SourceContainer:

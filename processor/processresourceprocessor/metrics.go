@@ -28,6 +28,7 @@ type metrics struct {
 	own           metric.MeasurementOption
 	sources       [numSources]metric.MeasurementOption
 	outcomes      [procfs.NumOutcomes]metric.MeasurementOption
+	contexts      [procfs.NumContextOutcomes]metric.MeasurementOption
 	overResources metric.MeasurementOption
 	overCopies    metric.MeasurementOption
 }
@@ -52,6 +53,9 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, p *proces
 	for i := range m.outcomes {
 		m.outcomes[i] = with("outcome", procfs.Outcome(i).String())
 	}
+	for i := range m.contexts {
+		m.contexts[i] = with("outcome", procfs.ContextOutcome(i).String())
+	}
 	if err := m.RegisterProcessorProcessResourceResourcesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(p.resources.len()), m.own)
 		return nil
@@ -67,6 +71,13 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, p *proces
 // countRead counts the reading of a process. It is not called for a message, so it has no context.
 func (m *metrics) countRead(outcome procfs.Outcome) {
 	m.ProcessorProcessResourceProcessReads.Add(context.Background(), 1, m.outcomes[outcome])
+}
+
+// countContext counts the reading of a process context, if the process has one.
+func (m *metrics) countContext(outcome procfs.ContextOutcome) {
+	if outcome != procfs.ContextNone {
+		m.ProcessorProcessResourceContexts.Add(context.Background(), 1, m.contexts[outcome])
+	}
 }
 
 // countSamples counts the samples of a message by the source of their service's name.

@@ -50,11 +50,16 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 	options := optionsOf(config)
 	p.spare.New = func() any { return regroup.New(options) }
 	proc := &config.Proc
-	reader := &procfs.Reader{Root: proc.Root, MaxFileBytes: proc.MaxFileBytes, ReadEnvironment: proc.ReadEnvironment}
+	reader := &procfs.Reader{Root: proc.Root, MaxFileBytes: proc.MaxFileBytes, ReadEnvironment: proc.ReadEnvironment, ContextKeys: contextKeys(config)}
+	read := func(pid int64) (procfs.Process, error) {
+		process, err := reader.Read(pid)
+		p.metrics.countContext(process.Context.Outcome)
+		return process, err
+	}
 	convert := func(key procfs.Key, process *procfs.Process) *facts { return p.factsOf(key, process).clone() }
 	p.processes = procfs.NewCache(
 		procfs.Options{MaxProcesses: proc.MaxProcesses, RefreshInterval: proc.RefreshInterval, MaxWait: proc.MaxWait},
-		reader.Read, convert, func(outcome procfs.Outcome) { p.metrics.countRead(outcome) })
+		read, convert, func(outcome procfs.Outcome) { p.metrics.countRead(outcome) })
 	if p.metrics, err = newMetrics(set.TelemetrySettings, set.ID, p); err != nil {
 		return nil, fmt.Errorf("make the metrics: %w", err)
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
 )
 
 const (
@@ -39,7 +40,7 @@ func without(t *testing.T) func(*Config) {
 func TestOrderOfSources(t *testing.T) {
 	root := machine(t, fakeProcess{
 		pid: 7, executable: "/usr/bin/python3.11", command: "python3 /srv/app.py --name cart", cgroup: "0::/system.slice/shop.service",
-		environ: []string{"OTEL_SERVICE_NAME=environment"},
+		environ: []string{"OTEL_SERVICE_NAME=environment"}, context: "published",
 	})
 	own := profiletest.Attr("service.name", "own")
 	said := profiletest.Attr("process.environment_variable.OTEL_SERVICE_NAME", "said")
@@ -56,10 +57,12 @@ func TestOrderOfSources(t *testing.T) {
 		return only(t, f.consume(sampledOn(resource, process(7, "/usr/bin/python3.11", more...))))["service.name"]
 	}
 	assert.Equal(t, "own", name(own, said))
-	assert.Equal(t, "said", name(said))
-	assert.Equal(t, "said", name(said, profiletest.Attr("service.name", "unknown_service:python3.11")))
-	assert.Equal(t, "environment", name())
+	assert.Equal(t, "published", name(said))
+	assert.Equal(t, "published", name(said, profiletest.Attr("service.name", "unknown_service:python3.11")))
 	drop(SourceSample)
+	assert.Equal(t, "published", name(own))
+	drop(SourceContext)
+	assert.Equal(t, "said", name(said))
 	assert.Equal(t, "environment", name(own))
 	drop(SourceEnvironment)
 	assert.Equal(t, "deployment", name(own))
@@ -75,6 +78,35 @@ func TestOrderOfSources(t *testing.T) {
 		assert.Positive(t, f.sum("samples", "source", string(source)), source)
 	}
 	assert.EqualValues(t, 1, f.sum("samples", "source", "none"))
+}
+
+// A process context names its own process only, in valid UTF-8, and is not looked for if it is no source.
+func TestProcessContext(t *testing.T) {
+	root := machine(t,
+		fakeProcess{pid: 7, executable: "/bin/a", command: "a", context: "shop"},
+		fakeProcess{pid: 8, executable: "/bin/a", command: "a"},
+		fakeProcess{pid: 9, executable: "/bin/b", command: "b", context: "unknown_service:b", environ: []string{"OTEL_SERVICE_NAME=cart"}},
+		fakeProcess{pid: 10, executable: "/bin/c", command: "c", context: "\xff\n" + strings.Repeat("x", 1000)},
+		fakeProcess{pid: 11, executable: "/bin/d", command: "d", context: strings.Repeat("x", 1<<20)},
+	)
+	all := sampled(process(7, "/bin/a"), process(8, "/bin/a"), process(9, "/bin/b"), process(10, "/bin/c"), process(11, "/bin/d"))
+	f := start(t, func(c *Config) { c.Proc.Root, c.Proc.ReadEnvironment = root, true })
+	pd := f.consume(all)
+	long := "\ufffd " + strings.Repeat("x", servicename.MaxBytes-4)
+	assert.Equal(t, map[string]int{"shop": 1, "a": 1, "cart": 1, long: 1, "d": 1}, services(pd))
+	versions := map[any]any{}
+	for _, rp := range pd.ResourceProfiles().All() {
+		attributes := rp.Resource().Attributes().AsRaw()
+		versions[attributes["service.name"]] = attributes["service.version"]
+	}
+	assert.Equal(t, map[any]any{"shop": "2", "a": nil, "cart": "2", long: "2", "d": nil}, versions)
+	assert.EqualValues(t, 3, f.sum("contexts", "outcome", "read"))
+	assert.EqualValues(t, 1, f.sum("contexts", "outcome", "too_large"))
+	assert.EqualValues(t, 4, f.sum("contexts"))
+
+	f = start(t, func(c *Config) { c.Proc.Root, c.ServiceNameFrom = root, []Source{SourceExecutable} })
+	assert.Equal(t, map[string]int{"a": 1}, services(f.consume(sampled(process(7, "/bin/a")))))
+	assert.Zero(t, f.sum("contexts"))
 }
 
 // The attributes of a process move from samples to the resource as configured by `by`.

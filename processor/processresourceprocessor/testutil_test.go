@@ -5,6 +5,7 @@ package processresourceprocessor
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/processor/xprocessor"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -136,6 +138,7 @@ type fakeProcess struct {
 	executable, command string // command: arguments with spaces between them
 	cgroup              string
 	environ             []string
+	context             string // a service.name
 }
 
 // machine writes processes below a new root.
@@ -154,11 +157,34 @@ func machine(t *testing.T, processes ...fakeProcess) (root string) {
 		} {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 		}
+		if p.context != "" {
+			publish(t, dir, p.context)
+		}
 		if p.executable != "" {
 			require.NoError(t, os.Symlink(p.executable, filepath.Join(dir, "exe")))
 		}
 	}
 	return root
+}
+
+// publish writes a process context below a process's folder: a service's name, and a version of 2.
+func publish(t *testing.T, dir, name string) {
+	field := func(number protowire.Number, content ...byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
+	}
+	attribute := func(key, value string) []byte {
+		return field(1, append(field(1, []byte(key)...), field(2, field(1, []byte(value)...)...)...)...)
+	}
+	payload := append(attribute("service.version", "2"), attribute("service.name", name)...)
+	const address = 0x1000
+	memory := append(make([]byte, address), "OTEL_CTX"...)
+	memory = binary.NativeEndian.AppendUint32(memory, 2)
+	memory = binary.NativeEndian.AppendUint32(memory, uint32(len(payload)))
+	memory = binary.NativeEndian.AppendUint64(memory, 1)
+	memory = append(binary.NativeEndian.AppendUint64(memory, address+32), payload...)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mem"), memory, 0o600))
+	maps := []byte("00001000-00002000 rw-p 00000000 00:01 1032       /memfd:OTEL_CTX (deleted)\n")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "maps"), maps, 0o600))
 }
 
 // sum adds up a metric's points that have the given attributes, or all of them.

@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                                metric.Meter
 	mu                                   sync.Mutex
 	registrations                        []metric.Registration
+	ProcessorProcessResourceContexts     metric.Int64Counter
 	ProcessorProcessResourceOtherSamples metric.Int64Counter
 	ProcessorProcessResourceProcessReads metric.Int64Counter
 	ProcessorProcessResourceProcesses    metric.Int64ObservableUpDownCounter
@@ -104,6 +105,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ProcessorProcessResourceContexts, err = builder.meter.Int64Counter(
+		"otelcol_processor_process_resource_contexts",
+		metric.WithDescription("Number of process contexts that were read, or could not be read, in the memory of processes. [Alpha]"),
+		metric.WithUnit("{context}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorProcessResourceOtherSamples, err = builder.meter.Int64Counter(
 		"otelcol_processor_process_resource_other_samples",
 		metric.WithDescription("Number of samples whose processes share the service `other`. [Alpha]"),

@@ -28,9 +28,13 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
+	tb.ProcessorProcessResourceContexts.Add(context.Background(), 1)
 	tb.ProcessorProcessResourceOtherSamples.Add(context.Background(), 1)
 	tb.ProcessorProcessResourceProcessReads.Add(context.Background(), 1)
 	tb.ProcessorProcessResourceSamples.Add(context.Background(), 1)
+	AssertEqualProcessorProcessResourceContexts(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorProcessResourceOtherSamples(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package procfs reads what /proc has about a process: its executable, arguments, control group and, if
-// allowed, two variables of its environment. The process, or whoever started it, wrote all of that: it is untrusted, and what is
+// Package procfs reads what /proc has about a process: its executable, arguments, control group, the context that it publishes in
+// its memory and, if allowed, two variables of its environment. The process, or whoever started it, wrote all of that: it is untrusted, and what is
 // read of it is bounded.
 package procfs
 
@@ -34,6 +34,8 @@ type Process struct {
 	// ServiceName and ResourceAttributes are OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. Reading them needs what
 	// Executable needs.
 	ServiceName, ResourceAttributes string
+	// Context needs the same.
+	Context Context
 }
 
 // ErrGone means that there is no such process.
@@ -50,6 +52,8 @@ type Reader struct {
 	MaxFileBytes int
 	// ReadEnvironment allows the Reader to read the environment.
 	ReadEnvironment bool
+	// ContextKeys are the attributes that are read of a process context. Without any, none is looked for.
+	ContextKeys []string
 }
 
 // Check reports whether a proc file system is mounted at root.
@@ -95,6 +99,9 @@ func (r *Reader) Read(pid int64) (Process, error) {
 		if environ, err := r.readFile(dir, "environ"); err == nil {
 			p.ServiceName, p.ResourceAttributes = parseEnvironment(environ)
 		}
+	}
+	if len(r.ContextKeys) > 0 {
+		p.Context = r.readContext(dir)
 	}
 	return p, nil
 }
