@@ -32,8 +32,10 @@ type legacyReader struct {
 
 	// stackRefs is how many more locations the ranges of samples may name: ranges can overlap.
 	stackRefs int
-	// scopeBytes is the size of each scope of the message; scopeBudget is how many more bytes of them may be copied.
-	scopeBytes  []int
+	// scopes are those of the message, and contents the bytes of their profiles. scopeBudget is how many more bytes of scopes
+	// may be copied.
+	scopes      []legacyScope
+	contents    [][]byte
 	scopeBudget int
 	// commentBudget is how many more bytes of comments may be written: a message can refer to a comment many times.
 	// copyBudget is how many more bytes of attribute indices and timestamps the profiles of several sample types may take,
@@ -53,6 +55,10 @@ type legacyReader struct {
 	set     uint32
 }
 
+// legacyScope is a scope of a message: its size, and where its profiles end in legacyReader.contents. They begin where those of the
+// scope before end.
+type legacyScope struct{ bytes, end int32 }
+
 // listFactor is the memory of the lists of a message's entries, and of copies of attributes.
 const listFactor = 12
 
@@ -61,10 +67,12 @@ func (r *legacyReader) reserve(more int) error {
 	return r.meter.Reach(r.builtBytes + r.dict.BuildBytes() + more)
 }
 
-// memory returns what the profile takes, and will take as pdata: each value is a sample of the Profile of its type.
-func (p *legacyProfile) memory() int {
+// memory returns what the profile takes, and will take as pdata: each value is a sample of the Profile of its type, with a copy of
+// the timestamps, as far as copyBudget allows.
+func (p *legacyProfile) memory(copyBudget int) int {
 	const sampleBytes, numberBytes = 64, 24
-	return sampleBytes*len(p.samples) + numberBytes*(len(p.values)+len(p.timestamps)*max(1, len(p.types))) +
+	timestamps := min(len(p.timestamps)*max(1, len(p.types)), len(p.timestamps)+copyBudget/8)
+	return sampleBytes*len(p.samples) + numberBytes*(len(p.values)+timestamps) +
 		pdatasize.SampleBytes*max(len(p.samples), len(p.values))
 }
 
@@ -85,24 +93,24 @@ func readLegacy(data []byte, layout Layout, stats *Stats, meter *pdatasize.Meter
 	if err := r.reserve(0); err != nil {
 		return pprofile.Profiles{}, err
 	}
-	profiles, perScope, err := r.frames(data)
+	profiles, err := r.frames(data)
 	if err != nil {
 		return pprofile.Profiles{}, err
 	}
-	i := 0
+	next, content := r.scopes, 0
 	for _, rp := range profiles.ResourceProfiles().All() {
 		scopes := rp.ScopeProfiles()
 		for s := range scopes.Len() { // profile may append scopes
-			for _, content := range perScope[i] {
+			for ; content < int(next[0].end); content++ {
 				dropped := stats.DroppedSamples()
-				if err := r.profile(content, scopes, s, r.scopeBytes[i]); err != nil {
+				if err := r.profile(r.contents[content], scopes, s, int(next[0].bytes)); err != nil {
 					return pprofile.Profiles{}, err
 				}
 				if stats.DroppedSamples() > dropped {
 					stats.IncompleteProfiles++
 				}
 			}
-			i++
+			next = next[1:]
 		}
 		scopes.RemoveIf(func(scope pprofile.ScopeProfiles) bool { return scope.Profiles().Len() == 0 })
 	}
@@ -117,8 +125,8 @@ func readLegacy(data []byte, layout Layout, stats *Stats, meter *pdatasize.Meter
 	return profiles, nil
 }
 
-// frames unmarshals the message without its profiles and tables, and returns the profiles' bytes by scope, in order.
-func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, perScope [][][]byte, err error) {
+// frames unmarshals the message without its profiles and tables, and lists the profiles' bytes by scope, in order.
+func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, err error) {
 	var request []byte
 	f := wire.New(data)
 	for f.Next() {
@@ -134,7 +142,7 @@ func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, perScope
 				}
 				content := rf.Content
 				if rf.Number == 2 {
-					content, perScope = r.scope(rf.Content, perScope)
+					content = r.scope(rf.Content)
 				}
 				resource = appendBytesField(resource, rf.Number, content)
 			}
@@ -149,33 +157,37 @@ func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, perScope
 		}
 	}
 	if f.IsMalformed() {
-		return profiles, nil, errMalformed
+		return profiles, errMalformed
 	}
-	if _, err := pdatasize.CheckProfiles(request); err != nil {
-		return profiles, nil, err
+	memory, err := pdatasize.CheckProfiles(request)
+	if err != nil {
+		return profiles, err
+	}
+	r.builtBytes += memory
+	if err := r.reserve(0); err != nil {
+		return profiles, err
 	}
 	profiles, err = (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(request)
 	if err != nil {
-		return profiles, nil, fmt.Errorf("resources and scopes: %w", err)
+		return profiles, fmt.Errorf("resources and scopes: %w", err)
 	}
-	return profiles, perScope, nil
+	return profiles, nil
 }
 
-func (r *legacyReader) scope(data []byte, perScope [][][]byte) (frame []byte, _ [][][]byte) {
-	var contents [][]byte
+func (r *legacyReader) scope(data []byte) (frame []byte) {
 	f := wire.New(data)
 	for f.Next() {
 		switch {
 		case f.Wire != protowire.BytesType:
 		case f.Number == 2:
-			contents = append(contents, f.Content)
+			r.contents = append(r.contents, f.Content)
 		default:
 			frame = appendBytesField(frame, f.Number, f.Content)
 		}
 	}
 	r.isMalformed = r.isMalformed || f.IsMalformed()
-	r.scopeBytes = append(r.scopeBytes, len(frame))
-	return frame, append(perScope, contents)
+	r.scopes = append(r.scopes, legacyScope{bytes: int32(len(frame)), end: int32(len(r.contents))})
+	return frame
 }
 
 func appendBytesField(b []byte, number protowire.Number, content []byte) []byte {
@@ -316,7 +328,7 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 		if f.Number == 2 && f.Wire == protowire.BytesType {
 			const checkEvery = 1 << 8
 			if r.sample(p, t, f.Content); len(p.samples)%checkEvery == 0 {
-				if err := r.reserve(p.memory()); err != nil {
+				if err := r.reserve(p.memory(r.copyBudget)); err != nil {
 					return err
 				}
 			}
@@ -334,7 +346,7 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 		return nil
 	}
 	const profileBytes = 2 << 10
-	r.builtBytes += p.memory() + profileBytes*len(p.types)
+	r.builtBytes += p.memory(r.copyBudget) + profileBytes*len(p.types)
 	if err := r.reserve(0); err != nil {
 		return err
 	}

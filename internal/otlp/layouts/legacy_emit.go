@@ -121,11 +121,11 @@ func (e *emitter) profile(k int, s shape, samples []int32) {
 	profile.Samples().EnsureCapacity(len(samples))
 	for _, i := range samples {
 		old := &p.samples[i]
-		values, timestamps := e.event(k, s, i)
-		if !e.mayCopy(old.attributes, len(values)+len(timestamps)) {
+		if !e.mayCopy(old.attributes, e.numbers(s, i)) { // first: dividing a value takes time, too
 			r.stats.Dropped[DropExpansion]++
 			continue
 		}
+		values, timestamps := e.event(k, s, i)
 		sample := profile.Samples().AppendEmpty()
 		sample.SetStackIndex(int32(old.stack))
 		sample.SetLinkIndex(int32(old.link))
@@ -259,6 +259,15 @@ func (e *emitter) shapeOf(k int, values []int64, timestamps []uint64) shape {
 	default:
 		return valuesAndTimestamps
 	}
+}
+
+// numbers returns how many values and timestamps event returns.
+func (e *emitter) numbers(s shape, sample int32) int {
+	_, timestamps := e.p.observations(sample)
+	if s == timestampsOnly {
+		return len(timestamps)
+	}
+	return len(timestamps) + max(1, len(timestamps))
 }
 
 // event returns what a sample has for sample type k, in the shape that each found. The values are valid until the next call.
