@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // TestAsyncProfiler reads what async-profiler wrote.
@@ -54,7 +55,7 @@ func TestUnpackedLists(t *testing.T) {
 		"1.9: a value":                  {sample: fieldsOf{1, 1, 2, 7}, want: V1_9, links: 1, attrs: 1},
 		"1.9: a value and an attribute": {sample: fieldsOf{1, 1, 2, 7, 3, 1}, want: V1_9, links: 1, attrs: 2},
 	} {
-		dictionary := slices.Concat(repeated(c.links, 4, ""), repeated(c.attrs, 6, ""), fieldsOf{7, fieldsOf{1, []byte{1}}})
+		dictionary := slices.Concat(worst.Many(c.links, 4, ""), worst.Many(c.attrs, 6, ""), fieldsOf{7, fieldsOf{1, []byte{1}}})
 		layout, certain := Detect(request(fieldsOf{2, c.sample, 3, uint64(1e18)}, 2, dictionary))
 		assert.Equal(t, c.want, layout, name)
 		assert.Equal(t, !c.uncertain, certain, name)

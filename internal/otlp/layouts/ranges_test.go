@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // withoutIndices returns a message of each layout whose samples have ranges, and whose profiles have no location indices, so that the
@@ -76,12 +77,12 @@ func TestRangesOfTheLocationTable(t *testing.T) {
 func TestCutOffProfilesAreRefused(t *testing.T) {
 	sample := fieldsOf{1, 0, 2, 1, 3, []int{1}}
 	for name, data := range map[string][]byte{
-		"profile": fieldsOf{1, fieldsOf{2, fieldsOf{2, append(profile1x4(2, sample).bytes(), 2<<3|2, 100)}}}.bytes(),
-		"container": request(append(fieldsOf{2, uint64(1), 3, uint64(2), 8, fieldsOf{6, "", 4, fieldsOf{3, 1}, 2, fieldsOf{1, []int{0}, 2, []int{1}}}}.bytes(),
+		"profile": fieldsOf{1, fieldsOf{2, fieldsOf{2, append(worst.OldProfile(2, sample).Bytes(), 2<<3|2, 100)}}}.Bytes(),
+		"container": request(append(fieldsOf{2, uint64(1), 3, uint64(2), 8, fieldsOf{6, "", 4, fieldsOf{3, 1}, 2, fieldsOf{1, []int{0}, 2, []int{1}}}}.Bytes(),
 			8<<3|2, 100)),
-		"sample":   request(profile1x4(2, append(sample.bytes(), 3<<3|2, 100))),
-		"scope":    fieldsOf{1, fieldsOf{2, append(fieldsOf{2, profile1x4(2, sample)}.bytes(), 2<<3|2, 100)}}.bytes(),
-		"resource": fieldsOf{1, append(fieldsOf{2, fieldsOf{2, profile1x4(2, sample)}}.bytes(), 2<<3|2, 100)}.bytes(),
+		"sample":   request(worst.OldProfile(2, append(sample.Bytes(), 3<<3|2, 100))),
+		"scope":    fieldsOf{1, fieldsOf{2, append(fieldsOf{2, worst.OldProfile(2, sample)}.Bytes(), 2<<3|2, 100)}}.Bytes(),
+		"resource": fieldsOf{1, append(fieldsOf{2, fieldsOf{2, worst.OldProfile(2, sample)}}.Bytes(), 2<<3|2, 100)}.Bytes(),
 	} {
 		_, _, err := Unmarshal(data, nil)
 		require.ErrorIs(t, err, errMalformed, name)

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // fixtures are messages that old versions of pdata wrote (testdata/generate).
@@ -50,55 +50,11 @@ func TestUnmarshalReadsMessagesOfOldPdata(t *testing.T) {
 	}
 }
 
-// fieldsOf builds the bytes of a message: numbers, each before its content.
-type fieldsOf []any
-
-func (f fieldsOf) bytes() []byte {
-	var b []byte
-	for i := 0; i < len(f); i += 2 {
-		number := protowire.Number(f[i].(int))
-		switch v := f[i+1].(type) {
-		case int:
-			b = protowire.AppendVarint(protowire.AppendTag(b, number, protowire.VarintType), uint64(v))
-		case uint64:
-			b = protowire.AppendFixed64(protowire.AppendTag(b, number, protowire.Fixed64Type), v)
-		case string:
-			b = appendBytesField(b, number, []byte(v))
-		case []byte:
-			b = appendBytesField(b, number, v)
-		case fieldsOf:
-			b = appendBytesField(b, number, v.bytes())
-		case []int: // packed
-			var packed []byte
-			for _, n := range v {
-				packed = protowire.AppendVarint(packed, uint64(n))
-			}
-			b = appendBytesField(b, number, packed)
-		case []uint64: // packed fixed64
-			var packed []byte
-			for _, n := range v {
-				packed = protowire.AppendFixed64(packed, n)
-			}
-			b = appendBytesField(b, number, packed)
-		default:
-			panic(v)
-		}
-	}
-	return b
-}
+type fieldsOf = worst.Fields
 
 // request wraps profiles into a resource and a scope.
 func request(profile any, more ...any) []byte {
-	return append(fieldsOf{1, fieldsOf{2, fieldsOf{2, profile}}}, more...).bytes()
-}
-
-// profile1x4 is a profile of 1.4 with one location, main at 0x10, and the strings "", "main", "samples", "count",
-// "alloc", "bytes".
-func profile1x4(more ...any) fieldsOf {
-	return append(fieldsOf{
-		4, fieldsOf{2, 0x10, 3, fieldsOf{1, 0}}, 5, []int{0}, 6, fieldsOf{1, 1},
-		10, "", 10, "main", 10, "samples", 10, "count", 10, "alloc", 10, "bytes",
-	}, more...)
+	return append(fieldsOf{1, fieldsOf{2, fieldsOf{2, profile}}}, more...).Bytes()
 }
 
 func render(t *testing.T, data []byte) (string, Stats) {
@@ -135,7 +91,7 @@ func TestValuesAndTimestampsOfOldSamples(t *testing.T) {
 		"more timestamps than time": {[]fieldsOf{samples}, fieldsOf{6, []int{100, 900}}, []string{"time 100 ns", "duration 801 ns"}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			profile := profile1x4(2, append(fieldsOf{1, 0, 2, 1}, tt.sample...))
+			profile := worst.OldProfile(2, append(fieldsOf{1, 0, 2, 1}, tt.sample...))
 			for _, typ := range tt.types {
 				profile = append(profile, 1, typ)
 			}
@@ -203,7 +159,7 @@ func TestTablesOfTheMessageIn1x6(t *testing.T) {
 		fieldsOf{
 			3, fieldsOf{2, 0x10, 3, fieldsOf{1, 0}}, 4, fieldsOf{1, 1}, 6, "", 6, "main", 6, "samples", 6, "count", 6, "ms",
 			7, fieldsOf{1, "wait", 2, fieldsOf{3, 4}}, 8, fieldsOf{1, 5, 2, 4}, 6, "wait",
-		}.bytes()...)
+		}.Bytes()...)
 	got, stats := render(t, data)
 	require.Equal(t, V1_6, stats.Layout)
 	require.Contains(t, got, `sample 5 {wait=4 in ms}`)
@@ -214,12 +170,12 @@ func TestTablesOfTheMessageIn1x6(t *testing.T) {
 // The default sample type comes first, whether it is named or numbered; the original order is recorded.
 func TestDefaultSampleType(t *testing.T) {
 	types := []any{1, fieldsOf{1, 2, 2, 3}, 1, fieldsOf{1, 4, 2, 5}, 2, fieldsOf{1, 0, 2, 1, 3, []int{7, 900}}, 16, 4}
-	got, _ := render(t, request(profile1x4(types...)))
+	got, _ := render(t, request(worst.OldProfile(types...)))
 	require.Regexp(t, `(?s)default_sample_type="alloc".*sample_type_order=\[1, ?0\].*alloc in bytes.*samples in count`, got)
 }
 
 func TestOnlyUnreadableSamplesAreDropped(t *testing.T) {
-	got, stats := render(t, request(profile1x4(1, fieldsOf{1, 2, 2, 3},
+	got, stats := render(t, request(worst.OldProfile(1, fieldsOf{1, 2, 2, 3},
 		2, fieldsOf{1, 0, 2, 1, 3, []int{1}},
 		2, fieldsOf{1, 0, 2, 9, 3, []int{2}},
 		2, fieldsOf{1, 1, 2, 1, 3, []int{3}},
