@@ -100,7 +100,7 @@ e2e-pyroscope: ## run an application with Pyroscope's SDK for Node.js, from npm,
 E2E_DATADOG ?= 1
 .PHONY: e2e-datadog
 e2e-datadog: ## run an application with Datadog's library for Node.js, from npm, against the collector
-	E2E_DATADOG=$(E2E_DATADOG) $(TEST) -count=1 -v -timeout 10m -run '^TestDatadogNodeJS$$' ./internal/testing/e2e
+	E2E_DATADOG=$(E2E_DATADOG) $(TEST) -count=1 -v -timeout 10m -run '^Test(DatadogNodeJS|ProcessContext)$$' ./internal/testing/e2e
 
 # DuckDB has 70 MB.
 E2E_SQL ?= 1
