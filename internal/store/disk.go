@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/tsdb/fileutil"
@@ -44,8 +45,8 @@ type DiskConfig struct {
 }
 
 const (
-	// diskBlocks is the part of the memory that the block that grows may take.
-	diskBlocks = 4
+	// diskBlocks is the part of the memory that the block that grows may take. It and what waits to be written are the most of it.
+	diskBlocks = 8
 	// dayBlocks is how many blocks a day may have before they become one, even if it goes on.
 	dayBlocks = 48
 	// settledAfter is how long after its end a day gets no more profiles.
@@ -63,6 +64,11 @@ type disk struct {
 	writeFailed error
 	stopSync    chan struct{}
 	synced      chan struct{}
+	// writing serialises flush and compact. full is sent to when a block is full, and written is signalled when one was written, or could
+	// not be.
+	writing sync.Mutex
+	full    chan struct{}
+	written *sync.Cond
 }
 
 // diskBlock is a block in a directory of its own.
@@ -82,7 +88,7 @@ func (s *Store) Open() error {
 	if s.cfg.Disk.Directory == "" {
 		return nil
 	}
-	d := &disk{DiskConfig: s.cfg.Disk}
+	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(&s.adding)}
 	if d.ReadOnly {
 		s.disk = d
 		return s.loadBlocks()
@@ -100,7 +106,7 @@ func (s *Store) Open() error {
 	if err := s.load(); err != nil {
 		return errors.Join(err, s.Close())
 	}
-	d.stopSync, d.synced = make(chan struct{}), make(chan struct{})
+	d.stopSync, d.synced, d.full = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	go s.syncLog()
 	return nil
 }
@@ -299,6 +305,8 @@ func (s *Store) Close() error {
 	}
 	s.adding.Lock()
 	defer s.adding.Unlock()
+	d.writeFailed = errors.New("the store is closed")
+	d.written.Broadcast()
 	var errs []error
 	if d.log != nil {
 		errs = append(errs, d.log.Close())
@@ -323,6 +331,9 @@ func (s *Store) syncLog() {
 	for {
 		select {
 		case <-tick.C:
+		case <-s.disk.full:
+			s.reportWrites(s.flush())
+			continue
 		case <-s.disk.stopSync:
 			return
 		}
@@ -445,6 +456,7 @@ func (s *Store) reportWrites(err error) {
 	s.adding.Lock()
 	before := d.writeFailed
 	d.writeFailed = err
+	d.written.Broadcast()
 	s.adding.Unlock()
 	if err != nil && before == nil {
 		d.Report("the store cannot write a block; its profiles stay in memory, and it tries again", err)
@@ -455,6 +467,8 @@ func (s *Store) reportWrites(err error) {
 
 // flush writes the blocks in memory that do not grow to disk.
 func (s *Store) flush() error {
+	s.disk.writing.Lock()
+	defer s.disk.writing.Unlock()
 	for {
 		s.adding.Lock()
 		var e *block
@@ -488,8 +502,34 @@ func (s *Store) flush() error {
 				s.logFailed(err)
 			}
 		}
+		s.disk.written.Broadcast()
 		s.adding.Unlock()
 	}
+}
+
+// mustWait reports whether blocks that are full have to be written before there may be another, so that they do not fill the memory. A disk
+// that fails is not waited for.
+func (s *Store) mustWait() bool {
+	return s.disk != nil && s.disk.full != nil && s.disk.writeFailed == nil && s.waiting() > s.cfg.MaxBytes/diskBlocks
+}
+
+// wait waits until a block has been written, or could not be. Others may add meanwhile.
+func (s *Store) wait() {
+	select {
+	case s.disk.full <- struct{}{}:
+	default: // it is known
+	}
+	s.disk.written.Wait()
+}
+
+// waiting returns the memory of blocks that wait to be written.
+func (s *Store) waiting() (bytes int) {
+	for _, e := range s.blocks {
+		if e.byKey == nil {
+			bytes += e.bytes
+		}
+	}
+	return bytes
 }
 
 const (
@@ -556,6 +596,8 @@ func (d *disk) publish(name string) (*diskBlock, error) {
 
 // compact makes one block of those of a day.
 func (s *Store) compact(now time.Time) error {
+	s.disk.writing.Lock()
+	defer s.disk.writing.Unlock()
 	s.adding.Lock()
 	days := map[string][]*diskBlock{}
 	for _, b := range s.disk.blocks {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -186,7 +187,6 @@ func (s *mergedSeries) write(w *blockfile.Writer) error {
 		Resource: int32(s.part.mover.AttributeSet(sr.resource)), Attributes: int32(s.part.mover.AttributeSet(sr.attributes)),
 	})
 	slices.SortStableFunc(s.runs, func(a, b seriesRun) int { return cmp.Compare(a.chunks[0].start, b.chunks[0].start) })
-	var rows []blockfile.Row
 	for _, run := range s.runs {
 		if run.part.disk != nil {
 			if err := run.part.load(run.chunks, newMemory(context.Background(), nil)); err != nil {
@@ -194,8 +194,7 @@ func (s *mergedSeries) write(w *blockfile.Writer) error {
 			}
 		}
 		for _, c := range run.chunks {
-			rows = run.part.rows(c, rows[:0])
-			if err := w.Profile(run.part.profile(c), rows, c.first(), c.last(), c.flags&isMoved != 0); err != nil {
+			if err := w.Profile(run.part.profile(c), int(c.samples), run.part.rows(c), c.first(), c.last(), c.flags&isMoved != 0); err != nil {
 				return err
 			}
 			if run.part.disk != nil {
@@ -228,16 +227,19 @@ func (p *mergedPart) profile(c *chunk) blockfile.Profile {
 	}
 }
 
-// rows appends the samples of a chunk, over the dictionary of the new block.
-func (p *mergedPart) rows(c *chunk, list []blockfile.Row) []blockfile.Row {
-	for row := c.rows(); row.next(); {
-		list = append(list, blockfile.Row{
-			Stack:      int32(p.mover.Stack(dictionary.StackIndex(row.stack))),
-			Attributes: int32(p.mover.AttributeSet(dictionary.AttributeSetIndex(row.attribute))),
-			Link:       p.dict.Links.At(dictionary.LinkIndex(row.link)),
-			Value:      row.value,
-			Timestamp:  c.time + row.timestamp, HasTimestamp: c.flags&hasTimestamps != 0,
-		})
+// rows returns the samples of a chunk, over the dictionary of the new block.
+func (p *mergedPart) rows(c *chunk) iter.Seq[blockfile.Row] {
+	return func(yield func(blockfile.Row) bool) {
+		for row := c.rows(); row.next(); {
+			if !yield(blockfile.Row{
+				Stack:      int32(p.mover.Stack(dictionary.StackIndex(row.stack))),
+				Attributes: int32(p.mover.AttributeSet(dictionary.AttributeSetIndex(row.attribute))),
+				Link:       p.dict.Links.At(dictionary.LinkIndex(row.link)),
+				Value:      row.value,
+				Timestamp:  c.time + row.timestamp, HasTimestamp: c.flags&hasTimestamps != 0,
+			}) {
+				return
+			}
+		}
 	}
-	return list
 }

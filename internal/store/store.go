@@ -225,14 +225,20 @@ func (s *Store) Expire(now time.Time) {
 	s.evict(now)
 }
 
-// current returns the block to add to, a new one if the last is full or old.
+// current returns the block to add to, a new one if the last is full or old. It may wait until that has been written.
 func (s *Store) current(now time.Time) *block {
-	if n := len(s.blocks); n > 0 {
-		last := s.blocks[n-1]
+	for len(s.blocks) > 0 {
+		last := s.blocks[len(s.blocks)-1]
 		if !s.isFull(last, now) {
 			return last
 		}
-		last.freeze()
+		if last.byKey != nil {
+			last.freeze()
+		}
+		if !s.mustWait() {
+			break
+		}
+		s.wait()
 	}
 	e := newBlock(now)
 	e.id = s.nextID

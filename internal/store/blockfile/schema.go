@@ -170,5 +170,5 @@ type attributeRow struct {
 	Block        string `parquet:"block,dict"`
 	AttributeSet int32  `parquet:"attribute_set,delta"`
 	Key          string `parquet:"key,dict"`
-	Value        string `parquet:"value,dict"`
+	Value        string `parquet:"value"`
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -105,8 +106,8 @@ func (w *Writer) Series(s Series) {
 	w.seriesCount++
 }
 
-// Profile adds a profile of the series. first and last are its start and end as lists show them.
-func (w *Writer) Profile(p Profile, rows []Row, first, last int64, isMoved bool) error {
+// Profile adds a profile of the series, with as many rows as samples says. first and last are its start and end as lists show them.
+func (w *Writer) Profile(p Profile, samples int, rows iter.Seq[Row], first, last int64, isMoved bool) error {
 	s := w.current
 	if s.Profiles == 0 {
 		s.From, s.Until, s.Start, s.End = first, last, p.Start, p.End
@@ -117,16 +118,15 @@ func (w *Writer) Profile(p Profile, rows []Row, first, last int64, isMoved bool)
 	w.index.From, w.index.Until = min(w.index.From, p.Start), max(w.index.Until, p.End)
 	s.From, s.Until, s.Start, s.End = min(s.From, first), max(s.Until, last), min(s.Start, p.Start), max(s.End, p.End)
 	s.Position = p.Position
-	s.Profiles, s.Samples, s.Total = s.Profiles+1, s.Samples+len(rows), s.Total+p.Total
+	s.Profiles, s.Samples, s.Total = s.Profiles+1, s.Samples+samples, s.Total+p.Total
 	if isMoved {
 		s.Moved++
 	}
-	p.Block, p.Series, p.Samples = w.index.Block, w.seriesCount-1, int32(len(rows))
+	p.Block, p.Series, p.Samples = w.index.Block, w.seriesCount-1, int32(samples)
 	p.AttributeSet, p.ScopeSet = w.set(p.AttributeSet), w.set(p.ScopeSet)
 	w.profiles.add(p)
-	w.index.ProfileCount, w.index.SampleCount = w.index.ProfileCount+1, w.index.SampleCount+len(rows)
-	for i := range rows {
-		row := &rows[i]
+	w.index.ProfileCount, w.index.SampleCount = w.index.ProfileCount+1, w.index.SampleCount+samples
+	for row := range rows {
 		out := sample{
 			Block: w.index.Block, Series: p.Series, Time: p.Time, DurationNanos: p.DurationNanos,
 			Stack: int32(w.service.FirstStack) + row.Stack, Value: row.Value, AttributeSet: w.set(row.Attributes),
@@ -136,7 +136,7 @@ func (w *Writer) Profile(p Profile, rows []Row, first, last int64, isMoved bool)
 			s.Timestamps = s.Timestamps || !isMoved
 		}
 		if row.Link != (dictionary.Link{}) {
-			link := row.Link // rows is the caller's
+			link := row.Link
 			out.TraceID, out.SpanID = link.TraceID[:], link.SpanID[:]
 		}
 		w.samples.add(out)
