@@ -153,16 +153,16 @@ type seriesRow struct {
 	Labels      map[string]string `parquet:"labels"`
 }
 
-// stackRow is a row of stacks.parquet. Frames are leaf first, inlined ones before their callers.
+// stackRow is a row of stacks.parquet. Frames are leaf first, inlined ones before their callers, at most maxFrames.
 type stackRow struct {
 	Block         string   `parquet:"block,dict"`
 	Stack         int32    `parquet:"stack,delta"`
 	StackHash     string   `parquet:"stack_hash"`
-	FunctionNames []string `parquet:"function_names,list"`
-	FileNames     []string `parquet:"file_names,list"`
-	LineNumbers   []int64  `parquet:"line_numbers,list"`
+	FunctionNames []string `parquet:"function_names,list" parquet-element:",dict"`
+	FileNames     []string `parquet:"file_names,list" parquet-element:",dict"`
+	LineNumbers   []int64  `parquet:"line_numbers,list" parquet-element:",delta"`
 	Addresses     []uint64 `parquet:"addresses,list"`
-	MappingNames  []string `parquet:"mapping_names,list"`
+	MappingNames  []string `parquet:"mapping_names,list" parquet-element:",dict"`
 }
 
 // attributeRow is a row of attributes.parquet.

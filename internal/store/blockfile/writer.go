@@ -39,6 +39,8 @@ const (
 	rowsPerWrite = 1 << 10
 	// maxRowsPerGroup bounds a row group, and so the memory of a Writer.
 	maxRowsPerGroup = 1 << 18
+	// maxFrames is about how many frames of a stack stacks.parquet has, and stack_hash is of. Dictionaries have all.
+	maxFrames = 512
 	// pageBytes is the size of a page: what a query of a few rows has to read.
 	pageBytes = 64 << 10
 )
@@ -182,11 +184,15 @@ func stackOf(d *dictionary.Dictionary, i dictionary.StackIndex, r stackRow) stac
 	r.LineNumbers, r.Addresses = r.LineNumbers[:0], r.Addresses[:0]
 	h := newStackHash()
 	for _, l := range d.Stacks.At(i) {
+		if len(r.FunctionNames) >= maxFrames {
+			break
+		}
 		location, lines := d.Locations.At(dictionary.LocationIndex(l))
 		mapping := d.Strings.At(d.Mappings.At(location.Mapping).Filename)
 		if len(lines) == 0 {
 			lines = noLine
 		}
+		lines = lines[:min(len(lines), maxFrames)]
 		for _, line := range lines {
 			f := d.Functions.At(line.Function)
 			name, filename := d.Strings.At(cmp.Or(f.Name, f.SystemName)), d.Strings.At(f.Filename)
