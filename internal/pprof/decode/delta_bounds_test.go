@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 func TestDeltaBounds(t *testing.T) {
@@ -159,7 +160,7 @@ func TestComparisonEndsWithItsContext(t *testing.T) {
 
 // Each of many sample types names the same long string.
 func TestComparisonCopiesNoTypes(t *testing.T) {
-	payload := worstPayloads(1 << 20)["text as sample types"]
+	payload := worst.PProf["text as sample types"](1 << 20)
 	cost := profiletest.MeasureCost(t, func() {
 		_, _, err := Decode(payload, Options{Baseline: NewBaseline(BaselineOptions{})})
 		require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 func readCaptured(t *testing.T, name string) []byte {
@@ -35,7 +36,7 @@ func TestReserved(t *testing.T) {
 	pt.SkipLarge(t)
 	const size, constant = 2 << 20, 16 << 20
 	payloads := map[string][]byte{"captured": readCaptured(t, "go-compile-nethttp-heap-huge.pb.gz")}
-	for name, payload := range worstPayloads(size) {
+	for name, payload := range worst.PProf.All(size) {
 		payloads[name] = payload
 	}
 	for name, payload := range payloads {
