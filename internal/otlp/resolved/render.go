@@ -14,13 +14,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Render returns what Write writes.
-func Render(pd pprofile.Profiles) string {
-	var b strings.Builder
-	_ = Write(&b, pd) // a builder takes everything
-	return b.String()
-}
-
 // Write writes profiles as indented text with resolved names instead of indices, for golden files. The text has all of
 // the content, but not the layout of the dictionary: profiles of equal content have equal texts, whatever the order of
 // their tables. Resources, profiles and samples keep their order, frames are leaf first, attributes are sorted. Every

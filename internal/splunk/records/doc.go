@@ -9,12 +9,12 @@
 //
 // In, by Translate (translate.go), with one dictionary for the request:
 //
-//	record.go      the fields and attributes of a record; described.go: those of this project
+//	record.go      the fields and attributes of a record
 //	pprof.go, text.go with frame.go, otlp.go: its body, by format
 //	groups.go      records that share resource, scope, data type, period and attributes become one Profile
 //
 // Out, by Encoder (encode.go), part by part, cut by compact.Batch until records are small enough:
 //
-//	sink.go        the records of a part; types.go: which of Splunk's types a profile has
+//	sink.go        the records of a part; types.go: which of Splunk's types a profile has, and what describes the others
 //	pprof.go, text.go, otlp.go: their bodies
 package records

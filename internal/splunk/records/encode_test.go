@@ -218,7 +218,7 @@ func seenIn(pd pprofile.Profiles) map[string]int {
 			if stack.Len() == 0 {
 				stack.WriteString(noStack + ":0;")
 			}
-			for m := range moments(p, s) {
+			for m := range timedValues(p, s) {
 				link := d.LinkTable().At(int(s.LinkIndex()))
 				seen[fmt.Sprint(p.Period(), m.time, m.value, link.TraceID(), link.SpanID(), stack.String())]++
 			}

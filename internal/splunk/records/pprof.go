@@ -177,7 +177,7 @@ func (s *sink) writePprof(p pprofile.Profile, typ Type, room int) (written, fram
 	s.pprof.Begin(room)
 	var scratch [4]encode.Number
 	for _, sample := range p.Samples().All() {
-		for m := range moments(p, sample) {
+		for m := range timedValues(p, sample) {
 			labels := appendExact(scratch[:0], keyEventPeriod, keyEventPeriodNanos, period)
 			labels = appendExact(labels, keyEventTime, KeyEventTimeNanos, int64(m.time))
 			var values []int64

@@ -210,20 +210,20 @@ func periodOfProfile(d pprofile.ProfilesDictionary, p pprofile.Profile) int64 {
 	}
 }
 
-// moment is one observation of a sample: its time in nanoseconds, or 0, and its value. counted reports whether the
+// timedValue is one observation of a sample: its time in nanoseconds, or 0, and its value. counted reports whether the
 // sample has values.
-type moment struct {
+type timedValue struct {
 	time    uint64
 	value   int64
 	counted bool
 }
 
-// moments iterates over the observations of a sample. Without a time of its own an observation has the profile's.
-func moments(p pprofile.Profile, sample pprofile.Sample) iter.Seq[moment] {
-	return func(yield func(moment) bool) {
+// timedValues iterates over the observations of a sample. Without a time of its own an observation has the profile's.
+func timedValues(p pprofile.Profile, sample pprofile.Sample) iter.Seq[timedValue] {
+	return func(yield func(timedValue) bool) {
 		times, values := sample.TimestampsUnixNano(), sample.Values()
 		for i := range observationsIn(sample) {
-			m := moment{time: uint64(p.Time()), value: 1, counted: values.Len() > 0}
+			m := timedValue{time: uint64(p.Time()), value: 1, counted: values.Len() > 0}
 			if i < times.Len() {
 				m.time = times.At(i)
 			}

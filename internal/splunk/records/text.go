@@ -311,7 +311,7 @@ func (s *sink) addTexts(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 		}
 		record.Body().SetStr(s.bodyOf(&header, stack))
 		left := observationsIn(sample)
-		for m := range moments(p, sample) {
+		for m := range timedValues(p, sample) {
 			s.stopped = s.stopped || *s.budget <= 0
 			if s.stopped {
 				return

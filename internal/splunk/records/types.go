@@ -4,10 +4,16 @@
 package records
 
 import (
+	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/xpdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // kind is what a profile's samples measure: Splunk's type, and the word in its records.
@@ -94,11 +100,7 @@ func timesOf(p pprofile.Profile) (n int) {
 // kindOf classifies a profile.
 func (s *sink) kindOf(p pprofile.Profile, doubleCounted bool) kind {
 	sampleType := sampleTypeOf(s.dict.StringTable(), p)
-	typ := splunkType(sampleType)
-	if doubleCounted {
-		typ = TypeOther
-	}
-	if typ != TypeOther {
+	if typ := splunkType(sampleType); typ != TypeOther && !doubleCounted {
 		return kind{typ, typ.String()}
 	}
 	switch sampleType.typ {
@@ -133,4 +135,189 @@ func splunkType(t valueType) Type {
 		}
 	}
 	return TypeOther
+}
+
+// The attributes for what Splunk's format cannot express, so that the profile can be restored. They are this project's
+// own: a Splunk backend ignores them. A record is described if it has the first one.
+const (
+	keySampleType  = "profiling.data.sample.type"
+	keySampleUnit  = "profiling.data.sample.unit"
+	keySampleShape = "profiling.data.sample.shape"
+	// keySampleValue is the value of a text stack. In a pprof each sample has its own.
+	keySampleValue = "profiling.data.sample.value"
+	keyPeriod      = "profiling.data.period.value"
+	keyPeriodType  = "profiling.data.period.type"
+	keyPeriodUnit  = "profiling.data.period.unit"
+	// keyDuration is left out if the profile's time and duration are those that its samples span.
+	keyDuration = "profiling.data.duration.nanos"
+)
+
+func isDescription(key string) bool {
+	switch key {
+	case keySampleType, keySampleUnit, keySampleShape, keySampleValue, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration:
+		return true
+	}
+	return false
+}
+
+// The shapes of samples and, at the same indices, their names.
+var (
+	shapeTimes  = compact.Shape{Timestamps: true}
+	shapeValues = compact.Shape{Values: true}
+	shapeBoth   = compact.Shape{Timestamps: true, Values: true}
+
+	shapes     = []compact.Shape{shapeTimes, shapeValues, shapeBoth}
+	shapeNames = []string{"timestamps", "values", "timestamps+values"}
+)
+
+// shapeNamed returns the shape with a name, or shapeBoth if there is none.
+func shapeNamed(name string) compact.Shape {
+	if i := slices.Index(shapeNames, name); i >= 0 {
+		return shapes[i]
+	}
+	return shapeBoth
+}
+
+func shapeOf(sample pprofile.Sample) compact.Shape {
+	return compact.Shape{Timestamps: sample.TimestampsUnixNano().Len() > 0, Values: sample.Values().Len() > 0}
+}
+
+// valueType is a type and its unit.
+type valueType struct{ typ, unit string }
+
+// description is what the attributes of a described record express.
+type description struct {
+	sample, periodType valueType
+	period             int64
+	shape              compact.Shape
+	// spans reports whether time and duration are those that the samples span. If not, the next two fields have them,
+	// in nanoseconds.
+	spans    bool
+	time     int64
+	duration uint64
+}
+
+// The types of records that are not described.
+var (
+	cpuSamples     = valueType{"samples", "count"}
+	cpuPeriod      = valueType{"cpu", "nanoseconds"}
+	allocatedSpace = valueType{"allocated_space", "bytes"}
+	// allocatedPeriod is the period type of Go's heap profiles. The period is 1: every value counts as it is. Some
+	// backends name a profile by the type of its period, and refuse one without.
+	allocatedPeriod = valueType{"space", "bytes"}
+)
+
+// anonymous is the name of functions for which an agent has none: backends do not show an empty name.
+const anonymous = "(anonymous)"
+
+// unnamed returns the name for functions that have none. In a described record they stay without one.
+func (t *translator) unnamed() string {
+	if t.record.described {
+		return ""
+	}
+	return anonymous
+}
+
+// put writes the description.
+func (d *description) put(to *xpdata.MapBuilder) {
+	to.AppendEmpty(keySampleType).SetStr(d.sample.typ)
+	for _, text := range []struct{ key, value string }{
+		{keySampleUnit, d.sample.unit}, {keyPeriodType, d.periodType.typ}, {keyPeriodUnit, d.periodType.unit},
+	} {
+		if text.value != "" {
+			to.AppendEmpty(text.key).SetStr(text.value)
+		}
+	}
+	to.AppendEmpty(keySampleShape).SetStr(shapeNames[slices.Index(shapes, d.shape)])
+	if d.period != 0 {
+		to.AppendEmpty(keyPeriod).SetInt(d.period)
+	}
+	if !d.spans {
+		to.AppendEmpty(keyDuration).SetInt(int64(d.duration))
+	}
+}
+
+// readDescription reads an attribute of the record that may be part of its description.
+func (r *record) readDescription(key string, value pcommon.Value) {
+	d := &r.description
+	switch key {
+	case keySampleType:
+		r.described = true
+		d.sample.typ = dictionary.ValidUTF8(value.AsString())
+	case keySampleUnit:
+		d.sample.unit = dictionary.ValidUTF8(value.AsString())
+	case keySampleShape:
+		d.shape = shapeNamed(value.AsString())
+	case keySampleValue:
+		r.value, _ = number(value)
+	case keyPeriod:
+		d.period, _ = number(value)
+	case keyPeriodType:
+		d.periodType.typ = dictionary.ValidUTF8(value.AsString())
+	case keyPeriodUnit:
+		d.periodType.unit = dictionary.ValidUTF8(value.AsString())
+	case keyDuration:
+		if n, ok := number(value); ok {
+			d.spans, d.duration = false, uint64(max(n, 0))
+		}
+	}
+}
+
+// describe returns the description of a profile, and whether the record needs it to be read back as it was.
+func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed bool) {
+	text := func(i int32) string { return s.dict.StringTable().At(int(i)) }
+	d = description{
+		sample:     sampleTypeOf(s.dict.StringTable(), p),
+		periodType: valueType{text(p.PeriodType().TypeStrindex()), text(p.PeriodType().UnitStrindex())},
+		period:     p.Period(),
+		shape:      shapeOf(p.Samples().At(0)),
+		time:       int64(min(p.Time(), math.MaxInt64)),
+		duration:   min(p.DurationNano(), math.MaxInt64),
+	}
+	// A text has one time, that of its stack.
+	d.spans = s.opts.Format == BodyText && d.shape.Timestamps
+	return d, s.hasUnnamed || !d.isPlain(typ) || !d.spans && !spannedBy(p, max(d.period, 1))
+}
+
+// isPlain reports whether a record without a description is read as this one, apart from time and duration.
+func (d *description) isPlain(typ Type) bool {
+	switch typ {
+	case TypeCPU:
+		return d.sample == cpuSamples && d.shape == shapeTimes &&
+			(d.period > 0 && d.periodNanos() == d.period && d.periodType == cpuPeriod || d.period == 0 && d.periodType == valueType{})
+	case TypeAllocation:
+		return d.sample == allocatedSpace && d.shape == shapeBoth && d.period == 1 && d.periodType == allocatedPeriod
+	default:
+		return false
+	}
+}
+
+// periodNanos returns the period if it is a time that can be added to others, otherwise 0.
+func (d *description) periodNanos() int64 {
+	if d.periodType.unit != cpuPeriod.unit || d.period < 0 || d.period > maxPeriodMillis*millisecond {
+		return 0
+	}
+	return d.period
+}
+
+// spannedBy reports whether a profile's time and duration are those that its samples span, up to a period after the
+// last one.
+func spannedBy(p pprofile.Profile, period int64) bool {
+	first, last := uint64(math.MaxUint64), uint64(0)
+	for _, sample := range p.Samples().All() {
+		for _, time := range sample.TimestampsUnixNano().All() {
+			first, last = min(first, time), max(last, time)
+		}
+	}
+	return first > 0 && first == uint64(p.Time()) && last-first+uint64(period) == p.DurationNano()
+}
+
+// addTo makes the description part of a profile's content.
+func (d *description) addTo(id *otlp.ContentID) {
+	for _, text := range []string{d.sample.typ, d.sample.unit, d.periodType.typ, d.periodType.unit} {
+		id.AddText(text)
+	}
+	for _, n := range []int64{d.period, int64(slices.Index(shapes, d.shape)), d.time, int64(d.duration)} {
+		id.AddNumber(uint64(n))
+	}
 }

@@ -4,6 +4,8 @@
 package profiletest
 
 import (
+	"strings"
+
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/resolved"
@@ -24,5 +26,9 @@ func AllowOrphans() CheckOption { return resolved.AllowOrphans() }
 // Check is resolved.Check.
 func Check(pd pprofile.Profiles, opts ...CheckOption) error { return resolved.Check(pd, opts...) }
 
-// Render is resolved.Render.
-func Render(pd pprofile.Profiles) string { return resolved.Render(pd) }
+// Render returns what resolved.Write writes.
+func Render(pd pprofile.Profiles) string {
+	var b strings.Builder
+	_ = resolved.Write(&b, pd) // a builder takes everything
+	return b.String()
+}
