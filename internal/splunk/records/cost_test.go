@@ -6,9 +6,8 @@ package records
 import (
 	"bytes"
 	"encoding/base64"
-	"fmt"
+	"maps"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
@@ -20,6 +19,7 @@ import (
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // The bounds of docs/limits.md: heap <= constant + factor × bytes, decompressed.
@@ -28,22 +28,6 @@ const (
 	translateFactor        = 64
 )
 
-// worstPprof is a pprof in which samples and labels refer to few texts.
-func worstPprof(texts []string, messages ...[]byte) []byte {
-	var b bytes.Buffer
-	for _, text := range append([]string{""}, texts...) {
-		b.Write(message(6, []byte(text)))
-	}
-	for _, m := range messages {
-		b.Write(m)
-	}
-	return b.Bytes()
-}
-
-func textLabelMessage(key, text int) []byte {
-	return message(3, append(varintField(1, uint64(key)), varintField(2, uint64(text))...))
-}
-
 func repeated(n int, of func(i int) []byte) (out []byte) {
 	for i := range n {
 		out = append(out, of(i)...)
@@ -51,51 +35,11 @@ func repeated(n int, of func(i int) []byte) (out []byte) {
 	return out
 }
 
-func numbered(n int, of func(i int) string) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = of(i)
-	}
-	return out
-}
-
-// worstPprofs are payloads that cost most for their size, before compression.
-func worstPprofs() map[string][]byte {
-	const long = 128 << 10
-	keys := numbered(4000, func(i int) string { return "k" + strconv.Itoa(i) })
-	samePrefix := []string{strings.Repeat("p", long) + "a", strings.Repeat("p", long) + "b"}
-	sampleOf := func(labels []byte) []byte { return message(2, labels) }
-	return map[string][]byte{
-		"a long text under many keys": worstPprof(append([]string{strings.Repeat("x", long)}, keys...),
-			sampleOf(repeated(len(keys), func(i int) []byte { return textLabelMessage(i+2, 1) }))),
-		"a long broken text under many keys": worstPprof(append([]string{strings.Repeat("\xff", long)}, keys...),
-			sampleOf(repeated(len(keys), func(i int) []byte { return textLabelMessage(i+2, 1) }))),
-		"many values of one key": worstPprof([]string{strings.Repeat("x", long), "k"},
-			sampleOf(repeated(4000, func(int) []byte { return textLabelMessage(2, 1) }))),
-		"two long texts of one key, in many samples": worstPprof([]string{strings.Repeat("x", long), "k", "y"},
-			repeated(20_000, func(i int) []byte {
-				return sampleOf(append(append(textLabelMessage(2, 1), textLabelMessage(2, 3)...), message(3, append(varintField(1, 3), varintField(3, uint64(i))...))...))
-			})),
-		"two long keys of one prefix, in many samples": worstPprof(append(samePrefix, "x"),
-			repeated(20_000, func(int) []byte { return sampleOf(append(textLabelMessage(1, 3), textLabelMessage(2, 3)...)) })),
-		"long times": worstPprof([]string{keyEventTime, strings.Repeat("1", long), KeyTraceID, KeySpanID, strings.Repeat("0", long)},
-			repeated(20_000, func(int) []byte {
-				return sampleOf(bytes.Join([][]byte{textLabelMessage(1, 2), textLabelMessage(3, 5), textLabelMessage(4, 5)}, nil))
-			})),
-		"many keys in one sample": worstPprof(numbered(80_000, func(i int) string { return strconv.Itoa(i) }),
-			sampleOf(repeated(80_000, func(i int) []byte { return textLabelMessage(i+1, 1) }))),
-		"empty samples": bytes.Repeat(message(2, nil), 1<<19),
-		"a key of every sample's own": worstPprof(numbered(20_000, func(i int) string { return strconv.Itoa(i) }),
-			repeated(20_000, func(i int) []byte { return sampleOf(textLabelMessage(i+1, 1)) })),
-		"long names of functions": worstPprof([]string{strings.Repeat("\xff", long)},
-			repeated(20_000, func(i int) []byte {
-				return message(5, bytes.Join([][]byte{varintField(1, uint64(i+1)), varintField(2, 1), varintField(3, 1), varintField(4, 1)}, nil))
-			}),
-			repeated(20_000, func(i int) []byte {
-				return message(4, append(varintField(1, uint64(i+1)), message(4, varintField(1, uint64(i+1)))...))
-			}),
-			repeated(20_000, func(i int) []byte { return sampleOf(varintField(1, uint64(i+1))) })),
-	}
+// worstPprofs are payloads of about size bytes that cost most, before compression.
+func worstPprofs(size int) map[string][]byte {
+	all := maps.Collect(worst.SplunkPProf.All(size))
+	maps.Insert(all, worst.PProf.Only("samples", "many keys of one sample", "text twice in one sample", "text as function names").All(size))
+	return all
 }
 
 // requestOfMany is a request of a record for each body.
@@ -115,20 +59,27 @@ func gzipped(data []byte) []byte {
 	return b.Bytes()
 }
 
-// worst is a request and its size, decompressed.
-type worst struct {
+// worstRequest is a request and its size, decompressed.
+type worstRequest struct {
 	logs  plog.Logs
 	bytes int
 }
 
-func worstRequests(t testing.TB) map[string]worst {
+func worstRequests(t testing.TB, size int) map[string]worstRequest {
 	t.Helper()
-	all := map[string]worst{}
+	all := map[string]worstRequest{}
 	add := func(name string, ld plog.Logs, unpacked int) {
 		ld.MarkReadOnly()
-		all[name] = worst{ld, unpacked + new(plog.ProtoMarshaler).LogsSize(ld)}
+		all[name] = worstRequest{ld, unpacked + new(plog.ProtoMarshaler).LogsSize(ld)}
 	}
-	for name, pprof := range worstPprofs() {
+	for name, data := range worst.Logs.Only("many stacks", "a deep stack", "many lines", "many parentheses", "attributes of a stack",
+		"invalid attributes of a stack").All(size) {
+		ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(data)
+		require.NoError(t, err)
+		add(name, ld, 0)
+	}
+	pprofs := worstPprofs(size)
+	for name, pprof := range pprofs {
 		ld, _ := newRecord(base64.StdEncoding.EncodeToString(gzipped(pprof)), keyFormat, formatPprofValue, keyType, "cpu")
 		add("pprof: "+name, ld, len(pprof))
 	}
@@ -139,43 +90,23 @@ func worstRequests(t testing.TB) map[string]worst {
 		}
 		m.UnsafeIntoMap(to.Attributes())
 	}
-	for _, body := range []string{javaStack, encoded(worstPprofs()["a key of every sample's own"])} {
-		ld, record := newRecord(body)
-		attributes(record, 80_000, "x")
-		add("80,000 attributes of "+body[:4], ld, 0)
-	}
-	ld, record := newRecord(javaStack)
-	attributes(record, 40_000, "\xff")
-	add("40,000 broken attributes", ld, 0)
+	ld, record := newRecord(encoded(pprofs["a key of every sample's own"]))
+	attributes(record, size/20, "x")
+	add("many attributes of a pprof", ld, len(pprofs["a key of every sample's own"]))
 
 	// Each sample is of a profile of its own, with all attributes of the record.
-	for _, n := range []int{0, 10_000} {
-		periods := worstPprof([]string{keyEventPeriod}, repeated(100_000, func(i int) []byte {
-			return message(2, message(3, append(varintField(1, 1), varintField(3, uint64(i+1))...)))
-		}))
-		ld, record := newRecord(base64.StdEncoding.EncodeToString(gzipped(periods)))
-		attributes(record, n, "x")
-		record.Attributes().PutStr(keyFormat, formatPprofValue)
-		record.Attributes().PutStr(keyType, "cpu")
-		add(fmt.Sprintf("many periods and %d attributes", n), ld, len(periods))
-	}
-
-	add("many empty records", requestOfMany(100_000, ""), 0)
-	add("many stacks", requestOfMany(20_000, javaStack), 0)
-	deep, _ := newRecord("\n\n" + strings.Repeat("at f(x:1)\n", 1<<17))
-	add("a deep text", deep, 0)
-	var lines strings.Builder
-	for i := range 20_000 {
-		fmt.Fprintf(&lines, "at %d(x)\n", i)
-	}
-	add("many lines", requestOfMany(20, lines.String()), 0)
-	add("many parentheses", requestOfMany(2, "at "+strings.Repeat("(", 1<<19)+strings.Repeat(")", 1<<19)), 0)
+	ld, record = newRecord(base64.StdEncoding.EncodeToString(gzipped(pprofs["periods"])))
+	attributes(record, size/100, "x")
+	record.Attributes().PutStr(keyFormat, formatPprofValue)
+	record.Attributes().PutStr(keyType, "cpu")
+	add("many periods and attributes", ld, len(pprofs["periods"]))
+	add("many empty records", requestOfMany(size/10, ""), 0)
 	return all
 }
 
 // Any request costs memory and time in proportion to its bytes.
 func TestTranslateIsBounded(t *testing.T) {
-	for name, request := range worstRequests(t) {
+	for name, request := range worstRequests(t, 1<<20) {
 		t.Run(name, func(t *testing.T) {
 			var result Result
 			var body []byte
@@ -264,12 +195,10 @@ func TestSharedAttributesOfManyBodiesAreBounded(t *testing.T) {
 
 // FuzzRequestCost reads a request as the receiver does, and bounds the cost.
 func FuzzRequestCost(f *testing.F) {
-	for _, request := range worstRequests(f) {
+	for _, request := range worstRequests(f, 4<<10) {
 		body, err := new(plog.ProtoMarshaler).MarshalLogs(request.logs)
 		require.NoError(f, err)
-		if len(body) < 64<<10 {
-			f.Add(body)
-		}
+		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		const limit = 1 << 20
