@@ -18,7 +18,7 @@ type Part struct {
 	Profiles pprofile.Profiles
 	// ProfileCount and SampleCount are the numbers of profiles and samples in it.
 	ProfileCount, SampleCount int
-	// Bytes is the encoded size, at most a few bytes too high; 0 if Options.MaxBytes is 0.
+	// Bytes is the encoded size, at most a few bytes too high; 0 from Parts if Options.MaxBytes is 0.
 	Bytes int
 	// Oversized reports that the part is larger than Options.MaxBytes: it is a single observation with everything that
 	// this refers to, or smaller parts would repeat too much of what its samples share.
@@ -72,8 +72,7 @@ func (b *Batch) Parts() iter.Seq[Part] {
 			return
 		}
 		for _, ranges := range b.split(all, size) {
-			b.arrange(ranges)
-			if !yield(b.measured(ranges, b.sizeOf(ranges))) {
+			if !yield(b.Part(Piece{ranges})) {
 				return
 			}
 		}
@@ -132,7 +131,7 @@ func (b *Batch) Whole() pprofile.Profiles {
 func (b *Batch) measured(ranges []sampleRange, size int) Part {
 	part := b.write(ranges)
 	part.Bytes = size
-	part.Oversized = size > b.options.MaxBytes
+	part.Oversized = b.options.MaxBytes > 0 && size > b.options.MaxBytes
 	return part
 }
 

@@ -23,12 +23,7 @@ func (p Piece) Len() int { return len(p.ranges) }
 func (p Piece) Profile(k int) int { return int(p.ranges[k].profile) }
 
 // Part returns a piece as a message of its own, with its size.
-func (b *Batch) Part(p Piece) Part {
-	size := b.SizeOf(p)
-	part := b.write(p.ranges)
-	part.Bytes = size
-	return part
-}
+func (b *Batch) Part(p Piece) Part { return b.measured(p.ranges, b.SizeOf(p)) }
 
 // SizeOf returns the encoded size of a piece as a message of its own, at most a few bytes too high.
 func (b *Batch) SizeOf(p Piece) int {
