@@ -214,7 +214,7 @@ func (r *legacyReader) table(t *legacyTables, m *message, f *wire.Reader) bool {
 	case "attribute_table":
 		t.attributes.add(known.message, f.Content)
 	case "attribute_units":
-		r.unit(t, known.message, f.Content)
+		t.attributeUnits = append(t.attributeUnits, valueType(known.message, f.Content))
 	case "location_indices":
 		t.locationIndices = appendVarints(t.locationIndices, f)
 	default:
@@ -222,22 +222,6 @@ func (r *legacyReader) table(t *legacyTables, m *message, f *wire.Reader) bool {
 	}
 	return true
 }
-
-// unit records the unit of an attribute's key. The string table can still be incomplete, so it keeps the indices.
-func (r *legacyReader) unit(t *legacyTables, m *message, data []byte) {
-	var u attributeUnit
-	m.each(data, func(name string, f *wire.Reader) {
-		switch name {
-		case "attribute_key", "attribute_key_strindex":
-			u.key = f.Value
-		case "unit", "unit_strindex":
-			u.unit = f.Value
-		}
-	})
-	t.attributeUnits = append(t.attributeUnits, u)
-}
-
-type attributeUnit struct{ key, unit uint64 }
 
 // finish prepares tables for lookups, after all their entries were added.
 func (r *legacyReader) finish(t *legacyTables) {
@@ -247,11 +231,11 @@ func (r *legacyReader) finish(t *legacyTables) {
 	t.units = map[string]uint64{}
 	seen := map[uint64]bool{} // a text is hashed once, however many entries refer to it
 	for _, u := range slices.Backward(t.attributeUnits) {
-		if seen[u.key] {
+		if seen[u.typ] {
 			continue
 		}
-		seen[u.key] = true
-		key := r.text(t, u.key)
+		seen[u.typ] = true
+		key := r.text(t, u.typ)
 		if _, known := t.units[key]; !known { // the last one of a key is used
 			t.units[key] = u.unit
 		}
@@ -425,10 +409,11 @@ func (r *legacyReader) header(p *legacyProfile, t *legacyTables, m *message, f *
 	}
 }
 
+// valueType reads a type, or the key of attributes, with its unit.
 func valueType(m *message, data []byte) (v legacyType) {
 	m.each(data, func(name string, f *wire.Reader) {
 		switch name {
-		case "type", "type_strindex":
+		case "type", "type_strindex", "attribute_key", "attribute_key_strindex":
 			v.typ = f.Value
 		case "unit", "unit_strindex":
 			v.unit = f.Value

@@ -27,7 +27,7 @@ type legacyTables struct {
 	attributes legacyTable
 	// units is the index of each attribute key's unit, made of attributeUnits once the string table is complete.
 	units          map[string]uint64
-	attributeUnits []attributeUnit
+	attributeUnits []legacyType
 	// locationIndices are the locations that samples have ranges of. In 1.6 and 1.7 each profile has its own.
 	locationIndices []int32
 	stringIndices   []dictionary.StringIndex
@@ -64,14 +64,15 @@ func (t *legacyTable) entry(ref uint64) (int, bool) {
 	return int(ref), ref < uint64(len(t.entries))
 }
 
-// reach returns the index of an entry in the dictionary. The entry is read and interned when the first sample reaches
-// it.
-func reach[I ~int32](t *legacyTable, ref uint64, intern func(entry []byte) I) (index I, ok bool) {
+// reach returns the index of an entry in the dictionary, and counts a reference that is out of range. The entry is read and interned
+// when the first sample reaches it.
+func reach[I ~int32](r *legacyReader, t *legacyTable, ref uint64, intern func(entry []byte) I) I {
 	i, ok := t.entry(ref)
 	if !ok {
-		return 0, false
+		r.stats.Repaired[RepairIndex]++
+		return 0
 	}
-	return reachAt(t, i, intern), true
+	return reachAt(t, i, intern)
 }
 
 // reachAt is reach for the entry at a position.
@@ -81,14 +82,6 @@ func reachAt[I ~int32](t *legacyTable, i int, intern func(entry []byte) I) I {
 	}
 	index := intern(t.entries[i])
 	t.reached[i] = int32(index) + 1
-	return index
-}
-
-// counted returns an index, and counts one that is out of range.
-func counted[I ~int32](r *legacyReader, index I, ok bool) I {
-	if !ok {
-		r.stats.Repaired[RepairIndex]++
-	}
 	return index
 }
 
@@ -157,8 +150,7 @@ func (r *legacyReader) internText(t *legacyTables, index uint64) dictionary.Stri
 }
 
 func (r *legacyReader) mapping(t *legacyTables, ref uint64) dictionary.MappingIndex {
-	index, ok := reach(&t.mappings, ref, func(entry []byte) dictionary.MappingIndex { return r.internMapping(t, entry) })
-	return counted(r, index, ok)
+	return reach(r, &t.mappings, ref, func(entry []byte) dictionary.MappingIndex { return r.internMapping(t, entry) })
 }
 
 func (r *legacyReader) internMapping(t *legacyTables, entry []byte) dictionary.MappingIndex {
@@ -216,7 +208,7 @@ func buildIDKey(id string, isHash bool) string {
 }
 
 func (r *legacyReader) function(t *legacyTables, ref uint64) dictionary.FunctionIndex {
-	index, ok := reach(&t.functions, ref, func(entry []byte) dictionary.FunctionIndex {
+	return reach(r, &t.functions, ref, func(entry []byte) dictionary.FunctionIndex {
 		var function dictionary.Function
 		t.functions.schema.each(entry, func(name string, f *wire.Reader) {
 			switch name {
@@ -232,7 +224,6 @@ func (r *legacyReader) function(t *legacyTables, ref uint64) dictionary.Function
 		})
 		return r.dict.Functions.Intern(function)
 	})
-	return counted(r, index, ok)
 }
 
 // frameTypes are the names that profilers used before the semantic conventions' (profile.frame.type).
@@ -315,7 +306,7 @@ func (r *legacyReader) notNegative(v int64) int64 {
 }
 
 func (r *legacyReader) link(t *legacyTables, ref uint64) dictionary.LinkIndex {
-	index, ok := reach(&t.links, ref, func(entry []byte) dictionary.LinkIndex {
+	return reach(r, &t.links, ref, func(entry []byte) dictionary.LinkIndex {
 		var link dictionary.Link
 		messageLink.each(entry, func(name string, f *wire.Reader) {
 			switch name {
@@ -330,12 +321,11 @@ func (r *legacyReader) link(t *legacyTables, ref uint64) dictionary.LinkIndex {
 		}
 		return r.dict.Links.Intern(link)
 	})
-	return counted(r, index, ok)
 }
 
 // attribute interns an entry of the attribute table. It returns 0 for one that cannot be read.
 func (r *legacyReader) attribute(t *legacyTables, ref uint64) dictionary.AttributeIndex {
-	index, ok := reach(&t.attributes, ref, func(entry []byte) dictionary.AttributeIndex {
+	return reach(r, &t.attributes, ref, func(entry []byte) dictionary.AttributeIndex {
 		key, value := r.keyValue(entry)
 		if key == "" {
 			return 0
@@ -346,7 +336,6 @@ func (r *legacyReader) attribute(t *legacyTables, ref uint64) dictionary.Attribu
 		}
 		return r.dict.Attributes.Intern(a)
 	})
-	return counted(r, index, ok)
 }
 
 // keyValue reads a KeyValue of common.proto.
