@@ -138,11 +138,7 @@ func copyValid(v, dst pcommon.Value) {
 	switch v.Type() {
 	case pcommon.ValueTypeEmpty:
 	case pcommon.ValueTypeStr:
-		s := v.Str()
-		if !utf8.ValidString(s) {
-			s = dictionary.ValidUTF8(s)
-		}
-		dst.SetStr(s)
+		dst.SetStr(dictionary.ValidUTF8(v.Str()))
 	case pcommon.ValueTypeSlice:
 		values, to := v.Slice(), dst.SetEmptySlice()
 		to.EnsureCapacity(values.Len())
@@ -153,10 +149,7 @@ func copyValid(v, dst pcommon.Value) {
 		var entries xpdata.MapBuilder
 		entries.EnsureCapacity(v.Map().Len())
 		for key, value := range v.Map().All() {
-			if !utf8.ValidString(key) {
-				key = dictionary.ValidUTF8(key)
-			}
-			copyValid(value, entries.AppendEmpty(key))
+			copyValid(value, entries.AppendEmpty(dictionary.ValidUTF8(key)))
 		}
 		entries.UnsafeIntoMap(dst.SetEmptyMap())
 	default:

@@ -28,38 +28,39 @@ type scope struct {
 
 // interned is a list of items without duplicates. An item's key holds all of its content.
 type interned[T any] struct {
-	keys    []string
 	items   []T
-	index   dictionary.HashIndex
+	index   map[string]int32 // by key
 	scratch []byte
 }
 
-// maxKeptKeyBytes bounds the memory that is kept for the next key.
-const maxKeptKeyBytes = 64 << 10
+// maxKeptKeyBytes and maxKeptItems bound the memory that is kept for the next batch.
+const (
+	maxKeptKeyBytes = 64 << 10
+	maxKeptItems    = 1 << 10
+)
 
 func (t *interned[T]) reset() {
 	if cap(t.scratch) > maxKeptKeyBytes {
 		t.scratch = nil
 	}
-	clear(t.keys)
+	if t.index == nil || len(t.index) > maxKeptItems {
+		t.index = map[string]int32{}
+	}
+	clear(t.index)
 	clear(t.items)
-	t.keys, t.items = t.keys[:0], t.items[:0]
-	t.index.Reset(0)
+	t.items = t.items[:0]
 }
 
 // find returns the item whose key is in scratch. The caller must fill in a new one.
 func (t *interned[T]) find() (at int32, isNew bool) {
-	p := t.index.Start(dictionary.HashBytes(t.scratch))
-	for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
-		if t.keys[e-1] == string(t.scratch) {
-			return e - 1, false
-		}
+	if at, known := t.index[string(t.scratch)]; known {
+		return at, false
 	}
 	var item T
-	t.keys = append(t.keys, string(t.scratch))
+	at = int32(len(t.items))
+	t.index[string(t.scratch)] = at
 	t.items = append(t.items, item)
-	t.index.Insert(p, int32(len(t.items)))
-	return int32(len(t.items)) - 1, true
+	return at, true
 }
 
 // resource returns the index of a resource. Equal resources have one index. attributes are the resource's own, with
