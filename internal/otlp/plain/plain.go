@@ -1,0 +1,120 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plain writes messages of profiles for readers that do not know references to strings.
+//
+// pdata writes texts in attributes of resources and scopes as indices into the string table (key_strindex,
+// string_value_strindex), and has no option to leave that. Rewrite copies a marshalled message with the texts in their place.
+package plain
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
+)
+
+// The numbers of fields in opentelemetry-proto 1.10 and later.
+const (
+	resourceProfiles, dictionary = 1, 2 // of ProfilesData and ExportProfilesServiceRequest
+	stringTable                  = 5    // of ProfilesDictionary
+	resource, scopeProfiles      = 1, 2 // of ResourceProfiles
+	scope                        = 1    // of ScopeProfiles
+	resourceAttributes           = 1    // of Resource
+	scopeAttributes              = 3    // of InstrumentationScope
+
+	attributeKey, attributeValue, attributeKeyIndex = 1, 2, 3    // of KeyValue
+	valueText, valueArray, valueMap, valueTextIndex = 1, 5, 6, 8 // of AnyValue
+	elements                                        = 1          // of ArrayValue and KeyValueList
+)
+
+// A text in the table can be referred to any number of times. The texts that a message gets are at most as large as maxGrowth times
+// the message, plus minRoom.
+const (
+	maxGrowth = 32
+	minRoom   = 4 << 20
+)
+
+// maxDepth bounds how deep values are nested; no reader of protobuf accepts as much.
+const maxDepth = 100
+
+// rewriter copies messages, with references resolved.
+type rewriter struct {
+	strings []string
+	// room is how many bytes of texts may still be added.
+	room int
+}
+
+// message says what to change in a kind of message: the messages in some fields, and references in others.
+type message struct {
+	nested map[protowire.Number]*message
+	// references has the number of the text for the number of its index.
+	references map[protowire.Number]protowire.Number
+}
+
+var request = func() *message {
+	value := &message{references: map[protowire.Number]protowire.Number{valueTextIndex: valueText}}
+	attribute := &message{
+		nested:     map[protowire.Number]*message{attributeValue: value},
+		references: map[protowire.Number]protowire.Number{attributeKeyIndex: attributeKey},
+	}
+	within := func(number protowire.Number, m *message) *message {
+		return &message{nested: map[protowire.Number]*message{number: m}}
+	}
+	value.nested = map[protowire.Number]*message{valueArray: within(elements, value), valueMap: within(elements, attribute)}
+	return within(resourceProfiles, &message{nested: map[protowire.Number]*message{
+		resource:      within(resourceAttributes, attribute),
+		scopeProfiles: within(scope, within(scopeAttributes, attribute)),
+	}})
+}()
+
+// Rewrite returns the message without references in attributes of resources and scopes. Its string table stays as it is. An error
+// means that the message is malformed, or that its texts are too large.
+func Rewrite(data []byte) ([]byte, error) {
+	r := rewriter{room: maxGrowth*len(data) + minRoom}
+	for tables := range wire.Messages(data, dictionary) {
+		for text := range wire.Messages(tables, stringTable) {
+			r.strings = append(r.strings, string(text))
+		}
+	}
+	return r.append(make([]byte, 0, len(data)), data, request, maxDepth)
+}
+
+// append appends a message to out.
+func (r *rewriter) append(out, data []byte, m *message, depth int) (_ []byte, err error) {
+	if depth == 0 {
+		return nil, fmt.Errorf("messages are nested more than %d deep", maxDepth)
+	}
+	fields := wire.New(data)
+	for begin := 0; fields.Next(); begin = len(data) - len(fields.Rest()) {
+		nested, text := m.nested[fields.Number], m.references[fields.Number]
+		switch {
+		case nested != nil && fields.Wire == protowire.BytesType:
+			const lengthBytes = 5 // enough for any message in memory; the bytes that are not needed are cut out below
+			out = protowire.AppendTag(out, fields.Number, protowire.BytesType)
+			at := len(out)
+			if out, err = r.append(append(out, make([]byte, lengthBytes)...), fields.Content, nested, depth-1); err != nil {
+				return nil, err
+			}
+			length := protowire.AppendVarint(nil, uint64(len(out)-at-lengthBytes))
+			out = slices.Replace(out, at, at+lengthBytes, length...)
+		case text != 0 && fields.Wire == protowire.VarintType && (fields.Value != 0 || fields.Number == valueTextIndex):
+			if fields.Value >= uint64(len(r.strings)) {
+				return nil, fmt.Errorf("string reference %d is out of range [0..%d)", fields.Value, len(r.strings))
+			}
+			value := r.strings[fields.Value]
+			if r.room -= len(value); r.room < 0 {
+				return nil, fmt.Errorf("the texts of attributes are more than %d times as large as the message", maxGrowth)
+			}
+			out = protowire.AppendString(protowire.AppendTag(out, text, protowire.BytesType), value)
+		default:
+			out = append(out, data[begin:len(data)-len(fields.Rest())]...)
+		}
+	}
+	if fields.IsMalformed() {
+		return nil, fmt.Errorf("malformed message: the last %d of %d bytes cannot be read", len(fields.Rest()), len(data))
+	}
+	return out, nil
+}
