@@ -45,10 +45,9 @@ type profilesToLogs struct {
 	// tooLargeLogged is true after the one log line about requests that are too large.
 	tooLargeLogged atomic.Bool
 
-	// acceptCtx ends when the time for a shutdown has passed, so that senders stop waiting for room in the queue. sendCtx ends
-	// releaseTime later, and with it all requests.
-	acceptCtx, sendCtx         context.Context
-	stopAccepting, stopSending context.CancelFunc
+	// stopped ends when the time for a shutdown has passed: senders stop waiting for room in the queue, and requests end.
+	stopped context.Context
+	stop    context.CancelFunc
 
 	// mu guards asLogs, which reports that the peer has no service for profiles, and nextCheck, the time to try it
 	// again.
@@ -65,7 +64,7 @@ type draining struct {
 
 // ConsumeProfiles waits for room in the queue at most until the exporter has stopped.
 func (d draining) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	ctx, cancel := until(d.acceptCtx, ctx)
+	ctx, cancel := until(d.stopped, ctx)
 	defer cancel()
 	return d.Profiles.ConsumeProfiles(ctx, pd)
 }
@@ -75,21 +74,12 @@ func (d draining) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) err
 func (d draining) Shutdown(ctx context.Context) error {
 	ctx, cancel := shutdown.Deadline(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() {
-		d.stopAccepting()
-		time.AfterFunc(releaseTime, d.stopSending)
-	})
+	stop := context.AfterFunc(ctx, d.stop)
 	defer stop()
-	defer d.stopSending()
-	defer d.stopAccepting()
+	defer d.stop()
 	// The queue closes its storage after requests have ended, for which it may need a context that has not.
 	return d.Profiles.Shutdown(context.WithoutCancel(ctx))
 }
-
-// releaseTime is how long senders have to leave the queue before requests end. If both end at the same time, the queue of
-// exporterhelper v0.162 can deadlock: it signals room with its lock held, and a sender whose context has ended takes that lock
-// before it receives the signal.
-const releaseTime = 200 * time.Millisecond
 
 // until returns a context that ends as soon as ctx or end does.
 func until(end, ctx context.Context) (context.Context, context.CancelFunc) {
@@ -116,7 +106,7 @@ func (e *profilesToLogs) shutdown(context.Context) error {
 // answers that it has no service for profiles. If a part is refused permanently, the others are sent. If one is refused
 // temporarily, the error carries that part and those after it, which must be sent again. Each sample is reported as sent or lost.
 func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
-	ctx, cancel := until(e.sendCtx, ctx)
+	ctx, cancel := until(e.stopped, ctx)
 	defer cancel()
 	asProfiles, recheck := e.tryProfiles()
 	report := exportreport.Report{Unit: "requests"}

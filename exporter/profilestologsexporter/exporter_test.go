@@ -187,7 +187,7 @@ func TestLargeBatch(t *testing.T) {
 			config.Encoding.MaxRecordBytes = 1000
 			e := &profilesToLogs{
 				config: config, logger: zap.NewNop(), metrics: metrics, peer: memoryPeer{b}, maxRequestBytes: 20_000,
-				sendCtx: t.Context(),
+				stopped: t.Context(),
 			}
 			rest := large
 			for try := 0; ; try++ {

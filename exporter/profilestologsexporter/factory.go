@@ -68,8 +68,7 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 
 		maxRequestBytes: config.requestBytes(),
 	}
-	e.acceptCtx, e.stopAccepting = context.WithCancel(context.Background())
-	e.sendCtx, e.stopSending = context.WithCancel(context.Background())
+	e.stopped, e.stop = context.WithCancel(context.Background())
 	switch {
 	case config.GRPC.HasValue():
 		e.peer = &grpcPeer{
