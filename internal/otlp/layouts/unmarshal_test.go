@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -222,4 +223,13 @@ func TestJSONHasOneMessage(t *testing.T) {
 	}
 	_, _, err := UnmarshalJSON(append(old, " \n"...), nil)
 	require.NoError(t, err)
+}
+
+// The names that replace old frame types are those of the semantic conventions.
+func TestFrameTypesAreThoseOfTheConventions(t *testing.T) {
+	published, err := os.ReadFile(filepath.Join("..", "testdata", "semconv-1.43.txt"))
+	require.NoError(t, err)
+	for old, renamed := range frameTypes {
+		assert.Contains(t, strings.Fields(string(published)), "profile.frame.type="+renamed, old)
+	}
 }
