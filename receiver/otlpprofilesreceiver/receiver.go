@@ -134,20 +134,19 @@ func (r *otlpReceiver) profilesSignal(obsreport *receiverhelper.ObsReport) otlps
 	}
 }
 
-// versionHeader states the layout of a request, if the sender is new enough (opentelemetry-proto, docs/specification.md,
-// Profiles development version). Version 1 is today's. Senders of any age may leave it out.
-const versionHeader = "otlp-profiles-development-version"
+// versionHeader states the layout of a request, if the sender is new enough. Senders of any age may leave it out.
+const versionHeader = pprofileotlp.DevelopmentVersionHeader
 
-// checkVersion returns an error unless the header's value is a known version. isStated is false if there is no value.
+// checkVersion returns an error unless the header's value is pdata's version. isStated is false if there is no value.
 func checkVersion(values []string) (isStated bool, err error) {
 	switch {
 	case len(values) == 0:
 		return false, nil
 	case len(values) > 1:
 		return true, fmt.Errorf("%s must have one value, found %d", versionHeader, len(values))
-	case values[0] != "1":
-		return true, fmt.Errorf("%s: version %.20q is not supported here, only 1 and older layouts without this header: upgrade this collector",
-			versionHeader, values[0])
+	case values[0] != pprofileotlp.DevelopmentVersion:
+		return true, fmt.Errorf("%s: version %.20q is not supported here, only %s and older layouts without this header: upgrade this collector",
+			versionHeader, values[0], pprofileotlp.DevelopmentVersion)
 	}
 	return true, nil
 }
