@@ -15,6 +15,8 @@ import (
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 	profilestologsconnector "github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector"
 	splunkprofilingconnector "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
+	countconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/countconnector"
+	signaltometricsconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/signaltometricsconnector"
 	pprofexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter"
 	profilestologsexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter"
 	pyroscopeexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter"
@@ -165,6 +167,8 @@ func components() (otelcol.Factories, error) {
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
 		profilestologsconnector.NewFactory(),
 		splunkprofilingconnector.NewFactory(),
+		countconnector.NewFactory(),
+		signaltometricsconnector.NewFactory(),
 	)
 	if err != nil {
 		return otelcol.Factories{}, err
@@ -172,6 +176,8 @@ func components() (otelcol.Factories, error) {
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
 		profilestologsconnector.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		splunkprofilingconnector.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		countconnector.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/connector/countconnector v0.161.0",
+		signaltometricsconnector.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/connector/signaltometricsconnector v0.161.0",
 	})
 
 	return factories, nil
