@@ -144,12 +144,13 @@ func (a *adder) message(pd pprofile.Profiles) {
 			(&xpdata.MapBuilder{}).UnsafeIntoMap(a.scratch.clean) // its texts are the message's
 		}
 	}()
+	resolved := compact.ResolveReferences(pd)
 	each := func(use func(index int, p pprofile.Profile)) {
-		for _, rp := range pd.ResourceProfiles().All() {
-			a.attributes = rp.Resource().Attributes()
+		for r, rp := range pd.ResourceProfiles().All() {
+			a.attributes = resolved.ResourceProfiles().At(r).Resource().Attributes()
 			a.hasResource, a.hasResourceSet = false, false
-			for _, sp := range rp.ScopeProfiles().All() {
-				a.scope = sp.Scope().Attributes()
+			for i, sp := range rp.ScopeProfiles().All() {
+				a.scope = resolved.ResourceProfiles().At(r).ScopeProfiles().At(i).Scope().Attributes()
 				a.beginScope()
 				for k, p := range sp.Profiles().All() {
 					use(k, p)

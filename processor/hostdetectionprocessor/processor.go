@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 )
 
 // schemaURL is the version of the semantic conventions that `host.name` and `os.type` are of.
@@ -69,6 +71,8 @@ func (*hostDetection) Shutdown(context.Context) error { return nil }
 
 // ConsumeProfiles adds what was found to each resource.
 func (p *hostDetection) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	// An attribute of a message that an exporter has marshalled would have no key yet.
+	compact.ResolveInPlace(pd)
 	for _, rp := range pd.ResourceProfiles().All() {
 		if rp.SchemaUrl() == "" {
 			rp.SetSchemaUrl(p.schema)

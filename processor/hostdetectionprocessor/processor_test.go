@@ -66,6 +66,23 @@ func TestResourcesGetWhatWasFound(t *testing.T) {
 	}
 }
 
+// The marshaler of an exporter can leave references into the string table in a message.
+func TestReferencesAreAttributesOfTheSender(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	pd.Dictionary().StringTable().Append("")
+	pd.ResourceProfiles().AppendEmpty().Resource().Attributes().PutStr("host.name", "theirs")
+	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd) // moves the texts into the dictionary
+	require.NoError(t, err)
+
+	sink := new(consumertest.ProfilesSink)
+	p := &hostDetection{cfg: &Config{Detectors: []string{"system"}}, next: sink}
+	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
+	got := sink.AllProfiles()[0].ResourceProfiles().At(0).Resource().Attributes()
+	assert.Equal(t, map[string]any{"host.name": "theirs", "os.type": runtime.GOOS}, got.AsRaw())
+	assert.Equal(t, 2, got.Len())
+}
+
 func TestABadVariableEndsTheStart(t *testing.T) {
 	for text, want := range map[string]string{
 		"a":      "found \"a\"",

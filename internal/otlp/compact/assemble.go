@@ -84,12 +84,12 @@ func (a *Assembler) Dictionary() *dictionary.Dictionary { return &a.batch.dict }
 
 // Resource returns the index of a resource, which is only read. Text that is not UTF-8 is repaired.
 func (a *Assembler) Resource(r pcommon.Resource, schemaURL string) ResourceIndex {
-	return ResourceIndex(a.batch.resource(r, schemaURL))
+	return ResourceIndex(a.batch.resource(r, r.Attributes(), schemaURL))
 }
 
 // Scope returns the index of a scope of a resource. Text that is not UTF-8 is repaired.
 func (a *Assembler) Scope(resource ResourceIndex, s pcommon.InstrumentationScope, schemaURL string) ScopeIndex {
-	return ScopeIndex(a.batch.scope(int32(resource), s, schemaURL))
+	return ScopeIndex(a.batch.scope(int32(resource), s, s.Attributes(), schemaURL))
 }
 
 // Value returns the comparable form of a value, its text repaired. ok is false if the value is nested too deeply.

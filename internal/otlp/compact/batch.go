@@ -190,6 +190,7 @@ func (b *Batch) add(pd pprofile.Profiles, consume bool) {
 		b.stats.Entries[i] += n
 	}
 	b.reach(pd)
+	resolved := ResolveReferences(pd)
 	resources := pd.ResourceProfiles()
 	for i := range resources.Len() {
 		rp := resources.At(i)
@@ -199,10 +200,11 @@ func (b *Batch) add(pd pprofile.Profiles, consume bool) {
 			if sp.Profiles().Len() == 0 {
 				continue
 			}
+			attributes := resolved.ResourceProfiles().At(i)
 			if resource == unknown {
-				resource = b.resource(rp.Resource(), rp.SchemaUrl())
+				resource = b.resource(rp.Resource(), attributes.Resource().Attributes(), rp.SchemaUrl())
 			}
-			scope := b.scope(resource, sp.Scope(), sp.SchemaUrl())
+			scope := b.scope(resource, sp.Scope(), attributes.ScopeProfiles().At(j).Scope().Attributes(), sp.SchemaUrl())
 			for k := range sp.Profiles().Len() {
 				b.addProfile(scope, sp.Profiles().At(k), consume)
 			}

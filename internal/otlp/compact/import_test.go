@@ -149,17 +149,24 @@ func TestDeepValuesAreLeftOut(t *testing.T) {
 	assert.Zero(t, im.Repairs[RepairAttributeIndex])
 }
 
-// A sender can refer from values in the attribute table into the string table. pdata leaves that unresolved.
+// A sender of a later version refers from attributes into the string table. Over gRPC pdata leaves that unresolved.
 func TestReferencesAreResolved(t *testing.T) {
 	sent := pprofile.NewProfiles()
 	sent.Dictionary().StringTable().Append("")
-	sent.ResourceProfiles().AppendEmpty().Resource().Attributes().PutStr("service.name", "shop")
+	rp := sent.ResourceProfiles().AppendEmpty()
+	rp.Resource().Attributes().PutStr("service.name", "shop")
+	rp.ScopeProfiles().AppendEmpty().Scope().Attributes().PutEmptySlice("list").AppendEmpty().SetStr("item")
 	// Marshalling moves the texts into the dictionary of the message itself.
 	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(sent)
 	require.NoError(t, err)
 	_, readable := sent.ResourceProfiles().At(0).Resource().Attributes().Get("service.name")
 	require.False(t, readable)
 
+	got := ResolveReferences(sent).ResourceProfiles().At(0)
+	assert.Equal(t, map[string]any{"service.name": "shop"}, got.Resource().Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"list": []any{"item"}}, got.ScopeProfiles().At(0).Scope().Attributes().AsRaw())
+
+	// The same in the attribute table.
 	table := sent.Dictionary().AttributeTable()
 	table.AppendEmpty()
 	for _, v := range sent.ResourceProfiles().At(0).Resource().Attributes().All() {

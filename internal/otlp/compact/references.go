@@ -10,8 +10,9 @@ import (
 
 // resolved returns the values of the message's attribute table in which string references (key_strindex,
 // string_value_strindex) have been resolved, at the same indices; those without references are empty. pdata resolves
-// references of resources and scopes when it unmarshals a message, but not those in the attribute table, and it gives no access to
-// them: a key reads as empty, a value as absent. Only its marshaler and unmarshaler know them.
+// references of resources and scopes when it unmarshals a message, but neither those in the attribute table nor those that
+// its marshaler leaves in a message that is written: an exporter may split that message, and send it again. pdata gives no
+// access to references: a key reads as empty, a value as absent. Only its marshaler and unmarshaler know them.
 func (im *Importer) resolved() pcommon.Slice {
 	if im.referenced != (pcommon.Slice{}) {
 		return im.referenced
@@ -34,6 +35,57 @@ func (im *Importer) resolved() pcommon.Slice {
 		im.referenced = values.Slice()
 	}
 	return im.referenced
+}
+
+// ResolveReferences returns resources and scopes, at the same indices as in src, whose attributes have their references
+// resolved. It returns src itself if it has no references.
+func ResolveReferences(src pprofile.Profiles) pprofile.Profiles {
+	if !mayHaveReferences(src) {
+		return src
+	}
+	resolved, ok := roundTrip(src.Dictionary().StringTable(), func(skeleton pprofile.Profiles) {
+		for _, rp := range src.ResourceProfiles().All() {
+			to := skeleton.ResourceProfiles().AppendEmpty()
+			rp.Resource().Attributes().CopyTo(to.Resource().Attributes())
+			for _, sp := range rp.ScopeProfiles().All() {
+				sp.Scope().Attributes().CopyTo(to.ScopeProfiles().AppendEmpty().Scope().Attributes())
+			}
+		}
+	})
+	if !ok {
+		return src
+	}
+	return resolved
+}
+
+// ResolveInPlace replaces references in attributes of resources and scopes by their texts.
+func ResolveInPlace(pd pprofile.Profiles) {
+	resolved := ResolveReferences(pd)
+	if resolved == pd {
+		return
+	}
+	for i, rp := range pd.ResourceProfiles().All() {
+		from := resolved.ResourceProfiles().At(i)
+		from.Resource().Attributes().MoveTo(rp.Resource().Attributes())
+		for j, sp := range rp.ScopeProfiles().All() {
+			from.ScopeProfiles().At(j).Scope().Attributes().MoveTo(sp.Scope().Attributes())
+		}
+	}
+}
+
+// mayHaveReferences reports whether an attribute of a resource or scope reads as empty and may be a reference.
+func mayHaveReferences(src pprofile.Profiles) bool {
+	for _, rp := range src.ResourceProfiles().All() {
+		if hasReferences(rp.Resource().Attributes(), maxValueDepth) {
+			return true
+		}
+		for _, sp := range rp.ScopeProfiles().All() {
+			if hasReferences(sp.Scope().Attributes(), maxValueDepth) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // roundTrip marshals and unmarshals a message that has a string table and what fill adds.

@@ -63,10 +63,11 @@ func (t *interned[T]) find() (at int32, isNew bool) {
 	return at, true
 }
 
-// resource returns the index of a resource. Equal resources have one index.
-func (b *Batch) resource(src pcommon.Resource, schemaURL string) int32 {
+// resource returns the index of a resource. Equal resources have one index. attributes are the resource's own, with
+// their references resolved.
+func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL string) int32 {
 	clean := pcommon.NewMap()
-	b.importer.CleanMap(src.Attributes(), clean)
+	b.importer.CleanMap(attributes, clean)
 	schema := b.importer.CleanText(schemaURL)
 	key := dictionary.AppendText(b.resources.scratch[:0], schema)
 	key = binary.AppendUvarint(key, uint64(src.DroppedAttributesCount()))
@@ -115,9 +116,9 @@ func (b *Batch) copyEntity(src, dst entity.EntityRef) {
 }
 
 // scope returns the index of a scope of a resource, in the same way as resource.
-func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, schemaURL string) int32 {
+func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attributes pcommon.Map, schemaURL string) int32 {
 	clean := pcommon.NewMap()
-	b.importer.CleanMap(src.Attributes(), clean)
+	b.importer.CleanMap(attributes, clean)
 	template := pprofile.NewScopeProfiles()
 	template.SetSchemaUrl(b.importer.CleanText(schemaURL))
 	template.Scope().SetName(b.importer.CleanText(src.Name()))

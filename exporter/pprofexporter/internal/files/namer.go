@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 )
@@ -21,8 +22,9 @@ import (
 // can become many files.
 type namer struct {
 	template *template
-	pd       pprofile.Profiles
-	now      time.Time
+	// resolved has the resources and scopes of pd without references to strings.
+	pd, resolved pprofile.Profiles
+	now          time.Time
 
 	resource, scope int
 	// values[i] is the value of key i, or empty if it is not known yet.
@@ -33,12 +35,12 @@ type namer struct {
 }
 
 func newNamer(t *template, pd pprofile.Profiles, now time.Time) *namer {
-	return &namer{template: t, pd: pd, now: now, resource: -1, values: make([]string, len(t.keys))}
+	return &namer{template: t, pd: pd, resolved: compact.ResolveReferences(pd), now: now, resource: -1, values: make([]string, len(t.keys))}
 }
 
 // path returns the path of the file for a pprof, without the suffix.
 func (n *namer) path(e *encode.Payload) string {
-	rp := n.pd.ResourceProfiles().At(e.ResourceIndex)
+	rp := n.resolved.ResourceProfiles().At(e.ResourceIndex)
 	isNew := e.ResourceIndex != n.resource
 	if isNew {
 		clear(n.values)

@@ -20,6 +20,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 )
 
 // Resource is a resource of a message, and the processes whose samples it has.
@@ -160,6 +162,8 @@ func (r *Regrouper) move(key string) {
 // Regroup changes a message, which must not be read-only.
 func (r *Regrouper) Regroup(pd pprofile.Profiles, group Group) Stats {
 	r.stats = Stats{}
+	// Regrouping reads the attributes of resources and scopes, and may append to the string table.
+	compact.ResolveInPlace(pd)
 	resources := r.read(pd)
 	group.Identify(resources)
 	r.decide(pd, resources, group)

@@ -401,6 +401,20 @@ func TestContentIsStable(t *testing.T) {
 	}
 }
 
+// References into the string table, in attributes of resources, keep their meaning.
+func TestReferencesKeepTheirMeaning(t *testing.T) {
+	pd := profiletest.New().Resource("zone", "north", "container.id", "").Scope("s", "1", "key", "value").Profile("cpu", "ns").
+		Sample(sampleOf(profiletest.Attr("process.executable.name", "a"), profiletest.Attr("z", "last"))).Build()
+	_, err := sizer.MarshalProfiles(pd) // leaves references behind, as over gRPC
+	require.NoError(t, err)
+	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
+	again, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(marshal(t, pd))
+	require.NoError(t, err)
+	rp := again.ResourceProfiles().At(0)
+	assert.Equal(t, map[string]any{"service.name": "a", "process.executable.name": "a", "zone": "north"}, rp.Resource().Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"key": "value"}, rp.ScopeProfiles().At(0).Scope().Attributes().AsRaw())
+}
+
 // Different entries with the same value belong to the same process.
 func TestDuplicateAttributes(t *testing.T) {
 	pd := profiletest.New().Resource().Profile("cpu", "ns").Sample(
