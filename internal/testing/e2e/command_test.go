@@ -128,8 +128,8 @@ func TestComponents(t *testing.T) {
 			"symbolize", "transform",
 		},
 		"exporters":  {"debug", "file", "kafka", "nop", "otlp_grpc", "otlp_http", "pprof", "profiles_to_logs", "pyroscope"},
-		"connectors": {"profiles_to_logs", "splunk_profiling"},
-		"extensions": {"basicauth", "bearertokenauth", "file_storage", "health_check", "pprof", "zpages"},
+		"connectors": {"count", "profiles_to_logs", "signal_to_metrics", "splunk_profiling"},
+		"extensions": {"basicauth", "bearertokenauth", "file_storage", "health_check", "plain_attributes", "pprof", "zpages"},
 	} {
 		var names []string
 		for _, c := range listed[kind] {
