@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 const (
@@ -118,12 +119,9 @@ func (a *answer) write(w http.ResponseWriter, r *http.Request, claim *budget.Cla
 		}
 		a.pieces[i] = nil
 		size -= len(piece)
-		_ = claim.ResizeBody(r.Context(), int64(size)+writingBytes) // it only shrinks
+		_ = claim.ResizeBody(r.Context(), int64(size)+query.WritingBytes) // it only shrinks
 	}
 }
-
-// writingBytes is what sending an answer takes besides its bytes: buffers, and gzip's tables.
-const writingBytes = 512 << 10
 
 // matches reports whether a list of entity tags contains etag (RFC 9110 section 13.1.2, weak comparison).
 func matches(list, etag string) bool {
@@ -136,25 +134,25 @@ func matches(list, etag string) bool {
 }
 
 // writeError answers with JSON, or with text for pprof's tools, which show it to their user.
-func writeError(w http.ResponseWriter, r *http.Request, e *httpError) {
+func writeError(w http.ResponseWriter, r *http.Request, e *query.Error) {
 	h := w.Header()
 	h.Del("ETag")
-	if e.status == http.StatusServiceUnavailable {
+	if e.Status == http.StatusServiceUnavailable {
 		httpserver.SetRetryAfter(w, httpserver.DefaultRetryDelay)
 	}
 	if wantsPprofErrors(r) {
 		h.Set("Content-Type", "text/plain; charset=utf-8")
 		h.Set("X-Go-Pprof", "1")
-		w.WriteHeader(e.status)
-		text := e.text
-		if e.hint != "" {
-			text += "; " + e.hint
+		w.WriteHeader(e.Status)
+		text := e.Text
+		if e.Hint != "" {
+			text += "; " + e.Hint
 		}
 		_, _ = fmt.Fprintln(w, text)
 		return
 	}
 	h.Set("Content-Type", jsonType)
-	w.WriteHeader(e.status)
-	body, _ := json.Marshal(map[string]string{"error": e.text, "hint": e.hint}) // strings can be marshalled
+	w.WriteHeader(e.Status)
+	body, _ := json.Marshal(map[string]string{"error": e.Text, "hint": e.Hint}) // strings can be marshalled
 	_, _ = w.Write(body)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 // The formats of merged profiles, by the suffix of the path and by what a client accepts.
@@ -65,16 +66,14 @@ func (s *server) debugPprof(r *request) (*answer, error) {
 	}
 	profile, ok := kinds[r.PathValue("kind")]
 	if !ok {
-		return nil, &httpError{http.StatusNotFound, fmt.Sprintf("there is no profile %q", store.Shorten(r.PathValue("kind"))),
-			"it is one of profile, allocs, heap, goroutine, block, mutex"}
+		return nil, &query.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("there is no profile %q", store.Shorten(r.PathValue("kind"))),
+			Hint: "it is one of profile, allocs, heap, goroutine, block, mutex"}
 	}
-	r.params.used["debug"], r.params.used["gc"] = true, true // scrapers send them; they change nothing
-	if !r.params.values.Has("seconds") && !r.params.values.Has("from") {
-		r.params.values.Set("seconds", strconv.Itoa(debugSeconds))
+	_, _ = r.params.Get("debug"), r.params.Get("gc") // scrapers send them; they change nothing
+	if r.params.Get("from") == "" {
+		r.params.SetDefault("seconds", strconv.Itoa(debugSeconds))
 	}
-	if !r.params.values.Has("state") {
-		r.params.values.Set("state", "last")
-	}
+	r.params.SetDefault("state", "last")
 	sel := r.selection()
 	sel.Service, sel.Profile = r.PathValue("service"), profile
 	return s.merged(r, sel, formatPprof)
@@ -84,8 +83,8 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	if format != formatPprof {
 		return s.stacks(r, sel, format)
 	}
-	sel.Timestamps = r.params.oneOf("timestamps", "false", "true") == "true"
-	if err := r.params.check(); err != nil {
+	sel.Timestamps = r.params.OneOf("timestamps", "false", "true") == "true"
+	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
 	merged, err := s.Store.Merge(r.Context(), sel)
@@ -142,11 +141,11 @@ func encodingBytes(pd pprofile.Profiles) int {
 func nothingFound(s *server, sel store.Selection) error {
 	for _, p := range s.Store.Profiles(sel.Service) {
 		if p.Profile == sel.Profile {
-			return &httpError{http.StatusNotFound, "no profile in the selected time has these attributes", fmt.Sprintf(
+			return &query.Error{Status: http.StatusNotFound, Text: "no profile in the selected time has these attributes", Hint: fmt.Sprintf(
 				"there are profiles from=%d to until=%d", millis(p.From), millis(p.Until))}
 		}
 	}
-	return &httpError{http.StatusNotFound, "no such profiles", "GET /api/profiles lists what there is"}
+	return &query.Error{Status: http.StatusNotFound, Text: "no such profiles", Hint: "GET /api/profiles lists what there is"}
 }
 
 // filename returns the name of a downloaded file, in which other characters than letters, digits, _ and - are replaced.
@@ -159,7 +158,7 @@ var unsafeCharacter = regexp.MustCompile(`[^0-9A-Za-z_-]`)
 
 // stacks answers in one of the formats that are text. They have no bound on nodes.
 func (s *server) stacks(r *request, sel store.Selection, format string) (*answer, error) {
-	if err := r.params.check(); err != nil {
+	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
 	g, err := s.Store.FlameGraph(r.Context(), sel, math.MaxInt32)

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 // millis returns a time in Unix milliseconds, as in JSON.
 func millis(nanos int64) int64 { return nanos / int64(time.Millisecond) }
 
 func (s *server) status(r *request) (*answer, error) {
-	if err := r.params.check(); err != nil {
+	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
 	stats, cfg := s.Store.Stats(), s.Store.Config()
@@ -40,7 +41,7 @@ func (s *server) status(r *request) (*answer, error) {
 const seriesBytes = 1 << 10
 
 func (s *server) services(r *request) (*answer, error) {
-	if err := cmp.Or(r.params.check(), r.meter.More(seriesBytes*s.Store.Stats().Series)); err != nil {
+	if err := cmp.Or(r.params.Check(), r.meter.More(seriesBytes*s.Store.Stats().Series)); err != nil {
 		return nil, err
 	}
 	type service struct {
@@ -72,8 +73,8 @@ func (s *server) profiles(r *request) (*answer, error) {
 		Rearranged int    `json:"rearranged"`
 		Instances  int    `json:"instances"`
 	}
-	service := r.params.get("service")
-	if err := cmp.Or(r.params.check(), r.meter.More(seriesBytes*s.Store.Stats().Series)); err != nil {
+	service := r.params.Get("service")
+	if err := cmp.Or(r.params.Check(), r.meter.More(seriesBytes*s.Store.Stats().Series)); err != nil {
 		return nil, err
 	}
 	list := []profile{}
@@ -88,7 +89,7 @@ func (s *server) profiles(r *request) (*answer, error) {
 
 // selection reads the selection.
 func (r *request) selection() store.Selection {
-	sel := r.params.selection(r.now, "", nil)
+	sel := r.params.Selection(r.now, "", nil)
 	sel.Meter = r.meter
 	return sel
 }
@@ -100,15 +101,15 @@ func (r *request) json() *answer { return &answer{body: body{meter: r.meter}, co
 func (r *request) selected() store.Selection {
 	sel := r.selection()
 	if sel.Service == "" || sel.Profile == "" {
-		r.params.fail(badRequest("`service` and `profile` must be given", "GET /api/profiles lists what there is"))
+		r.params.Fail(query.BadRequest("`service` and `profile` must be given", "GET /api/profiles lists what there is"))
 	}
 	return sel
 }
 
 func (s *server) attributes(r *request) (*answer, error) {
 	sel := r.selected()
-	limit := r.params.intParam("limit", 100, 1, 10_000)
-	if err := r.params.check(); err != nil {
+	limit := r.params.Int("limit", 100, 1, 10_000)
+	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
 	infos, err := s.Store.Attributes(r.Context(), sel, limit)
@@ -135,8 +136,8 @@ func (s *server) attributes(r *request) (*answer, error) {
 
 func (s *server) timeline(r *request) (*answer, error) {
 	sel := r.selected()
-	points := r.params.intParam("points", 360, 1, 10_000)
-	if err := r.params.check(); err != nil {
+	points := r.params.Int("points", 360, 1, 10_000)
+	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
 	t, err := s.Store.Timeline(r.Context(), sel, points, r.now)
@@ -164,12 +165,12 @@ func (s *server) timeline(r *request) (*answer, error) {
 
 func (s *server) heatmap(r *request) (*answer, error) {
 	sel := r.selected()
-	columns := r.params.intParam("columns", 600, 1, 1200)
-	rows := r.params.intParam("rows", 50, 1, 1000)
+	columns := r.params.Int("columns", 600, 1, 1200)
+	rows := r.params.Int("rows", 50, 1, 1000)
 	if !slices.Contains(store.HeatRows, rows) {
-		r.params.fail(badRequest(fmt.Sprintf("`rows` must be one of %v, found %d", store.HeatRows, rows), ""))
+		r.params.Fail(query.BadRequest(fmt.Sprintf("`rows` must be one of %v, found %d", store.HeatRows, rows), ""))
 	}
-	if err := r.params.check(); err != nil {
+	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
 	h, err := s.Store.HeatMap(r.Context(), sel, columns, rows)
@@ -189,10 +190,10 @@ func (s *server) heatmap(r *request) (*answer, error) {
 func (s *server) events(r *request) (*answer, error) {
 	sel := r.selection()
 	if sel.Service == "" {
-		r.params.fail(badRequest("`service` must be given", "GET /api/services lists them"))
+		r.params.Fail(query.BadRequest("`service` must be given", "GET /api/services lists them"))
 	}
-	limit := r.params.intParam("limit", 5000, 1, 20_000)
-	if err := r.params.check(); err != nil {
+	limit := r.params.Int("limit", 5000, 1, 20_000)
+	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
 	e, err := s.Store.Events(r.Context(), sel, limit)
@@ -237,8 +238,8 @@ const (
 
 func (s *server) flamegraph(r *request) (*answer, error) {
 	sel := r.selected()
-	most := r.params.intParam("max_nodes", defaultMaxNodes, 1, maxNodesLimit)
-	if err := r.params.check(); err != nil {
+	most := r.params.Int("max_nodes", defaultMaxNodes, 1, maxNodesLimit)
+	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
 	g, err := s.Store.FlameGraph(r.Context(), sel, most)
@@ -250,9 +251,9 @@ func (s *server) flamegraph(r *request) (*answer, error) {
 
 func (s *server) diff(r *request) (*answer, error) {
 	sel := r.selected()
-	base := r.params.selection(r.now, "base.", &sel)
-	most := r.params.intParam("max_nodes", defaultMaxNodes, 1, maxNodesLimit)
-	if err := r.params.check(); err != nil {
+	base := r.params.Selection(r.now, "base.", &sel)
+	most := r.params.Int("max_nodes", defaultMaxNodes, 1, maxNodesLimit)
+	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
 	g, err := s.Store.Diff(r.Context(), sel, base, most)
@@ -276,9 +277,9 @@ func (r *request) graphAnswer(g *store.Graph, more string) (*answer, error) {
 
 func (s *server) table(r *request) (*answer, error) {
 	sel := r.selected()
-	limit := r.params.intParam("limit", 1000, 1, 100_000)
-	by := r.params.oneOf("sort", "self", "total", "name")
-	if err := r.params.check(); err != nil {
+	limit := r.params.Int("limit", 1000, 1, 100_000)
+	by := r.params.OneOf("sort", "self", "total", "name")
+	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
 	sel.GroupBy = ""

@@ -3,19 +3,12 @@
 
 // Package api serves a store over HTTP: the page, the JSON that it shows, and pprof for pprof's tools.
 //
-// Every query gets the headers that browsers obey, waits for one of the slots for concurrent queries and for memory, and reads its
-// parameters (params.go) and the store. Large answers are written in columns (columns.go); all are sent with ETag (answer.go) and
-// gzip. The server is read only.
-//
-// All queries share a budget of memory. A query's claim holds what it computes with, and then the answer, until the last byte is
-// written. The slot is for the processor: it is free again when the answer is complete. Otherwise a few clients that do not read
-// would keep everyone else out.
+// Every query gets the headers that browsers obey, and runs within the limits that all queries share (package query). Large answers are
+// written in columns (columns.go); all are sent with ETag (answer.go) and gzip. The server is read only.
 package api
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -28,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 // Settings configure what the API serves, and its bounds.
@@ -70,9 +64,8 @@ const maxQueryBytes = 16 << 10
 
 type server struct {
 	Settings
-	mux *http.ServeMux
-	// slots holds a token for each query under way.
-	slots chan struct{}
+	mux     *http.ServeMux
+	queries *query.Queries
 }
 
 // Browsers is the rule for the browsers that may read. hint tells users what to change if a host is not allowed.
@@ -80,22 +73,19 @@ func Browsers(allowedHosts []string, hint string) httpserver.Browsers {
 	return httpserver.Browsers{
 		IsPage: true, AllowedHosts: allowedHosts, Hint: hint, Linked: []string{"/"},
 		Refuse: func(w http.ResponseWriter, r *http.Request, err error) {
-			writeError(w, r, &httpError{http.StatusForbidden, err.Error(), hint})
+			writeError(w, r, &query.Error{Status: http.StatusForbidden, Text: err.Error(), Hint: hint})
 		},
 	}
 }
 
 // New returns the handler.
 func New(settings Settings) http.Handler {
-	s := &server{Settings: settings, mux: http.NewServeMux(), slots: make(chan struct{}, settings.MaxConcurrent)}
+	s := &server{Settings: settings, mux: http.NewServeMux(), queries: query.New(query.Limits{
+		MaxConcurrent: settings.MaxConcurrent, Timeout: settings.Timeout, TimeoutHint: settings.TimeoutHint, Budget: settings.Budget,
+		Observe: settings.Observe,
+	})}
 	if s.Now == nil {
 		s.Now = time.Now
-	}
-	if s.Budget == nil {
-		s.Budget = budget.Queries()
-	}
-	if s.Observe == nil {
-		s.Observe = func(context.Context, string, string, time.Duration) {}
 	}
 	compress, _ := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false)) // the level is valid
 	for name, serve := range map[string]func(*request) (*answer, error){
@@ -112,7 +102,7 @@ func New(settings Settings) http.Handler {
 	s.mux.Handle("GET /{$}", files)
 	s.mux.Handle("GET /static/", files)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, r, &httpError{http.StatusNotFound, "nothing is here", "the page is at /; GET /api/services lists the services"})
+		writeError(w, r, &query.Error{Status: http.StatusNotFound, Text: "nothing is here", Hint: "the page is at /; GET /api/services lists the services"})
 	})
 	return s
 }
@@ -129,9 +119,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions:
 		h.Set("Allow", "GET, HEAD")
-		writeError(w, r, &httpError{http.StatusMethodNotAllowed, "this server is read only", "use GET"})
+		writeError(w, r, &query.Error{Status: http.StatusMethodNotAllowed, Text: "this server is read only", Hint: "use GET"})
 	case len(r.URL.RawQuery) > maxQueryBytes:
-		writeError(w, r, &httpError{http.StatusRequestURITooLong, "the query is too long", "use fewer attributes"})
+		writeError(w, r, &query.Error{Status: http.StatusRequestURITooLong, Text: "the query is too long", Hint: "use fewer attributes"})
 	default:
 		s.mux.ServeHTTP(w, r)
 	}
@@ -140,7 +130,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // request is one query.
 type request struct {
 	*http.Request
-	params *params
+	params *query.Params
 	now    time.Time
 	meter  *size.Meter
 }
@@ -148,98 +138,24 @@ type request struct {
 // query returns the handler of one endpoint.
 func (s *server) query(endpoint string, serve func(*request) (*answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
-		defer cancel()
-		claim := s.Budget.Begin()
+		claim := s.queries.Begin()
 		defer claim.Release()
-		a, err := s.serve(r.WithContext(ctx), claim, serve)
-		outcome := "ok"
-		if err != nil {
-			outcome = "failed"
-			if s.httpError(err).status < http.StatusInternalServerError {
-				outcome = "refused"
+		var a *answer
+		err := s.queries.Run(r.Context(), claim, endpoint, func(ctx context.Context, meter *size.Meter) (int, error) {
+			p, err := query.ParseParams(r.URL.RawQuery)
+			if err != nil {
+				return 0, err
 			}
-		}
-		s.Observe(r.Context(), endpoint, outcome, time.Since(start))
+			if a, err = serve(&request{Request: r.WithContext(ctx), params: p, now: s.Now(), meter: meter}); err != nil {
+				return 0, err
+			}
+			return a.size(), nil
+		})
 		if err != nil {
-			writeError(w, r, s.httpError(err))
+			writeError(w, r, s.queries.Error(err))
 			return
 		}
 		a.write(w, r, claim, s.ReadTimeout)
-	}
-}
-
-// serve returns the answer to a query. The claim holds its memory.
-func (s *server) serve(r *http.Request, claim *budget.Claim, serve func(*request) (*answer, error)) (a *answer, err error) {
-	p, err := parseParams(r.URL.RawQuery)
-	if err != nil {
-		return nil, err
-	}
-	// The answer has a part of its memory before the query waits for a slot, and the rest at once or not: who has a slot does not wait
-	// for the readers of other answers.
-	if err := claim.AcquireBody(r.Context(), writingBytes); err != nil {
-		return nil, err
-	}
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
-	}
-	// Ordinary queries need no more than they begin with, and wait for no large one.
-	err = claim.Build(r.Context(), s.Budget.SmallBytes(), func(reserve size.Reserve) error {
-		a, err = serve(&request{
-			Request: r, params: p, now: s.Now(), meter: &size.Meter{Context: r.Context(), Reserve: reserve},
-		})
-		if err == nil {
-			err = claim.ResizeBody(r.Context(), int64(a.size())+writingBytes)
-		}
-		return err
-	})
-	claim.Built(0)
-	return a, err
-}
-
-// httpError is an error with its status and what to do next.
-type httpError struct {
-	status     int
-	text, hint string
-}
-
-func (e *httpError) Error() string { return e.text }
-
-func badRequest(text, hint string) error { return &httpError{http.StatusBadRequest, text, hint} }
-
-const smallerHint = "choose a shorter time or one sample type (type=<type>), or add a filter (attr.<key>=<value>)"
-
-// httpError returns an error with its status and a hint.
-func (s *server) httpError(err error) *httpError {
-	var known *httpError
-	var tooLarge *budget.TooLargeError
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.Is(err, store.ErrNothing):
-		return &httpError{http.StatusNotFound, err.Error(), "GET /api/profiles lists what there is"}
-	case errors.Is(err, store.ErrTooLarge):
-		return &httpError{http.StatusBadRequest, err.Error(), smallerHint}
-	case errors.As(err, &tooLarge):
-		return &httpError{http.StatusBadRequest, fmt.Sprintf(
-			"%s: it needs at least %d bytes of memory, and the memory limit of this process leaves %d for one query",
-			store.ErrTooLarge, tooLarge.Need, tooLarge.Limit), smallerHint}
-	case errors.Is(err, budget.ErrBusy):
-		return &httpError{http.StatusServiceUnavailable, "other queries take all the memory that queries may use at the moment", "try again"}
-	case errors.Is(err, context.DeadlineExceeded):
-		hint := "try again, or choose a shorter time"
-		if s.TimeoutHint != "" {
-			hint += "; " + s.TimeoutHint
-		}
-		return &httpError{http.StatusServiceUnavailable, fmt.Sprintf("the query took longer than %s", s.Timeout), hint}
-	case errors.Is(err, context.Canceled):
-		return &httpError{http.StatusServiceUnavailable, "the server is stopping", "try again"}
-	default:
-		return &httpError{http.StatusBadRequest, err.Error(), ""}
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package api
+package query
 
 import (
 	"fmt"
@@ -15,9 +15,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// params are the parameters of a query. The methods that read one keep the first error in err, so that a handler checks
+// Params are the parameters of a query. The methods that read one keep the first error in err, so that a handler checks
 // once after it has read all that it needs.
-type params struct {
+type Params struct {
 	values url.Values
 	used   map[string]bool
 	err    error
@@ -26,70 +26,84 @@ type params struct {
 // maxParams bounds how many parameters a query has.
 const maxParams = 100
 
-func parseParams(query string) (*params, error) {
+// ParseParams reads the query of a URL.
+func ParseParams(query string) (*Params, error) {
 	if strings.Count(query, "&") >= maxParams {
-		return nil, badRequest(fmt.Sprintf("the query has more than %d parameters", maxParams), "")
+		return nil, BadRequest(fmt.Sprintf("the query has more than %d parameters", maxParams), "")
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, badRequest("the query cannot be read: "+err.Error(), "escape special characters with %")
+		return nil, BadRequest("the query cannot be read: "+err.Error(), "escape special characters with %")
 	}
-	return &params{values: values, used: map[string]bool{}}, nil
+	return NewParams(values), nil
 }
 
-func (p *params) get(key string) string {
+// NewParams returns the parameters of a query that came by another protocol.
+func NewParams(values url.Values) *Params {
+	return &Params{values: values, used: map[string]bool{}}
+}
+
+// Get returns a parameter, or an empty string.
+func (p *Params) Get(key string) string {
 	p.used[key] = true
 	return p.values.Get(key)
 }
 
-// fail keeps the first error.
-func (p *params) fail(err error) {
+// SetDefault sets a parameter that the query lacks.
+func (p *Params) SetDefault(key, value string) {
+	if p.values.Get(key) == "" {
+		p.values.Set(key, value)
+	}
+}
+
+// Fail keeps the first error.
+func (p *Params) Fail(err error) {
 	if p.err == nil {
 		p.err = err
 	}
 }
 
-// check returns the first error, or that of a key that was not read: a misspelt one would show other profiles than the user expects.
-func (p *params) check() error {
+// Check returns the first error, or that of a key that was not read: a misspelt one would show other profiles than the user expects.
+func (p *Params) Check() error {
 	if p.err != nil {
 		return p.err
 	}
 	for key := range p.values {
 		if !p.used[key] {
-			return badRequest(fmt.Sprintf("unknown parameter %q", store.Shorten(key)), "attributes are filtered by attr.<key>=<value>; see the README for the parameters")
+			return BadRequest(fmt.Sprintf("unknown parameter %q", store.Shorten(key)), "attributes are filtered by attr.<key>=<value>; see the README for the parameters")
 		}
 	}
 	return nil
 }
 
-// intParam reads a whole number.
-func (p *params) intParam(key string, def, least, limit int) int {
-	text := p.get(key)
+// Int reads a whole number.
+func (p *Params) Int(key string, def, least, limit int) int {
+	text := p.Get(key)
 	if text == "" {
 		return def
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > limit {
-		p.fail(badRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, limit, store.Shorten(text)), ""))
+		p.Fail(BadRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, limit, store.Shorten(text)), ""))
 	}
 	return n
 }
 
-// oneOf reads one of several words, the first by default.
-func (p *params) oneOf(key string, words ...string) string {
-	text := p.get(key)
+// OneOf reads one of several words, the first by default.
+func (p *Params) OneOf(key string, words ...string) string {
+	text := p.Get(key)
 	if text == "" {
 		return words[0]
 	}
 	if !slices.Contains(words, text) {
-		p.fail(badRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), store.Shorten(text)), ""))
+		p.Fail(BadRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), store.Shorten(text)), ""))
 	}
 	return text
 }
 
-// selection reads which samples the query selects. Keys are read with the prefix; a missing one has the value of
+// Selection reads which samples the query selects. Keys are read with the prefix; a missing one has the value of
 // inherited.
-func (p *params) selection(now time.Time, prefix string, inherited *store.Selection) store.Selection {
+func (p *Params) Selection(now time.Time, prefix string, inherited *store.Selection) store.Selection {
 	sel := store.Selection{}
 	if inherited != nil {
 		sel = *inherited
@@ -97,7 +111,7 @@ func (p *params) selection(now time.Time, prefix string, inherited *store.Select
 	for key, field := range map[string]*string{
 		"service": &sel.Service, "profile": &sel.Profile, "type": &sel.Type, "group_by": &sel.GroupBy,
 	} {
-		if text := p.get(prefix + key); text != "" {
+		if text := p.Get(prefix + key); text != "" {
 			*field = text
 		}
 	}
@@ -105,14 +119,14 @@ func (p *params) selection(now time.Time, prefix string, inherited *store.Select
 		sel.Profile != inherited.Profile {
 		sel.Type = ""
 	}
-	state := p.oneOf(prefix+"state", "mean", "last")
+	state := p.OneOf(prefix+"state", "mean", "last")
 	sel.LastState = state == "last" || inherited != nil && inherited.LastState && !p.values.Has(prefix+"state")
 	p.time(now, prefix, &sel)
 	p.attributes(prefix, &sel)
 	return sel
 }
 
-func (p *params) attributes(prefix string, sel *store.Selection) {
+func (p *Params) attributes(prefix string, sel *store.Selection) {
 	var found []store.Attribute
 	for key, values := range p.values {
 		name, is := strings.CutPrefix(key, prefix+"attr.")
@@ -121,7 +135,7 @@ func (p *params) attributes(prefix string, sel *store.Selection) {
 		}
 		p.used[key] = true
 		if name == "" {
-			p.fail(badRequest("an attribute needs a key", "attr.<key>=<value>"))
+			p.Fail(BadRequest("an attribute needs a key", "attr.<key>=<value>"))
 			return
 		}
 		for _, value := range values {
@@ -136,22 +150,22 @@ func (p *params) attributes(prefix string, sel *store.Selection) {
 }
 
 // time reads from and until, or seconds.
-func (p *params) time(now time.Time, prefix string, sel *store.Selection) {
-	text := p.get(prefix + "seconds")
+func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
+	text := p.Get(prefix + "seconds")
 	if text == "" {
 		sel.From = p.moment(prefix+"from", sel.From)
 		sel.Until = p.moment(prefix+"until", sel.Until)
 		if sel.Until != 0 && sel.Until <= sel.From {
-			p.fail(badRequest("`"+prefix+"until` must be after `"+prefix+"from`", ""))
+			p.Fail(BadRequest("`"+prefix+"until` must be after `"+prefix+"from`", ""))
 		}
 		return
 	}
-	if p.get(prefix+"from") != "" {
-		p.fail(badRequest("`from` and `seconds` do not go together", "leave one of them out"))
+	if p.Get(prefix+"from") != "" {
+		p.Fail(BadRequest("`from` and `seconds` do not go together", "leave one of them out"))
 	}
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(seconds > 0 && seconds <= math.MaxInt32) {
-		p.fail(badRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, store.Shorten(text)), ""))
+		p.Fail(BadRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, store.Shorten(text)), ""))
 		return
 	}
 	sel.Until = p.moment(prefix+"until", 0)
@@ -163,14 +177,14 @@ func (p *params) time(now time.Time, prefix string, sel *store.Selection) {
 }
 
 // moment reads a time in Unix nanoseconds.
-func (p *params) moment(key string, without int64) int64 {
-	text := p.get(key)
+func (p *Params) moment(key string, without int64) int64 {
+	text := p.Get(key)
 	if text == "" {
 		return without
 	}
 	t, err := parseTime(key, text)
 	if err != nil {
-		p.fail(err)
+		p.Fail(err)
 	}
 	return t
 }
@@ -199,7 +213,7 @@ func parseTime(key, text string) (int64, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.Year() < 1970 || t.Year() > 2200 {
-		return 0, badRequest(fmt.Sprintf("`%s` is not a time: %q", key, store.Shorten(text)),
+		return 0, BadRequest(fmt.Sprintf("`%s` is not a time: %q", key, store.Shorten(text)),
 			"write 2026-01-31T12:00:00Z, or Unix time in seconds or milliseconds")
 	}
 	return t.UnixNano(), nil

@@ -1,0 +1,152 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package query runs the queries of a store, whatever protocol they come by: on a budget of memory, in a number of slots, within a time.
+// Its parameters (params.go) are those of all protocols.
+//
+// All queries share a budget of memory. A query's claim holds what it computes with, and then the answer, until the last byte is
+// written. The slot is for the processor: it is free again when the answer is complete. Otherwise a few clients that do not read
+// would keep everyone else out.
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// Limits bound queries.
+type Limits struct {
+	// MaxConcurrent is how many queries are computed at once; others wait.
+	MaxConcurrent int
+	// Timeout bounds a query until its answer is complete.
+	Timeout time.Duration
+	// TimeoutHint tells users what to change if queries take too long.
+	TimeoutHint string
+	// Budget has the memory of all queries; nil is that of the process.
+	Budget *budget.Budget
+	// Observe is called for each query; nil is nothing. outcome is ok, refused (the query was at fault) or failed.
+	Observe func(ctx context.Context, endpoint, outcome string, took time.Duration)
+}
+
+// Queries runs queries within limits that they share.
+type Queries struct {
+	Limits
+	// slots holds a token for each query under way.
+	slots chan struct{}
+}
+
+// New returns what runs queries within limits.
+func New(limits Limits) *Queries {
+	if limits.Budget == nil {
+		limits.Budget = budget.Queries()
+	}
+	if limits.Observe == nil {
+		limits.Observe = func(context.Context, string, string, time.Duration) {}
+	}
+	return &Queries{Limits: limits, slots: make(chan struct{}, limits.MaxConcurrent)}
+}
+
+// Begin returns the claim of a query. The caller releases it when the answer is written.
+func (q *Queries) Begin() *budget.Claim { return q.Budget.Begin() }
+
+// WritingBytes is what sending an answer takes besides its bytes: buffers, and gzip's tables.
+const WritingBytes = 512 << 10
+
+// Run calls compute, which returns the size of the answer, on the claim. Afterwards the claim holds that.
+func (q *Queries) Run(ctx context.Context, claim *budget.Claim, endpoint string,
+	compute func(ctx context.Context, meter *size.Meter) (answerBytes int, err error),
+) error {
+	start := time.Now()
+	limited, cancel := context.WithTimeout(ctx, q.Timeout)
+	defer cancel()
+	err := q.run(limited, claim, compute)
+	outcome := "ok"
+	if err != nil {
+		outcome = "failed"
+		if q.Error(err).Status < http.StatusInternalServerError {
+			outcome = "refused"
+		}
+	}
+	q.Observe(ctx, endpoint, outcome, time.Since(start))
+	return err
+}
+
+func (q *Queries) run(ctx context.Context, claim *budget.Claim, compute func(context.Context, *size.Meter) (int, error)) error {
+	// The answer has a part of its memory before the query waits for a slot, and the rest at once or not: who has a slot does not wait
+	// for the readers of other answers.
+	if err := claim.AcquireBody(ctx, WritingBytes); err != nil {
+		return err
+	}
+	select {
+	case q.slots <- struct{}{}:
+		defer func() { <-q.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	// Ordinary queries need no more than they begin with, and wait for no large one.
+	err := claim.Build(ctx, q.Budget.SmallBytes(), func(reserve size.Reserve) error {
+		n, err := compute(ctx, &size.Meter{Context: ctx, Reserve: reserve})
+		if err == nil {
+			err = claim.ResizeBody(ctx, int64(n)+WritingBytes)
+		}
+		return err
+	})
+	claim.Built(0)
+	return err
+}
+
+// Error is an error with its status in HTTP and what to do next.
+type Error struct {
+	Status     int
+	Text, Hint string
+	// Cause is what the hint of a protocol can depend on; nil if there is none.
+	Cause error
+}
+
+func (e *Error) Error() string { return e.Text }
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// BadRequest returns an error of a query that is at fault.
+func BadRequest(text, hint string) error {
+	return &Error{Status: http.StatusBadRequest, Text: text, Hint: hint}
+}
+
+const smallerHint = "choose a shorter time or one sample type (type=<type>), or add a filter (attr.<key>=<value>)"
+
+// Error returns an error of Run with its status and a hint.
+func (q *Queries) Error(err error) *Error {
+	var known *Error
+	var tooLarge *budget.TooLargeError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, store.ErrNothing):
+		return &Error{http.StatusNotFound, err.Error(), "GET /api/profiles lists what there is", store.ErrNothing}
+	case errors.Is(err, store.ErrTooLarge):
+		return &Error{http.StatusBadRequest, err.Error(), smallerHint, store.ErrTooLarge}
+	case errors.As(err, &tooLarge):
+		return &Error{http.StatusBadRequest, fmt.Sprintf(
+			"%s: it needs at least %d bytes of memory, and the memory limit of this process leaves %d for one query",
+			store.ErrTooLarge, tooLarge.Need, tooLarge.Limit), smallerHint, store.ErrTooLarge}
+	case errors.Is(err, budget.ErrBusy):
+		return &Error{Status: http.StatusServiceUnavailable, Text: "other queries take all the memory that queries may use at the moment", Hint: "try again"}
+	case errors.Is(err, context.DeadlineExceeded):
+		hint := "try again, or choose a shorter time"
+		if q.TimeoutHint != "" {
+			hint += "; " + q.TimeoutHint
+		}
+		return &Error{Status: http.StatusServiceUnavailable, Text: fmt.Sprintf("the query took longer than %s", q.Timeout), Hint: hint}
+	case errors.Is(err, context.Canceled):
+		return &Error{Status: http.StatusServiceUnavailable, Text: "the server is stopping", Hint: "try again"}
+	default:
+		return &Error{Status: http.StatusBadRequest, Text: err.Error()}
+	}
+}
