@@ -15,7 +15,8 @@ import (
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 	profilestologsconnector "github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector"
 	splunkprofilingconnector "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
-	pprofexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter"
+	profilestoreexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter"
+	pproffileexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/pproffileexporter"
 	profilestologsexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter"
 	pyroscopeexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter"
 	debugexporter "go.opentelemetry.io/collector/exporter/debugexporter"
@@ -104,7 +105,8 @@ func components() (otelcol.Factories, error) {
 	})
 
 	factories.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
-		pprofexporter.NewFactory(),
+		profilestoreexporter.NewFactory(),
+		pproffileexporter.NewFactory(),
 		profilestologsexporter.NewFactory(),
 		pyroscopeexporter.NewFactory(),
 		debugexporter.NewFactory(),
@@ -117,7 +119,8 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	factories.ExporterModules = makeModulesMap(factories.Exporters, map[component.Type]string{
-		pprofexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		profilestoreexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		pproffileexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		profilestologsexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		pyroscopeexporter.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		debugexporter.NewFactory().Type(): "go.opentelemetry.io/collector/exporter/debugexporter v0.164.0",

@@ -20,7 +20,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter"
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/pproffileexporter"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
@@ -47,15 +47,13 @@ func pprofOfTypes(t *testing.T, periodType string, types ...string) []byte {
 	return []byte(b.String())
 }
 
-// exported returns the names of services and profiles in the paths of the files that the exporter pprof writes.
+// exported returns the names of services and profiles in the paths of the files that the exporter pprof_file writes.
 func exported(t *testing.T, pd pprofile.Profiles) (names []string) {
 	t.Helper()
 	folder := t.TempDir()
-	factory := pprofexporter.NewFactory().(xexporter.Factory)
+	factory := pproffileexporter.NewFactory().(xexporter.Factory)
 	cfg := factory.CreateDefaultConfig()
-	require.NoError(t, confmap.NewFromStringMap(map[string]any{
-		"server": map[string]any{"endpoint": "localhost:0"}, "files": map[string]any{"directory": folder},
-	}).Unmarshal(cfg))
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"directory": folder}).Unmarshal(cfg))
 	e, err := factory.CreateProfiles(t.Context(), exportertest.NewNopSettings(factory.Type()), cfg)
 	require.NoError(t, err)
 	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))

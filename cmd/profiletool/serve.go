@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/pprofexporter/page"
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/page"
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
@@ -30,7 +30,7 @@ func newServe(term *terminal) *cobra.Command {
 		Use:     "serve FILE...",
 		Short:   "Show files on the page of flame graphs",
 		GroupID: groupNetwork,
-		Long: `Serve shows files on the page of the exporter pprof, with its JSON and pprof by URL, until it is interrupted. For the page,
+		Long: `Serve shows files on the page of the exporter profile_store, with its JSON and pprof by URL, until it is interrupted. For the page,
 the present is the end of the latest profile, so that "the last hour" is the last hour of the files. Profiles without a
 service.name are shown under the name of their file, and profiles without a time under the present.`,
 		Args: needFile,

@@ -31,7 +31,7 @@ func newStore(term *terminal) *cobra.Command {
 		Use:     "store",
 		Short:   "List, check and export the blocks of a store's directory",
 		GroupID: groupFiles,
-		Long: `Store reads the directory in which a collector keeps profiles (storage.directory of the exporter pprof). The collector may be
+		Long: `Store reads the directory in which a collector keeps profiles (storage.directory of the exporter profile_store). The collector may be
 running: what it has in memory and in its log becomes a block within an hour.`,
 	}
 	cmd.AddCommand(newStoreList(term), newStoreCheck(term), newStoreExport(term))

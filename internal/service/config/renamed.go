@@ -33,7 +33,9 @@ var replaced = []struct{ kind, typ, key, instead string }{
 	{"receivers", "pprof", "go_trace::max_legacy_bytes", fixedInstead},
 	{"receivers", "splunk_profiling", "drain_timeout", drainInstead},
 	{"receivers", "otlp_profiles", "drain_timeout", drainInstead},
-	{"exporters", "pprof", "server::drain_timeout", drainInstead},
+	{"exporters", "profile_store", "files", filesInstead},
+	{"exporters", "profile_store", "sending_queue", "remove it: the store has each message before the sender has its answer"},
+	{"exporters", "profile_store", "retry_on_failure", "remove it: the store has each message before the sender has its answer"},
 	{"connectors", "splunk_profiling", "limits::max_bytes_in_flight", budgetInstead},
 	{"processors", "dictionary_dedup", "order_by_frequency", "remove it: tables are always ordered for compression"},
 	{"processors", "dictionary_dedup", "combine_samples", "remove it: samples with equal stack, attributes and link are always combined"},
@@ -66,6 +68,14 @@ var replaced = []struct{ kind, typ, key, instead string }{
 	{"processors", "symbolize", "uploads::refresh_interval", fixedInstead},
 }
 
+// replacedTypes has the components that were renamed, by kind and type.
+var replacedTypes = map[string]string{
+	"exporters/pprof": "it is two exporters now: `profile_store` keeps profiles and has the page (`server`, `keep`, `storage`), and " +
+		"`pprof_file` writes pprof files (what was in `files`, `sending_queue` and `retry_on_failure`)",
+}
+
+const filesInstead = "the exporter `pprof_file` writes pprof files: move the keys of this section there, without `files`"
+
 const drainInstead = "remove it: the time follows from that of the whole collector, the environment variable OTELCOL_PROFILES_SHUTDOWN_TIMEOUT"
 
 // fixedInstead is for keys that nobody had a reason to change.
@@ -85,10 +95,15 @@ func (renamed) Convert(_ context.Context, conf *confmap.Conf) error {
 	var faults Faults
 	keys := conf.AllKeys()
 	slices.Sort(keys)
+	last := ""
 	for _, path := range keys {
 		kind, rest, _ := strings.Cut(path, confmap.KeyDelimiter)
 		id, key, _ := strings.Cut(rest, confmap.KeyDelimiter)
 		typ, _, _ := strings.Cut(id, "/")
+		if instead, isReplaced := replacedTypes[kind+"/"+typ]; isReplaced && last != kind+id {
+			last = kind + id
+			faults.Add(fmt.Errorf("`%s.%s`: %s", kind, id, instead))
+		}
 		for _, old := range replaced {
 			if kind == old.kind && typ == old.typ && (key == old.key || strings.HasPrefix(key, old.key+confmap.KeyDelimiter)) {
 				faults.Add(fmt.Errorf("`%s`: %s", strings.ReplaceAll(path, confmap.KeyDelimiter, "."), old.instead))

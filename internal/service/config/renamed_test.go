@@ -23,6 +23,13 @@ func TestReplacedKeys(t *testing.T) {
 		assert.ErrorContains(t, err, old.instead, old.key)
 		assert.ErrorContains(t, err, "`"+old.kind+"."+old.typ+"/name."+strings.ReplaceAll(old.key, "::", ".")+"`")
 	}
+	for component, instead := range replacedTypes {
+		kind, typ, _ := strings.Cut(component, "/")
+		for _, section := range []any{nil, map[string]any{}, map[string]any{"a": 1, "b": 2}} {
+			err := renamed{}.Convert(t.Context(), confmap.NewFromStringMap(map[string]any{kind: map[string]any{typ + "/name": section}}))
+			assert.EqualError(t, err, "`"+kind+"."+typ+"/name`: "+instead, "once")
+		}
+	}
 	require.NoError(t, renamed{}.Convert(t.Context(), confmap.NewFromStringMap(map[string]any{
 		"receivers": map[string]any{"pprof": map[string]any{"limits": map[string]any{"max_profile_bytes": 1}}},
 	})))

@@ -33,7 +33,7 @@ func (s *server) status(r *request) (*answer, error) {
 		"version": s.Version, "now": millis(r.now.UnixNano()), "window_ms": s.Store.Window().Milliseconds(),
 		"resolution_ms": cfg.Resolution.Milliseconds(), "max_bytes": s.MaxBytes, "bytes": stats.Bytes,
 		"series": stats.Series, "max_series": cfg.MaxSeries, "profiles": stats.Profiles, "samples": stats.Samples,
-		"evicted": evicted, "refused": refused, "files": s.Files, "disk_bytes": stats.DiskBytes, "disk_blocks": stats.DiskBlocks,
+		"evicted": evicted, "refused": refused, "disk_bytes": stats.DiskBytes, "disk_blocks": stats.DiskBlocks,
 	})
 }
 

@@ -30,9 +30,7 @@ type Settings struct {
 	Page    fs.FS
 	Version string
 	// MaxBytes is the bound of the store's memory, for /api/status.
-	MaxBytes int
-	// Files reports that profiles are written to files, too.
-	Files         bool
+	MaxBytes      int
 	MaxConcurrent int
 	// Timeout bounds a query until its answer is complete. A client has ReadTimeout to read it; 0 is no limit.
 	Timeout, ReadTimeout time.Duration

@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // smallDisk mounts a disk of 24 MB. A file takes half of it; free removes that file.
@@ -67,13 +69,13 @@ func TestFullDiskOfTheQueue(t *testing.T) {
 	}
 }
 
-// TestFullDiskOfTheFileExporter fills the disk that config/quickstart.yaml writes to.
+// TestFullDiskOfTheFileExporter fills the disk that the exporter `file` writes to.
 func TestFullDiskOfTheFileExporter(t *testing.T) {
 	newScenario(t, alsoShort)
 	t.Parallel()
 	disk, free := smallDisk(t)
 	l := newLedger()
-	n := newNode(t, quickstartConfig, "")
+	n := newNode(t, quickstartConfig, "", collectortest.ToFile)
 	n.env = append(n.env, "PROFILES_OUT="+disk+"/out")
 	n.start(t)
 	from := startTraffic(t, l, 4, map[string]sendFunc{"push": pushes(n.pprof, large)})
@@ -92,7 +94,7 @@ func TestKilledFileExporter(t *testing.T) {
 	s := newScenario(t, alsoShort)
 	t.Parallel()
 	l := newLedger()
-	n := newNode(t, quickstartConfig, "")
+	n := newNode(t, quickstartConfig, "", collectortest.ToFile)
 	n.start(t)
 	from := startTraffic(t, l, 4, map[string]sendFunc{"push": pushes(n.pprof, 0)})
 	for range s.size(3, 20) {

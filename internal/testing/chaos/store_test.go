@@ -95,9 +95,9 @@ func (l *storeLedger) requireStored(t *testing.T) {
 	t.Logf("%d pushes, %d acknowledged, %d stored", l.next, len(l.acknowledged), len(found))
 }
 
-// startStore starts config/quickstart.yaml with the page alone, and its store in a folder.
+// startStore starts config/quickstart.yaml with its store in a folder.
 func startStore(t *testing.T, folder string, functions int) *storeLedger {
-	n := newNode(t, quickstartConfig, "", "--set=service.pipelines.profiles.exporters=[pprof]", "--set=receivers.pprof.self=null")
+	n := newNode(t, quickstartConfig, "", "--set=receivers.pprof.self=null")
 	n.env = append(n.env, "PROFILES_OUT="+folder)
 	n.start(t)
 	return &storeLedger{node: n, functions: functions, acknowledged: map[int]bool{}}
@@ -141,7 +141,7 @@ func TestFullDiskOfTheStore(t *testing.T) {
 	for range s.size(1, 20) {
 		disk, free := smallDisk(t)
 		l := startStore(t, disk, 2000)
-		failing := func() float64 { return l.node.metric(t, "otelcol_exporter_pprof_disk_failing") }
+		failing := func() float64 { return l.node.metric(t, "otelcol_exporter_profile_store_disk_failing") }
 		for deadline := time.Now().Add(time.Minute); failing() == 0; {
 			require.True(t, l.push())
 			require.True(t, time.Now().Before(deadline), "the disk is not full")

@@ -29,6 +29,10 @@ const (
 	StopTimeout = 60 * time.Second
 )
 
+// ToFile is a flag for config/quickstart.yaml: it also writes what arrives to profiles.jsonl in PROFILES_OUT.
+const ToFile = `--config=yaml:{exporters: {file: {path: "${env:PROFILES_OUT}/profiles.jsonl", create_directory: true, ` +
+	`rotation: {max_megabytes: 100, max_backups: 3}}}, service: {pipelines: {profiles: {exporters: [profile_store, file]}}}}`
+
 // Binary builds the collector once, with the command that users run, and returns its path. SlimBinary does the same for the slim
 // build.
 var (

@@ -108,9 +108,10 @@ func launch(t *testing.T, config string, env ...string) *collector {
 	return launchWith(t, config, nil, env...)
 }
 
+// startQuickstart starts config/quickstart.yaml, which also writes what arrives to a file.
 func startQuickstart(t *testing.T, flags ...string) *collector {
 	t.Helper()
-	return launchWith(t, quickstartConfig, flags)
+	return launchWith(t, quickstartConfig, append([]string{collectortest.ToFile}, flags...))
 }
 
 // startBatching starts a configuration with short batches, and waits until its health check is positive.

@@ -16,7 +16,7 @@ import (
 // TestOwnFlameGraph starts the quickstart as `make run` does: the log has the page's address, and soon there is a flame graph
 // of the collector itself, also as pprof.
 func TestOwnFlameGraph(t *testing.T) {
-	c := startQuickstart(t)
+	c := launch(t, quickstartConfig)
 	started := time.Now()
 	_, port, _ := strings.Cut(c.graphs, ":")
 	require.Contains(t, c.Log.String(), "open http://localhost:"+port+"/")

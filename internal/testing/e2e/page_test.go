@@ -24,7 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestPage pushes captured, hostile and large profiles to the built binary, and drives the `pprof` exporter's page in
+// TestPage pushes captured, hostile and large profiles to the built binary, and drives the `profile_store` exporter's page in
 // Chromium by testdata/page/drive.js. Screenshots go to bin/page.
 func TestPage(t *testing.T) {
 	ifPossible := wantedBy(t, "E2E_PAGE")
@@ -34,7 +34,7 @@ func TestPage(t *testing.T) {
 	}
 	require.NoError(t, err)
 	driver := installNPM(t, "E2E_PAGE", "page")
-	c := startQuickstart(t)
+	c := launch(t, quickstartConfig)
 	pushed := pushForPage(t, c)
 	pushStalls(t, c)
 	waitForServices(t, c.graphs, 7)
@@ -46,7 +46,7 @@ func TestPage(t *testing.T) {
 	data, err := json.Marshal(pushed.expected())
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(expected, data, 0o600))
-	format, err := filepath.Abs(filepath.Join(repository, "exporter", "pprofexporter", "page", "static", "format.js"))
+	format, err := filepath.Abs(filepath.Join(repository, "exporter", "profilestoreexporter", "page", "static", "format.js"))
 	require.NoError(t, err)
 	printed, err := run(driver, []string{"PAGE=http://" + c.graphs + "/", "CHROMIUM=" + browser, "OUT=" + results,
 		"EXPECT=" + expected, "FORMAT=" + format}, "node", "drive.js")

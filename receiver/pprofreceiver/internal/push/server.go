@@ -213,7 +213,7 @@ func (s *Server) handleUnknownPath(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Pyroscope.Enabled {
 		message += ", or as Pyroscope's clients do to /ingest or " + connectPath
 	}
-	message += ". The page of flame graphs is the exporter pprof's, by default on port 4042; OTLP profiles go to 4318"
+	message += ". The page of flame graphs is the exporter profile_store's, by default on port 4042; OTLP profiles go to 4318"
 	err := errors.New(message)
 	if r.Method == http.MethodPost {
 		s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.UnknownPath, err))

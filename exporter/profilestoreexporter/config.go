@@ -1,0 +1,85 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestoreexporter
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+)
+
+// Config configures the exporter.
+type Config struct {
+	Server  ServerConfig  `mapstructure:"server"`
+	Keep    KeepConfig    `mapstructure:"keep"`
+	Storage StorageConfig `mapstructure:"storage"`
+}
+
+// ServerConfig configures the page and the API.
+type ServerConfig struct {
+	HTTP confighttp.ServerConfig `mapstructure:",squash"`
+	// AllowedHosts are host names that requests may use besides addresses and names without a dot.
+	AllowedHosts []string `mapstructure:"allowed_hosts"`
+	// MaxConcurrentQueries bounds the queries that are computed at once; others wait.
+	MaxConcurrentQueries int `mapstructure:"max_concurrent_queries"`
+	// QueryTimeout bounds a query, including the time that it waits.
+	QueryTimeout time.Duration `mapstructure:"query_timeout"`
+}
+
+// KeepConfig bounds what is kept in memory.
+type KeepConfig struct {
+	Window     time.Duration `mapstructure:"window"`
+	Resolution time.Duration `mapstructure:"resolution"`
+	// MaxBytes is how much memory the exporter may add to the process, apart from queries under way.
+	MaxBytes  int `mapstructure:"max_bytes"`
+	MaxSeries int `mapstructure:"max_series"`
+}
+
+// StorageConfig configures the directory in which profiles are kept for long.
+type StorageConfig struct {
+	// Directory is empty if profiles are kept in memory alone.
+	Directory string        `mapstructure:"directory"`
+	Retention time.Duration `mapstructure:"retention"`
+	// MaxBytes bounds the blocks in the directory: the oldest are deleted first.
+	MaxBytes int64 `mapstructure:"max_bytes"`
+}
+
+// Validate reports everything that is wrong at once.
+func (c *StorageConfig) Validate() error {
+	var faults config.Faults
+	faults.Require(c.Retention >= time.Hour, "`retention` must be at least 1h, found %s", c.Retention)
+	faults.Require(c.MaxBytes >= minStoredBytes, "`max_bytes` must be at least %d, found %d", minStoredBytes, c.MaxBytes)
+	return faults.Err()
+}
+
+// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
+func (c *ServerConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
+
+// Validate reports everything that is wrong at once.
+func (c *ServerConfig) Validate() error {
+	var faults config.Faults
+	faults.Require(c.HTTP.NetAddr.Endpoint != "", "`endpoint` must be set")
+	faults.Require(c.MaxConcurrentQueries >= 1, "`max_concurrent_queries` must be positive, found %d", c.MaxConcurrentQueries)
+	faults.Require(c.QueryTimeout > 0, "`query_timeout` must be positive, found %s", c.QueryTimeout)
+	return faults.Err()
+}
+
+const (
+	minKeptBytes   = 1 << 20
+	minStoredBytes = 64 << 20
+	maxWindow      = 7 * 24 * time.Hour
+)
+
+// Validate reports everything that is wrong at once.
+func (c *KeepConfig) Validate() error {
+	var faults config.Faults
+	faults.Require(c.Resolution >= time.Second && c.Resolution <= time.Hour, "`resolution` must be from 1s to 1h, found %s", c.Resolution)
+	faults.Require(c.Window >= c.Resolution && c.Window <= maxWindow, "`window` must be from `resolution` to %s, found %s", maxWindow, c.Window)
+	faults.Require(c.MaxBytes >= minKeptBytes, "`max_bytes` must be at least %d, found %d", minKeptBytes, c.MaxBytes)
+	faults.Require(c.MaxSeries >= 1, "`max_series` must be positive, found %d", c.MaxSeries)
+	return faults.Err()
+}

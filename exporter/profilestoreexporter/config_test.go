@@ -1,0 +1,87 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestoreexporter
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// TestReadme compares the README's table and its configuration with the defaults.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	rows := profiletest.ReadmeRows(t)
+	cfg := createDefaultConfig().(*Config)
+	collectortest.CheckDefaults(t, rows, 1, map[string]any{
+		"server.endpoint": cfg.Server.HTTP.NetAddr.Endpoint, "server.allowed_hosts": cfg.Server.AllowedHosts,
+		"server.max_concurrent_queries": cfg.Server.MaxConcurrentQueries, "server.query_timeout": cfg.Server.QueryTimeout,
+		"keep.window": cfg.Keep.Window, "keep.resolution": cfg.Keep.Resolution, "keep.max_bytes": cfg.Keep.MaxBytes,
+		"keep.max_series":   cfg.Keep.MaxSeries,
+		"storage.directory": cfg.Storage.Directory, "storage.retention": cfg.Storage.Retention, "storage.max_bytes": cfg.Storage.MaxBytes,
+	})
+	assert.Contains(t, string(text), fmt.Sprintf("occupy up to %d %% of it", keptShare))
+	for _, example := range collectortest.ReadmeExamples(t, "README.md") {
+		require.Contains(t, example["exporters"], "profile_store")
+	}
+}
+
+// Every fault of a configuration is named.
+func TestFaultsOfConfigurations(t *testing.T) {
+	for want, config := range map[string]map[string]any{
+		"`endpoint` must be set":                    {"server": map[string]any{"endpoint": ""}},
+		"`max_concurrent_queries` must be positive": {"server": map[string]any{"max_concurrent_queries": 0}},
+		"`query_timeout` must be positive":          {"server": map[string]any{"query_timeout": "0s"}},
+		"`endpoitn` is not a key of this section":   {"server": map[string]any{"endpoitn": "x"}},
+		"`resolution` must be from 1s to 1h":        {"keep": map[string]any{"resolution": "1ms"}},
+		"`window` must be from `resolution` to":     {"keep": map[string]any{"window": "1s"}},
+		"`max_bytes` must be at least 1048576":      {"keep": map[string]any{"max_bytes": 10}},
+		"`max_series` must be positive":             {"keep": map[string]any{"max_series": 0}},
+		"`retention` must be at least 1h":           {"storage": map[string]any{"retention": "1m"}},
+		"`max_bytes` must be at least 67108864":     {"storage": map[string]any{"max_bytes": 10}},
+	} {
+		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), config)
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+// TestMetadata makes something of everything that is counted, by the names of metadata.yaml.
+func TestMetadata(t *testing.T) {
+	f := startExporter(t, map[string]any{"keep": map[string]any{"max_series": 1, "max_bytes": minKeptBytes}})
+	f.send(small("shop", profiletest.Value(1, "leaf")), small("refused"))
+	f.get("/api/services")
+	malformed := small("shop")
+	profiletest.SampleAt(malformed, 0).SetStackIndex(99)
+	f.send(malformed)
+	declared := profiletest.LoadMetadata(t)
+	for name := range declared.Telemetry.Metrics {
+		_, err := f.telemetry.GetMetric("otelcol_" + name)
+		assert.NoError(t, err, name)
+	}
+	evicted, err := f.telemetry.GetMetric("otelcol_exporter_profile_store_evicted_profiles")
+	require.NoError(t, err)
+	reasons := []string{}
+	for _, point := range evicted.Data.(metricdata.Sum[int64]).DataPoints {
+		value, _ := point.Attributes.Value("reason")
+		reasons = append(reasons, value.AsString())
+	}
+	assert.ElementsMatch(t, declared.Attributes["evicted_reason"].Enum, reasons)
+	refused := []string{}
+	for i := range store.NumRefused {
+		refused = append(refused, store.Refused(i).String())
+	}
+	assert.Equal(t, declared.Attributes["refused_reason"].Enum, refused)
+	assert.True(t, slices.IsSorted(declared.Attributes["endpoint"].Enum))
+	assert.Len(t, declared.Attributes["endpoint"].Enum, 12)
+}

@@ -1,0 +1,186 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestoreexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/page"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+)
+
+// keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for messages and queries under way,
+// and for the garbage that they leave.
+const keptShare = 70
+
+// maintainInterval is how often old profiles are deleted, whether or not anything arrives.
+const maintainInterval = 10 * time.Second
+
+// storeExporter keeps profiles in a store and serves them.
+type storeExporter struct {
+	config  *Config
+	set     exporter.Settings
+	store   *store.Store
+	metrics *metrics
+
+	server   *httpserver.Server
+	address  net.Addr
+	stopping context.CancelFunc
+	running  sync.WaitGroup
+
+	mu sync.Mutex
+	// warned is when each reason was last logged.
+	warned [store.NumRefused]time.Time
+}
+
+// consume adds pd to the store, and returns when it is kept: with a directory, when it is in the log. It returns no error, since what the
+// store refuses it would refuse again; that is counted and logged.
+func (e *storeExporter) consume(_ context.Context, pd pprofile.Profiles) error {
+	added := e.store.Add(pd, time.Now())
+	e.warn(&added)
+	return nil
+}
+
+func newStoreExporter(config *Config, set exporter.Settings) (*storeExporter, error) {
+	e := &storeExporter{config: config, set: set}
+	e.store = store.New(store.Config{
+		Window: config.Keep.Window, Resolution: config.Keep.Resolution,
+		MaxBytes: config.Keep.MaxBytes / 100 * keptShare, MaxSeries: config.Keep.MaxSeries,
+		Disk: store.DiskConfig{
+			Directory: config.Storage.Directory, Retention: config.Storage.Retention, MaxBytes: config.Storage.MaxBytes, Report: e.report,
+		},
+	})
+	var err error
+	if e.metrics, err = newMetrics(set.TelemetrySettings, e.store); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// report logs what the store says about its directory.
+func (e *storeExporter) report(message string, err error) {
+	if err != nil {
+		e.set.Logger.Error(message, zap.String("directory", e.config.Storage.Directory), zap.Error(err))
+		return
+	}
+	e.set.Logger.Info(message, zap.String("directory", e.config.Storage.Directory))
+}
+
+func (e *storeExporter) start(ctx context.Context, host component.Host) error {
+	if err := e.store.Open(); err != nil {
+		return err
+	}
+	cfg := &e.config.Server
+	settings := e.settings()
+	server, err := cfg.HTTP.ToServer(ctx, host.GetExtensions(), e.set.TelemetrySettings, api.New(settings))
+	if err != nil {
+		return err
+	}
+	server.WriteTimeout = settings.ServerTimeout()
+	listener, err := cfg.HTTP.ToListener(ctx)
+	if err != nil {
+		return err
+	}
+	e.address = listener.Addr()
+	e.server = httpserver.Start(server, listener, httpserver.Options{
+		OnFailure: func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
+		Browsers:  api.Browsers(cfg.AllowedHosts, "add the name to `server.allowed_hosts`"),
+	})
+	e.set.Logger.Info("flame graphs of what arrives: open " + e.url())
+	stopping, cancel := context.WithCancel(context.Background())
+	e.stopping = cancel
+	e.running.Go(func() { e.maintain(stopping) })
+	return nil
+}
+
+func (e *storeExporter) settings() api.Settings {
+	cfg := &e.config.Server
+	return api.Settings{
+		Store: e.store, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
+		MaxConcurrent: cfg.MaxConcurrentQueries,
+		Timeout:       cfg.QueryTimeout, ReadTimeout: cfg.HTTP.WriteTimeout, Observe: e.metrics.query,
+		TimeoutHint: "`server.query_timeout` can be raised",
+	}
+}
+
+// maintain lets the store delete what is old, now and every maintainInterval, until ctx ends.
+func (e *storeExporter) maintain(ctx context.Context) {
+	tick := time.NewTicker(maintainInterval)
+	defer tick.Stop()
+	for {
+		e.store.Maintain(time.Now())
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// shutdown waits for answers under way.
+func (e *storeExporter) shutdown(ctx context.Context) error {
+	if e.stopping != nil {
+		e.stopping()
+	}
+	e.running.Wait()
+	var errs []error
+	if e.server != nil {
+		errs = append(errs, e.server.Shutdown(ctx))
+	}
+	errs = append(errs, e.store.Close())
+	e.metrics.Shutdown()
+	return errors.Join(errs...)
+}
+
+// url returns the bound address as a URL for a browser on this machine.
+func (e *storeExporter) url() string {
+	scheme := "http"
+	if e.config.Server.HTTP.TLS.HasValue() {
+		scheme = "https"
+	}
+	tcp, ok := e.address.(*net.TCPAddr)
+	if !ok {
+		return e.address.String()
+	}
+	host := tcp.IP.String()
+	if tcp.IP.IsUnspecified() || tcp.IP.IsLoopback() {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%s://%s/", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)))
+}
+
+// warn logs what was not kept, once a minute for each reason.
+func (e *storeExporter) warn(added *store.Added) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for reason, n := range added.Refused {
+		if n == 0 || time.Since(e.warned[reason]) < time.Minute {
+			continue
+		}
+		e.warned[reason] = time.Now()
+		switch store.Refused(reason) {
+		case store.RefusedSeries:
+			e.set.Logger.Warn("profiles are not kept: there are more series than `keep.max_series`; drop resource attributes of many values, or raise it",
+				zap.Int("profiles", n), zap.Int("max_series", e.config.Keep.MaxSeries))
+		case store.RefusedSize:
+			e.set.Logger.Warn("profiles are not kept: they are too large for `keep.max_bytes`",
+				zap.Int("profiles", n), zap.Int("max_bytes", e.config.Keep.MaxBytes))
+		default:
+			e.set.Logger.Warn("samples are not kept: they refer to entries that their message does not have", zap.Int("samples", n))
+		}
+	}
+}

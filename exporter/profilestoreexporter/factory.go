@@ -1,0 +1,64 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilestoreexporter
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exporterhelper"
+	"go.opentelemetry.io/collector/exporter/exporterhelper/xexporterhelper"
+	"go.opentelemetry.io/collector/exporter/xexporter"
+
+	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/internal/metadata"
+)
+
+// NewFactory returns the factory of the exporter `profile_store`, for profiles pipelines.
+func NewFactory() exporter.Factory {
+	return xexporter.NewFactory(
+		metadata.Type,
+		createDefaultConfig,
+		xexporter.WithProfiles(createProfiles, metadata.ProfilesStability),
+	)
+}
+
+// createDefaultConfig is the only place for defaults; the README's table is compared with it.
+func createDefaultConfig() component.Config {
+	server := ServerConfig{
+		HTTP:                 confighttp.NewDefaultServerConfig(),
+		MaxConcurrentQueries: 4,
+		QueryTimeout:         30 * time.Second,
+	}
+	// Profiles can be confidential: by default only this machine can read them.
+	server.HTTP.NetAddr.Endpoint = "localhost:4042"
+	server.HTTP.MaxRequestBodySize = 1 // nothing is uploaded
+	return &Config{
+		Server:  server,
+		Keep:    KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 2000},
+		Storage: StorageConfig{Retention: 14 * 24 * time.Hour, MaxBytes: 10 << 30},
+	}
+}
+
+func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
+	e, err := newStoreExporter(cfg.(*Config), set)
+	if err != nil {
+		return nil, err
+	}
+	return e.wrapped(ctx)
+}
+
+// wrapped returns the exporter with the Collector's own metrics. There is no queue: consume returns when the store has the message, and it
+// has nothing to retry.
+func (e *storeExporter) wrapped(ctx context.Context) (xexporter.Profiles, error) {
+	return xexporterhelper.NewProfiles(ctx, e.set, e.config, e.consume,
+		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
+		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
+		exporterhelper.WithStart(e.start),
+		exporterhelper.WithShutdown(e.shutdown),
+	)
+}
