@@ -124,9 +124,9 @@ EBPF_PROFILER ?=
 e2e-ebpf: build ## sample known programs by eBPF with config/host.yaml (EBPF_PROFILER); needs root
 	E2E_EBPF=$(E2E_EBPF) EBPF_PROFILER=$(EBPF_PROFILER) $(TEST) -count=1 -v -timeout 20m -run '^TestEBPF$$' ./internal/testing/e2e
 
-# Takes about two minutes. The first time, it builds the API server, etcd and kubectl from their modules, in four more.
+# Takes about two minutes. The first time, it builds the API server, etcd, kubectl and helm from their modules, in six more.
 .PHONY: e2e-kubernetes
-e2e-kubernetes: ## apply config/kubernetes to a real API server, and run its agents and gateways (Linux)
+e2e-kubernetes: ## apply config/kubernetes and config/helm to a real API server, and run its agents and gateways (Linux)
 	E2E_KUBERNETES=1 $(TEST) -count=1 -v -timeout 60m -run '^TestKubernetes$$' ./internal/testing/e2e
 
 # Most scenarios wait most of the time, so several run in parallel. CHAOS_SEED=... repeats the choices of an earlier run.
@@ -265,6 +265,7 @@ check-generated: ## fail if cmd/otelcol-profiles, the output of mdatagen, NOTICE
 	$(GO) mod tidy -diff
 	$(GO) -C internal/build/tools mod tidy -diff
 	$(GO) -C internal/build/tools/govulncheck mod tidy -diff
+	$(GO) -C internal/build/tools/helm mod tidy -diff
 	$(GO) -C internal/build/tools/mdatagen mod tidy -diff
 	$(GO) -C internal/build/tools/nfpm mod tidy -diff
 

@@ -31,13 +31,14 @@ var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).
 // manifest is what one `kubectl apply -k` sends.
 type manifest []runtime.Object
 
-// overlays are what the tests build: the two that are shipped, and others with every component.
+// overlays are what the tests build: those that are shipped, and others with every component.
 var overlays = map[string]struct {
 	folder     string
 	components []string
 }{
 	"agent":            {folder: "overlays/agent"},
 	"gateway":          {folder: "overlays/gateway"},
+	"page":             {folder: "overlays/page"},
 	"agent, token":     {folder: "overlays/agent", components: []string{"components/backend-token"}},
 	"gateway, token":   {folder: "overlays/gateway", components: []string{"components/backend-token"}},
 	"agent, ports":     {folder: "overlays/agent", components: []string{"components/host-ports"}},
@@ -45,6 +46,7 @@ var overlays = map[string]struct {
 	"gateway, volumes": {folder: "overlays/gateway", components: []string{"components/gateway-volumes", "components/backend-token"}},
 	"agent, ebpf":      {folder: "overlays/agent", components: []string{"components/ebpf"}},
 	"gateway, ebpf":    {folder: "overlays/gateway", components: []string{"components/host-ports", "components/ebpf"}},
+	"page, ebpf":       {folder: "overlays/page", components: []string{"components/host-ports", "components/ebpf"}},
 	"own, from parts":  {folder: "base", components: []string{"components/gateway", "components/host-ports"}},
 }
 
@@ -156,7 +158,7 @@ func (m manifest) workloads() (found []workload) {
 
 // TestComments removes the # before the components in the overlays, as a user does.
 func TestComments(t *testing.T) {
-	for overlay, components := range map[string]int{"agent": 3, "gateway": 4} {
+	for overlay, components := range map[string]int{"agent": 3, "gateway": 4, "page": 2} {
 		tree := t.TempDir()
 		require.NoError(t, os.CopyFS(tree, os.DirFS(".")))
 		folder := filepath.Join(tree, "overlays", overlay)
@@ -169,7 +171,7 @@ func TestComments(t *testing.T) {
 		require.NoError(t, err)
 		yaml, err := built.AsYaml()
 		require.NoError(t, err)
-		require.Contains(t, string(yaml), "key: token")
+		require.Equal(t, overlay != "page", strings.Contains(string(yaml), "key: token"))
 		require.Contains(t, string(yaml), "hostPort: 4317")
 		require.Contains(t, string(yaml), "hostPID: true")
 	}

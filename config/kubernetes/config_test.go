@@ -101,17 +101,23 @@ func TestBackends(t *testing.T) {
 	for name, want := range map[string]map[string]string{
 		"overlays/agent":   {"otelcol-profiles-agent": "backend.observability:4317"},
 		"overlays/gateway": {"otelcol-profiles-agent": "otelcol-profiles-gateway:4317", "otelcol-profiles-gateway": "backend.observability:4317"},
+		"overlays/page":    {"otelcol-profiles-agent": "otelcol-profiles-page:4317"},
 	} {
 		m := build(t, name)
 		got := map[string]string{}
 		for _, w := range m.workloads() {
+			if len(w.container().EnvFrom) == 0 {
+				continue // the page sends nothing
+			}
 			got[w.name] = find[*corev1.ConfigMap](t, m, w.container().EnvFrom[0].ConfigMapRef.Name).Data["BACKEND_ENDPOINT"]
 		}
 		require.Equal(t, want, got)
 	}
 	// The agents send to a Service that exists.
-	service := find[*corev1.Service](t, build(t, "overlays/gateway"), "otelcol-profiles-gateway")
-	require.EqualValues(t, 4317, service.Spec.Ports[0].Port)
+	for _, name := range []string{"gateway", "page"} {
+		service := find[*corev1.Service](t, build(t, "overlays/"+name), "otelcol-profiles-"+name)
+		require.EqualValues(t, 4317, service.Spec.Ports[0].Port)
+	}
 }
 
 // TestToken checks that only pods that send to the backend have the token.
@@ -230,6 +236,22 @@ func TestVolumes(t *testing.T) {
 	scaler := find[*autoscalingv2.HorizontalPodAutoscaler](t, m, gateway.Name)
 	require.Equal(t, autoscalingv2.DisabledPolicySelect, *scaler.Spec.Behavior.ScaleDown.SelectPolicy,
 		"a gateway that is scaled down would keep its queue unsent")
+}
+
+// TestPage checks that the store of the page is on a volume that is kept and is twice as large as its blocks.
+func TestPage(t *testing.T) {
+	m := build(t, "overlays/page")
+	page := find[*appsv1.StatefulSet](t, m, "otelcol-profiles-page")
+	require.EqualValues(t, 1, *page.Spec.Replicas, "a store has one writer")
+	require.Equal(t, appsv1.RetainPersistentVolumeClaimRetentionPolicyType, page.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted)
+	claim := page.Spec.VolumeClaimTemplates[0]
+	mount := page.Spec.Template.Spec.Containers[0].VolumeMounts[1]
+	require.Equal(t, claim.Name, mount.Name)
+	text := m.configuration(t, m.selected(t, page.Spec.Selector.MatchLabels))
+	require.Contains(t, text, "directory: ${env:STORE_DIRECTORY:-"+mount.MountPath+"}/store\n")
+	require.Contains(t, text, "endpoint: ${env:PAGE_ENDPOINT:-localhost:4042}\n", "only `kubectl port-forward` reaches it")
+	maxBytes := regexp.MustCompile(`max_bytes: \$\{env:STORE_MAX_BYTES:-(\d+)\}`).FindStringSubmatch(text)
+	require.Equal(t, strconv.FormatInt(claim.Spec.Resources.Requests.Storage().Value()/2, 10), maxBytes[1])
 }
 
 // TestRelabelRules checks that the agent's rules are those of the receiver's tests.

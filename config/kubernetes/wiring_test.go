@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,7 +97,7 @@ func TestImage(t *testing.T) {
 	require.NoError(t, err)
 	var builder struct{ Dist struct{ Version string } }
 	require.NoError(t, yaml.Unmarshal(content, &builder))
-	for _, overlay := range []string{"overlays/agent", "overlays/gateway"} {
+	for _, overlay := range []string{"overlays/agent", "overlays/gateway", "overlays/page"} {
 		for _, w := range build(t, overlay).workloads() {
 			require.Equal(t, "otelcol-profiles:"+builder.Dist.Version, w.container().Image)
 		}
@@ -169,7 +170,7 @@ func TestScaling(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		var gateways []workload
 		for _, w := range m.workloads() {
-			if w.kind != "DaemonSet" {
+			if strings.HasSuffix(w.name, "-gateway") {
 				gateways = append(gateways, w)
 			}
 		}

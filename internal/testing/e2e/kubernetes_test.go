@@ -22,6 +22,7 @@ func TestKubernetes(t *testing.T) {
 	wantedBy(t, "E2E_KUBERNETES")
 	c := startCluster(t)
 	c.addNamespace(t, demo)
+	t.Run("helm", func(t *testing.T) { testHelm(t, c) })
 	t.Run("agent", func(t *testing.T) {
 		c.apply(t, "config/kubernetes/overlays/agent")
 		testKubernetesAgent(t, c)
@@ -30,6 +31,10 @@ func TestKubernetes(t *testing.T) {
 	t.Run("gateway", func(t *testing.T) {
 		c.apply(t, "config/kubernetes/overlays/gateway")
 		testKubernetesGateway(t, c)
+	})
+	t.Run("page", func(t *testing.T) {
+		c.apply(t, "config/kubernetes/overlays/page")
+		testKubernetesPage(t, c)
 	})
 	t.Run("token", func(t *testing.T) { testKubernetesToken(t, c) })
 	t.Run("host ports", func(t *testing.T) { testKubernetesHostPorts(t, c) })
