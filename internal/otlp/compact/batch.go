@@ -65,10 +65,8 @@ type Batch struct {
 	measuredLens     [numTables]int
 	approximateBytes int
 
-	// Scratch of Parts: the dictionary of a part, the texts that its resources and scopes would add to the string table,
-	// and the splitter.
+	// Scratch of Parts: the dictionary of a part, and the splitter.
 	subset   subset
-	texts    map[string]struct{}
 	splitter splitter
 }
 

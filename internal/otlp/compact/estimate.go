@@ -22,9 +22,9 @@ func (b *Batch) entryLen(t table, i int32, as *encoding) int {
 	case tableSet:
 		return 0
 	case tableResource:
-		return maxPrefix + b.resources.items[i].size.bound
+		return maxPrefix + b.resources.items[i].bytes
 	case tableScope:
-		return maxPrefix + b.scopes.items[i].size.bound
+		return maxPrefix + b.scopes.items[i].bytes
 	case tableProfile:
 		return maxPrefix + b.profiles[i].headerLen(as)
 	default:

@@ -18,7 +18,8 @@ type Part struct {
 	Profiles pprofile.Profiles
 	// ProfileCount and SampleCount are the numbers of profiles and samples in it.
 	ProfileCount, SampleCount int
-	// Bytes is the encoded size, at most a few bytes too high; 0 from Parts if Options.MaxBytes is 0.
+	// Bytes is the encoded size; 0 from Parts if Options.MaxBytes is 0. It is a few bytes too high, and up to five for each text in the
+	// attributes of resources and scopes.
 	Bytes int
 	// Oversized reports that the part is larger than Options.MaxBytes: it is a single observation with everything that
 	// this refers to, or smaller parts would repeat too much of what its samples share.
@@ -211,22 +212,17 @@ func (b *Batch) writeSamples(r sampleRange, shape Shape, dst pprofile.SampleSlic
 	}
 }
 
-// sizeOf returns the encoded size of the ranges, whose dictionary is b.subset, in the larger of headerSize's two forms.
+// sizeOf bounds the encoded size of the ranges, whose dictionary is b.subset.
 func (b *Batch) sizeOf(ranges []sampleRange) int {
-	var inPlace, referenced tree
-	width, textBytes := b.references(ranges)
+	var size tree
 	for k, r := range ranges {
 		p := &b.profiles[r.profile]
 		newResource, newScope := b.begins(ranges, k)
 		if newResource {
-			size := &b.resourceOf(p).size
-			inPlace.beginResource(size.inPlace)
-			referenced.beginResource(size.withReferences(width))
+			size.beginResource(b.resourceOf(p).bytes)
 		}
 		if newScope {
-			size := &b.scopeOf(p).size
-			inPlace.beginScope(size.inPlace)
-			referenced.beginScope(size.withReferences(width))
+			size.beginScope(b.scopeOf(p).bytes)
 		}
 		n := p.headerLen(&b.subset.encoding)
 		if r.isFirst(p) {
@@ -237,11 +233,9 @@ func (b *Batch) sizeOf(ranges []sampleRange) int {
 			from, to := r.observations(i, s)
 			n += b.sampleLen(s, p.shape, from, to, &b.subset.encoding)
 		}
-		inPlace.scope += profiledict.FieldLen(n)
-		referenced.scope += profiledict.FieldLen(n)
+		size.scope += profiledict.FieldLen(n)
 	}
-	dict := b.subset.encodedLen()
-	return max(inPlace.end(dict), referenced.end(dict+textBytes))
+	return size.end(b.subset.encodedLen())
 }
 
 // tree adds up the sizes of nested messages. scope and resource are those of the current ones so far.
@@ -265,38 +259,4 @@ func (t *tree) beginScope(bytes int) {
 func (t *tree) end(dictionary int) int {
 	t.beginResource(0)
 	return t.total + profiledict.FieldLen(dictionary)
-}
-
-// references returns the largest number of bytes of a reference from a resource or scope into the string table, and the
-// number of bytes that their texts would add to that table.
-func (b *Batch) references(ranges []sampleRange) (width, textBytes int) {
-	if b.texts == nil {
-		b.texts = make(map[string]struct{})
-	}
-	clear(b.texts)
-	for k, r := range ranges {
-		p := &b.profiles[r.profile]
-		newResource, newScope := b.begins(ranges, k)
-		if newResource {
-			textBytes += b.addTexts(b.resourceOf(p).size.texts)
-		}
-		if newScope {
-			textBytes += b.addTexts(b.scopeOf(p).size.texts)
-		}
-	}
-	return profiledict.VarintLen(uint64(len(b.subset.strings.Entries) + len(b.texts))), textBytes
-}
-
-// addTexts adds to b.texts those that are not in the subset, and returns the bytes that they would add to it.
-func (b *Batch) addTexts(texts []string) (bytes int) {
-	for _, text := range texts {
-		if i, ok := b.dict.Strings.Lookup(text); ok && b.subset.hasString(i) {
-			continue
-		}
-		if _, seen := b.texts[text]; !seen {
-			b.texts[text] = struct{}{}
-			bytes += profiledict.FieldLen(len(text))
-		}
-	}
-	return bytes
 }

@@ -83,7 +83,7 @@ func check(t *rapid.T, part Part, options Options) {
 		return
 	}
 	wire, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(clone(part.Profiles))
-	if size := max(len(wire), sizer.ProfilesSize(part.Profiles)); size > part.Bytes || part.Bytes > size+64 {
+	if size := max(len(wire), sizer.ProfilesSize(part.Profiles)); size > part.Bytes || part.Bytes > size+64+slack(part.Profiles) {
 		t.Fatalf("the part is said to have %d bytes and has %d", part.Bytes, size)
 	}
 	if part.Oversized != (part.Bytes > options.MaxBytes) {

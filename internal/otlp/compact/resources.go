@@ -16,14 +16,14 @@ import (
 // resource is a resource with its schema URL, as a template without scopes.
 type resource struct {
 	template pprofile.ResourceProfiles
-	size     headerSize
+	bytes    int // headerBound
 }
 
 // scope is a scope with its schema URL, of one resource, as a template without profiles.
 type scope struct {
 	resource int32
 	template pprofile.ScopeProfiles
-	size     headerSize
+	bytes    int // headerBound
 }
 
 // interned is a list of items without duplicates. An item's key holds all of its content.
@@ -88,20 +88,12 @@ func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL
 		for _, e := range entities.All() {
 			b.copyEntity(e, to.AppendEmpty())
 		}
-		r.size = b.moveAttributes(clean, r.template.Resource().Attributes(), func() int { return sizer.ResourceProfilesSize(r.template) })
+		clean.MoveTo(r.template.Resource().Attributes())
+		if !b.isUnsized {
+			r.bytes = headerBound(sizer.ResourceProfilesSize(r.template), r.template.Resource().Attributes())
+		}
 	}
 	return at
-}
-
-// moveAttributes completes the template of a resource or scope, which had no attributes, and returns its size.
-func (b *Batch) moveAttributes(from, to pcommon.Map, templateLen func() int) headerSize {
-	if b.isUnsized {
-		from.MoveTo(to)
-		return headerSize{}
-	}
-	bare := templateLen()
-	from.MoveTo(to)
-	return newHeaderSize(bare, templateLen(), to)
 }
 
 func (b *Batch) copyEntity(src, dst entity.EntityRef) {
@@ -132,8 +124,12 @@ func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attribut
 	b.scopes.scratch = dictionary.AppendMap(key, clean)
 	at, isNew := b.scopes.find()
 	if isNew {
-		size := b.moveAttributes(clean, template.Scope().Attributes(), func() int { return sizer.ScopeProfilesSize(template) })
-		b.scopes.items[at] = scope{resource: resource, template: template, size: size}
+		clean.MoveTo(template.Scope().Attributes())
+		s := scope{resource: resource, template: template}
+		if !b.isUnsized {
+			s.bytes = headerBound(sizer.ScopeProfilesSize(template), template.Scope().Attributes())
+		}
+		b.scopes.items[at] = s
 	}
 	return at
 }

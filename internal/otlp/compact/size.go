@@ -12,79 +12,22 @@ import (
 
 var sizer pprofile.ProtoMarshaler
 
-// headerSize is the encoded size of a resource or scope without what is below it, in both forms that exporters write:
-// with the attributes' texts in place, and with references into the string table, to which pdata moves the texts when it
-// marshals by itself.
-type headerSize struct {
-	inPlace int
-	// referenced is the size without the attributes, whose size depends on the number of bytes of a reference.
-	referenced int
-	attributes pcommon.Map
-	// texts are those that references need in the string table.
-	texts []string
-	// bound is the larger of the two sizes if the string table has none of the texts.
-	bound int
-}
-
-// maxReference is the number of bytes of a reference into a string table of less than two million strings.
-const maxReference = 3
-
-// maxPrefixGrowth is the number of bytes that attributes can add to the length prefix of a resource or scope message.
-const maxPrefixGrowth = 4
-
-func newHeaderSize(bare, inPlace int, attributes pcommon.Map) headerSize {
-	h := headerSize{inPlace: inPlace, referenced: bare, attributes: attributes}
-	if attributes.Len() > 0 {
-		h.referenced += maxPrefixGrowth
-	}
-	texts := 0
-	everyTextOf(attributes, func(text string) bool {
-		if text != "" {
-			h.texts = append(h.texts, text)
-			texts += dictionary.FieldLen(len(text))
-		}
+// headerBound bounds the encoded size of a resource or scope without what is below it: of inPlace bytes with its texts in place, or
+// with references to them, when pdata moves the texts to the string table while it marshals.
+func headerBound(inPlace int, attributes pcommon.Map) int {
+	const (
+		reference    = 1 + 4 // into a table of less than 2^28 strings
+		longerPrefix = 4     // of the dictionary, to which the texts move
+	)
+	bound := inPlace
+	everyTextOf(attributes, func(string) bool {
+		bound += reference
 		return true
 	})
-	h.bound = max(h.inPlace, h.withReferences(maxReference)+texts)
-	return h
-}
-
-// withReferences is the size if each reference takes width bytes.
-func (h *headerSize) withReferences(width int) int {
-	return h.referenced + referencedMapLen(h.attributes, width)
-}
-
-func referencedMapLen(m pcommon.Map, width int) int {
-	n := 0
-	for key, value := range m.All() {
-		entry := dictionary.FieldLen(referencedLen(value, width))
-		if key != "" {
-			entry += 1 + width
-		}
-		n += dictionary.FieldLen(entry)
+	if bound > inPlace {
+		bound += longerPrefix
 	}
-	return n
-}
-
-// referencedLen is the number of bytes of v as an AnyValue message in which each text is a reference of width bytes.
-func referencedLen(v pcommon.Value, width int) int {
-	switch v.Type() {
-	case pcommon.ValueTypeStr:
-		if v.Str() == "" {
-			return dictionary.FieldLen(0)
-		}
-		return 1 + width
-	case pcommon.ValueTypeSlice:
-		n := 0
-		for _, value := range v.Slice().All() {
-			n += dictionary.FieldLen(referencedLen(value, width))
-		}
-		return dictionary.FieldLen(n)
-	case pcommon.ValueTypeMap:
-		return dictionary.FieldLen(referencedMapLen(v.Map(), width))
-	default:
-		return dictionary.ValueOf(v).EncodedLen()
-	}
+	return bound
 }
 
 // headerLen is the encoded size of a profile without its samples and payload.

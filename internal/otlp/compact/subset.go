@@ -236,8 +236,6 @@ func (s *encoding) stackIndex(i dictionary.StackIndex) int32 { return s.writer.S
 
 func (s *encoding) linkIndex(i dictionary.LinkIndex) int32 { return s.writer.Links.Of(int32(i)) }
 
-func (s *subset) hasString(i dictionary.StringIndex) bool { return i == 0 || s.strings.uses[i] != 0 }
-
 // entries returns the number of entries in each table, zero values included, in the order of Tables.
 func (s *subset) entries() [len(Tables)]int {
 	return [...]int{

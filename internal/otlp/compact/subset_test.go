@@ -136,10 +136,6 @@ func TestSubsetHoldsWhatIsUsed(t *testing.T) {
 	assert.Equal(t, s.entries(), EntriesOf(out))
 	assert.Equal(t, []int32{1, 1}, out.StackTable().At(1).LocationIndices().AsRaw())
 	assert.EqualValues(t, 1, s.stackIndex(stack))
-	assert.True(t, s.hasString(0))
-	orphan, found := d.Strings.Lookup("orphan")
-	require.True(t, found)
-	assert.False(t, s.hasString(orphan))
 }
 
 // copyTo over a dictionary that has been in use leaves nothing of it.

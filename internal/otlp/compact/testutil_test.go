@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
@@ -89,6 +90,21 @@ func encodedSizes(t testing.TB, pd pprofile.Profiles) (inPlace, referenced int) 
 	t.Helper()
 	inPlace = sizer.ProfilesSize(pd)
 	return inPlace, len(marshal(t, pd))
+}
+
+// slack is by how much Part.Bytes may be too high for the texts of resources and scopes.
+func slack(pd pprofile.Profiles) (n int) {
+	count := func(m pcommon.Map) {
+		n += 4
+		everyTextOf(m, func(string) bool { n += 5; return true })
+	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		count(rp.Resource().Attributes())
+		for _, sp := range rp.ScopeProfiles().All() {
+			count(sp.Scope().Attributes())
+		}
+	}
+	return n
 }
 
 func marshal(t testing.TB, pd pprofile.Profiles) []byte {
