@@ -24,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
 const (
@@ -59,7 +60,7 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 }
 
 type decoder struct {
-	json     *json.Decoder
+	json     wire.JSON
 	b        events.Builder
 	profiles []*profile
 	byKey    map[profileKey]*profile
@@ -114,51 +115,20 @@ type profile struct {
 func newProfile() *profile { return &profile{nodes: map[int64]node{}} }
 
 func (d *decoder) read(data []byte) error {
-	d.json = json.NewDecoder(bytes.NewReader(data))
+	d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(data))}
 	if bytes.HasPrefix(data, []byte("[")) {
-		return d.array(d.readEvent)
+		return d.json.Array(d.readEvent)
 	}
 	file := newProfile()
-	err := d.object(func(key string) error {
+	err := d.json.Object(func(key string) error {
 		if key == "traceEvents" {
-			return d.array(d.readEvent)
+			return d.json.Array(d.readEvent)
 		}
 		return d.readField(file, key)
 	})
 	if len(file.nodes) > 0 {
 		d.profiles = append(d.profiles, file)
 	}
-	return err
-}
-
-// object calls field for each key of the next value, which must be an object; field reads what the key has.
-func (d *decoder) object(field func(key string) error) error {
-	return d.each('{', func() error {
-		key, err := d.json.Token()
-		if err != nil {
-			return err
-		}
-		name, _ := key.(string)
-		return field(name)
-	})
-}
-
-// array calls element for each element of the next value, which must be an array.
-func (d *decoder) array(element func() error) error { return d.each('[', element) }
-
-// each calls read until the object or array that comes next ends.
-func (d *decoder) each(open json.Delim, read func() error) error {
-	token, err := d.json.Token()
-	if err == nil && token != open {
-		err = fmt.Errorf("found %v, expected %v", token, open)
-	}
-	for err == nil && d.json.More() {
-		err = read()
-	}
-	if err != nil {
-		return err
-	}
-	_, err = d.json.Token()
 	return err
 }
 
@@ -176,7 +146,7 @@ func (d *decoder) value(to any) error {
 func (d *decoder) readField(p *profile, key string) error {
 	switch key {
 	case "nodes":
-		return d.array(func() error { return d.readNode(p) })
+		return d.json.Array(func() error { return d.readNode(p) })
 	case "samples":
 		return d.value(&p.samples)
 	case "timeDeltas":
@@ -186,14 +156,8 @@ func (d *decoder) readField(p *profile, key string) error {
 	case "endTime":
 		return d.value(&p.end)
 	}
-	return d.value(&skipped{})
+	return d.json.Skip()
 }
-
-// skipped is a value that is not kept.
-type skipped struct{}
-
-// UnmarshalJSON reads nothing.
-func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
 type jsonNode struct {
 	ID        int64   `json:"id"`
@@ -304,8 +268,8 @@ func (d *decoder) readEvent() error {
 		return nil
 	}
 	whole := d.json
-	d.json = json.NewDecoder(bytes.NewReader(args.Data.CPUProfile.Nodes))
-	err := d.array(func() error { return d.readNode(p) })
+	d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(args.Data.CPUProfile.Nodes))}
+	err := d.json.Array(func() error { return d.readNode(p) })
 	d.json = whole
 	return err
 }

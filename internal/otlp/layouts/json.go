@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
 // UnmarshalJSON is Unmarshal for OTLP's JSON. The keys identify the layout. 1.9 and 1.10 differ only in field numbers, so
@@ -42,7 +43,7 @@ func UnmarshalJSON(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, er
 	if err := meter.More(len(data)); err != nil {
 		return pprofile.Profiles{}, stats, err
 	}
-	t := transcoder{decoder: json.NewDecoder(bytes.NewReader(data))}
+	t := transcoder{decoder: wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(data))}}
 	t.decoder.UseNumber()
 	request, err := t.next(field{kind: kindMessage, message: schemas[layout].request}, 0)
 	if err != nil {
@@ -151,7 +152,7 @@ func (k *jsonKeys) record(key string, isTop bool) {
 }
 
 // transcoder turns JSON into the bytes of a message.
-type transcoder struct{ decoder *json.Decoder }
+type transcoder struct{ decoder wire.JSON }
 
 var errUnexpectedToken = errors.New("unexpected token")
 
@@ -185,7 +186,7 @@ func (t *transcoder) value(token json.Token, f field, depth int) ([]byte, error)
 		}
 		number, known := f.message.numbers[key.(string)]
 		if !known {
-			if err := t.skip(); err != nil {
+			if err := t.decoder.Skip(); err != nil {
 				return nil, err
 			}
 			continue
@@ -299,23 +300,4 @@ func integer(s string) (uint64, error) {
 		return v, nil
 	}
 	return strconv.ParseUint(s, 10, 64)
-}
-
-// skip skips a value.
-func (t *transcoder) skip() error {
-	for depth := 0; ; {
-		token, err := t.decoder.Token()
-		if err != nil {
-			return err
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-		if depth == 0 {
-			return nil
-		}
-	}
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wire reads the fields of protobuf messages for which there is no generated code. It is a loop around
-// protowire; pprof/scan has a faster reader for pprof.
+// protowire; pprof/scan has a faster reader for pprof. JSON does the same for documents of JSON.
 package wire
 
 import (

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/prometheus/discovery/http"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
@@ -98,7 +99,7 @@ func (d *httpDiscovery) refresh(ctx context.Context) ([]*targetgroup.Group, erro
 	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, fmt.Errorf("unsupported content type %q", response.Header.Get("Content-Type"))
 	}
-	list := newGroupReader(io.LimitReader(response.Body, maxHTTPBytes+1), d.limit)
+	list := newGroupReader(&io.LimitedReader{R: response.Body, N: maxHTTPBytes + 1}, d.limit)
 	if err := list.read(); list.json.InputOffset() > maxHTTPBytes || errors.Is(err, io.ErrUnexpectedEOF) && list.body.N == 0 {
 		return nil, fmt.Errorf("the list is larger than %d bytes", maxHTTPBytes)
 	} else if err != nil {
@@ -119,10 +120,10 @@ func (d *httpDiscovery) refresh(ctx context.Context) ([]*targetgroup.Group, erro
 
 func (d *httpDiscovery) source(i int) string { return fmt.Sprintf("%s:%06d", d.cfg.URL, i) }
 
-// groupReader reads a JSON list of groups, token by token.
+// groupReader reads a JSON list of groups.
 type groupReader struct {
 	body   *io.LimitedReader
-	json   *json.Decoder
+	json   wire.JSON
 	groups []*targetgroup.Group
 	// targets and labelBytes are what may still be kept.
 	targets, labelBytes int
@@ -132,21 +133,12 @@ type groupReader struct {
 // labelOverhead is what a label takes besides its text.
 const labelOverhead = 64
 
-func newGroupReader(body io.Reader, limit int) *groupReader {
-	limited := body.(*io.LimitedReader)
-	return &groupReader{body: limited, json: json.NewDecoder(limited), targets: limit, labelBytes: maxLabelBytes}
+func newGroupReader(body *io.LimitedReader, limit int) *groupReader {
+	return &groupReader{body: body, json: wire.JSON{Decoder: json.NewDecoder(body)}, targets: limit, labelBytes: maxLabelBytes}
 }
 
 func (r *groupReader) read() error {
-	if isList, err := r.open('['); err != nil || !isList {
-		return errors.Join(err, errors.New("it must be a list"))
-	}
-	for r.json.More() {
-		if err := r.readGroup(); err != nil {
-			return err
-		}
-	}
-	if _, err := r.json.Token(); err != nil {
+	if err := r.json.Array(r.readGroup); err != nil {
 		return err
 	}
 	if _, err := r.json.Token(); !errors.Is(err, io.EOF) {
@@ -155,64 +147,33 @@ func (r *groupReader) read() error {
 	return nil
 }
 
-// open reads the beginning of a list or an object. It returns false for null.
-func (r *groupReader) open(delimiter json.Delim) (bool, error) {
-	token, err := r.json.Token()
-	switch {
-	case err != nil:
-		return false, err
-	case token == nil:
-		return false, nil
-	case token != delimiter:
-		return false, fmt.Errorf("found %v where there must be a %s", kindOf(token), map[json.Delim]string{'[': "list", '{': "object"}[delimiter])
-	}
-	return true, nil
-}
-
-func kindOf(token json.Token) string {
-	if delimiter, ok := token.(json.Delim); ok {
-		return delimiter.String()
-	}
-	return fmt.Sprintf("%T", token)
-}
-
 // text reads a string.
-func (r *groupReader) text() (string, error) {
-	token, err := r.json.Token()
-	if err != nil {
-		return "", err
+func (r *groupReader) text() (text string, err error) {
+	if err = r.json.Decode(&text); err != nil {
+		err = fmt.Errorf("it must be a string: %w", err)
 	}
-	text, ok := token.(string)
-	if !ok {
-		return "", fmt.Errorf("found %s where there must be a string", kindOf(token))
-	}
-	return text, nil
+	return text, err
 }
 
 // readGroup keeps a group with the targets for which there is room. Keys that are not known are skipped, as by Prometheus.
 func (r *groupReader) readGroup() error {
-	if isObject, err := r.open('{'); err != nil || !isObject {
-		return errors.Join(err, errors.New("a group must be an object"))
-	}
 	g := &targetgroup.Group{Labels: model.LabelSet{}}
 	isTooLarge := false
-	for r.json.More() {
-		key, err := r.text()
-		if err != nil {
-			return err
-		}
+	err := r.json.Object(func(key string) error {
+		var err error
 		switch key {
 		case "targets":
-			err = r.readTargets(g)
+			err = r.json.Array(func() error { return r.readTarget(g) })
 		case "labels":
 			isTooLarge, err = r.readLabels(g)
 		default:
-			err = r.skip()
+			err = r.json.Skip()
 		}
-		if err != nil {
-			return err
+		if errors.Is(err, wire.ErrNull) { // there are none
+			return nil
 		}
-	}
+		return err
+	})
 	if isTooLarge {
 		r.beyond += len(g.Targets)
 		r.targets += len(g.Targets)
@@ -221,75 +182,41 @@ func (r *groupReader) readGroup() error {
 	if len(g.Targets) > 0 {
 		r.groups = append(r.groups, g)
 	}
-	_, err := r.json.Token()
 	return err
 }
 
-func (r *groupReader) readTargets(g *targetgroup.Group) error {
-	if isList, err := r.open('['); err != nil || !isList {
+func (r *groupReader) readTarget(g *targetgroup.Group) error {
+	address, err := r.text()
+	cost := len(address) + labelOverhead
+	switch {
+	case err != nil:
 		return err
+	case r.targets == 0 || r.labelBytes < cost:
+		r.beyond++
+		return nil
 	}
-	for r.json.More() {
-		address, err := r.text()
-		if err != nil {
-			return err
-		}
-		cost := len(address) + labelOverhead
-		if r.targets == 0 || r.labelBytes < cost {
-			r.beyond++
-			continue
-		}
-		r.targets--
-		r.labelBytes -= cost
-		g.Targets = append(g.Targets, model.LabelSet{model.AddressLabel: model.LabelValue(address)})
-	}
-	_, err := r.json.Token()
-	return err
+	r.targets--
+	r.labelBytes -= cost
+	g.Targets = append(g.Targets, model.LabelSet{model.AddressLabel: model.LabelValue(address)})
+	return nil
 }
 
 // readLabels reports whether there is no room for the labels.
 func (r *groupReader) readLabels(g *targetgroup.Group) (isTooLarge bool, err error) {
-	if isObject, err := r.open('{'); err != nil || !isObject {
-		return false, err
-	}
-	for r.json.More() {
-		name, err := r.text()
-		if err != nil {
-			return false, err
-		}
+	err = r.json.Object(func(name string) error {
 		value, err := r.text()
-		if err != nil {
-			return false, err
-		}
-		if !model.UTF8Validation.IsValidLabelName(name) {
-			return false, fmt.Errorf("%q is not a valid label name", name)
-		}
-		cost := len(name) + len(value) + labelOverhead
-		if isTooLarge = isTooLarge || r.targets == 0 && len(g.Targets) == 0 || r.labelBytes < cost; isTooLarge {
-			continue
-		}
-		r.labelBytes -= cost
-		g.Labels[model.LabelName(name)] = model.LabelValue(value)
-	}
-	_, err = r.json.Token()
-	return isTooLarge, err
-}
-
-// skip reads a value of any kind.
-func (r *groupReader) skip() error {
-	for depth := 0; ; {
-		token, err := r.json.Token()
 		if err != nil {
 			return err
 		}
-		switch token {
-		case json.Delim('['), json.Delim('{'):
-			depth++
-		case json.Delim(']'), json.Delim('}'):
-			depth--
+		if !model.UTF8Validation.IsValidLabelName(name) {
+			return fmt.Errorf("%q is not a valid label name", name)
 		}
-		if depth == 0 {
-			return nil
+		cost := len(name) + len(value) + labelOverhead
+		if isTooLarge = isTooLarge || r.targets == 0 && len(g.Targets) == 0 || r.labelBytes < cost; !isTooLarge {
+			r.labelBytes -= cost
+			g.Labels[model.LabelName(name)] = model.LabelValue(value)
 		}
-	}
+		return nil
+	})
+	return isTooLarge, err
 }

@@ -1,0 +1,58 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// JSON reads a document piece by piece: a stranger's may have more than fits into memory.
+type JSON struct{ *json.Decoder }
+
+// ErrNull is the error of Object and Array for a null.
+var ErrNull = errors.New("found null")
+
+// Object calls field for each key of the next value, which must be an object; field reads what the key has.
+func (j JSON) Object(field func(key string) error) error {
+	return j.each('{', "an object", func() error {
+		key, err := j.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := key.(string)
+		return field(name)
+	})
+}
+
+// Array calls element for each element of the next value, which must be a list; element reads it.
+func (j JSON) Array(element func() error) error { return j.each('[', "a list", element) }
+
+func (j JSON) each(open json.Delim, name string, read func() error) error {
+	switch token, err := j.Token(); {
+	case err != nil:
+		return err
+	case token == nil:
+		return fmt.Errorf("it must be %s: %w", name, ErrNull)
+	case token != open:
+		return fmt.Errorf("it must be %s, found %v", name, token)
+	}
+	for j.More() {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	_, err := j.Token() // the closing bracket
+	return err
+}
+
+// Skip reads the next value.
+func (j JSON) Skip() error { return j.Decode(&skipped{}) }
+
+// skipped is a value that is not kept.
+type skipped struct{}
+
+// UnmarshalJSON reads nothing.
+func (*skipped) UnmarshalJSON([]byte) error { return nil }
