@@ -33,6 +33,7 @@ var replaced = []struct{ kind, typ, key, instead string }{
 	{"receivers", "pprof", "go_trace::max_legacy_bytes", fixedInstead},
 	{"receivers", "splunk_profiling", "drain_timeout", drainInstead},
 	{"receivers", "otlp_profiles", "drain_timeout", drainInstead},
+	{"exporters", "profile_store", "server::drain_timeout", drainInstead},
 	{"exporters", "profile_store", "files", filesInstead},
 	{"exporters", "profile_store", "sending_queue", "remove it: the store has each message before the sender has its answer"},
 	{"exporters", "profile_store", "retry_on_failure", "remove it: the store has each message before the sender has its answer"},
