@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 )
 
@@ -63,10 +65,8 @@ type Cache[T any] struct {
 	now     func() time.Time
 	readers sync.WaitGroup
 
-	mu sync.Mutex
-	// recent and older hold up to half of MaxProcesses each. When recent is full, it becomes older, and the entries of the former
-	// older are forgotten. lookup moves an entry from older to recent.
-	recent, older map[Key]*entry[T]
+	mu    sync.Mutex
+	known *simplelru.LRU[Key, *entry[T]]
 	// pending has the processes that are being read, and those in queue, up to MaxProcesses.
 	pending map[Key]*entry[T]
 	queue   []*entry[T]
@@ -93,9 +93,9 @@ const maxReaders = 4
 // NewCache returns a cache over a reader. convert makes what is remembered of a process; its argument is nil if nothing could be
 // read. count is called with the outcome of each reading.
 func NewCache[T any](options Options, read func(pid int64) (Process, error), convert func(Key, *Process) T, count func(Outcome)) *Cache[T] {
+	known, _ := simplelru.NewLRU[Key, *entry[T]](max(1, options.MaxProcesses), nil) // a size below 1 is the only error
 	return &Cache[T]{
-		options: options, read: read, convert: convert, count: count, now: time.Now,
-		recent: map[Key]*entry[T]{}, older: map[Key]*entry[T]{}, pending: map[Key]*entry[T]{},
+		options: options, read: read, convert: convert, count: count, now: time.Now, known: known, pending: map[Key]*entry[T]{},
 	}
 }
 
@@ -103,7 +103,7 @@ func NewCache[T any](options Options, read func(pid int64) (Process, error), con
 func (c *Cache[T]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.recent) + len(c.older)
+	return c.known.Len()
 }
 
 // Resolve returns what is known of processes, in their order. First it reads those that are unknown or due for a refresh, for at
@@ -120,7 +120,7 @@ func (c *Cache[T]) Resolve(ctx context.Context, keys []Key) []T {
 	now := c.now()
 	c.mu.Lock()
 	for i, key := range keys {
-		known := c.lookup(key)
+		known, _ := c.known.Get(key)
 		if known != nil && now.Sub(known.readAt) < c.options.RefreshInterval {
 			values[i] = known.value
 			continue
@@ -170,26 +170,6 @@ func (e *entry[T]) isDone() bool {
 	default:
 		return false
 	}
-}
-
-// lookup returns an entry and keeps it from being forgotten soon.
-func (c *Cache[T]) lookup(key Key) *entry[T] {
-	if e := c.recent[key]; e != nil {
-		return e
-	}
-	e := c.older[key]
-	if e != nil {
-		delete(c.older, key)
-		c.put(e)
-	}
-	return e
-}
-
-func (c *Cache[T]) put(e *entry[T]) {
-	if len(c.recent) >= max(1, c.options.MaxProcesses/2) {
-		c.older, c.recent = c.recent, map[Key]*entry[T]{}
-	}
-	c.recent[e.key] = e
 }
 
 // ask queues a process for reading. It returns nil if the kernel blocks all readers, or the queue is full. c.mu is held.
@@ -249,10 +229,10 @@ func (c *Cache[T]) finish(e *entry[T], process Process, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known := c.lookup(e.key); outcome == OutcomeGone && known != nil && known.found {
+	if known, ok := c.known.Peek(e.key); ok && outcome == OutcomeGone && known.found {
 		e.value, e.found = known.value, true
 	}
-	c.put(e)
+	c.known.Add(e.key, e)
 	delete(c.pending, e.key)
 	close(e.done)
 }
