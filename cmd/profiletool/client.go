@@ -228,7 +228,7 @@ func (s *pprofSender) send(ctx context.Context, pd pprofile.Profiles) (a answer)
 		target.RawQuery = query.Encode()
 		body := payload.Bytes
 		if s.config.compression == "gzip" {
-			body = gzipped(body)
+			body = encode.Gzip(body)
 		}
 		a.requests++
 		if _, err := s.post(ctx, target.String(), "application/octet-stream", body); err != nil {

@@ -5,7 +5,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -379,13 +378,4 @@ func fileName(text string) string {
 		}
 		return r
 	}, text)
-}
-
-// gzipped compresses b.
-func gzipped(b []byte) []byte {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, _ = w.Write(b) // writing to a buffer cannot fail
-	_ = w.Close()
-	return out.Bytes()
 }

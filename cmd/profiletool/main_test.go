@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	pdataiter "github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -225,7 +226,7 @@ func TestReads(t *testing.T) {
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
 			if !strings.HasSuffix(path, ".gz") {
-				data = gzipped(data)
+				data = encode.Gzip(data)
 			}
 			r := run(t, data, "convert", "-o", outOTLP, "--at", "1700000000", "-")
 			require.Equal(t, exitOK, r.code, r.log)
@@ -260,7 +261,7 @@ func TestReadsFileExporter(t *testing.T) {
 	for name, encode := range map[string]func(string) string{
 		"proto": func(path string) string { return must(t, "convert", "-o", outOTLP, path) },
 		"compressed JSON": func(path string) string {
-			return string(gzipped([]byte(must(t, "convert", "-o", outJSON, path))))
+			return string(encode.Gzip([]byte(must(t, "convert", "-o", outJSON, path))))
 		},
 	} {
 		framed := write(t, "profiles.bin", frame(encode(goCPU))+frame(encode(goHeap)))

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/otel/attribute"
@@ -143,11 +142,10 @@ func (w *writer) writeAll(ctx context.Context, pd pprofile.Profiles, now time.Ti
 	names := newNamer(w.name, pd, now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var zip compressor
 	// An error of one file, or of the folder of one service, does not keep the others from being written.
 	var temporaryErr, permanentErr error
 	for i := range encoded {
-		switch err := w.write(ctx, names.path(&encoded[i]), zip.compress(encoded[i].Bytes), now); {
+		switch err := w.write(ctx, names.path(&encoded[i]), encode.Gzip(encoded[i].Bytes), now); {
 		case err == nil:
 		case consumererror.IsPermanent(err):
 			permanentErr = cmp.Or(permanentErr, err)
@@ -213,25 +211,6 @@ func (w *writer) write(ctx context.Context, stem string, payload []byte, now tim
 		}
 	}
 	return consumererror.NewPermanent(fmt.Errorf("there are other files named like %q, even with the hash of its content", stem+suffix))
-}
-
-// compressor compresses one pprof after another into the same memory.
-type compressor struct {
-	writer *gzip.Writer
-	out    bytes.Buffer
-}
-
-// compress returns data compressed, which is borrowed until the next call.
-func (c *compressor) compress(data []byte) []byte {
-	c.out.Reset()
-	if c.writer == nil {
-		c.writer = gzip.NewWriter(&c.out)
-	} else {
-		c.writer.Reset(&c.out)
-	}
-	_, _ = c.writer.Write(data) // writing to a buffer cannot fail
-	_ = c.writer.Close()
-	return c.out.Bytes()
 }
 
 // compare reports whether the named file contains payload. The error wraps fs.ErrNotExist if there is no such file.

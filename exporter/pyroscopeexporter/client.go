@@ -25,8 +25,7 @@ const pushPath = "/push.v1.PusherService/Push"
 type series struct {
 	labels []label
 	id     string
-	// pprof is compressed by gzip. It is borrowed until request returns.
-	pprof []byte
+	pprof  []byte // compressed by gzip
 }
 
 // The fields of the messages in push/v1/push.proto and types/v1/types.proto.

@@ -12,7 +12,7 @@ import (
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// Batches and compressors are used again and again, and keep nothing of a message.
+// Batches are used again and again, and keep nothing of a message.
 func TestPooledForgets(t *testing.T) {
 	e := newTestExporter(t, pyroscopetest.New(t), nil)
 	e.client.HTTP.Transport = accepting{}

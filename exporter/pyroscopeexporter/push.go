@@ -4,16 +4,13 @@
 package pyroscopeexporter
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/google/uuid"
-	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
@@ -34,8 +31,7 @@ type pyroscopeExporter struct {
 	labeler *labeler
 	metrics *metadata.TelemetryBuilder
 
-	batches     compact.Pool
-	compressors sync.Pool // of *compressor
+	batches compact.Pool
 }
 
 func (e *pyroscopeExporter) shutdown(context.Context) error {
@@ -243,16 +239,10 @@ func (p *pusher) sendSeries(ctx context.Context, from *source, payload *encode.P
 			fmt.Errorf("dropped: the labels of the message's series take more than %d times its size", maxExpansion))
 		return nil
 	}
-	c := p.compressor()
-	defer p.release(c)
-	compressed, err := c.compress(payload.Bytes)
-	if err != nil {
-		p.report.Refused(samples, s.describe(), err)
-		return nil
-	}
+	s.pprof = encode.Gzip(payload.Bytes)
 	// The id follows from the content, so that a retry has the same.
-	s.id, s.pprof = uuid.NewSHA1(uuid.Nil, compressed).String(), compressed
-	err = p.post(ctx, s)
+	s.id = uuid.NewSHA1(uuid.Nil, s.pprof).String()
+	err := p.post(ctx, s)
 	p.count(ctx, err)
 	switch {
 	case err == nil:
@@ -359,39 +349,6 @@ func (p *pusher) series(ctx context.Context, from *source, payload *encode.Paylo
 	labels, dropped := p.labeler.labels(&from.labels, kind.TypeName(name), ofProfile, sampleLabels)
 	p.countDroppedLabels(ctx, tooMany+dropped)
 	return &series{labels: labels}
-}
-
-// compressor compresses one pprof after another into the same memory.
-type compressor struct {
-	writer *gzip.Writer
-	out    bytes.Buffer
-}
-
-// maxKeptBytes bounds what a compressor keeps for the next pprof.
-const maxKeptBytes = 4 << 20
-
-func (e *pyroscopeExporter) compressor() *compressor {
-	c, _ := e.compressors.Get().(*compressor)
-	if c == nil {
-		c = &compressor{}
-		c.writer = gzip.NewWriter(&c.out)
-	}
-	return c
-}
-
-func (e *pyroscopeExporter) release(c *compressor) {
-	if c.out.Cap() <= maxKeptBytes {
-		e.compressors.Put(c)
-	}
-}
-
-// compress returns data compressed, which is borrowed until the next call.
-func (c *compressor) compress(data []byte) ([]byte, error) {
-	c.out.Reset()
-	c.writer.Reset(&c.out)
-	_, err := c.writer.Write(data)
-	err = errors.Join(err, c.writer.Close())
-	return c.out.Bytes(), err
 }
 
 // textAttributes reports for each attribute in the table whether samples that have it get a series with it as label.

@@ -5,6 +5,7 @@ package encode
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,5 +20,15 @@ func TestEncoderForgets(t *testing.T) {
 		payloads, stats, err := Encode(pd)
 		require.NoError(t, err)
 		return fmt.Sprint(len(payloads), stats)
+	})
+}
+
+// What compresses is used again and again, too.
+func TestCompressorForgets(t *testing.T) {
+	pt.RequireForgets(t, 0, func(text string) string {
+		incompressible := make([]byte, len(text))
+		_, err := rand.NewChaCha8([32]byte{}).Read(incompressible)
+		require.NoError(t, err)
+		return fmt.Sprint(len(Gzip(incompressible)) > len(text))
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -51,16 +50,6 @@ func TestTranslatorForgets(t *testing.T) {
 			})
 		})
 	}
-}
-
-// What records are compressed with is used again and again, too.
-func TestCompressorForgets(t *testing.T) {
-	profiletest.RequireForgets(t, 0, func(text string) string {
-		incompressible := make([]byte, len(text))
-		_, err := rand.NewChaCha8([32]byte{}).Read(incompressible)
-		require.NoError(t, err)
-		return fmt.Sprint(len(gzipBase64(incompressible)) > len(text))
-	})
 }
 
 // Every attribute of a resource and of a record arrives, or is counted.

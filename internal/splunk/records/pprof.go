@@ -4,13 +4,10 @@
 package records
 
 import (
-	"bytes"
 	"encoding/base64"
 	"errors"
 	"strings"
-	"sync"
 
-	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -204,24 +201,3 @@ func appendExact(labels []encode.Number, millis, nanos string, value int64) []en
 	}
 	return labels
 }
-
-// gzipBase64 returns a pprof as the text that a record carries.
-func gzipBase64(pprof []byte) string {
-	z := compressors.Get().(*compressor)
-	defer compressors.Put(z)
-	z.writer.Reset(&z.out)
-	// Writing to a buffer does not fail.
-	_, _ = z.writer.Write(pprof)
-	_ = z.writer.Close()
-	text := base64.StdEncoding.EncodeToString(z.out.Bytes())
-	z.out = bytes.Buffer{} // only the writer is kept
-	return text
-}
-
-type compressor struct {
-	writer *gzip.Writer
-	out    bytes.Buffer
-}
-
-// A writer's tables take almost a megabyte: making one costs more than compressing an agent's usual record.
-var compressors = sync.Pool{New: func() any { return &compressor{writer: gzip.NewWriter(nil)} }}

@@ -4,6 +4,7 @@
 package records
 
 import (
+	"encoding/base64"
 	"iter"
 
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -131,7 +132,7 @@ func (s *sink) addProfile(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 	s.part.Dropped += n - written
 	s.done += n - written
 	n = written
-	record.Body().SetStr(gzipBase64(pprof))
+	record.Body().SetStr(base64.StdEncoding.EncodeToString(encode.Gzip(pprof)))
 	record.Attributes().PutStr(keyFormat, formatPprofValue)
 	record.Attributes().PutInt(keyFrameCount, int64(frames))
 	s.finish(record, n)
