@@ -23,12 +23,48 @@ import (
 // Receivers wraps the factories so that the components that they create stop within the limit. Factories without profiles stay
 // as they are. Connectors and extensions are not wrapped: connectors keep no data, and extensions stop last.
 func (l *Limit) Receivers(factories map[component.Type]receiver.Factory) map[component.Type]receiver.Factory {
-	return bindAll(factories, func(f xreceiver.Factory) receiver.Factory { return receivers{f, aliasOf(f), l} })
+	return bindAll(factories, func(f xreceiver.Factory) receiver.Factory {
+		return xreceiver.NewFactory(f.Type(), f.CreateDefaultConfig, xreceiver.WithDeprecatedTypeAlias(aliasOf(f)),
+			xreceiver.WithTraces(boundReceiver(l, f.CreateTraces), f.TracesStability()),
+			xreceiver.WithMetrics(boundReceiver(l, f.CreateMetrics), f.MetricsStability()),
+			xreceiver.WithLogs(boundReceiver(l, f.CreateLogs), f.LogsStability()),
+			xreceiver.WithProfiles(boundReceiver(l, f.CreateProfiles), f.ProfilesStability()))
+	})
+}
+
+type createReceiver[N, C any] = func(context.Context, receiver.Settings, component.Config, N) (C, error)
+
+func boundReceiver[N any, C component.Component](l *Limit, create createReceiver[N, C]) createReceiver[N, C] {
+	return func(ctx context.Context, set receiver.Settings, cfg component.Config, next N) (bound C, err error) {
+		c, err := create(ctx, set, cfg, next)
+		if err != nil {
+			return c, err
+		}
+		return any(&bounded{c, l, receiverKind, set.ID, set.Logger}).(C), nil
+	}
 }
 
 // Processors is Receivers for processors.
 func (l *Limit) Processors(factories map[component.Type]processor.Factory) map[component.Type]processor.Factory {
-	return bindAll(factories, func(f xprocessor.Factory) processor.Factory { return processors{f, aliasOf(f), l} })
+	return bindAll(factories, func(f xprocessor.Factory) processor.Factory {
+		return xprocessor.NewFactory(f.Type(), f.CreateDefaultConfig, xprocessor.WithDeprecatedTypeAlias(aliasOf(f)),
+			xprocessor.WithTraces(boundProcessor(l, f.CreateTraces, func(b *bounded, c processor.Traces) processor.Traces { return traces{b, c} }), f.TracesStability()),
+			xprocessor.WithMetrics(boundProcessor(l, f.CreateMetrics, func(b *bounded, c processor.Metrics) processor.Metrics { return metrics{b, c} }), f.MetricsStability()),
+			xprocessor.WithLogs(boundProcessor(l, f.CreateLogs, func(b *bounded, c processor.Logs) processor.Logs { return logs{b, c} }), f.LogsStability()),
+			xprocessor.WithProfiles(boundProcessor(l, f.CreateProfiles, func(b *bounded, c xprocessor.Profiles) xprocessor.Profiles { return profiles{b, c} }), f.ProfilesStability()))
+	})
+}
+
+type createProcessor[N, C any] = func(context.Context, processor.Settings, component.Config, N) (C, error)
+
+func boundProcessor[N any, C component.Component](l *Limit, create createProcessor[N, C], join func(*bounded, C) C) createProcessor[N, C] {
+	return func(ctx context.Context, set processor.Settings, cfg component.Config, next N) (C, error) {
+		c, err := create(ctx, set, cfg, next)
+		if err != nil {
+			return c, err
+		}
+		return join(&bounded{c, l, processorKind, set.ID, set.Logger}, c), nil
+	}
 }
 
 // Queues are the queues of exporters in storages.
@@ -42,7 +78,30 @@ type Queues interface {
 
 // Exporters is Receivers for exporters. Senders of logs and profiles enter before they reach one.
 func (l *Limit) Exporters(factories map[component.Type]exporter.Factory, queues Queues) map[component.Type]exporter.Factory {
-	return bindAll(factories, func(f xexporter.Factory) exporter.Factory { return exporters{f, aliasOf(f), l, queues} })
+	return bindAll(factories, func(f xexporter.Factory) exporter.Factory {
+		return xexporter.NewFactory(f.Type(), f.CreateDefaultConfig, xexporter.WithDeprecatedTypeAlias(aliasOf(f)),
+			xexporter.WithTraces(boundExporter(l, queues, f.CreateTraces, func(b *bounded, c exporter.Traces) exporter.Traces { return traces{b, c} }), f.TracesStability()),
+			xexporter.WithMetrics(boundExporter(l, queues, f.CreateMetrics, func(b *bounded, c exporter.Metrics) exporter.Metrics { return metrics{b, c} }), f.MetricsStability()),
+			xexporter.WithLogs(boundExporter(l, queues, f.CreateLogs, func(b *bounded, c exporter.Logs) exporter.Logs {
+				return logs{b, enteredLogs{c, queues, b.id}}
+			}), f.LogsStability()),
+			xexporter.WithProfiles(boundExporter(l, queues, f.CreateProfiles, func(b *bounded, c xexporter.Profiles) xexporter.Profiles {
+				return profiles{b, enteredProfiles{c, queues, b.id}}
+			}), f.ProfilesStability()))
+	})
+}
+
+type createExporter[C any] = func(context.Context, exporter.Settings, component.Config) (C, error)
+
+func boundExporter[C component.Component](l *Limit, queues Queues, create createExporter[C], join func(*bounded, C) C) createExporter[C] {
+	return func(ctx context.Context, set exporter.Settings, cfg component.Config) (C, error) {
+		set.Logger = queues.Logger(set.ID, set.Logger)
+		c, err := create(ctx, set, cfg)
+		if err != nil {
+			return c, err
+		}
+		return join(&bounded{c, l, exporterKind, set.ID, set.Logger}, c), nil
+	}
 }
 
 func bindAll[F, X component.Factory](factories map[component.Type]F, bind func(X) F) map[component.Type]F {
@@ -56,26 +115,12 @@ func bindAll[F, X component.Factory](factories map[component.Type]F, bind func(X
 	return bound
 }
 
-// aliased is the interface through which the service reads a factory's deprecated name.
-type aliased interface {
-	DeprecatedAlias() component.Type
-	SetDeprecatedAlias(component.Type)
-}
-
-func aliasOf(factory component.Factory) aliased {
-	if alias, ok := factory.(aliased); ok {
-		return alias
+// aliasOf returns a factory's deprecated name, if it has one.
+func aliasOf(factory component.Factory) (alias component.Type) {
+	if f, ok := factory.(interface{ DeprecatedAlias() component.Type }); ok {
+		alias = f.DeprecatedAlias()
 	}
-	return noAlias{}
-}
-
-type noAlias struct{}
-
-func (noAlias) DeprecatedAlias() component.Type   { return component.Type{} }
-func (noAlias) SetDeprecatedAlias(component.Type) {}
-
-func (l *Limit) bind(c component.Component, k kind, id component.ID, logger *zap.Logger) *bounded {
-	return &bounded{Component: c, limit: l, kind: k, id: id, logger: logger}
+	return alias
 }
 
 // The components that are consumers as well.
@@ -97,89 +142,6 @@ type (
 		xconsumer.Profiles
 	}
 )
-
-type receivers struct {
-	xreceiver.Factory
-	aliased
-	limit *Limit
-}
-
-func (f receivers) CreateTraces(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
-	c, err := f.Factory.CreateTraces(ctx, set, cfg, next)
-	return f.limit.bind(c, receiverKind, set.ID, set.Logger), err
-}
-
-func (f receivers) CreateMetrics(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Metrics) (receiver.Metrics, error) {
-	c, err := f.Factory.CreateMetrics(ctx, set, cfg, next)
-	return f.limit.bind(c, receiverKind, set.ID, set.Logger), err
-}
-
-func (f receivers) CreateLogs(ctx context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
-	c, err := f.Factory.CreateLogs(ctx, set, cfg, next)
-	return f.limit.bind(c, receiverKind, set.ID, set.Logger), err
-}
-
-func (f receivers) CreateProfiles(ctx context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
-	c, err := f.Factory.CreateProfiles(ctx, set, cfg, next)
-	return f.limit.bind(c, receiverKind, set.ID, set.Logger), err
-}
-
-type processors struct {
-	xprocessor.Factory
-	aliased
-	limit *Limit
-}
-
-func (f processors) CreateTraces(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {
-	c, err := f.Factory.CreateTraces(ctx, set, cfg, next)
-	return traces{f.limit.bind(c, processorKind, set.ID, set.Logger), c}, err
-}
-
-func (f processors) CreateMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
-	c, err := f.Factory.CreateMetrics(ctx, set, cfg, next)
-	return metrics{f.limit.bind(c, processorKind, set.ID, set.Logger), c}, err
-}
-
-func (f processors) CreateLogs(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Logs) (processor.Logs, error) {
-	c, err := f.Factory.CreateLogs(ctx, set, cfg, next)
-	return logs{f.limit.bind(c, processorKind, set.ID, set.Logger), c}, err
-}
-
-func (f processors) CreateProfiles(ctx context.Context, set processor.Settings, cfg component.Config, next xconsumer.Profiles) (xprocessor.Profiles, error) {
-	c, err := f.Factory.CreateProfiles(ctx, set, cfg, next)
-	return profiles{f.limit.bind(c, processorKind, set.ID, set.Logger), c}, err
-}
-
-type exporters struct {
-	xexporter.Factory
-	aliased
-	limit  *Limit
-	queues Queues
-}
-
-func (f exporters) CreateTraces(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Traces, error) {
-	set.Logger = f.queues.Logger(set.ID, set.Logger)
-	c, err := f.Factory.CreateTraces(ctx, set, cfg)
-	return traces{f.limit.bind(c, exporterKind, set.ID, set.Logger), c}, err
-}
-
-func (f exporters) CreateMetrics(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
-	set.Logger = f.queues.Logger(set.ID, set.Logger)
-	c, err := f.Factory.CreateMetrics(ctx, set, cfg)
-	return metrics{f.limit.bind(c, exporterKind, set.ID, set.Logger), c}, err
-}
-
-func (f exporters) CreateLogs(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
-	set.Logger = f.queues.Logger(set.ID, set.Logger)
-	c, err := f.Factory.CreateLogs(ctx, set, cfg)
-	return logs{f.limit.bind(c, exporterKind, set.ID, set.Logger), enteredLogs{c, f.queues, set.ID}}, err
-}
-
-func (f exporters) CreateProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
-	set.Logger = f.queues.Logger(set.ID, set.Logger)
-	c, err := f.Factory.CreateProfiles(ctx, set, cfg)
-	return profiles{f.limit.bind(c, exporterKind, set.ID, set.Logger), enteredProfiles{c, f.queues, set.ID}}, err
-}
 
 type enteredLogs struct {
 	consumer.Logs

@@ -176,10 +176,9 @@ func TestFactoriesKeepTheirNames(t *testing.T) {
 	bound := limit.Exporters(map[component.Type]exporter.Factory{stuckType: plain}, nil)
 	require.Equal(t, plain, bound[stuckType], "a factory without profiles")
 	old := component.MustNewType("old")
-	x := xexporter.NewFactory(stuckType, func() component.Config { return nil })
-	x.(aliased).SetDeprecatedAlias(old)
+	x := xexporter.NewFactory(stuckType, func() component.Config { return nil }, xexporter.WithDeprecatedTypeAlias(old))
 	bound = limit.Exporters(map[component.Type]exporter.Factory{stuckType: x}, nil)
-	require.Equal(t, old, bound[stuckType].(aliased).DeprecatedAlias())
+	require.Equal(t, old, aliasOf(bound[stuckType]))
 	require.Equal(t, stuckType, bound[stuckType].Type())
 }
 
