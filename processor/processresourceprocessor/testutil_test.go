@@ -175,7 +175,7 @@ func publish(t *testing.T, dir, name string) {
 	attribute := func(key, value string) []byte {
 		return field(1, append(field(1, []byte(key)...), field(2, field(1, []byte(value)...)...)...)...)
 	}
-	payload := append(attribute("service.version", "2"), attribute("service.name", name)...)
+	payload := field(1, append(attribute("service.version", "2"), attribute("service.name", name)...)...)
 	const address = 0x1000
 	memory := append(make([]byte, address), "OTEL_CTX"...)
 	memory = binary.NativeEndian.AppendUint32(memory, 2)

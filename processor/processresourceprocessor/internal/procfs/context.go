@@ -176,25 +176,19 @@ func readMemory(memory io.ReaderAt, to []byte, address uint64) bool {
 	return err == nil
 }
 
-// parseContext reads the attributes with the given keys from a payload. The OTEP has a Resource as payload, whose field 1 is an
-// attribute; publishers send a message whose field 1 is a Resource. Only an attribute has bytes in field 2, its value.
+// parseContext reads the attributes with the given keys of the resource, which is field 1 of a ProcessContext
+// (opentelemetry.proto.processcontext.v1development). Its other field has the keys of thread contexts, which nobody reads here.
 func parseContext(payload []byte, keys []string) (attributes []Attribute, ok bool) {
-	add := func(attribute []byte) {
-		key, value := first(attribute, 1), first(first(attribute, 2), 1) // KeyValue.key, KeyValue.value.string_value
-		isNew := !slices.ContainsFunc(attributes, func(a Attribute) bool { return a.Key == string(key) })
-		if len(value) > 0 && slices.Contains(keys, string(key)) && isNew {
-			attributes = append(attributes, Attribute{Key: string(key), Value: string(value)})
-		}
-	}
 	fields := wire.New(payload)
 	for fields.Next() {
-		switch {
-		case fields.Number != 1 || fields.Wire != protowire.BytesType:
-		case first(fields.Content, 2) != nil:
-			add(fields.Content)
-		default:
-			for attribute := range wire.Messages(fields.Content, 1) {
-				add(attribute)
+		if fields.Number != 1 || fields.Wire != protowire.BytesType {
+			continue
+		}
+		for attribute := range wire.Messages(fields.Content, 1) {
+			key, value := first(attribute, 1), first(first(attribute, 2), 1) // KeyValue.key, KeyValue.value.string_value
+			isNew := !slices.ContainsFunc(attributes, func(a Attribute) bool { return a.Key == string(key) })
+			if len(value) > 0 && slices.Contains(keys, string(key)) && isNew {
+				attributes = append(attributes, Attribute{Key: string(key), Value: string(value)})
 			}
 		}
 	}

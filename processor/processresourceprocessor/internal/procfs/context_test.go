@@ -29,6 +29,15 @@ func message(number protowire.Number, content ...string) string {
 // text returns a KeyValue with a text as value.
 func text(key, value string) string { return message(1, key) + message(2, message(1, value)) }
 
+// resource returns a ProcessContext whose resource has these attributes.
+func resource(attributes ...string) string {
+	var content string
+	for _, attribute := range attributes {
+		content += message(1, attribute)
+	}
+	return message(1, content)
+}
+
 // header returns the header of a context.
 func header(version, size uint32, published, payload uint64) string {
 	h := binary.NativeEndian.AppendUint32([]byte("OTEL_CTX"), version)
@@ -61,23 +70,24 @@ func TestReadContext(t *testing.T) {
 		outcome      ContextOutcome
 		want         []Attribute
 	}{
-		"a Resource":             {code + contextLine, published(message(1, shop)), ContextRead, want},
-		"a Resource in a field":  {contextLine, published(message(1, message(1, shop))), ContextRead, want},
-		"with other attributes":  {contextLine, published(message(1, message(1, text("a", "b")), message(1, shop)) + message(2, text("x", "y"))), ContextRead, want},
-		"two of one key":         {contextLine, published(message(1, shop) + message(1, text("service.name", "other"))), ContextRead, want},
-		"a number as name":       {contextLine, published(message(1, message(1, "service.name")+message(2, "\x18\x01"))), ContextRead, nil},
+		"a resource":             {code + contextLine, published(resource(shop)), ContextRead, want},
+		"with other attributes":  {contextLine, published(resource(text("a", "b"), shop) + message(2, text("x", "y"))), ContextRead, want},
+		"beside the resource":    {contextLine, published(resource(text("a", "b")) + message(2, shop)), ContextRead, nil},
+		"two of one key":         {contextLine, published(resource(shop, text("service.name", "other"))), ContextRead, want},
+		"two resources":          {contextLine, published(resource(shop) + resource(text("service.name", "other"))), ContextRead, want},
+		"a number as name":       {contextLine, published(resource(message(1, "service.name") + message(2, "\x18\x01"))), ContextRead, nil},
 		"no attributes":          {contextLine, published(""), ContextRead, nil},
-		"anonymous memory":       {strings.Replace(contextLine, "/memfd:OTEL_CTX (deleted)", "[anon_shmem:OTEL_CTX]", 1), published(message(1, shop)), ContextRead, want},
-		"private memory":         {strings.Replace(contextLine, "/memfd:OTEL_CTX (deleted)", "[anon:OTEL_CTX]", 1), published(message(1, shop)), ContextRead, want},
-		"no mapping":             {code, published(message(1, shop)), ContextNone, nil},
-		"another name":           {strings.Replace(contextLine, "/memfd:", "/tmp/", 1), published(message(1, shop)), ContextNone, nil},
-		"a mapping without name": {"00001000-00002000 rw-p 00000000 00:01 OTEL_CTX\n", published(message(1, shop)), ContextNone, nil},
-		"without rights":         {strings.Replace(contextLine, "rw-p", "---p", 1), published(message(1, shop)), ContextNone, nil},
-		"an address of text":     {"OTEL" + contextLine, published(message(1, shop)), ContextNone, nil},
-		"address above memory":   {"fffffffffffff000-ffffffffffffffff r--p 0 00:01 1 /memfd:OTEL_CTX\n", published(message(1, shop)), ContextUnreadable, nil},
-		"another signature":      {contextLine, strings.Replace(published(message(1, shop)), "CTX", "XYZ", 1), ContextUnsupported, nil},
+		"anonymous memory":       {strings.Replace(contextLine, "/memfd:OTEL_CTX (deleted)", "[anon_shmem:OTEL_CTX]", 1), published(resource(shop)), ContextRead, want},
+		"private memory":         {strings.Replace(contextLine, "/memfd:OTEL_CTX (deleted)", "[anon:OTEL_CTX]", 1), published(resource(shop)), ContextRead, want},
+		"no mapping":             {code, published(resource(shop)), ContextNone, nil},
+		"another name":           {strings.Replace(contextLine, "/memfd:", "/tmp/", 1), published(resource(shop)), ContextNone, nil},
+		"a mapping without name": {"00001000-00002000 rw-p 00000000 00:01 OTEL_CTX\n", published(resource(shop)), ContextNone, nil},
+		"without rights":         {strings.Replace(contextLine, "rw-p", "---p", 1), published(resource(shop)), ContextNone, nil},
+		"an address of text":     {"OTEL" + contextLine, published(resource(shop)), ContextNone, nil},
+		"address above memory":   {"fffffffffffff000-ffffffffffffffff r--p 0 00:01 1 /memfd:OTEL_CTX\n", published(resource(shop)), ContextUnreadable, nil},
+		"another signature":      {contextLine, strings.Replace(published(resource(shop)), "CTX", "XYZ", 1), ContextUnsupported, nil},
 		"version 1":              {contextLine, header(1, 0, 1, 0), ContextUnsupported, nil},
-		"the second is one":      {strings.Replace(contextLine, "00001000", "00000000", 1) + contextLine, published(message(1, shop)), ContextRead, want},
+		"the second is one":      {strings.Replace(contextLine, "00001000", "00000000", 1) + contextLine, published(resource(shop)), ContextRead, want},
 		"an unfinished header":   {contextLine, header(2, 0, 0, 0), ContextChanging, nil},
 		"half a header":          {contextLine, "OTEL_CTX", ContextUnreadable, nil},
 		"the largest size":       {contextLine, header(2, math.MaxUint32, 1, 0x1000), ContextTooLarge, nil},
@@ -86,9 +96,9 @@ func TestReadContext(t *testing.T) {
 		"payload at the end":     {contextLine, header(2, 8, 1, math.MaxUint64), ContextUnreadable, nil},
 		"payload below zero":     {contextLine, header(2, 8, 1, 1<<63), ContextUnreadable, nil},
 		"payload is the header":  {contextLine, header(2, 32, 1, 0x1000), ContextMalformed, nil},
-		"a field that ends late": {contextLine, published(message(1, shop) + "\x0a\x7f"), ContextMalformed, nil},
-		"not UTF-8":              {contextLine, published(message(1, text("service.name", "a\xff"))), ContextRead, []Attribute{{"service.name", "a\xff"}}},
-		"a mapping too far down": {strings.Repeat(code, 1+maxMapsBytes/len(code)) + contextLine, published(message(1, shop)), ContextNone, nil},
+		"a field that ends late": {contextLine, published(resource(shop) + "\x0a\x7f"), ContextMalformed, nil},
+		"not UTF-8":              {contextLine, published(resource(text("service.name", "a\xff"))), ContextRead, []Attribute{{"service.name", "a\xff"}}},
+		"a mapping too far down": {strings.Repeat(code, 1+maxMapsBytes/len(code)) + contextLine, published(resource(shop)), ContextNone, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := readFake(t, tc.maps, tc.memory)
@@ -130,7 +140,7 @@ func (c *changing) ReadAt(to []byte, offset int64) (int, error) {
 // A context that the process writes at the same time is read again, and never half.
 func TestReadContextWhileItChanges(t *testing.T) {
 	content := func(published uint64, name string) string {
-		payload := message(1, text("service.name", name))
+		payload := resource(text("service.name", name))
 		return header(2, uint32(len(payload)), published, 32) + payload
 	}
 	old, updated := content(1, "old"), content(2, "updated")
@@ -167,12 +177,12 @@ func TestReadContextIsBounded(t *testing.T) {
 	const limit = maxMapsBytes + maxContextBytes
 	var many bytes.Buffer
 	for i := 0; many.Len() < 16<<20; i++ {
-		many.WriteString(message(1, text(fmt.Sprint("a", i), "b")))
+		many.WriteString(resource(text(fmt.Sprint("a", i), "b")))
 	}
 	worst := map[string]struct{ maps, memory string }{
 		"a million attributes":    {contextLine, published(many.String())},
-		"as many as there may be": {contextLine, published(strings.Repeat(message(1, text("", "")), maxContextBytes/len(message(1, text("", "")))))},
-		"of one key":              {contextLine, published(strings.Repeat(message(1, text("service.name", "a")), 2000))},
+		"as many as there may be": {contextLine, published(strings.Repeat(resource(text("", "")), maxContextBytes/len(resource(text("", "")))))},
+		"of one key":              {contextLine, published(strings.Repeat(resource(text("service.name", "a")), 2000))},
 		"nested":                  {contextLine, published(message(1, strings.Repeat("\x0a\x00", maxContextBytes/2-8)))},
 		"a long line":             {strings.Repeat("x", 64<<20) + contextLine, ""},
 		"many contexts":           {strings.Repeat(contextLine, 100_000), strings.Repeat("x", 64<<10)},
@@ -191,8 +201,7 @@ func TestReadContextIsBounded(t *testing.T) {
 }
 
 func FuzzReadContext(f *testing.F) {
-	f.Add(contextLine, published(message(1, text("service.name", "shop"))))
-	f.Add(contextLine, published(message(1, message(1, text("service.name", "shop")))))
+	f.Add(contextLine, published(resource(text("service.name", "shop"))))
 	f.Add(contextLine, header(2, 32, 1, 0x1000))
 	f.Fuzz(func(t *testing.T, maps, memory string) {
 		for _, address := range findContexts(strings.NewReader(maps)) {
