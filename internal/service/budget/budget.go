@@ -10,7 +10,8 @@
 //
 // No claim waits for bytes that a waiting claim holds:
 //   - Bodies have bytes of their own. A body of unknown length that grows does not wait, but is refused.
-//   - Profiles are acquired once. What grows while it is built does that one payload at a time.
+//   - Profiles are acquired once. A large payload that grows while it is built does that alone; a small one grows if there is
+//     room, without waiting.
 //
 // A quarter of the bytes is reserved for small payloads, so that large ones do not delay them.
 package budget
@@ -172,6 +173,9 @@ func (c *Claim) grow(ctx context.Context, n int64) error {
 	}
 	if n > c.profiles.lane.largeBytes {
 		return &TooLargeError{Need: n, Limit: c.profiles.lane.largeBytes, IsMemory: true}
+	}
+	if c.profiles.growSmall(more) {
+		return nil
 	}
 	if !c.isGrowing {
 		if c.profiles.large > 0 && !c.budget.growing.TryAcquire(1) {

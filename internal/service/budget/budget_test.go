@@ -54,6 +54,25 @@ func TestLargePayloadsLeaveRoomForSmallOnes(t *testing.T) {
 	assert.EqualValues(t, 768*kib, b.HeldBytes())
 }
 
+// A small payload that takes more than was expected does not wait for a large one that is being built.
+func TestSmallPayloadsGrowBesideALargeOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, began := newBudget(), time.Now()
+		large := b.Begin()
+		defer large.Release()
+		require.NoError(t, large.Build(t.Context(), 500*kib, func(pdatasize.Reserve) error {
+			small := b.Begin()
+			defer small.Release()
+			for _, expected := range []int64{0, 30 * kib} {
+				require.NoError(t, small.Build(t.Context(), expected, func(reserve pdatasize.Reserve) error { return reserve(48 * kib) }))
+				small.Built(0)
+			}
+			return nil
+		}))
+		assert.Zero(t, time.Since(began))
+	})
+}
+
 func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget()
