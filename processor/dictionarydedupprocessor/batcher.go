@@ -31,6 +31,8 @@ type batcher struct {
 	// tokens has one for each lane that nobody holds. Those who wait for one get it in the order in which they came, and then
 	// remove a lane from free.
 	tokens chan struct{}
+	// large has a token for each lane but one. Whoever adds a large message to a batch needs one, too: a lane is left for the others.
+	large chan struct{}
 	// closing is closed when no lane may be acquired any more.
 	closing chan struct{}
 
@@ -48,18 +50,35 @@ type lane struct {
 	timer    *time.Timer
 	// growth is the largest number of bytes that a message has added to the batch.
 	growth int
+	// holdsLarge reports that its holder acquired a token of the batcher's large.
+	holdsLarge bool
 	// expired, guarded by the batcher's mu, reports that the timeout ended while the lane was in use.
 	expired bool
 }
 
 func newBatcher(d *dedup, key string, metadata map[string][]string) *batcher {
-	lanes := runtime.GOMAXPROCS(0)
-	b := &batcher{dedup: d, key: key, tokens: make(chan struct{}, lanes), closing: make(chan struct{})}
+	n := lanes()
+	b := &batcher{dedup: d, key: key, tokens: make(chan struct{}, n), large: make(chan struct{}, n-1), closing: make(chan struct{})}
 	b.ctx = client.NewContext(d.sendContext, client.Info{Metadata: client.NewMetadata(metadata)})
-	for range lanes {
+	for range n {
 		b.release(&lane{})
 	}
+	for range n - 1 {
+		b.large <- struct{}{}
+	}
 	return b
+}
+
+// lanes returns the number of lanes: one for each core, and at least one beside a large message.
+func lanes() int { return max(2, runtime.GOMAXPROCS(0)) }
+
+// isLarge reports whether a message takes long to add and to send: some hundredths of a second.
+func isLarge(pd pprofile.Profiles) bool {
+	const entries = 128 << 10
+	d := pd.Dictionary()
+	n := d.StringTable().Len() + d.AttributeTable().Len() + d.LinkTable().Len() + d.StackTable().Len() +
+		d.LocationTable().Len() + d.FunctionTable().Len() + d.MappingTable().Len()
+	return n+pd.SampleCount() >= entries
 }
 
 func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
@@ -67,7 +86,7 @@ func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
 	if b.dedup.config.Acknowledge == AcknowledgeDelivered {
 		until = until.Add(b.dedup.config.Timeout) // for which the batch waits for more messages
 	}
-	l, err := b.acquire(ctx, until)
+	l, err := b.acquire(ctx, until, isLarge(pd))
 	if err != nil {
 		return err
 	}
@@ -169,33 +188,51 @@ func (b *batcher) expire(l *lane) {
 }
 
 // acquire returns a lane for a message. Senders that wait get a lane in the order in which they came.
-func (b *batcher) acquire(ctx context.Context, until time.Time) (*lane, error) {
+func (b *batcher) acquire(ctx context.Context, until time.Time, isLarge bool) (*lane, error) {
+	if isLarge {
+		if err := b.receive(ctx, b.large, until); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.receive(ctx, b.tokens, until); err != nil {
+		if isLarge {
+			b.large <- struct{}{}
+		}
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.removeFree()
+	l.holdsLarge = isLarge
+	return l, nil
+}
+
+// receive receives a token, unless the batcher is closing. It waits until a time.
+func (b *batcher) receive(ctx context.Context, tokens <-chan struct{}, until time.Time) error {
 	select {
 	case <-b.closing:
-		return nil, errShutdown
+		return errShutdown
 	default:
 	}
 	select {
-	case <-b.tokens: // Fast path, without a timer.
-		return b.removeFree(), nil
+	case <-tokens: // Fast path, without a timer.
+		return nil
 	default:
 	}
 	select {
-	case <-b.tokens:
-		return b.removeFree(), nil
+	case <-tokens:
+		return nil
 	case <-b.closing:
-		return nil, errShutdown
+		return errShutdown
 	case <-time.After(time.Until(until)):
-		return nil, retryLater("the next component does not keep up")
+		return retryLater("the next component does not keep up")
 	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for earlier profiles to be sent: %w", ctx.Err())
+		return fmt.Errorf("wait for earlier profiles to be sent: %w", ctx.Err())
 	}
 }
 
-// removeFree returns the free lane of a token that the caller has received.
+// removeFree returns the free lane of a token that the caller has received. The caller holds mu.
 func (b *batcher) removeFree() *lane {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	last := len(b.free) - 1
 	l := b.free[last]
 	b.free = b.free[:last]
@@ -208,6 +245,10 @@ func (b *batcher) release(l *lane) {
 	isDue := l.expired && l.batch != nil
 	l.expired = false
 	if !isDue {
+		if l.holdsLarge {
+			l.holdsLarge = false
+			b.large <- struct{}{}
+		}
 		b.free = append(b.free, l)
 		b.tokens <- struct{}{} // there is room for the tokens of all lanes
 	}
@@ -231,7 +272,10 @@ func (b *batcher) shutdown() {
 	for range cap(b.tokens) {
 		draining.Go(func() {
 			<-b.tokens // which is never returned
-			if l := b.removeFree(); l.batch != nil {
+			b.mu.Lock()
+			l := b.removeFree()
+			b.mu.Unlock()
+			if l.batch != nil {
 				b.flush(l, reasonShutdown)()
 			}
 		})

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -137,7 +136,7 @@ func TestBackpressure(t *testing.T) {
 		<-hang
 		return nil
 	}
-	lanes := runtime.GOMAXPROCS(0)
+	lanes := lanes()
 	var senders sync.WaitGroup
 	var taken atomic.Int64
 	for range lanes + 5 {
@@ -157,6 +156,32 @@ func TestBackpressure(t *testing.T) {
 	senders.Wait()
 	assert.EqualValues(t, lanes+5, taken.Load())
 	assert.Equal(t, lanes+5, f.sink.samples())
+}
+
+// Large messages that the next component does not accept leave a lane to the others.
+func TestLargeMessagesLeaveALane(t *testing.T) {
+	f := start(t, slowly)
+	f.config.Timeout = time.Millisecond
+	hang := make(chan struct{})
+	var large atomic.Int64
+	f.sink.accept = func(_ context.Context, pd pprofile.Profiles) error {
+		if pd.SampleCount() > 1 {
+			large.Add(1)
+			<-hang
+		}
+		return nil
+	}
+	var senders sync.WaitGroup
+	for range lanes() + 1 {
+		senders.Go(func() { assert.NoError(t, f.processor.ConsumeProfiles(context.Background(), message("shop", 128<<10))) })
+	}
+	require.Eventually(t, func() bool { return large.Load() == int64(lanes()-1) }, patience, time.Millisecond)
+	for range 10 {
+		f.consume(message("shop", 1))
+	}
+	assert.EqualValues(t, lanes()-1, large.Load())
+	close(hang)
+	senders.Wait()
 }
 
 // TestConcurrentSenders sends from many goroutines with timers that fire meanwhile, and shuts down at the end.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -90,7 +89,7 @@ func TestRefusalsHoldSenders(t *testing.T) {
 		}
 		return nil
 	}
-	accepted := runtime.GOMAXPROCS(0)
+	accepted := lanes()
 	for range accepted {
 		f.consume(message("shop", 1))
 	}
@@ -382,7 +381,7 @@ func TestShutdownEndsThoughTheNextComponentBlocks(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			}
-			lanes := runtime.GOMAXPROCS(0)
+			lanes := lanes()
 			var running sync.WaitGroup
 			var told, accepted atomic.Int64
 			for range lanes + 3 {
@@ -432,9 +431,7 @@ func TestShutdownHandsOverWhatItCan(t *testing.T) {
 	})
 	f.sink.refuseFirst(1, errBusy)
 	f.consume(message("shop", 10)) // is being retried, an hour later
-	if runtime.GOMAXPROCS(0) > 1 {
-		f.consume(message("shop", 3)) // is pending
-	}
+	f.consume(message("shop", 3)) // is pending
 	require.Eventually(t, func() bool { return f.sum("retries") == 1 }, patience, time.Millisecond)
 	f.stop()
 	assert.EqualValues(t, f.sum("incoming_samples"), f.sink.samples())
