@@ -1,0 +1,250 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilemetricsconnector
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
+)
+
+// Config configures the connector.
+type Config struct {
+	// Interval is the time between two messages of metrics.
+	Interval time.Duration `mapstructure:"interval"`
+	// Temporality of sums: cumulative or delta.
+	Temporality string `mapstructure:"temporality"`
+	// ResourceAttributes distinguish the series of all metrics that do not name others.
+	ResourceAttributes []string `mapstructure:"resource_attributes"`
+	// DisabledMetrics are built-in metrics that are not made.
+	DisabledMetrics []string `mapstructure:"disabled_metrics"`
+	// Metrics are metrics by their names.
+	Metrics map[string]Metric `mapstructure:"metrics"`
+	// MaxSeries and MaxBytes bound what is kept; SeriesExpiry is for how long series without new values are.
+	MaxSeries    int           `mapstructure:"max_series"`
+	MaxBytes     int           `mapstructure:"max_bytes"`
+	SeriesExpiry time.Duration `mapstructure:"series_expiry"`
+	// WriterID is the value of profile.writer.id. Empty means the collector's own service.instance.id.
+	WriterID string `mapstructure:"writer_id"`
+}
+
+// Metric configures a metric.
+type Metric struct {
+	Description string `mapstructure:"description"`
+	// Unit is s, By, 1 or an annotation such as {sample}.
+	Unit string `mapstructure:"unit"`
+	// Profiles are sample types, such as process_cpu/cpu.
+	Profiles []string `mapstructure:"profiles"`
+	// Functions are regular expressions of which one must match: a function anywhere in the stack, or the leaf.
+	Functions []string `mapstructure:"functions"`
+	Match     string   `mapstructure:"match"`
+	// Below are regular expressions of which one must match a caller of that function.
+	Below []string `mapstructure:"below"`
+	// Services are regular expressions of which one must match service.name.
+	Services []string `mapstructure:"services"`
+	// HasResourceAttributes and HasSampleAttributes are regular expressions for the values of attributes.
+	HasResourceAttributes map[string]string `mapstructure:"has_resource_attributes"`
+	HasSampleAttributes   map[string]string `mapstructure:"has_sample_attributes"`
+	GroupBy               GroupBy           `mapstructure:"group_by"`
+}
+
+// GroupBy says what distinguishes the series of a metric.
+type GroupBy struct {
+	// ResourceAttributes replace those of the connector, if they are set.
+	ResourceAttributes []string `mapstructure:"resource_attributes"`
+	SampleAttributes   []string `mapstructure:"sample_attributes"`
+	// Frame is none, package or function.
+	Frame string `mapstructure:"frame"`
+}
+
+const (
+	temporalityCumulative = "cumulative"
+	temporalityDelta      = "delta"
+
+	matchAnywhere = "anywhere"
+	matchLeaf     = "leaf"
+
+	serviceName = "service.name"
+
+	// maxGroupKeys bounds the attributes of a series.
+	maxGroupKeys = 16
+)
+
+// builtIn are the metrics that are made unless they are disabled. Those of a runtime have other names (go.memory.allocated): they are
+// exact, and these are estimates by samples.
+var builtIn = map[string]Metric{
+	"profile.cpu.time": {
+		Description: "Processor time, by samples of what was running.", Unit: "s",
+		Profiles: []string{"process_cpu/cpu"},
+	},
+	"profile.memory.allocated": {
+		Description: "Memory allocated, by samples.", Unit: "By",
+		Profiles: []string{
+			"memory/alloc_space", "memory/allocated_space", "memory/alloc_in_new_tlab_bytes", "memory/alloc_outside_tlab_bytes",
+			"memory/alloc_sample_bytes",
+		},
+	},
+	"profile.memory.allocations": {
+		Description: "Objects allocated, by samples.", Unit: "{allocation}",
+		Profiles: []string{
+			"memory/alloc_objects", "memory/alloc_in_new_tlab_objects", "memory/alloc_outside_tlab_objects", "memory/alloc_sample_objects",
+		},
+	},
+	"profile.memory.used": {
+		Description: "Memory that is allocated and not freed yet, by samples.", Unit: "By",
+		Profiles: []string{"memory/inuse_space", "memory/space"},
+	},
+	"profile.goroutine.count": {
+		Description: "Goroutines.", Unit: "{goroutine}",
+		Profiles: []string{"goroutine/goroutine", "goroutine/goroutines"},
+	},
+	"profile.lock.wait.time": {
+		Description: "Time for which threads or goroutines waited for locks, by samples.", Unit: "s",
+		Profiles: []string{"mutex/delay"},
+	},
+}
+
+var (
+	metricName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]{0,254}$`)
+	metricUnit = regexp.MustCompile(`^(s|By|1|\{[!-z|~]{1,60}\})$`)
+)
+
+// Validate returns all faults.
+func (c *Config) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Interval >= time.Second, "`interval` must be at least 1s, found %s", c.Interval)
+	check(c.Temporality == temporalityCumulative || c.Temporality == temporalityDelta,
+		"`temporality` must be cumulative or delta, found %q", c.Temporality)
+	check(c.MaxSeries > 0, "`max_series` must be positive, found %d", c.MaxSeries)
+	check(c.MaxBytes >= 1<<16, "`max_bytes` must be at least 65536, found %d", c.MaxBytes)
+	check(c.SeriesExpiry >= c.Interval, "`series_expiry` must be at least `interval`, found %s", c.SeriesExpiry)
+	check(len(c.ResourceAttributes) <= maxGroupKeys, "`resource_attributes` must have at most %d keys, found %d", maxGroupKeys, len(c.ResourceAttributes))
+	for _, name := range c.DisabledMetrics {
+		_, ok := builtIn[name]
+		check(ok, "`disabled_metrics`: %q is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(builtIn)), ", "))
+	}
+	for name, metric := range c.Metrics {
+		_, isBuiltIn := builtIn[name]
+		check(!isBuiltIn || slices.Contains(c.DisabledMetrics, name), "`metrics`: %q is a built-in metric: list it in `disabled_metrics` to replace it", name)
+		check(metricName.MatchString(name), "`metrics`: %q must begin with a letter, and have only letters, digits and _ . / -", name)
+		_, err := metric.definition(name, c.ResourceAttributes)
+		errs = append(errs, err)
+	}
+	if errors.Join(errs...) == nil {
+		_, err := c.set()
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// set returns all metrics.
+func (c *Config) set() (*selection.Set, error) {
+	all := maps.Clone(builtIn)
+	for _, name := range c.DisabledMetrics {
+		delete(all, name)
+	}
+	maps.Copy(all, c.Metrics)
+	set := &selection.Set{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		metric := all[name]
+		definition, err := metric.definition(name, c.ResourceAttributes)
+		if err == nil {
+			err = set.Add(definition)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("`metrics`: %w", err)
+		}
+	}
+	return set, nil
+}
+
+// definition checks a metric.
+func (m *Metric) definition(name string, resourceKeys []string) (d selection.Definition, err error) {
+	var errs []error
+	at := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("`metrics::%s::"+format, append([]any{name}, args...)...))
+	}
+	patterns := func(key string, list []string) (all []*regexp.Regexp) {
+		for _, s := range list {
+			pattern, err := regexp.Compile(s)
+			if err != nil {
+				at("%s`: %w", key, err)
+				continue
+			}
+			all = append(all, pattern)
+		}
+		return all
+	}
+	conditions := func(key string, list map[string]string) map[string]*regexp.Regexp {
+		all := map[string]*regexp.Regexp{}
+		for attribute, s := range list {
+			if compiled := patterns(key, []string{s}); len(compiled) > 0 {
+				all[attribute] = compiled[0]
+			}
+		}
+		return all
+	}
+	d = selection.Definition{
+		Name: name, Description: m.Description, Unit: m.Unit, Leaf: m.Match == matchLeaf,
+		Functions: patterns("functions", m.Functions), Below: patterns("below", m.Below),
+		Resource: conditions("has_resource_attributes", m.HasResourceAttributes), Sample: conditions("has_sample_attributes", m.HasSampleAttributes),
+		ResourceKeys: resourceKeys, SampleKeys: m.GroupBy.SampleAttributes,
+	}
+	if services := patterns("services", m.Services); len(services) > 0 {
+		if _, ok := d.Resource[serviceName]; ok {
+			at("services` and a condition on service.name in `has_resource_attributes` exclude each other")
+		}
+		list := make([]string, len(services))
+		for i, pattern := range services {
+			list[i] = "(?:" + pattern.String() + ")"
+		}
+		d.Resource[serviceName] = regexp.MustCompile(strings.Join(list, "|"))
+	}
+	if m.GroupBy.ResourceAttributes != nil {
+		d.ResourceKeys = m.GroupBy.ResourceAttributes
+	}
+	if n := len(d.ResourceKeys) + len(d.SampleKeys); n > maxGroupKeys {
+		at("group_by` must have at most %d attributes, found %d", maxGroupKeys, n)
+	}
+	if m.Match != "" && m.Match != matchLeaf && m.Match != matchAnywhere {
+		at("match` must be anywhere or leaf, found %q", m.Match)
+	}
+	frame := slices.Index(selection.Frames[:], m.GroupBy.Frame)
+	if frame < 0 && m.GroupBy.Frame != "" {
+		at("group_by::frame` must be none, package or function, found %q", m.GroupBy.Frame)
+	}
+	d.Frame = selection.Frame(max(frame, 0))
+	if !metricUnit.MatchString(m.Unit) {
+		at("unit` must be s, By, 1 or an annotation such as {sample}, found %q", m.Unit)
+	}
+	for _, s := range m.Profiles {
+		t, err := selection.ParseType(s)
+		if err != nil {
+			at("profiles`: %w", err)
+			continue
+		}
+		d.Types = append(d.Types, t)
+	}
+	if len(m.Profiles) == 0 {
+		at("profiles` must name at least one sample type, such as process_cpu/cpu")
+	}
+	for _, t := range d.Types {
+		if t.IsGauge() != d.Types[0].IsGauge() {
+			at("profiles` must not mix what happens (%s) and what is a state (%s)", d.Types[0], t)
+			break
+		}
+	}
+	return d, errors.Join(errs...)
+}

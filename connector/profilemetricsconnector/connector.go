@@ -1,0 +1,169 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilemetricsconnector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
+)
+
+// pointsPerMessage bounds a message of metrics, so that it stays below the 4 MiB that gRPC servers accept by default.
+const pointsPerMessage = 2000
+
+// profileMetrics is the connector.
+type profileMetrics struct {
+	config  *Config
+	logger  *zap.Logger
+	next    consumer.Metrics
+	metrics *metrics
+	now     func() time.Time
+	// reducers are not shared: messages are read side by side.
+	reducers sync.Pool
+
+	mu    sync.Mutex
+	table *series.Table
+	// flushing keeps a flush from sending what another one is sending.
+	flushing sync.Mutex
+	// isRefused reports that the last flush did not deliver everything, which has been logged.
+	isRefused bool
+
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+func newConnector(set connector.Settings, config *Config, next consumer.Metrics, now func() time.Time) (*profileMetrics, error) {
+	selected, err := config.set()
+	if err != nil {
+		return nil, err
+	}
+	writer := config.WriterID
+	if writer == "" {
+		if v, ok := set.Resource.Attributes().Get("service.instance.id"); ok {
+			writer = v.AsString()
+		}
+	}
+	c := &profileMetrics{config: config, logger: set.Logger, next: next, now: now, stop: make(chan struct{})}
+	options := reduce.Options{Set: selected, ResourceKeys: config.ResourceAttributes, MaxAdditions: config.MaxSeries}
+	c.reducers.New = func() any { return reduce.New(options) }
+	c.table = series.New(series.Options{
+		Set: selected, MaxSeries: config.MaxSeries, MaxBytes: config.MaxBytes, Expiry: config.SeriesExpiry,
+		Cumulative: config.Temporality == temporalityCumulative, Writer: writer,
+	}, now())
+	if c.metrics, err = newMetrics(set.TelemetrySettings, set.ID, c); err != nil {
+		return nil, fmt.Errorf("make the metrics: %w", err)
+	}
+	return c, nil
+}
+
+// Capabilities reports that profiles are only read, so that pipelines can share them.
+func (*profileMetrics) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+// Start begins to send metrics.
+func (c *profileMetrics) Start(context.Context, component.Host) error {
+	c.done.Go(func() {
+		ticker := time.NewTicker(c.config.Interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-c.stop:
+				return
+			case <-ticker.C:
+				c.flush(context.Background())
+			}
+		}
+	})
+	return nil
+}
+
+// Shutdown sends what has arrived since the last interval.
+func (c *profileMetrics) Shutdown(ctx context.Context) error {
+	close(c.stop)
+	c.done.Wait()
+	c.flush(ctx)
+	c.metrics.Shutdown()
+	return nil
+}
+
+// ConsumeProfiles adds a message to the series. It never refuses one: what cannot be counted would not be counted the next time.
+func (c *profileMetrics) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	reducer := c.reducers.Get().(*reduce.Reducer)
+	defer c.reducers.Put(reducer)
+	result := reducer.Reduce(pd)
+	c.mu.Lock()
+	added := c.table.Add(result, c.now())
+	c.mu.Unlock()
+	for reason, n := range result.Dropped {
+		added.Dropped[reason] += n
+	}
+	c.metrics.count(ctx, result.Samples, &added)
+	return nil
+}
+
+// flush sends the points of an interval. Points that the pipeline refuses for now are sent again, with what arrives until then, by the
+// next flush.
+func (c *profileMetrics) flush(ctx context.Context) {
+	c.flushing.Lock()
+	defer c.flushing.Unlock()
+	now := c.now()
+	c.mu.Lock()
+	points := c.table.Points(now)
+	c.mu.Unlock()
+	var refused error
+	for len(points) > 0 {
+		part := points[:min(pointsPerMessage, len(points))]
+		points = points[len(part):]
+		c.mu.Lock()
+		md := c.table.Write(part, metadata.ScopeName, now)
+		c.mu.Unlock()
+		outcome, err := c.send(ctx, md)
+		c.metrics.countPoints(ctx, outcome, len(part))
+		if err != nil {
+			refused = err
+		}
+		if outcome != retried {
+			c.mu.Lock()
+			c.table.Sent(part, now)
+			c.mu.Unlock()
+		}
+	}
+	c.mu.Lock()
+	c.table.Expire(now)
+	c.mu.Unlock()
+	c.logRefused(refused)
+}
+
+func (c *profileMetrics) send(ctx context.Context, md pmetric.Metrics) (outcome, error) {
+	err := c.next.ConsumeMetrics(ctx, md)
+	switch {
+	case err == nil:
+		return accepted, nil
+	case consumererror.IsPermanent(err):
+		return refused, err
+	default:
+		return retried, err
+	}
+}
+
+// logRefused logs when the pipeline begins to refuse metrics.
+func (c *profileMetrics) logRefused(err error) {
+	if err != nil && !c.isRefused {
+		c.logger.Warn("the metrics pipeline refused points; suppressing repeats until it accepts all of them. Points that it refused "+
+			"permanently are lost if `temporality` is delta; the others are sent again", zap.Error(err))
+	}
+	c.isRefused = err != nil
+}

@@ -1,0 +1,510 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilemetricsconnector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/xconnector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// clock is a time that tests set.
+type clock struct{ at time.Time }
+
+func newClock() *clock { return &clock{time.Unix(1_700_000_000, 0)} }
+
+func (c *clock) now() time.Time { return c.at }
+
+// fixture is a connector whose time the test sets.
+type fixture struct {
+	*profileMetrics
+	clock     *clock
+	sink      *consumertest.MetricsSink
+	telemetry *componenttest.Telemetry
+}
+
+func load(t testing.TB, section string) *Config {
+	t.Helper()
+	cfg, err := collectortest.LoadYAML(createDefaultConfig().(*Config), section)
+	require.NoError(t, err)
+	return cfg
+}
+
+func start(t testing.TB, section string) *fixture {
+	t.Helper()
+	f := &fixture{sink: &consumertest.MetricsSink{}}
+	f.startWith(t, section, f.sink)
+	return f
+}
+
+func (f *fixture) startWith(t testing.TB, section string, next consumer.Metrics) {
+	t.Helper()
+	f.clock, f.telemetry = newClock(), componenttest.NewTelemetry()
+	set := connector.Settings{ID: component.MustNewID("profile_metrics"), TelemetrySettings: f.telemetry.NewTelemetrySettings()}
+	set.Resource.Attributes().PutStr("service.instance.id", "collector-1")
+	c, err := newConnector(set, load(t, section), next, f.clock.now)
+	require.NoError(t, err)
+	f.profileMetrics = c
+	t.Cleanup(func() { require.NoError(t, f.telemetry.Shutdown(context.Background())) })
+}
+
+func (f *fixture) consume(t testing.TB, messages ...pprofile.Profiles) {
+	t.Helper()
+	for _, pd := range messages {
+		pd.MarkReadOnly() // it is shared with other pipelines
+		require.NoError(t, f.ConsumeProfiles(t.Context(), pd))
+	}
+}
+
+// collect ends an interval, and returns its points: name{attributes} → value.
+func (f *fixture) collect(t testing.TB) map[string]float64 {
+	t.Helper()
+	f.clock.at = f.clock.at.Add(time.Minute)
+	f.flush(t.Context())
+	points := pointsOf(t, f.sink.AllMetrics()...)
+	f.sink.Reset()
+	return points
+}
+
+func pointsOf(t testing.TB, messages ...pmetric.Metrics) map[string]float64 {
+	t.Helper()
+	all := map[string]float64{}
+	for _, md := range messages {
+		for _, rm := range md.ResourceMetrics().All() {
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				for _, dp := range dataPoints(m).All() {
+					name := m.Name() + describe(rm.Resource().Attributes(), dp.Attributes())
+					require.NotContains(t, all, name)
+					all[name] = valueOf(dp)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func dataPoints(m pmetric.Metric) pmetric.NumberDataPointSlice {
+	if m.Type() == pmetric.MetricTypeGauge {
+		return m.Gauge().DataPoints()
+	}
+	return m.Sum().DataPoints()
+}
+
+func valueOf(dp pmetric.NumberDataPoint) float64 {
+	if dp.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		return float64(dp.IntValue())
+	}
+	return dp.DoubleValue()
+}
+
+func describe(maps ...pcommon.Map) string {
+	var parts []string
+	for _, m := range maps {
+		for key, v := range m.All() {
+			if key != series.WriterKey {
+				parts = append(parts, key+"="+v.AsString())
+			}
+		}
+	}
+	slices.Sort(parts)
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func (f *fixture) dropped(t testing.TB, reason string) int64 {
+	return collectortest.Sum(t, f.telemetry, "otelcol_connector_profile_metrics_dropped_samples", "reason", reason)
+}
+
+const second = 1_000_000_000
+
+// cpu returns a profile of a service: 10 samples a second, and their functions.
+func cpu(service string, values ...int64) *profiletest.Builder {
+	b := profiletest.New().Resource("service.name", service).Profile("cpu", "nanoseconds").
+		Time(second, 10*second).Period(100_000_000, "cpu", "nanoseconds")
+	for i, v := range values {
+		b.Sample(profiletest.Value(v, fmt.Sprintf("main.leaf%d", i), "net/http.(*conn).serve", "main.main"))
+	}
+	return b
+}
+
+func TestFactory(t *testing.T) {
+	factory := NewFactory().(xconnector.Factory)
+	assert.Equal(t, "profile_metrics", factory.Type().String())
+	assert.Equal(t, component.StabilityLevelAlpha, factory.ProfilesToMetricsStability())
+	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
+	telemetry := componenttest.NewTelemetry()
+	set := connector.Settings{ID: component.MustNewID("profile_metrics"), TelemetrySettings: telemetry.NewTelemetrySettings()}
+	sink := &consumertest.MetricsSink{}
+	c, err := factory.CreateProfilesToMetrics(t.Context(), set, createDefaultConfig(), sink)
+	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context(), nil))
+	require.NoError(t, c.ConsumeProfiles(t.Context(), cpu("shop", 5*second).Build()))
+	require.NoError(t, c.Shutdown(t.Context()))
+	assert.Equal(t, map[string]float64{"profile.cpu.time{service.name=shop}": 5}, pointsOf(t, sink.AllMetrics()...), "the end sends what is left")
+	require.NoError(t, telemetry.Shutdown(t.Context()))
+}
+
+// TestBuiltIn has each kind of profile by the words of this distribution and of others.
+func TestBuiltIn(t *testing.T) {
+	f := start(t, "")
+	add := func(b *profiletest.Builder, sampleType, unit string, value int64) *profiletest.Builder {
+		return b.Profile(sampleType, unit).Time(second, 10*second).Sample(profiletest.Value(value, "main.main"))
+	}
+	b := profiletest.New().Resource("service.name", "shop", "service.namespace", "demo")
+	add(add(b.Scope("cpu", ""), "samples", "count", 7).Period(10, "cpu", "nanoseconds"), "cpu", "milliseconds", 1500).Period(10, "cpu", "nanoseconds")
+	b.Scope("heap", "")
+	for i, typ := range []string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"} {
+		unit := []string{"count", "bytes"}[i%2]
+		add(b, typ, unit, int64(100+i)).Period(512<<10, "space", "bytes")
+	}
+	add(b.Scope("goroutines", ""), "goroutine", "count", 12)
+	add(b.Scope("locks", ""), "delay", "nanoseconds", 3*second).Period(1, "contentions", "count")
+	add(b.Scope("blocked", "", "pprof.scope.profile_name", "block"), "delay", "nanoseconds", 9*second).Period(1, "contentions", "count")
+	// The eBPF profiler and Splunk's agents count samples of a period.
+	b.Resource("service.name", "ebpf").Profile("samples", "count").Time(second, 10*second).Period(50_000_000, "cpu", "nanoseconds").
+		Sample(profiletest.Observed([]uint64{second, 2 * second}, "main.main"))
+	f.consume(t, b.Build())
+	shop := "{service.name=shop,service.namespace=demo}"
+	assert.Equal(t, map[string]float64{
+		"profile.cpu.time" + shop: 1.5, "profile.memory.allocations" + shop: 100, "profile.memory.allocated" + shop: 101,
+		"profile.memory.used" + shop: 103, "profile.goroutine.count" + shop: 12, "profile.lock.wait.time" + shop: 3,
+		"profile.cpu.time{service.name=ebpf}": 0.1,
+	}, f.collect(t))
+}
+
+func TestOTLP(t *testing.T) {
+	f := start(t, "")
+	f.consume(t, cpu("shop", second).Build(),
+		profiletest.New().Resource("service.name", "shop").Profile("goroutine", "count").Sample(profiletest.Value(3, "main.main")).Build())
+	began := f.clock.at
+	f.clock.at = began.Add(time.Minute)
+	f.flush(t.Context())
+	md := f.sink.AllMetrics()[0]
+	require.Equal(t, 1, md.ResourceMetrics().Len())
+	sm := md.ResourceMetrics().At(0).ScopeMetrics().At(0)
+	assert.Equal(t, "github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector", sm.Scope().Name())
+	sum := sm.Metrics().At(0)
+	assert.Equal(t, "s", sum.Unit())
+	assert.NotEmpty(t, sum.Description())
+	assert.True(t, sum.Sum().IsMonotonic())
+	assert.Equal(t, pmetric.AggregationTemporalityCumulative, sum.Sum().AggregationTemporality())
+	dp := sum.Sum().DataPoints().At(0)
+	assert.Equal(t, began, dp.StartTimestamp().AsTime().Local())
+	assert.Equal(t, f.clock.at, dp.Timestamp().AsTime().Local())
+	writer, _ := dp.Attributes().Get(series.WriterKey)
+	assert.Equal(t, "collector-1", writer.Str())
+	assert.Equal(t, pmetric.MetricTypeGauge, sm.Metrics().At(1).Type())
+	assert.Equal(t, int64(3), sm.Metrics().At(1).Gauge().DataPoints().At(0).IntValue())
+}
+
+func TestTemporality(t *testing.T) {
+	for temporality, want := range map[string][]float64{temporalityCumulative: {3, 3, 5}, temporalityDelta: {3, -1, 2}} {
+		f := start(t, "temporality: "+temporality)
+		f.consume(t, cpu("shop", 1*second, 2*second).Build())
+		for i, w := range want {
+			points := f.collect(t)
+			if w < 0 {
+				assert.Empty(t, points, "nothing happened")
+			} else {
+				assert.Equal(t, map[string]float64{"profile.cpu.time{service.name=shop}": w}, points, "%s %d", temporality, i)
+			}
+			if i == 1 {
+				f.consume(t, cpu("shop", 2*second).Build())
+			}
+		}
+	}
+}
+
+// TestRefusedPoints has a pipeline that refuses: for now, so that deltas are sent again, and for good.
+func TestRefusedPoints(t *testing.T) {
+	f := &fixture{sink: &consumertest.MetricsSink{}}
+	var refusal error
+	next, err := consumer.NewMetrics(func(ctx context.Context, md pmetric.Metrics) error {
+		if refusal != nil {
+			return refusal
+		}
+		return f.sink.ConsumeMetrics(ctx, md)
+	})
+	require.NoError(t, err)
+	f.startWith(t, "temporality: delta", next)
+	name := "profile.cpu.time{service.name=shop}"
+	refusal = errors.New("later")
+	f.consume(t, cpu("shop", second).Build())
+	assert.Empty(t, f.collect(t))
+	refusal = nil
+	f.consume(t, cpu("shop", second).Build())
+	assert.Equal(t, map[string]float64{name: 2}, f.collect(t))
+	refusal = consumererror.NewPermanent(errors.New("never"))
+	f.consume(t, cpu("shop", 4*second).Build())
+	f.collect(t)
+	refusal = nil
+	f.consume(t, cpu("shop", second).Build())
+	assert.Equal(t, map[string]float64{name: 1}, f.collect(t))
+	for outcome, want := range map[string]int64{"accepted": 2, "retried": 1, "refused": 1} {
+		assert.Equal(t, want, collectortest.Sum(t, f.telemetry, "otelcol_connector_profile_metrics_points", "outcome", outcome), outcome)
+	}
+}
+
+const conditional = `
+disabled_metrics: [profile.cpu.time]
+metrics:
+  anywhere: {profiles: [process_cpu/cpu], unit: s, functions: ['^encoding/json\.', '^net/http\.']}
+  leaf:     {profiles: [process_cpu/cpu], unit: s, functions: ['^encoding/json\.'], match: leaf}
+  below:    {profiles: [process_cpu/cpu], unit: s, functions: ['^runtime\.mallocgc$'], below: ['^encoding/json\.']}
+  leafbelow: {profiles: [process_cpu/cpu], unit: s, functions: ['^runtime\.'], match: leaf, below: ['^net/http\.']}
+  package:  {profiles: [process_cpu/cpu], unit: s, match: leaf, group_by: {frame: package}}
+  listed:   {profiles: [process_cpu/cpu], unit: s, functions: ['^encoding/json\.', '^net/http\.'], group_by: {frame: function}}
+  route:    {profiles: [process_cpu/cpu], unit: s, has_sample_attributes: {http.route: '^/api'}, group_by: {sample_attributes: [http.route], resource_attributes: []}}
+  services: {profiles: [process_cpu/cpu], unit: s, services: ['^shop$', '^cart'], group_by: {resource_attributes: [host.name]}}
+  prod:     {profiles: [process_cpu/cpu], unit: s, has_resource_attributes: {deployment.environment.name: ^prod}}
+`
+
+func TestConditions(t *testing.T) {
+	f := start(t, conditional)
+	b := profiletest.New().Resource("service.name", "shop", "host.name", "a").Profile("cpu", "nanoseconds").Sample(
+		profiletest.Value(1*second, "runtime.mallocgc", "encoding/json.Marshal", "net/http.serve", "main.main").With(profiletest.Attr("http.route", "/api/x")),
+		profiletest.Value(2*second, "encoding/json.Marshal", "runtime.mallocgc", "main.main").With(profiletest.Attr("http.route", "/api/y")),
+		profiletest.Value(4*second, "runtime.mallocgc", "net/http.serve", "net/http.listen", "main.main").With(profiletest.Attr("http.route", "/health")),
+		profiletest.Value(8*second, "main.main"),
+	)
+	b.Resource("service.name", "other", "deployment.environment.name", "production").Profile("cpu", "nanoseconds").
+		Sample(profiletest.Value(16*second, "main.main"))
+	f.consume(t, b.Build())
+	assert.Equal(t, map[string]float64{
+		"anywhere{service.name=shop}": 7, "leaf{service.name=shop}": 2, "below{service.name=shop}": 1, "leafbelow{service.name=shop}": 5,
+		"package{profile.package.name=runtime,service.name=shop}": 5, "package{profile.package.name=encoding/json,service.name=shop}": 2,
+		"package{profile.package.name=main,service.name=shop}": 8, "package{profile.package.name=main,service.name=other}": 16,
+		"listed{code.function.name=encoding/json.Marshal,service.name=shop}": 3,
+		"listed{code.function.name=net/http.serve,service.name=shop}":        5,
+		"listed{code.function.name=net/http.listen,service.name=shop}":       4,
+		"route{http.route=/api/x}": 1, "route{http.route=/api/y}": 2,
+		"services{host.name=a}": 15, "prod{service.name=other}": 16,
+	}, f.collect(t))
+}
+
+func TestExemplars(t *testing.T) {
+	f := start(t, "")
+	b := cpu("shop")
+	for i := range 9 {
+		b.Sample(profiletest.Value(int64(i+1)*second, "main.main", fmt.Sprint(i)).Linked([16]byte{1, byte(i)}, [8]byte{2}))
+	}
+	f.consume(t, b.Build())
+	f.clock.at = f.clock.at.Add(time.Minute)
+	f.flush(t.Context())
+	dp := f.sink.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0)
+	var values []float64
+	for _, e := range dp.Exemplars().All() {
+		values = append(values, e.DoubleValue())
+		assert.Equal(t, pcommon.TraceID{1, byte(e.DoubleValue() - 1)}, e.TraceID())
+	}
+	assert.ElementsMatch(t, []float64{6, 7, 8, 9}, values, "the largest ones")
+	f.sink.Reset()
+	f.flush(t.Context())
+	dp = f.sink.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0)
+	assert.Zero(t, dp.Exemplars().Len(), "each exemplar is sent once")
+}
+
+// state returns a profile of a process whose values are a state or a total.
+func state(pod, sampleType string, atSecond uint64, values ...int64) pprofile.Profiles {
+	b := profiletest.New().Resource("service.name", "shop", "pod", pod).Profile(sampleType, "bytes").Time(atSecond*second, 0)
+	for i, v := range values {
+		b.Sample(profiletest.Value(v, fmt.Sprint("main.leaf", i)))
+	}
+	return b.Build()
+}
+
+func TestGauges(t *testing.T) {
+	f := start(t, `
+metrics:
+  leaf0: {profiles: [memory/inuse_space], unit: By, functions: [leaf0]}
+`)
+	used, leaf := "profile.memory.used{service.name=shop}", "leaf0{service.name=shop}"
+	f.consume(t, state("a", "inuse_space", 10, 5, 6), state("b", "inuse_space", 11, 100))
+	assert.Equal(t, map[string]float64{used: 111, leaf: 105}, f.collect(t), "the sum of the processes")
+	f.consume(t, state("a", "inuse_space", 70, 0, 7))
+	assert.Equal(t, map[string]float64{used: 107, leaf: 100}, f.collect(t), "the newest state of each")
+	f.consume(t, state("a", "inuse_space", 60, 1))
+	assert.Equal(t, int64(2), f.dropped(t, "order"))
+	f.collect(t)
+	assert.Empty(t, f.collect(t), "no process is left")
+}
+
+func TestCumulative(t *testing.T) {
+	f := start(t, `
+metrics:
+  leaf1: {profiles: [memory/alloc_space], unit: By, functions: [leaf1]}
+`)
+	all, leaf := "profile.memory.allocated{service.name=shop}", "leaf1{service.name=shop}"
+	f.consume(t, state("a", "alloc_space", 10, 1000, 500))
+	assert.Equal(t, map[string]float64{all: 0, leaf: 0}, f.collect(t), "nothing is known to be new")
+	assert.Equal(t, int64(3), f.dropped(t, "baseline"))
+	f.consume(t, state("a", "alloc_space", 70, 1010, 501))
+	assert.Equal(t, map[string]float64{all: 11, leaf: 1}, f.collect(t))
+	f.consume(t, state("a", "alloc_space", 65, 9999))
+	assert.Equal(t, int64(1), f.dropped(t, "order"))
+	f.consume(t, state("a", "alloc_space", 130, 20))
+	assert.Equal(t, map[string]float64{all: 31, leaf: 1}, f.collect(t), "the process has restarted")
+	f.consume(t, state("a", "alloc_space", 190, 20, 3))
+	assert.Equal(t, map[string]float64{all: 34, leaf: 4}, f.collect(t), "what a function had before the restart does not count")
+	f.consume(t, state("b", "alloc_space", 190, 7))
+	assert.Equal(t, map[string]float64{all: 34, leaf: 4}, f.collect(t), "another process")
+}
+
+// TestNothingVanishes adds up: the values that were sent are those that arrive, in the overflow included, and dropped samples are counted.
+func TestNothingVanishes(t *testing.T) {
+	f := start(t, "max_series: 10")
+	b := profiletest.New()
+	for i := range 100 {
+		b.Resource("service.name", fmt.Sprint("service", i)).Profile("cpu", "nanoseconds").Sample(profiletest.Value(second, "main.main"))
+	}
+	b.Resource("service.name", "units").Profile("cpu", "bytes").Sample(profiletest.Value(second, "main.main"))
+	b.Resource("service.name", "negative").Profile("cpu", "nanoseconds").Sample(profiletest.Value(-1, "main.main"))
+	b.Resource("service.name", "index").Profile("cpu", "nanoseconds").Sample(profiletest.Value(second, "main.main"))
+	pd := b.Break(func(pd pprofile.Profiles) {
+		last := pd.ResourceProfiles().At(102).ScopeProfiles().At(0).Profiles().At(0).Samples()
+		last.At(0).SetStackIndex(99)
+		last.AppendEmpty()
+	}).Build()
+	f.consume(t, pd)
+	points := f.collect(t)
+	assert.Len(t, points, 11)
+	sum := 0.0
+	for _, v := range points {
+		sum += v
+	}
+	assert.InDelta(t, 100, sum, 0)
+	assert.InDelta(t, 90, points["profile.cpu.time{otel.metric.overflow=true}"], 0)
+	assert.Equal(t, int64(90), collectortest.Sum(t, f.telemetry, "otelcol_connector_profile_metrics_overflow_samples"))
+	assert.Equal(t, int64(104), collectortest.Sum(t, f.telemetry, "otelcol_connector_profile_metrics_samples"))
+	for _, reason := range []string{"unit", "negative", "index", "shape"} {
+		assert.Equal(t, int64(1), f.dropped(t, reason), reason)
+	}
+	assert.Equal(t, int64(10), collectortest.Sum(t, f.telemetry, "otelcol_connector_profile_metrics_series"))
+}
+
+// TestSeriesExpire has services that come and go: each interval other ones.
+func TestSeriesExpire(t *testing.T) {
+	for _, temporality := range []string{temporalityCumulative, temporalityDelta} {
+		f := start(t, "{max_series: 100, series_expiry: 5m, temporality: "+temporality+"}")
+		for i := range 60 {
+			f.consume(t, cpu(fmt.Sprint("service", i), second).Build(), state(fmt.Sprint(i), "inuse_space", uint64(i+1), 1))
+			points := f.collect(t)
+			assert.NotContains(t, points, "profile.cpu.time{otel.metric.overflow=true}")
+			assert.LessOrEqual(t, len(points), 10)
+		}
+		assert.Zero(t, f.dropped(t, "max_series"))
+		f.clock.at = f.clock.at.Add(time.Hour)
+		f.collect(t)
+		assert.Zero(t, f.table.Len())
+		assert.Zero(t, f.table.Bytes())
+	}
+}
+
+func TestSaturates(t *testing.T) {
+	f := start(t, "")
+	for range 3 {
+		f.consume(t, cpu("shop", math.MaxInt64, math.MaxInt64).Build())
+	}
+	assert.InDelta(t, float64(math.MaxInt64)/1e9, f.collect(t)["profile.cpu.time{service.name=shop}"], 1)
+}
+
+func TestManyPointsAreSeveralMessages(t *testing.T) {
+	f := start(t, "")
+	b := profiletest.New()
+	for i := range 2*pointsPerMessage + 1 {
+		b.Resource("service.name", fmt.Sprint("service", i)).Profile("cpu", "nanoseconds").Sample(profiletest.Value(second, "main.main"))
+	}
+	f.consume(t, b.Build())
+	f.flush(t.Context())
+	assert.Len(t, f.sink.AllMetrics(), 3)
+	assert.Len(t, pointsOf(t, f.sink.AllMetrics()...), 2*pointsPerMessage+1)
+}
+
+// TestSideBySide has senders while metrics are sent.
+func TestSideBySide(t *testing.T) {
+	f := start(t, conditional+"\ntemporality: delta")
+	var senders sync.WaitGroup
+	for range 4 {
+		senders.Go(func() {
+			for range 50 {
+				assert.NoError(t, f.ConsumeProfiles(context.Background(), cpu("shop", second).Build()))
+			}
+		})
+	}
+	for range 20 {
+		f.flush(t.Context())
+	}
+	senders.Wait()
+	f.flush(t.Context())
+	sum := 0.0
+	for _, md := range f.sink.AllMetrics() {
+		for name, v := range pointsOf(t, md) {
+			if strings.HasPrefix(name, "anywhere{") {
+				sum += v
+			}
+		}
+	}
+	assert.InDelta(t, 200, sum, 1e-9)
+}
+
+func TestConfig(t *testing.T) {
+	for section, want := range map[string]string{
+		"interval: 0s":          "`interval` must be at least 1s, found 0s",
+		"temporality: both":     "`temporality` must be cumulative or delta",
+		"max_series: 0":         "`max_series` must be positive, found 0",
+		"max_bytes: 1":          "`max_bytes` must be at least 65536, found 1",
+		"series_expiry: 1s":     "`series_expiry` must be at least `interval`",
+		"disabled_metrics: [x]": "`disabled_metrics`: \"x\" is not one of profile.cpu.time, ",
+		"metrics: {profile.cpu.time: {unit: s, profiles: [process_cpu/cpu]}}":                    "is a built-in metric",
+		"metrics: {'a b': {unit: s, profiles: [process_cpu/cpu]}}":                               "must begin with a letter",
+		"metrics: {x: {unit: s}}":                                                                "`metrics::x::profiles` must name at least one sample type",
+		"metrics: {x: {unit: s, profiles: [cpu]}}":                                               "`metrics::x::profiles`: \"cpu\" must be a profile and a sample type",
+		"metrics: {x: {unit: apples, profiles: [process_cpu/cpu]}}":                              "`metrics::x::unit` must be s, By, 1 or an annotation such as {sample}, found \"apples\"",
+		"metrics: {x: {unit: s, profiles: [process_cpu/cpu], functions: ['(']}}":                 "`metrics::x::functions`: error parsing regexp",
+		"metrics: {x: {unit: s, profiles: [process_cpu/cpu], match: root}}":                      "`metrics::x::match` must be anywhere or leaf, found \"root\"",
+		"metrics: {x: {unit: s, profiles: [process_cpu/cpu], group_by: {frame: line}}}":          "`metrics::x::group_by::frame` must be none, package or function, found \"line\"",
+		"metrics: {x: {unit: By, profiles: [memory/inuse_space, memory/alloc_space]}}":           "must not mix what happens (memory/alloc_space) and what is a state (memory/inuse_space)",
+		"metrics: {x: {unit: s, profiles: [process_cpu/cpu], services: [a], has_resource_attributes: {service.name: b}}}": "exclude each other",
+		"metric: {}": "metric",
+	} {
+		_, err := collectortest.LoadYAML(createDefaultConfig().(*Config), section)
+		if strings.Contains(want, "must not mix") {
+			want = "must not mix what happens"
+		}
+		assert.ErrorContains(t, err, want, section)
+	}
+	many := "metrics:\n"
+	for i := range 65 {
+		many += fmt.Sprintf("  m%d: {unit: s, profiles: [process_cpu/cpu], functions: [f%d]}\n", i, i)
+	}
+	_, err := collectortest.LoadYAML(createDefaultConfig().(*Config), many)
+	assert.ErrorContains(t, err, "more than 64 different regular expressions")
+	cfg := load(t, "{disabled_metrics: [profile.cpu.time], metrics: {profile.cpu.time: {unit: s, profiles: [cpu/cpu]}}}")
+	set, err := cfg.set()
+	require.NoError(t, err)
+	assert.Len(t, set.Metrics, len(slices.Collect(maps.Keys(builtIn))))
+}

@@ -1,0 +1,150 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reduce
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+)
+
+// text returns a value as a label of bounded length: a map or a list has none.
+func text(v pcommon.Value) string {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		return kind.CutName(v.Str())
+	case pcommon.ValueTypeBool, pcommon.ValueTypeInt, pcommon.ValueTypeDouble:
+		return v.AsString()
+	default:
+		return ""
+	}
+}
+
+// values returns the values of attributes, "" for those that are missing.
+func values(attributes pcommon.Map, keys []string) []string {
+	list := make([]string, len(keys))
+	for i, key := range keys {
+		if v, ok := attributes.Get(key); ok {
+			list[i] = text(v)
+		}
+	}
+	return list
+}
+
+// sampleAttribute is what an entry of the attribute table is for the metrics.
+type sampleAttribute struct {
+	// value is the number of the key among the set's SampleKeys and 1, or 0; conditions are the bits of those that it meets.
+	value      int
+	text       string
+	conditions uint64
+	state      state
+}
+
+// attributes reads the attributes of samples, each entry once.
+type attributes struct {
+	set     *selection.Set
+	dict    pprofile.ProfilesDictionary
+	entries []sampleAttribute
+	// conditions and values are those of the last sample that was read.
+	conditions uint64
+	values     []string
+}
+
+func (a *attributes) begin(d pprofile.ProfilesDictionary) {
+	a.dict = d
+	a.values = cleared(a.values, len(a.set.SampleKeys))
+	if len(a.set.SampleKeys)+len(a.set.Conditions) > 0 {
+		a.entries = cleared(a.entries, d.AttributeTable().Len())
+	}
+}
+
+// read reads the attributes of a sample. Those that are out of range do not count, as in dictionary_dedup.
+func (a *attributes) read(s pprofile.Sample) {
+	if len(a.set.SampleKeys)+len(a.set.Conditions) == 0 {
+		return
+	}
+	a.conditions = 0
+	clear(a.values)
+	indices := s.AttributeIndices()
+	for k := range indices.Len() {
+		i := indices.At(k)
+		if uint(i) >= uint(len(a.entries)) {
+			continue
+		}
+		e := &a.entries[i]
+		if e.state == unknown {
+			a.resolve(i, e)
+		}
+		a.conditions |= e.conditions
+		if e.value > 0 {
+			a.values[e.value-1] = e.text
+		}
+	}
+}
+
+func (a *attributes) resolve(i int32, e *sampleAttribute) {
+	e.state = known
+	entry, names := a.dict.AttributeTable().At(int(i)), a.dict.StringTable()
+	if uint(entry.KeyStrindex()) >= uint(names.Len()) {
+		return
+	}
+	key := names.At(int(entry.KeyStrindex()))
+	e.value = 1 + slices.Index(a.set.SampleKeys, key)
+	hasText := false
+	for bit, condition := range a.set.Conditions {
+		if condition.Key != key {
+			continue
+		}
+		if !hasText {
+			e.text, hasText = text(entry.Value()), true
+		}
+		if condition.Pattern.MatchString(e.text) {
+			e.conditions |= 1 << bit
+		}
+	}
+	if e.value > 0 && !hasText {
+		e.text = text(entry.Value())
+	}
+}
+
+type pair struct{ key, value string }
+
+// identity returns the identity of the series of a profile whose values are a state or a total: one process, and one type. Texts count up
+// to a bounded length, and nested values do not.
+func (r *Reducer) identity(p pprofile.Profile, names ...string) [sha256.Size]byte {
+	r.pairs = r.pairs[:0]
+	for key, v := range r.resource.All() {
+		r.pairs = append(r.pairs, pair{kind.CutName(key), text(v)})
+	}
+	resource := len(r.pairs)
+	indices, table, keys := p.AttributeIndices(), r.dict.AttributeTable(), r.dict.StringTable()
+	for k := range indices.Len() {
+		i := indices.At(k)
+		if uint(i) >= uint(table.Len()) || uint(table.At(int(i)).KeyStrindex()) >= uint(keys.Len()) {
+			continue
+		}
+		if key := keys.At(int(table.At(int(i)).KeyStrindex())); kind.IsSeriesAttribute(key) {
+			r.pairs = append(r.pairs, pair{kind.CutName(key), text(table.At(int(i)).Value())})
+		}
+	}
+	r.key = r.key[:0]
+	for _, part := range [][]pair{r.pairs[:resource], r.pairs[resource:]} {
+		slices.SortFunc(part, func(a, b pair) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.value, b.value)) })
+		r.key = append(r.key, 0xff)
+		for _, attribute := range part {
+			r.key = dictionary.AppendText(dictionary.AppendText(r.key, attribute.key), attribute.value)
+		}
+	}
+	for _, name := range names {
+		r.key = dictionary.AppendText(r.key, name)
+	}
+	return sha256.Sum256(r.key)
+}

@@ -1,0 +1,507 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package reduce
+
+import (
+	"encoding/binary"
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/frames"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+)
+
+// Options are what a Reducer makes of messages.
+type Options struct {
+	Set *selection.Set
+	// Hot are the types whose functions are added up, for each resource by the values of ResourceKeys.
+	Hot          []Hot
+	ResourceKeys []string
+	// MaxAdditions bounds the series of one message. What is beyond goes to the series of its metric that has no attributes.
+	MaxAdditions int
+}
+
+// Reducer makes sums of messages. One goroutine uses it.
+type Reducer struct {
+	Options
+	matcher    matcher
+	attributes attributes
+	frames     frames.Frames
+	namer      kind.Namer
+	result     Result
+	byKey      map[string]int
+	hot        hotSums
+
+	dict pprofile.ProfilesDictionary
+	// resource are the attributes of the current resource; matches says for each metric whether it meets the conditions.
+	resource pcommon.Map
+	matches  []state
+	groups   [][]string
+	// scope are the profiles of the current scope; types has those that measure a time, once asked for.
+	scope      pprofile.ScopeProfiles
+	scopeTypes map[string]bool
+	order      int
+	links pprofile.LinkSlice
+	// serial numbers the samples of a message.
+	serial int
+
+	key   []byte
+	pairs []pair
+	plan  []planned
+}
+
+// New returns a Reducer.
+func New(options Options) *Reducer {
+	r := &Reducer{Options: options}
+	r.matcher.set, r.attributes.set = options.Set, options.Set
+	return r
+}
+
+// Reduce returns what a message adds. It only reads the message, whatever that is, and the result is valid until the next call.
+func (r *Reducer) Reduce(pd pprofile.Profiles) *Result {
+	r.begin(pd)
+	resolved := compact.ResolveReferences(pd)
+	for i, rp := range pd.ResourceProfiles().All() {
+		r.resource = resolved.ResourceProfiles().At(i).Resource().Attributes()
+		r.matches = cleared(r.matches, len(r.Set.Metrics))
+		r.groups = cleared(r.groups, len(r.Set.Metrics))
+		for j, sp := range rp.ScopeProfiles().All() {
+			scope := resolved.ResourceProfiles().At(i).ScopeProfiles().At(j).Scope().Attributes()
+			r.namer.Begin(scope)
+			r.scope, r.scopeTypes, r.order = sp, nil, 0
+			if v, ok := scope.Get("pprof.scope.sample_type_order"); ok && v.Type() == pcommon.ValueTypeSlice {
+				r.order = v.Slice().Len()
+			}
+			stated := kind.Stated(scope)
+			for _, p := range sp.Profiles().All() {
+				r.profile(p, stated)
+			}
+		}
+		r.endResource()
+	}
+	return &r.result
+}
+
+func (r *Reducer) begin(pd pprofile.Profiles) {
+	r.dict, r.links = pd.Dictionary(), pd.Dictionary().LinkTable()
+	r.matcher.begin(r.dict)
+	r.attributes.begin(r.dict)
+	const large = 1 << 12
+	if len(r.byKey) > large || cap(r.result.Additions) > large {
+		r.byKey, r.result = nil, Result{}
+	}
+	r.result = Result{
+		Additions: r.result.Additions[:0], Sources: r.result.Sources[:0], Functions: r.result.Functions[:0],
+		Samples: pd.SampleCount(),
+	}
+	if r.byKey == nil {
+		r.byKey = map[string]int{}
+	}
+	clear(r.byKey)
+	r.serial = 0
+	r.frames.Begin(r.dict, r.result.Samples)
+	r.hot.begin(len(r.Hot), r.frames.Names())
+}
+
+// text returns a string of the message, or "" if there is none.
+func (r *Reducer) text(i int32) string {
+	if table := r.dict.StringTable(); uint(i) < uint(table.Len()) {
+		return kind.CutName(table.At(int(i)))
+	}
+	return ""
+}
+
+// unit is what values measure, and by which factor they become nanoseconds or bytes.
+type unit struct {
+	name   string
+	factor int64
+}
+
+var units = map[string]unit{
+	"nanoseconds": {"s", 1}, "ns": {"s", 1}, "nanosecond": {"s", 1},
+	"microseconds": {"s", 1e3}, "us": {"s", 1e3}, "microsecond": {"s", 1e3},
+	"milliseconds": {"s", 1e6}, "ms": {"s", 1e6}, "millisecond": {"s", 1e6},
+	"seconds": {"s", 1e9}, "s": {"s", 1e9}, "second": {"s", 1e9},
+	"bytes": {"By", 1}, "byte": {"By", 1}, "By": {"By", 1}, "B": {"By", 1},
+	"kilobytes": {"By", 1 << 10}, "megabytes": {"By", 1 << 20},
+}
+
+// isMeasure reports whether values of a unit can be converted.
+func isMeasure(unit string) bool { return unit == "s" || unit == "By" }
+
+// planned is a metric that the current profile is for.
+type planned struct {
+	metric   int
+	source   int
+	addition int
+}
+
+// profile adds what a profile has.
+func (r *Reducer) profile(p pprofile.Profile, stated string) {
+	typ, periodType := r.text(p.SampleType().TypeStrindex()), r.text(p.PeriodType().TypeStrindex())
+	name := r.namer.Name(p, stated, typ, periodType)
+	t := selection.Type{Profile: name, Type: typ}
+	unitName := r.text(p.SampleType().UnitStrindex())
+	profile := input{
+		Profile: p, typ: t, unit: units[unitName], values: kind.ValuesOf(typ, p.DurationNano()),
+	}
+	if profile.unit.factor == 0 {
+		profile.unit = unit{unitName, 1}
+	}
+	profile.each = weighting(typ, unitName, p.Period(), r.text(p.PeriodType().UnitStrindex()))
+	r.add(&profile)
+	// Samples of a period are a time, unless the profiler has written that, too.
+	if (typ == "samples" || typ == "sample") && periodType != "" && p.Period() > 0 {
+		period := units[r.text(p.PeriodType().UnitStrindex())]
+		derived := profile
+		derived.typ.Type = periodType
+		if period.name == "s" && r.isWanted(derived.typ) && !r.hasType(periodType) {
+			derived.unit = unit{"s", saturatingMultiply(period.factor, p.Period())}
+			r.add(&derived)
+		}
+	}
+}
+
+// input is a profile with what its values are.
+type input struct {
+	pprofile.Profile
+	typ    selection.Type
+	unit   unit
+	values kind.Values
+	each   weight
+}
+
+func (r *Reducer) isWanted(t selection.Type) bool {
+	if len(r.Set.Of(t)) > 0 {
+		return true
+	}
+	for _, h := range r.Hot {
+		if h.Type == t {
+			return true
+		}
+	}
+	return false
+}
+
+// hasType reports whether the current scope has profiles of a type. Its other types can be in another message, if it was split.
+func (r *Reducer) hasType(typ string) bool {
+	if r.order > 1 {
+		return true
+	}
+	if r.scopeTypes == nil {
+		r.scopeTypes = map[string]bool{}
+		for _, p := range r.scope.Profiles().All() {
+			r.scopeTypes[r.text(p.SampleType().TypeStrindex())] = true
+		}
+	}
+	return r.scopeTypes[typ]
+}
+
+// add adds a profile to the metrics and functions of its type.
+func (r *Reducer) add(p *input) {
+	r.plan = r.plan[:0]
+	isSimple := true
+	for _, i := range r.Set.Of(p.typ) {
+		metric := r.Set.Metrics[i]
+		if !r.meets(i) {
+			continue
+		}
+		if (isMeasure(metric.Unit) || isMeasure(p.unit.name)) && metric.Unit != p.unit.name {
+			r.result.Dropped[Unit] += p.Samples().Len()
+			continue
+		}
+		plan := planned{metric: i, source: -1, addition: -1}
+		if p.values != kind.Delta {
+			plan.source = len(r.result.Sources)
+			r.result.Sources = append(r.result.Sources, r.source(p, i))
+		}
+		isSimple = isSimple && metric.IsSimple()
+		r.plan = append(r.plan, plan)
+	}
+	isHot := r.beginHot(p)
+	if len(r.plan) == 0 && !isHot {
+		return
+	}
+	sum, exemplars := r.samples(p, isSimple, isHot)
+	for i := range r.plan {
+		plan := &r.plan[i]
+		if plan.source >= 0 {
+			r.result.Sources[plan.source].Total = sum.value
+		}
+		if r.Set.Metrics[plan.metric].IsSimple() {
+			a := r.addition(plan, nil, "")
+			a.Value = saturatingAdd(a.Value, sum.value)
+			a.Samples += sum.samples
+			for _, x := range exemplars {
+				a.Exemplars.Add(x)
+			}
+		}
+	}
+	r.endHot(p, sum)
+}
+
+// meets reports whether the current resource meets a metric's conditions.
+func (r *Reducer) meets(metric int) bool {
+	if r.matches[metric] == unknown {
+		r.matches[metric] = known
+		for key, pattern := range r.Set.Metrics[metric].Resource {
+			v, ok := r.resource.Get(key)
+			if value := ""; ok {
+				value = text(v)
+				ok = pattern.MatchString(value)
+			}
+			if !ok {
+				r.matches[metric] = broken
+			}
+		}
+	}
+	return r.matches[metric] == known
+}
+
+func (r *Reducer) source(p *input, metric int) Source {
+	at := uint64(p.Time())
+	if p.DurationNano() < math.MaxInt64-min(at, math.MaxInt64) {
+		at += p.DurationNano()
+	}
+	return Source{
+		Identity: r.identity(p.Profile, p.typ.Profile, p.typ.Type), Metric: metric, Values: p.values, Time: int64(min(at, math.MaxInt64)),
+	}
+}
+
+// total is what the samples of a profile add up to.
+type total struct {
+	value        int64
+	sum, squares float64
+	samples      int
+}
+
+// samples adds up the samples of a profile.
+func (r *Reducer) samples(p *input, isSimple, isHot bool) (t total, exemplars Exemplars) {
+	samples, stacks, hasLinks := p.Samples(), r.dict.StackTable().Len(), r.links.Len() > 1
+	for i := range samples.Len() {
+		s := samples.At(i)
+		value, reason := valueOf(s, stacks)
+		if reason >= 0 {
+			r.result.Dropped[reason] += max(1, len(r.plan))
+			continue
+		}
+		value = saturatingMultiply(value, p.unit.factor)
+		t.value = saturatingAdd(t.value, value)
+		t.sum += float64(value)
+		t.squares += float64(value) * float64(value)
+		t.samples++
+		var exemplar Exemplar
+		if hasLinks && s.LinkIndex() > 0 {
+			if exemplar = r.exemplar(p, s, value); exemplar.Value > 0 {
+				exemplars.Add(exemplar)
+			}
+		}
+		if isHot {
+			r.addHot(s.StackIndex(), value)
+		}
+		if isSimple || value == 0 {
+			continue
+		}
+		r.attributes.read(s)
+		r.serial++
+		for k := range r.plan {
+			if !r.Set.Metrics[r.plan[k].metric].IsSimple() {
+				r.conditional(&r.plan[k], s.StackIndex(), value, exemplar)
+			}
+		}
+	}
+	return t, exemplars
+}
+
+// valueOf returns the sum of the values of a sample. One that has timestamps alone counts once for each.
+func valueOf(s pprofile.Sample, stacks int) (value int64, dropped Reason) {
+	if stack := s.StackIndex(); stack != 0 && uint(stack) >= uint(stacks) {
+		return 0, Index
+	}
+	values, timestamps := s.Values(), s.TimestampsUnixNano().Len()
+	n := values.Len()
+	switch {
+	case n == 1 && timestamps <= 1:
+		value = values.At(0)
+	case n == 0 && timestamps > 0:
+		return int64(timestamps), -1
+	case n == 0, n != timestamps:
+		return 0, Shape
+	default:
+		for k := range n {
+			if values.At(k) < 0 {
+				return 0, Negative
+			}
+			value = saturatingAdd(value, values.At(k))
+		}
+	}
+	if value < 0 {
+		return 0, Negative
+	}
+	return value, -1
+}
+
+func (r *Reducer) exemplar(p *input, s pprofile.Sample, value int64) Exemplar {
+	i := s.LinkIndex()
+	if int(i) >= r.links.Len() {
+		return Exemplar{}
+	}
+	link := r.links.At(int(i))
+	x := Exemplar{Value: value, TraceID: link.TraceID(), SpanID: link.SpanID(), Time: p.Time()}
+	if x.TraceID.IsEmpty() || x.SpanID.IsEmpty() {
+		return Exemplar{}
+	}
+	if n := s.TimestampsUnixNano().Len(); n > 0 {
+		x.Time = pcommon.Timestamp(s.TimestampsUnixNano().At(n - 1))
+	}
+	return x
+}
+
+// conditional adds a sample to those series of a metric that it is in.
+func (r *Reducer) conditional(plan *planned, stack int32, value int64, exemplar Exemplar) {
+	metric := r.Set.Metrics[plan.metric]
+	if r.attributes.conditions&metric.ConditionBits != metric.ConditionBits {
+		return
+	}
+	if metric.FunctionBits|metric.BelowBits != 0 {
+		bits, ok := r.matcher.stack(stack)
+		if !ok {
+			r.result.Dropped[Index]++
+			return
+		}
+		if !isMatch(metric, bits) {
+			return
+		}
+	}
+	add := func(frame string) {
+		a := r.addition(plan, metric.SampleValues, frame)
+		if a.sample == r.serial {
+			return // another function of the same package
+		}
+		a.sample = r.serial
+		a.Value = saturatingAdd(a.Value, value)
+		a.Samples++
+		if exemplar.Value > 0 {
+			a.Exemplars.Add(exemplar)
+		}
+	}
+	if metric.Frame == selection.NoFrame {
+		add("")
+		return
+	}
+	frame := func(name int32) string {
+		s := r.frames.Text(name)
+		if metric.Frame == selection.ByPackage {
+			s = frames.Package(s)
+		}
+		return kind.CutName(s)
+	}
+	if metric.Leaf {
+		name, fault := r.frames.Leaf(stack)
+		if fault != frames.None {
+			r.result.Dropped[Index]++
+			return
+		}
+		add(frame(name))
+		return
+	}
+	names, fault := r.frames.All(stack)
+	switch fault {
+	case frames.Index:
+		r.result.Dropped[Index]++
+	case frames.Expansion:
+		r.result.Dropped[Expansion]++
+	default:
+		for _, name := range names {
+			if bits, _ := r.matcher.name(name); metric.FunctionBits == 0 || bits&metric.FunctionBits != 0 {
+				add(frame(name))
+			}
+		}
+	}
+}
+
+func isMatch(m *selection.Metric, bits *stackBits) bool {
+	switch {
+	case m.BelowBit != 0 && m.FunctionBits != 0:
+		return bits.below&m.BelowBit != 0
+	case m.Leaf:
+		return (m.FunctionBits == 0 || bits.leaf&m.FunctionBits != 0) && (m.BelowBits == 0 || bits.callers&m.BelowBits != 0)
+	case m.BelowBits != 0:
+		return bits.callers&m.BelowBits != 0
+	default:
+		return (bits.leaf|bits.callers)&m.FunctionBits != 0
+	}
+}
+
+// addition returns the addition to a series of the current resource. It is valid until the next call.
+func (r *Reducer) addition(plan *planned, sampleValues []int, frame string) *Addition {
+	if plan.addition >= 0 && len(sampleValues) == 0 && frame == "" {
+		return &r.result.Additions[plan.addition]
+	}
+	metric := r.Set.Metrics[plan.metric]
+	if r.groups[plan.metric] == nil {
+		r.groups[plan.metric] = values(r.resource, metric.ResourceKeys)
+	}
+	group := r.groups[plan.metric]
+	r.key = binary.AppendUvarint(r.key[:0], uint64(plan.metric))
+	for _, value := range group {
+		r.key = dictionary.AppendText(r.key, value)
+	}
+	for _, i := range sampleValues {
+		r.key = dictionary.AppendText(r.key, r.attributes.values[i])
+	}
+	r.key = dictionary.AppendText(r.key, frame)
+	series := len(r.key)
+	r.key = binary.AppendVarint(r.key, int64(plan.source))
+	i, ok := r.byKey[string(r.key)]
+	if !ok {
+		a := Addition{Metric: plan.metric, Source: plan.source, Resource: group, Frame: frame}
+		if len(r.result.Additions) >= r.MaxAdditions {
+			return r.overflow(plan)
+		}
+		for _, k := range sampleValues {
+			a.Sample = append(a.Sample, r.attributes.values[k])
+		}
+		key := string(r.key)
+		a.Key = []byte(key[:series])
+		i = len(r.result.Additions)
+		r.byKey[key] = i
+		r.result.Additions = append(r.result.Additions, a)
+	}
+	if len(sampleValues) == 0 && frame == "" {
+		plan.addition = i
+	}
+	return &r.result.Additions[i]
+}
+
+// overflow returns the addition to a metric's series that has no attributes.
+func (r *Reducer) overflow(plan *planned) *Addition {
+	r.key = binary.AppendVarint(binary.AppendUvarint(append(r.key[:0], 0xff, 0xff), uint64(plan.metric)), int64(min(plan.source, 0)))
+	i, ok := r.byKey[string(r.key)]
+	if !ok {
+		i = len(r.result.Additions)
+		r.byKey[string(r.key)] = i
+		r.result.Additions = append(r.result.Additions, Addition{Metric: plan.metric, Source: plan.source})
+	}
+	return &r.result.Additions[i]
+}
+
+func saturatingAdd(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+func saturatingMultiply(a, b int64) int64 {
+	if b != 0 && a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}

@@ -1,0 +1,330 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package series keeps the series of metrics from one message to the next, and writes them as OTLP metrics. Add adds what reduce has made
+// of a message, Points writes the values, and Sent ends an interval once they have been delivered.
+//
+// What happened is added up. A total of a process becomes what was added since the total before of the same process; the first one is a
+// baseline, and a total that falls begins anew. A state counts until the next one of its process, for two intervals at most. States of
+// several processes in one series are added up.
+//
+// Series, processes and their bytes are bounded. What happened beyond that is in one series of each metric, with the attribute
+// otel.metric.overflow; totals and states are counted as dropped, since they could not be told apart.
+package series
+
+import (
+	"crypto/sha256"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+)
+
+// Options bound a Table.
+type Options struct {
+	Set       *selection.Set
+	MaxSeries int
+	MaxBytes  int
+	// Expiry is for how long a series without new values is kept.
+	Expiry time.Duration
+	// Cumulative is the temporality of sums.
+	Cumulative bool
+	// Writer is the attribute that tells the series of several collectors apart, or "".
+	Writer string
+}
+
+// Table has the series of all metrics. One goroutine uses it at a time.
+type Table struct {
+	Options
+	series   map[string]*series
+	overflow []*series
+	sources  map[sourceKey]*source
+	bytes    int
+	// began is the end of the last interval.
+	began time.Time
+}
+
+// series is one series.
+type series struct {
+	metric   int
+	resource []string
+	sample   []string
+	frame    string
+	overflow bool
+
+	// sum is all that has happened, sent the part of it that was delivered as deltas.
+	sum, sent int64
+	start     time.Time
+	last      time.Time
+	exemplars reduce.Exemplars
+	// parts are what processes have of a series of totals or states.
+	parts map[*source]*part
+	bytes int
+}
+
+// part is what one process has of a series.
+type part struct {
+	// value is that of the profile that was taken as number generation, before that of the one before.
+	value, before int64
+	generation    uint64
+}
+
+type sourceKey struct {
+	metric   int
+	identity [sha256.Size]byte
+}
+
+// source is a process whose profiles have totals or states.
+type source struct {
+	// generation counts its profiles.
+	generation uint64
+	time       int64
+	interval   int64
+	total      int64
+	// resetAt is the generation before which totals do not count, since the process has restarted.
+	resetAt    uint64
+	isBaseline bool
+	last       time.Time
+	// series are those that it has a part of.
+	series []*series
+}
+
+const (
+	seriesBytes = 320
+	sourceBytes = 200
+	partBytes   = 120
+)
+
+// New returns an empty Table. Its first interval begins now.
+func New(options Options, now time.Time) *Table {
+	return &Table{
+		Options: options, series: map[string]*series{}, sources: map[sourceKey]*source{},
+		overflow: make([]*series, len(options.Set.Metrics)), began: now,
+	}
+}
+
+// Len and Bytes return what the table keeps.
+func (t *Table) Len() int { return len(t.series) }
+
+// Bytes returns the memory of the table.
+func (t *Table) Bytes() int { return t.bytes }
+
+// Added counts what Add did.
+type Added struct {
+	Dropped  reduce.Dropped
+	Overflow int
+}
+
+// Add adds what a message has.
+func (t *Table) Add(r *reduce.Result, now time.Time) (added Added) {
+	sources := t.takeSources(r, now)
+	for i := range r.Additions {
+		a := &r.Additions[i]
+		var of *source
+		if a.Source >= 0 {
+			if of = sources[a.Source].source; of == nil {
+				added.Dropped[sources[a.Source].dropped] += a.Samples
+				continue
+			}
+			if of.isBaseline {
+				added.Dropped[reduce.Baseline] += a.Samples
+			}
+		}
+		s := t.seriesOf(a, of != nil, now)
+		if s == nil {
+			added.Dropped[reduce.MaxSeries] += a.Samples
+			continue
+		}
+		if s.overflow {
+			added.Overflow += a.Samples
+		}
+		s.last = now
+		if of != nil {
+			if !t.addPart(s, of, a.Value, r.Sources[a.Source].Values) {
+				added.Dropped[reduce.MaxSeries] += a.Samples
+			}
+		} else {
+			s.sum = saturatingAdd(s.sum, a.Value)
+		}
+		for _, x := range a.Exemplars {
+			s.exemplars.Add(x)
+		}
+	}
+	return added
+}
+
+func saturatingAdd(a, b int64) int64 {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return 1<<63 - 1
+}
+
+// taken is a profile's process, or why it does not count.
+type taken struct {
+	source  *source
+	dropped reduce.Reason
+}
+
+// takeSources begins the next profile of each process.
+func (t *Table) takeSources(r *reduce.Result, now time.Time) []taken {
+	if len(r.Sources) == 0 {
+		return nil
+	}
+	list := make([]taken, len(r.Sources))
+	// Of several profiles of one process in a message, the newest one counts: totals include what the others have, and a state is replaced.
+	newest := map[sourceKey]int64{}
+	for i := range r.Sources {
+		in := &r.Sources[i]
+		key := sourceKey{in.Metric, in.Identity}
+		newest[key] = max(newest[key], in.Time)
+	}
+	for i := range r.Sources {
+		in := &r.Sources[i]
+		key := sourceKey{in.Metric, in.Identity}
+		of := t.sources[key]
+		if in.Time < newest[key] || of != nil && in.Time < of.time {
+			list[i].dropped = reduce.Order
+			continue
+		}
+		if of == nil {
+			if len(t.sources) >= t.MaxSeries || t.bytes+sourceBytes > t.MaxBytes {
+				list[i].dropped = reduce.MaxSeries
+				continue
+			}
+			of = &source{isBaseline: in.Values == kind.Cumulative}
+			t.sources[key] = of
+			t.bytes += sourceBytes
+			of.begin(in, now)
+		} else if in.Time > of.time {
+			of.isBaseline = false
+			of.begin(in, now)
+		} // otherwise it is another part of the same profile
+		list[i].source = of
+	}
+	return list
+}
+
+// maxInterval bounds the time between two states of a process.
+const maxInterval = int64(time.Hour)
+
+func (s *source) begin(in *reduce.Source, now time.Time) {
+	if since := in.Time - s.time; s.time != 0 && (s.interval == 0 || since <= 4*s.interval) {
+		s.interval = min(since, maxInterval)
+	}
+	s.generation++
+	if in.Total < s.total {
+		s.resetAt = s.generation
+	}
+	s.time, s.total, s.last = in.Time, in.Total, now
+}
+
+// holds reports whether a state still counts: for two intervals after it has arrived.
+func (s *source) holds(now time.Time) bool {
+	interval := time.Duration(s.interval)
+	if interval == 0 {
+		interval = time.Minute
+	}
+	return now.Sub(s.last) <= 2*interval
+}
+
+// addPart adds what a profile of a process has of a series. It returns false if there is no room.
+func (t *Table) addPart(s *series, of *source, value int64, values kind.Values) bool {
+	p := s.parts[of]
+	if p == nil {
+		if t.bytes+partBytes > t.MaxBytes {
+			return false
+		}
+		t.bytes += partBytes
+		p = &part{}
+		if s.parts == nil {
+			s.parts = map[*source]*part{}
+		}
+		s.parts[of] = p
+		of.series = append(of.series, s)
+	}
+	if p.generation != of.generation {
+		if p.before = p.value; p.generation < of.resetAt {
+			p.before = 0
+		}
+		p.value, p.generation = 0, of.generation
+	}
+	counted := max(p.value-p.before, 0)
+	p.value = saturatingAdd(p.value, value)
+	if values == kind.Cumulative {
+		if of.isBaseline {
+			p.before = p.value
+		}
+		s.sum = saturatingAdd(s.sum, max(p.value-p.before, 0)-counted)
+	}
+	return true
+}
+
+// seriesOf returns the series of an addition, that of the overflow if there is no room, or nil for a state or total that has none.
+func (t *Table) seriesOf(a *reduce.Addition, hasSource bool, now time.Time) *series {
+	if a.Key != nil {
+		if s, ok := t.series[string(a.Key)]; ok {
+			return s
+		}
+		bytes := seriesBytes + 2*len(a.Key) + 16*(len(a.Resource)+len(a.Sample))
+		if len(t.series) < t.MaxSeries && t.bytes+bytes <= t.MaxBytes {
+			s := &series{
+				metric: a.Metric, resource: cloned(a.Resource), sample: cloned(a.Sample), frame: strings.Clone(a.Frame),
+				start: t.began, last: now, bytes: bytes,
+			}
+			t.bytes += bytes
+			t.series[string(a.Key)] = s
+			return s
+		}
+	}
+	if hasSource {
+		return nil
+	}
+	if t.overflow[a.Metric] == nil {
+		t.overflow[a.Metric] = &series{metric: a.Metric, overflow: true, start: t.began}
+	}
+	return t.overflow[a.Metric]
+}
+
+func cloned(list []string) []string {
+	own := make([]string, len(list))
+	for i, s := range list {
+		own[i] = strings.Clone(s)
+	}
+	return own
+}
+
+// Sent ends the interval of series whose points were delivered, or refused permanently.
+func (t *Table) Sent(points []Point, now time.Time) {
+	for _, p := range points {
+		s := p.series
+		s.exemplars = s.exemplars[:0]
+		if !t.Cumulative && !t.Set.Metrics[s.metric].IsGauge {
+			s.sent, s.start = p.sum, now
+		}
+	}
+}
+
+// Expire removes series and processes without new values, and begins the next interval.
+func (t *Table) Expire(now time.Time) {
+	t.began = now
+	for key, of := range t.sources {
+		if now.Sub(of.last) <= t.Expiry {
+			continue
+		}
+		for _, s := range of.series {
+			delete(s.parts, of)
+			t.bytes -= partBytes
+		}
+		delete(t.sources, key)
+		t.bytes -= sourceBytes
+	}
+	for key, s := range t.series {
+		if now.Sub(s.last) > t.Expiry && len(s.parts) == 0 && (t.Cumulative || s.sum == s.sent) {
+			delete(t.series, key)
+			t.bytes -= s.bytes
+		}
+	}
+}
