@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 	profilestologsconnector "github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector"
+	profilemetricsconnector "github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector"
 	splunkprofilingconnector "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
 	countconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/countconnector"
 	signaltometricsconnector "github.com/open-telemetry/opentelemetry-collector-contrib/connector/signaltometricsconnector"
@@ -169,6 +170,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
 		profilestologsconnector.NewFactory(),
+		profilemetricsconnector.NewFactory(),
 		splunkprofilingconnector.NewFactory(),
 		countconnector.NewFactory(),
 		signaltometricsconnector.NewFactory(),
@@ -178,6 +180,7 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
 		profilestologsconnector.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		profilemetricsconnector.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		splunkprofilingconnector.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		countconnector.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/connector/countconnector v0.161.0",
 		signaltometricsconnector.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/connector/signaltometricsconnector v0.161.0",

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	otelconftelemetry "go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 	profilestologsconnector "github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector"
+	profilemetricsconnector "github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector"
 	splunkprofilingconnector "github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector"
 	profilestoreexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter"
 	pproffileexporter "github.com/otelcol-profiles/otelcol-profiles/exporter/pproffileexporter"
@@ -152,6 +153,7 @@ func components() (otelcol.Factories, error) {
 
 	factories.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
 		profilestologsconnector.NewFactory(),
+		profilemetricsconnector.NewFactory(),
 		splunkprofilingconnector.NewFactory(),
 	)
 	if err != nil {
@@ -159,6 +161,7 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ConnectorModules = makeModulesMap(factories.Connectors, map[component.Type]string{
 		profilestologsconnector.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		profilemetricsconnector.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		splunkprofilingconnector.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 	})
 

@@ -30,6 +30,8 @@ const (
 const (
 	roomFactor = 64
 	minRoom    = 1 << 20
+	// spentPerFrame is how much more the first visit of a frame costs than a later one.
+	spentPerFrame = 4
 )
 
 // Frames resolves the stacks of a message. One goroutine uses it.
@@ -41,21 +43,28 @@ type Frames struct {
 
 	// leaves has the name of each stack's leaf and 2, or 0 for a stack that has not been asked for, or 1 for one that has a bad index.
 	leaves []int32
+	// names has the names of those stacks that All has been asked for, and spans where those of each stack are.
+	names []int32
+	spans []span
 	// seen[name] is the number of the stack in which All has found it last.
-	seen   []uint32
-	stack  uint32
-	names  []int32
-	room   int
-	counts int
+	seen    []uint32
+	stack   uint32
+	room    int
+	samples int
+}
+
+// span is a part of names, of which fault tells if there is none. end is 0 for a stack that All has not been asked for.
+type span struct {
+	begin, end int
+	fault      Fault
 }
 
 // Begin begins another message, of a number of samples.
 func (f *Frames) Begin(d pprofile.ProfilesDictionary, samples int) {
 	f.strings, f.functions, f.locations, f.stacks = d.StringTable(), d.FunctionTable(), d.LocationTable(), d.StackTable()
 	f.leaves = zeroed(f.leaves, f.stacks.Len())
-	f.seen = zeroed(f.seen, f.strings.Len()+1)
-	f.stack = 0
-	f.room, f.counts = -1, samples
+	f.spans, f.names = f.spans[:0], append(f.names[:0], 0)
+	f.room, f.samples = -1, samples
 }
 
 // zeroed returns n zeros, in memory that is reused if it is not much larger.
@@ -139,32 +148,61 @@ func (f *Frames) function(i int32) (int32, Fault) {
 	return name, None
 }
 
-// All returns the names of the functions of a stack, each once, in the order of the stack. They are valid until the next call.
+// All returns the names of the functions of a stack, each once, in the order of the stack. They are valid until the next message.
 func (f *Frames) All(stack int32) ([]int32, Fault) {
-	f.names = f.names[:0]
-	if uint(stack) >= uint(f.stacks.Len()) {
-		if stack == 0 {
-			return append(f.names, 0), None
-		}
-		return nil, Index
-	}
 	if f.room < 0 {
 		f.room = minRoom + roomFactor*f.entries()
+		f.spans = zeroed(f.spans, max(f.stacks.Len(), 1))
+		f.seen = zeroed(f.seen, f.strings.Len()+1)
+		f.stack = 0
 	}
+	if uint(stack) >= uint(len(f.spans)) {
+		return nil, Index
+	}
+	s := &f.spans[stack]
+	if s.end == 0 {
+		begin := len(f.names)
+		if fault := f.resolve(stack); fault == Expansion {
+			f.names = f.names[:begin]
+			return nil, fault
+		} else if fault != None {
+			f.names = f.names[:begin]
+			*s = span{0, 1, fault}
+		} else {
+			*s = span{begin, len(f.names), None}
+		}
+	}
+	if s.fault != None {
+		return nil, s.fault
+	}
+	if !f.Spend(s.end - s.begin) {
+		return nil, Expansion
+	}
+	return f.names[s.begin:s.end], None
+}
+
+// Spend takes room for work on a number of frames, and reports whether there was enough.
+func (f *Frames) Spend(frames int) bool {
+	f.room = max(f.room-frames, 0)
+	return f.room > 0
+}
+
+// resolve appends the names of a stack.
+func (f *Frames) resolve(stack int32) Fault {
 	f.stack++
-	locations := f.stacks.At(int(stack)).LocationIndices()
-	if locations.Len() == 0 {
-		return append(f.names, 0), None
+	if int(stack) >= f.stacks.Len() || f.stacks.At(int(stack)).LocationIndices().Len() == 0 {
+		f.add(0)
+		return None
 	}
+	locations := f.stacks.At(int(stack)).LocationIndices()
 	for k := range locations.Len() {
 		i := locations.At(k)
 		if uint(i) >= uint(f.locations.Len()) {
-			return nil, Index
+			return Index
 		}
 		lines := f.locations.At(int(i)).Lines()
-		if f.room -= 1 + lines.Len(); f.room < 0 {
-			f.room = 0
-			return nil, Expansion
+		if !f.Spend(spentPerFrame * (1 + lines.Len())) {
+			return Expansion
 		}
 		if lines.Len() == 0 {
 			f.add(0)
@@ -172,12 +210,12 @@ func (f *Frames) All(stack int32) ([]int32, Fault) {
 		for n := range lines.Len() {
 			name, fault := f.function(lines.At(n).FunctionIndex())
 			if fault != None {
-				return nil, fault
+				return fault
 			}
 			f.add(name)
 		}
 	}
-	return f.names, None
+	return None
 }
 
 func (f *Frames) add(name int32) {
@@ -189,7 +227,7 @@ func (f *Frames) add(name int32) {
 
 // entries counts what the message has of samples and frames.
 func (f *Frames) entries() int {
-	n := f.counts
+	n := f.samples
 	for _, stack := range f.stacks.All() {
 		n += stack.LocationIndices().Len()
 	}

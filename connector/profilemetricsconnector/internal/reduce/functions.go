@@ -88,11 +88,7 @@ func (r *Reducer) addHot(stack int32, value int64) {
 		} else {
 			names, fault := r.frames.All(stack)
 			if fault != frames.None {
-				reason := Index
-				if fault == frames.Expansion {
-					reason = Expansion
-				}
-				r.result.Dropped[reason]++
+				r.result.Dropped[reasonOf(fault)]++
 				continue
 			}
 			for _, name := range names {

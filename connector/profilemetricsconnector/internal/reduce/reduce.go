@@ -36,6 +36,9 @@ type Reducer struct {
 	namer      kind.Namer
 	result     Result
 	byKey      map[string]int
+	// byName is for each metric, last is the number of the addition that was returned last.
+	byName []byName
+	last   int
 	hot        hotSums
 
 	dict pprofile.ProfilesDictionary
@@ -58,7 +61,7 @@ type Reducer struct {
 
 // New returns a Reducer.
 func New(options Options) *Reducer {
-	r := &Reducer{Options: options}
+	r := &Reducer{Options: options, byName: make([]byName, len(options.Set.Metrics))}
 	r.matcher.set, r.attributes.set = options.Set, options.Set
 	return r
 }
@@ -244,6 +247,7 @@ func (r *Reducer) add(p *input) {
 		}
 	}
 	r.endHot(p, sum)
+	r.endNames()
 }
 
 // meets reports whether the current resource meets a metric's conditions.
@@ -379,50 +383,97 @@ func (r *Reducer) conditional(plan *planned, stack int32, value int64, exemplar 
 			return
 		}
 	}
-	add := func(frame string) {
-		a := r.addition(plan, metric.SampleValues, frame)
-		if a.sample == r.serial {
-			return // another function of the same package
-		}
-		a.sample = r.serial
-		a.Value = saturatingAdd(a.Value, value)
-		a.Samples++
-		if exemplar.Value > 0 {
-			a.Exemplars.Add(exemplar)
-		}
-	}
-	if metric.Frame == selection.NoFrame {
-		add("")
-		return
-	}
-	frame := func(name int32) string {
-		s := r.frames.Text(name)
-		if metric.Frame == selection.ByPackage {
-			s = frames.Package(s)
-		}
-		return kind.CutName(s)
-	}
-	if metric.Leaf {
-		name, fault := r.frames.Leaf(stack)
-		if fault != frames.None {
+	switch {
+	case metric.Frame == selection.NoFrame:
+		r.addition(plan, metric.SampleValues, "").add(value, r.serial, exemplar)
+	case metric.Leaf:
+		if name, fault := r.frames.Leaf(stack); fault != frames.None {
 			r.result.Dropped[Index]++
+		} else {
+			r.addFrame(plan, name, value, exemplar)
+		}
+	default:
+		names, fault := r.frames.All(stack)
+		// Series that samples distinguish are looked up for each frame.
+		if fault == frames.None && len(metric.SampleValues) > 0 && !r.frames.Spend(spentPerLookup*len(names)) {
+			fault = frames.Expansion
+		}
+		if fault != frames.None {
+			r.result.Dropped[reasonOf(fault)]++
 			return
 		}
-		add(frame(name))
-		return
-	}
-	names, fault := r.frames.All(stack)
-	switch fault {
-	case frames.Index:
-		r.result.Dropped[Index]++
-	case frames.Expansion:
-		r.result.Dropped[Expansion]++
-	default:
 		for _, name := range names {
 			if bits, _ := r.matcher.name(name); metric.FunctionBits == 0 || bits&metric.FunctionBits != 0 {
-				add(frame(name))
+				r.addFrame(plan, name, value, exemplar)
 			}
 		}
+	}
+}
+
+// spentPerLookup is how much the lookup of a series costs, in visits of a frame.
+const spentPerLookup = 32
+
+func reasonOf(fault frames.Fault) Reason {
+	if fault == frames.Expansion {
+		return Expansion
+	}
+	return Index
+}
+
+// addFrame adds a sample to the series of a function or its package. byName has the series of this profile that only functions distinguish.
+func (r *Reducer) addFrame(plan *planned, name int32, value int64, exemplar Exemplar) {
+	metric := r.Set.Metrics[plan.metric]
+	if len(metric.SampleValues) == 0 {
+		byName := &r.byName[plan.metric]
+		if len(byName.additions) != r.frames.Names()+1 {
+			byName.additions = cleared(byName.additions, r.frames.Names()+1)
+		}
+		if byName.additions[name] == 0 {
+			r.addition(plan, nil, r.frame(metric, name))
+			byName.additions[name] = int32(r.last) + 1
+			byName.touched = append(byName.touched, name)
+		}
+		r.result.Additions[byName.additions[name]-1].add(value, r.serial, exemplar)
+		return
+	}
+	r.addition(plan, metric.SampleValues, r.frame(metric, name)).add(value, r.serial, exemplar)
+}
+
+// byName has the additions of a profile to a metric by function, each with 1 added.
+type byName struct {
+	additions []int32
+	touched   []int32
+}
+
+// endNames forgets the additions of the profile that has ended.
+func (r *Reducer) endNames() {
+	for _, plan := range r.plan {
+		b := &r.byName[plan.metric]
+		for _, name := range b.touched {
+			b.additions[name] = 0
+		}
+		b.touched = b.touched[:0]
+	}
+}
+
+func (r *Reducer) frame(metric *selection.Metric, name int32) string {
+	s := r.frames.Text(name)
+	if metric.Frame == selection.ByPackage {
+		s = frames.Package(s)
+	}
+	return kind.CutName(s)
+}
+
+// add adds a sample, unless it has been added for another function of the same package.
+func (a *Addition) add(value int64, serial int, exemplar Exemplar) {
+	if a.sample == serial {
+		return
+	}
+	a.sample = serial
+	a.Value = saturatingAdd(a.Value, value)
+	a.Samples++
+	if exemplar.Value > 0 {
+		a.Exemplars.Add(exemplar)
 	}
 }
 
@@ -441,7 +492,8 @@ func isMatch(m *selection.Metric, bits *stackBits) bool {
 
 // addition returns the addition to a series of the current resource. It is valid until the next call.
 func (r *Reducer) addition(plan *planned, sampleValues []int, frame string) *Addition {
-	if plan.addition >= 0 && len(sampleValues) == 0 && frame == "" {
+	isPlain := len(sampleValues) == 0 && r.Set.Metrics[plan.metric].Frame == selection.NoFrame
+	if plan.addition >= 0 && isPlain {
 		return &r.result.Additions[plan.addition]
 	}
 	metric := r.Set.Metrics[plan.metric]
@@ -474,9 +526,10 @@ func (r *Reducer) addition(plan *planned, sampleValues []int, frame string) *Add
 		r.byKey[key] = i
 		r.result.Additions = append(r.result.Additions, a)
 	}
-	if len(sampleValues) == 0 && frame == "" {
+	if isPlain {
 		plan.addition = i
 	}
+	r.last = i
 	return &r.result.Additions[i]
 }
 
@@ -489,6 +542,7 @@ func (r *Reducer) overflow(plan *planned) *Addition {
 		r.byKey[string(r.key)] = i
 		r.result.Additions = append(r.result.Additions, Addition{Metric: plan.metric, Source: plan.source})
 	}
+	r.last = i
 	return &r.result.Additions[i]
 }
 

@@ -1,0 +1,64 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilemetricsconnector
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// TestReadme compares the README's tables and its configurations with the code.
+func TestReadme(t *testing.T) {
+	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
+	defaults := collectortest.Defaults(createDefaultConfig())
+	collectortest.CheckDefaults(t, rows, 2, defaults)
+	assert.Len(t, rows, len(defaults))
+
+	keys := []string{}
+	for key := range profiletest.ReadmeTable(t, "README.md", "| key of a metric | type | meaning |") {
+		keys = append(keys, key)
+	}
+	want := []string{}
+	for field := range collectortest.Defaults(&Metric{}) {
+		want = append(want, field)
+	}
+	assert.ElementsMatch(t, want, keys)
+
+	metrics := profiletest.ReadmeTable(t, "README.md", "| metric | unit | of profiles | |")
+	assert.Len(t, metrics, len(builtIn))
+	for name, m := range builtIn {
+		if assert.Contains(t, metrics, name) {
+			assert.Equal(t, m.Unit, metrics[name][1], name)
+			assert.Equal(t, strings.Join(m.Profiles, "`, `"), strings.Trim(metrics[name][2], "`"), name)
+		}
+	}
+	for _, example := range collectortest.ReadmeExamples(t, "README.md") {
+		require.Contains(t, example["connectors"], metadata.Type.String())
+		section, _ := example["connectors"][metadata.Type.String()].(map[string]any)
+		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), section)
+		assert.NoError(t, err)
+	}
+}
+
+// TestMetadata compares the values of attributes that metadata.yaml and the README list with those that the code has.
+func TestMetadata(t *testing.T) {
+	declared := profiletest.LoadMetadata(t).Attributes
+	assert.Equal(t, outcomeNames[:], declared["outcome"].Enum)
+	reasons := profiletest.ReadmeTable(t, "README.md", "| `reason` | |")
+	assert.Len(t, reasons, int(reduce.NumReasons))
+	var names []string
+	for i := range reduce.NumReasons {
+		names = append(names, i.String())
+		assert.Contains(t, reasons, i.String())
+	}
+	assert.Equal(t, names, declared["reason"].Enum)
+}
