@@ -128,7 +128,7 @@ func TestComponents(t *testing.T) {
 			"symbolize", "transform",
 		},
 		"exporters":  {"debug", "file", "kafka", "nop", "otlp_grpc", "otlp_http", "pprof_file", "profile_store", "profiles_to_logs", "pyroscope"},
-		"connectors": {"count", "profiles_to_logs", "signal_to_metrics", "splunk_profiling"},
+		"connectors": {"count", "profile_metrics", "profiles_to_logs", "signal_to_metrics", "splunk_profiling"},
 		"extensions": {"basicauth", "bearertokenauth", "file_storage", "health_check", "plain_attributes", "pprof", "zpages"},
 	} {
 		var names []string
