@@ -39,12 +39,12 @@ func TestPValueIsRight(t *testing.T) {
 		atLeast, atMost    float64
 		withoutClusterRule bool
 	}{
-		"independent":                       {clusters: 20, p: 0.2, atMost: 0.015},
-		"rare":                              {clusters: 20, p: 0.01, atMost: 0.015},
-		"bursts":                            {clusters: 20, p: 0.2, burst: 0.1, atMost: 0.025},
-		"bursts in few clusters":            {clusters: 10, p: 0.2, burst: 0.1, atMost: 0.04},
-		"10 points more":                    {clusters: 20, p: 0.2, growth: 0.1, atLeast: 0.99, atMost: 1},
-		"10 points more in bursts":          {clusters: 20, p: 0.2, burst: 0.1, growth: 0.1, atLeast: 0.6, atMost: 1},
+		"independent":                        {clusters: 20, p: 0.2, atMost: 0.015},
+		"rare":                               {clusters: 20, p: 0.01, atMost: 0.015},
+		"bursts":                             {clusters: 20, p: 0.2, burst: 0.1, atMost: 0.025},
+		"bursts in few clusters":             {clusters: 10, p: 0.2, burst: 0.1, atMost: 0.04},
+		"10 points more":                     {clusters: 20, p: 0.2, growth: 0.1, atLeast: 0.99, atMost: 1},
+		"10 points more in bursts":           {clusters: 20, p: 0.2, burst: 0.1, growth: 0.1, atLeast: 0.6, atMost: 1},
 		"a binomial test of bursts is wrong": {clusters: 20, p: 0.2, burst: 0.1, withoutClusterRule: true, atLeast: 0.1, atMost: 1},
 	} {
 		rnd := rand.New(rand.NewPCG(1, 2))

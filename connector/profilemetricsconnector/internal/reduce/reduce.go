@@ -39,7 +39,7 @@ type Reducer struct {
 	// byName is for each metric, last is the number of the addition that was returned last.
 	byName []byName
 	last   int
-	hot        hotSums
+	hot    hotSums
 
 	dict pprofile.ProfilesDictionary
 	// resource are the attributes of the current resource; matches says for each metric whether it meets the conditions.
@@ -50,7 +50,7 @@ type Reducer struct {
 	scope      pprofile.ScopeProfiles
 	scopeTypes map[string]bool
 	order      int
-	links pprofile.LinkSlice
+	links      pprofile.LinkSlice
 	// serial numbers the samples of a message.
 	serial int
 
