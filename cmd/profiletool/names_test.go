@@ -107,8 +107,10 @@ func TestOneSetOfNames(t *testing.T) {
 
 			kept := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 100})
 			kept.Add(pd, time.Now())
+			profiles, err := kept.Catalog(t.Context(), store.UnknownService, nil)
+			require.NoError(t, err)
 			var page []string
-			for _, p := range kept.Profiles(store.UnknownService) {
+			for _, p := range profiles {
 				page = append(page, store.UnknownService+" "+p.Profile)
 			}
 			slices.Sort(page)

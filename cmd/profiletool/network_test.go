@@ -258,7 +258,7 @@ func TestServeCutsSlowReaders(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		ended <- serve(ctx, &terminal{log: io.Discard}, listener, api.Settings{
-			Store: kept, Page: page.Files, MaxConcurrent: 1, Timeout: time.Minute, ReadTimeout: 500 * time.Millisecond,
+			Store: kept.Querier, Page: page.Files, MaxConcurrent: 1, Timeout: time.Minute, ReadTimeout: 500 * time.Millisecond,
 		})
 	}()
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())

@@ -44,7 +44,7 @@ service.name are shown under the name of their file, and profiles without a time
 				return err
 			}
 			return serve(cmd.Context(), term, listener, api.Settings{
-				Store: kept, Page: page.Files, Version: toolVersion, MaxBytes: maxBytes, MaxConcurrent: 4,
+				Store: kept.Querier, Page: page.Files, Version: toolVersion, MaxBytes: maxBytes, MaxConcurrent: 4,
 				Timeout: time.Minute, ReadTimeout: time.Minute, Now: func() time.Time { return now },
 			})
 		},

@@ -123,14 +123,23 @@ func (r *reader) readStored(in *storedSelection) (*profile.Profile, error) {
 	}
 	defer func() { _ = s.Close() }()
 	sel := store.Selection{Service: r.wanted.service, Profile: r.wanted.profile, Type: r.wanted.sampleType}
-	if services := s.Services(); sel.Service == "" {
+	ctx := cmp.Or(r.term.ctx, context.Background())
+	services, err := s.Services(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if sel.Service == "" {
 		if len(services) != 1 {
 			return nil, fmt.Errorf("choose one of %d services by -service: %s", len(services), namesOf(services))
 		}
 		sel.Service = services[0].Service
 	}
 	if sel.Profile == "" {
-		for _, p := range s.Profiles(sel.Service) {
+		profiles, err := s.Catalog(ctx, sel.Service, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range profiles {
 			if sel.Profile == "" || p.Profile == profilekind.ProcessCPU {
 				sel.Profile = p.Profile
 			}
@@ -139,7 +148,7 @@ func (r *reader) readStored(in *storedSelection) (*profile.Profile, error) {
 	if in.since > 0 {
 		sel.From = time.Now().Add(-in.since).UnixNano()
 	}
-	merged, err := s.Merge(cmp.Or(r.term.ctx, context.Background()), sel)
+	merged, err := s.Merge(ctx, sel)
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (e *storeExporter) start(ctx context.Context, host component.Host) error {
 func (e *storeExporter) settings() api.Settings {
 	cfg := &e.config.Server
 	return api.Settings{
-		Store: e.store, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
+		Store: e.store.Querier, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
 		MaxConcurrent: cfg.MaxConcurrentQueries,
 		Timeout:       cfg.QueryTimeout, ReadTimeout: cfg.HTTP.WriteTimeout, Observe: e.metrics.query,
 		TimeoutHint: "`server.query_timeout` can be raised",

@@ -328,7 +328,7 @@ func queryAll(s *Store, service, profile string) {
 
 // queryEverything runs every query on the first few profiles of the store.
 func queryEverything(s *Store) {
-	list := slices.CompactFunc(s.Profiles(""), func(a, b ProfileInfo) bool { return a.Service == b.Service && a.Profile == b.Profile })
+	list := slices.CompactFunc(s.profiles(""), func(a, b ProfileInfo) bool { return a.Service == b.Service && a.Profile == b.Profile })
 	for _, p := range list[:min(len(list), 3)] {
 		queryAll(s, p.Service, p.Profile)
 	}

@@ -716,7 +716,7 @@ type diskPart struct {
 
 // part loads the series of a service that wanted chooses, with the profiles that have a part in [from, until) but without samples. until 0
 // means no end. m bounds the memory.
-func (b *diskBlock) part(name string, from, until int64, wanted func(*blockfile.Series) bool, m *memory) (*block, error) {
+func (b *diskBlock) part(name string, from, until int64, wanted func(*blockfile.Series) bool, m *Memory) (*block, error) {
 	at, ok := b.services[name]
 	if !ok || b.Until < from || until != 0 && b.From >= until {
 		return nil, nil
@@ -725,7 +725,7 @@ func (b *diskBlock) part(name string, from, until int64, wanted func(*blockfile.
 	if !slices.ContainsFunc(service.Series, func(in blockfile.Series) bool { return wanted(&in) }) {
 		return nil, nil
 	}
-	if err := m.take(dictionaryLoadFactor * service.Dictionary.Plain); err != nil {
+	if err := m.Take(dictionaryLoadFactor * service.Dictionary.Plain); err != nil {
 		return nil, err
 	}
 	dict, err := b.Dictionary(service)
@@ -747,7 +747,7 @@ func (b *diskBlock) part(name string, from, until int64, wanted func(*blockfile.
 			id: parseID(in.ID), service: strs.Intern(name), profile: strs.Intern(in.Profile), typ: strs.Intern(in.Type), unit: strs.Intern(in.Unit),
 			resource: dictionary.AttributeSetIndex(in.Resource), attributes: dictionary.AttributeSetIndex(in.Attributes), values: kindOf(in.Kind), instance: instanceNumber(in.Instance),
 		})
-		if err := m.take(profileLoadBytes * in.Profiles); err != nil {
+		if err := m.Take(profileLoadBytes * in.Profiles); err != nil {
 			return nil, err
 		}
 		list, err := b.Profiles(service, in)
@@ -788,7 +788,7 @@ const (
 )
 
 // load reads the samples of chunks of a block, which must be in its order.
-func (e *block) load(chunks []*chunk, m *memory) error {
+func (e *block) load(chunks []*chunk, m *Memory) error {
 	for len(chunks) > 0 {
 		// Rows that follow each other are read at once.
 		n, rows := 1, int(chunks[0].samples)
@@ -807,7 +807,7 @@ func (e *block) load(chunks []*chunk, m *memory) error {
 // maxRowsLoaded is about how many rows are read at once.
 const maxRowsLoaded = 1 << 16
 
-func (d *diskPart) load(dict *dictionary.Dictionary, chunks []*chunk, rows int, m *memory) error {
+func (d *diskPart) load(dict *dictionary.Dictionary, chunks []*chunk, rows int, m *Memory) error {
 	var want blockfile.Want
 	for _, c := range chunks {
 		want.Attributes = want.Attributes || c.flags&hasAttributes != 0
@@ -842,7 +842,7 @@ func (d *diskPart) load(dict *dictionary.Dictionary, chunks []*chunk, rows int, 
 		}
 		at += int(c.samples)
 		c.data = out.encode(c.flags)
-		if err := m.take(cap(c.data)); err != nil {
+		if err := m.Take(cap(c.data)); err != nil {
 			return err
 		}
 	}

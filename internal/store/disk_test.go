@@ -82,8 +82,8 @@ func (h *history) send(now time.Time, stores ...*Store) {
 func answers(t testing.TB, s *Store, from, until int64) string {
 	t.Helper()
 	var out strings.Builder
-	fmt.Fprintln(&out, s.Services())
-	for _, in := range s.Profiles("") {
+	fmt.Fprintln(&out, s.services())
+	for _, in := range s.profiles("") {
 		in.Bytes = 0
 		fmt.Fprintln(&out, in)
 		for _, sel := range []Selection{

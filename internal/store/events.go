@@ -6,12 +6,10 @@ package store
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // Events is what single threads or goroutines did over time.
@@ -56,99 +54,81 @@ var (
 // profiles unless the selection names one: the limit longest. GroupBy is the attribute that distinguishes threads; if
 // it is empty, the first of laneKeys that they have is used. A value that is a time ends at its timestamp, others have
 // no length.
-func (s *Store) Events(ctx context.Context, sel Selection, limit int) (*Events, error) {
-	v := s.view(newMemory(ctx, sel.Meter))
-	defer v.release()
-	err := v.loadParts(&sel, func(in *blockfile.Series) bool {
-		return in.Timestamps && (sel.Profile == "" || in.Profile == sel.Profile)
-	})
-	if err != nil {
-		return nil, err
-	}
-	filters, err := v.filters(&sel)
-	if err != nil {
-		return nil, err
-	}
-	if err := v.memory.take(4 * limit * eventBytes); err != nil {
-		return nil, err
-	}
-	c := &eventCollector{memory: v.memory, limit: limit, lanes: map[string]int32{}, states: map[string]int32{}}
+func (s *Querier) Events(ctx context.Context, sel Selection, limit int) (*Events, error) {
+	q := s.query(ctx, sel, Want{Series: true, Stacks: true, Attributes: true, Times: true})
 	// An event belongs to the time if any part of it does: its end may be after it.
-	open := sel
-	open.Until = 0
-	r := &reader{sel: &open, filters: filters, groups: newGroups(len(v.blocks)), memory: v.memory}
-	open.GroupBy = ""
-	found := slices.ContainsFunc(v.catalog(), func(e *block) bool {
-		return slices.ContainsFunc(e.series, func(sr series) bool {
-			strs := &e.dict.Strings
-			return strs.At(sr.service) == sel.Service && (sel.Profile == "" || strs.At(sr.profile) == sel.Profile)
-		})
+	q.TimedOnly, q.Until, q.GroupBy = true, 0, ""
+	selected, err := s.Select(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer selected.Close()
+	if err := q.Memory.Take(4 * limit * eventBytes); err != nil {
+		return nil, err
+	}
+	c := &eventCollector{
+		sel: &sel, memory: q.Memory, limit: limit, lanes: map[string]int32{}, states: map[string]int32{},
+		filters: map[*dictionary.Dictionary]*filter{},
+	}
+	err = selected.Read(func(samples *Samples) error {
+		c.begin(samples)
+		typ := selected.Types[samples.Type]
+		unit := timeUnit(typ.Unit)
+		for i, end := range samples.Times {
+			start := end - durationOf(samples.Values[i], unit)
+			if end < sel.From || sel.Until != 0 && start >= sel.Until {
+				continue
+			}
+			names := c.names(dictionary.AttributeSetIndex(at32(samples.Attributes, i)), typ.Type)
+			c.add(collectedEvent{Event{names.lane, names.state, at32(samples.Stacks, i), start, end}, samples.Dict})
+		}
+		return c.memory.Check()
 	})
-	for n, e := range v.blocks {
-		strs := &e.dict.Strings
-		for i := range e.series {
-			sr := &e.series[i]
-			c.sets = map[dictionary.AttributeSetIndex]setNames{}
-			if strs.At(sr.service) != sel.Service || sel.Profile != "" && strs.At(sr.profile) != sel.Profile {
-				continue
-			}
-			typ := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
-			if sel.Type != "" && sel.Type != typ.String() && sel.Type != typ.Type || !filters[n].canMatch(sr) {
-				continue
-			}
-			unit := timeUnit(typ.Unit)
-			var terms []weightedChunk
-			for k := range sr.chunks {
-				t := weightedChunk{block: n, series: sr, chunk: &sr.chunks[k]}
-				if t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps || t.chunk.end < sel.From {
-					continue
-				}
-				terms = append(terms, t)
-			}
-			if err := v.load(terms); err != nil {
-				return nil, err
-			}
-			for _, t := range terms {
-				r.observations(&t, func(_ int, row *rows) {
-					end := t.chunk.time + row.timestamp
-					start := end - durationOf(row.value, unit)
-					if end < sel.From || sel.Until != 0 && start >= sel.Until {
-						return
-					}
-					names := c.names(filters[n], sr, &sel, dictionary.AttributeSetIndex(row.attribute), typ.Type)
-					c.add(collectedEvent{Event{names.lane, names.state, row.stack, start, end}, int32(n)})
-				})
-				if err := v.memory.check(); err != nil {
-					return nil, err
-				}
-			}
-		}
+	if err != nil {
+		return nil, err
 	}
-	if !found {
-		if sel.Profile != "" {
-			return nil, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, Shorten(sel.Service), Shorten(sel.Profile))
-		}
-		return nil, fmt.Errorf("%w: there is no service %q", ErrNothing, Shorten(sel.Service))
-	}
-	return c.finish(v)
+	return c.finish()
 }
 
 type collectedEvent struct {
 	Event
-	block int32
+	dict *dictionary.Dictionary
 }
 
 // setNames are the lane and the state in a set of attributes, plus one; 0 means not looked up yet.
 type setNames struct{ lane, state int32 }
 
 type eventCollector struct {
-	memory        *memory
+	sel           *Selection
+	memory        *Memory
 	limit         int
 	events        []collectedEvent
 	leftOut       int
 	lanes, states map[string]int32
 	laneTime      []int64
-	sets          map[dictionary.AttributeSetIndex]setNames // of the series
+	// filters read the attributes of dictionaries. filter and series are the current ones, and sets has the names of sets of the series.
+	filters map[*dictionary.Dictionary]*filter
+	filter  *filter
+	series  series
+	sets    map[dictionary.AttributeSetIndex]setNames
+}
+
+// begin begins samples of a series.
+func (c *eventCollector) begin(s *Samples) {
+	f := c.filters[s.Dict]
+	if f == nil {
+		f = newFilter(s.Dict, c.memory)
+		c.filters[s.Dict] = f
+	}
+	service, _ := s.Dict.Strings.Lookup(c.sel.Service)
+	if sr := (series{service: service, resource: s.Resource, attributes: s.Profile}); c.filter != f || !c.series.isOf(&sr) {
+		c.filter, c.series, c.sets = f, sr, map[dictionary.AttributeSetIndex]setNames{}
+	}
+}
+
+// isOf reports whether two series have the same attributes.
+func (sr *series) isOf(other *series) bool {
+	return sr.resource == other.resource && sr.attributes == other.attributes
 }
 
 // numberOf returns the number of a name, the next one if the name is new.
@@ -162,11 +142,12 @@ func numberOf(names map[string]int32, name string) int32 {
 }
 
 // names returns the lane and the state of a sample with a set of attributes.
-func (c *eventCollector) names(f *filter, sr *series, sel *Selection, set dictionary.AttributeSetIndex, typ string) setNames {
+func (c *eventCollector) names(set dictionary.AttributeSetIndex, typ string) setNames {
+	f, sr := c.filter, &c.series
 	known, ok := c.sets[set]
 	if !ok {
-		_ = c.memory.take(laneBytes)
-		known.lane = numberOf(c.lanes, laneName(f, sr, sel, set)+instanceMark+instanceName(f, sr))
+		_ = c.memory.Take(laneBytes)
+		known.lane = numberOf(c.lanes, laneName(f, sr, c.sel, set)+instanceMark+instanceName(f, sr))
 		known.state = -1
 		for _, key := range stateKeys {
 			if value, has := f.lookup(sr, set, key); has {
@@ -274,7 +255,7 @@ func (c *eventCollector) keepLongest() {
 }
 
 // finish chooses the lanes with most time and resolves stacks.
-func (c *eventCollector) finish(v *view) (*Events, error) {
+func (c *eventCollector) finish() (*Events, error) {
 	c.keepLongest()
 	out := &Events{LeftOut: c.leftOut, States: byNumber(c.states)}
 	names := shownLanes(byNumber(c.lanes))
@@ -296,12 +277,12 @@ func (c *eventCollector) finish(v *view) (*Events, error) {
 		shown[lane] = int32(i)
 		out.Lanes = append(out.Lanes, names[lane])
 	}
-	b := newTreeBuilder(v.memory)
-	framers := make([]blockFramer, len(v.blocks))
-	for n, e := range v.blocks {
-		framers[n] = blockFramer{b: b, dict: e.dict}
+	b := newTreeBuilder(c.memory)
+	framers := map[*dictionary.Dictionary]*blockFramer{}
+	type stackKey struct {
+		dict  *dictionary.Dictionary
+		stack int32
 	}
-	type stackKey struct{ block, stack int32 }
 	stacks := map[stackKey]int32{}
 	slices.SortStableFunc(c.events, func(a, b collectedEvent) int { return cmp.Compare(a.Start, b.Start) })
 	for _, e := range c.events {
@@ -309,12 +290,15 @@ func (c *eventCollector) finish(v *view) (*Events, error) {
 			out.LeftOut++
 			continue
 		}
-		key := stackKey{e.block, e.Stack}
+		key := stackKey{e.dict, e.Stack}
 		at, ok := stacks[key]
 		if !ok {
 			at = int32(len(out.Stacks))
 			stacks[key] = at
-			stack, err := framers[e.block].stack(dictionary.StackIndex(e.Stack), maxStackFrames)
+			if framers[e.dict] == nil {
+				framers[e.dict] = &blockFramer{b: b, dict: e.dict}
+			}
+			stack, err := framers[e.dict].stack(dictionary.StackIndex(e.Stack), maxStackFrames)
 			if err != nil {
 				return nil, err
 			}
@@ -324,7 +308,7 @@ func (c *eventCollector) finish(v *view) (*Events, error) {
 		out.List = append(out.List, e.Event)
 	}
 	out.Frames = b.frames
-	return out, v.memory.keep(v.memory.used)
+	return out, c.memory.keep(c.memory.used)
 }
 
 // compareNumbered compares names that differ in a number by the number: goroutine 9 before goroutine 10.

@@ -30,16 +30,16 @@ type Graph struct {
 }
 
 // FlameGraph merges the selected samples into a tree of at most maxNodes.
-func (s *Store) FlameGraph(ctx context.Context, sel Selection, maxNodes int) (*Graph, error) {
+func (s *Querier) FlameGraph(ctx context.Context, sel Selection, maxNodes int) (*Graph, error) {
 	return s.graph(ctx, []Selection{sel}, maxNodes)
 }
 
 // Diff merges the samples of two selections into one tree.
-func (s *Store) Diff(ctx context.Context, sel, base Selection, maxNodes int) (*Graph, error) {
+func (s *Querier) Diff(ctx context.Context, sel, base Selection, maxNodes int) (*Graph, error) {
 	return s.graph(ctx, []Selection{sel, base}, maxNodes)
 }
 
-func (s *Store) graph(ctx context.Context, sides []Selection, maxNodes int) (*Graph, error) {
+func (s *Querier) graph(ctx context.Context, sides []Selection, maxNodes int) (*Graph, error) {
 	b, summary, err := s.buildTree(ctx, sides)
 	if err != nil {
 		return nil, err
@@ -48,31 +48,24 @@ func (s *Store) graph(ctx context.Context, sides []Selection, maxNodes int) (*Gr
 	return &Graph{Tree: tree, Summary: summary}, err
 }
 
-// buildTree merges the samples of one or two selections. The view that it reads is released when it returns.
-func (s *Store) buildTree(ctx context.Context, sides []Selection) (b *treeBuilder, summary Summary, err error) {
-	memory := newMemory(ctx, sides[0].Meter)
-	b = newTreeBuilder(memory)
-	for side := range sides {
-		sel := &sides[side]
-		v := s.view(memory)
-		defer v.release()
-		t, r, err := v.read(sel, false)
+// buildTree merges the samples of one or two selections.
+func (s *Querier) buildTree(ctx context.Context, sides []Selection) (b *treeBuilder, summary Summary, err error) {
+	b = newTreeBuilder(newMemory(ctx, sides[0].Meter))
+	for side, sel := range sides {
+		selected, err := s.Select(ctx, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: b.memory})
 		if err != nil {
 			return nil, summary, err
 		}
-		terms, values, err := v.choose(sel, t, r.filters)
+		err = selected.Read(func(samples *Samples) error { return b.add(samples, sel.GroupBy, side) })
+		selected.Close()
 		if err != nil {
-			return nil, summary, err
-		}
-		b.bound(v)
-		if err := b.add(v, r, terms, side); err != nil {
 			return nil, summary, err
 		}
 		if side == 0 {
-			summary = Summary{Type: t, Values: values, Profiles: len(terms)}
-			summary.From, summary.Until = span(terms)
+			summary = selected.Summary
 		}
 	}
+	b.endBlock()
 	return b, summary, nil
 }
 

@@ -6,7 +6,6 @@ package store
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -35,24 +34,18 @@ const (
 var HeatRows = []int{10, 20, 25, 40, 50, 100, 200}
 
 // HeatMap adds up observations that have timestamps. A value that is a time, which ends at its timestamp, is spread over that time.
-func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecond int) (*HeatMap, error) {
-	v := s.view(newMemory(ctx, sel.Meter))
-	defer v.release()
-	t, r, err := v.read(&sel, false)
+func (s *Querier) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecond int) (*HeatMap, error) {
+	sel.GroupBy = ""
+	q := s.query(ctx, sel, Want{Times: true})
+	q.TimedOnly = true
+	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	terms, _, err := v.choose(&sel, t, r.filters)
-	if err != nil {
-		return nil, err
-	}
-	terms = slices.DeleteFunc(terms, func(t weightedChunk) bool { return t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps })
-	if err := v.load(terms); err != nil {
-		return nil, err
-	}
-	h := &HeatMap{Type: t, Rows: rowsOfSecond, Seconds: 1}
+	defer selected.Close()
+	h := &HeatMap{Type: selected.Type, Rows: rowsOfSecond, Seconds: 1}
 	from, until := sel.From, sel.Until
-	first, last := span(terms)
+	first, last := selected.From, selected.Until
 	if from == 0 || from < first {
 		from = first
 	}
@@ -69,24 +62,25 @@ func (s *Store) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecon
 	columns = min(max(columns, 1), maxHeatColumns)
 	h.Seconds = max((seconds+columns-1)/columns, 1)
 	h.Columns = (seconds + h.Seconds - 1) / h.Seconds
-	if err := v.memory.take(16*h.Columns*h.Seconds*rowsOfSecond + 8*h.Columns*rowsOfSecond); err != nil {
+	if err := q.Memory.Take(16*h.Columns*h.Seconds*rowsOfSecond + 8*h.Columns*rowsOfSecond); err != nil {
 		return nil, err
 	}
 	b := newBins(h.From, second/int64(rowsOfSecond), h.Columns*h.Seconds*rowsOfSecond)
-	scale := timeUnit(t.Unit)
-	for i := range terms {
-		r.observations(&terms[i], func(_ int, row *rows) {
-			end := terms[i].chunk.time + row.timestamp
-			if b.add(end-durationOf(row.value, scale), end, float64(row.value)*terms[i].weight) {
+	scale := timeUnit(h.Type.Unit)
+	err = selected.Read(func(samples *Samples) error {
+		for i, end := range samples.Times {
+			value := samples.Values[i]
+			if b.add(end-durationOf(value, scale), end, float64(value)*samples.Weight) {
 				h.Observations++
 			}
-		})
-		if err := v.memory.check(); err != nil {
-			return nil, err
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	h.addUp(b.sums())
-	return h, v.memory.keep(8 * len(h.Cells))
+	return h, q.Memory.keep(8 * len(h.Cells))
 }
 
 // addUp adds up the seconds of each column.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
 // ServiceInfo describes what the store has of a service.
@@ -35,11 +36,10 @@ type ProfileInfo struct {
 	Moved, Instances int
 }
 
-// Services lists all services by name.
-func (s *Store) Services() []ServiceInfo {
-	var list []ServiceInfo
+// servicesOf lists the services of profiles, which are in their order.
+func servicesOf(profiles []ProfileInfo) (list []ServiceInfo) {
 	profile := ""
-	for _, p := range s.Profiles("") {
+	for _, p := range profiles {
 		n := len(list)
 		if n == 0 || list[n-1].Service != p.Service {
 			list = append(list, ServiceInfo{Service: p.Service, From: p.From, Until: p.Until})
@@ -55,9 +55,13 @@ func (s *Store) Services() []ServiceInfo {
 	return list
 }
 
-// Profiles lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample
+// Catalog lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample
 // types in their order.
-func (s *Store) Profiles(service string) []ProfileInfo {
+func (s *Store) Catalog(ctx context.Context, service string, meter *size.Meter) ([]ProfileInfo, error) {
+	memory := newMemory(ctx, meter)
+	if err := memory.Take(catalogBytes * s.Stats().Series); err != nil {
+		return nil, err
+	}
 	type key struct {
 		service, profile string
 		t                SampleType
@@ -66,7 +70,7 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 		key
 		instance uint64
 	}
-	v := s.view(newMemory(context.Background(), nil))
+	v := s.view(memory)
 	defer v.release()
 	found, seen := map[key]*ProfileInfo{}, map[instanceKey]bool{}
 	for _, e := range v.catalog() {
@@ -111,8 +115,11 @@ func (s *Store) Profiles(service string) []ProfileInfo {
 		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Profile, b.Profile),
 			cmp.Compare(position[key{a.Service, a.Profile, a.Type}], position[key{b.Service, b.Profile, b.Type}]))
 	})
-	return list
+	return list, memory.Check()
 }
+
+// catalogBytes is what a list of profiles takes for each series.
+const catalogBytes = 1 << 10
 
 // Scope is what has an attribute. Its String is used in JSON.
 type Scope int
@@ -142,13 +149,14 @@ type AttributeValue struct {
 }
 
 // Attributes lists the attributes of a selection's samples, each with the limit most frequent values.
-func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]AttributeInfo, error) {
-	v := s.view(newMemory(ctx, sel.Meter))
-	defer v.release()
-	t, r, err := v.read(&sel, false)
+func (s *Querier) Attributes(ctx context.Context, sel Selection, limit int) ([]AttributeInfo, error) {
+	sel.GroupBy = ""
+	q := s.query(ctx, sel, Want{Series: true, Attributes: true})
+	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return nil, err
 	}
+	defer selected.Close()
 	type key struct {
 		key   string
 		scope Scope
@@ -157,67 +165,63 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 	// Samples are counted by set, sets by attribute, and only then by text: very many samples can share a set of many attributes,
 	// and very many sets an attribute with a long list.
 	type setOf struct {
-		block int
+		dict  *dictionary.Dictionary
 		scope Scope
 		set   dictionary.AttributeSetIndex
 	}
 	type attributeOf struct {
-		block     int
+		dict      *dictionary.Dictionary
 		scope     Scope
 		attribute dictionary.AttributeIndex
 	}
 	sets, attributes := map[setOf]int{}, map[attributeOf]int{}
-	terms, _, err := v.choose(&sel, t, r.filters)
-	if err != nil {
-		return nil, err
-	}
 	count := func(of setOf, n int) {
 		before := len(sets)
 		if sets[of] += n; len(sets) > before {
-			_ = v.memory.take(cacheBytes)
+			_ = q.Memory.Take(cacheBytes)
 		}
 	}
-	if err := v.load(terms); err != nil {
-		return nil, err
-	}
-	for i := range terms {
-		if err := v.memory.check(); err != nil {
-			return nil, err
-		}
-		t := &terms[i]
-		resource, profile := setOf{t.block, ResourceScope, t.series.resource}, setOf{t.block, ProfileScope, t.series.attributes}
-		if t.chunk.flags&hasAttributes == 0 {
-			count(resource, int(t.chunk.samples))
-			count(profile, int(t.chunk.samples))
-			continue
-		}
-		r.observations(t, func(_ int, row *rows) {
-			count(resource, 1)
-			count(profile, 1)
-			count(setOf{t.block, SampleScope, dictionary.AttributeSetIndex(row.attribute)}, 1)
-		})
-	}
-	for of, n := range sets {
-		for _, i := range v.blocks[of.block].dict.AttributeSets.At(of.set) {
-			before := len(attributes)
-			if attributes[attributeOf{of.block, of.scope, dictionary.AttributeIndex(i)}] += n; len(attributes) > before {
-				_ = v.memory.take(cacheBytes)
+	err = selected.Read(func(samples *Samples) error {
+		n := cmp.Or(samples.Count, samples.Len())
+		count(setOf{samples.Dict, ResourceScope, samples.Resource}, n)
+		count(setOf{samples.Dict, ProfileScope, samples.Profile}, n)
+		if len(samples.Attributes) == 1 {
+			count(setOf{samples.Dict, SampleScope, dictionary.AttributeSetIndex(samples.Attributes[0])}, n)
+		} else {
+			for _, set := range samples.Attributes {
+				count(setOf{samples.Dict, SampleScope, dictionary.AttributeSetIndex(set)}, 1)
 			}
 		}
-		if err := v.memory.take(0); err != nil {
+		return q.Memory.Check()
+	})
+	if err != nil {
+		return nil, err
+	}
+	for of, n := range sets {
+		for _, i := range of.dict.AttributeSets.At(of.set) {
+			before := len(attributes)
+			if attributes[attributeOf{of.dict, of.scope, dictionary.AttributeIndex(i)}] += n; len(attributes) > before {
+				_ = q.Memory.Take(cacheBytes)
+			}
+		}
+		if err := q.Memory.Take(0); err != nil {
 			return nil, err
 		}
 	}
+	texts := map[*dictionary.Dictionary]*filter{}
 	for of, n := range attributes {
-		dict := v.blocks[of.block].dict
+		dict := of.dict
 		k := key{dict.Strings.At(dict.Attributes.At(of.attribute).Key), of.scope}
-		if err := v.memory.take(2 * cacheBytes); err != nil { // its text among the counts, and in the list
+		if err := q.Memory.Take(2 * cacheBytes); err != nil { // its text among the counts, and in the list
 			return nil, err
 		}
 		if counts[k] == nil {
 			counts[k] = map[string]int{}
 		}
-		counts[k][r.filters[of.block].text(of.attribute)] += n
+		if texts[dict] == nil {
+			texts[dict] = newFilter(dict, q.Memory)
+		}
+		counts[k][texts[dict].text(of.attribute)] += n
 	}
 	list := make([]AttributeInfo, 0, len(counts))
 	for k, values := range counts {
@@ -227,7 +231,7 @@ func (s *Store) Attributes(ctx context.Context, sel Selection, limit int) ([]Att
 	slices.SortFunc(list, func(a, b AttributeInfo) int {
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), strings.Compare(a.Key, b.Key))
 	})
-	return list, v.memory.keep(cacheBytes * len(attributes))
+	return list, q.Memory.keep(cacheBytes * len(attributes))
 }
 
 func attributeInfo(key string, scope Scope, values map[string]int, limit int) AttributeInfo {

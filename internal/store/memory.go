@@ -10,9 +10,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
-// memory is what a query uses. It is reserved before it is taken, memoryStep bytes at a time. After an error, take and check
+// Memory is what a query uses. It is reserved before it is taken, memoryStep bytes at a time. After an error, Take and Check
 // return the same one again, so that a loop may go on for a few steps.
-type memory struct {
+type Memory struct {
 	meter          *size.Meter
 	used, reserved int
 }
@@ -20,15 +20,15 @@ type memory struct {
 const memoryStep = 128 << 10
 
 // newMemory returns the memory of a query that ends with ctx. meter is nil if nothing bounds it.
-func newMemory(ctx context.Context, meter *size.Meter) *memory {
+func newMemory(ctx context.Context, meter *size.Meter) *Memory {
 	if meter == nil {
 		meter = &size.Meter{Context: ctx}
 	}
-	return &memory{meter: meter}
+	return &Memory{meter: meter}
 }
 
-// take takes n bytes more.
-func (m *memory) take(n int) error {
+// Take takes n bytes more.
+func (m *Memory) Take(n int) error {
 	if m.used += n; m.used <= m.reserved {
 		return m.meter.Err()
 	}
@@ -36,14 +36,14 @@ func (m *memory) take(n int) error {
 	return m.meter.Reach(m.reserved)
 }
 
-// release tells that n bytes are no longer in use. What was reserved for them serves what comes next.
-func (m *memory) release(n int) { m.used -= n }
+// Release tells that n bytes are no longer in use. What was reserved for them serves what comes next.
+func (m *Memory) Release(n int) { m.used -= n }
 
-// check returns an error if the query has ended: that of its context, or of take.
-func (m *memory) check() error { return m.meter.Check() }
+// Check returns an error if the query has ended: that of its context, or of Take.
+func (m *Memory) Check() error { return m.meter.Check() }
 
 // keep ends a query whose result takes n bytes.
-func (m *memory) keep(n int) error {
+func (m *Memory) keep(n int) error {
 	m.meter.Restart()
 	return m.meter.More(n)
 }

@@ -61,7 +61,7 @@ func TestQueriesReserveTheirMemory(t *testing.T) {
 	for name, newStore := range stores {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			first := s.Profiles("")[0]
+			first := s.profiles("")[0]
 			for name, query := range allQueries(s, Selection{Service: first.Service, Profile: first.Profile}) {
 				t.Run(name, func(t *testing.T) {
 					var result any

@@ -183,7 +183,7 @@ func (s *mergedSeries) write(w *blockfile.Writer) error {
 	strs, sr := &s.part.dict.Strings, s.first
 	w.Series(blockfile.Series{
 		ID: blockfile.ID(sr.id[:]), Instance: fmt.Sprintf("%016x", sr.instance), Profile: strs.At(sr.profile), Type: strs.At(sr.typ), Unit: strs.At(sr.unit),
-		Kind: sr.values.String(), Labels: s.labels(),
+		Kind: sr.values.String(), Labels: s.part.labels(sr),
 		Resource: int32(s.part.mover.AttributeSet(sr.resource)), Attributes: int32(s.part.mover.AttributeSet(sr.attributes)),
 	})
 	slices.SortStableFunc(s.runs, func(a, b seriesRun) int { return cmp.Compare(a.chunks[0].start, b.chunks[0].start) })
@@ -203,18 +203,6 @@ func (s *mergedSeries) write(w *blockfile.Writer) error {
 		}
 	}
 	return nil
-}
-
-// labels returns the attributes of the resource and of the profiles.
-func (s *mergedSeries) labels() map[string]string {
-	labels, dict := map[string]string{}, s.part.dict
-	for _, set := range []dictionary.AttributeSetIndex{s.first.resource, s.first.attributes} {
-		for _, i := range dict.AttributeSets.At(set) {
-			a := dict.Attributes.At(dictionary.AttributeIndex(i))
-			labels[dict.Strings.At(a.Key)] = a.Value.Text()
-		}
-	}
-	return labels
 }
 
 func (p *mergedPart) profile(c *chunk) blockfile.Profile {

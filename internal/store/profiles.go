@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // identity is what samples that are combined have in common.
@@ -31,7 +30,7 @@ func (id identity) untimed() identity {
 
 // table adds up values by identity, with a column for each sample type.
 type table struct {
-	memory *memory
+	memory *Memory
 	types  int
 	rows   []identity
 	// room is how many values all tables of a query may still add.
@@ -47,8 +46,8 @@ type table struct {
 	written int
 }
 
-func newTable(m *memory, types, stacks int, room *int) *table {
-	_ = m.take(4 * stacks) // row's callers check
+func newTable(m *Memory, types, stacks int, room *int) *table {
+	_ = m.Take(4 * stacks) // row's callers check
 	t := &table{memory: m, types: types, plain: make([]int32, stacks), room: room}
 	t.index.Reset(0)
 	return t
@@ -76,11 +75,11 @@ func (t *table) row(id identity) int {
 		}
 	}
 	*t.room -= max(t.types, rowValues)
-	_ = t.memory.take(rowBytes + valueBytes*t.types)
+	_ = t.memory.Take(rowBytes + valueBytes*t.types)
 	t.rows = append(t.rows, id)
 	t.values = append(t.values, make([]int64, t.types)...)
 	if t.fractions != nil {
-		_ = t.memory.take(valueBytes * t.types)
+		_ = t.memory.Take(valueBytes * t.types)
 		t.fractions = append(t.fractions, make([]float64, t.types)...)
 	}
 	if isPlain {
@@ -98,7 +97,7 @@ func (t *table) add(id identity, column int, value int64) {
 func (t *table) addFraction(id identity, column int, value float64) {
 	row := t.row(id)
 	if t.fractions == nil {
-		_ = t.memory.take(valueBytes * len(t.values))
+		_ = t.memory.Take(valueBytes * len(t.values))
 		t.fractions = make([]float64, len(t.values))
 	}
 	t.fractions[row*t.types+column] += value
@@ -131,112 +130,58 @@ type Merged struct {
 }
 
 // Merge merges the selected samples of all sample types, or of the one that is selected, to OTLP profiles that are one pprof.
-func (s *Store) Merge(ctx context.Context, sel Selection) (*Merged, error) {
-	v := s.view(newMemory(ctx, sel.Meter))
-	defer v.release()
+func (s *Querier) Merge(ctx context.Context, sel Selection) (*Merged, error) {
 	sel.GroupBy = ""
-	first, r, err := v.read(&sel, sel.Type == "")
+	q := s.query(ctx, sel, Want{Stacks: true, Attributes: true, Links: true, Times: sel.Timestamps})
+	q.AllTypes = true
+	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	types := []SampleType{first}
-	if sel.Type == "" {
-		types = v.sampleTypes(sel.Service, sel.Profile)
-	}
-	m := &merger{
-		Store: s, view: v, sel: &sel, types: types,
-		reader:     r,
-		attributes: map[blockSet]bool{},
-		tables:     make([]*table, len(v.blocks)), room: minMergedValues, maxValues: minMergedValues,
-	}
-	for column, t := range types {
-		if err := m.column(column, t); err != nil {
-			return nil, err
-		}
+	defer selected.Close()
+	m := &merger{Selected: selected, sel: &sel, memory: q.Memory, tables: map[*dictionary.Dictionary]*table{}}
+	m.maxValues = min(minMergedValues+rowValues*selected.Samples, maxMergedValues)
+	m.room = m.maxValues
+	if err := selected.Read(m.add); err != nil {
+		return nil, err
 	}
 	return m.assemble()
 }
 
 // merger merges the columns of a pprof.
 type merger struct {
-	*Store
-	view   *view
+	*Selected
 	sel    *Selection
-	types  []SampleType
-	reader *reader
-	// tables are those of the blocks. They have room for so many more values, of maxValues.
-	tables          []*table
+	memory *Memory
+	// tables are those of the dictionaries, which are in the order of their first samples. They have room for so many more values, of
+	// maxValues.
+	tables          map[*dictionary.Dictionary]*table
+	dictionaries    []*dictionary.Dictionary
 	room, maxValues int
-	// time is the first start of all terms; duration and count are those of the sample type with most; newest is the
-	// latest term.
-	time, duration int64
-	count          int
-	newest         *weightedChunk
-	// attributes are the sets of attributes of the terms' series, by block.
-	attributes map[blockSet]bool
 }
 
-type blockSet struct {
-	block int
-	set   dictionary.AttributeSetIndex
-}
-
-func (m *merger) column(column int, t SampleType) error {
-	terms, values, err := m.view.choose(m.sel, t, m.reader.filters)
-	if err != nil {
-		return err
-	}
-	_ = values
-	duration, count, samples := int64(0), 0, 0
-	for i := range terms {
-		t := &terms[i]
-		samples += int(t.chunk.samples)
-		if t.weight > 0 {
-			duration += t.chunk.duration
-			count++
-			m.attributes[blockSet{t.block, t.series.attributes}] = true
-			if m.newest == nil || t.chunk.last() > m.newest.chunk.last() {
-				m.newest = t
-			}
-			if m.time == 0 || t.chunk.time < m.time {
-				m.time = t.chunk.time
-			}
+// add adds samples to the table of their dictionary.
+func (m *merger) add(s *Samples) error {
+	t := m.table(s.Dict)
+	whole := s.Weight == math.Trunc(s.Weight)
+	for i := range s.Len() {
+		id := identity{stack: at32(s.Stacks, i), attributes: at32(s.Attributes, i), link: at32(s.Links, i)}
+		if s.IsTimed {
+			id.timed, id.timestamp = true, s.Times[i]
+		}
+		switch {
+		case s.Fractions != nil:
+			t.addFraction(id, s.Type, s.Fractions[i]*s.Weight)
+		case whole:
+			t.add(id, s.Type, s.Values[i]*int64(s.Weight))
+		default:
+			t.addFraction(id, s.Type, float64(s.Values[i])*s.Weight)
+		}
+		if m.room < 0 || m.memory.Take(0) != nil {
+			break
 		}
 	}
-	m.duration, m.count = max(m.duration, duration), max(m.count, count)
-	more := min(rowValues*samples, maxMergedValues-m.maxValues)
-	m.maxValues, m.room = m.maxValues+more, m.room+more
-	// Fast path: sum by stack in a dense array, as most profiles have nothing else.
-	plain, rest := m.split(terms)
-	if isFractional(plain) {
-		err = mergeSums(m, plain, func(t *table, id identity, value float64) { t.addFraction(id, column, value) })
-	} else {
-		err = mergeSums(m, plain, func(t *table, id identity, value int64) { t.add(id, column, value) })
-	}
-	if err == nil {
-		err = m.view.load(rest)
-	}
-	for i := range rest {
-		if err == nil {
-			m.chunk(&rest[i], column)
-			err = m.ended()
-		}
-	}
-	return err
-}
-
-func mergeSums[T number](m *merger, terms []weightedChunk, add func(t *table, id identity, value T)) error {
-	return eachSum(m.view, m.reader, terms, func(block, _ int, sums []T) error {
-		for stack, value := range sums {
-			if value == 0 {
-				continue
-			}
-			if add(m.table(block), identity{stack: int32(stack)}, value); m.room < 0 || m.view.memory.take(0) != nil {
-				break
-			}
-		}
-		return m.ended()
-	})
+	return m.ended()
 }
 
 // An answer may have minMergedValues + rowValues × the samples that it merges, up to maxMergedValues, which bounds its memory.
@@ -253,71 +198,35 @@ const (
 func (m *merger) ended() error {
 	if m.room < 0 {
 		return fmt.Errorf("%w: its samples have more than %d values, one of each of %d sample types, or %d for fewer types",
-			ErrTooLarge, m.maxValues, len(m.types), rowValues)
+			ErrTooLarge, m.maxValues, len(m.Types), rowValues)
 	}
-	return m.view.memory.check()
+	return m.memory.Check()
 }
 
-func (m *merger) table(block int) *table {
-	if m.tables[block] == nil {
-		m.tables[block] = newTable(m.view.memory, len(m.types), m.view.blocks[block].dict.Stacks.Len(), &m.room)
+func (m *merger) table(dict *dictionary.Dictionary) *table {
+	t := m.tables[dict]
+	if t == nil {
+		t = newTable(m.memory, len(m.Types), dict.Stacks.Len(), &m.room)
+		m.tables[dict], m.dictionaries = t, append(m.dictionaries, dict)
 	}
-	return m.tables[block]
-}
-
-// split separates the terms whose samples have only stacks and values from the others.
-func (m *merger) split(terms []weightedChunk) (plain, rest []weightedChunk) {
-	for _, t := range terms {
-		simple := t.chunk.flags&(hasAttributes|hasLinks) == 0 && (t.chunk.flags&hasTimestamps == 0 || !m.sel.Timestamps)
-		// A single profile keeps the order of its samples, and those whose value is 0.
-		if _, whole := m.reader.whole(&t); whole && simple && len(terms) > 1 {
-			plain = append(plain, t)
-		} else {
-			rest = append(rest, t)
-		}
-	}
-	return plain, rest
-}
-
-func (m *merger) chunk(t *weightedChunk, column int) {
-	m.reader.observations(t, func(_ int, row *rows) {
-		if m.room < 0 {
-			return // column returns the error
-		}
-		id := identity{stack: row.stack, attributes: row.attribute, link: row.link}
-		if m.sel.Timestamps && t.chunk.flags&hasTimestamps != 0 {
-			id.timed, id.timestamp = true, t.chunk.time+row.timestamp
-		}
-		if t.weight == math.Trunc(t.weight) {
-			m.table(t.block).add(id, column, row.value*int64(t.weight))
-		} else {
-			m.table(t.block).addFraction(id, column, float64(row.value)*t.weight)
-		}
-	})
+	return t
 }
 
 // assemble moves the blocks' rows to one dictionary and writes them as profiles.
 func (m *merger) assemble() (*Merged, error) {
-	dict, memory := dictionary.New(), m.view.memory
+	dict, memory := dictionary.New(), m.memory
 	all := m.newWhole()
-	var meta meta
-	var metaBlock *block
-	if m.newest != nil {
-		metaBlock = m.view.blocks[m.newest.block]
-		meta = metaBlock.metas[m.newest.chunk.meta]
+	if m.Newest != nil {
 		// Each sample type has the profile's attributes.
-		m.room -= len(m.types) * len(metaBlock.dict.AttributeSets.At(meta.attributes))
+		m.room -= len(m.Types) * len(m.Newest.Attributes)
 		if err := m.ended(); err != nil {
 			return nil, err
 		}
 	}
-	for block, t := range m.tables {
-		if t == nil {
-			continue
-		}
-		from, before := m.view.blocks[block].dict, dict.MemoryBytes()
+	for _, from := range m.dictionaries {
+		t, before := m.tables[from], dict.MemoryBytes()
 		moving := moverBytes(from) + from.MemoryBytes() // at most all of it
-		if err := memory.take(moving); err != nil {
+		if err := memory.Take(moving); err != nil {
 			return nil, err
 		}
 		mover := dictionary.NewMover(from, dict)
@@ -334,21 +243,21 @@ func (m *merger) assemble() (*Merged, error) {
 				}
 			}
 			if i%rowsPerCheck == 0 {
-				if err := memory.check(); err != nil {
+				if err := memory.Check(); err != nil {
 					return nil, err
 				}
 			}
 		}
-		memory.release(moving - (dict.MemoryBytes() - before) + t.bytes())
-		m.tables[block] = nil
+		memory.Release(moving - (dict.MemoryBytes() - before) + t.bytes())
+		m.tables[from] = nil
 	}
 	all.round()
-	out := &Merged{Profiles: pprofile.NewProfiles(), Count: m.count}
-	if m.newest != nil {
-		m.write(out.Profiles, dict, all, metaBlock.dict, meta)
+	out := &Merged{Profiles: pprofile.NewProfiles(), Count: m.Count}
+	if m.Newest != nil {
+		m.write(out.Profiles, dict, all)
 	}
 	copied := dictionaryPart * dict.MemoryBytes()
-	if err := memory.take(copied); err != nil {
+	if err := memory.Take(copied); err != nil {
 		return nil, err
 	}
 	dict.CopyTo(out.Dictionary())
@@ -359,73 +268,51 @@ func (m *merger) assemble() (*Merged, error) {
 func (m *merger) newWhole() *table {
 	rows := 0
 	for _, t := range m.tables {
-		if t != nil {
-			rows += len(t.rows)
-		}
+		rows += len(t.rows)
 	}
-	room := rows * len(m.types)
-	t := newTable(m.view.memory, len(m.types), 0, &room)
+	room := rows * len(m.Types)
+	t := newTable(m.memory, len(m.Types), 0, &room)
 	t.rows, t.values = make([]identity, 0, rows), make([]int64, 0, room)
 	return t
 }
 
-func (m *merger) write(pd pprofile.Profiles, dict *dictionary.Dictionary, all *table, from *dictionary.Dictionary, meta meta) {
-	mover := dictionary.NewMover(from, dict)
+func (m *merger) write(pd pprofile.Profiles, dict *dictionary.Dictionary, all *table) {
+	newest := m.Newest
+	mover := dictionary.NewMover(newest.Dict, dict)
 	rp := pd.ResourceProfiles().AppendEmpty()
 	rp.Resource().Attributes().PutStr("service.name", m.sel.Service)
 	sp := rp.ScopeProfiles().AppendEmpty()
 	sp.Scope().Attributes().PutStr("pprof.scope.profile_name", m.sel.Profile)
-	if len(m.types) > 1 {
-		m.writeScope(sp.Scope().Attributes(), from, meta)
+	if len(m.Types) > 1 {
+		m.writeScope(sp.Scope().Attributes())
 	}
-	attributes := m.commonAttributes(from, dict.AttributeSets.At(mover.AttributeSet(meta.attributes)), meta.attributes)
-	periodType, periodUnit := mover.String(meta.periodType), mover.String(meta.periodUnit)
-	for column, t := range m.types {
+	attributes := make([]int32, len(newest.Attributes))
+	for i, a := range newest.Attributes {
+		attributes[i] = int32(mover.Attribute(dictionary.AttributeIndex(a)))
+	}
+	periodType, periodUnit := dict.Strings.Intern(newest.PeriodType), dict.Strings.Intern(newest.PeriodUnit)
+	for column, t := range m.Types {
 		p := sp.Profiles().AppendEmpty()
 		p.SampleType().SetTypeStrindex(int32(dict.Strings.Intern(t.Type)))
 		p.SampleType().SetUnitStrindex(int32(dict.Strings.Intern(t.Unit)))
 		p.PeriodType().SetTypeStrindex(int32(periodType))
 		p.PeriodType().SetUnitStrindex(int32(periodUnit))
-		p.SetPeriod(meta.period)
-		p.SetTime(pcommon.Timestamp(max(m.time, 0)))
-		p.SetDurationNano(uint64(m.duration))
+		p.SetPeriod(newest.Period)
+		p.SetTime(pcommon.Timestamp(max(m.Time, 0)))
+		p.SetDurationNano(uint64(m.Duration))
 		p.AttributeIndices().FromRaw(attributes)
 		all.write(p.Samples(), dict, column)
 	}
 }
 
-// commonAttributes returns the attributes of the newest profile, whose indices in the result are moved, without those of its series that
-// the other series do not have.
-func (m *merger) commonAttributes(from *dictionary.Dictionary, moved []int32, newest dictionary.AttributeSetIndex) (common []int32) {
-	type attribute struct {
-		key   string
-		value dictionary.Value
-	}
-	counts := map[attribute]int{}
-	for in := range m.attributes {
-		dict := m.view.blocks[in.block].dict
-		for _, i := range dict.AttributeSets.At(in.set) {
-			a := dict.Attributes.At(dictionary.AttributeIndex(i))
-			counts[attribute{dict.Strings.At(a.Key), a.Value}]++
-		}
-	}
-	for n, i := range from.AttributeSets.At(newest) {
-		a := from.Attributes.At(dictionary.AttributeIndex(i))
-		key := from.Strings.At(a.Key)
-		if !kind.IsSeriesAttribute(key) || counts[attribute{key, a.Value}] == len(m.attributes) {
-			common = append(common, moved[n])
-		}
-	}
-	return common
-}
-
 // writeScope writes the order of sample types that the newest profile's scope has, if none of them is missing.
-func (m *merger) writeScope(scope pcommon.Map, from *dictionary.Dictionary, meta meta) {
-	for _, i := range from.AttributeSets.At(meta.scope) {
+func (m *merger) writeScope(scope pcommon.Map) {
+	from := m.Newest.Dict
+	for _, i := range m.Newest.Scope {
 		a := from.Attributes.At(dictionary.AttributeIndex(i))
 		value := pcommon.NewValueEmpty()
 		a.Value.CopyTo(value)
-		if value.Type() != pcommon.ValueTypeSlice || value.Slice().Len() == len(m.types) {
+		if value.Type() != pcommon.ValueTypeSlice || value.Slice().Len() == len(m.Types) {
 			value.CopyTo(scope.PutEmpty(from.Strings.At(a.Key)))
 		}
 	}
@@ -440,7 +327,7 @@ const maxRepeatedAttributes = 16
 func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, column int) {
 	timed := map[identity]pprofile.Sample{}
 	for i, row := range t.rows {
-		if t.memory.take(0) != nil {
+		if t.memory.Take(0) != nil {
 			return // assemble returns the error
 		}
 		values := t.values[i*t.types : (i+1)*t.types]
@@ -451,7 +338,7 @@ func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, col
 		if isShared {
 			if s, ok := timed[row.untimed()]; ok {
 				t.written += 2 * valueBytes
-				_ = t.memory.take(2 * valueBytes)
+				_ = t.memory.Take(2 * valueBytes)
 				s.Values().Append(values[column])
 				s.TimestampsUnixNano().Append(uint64(row.timestamp))
 				continue
@@ -459,7 +346,7 @@ func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, col
 		}
 		taken := writtenBytes + 4*len(dict.AttributeSets.At(dictionary.AttributeSetIndex(row.attributes)))
 		t.written += taken
-		_ = t.memory.take(taken)
+		_ = t.memory.Take(taken)
 		s := dst.AppendEmpty()
 		s.SetStackIndex(row.stack)
 		s.SetLinkIndex(row.link)

@@ -183,7 +183,7 @@ func (v *view) loadParts(sel *Selection, wanted func(*blockfile.Series) bool) er
 			v.store.drop(damaged.block, err)
 			continue
 		}
-		if err := cmp.Or(err, v.memory.check()); err != nil {
+		if err := cmp.Or(err, v.memory.Check()); err != nil {
 			return err
 		}
 		if part != nil {
@@ -269,7 +269,7 @@ func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*se
 				byID[sr.id] = in
 				list = append(list, in)
 			}
-			if err := v.memory.take(termBytes * len(sr.chunks)); err != nil {
+			if err := v.memory.Take(termBytes * len(sr.chunks)); err != nil {
 				return nil, err
 			}
 			for k := range sr.chunks {
@@ -391,7 +391,7 @@ func shownValues(v kind.Values) kind.Values {
 // filter decides, for one block, which samples have the attributes of a selection. Whoever reads samples by it checks the memory.
 type filter struct {
 	dict   *dictionary.Dictionary
-	memory *memory
+	memory *Memory
 	keys   []filterKey
 	// sets has the results of sample.
 	sets map[filterSet]bool
@@ -463,10 +463,7 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 	}
 	filters := make([]*filter, len(v.blocks))
 	for i, e := range v.blocks {
-		f := &filter{
-			dict: e.dict, memory: v.memory, sets: map[filterSet]bool{}, series: map[seriesAttributeKey]textOf{}, texts: map[dictionary.AttributeIndex]string{},
-			strings: map[string]stringOf{},
-		}
+		f := newFilter(e.dict, v.memory)
 		for _, key := range keys {
 			k := filterKey{values: values[key]}
 			k.key, k.known = e.dict.Strings.Lookup(key)
@@ -478,6 +475,13 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 		filters[i] = f
 	}
 	return filters, nil
+}
+
+func newFilter(dict *dictionary.Dictionary, m *Memory) *filter {
+	return &filter{
+		dict: dict, memory: m, sets: map[filterSet]bool{}, series: map[seriesAttributeKey]textOf{}, texts: map[dictionary.AttributeIndex]string{},
+		strings: map[string]stringOf{},
+	}
 }
 
 // value returns the value of a key in a set of attributes.
@@ -495,7 +499,7 @@ func (f *filter) text(i dictionary.AttributeIndex) string {
 	text, ok := f.texts[i]
 	if !ok {
 		text = f.dict.Attributes.At(i).Value.Text()
-		_ = f.memory.take(cacheBytes + len(text))
+		_ = f.memory.Take(cacheBytes + len(text))
 		f.texts[i] = text
 	}
 	return text
@@ -507,7 +511,7 @@ func (f *filter) seriesValue(sr *series, key dictionary.StringIndex) (string, bo
 	at := seriesAttributeKey{sr.resource, sr.attributes, key}
 	known, ok := f.series[at]
 	if !ok {
-		_ = f.memory.take(cacheBytes)
+		_ = f.memory.Take(cacheBytes)
 		if known.text, known.has = f.value(sr.attributes, key); !known.has {
 			known.text, known.has = f.value(sr.resource, key)
 		}
@@ -550,7 +554,7 @@ func (f *filter) sample(set dictionary.AttributeSetIndex, required uint64) bool 
 	key := filterSet{set: set, required: required}
 	match, ok := f.sets[key]
 	if !ok {
-		_ = f.memory.take(cacheBytes)
+		_ = f.memory.Take(cacheBytes)
 		match = true
 		for i, k := range f.keys {
 			if required&(1<<i) != 0 {

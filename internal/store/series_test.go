@@ -31,7 +31,7 @@ func TestProfileAttributesAreOfTheSeries(t *testing.T) {
 	}
 	require.Greater(t, len(s.blocks), 2)
 	assert.Equal(t, 2, s.Stats().Series)
-	assert.Equal(t, 1, s.Profiles("shop")[0].Instances, "instances are resources")
+	assert.Equal(t, 1, s.profiles("shop")[0].Instances, "instances are resources")
 	sel := Selection{Service: "shop", Profile: "process_cpu"}
 	assert.EqualValues(t, 20*101, sum(t, s, sel))
 	of := func(key, value string) Selection {
@@ -83,7 +83,7 @@ func TestServicesCountProfiles(t *testing.T) {
 		b.Profile(typ, "count").Time(uint64(noon.UnixNano()), 1e9).Sample(profiletest.Value(1, "leaf"))
 	}
 	require.Equal(t, 5, s.Add(b.Build(), noon).Profiles)
-	assert.Equal(t, []ServiceInfo{{Service: "shop", Profiles: 2, Samples: 5, From: noon.UnixNano(), Until: noon.UnixNano() + 1e9}}, s.Services())
+	assert.Equal(t, []ServiceInfo{{Service: "shop", Profiles: 2, Samples: 5, From: noon.UnixNano(), Until: noon.UnixNano() + 1e9}}, s.services())
 }
 
 // Profiles whose times are outside of the window are kept under another one. Views by time have nothing of them, and the list says so.
@@ -100,7 +100,7 @@ func TestMovedProfilesHaveNoTimes(t *testing.T) {
 	e, err := s.Events(t.Context(), sel, 10)
 	require.NoError(t, err)
 	assert.Empty(t, e.List)
-	assert.False(t, s.Profiles("shop")[0].Timestamps, "there are none to show")
+	assert.False(t, s.profiles("shop")[0].Timestamps, "there are none to show")
 }
 
 // The mean over instances counts each for the part of the time for which it was there, also one with a single profile.
@@ -139,7 +139,7 @@ func TestViewsByTimeAreAsPromised(t *testing.T) {
 			require.Equal(t, 1, added.Profiles)
 			assert.Equal(t, !c.shown, added.Moved > 0)
 			sel := Selection{Service: "shop", Profile: "process_cpu"}
-			assert.Equal(t, c.shown, s.Profiles("shop")[0].Timestamps)
+			assert.Equal(t, c.shown, s.profiles("shop")[0].Timestamps)
 			h, err := s.HeatMap(t.Context(), sel, 10, 10)
 			require.NoError(t, err)
 			assert.Equal(t, c.shown, h.Observations > 0, "heat map")

@@ -4,6 +4,7 @@
 package store
 
 import (
+	"context"
 	"crypto/sha256"
 	"maps"
 	"runtime"
@@ -99,6 +100,8 @@ type Stats struct {
 
 // Store keeps profiles. It is safe for concurrent use.
 type Store struct {
+	// Querier has the queries, of which the store is the source.
+	*Querier
 	cfg Config
 
 	// adding serialises Add and Expire, and guards the fields below.
@@ -204,7 +207,14 @@ func isGone(sr series) bool { return sr.use != nil && sr.use.isGone }
 
 // New returns an empty store.
 func New(cfg Config) *Store {
-	return &Store{cfg: cfg, series: map[seriesID]*seriesUse{}}
+	s := &Store{cfg: cfg, series: map[seriesID]*seriesUse{}}
+	s.Querier = NewQuerier(s)
+	return s
+}
+
+// Status returns the bounds and the current statistics.
+func (s *Store) Status(context.Context) (Status, error) {
+	return Status{Stats: s.Stats(), Window: s.Window(), Resolution: s.cfg.Resolution, MaxSeries: s.cfg.MaxSeries}, nil
 }
 
 // Config returns the bounds.
@@ -346,18 +356,18 @@ func (s *Store) measure(total int) {
 // view is what a query reads: all blocks as they were when it began. It holds no lock. release ends it.
 type view struct {
 	blocks []*block
-	memory *memory
+	memory *Memory
 	disk   []*diskBlock
 	store  *Store
 }
 
 // view returns the blocks in memory, and what is known of those on disk without reading them.
-func (s *Store) view(memory *memory) *view {
+func (s *Store) view(memory *Memory) *view {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	v := &view{blocks: slices.Clone(s.blocks), memory: memory, store: s}
 	if n := len(v.blocks); n > 0 && v.blocks[n-1].byKey != nil {
-		_ = v.memory.take(seriesCopyBytes * len(v.blocks[n-1].series)) // its caller checks
+		_ = v.memory.Take(seriesCopyBytes * len(v.blocks[n-1].series)) // its caller checks
 		v.blocks[n-1] = v.blocks[n-1].snapshot()
 	}
 	if s.disk != nil {

@@ -62,7 +62,7 @@ func TestCapturedProfilesAreReturnedUnchanged(t *testing.T) {
 			require.Zero(t, added.Refused)
 			require.NotZero(t, added.Samples)
 			names := map[string]bool{}
-			for _, p := range s.Profiles(UnknownService) {
+			for _, p := range s.profiles(UnknownService) {
 				names[p.Profile] = true
 			}
 			require.Len(t, names, 1, "one pprof is one profile: %v", names)
@@ -177,7 +177,7 @@ func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
 		Time(uint64(taken.UnixNano()), 30e9).Sample(profiletest.Value(5, "leaf")).Build()
 	added := s.Add(pd, noon)
 	assert.Equal(t, 1, added.Moved)
-	info := s.Profiles("shop")[0]
+	info := s.profiles("shop")[0]
 	assert.Equal(t, 1, info.Moved)
 	assert.Equal(t, noon.UnixNano(), info.Until)
 	sel := Selection{Service: "shop", Profile: "process_cpu", From: at(-30)}
@@ -376,7 +376,7 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 	// They come back as new ones do, also in the block that had them.
 	gone := 0
 	for _, service := range many[:cfg.MaxSeries] {
-		if !slices.ContainsFunc(s.Services(), func(in ServiceInfo) bool { return in.Service == service }) {
+		if !slices.ContainsFunc(s.services(), func(in ServiceInfo) bool { return in.Service == service }) {
 			gone++
 			send(now, service)
 		}
@@ -528,7 +528,7 @@ func TestSeriesKeepTheirIdentity(t *testing.T) {
 	require.Greater(t, len(s.blocks), 2)
 	s.mu.Unlock()
 	assert.Equal(t, 2, s.Stats().Series)
-	info := s.Profiles("shop")
+	info := s.profiles("shop")
 	require.Len(t, info, 1)
 	assert.Equal(t, 2, info[0].Instances)
 	assert.EqualValues(t, 24_000, sum(t, s, Selection{Service: "shop", Profile: "memory"}), "the mean of each instance")

@@ -87,7 +87,7 @@ func (g *groups) ofSample(block int, f *filter, set dictionary.AttributeSetIndex
 		if value, has := f.value(set, f.groupKey); has {
 			name = groupName(value)
 		}
-		_ = f.memory.take(cacheBytes)
+		_ = f.memory.Take(cacheBytes)
 		i = g.number(name)
 		g.sets[block][set] = i
 	}
@@ -99,7 +99,7 @@ type reader struct {
 	sel     *Selection
 	filters []*filter
 	groups  *groups
-	memory  *memory
+	memory  *Memory
 }
 
 // rowsPerCheck is the number of rows between two checks of the memory.
@@ -126,7 +126,7 @@ func (r *reader) observations(t *weightedChunk, use func(group int, row *rows)) 
 	required, cuts := f.required(t.series), r.sel.cuts(t.chunk)
 	row := t.chunk.rows() // of the loop, it would be allocated for each turn
 	for row.next() {
-		if row.left%rowsPerCheck == 0 && r.memory.check() != nil {
+		if row.left%rowsPerCheck == 0 && r.memory.Check() != nil {
 			return
 		}
 		if cuts {
@@ -163,7 +163,7 @@ func eachSum[T number](v *view, r *reader, terms []weightedChunk, use func(block
 				sums = append(sums, nil)
 			}
 			if sums[group] == nil {
-				if taken += sumBytes * stacks; v.memory.take(sumBytes*stacks) != nil {
+				if taken += sumBytes * stacks; v.memory.Take(sumBytes*stacks) != nil {
 					return nil
 				}
 				sums[group] = make([]T, stacks)
@@ -190,7 +190,7 @@ func eachSum[T number](v *view, r *reader, terms []weightedChunk, use func(block
 					}
 				})
 			}
-			if err := v.memory.check(); err != nil {
+			if err := v.memory.Check(); err != nil {
 				return err
 			}
 		}
@@ -204,7 +204,7 @@ func eachSum[T number](v *view, r *reader, terms []weightedChunk, use func(block
 			sums[group] = nil
 		}
 		unload()
-		v.memory.release(taken)
+		v.memory.Release(taken)
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (v *view) loadFor(block int, terms []weightedChunk) (unload func(), err err
 	}
 	return func() {
 		for _, t := range loaded {
-			v.memory.release(cap(t.chunk.data))
+			v.memory.Release(cap(t.chunk.data))
 			t.chunk.data = nil
 		}
 	}, v.load(loaded)

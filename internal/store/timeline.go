@@ -133,7 +133,7 @@ func (p *plotter) line(group int) *line {
 		p.lines = append(p.lines, nil)
 	}
 	if p.lines[group] == nil {
-		_ = p.memory.take(pointBytes * p.n) // there are few groups: instance checks
+		_ = p.memory.Take(pointBytes * p.n) // there are few groups: instance checks
 		p.lines[group] = &line{newBins(p.from, p.step, p.n), make([]int32, p.n+1)}
 	}
 	return p.lines[group]
@@ -141,7 +141,7 @@ func (p *plotter) line(group int) *line {
 
 func (p *plotter) instance(in *seriesHistory) error {
 	p.own = map[int]*ownLine{}
-	defer func() { p.memory.release(pointBytes * p.n * len(p.own)) }()
+	defer func() { p.memory.Release(pointBytes * p.n * len(p.own)) }()
 	var parts []weightedChunk // whose values depend on their samples
 	for i := range in.chunks {
 		t := &in.chunks[i]
@@ -156,7 +156,7 @@ func (p *plotter) instance(in *seriesHistory) error {
 		return err
 	}
 	for i := range in.chunks {
-		if err := p.memory.check(); err != nil {
+		if err := p.memory.Check(); err != nil {
 			return err
 		}
 		t := &in.chunks[i]
@@ -207,7 +207,7 @@ func (p *plotter) spread(group int, start, end int64, value float64) {
 func (p *plotter) state(group int, start, end int64, value float64) {
 	own := p.own[group]
 	if own == nil {
-		_ = p.memory.take(pointBytes * p.n)
+		_ = p.memory.Take(pointBytes * p.n)
 		own = &ownLine{sums: make([]float64, p.n), times: make([]float64, p.n)}
 		p.own[group] = own
 	}

@@ -55,7 +55,7 @@ type Tree struct {
 
 // treeBuilder builds a tree from stacks.
 type treeBuilder struct {
-	memory  *memory
+	memory  *Memory
 	frames  []Frame
 	keys    []frameKey
 	byFrame map[frameKey]int32
@@ -71,6 +71,8 @@ type treeBuilder struct {
 	dropped int
 	// extra counts the frames of all stacks so far beyond framesPerLocation. unchecked are those since chargeFrames has checked the memory.
 	extra, maxExtra, unchecked int
+	// framer is that of the current dictionary.
+	framer *blockFramer
 }
 
 // maxBuiltNodes bounds a tree before its smallest nodes are left out, and so the memory of a query.
@@ -79,7 +81,7 @@ const maxBuiltNodes = 2 << 20
 // nodeColumns is how many 32-bit numbers a node of a comparison has in a Tree.
 const nodeColumns = 10
 
-func newTreeBuilder(m *memory) *treeBuilder {
+func newTreeBuilder(m *Memory) *treeBuilder {
 	b := &treeBuilder{memory: m, byFrame: map[frameKey]int32{}, texts: map[string]int32{}, maxExtra: maxExtraConstant}
 	b.index.Reset(0)
 	b.addNode(-1, -1)
@@ -96,13 +98,6 @@ const (
 	framesPerCheck = 1 << 16
 )
 
-// bound adds to the bound of frames for the stacks of a view.
-func (b *treeBuilder) bound(v *view) {
-	for _, e := range v.blocks {
-		b.maxExtra += e.dict.Locations.MemoryBytes() / extraBytes
-	}
-}
-
 // chargeFrames counts the frames of a stack before they are walked over. Few bytes can have many: a location has any number of lines, a
 // stack has it any number of times, and any number of stacks have it.
 func (b *treeBuilder) chargeFrames(locations, frames int) error {
@@ -111,10 +106,10 @@ func (b *treeBuilder) chargeFrames(locations, frames int) error {
 		return fmt.Errorf("%w: its stacks have more than %d inlined frames", ErrTooLarge, b.maxExtra)
 	}
 	if b.unchecked += frames; b.unchecked < framesPerCheck {
-		return b.memory.take(0)
+		return b.memory.Take(0)
 	}
 	b.unchecked = 0
-	return b.memory.check()
+	return b.memory.Check()
 }
 
 func (b *treeBuilder) addNode(parent, frame int32) int32 {
@@ -133,7 +128,7 @@ func (b *treeBuilder) child(parent, frame int32) int32 {
 			return e
 		}
 	}
-	if b.memory.take(nodeBytes) != nil {
+	if b.memory.Take(nodeBytes) != nil {
 		return parent // chargeFrames returns the error
 	}
 	if len(b.parent) >= maxBuiltNodes {
@@ -152,7 +147,7 @@ func (b *treeBuilder) frameIndex(f Frame) int32 {
 func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
 	i, ok := b.byFrame[key]
 	if !ok {
-		_ = b.memory.take(frameBytes)
+		_ = b.memory.Take(frameBytes)
 		i = int32(len(b.frames))
 		b.frames, b.keys = append(b.frames, f), append(b.keys, key)
 		b.byFrame[key] = i
@@ -170,45 +165,41 @@ func (b *treeBuilder) textRanks() []int32 {
 	return ranks
 }
 
-// add adds the sums of terms to the tree, below nodes for groups if the selection has GroupBy.
-func (b *treeBuilder) add(v *view, r *reader, terms []weightedChunk, side int) error {
-	if isFractional(terms) {
-		return addSums(b, v, r, terms, func(node int32, value float64) {
-			if more := len(b.parent) - len(b.fractions[side]); more > 0 {
-				_ = b.memory.take(valueBytes * more) // chargeFrames returns the error
-				b.fractions[side] = append(b.fractions[side], make([]float64, more)...)
-			}
-			b.fractions[side][node] += value
-		})
+// add adds sums to the tree, below a node for their group if groupBy is set.
+func (b *treeBuilder) add(s *Samples, groupBy string, side int) error {
+	if b.framer == nil || b.framer.dict != s.Dict {
+		b.endBlock()
+		b.framer = &blockFramer{b: b, dict: s.Dict}
+		b.maxExtra += s.Dict.Locations.MemoryBytes() / extraBytes
 	}
-	return addSums(b, v, r, terms, func(node int32, value int64) { b.self[side][node] += value })
+	root := int32(0)
+	if groupBy != "" {
+		root = b.child(0, b.frameIndex(Frame{Name: groupBy + "=" + s.Group, Kind: kindGroup}))
+	}
+	for i := range s.Len() {
+		node, err := b.framer.node(root, dictionary.StackIndex(at32(s.Stacks, i)))
+		if err != nil {
+			return err
+		}
+		if s.Fractions == nil {
+			b.self[side][node] += s.Values[i]
+			continue
+		}
+		if more := len(b.parent) - len(b.fractions[side]); more > 0 {
+			_ = b.memory.Take(valueBytes * more) // chargeFrames returns the error
+			b.fractions[side] = append(b.fractions[side], make([]float64, more)...)
+		}
+		b.fractions[side][node] += s.Fractions[i]
+	}
+	return nil
 }
 
-func addSums[T number](b *treeBuilder, v *view, r *reader, terms []weightedChunk, add func(node int32, value T)) error {
-	var framer *blockFramer
-	return eachSum(v, r, terms, func(block, group int, sums []T) error {
-		if dict := v.blocks[block].dict; framer == nil || framer.dict != dict {
-			if framer != nil {
-				framer.end()
-			}
-			framer = &blockFramer{b: b, dict: dict}
-		}
-		root := int32(0)
-		if r.sel.GroupBy != "" {
-			root = b.child(0, b.frameIndex(Frame{Name: r.sel.GroupBy + "=" + r.groups.names[group], Kind: kindGroup}))
-		}
-		for stack, value := range sums {
-			if value == 0 {
-				continue
-			}
-			node, err := framer.node(root, dictionary.StackIndex(stack))
-			if err != nil {
-				return err
-			}
-			add(node, value)
-		}
-		return nil
-	})
+// endBlock frees what is known of the current dictionary.
+func (b *treeBuilder) endBlock() {
+	if b.framer != nil {
+		b.framer.end()
+		b.framer = nil
+	}
 }
 
 // blockFramer finds the frames of a block's locations.
@@ -243,7 +234,7 @@ func (f *blockFramer) begin() error {
 		return nil
 	}
 	f.taken = 8*f.dict.Locations.Len() + 4*f.dict.Strings.Len() + 8*f.dict.Functions.Len()
-	if err := f.b.memory.take(f.taken); err != nil {
+	if err := f.b.memory.Take(f.taken); err != nil {
 		return err
 	}
 	f.spans = make([]frameSpan, f.dict.Locations.Len())
@@ -255,12 +246,12 @@ func (f *blockFramer) begin() error {
 }
 
 // end frees the caches.
-func (f *blockFramer) end() { f.b.memory.release(f.taken) }
+func (f *blockFramer) end() { f.b.memory.Release(f.taken) }
 
 // take takes n bytes for the caches.
 func (f *blockFramer) take(n int) {
 	f.taken += n
-	_ = f.b.memory.take(n) // chargeFrames returns the error
+	_ = f.b.memory.Take(n) // chargeFrames returns the error
 }
 
 // node returns the node of a stack below root.
@@ -308,7 +299,7 @@ func (f *blockFramer) stack(stack dictionary.StackIndex, most int) (frames []int
 			break
 		}
 	}
-	return frames, f.b.memory.take(4 * cap(frames))
+	return frames, f.b.memory.Take(4 * cap(frames))
 }
 
 func (f *blockFramer) location(i int32) frameSpan {
@@ -441,7 +432,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 	size := min(n, maxNodes)
 	shown := min(len(b.frames), size)
 	treeBytes := size*4*nodeColumns + shown*shownBytes
-	if err := cmp.Or(b.memory.take(n*finishedBytes+len(b.frames)*orderBytes+treeBytes), b.memory.check()); err != nil {
+	if err := cmp.Or(b.memory.Take(n*finishedBytes+len(b.frames)*orderBytes+treeBytes), b.memory.Check()); err != nil {
 		return nil, err
 	}
 	total := [2][]int64{}
@@ -459,11 +450,11 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 		}
 	}
 	keep := b.largest(total, maxNodes)
-	if err := b.memory.check(); err != nil {
+	if err := b.memory.Check(); err != nil {
 		return nil, err
 	}
 	first, next := b.children(keep)
-	if err := b.memory.check(); err != nil {
+	if err := b.memory.Check(); err != nil {
 		return nil, err
 	}
 	t := &Tree{

@@ -149,6 +149,16 @@ func (m *Mover) Link(i LinkIndex) LinkIndex {
 	return LinkIndex(m.links[i])
 }
 
+// Attribute returns an attribute's index in the other dictionary.
+func (m *Mover) Attribute(i AttributeIndex) AttributeIndex {
+	if i != 0 && m.attributes[i] == 0 {
+		entry := m.from.Attributes.At(i)
+		entry.Key, entry.Unit = m.String(entry.Key), m.String(entry.Unit)
+		m.attributes[i] = int32(m.to.Attributes.Intern(entry))
+	}
+	return AttributeIndex(m.attributes[i])
+}
+
 // AttributeSet returns a set's index in the other dictionary.
 func (m *Mover) AttributeSet(i AttributeSetIndex) AttributeSetIndex {
 	if i == 0 || m.sets[i] != 0 {
@@ -156,12 +166,7 @@ func (m *Mover) AttributeSet(i AttributeSetIndex) AttributeSetIndex {
 	}
 	set := make([]int32, 0, len(m.from.AttributeSets.At(i)))
 	for _, a := range m.from.AttributeSets.At(i) {
-		if a != 0 && m.attributes[a] == 0 {
-			entry := m.from.Attributes.At(AttributeIndex(a))
-			entry.Key, entry.Unit = m.String(entry.Key), m.String(entry.Unit)
-			m.attributes[a] = int32(m.to.Attributes.Intern(entry))
-		}
-		set = append(set, m.attributes[a])
+		set = append(set, int32(m.Attribute(AttributeIndex(a))))
 	}
 	m.sets[i] = int32(m.to.AttributeSets.Intern(set))
 	return AttributeSetIndex(m.sets[i])

@@ -47,7 +47,7 @@ func listen(t *testing.T, samples int, settings api.Settings) (address string) {
 	}
 	require.NotZero(t, s.Add(profiletest.New().Resource("service.name", "small").Profile("cpu", "nanoseconds").
 		Time(uint64(noon.UnixNano()), 1e9).Sample(profiletest.Value(1, "leaf", "main")).Build(), noon).Profiles)
-	settings.Store, settings.Page, settings.MaxConcurrent = s, fstest.MapFS{}, 4
+	settings.Store, settings.Page, settings.MaxConcurrent = s.Querier, fstest.MapFS{}, 4
 	settings.Now = func() time.Time { return noon }
 	server := httptest.NewServer(api.New(settings))
 	t.Cleanup(server.Close)
@@ -220,7 +220,7 @@ func TestMisspeltParametersAreRefusedFirst(t *testing.T) {
 // A stopping server says so.
 func TestQueriesOfAStoppingServer(t *testing.T) {
 	s := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: mib, MaxSeries: 100})
-	handler := api.New(api.Settings{Store: s, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute})
+	handler := api.New(api.Settings{Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()

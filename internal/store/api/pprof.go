@@ -92,7 +92,7 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 		return nil, err
 	}
 	if merged.Count == 0 {
-		return nil, nothingFound(s, sel)
+		return nil, s.nothingFound(r, sel)
 	}
 	if err := r.meter.More(encodingBytes(merged.Profiles)); err != nil {
 		return nil, err
@@ -138,8 +138,12 @@ func encodingBytes(pd pprofile.Profiles) int {
 }
 
 // nothingFound returns an error that names the time for which there are profiles.
-func nothingFound(s *server, sel store.Selection) error {
-	for _, p := range s.Store.Profiles(sel.Service) {
+func (s *server) nothingFound(r *request, sel store.Selection) error {
+	infos, err := s.Store.Catalog(r.Context(), sel.Service, r.meter)
+	if err != nil {
+		return err
+	}
+	for _, p := range infos {
 		if p.Profile == sel.Profile {
 			return &query.Error{Status: http.StatusNotFound, Text: "no profile in the selected time has these attributes", Hint: fmt.Sprintf(
 				"there are profiles from=%d to until=%d", millis(p.From), millis(p.Until))}
@@ -166,7 +170,7 @@ func (s *server) stacks(r *request, sel store.Selection, format string) (*answer
 		return nil, err
 	}
 	if g.Profiles == 0 {
-		return nil, nothingFound(s, sel)
+		return nil, s.nothingFound(r, sel)
 	}
 	if err := r.meter.More(stacksBytes * (len(g.Frames) + len(g.Frame))); err != nil {
 		return nil, err

@@ -4,7 +4,6 @@
 package api
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -21,7 +20,10 @@ func (s *server) status(r *request) (*answer, error) {
 	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
-	stats, cfg := s.Store.Stats(), s.Store.Config()
+	stats, err := s.Store.Status(r.Context())
+	if err != nil {
+		return nil, err
+	}
 	evicted, refused := map[string]int{}, map[string]int{}
 	for i, n := range stats.Evicted {
 		evicted[store.Evicted(i).String()] = n
@@ -30,18 +32,19 @@ func (s *server) status(r *request) (*answer, error) {
 		refused[store.Refused(i).String()] = n
 	}
 	return jsonAnswer(map[string]any{
-		"version": s.Version, "now": millis(r.now.UnixNano()), "window_ms": s.Store.Window().Milliseconds(),
-		"resolution_ms": cfg.Resolution.Milliseconds(), "max_bytes": s.MaxBytes, "bytes": stats.Bytes,
-		"series": stats.Series, "max_series": cfg.MaxSeries, "profiles": stats.Profiles, "samples": stats.Samples,
+		"version": s.Version, "now": millis(r.now.UnixNano()), "window_ms": stats.Window.Milliseconds(),
+		"resolution_ms": stats.Resolution.Milliseconds(), "max_bytes": s.MaxBytes, "bytes": stats.Bytes,
+		"series": stats.Series, "max_series": stats.MaxSeries, "profiles": stats.Profiles, "samples": stats.Samples,
 		"evicted": evicted, "refused": refused, "disk_bytes": stats.DiskBytes, "disk_blocks": stats.DiskBlocks,
 	})
 }
 
-// seriesBytes is what a list of profiles takes for each series.
-const seriesBytes = 1 << 10
-
 func (s *server) services(r *request) (*answer, error) {
-	if err := cmp.Or(r.params.Check(), r.meter.More(seriesBytes*s.Store.Stats().Series)); err != nil {
+	if err := r.params.Check(); err != nil {
+		return nil, err
+	}
+	services, err := s.Store.Services(r.Context(), r.meter)
+	if err != nil {
 		return nil, err
 	}
 	type service struct {
@@ -52,7 +55,7 @@ func (s *server) services(r *request) (*answer, error) {
 		Until    int64  `json:"until"`
 	}
 	list := []service{}
-	for _, in := range s.Store.Services() {
+	for _, in := range services {
 		list = append(list, service{in.Service, in.Profiles, in.Samples, millis(in.From), millis(in.Until)})
 	}
 	return jsonAnswer(map[string]any{"services": list})
@@ -74,11 +77,15 @@ func (s *server) profiles(r *request) (*answer, error) {
 		Instances  int    `json:"instances"`
 	}
 	service := r.params.Get("service")
-	if err := cmp.Or(r.params.Check(), r.meter.More(seriesBytes*s.Store.Stats().Series)); err != nil {
+	if err := r.params.Check(); err != nil {
+		return nil, err
+	}
+	infos, err := s.Store.Catalog(r.Context(), service, r.meter)
+	if err != nil {
 		return nil, err
 	}
 	list := []profile{}
-	for _, in := range s.Store.Profiles(service) {
+	for _, in := range infos {
 		list = append(list, profile{
 			in.Service, in.Profile, in.Type.String(), in.Default, in.Values.String(), millis(in.From), millis(in.Until),
 			in.Samples, in.Bytes, in.Timestamps, in.Moved, in.Instances,

@@ -26,7 +26,7 @@ import (
 
 // Settings configure what the API serves, and its bounds.
 type Settings struct {
-	Store   *store.Store
+	Store   *store.Querier
 	Page    fs.FS
 	Version string
 	// MaxBytes is the bound of the store's memory, for /api/status.

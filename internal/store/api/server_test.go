@@ -32,7 +32,7 @@ func serve(t *testing.T, pd pprofile.Profiles) func(path string) (status int, bo
 	s := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: 256 << 20, MaxSeries: 100})
 	require.NotZero(t, s.Add(pd, noon).Profiles)
 	handler := api.New(api.Settings{
-		Store: s, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute, Now: func() time.Time { return noon },
+		Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute, Now: func() time.Time { return noon },
 	})
 	return func(path string) (int, string) {
 		w := httptest.NewRecorder()

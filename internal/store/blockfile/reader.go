@@ -110,6 +110,28 @@ func (r *Reader) Close() error {
 	return errors.Join(errs...)
 }
 
+// Labels reads the labels of all series, in the order of services and their series.
+func (r *Reader) Labels() (list []map[string]string, err error) {
+	err = recovered(func() error {
+		rows, err := parquet.ReadFile[seriesRow](filepath.Join(r.dir, seriesFile))
+		for _, row := range rows {
+			list = append(list, row.Labels)
+		}
+		return err
+	})
+	n := 0
+	for i := range r.Services {
+		n += len(r.Services[i].Series)
+	}
+	if err == nil && len(list) != n {
+		err = fmt.Errorf("it has %d series, and the index %d", len(list), n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, seriesFile, err)
+	}
+	return list, nil
+}
+
 var decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
 
 // Dictionary reads the dictionary of a service.

@@ -1,0 +1,353 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+)
+
+// This file reads the samples of a query from a view: Source.Select of a Store.
+
+// viewReader reads the samples of a view.
+type viewReader struct {
+	view  *view
+	query *Query
+	*reader
+	// terms are those of each type.
+	terms [][]weightedChunk
+	// out is what Read's callers use, and buffers are its columns if they are no sums.
+	out     Samples
+	buffers *rowBuffers
+}
+
+// rowsPerRead is the most rows of Samples that are no sums.
+const rowsPerRead = 512
+
+type rowBuffers struct {
+	stacks, attributes, links [rowsPerRead]int32
+	times, values             [rowsPerRead]int64
+}
+
+// Select begins to read the samples of a selection.
+func (s *Store) Select(ctx context.Context, q *Query) (*Selected, error) {
+	v := s.view(q.Memory)
+	selected, err := v.selected(q)
+	if err != nil {
+		v.release()
+		return nil, err
+	}
+	return selected, nil
+}
+
+func (v *view) selected(q *Query) (*Selected, error) {
+	if q.TimedOnly && q.Profile == "" {
+		return v.timed(q)
+	}
+	first, r, err := v.read(&q.Selection, q.AllTypes && q.Type == "")
+	if err != nil {
+		return nil, err
+	}
+	in := &viewReader{view: v, query: q, reader: r}
+	out := &Selected{Types: []SampleType{first}, SampleReader: in}
+	if q.AllTypes && q.Type == "" {
+		out.Types = v.sampleTypes(q.Service, q.Profile)
+	}
+	newest := newestProfile{attributes: map[blockSet]bool{}}
+	for i, t := range out.Types {
+		terms, values, err := v.choose(&q.Selection, t, r.filters)
+		if err != nil {
+			return nil, err
+		}
+		if q.TimedOnly {
+			terms = slices.DeleteFunc(terms, func(t weightedChunk) bool { return t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps })
+		}
+		if i == 0 {
+			out.Summary = Summary{Type: t, Values: values, Profiles: len(terms)}
+			out.From, out.Until = span(terms)
+		}
+		duration, count := int64(0), 0
+		for k := range terms {
+			t := &terms[k]
+			out.Samples += int(t.chunk.samples)
+			if t.weight > 0 {
+				duration += t.chunk.duration
+				count++
+				newest.add(t)
+				if out.Time == 0 || t.chunk.time < out.Time {
+					out.Time = t.chunk.time
+				}
+			}
+		}
+		out.Duration, out.Count = max(out.Duration, duration), max(out.Count, count)
+		in.terms = append(in.terms, terms)
+	}
+	out.Newest = newest.fields(v)
+	return out, nil
+}
+
+// timed selects the observations of all profiles of a service that have times.
+func (v *view) timed(q *Query) (*Selected, error) {
+	err := v.loadParts(&q.Selection, func(in *blockfile.Series) bool { return in.Timestamps })
+	if err != nil {
+		return nil, err
+	}
+	filters, err := v.filters(&q.Selection)
+	if err != nil {
+		return nil, err
+	}
+	isService := func(e *block) bool {
+		return slices.ContainsFunc(e.series, func(sr series) bool { return e.dict.Strings.At(sr.service) == q.Service })
+	}
+	if !slices.ContainsFunc(v.catalog(), isService) {
+		return nil, fmt.Errorf("%w: there is no service %q", ErrNothing, Shorten(q.Service))
+	}
+	in := &viewReader{
+		view: v, query: q, reader: &reader{sel: &q.Selection, filters: filters, groups: newGroups(len(v.blocks)), memory: v.memory},
+	}
+	out := &Selected{SampleReader: in}
+	types := map[SampleType]int{}
+	for n, e := range v.blocks {
+		strs := &e.dict.Strings
+		for i := range e.series {
+			sr := &e.series[i]
+			typ := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
+			if strs.At(sr.service) != q.Service || q.Type != "" && q.Type != typ.String() && q.Type != typ.Type || !filters[n].canMatch(sr) {
+				continue
+			}
+			at, ok := types[typ]
+			if !ok {
+				at = len(out.Types)
+				types[typ] = at
+				out.Types, in.terms = append(out.Types, typ), append(in.terms, nil)
+			}
+			for k := range sr.chunks {
+				c := &sr.chunks[k]
+				if c.flags&(hasTimestamps|isMoved) != hasTimestamps || c.end < q.From || q.Until != 0 && c.start >= q.Until {
+					continue
+				}
+				if err := v.memory.Take(termBytes); err != nil {
+					return nil, err
+				}
+				in.terms[at] = append(in.terms[at], weightedChunk{block: n, series: sr, chunk: c, weight: 1})
+			}
+		}
+	}
+	return out, nil
+}
+
+// Close ends the query.
+func (r *viewReader) Close() { r.view.release() }
+
+// Read calls use with all samples.
+func (r *viewReader) Read(use func(*Samples) error) error {
+	for i, terms := range r.terms {
+		if err := r.readType(i, terms, use); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *viewReader) readType(at int, terms []weightedChunk, use func(*Samples) error) error {
+	r.out = Samples{Type: at, Weight: 1}
+	want := r.query.Want
+	switch {
+	case want.Series || r.query.TimedOnly:
+	case want.Attributes || want.Links || want.Times:
+		var plain []weightedChunk
+		plain, terms = r.split(terms)
+		if err := r.sums(plain, use); err != nil {
+			return err
+		}
+	default:
+		return r.sums(terms, use)
+	}
+	if !want.Series || want.Stacks || want.Times {
+		return r.rows(terms, use)
+	}
+	return r.counts(terms, use)
+}
+
+// split separates the terms whose samples have only stacks and values from the others.
+func (r *viewReader) split(terms []weightedChunk) (plain, rest []weightedChunk) {
+	for _, t := range terms {
+		simple := t.chunk.flags&(hasAttributes|hasLinks) == 0 && (t.chunk.flags&hasTimestamps == 0 || !r.query.Want.Times)
+		// A single profile keeps the order of its samples, and those whose value is 0.
+		if _, whole := r.whole(&t); whole && simple && len(terms) > 1 {
+			plain = append(plain, t)
+		} else {
+			rest = append(rest, t)
+		}
+	}
+	return plain, rest
+}
+
+// sums reads the sums by stack.
+func (r *viewReader) sums(terms []weightedChunk, use func(*Samples) error) error {
+	if isFractional(terms) {
+		return sumsOf(r, terms, use, func(out *Samples, values []float64) { out.Fractions = values })
+	}
+	return sumsOf(r, terms, use, func(out *Samples, values []int64) { out.Values = values })
+}
+
+func sumsOf[T number](r *viewReader, terms []weightedChunk, use func(*Samples) error, set func(out *Samples, values []T)) error {
+	stacks := r.out.Stacks
+	defer func() { r.out = Samples{Type: r.out.Type, Weight: 1, Stacks: stacks[:0]} }()
+	return eachSum(r.view, r.reader, terms, func(block, group int, sums []T) error {
+		if more := len(sums) - cap(stacks); more > 0 {
+			if err := r.memory.Take(4 * more); err != nil {
+				return err
+			}
+			stacks = make([]int32, 0, len(sums))
+		}
+		// The sums move to the front: they are not read again.
+		stacks = stacks[:0]
+		values := sums[:0]
+		for stack, value := range sums {
+			if value != 0 {
+				stacks, values = append(stacks, int32(stack)), append(values, value)
+			}
+		}
+		r.out.Dict, r.out.Group, r.out.Stacks = r.view.blocks[block].dict, r.groups.names[group], stacks
+		set(&r.out, values)
+		return use(&r.out)
+	})
+}
+
+// counts reads how many samples there are of each set of attributes.
+func (r *viewReader) counts(terms []weightedChunk, use func(*Samples) error) error {
+	var rest []weightedChunk
+	for i := range terms {
+		t := &terms[i]
+		if t.chunk.flags&hasAttributes != 0 {
+			rest = append(rest, *t)
+			continue
+		}
+		r.begin(t)
+		r.out.Count = int(t.chunk.samples)
+		if err := use(&r.out); err != nil {
+			return err
+		}
+	}
+	r.out.Count = 0
+	return r.rows(rest, use)
+}
+
+// begin begins the rows of a chunk.
+func (r *viewReader) begin(t *weightedChunk) {
+	r.out.Dict = r.view.blocks[t.block].dict
+	r.out.Resource, r.out.Profile, r.out.Weight = t.series.resource, t.series.attributes, t.weight
+}
+
+// rows reads the observations one by one.
+func (r *viewReader) rows(terms []weightedChunk, use func(*Samples) error) error {
+	if err := r.view.load(terms); err != nil {
+		return err
+	}
+	if len(terms) > 0 && r.buffers == nil {
+		r.buffers = &rowBuffers{} // once: there can be very many types
+	}
+	want, buffers, n := r.query.Want, r.buffers, 0
+	var err error
+	flush := func() {
+		r.out.Values = buffers.values[:n]
+		if r.out.Stacks = nil; want.Stacks {
+			r.out.Stacks = buffers.stacks[:n]
+		}
+		if r.out.Attributes = nil; want.Attributes {
+			r.out.Attributes = buffers.attributes[:n]
+		}
+		if r.out.Links = nil; want.Links {
+			r.out.Links = buffers.links[:n]
+		}
+		if r.out.Times = nil; r.out.IsTimed {
+			r.out.Times = buffers.times[:n]
+		}
+		if n > 0 && err == nil {
+			err = use(&r.out)
+		}
+		n = 0
+	}
+	for i := range terms {
+		t := &terms[i]
+		r.begin(t)
+		r.out.IsTimed = want.Times && t.chunk.flags&hasTimestamps != 0
+		r.observations(t, func(_ int, row *rows) {
+			buffers.stacks[n], buffers.attributes[n], buffers.links[n] = row.stack, row.attribute, row.link
+			buffers.times[n], buffers.values[n] = t.chunk.time+row.timestamp, row.value
+			if n++; n == rowsPerRead {
+				flush()
+			}
+		})
+		if flush(); err != nil {
+			return err
+		}
+		if err := r.memory.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newestProfile finds the latest profile of a selection.
+type newestProfile struct {
+	term *weightedChunk
+	// attributes are the sets of attributes of the terms' series, by block.
+	attributes map[blockSet]bool
+}
+
+type blockSet struct {
+	block int
+	set   dictionary.AttributeSetIndex
+}
+
+func (n *newestProfile) add(t *weightedChunk) {
+	n.attributes[blockSet{t.block, t.series.attributes}] = true
+	if n.term == nil || t.chunk.last() > n.term.chunk.last() {
+		n.term = t
+	}
+}
+
+// fields returns the fields of the latest profile.
+func (n *newestProfile) fields(v *view) *ProfileFields {
+	if n.term == nil {
+		return nil
+	}
+	e := v.blocks[n.term.block]
+	m := e.metas[n.term.chunk.meta]
+	return &ProfileFields{
+		Dict: e.dict, PeriodType: e.dict.Strings.At(m.periodType), PeriodUnit: e.dict.Strings.At(m.periodUnit), Period: m.period,
+		Attributes: n.common(v, e.dict, m.attributes), Scope: e.dict.AttributeSets.At(m.scope),
+	}
+}
+
+// common returns the attributes of the latest profile without those of its series that the other series do not have.
+func (n *newestProfile) common(v *view, from *dictionary.Dictionary, newest dictionary.AttributeSetIndex) (common []int32) {
+	type attribute struct {
+		key   string
+		value dictionary.Value
+	}
+	counts := map[attribute]int{}
+	for in := range n.attributes {
+		dict := v.blocks[in.block].dict
+		for _, i := range dict.AttributeSets.At(in.set) {
+			a := dict.Attributes.At(dictionary.AttributeIndex(i))
+			counts[attribute{dict.Strings.At(a.Key), a.Value}]++
+		}
+	}
+	for _, i := range from.AttributeSets.At(newest) {
+		a := from.Attributes.At(dictionary.AttributeIndex(i))
+		key := from.Strings.At(a.Key)
+		if !kind.IsSeriesAttribute(key) || counts[attribute{key, a.Value}] == len(n.attributes) {
+			common = append(common, i)
+		}
+	}
+	return common
+}

@@ -1,0 +1,115 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+// Series lists the series of a selection with their labels, which its attributes must match. Of blocks on disk, only that is read.
+func (s *Store) Series(ctx context.Context, sel Selection) ([]Series, error) {
+	memory := newMemory(ctx, sel.Meter)
+	v := s.view(memory)
+	defer v.release()
+	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
+	for _, d := range v.disk {
+		if d.Until < sel.From || sel.Until != 0 && d.From >= sel.Until {
+			continue
+		}
+		labels, err := d.Labels()
+		if err != nil {
+			s.drop(d, err)
+			continue
+		}
+		for i := range d.catalog.series {
+			if err := c.add(d.catalog, &d.catalog.series[i], labels[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, e := range v.blocks {
+		for i := range e.series {
+			if sr := &e.series[i]; sr.profiles > 0 {
+				if err := c.add(e, sr, e.labels(sr)); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	list := make([]Series, 0, len(c.found))
+	for _, key := range slices.Sorted(maps.Keys(c.found)) {
+		list = append(list, *c.found[key])
+	}
+	return list, memory.keep(memory.used)
+}
+
+// labels returns the attributes of a series' resource and profiles as text. Of one key, that of the profiles counts.
+func (e *block) labels(sr *series) map[string]string {
+	labels := map[string]string{}
+	for _, set := range []dictionary.AttributeSetIndex{sr.resource, sr.attributes} {
+		for _, i := range e.dict.AttributeSets.At(set) {
+			a := e.dict.Attributes.At(dictionary.AttributeIndex(i))
+			labels[e.dict.Strings.At(a.Key)] = a.Value.Text()
+		}
+	}
+	return labels
+}
+
+// seriesCollector combines the series of all blocks.
+type seriesCollector struct {
+	sel    *Selection
+	memory *Memory
+	// found has the series by their names and labels.
+	found map[string]*Series
+	key   []byte
+}
+
+// add adds what a block has of a series, if it is selected.
+func (c *seriesCollector) add(e *block, sr *series, labels map[string]string) error {
+	strs := &e.dict.Strings
+	in := Series{
+		Service: strs.At(sr.service), Profile: strs.At(sr.profile), Type: SampleType{strs.At(sr.typ), strs.At(sr.unit)},
+		Values: shownValues(sr.values), From: sr.from, Until: sr.until, Samples: sr.samples,
+	}
+	if !in.isSelected(c.sel) || !matchLabels(labels, c.sel.Attributes) {
+		return nil
+	}
+	c.key = c.key[:0]
+	for _, name := range []string{in.Service, in.Profile, in.Type.Type, in.Type.Unit} {
+		c.key = dictionary.AppendText(c.key, name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		c.key = dictionary.AppendText(dictionary.AppendText(c.key, key), labels[key])
+		in.Labels = append(in.Labels, Attribute{key, labels[key]})
+	}
+	known := c.found[string(c.key)]
+	if known == nil {
+		c.found[string(c.key)] = &in
+		return c.memory.Take(catalogBytes + 2*len(c.key))
+	}
+	known.From, known.Until, known.Samples = min(known.From, in.From), max(known.Until, in.Until), known.Samples+in.Samples
+	return nil
+}
+
+// isSelected reports whether the names and the time of the series are selected.
+func (in *Series) isSelected(sel *Selection) bool {
+	return (sel.Service == "" || in.Service == sel.Service) && (sel.Profile == "" || in.Profile == sel.Profile) &&
+		(sel.Type == "" || in.Type.String() == sel.Type || in.Type.Type == sel.Type) &&
+		in.Until >= sel.From && (sel.Until == 0 || in.From < sel.Until)
+}
+
+// matchLabels reports whether, of each key of the attributes, one value is that of the label.
+func matchLabels(labels map[string]string, attributes []Attribute) bool {
+	for _, a := range attributes {
+		value, has := labels[a.Key]
+		if !has || !slices.Contains(attributes, Attribute{a.Key, value}) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,149 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+)
+
+// Source is where profiles are: a Store, in memory or in a directory, or a table of another engine. A Querier computes all answers from
+// what it returns. Package storetest has the rules that each implementation keeps.
+type Source interface {
+	// Catalog lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample types in their
+	// order.
+	Catalog(ctx context.Context, service string, meter *size.Meter) ([]ProfileInfo, error)
+	// Series lists the series of a selection, in which any of service, profile and type may be empty, with their labels.
+	Series(ctx context.Context, sel Selection) ([]Series, error)
+	// Select begins to read the samples of a selection. The caller closes what it returns.
+	Select(ctx context.Context, q *Query) (*Selected, error)
+	// Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it; a gauge holds until
+	// the next one.
+	Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error)
+	// Status describes what there is.
+	Status(ctx context.Context) (Status, error)
+}
+
+// Status describes what a source has. What it does not know is 0.
+type Status struct {
+	Stats
+	// Window is how long profiles are kept, Resolution the finest step of a timeline.
+	Window, Resolution time.Duration
+	MaxSeries          int
+}
+
+// Query is a selection and what of its samples is wanted.
+type Query struct {
+	Selection
+	// AllTypes selects all sample types of the profile if the selection names none. Otherwise that is its default type.
+	AllTypes bool
+	// TimedOnly selects the observations that have times of their own, of all profiles and types if the selection names none. Profiles that
+	// are kept under another time have none.
+	TimedOnly bool
+	Want      Want
+	Memory    *Memory
+}
+
+// Want is what of samples is wanted besides values. Samples that do not differ in it may be added up, except those with times.
+type Want struct{ Series, Stacks, Attributes, Links, Times bool }
+
+// Selected describes the samples of a query. It is valid until Close.
+type Selected struct {
+	// Types has the sample types that Samples.Type refers to, in the order of their pprof.
+	Types []SampleType
+	// Summary is that of the first type.
+	Summary
+	// Time is the first start of the profiles of all types. Duration, the sum of their durations, and Count, their number, are those of the
+	// type with most.
+	Time, Duration int64
+	Count          int
+	// Samples is the number of samples of all types.
+	Samples int
+	// Newest describes the latest profile; nil if there is none.
+	Newest *ProfileFields
+	SampleReader
+}
+
+// SampleReader reads the samples of a query.
+type SampleReader interface {
+	// Read calls use with all samples, part by part: dictionaries are not the same in all parts.
+	Read(use func(*Samples) error) error
+	Close()
+}
+
+// ProfileFields are the fields of a profile other than its samples, over a dictionary.
+type ProfileFields struct {
+	Dict                   *dictionary.Dictionary
+	PeriodType, PeriodUnit string
+	Period                 int64
+	// Attributes are the profile's, without those of its series that the other selected series do not have. Scope are those of its scope
+	// that describe a pprof.
+	Attributes, Scope []int32
+}
+
+// Samples are samples, or sums of samples, of one type and one group over one dictionary, in columns. They are valid until use returns.
+// Columns that are not wanted are nil, as are those whose values are all 0.
+type Samples struct {
+	Dict *dictionary.Dictionary
+	// Type is the index of the sample type in Selected.Types.
+	Type int
+	// Group is the value of the attribute that the selection is grouped by.
+	Group string
+	// Resource and Profile are sets of attributes of the series, if series are wanted.
+	Resource, Profile dictionary.AttributeSetIndex
+	// Weight is by how much the values count. Those of sums are weighted.
+	Weight float64
+	// IsTimed reports that Times has the time of each sample, in Unix nanoseconds.
+	IsTimed                   bool
+	Stacks, Attributes, Links []int32
+	Times                     []int64
+	// Values has a value for each sample, unless Fractions has: sums of weighted values, which are rounded in the end.
+	Values    []int64
+	Fractions []float64
+	// Count is how many samples there are; 0 if it is as many as values.
+	Count int
+}
+
+// Len returns the number of rows.
+func (s *Samples) Len() int { return max(len(s.Values), len(s.Fractions)) }
+
+// at returns an entry of a column.
+func at32(column []int32, i int) int32 {
+	if column == nil {
+		return 0
+	}
+	return column[i]
+}
+
+// Series is profiles of one resource, sample type and set of identifying attributes.
+type Series struct {
+	Service, Profile string
+	Type             SampleType
+	Values           kind.Values
+	From, Until      int64
+	Samples          int
+	// Labels are the attributes of the resource and of the profiles, by key.
+	Labels []Attribute
+}
+
+// Querier computes answers from a source.
+type Querier struct{ Source }
+
+// NewQuerier returns a querier of a source.
+func NewQuerier(source Source) *Querier { return &Querier{source} }
+
+// Services lists all services by name.
+func (s *Querier) Services(ctx context.Context, meter *size.Meter) ([]ServiceInfo, error) {
+	list, err := s.Catalog(ctx, "", meter)
+	return servicesOf(list), err
+}
+
+// query begins a query.
+func (s *Querier) query(ctx context.Context, sel Selection, want Want) *Query {
+	return &Query{Selection: sel, Want: want, Memory: newMemory(ctx, sel.Meter)}
+}

@@ -1,0 +1,20 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+)
+
+func (s *Store) profiles(service string) []ProfileInfo {
+	list, err := s.Catalog(context.Background(), service, &size.Meter{Context: context.Background()})
+	if err != nil {
+		panic(err)
+	}
+	return list
+}
+
+func (s *Store) services() []ServiceInfo { return servicesOf(s.profiles("")) }
