@@ -5,14 +5,13 @@ package dictionarydedupprocessor
 
 import (
 	"context"
-	"fmt"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor/internal/metadata"
 )
 
@@ -36,12 +35,8 @@ func (r reason) String() string { return reasonNames[r] }
 type metrics struct {
 	*metadata.TelemetryBuilder
 
-	own     metric.MeasurementOption
-	tables  [len(compact.Tables)]metric.MeasurementOption
-	reasons [numReasons]metric.MeasurementOption
-	losses  [numLosses]metric.MeasurementOption
-	drops   [compact.NumDropReasons]metric.MeasurementOption
-	repairs [compact.NumRepairs]metric.MeasurementOption
+	own                                     metric.MeasurementOption
+	tables, reasons, losses, drops, repairs telemetry.Each
 }
 
 func newMetrics(settings component.TelemetrySettings, id component.ID, batchers func() int) (*metrics, error) {
@@ -49,32 +44,22 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, batchers 
 	if err != nil {
 		return nil, err
 	}
-	m := &metrics{TelemetryBuilder: builder, own: attributes(id)}
-	for i, name := range compact.Tables {
-		m.tables[i] = attributes(id, attribute.String("table", name))
+	own := []string{"processor", id.String()}
+	m := &metrics{
+		TelemetryBuilder: builder,
+		own:              telemetry.Attributes(own...),
+		reasons:          telemetry.EachOf[reason](numReasons, "reason", own...),
+		losses:           telemetry.EachOf[loss](numLosses, "reason", own...),
+		drops:            telemetry.EachOf[compact.DropReason](compact.NumDropReasons, "reason", own...),
+		repairs:          telemetry.EachOf[compact.Repair](compact.NumRepairs, "fault", own...),
 	}
-	fill[reason](m.reasons[:], id, "reason")
-	fill[loss](m.losses[:], id, "reason")
-	fill[compact.DropReason](m.drops[:], id, "reason")
-	fill[compact.Repair](m.repairs[:], id, "fault")
+	for _, name := range compact.Tables {
+		m.tables = append(m.tables, telemetry.Attributes("table", name, "processor", id.String()))
+	}
 	return m, m.RegisterProcessorDictionaryDedupBatchersCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(batchers()), m.own)
 		return nil
 	})
-}
-
-// fill sets the option at each index to an attribute with the name of R(index).
-func fill[R interface {
-	~int
-	fmt.Stringer
-}](options []metric.MeasurementOption, id component.ID, key string) {
-	for i := range options {
-		options[i] = attributes(id, attribute.String(key, R(i).String()))
-	}
-}
-
-func attributes(id component.ID, more ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("processor", id.String()))...))
 }
 
 // countIncomingBytes measures a message if the metric is enabled: measuring reads all of the message.
@@ -90,9 +75,9 @@ var sizer pprofile.ProtoMarshaler
 func (m *metrics) countIncoming(ctx context.Context, s compact.Stats) {
 	m.ProcessorDictionaryDedupIncomingSamples.Add(ctx, int64(s.Samples), m.own)
 	m.ProcessorDictionaryDedupIncomingProfiles.Add(ctx, int64(s.Profiles), m.own)
-	addAll(ctx, m.ProcessorDictionaryDedupIncomingEntries, s.Entries[:], m.tables[:])
-	addAll(ctx, m.ProcessorDictionaryDedupDroppedSamples, s.Dropped[:], m.drops[:])
-	addAll(ctx, m.ProcessorDictionaryDedupRepaired, s.Repairs[:], m.repairs[:])
+	m.tables.Add(ctx, m.ProcessorDictionaryDedupIncomingEntries, s.Entries[:])
+	m.drops.Add(ctx, m.ProcessorDictionaryDedupDroppedSamples, s.Dropped[:])
+	m.repairs.Add(ctx, m.ProcessorDictionaryDedupRepaired, s.Repairs[:])
 }
 
 // countOutgoing counts a part that the next component has accepted: its size, and the samples that it accepted last.
@@ -100,7 +85,7 @@ func (m *metrics) countOutgoing(ctx context.Context, part *compact.Part, samples
 	m.ProcessorDictionaryDedupOutgoingSamples.Add(ctx, int64(samples), m.own)
 	m.ProcessorDictionaryDedupOutgoingProfiles.Add(ctx, int64(part.ProfileCount), m.own)
 	m.ProcessorDictionaryDedupOutgoingBytes.Add(ctx, int64(bytes), m.own)
-	addAll(ctx, m.ProcessorDictionaryDedupOutgoingEntries, part.Entries[:], m.tables[:])
+	m.tables.Add(ctx, m.ProcessorDictionaryDedupOutgoingEntries, part.Entries[:])
 }
 
 // outgoingSize returns the size of a part before it is passed on, or 0 if it is unknown and the metric is not enabled.
@@ -109,12 +94,4 @@ func (m *metrics) outgoingSize(ctx context.Context, part *compact.Part) int {
 		return part.Bytes
 	}
 	return sizer.ProfilesSize(part.Profiles)
-}
-
-func addAll(ctx context.Context, to metric.Int64Counter, counts []int, by []metric.MeasurementOption) {
-	for i, n := range counts {
-		if n != 0 {
-			to.Add(ctx, int64(n), by[i])
-		}
-	}
 }

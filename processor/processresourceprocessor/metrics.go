@@ -7,9 +7,9 @@ import (
 	"context"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
@@ -25,12 +25,9 @@ const (
 type metrics struct {
 	*metadata.TelemetryBuilder
 
-	own           metric.MeasurementOption
-	sources       [numSources]metric.MeasurementOption
-	outcomes      [procfs.NumOutcomes]metric.MeasurementOption
-	contexts      [procfs.NumContextOutcomes]metric.MeasurementOption
-	overResources metric.MeasurementOption
-	overCopies    metric.MeasurementOption
+	own                         metric.MeasurementOption
+	sources, outcomes, contexts telemetry.Each
+	overResources, overCopies   metric.MeasurementOption
 }
 
 func newMetrics(settings component.TelemetrySettings, id component.ID, p *processResource) (*metrics, error) {
@@ -38,23 +35,17 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, p *proces
 	if err != nil {
 		return nil, err
 	}
-	with := func(key, value string) metric.MeasurementOption {
-		return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value), attribute.String("processor", id.String())))
-	}
+	own := []string{"processor", id.String()}
 	m := &metrics{
 		TelemetryBuilder: builder,
-		own:              metric.WithAttributeSet(attribute.NewSet(attribute.String("processor", id.String()))),
-		overResources:    with("reason", otherMaxResources),
-		overCopies:       with("reason", otherMessageSize),
+		own:              telemetry.Attributes(own...),
+		outcomes:         telemetry.EachOf[procfs.Outcome](procfs.NumOutcomes, "outcome", own...),
+		contexts:         telemetry.EachOf[procfs.ContextOutcome](procfs.NumContextOutcomes, "outcome", own...),
+		overResources:    telemetry.Attributes("reason", otherMaxResources, "processor", id.String()),
+		overCopies:       telemetry.Attributes("reason", otherMessageSize, "processor", id.String()),
 	}
-	for i, name := range sourceNames {
-		m.sources[i] = with("source", name)
-	}
-	for i := range m.outcomes {
-		m.outcomes[i] = with("outcome", procfs.Outcome(i).String())
-	}
-	for i := range m.contexts {
-		m.contexts[i] = with("outcome", procfs.ContextOutcome(i).String())
+	for _, name := range sourceNames {
+		m.sources = append(m.sources, telemetry.Attributes("source", name, "processor", id.String()))
 	}
 	if err := m.RegisterProcessorProcessResourceResourcesCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(int64(p.resources.len()), m.own)
@@ -82,11 +73,7 @@ func (m *metrics) countContext(outcome procfs.ContextOutcome) {
 
 // countSamples counts the samples of a message by the source of their service's name.
 func (m *metrics) countSamples(ctx context.Context, bySource *[numSources]int, stats regroup.Stats) {
-	for i, n := range bySource {
-		if n != 0 {
-			m.ProcessorProcessResourceSamples.Add(ctx, int64(n), m.sources[i])
-		}
-	}
+	m.sources.Add(ctx, m.ProcessorProcessResourceSamples, bySource[:])
 	if stats.OverResources != 0 {
 		m.ProcessorProcessResourceOtherSamples.Add(ctx, int64(stats.OverResources), m.overResources)
 	}

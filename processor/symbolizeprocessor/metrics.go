@@ -6,12 +6,11 @@ package symbolizeprocessor
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
@@ -21,10 +20,9 @@ import (
 type metrics struct {
 	*metadata.TelemetryBuilder
 
-	own     metric.MeasurementOption
-	sources [sources.NumKinds]metric.MeasurementOption
-	reasons [lookup.NumReasons]metric.MeasurementOption
-	results map[string]metric.MeasurementOption
+	own              metric.MeasurementOption
+	sources, reasons telemetry.Each
+	results          map[string]metric.MeasurementOption
 }
 
 // requestResults are the results of a request to a debuginfod server.
@@ -35,11 +33,16 @@ func newMetrics(settings component.TelemetrySettings, id component.ID) (*metrics
 	if err != nil {
 		return nil, err
 	}
-	m := &metrics{TelemetryBuilder: builder, own: attributes(id), results: map[string]metric.MeasurementOption{}}
-	fill(m.sources[:], id, "source", func(i int) fmt.Stringer { return sources.Kind(i) })
-	fill(m.reasons[:], id, "reason", func(i int) fmt.Stringer { return lookup.Reason(i) })
+	own := []string{"processor", id.String()}
+	m := &metrics{
+		TelemetryBuilder: builder,
+		own:              telemetry.Attributes(own...),
+		sources:          telemetry.EachOf[sources.Kind](sources.NumKinds, "source", own...),
+		reasons:          telemetry.EachOf[lookup.Reason](lookup.NumReasons, "reason", own...),
+		results:          map[string]metric.MeasurementOption{},
+	}
 	for _, result := range requestResults {
-		m.results[result] = attributes(id, attribute.String("result", result))
+		m.results[result] = telemetry.Attributes("result", result, "processor", id.String())
 	}
 	return m, nil
 }
@@ -63,16 +66,6 @@ func (m *metrics) observe(resolver *lookup.Resolver, finder *sources.Finder) err
 	)
 }
 
-func fill(options []metric.MeasurementOption, id component.ID, key string, name func(int) fmt.Stringer) {
-	for i := range options {
-		options[i] = attributes(id, attribute.String(key, name(i).String()))
-	}
-}
-
-func attributes(id component.ID, more ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(append(more, attribute.String("processor", id.String()))...))
-}
-
 // tally is what happened to the locations of a message.
 type tally struct {
 	lookups, cached int
@@ -83,14 +76,6 @@ type tally struct {
 func (m *metrics) count(ctx context.Context, t *tally) {
 	m.ProcessorSymbolizeLookups.Add(ctx, int64(t.lookups), m.own)
 	m.ProcessorSymbolizeCachedLookups.Add(ctx, int64(t.cached), m.own)
-	addAll(ctx, m.ProcessorSymbolizeResolvedLocations, t.resolved[:], m.sources[:])
-	addAll(ctx, m.ProcessorSymbolizeUnresolvedLocations, t.unresolved[:], m.reasons[:])
-}
-
-func addAll(ctx context.Context, to metric.Int64Counter, counts []int, by []metric.MeasurementOption) {
-	for i, n := range counts {
-		if n != 0 {
-			to.Add(ctx, int64(n), by[i])
-		}
-	}
+	m.sources.Add(ctx, m.ProcessorSymbolizeResolvedLocations, t.resolved[:])
+	m.reasons.Add(ctx, m.ProcessorSymbolizeUnresolvedLocations, t.unresolved[:])
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package telemetry is for what components report of themselves:
-//   - Attributes, AddEach: metrics with attributes.
+//   - Attributes, AddEach, Each: metrics with attributes.
 //   - Changes, Once: logs without repeats.
 package telemetry
 
@@ -23,14 +23,38 @@ func Attributes(keyValues ...string) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(set...))
 }
 
-// AddEach adds counts, which has a number for each value of R, with that value as the attribute key.
-func AddEach[R interface {
-	~int
+// enum is a list of values with names.
+type enum interface {
+	~int | ~uint8
 	fmt.Stringer
-}](ctx context.Context, counter metric.Int64Counter, key string, counts []int) {
+}
+
+// AddEach adds counts, which has a number for each value of R, with that value as the attribute key.
+func AddEach[R enum](ctx context.Context, counter metric.Int64Counter, key string, counts []int) {
 	for value, n := range counts {
 		if n > 0 {
 			counter.Add(ctx, int64(n), Attributes(key, R(value).String()))
+		}
+	}
+}
+
+// Each has the attributes of a measurement for each value of an enumeration, which are made once.
+type Each []metric.MeasurementOption
+
+// EachOf returns those of the first n values of R: the value as the attribute key, and further ones (key, value, ...).
+func EachOf[R enum](n int, key string, more ...string) Each {
+	each := make(Each, n)
+	for i := range each {
+		each[i] = Attributes(append([]string{key, R(i).String()}, more...)...)
+	}
+	return each
+}
+
+// Add adds counts, which has a number for each value.
+func (e Each) Add(ctx context.Context, counter metric.Int64Counter, counts []int) {
+	for i, n := range counts {
+		if n != 0 {
+			counter.Add(ctx, int64(n), e[i])
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
@@ -22,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
@@ -185,21 +185,14 @@ type Metrics struct {
 	Records, Profiles, Samples, Rejected, Dropped, Repaired metric.Int64Counter
 }
 
-func with(attributes ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attributes...))
-}
-
 // count counts what was read of a request.
 func (m *Metrics) count(ctx context.Context, r *splunklog.Result) {
 	for f, types := range r.Records {
 		for t, sources := range types {
 			for s, n := range sources {
 				if n > 0 {
-					m.Records.Add(ctx, int64(n), with(
-						attribute.String("format", splunklog.Format(f).String()),
-						attribute.String("type", splunklog.Type(t).String()),
-						attribute.String("source", splunklog.Source(s).String()),
-					))
+					m.Records.Add(ctx, int64(n), telemetry.Attributes("format", splunklog.Format(f).String(),
+						"type", splunklog.Type(t).String(), "source", splunklog.Source(s).String()))
 				}
 			}
 		}
@@ -208,31 +201,17 @@ func (m *Metrics) count(ctx context.Context, r *splunklog.Result) {
 	for _, rejection := range r.Rejected {
 		reasons[rejection.Reason]++
 	}
-	for i, n := range reasons {
-		m.reject(ctx, splunklog.Reason(i).String(), n)
+	telemetry.AddEach[splunklog.Reason](ctx, m.Rejected, "reason", reasons[:])
+	telemetry.AddEach[scan.DropReason](ctx, m.Dropped, "reason", r.Dropped[:])
+	telemetry.AddEach[scan.Repair](ctx, m.Repaired, "fault", r.Repaired[:])
+	telemetry.AddEach[compact.Repair](ctx, m.Repaired, "fault", r.Attributes[:])
+	if r.BadTimes > 0 {
+		m.Repaired.Add(ctx, int64(r.BadTimes), telemetry.Attributes("fault", FaultEventTime))
 	}
-	for i, n := range r.Dropped {
-		if n > 0 {
-			m.Dropped.Add(ctx, int64(n), with(attribute.String("reason", scan.DropReason(i).String())))
-		}
-	}
-	for i, n := range r.Repaired {
-		m.repair(ctx, scan.Repair(i).String(), n)
-	}
-	for i, n := range r.Attributes {
-		m.repair(ctx, compact.Repair(i).String(), n)
-	}
-	m.repair(ctx, FaultEventTime, r.BadTimes)
 }
 
 func (m *Metrics) reject(ctx context.Context, why string, records int) {
 	if records > 0 {
-		m.Rejected.Add(ctx, int64(records), with(attribute.String("reason", why)))
-	}
-}
-
-func (m *Metrics) repair(ctx context.Context, fault string, times int) {
-	if times > 0 {
-		m.Repaired.Add(ctx, int64(times), with(attribute.String("fault", fault)))
+		m.Rejected.Add(ctx, int64(records), telemetry.Attributes("reason", why))
 	}
 }

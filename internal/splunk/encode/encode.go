@@ -10,9 +10,9 @@ import (
 	"errors"
 	"fmt"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
@@ -79,6 +79,6 @@ func (m *Metrics) Dropped(ctx context.Context, n int) { m.add(ctx, m.DroppedSamp
 
 func (m *Metrics) add(ctx context.Context, c metric.Int64Counter, n int) {
 	if n > 0 {
-		c.Add(ctx, int64(n), metric.WithAttributeSet(attribute.NewSet(attribute.String("format", m.Format))))
+		c.Add(ctx, int64(n), telemetry.Attributes("format", m.Format))
 	}
 }
