@@ -92,7 +92,7 @@ func (p *processResource) Start(context.Context, component.Host) error {
 	}
 	if err := procfs.Check(p.config.Proc.Root); err != nil {
 		p.logger.Warn("cannot read processes; services are named by the attributes of samples alone. "+
-			"Set `proc::root` to where the machine's /proc is mounted, or `proc::enabled: false`",
+			"Set `proc.root` to where the machine's /proc is mounted, or `proc.enabled: false`",
 			zap.String("root", p.config.Proc.Root), zap.Error(err))
 	}
 	return nil

@@ -41,7 +41,7 @@ func (im *Importer) CleanValue(v pcommon.Value) (clean pcommon.Value, ok bool) {
 // CleanMap copies those attributes of a resource or scope that can be understood to dst. Of several with one key, it
 // copies the first. The copies do not refer to the message's dictionary.
 func (im *Importer) CleanMap(src, dst pcommon.Map) {
-	const few = 16 // for so many keys, a linear search is faster than a map
+	const few = 16 // up to this many keys, a linear search is faster than a map
 	var seen map[string]struct{}
 	var keys [few]string
 	if src.Len() > few {

@@ -19,7 +19,7 @@ var (
 	anyShape = Shape{}
 )
 
-// shapeOf returns the shape of a sample with so many values and timestamps, or why the sample is dropped.
+// shapeOf returns the shape of a sample with these numbers of values and timestamps, or why the sample is dropped.
 func shapeOf(values, timestamps int) (Shape, DropReason) {
 	switch {
 	case timestamps == 0 && values == 0:

@@ -117,7 +117,7 @@ func (s *subset) reachLocation(i dictionary.LocationIndex) {
 }
 
 // arrange assigns an index to every entry: in the order in which they were interned or, if isReordered, so that the message
-// compresses well: entries that are alike are neighbours, but those of which there are the most references have the shortest
+// compresses well. Then entries that are alike are neighbours, except that the entries with the most references have the shortest
 // indices. Mappings keep their order in any case: a reader treats the first as the main binary.
 func (s *subset) arrange(isReordered bool) {
 	s.isReordered = isReordered

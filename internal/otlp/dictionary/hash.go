@@ -75,7 +75,7 @@ const (
 	maxSpare = 1 << 12
 )
 
-// Reset forgets all entries and makes room for about so many.
+// Reset forgets all entries and makes room for about that many.
 // It keeps its memory, but clears only as much of it as they need.
 func (x *HashIndex) Reset(entries int) {
 	need := minSlots
@@ -131,7 +131,7 @@ func (x *HashIndex) Insert(p HashProbe, entry int32) {
 // len returns the number of entries.
 func (x *HashIndex) len() int { return roomOf(len(x.slots)) - x.room }
 
-// roomOf returns how many entries so many slots may hold, rounded up.
+// roomOf returns how many entries that many slots may hold, rounded up.
 func roomOf(slots int) int { return (slots*maxLoad + 7) / 8 }
 
 func (x *HashIndex) grow() {

@@ -18,7 +18,7 @@ type Lists[I ~int32] struct {
 	index HashIndex
 }
 
-// Reset forgets all lists, keeps their memory, and makes room for about so many lists with so many members in all.
+// Reset forgets all lists, keeps their memory, and makes room for about that many lists with that many members in all.
 func (t *Lists[I]) Reset(lists, members int) {
 	t.ends = append(room(t.ends, lists+1), 0)
 	t.flat = room(t.flat, members)

@@ -29,7 +29,7 @@ type Locations struct {
 	lines    []Line
 }
 
-// Reset forgets all entries, keeps their memory, and makes room for about so many.
+// Reset forgets all entries, keeps their memory, and makes room for about that many.
 func (t *Locations) Reset(entries, lines int) {
 	t.Table.Reset(entries)
 	t.lineEnds = append(room(t.lineEnds, entries+1), 0)

@@ -31,7 +31,7 @@ type Samples[O any] struct {
 	others       HashIndex
 }
 
-// Reset forgets all samples, keeps their memory, and makes room for about so many.
+// Reset forgets all samples, keeps their memory, and makes room for about that many.
 func (t *Samples[O]) Reset(samples int) {
 	const maxHint = 1 << 12 // the last use was probably as large
 	t.Entries, t.firstOfStack, t.start = room(t.Entries, samples), room(t.firstOfStack, samples+1), 0
@@ -99,7 +99,7 @@ type Observation struct {
 	Next      int32 // -1 ends the list
 }
 
-// Reset makes room for about so many samples, and values of all observations, of which each has perObservation.
+// Reset makes room for about that many samples, and values of all observations, of which each has perObservation.
 func (t *ObservedSamples) Reset(samples, perObservation, values int) {
 	t.Samples.Reset(samples)
 	t.Observations, t.Values, t.perObservation = room(t.Observations, samples), room(t.Values, values), perObservation

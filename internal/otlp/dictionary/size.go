@@ -97,7 +97,7 @@ func (d *Dictionary) BuildBytes() int {
 		(len(d.Stacks.flat)+len(d.AttributeSets.flat))*memberBytes + d.Links.Len()*linkBytes + d.Attributes.Len()*attributeBytes
 }
 
-// Bytes estimates the memory of tables with so many entries, before CopyTo.
+// Bytes estimates the memory of tables with these numbers of entries, before CopyTo.
 func (s Sizes) Bytes() int {
 	return s.Strings*(16+indexBytes) + s.Functions*(24+indexBytes) + s.Locations*(32+indexBytes) + s.Lines*24 +
 		s.Stacks*(4+indexBytes) + s.StackLocations*4

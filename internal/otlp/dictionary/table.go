@@ -9,7 +9,7 @@ type Table[I ~int32, E comparable] struct {
 	index   HashIndex
 }
 
-// Reset forgets all entries, keeps their memory, and makes room for about so many.
+// Reset forgets all entries, keeps their memory, and makes room for about that many.
 func (t *Table[I, E]) Reset(entries int) {
 	clear(t.entries) // their texts can be freed
 	var zero E

@@ -135,7 +135,7 @@ func (e *emitter) profile(k int, s shape, samples []int32) {
 	}
 }
 
-// mayCopy reports whether the budget allows one more copy of some attributes, and of so many values and timestamps.
+// mayCopy reports whether the budget allows one more copy of some attributes, and of that many values and timestamps.
 func (e *emitter) mayCopy(attributes dictionary.AttributeSetIndex, numbers int) bool {
 	if len(e.p.types) == 1 {
 		return true // all is written once

@@ -169,7 +169,7 @@ func (c *comparison) shape() fingerprint {
 }
 
 // sumSamples adds up what the samples have counted, by their fingerprints, and counts those that cannot be read.
-// It reports whether the Baseline may remember so many stacks.
+// It reports whether the Baseline may remember that many stacks.
 func (c *comparison) sumSamples(maxStacks int, meter *size.Meter, counts *scan.Counts) (fits bool, err error) {
 	const checkEvery = 1 << 10
 	samples := c.payload.Samples

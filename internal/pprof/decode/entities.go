@@ -70,7 +70,7 @@ func (in *interner) bytes() int {
 		dictionary.BytesOf(in.functionIndices) + dictionary.BytesOf(in.lines) + dictionary.BytesOf(in.set)
 }
 
-// spend subtracts bytes from the budget, and reports whether so many were left.
+// spend subtracts bytes from the budget, and reports whether that many were left.
 func (in *interner) spend(bytes int) bool {
 	if int64(bytes) > in.budget {
 		return false

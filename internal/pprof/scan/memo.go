@@ -20,7 +20,7 @@ type Memo[T any] struct {
 	probe  dictionary.HashProbe // where the last Find ended
 }
 
-// Reset forgets all entries and makes room for about so many. Their spans are those of data, which is borrowed until the
+// Reset forgets all entries and makes room for about that many. Their spans are those of data, which is borrowed until the
 // next Reset.
 func (m *Memo[T]) Reset(data []byte, entries int) {
 	clear(m.values)

@@ -236,7 +236,7 @@ func TestShutdownEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), drain)
 		defer cancel()
 		err := s.Shutdown(ctx)
-		assert.Less(t, time.Since(began), drain+5*time.Second) // generous: nothing here may take for ever
+		assert.Less(t, time.Since(began), drain+5*time.Second) // generous: nothing here may take forever
 		return err
 	}
 	budget := budget.New(16 * mib)
@@ -264,7 +264,7 @@ func TestShutdownEnds(t *testing.T) {
 		require.NoError(t, shutdown(t, s))
 		assert.Equal(t, http.StatusOK, <-code, "it was answered after its context ended")
 	})
-	t.Run("a handler that waits for ever", func(t *testing.T) {
+	t.Run("a handler that waits forever", func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
 		s, address := serve(t, budget, mib, func(*http.Request) { <-release })

@@ -16,10 +16,10 @@
 //
 // The queue counts an item before it writes it, and does not take it back if the write fails (persistentQueue.Offer). The count is
 // corrected when the queue has been drained, but only a successful write wakes its consumers. So enough failed writes fill an
-// empty queue for ever. Enter returns an error until the disk has room again; whoever adds items calls it before.
+// empty queue forever. Enter returns an error until the disk has room again; whoever adds items calls it before.
 //
 // If two senders wait for room in a full queue and the contexts of both end, the next two items that are finished stop the queue
-// for ever (https://github.com/open-telemetry/opentelemetry-collector/issues/15700). So Enter lets only one sender wait there.
+// forever (https://github.com/open-telemetry/opentelemetry-collector/issues/15700). So Enter lets only one sender wait there.
 //
 // The queue logs a legacy format when it starts for the first time, and that it drops data which it keeps when it stops. Logger
 // corrects that (log.go).
