@@ -12,6 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/hot"
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
 )
 
@@ -27,6 +31,8 @@ type Config struct {
 	DisabledMetrics []string `mapstructure:"disabled_metrics"`
 	// Metrics are metrics by their names.
 	Metrics map[string]Metric `mapstructure:"metrics"`
+	// TopFunctions are the types whose functions with the largest shares are reported.
+	TopFunctions []TopFunctions `mapstructure:"top_functions"`
 	// MaxSeries and MaxBytes bound what is kept; SeriesExpiry is for how long series without new values are.
 	MaxSeries    int           `mapstructure:"max_series"`
 	MaxBytes     int           `mapstructure:"max_bytes"`
@@ -62,6 +68,36 @@ type GroupBy struct {
 	SampleAttributes   []string `mapstructure:"sample_attributes"`
 	// Frame is none, package or function.
 	Frame string `mapstructure:"frame"`
+}
+
+// TopFunctions configures the functions with the largest shares of each service. A key that is not set has the default of
+// defaultTopFunctions.
+type TopFunctions struct {
+	Profile string `mapstructure:"profile"`
+	// Count is how many functions are reported.
+	Count int `mapstructure:"count"`
+	// Of is self or total.
+	Of string `mapstructure:"of"`
+	// Window is the time in which shares are measured.
+	Window  time.Duration `mapstructure:"window"`
+	Compare Compare       `mapstructure:"compare"`
+}
+
+// Compare says with what shares are compared.
+type Compare struct {
+	// To is how much earlier the other window is.
+	To time.Duration `mapstructure:"to"`
+	// By is an attribute of resources: the newest value is compared with the one before.
+	By string `mapstructure:"by"`
+}
+
+// defaultTopFunctions has the defaults of each of TopFunctions.
+var defaultTopFunctions = TopFunctions{Count: 10, Of: hot.Self, Window: 10 * time.Minute}
+
+// Unmarshal sets the keys that are not set to their defaults.
+func (f *TopFunctions) Unmarshal(conf *confmap.Conf) error {
+	*f = defaultTopFunctions
+	return conf.Unmarshal(f)
 }
 
 const (
@@ -142,11 +178,68 @@ func (c *Config) Validate() error {
 		_, err := metric.definition(name, c.ResourceAttributes)
 		errs = append(errs, err)
 	}
+	for i := range c.TopFunctions {
+		errs = append(errs, c.TopFunctions[i].check(i))
+	}
 	if errors.Join(errs...) == nil {
 		_, err := c.set()
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// check returns the faults of the list's entry i.
+func (f *TopFunctions) check(i int) error {
+	var errs []error
+	at := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("`top_functions[%d]::"+format, append([]any{i}, args...)...))
+	}
+	if _, err := selection.ParseType(f.Profile); err != nil {
+		at("profile`: %w", err)
+	}
+	if f.Count < 1 || f.Count > maxTopFunctions {
+		at("count` must be 1 to %d, found %d", maxTopFunctions, f.Count)
+	}
+	if f.Of != hot.Self && f.Of != hot.Total {
+		at("of` must be self or total, found %q", f.Of)
+	}
+	if f.Window < time.Second {
+		at("window` must be at least 1s, found %s", f.Window)
+	} else if f.Compare.To < 0 || f.Compare.To%f.Window != 0 || f.Compare.To/f.Window > maxWindows {
+		at("compare::to` must be a multiple of `window`, at most %d times, found %s", maxWindows, f.Compare.To)
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	// maxTopFunctions bounds how many functions of a service are reported. The sketch has 512 counters.
+	maxTopFunctions = 100
+	// maxWindows bounds the history of a service: two weeks of ten minutes.
+	maxWindows = 2016
+)
+
+// topFunctions returns what is counted and how.
+func (c *Config) topFunctions() (sums []reduce.Hot, options hot.Options) {
+	largest := 0
+	for _, f := range c.TopFunctions {
+		t, _ := selection.ParseType(f.Profile) // checked by Validate
+		sums = append(sums, reduce.Hot{Type: t, All: f.Of == hot.Total, VersionKey: f.Compare.By})
+		options.Entries = append(options.Entries, hot.Entry{
+			Type: t.String(), Of: f.Of, Count: f.Count, Window: f.Window, To: f.Compare.To, Version: f.Compare.By,
+		})
+		largest = max(largest, f.Count)
+	}
+	options.MaxTracks = max(1, c.MaxSeries/(largest+1))
+	options.MaxBytes = c.MaxBytes / 2
+	return sums, options
+}
+
+// seriesBytes returns the memory of series other than those of functions, which have a half if there are any.
+func (c *Config) seriesBytes() int {
+	if len(c.TopFunctions) > 0 {
+		return c.MaxBytes - c.MaxBytes/2
+	}
+	return c.MaxBytes
 }
 
 // set returns all metrics.

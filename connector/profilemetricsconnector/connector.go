@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/hot"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
@@ -37,6 +38,9 @@ type profileMetrics struct {
 
 	mu    sync.Mutex
 	table *series.Table
+	// functions are those with the largest shares.
+	functions *hot.Functions
+	writer    string
 	// flushing keeps a flush from sending what another one is sending.
 	flushing sync.Mutex
 	// isRefused reports that the last flush did not deliver everything, which has been logged.
@@ -58,10 +62,12 @@ func newConnector(set connector.Settings, config *Config, next consumer.Metrics,
 		}
 	}
 	c := &profileMetrics{config: config, logger: set.Logger, next: next, now: now, stop: make(chan struct{})}
-	options := reduce.Options{Set: selected, ResourceKeys: config.ResourceAttributes, MaxAdditions: config.MaxSeries}
+	sums, functions := config.topFunctions()
+	c.functions, c.writer = hot.New(functions), writer
+	options := reduce.Options{Set: selected, Hot: sums, ResourceKeys: config.ResourceAttributes, MaxAdditions: config.MaxSeries}
 	c.reducers.New = func() any { return reduce.New(options) }
 	c.table = series.New(series.Options{
-		Set: selected, MaxSeries: config.MaxSeries, MaxBytes: config.MaxBytes, Expiry: config.SeriesExpiry,
+		Set: selected, MaxSeries: config.MaxSeries, MaxBytes: config.seriesBytes(), Expiry: config.SeriesExpiry,
 		Cumulative: config.Temporality == temporalityCumulative, Writer: writer,
 	}, now())
 	if c.metrics, err = newMetrics(set.TelemetrySettings, set.ID, c); err != nil {
@@ -105,7 +111,9 @@ func (c *profileMetrics) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	defer c.reducers.Put(reducer)
 	result := reducer.Reduce(pd)
 	c.mu.Lock()
-	added := c.table.Add(result, c.now())
+	now := c.now()
+	added := c.table.Add(result, now)
+	added.Dropped[reduce.MaxSeries] += c.functions.Add(result, now)
 	c.mu.Unlock()
 	for reason, n := range result.Dropped {
 		added.Dropped[reason] += n
@@ -143,7 +151,17 @@ func (c *profileMetrics) flush(ctx context.Context) {
 	}
 	c.mu.Lock()
 	c.table.Expire(now)
+	c.functions.Advance(now)
+	gauges := c.functions.Write(metadata.ScopeName, c.writer, c.config.ResourceAttributes, pointsPerMessage, now)
 	c.mu.Unlock()
+	for _, md := range gauges { // the next ones have the same shares, or newer ones
+		n := md.DataPointCount()
+		outcome, err := c.send(ctx, md)
+		c.metrics.countPoints(ctx, outcome, n)
+		if err != nil {
+			refused = err
+		}
+	}
 	c.logRefused(refused)
 }
 

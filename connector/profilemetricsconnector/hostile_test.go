@@ -21,6 +21,9 @@ import (
 // everything is a configuration in which each part of the connector has something to do.
 const everything = `
 max_series: 1000
+top_functions:
+  - {profile: process_cpu/cpu, of: total, compare: {to: 10m, by: service.version}}
+  - {profile: memory/inuse_space}
 metrics:
   functions: {profiles: [process_cpu/cpu], unit: s, functions: ['f.*1', 'main'], below: ['g'], group_by: {frame: function, sample_attributes: [thread.name]}}
   package:   {profiles: [process_cpu/cpu], unit: s, match: leaf, group_by: {frame: package}}
@@ -50,7 +53,7 @@ func requireBounded(t *testing.T, wire []byte) {
 	})
 	profiletest.RequireBounded(t, cost, 2*len(wire), 32<<20, 64)
 	require.LessOrEqual(t, f.table.Len(), 1000)
-	require.LessOrEqual(t, f.table.Bytes(), f.config.MaxBytes)
+	require.LessOrEqual(t, f.table.Bytes()+f.functions.Bytes(), f.config.MaxBytes)
 }
 
 // TestMessagesAreBounded has messages whose parts refer to each other so often that following all references would never end.

@@ -56,10 +56,10 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, c *profil
 			return nil
 		}
 	}
-	if err := m.RegisterConnectorProfileMetricsSeriesCallback(observe(func() int { return c.table.Len() })); err != nil {
+	if err := m.RegisterConnectorProfileMetricsSeriesCallback(observe(func() int { return c.table.Len() + c.functions.Len() })); err != nil {
 		return nil, err
 	}
-	return m, m.RegisterConnectorProfileMetricsBytesCallback(observe(func() int { return c.table.Bytes() }))
+	return m, m.RegisterConnectorProfileMetricsBytesCallback(observe(func() int { return c.table.Bytes() + c.functions.Bytes() }))
 }
 
 func (m *metrics) count(ctx context.Context, samples int, added *series.Added) {

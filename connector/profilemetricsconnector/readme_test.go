@@ -33,6 +33,11 @@ func TestReadme(t *testing.T) {
 	}
 	assert.ElementsMatch(t, want, keys)
 
+	top := profiletest.ReadmeTable(t, "README.md", "| key of a type | type | default | bound | meaning |")
+	defaults = collectortest.Defaults(&defaultTopFunctions)
+	collectortest.CheckDefaults(t, top, 2, defaults)
+	assert.Len(t, top, len(defaults))
+
 	metrics := profiletest.ReadmeTable(t, "README.md", "| metric | unit | of profiles | |")
 	assert.Len(t, metrics, len(builtIn))
 	for name, m := range builtIn {

@@ -107,7 +107,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ConnectorProfileMetricsBytes, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_connector_profile_metrics_bytes",
-		metric.WithDescription("Memory that the connector keeps for series, as it estimates it. [Alpha]"),
+		metric.WithDescription("Memory that the connector keeps for series and for functions, as it estimates it. [Alpha]"),
 		metric.WithUnit("By"),
 	)
 	errs = errors.Join(errs, err)
@@ -137,7 +137,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorProfileMetricsSeries, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_connector_profile_metrics_series",
-		metric.WithDescription("Number of series that the connector keeps. [Alpha]"),
+		metric.WithDescription("Number of series that the connector keeps. A service whose functions are counted is one. [Alpha]"),
 		metric.WithUnit("{series}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) connector.Settings {
 func AssertEqualConnectorProfileMetricsBytes(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_profile_metrics_bytes",
-		Description: "Memory that the connector keeps for series, as it estimates it. [Alpha]",
+		Description: "Memory that the connector keeps for series and for functions, as it estimates it. [Alpha]",
 		Unit:        "By",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -104,7 +104,7 @@ func AssertEqualConnectorProfileMetricsSamples(t *testing.T, tt *componenttest.T
 func AssertEqualConnectorProfileMetricsSeries(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_profile_metrics_series",
-		Description: "Number of series that the connector keeps. [Alpha]",
+		Description: "Number of series that the connector keeps. A service whose functions are counted is one. [Alpha]",
 		Unit:        "{series}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -1,0 +1,326 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hot finds the functions that have the largest share of each service, and compares the shares with earlier ones.
+//
+// A track is a service and a type, and where versions are compared a version. Within a window it counts functions by a space-saving sketch:
+// a bounded number of counters, of which the smallest one is given to a new name. A reported share is the part that a counter has counted
+// for its name alone, so that it is too small by at most 1/counters of the whole, never too large. All shares of a track and that of
+// `other` add up to 1.
+//
+// When a window ends, its largest shares are reported until the next one ends, and kept for as long as comparisons need them. Windows begin
+// at multiples of their length.
+package hot
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/shares"
+)
+
+// Entry is a type whose functions are counted.
+type Entry struct {
+	Type string
+	// Of is Self or Total.
+	Of string
+	// Count is the number of functions that are reported.
+	Count  int
+	Window time.Duration
+	// To is how far back shares are compared with, or 0. Version is the attribute by which they are, or "".
+	To      time.Duration
+	Version string
+}
+
+// What a function has a share of: samples in which it was running, or in which it was on the stack.
+const (
+	Self  = "self"
+	Total = "total"
+)
+
+// Options bound the Functions.
+type Options struct {
+	Entries   []Entry
+	MaxTracks int
+	MaxBytes  int
+}
+
+const (
+	// counters is the size of a sketch.
+	counters = 512
+	// keptPerCount is how many functions a window keeps for each that is reported, so that one that grows has its earlier share.
+	keptPerCount = 4
+	// leastShare is the share that a kept function has at least.
+	leastShare = 0.002
+
+	// versionExpiry is for how long a version is kept that has no samples any more.
+	versionExpiry = 24 * time.Hour
+
+	trackBytes   = 600
+	counterBytes = 150
+	windowBytes  = 100
+	rowBytes     = 32
+)
+
+// Functions has the tracks. One goroutine uses it at a time.
+type Functions struct {
+	Options
+	tracks map[string]*track
+	bytes  int
+	key    []byte
+}
+
+// track is a service and a type, or one version of it.
+type track struct {
+	entry    int
+	resource []string
+	version  string
+	// first is when its first samples arrived: the order of versions. last is when the last ones did.
+	first, last time.Time
+
+	sketch sketch
+	// windows are those that have ended, the newest last.
+	windows []window
+	bytes   int
+}
+
+// window is one that has ended.
+type window struct {
+	begin        time.Time
+	observations float64
+	// rows are the largest shares, the largest first; what is not in it has a share of at most rest.
+	rows []row
+	rest float64
+}
+
+type row struct {
+	name            string
+	share, variance float32
+}
+
+// New returns Functions without tracks.
+func New(options Options) *Functions {
+	return &Functions{Options: options, tracks: map[string]*track{}}
+}
+
+// Len returns the number of tracks, Bytes their memory.
+func (f *Functions) Len() int { return len(f.tracks) }
+
+// Bytes returns the memory of the tracks.
+func (f *Functions) Bytes() int { return f.bytes }
+
+// Add adds what a message has, and returns the number of samples for which there was no room.
+func (f *Functions) Add(r *reduce.Result, now time.Time) (dropped int) {
+	for i := range r.Functions {
+		in := &r.Functions[i]
+		dropped += f.add(in, "", now)
+		if f.Entries[in.Entry].Version != "" && in.Version != "" {
+			dropped += f.add(in, in.Version, now)
+		}
+	}
+	return dropped
+}
+
+func (f *Functions) add(in *reduce.Functions, version string, now time.Time) (dropped int) {
+	key := f.keyOf(in.Entry, in.Resource, version)
+	t := f.tracks[key]
+	if t == nil {
+		if len(f.tracks) >= f.MaxTracks || f.bytes+trackBytes > f.MaxBytes {
+			return in.Samples
+		}
+		t = &track{entry: in.Entry, version: strings.Clone(version), first: now, bytes: trackBytes}
+		for _, value := range in.Resource {
+			t.resource = append(t.resource, strings.Clone(value))
+		}
+		f.tracks[key] = t
+		f.bytes += t.bytes
+	}
+	t.last = now
+	entry := &f.Entries[in.Entry]
+	if begin := now.Truncate(entry.Window); !t.sketch.begin.Equal(begin) {
+		if t.sketch.whole.Clusters > 0 {
+			f.end(t, entry)
+		}
+		t.sketch.begin = begin
+	}
+	f.resize(t, t.sketch.add(in, f.MaxBytes-f.bytes))
+	return 0
+}
+
+// keyOf returns the key of a track.
+func (f *Functions) keyOf(entry int, resource []string, version string) string {
+	f.key = binary.AppendUvarint(f.key[:0], uint64(entry))
+	for _, value := range resource {
+		f.key = dictionary.AppendText(f.key, value)
+	}
+	return string(dictionary.AppendText(f.key, version))
+}
+
+func (f *Functions) resize(t *track, bytes int) {
+	t.bytes += bytes
+	f.bytes += bytes
+}
+
+// Advance ends the windows that are over, and forgets what is no longer needed.
+func (f *Functions) Advance(now time.Time) {
+	for key, t := range f.tracks {
+		entry := &f.Entries[t.entry]
+		begin := now.Truncate(entry.Window)
+		if t.sketch.whole.Clusters > 0 && t.sketch.begin.Before(begin) {
+			f.end(t, entry)
+		}
+		keep := entry.To
+		if t.version != "" {
+			keep = 0 // versions are compared by their newest windows
+		}
+		for len(t.windows) > 1 && begin.Sub(t.windows[0].begin) > keep+entry.Window {
+			f.forget(t, 0)
+		}
+		if now.Sub(t.last) > max(entry.To, versionExpiry)+2*entry.Window {
+			f.bytes -= t.bytes
+			delete(f.tracks, key)
+		}
+	}
+}
+
+func (f *Functions) forget(t *track, i int) {
+	f.resize(t, -t.windows[i].bytes())
+	t.windows = slices.Delete(t.windows, i, i+1)
+}
+
+func (w *window) bytes() int { return windowBytes + rowBytes*len(w.rows) }
+
+// end ends the window of a track. Without room for another one, the track's oldest window is forgotten.
+func (f *Functions) end(t *track, entry *Entry) {
+	w := t.sketch.end(keptPerCount * entry.Count)
+	if len(t.windows) > 0 { // most names are those of the window before
+		before := map[string]string{}
+		for _, r := range t.windows[len(t.windows)-1].rows {
+			before[r.name] = r.name
+		}
+		for i := range w.rows {
+			if name, ok := before[w.rows[i].name]; ok {
+				w.rows[i].name = name
+			}
+		}
+	}
+	f.resize(t, -t.sketch.clear())
+	for len(t.windows) > 0 && f.bytes+w.bytes() > f.MaxBytes {
+		f.forget(t, 0)
+	}
+	t.windows = append(t.windows, w)
+	f.resize(t, w.bytes())
+}
+
+// sketch counts functions of a window.
+type sketch struct {
+	begin time.Time
+	whole shares.Whole
+	// byName has the counters; heap has them by what they have counted, the smallest first.
+	byName map[string]*counter
+	heap   []*counter
+}
+
+type counter struct {
+	name string
+	at   int
+	// count is what the sketch has, of which over may be of other names. part is what was counted for the name.
+	count, over float64
+	part        shares.Part
+}
+
+// add adds a cluster, and returns how much the sketch has grown. It grows by at most room.
+func (s *sketch) add(in *reduce.Functions, room int) (bytes int) {
+	s.whole.Add(in.Total, in.Observations)
+	if s.byName == nil {
+		s.byName = map[string]*counter{}
+	}
+	for _, sum := range in.Sums {
+		c := s.byName[sum.Name]
+		if c == nil {
+			size := counterBytes + len(sum.Name)
+			switch {
+			case len(s.heap) < counters && bytes+size <= room:
+				c = &counter{name: strings.Clone(sum.Name), at: len(s.heap)}
+				s.heap = append(s.heap, c)
+				bytes += size
+			case len(s.heap) > 0:
+				c = s.heap[0]
+				delete(s.byName, c.name)
+				bytes += len(sum.Name) - len(c.name)
+				*c = counter{name: strings.Clone(sum.Name), at: c.at, count: c.count, over: c.count}
+			default:
+				continue
+			}
+			s.byName[c.name] = c
+			s.up(c.at)
+		}
+		c.count += sum.Value
+		c.part.Add(sum.Value, in.Total)
+		s.down(c.at)
+	}
+	return bytes
+}
+
+func (s *sketch) up(i int) {
+	for i > 0 && s.heap[i].count < s.heap[(i-1)/2].count {
+		s.swap(i, (i-1)/2)
+		i = (i - 1) / 2
+	}
+}
+
+func (s *sketch) down(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(s.heap); child++ {
+			if s.heap[child].count < s.heap[least].count {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		s.swap(i, least)
+		i = least
+	}
+}
+
+func (s *sketch) swap(i, k int) {
+	s.heap[i], s.heap[k] = s.heap[k], s.heap[i]
+	s.heap[i].at, s.heap[k].at = i, k
+}
+
+// end returns the largest shares.
+func (s *sketch) end(most int) window {
+	w := window{begin: s.begin, observations: s.whole.Observations}
+	ordered := slices.Clone(s.heap)
+	slices.SortFunc(ordered, func(a, b *counter) int {
+		return cmp.Or(cmp.Compare(b.part.Sum, a.part.Sum), cmp.Compare(a.name, b.name))
+	})
+	for _, c := range ordered {
+		share := s.whole.Measure(c.part)
+		if len(w.rows) == most || share.Value < leastShare {
+			w.rest = share.Value
+			break
+		}
+		w.rows = append(w.rows, row{c.name, float32(share.Value), float32(share.Variance)})
+	}
+	if len(s.heap) == counters && s.whole.Total > 0 {
+		w.rest = max(w.rest, s.heap[0].count/s.whole.Total)
+	}
+	return w
+}
+
+// clear empties the sketch, and returns the bytes of what it had.
+func (s *sketch) clear() (bytes int) {
+	for _, c := range s.heap {
+		bytes += counterBytes + len(c.name)
+	}
+	*s = sketch{}
+	return bytes
+}
