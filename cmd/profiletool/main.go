@@ -6,7 +6,7 @@
 //	read.go     one file of any format → messages of OTLP profiles; select.go: the selected part of them
 //	convert.go  messages → pprof, OTLP, collapsed stacks, speedscope; merge.go: one message of several, several of one
 //	check.go    the rules of the format; stats.go: tables, bytes and shapes; cat.go: text
-//	pprof.go    the reports of google/pprof on every format
+//	pprof.go    the reports of google/pprof on every format; gate.go: conditions on what changed, for CI
 //	serve.go    the page of flame graphs on files
 //	send.go     to a collector, by client.go; load.go: many services at a rate
 package main

@@ -37,7 +37,7 @@ func newReports(term *terminal) []*cobra.Command {
 		{"web FILE...", "A graph of calls in the browser (needs Graphviz)", prefix("-web")},
 		{"pprof FILE...", "Any other report of pprof, or its interactive shell", prefix()},
 	} {
-		commands = append(commands, &cobra.Command{
+		command := &cobra.Command{
 			Use:     report.use,
 			Short:   report.short,
 			GroupID: groupReports,
@@ -52,13 +52,20 @@ fetched as pprof does it.`,
 				if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
 					return cmd.Help()
 				}
+				if cmd.Name() == "diff" && isGate(args) {
+					return runGate(term, args)
+				}
 				args, err := report.args(args)
 				if err != nil {
 					return err
 				}
 				return runPprof(term, args)
 			},
-		})
+		}
+		if command.Name() == "diff" {
+			command.Long += gateHelp
+		}
+		commands = append(commands, command)
 	}
 	return commands
 }

@@ -1,0 +1,114 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// shareOf writes profiles in which a function runs in a number of 1000 samples, below another one.
+func shareOf(t *testing.T, samples int64) string {
+	t.Helper()
+	b := profiletest.New().Resource("service.name", "shop")
+	for range 4 {
+		b.Profile("cpu", "nanoseconds").Time(1, 10_000_000_000).Period(10_000_000, "cpu", "nanoseconds").Sample(
+			profiletest.Value(samples*10_000_000/4, "example.com/shop/cart.Add", "net/http.serve"),
+			profiletest.Value((1000-samples)*10_000_000/4, "runtime.idle"),
+		)
+	}
+	wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(b.Build())
+	require.NoError(t, err)
+	return write(t, fmt.Sprint(samples, ".otlp"), string(wire))
+}
+
+func TestGate(t *testing.T) {
+	base, same, little, more := shareOf(t, 100), shareOf(t, 104), shareOf(t, 112), shareOf(t, 200)
+	for _, c := range []struct {
+		condition, file string
+		code            int
+		says            string
+	}{
+		{"self(example.com/shop/...)>+5%", more, exitFound, "failed"},
+		{"self(example.com/shop/…)>+5%", more, exitFound, "failed"},
+		{"self(example.com/shop/cart)>+5%", more, exitFound, "failed"},
+		{"self(example.com/shop/cart.Add)>+5pp", more, exitFound, "10.00 % → 20.00 % (+10.00 pp, p = <0.0001, 1000 and 1000 samples)"},
+		{"self(example.com/shop/cart.Add)>+15pp", more, exitOK, "ok"},
+		{"self(example.com/shop/cart.Add)>+5%", same, exitOK, "ok"},
+		{"self(example.com/shop/cart.Add)>+5%", little, exitOK, "by chance"},
+		{"self(net/http)>+5%", more, exitOK, "ok"},
+		{"total(net/http)>+5%", more, exitFound, "failed"},
+		{"self(cart)>+0%", more, exitOK, "ok"},
+		{"total(net/http)>15%", more, exitFound, "failed"},
+		{"total(net/http)>25%", more, exitOK, "ok"},
+	} {
+		r := run(t, nil, "diff", "--fail-if", c.condition, base, c.file)
+		assert.Equal(t, c.code, r.code, "%s: %s%s", c.condition, r.out, r.log)
+		assert.Contains(t, r.out, c.says, c.condition)
+	}
+	assert.Equal(t, exitFound, run(t, nil, "diff", "--fail-if=self(example.com/shop/cart)>+5%", "--alpha", "1", base, little).code)
+	assert.Equal(t, exitFound, run(t, nil, "diff", base, more, "--fail-if=total(net/http)>90%", "--fail-if=self(runtime)>1%").code)
+}
+
+func TestGateFormats(t *testing.T) {
+	base, more := shareOf(t, 100), shareOf(t, 200)
+	r := run(t, nil, "diff", "--format=markdown", "--fail-if", "total(net/http)>+5pp", base, more)
+	assert.Equal(t, exitFound, r.code)
+	assert.Contains(t, r.out, "| failed | `total(net/http)>+5pp` | 10.00 % | 20.00 % | +10.00 pp | <0.0001 |")
+	assert.Contains(t, r.out, "| `example.com/shop/cart.Add` | 10.00 % | 20.00 % | +10.00 pp | <0.0001 |")
+
+	var report struct {
+		Version string
+		Runs    []struct {
+			Results []struct {
+				RuleID    string
+				Level     string
+				Message   struct{ Text string }
+				Locations []struct {
+					PhysicalLocation struct {
+						ArtifactLocation struct{ URI string }
+						Region           struct{ StartLine int }
+					}
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(run(t, nil, "diff", "--format=sarif", "--fail-if", "self(runtime)>+5%", base, more).out), &report))
+	assert.Equal(t, "2.1.0", report.Version)
+	require.Len(t, report.Runs, 1)
+	assert.NotNil(t, report.Runs[0].Results, "an empty list, not null")
+	assert.Empty(t, report.Runs[0].Results)
+	r = run(t, nil, "diff", "--format=sarif", "--profile=process_cpu", "--fail-if", "total(...)>50%", goCPU, goCPU)
+	assert.Equal(t, exitFound, r.code)
+	require.NoError(t, json.Unmarshal([]byte(r.out), &report))
+	require.Len(t, report.Runs[0].Results, 1)
+	assert.Contains(t, report.Runs[0].Results[0].Message.Text, "total(...)>50%")
+	require.Len(t, report.Runs[0].Results[0].Locations, 1)
+	assert.Contains(t, report.Runs[0].Results[0].Locations[0].PhysicalLocation.ArtifactLocation.URI, "/")
+}
+
+func TestGateRefuses(t *testing.T) {
+	base := shareOf(t, 100)
+	for says, args := range map[string][]string{
+		"must look like self(pkg/...)>+5%": {"--fail-if=self(x)>5pp", base, base},
+		"the base or the file is missing":  {"--fail-if=self(x)>5%", base},
+		"--format must be text, markdown":  {"--format=xml", base, base},
+		"--alpha must be above 0":          {"--format=text", "--alpha=0", base, base},
+		"unknown flag: --cum":              {"--format=text", "--cum", base, base},
+		"choose by --profile and --type":   {"--format=text", base, goHeap},
+		"no such file":                     {"--format=text", base, "/none"},
+		"cpu/nanoseconds":                  {"--format=text", "--profile=memory", base, base},
+	} {
+		r := run(t, nil, append([]string{"diff"}, args...)...)
+		assert.Equal(t, exitFailed, r.code, args)
+		assert.Contains(t, r.log, says)
+	}
+}
