@@ -59,10 +59,10 @@ func newStoreList(term *terminal) *cobra.Command {
 			}
 			defer func() { _ = s.Close() }()
 			w := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "block\tfrom\tuntil\tservices\tprofiles\tsamples\tbytes")
+			fmt.Fprintln(w, "block\tfrom\tuntil\tservices\tprofiles\tsamples\tbytes\tstep")
 			for _, b := range s.Blocks() {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\n", b.Block, shownTime(b.From), shownTime(b.Until), len(b.Services),
-					b.ProfileCount, b.SampleCount, b.Bytes())
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", b.Block, shownTime(b.From), shownTime(b.Until), len(b.Services),
+					b.ProfileCount, b.SampleCount, b.Bytes(), time.Duration(b.Step))
 			}
 			return w.Flush()
 		},

@@ -46,6 +46,16 @@ type StorageConfig struct {
 	Retention time.Duration `mapstructure:"retention"`
 	// MaxBytes bounds the blocks in the directory: the oldest are deleted first.
 	MaxBytes int64 `mapstructure:"max_bytes"`
+	// Downsample makes old days coarser.
+	Downsample DownsampleConfig `mapstructure:"downsample"`
+}
+
+// DownsampleConfig is the rule by which days become coarser.
+type DownsampleConfig struct {
+	// After is the age of a day; 0 is never.
+	After time.Duration `mapstructure:"after"`
+	// Step is the time of which a series has one profile then.
+	Step time.Duration `mapstructure:"step"`
 }
 
 // Validate reports everything that is wrong at once.
@@ -53,6 +63,8 @@ func (c *StorageConfig) Validate() error {
 	var faults config.Faults
 	faults.Require(c.Retention >= time.Hour, "`retention` must be at least 1h, found %s", c.Retention)
 	faults.Require(c.MaxBytes >= minStoredBytes, "`max_bytes` must be at least %d, found %d", minStoredBytes, c.MaxBytes)
+	faults.Require(c.Downsample.After == 0 || c.Downsample.After >= time.Hour, "`downsample.after` must be 0 or at least 1h, found %s", c.Downsample.After)
+	faults.Require(c.Downsample.Step >= time.Second && c.Downsample.Step <= time.Hour, "`downsample.step` must be from 1s to 1h, found %s", c.Downsample.Step)
 	return faults.Err()
 }
 

@@ -30,6 +30,7 @@ func TestReadme(t *testing.T) {
 		"keep.window": cfg.Keep.Window, "keep.resolution": cfg.Keep.Resolution, "keep.max_bytes": cfg.Keep.MaxBytes,
 		"keep.max_series":   cfg.Keep.MaxSeries,
 		"storage.directory": cfg.Storage.Directory, "storage.retention": cfg.Storage.Retention, "storage.max_bytes": cfg.Storage.MaxBytes,
+		"storage.downsample.after": cfg.Storage.Downsample.After, "storage.downsample.step": cfg.Storage.Downsample.Step,
 	})
 	assert.Contains(t, string(text), fmt.Sprintf("occupy up to %d %% of it", keptShare))
 	for _, example := range collectortest.ReadmeExamples(t, "README.md") {
@@ -40,16 +41,18 @@ func TestReadme(t *testing.T) {
 // Every fault of a configuration is named.
 func TestFaultsOfConfigurations(t *testing.T) {
 	for want, config := range map[string]map[string]any{
-		"`endpoint` must be set":                    {"server": map[string]any{"endpoint": ""}},
-		"`max_concurrent_queries` must be positive": {"server": map[string]any{"max_concurrent_queries": 0}},
-		"`query_timeout` must be positive":          {"server": map[string]any{"query_timeout": "0s"}},
-		"`endpoitn` is not a key of this section":   {"server": map[string]any{"endpoitn": "x"}},
-		"`resolution` must be from 1s to 1h":        {"keep": map[string]any{"resolution": "1ms"}},
-		"`window` must be from `resolution` to":     {"keep": map[string]any{"window": "1s"}},
-		"`max_bytes` must be at least 1048576":      {"keep": map[string]any{"max_bytes": 10}},
-		"`max_series` must be positive":             {"keep": map[string]any{"max_series": 0}},
-		"`retention` must be at least 1h":           {"storage": map[string]any{"retention": "1m"}},
-		"`max_bytes` must be at least 67108864":     {"storage": map[string]any{"max_bytes": 10}},
+		"`endpoint` must be set":                      {"server": map[string]any{"endpoint": ""}},
+		"`max_concurrent_queries` must be positive":   {"server": map[string]any{"max_concurrent_queries": 0}},
+		"`query_timeout` must be positive":            {"server": map[string]any{"query_timeout": "0s"}},
+		"`endpoitn` is not a key of this section":     {"server": map[string]any{"endpoitn": "x"}},
+		"`resolution` must be from 1s to 1h":          {"keep": map[string]any{"resolution": "1ms"}},
+		"`window` must be from `resolution` to":       {"keep": map[string]any{"window": "1s"}},
+		"`max_bytes` must be at least 1048576":        {"keep": map[string]any{"max_bytes": 10}},
+		"`max_series` must be positive":               {"keep": map[string]any{"max_series": 0}},
+		"`downsample.step` must be from 1s to 1h":     {"storage": map[string]any{"downsample": map[string]any{"step": 0}}},
+		"`downsample.after` must be 0 or at least 1h": {"storage": map[string]any{"downsample": map[string]any{"after": "1m"}}},
+		"`retention` must be at least 1h":             {"storage": map[string]any{"retention": "1m"}},
+		"`max_bytes` must be at least 67108864":       {"storage": map[string]any{"max_bytes": 10}},
 	} {
 		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), config)
 		assert.ErrorContains(t, err, want)

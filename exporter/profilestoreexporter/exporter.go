@@ -62,6 +62,7 @@ func newStoreExporter(config *Config, set exporter.Settings) (*storeExporter, er
 		MaxBytes: config.Keep.MaxBytes / 100 * keptShare, MaxSeries: config.Keep.MaxSeries,
 		Disk: store.DiskConfig{
 			Directory: config.Storage.Directory, Retention: config.Storage.Retention, MaxBytes: config.Storage.MaxBytes, Report: e.report,
+			Downsampling: store.Downsampling{After: config.Storage.Downsample.After, Step: config.Storage.Downsample.Step},
 		},
 	})
 	var err error

@@ -6,6 +6,7 @@ package profilestoreexporter
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -360,6 +361,38 @@ func TestQueryTimeoutIsNotCutShort(t *testing.T) {
 	response, body := f.get("/api/flamegraph?service=shop&profile=process_cpu")
 	assert.Equal(t, http.StatusOK, response.StatusCode, body)
 	assert.Greater(t, time.Since(start), 500*time.Millisecond)
+}
+
+// A query with a name tells how far it is, while others have all slots, and ends with its client.
+func TestProgressAndCancelling(t *testing.T) {
+	f := startExporter(t, nil)
+	f.send(small("shop"))
+	claims := make([]*budget.Claim, 16) // the query waits
+	for i := range claims {
+		claims[i] = budget.Queries().Begin()
+		defer claims[i].Release()
+		require.NoError(t, claims[i].AcquireBody(t.Context(), budget.Queries().MaxBodyBytes()/12))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.address.String()+"/api/flamegraph?service=shop&profile=process_cpu", http.NoBody)
+	require.NoError(t, err)
+	request.Header.Set("Progress-Id", "one")
+	ended := make(chan error, 1)
+	go func() {
+		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		ended <- err
+	}()
+	status := func() int {
+		response, _ := f.get("/api/progress?id=one")
+		return response.StatusCode
+	}
+	require.Eventually(t, func() bool { return status() == http.StatusOK }, time.Minute, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Eventually(t, func() bool { return status() == http.StatusNotFound }, time.Minute, time.Millisecond)
 }
 
 // processBytes is the memory that the Go runtime has from the system and has not given back.

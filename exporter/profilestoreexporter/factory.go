@@ -40,7 +40,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Server:  server,
 		Keep:    KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 2000},
-		Storage: StorageConfig{Retention: 14 * 24 * time.Hour, MaxBytes: 10 << 30},
+		Storage: StorageConfig{Retention: 14 * 24 * time.Hour, MaxBytes: 10 << 30, Downsample: DownsampleConfig{Step: time.Minute}},
 	}
 }
 

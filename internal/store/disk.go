@@ -38,6 +38,8 @@ type DiskConfig struct {
 	// Retention is how long profiles are kept. MaxBytes bounds the blocks: the oldest are deleted first.
 	Retention time.Duration
 	MaxBytes  int64
+	// Downsampling makes old days coarser.
+	Downsampling Downsampling
 	// ReadOnly leaves the directory as it is: it may be another process's, whose blocks are read, but not what is in its memory.
 	ReadOnly bool
 	// Report is called with what an operator should know: a block that is damaged, a disk that is full or works again. err may be nil.
@@ -161,7 +163,6 @@ func (s *Store) load() error {
 	if err != nil {
 		return err
 	}
-	parts := map[uint64]int{}
 	for _, entry := range entries {
 		dir := d.path("blocks", entry.Name())
 		if strings.HasSuffix(entry.Name(), unfinished) {
@@ -175,24 +176,18 @@ func (s *Store) load() error {
 			continue
 		}
 		d.blocks = append(d.blocks, b)
+	}
+	d.dropReplaced()
+	written := map[uint64]bool{}
+	parts := map[uint64]int{}
+	for _, b := range d.blocks {
 		for _, head := range b.Heads {
 			s.nextID = max(s.nextID, head+1)
 			parts[head]++
+			// Only blocks of heads that are whole are merged.
+			written[head] = written[head] || b.Parts == 0 || parts[head] >= b.Parts
 		}
 	}
-	// A head of which not all blocks were finished is in the log.
-	written := map[uint64]bool{}
-	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
-		isWhole := b.Parts == 0 || parts[b.Heads[0]] >= b.Parts
-		for _, head := range b.Heads {
-			written[head] = isWhole
-		}
-		if !isWhole {
-			_ = os.RemoveAll(b.Dir())
-		}
-		return !isWhole
-	})
-	d.sort()
 	if d.log, err = openLog(d.Directory); err != nil {
 		return err
 	}
@@ -201,6 +196,15 @@ func (s *Store) load() error {
 		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
 	s.stats.Torn = cut
+	// A head of which not all blocks were finished is in the log. If it is not there, the others were deleted for their age.
+	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
+		inLog := b.Parts > 0 && slices.ContainsFunc(s.blocks, func(e *block) bool { return e.id == b.Heads[0] })
+		if inLog {
+			_ = os.RemoveAll(b.Dir())
+		}
+		return inLog
+	})
+	d.sort()
 	if cut > 0 {
 		d.Report("the end of the write-ahead log was torn and is cut: the process had been ended while it wrote", nil)
 	}
@@ -211,6 +215,30 @@ func (s *Store) load() error {
 	defer s.mu.Unlock()
 	s.measureAll()
 	return nil
+}
+
+// dropReplaced deletes the blocks that were made one or coarser, if the process ended before it could.
+func (d *disk) dropReplaced() {
+	d.blocks = slices.DeleteFunc(d.blocks, func(old *diskBlock) bool {
+		isReplaced := slices.ContainsFunc(d.blocks, func(b *diskBlock) bool { return b.replaces(old) })
+		if isReplaced {
+			_ = os.RemoveAll(old.Dir())
+		}
+		return isReplaced
+	})
+}
+
+// replaces reports whether b was made of old and perhaps others of its day.
+func (b *diskBlock) replaces(old *diskBlock) bool {
+	if b.Parts > 0 || b.day != old.day || b == old {
+		return false
+	}
+	for _, head := range old.Heads {
+		if !slices.Contains(b.Heads, head) {
+			return false
+		}
+	}
+	return old.Parts > 0 || len(old.Heads) < len(b.Heads) || old.Step < b.Step
 }
 
 func (d *disk) sort() {
@@ -594,7 +622,7 @@ func (d *disk) publish(name string) (*diskBlock, error) {
 	return openBlock(to)
 }
 
-// compact makes one block of those of a day.
+// compact makes one block of those of a day, and later a coarser one.
 func (s *Store) compact(now time.Time) error {
 	s.disk.writing.Lock()
 	defer s.disk.writing.Unlock()
@@ -607,24 +635,34 @@ func (s *Store) compact(now time.Time) error {
 	for day, list := range days {
 		start, err := time.Parse(dayLayout, day)
 		isOver := err == nil && now.Sub(start) > 24*time.Hour+settledAfter
-		if err != nil || len(list) < 2 || !isOver && len(list) < dayBlocks {
+		step := time.Duration(0)
+		switch {
+		case err != nil:
+			continue
+		case s.disk.Downsampling.isFor(list, now.Sub(start)):
+			step = s.disk.Downsampling.Step
+		case len(list) < 2 || !isOver && len(list) < dayBlocks:
 			continue
 		}
-		if err := s.compactDay(day, list); err != nil {
+		if err := s.compactDay(day, list, step); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) compactDay(day string, list []*diskBlock) error {
-	m := &blockMerger{wants: func(*chunk) bool { return true }}
+func (s *Store) compactDay(day string, list []*diskBlock, step time.Duration) error {
+	m := &blockMerger{step: step, wants: func(*chunk) bool { return true }}
 	for _, b := range list {
 		m.sources = append(m.sources, &blockSource{b})
 		m.heads = append(m.heads, b.Heads...)
 	}
 	m.name = fmt.Sprintf("%s-%08x-%d", day, slices.Max(m.heads), len(m.heads))
 	slices.Sort(m.heads)
+	m.heads = slices.Compact(m.heads)
+	if step > 0 {
+		m.name += "-" + step.String()
+	}
 	if err := m.write(s.disk.path("blocks", m.name+unfinished)); err != nil {
 		var damaged *damagedBlock
 		if errors.As(err, &damaged) {

@@ -321,3 +321,98 @@ func TestFullBlocksAreWrittenAtOnce(t *testing.T) {
 	assert.EqualValues(t, sent, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 	require.NoError(t, s.Close())
 }
+
+// A process that ends after a block of a day was written and before those of its hours were deleted leaves both: each profile counts once.
+// What is left of a head, some of whose blocks are gone for their age, stays.
+func TestReplacedBlocks(t *testing.T) {
+	dir := t.TempDir()
+	cfg := diskConfig(t, dir)
+	cfg.Disk.Downsampling = Downsampling{After: time.Hour, Step: time.Minute}
+	s := open(t, cfg)
+	h := &history{rnd: rand.New(rand.NewPCG(3, 3)), totals: map[string]int64{}}
+	for i := range 20 {
+		h.send(noon.Add(time.Duration(i)*10*time.Minute), s)
+	}
+	// A head of several hours.
+	require.NoError(t, s.Close())
+	cfg.Disk.Downsampling.After = 0
+	s = open(t, cfg)
+	s.Maintain(noon.Add(5 * time.Hour))
+	hours, profiles := len(s.Blocks()), s.Stats().Profiles
+	require.Greater(t, hours, 2)
+	require.NoError(t, s.Close())
+	kept := t.TempDir()
+	blocks := filepath.Join(dir, "blocks")
+	require.NoError(t, os.CopyFS(kept, os.DirFS(blocks)))
+	restore := func() {
+		require.NoError(t, os.CopyFS(blocks+"2", os.DirFS(kept)))
+		entries, err := os.ReadDir(blocks + "2")
+		require.NoError(t, err)
+		for _, e := range entries {
+			if _, err := os.Stat(filepath.Join(blocks, e.Name())); err != nil {
+				require.NoError(t, os.Rename(filepath.Join(blocks+"2", e.Name()), filepath.Join(blocks, e.Name())))
+			}
+		}
+		require.NoError(t, os.RemoveAll(blocks+"2"))
+	}
+	s = open(t, cfg)
+	s.Maintain(noon.Add(40 * time.Hour))
+	require.Len(t, s.Blocks(), 1)
+	require.NoError(t, s.Close())
+	restore()
+	s = open(t, cfg)
+	require.Len(t, s.Blocks(), 1, "those of the hours are deleted")
+	require.Equal(t, profiles, s.Stats().Profiles)
+	require.NoError(t, s.Close())
+	require.NoError(t, os.CopyFS(kept, os.DirFS(blocks)))
+	cfg.Disk.Downsampling.After = time.Hour
+	s = open(t, cfg)
+	s.Maintain(noon.Add(40 * time.Hour))
+	require.Len(t, s.Blocks(), 1)
+	require.NotZero(t, s.Blocks()[0].Step)
+	coarse := s.Stats().Profiles
+	require.NoError(t, s.Close())
+	restore()
+	s = open(t, cfg)
+	require.Len(t, s.Blocks(), 1)
+	require.NotZero(t, s.Blocks()[0].Step)
+	require.Equal(t, coarse, s.Stats().Profiles)
+	require.NoError(t, s.Close())
+}
+
+// A head that became several blocks stays readable when some of them have been deleted for their age.
+func TestPartOfAHead(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	s := open(t, cfg)
+	for _, hour := range []int{10, 5, 0} { // two of them are late
+		add(t, s, "0", "cpu", "nanoseconds", hour*3600, 10, profiletest.Value(int64(hour+1), "leaf"))
+	}
+	now := noon.Add(12 * time.Hour)
+	s.Maintain(now)
+	require.Len(t, s.Blocks(), 3)
+	s.disk.Retention = 9 * time.Hour
+	s.Maintain(now)
+	require.Len(t, s.Blocks(), 2)
+	require.NoError(t, s.Close())
+	s = open(t, cfg)
+	require.Len(t, s.Blocks(), 2)
+	require.NoError(t, s.Close())
+}
+
+// A query reports the blocks that it has read.
+func TestProgress(t *testing.T) {
+	s := open(t, diskConfig(t, t.TempDir()))
+	for hour := range 4 {
+		add(t, s, "0", "cpu", "nanoseconds", hour*3600, 10, profiletest.Value(1, "leaf"))
+		s.Maintain(noon.Add(time.Duration(hour+1) * time.Hour))
+	}
+	blocks := int64(len(s.Blocks()))
+	require.Positive(t, blocks)
+	var p Progress
+	sel := Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(2 * 3600)}
+	_, err := s.FlameGraph(WithProgress(t.Context(), &p), sel, 100)
+	require.NoError(t, err)
+	done, total := p.Blocks()
+	require.Equal(t, []int64{blocks, blocks}, []int64{done, total}, "those of other times, too")
+	require.NoError(t, s.Close())
+}

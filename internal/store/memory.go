@@ -15,6 +15,8 @@ import (
 type Memory struct {
 	meter          *size.Meter
 	used, reserved int
+	// progress is nil if nobody wants to know it.
+	progress *Progress
 }
 
 const memoryStep = 128 << 10
@@ -24,7 +26,8 @@ func newMemory(ctx context.Context, meter *size.Meter) *Memory {
 	if meter == nil {
 		meter = &size.Meter{Context: ctx}
 	}
-	return &Memory{meter: meter}
+	progress, _ := ctx.Value(progressKey{}).(*Progress)
+	return &Memory{meter: meter, progress: progress}
 }
 
 // Take takes n bytes more.

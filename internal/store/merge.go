@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
@@ -63,6 +64,8 @@ type blockMerger struct {
 	wants func(*chunk) bool
 	heads []uint64
 	parts int
+	// step makes the profiles coarser; 0 leaves them as they are.
+	step time.Duration
 }
 
 // write writes the block to a directory.
@@ -83,7 +86,7 @@ func (m *blockMerger) write(dir string) error {
 			return err
 		}
 	}
-	_, err = w.Close(m.heads, m.parts)
+	_, err = w.Close(m.heads, m.parts, m.step)
 	return err
 }
 
@@ -150,7 +153,7 @@ func (m *blockMerger) service(w *blockfile.Writer, name string, sources []source
 			strings.Compare(string(a.first.id[:]), string(b.first.id[:])))
 	})
 	for _, s := range list {
-		if err := s.write(w); err != nil {
+		if err := s.write(w, m.step); err != nil {
 			return err
 		}
 	}
@@ -179,7 +182,7 @@ func (p *mergedPart) moveStacks(used []bool) {
 }
 
 // write writes a series.
-func (s *mergedSeries) write(w *blockfile.Writer) error {
+func (s *mergedSeries) write(w *blockfile.Writer, step time.Duration) error {
 	strs, sr := &s.part.dict.Strings, s.first
 	w.Series(blockfile.Series{
 		ID: blockfile.ID(sr.id[:]), Instance: fmt.Sprintf("%016x", sr.instance), Profile: strs.At(sr.profile), Type: strs.At(sr.typ), Unit: strs.At(sr.unit),
@@ -188,7 +191,11 @@ func (s *mergedSeries) write(w *blockfile.Writer) error {
 	})
 	slices.SortStableFunc(s.runs, func(a, b seriesRun) int { return cmp.Compare(a.chunks[0].start, b.chunks[0].start) })
 	for _, run := range s.runs {
-		if run.part.disk != nil {
+		if step > 0 {
+			if err := coarserRun(&run, step); err != nil {
+				return err
+			}
+		} else if run.part.disk != nil {
 			if err := run.part.load(run.chunks, newMemory(context.Background(), nil)); err != nil {
 				return err
 			}

@@ -139,3 +139,97 @@ func TestSumsFollowTheRules(t *testing.T) {
 		require.NoError(t, disk.Close())
 	}
 }
+
+// coarser returns the points as one for each step in which some start.
+func (s naiveSeries) coarser(step int) naiveSeries {
+	coarse := naiveSeries{}
+	for id, points := range s {
+		var sums []naivePoint
+		for _, p := range points {
+			if n := len(sums); n > 0 && sums[n-1].time/step == p.time/step {
+				sums[n-1].value += p.value
+				sums[n-1].seconds = max(sums[n-1].seconds, p.time+p.seconds-sums[n-1].time)
+			} else {
+				sums = append(sums, p)
+			}
+		}
+		coarse[id] = sums
+	}
+	return coarse
+}
+
+// added returns what was added from one point of totals to the next.
+func (s naiveSeries) added() naiveSeries {
+	deltas := naiveSeries{}
+	for id, points := range s {
+		for i := 1; i < len(points); i++ {
+			before, p := points[i-1], points[i]
+			added := p.value - before.value
+			if added < 0 {
+				added = p.value
+			}
+			deltas[id] = append(deltas[id], naivePoint{before.time, p.time - before.time, added})
+		}
+	}
+	return deltas
+}
+
+// A day that is coarser answers as if the deltas of each step had been one, and its sums and means over many steps are those of before,
+// also of small states, whatever is coarser how often and whatever arrives late.
+func TestCoarserDaysFollowTheRules(t *testing.T) {
+	const minute = 60
+	for seed := range uint64(4) {
+		rnd := rand.New(rand.NewPCG(seed, 11))
+		cfg := diskConfig(t, t.TempDir())
+		cfg.Disk.Downsampling = Downsampling{After: 24 * time.Hour, Step: 10 * time.Minute}
+		s := open(t, cfg)
+		deltas, cumulatives, gauges, small := naiveSeries{}, naiveSeries{}, naiveSeries{}, naiveSeries{}
+		second := 0
+		send := func(rounds int) {
+			for range rounds {
+				for pod := range 2 {
+					id := strconv.Itoa(pod)
+					if rnd.IntN(8) == 0 {
+						continue
+					}
+					p := naivePoint{second + rnd.IntN(5), 1 + rnd.IntN(20), 1_000_000 * (1 + rnd.IntN(1000))}
+					few := naivePoint{p.time, 0, rnd.IntN(3)}
+					value := profiletest.Value(int64(p.value), "leaf")
+					add(t, s, id, "cpu", "nanoseconds", p.time, p.seconds, value)
+					add(t, s, id, "inuse_space", "bytes", p.time, 0, value)
+					add(t, s, id, "goroutine", "count", p.time, 0, profiletest.Value(int64(few.value), "leaf"+strconv.Itoa(rnd.IntN(10))))
+					add(t, s, id, "alloc_space", "bytes", p.time, 0, value)
+					deltas[id], gauges[id], cumulatives[id] = append(deltas[id], p), append(gauges[id], p), append(cumulatives[id], p)
+					small[id] = append(small[id], few)
+				}
+				second += 30
+			}
+		}
+		send(150)
+		s.Maintain(noon.Add(30 * time.Hour)) // a day
+		before := s.Stats()
+		s.Maintain(noon.Add(72 * time.Hour)) // a coarser one
+		require.Less(t, s.Stats().Profiles, before.Profiles/3)
+		require.Equal(t, int64(10*time.Minute), s.Blocks()[0].Step)
+		s.Maintain(noon.Add(72 * time.Hour))
+		require.NoError(t, s.Close())
+		s = open(t, cfg)
+		coarse := map[string]naiveSeries{"process_cpu/cpu": deltas.coarser(10 * minute), "memory/alloc_space": cumulatives.added().coarser(10 * minute)}
+		for range 60 {
+			from := rnd.IntN(second)
+			until := from + 1 + rnd.IntN(second)
+			for name, series := range coarse {
+				profile, typ, _ := strings.Cut(name, "/")
+				sel := Selection{Service: "shop", Profile: profile, Type: typ, From: at(from), Until: at(until)}
+				if want := series.delta(from, until); want != 0 {
+					require.InDelta(t, want, float64(sum(t, s, sel)), 2, "seed %d, %s, %d to %d", seed, name, from, until)
+				}
+			}
+		}
+		whole := Selection{Service: "shop", Profile: "memory", Type: "inuse_space", From: at(0), Until: at(2 * second)}
+		require.InEpsilon(t, gauges.gauge(0, 2*second), float64(sum(t, s, whole)), 1e-6)
+		whole.Profile, whole.Type = "goroutine", "goroutine"
+		require.InDelta(t, small.gauge(0, 2*second), float64(sum(t, s, whole)), 1)
+		require.NoError(t, s.Close())
+	}
+}

@@ -176,17 +176,22 @@ func (v *view) read(sel *Selection, all bool) (SampleType, *reader, error) {
 func (v *view) loadParts(sel *Selection, wanted func(*blockfile.Series) bool) error {
 	var parts []*block
 	from := sel.From
+	v.memory.progress.begin(len(v.disk))
 	for _, d := range v.disk { // the oldest first
 		part, err := d.part(sel.Service, from, sel.Until, wanted, v.memory)
 		var damaged *damagedBlock
 		if errors.As(err, &damaged) {
 			v.store.drop(damaged.block, err)
+			v.memory.progress.read(2)
 			continue
 		}
 		if err := cmp.Or(err, v.memory.Check()); err != nil {
 			return err
 		}
-		if part != nil {
+		if part == nil {
+			v.memory.progress.read(2) // it has nothing of this
+		} else {
+			v.memory.progress.read(1)
 			parts = append(parts, part)
 			from = min(from, part.firstGauge())
 		}

@@ -91,6 +91,8 @@ type Stats struct {
 	DiskBlocks  int
 	DiskBytes   int64
 	DiskFailing int
+	// CoarseUntil is the end of the profiles of which there is one for each CoarseStep, or 0. Both are nanoseconds.
+	CoarseUntil, CoarseStep int64
 	// Torn counts ends of the log that were cut, Damaged blocks that were set aside.
 	Torn, Damaged int
 	// Evicted counts profiles that were dropped, Refused profiles (for RefusedSamples: samples) that were not kept.
@@ -343,6 +345,7 @@ func (s *Store) measure(total int) {
 		return
 	}
 	s.stats.DiskBlocks, s.stats.DiskBytes, s.stats.DiskFailing = len(s.disk.blocks), 0, 0
+	s.stats.CoarseUntil, s.stats.CoarseStep = 0, 0
 	if s.disk.failed != nil || s.disk.writeFailed != nil {
 		s.stats.DiskFailing = 1
 	}
@@ -350,6 +353,9 @@ func (s *Store) measure(total int) {
 		s.stats.Profiles += b.ProfileCount
 		s.stats.Samples += b.SampleCount
 		s.stats.DiskBytes += b.Bytes()
+		if b.Step > 0 {
+			s.stats.CoarseUntil, s.stats.CoarseStep = max(s.stats.CoarseUntil, b.Until), max(s.stats.CoarseStep, b.Step)
+		}
 	}
 }
 

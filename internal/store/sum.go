@@ -220,6 +220,9 @@ func (v *view) loadFor(block int, terms []weightedChunk) (unload func(), err err
 		}
 	}
 	return func() {
+		if v.blocks[block].disk != nil {
+			v.memory.progress.read(1)
+		}
 		for _, t := range loaded {
 			v.memory.Release(cap(t.chunk.data))
 			t.chunk.data = nil

@@ -36,6 +36,7 @@ func (s *server) status(r *request) (*answer, error) {
 		"resolution_ms": stats.Resolution.Milliseconds(), "max_bytes": s.MaxBytes, "bytes": stats.Bytes,
 		"series": stats.Series, "max_series": stats.MaxSeries, "profiles": stats.Profiles, "samples": stats.Samples,
 		"evicted": evicted, "refused": refused, "disk_bytes": stats.DiskBytes, "disk_blocks": stats.DiskBlocks,
+		"coarse_until": millis(stats.CoarseUntil), "coarse_step_ms": millis(stats.CoarseStep),
 	})
 }
 

@@ -64,6 +64,8 @@ type server struct {
 	Settings
 	mux     *http.ServeMux
 	queries *query.Queries
+	// progress has the queries that have a name.
+	progress progress
 }
 
 // Browsers is the rule for the browsers that may read. hint tells users what to change if a host is not allowed.
@@ -78,7 +80,7 @@ func Browsers(allowedHosts []string, hint string) httpserver.Browsers {
 
 // New returns the handler.
 func New(settings Settings) http.Handler {
-	s := &server{Settings: settings, mux: http.NewServeMux(), queries: query.New(query.Limits{
+	s := &server{Settings: settings, mux: http.NewServeMux(), progress: progress{byID: map[string]*named{}}, queries: query.New(query.Limits{
 		MaxConcurrent: settings.MaxConcurrent, Timeout: settings.Timeout, TimeoutHint: settings.TimeoutHint, Budget: settings.Budget,
 		Observe: settings.Observe,
 	})}
@@ -96,6 +98,7 @@ func New(settings Settings) http.Handler {
 	s.mux.Handle("GET /profiles/{service}/{profile}", compress(s.query("pprof", s.pprof)))
 	s.mux.Handle("GET /profiles", compress(s.query("pprof", s.pprof))) // names such as .. have no path
 	s.mux.Handle("GET /services/{service}/debug/pprof/{kind}", compress(s.query("debug_pprof", s.debugPprof)))
+	s.mux.Handle("GET /api/progress", &s.progress)
 	files := http.FileServerFS(settings.Page)
 	s.mux.Handle("GET /{$}", files)
 	s.mux.Handle("GET /static/", files)
@@ -138,8 +141,10 @@ func (s *server) query(endpoint string, serve func(*request) (*answer, error)) h
 	return func(w http.ResponseWriter, r *http.Request) {
 		claim := s.queries.Begin()
 		defer claim.Release()
+		ctx, end := s.progress.begin(r)
+		defer end()
 		var a *answer
-		err := s.queries.Run(r.Context(), claim, endpoint, func(ctx context.Context, meter *size.Meter) (int, error) {
+		err := s.queries.Run(ctx, claim, endpoint, func(ctx context.Context, meter *size.Meter) (int, error) {
 			p, err := query.ParseParams(r.URL.RawQuery)
 			if err != nil {
 				return 0, err

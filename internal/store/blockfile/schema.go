@@ -28,7 +28,9 @@ type Index struct {
 	// Heads are the numbers of the blocks in memory that it was made of.
 	Heads []uint64 `json:"heads"`
 	// Parts is how many blocks were made of the head, if it is one, or 0 for a block that was made of others.
-	Parts        int             `json:"parts,omitempty"`
+	Parts int `json:"parts,omitempty"`
+	// Step is 0, or the nanoseconds of which a series has one profile, without timestamps.
+	Step         int64           `json:"step_nanos,omitempty"`
 	ProfileCount int             `json:"profiles"`
 	SampleCount  int             `json:"samples"`
 	Services     []Service       `json:"services"`

@@ -15,6 +15,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
@@ -214,8 +215,8 @@ var noLine = []dictionary.Line{{}}
 
 // Close writes the index, with the numbers of the heads that the block was made of and of the blocks that were made of them (see Index), and
 // makes all files durable.
-func (w *Writer) Close(heads []uint64, parts int) (*Index, error) {
-	w.index.Heads, w.index.Parts = heads, parts
+func (w *Writer) Close(heads []uint64, parts int, step time.Duration) (*Index, error) {
+	w.index.Heads, w.index.Parts, w.index.Step = heads, parts, int64(step)
 	w.fail(errors.Join(w.samples.close(), w.profiles.close(), w.series.close(), w.stacks.close(), w.attributes.close(), w.dictionaries.close()))
 	if w.err == nil {
 		b, err := json.Marshal(&w.index)

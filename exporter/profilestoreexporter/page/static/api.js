@@ -13,14 +13,15 @@ class APIError extends Error {
 
 const known = new Map(); // endpoint → {url, etag, body} of its last answer
 
-// ask returns the JSON of an endpoint: the same object as before if nothing has changed, null if the signal aborted it.
-export async function ask(endpoint, query, signal) {
+// ask returns the JSON of an endpoint: the same object as before if nothing has changed, null if the signal aborted it. The name is for
+// progressOf.
+export async function ask(endpoint, query, signal, name) {
   const parameters = new URLSearchParams(query).toString();
   const url = `api/${endpoint}${parameters ? `?${parameters}` : ''}`;
   let answer;
   let text;
   try {
-    answer = await fetch(url, {signal, headers: {Accept: 'application/json'}, credentials: 'same-origin'});
+    answer = await fetch(url, {signal, headers: {Accept: 'application/json', 'Progress-Id': name}, credentials: 'same-origin'});
     text = await answer.text();
   } catch {
     if (signal.aborted) return null;
@@ -40,4 +41,14 @@ export async function ask(endpoint, query, signal) {
   if (!answer.ok) throw new APIError(body.error || `The collector answered with status ${answer.status}.`, body.hint || '', answer.status);
   known.set(endpoint, {url, etag, body});
   return body;
+}
+
+// progressOf returns how many blocks the requests of a name have read, or null if that is not known.
+export async function progressOf(name, signal) {
+  try {
+    const answer = await fetch(`api/progress?id=${encodeURIComponent(name)}`, {signal, credentials: 'same-origin'});
+    return answer.ok ? await answer.json() : null;
+  } catch {
+    return null;
+  }
 }

@@ -3,12 +3,12 @@
 
 // The page: reads the state from the URL, loads what it selects, and shows it. All changes go through App.update.
 
-import {ask} from './api.js';
+import {ask, progressOf} from './api.js';
 import {themes} from './colors.js';
 import {Details, Tooltip} from './details.js';
 import {button, copyText, el, menu, refill} from './dom.js';
 import {FlameGraph} from './flamegraph.js';
-import {clean, formatShare, formatValue, isTime} from './format.js';
+import {clean, formatDuration, formatShare, formatTime, formatValue, isTime} from './format.js';
 import {HeatMap} from './heatmap.js';
 import {listenToKeys} from './keys.js';
 import {leftOut, ui} from './messages.js';
@@ -129,9 +129,12 @@ class App {
     clearTimeout(this.timer);
     this.loading?.abort();
     this.loading = new AbortController();
+    this.loadName = crypto.randomUUID?.() ?? `${performance.now()}-${Math.random()}`; // randomUUID is for https and localhost
+    $('progress').hidden = true;
     const {signal} = this.loading;
     this.loaded = dataKey(this.state);
     this.setLoading(true);
+    this.watch(signal);
     let error = null;
     try {
       if (!(await this.loadAll(signal))) return;
@@ -151,14 +154,41 @@ class App {
     this.render(); // last: whatever it cannot draw, the next answer may be fine
   }
 
+  // watch shows how far a load is that takes longer than a second, and a way to end it.
+  async watch(signal) {
+    const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+    const isOver = () => signal.aborted || this.loading?.signal !== signal || !document.body.classList.contains('loading');
+    for (await wait(1000); !isOver(); await wait(500)) {
+      const {blocks = 0, blocks_read: read = 0} = (await progressOf(this.loadName, signal)) ?? {};
+      if (isOver()) return;
+      if ($('progress').hidden) {
+        $('progress').replaceChildren(el('progress', {'aria-label': 'Blocks that were read'}), el('span'), button('cancel', () => this.cancel()));
+      }
+      const [bar, text] = $('progress').children;
+      if (blocks) Object.assign(bar, {max: blocks, value: read});
+      text.textContent = blocks ? `${read} of ${blocks} blocks read` : 'The query waits for others …';
+      $('progress').hidden = false;
+    }
+  }
+
+  // cancel ends a load. What is shown stays, if it is of the same selection.
+  cancel() {
+    this.loading.abort();
+    this.setLoading(false);
+    this.error = Object.assign(new Error('The query was cancelled.'), {hint: 'Choose a shorter time, or load again.', status: 499});
+    if (this.answered !== this.loaded) Object.assign(this, {model: null, moments: null, times: null});
+    this.render();
+  }
+
   setLoading(loading) {
+    if (!loading) $('progress').hidden = true;
     document.body.classList.toggle('loading', loading);
     $('main').setAttribute('aria-busy', String(loading));
   }
 
   // loadAll returns false, and has changed nothing since, if a later load has aborted this one.
   async loadAll(signal) {
-    const get = (endpoint, query) => ask(endpoint, query, signal);
+    const get = (endpoint, query) => ask(endpoint, query, signal, this.loadName);
     const [status, services, profiles] = await Promise.all([get('status'), get('services'), get('profiles')]);
     if (signal.aborted) return false;
     Object.assign(this, {status, services: services.services, profiles: profiles.profiles});
@@ -263,9 +293,12 @@ class App {
   renderNotices() {
     const notices = [];
     const {error, row, model, state} = this;
-    if (error && this.isAnswered) notices.push([`${error.message} ${error.hint ?? ''}`, 'error']);
+    if (error && this.isAnswered) notices.push([`${error.message} ${error.hint ?? ''}`, 'error', ...(error.status === 499 ? [['load again', () => this.load()]] : [])]);
     if (row?.rearranged) notices.push([row.rearranged === 1 ? 'One profile was captured outside the window: it is kept under the time of its arrival.'
       : `${row.rearranged.toLocaleString('en-US')} profiles were captured outside the window: they are kept under the time of their arrival.`]);
+    if (this.status?.coarse_step_ms && this.shown?.from < this.status.coarse_until) {
+      notices.push([`Until ${formatTime(this.status.coarse_until)}, profiles are kept by steps of ${formatDuration(this.status.coarse_step_ms)}, without timestamps.`]);
+    }
     const cut = model?.answer.truncated;
     const moments = this.moments?.view === state.view ? this.moments.answer : {};
     notices.push(...leftOut(moments, maxEvents).map((text) => [text]));
@@ -357,6 +390,7 @@ class App {
     const {state, model, error, profiles, status} = this;
     const all = ['show the whole window', () => this.update({time: {}, attrs: []})];
     const other = ['choose a service', () => this.selection.service.open()];
+    if (error?.status === 499 && !this.isAnswered) return ui.cancelled({error, actions: [['load again', () => this.load()]]});
     if (error && !this.isAnswered) return ui.broken(error);
     if (!status) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Asking the collector …'));
     if (!profiles.length) return ui.noData({window: status.window_ms});

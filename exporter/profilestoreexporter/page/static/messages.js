@@ -38,6 +38,10 @@ export const ui = {
     copyField('by hand', `curl -i ${new URL('api/status', document.baseURI).href}`),
     error.status !== 0 && error.status !== 421 ? null : el('p', {class: 'faint'}, rich('The address is the key `exporters.profile_store.server.endpoint` (localhost:4042 by default). Behind a proxy, the Host header must be one that the exporter accepts.'))),
 
+  // cancelled is shown if the user ended a query.
+  cancelled: ({error, actions}) => message(error.message, error.hint,
+    el('p', {class: 'choices'}, actions.map(([label, action]) => button(label, action)))),
+
   chooseFunction: () => message('Choose a function', 'Click one in the table, or choose “sandwich” at a frame: its callers are shown above it, its callees below.'),
 };
 

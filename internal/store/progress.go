@@ -1,0 +1,36 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Progress tells how far queries are, by blocks on disk: each counts when its profiles are known, and when its samples are added up.
+type Progress struct{ done, total atomic.Int64 }
+
+type progressKey struct{}
+
+// WithProgress returns a context whose queries report to p.
+func WithProgress(ctx context.Context, p *Progress) context.Context {
+	return context.WithValue(ctx, progressKey{}, p)
+}
+
+// Blocks returns how many blocks have been read, of how many.
+func (p *Progress) Blocks() (done, total int64) { return p.done.Load() / 2, p.total.Load() / 2 }
+
+// begin adds blocks that will be read.
+func (p *Progress) begin(blocks int) {
+	if p != nil {
+		p.total.Add(2 * int64(blocks))
+	}
+}
+
+// read counts n of the two steps of a block.
+func (p *Progress) read(n int64) {
+	if p != nil {
+		p.done.Add(n)
+	}
+}
