@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -197,7 +198,7 @@ func TestCoarserDaysFollowTheRules(t *testing.T) {
 					value := profiletest.Value(int64(p.value), "leaf")
 					add(t, s, id, "cpu", "nanoseconds", p.time, p.seconds, value)
 					add(t, s, id, "inuse_space", "bytes", p.time, 0, value)
-					add(t, s, id, "goroutine", "count", p.time, 0, profiletest.Value(int64(few.value), "leaf"+strconv.Itoa(rnd.IntN(10))))
+					add(t, s, id, "goroutine", "count", p.time, 0, profiletest.Value(int64(few.value), "leaf"))
 					add(t, s, id, "alloc_space", "bytes", p.time, 0, value)
 					deltas[id], gauges[id], cumulatives[id] = append(deltas[id], p), append(gauges[id], p), append(cumulatives[id], p)
 					small[id] = append(small[id], few)
@@ -232,4 +233,25 @@ func TestCoarserDaysFollowTheRules(t *testing.T) {
 		require.InDelta(t, small.gauge(0, 2*second), float64(sum(t, s, whole)), 1)
 		require.NoError(t, s.Close())
 	}
+}
+
+// What rounding leaves of a mean goes to the next step: the sum of a small state over its time is what it was.
+func TestCoarserKeepsSmallStates(t *testing.T) {
+	m := &coarser{step: int64(time.Minute), rest: map[rowKey]float64{}}
+	var chunks []*chunk
+	for i := range int64(600) {
+		var cols columns
+		cols.stacks, cols.attributes, cols.links = []int32{1}, []int32{0}, []int32{0}
+		cols.timestamps, cols.values = []int64{0}, []int64{i % 5 / 4} // a fifth of the time
+		c := &chunk{start: i * 10e9, end: (i + 2) * 10e9, values: kind.Gauge, samples: 1}
+		c.data = cols.encode(0)
+		chunks = append(chunks, c)
+	}
+	m.gauges(chunks)
+	sum := int64(0)
+	for _, c := range m.out {
+		sum += c.total * c.interval() / 10e9
+	}
+	require.Len(t, m.out, 101, "the last one holds for its own interval")
+	require.InDelta(t, 120, sum, 6)
 }
