@@ -264,6 +264,7 @@ check-generated: ## fail if cmd/otelcol-profiles, the output of mdatagen, NOTICE
 	diff NOTICE bin/NOTICE || { echo 'stale: run `make notice` and commit NOTICE' >&2; exit 1; }
 	$(GO) mod tidy -diff
 	$(GO) -C internal/build/tools mod tidy -diff
+	$(GO) -C internal/build/tools/compose mod tidy -diff
 	$(GO) -C internal/build/tools/govulncheck mod tidy -diff
 	$(GO) -C internal/build/tools/helm mod tidy -diff
 	$(GO) -C internal/build/tools/mdatagen mod tidy -diff
