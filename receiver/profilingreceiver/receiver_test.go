@@ -272,12 +272,6 @@ func TestLogIsLimited(t *testing.T) {
 	logger.Error("Failed to load /bin/otelcol-profiles (0x00000000002a1b3c): unexpected EOF")
 	require.Equal(t, 1, lines.Len(), "frames of Go do not depend on the version")
 
-	window := &logWindow{}
-	at := time.Unix(1e9, 0)
-	assert.Equal(t, 1, window.add(at))
-	assert.Equal(t, 2, window.add(at.Add(logPeriod-1)))
-	assert.Equal(t, 1, window.add(at.Add(logPeriod)))
-
 	for range 100 {
 		logger.Info("starts once")
 	}

@@ -3,7 +3,7 @@
 
 // Package telemetry is for what components report of themselves:
 //   - Attributes, AddEach, Each: metrics with attributes.
-//   - Changes, Once: logs without repeats.
+//   - Changes, Once, Limits: logs without repeats.
 package telemetry
 
 import (

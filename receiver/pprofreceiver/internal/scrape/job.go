@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
@@ -30,7 +30,7 @@ import (
 type scrapeJob struct {
 	name    string
 	fetcher fetch.Fetcher
-	log     *scrapeLog
+	log     *zap.Logger // within logLimits
 	// isHidden reports whether the page must not show a discovered label.
 	isHidden func(label string) bool
 	metrics  *metadata.TelemetryBuilder
@@ -70,7 +70,7 @@ func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Log
 			ExplicitEncoding: true,
 		},
 		isHidden: cfg.HiddenLabels(),
-		log:      newScrapeLog(logger.With(zap.String("job", cfg.JobName))),
+		log:      logLimits.Apply(logger.With(zap.String("job", cfg.JobName))),
 		metrics:  metrics,
 	}, nil
 }
@@ -136,11 +136,8 @@ func (j *scrapeJob) count(ctx context.Context, kind string, result *scrapeResult
 	}
 }
 
-const (
-	// logLines is how many changes a job logs one by one in logWindow; it counts the rest.
-	logLines  = 10
-	logWindow = time.Minute
-)
+// logLimits bound the changes that a job logs: when a network fails, thousands of targets do at once.
+var logLimits = telemetry.Limits{Lines: 10, Period: time.Minute, Level: zapcore.InfoLevel}
 
 // stateChange is the begin or end of failures of an endpoint for one reason.
 type stateChange struct {
@@ -150,77 +147,18 @@ type stateChange struct {
 	isLogged  bool
 }
 
-// scrapeLog logs the changes of a job's targets: when scrapes begin to fail, fail for another reason, and succeed again. When a network
-// fails, thousands of targets do at once, and a line for each would bury the rest.
-type scrapeLog struct {
-	logger *zap.Logger
-	now    func() time.Time
-
-	mu    sync.Mutex
-	since time.Time // of the current window
-	lines int
-	// held counts the changes that are not logged one by one, by reason and begins.
-	held map[stateChange]int
-}
-
-func newScrapeLog(logger *zap.Logger) *scrapeLog {
-	return &scrapeLog{logger: logger, now: time.Now, held: map[stateChange]int{}}
-}
-
-// note logs one change, or counts it for the summary.
-func (l *scrapeLog) note(change stateChange, kind, shown string, err error) {
+// note logs a change: scrapes begin to fail, fail for another reason, or succeed again.
+func (j *scrapeJob) note(change stateChange, kind, shown string, err error) {
 	if !change.isLogged {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.startWindow(l.now())
-	if l.lines++; l.lines > logLines {
-		l.held[stateChange{reason: change.reason, begins: change.begins}]++
 		return
 	}
 	fields := []zap.Field{zap.String("profile", kind), zap.String("url", shown), zap.String("reason", change.reason)}
 	switch {
 	case !change.begins:
-		l.logger.Info("scrape succeeds again", fields...)
+		j.log.Info("scrape succeeds again", fields...)
 	case change.backedOff:
-		l.logger.Warn("target does not serve this profile; scraping it less often", append(fields, zap.Error(err))...)
+		j.log.Warn("target does not serve this profile; scraping it less often", append(fields, zap.Error(err))...)
 	default:
-		l.logger.Warn("scrape failed; suppressing repeats until the reason changes", append(fields, zap.Error(err))...)
+		j.log.Warn("scrape failed; suppressing repeats until the reason changes", append(fields, zap.Error(err))...)
 	}
-}
-
-// flush logs the summary if the window is over.
-func (l *scrapeLog) flush(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.startWindow(now)
-}
-
-// close logs the summary.
-func (l *scrapeLog) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.summarise()
-}
-
-// startWindow logs the summary and starts a new window, if the last one is over.
-func (l *scrapeLog) startWindow(now time.Time) {
-	if now.Sub(l.since) < logWindow {
-		return
-	}
-	l.summarise()
-	l.since, l.lines = now, 0
-}
-
-func (l *scrapeLog) summarise() {
-	for change, n := range l.held {
-		fields := []zap.Field{zap.Int("targets", n), zap.String("reason", change.reason)}
-		if change.begins {
-			l.logger.Warn("scrapes of further targets failed", fields...)
-		} else {
-			l.logger.Info("scrapes of further targets succeed again", fields...)
-		}
-	}
-	clear(l.held)
 }

@@ -62,5 +62,5 @@ func TestScrapeAmongBadTargets(t *testing.T) {
 	}
 	assert.Zero(t, f.Sum(metricScrapes, "profile", "memory", "outcome", outcomeRefused))
 	assert.LessOrEqual(t, f.scraper.ingest.Budget.HeldBytes(), 2*f.scraper.ingest.MaxBytes())
-	assert.LessOrEqual(t, f.Logs.Len(), logLines+2)
+	assert.LessOrEqual(t, f.Logs.Len(), logLimits.Lines+2)
 }

@@ -36,12 +36,11 @@ func newSchedule(jobs map[string]*scrapeJob, seed string) *schedule {
 	return &schedule{jobs: jobs, seed: seed, now: time.Now, byKey: map[string]*scrapedTarget{}, changed: make(chan struct{}, 1)}
 }
 
-// run calls begin for each endpoint when it is due, and idle about once a second or less often, until ctx ends. begin must return at
-// once.
-func (s *schedule) run(ctx context.Context, begin func(scrapeTask), idle func(now time.Time)) {
+// run calls begin for each endpoint when it is due, until ctx ends. begin must return at once.
+func (s *schedule) run(ctx context.Context, begin func(scrapeTask)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for lastIdle := s.now(); ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
@@ -55,10 +54,6 @@ func (s *schedule) run(ctx context.Context, begin func(scrapeTask), idle func(no
 				break
 			}
 			begin(task)
-		}
-		if now.Sub(lastIdle) > time.Second {
-			idle(now)
-			lastIdle = now
 		}
 		timer.Reset(max(s.untilNext(), grain))
 	}

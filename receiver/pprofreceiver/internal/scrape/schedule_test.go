@@ -31,7 +31,7 @@ func (c *clock) now() time.Time { return c.Time }
 // newClockedSchedule returns a schedule with one job and a clock that the test sets.
 func newClockedSchedule() (*schedule, *clock) {
 	c := &clock{time.Unix(1_700_000_000, 0)}
-	s := newSchedule(map[string]*scrapeJob{"shop": {name: "shop", log: newScrapeLog(zap.NewNop())}}, "seed")
+	s := newSchedule(map[string]*scrapeJob{"shop": {name: "shop", log: zap.NewNop()}}, "seed")
 	s.now = c.now
 	return s, c
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/receiver"
@@ -90,10 +89,6 @@ func (s *Scraper) run(stopping, deliver context.Context) {
 		default:
 			running.Go(func() { s.scrapeAll(deliver, task, tasks, &idle) })
 		}
-	}, func(now time.Time) {
-		for _, job := range s.schedule.jobs {
-			job.log.flush(now)
-		}
 	})
 	close(tasks)
 	running.Wait()
@@ -125,7 +120,6 @@ func (s *Scraper) Shutdown(ctx context.Context) error {
 	err := s.worker.Shutdown(ctx)
 	stopping.Wait()
 	for _, job := range s.schedule.jobs {
-		job.log.close()
 		job.fetcher.Client.CloseIdleConnections()
 	}
 	return errors.Join(errOfPage, err)

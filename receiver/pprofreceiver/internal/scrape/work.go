@@ -28,7 +28,7 @@ func (s *Scraper) scrape(deliver context.Context, task scrapeTask) {
 	if report.skipped > 0 {
 		e.job.metrics.ReceiverPprofScrapeSkipped.Add(deliver, report.skipped, telemetry.Attributes("job", e.job.name, "profile", kind))
 	}
-	e.job.log.note(report.change, kind, e.shown, result.err)
+	e.job.note(report.change, kind, e.shown, result.err)
 }
 
 // collect fetches, decodes and delivers one payload.
