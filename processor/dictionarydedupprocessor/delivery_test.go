@@ -431,7 +431,7 @@ func TestShutdownHandsOverWhatItCan(t *testing.T) {
 	})
 	f.sink.refuseFirst(1, errBusy)
 	f.consume(message("shop", 10)) // is being retried, an hour later
-	f.consume(message("shop", 3)) // is pending
+	f.consume(message("shop", 3))  // is pending
 	require.Eventually(t, func() bool { return f.sum("retries") == 1 }, patience, time.Millisecond)
 	f.stop()
 	assert.EqualValues(t, f.sum("incoming_samples"), f.sink.samples())
