@@ -109,7 +109,7 @@ func TestCompare(t *testing.T) {
 			assert.Empty(t, named(points, "profile.function.share.change"), "there is nothing to compare with in minute %d", minute)
 		}
 	}
-	change := named(points, "profile.function.share.change", "baseline=30m0s")
+	change := named(points, "profile.function.share.change", "baseline=30m")
 	assert.InDelta(t, 0.1, change["a"], 0.001)
 	assert.InDelta(t, -0.1, change["b"], 0.002)
 	p := named(points, "profile.function.share.change.p_value")

@@ -6,6 +6,7 @@ package hot
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -111,7 +112,7 @@ func (f *Functions) comparisons(t *track, w *window, versions map[string][]*trac
 	if entry.To > 0 {
 		for i := range t.windows {
 			if t.windows[i].begin.Equal(w.begin.Add(-entry.To)) {
-				list = append(list, comparison{now: w, before: &t.windows[i], baseline: entry.To.String()})
+				list = append(list, comparison{now: w, before: &t.windows[i], baseline: durationText(entry.To)})
 			}
 		}
 	}
@@ -123,6 +124,18 @@ func (f *Functions) comparisons(t *track, w *window, versions map[string][]*trac
 		}
 	}
 	return list
+}
+
+// durationText returns 24h for 24h0m0s.
+func durationText(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // output writes the metrics of one track.

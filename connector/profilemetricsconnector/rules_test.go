@@ -1,0 +1,271 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package profilemetricsconnector
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/annotations"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// prometheus is Prometheus' parser of rules and its query engine, over series in memory that have the names of its OTLP receiver. Its
+// database and receiver need the clients of three clouds to compile, which this module is not to depend on.
+type prometheus struct {
+	engine *promql.Engine
+	groups *rulefmt.RuleGroups
+	series map[string]*storedSeries
+	// since has when alerts began to be pending.
+	since map[string]time.Time
+}
+
+type storedSeries struct {
+	labels  labels.Labels
+	samples []chunks.Sample
+}
+
+// stored is a sample of a series.
+type stored struct {
+	at    int64
+	value float64
+}
+
+func (s stored) T() int64                      { return s.at }
+func (s stored) ST() int64                     { return 0 }
+func (s stored) F() float64                    { return s.value }
+func (s stored) H() *histogram.Histogram       { return nil }
+func (s stored) FH() *histogram.FloatHistogram { return nil }
+func (s stored) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
+func (s stored) Copy() chunks.Sample           { return s }
+
+// view selects series between two times.
+type view struct {
+	of         *prometheus
+	mint, maxt int64
+}
+
+func (p *prometheus) Querier(mint, maxt int64) (storage.Querier, error) {
+	return &view{p, mint, maxt}, nil
+}
+
+func (v *view) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	var found []storage.Series
+	for _, s := range v.of.series {
+		if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(s.labels.Get(m.Name)) }) {
+			continue
+		}
+		at := func(t int64) int {
+			i, _ := slices.BinarySearchFunc(s.samples, t, func(s chunks.Sample, t int64) int { return int(s.T() - t) })
+			return i
+		}
+		if samples := s.samples[at(v.mint):at(v.maxt+1)]; len(samples) > 0 {
+			found = append(found, storage.NewListSeries(s.labels, samples))
+		}
+	}
+	slices.SortFunc(found, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
+	return &list{series: found, at: -1}
+}
+
+func (*view) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+
+func (*view) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, nil
+}
+
+func (*view) Close() error { return nil }
+
+type list struct {
+	series []storage.Series
+	at     int
+}
+
+func (l *list) Next() bool                      { l.at++; return l.at < len(l.series) }
+func (l *list) At() storage.Series              { return l.series[l.at] }
+func (*list) Err() error                        { return nil }
+func (*list) Warnings() annotations.Annotations { return nil }
+
+func startPrometheus(t *testing.T, content []byte) *prometheus {
+	t.Helper()
+	language := parser.NewParser(parser.Options{})
+	groups, errs := rulefmt.Parse(content, false, model.UTF8Validation, language, slog.New(slog.DiscardHandler))
+	require.Empty(t, errs)
+	p := &prometheus{groups: groups, series: map[string]*storedSeries{}, since: map[string]time.Time{}}
+	p.engine = promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: language})
+	t.Cleanup(func() { require.NoError(t, p.engine.Close()) })
+	return p
+}
+
+// promName returns the name that Prometheus' OTLP receiver gives to a metric: it adds the unit, and `total` to what is monotonic.
+func promName(m pmetric.Metric) string {
+	name := strings.ReplaceAll(m.Name(), ".", "_")
+	switch {
+	case m.Unit() == "s":
+		name += "_seconds"
+	case m.Unit() == "By":
+		name += "_bytes"
+	case m.Unit() == "1" && m.Type() == pmetric.MetricTypeGauge:
+		name += "_ratio"
+	}
+	if m.Type() == pmetric.MetricTypeSum {
+		name += "_total"
+	}
+	return name
+}
+
+// deliver ends an interval of the connector, and stores what it has made.
+func (p *prometheus) deliver(t *testing.T, f *fixture) {
+	t.Helper()
+	f.flush(t.Context())
+	for _, md := range f.sink.AllMetrics() {
+		for _, rm := range md.ResourceMetrics().All() {
+			service, _ := rm.Resource().Attributes().Get("service.name")
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				for _, dp := range dataPoints(m).All() {
+					b := labels.NewBuilder(labels.EmptyLabels()).Set(model.MetricNameLabel, promName(m)).Set("job", service.Str())
+					for key, v := range dp.Attributes().All() {
+						b.Set(strings.ReplaceAll(key, ".", "_"), v.AsString())
+					}
+					p.store(b.Labels(), dp.Timestamp().AsTime(), valueOf(dp))
+				}
+			}
+		}
+	}
+	f.sink.Reset()
+}
+
+func (p *prometheus) store(of labels.Labels, at time.Time, value float64) {
+	s := p.series[of.String()]
+	if s == nil {
+		s = &storedSeries{labels: of}
+		p.series[of.String()] = s
+	}
+	s.samples = append(s.samples, stored{at.UnixMilli(), value})
+}
+
+func (p *prometheus) query(t *testing.T, query string, at time.Time) promql.Vector {
+	t.Helper()
+	q, err := p.engine.NewInstantQuery(t.Context(), p, nil, query, at)
+	require.NoError(t, err)
+	defer q.Close()
+	result := q.Exec(t.Context())
+	require.NoError(t, result.Err, query)
+	v, err := result.Vector()
+	require.NoError(t, err)
+	return slices.Clone(v)
+}
+
+// evaluate evaluates all rules, and returns the alerts that fire: their names, services and functions.
+func (p *prometheus) evaluate(t *testing.T, at time.Time) (firing []string) {
+	t.Helper()
+	for _, group := range p.groups.Groups {
+		for _, rule := range group.Rules {
+			result := p.query(t, rule.Expr, at)
+			pending := map[string]bool{}
+			for _, sample := range result {
+				if rule.Record != "" {
+					p.store(labels.NewBuilder(sample.Metric).Set(model.MetricNameLabel, rule.Record).Labels(), at, sample.F)
+					continue
+				}
+				alert := fmt.Sprintf("%s %s %s", rule.Alert, sample.Metric.Get("job"), sample.Metric.Get("code_function_name"))
+				pending[alert] = true
+				if _, ok := p.since[alert]; !ok {
+					p.since[alert] = at
+				}
+				if at.Sub(p.since[alert]) >= time.Duration(rule.For) {
+					firing = append(firing, alert)
+				}
+			}
+			for alert := range p.since {
+				if strings.HasPrefix(alert, rule.Alert+" ") && rule.Alert != "" && !pending[alert] {
+					delete(p.since, alert)
+				}
+			}
+		}
+	}
+	return firing
+}
+
+// TestRules sends 33 hours of profiles of three services through the connector to Prometheus, which evaluates the shipped rules: each fires
+// for the service that gives a reason, after its change, and nothing fires for the calm one.
+func TestRules(t *testing.T) {
+	profiletest.SkipLarge(t)
+	content, err := os.ReadFile("../../config/monitoring/profiles.yaml")
+	require.NoError(t, err)
+	const step = 5 * time.Minute
+	f := start(t, "{interval: 5m, top_functions: [{profile: process_cpu/cpu, count: 5, compare: {to: 24h}}]}")
+	p := startPrometheus(t, content)
+	f.clock.at = f.clock.at.Truncate(time.Hour)
+	began := f.clock.at
+	fired := map[string]time.Duration{}
+	for n := range int(33 * time.Hour / step) {
+		since := f.clock.at.Sub(began)
+		wobble := int64(n%7) * 40
+		calm := map[string]int64{"cart.Add": 3000 + wobble, "json.Marshal": 27_000 - wobble}
+		busy := calm
+		if since >= 27*time.Hour { // 2.4 processors in place of one, and a quarter of them in a function that had a tenth
+			busy = map[string]int64{"cart.Add": 18_000, "json.Marshal": 54_000}
+		}
+		heap := int64(100<<20) + int64(n%5)<<20
+		leak := heap
+		if since >= 20*time.Hour {
+			leak += int64(since/time.Hour-20) * 10 << 20
+		}
+		f.consume(t, serviceProfiles("shop", f.clock.at, busy, heap), serviceProfiles("calm", f.clock.at, calm, heap), serviceProfiles("leaky", f.clock.at, calm, leak))
+		f.clock.at = f.clock.at.Add(step)
+		p.deliver(t, f)
+		for _, alert := range p.evaluate(t, f.clock.at) {
+			if _, ok := fired[alert]; !ok {
+				fired[alert] = f.clock.at.Sub(began)
+			}
+		}
+	}
+	for alert, after := range map[string]time.Duration{
+		"ServiceCPUDoubled shop ": 27 * time.Hour, "FunctionTakesMore shop cart.Add": 27 * time.Hour, "LiveHeapGrows leaky ": 25 * time.Hour,
+	} {
+		if assert.Contains(t, fired, alert) {
+			assert.Greater(t, fired[alert], after, alert)
+			assert.Less(t, fired[alert], after+100*time.Minute, alert)
+			delete(fired, alert)
+		}
+	}
+	assert.Empty(t, fired, "other alerts")
+	cpu := p.query(t, `sum by (job) (rate(profile_cpu_time_seconds_total{job="shop"}[10m]))`, f.clock.at)
+	require.Len(t, cpu, 1)
+	assert.InDelta(t, 2.4, cpu[0].F, 1e-6)
+	share := p.query(t, `sum(profile_function_share_ratio{job="shop", profile_type="process_cpu/cpu", profile_share_of="self"})`, f.clock.at)
+	require.Len(t, share, 1)
+	assert.InDelta(t, 1, share[0].F, 1e-6)
+}
+
+func serviceProfiles(service string, at time.Time, samples map[string]int64, heap int64) pprofile.Profiles {
+	b := profiletest.New().Resource("service.name", service).Profile("cpu", "nanoseconds").Period(10_000_000, "cpu", "nanoseconds")
+	for _, name := range []string{"cart.Add", "json.Marshal"} {
+		b.Sample(profiletest.Value(samples[name]*10_000_000, name, "main.main"))
+	}
+	b.Profile("inuse_space", "bytes").Time(uint64(at.UnixNano()), 0).Sample(profiletest.Value(heap, "cache.Get", "main.main"))
+	return b.Build()
+}
