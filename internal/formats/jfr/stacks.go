@@ -70,7 +70,7 @@ func (d *decoder) methodName(ref types.MethodRef) (string, error) {
 	if d.nameBytes -= len(name); d.nameBytes < 0 {
 		return "", errNames
 	}
-	return name, nil
+	return name, d.Take(len(name)) // it was put together here
 }
 
 // withoutAddress removes the part of the JDK's name for a lambda's class that differs from run to run:
