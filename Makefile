@@ -77,7 +77,7 @@ test: build ## run all tests, the end-to-end ones included (DRAWS)
 	@$(call stage,unit tests,$(TEST) $(UNIT))
 	@$(if $(RACE),$(call stage,race detector,$(RACE_TEST) -short $$($(WITHOUT_KUBERNETES))),echo 'no C compiler: the race detector is left out')
 	@$(call stage,end-to-end tests,$(TEST) -count=1 -parallel 3 -timeout 15m ./internal/testing/e2e)
-	@$(call stage,worst inputs,LIMITS=short $(TEST) -count=1 -timeout 10m -run '^TestLimits$$' ./internal/testing/chaos)
+	@$(call stage,worst inputs,LIMITS=short $(TEST) -count=1 -timeout 10m -run '^Test(Limits|Browsers)$$' ./internal/testing/chaos)
 
 .PHONY: race
 race: RACE = -race
