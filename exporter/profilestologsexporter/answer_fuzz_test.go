@@ -31,7 +31,7 @@ import (
 // What an answer may cost; docs/limits.md has the same numbers. Of an HTTP answer no more than httpclient.MaxAnswerBytes is read.
 const (
 	answerConstantBytes = 4 << 20
-	answerPerByte       = 100
+	answerPerByte       = 40
 )
 
 // roundTrip answers requests without a network.

@@ -229,7 +229,7 @@ func TestSharedEntryThatIsTooLarge(t *testing.T) {
 // The bounds of docs/limits.md.
 const (
 	partsConstantBytes = 64 << 20
-	partsFactor        = 100
+	partsFactor        = 64
 )
 
 // sharedStack is profiles whose samples, of some timestamps each, share one stack.

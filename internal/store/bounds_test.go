@@ -22,8 +22,8 @@ import (
 
 // The permitted costs of Add and of all queries on what it kept, by the message's bytes: docs/limits.md.
 const (
-	addConstant, addFactor     = 16 << 20, 32
-	queryConstant, queryFactor = 64 << 20, 128
+	addConstant, addFactor     = 16 << 20, 24
+	queryConstant, queryFactor = 64 << 20, 64
 )
 
 // worst are messages made to be as costly as possible for their size.

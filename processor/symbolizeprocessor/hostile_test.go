@@ -39,7 +39,7 @@ func requireMessageIsBounded(t *testing.T, h *harness, payload []byte) {
 	h.sink.Reset()
 	cost := profiletest.MeasureCost(t, func() { err = h.ConsumeProfiles(t.Context(), pd) })
 	require.NoError(t, err)
-	profiletest.RequireBounded(t, cost, len(payload), 16<<20, 64)
+	profiletest.RequireBounded(t, cost, len(payload), 16<<20, 32)
 	require.Len(t, h.sink.AllProfiles(), 1)
 	assert.LessOrEqual(t, h.sink.AllProfiles()[0].SampleCount(), samples)
 }
@@ -121,7 +121,7 @@ func TestLinesAreBounded(t *testing.T) {
 	for i := 1; i < locations.Len(); i++ {
 		m.resolved = append(m.resolved, resolvedLocation{location: int32(i), answer: answer})
 	}
-	profiletest.RequireBounded(t, profiletest.MeasureCost(t, m.write), size, 16<<20, 64)
+	profiletest.RequireBounded(t, profiletest.MeasureCost(t, m.write), size, 16<<20, 32)
 	assert.Equal(t, 256, locations.At(1).Lines().Len())
 	last := locations.At(locations.Len() - 1).Lines()
 	require.Equal(t, 1, last.Len())

@@ -217,7 +217,7 @@ func TestHostileSendersTakeLittleMemory(t *testing.T) {
 // The constants of docs/limits.md for the entries of this receiver.
 const (
 	entryConstant = 24 << 20
-	entryFactor   = 110
+	entryFactor   = 64
 )
 
 // answerWith is a transport that answers without a network.

@@ -119,7 +119,7 @@ func requireBounded(t *testing.T, data []byte) {
 	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
 		got, _, _ = Decode(data, Options{Options: events.Options{Meter: &size.Meter{Reserve: reserve}}})
 	})
-	profiletest.RequireBounded(t, cost, len(data), 4<<20, 120)
+	profiletest.RequireBounded(t, cost, len(data), 4<<20, 72)
 	if got != (pprofile.Profiles{}) {
 		require.NoError(t, profiletest.Check(got))
 	}

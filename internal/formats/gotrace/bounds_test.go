@@ -31,7 +31,7 @@ func requireBoundedBy(t *testing.T, data []byte, options Options) {
 		got, _, err = Decode(data, options)
 	})
 	// Threads that wait cost the reader a comparison each for each event: at most max_threads of them.
-	profiletest.RequireBounded(t, cost, len(data)*4, 96<<20, 30)
+	profiletest.RequireBounded(t, cost, len(data)*4, 96<<20, 10)
 	if err == nil {
 		require.NoError(t, profiletest.Check(got))
 	}

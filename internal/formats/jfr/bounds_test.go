@@ -42,7 +42,7 @@ func requireBounded(t *testing.T, data, labels []byte) (err error) {
 	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
 		result, _, err = Decode(data, Options{Labels: labels, Options: events.Options{Meter: &pdatasize.Meter{Reserve: reserve}}})
 	})
-	profiletest.RequireBounded(t, cost, len(data)+len(labels), 8<<20, 120)
+	profiletest.RequireBounded(t, cost, len(data)+len(labels), 8<<20, 72)
 	_ = result
 	return err
 }

@@ -92,7 +92,7 @@ func requireBounded(t *testing.T, data []byte) {
 	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
 		got, _, err = Decode(data, events.Options{Anchor: guess, Meter: &size.Meter{Reserve: reserve}})
 	})
-	profiletest.RequireBounded(t, cost, len(data), 8<<20, 120)
+	profiletest.RequireBounded(t, cost, len(data), 8<<20, 32)
 	if err == nil {
 		require.NoError(t, profiletest.Check(got))
 	}

@@ -152,7 +152,7 @@ func requireBounded(t *testing.T, body []byte) {
 		b, err2 := ParsePushJSON(body)
 		kept = append(kept, a, b, err1, err2, ParseSampleTypeConfig(body))
 	})
-	profiletest.RequireBounded(t, cost, len(body), 4<<20, 64)
+	profiletest.RequireBounded(t, cost, len(body), 4<<20, 56)
 }
 
 func FuzzParse(f *testing.F) {

@@ -21,7 +21,7 @@ import (
 // reference of ten bytes to a text may expand to.
 const (
 	batchConstant = 64 << 20
-	batchFactor   = 100
+	batchFactor   = 64
 )
 
 // worstMessages are messages of about size encoded bytes, made to cost as much as possible.

@@ -20,7 +20,7 @@ import (
 // copiesPerByte is added for its attributes.
 const (
 	boundConstant = 8 << 20
-	boundFactor   = 144
+	boundFactor   = 136
 )
 
 func TestUnmarshalIsBounded(t *testing.T) {

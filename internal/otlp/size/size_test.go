@@ -87,7 +87,7 @@ func requireBounded(t *testing.T, name string, data []byte, check func([]byte) (
 	})
 	_ = keep
 	t.Logf("%s: %d bytes, estimated %d, %v: %v", name, len(data), estimate, err, cost)
-	profiletest.RequireBounded(t, cost, len(data), 4<<20, 2*factor)
+	profiletest.RequireBounded(t, cost, len(data), 4<<20, factor)
 }
 
 func unmarshalLogs(data []byte) any {

@@ -25,7 +25,7 @@ import (
 // factor is the size of a Sample of pdata, about eighty bytes, whose value has one byte in a pprof.
 const (
 	decodeConstant = 16 << 20
-	decodeFactor   = 100
+	decodeFactor   = 64
 )
 
 // decodeEveryWay measures every way to read a payload: Decode of each form, Decode with a Baseline, and Read. plain is

@@ -299,7 +299,7 @@ func TestTimestampsAreBounded(t *testing.T) {
 		payload := append(slices.Clone(base), samples...)
 		var pd pprofile.Profiles
 		cost := profiletest.MeasureCost(t, func() { pd, _, _ = Decode(payload, withTimestamps) })
-		profiletest.RequireBounded(t, cost, len(payload), 16<<20, 100)
+		profiletest.RequireBounded(t, cost, len(payload), decodeConstant, decodeFactor)
 		n := 0
 		for _, s := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().All() {
 			n += s.TimestampsUnixNano().Len()

@@ -21,7 +21,7 @@ import (
 // It is three times maxExpansion, since the buffer of the pprof grows by doubling and is then copied.
 const (
 	encodeConstant = 16 << 20
-	encodeFactor   = 200
+	encodeFactor   = 176
 )
 
 // worstMessages returns messages of about size bytes whose samples and profiles share large entries.

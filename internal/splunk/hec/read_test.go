@@ -85,7 +85,7 @@ func readEvents(body []byte, library string) (ld plog.Logs, fault *Fault) {
 // The bounds of docs/limits.md.
 const (
 	eventsConstantBytes = 8 << 20
-	eventsFactor        = 96
+	eventsFactor        = 48
 )
 
 func TestEventsAreBounded(t *testing.T) {

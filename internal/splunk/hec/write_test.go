@@ -40,7 +40,7 @@ func TestEventTime(t *testing.T) {
 // The bounds of docs/limits.md, for the bytes of the records and of the limit together.
 const (
 	writeConstantBytes = 4 << 20
-	writeFactor        = 64
+	writeFactor        = 16
 )
 
 // What each event repeats costs no more than the limit.

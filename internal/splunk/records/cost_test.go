@@ -25,7 +25,7 @@ import (
 // The bounds of docs/limits.md: heap <= constant + factor × bytes, decompressed.
 const (
 	translateConstantBytes = 16 << 20
-	translateFactor        = 64
+	translateFactor        = 56
 )
 
 func repeated(n int, of func(i int) []byte) (out []byte) {
