@@ -84,7 +84,7 @@ func ask(t *testing.T, address, method string, header map[string]string) (status
 			request.Header.Set(key, value)
 		}
 	}
-	connection, err := net.DialTimeout("tcp", address, time.Second)
+	connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", address)
 	require.NoError(t, err)
 	defer connection.Close()
 	require.NoError(t, connection.SetDeadline(time.Now().Add(20*time.Second)))
