@@ -86,5 +86,5 @@ func TestMetadata(t *testing.T) {
 	}
 	assert.Equal(t, declared.Attributes["refused_reason"].Enum, refused)
 	assert.True(t, slices.IsSorted(declared.Attributes["endpoint"].Enum))
-	assert.Len(t, declared.Attributes["endpoint"].Enum, 12)
+	assert.Len(t, declared.Attributes["endpoint"].Enum, 15)
 }

@@ -181,7 +181,7 @@ func labelText(v pcommon.Value, b *budget) string {
 	if v.Type() != pcommon.ValueTypeStr && !b.allow(textBytes(v)) {
 		return ""
 	}
-	return cutText(v.AsString())
+	return kind.LabelText(v.AsString())
 }
 
 // textBytes returns the size of the texts in a value. Those of several values can be the same entry of the string table.

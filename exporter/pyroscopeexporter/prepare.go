@@ -13,16 +13,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// maxLabelBytes is the longest value of a label, maxLabelNameBytes its longest name. Pyroscope refuses the whole profile for a
-// longer one.
-const (
-	maxLabelBytes     = 2048
-	maxLabelNameBytes = 1024
-)
+// maxLabelNameBytes is the longest name of a label. Pyroscope refuses the whole profile for a longer one.
+const maxLabelNameBytes = 1024
 
 // preparer changes profiles into a form that Pyroscope can count. It must be idempotent: profiles that were not accepted come
 // back prepared.
@@ -98,7 +93,7 @@ func (p *preparer) useAttributes() {
 				use.index = int32(table.Len())
 				short := table.AppendEmpty()
 				short.SetKeyStrindex(table.At(i).KeyStrindex())
-				short.Value().SetStr(cutText(value))
+				short.Value().SetStr(kind.LabelText(value))
 			}
 		}
 		p.attributes[i] = use
@@ -157,12 +152,7 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 }
 
 // isLabelText reports whether a text can be the value of a label.
-func isLabelText(s string) bool { return len(s) <= maxLabelBytes && utf8.ValidString(s) }
-
-// cutText returns the beginning of a text that can be the value of a label.
-func cutText(s string) string {
-	return dictionary.CutUTF8(dictionary.ValidUTF8(s[:min(len(s), maxLabelBytes+utf8.UTFMax)]), maxLabelBytes)
-}
+func isLabelText(s string) bool { return len(s) <= kind.MaxLabelBytes && utf8.ValidString(s) }
 
 // textOf returns string i of the dictionary, or an empty string if i is out of range.
 func textOf(pd pprofile.Profiles, i int32) string {

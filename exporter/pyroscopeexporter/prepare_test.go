@@ -203,10 +203,10 @@ func TestWhatServersRefuseIsChanged(t *testing.T) {
 	require.Equal(t, "cpu_count", got.Pprof.PeriodType.Unit)
 	require.Equal(t, "cache_misses", got.Labels["__name__"])
 	for _, text := range []string{got.Labels["service_name"], got.Labels["command"], got.Pprof.Sample[0].Label["query"][0]} {
-		require.Len(t, text, maxLabelBytes)
+		require.Len(t, text, kind.MaxLabelBytes)
 		require.True(t, utf8.ValidString(text))
 	}
-	require.Len(t, cutText(strings.Repeat("x", maxLabelBytes-1)+"\u00fc"), maxLabelBytes-1)
+	require.Len(t, kind.LabelText(strings.Repeat("x", kind.MaxLabelBytes-1)+"\u00fc"), kind.MaxLabelBytes-1)
 }
 
 // A server refuses a whole request for text that is no UTF-8, and a whole profile for a long name.

@@ -340,7 +340,7 @@ func (p *pusher) series(ctx context.Context, from *source, payload *encode.Paylo
 	}
 	from.resource, from.scope = payload.ResourceIndex, payload.ScopeIndex
 	first := scope.Profiles().At(slices.Min(payload.ProfileIndices))
-	name := from.names.Name(first, from.stated, cutText(textOf(from.pd, first.SampleType().TypeStrindex())), cutText(textOf(from.pd, first.PeriodType().TypeStrindex())))
+	name := from.names.Name(first, from.stated, kind.LabelText(textOf(from.pd, first.SampleType().TypeStrindex())), kind.LabelText(textOf(from.pd, first.PeriodType().TypeStrindex())))
 	sampleLabels := 0
 	for _, i := range payload.ProfileIndices {
 		sampleLabels = max(sampleLabels, mostText(scope.Profiles().At(i), from.isText))

@@ -58,6 +58,9 @@ type series struct {
 	profiles, samples, bytes, moved int
 	from, until                     int64
 	timestamps                      bool
+	// periodType and periodUnit are those of its latest profile, flags what any of them has.
+	periodType, periodUnit dictionary.StringIndex
+	flags                  chunkFlags
 	// position is that of its latest profile, instance a part of the hash of its resource.
 	position int32
 	instance uint64
@@ -244,15 +247,17 @@ func (e *block) add(sr *series, c chunk) {
 		sr.chunks = grown
 	}
 	if len(sr.chunks) == 0 {
-		sr.from, sr.until = c.start, c.last()
+		sr.from, sr.until = c.first(), c.last()
 	}
 	sr.chunks = append(sr.chunks, c)
 	sr.values = c.values
 	sr.profiles++
-	sr.position = e.metas[c.meta].position
+	m := &e.metas[c.meta]
+	sr.position, sr.periodType, sr.periodUnit = m.position, m.periodType, m.periodUnit
+	sr.flags |= c.flags
 	sr.samples += int(c.samples)
 	sr.bytes += cap(c.data) + chunkBytes
-	sr.from, sr.until = min(sr.from, c.start), max(sr.until, c.last())
+	sr.from, sr.until = min(sr.from, c.first()), max(sr.until, c.last())
 	sr.timestamps = sr.timestamps || c.flags&(hasTimestamps|isMoved) == hasTimestamps
 	if c.flags&isMoved != 0 {
 		sr.moved++

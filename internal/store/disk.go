@@ -281,6 +281,7 @@ func openBlock(dir string) (*diskBlock, error) {
 			sr := series{
 				service: strs.Intern(service.Name), profile: strs.Intern(in.Profile), typ: strs.Intern(in.Type), unit: strs.Intern(in.Unit),
 				profiles: in.Profiles, samples: in.Samples, moved: in.Moved, from: in.From, until: in.Until, timestamps: in.Timestamps,
+				id: parseID(in.ID), periodType: strs.Intern(in.PeriodType), periodUnit: strs.Intern(in.PeriodUnit), flags: chunkFlags(in.Flags),
 				position: in.Position, values: kindOf(in.Kind), instance: instanceNumber(in.Instance), bytes: in.Samples * diskSampleBytes,
 			}
 			e.series = append(e.series, sr)

@@ -134,15 +134,24 @@ func (s *Querier) Merge(ctx context.Context, sel Selection) (*Merged, error) {
 	sel.GroupBy = ""
 	q := s.query(ctx, sel, Want{Stacks: true, Attributes: true, Links: true, Times: sel.Timestamps})
 	q.AllTypes = true
+	return s.MergeQuery(ctx, q, nil)
+}
+
+// MergeQuery merges the samples of a query. keep chooses among them; nil keeps all.
+func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *Samples, row int) bool) (*Merged, error) {
 	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	defer selected.Close()
-	m := &merger{Selected: selected, sel: &sel, memory: q.Memory, tables: map[*dictionary.Dictionary]*table{}}
+	m := &merger{Selected: selected, sel: &q.Selection, memory: q.Memory, tables: map[*dictionary.Dictionary]*table{}}
 	m.maxValues = min(minMergedValues+rowValues*selected.Samples, maxMergedValues)
 	m.room = m.maxValues
-	if err := selected.Read(m.add); err != nil {
+	add := m.add
+	if keep != nil {
+		add = func(samples *Samples) error { return m.add(samples.kept(keep)) }
+	}
+	if err := selected.Read(add); err != nil {
 		return nil, err
 	}
 	return m.assemble()

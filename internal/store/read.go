@@ -22,6 +22,8 @@ type viewReader struct {
 	*reader
 	// terms are those of each type.
 	terms [][]weightedChunk
+	// only has the indices in Query.Only.
+	only map[seriesID]int
 	// out is what Read's callers use, and buffers are its columns if they are no sums.
 	out     Samples
 	buffers *rowBuffers
@@ -47,6 +49,9 @@ func (s *Store) Select(ctx context.Context, q *Query) (*Selected, error) {
 }
 
 func (v *view) selected(q *Query) (*Selected, error) {
+	if q.Only != nil {
+		return v.only(q)
+	}
 	if q.TimedOnly && q.Profile == "" {
 		return v.timed(q)
 	}
@@ -159,6 +164,8 @@ func (r *viewReader) readType(at int, terms []weightedChunk, use func(*Samples) 
 	r.out = Samples{Type: at, Weight: 1}
 	want := r.query.Want
 	switch {
+	case want.Profiles:
+		return r.profiles(terms, use)
 	case want.Series || r.query.TimedOnly:
 	case want.Attributes || want.Links || want.Times:
 		var plain []weightedChunk
@@ -244,6 +251,7 @@ func (r *viewReader) counts(terms []weightedChunk, use func(*Samples) error) err
 func (r *viewReader) begin(t *weightedChunk) {
 	r.out.Dict = r.view.blocks[t.block].dict
 	r.out.Resource, r.out.Profile, r.out.Weight = t.series.resource, t.series.attributes, t.weight
+	r.out.Series, r.out.Time = r.only[t.series.id], t.chunk.profileTime()
 }
 
 // rows reads the observations one by one.

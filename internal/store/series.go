@@ -74,13 +74,17 @@ func (c *seriesCollector) add(e *block, sr *series, labels map[string]string) er
 	strs := &e.dict.Strings
 	in := Series{
 		Service: strs.At(sr.service), Profile: strs.At(sr.profile), Type: SampleType{strs.At(sr.typ), strs.At(sr.unit)},
-		Values: shownValues(sr.values), From: sr.from, Until: sr.until, Samples: sr.samples,
+		PeriodType: SampleType{strs.At(sr.periodType), strs.At(sr.periodUnit)},
+		Values:     shownValues(sr.values), From: sr.from, Until: sr.until, Samples: sr.samples,
+		HasAttributes: sr.flags&hasAttributes != 0, HasLinks: sr.flags&hasLinks != 0, ids: []seriesID{sr.id},
 	}
 	if !in.isSelected(c.sel) || !matchLabels(labels, c.sel.Attributes) {
 		return nil
 	}
 	c.key = c.key[:0]
-	for _, name := range []string{in.Service, in.Profile, in.Type.Type, in.Type.Unit} {
+	for _, name := range []string{
+		in.Service, in.Profile, in.Type.Type, in.Type.Unit, in.PeriodType.Type, in.PeriodType.Unit,
+	} {
 		c.key = dictionary.AppendText(c.key, name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -91,6 +95,10 @@ func (c *seriesCollector) add(e *block, sr *series, labels map[string]string) er
 	if known == nil {
 		c.found[string(c.key)] = &in
 		return c.memory.Take(catalogBytes + 2*len(c.key))
+	}
+	known.HasAttributes, known.HasLinks = known.HasAttributes || in.HasAttributes, known.HasLinks || in.HasLinks
+	if !slices.Contains(known.ids, sr.id) {
+		known.ids = append(known.ids, sr.id)
 	}
 	known.From, known.Until, known.Samples = min(known.From, in.From), max(known.Until, in.Until), known.Samples+in.Samples
 	return nil

@@ -45,12 +45,17 @@ type Query struct {
 	// TimedOnly selects the observations that have times of their own, of all profiles and types if the selection names none. Profiles that
 	// are kept under another time have none.
 	TimedOnly bool
-	Want      Want
-	Memory    *Memory
+	// Only has series of one sample type, and selects their profiles instead of by service, profile, type and attributes. Each profile whose
+	// time lies in [From, Until) counts as it is, whatever its kind; a baseline never does.
+	Only   []Series
+	Want   Want
+	Memory *Memory
 }
 
-// Want is what of samples is wanted besides values. Samples that do not differ in it may be added up, except those with times.
-type Want struct{ Series, Stacks, Attributes, Links, Times bool }
+// Want is what of samples is wanted besides values. Samples that do not differ in it may be added up, except those with times. With
+// Profiles, which needs Query.Only, samples of different profiles are not added up; if nothing else is wanted of a profile, it has one
+// row: its total.
+type Want struct{ Series, Stacks, Attributes, Links, Times, Profiles bool }
 
 // Selected describes the samples of a query. It is valid until Close.
 type Selected struct {
@@ -107,6 +112,9 @@ type Samples struct {
 	Fractions []float64
 	// Count is how many samples there are; 0 if it is as many as values.
 	Count int
+	// Series is the index in Query.Only, and Time the time of the profile in Unix nanoseconds, if profiles are wanted.
+	Series int
+	Time   int64
 }
 
 // Len returns the number of rows.
@@ -124,11 +132,19 @@ func at32(column []int32, i int) int32 {
 type Series struct {
 	Service, Profile string
 	Type             SampleType
-	Values           kind.Values
-	From, Until      int64
-	Samples          int
+	// PeriodType is that of its latest profile.
+	PeriodType  SampleType
+	Values      kind.Values
+	From, Until int64
+	Samples     int
+	// HasAttributes and HasLinks report that some of its samples have some.
+	HasAttributes, HasLinks bool
 	// Labels are the attributes of the resource and of the profiles, by key.
 	Labels []Attribute
+	// TimesPeriod, in a Query, makes its values count × the period of their profile.
+	TimesPeriod bool
+	// ids are what a Store knows it by.
+	ids []seriesID
 }
 
 // Querier computes answers from a source.

@@ -73,6 +73,8 @@ type treeBuilder struct {
 	extra, maxExtra, unchecked int
 	// framer is that of the current dictionary.
 	framer *blockFramer
+	// namesOnly makes one frame of all functions with a name.
+	namesOnly bool
 }
 
 // maxBuiltNodes bounds a tree before its smallest nodes are left out, and so the memory of a query.
@@ -145,6 +147,9 @@ func (b *treeBuilder) frameIndex(f Frame) int32 {
 }
 
 func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
+	if b.namesOnly {
+		key, f = frameKey{name: key.name}, Frame{Name: f.Name}
+	}
 	i, ok := b.byFrame[key]
 	if !ok {
 		_ = b.memory.Take(frameBytes)

@@ -3,7 +3,12 @@
 
 package kind
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
 
 // This file has the names that Pyroscope has for attributes and types: the exporter `pyroscope` sends them, and the store answers by them.
 
@@ -48,4 +53,12 @@ func IsTypeName(s string) bool { return !strings.ContainsAny(s, "-:") }
 // ProfileTypeID returns the name by which queries select a sample type of a profile: process_cpu:cpu:nanoseconds:cpu:nanoseconds.
 func ProfileTypeID(profile, typ, unit, periodType, periodUnit string) string {
 	return strings.Join([]string{TypeName(profile), TypeName(typ), TypeName(unit), TypeName(periodType), TypeName(periodUnit)}, ":")
+}
+
+// MaxLabelBytes is the longest value of a label. Pyroscope refuses the whole profile for a longer one.
+const MaxLabelBytes = 2048
+
+// LabelText returns the beginning of a text that can be the value of a label.
+func LabelText(s string) string {
+	return dictionary.CutUTF8(dictionary.ValidUTF8(s[:min(len(s), MaxLabelBytes+utf8.UTFMax)]), MaxLabelBytes)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/gzhttp"
 
@@ -137,6 +138,14 @@ func matches(list, etag string) bool {
 func writeError(w http.ResponseWriter, r *http.Request, e *query.Error) {
 	h := w.Header()
 	h.Del("ETag")
+	if isCall(r) {
+		code := connect.CodePermissionDenied
+		if e.Status != http.StatusForbidden {
+			code = connect.CodeInvalidArgument
+		}
+		writeCallError(w, r, connect.NewError(code, e))
+		return
+	}
 	if e.Status == http.StatusServiceUnavailable {
 		httpserver.SetRetryAfter(w, httpserver.DefaultRetryDelay)
 	}

@@ -14,9 +14,7 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
@@ -94,7 +92,7 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	if merged.Count == 0 {
 		return nil, s.nothingFound(r, sel)
 	}
-	if err := r.meter.More(encodingBytes(merged.Profiles)); err != nil {
+	if err := r.meter.More(encode.Bytes(merged.Profiles)); err != nil {
 		return nil, err
 	}
 	encoded, stats, err := encode.Encode(merged.Profiles)
@@ -115,26 +113,6 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	zip, _ := gzip.NewWriterLevel(a, gzip.BestSpeed) // the level is valid
 	_, err = zip.Write(encoded[0].Bytes)
 	return a, cmp.Or(err, zip.Close())
-}
-
-// encodingBytes estimates what encode.Encode takes for a message: a buffer that grows, of a stack for each observation and of
-// the dictionary.
-func encodingBytes(pd pprofile.Profiles) int {
-	const sampleBytes, locationBytes, attributeBytes, entryBytes, grown = 48, 3, 12, 64, 3
-	dict := pd.Dictionary()
-	stacks := dict.StackTable()
-	n := entryBytes * (dict.FunctionTable().Len() + dict.LocationTable().Len() + dict.MappingTable().Len())
-	for _, text := range dict.StringTable().All() {
-		n += 4 + len(text)
-	}
-	for p := range otlp.Profiles(pd) {
-		for _, s := range p.Samples().All() {
-			n += max(1, s.TimestampsUnixNano().Len()) * (sampleBytes + attributeBytes*s.AttributeIndices().Len() +
-				locationBytes*stacks.At(int(s.StackIndex())).LocationIndices().Len())
-		}
-	}
-	const most, factor = 1 << 20, 64 // as Encode documents
-	return grown * min(n, most+factor*(&pprofile.ProtoMarshaler{}).ProfilesSize(pd))
 }
 
 // nothingFound returns an error that names the time for which there are profiles.

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api serves a store over HTTP: the page, the JSON that it shows, and pprof for pprof's tools.
+// Package api serves a store over HTTP: the page, the JSON that it shows, pprof for pprof's tools, and what Grafana calls (pyroscope.go).
 //
 // Every query gets the headers that browsers obey, and runs within the limits that all queries share (package query). Large answers are
 // written in columns (columns.go); all are sent with ETag (answer.go) and gzip. The server is read only.
@@ -99,10 +99,15 @@ func New(settings Settings) http.Handler {
 	s.mux.Handle("GET /profiles", compress(s.query("pprof", s.pprof))) // names such as .. have no path
 	s.mux.Handle("GET /services/{service}/debug/pprof/{kind}", compress(s.query("debug_pprof", s.debugPprof)))
 	s.mux.Handle("GET /api/progress", &s.progress)
+	s.pyroscope(compress)
 	files := http.FileServerFS(settings.Page)
 	s.mux.Handle("GET /{$}", files)
 	s.mux.Handle("GET /static/", files)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if isCall(r) {
+			writeCallError(w, r, errNotServed)
+			return
+		}
 		writeError(w, r, &query.Error{Status: http.StatusNotFound, Text: "nothing is here", Hint: "the page is at /; GET /api/services lists the services"})
 	})
 	return s
@@ -118,7 +123,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-cache")
 	switch {
-	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions:
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions && !isCall(r):
 		h.Set("Allow", "GET, HEAD")
 		writeError(w, r, &query.Error{Status: http.StatusMethodNotAllowed, Text: "this server is read only", Hint: "use GET"})
 	case len(r.URL.RawQuery) > maxQueryBytes:

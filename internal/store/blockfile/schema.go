@@ -70,6 +70,9 @@ type Series struct {
 	Profile  string `json:"profile"`
 	Type     string `json:"type"`
 	Unit     string `json:"unit"`
+	// PeriodType and PeriodUnit are those of its latest profile.
+	PeriodType string `json:"period_type"`
+	PeriodUnit string `json:"period_unit"`
 	// Kind is delta, gauge or cumulative: what its values were when they arrived.
 	Kind string `json:"kind"`
 	// Resource and Attributes are sets of attributes of the dictionary.
@@ -85,6 +88,8 @@ type Series struct {
 	Profiles int   `json:"profiles"`
 	Samples  int   `json:"samples"`
 	Total    int64 `json:"total"`
+	// Flags are those that any of its profiles has.
+	Flags int32 `json:"flags"`
 	// Moved is how many profiles are kept under another time than their own.
 	Moved int `json:"moved,omitempty"`
 	// Timestamps reports that samples have times of their own.

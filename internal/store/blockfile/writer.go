@@ -118,9 +118,10 @@ func (w *Writer) Profile(p Profile, samples int, rows iter.Seq[Row], first, last
 	if w.index.ProfileCount == 0 {
 		w.index.From, w.index.Until = p.Start, p.End
 	}
-	w.index.From, w.index.Until = min(w.index.From, p.Start), max(w.index.Until, p.End)
+	w.index.From, w.index.Until = min(w.index.From, p.Start, first), max(w.index.Until, p.End)
 	s.From, s.Until, s.Start, s.End = min(s.From, first), max(s.Until, last), min(s.Start, p.Start), max(s.End, p.End)
-	s.Position = p.Position
+	s.Position, s.PeriodType, s.PeriodUnit = p.Position, p.PeriodType, p.PeriodUnit
+	s.Flags |= p.Flags
 	s.Profiles, s.Samples, s.Total = s.Profiles+1, s.Samples+samples, s.Total+p.Total
 	if isMoved {
 		s.Moved++

@@ -1,0 +1,190 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+)
+
+// This file selects whole profiles of given series: Query.Only. Grafana's data sources ask so, for which a profile is at one time.
+
+// profileTime returns the time of a profile, or under which it is kept.
+func (c *chunk) profileTime() int64 {
+	if c.time == 0 || c.flags&isMoved != 0 {
+		return c.first()
+	}
+	return c.time
+}
+
+// only selects the profiles of q.Only.
+func (v *view) only(q *Query) (*Selected, error) {
+	in := &viewReader{view: v, query: q, only: map[seriesID]int{}, reader: &reader{sel: &Selection{}, memory: v.memory}}
+	services := map[string]bool{}
+	for i := range q.Only {
+		services[q.Only[i].Service] = true
+		for _, id := range q.Only[i].ids {
+			in.only[id] = i
+		}
+	}
+	if err := v.loadOnly(q, services, in.only); err != nil {
+		return nil, err
+	}
+	filters, err := v.filters(in.sel)
+	if err != nil {
+		return nil, err
+	}
+	in.filters, in.groups = filters, newGroups(len(v.blocks))
+	out := &Selected{SampleReader: in}
+	if len(q.Only) > 0 {
+		out.Types = []SampleType{q.Only[0].Type}
+		out.Summary = Summary{Type: q.Only[0].Type, Values: q.Only[0].Values}
+	}
+	newest := newestProfile{attributes: map[blockSet]bool{}}
+	var terms []weightedChunk
+	for n, e := range v.blocks {
+		for i := range e.series {
+			sr := &e.series[i]
+			at, ok := in.only[sr.id]
+			if !ok {
+				continue
+			}
+			for k := range sr.chunks {
+				c := &sr.chunks[k]
+				if t := c.profileTime(); c.flags&isBaseline != 0 || t < q.From || q.Until != 0 && t >= q.Until {
+					continue
+				}
+				if err := v.memory.Take(termBytes); err != nil {
+					return nil, err
+				}
+				t := weightedChunk{block: n, series: sr, chunk: c, weight: 1}
+				if q.Only[at].TimesPeriod {
+					t.weight = float64(e.metas[c.meta].period)
+				}
+				terms = append(terms, t)
+			}
+		}
+	}
+	for i := range terms {
+		t := &terms[i]
+		newest.add(t)
+		out.Samples += int(t.chunk.samples)
+		out.Duration += t.chunk.duration
+		if time := t.chunk.profileTime(); out.Time == 0 || time < out.Time {
+			out.Time = time
+		}
+	}
+	out.Profiles, out.Count = len(terms), len(terms)
+	out.From, out.Until = span(terms)
+	out.Newest = newest.fields(v)
+	in.terms = [][]weightedChunk{terms}
+	return out, nil
+}
+
+// loadOnly adds what the blocks on disk have of the series to the blocks of the view.
+func (v *view) loadOnly(q *Query, services map[string]bool, only map[seriesID]int) error {
+	var parts []*block
+	wanted := func(in *blockfile.Series) bool {
+		_, ok := only[parseID(in.ID)]
+		return ok
+	}
+	for _, d := range v.disk {
+		if q.Until != 0 && d.From >= q.Until {
+			continue
+		}
+		for i := range d.Services {
+			if !services[d.Services[i].Name] {
+				continue
+			}
+			// A gauge counts from the end of its profile on, which may be after the selected time.
+			part, err := d.part(d.Services[i].Name, q.From, 0, wanted, v.memory)
+			var damaged *damagedBlock
+			if errors.As(err, &damaged) {
+				v.store.drop(damaged.block, err)
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if part != nil {
+				parts = append(parts, part)
+			}
+		}
+	}
+	v.blocks = slices.Concat(parts, v.blocks)
+	return v.memory.Check()
+}
+
+// profiles reads each profile alone.
+func (r *viewReader) profiles(terms []weightedChunk, use func(*Samples) error) error {
+	var rest []weightedChunk
+	want := r.query.Want
+	var value [1]int64
+	for i := range terms {
+		t := &terms[i]
+		if want.Stacks || want.Attributes && t.chunk.flags&hasAttributes != 0 || want.Links && t.chunk.flags&hasLinks != 0 {
+			rest = append(rest, *t)
+			continue
+		}
+		r.begin(t)
+		value[0] = t.chunk.total
+		r.out.Values, r.out.Stacks, r.out.Attributes, r.out.Links = value[:], nil, nil, nil
+		if err := use(&r.out); err != nil {
+			return err
+		}
+	}
+	return r.rows(rest, use)
+}
+
+// NameTree merges the samples of one or two queries into a tree of the names of functions. keeps choose among their samples; nil keeps all.
+func (s *Querier) NameTree(ctx context.Context, queries []*Query, keeps []func(samples *Samples, row int) bool) (*Tree, error) {
+	b := newTreeBuilder(queries[0].Memory)
+	b.namesOnly = true
+	for side, q := range queries {
+		if len(q.Only) == 0 {
+			continue
+		}
+		selected, err := s.Select(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		err = selected.Read(func(samples *Samples) error {
+			if keeps[side] != nil {
+				samples = samples.kept(keeps[side])
+			}
+			return b.add(samples, "", side)
+		})
+		selected.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	b.endBlock()
+	return b.finish(math.MaxInt32, len(queries) > 1)
+}
+
+// kept returns the stacks and weighted values of the samples that keep chooses.
+func (s *Samples) kept(keep func(samples *Samples, row int) bool) *Samples {
+	out := *s
+	out.Stacks, out.Attributes, out.Links, out.Values, out.Weight = nil, nil, nil, nil, 1
+	for i := range s.Values {
+		if keep(s, i) {
+			out.Stacks, out.Values = append(out.Stacks, at32(s.Stacks, i)), append(out.Values, s.Values[i]*int64(s.Weight))
+		}
+	}
+	return &out
+}
+
+// NewQuery returns a query of the profiles of series whose time lies in [from, until). Its memory comes on top of what the meter has.
+func NewQuery(ctx context.Context, meter *size.Meter, only []Series, from, until int64, want Want) *Query {
+	m := newMemory(ctx, meter)
+	m.used = m.meter.Level()
+	m.reserved = m.used
+	return &Query{Selection: Selection{From: from, Until: until, Meter: meter}, Only: only, Want: want, Memory: m}
+}

@@ -1,0 +1,91 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package querier
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// defaultDotNodes is how many functions a graph has.
+const defaultDotNodes = 100
+
+// dot writes the most functions that take most as a graph for Graphviz: what each takes by itself and with its callees, and on each edge
+// what a caller spends in a callee. A function that calls itself counts once.
+func dot(t *store.Tree, most int, typ *typesv1.ProfileType) string {
+	if len(t.Frame) == 1 {
+		return ""
+	}
+	rows := t.Functions()
+	order := make([]int32, len(rows))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(rows[b].Total, rows[a].Total), strings.Compare(rows[a].Frame.Name, rows[b].Frame.Name))
+	})
+	number := map[int32]int{}
+	for i, frame := range order[:min(most, len(order))] {
+		number[frame] = i + 1
+	}
+	type edge struct{ from, to int }
+	edges, open := map[edge]int64{}, map[edge]int{}
+	// caller is the number of the nearest shown ancestor of a node, its own if it is shown.
+	caller := make([]int, len(t.Frame))
+	depthOf := make([]edge, len(t.Frame))
+	var path []int32
+	for i := 1; i < len(t.Frame); i++ {
+		for len(path) > 0 && path[len(path)-1] != t.Parent[i] {
+			open[depthOf[path[len(path)-1]]]--
+			path = path[:len(path)-1]
+		}
+		path = append(path, int32(i))
+		above := caller[t.Parent[i]]
+		caller[i] = above
+		n, isShown := number[t.Frame[i]]
+		if !isShown {
+			continue
+		}
+		caller[i] = n
+		e := edge{above, n}
+		depthOf[i] = e
+		if above != 0 && open[e] == 0 {
+			edges[e] += t.Total[i]
+		}
+		open[e]++
+	}
+	var b strings.Builder
+	total := t.Total[0]
+	fmt.Fprintf(&b, "digraph %s {\nnode [style=filled fillcolor=\"#f8f8f8\"]\n", strconv.Quote(typ.GetSampleType()))
+	fmt.Fprintf(&b, "L [shape=box label=%s]\n", strconv.Quote(fmt.Sprintf("Type: %s\nTotal: %d %s\nShowing %d of %d functions",
+		typ.GetSampleType(), total, typ.GetSampleUnit(), len(number), len(rows))))
+	for _, frame := range order[:min(most, len(order))] {
+		row := rows[frame]
+		fmt.Fprintf(&b, "N%d [shape=box label=%s]\n", number[frame], strconv.Quote(fmt.Sprintf("%s\n%d (%s)\nof %d (%s)",
+			store.Shorten(row.Frame.Name), row.Self, percent(row.Self, total), row.Total, percent(row.Total, total))))
+	}
+	list := make([]edge, 0, len(edges))
+	for e := range edges {
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(edges[b], edges[a]), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+	})
+	for _, e := range list {
+		fmt.Fprintf(&b, "N%d -> N%d [label=\" %d\" weight=%d]\n", e.from, e.to, edges[e], 1+100*edges[e]/max(total, 1))
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func percent(part, whole int64) string {
+	return fmt.Sprintf("%.2f%%", 100*float64(part)/float64(max(whole, 1)))
+}

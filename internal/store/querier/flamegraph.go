@@ -1,0 +1,434 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package querier
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+
+	"connectrpc.com/connect"
+	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
+	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// The bounds of max_nodes, which are Pyroscope's.
+const (
+	defaultMaxNodes = 8 << 10
+	maxMaxNodes     = 1 << 20
+)
+
+// other is the name of what is left out of a flame graph.
+const other = "other"
+
+func maxNodes(n int64) (int, error) {
+	switch {
+	case n == 0:
+		return defaultMaxNodes, nil
+	case n < 0 || n > maxMaxNodes:
+		return 0, invalid("max_nodes must be from 1 to %d, found %d", maxMaxNodes, n)
+	default:
+		return int(n), nil
+	}
+}
+
+// SelectMergeStacktraces merges profiles to a flame graph, or another format of it.
+func (q *Querier) SelectMergeStacktraces(
+	ctx context.Context, r *connect.Request[querierv1.SelectMergeStacktracesRequest],
+) (*connect.Response[querierv1.SelectMergeStacktracesResponse], error) {
+	in := r.Msg
+	if in.Async != nil && (in.Async.RequestId != "" || in.Async.Type != querierv1.AsyncQueryType_ASYNC_QUERY_TYPE_DISABLED) {
+		return nil, connect.NewError(connect.CodeUnimplemented, errNoAsync)
+	}
+	out := &querierv1.SelectMergeStacktracesResponse{}
+	switch in.Format {
+	case querierv1.ProfileFormat_PROFILE_FORMAT_DOT:
+		nodes := defaultDotNodes
+		if in.GetMaxNodes() > 0 {
+			nodes = int(min(in.GetMaxNodes(), maxMaxNodes))
+		}
+		tree, err := q.tree(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		out.Dot = dot(tree, nodes, parsedType(in.ProfileTypeID))
+		return connect.NewResponse(out), nil
+	case querierv1.ProfileFormat_PROFILE_FORMAT_PPROF:
+		profile, err := q.pprof(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		out.Pprof = &querierv1.PprofProfile{Profile: profile}
+		return connect.NewResponse(out), nil
+	default:
+	}
+	nodes, err := maxNodes(in.GetMaxNodes())
+	if err != nil {
+		return nil, err
+	}
+	tree, err := q.tree(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := meterOf(ctx).More(flameBytes * len(tree.Frame)); err != nil {
+		return nil, err
+	}
+	if in.Format == querierv1.ProfileFormat_PROFILE_FORMAT_TREE {
+		out.Tree = treeBytes(prune(tree, nodes))
+	} else {
+		out.Flamegraph = flameGraph(prune(tree, nodes))
+	}
+	return connect.NewResponse(out), nil
+}
+
+// flameBytes is what a node takes beside the tree: a copy of it, its level, and the answer.
+const flameBytes = 160
+
+// SelectMergeSpanProfile merges the samples of spans.
+func (q *Querier) SelectMergeSpanProfile(
+	ctx context.Context, r *connect.Request[querierv1.SelectMergeSpanProfileRequest],
+) (*connect.Response[querierv1.SelectMergeSpanProfileResponse], error) {
+	in := r.Msg
+	format := querierv1.ProfileFormat_PROFILE_FORMAT_FLAMEGRAPH
+	if in.Format == querierv1.ProfileFormat_PROFILE_FORMAT_TREE {
+		format = in.Format
+	}
+	of, err := q.SelectMergeStacktraces(ctx, connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
+		ProfileTypeID: in.ProfileTypeID, LabelSelector: in.LabelSelector, Start: in.Start, End: in.End, MaxNodes: in.MaxNodes,
+		Format: format, SpanSelector: in.SpanSelector,
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&querierv1.SelectMergeSpanProfileResponse{Flamegraph: of.Msg.Flamegraph, Tree: of.Msg.Tree}), nil
+}
+
+// Diff compares two selections.
+func (q *Querier) Diff(ctx context.Context, r *connect.Request[querierv1.DiffRequest]) (*connect.Response[querierv1.DiffResponse], error) {
+	left, right := r.Msg.Left, r.Msg.Right
+	if left == nil {
+		left = &querierv1.SelectMergeStacktracesRequest{}
+	}
+	if right == nil {
+		right = &querierv1.SelectMergeStacktracesRequest{}
+	}
+	nodes, err := maxNodes(max(left.GetMaxNodes(), right.GetMaxNodes()))
+	if err != nil {
+		return nil, err
+	}
+	tree, err := q.tree(ctx, left, right)
+	if err != nil {
+		return nil, err
+	}
+	if err := meterOf(ctx).More(flameBytes * len(tree.Frame)); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&querierv1.DiffResponse{Flamegraph: flameGraphDiff(prune(tree, nodes))}), nil
+}
+
+// selected returns the selection of a request, with its ids.
+func (q *Querier) selected(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest) (*selection, error) {
+	if len(in.SpanSelector) > 0 && len(in.TraceIdSelector) > 0 {
+		return nil, invalid("span_selector and trace_id_selector cannot be combined")
+	}
+	if n := len(in.SpanSelector) + len(in.TraceIdSelector) + len(in.ProfileIdSelector); n > maxIDs {
+		return nil, invalid("a query may select %d ids, found %d", maxIDs, n)
+	}
+	if err := onlyCallSite(in.StackTraceSelector); err != nil {
+		return nil, err
+	}
+	s, err := q.selectTyped(ctx, in.ProfileTypeID, in.LabelSelector, in.Start, in.End)
+	if err != nil {
+		return nil, err
+	}
+	s.profiles, s.spans, s.traces = map[profileID]bool{}, map[[8]byte]bool{}, map[[16]byte]bool{}
+	for _, text := range in.ProfileIdSelector {
+		id, err := parseProfileID(text)
+		if err != nil {
+			return nil, err
+		}
+		s.profiles[id] = true
+	}
+	for _, text := range in.SpanSelector {
+		var id [8]byte
+		if !parseHex(id[:], text) {
+			return nil, invalid("%q is not the id of a span: 16 hexadecimal digits", store.Shorten(text))
+		}
+		s.spans[id] = true
+	}
+	for _, text := range in.TraceIdSelector {
+		var id [16]byte
+		if !parseHex(id[:], text) {
+			return nil, invalid("%q is not the id of a trace: 32 hexadecimal digits", store.Shorten(text))
+		}
+		s.traces[id] = true
+	}
+	return s, nil
+}
+
+// maxIDs bounds the ids of a query.
+const maxIDs = 10_000
+
+// onlyCallSite refuses what of a selector of stacks this service does not know, instead of an answer that has too much.
+func onlyCallSite(s *typesv1.StackTraceSelector) error {
+	if s.GetGoPgo() != nil {
+		return connect.NewError(connect.CodeUnimplemented, errNoPGO)
+	}
+	if s != nil && len(s.ProtoReflect().GetUnknown()) > 0 {
+		return connect.NewError(connect.CodeUnimplemented, errNoFrameFilter)
+	}
+	return nil
+}
+
+// tree merges one request, or two to compare, to a tree of names.
+func (q *Querier) tree(ctx context.Context, requests ...*querierv1.SelectMergeStacktracesRequest) (*store.Tree, error) {
+	queries := make([]*store.Query, len(requests))
+	var keeps []func(*store.Samples, int) bool
+	for i, in := range requests {
+		s, err := q.selected(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		queries[i] = s.query(store.Want{Stacks: true})
+		keeps = append(keeps, s.keep())
+	}
+	for _, query := range queries[1:] {
+		query.Memory = queries[0].Memory
+	}
+	tree, err := q.Store.NameTree(ctx, queries, keeps)
+	if err != nil {
+		return nil, err
+	}
+	if sites := requests[0].GetStackTraceSelector().GetCallSite(); len(requests) == 1 && len(sites) > 0 {
+		tree = below(tree, sites)
+	}
+	return tree, nil
+}
+
+// below returns the part of a tree that a call site and its callees have, with the callers above it.
+func below(t *store.Tree, sites []*typesv1.Location) *store.Tree {
+	keep := make([]bool, len(t.Frame))
+	depth := make([]int32, len(t.Frame))
+	keep[0] = true
+	site, at := int32(-1), int32(0)
+	for i := 1; i < len(t.Frame); i++ {
+		parent := t.Parent[i]
+		depth[i] = depth[parent] + 1
+		switch d := int(depth[i]); {
+		case d > len(sites):
+			keep[i] = keep[parent] && site >= 0
+		case parent == at && t.Frames[t.Frame[i]].Name == sites[d-1].GetName():
+			keep[i], at = true, int32(i)
+			if d == len(sites) {
+				site = at
+			}
+		}
+	}
+	out := &store.Tree{Frames: t.Frames}
+	if site < 0 {
+		out.Frame, out.Parent, out.Self, out.Total = []int32{-1}, []int32{-1}, []int64{0}, []int64{0}
+		return out
+	}
+	position := make([]int32, len(t.Frame))
+	for i := range t.Frame {
+		// Nodes below other callers of the site's callers are deeper than the site, too: only the site's own descendants stay.
+		if !keep[i] || int(depth[i]) > len(sites) && !keep[t.Parent[i]] {
+			keep[i] = false
+			continue
+		}
+		self, parent := t.Self[i], int32(-1)
+		if int(depth[i]) < len(sites) {
+			self = 0
+		}
+		if i > 0 {
+			parent = position[t.Parent[i]]
+		}
+		position[i] = int32(len(out.Frame))
+		total := t.Total[i]
+		if int(depth[i]) < len(sites) {
+			total = t.Total[site]
+		}
+		out.Frame, out.Parent = append(out.Frame, t.Frame[i]), append(out.Parent, parent)
+		out.Self, out.Total = append(out.Self, self), append(out.Total, total)
+	}
+	return out
+}
+
+// node is a node of a flame graph. The base is the right side of a comparison.
+type node struct {
+	name                             string
+	self, total, baseSelf, baseTotal int64
+	children                         []*node
+}
+
+// prune returns the tree with about most nodes, as Pyroscope prunes it: nodes below the value of the most-th largest, and those that are
+// named other, become one node named other below their parent. A node counts by the larger of its two sides.
+func prune(t *store.Tree, most int) *node {
+	n := len(t.Frame)
+	compares := t.BaseTotal != nil
+	size := func(i int) int64 {
+		if compares {
+			return max(t.Total[i], t.BaseTotal[i])
+		}
+		return t.Total[i]
+	}
+	least := int64(1)
+	if n-1 > most {
+		sizes := make([]int64, 0, n-1)
+		for i := 1; i < n; i++ {
+			sizes = append(sizes, size(i))
+		}
+		slices.Sort(sizes)
+		least = max(least, sizes[len(sizes)-most])
+	}
+	nodes := make([]*node, n)
+	nodes[0] = &node{}
+	for i := range n {
+		if i > 0 {
+			parent := nodes[t.Parent[i]]
+			if parent == nil {
+				continue
+			}
+			name := t.Frames[t.Frame[i]].Name
+			if size(i) < least || name == other {
+				parent.leave(t, i)
+				continue
+			}
+			nodes[i] = &node{name: name}
+			parent.children = append(parent.children, nodes[i])
+		}
+		in := nodes[i]
+		in.self, in.total = t.Self[i], t.Total[i]
+		if compares {
+			in.baseSelf, in.baseTotal = t.BaseSelf[i], t.BaseTotal[i]
+		}
+	}
+	// Samples without a stack are nowhere.
+	root := nodes[0]
+	root.total, root.baseTotal = root.total-root.self, root.baseTotal-root.baseSelf
+	root.self, root.baseSelf = 0, 0
+	return root
+}
+
+// leave adds node i of a tree to what is left out below n, which is its last child in the end.
+func (n *node) leave(t *store.Tree, i int) {
+	if len(n.children) == 0 || n.children[0].name != other {
+		n.children = append([]*node{{name: other}}, n.children...)
+	}
+	left := n.children[0]
+	left.self, left.total = left.self+t.Total[i], left.total+t.Total[i]
+	if t.BaseTotal != nil {
+		left.baseSelf, left.baseTotal = left.baseSelf+t.BaseTotal[i], left.baseTotal+t.BaseTotal[i]
+	}
+}
+
+// ordered moves what is left out to the end.
+func (n *node) ordered() []*node {
+	if len(n.children) > 1 && n.children[0].name == other {
+		n.children = append(n.children[1:], n.children[0])
+	}
+	return n.children
+}
+
+// layout calls add with the nodes of each level, from left to right, and the offsets at which they begin.
+func layout(root *node, add func(level int, n *node, offset, baseOffset int64)) {
+	type placed struct {
+		*node
+		offset, baseOffset int64
+	}
+	for level, row := 0, []placed{{root, 0, 0}}; len(row) > 0; level++ {
+		var next []placed
+		for _, p := range row {
+			add(level, p.node, p.offset, p.baseOffset)
+			offset, baseOffset := p.offset+p.self, p.baseOffset+p.baseSelf
+			for _, child := range p.ordered() {
+				next = append(next, placed{child, offset, baseOffset})
+				offset, baseOffset = offset+child.total, baseOffset+child.baseTotal
+			}
+		}
+		row = next
+	}
+}
+
+// nameTable numbers names. The root is the first, and is called total.
+type nameTable struct {
+	names  []string
+	byName map[string]int64
+}
+
+func (t *nameTable) number(level int, name string) int64 {
+	if level == 0 {
+		t.names, t.byName = []string{"total"}, map[string]int64{}
+		return 0
+	}
+	i, ok := t.byName[name]
+	if !ok {
+		i = int64(len(t.names))
+		t.names = append(t.names, name)
+		t.byName[name] = i
+	}
+	return i
+}
+
+// levels are the rows of a flame graph. Offsets are written as the distance from the end of the node before.
+type levels struct {
+	list []*querierv1.Level
+	ends [2]int64
+}
+
+// at returns the values of a level.
+func (l *levels) at(level int) *querierv1.Level {
+	if level == len(l.list) {
+		l.list = append(l.list, &querierv1.Level{})
+		l.ends = [2]int64{}
+	}
+	return l.list[level]
+}
+
+func flameGraph(root *node) *querierv1.FlameGraph {
+	out, rows, names := &querierv1.FlameGraph{Total: root.total}, levels{}, nameTable{}
+	layout(root, func(level int, n *node, offset, _ int64) {
+		row := rows.at(level)
+		row.Values = append(row.Values, offset-rows.ends[0], n.total, n.self, names.number(level, n.name))
+		rows.ends[0] = offset + n.total
+		out.MaxSelf = max(out.MaxSelf, n.self)
+	})
+	out.Names, out.Levels = names.names, rows.list
+	return out
+}
+
+func flameGraphDiff(root *node) *querierv1.FlameGraphDiff {
+	out := &querierv1.FlameGraphDiff{Total: root.total + root.baseTotal, LeftTicks: root.total, RightTicks: root.baseTotal}
+	rows, names := levels{}, nameTable{}
+	layout(root, func(level int, n *node, offset, baseOffset int64) {
+		row := rows.at(level)
+		row.Values = append(row.Values, offset-rows.ends[0], n.total, n.self, baseOffset-rows.ends[1], n.baseTotal, n.baseSelf,
+			names.number(level, n.name))
+		rows.ends = [2]int64{offset + n.total, baseOffset + n.baseTotal}
+		out.MaxSelf = max(out.MaxSelf, n.self, n.baseSelf)
+	})
+	out.Names, out.Levels = names.names, rows.list
+	return out
+}
+
+// treeBytes writes a tree in Pyroscope's own form: for each node, the last child first, its name and own value, and how many children
+// follow. It is empty if there are none.
+func treeBytes(root *node) (b []byte) {
+	if len(root.children) == 0 {
+		return nil
+	}
+	for stack := []*node{root}; len(stack) > 0; {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		b = binary.AppendUvarint(b, uint64(len(n.name)))
+		b = append(b, n.name...)
+		b = binary.AppendUvarint(b, uint64(n.self))
+		children := n.ordered()
+		b = binary.AppendUvarint(b, uint64(len(children)))
+		stack = append(stack, children...)
+	}
+	return b
+}

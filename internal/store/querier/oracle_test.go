@@ -1,0 +1,488 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package querier
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/google/pprof/profile"
+	profilev1 "github.com/grafana/pyroscope/api/gen/proto/go/google/v1"
+	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
+	"github.com/grafana/pyroscope/api/gen/proto/go/push/v1/pushv1connect"
+	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
+	"github.com/grafana/pyroscope/api/gen/proto/go/querier/v1/querierv1connect"
+	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The answers of a real Pyroscope, whose server E2E_PYROSCOPE_SERVER names, are those of a store that has the same profiles.
+func TestAnswersAreThoseOfPyroscope(t *testing.T) {
+	binary := os.Getenv("E2E_PYROSCOPE_SERVER")
+	if binary == "" {
+		t.Skip("E2E_PYROSCOPE_SERVER names no server")
+	}
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("ORACLE_SEED"); text != "" {
+		seed, _ = strconv.ParseUint(text, 10, 64)
+	}
+	t.Logf("ORACLE_SEED=%d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	now := time.Now().Truncate(time.Second)
+	list := append(history(r, now, 40), captured(t, now)...)
+	address := startPyroscope(t, binary)
+	push(t, address, list)
+	s := newStore()
+	keep(t, s, list, now)
+	ours, _ := client(t, s.Querier, now)
+	theirs := querierv1connect.NewQuerierServiceClient(http.DefaultClient, address)
+	waitFor(t, theirs, now)
+
+	queries := 300
+	kinds := map[string]int{}
+	var took [2]time.Duration
+	for i := range queries {
+		q := randomQuery(r, now)
+		kinds[q.name]++
+		start := time.Now()
+		want, err := q.ask(t.Context(), theirs)
+		took[0] += time.Since(start)
+		require.NoError(t, err, "%d %s", i, q.name)
+		start = time.Now()
+		got, err := q.ask(t.Context(), ours)
+		took[1] += time.Since(start)
+		require.NoError(t, err, "%d %s", i, q.name)
+		if !assert.Equal(t, want, got, "query %d: %s", i, q) && i < queries {
+			break
+		}
+	}
+	t.Logf("%d queries are equal: %v; Pyroscope took %s, the store %s", queries, kinds, took[0], took[1])
+}
+
+// startPyroscope starts a server that listens on loopback only, and returns its URL.
+func startPyroscope(t testing.TB, binary string) string {
+	dir := t.TempDir()
+	ports := make([]int, 3)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+		require.NoError(t, l.Close())
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	require.NoError(t, err)
+	cmd := exec.Command(binary,
+		"-server.http-listen-address=127.0.0.1", fmt.Sprintf("-server.http-listen-port=%d", ports[0]),
+		"-server.grpc-listen-address=127.0.0.1", fmt.Sprintf("-server.grpc-listen-port=%d", ports[1]),
+		"-memberlist.bind-addr=127.0.0.1", fmt.Sprintf("-memberlist.bind-port=%d", ports[2]), "-memberlist.advertise-addr=127.0.0.1",
+		"-self-profiling.disable-push=true", "-usage-stats.enabled=false",
+		"-distributor.ingestion-rate-limit-mb=1000", "-distributor.ingestion-burst-size-mb=1000",
+	)
+	if extra := os.Getenv("E2E_PYROSCOPE_FLAGS"); extra != "" {
+		cmd.Args = append(cmd.Args, strings.Fields(extra)...)
+	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("%s", text[max(0, len(text)-3000):])
+		}
+	})
+	address := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+	require.Eventually(t, func() bool {
+		resp, err := http.Get(address + "/ready")
+		if err != nil {
+			return false
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}, 3*time.Minute, 500*time.Millisecond)
+	return address
+}
+
+func push(t testing.TB, address string, list []pushed) {
+	c := pushv1connect.NewPusherServiceClient(http.DefaultClient, address)
+	for chunk := range slices.Chunk(list, 50) {
+		in := &pushv1.PushRequest{}
+		for _, p := range chunk {
+			series := &pushv1.RawProfileSeries{Samples: []*pushv1.RawSample{{RawProfile: p.payload}}}
+			labels := maps.Clone(p.labels)
+			labels["__name__"], labels["__delta__"] = p.name, "false"
+			for _, name := range slices.Sorted(maps.Keys(labels)) {
+				series.Labels = append(series.Labels, &typesv1.LabelPair{Name: name, Value: labels[name]})
+			}
+			in.Series = append(in.Series, series)
+		}
+		_, err := c.Push(t.Context(), connect.NewRequest(in))
+		require.NoError(t, err)
+	}
+}
+
+// waitFor waits until everything that was pushed can be read.
+func waitFor(t testing.TB, c querierv1connect.QuerierServiceClient, now time.Time) {
+	before := int64(-1)
+	require.Eventually(t, func() bool {
+		total := int64(0)
+		for _, id := range typeIDs() {
+			got, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
+				ProfileTypeID: id, LabelSelector: "{}", Start: now.Add(-time.Hour).UnixMilli(), End: now.UnixMilli(),
+			}))
+			if err != nil {
+				return false
+			}
+			total += got.Msg.GetFlamegraph().GetTotal()
+		}
+		isSame := total == before && total > 0
+		before = total
+		return isSame
+	}, time.Minute, 2*time.Second)
+}
+
+// question is a query to both.
+type question struct {
+	name string
+	text any
+	ask  func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error)
+}
+
+func (q question) String() string { return fmt.Sprintf("%s %v", q.name, q.text) }
+
+// randomQuery returns a query whose answer does not depend on how Pyroscope prunes, or on blocks.
+func randomQuery(r *rand.Rand, now time.Time) question {
+	start := now.Add(-time.Duration(r.IntN(12*60_000)) * time.Millisecond).UnixMilli()
+	end := start + int64(r.IntN(10*60_000))
+	if r.IntN(3) == 0 {
+		start, end = now.Add(-time.Hour).UnixMilli(), now.UnixMilli()
+	}
+	ids := append(typeIDs(), "goroutine:goroutine:count:goroutine:count", "block:delay:nanoseconds:contentions:count")
+	id := ids[r.IntN(len(ids))]
+	selector := randomSelector(r)
+	pick := func(list ...string) string { return list[r.IntN(len(list))] }
+	names := []string{"service_name", "pod", "region", "service_version", "endpoint", "nothing"}
+	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	by := names[:r.IntN(4)]
+	whole := []int64{now.Add(-time.Hour).UnixMilli(), now.UnixMilli()}
+	const nodes = 100_000
+	most := int64(nodes)
+	stacks := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end, MaxNodes: &most}
+	switch r.IntN(12) {
+	case 0:
+		in := &querierv1.ProfileTypesRequest{Start: whole[0], End: whole[1]}
+		return question{"ProfileTypes", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+			out, err := c.ProfileTypes(ctx, connect.NewRequest(in))
+			return asJSON(out, err)
+		}}
+	case 1:
+		in := &typesv1.LabelNamesRequest{Start: whole[0], End: whole[1], Matchers: []string{selector}}
+		return question{"LabelNames", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+			out, err := c.LabelNames(ctx, connect.NewRequest(in))
+			if err != nil {
+				return nil, err
+			}
+			return slices.DeleteFunc(out.Msg.Names, isInternal), nil
+		}}
+	case 2:
+		in := &typesv1.LabelValuesRequest{Name: pick(append(names, "__profile_type__", "__name__", "__type__")...), Start: whole[0], End: whole[1], Matchers: []string{selector}}
+		return question{"LabelValues", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+			out, err := c.LabelValues(ctx, connect.NewRequest(in))
+			if err != nil {
+				return nil, err
+			}
+			return strings.Join(out.Msg.Names, ","), nil
+		}}
+	case 3:
+		in := &querierv1.SeriesRequest{LabelNames: by, Start: whole[0], End: whole[1], Matchers: []string{selector}}
+		if r.IntN(2) == 0 {
+			in.Matchers, in.LabelNames = nil, []string{"service_name", "__profile_type__"}
+		}
+		return question{"Series", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+			out, err := c.Series(ctx, connect.NewRequest(in))
+			if err != nil {
+				return nil, err
+			}
+			var sets []string
+			for _, l := range out.Msg.LabelsSet {
+				l.Labels = slices.DeleteFunc(l.Labels, func(p *typesv1.LabelPair) bool { return isInternal(p.Name) })
+				sets = append(sets, labelText(l.Labels))
+			}
+			slices.Sort(sets)
+			return slices.Compact(sets), nil
+		}}
+	case 4, 5:
+		in := &querierv1.SelectSeriesRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end, GroupBy: by, Step: []float64{0.5, 1, 15, 60, 7.25}[r.IntN(5)]}
+		if r.IntN(3) == 0 {
+			limit := int64(1 + r.IntN(3))
+			in.Limit = &limit
+		}
+		return question{"SelectSeries", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+			out, err := c.SelectSeries(ctx, connect.NewRequest(in))
+			if err != nil {
+				return nil, err
+			}
+			return seriesText(out.Msg.Series), nil
+		}}
+	case 6:
+		in := &querierv1.SelectHeatmapRequest{
+			ProfileTypeID: id, LabelSelector: selector, Start: start, End: end + 1, GroupBy: by, Step: []float64{1, 15, 60}[r.IntN(3)],
+			QueryType: querierv1.HeatmapQueryType(1 + r.IntN(2)),
+		}
+		return question{"SelectHeatmap", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+			out, err := c.SelectHeatmap(ctx, connect.NewRequest(in))
+			if err != nil {
+				return nil, err
+			}
+			var lines []string
+			for _, s := range out.Msg.Series {
+				for _, slot := range s.Slots {
+					lines = append(lines, fmt.Sprint(labelText(s.Labels), slot.Timestamp, slot.YMin, slot.Counts))
+				}
+			}
+			slices.Sort(lines)
+			return lines, nil
+		}}
+	case 7:
+		right := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: id, LabelSelector: randomSelector(r), Start: whole[0], End: whole[1], MaxNodes: &most}
+		return question{"Diff", fmt.Sprint(stacks, right), func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+			out, err := c.Diff(ctx, connect.NewRequest(&querierv1.DiffRequest{Left: stacks, Right: right}))
+			if err != nil {
+				return nil, err
+			}
+			f := out.Msg.Flamegraph
+			return fmt.Sprint(f.Total, f.MaxSelf, f.LeftTicks, f.RightTicks, "\n", strings.Join(levelPaths(f.Names, f.Levels, 7), "\n")), nil
+		}}
+	case 8:
+		in := &querierv1.SelectMergeSpanProfileRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end, MaxNodes: &most}
+		for range 1 + r.IntN(3) {
+			in.SpanSelector = append(in.SpanSelector, fmt.Sprintf("%016x", 1+r.IntN(5)))
+		}
+		return question{"SelectMergeSpanProfile", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+			out, err := c.SelectMergeSpanProfile(ctx, connect.NewRequest(in))
+			if err != nil {
+				return nil, err
+			}
+			return flameText(out.Msg.Flamegraph), nil
+		}}
+	case 9:
+		in := &querierv1.SelectMergeProfileRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end}
+		return question{"SelectMergeProfile", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+			out, err := c.SelectMergeProfile(ctx, connect.NewRequest(in))
+			if err != nil {
+				return nil, err
+			}
+			return pprofText(out.Msg)
+		}}
+	default:
+		switch r.IntN(4) {
+		case 0:
+			for range 1 + r.IntN(2) {
+				stacks.TraceIdSelector = append(stacks.TraceIdSelector, fmt.Sprintf("%032x", 1+r.IntN(3)))
+			}
+		case 1:
+			stacks.StackTraceSelector = &typesv1.StackTraceSelector{}
+			for range 1 + r.IntN(2) {
+				stacks.StackTraceSelector.CallSite = append(stacks.StackTraceSelector.CallSite, &typesv1.Location{Name: fmt.Sprintf("main.f%d", r.IntN(12))})
+			}
+		case 2:
+			stacks.Format = querierv1.ProfileFormat_PROFILE_FORMAT_TREE
+		}
+		return question{"SelectMergeStacktraces", stacks, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+			out, err := c.SelectMergeStacktraces(ctx, connect.NewRequest(stacks))
+			if err != nil {
+				return nil, err
+			}
+			return fmt.Sprint(treeText(out.Msg.Tree), flameText(out.Msg.Flamegraph)), nil
+		}}
+	}
+}
+
+func randomSelector(r *rand.Rand) string {
+	matchers := []string{
+		`service_name="shop-0"`, `service_name="shop-1"`, `service_name=~"shop-.*"`, `service_name!="shop-2"`, `pod=~"pod-.-1"`, `region="eu"`, `region!="eu"`,
+		`endpoint="/cart"`, `endpoint!="/cart"`, `endpoint=~"/.*"`, `endpoint!~".+"`, `endpoint=""`, `service_version="1.1"`, `nothing=""`, `nothing="x"`,
+		`service_name="captured-go-cpu-labels"`, `service_name=~"captured.*"`, `__name__="process_cpu"`,
+	}
+	r.Shuffle(len(matchers), func(i, j int) { matchers[i], matchers[j] = matchers[j], matchers[i] })
+	return "{" + strings.Join(matchers[:r.IntN(3)], ", ") + "}"
+}
+
+// isInternal reports whether a label is one that only Pyroscope has.
+func isInternal(name string) bool {
+	return slices.Contains([]string{"__delta__", "__session_id__", "__service_name__", "__order__", "__otel__"}, name)
+}
+
+func asJSON[T any](out *connect.Response[T], err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(out.Msg)
+	return string(text), err
+}
+
+func labelText(list []*typesv1.LabelPair) string {
+	var texts []string
+	for _, l := range list {
+		texts = append(texts, l.Name+"="+l.Value)
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ",")
+}
+
+func seriesText(series []*typesv1.Series) (lines []string) {
+	for _, s := range series {
+		var points []string
+		for _, p := range s.Points {
+			points = append(points, fmt.Sprintf("%d:%g", p.Timestamp, p.Value))
+		}
+		lines = append(lines, labelText(s.Labels)+" "+strings.Join(points, " "))
+	}
+	return lines
+}
+
+func flameText(f *querierv1.FlameGraph) string {
+	return fmt.Sprint(f.GetTotal(), f.GetMaxSelf(), "\n", strings.Join(levelPaths(f.GetNames(), f.GetLevels(), 4), "\n"))
+}
+
+// levelPaths returns the nodes of a flame graph, each with the names above it and its values, in order.
+func levelPaths(names []string, rows []*querierv1.Level, width int) (lines []string) {
+	sides := width / 3
+	type placed struct {
+		path       string
+		start, end [2]int64
+	}
+	var above []placed
+	for level, row := range rows {
+		var ends [2]int64
+		var here []placed
+		for i := 0; i+width <= len(row.Values); i += width {
+			v := row.Values[i : i+width]
+			p := placed{path: names[v[width-1]]}
+			for side := range sides {
+				p.start[side] = ends[side] + v[3*side]
+				p.end[side] = p.start[side] + v[3*side+1]
+				ends[side] = p.end[side]
+			}
+			if level > 0 {
+				for _, a := range above {
+					inside := true
+					for side := range sides {
+						inside = inside && p.start[side] >= a.start[side] && p.end[side] <= a.end[side]
+					}
+					if inside {
+						p.path = a.path + ";" + p.path
+						break
+					}
+				}
+			}
+			here = append(here, p)
+			var values []int64
+			for side := range sides {
+				values = append(values, v[3*side+1], v[3*side+2])
+			}
+			lines = append(lines, fmt.Sprint(p.path, values))
+		}
+		above = here
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// treeText reads Pyroscope's form of a tree.
+func treeText(b []byte) string {
+	var lines []string
+	number := func() (n uint64) {
+		for shift := 0; len(b) > 0; shift += 7 {
+			c := b[0]
+			b = b[1:]
+			n |= uint64(c&0x7f) << shift
+			if c < 0x80 {
+				break
+			}
+		}
+		return n
+	}
+	type open struct{ path string }
+	stack := []open{{}}
+	for len(stack) > 0 && len(b) > 0 {
+		parent := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		n := number()
+		name := string(b[:n])
+		b = b[n:]
+		path := parent.path + ";" + name
+		lines = append(lines, fmt.Sprint(path, " ", number()))
+		for range number() {
+			stack = append(stack, open{path})
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// pprofText returns the stacks of a pprof with their sums.
+func pprofText(p *profilev1.Profile) (any, error) {
+	if len(p.Sample) == 0 {
+		return []string(nil), nil
+	}
+	b, err := p.MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := profile.ParseUncompressed(b)
+	if err != nil {
+		return nil, err
+	}
+	sums := map[string]int64{}
+	for _, s := range parsed.Sample {
+		var path []string
+		for _, l := range slices.Backward(s.Location) {
+			for _, line := range slices.Backward(l.Line) {
+				path = append(path, fmt.Sprintf("%s %s:%d", line.Function.Name, line.Function.Filename, line.Line))
+			}
+			if len(l.Line) == 0 {
+				path = append(path, fmt.Sprintf("%x", l.Address))
+			}
+		}
+		sums[strings.Join(path, ";")] += s.Value[0]
+	}
+	var lines []string
+	for path, sum := range sums {
+		if sum != 0 {
+			lines = append(lines, fmt.Sprint(path, " ", sum))
+		}
+	}
+	slices.Sort(lines)
+	return append(lines, parsed.SampleType[0].Type, parsed.SampleType[0].Unit), nil
+}
+
+// renderText returns what /pyroscope/render answers, without what depends on the time of the call.
+func renderText(t testing.TB, address, path string, params url.Values) string {
+	resp, err := http.Get(address + path + "?" + params.Encode())
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, resp.StatusCode, string(text))
+	return string(text)
+}

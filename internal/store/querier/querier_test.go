@@ -1,0 +1,266 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package querier
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
+	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+// The answers to fixed queries over fixed profiles, in memory and on disk. Those of a real Pyroscope are the same:
+// TestAnswersAreThoseOfPyroscope.
+func TestAnswers(t *testing.T) {
+	list := history(rand.New(rand.NewPCG(1, 1)), noon, 4)
+	s := newStore()
+	keep(t, s, list, noon)
+	onDisk := storeOnDisk(t, list)
+	c, address := client(t, s.Querier, noon)
+	fromDisk, _ := client(t, onDisk.Querier, noon)
+	r := rand.New(rand.NewPCG(2, 2))
+	var got strings.Builder
+	for range 40 {
+		q := randomQuery(r, noon)
+		answer, err := q.ask(t.Context(), c)
+		require.NoError(t, err, q.name)
+		again, err := q.ask(t.Context(), fromDisk)
+		require.NoError(t, err, q.name)
+		assert.Equal(t, answer, again, "on disk: %s", q)
+		fmt.Fprintf(&got, "== %s\n%v\n", q.name, answer)
+	}
+	render := url.Values{"query": {`memory:inuse_space:bytes:space:bytes{service_name="shop-1"}`}, "from": {"now-2m"}, "max-nodes": {"20"}}
+	fmt.Fprintln(&got, "== render\n", renderText(t, address, "/pyroscope/render", render))
+	render.Set("format", "dot")
+	fmt.Fprintln(&got, "== dot\n", renderText(t, address, "/pyroscope/render", render))
+	fmt.Fprintln(&got, "== render-diff\n", renderText(t, address, "/pyroscope/render-diff", url.Values{
+		"leftQuery": {`mutex:delay:nanoseconds:contentions:count{service_version="1.0"}`}, "leftFrom": {"now-1h"},
+		"rightQuery": {`mutex:delay:nanoseconds:contentions:count{service_version="1.1"}`}, "rightFrom": {"now-1h"}, "max-nodes": {"12"},
+	}))
+	profiletest.Golden(t, "testdata/answers.golden", got.String())
+}
+
+// storeOnDisk has the older part of the profiles in blocks on disk.
+func storeOnDisk(t *testing.T, list []pushed) *store.Store {
+	s := store.New(store.Config{
+		Window: 2 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 10_000,
+		Disk: store.DiskConfig{Directory: t.TempDir(), Retention: 48 * time.Hour, MaxBytes: 1 << 30, Report: func(string, error) {}},
+	})
+	require.NoError(t, s.Open())
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	keep(t, s, list[:len(list)/2], noon)
+	keep(t, s, list[len(list)/2:], noon.Add(time.Hour))
+	s.Maintain(noon.Add(time.Hour))
+	require.Positive(t, s.Stats().DiskBlocks)
+	return s
+}
+
+// Dots in names of attributes: selectors take both forms, lists have the one that a client asks for.
+func TestLabelsWithDots(t *testing.T) {
+	s := newStore()
+	b := profiletest.New().Resource("service.name", "shop", "k8s.pod.name", "pod-1", "replicas", int64(3))
+	b.Profile("cpu", "nanoseconds").Period(10, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
+		Attributes(profiletest.Attr("profiling.source", "timer"), profiletest.Attr("pprof.profile.comment", "x")).
+		Sample(profiletest.Value(5, "leaf", "root").With(profiletest.Attr("http.route", "/cart"), profiletest.Attr("thread.id", "7"), profiletest.Attr("size", int64(1))))
+	require.Equal(t, 1, s.Add(b.Build(), noon).Profiles)
+	c, _ := client(t, s.Querier, noon)
+	names := func(accept string) []string {
+		in := connect.NewRequest(&typesv1.LabelNamesRequest{Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli()})
+		in.Header().Set("Accept", accept)
+		out, err := c.LabelNames(t.Context(), in)
+		require.NoError(t, err)
+		return out.Msg.Names
+	}
+	every := []string{"__name__", "__period_type__", "__period_unit__", "__profile_type__", "__type__", "__unit__"}
+	assert.Equal(t, append(every, "http_route", "k8s_pod_name", "profiling_source", "replicas", "service_name"), names("*/*"))
+	assert.Equal(t, append(every, "http.route", "k8s.pod.name", "profiling.source", "replicas", "service_name"), names("*/*; allow-utf8-labelnames=true"))
+	for _, selector := range []string{
+		"", "{}", `{k8s_pod_name="pod-1"}`, `{"k8s.pod.name"="pod-1"}`, `{http_route="/cart"}`, `{"http.route"=~"/c.*"}`, `{replicas="3"}`, `{thread_id=""}`,
+		`{"service.name"="shop"}`, `{profiling_source="timer", service_name="shop"}`,
+	} {
+		assert.EqualValues(t, 5, total(t, c, selector), selector)
+	}
+	for _, selector := range []string{`{k8s_pod_name="pod-2"}`, `{http_route!="/cart"}`, `{thread_id="7"}`, `{size="1"}`, `{pprof_profile_comment="x"}`, `{service_name=""}`} {
+		assert.Zero(t, total(t, c, selector), selector)
+	}
+}
+
+const cpuType = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+
+func total(t *testing.T, c interface {
+	SelectMergeStacktraces(ctx context.Context, in *connect.Request[querierv1.SelectMergeStacktracesRequest]) (*connect.Response[querierv1.SelectMergeStacktracesResponse], error)
+}, selector string) int64 {
+	t.Helper()
+	out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
+		ProfileTypeID: cpuType, LabelSelector: selector, Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(),
+	}))
+	require.NoError(t, err, selector)
+	return out.Msg.Flamegraph.Total
+}
+
+// Profiles that only count samples of CPU time are those of the time itself, too, unless the program has both.
+func TestCountsOfCPUAreTimes(t *testing.T) {
+	s := newStore()
+	for i, both := range []bool{false, true} {
+		b := profiletest.New().Resource("service.name", []string{"ebpf", "go"}[i])
+		b.Profile("samples", "count").Period(50, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
+			Sample(profiletest.Value(3, "leaf").With(profiletest.Attr("endpoint", "/a")), profiletest.Value(1, "leaf"))
+		if both {
+			b.Profile("cpu", "nanoseconds").Period(50, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
+				Sample(profiletest.Value(7, "leaf"))
+		}
+		require.NotZero(t, s.Add(b.Build(), noon).Profiles)
+	}
+	c, _ := client(t, s.Querier, noon)
+	assert.EqualValues(t, 200, total(t, c, `{service_name="ebpf"}`))
+	assert.EqualValues(t, 150, total(t, c, `{service_name="ebpf", endpoint="/a"}`))
+	assert.EqualValues(t, 7, total(t, c, `{service_name="go"}`))
+	series, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
+		ProfileTypeID: cpuType, LabelSelector: "{}", Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(), Step: 3600, GroupBy: []string{"service_name", "endpoint"},
+	}))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"endpoint=/a,service_name=ebpf 1769860800000:150", "service_name=ebpf 1769860800000:50", "service_name=go 1769860800000:7"}, seriesText(series.Msg.Series))
+}
+
+// A profile's id, as heat maps and exemplars show it, selects the profile.
+func TestProfileIDs(t *testing.T) {
+	list := history(rand.New(rand.NewPCG(3, 3)), noon, 4)
+	s := newStore()
+	keep(t, s, list, noon)
+	c, _ := client(t, s.Querier, noon)
+	start, end := noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli()
+	heat, err := c.SelectHeatmap(t.Context(), connect.NewRequest(&querierv1.SelectHeatmapRequest{
+		ProfileTypeID: cpuType, LabelSelector: `{service_name="shop-0"}`, Start: start, End: end, Step: 60,
+		QueryType: querierv1.HeatmapQueryType_HEATMAP_QUERY_TYPE_INDIVIDUAL, ExemplarType: typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL,
+	}))
+	require.NoError(t, err)
+	points, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
+		ProfileTypeID: cpuType, LabelSelector: `{service_name="shop-0"}`, Start: start, End: end, Step: 15,
+		ExemplarType: typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL,
+	}))
+	require.NoError(t, err)
+	exemplars := heat.Msg.Series[0].Slots[0].Exemplars
+	for _, p := range points.Msg.Series[0].Points {
+		exemplars = append(exemplars, p.Exemplars...)
+	}
+	require.Greater(t, len(exemplars), 4)
+	for _, e := range exemplars {
+		out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
+			ProfileTypeID: cpuType, Start: start, End: end, ProfileIdSelector: []string{e.ProfileId},
+		}))
+		require.NoError(t, err)
+		assert.Equal(t, e.Value, out.Msg.Flamegraph.Total)
+		assert.Contains(t, labelText(e.Labels), "service_name=shop-0")
+	}
+}
+
+// What is left out of a flame graph is in nodes named other: levels add up, whatever max_nodes is.
+func TestPrunedLevelsAddUp(t *testing.T) {
+	list := history(rand.New(rand.NewPCG(4, 4)), noon, 10)
+	s := newStore()
+	keep(t, s, list, noon)
+	c, _ := client(t, s.Querier, noon)
+	for _, most := range []int64{1, 2, 7, 50, 300} {
+		out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
+			ProfileTypeID: cpuType, Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(), MaxNodes: &most,
+		}))
+		require.NoError(t, err)
+		f := out.Msg.Flamegraph
+		self, nodes := int64(0), int64(0)
+		for _, row := range f.Levels {
+			for i := 0; i < len(row.Values); i += 4 {
+				self += row.Values[i+2]
+				if nodes++; f.Names[row.Values[i+3]] == "other" {
+					nodes--
+				}
+			}
+		}
+		assert.Equal(t, f.Total, self)
+		assert.LessOrEqual(t, nodes, 2*most+1, "ties stay")
+		assert.EqualValues(t, f.Total, total(t, c, "{}"))
+	}
+}
+
+// Queries that are at fault say why. None of them takes long, or more memory than it may.
+func TestHostileQueries(t *testing.T) {
+	s := newStore()
+	keep(t, s, history(rand.New(rand.NewPCG(5, 5)), noon, 4), noon)
+	c, _ := client(t, s.Querier, noon)
+	ask := func(in *querierv1.SelectMergeStacktracesRequest) error {
+		in.Start, in.End = noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli()
+		_, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(in))
+		return err
+	}
+	nodes := func(n int64) *int64 { return &n }
+	for name, in := range map[string]*querierv1.SelectMergeStacktracesRequest{
+		"is not a profile type":          {ProfileTypeID: "cpu"},
+		"label selector":                 {ProfileTypeID: cpuType, LabelSelector: `{a=`},
+		"missing argument to repetition": {ProfileTypeID: cpuType, LabelSelector: `{a=~"*"}`},
+		"more than 16384 bytes":          {ProfileTypeID: cpuType, LabelSelector: `{a=~"` + strings.Repeat("x|", 10_000) + `"}`},
+		"from 1 to 1048576":              {ProfileTypeID: cpuType, MaxNodes: nodes(1 << 40)},
+		"found -1":                       {ProfileTypeID: cpuType, MaxNodes: nodes(-1)},
+		"is not the id of a profile":     {ProfileTypeID: cpuType, ProfileIdSelector: []string{"x"}},
+		"is not the id of a span":        {ProfileTypeID: cpuType, SpanSelector: []string{"123"}},
+		"is not the id of a trace":       {ProfileTypeID: cpuType, TraceIdSelector: []string{strings.Repeat("g", 32)}},
+		"cannot be combined":             {ProfileTypeID: cpuType, SpanSelector: []string{strings.Repeat("0", 16)}, TraceIdSelector: []string{strings.Repeat("0", 32)}},
+		"may select 10000 ids":           {ProfileTypeID: cpuType, SpanSelector: make([]string, 10_001)},
+		"leave `async` out":              {ProfileTypeID: cpuType, Async: &querierv1.AsyncQueryRequest{RequestId: "x"}},
+		"`go_pgo`":                       {ProfileTypeID: cpuType, StackTraceSelector: &typesv1.StackTraceSelector{GoPgo: &typesv1.GoPGO{}}},
+	} {
+		assert.ErrorContains(t, ask(in), name)
+	}
+	var bounds size.Meter
+	reserved := 0
+	bounds.Reserve = func(n int) error {
+		if reserved += n; reserved > 32<<20 {
+			return store.ErrTooLarge
+		}
+		return nil
+	}
+	for _, text := range []string{
+		`{a=~"` + strings.Repeat(`\\pL{1000}|`, 1000) + `"}`, `{a=~"` + strings.Repeat(`(x{500}){2}|`, 1000) + `"}`, `{a=~"` + strings.Repeat(`[^x]{999}|`, 1000) + `"}`,
+	} {
+		reserved = 0
+		bounds = size.Meter{Reserve: bounds.Reserve}
+		_, err := parseSelectors(&bounds, text)
+		assert.ErrorIs(t, err, store.ErrTooLarge, text[:20])
+	}
+	_, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{ProfileTypeID: cpuType, Start: -1 << 63, End: 1<<63 - 1, Step: 0.001}))
+	require.NoError(t, err, "the cost is that of the profiles, not of the steps")
+}
+
+func FuzzSelectors(f *testing.F) {
+	for _, text := range []string{`{a="b"}`, `process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=~"shop|cart", "k8s.pod.name"!="x"}`, `{a=~"(x{500}){2}"}`} {
+		f.Add(text)
+	}
+	s := newStore()
+	keep(f, s, history(rand.New(rand.NewPCG(6, 6)), noon, 2), noon)
+	q := &Querier{Store: s.Querier, Now: func() time.Time { return noon }}
+	f.Fuzz(func(t *testing.T, text string) {
+		ctx := WithMeter(t.Context(), &size.Meter{Context: t.Context()})
+		in := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: text, Start: 0, End: noon.UnixMilli()}
+		out, err := q.SelectMergeStacktraces(ctx, connect.NewRequest(in))
+		if err == nil {
+			require.NotNil(t, out.Msg.Flamegraph)
+		}
+		_, _ = q.Series(ctx, connect.NewRequest(&querierv1.SeriesRequest{Matchers: []string{text}, Start: 0, End: noon.UnixMilli(), LabelNames: []string{text}}))
+		_, _ = parseMoment(text, noon)
+		_, _ = parseProfileID(text)
+	})
+}
