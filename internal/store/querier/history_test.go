@@ -143,7 +143,7 @@ func newStore() *store.Store {
 // captured returns real profiles of the repository, which are pushed a minute before end.
 func captured(t testing.TB, end time.Time) (list []pushed) {
 	for file, name := range map[string]string{
-		"go-cpu-labels": "process_cpu", "go-heap-delta": "memory", "go-mutex": "mutex", "go-goroutine": "goroutine", "go-block": "block",
+		"go-cpu-labels": "process_cpu", "go-heap": "memory", "go-mutex": "mutex", "go-goroutine": "goroutine", "go-block": "block",
 	} {
 		payload, err := os.ReadFile("../../../testdata/pprof/" + file + ".pb.gz")
 		require.NoError(t, err)
