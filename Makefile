@@ -63,7 +63,7 @@ build: ## build the collector and the tool: bin/otelcol-profiles (SLIM=1: bin/ot
 	@GO='$(GO)' internal/build/compile.sh . bin/profiletool $(TOOL_FLAGS) ./cmd/profiletool
 
 # What a configuration can have that only the full build understands. It takes three times as long to compile as the slim one.
-FULL_ONLY := ^ *(kafka|filter|transform|count|signal_?to_?metrics|k8s_?attributes)(/[^ :]*)?:|kubernetes_sd_configs|detectors:.*(aks|azure|ec2|ecs|eks|gcp|k8s)
+FULL_ONLY := ^ *(kafka|clickhouse|filter|transform|count|signal_?to_?metrics|k8s_?attributes)(/[^ :]*)?:|kubernetes_sd_configs|detectors:.*(aks|azure|ec2|ecs|eks|gcp|k8s)
 .PHONY: run
 run: SLIM := $(if $(filter file,$(origin SLIM)),$(if $(shell grep -E '$(FULL_ONLY)' $(CONFIG)),,1),$(SLIM))
 run: build ## build what CONFIG needs (slim if that suffices; or SLIM=1, SLIM=), and run it: config/quickstart.yaml
@@ -107,6 +107,12 @@ E2E_SQL ?= 1
 .PHONY: e2e-sql
 e2e-sql: ## run the SQL of docs/store.md over blocks of the store, by DuckDB from npm
 	E2E_SQL=$(E2E_SQL) $(GO) test -count=1 -v -timeout 10m -run '^TestSQL$$' ./internal/testing/e2e
+
+# ClickHouse's engine has 546 MB, hence continuous integration does not run this.
+E2E_CLICKHOUSE ?= 1
+.PHONY: e2e-clickhouse
+e2e-clickhouse: ## send profiles to ClickHouse's engine, from npm, with config/backends/clickhouse.yaml, and compare what it has
+	E2E_CLICKHOUSE=$(E2E_CLICKHOUSE) $(TEST) -count=1 -v -timeout 10m -run '^TestClickHouse$$' ./internal/testing/e2e
 
 # Takes about a minute, and needs Chromium and npm (CHROMIUM names another browser). Screenshots go to bin/page. With
 # E2E_PAGE=if-possible the test is skipped if one of them is missing.

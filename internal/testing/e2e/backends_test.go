@@ -131,7 +131,7 @@ func TestBackendConfigsReceiveWhatStandaloneDoes(t *testing.T) {
 	}
 	want := received("standalone.yaml")
 	require.Contains(t, want, "splunk_profiling")
-	for _, name := range []string{"pyroscope", "pyroscope-otlp", "parca", "openobserve", "splunk"} {
+	for _, name := range []string{"pyroscope", "pyroscope-otlp", "parca", "openobserve", "splunk", "clickhouse"} {
 		assert.Equal(t, want, received(filepath.Join("backends", name+".yaml")), name)
 	}
 }
@@ -196,6 +196,18 @@ func TestBackendConfigs(t *testing.T) {
 			to.requireTypes(t, "host", "samples")
 			assert.Len(t, to.types("host"), 1)
 		}),
+		"clickhouse": func(t *testing.T) (string, func(*testing.T, *collector)) {
+			server, endpoint := startClickHouse(t, nil)
+			return "CLICKHOUSE_ENDPOINT=" + endpoint, func(t *testing.T, c *collector) {
+				c.requirePush(t, "shop", capturedPayloads(t)["go-mutex.pb.gz"])
+				require.Eventually(t, func() bool {
+					server.mu.Lock()
+					defer server.mu.Unlock()
+					rows := strings.Join(server.inserted, "")
+					return strings.Contains(rows, "contentions") && strings.Contains(rows, "otel-ebpf-profiler")
+				}, startTimeout, 50*time.Millisecond)
+			}
+		},
 		"splunk": func(t *testing.T) (string, func(*testing.T, *collector)) {
 			h := &hec{}
 			server := httptest.NewServer(h)

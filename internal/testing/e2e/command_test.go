@@ -127,7 +127,7 @@ func TestComponents(t *testing.T) {
 			"dictionary_dedup", "filter", "k8s_attributes", "memory_limiter", "process_resource", "resource", "resource_detection",
 			"symbolize", "transform",
 		},
-		"exporters":  {"debug", "file", "kafka", "nop", "otlp_grpc", "otlp_http", "pprof_file", "profile_store", "profiles_to_logs", "pyroscope"},
+		"exporters":  {"clickhouse", "debug", "file", "kafka", "nop", "otlp_grpc", "otlp_http", "pprof_file", "profile_store", "profiles_to_logs", "pyroscope"},
 		"connectors": {"count", "profile_metrics", "profiles_to_logs", "signal_to_metrics", "splunk_profiling"},
 		"extensions": {"basicauth", "bearertokenauth", "file_storage", "health_check", "plain_attributes", "pprof", "zpages"},
 	} {

@@ -5,74 +5,130 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestSQL runs the SQL of docs/store.md over the blocks of two days, by DuckDB from npm. Its sums are those of the store.
-func TestSQL(t *testing.T) {
-	app := installNPM(t, "E2E_SQL", "duckdb")
-	dir := t.TempDir()
-	s := store.New(store.Config{
-		Window: time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 100,
-		Disk: store.DiskConfig{Directory: dir, Retention: 1000 * time.Hour, MaxBytes: 1 << 30, Report: func(string, error) {}},
-	})
-	require.NoError(t, s.Open())
+// sqlDocument has the SQL for people.
+const sqlDocument = "docs/sql.md"
+
+// sqlQueries returns the statements of the blocks of one kind in sqlDocument.
+func sqlQueries(t *testing.T, kind string) (list []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, sqlDocument))
+	require.NoError(t, err)
+	for _, block := range regexp.MustCompile("(?s)```sql ?([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		for statement := range strings.SplitSeq(block[2], ";\n") {
+			if block[1] == kind && strings.TrimSpace(statement) != "" {
+				list = append(list, strings.TrimSpace(statement))
+			}
+		}
+	}
+	return list
+}
+
+// sqlProfiles returns the profiles of two services over forty hours, with the times at which they arrive.
+func sqlProfiles(add func(pd pprofile.Profiles, arrived time.Time)) {
 	trace := [16]byte{0x5b, 0x8e, 0xff, 0xf7, 0x98, 0x03, 0x81, 0x03, 0xd2, 0x69, 0xb6, 0x33, 0x81, 0x3f, 0xc6, 0x0c}
-	for now := time.Now().Add(-40 * time.Hour); now.Before(time.Now()); now = now.Add(20 * time.Minute) {
+	end := time.Now().Add(-10 * time.Minute) // none is at the edge of a day from now
+	for now := end.Add(-40 * time.Hour); now.Before(end); now = now.Add(20 * time.Minute) {
 		for i, service := range []string{"shop", "cart"} {
 			value := int64(i+1) * 1e9
-			s.Add(profiletest.New().Resource("service.name", service, "service.version", now.Format("2"), "k8s.pod.name", service+"-1").
+			add(profiletest.New().Resource("service.name", service, "service.version", now.Format("2"), "k8s.pod.name", service+"-1", "from", "sql").
 				Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 10e9).Sample(
 				profiletest.Value(value, "encoding/json.Marshal", "handle", "main").With(profiletest.Attr("endpoint", "/cart")),
 				profiletest.Value(value, "leaf", "main").Linked(trace, [8]byte{1})).
 				Profile("inuse_space", "bytes").Time(uint64(now.UnixNano()), 0).Sample(profiletest.Value(1000, "leaf", "main")).
 				Build(), now.Add(10*time.Second))
 		}
-		s.Maintain(now)
 	}
-	s.Maintain(time.Now().Add(2 * time.Hour)) // so that everything is in blocks
-	defer func() { require.NoError(t, s.Close()) }()
+}
 
-	document, err := filepath.Abs("../../../docs/store.md")
+// sqlStore returns a store that has sqlProfiles in blocks in a directory.
+func sqlStore(t *testing.T) (s *store.Store, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	s = store.New(store.Config{
+		Window: time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 100,
+		Disk: store.DiskConfig{Directory: dir, Retention: 1000 * time.Hour, MaxBytes: 1 << 30, Report: func(string, error) {}},
+	})
+	require.NoError(t, s.Open())
+	sqlProfiles(func(pd pprofile.Profiles, arrived time.Time) {
+		s.Add(pd, arrived)
+		s.Maintain(arrived)
+	})
+	s.Maintain(time.Now().Add(2 * time.Hour)) // so that everything is in blocks
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s, dir
+}
+
+// sqlRow returns a row in a form in which engines can be compared: they print numbers in several ways.
+func sqlRow(row []any) string {
+	texts := make([]string, len(row))
+	for i, value := range row {
+		texts[i] = fmt.Sprint(value)
+		if n, err := strconv.ParseFloat(texts[i], 64); err == nil {
+			texts[i] = strconv.FormatFloat(n, 'g', 12, 64)
+		}
+	}
+	return strings.Join(texts, " | ")
+}
+
+// duckdbRows runs SQL in a directory by DuckDB, and returns the rows of each query.
+func duckdbRows(t *testing.T, app, dir, kinds string) (answers map[string][]string) {
+	t.Helper()
+	document, err := filepath.Abs(filepath.Join(repository, sqlDocument))
 	require.NoError(t, err)
-	var folded, byPackage float64
-	queries := 0
-	for line := range strings.Lines(requireRun(t, app, nil, "node", "query.js", document, dir)) {
+	answers = map[string][]string{}
+	for line := range strings.Lines(requireRun(t, app, nil, "node", "query.js", document, dir, kinds)) {
 		var answer struct {
 			Statement string
-			Rows      []map[string]any
+			Rows      [][]any
 		}
 		require.NoError(t, json.Unmarshal([]byte(line), &answer))
-		if strings.Contains(answer.Statement, "CREATE VIEW") {
-			continue
-		}
-		queries++
-		if !strings.Contains(answer.Statement, "TIMESTAMP '2026-") { // those of a certain day may have none
-			require.NotEmpty(t, answer.Rows, answer.Statement)
-		}
+		rows := []string{}
 		for _, row := range answer.Rows {
-			if strings.Contains(answer.Statement, "list_reverse") {
-				var value json.Number = json.Number(row["value"].(string))
-				n, err := value.Float64()
-				require.NoError(t, err)
-				folded += n
-			}
-			if strings.Contains(answer.Statement, "list_filter") && row["service_name"] == "shop" {
-				byPackage, _ = row["seconds"].(float64)
-			}
+			rows = append(rows, sqlRow(row))
 		}
+		answers[answer.Statement] = rows
 	}
-	require.Equal(t, 10, queries)
+	return answers
+}
+
+// TestSQL runs the SQL of docs/sql.md over the blocks of two days, by DuckDB from npm. Its sums are those of the store.
+func TestSQL(t *testing.T) {
+	app := installNPM(t, "E2E_SQL", "duckdb")
+	s, dir := sqlStore(t)
+	answers := duckdbRows(t, app, dir, "duckdb,,duckdb-only")
+	queries := slices.Concat(sqlQueries(t, ""), sqlQueries(t, "duckdb-only"))
+	require.Len(t, queries, 11)
+	for _, query := range queries {
+		require.NotEmpty(t, answers[query], query)
+	}
 	g, err := s.FlameGraph(t.Context(), store.Selection{Service: "shop", Profile: "process_cpu"}, 1000)
 	require.NoError(t, err)
-	require.InDelta(t, float64(g.Total[0]), folded, 1)
-	require.InDelta(t, float64(g.Total[0])/2e9, byPackage, 1e-6)
+	total := float64(g.Total[0])
+	for i, query := range queries {
+		switch {
+		case strings.Contains(query, "as folded stacks"):
+			require.Equal(t, []string{sqlRow([]any{"main;handle;encoding/json.Marshal", total / 2}), sqlRow([]any{"main;leaf", total / 2})}, answers[query])
+		case strings.Contains(query, "cost of a package"):
+			require.Equal(t, []string{sqlRow([]any{"cart", total / 1e9}), sqlRow([]any{"shop", total / 2e9})}, answers[query])
+		default:
+			t.Logf("%d: %q", i, answers[query][:min(3, len(answers[query]))])
+		}
+	}
 }
