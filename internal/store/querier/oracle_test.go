@@ -173,7 +173,7 @@ type question struct {
 
 func (q question) String() string { return fmt.Sprintf("%s %v", q.name, q.text) }
 
-// randomQuery returns a query whose answer does not depend on how Pyroscope prunes, or on blocks.
+// randomQuery returns a query whose answer does not depend on how Pyroscope prunes, or on blocks. docs/grafana.md lists what still differs.
 func randomQuery(r *rand.Rand, now time.Time) question {
 	start := now.Add(-time.Duration(r.IntN(12*60_000)) * time.Millisecond).UnixMilli()
 	end := start + int64(r.IntN(10*60_000))
