@@ -7,7 +7,7 @@
 //	convert.go  messages → pprof, OTLP, collapsed stacks, speedscope; merge.go: one message of several, several of one
 //	check.go    the rules of the format; stats.go: tables, bytes and shapes; cat.go: text
 //	pprof.go    the reports of google/pprof on every format; gate.go: conditions on what changed, for CI
-//	serve.go    the page of flame graphs on files
+//	serve.go    the page of flame graphs on files; mcp.go: answers for assistants
 //	send.go     to a collector, by client.go; load.go: many services at a rate
 package main
 
@@ -90,7 +90,7 @@ and 2 if the command could not do its work.`,
 	)
 	root.AddCommand(
 		newConvert(term), newCheck(term), newStats(term), newCat(term), newMerge(term), newSplit(term),
-		newServe(term), newSend(term), newLoad(term), newStore(term),
+		newServe(term), newMCP(term), newSend(term), newLoad(term), newStore(term),
 	)
 	root.AddCommand(newReports(term)...)
 	return root

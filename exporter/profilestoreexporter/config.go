@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
@@ -17,6 +18,21 @@ type Config struct {
 	Server  ServerConfig  `mapstructure:"server"`
 	Keep    KeepConfig    `mapstructure:"keep"`
 	Storage StorageConfig `mapstructure:"storage"`
+
+	MCP configoptional.Optional[MCPConfig] `mapstructure:"mcp"`
+}
+
+// MCPConfig configures the answers to assistants, at /mcp of the server.
+type MCPConfig struct {
+	// DefaultTime is the time until now of a question that names no time; 0 is all that is kept.
+	DefaultTime time.Duration `mapstructure:"default_time"`
+}
+
+// Validate reports everything that is wrong at once.
+func (c *MCPConfig) Validate() error {
+	var faults config.Faults
+	faults.Require(c.DefaultTime >= 0, "`default_time` must not be negative, found %s", c.DefaultTime)
+	return faults.Err()
 }
 
 // ServerConfig configures the page and the API.

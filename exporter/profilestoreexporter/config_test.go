@@ -31,6 +31,7 @@ func TestReadme(t *testing.T) {
 		"keep.max_series":   cfg.Keep.MaxSeries,
 		"storage.directory": cfg.Storage.Directory, "storage.retention": cfg.Storage.Retention, "storage.max_bytes": cfg.Storage.MaxBytes,
 		"storage.downsample.after": cfg.Storage.Downsample.After, "storage.downsample.step": cfg.Storage.Downsample.Step,
+		"mcp.default_time": cfg.MCP.GetOrInsertDefault().DefaultTime,
 	})
 	assert.Contains(t, string(text), fmt.Sprintf("occupy up to %d %% of it", keptShare))
 	for _, example := range collectortest.ReadmeExamples(t, "README.md") {
@@ -86,5 +87,5 @@ func TestMetadata(t *testing.T) {
 	}
 	assert.Equal(t, declared.Attributes["refused_reason"].Enum, refused)
 	assert.True(t, slices.IsSorted(declared.Attributes["endpoint"].Enum))
-	assert.Len(t, declared.Attributes["endpoint"].Enum, 15)
+	assert.Len(t, declared.Attributes["endpoint"].Enum, 16)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mcp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 // keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for messages and queries under way,
@@ -110,12 +113,20 @@ func (e *storeExporter) start(ctx context.Context, host component.Host) error {
 
 func (e *storeExporter) settings() api.Settings {
 	cfg := &e.config.Server
-	return api.Settings{
+	settings := api.Settings{
 		Store: e.store.Querier, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
 		MaxConcurrent: cfg.MaxConcurrentQueries,
 		Timeout:       cfg.QueryTimeout, ReadTimeout: cfg.HTTP.WriteTimeout, Observe: e.metrics.query,
 		TimeoutHint: "`server.query_timeout` can be raised",
 	}
+	if config := e.config.MCP.Get(); config != nil {
+		settings.MCP = func(queries *query.Queries) http.Handler {
+			return mcp.Handler(mcp.Settings{
+				Store: e.store.Querier, Queries: queries, Version: settings.Version, DefaultTime: config.DefaultTime, Now: time.Now,
+			})
+		}
+	}
+	return settings
 }
 
 // maintain lets the store delete what is old, now and every maintainInterval, until ctx ends.

@@ -28,6 +28,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -487,3 +488,48 @@ type recorder struct {
 func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(status int)      { r.status = status }
 func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
+
+// Assistants ask at /mcp if that is on, under the rules for browsers that hold for everything here.
+func TestAssistants(t *testing.T) {
+	ask := func(f *fixture, headers ...string) (int, string) {
+		f.t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.address.String()+"/mcp",
+			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_services"}}`))
+		require.NoError(t, err)
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Accept", "application/json, text/event-stream")
+		for i := 0; i < len(headers); i += 2 {
+			if headers[i] == "Host" {
+				request.Host = headers[i+1]
+			}
+			request.Header.Set(headers[i], headers[i+1])
+		}
+		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(body)
+	}
+	off := startExporter(t, nil)
+	status, _ := ask(off)
+	assert.Equal(t, http.StatusMethodNotAllowed, status)
+
+	on := startExporter(t, map[string]any{"mcp": map[string]any{}})
+	on.send(small("shop"))
+	status, body := ask(on)
+	assert.Equal(t, http.StatusOK, status)
+	assert.Contains(t, body, "shop")
+	for _, headers := range [][]string{
+		{"Origin", "https://evil.example.com"}, {"Sec-Fetch-Site", "cross-site"}, {"Host", "evil.example.com"},
+	} {
+		status, body = ask(on, headers...)
+		assert.Equal(t, http.StatusForbidden, status, "%v: %s", headers, body)
+	}
+	for _, encoding := range []string{"gzip", "zstd"} {
+		status, _ = ask(on, "Content-Encoding", encoding)
+		assert.Contains(t, []int{http.StatusBadRequest, http.StatusUnsupportedMediaType}, status)
+	}
+	_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), map[string]any{"mcp": map[string]any{"default_time": "-1s"}})
+	assert.ErrorContains(t, err, "`default_time` must not be negative")
+}

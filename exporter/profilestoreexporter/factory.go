@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
@@ -16,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mcp"
 )
 
 // NewFactory returns the factory of the exporter `profile_store`, for profiles pipelines.
@@ -36,11 +38,13 @@ func createDefaultConfig() component.Config {
 	}
 	// Profiles can be confidential: by default only this machine can read them.
 	server.HTTP.NetAddr.Endpoint = "localhost:4042"
-	server.HTTP.MaxRequestBodySize = 1 // nothing is uploaded
+	// Nothing is uploaded. What assistants ask is short, and not compressed.
+	server.HTTP.MaxRequestBodySize, server.HTTP.CompressionAlgorithms = mcp.MaxRequestBytes, []string{""}
 	return &Config{
 		Server:  server,
 		Keep:    KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 2000},
 		Storage: StorageConfig{Retention: 14 * 24 * time.Hour, MaxBytes: 10 << 30, Downsample: DownsampleConfig{Step: time.Minute}},
+		MCP:     configoptional.Default(MCPConfig{DefaultTime: time.Hour}),
 	}
 }
 

@@ -42,6 +42,8 @@ type Settings struct {
 	Observe func(ctx context.Context, endpoint, outcome string, took time.Duration)
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
+	// MCP returns what answers assistants at /mcp, by queries within the same limits; nil is nothing.
+	MCP func(*query.Queries) http.Handler
 }
 
 // ServerTimeout is the WriteTimeout of a server of these settings. httpserver.Start ends requests after nine tenths of it; the whole
@@ -56,6 +58,8 @@ func (s *Settings) ServerTimeout() time.Duration {
 // contentSecurityPolicy allows the page its own files and nothing else.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
 	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const mcpPath = "/mcp"
 
 // maxQueryBytes bounds the query string of a URL.
 const maxQueryBytes = 16 << 10
@@ -100,6 +104,9 @@ func New(settings Settings) http.Handler {
 	s.mux.Handle("GET /services/{service}/debug/pprof/{kind}", compress(s.query("debug_pprof", s.debugPprof)))
 	s.mux.Handle("GET /api/progress", &s.progress)
 	s.pyroscope(compress)
+	if s.MCP != nil {
+		s.mux.Handle(mcpPath, s.MCP(s.queries))
+	}
 	files := http.FileServerFS(settings.Page)
 	s.mux.Handle("GET /{$}", files)
 	s.mux.Handle("GET /static/", files)
@@ -123,6 +130,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-cache")
 	switch {
+	case s.MCP != nil && r.URL.Path == mcpPath: // by POST
+		s.mux.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions && !isCall(r):
 		h.Set("Allow", "GET, HEAD")
 		writeError(w, r, &query.Error{Status: http.StatusMethodNotAllowed, Text: "this server is read only", Hint: "use GET"})

@@ -1,0 +1,151 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
+)
+
+const (
+	// maxPatternBytes bounds a pattern, maxPatternSteps the program that a regular expression becomes: each byte of a name can take as
+	// many steps.
+	maxPatternBytes = 200
+	maxPatternSteps = 1000
+	// maxMatchedBytes is how much of a name is looked at.
+	maxMatchedBytes = 1 << 10
+)
+
+// matcher returns what tells whether a name matches a pattern: one that contains it, or that matches the regular expression between two
+// slashes. Case does not matter. An empty pattern returns nil.
+func matcher(key, pattern string) (func(name string) bool, error) {
+	if pattern == "" {
+		return nil, nil
+	}
+	if len(pattern) > maxPatternBytes {
+		return nil, query.BadRequest(fmt.Sprintf("`%s` must have at most %d bytes, found %d", key, maxPatternBytes, len(pattern)), "")
+	}
+	if len(pattern) < 3 || pattern[0] != '/' || pattern[len(pattern)-1] != '/' {
+		part := strings.ToLower(pattern)
+		return func(name string) bool { return strings.Contains(strings.ToLower(name), part) }, nil
+	}
+	source := "(?i)" + pattern[1:len(pattern)-1]
+	parsed, err := syntax.Parse(source, syntax.Perl)
+	if err != nil {
+		return nil, query.BadRequest(fmt.Sprintf("`%s` is no regular expression: %v", key, err), "leave out the slashes to look for the text itself")
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil || len(program.Inst) > maxPatternSteps {
+		return nil, query.BadRequest(fmt.Sprintf("`%s` is too complex a regular expression", key), "repeat less")
+	}
+	expression, err := regexp.Compile(source)
+	if err != nil {
+		return nil, query.BadRequest(fmt.Sprintf("`%s` is no regular expression: %v", key, err), "")
+	}
+	return expression.MatchString, nil
+}
+
+// matches reports for each frame whether its name matches; nil if there is no matcher.
+func matches(meter *size.Meter, frames []store.Frame, match func(string) bool) ([]bool, error) {
+	if match == nil {
+		return nil, nil
+	}
+	if err := meter.More(len(frames)); err != nil {
+		return nil, err
+	}
+	found := make([]bool, len(frames))
+	for i := range frames {
+		if err := meter.More(0); err != nil { // a name takes up to a millisecond
+			return nil, err
+		}
+		text := frames[i].Name
+		found[i] = match(text[:min(len(text), maxMatchedBytes)])
+	}
+	return found, nil
+}
+
+// frameFilter selects stacks by their frames.
+type frameFilter struct {
+	Focus  string `json:"focus,omitempty" jsonschema:"only stacks with a function whose name contains this text, or matches this regular expression between slashes, such as /json|yaml/"`
+	Ignore string `json:"ignore,omitempty" jsonschema:"no stacks with such a function"`
+}
+
+// check returns an error for a pattern that cannot be used, before profiles are read.
+func (f *frameFilter) check() error {
+	if _, err := matcher("focus", f.Focus); err != nil {
+		return err
+	}
+	_, err := matcher("ignore", f.Ignore)
+	return err
+}
+
+// filteredBytes is what a node of a filtered tree takes.
+const filteredBytes = 33
+
+// apply returns the tree with the values of the selected stacks alone.
+func (f *frameFilter) apply(meter *size.Meter, t *store.Tree) (*store.Tree, error) {
+	if f.Focus == "" && f.Ignore == "" {
+		return t, nil
+	}
+	focus, err := f.frames(meter, t, "focus", f.Focus)
+	if err != nil {
+		return nil, err
+	}
+	ignore, err := f.frames(meter, t, "ignore", f.Ignore)
+	if err != nil {
+		return nil, err
+	}
+	if err := meter.More(filteredBytes * len(t.Frame)); err != nil {
+		return nil, err
+	}
+	const isFocused, isIgnored = 1, 2
+	states := make([]uint8, len(t.Frame))
+	if focus == nil {
+		states[0] = isFocused
+	}
+	for i := 1; i < len(states); i++ {
+		states[i] = states[t.Parent[i]]
+		if focus != nil && focus[t.Frame[i]] {
+			states[i] |= isFocused
+		}
+		if ignore != nil && ignore[t.Frame[i]] {
+			states[i] |= isIgnored
+		}
+	}
+	filtered := *t
+	filtered.Self, filtered.Total = selected(t, t.Self, states, isFocused)
+	filtered.BaseSelf, filtered.BaseTotal = selected(t, t.BaseSelf, states, isFocused)
+	return &filtered, nil
+}
+
+func (f *frameFilter) frames(meter *size.Meter, t *store.Tree, key, pattern string) ([]bool, error) {
+	match, err := matcher(key, pattern)
+	if err != nil {
+		return nil, err
+	}
+	return matches(meter, t.Frames, match)
+}
+
+// selected returns the values of the nodes in a state, and their totals.
+func selected(t *store.Tree, values []int64, states []uint8, state uint8) (self, total []int64) {
+	if values == nil {
+		return nil, nil
+	}
+	self, total = make([]int64, len(values)), make([]int64, len(values))
+	for i := len(values) - 1; i >= 0; i-- {
+		if states[i] == state {
+			self[i] = values[i]
+		}
+		if total[i] += self[i]; i > 0 {
+			total[t.Parent[i]] += total[i]
+		}
+	}
+	return self, total
+}

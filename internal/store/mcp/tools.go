@@ -1,0 +1,592 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
+)
+
+func (s *server) addTools() {
+	addTool(s, "list_services", "Lists the services that have profiles, and for which time.", listServices)
+	addTool(s, "list_profiles", "Lists the profiles of a service (such as process_cpu, memory, goroutine) and their sample types.", listProfiles)
+	addTool(s, "list_attributes", "Lists attributes (such as service.version or k8s.pod.name) and their values, to filter and to compare by.", listAttributes)
+	addTool(s, "hottest_functions", "Lists the functions of a profile with the largest values: self is the function alone, total includes what it calls.", hottestFunctions)
+	addTool(s, "call_tree", "Shows what a function calls, or what calls it, as a tree of the largest paths; without a function, the whole profile from its entry.", callTreeOf)
+	addTool(s, "timeline", "Shows the values of a profile over time, also by the values of an attribute.", timeline)
+	addTool(s, "compare", "Compares two times, or two values of an attribute such as service.version: which functions have become a larger or smaller part.", compare)
+}
+
+// span is the time and the attributes of a selection.
+type span struct {
+	From       string   `json:"from,omitempty" jsonschema:"start, such as 2026-01-31T12:00:00Z or Unix time"`
+	Until      string   `json:"until,omitempty" jsonschema:"end; now if it is missing"`
+	Seconds    float64  `json:"seconds,omitempty" jsonschema:"length of the time before until, instead of from"`
+	Attributes []string `json:"attributes,omitempty" jsonschema:"filters, each key=value; of several values of one key any matches"`
+}
+
+// selection is what most tools read.
+type selection struct {
+	Service string `json:"service" jsonschema:"name of the service"`
+	Profile string `json:"profile" jsonschema:"name of the profile, such as process_cpu"`
+	Type    string `json:"type,omitempty" jsonschema:"sample type, such as inuse_space; the profile's default if it is missing"`
+	span
+}
+
+// maxAttributes bounds the filters of a selection.
+const maxAttributes = 50
+
+func (s *span) add(values url.Values, prefix string) error {
+	for key, text := range map[string]string{"from": s.From, "until": s.Until} {
+		if text != "" {
+			values.Set(prefix+key, text)
+		}
+	}
+	if s.Seconds != 0 {
+		values.Set(prefix+"seconds", strconv.FormatFloat(s.Seconds, 'g', -1, 64))
+	}
+	if len(s.Attributes) > maxAttributes {
+		return query.BadRequest(fmt.Sprintf("`attributes` must have at most %d entries, found %d", maxAttributes, len(s.Attributes)), "")
+	}
+	for _, text := range s.Attributes {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return query.BadRequest(fmt.Sprintf("`attributes` must be key=value, found %q", store.Shorten(text)), "list_attributes lists them")
+		}
+		values.Add(prefix+"attr."+key, value)
+	}
+	return nil
+}
+
+// read returns the selection, and that of base if base is not nil.
+func (s *selection) read(c *call, base *baseSelection) (sel, other store.Selection, err error) {
+	values := url.Values{"service": {s.Service}, "profile": {s.Profile}}
+	if s.Type != "" {
+		values.Set("type", s.Type)
+	}
+	if err := s.add(values, ""); err != nil {
+		return sel, other, err
+	}
+	if base != nil {
+		if base.Service != "" {
+			values.Set("base.service", base.Service)
+		}
+		if err := base.add(values, "base."); err != nil {
+			return sel, other, err
+		}
+	}
+	params := query.NewParams(values)
+	if s.From == "" && s.Until == "" && c.DefaultTime > 0 {
+		params.SetDefault("seconds", strconv.FormatFloat(c.DefaultTime.Seconds(), 'f', -1, 64))
+	}
+	sel = params.Selection(c.now, "", nil)
+	sel.Meter = c.meter
+	if sel.Service == "" || sel.Profile == "" {
+		params.Fail(query.BadRequest("`service` and `profile` must not be empty", "list_services and list_profiles list them"))
+	}
+	if base != nil {
+		other = params.Selection(c.now, "base.", &sel)
+	}
+	return sel, other, params.Check()
+}
+
+// within returns a number of an argument, or its default for 0.
+func within(key string, n, def, limit int) (int, error) {
+	if n < 0 || n > limit {
+		return 0, query.BadRequest(fmt.Sprintf("`%s` must be from 1 to %d, found %d", key, limit, n), "")
+	}
+	return cmp.Or(n, def), nil
+}
+
+// oneOf returns an argument that is one of several words, the first by default.
+func oneOf(key, text string, words ...string) (string, error) {
+	if text != "" && !slices.Contains(words, text) {
+		return "", query.BadRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), store.Shorten(text)), "")
+	}
+	return cmp.Or(text, words[0]), nil
+}
+
+// nothingFound returns the error of a selection without profiles, with the time for which there are some.
+func (c *call) nothingFound(sel *store.Selection) error {
+	infos, err := c.Store.Catalog(c.ctx, sel.Service, c.meter)
+	if err != nil {
+		return err
+	}
+	for _, p := range infos {
+		if p.Profile == sel.Profile {
+			return &query.Error{
+				Status: http.StatusNotFound, Text: "no profile in the selected time has these attributes",
+				Hint: fmt.Sprintf("there are profiles from %s to %s; list_attributes lists attributes", moment(p.From), moment(p.Until)),
+			}
+		}
+	}
+	return store.ErrNothing
+}
+
+type listServicesIn struct {
+	Contains string `json:"contains,omitempty" jsonschema:"only services whose name contains this text"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"how many, 50 by default, at most 500"`
+}
+
+func listServices(c *call, in *listServicesIn) error {
+	limit, err := within("limit", in.Limit, 50, 500)
+	if err != nil {
+		return err
+	}
+	list, err := c.Store.Services(c.ctx, c.meter)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(s store.ServiceInfo) bool {
+		return !strings.Contains(strings.ToLower(s.Service), strings.ToLower(in.Contains))
+	})
+	c.linef("%d services; now is %s", len(list), moment(c.now.UnixNano()))
+	c.row("service", "profiles", "samples", "from", "until")
+	leftOut := c.rows(len(list), limit, func(i int) []string {
+		s := &list[i]
+		return []string{name(s.Service), strconv.Itoa(s.Profiles), strconv.Itoa(s.Samples), moment(s.From), moment(s.Until)}
+	})
+	c.leftOut(leftOut, "services", "`contains`, or a larger `limit`")
+	return nil
+}
+
+// leftOut appends how to ask for what the answer does not have.
+func (c *call) leftOut(n int, what, how string) {
+	if n > 0 {
+		c.linef("left out: %d %s; ask with %s", n, what, how)
+	}
+}
+
+type listProfilesIn struct {
+	Service string `json:"service" jsonschema:"name of the service"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"how many, 50 by default, at most 500"`
+}
+
+func listProfiles(c *call, in *listProfilesIn) error {
+	limit, err := within("limit", in.Limit, 50, 500)
+	if err != nil {
+		return err
+	}
+	list, err := c.Store.Catalog(c.ctx, in.Service, c.meter)
+	if err != nil {
+		return err
+	}
+	if in.Service == "" || len(list) == 0 {
+		return fmt.Errorf("%w: there is no service %q", store.ErrNothing, store.Shorten(in.Service))
+	}
+	c.linef("%d sample types of %s; now is %s", len(list), name(in.Service), moment(c.now.UnixNano()))
+	c.row("profile", "type", "unit", "values", "samples", "instances", "from", "until")
+	leftOut := c.rows(len(list), limit, func(i int) []string {
+		p := &list[i]
+		typ := name(p.Type.Type)
+		if p.Default {
+			typ += " (default)"
+		}
+		return []string{
+			name(p.Profile), typ, clean(p.Type.Unit, 30), p.Values.String(), strconv.Itoa(p.Samples), strconv.Itoa(p.Instances),
+			moment(p.From), moment(p.Until),
+		}
+	})
+	c.leftOut(leftOut, "sample types", "a larger `limit`")
+	return nil
+}
+
+type listAttributesIn struct {
+	selection
+	Contains string `json:"contains,omitempty" jsonschema:"only attributes whose key contains this text"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"how many values of each, the most frequent ones, 10 by default, at most 200"`
+}
+
+func listAttributes(c *call, in *listAttributesIn) error {
+	limit, err := within("limit", in.Limit, 10, 200)
+	if err != nil {
+		return err
+	}
+	sel, _, err := in.read(c, nil)
+	if err != nil {
+		return err
+	}
+	list, err := c.Store.Attributes(c.ctx, sel, limit)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(a store.AttributeInfo) bool {
+		return !strings.Contains(strings.ToLower(a.Key), strings.ToLower(in.Contains))
+	})
+	c.linef("%d attributes of %s %s, with the number of samples of each value", len(list), name(in.Service), name(in.Profile))
+	c.row("attribute", "of", "values")
+	leftOut := c.rows(len(list), len(list), func(i int) []string {
+		a := &list[i]
+		var values []string
+		for _, v := range a.Values {
+			values = append(values, fmt.Sprintf("%s (%d)", name(v.Value), v.Samples))
+		}
+		if a.More > 0 {
+			values = append(values, fmt.Sprintf("and %d more (a larger `limit`)", a.More))
+		}
+		return []string{name(a.Key), a.Scope.String(), strings.Join(values, ", ")}
+	})
+	c.leftOut(leftOut, "attributes", "`contains`")
+	return nil
+}
+
+// graph returns the tree of a selection, and that of the stacks that the filter selects.
+func (c *call) graph(sel *store.Selection, filter *frameFilter) (*store.Graph, *store.Tree, error) {
+	g, err := c.Store.FlameGraph(c.ctx, *sel, math.MaxInt32)
+	if err != nil {
+		return nil, nil, err
+	}
+	if g.Profiles == 0 {
+		return nil, nil, c.nothingFound(sel)
+	}
+	t, err := filter.apply(c.meter, g.Tree)
+	return g, t, err
+}
+
+// describe appends what an answer is about.
+func (c *call) describe(what string, sel *store.Selection, g *store.Graph, t *store.Tree) {
+	c.linef("%s of %s %s %s, in %s (%s)", what, name(sel.Service), name(sel.Profile), name(g.Type.Type), clean(cmp.Or(g.Type.Unit, "count"), 30), g.Values)
+	c.linef("%d profiles from %s to %s; total %s", g.Profiles, moment(g.From), moment(g.Until), value(float64(g.Total[0]), g.Type.Unit))
+	if t != g.Tree {
+		c.linef("selected stacks: %s (%s); percentages are of the total", value(float64(t.Total[0]), g.Type.Unit), percent(t.Total[0], g.Total[0]))
+	}
+}
+
+// tableBytes is what a row of a table takes.
+const tableBytes = 64
+
+type hottestIn struct {
+	selection
+	frameFilter
+	Sort  string `json:"sort,omitempty" jsonschema:"self (default) or total"`
+	Limit int    `json:"limit,omitempty" jsonschema:"how many, 20 by default, at most 200"`
+}
+
+func hottestFunctions(c *call, in *hottestIn) error {
+	limit, err := within("limit", in.Limit, 20, 200)
+	if err != nil {
+		return err
+	}
+	by, err := oneOf("sort", in.Sort, "self", "total")
+	if err != nil {
+		return err
+	}
+	sel, _, err := in.read(c, nil)
+	if err := cmp.Or(err, in.check()); err != nil {
+		return err
+	}
+	g, t, err := c.graph(&sel, &in.frameFilter)
+	if err != nil {
+		return err
+	}
+	if err := c.meter.More(tableBytes * len(g.Frames)); err != nil {
+		return err
+	}
+	rows := slices.DeleteFunc(t.Functions(), func(r store.FunctionRow) bool { return r.Total == 0 })
+	store.SortFunctions(rows, by)
+	c.describe("hottest functions by "+by, &sel, g, t)
+	c.row("self", "self%", "total", "total%", "function")
+	leftOut := c.rows(len(rows), limit, func(i int) []string {
+		r := &rows[i]
+		return []string{
+			value(float64(r.Self), g.Type.Unit), percent(r.Self, g.Total[0]), value(float64(r.Total), g.Type.Unit),
+			percent(r.Total, g.Total[0]), label(r.Frame),
+		}
+	})
+	var self int64
+	for _, r := range rows[len(rows)-leftOut:] {
+		self += r.Self
+	}
+	c.leftOut(leftOut, fmt.Sprintf("functions with %s of self", percent(self, g.Total[0])), "a larger `limit`, `focus` or `ignore`")
+	return nil
+}
+
+type callTreeIn struct {
+	selection
+	frameFilter
+	Function   string  `json:"function,omitempty" jsonschema:"name of the function: a text that it contains, or a regular expression between slashes"`
+	Direction  string  `json:"direction,omitempty" jsonschema:"callees (default: what it calls) or callers (what calls it)"`
+	Depth      int     `json:"depth,omitempty" jsonschema:"how many calls above or below, 20 by default, at most 100"`
+	MinPercent float64 `json:"min_percent,omitempty" jsonschema:"smallest part of the total that is shown, 0.5 by default"`
+	Limit      int     `json:"limit,omitempty" jsonschema:"how many functions of the tree, the largest ones, 40 by default, at most 400"`
+}
+
+func callTreeOf(c *call, in *callTreeIn) error {
+	limit, err := within("limit", in.Limit, 40, 400)
+	if err != nil {
+		return err
+	}
+	depth, err := within("depth", in.Depth, 20, 100)
+	if err != nil {
+		return err
+	}
+	direction, err := oneOf("direction", in.Direction, "callees", "callers")
+	if err != nil {
+		return err
+	}
+	if !(in.MinPercent >= 0 && in.MinPercent <= 100) {
+		return query.BadRequest("`min_percent` must be from 0 to 100", "")
+	}
+	match, err := matcher("function", in.Function)
+	if err != nil {
+		return err
+	}
+	if match == nil && direction == "callers" {
+		return query.BadRequest("`callers` needs a `function`", "hottest_functions lists names")
+	}
+	sel, _, err := in.read(c, nil)
+	if err := cmp.Or(err, in.check()); err != nil {
+		return err
+	}
+	g, t, err := c.graph(&sel, &in.frameFilter)
+	if err != nil {
+		return err
+	}
+	wanted, err := matches(c.meter, t.Frames, match)
+	if err != nil {
+		return err
+	}
+	tree := newCallTree(c.meter, depth)
+	if direction == "callers" {
+		err = tree.addCallers(t, wanted)
+	} else {
+		err = tree.addCallees(t, wanted)
+	}
+	if err != nil {
+		return err
+	}
+	if len(tree.nodes) == 1 {
+		return &query.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("no selected function matches %q", in.Function), Hint: "hottest_functions lists names"}
+	}
+	c.describe(direction, &sel, g, t)
+	if in.Function != "" {
+		c.matched(tree, t, in.Function, g)
+	}
+	whole := g.Total[0]
+	least := max(int64(math.Ceil(cmp.Or(in.MinPercent, 0.5)/100*float64(whole))), 1)
+	children, leftOut := tree.largest(limit, least)
+	if direction == "callers" {
+		c.linef("percent, value and path, a function first and its callers below it; functions of one path are joined with ;")
+	} else {
+		c.linef("percent, value and path, callers first; functions of one path are joined with ;")
+	}
+	leftOut += tree.write(&c.answer, t.Frames, whole, g.Type.Unit, children)
+	c.leftOut(leftOut, "functions of the tree", "a larger `limit`, a smaller `min_percent`, or a `function` among them")
+	c.leftOut(tree.tooDeep, fmt.Sprintf("calls beyond %d", depth), "a larger `depth`")
+	return nil
+}
+
+// matched appends which functions a pattern has found.
+func (c *call) matched(tree *callTree, t *store.Tree, pattern string, g *store.Graph) {
+	var names []string
+	for _, n := range tree.nodes {
+		if n.parent == 0 {
+			names = append(names, name(t.Frames[n.frame].Name))
+		}
+	}
+	const most = 5
+	slices.Sort(names)
+	names = slices.Compact(names)
+	shown := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		shown += fmt.Sprintf(" and %d more", more)
+	}
+	c.linef("%q is %s, with %s (%s) in all", pattern, shown, value(float64(tree.nodes[0].total), g.Type.Unit), percent(tree.nodes[0].total, g.Total[0]))
+}
+
+type timelineIn struct {
+	selection
+	GroupBy string `json:"group_by,omitempty" jsonschema:"key of an attribute: a column for each of its largest values"`
+	Points  int    `json:"points,omitempty" jsonschema:"about how many steps, 24 by default, at most 200"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"how many columns, 5 by default, at most 20"`
+}
+
+func timeline(c *call, in *timelineIn) error {
+	points, err := within("points", in.Points, 24, 200)
+	if err != nil {
+		return err
+	}
+	limit, err := within("limit", in.Limit, 5, 20)
+	if err != nil {
+		return err
+	}
+	sel, _, err := in.read(c, nil)
+	if err != nil {
+		return err
+	}
+	sel.GroupBy = in.GroupBy
+	tl, err := c.Store.Timeline(c.ctx, sel, points, c.now)
+	if err != nil {
+		return err
+	}
+	sums := map[string]float64{}
+	for _, g := range tl.Groups {
+		for _, v := range g.Values {
+			if !math.IsNaN(v) {
+				sums[g.Name] += v
+			}
+		}
+	}
+	slices.SortStableFunc(tl.Groups, func(a, b store.TimelineGroup) int { return cmp.Compare(sums[b.Name], sums[a.Name]) })
+	c.linef("%s %s %s over time, in %s (%s) for each step of %s; - is without profiles", name(sel.Service), name(sel.Profile), name(tl.Type.Type),
+		clean(cmp.Or(tl.Type.Unit, "count"), 30), tl.Values, time.Duration(tl.Step))
+	shown := tl.Groups[:min(len(tl.Groups), limit)]
+	header := []string{"from"}
+	for _, g := range shown {
+		if in.GroupBy == "" {
+			header = append(header, "value")
+			continue
+		}
+		header = append(header, name(in.GroupBy)+"="+name(g.Name))
+	}
+	c.row(header...)
+	n := len(tl.Groups[0].Values)
+	leftOut := c.rows(n, n, func(i int) []string {
+		columns := []string{moment(tl.From + int64(i)*tl.Step)}
+		for _, g := range shown {
+			columns = append(columns, value(g.Values[i], tl.Type.Unit))
+		}
+		return columns
+	})
+	c.leftOut(leftOut, "steps", "fewer `points`")
+	c.leftOut(len(tl.Groups)-len(shown), "values of the attribute", "a larger `limit`, or `attributes`")
+	return nil
+}
+
+// baseSelection is what a selection is compared with.
+type baseSelection struct {
+	Service string `json:"service,omitempty" jsonschema:"another service"`
+	span
+}
+
+type compareIn struct {
+	selection
+	frameFilter
+	Base  *baseSelection `json:"base,omitempty" jsonschema:"what to compare with: its time, attributes or service; what is missing is as in the selection. Without base: the time of the same length before"`
+	Sort  string         `json:"sort,omitempty" jsonschema:"self (default) or total"`
+	Limit int            `json:"limit,omitempty" jsonschema:"how many functions, 20 by default, at most 200"`
+}
+
+// change is the difference of a function.
+type change struct {
+	frame     *store.Frame
+	now, base int64
+	points    float64 // of percent
+}
+
+func compare(c *call, in *compareIn) error {
+	limit, err := within("limit", in.Limit, 20, 200)
+	if err != nil {
+		return err
+	}
+	by, err := oneOf("sort", in.Sort, "self", "total")
+	if err != nil {
+		return err
+	}
+	if err := in.check(); err != nil {
+		return err
+	}
+	sel, base, err := in.sides(c)
+	if err != nil {
+		return err
+	}
+	g, err := c.Store.Diff(c.ctx, sel, base, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	if g.Profiles == 0 {
+		return c.nothingFound(&sel)
+	}
+	if g.BaseTotal[0] == 0 {
+		e := c.Queries.Error(c.nothingFound(&base))
+		return &query.Error{Status: e.Status, Text: "the base has nothing: " + e.Text, Hint: e.Hint, Cause: e.Cause}
+	}
+	t, err := in.apply(c.meter, g.Tree)
+	if err != nil {
+		return err
+	}
+	if err := c.meter.More(3 * tableBytes * len(g.Frames)); err != nil {
+		return err
+	}
+	changes := changesOf(t, g.Total[0], g.BaseTotal[0], by)
+	c.describe("changes by "+by, &sel, g, t)
+	c.linef("base: %s%s; total %s", name(base.Service), sideText(&base), value(float64(g.BaseTotal[0]), g.Type.Unit))
+	c.linef("change is that of the part of the total, in points of percent, the largest first")
+	c.row("change", "now", "now%", "base", "base%", "function")
+	leftOut := c.rows(len(changes), limit, func(i int) []string {
+		r := &changes[i]
+		return []string{
+			fmt.Sprintf("%+.1f", r.points), value(float64(r.now), g.Type.Unit), percent(r.now, g.Total[0]),
+			value(float64(r.base), g.Type.Unit), percent(r.base, g.BaseTotal[0]), label(r.frame),
+		}
+	})
+	if leftOut > 0 {
+		c.leftOut(leftOut, fmt.Sprintf("functions, which change by at most %.1f", math.Abs(changes[len(changes)-leftOut].points)), "a larger `limit`, `focus` or `ignore`")
+	}
+	return nil
+}
+
+// sides returns the selection and its base.
+func (in *compareIn) sides(c *call) (sel, base store.Selection, err error) {
+	if in.Base != nil {
+		return in.read(c, in.Base)
+	}
+	if sel, _, err = in.read(c, nil); err != nil {
+		return sel, base, err
+	}
+	if sel.From == 0 {
+		return sel, base, query.BadRequest("`base` must be given where the selection has no start", "or give `seconds`, or `from`")
+	}
+	base = sel
+	until := cmp.Or(sel.Until, c.now.UnixNano())
+	base.From, base.Until = max(sel.From-(until-sel.From), 1), sel.From
+	return sel, base, nil
+}
+
+// sideText returns the time and the attributes of a base.
+func sideText(sel *store.Selection) string {
+	text := ""
+	for _, a := range sel.Attributes {
+		text += " " + name(a.Key) + "=" + name(a.Value)
+	}
+	if sel.From > 0 {
+		text += " from " + moment(sel.From)
+	}
+	if sel.Until > 0 {
+		text += " to " + moment(sel.Until)
+	}
+	return clean(text, maxErrorBytes)
+}
+
+// changesOf returns the functions whose part of the total differs, the largest difference first.
+func changesOf(t *store.Tree, total, baseTotal int64, by string) []change {
+	other := *t
+	other.Self, other.Total = t.BaseSelf, t.BaseTotal
+	rows, baseRows := t.Functions(), other.Functions()
+	var changes []change
+	for i := range rows {
+		now, base := rows[i].Self, baseRows[i].Self
+		if by == "total" {
+			now, base = rows[i].Total, baseRows[i].Total
+		}
+		if points := 100 * (share(now, total) - share(base, baseTotal)); points != 0 {
+			changes = append(changes, change{rows[i].Frame, now, base, points})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.points), math.Abs(a.points)), strings.Compare(a.frame.Name, b.frame.Name),
+			strings.Compare(a.frame.File, b.frame.File))
+	})
+	return changes
+}
