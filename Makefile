@@ -114,6 +114,12 @@ E2E_CLICKHOUSE ?= 1
 e2e-clickhouse: ## send profiles to ClickHouse's engine, from npm, with config/backends/clickhouse.yaml, and compare what it has
 	E2E_CLICKHOUSE=$(E2E_CLICKHOUSE) $(TEST) -count=1 -v -timeout 10m -run '^TestClickHouse$$' ./internal/testing/e2e
 
+# The client is the SDK for Node.js.
+E2E_MCP ?= 1
+.PHONY: e2e-mcp
+e2e-mcp: ## ask the collector and profiletool by the Model Context Protocol, by its client from npm
+	E2E_MCP=$(E2E_MCP) $(GO) test -count=1 -v -timeout 10m -run '^TestAssistant$$' ./internal/testing/e2e
+
 # Takes about a minute, and needs Chromium and npm (CHROMIUM names another browser). Screenshots go to bin/page. With
 # E2E_PAGE=if-possible the test is skipped if one of them is missing.
 E2E_PAGE ?= 1
