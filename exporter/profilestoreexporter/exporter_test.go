@@ -514,6 +514,11 @@ func TestAssistants(t *testing.T) {
 	off := startExporter(t, nil)
 	status, _ := ask(off)
 	assert.Equal(t, http.StatusMethodNotAllowed, status)
+	// What Grafana asks has a body, too.
+	response, err := http.Post("http://"+off.address.String()+"/querier.v1.QuerierService/ProfileTypes", "application/json", strings.NewReader(`{"start":1000,"end":4000}`))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.Equal(t, http.StatusOK, response.StatusCode)
 
 	on := startExporter(t, map[string]any{"mcp": map[string]any{}})
 	on.send(small("shop"))
@@ -530,6 +535,6 @@ func TestAssistants(t *testing.T) {
 		status, _ = ask(on, "Content-Encoding", encoding)
 		assert.Contains(t, []int{http.StatusBadRequest, http.StatusUnsupportedMediaType}, status)
 	}
-	_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), map[string]any{"mcp": map[string]any{"default_time": "-1s"}})
+	_, err = collectortest.LoadConfig(createDefaultConfig().(*Config), map[string]any{"mcp": map[string]any{"default_time": "-1s"}})
 	assert.ErrorContains(t, err, "`default_time` must not be negative")
 }

@@ -17,7 +17,6 @@ import (
 	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mcp"
 )
 
 // NewFactory returns the factory of the exporter `profile_store`, for profiles pipelines.
@@ -38,8 +37,8 @@ func createDefaultConfig() component.Config {
 	}
 	// Profiles can be confidential: by default only this machine can read them.
 	server.HTTP.NetAddr.Endpoint = "localhost:4042"
-	// Nothing is uploaded. What assistants ask is short, and not compressed.
-	server.HTTP.MaxRequestBodySize, server.HTTP.CompressionAlgorithms = mcp.MaxRequestBytes, []string{""}
+	// Nothing is uploaded. What dashboards and assistants ask is short, and has bounds of its own.
+	server.HTTP.MaxRequestBodySize, server.HTTP.CompressionAlgorithms = 512<<10, []string{"", "gzip"}
 	return &Config{
 		Server:  server,
 		Keep:    KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 2000},

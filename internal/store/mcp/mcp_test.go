@@ -127,7 +127,7 @@ func TestWrongQuestions(t *testing.T) {
 		{"hottest_functions", `{"service":"shop"}`, `profile`},
 		{"hottest_functions", `{"service":"shop","profile":"heap"}`, `has no profile "heap"`},
 		{"hottest_functions", `{"service":"","profile":""}`, "`service` and `profile` must not be empty"},
-		{"hottest_functions", `{` + shop + `,"sevice":1}`, `sevice`},
+		{"hottest_functions", `{` + shop + `,"colour":1}`, `colour`},
 		{"hottest_functions", `{` + shop + `,"limit":201}`, "`limit` must be from 1 to 200, found 201"},
 		{"hottest_functions", `{` + shop + `,"limit":-1}`, "`limit` must be from 1 to 200"},
 		{"hottest_functions", `{` + shop + `,"sort":"name"}`, "`sort` must be one of self, total"},
