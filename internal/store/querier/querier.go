@@ -160,7 +160,7 @@ func (q *Querier) Series(ctx context.Context, r *connect.Request[querierv1.Serie
 	}
 	err := q.list(ctx, r.Msg.Matchers, r.Msg.Start, r.Msg.End, allowsDots(r.Header()), names, func(list []label) error {
 		key := keyOf(list)
-		if seen[key] {
+		if len(list) == 0 || seen[key] {
 			return nil
 		}
 		seen[key] = true

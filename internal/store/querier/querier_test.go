@@ -138,6 +138,26 @@ func TestCountsOfCPUAreTimes(t *testing.T) {
 	assert.Equal(t, []string{"endpoint=/a,service_name=ebpf 1769860800000:150", "service_name=ebpf 1769860800000:50", "service_name=go 1769860800000:7"}, seriesText(series.Msg.Series))
 }
 
+// Sets that have none of the wanted labels are left out.
+func TestSeriesOfLabels(t *testing.T) {
+	s := newStore()
+	for _, pod := range []string{"a", ""} {
+		b := profiletest.New().Resource("service.name", "shop")
+		if pod != "" {
+			b.Resource("pod", pod)
+		}
+		b.Profile("cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).Sample(profiletest.Value(3, "leaf"))
+		require.NotZero(t, s.Add(b.Build(), noon).Profiles)
+	}
+	c, _ := client(t, s.Querier, noon)
+	out, err := c.Series(t.Context(), connect.NewRequest(&querierv1.SeriesRequest{
+		Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(), LabelNames: []string{"pod", "nothing"},
+	}))
+	require.NoError(t, err)
+	require.Len(t, out.Msg.LabelsSet, 1)
+	assert.Equal(t, "pod=a", labelText(out.Msg.LabelsSet[0].Labels))
+}
+
 // A profile's id, as heat maps and exemplars show it, selects the profile.
 func TestProfileIDs(t *testing.T) {
 	list := history(rand.New(rand.NewPCG(3, 3)), noon, 4)

@@ -15,7 +15,6 @@ import (
 	"connectrpc.com/connect"
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
-	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
@@ -165,7 +164,7 @@ func (q *Querier) rendered(ctx context.Context, params url.Values, query, from, 
 	var t *typesv1.ProfileType
 	var rest []string
 	for _, m := range matchers {
-		if m.Name == labels.MetricName {
+		if m.Name == nameLabel {
 			t = parsedType(m.Value)
 		} else {
 			rest = append(rest, m.String())
