@@ -40,28 +40,26 @@ func newGroups(blocks int) *groups {
 // maxGroupBytes bounds the name of a group. Very many series and samples can share a long value.
 const maxGroupBytes = 1 << 10
 
-func groupName(value string) string {
-	if len(value) > maxGroupBytes {
-		return strings.ToValidUTF8(value[:maxGroupBytes], "") + "…"
-	}
-	return value
-}
-
-// number returns the number of a group. Beyond maxGroups, all names share OtherGroup.
-func (g *groups) number(name string) int {
-	if i, ok := g.byName[name]; ok {
+// number returns the number of the group of a value. Beyond maxGroups, all values share OtherGroup.
+func (g *groups) number(value string) int {
+	// A part of a long value that is longer than a name is not equal to a short one.
+	key := value[:min(len(value), maxGroupBytes+1)]
+	if i, ok := g.byName[key]; ok {
 		return i
 	}
 	if len(g.names) == maxGroups {
-		if name != OtherGroup {
+		if value != OtherGroup {
 			return g.number(OtherGroup)
 		}
 	} else if len(g.names) > maxGroups {
 		return g.byName[OtherGroup]
 	}
-	i := len(g.names)
+	i, name := len(g.names), value
+	if len(value) > maxGroupBytes {
+		key, name = strings.Clone(key), strings.ToValidUTF8(value[:maxGroupBytes], "")+"…"
+	}
 	g.names = append(g.names, name)
-	g.byName[name] = i
+	g.byName[key] = i
 	return i
 }
 
@@ -74,7 +72,7 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 		return g.number(NoGroup), true
 	}
 	if value, ok := f.seriesValue(sr, f.groupKey); ok {
-		return g.number(groupName(value)), true
+		return g.number(value), true
 	}
 	return 0, false
 }
@@ -83,12 +81,12 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 func (g *groups) ofSample(block int, f *filter, set dictionary.AttributeSetIndex) int {
 	i, ok := g.sets[block][set]
 	if !ok {
-		name := NoGroup
-		if value, has := f.value(set, f.groupKey); has {
-			name = groupName(value)
+		value, has := f.value(set, f.groupKey)
+		if !has {
+			value = NoGroup
 		}
 		_ = f.memory.Take(cacheBytes)
-		i = g.number(name)
+		i = g.number(value)
 		g.sets[block][set] = i
 	}
 	return i
