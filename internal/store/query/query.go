@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
@@ -23,7 +24,8 @@ import (
 
 // Limits bound queries.
 type Limits struct {
-	// MaxConcurrent is how many queries are computed at once; others wait.
+	// MaxConcurrent is how many queries are computed at once; others wait. Where there are several processors, queries leave one of them
+	// to what arrives: a push does not wait until queries let it run.
 	MaxConcurrent int
 	// Timeout bounds a query until its answer is complete.
 	Timeout time.Duration
@@ -50,7 +52,8 @@ func New(limits Limits) *Queries {
 	if limits.Observe == nil {
 		limits.Observe = func(context.Context, string, string, time.Duration) {}
 	}
-	return &Queries{Limits: limits, slots: make(chan struct{}, limits.MaxConcurrent)}
+	processors := max(1, runtime.GOMAXPROCS(0)-1)
+	return &Queries{Limits: limits, slots: make(chan struct{}, min(limits.MaxConcurrent, processors))}
 }
 
 // Begin returns the claim of a query. The caller releases it when the answer is written.
