@@ -13,7 +13,7 @@ import (
 )
 
 // Source is where profiles are: a Store, in memory or in a directory, or a table of another engine. A Querier computes all answers from
-// what it returns. Package storetest has the rules that each implementation keeps.
+// what it returns. The package comment has the rules for each kind of values.
 type Source interface {
 	// Catalog lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample types in their
 	// order.
