@@ -53,9 +53,10 @@ func TestAnswersAreThoseOfPyroscope(t *testing.T) {
 	push(t, address, list)
 	s := newStore()
 	keep(t, s, withoutTypes(t, list), now)
-	ours, _ := client(t, s.Querier, now)
+	ours, ourAddress := client(t, s.Querier, now)
 	theirs := querierv1connect.NewQuerierServiceClient(http.DefaultClient, address)
 	waitFor(t, theirs, now)
+	t.Run("profilecli", func(t *testing.T) { compareProfilecli(t, address, ourAddress, now) })
 
 	const (
 		queries = 1000
@@ -98,6 +99,67 @@ func TestAnswersAreThoseOfPyroscope(t *testing.T) {
 	}
 	t.Logf("%d queries: %d equal, %d tolerated, %d different", queries, sum.equal, queries-sum.equal-sum.different, sum.different)
 	assert.Zero(t, sum.different)
+}
+
+// compareProfilecli compares what Pyroscope's command line, which E2E_PROFILECLI names, prints of both.
+func compareProfilecli(t *testing.T, theirs, ours string, now time.Time) {
+	binary := os.Getenv("E2E_PROFILECLI")
+	if binary == "" {
+		t.Skip("E2E_PROFILECLI names no command")
+	}
+	run := func(t *testing.T, address string, args []string) string {
+		cmd := exec.CommandContext(t.Context(), binary, slices.Concat(args, []string{"--url=" + address,
+			fmt.Sprintf("--from=%d", now.Add(-time.Hour).Unix()), fmt.Sprintf("--to=%d", now.Unix())})...)
+		var problems bytes.Buffer
+		cmd.Dir, cmd.Stderr = t.TempDir(), &problems
+		out, err := cmd.Output()
+		require.NoError(t, err, "%v: %s", args, problems.Bytes())
+		return string(out)
+	}
+	lines := func(t *testing.T, address string, args []string) any {
+		list := strings.Split(run(t, address, args), "\n")
+		slices.Sort(list)
+		return slices.DeleteFunc(list, func(line string) bool {
+			// Names that are not ASCII, and those that only Pyroscope has, are in docs/grafana.md.
+			return strings.Contains(line, "größe") || strings.Contains(line, "gr__e") || strings.Contains(line, "__service_name__")
+		})
+	}
+	// Which of two exemplars with one value is shown is open, and so are their ids and labels.
+	values := func(t *testing.T, address string, args []string) any {
+		var found struct{ Exemplars []struct{ Value int64 } }
+		require.NoError(t, json.Unmarshal([]byte(run(t, address, append(args, "--output=json"))), &found))
+		require.NotEmpty(t, found.Exemplars)
+		return found
+	}
+	stacks := func(t *testing.T, address string, args []string) any {
+		file := filepath.Join(t.TempDir(), "pprof")
+		run(t, address, append(args, "--output=pprof="+file))
+		payload, err := os.ReadFile(file)
+		require.NoError(t, err)
+		p, err := profile.ParseData(payload)
+		require.NoError(t, err)
+		require.NotEmpty(t, p.Sample)
+		return stacksText(p)
+	}
+	for _, c := range []struct {
+		args []string
+		ask  func(t *testing.T, address string, args []string) any
+	}{
+		{[]string{"query", "series", "--query={region=\"eu\"}", "--label-names=pod"}, lines},
+		{[]string{"query", "series", "--label-names=service_name", "--label-names=__profile_type__"}, lines},
+		{[]string{"query", "profile", "--query={service_name=\"shop-0\"}"}, stacks},
+		{[]string{"query", "profile", "--query={service_name=\"shop-1\"}", "--function-names-only"}, stacks},
+		{[]string{"query", "profile", "--query={service_name=\"captured-go-cpu-labels\"}"}, stacks},
+		{[]string{"query", "top", "--output=json"}, lines},
+		{[]string{"query", "top", "--label-names=pod", "--profile-type=memory:inuse_space:bytes:space:bytes"}, lines},
+		{[]string{"query", "exemplars", "profile"}, values},
+		{[]string{"query", "exemplars", "span"}, values},
+		{[]string{"query", "label-values-cardinality"}, lines},
+	} {
+		t.Run(strings.Join(c.args[1:], " "), func(t *testing.T) {
+			assert.Equal(t, c.ask(t, theirs, c.args), c.ask(t, ours, c.args))
+		})
+	}
 }
 
 // outcome counts the queries of one kind.
@@ -552,8 +614,13 @@ func pprofText(p *profilev1.Profile) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return append(stacksText(parsed), parsed.SampleType[0].Type, parsed.SampleType[0].Unit), nil
+}
+
+// stacksText returns the stacks of a pprof with their sums, in order.
+func stacksText(p *profile.Profile) (lines []string) {
 	sums := map[string]int64{}
-	for _, s := range parsed.Sample {
+	for _, s := range p.Sample {
 		var path []string
 		for _, l := range slices.Backward(s.Location) {
 			for _, line := range slices.Backward(l.Line) {
@@ -565,14 +632,13 @@ func pprofText(p *profilev1.Profile) (any, error) {
 		}
 		sums[strings.Join(path, ";")] += s.Value[0]
 	}
-	var lines []string
 	for path, sum := range sums {
 		if sum != 0 {
 			lines = append(lines, fmt.Sprint(path, " ", sum))
 		}
 	}
 	slices.Sort(lines)
-	return append(lines, parsed.SampleType[0].Type, parsed.SampleType[0].Unit), nil
+	return lines
 }
 
 // renderText returns what /pyroscope/render answers, without what depends on the time of the call.

@@ -4,6 +4,7 @@
 package querier
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
@@ -29,6 +30,12 @@ type point struct {
 	series int
 	time   int64
 	link   dictionary.Link
+}
+
+// isBefore orders points of one group.
+func (p *point) isBefore(other *point) bool {
+	return cmp.Or(cmp.Compare(p.time, other.time), bytes.Compare(p.link.SpanID[:], other.link.SpanID[:]),
+		bytes.Compare(p.link.TraceID[:], other.link.TraceID[:]), cmp.Compare(p.series, other.series)) < 0
 }
 
 // pointBytes is what a point takes.
@@ -396,7 +403,7 @@ func (s *selection) heatmap(g *groups, values map[point]int64, in *querierv1.Sel
 		// Of rows of no height, the last one has the values, as it reaches to the largest.
 		slot.Counts[row]++
 		cell := cellKey{key, row}
-		if e := best[cell]; isShown && (e == nil || value > e.value) {
+		if e := best[cell]; isShown && (e == nil || value > e.value || value == e.value && p.isBefore(&e.point)) {
 			best[cell] = &exemplar{p, value}
 		}
 	}
