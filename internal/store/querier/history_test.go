@@ -56,7 +56,9 @@ func history(r *rand.Rand, end time.Time, intervals int) (list []pushed) {
 	for service := range 3 {
 		for pod := range 2 {
 			for i := range intervals {
-				at := end.Add(-time.Duration(intervals-i) * 15 * time.Second).Add(time.Duration(r.IntN(1000)) * time.Millisecond)
+				// No two pods share a millisecond: Pyroscope's heat maps add up what a span has in it.
+				offset := time.Duration(r.IntN(160)+160*(2*service+pod)) * time.Millisecond
+				at := end.Add(-time.Duration(intervals-i) * 15 * time.Second).Add(offset)
 				for _, k := range kinds {
 					list = append(list, pushed{name: k.name, payload: k.pprof(r, at), labels: map[string]string{
 						"service_name": fmt.Sprintf("shop-%d", service), "pod": fmt.Sprintf("pod-%d-%d", service, pod),
