@@ -78,7 +78,7 @@ func (c *collector) running(t *testing.T) string {
 func TestEBPF(t *testing.T) {
 	ifPossible := wantedBy(t, "E2E_EBPF")
 	to := startBackend(t)
-	c := newCollector(t, hostCommand(t), "SAMPLES_PER_SECOND=97", "EBPF_BATCH_TIMEOUT=1s", "EXPORTERS=[pprof, otlp_grpc]", "BACKEND_ENDPOINT="+to.address)
+	c := newCollector(t, hostCommand(t), "SAMPLES_PER_SECOND=97", "EBPF_BATCH_TIMEOUT=1s", "EXPORTERS=[profile_store, otlp_grpc]", "BACKEND_ENDPOINT="+to.address)
 	c.start(t, "the collector with "+hostConfig)
 
 	require.Eventually(t, func() bool {
