@@ -91,6 +91,8 @@ func TestCompose(t *testing.T) {
 		}
 	}
 
+	require.Equal(t, "http://collector"+collector.Environment["PAGE_ENDPOINT"], p.Services["grafana"].Environment["PROFILES_URL"])
+
 	content, err := os.ReadFile(filepath.Join("targets", "shop.yaml"))
 	require.NoError(t, err)
 	var groups []struct{ Targets []string }
