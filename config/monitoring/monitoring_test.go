@@ -36,7 +36,7 @@ type metric struct {
 // coreLabels are the labels that the Collector's helpers and Prometheus add. Metadata does not list them.
 var coreLabels = []string{"instance", "job", "exported_job", "receiver", "exporter", "processor", "transport", "data_type"}
 
-// profileMetrics are those of the connector profile_metrics, by the names that Prometheus gives them. TestRules of the connector makes them.
+// profileMetrics are those of the connector profile_metrics, by their names in Prometheus. The connector's TestRules produces them.
 var profileMetrics = []string{
 	"profile_cpu_time_seconds_total", "profile_memory_used_bytes", "profile_memory_allocated_bytes_total", "profile_lock_wait_time_seconds_total",
 	"profile_function_share_ratio", "profile_function_share_change_ratio", "profile_function_share_change_p_value",

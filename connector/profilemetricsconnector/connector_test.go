@@ -239,7 +239,7 @@ func TestTemporality(t *testing.T) {
 	}
 }
 
-// TestRefusedPoints has a pipeline that refuses: for now, so that deltas are sent again, and for good.
+// TestRefusedPoints has a pipeline that refuses points: temporarily, so that deltas are sent again, and permanently.
 func TestRefusedPoints(t *testing.T) {
 	f := &fixture{sink: &consumertest.MetricsSink{}}
 	var refusal error

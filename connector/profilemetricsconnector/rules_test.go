@@ -119,7 +119,7 @@ func startPrometheus(t *testing.T, content []byte) *prometheus {
 	return p
 }
 
-// promName returns the name that Prometheus' OTLP receiver gives to a metric: it adds the unit, and `total` to what is monotonic.
+// promName returns the name of a metric in Prometheus' OTLP receiver, which adds the unit, and `total` to what is monotonic.
 func promName(m pmetric.Metric) string {
 	name := strings.ReplaceAll(m.Name(), ".", "_")
 	switch {

@@ -152,7 +152,7 @@ func (m *coarser) mean(group []*chunk, end int64) {
 	m.finish(whole, values)
 }
 
-// finish gives a profile its samples, in the order of their stacks.
+// finish writes the samples of a profile, in the order of their stacks.
 func (m *coarser) finish(c *chunk, values map[rowKey]int64) {
 	keys := make([]rowKey, 0, len(values))
 	for key := range values {

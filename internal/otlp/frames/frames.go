@@ -53,7 +53,7 @@ type Frames struct {
 	samples int
 }
 
-// span is a part of names, of which fault tells if there is none. end is 0 for a stack that All has not been asked for.
+// span is a range of names. fault says why a stack has none. end is 0 until All is called for the stack.
 type span struct {
 	begin, end int
 	fault      Fault

@@ -112,7 +112,7 @@ func (r *Reducer) begin(pd pprofile.Profiles) {
 	r.hot.begin(len(r.Hot), r.frames.Names())
 }
 
-// text returns a string of the message, or "" if there is none.
+// text returns a string of the message, or "" if its index is out of range.
 func (r *Reducer) text(i int32) string {
 	if table := r.dict.StringTable(); uint(i) < uint(table.Len()) {
 		return kind.CutName(table.At(int(i)))
