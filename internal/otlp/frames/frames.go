@@ -62,13 +62,13 @@ type span struct {
 // Begin begins another message, of a number of samples.
 func (f *Frames) Begin(d pprofile.ProfilesDictionary, samples int) {
 	f.strings, f.functions, f.locations, f.stacks = d.StringTable(), d.FunctionTable(), d.LocationTable(), d.StackTable()
-	f.leaves = zeroed(f.leaves, f.stacks.Len())
+	f.leaves = Zeroed(f.leaves, f.stacks.Len())
 	f.spans, f.names = f.spans[:0], append(f.names[:0], 0)
 	f.room, f.samples = -1, samples
 }
 
-// zeroed returns n zeros, in memory that is reused if it is not much larger.
-func zeroed[T any](s []T, n int) []T {
+// Zeroed returns n zeros, in memory that is reused if it is not much larger: one large message keeps none.
+func Zeroed[T any](s []T, n int) []T {
 	const spare = 1 << 16
 	if cap(s) < n || cap(s) > 4*n+spare {
 		return make([]T, n)
@@ -152,8 +152,8 @@ func (f *Frames) function(i int32) (int32, Fault) {
 func (f *Frames) All(stack int32) ([]int32, Fault) {
 	if f.room < 0 {
 		f.room = minRoom + roomFactor*f.entries()
-		f.spans = zeroed(f.spans, max(f.stacks.Len(), 1))
-		f.seen = zeroed(f.seen, f.strings.Len()+1)
+		f.spans = Zeroed(f.spans, max(f.stacks.Len(), 1))
+		f.seen = Zeroed(f.seen, f.strings.Len()+1)
 		f.stack = 0
 	}
 	if uint(stack) >= uint(len(f.spans)) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/frames"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
@@ -60,9 +61,9 @@ type attributes struct {
 
 func (a *attributes) begin(d pprofile.ProfilesDictionary) {
 	a.dict = d
-	a.values = cleared(a.values, len(a.set.SampleKeys))
+	a.values = frames.Zeroed(a.values, len(a.set.SampleKeys))
 	if len(a.set.SampleKeys)+len(a.set.Conditions) > 0 {
-		a.entries = cleared(a.entries, d.AttributeTable().Len())
+		a.entries = frames.Zeroed(a.entries, d.AttributeTable().Len())
 	}
 }
 

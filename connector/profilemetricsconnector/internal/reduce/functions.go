@@ -67,7 +67,7 @@ func (r *Reducer) beginHot(p *input) bool {
 		}
 		e := &r.hot.entries[i]
 		if len(e.values) != r.hot.names {
-			e.values = cleared(e.values, r.hot.names)
+			e.values = frames.Zeroed(e.values, r.hot.names)
 		}
 		r.hot.active = append(r.hot.active, i)
 	}

@@ -72,8 +72,8 @@ func (r *Reducer) Reduce(pd pprofile.Profiles) *Result {
 	resolved := compact.ResolveReferences(pd)
 	for i, rp := range pd.ResourceProfiles().All() {
 		r.resource = resolved.ResourceProfiles().At(i).Resource().Attributes()
-		r.matches = cleared(r.matches, len(r.Set.Metrics))
-		r.groups = cleared(r.groups, len(r.Set.Metrics))
+		r.matches = frames.Zeroed(r.matches, len(r.Set.Metrics))
+		r.groups = frames.Zeroed(r.groups, len(r.Set.Metrics))
 		for j, sp := range rp.ScopeProfiles().All() {
 			scope := resolved.ResourceProfiles().At(i).ScopeProfiles().At(j).Scope().Attributes()
 			r.namer.Begin(scope)
@@ -426,7 +426,7 @@ func (r *Reducer) addFrame(plan *planned, name int32, value int64, exemplar Exem
 	if len(metric.SampleValues) == 0 {
 		byName := &r.byName[plan.metric]
 		if len(byName.additions) != r.frames.Names()+1 {
-			byName.additions = cleared(byName.additions, r.frames.Names()+1)
+			byName.additions = frames.Zeroed(byName.additions, r.frames.Names()+1)
 		}
 		if byName.additions[name] == 0 {
 			r.addition(plan, nil, r.frame(metric, name))

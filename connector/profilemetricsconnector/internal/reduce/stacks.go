@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/frames"
 )
 
 // stackBits is what a stack matches, in bits of the set's patterns.
@@ -54,20 +55,9 @@ func (m *matcher) begin(d pprofile.ProfilesDictionary) {
 	if len(m.set.Patterns) == 0 {
 		return
 	}
-	m.names = cleared(m.names, d.StringTable().Len())
-	m.locations = cleared(m.locations, d.LocationTable().Len())
-	m.stacks = cleared(m.stacks, d.StackTable().Len())
-}
-
-// cleared returns n zeros, in memory that is reused if it is not much larger.
-func cleared[T any](s []T, n int) []T {
-	const spare = 1 << 16
-	if cap(s) < n || cap(s) > 4*n+spare {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
+	m.names = frames.Zeroed(m.names, d.StringTable().Len())
+	m.locations = frames.Zeroed(m.locations, d.LocationTable().Len())
+	m.stacks = frames.Zeroed(m.stacks, d.StackTable().Len())
 }
 
 // stack returns what a stack matches. ok is false if it has an index out of range.

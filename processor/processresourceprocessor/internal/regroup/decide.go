@@ -65,7 +65,7 @@ func (r *Regrouper) decide(pd pprofile.Profiles, resources []Resource, group Gro
 		r.byKey, r.others, r.contents = map[string]int32{}, map[int32]int32{}, map[[32]byte]int32{}
 	}
 	r.groups = append(r.groups[:0], resourceGroup{})
-	r.groupOf = resized(r.groupOf, len(r.resourceOfTuple))
+	r.groupOf = dictionary.Zeroed(r.groupOf, len(r.resourceOfTuple))
 	r.strips = append(r.strips[:0], make([]uint64, len(r.resourceOfTuple))...)
 	r.isMeasured = append(r.isMeasured[:0], make([]bool, len(resources))...)
 	r.budget = copiedConstant + copiedFactor*len(r.tupleOf)

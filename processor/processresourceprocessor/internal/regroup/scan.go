@@ -76,9 +76,9 @@ func (r *Regrouper) read(pd pprofile.Profiles) []Resource {
 func (r *Regrouper) readAttributes(d pprofile.ProfilesDictionary) {
 	table := d.AttributeTable()
 	n := table.Len()
-	r.roleOfString = resized(r.roleOfString, d.StringTable().Len())
-	r.roleOf, r.keyRoleOf = resized(r.roleOf, n), resized(r.keyRoleOf, n)
-	r.canonicalOf = resized(r.canonicalOf, n)
+	r.roleOfString = dictionary.Zeroed(r.roleOfString, d.StringTable().Len())
+	r.roleOf, r.keyRoleOf = dictionary.Zeroed(r.roleOf, n), dictionary.Zeroed(r.keyRoleOf, n)
+	r.canonicalOf = dictionary.Zeroed(r.canonicalOf, n)
 	if r.canonical == nil {
 		r.canonical = map[content]int32{}
 	}
@@ -235,14 +235,4 @@ func (r *Regrouper) describe(pd pprofile.Profiles) []Resource {
 		r.resources = append(r.resources, Resource{Attributes: rp.Resource().Attributes(), Processes: r.processes[from:]})
 	}
 	return r.resources
-}
-
-// resized returns n zeros, in the memory of s if there is enough.
-func resized[T int8 | int32](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	s = s[:n]
-	clear(s)
-	return s
 }
