@@ -86,7 +86,8 @@ func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
 	if b.dedup.config.Acknowledge == AcknowledgeDelivered {
 		until = until.Add(b.dedup.config.Timeout) // for which the batch waits for more messages
 	}
-	l, err := b.acquire(ctx, until, isLarge(pd))
+	large := isLarge(pd)
+	l, err := b.acquire(ctx, until, large)
 	if err != nil {
 		return err
 	}
@@ -99,6 +100,9 @@ func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {
 	l.growth = max(l.growth, l.batch.ApproximateBytes()-before)
 	sent := l.delivery
 	why, full := b.isFull(l)
+	if large && !full { // Its token of large is held until the batch is sent.
+		why, full = reasonSize, true
+	}
 	if full {
 		b.sendAway(l, why)
 	} else {

@@ -160,22 +160,26 @@ func TestBackpressure(t *testing.T) {
 
 // Large messages that the next component does not accept leave a lane to the others.
 func TestLargeMessagesLeaveALane(t *testing.T) {
-	f := start(t, slowly)
-	f.config.Timeout = time.Millisecond
+	f := start(t, func(c *Config) {
+		c.Timeout = time.Millisecond
+		c.SendBatchSize, c.MaxBatchBytes = 1<<30, 0
+	})
 	hang := make(chan struct{})
 	var large atomic.Int64
 	f.sink.accept = func(_ context.Context, pd pprofile.Profiles) error {
-		if pd.SampleCount() > 1 {
+		if isLarge(pd) {
 			large.Add(1)
 			<-hang
 		}
 		return nil
 	}
 	var senders sync.WaitGroup
-	for range lanes() + 1 {
-		senders.Go(func() { assert.NoError(t, f.processor.ConsumeProfiles(context.Background(), message("shop", 128<<10))) })
+	for i := range lanes() + 1 {
+		pd := message("shop", 128<<10)
+		senders.Go(func() { assert.NoError(t, f.processor.ConsumeProfiles(context.Background(), pd)) })
+		require.Eventually(t, func() bool { return large.Load() == int64(min(i+1, lanes()-1)) }, patience, time.Millisecond)
 	}
-	require.Eventually(t, func() bool { return large.Load() == int64(lanes()-1) }, patience, time.Millisecond)
+	require.Never(t, func() bool { return large.Load() >= int64(lanes()) }, 200*time.Millisecond, time.Millisecond)
 	for range 10 {
 		f.consume(message("shop", 1))
 	}

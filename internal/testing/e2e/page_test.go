@@ -51,7 +51,8 @@ func TestPage(t *testing.T) {
 	printed, err := run(driver, []string{"PAGE=http://" + c.graphs + "/", "CHROMIUM=" + browser, "OUT=" + results,
 		"EXPECT=" + expected, "FORMAT=" + format}, "node", "drive.js")
 	t.Log(printed)
-	require.NoError(t, err, "what the browser showed is in %s", results)
+	_, failed, _ := strings.Cut("\n"+printed, "\nFAIL ")
+	require.NoError(t, err, "what the browser showed is in %s; what failed first: %.2000s", results, failed)
 
 	requireDownloads(t, results, pushed)
 	c.Terminate(t)
