@@ -393,7 +393,7 @@ func TestProgressAndCancelling(t *testing.T) {
 	require.Eventually(t, func() bool { return status() == http.StatusOK }, time.Minute, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
-	require.Eventually(t, func() bool { return status() == http.StatusNotFound }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return status() == http.StatusNoContent }, time.Minute, time.Millisecond)
 }
 
 // processBytes is the memory that the Go runtime has from the system and has not given back.

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 // progressHeader is the request header that names queries: GET /api/progress?id=… tells how far those of a name are.
@@ -58,7 +57,7 @@ func (p *progress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := p.byID[r.URL.Query().Get("id")]
 	p.mu.Unlock()
 	if n == nil {
-		writeError(w, r, &query.Error{Status: http.StatusNotFound, Text: "no query of this name is under way", Hint: "a query has the name in its header " + progressHeader})
+		w.WriteHeader(http.StatusNoContent) // It may have ended since the caller decided to ask: no mistake of the caller.
 		return
 	}
 	done, total := n.Blocks()

@@ -47,7 +47,7 @@ export async function ask(endpoint, query, signal, name) {
 export async function progressOf(name, signal) {
   try {
     const answer = await fetch(`api/progress?id=${encodeURIComponent(name)}`, {signal, credentials: 'same-origin'});
-    return answer.ok ? await answer.json() : null;
+    return answer.status === 200 ? await answer.json() : null; // 204: they have ended
   } catch {
     return null;
   }
