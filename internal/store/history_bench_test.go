@@ -173,3 +173,43 @@ func BenchmarkHistory(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkSeries lists the series of one of 400 services, and of all, in memory and in two hours on disk.
+func BenchmarkSeries(b *testing.B) {
+	const services = 400
+	cfg := diskConfig(b, b.TempDir())
+	cfg.MaxBytes, cfg.MaxSeries, cfg.Window = 256<<20, 10*services, 4*time.Hour
+	disk := open(b, cfg)
+	cfg.Disk = DiskConfig{}
+	memory := New(cfg)
+	f := newFleet(services, 3)
+	end := noon.Add(2 * time.Hour)
+	for at := noon; at.Before(end); at = at.Add(30 * time.Minute) {
+		for i := range services {
+			require.Zero(b, disk.Add(f.message(i, at, 1), at.Add(10*time.Second)).Refused)
+			require.Zero(b, memory.Add(f.message(i, at, 1), at.Add(10*time.Second)).Refused)
+		}
+		disk.Maintain(at)
+	}
+	disk.Maintain(end.Add(time.Hour))
+	defer func() { require.NoError(b, disk.Close()) }()
+	for _, impl := range []struct {
+		name string
+		s    *Store
+	}{{"memory", memory}, {"disk", disk}} {
+		for _, service := range []string{"service7", ""} {
+			b.Run(fmt.Sprintf("%s/service=%s", impl.name, service), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					list, err := impl.s.Series(context.Background(), Selection{Service: service, From: noon.UnixNano(), Until: end.UnixNano()})
+					require.NoError(b, err)
+					if want := len(fleetTypes); service != "" {
+						require.Len(b, list, want)
+					} else {
+						require.Len(b, list, want*services)
+					}
+				}
+			})
+		}
+	}
+}

@@ -21,19 +21,25 @@ func (s *Store) Series(ctx context.Context, sel Selection) ([]Series, error) {
 		if d.Until < sel.From || sel.Until != 0 && d.From >= sel.Until {
 			continue
 		}
-		labels, err := d.Labels()
+		list := d.catalog.selected(&sel)
+		if len(list) == 0 {
+			continue
+		}
+		// Those of a service are beside each other.
+		first, last := list[0], list[len(list)-1]
+		labels, err := d.Labels(first, last+1)
 		if err != nil {
 			s.drop(d, err)
 			continue
 		}
-		for i := range d.catalog.series {
-			if err := c.add(d.catalog, &d.catalog.series[i], labels[i]); err != nil {
+		for _, i := range list {
+			if err := c.add(d.catalog, &d.catalog.series[i], labels[i-first]); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for _, e := range v.blocks {
-		for i := range e.series {
+		for _, i := range e.selected(&sel) {
 			if sr := &e.series[i]; sr.profiles > 0 {
 				if err := c.add(e, sr, e.labels(sr)); err != nil {
 					return nil, err
@@ -46,6 +52,21 @@ func (s *Store) Series(ctx context.Context, sel Selection) ([]Series, error) {
 		list = append(list, *c.found[key])
 	}
 	return list, memory.keep(memory.used)
+}
+
+// selected returns the series whose names and time are selected. Labels cost more, and come after.
+func (e *block) selected(sel *Selection) (list []int) {
+	strs := &e.dict.Strings
+	for i := range e.series {
+		sr := &e.series[i]
+		t := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
+		if (sel.Service == "" || strs.At(sr.service) == sel.Service) && (sel.Profile == "" || strs.At(sr.profile) == sel.Profile) &&
+			(sel.Type == "" || t.Type == sel.Type || t.String() == sel.Type) &&
+			sr.until >= sel.From && (sel.Until == 0 || sr.from < sel.Until) {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // labels returns the attributes of a series' resource and profiles as text. Of one key, that of the profiles counts.
@@ -69,17 +90,17 @@ type seriesCollector struct {
 	key   []byte
 }
 
-// add adds what a block has of a series, if it is selected.
+// add adds what a block has of a series, if its labels are selected.
 func (c *seriesCollector) add(e *block, sr *series, labels map[string]string) error {
+	if !matchLabels(labels, c.sel.Attributes) {
+		return nil
+	}
 	strs := &e.dict.Strings
 	in := Series{
 		Service: strs.At(sr.service), Profile: strs.At(sr.profile), Type: SampleType{strs.At(sr.typ), strs.At(sr.unit)},
 		PeriodType: SampleType{strs.At(sr.periodType), strs.At(sr.periodUnit)},
 		Values:     shownValues(sr.values), From: sr.from, Until: sr.until, Samples: sr.samples,
 		HasAttributes: sr.flags&hasAttributes != 0, HasLinks: sr.flags&hasLinks != 0, ids: []seriesID{sr.id},
-	}
-	if !in.isSelected(c.sel) || !matchLabels(labels, c.sel.Attributes) {
-		return nil
 	}
 	c.key = c.key[:0]
 	for _, name := range []string{
@@ -102,13 +123,6 @@ func (c *seriesCollector) add(e *block, sr *series, labels map[string]string) er
 	}
 	known.From, known.Until, known.Samples = min(known.From, in.From), max(known.Until, in.Until), known.Samples+in.Samples
 	return nil
-}
-
-// isSelected reports whether the names and the time of the series are selected.
-func (in *Series) isSelected(sel *Selection) bool {
-	return (sel.Service == "" || in.Service == sel.Service) && (sel.Profile == "" || in.Profile == sel.Profile) &&
-		(sel.Type == "" || in.Type.String() == sel.Type || in.Type.Type == sel.Type) &&
-		in.Until >= sel.From && (sel.Until == 0 || in.From < sel.Until)
 }
 
 // matchLabels reports whether, of each key of the attributes, one value is that of the label.

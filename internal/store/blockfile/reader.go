@@ -4,6 +4,7 @@
 package blockfile
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,22 +111,35 @@ func (r *Reader) Close() error {
 	return errors.Join(errs...)
 }
 
-// Labels reads the labels of all series, in the order of services and their series.
-func (r *Reader) Labels() (list []map[string]string, err error) {
-	err = recovered(func() error {
-		rows, err := parquet.ReadFile[seriesRow](filepath.Join(r.dir, seriesFile))
-		for _, row := range rows {
-			list = append(list, row.Labels)
-		}
-		return err
-	})
+// Labels reads the labels of series, which are in the order of services and their series, from the first until before the end.
+func (r *Reader) Labels(first, end int) (list []map[string]string, err error) {
 	n := 0
 	for i := range r.Services {
 		n += len(r.Services[i].Series)
 	}
-	if err == nil && len(list) != n {
-		err = fmt.Errorf("it has %d series, and the index %d", len(list), n)
-	}
+	err = recovered(func() error {
+		f, err := os.Open(filepath.Join(r.dir, seriesFile))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		rows := parquet.NewGenericReader[labelsRow](f)
+		defer func() { _ = rows.Close() }()
+		if rows.NumRows() != int64(n) {
+			return fmt.Errorf("it has %d series, and the index %d", rows.NumRows(), n)
+		}
+		if err := rows.SeekToRow(int64(first)); err != nil {
+			return err
+		}
+		read := make([]labelsRow, end-first)
+		if k, err := rows.Read(read); k < len(read) {
+			return cmp.Or(err, io.ErrUnexpectedEOF)
+		}
+		for _, row := range read {
+			list = append(list, row.Labels)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, seriesFile, err)
 	}

@@ -160,6 +160,11 @@ type seriesRow struct {
 	Labels      map[string]string `parquet:"labels"`
 }
 
+// labelsRow is a part of seriesRow.
+type labelsRow struct {
+	Labels map[string]string `parquet:"labels"`
+}
+
 // stackRow is a row of stacks.parquet. Frames are leaf first, inlined ones before their callers, at most maxFrames.
 type stackRow struct {
 	Block         string   `parquet:"block,dict"`
