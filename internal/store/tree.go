@@ -364,17 +364,50 @@ func (f *blockFramer) line(base Frame, line dictionary.Line, inlined bool) int32
 	return i
 }
 
+// unknownName is that of a function without a name.
+const unknownName = "(unknown)"
+
+func nameOf(f *dictionary.Function) dictionary.StringIndex {
+	if f.Name == 0 {
+		return f.SystemName
+	}
+	return f.Name
+}
+
+// Begins reports whether the stack of a sample begins, at its root, with frames of the given names.
+func (s *Samples) Begins(row int, names []string) bool {
+	d := s.Dict
+	for _, i := range slices.Backward(d.Stacks.At(dictionary.StackIndex(at32(s.Stacks, row)))) {
+		l, lines := d.Locations.At(dictionary.LocationIndex(i))
+		for k := max(len(lines), 1) - 1; k >= 0; k-- {
+			if len(names) == 0 {
+				return true
+			}
+			var name string
+			if len(lines) == 0 {
+				name = AddressName(l.Address, d.Strings.At(d.Mappings.At(l.Mapping).Filename))
+			} else if function := d.Functions.At(lines[k].Function); nameOf(&function) == 0 {
+				name = unknownName
+			} else {
+				name = d.Strings.At(nameOf(&function))
+			}
+			if name != names[0] {
+				return false
+			}
+			names = names[1:]
+		}
+	}
+	return len(names) == 0
+}
+
 // function returns the frame of a function whose kind is the base's, or another by its name.
 func (f *blockFramer) function(base Frame, line dictionary.Line) int32 {
 	function := f.dict.Functions.At(line.Function)
-	name := function.Name
-	if name == 0 {
-		name = function.SystemName
-	}
+	name := nameOf(&function)
 	base.Name, base.File, base.Line = f.dict.Strings.At(name), f.dict.Strings.At(function.Filename), line.Line
 	switch {
 	case name == 0:
-		base.Name, base.Kind = "(unknown)", kindUnknown
+		base.Name, base.Kind = unknownName, kindUnknown
 		return f.b.keyedFrame(frameKey{numberOf(f.b.texts, base.Name), f.text(function.Filename), numberOf(f.b.texts, base.Kind)}, base)
 	case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
 		base.Kind = kindRuntime

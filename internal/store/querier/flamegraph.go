@@ -10,7 +10,6 @@ import (
 
 	"connectrpc.com/connect"
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
-	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
@@ -137,11 +136,11 @@ func (q *Querier) selected(ctx context.Context, in *querierv1.SelectMergeStacktr
 	if n := len(in.SpanSelector) + len(in.TraceIdSelector) + len(in.ProfileIdSelector); n > maxIDs {
 		return nil, invalid("a query may select %d ids, found %d", maxIDs, n)
 	}
-	if err := onlyCallSite(in.StackTraceSelector); err != nil {
-		return nil, err
-	}
 	s, err := q.selectTyped(ctx, in.ProfileTypeID, in.LabelSelector, in.Start, in.End)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.selectStacks(in.StackTraceSelector); err != nil {
 		return nil, err
 	}
 	s.profiles, s.spans, s.traces = map[profileID]bool{}, map[[8]byte]bool{}, map[[16]byte]bool{}
@@ -172,22 +171,14 @@ func (q *Querier) selected(ctx context.Context, in *querierv1.SelectMergeStacktr
 // maxIDs bounds the ids of a query.
 const maxIDs = 10_000
 
-// onlyCallSite refuses what of a selector of stacks this service does not know, instead of an answer that has too much.
-func onlyCallSite(s *typesv1.StackTraceSelector) error {
-	if s.GetGoPgo() != nil {
-		return connect.NewError(connect.CodeUnimplemented, errNoPGO)
-	}
-	if s != nil && len(s.ProtoReflect().GetUnknown()) > 0 {
-		return connect.NewError(connect.CodeUnimplemented, errNoFrameFilter)
-	}
-	return nil
-}
-
 // tree merges one request, or two to compare, to a tree of names.
 func (q *Querier) tree(ctx context.Context, requests ...*querierv1.SelectMergeStacktracesRequest) (*store.Tree, error) {
 	queries := make([]*store.Query, len(requests))
 	var keeps []func(*store.Samples, int) bool
 	for i, in := range requests {
+		if in.StackTraceSelector.GetGoPgo() != nil {
+			return nil, invalid("`go_pgo` is for pprofs: use SelectMergeProfile")
+		}
 		s, err := q.selected(ctx, in)
 		if err != nil {
 			return nil, err
@@ -198,63 +189,7 @@ func (q *Querier) tree(ctx context.Context, requests ...*querierv1.SelectMergeSt
 	for _, query := range queries[1:] {
 		query.Memory = queries[0].Memory
 	}
-	tree, err := q.Store.NameTree(ctx, queries, keeps)
-	if err != nil {
-		return nil, err
-	}
-	if sites := requests[0].GetStackTraceSelector().GetCallSite(); len(requests) == 1 && len(sites) > 0 {
-		tree = below(tree, sites)
-	}
-	return tree, nil
-}
-
-// below returns the part of a tree that a call site and its callees have, with the callers above it.
-func below(t *store.Tree, sites []*typesv1.Location) *store.Tree {
-	keep := make([]bool, len(t.Frame))
-	depth := make([]int32, len(t.Frame))
-	keep[0] = true
-	site, at := int32(-1), int32(0)
-	for i := 1; i < len(t.Frame); i++ {
-		parent := t.Parent[i]
-		depth[i] = depth[parent] + 1
-		switch d := int(depth[i]); {
-		case d > len(sites):
-			keep[i] = keep[parent] && site >= 0
-		case parent == at && t.Frames[t.Frame[i]].Name == sites[d-1].GetName():
-			keep[i], at = true, int32(i)
-			if d == len(sites) {
-				site = at
-			}
-		}
-	}
-	out := &store.Tree{Frames: t.Frames}
-	if site < 0 {
-		out.Frame, out.Parent, out.Self, out.Total = []int32{-1}, []int32{-1}, []int64{0}, []int64{0}
-		return out
-	}
-	position := make([]int32, len(t.Frame))
-	for i := range t.Frame {
-		// Nodes below other callers of the site's callers are deeper than the site, too: only the site's own descendants stay.
-		if !keep[i] || int(depth[i]) > len(sites) && !keep[t.Parent[i]] {
-			keep[i] = false
-			continue
-		}
-		self, parent := t.Self[i], int32(-1)
-		if int(depth[i]) < len(sites) {
-			self = 0
-		}
-		if i > 0 {
-			parent = position[t.Parent[i]]
-		}
-		position[i] = int32(len(out.Frame))
-		total := t.Total[i]
-		if int(depth[i]) < len(sites) {
-			total = t.Total[site]
-		}
-		out.Frame, out.Parent = append(out.Frame, t.Frame[i]), append(out.Parent, parent)
-		out.Self, out.Total = append(out.Self, self), append(out.Total, total)
-	}
-	return out
+	return q.Store.NameTree(ctx, queries, keeps)
 }
 
 // node is a node of a flame graph. The base is the right side of a comparison.

@@ -250,8 +250,16 @@ type selection struct {
 	profiles map[profileID]bool
 	spans    map[[8]byte]bool
 	traces   map[[16]byte]bool
+	// sites are the names of the functions that stacks begin with, from the root on; begins has the stacks that were compared.
+	sites  []string
+	begins map[stackOf]bool
 	// decided has the results of rest, by dictionary, set and series.
 	decided map[decision]bool
+}
+
+type stackOf struct {
+	dict  *dictionary.Dictionary
+	stack int32
 }
 
 type decision struct {
@@ -307,7 +315,7 @@ func identify(s *store.Series, time int64) profileID {
 // choose returns the selection of series that match, between two times in Unix milliseconds, both of which belong to it.
 func (q *Querier) choose(ctx context.Context, matchers []*labels.Matcher, start, end int64, dots bool) (*selection, error) {
 	meter := meterOf(ctx)
-	s := &selection{naming: newNaming(meter, dots), ctx: ctx, from: nanos(start), until: nanos(end), decided: map[decision]bool{}}
+	s := &selection{naming: newNaming(meter, dots), ctx: ctx, from: nanos(start), until: nanos(end), decided: map[decision]bool{}, begins: map[stackOf]bool{}}
 	if s.until < maxNanos {
 		s.until++
 	}
@@ -389,14 +397,15 @@ func withCPUTime(list []store.Series) []store.Series {
 	return list
 }
 
-// needsSamples reports whether samples must be looked at to decide what is selected.
-func (s *selection) needsSamples() bool {
+// needsProfiles reports whether samples must be looked at, profile by profile, to decide what is selected.
+func (s *selection) needsProfiles() bool {
 	return len(s.spans)+len(s.traces)+len(s.profiles) > 0 || slices.ContainsFunc(s.rest, func(r []*labels.Matcher) bool { return len(r) > 0 })
 }
 
 // want returns what of samples the selection must see, besides what the query wants of them.
 func (s *selection) want(want store.Want) store.Want {
-	if !s.needsSamples() {
+	want.Stacks = want.Stacks || len(s.sites) > 0
+	if !s.needsProfiles() {
 		return want
 	}
 	want.Profiles = true
@@ -412,7 +421,7 @@ func (s *selection) query(want store.Want) *store.Query {
 
 // keep returns what chooses among the samples; nil if it is all.
 func (s *selection) keep() func(samples *store.Samples, row int) bool {
-	if !s.needsSamples() {
+	if !s.needsProfiles() && len(s.sites) == 0 {
 		return nil
 	}
 	return s.keeps
@@ -431,6 +440,10 @@ func (s *selection) keeps(samples *store.Samples, row int) bool {
 			return false
 		}
 	}
+	if len(s.sites) > 0 && !s.keepsStack(samples, row) {
+		return false
+	}
+	// Without profiles, the series is not known: then no labels are left to decide.
 	rest := s.rest[samples.Series]
 	if len(rest) == 0 {
 		return true
@@ -449,6 +462,21 @@ func (s *selection) keeps(samples *store.Samples, row int) bool {
 		}
 		_ = s.memory.More(cacheBytes) // Read checks
 		s.decided[key] = ok
+	}
+	return ok
+}
+
+// keepsStack reports whether the stack of a sample is that of the call site.
+func (s *selection) keepsStack(samples *store.Samples, row int) bool {
+	key := stackOf{dict: samples.Dict}
+	if row < len(samples.Stacks) {
+		key.stack = samples.Stacks[row]
+	}
+	ok, known := s.begins[key]
+	if !known {
+		ok = samples.Begins(row, s.sites)
+		_ = s.memory.More(cacheBytes) // Read checks
+		s.begins[key] = ok
 	}
 	return ok
 }

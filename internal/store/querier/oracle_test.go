@@ -150,6 +150,7 @@ func compareProfilecli(t *testing.T, theirs, ours string, now time.Time) {
 		{[]string{"query", "profile", "--query={service_name=\"shop-0\"}"}, stacks},
 		{[]string{"query", "profile", "--query={service_name=\"shop-1\"}", "--function-names-only"}, stacks},
 		{[]string{"query", "profile", "--query={service_name=\"captured-go-cpu-labels\"}"}, stacks},
+		{[]string{"query", "go-pgo", "--query={service_name=\"captured-go-cpu-labels\"}", "--keep-locations=3", "--no-aggregate-callees"}, stacks},
 		{[]string{"query", "top", "--output=json"}, lines},
 		{[]string{"query", "top", "--label-names=pod", "--profile-type=memory:inuse_space:bytes:space:bytes"}, lines},
 		{[]string{"query", "exemplars", "profile"}, values},
@@ -345,7 +346,7 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 	by := names[:r.IntN(4)]
 	whole := []int64{now.Add(-time.Hour).UnixMilli(), now.UnixMilli()}
 	const nodes = 100_000
-	most := int64(nodes)
+	most, cut := int64(nodes), int64(1+r.IntN(200))
 	stacks := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end, MaxNodes: &most}
 	switch r.IntN(12) {
 	case 0:
@@ -446,12 +447,35 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 		}}
 	case 9:
 		in := &querierv1.SelectMergeProfileRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end}
+		text := func(p *profilev1.Profile) (any, error) { return pprofText(p) }
+		switch r.IntN(4) {
+		case 0:
+			in.StackTraceSelector = randomSite(r)
+		case 1:
+			in.StackTraceSelector = &typesv1.StackTraceSelector{GoPgo: &typesv1.GoPGO{KeepLocations: uint32(r.IntN(4)), AggregateCallees: r.IntN(2) == 0}}
+			if in.StackTraceSelector.GoPgo.AggregateCallees {
+				// Pyroscope clears the lines of a location that is a leaf wherever it is, also as a caller.
+				text = func(p *profilev1.Profile) (any, error) {
+					for _, l := range p.Location {
+						for _, line := range l.Line {
+							line.Line = 0
+						}
+					}
+					return pprofText(p)
+				}
+			}
+		case 2:
+			// One profile is in one block, which Pyroscope cuts as a whole.
+			in.MaxNodes = &cut
+			of := [][2]string{{"go-cpu-labels", typeIDs()[1]}, {"go-cpu-labels", typeIDs()[0]}, {"go-heap", typeIDs()[5]}, {"go-goroutine", ids[len(ids)-2]}}[r.IntN(4)]
+			in.LabelSelector, in.ProfileTypeID, in.Start, in.End = `{service_name="captured-`+of[0]+`"}`, of[1], whole[0], whole[1]
+		}
 		return question{"SelectMergeProfile", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
 			out, err := c.SelectMergeProfile(ctx, connect.NewRequest(in)) //nolint:staticcheck // Grafana's data source calls it
 			if err != nil {
 				return nil, err
 			}
-			return pprofText(out.Msg)
+			return text(out.Msg)
 		}}
 	default:
 		switch r.IntN(4) {
@@ -460,10 +484,7 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 				stacks.TraceIdSelector = append(stacks.TraceIdSelector, fmt.Sprintf("%032x", 1+r.IntN(3)))
 			}
 		case 1:
-			stacks.StackTraceSelector = &typesv1.StackTraceSelector{}
-			for range 1 + r.IntN(2) {
-				stacks.StackTraceSelector.CallSite = append(stacks.StackTraceSelector.CallSite, &typesv1.Location{Name: fmt.Sprintf("main.f%d", r.IntN(12))})
-			}
+			stacks.StackTraceSelector = randomSite(r)
 		case 2:
 			stacks.Format = querierv1.ProfileFormat_PROFILE_FORMAT_TREE
 		}
@@ -475,6 +496,14 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 			return fmt.Sprint(treeText(out.Msg.Tree), flameText(out.Msg.Flamegraph)), nil
 		}}
 	}
+}
+
+func randomSite(r *rand.Rand) *typesv1.StackTraceSelector {
+	s := &typesv1.StackTraceSelector{}
+	for range 1 + r.IntN(2) {
+		s.CallSite = append(s.CallSite, &typesv1.Location{Name: fmt.Sprintf("main.f%d", r.IntN(12))})
+	}
+	return s
 }
 
 func randomSelector(r *rand.Rand) string {

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
+	profilev1 "github.com/grafana/pyroscope/api/gen/proto/go/google/v1"
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/stretchr/testify/assert"
@@ -214,6 +216,108 @@ func TestPrunedLevelsAddUp(t *testing.T) {
 		assert.Equal(t, f.Total, self)
 		assert.LessOrEqual(t, nodes, 2*most+1, "ties stay")
 		assert.EqualValues(t, f.Total, total(t, c, "{}"))
+	}
+}
+
+// The series of a call site add up to its flame graph, and to its pprof.
+func TestSeriesOfACallSite(t *testing.T) {
+	s := newStore()
+	keep(t, s, history(rand.New(rand.NewPCG(7, 7)), noon, 6), noon)
+	c, _ := client(t, s.Querier, noon)
+	start, end := noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli()
+	sum, found := int64(0), 0
+	for _, names := range [][]string{{}, {"main.f1"}, {"main.f3", "main.f2"}, {"main.f0", "main.f5"}, {"main.f2"}, {"nothing"}} {
+		site := &typesv1.StackTraceSelector{}
+		for _, name := range names {
+			site.CallSite = append(site.CallSite, &typesv1.Location{Name: name})
+		}
+		flame, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
+			ProfileTypeID: cpuType, LabelSelector: `{endpoint="/cart"}`, Start: start, End: end, StackTraceSelector: site,
+		}))
+		require.NoError(t, err)
+		series, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
+			ProfileTypeID: cpuType, LabelSelector: `{endpoint="/cart"}`, Start: start, End: end, Step: 20, GroupBy: []string{"pod"}, StackTraceSelector: site,
+		}))
+		require.NoError(t, err)
+		points := int64(0)
+		for _, in := range series.Msg.Series {
+			for _, p := range in.Points {
+				points += int64(p.Value)
+			}
+		}
+		merged, err := c.SelectMergeProfile(t.Context(), connect.NewRequest(&querierv1.SelectMergeProfileRequest{ //nolint:staticcheck // Grafana's app calls it
+			ProfileTypeID: cpuType, LabelSelector: `{endpoint="/cart"}`, Start: start, End: end, StackTraceSelector: site,
+		}))
+		require.NoError(t, err)
+		assert.Equal(t, flame.Msg.Flamegraph.Total, points, names)
+		assert.Equal(t, points, pprofTotal(merged.Msg), names)
+		if len(names) == 0 {
+			sum = points
+		} else if points > 0 {
+			found++
+			assert.Less(t, points, sum, names)
+		}
+	}
+	assert.Greater(t, found, 2)
+}
+
+func pprofTotal(p *profilev1.Profile) (sum int64) {
+	for _, s := range p.Sample {
+		sum += s.Value[0]
+	}
+	return sum
+}
+
+// Cutting a pprof by max_nodes, or for PGO, leaves its total as it is. Those of a real Pyroscope are the same: TestAnswersAreThoseOfPyroscope.
+func TestCutPprof(t *testing.T) {
+	s := newStore()
+	b := profiletest.New().Resource("service.name", "shop")
+	b.Profile("cpu", "nanoseconds").Period(1, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).Sample(
+		profiletest.Value(50, "leaf", "hot", "main"), profiletest.Value(30, "hot", "main"),
+		profiletest.Value(3, "deep", "small", "main"), profiletest.Value(2, "deeper", "deep", "small", "main"), profiletest.Value(1, "tiny"),
+	)
+	require.NotZero(t, s.Add(b.Build(), noon).Profiles)
+	c, _ := client(t, s.Querier, noon)
+	ask := func(most int64, pgo *typesv1.GoPGO) *profilev1.Profile {
+		in := &querierv1.SelectMergeProfileRequest{ProfileTypeID: cpuType, Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli()}
+		if in.MaxNodes = &most; pgo != nil {
+			in.StackTraceSelector = &typesv1.StackTraceSelector{GoPgo: pgo, CallSite: []*typesv1.Location{{Name: "not used"}}}
+		}
+		out, err := c.SelectMergeProfile(t.Context(), connect.NewRequest(in)) //nolint:staticcheck // Grafana's app calls it
+		require.NoError(t, err)
+		require.EqualValues(t, 86, pprofTotal(out.Msg))
+		return out.Msg
+	}
+	names := func(p *profilev1.Profile) (lines []string) {
+		functions, locations := map[uint64]string{}, map[uint64]string{}
+		for _, f := range p.Function {
+			functions[f.Id] = p.StringTable[f.Name]
+		}
+		for _, l := range p.Location {
+			locations[l.Id] = functions[l.Line[0].FunctionId]
+		}
+		for _, s := range p.Sample {
+			var path []string
+			for _, id := range s.LocationId {
+				require.NotEmpty(t, locations[id])
+				path = append(path, locations[id])
+			}
+			lines = append(lines, fmt.Sprint(strings.Join(path, " < "), " ", s.Value[0]))
+		}
+		slices.Sort(lines)
+		return lines
+	}
+	whole := []string{"deep < small < main 3", "deeper < deep < small < main 2", "hot < main 30", "leaf < hot < main 50", "tiny 1"}
+	assert.Equal(t, whole, names(ask(0, nil)))
+	assert.Equal(t, whole, names(ask(8, nil)))
+	// The nodes are main 85, hot 80, leaf 50, small 5, deep 5, deeper 2, tiny 1, and the root.
+	assert.Equal(t, []string{"hot < main 30", "leaf < hot < main 50", "other 1", "other < small < main 5"}, names(ask(3, nil)))
+	assert.Equal(t, []string{"hot < main 30", "other 1", "other < hot < main 50", "other < small < main 5"}, names(ask(1, nil)))
+	assert.NotContains(t, ask(3, nil).StringTable, "deeper", "nothing refers to it")
+	assert.Equal(t, []string{"deep 3", "deeper 2", "hot 30", "leaf 50", "tiny 1"}, names(ask(0, &typesv1.GoPGO{KeepLocations: 1, AggregateCallees: true})))
+	assert.Equal(t, []string{"deep < small 3", "deeper < deep 2", "hot < main 30", "leaf < hot 50", "tiny 1"}, names(ask(3, &typesv1.GoPGO{KeepLocations: 2})))
+	for _, l := range ask(0, &typesv1.GoPGO{KeepLocations: 1, AggregateCallees: true}).Location {
+		assert.Zero(t, l.Line[0].Line)
 	}
 }
 

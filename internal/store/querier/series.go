@@ -152,7 +152,7 @@ type exemplar struct {
 	value int64
 }
 
-// SelectSeries returns the sums of profiles over time. A point at t has the profiles in (t-step, t]; the first one those at t-step, too.
+// SelectSeries returns the sums of profiles, or of the stacks of a call site in them, over time. A point at t has the profiles in (t-step, t]; the first one those at t-step, too.
 func (q *Querier) SelectSeries(
 	ctx context.Context, r *connect.Request[querierv1.SelectSeriesRequest],
 ) (*connect.Response[querierv1.SelectSeriesResponse], error) {
@@ -161,19 +161,14 @@ func (q *Querier) SelectSeries(
 	if err != nil {
 		return nil, err
 	}
-	if in.StackTraceSelector != nil {
-		if err := onlyCallSite(in.StackTraceSelector); err != nil {
-			return nil, err
-		}
-		if len(in.StackTraceSelector.CallSite) > 0 {
-			return nil, connect.NewError(connect.CodeUnimplemented, errNoCallSite)
-		}
-	}
 	if in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_SPAN {
 		return nil, connect.NewError(connect.CodeUnimplemented, errNoSpanExemplars)
 	}
 	s, err := q.selectTyped(ctx, in.ProfileTypeID, in.LabelSelector, in.Start-step, in.End)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.selectStacks(in.StackTraceSelector); err != nil {
 		return nil, err
 	}
 	// Points are at start, start+step and so on; what is later than the last of them belongs to none.
