@@ -37,7 +37,7 @@ func run(set otelcol.CollectorSettings) error {
 	signals.Forward(timeout, late)
 
 	converters := &set.ConfigProviderSettings.ResolverSettings.ConverterFactories
-	*converters = append(*converters, config.NewConverterFactory(), budget.NewConverterFactory())
+	*converters = append(*converters, config.NewConverterFactory(), config.NewTelemetryFactory(), budget.NewConverterFactory())
 
 	limit := shutdown.NewLimit(timeout, late)
 	var storages safestorage.Storages

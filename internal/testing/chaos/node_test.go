@@ -105,9 +105,7 @@ func newNode(t testing.TB, config, backend string, flags ...string) *node {
 
 func (n *node) setStorage(folder string) {
 	n.storage = folder
-	for _, name := range []string{"AGENT_STORAGE", "GATEWAY_STORAGE", "FALLBACK_STORAGE", "HOST_STORAGE", "STANDALONE_STORAGE"} {
-		n.env = append(n.env, name+"="+folder)
-	}
+	n.env = append(n.env, "QUEUE_DIRECTORY="+folder)
 }
 
 // start starts a process, and waits until it is ready.

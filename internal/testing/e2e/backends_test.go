@@ -142,10 +142,10 @@ func TestBackendConfigs(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(repository, "config", "backends", "*.yaml"))
 	require.NoError(t, err)
 	heap := capturedPayloads(t)["go-heap.pb.gz"]
-	overGRPC := func(variable string, check func(t *testing.T, c *collector, to *backend)) backendCheck {
+	overGRPC := func(check func(t *testing.T, c *collector, to *backend)) backendCheck {
 		return func(t *testing.T) (string, func(*testing.T, *collector)) {
 			to := startBackend(t)
-			return variable + "=" + to.address, func(t *testing.T, c *collector) { check(t, c, to) }
+			return "BACKEND_ENDPOINT=" + to.address, func(t *testing.T, c *collector) { check(t, c, to) }
 		}
 	}
 	backends := map[string]backendCheck{
@@ -170,7 +170,7 @@ func TestBackendConfigs(t *testing.T) {
 				}, startTimeout, 50*time.Millisecond)
 			}
 		},
-		"pyroscope-otlp": overGRPC("PYROSCOPE_GRPC", func(t *testing.T, c *collector, to *backend) {
+		"pyroscope-otlp": overGRPC(func(t *testing.T, c *collector, to *backend) {
 			c.requirePush(t, "shop", heap)
 			to.requireTypes(t, "shop", "alloc_space", "inuse_space")
 			to.requireTypes(t, "host", "samples")
@@ -179,7 +179,7 @@ func TestBackendConfigs(t *testing.T) {
 				assert.Equal(t, 20, p.resource.Len())
 			}
 		}),
-		"parca": overGRPC("PARCA_GRPC", func(t *testing.T, c *collector, to *backend) {
+		"parca": overGRPC(func(t *testing.T, c *collector, to *backend) {
 			requirePost(t, "http://"+c.endpoint+"/ingest?name=web", "application/octet-stream", heap)
 			to.requireTypes(t, "web", "alloc_space", "inuse_space")
 			to.requireTypes(t, "host", "samples", "allocated_space")
@@ -187,12 +187,12 @@ func TestBackendConfigs(t *testing.T) {
 				assert.Equal(t, "memory", p.scope.Name())
 			}
 		}),
-		"openobserve": overGRPC("OPENOBSERVE_GRPC", func(t *testing.T, c *collector, to *backend) {
+		"openobserve": overGRPC(func(t *testing.T, c *collector, to *backend) {
 			c.requirePush(t, "shop", heap)
 			to.requireTypes(t, "shop", "alloc_space", "inuse_space")
 			to.requireTypes(t, "host", "samples", "allocated_space")
 		}),
-		"elastic": overGRPC("EDOT_GRPC", func(t *testing.T, _ *collector, to *backend) {
+		"elastic": overGRPC(func(t *testing.T, _ *collector, to *backend) {
 			to.requireTypes(t, "host", "samples")
 			assert.Len(t, to.types("host"), 1)
 		}),

@@ -84,10 +84,7 @@ func newCollector(t *testing.T, command []string, env ...string) *collector {
 	c.command = exec.Command(command[0], command[1:]...)
 	c.command.Dir = repository
 	c.command.Env = append(os.Environ(), c.setAddresses(t, env...)...)
-	c.command.Env = append(c.command.Env, "PROFILES_OUT="+c.outputDir, "SCRAPE_TARGETS="+c.targets+"/*.yaml")
-	for _, name := range []string{"AGENT_STORAGE", "GATEWAY_STORAGE", "FALLBACK_STORAGE", "HOST_STORAGE", "STANDALONE_STORAGE", "CLICKHOUSE_STORAGE"} {
-		c.command.Env = append(c.command.Env, name+"="+t.TempDir())
-	}
+	c.command.Env = append(c.command.Env, "PROFILES_OUT="+c.outputDir, "SCRAPE_TARGETS="+c.targets+"/*.yaml", "QUEUE_DIRECTORY="+t.TempDir())
 	c.command.Env = append(c.command.Env, env...) // the last value counts
 	return c
 }

@@ -197,8 +197,7 @@ func startBenchCollector(b *testing.B, config, endpoint string, env ...string) (
 	}
 	c.endpoint = os.Getenv(endpoint)
 	_, metricsPort, _ := net.SplitHostPort(c.metrics)
-	for _, variable := range append(env, "METRICS_PORT="+metricsPort, "AGENT_STORAGE="+b.TempDir(), "GATEWAY_STORAGE="+b.TempDir(),
-		"SCRAPE_TARGETS="+b.TempDir()+"/*.yaml") {
+	for _, variable := range append(env, "METRICS_PORT="+metricsPort, "QUEUE_DIRECTORY="+b.TempDir(), "SCRAPE_TARGETS="+b.TempDir()+"/*.yaml") {
 		name, value, _ := strings.Cut(variable, "=")
 		b.Setenv(name, value)
 	}

@@ -59,7 +59,7 @@ func (c *collector) scrapeThisProcess(t *testing.T, service string) {
 func TestAgentDelivers(t *testing.T) {
 	t.Parallel()
 	to := startBackend(t)
-	env := []string{"BACKEND_ENDPOINT=" + to.address, "AGENT_STORAGE=" + t.TempDir()}
+	env := []string{"BACKEND_ENDPOINT=" + to.address, "QUEUE_DIRECTORY=" + t.TempDir()}
 	agent := startBatching(t, agentConfig, env...)
 	agent.scrapeThisProcess(t, "first-scraped")
 	to.requireSamples(t, agent.sendAll(t, "first-"))

@@ -54,7 +54,7 @@ func (c *chain) startAgent(t *testing.T) {
 		"--set=exporters.profiles_to_logs.retry_on_failure.max_interval=200ms",
 		// Splunk's formats have times in milliseconds. The tests of internal/formats cover times.
 		"--set=receivers.pprof.timestamp_labels=[]",
-	}, "BACKEND_ENDPOINT="+c.agentTo, "PROFILES_FORMAT="+c.format, "FALLBACK_STORAGE="+c.agentQueue)
+	}, "BACKEND_ENDPOINT="+c.agentTo, "PROFILES_FORMAT="+c.format, "QUEUE_DIRECTORY="+c.agentQueue)
 }
 
 func (c *chain) startMiddle(t *testing.T) {

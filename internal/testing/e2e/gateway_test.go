@@ -19,7 +19,7 @@ import (
 // startGateway starts config/gateway.yaml in front of a backend, with further flags. A second one can use the storage of the first.
 func startGateway(t *testing.T, to *backend, storage string, flags ...string) *collector {
 	t.Helper()
-	return launchWith(t, gatewayConfig, flags, "BACKEND_ENDPOINT="+to.address, "GATEWAY_STORAGE="+storage)
+	return launchWith(t, gatewayConfig, flags, "BACKEND_ENDPOINT="+to.address, "QUEUE_DIRECTORY="+storage)
 }
 
 // impatient makes batches of a few requests and retries soon, since the clients of a test send little.

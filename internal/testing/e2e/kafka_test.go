@@ -54,7 +54,7 @@ func startKafkaAgent(t *testing.T, config, broker, storage string, env ...string
 		"--set=exporters.kafka.retry_on_failure.initial_interval=50ms",
 		"--set=exporters.kafka.retry_on_failure.max_interval=200ms",
 		"--set=exporters.kafka.timeout=2s",
-	}, append([]string{"KAFKA_BROKERS=" + broker, "AGENT_STORAGE=" + storage}, env...)...)
+	}, append([]string{"KAFKA_BROKERS=" + broker, "QUEUE_DIRECTORY=" + storage}, env...)...)
 	c.requireHealthy(t)
 	return c
 }
