@@ -180,8 +180,8 @@ type replayer struct {
 }
 
 func (r *replayer) record(b []byte) error {
-	d := recordReader{left: b}
-	switch d.byte() {
+	d := dictionary.RecordReader{Left: b}
+	switch d.Byte() {
 	case recordBlock:
 		return r.block(&d)
 	case recordAdd:
@@ -194,8 +194,8 @@ func (r *replayer) record(b []byte) error {
 	}
 }
 
-func (r *replayer) block(d *recordReader) error {
-	id, begun := d.uvarint(), time.Unix(0, d.varint())
+func (r *replayer) block(d *dictionary.RecordReader) error {
+	id, begun := d.Uvarint(), time.Unix(0, d.Varint())
 	r.nextID = max(r.nextID, id+1)
 	if r.last != nil {
 		r.last.freeze()
@@ -206,57 +206,57 @@ func (r *replayer) block(d *recordReader) error {
 	if err := r.entries(e, d); err != nil {
 		return err
 	}
-	for range d.count() {
+	for range d.Count() {
 		use := &seriesUse{}
 		var id seriesID
-		d.fill(id[:])
-		d.fill(use.resource[:])
-		d.fill(use.attributes[:])
-		use.last, use.gaugeAt, use.gaugeInterval = time.Unix(0, d.varint()), d.varint(), d.varint()
-		if d.byte() == 1 {
-			use.totals = &totals{at: d.varint(), sum: d.varint()}
-			for range d.count() {
+		d.Fill(id[:])
+		d.Fill(use.resource[:])
+		d.Fill(use.attributes[:])
+		use.last, use.gaugeAt, use.gaugeInterval = time.Unix(0, d.Varint()), d.Varint(), d.Varint()
+		if d.Byte() == 1 {
+			use.totals = &totals{at: d.Varint(), sum: d.Varint()}
+			for range d.Count() {
 				use.totals.rows = append(use.totals.rows, totalRow{
-					d.index(e.dict.Stacks.Len()), d.index(e.dict.AttributeSets.Len()), d.index(e.dict.Links.Len()), d.varint(),
+					d.Index(e.dict.Stacks.Len()), d.Index(e.dict.AttributeSets.Len()), d.Index(e.dict.Links.Len()), d.Varint(),
 				})
 			}
 		}
 		r.series[id] = use
 	}
 	r.last, r.totalsOver = e, e.dict
-	if d.err == nil && !r.skip[id] {
+	if d.Err == nil && !r.skip[id] {
 		r.blocks = append(r.blocks, e)
 	}
-	return d.err
+	return d.Err
 }
 
 // entries reads what appendEntries wrote.
-func (r *replayer) entries(e *block, d *recordReader) error {
+func (r *replayer) entries(e *block, d *dictionary.RecordReader) error {
 	var size [4]byte
-	d.fill(size[:])
-	entries := d.bytes(int(binary.LittleEndian.Uint32(size[:])))
-	if d.err != nil {
-		return d.err
+	d.Fill(size[:])
+	entries := d.Bytes(int(binary.LittleEndian.Uint32(size[:])))
+	if d.Err != nil {
+		return d.Err
 	}
 	if err := e.dict.Read(entries); err != nil {
 		return err
 	}
 	strs, sets := e.dict.Strings.Len(), e.dict.AttributeSets.Len()
-	for range d.count() {
-		m := meta{periodType: dictionary.StringIndex(d.index(strs)), periodUnit: dictionary.StringIndex(d.index(strs))}
-		m.attributes, m.scope = dictionary.AttributeSetIndex(d.index(sets)), dictionary.AttributeSetIndex(d.index(sets))
-		m.position, m.period = int32(d.uvarint()), d.varint()
+	for range d.Count() {
+		m := meta{periodType: dictionary.StringIndex(d.Index(strs)), periodUnit: dictionary.StringIndex(d.Index(strs))}
+		m.attributes, m.scope = dictionary.AttributeSetIndex(d.Index(sets)), dictionary.AttributeSetIndex(d.Index(sets))
+		m.position, m.period = int32(d.Uvarint()), d.Varint()
 		e.meta(m)
 	}
-	for range d.count() {
+	for range d.Count() {
 		var sr series
 		var key seriesKey
-		d.fill(sr.id[:])
-		d.fill(key.resource[:])
-		d.fill(key.attributes[:])
-		sr.service, sr.profile = dictionary.StringIndex(d.index(strs)), dictionary.StringIndex(d.index(strs))
-		sr.typ, sr.unit = dictionary.StringIndex(d.index(strs)), dictionary.StringIndex(d.index(strs))
-		sr.resource, sr.attributes = dictionary.AttributeSetIndex(d.index(sets)), dictionary.AttributeSetIndex(d.index(sets))
+		d.Fill(sr.id[:])
+		d.Fill(key.resource[:])
+		d.Fill(key.attributes[:])
+		sr.service, sr.profile = dictionary.StringIndex(d.Index(strs)), dictionary.StringIndex(d.Index(strs))
+		sr.typ, sr.unit = dictionary.StringIndex(d.Index(strs)), dictionary.StringIndex(d.Index(strs))
+		sr.resource, sr.attributes = dictionary.AttributeSetIndex(d.Index(sets)), dictionary.AttributeSetIndex(d.Index(sets))
 		use := r.series[sr.id]
 		if use == nil {
 			use = &seriesUse{resource: key.resource, attributes: key.attributes}
@@ -269,28 +269,28 @@ func (r *replayer) entries(e *block, d *recordReader) error {
 		e.series = append(e.series, sr)
 	}
 	e.logged = logged{e.dict.Mark(), len(e.metas), len(e.series)}
-	return d.err
+	return d.Err
 }
 
-func (r *replayer) add(d *recordReader) error {
+func (r *replayer) add(d *dictionary.RecordReader) error {
 	e := r.last
 	if err := r.entries(e, d); err != nil {
 		return err
 	}
-	for range d.count() {
-		i := d.index(len(e.series))
-		c := chunk{samples: int32(d.uvarint()), meta: d.index(len(e.metas)), values: kind.Values(d.uvarint()), flags: chunkFlags(d.uvarint())}
-		c.time, c.duration, c.start, c.end, c.total = d.varint(), d.varint(), d.varint(), d.varint(), d.varint()
-		c.data = append([]byte(nil), d.bytes(d.count())...)
-		if d.err != nil {
-			return d.err
+	for range d.Count() {
+		i := d.Index(len(e.series))
+		c := chunk{samples: int32(d.Uvarint()), meta: d.Index(len(e.metas)), values: kind.Values(d.Uvarint()), flags: chunkFlags(d.Uvarint())}
+		c.time, c.duration, c.start, c.end, c.total = d.Varint(), d.Varint(), d.Varint(), d.Varint(), d.Varint()
+		c.data = append([]byte(nil), d.Bytes(d.Count())...)
+		if d.Err != nil {
+			return d.Err
 		}
 		sr := &e.series[i]
 		sr.use.restore(&c)
 		e.add(sr, c)
 	}
 	e.measure()
-	return d.err
+	return d.Err
 }
 
 // restore brings what is known of a series up to date with a chunk of the log.
@@ -324,80 +324,3 @@ func (w *writeLog) deleteBefore(segment int) error { return w.Truncate(segment) 
 
 // remove deletes the whole log of a directory.
 func removeLog(dir string) error { return os.RemoveAll(filepath.Join(dir, "wal")) }
-
-var errShortRecord = errors.New("the record ends too early")
-
-// recordReader reads a record. After an error it returns zeros.
-type recordReader struct {
-	left []byte
-	err  error
-}
-
-func (d *recordReader) fail() {
-	if d.err == nil {
-		d.err = errShortRecord
-	}
-	d.left = nil
-}
-
-func (d *recordReader) bytes(n int) []byte {
-	if n < 0 || n > len(d.left) {
-		d.fail()
-		return nil
-	}
-	b := d.left[:n]
-	d.left = d.left[n:]
-	return b
-}
-
-func (d *recordReader) fill(dst []byte) { copy(dst, d.bytes(len(dst))) }
-
-func (d *recordReader) byte() byte {
-	if b := d.bytes(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
-func (d *recordReader) uvarint() uint64 {
-	v, n := binary.Uvarint(d.left)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.left = d.left[n:]
-	return v
-}
-
-func (d *recordReader) varint() int64 {
-	v, n := binary.Varint(d.left)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.left = d.left[n:]
-	return v
-}
-
-// count reads a number of things, each of which has a byte at least.
-func (d *recordReader) count() int {
-	n := d.uvarint()
-	if n > uint64(len(d.left)) {
-		d.fail()
-		return 0
-	}
-	return int(n)
-}
-
-// index reads an index of a table of n entries.
-func (d *recordReader) index(n int) int32 {
-	i := d.uvarint()
-	if d.err == nil && i >= uint64(n) {
-		d.err = fmt.Errorf("index %d is out of range [0..%d)", i, n)
-		d.left = nil
-	}
-	if d.err != nil {
-		return 0
-	}
-	return int32(i)
-}

@@ -88,35 +88,35 @@ func (d *Dictionary) AppendSince(b []byte, m Mark) []byte {
 // Read adds the entries that AppendSince wrote. One that refers to an entry that is not there, or that is there already, is an error.
 // d interns copies of the strings if it is of NewCopying; otherwise it keeps b.
 func (d *Dictionary) Read(b []byte) error {
-	r := entryReader{left: b, text: string(b)}
+	r := entryReader{RecordReader: RecordReader{Left: b}, text: string(b)}
 	r.table(func() (int, int) {
 		return int(d.Strings.Intern(r.string())), d.Strings.Len()
 	})
 	r.table(func() (int, int) {
-		a := Attribute{Key: StringIndex(r.index(d.Strings.Len())), Unit: StringIndex(r.index(d.Strings.Len()))}
-		a.Value = Value{kind: pcommon.ValueType(r.index(int(pcommon.ValueTypeBytes) + 1)), bits: r.uvarint(), text: r.string()}
+		a := Attribute{Key: StringIndex(r.Index(d.Strings.Len())), Unit: StringIndex(r.Index(d.Strings.Len()))}
+		a.Value = Value{kind: pcommon.ValueType(r.Index(int(pcommon.ValueTypeBytes) + 1)), bits: r.Uvarint(), text: r.string()}
 		return int(d.Attributes.Intern(a)), d.Attributes.Len()
 	})
 	r.table(func() (int, int) {
-		list := r.list(func() int32 { return r.index(d.Attributes.Len()) })
+		list := r.list(func() int32 { return r.Index(d.Attributes.Len()) })
 		return int(d.AttributeSets.Lists.Intern(list)), d.AttributeSets.Len()
 	})
 	r.table(func() (int, int) {
 		n := d.Strings.Len()
-		f := Function{Name: StringIndex(r.index(n)), SystemName: StringIndex(r.index(n)), Filename: StringIndex(r.index(n)), StartLine: int64(r.uvarint())}
+		f := Function{Name: StringIndex(r.Index(n)), SystemName: StringIndex(r.Index(n)), Filename: StringIndex(r.Index(n)), StartLine: int64(r.Uvarint())}
 		return int(d.Functions.Intern(f)), d.Functions.Len()
 	})
 	r.table(func() (int, int) {
-		m := Mapping{MemoryStart: r.uvarint(), MemoryLimit: r.uvarint(), FileOffset: r.uvarint()}
-		m.Filename, m.Attributes = StringIndex(r.index(d.Strings.Len())), AttributeSetIndex(r.index(d.AttributeSets.Len()))
+		m := Mapping{MemoryStart: r.Uvarint(), MemoryLimit: r.Uvarint(), FileOffset: r.Uvarint()}
+		m.Filename, m.Attributes = StringIndex(r.Index(d.Strings.Len())), AttributeSetIndex(r.Index(d.AttributeSets.Len()))
 		return int(d.Mappings.Intern(m)), d.Mappings.Len()
 	})
 	var lines []Line
 	r.table(func() (int, int) {
-		l := Location{Mapping: MappingIndex(r.index(d.Mappings.Len())), Attributes: AttributeSetIndex(r.index(d.AttributeSets.Len())), Address: r.uvarint()}
+		l := Location{Mapping: MappingIndex(r.Index(d.Mappings.Len())), Attributes: AttributeSetIndex(r.Index(d.AttributeSets.Len())), Address: r.Uvarint()}
 		lines = lines[:0]
-		for range r.count() {
-			lines = append(lines, Line{FunctionIndex(r.index(d.Functions.Len())), int64(r.uvarint()), int64(r.uvarint())})
+		for range r.Count() {
+			lines = append(lines, Line{FunctionIndex(r.Index(d.Functions.Len())), int64(r.Uvarint()), int64(r.Uvarint())})
 		}
 		return int(d.Locations.Intern(l, lines)), d.Locations.Len()
 	})
@@ -124,87 +124,96 @@ func (d *Dictionary) Read(b []byte) error {
 	r.table(func() (int, int) {
 		before = 0
 		list := r.list(func() int32 {
-			before += r.varint()
+			before += r.Varint()
 			return r.checked(uint64(before), d.Locations.Len())
 		})
 		return int(d.Stacks.Intern(list)), d.Stacks.Len()
 	})
 	r.table(func() (int, int) {
 		var l Link
-		copy(l.TraceID[:], r.bytes(len(l.TraceID)))
-		copy(l.SpanID[:], r.bytes(len(l.SpanID)))
+		r.Fill(l.TraceID[:])
+		r.Fill(l.SpanID[:])
 		return int(d.Links.Intern(l)), d.Links.Len()
 	})
-	if r.err == nil && len(r.left) > 0 {
-		r.err = fmt.Errorf("%d bytes after the last entry", len(r.left))
+	if r.Err == nil && len(r.Left) > 0 {
+		r.Err = fmt.Errorf("%d bytes after the last entry", len(r.Left))
 	}
-	return r.err
+	return r.Err
 }
 
-var errTruncated = errors.New("the dictionary ends within an entry")
+var errTruncated = errors.New("the record ends too early")
 
-// entryReader reads what AppendSince wrote. After an error it returns zeros.
-type entryReader struct {
-	left []byte
-	// text has the same bytes: strings are parts of it.
-	text string
-	ints []int32
-	err  error
+// RecordReader reads the numbers and bytes of a record, which AppendSince or the store's log wrote. After an error it returns zeros.
+type RecordReader struct {
+	Left []byte
+	Err  error
 }
 
-// table reads the entries of a table. read returns an entry's index, and the number of entries after it.
-func (r *entryReader) table(read func() (index, entries int)) {
-	for range r.count() {
-		if r.err != nil {
-			return
-		}
-		if i, n := read(); r.err == nil && i != n-1 {
-			r.err = fmt.Errorf("the dictionary has entry %d twice", i)
-		}
+func (r *RecordReader) fail(err error) {
+	if r.Err == nil {
+		r.Err = err
 	}
+	r.Left = nil
 }
 
-func (r *entryReader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.left)
-	if n <= 0 {
+// advance returns the next n bytes.
+func (r *RecordReader) advance(n int) []byte {
+	if n <= 0 || n > len(r.Left) {
 		r.fail(errTruncated)
-		return 0
+		return nil
 	}
-	r.left = r.left[n:]
+	b := r.Left[:n]
+	r.Left = r.Left[n:]
+	return b
+}
+
+// Bytes reads n bytes.
+func (r *RecordReader) Bytes(n int) []byte {
+	if n == 0 {
+		return nil
+	}
+	return r.advance(n)
+}
+
+// Fill reads as many bytes as dst has.
+func (r *RecordReader) Fill(dst []byte) { copy(dst, r.advance(len(dst))) }
+
+// Byte reads a byte.
+func (r *RecordReader) Byte() byte {
+	if b := r.advance(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+// Uvarint reads a number that is not negative.
+func (r *RecordReader) Uvarint() uint64 {
+	v, n := binary.Uvarint(r.Left)
+	r.advance(n)
 	return v
 }
 
-func (r *entryReader) varint() int64 {
-	v, n := binary.Varint(r.left)
-	if n <= 0 {
-		r.fail(errTruncated)
-		return 0
-	}
-	r.left = r.left[n:]
+// Varint reads a number.
+func (r *RecordReader) Varint() int64 {
+	v, n := binary.Varint(r.Left)
+	r.advance(n)
 	return v
 }
 
-func (r *entryReader) fail(err error) {
-	if r.err == nil {
-		r.err = err
-	}
-	r.left = nil
-}
-
-// count reads a number of entries, each of which has a byte at least.
-func (r *entryReader) count() int {
-	n := r.uvarint()
-	if n > uint64(len(r.left)) {
+// Count reads a number of entries, each of which has a byte at least.
+func (r *RecordReader) Count() int {
+	n := r.Uvarint()
+	if n > uint64(len(r.Left)) {
 		r.fail(errTruncated)
 		return 0
 	}
 	return int(n)
 }
 
-// index reads an index of a table of n entries.
-func (r *entryReader) index(n int) int32 { return r.checked(r.uvarint(), n) }
+// Index reads an index of a table of n entries.
+func (r *RecordReader) Index(n int) int32 { return r.checked(r.Uvarint(), n) }
 
-func (r *entryReader) checked(i uint64, n int) int32 {
+func (r *RecordReader) checked(i uint64, n int) int32 {
 	if i >= uint64(n) {
 		r.fail(fmt.Errorf("index %d is out of range [0..%d)", i, n))
 		return 0
@@ -212,31 +221,41 @@ func (r *entryReader) checked(i uint64, n int) int32 {
 	return int32(i)
 }
 
+// entryReader reads what AppendSince wrote.
+type entryReader struct {
+	RecordReader
+	// text has the same bytes: strings are parts of it.
+	text string
+	ints []int32
+}
+
+// table reads the entries of a table. read returns an entry's index, and the number of entries after it.
+func (r *entryReader) table(read func() (index, entries int)) {
+	for range r.Count() {
+		if r.Err != nil {
+			return
+		}
+		if i, n := read(); r.Err == nil && i != n-1 {
+			r.Err = fmt.Errorf("the dictionary has entry %d twice", i)
+		}
+	}
+}
+
 // list reads a list, which is valid until the next one.
 func (r *entryReader) list(read func() int32) []int32 {
 	r.ints = r.ints[:0]
-	for range r.count() {
+	for range r.Count() {
 		r.ints = append(r.ints, read())
 	}
 	return r.ints
 }
 
-func (r *entryReader) bytes(n int) []byte {
-	if n > len(r.left) {
-		r.fail(errTruncated)
-		return nil
-	}
-	b := r.left[:n]
-	r.left = r.left[n:]
-	return b
-}
-
 // string reads a text, which shares the memory of all texts.
 func (r *entryReader) string() string {
-	n := r.count()
-	at := len(r.text) - len(r.left)
-	r.bytes(n)
-	if r.err != nil {
+	n := r.Count()
+	at := len(r.text) - len(r.Left)
+	r.Bytes(n)
+	if r.Err != nil {
 		return ""
 	}
 	return r.text[at : at+n]
