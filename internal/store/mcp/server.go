@@ -133,6 +133,8 @@ type call struct {
 	ctx   context.Context //nolint:containedctx // it is that of one call, as the call is
 	meter *size.Meter
 	now   time.Time
+	// fault is the first argument's that is out of its range.
+	fault error
 	answer
 }
 

@@ -69,8 +69,11 @@ func (s *span) add(values url.Values, prefix string) error {
 	return nil
 }
 
-// read returns the selection, and that of base if base is not nil.
+// read returns the selection, and that of base if base is not nil, or the fault of an argument.
 func (s *selection) read(c *call, base *baseSelection) (sel, other store.Selection, err error) {
+	if c.fault != nil {
+		return sel, other, c.fault
+	}
 	values := url.Values{"service": {s.Service}, "profile": {s.Profile}}
 	if s.Type != "" {
 		values.Set("type", s.Type)
@@ -101,20 +104,20 @@ func (s *selection) read(c *call, base *baseSelection) (sel, other store.Selecti
 	return sel, other, params.Check()
 }
 
-// within returns a number of an argument, or its default for 0.
-func within(key string, n, def, limit int) (int, error) {
+// within returns a number of an argument, or its default for 0. A number out of range is the call's fault.
+func (c *call) within(key string, n, def, limit int) int {
 	if n < 0 || n > limit {
-		return 0, query.BadRequest(fmt.Sprintf("`%s` must be from 1 to %d, found %d", key, limit, n), "")
+		c.fault = cmp.Or(c.fault, query.BadRequest(fmt.Sprintf("`%s` must be from 1 to %d, found %d", key, limit, n), ""))
 	}
-	return cmp.Or(n, def), nil
+	return cmp.Or(n, def)
 }
 
-// oneOf returns an argument that is one of several words, the first by default.
-func oneOf(key, text string, words ...string) (string, error) {
+// oneOf returns an argument that is one of several words, the first by default. Another word is the call's fault.
+func (c *call) oneOf(key, text string, words ...string) string {
 	if text != "" && !slices.Contains(words, text) {
-		return "", query.BadRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), store.Shorten(text)), "")
+		c.fault = cmp.Or(c.fault, query.BadRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), store.Shorten(text)), ""))
 	}
-	return cmp.Or(text, words[0]), nil
+	return cmp.Or(text, words[0])
 }
 
 // nothingFound returns the error of a selection without profiles, with the time for which there are some.
@@ -140,12 +143,9 @@ type listServicesIn struct {
 }
 
 func listServices(c *call, in *listServicesIn) error {
-	limit, err := within("limit", in.Limit, 50, 500)
-	if err != nil {
-		return err
-	}
+	limit := c.within("limit", in.Limit, 50, 500)
 	list, err := c.Store.Services(c.ctx, c.meter)
-	if err != nil {
+	if err := cmp.Or(c.fault, err); err != nil {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(s store.ServiceInfo) bool {
@@ -174,12 +174,9 @@ type listProfilesIn struct {
 }
 
 func listProfiles(c *call, in *listProfilesIn) error {
-	limit, err := within("limit", in.Limit, 50, 500)
-	if err != nil {
-		return err
-	}
+	limit := c.within("limit", in.Limit, 50, 500)
 	list, err := c.Store.Catalog(c.ctx, in.Service, c.meter)
-	if err != nil {
+	if err := cmp.Or(c.fault, err); err != nil {
 		return err
 	}
 	if in.Service == "" || len(list) == 0 {
@@ -209,10 +206,7 @@ type listAttributesIn struct {
 }
 
 func listAttributes(c *call, in *listAttributesIn) error {
-	limit, err := within("limit", in.Limit, 10, 200)
-	if err != nil {
-		return err
-	}
+	limit := c.within("limit", in.Limit, 10, 200)
 	sel, _, err := in.read(c, nil)
 	if err != nil {
 		return err
@@ -274,14 +268,8 @@ type hottestIn struct {
 }
 
 func hottestFunctions(c *call, in *hottestIn) error {
-	limit, err := within("limit", in.Limit, 20, 200)
-	if err != nil {
-		return err
-	}
-	by, err := oneOf("sort", in.Sort, "self", "total")
-	if err != nil {
-		return err
-	}
+	limit := c.within("limit", in.Limit, 20, 200)
+	by := c.oneOf("sort", in.Sort, "self", "total")
 	sel, _, err := in.read(c, nil)
 	if err := cmp.Or(err, in.check()); err != nil {
 		return err
@@ -323,18 +311,9 @@ type callTreeIn struct {
 }
 
 func callTreeOf(c *call, in *callTreeIn) error {
-	limit, err := within("limit", in.Limit, 40, 400)
-	if err != nil {
-		return err
-	}
-	depth, err := within("depth", in.Depth, 20, 100)
-	if err != nil {
-		return err
-	}
-	direction, err := oneOf("direction", in.Direction, "callees", "callers")
-	if err != nil {
-		return err
-	}
+	limit := c.within("limit", in.Limit, 40, 400)
+	depth := c.within("depth", in.Depth, 20, 100)
+	direction := c.oneOf("direction", in.Direction, "callees", "callers")
 	if !(in.MinPercent >= 0 && in.MinPercent <= 100) {
 		return query.BadRequest("`min_percent` must be from 0 to 100", "")
 	}
@@ -413,14 +392,8 @@ type timelineIn struct {
 }
 
 func timeline(c *call, in *timelineIn) error {
-	points, err := within("points", in.Points, 24, 200)
-	if err != nil {
-		return err
-	}
-	limit, err := within("limit", in.Limit, 5, 20)
-	if err != nil {
-		return err
-	}
+	points := c.within("points", in.Points, 24, 200)
+	limit := c.within("limit", in.Limit, 5, 20)
 	sel, _, err := in.read(c, nil)
 	if err != nil {
 		return err
@@ -486,14 +459,8 @@ type change struct {
 }
 
 func compare(c *call, in *compareIn) error {
-	limit, err := within("limit", in.Limit, 20, 200)
-	if err != nil {
-		return err
-	}
-	by, err := oneOf("sort", in.Sort, "self", "total")
-	if err != nil {
-		return err
-	}
+	limit := c.within("limit", in.Limit, 20, 200)
+	by := c.oneOf("sort", in.Sort, "self", "total")
 	if err := in.check(); err != nil {
 		return err
 	}
