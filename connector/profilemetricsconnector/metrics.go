@@ -5,14 +5,15 @@ package profilemetricsconnector
 
 import (
 	"context"
+	"errors"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
 // outcome is how sending points has ended.
@@ -22,17 +23,17 @@ const (
 	accepted outcome = iota
 	retried
 	refused
-	numOutcomes
+	numOutcomes int = iota
 )
 
-var outcomeNames = [numOutcomes]string{"accepted", "retried", "refused"}
+func (o outcome) String() string { return [numOutcomes]string{"accepted", "retried", "refused"}[o] }
 
 // metrics are the connector's own, with the attributes of each measurement made once.
 type metrics struct {
 	*metadata.TelemetryBuilder
 	own      metric.MeasurementOption
-	reasons  [reduce.NumReasons]metric.MeasurementOption
-	outcomes [numOutcomes]metric.MeasurementOption
+	reasons  telemetry.Each
+	outcomes telemetry.Each
 }
 
 func newMetrics(settings component.TelemetrySettings, id component.ID, c *profileMetrics) (*metrics, error) {
@@ -40,35 +41,28 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, c *profil
 	if err != nil {
 		return nil, err
 	}
-	connector := attribute.String("connector", id.String())
-	m := &metrics{TelemetryBuilder: builder, own: metric.WithAttributeSet(attribute.NewSet(connector))}
-	for i := range m.reasons {
-		m.reasons[i] = metric.WithAttributeSet(attribute.NewSet(connector, attribute.String("reason", reduce.Reason(i).String())))
-	}
-	for i, name := range outcomeNames {
-		m.outcomes[i] = metric.WithAttributeSet(attribute.NewSet(connector, attribute.String("outcome", name)))
+	own := []string{"connector", id.String()}
+	m := &metrics{
+		TelemetryBuilder: builder, own: telemetry.Attributes(own...),
+		reasons:  telemetry.EachOf[reduce.Reason](int(reduce.NumReasons), "reason", own...),
+		outcomes: telemetry.EachOf[outcome](numOutcomes, "outcome", own...),
 	}
 	observe := func(read func() int) metric.Int64Callback {
-		return func(_ context.Context, o metric.Int64Observer) error {
+		return telemetry.Observe(func() int {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			o.Observe(int64(read()), m.own)
-			return nil
-		}
+			return read()
+		}, m.own)
 	}
-	if err := m.RegisterConnectorProfileMetricsSeriesCallback(observe(func() int { return c.table.Len() + c.functions.Len() })); err != nil {
-		return nil, err
-	}
-	return m, m.RegisterConnectorProfileMetricsBytesCallback(observe(func() int { return c.table.Bytes() + c.functions.Bytes() }))
+	return m, errors.Join(
+		m.RegisterConnectorProfileMetricsSeriesCallback(observe(func() int { return c.table.Len() + c.functions.Len() })),
+		m.RegisterConnectorProfileMetricsBytesCallback(observe(func() int { return c.table.Bytes() + c.functions.Bytes() })),
+	)
 }
 
 func (m *metrics) count(ctx context.Context, samples int, added *series.Added) {
 	m.ConnectorProfileMetricsSamples.Add(ctx, int64(samples), m.own)
-	for reason, n := range added.Dropped {
-		if n > 0 {
-			m.ConnectorProfileMetricsDroppedSamples.Add(ctx, int64(n), m.reasons[reason])
-		}
-	}
+	m.reasons.Add(ctx, m.ConnectorProfileMetricsDroppedSamples, added.Dropped[:])
 	if added.Overflow > 0 {
 		m.ConnectorProfileMetricsOverflowSamples.Add(ctx, int64(added.Overflow), m.own)
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
@@ -25,11 +25,10 @@ func newMetrics(settings component.TelemetrySettings, s *store.Store) (*metrics,
 		return nil, err
 	}
 	observe := func(value func(*store.Stats) int) metric.Int64Callback {
-		return func(_ context.Context, o metric.Int64Observer) error {
+		return telemetry.Observe(func() int {
 			stats := s.Stats()
-			o.Observe(int64(value(&stats)))
-			return nil
-		}
+			return value(&stats)
+		})
 	}
 	return &metrics{b}, errors.Join(
 		b.RegisterExporterProfileStoreSeriesCallback(observe(func(s *store.Stats) int { return s.Series })),
@@ -41,27 +40,21 @@ func newMetrics(settings component.TelemetrySettings, s *store.Store) (*metrics,
 		b.RegisterExporterProfileStoreDamagedBlocksCallback(observe(func(s *store.Stats) int { return s.Damaged })),
 		b.RegisterExporterProfileStoreEvictedProfilesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			for i, n := range s.Stats().Evicted {
-				o.Observe(int64(n), reason(store.Evicted(i).String()))
+				o.Observe(int64(n), telemetry.Attributes("reason", store.Evicted(i).String()))
 			}
 			return nil
 		}),
 		b.RegisterExporterProfileStoreRefusedItemsCallback(func(_ context.Context, o metric.Int64Observer) error {
 			for i, n := range s.Stats().Refused {
-				o.Observe(int64(n), reason(store.Refused(i).String()))
+				o.Observe(int64(n), telemetry.Attributes("reason", store.Refused(i).String()))
 			}
 			return nil
 		}),
 	)
 }
 
-func reason(value string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", value)))
-}
-
 // query counts an answer. endpoint is one of the API's, outcome ok, refused or failed.
 func (m *metrics) query(ctx context.Context, endpoint, outcome string, took time.Duration) {
-	m.ExporterProfileStoreQueries.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(
-		attribute.String("endpoint", endpoint), attribute.String("outcome", outcome))))
-	m.ExporterProfileStoreQueryDuration.Record(ctx, took.Seconds(),
-		metric.WithAttributeSet(attribute.NewSet(attribute.String("endpoint", endpoint))))
+	m.ExporterProfileStoreQueries.Add(ctx, 1, telemetry.Attributes("endpoint", endpoint, "outcome", outcome))
+	m.ExporterProfileStoreQueryDuration.Record(ctx, took.Seconds(), telemetry.Attributes("endpoint", endpoint))
 }

@@ -56,10 +56,7 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, batchers 
 	for _, name := range compact.Tables {
 		m.tables = append(m.tables, telemetry.Attributes("table", name, "processor", id.String()))
 	}
-	return m, m.RegisterProcessorDictionaryDedupBatchersCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(int64(batchers()), m.own)
-		return nil
-	})
+	return m, m.RegisterProcessorDictionaryDedupBatchersCallback(telemetry.Observe(batchers, m.own))
 }
 
 // countIncomingBytes measures a message if the metric is enabled: measuring reads all of the message.

@@ -5,6 +5,7 @@ package processresourceprocessor
 
 import (
 	"context"
+	"errors"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/metric"
@@ -47,16 +48,10 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, p *proces
 	for _, name := range sourceNames {
 		m.sources = append(m.sources, telemetry.Attributes("source", name, "processor", id.String()))
 	}
-	if err := m.RegisterProcessorProcessResourceResourcesCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(int64(p.resources.len()), m.own)
-		return nil
-	}); err != nil {
-		return nil, err
-	}
-	return m, m.RegisterProcessorProcessResourceProcessesCallback(func(_ context.Context, o metric.Int64Observer) error {
-		o.Observe(int64(p.processes.Len()), m.own)
-		return nil
-	})
+	return m, errors.Join(
+		m.RegisterProcessorProcessResourceResourcesCallback(telemetry.Observe(p.resources.len, m.own)),
+		m.RegisterProcessorProcessResourceProcessesCallback(telemetry.Observe(func() int { return p.processes.Len() }, m.own)),
+	)
 }
 
 // countRead counts the reading of a process. It is not called for a message, so it has no context.

@@ -49,20 +49,15 @@ func newMetrics(settings component.TelemetrySettings, id component.ID) (*metrics
 
 // observe registers the sizes of a Resolver and a Finder.
 func (m *metrics) observe(resolver *lookup.Resolver, finder *sources.Finder) error {
-	register := func(with func(metric.Int64Callback) error, value func() int64) error {
-		return with(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(value(), m.own)
-			return nil
-		})
-	}
+	own := func(value func() int64) metric.Int64Callback { return telemetry.Observe(value, m.own) }
 	return errors.Join(
-		register(m.RegisterProcessorSymbolizeCacheBytesCallback, func() int64 { return resolver.Sizes().CacheBytes }),
-		register(m.RegisterProcessorSymbolizeCacheEntriesCallback, func() int64 { return resolver.Sizes().CacheEntries }),
-		register(m.RegisterProcessorSymbolizeModulesCallback, func() int64 { return resolver.Sizes().Modules }),
-		register(m.RegisterProcessorSymbolizeQueuedModulesCallback, func() int64 { return resolver.Sizes().Queued }),
-		register(m.RegisterProcessorSymbolizeOpenFilesCallback, func() int64 { return resolver.Sizes().OpenFiles }),
-		register(m.RegisterProcessorSymbolizeOpenBytesCallback, func() int64 { return resolver.Sizes().OpenBytes }),
-		register(m.RegisterProcessorSymbolizeDebuginfodCacheBytesCallback, finder.DebuginfodCacheBytes),
+		m.RegisterProcessorSymbolizeCacheBytesCallback(own(func() int64 { return resolver.Sizes().CacheBytes })),
+		m.RegisterProcessorSymbolizeCacheEntriesCallback(own(func() int64 { return resolver.Sizes().CacheEntries })),
+		m.RegisterProcessorSymbolizeModulesCallback(own(func() int64 { return resolver.Sizes().Modules })),
+		m.RegisterProcessorSymbolizeQueuedModulesCallback(own(func() int64 { return resolver.Sizes().Queued })),
+		m.RegisterProcessorSymbolizeOpenFilesCallback(own(func() int64 { return resolver.Sizes().OpenFiles })),
+		m.RegisterProcessorSymbolizeOpenBytesCallback(own(func() int64 { return resolver.Sizes().OpenBytes })),
+		m.RegisterProcessorSymbolizeDebuginfodCacheBytesCallback(own(finder.DebuginfodCacheBytes)),
 	)
 }
 

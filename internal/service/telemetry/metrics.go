@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package telemetry is for what components report of themselves:
-//   - Attributes, AddEach, Each: metrics with attributes.
+//   - Attributes, AddEach, Each, Observe: metrics with attributes.
 //   - Changes, Once, Limits: logs without repeats.
 package telemetry
 
@@ -56,5 +56,13 @@ func (e Each) Add(ctx context.Context, counter metric.Int64Counter, counts []int
 		if n != 0 {
 			counter.Add(ctx, int64(n), e[i])
 		}
+	}
+}
+
+// Observe returns the callback of a gauge, or of a counter that is observed.
+func Observe[N int | int64](value func() N, with ...metric.ObserveOption) metric.Int64Callback {
+	return func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(int64(value()), with...)
+		return nil
 	}
 }
