@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/hot"
@@ -37,6 +38,8 @@ type Config struct {
 	MaxSeries    int           `mapstructure:"max_series"`
 	MaxBytes     int           `mapstructure:"max_bytes"`
 	SeriesExpiry time.Duration `mapstructure:"series_expiry"`
+	// Storage is a storage extension that keeps the history of functions across restarts.
+	Storage *component.ID `mapstructure:"storage"`
 	// WriterID is the value of profile.writer.id. Empty means the collector's own service.instance.id.
 	WriterID string `mapstructure:"writer_id"`
 }
@@ -180,6 +183,9 @@ func (c *Config) Validate() error {
 	}
 	for i := range c.TopFunctions {
 		errs = append(errs, c.TopFunctions[i].check(i))
+		f := &c.TopFunctions[i]
+		same := slices.IndexFunc(c.TopFunctions, func(g TopFunctions) bool { return g.Profile == f.Profile && g.Of == f.Of })
+		check(same == i, "`top_functions[%d]` has the `profile` and `of` of `top_functions[%d]`, whose series would be the same", i, same)
 	}
 	if errors.Join(errs...) == nil {
 		_, err := c.set()
@@ -197,8 +203,8 @@ func (f *TopFunctions) check(i int) error {
 	if _, err := selection.ParseType(f.Profile); err != nil {
 		at("profile`: %w", err)
 	}
-	if f.Count < 1 || f.Count > maxTopFunctions {
-		at("count` must be 1 to %d, found %d", maxTopFunctions, f.Count)
+	if f.Count < 1 || f.Count > hot.MaxCount {
+		at("count` must be 1 to %d, found %d", hot.MaxCount, f.Count)
 	}
 	if f.Of != hot.Self && f.Of != hot.Total {
 		at("of` must be self or total, found %q", f.Of)
@@ -211,12 +217,8 @@ func (f *TopFunctions) check(i int) error {
 	return errors.Join(errs...)
 }
 
-const (
-	// maxTopFunctions bounds how many functions of a service are reported. The sketch has 512 counters.
-	maxTopFunctions = 100
-	// maxWindows bounds the history of a service: two weeks of ten minutes.
-	maxWindows = 2016
-)
+// maxWindows bounds the history of a service: two weeks of ten minutes.
+const maxWindows = 2016
 
 // topFunctions returns what is counted and how.
 func (c *Config) topFunctions() (sums []reduce.Hot, options hot.Options) {
@@ -231,6 +233,7 @@ func (c *Config) topFunctions() (sums []reduce.Hot, options hot.Options) {
 	}
 	options.MaxTracks = max(1, c.MaxSeries/(largest+1))
 	options.MaxBytes = c.MaxBytes / 2
+	options.ResourceKeys, options.IsSaved = c.ResourceAttributes, c.Storage != nil
 	return sums, options
 }
 

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
@@ -28,6 +29,7 @@ const pointsPerMessage = 2000
 
 // profileMetrics is the connector.
 type profileMetrics struct {
+	id      component.ID
 	config  *Config
 	logger  *zap.Logger
 	next    consumer.Metrics
@@ -38,13 +40,16 @@ type profileMetrics struct {
 
 	mu    sync.Mutex
 	table *series.Table
-	// functions are those with the largest shares.
+	// functions are those with the largest shares, history has what is kept of them across restarts.
 	functions *hot.Functions
+	history   storage.Client
 	writer    string
 	// flushing keeps a flush from sending what another one is sending.
 	flushing sync.Mutex
 	// isRefused reports that the last flush did not deliver everything, which has been logged.
 	isRefused bool
+	// isUnsaved reports that the last write to history failed, which has been logged.
+	isUnsaved bool
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -61,7 +66,7 @@ func newConnector(set connector.Settings, config *Config, next consumer.Metrics,
 			writer = v.AsString()
 		}
 	}
-	c := &profileMetrics{config: config, logger: set.Logger, next: next, now: now, stop: make(chan struct{})}
+	c := &profileMetrics{config: config, id: set.ID, logger: set.Logger, next: next, now: now, stop: make(chan struct{})}
 	sums, functions := config.topFunctions()
 	c.functions, c.writer = hot.New(functions), writer
 	options := reduce.Options{Set: selected, Hot: sums, ResourceKeys: config.ResourceAttributes, MaxAdditions: config.MaxSeries}
@@ -79,8 +84,11 @@ func newConnector(set connector.Settings, config *Config, next consumer.Metrics,
 // Capabilities reports that profiles are only read, so that pipelines can share them.
 func (*profileMetrics) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// Start begins to send metrics.
-func (c *profileMetrics) Start(context.Context, component.Host) error {
+// Start restores the history of functions, and begins to send metrics.
+func (c *profileMetrics) Start(ctx context.Context, host component.Host) error {
+	if err := c.openHistory(ctx, host); err != nil {
+		return err
+	}
 	c.done.Go(func() {
 		ticker := time.NewTicker(c.config.Interval)
 		defer ticker.Stop()
@@ -101,8 +109,9 @@ func (c *profileMetrics) Shutdown(ctx context.Context) error {
 	close(c.stop)
 	c.done.Wait()
 	c.flush(ctx)
+	err := c.closeHistory(ctx)
 	c.metrics.Shutdown()
-	return nil
+	return err
 }
 
 // ConsumeProfiles adds a message to the series. It never refuses one: what cannot be counted would not be counted the next time.
@@ -152,7 +161,7 @@ func (c *profileMetrics) flush(ctx context.Context) {
 	c.mu.Lock()
 	c.table.Expire(now)
 	c.functions.Advance(now)
-	gauges := c.functions.Write(metadata.ScopeName, c.writer, c.config.ResourceAttributes, pointsPerMessage, now)
+	gauges := c.functions.Write(metadata.ScopeName, c.writer, pointsPerMessage, now)
 	c.mu.Unlock()
 	for _, md := range gauges { // the next ones have the same shares, or newer ones
 		n := md.DataPointCount()
@@ -163,6 +172,7 @@ func (c *profileMetrics) flush(ctx context.Context) {
 		}
 	}
 	c.logRefused(refused)
+	c.saveHistory(ctx)
 }
 
 func (c *profileMetrics) send(ctx context.Context, md pmetric.Metrics) (outcome, error) {

@@ -32,8 +32,9 @@ func TestEveryConfigIsValid(t *testing.T) {
 	}
 }
 
-// TestManifestsAreValid validates the configurations in config/kubernetes with the variables that their pods have, and with
-// the token, the volumes and the eBPF profiler that components add.
+// TestManifestsAreValid validates the configurations in config/kubernetes with the variables that their pods have, merged as their
+// arguments merge them, and with the token, the volumes and the eBPF profiler that components add. The same holds if the lines of
+// profile_metrics are no longer commented out, and with the chart's values in docs/metrics.md.
 func TestManifestsAreValid(t *testing.T) {
 	for _, variable := range []string{"BACKEND_TOKEN", "K8S_NODE_NAME", "K8S_NAMESPACE_NAME", "K8S_POD_NAME", "K8S_POD_UID"} {
 		t.Setenv(variable, "value")
@@ -41,12 +42,34 @@ func TestManifestsAreValid(t *testing.T) {
 	t.Setenv("BACKEND_ENDPOINT", "backend:4317")
 	t.Setenv("CONFIG_FOLDER", "config/kubernetes/base")
 	t.Setenv("QUEUE_DIRECTORY", t.TempDir())
-	const agent, components = "config/kubernetes/base/agent.yaml", "config/kubernetes/components/"
+	const folder = "config/kubernetes/"
+	const agent, ebpf = folder + "base/agent.yaml", folder + "components/ebpf/ebpf.yaml"
+	const gateway, volumes = folder + "components/gateway/gateway.yaml", folder + "components/gateway-volumes/queue.yaml"
 	const token = "yaml:exporters::otlp_grpc::headers::authorization: Bearer ${env:BACKEND_TOKEN}"
-	requireValid(t, agent, token)
-	requireValid(t, agent, components+"ebpf/ebpf.yaml")
-	requireValid(t, components+"gateway/gateway.yaml", token)
-	requireValid(t, components+"gateway/gateway.yaml", components+"gateway-volumes/queue.yaml")
+	for _, configs := range [][]string{
+		{agent, token}, {agent, ebpf}, {gateway, token}, {gateway, volumes}, {folder + "components/page/page.yaml"},
+		{withSettings(t, agent)}, {withSettings(t, agent), ebpf}, {withSettings(t, agent), withSettings(t, ebpf)},
+		{withSettings(t, gateway)}, {withSettings(t, gateway), volumes}, {withSettings(t, gateway), withSettings(t, volumes)},
+		{agent, chartMetrics(t)},
+	} {
+		requireValid(t, configs...)
+	}
+}
+
+// chartMetrics returns the configuration that docs/metrics.md adds to the agent by the chart's values.
+func chartMetrics(t *testing.T) (config string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "metrics.md"))
+	require.NoError(t, err)
+	_, block, ok := strings.Cut(string(text), "```yaml\nagent:\n")
+	require.True(t, ok)
+	block, _, _ = strings.Cut(block, "```")
+	var values struct{ Config map[string]any }
+	require.NoError(t, yaml.Unmarshal([]byte(block), &values))
+	require.NotEmpty(t, values.Config)
+	content, err := yaml.Marshal(values.Config)
+	require.NoError(t, err)
+	return newFile(t, "values.yaml", content)
 }
 
 func TestProfilesSupportCanBeTurnedOff(t *testing.T) {

@@ -102,22 +102,3 @@ func TestStandaloneWritesAndDelivers(t *testing.T) {
 	to.requireSamples(t, standalone.sendAll(t, "backend-"))
 	standalone.Terminate(t)
 }
-
-// TestKubernetesConfigurations validates the configurations of the pods, merged as their arguments merge them.
-func TestKubernetesConfigurations(t *testing.T) {
-	for name, value := range map[string]string{
-		"BACKEND_ENDPOINT": "backend:4317", "CONFIG_FOLDER": "config/kubernetes/base", "QUEUE_DIRECTORY": t.TempDir(),
-		"K8S_NODE_NAME": "node-a", "K8S_NAMESPACE_NAME": "n", "K8S_POD_NAME": "p", "K8S_POD_UID": "u",
-	} {
-		t.Setenv(name, value)
-	}
-	for _, configs := range [][]string{
-		{"base/agent.yaml"}, {"base/agent.yaml", "components/ebpf/ebpf.yaml"}, {"components/page/page.yaml"},
-		{"components/gateway/gateway.yaml"}, {"components/gateway/gateway.yaml", "components/gateway-volumes/queue.yaml"},
-	} {
-		for i := range configs {
-			configs[i] = "config/kubernetes/" + configs[i]
-		}
-		requireValid(t, configs...)
-	}
-}

@@ -9,7 +9,7 @@
 // `other` add up to 1.
 //
 // When a window ends, its largest shares are reported until the next one ends, and kept for as long as comparisons need them. Windows begin
-// at multiples of their length.
+// at multiples of their length. Records returns what a storage has not got yet, so that a restart loses no window (saved.go).
 package hot
 
 import (
@@ -45,10 +45,16 @@ const (
 
 // Options bound the Functions.
 type Options struct {
-	Entries   []Entry
-	MaxTracks int
-	MaxBytes  int
+	Entries      []Entry
+	ResourceKeys []string
+	MaxTracks    int
+	MaxBytes     int
+	// IsSaved reports that windows go to a storage.
+	IsSaved bool
 }
+
+// MaxCount bounds Entry.Count.
+const MaxCount = 100
 
 const (
 	// counters is the size of a sketch.
@@ -64,15 +70,19 @@ const (
 	trackBytes   = 600
 	counterBytes = 150
 	windowBytes  = 100
-	rowBytes     = 32
+	rowBytes     = 16
+	nameBytes    = 100
 )
 
 // Functions has the tracks. One goroutine uses it at a time.
 type Functions struct {
 	Options
 	tracks map[string]*track
+	names  map[string]*name
 	bytes  int
 	key    []byte
+	// unsaved are the records that the storage has not got yet.
+	unsaved map[recordID]struct{}
 }
 
 // track is a service and a type, or one version of it.
@@ -86,7 +96,8 @@ type track struct {
 	sketch sketch
 	// windows are those that have ended, the newest last.
 	windows []window
-	bytes   int
+	// bytes is the memory of the track without its windows' names, which tracks share.
+	bytes int
 }
 
 // window is one that has ended.
@@ -99,13 +110,20 @@ type window struct {
 }
 
 type row struct {
-	name            string
+	*name
 	share, variance float32
+}
+
+// name is a function that rows have.
+type name struct {
+	text string
+	// rows is the number of rows that have it.
+	rows int
 }
 
 // New returns Functions without tracks.
 func New(options Options) *Functions {
-	return &Functions{Options: options, tracks: map[string]*track{}}
+	return &Functions{Options: options, tracks: map[string]*track{}, names: map[string]*name{}, unsaved: map[recordID]struct{}{}}
 }
 
 // Len returns the number of tracks, Bytes their memory.
@@ -127,18 +145,9 @@ func (f *Functions) Add(r *reduce.Result, now time.Time) (dropped int) {
 }
 
 func (f *Functions) add(in *reduce.Functions, version string, now time.Time) (dropped int) {
-	key := f.keyOf(in.Entry, in.Resource, version)
-	t := f.tracks[key]
+	t := f.track(in.Entry, in.Resource, version, now)
 	if t == nil {
-		if len(f.tracks) >= f.MaxTracks || f.bytes+trackBytes > f.MaxBytes {
-			return in.Samples
-		}
-		t = &track{entry: in.Entry, version: strings.Clone(version), first: now, bytes: trackBytes}
-		for _, value := range in.Resource {
-			t.resource = append(t.resource, strings.Clone(value))
-		}
-		f.tracks[key] = t
-		f.bytes += t.bytes
+		return in.Samples
 	}
 	t.last = now
 	entry := &f.Entries[in.Entry]
@@ -150,6 +159,21 @@ func (f *Functions) add(in *reduce.Functions, version string, now time.Time) (dr
 	}
 	f.resize(t, t.sketch.add(in, f.MaxBytes-f.bytes))
 	return 0
+}
+
+// track returns a track, or nil if there is none and no room for one. A new one has had its first samples at the given time.
+func (f *Functions) track(entry int, resource []string, version string, first time.Time) *track {
+	key := f.keyOf(entry, resource, version)
+	t := f.tracks[key]
+	if t == nil && len(f.tracks) < f.MaxTracks && f.bytes+trackBytes <= f.MaxBytes {
+		t = &track{entry: entry, version: strings.Clone(version), first: first}
+		for _, value := range resource {
+			t.resource = append(t.resource, strings.Clone(value))
+		}
+		f.tracks[key] = t
+		f.resize(t, trackBytes)
+	}
+	return t
 }
 
 // keyOf returns the key of a track.
@@ -182,40 +206,78 @@ func (f *Functions) Advance(now time.Time) {
 			f.forget(t, 0)
 		}
 		if now.Sub(t.last) > max(entry.To, versionExpiry)+2*entry.Window {
+			for len(t.windows) > 0 {
+				f.forget(t, 0)
+			}
 			f.bytes -= t.bytes
 			delete(f.tracks, key)
 		}
 	}
 }
 
+// End ends all windows, also those that are not over. What arrives later within them competes with what they have: see keep.
+func (f *Functions) End() {
+	for _, t := range f.tracks {
+		if t.sketch.whole.Clusters > 0 {
+			f.end(t, &f.Entries[t.entry])
+		}
+	}
+}
+
+// end ends the window of a track.
+func (f *Functions) end(t *track, entry *Entry) {
+	w, rows := t.sketch.end(keptPerCount * entry.Count)
+	f.resize(t, -t.sketch.clear())
+	f.keep(t, w, rows)
+	if f.IsSaved {
+		f.unsaved[recordOf(t, w.begin)] = struct{}{}
+	}
+}
+
+// keep adds a window to a track. Without room, the track's oldest windows are forgotten. Of two windows of one time, before and after a
+// restart, the one with more observations stays.
+func (f *Functions) keep(t *track, w window, rows []measured) {
+	if n := len(t.windows); n > 0 && !t.windows[n-1].begin.Before(w.begin) {
+		if last := &t.windows[n-1]; last.begin.After(w.begin) || last.observations > w.observations {
+			return
+		}
+		f.forget(t, n-1)
+	}
+	w.rows = make([]row, len(rows))
+	for i, m := range rows {
+		w.rows[i] = row{f.use(m.Name), m.Share, m.Variance}
+	}
+	f.resize(t, w.bytes())
+	t.windows = append(t.windows, w)
+	for f.bytes > f.MaxBytes && len(t.windows) > 0 {
+		f.forget(t, 0)
+	}
+}
+
 func (f *Functions) forget(t *track, i int) {
+	for _, r := range t.windows[i].rows {
+		if r.rows--; r.rows == 0 {
+			f.bytes -= nameBytes + len(r.text)
+			delete(f.names, r.text)
+		}
+	}
 	f.resize(t, -t.windows[i].bytes())
 	t.windows = slices.Delete(t.windows, i, i+1)
 }
 
-func (w *window) bytes() int { return windowBytes + rowBytes*len(w.rows) }
-
-// end ends the window of a track. Without room for another one, the track's oldest window is forgotten.
-func (f *Functions) end(t *track, entry *Entry) {
-	w := t.sketch.end(keptPerCount * entry.Count)
-	if len(t.windows) > 0 { // most names are those of the window before
-		before := map[string]string{}
-		for _, r := range t.windows[len(t.windows)-1].rows {
-			before[r.name] = r.name
-		}
-		for i := range w.rows {
-			if name, ok := before[w.rows[i].name]; ok {
-				w.rows[i].name = name
-			}
-		}
+// use returns a name for one more row.
+func (f *Functions) use(text string) *name {
+	n := f.names[text]
+	if n == nil {
+		n = &name{text: strings.Clone(text)}
+		f.names[n.text] = n
+		f.bytes += nameBytes + len(text)
 	}
-	f.resize(t, -t.sketch.clear())
-	for len(t.windows) > 0 && f.bytes+w.bytes() > f.MaxBytes {
-		f.forget(t, 0)
-	}
-	t.windows = append(t.windows, w)
-	f.resize(t, w.bytes())
+	n.rows++
+	return n
 }
+
+func (w *window) bytes() int { return windowBytes + rowBytes*len(w.rows) }
 
 // sketch counts functions of a window.
 type sketch struct {
@@ -295,25 +357,32 @@ func (s *sketch) swap(i, k int) {
 	s.heap[i].at, s.heap[k].at = i, k
 }
 
-// end returns the largest shares.
-func (s *sketch) end(most int) window {
-	w := window{begin: s.begin, observations: s.whole.Observations}
+// measured is the share of a function in a window.
+type measured struct {
+	Name     string  `json:"name"`
+	Share    float32 `json:"share"`
+	Variance float32 `json:"variance"`
+}
+
+// end returns the window, and its largest shares in place of rows.
+func (s *sketch) end(most int) (w window, rows []measured) {
+	w = window{begin: s.begin, observations: s.whole.Observations}
 	ordered := slices.Clone(s.heap)
 	slices.SortFunc(ordered, func(a, b *counter) int {
 		return cmp.Or(cmp.Compare(b.part.Sum, a.part.Sum), cmp.Compare(a.name, b.name))
 	})
 	for _, c := range ordered {
 		share := s.whole.Measure(c.part)
-		if len(w.rows) == most || share.Value < leastShare {
+		if len(rows) == most || share.Value < leastShare {
 			w.rest = share.Value
 			break
 		}
-		w.rows = append(w.rows, row{c.name, float32(share.Value), float32(share.Variance)})
+		rows = append(rows, measured{c.name, float32(share.Value), float32(share.Variance)})
 	}
 	if len(s.heap) == counters && s.whole.Total > 0 {
 		w.rest = max(w.rest, s.heap[0].count/s.whole.Total)
 	}
-	return w
+	return w, rows
 }
 
 // clear empties the sketch, and returns the bytes of what it had.

@@ -45,7 +45,7 @@ type comparison struct {
 }
 
 // Write returns the shares of all tracks, in messages of about maxPoints points.
-func (f *Functions) Write(scope, writer string, resourceKeys []string, maxPoints int, now time.Time) (messages []pmetric.Metrics) {
+func (f *Functions) Write(scope, writer string, maxPoints int, now time.Time) (messages []pmetric.Metrics) {
 	tracks := make([]*track, 0, len(f.tracks))
 	for _, t := range f.tracks {
 		if t.version == "" {
@@ -67,7 +67,7 @@ func (f *Functions) Write(scope, writer string, resourceKeys []string, maxPoints
 			md = pmetric.NewMetrics()
 		}
 		rm := md.ResourceMetrics().AppendEmpty()
-		series.PutAttributes(rm.Resource().Attributes(), resourceKeys, t.resource)
+		series.PutAttributes(rm.Resource().Attributes(), f.ResourceKeys, t.resource)
 		sm := rm.ScopeMetrics().AppendEmpty()
 		sm.Scope().SetName(scope)
 		out := output{entry: &f.Entries[t.entry], metrics: sm.Metrics(), writer: writer, now: pcommon.NewTimestampFromTime(now)}
@@ -82,13 +82,16 @@ func (f *Functions) Write(scope, writer string, resourceKeys []string, maxPoints
 
 // current returns the window of a track that has ended last, or nil if it has had no samples in it.
 func (e *Entry) current(t *track, now time.Time) *window {
-	if len(t.windows) == 0 {
+	return t.at(now.Truncate(e.Window).Add(-e.Window))
+}
+
+// at returns the window that began at a time, or nil if it has had no samples.
+func (t *track) at(begin time.Time) *window {
+	i, ok := slices.BinarySearchFunc(t.windows, begin, func(w window, begin time.Time) int { return w.begin.Compare(begin) })
+	if !ok {
 		return nil
 	}
-	if w := &t.windows[len(t.windows)-1]; w.begin.Equal(now.Truncate(e.Window).Add(-e.Window)) {
-		return w
-	}
-	return nil
+	return &t.windows[i]
 }
 
 // versions returns the tracks of versions by the key of the track of all versions, the newest version first.
@@ -110,10 +113,8 @@ func (f *Functions) versions() map[string][]*track {
 func (f *Functions) comparisons(t *track, w *window, versions map[string][]*track, now time.Time) (list []comparison) {
 	entry := &f.Entries[t.entry]
 	if entry.To > 0 {
-		for i := range t.windows {
-			if t.windows[i].begin.Equal(w.begin.Add(-entry.To)) {
-				list = append(list, comparison{now: w, before: &t.windows[i], baseline: durationText(entry.To)})
-			}
+		if before := t.at(w.begin.Add(-entry.To)); before != nil {
+			list = append(list, comparison{now: w, before: before, baseline: durationText(entry.To)})
 		}
 	}
 	if of := versions[f.keyOf(t.entry, t.resource, "")]; len(of) > 1 && len(of[1].windows) > 0 {
@@ -179,7 +180,7 @@ func (o *output) shares(w *window) {
 	other := 1.0
 	for _, r := range w.top(o.entry.Count) {
 		other -= float64(r.share)
-		o.point(to, r.name, float64(r.share), nil)
+		o.point(to, r.text, float64(r.share), nil)
 	}
 	if o.entry.Of == Self {
 		o.point(to, Other, max(other, 0), nil)
@@ -195,18 +196,18 @@ func (o *output) changes(list []comparison) {
 		c := &list[i]
 		before := map[string]shares.Share{}
 		for _, r := range c.before.rows {
-			before[r.name] = c.before.share(r)
+			before[r.text] = c.before.share(r)
 		}
 		for _, r := range c.now.top(o.entry.Count) {
 			now := c.now.share(r)
-			base, ok := before[r.name]
+			base, ok := before[r.text]
 			if !ok { // it had less than all that were kept
 				all := shares.Whole{Total: 1, Observations: c.before.observations}
 				base = all.Measure(shares.Part{Sum: c.before.rest})
 			}
-			o.point(change, r.name, now.Value-base.Value, c)
-			o.point(pValue, r.name, shares.PValue(base, now), c)
-			o.point(samples, r.name, min(base.Observations, now.Observations), c)
+			o.point(change, r.text, now.Value-base.Value, c)
+			o.point(pValue, r.text, shares.PValue(base, now), c)
+			o.point(samples, r.text, min(base.Observations, now.Observations), c)
 		}
 	}
 }

@@ -30,6 +30,7 @@ type TelemetryBuilder struct {
 	registrations                          []metric.Registration
 	ConnectorProfileMetricsBytes           metric.Int64ObservableUpDownCounter
 	ConnectorProfileMetricsDroppedSamples  metric.Int64Counter
+	ConnectorProfileMetricsFailedSaves     metric.Int64Counter
 	ConnectorProfileMetricsOverflowSamples metric.Int64Counter
 	ConnectorProfileMetricsPoints          metric.Int64Counter
 	ConnectorProfileMetricsSamples         metric.Int64Counter
@@ -115,6 +116,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_profile_metrics_dropped_samples",
 		metric.WithDescription("Number of samples that are not in a metric, once for each metric that they should be in. [Alpha]"),
 		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorProfileMetricsFailedSaves, err = builder.meter.Int64Counter(
+		"otelcol_connector_profile_metrics_failed_saves",
+		metric.WithDescription("Number of times that a window of functions could not be written to the storage. It is tried again after each interval. [Alpha]"),
+		metric.WithUnit("{save}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorProfileMetricsOverflowSamples, err = builder.meter.Int64Counter(

@@ -29,6 +29,7 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.ConnectorProfileMetricsDroppedSamples.Add(context.Background(), 1)
+	tb.ConnectorProfileMetricsFailedSaves.Add(context.Background(), 1)
 	tb.ConnectorProfileMetricsOverflowSamples.Add(context.Background(), 1)
 	tb.ConnectorProfileMetricsPoints.Add(context.Background(), 1)
 	tb.ConnectorProfileMetricsSamples.Add(context.Background(), 1)
@@ -36,6 +37,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorProfileMetricsDroppedSamples(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualConnectorProfileMetricsFailedSaves(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorProfileMetricsOverflowSamples(t, testTel,

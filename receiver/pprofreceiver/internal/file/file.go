@@ -26,6 +26,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/safestorage"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
@@ -66,7 +67,7 @@ func (f *Reader) Start(ctx context.Context, host component.Host) error {
 			return err
 		}
 	}
-	client, err := storageClient(ctx, host, f.cfg.Storage, f.set.ID)
+	client, err := safestorage.Open(ctx, host, f.cfg.Storage, component.KindReceiver, f.set.ID, "file")
 	if err != nil {
 		return err
 	}

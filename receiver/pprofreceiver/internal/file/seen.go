@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 )
@@ -64,22 +63,6 @@ type seenFiles struct {
 type storedFiles struct {
 	Version int                  `json:"version"`
 	Files   map[string]*seenFile `json:"files"`
-}
-
-// storageClient opens the store, or one that stores nothing if id is nil.
-func storageClient(ctx context.Context, host component.Host, id *component.ID, owner component.ID) (storage.Client, error) {
-	if id == nil {
-		return storage.NewNopClient(), nil
-	}
-	extension, found := host.GetExtensions()[*id]
-	if !found {
-		return nil, fmt.Errorf("`storage`: extension %q is not among the service's extensions", id)
-	}
-	store, ok := extension.(storage.Extension)
-	if !ok {
-		return nil, fmt.Errorf("`storage`: extension %q is not a storage extension", id)
-	}
-	return store.GetClient(ctx, component.KindReceiver, owner, "file")
 }
 
 func recallFiles(ctx context.Context, client storage.Client, logger *zap.Logger) (*seenFiles, error) {
