@@ -241,13 +241,7 @@ func (v *view) load(terms []weightedChunk) error {
 }
 
 // Shorten cuts a text that a client or a producer chose, for a message.
-func Shorten(s string) string {
-	const most = 100
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+func Shorten(s string) string { return dictionary.Shorten(s, 100) }
 
 // instances returns the series of a selection.
 func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*seriesHistory, error) {

@@ -56,7 +56,7 @@ func (g *groups) number(value string) int {
 	}
 	i, name := len(g.names), value
 	if len(value) > maxGroupBytes {
-		key, name = strings.Clone(key), strings.ToValidUTF8(value[:maxGroupBytes], "")+"…"
+		key, name = strings.Clone(key), dictionary.Shorten(value, maxGroupBytes)
 	}
 	g.names = append(g.names, name)
 	g.byName[key] = i

@@ -89,6 +89,14 @@ func CutUTF8(s string, limit int) string {
 	return s[:limit]
 }
 
+// Shorten returns s for a message or a table: of a longer text the first limit bytes, as valid UTF-8, and an ellipsis.
+func Shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return ValidUTF8(CutUTF8(s, limit)) + "…"
+}
+
 // bytes is the sum of the entries' lengths.
 func (t *Strings) bytes() int {
 	n := 0

@@ -127,12 +127,7 @@ func (r *legacyReader) text(t *legacyTables, index uint64) string {
 
 // addText adds an entry to a string table, as valid UTF-8.
 func (r *legacyReader) addText(t *legacyTables, content []byte) {
-	s := string(content)
-	if !utf8.ValidString(s) {
-		r.stats.Repaired[RepairInvalidUTF8]++
-		s = strings.ToValidUTF8(s, "\uFFFD")
-	}
-	t.strings = append(t.strings, s)
+	t.strings = append(t.strings, r.validText(content))
 	t.stringIndices = append(t.stringIndices, 0)
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
@@ -48,11 +49,10 @@ func writeInts[T int32 | int64](b *body, list []T) {
 // maxNameBytes is the longest text of a frame in JSON. pprof has all of it.
 const maxNameBytes = 1 << 10
 
+func shorten(s string) string { return dictionary.Shorten(s, maxNameBytes) }
+
 func quote(s string) []byte {
-	if len(s) > maxNameBytes {
-		s = s[:maxNameBytes] + "…"
-	}
-	b, _ := json.Marshal(s) // strings can be marshalled; < > & and invalid UTF-8 are escaped
+	b, _ := json.Marshal(shorten(s)) // strings can be marshalled; < > & and invalid UTF-8 are escaped
 	return b
 }
 

@@ -154,12 +154,12 @@ func (s *server) stacks(r *request, sel store.Selection, format string) (*answer
 		return nil, err
 	}
 	a := &answer{body: body{meter: r.meter}, contentType: "text/plain; charset=utf-8", filename: filename(sel, format)}
-	stacks := flamefile.OfGraph(g, cut)
+	stacks := flamefile.OfGraph(g, shorten)
 	if format == formatCollapsed {
 		err = flamefile.Collapsed(a, stacks)
 	} else {
 		a.contentType = jsonType
-		stacks.Name = cut(sel.Service + " " + sel.Profile + " " + g.Type.Type)
+		stacks.Name = shorten(sel.Service + " " + sel.Profile + " " + g.Type.Type)
 		err = flamefile.Speedscope(a, stacks.Name, stacks)
 	}
 	return a, err
@@ -167,11 +167,3 @@ func (s *server) stacks(r *request, sel store.Selection, format string) (*answer
 
 // stacksBytes is what flamefile takes for a frame or a node.
 const stacksBytes = 80
-
-// cut shortens a name as quote does for JSON.
-func cut(s string) string {
-	if len(s) > maxNameBytes {
-		return strings.ToValidUTF8(s[:maxNameBytes], "") + "…"
-	}
-	return s
-}
