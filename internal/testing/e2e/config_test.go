@@ -85,11 +85,11 @@ func TestAgentDelivers(t *testing.T) {
 	agent.Terminate(t)
 }
 
-// TestStandaloneWritesAndDelivers sends profiles of every kind through config/standalone.yaml: first to its file, then, with
-// EXPORTERS set, to a backend.
+// TestStandaloneWritesAndDelivers sends profiles of every kind through config/standalone.yaml, with EXPORTERS set: first to its file,
+// then to a backend.
 func TestStandaloneWritesAndDelivers(t *testing.T) {
 	t.Parallel()
-	standalone := startBatching(t, standaloneConfig)
+	standalone := startBatching(t, standaloneConfig, "EXPORTERS=[profile_store, file]")
 	want := standalone.sendAll(t, "file-")
 	standalone.Terminate(t)
 	got := samplesByService(profilesIn(readProfiles(t, standalone.outputDir)...))
