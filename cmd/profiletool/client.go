@@ -65,7 +65,6 @@ func (c *clientConfig) flags(cmd *cobra.Command) {
 	f.DurationVar(&c.timeout, "timeout", 30*time.Second, "how long to wait for an answer")
 }
 
-// answer is what became of one message.
 type answer struct {
 	// requests is how many requests the message needed, refused how many profiles the receiver rejected.
 	requests int
@@ -74,7 +73,6 @@ type answer struct {
 	err error
 }
 
-// sender sends messages.
 type sender interface {
 	send(ctx context.Context, pd pprofile.Profiles) answer
 	close()
@@ -159,7 +157,6 @@ func (s *grpcSender) send(ctx context.Context, pd pprofile.Profiles) answer {
 	return answerOf(response)
 }
 
-// answerOf reads a partial success.
 func answerOf(response pprofileotlp.ExportResponse) answer {
 	a := answer{requests: 1, refused: response.PartialSuccess().RejectedProfiles()}
 	if text := response.PartialSuccess().ErrorMessage(); a.refused > 0 {
@@ -193,7 +190,6 @@ func (s *httpSender) send(ctx context.Context, pd pprofile.Profiles) answer {
 	return answerOf(response)
 }
 
-// post sends a body and returns the answer's.
 func (s *httpSender) post(ctx context.Context, target, content string, body []byte) ([]byte, error) {
 	header := http.Header{"Content-Type": {content}}
 	for name, value := range s.config.headers {

@@ -266,7 +266,6 @@ func sourcesOf(pd pprofile.Profiles) map[string]source {
 	return all
 }
 
-// judged is what became of a condition.
 type judged struct {
 	condition
 	before, now shares.Share
@@ -329,7 +328,6 @@ type change struct {
 	before, now shares.Share
 }
 
-// changes returns the functions with the largest changes.
 func (g *gate) changes(before, now *side) (list []change) {
 	part := func(s *side, name string) shares.Part {
 		if p := s.self[name]; p != nil {

@@ -16,7 +16,6 @@ import (
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// loadType is a profile type that load sends.
 type loadType struct {
 	name, sampleType, unit, periodType, periodUnit string
 	period                                         int64

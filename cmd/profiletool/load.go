@@ -227,7 +227,6 @@ func (l *loader) progress(ctx context.Context) {
 	}
 }
 
-// report writes the totals.
 func (l *loader) report() error {
 	c := &l.total
 	seconds := l.took.Seconds()

@@ -108,7 +108,6 @@ func bridge(ctx context.Context, url string, headers map[string]string) (*sdk.Se
 	return server, nil
 }
 
-// withHeaders adds headers to each request.
 type withHeaders map[string]string
 
 func (h withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -52,7 +52,6 @@ combined, each entry of the dictionary once, frequent entries first. Profiles st
 	return cmd
 }
 
-// gather reads files into a batch.
 func gather(r *reader, paths []string, options compact.Options) (*compact.Batch, error) {
 	pd, err := r.readSelected(paths)
 	if err != nil {

@@ -121,7 +121,6 @@ func (r *reader) flags(cmd *cobra.Command) {
 	addChoice(cmd, choice{&r.mode, modes}, "mode", "", "`MODE` for Go execution traces: "+strings.Join(modes, " or "))
 }
 
-// readSelected returns the selected profiles of all files in one message.
 func (r *reader) readSelected(paths []string) (pprofile.Profiles, error) {
 	messages, err := r.readAll(paths)
 	if err != nil {
@@ -235,7 +234,6 @@ func (r *reader) open(path string) ([]byte, error) {
 	return data, err
 }
 
-// setTime sets the time of profiles that state none.
 func (r *reader) setTime(pd pprofile.Profiles) {
 	if r.at == 0 {
 		return
@@ -330,7 +328,6 @@ func (r *reader) decodeParts(parts [][]byte, unpacked int) ([]message, error) {
 	return all, nil
 }
 
-// decodeOne reads one message or payload.
 func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err error) {
 	m = message{Format: format, Bytes: len(data)}
 	meter := &size.Meter{Context: r.term.ctx}

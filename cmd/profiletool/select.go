@@ -88,7 +88,6 @@ type kinds struct {
 	namer           profilekind.Namer
 }
 
-// begin begins another scope.
 func (k *kinds) begin(resource pcommon.Resource, scope pcommon.InstrumentationScope) {
 	k.service, k.stated = profilekind.Service(resource.Attributes()), profilekind.Stated(scope.Attributes())
 	k.namer.Begin(scope.Attributes())
@@ -103,7 +102,6 @@ func (k *kinds) of(p pprofile.Profile) kind {
 	return found
 }
 
-// group is the profiles of one kind.
 type group struct {
 	kind
 	profiles []pprofile.Profile

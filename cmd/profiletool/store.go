@@ -166,7 +166,6 @@ func errorIf(is bool, message string) error {
 	return nil
 }
 
-// namesOf lists services for a message.
 func namesOf(services []store.ServiceInfo) (names string) {
 	const most = 20
 	for i, s := range services {

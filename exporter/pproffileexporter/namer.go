@@ -80,7 +80,6 @@ func (n *namer) text(index int32) string {
 	return kind.CutName(texts.At(int(index)))
 }
 
-// ofResource returns the value of a key that is about a resource.
 func ofResource(attributes pcommon.Map, key string) string {
 	switch key {
 	case "instance":

@@ -97,7 +97,6 @@ func requireRequestBytes(faults *config.Faults, n int) {
 	faults.Require(n >= minRequestBytes, "`max_request_bytes` must be at least %d, found %d", minRequestBytes, n)
 }
 
-// requestBytes returns the largest size of a request.
 func (c *Config) requestBytes() int {
 	if c.HEC.HasValue() {
 		return c.HEC.Get().MaxRequestBytes

@@ -55,7 +55,6 @@ func (p part) rejectedSamples(rejected int64) int {
 
 // source cuts a batch into parts.
 type source interface {
-	// next returns the next part.
 	next() (part, bool)
 	// rest returns the part that next returned last, and all after it, as one batch.
 	rest(from part) pprofile.Profiles
@@ -117,7 +116,6 @@ func (p *wholeParts) rest(from part) pprofile.Profiles {
 	return pprofile.NewProfiles()
 }
 
-// recordParts are log records.
 type recordParts struct{ encoder *splunklog.Encoder }
 
 func (p recordParts) next() (part, bool) {

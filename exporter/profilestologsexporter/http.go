@@ -28,7 +28,6 @@ import (
 // otlpHeader is read only.
 var otlpHeader = http.Header{"Content-Type": {httpserver.ContentProtobuf}}
 
-// httpPeer speaks OTLP/HTTP.
 type httpPeer struct {
 	httpclient.Client
 	profilesURL, logsURL string
@@ -82,7 +81,6 @@ type request struct {
 	interpret func(*httpclient.Answer) answer
 }
 
-// post sends a request.
 func (p *httpPeer) post(ctx context.Context, r request, limit int) (sent answer) {
 	if limit > 0 && len(r.body) > limit {
 		return aboveLimit(len(r.body))
@@ -96,7 +94,6 @@ func (p *httpPeer) post(ctx context.Context, r request, limit int) (sent answer)
 	return sent
 }
 
-// otlpAnswer interprets an answer to OTLP.
 func otlpAnswer(a *httpclient.Answer) (sent answer) {
 	if !a.IsAccepted() {
 		return httpAnswer(a)
@@ -141,7 +138,6 @@ func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer 
 	}, body, hecAnswer}, limit)
 }
 
-// hecAnswer interprets an answer of HEC.
 func hecAnswer(a *httpclient.Answer) answer {
 	// If the answer counts rejected events, the others were accepted; splunk_profiling answers so.
 	var counted hec.Answer

@@ -21,7 +21,6 @@ import (
 // pushPath is the method of Pyroscope's Connect service.
 const pushPath = "/push.v1.PusherService/Push"
 
-// series is one pprof with its labels.
 type series struct {
 	labels []label
 	id     string
@@ -35,7 +34,6 @@ const (
 	sampleProfile, sampleID                    protowire.Number = 1, 2
 )
 
-// request returns a PushRequest of one series.
 func (s *series) request() []byte {
 	labelsBytes := s.labelBytes()
 	sampleBytes := sizeOfField(len(s.pprof)) + sizeOfField(len(s.id))
@@ -52,7 +50,6 @@ func (s *series) request() []byte {
 	return append(appendHeader(b, sampleID, len(s.id)), s.id...)
 }
 
-// labelBytes returns the size of all labels as fields.
 func (s *series) labelBytes() (n int) {
 	for _, l := range s.labels {
 		n += sizeOfField(l.bytes())
@@ -60,7 +57,6 @@ func (s *series) labelBytes() (n int) {
 	return n
 }
 
-// bytes returns the size of a label as a message.
 func (l *label) bytes() int { return sizeOfField(len(l.name)) + sizeOfField(len(l.value)) }
 
 // sizeOfField returns the size of a field of n bytes. The numbers of all fields take one byte.

@@ -15,7 +15,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// label is a label of a series.
 type label struct{ name, value string }
 
 // Labels with a meaning in Pyroscope.

@@ -68,7 +68,6 @@ func morePieces(pieces int, excess float64) int {
 	return int(math.Ceil(float64(pieces) * max(1.1*excess, 1.5)))
 }
 
-// removeSamples moves the samples out of a part.
 func removeSamples(part pprofile.Profiles) (list []*unsent) {
 	for profile := range otlp.Profiles(part) {
 		w := &unsent{profile: profile, samples: pprofile.NewSampleSlice()}

@@ -78,7 +78,6 @@ func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 // maxKnownText is the longest text that preparer looks up: names of attributes and types are short.
 const maxKnownText = 64
 
-// useAttributes decides on the use of each attribute.
 func (p *preparer) useAttributes() {
 	table := p.pd.Dictionary().AttributeTable()
 	n := table.Len()
@@ -151,7 +150,6 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 	return true
 }
 
-// isLabelText reports whether a text can be the value of a label.
 func isLabelText(s string) bool { return len(s) <= kind.MaxLabelBytes && utf8.ValidString(s) }
 
 // textOf returns string i of the dictionary, or an empty string if i is out of range.
@@ -234,7 +232,6 @@ func (p *preparer) sample(sample pprofile.Sample) {
 	}
 }
 
-// link returns the attributes for a link.
 func (p *preparer) link(link int32) []int32 {
 	if attributes, ok := p.links[link]; ok {
 		return attributes
@@ -260,7 +257,6 @@ func (p *preparer) addAttribute(key, value string) int32 {
 	return int32(table.Len() - 1)
 }
 
-// position locates a profile in a message.
 type position struct{ resource, scope, profile int }
 
 // addCPUTime adds a profile of CPU time beside each profile that only counts samples of CPU time (eBPF's, Splunk's):
@@ -325,7 +321,6 @@ func saturatingProduct(value, period int64) int64 {
 	return value * period
 }
 
-// removeProfiles removes the profiles at some positions.
 func removeProfiles(pd pprofile.Profiles, positions map[position]bool) {
 	if len(positions) == 0 {
 		return

@@ -263,7 +263,6 @@ const (
 	outcomeRetry    = "retry"
 )
 
-// count counts a series by the error of its push.
 func (e *pyroscopeExporter) count(ctx context.Context, err error) {
 	outcome := outcomeRetry
 	switch {

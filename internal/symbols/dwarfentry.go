@@ -457,7 +457,6 @@ func (d *dwarfTable) window(e *extent, off, n int64) []byte {
 	return w.data[off-start:]
 }
 
-// address returns the address in an attribute.
 func (d *dwarfTable) address(u *dwarfUnit, a attribute) (uint64, bool) {
 	switch a.form {
 	case formAddr:
@@ -487,7 +486,6 @@ func (d *dwarfTable) reference(u *dwarfUnit, a attribute) int64 {
 	return -1
 }
 
-// eachRange calls visit with the addresses of an entry.
 func (d *dwarfTable) eachRange(u *dwarfUnit, e *entry, visit func(low, high uint64) error) error {
 	if a := e.get(attrRanges); a.form != 0 {
 		if u.version < 5 {

@@ -73,7 +73,6 @@ func (m *Image) readGoTable() (*goTable, error) {
 	return t, nil
 }
 
-// findGoTable returns the pclntab and its address.
 func (m *Image) findGoTable() (extent, uint64, bool) {
 	if s := m.section(".gopclntab", ".data.rel.ro.gopclntab"); s != nil {
 		return m.extentOf(s), s.addr, true
@@ -213,7 +212,6 @@ type goFunction struct {
 	inlineAt   int64 // offset in pcTable of the index into the tree, by address
 }
 
-// find returns the function that holds an address.
 func (t *goTable) find(addr uint64) (goFunction, bool) {
 	if addr < t.entry(0) || addr >= t.entry(t.functions) {
 		return goFunction{}, false
@@ -234,7 +232,6 @@ func (t *goTable) find(addr uint64) (goFunction, bool) {
 	return f, f.read(base) == nil
 }
 
-// read reads the fields of a _func.
 func (f *goFunction) read(at int64) error {
 	t := f.t
 	if at > t.table.size {

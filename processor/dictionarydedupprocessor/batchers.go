@@ -38,7 +38,6 @@ func newBatchers(d *dedup) *batchers {
 	return &batchers{dedup: d, keys: keys, byKey: map[string]*batcher{}}
 }
 
-// len returns the number of batchers.
 func (s *batchers) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

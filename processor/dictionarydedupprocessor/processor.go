@@ -26,7 +26,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
-// dedup is the processor.
 type dedup struct {
 	config  *Config
 	options compact.Options

@@ -52,7 +52,6 @@ func (k *knownResources) sweep(now time.Time) {
 	}
 }
 
-// len returns the number of known resources.
 func (k *knownResources) len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -22,7 +22,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
 )
 
-// processResource is the processor.
 type processResource struct {
 	config  *Config
 	rules   []servicename.Rule

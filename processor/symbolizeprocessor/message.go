@@ -251,7 +251,6 @@ func (p *mapping) position(address uint64) (symbols.Position, bool) {
 	return symbols.Position{Offset: address - p.start + p.offset, MappingOffset: p.offset}, true
 }
 
-// request requests the missing addresses.
 func (m *message) request() {
 	isNeeded := false
 	for i := range m.mappings {
@@ -277,7 +276,6 @@ func (m *message) request() {
 }
 
 const (
-	// maxProcesses bounds the processes in which a mapping is searched.
 	maxProcesses = 4
 	// maxStackVisits bounds how often a stack is walked, so that a walk is proportional to the message.
 	maxStackVisits = 4

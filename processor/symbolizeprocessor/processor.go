@@ -23,7 +23,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
-// symbolizer is the processor.
 type symbolizer struct {
 	config   *Config
 	settings component.TelemetrySettings

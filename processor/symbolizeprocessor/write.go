@@ -28,7 +28,6 @@ type writer struct {
 	attributes   [sources.NumKinds]int32
 }
 
-// function is an entry of the function table.
 type function struct {
 	name, systemName, file int32
 	startLine              int64

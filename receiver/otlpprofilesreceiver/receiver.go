@@ -209,7 +209,6 @@ func (r *otlpReceiver) count(ctx context.Context, stats *layouts.Stats) {
 	telemetry.AddEach[layouts.Repair](ctx, r.metrics.ReceiverOtlpProfilesRepaired, "fault", stats.Repaired[:])
 }
 
-// oldSender is a sender of an old layout.
 type oldSender struct {
 	host   string
 	layout layouts.Layout

@@ -222,7 +222,6 @@ func (m *machine) kernelSymbols() (areShown, hasTrigger bool, err error) {
 	return areShown, hasTrigger, nil
 }
 
-// capabilities returns the effective capabilities of this process.
 func (m *machine) capabilities() (capabilities, error) {
 	for line := range strings.Lines(m.read("proc/self/status")) {
 		if value, is := strings.CutPrefix(line, "CapEff:"); is {

@@ -28,7 +28,6 @@ const unsupportedGo = ": unsupported Go version "
 // fatalFunction is the profiler's function that logs an error and ends the process. Errors come with their stack.
 const fatalFunction = "ebpf-profiler/internal/log.Fatalf"
 
-// limitLog returns a logger with the limit.
 func limitLog(logger *zap.Logger) *zap.Logger {
 	if logger.Core().Enabled(zapcore.DebugLevel) {
 		return logger

@@ -140,7 +140,6 @@ func (r *profilingReceiver) attempt(ctx context.Context, host component.Host) (c
 	return profiler, nil
 }
 
-// countFailure counts a failed attempt and returns its error.
 func (r *profilingReceiver) countFailure(ctx context.Context, why reason, err error) error {
 	r.metrics.ReceiverProfilingFailedStarts.Add(ctx, 1, telemetry.Attributes("reason", string(why)))
 	return err

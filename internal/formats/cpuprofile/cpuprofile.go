@@ -101,7 +101,6 @@ const (
 	above // a state of the machine, on top of the previous stack
 )
 
-// profile is a tree of nodes and its samples.
 type profile struct {
 	nodes       map[int64]node
 	samples     []float64 // ids of nodes
@@ -142,7 +141,6 @@ func (d *decoder) value(to any) error {
 	return err
 }
 
-// readField reads a field of a .cpuprofile.
 func (d *decoder) readField(p *profile, key string) error {
 	switch key {
 	case "nodes":

@@ -217,7 +217,6 @@ func (d *decoder) observe(which int, stack dictionary.StackIndex, link dictionar
 	d.b.Event(d.profiles[which], id, compact.Observation{Timestamp: uint64(end - d.start), Value: value})
 }
 
-// sample adds a sample of the CPU profiler.
 func (d *decoder) sample(e *trace.Event) {
 	d.attributes = d.attributes[:0]
 	d.addPlace(e.Goroutine(), e.Thread(), e.Proc())

@@ -22,7 +22,6 @@ const (
 // logTraceParent is the category of trace.Log that links a task, or a goroutine outside of tasks, to a span.
 const logTraceParent = "traceparent"
 
-// region is a region that a goroutine is in.
 type region struct {
 	task     trace.TaskID
 	typeName string
@@ -143,7 +142,6 @@ func (d *decoder) contextOf(g *goroutine) (c workContext) {
 	return c
 }
 
-// addContext appends the attributes of a context.
 func (d *decoder) addContext(c workContext) {
 	if c.region != "" {
 		d.attributes = append(d.attributes, d.b.TextAttribute(attributeRegion, c.region))

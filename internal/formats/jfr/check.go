@@ -175,7 +175,6 @@ func (c *checker) byte() byte {
 	return c.data[c.pos-1]
 }
 
-// charge subtracts work from the budget.
 func (c *checker) charge(n int) {
 	if c.work -= n; c.work < 0 {
 		c.fail(errCostly)
@@ -192,7 +191,6 @@ func (c *checker) count() int {
 	return int(n)
 }
 
-// numbers reads several numbers and returns the last one.
 func (c *checker) numbers(n int) (last uint64) {
 	for range n {
 		last = c.number()
@@ -398,7 +396,6 @@ func (c *checker) checkEvents(end int) {
 	}
 }
 
-// object reads the fields of an object.
 func (c *checker) object(fields []field, hasFrames bool) {
 	for i := range fields {
 		f := &fields[i]

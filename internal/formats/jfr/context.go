@@ -39,7 +39,6 @@ type interned struct {
 	link       dictionary.LinkIndex
 }
 
-// sampleOf returns the identity of a sample.
 func (d *decoder) sampleOf(trace types.StackTraceRef, from origin) (compact.Identity, error) {
 	stack, err := d.stack(trace)
 	if err != nil {
@@ -80,7 +79,6 @@ func (d *decoder) intern(from *origin) (in interned) {
 	return in
 }
 
-// thread returns the attributes of a thread.
 func (d *decoder) thread(ref types.ThreadRef) []int32 {
 	if known, ok := d.chunk.threads[ref]; ok {
 		return known
@@ -105,7 +103,6 @@ func (d *decoder) thread(ref types.ThreadRef) []int32 {
 	return attributes
 }
 
-// context returns the attributes of a context of labels.
 func (d *decoder) context(number int64) []int32 {
 	if known, ok := d.contexts[number]; ok {
 		return known

@@ -235,7 +235,6 @@ var definitions = [numProfiles]definition{
 	parkCount:      {profilekind.Block, contentions, parks, points},
 }
 
-// observe adds an observation to a profile.
 func (d *decoder) observe(p profileID, id compact.Identity, timestamp uint64, value int64) {
 	if !d.has[p] {
 		d.has[p] = true

@@ -252,7 +252,6 @@ func (d *decoder) push(ip uint64, file string) {
 	d.inlined = d.inlined[:0]
 }
 
-// sample adds the current sample.
 func (d *decoder) sample() {
 	if !d.inSample {
 		return

@@ -8,7 +8,6 @@ import "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 // maxPrefix bounds the tag and length of a message of less than 256 MB.
 const maxPrefix = 1 + 4
 
-// lens returns the number of entries in each table.
 func (b *Batch) lens() (lens [numTables]int) {
 	dict := tableLens(&b.dict)
 	copy(lens[:], dict[:])

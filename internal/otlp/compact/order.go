@@ -5,7 +5,6 @@ package compact
 
 import "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 
-// tableUse is what a subset has of a table.
 type tableUse struct {
 	// uses[i] is how often entry i is referred to; 0 means that it is not in the subset.
 	uses []uint32

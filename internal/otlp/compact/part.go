@@ -128,7 +128,6 @@ func (b *Batch) Whole() pprofile.Profiles {
 	return pprofile.NewProfiles()
 }
 
-// measured writes ranges whose size is known.
 func (b *Batch) measured(ranges []sampleRange, size int) Part {
 	part := b.write(ranges)
 	part.Bytes = size

@@ -179,7 +179,6 @@ func isZeroValue(t table, i int32) bool { return i == 0 && t <= tableLink }
 // messages, and the zero values of the seven tables.
 const emptyMessage = 2*(1+5) + 5*2 + 2 + 2*(1+2) + 2
 
-// begin begins a part.
 func (s *splitter) begin() {
 	s.part++
 	s.size = emptyMessage
@@ -228,7 +227,6 @@ func (s *splitter) addUnit(f *unit) {
 	s.lastCut = f.from
 }
 
-// newUnit makes a unit of a range.
 func (s *splitter) newUnit(p sampleRange) unit {
 	profile, n := &s.b.profiles[p.profile], 0
 	if p.isFirst(profile) {
@@ -389,7 +387,6 @@ func (s *splitter) cutSample(f unit) {
 	}
 }
 
-// measureUnits computes s.before and s.after.
 func (s *splitter) measureUnits() {
 	s.before, s.after = s.before[:0], s.after[:0]
 	s.begin()

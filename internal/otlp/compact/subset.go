@@ -55,7 +55,6 @@ const (
 	numDictTables = tableResource
 )
 
-// tables returns the dictionary's tables, by table.
 func (s *subset) tables() [numDictTables]*tableUse {
 	return [...]*tableUse{
 		&s.strings, &s.attributes, &s.sets, &s.functions, &s.mappings, &s.locations, &s.stacks, &s.links,

@@ -156,7 +156,6 @@ func (r *RecordReader) fail(err error) {
 	r.Left = nil
 }
 
-// advance returns the next n bytes.
 func (r *RecordReader) advance(n int) []byte {
 	if n <= 0 || n > len(r.Left) {
 		r.fail(errTruncated)

@@ -187,7 +187,6 @@ func (f *Frames) Spend(frames int) bool {
 	return f.room > 0
 }
 
-// resolve appends the names of a stack.
 func (f *Frames) resolve(stack int32) Fault {
 	f.stack++
 	if int(stack) >= f.stacks.Len() || f.stacks.At(int(stack)).LocationIndices().Len() == 0 {

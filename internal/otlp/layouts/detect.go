@@ -11,7 +11,6 @@ import (
 	protofields "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
-// layoutSet is a set of layouts.
 type layoutSet uint8
 
 const allLayouts layoutSet = 1<<NumLayouts - 1

@@ -345,7 +345,6 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 	return nil
 }
 
-// container reads the fields of a ProfileContainer and returns its profile.
 func (r *legacyReader) container(p *legacyProfile, data []byte) (inner []byte, m *message) {
 	isWhole := r.schema.profile.each(data, func(name string, f *wire.Reader) {
 		switch name {
@@ -583,7 +582,6 @@ func (r *legacyReader) detectIDs(t *legacyTables, inner []byte) {
 	t.functions.ids = functions.ids(&t.functions)
 }
 
-// referenceRange is the smallest and the largest of some references.
 type referenceRange struct {
 	smallest, largest int32
 	any               bool

@@ -207,7 +207,6 @@ func (p *legacyProfile) window() (from, duration uint64) {
 	return from, end - from
 }
 
-// observations returns the values and timestamps of a sample.
 func (p *legacyProfile) observations(sample int32) (values []int64, timestamps []uint64) {
 	valuesStart, timestampsStart := 0, 0
 	if sample > 0 {

@@ -61,7 +61,6 @@ const (
 	kindFixeds              // repeated fixed64, packed or not
 )
 
-// allows reports whether a field of this kind can have the wire type.
 func (k kind) allows(wire protowire.Type) bool {
 	switch k {
 	case kindVarint:

@@ -82,7 +82,6 @@ func Rewrite(data []byte) ([]byte, error) {
 	return r.append(make([]byte, 0, len(data)), data, request, maxDepth)
 }
 
-// append appends a message to out.
 func (r *rewriter) append(out, data []byte, m *message, depth int) (_ []byte, err error) {
 	if depth == 0 {
 		return nil, fmt.Errorf("messages are nested more than %d deep", maxDepth)

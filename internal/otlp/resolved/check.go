@@ -187,10 +187,8 @@ func (p path) item(field string, index int) path { return path{parent: &p, field
 
 func (p path) child(field string) path { return p.item(field, -1) }
 
-// key returns the path of the value of an attribute.
 func (p path) key(name string) path { return path{parent: &p, field: name, isKey: true, index: -1} }
 
-// nth returns the path of element i of the list at p.
 func (p path) nth(i int) path {
 	p.index = i
 	return p

@@ -39,7 +39,6 @@ type renderer struct {
 	text  *bufio.Writer // after an error, it returns the same one each time
 }
 
-// line writes a line of the parts.
 func (r *renderer) line(depth int, parts ...string) error {
 	_, _ = r.text.WriteString(strings.Repeat("  ", depth))
 	_, _ = r.text.WriteString(Spaced(parts...))

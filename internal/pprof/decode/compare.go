@@ -101,7 +101,6 @@ func (c *comparison) compare(r *scan.SampleReader, baseline *Baseline, at time.T
 	return nil
 }
 
-// forget forgets the payload.
 func (c *comparison) forget() {
 	c.release()
 	c.isActive, c.isIncomplete, c.newSamples, c.samples, c.stats = false, false, 0, 0, DeltaStats{}
@@ -228,7 +227,6 @@ func (c *comparison) resetStacks(stacks int) {
 	c.addSums()
 }
 
-// addSums adds the sums of one more stack.
 func (c *comparison) addSums() {
 	n := len(c.sums)
 	c.sums = slices.Grow(c.sums, len(c.columns))[:n+len(c.columns)]

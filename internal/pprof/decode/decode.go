@@ -233,7 +233,6 @@ func (w *worker) commentBytes() int {
 	return listed*len(w.payload.Comments) + copies*int(min(int64(text), w.budget))
 }
 
-// pdataBytes returns the memory of the samples as pdata.
 func (w *worker) pdataBytes() int {
 	const ofSample = size.SampleBytes + size.NumberBytes
 	n, perType := w.commentBytes(), 0

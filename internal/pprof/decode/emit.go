@@ -263,7 +263,6 @@ func contentID(data []byte) (id otlp.ContentID) {
 	return id
 }
 
-// profileID returns the id of the profile of sample type t.
 func profileID(id otlp.ContentID, t int) pprofile.ProfileID {
 	id.AddNumber(uint64(t))
 	return id.ProfileID()

@@ -72,7 +72,6 @@ func (f *fingerprints) reset(r *scan.SampleReader) {
 	f.labelSets.Reset(p.Data, 0)
 }
 
-// release forgets the payload.
 func (f *fingerprints) release() {
 	f.payload, f.reader = nil, nil
 	f.labelSets.Reset(nil, 0)

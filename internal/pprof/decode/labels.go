@@ -50,7 +50,6 @@ type labelName struct {
 	order int32                  // the ID of the key's first label; 0 for a unit
 }
 
-// knownLabel is the label in a Label message.
 type knownLabel struct {
 	isEmpty   bool
 	label     Label

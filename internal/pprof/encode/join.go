@@ -211,7 +211,6 @@ func (j *joiner) reset() {
 	j.times.Reset(0)
 }
 
-// bytes is the memory in use.
 func (j *joiner) bytes() int {
 	return dictionary.BytesOf(j.rows) + dictionary.BytesOf(j.cells) + j.samples.MemoryBytes() + j.times.MemoryBytes()
 }

@@ -24,7 +24,6 @@ var (
 	errWireType  = errors.New("field has another wire type than in pprof")
 )
 
-// field is one field of a message.
 type field struct {
 	number uint64
 	wire   uint8

@@ -29,7 +29,6 @@ func newLane(maxBytes int64, isMemory bool) *lane {
 
 func (l *lane) held() int64 { return l.inUse.Load() }
 
-// isSmall reports whether a claim of n bytes is small.
 func (l *lane) isSmall(n int64) bool { return n <= l.maxSmallBytes }
 
 // share is what a claim holds of a lane.

@@ -13,7 +13,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
 
-// startGRPC starts a gRPC server.
 func (p *Protocols) startGRPC(ctx context.Context, env httpserver.Env, signals []Signal) (Server, error) {
 	server := &httpserver.GRPC{
 		Config: &p.GRPC.Server, MaxBytes: p.MaxBytes, ReadTimeout: p.GRPC.ReadTimeout, Services: map[string]httpserver.Export{},
@@ -30,7 +29,6 @@ func (p *Protocols) startGRPC(ctx context.Context, env httpserver.Env, signals [
 	return server, nil
 }
 
-// exportGRPC handles one request.
 func (s *Signal) exportGRPC(ctx context.Context, data []byte, claim *budget.Claim) ([]byte, error) {
 	response, err := s.Export(ctx, &Message{Data: data, Claim: claim, Header: func(key string) []string {
 		return metadata.ValueFromIncomingContext(ctx, key)

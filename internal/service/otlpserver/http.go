@@ -19,7 +19,6 @@ import (
 // unknownBodyBytes is how much is read of a body that was sent to an unknown path.
 const unknownBodyBytes = 4 << 20
 
-// startHTTP starts an HTTP server.
 func (p *Protocols) startHTTP(ctx context.Context, env httpserver.Env, signals []Signal) (Server, error) {
 	server := &httpserver.HTTP{Config: &p.HTTP.Server, MaxBodyBytes: p.MaxBytes, AnswerError: httpserver.AnswerOTLPError}
 	mux := http.NewServeMux()

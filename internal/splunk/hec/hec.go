@@ -86,7 +86,6 @@ type Answer struct {
 	Reason       string `json:"reason,omitempty"`
 }
 
-// event is an event as it is written.
 type event struct {
 	Time       json.Number    `json:"time,omitempty"`
 	Host       string         `json:"host"`
@@ -165,7 +164,6 @@ func (e *event) putField(key string, value pcommon.Value) {
 	}
 }
 
-// plain returns a value that is not nested.
 func plain(value pcommon.Value) any {
 	switch value.Type() {
 	case pcommon.ValueTypeBool, pcommon.ValueTypeInt:

@@ -94,7 +94,6 @@ func (e *Reader) Read(body []byte) (plog.Logs, *Fault) {
 	return e.logs, nil
 }
 
-// append appends the record of an event.
 func (e *Reader) append(next *received) *Fault {
 	at, ok := eventTime(next.Time)
 	if !ok {

@@ -97,7 +97,6 @@ func (g *groups) reset() {
 
 const maxKeptGroups = 1 << 12
 
-// internDescription returns the position of a description.
 func (g *groups) internDescription(d description) int32 {
 	i, ok := g.descriptionsOf[d]
 	if !ok {
@@ -196,7 +195,6 @@ func (t *translator) group(key groupKey) (g int32, ok bool) {
 	return g, true
 }
 
-// build returns the profiles of all groups.
 func (t *translator) build() {
 	for i := range t.groups.list[1:] {
 		g := &t.groups.list[1+i]
@@ -219,7 +217,6 @@ func (t *translator) internType(from valueType) compact.ValueType {
 	return compact.ValueType{Type: t.dict.Strings.Intern(from.typ), Unit: t.dict.Strings.Intern(from.unit)}
 }
 
-// describe returns the description of a group's Profile.
 func (t *translator) describe(g *group) description {
 	d := t.groups.descriptions[g.description]
 	if g.description == 0 {

@@ -254,7 +254,6 @@ func (s *sink) framesOf(stack int32) int {
 	return n
 }
 
-// hasUnnamedFunctions reports whether a dictionary has functions without a name.
 func hasUnnamedFunctions(d pprofile.ProfilesDictionary) bool {
 	functions := d.FunctionTable()
 	for i := 1; i < functions.Len(); i++ {

@@ -95,7 +95,6 @@ func beginsWithAt(line string) bool {
 	return strings.HasPrefix(strings.TrimLeft(line, " \t"), "at ")
 }
 
-// findFrames notes the frames of a stack in t.frames.
 func (t *translator) findFrames(text string) *Rejection {
 	t.frames = t.frames[:0]
 	for line := range strings.SplitSeq(text, "\n") {
@@ -351,7 +350,6 @@ func (s *sink) headerOf(sample pprofile.Sample) (h threadHeader) {
 	return h
 }
 
-// bodyOf writes a stack.
 func (s *sink) bodyOf(h *threadHeader, stack pcommon.Int32Slice) string {
 	s.text = h.append(s.text[:0])
 	for _, i := range stack.All() {

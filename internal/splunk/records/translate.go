@@ -168,7 +168,6 @@ func (t *translator) memory() int {
 		lineBytes*len(t.lines)
 }
 
-// translate reads one record, or rejects it.
 func (t *translator) translate(log plog.LogRecord) {
 	t.scratch.Restart()
 	r := &t.record

@@ -97,7 +97,6 @@ func timesOf(p pprofile.Profile) (n int) {
 	return n
 }
 
-// kindOf classifies a profile.
 func (s *sink) kindOf(p pprofile.Profile, doubleCounted bool) kind {
 	sampleType := sampleTypeOf(s.dict.StringTable(), p)
 	if typ := splunkType(sampleType); typ != TypeOther && !doubleCounted {
@@ -182,7 +181,6 @@ func shapeOf(sample pprofile.Sample) compact.Shape {
 	return compact.Shape{Timestamps: sample.TimestampsUnixNano().Len() > 0, Values: sample.Values().Len() > 0}
 }
 
-// valueType is a type and its unit.
 type valueType struct{ typ, unit string }
 
 // description is what the attributes of a described record express.
@@ -218,7 +216,6 @@ func (t *translator) unnamed() string {
 	return anonymous
 }
 
-// put writes the description.
 func (d *description) put(to *xpdata.MapBuilder) {
 	to.AppendEmpty(keySampleType).SetStr(d.sample.typ)
 	for _, text := range []struct{ key, value string }{

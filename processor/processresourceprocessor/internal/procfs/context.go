@@ -66,7 +66,6 @@ const (
 	maxContextReads = 3
 )
 
-// readContext finds and reads the context of the process in dir.
 func (r *Reader) readContext(dir *os.Root) Context {
 	maps, err := dir.Open("maps")
 	if err != nil {

@@ -103,7 +103,6 @@ type mover struct {
 	scopeOf          map[scopeKey]pprofile.ScopeProfiles
 }
 
-// scopeKey is a scope of a group.
 type scopeKey struct{ group, content int32 }
 
 // target is the profile for the samples of a group.
@@ -270,7 +269,6 @@ func (m *mover) newProfile(group int32, rp pprofile.ResourceProfiles, sp pprofil
 	to.profile, to.samples = dst, 0
 }
 
-// scope returns the scope of a group for profiles of sp.
 func (m *mover) scope(group int32, rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles) pprofile.ScopeProfiles {
 	to := &m.targets[group]
 	if !to.isMade {

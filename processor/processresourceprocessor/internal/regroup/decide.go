@@ -15,7 +15,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// decision assigns the samples of each tuple to a resource.
 type decision struct {
 	// groups are the resources of the result. Group 0 means that samples stay in their resource.
 	groups  []resourceGroup
@@ -34,7 +33,6 @@ type decision struct {
 	budget int
 }
 
-// resourceGroup is a resource of the result.
 type resourceGroup struct {
 	// set are the attributes that it gets, lowered the keys of those that it loses. The resource `other` keeps only a few
 	// attributes.
@@ -95,7 +93,6 @@ type base struct {
 	content int32 // number of the hash
 }
 
-// groupFor returns the group of a process.
 func (r *Regrouper) groupFor(attributes pprofile.KeyValueAndUnitSlice, base *base, p *Process, group Group) int32 {
 	tuple := r.tupleAt(p.tuple)
 	strip := r.stripOf(tuple, p)

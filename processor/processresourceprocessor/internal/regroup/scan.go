@@ -172,7 +172,6 @@ func (r *Regrouper) readSamples(resource int32, samples pprofile.SampleSlice) {
 	}
 }
 
-// tuple returns the index of the tuple in r.scratch.
 func (r *Regrouper) tuple(resource int32) int32 {
 	if n := len(r.tupleOf); n > 0 { // Fast path: the last sample was of the same process.
 		if last := r.tupleOf[n-1]; r.isTuple(last, resource) {

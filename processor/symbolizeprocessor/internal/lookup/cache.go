@@ -25,7 +25,6 @@ type Answer struct {
 	round uint32
 }
 
-// key is an address of a module.
 type key struct {
 	module  uint64
 	address symbols.Position

@@ -274,7 +274,6 @@ type Unresolved struct {
 	Locations int
 }
 
-// allModules returns the current modules.
 func (r *Resolver) allModules() []*Module {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,7 +36,6 @@ const (
 	maxUploadDepth = 8
 )
 
-// names returns the files that have one of the build ids.
 func (u *uploads) names(ids symbols.IDs) (names []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -111,7 +110,6 @@ func (u *uploads) idsOf(name string) symbols.IDs {
 	return image.IDs()
 }
 
-// openUpload opens an uploaded file.
 func (f *Finder) openUpload(m Module) (*SymbolFile, error) {
 	if f.uploads == nil {
 		return nil, ErrNotFound

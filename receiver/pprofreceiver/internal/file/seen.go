@@ -35,7 +35,6 @@ const (
 	statusBad     fileStatus = "bad"     // not a profile, or refused permanently: skipped until it changes
 )
 
-// seenFile is what is known of one file.
 type seenFile struct {
 	Size    int64      `json:"size"`
 	ModTime int64      `json:"mod_time_unix_nano"`
@@ -59,7 +58,6 @@ type seenFiles struct {
 	saved  time.Time
 }
 
-// storedFiles is the form in which the state is stored.
 type storedFiles struct {
 	Version int                  `json:"version"`
 	Files   map[string]*seenFile `json:"files"`
@@ -90,7 +88,6 @@ func recallFiles(ctx context.Context, client storage.Client, logger *zap.Logger)
 	return s, nil
 }
 
-// changed records a file that is new or has changed.
 func (s *seenFiles) changed(path string, info fs.FileInfo) *seenFile {
 	now := &seenFile{Size: info.Size(), ModTime: info.ModTime().UnixNano(), Status: statusWaiting}
 	if before := s.files[path]; before != nil {

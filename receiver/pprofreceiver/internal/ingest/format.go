@@ -50,7 +50,6 @@ func (p *Payload) anchor() events.Anchor {
 	}
 }
 
-// accepts reports whether payloads of a format are accepted.
 func (in *Ingester) accepts(format formats.Format) bool {
 	return slices.Contains(in.Config.Formats, string(format))
 }

@@ -25,7 +25,6 @@ type pushedFile struct {
 	profiles pprofile.Profiles
 }
 
-// formError is the error of a form, with its files.
 type formError struct {
 	error
 	files []pushedFile
@@ -33,7 +32,6 @@ type formError struct {
 
 func (e *formError) Unwrap() error { return e.error }
 
-// errorWriter answers with an error.
 type errorWriter func(w http.ResponseWriter, status int, err error)
 
 // writeError answers in JSON, as every route does that has no form of its own for errors.

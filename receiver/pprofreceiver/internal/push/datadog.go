@@ -90,7 +90,6 @@ func (s *Server) readDatadogForm(r *pushRequest) (form datadogForm, err error) {
 	return form, nil
 }
 
-// maxDatadogTags bounds the tags of an upload.
 const maxDatadogTags = 256
 
 // datadogAttributes are the semantic conventions' attributes for tags. Tags with an empty name here do not describe the resource: they

@@ -58,7 +58,6 @@ type pyroscope struct {
 	cfg *PyroscopeConfig
 }
 
-// register adds the routes to mux.
 func (s pyroscope) register(mux *http.ServeMux) {
 	for _, path := range ingestPaths {
 		mux.HandleFunc(path, s.handler(writeConnectError, s.handleIngest))
@@ -75,7 +74,6 @@ func (s pyroscope) register(mux *http.ServeMux) {
 	})
 }
 
-// isPyroscope reports whether a path is one of Pyroscope's.
 func isPyroscope(path string) bool {
 	path = singleSlashes(path)
 	return slices.Contains(ingestPaths, path) || path == connectPath || strings.HasPrefix(path, debugInfoPath)

@@ -143,7 +143,6 @@ func (s *Server) handler(write errorWriter, handle func(http.ResponseWriter, *pu
 	}
 }
 
-// namedPayload is a payload with the name of its file, if it has one.
 type namedPayload struct {
 	name string
 	ingest.Payload
@@ -225,7 +224,6 @@ func (s *Server) handleUnknownPath(w http.ResponseWriter, r *http.Request) {
 	writeError(w, http.StatusNotFound, err)
 }
 
-// errorWriterFor returns the errorWriter for the route of a request.
 func (s *Server) errorWriterFor(r *http.Request) errorWriter {
 	if s.cfg.Pyroscope.Enabled && isPyroscope(r.URL.Path) {
 		return errorWriterFor(r)

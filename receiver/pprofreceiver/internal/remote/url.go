@@ -27,7 +27,6 @@ func recordingTime(u *url.URL) time.Duration {
 	return 0
 }
 
-// effectivePort returns the port of a request to u.
 func effectivePort(u *url.URL) int {
 	if port, err := strconv.Atoi(u.Port()); err == nil {
 		return port

@@ -46,7 +46,6 @@ var statusPage = template.Must(template.New("targets").Funcs(template.FuncMap{
 	"size":  shortSize,
 }).Parse(statusPageText))
 
-// statusServer serves the page.
 type statusServer struct {
 	cfg      *StatusConfig
 	set      component.TelemetrySettings
@@ -69,7 +68,6 @@ func (s *statusServer) start(ctx context.Context, host component.Host) (err erro
 	return nil
 }
 
-// statusView is the input of the template.
 type statusView struct {
 	scrapeStatus
 	Query  url.Values
@@ -107,7 +105,6 @@ func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// host returns the host of the configured endpoint.
 func (s *statusServer) host() string {
 	name, _, err := net.SplitHostPort(s.cfg.HTTP.NetAddr.Endpoint)
 	if err != nil {
@@ -148,7 +145,6 @@ type scrapeStatus struct {
 	Left int `json:"left_out"`
 }
 
-// jobStatus is one job of the page.
 type jobStatus struct {
 	Job        string         `json:"job"`
 	Discovered int            `json:"discovered"`

@@ -130,7 +130,6 @@ func (s *schedule) done(e *scrapedEndpoint, result scrapeResult) scrapeReport {
 	return report
 }
 
-// record sets the endpoint's last result.
 func (e *scrapedEndpoint) record(result scrapeResult) stateChange {
 	before := e.reason()
 	e.last = result

@@ -64,7 +64,6 @@ const (
 	outcomeRefused   = "refused"
 )
 
-// scrapeResult is the result of one scrape.
 type scrapeResult struct {
 	began     time.Time
 	took      time.Duration // until the answer had arrived, without decoding and delivery

@@ -103,7 +103,6 @@ func (c *Config) group(groups []*targetgroup.Group, m *memo) ([]*Target, JobRepo
 	return targets, g.report
 }
 
-// add adds a discovered target.
 func (g *grouping) add(found labels.Labels) {
 	g.report.Discovered++
 	g.added++
@@ -213,7 +212,6 @@ type memo struct {
 
 // relabelled is a discovered target after relabelling.
 type relabelled struct {
-	// labels are the labels before relabelling.
 	labels labels.Labels
 	// kinds are the kinds of profiles that the rules keep.
 	kinds []relabelledKind

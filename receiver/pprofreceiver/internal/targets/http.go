@@ -147,7 +147,6 @@ func (r *groupReader) read() error {
 	return nil
 }
 
-// text reads a string.
 func (r *groupReader) text() (text string, err error) {
 	if err = r.json.Decode(&text); err != nil {
 		err = fmt.Errorf("it must be a string: %w", err)

@@ -211,7 +211,6 @@ func publicLabels(lb *labels.Builder) (labels.Labels, error) {
 	return public, err
 }
 
-// address is the address that a target listens on.
 type address struct {
 	host string // IPv6 addresses have no brackets
 	port int    // 0 means the scheme's
