@@ -439,6 +439,7 @@ func TestTotalsAndDeltas(t *testing.T) {
 		want          uint64
 	}{
 		"a delta of pyroscope-go":         {between, `{"alloc_space":{"units":"bytes"}}`, 4e9},
+		"a delta within a second":         {"&from=1795167161&until=1795167161", `{"alloc_space":{"units":"bytes"}}`, 1},
 		"a total of old versions":         {between, total, 0},
 		"a delta that nobody timed":       {"%7B__delta__=false%7D", "", 1},
 		"nothing said, as of a raw pprof": {"", "", 0},

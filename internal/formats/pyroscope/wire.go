@@ -168,8 +168,9 @@ const maxConfigBytes = 64 << 10
 type SampleTypeConfig struct {
 	// ProfileName is mutex, block or empty. Nothing else distinguishes the two.
 	ProfileName string
-	// IsTotal reports whether values count from the start of the process, as those of old versions do.
-	IsTotal bool
+	// IsTotal reports whether values count from the start of the process, as those of old versions do, IsDelta that the client has
+	// described its values, and that none do.
+	IsTotal, IsDelta bool
 }
 
 // ParseSampleTypeConfig reads a sample_type_config. It ignores what it does not understand.
@@ -195,6 +196,7 @@ func ParseSampleTypeConfig(config []byte) (c SampleTypeConfig) {
 	for _, t := range types {
 		c.IsTotal = c.IsTotal || t.Cumulative
 	}
+	c.IsDelta = len(types) > 0 && !c.IsTotal
 	return c
 }
 

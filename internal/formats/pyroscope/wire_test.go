@@ -79,11 +79,11 @@ func TestParseQuery(t *testing.T) {
 
 func TestSampleTypeConfig(t *testing.T) {
 	for config, want := range map[string]SampleTypeConfig{
-		`{"contentions":{"units":"lock_samples","display-name":"block_count"},"delay":{"display-name":"block_duration"}}`:             {ProfileName: "block"},
-		`{"contentions":{"units":"lock_samples","display-name":"mutex_count"},"delay":{"display-name":"mutex_duration"}}`:             {ProfileName: "mutex"},
+		`{"contentions":{"units":"lock_samples","display-name":"block_count"},"delay":{"display-name":"block_duration"}}`:             {ProfileName: "block", IsDelta: true},
+		`{"contentions":{"units":"lock_samples","display-name":"mutex_count"},"delay":{"display-name":"mutex_duration"}}`:             {ProfileName: "mutex", IsDelta: true},
 		`{"delay":{"display-name":"mutex_duration","cumulative":true}}`:                                                               {ProfileName: "mutex", IsTotal: true},
 		`{"alloc_space":{"units":"bytes","cumulative":true},"inuse_space":{"units":"bytes","aggregation":"average"}}`:                 {IsTotal: true},
-		`{"goroutine":{"units":"goroutines","aggregation":"average","display-name":"goroutines"},"x":{"cumulative":false,"more":[]}}`: {},
+		`{"goroutine":{"units":"goroutines","aggregation":"average","display-name":"goroutines"},"x":{"cumulative":false,"more":[]}}`: {IsDelta: true},
 		`{"contentions":`: {}, "": {}, `[]`: {}, `{"a":{"cumulative":"yes"}}`: {},
 	} {
 		assert.Equal(t, want, ParseSampleTypeConfig([]byte(config)), config)

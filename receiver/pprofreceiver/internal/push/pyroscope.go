@@ -138,6 +138,8 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 		p.ProfileName = config.ProfileName
 	}
 	p.IsTotal = config.IsTotal && form.previous == nil
+	// The times are whole seconds: what is flushed within one has no duration.
+	p.IsDelta = p.IsDelta || config.IsDelta
 	switch format {
 	case formatPprof:
 		if form.previous != nil {
