@@ -90,13 +90,13 @@ func (k kindOf) pprof(r *rand.Rand, at time.Time) []byte {
 		}
 		p.Location = append(p.Location, l)
 	}
-	for range 1 + r.IntN(12) {
+	for range r.IntN(13) {
 		s := &profile.Sample{Value: make([]int64, len(k.types))}
 		for depth := 1 + r.IntN(6); depth > 0; depth-- {
 			s.Location = append(s.Location, p.Location[r.IntN(functions)])
 		}
 		for i := range s.Value {
-			s.Value[i] = int64(1+r.IntN(50)) * 10_000_000
+			s.Value[i] = int64(max(r.IntN(55)-4, 0)) * 10_000_000
 		}
 		if k.name == "process_cpu" {
 			s.Label = map[string][]string{}

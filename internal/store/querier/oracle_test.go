@@ -33,6 +33,7 @@ import (
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 )
 
 // The answers of a real Pyroscope, whose server E2E_PYROSCOPE_SERVER names, are those of a store that has the same profiles.
@@ -285,6 +286,8 @@ func startPyroscope(t testing.TB, binary string) string {
 
 func push(t testing.TB, address string, list []pushed) {
 	c := pushv1connect.NewPusherServiceClient(http.DefaultClient, address)
+	var pushes errgroup.Group
+	pushes.SetLimit(8) // each waits for a segment to be written
 	for chunk := range slices.Chunk(list, 50) {
 		in := &pushv1.PushRequest{}
 		for _, p := range chunk {
@@ -296,9 +299,12 @@ func push(t testing.TB, address string, list []pushed) {
 			}
 			in.Series = append(in.Series, series)
 		}
-		_, err := c.Push(t.Context(), connect.NewRequest(in))
-		require.NoError(t, err)
+		pushes.Go(func() error {
+			_, err := c.Push(t.Context(), connect.NewRequest(in))
+			return err
+		})
 	}
+	require.NoError(t, pushes.Wait())
 }
 
 // waitFor waits until everything that was pushed can be read.

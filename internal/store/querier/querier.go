@@ -253,6 +253,9 @@ func (q *Querier) selectTyped(ctx context.Context, typeID, selector string, star
 	return q.choose(ctx, matchers, start, end, false)
 }
 
+// goroutines is the name that Pyroscope gives to goroutines if pyroscope-go pushes them. Here they have that of scraped ones.
+const goroutines = "goroutines"
+
 // typed returns the matchers of a selector and of a profile type.
 func typed(ctx context.Context, typeID, selector string) ([]*labels.Matcher, error) {
 	t := parsedType(typeID)
@@ -262,6 +265,9 @@ func typed(ctx context.Context, typeID, selector string) ([]*labels.Matcher, err
 	matchers, err := parseSelectors(meterOf(ctx), selector)
 	if err != nil {
 		return nil, err
+	}
+	if t.Name == goroutines {
+		t.Name = kind.Goroutine
 	}
 	id := kind.ProfileTypeID(t.Name, t.SampleType, t.SampleUnit, t.PeriodType, t.PeriodUnit)
 	return append(matchers, labels.MustNewMatcher(labels.MatchEqual, typeIDLabel, id)), nil

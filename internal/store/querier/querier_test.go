@@ -6,7 +6,9 @@ package querier
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -138,6 +140,44 @@ func TestCountsOfCPUAreTimes(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"endpoint=/a,service_name=ebpf 1769860800000:150", "service_name=ebpf 1769860800000:50", "service_name=go 1769860800000:7"}, seriesText(series.Msg.Series))
+}
+
+// The goroutines of a store answer to the name that Pyroscope gives to those of pyroscope-go, too.
+func TestGoroutines(t *testing.T) {
+	s := newStore()
+	b := profiletest.New().Resource("service.name", "shop")
+	b.Profile("goroutine", "count").Period(1, "goroutine", "count").Time(uint64(noon.Add(-time.Minute).UnixNano()), 0).Sample(profiletest.Value(4, "leaf"))
+	require.NotZero(t, s.Add(b.Build(), noon).Profiles)
+	c, _ := client(t, s.Querier, noon)
+	for _, name := range []string{"goroutine", "goroutines"} {
+		out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
+			ProfileTypeID: name + ":goroutine:count:goroutine:count", Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(),
+		}))
+		require.NoError(t, err)
+		assert.EqualValues(t, 4, out.Msg.Flamegraph.Total, name)
+	}
+}
+
+// Profiles Drilldown asks newer servers for tables of functions and for the callers and callees of one, and works without: an answer to what
+// this one does not know must be a flame graph.
+func TestNewerFormats(t *testing.T) {
+	s := newStore()
+	keep(t, s, history(rand.New(rand.NewPCG(8, 8)), noon, 2), noon)
+	_, address := client(t, s.Querier, noon)
+	selected := fmt.Sprintf(`"profileTypeID": %q, "labelSelector": "{}", "start": "%d", "end": "%d"`, cpuType, noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli())
+	for call, body := range map[string]string{
+		"SelectMergeStacktraces":  `{` + selected + `, "maxNodes": "5", "format": "PROFILE_FORMAT_FUNCTIONS"}`,
+		"SelectMergeStacktraces ": `{` + selected + `, "format": "PROFILE_FORMAT_SANDWICH", "sandwichFunction": "main.f1"}`,
+		"Diff":                    `{"left": {` + selected + `}, "right": {` + selected + `}, "maxNodes": "5", "format": "PROFILE_FORMAT_FUNCTIONS"}`,
+	} {
+		response, err := http.Post(address+"/querier.v1.QuerierService/"+strings.TrimSpace(call), "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusOK, response.StatusCode, "%s", text)
+		require.Contains(t, string(text), `"flamegraph"`)
+	}
 }
 
 // Sets that have none of the wanted labels are left out.

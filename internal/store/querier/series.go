@@ -86,7 +86,8 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 	return g, selected.Read(func(samples *store.Samples) error {
 		p := &point{series: samples.Series, time: samples.Time, millis: floorMillis(samples.Time)}
 		for row, value := range samples.Values {
-			if keep != nil && !keep(samples, row) {
+			// As in Pyroscope, what is 0 is not there: a profile without samples makes no point.
+			if value == 0 || keep != nil && !keep(samples, row) {
 				continue
 			}
 			if p.group = ofSeries[p.series]; p.group < 0 {
