@@ -76,7 +76,7 @@ func runGate(term *terminal, args []string) error {
 	return cmd.Execute()
 }
 
-// condition is what --fail-if says.
+// condition is one --fail-if.
 type condition struct {
 	text, pattern string
 	isTotal       bool
@@ -294,7 +294,7 @@ func (g *gate) judge(conditions []condition, before, now *side) (results []judge
 	return results
 }
 
-// verdict says what became of the condition.
+// verdict names the outcome.
 func (r *judged) verdict() string {
 	switch {
 	case r.failed:

@@ -51,12 +51,12 @@ type Metric struct {
 	Unit string `mapstructure:"unit"`
 	// Profiles are sample types, such as process_cpu/cpu.
 	Profiles []string `mapstructure:"profiles"`
-	// Functions are regular expressions of which one must match: a function anywhere in the stack, or the leaf.
+	// Functions are regular expressions. One must match a function anywhere in the stack, or the leaf (Match).
 	Functions []string `mapstructure:"functions"`
 	Match     string   `mapstructure:"match"`
-	// Below are regular expressions of which one must match a caller of that function.
+	// Below are regular expressions. One must match a caller of that function.
 	Below []string `mapstructure:"below"`
-	// Services are regular expressions of which one must match service.name.
+	// Services are regular expressions. One must match service.name.
 	Services []string `mapstructure:"services"`
 	// HasResourceAttributes and HasSampleAttributes are regular expressions for the values of attributes.
 	HasResourceAttributes map[string]string `mapstructure:"has_resource_attributes"`
@@ -64,7 +64,7 @@ type Metric struct {
 	GroupBy               GroupBy           `mapstructure:"group_by"`
 }
 
-// GroupBy says what distinguishes the series of a metric.
+// GroupBy lists what distinguishes the series of a metric.
 type GroupBy struct {
 	// ResourceAttributes replace those of the connector, if they are set.
 	ResourceAttributes []string `mapstructure:"resource_attributes"`
@@ -86,7 +86,7 @@ type TopFunctions struct {
 	Compare Compare       `mapstructure:"compare"`
 }
 
-// Compare says with what shares are compared.
+// Compare configures what shares are compared with.
 type Compare struct {
 	// To is how much earlier the other window is.
 	To time.Duration `mapstructure:"to"`
@@ -198,7 +198,7 @@ func (c *Config) Validate() error {
 func (f *TopFunctions) check(i int) error {
 	var errs []error
 	at := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("`top_functions[%d]::"+format, append([]any{i}, args...)...))
+		errs = append(errs, fmt.Errorf("`top_functions[%d]."+format, append([]any{i}, args...)...))
 	}
 	if _, err := selection.ParseType(f.Profile); err != nil {
 		at("profile`: %w", err)
@@ -212,7 +212,7 @@ func (f *TopFunctions) check(i int) error {
 	if f.Window < time.Second {
 		at("window` must be at least 1s, found %s", f.Window)
 	} else if f.Compare.To < 0 || f.Compare.To%f.Window != 0 || f.Compare.To/f.Window > maxWindows {
-		at("compare::to` must be a multiple of `window`, at most %d times, found %s", maxWindows, f.Compare.To)
+		at("compare.to` must be a multiple of `window`, at most %d times, found %s", maxWindows, f.Compare.To)
 	}
 	return errors.Join(errs...)
 }
@@ -270,7 +270,7 @@ func (c *Config) set() (*selection.Set, error) {
 func (m *Metric) definition(name string, resourceKeys []string) (d selection.Definition, err error) {
 	var errs []error
 	at := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("`metrics::%s::"+format, append([]any{name}, args...)...))
+		errs = append(errs, fmt.Errorf("`metrics.%s."+format, append([]any{name}, args...)...))
 	}
 	patterns := func(key string, list []string) (all []*regexp.Regexp) {
 		for _, s := range list {
@@ -319,7 +319,7 @@ func (m *Metric) definition(name string, resourceKeys []string) (d selection.Def
 	}
 	frame := slices.Index(selection.Frames[:], m.GroupBy.Frame)
 	if frame < 0 && m.GroupBy.Frame != "" {
-		at("group_by::frame` must be none, package or function, found %q", m.GroupBy.Frame)
+		at("group_by.frame` must be none, package or function, found %q", m.GroupBy.Frame)
 	}
 	d.Frame = selection.Frame(max(frame, 0))
 	if !metricUnit.MatchString(m.Unit) {

@@ -158,11 +158,11 @@ func TestTopFunctionsConfig(t *testing.T) {
 	assert.Equal(t, TopFunctions{Profile: "process_cpu/cpu", Count: 10, Of: hot.Self, Window: 10 * time.Minute}, cfg.TopFunctions[0])
 	assert.Equal(t, 3, cfg.TopFunctions[1].Count)
 	for entry, want := range map[string]string{
-		"{}":                                "`top_functions[0]::profile`: \"\" must be a profile and a sample type",
-		"{profile: a/b, count: 0}":          "`top_functions[0]::count` must be 1 to 100, found 0",
-		"{profile: a/b, of: both}":          "`top_functions[0]::of` must be self or total, found \"both\"",
-		"{profile: a/b, window: 1ms}":       "`top_functions[0]::window` must be at least 1s",
-		"{profile: a/b, compare: {to: 7m}}": "`top_functions[0]::compare::to` must be a multiple of `window`",
+		"{}":                                "`top_functions[0].profile`: \"\" must be a profile and a sample type",
+		"{profile: a/b, count: 0}":          "`top_functions[0].count` must be 1 to 100, found 0",
+		"{profile: a/b, of: both}":          "`top_functions[0].of` must be self or total, found \"both\"",
+		"{profile: a/b, window: 1ms}":       "`top_functions[0].window` must be at least 1s",
+		"{profile: a/b, compare: {to: 7m}}": "`top_functions[0].compare.to` must be a multiple of `window`",
 	} {
 		_, err := collectortest.LoadYAML(createDefaultConfig().(*Config), "top_functions: ["+entry+"]")
 		assert.ErrorContains(t, err, want, entry)

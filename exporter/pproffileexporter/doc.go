@@ -5,5 +5,5 @@
 //
 // The queue and the retries are the Collector's. writer.writeAll makes one file for each pprof that encode.Encode returns. A file
 // appears under its name when it is complete and on the disk: it is written under a temporary name, synced and renamed. The folders are
-// synced once, before writeAll returns. All paths stay below one directory (os.Root), whatever names arrive.
+// synced once, before writeAll returns. All paths stay below one directory (os.Root), regardless of the names that arrive.
 package pproffileexporter

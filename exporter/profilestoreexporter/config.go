@@ -70,7 +70,7 @@ type StorageConfig struct {
 type DownsampleConfig struct {
 	// After is the age of a day; 0 is never.
 	After time.Duration `mapstructure:"after"`
-	// Step is the time of which a series has one profile then.
+	// Step is the interval for which a series then keeps one profile.
 	Step time.Duration `mapstructure:"step"`
 }
 

@@ -75,7 +75,7 @@ func newStoreExporter(config *Config, set exporter.Settings) (*storeExporter, er
 	return e, nil
 }
 
-// report logs what the store says about its directory.
+// report logs what the store reports about its directory.
 func (e *storeExporter) report(message string, err error) {
 	if err != nil {
 		e.set.Logger.Error(message, zap.String("directory", e.config.Storage.Directory), zap.Error(err))

@@ -37,7 +37,7 @@ func createDefaultConfig() component.Config {
 	}
 	// Profiles can be confidential: by default only this machine can read them.
 	server.HTTP.NetAddr.Endpoint = "localhost:4042"
-	// Nothing is uploaded. What dashboards and assistants ask is short, and has bounds of its own.
+	// Nothing is uploaded. Requests of dashboards and assistants are short, and have their own limits.
 	server.HTTP.MaxRequestBodySize, server.HTTP.CompressionAlgorithms = 512<<10, []string{"", "gzip"}
 	return &Config{
 		Server:  server,

@@ -37,7 +37,7 @@ type Status struct {
 	MaxSeries          int
 }
 
-// Query is a selection and what of its samples is wanted.
+// Query is a selection, and which parts of its samples to read.
 type Query struct {
 	Selection
 	// AllTypes selects all sample types of the profile if the selection names none. Otherwise that is its default type.
@@ -46,7 +46,7 @@ type Query struct {
 	// are kept under another time have none.
 	TimedOnly bool
 	// Only has series of one sample type, and selects their profiles instead of by service, profile, type and attributes. Each profile whose
-	// time lies in [From, Until) counts as it is, whatever its kind; a baseline never does.
+	// time lies in [From, Until) counts as it is, regardless of its kind; a baseline never counts.
 	Only   []Series
 	Want   Want
 	Memory *Memory
@@ -61,10 +61,10 @@ type Want struct{ Series, Stacks, Attributes, Links, Times, Profiles bool }
 type Selected struct {
 	// Types has the sample types that Samples.Type refers to, in the order of their pprof.
 	Types []SampleType
-	// Summary is that of the first type.
+	// Summary describes the first type.
 	Summary
-	// Time is the first start of the profiles of all types. Duration, the sum of their durations, and Count, their number, are those of the
-	// type with most.
+	// Time is the earliest start of the profiles of all types. Duration (the sum of their durations) and Count (their number) describe the
+	// type that has the most.
 	Time, Duration int64
 	Count          int
 	// Samples is the number of samples of all types.
@@ -86,13 +86,13 @@ type ProfileFields struct {
 	Dict                   *dictionary.Dictionary
 	PeriodType, PeriodUnit string
 	Period                 int64
-	// Attributes are the profile's, without those of its series that the other selected series do not have. Scope are those of its scope
-	// that describe a pprof.
+	// Attributes are the profile's own, except those of its series that not all selected series share. Scope holds the attributes of its
+	// scope that describe a pprof.
 	Attributes, Scope []int32
 }
 
 // Samples are samples, or sums of samples, of one type and one group over one dictionary, in columns. They are valid until use returns.
-// Columns that are not wanted are nil, as are those whose values are all 0.
+// A column is nil if it was not requested or if all of its values are 0.
 type Samples struct {
 	Dict *dictionary.Dictionary
 	// Type is the index of the sample type in Selected.Types.
@@ -101,7 +101,7 @@ type Samples struct {
 	Group string
 	// Resource and Profile are sets of attributes of the series, if series are wanted.
 	Resource, Profile dictionary.AttributeSetIndex
-	// Weight is by how much the values count. Those of sums are weighted.
+	// Weight is the factor to apply to Values. Sums are weighted already.
 	Weight float64
 	// IsTimed reports that Times has the time of each sample, in Unix nanoseconds.
 	IsTimed                   bool
@@ -110,7 +110,7 @@ type Samples struct {
 	// Values has a value for each sample, unless Fractions has: sums of weighted values, which are rounded in the end.
 	Values    []int64
 	Fractions []float64
-	// Count is how many samples there are; 0 if it is as many as values.
+	// Count is the number of samples; 0 means one for each value.
 	Count int
 	// Series is the index in Query.Only, and Time the time of the profile in Unix nanoseconds, if profiles are wanted.
 	Series int
@@ -132,7 +132,7 @@ func at32(column []int32, i int) int32 {
 type Series struct {
 	Service, Profile string
 	Type             SampleType
-	// PeriodType is that of its latest profile.
+	// PeriodType comes from the latest profile.
 	PeriodType  SampleType
 	Values      kind.Values
 	From, Until int64

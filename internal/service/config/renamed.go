@@ -12,61 +12,43 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// replaced has the keys that were renamed or removed: the kind and type of a component, the key in its section, and what to
-// write instead.
-var replaced = []struct{ kind, typ, key, instead string }{
-	{"receivers", "pprof", "limits::max_bytes_in_flight", budgetInstead},
-	{"receivers", "splunk_profiling", "limits::max_bytes_in_flight", budgetInstead},
-	{"receivers", "otlp_profiles", "limits::max_bytes_in_flight", budgetInstead},
-	{"receivers", "pprof", "limits::max_text_bytes", fixedInstead},
-	{"receivers", "pprof", "limits::max_expansion", fixedInstead},
-	{"receivers", "splunk_profiling", "limits::max_text_bytes", fixedInstead},
-	{"receivers", "splunk_profiling", "limits::max_expansion", fixedInstead},
-	{"connectors", "splunk_profiling", "limits::max_text_bytes", fixedInstead},
-	{"connectors", "splunk_profiling", "limits::max_expansion", fixedInstead},
-	{"receivers", "pprof", "drain_timeout", drainInstead},
-	{"receivers", "pprof", "go_trace::period", fixedInstead},
-	{"receivers", "pprof", "go_trace::system_goroutines", fixedInstead},
-	{"receivers", "pprof", "go_trace::gc_workers", fixedInstead},
-	{"receivers", "pprof", "go_trace::forever_blocked", fixedInstead},
-	{"receivers", "pprof", "go_trace::max_threads", fixedInstead},
-	{"receivers", "pprof", "go_trace::max_legacy_bytes", fixedInstead},
-	{"receivers", "splunk_profiling", "drain_timeout", drainInstead},
-	{"receivers", "otlp_profiles", "drain_timeout", drainInstead},
-	{"exporters", "profile_store", "server::drain_timeout", drainInstead},
-	{"exporters", "profile_store", "files", filesInstead},
-	{"exporters", "profile_store", "sending_queue", "remove it: the store has each message before the sender has its answer"},
-	{"exporters", "profile_store", "retry_on_failure", "remove it: the store has each message before the sender has its answer"},
-	{"connectors", "splunk_profiling", "limits::max_bytes_in_flight", budgetInstead},
-	{"processors", "dictionary_dedup", "order_by_frequency", "remove it: tables are always ordered for compression"},
-	{"processors", "dictionary_dedup", "combine_samples", "remove it: samples with equal stack, attributes and link are always combined"},
-	{"processors", "dictionary_dedup", "drain_timeout", drainInstead},
-	{"receivers", "profiling", "consume_timeout", fixedInstead},
-	{"receivers", "profiling", "retry_initial_interval", fixedInstead},
-	{"receivers", "profiling", "retry_max_interval", fixedInstead},
-	{"exporters", "profiles_to_logs", "drain_timeout", drainInstead},
-	{"processors", "process_resource", "resource_ttl", fixedInstead},
-	{"processors", "process_resource", "proc::max_file_bytes", fixedInstead},
-	{"processors", "process_resource", "proc::max_processes", fixedInstead},
-	{"processors", "process_resource", "proc::refresh_interval", fixedInstead},
-	{"processors", "process_resource", "proc::max_wait", fixedInstead},
-	{"processors", "symbolize", "report_interval", fixedInstead},
-	{"processors", "symbolize", "workers", fixedInstead},
-	{"processors", "symbolize", "queue_size", fixedInstead},
-	{"processors", "symbolize", "max_modules", fixedInstead},
-	{"processors", "symbolize", "max_pending_addresses", fixedInstead},
-	{"processors", "symbolize", "max_file_bytes", fixedInstead},
-	{"processors", "symbolize", "max_table_bytes", fixedInstead},
-	{"processors", "symbolize", "max_work_bytes", fixedInstead},
-	{"processors", "symbolize", "max_open_files", fixedInstead},
-	{"processors", "symbolize", "max_open_bytes", fixedInstead},
-	{"processors", "symbolize", "keep_open", fixedInstead},
-	{"processors", "symbolize", "retry_interval", fixedInstead},
-	{"processors", "symbolize", "debuginfod::max_file_bytes", fixedInstead},
-	{"processors", "symbolize", "debuginfod::missing_interval", fixedInstead},
-	{"processors", "symbolize", "debuginfod::initial_backoff", fixedInstead},
-	{"processors", "symbolize", "debuginfod::max_backoff", fixedInstead},
-	{"processors", "symbolize", "uploads::refresh_interval", fixedInstead},
+// replaced has the keys that were renamed or removed: the kind and type of a component, what to write instead, and the keys in its
+// section.
+var replaced = []struct {
+	kind, typ, instead string
+	keys               []string
+}{
+	{"receivers", "pprof", budgetInstead, []string{"limits::max_bytes_in_flight"}},
+	{"receivers", "splunk_profiling", budgetInstead, []string{"limits::max_bytes_in_flight"}},
+	{"receivers", "otlp_profiles", budgetInstead, []string{"limits::max_bytes_in_flight"}},
+	{"receivers", "pprof", fixedInstead, []string{
+		"limits::max_text_bytes", "limits::max_expansion", "go_trace::period", "go_trace::system_goroutines", "go_trace::gc_workers",
+		"go_trace::forever_blocked", "go_trace::max_threads", "go_trace::max_legacy_bytes",
+	}},
+	{"receivers", "splunk_profiling", fixedInstead, []string{"limits::max_text_bytes", "limits::max_expansion"}},
+	{"connectors", "splunk_profiling", fixedInstead, []string{"limits::max_text_bytes", "limits::max_expansion"}},
+	{"receivers", "pprof", drainInstead, []string{"drain_timeout"}},
+	{"receivers", "splunk_profiling", drainInstead, []string{"drain_timeout"}},
+	{"receivers", "otlp_profiles", drainInstead, []string{"drain_timeout"}},
+	{"exporters", "profile_store", drainInstead, []string{"server::drain_timeout"}},
+	{"exporters", "profile_store", filesInstead, []string{"files"}},
+	{"exporters", "profile_store", storedInstead, []string{"sending_queue", "retry_on_failure"}},
+	{"connectors", "splunk_profiling", budgetInstead, []string{"limits::max_bytes_in_flight"}},
+	{"processors", "dictionary_dedup", "remove it: tables are always ordered for compression", []string{"order_by_frequency"}},
+	{"processors", "dictionary_dedup", "remove it: samples with equal stack, attributes and link are always combined", []string{
+		"combine_samples",
+	}},
+	{"processors", "dictionary_dedup", drainInstead, []string{"drain_timeout"}},
+	{"receivers", "profiling", fixedInstead, []string{"consume_timeout", "retry_initial_interval", "retry_max_interval"}},
+	{"exporters", "profiles_to_logs", drainInstead, []string{"drain_timeout"}},
+	{"processors", "process_resource", fixedInstead, []string{
+		"resource_ttl", "proc::max_file_bytes", "proc::max_processes", "proc::refresh_interval", "proc::max_wait",
+	}},
+	{"processors", "symbolize", fixedInstead, []string{
+		"report_interval", "workers", "queue_size", "max_modules", "max_pending_addresses", "max_file_bytes", "max_table_bytes",
+		"max_work_bytes", "max_open_files", "max_open_bytes", "keep_open", "retry_interval", "debuginfod::max_file_bytes",
+		"debuginfod::missing_interval", "debuginfod::initial_backoff", "debuginfod::max_backoff", "uploads::refresh_interval",
+	}},
 }
 
 // replacedTypes has the components that were renamed, by kind and type.
@@ -74,6 +56,8 @@ var replacedTypes = map[string]string{
 	"exporters/pprof": "it is two exporters now: `profile_store` keeps profiles and has the page (`server`, `keep`, `storage`), and " +
 		"`pprof_file` writes pprof files (what was in `files`, `sending_queue` and `retry_on_failure`)",
 }
+
+const storedInstead = "remove it: the store has each message before the sender has its answer"
 
 const filesInstead = "the exporter `pprof_file` writes pprof files: move the keys of this section there, without `files`"
 
@@ -106,7 +90,8 @@ func (renamed) Convert(_ context.Context, conf *confmap.Conf) error {
 			faults.Add(fmt.Errorf("`%s.%s`: %s", kind, id, instead))
 		}
 		for _, old := range replaced {
-			if kind == old.kind && typ == old.typ && (key == old.key || strings.HasPrefix(key, old.key+confmap.KeyDelimiter)) {
+			isOld := func(name string) bool { return key == name || strings.HasPrefix(key, name+confmap.KeyDelimiter) }
+			if kind == old.kind && typ == old.typ && slices.ContainsFunc(old.keys, isOld) {
 				faults.Add(fmt.Errorf("`%s`: %s", strings.ReplaceAll(path, confmap.KeyDelimiter, "."), old.instead))
 			}
 		}

@@ -15,13 +15,15 @@ import (
 // Each key that is no longer there is answered with what to write instead.
 func TestReplacedKeys(t *testing.T) {
 	for _, old := range replaced {
-		conf := confmap.NewFromStringMap(map[string]any{})
-		require.NoError(t, conf.Merge(confmap.NewFromStringMap(map[string]any{
-			strings.Join([]string{old.kind, old.typ + "/name", old.key}, confmap.KeyDelimiter): 1,
-		})))
-		err := renamed{}.Convert(t.Context(), conf)
-		assert.ErrorContains(t, err, old.instead, old.key)
-		assert.ErrorContains(t, err, "`"+old.kind+"."+old.typ+"/name."+strings.ReplaceAll(old.key, "::", ".")+"`")
+		for _, key := range old.keys {
+			conf := confmap.NewFromStringMap(map[string]any{})
+			require.NoError(t, conf.Merge(confmap.NewFromStringMap(map[string]any{
+				strings.Join([]string{old.kind, old.typ + "/name", key}, confmap.KeyDelimiter): 1,
+			})))
+			err := renamed{}.Convert(t.Context(), conf)
+			assert.ErrorContains(t, err, old.instead, key)
+			assert.ErrorContains(t, err, "`"+old.kind+"."+old.typ+"/name."+strings.ReplaceAll(key, "::", ".")+"`")
+		}
 	}
 	for component, instead := range replacedTypes {
 		kind, typ, _ := strings.Cut(component, "/")

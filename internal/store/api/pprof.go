@@ -101,7 +101,7 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	}
 	if stats.Dropped > 0 {
 		// Its sums would be wrong, and pprof's tools show nothing but the profile.
-		return nil, fmt.Errorf("%w: the pprof would lack %d samples, since it is very many times as large as what was sent",
+		return nil, fmt.Errorf("%w: the pprof would be many times as large as what was sent, and had to leave out %d samples",
 			store.ErrTooLarge, stats.Dropped)
 	}
 	if len(encoded) != 1 {

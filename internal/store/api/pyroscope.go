@@ -23,7 +23,7 @@ import (
 )
 
 // This file serves what Grafana's Pyroscope data source and its Profiles Drilldown app call: querier.v1.QuerierService by Connect, gRPC-Web
-// and gRPC, as protobuf and as JSON, and the paths below /pyroscope/. The limits of queries are those of the page.
+// and gRPC, as protobuf and as JSON, and the paths below /pyroscope/. Queries have the same limits as the page's.
 
 // callPaths begin the paths of calls, which are POST requests.
 var callPaths = []string{"/querier.v1.", "/settings.v1.", "/adhocprofiles.v1.", "/vcs.v1."}

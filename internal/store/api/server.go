@@ -36,7 +36,7 @@ type Settings struct {
 	Timeout, ReadTimeout time.Duration
 	// TimeoutHint tells users what to change if queries take too long.
 	TimeoutHint string
-	// Budget has the memory of all queries; nil is that of the process.
+	// Budget has the memory of all queries; nil means the process's.
 	Budget *budget.Budget
 	// Observe is called for each query. outcome is ok, refused (the query was at fault) or failed.
 	Observe func(ctx context.Context, endpoint, outcome string, took time.Duration)

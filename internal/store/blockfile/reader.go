@@ -49,7 +49,7 @@ func Open(dir string) (*Reader, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, IndexFile, err)
 	}
 	if r.Version != Version {
-		return nil, fmt.Errorf("%s has version %d of the layout, and this program reads %d", dir, r.Version, Version)
+		return nil, fmt.Errorf("%s has layout version %d, but this program reads version %d", dir, r.Version, Version)
 	}
 	for _, name := range []string{samplesFile, profilesFile, seriesFile, stacksFile, attributesFile, dictionariesFile} {
 		info, err := os.Stat(filepath.Join(dir, name))
@@ -57,7 +57,7 @@ func Open(dir string) (*Reader, error) {
 			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		if want := r.Files[name].Bytes; info.Size() != want {
-			return nil, fmt.Errorf("%w: %s has %d bytes, and was written with %d", ErrDamaged, name, info.Size(), want)
+			return nil, fmt.Errorf("%w: %s has %d bytes instead of %d", ErrDamaged, name, info.Size(), want)
 		}
 	}
 	return r, nil
@@ -85,7 +85,7 @@ func (r *Reader) Check() error {
 		_, err = io.Copy(h, f)
 		_ = f.Close()
 		if err == nil && h.Sum32() != want.CRC {
-			err = errors.New("its checksum is wrong")
+			err = errors.New("checksum mismatch")
 		}
 		if err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
@@ -126,7 +126,7 @@ func (r *Reader) Labels(first, end int) (list []map[string]string, err error) {
 		rows := parquet.NewGenericReader[labelsRow](f)
 		defer func() { _ = rows.Close() }()
 		if rows.NumRows() != int64(n) {
-			return fmt.Errorf("it has %d series, and the index %d", rows.NumRows(), n)
+			return fmt.Errorf("%d series instead of the index's %d", rows.NumRows(), n)
 		}
 		if err := rows.SeekToRow(int64(first)); err != nil {
 			return err
@@ -166,7 +166,7 @@ func (r *Reader) Dictionary(s *Service) (*dictionary.Dictionary, error) {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, dictionariesFile, err)
 	}
 	if crc32.Checksum(zipped, castagnoli) != s.Dictionary.CRC {
-		return nil, fmt.Errorf("%w: %s: the checksum of %q is wrong", ErrDamaged, dictionariesFile, s.Name)
+		return nil, fmt.Errorf("%w: %s: checksum mismatch for %q", ErrDamaged, dictionariesFile, s.Name)
 	}
 	plain, err := decoder.DecodeAll(zipped, make([]byte, 0, s.Dictionary.Plain))
 	if err != nil {
@@ -218,10 +218,10 @@ func (s *Service) set(i int32) int32 {
 	return i - int32(s.FirstSet)
 }
 
-// Want says which columns of samples are read besides stacks and values.
+// Want selects the columns of samples to read, besides stacks and values.
 type Want struct{ Attributes, Timestamps, Links bool }
 
-// Columns are samples.
+// Columns holds samples, column by column.
 type Columns struct {
 	Stacks, Attributes []int32
 	Values, Timestamps []int64

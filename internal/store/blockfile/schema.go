@@ -14,22 +14,22 @@ const (
 	dictionariesFile = "dictionaries.zst"
 )
 
-// Version is that of the layout.
+// Version is the version of the layout.
 const Version = 1
 
 // Index is the content of index.json. Times are Unix nanoseconds.
 type Index struct {
 	Version int `json:"version"`
-	// Block is the name of the block, which is that of its directory.
+	// Block is the name of the block and of its directory.
 	Block string `json:"block"`
 	// From and Until are the first start and the last end of its profiles.
 	From  int64 `json:"from"`
 	Until int64 `json:"until"`
-	// Heads are the numbers of the blocks in memory that it was made of.
+	// Heads are the numbers of the in-memory blocks that were merged into it.
 	Heads []uint64 `json:"heads"`
-	// Parts is how many blocks were made of the head, if it is one, or 0 for a block that was made of others.
+	// Parts is how many blocks the head was written as, or 0 for a block that was merged from other blocks.
 	Parts int `json:"parts,omitempty"`
-	// Step is 0, or the nanoseconds of which a series has one profile, without timestamps.
+	// Step is the interval of a downsampled block, in nanoseconds: each series has one profile per step, without timestamps. 0 means that the block has all profiles.
 	Step         int64           `json:"step_nanos,omitempty"`
 	ProfileCount int             `json:"profiles"`
 	SampleCount  int             `json:"samples"`
@@ -43,7 +43,7 @@ type File struct {
 	CRC   uint32 `json:"crc32c"`
 }
 
-// Service is what a block has of a service.
+// Service describes what a block holds for one service.
 type Service struct {
 	Name string `json:"service"`
 	// Dictionary is where its dictionary is in dictionaries.zst.
@@ -70,15 +70,15 @@ type Series struct {
 	Profile  string `json:"profile"`
 	Type     string `json:"type"`
 	Unit     string `json:"unit"`
-	// PeriodType and PeriodUnit are those of its latest profile.
+	// PeriodType and PeriodUnit come from the latest profile.
 	PeriodType string `json:"period_type"`
 	PeriodUnit string `json:"period_unit"`
-	// Kind is delta, gauge or cumulative: what its values were when they arrived.
+	// Kind is delta, gauge or cumulative, as the values arrived.
 	Kind string `json:"kind"`
 	// Resource and Attributes are sets of attributes of the dictionary.
 	Resource   int32 `json:"resource_set"`
 	Attributes int32 `json:"attribute_set"`
-	// Position is that of the sample type in its pprof.
+	// Position is the position of the sample type in its pprof.
 	Position int32 `json:"position"`
 	From     int64 `json:"from"`
 	Until    int64 `json:"until"`
@@ -88,9 +88,9 @@ type Series struct {
 	Profiles int   `json:"profiles"`
 	Samples  int   `json:"samples"`
 	Total    int64 `json:"total"`
-	// Flags are those that any of its profiles has.
+	// Flags is the union of the flags of its profiles.
 	Flags int32 `json:"flags"`
-	// Moved is how many profiles are kept under another time than their own.
+	// Moved counts the profiles that are stored under a time other than their own.
 	Moved int `json:"moved,omitempty"`
 	// Timestamps reports that samples have times of their own.
 	Timestamps bool `json:"timestamps,omitempty"`
@@ -105,7 +105,7 @@ type Series struct {
 type Profile struct {
 	Block  string `parquet:"block,dict"`
 	Series int32  `parquet:"series,delta"`
-	// Time and DurationNanos are those of the profile. Start and End are the time for which it counts.
+	// Time and DurationNanos are as the profile states them. Start and End bound the time for which it counts.
 	Time          int64  `parquet:"time,timestamp(nanosecond),delta"`
 	DurationNanos int64  `parquet:"duration_nanos,delta"`
 	Start         int64  `parquet:"start,timestamp(nanosecond),delta"`
@@ -132,7 +132,7 @@ type sample struct {
 	Stack         int32  `parquet:"stack,delta"`
 	Value         int64  `parquet:"value"`
 	AttributeSet  int32  `parquet:"attribute_set,delta"`
-	// Timestamp is that of the observation, or null.
+	// Timestamp is the time of the observation, or null.
 	Timestamp int64  `parquet:"timestamp,optional,timestamp(nanosecond),delta"`
 	TraceID   []byte `parquet:"trace_id,optional"`
 	SpanID    []byte `parquet:"span_id,optional"`

@@ -109,7 +109,7 @@ func (w *Writer) Series(s Series) {
 	w.seriesCount++
 }
 
-// Profile adds a profile of the series, with as many rows as samples says. first and last are its start and end as lists show them.
+// Profile adds a profile of the series, with the given number of rows. first and last are its start and end as they appear in lists.
 func (w *Writer) Profile(p Profile, samples int, rows iter.Seq[Row], first, last int64, isMoved bool) error {
 	s := w.current
 	if s.Profiles == 0 {
@@ -235,7 +235,7 @@ func (w *Writer) Close(heads []uint64, parts int, step time.Duration) (*Index, e
 
 // Abort deletes the block. Close does so after an error.
 func (w *Writer) Abort() {
-	w.fail(errors.New("the block was given up"))
+	w.fail(errors.New("the block was abandoned"))
 	for _, f := range []*file{w.samples.file, w.profiles.file, w.series.file, w.stacks.file, w.attributes.file, w.dictionaries} {
 		if f != nil && f.f != nil {
 			_ = f.f.Close()

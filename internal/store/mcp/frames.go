@@ -39,15 +39,15 @@ func matcher(key, pattern string) (func(name string) bool, error) {
 	source := "(?i)" + pattern[1:len(pattern)-1]
 	parsed, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
-		return nil, query.BadRequest(fmt.Sprintf("`%s` is no regular expression: %v", key, err), "leave out the slashes to look for the text itself")
+		return nil, query.BadRequest(fmt.Sprintf("`%s` is not a regular expression: %v", key, err), "leave out the slashes to look for the text itself")
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil || len(program.Inst) > maxPatternSteps {
-		return nil, query.BadRequest(fmt.Sprintf("`%s` is too complex a regular expression", key), "repeat less")
+		return nil, query.BadRequest(fmt.Sprintf("`%s` is too complex a regular expression", key), "use fewer repetitions")
 	}
 	expression, err := regexp.Compile(source)
 	if err != nil {
-		return nil, query.BadRequest(fmt.Sprintf("`%s` is no regular expression: %v", key, err), "")
+		return nil, query.BadRequest(fmt.Sprintf("`%s` is not a regular expression: %v", key, err), "")
 	}
 	return expression.MatchString, nil
 }

@@ -136,7 +136,7 @@ func TestWrongQuestions(t *testing.T) {
 		{"hottest_functions", `{` + shop + `,"attributes":["x"]}`, "`attributes` must be key=value"},
 		{"hottest_functions", `{` + shop + `,"attributes":["service.version=9"]}`, "there are profiles from 2026-11-21T11:40:00Z to 2026-11-21T12:00:00Z"},
 		{"hottest_functions", `{` + shop + `,"until":"2026-11-20T00:00:00Z"}`, "there are profiles from"},
-		{"hottest_functions", `{` + shop + `,"focus":"/(*Server/"}`, "`focus` is no regular expression"},
+		{"hottest_functions", `{` + shop + `,"focus":"/(*Server/"}`, "`focus` is not a regular expression"},
 		{"hottest_functions", `{` + shop + `,"focus":"` + strings.Repeat("x", 201) + `"}`, "`focus` must have at most 200 bytes"},
 		{"hottest_functions", `{` + shop + `,"ignore":"/(a{30}){30}(b{30}){30}/"}`, "`ignore` is too complex"},
 		{"call_tree", `{` + shop + `,"direction":"up"}`, "`direction` must be one of"},

@@ -75,7 +75,7 @@ type requestOf struct {
 
 type requestKey struct{}
 
-// Handler returns the handler of Streamable HTTP. It is stateless: a request has one message, and its answer is one of JSON.
+// Handler returns the handler for Streamable HTTP. It is stateless: a request carries one message, and is answered in JSON.
 func Handler(settings Settings) http.Handler {
 	server := New(settings)
 	// httpserver.Browsers has checked host and origin.

@@ -15,12 +15,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// defaultDotNodes is how many functions a graph has.
+// defaultDotNodes is the default size of a graph, in functions.
 const defaultDotNodes = 100
 
-// dot writes the most functions that take most as a graph for Graphviz: what each takes by itself and with its callees, and on each edge
-// what a caller spends in a callee. A function that calls itself counts once.
-func dot(t *store.Tree, most int, typ *typesv1.ProfileType) string {
+// dot returns a graph for Graphviz of the functions with the largest totals, at most limit of them. A node shows its self and total values,
+// an edge what the caller spends in the callee. Recursion counts once.
+func dot(t *store.Tree, limit int, typ *typesv1.ProfileType) string {
 	if len(t.Frame) == 1 {
 		return ""
 	}
@@ -33,7 +33,7 @@ func dot(t *store.Tree, most int, typ *typesv1.ProfileType) string {
 		return cmp.Or(cmp.Compare(rows[b].Total, rows[a].Total), strings.Compare(rows[a].Frame.Name, rows[b].Frame.Name))
 	})
 	number := map[int32]int{}
-	for i, frame := range order[:min(most, len(order))] {
+	for i, frame := range order[:min(limit, len(order))] {
 		number[frame] = i + 1
 	}
 	type edge struct{ from, to int }
@@ -67,7 +67,7 @@ func dot(t *store.Tree, most int, typ *typesv1.ProfileType) string {
 	fmt.Fprintf(&b, "digraph %s {\nnode [style=filled fillcolor=\"#f8f8f8\"]\n", strconv.Quote(typ.GetSampleType()))
 	fmt.Fprintf(&b, "L [shape=box label=%s]\n", strconv.Quote(fmt.Sprintf("Type: %s\nTotal: %d %s\nShowing %d of %d functions",
 		typ.GetSampleType(), total, typ.GetSampleUnit(), len(number), len(rows))))
-	for _, frame := range order[:min(most, len(order))] {
+	for _, frame := range order[:min(limit, len(order))] {
 		row := rows[frame]
 		fmt.Fprintf(&b, "N%d [shape=box label=%s]\n", number[frame], strconv.Quote(fmt.Sprintf("%s\n%d (%s)\nof %d (%s)",
 			store.Shorten(row.Frame.Name), row.Self, percent(row.Self, total), row.Total, percent(row.Total, total))))

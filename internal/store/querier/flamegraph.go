@@ -134,7 +134,7 @@ func (q *Querier) selected(ctx context.Context, in *querierv1.SelectMergeStacktr
 		return nil, invalid("span_selector and trace_id_selector cannot be combined")
 	}
 	if n := len(in.SpanSelector) + len(in.TraceIdSelector) + len(in.ProfileIdSelector); n > maxIDs {
-		return nil, invalid("a query may select %d ids, found %d", maxIDs, n)
+		return nil, invalid("a query may select at most %d ids, found %d", maxIDs, n)
 	}
 	s, err := q.selectTyped(ctx, in.ProfileTypeID, in.LabelSelector, in.Start, in.End)
 	if err != nil {

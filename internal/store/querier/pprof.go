@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	errNoAsync         = errors.New("queries are answered at once: leave `async` out")
-	errNoSpanExemplars = errors.New("exemplars of series are profiles, not spans: use SelectHeatmap")
-	errNoFrameFilter   = errors.New("the only fields of stack_trace_selector that are known here are `call_site` and `go_pgo`")
+	errNoAsync         = errors.New("queries are answered synchronously: leave out `async`")
+	errNoSpanExemplars = errors.New("series have exemplars of profiles, not of spans: use SelectHeatmap")
+	errNoFrameFilter   = errors.New("stack_trace_selector supports only `call_site` and `go_pgo`")
 )
 
 // SelectMergeProfile merges profiles to a pprof.

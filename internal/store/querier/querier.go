@@ -4,14 +4,15 @@
 // Package querier answers the queries of Grafana's Pyroscope data source and of its Profiles Drilldown app (querier.v1.QuerierService,
 // and the two paths /pyroscope/render and /pyroscope/render-diff) from a store.
 //
-// A query names a profile type, a label selector and a time. choose lists the series of that time and matches their labels (labels.go):
-// the same names that the exporter pyroscope writes. What labels of series leave open, labels of samples decide while they are read. Then
-// the samples become a flame graph (flamegraph.go), a pprof (pprof.go), points over time or a heat map (series.go).
+// A query names a profile type, a label selector and a time range. choose lists the series in that range and matches their labels
+// (labels.go), which have the names that the exporter pyroscope writes. A matcher that the labels of a series cannot decide is applied to
+// the labels of its samples as they are read. The samples then become a flame graph (flamegraph.go), a pprof (pprof.go), points over time
+// or a heat map (series.go).
 //
-// Times are Pyroscope's: a profile is at its time, and counts whole if that lies in [start, end], whatever its kind. docs/grafana.md has
+// Times follow Pyroscope: a profile counts as a whole if its start lies in [start, end], regardless of its kind. docs/grafana.md lists
 // the differences.
 //
-// Whoever calls has reserved a slot and a meter (WithMeter): package api.
+// The caller, package api, has reserved a slot and a meter (WithMeter).
 package querier
 
 import (
@@ -60,7 +61,7 @@ func invalid(format string, args ...any) error {
 	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))
 }
 
-// allowsDots reports whether a client takes names of labels with dots.
+// allowsDots reports whether a client accepts dots in label names.
 func allowsDots(header interface{ Get(string) string }) bool {
 	return strings.Contains(header.Get("Accept"), "allow-utf8-labelnames=true")
 }

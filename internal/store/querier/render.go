@@ -142,7 +142,7 @@ func (q *Querier) RenderDiff(ctx context.Context, params url.Values, w io.Writer
 		return "", err
 	}
 	if t.ID != other.ID {
-		return "", invalid("both queries must be of one profile type, found %q and %q", store.Shorten(t.ID), store.Shorten(other.ID))
+		return "", invalid("both queries must have the same profile type, found %q and %q", store.Shorten(t.ID), store.Shorten(other.ID))
 	}
 	diff, err := q.Diff(ctx, connect.NewRequest(&querierv1.DiffRequest{Left: left, Right: right}))
 	if err != nil {

@@ -147,7 +147,7 @@ type bucket struct {
 	best  *exemplar
 }
 
-// exemplar is a profile that stands for a point.
+// exemplar is a profile that represents a point.
 type exemplar struct {
 	point
 	value int64
@@ -314,7 +314,7 @@ func (q *Querier) SelectHeatmap(
 		return nil, invalid("query_type must be HEATMAP_QUERY_TYPE_INDIVIDUAL or HEATMAP_QUERY_TYPE_SPAN")
 	case in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL && spans,
 		in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_SPAN && !spans:
-		return nil, invalid("exemplars must be of the query's type")
+		return nil, invalid("exemplar_type must match query_type")
 	}
 	s, err := q.selectTyped(ctx, in.ProfileTypeID, in.LabelSelector, in.Start-step, in.End)
 	if err != nil {

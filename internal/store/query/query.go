@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package query runs the queries of a store, whatever protocol they come by: on a budget of memory, in a number of slots, within a time.
-// Its parameters (params.go) are those of all protocols.
+// Package query runs the queries of a store for all protocols: with a memory budget, a limited number of slots, and a timeout.
+// All protocols share its parameters (params.go).
 //
 // All queries share a budget of memory. A query's claim holds what it computes with, and then the answer, until the last byte is
 // written. The slot is for the processor: it is free again when the answer is complete. Otherwise a few clients that do not read
@@ -31,7 +31,7 @@ type Limits struct {
 	Timeout time.Duration
 	// TimeoutHint tells users what to change if queries take too long.
 	TimeoutHint string
-	// Budget has the memory of all queries; nil is that of the process.
+	// Budget has the memory of all queries; nil means the process's.
 	Budget *budget.Budget
 	// Observe is called for each query; nil is nothing. outcome is ok, refused (the query was at fault) or failed.
 	Observe func(ctx context.Context, endpoint, outcome string, took time.Duration)

@@ -138,7 +138,7 @@ func (f *Functions) Restore(record Record, now time.Time) error {
 	return nil
 }
 
-// Records returns the records that the storage has not got yet. They count as stored, unless Missing says otherwise.
+// Records returns the records that the storage has not got yet. They count as stored unless Missing is called.
 func (f *Functions) Records() (records []Record) {
 	for id := range f.unsaved {
 		list := []saved{}
@@ -178,5 +178,5 @@ func (w *window) saved(t *track) saved {
 	return s
 }
 
-// Missing says that a record has not been stored.
+// Missing reports that a record could not be stored, so that Records returns it again.
 func (f *Functions) Missing(record Record) { f.unsaved[record.id] = struct{}{} }

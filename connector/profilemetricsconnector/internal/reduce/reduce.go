@@ -66,7 +66,7 @@ func New(options Options) *Reducer {
 	return r
 }
 
-// Reduce returns what a message adds. It only reads the message, whatever that is, and the result is valid until the next call.
+// Reduce returns what a message adds. The message is only read, and may be invalid. The result is valid until the next call.
 func (r *Reducer) Reduce(pd pprofile.Profiles) *Result {
 	r.begin(pd)
 	resolved := compact.ResolveReferences(pd)

@@ -24,7 +24,7 @@ const (
 	Unit
 	// Expansion: the stacks of the message share their frames too often.
 	Expansion
-	// Baseline: the first total of a process, of which nothing is known to be new. Order: a total or state that is older than the last one.
+	// Baseline: the first total of a process: nothing shows how much of it is new. Order: a total or state that is older than the last one.
 	Baseline
 	Order
 	// Cumulative: totals have no hottest functions.
@@ -94,7 +94,7 @@ type Addition struct {
 
 // Source is a profile whose values are a state or a total.
 type Source struct {
-	// Identity is that of the profile's series: its resource, attributes and type.
+	// Identity identifies the profile's series: its resource, attributes and type.
 	Identity [sha256.Size]byte
 	Metric   int
 	Values   kind.Values

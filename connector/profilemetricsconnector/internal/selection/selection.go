@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selection says which samples are in which metric. A Set is made once, by Add. Regular expressions of functions, and conditions on
+// Package selection decides which samples belong to which metric. A Set is built once, by Add. Regular expressions of functions, and conditions on
 // attributes of samples, have a bit each, so that what an entry of a message matches is one number.
 package selection
 
@@ -51,7 +51,7 @@ type Definition struct {
 	Types                   []Type
 	// Resource and Sample are conditions: a regular expression for the value of an attribute.
 	Resource, Sample map[string]*regexp.Regexp
-	// Functions and Below are those of which one must match. Leaf means that the leaf must match Functions.
+	// Functions and Below are patterns; one of each must match. Leaf means that the leaf must match Functions.
 	Functions, Below []*regexp.Regexp
 	Leaf             bool
 	// ResourceKeys and SampleKeys are the attributes that distinguish series.
