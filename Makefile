@@ -114,6 +114,15 @@ E2E_CLICKHOUSE ?= 1
 e2e-clickhouse: ## send profiles to ClickHouse's engine, from npm, with config/backends/clickhouse.yaml, and compare what it has
 	E2E_CLICKHOUSE=$(E2E_CLICKHOUSE) $(TEST) -count=1 -v -timeout 10m -run '^TestClickHouse$$' ./internal/testing/e2e
 
+# Takes two minutes. PROMETHEUS is a folder with prometheus and promtool of version 3; without it, they are built from their module, which
+# takes two minutes of a processor the first time. With E2E_PROMETHEUS=if-possible those of the machine are used, and the tests are
+# skipped if there are none.
+PROMETHEUS     ?=
+E2E_PROMETHEUS ?= 1
+.PHONY: e2e-prometheus
+e2e-prometheus: ## have a real Prometheus evaluate config/monitoring, with metrics that config/agent.yaml sends (PROMETHEUS)
+	E2E_PROMETHEUS=$(E2E_PROMETHEUS) PROMETHEUS=$(PROMETHEUS) $(TEST) -count=1 -v -timeout 20m -run '^Test(Rules|Prometheus)$$' ./connector/profilemetricsconnector ./internal/testing/e2e
+
 # The client is the SDK for Node.js.
 E2E_MCP ?= 1
 .PHONY: e2e-mcp
@@ -281,6 +290,7 @@ check-generated: ## fail if cmd/otelcol-profiles, the output of mdatagen, NOTICE
 	$(GO) -C internal/build/tools/helm mod tidy -diff
 	$(GO) -C internal/build/tools/mdatagen mod tidy -diff
 	$(GO) -C internal/build/tools/nfpm mod tidy -diff
+	$(GO) -C internal/build/tools/prometheus mod tidy -diff
 
 .PHONY: validate
 validate: build ## let the binary validate every file in config/

@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +30,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -259,6 +264,60 @@ func TestRules(t *testing.T) {
 	share := p.query(t, `sum(profile_function_share_ratio{job="shop", profile_type="process_cpu/cpu", profile_share_of="self"})`, f.clock.at)
 	require.Len(t, share, 1)
 	assert.InDelta(t, 1, share[0].F, 1e-6)
+	if os.Getenv("E2E_PROMETHEUS") != "" { // `make e2e-prometheus`
+		p.requirePromtool(t, began, step)
+	}
+}
+
+// requirePromtool has promtool evaluate the shipped rules for the series, as its tests of rules do.
+func (p *prometheus) requirePromtool(t *testing.T, began time.Time, step time.Duration) {
+	t.Helper()
+	rules, err := filepath.Abs("../../config/monitoring/profiles.yaml")
+	require.NoError(t, err)
+	type series struct {
+		Series string `yaml:"series"`
+		Values string `yaml:"values"`
+	}
+	var input []series
+	for _, s := range p.series {
+		if strings.Contains(s.labels.Get(model.MetricNameLabel), ":") {
+			continue // recorded by a rule
+		}
+		values, next := []string{}, began
+		for _, sample := range s.samples {
+			for ; next.UnixMilli() < sample.T(); next = next.Add(step) {
+				values = append(values, "_")
+			}
+			values = append(values, strconv.FormatFloat(sample.F(), 'g', -1, 64))
+			next = next.Add(step)
+		}
+		input = append(input, series{s.labels.String(), strings.Join(values, " ")})
+	}
+	type sample struct {
+		Labels string  `yaml:"labels"`
+		Value  float64 `yaml:"value"`
+	}
+	firing := func(at string, alerts ...string) map[string]any {
+		samples := []sample{}
+		for _, labels := range alerts {
+			samples = append(samples, sample{"{" + labels + "}", 1})
+		}
+		return map[string]any{"expr": `count by (alertname, job, code_function_name) (ALERTS{alertstate="firing"})`, "eval_time": at, "exp_samples": samples}
+	}
+	shop, function, leaky := `alertname="ServiceCPUDoubled",job="shop"`, `alertname="FunctionTakesMore",job="shop",code_function_name="cart.Add"`, `alertname="LiveHeapGrows",job="leaky"`
+	content, err := yaml.Marshal(map[string]any{
+		"rule_files": []string{rules}, "evaluation_interval": step.String(),
+		"tests": []any{map[string]any{
+			"interval": step.String(), "input_series": input,
+			"promql_expr_test": []any{firing("26h"), firing("26h50m", leaky), firing("28h30m", shop, function, leaky), firing("33h", shop, function, leaky)},
+		}},
+	})
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(file, content, 0o600))
+	out, err := exec.Command(collectortest.PrometheusTool(t, "promtool"), "test", "rules", file).CombinedOutput()
+	require.NoError(t, err, string(out))
+	t.Logf("promtool, %d series: %s", len(input), out)
 }
 
 func serviceProfiles(service string, at time.Time, samples map[string]int64, heap int64) pprofile.Profiles {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 const mib = 1 << 20
@@ -33,6 +35,8 @@ type doors struct {
 	splunk, hec, targets, page, kafka bool
 	// discovery adds http_sd to the configuration, as a user does.
 	discovery bool
+	// metrics has the lines of profile_metrics, which are commented out, and a backend of metrics that is away.
+	metrics bool
 }
 
 // shipped is a configuration with the memory that it ships with.
@@ -55,6 +59,9 @@ func (c shipped) name() string {
 	if c.doors.discovery {
 		name += " with http_sd"
 	}
+	if c.doors.metrics {
+		name += " with profile_metrics"
+	}
 	return strings.Join(append([]string{strings.ReplaceAll(name, "/", " ")}, c.env...), " ")
 }
 
@@ -63,6 +70,7 @@ func (c shipped) name() string {
 var configurations = []shipped{
 	{"config/agent.yaml", 512, 400, doors{push: 32 * mib, otlp: 16 * mib, splunk: true, hec: true, targets: true}, true, nil},
 	{"config/agent.yaml", 512, 400, doors{push: 32 * mib, discovery: true}, false, nil},
+	{"config/agent.yaml", 512, 400, doors{push: 32 * mib, otlp: 16 * mib, splunk: true, hec: true, targets: true, metrics: true}, false, nil},
 	{"config/kafka-agent.yaml", 512, 400, doors{push: 32 * mib, otlp: 16 * mib, splunk: true, hec: true, targets: true}, false, nil},
 	{"config/fallback.yaml", 1280, 1024, doors{push: 32 * mib, otlp: 32 * mib}, false, nil},
 	{"config/fallback.yaml", 1280, 1024, doors{push: 32 * mib, otlp: 32 * mib}, false, []string{"PROFILES_MODE=always"}},
@@ -329,7 +337,12 @@ func (l latencies) String() string {
 // newShippedNode prepares a process with the configuration as it is shipped.
 func (r *siege) newShippedNode(t *testing.T) *node {
 	t.Helper()
-	n := newNode(t, r.config, r.backend)
+	config := r.config
+	if r.doors.metrics {
+		config = filepath.Join(t.TempDir(), "config.yaml")
+		require.NoError(t, os.WriteFile(config, []byte(collectortest.WithMetrics(t, r.config)), 0o600))
+	}
+	n := newNode(t, config, r.backend)
 	n.flags = nil
 	if strings.HasPrefix(r.config, kubernetes) {
 		r.asPod(t, n)

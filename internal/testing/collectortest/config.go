@@ -6,6 +6,7 @@ package collectortest
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -77,4 +78,25 @@ func ReadmeExamples(t testing.TB, path string) (examples []map[string]map[string
 	}
 	require.NotEmpty(t, examples, path)
 	return examples
+}
+
+// setting matches a line of a configuration that is commented out, and secret those that are about tokens and certificates.
+var (
+	setting = regexp.MustCompile(`(?m)^( *)#(\S.*)$`)
+	secret  = regexp.MustCompile(`auth|token|_file|filename`)
+)
+
+// WithMetrics returns a shipped configuration with its lines of profile_metrics, which are commented out.
+func WithMetrics(t testing.TB, config string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Repository, config))
+	require.NoError(t, err)
+	with := setting.ReplaceAllStringFunc(string(text), func(line string) string {
+		if secret.MatchString(line) {
+			return line
+		}
+		return setting.ReplaceAllString(line, "$1$2")
+	})
+	require.Contains(t, with, "\n  profile_metrics:\n", config)
+	return with
 }
