@@ -97,7 +97,7 @@ func TestIncompletePprofIsRefused(t *testing.T) {
 	get := serve(t, build(s))
 	status, body := get("/profiles/shop/process_cpu?timestamps=true")
 	assert.Equal(t, http.StatusBadRequest, status)
-	assert.Regexp(t, `the pprof would lack \d+ samples`, body)
+	assert.Regexp(t, `had to leave out \d+ samples`, body)
 	status, _ = get("/profiles/shop/process_cpu")
 	assert.Equal(t, http.StatusOK, status)
 }
