@@ -4,13 +4,16 @@
 package profilestoreexporter
 
 import (
+	"net/url"
 	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/clickhouse"
 )
 
 // Config configures the exporter.
@@ -18,6 +21,8 @@ type Config struct {
 	Server  ServerConfig  `mapstructure:"server"`
 	Keep    KeepConfig    `mapstructure:"keep"`
 	Storage StorageConfig `mapstructure:"storage"`
+	// ClickHouse has the profiles in place of the exporter itself, if it is there.
+	ClickHouse configoptional.Optional[ClickHouseConfig] `mapstructure:"clickhouse"`
 
 	MCP configoptional.Optional[MCPConfig] `mapstructure:"mcp"`
 }
@@ -32,6 +37,45 @@ type MCPConfig struct {
 func (c *MCPConfig) Validate() error {
 	var faults config.Faults
 	faults.Require(c.DefaultTime >= 0, "`default_time` must not be negative, found %s", c.DefaultTime)
+	return faults.Err()
+}
+
+// Validate reports what sections say about each other.
+func (c *Config) Validate() error {
+	var faults config.Faults
+	faults.Require(!c.ClickHouse.HasValue() || c.Storage.Directory == "", "`storage.directory` and `clickhouse` exclude each other")
+	return faults.Err()
+}
+
+// ClickHouseConfig says which table has the profiles.
+type ClickHouseConfig struct {
+	// Client is confighttp's; its endpoint is ClickHouse's port for HTTP.
+	Client   confighttp.ClientConfig `mapstructure:",squash"`
+	Database string                  `mapstructure:"database"`
+	Table    string                  `mapstructure:"table"`
+	Username string                  `mapstructure:"username"`
+	Password configopaque.String     `mapstructure:"password"`
+	// Window is the time until now that lists have, and of a query that names none.
+	Window time.Duration `mapstructure:"window"`
+	// MaxResultRows and MaxResultBytes bound the answer of ClickHouse to one statement; larger ones are refused.
+	MaxResultRows  int `mapstructure:"max_result_rows"`
+	MaxResultBytes int `mapstructure:"max_result_bytes"`
+}
+
+// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
+func (c *ClickHouseConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
+
+// Validate reports everything that is wrong at once.
+func (c *ClickHouseConfig) Validate() error {
+	var faults config.Faults
+	endpoint, err := url.Parse(c.Client.Endpoint)
+	isURL := err == nil && (endpoint.Scheme == "http" || endpoint.Scheme == "https") && endpoint.Host != "" && endpoint.RawQuery == ""
+	faults.Require(isURL, "`endpoint` must be the URL of ClickHouse's port for HTTP, such as http://localhost:8123, found %q", c.Client.Endpoint)
+	faults.Require(clickhouse.IsIdentifier(c.Database), "`database` must be an identifier, found %q", c.Database)
+	faults.Require(clickhouse.IsIdentifier(c.Table), "`table` must be an identifier, found %q", c.Table)
+	faults.Require(c.Window >= time.Minute, "`window` must be at least 1m, found %s", c.Window)
+	faults.Require(c.MaxResultRows >= 1, "`max_result_rows` must be positive, found %d", c.MaxResultRows)
+	faults.Require(c.MaxResultBytes >= 1, "`max_result_bytes` must be positive, found %d", c.MaxResultBytes)
 	return faults.Err()
 }
 

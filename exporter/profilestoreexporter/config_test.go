@@ -31,6 +31,10 @@ func TestReadme(t *testing.T) {
 		"keep.max_series":   cfg.Keep.MaxSeries,
 		"storage.directory": cfg.Storage.Directory, "storage.retention": cfg.Storage.Retention, "storage.max_bytes": cfg.Storage.MaxBytes,
 		"storage.downsample.after": cfg.Storage.Downsample.After, "storage.downsample.step": cfg.Storage.Downsample.Step,
+		"clickhouse.endpoint": cfg.ClickHouse.GetOrInsertDefault().Client.Endpoint, "clickhouse.database": cfg.ClickHouse.Get().Database,
+		"clickhouse.table": cfg.ClickHouse.Get().Table, "clickhouse.username": cfg.ClickHouse.Get().Username,
+		"clickhouse.password": string(cfg.ClickHouse.Get().Password), "clickhouse.window": cfg.ClickHouse.Get().Window,
+		"clickhouse.max_result_rows": cfg.ClickHouse.Get().MaxResultRows, "clickhouse.max_result_bytes": cfg.ClickHouse.Get().MaxResultBytes,
 		"mcp.default_time": cfg.MCP.GetOrInsertDefault().DefaultTime,
 	})
 	assert.Contains(t, string(text), fmt.Sprintf("occupy up to %d %% of it", keptShare))
@@ -53,6 +57,12 @@ func TestFaultsOfConfigurations(t *testing.T) {
 		"`downsample.step` must be from 1s to 1h":     {"storage": map[string]any{"downsample": map[string]any{"step": 0}}},
 		"`downsample.after` must be 0 or at least 1h": {"storage": map[string]any{"downsample": map[string]any{"after": "1m"}}},
 		"`retention` must be at least 1h":             {"storage": map[string]any{"retention": "1m"}},
+		"`endpoint` must be the URL of ClickHouse's":  {"clickhouse": map[string]any{"endpoint": "tcp://localhost:9000"}},
+		"`table` must be an identifier":               {"clickhouse": map[string]any{"table": "t` WHERE 1 --"}},
+		"`database` must be an identifier":            {"clickhouse": map[string]any{"database": ""}},
+		"`endpiont` is not a key of this section":     {"clickhouse": map[string]any{"endpiont": "x"}},
+		"exclude each other":                          {"clickhouse": map[string]any{}, "storage": map[string]any{"directory": "x"}},
+		"`max_result_rows` must be positive":          {"clickhouse": map[string]any{"max_result_rows": 0}},
 		"`max_bytes` must be at least 67108864":       {"storage": map[string]any{"max_bytes": 10}},
 	} {
 		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), config)

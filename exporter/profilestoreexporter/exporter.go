@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/clickhouse"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mcp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
@@ -39,11 +40,15 @@ type storeExporter struct {
 	set     exporter.Settings
 	store   *store.Store
 	metrics *metrics
+	// querier answers from the store, or from ClickHouse.
+	querier *store.Querier
 
-	server   *httpserver.Server
-	address  net.Addr
-	stopping context.CancelFunc
-	running  sync.WaitGroup
+	server *httpserver.Server
+	// closeIdle closes the connections to ClickHouse.
+	closeIdle func()
+	address   net.Addr
+	stopping  context.CancelFunc
+	running   sync.WaitGroup
 
 	mu sync.Mutex
 	// warned is when each reason was last logged.
@@ -51,8 +56,13 @@ type storeExporter struct {
 }
 
 // consume adds pd to the store, and returns when it is kept: with a directory, when it is in the log. It returns no error, since what the
-// store refuses it would refuse again; that is counted and logged.
+// store refuses it would refuse again; that is counted and logged. With ClickHouse another exporter of the pipeline keeps profiles: this one
+// only counts them.
 func (e *storeExporter) consume(_ context.Context, pd pprofile.Profiles) error {
+	if e.config.ClickHouse.HasValue() {
+		e.store.Refuse(store.RefusedElsewhere, pd.ProfileCount())
+		return nil
+	}
 	added := e.store.Add(pd, time.Now())
 	e.warn(&added)
 	return nil
@@ -68,6 +78,7 @@ func newStoreExporter(config *Config, set exporter.Settings) (*storeExporter, er
 			Downsampling: store.Downsampling{After: config.Storage.Downsample.After, Step: config.Storage.Downsample.Step},
 		},
 	})
+	e.querier = e.store.Querier
 	var err error
 	if e.metrics, err = newMetrics(set.TelemetrySettings, e.store); err != nil {
 		return nil, err
@@ -85,7 +96,7 @@ func (e *storeExporter) report(message string, err error) {
 }
 
 func (e *storeExporter) start(ctx context.Context, host component.Host) error {
-	if err := e.store.Open(); err != nil {
+	if err := e.open(ctx, host); err != nil {
 		return err
 	}
 	cfg := &e.config.Server
@@ -111,10 +122,34 @@ func (e *storeExporter) start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
+// open opens the store, or the client of ClickHouse.
+func (e *storeExporter) open(ctx context.Context, host component.Host) error {
+	cfg := e.config.ClickHouse.Get()
+	if cfg == nil {
+		return e.store.Open()
+	}
+	client, err := cfg.Client.ToClient(ctx, host.GetExtensions(), e.set.TelemetrySettings)
+	if err != nil {
+		return err
+	}
+	engine, err := clickhouse.New(clickhouse.Config{
+		Client: client, Endpoint: cfg.Client.Endpoint, Database: cfg.Database, Table: cfg.Table,
+		Username: cfg.Username, Password: string(cfg.Password), MaxResultRows: cfg.MaxResultRows, MaxResultBytes: cfg.MaxResultBytes,
+	})
+	if err != nil {
+		return err
+	}
+	e.querier = store.NewEngineSource(engine, cfg.Window, e.config.Keep.Resolution, time.Now).Querier
+	e.closeIdle = client.CloseIdleConnections
+	e.set.Logger.Info("the page shows what ClickHouse has; another exporter of the pipeline must write profiles there",
+		zap.String("endpoint", cfg.Client.Endpoint), zap.String("database", cfg.Database), zap.String("table", cfg.Table))
+	return nil
+}
+
 func (e *storeExporter) settings() api.Settings {
 	cfg := &e.config.Server
 	settings := api.Settings{
-		Store: e.store.Querier, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
+		Store: e.querier, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
 		MaxConcurrent: cfg.MaxConcurrentQueries,
 		Timeout:       cfg.QueryTimeout, ReadTimeout: cfg.HTTP.WriteTimeout, Observe: e.metrics.query,
 		TimeoutHint: "`server.query_timeout` can be raised",
@@ -122,7 +157,7 @@ func (e *storeExporter) settings() api.Settings {
 	if config := e.config.MCP.Get(); config != nil {
 		settings.MCP = func(queries *query.Queries) http.Handler {
 			return mcp.Handler(mcp.Settings{
-				Store: e.store.Querier, Queries: queries, Version: settings.Version, DefaultTime: config.DefaultTime, Now: time.Now,
+				Store: e.querier, Queries: queries, Version: settings.Version, DefaultTime: config.DefaultTime, Now: time.Now,
 			})
 		}
 	}
@@ -152,6 +187,9 @@ func (e *storeExporter) shutdown(ctx context.Context) error {
 	var errs []error
 	if e.server != nil {
 		errs = append(errs, e.server.Shutdown(ctx))
+	}
+	if e.closeIdle != nil {
+		e.closeIdle()
 	}
 	errs = append(errs, e.store.Close())
 	e.metrics.Shutdown()

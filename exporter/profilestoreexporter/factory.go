@@ -39,11 +39,17 @@ func createDefaultConfig() component.Config {
 	server.HTTP.NetAddr.Endpoint = "localhost:4042"
 	// Nothing is uploaded. Requests of dashboards and assistants are short, and have their own limits.
 	server.HTTP.MaxRequestBodySize, server.HTTP.CompressionAlgorithms = 512<<10, []string{"", "gzip"}
+	client := confighttp.NewDefaultClientConfig()
+	client.Endpoint, client.Timeout = "http://localhost:8123", 0 // `server.query_timeout` bounds queries
 	return &Config{
 		Server:  server,
 		Keep:    KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 2000},
 		Storage: StorageConfig{Retention: 14 * 24 * time.Hour, MaxBytes: 10 << 30, Downsample: DownsampleConfig{Step: time.Minute}},
-		MCP:     configoptional.Default(MCPConfig{DefaultTime: time.Hour}),
+		ClickHouse: configoptional.Default(ClickHouseConfig{
+			Client: client, Database: "default", Table: "otel_profiles", Username: "default", Window: 24 * time.Hour,
+			MaxResultRows: 2_000_000, MaxResultBytes: 256 << 20,
+		}),
+		MCP: configoptional.Default(MCPConfig{DefaultTime: time.Hour}),
 	}
 }
 

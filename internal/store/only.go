@@ -123,7 +123,15 @@ func (v *view) loadOnly(q *Query, services map[string]bool, only map[seriesID]in
 
 // profiles reads each profile alone.
 func (r *viewReader) profiles(terms []weightedChunk, use func(*Samples) error) error {
-	var rest []weightedChunk
+	rest, err := r.totals(terms, use)
+	if err != nil {
+		return err
+	}
+	return r.rows(rest, use)
+}
+
+// totals reads the totals of the profiles of which nothing else is wanted, and returns the others.
+func (r *viewReader) totals(terms []weightedChunk, use func(*Samples) error) (rest []weightedChunk, err error) {
 	want := r.query.Want
 	var value [1]int64
 	for i := range terms {
@@ -136,10 +144,10 @@ func (r *viewReader) profiles(terms []weightedChunk, use func(*Samples) error) e
 		value[0] = t.chunk.total
 		r.out.Values, r.out.Stacks, r.out.Attributes, r.out.Links = value[:], nil, nil, nil
 		if err := use(&r.out); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return r.rows(rest, use)
+	return rest, nil
 }
 
 // NameTree merges the samples of one or two queries into a tree of the names of functions. keeps choose among their samples; nil keeps all.

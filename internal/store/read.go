@@ -176,10 +176,10 @@ func (r *viewReader) readType(at int, terms []weightedChunk, use func(*Samples) 
 	default:
 		return r.sums(terms, use)
 	}
-	if !want.Series || want.Stacks || want.Times {
-		return r.rows(terms, use)
+	if want.isCount() {
+		return r.counts(terms, use)
 	}
-	return r.counts(terms, use)
+	return r.rows(terms, use)
 }
 
 // split separates the terms whose samples have only stacks and values from the others.

@@ -213,6 +213,9 @@ func (e *block) firstGauge() int64 {
 
 // load reads the samples of terms that are on disk. Those of a damaged block, which is taken out of the store, have none.
 func (v *view) load(terms []weightedChunk) error {
+	if v.isEngine {
+		return nil
+	}
 	byBlock := make([][]*chunk, len(v.blocks))
 	for i := range terms {
 		if t := &terms[i]; t.chunk.data == nil && t.chunk.samples > 0 {

@@ -47,11 +47,16 @@ func (s *Store) Series(ctx context.Context, sel Selection) ([]Series, error) {
 			}
 		}
 	}
+	return c.list()
+}
+
+// list returns the series, and ends the query.
+func (c *seriesCollector) list() ([]Series, error) {
 	list := make([]Series, 0, len(c.found))
 	for _, key := range slices.Sorted(maps.Keys(c.found)) {
 		list = append(list, *c.found[key])
 	}
-	return list, memory.keep(memory.used)
+	return list, c.memory.keep(c.memory.used)
 }
 
 // selected returns the series whose names and time are selected. Labels cost more, and come after.

@@ -73,11 +73,13 @@ const (
 	RefusedSamples
 	// RefusedOrder is a profile of totals that is older than the one before of its series.
 	RefusedOrder
+	// RefusedElsewhere is a profile that another exporter keeps, in the engine that answers queries.
+	RefusedElsewhere
 	numRefused
 )
 
 func (r Refused) String() string {
-	return [...]string{"max_series", "size", "malformed_samples", "out_of_order"}[r]
+	return [...]string{"max_series", "size", "malformed_samples", "out_of_order", "kept_elsewhere"}[r]
 }
 
 // NumRefused is the number of reasons.
@@ -229,6 +231,13 @@ func (s *Store) Stats() Stats {
 	return s.stats
 }
 
+// Refuse counts profiles that were not added.
+func (s *Store) Refuse(reason Refused, profiles int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Refused[reason] += profiles
+}
+
 // Expire drops profiles older than the window, as Add does; it is for times without new profiles.
 func (s *Store) Expire(now time.Time) {
 	s.adding.Lock()
@@ -365,6 +374,8 @@ type view struct {
 	memory *Memory
 	disk   []*diskBlock
 	store  *Store
+	// isEngine marks a view of what an engine lists: nothing reads the samples of its chunks.
+	isEngine bool
 }
 
 // view returns the blocks in memory, and what is known of those on disk without reading them.

@@ -36,17 +36,33 @@ const maxPoints = 10_000
 func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error) {
 	v := s.view(newMemory(ctx, sel.Meter))
 	defer v.release()
-	t, r, err := v.read(&sel, false)
+	return v.timeline(&sel, points, now, Config{Window: s.cfg.Window, Resolution: s.cfg.Resolution}, nil)
+}
+
+// timeline adds up the selected values. byGroup returns those of chunks whose values depend on their samples, if an engine has these.
+func (v *view) timeline(sel *Selection, points int, now time.Time, cfg Config,
+	byGroup func(*reader, []weightedChunk) (map[*chunk]map[int]float64, error),
+) (*Timeline, error) {
+	t, r, err := v.read(sel, false)
 	if err != nil {
 		return nil, err
 	}
-	instances, err := v.instances(&sel, t, r.filters)
+	instances, err := v.instances(sel, t, r.filters)
 	if err != nil {
 		return nil, err
 	}
 	tl := &Timeline{Type: t}
-	n := s.steps(tl, &sel, instances, points, now)
+	n := tl.steps(sel, instances, points, now, cfg)
 	p := &plotter{reader: r, view: v, from: tl.From, step: tl.Step, n: n}
+	if byGroup != nil {
+		var parts []weightedChunk
+		for _, in := range instances {
+			parts = append(parts, p.parts(in)...)
+		}
+		if p.sums, err = byGroup(r, parts); err != nil {
+			return nil, err
+		}
+	}
 	for _, in := range instances {
 		tl.Values = shownValues(in.values)
 		if err := p.instance(in); err != nil {
@@ -65,8 +81,8 @@ func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now tim
 	return tl, v.memory.keep(pointBytes * n * len(tl.Groups))
 }
 
-// steps sets the start of the timeline and the length and number of its steps.
-func (s *Store) steps(tl *Timeline, sel *Selection, instances []*seriesHistory, points int, now time.Time) int {
+// steps sets the start of the timeline and the length of its steps, and returns their number.
+func (tl *Timeline) steps(sel *Selection, instances []*seriesHistory, points int, now time.Time, cfg Config) int {
 	from, until := sel.From, sel.Until
 	if from == 0 || until == 0 {
 		first, last := int64(math.MaxInt64), int64(0)
@@ -76,16 +92,16 @@ func (s *Store) steps(tl *Timeline, sel *Selection, instances []*seriesHistory, 
 			}
 		}
 		if from == 0 {
-			from = max(first, now.Add(-2*s.cfg.Window).UnixNano())
+			from = max(first, now.Add(-2*cfg.Window).UnixNano())
 			if last == 0 {
-				from = now.Add(-s.cfg.Window).UnixNano()
+				from = now.Add(-cfg.Window).UnixNano()
 			}
 		}
 		if until == 0 {
 			until = max(last, now.UnixNano())
 		}
 	}
-	resolution := max(int64(s.cfg.Resolution), 1)
+	resolution := max(int64(cfg.Resolution), 1)
 	// Sums of two such times do not overflow.
 	from, until = min(from, math.MaxInt64/2-resolution-1), min(until, math.MaxInt64/2-resolution)
 	until = max(until, from+1)
@@ -105,6 +121,8 @@ type plotter struct {
 	lines      []*line
 	// own has what the current instance adds, by group; only for gauges.
 	own map[int]*ownLine
+	// sums are those of parts, by group, if an engine has added them up.
+	sums map[*chunk]map[int]float64
 }
 
 // line has the values of a group.
@@ -142,17 +160,7 @@ func (p *plotter) line(group int) *line {
 func (p *plotter) instance(in *seriesHistory) error {
 	p.own = map[int]*ownLine{}
 	defer func() { p.memory.Release(pointBytes * p.n * len(p.own)) }()
-	var parts []weightedChunk // whose values depend on their samples
-	for i := range in.chunks {
-		t := &in.chunks[i]
-		if t.chunk.data != nil {
-			continue
-		}
-		if _, whole := p.whole(t); !whole {
-			parts = append(parts, *t)
-		}
-	}
-	if err := p.view.load(parts); err != nil {
+	if err := p.view.load(p.parts(in)); err != nil {
 		return err
 	}
 	for i := range in.chunks {
@@ -173,6 +181,20 @@ func (p *plotter) instance(in *seriesHistory) error {
 	return nil
 }
 
+// parts returns the chunks of an instance without data whose values depend on their samples.
+func (p *plotter) parts(in *seriesHistory) (parts []weightedChunk) {
+	for i := range in.chunks {
+		t := &in.chunks[i]
+		if t.chunk.data != nil {
+			continue
+		}
+		if _, whole := p.whole(t); !whole {
+			parts = append(parts, *t)
+		}
+	}
+	return parts
+}
+
 // shows reports whether a time from start to end has a part in the timeline.
 func (p *plotter) shows(start, end int64) bool {
 	return end >= p.from && start <= p.from+p.step*int64(p.n)
@@ -184,8 +206,11 @@ func (p *plotter) values(t *weightedChunk, use func(group int, value float64)) {
 		use(group, float64(t.chunk.total))
 		return
 	}
-	sums := map[int]float64{}
-	p.observations(t, func(group int, row *rows) { sums[group] += float64(row.value) })
+	sums := p.sums[t.chunk]
+	if !p.view.isEngine {
+		sums = map[int]float64{}
+		p.observations(t, func(group int, row *rows) { sums[group] += float64(row.value) })
+	}
 	for group, value := range sums {
 		use(group, value)
 	}

@@ -39,6 +39,8 @@ type clickhouse struct {
 	dir      string
 	// isAway makes it refuse everything.
 	isAway bool
+	// selected are the queries so far.
+	selected []string
 }
 
 func startClickHouse(t *testing.T, engine *clickhouseEngine) (c *clickhouse, endpoint string) {
@@ -58,11 +60,20 @@ func (c *clickhouse) setAway(isAway bool) {
 func (c *clickhouse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var answer []byte
+	if sql := r.URL.Query().Get("query"); strings.HasPrefix(sql, "SELECT") {
+		answer, err := c.selects(r, sql)
+		if err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			answer = []byte(err.Error())
+		}
+		_, _ = w.Write(answer)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err == nil && c.isAway {
-		err = errors.New("Code: 210. DB::Exception: the engine is away")
+		err = errAway
 	}
-	var answer []byte
 	if err == nil {
 		answer, err = c.answer(r.URL.Query().Get("query"), body)
 	}
@@ -71,6 +82,53 @@ func (c *clickhouse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = []byte(err.Error())
 	}
 	_, _ = w.Write(answer)
+}
+
+var errAway = errors.New("Code: 210. DB::Exception: the engine is away")
+
+// literal is a text in SQL.
+func literal(s string) string {
+	return "'" + strings.NewReplacer("\\", `\\`, "'", `\'`).Replace(s) + "'"
+}
+
+// selects answers a query with parameters, settings and a table of its own, as a server does.
+func (c *clickhouse) selects(r *http.Request, sql string) ([]byte, error) {
+	if c.isAway {
+		return nil, errAway
+	}
+	var settings, parameters []string
+	for key, values := range r.URL.Query() {
+		value := values[0]
+		name, isParameter := strings.CutPrefix(key, "param_")
+		table, isTable := strings.CutSuffix(key, "_structure")
+		switch {
+		case isParameter:
+			parameters = append(parameters, "param_"+name+" = "+literal(value))
+		case isTable:
+			part, _, err := r.FormFile(table)
+			if err != nil {
+				return nil, err
+			}
+			rows, err := io.ReadAll(part)
+			if err != nil {
+				return nil, err
+			}
+			file := filepath.Join(c.dir, "table.rows")
+			if err := os.WriteFile(file, rows, 0o600); err != nil {
+				return nil, err
+			}
+			sql = "WITH " + table + " AS (SELECT * FROM file(" + literal(file) + ", 'RowBinary', " + literal(value) + ")) " + sql
+		case slices.Contains([]string{"max_execution_time", "max_result_rows", "max_result_bytes", "result_overflow_mode"}, key):
+			settings = append(settings, key+" = "+literal(value))
+		}
+	}
+	c.selected = append(c.selected, sql)
+	if len(parameters) > 0 {
+		if _, err := c.engine.query("SET "+strings.Join(parameters, ", "), "Native"); err != nil {
+			return nil, err
+		}
+	}
+	return c.engine.query(sql+" SETTINGS "+strings.Join(settings, ", "), r.URL.Query().Get("default_format"))
 }
 
 // answer answers a query. A query in the URL has the rows to insert as its body.

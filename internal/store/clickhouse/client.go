@@ -1,0 +1,231 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clickhouse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// Config is where the table is.
+type Config struct {
+	// Client sends requests to Endpoint, an URL.
+	Client   *http.Client
+	Endpoint string
+	// Database and Table are identifiers (IsIdentifier).
+	Database, Table    string
+	Username, Password string
+	// MaxResultRows and MaxResultBytes bound the answer to each statement. The engine refuses a larger one.
+	MaxResultRows, MaxResultBytes int
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// IsIdentifier reports whether a name can be that of a database or a table.
+func IsIdentifier(name string) bool { return len(name) <= 128 && identifier.MatchString(name) }
+
+// Engine is a table of ClickHouse. It is safe for concurrent use.
+type Engine struct {
+	cfg Config
+
+	mu sync.Mutex
+	// columns are those of the table, once they are known.
+	columns *columns
+}
+
+// New returns the engine of a table.
+func New(cfg Config) (*Engine, error) {
+	if !IsIdentifier(cfg.Database) || !IsIdentifier(cfg.Table) {
+		return nil, fmt.Errorf("database %q and table %q must be identifiers", cfg.Database, cfg.Table)
+	}
+	return &Engine{cfg: cfg}, nil
+}
+
+// statement is SQL with its parameters, and at most one table that comes with it.
+type statement struct {
+	sql   strings.Builder
+	names map[string]string
+	// tableName, structure and rows are the table.
+	tableName, structure string
+	rows                 []byte
+}
+
+func newStatement() *statement { return &statement{names: map[string]string{}} }
+
+func (s *statement) add(parts ...string) *statement {
+	for _, part := range parts {
+		s.sql.WriteString(part)
+	}
+	return s
+}
+
+// escaped are the characters that the value of a parameter, and a text in a list, cannot have.
+var (
+	escaped = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`, "\b", `\b`, "\f", `\f`)
+	quoted  = strings.NewReplacer("\\", `\\`, "'", `\'`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`, "\b", `\b`, "\f", `\f`)
+)
+
+// text adds a parameter, and returns the SQL of it.
+func (s *statement) text(value string) string { return s.parameter(escaped.Replace(value), "String") }
+
+func (s *statement) int(value int64) string {
+	return s.parameter(strconv.FormatInt(value, 10), "Int64")
+}
+
+func (s *statement) texts(list []string) string {
+	var b strings.Builder
+	for i, text := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("'" + quoted.Replace(text) + "'")
+	}
+	return s.parameter("["+b.String()+"]", "Array(String)")
+}
+
+func (s *statement) parameter(value, typ string) string {
+	name := "p" + strconv.Itoa(len(s.names))
+	s.names[name] = value
+	return "{" + name + ":" + typ + "}"
+}
+
+// body returns the body of the request that brings the table, and its type.
+func (s *statement) body() (body []byte, contentType string, err error) {
+	if s.tableName == "" {
+		return nil, "text/plain", nil
+	}
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	part, err := w.CreateFormFile(s.tableName, s.tableName)
+	if err == nil {
+		_, err = part.Write(s.rows)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	return b.Bytes(), w.FormDataContentType(), err
+}
+
+// maxErrorBytes is how much of an error is read, maxErrorText how much of it is told.
+const (
+	maxErrorBytes = 4 << 10
+	maxErrorText  = 400
+)
+
+// run sends a statement, and calls read until it returns io.EOF.
+func (e *Engine) run(ctx context.Context, s *statement, read func(*reader) error) error {
+	settings := url.Values{
+		"query": {s.sql.String()}, "database": {e.cfg.Database}, "default_format": {"RowBinary"},
+		// The answer begins when all of it is there: an error comes in its place, not within.
+		"wait_end_of_query": {"1"}, "result_overflow_mode": {"throw"},
+		"max_result_rows": {strconv.Itoa(e.cfg.MaxResultRows)}, "max_result_bytes": {strconv.Itoa(e.cfg.MaxResultBytes)},
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		settings.Set("max_execution_time", strconv.Itoa(max(1, int(math.Ceil(time.Until(deadline).Seconds())))))
+	}
+	for name, value := range s.names {
+		settings.Set("param_"+name, value)
+	}
+	if s.tableName != "" {
+		settings.Set(s.tableName+"_structure", s.structure)
+		settings.Set(s.tableName+"_format", "RowBinary")
+	}
+	body, contentType, err := s.body()
+	if err != nil {
+		return err
+	}
+	endpoint, err := url.Parse(e.cfg.Endpoint)
+	if err != nil {
+		return err
+	}
+	endpoint.RawQuery = settings.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.String(), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", contentType)
+	if e.cfg.Username != "" {
+		req.Header.Set("X-ClickHouse-User", e.cfg.Username)
+		req.Header.Set("X-ClickHouse-Key", e.cfg.Password)
+	}
+	resp, err := e.cfg.Client.Do(req)
+	if err != nil {
+		return failure(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes))
+		return refusal(resp.StatusCode, string(text))
+	}
+	in := newReader(resp.Body)
+	for {
+		if in.atEnd() {
+			return nil
+		}
+		if err := read(in); err != nil {
+			return err
+		}
+		if in.err != nil {
+			return failure(ctx, in.err)
+		}
+	}
+}
+
+// failure returns the error of a request that had no answer. Its own says where the engine is, which a reader need not know.
+func failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var unsent *url.Error
+	if errors.As(err, &unsent) {
+		err = unsent.Err
+	}
+	return fmt.Errorf("%w does not answer: %w", store.ErrEngine, err)
+}
+
+// Codes of ClickHouse's errors.
+const (
+	codeTooManyRows    = 158
+	codeTimeout        = 159
+	codeTooManyBytes   = 307
+	codeMemoryLimit    = 241
+	codeResultTooLarge = 396
+	codeTooSlow        = 160
+	codeCancelled      = 394
+)
+
+var exceptionCode = regexp.MustCompile(`Code: (\d+)`)
+
+// refusal returns the error of an answer with a status that is not 200.
+func refusal(status int, text string) error {
+	code := 0
+	if m := exceptionCode.FindStringSubmatch(text); m != nil {
+		code, _ = strconv.Atoi(m[1])
+	}
+	if text = strings.TrimSpace(text); len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
+	}
+	switch code {
+	case codeTimeout, codeTooSlow, codeCancelled:
+		return fmt.Errorf("ClickHouse: %s: %w", text, context.DeadlineExceeded)
+	case codeTooManyRows, codeTooManyBytes, codeMemoryLimit, codeResultTooLarge:
+		return fmt.Errorf("%w for ClickHouse: %s", store.ErrTooLarge, text)
+	default:
+		return fmt.Errorf("%w refuses the query with status %d: %s", store.ErrEngine, status, text)
+	}
+}

@@ -1,0 +1,399 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package clickhouse
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// columns are the SQL of what identifies rows. Hashes have all that makes a difference: the table's own StackHash has not.
+type columns struct {
+	name, series, stack string
+	// hasDays reports that there are projections by day.
+	hasDays bool
+}
+
+// The table's columns, and what is computed of them if the table does not have it.
+var (
+	computed = columns{
+		name:   "ProfileAttributes['pprof.scope.profile_name']",
+		series: "sipHash128(ServiceName, mapSort(ResourceAttributes), mapSort(mapFilter((k, v) -> NOT startsWith(k, 'pprof.profile.'), ProfileAttributes)))",
+		stack:  "sipHash128(FunctionNames, FileNames, LineNumbers, Addresses, MappingFileNames)",
+	}
+	stored = columns{name: "ProfileName", series: "SeriesId", stack: "StackId", hasDays: true}
+)
+
+// layout returns the table's columns. It asks once.
+func (e *Engine) layout(ctx context.Context) (columns, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.columns != nil {
+		return *e.columns, nil
+	}
+	s := newStatement()
+	s.add("SELECT countIf(name IN ('ProfileName', 'SeriesId', 'StackId')), count() FROM system.columns WHERE database = ", s.text(e.cfg.Database),
+		" AND table = ", s.text(e.cfg.Table))
+	own, all := int64(0), int64(0)
+	err := e.run(ctx, s, func(r *reader) error {
+		own, all = r.int64(), r.int64()
+		return nil
+	})
+	if err != nil || all == 0 {
+		return computed, err // the exporter makes the table when it starts
+	}
+	found := computed
+	if own == 3 {
+		found = stored
+	}
+	e.columns = &found
+	return found, nil
+}
+
+// from is the table.
+func (e *Engine) from() string { return " FROM `" + e.cfg.Database + "`.`" + e.cfg.Table + "`" }
+
+// services is a condition.
+func services(s *statement, service string) string {
+	if service == kind.UnknownService {
+		return "ServiceName IN " + s.texts([]string{service, ""})
+	}
+	return "ServiceName = " + s.text(service)
+}
+
+// between is a condition on the times of profiles.
+func between(s *statement, from, until int64) string {
+	sql := "Timestamp >= fromUnixTimestamp64Nano(" + s.int(max(from, 0)) + ")"
+	if until != 0 {
+		sql += " AND Timestamp < fromUnixTimestamp64Nano(" + s.int(until) + ")"
+	}
+	return sql
+}
+
+// days is a condition on the days of profiles, if there are projections by day.
+func (c *columns) days(s *statement, from, until int64) string {
+	if !c.hasDays {
+		return between(s, from, until)
+	}
+	sql := "toDate(Timestamp) >= toDate(fromUnixTimestamp64Nano(" + s.int(max(from, 0)) + "))"
+	if until != 0 {
+		sql += " AND toDate(Timestamp) <= toDate(fromUnixTimestamp64Nano(" + s.int(until) + "))"
+	}
+	return sql
+}
+
+// ofTypes is a condition.
+func (c *columns) ofTypes(s *statement, types []store.EngineType) string {
+	list := make([]string, len(types))
+	for i := range types {
+		t := &types[i]
+		list[i] = "(" + c.name + " = " + s.text(t.Stated) + " AND SampleType = " + s.text(t.Type.Type) + " AND SampleUnit = " + s.text(t.Type.Unit) +
+			" AND PeriodType = " + s.text(t.PeriodType.Type) + " AND PeriodUnit = " + s.text(t.PeriodType.Unit) + ")"
+	}
+	return "(" + strings.Join(list, " OR ") + ")"
+}
+
+// profiles selects profiles without their samples. The projection `profiles` of docs/sql.md has the same text.
+func (e *Engine) profiles(c *columns, where string) string {
+	return "SELECT ServiceName, " + c.name + " AS Name, SampleType, SampleUnit, PeriodType, PeriodUnit, " + c.series + " AS Series, Timestamp," +
+		" max(DurationNano) AS Duration, max(Period) AS MaxPeriod," +
+		" sum(if(empty(Values), toInt64(length(TimestampsUnixNano)), arraySum(Values))) AS Total," +
+		" sum(greatest(length(TimestampsUnixNano), 1)) AS Samples," +
+		" min(arrayMin(TimestampsUnixNano)) AS First, max(arrayMax(TimestampsUnixNano)) AS Last," +
+		" max(notEmpty(SampleAttributes)) AS HasAttributes, max(notEmpty(TraceId)) AS HasLinks" +
+		e.from() + " WHERE " + where +
+		" GROUP BY ServiceName, Name, SampleType, SampleUnit, PeriodType, PeriodUnit, Series, Timestamp"
+}
+
+// Types lists what profiles there are.
+func (e *Engine) Types(ctx context.Context, service string, from, until int64, use func(*store.EngineType) error) error {
+	c, err := e.layout(ctx)
+	if err != nil {
+		return err
+	}
+	s := newStatement()
+	where := between(s, from, until)
+	if service != "" {
+		where += " AND " + services(s, service)
+	}
+	s.add("SELECT if(ServiceName = '', ", s.text(kind.UnknownService), ", toString(ServiceName)) AS Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit,",
+		" min(toUnixTimestamp64Nano(Timestamp)), max(toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)), toInt64(max(Duration)),",
+		" toInt64(sum(Samples)), toInt64(uniqExact(Series)), max(Last) != 0",
+		" FROM (", e.profiles(&c, where), ") GROUP BY Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit")
+	return e.run(ctx, s, func(r *reader) error {
+		t := store.EngineType{
+			Service: r.text(), Stated: r.text(), Type: store.SampleType{Type: r.text(), Unit: r.text()}, PeriodType: store.SampleType{Type: r.text(), Unit: r.text()},
+			From: r.int64(), Until: r.int64(), Duration: r.int64(), Samples: int(r.int64()), Instances: int(r.int64()), IsTimed: r.bool(),
+		}
+		if r.err != nil {
+			return nil
+		}
+		return use(&t)
+	})
+}
+
+// Series lists the series of a service.
+func (e *Engine) Series(ctx context.Context, service string, from, until int64,
+	use func(id store.EngineID, resource, profile []store.Attribute) error,
+) error {
+	c, err := e.layout(ctx)
+	if err != nil {
+		return err
+	}
+	s := newStatement()
+	s.add("SELECT ", c.series, " AS Series, any(ResourceAttributes), any(ProfileAttributes)", e.from(),
+		" WHERE ", services(s, service), " AND ", c.days(s, from, until), " GROUP BY Series")
+	var resource, profile []store.Attribute
+	return e.run(ctx, s, func(r *reader) error {
+		id := r.id()
+		resource, profile = r.attributes(resource), r.attributes(profile)
+		if r.err != nil {
+			return nil
+		}
+		return use(id, resource, profile)
+	})
+}
+
+// Profiles lists profiles without their samples.
+func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, until int64, use func(*store.EngineProfile) error) error {
+	c, err := e.layout(ctx)
+	if err != nil {
+		return err
+	}
+	type key struct {
+		stated          string
+		typ, periodType store.SampleType
+	}
+	at := map[key]int{}
+	for i := range types {
+		at[key{types[i].Stated, types[i].Type, types[i].PeriodType}] = i
+	}
+	s := newStatement()
+	s.add("SELECT Name, SampleType, SampleUnit, PeriodType, PeriodUnit, Series, toUnixTimestamp64Nano(Timestamp), toInt64(Duration), MaxPeriod, Total,",
+		" toInt64(Samples), toInt64(First), toInt64(Last), HasAttributes, HasLinks FROM (",
+		e.profiles(&c, services(s, types[0].Service)+" AND "+between(s, from, until)+" AND "+c.ofTypes(s, types)), ") ORDER BY Timestamp, Series")
+	return e.run(ctx, s, func(r *reader) error {
+		k := key{r.text(), store.SampleType{Type: r.text(), Unit: r.text()}, store.SampleType{Type: r.text(), Unit: r.text()}}
+		p := store.EngineProfile{
+			Type: at[k], Series: r.id(), Time: r.int64(), Duration: min(r.int64(), math.MaxInt64/4), Period: r.int64(), Total: r.int64(),
+			Samples: int(r.int64()), First: r.int64(), Last: r.int64(), HasAttributes: r.bool(), HasLinks: r.bool(),
+		}
+		p.IsTimed = p.Last != 0
+		if r.err != nil {
+			return nil
+		}
+		return use(&p)
+	})
+}
+
+// Rows adds up samples.
+func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store.EngineRow) error) error {
+	c, err := e.layout(ctx)
+	if err != nil {
+		return err
+	}
+	s := e.rows(&c, q)
+	hasChosen, want := len(q.Chosen) > 0, q.Want
+	row := &store.EngineRow{}
+	return e.run(ctx, s, func(r *reader) error {
+		if hasChosen {
+			row.Group, row.Text, row.Into = r.int32(), r.text(), r.int64()
+		}
+		if want.Series || want.Profiles {
+			row.Series = r.id()
+		}
+		if want.Stacks {
+			row.Stack = r.id()
+		}
+		if want.Attributes {
+			row.Attributes = r.attributes(row.Attributes)
+		}
+		if want.Links {
+			row.Trace, row.Span = r.text(), r.text()
+		}
+		if want.Times {
+			row.Time = r.int64()
+		}
+		row.Samples = r.int64()
+		if q.IsFractional {
+			row.Fraction = r.float64()
+		} else {
+			row.Value = r.int64()
+		}
+		if r.err != nil {
+			return nil
+		}
+		return use(row)
+	})
+}
+
+// rows returns the statement of a query.
+func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
+	s := newStatement()
+	want := q.Want
+	cutUntil := q.CutUntil
+	if cutUntil == 0 {
+		cutUntil = math.MaxInt64
+	}
+	isCut := q.CutFrom != 0 || q.CutUntil != 0
+	isIn := func(t string) string {
+		return "(" + t + " >= " + s.int(q.CutFrom) + " AND " + t + " < " + s.int(cutUntil) + ")"
+	}
+	// inner are the columns of samples, by their names in what follows.
+	var inner, keys []string
+	add := func(is bool, sql, name string) {
+		if is {
+			inner, keys = append(inner, sql+" AS "+name), append(keys, name)
+		}
+	}
+	add(want.Series || want.Profiles || len(q.Chosen) > 0, c.series, "Series")
+	if len(q.Chosen) > 0 && !want.Series && !want.Profiles {
+		keys = nil
+	}
+	add(want.Stacks, c.stack, "Stack")
+	add(want.Attributes, "SampleAttributes", "Attributes")
+	add(want.Links, "TraceId", "Trace")
+	add(want.Links, "SpanId", "Span")
+	ones := "arrayResize(if(empty(Values), arrayMap(x -> toInt64(1), TimestampsUnixNano), Values), length(TimestampsUnixNano))"
+	value, count, arrayJoin, where := "arraySum(Values)", "1", "", "1"
+	switch {
+	case want.Times:
+		arrayJoin = " ARRAY JOIN if(empty(TimestampsUnixNano), [toInt64(0)], CAST(TimestampsUnixNano, 'Array(Int64)')) AS At," +
+			" if(empty(TimestampsUnixNano), [arraySum(Values)], " + ones + ") AS ValueAt"
+		add(true, "At", "Time")
+		value = "ValueAt"
+		if isCut {
+			where += " AND (At = 0 OR " + isIn("At") + ")"
+		}
+	case q.IsTimed && isCut:
+		value = "if(empty(TimestampsUnixNano), arraySum(Values), arraySum((v, t) -> if(" + isIn("t") + ", v, toInt64(0)), " + ones + ", TimestampsUnixNano))"
+		count = "if(empty(TimestampsUnixNano), 1, arrayCount(t -> " + isIn("t") + ", TimestampsUnixNano))"
+	case q.IsTimed:
+		value = "if(empty(TimestampsUnixNano), arraySum(Values), arraySum(" + ones + "))"
+		count = "greatest(length(TimestampsUnixNano), 1)"
+	}
+	if q.TimesOnly {
+		where += " AND notEmpty(TimestampsUnixNano)"
+	}
+	inner = append(inner, value+" AS Value", "toInt64("+count+") AS Samples")
+	coefficient := ""
+	switch {
+	case q.IsListed:
+		coefficient = "coefficient"
+		inner = append(inner, "toUnixTimestamp64Nano(Timestamp) AS ProfileTime")
+	case isCut:
+		coefficient = "Coefficient"
+		start, duration := "toUnixTimestamp64Nano(Timestamp)", "toInt64(DurationNano)"
+		part := "if(DurationNano = 0, toFloat64" + isIn(start) + ", greatest(0, least(" + start + " + " + duration + ", " + s.int(cutUntil) + ") - greatest(" +
+			start + ", " + s.int(q.CutFrom) + ")) / DurationNano)"
+		if q.IsTimed {
+			part = "if(empty(TimestampsUnixNano), " + part + ", 1.)"
+		}
+		inner = append(inner, part+" AS Coefficient")
+	}
+	if q.GroupBy != "" || len(q.Filters) > 0 {
+		inner = append(inner, "SampleAttributes AS Found")
+	}
+	where += " AND " + services(s, q.Service) + " AND SampleType = " + s.text(q.Type.Type) + " AND SampleUnit = " + s.text(q.Type.Unit) +
+		" AND " + between(s, q.From, q.Until+1)
+	if q.Types != nil {
+		where += " AND " + c.ofTypes(s, q.Types)
+	}
+	from := "(SELECT " + strings.Join(inner, ", ") + e.from() + arrayJoin + " WHERE " + where + ") AS samples"
+	outer := "1"
+	if len(q.Chosen) > 0 {
+		s.choose(q.Chosen)
+		from += " INNER JOIN chosen ON Series = chosen_series"
+		if q.IsListed {
+			from += " AND ProfileTime = chosen_time"
+		}
+		text := "''"
+		if q.GroupBy != "" {
+			key := s.text(q.GroupBy)
+			text = "if(chosen_group >= 0, '', if(mapContains(Found, " + key + "), Found[" + key + "], " + s.text(store.NoGroup) + "))"
+		}
+		for i, f := range q.Filters {
+			key := s.text(f.Key)
+			outer += " AND (NOT bitTest(chosen_required, " + s.int(int64(i)) + ") OR mapContains(Found, " + key + ") AND Found[" + key + "] IN " + s.texts(f.Values) + ")"
+		}
+		keys = append([]string{"chosen_group", text + " AS Text", "chosen_into"}, keys...)
+	}
+	sum := "sum(Value)"
+	switch {
+	case q.IsFractional && coefficient != "":
+		sum = "sum(Value * " + coefficient + ")"
+	case q.IsFractional:
+		sum = "sum(toFloat64(Value))"
+	case coefficient != "":
+		sum = "sum(Value * toInt64(" + coefficient + "))"
+	}
+	if want.Times { // each observation is one
+		s.add("SELECT ", strings.Join(append(keys, "Samples AS Count", strings.TrimPrefix(sum, "sum")+" AS Sum"), ", "), " FROM ", from, " WHERE ", outer)
+		return s
+	}
+	s.add("SELECT ", strings.Join(append(keys, "toInt64(sum(Samples)) AS Count", sum+" AS Sum"), ", "), " FROM ", from, " WHERE ", outer)
+	if len(keys) > 0 {
+		s.add(" GROUP BY ALL")
+	}
+	s.add(" HAVING Count > 0")
+	if want == (store.Want{Stacks: true}) {
+		s.add(" AND Sum != 0")
+	}
+	return s
+}
+
+// choose sets the table of series or profiles.
+func (s *statement) choose(list []store.EngineChosen) {
+	s.tableName = "chosen"
+	s.structure = "chosen_series FixedString(16), chosen_time Int64, chosen_into Int64, coefficient Float64, chosen_group Int32, chosen_required UInt64"
+	order := binary.LittleEndian
+	for i := range list {
+		c := &list[i]
+		s.rows = append(s.rows, c.Series[:]...)
+		s.rows = order.AppendUint64(s.rows, uint64(c.Time))
+		s.rows = order.AppendUint64(s.rows, uint64(c.Into))
+		s.rows = order.AppendUint64(s.rows, math.Float64bits(c.Coefficient))
+		s.rows = order.AppendUint32(s.rows, uint32(c.Group))
+		s.rows = order.AppendUint64(s.rows, c.Required)
+	}
+}
+
+// Stacks resolves stacks.
+func (e *Engine) Stacks(ctx context.Context, service string, from, until int64, ids []store.EngineID, use func(*store.EngineStack) error) error {
+	c, err := e.layout(ctx)
+	if err != nil {
+		return err
+	}
+	s := newStatement()
+	s.tableName, s.structure = "wanted", "id FixedString(16)"
+	for i := range ids {
+		s.rows = append(s.rows, ids[i][:]...)
+	}
+	s.add("SELECT ", c.stack, " AS Stack, any(FunctionNames), any(FileNames), any(LineNumbers), any(Addresses), any(MappingFileNames)", e.from(),
+		" WHERE ", services(s, service), " AND ", c.days(s, from, until), " AND Stack IN (SELECT id FROM wanted) GROUP BY Stack")
+	var functions, files, mappings []string
+	var lines []int32
+	var addresses []int64
+	stack := &store.EngineStack{}
+	return e.run(ctx, s, func(r *reader) error {
+		stack.ID = r.id()
+		functions, files = list(r, functions, r.text), list(r, files, r.text)
+		lines, addresses, mappings = list(r, lines, r.int32), list(r, addresses, r.int64), list(r, mappings, r.text)
+		stack.Frames = stack.Frames[:0]
+		for i := range min(len(functions), len(files), len(lines), len(addresses), len(mappings)) {
+			stack.Frames = append(stack.Frames, store.EngineFrame{
+				Function: functions[i], File: files[i], Mapping: mappings[i], Line: int64(lines[i]), Address: uint64(addresses[i]),
+			})
+		}
+		if r.err != nil {
+			return nil
+		}
+		return use(stack)
+	})
+}

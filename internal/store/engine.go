@@ -1,0 +1,454 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+)
+
+// This file makes a Source of an engine that has profiles as rows of samples. The engine lists the profiles of a query without their
+// samples: they make a block like one on disk, so that all rules are those of a Store. Each profile has a coefficient then, by which the
+// engine adds up its samples (engine_rows.go).
+
+// EngineID identifies a series or a stack in an engine: 128 bits of a hash of all that it has.
+type EngineID [16]byte
+
+// Engine is a database of samples. Its methods call use for each row of the answer, and return its error. What use gets is valid until it
+// returns. Times are Unix nanoseconds; 0 as until means no bound.
+type Engine interface {
+	// Types lists what profiles there are whose time lies in [from, until), of a service, or of all if service is empty.
+	Types(ctx context.Context, service string, from, until int64, use func(*EngineType) error) error
+	// Series lists the series of a service that have profiles on the days of [from, until).
+	Series(ctx context.Context, service string, from, until int64, use func(id EngineID, resource, profile []Attribute) error) error
+	// Profiles lists the profiles of the types whose time lies in [from, until), in the order of their times.
+	Profiles(ctx context.Context, types []EngineType, from, until int64, use func(*EngineProfile) error) error
+	// Rows adds up samples.
+	Rows(ctx context.Context, q *EngineQuery, use func(*EngineRow) error) error
+	// Stacks resolves stacks of a service that have samples on the days of [from, until).
+	Stacks(ctx context.Context, service string, from, until int64, ids []EngineID, use func(*EngineStack) error) error
+}
+
+// EngineType is one sample type of a service.
+type EngineType struct {
+	Service string
+	// Stated is the name that the producer gave the profile, or empty.
+	Stated           string
+	Type, PeriodType SampleType
+	// From and Until are the first start and the last end of the profiles, Duration is their longest one.
+	From, Until, Duration int64
+	Samples, Instances    int
+	// IsTimed reports that observations have times.
+	IsTimed bool
+}
+
+// profile returns the name of the profile that the type belongs to.
+func (t *EngineType) profile() string {
+	return kind.Name(kind.CutName(t.Stated), t.Type.Type, t.PeriodType.Type)
+}
+
+// EngineProfile is a profile without its samples. First and Last are the times of its observations, if it has some.
+type EngineProfile struct {
+	// Type is the index of its type in the query.
+	Type                                int
+	Series                              EngineID
+	Time, Duration, Period, First, Last int64
+	Total                               int64
+	Samples                             int
+	IsTimed, HasAttributes, HasLinks    bool
+}
+
+// ErrEngine is wrapped by errors of an engine that does not answer, or refuses a query.
+var ErrEngine = errors.New("the engine of the profiles")
+
+// EngineSource is a Source of an engine.
+type EngineSource struct {
+	*Querier
+	engine             Engine
+	window, resolution time.Duration
+	now                func() time.Time
+}
+
+// NewEngineSource returns a source of an engine, of which a list has the last window. Resolution is the finest step of a timeline.
+func NewEngineSource(e Engine, window, resolution time.Duration, now func() time.Time) *EngineSource {
+	s := &EngineSource{engine: e, window: window, resolution: resolution, now: now}
+	s.Querier = NewQuerier(s)
+	return s
+}
+
+// Status returns the bounds.
+func (s *EngineSource) Status(context.Context) (Status, error) {
+	return Status{Window: s.window, Resolution: s.resolution}, nil
+}
+
+const (
+	// maxEngineTypes bounds the list of what there is, maxEngineSeries and maxEngineProfiles bound the series and the profiles of a query.
+	maxEngineTypes    = 100_000
+	maxEngineSeries   = 200_000
+	maxEngineProfiles = 4_000_000
+	// Profiles before a selection have a part in it: deltas that go on, and states and totals before the first one, as in forgetAfter.
+	deltaMargin = int64(time.Hour)
+	stateMargin = int64(forgetAfter)
+)
+
+// types lists the types of a service, or of all services, that have profiles in the window or in [from, until), in the order of services,
+// profiles and types: an engine does not know the order of a pprof's types.
+func (s *EngineSource) types(ctx context.Context, memory *Memory, service string, from, until int64) (list []EngineType, err error) {
+	start := s.now().Add(-s.window).UnixNano()
+	if from != 0 && from < start {
+		start = from
+	}
+	if until != 0 {
+		until = max(until, s.now().Add(time.Minute).UnixNano())
+	}
+	err = s.engine.Types(ctx, service, start, until, func(t *EngineType) error {
+		if len(list) == maxEngineTypes {
+			return fmt.Errorf("%w: there are more than %d types of profiles; choose a service", ErrTooLarge, maxEngineTypes)
+		}
+		list = append(list, *t)
+		return memory.Take(catalogBytes)
+	})
+	slices.SortFunc(list, func(a, b EngineType) int {
+		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.profile(), b.profile()), compareTypes(a.Type, b.Type))
+	})
+	return list, err
+}
+
+// compareTypes orders types as most producers do.
+func compareTypes(a, b SampleType) int {
+	if (a.Type == "samples") != (b.Type == "samples") {
+		if a.Type == "samples" {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Unit, b.Unit))
+}
+
+// Catalog lists the profiles of a service, or of all if service is empty.
+func (s *EngineSource) Catalog(ctx context.Context, service string, meter *size.Meter) (list []ProfileInfo, err error) {
+	memory := newMemory(ctx, meter)
+	types, err := s.types(ctx, memory, service, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	for i := range types {
+		t, n := &types[i], len(list)
+		profile := t.profile()
+		if n == 0 || list[n-1].Service != t.Service || list[n-1].Profile != profile || list[n-1].Type != t.Type {
+			list = append(list, ProfileInfo{
+				Service: t.Service, Profile: profile, Type: t.Type, From: t.From, Until: t.Until,
+				Values: shownValues(kind.ValuesOf(t.Type.Type, uint64(t.Duration))),
+			})
+			n++
+		}
+		in := &list[n-1]
+		in.From, in.Until = min(in.From, t.From), max(in.Until, t.Until)
+		in.Samples, in.Instances, in.Timestamps = in.Samples+t.Samples, max(in.Instances, t.Instances), in.Timestamps || t.IsTimed
+	}
+	for first := 0; first < len(list); {
+		n := first
+		var named []SampleType
+		for ; n < len(list) && list[n].Service == list[first].Service && list[n].Profile == list[first].Profile; n++ {
+			named = append(named, list[n].Type)
+		}
+		list[first+slices.Index(named, defaultType(named))].Default = true
+		first = n
+	}
+	return list, memory.keep(catalogBytes * len(list))
+}
+
+// engineBlock is a block of what an engine lists for a query.
+type engineBlock struct {
+	*block
+	bySeries map[engineSeries]int32
+	uses     []seriesUse
+	// found has the attributes of the series of each service.
+	found map[EngineID][2]dictionary.AttributeSetIndex
+	types []EngineType
+}
+
+type engineSeries struct {
+	id               EngineID
+	service, profile string
+	typ              SampleType
+}
+
+// view returns a view of the services' types, in which profiles of those that are wanted are listed, if they have a part in the selected
+// time. Its only block has the types first, as series without chunks.
+func (s *EngineSource) view(ctx context.Context, memory *Memory, service string, sel *Selection) (v *view, e *engineBlock, types []EngineType, err error) {
+	e = &engineBlock{block: newBlock(time.Time{}), bySeries: map[engineSeries]int32{}, found: map[EngineID][2]dictionary.AttributeSetIndex{}}
+	v = &view{blocks: []*block{e.block}, memory: memory, isEngine: true}
+	types, err = s.types(ctx, memory, service, sel.From, sel.Until)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	strs := &e.dict.Strings
+	strs.Intern(sel.GroupBy) // the filter knows no others
+	for _, a := range sel.Attributes {
+		strs.Intern(a.Key)
+	}
+	e.types = slices.Clone(types)
+	for i := range types {
+		t := &types[i]
+		e.series = append(e.series, series{
+			service: strs.Intern(t.Service), profile: strs.Intern(t.profile()), typ: strs.Intern(t.Type.Type), unit: strs.Intern(t.Type.Unit),
+			profiles: 1, position: int32(i),
+		})
+		e.uses = append(e.uses, seriesUse{})
+	}
+	return v, e, types, nil
+}
+
+// list lists the profiles of types of one service that have a part in the selected time, with what is needed of those around.
+func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, types []EngineType, sel *Selection) error {
+	if len(types) == 0 {
+		return nil
+	}
+	from, until := sel.From, sel.Until
+	if from == 0 {
+		from = s.now().Add(-s.window).UnixNano()
+	}
+	before, after := deltaMargin, int64(0)
+	for i := range types {
+		switch kind.ValuesOf(types[i].Type.Type, 0) {
+		case kind.Cumulative:
+			before, after = stateMargin, stateMargin
+		case kind.Gauge:
+			before = stateMargin
+		}
+	}
+	if from -= before; until != 0 {
+		until = min(until, math.MaxInt64-after) + after
+	}
+	err := s.engine.Series(ctx, types[0].Service, from, until, func(id EngineID, resource, profile []Attribute) error {
+		if len(e.found) >= maxEngineSeries {
+			return fmt.Errorf("%w: service %q has more than %d series", ErrTooLarge, Shorten(types[0].Service), maxEngineSeries)
+		}
+		e.found[id] = [2]dictionary.AttributeSetIndex{e.attributes(resource), e.attributes(profile)}
+		return v.memory.Take(seriesBytes + 2*cacheBytes*(len(resource)+len(profile)))
+	})
+	if err != nil {
+		return err
+	}
+	n := 0
+	return s.engine.Profiles(ctx, types, from, until, func(p *EngineProfile) error {
+		if n++; n > maxEngineProfiles {
+			return fmt.Errorf("%w: there are more than %d profiles", ErrTooLarge, maxEngineProfiles)
+		}
+		e.addProfile(&types[p.Type], p, int64(s.resolution))
+		return v.memory.Take(2 * chunkBytes)
+	})
+}
+
+// attributes interns those that are of a series.
+func (e *engineBlock) attributes(list []Attribute) dictionary.AttributeSetIndex {
+	var set []int32
+	slices.SortFunc(list, func(a, b Attribute) int { return strings.Compare(a.Key, b.Key) })
+	for _, a := range list {
+		if kind.IsSeriesAttribute(a.Key) && a.Key != kind.NameAttribute {
+			set = append(set, e.attribute(a))
+		}
+	}
+	return e.dict.AttributeSets.Intern(set)
+}
+
+func (e *engineBlock) attribute(a Attribute) int32 {
+	return int32(e.dict.Attributes.Intern(dictionary.Attribute{Key: e.dict.Strings.Intern(a.Key), Value: dictionary.StringValue(a.Value)}))
+}
+
+// addProfile adds a profile, which is later than those before of its series.
+func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int64) {
+	key := engineSeries{p.Series, t.Service, t.profile(), t.Type}
+	i, ok := e.bySeries[key]
+	strs := &e.dict.Strings
+	if !ok {
+		i = int32(len(e.series))
+		e.bySeries[key] = i
+		sets := e.found[p.Series]
+		sr := series{
+			id: engineSeriesID(key), service: strs.Intern(t.Service), profile: strs.Intern(key.profile), typ: strs.Intern(t.Type.Type),
+			unit: strs.Intern(t.Type.Unit), resource: sets[0], attributes: sets[1],
+		}
+		e.series, e.uses = append(e.series, sr), append(e.uses, seriesUse{})
+	}
+	sr, use := &e.series[i], &e.uses[i]
+	c := chunk{
+		time: p.Time, duration: p.Duration, start: p.Time, end: p.Time + p.Duration, total: p.Total, row: p.Total,
+		samples: int32(min(p.Samples, math.MaxInt32)), values: kind.ValuesOf(t.Type.Type, uint64(p.Duration)),
+	}
+	if p.IsTimed {
+		c.flags |= hasTimestamps
+		if p.Time == 0 || p.First < c.start {
+			c.start = p.First - 1
+		}
+		c.end = max(c.end, p.Last+1)
+	}
+	if p.HasAttributes {
+		c.flags |= hasAttributes
+	}
+	if p.HasLinks {
+		c.flags |= hasLinks
+	}
+	switch c.values {
+	case kind.Gauge:
+		use.hold(&c, resolution)
+	case kind.Cumulative:
+		use.differ(&c)
+	}
+	c.meta = e.meta(meta{
+		periodType: strs.Intern(t.PeriodType.Type), periodUnit: strs.Intern(t.PeriodType.Unit), period: p.Period, attributes: sr.attributes,
+	})
+	e.add(sr, c)
+}
+
+// differ makes the total of a cumulative profile that of what was added, as difference does with each sample. Its row stays the total.
+func (u *seriesUse) differ(c *chunk) {
+	before := u.totals
+	u.totals = &totals{at: c.end, sum: c.total}
+	switch {
+	case before == nil:
+		c.flags |= isBaseline
+		return
+	case c.total >= before.sum:
+		c.total -= before.sum
+	default:
+		c.flags |= isReset
+	}
+	c.flags &^= hasTimestamps
+	c.start = before.at
+}
+
+// engineSeriesID returns the identity of a series by its names and attributes.
+func engineSeriesID(key engineSeries) (id seriesID) {
+	var text []byte
+	for _, name := range []string{key.profile, key.typ.Type, key.typ.Unit} {
+		text = dictionary.AppendText(text, name)
+	}
+	hash := sha256.Sum256(text)
+	copy(id[:], key.id[:])
+	copy(id[len(key.id):], hash[:])
+	return id
+}
+
+// selected returns a view in which the profiles of a selection are listed. all is true for all types of its profile.
+func (s *EngineSource) selected(ctx context.Context, memory *Memory, sel *Selection, all bool) (*view, *engineBlock, error) {
+	v, e, types, err := s.view(ctx, memory, sel.Service, sel)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := v.resolveType(sel)
+	if err != nil {
+		return nil, nil, err
+	}
+	types = slices.DeleteFunc(types, func(in EngineType) bool { return in.profile() != sel.Profile || !all && in.Type != t })
+	return v, e, s.list(ctx, e, v, types, sel)
+}
+
+// Select begins to read the samples of a selection.
+func (s *EngineSource) Select(ctx context.Context, q *Query) (*Selected, error) {
+	var v *view
+	var e *engineBlock
+	var err error
+	switch {
+	case q.Only != nil:
+		v, e, err = s.only(ctx, q)
+	case q.TimedOnly && q.Profile == "":
+		var types []EngineType
+		if v, e, types, err = s.view(ctx, q.Memory, q.Service, &q.Selection); err == nil {
+			types = slices.DeleteFunc(types, func(t EngineType) bool { return !t.IsTimed })
+			err = s.list(ctx, e, v, types, &q.Selection)
+		}
+	default:
+		v, e, err = s.selected(ctx, q.Memory, &q.Selection, q.AllTypes && q.Type == "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	selected, err := v.selected(q)
+	if err != nil {
+		return nil, err
+	}
+	selected.SampleReader = &engineReader{selected.SampleReader.(*viewReader), ctx, s.engine, e}
+	return selected, nil
+}
+
+// only lists the profiles of given series.
+func (s *EngineSource) only(ctx context.Context, q *Query) (*view, *engineBlock, error) {
+	service := ""
+	if len(q.Only) > 0 {
+		service = q.Only[0].Service
+	}
+	if slices.ContainsFunc(q.Only, func(o Series) bool { return o.Service != service }) {
+		service = ""
+	}
+	v, e, types, err := s.view(ctx, q.Memory, service, &q.Selection)
+	if err != nil {
+		return nil, nil, err
+	}
+	types = slices.DeleteFunc(types, func(t EngineType) bool {
+		return !slices.ContainsFunc(q.Only, func(o Series) bool { return o.Service == t.Service && o.Profile == t.profile() && o.Type == t.Type })
+	})
+	return v, e, s.listAll(ctx, e, v, types, &q.Selection)
+}
+
+// listAll is list for types of several services.
+func (s *EngineSource) listAll(ctx context.Context, e *engineBlock, v *view, types []EngineType, sel *Selection) error {
+	for len(types) > 0 {
+		n := 1
+		for n < len(types) && types[n].Service == types[0].Service {
+			n++
+		}
+		if err := s.list(ctx, e, v, types[:n], sel); err != nil {
+			return err
+		}
+		types = types[n:]
+	}
+	return nil
+}
+
+// Timeline adds up the selected values over time.
+func (s *EngineSource) Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error) {
+	v, e, err := s.selected(ctx, newMemory(ctx, sel.Meter), &sel, false)
+	if err != nil {
+		return nil, err
+	}
+	r := &engineReader{ctx: ctx, engine: s.engine, block: e}
+	return v.timeline(&sel, points, now, Config{Window: s.window, Resolution: s.resolution}, r.byGroup)
+}
+
+// Series lists the series of a selection with their labels.
+func (s *EngineSource) Series(ctx context.Context, sel Selection) ([]Series, error) {
+	memory := newMemory(ctx, sel.Meter)
+	v, e, types, err := s.view(ctx, memory, sel.Service, &sel)
+	if err != nil {
+		return nil, err
+	}
+	types = slices.DeleteFunc(types, func(t EngineType) bool {
+		return sel.Profile != "" && sel.Profile != t.profile() || sel.Type != "" && sel.Type != t.Type.Type && sel.Type != t.Type.String()
+	})
+	if err := s.listAll(ctx, e, v, types, &sel); err != nil {
+		return nil, err
+	}
+	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
+	for i := range e.series {
+		if sr := &e.series[i]; len(sr.chunks) > 0 {
+			if err := c.add(e.block, sr, e.labels(sr)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return c.list()
+}

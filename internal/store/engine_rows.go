@@ -1,0 +1,424 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+)
+
+// EngineQuery selects samples that an engine adds up. Samples are equal if they do not differ in what is wanted.
+type EngineQuery struct {
+	Service string
+	// Types are those of the samples, which all have one sample type; nil means that Chosen decides.
+	Types []EngineType
+	Type  SampleType
+	// From and Until are the times of the first and of the last profile.
+	From, Until int64
+	// Chosen are series, or profiles if IsListed, and how they count. If it is empty all series count.
+	Chosen   []EngineChosen
+	IsListed bool
+	// CutFrom and CutUntil select observations that have times. If the profiles are not listed, each of the others counts by the part of
+	// its time that lies there. 0 means no bound.
+	CutFrom, CutUntil int64
+	// IsTimed reports that some of the profiles have observations with times. TimesOnly leaves out the others.
+	IsTimed, TimesOnly bool
+	// Filters are attributes that samples must have, as far as EngineChosen.Required has their bits.
+	Filters []EngineFilter
+	// GroupBy is the key of an attribute of samples, if EngineChosen.Group is -1.
+	GroupBy string
+	Want    Want
+	// IsFractional makes values float64, otherwise they are int64.
+	IsFractional bool
+}
+
+// EngineChosen is a series, or a profile, and how it counts.
+type EngineChosen struct {
+	Series EngineID
+	// Time is that of the profile. Into is the time of the profile for which it counts: totals count for the next one, too.
+	Time, Into  int64
+	Coefficient float64
+	Group       int32
+	Required    uint64
+}
+
+// EngineFilter is a key and the values of which a sample must have one.
+type EngineFilter struct {
+	Key    string
+	Values []string
+}
+
+// EngineRow is a sum of samples. It has what is wanted, and otherwise zeros.
+type EngineRow struct {
+	Group int32
+	// Text is the value of the attribute that divides the answer, if Group is -1.
+	Text       string
+	Series     EngineID
+	Into       int64
+	Stack      EngineID
+	Attributes []Attribute
+	// Trace and Span are hexadecimal.
+	Trace, Span string
+	// Time is that of the observation; 0 if it has none.
+	Time int64
+	// Samples is the number of observations.
+	Samples  int64
+	Value    int64
+	Fraction float64
+}
+
+// EngineStack is a stack, the leaf first. Frames with one address follow each other from the innermost inlined one.
+type EngineStack struct {
+	ID     EngineID
+	Frames []EngineFrame
+}
+
+// EngineFrame is a line of a stack.
+type EngineFrame struct {
+	Function, File, Mapping string
+	Line                    int64
+	Address                 uint64
+}
+
+// engineReader reads the samples of a view from an engine.
+type engineReader struct {
+	*viewReader
+	ctx    context.Context //nolint:containedctx // it is that of the query, as its Memory's
+	engine Engine
+	block  *engineBlock
+}
+
+// Read calls use with all samples.
+func (r *engineReader) Read(use func(*Samples) error) error {
+	for i, terms := range r.terms {
+		r.out = Samples{Type: i, Weight: 1}
+		want := r.query.Want
+		if want.Profiles {
+			rest, err := r.totals(terms, use)
+			if err != nil {
+				return err
+			}
+			terms = rest
+		}
+		for len(terms) > 0 { // those of each service
+			n := 1
+			for n < len(terms) && terms[n].series.service == terms[0].series.service {
+				n++
+			}
+			if err := r.read(terms[:n], use); err != nil {
+				return err
+			}
+			terms = terms[n:]
+		}
+	}
+	return nil
+}
+
+// engineQuery returns the query of terms, which are not empty, and whether their profiles are kept apart.
+func (r *engineReader) engineQuery(terms []weightedChunk, want Want) *EngineQuery {
+	e, sel := r.block, r.sel
+	first := terms[0].series
+	strs := &e.dict.Strings
+	q := &EngineQuery{
+		Service: strs.At(first.service), Type: SampleType{strs.At(first.typ), strs.At(first.unit)}, GroupBy: sel.GroupBy, Want: want,
+		CutFrom: sel.From, CutUntil: sel.Until, From: math.MaxInt64, IsListed: want.Profiles || r.query != nil && (r.query.Only != nil || r.query.TimedOnly),
+	}
+	for _, k := range r.filters[0].keys {
+		q.Filters = append(q.Filters, EngineFilter{strs.At(k.key), k.values})
+	}
+	for i := range terms {
+		t := &terms[i]
+		q.IsTimed = q.IsTimed || t.chunk.flags&hasTimestamps != 0
+		q.IsListed = q.IsListed || t.chunk.values != kind.Delta
+		q.IsFractional = q.IsFractional || t.weight != math.Trunc(t.weight)
+	}
+	for i := range e.types {
+		t := &e.types[i]
+		// Of observations with times of all profiles, the series decide.
+		if t.Service == q.Service && t.Type == q.Type && (r.query == nil || !r.query.TimedOnly) && t.profile() == strs.At(first.profile) {
+			q.Types = append(q.Types, *t)
+		}
+	}
+	before := map[*series]map[int64]*chunk{}
+	chosen := map[EngineChosen]float64{} // by all but its coefficient
+	add := func(t *weightedChunk, of *chunk, weight float64) {
+		q.From, q.Until = min(q.From, of.time), max(q.Until, of.time)
+		group, same := r.groups.ofSeries(sel, r.filters[0], t.series)
+		if !same {
+			group = -1
+		}
+		c := EngineChosen{Series: idOf(t.series), Group: int32(group), Required: r.filters[0].required(t.series)}
+		if q.IsListed {
+			if c.Time = of.time; want.Profiles {
+				c.Into = t.chunk.profileTime()
+			}
+		} else {
+			weight = 0
+		}
+		chosen[c] += weight
+	}
+	for i := range terms {
+		t := &terms[i]
+		if want.isCount() {
+			add(t, t.chunk, 1)
+			continue
+		}
+		add(t, t.chunk, t.weight)
+		if t.chunk.values == kind.Cumulative && t.chunk.flags&(isBaseline|isReset) == 0 {
+			if before[t.series] == nil {
+				before[t.series] = map[int64]*chunk{}
+				for k := 1; k < len(t.series.chunks); k++ {
+					before[t.series][t.series.chunks[k].end] = &t.series.chunks[k-1]
+				}
+			}
+			add(t, before[t.series][t.chunk.end], -t.weight)
+		}
+	}
+	for c, weight := range chosen {
+		if c.Coefficient = weight; weight != 0 || !q.IsListed {
+			q.Chosen = append(q.Chosen, c)
+		}
+	}
+	slices.SortFunc(q.Chosen, func(a, b EngineChosen) int {
+		return cmp.Or(slices.Compare(a.Series[:], b.Series[:]), cmp.Compare(a.Time, b.Time), cmp.Compare(a.Into, b.Into))
+	})
+	if !q.IsListed && r.isAll(q, first) {
+		q.Chosen = nil
+	}
+	return q
+}
+
+// isAll reports whether a query of series is one of all series of its type, which count alike.
+func (r *engineReader) isAll(q *EngineQuery, of *series) bool {
+	all := 0
+	for i := range r.block.series {
+		sr := &r.block.series[i]
+		if len(sr.chunks) > 0 && sr.profile == of.profile && sr.typ == of.typ && sr.unit == of.unit {
+			all++
+		}
+	}
+	return len(q.Chosen) == all && !slices.ContainsFunc(q.Chosen, func(c EngineChosen) bool { return c.Group != 0 || c.Required != 0 })
+}
+
+// idOf returns what a series is in the engine.
+func idOf(sr *series) (id EngineID) {
+	copy(id[:], sr.id[:])
+	return id
+}
+
+// engineKey is what rows have in common that are one call of use.
+type engineKey struct {
+	group  int
+	series EngineID
+	into   int64
+	timed  bool
+}
+
+// engineColumns are rows of one call.
+type engineColumns struct {
+	stacks                []EngineID
+	attributes, links     []int32
+	times, values, counts []int64
+	fractions             []float64
+}
+
+// read reads sums of terms.
+func (r *engineReader) read(terms []weightedChunk, use func(*Samples) error) error {
+	want := r.query.Want
+	q := r.engineQuery(terms, want)
+	dict := r.block.dict
+	if q.TimesOnly = r.query.TimedOnly; q.TimesOnly {
+		q.IsTimed = true
+	}
+	columns := map[engineKey]*engineColumns{}
+	var order []engineKey
+	wanted := map[EngineID]int32{}
+	err := r.engine.Rows(r.ctx, q, func(row *EngineRow) error {
+		key := engineKey{group: int(row.Group), series: row.Series, into: row.Into, timed: row.Time != 0}
+		if row.Group < 0 {
+			key.group = r.groups.number(row.Text)
+		}
+		c := columns[key]
+		if c == nil {
+			c = &engineColumns{}
+			columns[key] = c
+			order = append(order, key)
+		}
+		if want.Stacks {
+			c.stacks = append(c.stacks, row.Stack)
+			if _, ok := wanted[row.Stack]; !ok {
+				wanted[row.Stack] = 0
+				_ = r.memory.Take(2 * cacheBytes)
+			}
+		}
+		if want.Attributes {
+			var set []int32
+			for _, a := range row.Attributes {
+				set = append(set, r.block.attribute(a))
+			}
+			c.attributes = append(c.attributes, int32(dict.AttributeSets.Intern(set)))
+		}
+		if want.Links {
+			link, _ := dictionary.ParseLink(row.Trace, row.Span)
+			c.links = append(c.links, int32(dict.Links.Intern(link)))
+		}
+		c.times, c.counts = append(c.times, row.Time), append(c.counts, row.Samples)
+		if q.IsFractional {
+			c.fractions = append(c.fractions, row.Fraction)
+		} else {
+			c.values = append(c.values, row.Value)
+		}
+		return r.memory.Take(rowBytes)
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.stacks(q, wanted); err != nil {
+		return err
+	}
+	bySeries := map[EngineID]*series{}
+	only := map[EngineID]int{}
+	for i := range terms {
+		id := idOf(terms[i].series)
+		bySeries[id], only[id] = terms[i].series, r.only[terms[i].series.id]
+	}
+	slices.SortStableFunc(order, func(a, b engineKey) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), slices.Compare(a.series[:], b.series[:]), cmp.Compare(a.into, b.into))
+	})
+	for _, key := range order {
+		c := columns[key]
+		out := &r.out
+		*out = Samples{
+			Dict: dict, Type: out.Type, Group: r.groups.name(key.group), Weight: 1, IsTimed: want.Times && key.timed,
+			Attributes: c.attributes, Links: c.links, Values: c.values, Fractions: c.fractions, Time: key.into,
+		}
+		if sr := bySeries[key.series]; sr != nil {
+			out.Resource, out.Profile, out.Series = sr.resource, sr.attributes, only[key.series]
+		}
+		if out.IsTimed {
+			out.Times = c.times
+		}
+		if want.Stacks {
+			out.Stacks = make([]int32, len(c.stacks))
+			for i, id := range c.stacks {
+				out.Stacks[i] = wanted[id]
+			}
+		}
+		if want.isCount() {
+			for i := range c.counts {
+				one := *out
+				one.Count, one.Values, one.Fractions = int(c.counts[i]), nil, nil
+				if c.attributes != nil {
+					one.Attributes = c.attributes[i : i+1]
+				}
+				if err := use(&one); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if err := use(out); err != nil {
+			return err
+		}
+	}
+	return r.memory.Check()
+}
+
+// isCount reports whether samples are counted by their attributes.
+func (w Want) isCount() bool { return w.Series && !w.Stacks && !w.Times && !w.Profiles }
+
+// name returns the name of a group.
+func (g *groups) name(i int) string {
+	if i >= len(g.names) {
+		return ""
+	}
+	return g.names[i]
+}
+
+// stacks adds stacks to the block's dictionary, and sets their indices.
+func (r *engineReader) stacks(q *EngineQuery, wanted map[EngineID]int32) error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	ids := make([]EngineID, 0, len(wanted))
+	for id := range wanted {
+		ids = append(ids, id)
+	}
+	dict := r.block.dict
+	var lines []dictionary.Line
+	var locations []int32
+	return r.engine.Stacks(r.ctx, q.Service, q.From, q.Until+1, ids, func(s *EngineStack) error {
+		before := dict.MemoryBytes()
+		locations = locations[:0]
+		for i := 0; i < len(s.Frames); {
+			f := s.Frames[i]
+			l := dictionary.Location{Address: f.Address}
+			if f.Mapping != "" {
+				l.Mapping = dict.Mappings.Intern(dictionary.Mapping{Filename: dict.Strings.Intern(f.Mapping)})
+			}
+			lines = lines[:0]
+			for lines = r.line(lines, f); ; lines = r.line(lines, s.Frames[i]) {
+				i++
+				// Frames of one address are inlined calls, or, if one function comes again, a recursive one.
+				if f.Address == 0 || i == len(s.Frames) || s.Frames[i].Address != f.Address || s.Frames[i].Mapping != f.Mapping ||
+					s.Frames[i].Function == f.Function {
+					break
+				}
+			}
+			locations = append(locations, int32(dict.Locations.Intern(l, lines)))
+		}
+		wanted[s.ID] = int32(dict.Stacks.Intern(locations))
+		return r.memory.Take(dict.MemoryBytes() - before)
+	})
+}
+
+// line adds a frame as a line, if it has a function.
+func (r *engineReader) line(lines []dictionary.Line, f EngineFrame) []dictionary.Line {
+	if f.Function == "" && f.File == "" && f.Line == 0 {
+		return lines
+	}
+	strs := &r.block.dict.Strings
+	function := r.block.dict.Functions.Intern(dictionary.Function{Name: strs.Intern(f.Function), Filename: strs.Intern(f.File)})
+	return append(lines, dictionary.Line{Function: function, Line: max(f.Line, 0)})
+}
+
+// byGroup returns the values of the chunks that do not count as a whole, by group.
+func (r *engineReader) byGroup(reader *reader, terms []weightedChunk) (map[*chunk]map[int]float64, error) {
+	sums := map[*chunk]map[int]float64{}
+	if len(terms) == 0 {
+		return sums, nil
+	}
+	type at struct {
+		series EngineID
+		into   int64
+	}
+	chunks := map[at]*chunk{}
+	for i := range terms {
+		terms[i].weight = 1
+		chunks[at{idOf(terms[i].series), terms[i].chunk.profileTime()}] = terms[i].chunk
+	}
+	of := &engineReader{viewReader: &viewReader{reader: reader}, ctx: r.ctx, engine: r.engine, block: r.block}
+	q := of.engineQuery(terms, Want{Profiles: true, Series: true})
+	err := r.engine.Rows(r.ctx, q, func(row *EngineRow) error {
+		c := chunks[at{row.Series, row.Into}]
+		if c == nil {
+			return nil
+		}
+		if sums[c] == nil {
+			sums[c] = map[int]float64{}
+		}
+		group := int(row.Group)
+		if group < 0 {
+			group = reader.groups.number(row.Text)
+		}
+		sums[c][group] += float64(row.Value)
+		return reader.memory.Take(2 * cacheBytes)
+	})
+	return sums, err
+}
