@@ -11,8 +11,9 @@ import (
 	"net/http"
 	"strings"
 
+	pushv1 "github.com/grafana/pyroscope/api/gen/proto/go/push/v1"
+	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"go.opentelemetry.io/collector/consumer/consumererror"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
@@ -27,43 +28,22 @@ type series struct {
 	pprof  []byte // compressed by gzip
 }
 
-// The fields of the messages in push/v1/push.proto and types/v1/types.proto.
-const (
-	requestSeries, seriesLabels, seriesSamples protowire.Number = 1, 1, 2
-	pairName, pairValue                        protowire.Number = 1, 2
-	sampleProfile, sampleID                    protowire.Number = 1, 2
-)
-
-func (s *series) request() []byte {
-	labelsBytes := s.labelBytes()
-	sampleBytes := sizeOfField(len(s.pprof)) + sizeOfField(len(s.id))
-	seriesBytes := labelsBytes + sizeOfField(sampleBytes)
-	b := make([]byte, 0, sizeOfField(seriesBytes))
-	b = appendHeader(b, requestSeries, seriesBytes)
-	for _, l := range s.labels {
-		b = appendHeader(b, seriesLabels, l.bytes())
-		b = append(appendHeader(b, pairName, len(l.name)), l.name...)
-		b = append(appendHeader(b, pairValue, len(l.value)), l.value...)
+func (s *series) request() ([]byte, error) {
+	labels := make([]*typesv1.LabelPair, len(s.labels))
+	for i, l := range s.labels {
+		labels[i] = &typesv1.LabelPair{Name: l.name, Value: l.value}
 	}
-	b = appendHeader(b, seriesSamples, sampleBytes)
-	b = append(appendHeader(b, sampleProfile, len(s.pprof)), s.pprof...)
-	return append(appendHeader(b, sampleID, len(s.id)), s.id...)
+	samples := []*pushv1.RawSample{{RawProfile: s.pprof, ID: s.id}}
+	return (&pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{{Labels: labels, Samples: samples}}}).MarshalVT()
 }
 
+// labelBytes is about what the labels take in a request.
 func (s *series) labelBytes() (n int) {
+	const overhead = 8
 	for _, l := range s.labels {
-		n += sizeOfField(l.bytes())
+		n += overhead + len(l.name) + len(l.value)
 	}
 	return n
-}
-
-func (l *label) bytes() int { return sizeOfField(len(l.name)) + sizeOfField(len(l.value)) }
-
-// sizeOfField returns the size of a field of n bytes. The numbers of all fields take one byte.
-func sizeOfField(n int) int { return 1 + protowire.SizeBytes(n) }
-
-func appendHeader(b []byte, field protowire.Number, n int) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(n))
 }
 
 // post sends a series. Its error is permanent or temporary; a temporary one has the delay that the server asks for.
@@ -72,7 +52,11 @@ func (e *pyroscopeExporter) post(ctx context.Context, s *series) error {
 	if e.cfg.Tenant != "" {
 		header.Set("X-Scope-OrgID", string(e.cfg.Tenant))
 	}
-	answer, err := e.client.Post(ctx, strings.TrimRight(e.cfg.Client.Endpoint, "/")+pushPath, header, s.request())
+	body, err := s.request()
+	if err != nil {
+		return consumererror.NewPermanent(err)
+	}
+	answer, err := e.client.Post(ctx, strings.TrimRight(e.cfg.Client.Endpoint, "/")+pushPath, header, body)
 	if err != nil || answer.IsAccepted() {
 		return err
 	}
