@@ -4,7 +4,6 @@
 package push
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -17,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/code"
+	"connectrpc.com/connect"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
@@ -100,7 +99,7 @@ func singleSlashes(path string) string {
 // errorWriterFor returns the errorWriter for a client's protocol.
 func errorWriterFor(r *http.Request) errorWriter {
 	if isGRPC(r) {
-		return writeGRPCError
+		return writeGRPCError(r)
 	}
 	return writeConnectError
 }
@@ -310,7 +309,7 @@ func (s pyroscope) push(r *pushRequest, message []byte, parse func([]byte) ([]py
 
 // writeConnectError answers as Connect's unary calls and Pyroscope's /ingest do.
 func writeConnectError(w http.ResponseWriter, status int, err error) {
-	name := strings.ToLower(code.Code(httpserver.CodeOf(status)).String())
+	name := connect.Code(httpserver.CodeOf(status)).String()
 	body, _ := json.Marshal(map[string]string{"code": name, "message": err.Error()}) // strings always marshal
 	httpserver.Answer(w, httpserver.ContentJSON, body, status)
 }
@@ -361,23 +360,11 @@ func (s pyroscope) handleGRPC(w http.ResponseWriter, r *pushRequest) error {
 	return nil
 }
 
-// writeGRPCError answers a call with a status only.
-func writeGRPCError(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/grpc")
-	w.Header().Set("Grpc-Status", fmt.Sprint(uint32(httpserver.CodeOf(status))))
-	w.Header().Set("Grpc-Message", grpcMessage(err.Error()))
-	w.WriteHeader(http.StatusOK)
-}
+// grpcErrors answers calls over gRPC with a status only.
+var grpcErrors = connect.NewErrorWriter()
 
-// grpcMessage encodes a message for a header (gRPC over HTTP2, Percent-Encoded).
-func grpcMessage(s string) string {
-	var b bytes.Buffer
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '%' {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
+func writeGRPCError(r *http.Request) errorWriter {
+	return func(w http.ResponseWriter, status int, err error) {
+		_ = grpcErrors.Write(w, r, connect.NewError(connect.Code(httpserver.CodeOf(status)), err)) // the sender may be gone
 	}
-	return b.String()
 }
