@@ -21,13 +21,12 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/pproffileexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
 // temporary is the prefix of the names of unfinished files.
@@ -135,7 +134,7 @@ func (w *writer) writeAll(ctx context.Context, pd pprofile.Profiles, now time.Ti
 			malformed += n
 		}
 		if encoded, stats, err = encode.Encode(pd); err != nil {
-			w.metrics.ExporterPprofFileDroppedMessages.Add(ctx, 1, reason("malformed"))
+			w.metrics.ExporterPprofFileDroppedMessages.Add(ctx, 1, telemetry.Attributes("reason", "malformed"))
 			return consumererror.NewPermanent(fmt.Errorf("pprof files: %w", err))
 		}
 	}
@@ -169,7 +168,7 @@ func (w *writer) writeAll(ctx context.Context, pd pprofile.Profiles, now time.Ti
 	w.countDroppedSamples(ctx, "malformed", malformed)
 	w.countDroppedSamples(ctx, "too_large", stats.Dropped)
 	if permanentErr != nil {
-		w.metrics.ExporterPprofFileDroppedMessages.Add(ctx, 1, reason("collisions"))
+		w.metrics.ExporterPprofFileDroppedMessages.Add(ctx, 1, telemetry.Attributes("reason", "collisions"))
 		return consumererror.NewPermanent(fmt.Errorf("pprof files: %w", permanentErr))
 	}
 	return nil
@@ -180,16 +179,12 @@ func (w *writer) countDroppedSamples(ctx context.Context, why string, n int) {
 	if n == 0 {
 		return
 	}
-	w.metrics.ExporterPprofFileDroppedSamples.Add(ctx, int64(n), reason(why))
+	w.metrics.ExporterPprofFileDroppedSamples.Add(ctx, int64(n), telemetry.Attributes("reason", why))
 	if time.Since(w.warned) >= time.Minute {
 		w.warned = time.Now()
 		w.logger.Warn("samples are missing in pprof files: malformed ones, or those whose stacks and labels would take too many times the bytes of their message",
 			zap.String("reason", why), zap.Int("samples", n))
 	}
-}
-
-func reason(value string) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", value)))
 }
 
 // write writes one file, unless it is there. If there is another one of its name, the new one has a hash of its content in its
@@ -298,7 +293,7 @@ func (w *writer) expire(ctx context.Context, now time.Time) {
 			}
 			continue
 		}
-		w.metrics.ExporterPprofFileDeleted.Add(ctx, 1, reason(why))
+		w.metrics.ExporterPprofFileDeleted.Add(ctx, 1, telemetry.Attributes("reason", why))
 		// Remove the folders above if they are empty.
 		for folder := path.Dir(oldest.path); folder != "."; folder = path.Dir(folder) {
 			if w.root.Remove(folder) != nil {

@@ -43,7 +43,7 @@ type Stats struct {
 	Omitted [NumOmissions]int
 }
 
-// Omission names a kind of content that pprof cannot carry. Its String is the value of a metric's attribute.
+// Omission is a kind of content that pprof cannot carry.
 type Omission int
 
 // The kinds of content that are left out of a pprof. Resources, scopes, profile ids and original
@@ -60,10 +60,6 @@ const (
 	// NumOmissions is the number of kinds.
 	NumOmissions int = iota
 )
-
-var omissionNames = [NumOmissions]string{"profile_attribute", "mapping_attribute", "location_attribute", "unit"}
-
-func (o Omission) String() string { return omissionNames[o] }
 
 // Encode turns OTLP profiles into uncompressed pprof payloads; pd is only read.
 //

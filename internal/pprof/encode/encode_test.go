@@ -217,13 +217,3 @@ func TestEncodeIsDeterministic(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, first, second)
 }
-
-func TestOmissionNames(t *testing.T) {
-	seen := map[string]bool{}
-	for o := range NumOmissions {
-		name := Omission(o).String()
-		assert.NotEmpty(t, name)
-		assert.False(t, seen[name], name)
-		seen[name] = true
-	}
-}
