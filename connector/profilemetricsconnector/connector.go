@@ -6,6 +6,7 @@ package profilemetricsconnector
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,11 +105,12 @@ func (c *profileMetrics) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown sends what has arrived since the last interval.
+// Shutdown sends what has arrived since the last interval, and ends the gauges.
 func (c *profileMetrics) Shutdown(ctx context.Context) error {
 	close(c.stop)
 	c.done.Wait()
 	c.flush(ctx)
+	c.endGauges(ctx)
 	err := c.closeHistory(ctx)
 	c.metrics.Shutdown()
 	return err
@@ -173,6 +175,40 @@ func (c *profileMetrics) flush(ctx context.Context) {
 	}
 	c.logRefused(refused)
 	c.saveHistory(ctx)
+}
+
+// endGauges sends that gauges have no values any more. Otherwise Prometheus adds them for five minutes to those of the next process, which
+// are series of another writer.
+func (c *profileMetrics) endGauges(ctx context.Context) {
+	now := c.now().Add(time.Millisecond) // after the last values
+	c.mu.Lock()
+	messages := c.functions.Write(metadata.ScopeName, c.writer, pointsPerMessage, now)
+	for points := range slices.Chunk(c.table.Points(now), pointsPerMessage) {
+		messages = append(messages, c.table.Write(points, metadata.ScopeName, now))
+	}
+	c.mu.Unlock()
+	for _, md := range messages {
+		keepEnds(md)
+		if n := md.DataPointCount(); n > 0 {
+			outcome, _ := c.send(ctx, md) // the last flush has logged what is refused
+			c.metrics.countPoints(ctx, outcome, n)
+		}
+	}
+}
+
+// keepEnds leaves the gauges of a message, without their values.
+func keepEnds(md pmetric.Metrics) {
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool { return m.Type() != pmetric.MetricTypeGauge })
+			for _, m := range sm.Metrics().All() {
+				for _, dp := range m.Gauge().DataPoints().All() {
+					dp.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+					dp.Exemplars().RemoveIf(func(pmetric.Exemplar) bool { return true })
+				}
+			}
+		}
+	}
 }
 
 func (c *profileMetrics) send(ctx context.Context, md pmetric.Metrics) (outcome, error) {

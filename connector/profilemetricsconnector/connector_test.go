@@ -508,3 +508,33 @@ func TestConfig(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, set.Metrics, len(slices.Collect(maps.Keys(builtIn))))
 }
+
+// TestShutdownEndsGauges has a sum, a state and a hottest function: what the last message has are the gauges, without values.
+func TestShutdownEndsGauges(t *testing.T) {
+	f := start(t, "{top_functions: [{profile: process_cpu/cpu, window: 1m}]}")
+	f.clock.at = f.clock.at.Truncate(time.Minute)
+	f.consume(t, serviceProfiles("shop", f.clock.at, map[string]int64{"cart.Add": 1}, 1000))
+	values := f.collect(t)
+	f.clock.at = f.clock.at.Add(time.Second)
+	require.NoError(t, f.Shutdown(t.Context()))
+	var last pcommon.Timestamp
+	ended := map[string]bool{}
+	for _, md := range f.sink.AllMetrics() {
+		for _, rm := range md.ResourceMetrics().All() {
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				for _, dp := range dataPoints(m).All() {
+					if dp.Flags().NoRecordedValue() {
+						require.Equal(t, pmetric.MetricTypeGauge, m.Type(), m.Name())
+						require.Greater(t, dp.Timestamp(), last, m.Name())
+						ended[m.Name()+describe(rm.Resource().Attributes(), dp.Attributes())] = true
+					} else {
+						last = max(last, dp.Timestamp())
+					}
+				}
+			}
+		}
+	}
+	for name := range values {
+		assert.Equal(t, !strings.HasPrefix(name, "profile.cpu.time"), ended[name], name)
+	}
+}
