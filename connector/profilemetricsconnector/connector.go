@@ -28,7 +28,6 @@ import (
 // pointsPerMessage bounds a message of metrics, so that it stays below the 4 MiB that gRPC servers accept by default.
 const pointsPerMessage = 2000
 
-// profileMetrics is the connector.
 type profileMetrics struct {
 	id      component.ID
 	config  *Config

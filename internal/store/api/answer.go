@@ -39,7 +39,6 @@ type body struct {
 	err    error
 }
 
-// size returns the number of bytes.
 func (b *body) size() int { return b.bytes + len(b.last) }
 
 // cut begins another piece if the last one is full, and reports whether more may be written.
@@ -80,7 +79,6 @@ type answer struct {
 
 const jsonType = "application/json"
 
-// jsonAnswer marshals v.
 func jsonAnswer(v any) (*answer, error) {
 	text, err := json.Marshal(v)
 	return &answer{body: body{last: text}, contentType: jsonType}, err

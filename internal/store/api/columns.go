@@ -18,7 +18,6 @@ import (
 // text appends a string as it is.
 func (b *body) text(s string) { b.last = append(b.last, s...) }
 
-// format appends a formatted string.
 func (b *body) format(format string, args ...any) { b.last = fmt.Appendf(b.last, format, args...) }
 
 // list appends a list of n values; write appends one of them. After an error it writes nothing more.
@@ -81,7 +80,6 @@ func (b *body) frames(frames []store.Frame) {
 	b.text("}")
 }
 
-// nodes appends the columns of nodes.
 func (b *body) nodes(t *store.Tree) {
 	b.text(`{"frame":`)
 	writeInts(b, t.Frame)

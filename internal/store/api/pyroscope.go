@@ -74,7 +74,6 @@ func rendered(render func(context.Context, url.Values, io.Writer) (string, error
 
 type callKey struct{}
 
-// call is a call under way.
 type call struct {
 	claim *budget.Claim
 	w     http.ResponseWriter

@@ -95,7 +95,6 @@ func (s *server) profiles(r *request) (*answer, error) {
 	return jsonAnswer(map[string]any{"profiles": list})
 }
 
-// selection reads the selection.
 func (r *request) selection() store.Selection {
 	sel := r.params.Selection(r.now, "", nil)
 	sel.Meter = r.meter

@@ -142,7 +142,6 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// request is one query.
 type request struct {
 	*http.Request
 	params *query.Params
@@ -150,7 +149,6 @@ type request struct {
 	meter  *size.Meter
 }
 
-// query returns the handler of one endpoint.
 func (s *server) query(endpoint string, serve func(*request) (*answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		claim := s.queries.Begin()

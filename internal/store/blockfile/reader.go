@@ -34,7 +34,6 @@ type Reader struct {
 	dictionaries      *os.File
 }
 
-// maxIndexBytes bounds index.json.
 const maxIndexBytes = 256 << 20
 
 // Open reads the index of a block, and checks the sizes of its files.

@@ -160,7 +160,6 @@ type seriesRow struct {
 	Labels      map[string]string `parquet:"labels"`
 }
 
-// labelsRow is a part of seriesRow.
 type labelsRow struct {
 	Labels map[string]string `parquet:"labels"`
 }

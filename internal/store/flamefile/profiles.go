@@ -121,7 +121,6 @@ func (b *builder) add(sums *stackSums, p pprofile.Profile) error {
 	return nil
 }
 
-// stack returns the index in stacks of a stack of the dictionary.
 func (b *builder) stack(index int32) (int32, error) {
 	if known := b.byIndex[index]; known != 0 {
 		return known - 1, nil

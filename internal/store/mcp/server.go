@@ -127,7 +127,6 @@ func readRequest(w http.ResponseWriter, r *http.Request, claim *budget.Claim) ([
 	return text, err
 }
 
-// call is one call of a tool.
 type call struct {
 	*server
 	ctx   context.Context //nolint:containedctx // it is that of one call, as the call is

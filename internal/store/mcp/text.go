@@ -151,7 +151,6 @@ func value(v float64, unit string) string {
 	return text
 }
 
-// percent returns a part of a whole.
 func percent(part, whole int64) string { return fmt.Sprintf("%.1f%%", 100*share(part, whole)) }
 
 func share(part, whole int64) float64 {

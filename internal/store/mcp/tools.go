@@ -28,7 +28,6 @@ func (s *server) addTools() {
 	addTool(s, "compare", "Compares two times, or two values of an attribute such as service.version: which functions have become a larger or smaller part.", compare)
 }
 
-// span is the time and the attributes of a selection.
 type span struct {
 	From       string   `json:"from,omitempty" jsonschema:"start, such as 2026-01-31T12:00:00Z or Unix time"`
 	Until      string   `json:"until,omitempty" jsonschema:"end; now if it is missing"`
@@ -437,7 +436,6 @@ func timeline(c *call, in *timelineIn) error {
 	return nil
 }
 
-// baseSelection is what a selection is compared with.
 type baseSelection struct {
 	Service string `json:"service,omitempty" jsonschema:"another service"`
 	span
@@ -504,7 +502,6 @@ func compare(c *call, in *compareIn) error {
 	return nil
 }
 
-// sides returns the selection and its base.
 func (in *compareIn) sides(c *call) (sel, base store.Selection, err error) {
 	if in.Base != nil {
 		return in.read(c, in.Base)

@@ -128,7 +128,6 @@ func (q *Querier) Diff(ctx context.Context, r *connect.Request[querierv1.DiffReq
 	return connect.NewResponse(&querierv1.DiffResponse{Flamegraph: flameGraphDiff(prune(tree, nodes))}), nil
 }
 
-// selected returns the selection of a request, with its ids.
 func (q *Querier) selected(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest) (*selection, error) {
 	if len(in.SpanSelector) > 0 && len(in.TraceIdSelector) > 0 {
 		return nil, invalid("span_selector and trace_id_selector cannot be combined")
@@ -168,7 +167,6 @@ func (q *Querier) selected(ctx context.Context, in *querierv1.SelectMergeStacktr
 	return s, nil
 }
 
-// maxIDs bounds the ids of a query.
 const maxIDs = 10_000
 
 // tree merges one request, or two to compare, to a tree of names.
@@ -314,7 +312,6 @@ type levels struct {
 	ends [2]int64
 }
 
-// at returns the values of a level.
 func (l *levels) at(level int) *querierv1.Level {
 	if level == len(l.list) {
 		l.list = append(l.list, &querierv1.Level{})

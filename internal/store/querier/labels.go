@@ -38,7 +38,6 @@ const (
 
 var everyLabel = []string{nameLabel, typeIDLabel, serviceLabel, typeLabel, unitLabel, periodTypeLabel, periodUnitLabel}
 
-// label is a label with its value.
 type label struct{ name, value string }
 
 // naming finds the labels of attributes. It is that of one query.
@@ -80,7 +79,6 @@ func profileType(s *store.Series) string {
 	return kind.ProfileTypeID(s.Profile, s.Type.Type, s.Type.Unit, s.PeriodType.Type, s.PeriodType.Unit)
 }
 
-// ofEvery returns a label that every series has.
 func ofEvery(s *store.Series, name string) (string, bool) {
 	switch name {
 	case nameLabel:
@@ -292,7 +290,6 @@ func parseHex(dst []byte, text string) bool {
 	return err == nil
 }
 
-// identify returns the id of a series' profile.
 func identify(s *store.Series, time int64) profileID {
 	h := sha256.New()
 	var number [8]byte
@@ -414,7 +411,6 @@ func (s *selection) want(want store.Want) store.Want {
 	return want
 }
 
-// query returns the query of the selected profiles.
 func (s *selection) query(want store.Want) *store.Query {
 	return store.NewQuery(s.ctx, s.memory, s.series, s.from, s.until, s.want(want))
 }
@@ -569,5 +565,4 @@ func (s *selection) wanted(list []label, names []string) []label {
 	return slices.CompactFunc(list, func(a, b label) bool { return a.name == b.name })
 }
 
-// sortedKeys returns the keys of a set in order.
 func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -56,7 +56,6 @@ func meterOf(ctx context.Context) *size.Meter {
 	return &size.Meter{Context: ctx}
 }
 
-// invalid returns an error for a query that is at fault.
 func invalid(format string, args ...any) error {
 	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))
 }
@@ -245,7 +244,6 @@ func (q *Querier) AnalyzeQuery(ctx context.Context, r *connect.Request[querierv1
 // sampleBytes is about what a sample takes in a store.
 const sampleBytes = 3
 
-// selectTyped returns the selection of profiles of one type.
 func (q *Querier) selectTyped(ctx context.Context, typeID, selector string, start, end int64) (*selection, error) {
 	matchers, err := typed(ctx, typeID, selector)
 	if err != nil {

@@ -21,7 +21,6 @@ import (
 
 // This file answers GET /pyroscope/render and /pyroscope/render-diff: flame graphs as JSON, and one as a graph for Graphviz.
 
-// flamebearer is the JSON of a flame graph.
 type flamebearer struct {
 	Version     int                  `json:"version"`
 	Flamebearer flames               `json:"flamebearer"`
@@ -247,7 +246,6 @@ type steps struct {
 	n           int
 }
 
-// maxSteps bounds a timeline.
 const maxSteps = 10_000
 
 func newSteps(start, end, step int64) steps {

@@ -38,10 +38,8 @@ func (p *point) isBefore(other *point) bool {
 		bytes.Compare(p.link.TraceID[:], other.link.TraceID[:]), cmp.Compare(p.series, other.series)) < 0
 }
 
-// pointBytes is what a point takes.
 const pointBytes = 128
 
-// groups are the sets of labels that points are grouped by.
 type groups struct {
 	by     []string
 	labels [][]label
@@ -132,7 +130,6 @@ func (s *selection) grouped(in *store.Series, by []string, dict *dictionary.Dict
 	return list
 }
 
-// stepMillis returns the length of a step.
 func stepMillis(seconds float64) (int64, error) {
 	if !(seconds >= 0.001 && seconds <= math.MaxInt32) {
 		return 0, invalid("step must be from 0.001 to %d seconds, found %g", math.MaxInt32, seconds)
@@ -293,7 +290,6 @@ func top(series []*typesv1.Series, limit int64) []*typesv1.Series {
 	return series
 }
 
-// heatRows is the number of rows of a heat map.
 const heatRows = 20
 
 // SelectHeatmap counts profiles, or spans, by time and value.
@@ -423,7 +419,6 @@ func (s *selection) heatmap(g *groups, values map[point]int64, in *querierv1.Sel
 	return series
 }
 
-// topHeat returns the series with most values.
 func topHeat(series []*typesv1.HeatmapSeries, limit int64) []*typesv1.HeatmapSeries {
 	if limit <= 0 || int64(len(series)) <= limit {
 		return series

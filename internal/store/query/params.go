@@ -149,7 +149,6 @@ func (p *Params) attributes(prefix string, sel *store.Selection) {
 	sel.Attributes = append(kept, found...)
 }
 
-// time reads from and until, or seconds.
 func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
 	text := p.Get(prefix + "seconds")
 	if text == "" {

@@ -176,7 +176,6 @@ func (f *Functions) track(entry int, resource []string, version string, first ti
 	return t
 }
 
-// keyOf returns the key of a track.
 func (f *Functions) keyOf(entry int, resource []string, version string) string {
 	f.key = binary.AppendUvarint(f.key[:0], uint64(entry))
 	for _, value := range resource {
@@ -224,7 +223,6 @@ func (f *Functions) End() {
 	}
 }
 
-// end ends the window of a track.
 func (f *Functions) end(t *track, entry *Entry) {
 	w, rows := t.sketch.end(keptPerCount * entry.Count)
 	f.resize(t, -t.sketch.clear())

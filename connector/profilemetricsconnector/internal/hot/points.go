@@ -37,7 +37,6 @@ var (
 	samplesMetric = metric{"profile.function.share.samples", "{sample}", "Samples behind a change: the smaller number of both windows."}
 )
 
-// comparison is a window and the one that it is compared with.
 type comparison struct {
 	now, before        *window
 	baseline           string

@@ -74,7 +74,6 @@ func (r *Reducer) beginHot(p *input) bool {
 	return len(r.hot.active) > 0
 }
 
-// addHot adds a sample.
 func (r *Reducer) addHot(stack int32, value int64) {
 	for _, i := range r.hot.active {
 		e := &r.hot.entries[i]

@@ -145,7 +145,6 @@ type planned struct {
 	addition int
 }
 
-// profile adds what a profile has.
 func (r *Reducer) profile(p pprofile.Profile, stated string) {
 	typ, periodType := r.text(p.SampleType().TypeStrindex()), r.text(p.PeriodType().TypeStrindex())
 	name := r.namer.Name(p, stated, typ, periodType)
@@ -285,7 +284,6 @@ type total struct {
 	samples      int
 }
 
-// samples adds up the samples of a profile.
 func (r *Reducer) samples(p *input, isSimple, isHot bool) (t total, exemplars Exemplars) {
 	samples, stacks, hasLinks := p.Samples(), r.dict.StackTable().Len(), r.links.Len() > 1
 	for i := range samples.Len() {

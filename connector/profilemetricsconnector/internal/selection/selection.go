@@ -142,7 +142,6 @@ func (s *Set) Add(d Definition) error {
 	return nil
 }
 
-// patterns returns the bits of regular expressions.
 func (s *Set) patterns(list []*regexp.Regexp) (bits uint64, err error) {
 	for _, pattern := range list {
 		i := slices.IndexFunc(s.Patterns, func(other *regexp.Regexp) bool { return other.String() == pattern.String() })

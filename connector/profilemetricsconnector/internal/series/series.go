@@ -46,7 +46,6 @@ type Table struct {
 	began time.Time
 }
 
-// series is one series.
 type series struct {
 	metric   int
 	resource []string
