@@ -23,9 +23,9 @@ type Downsampling struct {
 	After, Step time.Duration
 }
 
-// isFor reports whether the one block of a day is to be written again, coarser.
-func (d *Downsampling) isFor(list []*diskBlock, age time.Duration) bool {
-	return d.After > 0 && len(list) == 1 && age > 24*time.Hour+d.After && time.Duration(list[0].Step) < d.Step
+// isFor reports whether a block of a day of an age is to be written again, coarser.
+func (d *Downsampling) isFor(b *diskBlock, age time.Duration) bool {
+	return d.After > 0 && age > 24*time.Hour+d.After && time.Duration(b.Step) < d.Step
 }
 
 // rowKey is what distinguishes the rows of a profile without timestamps.

@@ -51,8 +51,11 @@ const (
 	diskBlocks = 8
 	// dayBlocks is how many blocks a day may have before they become one, even if it goes on.
 	dayBlocks = 48
-	// settledAfter is how long after its end a day gets no more profiles.
+	// settledAfter is how long after its end a day gets no more profiles as a rule.
 	settledAfter = time.Hour
+	// lateShare is the part of a day's largest block that its other blocks must have for them to become one: a few profiles that come later do
+	// not let a whole day be written again.
+	lateShare = 4
 )
 
 // disk is a directory. The store's adding guards its fields.
@@ -635,14 +638,21 @@ func (s *Store) compact(now time.Time) error {
 	s.adding.Unlock()
 	for day, list := range days {
 		start, err := time.Parse(dayLayout, day)
-		isOver := err == nil && now.Sub(start) > 24*time.Hour+settledAfter
-		step := time.Duration(0)
-		switch {
-		case err != nil:
+		if err != nil {
 			continue
-		case s.disk.Downsampling.isFor(list, now.Sub(start)):
+		}
+		age, step := now.Sub(start), time.Duration(0)
+		largest := slices.MaxFunc(list, func(a, b *diskBlock) int { return cmp.Compare(a.Bytes(), b.Bytes()) })
+		late := -largest.Bytes()
+		for _, b := range list {
+			late += b.Bytes()
+		}
+		isOver := age > 24*time.Hour+settledAfter
+		becomesCoarser := s.disk.Downsampling.isFor(largest, age)
+		switch {
+		case len(list) == 1 && becomesCoarser:
 			step = s.disk.Downsampling.Step
-		case len(list) < 2 || !isOver && len(list) < dayBlocks:
+		case len(list) == 1, len(list) < dayBlocks && !becomesCoarser && !(isOver && late >= largest.Bytes()/lateShare):
 			continue
 		}
 		if err := s.compactDay(day, list, step); err != nil {

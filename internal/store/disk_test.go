@@ -196,3 +196,38 @@ func TestProgress(t *testing.T) {
 	require.Equal(t, []int64{blocks, blocks}, []int64{done, total}, "those of other times, too")
 	require.NoError(t, s.Close())
 }
+
+// A late profile does not let its whole day be written again: blocks join a day when there is enough of them.
+func TestLateProfilesDoNotRewriteADay(t *testing.T) {
+	s := open(t, diskConfig(t, t.TempDir()))
+	push := func(i, functions int) {
+		b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(at(i)), 1e9)
+		for k := range functions {
+			b.Sample(profiletest.Value(1, fmt.Sprint("function", i, "x", k)))
+		}
+		require.Equal(t, functions, s.Add(b.Build(), noon.Add(24*time.Hour)).Samples)
+	}
+	now := noon.Add(24 * time.Hour)
+	maintain := func() []string {
+		now = now.Add(time.Hour)
+		s.Maintain(now)
+		s.Maintain(now)
+		var names []string
+		for _, b := range s.Blocks() {
+			names = append(names, filepath.Base(b.Dir()))
+		}
+		return names
+	}
+	push(0, 2000)
+	push(3*3600, 2000)
+	day := maintain()
+	require.Len(t, day, 1)
+	push(10, 1)
+	late := maintain()
+	require.Len(t, late, 2)
+	assert.Contains(t, late, day[0], "the day is as it was")
+	push(20, 2000)
+	assert.Len(t, maintain(), 1)
+	assert.EqualValues(t, 6001, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	require.NoError(t, s.Close())
+}

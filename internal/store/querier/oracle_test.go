@@ -11,7 +11,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -34,6 +33,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
 )
 
 // The answers of a real Pyroscope, whose server E2E_PYROSCOPE_SERVER names, are those of a store that has the same profiles.
@@ -50,7 +51,9 @@ func TestAnswersAreThoseOfPyroscope(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	now := time.Now().Truncate(time.Second)
 	list := append(history(r, now, 40), captured(t, now)...)
-	address := startPyroscope(t, binary)
+	server := pyroscopetest.NewReal(t, binary, strings.Fields(os.Getenv("E2E_PYROSCOPE_FLAGS"))...)
+	server.Start(t)
+	address := server.URL
 	push(t, address, list)
 	s := newStore()
 	keep(t, s, withoutTypes(t, list), now)
@@ -233,55 +236,6 @@ func withoutShapes(name string) string {
 		}
 		name = name[:start] + name[min(end+1, len(name)):]
 	}
-}
-
-// startPyroscope starts a server that listens on loopback only, and returns its URL.
-func startPyroscope(t testing.TB, binary string) string {
-	dir := t.TempDir()
-	ports := make([]int, 4)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-		require.NoError(t, l.Close())
-	}
-	log, err := os.Create(filepath.Join(dir, "log"))
-	require.NoError(t, err)
-	cmd := exec.Command(binary,
-		"-server.http-listen-address=127.0.0.1", fmt.Sprintf("-server.http-listen-port=%d", ports[0]),
-		"-server.grpc-listen-address=127.0.0.1", fmt.Sprintf("-server.grpc-listen-port=%d", ports[1]),
-		"-memberlist.bind-addr=127.0.0.1", fmt.Sprintf("-memberlist.bind-port=%d", ports[2]), "-memberlist.advertise-addr=127.0.0.1",
-		"-architecture.storage=v2", fmt.Sprintf("-metastore.address=127.0.0.1:%d", ports[1]), fmt.Sprintf("-query-backend.address=127.0.0.1:%d", ports[1]),
-		fmt.Sprintf("-metastore.raft.bind-address=127.0.0.1:%d", ports[3]), fmt.Sprintf("-metastore.raft.advertise-address=127.0.0.1:%d", ports[3]),
-		fmt.Sprintf("-metastore.raft.server-id=127.0.0.1:%d", ports[3]),
-		"-distributor.ring.instance-addr=127.0.0.1", "-segment-writer.lifecycler.addr=127.0.0.1", "-overrides-exporter.ring.instance-addr=127.0.0.1",
-		"-self-profiling.disable-push=true", "-usage-stats.enabled=false",
-		"-distributor.ingestion-rate-limit-mb=1000", "-distributor.ingestion-burst-size-mb=1000",
-	)
-	if extra := os.Getenv("E2E_PYROSCOPE_FLAGS"); extra != "" {
-		cmd.Args = append(cmd.Args, strings.Fields(extra)...)
-	}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			t.Logf("%s", text[max(0, len(text)-3000):])
-		}
-	})
-	address := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
-	require.Eventually(t, func() bool {
-		resp, err := http.Get(address + "/ready")
-		if err != nil {
-			return false
-		}
-		_, _ = io.Copy(io.Discard, resp.Body)
-		_ = resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	}, 3*time.Minute, 500*time.Millisecond)
-	return address
 }
 
 func push(t testing.TB, address string, list []pushed) {

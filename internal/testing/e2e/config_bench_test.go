@@ -292,7 +292,7 @@ func benchPayloads(b *testing.B) (rounds [][]benchPayload) {
 // ofLibraries matches names of functions that all services have.
 var ofLibraries = regexp.MustCompile(`^(runtime|net|sync|io|bufio|bytes|crypto|encoding|compress|internal|reflect|syscall|os|fmt|sort|strconv|strings|time)\b`)
 
-func benchVariant(b *testing.B, captured *profile.Profile, service string, random *rand.Rand) []byte {
+func benchVariant(b testing.TB, captured *profile.Profile, service string, random *rand.Rand) []byte {
 	p := captured.Copy()
 	for _, f := range p.Function {
 		if !ofLibraries.MatchString(f.Name) {

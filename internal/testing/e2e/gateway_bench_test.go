@@ -168,8 +168,10 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 // cpuSeconds returns the processor time that the process has used so far, from /proc.
-func (c *collector) cpuSeconds(b testing.TB) float64 {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Pid))
+func (c *collector) cpuSeconds(b testing.TB) float64 { return cpuSeconds(b, c.Pid) }
+
+func cpuSeconds(b testing.TB, pid int) float64 {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		b.Skip("needs /proc")
 	}
