@@ -29,8 +29,8 @@ type Real struct {
 	*collectortest.Process
 	// URL is where it takes profiles and answers queries, Internal where its parts call each other over gRPC. Dir has all of its files.
 	URL, Internal, Dir string
-	binary   string
-	flags    []string
+	binary             string
+	flags              []string
 }
 
 // NewReal returns the Pyroscope of a binary, which Start starts. Further flags take precedence.
