@@ -845,7 +845,7 @@ func (e *block) load(chunks []*chunk, m *Memory) error {
 			rows += int(chunks[n].samples)
 			n++
 		}
-		if err := e.disk.load(e.dict, chunks[:n], rows, m); err != nil {
+		if err := cmp.Or(e.disk.load(e.dict, chunks[:n], rows, m), m.Check()); err != nil {
 			return err
 		}
 		chunks = chunks[n:]

@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"runtime"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
@@ -42,8 +43,12 @@ func (m *Memory) Take(n int) error {
 // Release tells that n bytes are no longer in use. What was reserved for them serves what comes next.
 func (m *Memory) Release(n int) { m.used -= n }
 
-// Check returns an error if the query has ended: that of its context, or of Take.
-func (m *Memory) Check() error { return m.meter.Check() }
+// Check returns an error if the query has ended: that of its context, or of Take. It lets others run first: otherwise a push may wait until
+// Go's scheduler interrupts the query, which it does after 10 ms.
+func (m *Memory) Check() error {
+	runtime.Gosched()
+	return m.meter.Check()
+}
 
 // keep ends a query whose result takes n bytes.
 func (m *Memory) keep(n int) error {

@@ -45,6 +45,8 @@ import (
 const (
 	storeStep     = 10 * time.Second
 	storeVariants = 8
+	// stepsOfRequest is how many steps a request has: one that has waited for Pyroscope's segment, half a second or more, brings a minute.
+	stepsOfRequest = 6
 )
 
 // storeProfile is what a service sends of one type in a step.
@@ -54,7 +56,7 @@ type storeProfile struct {
 	samples [storeVariants]int
 }
 
-// storeDay is what services send: each of them for the first steps, the first two, of which the second's profiles are generated, for all.
+// storeDay is what services send: the first one in all steps, the others in the first steps.
 type storeDay struct {
 	begun         time.Time
 	services      [][]storeProfile
@@ -64,13 +66,14 @@ type storeDay struct {
 // requests sends all requests, several at a time: Pyroscope answers after it has written a segment, which takes half a second.
 func (d *storeDay) requests(t *testing.T, send func(body []byte) error) (samples int) {
 	var sent atomic.Int64
-	next := make(chan [2]int)
+	type batch struct{ service, step int }
+	next := make(chan batch)
 	var senders sync.WaitGroup
 	var failed atomic.Value
 	for range 64 {
 		senders.Go(func() {
 			for at := range next {
-				body, n := d.request(t, at[0], d.begun.Add(time.Duration(at[1])*storeStep), at[1])
+				body, n := d.request(t, at.service, d.begun.Add(time.Duration(at.step)*storeStep), stepsOfRequest)
 				if err := send(body); err != nil {
 					failed.Store(err)
 				}
@@ -78,12 +81,12 @@ func (d *storeDay) requests(t *testing.T, send func(body []byte) error) (samples
 			}
 		})
 	}
-	for step := range d.steps {
+	for step := 0; step < d.steps; step += stepsOfRequest {
 		for service := range d.services {
-			if service > 1 && step >= d.ofEach || failed.Load() != nil {
+			if service > 0 && step >= d.ofEach || failed.Load() != nil {
 				break
 			}
-			next <- [2]int{service, step}
+			next <- batch{service, step}
 		}
 	}
 	close(next)
@@ -92,27 +95,31 @@ func (d *storeDay) requests(t *testing.T, send func(body []byte) error) (samples
 	return int(sent.Load())
 }
 
-// request returns a message of push.v1 with all types of a service.
-func (d *storeDay) request(t *testing.T, service int, at time.Time, variant int) (body []byte, samples int) {
-	// The time is a field that follows the others, in a member of gzip of its own: nothing has to be compressed again.
-	const timeNanos = 9
-	var when bytes.Buffer
-	w := gzip.NewWriter(&when)
-	_, err := w.Write(binary.AppendUvarint([]byte{timeNanos << 3}, uint64(at.UnixNano())))
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
+// request returns a message of push.v1 with all types of a service in several steps.
+func (d *storeDay) request(t *testing.T, service int, at time.Time, steps int) (body []byte, samples int) {
 	request := &pushv1.PushRequest{}
-	for _, p := range d.services[service] {
-		request.Series = append(request.Series, &pushv1.RawProfileSeries{
-			Labels: []*typesv1.LabelPair{
-				{Name: "__name__", Value: p.name}, {Name: "__delta__", Value: "false"},
-				{Name: "pod", Value: fmt.Sprintf("shop-%d-abcde", service)}, {Name: "service_name", Value: fmt.Sprintf("shop-%d", service)},
-			},
-			Samples: []*pushv1.RawSample{{RawProfile: slices.Concat(p.bodies[variant%storeVariants], when.Bytes())}},
-		})
-		samples += p.samples[variant%storeVariants]
+	for step := range steps {
+		// The time is a field that follows the others, in a member of gzip of its own: nothing has to be compressed again.
+		const timeNanos = 9
+		var when bytes.Buffer
+		w := gzip.NewWriter(&when)
+		start := at.Add(time.Duration(step) * storeStep)
+		_, err := w.Write(binary.AppendUvarint([]byte{timeNanos << 3}, uint64(start.UnixNano())))
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		variant := int(start.Unix()/int64(storeStep.Seconds())) % storeVariants
+		for _, p := range d.services[service] {
+			request.Series = append(request.Series, &pushv1.RawProfileSeries{
+				Labels: []*typesv1.LabelPair{
+					{Name: "__name__", Value: p.name}, {Name: "__delta__", Value: "false"},
+					{Name: "pod", Value: fmt.Sprintf("shop-%d-abcde", service)}, {Name: "service_name", Value: fmt.Sprintf("shop-%d", service)},
+				},
+				Samples: []*pushv1.RawSample{{RawProfile: slices.Concat(p.bodies[variant], when.Bytes())}},
+			})
+			samples += p.samples[variant]
+		}
 	}
-	body, err = proto.Marshal(request)
+	body, err := proto.Marshal(request)
 	require.NoError(t, err)
 	return body, samples
 }
@@ -275,21 +282,16 @@ func (p *storePeer) restart(t *testing.T) {
 	p.process = p.start()
 }
 
-// fill sends the day.
-func (p *storePeer) fill(t *testing.T, d *storeDay) (samples int) {
+// fill sends the day, and returns the processor time by the last answer.
+func (p *storePeer) fill(t *testing.T, d *storeDay) (samples int, cpu float64) {
 	p.process = p.start()
-	const idle = 10 * time.Second
-	time.Sleep(idle)
-	before := cpuSeconds(t, p.process.Pid)
-	time.Sleep(idle)
-	began, begun := time.Now(), cpuSeconds(t, p.process.Pid)
+	time.Sleep(10 * time.Second)
+	began, before := time.Now(), cpuSeconds(t, p.process.Pid)
 	samples = d.requests(t, p.send)
-	pushing, pushed := time.Since(began), cpuSeconds(t, p.process.Pid)
-	p.settle(t)
-	a := func(cpu float64) float64 { return cpu / float64(samples) * 1e6 }
-	t.Logf("%s: %d samples in %s; processor time a sample %.2f µs, %.2f by the last push; %.3f s a second before the first", p.name, samples,
-		pushing.Round(time.Second), a(cpuSeconds(t, p.process.Pid)-begun), a(pushed-begun), (begun-before)/idle.Seconds())
-	return samples
+	cpu = cpuSeconds(t, p.process.Pid) - before
+	t.Logf("%s: %d samples in %s; processor time a sample %.2f µs", p.name, samples, time.Since(began).Round(time.Second),
+		cpu/float64(samples)*1e6)
+	return samples, cpu
 }
 
 // median returns the median time of flame graphs of the first service's day.
@@ -328,12 +330,12 @@ func storeDayOfEnvironment(t *testing.T) *storeDay {
 	}
 	_, err := collectortest.Binary() // and profiletool
 	require.NoError(t, err)
-	return newStoreDay(t, number("STORE_SERVICES", 20), number("STORE_DAY_MINUTES", 24*60)*6, number("STORE_MINUTES", 60)*6)
+	return newStoreDay(t, number("STORE_SERVICES", 20), number("STORE_DAY_MINUTES", 24*60)*6, number("STORE_MINUTES", 30)*6)
 }
 
 // TestStoreBesidePyroscope sends the same requests to profile_store and to the Pyroscope of E2E_PYROSCOPE_SERVER, one after the other, and
-// prints what each of them took. STORE_SERVICES (20) services send five types every ten seconds of the first STORE_MINUTES (60) of yesterday;
-// two of them of all STORE_DAY_MINUTES (1440).
+// prints what each of them took. STORE_SERVICES (20) services send five types every ten seconds of the first STORE_MINUTES (30) of yesterday;
+// one of them of all STORE_DAY_MINUTES (1440).
 func TestStoreBesidePyroscope(t *testing.T) {
 	binary := os.Getenv("E2E_PYROSCOPE_SERVER")
 	if binary == "" {
@@ -349,7 +351,11 @@ func TestStoreBesidePyroscope(t *testing.T) {
 	}
 	totals := map[string][]int64{}
 	for _, p := range []*storePeer{ours, theirs} {
-		samples := p.fill(t, d)
+		samples, cpu := p.fill(t, d)
+		before := cpuSeconds(t, p.process.Pid)
+		p.settle(t)
+		t.Logf("%s: processor time a sample %.2f µs with what it wrote afterwards", p.name,
+			(cpu+cpuSeconds(t, p.process.Pid)-before)/float64(samples)*1e6)
 		for service := range 2 {
 			total, _, err := p.flameGraph(service, d.begun, d.begun.Add(24*time.Hour))
 			require.NoError(t, err)
@@ -376,14 +382,15 @@ func TestPushesBesideQueries(t *testing.T) {
 	if os.Getenv("STORE_MINUTES") == "" {
 		t.Skip("STORE_MINUTES is not set")
 	}
+	const pushing = 12 * time.Second
 	d := storeDayOfEnvironment(t)
 	p := newOurs(t)
 	p.fill(t, d)
 	push := func(text string) {
 		var took []time.Duration
 		before := cpuSeconds(t, p.process.Pid)
-		for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(10 * time.Millisecond) {
-			body, _ := d.request(t, len(took)%len(d.services), time.Now(), len(took))
+		for began := time.Now(); time.Since(began) < pushing; time.Sleep(10 * time.Millisecond) {
+			body, _ := d.request(t, len(took)%len(d.services), time.Now(), 1)
 			one := time.Now()
 			require.NoError(t, p.send(body))
 			took = append(took, time.Since(one))
@@ -391,7 +398,7 @@ func TestPushesBesideQueries(t *testing.T) {
 		slices.Sort(took)
 		at := func(percent int) time.Duration { return took[len(took)*percent/100].Round(100 * time.Microsecond) }
 		t.Logf("%d pushes%s: median %s, 90th percentile %s, 99th %s; %.2f processors", len(took), text, at(50), at(90), at(99),
-			(cpuSeconds(t, p.process.Pid)-before)/20)
+			(cpuSeconds(t, p.process.Pid)-before)/pushing.Seconds())
 	}
 	for range 3 {
 		push("")
