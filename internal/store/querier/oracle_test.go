@@ -51,9 +51,7 @@ func TestAnswersAreThoseOfPyroscope(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	now := time.Now().Truncate(time.Second)
 	list := append(history(r, now, 40), captured(t, now)...)
-	server := pyroscopetest.NewReal(t, binary, strings.Fields(os.Getenv("E2E_PYROSCOPE_FLAGS"))...)
-	server.Start(t)
-	address := server.URL
+	address := startPyroscope(t, binary)
 	push(t, address, list)
 	s := newStore()
 	keep(t, s, withoutTypes(t, list), now)
@@ -236,6 +234,13 @@ func withoutShapes(name string) string {
 		}
 		name = name[:start] + name[min(end+1, len(name)):]
 	}
+}
+
+// startPyroscope starts a server, and returns its URL.
+func startPyroscope(t testing.TB, binary string) string {
+	server := pyroscopetest.NewReal(t, binary, strings.Fields(os.Getenv("E2E_PYROSCOPE_FLAGS"))...)
+	server.Start(t)
+	return server.URL
 }
 
 func push(t testing.TB, address string, list []pushed) {
