@@ -383,7 +383,7 @@ func TestHostileQueries(t *testing.T) {
 		"is not the id of a span":        {ProfileTypeID: cpuType, SpanSelector: []string{"123"}},
 		"is not the id of a trace":       {ProfileTypeID: cpuType, TraceIdSelector: []string{strings.Repeat("g", 32)}},
 		"cannot be combined":             {ProfileTypeID: cpuType, SpanSelector: []string{strings.Repeat("0", 16)}, TraceIdSelector: []string{strings.Repeat("0", 32)}},
-		"may select at most 10000 ids":           {ProfileTypeID: cpuType, SpanSelector: make([]string, 10_001)},
+		"may select at most 10000 ids":   {ProfileTypeID: cpuType, SpanSelector: make([]string, 10_001)},
 		"leave out `async`":              {ProfileTypeID: cpuType, Async: &querierv1.AsyncQueryRequest{RequestId: "x"}},
 		"`go_pgo`":                       {ProfileTypeID: cpuType, StackTraceSelector: &typesv1.StackTraceSelector{GoPgo: &typesv1.GoPGO{}}},
 	} {
