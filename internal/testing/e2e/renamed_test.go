@@ -24,8 +24,10 @@ func TestRenamed(t *testing.T) {
 		args = append(args, "--config", "yaml:"+path+": "+value)
 		want = append(want, "`"+strings.ReplaceAll(path, "::", ".")+"`: ")
 	}
-	for _, old := range regexp.MustCompile(`(?m)^\t\{"(\w+)", "(\w+)", "([\w:]+)", `).FindAllStringSubmatch(string(table), -1) {
-		add(strings.Join(old[1:], "::"), "1")
+	for _, old := range regexp.MustCompile(`(?m)^\t\{"(\w+)", "(\w+)", .*\[\]string\{([^}]*)\}\},$`).FindAllStringSubmatch(string(table), -1) {
+		for _, key := range regexp.MustCompile(`[\w:]+`).FindAllString(old[3], -1) {
+			add(old[1]+"::"+old[2]+"::"+key, "1")
+		}
 	}
 	require.Greater(t, len(want), 40)
 	for _, old := range regexp.MustCompile(`(?m)^\t"(\w+)/(\w+)": `).FindAllStringSubmatch(string(table), -1) {
