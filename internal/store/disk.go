@@ -766,6 +766,13 @@ type diskPart struct {
 // part loads the series of a service that wanted chooses, with the profiles that have a part in [from, until) but without samples. until 0
 // means no end. m bounds the memory.
 func (b *diskBlock) part(name string, from, until int64, wanted func(*blockfile.Series) bool, m *Memory) (*block, error) {
+	return b.load(name, from, until, wanted, true, m)
+}
+
+// load is part. Without the dictionary, which is most of what it reads, there are no attributes, and samples cannot be read.
+func (b *diskBlock) load(
+	name string, from, until int64, wanted func(*blockfile.Series) bool, withDictionary bool, m *Memory,
+) (*block, error) {
 	at, ok := b.services[name]
 	if !ok || b.Until < from || until != 0 && b.From >= until {
 		return nil, nil
@@ -774,20 +781,26 @@ func (b *diskBlock) part(name string, from, until int64, wanted func(*blockfile.
 	if !slices.ContainsFunc(service.Series, func(in blockfile.Series) bool { return wanted(&in) }) {
 		return nil, nil
 	}
-	if err := m.Take(dictionaryLoadFactor * service.Dictionary.Plain); err != nil {
-		return nil, err
-	}
-	dict, err := b.Dictionary(service)
-	if err != nil {
-		return nil, &damagedBlock{b, err}
+	dict := dictionary.New()
+	if withDictionary {
+		if err := m.Take(dictionaryLoadFactor * service.Dictionary.Plain); err != nil {
+			return nil, err
+		}
+		var err error
+		if dict, err = b.Dictionary(service); err != nil {
+			return nil, &damagedBlock{b, err}
+		}
 	}
 	e := &block{dict: dict, disk: &diskPart{block: b, service: service}, byMeta: map[meta]int32{}, begun: b.catalog.begun}
 	sets := dict.AttributeSets.Len()
 	strs := &dict.Strings
 	for i := range service.Series {
-		in := &service.Series[i]
-		if !wanted(in) || in.End < from || until != 0 && in.Start >= until {
+		in := service.Series[i]
+		if !wanted(&in) || in.End < from || until != 0 && in.Start >= until {
 			continue
+		}
+		if !withDictionary {
+			in.Resource, in.Attributes = 0, 0
 		}
 		if int(in.Resource) >= sets || int(in.Attributes) >= sets {
 			return nil, &damagedBlock{b, fmt.Errorf("%w: a set of attributes of a series is out of range", blockfile.ErrDamaged)}
@@ -799,13 +812,16 @@ func (b *diskBlock) part(name string, from, until int64, wanted func(*blockfile.
 		if err := m.Take(profileLoadBytes * in.Profiles); err != nil {
 			return nil, err
 		}
-		list, err := b.Profiles(service, in)
+		list, err := b.Profiles(service, &in)
 		if err != nil {
 			return nil, &damagedBlock{b, err}
 		}
 		row := in.FirstSample
 		for k := range list {
 			p := &list[k]
+			if !withDictionary {
+				p.AttributeSet, p.ScopeSet = 0, 0
+			}
 			c := chunk{
 				time: p.Time, duration: p.DurationNanos, start: p.Start, end: p.End, total: p.Total, samples: p.Samples,
 				values: kind.Values(p.Kind), flags: chunkFlags(p.Flags), row: row,

@@ -90,6 +90,8 @@ func (v *view) only(q *Query) (*Selected, error) {
 // loadOnly adds what the blocks on disk have of the series to the blocks of the view.
 func (v *view) loadOnly(q *Query, services map[string]bool, only map[seriesID]int) error {
 	var parts []*block
+	// The total of a profile is beside it.
+	withDictionary := q.Want.Stacks || q.Want.Attributes || q.Want.Links || q.Want.Series || !q.Want.Profiles
 	wanted := func(in *blockfile.Series) bool {
 		_, ok := only[parseID(in.ID)]
 		return ok
@@ -103,7 +105,7 @@ func (v *view) loadOnly(q *Query, services map[string]bool, only map[seriesID]in
 				continue
 			}
 			// A gauge counts from the end of its profile on, which may be after the selected time.
-			part, err := d.part(d.Services[i].Name, q.From, 0, wanted, v.memory)
+			part, err := d.load(d.Services[i].Name, q.From, 0, wanted, withDictionary, v.memory)
 			var damaged *damagedBlock
 			if errors.As(err, &damaged) {
 				v.store.drop(damaged.block, err)

@@ -29,9 +29,9 @@ type Reader struct {
 	Index
 	dir string
 
-	mu                sync.Mutex
-	samples, profiles *parquetFile
-	dictionaries      *os.File
+	mu                        sync.Mutex
+	samples, profiles, series *parquetFile
+	dictionaries              *os.File
 }
 
 const maxIndexBytes = 256 << 20
@@ -98,7 +98,7 @@ func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var errs []error
-	for _, f := range []*parquetFile{r.samples, r.profiles} {
+	for _, f := range []*parquetFile{r.samples, r.profiles, r.series} {
 		if f != nil {
 			errs = append(errs, f.file.Close())
 		}
@@ -106,7 +106,7 @@ func (r *Reader) Close() error {
 	if r.dictionaries != nil {
 		errs = append(errs, r.dictionaries.Close())
 	}
-	r.samples, r.profiles, r.dictionaries = nil, nil, nil
+	r.samples, r.profiles, r.series, r.dictionaries = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -116,13 +116,12 @@ func (r *Reader) Labels(first, end int) (list []map[string]string, err error) {
 	for i := range r.Services {
 		n += len(r.Services[i].Series)
 	}
+	f, err := r.open(&r.series, seriesFile)
+	if err != nil {
+		return nil, err
+	}
 	err = recovered(func() error {
-		f, err := os.Open(filepath.Join(r.dir, seriesFile))
-		if err != nil {
-			return err
-		}
-		defer func() { _ = f.Close() }()
-		rows := parquet.NewGenericReader[labelsRow](f)
+		rows := parquet.NewGenericReader[labelsRow](f.File)
 		defer func() { _ = rows.Close() }()
 		if rows.NumRows() != int64(n) {
 			return fmt.Errorf("%d series instead of the index's %d", rows.NumRows(), n)

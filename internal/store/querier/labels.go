@@ -232,6 +232,12 @@ func parseSelectors(meter *size.Meter, list ...string) (matchers []*labels.Match
 		}
 		matchers = append(matchers, parsed...)
 	}
+	// Variables of a dashboard, and AnalyzeQuery, write a profile type before a selector, where Prometheus has a metric's name.
+	for _, m := range matchers {
+		if m.Name == nameLabel && m.Type == labels.MatchEqual && strings.Count(m.Value, ":") >= 4 {
+			m.Name = typeIDLabel
+		}
+	}
 	return matchers, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -61,13 +62,15 @@ func day(t testing.TB, r *rand.Rand, end time.Time, services int) (list []pushed
 }
 
 // TestLatencyBesidePyroscope asks a store that was just opened from its directory, and the Pyroscope that E2E_PYROSCOPE_SERVER names, the
-// same queries of a day of ten services, and prints the medians. It takes minutes, hence it runs only with ORACLE_LATENCY set.
+// same queries of a day, and prints the medians. It takes minutes, hence it runs only with ORACLE_LATENCY, the number of services, set.
 func TestLatencyBesidePyroscope(t *testing.T) {
 	binary := os.Getenv("E2E_PYROSCOPE_SERVER")
 	if binary == "" || os.Getenv("ORACLE_LATENCY") == "" {
 		t.Skip("E2E_PYROSCOPE_SERVER names no server, or ORACLE_LATENCY is not set")
 	}
-	const services, repeats = 10, 9
+	services, err := strconv.Atoi(os.Getenv("ORACLE_LATENCY"))
+	require.NoError(t, err)
+	const repeats = 5
 	now := time.Now().Truncate(time.Minute)
 	list := day(t, rand.New(rand.NewPCG(8, 8)), now, services)
 	t.Setenv("E2E_PYROSCOPE_FLAGS", "-validation.reject-older-than=0 -querier.max-query-length=0")

@@ -220,12 +220,6 @@ func (q *Querier) AnalyzeQuery(ctx context.Context, r *connect.Request[querierv1
 	if err != nil {
 		return nil, err
 	}
-	// A query is a profile type and a selector: `process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="shop"}`.
-	for _, m := range matchers {
-		if m.Name == nameLabel && strings.Count(m.Value, ":") >= 4 {
-			m.Name = typeIDLabel
-		}
-	}
 	s, err := q.choose(ctx, matchers, r.Msg.Start, r.Msg.End, false)
 	if err != nil {
 		return nil, err

@@ -163,7 +163,7 @@ func (q *Querier) rendered(ctx context.Context, params url.Values, query, from, 
 	var t *typesv1.ProfileType
 	var rest []string
 	for _, m := range matchers {
-		if m.Name == nameLabel {
+		if m.Name == typeIDLabel {
 			t = parsedType(m.Value)
 		} else {
 			rest = append(rest, m.String())
