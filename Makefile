@@ -206,7 +206,7 @@ fuzz-nightly: ## fuzz with FUZZTIME_NIGHTLY for each target
 
 # assemble writes the output of the builder for both configurations to the folder $(1), at the same depth as the real one. The
 # full and the slim build share a module and everything except the list of components, which the build tag `slim` selects.
-# run.go replaces main_others.go, which the builder has no option to leave out.
+# run.go replaces main_others.go, which the builder has no option to leave out. On Windows, run gets the converters, too.
 define assemble
 	mkdir -p bin
 	sed 's|output_path: .*|output_path: ./$(1)|' builder-config.yaml > bin/builder-config.yaml
@@ -216,6 +216,8 @@ define assemble
 	{ printf '//go:build slim\n\n'; cat bin/slim/components.go; } > $(1)/components_slim.go
 	{ printf '//go:build !slim\n\n'; cat $(1)/components.go; } > bin/components.go
 	mv bin/components.go $(1)/components.go
+	awk '{ print } /^func run\(/ { print "\taddConverters(&params)" }' $(1)/main_windows.go > bin/main_windows.go
+	mv bin/main_windows.go $(1)/main_windows.go
 	rm -r bin/slim $(1)/main_others.go
 endef
 

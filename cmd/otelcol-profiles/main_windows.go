@@ -13,6 +13,7 @@ import (
 )
 
 func run(params otelcol.CollectorSettings) error {
+	addConverters(&params)
 	// No need to supply service name when startup is invoked through
 	// the Service Control Manager directly.
 	if err := svc.Run("", otelcol.NewSvcHandler(params)); err != nil {

@@ -13,8 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/otelcol"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/safestorage"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
@@ -36,8 +34,7 @@ func run(set otelcol.CollectorSettings) error {
 	}
 	signals.Forward(timeout, late)
 
-	converters := &set.ConfigProviderSettings.ResolverSettings.ConverterFactories
-	*converters = append(*converters, config.NewConverterFactory(), config.NewTelemetryFactory(), budget.NewConverterFactory())
+	addConverters(&set)
 
 	limit := shutdown.NewLimit(timeout, late)
 	var storages safestorage.Storages
