@@ -7,8 +7,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,6 +134,83 @@ func clickhouseConforms(t *testing.T, server *clickhouse, endpoint string, creat
 		}
 		require.Equal(t, len(want), len(got))
 	}
+}
+
+// clickhousePage compares the answers of a page in front of the table with those of a store that has the same profiles.
+func clickhousePage(t *testing.T, server *clickhouse, endpoint string, profiles map[string][]pprofile.Profiles) {
+	t.Helper()
+	m := store.New(store.Config{Window: 10 * 365 * 24 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20, MaxSeries: 1000})
+	for _, list := range profiles {
+		for _, pd := range list {
+			require.Zero(t, m.Add(pd, time.Now()).Refused)
+		}
+	}
+	page := launchWith(t, "config/backends/clickhouse-page.yaml", nil, "CLICKHOUSE_HTTP="+endpoint, "PAGE_WINDOW=87600h")
+	get := func(path string) []byte {
+		response, err := http.Get("http://" + page.graphs + path)
+		require.NoError(t, err)
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, response.StatusCode, "%s: %s", path, body)
+		return body
+	}
+	infos, err := m.Catalog(t.Context(), "", nil)
+	require.NoError(t, err)
+	require.NotEmpty(t, infos)
+	for _, in := range infos {
+		sel := store.Selection{Service: in.Service, Profile: in.Profile, Type: in.Type.String()}
+		table, err := m.FlameGraph(t.Context(), sel, 100_000)
+		require.NoError(t, err)
+		want := map[string][2]int64{}
+		for _, row := range table.Functions() {
+			if row.Frame.Kind != "group" {
+				sums := want[row.Frame.Name]
+				want[row.Frame.Name] = [2]int64{sums[0] + row.Self, max(sums[1], row.Total)}
+			}
+		}
+		var answer struct {
+			Functions []struct {
+				Name        string
+				Self, Total int64
+			}
+		}
+		query := url.Values{"service": {in.Service}, "profile": {in.Profile}, "type": {in.Type.String()}, "limit": {"10000"}}
+		require.NoError(t, json.Unmarshal(get("/api/table?"+query.Encode()), &answer))
+		got := map[string][2]int64{}
+		for _, row := range answer.Functions {
+			sums := got[row.Name]
+			got[row.Name] = [2]int64{sums[0] + row.Self, max(sums[1], row.Total)}
+		}
+		require.Equal(t, want, got, "%v", sel)
+	}
+	server.setAway(true)
+	response, err := http.Get("http://" + page.graphs + "/api/services")
+	require.NoError(t, err)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	require.Contains(t, string(text), "the engine is away")
+	server.setAway(false)
+	page.Terminate(t)
+}
+
+// TestClickHousePageConfig runs config/backends/clickhouse-page.yaml in front of an empty table.
+func TestClickHousePageConfig(t *testing.T) {
+	t.Parallel()
+	const config = "config/backends/clickhouse-page.yaml"
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	requireValid(t, config)
+	c := launch(t, config, "CLICKHOUSE_HTTP="+server.URL)
+	response, err := http.Get("http://" + c.graphs + "/api/services")
+	require.NoError(t, err)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.JSONEq(t, `{"services": []}`, string(text))
+	c.Terminate(t)
 }
 
 // TestClickHouseSource holds the table of config/backends/clickhouse-table.sql to what every source does.

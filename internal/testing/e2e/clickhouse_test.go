@@ -352,6 +352,7 @@ func TestClickHouse(t *testing.T) {
 		require.Contains(t, fmt.Sprint(got), `["`+service+`",`)
 	}
 	t.Logf("%d distinct rows; %s", len(got), selected(`SELECT sum(rows) AS rows, sum(data_compressed_bytes) AS bytes FROM system.parts WHERE table = 'otel_profiles' AND active`))
+	clickhousePage(t, server, strings.TrimSuffix(endpoint, "?compress=none"), c.output(t))
 	compareSQL(t, app, server, c)
 	c.Terminate(t)
 }
