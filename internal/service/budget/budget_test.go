@@ -124,6 +124,7 @@ func TestGrowingPayloadsNeverWaitForEachOther(t *testing.T) {
 						for taken < size {
 							n := random.Int64N(64 * kib)
 							if err := reserve(int(n)); err != nil {
+								building.Add(-taken) // Build gives it back
 								return err
 							}
 							taken += n
@@ -136,8 +137,8 @@ func TestGrowingPayloadsNeverWaitForEachOther(t *testing.T) {
 					})
 					var tooLarge *TooLargeError
 					assert.False(t, errors.As(err, &tooLarge) && taken <= 500*kib, "%v", err)
-					building.Add(-taken)
 					if err == nil {
+						building.Add(-taken)
 						c.Built(taken / 3)
 					}
 					c.Release()
