@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/storetest"
 )
 
@@ -27,7 +28,11 @@ func open(t *testing.T, cfg store.Config) *store.Store {
 // The sums of a range are those of the rules in the package comment, whatever is asked for, and whether profiles are in memory, were there
 // when the process was killed, or are in blocks of hours and days.
 func TestSumsFollowTheRules(t *testing.T) {
-	for seed := range uint64(4) {
+	seeds := uint64(4)
+	if profiletest.IsRace {
+		seeds = 1
+	}
+	for seed := range seeds {
 		inMemory := store.MemoryConfig()
 		inMemory.Window = 100 * time.Hour
 		memory, disk := store.New(inMemory), open(t, store.DirectoryConfig(t, t.TempDir()))
