@@ -57,16 +57,19 @@ BENCH_PKGS  ?= ./...
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-.PHONY: build
-build: ## build the collector and the tool: bin/otelcol-profiles (SLIM=1: bin/otelcol-profiles-slim), bin/profiletool
+.PHONY: collector
+collector:
 	@GO='$(GO)' internal/build/compile.sh $(MAIN) $(CURDIR)/$(BINARY) $(COLLECTOR_FLAGS) .
+
+.PHONY: build
+build: collector ## build the collector and the tool: bin/otelcol-profiles (SLIM=1: bin/otelcol-profiles-slim), bin/profiletool
 	@GO='$(GO)' internal/build/compile.sh . bin/profiletool $(TOOL_FLAGS) ./cmd/profiletool
 
 # What a configuration can have that only the full build understands. It takes three times as long to compile as the slim one.
 FULL_ONLY := ^ *(kafka|clickhouse|filter|transform|count|signal_?to_?metrics|k8s_?attributes)(/[^ :]*)?:|kubernetes_sd_configs|detectors:.*(aks|azure|ec2|ecs|eks|gcp|k8s)
 .PHONY: run
 run: SLIM := $(if $(filter file,$(origin SLIM)),$(if $(shell grep -E '$(FULL_ONLY)' $(CONFIG)),,1),$(SLIM))
-run: build ## build what CONFIG needs (slim if that suffices; or SLIM=1, SLIM=), and run it: config/quickstart.yaml
+run: collector ## build what CONFIG needs (slim if that suffices; or SLIM=1, SLIM=), and run it: config/quickstart.yaml
 	@echo '$(CONFIG) runs with $(BINARY)'
 	exec $(BINARY) --config $(CONFIG)
 
