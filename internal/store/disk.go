@@ -647,12 +647,12 @@ func (s *Store) compact(now time.Time) error {
 		for _, b := range list {
 			late += b.Bytes()
 		}
-		isOver := age > 24*time.Hour+settledAfter
+		isOver, isFirst := age > 24*time.Hour+settledAfter, largest.Parts > 0 // the day has not become one block yet, or a smaller one
 		becomesCoarser := s.disk.Downsampling.isFor(largest, age)
 		switch {
 		case len(list) == 1 && becomesCoarser:
 			step = s.disk.Downsampling.Step
-		case len(list) == 1, len(list) < dayBlocks && !becomesCoarser && !(isOver && late >= largest.Bytes()/lateShare):
+		case len(list) == 1, len(list) < dayBlocks && !becomesCoarser && !(isOver && (isFirst || late >= largest.Bytes()/lateShare)):
 			continue
 		}
 		if err := s.compactDay(day, list, step); err != nil {
