@@ -87,7 +87,9 @@ func (c *profileMetrics) closeHistory(ctx context.Context) error {
 	if c.history == nil { // it was not started
 		return nil
 	}
+	c.mu.Lock()
 	c.functions.End()
+	c.mu.Unlock()
 	c.saveHistory(ctx)
 	return c.history.Close(ctx)
 }

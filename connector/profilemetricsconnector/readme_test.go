@@ -20,7 +20,7 @@ import (
 func TestReadme(t *testing.T) {
 	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
 	defaults := collectortest.Defaults(createDefaultConfig())
-	defaults["storage"] = "" // there is none
+	defaults["storage"] = "" // not set by default
 	collectortest.CheckDefaults(t, rows, 2, defaults)
 	assert.Len(t, rows, len(defaults))
 

@@ -124,7 +124,7 @@ func TestGrowingPayloadsNeverWaitForEachOther(t *testing.T) {
 						for taken < size {
 							n := random.Int64N(64 * kib)
 							if err := reserve(int(n)); err != nil {
-								building.Add(-taken) // Build gives it back
+								building.Add(-taken) // Build releases these bytes before it returns
 								return err
 							}
 							taken += n

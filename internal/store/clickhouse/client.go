@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
@@ -217,9 +218,7 @@ func refusal(status int, text string) error {
 	if m := exceptionCode.FindStringSubmatch(text); m != nil {
 		code, _ = strconv.Atoi(m[1])
 	}
-	if text = strings.TrimSpace(text); len(text) > maxErrorText {
-		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
-	}
+	text = dictionary.Shorten(strings.TrimSpace(text), maxErrorText)
 	switch code {
 	case codeTimeout, codeTooSlow, codeCancelled:
 		return fmt.Errorf("ClickHouse: %s: %w", text, context.DeadlineExceeded)

@@ -246,7 +246,7 @@ func (q *Querier) selectTyped(ctx context.Context, typeID, selector string, star
 	return q.choose(ctx, matchers, start, end, false)
 }
 
-// goroutines is the name that Pyroscope gives to goroutines if pyroscope-go pushes them. Here they have that of scraped ones.
+// goroutines is Pyroscope's name for goroutine profiles that pyroscope-go pushes. The store names them as it does scraped ones.
 const goroutines = "goroutines"
 
 // typed returns the matchers of a selector and of a profile type.

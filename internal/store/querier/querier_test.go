@@ -142,7 +142,7 @@ func TestCountsOfCPUAreTimes(t *testing.T) {
 	assert.Equal(t, []string{"endpoint=/a,service_name=ebpf 1769860800000:150", "service_name=ebpf 1769860800000:50", "service_name=go 1769860800000:7"}, seriesText(series.Msg.Series))
 }
 
-// The goroutines of a store answer to the name that Pyroscope gives to those of pyroscope-go, too.
+// Goroutine profiles can be queried by Pyroscope's name for them, too.
 func TestGoroutines(t *testing.T) {
 	s := newStore()
 	b := profiletest.New().Resource("service.name", "shop")

@@ -13,7 +13,7 @@ import (
 )
 
 // PrometheusTool returns the path of prometheus or promtool: in the folder PROMETHEUS, or built from its module, which takes minutes the
-// first time. With E2E_PROMETHEUS=if-possible it is not built: the test is skipped if there is none, unless the machine has one installed.
+// first time. With E2E_PROMETHEUS=if-possible it is not built: the test uses the machine's own Prometheus, and is skipped without one.
 func PrometheusTool(t testing.TB, name string) string {
 	t.Helper()
 	if folder := os.Getenv("PROMETHEUS"); folder != "" {

@@ -42,8 +42,8 @@ var shortTimes = strings.NewReplacer(
 )
 
 // TestPrometheus runs Prometheus with the shipped rules, config/agent.yaml with its lines of profile_metrics, which sends to Prometheus'
-// OTLP receiver, and three services. Prometheus evaluates all shipped rules, and those of profiles.yaml once more with short times, so
-// that each alert fires for the service that gives a reason, and for no other.
+// OTLP receiver, and three services. Prometheus evaluates all shipped rules, and those of profiles.yaml once more with short times:
+// each alert must fire for the service that causes it, and only for that.
 func TestPrometheus(t *testing.T) {
 	ifPossible := wantedBy(t, "E2E_PROMETHEUS")
 	program := collectortest.PrometheusTool(t, "prometheus")

@@ -161,7 +161,7 @@ func (f *Functions) add(in *reduce.Functions, version string, now time.Time) (dr
 	return 0
 }
 
-// track returns a track, or nil if there is none and no room for one. A new one has had its first samples at the given time.
+// track returns the track of a service, which it adds if there is room, and nil otherwise. first is the time of a new track's first samples.
 func (f *Functions) track(entry int, resource []string, version string, first time.Time) *track {
 	key := f.keyOf(entry, resource, version)
 	t := f.tracks[key]
