@@ -78,7 +78,7 @@ const (
 	dictionaryPart  = 4   // a dictionary as pdata takes so many times its bytes
 )
 
-// moverBytes is what a Mover from a dictionary takes.
+// moverBytes is what a dictionaryMover from a dictionary takes.
 func moverBytes(d *dictionary.Dictionary) int {
 	return 4 * (d.Strings.Len() + d.Functions.Len() + d.Mappings.Len() + d.Locations.Len() + d.Stacks.Len() + d.Attributes.Len() +
 		d.AttributeSets.Len() + d.Links.Len())

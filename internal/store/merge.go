@@ -93,7 +93,7 @@ func (m *blockMerger) write(dir string) error {
 // mergedPart is a source's part of a service.
 type mergedPart struct {
 	*block
-	mover *dictionary.Mover
+	mover *dictionaryMover
 }
 
 // mergedSeries is a series in several parts.
@@ -120,7 +120,7 @@ func (m *blockMerger) service(w *blockfile.Writer, name string, sources []source
 		if e == nil {
 			continue
 		}
-		p := &mergedPart{block: e, mover: dictionary.NewMover(e.dict, dict)}
+		p := &mergedPart{block: e, mover: newMover(e.dict, dict)}
 		used := make([]bool, e.dict.Stacks.Len())
 		for i := range e.series {
 			sr := &e.series[i]
@@ -178,7 +178,7 @@ func (p *mergedPart) moveStacks(used []bool) {
 			list = append(list, dictionary.StackIndex(i))
 		}
 	}
-	p.mover.Stacks(list)
+	p.mover.allStacks(list)
 }
 
 // write writes a series.
@@ -187,7 +187,7 @@ func (s *mergedSeries) write(w *blockfile.Writer, step time.Duration) error {
 	w.Series(blockfile.Series{
 		ID: blockfile.ID(sr.id[:]), Instance: fmt.Sprintf("%016x", sr.instance), Profile: strs.At(sr.profile), Type: strs.At(sr.typ), Unit: strs.At(sr.unit),
 		Kind: sr.values.String(), Labels: s.part.labels(sr),
-		Resource: int32(s.part.mover.AttributeSet(sr.resource)), Attributes: int32(s.part.mover.AttributeSet(sr.attributes)),
+		Resource: int32(s.part.mover.set(sr.resource)), Attributes: int32(s.part.mover.set(sr.attributes)),
 	})
 	slices.SortStableFunc(s.runs, func(a, b seriesRun) int { return cmp.Compare(a.chunks[0].start, b.chunks[0].start) })
 	for _, run := range s.runs {
@@ -217,7 +217,7 @@ func (p *mergedPart) profile(c *chunk) blockfile.Profile {
 	return blockfile.Profile{
 		Time: c.time, DurationNanos: c.duration, Start: c.start, End: c.end, Total: c.total,
 		PeriodType: p.dict.Strings.At(m.periodType), PeriodUnit: p.dict.Strings.At(m.periodUnit), Period: m.period,
-		AttributeSet: int32(p.mover.AttributeSet(m.attributes)), ScopeSet: int32(p.mover.AttributeSet(m.scope)),
+		AttributeSet: int32(p.mover.set(m.attributes)), ScopeSet: int32(p.mover.set(m.scope)),
 		Position: m.position, Kind: int32(c.values), Flags: int32(c.flags),
 	}
 }
@@ -227,8 +227,8 @@ func (p *mergedPart) rows(c *chunk) iter.Seq[blockfile.Row] {
 	return func(yield func(blockfile.Row) bool) {
 		for row := c.rows(); row.next(); {
 			if !yield(blockfile.Row{
-				Stack:      int32(p.mover.Stack(dictionary.StackIndex(row.stack))),
-				Attributes: int32(p.mover.AttributeSet(dictionary.AttributeSetIndex(row.attribute))),
+				Stack:      int32(p.mover.stack(dictionary.StackIndex(row.stack))),
+				Attributes: int32(p.mover.set(dictionary.AttributeSetIndex(row.attribute))),
 				Link:       p.dict.Links.At(dictionary.LinkIndex(row.link)),
 				Value:      row.value,
 				Timestamp:  c.time + row.timestamp, HasTimestamp: c.flags&hasTimestamps != 0,

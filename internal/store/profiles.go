@@ -238,13 +238,13 @@ func (m *merger) assemble() (*Merged, error) {
 		if err := memory.Take(moving); err != nil {
 			return nil, err
 		}
-		mover := dictionary.NewMover(from, dict)
-		mover.Stacks(t.stacks(from.Stacks.Len()))
+		mover := newMover(from, dict)
+		mover.allStacks(t.stacks(from.Stacks.Len()))
 		all.plain = append(all.plain, make([]int32, dict.Stacks.Len()-len(all.plain))...)
 		for i, row := range t.rows {
-			row.stack = int32(mover.Stack(dictionary.StackIndex(row.stack)))
-			row.attributes = int32(mover.AttributeSet(dictionary.AttributeSetIndex(row.attributes)))
-			row.link = int32(mover.Link(dictionary.LinkIndex(row.link)))
+			row.stack = int32(mover.stack(dictionary.StackIndex(row.stack)))
+			row.attributes = int32(mover.set(dictionary.AttributeSetIndex(row.attributes)))
+			row.link = int32(mover.link(dictionary.LinkIndex(row.link)))
 			for column := range t.types {
 				all.add(row, column, t.values[i*t.types+column])
 				if t.fractions != nil {
@@ -287,7 +287,7 @@ func (m *merger) newWhole() *table {
 
 func (m *merger) write(pd pprofile.Profiles, dict *dictionary.Dictionary, all *table) {
 	newest := m.Newest
-	mover := dictionary.NewMover(newest.Dict, dict)
+	mover := newMover(newest.Dict, dict)
 	rp := pd.ResourceProfiles().AppendEmpty()
 	rp.Resource().Attributes().PutStr("service.name", m.sel.Service)
 	sp := rp.ScopeProfiles().AppendEmpty()
@@ -297,7 +297,7 @@ func (m *merger) write(pd pprofile.Profiles, dict *dictionary.Dictionary, all *t
 	}
 	attributes := make([]int32, len(newest.Attributes))
 	for i, a := range newest.Attributes {
-		attributes[i] = int32(mover.Attribute(dictionary.AttributeIndex(a)))
+		attributes[i] = int32(mover.attribute(dictionary.AttributeIndex(a)))
 	}
 	periodType, periodUnit := dict.Strings.Intern(newest.PeriodType), dict.Strings.Intern(newest.PeriodUnit)
 	for column, t := range m.Types {

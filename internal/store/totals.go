@@ -116,19 +116,19 @@ func subtract(now, before []totalRow) (rows []totalRow) {
 
 // moveTotals moves the totals of all series to the dictionary of a new block.
 func (s *Store) moveTotals(dict *dictionary.Dictionary) {
-	var mover *dictionary.Mover
+	var mover *dictionaryMover
 	for _, use := range s.series {
 		if use.totals == nil {
 			continue
 		}
 		if mover == nil {
-			mover = dictionary.NewMover(s.totalsOver, dict)
+			mover = newMover(s.totalsOver, dict)
 		}
 		for i := range use.totals.rows {
 			row := &use.totals.rows[i]
-			row.stack = int32(mover.Stack(dictionary.StackIndex(row.stack)))
-			row.attributes = int32(mover.AttributeSet(dictionary.AttributeSetIndex(row.attributes)))
-			row.link = int32(mover.Link(dictionary.LinkIndex(row.link)))
+			row.stack = int32(mover.stack(dictionary.StackIndex(row.stack)))
+			row.attributes = int32(mover.set(dictionary.AttributeSetIndex(row.attributes)))
+			row.link = int32(mover.link(dictionary.LinkIndex(row.link)))
 		}
 		slices.SortFunc(use.totals.rows, totalRow.compare)
 	}
