@@ -25,8 +25,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
-// otlpHeader is read only.
-var otlpHeader = http.Header{"Content-Type": {httpserver.ContentProtobuf}}
+// These headers are read only. That of profiles states their layout, as pdata's client does over gRPC.
+var (
+	logsHeader     = http.Header{"Content-Type": {httpserver.ContentProtobuf}}
+	profilesHeader = http.Header{
+		"Content-Type": {httpserver.ContentProtobuf},
+		http.CanonicalHeaderKey(pprofileotlp.DevelopmentVersionHeader): {pprofileotlp.DevelopmentVersion},
+	}
+)
 
 type httpPeer struct {
 	httpclient.Client
@@ -52,7 +58,7 @@ func (p *httpPeer) sendProfiles(ctx context.Context, pd pprofile.Profiles, limit
 	if err != nil {
 		return failed(err)
 	}
-	return p.post(ctx, request{p.profilesURL, otlpHeader, body, otlpAnswer}, limit)
+	return p.post(ctx, request{p.profilesURL, profilesHeader, body, otlpAnswer}, limit)
 }
 
 func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
@@ -60,7 +66,7 @@ func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer
 	if err != nil {
 		return failed(err)
 	}
-	return p.post(ctx, request{p.logsURL, otlpHeader, body, otlpAnswer}, limit)
+	return p.post(ctx, request{p.logsURL, logsHeader, body, otlpAnswer}, limit)
 }
 
 // partialSuccess returns how many items an answer rejects, and why. The answers to profiles and to logs have the same fields.

@@ -189,12 +189,15 @@ func httpServerOf(t *testing.T, b *inbox, answer func(http.ResponseWriter, *http
 		if answer(w, r, body) {
 			return
 		}
+		version := r.Header.Values(pprofileotlp.DevelopmentVersionHeader)
 		switch r.URL.Path {
 		case "/v1/logs":
+			assert.Empty(t, version)
 			request := plogotlp.NewExportRequest()
 			assert.NoError(t, request.UnmarshalProto(body))
 			assert.NoError(t, b.takeLogs(request.Logs()))
 		case "/v1development/profiles":
+			assert.Equal(t, []string{"1"}, version)
 			request := pprofileotlp.NewExportRequest()
 			assert.NoError(t, request.UnmarshalProto(body))
 			assert.NoError(t, b.takeProfiles(request.Profiles()))
