@@ -192,6 +192,9 @@ func (s *httpSender) send(ctx context.Context, pd pprofile.Profiles) answer {
 
 func (s *httpSender) post(ctx context.Context, target, content string, body []byte) ([]byte, error) {
 	header := http.Header{"Content-Type": {content}}
+	if content == httpserver.ContentProtobuf {
+		header.Set(pprofileotlp.DevelopmentVersionHeader, pprofileotlp.DevelopmentVersion)
+	}
 	for name, value := range s.config.headers {
 		header.Set(name, value)
 	}

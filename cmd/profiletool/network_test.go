@@ -92,6 +92,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
+	if request.Header.Get(pprofileotlp.DevelopmentVersionHeader) != "1" {
+		http.Error(w, "the version of profiles is missing", http.StatusBadRequest)
+		return
+	}
 	pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(data)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
