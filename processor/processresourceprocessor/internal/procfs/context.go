@@ -83,8 +83,9 @@ func (r *Reader) readContext(dir *os.Root) Context {
 	defer func() { _ = memory.Close() }()
 	var c Context
 	for _, address := range addresses {
-		if c = readContextAt(memory, address, r.ContextKeys); c.Outcome != ContextUnsupported {
-			break // the mapping is a context
+		c = readContextAt(memory, address, r.ContextKeys)
+		if c.Outcome != ContextUnsupported && c.Outcome != ContextUnreadable {
+			break // the mapping is a context; any other is skipped
 		}
 	}
 	return c
