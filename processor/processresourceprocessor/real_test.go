@@ -6,27 +6,73 @@
 package processresourceprocessor
 
 import (
+	"bufio"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // TestAsAProcess is not a test: it makes this program one of the processes that the tests read.
 func TestAsAProcess(t *testing.T) {
-	if os.Getenv("PROCESS_RESOURCE_TEST") != "sleep" {
+	switch what := os.Getenv("PROCESS_RESOURCE_TEST"); what {
+	case "":
 		t.SkipNow()
+	case "sleep":
+		fmt.Println("started")
+		time.Sleep(time.Minute)
+	default:
+		publishNames(t, what)
 	}
-	fmt.Println("started")
-	time.Sleep(time.Minute)
+}
+
+// publishNames publishes a process context, as the specification has it, in a memfd or in anonymous memory. Each line of the input is
+// a service's name to publish; each is confirmed by a line of the output.
+func publishNames(t *testing.T, kind string) {
+	const size = 4096
+	var (
+		memory []byte
+		err    error
+	)
+	if kind == "anonymous" {
+		memory, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	} else {
+		fd, createErr := unix.MemfdCreate("OTEL_CTX", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+		require.NoError(t, createErr)
+		require.NoError(t, unix.Ftruncate(fd, size))
+		memory, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+		require.NoError(t, unix.Close(fd))
+	}
+	require.NoError(t, err)
+	require.NoError(t, unix.Madvise(memory, unix.MADV_DONTFORK))
+	address := uint64(uintptr(unsafe.Pointer(&memory[0])))
+	publishedAt := (*atomic.Uint64)(unsafe.Pointer(&memory[16]))
+	lines := bufio.NewScanner(os.Stdin)
+	for number := uint64(1); lines.Scan(); number++ {
+		publishedAt.Store(0)
+		payload := contextOf(lines.Text())
+		copy(memory, "OTEL_CTX")
+		binary.NativeEndian.PutUint32(memory[8:], 2)
+		binary.NativeEndian.PutUint32(memory[12:], uint32(len(payload)))
+		binary.NativeEndian.PutUint64(memory[24:], address+32)
+		copy(memory[32:], payload)
+		publishedAt.Store(number)
+		name := []byte("OTEL_CTX\x00")
+		err := unix.Prctl(unix.PR_SET_VMA, unix.PR_SET_VMA_ANON_NAME, uintptr(unsafe.Pointer(&memory[0])), size, uintptr(unsafe.Pointer(&name[0])))
+		fmt.Println(err)
+	}
 }
 
 // run starts a program that prints something when it is running, and ends it with the test. It returns the profiler's attributes
@@ -151,4 +197,36 @@ func TestAllProcessesOfThisMachine(t *testing.T) {
 	assert.Positive(t, f.sum("process_reads", "outcome", "read"))
 	assert.Zero(t, f.sum("process_reads", "outcome", "error"))
 	assert.Zero(t, found[""])
+}
+
+// A process that publishes another name has that name when it is read again.
+func TestRealProcessContexts(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, kind := range []string{"memfd", "anonymous"} {
+		t.Run(kind, func(t *testing.T) {
+			command := exec.Command(self, "-test.run=^TestAsAProcess$")
+			command.Env = append(os.Environ(), "PROCESS_RESOURCE_TEST="+kind, "OTEL_SERVICE_NAME=environment")
+			input, err := command.StdinPipe()
+			require.NoError(t, err)
+			output, err := command.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, command.Start())
+			t.Cleanup(func() { _, _ = command.Process.Kill(), command.Wait() })
+			executable, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", command.Process.Pid))
+			require.NoError(t, err)
+			f := start(t, func(c *Config) { c.Proc.RefreshInterval, c.Proc.ReadEnvironment = 0, true })
+			answers := bufio.NewScanner(output)
+			for _, name := range []string{"shop", "cart"} {
+				_, err := fmt.Fprintln(input, name)
+				require.NoError(t, err)
+				require.True(t, answers.Scan())
+				if answers.Text() != "<nil>" && kind == "anonymous" {
+					t.Skip("this kernel does not name anonymous memory:", answers.Text())
+				}
+				assert.Equal(t, map[string]int{name: 1}, services(f.consume(sampled(process(command.Process.Pid, executable)))))
+			}
+			assert.EqualValues(t, 2, f.sum("contexts", "outcome", "read"))
+		})
+	}
 }

@@ -167,15 +167,20 @@ func machine(t *testing.T, processes ...fakeProcess) (root string) {
 	return root
 }
 
-// publish writes a process context below a process's folder: a service's name, and a version of 2.
-func publish(t *testing.T, dir, name string) {
+// contextOf returns the payload of a process context: a service's name, and a version of 2.
+func contextOf(name string) []byte {
 	field := func(number protowire.Number, content ...byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
 	}
 	attribute := func(key, value string) []byte {
 		return field(1, append(field(1, []byte(key)...), field(2, field(1, []byte(value)...)...)...)...)
 	}
-	payload := field(1, append(attribute("service.version", "2"), attribute("service.name", name)...)...)
+	return field(1, append(attribute("service.version", "2"), attribute("service.name", name)...)...)
+}
+
+// publish writes a process context below a process's folder.
+func publish(t *testing.T, dir, name string) {
+	payload := contextOf(name)
 	const address = 0x1000
 	memory := append(make([]byte, address), "OTEL_CTX"...)
 	memory = binary.NativeEndian.AppendUint32(memory, 2)
