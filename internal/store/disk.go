@@ -854,6 +854,38 @@ const (
 
 // load reads the samples of chunks of a block, which must be in its order.
 func (e *block) load(chunks []*chunk, m *Memory) error {
+	dict, out := e.dict, &e.disk.scratch
+	return e.disk.read(dict, chunks, true, m, func(c *chunk, cols *blockfile.Columns) error {
+		out.reset()
+		for i, stack := range cols.Stacks {
+			set, link, timestamp := int32(0), int32(0), int64(0)
+			if cols.Attributes != nil {
+				set = cols.Attributes[i]
+			}
+			if cols.Links != nil && cols.Links[i] != (dictionary.Link{}) {
+				link = int32(dict.Links.Intern(cols.Links[i]))
+			}
+			if c.flags&hasTimestamps != 0 {
+				timestamp = cols.Timestamps[i] - c.time
+			}
+			out.stacks, out.attributes, out.links = append(out.stacks, stack), append(out.attributes, set), append(out.links, link)
+			out.timestamps, out.values = append(out.timestamps, timestamp), append(out.values, cols.Values[i])
+		}
+		c.data = out.encode(c.flags)
+		return m.Take(cap(c.data))
+	})
+}
+
+// maxRowsLoaded is about how many rows are read at once.
+const maxRowsLoaded = 1 << 16
+
+// read reads samples of chunks, which must be in the order of the block, and calls use with those of each: stacks and values, and all else
+// that the chunks have if all is true.
+func (d *diskPart) read(dict *dictionary.Dictionary, chunks []*chunk, all bool, m *Memory, use func(*chunk, *blockfile.Columns) error) error {
+	stacks, sets := uint32(dict.Stacks.Len()), uint32(dict.AttributeSets.Len())
+	isOutside := func(list []int32, n uint32) bool {
+		return slices.ContainsFunc(list, func(i int32) bool { return uint32(i) >= n })
+	}
 	for len(chunks) > 0 {
 		// Rows that follow each other are read at once.
 		n, rows := 1, int(chunks[0].samples)
@@ -861,55 +893,32 @@ func (e *block) load(chunks []*chunk, m *Memory) error {
 			rows += int(chunks[n].samples)
 			n++
 		}
-		if err := cmp.Or(e.disk.load(e.dict, chunks[:n], rows, m), m.Check()); err != nil {
+		var want blockfile.Want
+		for _, c := range chunks[:n] {
+			want.Attributes = want.Attributes || all && c.flags&hasAttributes != 0
+			want.Links = want.Links || all && c.flags&hasLinks != 0
+			want.Timestamps = want.Timestamps || all && c.flags&hasTimestamps != 0
+		}
+		cols := &d.columns
+		if err := d.block.Samples(d.service, chunks[0].row, rows, want, cols); err != nil {
+			return &damagedBlock{d.block, err}
+		}
+		if isOutside(cols.Stacks, stacks) || isOutside(cols.Attributes, sets) {
+			return &damagedBlock{d.block, fmt.Errorf("%w: a sample has an index that is out of range", blockfile.ErrDamaged)}
+		}
+		at := 0
+		for _, c := range chunks[:n] {
+			end := at + int(c.samples)
+			part := cols.Slice(at, end)
+			if err := use(c, &part); err != nil {
+				return err
+			}
+			at = end
+		}
+		if err := m.Check(); err != nil {
 			return err
 		}
 		chunks = chunks[n:]
-	}
-	return nil
-}
-
-// maxRowsLoaded is about how many rows are read at once.
-const maxRowsLoaded = 1 << 16
-
-func (d *diskPart) load(dict *dictionary.Dictionary, chunks []*chunk, rows int, m *Memory) error {
-	var want blockfile.Want
-	for _, c := range chunks {
-		want.Attributes = want.Attributes || c.flags&hasAttributes != 0
-		want.Links = want.Links || c.flags&hasLinks != 0
-		want.Timestamps = want.Timestamps || c.flags&hasTimestamps != 0
-	}
-	cols := &d.columns
-	if err := d.block.Samples(d.service, chunks[0].row, rows, want, cols); err != nil {
-		return &damagedBlock{d.block, err}
-	}
-	stacks, sets := int32(dict.Stacks.Len()), int32(dict.AttributeSets.Len())
-	at := 0
-	for _, c := range chunks {
-		out := &d.scratch
-		out.reset()
-		for i := at; i < at+int(c.samples); i++ {
-			set, link, timestamp := int32(0), int32(0), int64(0)
-			if want.Attributes {
-				set = cols.Attributes[i]
-			}
-			if stack := cols.Stacks[i]; stack < 0 || stack >= stacks || set < 0 || set >= sets {
-				return &damagedBlock{d.block, fmt.Errorf("%w: a sample has an index that is out of range", blockfile.ErrDamaged)}
-			}
-			if want.Links && cols.Links[i] != (dictionary.Link{}) {
-				link = int32(dict.Links.Intern(cols.Links[i]))
-			}
-			if c.flags&hasTimestamps != 0 {
-				timestamp = cols.Timestamps[i] - c.time
-			}
-			out.stacks, out.attributes, out.links = append(out.stacks, cols.Stacks[i]), append(out.attributes, set), append(out.links, link)
-			out.timestamps, out.values = append(out.timestamps, timestamp), append(out.values, cols.Values[i])
-		}
-		at += int(c.samples)
-		c.data = out.encode(c.flags)
-		if err := m.Take(cap(c.data)); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -227,17 +227,25 @@ func (v *view) load(terms []weightedChunk) error {
 			continue
 		}
 		slices.SortFunc(chunks, func(a, b *chunk) int { return cmp.Compare(a.row, b.row) })
-		err := v.blocks[i].load(slices.Compact(chunks), v.memory)
-		var damaged *damagedBlock
-		if errors.As(err, &damaged) {
-			v.store.drop(damaged.block, err)
-			for _, c := range chunks {
-				if c.data == nil {
-					c.samples, c.total = 0, 0
-				}
-			}
-		} else if err != nil {
+		chunks = slices.Compact(chunks)
+		if err := v.withoutDamaged(chunks, v.blocks[i].load(chunks, v.memory)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// withoutDamaged takes a block out of the store if err says that it is damaged, and returns other errors. The chunks that have no samples
+// then get none.
+func (v *view) withoutDamaged(chunks []*chunk, err error) error {
+	var damaged *damagedBlock
+	if !errors.As(err, &damaged) {
+		return err
+	}
+	v.store.drop(damaged.block, err)
+	for _, c := range chunks {
+		if c.data == nil {
+			c.samples, c.total = 0, 0
 		}
 	}
 	return nil

@@ -4,12 +4,14 @@
 package store
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 const (
@@ -168,26 +170,49 @@ func eachSum[T number](v *view, r *reader, terms []weightedChunk, use func(block
 			}
 			return sums[group]
 		}
-		unload, err := v.loadFor(block, terms)
-		if err != nil {
-			return err
-		}
+		// Of whole profiles on disk only two columns are read. The others are loaded.
+		var onDisk, parts []weightedChunk
 		for i := range terms {
 			t := &terms[i]
 			if t.block != block {
 				continue
 			}
-			if group, whole := r.whole(t); whole {
+			switch group, whole := r.whole(t); {
+			case !whole:
+				parts = append(parts, *t)
+			case e.disk != nil && t.chunk.data == nil:
+				onDisk = append(onDisk, *t)
+			default:
 				if sum := sumsOf(group); sum != nil {
 					addTo(t.chunk, sum, T(t.weight))
 				}
-			} else {
-				r.observations(t, func(group int, row *rows) {
-					if sum := sumsOf(group); sum != nil {
-						sum[row.stack] += T(row.value) * T(t.weight)
-					}
-				})
+				if err := v.memory.Check(); err != nil {
+					return err
+				}
 			}
+		}
+		err := v.readWhole(e, onDisk, func(t *weightedChunk, cols *blockfile.Columns) {
+			group, _ := r.whole(t)
+			if sum := sumsOf(group); sum != nil {
+				for i, stack := range cols.Stacks {
+					sum[stack] += T(cols.Values[i]) * T(t.weight)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+		unload, err := v.loadFor(block, parts)
+		if err != nil {
+			return err
+		}
+		for i := range parts {
+			t := &parts[i]
+			r.observations(t, func(group int, row *rows) {
+				if sum := sumsOf(group); sum != nil {
+					sum[row.stack] += T(row.value) * T(t.weight)
+				}
+			})
 			if err := v.memory.Check(); err != nil {
 				return err
 			}
@@ -205,6 +230,24 @@ func eachSum[T number](v *view, r *reader, terms []weightedChunk, use func(block
 		v.memory.Release(taken)
 	}
 	return nil
+}
+
+// readWhole calls use with the stacks and values of terms of one block on disk.
+func (v *view) readWhole(e *block, terms []weightedChunk, use func(*weightedChunk, *blockfile.Columns)) error {
+	if len(terms) == 0 {
+		return nil
+	}
+	slices.SortFunc(terms, func(a, b weightedChunk) int { return cmp.Compare(a.chunk.row, b.chunk.row) })
+	chunks := make([]*chunk, len(terms))
+	for i := range terms {
+		chunks[i] = terms[i].chunk
+	}
+	next := 0
+	return v.withoutDamaged(chunks, e.disk.read(e.dict, chunks, false, v.memory, func(_ *chunk, cols *blockfile.Columns) error {
+		use(&terms[next], cols)
+		next++
+		return nil
+	}))
 }
 
 // loadFor reads the samples of the terms of a block. unload forgets those that it read.

@@ -47,11 +47,16 @@ func (t *Lists[I]) Intern(list []int32) I {
 			return I(e)
 		}
 	}
-	i := int32(len(t.ends))
+	i := t.append(list)
+	t.index.Insert(p, int32(i))
+	return i
+}
+
+// append adds a list without a place in the index.
+func (t *Lists[I]) append(list []int32) I {
 	t.flat = append(t.flat, list...)
 	t.ends = append(t.ends, uint32(len(t.flat)))
-	t.index.Insert(p, i)
-	return I(i)
+	return I(len(t.ends) - 1)
 }
 
 // MemoryBytes is what the lists occupy.

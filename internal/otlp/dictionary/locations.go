@@ -61,9 +61,16 @@ func (t *Locations) Intern(l Location, lines []Line) LocationIndex {
 			return LocationIndex(e)
 		}
 	}
+	i := t.append(l, lines)
+	t.index.Insert(p, int32(i))
+	return i
+}
+
+// append adds a location without a place in the index.
+func (t *Locations) append(l Location, lines []Line) LocationIndex {
 	t.lines = append(t.lines, lines...)
 	t.lineEnds = append(t.lineEnds, uint32(len(t.lines)))
-	return t.add(p, l)
+	return t.Table.append(l)
 }
 
 // MemoryBytes is what the table occupies.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -87,7 +88,18 @@ func (d *Dictionary) AppendSince(b []byte, m Mark) []byte {
 
 // Read adds the entries that AppendSince wrote. One that refers to an entry that is not there, or that is there already, is an error.
 // d interns copies of the strings if it is of NewCopying; otherwise it keeps b.
-func (d *Dictionary) Read(b []byte) error {
+func (d *Dictionary) Read(b []byte) error { return d.read(b, false) }
+
+// Load returns a dictionary of which AppendSince has written all entries. It is for readers: its functions, locations and stacks, which are
+// most of it, are not found again by value, hence none may be interned.
+func Load(b []byte) (*Dictionary, error) {
+	d := New()
+	entries := RecordReader{Left: b}
+	d.Strings.Reset(entries.Count())
+	return d, d.read(b, true)
+}
+
+func (d *Dictionary) read(b []byte, isLoaded bool) error {
 	r := entryReader{RecordReader: RecordReader{Left: b}, text: string(b)}
 	r.table(func() (int, int) {
 		return int(d.Strings.Intern(r.string())), d.Strings.Len()
@@ -104,6 +116,9 @@ func (d *Dictionary) Read(b []byte) error {
 	r.table(func() (int, int) {
 		n := d.Strings.Len()
 		f := Function{Name: StringIndex(r.Index(n)), SystemName: StringIndex(r.Index(n)), Filename: StringIndex(r.Index(n)), StartLine: int64(r.Uvarint())}
+		if isLoaded {
+			return int(d.Functions.append(f)), d.Functions.Len()
+		}
 		return int(d.Functions.Intern(f)), d.Functions.Len()
 	})
 	r.table(func() (int, int) {
@@ -118,16 +133,25 @@ func (d *Dictionary) Read(b []byte) error {
 		for range r.Count() {
 			lines = append(lines, Line{FunctionIndex(r.Index(d.Functions.Len())), int64(r.Uvarint()), int64(r.Uvarint())})
 		}
+		if isLoaded {
+			return int(d.Locations.append(l, lines)), d.Locations.Len()
+		}
 		return int(d.Locations.Intern(l, lines)), d.Locations.Len()
 	})
-	before := int64(0)
+	if isLoaded {
+		d.Stacks.flat = slices.Grow(d.Stacks.flat, len(r.Left)) // most differences have one byte
+	}
 	r.table(func() (int, int) {
-		before = 0
-		list := r.list(func() int32 {
+		before := int64(0)
+		r.ints = r.ints[:0]
+		for range r.Count() {
 			before += r.Varint()
-			return r.checked(uint64(before), d.Locations.Len())
-		})
-		return int(d.Stacks.Intern(list)), d.Stacks.Len()
+			r.ints = append(r.ints, r.checked(uint64(before), d.Locations.Len()))
+		}
+		if isLoaded {
+			return int(d.Stacks.append(r.ints)), d.Stacks.Len()
+		}
+		return int(d.Stacks.Intern(r.ints)), d.Stacks.Len()
 	})
 	r.table(func() (int, int) {
 		var l Link
@@ -187,6 +211,11 @@ func (r *RecordReader) Byte() byte {
 
 // Uvarint reads a number that is not negative.
 func (r *RecordReader) Uvarint() uint64 {
+	if len(r.Left) > 0 && r.Left[0] < 0x80 { // most numbers are small
+		v := r.Left[0]
+		r.Left = r.Left[1:]
+		return uint64(v)
+	}
 	v, n := binary.Uvarint(r.Left)
 	r.advance(n)
 	return v
@@ -194,9 +223,8 @@ func (r *RecordReader) Uvarint() uint64 {
 
 // Varint reads a number.
 func (r *RecordReader) Varint() int64 {
-	v, n := binary.Varint(r.Left)
-	r.advance(n)
-	return v
+	v := r.Uvarint()
+	return int64(v>>1) ^ -int64(v&1)
 }
 
 // Count reads a number of entries, each of which has a byte at least.

@@ -54,10 +54,15 @@ func (t *Table[I, E]) find(p *HashProbe, e E) I {
 }
 
 func (t *Table[I, E]) add(p HashProbe, e E) I {
-	i := I(len(t.entries))
-	t.entries = append(t.entries, e)
+	i := t.append(e)
 	t.index.Insert(p, int32(i))
 	return i
+}
+
+// append adds e without a place in the index.
+func (t *Table[I, E]) append(e E) I {
+	t.entries = append(t.entries, e)
+	return I(len(t.entries) - 1)
 }
 
 // MemoryBytes is what the table occupies, without the texts that entries refer to.

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"sync"
 
@@ -170,42 +171,56 @@ func (r *Reader) Dictionary(s *Service) (*dictionary.Dictionary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, dictionariesFile, err)
 	}
-	d := dictionary.New()
-	if err := d.Read(plain); err != nil {
+	d, err := dictionary.Load(plain)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, dictionariesFile, err)
 	}
 	return d, nil
 }
 
 // Profiles reads the profiles of a series.
-func (r *Reader) Profiles(s *Service, series *Series) (list []Profile, err error) {
+func (r *Reader) Profiles(s *Service, series *Series) ([]Profile, error) {
 	f, err := r.open(&r.profiles, profilesFile)
 	if err != nil {
 		return nil, err
 	}
-	list = make([]Profile, series.Profiles)
-	for column, set := range map[int]func(p *Profile, v parquet.Value){
-		2:  func(p *Profile, v parquet.Value) { p.Time = v.Int64() },
-		3:  func(p *Profile, v parquet.Value) { p.DurationNanos = v.Int64() },
-		4:  func(p *Profile, v parquet.Value) { p.Start = v.Int64() },
-		5:  func(p *Profile, v parquet.Value) { p.End = v.Int64() },
-		6:  func(p *Profile, v parquet.Value) { p.Samples = v.Int32() },
-		7:  func(p *Profile, v parquet.Value) { p.Total = v.Int64() },
-		8:  func(p *Profile, v parquet.Value) { p.PeriodType = v.String() },
-		9:  func(p *Profile, v parquet.Value) { p.PeriodUnit = v.String() },
-		10: func(p *Profile, v parquet.Value) { p.Period = v.Int64() },
-		11: func(p *Profile, v parquet.Value) { p.AttributeSet = s.set(v.Int32()) },
-		12: func(p *Profile, v parquet.Value) { p.ScopeSet = s.set(v.Int32()) },
-		13: func(p *Profile, v parquet.Value) { p.Position = v.Int32() },
-		14: func(p *Profile, v parquet.Value) { p.Kind = v.Int32() },
-		15: func(p *Profile, v parquet.Value) { p.Flags = v.Int32() },
+	list := make([]Profile, series.Profiles)
+	longs := make([]int64, len(list))
+	for column, set := range map[int]func(p *Profile, v int64){
+		2:  func(p *Profile, v int64) { p.Time = v },
+		3:  func(p *Profile, v int64) { p.DurationNanos = v },
+		4:  func(p *Profile, v int64) { p.Start = v },
+		5:  func(p *Profile, v int64) { p.End = v },
+		7:  func(p *Profile, v int64) { p.Total = v },
+		10: func(p *Profile, v int64) { p.Period = v },
 	} {
-		i := 0
-		if err := f.values(column, series.FirstProfile, len(list), func(v parquet.Value) { set(&list[i], v); i++ }); err != nil {
+		if err := f.int64s(column, series.FirstProfile, longs); err != nil {
 			return nil, err
 		}
+		for i := range list {
+			set(&list[i], longs[i])
+		}
 	}
-	return list, nil
+	ints := make([]int32, len(list))
+	for column, set := range map[int]func(p *Profile, v int32){
+		6:  func(p *Profile, v int32) { p.Samples = v },
+		11: func(p *Profile, v int32) { p.AttributeSet = s.set(v) },
+		12: func(p *Profile, v int32) { p.ScopeSet = s.set(v) },
+		13: func(p *Profile, v int32) { p.Position = v },
+		14: func(p *Profile, v int32) { p.Kind = v },
+		15: func(p *Profile, v int32) { p.Flags = v },
+	} {
+		if err := f.int32s(column, series.FirstProfile, ints); err != nil {
+			return nil, err
+		}
+		for i := range list {
+			set(&list[i], ints[i])
+		}
+	}
+	return list, errors.Join(
+		f.texts(8, series.FirstProfile, len(list), func(i int, text string) { list[i].PeriodType = text }),
+		f.texts(9, series.FirstProfile, len(list), func(i int, text string) { list[i].PeriodUnit = text }),
+	)
 }
 
 // set returns the index in the dictionary of a set of attributes.
@@ -226,34 +241,58 @@ type Columns struct {
 	Links              []dictionary.Link
 }
 
+// Slice returns the samples from a number on and before another one. A column that was not read is nil.
+func (c *Columns) Slice(from, until int) Columns {
+	part := Columns{Stacks: c.Stacks[from:until], Values: c.Values[from:until]}
+	if len(c.Attributes) > 0 {
+		part.Attributes = c.Attributes[from:until]
+	}
+	if len(c.Timestamps) > 0 {
+		part.Timestamps = c.Timestamps[from:until]
+	}
+	if len(c.Links) > 0 {
+		part.Links = c.Links[from:until]
+	}
+	return part
+}
+
 // Samples reads n samples from a row on. Columns that are not wanted are empty.
 func (r *Reader) Samples(s *Service, first int64, n int, want Want, c *Columns) error {
 	f, err := r.open(&r.samples, samplesFile)
 	if err != nil {
 		return err
 	}
-	c.Stacks, c.Attributes, c.Values, c.Timestamps, c.Links = c.Stacks[:0], c.Attributes[:0], c.Values[:0], c.Timestamps[:0], c.Links[:0]
+	c.Stacks, c.Values = sized(c.Stacks, n), sized(c.Values, n)
+	c.Attributes, c.Timestamps, c.Links = c.Attributes[:0], c.Timestamps[:0], c.Links[:0]
+	err = errors.Join(f.int32s(stackColumn, first, c.Stacks), f.int64s(valueColumn, first, c.Values))
 	firstStack := int32(s.FirstStack)
-	err = errors.Join(
-		f.values(stackColumn, first, n, func(v parquet.Value) { c.Stacks = append(c.Stacks, v.Int32()-firstStack) }),
-		f.values(valueColumn, first, n, func(v parquet.Value) { c.Values = append(c.Values, v.Int64()) }),
-	)
+	for i := range c.Stacks {
+		c.Stacks[i] -= firstStack
+	}
 	if want.Attributes && err == nil {
-		err = f.values(setColumn, first, n, func(v parquet.Value) { c.Attributes = append(c.Attributes, s.set(v.Int32())) })
+		c.Attributes = sized(c.Attributes, n)
+		err = f.int32s(setColumn, first, c.Attributes)
+		for i, set := range c.Attributes {
+			c.Attributes[i] = s.set(set)
+		}
 	}
 	if want.Timestamps && err == nil {
-		err = f.values(timestampColumn, first, n, func(v parquet.Value) { c.Timestamps = append(c.Timestamps, v.Int64()) })
+		c.Timestamps = sized(c.Timestamps, n)
+		err = f.values(timestampColumn, first, n, func(i int, v parquet.Value) { c.Timestamps[i] = v.Int64() })
 	}
 	if want.Links && err == nil {
-		c.Links = append(c.Links, make([]dictionary.Link, n)...)
-		i, k := 0, 0
+		c.Links = sized(c.Links, n)
+		clear(c.Links)
 		err = errors.Join(
-			f.values(traceColumn, first, n, func(v parquet.Value) { copy(c.Links[i].TraceID[:], v.ByteArray()); i++ }),
-			f.values(spanColumn, first, n, func(v parquet.Value) { copy(c.Links[k].SpanID[:], v.ByteArray()); k++ }),
+			f.values(traceColumn, first, n, func(i int, v parquet.Value) { copy(c.Links[i].TraceID[:], v.ByteArray()) }),
+			f.values(spanColumn, first, n, func(i int, v parquet.Value) { copy(c.Links[i].SpanID[:], v.ByteArray()) }),
 		)
 	}
 	return err
 }
+
+// sized returns a slice of n entries of any value, in the memory of s if that suffices.
+func sized[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
 // parquetFile is an open file. starts has the first row of each row group, and in the end the number of all rows.
 type parquetFile struct {
@@ -302,42 +341,87 @@ func recovered(f func() error) (err error) {
 	return f()
 }
 
-// values calls use with n values of a column from a row on.
-func (f *parquetFile) values(column int, first int64, n int, use func(parquet.Value)) error {
+// int32s reads as many values of a column as dst has, from a row on.
+func (f *parquetFile) int32s(column int, first int64, dst []int32) error {
+	return f.read(column, first, len(dst), func(values parquet.ValueReader, from, until int) (int, error) {
+		r, ok := values.(parquet.Int32Reader)
+		if !ok {
+			return 0, errType
+		}
+		return r.ReadInt32s(dst[from:until])
+	})
+}
+
+// int64s does the same for a column of 64 bits.
+func (f *parquetFile) int64s(column int, first int64, dst []int64) error {
+	return f.read(column, first, len(dst), func(values parquet.ValueReader, from, until int) (int, error) {
+		r, ok := values.(parquet.Int64Reader)
+		if !ok {
+			return 0, errType
+		}
+		return r.ReadInt64s(dst[from:until])
+	})
+}
+
+var errType = errors.New("a column has another type")
+
+// texts calls use with n values of a column of texts, most of which are those before them.
+func (f *parquetFile) texts(column int, first int64, n int, use func(i int, text string)) error {
+	var text string
+	return f.values(column, first, n, func(i int, v parquet.Value) {
+		if b := v.ByteArray(); string(b) != text {
+			text = string(b)
+		}
+		use(i, text)
+	})
+}
+
+// values calls use with n values of any column from a row on.
+func (f *parquetFile) values(column int, first int64, n int, use func(i int, v parquet.Value)) error {
+	var buffer [512]parquet.Value
+	return f.read(column, first, n, func(values parquet.ValueReader, from, until int) (int, error) {
+		n, err := values.ReadValues(buffer[:min(until-from, len(buffer))])
+		for i, v := range buffer[:n] {
+			use(from+i, v)
+		}
+		return n, err
+	})
+}
+
+// read calls use until it has read n values of a column from a row on: the values from a number on and before another one.
+func (f *parquetFile) read(column int, first int64, n int, use func(values parquet.ValueReader, from, until int) (int, error)) error {
 	if first < 0 || n < 0 || first+int64(n) > f.starts[len(f.starts)-1] {
 		return fmt.Errorf("%w: %s has no rows %d to %d", ErrDamaged, f.name, first, first+int64(n))
 	}
 	groups := f.RowGroups()
-	for g := sort.Search(len(groups), func(i int) bool { return f.starts[i+1] > first }); n > 0; g++ {
-		part := int(min(int64(n), f.starts[g+1]-first))
-		err := recovered(func() error { return readColumn(groups[g].ColumnChunks()[column], first-f.starts[g], part, use) })
+	at := 0
+	for g := sort.Search(len(groups), func(i int) bool { return f.starts[i+1] > first }); at < n; g++ {
+		row := first + int64(at) - f.starts[g]
+		until := min(n, at+int(f.starts[g+1]-f.starts[g]-row))
+		err := recovered(func() error { return readColumn(groups[g].ColumnChunks()[column], row, at, until, use) })
 		if err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrDamaged, f.name, err)
 		}
-		first, n = first+int64(part), n-part
+		at = until
 	}
 	return nil
 }
 
-func readColumn(chunk parquet.ColumnChunk, first int64, n int, use func(parquet.Value)) error {
+func readColumn(chunk parquet.ColumnChunk, row int64, at, until int, use func(values parquet.ValueReader, from, until int) (int, error)) error {
 	pages := chunk.Pages()
 	defer func() { _ = pages.Close() }()
-	if err := pages.SeekToRow(first); err != nil {
+	if err := pages.SeekToRow(row); err != nil {
 		return err
 	}
-	var buffer [512]parquet.Value
-	for n > 0 {
+	for at < until {
 		page, err := pages.ReadPage()
 		if err != nil {
 			return err
 		}
 		values := page.Values()
-		for n > 0 {
-			k, err := values.ReadValues(buffer[:min(n, len(buffer))])
-			for _, v := range buffer[:k] {
-				use(v)
-			}
-			n -= k
+		for at < until {
+			n, err := use(values, at, until)
+			at += n
 			if errors.Is(err, io.EOF) {
 				break
 			}

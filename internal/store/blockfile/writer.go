@@ -44,6 +44,9 @@ const (
 	maxFrames = 512
 	// pageBytes is the size of a page: what a query of a few rows has to read.
 	pageBytes = 64 << 10
+	// A series begins a page if the one before has at least so many rows, since most queries read whole series. A page takes about a
+	// hundred bytes in each column.
+	minPageSamples, minPageProfiles = 4 << 10, 512
 )
 
 // Writer writes a block: Service, and for each of its series Series, and for each profile Profile; then EndService with the dictionary;
@@ -100,6 +103,8 @@ func (w *Writer) Service(name string) {
 // Series begins a series. The fields that follow from its profiles are set later.
 func (w *Writer) Series(s Series) {
 	s.FirstProfile, s.FirstSample = int64(w.index.ProfileCount), int64(w.index.SampleCount)
+	w.profiles.endPage(minPageProfiles)
+	w.samples.endPage(minPageSamples)
 	w.service.Series = append(w.service.Series, s)
 	w.current = &w.service.Series[len(w.service.Series)-1]
 	w.series.add(seriesRow{
@@ -250,6 +255,8 @@ type table[T any] struct {
 	file   *file
 	writer *parquet.GenericWriter[T]
 	rows   []T
+	// inPage is the number of rows since endPage has ended a page.
+	inPage int
 }
 
 func newTable[T any](w *Writer, name string) *table[T] {
@@ -270,7 +277,22 @@ func (t *table[T]) flush() {
 		_, err := t.writer.Write(t.rows)
 		t.w.fail(err)
 	}
+	t.inPage += len(t.rows)
 	t.rows = t.rows[:0]
+}
+
+// endPage ends the page if it has so many rows at least.
+func (t *table[T]) endPage(rows int) {
+	if t.inPage+len(t.rows) < rows {
+		return
+	}
+	t.flush()
+	t.inPage = 0
+	for _, column := range t.writer.ColumnWriters() {
+		if t.w.err == nil {
+			t.w.fail(column.Flush())
+		}
+	}
 }
 
 func (t *table[T]) close() error {
