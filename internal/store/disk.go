@@ -85,7 +85,8 @@ type diskBlock struct {
 	// readers is how many views have it. One that isGone is deleted after the last of them.
 	readers int
 	isGone  bool
-	day     string
+	// day and quarter are the time whose blocks become one, as block names begin. That of a whole day has no quarter.
+	day, quarter string
 }
 
 // Open reads what Disk.Directory has, if it is set. Close ends its use. Nothing may have been added before.
@@ -138,6 +139,7 @@ func (s *Store) loadBlocks() error {
 		}
 		s.disk.blocks = append(s.disk.blocks, b)
 	}
+	s.disk.dropReplaced()
 	s.disk.sort()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,16 +226,17 @@ func (s *Store) load() error {
 func (d *disk) dropReplaced() {
 	d.blocks = slices.DeleteFunc(d.blocks, func(old *diskBlock) bool {
 		isReplaced := slices.ContainsFunc(d.blocks, func(b *diskBlock) bool { return b.replaces(old) })
-		if isReplaced {
+		if isReplaced && !d.ReadOnly {
 			_ = os.RemoveAll(old.Dir())
 		}
 		return isReplaced
 	})
 }
 
-// replaces reports whether b was made of old and perhaps others of its day.
+// replaces reports whether b was made of old and perhaps others of its time. A head can have blocks of several times: that of another time
+// was not merged, although b has the head.
 func (b *diskBlock) replaces(old *diskBlock) bool {
-	if b.Parts > 0 || b.day != old.day || b == old {
+	if !b.isJoined() || b.day != old.day || !b.isDay() && b.quarter != old.quarter || b == old {
 		return false
 	}
 	for _, head := range old.Heads {
@@ -241,8 +244,12 @@ func (b *diskBlock) replaces(old *diskBlock) bool {
 			return false
 		}
 	}
-	return old.Parts > 0 || len(old.Heads) < len(b.Heads) || old.Step < b.Step
+	return !old.isJoined() || b.isDay() && !old.isDay() || len(old.Heads) < len(b.Heads) || old.Step < b.Step
 }
+
+// isJoined reports whether the block was made of others, isDay whether of any of its day.
+func (b *diskBlock) isJoined() bool { return b.Parts == 0 }
+func (b *diskBlock) isDay() bool    { return b.quarter == "" }
 
 func (d *disk) sort() {
 	slices.SortFunc(d.blocks, func(a, b *diskBlock) int {
@@ -271,8 +278,8 @@ func openBlock(dir string) (*diskBlock, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &diskBlock{Reader: r, services: map[string]int{}, day: filepath.Base(dir)}
-	b.day = b.day[:min(len(b.day), len(dayLayout))]
+	b := &diskBlock{Reader: r, services: map[string]int{}}
+	b.day, b.quarter = timeOf(filepath.Base(dir))
 	e := newBlock(time.Unix(0, r.From))
 	e.until, e.profiles, e.samples = r.Until, r.ProfileCount, r.SampleCount
 	strs := &e.dict.Strings
@@ -564,10 +571,34 @@ func (s *Store) waiting() (bytes int) {
 	return bytes
 }
 
+// The names of blocks begin with the hour (UTC) of a head, or with the quarter or the day of what was joined.
 const (
 	dayLayout  = "20060102"
 	hourLayout = dayLayout + "T15"
+	// quarterHours is how long a quarter of a day is, of which 1 is the first: 20261121Q1.
+	quarterHours = 6
 )
+
+// timeOf returns the day of a block's name, and its quarter unless it has the whole day.
+func timeOf(name string) (day, quarter string) {
+	name, _, _ = strings.Cut(name, "-")
+	day = name[:min(len(name), len(dayLayout))]
+	if hour, err := time.Parse(hourLayout, name); err == nil {
+		return day, fmt.Sprintf("%sQ%d", day, 1+hour.Hour()/quarterHours)
+	}
+	if _, _, ok := quarterOf(name); ok {
+		return day, name
+	}
+	return day, ""
+}
+
+// quarterOf returns the start of the day of a quarter, and its number from 1 on.
+func quarterOf(name string) (day time.Time, n int, ok bool) {
+	date, number, _ := strings.Cut(name, "Q")
+	n, _ = strconv.Atoi(number)
+	day, err := time.Parse(dayLayout, date)
+	return day, n, err == nil && n > 0 && n <= 24/quarterHours
+}
 
 // writeHead writes a block that does not grow: that of its hour, and one for each other hour that is further away.
 func (s *Store) writeHead(e *block) (written []*diskBlock, err error) {
@@ -626,49 +657,76 @@ func (d *disk) publish(name string) (*diskBlock, error) {
 	return openBlock(to)
 }
 
-// compact makes one block of those of a day, and later a coarser one.
+// compact makes one block of those of a quarter of a day, in the end one of those of the day, and later a coarser one. So what arrives in time
+// is written three times, besides the log: with its head, its quarter and its day.
 func (s *Store) compact(now time.Time) error {
 	s.disk.writing.Lock()
 	defer s.disk.writing.Unlock()
-	s.adding.Lock()
-	days := map[string][]*diskBlock{}
-	for _, b := range s.disk.blocks {
-		days[b.day] = append(days[b.day], b)
+	for quarter, list := range s.blocksBy(func(b *diskBlock) string { return b.quarter }) {
+		start, n, ok := quarterOf(quarter)
+		age := now.Sub(start)
+		// The whole day becomes one block soon after its last quarter.
+		if !ok || age < time.Duration(n)*quarterHours*time.Hour || age >= 24*time.Hour || !isWorthJoining(list, (*diskBlock).isJoined) {
+			continue
+		}
+		if err := s.join(quarter, list, 0); err != nil {
+			return err
+		}
 	}
-	s.adding.Unlock()
-	for day, list := range days {
+	for day, list := range s.blocksBy(func(b *diskBlock) string { return b.day }) {
 		start, err := time.Parse(dayLayout, day)
 		if err != nil {
 			continue
 		}
 		age, step := now.Sub(start), time.Duration(0)
-		largest := slices.MaxFunc(list, func(a, b *diskBlock) int { return cmp.Compare(a.Bytes(), b.Bytes()) })
-		late := -largest.Bytes()
-		for _, b := range list {
-			late += b.Bytes()
-		}
-		isOver, isFirst := age > 24*time.Hour+settledAfter, largest.Parts > 0 // the day has not become one block yet, or a smaller one
-		becomesCoarser := s.disk.Downsampling.isFor(largest, age)
+		isOver, becomesCoarser := age > 24*time.Hour+settledAfter, s.disk.Downsampling.isFor(largestOf(list), age)
 		switch {
 		case len(list) == 1 && becomesCoarser:
 			step = s.disk.Downsampling.Step
-		case len(list) == 1, len(list) < dayBlocks && !becomesCoarser && !(isOver && (isFirst || late >= largest.Bytes()/lateShare)):
+		case len(list) == 1, len(list) < dayBlocks && !becomesCoarser && !(isOver && isWorthJoining(list, (*diskBlock).isDay)):
 			continue
 		}
-		if err := s.compactDay(day, list, step); err != nil {
+		if err := s.join(day, list, step); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Store) compactDay(day string, list []*diskBlock, step time.Duration) error {
+// blocksBy returns the blocks on disk by a key.
+func (s *Store) blocksBy(key func(*diskBlock) string) map[string][]*diskBlock {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	lists := map[string][]*diskBlock{}
+	for _, b := range s.disk.blocks {
+		lists[key(b)] = append(lists[key(b)], b)
+	}
+	return lists
+}
+
+func largestOf(list []*diskBlock) *diskBlock {
+	return slices.MaxFunc(list, func(a, b *diskBlock) int { return cmp.Compare(a.Bytes(), b.Bytes()) })
+}
+
+// isWorthJoining reports whether blocks of one time become one: they do so once, and again when those that came later are large enough.
+// isJoined reports whether a block is the result.
+func isWorthJoining(list []*diskBlock, isJoined func(*diskBlock) bool) bool {
+	largest := largestOf(list)
+	late := -largest.Bytes()
+	for _, b := range list {
+		late += b.Bytes()
+	}
+	return len(list) > 1 && (!isJoined(largest) || late >= largest.Bytes()/lateShare)
+}
+
+// join makes one block of all those of a time.
+func (s *Store) join(name string, list []*diskBlock, step time.Duration) error {
 	m := &blockMerger{step: step, wants: func(*chunk) bool { return true }}
 	for _, b := range list {
 		m.sources = append(m.sources, &blockSource{b})
 		m.heads = append(m.heads, b.Heads...)
 	}
-	m.name = fmt.Sprintf("%s-%08x-%d", day, slices.Max(m.heads), len(m.heads))
+	m.name = fmt.Sprintf("%s-%08x-%d", name, slices.Max(m.heads), len(m.heads))
 	slices.Sort(m.heads)
 	m.heads = slices.Compact(m.heads)
 	if step > 0 {

@@ -5,6 +5,7 @@ package store
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -230,4 +231,63 @@ func TestLateProfilesDoNotRewriteADay(t *testing.T) {
 	assert.Len(t, maintain(), 1)
 	assert.EqualValues(t, 6001, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 	require.NoError(t, s.Close())
+}
+
+// The blocks of a quarter of a day become one while the day goes on, and a kill at that time neither loses nor doubles anything: heads may
+// have late profiles of other quarters, of which only theirs are in the new block.
+func TestKilledWhileJoining(t *testing.T) {
+	for _, seed := range []uint64{0, 2} {
+		rnd := rand.New(rand.NewPCG(seed, 31))
+		cfg := diskConfig(t, t.TempDir())
+		cfg.Disk.Report = func(message string, err error) { t.Errorf("%s: %v", message, err) }
+		s := open(t, cfg)
+		day := noon.Truncate(24 * time.Hour)
+		all := Selection{Service: "shop", Profile: "process_cpu", From: day.UnixNano(), Until: day.Add(48 * time.Hour).UnixNano()}
+		want, most := int64(0), 0
+		for hour := range 27 {
+			now := day.Add(time.Duration(hour) * time.Hour)
+			push := func(start time.Time) {
+				b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 1e9)
+				value := 1 + rnd.Int64N(1<<40)
+				want += value
+				require.Equal(t, 1, s.Add(b.Sample(profiletest.Value(value, fmt.Sprint("leaf", rnd.IntN(5)))).Build(), now).Samples)
+			}
+			push(now)
+			for range rnd.IntN(3) * int(seed) { // late
+				push(day.Add(time.Duration(rnd.IntN(hour+1)) * time.Hour))
+			}
+			now = now.Add(time.Hour)
+			s.adding.Lock()
+			s.blocks[len(s.blocks)-1].freeze()
+			s.adding.Unlock()
+			require.NoError(t, s.flush())
+			before, after := filepath.Join(cfg.Disk.Directory, "blocks"), t.TempDir()
+			require.NoError(t, os.CopyFS(after, os.DirFS(before)))
+			s.Maintain(now)
+			blocks := len(s.Blocks())
+			most = max(most, blocks)
+			require.Equal(t, want, sum(t, s, all), "hour %d", hour)
+			require.NoError(t, s.Kill())
+			// What was joined is there again, or a part of it.
+			old, err := os.ReadDir(after)
+			require.NoError(t, err)
+			for _, entry := range old {
+				if rnd.IntN(4) > 0 {
+					_ = os.CopyFS(filepath.Join(before, entry.Name()), os.DirFS(filepath.Join(after, entry.Name())))
+				}
+			}
+			reader := cfg
+			reader.Disk.ReadOnly = true
+			for _, cfg := range []Config{reader, cfg} {
+				s = open(t, cfg)
+				require.Equal(t, want, sum(t, s, all), "hour %d", hour)
+				require.Len(t, s.Blocks(), blocks)
+			}
+		}
+		if seed == 0 { // nothing was late: three quarters, six hours, and an hour of the next day
+			require.Equal(t, 10, most)
+		}
+		require.Less(t, len(s.Blocks()), 24)
+		require.NoError(t, s.Close())
+	}
 }
