@@ -62,7 +62,8 @@ func day(t testing.TB, r *rand.Rand, end time.Time, services int) (list []pushed
 }
 
 // TestLatencyBesidePyroscope asks a store that was just opened from its directory, and the Pyroscope that E2E_PYROSCOPE_SERVER names, the
-// same queries of a day, and prints the medians. It takes minutes, hence it runs only with ORACLE_LATENCY, the number of services, set.
+// same queries of a day, and prints the medians: first at the last 00:50 UTC, when the day before is in more blocks than at any other time,
+// then when it is one block. It takes minutes, hence it runs only with ORACLE_LATENCY, the number of services, set.
 func TestLatencyBesidePyroscope(t *testing.T) {
 	binary := os.Getenv("E2E_PYROSCOPE_SERVER")
 	if binary == "" || os.Getenv("ORACLE_LATENCY") == "" {
@@ -70,8 +71,8 @@ func TestLatencyBesidePyroscope(t *testing.T) {
 	}
 	services, err := strconv.Atoi(os.Getenv("ORACLE_LATENCY"))
 	require.NoError(t, err)
-	const repeats = 5
-	now := time.Now().Truncate(time.Minute)
+	const untilJoined = 50 * time.Minute
+	now := time.Now().Add(-untilJoined).Truncate(24 * time.Hour).Add(untilJoined)
 	list := day(t, rand.New(rand.NewPCG(8, 8)), now, services)
 	t.Setenv("E2E_PYROSCOPE_FLAGS", "-validation.reject-older-than=0 -querier.max-query-length=0")
 	address := startPyroscope(t, binary)
@@ -98,16 +99,23 @@ func TestLatencyBesidePyroscope(t *testing.T) {
 			s.Maintain(at)
 		}
 	}
-	s.Maintain(now.Add(2 * time.Hour))
-	require.NoError(t, s.Close())
-	s = store.New(cfg)
-	require.NoError(t, s.Open())
-	defer func() { require.NoError(t, s.Close()) }()
-	t.Logf("the store has %d blocks of %d bytes, and %d series in memory", s.Stats().DiskBlocks, s.Stats().DiskBytes, s.Stats().Series)
-	ours, _ := client(t, s.Querier, now)
-	theirs := querierv1connect.NewQuerierServiceClient(http.DefaultClient, address)
 	time.Sleep(30 * time.Second) // Pyroscope compacts what is new
+	for _, at := range []time.Time{now, now.Add(2 * time.Hour)} {
+		s.Maintain(at)
+		require.NoError(t, s.Close())
+		s = store.New(cfg)
+		require.NoError(t, s.Open())
+		t.Logf("the store has %d blocks of %d bytes, and %d series in memory", s.Stats().DiskBlocks, s.Stats().DiskBytes, s.Stats().Series)
+		ours, _ := client(t, s.Querier, now)
+		theirs := querierv1connect.NewQuerierServiceClient(http.DefaultClient, address)
+		compareLatencies(t, now, []querierv1connect.QuerierServiceClient{theirs, ours})
+	}
+	require.NoError(t, s.Close())
+}
 
+// compareLatencies prints the medians of both.
+func compareLatencies(t *testing.T, now time.Time, clients []querierv1connect.QuerierServiceClient) {
+	const repeats = 5
 	for _, of := range []struct {
 		name, selector string
 		from           time.Duration
@@ -119,7 +127,7 @@ func TestLatencyBesidePyroscope(t *testing.T) {
 			var durations [2][]time.Duration
 			var answers [2]any
 			for range repeats {
-				for side, c := range []querierv1connect.QuerierServiceClient{theirs, ours} {
+				for side, c := range clients {
 					begun := time.Now()
 					answer, err := q.ask(t.Context(), c)
 					durations[side] = append(durations[side], time.Since(begun))
