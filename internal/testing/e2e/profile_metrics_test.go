@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,12 +63,8 @@ func TestProfileMetrics(t *testing.T) {
 	require.Positive(t, want[services[1]].Total)
 	c.Terminate(t)
 
-	content, err := os.ReadFile(filepath.Join(c.outputDir, "metrics", "metrics.jsonl"))
-	require.NoError(t, err)
 	got := map[string]map[string]float64{} // the last value counts, since sums are cumulative
-	for line := range bytes.Lines(content) {
-		md, err := new(pmetric.JSONUnmarshaler).UnmarshalMetrics(line)
-		require.NoError(t, err)
+	for _, md := range readMetrics(t, c) {
 		for _, rm := range md.ResourceMetrics().All() {
 			service := attribute(rm.Resource().Attributes(), "service.name")
 			if got[service] == nil {
@@ -100,9 +97,66 @@ func TestProfileMetrics(t *testing.T) {
 	}
 }
 
+// readMetrics returns the metrics that a collector has written.
+func readMetrics(t *testing.T, c *collector) (all []pmetric.Metrics) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(c.outputDir, "metrics", "metrics.jsonl"))
+	require.NoError(t, err)
+	for line := range bytes.Lines(content) {
+		md, err := new(pmetric.JSONUnmarshaler).UnmarshalMetrics(line)
+		require.NoError(t, err)
+		all = append(all, md)
+	}
+	return all
+}
+
 func attribute(m pcommon.Map, key string) string {
 	if v, ok := m.Get(key); ok {
 		return v.AsString()
 	}
 	return ""
+}
+
+// TestContribConnectors runs the configuration of docs/metrics.md with contrib's connectors, and pushes a CPU profile and a heap: two and
+// four sample types, of which one is CPU time over five seconds.
+func TestContribConnectors(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "metrics.md"))
+	require.NoError(t, err)
+	_, section, ok := strings.Cut(string(text), "## How much arrives")
+	require.True(t, ok)
+	_, block, _ := strings.Cut(section, "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	c := launchWith(t, newFile(t, "contrib.yaml", []byte(block)), []string{"--config", `yaml:
+receivers: {pprof: {server: {endpoint: "${env:PPROF_ENDPOINT}"}}}
+processors: {dictionary_dedup: {timeout: 0s}}
+exporters:
+  nop/profiles:
+  file: {path: "${env:PROFILES_OUT}/metrics/metrics.jsonl", create_directory: true}
+service:
+  pipelines:
+    profiles: {exporters: [nop/profiles, count, signal_to_metrics]}
+    metrics: {exporters: [file]}
+  telemetry: {metrics: {level: none}}
+`})
+	payloads := capturedPayloads(t)
+	for _, name := range []string{"go-cpu-labels.pb.gz", "go-heap.pb.gz"} {
+		requirePost(t, "http://"+c.endpoint+"/ingest?name=shop&format=pprof", "application/octet-stream", payloads[name])
+	}
+	c.Terminate(t)
+
+	got := map[string]float64{}
+	for _, md := range readMetrics(t, c) {
+		for _, rm := range md.ResourceMetrics().All() {
+			service := attribute(rm.Resource().Attributes(), "service.name")
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				for _, dp := range m.Sum().DataPoints().All() {
+					got[service+" "+m.Name()+" "+attribute(dp.Attributes(), "pprof.scope.profile_name")] += dp.DoubleValue() + float64(dp.IntValue())
+				}
+			}
+		}
+	}
+	require.InDelta(t, 5, got["shop profile.covered.time "], 0.1)
+	delete(got, "shop profile.covered.time ")
+	require.Equal(t, map[string]float64{"shop profile.count process_cpu": 2, "shop profile.count memory": 4}, got)
 }
