@@ -60,7 +60,7 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	if cost > s.cfg.MaxBytes/4 {
 		a.added.Refused[RefusedSize] = pd.ProfileCount()
 	} else {
-		a.block = s.current(now)
+		a.block = s.current(now, cost)
 		a.scratch.added = a.scratch.added[:0]
 		a.message(pd)
 		a.block.measure()

@@ -49,6 +49,9 @@ type DiskConfig struct {
 const (
 	// diskBlocks is the part of the memory that the block that grows may take. It and what waits to be written are the most of it.
 	diskBlocks = 8
+	// largePart is the part of the memory above which a message is large for a directory. waitingPart is the part that blocks which wait to be
+	// written may take before small messages wait: an eighth waits when a large message is added, and leaves a block of an eighth and a quarter.
+	largePart, waitingPart = 16, 2
 	// dayBlocks is how many blocks a day may have before they become one, even if it goes on.
 	dayBlocks = 48
 	// settledAfter is how long after its end a day gets no more profiles as a rule.
@@ -546,19 +549,28 @@ func (s *Store) flush() error {
 	}
 }
 
-// mustWait reports whether blocks that are full have to be written before there may be another, so that they do not fill the memory. A disk
-// that fails is not waited for.
-func (s *Store) mustWait() bool {
-	return s.disk != nil && s.disk.full != nil && s.disk.writeFailed == nil && s.waiting() > s.cfg.MaxBytes/diskBlocks
+// mustWait reports whether a message has to wait until blocks that are full are on disk, so that they do not fill the memory. A large one
+// waits for nearly all of them. A small one waits only before it begins another block, and only if more wait than what a block and a large
+// message leave behind: large messages do not delay it. A disk that fails is not waited for.
+func (s *Store) mustWait(cost int, beginsBlock bool) bool {
+	if s.disk == nil || s.disk.full == nil || s.disk.writeFailed != nil {
+		return false
+	}
+	if cost > s.cfg.MaxBytes/largePart {
+		return s.waiting() > s.cfg.MaxBytes/diskBlocks
+	}
+	return beginsBlock && s.waiting() > s.cfg.MaxBytes/waitingPart
 }
 
-// wait waits until a block has been written, or could not be. Others may add meanwhile.
-func (s *Store) wait() {
+// writeSoon has the blocks that are full written.
+func (s *Store) writeSoon() {
+	if s.disk == nil || s.disk.full == nil {
+		return
+	}
 	select {
 	case s.disk.full <- struct{}{}:
 	default: // it is known
 	}
-	s.disk.written.Wait()
 }
 
 // waiting returns the memory of blocks that wait to be written.

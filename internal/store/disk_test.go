@@ -8,11 +8,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -150,7 +152,7 @@ func TestFullBlocksAreWrittenAtOnce(t *testing.T) {
 		}
 		sent += s.Add(b.Build(), noon.Add(time.Duration(i)*time.Second)).Samples
 		s.mu.Lock()
-		assert.LessOrEqual(t, s.stats.Bytes, cfg.MaxBytes/2)
+		assert.LessOrEqual(t, s.stats.Bytes, cfg.MaxBytes*11/16)
 		s.mu.Unlock()
 	}
 	stats := s.Stats()
@@ -158,6 +160,46 @@ func TestFullBlocksAreWrittenAtOnce(t *testing.T) {
 	assert.Zero(t, stats.Evicted)
 	assert.Equal(t, 120_000, sent)
 	assert.EqualValues(t, sent, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	require.NoError(t, s.Close())
+}
+
+// Large messages wait until what is in memory has been written. Small ones do not wait for them.
+func TestLargeMessagesDoNotDelaySmallOnes(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	cfg.MaxBytes = 4 << 20
+	s := open(t, cfg)
+	message := func(frames int) pprofile.Profiles {
+		stack := make([]string, frames)
+		return profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(at(0)), 1e9).
+			Sample(profiletest.Value(1, stack...)).Build()
+	}
+	s.disk.writing.Lock() // no block can be written
+	const largeMessages, smallMessages = 4, 20
+	s.Add(message(200_000), noon) // fills a block
+	var large sync.WaitGroup
+	for i := range largeMessages - 1 {
+		pd := message(200_001 + i)
+		large.Go(func() { s.Add(pd, noon) })
+	}
+	added := make(chan struct{})
+	go func() {
+		defer close(added)
+		for i := range smallMessages {
+			s.Add(message(i), noon)
+		}
+	}()
+	select {
+	case <-added:
+	case <-time.After(20 * time.Second):
+		t.Error("small messages wait for large ones")
+	}
+	s.adding.Lock()
+	assert.Less(t, s.stats.Profiles, largeMessages+smallMessages, "some large messages wait")
+	s.adding.Unlock()
+	s.disk.writing.Unlock()
+	large.Wait()
+	<-added
+	assert.EqualValues(t, largeMessages+smallMessages, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 	require.NoError(t, s.Close())
 }
 

@@ -246,20 +246,27 @@ func (s *Store) Expire(now time.Time) {
 	s.evict(now)
 }
 
-// current returns the block to add to, a new one if the last is full or old. It may wait until that has been written.
-func (s *Store) current(now time.Time) *block {
-	for len(s.blocks) > 0 {
-		last := s.blocks[len(s.blocks)-1]
-		if !s.isFull(last, now) {
+// current returns the block for a message of cost bytes: a new one if the last is full or old. It may wait until others have been written.
+func (s *Store) current(now time.Time, cost int) *block {
+	for {
+		var last *block
+		if n := len(s.blocks); n > 0 {
+			last = s.blocks[n-1]
+		}
+		isNew := last == nil || s.isFull(last, now)
+		if isNew && last != nil && last.byKey != nil {
+			last.freeze()
+			s.writeSoon()
+		}
+		if s.mustWait(cost, isNew) {
+			s.writeSoon()
+			s.disk.written.Wait() // others may add meanwhile
+			continue
+		}
+		if !isNew {
 			return last
 		}
-		if last.byKey != nil {
-			last.freeze()
-		}
-		if !s.mustWait() {
-			break
-		}
-		s.wait()
+		break
 	}
 	e := newBlock(now)
 	e.id = s.nextID
