@@ -40,8 +40,12 @@ type Options struct {
 	WithoutValues bool
 }
 
-// parserFactor is the memory of the text itself.
-const parserFactor = 1
+const (
+	// parserFactor is the memory of the text itself.
+	parserFactor = 1
+	// indexBytes is what an entry of a list takes that may just have grown; of a stack, with that of the table.
+	indexBytes = 3 * 4
+)
 
 // ErrNotFolded is the error for text without a line that is a stack with a value.
 var ErrNotFolded = errors.New("no line is a stack with a value, such as main;work 12")
@@ -61,7 +65,7 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 	}
 	text := string(data)
 	for line := range strings.Lines(text) {
-		if err := d.Step(0); err != nil {
+		if err := d.Step(indexBytes * len(d.frames)); err != nil {
 			return pprofile.NewProfiles(), d.Stats, err
 		}
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -83,6 +87,9 @@ type decoder struct {
 	scope   compact.ScopeIndex
 	// timed and untimed are the profiles of values with and without timestamps; nil until the first of them.
 	timed, untimed *compact.ProfileIndex
+
+	// frames has the location of each string that is a frame, or 0.
+	frames []int32
 
 	// Scratch.
 	stack, attributes []int32
@@ -187,19 +194,28 @@ func (d *decoder) profile(shape compact.Shape) compact.ProfileIndex {
 
 // stackOf interns a stack, which is written root first. One line can have as many frames as a whole file has lines.
 func (d *decoder) stackOf(stack string) (dictionary.StackIndex, error) {
-	// What a frame takes: an index in the scratch, which may just have grown, and one in the table.
-	const frameBytes = 3 * 4
 	d.stack = d.stack[:0]
 	for frame := range strings.SplitSeq(stack, ";") {
-		if err := d.Step(frameBytes * len(d.stack)); err != nil {
+		if err := d.Step(indexBytes * (len(d.stack) + len(d.frames))); err != nil {
 			return 0, err
 		}
 		if frame = strings.TrimSpace(frame); frame != "" {
-			d.stack = append(d.stack, d.Frame(dictionary.Function{Name: d.Dict.Strings.Intern(d.Text(frame))}, 0, 0))
+			d.stack = append(d.stack, d.frame(d.Dict.Strings.Intern(d.Text(frame))))
 		}
 	}
 	slices.Reverse(d.stack)
 	return d.Dict.Stacks.Intern(d.stack), nil
+}
+
+// frame interns the location of a frame.
+func (d *decoder) frame(name dictionary.StringIndex) int32 {
+	if int(name) >= len(d.frames) {
+		d.frames = append(d.frames, make([]int32, d.Dict.Strings.Len()-len(d.frames))...)
+	}
+	if d.frames[name] == 0 {
+		d.frames[name] = d.Frame(dictionary.Function{Name: name}, 0, 0)
+	}
+	return d.frames[name]
 }
 
 // readAttributes appends the attributes of key=value,key=value to d.attributes and returns the link that trace_id and
