@@ -3,7 +3,10 @@
 
 package size
 
-import "context"
+import (
+	"context"
+	"runtime"
+)
 
 // The memory of a sample and of one of its values or timestamps, as pdata.
 const (
@@ -37,7 +40,11 @@ func (m *Meter) Level() int {
 // More takes n bytes more.
 func (m *Meter) More(n int) error { return m.Reach(m.Level() + n) }
 
-// Reach takes bytes until total are in use. After an error it returns the same error again.
+// largeBytes is the memory from which work is large. Usual payloads take less.
+const largeBytes = 8 << 20
+
+// Reach takes bytes until total are in use. After an error it returns the same error again. Large work lets others run first: otherwise
+// small payloads wait at each step until Go's scheduler interrupts it, which it does after 10 ms.
 func (m *Meter) Reach(total int) error {
 	if m == nil {
 		return nil
@@ -50,7 +57,11 @@ func (m *Meter) Reach(total int) error {
 			return m.err
 		}
 	}
-	if m.level = max(m.level, total); m.level <= m.reserved || m.Reserve == nil {
+	m.level = max(m.level, total)
+	if m.level > largeBytes {
+		runtime.Gosched()
+	}
+	if m.level <= m.reserved || m.Reserve == nil {
 		return nil
 	}
 	if m.err = m.Reserve(m.level - m.reserved); m.err == nil {
