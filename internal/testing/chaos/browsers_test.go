@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // TestBrowsers starts each configuration, and sends to each of its ports what a page of another site makes a browser send. The
@@ -27,12 +30,21 @@ func TestBrowsers(t *testing.T) {
 	if os.Getenv("LIMITS") == "" {
 		t.Skip("`make test` runs this after the build")
 	}
-	for _, c := range configurations {
+	all := slices.Clone(configurations)
+	files, err := filepath.Glob(filepath.Join(collectortest.Repository, "config", "backends", "*.yaml"))
+	require.NoError(t, err)
+	for _, file := range files {
+		all = append(all, shipped{config: "config/backends/" + filepath.Base(file), goMiB: 400})
+	}
+	for _, c := range all {
 		if c.doors.discovery || c.doors.metrics || len(c.env) > 0 {
 			continue // the ports of another one
 		}
 		t.Run(c.name(), func(t *testing.T) {
 			r := newSiege(t, c)
+			if strings.HasSuffix(c.config, "/clickhouse.yaml") { // this exporter makes its table when it starts
+				r.node.flags = append(r.node.flags, "--set=exporters.clickhouse.create_schema=false")
+			}
 			r.node.start(t)
 			stock := map[string]bool{r.node.health: true, r.node.metrics: true}
 			found := 0
@@ -50,8 +62,10 @@ func TestBrowsers(t *testing.T) {
 					"a rebound name, and port": {"Origin": "http://evil.example:4040", "Host": "evil.example:4040"},
 				} {
 					for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodOptions} {
-						status, isHTTP := ask(t, address, method, header)
-						assert.True(t, !isHTTP || status == http.StatusForbidden, "%s: %s from %s: %d", address, method, name, status)
+						for _, path := range []string{"/v1/profiles", "/", "/api/services", "/mcp", "/querier.v1.QuerierService/ProfileTypes"} {
+							status, isHTTP := ask(t, address, method, path, header)
+							assert.True(t, !isHTTP || status == http.StatusForbidden, "%s: %s %s from %s: %d", address, method, path, name, status)
+						}
 					}
 				}
 			}
@@ -63,7 +77,7 @@ func TestBrowsers(t *testing.T) {
 				if !is {
 					continue
 				}
-				_, isHTTP := ask(t, address, http.MethodGet, nil)
+				_, isHTTP := ask(t, address, http.MethodGet, "/v1/profiles", nil)
 				assert.True(t, isHTTP, "%s listens", address)
 			}
 			t.Logf("%d ports", found)
@@ -73,9 +87,9 @@ func TestBrowsers(t *testing.T) {
 }
 
 // ask sends a request over HTTP/1.1, which is what browsers send without TLS. isHTTP is false if the port has another protocol.
-func ask(t *testing.T, address, method string, header map[string]string) (status int, isHTTP bool) {
+func ask(t *testing.T, address, method, path string, header map[string]string) (status int, isHTTP bool) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+"/v1/profiles", http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, http.NoBody)
 	require.NoError(t, err)
 	for key, value := range header {
 		if key == "Host" {

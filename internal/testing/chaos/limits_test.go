@@ -82,6 +82,28 @@ var configurations = []shipped{
 	{"config/standalone.yaml", 1280, 1024, doors{push: 32 * mib, otlp: 32 * mib, splunk: true, hec: true, targets: true, page: true}, false, nil},
 	{kubernetes + "agent", 0, 0, doors{push: 8_000_000, otlp: 16 * mib, splunk: true, hec: true}, true, nil},
 	{kubernetes + "gateway", 0, 0, doors{otlp: 32 * mib}, false, nil},
+	{kubernetes + "page", 0, 0, doors{otlp: 32 * mib, page: true}, false, nil},
+}
+
+// TestAllConfigurations requires that nothing that ships and receives is left out.
+func TestAllConfigurations(t *testing.T) {
+	var known, shipped []string
+	for _, c := range configurations {
+		known = append(known, c.config)
+	}
+	for pattern, prefix := range map[string]string{"config/*.yaml": "", "config/kubernetes/components/*/*set.yaml": kubernetes, "config/kubernetes/components/*/deployment.yaml": kubernetes} {
+		files, err := filepath.Glob(filepath.Join(collectortest.Repository, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			name := "config/" + filepath.Base(file)
+			if prefix != "" {
+				name = prefix + filepath.Base(filepath.Dir(file))
+			}
+			shipped = append(shipped, name)
+		}
+	}
+	assert.Subset(t, known, append(shipped, kubernetes+"agent"))
 }
 
 const (

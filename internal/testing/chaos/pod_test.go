@@ -29,19 +29,24 @@ import (
 // kubernetes begins the names of the pods of config/kubernetes.
 const kubernetes = "kubernetes/"
 
-// asPod gives a node the configuration, the environment and the limits of a pod of the overlay gateway: its agent or its gateway.
-// Only the cluster differs: the API server has no pods, and is asked without a token.
+// asPod gives a node the configuration, the environment and the limits of a pod: the agent or the gateway of the overlay gateway, or the
+// page of the overlay page. Only the cluster differs: the API server has no pods, and is asked without a token.
 func (r *siege) asPod(t *testing.T, n *node) {
 	t.Helper()
 	role := strings.TrimPrefix(r.config, kubernetes)
-	name := "otelcol-profiles-" + role
+	name, overlay := "otelcol-profiles-"+role, "gateway"
+	if role == "page" {
+		overlay = role
+	}
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(),
-		filepath.Join(collectortest.Repository, "config", "kubernetes", "overlays", "gateway"))
+		filepath.Join(collectortest.Repository, "config", "kubernetes", "overlays", overlay))
 	require.NoError(t, err)
 	var template corev1.PodTemplateSpec
 	switch role {
 	case "agent":
 		template = object[appsv1.DaemonSet](t, built, "DaemonSet", name).Spec.Template
+	case "page":
+		template = object[appsv1.StatefulSet](t, built, "StatefulSet", name).Spec.Template
 	default:
 		template = object[appsv1.Deployment](t, built, "Deployment", name).Spec.Template
 	}
@@ -73,7 +78,7 @@ func (r *siege) asPod(t *testing.T, n *node) {
 	kubeconfig := filepath.Join(folder, "kubeconfig")
 	writeText(t, kubeconfig, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
 clusters: [{name: c, cluster: {server: %q}}]}`, startAPIServer(t)))
-	n.env = append(n.env, "CONFIG_FOLDER="+folder, "KUBECONFIG="+kubeconfig, "QUEUE_DIRECTORY="+n.storage, "BACKEND_INSECURE=true",
+	n.env = append(n.env, "CONFIG_FOLDER="+folder, "KUBECONFIG="+kubeconfig, "QUEUE_DIRECTORY="+n.storage, "STORE_DIRECTORY="+n.output, "BACKEND_INSECURE=true",
 		"METRICS_HOST=localhost", fmt.Sprint("GOMEMLIMIT=", requests.Memory().Value()))
 	for _, variable := range container.Env {
 		switch from := variable.ValueFrom; {
