@@ -125,8 +125,13 @@ func (b *backend) requireConformant(t *testing.T) {
 
 // profiles iterates over the profiles of a service that have arrived.
 func (b *backend) profiles(service string) iter.Seq[located] {
+	return profilesOf(service, b.messages()...)
+}
+
+// profilesOf iterates over the profiles of a service.
+func profilesOf(service string, messages ...pprofile.Profiles) iter.Seq[located] {
 	return func(yield func(located) bool) {
-		for p := range profilesIn(b.messages()...) {
+		for p := range profilesIn(messages...) {
 			if p.service() == service && !yield(p) {
 				return
 			}

@@ -132,8 +132,8 @@ func renamed(of map[profiletest.Event]int, stack, as string) map[profiletest.Eve
 func TestTimestampsThroughKafka(t *testing.T) {
 	to, broker := startBackend(t), freeAddress(t)
 	startKafka(t, broker)
-	agent := startKafkaAgent(t, kafkaAgentConfig, broker, t.TempDir())
-	gateway := startKafkaGateway(t, kafkaGatewayConfig, broker, to)
+	agent := startKafkaAgent(t, kafkaAgentConfig, broker, t.TempDir(), nil)
+	gateway := startKafkaGateway(t, kafkaGatewayConfig, broker, to, nil)
 	payloads := timedPayloads(t)
 	want := eventsOf(t, payloads)
 	agent.pushTimed(t, payloads)
