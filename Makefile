@@ -11,8 +11,10 @@ comma := ,
 TOOL := $(GO) tool -modfile=internal/build/tools/go.mod
 
 # SLIM=1 builds, runs and packages the slim collector, for a node outside of Kubernetes (builder-config.slim.yaml).
-SLIM ?=
-DIST  = otelcol-profiles$(if $(SLIM),-slim)
+# QUICKSTART=1 builds what config/quickstart.yaml needs alone (builder-config.quickstart.yaml): `make run` sets it.
+SLIM       ?=
+QUICKSTART ?=
+DIST        = otelcol-profiles$(if $(QUICKSTART),-quickstart,$(if $(SLIM),-slim))
 MAIN := cmd/otelcol-profiles
 
 BINARY = bin/$(DIST)
@@ -32,11 +34,12 @@ WITHOUT_KUBERNETES = for package in $(CONCURRENT); do \
 # The number of random inputs of a property test.
 DRAWS ?= 30
 # One set of flags for everything that is compiled here, including programs that tests build and the linter's view, so that a
-# dependency is compiled once.
+# dependency is compiled once. Nothing reads debugging information: binaries are stripped, and so are those of tests. For a
+# debugger, build without the Makefile. The compiler is a Go program, whose garbage collector took up to a third of its time.
 export CGO_ENABLED := 0
-export GOFLAGS := -trimpath -tags=grpcnotrace $(GOFLAGS)
+export GOFLAGS := -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false '-toolexec=env GOGC=400 GOMEMLIMIT=2GiB' $(GOFLAGS)
 # Flags of the collector only: profiletool and the tests have no slim build.
-COLLECTOR_TAGS   = grpcnotrace$(if $(SLIM),$(comma)slim)
+COLLECTOR_TAGS   = grpcnotrace$(if $(QUICKSTART)$(SLIM),$(comma)slim)$(if $(QUICKSTART),$(comma)quickstart)
 COLLECTOR_FLAGS  = -tags=$(COLLECTOR_TAGS) -buildvcs=false -ldflags='-s -w'
 TOOL_FLAGS = -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)'
 # stage runs the command $(2), and says what it is and how long it took.
@@ -65,11 +68,14 @@ collector:
 build: collector ## build the collector and the tool: bin/otelcol-profiles (SLIM=1: bin/otelcol-profiles-slim), bin/profiletool
 	@GO='$(GO)' internal/build/compile.sh . bin/profiletool $(TOOL_FLAGS) ./cmd/profiletool
 
-# What a configuration can have that only the full build understands. It takes three times as long to compile as the slim one.
-FULL_ONLY := ^ *(kafka|clickhouse|filter|transform|count|signal_?to_?metrics|k8s_?attributes)(/[^ :]*)?:|kubernetes_sd_configs|detectors:.*(aks|azure|ec2|ecs|eks|gcp|k8s)
+# With SLIM or QUICKSTART set, as SLIM= for the full build, nothing is chosen.
 .PHONY: run
-run: SLIM := $(if $(filter file,$(origin SLIM)),$(if $(shell grep -E '$(FULL_ONLY)' $(CONFIG)),,1),$(SLIM))
-run: collector ## build what CONFIG needs (slim if that suffices; or SLIM=1, SLIM=), and run it: config/quickstart.yaml
+ifeq (file file,$(origin SLIM) $(origin QUICKSTART))
+run: CHOICE := $(if $(filter run,$(MAKECMDGOALS)),$(shell internal/build/choose.sh $(CONFIG)))
+run: SLIM := $(filter slim,$(CHOICE))
+run: QUICKSTART := $(filter quickstart,$(CHOICE))
+endif
+run: collector ## build the smallest collector that CONFIG needs (or SLIM=1, SLIM=), and run it: config/quickstart.yaml
 	@echo '$(CONFIG) runs with $(BINARY)'
 	exec $(BINARY) --config $(CONFIG)
 
@@ -207,21 +213,26 @@ fuzz: ## run every fuzz target for FUZZTIME, report each, and fail at the end if
 fuzz-nightly: ## fuzz with FUZZTIME_NIGHTLY for each target
 	$(MAKE) fuzz FUZZTIME=$(FUZZTIME_NIGHTLY)
 
-# assemble writes the output of the builder for both configurations to the folder $(1), at the same depth as the real one. The
-# full and the slim build share a module and everything except the list of components, which the build tag `slim` selects.
-# run.go replaces main_others.go, which the builder has no option to leave out. On Windows, run gets the converters, too.
+# assemble writes the output of the builder for all configurations to the folder $(1), at the same depth as the real one. The
+# builds share a module and everything except the list of components, which the build tags `slim` and `quickstart` (which implies
+# `slim`) select. run.go replaces main_others.go, which the builder has no option to leave out. On Windows, run gets the
+# converters, too.
 define assemble
 	mkdir -p bin
 	sed 's|output_path: .*|output_path: ./$(1)|' builder-config.yaml > bin/builder-config.yaml
-	sed 's|output_path: .*|output_path: ./bin/slim|' builder-config.slim.yaml > bin/builder-config.slim.yaml
 	$(TOOL) builder --config bin/builder-config.yaml --skip-compilation
-	$(TOOL) builder --config bin/builder-config.slim.yaml --skip-compilation --skip-get-modules
-	{ printf '//go:build slim\n\n'; cat bin/slim/components.go; } > $(1)/components_slim.go
+	for part in slim quickstart; do \
+		sed "s|output_path: .*|output_path: ./bin/$$part|" builder-config.$$part.yaml > bin/builder-config.part.yaml; \
+		$(TOOL) builder --config bin/builder-config.part.yaml --skip-compilation --skip-get-modules; \
+		tags=$$part; [ $$part = quickstart ] || tags="$$part && !quickstart"; \
+		{ printf '//go:build %s\n\n' "$$tags"; cat bin/$$part/components.go; } > $(1)/components_$$part.go; \
+		rm -r bin/$$part; \
+	done
 	{ printf '//go:build !slim\n\n'; cat $(1)/components.go; } > bin/components.go
 	mv bin/components.go $(1)/components.go
 	awk '{ print } /^func run\(/ { print "\taddConverters(&params)" }' $(1)/main_windows.go > bin/main_windows.go
 	mv bin/main_windows.go $(1)/main_windows.go
-	rm -r bin/slim $(1)/main_others.go
+	rm $(1)/main_others.go
 endef
 
 # mdatagen generates a component's metrics, status and lifecycle tests from its metadata.yaml. METADATA lists the components with
@@ -289,6 +300,7 @@ check-generated: ## fail if cmd/otelcol-profiles, the output of mdatagen, NOTICE
 	$(NOTICES) > bin/NOTICE
 	diff NOTICE bin/NOTICE || { echo 'stale: run `make notice` and commit NOTICE' >&2; exit 1; }
 	$(GO) mod tidy -diff
+	$(GO) -C internal/build/eks mod tidy -diff
 	$(GO) -C internal/build/tools mod tidy -diff
 	$(GO) -C internal/build/tools/compose mod tidy -diff
 	$(GO) -C internal/build/tools/govulncheck mod tidy -diff

@@ -409,4 +409,6 @@ require (
 
 replace github.com/otelcol-profiles/otelcol-profiles => ../..
 
+replace go.opentelemetry.io/contrib/detectors/aws/eks => ../../internal/build/eks
+
 replace go.opentelemetry.io/collector => go.opentelemetry.io/collector v0.162.0

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build slim
+//go:build slim && !quickstart
 
 package main
 

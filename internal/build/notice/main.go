@@ -88,7 +88,7 @@ type goList struct {
 	EmbedFiles []string
 	Module     *struct {
 		Path, Version, Dir string
-		Replace            *struct{ Version, Dir string }
+		Replace            *struct{ Path, Version, Dir string }
 	}
 }
 
@@ -132,8 +132,8 @@ func (p *goList) module() *module {
 	switch {
 	case p.Standard:
 		return &module{path: "Go standard library", root: p.Root, folders: map[string]bool{}}
-	case p.Module == nil:
-		return nil
+	case p.Module == nil, p.Module.Replace != nil && strings.HasPrefix(p.Module.Replace.Path, "."):
+		return nil // without a module, or replaced by a folder of this project
 	}
 	m := &module{path: p.Module.Path, version: p.Module.Version, root: p.Module.Dir, folders: map[string]bool{}}
 	if p.Module.Replace != nil {

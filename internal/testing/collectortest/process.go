@@ -33,18 +33,19 @@ const (
 const ToFile = `--config=yaml:{exporters: {file: {path: "${env:PROFILES_OUT}/profiles.jsonl", create_directory: true, ` +
 	`rotation: {max_megabytes: 100, max_backups: 3}}}, service: {pipelines: {profiles: {exporters: [profile_store, file]}}}}`
 
-// Binary builds the collector once, with the command that users run, and returns its path. SlimBinary does the same for the slim
-// build.
+// Binary builds the collector once, with the command that users run, and returns its path. SlimBinary and
+// QuickstartBinary do the same for the builds of those names.
 var (
-	Binary     = sync.OnceValues(func() (string, error) { return build("otelcol-profiles") })
-	SlimBinary = sync.OnceValues(func() (string, error) { return build("otelcol-profiles-slim", "SLIM=1") })
+	Binary           = sync.OnceValues(func() (string, error) { return build("otelcol-profiles") })
+	SlimBinary       = sync.OnceValues(func() (string, error) { return build("otelcol-profiles-slim", "SLIM=1") })
+	QuickstartBinary = sync.OnceValues(func() (string, error) { return build("otelcol-profiles-quickstart", "QUICKSTART=1") })
 )
 
 func build(name string, variables ...string) (string, error) {
 	build := exec.Command("make", append([]string{"--no-print-directory", "build"}, variables...)...)
 	build.Dir = Repository
 	// If make started these tests, its flags and variables must not affect this one.
-	build.Env = Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "SLIM")
+	build.Env = Without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "SLIM", "QUICKSTART")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("make build %v: %w\n%s", variables, err, out)
 	}

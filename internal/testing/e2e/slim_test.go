@@ -19,21 +19,30 @@ import (
 // onlySlim is the one component that the full build lacks: it replaces contrib's processor of the same type.
 const onlySlim = "github.com/otelcol-profiles/otelcol-profiles/processor/hostdetectionprocessor"
 
-// TestSlimIsAPart compares the two lists of components: except for onlySlim, the slim build has only components of the full
-// build, in the same versions.
-func TestSlimIsAPart(t *testing.T) {
-	full, slim := builderConfig(t, "builder-config.yaml"), builderConfig(t, "builder-config.slim.yaml")
-	for _, kind := range []string{"receivers", "processors", "connectors", "exporters", "extensions"} {
-		require.NotEmpty(t, slim[kind], kind)
-		for _, component := range slim[kind].([]any) {
-			if component.(map[string]any)["import"] != onlySlim {
-				assert.Contains(t, full[kind], component, kind)
+// TestPartsOfTheBuild compares the lists of components: each build has only components of the next larger one, in the same
+// versions, except for onlySlim.
+func TestPartsOfTheBuild(t *testing.T) {
+	for _, tc := range []struct{ part, whole string }{
+		{"builder-config.slim.yaml", "builder-config.yaml"},
+		{"builder-config.quickstart.yaml", "builder-config.slim.yaml"},
+	} {
+		t.Run(tc.part, func(t *testing.T) {
+			whole, part := builderConfig(t, tc.whole), builderConfig(t, tc.part)
+			count := 0
+			for _, kind := range []string{"receivers", "processors", "connectors", "exporters", "extensions"} {
+				components, _ := part[kind].([]any)
+				for _, component := range components {
+					if count++; component.(map[string]any)["import"] != onlySlim {
+						assert.Contains(t, whole[kind], component, kind)
+					}
+				}
+				delete(whole, kind)
+				delete(part, kind)
 			}
-		}
-		delete(full, kind)
-		delete(slim, kind)
+			assert.GreaterOrEqual(t, count, 3)
+			assert.Equal(t, whole, part, "what is not a component is the same in both")
+		})
 	}
-	assert.Equal(t, full, slim, "what is not a component is the same in both")
 }
 
 func builderConfig(t *testing.T, name string) (read map[string]any) {
@@ -50,20 +59,44 @@ func slimCommand(t *testing.T, args ...string) (string, error) {
 	return runBinary(t, collectortest.SlimBinary, args...)
 }
 
-// TestSlimRunsTheConfigsOfANode validates every configuration with the slim build, which lacks nothing that a node needs. `make
-// run` builds the full one for those that it refuses, and no others.
-func TestSlimRunsTheConfigsOfANode(t *testing.T) {
-	var valid []string
+// TestRunBuildsTheSmallest validates every configuration with the smaller builds. The slim one lacks nothing that a node needs.
+// `make run` builds the smallest that accepts a configuration.
+func TestRunBuildsTheSmallest(t *testing.T) {
+	var slim, quickstart []string
 	for _, config := range configs(t) {
 		binary := "bin/otelcol-profiles "
 		if out, err := slimCommand(t, "validate", "--config", config); err == nil {
-			valid, binary = append(valid, config), "bin/otelcol-profiles-slim "
+			slim, binary = append(slim, config), "bin/otelcol-profiles-slim "
 		} else {
 			assert.Contains(t, out, "full build", config)
 		}
+		if out, err := runBinary(t, collectortest.QuickstartBinary, "validate", "--config", config); err == nil {
+			quickstart, binary = append(quickstart, config), "bin/otelcol-profiles-quickstart "
+		} else {
+			assert.Contains(t, out, "`make run CONFIG=FILE`", config)
+		}
 		assert.Contains(t, requireRun(t, repository, freshMake, "make", "--dry-run", "run", "CONFIG="+config), "exec "+binary)
 	}
-	require.Subset(t, valid, []string{"config/agent.yaml", "config/gateway.yaml", "config/host.yaml", "config/standalone.yaml", "config/quickstart.yaml"})
+	require.Subset(t, slim, []string{"config/agent.yaml", "config/gateway.yaml", "config/host.yaml", "config/standalone.yaml"})
+	require.Equal(t, []string{"config/quickstart.yaml"}, quickstart)
+}
+
+// TestChoiceOfABuild has configurations that are written in other ways.
+func TestChoiceOfABuild(t *testing.T) {
+	for config, want := range map[string]string{
+		"receivers:\n  pprof:\n    scrape:\n      otlp:\n":               "quickstart",
+		"receivers: # of all\n    # first\n\n    pprof/a: {}\n":          "quickstart",
+		"service:\n  pipelines:\n    profiles: {receivers: [otlp]}\n":    "quickstart",
+		"receivers:\n    pprof:\n        self:\n    otlp/a:\n":           "slim",
+		"receivers: {pprof: {}}\n":                                       "slim",
+		"exporters:\n  profile_store:\n  debug:\n":                       "slim",
+		"extensions:\n  zpages:\n":                                       "slim",
+		"receivers:\n  pprof:\nexporters:\n  kafka/a:\n":                 "full",
+		"receivers:\n  pprof:\n    scrape: [{kubernetes_sd_configs: 1}]": "full",
+	} {
+		file := newFile(t, "config.yaml", []byte(config))
+		assert.Equal(t, want, requireRun(t, repository, nil, "internal/build/choose.sh", file), config)
+	}
 }
 
 // TestSlimNamesTheFullBuild checks the errors about what only the full build has.
