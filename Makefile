@@ -80,11 +80,11 @@ run: collector ## build the smallest collector that CONFIG needs (or SLIM=1, SLI
 	exec $(BINARY) --config $(CONFIG)
 
 # Some packages run twice, because limits on allocations hold only without the race detector. The second run leaves out tests of
-# large inputs.
+# large inputs, and the inputs of fuzz targets: neither has more than one goroutine.
 .PHONY: test
 test: build ## run all tests, the end-to-end ones included (DRAWS)
 	@$(call stage,unit tests,$(TEST) $(UNIT))
-	@$(if $(RACE),$(call stage,race detector,$(RACE_TEST) -short $$($(WITHOUT_KUBERNETES))),echo 'no C compiler: the race detector is left out')
+	@$(if $(RACE),$(call stage,race detector,$(RACE_TEST) -short -skip '^Fuzz' $$($(WITHOUT_KUBERNETES))),echo 'no C compiler: the race detector is left out')
 	@$(call stage,end-to-end tests,$(TEST) -count=1 -parallel 3 -timeout 15m ./internal/testing/e2e)
 	@$(call stage,worst inputs,LIMITS=short $(TEST) -count=1 -timeout 10m -run '^Test(Limits|Browsers)$$' ./internal/testing/chaos)
 

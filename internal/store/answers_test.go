@@ -35,8 +35,9 @@ func TestDiskAnswersAsMemory(t *testing.T) {
 	begun := storetest.Noon.Add(-30 * time.Minute).Truncate(time.Hour)
 	now := begun
 	spans := [][2]time.Duration{{50 * time.Minute, 130 * time.Minute}, {0, 30 * time.Hour}}
-	if profiletest.IsRace {
-		spans = spans[:1] // everything takes minutes
+	steps := 36
+	if profiletest.IsRace { // everything takes minutes
+		spans, steps = spans[:1], 18
 	}
 	check := func(what string) {
 		t.Helper()
@@ -45,7 +46,7 @@ func TestDiskAnswersAsMemory(t *testing.T) {
 			require.Equal(t, storetest.Answers(t, inMemory, from, until), storetest.Answers(t, s, from, until), "%s, %v", what, span)
 		}
 	}
-	for step := range 36 {
+	for step := range steps {
 		for range 3 {
 			h.Send(now, addTo(inMemory), addTo(s))
 			now = now.Add(20 * time.Minute)

@@ -335,6 +335,7 @@ func queryEverything(s *Store) {
 }
 
 func TestCostFollowsFromTheBytes(t *testing.T) {
+	profiletest.SkipLarge(t)
 	for name, pd := range worst() {
 		t.Run(name, func(t *testing.T) {
 			wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
@@ -360,6 +361,7 @@ func TestCostFollowsFromTheBytes(t *testing.T) {
 
 // The bytes that the store reports are about those that it holds.
 func TestBytesAreWhatTheStoreHolds(t *testing.T) {
+	profiletest.SkipLarge(t)
 	_, messages := hour(t, 40, 500)
 	var s *Store
 	cost := profiletest.MeasureCost(t, func() { s, _ = filled(t, messages) })

@@ -25,14 +25,18 @@ func open(t *testing.T, cfg store.Config) *store.Store {
 	return s
 }
 
+// seeds returns how many histories a test has: fewer with the race detector, with which everything takes minutes.
+func seeds() uint64 {
+	if profiletest.IsRace {
+		return 1
+	}
+	return 4
+}
+
 // The sums of a range are those of the rules in the package comment, whatever is asked for, and whether profiles are in memory, were there
 // when the process was killed, or are in blocks of hours and days.
 func TestSumsFollowTheRules(t *testing.T) {
-	seeds := uint64(4)
-	if profiletest.IsRace {
-		seeds = 1
-	}
-	for seed := range seeds {
+	for seed := range seeds() {
 		inMemory := store.MemoryConfig()
 		inMemory.Window = 100 * time.Hour
 		memory, disk := store.New(inMemory), open(t, store.DirectoryConfig(t, t.TempDir()))
@@ -94,7 +98,7 @@ func added(s storetest.Naive) storetest.Naive {
 // also of small states, whatever is coarser how often and whatever arrives late.
 func TestCoarserDaysFollowTheRules(t *testing.T) {
 	const minute = 60
-	for seed := range uint64(4) {
+	for seed := range seeds() {
 		rnd := rand.New(rand.NewPCG(seed, 11))
 		cfg := store.DirectoryConfig(t, t.TempDir())
 		cfg.Disk.Downsampling = store.Downsampling{After: 24 * time.Hour, Step: 10 * time.Minute}

@@ -538,6 +538,7 @@ func TestSeriesKeepTheirIdentity(t *testing.T) {
 
 // A query for more frames than it may walk over is an error, and one that has no time left ends between two stacks.
 func TestFramesAreBounded(t *testing.T) {
+	profiletest.SkipLarge(t)
 	var lines []profiletest.Line
 	for i := range 10_000 {
 		lines = append(lines, profiletest.Line{Function: profiletest.Function{Name: "inlined"}, Line: int64(i)})
