@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -33,6 +32,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 // maxInputBytes bounds what is read of one file, before and after decompression.
@@ -83,25 +83,9 @@ type timeFlag struct{ at *pcommon.Timestamp }
 func (f timeFlag) Type() string   { return "time" }
 func (f timeFlag) String() string { return "" }
 func (f timeFlag) Set(text string) error {
-	t, err := parseTime(text, time.Now())
-	*f.at = pcommon.NewTimestampFromTime(t)
+	t, err := query.ParseTime(text, time.Now())
+	*f.at = pcommon.Timestamp(t)
 	return err
-}
-
-// parseTime reads "now", RFC 3339, or Unix seconds with or without a fraction.
-func parseTime(text string, now time.Time) (time.Time, error) {
-	if text == "now" {
-		return now, nil
-	}
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 && seconds < 1<<33 {
-		whole, fraction := math.Modf(seconds)
-		return time.Unix(int64(whole), int64(fraction*1e9)), nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || t.Unix() < 0 {
-		return t, fmt.Errorf("%q is not a time: write now, 2026-01-31T12:00:00Z or Unix seconds", text)
-	}
-	return t, nil
 }
 
 var errNoFile = errors.New(`a file is missing; "-" is standard input`)
@@ -116,7 +100,7 @@ func needFile(_ *cobra.Command, paths []string) error {
 
 func (r *reader) flags(cmd *cobra.Command) {
 	r.wanted.flags(cmd)
-	cmd.Flags().Var(timeFlag{&r.at}, "at", "`TIME` of profiles that state none: now, RFC 3339 or Unix seconds")
+	cmd.Flags().Var(timeFlag{&r.at}, "at", "`TIME` of profiles that state none: now, RFC 3339 or Unix time")
 	modes := []string{modeEvents, modeAggregated}
 	addChoice(cmd, choice{&r.mode, modes}, "mode", "", "`MODE` for Go execution traces: "+strings.Join(modes, " or "))
 }

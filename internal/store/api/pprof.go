@@ -115,19 +115,11 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	return a, cmp.Or(err, zip.Close())
 }
 
-// nothingFound returns an error that names the time for which there are profiles.
+// nothingFound returns an error that names the time for which there are profiles, as parameters have it.
 func (s *server) nothingFound(r *request, sel store.Selection) error {
-	infos, err := s.Store.Catalog(r.Context(), sel.Service, r.meter)
-	if err != nil {
-		return err
-	}
-	for _, p := range infos {
-		if p.Profile == sel.Profile {
-			return &query.Error{Status: http.StatusNotFound, Text: "no profile in the selected time has these attributes", Hint: fmt.Sprintf(
-				"there are profiles from=%d to until=%d", millis(p.From), millis(p.Until))}
-		}
-	}
-	return &query.Error{Status: http.StatusNotFound, Text: "no such profiles", Hint: "GET /api/profiles lists what there is"}
+	return query.NothingFound(r.Context(), s.Store, &sel, func(from, until int64) string {
+		return fmt.Sprintf("from=%d to until=%d", millis(from), millis(until))
+	})
 }
 
 // filename returns the name of a downloaded file, in which other characters than letters, digits, _ and - are replaced.

@@ -132,8 +132,8 @@ type call struct {
 	ctx   context.Context //nolint:containedctx // it is that of one call, as the call is
 	meter *size.Meter
 	now   time.Time
-	// fault is the first argument's that is out of its range.
-	fault error
+	// params are the arguments as parameters of a query, and the first fault of them.
+	params *query.Params
 	answer
 }
 
@@ -168,7 +168,7 @@ func (s *server) run(ctx context.Context, compute func(c *call) error) (text str
 		defer cancel(nil)
 	}
 	err = s.Queries.Run(ctx, request.claim, "mcp", func(ctx context.Context, meter *size.Meter) (int, error) {
-		c := &call{server: s, ctx: ctx, meter: meter, now: s.Now()}
+		c := &call{server: s, ctx: ctx, meter: meter, now: s.Now(), params: query.NewParams()}
 		if err := compute(c); err != nil {
 			return 0, err
 		}

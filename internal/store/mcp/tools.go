@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,94 +45,68 @@ type selection struct {
 // maxAttributes bounds the filters of a selection.
 const maxAttributes = 50
 
-func (s *span) add(values url.Values, prefix string) error {
-	for key, text := range map[string]string{"from": s.From, "until": s.Until} {
-		if text != "" {
-			values.Set(prefix+key, text)
-		}
-	}
+// set sets the parameters of a span, which have a prefix.
+func (s *span) set(p *query.Params, prefix string) {
+	p.Set(prefix+"from", s.From)
+	p.Set(prefix+"until", s.Until)
 	if s.Seconds != 0 {
-		values.Set(prefix+"seconds", strconv.FormatFloat(s.Seconds, 'g', -1, 64))
+		p.Set(prefix+"seconds", strconv.FormatFloat(s.Seconds, 'g', -1, 64))
 	}
 	if len(s.Attributes) > maxAttributes {
-		return query.BadRequest(fmt.Sprintf("`attributes` must have at most %d entries, found %d", maxAttributes, len(s.Attributes)), "")
+		p.Fail(query.BadRequest(fmt.Sprintf("`attributes` must have at most %d entries, found %d", maxAttributes, len(s.Attributes)), ""))
+		return
 	}
 	for _, text := range s.Attributes {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {
-			return query.BadRequest(fmt.Sprintf("`attributes` must be key=value, found %q", store.Shorten(text)), "list_attributes lists them")
+			p.Fail(query.BadRequest(fmt.Sprintf("`attributes` must be key=value, found %q", store.Shorten(text)), "list_attributes lists them"))
 		}
-		values.Add(prefix+"attr."+key, value)
+		p.Add(prefix+"attr."+key, value)
 	}
-	return nil
 }
 
 // read returns the selection, and that of base if base is not nil, or the fault of an argument.
 func (s *selection) read(c *call, base *baseSelection) (sel, other store.Selection, err error) {
-	if c.fault != nil {
-		return sel, other, c.fault
+	p := c.params
+	p.Set("service", s.Service)
+	p.Set("profile", s.Profile)
+	p.Set("type", s.Type)
+	s.set(p, "")
+	if s.From == "" && s.Until == "" && s.Seconds == 0 && c.DefaultTime > 0 {
+		p.Set("seconds", strconv.FormatFloat(c.DefaultTime.Seconds(), 'f', -1, 64))
 	}
-	values := url.Values{"service": {s.Service}, "profile": {s.Profile}}
-	if s.Type != "" {
-		values.Set("type", s.Type)
-	}
-	if err := s.add(values, ""); err != nil {
-		return sel, other, err
-	}
-	if base != nil {
-		if base.Service != "" {
-			values.Set("base.service", base.Service)
-		}
-		if err := base.add(values, "base."); err != nil {
-			return sel, other, err
-		}
-	}
-	params := query.NewParams(values)
-	if s.From == "" && s.Until == "" && c.DefaultTime > 0 {
-		params.SetDefault("seconds", strconv.FormatFloat(c.DefaultTime.Seconds(), 'f', -1, 64))
-	}
-	sel = params.Selection(c.now, "", nil)
+	sel = p.Selection(c.now, "", nil)
 	sel.Meter = c.meter
 	if sel.Service == "" || sel.Profile == "" {
-		params.Fail(query.BadRequest("`service` and `profile` must not be empty", "list_services and list_profiles list them"))
+		p.Fail(query.BadRequest("`service` and `profile` must not be empty", "list_services and list_profiles list them"))
 	}
 	if base != nil {
-		other = params.Selection(c.now, "base.", &sel)
+		p.Set("base.service", base.Service)
+		base.set(p, "base.")
+		other = p.Selection(c.now, "base.", &sel)
 	}
-	return sel, other, params.Check()
+	return sel, other, p.Check()
 }
 
-// within returns a number of an argument, or its default for 0. A number out of range is the call's fault.
+// within returns a number of an argument, or its default for 0.
 func (c *call) within(key string, n, def, limit int) int {
-	if n < 0 || n > limit {
-		c.fault = cmp.Or(c.fault, query.BadRequest(fmt.Sprintf("`%s` must be from 1 to %d, found %d", key, limit, n), ""))
+	if n != 0 {
+		c.params.Set(key, strconv.Itoa(n))
 	}
-	return cmp.Or(n, def)
+	return c.params.Int(key, def, 1, limit)
 }
 
-// oneOf returns an argument that is one of several words, the first by default. Another word is the call's fault.
+// oneOf returns an argument that is one of several words, the first by default.
 func (c *call) oneOf(key, text string, words ...string) string {
-	if text != "" && !slices.Contains(words, text) {
-		c.fault = cmp.Or(c.fault, query.BadRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), store.Shorten(text)), ""))
-	}
-	return cmp.Or(text, words[0])
+	c.params.Set(key, text)
+	return c.params.OneOf(key, words...)
 }
 
 // nothingFound returns the error of a selection without profiles, with the time for which there are some.
 func (c *call) nothingFound(sel *store.Selection) error {
-	infos, err := c.Store.Catalog(c.ctx, sel.Service, c.meter)
-	if err != nil {
-		return err
-	}
-	for _, p := range infos {
-		if p.Profile == sel.Profile {
-			return &query.Error{
-				Status: http.StatusNotFound, Text: "no profile in the selected time has these attributes",
-				Hint: fmt.Sprintf("there are profiles from %s to %s; list_attributes lists attributes", moment(p.From), moment(p.Until)),
-			}
-		}
-	}
-	return store.ErrNothing
+	return query.NothingFound(c.ctx, c.Store, sel, func(from, until int64) string {
+		return fmt.Sprintf("%s to %s; list_attributes lists attributes", moment(from), moment(until))
+	})
 }
 
 type listServicesIn struct {
@@ -144,7 +117,7 @@ type listServicesIn struct {
 func listServices(c *call, in *listServicesIn) error {
 	limit := c.within("limit", in.Limit, 50, 500)
 	list, err := c.Store.Services(c.ctx, c.meter)
-	if err := cmp.Or(c.fault, err); err != nil {
+	if err := cmp.Or(c.params.Check(), err); err != nil {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(s store.ServiceInfo) bool {
@@ -175,7 +148,7 @@ type listProfilesIn struct {
 func listProfiles(c *call, in *listProfilesIn) error {
 	limit := c.within("limit", in.Limit, 50, 500)
 	list, err := c.Store.Catalog(c.ctx, in.Service, c.meter)
-	if err := cmp.Or(c.fault, err); err != nil {
+	if err := cmp.Or(c.params.Check(), err); err != nil {
 		return err
 	}
 	if in.Service == "" || len(list) == 0 {
@@ -235,16 +208,19 @@ func listAttributes(c *call, in *listAttributesIn) error {
 }
 
 // graph returns the tree of a selection, and that of the stacks that the filter selects.
-func (c *call) graph(sel *store.Selection, filter *frameFilter) (*store.Graph, *store.Tree, error) {
-	g, err := c.Store.FlameGraph(c.ctx, *sel, math.MaxInt32)
-	if err != nil {
-		return nil, nil, err
+func (c *call) graph(in *selection, filter *frameFilter) (sel store.Selection, g *store.Graph, t *store.Tree, err error) {
+	sel, _, err = in.read(c, nil)
+	if err := cmp.Or(err, filter.check()); err != nil {
+		return sel, nil, nil, err
+	}
+	if g, err = c.Store.FlameGraph(c.ctx, sel, math.MaxInt32); err != nil {
+		return sel, nil, nil, err
 	}
 	if g.Profiles == 0 {
-		return nil, nil, c.nothingFound(sel)
+		return sel, nil, nil, c.nothingFound(&sel)
 	}
-	t, err := filter.apply(c.meter, g.Tree)
-	return g, t, err
+	t, err = filter.apply(c.meter, g.Tree)
+	return sel, g, t, err
 }
 
 // describe appends what an answer is about.
@@ -269,11 +245,7 @@ type hottestIn struct {
 func hottestFunctions(c *call, in *hottestIn) error {
 	limit := c.within("limit", in.Limit, 20, 200)
 	by := c.oneOf("sort", in.Sort, "self", "total")
-	sel, _, err := in.read(c, nil)
-	if err := cmp.Or(err, in.check()); err != nil {
-		return err
-	}
-	g, t, err := c.graph(&sel, &in.frameFilter)
+	sel, g, t, err := c.graph(&in.selection, &in.frameFilter)
 	if err != nil {
 		return err
 	}
@@ -323,11 +295,7 @@ func callTreeOf(c *call, in *callTreeIn) error {
 	if match == nil && direction == "callers" {
 		return query.BadRequest("`callers` needs a `function`", "hottest_functions lists names")
 	}
-	sel, _, err := in.read(c, nil)
-	if err := cmp.Or(err, in.check()); err != nil {
-		return err
-	}
-	g, t, err := c.graph(&sel, &in.frameFilter)
+	sel, g, t, err := c.graph(&in.selection, &in.frameFilter)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -424,7 +425,7 @@ func FuzzSelectors(f *testing.F) {
 			require.NotNil(t, out.Msg.Flamegraph)
 		}
 		_, _ = q.Series(ctx, connect.NewRequest(&querierv1.SeriesRequest{Matchers: []string{text}, Start: 0, End: noon.UnixMilli(), LabelNames: []string{text}}))
-		_, _ = parseMoment(text, noon)
+		_, _ = query.ParseTime(text, noon)
 		_, _ = parseProfileID(text)
 	})
 }

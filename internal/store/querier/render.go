@@ -4,6 +4,7 @@
 package querier
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -17,6 +18,7 @@ import (
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 // This file answers GET /pyroscope/render and /pyroscope/render-diff: flame graphs as JSON, and one as a graph for Graphviz.
@@ -154,8 +156,8 @@ func (q *Querier) RenderDiff(ctx context.Context, params url.Values, w io.Writer
 }
 
 // rendered reads a query of the form `process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="shop"}` and its time.
-func (q *Querier) rendered(ctx context.Context, params url.Values, query, from, until string) (*querierv1.SelectMergeStacktracesRequest, *typesv1.ProfileType, error) {
-	text := params.Get(query)
+func (q *Querier) rendered(ctx context.Context, params url.Values, selector, from, until string) (*querierv1.SelectMergeStacktracesRequest, *typesv1.ProfileType, error) {
+	text := params.Get(selector)
 	matchers, err := parseSelectors(meterOf(ctx), text)
 	if err != nil {
 		return nil, nil, err
@@ -171,15 +173,15 @@ func (q *Querier) rendered(ctx context.Context, params url.Values, query, from, 
 	}
 	if t == nil {
 		return nil, nil, invalid("`%s` must be a profile type and a label selector, as in process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"shop\"}, found %q",
-			query, store.Shorten(text))
+			selector, store.Shorten(text))
 	}
 	in := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: t.ID, LabelSelector: "{" + strings.Join(rest, ",") + "}"}
 	for key, at := range map[string]*int64{from: &in.Start, until: &in.End} {
-		moment, err := parseMoment(params.Get(key), q.Now())
+		t, err := query.ParseTime(cmp.Or(strings.TrimSpace(params.Get(key)), "now"), q.Now())
 		if err != nil {
 			return nil, nil, invalid("`%s`: %s", key, err)
 		}
-		*at = moment.UnixMilli()
+		*at = t / int64(time.Millisecond)
 	}
 	nodes := int64(0)
 	for _, key := range []string{"max-nodes", "maxNodes"} {
@@ -189,42 +191,6 @@ func (q *Querier) rendered(ctx context.Context, params url.Values, query, from, 
 	}
 	in.MaxNodes = &nodes
 	return in, t, nil
-}
-
-// parseMoment reads a time: empty or now, now-1h, or Unix time in seconds, milliseconds, microseconds or nanoseconds by its digits.
-func parseMoment(text string, now time.Time) (time.Time, error) {
-	text = strings.TrimSpace(text)
-	if text == "" || text == "now" {
-		return now, nil
-	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		switch len(text) {
-		case 13:
-			return time.UnixMilli(n), nil
-		case 16:
-			return time.UnixMicro(n), nil
-		case 19:
-			return time.Unix(0, n), nil
-		default:
-			return time.Unix(min(n, maxNanos/1e9), 0), nil
-		}
-	}
-	offset, isRelative := strings.CutPrefix(text, "now-")
-	if isRelative && offset != "" {
-		if n, err := strconv.Atoi(offset[:len(offset)-1]); err == nil && n >= 0 && n < 1e6 {
-			switch offset[len(offset)-1] {
-			case 's':
-				return now.Add(-time.Duration(n) * time.Second), nil
-			case 'm':
-				return now.Add(-time.Duration(n) * time.Minute), nil
-			case 'h':
-				return now.Add(-time.Duration(n) * time.Hour), nil
-			case 'd':
-				return now.AddDate(0, 0, -n), nil
-			}
-		}
-	}
-	return now, invalid("%q is not a time: write now-1h, or Unix time", store.Shorten(text))
 }
 
 // pointSeconds returns the step of a timeline of so many milliseconds: at least 15 seconds, and about 1500 steps.

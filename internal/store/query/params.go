@@ -35,13 +35,23 @@ func ParseParams(query string) (*Params, error) {
 	if err != nil {
 		return nil, BadRequest("the query cannot be read: "+err.Error(), "escape special characters with %")
 	}
-	return NewParams(values), nil
+	p := NewParams()
+	p.values = values
+	return p, nil
 }
 
-// NewParams returns the parameters of a query that came by another protocol.
-func NewParams(values url.Values) *Params {
-	return &Params{values: values, used: map[string]bool{}}
+// NewParams returns the parameters of a query that came by another protocol, whose arguments Set and Add state.
+func NewParams() *Params { return &Params{values: url.Values{}, used: map[string]bool{}} }
+
+// Set sets a parameter, unless the value is empty.
+func (p *Params) Set(key, value string) {
+	if value != "" {
+		p.values.Set(key, value)
+	}
 }
+
+// Add adds a value to a parameter.
+func (p *Params) Add(key, value string) { p.values.Add(key, value) }
 
 // Get returns a parameter, or an empty string.
 func (p *Params) Get(key string) string {
@@ -152,8 +162,8 @@ func (p *Params) attributes(prefix string, sel *store.Selection) {
 func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
 	text := p.Get(prefix + "seconds")
 	if text == "" {
-		sel.From = p.moment(prefix+"from", sel.From)
-		sel.Until = p.moment(prefix+"until", sel.Until)
+		sel.From = p.moment(prefix+"from", now, sel.From)
+		sel.Until = p.moment(prefix+"until", now, sel.Until)
 		if sel.Until != 0 && sel.Until <= sel.From {
 			p.Fail(BadRequest("`"+prefix+"until` must be after `"+prefix+"from`", ""))
 		}
@@ -167,7 +177,7 @@ func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
 		p.Fail(BadRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, store.Shorten(text)), ""))
 		return
 	}
-	sel.Until = p.moment(prefix+"until", 0)
+	sel.Until = p.moment(prefix+"until", now, 0)
 	end := sel.Until
 	if end == 0 {
 		end = now.UnixNano()
@@ -176,44 +186,64 @@ func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
 }
 
 // moment reads a time in Unix nanoseconds.
-func (p *Params) moment(key string, without int64) int64 {
+func (p *Params) moment(key string, now time.Time, without int64) int64 {
 	text := p.Get(key)
 	if text == "" {
 		return without
 	}
-	t, err := parseTime(key, text)
+	t, err := ParseTime(text, now)
 	if err != nil {
-		p.Fail(err)
+		p.Fail(BadRequest(fmt.Sprintf("`%s` is not a time: %q", key, store.Shorten(text)), timeHint))
 	}
 	return t
 }
 
-// parseTime reads RFC 3339, or Unix time in seconds, milliseconds, microseconds or nanoseconds, depending on its size.
-func parseTime(key, text string) (int64, error) {
-	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < math.MaxInt64 {
-		unit := int64(1)
-		switch {
-		case n < 1e11:
-			unit = 1e9
-		case n < 1e14:
-			unit = 1e6
-		case n < 1e17:
-			unit = 1e3
-		default:
-			if exact, err := strconv.ParseInt(text, 10, 64); err == nil {
-				return exact, nil
-			}
-		}
-		// A float near today's nanoseconds is a multiple of 256: only the fraction is multiplied as one.
-		whole, fraction := math.Modf(n)
-		if int64(whole) < math.MaxInt64/unit {
-			return int64(whole)*unit + int64(fraction*float64(unit)), nil
+const timeHint = "write 2026-01-31T12:00:00Z, now-1h, or Unix time in seconds or milliseconds"
+
+// ParseTime reads a time in Unix nanoseconds: RFC 3339, now or now-1h, or Unix time in seconds, milliseconds, microseconds or
+// nanoseconds, depending on its size.
+func ParseTime(text string, now time.Time) (int64, error) {
+	if t, ok := unixTime(text); ok {
+		return t, nil
+	}
+	ago, isRelative := strings.CutPrefix(text, "now-")
+	if d, err := parseAgo(ago); text == "now" || isRelative && err == nil && d >= 0 {
+		return max(now.Add(-d).UnixNano(), 0), nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil && t.Year() >= 1970 && t.Year() <= 2200 {
+		return t.UnixNano(), nil
+	}
+	return 0, fmt.Errorf("%q is not a time: %s", store.Shorten(text), timeHint)
+}
+
+// parseAgo reads a duration, in days too.
+func parseAgo(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(text)
+}
+
+func unixTime(text string) (nanos int64, ok bool) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0 && n < math.MaxInt64) {
+		return 0, false
+	}
+	unit := int64(1)
+	switch {
+	case n < 1e11:
+		unit = 1e9
+	case n < 1e14:
+		unit = 1e6
+	case n < 1e17:
+		unit = 1e3
+	default:
+		if exact, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return exact, true
 		}
 	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || t.Year() < 1970 || t.Year() > 2200 {
-		return 0, BadRequest(fmt.Sprintf("`%s` is not a time: %q", key, store.Shorten(text)),
-			"write 2026-01-31T12:00:00Z, or Unix time in seconds or milliseconds")
-	}
-	return t.UnixNano(), nil
+	// A float near today's nanoseconds is a multiple of 256: only the fraction is multiplied as one.
+	whole, fraction := math.Modf(n)
+	return int64(whole)*unit + int64(fraction*float64(unit)), int64(whole) < math.MaxInt64/unit
 }

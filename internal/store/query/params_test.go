@@ -5,6 +5,7 @@ package query
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 // A time is exact to the nanosecond in every unit, and one after 2262 is refused.
 func TestParseTime(t *testing.T) {
 	const second = int64(1_763_822_400)
+	now := time.Unix(second, 5)
 	for text, want := range map[string]int64{
 		"0":                   0,
 		"1763822400":          second * 1e9,
@@ -22,14 +24,19 @@ func TestParseTime(t *testing.T) {
 		"1763822400123457":    (second*1e6 + 123_457) * 1e3,
 		"1763822400123456789": second*1e9 + 123_456_789,
 		"1e18":                1e18,
+		"now":                 second*1e9 + 5,
+		"now-90s":             (second-90)*1e9 + 5,
+		"now-1h":              (second-3600)*1e9 + 5,
+		"now-7d":              (second-7*86400)*1e9 + 5,
+		"now-60000d":          0,
 		"9223372036854774":    9_223_372_036_854_774 * 1e3,
 	} {
-		got, err := parseTime("from", text)
+		got, err := ParseTime(text, now)
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"-1", "NaN", "9223372036854776", "9223372037", "99999999999", "1e300"} {
-		_, err := parseTime("from", text)
+	for _, text := range []string{"-1", "NaN", "9223372036854776", "9223372037", "99999999999", "1e300", "", "now-", "now--1h", "now-1", "now-70000d", "now-999999999h", "now+1h", "-1h"} {
+		_, err := ParseTime(text, now)
 		require.Error(t, err, text)
 	}
 }

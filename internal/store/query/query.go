@@ -122,6 +122,23 @@ func BadRequest(text, hint string) error {
 	return &Error{Status: http.StatusBadRequest, Text: text, Hint: hint}
 }
 
+// NothingFound returns the error of a selection without profiles. A hint has the time of those that there are, as shown writes it.
+func NothingFound(ctx context.Context, from *store.Querier, sel *store.Selection, shown func(from, until int64) string) error {
+	infos, err := from.Catalog(ctx, sel.Service, sel.Meter)
+	if err != nil {
+		return err
+	}
+	for _, p := range infos {
+		if p.Profile == sel.Profile {
+			return &Error{
+				Status: http.StatusNotFound, Text: "no profile in the selected time has these attributes",
+				Hint: "there are profiles from " + shown(p.From, p.Until),
+			}
+		}
+	}
+	return store.ErrNothing
+}
+
 const smallerHint = "choose a shorter time or one sample type (type=<type>), or add a filter (attr.<key>=<value>)"
 
 // Error returns an error of Run with its status and a hint.
