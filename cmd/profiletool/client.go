@@ -58,8 +58,7 @@ func (c *clientConfig) flags(cmd *cobra.Command) {
 	f.StringVar(&c.endpoint, "endpoint", "", "`ADDRESS` of the receiver, with https:// for TLS (default: localhost and the protocol's port)")
 	addChoice(cmd, choice{&c.protocol, protocols}, "protocol", "", "`PROTOCOL` of the receiver: "+strings.Join(protocols, ", "))
 	addChoice(cmd, choice{&c.compression, compressions}, "compression", "", "`METHOD` of compression: "+strings.Join(compressions, " or "))
-	f.StringToStringVar(&c.headers, "header", nil, "header of each request, `NAME=VALUE`; may be repeated")
-	f.Lookup("header").DefValue = "" // otherwise the help shows []
+	addPairsFlag(cmd, &c.headers, "header", "header of each request, `NAME=VALUE`")
 	f.StringVar(&c.caFile, "ca-file", "", "`FILE` with the certificates of authorities to trust, in PEM")
 	f.BoolVar(&c.skipVerify, "insecure-skip-verify", false, "accept any certificate")
 	f.DurationVar(&c.timeout, "timeout", 30*time.Second, "how long to wait for an answer")

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
 )
@@ -57,6 +56,12 @@ func (c choice) Set(text string) error {
 func addChoice(cmd *cobra.Command, c choice, name, shorthand, usage string) {
 	cmd.Flags().VarP(c, name, shorthand, usage)
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.allowed, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}
+
+// addPairsFlag adds a flag for NAME=VALUE that may be repeated.
+func addPairsFlag(cmd *cobra.Command, pairs *map[string]string, name, usage string) {
+	cmd.Flags().StringToStringVar(pairs, name, nil, usage+"; may be repeated")
+	cmd.Flags().Lookup(name).DefValue = "" // otherwise the help shows []
 }
 
 // addFormatFlag adds -o.
@@ -120,8 +125,8 @@ type converter struct {
 type outFile struct {
 	kind  string
 	write func(io.Writer) error
-	// profile and sampleType are those of collapsed stacks.
-	profile, sampleType string
+	// of is the kind of collapsed stacks.
+	of kind
 }
 
 func fileOf(kind string, content []byte) outFile {
@@ -154,17 +159,7 @@ func (c *converter) only(pd pprofile.Profiles) (outFile, error) {
 
 // preferred returns the file of the sample type that a reader most likely wants, and logs the others.
 func (c *converter) preferred(files []outFile) outFile {
-	profile := files[max(0, slices.IndexFunc(files, func(f outFile) bool { return f.profile == profilekind.ProcessCPU }))].profile
-	types := make([]string, len(files))
-	for i, f := range files {
-		if f.profile == profile {
-			types[i] = f.sampleType
-		}
-	}
-	shown := profilekind.Default(types)
-	if types[shown] == "" {
-		shown = slices.IndexFunc(files, func(f outFile) bool { return f.profile == profile })
-	}
+	shown := mainOf(files, func(f outFile) kind { return f.of })
 	for i, f := range files {
 		if i != shown {
 			c.term.logf("--profile and --type can choose this, too: %s", f.kind)
@@ -210,7 +205,7 @@ func (c *converter) convert(pd pprofile.Profiles) ([]outFile, error) {
 	for i, stacks := range lists {
 		g := groups[i]
 		files[i] = outFile{
-			kind: strings.TrimSpace(g.String()), profile: g.Profile, sampleType: g.Type,
+			kind: strings.TrimSpace(g.String()), of: g.kind,
 			write: func(w io.Writer) error { return flamefile.Collapsed(w, stacks) },
 		}
 	}

@@ -21,7 +21,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/frames"
-	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/shares"
 )
 
@@ -168,11 +167,7 @@ func (g *gate) run(base, files []string) error {
 
 // side reads files and measures the conditions. It looks at process_cpu, or else the first profile, and its main type.
 func (g *gate) side(paths []string, conditions []condition) (*side, error) {
-	messages, err := g.reader.readAll(paths)
-	if err != nil {
-		return nil, err
-	}
-	pd, err := g.reader.selected(messages...)
+	pd, err := g.reader.readSelected(paths)
 	if err != nil {
 		return nil, err
 	}
@@ -180,15 +175,7 @@ func (g *gate) side(paths []string, conditions []condition) (*side, error) {
 	if len(groups) == 0 {
 		return nil, fmt.Errorf("%s: there are no profiles", strings.Join(paths, ", "))
 	}
-	shown := groups[max(0, slices.IndexFunc(groups, func(g *group) bool { return g.Profile == profilekind.ProcessCPU }))]
-	var types []string
-	var same []*group
-	for _, other := range groups {
-		if other.Profile == shown.Profile {
-			types, same = append(types, other.Type), append(same, other)
-		}
-	}
-	shown = same[profilekind.Default(types)]
+	shown := groups[mainOf(groups, func(g *group) kind { return g.kind })]
 	s := &side{kind: shown.kind, conditions: make([]shares.Part, len(conditions)), self: map[string]*shares.Part{}, sources: sourcesOf(pd)}
 	for _, p := range shown.profiles {
 		s.add(pd, p, conditions)

@@ -65,8 +65,7 @@ For files, the present is the end of the latest profile, and a question that nam
 		},
 	}
 	cmd.Flags().StringVar(&remote, "url", "", "`URL` of a store whose server has mcp on, such as http://host:4042")
-	cmd.Flags().StringToStringVar(&headers, "header", nil, "header of each request to --url, `NAME=VALUE`; may be repeated")
-	cmd.Flags().Lookup("header").DefValue = "" // otherwise the help shows []
+	addPairsFlag(cmd, &headers, "header", "header of each request to --url, `NAME=VALUE`")
 	cmd.Flags().IntVar(&maxBytes, "max-bytes", maxBytes, "memory for profiles, in bytes; the oldest ones make room")
 	r.flags(cmd)
 	return cmd

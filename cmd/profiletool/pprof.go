@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"io"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,8 +15,6 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // newReports returns the commands that google/pprof runs, with its own flags.
@@ -209,7 +206,7 @@ func (r *reader) shownPprof(path string, pd pprofile.Profiles) (*profile.Profile
 	case len(profiles) == 0:
 		return nil, errors.New("there are no profiles")
 	}
-	shown := max(0, slices.IndexFunc(profiles, func(p pprofOf) bool { return p.name == profilekind.ProcessCPU }))
+	shown := mainOf(profiles, func(p pprofOf) kind { return kind{Profile: p.name} })
 	for i, other := range profiles {
 		if i != shown {
 			r.term.logf("%s: -profile and -type can choose this, too: %s", nameOf(path), other.kind)

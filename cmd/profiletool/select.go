@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,4 +131,19 @@ func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 		}
 	}
 	return groups
+}
+
+// mainOf returns which of a list is shown if nothing is chosen: of process_cpu, or else of the first profile, the main sample type.
+func mainOf[T any](list []T, kindOf func(T) kind) int {
+	first := max(0, slices.IndexFunc(list, func(t T) bool { return kindOf(t).Profile == profilekind.ProcessCPU }))
+	types := make([]string, len(list))
+	for i, t := range list {
+		if k := kindOf(t); k.Profile == kindOf(list[first]).Profile {
+			types[i] = k.Type
+		}
+	}
+	if i := profilekind.Default(types); types[i] != "" {
+		return i
+	}
+	return first
 }

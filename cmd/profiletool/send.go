@@ -71,8 +71,7 @@ It exits with 1 if something was not accepted. Nothing is retried.`,
 		},
 	}
 	config.flags(cmd)
-	cmd.Flags().StringToStringVar(&resource, "resource", nil, "resource attribute to set, `KEY=VALUE`; may be repeated")
-	cmd.Flags().Lookup("resource").DefValue = "" // otherwise the help shows []
+	addPairsFlag(cmd, &resource, "resource", "resource attribute to set, `KEY=VALUE`")
 	cmd.Flags().BoolVar(&retime, "retime", false, "move times so that the latest is now")
 	cmd.Flags().IntVar(&repeat, "repeat", 1, "how many times to send everything")
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between two rounds of --repeat")

@@ -15,7 +15,6 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
 
-	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
@@ -139,10 +138,8 @@ func (r *reader) readStored(in *storedSelection) (*profile.Profile, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range profiles {
-			if sel.Profile == "" || p.Profile == profilekind.ProcessCPU {
-				sel.Profile = p.Profile
-			}
+		if len(profiles) > 0 {
+			sel.Profile = profiles[mainOf(profiles, func(p store.ProfileInfo) kind { return kind{Profile: p.Profile} })].Profile
 		}
 	}
 	if in.since > 0 {
