@@ -273,7 +273,7 @@ func TestReadsFileExporter(t *testing.T) {
 	}
 	r := run(t, []byte(nested), "check", "-")
 	assert.Equal(t, exitFailed, r.code)
-	assert.Contains(t, r.log, "packed more than 3 times")
+	assert.Contains(t, r.log, "compressed more than 3 times")
 	r = run(t, nil, "check", write(t, "cut.jsonl", cpu+heap[:len(heap)/2]))
 	assert.Equal(t, exitFailed, r.code)
 	assert.Contains(t, r.log, "message 2: ")

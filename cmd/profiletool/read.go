@@ -229,7 +229,7 @@ func (r *reader) setTime(pd pprofile.Profiles) {
 	}
 }
 
-// maxPacked is how often a file may be packed: compressed messages after their length, all of it compressed again, are two.
+// maxPacked is how many times a file may be compressed: a compressed file of compressed messages counts as two.
 const maxPacked = 3
 
 // decode reads data of any format. unpacked counts how often it was unpacked.
@@ -238,7 +238,7 @@ func (r *reader) decode(data []byte, unpacked int) ([]message, error) {
 		return nil, nil
 	}
 	if unpacked > maxPacked {
-		return nil, fmt.Errorf("it is packed more than %d times", maxPacked)
+		return nil, fmt.Errorf("the file is compressed more than %d times", maxPacked)
 	}
 	format := formats.Sniff(data)
 	switch format {

@@ -108,7 +108,7 @@ func (t *template) path(value func(i int) string) string {
 	return b.String()
 }
 
-// reserved matches names that Windows reserves for devices, whatever follows a dot.
+// reserved matches names that Windows reserves for devices, with any extension.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
 
 // safe returns a value as a part of a path of at most room bytes: letters, digits, dots, - and _. If it has to change the value,

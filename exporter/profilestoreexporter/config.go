@@ -21,7 +21,7 @@ type Config struct {
 	Server  ServerConfig  `mapstructure:"server"`
 	Keep    KeepConfig    `mapstructure:"keep"`
 	Storage StorageConfig `mapstructure:"storage"`
-	// ClickHouse has the profiles in place of the exporter itself, if it is there.
+	// ClickHouse, if it is set, has the profiles in place of the exporter itself.
 	ClickHouse configoptional.Optional[ClickHouseConfig] `mapstructure:"clickhouse"`
 
 	MCP configoptional.Optional[MCPConfig] `mapstructure:"mcp"`
@@ -40,14 +40,14 @@ func (c *MCPConfig) Validate() error {
 	return faults.Err()
 }
 
-// Validate reports what sections say about each other.
+// Validate reports sections that contradict each other.
 func (c *Config) Validate() error {
 	var faults config.Faults
 	faults.Require(!c.ClickHouse.HasValue() || c.Storage.Directory == "", "`storage.directory` and `clickhouse` exclude each other")
 	return faults.Err()
 }
 
-// ClickHouseConfig says which table has the profiles.
+// ClickHouseConfig configures the table that has the profiles.
 type ClickHouseConfig struct {
 	// Client is confighttp's; its endpoint is ClickHouse's port for HTTP.
 	Client   confighttp.ClientConfig `mapstructure:",squash"`

@@ -224,13 +224,13 @@ func (e *storeExporter) warn(added *store.Added) {
 		e.warned[reason] = time.Now()
 		switch store.Refused(reason) {
 		case store.RefusedSeries:
-			e.set.Logger.Warn("profiles are not kept: there are more series than `keep.max_series`; drop resource attributes of many values, or raise it",
+			e.set.Logger.Warn("profiles dropped: there are more series than `keep.max_series`; drop resource attributes with many values, or raise the limit",
 				zap.Int("profiles", n), zap.Int("max_series", e.config.Keep.MaxSeries))
 		case store.RefusedSize:
-			e.set.Logger.Warn("profiles are not kept: they are too large for `keep.max_bytes`",
+			e.set.Logger.Warn("profiles dropped: a message is too large for `keep.max_bytes`",
 				zap.Int("profiles", n), zap.Int("max_bytes", e.config.Keep.MaxBytes))
 		default:
-			e.set.Logger.Warn("samples are not kept: they refer to entries that their message does not have", zap.Int("samples", n))
+			e.set.Logger.Warn("samples dropped: their message lacks entries that the samples refer to", zap.Int("samples", n))
 		}
 	}
 }

@@ -49,7 +49,7 @@ type attributeUse struct {
 // prepare changes pd, and returns how many attributes of samples were dropped because a sample had too many:
 //   - Samples lose their timestamps, and have one value: the sum of their values, or the number of their timestamps.
 //   - Samples lose the attributes that the configuration excludes, and text attributes whose name is too long for a label. If a
-//     sample has so many text attributes that its series would have no room for labels of the resource, it loses the last ones.
+//     sample has more text attributes than its series has room for beside the labels of the resource, it loses the last ones.
 //   - Text that is too long for a label is cut, and bytes in it that are no UTF-8 are replaced.
 //   - A link becomes the attributes span_id and, if configured, trace_id.
 //   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.

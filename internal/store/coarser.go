@@ -19,11 +19,11 @@ import (
 
 // Downsampling is the rule by which days become coarser.
 type Downsampling struct {
-	// After is the age from which on a day keeps one profile of a series for each Step. 0 is never.
+	// After is the age at which a day is reduced to one profile for each series and Step. 0 is never.
 	After, Step time.Duration
 }
 
-// isFor reports whether a block of a day of an age is to be written again, coarser.
+// isFor reports whether the block of a day of this age must be made coarser.
 func (d *Downsampling) isFor(b *diskBlock, age time.Duration) bool {
 	return d.After > 0 && age > 24*time.Hour+d.After && time.Duration(b.Step) < d.Step
 }
@@ -36,7 +36,7 @@ type coarser struct {
 	step    int64
 	columns columns
 	out     []*chunk
-	// rest is what of gauges' values times nanoseconds was rounded away so far.
+	// rest is the sum of gauges' values times nanoseconds that rounding has left so far.
 	rest map[rowKey]float64
 }
 

@@ -75,7 +75,7 @@ const (
 	shownBytes      = 88  // of a frame in a tree
 	orderBytes      = 64  // of a frame while nodes are ordered
 	pointBytes      = 20  // of a line in a timeline
-	dictionaryPart  = 4   // a dictionary as pdata takes so many times its bytes
+	dictionaryPart  = 4   // how many times its own bytes a dictionary takes as pdata
 )
 
 // moverBytes is what a dictionaryMover from a dictionary takes.

@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
-// This file selects whole profiles of given series: Query.Only. Grafana's data sources ask so, for which a profile is at one time.
+// This file selects whole profiles of given series: Query.Only. For Grafana's data sources, a profile has one time.
 
 // profileTime returns the time of a profile, or under which it is kept.
 func (c *chunk) profileTime() int64 {

@@ -162,7 +162,7 @@ type merger struct {
 	*Selected
 	sel    *Selection
 	memory *Memory
-	// tables are those of the dictionaries, which are in the order of their first samples. They have room for so many more values, of
+	// tables are those of the dictionaries, which are in the order of their first samples. They may add room more values, of
 	// maxValues.
 	tables          map[*dictionary.Dictionary]*table
 	dictionaries    []*dictionary.Dictionary
@@ -195,7 +195,7 @@ func (m *merger) add(s *Samples) error {
 
 // An answer may have minMergedValues + rowValues × the samples that it merges, up to maxMergedValues, which bounds its memory.
 // Each distinct sample of a block has a value of each type, and counts as rowValues at least, the memory of its identity. So
-// samples of up to so many types are refused only above maxMergedValues, and those of very many types that hardly share a
+// samples of up to rowValues types are refused only above maxMergedValues, and those of very many types that hardly share a
 // stack before they take memory in proportion to their product.
 const (
 	minMergedValues = 4 << 20

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Progress tells how far queries are, by blocks on disk: each counts when its profiles are known, and when its samples are added up.
+// Progress counts the blocks on disk that queries have read: once when their profiles are known, and once when their samples are summed.
 type Progress struct{ done, total atomic.Int64 }
 
 type progressKey struct{}
@@ -28,7 +28,7 @@ func (p *Progress) begin(blocks int) {
 	}
 }
 
-// read counts n of the two steps of a block.
+// read counts n of a block's two steps.
 func (p *Progress) read(n int64) {
 	if p != nil {
 		p.done.Add(n)

@@ -52,7 +52,7 @@ type Query struct {
 	Memory *Memory
 }
 
-// Want is what of samples is wanted besides values. Samples that do not differ in it may be added up, except those with times. With
+// Want selects the columns of samples to read besides values. Samples that do not differ in it may be added up, except those with times. With
 // Profiles, which needs Query.Only, samples of different profiles are not added up; if nothing else is wanted of a profile, it has one
 // row: its total.
 type Want struct{ Series, Stacks, Attributes, Links, Times, Profiles bool }

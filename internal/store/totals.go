@@ -141,8 +141,8 @@ const (
 	maxGaugeInterval   = int64(time.Hour)
 )
 
-// hold sets the time for which a gauge may count: two intervals, which are the time since the gauge before. A series that was away for more
-// than four intervals has its old one.
+// hold sets the time for which a gauge may count: two intervals, which are the time since the gauge before. A series that was missing for
+// more than four intervals keeps its previous interval.
 func (u *seriesUse) hold(c *chunk, resolution int64) {
 	since := c.end - u.gaugeAt
 	if u.gaugeAt != 0 && since > 0 && (u.gaugeInterval == 0 || since <= 4*u.gaugeInterval) {

@@ -76,7 +76,7 @@ func (z zipFile) add(name string, info fs.FileInfo, at time.Time) (io.Writer, er
 	return z.CreateHeader(header)
 }
 
-// mode returns one of two permissions, whatever the umask was.
+// mode returns one of two permissions, regardless of the umask.
 func mode(info fs.FileInfo) int64 {
 	if info.Mode()&0o100 != 0 {
 		return 0o755

@@ -377,7 +377,7 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64
 	return nil
 }
 
-// measure sets the depth of all nodes. It looks at each node once, whatever their parents are.
+// measure sets the depth of all nodes. It looks at each node once, regardless of their parents.
 func (p *profile) measure() {
 	var path []int64
 	for id := range p.nodes {

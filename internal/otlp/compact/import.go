@@ -181,7 +181,7 @@ func (im *Importer) Field(i int32) dictionary.StringIndex {
 	return s
 }
 
-// Link imports the link at index i. Index 0 means no link, whatever entry 0 holds. An index out of range is counted and
+// Link imports the link at index i. Index 0 means no link, regardless of what entry 0 holds. An index out of range is counted and
 // treated as 0.
 func (im *Importer) Link(i int32) dictionary.LinkIndex {
 	if i == 0 {

@@ -93,7 +93,7 @@ func readLegacy(data []byte, layout Layout, stats *Stats, meter *pdatasize.Meter
 	if err := r.reserve(0); err != nil {
 		return pprofile.Profiles{}, err
 	}
-	profiles, err := r.frames(data)
+	profiles, err := r.unmarshalEnvelopes(data)
 	if err != nil {
 		return pprofile.Profiles{}, err
 	}
@@ -125,8 +125,8 @@ func readLegacy(data []byte, layout Layout, stats *Stats, meter *pdatasize.Meter
 	return profiles, nil
 }
 
-// frames unmarshals the message without its profiles and tables, and lists the profiles' bytes by scope, in order.
-func (r *legacyReader) frames(data []byte) (profiles pprofile.Profiles, err error) {
+// unmarshalEnvelopes unmarshals the message without its profiles and tables, and lists the profiles' bytes by scope.
+func (r *legacyReader) unmarshalEnvelopes(data []byte) (profiles pprofile.Profiles, err error) {
 	var request []byte
 	f := wire.New(data)
 	for f.Next() {

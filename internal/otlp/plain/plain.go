@@ -47,7 +47,7 @@ type rewriter struct {
 	room int
 }
 
-// message says what to change in a kind of message: the messages in some fields, and references in others.
+// message describes what to change in a kind of message: the messages in some fields, and references in others.
 type message struct {
 	nested map[protowire.Number]*message
 	// references has the number of the text for the number of its index.

@@ -15,7 +15,7 @@ import (
 )
 
 // Write writes profiles as indented text with resolved names instead of indices, for golden files. The text has all of
-// the content, but not the layout of the dictionary: profiles of equal content have equal texts, whatever the order of
+// the content, but not the layout of the dictionary: profiles of equal content have equal texts, regardless of the order of
 // their tables. Resources, profiles and samples keep their order, frames are leaf first, attributes are sorted. Every
 // sample's stack is written in full, so the text of a large profile is very large.
 func Write(w io.Writer, pd pprofile.Profiles) error {

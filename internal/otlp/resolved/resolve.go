@@ -27,7 +27,7 @@ type Resolver struct {
 	locations  []ID
 	stacks     []ID
 
-	// noLink is the id of link index 0, whatever the table has there.
+	// noLink is the id of link index 0, regardless of what the table has there.
 	noLink ID
 }
 

@@ -233,7 +233,7 @@ func permutation(list pcommon.Slice) []int {
 	return order
 }
 
-// attributeSet identifies a set of attribute indices, in whatever order they are listed: 0 for none, -1-i for {i}, the
+// attributeSet identifies a set of attribute indices, regardless of their order: 0 for none, -1-i for {i}, the
 // others by interning. Most samples have at most one.
 func (e *encoder) attributeSet(indices pcommon.Int32Slice) dictionary.AttributeSetIndex {
 	switch n := indices.Len(); {

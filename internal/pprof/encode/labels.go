@@ -129,7 +129,7 @@ func numberWithUnit(v pcommon.Value) (n int64, unit string, ok bool) {
 	return number.Int(), text.Str(), true
 }
 
-// link returns the labels of link i. Link 0 means no link, whatever the table has there.
+// link returns the labels of link i. Link 0 means no link, regardless of what the table has there.
 func (e *encoder) link(i int32) span {
 	if i == 0 {
 		return span{}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package httpserver has what the project's servers share:
-//   - Start and Shutdown: a server stops in time, whatever its clients and the pipeline do.
+//   - Start and Shutdown: a server stops in time, regardless of what its clients and the pipeline do.
 //   - HTTP, GRPC: servers as confighttp and configgrpc configure them, which receive on the budget.
 //   - MaxConnections, MaxStreams, MaxRequests: what a server has open at a time.
 //   - OpenBody: decodes a request's body within limits, on the budget.

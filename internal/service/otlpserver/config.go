@@ -30,7 +30,7 @@ type HTTPConfig struct {
 const (
 	maxMessageMiB = 20
 	readTimeout   = 30 * time.Second
-	// Over gRPC a message holds a part of the budget from the start, whatever has arrived of it.
+	// Over gRPC a message holds a part of the budget from the start, regardless of how much of it has arrived.
 	grpcReadTimeout = 10 * time.Second
 )
 

@@ -41,8 +41,8 @@ type body struct {
 
 func (b *body) size() int { return b.bytes + len(b.last) }
 
-// cut begins another piece if the last one is full, and reports whether more may be written.
-func (b *body) cut() bool {
+// grow begins another piece if the last one is full, and reports whether more may be written.
+func (b *body) grow() bool {
 	if b.err != nil || len(b.last) < pieceBytes {
 		return b.err == nil
 	}
@@ -59,7 +59,7 @@ func (b *body) cut() bool {
 // Write appends p.
 func (b *body) Write(p []byte) (int, error) {
 	written := 0
-	for b.cut() && written < len(p) {
+	for b.grow() && written < len(p) {
 		n := min(len(p)-written, pieceBytes-len(b.last))
 		b.last = append(b.last, p[written:written+n]...)
 		written += n
@@ -84,7 +84,8 @@ func jsonAnswer(v any) (*answer, error) {
 	return &answer{body: body{last: text}, contentType: jsonType}, err
 }
 
-// write sends the answer. Its reader has so much time; 0 is no limit. The claim holds its bytes, and releases them as they are sent.
+// write sends the answer. timeout bounds how long the client may take to read it; 0 is no limit. The claim holds the bytes, and releases
+// them as they are sent.
 func (a *answer) write(w http.ResponseWriter, r *http.Request, claim *budget.Claim, timeout time.Duration) {
 	a.pieces, a.last = append(a.pieces, a.last), nil
 	h := w.Header()

@@ -23,7 +23,7 @@ func (b *body) format(format string, args ...any) { b.last = fmt.Appendf(b.last,
 // list appends a list of n values; write appends one of them. After an error it writes nothing more.
 func (b *body) list(n int, write func(i int)) {
 	b.text("[")
-	for i := 0; i < n && b.cut(); i++ {
+	for i := 0; i < n && b.grow(); i++ {
 		if i > 0 {
 			b.text(",")
 		}

@@ -146,7 +146,7 @@ var callErrors = connect.NewErrorWriter()
 // writeCallError answers a call with an error, in the protocol of the call.
 func writeCallError(w http.ResponseWriter, r *http.Request, err *connect.Error) {
 	if !callErrors.IsSupported(r) {
-		// Connect in JSON whatever the type: the app's own client sends none for some calls.
+		// Connect in JSON regardless of the type: the app's own client sends none for some calls.
 		r = r.Clone(r.Context())
 		r.Header.Set("Content-Type", jsonType)
 	}

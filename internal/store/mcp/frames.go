@@ -23,8 +23,8 @@ const (
 	maxMatchedBytes = 1 << 10
 )
 
-// matcher returns what tells whether a name matches a pattern: one that contains it, or that matches the regular expression between two
-// slashes. Case does not matter. An empty pattern returns nil.
+// matcher returns a function that reports whether a name contains a pattern or, if slashes enclose the pattern, matches that regular
+// expression. It ignores case. It returns nil for an empty pattern.
 func matcher(key, pattern string) (func(name string) bool, error) {
 	if pattern == "" {
 		return nil, nil

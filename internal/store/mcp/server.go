@@ -60,13 +60,13 @@ func New(settings Settings) *sdk.Server {
 const MaxRequestBytes = 64 << 10
 
 const (
-	// parsedBytes is what a request takes when it is parsed: each two bytes of JSON can become an entry of a map.
+	// parsedBytes is the memory of a parsed request: two bytes of JSON can become an entry of a map.
 	parsedBytes = 1 << 20
 	// readTimeout is how long a client may take to send a request.
 	readTimeout = 10 * time.Second
 )
 
-// requestOf is what a tool knows of the request over HTTP that it answers.
+// requestOf is the HTTP request that a tool answers.
 type requestOf struct {
 	// claim holds the memory of the request and of its answer.
 	claim *budget.Claim
@@ -103,7 +103,7 @@ func Handler(settings Settings) http.Handler {
 			http.Error(w, err.Error(), status)
 			return
 		}
-		// A list of messages, which old versions of the protocol have, would be any number of queries on one claim.
+		// A batch of messages, as older versions of the protocol have it, would run any number of queries on one claim.
 		if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 			http.Error(w, "a request must be one JSON-RPC message; batches are not supported", http.StatusBadRequest)
 			return
@@ -153,7 +153,7 @@ func addTool[In any](s *server, name, description string, compute func(c *call, 
 	})
 }
 
-// escaping is how much longer a text can be in JSON, and how often it is copied until it is sent.
+// escaping is the memory of an answer as a multiple of its text: strings are longer in JSON, and are copied until they are sent.
 const escaping = 4
 
 func (s *server) run(ctx context.Context, compute func(c *call) error) (text string, err error) {

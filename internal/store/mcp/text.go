@@ -22,7 +22,7 @@ const (
 	maxNameBytes = 200
 )
 
-// answer is a text of lines.
+// answer gathers the lines of an answer.
 type answer struct{ strings.Builder }
 
 // linef appends a line. Headers and footers are short.
@@ -48,7 +48,7 @@ func (a *answer) rows(n, limit int, columns func(i int) []string) (leftOut int) 
 	return max(0, n-limit)
 }
 
-// clean returns a text that somebody else has written in one line of at most n bytes.
+// clean returns untrusted text as one line of at most n bytes.
 func clean(text string, n int) string {
 	isCut := len(text) > n
 	if isCut {
@@ -160,5 +160,5 @@ func share(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// moment returns a time in Unix nanoseconds, to the second.
-func moment(nanos int64) string { return time.Unix(0, nanos).UTC().Format(time.RFC3339) }
+// formatTime formats Unix nanoseconds, to the second.
+func formatTime(nanos int64) string { return time.Unix(0, nanos).UTC().Format(time.RFC3339) }

@@ -105,7 +105,7 @@ func (c *call) oneOf(key, text string, words ...string) string {
 // nothingFound returns the error of a selection without profiles, with the time for which there are some.
 func (c *call) nothingFound(sel *store.Selection) error {
 	return query.NothingFound(c.ctx, c.Store, sel, func(from, until int64) string {
-		return fmt.Sprintf("%s to %s; list_attributes lists attributes", moment(from), moment(until))
+		return fmt.Sprintf("%s to %s; list_attributes lists attributes", formatTime(from), formatTime(until))
 	})
 }
 
@@ -123,11 +123,11 @@ func listServices(c *call, in *listServicesIn) error {
 	list = slices.DeleteFunc(list, func(s store.ServiceInfo) bool {
 		return !strings.Contains(strings.ToLower(s.Service), strings.ToLower(in.Contains))
 	})
-	c.linef("%d services; now is %s", len(list), moment(c.now.UnixNano()))
+	c.linef("%d services; now is %s", len(list), formatTime(c.now.UnixNano()))
 	c.row("service", "profiles", "samples", "from", "until")
 	leftOut := c.rows(len(list), limit, func(i int) []string {
 		s := &list[i]
-		return []string{name(s.Service), strconv.Itoa(s.Profiles), strconv.Itoa(s.Samples), moment(s.From), moment(s.Until)}
+		return []string{name(s.Service), strconv.Itoa(s.Profiles), strconv.Itoa(s.Samples), formatTime(s.From), formatTime(s.Until)}
 	})
 	c.leftOut(leftOut, "services", "`contains`, or a larger `limit`")
 	return nil
@@ -154,7 +154,7 @@ func listProfiles(c *call, in *listProfilesIn) error {
 	if in.Service == "" || len(list) == 0 {
 		return fmt.Errorf("%w: there is no service %q", store.ErrNothing, store.Shorten(in.Service))
 	}
-	c.linef("%d sample types of %s; now is %s", len(list), name(in.Service), moment(c.now.UnixNano()))
+	c.linef("%d sample types of %s; now is %s", len(list), name(in.Service), formatTime(c.now.UnixNano()))
 	c.row("profile", "type", "unit", "values", "samples", "instances", "from", "until")
 	leftOut := c.rows(len(list), limit, func(i int) []string {
 		p := &list[i]
@@ -164,7 +164,7 @@ func listProfiles(c *call, in *listProfilesIn) error {
 		}
 		return []string{
 			name(p.Profile), typ, clean(p.Type.Unit, 30), p.Values.String(), strconv.Itoa(p.Samples), strconv.Itoa(p.Instances),
-			moment(p.From), moment(p.Until),
+			formatTime(p.From), formatTime(p.Until),
 		}
 	})
 	c.leftOut(leftOut, "sample types", "a larger `limit`")
@@ -226,7 +226,7 @@ func (c *call) graph(in *selection, filter *frameFilter) (sel store.Selection, g
 // describe appends what an answer is about.
 func (c *call) describe(what string, sel *store.Selection, g *store.Graph, t *store.Tree) {
 	c.linef("%s of %s %s %s, in %s (%s)", what, name(sel.Service), name(sel.Profile), name(g.Type.Type), clean(cmp.Or(g.Type.Unit, "count"), 30), g.Values)
-	c.linef("%d profiles from %s to %s; total %s", g.Profiles, moment(g.From), moment(g.Until), value(float64(g.Total[0]), g.Type.Unit))
+	c.linef("%d profiles from %s to %s; total %s", g.Profiles, formatTime(g.From), formatTime(g.Until), value(float64(g.Total[0]), g.Type.Unit))
 	if t != g.Tree {
 		c.linef("selected stacks: %s (%s); percentages are of the total", value(float64(t.Total[0]), g.Type.Unit), percent(t.Total[0], g.Total[0]))
 	}
@@ -393,7 +393,7 @@ func timeline(c *call, in *timelineIn) error {
 	c.row(header...)
 	n := len(tl.Groups[0].Values)
 	leftOut := c.rows(n, n, func(i int) []string {
-		columns := []string{moment(tl.From + int64(i)*tl.Step)}
+		columns := []string{formatTime(tl.From + int64(i)*tl.Step)}
 		for _, g := range shown {
 			columns = append(columns, value(g.Values[i], tl.Type.Unit))
 		}
@@ -493,10 +493,10 @@ func sideText(sel *store.Selection) string {
 		text += " " + name(a.Key) + "=" + name(a.Value)
 	}
 	if sel.From > 0 {
-		text += " from " + moment(sel.From)
+		text += " from " + formatTime(sel.From)
 	}
 	if sel.Until > 0 {
-		text += " to " + moment(sel.Until)
+		text += " to " + formatTime(sel.Until)
 	}
 	return clean(text, maxErrorBytes)
 }

@@ -65,7 +65,7 @@ func allowsDots(header interface{ Get(string) string }) bool {
 	return strings.Contains(header.Get("Accept"), "allow-utf8-labelnames=true")
 }
 
-// recentTime is how far a list without a time goes back: as long as a store keeps profiles.
+// recent returns the time of a list: all until now if the request states none.
 func (q *Querier) recent(start, end int64) (int64, int64) {
 	if start == 0 && end == 0 {
 		end = q.Now().UnixMilli()

@@ -193,7 +193,7 @@ func (q *Querier) rendered(ctx context.Context, params url.Values, selector, fro
 	return in, t, nil
 }
 
-// pointSeconds returns the step of a timeline of so many milliseconds: at least 15 seconds, and about 1500 steps.
+// pointSeconds returns the step of a timeline in seconds: at least 15, for about 1500 steps in the given milliseconds.
 func pointSeconds(millis int64) float64 {
 	interval := millis / 1500
 	steps := []int64{15, 20, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 604800}

@@ -392,7 +392,7 @@ func (s *selection) heatmap(g *groups, values map[point]int64, in *querierv1.Sel
 		for row+1 < heatRows && float64(value) >= yMin[row+1] {
 			row++
 		}
-		// Of rows of no height, the last one has the values, as it reaches to the largest.
+		// If rows have no height, the last one has all values: it reaches up to the largest.
 		slot.Counts[row]++
 		cell := cellKey{key, row}
 		if e := best[cell]; isShown && (e == nil || value > e.value || value == e.value && p.isBefore(&e.point)) {

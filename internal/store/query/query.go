@@ -82,8 +82,8 @@ func (q *Queries) Run(ctx context.Context, claim *budget.Claim, endpoint string,
 }
 
 func (q *Queries) run(ctx context.Context, claim *budget.Claim, compute func(context.Context, *size.Meter) (int, error)) error {
-	// The answer has a part of its memory before the query waits for a slot, and the rest at once or not: who has a slot does not wait
-	// for the readers of other answers.
+	// A part of the answer's memory is acquired before the query waits for a slot, and the rest at once or not at all: a query that has a
+	// slot does not wait for the clients of other queries.
 	if err := claim.AcquireBody(ctx, WritingBytes); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ type Options struct {
 	ResourceKeys []string
 	MaxTracks    int
 	MaxBytes     int
-	// IsSaved reports that windows go to a storage.
+	// IsSaved reports whether a storage keeps windows.
 	IsSaved bool
 }
 

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// inode identifies a file, whatever its paths.
+// inode identifies a file, regardless of its paths.
 type inode struct{ device, number uint64 }
 
 func inodeOf(info fs.FileInfo) (inode, bool) {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ingest is the path of all payloads, whatever their source: decode, name, deliver.
+// Package ingest is the path of all payloads, regardless of their source: decode, name, deliver.
 //
 // A source begins a claim on the budget, reads a payload into it, and calls Ingest (or Decode and Deliver, if
 // something happens in between). An error is a *Rejection if the payload never reached the pipeline; the source counts it

@@ -119,7 +119,7 @@ type pushRequest struct {
 // handler opens the body of a request for handle, and answers with write for the error that handle returns.
 func (s *Server) handler(write errorWriter, handle func(http.ResponseWriter, *pushRequest) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		// A request that is wrong by itself, whatever its body.
+		// A request that is wrong by itself, regardless of its body.
 		refuse := func(status int, err error) {
 			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, err))
 			write(w, status, err)

@@ -13,7 +13,7 @@ import (
 // recordingTime returns how long the target records before it answers: `seconds` of the query, or the default of Go's net/http/pprof
 // for a CPU profile.
 func recordingTime(u *url.URL) time.Duration {
-	const longest = 24 * time.Hour // bounds the timeout, whatever the query asks for
+	const longest = 24 * time.Hour // bounds the timeout, regardless of the query
 	if asked := u.Query().Get("seconds"); asked != "" {
 		seconds, err := strconv.ParseFloat(asked, 64)
 		if err != nil || !(seconds > 0) {

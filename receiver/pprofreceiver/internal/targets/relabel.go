@@ -149,7 +149,7 @@ func (c *Config) query(lb *labels.Builder, p ProfileConfig) url.Values {
 }
 
 // recordedSeconds returns for how long the target is asked to record: `__param_seconds` if a rule or the discovery has set it, otherwise as
-// configured. It is 0 for kinds that do not record, whatever the label is.
+// configured. It is 0 for kinds that do not record, regardless of the label.
 func recordedSeconds(lb *labels.Builder, p ProfileConfig, interval time.Duration) (int, error) {
 	if p.Seconds == 0 {
 		return 0, nil

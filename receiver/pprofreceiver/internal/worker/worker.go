@@ -18,16 +18,16 @@ import (
 // Worker runs a source's goroutines and ends them in two steps: at first they begin nothing new; shortly before the deadline of
 // Shutdown, the contexts of deliveries end.
 type Worker struct {
-	running     sync.WaitGroup
-	stop, abort context.CancelFunc // abort ends deliveries
+	running                sync.WaitGroup
+	stop, cancelDeliveries context.CancelFunc
 }
 
 // Start runs fn in a goroutine until shutdown. stopping ends when shutdown begins; deliver ends later, so that payloads that have
 // arrived still reach the pipeline.
 func (w *Worker) Start(fn func(stopping, deliver context.Context)) {
 	stopping, stop := context.WithCancel(context.Background())
-	deliver, abort := context.WithCancel(context.Background())
-	w.stop, w.abort = stop, abort
+	deliver, cancelDeliveries := context.WithCancel(context.Background())
+	w.stop, w.cancelDeliveries = stop, cancelDeliveries
 	w.running.Go(func() { fn(stopping, deliver) })
 }
 
@@ -37,10 +37,10 @@ func (w *Worker) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	w.stop()
-	defer w.abort()
+	defer w.cancelDeliveries()
 	work, ctx, cancel := shutdown.Drain(ctx)
 	defer cancel()
-	defer context.AfterFunc(work, w.abort)()
+	defer context.AfterFunc(work, w.cancelDeliveries)()
 	if err := await.Return(ctx, w.running.Wait); err != nil {
 		return fmt.Errorf("a delivery is still in progress: %w", err)
 	}
