@@ -105,7 +105,7 @@ func (c *call) oneOf(key, text string, words ...string) string {
 // nothingFound returns the error of a selection without profiles, with the time for which there are some.
 func (c *call) nothingFound(sel *store.Selection) error {
 	return query.NothingFound(c.ctx, c.Store, sel, func(from, until int64) string {
-		return fmt.Sprintf("%s to %s; list_attributes lists attributes", formatTime(from), formatTime(until))
+		return fmt.Sprintf("from %s to %s; list_attributes lists attributes", formatTime(from), formatTime(until))
 	})
 }
 

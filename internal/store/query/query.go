@@ -132,7 +132,7 @@ func NothingFound(ctx context.Context, from *store.Querier, sel *store.Selection
 		if p.Profile == sel.Profile {
 			return &Error{
 				Status: http.StatusNotFound, Text: "no profile in the selected time has these attributes",
-				Hint: "there are profiles from " + shown(p.From, p.Until),
+				Hint: "there are profiles " + shown(p.From, p.Until),
 			}
 		}
 	}
