@@ -5,7 +5,6 @@ package pyroscopeexporter
 
 import (
 	"encoding/hex"
-	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -279,7 +278,7 @@ func addCPUTime(pd pprofile.Profiles) map[position]bool {
 				profile.SampleType().SetUnitStrindex(nanoseconds)
 				for _, sample := range profile.Samples().All() {
 					for v := range sample.Values().Len() {
-						sample.Values().SetAt(v, saturatingProduct(sample.Values().At(v), profile.Period()))
+						sample.Values().SetAt(v, otlp.SaturatingMultiply(sample.Values().At(v), profile.Period()))
 					}
 				}
 			}
@@ -311,14 +310,6 @@ func countsOfCPU(pd pprofile.Profiles, profiles pprofile.ProfilesSlice) (counts 
 		}
 	}
 	return counts
-}
-
-// saturatingProduct returns value × period, or the largest int64 if that is less. The period is positive.
-func saturatingProduct(value, period int64) int64 {
-	if value > math.MaxInt64/period {
-		return math.MaxInt64
-	}
-	return value * period
 }
 
 func removeProfiles(pd pprofile.Profiles, positions map[position]bool) {

@@ -4,7 +4,6 @@
 package decode
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -210,7 +209,7 @@ func (c *comparison) sumSamples(maxStacks int, meter *size.Meter, counts *scan.C
 		}
 		sums := c.sums[int(stack)*len(c.columns):]
 		for k, t := range c.columns {
-			sums[k] = saturatingAdd(sums[k], c.reader.Values[t])
+			sums[k] = otlp.SaturatingAdd(sums[k], c.reader.Values[t])
 		}
 	}
 	if !fits {
@@ -231,18 +230,6 @@ func (c *comparison) addSums() {
 	n := len(c.sums)
 	c.sums = slices.Grow(c.sums, len(c.columns))[:n+len(c.columns)]
 	clear(c.sums[n:])
-}
-
-// saturatingAdd stops at the limits instead of wrapping around: a value that stays there has no delta.
-func saturatingAdd(a, b int64) int64 {
-	switch sum := a + b; {
-	case a > 0 && b > 0 && sum < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && sum >= 0:
-		return math.MinInt64
-	default:
-		return sum
-	}
 }
 
 // restart looks for signs that another process than before wrote the payload. It finds the stacks of the last payload.

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/frames"
@@ -164,7 +165,7 @@ func (r *Reducer) profile(p pprofile.Profile, stated string) {
 		derived := profile
 		derived.typ.Type = periodType
 		if period.name == "s" && r.isWanted(derived.typ) && !r.hasType(periodType) {
-			derived.unit = unit{"s", saturatingMultiply(period.factor, p.Period())}
+			derived.unit = unit{"s", otlp.SaturatingMultiply(period.factor, p.Period())}
 			r.add(&derived)
 		}
 	}
@@ -238,7 +239,7 @@ func (r *Reducer) add(p *input) {
 		}
 		if r.Set.Metrics[plan.metric].IsSimple() {
 			a := r.addition(plan, nil, "")
-			a.Value = saturatingAdd(a.Value, sum.value)
+			a.Value = otlp.SaturatingAdd(a.Value, sum.value)
 			a.Samples += sum.samples
 			for _, x := range exemplars {
 				a.Exemplars.Add(x)
@@ -293,8 +294,8 @@ func (r *Reducer) samples(p *input, isSimple, isHot bool) (t total, exemplars Ex
 			r.result.Dropped[reason] += max(1, len(r.plan))
 			continue
 		}
-		value = saturatingMultiply(value, p.unit.factor)
-		t.value = saturatingAdd(t.value, value)
+		value = otlp.SaturatingMultiply(value, p.unit.factor)
+		t.value = otlp.SaturatingAdd(t.value, value)
 		t.sum += float64(value)
 		t.squares += float64(value) * float64(value)
 		t.samples++
@@ -340,7 +341,7 @@ func valueOf(s pprofile.Sample, stacks int) (value int64, dropped Reason) {
 			if values.At(k) < 0 {
 				return 0, Negative
 			}
-			value = saturatingAdd(value, values.At(k))
+			value = otlp.SaturatingAdd(value, values.At(k))
 		}
 	}
 	if value < 0 {
@@ -468,7 +469,7 @@ func (a *Addition) add(value int64, serial int, exemplar Exemplar) {
 		return
 	}
 	a.sample = serial
-	a.Value = saturatingAdd(a.Value, value)
+	a.Value = otlp.SaturatingAdd(a.Value, value)
 	a.Samples++
 	if exemplar.Value > 0 {
 		a.Exemplars.Add(exemplar)
@@ -542,18 +543,4 @@ func (r *Reducer) overflow(plan *planned) *Addition {
 	}
 	r.last = i
 	return &r.result.Additions[i]
-}
-
-func saturatingAdd(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
-
-func saturatingMultiply(a, b int64) int64 {
-	if b != 0 && a > math.MaxInt64/b {
-		return math.MaxInt64
-	}
-	return a * b
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 // WriterKey is the attribute of points that tells which collector has written them: several can have profiles of one service.
@@ -44,7 +45,7 @@ func (t *Table) Points(now time.Time) (points []Point) {
 				if of.holds(now) {
 					live = true
 					if part.generation == of.generation {
-						p.sum = saturatingAdd(p.sum, part.value)
+						p.sum = otlp.SaturatingAdd(p.sum, part.value)
 					}
 				}
 			}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
@@ -145,20 +146,13 @@ func (t *Table) Add(r *reduce.Result, now time.Time) (added Added) {
 				added.Dropped[reduce.MaxSeries] += a.Samples
 			}
 		} else {
-			s.sum = saturatingAdd(s.sum, a.Value)
+			s.sum = otlp.SaturatingAdd(s.sum, a.Value)
 		}
 		for _, x := range a.Exemplars {
 			s.exemplars.Add(x)
 		}
 	}
 	return added
-}
-
-func saturatingAdd(a, b int64) int64 {
-	if sum := a + b; sum >= a {
-		return sum
-	}
-	return 1<<63 - 1
 }
 
 // taken is a profile's process, or why it does not count.
@@ -251,12 +245,12 @@ func (t *Table) addPart(s *series, of *source, value int64, values kind.Values) 
 		p.value, p.generation = 0, of.generation
 	}
 	counted := max(p.value-p.before, 0)
-	p.value = saturatingAdd(p.value, value)
+	p.value = otlp.SaturatingAdd(p.value, value)
 	if values == kind.Cumulative {
 		if of.isBaseline {
 			p.before = p.value
 		}
-		s.sum = saturatingAdd(s.sum, max(p.value-p.before, 0)-counted)
+		s.sum = otlp.SaturatingAdd(s.sum, max(p.value-p.before, 0)-counted)
 	}
 	return true
 }
