@@ -95,7 +95,7 @@ func (f *fleet) message(service int, at time.Time, samples int) pprofile.Profile
 }
 
 // BenchmarkHistory measures a store on disk: HISTORY_SERVICES (4), each with five sample types every ten seconds, of HISTORY_SAMPLES (50),
-// for HISTORY_DAYS (1).
+// for HISTORY_DAYS (1). HISTORY_HOURS ends the first day before its blocks become one.
 func BenchmarkHistory(b *testing.B) {
 	number := func(key string, def int) int {
 		n, err := strconv.Atoi(os.Getenv(key))
@@ -113,7 +113,11 @@ func BenchmarkHistory(b *testing.B) {
 	begun := noon.Truncate(24 * time.Hour)
 	now := begun
 	count, storing := 0, time.Duration(0)
-	for now.Before(begun.Add(time.Duration(days)*24*time.Hour + 2*time.Hour)) {
+	until := begun.Add(time.Duration(days)*24*time.Hour + 2*time.Hour)
+	if hours := number("HISTORY_HOURS", 0); hours > 0 {
+		days, until = 1, begun.Add(time.Duration(hours)*time.Hour)
+	}
+	for now.Before(until) {
 		for i := range services {
 			pd := f.message(i, now, samples)
 			before := profiletest.ProcessCPU()
@@ -139,9 +143,12 @@ func BenchmarkHistory(b *testing.B) {
 		var memory runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&memory)
+		began := profiletest.ProcessCPU()
 		for b.Loop() {
 			run(s)
 		}
+		b.ReportMetric(float64(profiletest.ProcessCPU()-began)/float64(b.N)/1e6, "cpu-ms/op")
+		b.ReportMetric(float64(len(s.Blocks())), "blocks")
 		b.ReportMetric(float64(memory.HeapAlloc)/(1<<20), "heap-MiB")
 		b.ReportMetric(float64(s.Stats().DiskBytes)/float64(s.Stats().Samples), "disk-B/sample")
 		b.ReportMetric(float64(storing)/float64(count), "store-cpu-ns/sample")
