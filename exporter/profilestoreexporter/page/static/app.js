@@ -311,8 +311,8 @@ class App {
     }
     if (model && state.focus && !model.frames.find(state.focus).size) notices.push(['The focused function has no samples here, so all are shown.']);
     if (state.view === 'diff' && state.time.from && state.base.time) notices.push(this.paused());
-    refill($('notices'), notices, () => notices.map(([text, kind, back]) =>
-      el('p', {class: kind ?? null, role: kind ? 'alert' : null}, clean(text, 800), back ? [' ', button(...back)] : null)));
+    refill($('notices'), notices, () => notices.map(([text, kind, ...buttons]) =>
+      el('p', {class: kind ?? null, role: kind ? 'alert' : null}, clean(text, 800), buttons.map((b) => [' ', button(...b)]))));
   }
 
   // paused returns a notice that two fixed times are compared, with a way back.
@@ -321,8 +321,19 @@ class App {
       const base = {...this.state.base, time: null};
       this.update({view: isCompared({base}) ? 'diff' : 'flame', time: this.liveTime ?? {seconds: defaultSeconds}, ...this.beforeHalves, base});
     };
-    return this.beforeHalves ? ['The page is paused: it shows the later half of the time, compared with the earlier half. Drag in the time line for another time, with Shift for another base.', null, ['back to the whole time', back]]
+    return this.beforeHalves ? ['The page is paused: it shows the later half of the time, compared with the earlier half. Drag in the time line for another time, with Shift for another base.', null, ['back to the whole time', back], ...this.earlier()]
       : ['The page is paused: it compares two fixed times.', null, ['follow what comes in', back]];
+  }
+
+  // earlier returns buttons that compare the whole time with that of a day or a week before, as far as the store reaches.
+  earlier() {
+    const day = 86400e3;
+    const compare = (by) => {
+      const [from, until] = [Math.round(this.halved.whole.from), Math.round(this.halved.whole.until)];
+      this.update({time: {from, until}, base: {...this.state.base, time: {from: from - by, until: until - by}}});
+    };
+    return [['compare with a day earlier', day], ['compare with a week earlier', 7 * day]].filter(([, by]) => this.status?.window_ms > by)
+      .map(([label, by]) => [label, () => compare(by)]);
   }
 
   // beforeHalves is the view and time before setView halved the time, null if other times are shown by now.
@@ -480,11 +491,12 @@ class App {
 
   setView(view) {
     const halves = view === 'diff' && !isCompared(this.state) ? this.halves() : {};
-    if (halves.time) this.halved = {from: halves.time.from, before: {view: this.state.view, time: this.state.time}};
+    if (halves.time) this.halved = {from: halves.time.from, before: {view: this.state.view, time: this.state.time}, whole: this.shown};
     this.update({view, ...halves});
   }
 
-  // halves returns an initial comparison: the later half of the samples' time with the earlier one.
+  // halves returns an initial comparison: the later half of the samples' time with the earlier one. They meet between two steps of
+  // the time line, unless these are too coarse for the shown time.
   halves() {
     const {times, shown} = this;
     if (!times) return {};
@@ -498,8 +510,11 @@ class App {
         [first, last] = [Math.min(first, start), Math.max(last, start + step)];
       });
     }
-    if (!(last - first > step)) [first, last] = [shown.from, shown.until];
-    const middle = Math.round(first + Math.round((last - first) / step / 2) * step);
+    if (last - first > step) [first, last] = [Math.max(first, shown.from), Math.min(last, shown.until)];
+    else [first, last] = [shown.from, shown.until];
+    let middle = (first + last) / 2;
+    if (last - first >= 8 * step) middle = answer.from + Math.round((middle - answer.from) / step) * step;
+    middle = Math.round(middle);
     return {time: {from: middle, until: Math.round(last)}, base: {...this.state.base, time: {from: Math.round(first), until: middle}}};
   }
 

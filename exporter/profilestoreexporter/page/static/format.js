@@ -93,8 +93,10 @@ export function formatTime(ms, now = Date.now()) {
   return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())} ${clock}`;
 }
 
+// formatRange returns two local times: with one date if it is the same and not today, with both if they differ.
 export function formatRange(from, until, now = Date.now()) {
-  return `${formatTime(from, now)} – ${formatTime(until, now)}`;
+  const isOneDay = new Date(from).toDateString() === new Date(until).toDateString();
+  return isOneDay ? `${formatTime(from, now)} – ${formatTime(until, until)}` : `${formatTime(from, NaN)} – ${formatTime(until, NaN)}`;
 }
 
 // formatZone returns how far the user's local time is ahead of UTC at a moment: UTC+02:00, or UTC.
@@ -110,13 +112,14 @@ export function formatUTC(ms) {
   return text ? `${text.slice(0, -5).replace('T', ' ')} UTC` : '–';
 }
 
-// formatDuration returns milliseconds as 250 ms, 90 s, 15 min or 2 h.
+// formatDuration returns milliseconds as 250 ms, 90 s, 15 min, 2 h or 7 days.
 export function formatDuration(ms) {
   if (ms < 1000) return formatValue(ms * 1e6, 'nanoseconds');
   const seconds = Math.round(ms / 1000);
   if (seconds < 120) return `${seconds} s`;
   if (seconds < 7200) return `${digits(Math.round(seconds / 6) / 10)} min`;
-  return `${digits(Math.round(seconds / 360) / 10)} h`;
+  if (seconds < 2 * 86400) return `${digits(Math.round(seconds / 360) / 10)} h`;
+  return `${digits(Math.round(seconds / 8640) / 10)} days`;
 }
 
 // Control characters, and those that change the direction of text or have no width.

@@ -14,7 +14,7 @@ export const ui = {
     copyField('push', "curl --data-binary @cpu.pb.gz 'http://localhost:4040/v1/pprof?service.name=my-service'"),
     el('p', {}, 'Or let the collector profile itself, or scrape a Go program:'),
     pre('receivers:\n  pprof:\n    self: {collection_interval: 10s}\n    scrape:\n      configs:\n        - job_name: shop\n          static_configs: [{targets: ["localhost:6060"]}]\nservice:\n  pipelines:\n    profiles: {receivers: [pprof], exporters: [profile_store]}'),
-    el('p', {class: 'faint'}, rich(`What arrives is kept for ${window ? formatDuration(window) : 'the window'} (\`keep.window\` of the \`profile_store\` exporter).`))),
+    el('p', {class: 'faint'}, rich(`What arrives is kept for ${window ? formatDuration(window) : 'the window'} (\`keep.window\` of the \`profile_store\` exporter, or with a directory \`storage.retention\`).`))),
 
   // nothingHere is shown if the selection has no samples.
   nothingHere: ({state, from, until, known, actions}) => message('No samples here',
@@ -30,7 +30,7 @@ export const ui = {
 
   // unknown is shown if the URL names a service or a profile that the store does not have.
   unknown: ({what, name, actions}) => message(`${what} “${clean(name, 80)}” is not here`,
-    rich('It may not have sent anything within the window, or it was evicted to stay within `keep.max_bytes` or `keep.max_series`.'),
+    rich('It may not have sent anything within the window, or it was evicted to stay within `keep.max_bytes`, `keep.max_series` or `storage.max_bytes`.'),
     el('p', {class: 'choices'}, actions.map(([label, action]) => button(label, action)))),
 
   // broken is shown if the first request failed.

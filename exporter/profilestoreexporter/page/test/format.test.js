@@ -41,11 +41,15 @@ test('times and durations', () => {
   const noon = new Date(2026, 10, 21, 12, 0, 5).getTime();
   assert.equal(format.formatTime(noon, noon + 1000), '12:00:05');
   assert.equal(format.formatTime(noon, noon + 86400e3), '2026-11-21 12:00:05');
+  assert.equal(format.formatRange(noon, noon + 1000, noon), '12:00:05 – 12:00:06');
+  assert.equal(format.formatRange(noon, noon + 1000, noon + 86400e3), '2026-11-21 12:00:05 – 12:00:06');
+  assert.equal(format.formatRange(noon - 86400e3, noon, noon), '2026-11-20 12:00:05 – 2026-11-21 12:00:05');
   assert.equal(format.formatDuration(0.25), '250 µs');
   assert.equal(format.formatDuration(400), '400 ms');
   assert.equal(format.formatDuration(90e3), '90 s');
   assert.equal(format.formatDuration(900e3), '15 min');
   assert.equal(format.formatDuration(86400e3), '24 h');
+  assert.equal(format.formatDuration(14 * 86400e3), '14 days');
 });
 
 test('the zone of a time', () => {

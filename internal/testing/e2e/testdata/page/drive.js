@@ -406,6 +406,14 @@ const steps = {
     assert.equal(await text(halves, '.live'), '● live');
     const {seconds, view, from, ...others} = await state(halves);
     assert.deepEqual([seconds, view, from, others['base.from']], ['all', undefined, undefined, undefined]);
+    await halves.selectOption('select[aria-label="Time range"]', '3600');
+    await shown(halves);
+    await halves.locator('button', {hasText: 'Diff'}).click();
+    await halves.locator('#notices button', {hasText: 'compare with a day earlier'}).click();
+    await shown(halves);
+    const days = await state(halves);
+    assert.equal(days.until - days.from, 3600e3, 'the whole hour');
+    assert.deepEqual(['from', 'until'].map((end) => days[end] - days[`base.${end}`]), [86400e3, 86400e3]);
     await halves.context().close();
 
     const times = await open(of(expect.service), {timezoneId: 'Asia/Kolkata'});
