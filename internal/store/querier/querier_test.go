@@ -429,3 +429,23 @@ func FuzzSelectors(f *testing.F) {
 		_, _ = parseProfileID(text)
 	})
 }
+
+// Series with equal sums are in the order of their labels, which are in the order of group_by.
+func TestEqualSums(t *testing.T) {
+	s := newStore()
+	for i, endpoint := range []string{"/pay", "/cart"} {
+		b := profiletest.New().Resource("service.name", fmt.Sprint("shop-", i), "endpoint", endpoint)
+		b.Profile("cpu", "nanoseconds").Period(50, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).Sample(profiletest.Value(7, "leaf"))
+		require.NotZero(t, s.Add(b.Build(), noon).Profiles)
+	}
+	c, _ := client(t, s.Querier, noon)
+	pay, cart := "endpoint=/pay,service_name=shop-0 1769860800000:7", "endpoint=/cart,service_name=shop-1 1769860800000:7"
+	for first, want := range map[string][]string{"service_name": {pay, cart}, "endpoint": {cart, pay}} {
+		series, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
+			ProfileTypeID: cpuType, LabelSelector: "{}", Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(), Step: 3600,
+			GroupBy: []string{first, "service_name", "endpoint"},
+		}))
+		require.NoError(t, err)
+		assert.Equal(t, want, seriesText(series.Msg.Series))
+	}
+}

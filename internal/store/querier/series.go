@@ -115,7 +115,8 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 
 func floorMillis(nanos int64) int64 { return nanos / 1e6 }
 
-// grouped returns the labels of a series and of a set of attributes of its samples, of the given names.
+// grouped returns the labels of a series and of a set of attributes of its samples, of the given names and in their order: so does Pyroscope,
+// and puts series with equal sums in the order of their labels.
 func (s *selection) grouped(in *store.Series, by []string, dict *dictionary.Dictionary, set dictionary.AttributeSetIndex) (list []label) {
 	for _, name := range by {
 		value, ok := s.value(in, name)
@@ -126,7 +127,6 @@ func (s *selection) grouped(in *store.Series, by []string, dict *dictionary.Dict
 			list = append(list, label{name, value})
 		}
 	}
-	slices.SortFunc(list, func(a, b label) int { return cmp.Compare(a.name, b.name) })
 	return list
 }
 
