@@ -115,7 +115,7 @@ func TestLatencyBesidePyroscope(t *testing.T) {
 
 // compareLatencies prints the medians of both.
 func compareLatencies(t *testing.T, now time.Time, clients []querierv1connect.QuerierServiceClient) {
-	const repeats = 5
+	const repeats = 9
 	for _, of := range []struct {
 		name, selector string
 		from           time.Duration
