@@ -53,10 +53,14 @@ type Added struct {
 
 // Add keeps what it can of pd, which may be malformed. It only reads pd.
 func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
+	cost := messageBytes(pd)
+	if s.isLarge(cost) {
+		s.addingLarge.Lock()
+		defer s.addingLarge.Unlock()
+	}
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	a := adder{Store: s, now: now, src: pd.Dictionary()}
-	cost := messageBytes(pd)
 	if cost > s.cfg.MaxBytes/4 {
 		a.added.Refused[RefusedSize] = pd.ProfileCount()
 	} else {
@@ -80,8 +84,13 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	return a.added
 }
 
-// largeBytes is the size above which a message is large.
+// largeBytes is the size above which scratch memory is not kept.
 const largeBytes = 4 << 20
+
+// largePart is the part of the memory above which a message is large.
+const largePart = 16
+
+func (s *Store) isLarge(cost int) bool { return cost > s.cfg.MaxBytes/largePart }
 
 // lineBytes is the memory of a line of a location.
 const lineBytes = 24

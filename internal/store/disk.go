@@ -49,9 +49,9 @@ type DiskConfig struct {
 const (
 	// diskBlocks is the part of the memory that the block that grows may take. It and what waits to be written are the most of it.
 	diskBlocks = 8
-	// largePart is the part of the memory above which a message is large for a directory. waitingPart is the part that blocks which wait to be
-	// written may take before small messages wait: an eighth waits when a large message is added, and leaves a block of an eighth and a quarter.
-	largePart, waitingPart = 16, 2
+	// waitingPart is the part that blocks which wait to be written may take before small messages wait: an eighth waits when a large message
+	// is added, and leaves a block of an eighth and a quarter.
+	waitingPart = 2
 	// dayBlocks is how many blocks a day may have before they become one, even if it goes on.
 	dayBlocks = 48
 	// settledAfter is how long after its end a day gets no more profiles as a rule.
@@ -556,7 +556,7 @@ func (s *Store) mustWait(cost int, beginsBlock bool) bool {
 	if s.disk == nil || s.disk.full == nil || s.disk.writeFailed != nil {
 		return false
 	}
-	if cost > s.cfg.MaxBytes/largePart {
+	if s.isLarge(cost) {
 		return s.waiting() > s.cfg.MaxBytes/diskBlocks
 	}
 	return beginsBlock && s.waiting() > s.cfg.MaxBytes/waitingPart

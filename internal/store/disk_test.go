@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -201,6 +202,31 @@ func TestLargeMessagesDoNotDelaySmallOnes(t *testing.T) {
 	<-added
 	assert.EqualValues(t, largeMessages+smallMessages, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 	require.NoError(t, s.Close())
+}
+
+// A small message that comes after several large ones waits for one of them at most.
+func TestSmallMessagesPassLargeOnes(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxBytes = 16 << 20
+	s := New(cfg)
+	const largeMessages = 6
+	message := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(at(0)), 1e9).
+		Sample(profiletest.Value(1, make([]string, 300_000)...)).Build()
+	var large sync.WaitGroup
+	var added atomic.Int64
+	s.adding.Lock()
+	for range largeMessages {
+		large.Go(func() { s.Add(message, noon); added.Add(1) })
+	}
+	time.Sleep(50 * time.Millisecond) // they come first
+	small := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(at(0)), 1e9).
+		Sample(profiletest.Value(1, "f")).Build()
+	done := make(chan int64)
+	go func() { s.Add(small, noon); done <- added.Load() }()
+	time.Sleep(50 * time.Millisecond)
+	s.adding.Unlock()
+	assert.LessOrEqual(t, <-done, int64(2), "large messages that came before")
+	large.Wait()
 }
 
 // A head that became several blocks stays readable when some of them have been deleted for their age.

@@ -108,6 +108,8 @@ type Store struct {
 	*Querier
 	cfg Config
 
+	// addingLarge is locked before adding for a large message: small ones and queries wait for one of these at most.
+	addingLarge sync.Mutex
 	// adding serialises Add and Expire, and guards the fields below.
 	adding   sync.Mutex
 	importer compact.Importer
