@@ -121,7 +121,7 @@ e2e-sql: ## run the SQL of docs/store.md over blocks of the store, by DuckDB fro
 E2E_CLICKHOUSE ?= 1
 .PHONY: e2e-clickhouse
 e2e-clickhouse: ## send profiles to ClickHouse's engine, from npm, with config/backends/clickhouse.yaml, and compare what it has
-	E2E_CLICKHOUSE=$(E2E_CLICKHOUSE) $(TEST) -count=1 -v -timeout 10m -run '^TestClickHouse(Source)?$$' ./internal/testing/e2e
+	E2E_CLICKHOUSE=$(E2E_CLICKHOUSE) $(TEST) -count=1 -p 1 -v -timeout 10m -run '^Test(ClickHouse|ClickHouseSource|AnswersFromClickHouse)$$' ./internal/store/querier ./internal/store/mcp ./internal/testing/e2e
 
 # Takes two minutes. PROMETHEUS is a folder with prometheus and promtool of version 3; without it, they are built from their module, which
 # takes two minutes of a processor the first time. With E2E_PROMETHEUS=if-possible those of the machine are used, and the tests are

@@ -13,11 +13,11 @@ CREATE TABLE otel_profiles (
   ScopeVersion LowCardinality(String) CODEC(ZSTD(1)),
   ProfileAttributes Map(LowCardinality(String), LowCardinality(String)) CODEC(ZSTD(1)),
   SampleAttributes Map(LowCardinality(String), String) CODEC(ZSTD(1)),
-  Addresses Array(UInt64) CODEC(ZSTD(1)),
-  FunctionNames Array(LowCardinality(String)) CODEC(ZSTD(1)),
-  FileNames Array(LowCardinality(String)) CODEC(ZSTD(1)),
-  LineNumbers Array(Int32) CODEC(ZSTD(1)),
-  MappingFileNames Array(LowCardinality(String)) CODEC(ZSTD(1)),
+  Addresses Array(UInt64) CODEC(ZSTD(3)),
+  FunctionNames Array(LowCardinality(String)) CODEC(ZSTD(3)),
+  FileNames Array(LowCardinality(String)) CODEC(ZSTD(3)),
+  LineNumbers Array(Int32) CODEC(ZSTD(3)),
+  MappingFileNames Array(LowCardinality(String)) CODEC(ZSTD(3)),
   Values Array(Int64) CODEC(ZSTD(1)),
   TimestampsUnixNano Array(UInt64) CODEC(ZSTD(1)),
   DurationNano UInt64 CODEC(ZSTD(1)),
@@ -41,6 +41,12 @@ CREATE TABLE otel_profiles (
       sum(if(empty(Values), toInt64(length(TimestampsUnixNano)), arraySum(Values))), sum(greatest(length(TimestampsUnixNano), 1)),
       min(arrayMin(TimestampsUnixNano)), max(arrayMax(TimestampsUnixNano)), max(notEmpty(SampleAttributes)), max(notEmpty(TraceId))
     GROUP BY ServiceName, ProfileName, SampleType, SampleUnit, PeriodType, PeriodUnit, SeriesId, Timestamp
+  ),
+  -- What is summed of whole hours: a row for each hour, series and stack.
+  PROJECTION hours (
+    SELECT ServiceName, ProfileName, SampleType, SampleUnit, PeriodType, PeriodUnit, toStartOfHour(Timestamp, 'UTC'), SeriesId, StackId,
+      sum(if(empty(Values), toInt64(length(TimestampsUnixNano)), arraySum(Values))), sum(greatest(length(TimestampsUnixNano), 1))
+    GROUP BY ServiceName, ProfileName, SampleType, SampleUnit, PeriodType, PeriodUnit, toStartOfHour(Timestamp, 'UTC'), SeriesId, StackId
   ),
   PROJECTION series (
     SELECT ServiceName, toDate(Timestamp), SeriesId, any(ResourceAttributes), any(ProfileAttributes)

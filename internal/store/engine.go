@@ -118,7 +118,7 @@ func (s *EngineSource) types(ctx context.Context, memory *Memory, service string
 			return fmt.Errorf("%w: there are more than %d types of profiles; choose a service", ErrTooLarge, maxEngineTypes)
 		}
 		list = append(list, *t)
-		return memory.Take(catalogBytes)
+		return memory.Take(catalogBytes + 2*(len(t.Service)+len(t.Stated)+len(t.Type.Type)+len(t.Type.Unit)+len(t.PeriodType.Type)+len(t.PeriodType.Unit)))
 	})
 	slices.SortFunc(list, func(a, b EngineType) int {
 		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.profile(), b.profile()), compareTypes(a.Type, b.Type))
@@ -237,8 +237,9 @@ func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, types 
 		if len(e.found) >= maxEngineSeries {
 			return fmt.Errorf("%w: service %q has more than %d series", ErrTooLarge, Shorten(types[0].Service), maxEngineSeries)
 		}
+		before := e.dict.MemoryBytes()
 		e.found[id] = [2]dictionary.AttributeSetIndex{e.attributes(resource), e.attributes(profile)}
-		return v.memory.Take(seriesBytes + 2*cacheBytes*(len(resource)+len(profile)))
+		return v.memory.Take(seriesBytes + 2*cacheBytes*(len(resource)+len(profile)) + e.dict.MemoryBytes() - before)
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -27,6 +28,9 @@ type EngineQuery struct {
 	// CutFrom and CutUntil select observations that have times. If the profiles are not listed, each of the others counts by the part of
 	// its time that lies there. 0 means no bound.
 	CutFrom, CutUntil int64
+	// WholeFrom and WholeUntil are the bounds of hours in which all profiles count as a whole, so that an engine can take them from sums by
+	// hour, if it has some of what is wanted. They are equal if there are none.
+	WholeFrom, WholeUntil int64
 	// IsTimed reports that some of the profiles have observations with times. TimesOnly leaves out the others.
 	IsTimed, TimesOnly bool
 	// Filters are attributes that samples must have, as far as EngineChosen.Required has their bits.
@@ -188,18 +192,56 @@ func (r *engineReader) engineQuery(terms []weightedChunk, want Want) *EngineQuer
 	slices.SortFunc(q.Chosen, func(a, b EngineChosen) int {
 		return cmp.Or(slices.Compare(a.Series[:], b.Series[:]), cmp.Compare(a.Time, b.Time), cmp.Compare(a.Into, b.Into))
 	})
-	if !q.IsListed && r.isAll(q, first) {
-		q.Chosen = nil
+	if !q.IsListed {
+		q.WholeFrom, q.WholeUntil = r.wholeHours(q, first)
+		if r.isAll(q, first) {
+			q.Chosen = nil
+		}
 	}
 	return q
+}
+
+// wholeHours returns the bounds of the hours of a query of series in which no profile of its type reaches beyond what is selected.
+func (r *engineReader) wholeHours(q *EngineQuery, of *series) (from, until int64) {
+	const hour = int64(time.Hour)
+	before := func(t int64) int64 { return t - (t%hour+hour)%hour }
+	// Profiles outside of these are not listed.
+	from, until = q.From, q.Until+1
+	if q.CutFrom != 0 {
+		from = q.CutFrom
+	}
+	if q.CutUntil != 0 {
+		until = q.CutUntil
+	}
+	from, until = before(from+hour-1), before(until)
+	for i := range r.block.series {
+		sr := &r.block.series[i]
+		if !sr.isOfType(of) {
+			continue
+		}
+		for k := range sr.chunks {
+			c := &sr.chunks[k]
+			switch {
+			case c.start < q.CutFrom:
+				from = max(from, before(c.time)+hour)
+			case q.CutUntil != 0 && (c.end > q.CutUntil || c.start == q.CutUntil):
+				until = min(until, before(c.time))
+			}
+		}
+	}
+	return from, max(from, until)
+}
+
+// isOfType reports whether a series has profiles, and those have the same name and sample type as those of another one of its service.
+func (sr *series) isOfType(other *series) bool {
+	return len(sr.chunks) > 0 && sr.profile == other.profile && sr.typ == other.typ && sr.unit == other.unit
 }
 
 // isAll reports whether a query of series is one of all series of its type, which count alike.
 func (r *engineReader) isAll(q *EngineQuery, of *series) bool {
 	all := 0
 	for i := range r.block.series {
-		sr := &r.block.series[i]
-		if len(sr.chunks) > 0 && sr.profile == of.profile && sr.typ == of.typ && sr.unit == of.unit {
+		if r.block.series[i].isOfType(of) {
 			all++
 		}
 	}
@@ -228,11 +270,18 @@ type engineColumns struct {
 	fractions             []float64
 }
 
+// engineTermBytes is what a profile takes in a query that names it, and in the request: totals are there twice.
+const engineTermBytes = 512
+
 // read reads sums of terms.
 func (r *engineReader) read(terms []weightedChunk, use func(*Samples) error) error {
 	want := r.query.Want
+	if err := r.memory.Take(engineTermBytes * len(terms)); err != nil {
+		return err
+	}
 	q := r.engineQuery(terms, want)
 	dict := r.block.dict
+	used := dict.MemoryBytes()
 	if q.TimesOnly = r.query.TimedOnly; q.TimesOnly {
 		q.IsTimed = true
 	}
@@ -268,6 +317,11 @@ func (r *engineReader) read(terms []weightedChunk, use func(*Samples) error) err
 			link, _ := dictionary.ParseLink(row.Trace, row.Span)
 			c.links = append(c.links, int32(dict.Links.Intern(link)))
 		}
+		now := dict.MemoryBytes()
+		if err := r.memory.Take(now - used); err != nil {
+			return err
+		}
+		used = now
 		c.times, c.counts = append(c.times, row.Time), append(c.counts, row.Samples)
 		if q.IsFractional {
 			c.fractions = append(c.fractions, row.Fraction)
@@ -373,7 +427,9 @@ func (r *engineReader) stacks(q *EngineQuery, wanted map[EngineID]int32) error {
 			}
 			locations = append(locations, int32(dict.Locations.Intern(l, lines)))
 		}
-		wanted[s.ID] = int32(dict.Stacks.Intern(locations))
+		if _, ok := wanted[s.ID]; ok {
+			wanted[s.ID] = int32(dict.Stacks.Intern(locations))
+		}
 		return r.memory.Take(dict.MemoryBytes() - before)
 	})
 }
@@ -402,6 +458,9 @@ func (r *engineReader) byGroup(reader *reader, terms []weightedChunk) (map[*chun
 	for i := range terms {
 		terms[i].weight = 1
 		chunks[at{idOf(terms[i].series), terms[i].chunk.profileTime()}] = terms[i].chunk
+	}
+	if err := reader.memory.Take(engineTermBytes * len(terms)); err != nil {
+		return nil, err
 	}
 	of := &engineReader{viewReader: &viewReader{reader: reader}, ctx: r.ctx, engine: r.engine, block: r.block}
 	q := of.engineQuery(terms, Want{Profiles: true, Series: true})

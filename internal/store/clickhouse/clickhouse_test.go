@@ -62,7 +62,7 @@ func TestTextsAreParameters(t *testing.T) {
 	require.NoError(t, e.Profiles(t.Context(), []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}, 1, 2, nil))
 	require.NoError(t, e.Rows(t.Context(), &store.EngineQuery{
 		Service: evil, Type: typ, Types: []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}},
-		Chosen: []store.EngineChosen{{}}, IsListed: true, CutFrom: 1, CutUntil: 2, IsTimed: true, GroupBy: evil,
+		Chosen: []store.EngineChosen{{Group: -1, Required: 1}}, IsListed: true, CutFrom: 1, CutUntil: 2, IsTimed: true, GroupBy: evil,
 		Filters: []store.EngineFilter{{Key: evil, Values: []string{evil, evil}}}, Want: store.Want{Stacks: true, Attributes: true, Links: true},
 	}, nil))
 	require.NoError(t, e.Stacks(t.Context(), evil, 1, 2, []store.EngineID{{1}}, nil))
@@ -113,7 +113,7 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte("\x03abc\x02\x01a\x01b\x01c\x01d"))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := newReader(bytes.NewReader(data))
+		r := newReader(bytes.NewReader(data), 1<<20)
 		for !r.atEnd() && r.err == nil {
 			n := len(r.text()) + len(r.attributes(nil)) + len(list(r, nil, r.int32))
 			r.id()

@@ -5,6 +5,7 @@ package clickhouse
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,8 @@ type Config struct {
 	// Database and Table are identifiers (IsIdentifier).
 	Database, Table    string
 	Username, Password string
-	// MaxResultRows and MaxResultBytes bound the answer to each statement. The engine refuses a larger one.
+	// MaxResultRows and MaxResultBytes bound the answer to each statement. The engine refuses a larger one, and what it sends beyond is not
+	// read.
 	MaxResultRows, MaxResultBytes int
 }
 
@@ -59,8 +61,10 @@ func New(cfg Config) (*Engine, error) {
 
 // statement is SQL with its parameters, and at most one table that comes with it.
 type statement struct {
-	sql   strings.Builder
+	sql strings.Builder
+	// names has the parameters by their SQL: equal ones are one.
 	names map[string]string
+	err   error
 	// tableName, structure and rows are the table.
 	tableName, structure string
 	rows                 []byte
@@ -100,26 +104,40 @@ func (s *statement) texts(list []string) string {
 }
 
 func (s *statement) parameter(value, typ string) string {
-	name := "p" + strconv.Itoa(len(s.names))
-	s.names[name] = value
+	if len(value) > maxParameterBytes {
+		s.err = fmt.Errorf("%w for ClickHouse: a name of %d bytes, of at most %d", store.ErrTooLarge, len(value), maxParameterBytes)
+		return "''"
+	}
+	key := typ + "=" + value
+	name, ok := s.names[key]
+	if !ok {
+		name = "p" + strconv.Itoa(len(s.names))
+		s.names[key] = name
+	}
 	return "{" + name + ":" + typ + "}"
 }
 
-// body returns the body of the request that brings the table, and its type.
-func (s *statement) body() (body []byte, contentType string, err error) {
+// ClickHouse takes parameters of 128 KiB, and addresses of 1 MiB, if it has its defaults.
+const (
+	maxParameterBytes = 100_000
+	maxAddressBytes   = 1_000_000
+)
+
+// body returns parts of the body of the request that brings the table, and its type.
+func (s *statement) body() (parts [][]byte, contentType string, err error) {
 	if s.tableName == "" {
 		return nil, "text/plain", nil
 	}
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
-	part, err := w.CreateFormFile(s.tableName, s.tableName)
-	if err == nil {
-		_, err = part.Write(s.rows)
+	if _, err = w.CreateFormFile(s.tableName, s.tableName); err != nil {
+		return nil, "", err
 	}
-	if err == nil {
-		err = w.Close()
+	head := b.Len()
+	if err = w.Close(); err != nil {
+		return nil, "", err
 	}
-	return b.Bytes(), w.FormDataContentType(), err
+	return [][]byte{b.Bytes()[:head], s.rows, b.Bytes()[head:]}, w.FormDataContentType(), nil
 }
 
 // maxErrorBytes is how much of an error is read, maxErrorText how much of it is told.
@@ -134,12 +152,16 @@ func (e *Engine) run(ctx context.Context, s *statement, read func(*reader) error
 		"query": {s.sql.String()}, "database": {e.cfg.Database}, "default_format": {"RowBinary"},
 		// The answer begins when all of it is there: an error comes in its place, not within.
 		"wait_end_of_query": {"1"}, "result_overflow_mode": {"throw"},
-		"max_result_rows": {strconv.Itoa(e.cfg.MaxResultRows)}, "max_result_bytes": {strconv.Itoa(e.cfg.MaxResultBytes)},
+		// With it, sums would no longer have the text of those in projections, and be computed of all rows.
+		"optimize_functions_to_subcolumns": {"0"},
 	}
+	settings.Set("max_result_rows", strconv.Itoa(e.cfg.MaxResultRows))
+	settings.Set("max_result_bytes", strconv.Itoa(e.cfg.MaxResultBytes))
 	if deadline, ok := ctx.Deadline(); ok {
 		settings.Set("max_execution_time", strconv.Itoa(max(1, int(math.Ceil(time.Until(deadline).Seconds())))))
 	}
-	for name, value := range s.names {
+	for key, name := range s.names {
+		_, value, _ := strings.Cut(key, "=")
 		settings.Set("param_"+name, value)
 	}
 	if s.tableName != "" {
@@ -147,17 +169,34 @@ func (e *Engine) run(ctx context.Context, s *statement, read func(*reader) error
 		settings.Set(s.tableName+"_format", "RowBinary")
 	}
 	body, contentType, err := s.body()
-	if err != nil {
+	if err := cmp.Or(s.err, err); err != nil {
 		return err
 	}
 	endpoint, err := url.Parse(e.cfg.Endpoint)
 	if err != nil {
 		return err
 	}
-	endpoint.RawQuery = settings.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.String(), bytes.NewReader(body))
+	if endpoint.RawQuery = settings.Encode(); len(endpoint.RawQuery) > maxAddressBytes {
+		return fmt.Errorf("%w for ClickHouse: the query has %d bytes of names, of at most %d", store.ErrTooLarge, len(endpoint.RawQuery), maxAddressBytes)
+	}
+	// A connection that ClickHouse has just closed lets the client send the body again.
+	getBody := func() (io.ReadCloser, error) {
+		readers := make([]io.Reader, len(body))
+		for i := range body {
+			readers[i] = bytes.NewReader(body[i])
+		}
+		return io.NopCloser(io.MultiReader(readers...)), nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.String(), http.NoBody)
 	if err != nil {
 		return err
+	}
+	if len(body) > 0 {
+		req.GetBody = getBody
+		req.Body, _ = getBody()
+		for _, part := range body {
+			req.ContentLength += int64(len(part))
+		}
 	}
 	req.Header.Set("Content-Type", contentType)
 	if e.cfg.Username != "" {
@@ -173,13 +212,16 @@ func (e *Engine) run(ctx context.Context, s *statement, read func(*reader) error
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes))
 		return refusal(resp.StatusCode, string(text))
 	}
-	in := newReader(resp.Body)
+	in := newReader(resp.Body, e.cfg.MaxResultBytes)
 	for {
 		if in.atEnd() {
 			return nil
 		}
 		if err := read(in); err != nil {
 			return err
+		}
+		if errors.Is(in.err, store.ErrTooLarge) {
+			return in.err
 		}
 		if in.err != nil {
 			return failure(ctx, in.err)

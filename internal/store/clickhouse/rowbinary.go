@@ -18,25 +18,32 @@ import (
 type reader struct {
 	in  *bufio.Reader
 	err error
-	// texts has the strings so far: most of them repeat.
-	texts  map[string]string
-	buffer []byte
+	// left is how many bytes the answer may still have, and rowLeft how many the row.
+	left, rowLeft int
+	// texts has strings of textBytes in all: most of them repeat.
+	texts     map[string]string
+	textBytes int
+	buffer    []byte
+	small     [16]byte
 }
 
 const (
-	// maxTextBytes and maxListLen bound a string and a list: a function's name can be long, but not this long.
-	maxTextBytes = 1 << 20
-	maxListLen   = 1 << 16
-	// maxTexts bounds the strings that are shared.
-	maxTexts = 1 << 16
+	// maxRowBytes bounds a row with its strings, and maxListLen its lists: whoever reads it accounts for it afterwards.
+	maxRowBytes = 4 << 20
+	maxListLen  = 1 << 16
+	// maxTextsBytes bounds the strings that are shared, textBytes is what one takes besides its bytes.
+	maxTextsBytes = 4 << 20
+	textBytes     = 64
 )
 
-func newReader(r io.Reader) *reader {
-	return &reader{in: bufio.NewReaderSize(r, 64<<10), texts: map[string]string{}}
+// newReader returns a reader of an answer that has at most limit bytes.
+func newReader(r io.Reader, limit int) *reader {
+	return &reader{in: bufio.NewReaderSize(r, 64<<10), left: limit, texts: map[string]string{}}
 }
 
 // atEnd reports whether there is no further row.
 func (r *reader) atEnd() bool {
+	r.rowLeft = maxRowBytes
 	_, err := r.in.Peek(1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.err = err
@@ -54,16 +61,30 @@ func (r *reader) fail(err error) {
 	}
 }
 
-func (r *reader) fixed(n int) []byte {
-	if cap(r.buffer) < n {
-		r.buffer = make([]byte, n)
+// isWithin reports whether n further bytes are within the limits.
+func (r *reader) isWithin(n int) bool {
+	switch {
+	case r.err != nil:
+	case n > r.left:
+		r.fail(fmt.Errorf("%w: ClickHouse sends more than `max_result_bytes`", store.ErrTooLarge))
+	case n > r.rowLeft:
+		r.fail(fmt.Errorf("%w: a row of ClickHouse's answer has more than %d bytes", store.ErrTooLarge, maxRowBytes))
+	default:
+		r.left, r.rowLeft = r.left-n, r.rowLeft-n
+		return true
 	}
-	b := r.buffer[:n]
-	if r.err != nil {
-		clear(b)
-	} else if _, err := io.ReadFull(r.in, b); err != nil {
-		r.fail(err)
-		clear(b)
+	return false
+}
+
+// fixed reads n bytes, at most 16.
+func (r *reader) fixed(n int) []byte {
+	b := r.small[:n]
+	clear(b)
+	if r.isWithin(n) {
+		if _, err := io.ReadFull(r.in, b); err != nil {
+			r.fail(err)
+			clear(b)
+		}
 	}
 	return b
 }
@@ -80,12 +101,12 @@ func (r *reader) id() (id store.EngineID) {
 
 // length reads a length of at most limit.
 func (r *reader) length(limit int) int {
-	if r.err != nil {
+	if !r.isWithin(1) {
 		return 0
 	}
 	n, err := binary.ReadUvarint(r.in)
 	if err == nil && n > uint64(limit) {
-		err = fmt.Errorf("a length of %d, of at most %d", n, limit)
+		err = fmt.Errorf("%w: ClickHouse sends a length of %d, of at most %d", store.ErrTooLarge, n, limit)
 	}
 	if err != nil {
 		r.fail(err)
@@ -95,18 +116,27 @@ func (r *reader) length(limit int) int {
 }
 
 func (r *reader) text() string {
-	n := r.length(maxTextBytes)
-	if n == 0 {
+	n := r.length(maxRowBytes)
+	if n == 0 || !r.isWithin(n) {
 		return ""
 	}
-	b := r.fixed(n)
+	if cap(r.buffer) < n {
+		r.buffer = make([]byte, n)
+	}
+	b := r.buffer[:n]
+	if _, err := io.ReadFull(r.in, b); err != nil {
+		r.fail(err)
+		return ""
+	}
 	if known, ok := r.texts[string(b)]; ok {
 		return known
 	}
 	text := string(b)
-	if len(r.texts) < maxTexts {
-		r.texts[text] = text
+	if r.textBytes += n + textBytes; r.textBytes > maxTextsBytes {
+		clear(r.texts)
+		r.textBytes = 0
 	}
+	r.texts[text] = text
 	return text
 }
 

@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
@@ -16,8 +18,8 @@ import (
 // columns are the SQL of what identifies rows. Hashes have all that makes a difference: the table's own StackHash has not.
 type columns struct {
 	name, series, stack string
-	// hasDays reports that there are projections by day.
-	hasDays bool
+	// hasProjections reports that there are sums by hour, and series and stacks by day.
+	hasProjections bool
 }
 
 // The table's columns, and what is computed of them if the table does not have it.
@@ -27,7 +29,7 @@ var (
 		series: "sipHash128(ServiceName, mapSort(ResourceAttributes), mapSort(mapFilter((k, v) -> NOT startsWith(k, 'pprof.profile.'), ProfileAttributes)))",
 		stack:  "sipHash128(FunctionNames, FileNames, LineNumbers, Addresses, MappingFileNames)",
 	}
-	stored = columns{name: "ProfileName", series: "SeriesId", stack: "StackId", hasDays: true}
+	stored = columns{name: "ProfileName", series: "SeriesId", stack: "StackId", hasProjections: true}
 )
 
 // layout returns the table's columns. It asks once.
@@ -78,7 +80,7 @@ func between(s *statement, from, until int64) string {
 
 // days is a condition on the days of profiles, if there are projections by day.
 func (c *columns) days(s *statement, from, until int64) string {
-	if !c.hasDays {
+	if !c.hasProjections {
 		return between(s, from, until)
 	}
 	sql := "toDate(Timestamp) >= toDate(fromUnixTimestamp64Nano(" + s.int(max(from, 0)) + "))"
@@ -99,12 +101,19 @@ func (c *columns) ofTypes(s *statement, types []store.EngineType) string {
 	return "(" + strings.Join(list, " OR ") + ")"
 }
 
-// profiles selects profiles without their samples. The projection `profiles` of docs/sql.md has the same text.
+// The sums of rows in the projections `profiles` and `hours` of config/backends/clickhouse-table.sql, which have the same text.
+const (
+	sumOfValues  = "sum(if(empty(Values), toInt64(length(TimestampsUnixNano)), arraySum(Values)))"
+	sumOfSamples = "sum(greatest(length(TimestampsUnixNano), 1))"
+	hourOfRow    = "toStartOfHour(Timestamp, 'UTC')"
+	nanos        = int64(time.Second)
+)
+
+// profiles selects profiles without their samples, as does the projection `profiles`.
 func (e *Engine) profiles(c *columns, where string) string {
 	return "SELECT ServiceName, " + c.name + " AS Name, SampleType, SampleUnit, PeriodType, PeriodUnit, " + c.series + " AS Series, Timestamp," +
 		" max(DurationNano) AS Duration, max(Period) AS MaxPeriod," +
-		" sum(if(empty(Values), toInt64(length(TimestampsUnixNano)), arraySum(Values))) AS Total," +
-		" sum(greatest(length(TimestampsUnixNano), 1)) AS Samples," +
+		" " + sumOfValues + " AS Total, " + sumOfSamples + " AS Samples," +
 		" min(arrayMin(TimestampsUnixNano)) AS First, max(arrayMax(TimestampsUnixNano)) AS Last," +
 		" max(notEmpty(SampleAttributes)) AS HasAttributes, max(notEmpty(TraceId)) AS HasLinks" +
 		e.from() + " WHERE " + where +
@@ -257,6 +266,9 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 		keys = nil
 	}
 	add(want.Stacks, c.stack, "Stack")
+	ofHours := slices.Clone(inner)
+	ofSamples := slices.ContainsFunc(q.Chosen, func(c store.EngineChosen) bool { return c.Group < 0 || c.Required != 0 })
+	hasHours := c.hasProjections && q.WholeFrom < q.WholeUntil && !ofSamples && !want.Attributes && !want.Links && !want.Times
 	add(want.Attributes, "SampleAttributes", "Attributes")
 	add(want.Links, "TraceId", "Trace")
 	add(want.Links, "SpanId", "Span")
@@ -297,15 +309,20 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 		}
 		inner = append(inner, part+" AS Coefficient")
 	}
-	if q.GroupBy != "" || len(q.Filters) > 0 {
+	if ofSamples {
 		inner = append(inner, "SampleAttributes AS Found")
 	}
-	where += " AND " + services(s, q.Service) + " AND SampleType = " + s.text(q.Type.Type) + " AND SampleUnit = " + s.text(q.Type.Unit) +
-		" AND " + between(s, q.From, q.Until+1)
+	of := services(s, q.Service) + " AND SampleType = " + s.text(q.Type.Type) + " AND SampleUnit = " + s.text(q.Type.Unit)
 	if q.Types != nil {
-		where += " AND " + c.ofTypes(s, q.Types)
+		of += " AND " + c.ofTypes(s, q.Types)
 	}
-	from := "(SELECT " + strings.Join(inner, ", ") + e.from() + arrayJoin + " WHERE " + where + ") AS samples"
+	where += " AND " + of + " AND " + between(s, q.From, q.Until+1)
+	hours := ""
+	if hasHours {
+		where += " AND (Timestamp < fromUnixTimestamp64Nano(" + s.int(q.WholeFrom) + ") OR Timestamp >= fromUnixTimestamp64Nano(" + s.int(q.WholeUntil) + "))"
+		hours = " UNION ALL " + e.hours(s, q, ofHours, coefficient, of)
+	}
+	from := "(SELECT " + strings.Join(inner, ", ") + e.from() + arrayJoin + " WHERE " + where + hours + ") AS samples"
 	outer := "1"
 	if len(q.Chosen) > 0 {
 		s.choose(q.Chosen)
@@ -314,11 +331,14 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 			from += " AND ProfileTime = chosen_time"
 		}
 		text := "''"
-		if q.GroupBy != "" {
+		if ofSamples && q.GroupBy != "" {
 			key := s.text(q.GroupBy)
 			text = "if(chosen_group >= 0, '', if(mapContains(Found, " + key + "), Found[" + key + "], " + s.text(store.NoGroup) + "))"
 		}
 		for i, f := range q.Filters {
+			if !ofSamples {
+				break
+			}
 			key := s.text(f.Key)
 			outer += " AND (NOT bitTest(chosen_required, " + s.int(int64(i)) + ") OR mapContains(Found, " + key + ") AND Found[" + key + "] IN " + s.texts(f.Values) + ")"
 		}
@@ -346,6 +366,20 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 		s.add(" AND Sum != 0")
 	}
 	return s
+}
+
+// hours selects the sums of whole hours by keys, in the columns of rows. Their coefficient, if there is one, is 1.
+func (e *Engine) hours(s *statement, q *store.EngineQuery, keys []string, coefficient, of string) string {
+	columns := append(keys, sumOfValues+" AS Value", "toInt64("+sumOfSamples+") AS Samples")
+	if coefficient != "" {
+		columns = append(columns, "1. AS "+coefficient)
+	}
+	sql := "SELECT " + strings.Join(columns, ", ") + e.from() + " WHERE " + of + " AND " + hourOfRow + " >= toDateTime(" + s.int(q.WholeFrom/nanos) +
+		", 'UTC') AND " + hourOfRow + " < toDateTime(" + s.int(q.WholeUntil/nanos) + ", 'UTC')"
+	if len(keys) > 0 {
+		sql += " GROUP BY ALL"
+	}
+	return sql
 }
 
 // choose sets the table of series or profiles.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/grafana/pyroscope/api/gen/proto/go/querier/v1/querierv1connect"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
@@ -118,8 +119,18 @@ func (k kindOf) pprof(r *rand.Rand, at time.Time) []byte {
 	return b.Bytes()
 }
 
-// keep adds profiles to a store as a receiver does.
+// keep adds profiles to a store.
 func keep(t testing.TB, s *store.Store, list []pushed, now time.Time) {
+	t.Helper()
+	for _, pd := range messages(t, list) {
+		added := s.Add(pd, now)
+		require.Zero(t, added.Refused)
+		require.Zero(t, added.Moved)
+	}
+}
+
+// messages returns what a receiver makes of profiles.
+func messages(t testing.TB, list []pushed) (all []pprofile.Profiles) {
 	t.Helper()
 	for _, in := range list {
 		pd, _, err := decode.Decode(in.payload, decode.Options{})
@@ -132,10 +143,9 @@ func keep(t testing.TB, s *store.Store, list []pushed, now time.Time) {
 			rp.Resource().Attributes().PutStr(key, value)
 		}
 		rp.ScopeProfiles().At(0).Scope().Attributes().PutStr("pprof.scope.profile_name", in.name)
-		added := s.Add(pd, now)
-		require.Zero(t, added.Refused)
-		require.Zero(t, added.Moved)
+		all = append(all, pd)
 	}
+	return all
 }
 
 func newStore() *store.Store {

@@ -27,6 +27,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/clickhousetest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -198,13 +199,11 @@ func TestBackendConfigs(t *testing.T) {
 			assert.Len(t, to.types("host"), 1)
 		}),
 		"clickhouse": func(t *testing.T) (string, func(*testing.T, *collector)) {
-			server, endpoint := startClickHouse(t, nil)
-			return "CLICKHOUSE_ENDPOINT=" + endpoint, func(t *testing.T, c *collector) {
+			server := clickhousetest.Start(t, nil)
+			return "CLICKHOUSE_ENDPOINT=" + server.ExporterEndpoint(), func(t *testing.T, c *collector) {
 				c.requirePush(t, "shop", capturedPayloads(t)["go-mutex.pb.gz"])
 				require.Eventually(t, func() bool {
-					server.mu.Lock()
-					defer server.mu.Unlock()
-					rows := strings.Join(server.inserted, "")
+					rows := server.Inserted()
 					return strings.Contains(rows, "contentions") && strings.Contains(rows, "otel-ebpf-profiler")
 				}, startTimeout, 50*time.Millisecond)
 			}

@@ -76,7 +76,7 @@ func (c *collector) running(t *testing.T) string {
 // not work. Then the receiver does not check the machine. The test mounts tracefs and raises the limit on locked memory where it
 // has to and can.
 func TestEBPF(t *testing.T) {
-	ifPossible := wantedBy(t, "E2E_EBPF")
+	ifPossible := collectortest.WantedBy(t, "E2E_EBPF")
 	to := startBackend(t)
 	c := newCollector(t, hostCommand(t), "SAMPLES_PER_SECOND=97", "EBPF_BATCH_TIMEOUT=1s", "EXPORTERS=[profile_store, otlp_grpc]", "BACKEND_ENDPOINT="+to.address)
 	c.start(t, "the collector with "+hostConfig)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // hardened are the flags with which the image should run: without capabilities or a way to get them, and with nothing to write
@@ -27,7 +29,7 @@ var hardened = []string{
 // TestImage builds the container image as a user does, but from local images alone, and runs it hardened: it accepts a
 // profile, and ends in order. It needs root and podman, hence only `make e2e-image` runs it.
 func TestImage(t *testing.T) {
-	wantedBy(t, "E2E_IMAGE")
+	collectortest.WantedBy(t, "E2E_IMAGE")
 	for _, tool := range []string{"podman", "runc", "busybox"} {
 		_, err := exec.LookPath(tool)
 		require.NoError(t, err, "on Debian: apt-get install -y --no-install-recommends podman buildah runc busybox-static ca-certificates")

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // The namespaces of the manifests, and of applications.
@@ -19,7 +21,7 @@ const installed, demo = "otelcol-profiles", "demo"
 // TestKubernetes applies the shipped manifests to a real API server, and runs agents and gateways as their pods would.
 // It needs Linux, and several minutes when it builds that server for the first time.
 func TestKubernetes(t *testing.T) {
-	wantedBy(t, "E2E_KUBERNETES")
+	collectortest.WantedBy(t, "E2E_KUBERNETES")
 	c := startCluster(t)
 	c.addNamespace(t, demo)
 	t.Run("helm", func(t *testing.T) { testHelm(t, c) })

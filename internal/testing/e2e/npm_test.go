@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -21,19 +22,7 @@ import (
 // registry, hence tests with it run only if the variable is set.
 func installNPM(t *testing.T, variable, folder string) (copied string) {
 	t.Helper()
-	ifPossible := wantedBy(t, variable)
-	copied = t.TempDir()
-	require.NoError(t, os.CopyFS(copied, os.DirFS(filepath.Join("testdata", folder))))
-	command := "ci"
-	if _, err := os.Stat(filepath.Join(copied, "package-lock.json")); err != nil {
-		command = "install" // of exact versions, where registries lack the packages of other platforms that a lock would name
-	}
-	out, err := run(copied, nil, "npm", command, "--no-audit", "--no-fund", "--loglevel=error", "--fetch-retries=1")
-	if err != nil && ifPossible {
-		t.Skipf("SKIPPED: %s cannot be installed, which takes npm, node and a registry: %v\n%s", folder, err, out)
-	}
-	require.NoError(t, err, out)
-	return copied
+	return collectortest.InstallNPM(t, variable, os.DirFS(filepath.Join("testdata", folder)))
 }
 
 // installShop is installNPM for an application that uses testdata/shop.js.

@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // TestPackages installs, upgrades, removes and purges the packages with dpkg in a fresh Debian, and with rpm as far as Debian's
 // rpm goes. It needs root, debootstrap, rpm and a mirror, hence only `make e2e-packages` runs it.
 func TestPackages(t *testing.T) {
-	wantedBy(t, "E2E_PACKAGES")
+	collectortest.WantedBy(t, "E2E_PACKAGES")
 	for _, tool := range []string{"debootstrap", "dpkg", "rpm"} {
 		_, err := exec.LookPath(tool)
 		require.NoError(t, err, "on Debian: apt-get install -y --no-install-recommends debootstrap rpm")

@@ -21,13 +21,14 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // TestPage pushes captured, hostile and large profiles to the built binary, and drives the `profile_store` exporter's page in
 // Chromium by testdata/page/drive.js. Screenshots go to bin/page.
 func TestPage(t *testing.T) {
-	ifPossible := wantedBy(t, "E2E_PAGE")
+	ifPossible := collectortest.WantedBy(t, "E2E_PAGE")
 	browser, err := findBrowser()
 	if err != nil && ifPossible {
 		t.Skipf("SKIPPED: the page is driven in Chromium: %v", err)

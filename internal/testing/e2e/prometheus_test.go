@@ -45,7 +45,7 @@ var shortTimes = strings.NewReplacer(
 // OTLP receiver, and three services. Prometheus evaluates all shipped rules, and those of profiles.yaml once more with short times:
 // each alert must fire for the service that causes it, and only for that.
 func TestPrometheus(t *testing.T) {
-	ifPossible := wantedBy(t, "E2E_PROMETHEUS")
+	ifPossible := collectortest.WantedBy(t, "E2E_PROMETHEUS")
 	program := collectortest.PrometheusTool(t, "prometheus")
 	if help, _ := run("", nil, program, "--help"); ifPossible && !strings.Contains(help, otlpReceiver) {
 		t.Skipf("SKIPPED: %s has no flag %s; `make e2e-prometheus` builds one that has", program, otlpReceiver)

@@ -71,16 +71,3 @@ func newFile(t testing.TB, name string, content []byte) string {
 	require.NoError(t, os.WriteFile(file, content, 0o600))
 	return file
 }
-
-// wantedBy skips the test unless a variable, which a target of the Makefile sets, is there. It reports whether the test can be
-// skipped if something that it needs is missing.
-func wantedBy(t *testing.T, variable string) (ifPossible bool) {
-	t.Helper()
-	switch os.Getenv(variable) {
-	case "":
-		t.Skipf("`make %s` runs this", strings.ReplaceAll(strings.ToLower(variable), "_", "-"))
-	case "if-possible":
-		return true
-	}
-	return false
-}
