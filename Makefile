@@ -86,7 +86,7 @@ test: build ## run all tests, the end-to-end ones included (DRAWS)
 	@$(call stage,unit tests,$(TEST) $(UNIT))
 	@$(if $(RACE),$(call stage,race detector,$(RACE_TEST) -short -skip '^Fuzz' $$($(WITHOUT_KUBERNETES))),echo 'no C compiler: the race detector is left out')
 	@$(call stage,end-to-end tests,$(TEST) -count=1 -parallel 3 -timeout 15m ./internal/testing/e2e)
-	@$(call stage,worst inputs,LIMITS=short $(TEST) -count=1 -timeout 10m -run '^Test(Limits|Browsers)$$' ./internal/testing/chaos)
+	@$(call stage,worst inputs,LIMITS=short $(TEST) -count=1 -timeout 10m -run '^Test(Limits|Browsers|HostileEngine)$$' ./internal/testing/chaos)
 
 .PHONY: race
 race: RACE = -race
@@ -175,7 +175,7 @@ soak: build ## run agents and a gateway under load and random faults for SOAK, a
 
 # Everything takes hours, LIMITS=quick half an hour. LIMITS_RUN names tests: TestLimits/<configuration>/<attack>.
 LIMITS     ?= full
-LIMITS_RUN ?= ^TestLimits$$
+LIMITS_RUN ?= ^Test(Limits|HostileEngine)$$
 .PHONY: limits
 limits: build ## send the worst inputs to each shipped configuration, and measure its memory (LIMITS=quick, or short for the agent alone; LIMITS_RUN)
 	LIMITS=$(LIMITS) $(TEST) -count=1 -v -timeout 4h -run '$(LIMITS_RUN)' ./internal/testing/chaos

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,41 @@ func TestErrors(t *testing.T) {
 	err = away.Types(t.Context(), "", 1, 0, nil)
 	require.ErrorIs(t, err, store.ErrEngine)
 	require.NotContains(t, err.Error(), "param_")
+}
+
+// What an engine sends is read up to the limits, and what a query names is sent up to those of ClickHouse.
+func TestBounds(t *testing.T) {
+	read := func(e *Engine) error {
+		return e.Stacks(t.Context(), "shop", 1, 2, nil, func(*store.EngineStack) error { return nil })
+	}
+	row := append(make([]byte, 16), 0, 0, 0, 0, 0)
+	for name, c := range map[string]struct {
+		answer []byte
+		want   string
+	}{
+		"as much as may be": {bytes.Repeat(row, 100), ""},
+		"too much":          {bytes.Repeat(row, 8<<20/len(row)+1), "more than `max_result_bytes`"},
+		"a long text":       {append(make([]byte, 16), 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), "a length of"},
+		"a long list":       {append(make([]byte, 16), 0xff, 0xff, 0xff, 0x7f), "a length of"},
+		"a long row":        {append(append(make([]byte, 16), 3), bytes.Repeat(append([]byte{0x80, 0x80, 0x80, 1}, make([]byte, 2<<20)...), 3)...), "a row of ClickHouse's answer"},
+	} {
+		e := server(t, func(w http.ResponseWriter, _ url.Values) { _, _ = w.Write(c.answer) })
+		e.cfg.MaxResultBytes = 8 << 20
+		err := read(e)
+		if c.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorIs(t, err, store.ErrTooLarge, name)
+		require.ErrorContains(t, err, c.want, name)
+	}
+	e := server(t, func(http.ResponseWriter, url.Values) { t.Error("this query is too long for ClickHouse") })
+	require.ErrorIs(t, e.Types(t.Context(), strings.Repeat("x", maxParameterBytes+1), 1, 2, nil), store.ErrTooLarge)
+	types := make([]store.EngineType, 100)
+	for i := range types {
+		types[i] = store.EngineType{Stated: strconv.Itoa(i) + strings.Repeat("x", maxParameterBytes/2)}
+	}
+	require.ErrorIs(t, e.Profiles(t.Context(), types, 1, 2, nil), store.ErrTooLarge)
 }
 
 // FuzzReader reads rows of all kinds of columns.

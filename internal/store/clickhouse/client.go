@@ -17,7 +17,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -45,10 +45,8 @@ func IsIdentifier(name string) bool { return len(name) <= 128 && identifier.Matc
 // Engine is a table of ClickHouse. It is safe for concurrent use.
 type Engine struct {
 	cfg Config
-
-	mu sync.Mutex
 	// columns are those of the table, once they are known.
-	columns *columns
+	columns atomic.Pointer[columns]
 }
 
 // New returns the engine of a table.

@@ -32,12 +32,10 @@ var (
 	stored = columns{name: "ProfileName", series: "SeriesId", stack: "StackId", hasProjections: true}
 )
 
-// layout returns the table's columns. It asks once.
+// layout returns the table's columns. It asks until it knows them.
 func (e *Engine) layout(ctx context.Context) (columns, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.columns != nil {
-		return *e.columns, nil
+	if found := e.columns.Load(); found != nil {
+		return *found, nil
 	}
 	s := newStatement()
 	s.add("SELECT countIf(name IN ('ProfileName', 'SeriesId', 'StackId')), count() FROM system.columns WHERE database = ", s.text(e.cfg.Database),
@@ -54,7 +52,7 @@ func (e *Engine) layout(ctx context.Context) (columns, error) {
 	if own == 3 {
 		found = stored
 	}
-	e.columns = &found
+	e.columns.Store(&found)
 	return found, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,6 +25,8 @@ import (
 type Engine struct {
 	input  io.Writer
 	output *bufio.Reader
+	// took is how long all queries took in the engine.
+	took time.Duration
 }
 
 //go:embed app
@@ -40,7 +43,13 @@ func Install(t testing.TB) string {
 // StartEngine starts the engine that was installed in a folder. Files in queries are relative to dir.
 func StartEngine(t testing.TB, app, dir string) *Engine {
 	t.Helper()
-	node := exec.CommandContext(t.Context(), "node", filepath.Join(app, "engine.js"), filepath.Join(t.TempDir(), "data"))
+	return startEngine(t, app, dir, filepath.Join(t.TempDir(), "data"))
+}
+
+// startEngine is StartEngine for a folder of tables.
+func startEngine(t testing.TB, app, dir, data string) *Engine {
+	t.Helper()
+	node := exec.CommandContext(t.Context(), "node", filepath.Join(app, "engine.js"), data)
 	node.Dir, node.Stderr = dir, os.Stderr
 	input, err := node.StdinPipe()
 	require.NoError(t, err)
@@ -66,10 +75,12 @@ func (e *Engine) Query(sql, format string) ([]byte, error) {
 	var answer struct {
 		Data  []byte
 		Error string
+		Took  float64
 	}
 	if err := json.Unmarshal(line, &answer); err != nil {
 		return nil, err
 	}
+	e.took += time.Duration(answer.Took * float64(time.Millisecond))
 	if answer.Error != "" {
 		return nil, errors.New(answer.Error)
 	}

@@ -36,12 +36,15 @@ type Table struct {
 	rows bytes.Buffer
 }
 
-// NewTable makes the table of config/backends/clickhouse-table.sql by another name.
+// NewTable makes the table of config/backends/clickhouse-table.sql by another name. It keeps rows of any age: tests have fixed times.
 func NewTable(t testing.TB, s *Server, name string) *Table {
 	t.Helper()
 	ddl := statements(t, "config/backends/clickhouse-table.sql")
 	require.Len(t, ddl, 1)
-	s.Query(t, strings.Replace(ddl[0], "CREATE TABLE otel_profiles", "CREATE TABLE "+name, 1), "Native")
+	sql := strings.Replace(ddl[0], "CREATE TABLE otel_profiles", "CREATE TABLE "+name, 1)
+	before, after, found := strings.Cut(sql, "TTL toDateTime(Timestamp) + INTERVAL 14 DAY\nSETTINGS ")
+	require.True(t, found, sql)
+	s.Query(t, before+"SETTINGS "+strings.Replace(after, ", ttl_only_drop_parts = 1", "", 1), "Native")
 	return &Table{Server: s, name: name}
 }
 
