@@ -45,11 +45,11 @@ const dayColumns = "Timestamp, SampleType, SampleUnit, ServiceName, ResourceAttr
 // inserted as they would be computed.
 const (
 	firstHourSQL = `INSERT INTO day (` + dayColumns + `)
-WITH map('service.name', 'service', 'service.version', '1.2.3', 'service.instance.id', 'service-7f9c', 'k8s.pod.name', 'service-abcdef', 'k8s.namespace.name', 'shop',
+WITH map('service.name', 'service0', 'service.version', '1.2.3', 'service.instance.id', 'service-7f9c', 'k8s.pod.name', 'service-abcdef', 'k8s.namespace.name', 'shop',
     'k8s.node.name', 'node-17', 'host.name', 'node-17', 'telemetry.sdk.language', 'go') AS r, map('pprof.scope.profile_name', 'process_cpu') AS p
-SELECT fromUnixTimestamp64Nano(toInt64(%d)) + INTERVAL (intDiv(number, %d) * 10) SECOND, 'cpu', 'nanoseconds', 'service', r, p, Addresses, FunctionNames,
+SELECT fromUnixTimestamp64Nano(toInt64(%d)) + INTERVAL (intDiv(number, %d) * 10) SECOND, 'cpu', 'nanoseconds', 'service0', r, p, Addresses, FunctionNames,
   FileNames, LineNumbers, MappingFileNames, [toInt64(10000000 * (1 + floor(-3 * log(1 - randCanonical()))))], 10000000000, 10000000, 'cpu', 'nanoseconds',
-  'process_cpu', sipHash128('service', mapSort(r), mapSort(p)), StackId
+  'process_cpu', sipHash128('service0', mapSort(r), mapSort(p)), StackId
 FROM (SELECT number, toUInt32(pow(randCanonical(), 3) * %d) AS n FROM numbers(%d)) AS x INNER JOIN day_stacks USING n` + dayInsert
 	furtherHourSQL = `INSERT INTO day (` + dayColumns + `)
 SELECT Timestamp + INTERVAL %d HOUR, SampleType, SampleUnit, ServiceName, ResourceAttributes, ProfileAttributes, Addresses, FunctionNames, FileNames, LineNumbers,
@@ -96,7 +96,7 @@ func BenchmarkDay(b *testing.B) {
 	end := dayBegins.Add(time.Duration(hours) * time.Hour)
 	source := table.Source(b, end.Add(time.Minute))
 	for name, cut := range map[string]time.Duration{"whole hours": 0, "from and until half past": 30 * time.Minute} {
-		sel := store.Selection{Service: "service", Profile: "process_cpu", From: dayBegins.Add(cut).UnixNano(), Until: end.Add(-cut).UnixNano()}
+		sel := store.Selection{Service: "service0", Profile: "process_cpu", From: dayBegins.Add(cut).UnixNano(), Until: end.Add(-cut).UnixNano()}
 		b.Run(name, func(b *testing.B) {
 			before := server.engine.took
 			for b.Loop() {
