@@ -98,13 +98,22 @@ func BenchmarkDay(b *testing.B) {
 	for name, cut := range map[string]time.Duration{"whole hours": 0, "from and until half past": 30 * time.Minute} {
 		sel := store.Selection{Service: "service0", Profile: "process_cpu", From: dayBegins.Add(cut).UnixNano(), Until: end.Add(-cut).UnixNano()}
 		b.Run(name, func(b *testing.B) {
-			before := server.engine.took
-			for b.Loop() {
+			graph := func() {
 				g, err := source.FlameGraph(b.Context(), sel, 10_000)
 				require.NoError(b, err)
 				require.Positive(b, g.Total[0])
 			}
+			graph()
+			before := server.engine.took
+			for b.Loop() {
+				graph()
+			}
 			b.ReportMetric((server.engine.took-before).Seconds()/float64(b.N), "engine-s/op")
+			server.observe = func(sql string, took time.Duration, n int) {
+				b.Logf("%6.0f ms, %9d bytes: %.50s", 1000*took.Seconds(), n, sql)
+			}
+			graph()
+			server.observe = nil
 		})
 	}
 }

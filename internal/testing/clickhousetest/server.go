@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -37,6 +38,8 @@ type Server struct {
 	isAway bool
 	// projections are those that queries have read, or are nil if nobody asks.
 	projections map[string]bool
+	// observe is called after each query of profiles, if it is not nil.
+	observe func(sql string, took time.Duration, answerBytes int)
 }
 
 // Start starts a server of an engine, which may be nil.
@@ -172,7 +175,12 @@ func (s *Server) selects(r *http.Request, sql string) ([]byte, error) {
 			s.projections[string(read[1])] = true
 		}
 	}
-	return s.engine.Query(sql, r.URL.Query().Get("default_format"))
+	before := s.engine.took
+	answer, err := s.engine.Query(sql, r.URL.Query().Get("default_format"))
+	if s.observe != nil {
+		s.observe(sql, s.engine.took-before, len(answer))
+	}
+	return answer, err
 }
 
 // answer answers a query. A query in the URL has the rows to insert as its body.
