@@ -170,7 +170,9 @@ func TestKafkaWithTLSAndPassword(t *testing.T) {
 	to := startSecuredBackend(t, backendIdentity, "token-of-gateways")
 	login := []string{"KAFKA_CA_FILE=" + brokerIdentity.certFile, "KAFKA_USERNAME=profiler", "KAFKA_PASSWORD=its password"}
 
-	agent := startKafkaAgent(t, withSettings(t, kafkaAgentConfig), broker, t.TempDir(), nil, login...)
+	// On a busy machine the large profile is not on disk within the usual five seconds.
+	patient := []string{"--set=processors.dictionary_dedup.max_wait=" + startTimeout.String()}
+	agent := startKafkaAgent(t, withSettings(t, kafkaAgentConfig), broker, t.TempDir(), patient, login...)
 	gateway := startKafkaGateway(t, withSettings(t, kafkaGatewayConfig), broker, to, nil, append(login,
 		"BACKEND_INSECURE=false", "BACKEND_CA_FILE="+backendIdentity.certFile,
 		"BACKEND_TOKEN_FILE="+newFile(t, "token", []byte("token-of-gateways")))...)
@@ -221,7 +223,9 @@ func distinct(t *testing.T, messages []pprofile.Profiles) []pprofile.Profiles {
 	t.Helper()
 	seen := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(messages), func(pd pprofile.Profiles) bool {
-		b, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)
+		interned := pprofile.NewProfiles() // marshalling moves attributes to the dictionary
+		pd.CopyTo(interned)
+		b, err := new(pprofile.ProtoMarshaler).MarshalProfiles(interned)
 		require.NoError(t, err)
 		isKnown := seen[string(b)]
 		seen[string(b)] = true
