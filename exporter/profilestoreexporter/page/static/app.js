@@ -266,7 +266,7 @@ class App {
     const {base, time} = this.state;
     const from = Math.min(this.row.from, time.from ?? Infinity, base.time?.from ?? Infinity);
     const until = Math.max(time.from ? this.row.until : now, time.until ?? 0, base.time?.until ?? 0);
-    return {from: Math.round(Math.max(Math.min(from, until - 120e3), until - 30 * 86400e3)), until: Math.round(until)};
+    return {from: Math.round(Math.max(Math.min(from, until - 120e3), until - Math.max(30 * 86400e3, this.status.window_ms))), until: Math.round(until)};
   }
 
   render() {

@@ -85,12 +85,19 @@ export function formatChange(value, base) {
 
 const pad = (n) => String(n).padStart(2, '0');
 
+const formatDate = (date) => `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
+
 // formatTime returns the user's local time, with the date if that is not today.
 export function formatTime(ms, now = Date.now()) {
   const date = new Date(ms);
   const clock = `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`;
-  if (date.toDateString() === new Date(now).toDateString()) return clock;
-  return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())} ${clock}`;
+  return date.toDateString() === new Date(now).toDateString() ? clock : `${formatDate(date)} ${clock}`;
+}
+
+// formatTick is formatTime for an axis: midnight is its date.
+export function formatTick(ms) {
+  const date = new Date(ms);
+  return date.getHours() || date.getMinutes() || date.getSeconds() ? formatTime(ms) : formatDate(date);
 }
 
 // formatRange returns two local times: with one date if it is the same and not today, with both if they differ.

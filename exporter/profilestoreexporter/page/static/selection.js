@@ -9,7 +9,7 @@ import {pick, Picker} from './picker.js';
 import {defaultSeconds, isCompared, withAttribute} from './state.js';
 
 const day = 24 * 3600;
-const ranges = [60, 300, 900, 1800, 3600, 6 * 3600, day, 2 * day, 7 * day, 14 * day];
+const ranges = [60, 300, 900, 1800, 3600, 6 * 3600, day, 2 * day, 7 * day, 14 * day, 30 * day, 90 * day];
 
 export const typeKey = ({profile, type}) => `${profile} ${type}`;
 

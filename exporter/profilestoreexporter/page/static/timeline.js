@@ -5,7 +5,7 @@
 // of a comparison.
 
 import {el, fitCanvas, listenToDrags, ordered, refill} from './dom.js';
-import {clean, formatTime, formatValue, formatRange, formatDuration, formatUTC, formatZone, hash32} from './format.js';
+import {clean, formatTick, formatTime, formatValue, formatRange, formatDuration, formatUTC, formatZone, hash32} from './format.js';
 
 const height = 68;
 const axis = 15;
@@ -81,7 +81,7 @@ export class Timeline {
       pen.fillStyle = theme.line;
       pen.fillRect(Math.round(x(t)), 0, 1, plot);
       pen.fillStyle = theme.faint;
-      if (x(t) + 4 < width - 48) pen.fillText(formatTime(t), x(t) + 4, height - 3);
+      if (x(t) + 4 < width - 48) pen.fillText(formatTick(t), x(t) + 4, height - 3);
     }
     const edges = bands(answer.groups);
     const top = Math.max(1e-9, ...edges.at(-1)?.filter((v) => v !== null) ?? [1]);

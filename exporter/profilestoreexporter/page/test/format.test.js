@@ -41,6 +41,8 @@ test('times and durations', () => {
   const noon = new Date(2026, 10, 21, 12, 0, 5).getTime();
   assert.equal(format.formatTime(noon, noon + 1000), '12:00:05');
   assert.equal(format.formatTime(noon, noon + 86400e3), '2026-11-21 12:00:05');
+  const midnight = new Date(2026, 10, 21).getTime();
+  assert.deepEqual([midnight, noon].map((time) => format.formatTick(time)), ['2026-11-21', '2026-11-21 12:00:05']);
   assert.equal(format.formatRange(noon, noon + 1000, noon), '12:00:05 – 12:00:06');
   assert.equal(format.formatRange(noon, noon + 1000, noon + 86400e3), '2026-11-21 12:00:05 – 12:00:06');
   assert.equal(format.formatRange(noon - 86400e3, noon, noon), '2026-11-20 12:00:05 – 2026-11-21 12:00:05');
