@@ -29,8 +29,8 @@ import (
 // kubernetes begins the names of the pods of config/kubernetes.
 const kubernetes = "kubernetes/"
 
-// asPod gives a node the configuration, the environment and the limits of a pod: the agent or the gateway of the overlay gateway, or the
-// page of the overlay page. Only the cluster differs: the API server has no pods, and is asked without a token.
+// asPod gives a node the configuration, the environment and the limits of a pod. The agent and the gateway are those of the overlay
+// `gateway`, the page is that of the overlay `page`. The cluster differs from a real one: its API server has no pods and needs no token.
 func (r *siege) asPod(t *testing.T, n *node) {
 	t.Helper()
 	role := strings.TrimPrefix(r.config, kubernetes)
