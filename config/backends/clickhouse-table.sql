@@ -52,8 +52,10 @@ CREATE TABLE otel_profiles (
     SELECT ServiceName, toDate(Timestamp), SeriesId, any(ResourceAttributes), any(ProfileAttributes)
     GROUP BY ServiceName, toDate(Timestamp), SeriesId
   ),
+  -- The first of each list: for lists, ClickHouse's any takes eight times as long.
   PROJECTION stacks (
-    SELECT ServiceName, toDate(Timestamp), StackId, any(FunctionNames), any(FileNames), any(LineNumbers), any(Addresses), any(MappingFileNames)
+    SELECT ServiceName, toDate(Timestamp), StackId, groupArray(1)(FunctionNames), groupArray(1)(FileNames), groupArray(1)(LineNumbers),
+      groupArray(1)(Addresses), groupArray(1)(MappingFileNames)
     GROUP BY ServiceName, toDate(Timestamp), StackId
   )
 ) ENGINE = MergeTree

@@ -407,7 +407,11 @@ func (e *Engine) Stacks(ctx context.Context, service string, from, until int64, 
 	for i := range ids {
 		s.rows = append(s.rows, ids[i][:]...)
 	}
-	s.add("SELECT ", c.stack, " AS Stack, any(FunctionNames), any(FileNames), any(LineNumbers), any(Addresses), any(MappingFileNames)", e.from(),
+	s.add("SELECT ", c.stack, " AS Stack")
+	for _, column := range []string{"FunctionNames", "FileNames", "LineNumbers", "Addresses", "MappingFileNames"} {
+		s.add(", groupArray(1)(", column, ")[1]") // any takes eight times as long for lists
+	}
+	s.add(e.from(),
 		" WHERE ", services(s, service), " AND ", c.days(s, from, until), " AND Stack IN (SELECT id FROM wanted) GROUP BY Stack")
 	var functions, files, mappings []string
 	var lines []int32

@@ -41,8 +41,8 @@ FROM numbers(%d)`
 const dayColumns = "Timestamp, SampleType, SampleUnit, ServiceName, ResourceAttributes, ProfileAttributes, Addresses, FunctionNames, FileNames, LineNumbers, " +
 	"MappingFileNames, Values, DurationNano, Period, PeriodType, PeriodUnit, ProfileName, SeriesId, StackId"
 
-// firstHourSQL makes an hour of samples of these stacks, and furtherHourSQL another one with its stacks, and other values. Hashes are
-// inserted as they would be computed.
+// firstHourSQL makes an hour of samples of these stacks, furtherHourSQL another one with its stacks and other values, and otherServiceSQL the
+// first hour of another service. Hashes are inserted as they would be computed.
 const (
 	firstHourSQL = `INSERT INTO day (` + dayColumns + `)
 WITH map('service.name', 'service0', 'service.version', '1.2.3', 'service.instance.id', 'service-7f9c', 'k8s.pod.name', 'service-abcdef', 'k8s.namespace.name', 'shop',
@@ -54,19 +54,27 @@ FROM (SELECT number, toUInt32(pow(randCanonical(), 3) * %d) AS n FROM numbers(%d
 	furtherHourSQL = `INSERT INTO day (` + dayColumns + `)
 SELECT Timestamp + INTERVAL %d HOUR, SampleType, SampleUnit, ServiceName, ResourceAttributes, ProfileAttributes, Addresses, FunctionNames, FileNames, LineNumbers,
   MappingFileNames, [toInt64(10000000 * (1 + (rand32(%[1]d) %% 4) * (rand32(100 + %[1]d) %% 3)))], DurationNano, Period, PeriodType, PeriodUnit, ProfileName,
-  SeriesId, StackId FROM day WHERE Timestamp < fromUnixTimestamp64Nano(toInt64(%[2]d))` + dayInsert
+  SeriesId, StackId FROM day WHERE ServiceName = 'service0' AND Timestamp < fromUnixTimestamp64Nano(toInt64(%[2]d))` + dayInsert
+	otherServiceSQL = `INSERT INTO day (` + dayColumns + `)
+SELECT * REPLACE ('%s' AS ServiceName, sipHash128('%[1]s', SeriesId) AS SeriesId) FROM (SELECT ` + dayColumns + ` FROM day
+  WHERE ServiceName = 'service0' AND Timestamp < fromUnixTimestamp64Nano(toInt64(%[2]d)))` + dayInsert
 	dayInsert = `
 SETTINGS insert_allow_materialized_columns = 1, max_insert_threads = 1, min_insert_block_size_rows = 2000000, min_insert_block_size_bytes = 4000000000, max_insert_block_size = 2000000`
 )
 
 // BenchmarkDay asks for flame graphs of the last CLICKHOUSE_HOURS (1) of a service, 1.8 million samples an hour, which are made in the
-// engine. CLICKHOUSE_DATA is a folder that keeps them for another run.
+// engine. CLICKHOUSE_SERVICES (1) is how many services there are: the others have one hour. CLICKHOUSE_DATA is a folder that keeps all for
+// another run.
 func BenchmarkDay(b *testing.B) {
 	app := Install(b)
-	hours, err := strconv.Atoi(os.Getenv("CLICKHOUSE_HOURS"))
-	if err != nil {
-		hours = 1
+	number := func(name string) int {
+		n, err := strconv.Atoi(os.Getenv(name))
+		if err != nil {
+			return 1
+		}
+		return n
 	}
+	hours := number("CLICKHOUSE_HOURS")
 	data := os.Getenv("CLICKHOUSE_DATA")
 	if data == "" {
 		data = filepath.Join(b.TempDir(), "data")
@@ -80,9 +88,12 @@ func BenchmarkDay(b *testing.B) {
 		NewTable(b, server, "day")
 	}
 	table := &Table{Server: server, name: "day"}
-	had, err := strconv.Atoi(query("SELECT count() FROM day"))
-	require.NoError(b, err)
-	for hour := had / hourRows; hour < hours; hour++ {
+	hoursOf := func(service string) int {
+		rows, err := strconv.Atoi(query("SELECT count() FROM day WHERE ServiceName = '%s'", service))
+		require.NoError(b, err)
+		return rows / hourRows
+	}
+	for hour := hoursOf("service0"); hour < hours; hour++ {
 		start := time.Now()
 		if hour == 0 {
 			query(firstHourSQL, dayBegins.UnixNano(), daySamples, dayStacks, hourRows)
@@ -91,7 +102,12 @@ func BenchmarkDay(b *testing.B) {
 		}
 		b.Logf("hour %d: %s", hour, time.Since(start))
 	}
-	b.Logf("rows, bytes: %s; of projections: %s", query("SELECT sum(rows), sum(data_compressed_bytes) FROM system.parts WHERE table = 'day' AND active"),
+	for i := 1; i < number("CLICKHOUSE_SERVICES"); i++ {
+		if service := fmt.Sprint("service", i); hoursOf(service) == 0 {
+			query(otherServiceSQL, service, dayBegins.Add(time.Hour).UnixNano())
+		}
+	}
+	b.Logf("rows, bytes, parts: %s; of projections: %s", query("SELECT sum(rows), sum(data_compressed_bytes), count() FROM system.parts WHERE table = 'day' AND active"),
 		strings.ReplaceAll(query("SELECT name, sum(rows), sum(data_compressed_bytes), count() FROM system.projection_parts WHERE table = 'day' AND active GROUP BY name ORDER BY name"), "\n", "; "))
 	end := dayBegins.Add(time.Duration(hours) * time.Hour)
 	source := table.Source(b, end.Add(time.Minute))
