@@ -27,7 +27,7 @@ The rules: indices in range; entry 0 of each table its zero value; no resource o
 and none without a reference to it;
 attribute keys once in a list; memory_start below memory_limit; lines, columns and ids that are valid;
 one value, or as many values as timestamps, or timestamps alone, and the same for all samples of a profile; timestamps within
-the profile's time; no two samples of one identity; texts in UTF-8; an original payload only with its format.`,
+the profile's time; no two samples of one identity; strings in UTF-8; an original payload only with its format.`,
 		Example: `  profiletool check profiles.jsonl
   profiletool check --allow-orphans --allow-duplicates captured.otlp`,
 		Args: needFile,

@@ -191,7 +191,7 @@ func TestGoTraceConfig(t *testing.T) {
 	f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 50000000}\n")
 	code, _, a := send(t, f.profilesURL(), sourcetest.Gzipped(t, []byte("go 1.21 trace\x00\x00\x00"+strings.Repeat("x", 33<<20))))
 	assert.Equal(t, http.StatusRequestEntityTooLarge, code)
-	assert.Contains(t, a.Error, "it has more than 33554432 bytes")
+	assert.Contains(t, a.Error, "more than 33554432 bytes")
 	f = startFixture(t, serverOnly+"go_trace: {mode: aggregated}\n")
 	code, _, a = send(t, f.profilesURL(), sourcetest.Captured(t, "go-exec.trace"))
 	require.Equal(t, http.StatusNoContent, code, "%v", a)

@@ -38,7 +38,7 @@ var (
 func checkSize(data []byte, o *Options) (isLegacy bool, readerBytes int, err error) {
 	version := 0
 	if _, err := fmt.Sscanf(string(data[:min(len(data), headerBytes)]), "go 1.%d trace", &version); err != nil || len(data) < headerBytes {
-		return false, 0, errors.New("not a Go execution trace: the header is not that of one")
+		return false, 0, errors.New("not a Go execution trace: unknown header")
 	}
 	s := scanner{rest: data[headerBytes:], maxThreads: o.MaxThreads, seen: map[uint64]struct{}{}}
 	switch {
@@ -46,7 +46,7 @@ func checkSize(data []byte, o *Options) (isLegacy bool, readerBytes int, err err
 		err := s.generations()
 		return false, fixedBytes + perByte*len(data) + batchBytes*s.batches, err
 	case len(data) > o.MaxLegacyBytes:
-		return true, 0, fmt.Errorf("%w: it has more than %d bytes", ErrLegacy, o.MaxLegacyBytes)
+		return true, 0, fmt.Errorf("%w: more than %d bytes", ErrLegacy, o.MaxLegacyBytes)
 	default:
 		return true, legacyBytes + perByte*len(data), s.legacy()
 	}

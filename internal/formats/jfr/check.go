@@ -34,10 +34,10 @@ const (
 )
 
 var (
-	errTruncated = errors.New("it ends too early")
+	errTruncated = errors.New("ends too early")
 	errCount     = errors.New("a count is larger than what follows")
 	errCostly    = errors.New("its parts overlap")
-	errMetadata  = errors.New("they are not the metadata of Flight Recorder")
+	errMetadata  = errors.New("not the metadata of Flight Recorder")
 	errPools     = errors.New("the offset to the previous pools is invalid")
 	errClass     = errors.New("an unknown class")
 )
@@ -136,7 +136,7 @@ func checkHeader(chunk []byte) (size, metadata, pools int, err error) {
 		return 0, 0, 0, errTruncated
 	}
 	if string(chunk[:4]) != chunkMagic {
-		return 0, 0, 0, errors.New("it does not begin with FLR")
+		return 0, 0, 0, errors.New("does not begin with FLR")
 	}
 	read := func(at int) uint64 { return binary.BigEndian.Uint64(chunk[at:]) }
 	whole, rest := read(8), uint64(len(chunk))
@@ -144,7 +144,7 @@ func checkHeader(chunk []byte) (size, metadata, pools int, err error) {
 		return 0, 0, 0, errTruncated
 	}
 	if read(16) < chunkHeaderBytes || read(16) >= whole || read(24) < chunkHeaderBytes || read(24) >= whole {
-		return 0, 0, 0, errors.New("its metadata or constant pools are not within it; is the recording still running?")
+		return 0, 0, 0, errors.New("the metadata or constant pools are not within the chunk; is the recording still running?")
 	}
 	return int(whole), int(read(24)), int(read(16)), nil
 }
@@ -216,7 +216,7 @@ func (c *checker) string() []byte {
 		}
 		return []byte(string(characters))
 	}
-	c.fail(fmt.Errorf("the encoding %d of a text is unknown", form))
+	c.fail(fmt.Errorf("the encoding %d of a string is unknown", form))
 	return nil
 }
 

@@ -105,7 +105,7 @@ func (r *rewriter) append(out, data []byte, m *message, depth int) (_ []byte, er
 			}
 			value := r.strings[fields.Value]
 			if r.room -= len(value); r.room < 0 {
-				return nil, fmt.Errorf("the texts of attributes are more than %d times as large as the message", maxGrowth)
+				return nil, fmt.Errorf("the strings of attributes are more than %d times as large as the message", maxGrowth)
 			}
 			out = protowire.AppendString(protowire.AppendTag(out, text, protowire.BytesType), value)
 		default:

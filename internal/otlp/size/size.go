@@ -31,9 +31,9 @@ const (
 
 // Kinds of faults, for errors.Is.
 var (
-	ErrTooNested = fmt.Errorf("it is nested more than %d deep", maxNesting)
-	ErrExpands   = errors.New("it is mostly empty messages")
-	ErrMalformed = errors.New("it is not a message of protobuf")
+	ErrTooNested = fmt.Errorf("the message is nested more than %d deep", maxNesting)
+	ErrExpands   = errors.New("the message is mostly empty messages")
+	ErrMalformed = errors.New("not a message of protobuf")
 )
 
 // message describes a message of opentelemetry-proto.

@@ -35,9 +35,9 @@ func (j JSON) each(open json.Delim, name string, read func() error) error {
 	case err != nil:
 		return err
 	case token == nil:
-		return fmt.Errorf("it must be %s: %w", name, ErrNull)
+		return fmt.Errorf("a value must be %s: %w", name, ErrNull)
 	case token != open:
-		return fmt.Errorf("it must be %s, found %v", name, token)
+		return fmt.Errorf("a value must be %s, found %v", name, token)
 	}
 	for j.More() {
 		if err := read(); err != nil {

@@ -83,7 +83,7 @@ var zstdEncoder = func() *zstd.Encoder {
 // record's resource and other attributes do not matter: the body has its own.
 func (t *translator) readOTLP(body string) *Rejection {
 	if min(t.bytesLeft, t.workLeft, t.samplesLeft) <= 0 {
-		return reject(ReasonTooLarge, "the records before it used up what one request may carry")
+		return reject(ReasonTooLarge, "earlier records used up what one request may carry")
 	}
 	attributes := t.record.log.Attributes()
 	if version, ok := attributes.Get(keyBodyVersion); ok && version.AsString() != bodyVersion {

@@ -21,7 +21,7 @@ import (
 // readPprof reads a body that is the base64 of a pprof, compressed or not, or that pprof itself.
 func (t *translator) readPprof(body string) *Rejection {
 	if min(t.bytesLeft, t.workLeft, t.samplesLeft) <= 0 {
-		return reject(ReasonTooLarge, "the records before it used up what one request may carry")
+		return reject(ReasonTooLarge, "earlier records used up what one request may carry")
 	}
 	if err := t.scratch.More(2 * len(body)); err != nil {
 		return reject(ReasonTooLarge, "%w", err)

@@ -47,11 +47,11 @@ func (s *stackText) reset() {
 // readText reads a body that is one call stack: a line about the thread, a line with its state, and the frames.
 func (t *translator) readText(body string) *Rejection {
 	if len(body) > t.bytesLeft || t.samplesLeft <= 0 {
-		return reject(ReasonTooLarge, "the records before it and this one are more than one request may carry")
+		return reject(ReasonTooLarge, "this record and earlier ones are more than one request may carry")
 	}
 	t.bytesLeft -= len(body)
 	if t.dict.Locations.Len() > maxLocations {
-		return reject(ReasonTooLarge, "the records before it have more than %d distinct frames", maxLocations)
+		return reject(ReasonTooLarge, "earlier records have more than %d distinct frames", maxLocations)
 	}
 	if len(t.lines) > maxKnownLines {
 		t.stackText.reset()

@@ -149,7 +149,7 @@ func (r *groupReader) read() error {
 
 func (r *groupReader) text() (text string, err error) {
 	if err = r.json.Decode(&text); err != nil {
-		err = fmt.Errorf("it must be a string: %w", err)
+		err = fmt.Errorf("a value must be a string: %w", err)
 	}
 	return text, err
 }
