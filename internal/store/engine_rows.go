@@ -100,34 +100,34 @@ type engineReader struct {
 
 // Read calls use with all samples.
 func (r *engineReader) Read(use func(*Samples) error) error {
-	for i, terms := range r.terms {
+	for i, chunks := range r.chunks {
 		r.out = Samples{Type: i, Weight: 1}
 		want := r.query.Want
 		if want.Profiles {
-			rest, err := r.totals(terms, use)
+			rest, err := r.totals(chunks, use)
 			if err != nil {
 				return err
 			}
-			terms = rest
+			chunks = rest
 		}
-		for len(terms) > 0 { // those of each service
+		for len(chunks) > 0 { // those of each service
 			n := 1
-			for n < len(terms) && terms[n].series.service == terms[0].series.service {
+			for n < len(chunks) && chunks[n].series.service == chunks[0].series.service {
 				n++
 			}
-			if err := r.read(terms[:n], use); err != nil {
+			if err := r.read(chunks[:n], use); err != nil {
 				return err
 			}
-			terms = terms[n:]
+			chunks = chunks[n:]
 		}
 	}
 	return nil
 }
 
-// engineQuery returns the query of terms, which are not empty, and whether their profiles are kept apart.
-func (r *engineReader) engineQuery(terms []weightedChunk, want Want) *EngineQuery {
+// engineQuery returns the query of chunks, of which there is at least one, and whether their profiles are kept apart.
+func (r *engineReader) engineQuery(chunks []weightedChunk, want Want) *EngineQuery {
 	e, sel := r.block, r.sel
-	first := terms[0].series
+	first := chunks[0].series
 	strs := &e.dict.Strings
 	q := &EngineQuery{
 		Service: strs.At(first.service), Type: SampleType{strs.At(first.typ), strs.At(first.unit)}, GroupBy: sel.GroupBy, Want: want,
@@ -136,11 +136,11 @@ func (r *engineReader) engineQuery(terms []weightedChunk, want Want) *EngineQuer
 	for _, k := range r.filters[0].keys {
 		q.Filters = append(q.Filters, EngineFilter{strs.At(k.key), k.values})
 	}
-	for i := range terms {
-		t := &terms[i]
-		q.IsTimed = q.IsTimed || t.chunk.flags&hasTimestamps != 0
-		q.IsListed = q.IsListed || t.chunk.values != kind.Delta
-		q.IsFractional = q.IsFractional || t.weight != math.Trunc(t.weight)
+	for i := range chunks {
+		w := &chunks[i]
+		q.IsTimed = q.IsTimed || w.chunk.flags&hasTimestamps != 0
+		q.IsListed = q.IsListed || w.chunk.values != kind.Delta
+		q.IsFractional = q.IsFractional || w.weight != math.Trunc(w.weight)
 	}
 	for i := range e.types {
 		t := &e.types[i]
@@ -151,37 +151,37 @@ func (r *engineReader) engineQuery(terms []weightedChunk, want Want) *EngineQuer
 	}
 	before := map[*series]map[int64]*chunk{}
 	chosen := map[EngineChosen]float64{} // by all but its coefficient
-	add := func(t *weightedChunk, of *chunk, weight float64) {
+	add := func(w *weightedChunk, of *chunk, weight float64) {
 		q.From, q.Until = min(q.From, of.time), max(q.Until, of.time)
-		group, same := r.groups.ofSeries(sel, r.filters[0], t.series)
+		group, same := r.groups.ofSeries(sel, r.filters[0], w.series)
 		if !same {
 			group = -1
 		}
-		c := EngineChosen{Series: idOf(t.series), Group: int32(group), Required: r.filters[0].required(t.series)}
+		c := EngineChosen{Series: idOf(w.series), Group: int32(group), Required: r.filters[0].required(w.series)}
 		if q.IsListed {
 			if c.Time = of.time; want.Profiles {
-				c.Into = t.chunk.profileTime()
+				c.Into = w.chunk.profileTime()
 			}
 		} else {
 			weight = 0
 		}
 		chosen[c] += weight
 	}
-	for i := range terms {
-		t := &terms[i]
+	for i := range chunks {
+		w := &chunks[i]
 		if want.isCount() {
-			add(t, t.chunk, 1)
+			add(w, w.chunk, 1)
 			continue
 		}
-		add(t, t.chunk, t.weight)
-		if t.chunk.values == kind.Cumulative && t.chunk.flags&(isBaseline|isReset) == 0 {
-			if before[t.series] == nil {
-				before[t.series] = map[int64]*chunk{}
-				for k := 1; k < len(t.series.chunks); k++ {
-					before[t.series][t.series.chunks[k].end] = &t.series.chunks[k-1]
+		add(w, w.chunk, w.weight)
+		if w.chunk.values == kind.Cumulative && w.chunk.flags&(isBaseline|isReset) == 0 {
+			if before[w.series] == nil {
+				before[w.series] = map[int64]*chunk{}
+				for k := 1; k < len(w.series.chunks); k++ {
+					before[w.series][w.series.chunks[k].end] = &w.series.chunks[k-1]
 				}
 			}
-			add(t, before[t.series][t.chunk.end], -t.weight)
+			add(w, before[w.series][w.chunk.end], -w.weight)
 		}
 	}
 	for c, weight := range chosen {
@@ -270,16 +270,16 @@ type engineColumns struct {
 	fractions             []float64
 }
 
-// engineTermBytes is what a profile takes in a query that names it, and in the request: totals are there twice.
-const engineTermBytes = 512
+// engineChunkBytes is what a profile takes in a query that names it, and in the request: totals are there twice.
+const engineChunkBytes = 512
 
-// read reads sums of terms.
-func (r *engineReader) read(terms []weightedChunk, use func(*Samples) error) error {
+// read reads sums of chunks.
+func (r *engineReader) read(chunks []weightedChunk, use func(*Samples) error) error {
 	want := r.query.Want
-	if err := r.memory.Take(engineTermBytes * len(terms)); err != nil {
+	if err := r.memory.Take(engineChunkBytes * len(chunks)); err != nil {
 		return err
 	}
-	q := r.engineQuery(terms, want)
+	q := r.engineQuery(chunks, want)
 	dict := r.block.dict
 	used := dict.MemoryBytes()
 	if q.TimesOnly = r.query.TimedOnly; q.TimesOnly {
@@ -338,9 +338,9 @@ func (r *engineReader) read(terms []weightedChunk, use func(*Samples) error) err
 	}
 	bySeries := map[EngineID]*series{}
 	only := map[EngineID]int{}
-	for i := range terms {
-		id := idOf(terms[i].series)
-		bySeries[id], only[id] = terms[i].series, r.only[terms[i].series.id]
+	for i := range chunks {
+		id := idOf(chunks[i].series)
+		bySeries[id], only[id] = chunks[i].series, r.only[chunks[i].series.id]
 	}
 	slices.SortStableFunc(order, func(a, b engineKey) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), slices.Compare(a.series[:], b.series[:]), cmp.Compare(a.into, b.into))
@@ -445,27 +445,27 @@ func (r *engineReader) line(lines []dictionary.Line, f EngineFrame) []dictionary
 }
 
 // byGroup returns the values of the chunks that do not count as a whole, by group.
-func (r *engineReader) byGroup(reader *reader, terms []weightedChunk) (map[*chunk]map[int]float64, error) {
+func (r *engineReader) byGroup(reader *reader, chunks []weightedChunk) (map[*chunk]map[int]float64, error) {
 	sums := map[*chunk]map[int]float64{}
-	if len(terms) == 0 {
+	if len(chunks) == 0 {
 		return sums, nil
 	}
 	type at struct {
 		series EngineID
 		into   int64
 	}
-	chunks := map[at]*chunk{}
-	for i := range terms {
-		terms[i].weight = 1
-		chunks[at{idOf(terms[i].series), terms[i].chunk.profileTime()}] = terms[i].chunk
+	byTime := map[at]*chunk{}
+	for i := range chunks {
+		chunks[i].weight = 1
+		byTime[at{idOf(chunks[i].series), chunks[i].chunk.profileTime()}] = chunks[i].chunk
 	}
-	if err := reader.memory.Take(engineTermBytes * len(terms)); err != nil {
+	if err := reader.memory.Take(engineChunkBytes * len(chunks)); err != nil {
 		return nil, err
 	}
 	of := &engineReader{viewReader: &viewReader{reader: reader}, ctx: r.ctx, engine: r.engine, block: r.block}
-	q := of.engineQuery(terms, Want{Profiles: true, Series: true})
+	q := of.engineQuery(chunks, Want{Profiles: true, Series: true})
 	err := r.engine.Rows(r.ctx, q, func(row *EngineRow) error {
-		c := chunks[at{row.Series, row.Into}]
+		c := byTime[at{row.Series, row.Into}]
 		if c == nil {
 			return nil
 		}

@@ -69,9 +69,9 @@ func (s *Querier) buildTree(ctx context.Context, sides []Selection) (b *treeBuil
 	return b, summary, nil
 }
 
-func span(terms []weightedChunk) (from, until int64) {
-	for i := range terms {
-		if c := terms[i].chunk; i == 0 {
+func span(chunks []weightedChunk) (from, until int64) {
+	for i := range chunks {
+		if c := chunks[i].chunk; i == 0 {
 			from, until = c.first(), c.last()
 		} else {
 			from, until = min(from, c.first()), max(until, c.last())

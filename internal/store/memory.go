@@ -59,23 +59,23 @@ func (m *Memory) keep(n int) error {
 // What the parts of a query take for each entry. A slice that grows by append takes up to 9/4 of its length, while it is copied; an index
 // up to 40 bytes for an entry.
 const (
-	seriesCopyBytes = 256
-	termBytes       = 176 // in its instance, chosen, and with those of all instances
-	sumBytes        = 8
-	nodeBytes       = 96
-	frameBytes      = 320 // with three new texts and the caches of its location
-	lineKeyBytes    = 64
-	cacheBytes      = 96                    // an entry of a map without its text
-	rowBytes        = 96                    // of a table, without its values
-	valueBytes      = 24                    // of a table that grows, beside what collecting the old one lags behind
-	writtenBytes    = size.SampleBytes + 48 // of a row as a sample of pdata, with its pointer, a value and a time
-	eventBytes      = 128
-	laneBytes       = 512 // a set of attributes with its names of a lane and a state
-	finishedBytes   = 41  // of a node while a tree is finished
-	shownBytes      = 88  // of a frame in a tree
-	orderBytes      = 64  // of a frame while nodes are ordered
-	pointBytes      = 20  // of a line in a timeline
-	dictionaryPart  = 4   // how many times its own bytes a dictionary takes as pdata
+	seriesCopyBytes    = 256
+	weightedChunkBytes = 176 // in its instance, chosen, and with those of all instances
+	sumBytes           = 8
+	nodeBytes          = 96
+	frameBytes         = 320 // with three new strings and the caches of its location
+	lineKeyBytes       = 64
+	cacheBytes         = 96                    // an entry of a map without its string
+	rowBytes           = 96                    // of a table, without its values
+	valueBytes         = 24                    // of a table that grows, beside what collecting the old one lags behind
+	writtenBytes       = size.SampleBytes + 48 // of a row as a sample of pdata, with its pointer, a value and a time
+	eventBytes         = 128
+	laneBytes          = 512 // a set of attributes with its names of a lane and a state
+	finishedBytes      = 41  // of a node while a tree is finished
+	shownBytes         = 88  // of a frame in a tree
+	orderBytes         = 64  // of a frame while nodes are ordered
+	pointBytes         = 20  // of a line in a timeline
+	dictionaryPart     = 4   // how many times its own bytes a dictionary takes as pdata
 )
 
 // moverBytes is what a dictionaryMover from a dictionary takes.

@@ -47,7 +47,7 @@ func (v *view) only(q *Query) (*Selected, error) {
 		out.Summary = Summary{Type: q.Only[0].Type, Values: q.Only[0].Values}
 	}
 	newest := newestProfile{attributes: map[blockSet]bool{}}
-	var terms []weightedChunk
+	var chunks []weightedChunk
 	for n, e := range v.blocks {
 		for i := range e.series {
 			sr := &e.series[i]
@@ -60,30 +60,30 @@ func (v *view) only(q *Query) (*Selected, error) {
 				if t := c.profileTime(); c.flags&isBaseline != 0 || t < q.From || q.Until != 0 && t >= q.Until {
 					continue
 				}
-				if err := v.memory.Take(termBytes); err != nil {
+				if err := v.memory.Take(weightedChunkBytes); err != nil {
 					return nil, err
 				}
-				t := weightedChunk{block: n, series: sr, chunk: c, weight: 1}
+				w := weightedChunk{block: n, series: sr, chunk: c, weight: 1}
 				if q.Only[at].TimesPeriod {
-					t.weight = float64(e.metas[c.meta].period)
+					w.weight = float64(e.metas[c.meta].period)
 				}
-				terms = append(terms, t)
+				chunks = append(chunks, w)
 			}
 		}
 	}
-	for i := range terms {
-		t := &terms[i]
-		newest.add(t)
-		out.Samples += int(t.chunk.samples)
-		out.Duration += t.chunk.duration
-		if time := t.chunk.profileTime(); out.Time == 0 || time < out.Time {
+	for i := range chunks {
+		w := &chunks[i]
+		newest.add(w)
+		out.Samples += int(w.chunk.samples)
+		out.Duration += w.chunk.duration
+		if time := w.chunk.profileTime(); out.Time == 0 || time < out.Time {
 			out.Time = time
 		}
 	}
-	out.Profiles, out.Count = len(terms), len(terms)
-	out.From, out.Until = span(terms)
+	out.Profiles, out.Count = len(chunks), len(chunks)
+	out.From, out.Until = span(chunks)
 	out.Newest = newest.fields(v)
-	in.terms = [][]weightedChunk{terms}
+	in.chunks = [][]weightedChunk{chunks}
 	return out, nil
 }
 
@@ -124,8 +124,8 @@ func (v *view) loadOnly(q *Query, services map[string]bool, only map[seriesID]in
 }
 
 // profiles reads each profile alone.
-func (r *viewReader) profiles(terms []weightedChunk, use func(*Samples) error) error {
-	rest, err := r.totals(terms, use)
+func (r *viewReader) profiles(chunks []weightedChunk, use func(*Samples) error) error {
+	rest, err := r.totals(chunks, use)
 	if err != nil {
 		return err
 	}
@@ -133,17 +133,17 @@ func (r *viewReader) profiles(terms []weightedChunk, use func(*Samples) error) e
 }
 
 // totals reads the totals of the profiles of which nothing else is wanted, and returns the others.
-func (r *viewReader) totals(terms []weightedChunk, use func(*Samples) error) (rest []weightedChunk, err error) {
+func (r *viewReader) totals(chunks []weightedChunk, use func(*Samples) error) (rest []weightedChunk, err error) {
 	want := r.query.Want
 	var value [1]int64
-	for i := range terms {
-		t := &terms[i]
-		if want.Stacks || want.Attributes && t.chunk.flags&hasAttributes != 0 || want.Links && t.chunk.flags&hasLinks != 0 {
-			rest = append(rest, *t)
+	for i := range chunks {
+		w := &chunks[i]
+		if want.Stacks || want.Attributes && w.chunk.flags&hasAttributes != 0 || want.Links && w.chunk.flags&hasLinks != 0 {
+			rest = append(rest, *w)
 			continue
 		}
-		r.begin(t)
-		value[0] = t.chunk.total
+		r.begin(w)
+		value[0] = w.chunk.total
 		r.out.Values, r.out.Stacks, r.out.Attributes, r.out.Links = value[:], nil, nil, nil
 		if err := use(&r.out); err != nil {
 			return nil, err

@@ -20,8 +20,8 @@ type viewReader struct {
 	view  *view
 	query *Query
 	*reader
-	// terms are those of each type.
-	terms [][]weightedChunk
+	// chunks are the chunks of each type.
+	chunks [][]weightedChunk
 	// only has the indices in Query.Only.
 	only map[seriesID]int
 	// out is what Read's callers use, and buffers are its columns if they are no sums.
@@ -66,32 +66,32 @@ func (v *view) selected(q *Query) (*Selected, error) {
 	}
 	newest := newestProfile{attributes: map[blockSet]bool{}}
 	for i, t := range out.Types {
-		terms, values, err := v.choose(&q.Selection, t, r.filters)
+		chunks, values, err := v.choose(&q.Selection, t, r.filters)
 		if err != nil {
 			return nil, err
 		}
 		if q.TimedOnly {
-			terms = slices.DeleteFunc(terms, func(t weightedChunk) bool { return t.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps })
+			chunks = slices.DeleteFunc(chunks, func(w weightedChunk) bool { return w.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps })
 		}
 		if i == 0 {
-			out.Summary = Summary{Type: t, Values: values, Profiles: len(terms)}
-			out.From, out.Until = span(terms)
+			out.Summary = Summary{Type: t, Values: values, Profiles: len(chunks)}
+			out.From, out.Until = span(chunks)
 		}
 		duration, count := int64(0), 0
-		for k := range terms {
-			t := &terms[k]
-			out.Samples += int(t.chunk.samples)
-			if t.weight > 0 {
-				duration += t.chunk.duration
+		for k := range chunks {
+			w := &chunks[k]
+			out.Samples += int(w.chunk.samples)
+			if w.weight > 0 {
+				duration += w.chunk.duration
 				count++
-				newest.add(t)
-				if out.Time == 0 || t.chunk.time < out.Time {
-					out.Time = t.chunk.time
+				newest.add(w)
+				if out.Time == 0 || w.chunk.time < out.Time {
+					out.Time = w.chunk.time
 				}
 			}
 		}
 		out.Duration, out.Count = max(out.Duration, duration), max(out.Count, count)
-		in.terms = append(in.terms, terms)
+		in.chunks = append(in.chunks, chunks)
 	}
 	out.Newest = newest.fields(v)
 	return out, nil
@@ -130,17 +130,17 @@ func (v *view) timed(q *Query) (*Selected, error) {
 			if !ok {
 				at = len(out.Types)
 				types[typ] = at
-				out.Types, in.terms = append(out.Types, typ), append(in.terms, nil)
+				out.Types, in.chunks = append(out.Types, typ), append(in.chunks, nil)
 			}
 			for k := range sr.chunks {
 				c := &sr.chunks[k]
 				if c.flags&(hasTimestamps|isMoved) != hasTimestamps || c.end < q.From || q.Until != 0 && c.start >= q.Until {
 					continue
 				}
-				if err := v.memory.Take(termBytes); err != nil {
+				if err := v.memory.Take(weightedChunkBytes); err != nil {
 					return nil, err
 				}
-				in.terms[at] = append(in.terms[at], weightedChunk{block: n, series: sr, chunk: c, weight: 1})
+				in.chunks[at] = append(in.chunks[at], weightedChunk{block: n, series: sr, chunk: c, weight: 1})
 			}
 		}
 	}
@@ -152,62 +152,62 @@ func (r *viewReader) Close() { r.view.release() }
 
 // Read calls use with all samples.
 func (r *viewReader) Read(use func(*Samples) error) error {
-	for i, terms := range r.terms {
-		if err := r.readType(i, terms, use); err != nil {
+	for i, chunks := range r.chunks {
+		if err := r.readType(i, chunks, use); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *viewReader) readType(at int, terms []weightedChunk, use func(*Samples) error) error {
+func (r *viewReader) readType(at int, chunks []weightedChunk, use func(*Samples) error) error {
 	r.out = Samples{Type: at, Weight: 1}
 	want := r.query.Want
 	switch {
 	case want.Profiles:
-		return r.profiles(terms, use)
+		return r.profiles(chunks, use)
 	case want.Series || r.query.TimedOnly:
 	case want.Attributes || want.Links || want.Times:
 		var plain []weightedChunk
-		plain, terms = r.split(terms)
+		plain, chunks = r.split(chunks)
 		if err := r.sums(plain, use); err != nil {
 			return err
 		}
 	default:
-		return r.sums(terms, use)
+		return r.sums(chunks, use)
 	}
 	if want.isCount() {
-		return r.counts(terms, use)
+		return r.counts(chunks, use)
 	}
-	return r.rows(terms, use)
+	return r.rows(chunks, use)
 }
 
-// split separates the terms whose samples have only stacks and values from the others.
-func (r *viewReader) split(terms []weightedChunk) (plain, rest []weightedChunk) {
-	for _, t := range terms {
-		simple := t.chunk.flags&(hasAttributes|hasLinks) == 0 && (t.chunk.flags&hasTimestamps == 0 || !r.query.Want.Times)
+// split separates the chunks whose samples have only stacks and values from the others.
+func (r *viewReader) split(chunks []weightedChunk) (plain, rest []weightedChunk) {
+	for _, w := range chunks {
+		simple := w.chunk.flags&(hasAttributes|hasLinks) == 0 && (w.chunk.flags&hasTimestamps == 0 || !r.query.Want.Times)
 		// A single profile keeps the order of its samples, and those whose value is 0.
-		if _, whole := r.whole(&t); whole && simple && len(terms) > 1 {
-			plain = append(plain, t)
+		if _, whole := r.whole(&w); whole && simple && len(chunks) > 1 {
+			plain = append(plain, w)
 		} else {
-			rest = append(rest, t)
+			rest = append(rest, w)
 		}
 	}
 	return plain, rest
 }
 
 // sums reads the sums by stack.
-func (r *viewReader) sums(terms []weightedChunk, use func(*Samples) error) error {
-	if isFractional(terms) {
-		return sumsOf(r, terms, use, func(out *Samples, values []float64) { out.Fractions = values })
+func (r *viewReader) sums(chunks []weightedChunk, use func(*Samples) error) error {
+	if isFractional(chunks) {
+		return sumsOf(r, chunks, use, func(out *Samples, values []float64) { out.Fractions = values })
 	}
-	return sumsOf(r, terms, use, func(out *Samples, values []int64) { out.Values = values })
+	return sumsOf(r, chunks, use, func(out *Samples, values []int64) { out.Values = values })
 }
 
-func sumsOf[T number](r *viewReader, terms []weightedChunk, use func(*Samples) error, set func(out *Samples, values []T)) error {
+func sumsOf[T number](r *viewReader, chunks []weightedChunk, use func(*Samples) error, set func(out *Samples, values []T)) error {
 	stacks := r.out.Stacks
 	defer func() { r.out = Samples{Type: r.out.Type, Weight: 1, Stacks: stacks[:0]} }()
-	return eachSum(r.view, r.reader, terms, func(block, group int, sums []T) error {
+	return eachSum(r.view, r.reader, chunks, func(block, group int, sums []T) error {
 		if more := len(sums) - cap(stacks); more > 0 {
 			if err := r.memory.Take(4 * more); err != nil {
 				return err
@@ -229,16 +229,16 @@ func sumsOf[T number](r *viewReader, terms []weightedChunk, use func(*Samples) e
 }
 
 // counts reads how many samples there are of each set of attributes.
-func (r *viewReader) counts(terms []weightedChunk, use func(*Samples) error) error {
+func (r *viewReader) counts(chunks []weightedChunk, use func(*Samples) error) error {
 	var rest []weightedChunk
-	for i := range terms {
-		t := &terms[i]
-		if t.chunk.flags&hasAttributes != 0 {
-			rest = append(rest, *t)
+	for i := range chunks {
+		w := &chunks[i]
+		if w.chunk.flags&hasAttributes != 0 {
+			rest = append(rest, *w)
 			continue
 		}
-		r.begin(t)
-		r.out.Count = int(t.chunk.samples)
+		r.begin(w)
+		r.out.Count = int(w.chunk.samples)
 		if err := use(&r.out); err != nil {
 			return err
 		}
@@ -248,18 +248,18 @@ func (r *viewReader) counts(terms []weightedChunk, use func(*Samples) error) err
 }
 
 // begin begins the rows of a chunk.
-func (r *viewReader) begin(t *weightedChunk) {
-	r.out.Dict = r.view.blocks[t.block].dict
-	r.out.Resource, r.out.Profile, r.out.Weight = t.series.resource, t.series.attributes, t.weight
-	r.out.Series, r.out.Time = r.only[t.series.id], t.chunk.profileTime()
+func (r *viewReader) begin(w *weightedChunk) {
+	r.out.Dict = r.view.blocks[w.block].dict
+	r.out.Resource, r.out.Profile, r.out.Weight = w.series.resource, w.series.attributes, w.weight
+	r.out.Series, r.out.Time = r.only[w.series.id], w.chunk.profileTime()
 }
 
 // rows reads the observations one by one.
-func (r *viewReader) rows(terms []weightedChunk, use func(*Samples) error) error {
-	if err := r.view.load(terms); err != nil {
+func (r *viewReader) rows(chunks []weightedChunk, use func(*Samples) error) error {
+	if err := r.view.load(chunks); err != nil {
 		return err
 	}
-	if len(terms) > 0 && r.buffers == nil {
+	if len(chunks) > 0 && r.buffers == nil {
 		r.buffers = &rowBuffers{} // once: there can be very many types
 	}
 	want, buffers, n := r.query.Want, r.buffers, 0
@@ -283,13 +283,13 @@ func (r *viewReader) rows(terms []weightedChunk, use func(*Samples) error) error
 		}
 		n = 0
 	}
-	for i := range terms {
-		t := &terms[i]
-		r.begin(t)
-		r.out.IsTimed = want.Times && t.chunk.flags&hasTimestamps != 0
-		r.observations(t, func(_ int, row *rows) {
+	for i := range chunks {
+		w := &chunks[i]
+		r.begin(w)
+		r.out.IsTimed = want.Times && w.chunk.flags&hasTimestamps != 0
+		r.observations(w, func(_ int, row *rows) {
 			buffers.stacks[n], buffers.attributes[n], buffers.links[n] = row.stack, row.attribute, row.link
-			buffers.times[n], buffers.values[n] = t.chunk.time+row.timestamp, row.value
+			buffers.times[n], buffers.values[n] = w.chunk.time+row.timestamp, row.value
 			if n++; n == rowsPerRead {
 				flush()
 			}
@@ -306,8 +306,8 @@ func (r *viewReader) rows(terms []weightedChunk, use func(*Samples) error) error
 
 // newestProfile finds the latest profile of a selection.
 type newestProfile struct {
-	term *weightedChunk
-	// attributes are the sets of attributes of the terms' series, by block.
+	latest *weightedChunk
+	// attributes are the sets of attributes of the chunks' series, by block.
 	attributes map[blockSet]bool
 }
 
@@ -316,20 +316,20 @@ type blockSet struct {
 	set   dictionary.AttributeSetIndex
 }
 
-func (n *newestProfile) add(t *weightedChunk) {
-	n.attributes[blockSet{t.block, t.series.attributes}] = true
-	if n.term == nil || t.chunk.last() > n.term.chunk.last() {
-		n.term = t
+func (n *newestProfile) add(w *weightedChunk) {
+	n.attributes[blockSet{w.block, w.series.attributes}] = true
+	if n.latest == nil || w.chunk.last() > n.latest.chunk.last() {
+		n.latest = w
 	}
 }
 
 // fields returns the fields of the latest profile.
 func (n *newestProfile) fields(v *view) *ProfileFields {
-	if n.term == nil {
+	if n.latest == nil {
 		return nil
 	}
-	e := v.blocks[n.term.block]
-	m := e.metas[n.term.chunk.meta]
+	e := v.blocks[n.latest.block]
+	m := e.metas[n.latest.chunk.meta]
 	return &ProfileFields{
 		Dict: e.dict, PeriodType: e.dict.Strings.At(m.periodType), PeriodUnit: e.dict.Strings.At(m.periodUnit), Period: m.period,
 		Attributes: n.common(v, e.dict, m.attributes), Scope: e.dict.AttributeSets.At(m.scope),

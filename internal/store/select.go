@@ -211,15 +211,15 @@ func (e *block) firstGauge() int64 {
 	return first
 }
 
-// load reads the samples of terms that are on disk. Those of a damaged block, which is taken out of the store, have none.
-func (v *view) load(terms []weightedChunk) error {
+// load reads the samples of chunks that are on disk. Chunks of a damaged block, which is taken out of the store, have none.
+func (v *view) load(weighted []weightedChunk) error {
 	if v.isEngine {
 		return nil
 	}
 	byBlock := make([][]*chunk, len(v.blocks))
-	for i := range terms {
-		if t := &terms[i]; t.chunk.data == nil && t.chunk.samples > 0 {
-			byBlock[t.block] = append(byBlock[t.block], t.chunk)
+	for i := range weighted {
+		if w := &weighted[i]; w.chunk.data == nil && w.chunk.samples > 0 {
+			byBlock[w.block] = append(byBlock[w.block], w.chunk)
 		}
 	}
 	for i, chunks := range byBlock {
@@ -279,7 +279,7 @@ func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*se
 				byID[sr.id] = in
 				list = append(list, in)
 			}
-			if err := v.memory.Take(termBytes * len(sr.chunks)); err != nil {
+			if err := v.memory.Take(weightedChunkBytes * len(sr.chunks)); err != nil {
 				return nil, err
 			}
 			for k := range sr.chunks {
@@ -322,7 +322,7 @@ func (in *seriesHistory) holds(sel *Selection, i int) int64 {
 //
 // A delta counts by the part of its time that is selected. A gauge counts by the part of the selected time for which it holds, which is
 // that for which any of them does. Baselines count only if there is nothing else: they are older than the selection.
-func (v *view) choose(sel *Selection, t SampleType, filters []*filter) (terms []weightedChunk, values kind.Values, err error) {
+func (v *view) choose(sel *Selection, t SampleType, filters []*filter) (chunks []weightedChunk, values kind.Values, err error) {
 	instances, err := v.instances(sel, t, filters)
 	if err != nil {
 		return nil, values, err
@@ -331,8 +331,8 @@ func (v *view) choose(sel *Selection, t SampleType, filters []*filter) (terms []
 	g := gauges{from: math.MaxInt64, until: math.MinInt64}
 	for _, in := range instances {
 		values = shownValues(in.values)
-		for i, t := range in.chunks {
-			c := t.chunk
+		for i, w := range in.chunks {
+			c := w.chunk
 			end := c.end
 			if c.values == kind.Gauge {
 				end = in.holds(sel, i)
@@ -341,28 +341,28 @@ func (v *view) choose(sel *Selection, t SampleType, filters []*filter) (terms []
 			switch {
 			case !ok:
 			case c.values == kind.Gauge:
-				g.add(t, from, until, sel.LastState && g.series == in)
+				g.add(w, from, until, sel.LastState && g.series == in)
 				g.series = in
 			case c.flags&isBaseline != 0:
-				baselines = append(baselines, t)
+				baselines = append(baselines, w)
 			default:
 				if c.flags&(hasTimestamps|isMoved) != hasTimestamps && until-from < end-c.start {
-					t.weight = float64(until-from) / float64(end-c.start)
+					w.weight = float64(until-from) / float64(end-c.start)
 				}
-				terms = append(terms, t)
+				chunks = append(chunks, w)
 			}
 		}
 	}
-	if terms = append(terms, g.weigh(sel.LastState)...); len(terms) == 0 {
-		terms = baselines
+	if chunks = append(chunks, g.weigh(sel.LastState)...); len(chunks) == 0 {
+		chunks = baselines
 	}
-	return terms, values, nil
+	return chunks, values, nil
 }
 
 // gauges are the selected gauges, and the time that they cover.
 type gauges struct {
-	terms []weightedChunk
-	spans []gaugeSpan
+	chunks []weightedChunk
+	spans  []gaugeSpan
 	// from and until are the first start and the last end of the spans.
 	from, until int64
 	series      *seriesHistory
@@ -372,11 +372,11 @@ type gauges struct {
 type gaugeSpan struct{ from, until int64 }
 
 // add adds a gauge, in place of the one before if replaces is true.
-func (g *gauges) add(t weightedChunk, from, until int64, replaces bool) {
+func (g *gauges) add(w weightedChunk, from, until int64, replaces bool) {
 	if replaces {
-		g.terms, g.spans = g.terms[:len(g.terms)-1], g.spans[:len(g.spans)-1]
+		g.chunks, g.spans = g.chunks[:len(g.chunks)-1], g.spans[:len(g.spans)-1]
 	}
-	g.terms, g.spans = append(g.terms, t), append(g.spans, gaugeSpan{from, until})
+	g.chunks, g.spans = append(g.chunks, w), append(g.spans, gaugeSpan{from, until})
 	g.from, g.until = min(g.from, from), max(g.until, until)
 }
 
@@ -384,10 +384,10 @@ func (g *gauges) add(t weightedChunk, from, until int64, replaces bool) {
 func (g *gauges) weigh(isLast bool) []weightedChunk {
 	for i, span := range g.spans {
 		if whole := g.until - g.from; !isLast && whole > 0 {
-			g.terms[i].weight = float64(span.until-span.from) / float64(whole)
+			g.chunks[i].weight = float64(span.until-span.from) / float64(whole)
 		}
 	}
-	return g.terms
+	return g.chunks
 }
 
 // shownValues returns what values are in answers.

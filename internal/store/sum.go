@@ -94,7 +94,7 @@ func (g *groups) ofSample(block int, f *filter, set dictionary.AttributeSetIndex
 	return i
 }
 
-// reader reads the observations of terms that belong to a selection.
+// reader reads the observations of chunks that belong to a selection.
 type reader struct {
 	sel     *Selection
 	filters []*filter
@@ -106,10 +106,10 @@ type reader struct {
 const rowsPerCheck = 1 << 12
 
 // whole reports whether all observations of a chunk belong to the selection and to one group.
-func (r *reader) whole(t *weightedChunk) (group int, whole bool) {
-	f := r.filters[t.block]
-	group, same := r.groups.ofSeries(r.sel, f, t.series)
-	return group, same && f.required(t.series) == 0 && !r.sel.cuts(t.chunk)
+func (r *reader) whole(w *weightedChunk) (group int, whole bool) {
+	f := r.filters[w.block]
+	group, same := r.groups.ofSeries(r.sel, f, w.series)
+	return group, same && f.required(w.series) == 0 && !r.sel.cuts(w.chunk)
 }
 
 // cuts reports whether only a part of a chunk's timestamps lies in the selected time.
@@ -120,17 +120,17 @@ func (sel *Selection) cuts(c *chunk) bool {
 
 // observations calls use for each observation of a chunk that belongs to the selection. It stops if the query has ended: the caller
 // checks the memory.
-func (r *reader) observations(t *weightedChunk, use func(group int, row *rows)) {
-	f := r.filters[t.block]
-	group, same := r.groups.ofSeries(r.sel, f, t.series)
-	required, cuts := f.required(t.series), r.sel.cuts(t.chunk)
-	row := t.chunk.rows() // of the loop, it would be allocated for each turn
+func (r *reader) observations(w *weightedChunk, use func(group int, row *rows)) {
+	f := r.filters[w.block]
+	group, same := r.groups.ofSeries(r.sel, f, w.series)
+	required, cuts := f.required(w.series), r.sel.cuts(w.chunk)
+	row := w.chunk.rows() // of the loop, it would be allocated for each turn
 	for row.next() {
 		if row.left%rowsPerCheck == 0 && r.memory.Check() != nil {
 			return
 		}
 		if cuts {
-			at := t.chunk.time + row.timestamp
+			at := w.chunk.time + row.timestamp
 			if at < r.sel.From || r.sel.Until != 0 && at >= r.sel.Until {
 				continue
 			}
@@ -140,24 +140,24 @@ func (r *reader) observations(t *weightedChunk, use func(group int, row *rows)) 
 			continue
 		}
 		if !same {
-			group = r.groups.ofSample(t.block, f, set)
+			group = r.groups.ofSample(w.block, f, set)
 		}
 		use(group, &row)
 	}
 }
 
 // isFractional reports whether a weight is not a whole number. Sums are rounded in the end: those of a block can be small.
-func isFractional(terms []weightedChunk) bool {
-	return slices.ContainsFunc(terms, func(t weightedChunk) bool { return t.weight != math.Trunc(t.weight) })
+func isFractional(chunks []weightedChunk) bool {
+	return slices.ContainsFunc(chunks, func(w weightedChunk) bool { return w.weight != math.Trunc(w.weight) })
 }
 
-// eachSum adds up the values of terms by stack, one block after the other, and calls use with the sums of each group that a block has:
+// eachSum adds up the values of chunks by stack, one block after the other, and calls use with the sums of each group that a block has:
 // sums[stack] is valid until use returns.
-func eachSum[T number](v *view, r *reader, terms []weightedChunk, use func(block, group int, sums []T) error) error {
+func eachSum[T number](v *view, r *reader, chunks []weightedChunk, use func(block, group int, sums []T) error) error {
 	for block, e := range v.blocks {
 		var sums [][]T
 		stacks, taken := e.dict.Stacks.Len(), 0
-		// sumsOf returns nil if there is no memory: the terms are checked.
+		// sumsOf returns nil if there is no memory: each chunk checks it.
 		sumsOf := func(group int) []T {
 			for len(sums) <= group {
 				sums = append(sums, nil)
@@ -172,30 +172,30 @@ func eachSum[T number](v *view, r *reader, terms []weightedChunk, use func(block
 		}
 		// Of whole profiles on disk only two columns are read. The others are loaded.
 		var onDisk, parts []weightedChunk
-		for i := range terms {
-			t := &terms[i]
-			if t.block != block {
+		for i := range chunks {
+			w := &chunks[i]
+			if w.block != block {
 				continue
 			}
-			switch group, whole := r.whole(t); {
+			switch group, whole := r.whole(w); {
 			case !whole:
-				parts = append(parts, *t)
-			case e.disk != nil && t.chunk.data == nil:
-				onDisk = append(onDisk, *t)
+				parts = append(parts, *w)
+			case e.disk != nil && w.chunk.data == nil:
+				onDisk = append(onDisk, *w)
 			default:
 				if sum := sumsOf(group); sum != nil {
-					addTo(t.chunk, sum, T(t.weight))
+					addTo(w.chunk, sum, T(w.weight))
 				}
 				if err := v.memory.Check(); err != nil {
 					return err
 				}
 			}
 		}
-		err := v.readWhole(e, onDisk, func(t *weightedChunk, cols *blockfile.Columns) {
-			group, _ := r.whole(t)
+		err := v.readWhole(e, onDisk, func(w *weightedChunk, cols *blockfile.Columns) {
+			group, _ := r.whole(w)
 			if sum := sumsOf(group); sum != nil {
 				for i, stack := range cols.Stacks {
-					sum[stack] += T(cols.Values[i]) * T(t.weight)
+					sum[stack] += T(cols.Values[i]) * T(w.weight)
 				}
 			}
 		})
@@ -207,10 +207,10 @@ func eachSum[T number](v *view, r *reader, terms []weightedChunk, use func(block
 			return err
 		}
 		for i := range parts {
-			t := &parts[i]
-			r.observations(t, func(group int, row *rows) {
+			w := &parts[i]
+			r.observations(w, func(group int, row *rows) {
 				if sum := sumsOf(group); sum != nil {
-					sum[row.stack] += T(row.value) * T(t.weight)
+					sum[row.stack] += T(row.value) * T(w.weight)
 				}
 			})
 			if err := v.memory.Check(); err != nil {
@@ -232,31 +232,31 @@ func eachSum[T number](v *view, r *reader, terms []weightedChunk, use func(block
 	return nil
 }
 
-// readWhole calls use with the stacks and values of terms of one block on disk.
-func (v *view) readWhole(e *block, terms []weightedChunk, use func(*weightedChunk, *blockfile.Columns)) error {
-	if len(terms) == 0 {
+// readWhole calls use with the stacks and values of chunks of one block on disk.
+func (v *view) readWhole(e *block, weighted []weightedChunk, use func(*weightedChunk, *blockfile.Columns)) error {
+	if len(weighted) == 0 {
 		return nil
 	}
-	slices.SortFunc(terms, func(a, b weightedChunk) int { return cmp.Compare(a.chunk.row, b.chunk.row) })
-	chunks := make([]*chunk, len(terms))
-	for i := range terms {
-		chunks[i] = terms[i].chunk
+	slices.SortFunc(weighted, func(a, b weightedChunk) int { return cmp.Compare(a.chunk.row, b.chunk.row) })
+	chunks := make([]*chunk, len(weighted))
+	for i := range weighted {
+		chunks[i] = weighted[i].chunk
 	}
 	next := 0
 	return v.withoutDamaged(chunks, e.disk.read(e.dict, chunks, false, v.memory, func(_ *chunk, cols *blockfile.Columns) error {
-		use(&terms[next], cols)
+		use(&weighted[next], cols)
 		next++
 		return nil
 	}))
 }
 
-// loadFor reads the samples of the terms of a block. unload forgets those that it read.
-func (v *view) loadFor(block int, terms []weightedChunk) (unload func(), err error) {
+// loadFor reads the samples of the chunks of a block. unload forgets those that it read.
+func (v *view) loadFor(block int, chunks []weightedChunk) (unload func(), err error) {
 	var loaded []weightedChunk
 	if v.blocks[block].disk != nil {
-		for _, t := range terms {
-			if t.block == block && t.chunk.data == nil {
-				loaded = append(loaded, t)
+		for _, w := range chunks {
+			if w.block == block && w.chunk.data == nil {
+				loaded = append(loaded, w)
 			}
 		}
 	}
@@ -264,9 +264,9 @@ func (v *view) loadFor(block int, terms []weightedChunk) (unload func(), err err
 		if v.blocks[block].disk != nil {
 			v.memory.progress.read(1)
 		}
-		for _, t := range loaded {
-			v.memory.Release(cap(t.chunk.data))
-			t.chunk.data = nil
+		for _, w := range loaded {
+			v.memory.Release(cap(w.chunk.data))
+			w.chunk.data = nil
 		}
 	}, v.load(loaded)
 }

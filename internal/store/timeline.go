@@ -87,8 +87,8 @@ func (tl *Timeline) steps(sel *Selection, instances []*seriesHistory, points int
 	if from == 0 || until == 0 {
 		first, last := int64(math.MaxInt64), int64(0)
 		for _, in := range instances {
-			for _, t := range in.chunks {
-				first, last = min(first, t.chunk.start), max(last, t.chunk.last())
+			for _, w := range in.chunks {
+				first, last = min(first, w.chunk.start), max(last, w.chunk.last())
 			}
 		}
 		if from == 0 {
@@ -167,14 +167,14 @@ func (p *plotter) instance(in *seriesHistory) error {
 		if err := p.memory.Check(); err != nil {
 			return err
 		}
-		t := &in.chunks[i]
-		until, add := t.chunk.end, p.spread
-		if t.chunk.values == kind.Gauge {
+		w := &in.chunks[i]
+		until, add := w.chunk.end, p.spread
+		if w.chunk.values == kind.Gauge {
 			until, add = in.holds(p.sel, i), p.state
 		}
-		_, _, isSelected := p.sel.overlap(t.chunk.start, until)
-		if isSelected && t.chunk.flags&isBaseline == 0 && p.shows(t.chunk.start, until) {
-			p.values(t, func(group int, value float64) { add(group, t.chunk.start, until, value) })
+		_, _, isSelected := p.sel.overlap(w.chunk.start, until)
+		if isSelected && w.chunk.flags&isBaseline == 0 && p.shows(w.chunk.start, until) {
+			p.values(w, func(group int, value float64) { add(group, w.chunk.start, until, value) })
 		}
 	}
 	p.addOwn()
@@ -184,12 +184,12 @@ func (p *plotter) instance(in *seriesHistory) error {
 // parts returns the chunks of an instance without data whose values depend on their samples.
 func (p *plotter) parts(in *seriesHistory) (parts []weightedChunk) {
 	for i := range in.chunks {
-		t := &in.chunks[i]
-		if t.chunk.data != nil {
+		w := &in.chunks[i]
+		if w.chunk.data != nil {
 			continue
 		}
-		if _, whole := p.whole(t); !whole {
-			parts = append(parts, *t)
+		if _, whole := p.whole(w); !whole {
+			parts = append(parts, *w)
 		}
 	}
 	return parts
@@ -201,15 +201,15 @@ func (p *plotter) shows(start, end int64) bool {
 }
 
 // values calls use with the sum of a chunk's values, once for each group.
-func (p *plotter) values(t *weightedChunk, use func(group int, value float64)) {
-	if group, whole := p.whole(t); whole {
-		use(group, float64(t.chunk.total))
+func (p *plotter) values(w *weightedChunk, use func(group int, value float64)) {
+	if group, whole := p.whole(w); whole {
+		use(group, float64(w.chunk.total))
 		return
 	}
-	sums := p.sums[t.chunk]
+	sums := p.sums[w.chunk]
 	if !p.view.isEngine {
 		sums = map[int]float64{}
-		p.observations(t, func(group int, row *rows) { sums[group] += float64(row.value) })
+		p.observations(w, func(group int, row *rows) { sums[group] += float64(row.value) })
 	}
 	for group, value := range sums {
 		use(group, value)
