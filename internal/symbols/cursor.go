@@ -126,8 +126,8 @@ func (c *cursor) sleb() int64 {
 	}
 }
 
-// text reads bytes up to a NUL, which is skipped. They are borrowed.
-func (c *cursor) text() []byte {
+// cString reads bytes up to a NUL, which is skipped. They are borrowed.
+func (c *cursor) cString() []byte {
 	if c.bad {
 		return nil
 	}

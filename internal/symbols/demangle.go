@@ -35,13 +35,13 @@ func isMangled(name string) bool {
 }
 
 // Demangle returns the name in the source of a C++ or Rust symbol. Other names stay as they are.
-func Demangle(name string, style DemangleStyle) (text string) {
+func Demangle(name string, style DemangleStyle) (result string) {
 	if style == DemangleNone || !isMangled(name) {
 		return name
 	}
 	defer func() {
 		if recover() != nil {
-			text = name
+			result = name
 		}
 	}()
 	if mayExplode(name, style) {
@@ -156,8 +156,8 @@ func expanded(a demangle.AST) demangle.AST {
 func DemangleFrames(frames []Frame, style DemangleStyle) {
 	for i := range frames {
 		f := &frames[i]
-		if text := Demangle(f.Name, style); text != f.Name {
-			f.Name, f.SystemName = text, f.Name
+		if name := Demangle(f.Name, style); name != f.Name {
+			f.Name, f.SystemName = name, f.Name
 		}
 	}
 }

@@ -18,8 +18,8 @@ type dwarfTable struct {
 	image  *Image
 	abbrev []byte
 
-	info, text, lineText, line           extent
-	ranges, rangeLists, addrs, textIndex extent
+	info, str, lineStr, line              extent
+	ranges, rangeLists, addrs, strOffsets extent
 
 	units  []dwarfUnit
 	spans  []unitSpan
@@ -39,11 +39,11 @@ type dwarfUnit struct {
 	offsetSize        uint8
 	addrSize          uint8
 
-	low                           uint64
-	textBase, addrBase, rangeBase uint64
-	lineOff                       int64 // −1 if it has none
-	directory                     attribute
-	isSplit                       bool // its entries are in another file
+	low                                 uint64
+	strOffsetsBase, addrBase, rangeBase uint64
+	lineOff                             int64 // −1 if it has none
+	directory                           attribute
+	isSplit                             bool // its entries are in another file
 }
 
 // unitSpan is a range of addresses, [low, high), of a unit.
@@ -60,9 +60,9 @@ func (m *Image) readDWARF() (*dwarfTable, error) {
 	}
 	d := &dwarfTable{image: m, abbrevOf: -1}
 	for name, to := range map[string]*extent{
-		".debug_info": &d.info, ".debug_str": &d.text, ".debug_line_str": &d.lineText, ".debug_line": &d.line,
+		".debug_info": &d.info, ".debug_str": &d.str, ".debug_line_str": &d.lineStr, ".debug_line": &d.line,
 		".debug_ranges": &d.ranges, ".debug_rnglists": &d.rangeLists, ".debug_addr": &d.addrs,
-		".debug_str_offsets": &d.textIndex,
+		".debug_str_offsets": &d.strOffsets,
 	} {
 		var err error
 		if *to, err = m.content(m.section(name)); err != nil {
@@ -142,7 +142,7 @@ func (d *dwarfTable) readUnitHeader(off int64) (u dwarfUnit, kind uint8, err err
 		u.addrSize = c.u8()
 		u.abbrevOff = int64(c.sized(int(u.offsetSize)))
 		// If a unit does not state them, its tables begin after the header of their section.
-		u.textBase, u.addrBase, u.rangeBase = 2*uint64(u.offsetSize), 8, 8+uint64(u.offsetSize)
+		u.strOffsetsBase, u.addrBase, u.rangeBase = 2*uint64(u.offsetSize), 8, 8+uint64(u.offsetSize)
 	default:
 		return u, 0, fmt.Errorf("DWARF version %d: %w", u.version, ErrMalformed)
 	}
@@ -170,7 +170,7 @@ func (d *dwarfTable) readRoot(u *dwarfUnit) error {
 	}
 	u.directory = e.get(attrCompDir)
 	u.isSplit = e.get(attrGNUDwoName).form != 0
-	u.textBase = e.number(attrStrOffsetsBase, u.textBase)
+	u.strOffsetsBase = e.number(attrStrOffsetsBase, u.strOffsetsBase)
 	u.rangeBase = e.number(attrRnglistsBase, u.rangeBase)
 	u.addrBase = e.number(attrAddrBase, e.number(attrGNUAddrBase, u.addrBase))
 	u.low, _ = d.address(u, e.get(attrLowPC))

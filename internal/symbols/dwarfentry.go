@@ -214,7 +214,7 @@ func clip16(n uint64) uint16 { return uint16(min(n, math.MaxUint16)) }
 type attribute struct {
 	form  uint16
 	value uint64
-	text  string // of formString
+	str   string // of formString
 }
 
 // entry is an entry of .debug_info, with those of its attributes that isWanted accepts.
@@ -358,9 +358,9 @@ func readForm(c *cursor, spec abbrevSpec, u *dwarfUnit, keep bool) attribute {
 			a.value = c.sized(int(u.offsetSize))
 		}
 	case formString:
-		b := c.text()
+		b := c.cString()
 		if keep {
-			a.text = string(b[:min(len(b), maxNameBytes)])
+			a.str = string(b[:min(len(b), maxNameBytes)])
 		}
 	case formFlagPresent:
 		a.value = 1
@@ -382,25 +382,25 @@ func readForm(c *cursor, spec abbrevSpec, u *dwarfUnit, keep bool) attribute {
 	return a
 }
 
-// string returns the text of an attribute; "" if it is in another file.
+// string returns an attribute as a string; "" if it is in another file.
 func (d *dwarfTable) string(u *dwarfUnit, a attribute) string {
 	at := func(e extent, off uint64) string {
-		text, err := e.text(int64(min(off, 1<<62)))
-		if err != nil || !d.image.work.spend(workOfRead+workOfName*int64(len(text))) {
+		s, err := e.cString(int64(min(off, 1<<62)))
+		if err != nil || !d.image.work.spend(workOfRead+workOfName*int64(len(s))) {
 			return ""
 		}
-		return text
+		return s
 	}
 	switch a.form {
 	case formString:
-		return a.text
+		return a.str
 	case formStrp:
-		return at(d.text, a.value)
+		return at(d.str, a.value)
 	case formLineStrp:
-		return at(d.lineText, a.value)
+		return at(d.lineStr, a.value)
 	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
-		if off, ok := d.indexed(&d.textIndex, u.textBase, a.value, uint64(u.offsetSize)); ok {
-			return at(d.text, off)
+		if off, ok := d.indexed(&d.strOffsets, u.strOffsetsBase, a.value, uint64(u.offsetSize)); ok {
+			return at(d.str, off)
 		}
 	}
 	return ""

@@ -134,14 +134,14 @@ func (p *lineProgram) readOldFiles() {
 	t := p.table
 	for !p.bad && len(t.directories) < maxLineFiles {
 		at := p.off
-		if len(p.text()) == 0 {
+		if len(p.cString()) == 0 {
 			break
 		}
 		t.directories = append(t.directories, int32(at))
 	}
 	for !p.bad && len(t.files) < maxLineFiles {
 		at := p.off
-		if len(p.text()) == 0 {
+		if len(p.cString()) == 0 {
 			break
 		}
 		p.uleb()
@@ -280,12 +280,12 @@ func (p *lineProgram) emit() {
 
 // path returns the path of a file by its number in the line table.
 func (t *lineTable) path(file uint64) string {
-	if text, ok := t.paths[file]; ok {
-		return text
+	if name, ok := t.paths[file]; ok {
+		return name
 	}
-	text := t.readPath(file)
-	t.paths[file] = text
-	return text
+	name := t.readPath(file)
+	t.paths[file] = name
+	return name
 }
 
 func (t *lineTable) readPath(file uint64) string {
@@ -300,11 +300,11 @@ func (t *lineTable) readPath(file uint64) string {
 	}
 	c := t.table.image.cursor(t.data)
 	c.off = int(t.files[file-1])
-	name := string(clipped(c.text()))
+	name := string(clipped(c.cString()))
 	parent := ""
 	if i := c.uleb(); i > 0 && i <= uint64(len(t.directories)) {
 		c.off = int(t.directories[i-1])
-		parent = string(clipped(c.text()))
+		parent = string(clipped(c.cString()))
 	}
 	return joinPaths(compiled, parent, name)
 }

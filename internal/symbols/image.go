@@ -191,9 +191,9 @@ func (m *Image) readSections(at uint64, size, n, names int) error {
 	if names >= n {
 		return fmt.Errorf("section names in section %d of %d: %w", names, n, ErrMalformed)
 	}
-	text := m.extentOf(&m.sections[names])
-	text.size = min(text.size, maxSectionNames)
-	all, err := text.bytes(0, text.size)
+	strs := m.extentOf(&m.sections[names])
+	strs.size = min(strs.size, maxSectionNames)
+	all, err := strs.bytes(0, strs.size)
 	if err != nil {
 		return fmt.Errorf("section names: %w", err)
 	}

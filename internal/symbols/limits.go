@@ -94,8 +94,8 @@ func (e extent) bytes(off, n int64) ([]byte, error) {
 	return b, e.read(b, off)
 }
 
-// text reads the text at offset off up to its NUL, or its first maxNameBytes.
-func (e extent) text(off int64) (string, error) {
+// cString reads the string at offset off up to its NUL, or its first maxNameBytes.
+func (e extent) cString(off int64) (string, error) {
 	var buffer [maxNameBytes]byte
 	length := 0
 	for step := 128; length < maxNameBytes; step *= 4 {

@@ -330,11 +330,11 @@ func (t *goTable) frames(addr uint64, m *meter) []Frame {
 		if isInlined {
 			name, frame.StartLine = call.name, call.startLine
 		}
-		text, err := t.table.text(t.nameTable + name)
-		if err != nil || text == "" {
+		s, err := t.table.cString(t.nameTable + name)
+		if err != nil || s == "" {
 			break
 		}
-		frame.Name = text
+		frame.Name = s
 		frame.StartLine = max(0, frame.StartLine)
 		frames = append(frames, frame)
 		if !isInlined || call.parent >= f.end || call.parent == at {
@@ -364,8 +364,8 @@ func (f *goFunction) file(addr uint64, m *meter) string {
 	if t.version >= go116 {
 		base = t.fileTable
 	}
-	text, _ := t.table.text(base + int64(off))
-	return text
+	s, _ := t.table.cString(base + int64(off))
+	return s
 }
 
 type inlinedCall struct {

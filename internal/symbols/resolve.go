@@ -41,13 +41,13 @@ type Resolved struct {
 	Quality Quality
 }
 
-// workOfText is how much work a byte of a result counts as, since results stay in memory.
-const workOfText = 64
+// workOfByte is how much work a byte of a result counts as, since results stay in memory.
+const workOfByte = 64
 
 // workOf returns the work that a frame counts as.
 func workOf(f *Frame) int64 {
-	const rest = 16 // of a frame, besides its texts
-	return workOfText * int64(rest+len(f.Name)+len(f.SystemName)+len(f.File))
+	const rest = 16 // of a frame, besides its strings
+	return workOfByte * int64(rest+len(f.Name)+len(f.SystemName)+len(f.File))
 }
 
 // tables are read when they are first needed.
@@ -142,7 +142,7 @@ func (m *Image) resolveOne(addr uint64) Resolved {
 		if !ok {
 			continue
 		}
-		m.work.spend(workOfText * int64(len(name)))
+		m.work.spend(workOfByte * int64(len(name)))
 		name = withoutVersion(name)
 		quality := QualityFunction
 		if table == t.dynamic {

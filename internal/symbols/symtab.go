@@ -166,15 +166,15 @@ func (t *symbolTable) lookup(addr uint64, work *meter) (name string, ok bool) {
 		if best >= 0 && s.rank() > t.symbols[best].rank() {
 			continue
 		}
-		text, err := t.names.text(int64(s.name))
-		if !work.spend(workOfRead + int64(len(text))) {
+		candidate, err := t.names.cString(int64(s.name))
+		if !work.spend(workOfRead + int64(len(candidate))) {
 			break
 		}
-		if err != nil || text == "" {
+		if err != nil || candidate == "" {
 			continue
 		}
-		if best < 0 || s.rank() < t.symbols[best].rank() || compareNames(text, name) < 0 {
-			best, name = i, text
+		if best < 0 || s.rank() < t.symbols[best].rank() || compareNames(candidate, name) < 0 {
+			best, name = i, candidate
 		}
 	}
 	return name, best >= 0
