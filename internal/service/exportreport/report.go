@@ -34,7 +34,7 @@ type Report struct {
 
 // reason is why requests were refused. first describes the first of them.
 type reason struct {
-	text, first       string
+	message, first    string
 	err               error
 	requests, samples int
 }
@@ -53,9 +53,9 @@ func (r *Report) Refused(samples int, what string, err error) {
 	r.lost += samples
 	r.refused += samples
 	// What the Collector adds to each permanent error stands once in front of all.
-	text := strings.ReplaceAll(strings.ReplaceAll(err.Error(), "Permanent error: ", ""), "\n", "; ")
+	message := strings.ReplaceAll(strings.ReplaceAll(err.Error(), "Permanent error: ", ""), "\n", "; ")
 	for _, known := range r.reasons {
-		if known.text == text {
+		if known.message == message {
 			known.requests++
 			known.samples += samples
 			return
@@ -65,7 +65,7 @@ func (r *Report) Refused(samples int, what string, err error) {
 		r.others++
 		return
 	}
-	r.reasons = append(r.reasons, &reason{text: text, first: what, err: err, requests: 1, samples: samples})
+	r.reasons = append(r.reasons, &reason{message: message, first: what, err: err, requests: 1, samples: samples})
 }
 
 // Finish ends an attempt. If retryErr is not nil, left is what must be sent again. The error is for exporterhelper: it carries left;
@@ -93,23 +93,23 @@ func (r *Report) Finish(ctx context.Context, logger *zap.Logger, retryErr error,
 
 // refusal lists the reasons of a report.
 type refusal struct {
-	text string
-	errs []error
+	message string
+	errs    []error
 }
 
 func newRefusal(r *Report) *refusal {
 	var parts []string
 	var errs []error
 	for _, known := range r.reasons {
-		text := fmt.Sprintf("%d %s (%d samples)", known.requests, r.Unit, known.samples)
+		part := fmt.Sprintf("%d %s (%d samples)", known.requests, r.Unit, known.samples)
 		switch {
 		case known.first == "":
 		case known.requests == 1:
-			text += ", " + known.first
+			part += ", " + known.first
 		default:
-			text += ", such as " + known.first
+			part += ", such as " + known.first
 		}
-		parts = append(parts, text+": "+known.text)
+		parts = append(parts, part+": "+known.message)
 		errs = append(errs, known.err)
 	}
 	if r.others > 0 {
@@ -118,7 +118,7 @@ func newRefusal(r *Report) *refusal {
 	return &refusal{"refused " + strings.Join(parts, "; "), errs}
 }
 
-func (r *refusal) Error() string { return r.text }
+func (r *refusal) Error() string { return r.message }
 
 // Unwrap returns the errors with which requests were refused: a code of gRPC decides how a receiver answers.
 func (r *refusal) Unwrap() []error { return r.errs }

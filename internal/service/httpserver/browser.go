@@ -28,7 +28,7 @@ type Browsers struct {
 	Hint string
 	// Linked are the paths to which links of other sites may lead.
 	Linked []string
-	// Refuse answers a request that is refused; nil answers with the text of the error.
+	// Refuse answers a request that is refused; nil answers with the error's message.
 	Refuse func(w http.ResponseWriter, r *http.Request, err error)
 }
 

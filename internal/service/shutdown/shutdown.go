@@ -35,13 +35,13 @@ const (
 
 // Timeout reads the environment variable.
 func Timeout() (time.Duration, error) {
-	text := os.Getenv(Variable)
-	if text == "" {
+	value := os.Getenv(Variable)
+	if value == "" {
 		return DefaultTimeout, nil
 	}
-	timeout, err := time.ParseDuration(text)
+	timeout, err := time.ParseDuration(value)
 	if err != nil || timeout <= 0 {
-		return 0, fmt.Errorf("%s must be a positive duration such as %s, found %q", Variable, DefaultTimeout, text)
+		return 0, fmt.Errorf("%s must be a positive duration such as %s, found %q", Variable, DefaultTimeout, value)
 	}
 	return timeout, nil
 }

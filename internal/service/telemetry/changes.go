@@ -20,7 +20,7 @@ type Changes struct {
 	state string
 }
 
-// Note logs err unless the last call had the same state, which is a coarse name of the error, or its text. A nil err is a success. It
+// Note logs err unless the last call had the same state, which is a coarse name of the error, or its message. A nil err is a success. It
 // reports whether the state has changed.
 func (c *Changes) Note(state string, err error, fields ...zap.Field) bool {
 	if err == nil {
