@@ -234,7 +234,7 @@ func (m *machine) capabilities() (capabilities, error) {
 
 func (m *machine) path(name string) string { return filepath.Join(m.root, name) }
 
-// read returns a file's text, or "" if it cannot be read.
+// read returns a file's content, or "" if it cannot be read.
 func (m *machine) read(name string) string {
 	text, err := os.ReadFile(m.path(name))
 	if err != nil {

@@ -24,19 +24,19 @@ var reasons = []reason{reasonPlatform, reasonBusy, reasonKernel, reasonPrivilege
 
 // problem is something that the profiler lacks, and the remedy.
 type problem struct {
-	reason reason
-	text   string
+	reason  reason
+	message string
 }
 
 // problems is everything that the profiler lacks, as one error.
 type problems []problem
 
 func (p problems) Error() string {
-	texts := make([]string, len(p))
+	messages := make([]string, len(p))
 	for i, one := range p {
-		texts[i] = one.text
+		messages[i] = one.message
 	}
-	return strings.Join(texts, "; ")
+	return strings.Join(messages, "; ")
 }
 
 // reason returns the first reason that any problem has, in the order of reasons.

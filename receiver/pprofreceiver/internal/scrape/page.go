@@ -37,14 +37,14 @@ const (
 )
 
 //go:embed page.html
-var statusPageText string
+var statusPageHTML string
 
 var statusPage = template.Must(template.New("targets").Funcs(template.FuncMap{
 	"ago":   func(now, then time.Time) string { return shortDuration(now.Sub(then)) },
 	"until": func(now, then time.Time) string { return shortDuration(then.Sub(now)) },
 	"took":  func(seconds float64) string { return shortDuration(time.Duration(seconds * float64(time.Second))) },
 	"size":  shortSize,
-}).Parse(statusPageText))
+}).Parse(statusPageHTML))
 
 type statusServer struct {
 	cfg      *StatusConfig

@@ -130,7 +130,7 @@ type groupReader struct {
 	beyond              int
 }
 
-// labelOverhead is what a label takes besides its text.
+// labelOverhead is what a label takes besides its string.
 const labelOverhead = 64
 
 func newGroupReader(body *io.LimitedReader, limit int) *groupReader {
@@ -147,11 +147,11 @@ func (r *groupReader) read() error {
 	return nil
 }
 
-func (r *groupReader) text() (text string, err error) {
-	if err = r.json.Decode(&text); err != nil {
+func (r *groupReader) string() (s string, err error) {
+	if err = r.json.Decode(&s); err != nil {
 		err = fmt.Errorf("a value must be a string: %w", err)
 	}
-	return text, err
+	return s, err
 }
 
 // readGroup keeps a group with the targets for which there is room. Keys that are not known are skipped, as by Prometheus.
@@ -185,7 +185,7 @@ func (r *groupReader) readGroup() error {
 }
 
 func (r *groupReader) readTarget(g *targetgroup.Group) error {
-	address, err := r.text()
+	address, err := r.string()
 	cost := len(address) + labelOverhead
 	switch {
 	case err != nil:
@@ -203,7 +203,7 @@ func (r *groupReader) readTarget(g *targetgroup.Group) error {
 // readLabels reports whether there is no room for the labels.
 func (r *groupReader) readLabels(g *targetgroup.Group) (isTooLarge bool, err error) {
 	err = r.json.Object(func(name string) error {
-		value, err := r.text()
+		value, err := r.string()
 		if err != nil {
 			return err
 		}

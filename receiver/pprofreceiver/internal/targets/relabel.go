@@ -158,10 +158,10 @@ func recordedSeconds(lb *labels.Builder, p ProfileConfig, interval time.Duration
 		p.Seconds = fitSeconds(interval)
 	}
 	const label = model.ParamLabelPrefix + "seconds"
-	if text := lb.Get(label); text != "" {
-		seconds, err := strconv.Atoi(text)
+	if value := lb.Get(label); value != "" {
+		seconds, err := strconv.Atoi(value)
 		if err != nil || seconds <= 0 {
-			return 0, fmt.Errorf("`%s` must be a positive number of seconds, found %q", label, text)
+			return 0, fmt.Errorf("`%s` must be a positive number of seconds, found %q", label, value)
 		}
 		p.Seconds = seconds
 	}
@@ -217,56 +217,56 @@ type address struct {
 }
 
 // parseAddress reads `host`, `host:port`, `[v6]`, `[v6]:port` and, as Kubernetes' discovery writes it, a bare `v6`.
-func parseAddress(text string) (address, error) {
-	if text == "" {
+func parseAddress(s string) (address, error) {
+	if s == "" {
 		return address{}, errors.New("the address is empty")
 	}
-	if strings.Contains(text, "/") {
+	if strings.Contains(s, "/") {
 		return address{}, fmt.Errorf("found %q: write host:port, the scheme in `scheme`, and the path in `profiles` or `path_prefix`",
-			withoutUser(text))
+			withoutUser(s))
 	}
-	if strings.Contains(text, "@") {
-		return address{}, fmt.Errorf("found %q: a user and password belong in `basic_auth`", withoutUser(text))
+	if strings.Contains(s, "@") {
+		return address{}, fmt.Errorf("found %q: a user and password belong in `basic_auth`", withoutUser(s))
 	}
-	if ip, isIP := parseIP(text); isIP {
+	if ip, isIP := parseIP(s); isIP {
 		return address{host: ip.String()}, nil
 	}
-	a := address{host: text}
-	if strings.Contains(text, ":") && !strings.HasSuffix(text, "]") {
-		host, port, err := net.SplitHostPort(text)
+	a := address{host: s}
+	if strings.Contains(s, ":") && !strings.HasSuffix(s, "]") {
+		host, port, err := net.SplitHostPort(s)
 		if err != nil {
-			return address{}, fmt.Errorf("found %q: write host:port", text)
+			return address{}, fmt.Errorf("found %q: write host:port", s)
 		}
 		number, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || number == 0 {
-			return address{}, fmt.Errorf("found %q: the port must be a number from 1 to 65535", text)
+			return address{}, fmt.Errorf("found %q: the port must be a number from 1 to 65535", s)
 		}
 		a = address{host: host, port: int(number)}
 	}
-	if strings.HasPrefix(text, "[") {
+	if strings.HasPrefix(s, "[") {
 		ip, isIP := parseIP(strings.TrimSuffix(strings.TrimPrefix(a.host, "["), "]"))
 		if !isIP || !ip.Is6() {
-			return address{}, fmt.Errorf("found %q: brackets must hold an IPv6 address", text)
+			return address{}, fmt.Errorf("found %q: brackets must hold an IPv6 address", s)
 		}
 		a.host = ip.String()
 		return a, nil
 	}
 	if a.host == "" || !isHost(a.host) {
-		return address{}, fmt.Errorf("found %q: write host:port", text)
+		return address{}, fmt.Errorf("found %q: write host:port", s)
 	}
 	return a, nil
 }
 
-func parseIP(text string) (netip.Addr, bool) {
-	ip, err := netip.ParseAddr(text)
+func parseIP(s string) (netip.Addr, bool) {
+	ip, err := netip.ParseAddr(s)
 	zone := ip.Zone()
 	isASCII := !strings.ContainsFunc(zone, func(r rune) bool { return r > 0x7f }) // url.Parse refuses others in a zone
 	return ip, err == nil && isASCII && isHost(zone)
 }
 
 // isHost is lenient: names of containers have underscores, and the resolver decides about letters beyond ASCII.
-func isHost(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+func isHost(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= 0x7f && r != '-' && r != '.' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
 }

@@ -45,12 +45,12 @@ func (y *yamlConfig) UnmarshalYAML(unmarshal func(any) error) error {
 
 // Unmarshal reads a section of the collector's configuration as Prometheus would read it from its own file, strictly.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	// A secret that is not text is an error, as everywhere in the collector's configuration.
+	// A secret that is not a string is an error, as everywhere in the collector's configuration.
 	if err := conf.Unmarshal(&secretKeys{}, confmap.WithIgnoreUnused()); err != nil {
 		return err
 	}
 	job := conf.Get("job_name")
-	text, err := yamlv3.Marshal(withTexts(xconfmap.ToStringMapRaw(conf)))
+	text, err := yamlv3.Marshal(withStrings(xconfmap.ToStringMapRaw(conf)))
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func setIf[T any](to, from *T) {
 	}
 }
 
-// secretKeys are the HTTP client's keys that must be text.
+// secretKeys are the HTTP client's keys that must be strings.
 type secretKeys struct {
 	BasicAuth struct {
 		Username *string `mapstructure:"username,omitempty"`
@@ -169,32 +169,32 @@ type secretKeys struct {
 	BearerToken *string `mapstructure:"bearer_token,omitempty"`
 }
 
-// withTexts returns a section in which values from environment variables keep their text where YAML reads something else: a version
+// withStrings returns a section in which values from environment variables keep their characters where YAML reads something else: a version
 // 1.10 is not the number 1.1, and a password 0123 not 83. yaml.v2 takes plain text as it is where a string is expected.
-func withTexts(value any) any {
+func withStrings(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
-		texts := make(map[string]any, len(v))
+		section := make(map[string]any, len(v))
 		for key, inner := range v {
-			texts[key] = withTexts(inner)
+			section[key] = withStrings(inner)
 		}
-		return texts
+		return section
 	case []any:
-		texts := make([]any, len(v))
+		list := make([]any, len(v))
 		for i, inner := range v {
-			texts[i] = withTexts(inner)
+			list[i] = withStrings(inner)
 		}
-		return texts
+		return list
 	case xconfmap.ExpandedValue:
 		switch v.Value.(type) {
 		case nil, string, map[string]any, []any:
-			return withTexts(v.Value)
+			return withStrings(v.Value)
 		}
-		text := strings.TrimSpace(v.Original)
-		if strings.ContainsAny(text, "#\n") { // a comment
+		s := strings.TrimSpace(v.Original)
+		if strings.ContainsAny(s, "#\n") { // a comment
 			return v.Value
 		}
-		return &yamlv3.Node{Kind: yamlv3.ScalarNode, Value: text}
+		return &yamlv3.Node{Kind: yamlv3.ScalarNode, Value: s}
 	}
 	return value
 }
@@ -266,18 +266,18 @@ func readable(err error) error {
 		return errors.New(yamlLine.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), ""))
 	}
 	var errs []error
-	for _, text := range several.Errors {
-		text = yamlLine.ReplaceAllString(text, "")
-		text = yamlValue.ReplaceAllString(text, "found a value of type $1 where another type is expected")
-		if unknown := yamlUnknown.FindStringSubmatch(text); unknown != nil {
-			text = fmt.Sprintf("`%s` is not a key here", unknown[1])
+	for _, message := range several.Errors {
+		message = yamlLine.ReplaceAllString(message, "")
+		message = yamlValue.ReplaceAllString(message, "found a value of type $1 where another type is expected")
+		if unknown := yamlUnknown.FindStringSubmatch(message); unknown != nil {
+			message = fmt.Sprintf("`%s` is not a key here", unknown[1])
 			if unknown[1] == kubernetesKey { // it is known in the full build
-				text = "`" + kubernetesKey + "` is not in the slim build: use the full build of otelcol-profiles"
+				message = "`" + kubernetesKey + "` is not in the slim build: use the full build of otelcol-profiles"
 			} else if strings.HasSuffix(unknown[1], "_sd_configs") {
-				text += fmt.Sprintf("; use one of %s", strings.Join(discoveryKeys(), ", "))
+				message += fmt.Sprintf("; use one of %s", strings.Join(discoveryKeys(), ", "))
 			}
 		}
-		errs = append(errs, errors.New(text))
+		errs = append(errs, errors.New(message))
 	}
 	return errors.Join(errs...)
 }
