@@ -114,8 +114,8 @@ func osType(goos string) string {
 
 func detectEnv(to pcommon.Map) error {
 	for _, variable := range []string{envVariable, oldEnvVariable} {
-		if text := strings.TrimSpace(os.Getenv(variable)); text != "" {
-			if err := parse(to, text); err != nil {
+		if value := strings.TrimSpace(os.Getenv(variable)); value != "" {
+			if err := parse(to, value); err != nil {
 				return fmt.Errorf("`%s` must be key=value pairs with commas between them: %w", variable, err)
 			}
 			return nil
@@ -125,9 +125,9 @@ func detectEnv(to pcommon.Map) error {
 }
 
 // parse reads `key=value,key=value`, values percent-encoded.
-func parse(to pcommon.Map, text string) error {
+func parse(to pcommon.Map, value string) error {
 	// A comma at the end does not begin another pair.
-	for _, pair := range strings.Split(strings.TrimSuffix(text, ","), ",") {
+	for _, pair := range strings.Split(strings.TrimSuffix(value, ","), ",") {
 		key, value, found := strings.Cut(pair, "=")
 		key = strings.TrimSpace(key)
 		if !found || key == "" {

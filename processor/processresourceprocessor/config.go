@@ -163,11 +163,11 @@ func compile(rules []Rule) ([]servicename.Rule, error) {
 	var faults config.Faults
 	compiled := make([]servicename.Rule, len(rules))
 	for i, rule := range rules {
-		expression := func(key, text string) *regexp.Regexp {
-			if text == "" {
+		expression := func(key, pattern string) *regexp.Regexp {
+			if pattern == "" {
 				return nil
 			}
-			compiled, err := regexp.Compile(text)
+			compiled, err := regexp.Compile(pattern)
 			faults.Require(err == nil, "`rules[%d].%s` must be a regular expression: %w", i, key, err)
 			return compiled
 		}

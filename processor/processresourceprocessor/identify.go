@@ -45,7 +45,7 @@ type known struct {
 	stays bool
 }
 
-// ownFacts identifies facts that come from the message alone. Its texts are cut.
+// ownFacts identifies facts that come from the message alone. Its strings are cut.
 type ownFacts struct{ executable, serviceName, resourceAttributes string }
 
 const (
@@ -99,25 +99,25 @@ func (p *processResource) identify(ctx context.Context, resources []regroup.Reso
 // fromResource returns what a resource states. Its samples do not matter.
 func (p *processResource) fromResource(attributes pcommon.Map) known {
 	k := known{Process: regroup.Process{PID: regroup.NoPID}}
-	text := func(key string) string {
+	attribute := func(key string) string {
 		value, ok := attributes.Get(key)
 		if !ok || value.Type() != pcommon.ValueTypeStr {
 			return ""
 		}
 		return value.Str()
 	}
-	if name := text(serviceNameKey); !servicename.IsUnknown(name) {
+	if name := attribute(serviceNameKey); !servicename.IsUnknown(name) {
 		k.resourceName = name
 	}
 	for _, key := range p.config.ContainerAttributes {
-		if k.containerName = servicename.Clean(text(key)); k.containerName != "" {
+		if k.containerName = servicename.Clean(attribute(key)); k.containerName != "" {
 			break
 		}
 	}
-	k.Container = text("container.id")
-	k.ExecutableName, k.ExecutablePath = text("process.executable.name"), text("process.executable.path")
-	k.OTelServiceName = text("process.environment_variable.OTEL_SERVICE_NAME")
-	k.OTelResourceAttributes = text("process.environment_variable.OTEL_RESOURCE_ATTRIBUTES")
+	k.Container = attribute("container.id")
+	k.ExecutableName, k.ExecutablePath = attribute("process.executable.name"), attribute("process.executable.path")
+	k.OTelServiceName = attribute("process.environment_variable.OTEL_SERVICE_NAME")
+	k.OTelResourceAttributes = attribute("process.environment_variable.OTEL_RESOURCE_ATTRIBUTES")
 	if pid, ok := attributes.Get("process.pid"); ok && pid.Type() == pcommon.ValueTypeInt {
 		k.PID = pid.Int()
 	}
@@ -237,10 +237,10 @@ func contextKeys(config *Config) []string {
 	return append(slices.Clone(config.Proc.EnvironmentAttributes), serviceNameKey)
 }
 
-// clone copies the texts, which are parts of what was read: a command line, or a message.
+// clone copies the strings, which are parts of what was read: a command line, or a message.
 func (f *facts) clone() *facts {
-	for _, text := range [...]*string{&f.context, &f.environment, &f.unit, &f.rule, &f.command, &f.container} {
-		*text = strings.Clone(*text)
+	for _, s := range [...]*string{&f.context, &f.environment, &f.unit, &f.rule, &f.command, &f.container} {
+		*s = strings.Clone(*s)
 	}
 	for i := range f.attributes {
 		f.attributes[i].Value = strings.Clone(f.attributes[i].Value)

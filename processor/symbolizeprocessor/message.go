@@ -152,7 +152,7 @@ func (m *message) readFrameTypes() {
 	m.isOther = make([]bool, table.Len()+1)
 	for i := range table.Len() {
 		a := table.At(i)
-		if m.text(a.KeyStrindex()) != attributeFrameType {
+		if m.stringAt(a.KeyStrindex()) != attributeFrameType {
 			continue
 		}
 		switch a.Value().AsString() {
@@ -163,7 +163,7 @@ func (m *message) readFrameTypes() {
 	}
 }
 
-func (m *message) text(i int32) string {
+func (m *message) stringAt(i int32) string {
 	if table := m.dictionary.StringTable(); i >= 0 && int(i) < table.Len() {
 		return table.At(int(i))
 	}
@@ -183,7 +183,7 @@ func (m *message) mapping(i int32) *mapping {
 	p.isRead = true
 	p.start, p.limit, p.offset = entry.MemoryStart(), entry.MemoryLimit(), entry.FileOffset()
 	key := lookup.Key{IDs: m.buildIDs(entry.AttributeIndices())}
-	name := m.text(entry.FilenameStrindex())
+	name := m.stringAt(entry.FilenameStrindex())
 	if key.IDs.IsEmpty() {
 		if !isFileName(name) {
 			return p
@@ -222,7 +222,7 @@ func (m *message) buildIDs(indices pcommon.Int32Slice) (ids symbols.IDs) {
 		}
 		a := table.At(int(index))
 		var to *string
-		switch m.text(a.KeyStrindex()) {
+		switch m.stringAt(a.KeyStrindex()) {
 		case attributeBuildIDGNU:
 			to = &ids.GNU
 		case attributeBuildIDGo:
@@ -322,7 +322,7 @@ func (m *message) findProcesses() {
 func (m *message) pidAttributes() map[int32]int64 {
 	pids := map[int32]int64{}
 	for i, a := range m.dictionary.AttributeTable().All() {
-		if a.Value().Type() == pcommon.ValueTypeInt && m.text(a.KeyStrindex()) == attributePID {
+		if a.Value().Type() == pcommon.ValueTypeInt && m.stringAt(a.KeyStrindex()) == attributePID {
 			pids[int32(i)] = a.Value().Int()
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // Context is the process context (OTEP 4719): what a process publishes about itself in a named mapping of its memory.
 type Context struct {
 	Outcome ContextOutcome
-	// Attributes are those of its resource that were asked for, with texts as values, each key once.
+	// Attributes are those of its resource that were asked for, with strings as values, each key once.
 	Attributes []Attribute
 }
 
@@ -195,7 +195,7 @@ func parseContext(payload []byte, keys []string) (attributes []Attribute, ok boo
 	return attributes, !fields.IsMalformed()
 }
 
-// first returns the first content of a field of texts, bytes or messages, or nil.
+// first returns the first content of a field of strings, bytes or messages, or nil.
 func first(message []byte, number protowire.Number) []byte {
 	for content := range wire.Messages(message, number) {
 		return content

@@ -34,11 +34,11 @@ func parseStat(stat []byte) (name string, flags uint64, err error) {
 
 // parseCommandLine reads /proc/<pid>/cmdline: arguments, each followed by a zero byte. A process may overwrite it.
 func parseCommandLine(cmdline []byte) []string {
-	text := strings.TrimRight(string(cmdline), "\x00")
-	if text == "" {
+	s := strings.TrimRight(string(cmdline), "\x00")
+	if s == "" {
 		return nil
 	}
-	return strings.Split(text, "\x00")
+	return strings.Split(s, "\x00")
 }
 
 // parseEnvironment returns the values of two variables in /proc/<pid>/environ, the first of each, as getenv does.

@@ -11,9 +11,9 @@ import (
 
 // ResourceAttributes reads OTEL_RESOURCE_ATTRIBUTES: `key=value` with percent encoding, separated by commas. It skips
 // malformed pairs.
-func ResourceAttributes(text string) iter.Seq2[string, string] {
+func ResourceAttributes(s string) iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
-		for pair := range strings.SplitSeq(text, ",") {
+		for pair := range strings.SplitSeq(s, ",") {
 			key, value, ok := strings.Cut(pair, "=")
 			if !ok {
 				continue

@@ -181,7 +181,7 @@ func dotnet(arguments []string) string {
 
 // script describes the arguments of an interpreter whose options are letters: the first that is not an option is the script.
 type script struct {
-	inline   string   // letters with a text to run instead of a file
+	inline   string   // letters with code to run instead of a file
 	module   string   // letters with the name of what to run
 	value    string   // letters whose value is the rest of the argument, or the next one
 	attached string   // letters whose value is the rest of the argument

@@ -20,7 +20,7 @@ type Rule struct {
 	Template string
 }
 
-// maxCommandLine bounds the text that rules are matched against.
+// maxCommandLine bounds the string that rules are matched against.
 const maxCommandLine = 4 << 10
 
 // Match returns the name of the first rule that matches and yields one.

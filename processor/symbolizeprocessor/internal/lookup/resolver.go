@@ -168,7 +168,7 @@ func (r *Resolver) Module(k Key, path string) *Module {
 	if m, ok := r.modules.Get(k); ok {
 		return m
 	}
-	// The texts are parts of a message, which is not kept for them.
+	// The strings are parts of a message, which is not kept for them.
 	path = strings.Clone(path)
 	k.Path = strings.Clone(k.Path)
 	k.IDs = symbols.IDs{GNU: strings.Clone(k.IDs.GNU), Go: strings.Clone(k.IDs.Go), Htlhash: strings.Clone(k.IDs.Htlhash)}
