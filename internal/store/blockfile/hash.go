@@ -17,8 +17,8 @@ func newStackHash() stackHash { return stackHash{fnv.New64a()} }
 
 // add adds a frame.
 func (h stackHash) add(function, file, mapping string, number int64) {
-	for _, text := range []string{function, file, mapping} {
-		_, _ = h.Write([]byte(text))
+	for _, s := range []string{function, file, mapping} {
+		_, _ = h.Write([]byte(s))
 		_, _ = h.Write([]byte{0xff}) // is not in UTF-8
 	}
 	_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, uint64(number)))

@@ -218,8 +218,8 @@ func (r *Reader) Profiles(s *Service, series *Series) ([]Profile, error) {
 		}
 	}
 	return list, errors.Join(
-		f.texts(8, series.FirstProfile, len(list), func(i int, text string) { list[i].PeriodType = text }),
-		f.texts(9, series.FirstProfile, len(list), func(i int, text string) { list[i].PeriodUnit = text }),
+		f.eachString(8, series.FirstProfile, len(list), func(i int, value string) { list[i].PeriodType = value }),
+		f.eachString(9, series.FirstProfile, len(list), func(i int, value string) { list[i].PeriodUnit = value }),
 	)
 }
 
@@ -365,14 +365,14 @@ func (f *parquetFile) int64s(column int, first int64, dst []int64) error {
 
 var errType = errors.New("a column has another type")
 
-// texts calls use with n values of a column of texts, most of which are those before them.
-func (f *parquetFile) texts(column int, first int64, n int, use func(i int, text string)) error {
-	var text string
+// eachString calls use with n values of a column of strings, most of which repeat the one before.
+func (f *parquetFile) eachString(column int, first int64, n int, use func(i int, s string)) error {
+	var s string
 	return f.values(column, first, n, func(i int, v parquet.Value) {
-		if b := v.ByteArray(); string(b) != text {
-			text = string(b)
+		if b := v.ByteArray(); string(b) != s {
+			s = string(b)
 		}
-		use(i, text)
+		use(i, s)
 	})
 }
 

@@ -97,7 +97,7 @@ type Series struct {
 	// FirstProfile and FirstSample are the first rows in profiles.parquet and samples.parquet.
 	FirstProfile int64 `json:"first_profile"`
 	FirstSample  int64 `json:"first_sample"`
-	// Labels are the attributes of the resource and of the profiles, as text.
+	// Labels are the attributes of the resource and of the profiles, as strings.
 	Labels map[string]string `json:"-"`
 }
 

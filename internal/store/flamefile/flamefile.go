@@ -41,7 +41,7 @@ type Stacks struct {
 }
 
 // OfGraph returns the stacks of the nodes that have a value of their own, the root's too: samples without frames. name converts a
-// frame's name to the text to write.
+// frame's name to the string to write.
 func OfGraph(g *store.Graph, name func(string) string) Stacks {
 	frames := make([]Frame, len(g.Frames))
 	for i, f := range g.Frames {
@@ -85,7 +85,7 @@ func Collapsed(w io.Writer, s Stacks) error {
 				_ = b.WriteByte(';')
 			}
 			name := &names[frame]
-			if name.text == "" { // the first time
+			if name.name == "" { // the first time
 				*name = newLineName(s.Frames[frame].Name)
 			}
 			if err := name.write(b, i == 0); err != nil {
@@ -107,7 +107,7 @@ func Collapsed(w io.Writer, s Stacks) error {
 //   - with _ in place of the space in front of a number, which could be taken for the value of the stack, and what follows for
 //     attributes or a timestamp: main;worker 3 1687841528.
 type lineName struct {
-	text string
+	name string
 	// isPlain reports that nothing in it is replaced.
 	isPlain bool
 }
@@ -118,11 +118,11 @@ func newLineName(name string) lineName {
 		name = unknownName
 	}
 	at, _ := nextReplaced(name)
-	return lineName{text: name, isPlain: at < 0}
+	return lineName{name: name, isPlain: at < 0}
 }
 
 func (n *lineName) write(b *bufio.Writer, isRoot bool) error {
-	rest := n.text
+	rest := n.name
 	if isRoot && rest[0] == '#' {
 		_ = b.WriteByte('_')
 	}
@@ -157,10 +157,10 @@ func nextReplaced(name string) (at int, by byte) {
 	return -1, 0
 }
 
-func startsWithNumber(text string) bool {
-	word := text
-	if end := strings.IndexFunc(text, func(r rune) bool { return r <= ' ' }); end >= 0 {
-		word = text[:end]
+func startsWithNumber(s string) bool {
+	word := s
+	if end := strings.IndexFunc(s, func(r rune) bool { return r <= ' ' }); end >= 0 {
+		word = s[:end]
 	}
 	const longest = len("-9223372036854775808")
 	if len(word) > longest {
@@ -173,13 +173,13 @@ func startsWithNumber(text string) bool {
 // Speedscope writes a file of lists of stacks over the same frames, each a profile of type "sampled".
 func Speedscope(w io.Writer, name string, lists ...Stacks) error {
 	b := bufio.NewWriter(w)
-	_, _ = fmt.Fprintf(b, `{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"otelcol-profiles","name":%s,"shared":{"frames":[`, text(name))
+	_, _ = fmt.Fprintf(b, `{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"otelcol-profiles","name":%s,"shared":{"frames":[`, marshal(name))
 	if len(lists) > 0 {
 		for i, f := range lists[0].Frames {
 			if i > 0 {
 				_ = b.WriteByte(',')
 			}
-			if _, err := b.Write(text(f)); err != nil {
+			if _, err := b.Write(marshal(f)); err != nil {
 				return err
 			}
 		}
@@ -203,7 +203,7 @@ func speedscopeProfile(b *bufio.Writer, s *Stacks) error {
 	case "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes":
 		unit = s.Unit
 	}
-	_, _ = fmt.Fprintf(b, `{"type":"sampled","name":%s,"unit":%q,"startValue":0,"samples":[`, text(s.Name), unit)
+	_, _ = fmt.Fprintf(b, `{"type":"sampled","name":%s,"unit":%q,"startValue":0,"samples":[`, marshal(s.Name), unit)
 	var weights []byte
 	total := int64(0)
 	for stack, value := range s.Each {
@@ -228,8 +228,8 @@ func speedscopeProfile(b *bufio.Writer, s *Stacks) error {
 	return err
 }
 
-// text returns v in JSON, with the special characters of HTML escaped.
-func text(v any) []byte {
+// marshal returns v in JSON, with the special characters of HTML escaped.
+func marshal(v any) []byte {
 	b, _ := json.Marshal(v) // strings and numbers can be marshalled
 	return b
 }

@@ -59,7 +59,7 @@ type builder struct {
 	total, maxFrames int
 }
 
-// frameKey identifies a frame. Texts are indices, since many functions can share a long one.
+// frameKey identifies a frame. Strings are indices, since many functions can share a long one.
 type frameKey struct {
 	name, file int32
 	line       int64
@@ -155,7 +155,7 @@ func (b *builder) location(index int32) []int32 {
 		return known
 	}
 	l := b.dict.LocationTable().At(int(index))
-	texts, functions := b.dict.StringTable(), b.dict.FunctionTable()
+	strs, functions := b.dict.StringTable(), b.dict.FunctionTable()
 	var frames []int32
 	for i := l.Lines().Len() - 1; i >= 0; i-- {
 		f := functions.At(int(l.Lines().At(i).FunctionIndex()))
@@ -163,7 +163,7 @@ func (b *builder) location(index int32) []int32 {
 		if key.name == 0 {
 			key.name = f.SystemNameStrindex()
 		}
-		frame := Frame{Name: texts.At(int(key.name)), File: texts.At(int(key.file)), Line: key.line}
+		frame := Frame{Name: strs.At(int(key.name)), File: strs.At(int(key.file)), Line: key.line}
 		if key.name == 0 {
 			frame.Name = unknownName
 		}
@@ -171,7 +171,7 @@ func (b *builder) location(index int32) []int32 {
 	}
 	if len(frames) == 0 {
 		m := b.dict.MappingTable().At(int(l.MappingIndex()))
-		name := store.AddressName(l.Address(), texts.At(int(m.FilenameStrindex())))
+		name := store.AddressName(l.Address(), strs.At(int(m.FilenameStrindex())))
 		frames = append(frames, b.frame(frameKey{address: name}, Frame{Name: name}))
 	}
 	b.locations[index] = frames
