@@ -158,8 +158,8 @@ func (s *grpcSender) send(ctx context.Context, pd pprofile.Profiles) answer {
 
 func answerOf(response pprofileotlp.ExportResponse) answer {
 	a := answer{requests: 1, refused: response.PartialSuccess().RejectedProfiles()}
-	if text := response.PartialSuccess().ErrorMessage(); a.refused > 0 {
-		a.err = fmt.Errorf("%d profiles were rejected: %s", a.refused, text)
+	if reason := response.PartialSuccess().ErrorMessage(); a.refused > 0 {
+		a.err = fmt.Errorf("%d profiles were rejected: %s", a.refused, reason)
 	}
 	return a
 }
@@ -178,12 +178,12 @@ func (s *httpSender) send(ctx context.Context, pd pprofile.Profiles) answer {
 	if err != nil {
 		return answer{err: err}
 	}
-	text, err := s.post(ctx, s.target.String(), httpserver.ContentProtobuf, body)
+	data, err := s.post(ctx, s.target.String(), httpserver.ContentProtobuf, body)
 	if err != nil {
 		return answer{requests: 1, err: err}
 	}
 	response := pprofileotlp.NewExportResponse()
-	if err := response.UnmarshalProto(text); err != nil {
+	if err := response.UnmarshalProto(data); err != nil {
 		return answer{requests: 1, err: fmt.Errorf("the answer is not one of OTLP: %w", err)}
 	}
 	return answerOf(response)

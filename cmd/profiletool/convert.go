@@ -44,11 +44,11 @@ type choice struct {
 
 func (c choice) Type() string   { return "format" }
 func (c choice) String() string { return *c.value }
-func (c choice) Set(text string) error {
-	if !slices.Contains(c.allowed, text) {
+func (c choice) Set(value string) error {
+	if !slices.Contains(c.allowed, value) {
 		return errors.New("must be one of " + strings.Join(c.allowed, ", "))
 	}
-	*c.value = text
+	*c.value = value
 	return nil
 }
 
@@ -366,11 +366,11 @@ func baseName(path string) string {
 }
 
 // fileName replaces the characters that a file's name should not have.
-func fileName(text string) string {
+func fileName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("/\\: \x00", r) {
 			return '_'
 		}
 		return r
-	}, text)
+	}, s)
 }

@@ -43,12 +43,12 @@ func (t *loadType) generate(samples int) pprofile.Profiles {
 	var a compact.Assembler
 	a.Reset()
 	dict := a.Dictionary()
-	text := func(s string) dictionary.StringIndex { return dict.Strings.Intern(s) }
+	intern := func(s string) dictionary.StringIndex { return dict.Strings.Intern(s) }
 	functions := make([]int32, generatedFunctions)
 	for i := range functions {
 		function := dict.Functions.Intern(dictionary.Function{
-			Name:     text(fmt.Sprintf("github.com/example/shop/internal/package%02d.(*Service).Function%03d", i%20, i)),
-			Filename: text(fmt.Sprintf("/src/internal/package%02d/service.go", i%20)), StartLine: int64(10 * i),
+			Name:     intern(fmt.Sprintf("github.com/example/shop/internal/package%02d.(*Service).Function%03d", i%20, i)),
+			Filename: intern(fmt.Sprintf("/src/internal/package%02d/service.go", i%20)), StartLine: int64(10 * i),
 		})
 		functions[i] = int32(dict.Locations.Intern(dictionary.Location{}, []dictionary.Line{{Function: function, Line: int64(10*i + 3)}}))
 	}
@@ -58,8 +58,8 @@ func (t *loadType) generate(samples int) pprofile.Profiles {
 	scope.Attributes().PutStr(profilekind.NameAttribute, t.name)
 	profile := a.Profile(a.Scope(a.Resource(resource, ""), scope, ""), compact.Shape{Values: true}, compact.Header{
 		ID: pprofile.ProfileID{1}, DurationNanos: uint64(t.duration), Period: t.period,
-		SampleType: compact.ValueType{Type: text(t.sampleType), Unit: text(t.unit)},
-		PeriodType: compact.ValueType{Type: text(t.periodType), Unit: text(t.periodUnit)},
+		SampleType: compact.ValueType{Type: intern(t.sampleType), Unit: intern(t.unit)},
+		PeriodType: compact.ValueType{Type: intern(t.periodType), Unit: intern(t.periodUnit)},
 	})
 	stack := make([]int32, 0, generatedDepth)
 	for range samples {

@@ -98,7 +98,7 @@ type loadCounts struct {
 	accepted, refused int
 	samples           int
 	latency           *hdrhistogram.Histogram // in microseconds
-	// errors counts refusals by their text.
+	// errors counts refusals by their message.
 	errors map[string]int
 }
 
@@ -193,8 +193,8 @@ func (l *loader) send(j job) {
 	l.total.add(took)
 	if a.err != nil {
 		l.total.refused++
-		if text := a.err.Error(); len(l.total.errors) < maxLoadErrors || l.total.errors[text] > 0 {
-			l.total.errors[text]++
+		if reason := a.err.Error(); len(l.total.errors) < maxLoadErrors || l.total.errors[reason] > 0 {
+			l.total.errors[reason]++
 		}
 		return
 	}
@@ -202,7 +202,7 @@ func (l *loader) send(j job) {
 	l.total.samples += samples
 }
 
-// maxLoadErrors bounds how many different texts are remembered.
+// maxLoadErrors bounds how many different messages are remembered.
 const maxLoadErrors = 20
 
 // progress writes a line each second, over the last one if that is a terminal's.
@@ -242,8 +242,8 @@ func (l *loader) report() error {
 		fmt.Fprintf(w, "latency p%.0f\t%s\n", percent, c.percentile(percent))
 	}
 	fmt.Fprintf(w, "latency max\t%s\n", c.percentile(100))
-	for _, text := range slices.Sorted(maps.Keys(c.errors)) {
-		fmt.Fprintf(w, "%d times\t%s\n", c.errors[text], text)
+	for _, reason := range slices.Sorted(maps.Keys(c.errors)) {
+		fmt.Fprintf(w, "%d times\t%s\n", c.errors[reason], reason)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -94,7 +94,7 @@ func diffArgs(args []string) ([]string, error) {
 
 func runPprof(term *terminal, args []string) error {
 	f := &pprofFlags{FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError), args: args}
-	f.FlagSet.SetOutput(io.Discard) // the error has the same text
+	f.FlagSet.SetOutput(io.Discard) // the error has the same message
 	r := newReader(term)
 	f.FlagSet.StringVar(&r.wanted.service, "service", "", "")
 	f.FlagSet.StringVar(&r.wanted.profile, "profile", "", "")

@@ -82,8 +82,8 @@ type timeFlag struct{ at *pcommon.Timestamp }
 
 func (f timeFlag) Type() string   { return "time" }
 func (f timeFlag) String() string { return "" }
-func (f timeFlag) Set(text string) error {
-	t, err := query.ParseTime(text, time.Now())
+func (f timeFlag) Set(value string) error {
+	t, err := query.ParseTime(value, time.Now())
 	*f.at = pcommon.Timestamp(t)
 	return err
 }
@@ -149,11 +149,11 @@ func (r *reader) readAll(paths []string) ([]message, error) {
 	return all, nil
 }
 
-func inParentheses(text string) string {
-	if text == "" {
+func inParentheses(s string) string {
+	if s == "" {
 		return ""
 	}
-	return " (" + text + ")"
+	return " (" + s + ")"
 }
 
 // nothingLeft returns an error if every sample of the input was left out.

@@ -126,7 +126,7 @@ func (s *sending) round(ctx context.Context, all []pprofile.Profiles, messages [
 		if pd.ResourceProfiles().Len() == 0 {
 			continue // nothing in it was selected
 		}
-		// Sending moves texts of resources into the dictionary: a copy can be sent again.
+		// Sending moves strings of resources into the dictionary: a copy can be sent again.
 		request := pprofile.NewProfiles()
 		pd.CopyTo(request)
 		a := s.to.send(ctx, request)

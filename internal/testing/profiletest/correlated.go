@@ -56,7 +56,7 @@ func nonNegative(number uint64) int64 { return int64(number & math.MaxInt64) }
 const (
 	// correlatedEntries is large enough for what is quadratic to take far more than correlatedFactor times as long.
 	correlatedEntries = 12_000
-	// Interning correlated keys takes about as long as random ones, but what is made of the keys differs: texts are longer,
+	// Interning correlated keys takes about as long as random ones, but what is made of the keys differs: strings are longer,
 	// entries or samples are alike.
 	correlatedFactor   = 3
 	correlatedConstant = 50 * time.Millisecond
@@ -109,20 +109,20 @@ func KeyedProfiles(n int, keys Keys) pprofile.Profiles {
 	for i := range n {
 		d.StringTable().Append(fmt.Sprint("text", i))
 	}
-	text := func(number uint64) int32 { return int32(firstString + KeyIndex(number, n)) }
+	stringAt := func(number uint64) int32 { return int32(firstString + KeyIndex(number, n)) }
 	entry := func(number uint64) int32 { return int32(KeyIndex(number, n)) }
 	for i := range uint64(n) {
 		k := keys(i + 1)
 		function := d.FunctionTable().AppendEmpty()
-		function.SetNameStrindex(text(k[0]))
-		function.SetSystemNameStrindex(text(k[1]))
-		function.SetFilenameStrindex(text(k[2]))
+		function.SetNameStrindex(stringAt(k[0]))
+		function.SetSystemNameStrindex(stringAt(k[1]))
+		function.SetFilenameStrindex(stringAt(k[2]))
 		function.SetStartLine(nonNegative(k[3]))
 		mapping := d.MappingTable().AppendEmpty()
 		mapping.SetMemoryStart(k[0] >> 2)
 		mapping.SetMemoryLimit(k[0]>>2 + k[1]>>2 + 1)
 		mapping.SetFileOffset(k[2])
-		mapping.SetFilenameStrindex(text(k[3]))
+		mapping.SetFilenameStrindex(stringAt(k[3]))
 		location := d.LocationTable().AppendEmpty()
 		location.SetMappingIndex(entry(k[0]))
 		location.SetAddress(k[1])
@@ -134,9 +134,9 @@ func KeyedProfiles(n int, keys Keys) pprofile.Profiles {
 		link.SetTraceID(traceID(k[0], k[1]))
 		link.SetSpanID(spanID(k[2]))
 		attribute := d.AttributeTable().AppendEmpty()
-		attribute.SetKeyStrindex(text(k[0]))
+		attribute.SetKeyStrindex(stringAt(k[0]))
 		attribute.Value().SetInt(int64(k[1]))
-		attribute.SetUnitStrindex(text(k[2]))
+		attribute.SetUnitStrindex(stringAt(k[2]))
 		for p, profile := range profiles.All() {
 			sample := profile.Samples().AppendEmpty()
 			sample.SetStackIndex(entry(k[0]))
@@ -171,17 +171,17 @@ func KeyedPprof(n int, keys Keys, value uint64, timed bool) PprofWire {
 	for i := range n {
 		w = w.Strings(fmt.Sprint("text", i))
 	}
-	text := func(number uint64) int64 { return timestamp + int64(KeyIndex(number, n)) }
+	stringAt := func(number uint64) int64 { return timestamp + int64(KeyIndex(number, n)) }
 	entry := func(number uint64) uint64 { return uint64(KeyIndex(number, n)) }
-	ids := text(uint64(n)) + 1 // the strings after the texts are the ids of traces and spans
+	ids := stringAt(uint64(n)) + 1 // the strings after these are the ids of traces and spans
 	for i := range uint64(n) {
 		k := keys(i + 1)
 		w = w.Strings(fmt.Sprintf("%016x%016x", k[0], k[1]), fmt.Sprintf("%016x", k[2])).
 			Mapping(PprofMappingFields{
-				ID: i + 1, Start: k[0] >> 2, Limit: k[0]>>2 + k[1]>>2 + 1, Offset: k[2], File: text(k[3]), BuildID: text(k[0]),
+				ID: i + 1, Start: k[0] >> 2, Limit: k[0]>>2 + k[1]>>2 + 1, Offset: k[2], File: stringAt(k[3]), BuildID: stringAt(k[0]),
 			}).
 			Function(PprofFunctionFields{
-				ID: i + 1, Name: text(k[0]), SystemName: text(k[1]), File: text(k[2]), StartLine: nonNegative(k[3]),
+				ID: i + 1, Name: stringAt(k[0]), SystemName: stringAt(k[1]), File: stringAt(k[2]), StartLine: nonNegative(k[3]),
 			}).
 			Location(PprofLocationFields{
 				ID: i + 1, Mapping: entry(k[0]), Address: k[1],
@@ -189,7 +189,7 @@ func KeyedPprof(n int, keys Keys, value uint64, timed bool) PprofWire {
 			})
 		sample := PprofWire(nil).Packed(PprofSampleLocation, entry(k[0]), entry(k[1])).Packed(PprofSampleValue, value).
 			Label(PprofLabel{Key: number, Num: int64(k[2])}).
-			Label(PprofLabel{Key: text(k[1]), Str: text(k[2])}).
+			Label(PprofLabel{Key: stringAt(k[1]), Str: stringAt(k[2])}).
 			Label(PprofLabel{Key: trace, Str: ids + 2*int64(i)}).Label(PprofLabel{Key: span, Str: ids + 2*int64(i) + 1})
 		if timed {
 			sample = sample.Label(PprofLabel{Key: timestamp, Num: 1_700_000_000_000_000_000 + int64(k[3]%1_000_000_000)})

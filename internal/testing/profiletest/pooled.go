@@ -12,20 +12,20 @@ import (
 
 const (
 	pooledUses = 10_000
-	// Each of many inputs has a text of its own, and one input has a text that is long enough for it to be seen in the heap.
-	pooledTextBytes     = 1 << 10
-	longPooledTextBytes = 8 << 20
+	// Each of many inputs has a string of its own, and one input has a string that is long enough for it to be seen in the heap.
+	pooledStringBytes     = 1 << 10
+	longPooledStringBytes = 8 << 20
 	// maxPooledGrowth is what chance may add to the heap, such as a few more buffers for compression.
 	maxPooledGrowth = 4 << 20
 )
 
 // RequireForgets fails the test if what keeps its memory for the next use keeps anything else: if its result differs from the
-// first one during ten thousand uses, if it holds more memory with every use, or if it keeps the text of the last one. use
-// passes the text on as part of an input, and returns the result in a form that does not depend on the text. buffers is how
-// often the text fits into the buffers that are kept.
-func RequireForgets(t *testing.T, buffers int, use func(text string) (result string)) {
+// first one during ten thousand uses, if it holds more memory with every use, or if it keeps the string of the last one. use
+// passes the string on as part of an input, and returns the result in a form that does not depend on the string. buffers is how
+// often the string fits into the buffers that are kept.
+func RequireForgets(t *testing.T, buffers int, use func(s string) (result string)) {
 	t.Helper()
-	filler := strings.Repeat("x", pooledTextBytes)
+	filler := strings.Repeat("x", pooledStringBytes)
 	first, early := use(filler), 0
 	for i := range pooledUses {
 		if i == pooledUses/10 {
@@ -38,9 +38,9 @@ func RequireForgets(t *testing.T, buffers int, use func(text string) (result str
 	if grown := heapInUse() - early; grown > maxPooledGrowth {
 		t.Errorf("%d bytes more in memory after %d uses", grown, pooledUses)
 	}
-	use(strings.Repeat("x", longPooledTextBytes))
-	if grown := heapInUse() - early; grown > maxPooledGrowth+buffers*longPooledTextBytes {
-		t.Errorf("%d bytes more in memory after an input of %d bytes", grown, longPooledTextBytes)
+	use(strings.Repeat("x", longPooledStringBytes))
+	if grown := heapInUse() - early; grown > maxPooledGrowth+buffers*longPooledStringBytes {
+		t.Errorf("%d bytes more in memory after an input of %d bytes", grown, longPooledStringBytes)
 	}
 }
 

@@ -25,7 +25,7 @@ type pprofOptions struct {
 func StrictZero() PprofOption { return func(o *pprofOptions) { o.strictZero = true } }
 
 // CanonicalLinks compares the labels trace_id and span_id as hexadecimal numbers, without regard to leading zeros and
-// case. A sample must have both, each as one text that is not zero; otherwise they are labels like any other.
+// case. A sample must have both, each as one string that is not zero; otherwise they are labels like any other.
 func CanonicalLinks() PprofOption { return func(o *pprofOptions) { o.canonicalLinks = true } }
 
 // EqualPprof returns an error if two pprof profiles differ, whatever the ids and the order of their entries. It

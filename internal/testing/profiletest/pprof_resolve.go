@@ -62,7 +62,7 @@ func appendFunction(k resolved.Key, f *profile.Function) resolved.Key {
 	return k.Str(f.Name).Str(f.SystemName).Str(f.Filename).Int(f.StartLine)
 }
 
-// labels covers the texts and then the numbers: profile.Profile does not keep their order under one key. Keys
+// labels covers the strings and then the numbers: profile.Profile does not keep their order under one key. Keys
 // without values are ignored.
 func (r *pprofResolver) labels(s *profile.Sample) resolved.ID {
 	link, isLink := pprofLink{}, false
@@ -126,10 +126,10 @@ func linkOf(s *profile.Sample) (pprofLink, bool) {
 	return pprofLink{traceID, spanID}, traceOK && spanOK
 }
 
-// hexID returns the id in text, with the given number of digits. It returns false for zero, for text that is not
+// hexID returns the id in a string, with the given number of digits. It returns false for zero, for a string that is not
 // hexadecimal, and for more digits after leading zeros.
-func hexID(text string, digits int) (string, bool) {
-	significant := strings.ToLower(strings.TrimLeft(text, "0"))
+func hexID(s string, digits int) (string, bool) {
+	significant := strings.ToLower(strings.TrimLeft(s, "0"))
 	if significant == "" || len(significant) > digits || strings.Trim(significant, "0123456789abcdef") != "" {
 		return "", false
 	}

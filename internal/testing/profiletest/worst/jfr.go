@@ -62,7 +62,7 @@ func (w *JFRWriter) Pool(class string, n int) *JFRWriter {
 	return w
 }
 
-// Entry appends to the pools: numbers, and texts.
+// Entry appends to the pools: numbers, and strings.
 func (w *JFRWriter) Entry(values ...any) *JFRWriter {
 	for _, v := range values {
 		switch v := v.(type) {
@@ -97,12 +97,12 @@ func jfrNumbers(b []byte, values ...uint64) []byte {
 
 // metadata returns the event with the classes.
 func (w *JFRWriter) metadata() []byte {
-	var texts []string
+	var strs []string
 	index := map[string]uint64{}
 	at := func(s string) uint64 {
 		if _, known := index[s]; !known {
-			index[s] = uint64(len(texts))
-			texts = append(texts, s)
+			index[s] = uint64(len(strs))
+			strs = append(strs, s)
 		}
 		return index[s]
 	}
@@ -130,8 +130,8 @@ func (w *JFRWriter) metadata() []byte {
 			tree = element(tree, "field", 0, attributes...)
 		}
 	}
-	b := jfrNumbers(nil, 0, 0, 0, 0, uint64(len(texts))) // type, start, duration, id
-	for _, s := range texts {
+	b := jfrNumbers(nil, 0, 0, 0, 0, uint64(len(strs))) // type, start, duration, id
+	for _, s := range strs {
 		b = append(jfrNumbers(append(b, 3), uint64(len(s))), s...)
 	}
 	return jfrSized(append(b, tree...))
@@ -281,7 +281,7 @@ var JFR = Inputs{
 	"spans of a context": manyJFR(func(w *JFRWriter, i int) { w.Event("jdk.ExecutionSample", 1, 1, 1, 7, uint64(i)) }),
 }
 
-// poolsWithinPools are pools of which each has a text that holds all those behind it.
+// poolsWithinPools are pools of which each has a string that holds all those behind it.
 func poolsWithinPools(size int) []byte {
 	const each = 4 + 1 + 1 + 1 + 9 + 1 + 1 + 1 + 1 + 1 + 1 + 4
 	count := size / each

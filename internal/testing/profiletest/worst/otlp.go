@@ -117,7 +117,7 @@ func older(more func(size int) Fields) func(int) []byte {
 	return func(size int) []byte { return OldRequest(Fields{2, uint64(1), 3, uint64(2), 8, more(size)}) }
 }
 
-// long is a text of half the size.
+// long is a string of half the size.
 func long(size int) string { return strings.Repeat("x", size/2) }
 
 // nestedValue is a value within lists.
@@ -209,8 +209,8 @@ var OTLP = Inputs{
 		return concat(oldTypes(size/5), Fields{2, Fields{2, 1, 3, times(size/5, 1)}})
 	}),
 	"one long key of many units": oldOf(func(size int) Fields {
-		text := strings.Repeat("x", size/4)
-		return concat(Fields{7, Fields{1, "key", 2, Fields{3, 1}}, 10, text, 10, text}, Many(size/2/6, 8, Fields{1, 6, 2, 7}), Fields{2, oldSample})
+		s := strings.Repeat("x", size/4)
+		return concat(Fields{7, Fields{1, "key", 2, Fields{3, 1}}, 10, s, 10, s}, Many(size/2/6, 8, Fields{1, 6, 2, 7}), Fields{2, oldSample})
 	}),
 	"one long unit of many keys": oldOf(func(size int) Fields {
 		n := size / 2 / 40

@@ -12,7 +12,7 @@ import (
 
 // The strings of every pprof here. The first that an input adds has the index own.
 const (
-	textCPU, textNanoseconds, textTraceID, textSpanID, textSpan int64 = 1, 2, 3, 4, 5
+	strCPU, strNanoseconds, strTraceID, strSpanID, strSpan int64 = 1, 2, 3, 4, 5
 
 	own = 6
 	// maxTypes is the number of sample types that decoders accept.
@@ -23,9 +23,9 @@ const (
 // pprofHead has a sample type, and the locations 1 and 2 in two functions.
 func pprofHead() pt.PprofWire {
 	return pt.PprofWire(nil).Strings("", "cpu", "nanoseconds", "trace_id", "span_id", "7").
-		ValueType(pt.PprofSampleType, textCPU, textNanoseconds).
-		Function(pt.PprofFunctionFields{ID: 1, Name: textTraceID}).
-		Function(pt.PprofFunctionFields{ID: 2, Name: textSpanID}).
+		ValueType(pt.PprofSampleType, strCPU, strNanoseconds).
+		Function(pt.PprofFunctionFields{ID: 1, Name: strTraceID}).
+		Function(pt.PprofFunctionFields{ID: 2, Name: strSpanID}).
 		Location(pt.PprofLocationFields{ID: 1, Lines: []pt.PprofLine{{Function: 1, Line: 3}}}).
 		Location(pt.PprofLocationFields{ID: 2, Lines: []pt.PprofLine{{Function: 2, Line: 4}}})
 }
@@ -54,10 +54,10 @@ func numbered(piece func(i int) pt.PprofWire) func(int) []byte {
 	}
 }
 
-// sharing is an input of pieces that refer to a long text, whose index is own.
-func sharing(text string, piece func(i int) pt.PprofWire) func(int) []byte {
+// sharing is an input of pieces that refer to a long string, whose index is own.
+func sharing(s string, piece func(i int) pt.PprofWire) func(int) []byte {
 	return func(size int) []byte {
-		return fill(size, pprofHead().Strings(strings.Repeat(text, max(1, size/2/len(text)))),
+		return fill(size, pprofHead().Strings(strings.Repeat(s, max(1, size/2/len(s)))),
 			func(b []byte, i int) []byte { return append(b, piece(i)...) })
 	}
 }
@@ -143,14 +143,14 @@ var PProf = Inputs{
 	"distinct labels": numbered(func(i int) pt.PprofWire { return labelled(pt.PprofLabel{Key: 1, Num: int64(i + 1)}) }),
 	"links": numbered(func(i int) pt.PprofWire {
 		return append(none.Strings(fmt.Sprintf("%032x", i+1)),
-			labelled(pt.PprofLabel{Key: textTraceID, Str: int64(i) + own}, pt.PprofLabel{Key: textSpanID, Str: textSpan})...)
+			labelled(pt.PprofLabel{Key: strTraceID, Str: int64(i) + own}, pt.PprofLabel{Key: strSpanID, Str: strSpan})...)
 	}),
 	"many types":               manyTypes(true),
 	"many types and no values": manyTypes(false),
 	"many types and labels":    manyTypesAndLabels,
 	"unreadable location":      unreadableLocation,
 
-	// One long text, many references.
+	// One long string, many references.
 	"text as comments": sharing("x", always(none.Packed(pt.PprofComment, own))),
 	"text as labels": sharing("x", func(i int) pt.PprofWire {
 		return labelled(pt.PprofLabel{Key: 1, Str: own, Num: int64(i + 1)})
@@ -158,8 +158,8 @@ var PProf = Inputs{
 	"text as key":  sharing("x", func(i int) pt.PprofWire { return labelled(pt.PprofLabel{Key: own, Num: int64(i + 1)}) }),
 	"text as unit": sharing("x", func(i int) pt.PprofWire { return labelled(pt.PprofLabel{Key: 1, Num: int64(i + 1), Unit: own}) }),
 	"text of two units": func(size int) []byte {
-		text := strings.Repeat("x", size/8)
-		return append(pprofHead().Strings(text, text), asSample(nil, fill(size/2, nil, func(b []byte, i int) []byte {
+		s := strings.Repeat("x", size/8)
+		return append(pprofHead().Strings(s, s), asSample(nil, fill(size/2, nil, func(b []byte, i int) []byte {
 			return pt.PprofWire(b).Label(pt.PprofLabel{Key: 1, Num: int64(i + 1), Unit: own + int64(i%2)})
 		}))...)
 	},
@@ -184,8 +184,8 @@ var PProf = Inputs{
 		return labelled(pt.PprofLabel{Key: 1, Str: own, Num: int64(i + 1)})
 	}),
 	"text that is not UTF-8 as keys": func(size int) []byte {
-		text := strings.Repeat(invalid, size/8)
-		return fill(size, pprofHead().Strings(text, text), func(b []byte, i int) []byte {
+		s := strings.Repeat(invalid, size/8)
+		return fill(size, pprofHead().Strings(s, s), func(b []byte, i int) []byte {
 			return append(b, labelled(pt.PprofLabel{Key: own + int64(i&1), Num: int64(i + 1)})...)
 		})
 	},
