@@ -84,16 +84,16 @@ type condition struct {
 	limit          float64
 }
 
-var conditionText = regexp.MustCompile(`^(self|total)\((.+)\)\s*>\s*(\+?)([0-9]+(?:\.[0-9]+)?)\s*(%|pp)$`)
+var conditionPattern = regexp.MustCompile(`^(self|total)\((.+)\)\s*>\s*(\+?)([0-9]+(?:\.[0-9]+)?)\s*(%|pp)$`)
 
-func parseCondition(text string) (c condition, err error) {
-	m := conditionText.FindStringSubmatch(strings.TrimSpace(text))
+func parseCondition(s string) (c condition, err error) {
+	m := conditionPattern.FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil || m[5] == "pp" && m[3] == "" {
-		return c, fmt.Errorf("--fail-if %q must look like self(pkg/...)>+5%%, total(main.handle)>+5pp or self(runtime)>20%%", text)
+		return c, fmt.Errorf("--fail-if %q must look like self(pkg/...)>+5%%, total(main.handle)>+5pp or self(runtime)>20%%", s)
 	}
 	limit, err := strconv.ParseFloat(m[4], 64)
 	return condition{
-		text: strings.TrimSpace(text), pattern: m[2], isTotal: m[1] == "total", growth: m[3] != "", points: m[5] == "pp", limit: limit / 100,
+		text: strings.TrimSpace(s), pattern: m[2], isTotal: m[1] == "total", growth: m[3] != "", points: m[5] == "pp", limit: limit / 100,
 	}, err
 }
 
@@ -131,8 +131,8 @@ func (g *gate) run(base, files []string) error {
 		return fmt.Errorf("--alpha must be above 0 and at most 1, found %g", g.alpha)
 	}
 	var conditions []condition
-	for _, text := range g.failIf {
-		c, err := parseCondition(text)
+	for _, s := range g.failIf {
+		c, err := parseCondition(s)
 		if err != nil {
 			return err
 		}
@@ -200,13 +200,13 @@ func (s *side) add(pd pprofile.Profiles, p pprofile.Profile, conditions []condit
 			continue
 		}
 		total, squares = total+value, squares+value*value
-		self[f.Text(leaf)] += value
+		self[f.Name(leaf)] += value
 		for i := range conditions {
 			c := &conditions[i]
-			isMatch := c.matches(f.Text(leaf))
+			isMatch := c.matches(f.Name(leaf))
 			if c.isTotal && !isMatch {
 				names, _ := f.All(sample.StackIndex())
-				isMatch = slices.ContainsFunc(names, func(name int32) bool { return c.matches(f.Text(name)) })
+				isMatch = slices.ContainsFunc(names, func(name int32) bool { return c.matches(f.Name(name)) })
 			}
 			if isMatch {
 				matching[i] += value
@@ -216,8 +216,8 @@ func (s *side) add(pd pprofile.Profiles, p pprofile.Profile, conditions []condit
 	if total == 0 {
 		return
 	}
-	text := func(i int32) string { return pd.Dictionary().StringTable().At(int(i)) }
-	each := shares.WeightingOf(s.kind.Type, s.kind.Unit, p.Period(), text(p.PeriodType().UnitStrindex()))
+	stringAt := func(i int32) string { return pd.Dictionary().StringTable().At(int(i)) }
+	each := shares.WeightingOf(s.kind.Type, s.kind.Unit, p.Period(), stringAt(p.PeriodType().UnitStrindex()))
 	s.whole.Add(total, each.Observations(total, squares))
 	for i, value := range matching {
 		s.conditions[i].Add(value, total)

@@ -55,7 +55,7 @@ func (n *namer) path(e *encode.Payload) string {
 	return n.template.path(func(i int) string {
 		switch n.template.keys[i] {
 		case "profile":
-			name := n.names.Name(p, n.stated, n.text(p.SampleType().TypeStrindex()), n.text(p.PeriodType().TypeStrindex()))
+			name := n.names.Name(p, n.stated, n.stringAt(p.SampleType().TypeStrindex()), n.stringAt(p.PeriodType().TypeStrindex()))
 			return safe(name, n.template.rooms[i])
 		case "time":
 			at := n.now
@@ -71,36 +71,36 @@ func (n *namer) path(e *encode.Payload) string {
 	})
 }
 
-// text returns a text of the dictionary, cut to what names can have. A dictionary without texts has the empty one.
-func (n *namer) text(index int32) string {
-	texts := n.pd.Dictionary().StringTable()
-	if index < 0 || int(index) >= texts.Len() {
+// stringAt returns a string of the dictionary, cut to what names can have. A dictionary without strings has the empty one.
+func (n *namer) stringAt(index int32) string {
+	table := n.pd.Dictionary().StringTable()
+	if index < 0 || int(index) >= table.Len() {
 		return ""
 	}
-	return kind.CutName(texts.At(int(index)))
+	return kind.CutName(table.At(int(index)))
 }
 
 func ofResource(attributes pcommon.Map, key string) string {
 	switch key {
 	case "instance":
-		if id := text(attributes, "service.instance.id"); id != "" {
+		if id := stringValue(attributes, "service.instance.id"); id != "" {
 			return id
 		}
 		return fmt.Sprintf("%08x", uint32(hashOfMap(attributes)))
 	case "service.name":
 		return kind.Service(attributes)
 	default:
-		return text(attributes, key)
+		return stringValue(attributes, key)
 	}
 }
 
-// maxTextBytes is how much of a text is read for a name: many resources can share a long one.
-const maxTextBytes = 4096
+// maxStringBytes is how much of a string is read for a name: many resources can share a long one.
+const maxStringBytes = 4096
 
-func short(s string) string { return s[:min(len(s), maxTextBytes)] }
+func short(s string) string { return s[:min(len(s), maxStringBytes)] }
 
-// text returns an attribute as text. A map or an array is no text.
-func text(m pcommon.Map, key string) string {
+// stringValue returns an attribute as a string. A map or an array has none.
+func stringValue(m pcommon.Map, key string) string {
 	v, ok := m.Get(key)
 	if !ok || v.Type() == pcommon.ValueTypeMap || v.Type() == pcommon.ValueTypeSlice {
 		return ""

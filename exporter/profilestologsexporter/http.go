@@ -70,9 +70,9 @@ func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer
 }
 
 // partialSuccess returns how many items an answer rejects, and why. The answers to profiles and to logs have the same fields.
-func partialSuccess(text []byte) (rejected int64, message string) {
+func partialSuccess(body []byte) (rejected int64, message string) {
 	response := plogotlp.NewExportResponse()
-	if response.UnmarshalProto(text) != nil {
+	if response.UnmarshalProto(body) != nil {
 		return 0, ""
 	}
 	return response.PartialSuccess().RejectedLogRecords(), response.PartialSuccess().ErrorMessage()
@@ -128,7 +128,7 @@ func newHECPeer(config *HECConfig, client httpclient.Client) *hecPeer {
 
 // sendProfiles is not called: with HEC the mode is always.
 func (p *hecPeer) sendProfiles(context.Context, pprofile.Profiles, int) answer {
-	return answer{outcome: noService, err: fmt.Errorf("%s accepts events only", redact.Text(p.url))}
+	return answer{outcome: noService, err: fmt.Errorf("%s accepts events only", redact.RawURL(p.url))}
 }
 
 func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {

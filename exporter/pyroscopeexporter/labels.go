@@ -62,12 +62,12 @@ type resourceLabels struct {
 
 // ofResource returns the labels that attributes become: the preferred attributes first, then the others by name. If several
 // attributes become the same label, the first is used. Only the values that a series can have are read, and those that are no
-// text only if the budget allows it. Pyroscope would refuse a whole profile for a name that is too long.
+// string only if the budget allows it. Pyroscope would refuse a whole profile for a name that is too long.
 func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resourceLabels) {
 	labels.service = kind.UnknownService
 	if v, ok := attributes.Get(attributeService); ok {
-		if text := labelText(v, b); text != "" {
-			labels.service = text
+		if s := labelValue(v, b); s != "" {
+			labels.service = s
 		}
 	}
 	type candidate struct {
@@ -105,8 +105,8 @@ func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resource
 		taken[name] = true
 		labels.total++
 		if len(labels.best) < l.cfg.Labels.Max {
-			if text := labelText(c.value, b); text != "" {
-				labels.best = append(labels.best, label{name, text})
+			if value := labelValue(c.value, b); value != "" {
+				labels.best = append(labels.best, label{name, value})
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func (l *labeler) ofProfile(pd pprofile.Profiles, profile pprofile.Profile, b *b
 		if i < 0 || int(i) >= table.Len() {
 			continue
 		}
-		key := textOf(pd, table.At(int(i)).KeyStrindex())
+		key := stringAt(pd, table.At(int(i)).KeyStrindex())
 		value := table.At(int(i)).Value()
 		switch {
 		case !kind.IsSeriesAttribute(key), slices.Contains(l.cfg.Labels.Exclude, key), isEmpty(value):
@@ -131,8 +131,8 @@ func (l *labeler) ofProfile(pd pprofile.Profiles, profile pprofile.Profile, b *b
 			continue
 		}
 		name := kind.LabelName(key, l.cfg.Labels.Dots == dotsKeep)
-		if text := labelText(value, b); text != "" && name != "" && !hasLabel(labels, name) && !hasLabel(l.external, name) {
-			labels = append(labels, label{name, text})
+		if s := labelValue(value, b); s != "" && name != "" && !hasLabel(labels, name) && !hasLabel(l.external, name) {
+			labels = append(labels, label{name, s})
 		}
 	}
 	return labels, dropped
@@ -175,16 +175,16 @@ func isEmpty(v pcommon.Value) bool {
 	}
 }
 
-// labelText returns a value as the value of a label, or an empty text if the budget does not allow it.
-func labelText(v pcommon.Value, b *budget) string {
-	if v.Type() != pcommon.ValueTypeStr && !b.allow(textBytes(v)) {
+// labelValue returns a value as the value of a label, or an empty string if the budget does not allow it.
+func labelValue(v pcommon.Value, b *budget) string {
+	if v.Type() != pcommon.ValueTypeStr && !b.allow(stringBytes(v)) {
 		return ""
 	}
-	return kind.LabelText(v.AsString())
+	return kind.LabelValue(v.AsString())
 }
 
-// textBytes returns the size of the texts in a value. Those of several values can be the same entry of the string table.
-func textBytes(v pcommon.Value) (n int) {
+// stringBytes returns the size of the strings in a value. Those of several values can be the same entry of the string table.
+func stringBytes(v pcommon.Value) (n int) {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		n = len(v.Str())
@@ -192,11 +192,11 @@ func textBytes(v pcommon.Value) (n int) {
 		n = v.Bytes().Len()
 	case pcommon.ValueTypeSlice:
 		for _, element := range v.Slice().All() {
-			n += textBytes(element)
+			n += stringBytes(element)
 		}
 	case pcommon.ValueTypeMap:
 		for key, element := range v.Map().All() {
-			n += len(key) + textBytes(element)
+			n += len(key) + stringBytes(element)
 		}
 	default:
 	}

@@ -23,13 +23,13 @@ const maxLabelNameBytes = 1024
 type preparer struct {
 	pd  pprofile.Profiles
 	cfg *LabelsConfig
-	// maxText is the largest number of text attributes of a sample.
-	maxText int
-	strings map[string]int32
+	// maxStrings is the largest number of string attributes of a sample.
+	maxStrings int
+	strings    map[string]int32
 	// attributes[i] is the use of attribute i if a sample has it.
 	attributes []attributeUse
 	links      map[int32][]int32 // the attributes for each link
-	typeNames  map[int32]int32   // the text to use for each text of a type
+	typeNames  map[int32]int32   // the index of the string to use for each type
 	kept       []int32           // scratch
 	dropped    int
 }
@@ -37,8 +37,8 @@ type preparer struct {
 // attributeUse describes what becomes of an attribute of samples.
 type attributeUse struct {
 	isExcluded bool
-	// isText reports that it becomes a label of series.
-	isText bool
+	// isString reports that it becomes a label of series.
+	isString bool
 	// isTooLong reports that its name is too long for a label.
 	isTooLong bool
 	// index is the attribute to use instead: the same one, or one with a shorter value.
@@ -47,19 +47,19 @@ type attributeUse struct {
 
 // prepare changes pd, and returns how many attributes of samples were dropped because a sample had too many:
 //   - Samples lose their timestamps, and have one value: the sum of their values, or the number of their timestamps.
-//   - Samples lose the attributes that the configuration excludes, and text attributes whose name is too long for a label. If a
-//     sample has more text attributes than its series has room for beside the labels of the resource, it loses the last ones.
-//   - Text that is too long for a label is cut, and bytes in it that are no UTF-8 are replaced.
+//   - Samples lose the attributes that the configuration excludes, and string attributes whose name is too long for a label. If a
+//     sample has more string attributes than its series has room for beside the labels of the resource, it loses the last ones.
+//   - Strings that are too long for a label are cut, and bytes in them that are not UTF-8 are replaced.
 //   - A link becomes the attributes span_id and, if configured, trace_id.
 //   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
 func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 	p := preparer{
-		pd: pd, cfg: &cfg.Labels, maxText: cfg.maxSampleLabels(),
+		pd: pd, cfg: &cfg.Labels, maxStrings: cfg.maxSampleLabels(),
 		strings: map[string]int32{}, links: map[int32][]int32{}, typeNames: map[int32]int32{},
 	}
 	d := pd.Dictionary()
 	for i := range d.StringTable().Len() {
-		if s := d.StringTable().At(i); len(s) <= maxKnownText {
+		if s := d.StringTable().At(i); len(s) <= maxKnownBytes {
 			p.strings[s] = int32(i)
 		}
 	}
@@ -74,8 +74,8 @@ func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 	return p.dropped
 }
 
-// maxKnownText is the longest text that preparer looks up: names of attributes and types are short.
-const maxKnownText = 64
+// maxKnownBytes is the longest string that preparer looks up: names of attributes and types are short.
+const maxKnownBytes = 64
 
 func (p *preparer) useAttributes() {
 	table := p.pd.Dictionary().AttributeTable()
@@ -83,15 +83,15 @@ func (p *preparer) useAttributes() {
 	p.attributes = make([]attributeUse, n)
 	for i := range n {
 		entry := table.At(i)
-		key := textOf(p.pd, entry.KeyStrindex())
-		use := attributeUse{isExcluded: slices.Contains(p.cfg.SampleExclude, key), isText: isSeriesLabel(p.pd, entry), index: int32(i)}
-		use.isTooLong = use.isText && len(key) > maxLabelNameBytes
+		key := stringAt(p.pd, entry.KeyStrindex())
+		use := attributeUse{isExcluded: slices.Contains(p.cfg.SampleExclude, key), isString: isSeriesLabel(p.pd, entry), index: int32(i)}
+		use.isTooLong = use.isString && len(key) > maxLabelNameBytes
 		if entry.Value().Type() == pcommon.ValueTypeStr {
-			if value := entry.Value().Str(); !use.isExcluded && !isLabelText(value) {
+			if value := entry.Value().Str(); !use.isExcluded && !isLabelValue(value) {
 				use.index = int32(table.Len())
 				short := table.AppendEmpty()
 				short.SetKeyStrindex(table.At(i).KeyStrindex())
-				short.Value().SetStr(kind.LabelText(value))
+				short.Value().SetStr(kind.LabelValue(value))
 			}
 		}
 		p.attributes[i] = use
@@ -103,30 +103,30 @@ func isSeriesLabel(pd pprofile.Profiles, attribute pprofile.KeyValueAndUnit) boo
 	if attribute.Value().Type() != pcommon.ValueTypeStr {
 		return false
 	}
-	key := textOf(pd, attribute.KeyStrindex())
+	key := stringAt(pd, attribute.KeyStrindex())
 	return key != kind.SpanLabel && key != kind.TraceLabel
 }
 
 // isPrepared reports whether pd can be sent as it is: prepare and addCPUTime would change nothing.
 func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 	for _, entry := range pd.Dictionary().AttributeTable().All() {
-		key := textOf(pd, entry.KeyStrindex())
-		isText := entry.Value().Type() == pcommon.ValueTypeStr
-		if slices.Contains(cfg.Labels.SampleExclude, key) || isText && (len(key) > maxLabelNameBytes || !isLabelText(entry.Value().Str())) {
+		key := stringAt(pd, entry.KeyStrindex())
+		isString := entry.Value().Type() == pcommon.ValueTypeStr
+		if slices.Contains(cfg.Labels.SampleExclude, key) || isString && (len(key) > maxLabelNameBytes || !isLabelValue(entry.Value().Str())) {
 			return false
 		}
 	}
-	known := map[int32]bool{} // many profiles can share a long text
+	known := map[int32]bool{} // many profiles can share a long string
 	isName := func(i int32) bool {
 		is, ok := known[i]
 		if !ok {
-			is = kind.IsTypeName(textOf(pd, i))
+			is = kind.IsTypeName(stringAt(pd, i))
 			known[i] = is
 		}
 		return is
 	}
 	isKept := func(t pprofile.ValueType) bool { return isName(t.TypeStrindex()) && isName(t.UnitStrindex()) }
-	maxText := cfg.maxSampleLabels()
+	maxStrings := cfg.maxSampleLabels()
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, profile := range sp.Profiles().All() {
@@ -136,7 +136,7 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 				samples := profile.Samples()
 				for i := range samples.Len() {
 					sample := samples.At(i)
-					if sample.TimestampsUnixNano().Len() > 0 || sample.LinkIndex() != 0 || sample.AttributeIndices().Len() > maxText {
+					if sample.TimestampsUnixNano().Len() > 0 || sample.LinkIndex() != 0 || sample.AttributeIndices().Len() > maxStrings {
 						return false
 					}
 				}
@@ -149,10 +149,10 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 	return true
 }
 
-func isLabelText(s string) bool { return len(s) <= kind.MaxLabelBytes && utf8.ValidString(s) }
+func isLabelValue(s string) bool { return len(s) <= kind.MaxLabelBytes && utf8.ValidString(s) }
 
-// textOf returns string i of the dictionary, or an empty string if i is out of range.
-func textOf(pd pprofile.Profiles, i int32) string {
+// stringAt returns string i of the dictionary, or an empty string if i is out of range.
+func stringAt(pd pprofile.Profiles, i int32) string {
 	if t := pd.Dictionary().StringTable(); i >= 0 && int(i) < t.Len() {
 		return t.At(int(i))
 	}
@@ -174,12 +174,12 @@ func (p *preparer) valueType(t pprofile.ValueType) {
 	t.SetUnitStrindex(p.typeName(t.UnitStrindex()))
 }
 
-// typeName returns the index of the text to use instead of text i.
+// typeName returns the index of the string to use instead of string i.
 func (p *preparer) typeName(i int32) int32 {
 	use, ok := p.typeNames[i]
 	if !ok {
 		use = i
-		if s := textOf(p.pd, i); !kind.IsTypeName(s) {
+		if s := stringAt(p.pd, i); !kind.IsTypeName(s) {
 			use = p.index(kind.TypeName(s))
 		}
 		p.typeNames[i] = use
@@ -200,15 +200,15 @@ func (p *preparer) sample(sample pprofile.Sample) {
 		sample.TimestampsUnixNano().FromRaw(nil)
 	}
 	indices := sample.AttributeIndices()
-	kept, isChanged, texts := p.kept[:0], false, 0
+	kept, isChanged, n := p.kept[:0], false, 0
 	for i := range indices.Len() {
 		a := indices.At(i)
 		if a >= 0 && int(a) < len(p.attributes) {
 			use := p.attributes[a]
-			if use.isText && !use.isExcluded && !use.isTooLong {
-				texts++
+			if use.isString && !use.isExcluded && !use.isTooLong {
+				n++
 			}
-			if use.isExcluded || use.isTooLong || use.isText && texts > p.maxText {
+			if use.isExcluded || use.isTooLong || use.isString && n > p.maxStrings {
 				if !use.isExcluded {
 					p.dropped++
 				}
@@ -295,7 +295,7 @@ func countsOfCPU(pd pprofile.Profiles, profiles pprofile.ProfilesSlice) (counts 
 	}
 	intervalOf := func(p pprofile.Profile) interval { return interval{p.Time(), p.DurationNano(), uint64(p.Period())} }
 	isType := func(t pprofile.ValueType, typ, unit string) bool {
-		return textOf(pd, t.TypeStrindex()) == typ && textOf(pd, t.UnitStrindex()) == unit
+		return stringAt(pd, t.TypeStrindex()) == typ && stringAt(pd, t.UnitStrindex()) == unit
 	}
 	hasTime := map[interval]bool{}
 	for _, p := range profiles.All() {

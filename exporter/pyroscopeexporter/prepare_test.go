@@ -96,7 +96,7 @@ func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {
 
 func sampleTypes(pd pprofile.Profiles) (types []string) {
 	for p := range otlp.Profiles(pd) {
-		types = append(types, textOf(pd, p.SampleType().TypeStrindex()))
+		types = append(types, stringAt(pd, p.SampleType().TypeStrindex()))
 	}
 	return types
 }
@@ -206,7 +206,7 @@ func TestWhatServersRefuseIsChanged(t *testing.T) {
 		require.Len(t, text, kind.MaxLabelBytes)
 		require.True(t, utf8.ValidString(text))
 	}
-	require.Len(t, kind.LabelText(strings.Repeat("x", kind.MaxLabelBytes-1)+"\u00fc"), kind.MaxLabelBytes-1)
+	require.Len(t, kind.LabelValue(strings.Repeat("x", kind.MaxLabelBytes-1)+"\u00fc"), kind.MaxLabelBytes-1)
 }
 
 // A server refuses a whole request for text that is no UTF-8, and a whole profile for a long name.

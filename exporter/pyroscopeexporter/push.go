@@ -189,7 +189,7 @@ func (p *pusher) sendPayloads(
 	ctx context.Context, pd pprofile.Profiles, payloads []encode.Payload, added map[position]bool,
 ) (done map[position]bool) {
 	done = map[position]bool{}
-	s := source{pd: pd, isText: textAttributes(pd), resource: -1}
+	s := source{pd: pd, isString: stringAttributes(pd), resource: -1}
 	for i := range payloads {
 		payload := &payloads[i]
 		profiles := pd.ResourceProfiles().At(payload.ResourceIndex).ScopeProfiles().At(payload.ScopeIndex).Profiles()
@@ -314,7 +314,7 @@ func (s *series) describe() string {
 // source is the message that series are of, and what those of the last resource and scope share.
 type source struct {
 	pd              pprofile.Profiles
-	isText          []bool
+	isString        []bool
 	resource, scope int
 	labels          resourceLabels
 	// stated is the name of the profile according to the scope.
@@ -333,16 +333,16 @@ func (p *pusher) series(ctx context.Context, from *source, payload *encode.Paylo
 	if isNew || from.scope != payload.ScopeIndex {
 		from.stated = ""
 		if v, ok := scope.Scope().Attributes().Get(kind.NameAttribute); ok {
-			from.stated = labelText(v, &p.budget)
+			from.stated = labelValue(v, &p.budget)
 		}
 		from.names.Begin(scope.Scope().Attributes())
 	}
 	from.resource, from.scope = payload.ResourceIndex, payload.ScopeIndex
 	first := scope.Profiles().At(slices.Min(payload.ProfileIndices))
-	name := from.names.Name(first, from.stated, kind.LabelText(textOf(from.pd, first.SampleType().TypeStrindex())), kind.LabelText(textOf(from.pd, first.PeriodType().TypeStrindex())))
+	name := from.names.Name(first, from.stated, kind.LabelValue(stringAt(from.pd, first.SampleType().TypeStrindex())), kind.LabelValue(stringAt(from.pd, first.PeriodType().TypeStrindex())))
 	sampleLabels := 0
 	for _, i := range payload.ProfileIndices {
-		sampleLabels = max(sampleLabels, mostText(scope.Profiles().At(i), from.isText))
+		sampleLabels = max(sampleLabels, mostStrings(scope.Profiles().At(i), from.isString))
 	}
 	ofProfile, tooMany := p.labeler.ofProfile(from.pd, first, &p.budget)
 	labels, dropped := p.labeler.labels(&from.labels, kind.TypeName(name), ofProfile, sampleLabels)
@@ -350,23 +350,23 @@ func (p *pusher) series(ctx context.Context, from *source, payload *encode.Paylo
 	return &series{labels: labels}
 }
 
-// textAttributes reports for each attribute in the table whether samples that have it get a series with it as label.
-func textAttributes(pd pprofile.Profiles) []bool {
+// stringAttributes reports for each attribute in the table whether samples that have it get a series with it as label.
+func stringAttributes(pd pprofile.Profiles) []bool {
 	table := pd.Dictionary().AttributeTable()
-	isText := make([]bool, table.Len())
-	for i := range isText {
-		isText[i] = isSeriesLabel(pd, table.At(i))
+	isString := make([]bool, table.Len())
+	for i := range isString {
+		isString[i] = isSeriesLabel(pd, table.At(i))
 	}
-	return isText
+	return isString
 }
 
-// mostText returns the largest number of text attributes of a sample.
-func mostText(profile pprofile.Profile, isText []bool) (most int) {
+// mostStrings returns the largest number of string attributes of a sample.
+func mostStrings(profile pprofile.Profile, isString []bool) (most int) {
 	samples := profile.Samples()
 	for i := range samples.Len() {
 		indices, n := samples.At(i).AttributeIndices(), 0
 		for k := range indices.Len() {
-			if a := indices.At(k); a >= 0 && int(a) < len(isText) && isText[a] {
+			if a := indices.At(k); a >= 0 && int(a) < len(isString) && isString[a] {
 				n++
 			}
 		}

@@ -22,7 +22,7 @@ import (
 // Decodable lists the formats that Decode reads.
 var Decodable = []Format{GoTrace, PerfScript, CPUProfile, Folded, JFR}
 
-// Options configure Decode. The limit of text and the anchor are the same for all formats.
+// Options configure Decode. The limit of strings and the anchor are the same for all formats.
 type Options struct {
 	events.Options
 	// GoTrace configures what becomes of Go execution traces. The zero value means gotrace.DefaultOptions.

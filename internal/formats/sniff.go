@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
 )
 
-// Format is a format of profiles. Its text is its name in configurations, on command lines and in metrics.
+// Format is a format of profiles. Its value is its name in configurations, on command lines and in metrics.
 type Format string
 
 // The formats that Sniff recognises.
@@ -109,7 +109,7 @@ const (
 )
 
 // sniffResource distinguishes log records from profiles: a record has times of eight bytes in its fields 1 and 11, and
-// attributes, which begin with a text, in field 6. No layout of profiles has either.
+// attributes, which begin with a string, in field 6. No layout of profiles has either.
 func sniffResource(data []byte) Format {
 	for scope := range wire.Messages(data, 2) {
 		for item := range wire.Messages(scope, 2) {

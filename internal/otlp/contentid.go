@@ -28,8 +28,8 @@ func fold(id, n, offset, multiplier uint64) uint64 {
 	return hi ^ lo
 }
 
-// AddText makes s part of the content.
-func (id *ContentID) AddText(s string) {
+// AddString makes s part of the content.
+func (id *ContentID) AddString(s string) {
 	id.AddNumber(uint64(len(s)))
 	id.AddNumber(xxhash.Sum64String(s))
 }

@@ -99,9 +99,9 @@ const lineBytes = 24
 func messageBytes(pd pprofile.Profiles) int {
 	d := pd.Dictionary()
 	entries := d.FunctionTable().Len() + d.LocationTable().Len() + d.MappingTable().Len() + d.AttributeTable().Len() + d.LinkTable().Len()
-	n := 64*entries + compact.TextBytes(pd)
-	for _, text := range d.StringTable().All() {
-		n += 32 + len(text)
+	n := 64*entries + compact.LongStringBytes(pd)
+	for _, s := range d.StringTable().All() {
+		n += 32 + len(s)
 	}
 	for _, l := range d.LocationTable().All() {
 		n += lineBytes * l.Lines().Len()
@@ -150,7 +150,7 @@ func (a *adder) message(pd pprofile.Profiles) {
 	defer func() {
 		a.importer.End()
 		if a.scratch.clean != (pcommon.Map{}) {
-			(&xpdata.MapBuilder{}).UnsafeIntoMap(a.scratch.clean) // its texts are the message's
+			(&xpdata.MapBuilder{}).UnsafeIntoMap(a.scratch.clean) // its strings are the message's
 		}
 	}()
 	resolved := compact.ResolveReferences(pd)
@@ -193,7 +193,7 @@ func (a *adder) message(pd pprofile.Profiles) {
 	})
 }
 
-// cleanResource reads the current resource, within the importer's budget for texts that attributes share.
+// cleanResource reads the current resource, within the importer's budget for strings that attributes share.
 func (a *adder) cleanResource() {
 	a.resource, a.hasResource = a.clean(a.attributes), true
 	a.service = kind.Service(a.resource)
@@ -222,7 +222,7 @@ func (a *adder) statedName() string {
 	if v, ok := a.scope.Get(kind.NameAttribute); ok && v.Type() == pcommon.ValueTypeStr {
 		a.stated = kind.CutName(v.Str())
 	} else if ok {
-		// The text of a list costs as much as all that it refers to.
+		// The string of a list costs as much as all that it refers to.
 		if v, ok = a.importer.CleanValue(v); ok {
 			a.stated = kind.CutName(v.AsString())
 		}
@@ -230,8 +230,8 @@ func (a *adder) statedName() string {
 	return a.stated
 }
 
-// text returns a string of the message, or "" if there is none.
-func (a *adder) text(i int32) string {
+// stringAt returns a string of the message, or "" if there is none.
+func (a *adder) stringAt(i int32) string {
 	if table := a.src.StringTable(); uint(i) < uint(table.Len()) {
 		return kind.CutName(table.At(int(i)))
 	}
@@ -323,8 +323,8 @@ func (a *adder) position(index int, p pprofile.Profile) int32 {
 // seriesOf finds the block's series of a profile with a set of attributes, or adds one. It returns -1 if there are too many; then it has
 // added nothing to the dictionary.
 func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) int32 {
-	typ, unit := a.text(p.SampleType().TypeStrindex()), a.text(p.SampleType().UnitStrindex())
-	name := a.scratch.namer.Name(p, a.statedName(), typ, a.text(p.PeriodType().TypeStrindex()))
+	typ, unit := a.stringAt(p.SampleType().TypeStrindex()), a.stringAt(p.SampleType().UnitStrindex())
+	name := a.scratch.namer.Name(p, a.statedName(), typ, a.stringAt(p.PeriodType().TypeStrindex()))
 	if !a.hasResource {
 		a.cleanResource()
 	}

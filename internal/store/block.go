@@ -66,7 +66,7 @@ type series struct {
 	instance uint64
 }
 
-// seriesKey identifies a series in its block: hashes of the attributes of its resource and its profiles, and the texts.
+// seriesKey identifies a series in its block: hashes of the attributes of its resource and its profiles, and the strings.
 type seriesKey struct {
 	resource, attributes [sha256.Size]byte
 	profile, typ, unit   dictionary.StringIndex
@@ -95,13 +95,13 @@ func (e *block) seriesAttributes(all dictionary.AttributeSetIndex) seriesAttribu
 	}
 	if len(set) > 0 {
 		slices.SortFunc(set, func(x, y int32) int { return strings.Compare(e.attributeKey(x), e.attributeKey(y)) })
-		var text []byte
+		var key []byte
 		for _, i := range set {
 			one := pcommon.NewMap()
 			e.dict.Attributes.At(dictionary.AttributeIndex(i)).Value.CopyTo(one.PutEmpty(e.attributeKey(i)))
-			text = dictionary.AppendMap(text, one)
+			key = dictionary.AppendMap(key, one)
 		}
-		found = seriesAttributes{e.dict.AttributeSets.Intern(set), sha256.Sum256(text)}
+		found = seriesAttributes{e.dict.AttributeSets.Intern(set), sha256.Sum256(key)}
 	}
 	e.bySet[all] = found
 	return found

@@ -317,8 +317,8 @@ func kindOf(word string) kind.Values {
 	return kind.Delta
 }
 
-func instanceNumber(text string) uint64 {
-	n, _ := strconv.ParseUint(text, 16, 64)
+func instanceNumber(s string) uint64 {
+	n, _ := strconv.ParseUint(s, 16, 64)
 	return n
 }
 
@@ -811,8 +811,8 @@ func (s *Store) retain(now time.Time) {
 }
 
 // parseID returns the hash of a series.
-func parseID(text string) (id seriesID) {
-	_, _ = hex.Decode(id[:], []byte(text[:min(len(text), 2*len(id))]))
+func parseID(s string) (id seriesID) {
+	_, _ = hex.Decode(id[:], []byte(s[:min(len(s), 2*len(id))]))
 	return id
 }
 

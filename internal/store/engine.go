@@ -334,11 +334,11 @@ func (u *seriesUse) differ(c *chunk) {
 
 // engineSeriesID returns the identity of a series by its names and attributes.
 func engineSeriesID(key engineSeries) (id seriesID) {
-	var text []byte
+	var b []byte
 	for _, name := range []string{key.profile, key.typ.Type, key.typ.Unit} {
-		text = dictionary.AppendText(text, name)
+		b = dictionary.AppendString(b, name)
 	}
-	hash := sha256.Sum256(text)
+	hash := sha256.Sum256(b)
 	copy(id[:], key.id[:])
 	copy(id[len(key.id):], hash[:])
 	return id

@@ -162,7 +162,7 @@ func (s *Querier) Attributes(ctx context.Context, sel Selection, limit int) ([]A
 		scope Scope
 	}
 	counts := map[key]map[string]int{}
-	// Samples are counted by set, sets by attribute, and only then by text: very many samples can share a set of many attributes,
+	// Samples are counted by set, sets by attribute, and only then by value: very many samples can share a set of many attributes,
 	// and very many sets an attribute with a long list.
 	type setOf struct {
 		dict  *dictionary.Dictionary
@@ -208,20 +208,20 @@ func (s *Querier) Attributes(ctx context.Context, sel Selection, limit int) ([]A
 			return nil, err
 		}
 	}
-	texts := map[*dictionary.Dictionary]*filter{}
+	filters := map[*dictionary.Dictionary]*filter{}
 	for of, n := range attributes {
 		dict := of.dict
 		k := key{dict.Strings.At(dict.Attributes.At(of.attribute).Key), of.scope}
-		if err := q.Memory.Take(2 * cacheBytes); err != nil { // its text among the counts, and in the list
+		if err := q.Memory.Take(2 * cacheBytes); err != nil { // its string among the counts, and in the list
 			return nil, err
 		}
 		if counts[k] == nil {
 			counts[k] = map[string]int{}
 		}
-		if texts[dict] == nil {
-			texts[dict] = newFilter(dict, q.Memory)
+		if filters[dict] == nil {
+			filters[dict] = newFilter(dict, q.Memory)
 		}
-		counts[k][texts[dict].text(of.attribute)] += n
+		counts[k][filters[dict].valueAt(of.attribute)] += n
 	}
 	list := make([]AttributeInfo, 0, len(counts))
 	for k, values := range counts {

@@ -147,9 +147,9 @@ func (m *blockMerger) service(w *blockfile.Writer, name string, sources []source
 		return nil
 	}
 	w.Service(name)
-	text := func(s *mergedSeries, i dictionary.StringIndex) string { return s.part.dict.Strings.At(i) }
+	stringAt := func(s *mergedSeries, i dictionary.StringIndex) string { return s.part.dict.Strings.At(i) }
 	list := slices.SortedFunc(maps.Values(byID), func(a, b *mergedSeries) int {
-		return cmp.Or(strings.Compare(text(a, a.first.profile), text(b, b.first.profile)), strings.Compare(text(a, a.first.typ), text(b, b.first.typ)),
+		return cmp.Or(strings.Compare(stringAt(a, a.first.profile), stringAt(b, b.first.profile)), strings.Compare(stringAt(a, a.first.typ), stringAt(b, b.first.typ)),
 			strings.Compare(string(a.first.id[:]), string(b.first.id[:])))
 	})
 	for _, s := range list {

@@ -30,8 +30,8 @@ func newMover(from, to *dictionary.Dictionary) *dictionaryMover {
 	}
 }
 
-// text returns a string's index in the other dictionary.
-func (m *dictionaryMover) text(i dictionary.StringIndex) dictionary.StringIndex {
+// str returns a string's index in the other dictionary.
+func (m *dictionaryMover) str(i dictionary.StringIndex) dictionary.StringIndex {
 	if i != 0 && m.strings[i] == 0 {
 		m.strings[i] = int32(m.to.Strings.Intern(m.from.Strings.At(i)))
 	}
@@ -50,7 +50,7 @@ func (m *dictionaryMover) link(i dictionary.LinkIndex) dictionary.LinkIndex {
 func (m *dictionaryMover) attribute(i dictionary.AttributeIndex) dictionary.AttributeIndex {
 	if i != 0 && m.attributes[i] == 0 {
 		entry := m.from.Attributes.At(i)
-		entry.Key, entry.Unit = m.text(entry.Key), m.text(entry.Unit)
+		entry.Key, entry.Unit = m.str(entry.Key), m.str(entry.Unit)
 		m.attributes[i] = int32(m.to.Attributes.Intern(entry))
 	}
 	return dictionary.AttributeIndex(m.attributes[i])
@@ -120,7 +120,7 @@ func (m *dictionaryMover) location(i int32) int32 {
 func (m *dictionaryMover) mapping(i dictionary.MappingIndex) dictionary.MappingIndex {
 	if i != 0 && m.mappings[i] == 0 {
 		entry := m.from.Mappings.At(i)
-		entry.Filename, entry.Attributes = m.text(entry.Filename), m.set(entry.Attributes)
+		entry.Filename, entry.Attributes = m.str(entry.Filename), m.set(entry.Attributes)
 		m.mappings[i] = int32(m.to.Mappings.Intern(entry))
 	}
 	return dictionary.MappingIndex(m.mappings[i])
@@ -129,7 +129,7 @@ func (m *dictionaryMover) mapping(i dictionary.MappingIndex) dictionary.MappingI
 func (m *dictionaryMover) function(i dictionary.FunctionIndex) dictionary.FunctionIndex {
 	if i != 0 && m.functions[i] == 0 {
 		entry := m.from.Functions.At(i)
-		entry.Name, entry.SystemName, entry.Filename = m.text(entry.Name), m.text(entry.SystemName), m.text(entry.Filename)
+		entry.Name, entry.SystemName, entry.Filename = m.str(entry.Name), m.str(entry.SystemName), m.str(entry.Filename)
 		m.functions[i] = int32(m.to.Functions.Intern(entry))
 	}
 	return dictionary.FunctionIndex(m.functions[i])

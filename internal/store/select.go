@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
-// Attribute is a key and the text of a value.
+// Attribute is a key with its value as a string.
 type Attribute struct{ Key, Value string }
 
 // Selection defines the samples of a query.
@@ -251,7 +251,7 @@ func (v *view) withoutDamaged(chunks []*chunk, err error) error {
 	return nil
 }
 
-// Shorten cuts a text that a client or a producer chose, for a message.
+// Shorten cuts a string that a client or a producer chose, for a message.
 func Shorten(s string) string { return dictionary.Shorten(s, 100) }
 
 // instances returns the series of a selection.
@@ -405,10 +405,10 @@ type filter struct {
 	keys   []filterKey
 	// sets has the results of sample.
 	sets map[filterSet]bool
-	// series has the results of seriesValue, texts those of text: very many series and samples can share a resource of
+	// series has the results of seriesValue, values those of valueAt: very many series and samples can share a resource of
 	// many attributes, or an attribute with a long list.
-	series map[seriesAttributeKey]textOf
-	texts  map[dictionary.AttributeIndex]string
+	series map[seriesAttributeKey]attributeValue
+	values map[dictionary.AttributeIndex]string
 	// strings has the results of lookupKey: very many samples are looked at, and few keys.
 	strings map[string]stringOf
 	// groupKey is the key of GroupBy, if hasGroupKey reports that the block has it.
@@ -444,10 +444,10 @@ func (f *filter) lookupKey(key string) (dictionary.StringIndex, bool) {
 	return found.index, found.has
 }
 
-// textOf is the text of an attribute, if has reports that there is one.
-type textOf struct {
-	text string
-	has  bool
+// attributeValue is the value of an attribute as a string, if has reports that there is one.
+type attributeValue struct {
+	value string
+	has   bool
 }
 
 type filterSet struct {
@@ -489,7 +489,7 @@ func (v *view) filters(sel *Selection) ([]*filter, error) {
 
 func newFilter(dict *dictionary.Dictionary, m *Memory) *filter {
 	return &filter{
-		dict: dict, memory: m, sets: map[filterSet]bool{}, series: map[seriesAttributeKey]textOf{}, texts: map[dictionary.AttributeIndex]string{},
+		dict: dict, memory: m, sets: map[filterSet]bool{}, series: map[seriesAttributeKey]attributeValue{}, values: map[dictionary.AttributeIndex]string{},
 		strings: map[string]stringOf{},
 	}
 }
@@ -498,21 +498,21 @@ func newFilter(dict *dictionary.Dictionary, m *Memory) *filter {
 func (f *filter) value(set dictionary.AttributeSetIndex, key dictionary.StringIndex) (string, bool) {
 	for _, i := range f.dict.AttributeSets.At(set) {
 		if f.dict.Attributes.At(dictionary.AttributeIndex(i)).Key == key {
-			return f.text(dictionary.AttributeIndex(i)), true
+			return f.valueAt(dictionary.AttributeIndex(i)), true
 		}
 	}
 	return "", false
 }
 
-// text returns the value of an attribute.
-func (f *filter) text(i dictionary.AttributeIndex) string {
-	text, ok := f.texts[i]
+// valueAt returns the value of an attribute as a string.
+func (f *filter) valueAt(i dictionary.AttributeIndex) string {
+	value, ok := f.values[i]
 	if !ok {
-		text = f.dict.Attributes.At(i).Value.Text()
-		_ = f.memory.Take(cacheBytes + len(text))
-		f.texts[i] = text
+		value = f.dict.Attributes.At(i).Value.AsString()
+		_ = f.memory.Take(cacheBytes + len(value))
+		f.values[i] = value
 	}
-	return text
+	return value
 }
 
 // seriesValue returns the value of a key on the profiles of a series, or else on its resource. A resource without service.name has
@@ -522,15 +522,15 @@ func (f *filter) seriesValue(sr *series, key dictionary.StringIndex) (string, bo
 	known, ok := f.series[at]
 	if !ok {
 		_ = f.memory.Take(cacheBytes)
-		if known.text, known.has = f.value(sr.attributes, key); !known.has {
-			known.text, known.has = f.value(sr.resource, key)
+		if known.value, known.has = f.value(sr.attributes, key); !known.has {
+			known.value, known.has = f.value(sr.resource, key)
 		}
 		f.series[at] = known
 	}
 	if !known.has && f.dict.Strings.At(key) == "service.name" {
 		return f.dict.Strings.At(sr.service), true
 	}
-	return known.text, known.has
+	return known.value, known.has
 }
 
 // canMatch reports whether samples of the series can have the attributes.

@@ -74,13 +74,13 @@ func (e *block) selected(sel *Selection) (list []int) {
 	return list
 }
 
-// labels returns the attributes of a series' resource and profiles as text. Of one key, that of the profiles counts.
+// labels returns the attributes of a series' resource and profiles as strings. Of one key, that of the profiles counts.
 func (e *block) labels(sr *series) map[string]string {
 	labels := map[string]string{}
 	for _, set := range []dictionary.AttributeSetIndex{sr.resource, sr.attributes} {
 		for _, i := range e.dict.AttributeSets.At(set) {
 			a := e.dict.Attributes.At(dictionary.AttributeIndex(i))
-			labels[e.dict.Strings.At(a.Key)] = a.Value.Text()
+			labels[e.dict.Strings.At(a.Key)] = a.Value.AsString()
 		}
 	}
 	return labels
@@ -111,10 +111,10 @@ func (c *seriesCollector) add(e *block, sr *series, labels map[string]string) er
 	for _, name := range []string{
 		in.Service, in.Profile, in.Type.Type, in.Type.Unit, in.PeriodType.Type, in.PeriodType.Unit,
 	} {
-		c.key = dictionary.AppendText(c.key, name)
+		c.key = dictionary.AppendString(c.key, name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		c.key = dictionary.AppendText(dictionary.AppendText(c.key, key), labels[key])
+		c.key = dictionary.AppendString(dictionary.AppendString(c.key, key), labels[key])
 		in.Labels = append(in.Labels, Attribute{key, labels[key]})
 	}
 	known := c.found[string(c.key)]

@@ -36,7 +36,7 @@ const (
 	// blocks is about how many blocks a full store has: a block ends after this part of the window or of the bytes. Old
 	// profiles are dropped a block at a time.
 	blocks = 8
-	// seriesBytes estimates the memory of a series without its texts.
+	// seriesBytes estimates the memory of a series without its strings.
 	seriesBytes = 448
 )
 

@@ -36,7 +36,7 @@ const (
 )
 
 // frameKey identifies a frame. Mappings and lines are not part of it, since they differ between versions of a program.
-// Texts are numbered, since many frames can share a long one.
+// Strings are numbered, since many frames can share a long one.
 type frameKey struct{ name, file, kind int32 }
 
 // Tree is a flame graph: columns of nodes, parents before their children, children of one parent in the order of their
@@ -59,7 +59,7 @@ type treeBuilder struct {
 	frames  []Frame
 	keys    []frameKey
 	byFrame map[frameKey]int32
-	texts   map[string]int32
+	strings map[string]int32
 
 	parent, frame []int32
 	// self[side] has the values of the selection (0) or of its base (1).
@@ -84,7 +84,7 @@ const maxBuiltNodes = 2 << 20
 const nodeColumns = 10
 
 func newTreeBuilder(m *Memory) *treeBuilder {
-	b := &treeBuilder{memory: m, byFrame: map[frameKey]int32{}, texts: map[string]int32{}, maxExtra: maxExtraConstant}
+	b := &treeBuilder{memory: m, byFrame: map[frameKey]int32{}, strings: map[string]int32{}, maxExtra: maxExtraConstant}
 	b.index.Reset(0)
 	b.addNode(-1, -1)
 	return b
@@ -143,7 +143,7 @@ func (b *treeBuilder) child(parent, frame int32) int32 {
 }
 
 func (b *treeBuilder) frameIndex(f Frame) int32 {
-	return b.keyedFrame(frameKey{numberOf(b.texts, f.Name), numberOf(b.texts, f.File), numberOf(b.texts, f.Kind)}, f)
+	return b.keyedFrame(frameKey{numberOf(b.strings, f.Name), numberOf(b.strings, f.File), numberOf(b.strings, f.Kind)}, f)
 }
 
 func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
@@ -160,12 +160,12 @@ func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
 	return i
 }
 
-// textRanks returns the position of each text in alphabetical order.
-func (b *treeBuilder) textRanks() []int32 {
-	texts := slices.Sorted(maps.Keys(b.texts))
-	ranks := make([]int32, len(texts))
-	for rank, text := range texts {
-		ranks[b.texts[text]] = int32(rank)
+// stringRanks returns the position of each string in alphabetical order.
+func (b *treeBuilder) stringRanks() []int32 {
+	sorted := slices.Sorted(maps.Keys(b.strings))
+	ranks := make([]int32, len(sorted))
+	for rank, s := range sorted {
+		ranks[b.strings[s]] = int32(rank)
 	}
 	return ranks
 }
@@ -217,13 +217,13 @@ type blockFramer struct {
 	// byFunction has the frames of functions of kind user (0) and inlined (1), plus one; byLine has those of other kinds.
 	byFunction [2][]int32
 	byLine     map[lineKey]int32
-	// buildIDs and values have the texts of mappings and attributes that were needed so far: many locations can share a mapping
+	// buildIDs and values have the strings of mappings and attributes that were needed so far: many locations can share a mapping
 	// of many attributes, or an attribute with a long list.
 	buildIDs map[dictionary.MappingIndex]string
 	values   map[dictionary.AttributeIndex]string
-	// texts are the builder's numbers of the block's strings, plus one.
-	texts []int32
-	taken int // of the memory
+	// numbers are the builder's numbers of the block's strings, plus one.
+	numbers []int32
+	taken   int // of the memory
 }
 
 type frameSpan struct{ start, end uint32 }
@@ -244,7 +244,7 @@ func (f *blockFramer) begin() error {
 	}
 	f.spans = make([]frameSpan, f.dict.Locations.Len())
 	f.byLine, f.buildIDs, f.values = map[lineKey]int32{}, map[dictionary.MappingIndex]string{}, map[dictionary.AttributeIndex]string{}
-	f.texts = make([]int32, f.dict.Strings.Len())
+	f.numbers = make([]int32, f.dict.Strings.Len())
 	f.byFunction[0], f.byFunction[1] = make([]int32, f.dict.Functions.Len()), make([]int32, f.dict.Functions.Len())
 	f.frames = append(f.frames, 0) // no span ends at 0
 	return nil
@@ -408,19 +408,19 @@ func (f *blockFramer) function(base Frame, line dictionary.Line) int32 {
 	switch {
 	case name == 0:
 		base.Name, base.Kind = unknownName, kindUnknown
-		return f.b.keyedFrame(frameKey{numberOf(f.b.texts, base.Name), f.text(function.Filename), numberOf(f.b.texts, base.Kind)}, base)
+		return f.b.keyedFrame(frameKey{numberOf(f.b.strings, base.Name), f.number(function.Filename), numberOf(f.b.strings, base.Kind)}, base)
 	case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
 		base.Kind = kindRuntime
 	}
-	return f.b.keyedFrame(frameKey{f.text(name), f.text(function.Filename), numberOf(f.b.texts, base.Kind)}, base)
+	return f.b.keyedFrame(frameKey{f.number(name), f.number(function.Filename), numberOf(f.b.strings, base.Kind)}, base)
 }
 
-// text numbers a string of the block.
-func (f *blockFramer) text(i dictionary.StringIndex) int32 {
-	if f.texts[i] == 0 {
-		f.texts[i] = numberOf(f.b.texts, f.dict.Strings.At(i)) + 1
+// number numbers a string of the block.
+func (f *blockFramer) number(i dictionary.StringIndex) int32 {
+	if f.numbers[i] == 0 {
+		f.numbers[i] = numberOf(f.b.strings, f.dict.Strings.At(i)) + 1
 	}
-	return f.texts[i] - 1
+	return f.numbers[i] - 1
 }
 
 // kind returns the location's profile.frame.type (semantic conventions), or what its mapping implies.
@@ -436,15 +436,15 @@ func (f *blockFramer) kind(l dictionary.Location, m dictionary.Mapping) string {
 	return kindUser
 }
 
-// value returns the start of an attribute's value as text.
+// value returns the start of an attribute's value as a string.
 func (f *blockFramer) value(i dictionary.AttributeIndex) string {
-	text, ok := f.values[i]
+	value, ok := f.values[i]
 	if !ok {
-		text = Shorten(f.dict.Attributes.At(i).Value.Text())
-		f.take(cacheBytes + len(text))
-		f.values[i] = text
+		value = Shorten(f.dict.Attributes.At(i).Value.AsString())
+		f.take(cacheBytes + len(value))
+		f.values[i] = value
 	}
-	return text
+	return value
 }
 
 func (f *blockFramer) buildID(index dictionary.MappingIndex, m dictionary.Mapping) string {
@@ -573,7 +573,7 @@ func (b *treeBuilder) children(keep []bool) (first, next []int32) {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	ranks := b.textRanks()
+	ranks := b.stringRanks()
 	slices.SortFunc(order, func(x, y int32) int {
 		kx, ky := b.keys[x], b.keys[y]
 		return cmp.Or(cmp.Compare(ranks[kx.name], ranks[ky.name]), cmp.Compare(ranks[kx.file], ranks[ky.file]),

@@ -203,7 +203,7 @@ func (d *decoder) makeNode(n *jsonNode) node {
 		name = "(anonymous)"
 	}
 	intern := d.b.Dict.Strings.Intern
-	f := dictionary.Function{Name: intern(d.b.Text(name)), Filename: intern(d.b.Text(n.CallFrame.URL)), StartLine: fromZero(n.CallFrame.LineNumber)}
+	f := dictionary.Function{Name: intern(d.b.CleanString(name)), Filename: intern(d.b.CleanString(n.CallFrame.URL)), StartLine: fromZero(n.CallFrame.LineNumber)}
 	made.location = d.b.Frame(f, f.StartLine, fromZero(n.CallFrame.ColumnNumber))
 	return made
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package events has what the translators of other producers' formats share: a Builder over the common assembler, which
-// repairs texts and keeps the window of each profile, and the Anchor of a clock that is not a wall clock.
+// repairs strings and keeps the window of each profile, and the Anchor of a clock that is not a wall clock.
 package events
 
 import (
@@ -21,8 +21,8 @@ import (
 // ErrTooLarge is wrapped by the error for a payload that exceeds a limit of its format.
 var ErrTooLarge = errors.New("too large")
 
-// DefaultMaxTextBytes is the longest text by default.
-const DefaultMaxTextBytes = 64 << 10
+// DefaultMaxStringBytes is the longest string by default.
+const DefaultMaxStringBytes = 64 << 10
 
 // Anchor ties the clock of a recording to the wall clock if the recording itself does not.
 type Anchor struct {
@@ -34,8 +34,8 @@ type Anchor struct {
 
 // Options are those of all formats.
 type Options struct {
-	// MaxTextBytes is the longest text of a frame or attribute; a longer one is cut. 0 means DefaultMaxTextBytes.
-	MaxTextBytes int
+	// MaxStringBytes is the longest string of a frame or attribute; a longer one is cut. 0 means DefaultMaxStringBytes.
+	MaxStringBytes int
 	// Anchor is when the recording ended.
 	Anchor Anchor
 	// Meter bounds the work; nil means no bound.
@@ -69,7 +69,7 @@ type Stats struct {
 	Events, Dropped int
 	// TooShort and Filtered count the observations that the options leave out: below the minimum, or of a kind that is not wanted.
 	TooShort, Filtered int
-	// InvalidUTF8 and Truncated count the texts that were repaired.
+	// InvalidUTF8 and Truncated count the strings that were repaired.
 	InvalidUTF8, Truncated int
 	// GuessedClock reports that times follow from a guess.
 	GuessedClock bool
@@ -91,9 +91,9 @@ type Builder struct {
 	Dict  *dictionary.Dictionary
 	Stats Stats
 
-	anchor       Anchor
-	maxTextBytes int
-	meter        *size.Meter
+	anchor         Anchor
+	maxStringBytes int
+	meter          *size.Meter
 	// parserBytes is what the translator itself takes, and steps counts the calls of Step.
 	parserBytes, steps int
 	// windows are those of the profiles with timestamps, by index.
@@ -112,9 +112,9 @@ func (b *Builder) Reset(o Options) {
 	b.Assembler.Reset()
 	b.Dict, b.Stats, b.anchor, b.windows = b.Dictionary(), Stats{}, o.Anchor, b.windows[:0]
 	b.meter, b.parserBytes, b.steps = o.Meter, 0, 0
-	b.maxTextBytes = o.MaxTextBytes
-	if b.maxTextBytes <= 0 {
-		b.maxTextBytes = DefaultMaxTextBytes
+	b.maxStringBytes = o.MaxStringBytes
+	if b.maxStringBytes <= 0 {
+		b.maxStringBytes = DefaultMaxStringBytes
 	}
 }
 
@@ -213,26 +213,26 @@ func (b *Builder) Finish(plainBytes int) (pprofile.Profiles, error) {
 	return b.Build(), nil
 }
 
-// Text returns a text of the payload as valid UTF-8, cut at the limit.
-func (b *Builder) Text(s string) string {
-	if len(s) > b.maxTextBytes {
+// CleanString returns a string of the payload as valid UTF-8, cut at the limit.
+func (b *Builder) CleanString(s string) string {
+	if len(s) > b.maxStringBytes {
 		b.Stats.Truncated++
-		s = dictionary.CutUTF8(s, b.maxTextBytes)
+		s = dictionary.CutUTF8(s, b.maxStringBytes)
 	}
 	if !utf8.ValidString(s) {
 		b.Stats.InvalidUTF8++
-		return dictionary.CutUTF8(dictionary.ValidUTF8(s), b.maxTextBytes) // U+FFFD is longer than a byte
+		return dictionary.CutUTF8(dictionary.ValidUTF8(s), b.maxStringBytes) // U+FFFD is longer than a byte
 	}
 	return s
 }
 
-// Frame interns a location of one line. Its texts must be valid.
+// Frame interns a location of one line. Its strings must be valid.
 func (b *Builder) Frame(f dictionary.Function, line, column int64) int32 {
 	b.lines = append(b.lines[:0], dictionary.Line{Function: b.Dict.Functions.Intern(f), Line: max(line, 0), Column: max(column, 0)})
 	return int32(b.Dict.Locations.Intern(dictionary.Location{}, b.lines))
 }
 
-// Attribute interns an attribute, whose texts must be valid.
+// Attribute interns an attribute, whose strings must be valid.
 func (b *Builder) Attribute(key string, value dictionary.Value) int32 {
 	return int32(b.Dict.Attributes.Intern(dictionary.Attribute{Key: b.Dict.Strings.Intern(key), Value: value}))
 }
@@ -242,15 +242,15 @@ func (b *Builder) IntAttribute(key string, value int64) int32 {
 	return b.Attribute(key, dictionary.IntValue(value))
 }
 
-// TextAttribute interns an attribute with a text of the payload.
-func (b *Builder) TextAttribute(key, value string) int32 {
-	return b.Attribute(key, dictionary.StringValue(b.Text(value)))
+// StringAttribute interns an attribute with a string of the payload.
+func (b *Builder) StringAttribute(key, value string) int32 {
+	return b.Attribute(key, dictionary.StringValue(b.CleanString(value)))
 }
 
 // TraceParent returns the link that a traceparent of W3C Trace Context names: version-trace-span-flags.
-func TraceParent(text string) (dictionary.Link, bool) {
-	parts := strings.SplitN(strings.TrimSpace(text), "-", 5)
-	if len(text) > 512 || len(parts) < 4 || len(parts[0]) != 2 || parts[0] == "ff" || len(parts[1]) != 32 || len(parts[2]) != 16 {
+func TraceParent(s string) (dictionary.Link, bool) {
+	parts := strings.SplitN(strings.TrimSpace(s), "-", 5)
+	if len(s) > 512 || len(parts) < 4 || len(parts[0]) != 2 || parts[0] == "ff" || len(parts[1]) != 32 || len(parts[2]) != 16 {
 		return dictionary.Link{}, false
 	}
 	return dictionary.ParseLink(parts[1], parts[2])
@@ -273,7 +273,7 @@ func UnixNanos(v int64) uint64 {
 	return 0
 }
 
-// ShortError returns err, or if its text is long, the beginning of the first line: a parser's error can list whole tables.
+// ShortError returns err, or if its message is long, the beginning of the first line: a parser's error can list whole tables.
 func ShortError(err error) error {
 	const longest = 300
 	line, _, _ := strings.Cut(dictionary.ValidUTF8(err.Error()), "\n")

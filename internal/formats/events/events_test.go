@@ -20,8 +20,8 @@ func TestText(t *testing.T) {
 		strings.Repeat("a\xff", 40):         strings.Repeat("a\uFFFD", 12) + "a",
 	} {
 		var b events.Builder
-		b.Reset(events.Options{MaxTextBytes: 51})
-		assert.Equal(t, want, b.Text(text), "%.10q", text)
+		b.Reset(events.Options{MaxStringBytes: 51})
+		assert.Equal(t, want, b.CleanString(text), "%.10q", text)
 		assert.Equal(t, len(text) > 51, b.Stats.Truncated == 1)
 		assert.Equal(t, strings.Contains(want, "\uFFFD"), b.Stats.InvalidUTF8 == 1)
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// Options describe the values, which the format itself does not. Empty text fields have the defaults.
+// Options describe the values, which the format itself does not. Empty strings have the defaults.
 type Options struct {
 	// Options has the Anchor, which is the time of values without timestamps if there is no TimeNanos.
 	events.Options
@@ -200,7 +200,7 @@ func (d *decoder) stackOf(stack string) (dictionary.StackIndex, error) {
 			return 0, err
 		}
 		if frame = strings.TrimSpace(frame); frame != "" {
-			d.stack = append(d.stack, d.frame(d.Dict.Strings.Intern(d.Text(frame))))
+			d.stack = append(d.stack, d.frame(d.Dict.Strings.Intern(d.CleanString(frame))))
 		}
 	}
 	slices.Reverse(d.stack)
@@ -235,17 +235,17 @@ func (d *decoder) readAttributes(list string) dictionary.LinkIndex {
 		case "span_id":
 			span = value
 		default:
-			d.attributes = append(d.attributes, d.TextAttribute(d.Text(key), value))
+			d.attributes = append(d.attributes, d.StringAttribute(d.CleanString(key), value))
 		}
 	}
 	if link, ok := dictionary.ParseLink(strings.TrimPrefix(trace, "0x"), strings.TrimPrefix(span, "0x")); ok {
 		return d.Dict.Links.Intern(link)
 	}
 	if trace != "" {
-		d.attributes = append(d.attributes, d.TextAttribute("trace_id", trace))
+		d.attributes = append(d.attributes, d.StringAttribute("trace_id", trace))
 	}
 	if span != "" {
-		d.attributes = append(d.attributes, d.TextAttribute("span_id", span))
+		d.attributes = append(d.attributes, d.StringAttribute("span_id", span))
 	}
 	return 0
 }

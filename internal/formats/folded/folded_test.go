@@ -81,7 +81,7 @@ func TestLinesWithoutValues(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	got, stats, err := Decode([]byte("nonsense\nmain;\xff\xfe 3\n"+strings.Repeat("ä", 60)+" 1\n 7\n"), Options{Options: events.Options{MaxTextBytes: 51}})
+	got, stats, err := Decode([]byte("nonsense\nmain;\xff\xfe 3\n"+strings.Repeat("ä", 60)+" 1\n 7\n"), Options{Options: events.Options{MaxStringBytes: 51}})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(got))
 	require.Equal(t, events.Stats{Events: 2, Dropped: 2, InvalidUTF8: 1, Truncated: 1}, stats)

@@ -181,7 +181,7 @@ func (d *decoder) stack(s trace.Stack) stackInfo {
 		location, ok := d.locations[frame.PC]
 		if !ok {
 			location = d.b.Frame(dictionary.Function{
-				Name: d.b.Dict.Strings.Intern(d.b.Text(frame.Func)), Filename: d.b.Dict.Strings.Intern(d.b.Text(frame.File)),
+				Name: d.b.Dict.Strings.Intern(d.b.CleanString(frame.Func)), Filename: d.b.Dict.Strings.Intern(d.b.CleanString(frame.File)),
 			}, int64(frame.Line), 0)
 			d.locations[frame.PC] = location
 		}

@@ -115,7 +115,7 @@ func (d *decoder) split(id trace.GoID, g *goroutine, context workContext) {
 }
 
 func (d *decoder) observePiece(which int, id trace.GoID, g *goroutine, p *piece) {
-	d.attributes = append(d.attributes[:0], d.b.TextAttribute(events.AttributeGoroutineState, g.stateName()))
+	d.attributes = append(d.attributes[:0], d.b.StringAttribute(events.AttributeGoroutineState, g.stateName()))
 	thread, proc := g.thread, g.proc
 	if !g.state.Executing() {
 		thread, proc = trace.NoThread, trace.NoProc
@@ -190,7 +190,7 @@ func (d *decoder) rangeEvent(e *trace.Event) {
 		d.b.Stats.TooShort++
 		return
 	}
-	d.attributes = append(d.attributes[:0], d.b.TextAttribute(attributeRange, r.Name))
+	d.attributes = append(d.attributes[:0], d.b.StringAttribute(attributeRange, r.Name))
 	d.addPlace(key.goroutine, e.Thread(), e.Proc())
 	context := d.contextOf(d.goroutines[key.goroutine])
 	d.addContext(context)

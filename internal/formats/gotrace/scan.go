@@ -113,7 +113,7 @@ func (s *scanner) generations() error {
 
 // legacy reads events: type and number of arguments, arguments. Some have a form of their own.
 func (s *scanner) legacy() error {
-	const batch, text, userLog = 1, 37, 48
+	const batch, str, userLog = 1, 37, 48
 	for len(s.rest) > 0 {
 		kind, arguments := s.rest[0]&63, s.rest[0]>>6+1
 		s.skip(1)
@@ -126,7 +126,7 @@ func (s *scanner) legacy() error {
 				return err
 			}
 			s.number()
-		case kind == text:
+		case kind == str:
 			s.skip(s.number())
 		case arguments == 4: // the first number is their length
 			s.skip(first)

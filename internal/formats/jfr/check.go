@@ -26,7 +26,7 @@ import (
 const (
 	chunkHeaderBytes = 68
 	chunkMagic       = "FLR\x00"
-	// maxAttributeBytes bounds texts of the metadata that the parser hashes or reads as numbers, each time that something refers to
+	// maxAttributeBytes bounds strings of the metadata that the parser hashes or reads as numbers, each time that something refers to
 	// them.
 	maxAttributeBytes = 1024
 	// workPerByte is how often a byte of the recording may be walked as one of a pool. Once is usual.
@@ -198,7 +198,7 @@ func (c *checker) numbers(n int) (last uint64) {
 	return last
 }
 
-// string reads a text: null, empty, UTF-8, characters as numbers, or Latin-1.
+// string reads a string of any encoding: null, empty, UTF-8, characters as numbers, or Latin-1.
 func (c *checker) string() []byte {
 	form := c.byte()
 	if form < 2 {
@@ -229,20 +229,20 @@ type element struct {
 
 func (c *checker) checkMetadata() {
 	c.numbers(5) // size, type, start, duration, id
-	texts := make([][]byte, c.count())
-	for i := range texts {
-		texts[i] = c.string()
+	strs := make([][]byte, c.count())
+	for i := range strs {
+		strs[i] = c.string()
 	}
-	root := c.element(texts)
+	root := c.element(strs)
 	c.classes, c.frame = map[int64]*class{}, nil
 	names := map[string]bool{}
 	for range root.children {
-		part := c.element(texts)
+		part := c.element(strs)
 		if string(part.name) != "metadata" {
 			continue
 		}
 		for range part.children {
-			c.checkClass(texts, names)
+			c.checkClass(strs, names)
 		}
 	}
 	for _, of := range c.classes {
@@ -259,8 +259,8 @@ func (c *checker) checkMetadata() {
 
 // checkClass reads a class with its fields. It refuses two classes with one name or number: which one the parser means
 // depends on where it looks.
-func (c *checker) checkClass(texts [][]byte, names map[string]bool) {
-	e := c.element(texts)
+func (c *checker) checkClass(strs [][]byte, names map[string]bool) {
+	e := c.element(strs)
 	id, err := strconv.ParseInt(string(e.id), 10, 64)
 	name := string(e.title)
 	if err != nil || id < 0 || c.classes[id] != nil || names[name] {
@@ -269,7 +269,7 @@ func (c *checker) checkClass(texts [][]byte, names map[string]bool) {
 	}
 	read := &class{name: name, isBound: slices.Contains(boundEvents, name)}
 	for range e.children {
-		child := c.element(texts)
+		child := c.element(strs)
 		if string(child.name) == "field" {
 			if child.field.class, err = strconv.ParseInt(string(child.class), 10, 64); err != nil {
 				c.fail(errMetadata)
@@ -277,7 +277,7 @@ func (c *checker) checkClass(texts [][]byte, names map[string]bool) {
 			read.fields = append(read.fields, child.field)
 		}
 		for range child.children { // annotations, whose own children the parser mistakes for the next field
-			c.element(texts)
+			c.element(strs)
 		}
 	}
 	names[name] = true
@@ -289,18 +289,18 @@ func (c *checker) checkClass(texts [][]byte, names map[string]bool) {
 	}
 }
 
-func (c *checker) element(texts [][]byte) (e element) {
-	text := func() []byte {
+func (c *checker) element(strs [][]byte) (e element) {
+	readString := func() []byte {
 		i := c.number()
-		if i >= uint64(len(texts)) {
+		if i >= uint64(len(strs)) {
 			c.fail(errMetadata)
 			return nil
 		}
-		return texts[i]
+		return strs[i]
 	}
-	e.name = text()
+	e.name = readString()
 	for range c.count() {
-		key, value := text(), text()
+		key, value := readString(), readString()
 		used := value // by the parser, again and again
 		switch string(key) {
 		case "id":

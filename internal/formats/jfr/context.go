@@ -54,7 +54,7 @@ func (d *decoder) sampleOf(trace types.StackTraceRef, from origin) (compact.Iden
 
 func (d *decoder) intern(from *origin) (in interned) {
 	d.attributes = append(d.attributes[:0], d.thread(from.thread)...)
-	d.addText(events.AttributeThreadState, strings.TrimPrefix(from.state, "STATE_"))
+	d.addString(events.AttributeThreadState, strings.TrimPrefix(from.state, "STATE_"))
 	hasTrace := from.traceHi|from.traceLo != 0
 	switch {
 	case from.id != 0 && hasTrace:
@@ -64,11 +64,11 @@ func (d *decoder) intern(from *origin) (in interned) {
 		binary.BigEndian.PutUint64(link.SpanID[:], from.id)
 		in.link = d.Dict.Links.Intern(link)
 	case from.id != 0:
-		d.addText(attributeSpanID, fmt.Sprintf("%016x", from.id))
+		d.addString(attributeSpanID, fmt.Sprintf("%016x", from.id))
 	case hasTrace:
-		d.addText(attributeTraceID, fmt.Sprintf("%016x%016x", from.traceHi, from.traceLo))
+		d.addString(attributeTraceID, fmt.Sprintf("%016x%016x", from.traceHi, from.traceLo))
 	}
-	d.addText(attributeSpanName, d.labels.strings[int64(from.name)])
+	d.addString(attributeSpanName, d.labels.strings[int64(from.name)])
 	own := len(d.attributes)
 	for _, label := range d.context(int64(from.context)) {
 		if !d.hasKey(d.attributes[:own], d.key(label)) {
@@ -96,7 +96,7 @@ func (d *decoder) thread(ref types.ThreadRef) []int32 {
 		if id != 0 {
 			d.add(events.AttributeThreadID, dictionary.IntValue(int64(id)))
 		}
-		d.addText(events.AttributeThreadName, name)
+		d.addString(events.AttributeThreadName, name)
 	}
 	attributes := slices.Clone(d.attributes)
 	d.chunk.threads[ref] = attributes
@@ -110,7 +110,7 @@ func (d *decoder) context(number int64) []int32 {
 	outer := d.attributes
 	d.attributes = nil
 	for _, l := range d.labels.contexts[number] {
-		d.addText(d.labels.strings[l.key], d.labels.strings[l.value])
+		d.addString(d.labels.strings[l.key], d.labels.strings[l.value])
 	}
 	if d.contexts == nil {
 		d.contexts = map[int64][]int32{}
@@ -120,10 +120,10 @@ func (d *decoder) context(number int64) []int32 {
 	return attributes
 }
 
-// addText adds an attribute unless its key or value is empty, or another attribute has the key.
-func (d *decoder) addText(key, value string) {
+// addString adds an attribute unless its key or value is empty, or another attribute has the key.
+func (d *decoder) addString(key, value string) {
 	if key != "" && value != "" {
-		d.add(d.Text(key), dictionary.StringValue(d.Text(value)))
+		d.add(d.CleanString(key), dictionary.StringValue(d.CleanString(value)))
 	}
 }
 

@@ -99,7 +99,7 @@ func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.St
 const (
 	// defaultPeriod is async-profiler's.
 	defaultPeriod = 10 * time.Millisecond
-	// nameBytesPerByte bounds the names of methods. Each consists of two texts, which other methods can share.
+	// nameBytesPerByte bounds the names of methods. Each consists of two strings, which other methods can share.
 	nameBytesPerByte = 16
 	// parserFactor is the memory of the parser's tables.
 	parserFactor = 8

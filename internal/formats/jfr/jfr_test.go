@@ -253,7 +253,7 @@ func TestFaults(t *testing.T) {
 
 func TestTextsAreCut(t *testing.T) {
 	data, _ := recording(t, "jdk17")
-	pd, stats, err := Decode(data, Options{Options: events.Options{MaxTextBytes: 3}})
+	pd, stats, err := Decode(data, Options{Options: events.Options{MaxStringBytes: 3}})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))
 	require.Positive(t, stats.Truncated)

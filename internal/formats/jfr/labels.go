@@ -19,7 +19,7 @@ type labels struct {
 // label is a key and a value, as numbers of strings.
 type label struct{ key, value int64 }
 
-// maxLabels bounds the labels of a context, and maxLabelBytes the text of a label: every event can refer to the same ones.
+// maxLabels bounds the labels of a context, and maxLabelBytes the value of a label: every event can refer to the same ones.
 // Pyroscope itself accepts 30 labels, and values of this size.
 const maxLabels, maxLabelBytes = 32, 2048
 

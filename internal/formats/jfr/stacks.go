@@ -35,11 +35,11 @@ func (d *decoder) stack(ref types.StackTraceRef) (dictionary.StackIndex, error) 
 func (d *decoder) location(frame *types.StackFrame) (int32, error) {
 	name, known := d.chunk.names[frame.Method]
 	if !known {
-		text, err := d.methodName(frame.Method)
+		method, err := d.methodName(frame.Method)
 		if err != nil {
 			return 0, err
 		}
-		name = d.Dict.Strings.Intern(text)
+		name = d.Dict.Strings.Intern(method)
 		d.chunk.names[frame.Method] = name
 	}
 	line := int64(frame.LineNumber)
@@ -58,9 +58,9 @@ func (d *decoder) methodName(ref types.MethodRef) (string, error) {
 	if method == nil {
 		return unknownMethod, nil
 	}
-	name := d.Text(d.parser.GetSymbolString(method.Name))
+	name := d.CleanString(d.parser.GetSymbolString(method.Name))
 	if class := d.parser.GetClass(method.Type); class != nil {
-		if className := d.Text(withoutAddress(d.parser.GetSymbolString(class.Name))); className != "" {
+		if className := d.CleanString(withoutAddress(d.parser.GetSymbolString(class.Name))); className != "" {
 			name = className + "." + name
 		}
 	}

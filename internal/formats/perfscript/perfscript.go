@@ -229,7 +229,7 @@ func (d *decoder) frame(line string) bool {
 		symbol = symbol[:at]
 	}
 	if symbol != "" && symbol != "[unknown]" {
-		function := d.b.Dict.Functions.Intern(dictionary.Function{Name: d.b.Dict.Strings.Intern(d.b.Text(symbol))})
+		function := d.b.Dict.Functions.Intern(dictionary.Function{Name: d.b.Dict.Strings.Intern(d.b.CleanString(symbol))})
 		d.inlined = append(d.inlined, dictionary.Line{Function: function})
 	}
 	if file != "inlined" { // otherwise the frame that it is inlined into follows
@@ -246,7 +246,7 @@ func (d *decoder) push(ip uint64, file string) {
 	}
 	l := dictionary.Location{Address: ip}
 	if file != "" && file != "[unknown]" {
-		l.Mapping = d.b.Dict.Mappings.Intern(dictionary.Mapping{Filename: d.b.Dict.Strings.Intern(d.b.Text(file))})
+		l.Mapping = d.b.Dict.Mappings.Intern(dictionary.Mapping{Filename: d.b.Dict.Strings.Intern(d.b.CleanString(file))})
 	}
 	d.stack = append(d.stack, int32(d.b.Dict.Locations.Intern(l, d.inlined)))
 	d.inlined = d.inlined[:0]
@@ -270,7 +270,7 @@ func (d *decoder) sample() {
 	case d.isDeep, !known && len(d.profiles) == maxProfiles:
 		d.b.Stats.Dropped++
 	default:
-		d.set = append(d.set[:0], d.b.TextAttribute(events.AttributeThreadName, h.comm), d.number(events.AttributeThreadID, h.thread))
+		d.set = append(d.set[:0], d.b.StringAttribute(events.AttributeThreadName, h.comm), d.number(events.AttributeThreadID, h.thread))
 		if isNumber(h.cpu) {
 			d.set = append(d.set, d.number(events.AttributeCPU, h.cpu))
 		}
@@ -330,13 +330,13 @@ func (d *decoder) newProfile(h *header, kind events.Type) compact.ProfileIndex {
 			pid, _ := strconv.ParseInt(h.process, 10, 64)
 			resource.Attributes().PutInt(events.AttributeProcessID, pid)
 			if h.process == h.thread {
-				resource.Attributes().PutStr("process.executable.name", d.b.Text(h.comm))
+				resource.Attributes().PutStr("process.executable.name", d.b.CleanString(h.comm))
 			}
 		}
 		scope = d.b.Scope(d.b.Resource(resource, ""), pcommon.NewInstrumentationScope(), "")
 		d.scopes[h.process] = scope
 	}
-	kind.Name = d.b.Text(kind.Name)
+	kind.Name = d.b.CleanString(kind.Name)
 	period := events.Type{}
 	if kind == cpuTime {
 		period = cpuTime

@@ -49,7 +49,7 @@ const (
 	buildProfileBytes = 2 << 10
 )
 
-// BuildBytes estimates the memory of all that has been added and of the message that Build makes of it, without texts. It takes
+// BuildBytes estimates the memory of all that has been added and of the message that Build makes of it, without strings. It takes
 // no time.
 func (a *Assembler) BuildBytes() int {
 	return a.batch.dict.BuildBytes() + len(a.samples.Entries)*buildSampleBytes + len(a.samples.Observations)*buildObservationBytes +
@@ -82,17 +82,17 @@ func (a *Assembler) Reset() {
 // Dictionary returns the dictionary that all indices refer to. Its strings must be valid UTF-8.
 func (a *Assembler) Dictionary() *dictionary.Dictionary { return &a.batch.dict }
 
-// Resource returns the index of a resource, which is only read. Text that is not UTF-8 is repaired.
+// Resource returns the index of a resource, which is only read. Strings that are not UTF-8 are repaired.
 func (a *Assembler) Resource(r pcommon.Resource, schemaURL string) ResourceIndex {
 	return ResourceIndex(a.batch.resource(r, r.Attributes(), schemaURL))
 }
 
-// Scope returns the index of a scope of a resource. Text that is not UTF-8 is repaired.
+// Scope returns the index of a scope of a resource. Strings that are not UTF-8 are repaired.
 func (a *Assembler) Scope(resource ResourceIndex, s pcommon.InstrumentationScope, schemaURL string) ScopeIndex {
 	return ScopeIndex(a.batch.scope(int32(resource), s, s.Attributes(), schemaURL))
 }
 
-// Value returns the comparable form of a value, its text repaired. ok is false if the value is nested too deeply.
+// Value returns the comparable form of a value, its strings repaired. ok is false if the value is nested too deeply.
 func (a *Assembler) Value(v pcommon.Value) (value dictionary.Value, ok bool) {
 	clean, ok := a.batch.importer.CleanValue(v)
 	if !ok {

@@ -125,7 +125,7 @@ func (b *Batch) Reset(options Options) {
 	if b.messages > 1 {
 		b.grown = b.dict.Sizes()
 	}
-	if b.messages > 0 { // the texts of the messages can be freed
+	if b.messages > 0 { // the strings of the messages can be freed
 		b.dict.Reset(dictionary.Sizes{})
 		b.importer.Reset(&b.dict)
 	}
@@ -238,7 +238,7 @@ func (b *Batch) addProfile(scope int32, src pprofile.Profile, consume bool) {
 			PeriodType:             b.valueType(src.PeriodType()),
 			Attributes:             b.importer.AttributeSet(src.AttributeIndices()),
 			DroppedAttributesCount: src.DroppedAttributesCount(),
-			PayloadFormat:          b.importer.CleanText(src.OriginalPayloadFormat()),
+			PayloadFormat:          b.importer.CleanString(src.OriginalPayloadFormat()),
 			Payload:                src.OriginalPayload().AsRaw(),
 		},
 		scope:   scope,

@@ -18,7 +18,7 @@ import (
 // be lost.
 const maxValueDepth = 24
 
-// CleanValue returns v or, if a text in it is not UTF-8, a repaired copy. ok is false for a value that is nested too
+// CleanValue returns v or, if a string in it is not UTF-8, a repaired copy. ok is false for a value that is nested too
 // deeply, or that repeats too much of what the message holds once. It counts all of these.
 func (im *Importer) CleanValue(v pcommon.Value) (clean pcommon.Value, ok bool) {
 	if !shallow(v, maxValueDepth) {
@@ -29,7 +29,7 @@ func (im *Importer) CleanValue(v pcommon.Value) (clean pcommon.Value, ok bool) {
 		im.Repairs[RepairAttributeExpansion]++
 		return v, false
 	}
-	if everyText(v, utf8.ValidString) {
+	if everyString(v, utf8.ValidString) {
 		return v, true
 	}
 	im.Repairs[RepairInvalidUTF8]++
@@ -55,7 +55,7 @@ func (im *Importer) CleanMap(src, dst pcommon.Map) {
 			im.Repairs[RepairAttributeExpansion]++
 			continue
 		}
-		key = im.CleanText(key)
+		key = im.CleanString(key)
 		_, twice := seen[key]
 		if twice || seen == nil && slices.Contains(keys[:n], key) {
 			im.Repairs[RepairAttributeKey]++
@@ -74,8 +74,8 @@ func (im *Importer) CleanMap(src, dst pcommon.Map) {
 	entries.UnsafeIntoMap(dst)
 }
 
-// CleanText returns s as valid UTF-8.
-func (im *Importer) CleanText(s string) string {
+// CleanString returns s as valid UTF-8.
+func (im *Importer) CleanString(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
@@ -104,28 +104,28 @@ func shallow(v pcommon.Value, depth int) bool {
 	return true
 }
 
-// everyText reports whether ok is true for every text and key in v. It stops at the first for which it is not.
-func everyText(v pcommon.Value, ok func(text string) bool) bool {
+// everyString reports whether ok is true for every string and key in v. It stops at the first for which it is not.
+func everyString(v pcommon.Value, ok func(s string) bool) bool {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		return ok(v.Str())
 	case pcommon.ValueTypeSlice:
 		values := v.Slice()
 		for i := range values.Len() {
-			if !everyText(values.At(i), ok) {
+			if !everyString(values.At(i), ok) {
 				return false
 			}
 		}
 	case pcommon.ValueTypeMap:
-		return everyTextOf(v.Map(), ok)
+		return everyStringOf(v.Map(), ok)
 	default:
 	}
 	return true
 }
 
-func everyTextOf(m pcommon.Map, ok func(text string) bool) bool {
+func everyStringOf(m pcommon.Map, ok func(s string) bool) bool {
 	for key, value := range m.All() {
-		if !ok(key) || !everyText(value, ok) {
+		if !ok(key) || !everyString(value, ok) {
 			return false
 		}
 	}

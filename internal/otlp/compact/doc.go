@@ -8,7 +8,7 @@
 // Input from OTLP messages, which may be malformed, by Batch.Add:
 //
 //	import.go      Importer checks a message's dictionary and interns what samples refer to
-//	clean.go       checks and repairs attribute values; references.go and shared.go: texts that they refer to
+//	clean.go       checks and repairs attribute values; references.go and shared.go: strings that they refer to
 //	resources.go   combines equal resources and scopes
 //	samples.go     combines samples of one identity
 //	estimate.go    estimates the size of the batch

@@ -32,7 +32,7 @@ type Importer struct {
 	set     uint32
 
 	// shared bounds what references into the string table expand to.
-	shared sharedTexts
+	shared sharedStrings
 
 	// referenced is the result of resolved, unset until that is called.
 	referenced pcommon.Slice
@@ -63,9 +63,9 @@ const (
 	RepairLinkIndex
 	// RepairProfileField is an index of a profile's own type or unit that is out of range: it is cleared.
 	RepairProfileField
-	// RepairInvalidUTF8 is a text that is not UTF-8: each invalid run becomes U+FFFD.
+	// RepairInvalidUTF8 is a string that is not UTF-8: each invalid run becomes U+FFFD.
 	RepairInvalidUTF8
-	// RepairAttributeExpansion is an attribute that refers to long texts which the message repeats too often: it is left
+	// RepairAttributeExpansion is an attribute that refers to long strings which the message repeats too often: it is left
 	// out.
 	RepairAttributeExpansion
 	// NumRepairs is the number of faults.

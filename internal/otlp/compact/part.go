@@ -18,7 +18,7 @@ type Part struct {
 	Profiles pprofile.Profiles
 	// ProfileCount and SampleCount are the numbers of profiles and samples in it.
 	ProfileCount, SampleCount int
-	// Bytes is the encoded size; 0 from Parts if Options.MaxBytes is 0. It is a few bytes too high, and up to five for each text in the
+	// Bytes is the encoded size; 0 from Parts if Options.MaxBytes is 0. It is a few bytes too high, and up to five for each string in the
 	// attributes of resources and scopes.
 	Bytes int
 	// Oversized reports that the part is larger than Options.MaxBytes: it is a single observation with everything that

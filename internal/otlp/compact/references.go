@@ -58,7 +58,7 @@ func ResolveReferences(src pprofile.Profiles) pprofile.Profiles {
 	return resolved
 }
 
-// ResolveInPlace replaces references in attributes of resources and scopes by their texts.
+// ResolveInPlace replaces references in attributes of resources and scopes by their strings.
 func ResolveInPlace(pd pprofile.Profiles) {
 	resolved := ResolveReferences(pd)
 	if resolved == pd {
@@ -93,7 +93,7 @@ func roundTrip(strings pcommon.StringSlice, fill func(pprofile.Profiles)) (pprof
 	message := pprofile.NewProfiles()
 	table := message.Dictionary().StringTable()
 	strings.CopyTo(table)
-	// A reference of 0 means no reference. If a text were there, the marshaller would refer to it and lose it.
+	// A reference of 0 means no reference. If a string were there, the marshaller would refer to it and lose it.
 	if table.Len() > 0 {
 		table.SetAt(0, "")
 	} else {

@@ -68,14 +68,14 @@ func (t *interned[T]) find() (at int32, isNew bool) {
 func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL string) int32 {
 	clean := pcommon.NewMap()
 	b.importer.CleanMap(attributes, clean)
-	schema := b.importer.CleanText(schemaURL)
-	key := dictionary.AppendText(b.resources.scratch[:0], schema)
+	schema := b.importer.CleanString(schemaURL)
+	key := dictionary.AppendString(b.resources.scratch[:0], schema)
 	key = binary.AppendUvarint(key, uint64(src.DroppedAttributesCount()))
 	entities := entity.ResourceEntityRefs(src)
 	key = binary.AppendUvarint(key, uint64(entities.Len()))
 	for _, e := range entities.All() {
-		key = dictionary.AppendText(dictionary.AppendText(key, e.SchemaUrl()), e.Type())
-		key = appendTexts(appendTexts(key, e.IdKeys()), e.DescriptionKeys())
+		key = dictionary.AppendString(dictionary.AppendString(key, e.SchemaUrl()), e.Type())
+		key = appendStrings(appendStrings(key, e.IdKeys()), e.DescriptionKeys())
 	}
 	b.resources.scratch = dictionary.AppendMap(key, clean)
 	at, isNew := b.resources.find()
@@ -97,13 +97,13 @@ func (b *Batch) resource(src pcommon.Resource, attributes pcommon.Map, schemaURL
 }
 
 func (b *Batch) copyEntity(src, dst entity.EntityRef) {
-	dst.SetSchemaUrl(b.importer.CleanText(src.SchemaUrl()))
-	dst.SetType(b.importer.CleanText(src.Type()))
+	dst.SetSchemaUrl(b.importer.CleanString(src.SchemaUrl()))
+	dst.SetType(b.importer.CleanString(src.Type()))
 	for _, key := range src.IdKeys().All() {
-		dst.IdKeys().Append(b.importer.CleanText(key))
+		dst.IdKeys().Append(b.importer.CleanString(key))
 	}
 	for _, key := range src.DescriptionKeys().All() {
-		dst.DescriptionKeys().Append(b.importer.CleanText(key))
+		dst.DescriptionKeys().Append(b.importer.CleanString(key))
 	}
 }
 
@@ -112,14 +112,14 @@ func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attribut
 	clean := pcommon.NewMap()
 	b.importer.CleanMap(attributes, clean)
 	template := pprofile.NewScopeProfiles()
-	template.SetSchemaUrl(b.importer.CleanText(schemaURL))
-	template.Scope().SetName(b.importer.CleanText(src.Name()))
-	template.Scope().SetVersion(b.importer.CleanText(src.Version()))
+	template.SetSchemaUrl(b.importer.CleanString(schemaURL))
+	template.Scope().SetName(b.importer.CleanString(src.Name()))
+	template.Scope().SetVersion(b.importer.CleanString(src.Version()))
 	template.Scope().SetDroppedAttributesCount(src.DroppedAttributesCount())
 
 	key := binary.AppendUvarint(b.scopes.scratch[:0], uint64(resource))
-	key = dictionary.AppendText(key, template.SchemaUrl())
-	key = dictionary.AppendText(dictionary.AppendText(key, template.Scope().Name()), template.Scope().Version())
+	key = dictionary.AppendString(key, template.SchemaUrl())
+	key = dictionary.AppendString(dictionary.AppendString(key, template.Scope().Name()), template.Scope().Version())
 	key = binary.AppendUvarint(key, uint64(src.DroppedAttributesCount()))
 	b.scopes.scratch = dictionary.AppendMap(key, clean)
 	at, isNew := b.scopes.find()
@@ -134,10 +134,10 @@ func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attribut
 	return at
 }
 
-func appendTexts(b []byte, list pcommon.StringSlice) []byte {
+func appendStrings(b []byte, list pcommon.StringSlice) []byte {
 	b = binary.AppendUvarint(b, uint64(list.Len()))
 	for _, s := range list.All() {
-		b = dictionary.AppendText(b, s)
+		b = dictionary.AppendString(b, s)
 	}
 	return b
 }

@@ -10,78 +10,78 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// sharedTexts bounds what few bytes of a message can expand to: attributes can refer to texts of the string table, which
-// pdata puts in place of the references without copying them. Reading, comparing and encoding such a text costs as much
-// as if it were repeated. The first occurrence of a text is free, since it is part of the message; repeats of long texts
-// have a budget, which depends on the size of these texts.
-type sharedTexts struct {
+// sharedStrings bounds what few bytes of a message can expand to: attributes can refer to strings of the string table, which
+// pdata puts in place of the references without copying them. Reading, comparing and encoding such a string costs as much
+// as if it were repeated. The first occurrence of a string is free, since it is part of the message; repeats of long strings
+// have a budget, which depends on the size of these strings.
+type sharedStrings struct {
 	seen     map[*byte]struct{}
-	distinct int // bytes of the texts in seen
+	distinct int // bytes of the strings in seen
 	repeated int // bytes of their repeats
 }
 
 const (
-	// sharedTextBytes is the size from which texts are counted. A reference itself takes some ten bytes.
-	sharedTextBytes = 64
-	// A message may repeat sharedTextConstant + sharedTextFactor × the size of the texts. Hundreds of processes on one
+	// sharedStringBytes is the size from which strings are counted. A reference itself takes some ten bytes.
+	sharedStringBytes = 64
+	// A message may repeat sharedStringConstant + sharedStringFactor × the size of the strings. Hundreds of processes on one
 	// host repeat everything that they have in common, which is short.
-	sharedTextConstant = 4 << 20
-	sharedTextFactor   = 32
+	sharedStringConstant = 4 << 20
+	sharedStringFactor   = 32
 )
 
-func (t *sharedTexts) reset() {
-	const maxKeptTexts = 1 << 10
-	if len(t.seen) > maxKeptTexts {
+func (t *sharedStrings) reset() {
+	const maxKeptStrings = 1 << 10
+	if len(t.seen) > maxKeptStrings {
 		t.seen = nil
 	}
 	clear(t.seen)
 	t.distinct, t.repeated = 0, 0
 }
 
-// add counts a text and reports whether the budget allows it. It compares addresses, so it does not read the text.
-func (t *sharedTexts) add(text string) bool {
-	if len(text) < sharedTextBytes {
+// add counts a string and reports whether the budget allows it. It compares addresses, so it does not read the string.
+func (t *sharedStrings) add(s string) bool {
+	if len(s) < sharedStringBytes {
 		return true
 	}
 	if t.seen == nil {
 		t.seen = map[*byte]struct{}{}
 	}
-	at := unsafe.StringData(text)
+	at := unsafe.StringData(s)
 	if _, repeats := t.seen[at]; !repeats {
 		t.seen[at] = struct{}{}
-		t.distinct += len(text)
+		t.distinct += len(s)
 		return true
 	}
-	if t.repeated+len(text) > sharedTextConstant+sharedTextFactor*t.distinct {
+	if t.repeated+len(s) > sharedStringConstant+sharedStringFactor*t.distinct {
 		return false
 	}
-	t.repeated += len(text)
+	t.repeated += len(s)
 	return true
 }
 
-// addValue is add for all texts of a value, which must be shallow. Either all are added or none.
-func (t *sharedTexts) addValue(v pcommon.Value) bool {
+// addValue is add for all strings of a value, which must be shallow. Either all are added or none.
+func (t *sharedStrings) addValue(v pcommon.Value) bool {
 	before := t.repeated
-	if !everyText(v, t.add) {
+	if !everyString(v, t.add) {
 		t.repeated = before
 		return false
 	}
 	return true
 }
 
-// TextBytes returns the bytes of the long texts in the attributes of a message, each once if several share it.
-func TextBytes(pd pprofile.Profiles) int {
-	var texts sharedTexts
+// LongStringBytes returns the bytes of the long strings in the attributes of a message, each once if several share it.
+func LongStringBytes(pd pprofile.Profiles) int {
+	var shared sharedStrings
 	n := 0
-	count := func(text string) bool {
-		texts.repeated = 0 // nothing is refused
-		return texts.add(text)
+	count := func(s string) bool {
+		shared.repeated = 0 // nothing is refused
+		return shared.add(s)
 	}
 	value := func(v pcommon.Value) {
 		if v.Type() == pcommon.ValueTypeBytes {
 			n += v.Bytes().Len()
 		}
-		everyText(v, count)
+		everyString(v, count)
 	}
 	attributes := func(m pcommon.Map) {
 		for key, v := range m.All() {
@@ -98,5 +98,5 @@ func TextBytes(pd pprofile.Profiles) int {
 			attributes(sp.Scope().Attributes())
 		}
 	}
-	return n + texts.distinct
+	return n + shared.distinct
 }

@@ -12,15 +12,15 @@ import (
 
 var sizer pprofile.ProtoMarshaler
 
-// headerBound bounds the encoded size of a resource or scope without what is below it: of inPlace bytes with its texts in place, or
-// with references to them, when pdata moves the texts to the string table while it marshals.
+// headerBound bounds the encoded size of a resource or scope without what is below it: of inPlace bytes with its strings in place, or
+// with references to them, when pdata moves the strings to the string table while it marshals.
 func headerBound(inPlace int, attributes pcommon.Map) int {
 	const (
 		reference    = 1 + 4 // into a table of less than 2^28 strings
-		longerPrefix = 4     // of the dictionary, to which the texts move
+		longerPrefix = 4     // of the dictionary, to which the strings move
 	)
 	bound := inPlace
-	everyTextOf(attributes, func(string) bool {
+	everyStringOf(attributes, func(string) bool {
 		bound += reference
 		return true
 	})

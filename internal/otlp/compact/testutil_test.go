@@ -96,7 +96,7 @@ func encodedSizes(t testing.TB, pd pprofile.Profiles) (inPlace, referenced int) 
 func slack(pd pprofile.Profiles) (n int) {
 	count := func(m pcommon.Map) {
 		n += 4
-		everyTextOf(m, func(string) bool { n += 5; return true })
+		everyStringOf(m, func(string) bool { n += 5; return true })
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
 		count(rp.Resource().Attributes())

@@ -24,12 +24,12 @@ type Value struct {
 	kind pcommon.ValueType
 	// bits holds a bool, int or double.
 	bits uint64
-	// text holds a string or bytes as they are, an array or map in the form of appendValue.
-	text string
+	// content holds a string or bytes as they are, an array or map in the form of appendValue.
+	content string
 }
 
 // StringValue is a string, which must be valid UTF-8.
-func StringValue(s string) Value { return Value{kind: pcommon.ValueTypeStr, text: s} }
+func StringValue(s string) Value { return Value{kind: pcommon.ValueTypeStr, content: s} }
 
 // IntValue is an int.
 func IntValue(v int64) Value { return Value{kind: pcommon.ValueTypeInt, bits: uint64(v)} }
@@ -55,9 +55,9 @@ func ValueOf(v pcommon.Value) Value {
 	case pcommon.ValueTypeDouble:
 		return Value{kind: pcommon.ValueTypeDouble, bits: math.Float64bits(v.Double())}
 	case pcommon.ValueTypeBytes:
-		return Value{kind: pcommon.ValueTypeBytes, text: string(v.Bytes().AsRaw())}
+		return Value{kind: pcommon.ValueTypeBytes, content: string(v.Bytes().AsRaw())}
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
-		return Value{kind: v.Type(), text: string(appendValue(nil, v))}
+		return Value{kind: v.Type(), content: string(appendValue(nil, v))}
 	default:
 		return Value{}
 	}
@@ -67,7 +67,7 @@ func ValueOf(v pcommon.Value) Value {
 func (v Value) CopyTo(dst pcommon.Value) {
 	switch v.kind {
 	case pcommon.ValueTypeStr:
-		dst.SetStr(v.text)
+		dst.SetStr(v.content)
 	case pcommon.ValueTypeInt:
 		dst.SetInt(int64(v.bits))
 	case pcommon.ValueTypeBool:
@@ -75,9 +75,9 @@ func (v Value) CopyTo(dst pcommon.Value) {
 	case pcommon.ValueTypeDouble:
 		dst.SetDouble(math.Float64frombits(v.bits))
 	case pcommon.ValueTypeBytes:
-		dst.SetEmptyBytes().FromRaw([]byte(v.text))
+		dst.SetEmptyBytes().FromRaw([]byte(v.content))
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
-		readValue(v.text, dst)
+		readValue(v.content, dst)
 	default:
 		// An empty value stays as AppendEmpty made it.
 	}
@@ -86,7 +86,7 @@ func (v Value) CopyTo(dst pcommon.Value) {
 // Attributes is the attribute table.
 type Attributes struct {
 	Table[AttributeIndex, Attribute]
-	// kept is where the texts of new entries are copied to, or nil.
+	// kept is where strings of new entries are copied to, or nil.
 	kept *arena
 }
 
@@ -96,28 +96,28 @@ func (t *Attributes) Intern(a Attribute) AttributeIndex {
 		return 0
 	}
 	h := Mix(uint64(a.Value.kind), uint64(uint32(a.Key))<<32|uint64(uint32(a.Unit)))
-	h = Mix(Mix(h, a.Value.bits), HashString(a.Value.text))
+	h = Mix(Mix(h, a.Value.bits), HashString(a.Value.content))
 	p := t.index.Start(h)
 	if i := t.find(&p, a); i != 0 {
 		return i
 	}
 	if t.kept != nil {
-		a.Value.text = t.kept.clone(a.Value.text)
+		a.Value.content = t.kept.clone(a.Value.content)
 	}
 	return t.add(p, a)
 }
 
-// detach copies the texts, so that what they were cut from can be freed.
+// detach copies the strings, so that what they were cut from can be freed.
 func (t *Attributes) detach() {
 	for i := range t.entries {
-		t.entries[i].Value.text = strings.Clone(t.entries[i].Value.text)
+		t.entries[i].Value.content = strings.Clone(t.entries[i].Value.content)
 	}
 }
 
-func (t *Attributes) textBytes() int {
+func (t *Attributes) stringBytes() int {
 	n := 0
 	for i := range t.entries {
-		n += len(t.entries[i].Value.text)
+		n += len(t.entries[i].Value.content)
 	}
 	return n
 }

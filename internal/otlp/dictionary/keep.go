@@ -13,7 +13,7 @@ import (
 
 // This file is for a Dictionary that outlives the messages it was filled from.
 
-// arena holds copies of texts in large blocks.
+// arena holds copies of strings in large blocks.
 type arena struct {
 	block strings.Builder
 	bytes int
@@ -21,7 +21,7 @@ type arena struct {
 
 const (
 	arenaBlockBytes = 16 << 10
-	// arenaOwnBytes is the size from which a text has an allocation of its own.
+	// arenaOwnBytes is the size from which a string has an allocation of its own.
 	arenaOwnBytes = arenaBlockBytes / 8
 )
 
@@ -40,15 +40,15 @@ func (a *arena) clone(s string) string {
 	return a.block.String()[start:]
 }
 
-// NewCopying returns a dictionary that copies the texts that it interns, so that it keeps nothing else of a message alive.
+// NewCopying returns a dictionary that copies the strings that it interns, so that it keeps nothing else of a message alive.
 func NewCopying() *Dictionary {
 	d := New()
-	texts := &arena{}
-	d.Strings.kept, d.Attributes.kept = texts, texts
+	copies := &arena{}
+	d.Strings.kept, d.Attributes.kept = copies, copies
 	return d
 }
 
-// MemoryBytes estimates what the dictionary occupies: its tables, their indices, and the texts if it keeps copies.
+// MemoryBytes estimates what the dictionary occupies: its tables, their indices, and the strings if it keeps copies.
 func (d *Dictionary) MemoryBytes() int {
 	n := d.Strings.MemoryBytes() + d.Functions.MemoryBytes() + d.Mappings.MemoryBytes() + d.Locations.MemoryBytes()
 	n += d.Stacks.MemoryBytes() + d.Links.MemoryBytes() + d.Attributes.MemoryBytes() + d.AttributeSets.MemoryBytes()
@@ -97,11 +97,11 @@ func clip[T any](s []T) []T {
 	return append(make([]T, 0, len(s)), s...)
 }
 
-// Text returns a value as text: a string as it is, an array or a map as JSON.
-func (v Value) Text() string {
+// AsString returns a value as a string: a string as it is, an array or a map as JSON.
+func (v Value) AsString() string {
 	switch v.kind {
 	case pcommon.ValueTypeStr:
-		return v.text
+		return v.content
 	case pcommon.ValueTypeInt:
 		return strconv.FormatInt(int64(v.bits), 10)
 	default:

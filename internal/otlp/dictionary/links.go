@@ -30,7 +30,7 @@ func ParseLink(trace, span string) (link Link, ok bool) {
 
 // parseID reads hexadecimal digits, aligned to the right: agents pad differently with zeros.
 func parseID(id []byte, digits string) bool {
-	const longest = 128 // a payload can refer to a long text many times
+	const longest = 128 // a payload can refer to a long string many times
 	if len(digits) > longest {
 		return false
 	}

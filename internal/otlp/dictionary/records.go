@@ -28,7 +28,7 @@ func (d *Dictionary) Mark() Mark {
 // AppendSince appends the entries that were added after a mark to b. Read adds them to another dictionary that has the entries before.
 //
 // The form is, for each table in this order, the number of entries as uvarint and then the entries: strings (length, bytes), attributes
-// (key, unit, kind, bits, text), sets of attributes (length, attributes), functions (name, system name, file, start line), mappings
+// (key, unit, kind, bits, string), sets of attributes (length, attributes), functions (name, system name, file, start line), mappings
 // (start, limit, offset, file, set), locations (mapping, set, address, number of lines, and of each line function, line, column),
 // stacks (length, and each location as a difference to the one before) and links (16 and 8 bytes). Numbers are varints.
 func (d *Dictionary) AppendSince(b []byte, m Mark) []byte {
@@ -42,12 +42,12 @@ func (d *Dictionary) AppendSince(b []byte, m Mark) []byte {
 		}
 	}
 	for i := begin(d.Strings.Len(), m.strings); i < d.Strings.Len(); i++ {
-		b = AppendText(b, d.Strings.entries[i])
+		b = AppendString(b, d.Strings.entries[i])
 	}
 	for i := begin(d.Attributes.Len(), m.attributes); i < d.Attributes.Len(); i++ {
 		a := &d.Attributes.entries[i]
 		u(uint64(a.Key), uint64(a.Unit), uint64(a.Value.kind), a.Value.bits)
-		b = AppendText(b, a.Value.text)
+		b = AppendString(b, a.Value.content)
 	}
 	for i := begin(d.AttributeSets.Len(), m.sets); i < d.AttributeSets.Len(); i++ {
 		set := d.AttributeSets.At(AttributeSetIndex(i))
@@ -100,13 +100,13 @@ func Load(b []byte) (*Dictionary, error) {
 }
 
 func (d *Dictionary) read(b []byte, isLoaded bool) error {
-	r := entryReader{RecordReader: RecordReader{Left: b}, text: string(b)}
+	r := entryReader{RecordReader: RecordReader{Left: b}, all: string(b)}
 	r.table(func() (int, int) {
 		return int(d.Strings.Intern(r.string())), d.Strings.Len()
 	})
 	r.table(func() (int, int) {
 		a := Attribute{Key: StringIndex(r.Index(d.Strings.Len())), Unit: StringIndex(r.Index(d.Strings.Len()))}
-		a.Value = Value{kind: pcommon.ValueType(r.Index(int(pcommon.ValueTypeBytes) + 1)), bits: r.Uvarint(), text: r.string()}
+		a.Value = Value{kind: pcommon.ValueType(r.Index(int(pcommon.ValueTypeBytes) + 1)), bits: r.Uvarint(), content: r.string()}
 		return int(d.Attributes.Intern(a)), d.Attributes.Len()
 	})
 	r.table(func() (int, int) {
@@ -251,8 +251,8 @@ func (r *RecordReader) checked(i uint64, n int) int32 {
 // entryReader reads what AppendSince wrote.
 type entryReader struct {
 	RecordReader
-	// text has the same bytes: strings are parts of it.
-	text string
+	// all has the same bytes, those that are read included: strings are parts of it.
+	all  string
 	ints []int32
 }
 
@@ -277,13 +277,13 @@ func (r *entryReader) list(read func() int32) []int32 {
 	return r.ints
 }
 
-// string reads a text, which shares the memory of all texts.
+// string reads a string, which shares its memory with all others.
 func (r *entryReader) string() string {
 	n := r.Count()
-	at := len(r.text) - len(r.Left)
+	at := len(r.all) - len(r.Left)
 	r.Bytes(n)
 	if r.Err != nil {
 		return ""
 	}
-	return r.text[at : at+n]
+	return r.all[at : at+n]
 }

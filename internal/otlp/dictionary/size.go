@@ -19,7 +19,7 @@ func FieldLen(n int) int { return 1 + VarintLen(uint64(n)) + n }
 func (v Value) EncodedLen() int {
 	switch v.kind {
 	case pcommon.ValueTypeStr, pcommon.ValueTypeBytes:
-		return FieldLen(len(v.text))
+		return FieldLen(len(v.content))
 	case pcommon.ValueTypeBool:
 		return 2
 	case pcommon.ValueTypeInt:
@@ -27,7 +27,7 @@ func (v Value) EncodedLen() int {
 	case pcommon.ValueTypeDouble:
 		return 9
 	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
-		n, _ := encodedLen(v.text)
+		n, _ := encodedLen(v.content)
 		return n
 	default:
 		return 0
@@ -40,8 +40,8 @@ func encodedLen(s string) (n int, rest string) {
 	kind, s := pcommon.ValueType(s[0]), s[1:]
 	switch kind {
 	case pcommon.ValueTypeStr, pcommon.ValueTypeBytes:
-		text, rest := readText(s)
-		return FieldLen(len(text)), rest
+		str, rest := readString(s)
+		return FieldLen(len(str)), rest
 	case pcommon.ValueTypeInt:
 		return 1 + VarintLen(uint64(readInt(s))), s[8:]
 	case pcommon.ValueTypeDouble:
@@ -58,7 +58,7 @@ func encodedLen(s string) (n int, rest string) {
 	case pcommon.ValueTypeMap:
 		count, s := readCount(s)
 		for range count {
-			key, rest := readText(s)
+			key, rest := readString(s)
 			value, rest := encodedLen(rest)
 			n, s = n+FieldLen(keyLen(key)+FieldLen(value)), rest
 		}
@@ -90,7 +90,7 @@ const (
 	attributeBytes = 64 + indexBytes + 88
 )
 
-// BuildBytes estimates the memory that the entries take until CopyTo has written them, without texts. It takes no time.
+// BuildBytes estimates the memory that the entries take until CopyTo has written them, without strings. It takes no time.
 func (d *Dictionary) BuildBytes() int {
 	return d.Strings.Len()*stringBytes + d.Functions.Len()*functionBytes + d.Mappings.Len()*mappingBytes +
 		d.Locations.Len()*locationBytes + len(d.Locations.lines)*lineBytes + (d.Stacks.Len()+d.AttributeSets.Len())*listBytes +

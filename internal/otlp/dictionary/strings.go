@@ -89,7 +89,7 @@ func CutUTF8(s string, limit int) string {
 	return s[:limit]
 }
 
-// Shorten returns s for a message or a table: of a longer text the first limit bytes, as valid UTF-8, and an ellipsis.
+// Shorten returns s for a message or a table: of a longer string the first limit bytes, as valid UTF-8, and an ellipsis.
 func Shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -11,7 +11,7 @@ type Table[I ~int32, E comparable] struct {
 
 // Reset forgets all entries, keeps their memory, and makes room for about that many.
 func (t *Table[I, E]) Reset(entries int) {
-	clear(t.entries) // their texts can be freed
+	clear(t.entries) // their strings can be freed
 	var zero E
 	t.entries = append(room(t.entries, entries+1), zero)
 	t.index.Reset(entries)
@@ -65,7 +65,7 @@ func (t *Table[I, E]) append(e E) I {
 	return I(len(t.entries) - 1)
 }
 
-// MemoryBytes is what the table occupies, without the texts that entries refer to.
+// MemoryBytes is what the table occupies, without the strings that entries refer to.
 func (t *Table[I, E]) MemoryBytes() int { return BytesOf(t.entries) + t.index.bytes() }
 
 // freeze frees the memory that only Intern needs.

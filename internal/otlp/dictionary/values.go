@@ -27,9 +27,9 @@ func appendValue(b []byte, v pcommon.Value) []byte {
 	b = append(b, byte(v.Type()))
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		b = AppendText(b, v.Str())
+		b = AppendString(b, v.Str())
 	case pcommon.ValueTypeBytes:
-		b = AppendText(b, string(v.Bytes().AsRaw()))
+		b = AppendString(b, string(v.Bytes().AsRaw()))
 	case pcommon.ValueTypeInt:
 		b = binary.LittleEndian.AppendUint64(b, uint64(v.Int()))
 	case pcommon.ValueTypeDouble:
@@ -67,13 +67,13 @@ func AppendMap(b []byte, m pcommon.Map) []byte {
 	entries = slices.CompactFunc(entries, func(a, b entry) bool { return a.key == b.key })
 	b = binary.AppendUvarint(b, uint64(len(entries)))
 	for _, e := range entries {
-		b = appendValue(AppendText(b, e.key), e.value)
+		b = appendValue(AppendString(b, e.key), e.value)
 	}
 	return b
 }
 
-// AppendText appends a string with its length before it.
-func AppendText(b []byte, s string) []byte {
+// AppendString appends a string with its length before it.
+func AppendString(b []byte, s string) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s)))
 	return append(b, s...)
 }
@@ -84,12 +84,12 @@ func readValue(s string, dst pcommon.Value) string {
 	kind, s := pcommon.ValueType(s[0]), s[1:]
 	switch kind {
 	case pcommon.ValueTypeStr:
-		text, rest := readText(s)
-		dst.SetStr(text)
+		str, rest := readString(s)
+		dst.SetStr(str)
 		return rest
 	case pcommon.ValueTypeBytes:
-		text, rest := readText(s)
-		dst.SetEmptyBytes().FromRaw([]byte(text))
+		content, rest := readString(s)
+		dst.SetEmptyBytes().FromRaw([]byte(content))
 		return rest
 	case pcommon.ValueTypeInt:
 		dst.SetInt(readInt(s))
@@ -113,7 +113,7 @@ func readValue(s string, dst pcommon.Value) string {
 		var entries xpdata.MapBuilder // Map.Put would look through all entries before each
 		entries.EnsureCapacity(n)
 		for range n {
-			key, rest := readText(s)
+			key, rest := readString(s)
 			s = readValue(rest, entries.AppendEmpty(key))
 		}
 		entries.UnsafeIntoMap(dst.SetEmptyMap())
@@ -130,7 +130,7 @@ func readCount(s string) (int, string) {
 	return int(count), s[n:]
 }
 
-func readText(s string) (text, rest string) {
+func readString(s string) (str, rest string) {
 	n, s := readCount(s)
 	return s[:n], s[n:]
 }

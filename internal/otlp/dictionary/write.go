@@ -44,7 +44,7 @@ type Writer struct {
 	Strings, Functions, Mappings, Locations, Stacks, Links, Attributes Order
 
 	indices []int32
-	texts   []string
+	strings []string
 }
 
 // Write writes the tables to dst. It overwrites what dst holds and reuses its memory: most of the cost of writing a dictionary is
@@ -112,12 +112,12 @@ func (w *Writer) writeStrings(d *Dictionary, dst pcommon.StringSlice) {
 		dst.FromRaw(d.Strings.entries)
 		return
 	}
-	w.texts = w.texts[:0]
+	w.strings = w.strings[:0]
 	for _, i := range w.Strings.Entries {
-		w.texts = append(w.texts, d.Strings.entries[i])
+		w.strings = append(w.strings, d.Strings.entries[i])
 	}
-	dst.FromRaw(w.texts)
-	clear(w.texts)
+	dst.FromRaw(w.strings)
+	clear(w.strings)
 }
 
 func (w *Writer) writeFunctions(d *Dictionary, dst pprofile.FunctionSlice) {

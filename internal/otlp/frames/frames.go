@@ -78,8 +78,8 @@ func Zeroed[T any](s []T, n int) []T {
 	return s
 }
 
-// Text returns a name.
-func (f *Frames) Text(name int32) string {
+// Name returns a name by its index.
+func (f *Frames) Name(name int32) string {
 	if name > 0 && int(name) < f.strings.Len() {
 		if s := f.strings.At(int(name)); s != "" {
 			return s

@@ -21,18 +21,18 @@ func TestFrames(t *testing.T) {
 	for range 2 { // the second answer is remembered
 		leaf, fault := f.Leaf(stack)
 		assert.Equal(t, None, fault)
-		assert.Equal(t, "leaf", f.Text(leaf))
+		assert.Equal(t, "leaf", f.Name(leaf))
 	}
 	names, fault := f.All(stack)
 	assert.Equal(t, None, fault)
 	texts := []string{}
 	for _, name := range names {
-		texts = append(texts, f.Text(name))
+		texts = append(texts, f.Name(name))
 	}
 	assert.Equal(t, []string{"leaf", "mid", "main"}, texts)
 	leaf, fault := f.Leaf(profiletest.SampleAt(pd, 1).StackIndex())
 	assert.Equal(t, None, fault)
-	assert.Equal(t, Unknown, f.Text(leaf))
+	assert.Equal(t, Unknown, f.Name(leaf))
 }
 
 func TestFramesOutOfRange(t *testing.T) {

@@ -58,7 +58,7 @@ func ProfileTypeID(profile, typ, unit, periodType, periodUnit string) string {
 // MaxLabelBytes is the longest value of a label. Pyroscope refuses the whole profile for a longer one.
 const MaxLabelBytes = 2048
 
-// LabelText returns the beginning of a text that can be the value of a label.
-func LabelText(s string) string {
+// LabelValue returns the beginning of a string that can be the value of a label.
+func LabelValue(s string) string {
 	return dictionary.CutUTF8(dictionary.ValidUTF8(s[:min(len(s), MaxLabelBytes+utf8.UTFMax)]), MaxLabelBytes)
 }

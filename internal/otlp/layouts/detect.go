@@ -248,7 +248,7 @@ func (d *detector) dictionary(data []byte) {
 		for f := protofields.New(r.Content); f.Next(); {
 			switch {
 			case f.Number == 1 && (f.Wire == protowire.VarintType) == (r.Number == 7):
-				d.keep(setOf(V1_7, V1_6, V1_4)) // attribute_units' key, or a key as text
+				d.keep(setOf(V1_7, V1_6, V1_4)) // attribute_units' key, or a key as a string
 			case f.Number == 1:
 				d.keep(setOf(V1_8, V1_9, V1_10)) // a stack's locations, or a key's index
 			}

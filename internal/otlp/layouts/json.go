@@ -240,25 +240,25 @@ func appendField(message []byte, number protowire.Number, k kind, content []byte
 
 // scalar returns the wire form of a JSON value. 64-bit integers are strings in JSON, or numbers.
 func scalar(k kind, token json.Token) ([]byte, error) {
-	text, isText := token.(string)
+	s, isString := token.(string)
 	number, isNumber := token.(json.Number)
 	flag, isFlag := token.(bool)
 	switch k {
-	case kindText:
-		if isText {
-			return []byte(text), nil
+	case kindString:
+		if isString {
+			return []byte(s), nil
 		}
 	case kindBytes:
-		if isText {
-			return base64.StdEncoding.DecodeString(text)
+		if isString {
+			return base64.StdEncoding.DecodeString(s)
 		}
 	case kindID:
-		if isText {
-			return hex.DecodeString(text)
+		if isString {
+			return hex.DecodeString(s)
 		}
 	case kindDouble:
-		if isText {
-			number, isNumber = json.Number(text), true
+		if isString {
+			number, isNumber = json.Number(s), true
 		}
 		if isNumber {
 			v, err := number.Float64()
@@ -269,9 +269,9 @@ func scalar(k kind, token json.Token) ([]byte, error) {
 		switch {
 		case isFlag:
 			v = protowire.EncodeBool(flag)
-		case isText || isNumber:
+		case isString || isNumber:
 			var err error
-			if v, err = integer(text + string(number)); err != nil {
+			if v, err = integer(s + string(number)); err != nil {
 				return nil, err
 			}
 		default:

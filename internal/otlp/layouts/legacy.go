@@ -202,7 +202,7 @@ func (r *legacyReader) table(t *legacyTables, m *message, f *wire.Reader) bool {
 	}
 	switch known.name {
 	case "string_table":
-		r.addText(t, f.Content)
+		r.addString(t, f.Content)
 	case "mapping", "mapping_table":
 		t.mappings.add(known.message, f.Content)
 	case "location", "location_table":
@@ -229,13 +229,13 @@ func (r *legacyReader) finish(t *legacyTables) {
 		return
 	}
 	t.units = map[string]uint64{}
-	seen := map[uint64]bool{} // a text is hashed once, however many entries refer to it
+	seen := map[uint64]bool{} // a string is hashed once, however many entries refer to it
 	for _, u := range slices.Backward(t.attributeUnits) {
 		if seen[u.typ] {
 			continue
 		}
 		seen[u.typ] = true
-		key := r.text(t, u.typ)
+		key := r.stringAt(t, u.typ)
 		if _, known := t.units[key]; !known { // the last one of a key is used
 			t.units[key] = u.unit
 		}
@@ -251,8 +251,8 @@ type legacyProfile struct {
 	start, end         uint64 // of a container
 	time, duration     uint64
 	defaultType        int // an index of types, or -1
-	defaultTypeText    uint64
-	hasDefaultTypeText bool
+	defaultTypeName    uint64
+	hasDefaultTypeName bool
 	id                 pprofile.ProfileID
 	dropped            uint32
 	payloadFormat      string
@@ -322,7 +322,7 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 			case "attribute_indices":
 				p.attributes.addIndices(&f)
 			case "drop_frames", "keep_frames":
-				p.attributes.addText("pprof.profile."+known.name, f.Value)
+				p.attributes.addString("pprof.profile."+known.name, f.Value)
 			}
 		}
 	}
@@ -370,7 +370,7 @@ func (r *legacyReader) identity(p *legacyProfile, name string, f *wire.Reader) {
 	case "dropped_attributes_count":
 		p.dropped = uint32(f.Value)
 	case "original_payload_format":
-		p.payloadFormat = r.validText(f.Content)
+		p.payloadFormat = r.validString(f.Content)
 	case "original_payload":
 		p.payload = f.Content
 	case "attributes":
@@ -398,7 +398,7 @@ func (r *legacyReader) header(p *legacyProfile, t *legacyTables, m *message, f *
 	case "duration_nanos":
 		p.duration = uint64(r.notNegative(int64(f.Value)))
 	case "default_sample_type", "default_sample_type_strindex":
-		p.defaultTypeText, p.hasDefaultTypeText = f.Value, f.Value != 0
+		p.defaultTypeName, p.hasDefaultTypeName = f.Value, f.Value != 0
 	case "default_sample_type_index":
 		p.defaultType = int(clampTo[int32](f.Value))
 	case "comment", "comment_strindices":
@@ -530,16 +530,16 @@ func (r *legacyReader) label(t *legacyTables, set *attributeSet, data []byte) {
 			unit = f.Value
 		}
 	}
-	name := r.internText(t, key)
+	name := r.internString(t, key)
 	if name == 0 {
 		return
 	}
 	if str != 0 {
-		set.addIndex(r.textAttribute(t, textKey{keyIndex: key, text: str}, name))
+		set.addIndex(r.stringAttribute(t, stringAttribute{keyIndex: key, value: str}, name))
 		return
 	}
 	set.addIndex(r.dict.Attributes.Intern(dictionary.Attribute{
-		Key: name, Value: dictionary.IntValue(int64(num)), Unit: r.internText(t, unit),
+		Key: name, Value: dictionary.IntValue(int64(num)), Unit: r.internString(t, unit),
 	}))
 }
 
@@ -625,29 +625,29 @@ func (r *referenceRange) ids(t *legacyTable) map[uint64]int32 {
 func (r *legacyReader) profileComments(t *legacyTables, comments []int32) dictionary.Value {
 	value := pcommon.NewValueSlice()
 	for _, c := range comments {
-		text := r.text(t, uint64(uint32(c)))
-		if r.commentBudget -= len(text); r.commentBudget < 0 {
+		s := r.stringAt(t, uint64(uint32(c)))
+		if r.commentBudget -= len(s); r.commentBudget < 0 {
 			r.stats.Repaired[RepairExpansion]++
 			break
 		}
-		value.Slice().AppendEmpty().SetStr(text)
+		value.Slice().AppendEmpty().SetStr(s)
 	}
 	return dictionary.ValueOf(value)
 }
 
-// maxShared bounds, in addition to the message's size, how many bytes are written of texts that a message has once and
+// maxShared bounds, in addition to the message's size, how many bytes are written of strings that a message has once and
 // refers to often.
 const maxShared = 64 << 10
 
 // order returns the sample types in the order of their profiles: the default first.
 func (p *legacyProfile) order(r *legacyReader, t *legacyTables) []int {
-	if p.hasDefaultTypeText {
-		name, differs := r.text(t, p.defaultTypeText), map[uint64]bool{} // texts are compared once each
+	if p.hasDefaultTypeName {
+		name, differs := r.stringAt(t, p.defaultTypeName), map[uint64]bool{} // names are compared once each
 		p.defaultType = slices.IndexFunc(p.types, func(v legacyType) bool {
 			if differs[v.typ] {
 				return false
 			}
-			differs[v.typ] = r.text(t, v.typ) != name
+			differs[v.typ] = r.stringAt(t, v.typ) != name
 			return !differs[v.typ]
 		})
 	}

@@ -154,7 +154,7 @@ func (e *emitter) mayCopy(attributes dictionary.AttributeSetIndex, numbers int) 
 const attrTemporality = "otlp.aggregation_temporality"
 
 func (r *legacyReader) valueType(t *legacyTables, v legacyType) [2]dictionary.StringIndex {
-	return [2]dictionary.StringIndex{r.internText(t, v.typ), r.internText(t, v.unit)}
+	return [2]dictionary.StringIndex{r.internString(t, v.typ), r.internString(t, v.unit)}
 }
 
 // recordOrder records the order that the sample types had, and the default if one was named: OTLP's default is the first
@@ -163,7 +163,7 @@ func (r *legacyReader) recordOrder(p *legacyProfile, t *legacyTables, order []in
 	if p.defaultType < 0 || p.defaultType >= len(p.types) {
 		return
 	}
-	name := r.text(t, p.types[p.defaultType].typ)
+	name := r.stringAt(t, p.types[p.defaultType].typ)
 	if r.scopeBudget -= len(name) + len(order); r.scopeBudget < 0 {
 		r.stats.Repaired[RepairExpansion]++
 		return
@@ -294,7 +294,7 @@ func (e *emitter) counts(k int) bool {
 	unit := e.p.types[k].unit
 	is, known := e.isCount[unit]
 	if !known {
-		is = e.r.text(e.t, unit) == "count"
+		is = e.r.stringAt(e.t, unit) == "count"
 		e.isCount[unit] = is
 	}
 	return is

@@ -31,14 +31,14 @@ type legacyTables struct {
 	// locationIndices are the locations that samples have ranges of. In 1.6 and 1.7 each profile has its own.
 	locationIndices []int32
 	stringIndices   []dictionary.StringIndex
-	// texts are the attributes whose value is an entry of the string table, so that each is hashed once.
-	texts map[textKey]dictionary.AttributeIndex
+	// stringAttributes are the attributes whose value is an entry of the string table, so that each is hashed once.
+	stringAttributes map[stringAttribute]dictionary.AttributeIndex
 }
 
-// textKey is an attribute whose value is a text of the string table, its key a constant or a text of that table too.
-type textKey struct {
-	key            string
-	keyIndex, text uint64
+// stringAttribute is an attribute whose value is a string of the string table, its key a constant or a string of that table too.
+type stringAttribute struct {
+	key             string
+	keyIndex, value uint64
 }
 
 type legacyTable struct {
@@ -115,7 +115,7 @@ func clampTo[T int32 | int64 | uint64](v uint64) T {
 	return T(v)
 }
 
-func (r *legacyReader) text(t *legacyTables, index uint64) string {
+func (r *legacyReader) stringAt(t *legacyTables, index uint64) string {
 	if index >= uint64(len(t.strings)) {
 		if index != 0 {
 			r.stats.Repaired[RepairIndex]++
@@ -125,13 +125,13 @@ func (r *legacyReader) text(t *legacyTables, index uint64) string {
 	return t.strings[index]
 }
 
-// addText adds an entry to a string table, as valid UTF-8.
-func (r *legacyReader) addText(t *legacyTables, content []byte) {
-	t.strings = append(t.strings, r.validText(content))
+// addString adds an entry to a string table, as valid UTF-8.
+func (r *legacyReader) addString(t *legacyTables, content []byte) {
+	t.strings = append(t.strings, r.validString(content))
 	t.stringIndices = append(t.stringIndices, 0)
 }
 
-func (r *legacyReader) internText(t *legacyTables, index uint64) dictionary.StringIndex {
+func (r *legacyReader) internString(t *legacyTables, index uint64) dictionary.StringIndex {
 	if index >= uint64(len(t.strings)) {
 		if index != 0 {
 			r.stats.Repaired[RepairIndex]++
@@ -162,7 +162,7 @@ func (r *legacyReader) internMapping(t *legacyTables, entry []byte) dictionary.M
 		case "file_offset":
 			m.FileOffset = f.Value
 		case "filename", "filename_strindex":
-			m.Filename = r.internText(t, f.Value)
+			m.Filename = r.internString(t, f.Value)
 		case "build_id":
 			buildID = f.Value
 		case "build_id_kind":
@@ -176,7 +176,7 @@ func (r *legacyReader) internMapping(t *legacyTables, entry []byte) dictionary.M
 		}
 	})
 	if buildID != 0 {
-		set.addText(buildIDKey(r.text(t, buildID), isHash), buildID)
+		set.addString(buildIDKey(r.stringAt(t, buildID), isHash), buildID)
 	}
 	if m.MemoryStart >= m.MemoryLimit && m.MemoryLimit|m.MemoryStart != 0 {
 		set.add("pprof.mapping.start", dictionary.IntValue(int64(m.MemoryStart)), 0)
@@ -208,11 +208,11 @@ func (r *legacyReader) function(t *legacyTables, ref uint64) dictionary.Function
 		t.functions.schema.each(entry, func(name string, f *wire.Reader) {
 			switch name {
 			case "name", "name_strindex":
-				function.Name = r.internText(t, f.Value)
+				function.Name = r.internString(t, f.Value)
 			case "system_name", "system_name_strindex":
-				function.SystemName = r.internText(t, f.Value)
+				function.SystemName = r.internString(t, f.Value)
 			case "filename", "filename_strindex":
-				function.Filename = r.internText(t, f.Value)
+				function.Filename = r.internString(t, f.Value)
 			case "start_line":
 				function.StartLine = int64(f.Value)
 			}
@@ -226,7 +226,7 @@ var frameTypes = map[string]string{
 	"python": "cpython", "hotspot": "jvm", "java": "jvm", "v8": "v8js", "nodejs": "v8js", "phpjit": "php",
 }
 
-// frameType returns the current name of a frame type. Long texts are not looked up, because many locations can share one.
+// frameType returns the current name of a frame type. Long strings are not looked up, because many locations can share one.
 func frameType(old string) (renamed string, ok bool) {
 	if len(old) > len("nodejs") && old != "hotspot" {
 		return "", false
@@ -257,10 +257,10 @@ func (r *legacyReader) internLocation(t *legacyTables, entry []byte) dictionary.
 				set.add("pprof.location.is_folded", dictionary.BoolValue(true), 0)
 			}
 		case "type_index":
-			if renamed, ok := frameType(r.text(t, f.Value)); ok {
+			if renamed, ok := frameType(r.stringAt(t, f.Value)); ok {
 				set.add("profile.frame.type", dictionary.StringValue(renamed), 0)
 			} else {
-				set.addText("profile.frame.type", f.Value)
+				set.addString("profile.frame.type", f.Value)
 			}
 		case "attributes", "attribute_indices":
 			set.addIndices(f)
@@ -327,7 +327,7 @@ func (r *legacyReader) attribute(t *legacyTables, ref uint64) dictionary.Attribu
 		}
 		a := dictionary.Attribute{Key: r.dict.Strings.Intern(key), Value: value}
 		if unit, hasUnit := t.units[key]; hasUnit {
-			a.Unit = r.internText(t, unit)
+			a.Unit = r.internString(t, unit)
 		}
 		return r.dict.Attributes.Intern(a)
 	})
@@ -338,7 +338,7 @@ func (r *legacyReader) keyValue(data []byte) (key string, value dictionary.Value
 	messageKeyValue.each(data, func(name string, f *wire.Reader) {
 		switch name {
 		case "key":
-			key = r.validText(f.Content)
+			key = r.validString(f.Content)
 		case "value":
 			raw, ok := r.anyValue(f.Content, 0)
 			v := pcommon.NewValueEmpty()
@@ -350,7 +350,7 @@ func (r *legacyReader) keyValue(data []byte) (key string, value dictionary.Value
 	return key, value
 }
 
-func (r *legacyReader) validText(content []byte) string {
+func (r *legacyReader) validString(content []byte) string {
 	if !utf8.Valid(content) {
 		r.stats.Repaired[RepairInvalidUTF8]++
 		return strings.ToValidUTF8(string(content), "\uFFFD")
@@ -372,7 +372,7 @@ func (r *legacyReader) anyValue(data []byte, depth int) (value any, ok bool) {
 	messageAnyValue.each(data, func(name string, f *wire.Reader) {
 		switch name {
 		case "string_value":
-			value = r.validText(f.Content)
+			value = r.validString(f.Content)
 		case "bool_value":
 			value = f.Value != 0
 		case "int_value":
@@ -409,7 +409,7 @@ func (r *legacyReader) valueMap(data []byte, depth int) (entries map[string]any,
 		var content []byte
 		messageKeyValue.each(e.Content, func(name string, f *wire.Reader) {
 			if name == "key" {
-				key = r.validText(f.Content)
+				key = r.validString(f.Content)
 			} else {
 				content = f.Content
 			}
@@ -449,22 +449,22 @@ func (s *attributeSet) addIndex(index dictionary.AttributeIndex) {
 	}
 }
 
-// addText adds an attribute whose value is an entry of the string table, unless that is empty.
-func (s *attributeSet) addText(key string, text uint64) {
+// addString adds an attribute whose value is an entry of the string table, unless that is empty.
+func (s *attributeSet) addString(key string, index uint64) {
 	r := s.reader
-	if r.text(s.tables, text) != "" {
-		s.addIndex(r.textAttribute(s.tables, textKey{key: key, text: text}, r.dict.Strings.Intern(key)))
+	if r.stringAt(s.tables, index) != "" {
+		s.addIndex(r.stringAttribute(s.tables, stringAttribute{key: key, value: index}, r.dict.Strings.Intern(key)))
 	}
 }
 
-func (r *legacyReader) textAttribute(t *legacyTables, k textKey, key dictionary.StringIndex) dictionary.AttributeIndex {
-	index, known := t.texts[k]
+func (r *legacyReader) stringAttribute(t *legacyTables, k stringAttribute, key dictionary.StringIndex) dictionary.AttributeIndex {
+	index, known := t.stringAttributes[k]
 	if !known {
-		index = r.dict.Attributes.Intern(dictionary.Attribute{Key: key, Value: dictionary.StringValue(r.text(t, k.text))})
-		if t.texts == nil {
-			t.texts = map[textKey]dictionary.AttributeIndex{}
+		index = r.dict.Attributes.Intern(dictionary.Attribute{Key: key, Value: dictionary.StringValue(r.stringAt(t, k.value))})
+		if t.stringAttributes == nil {
+			t.stringAttributes = map[stringAttribute]dictionary.AttributeIndex{}
 		}
-		t.texts[k] = index
+		t.stringAttributes[k] = index
 	}
 	return index
 }

@@ -53,7 +53,7 @@ const (
 	kindVarint  kind = iota // integers, bools and enums
 	kindFixed64             // fixed64
 	kindDouble              // double
-	kindText                // string
+	kindString              // string
 	kindBytes               // bytes: base64 in JSON
 	kindID                  // bytes that JSON writes in hexadecimal
 	kindMessage             // a message, repeated or not
@@ -100,7 +100,7 @@ func varints(name string) field                  { return field{name, kindVarint
 func fixed64(name string) field                  { return field{name, kindFixed64, nil} }
 func fixed64s(name string) field                 { return field{name, kindFixeds, nil} }
 func double(name string) field                   { return field{name, kindDouble, nil} }
-func text(name string) field                     { return field{name, kindText, nil} }
+func str(name string) field                      { return field{name, kindString, nil} }
 func rawBytes(name string) field                 { return field{name, kindBytes, nil} }
 func hexID(name string) field                    { return field{name, kindID, nil} }
 func nested(name string, message *message) field { return field{name, kindMessage, message} }
@@ -156,10 +156,10 @@ var schemas = [NumLayouts]*schema{schema1x3(), schema1x4(), schema1x6(), schema1
 func newSchema(profile, sample, dictionary *message, request fields) *schema {
 	s := &schema{profile: profile, sample: sample, dictionary: dictionary}
 	s.scopeProfiles = newMessage(fields{
-		1: nested("scope", messageScope), 2: nested("profiles", profile), 3: text("schema_url"),
+		1: nested("scope", messageScope), 2: nested("profiles", profile), 3: str("schema_url"),
 	})
 	s.resourceProfiles = newMessage(fields{
-		1: nested("resource", messageResource), 2: nested("scope_profiles", s.scopeProfiles), 3: text("schema_url"),
+		1: nested("resource", messageResource), 2: nested("scope_profiles", s.scopeProfiles), 3: str("schema_url"),
 	})
 	request[1] = nested("resource_profiles", s.resourceProfiles)
 	if dictionary != nil {
@@ -197,7 +197,7 @@ func schema1x3() *schema {
 			1: varint("id"), 2: varint("name"), 3: varint("system_name"), 4: varint("filename"),
 			5: varint("start_line"),
 		})),
-		6: text("string_table"), 7: varint("drop_frames"), 8: varint("keep_frames"), 9: varint("time_nanos"),
+		6: str("string_table"), 7: varint("drop_frames"), 8: varint("keep_frames"), 9: varint("time_nanos"),
 		10: varint("duration_nanos"), 11: nested("period_type", valueType), 12: varint("period"),
 		13: varints("comment"), 14: varint("default_sample_type"), 15: varints("location_indices"),
 		16: nested("attribute_table", messageKeyValue),
@@ -207,7 +207,7 @@ func schema1x3() *schema {
 	container := newMessage(fields{
 		1: hexID("profile_id"), 2: fixed64("start_time_unix_nano"), 3: fixed64("end_time_unix_nano"),
 		4: nested("attributes", messageKeyValue), 5: varint("dropped_attributes_count"),
-		6: text("original_payload_format"), 7: rawBytes("original_payload"), 8: nested("profile", profile),
+		6: str("original_payload_format"), 7: rawBytes("original_payload"), 8: nested("profile", profile),
 	})
 	return newSchema(container, sample, nil, fields{})
 }
@@ -235,11 +235,11 @@ func schema1x4() *schema {
 		3: nested("mapping_table", oldMapping), 4: nested("location_table", oldLocation),
 		5: varints("location_indices"), 6: nested("function_table", messageFunction),
 		7: nested("attribute_table", messageKeyValue), 8: nested("attribute_units", messageAttributeUnit),
-		9: nested("link_table", messageLink), 10: text("string_table"), 11: varint("time_nanos"),
+		9: nested("link_table", messageLink), 10: str("string_table"), 11: varint("time_nanos"),
 		12: varint("duration_nanos"), 13: nested("period_type", messageValueType), 14: varint("period"),
 		15: varints("comment_strindices"), 16: varint("default_sample_type_strindex"), 17: hexID("profile_id"),
 		18: nested("attributes", messageKeyValue), 19: varint("dropped_attributes_count"),
-		20: text("original_payload_format"), 21: rawBytes("original_payload"), 22: varints("attribute_indices"),
+		20: str("original_payload_format"), 21: rawBytes("original_payload"), 22: varints("attribute_indices"),
 	}), oldSample, nil, fields{})
 }
 
@@ -248,14 +248,14 @@ var sharedTablesProfile = newMessage(fields{
 	1: nested("sample_type", messageValueType), 2: nested("sample", oldSample), 3: varints("location_indices"),
 	4: varint("time_nanos"), 5: varint("duration_nanos"), 6: nested("period_type", messageValueType),
 	7: varint("period"), 8: varints("comment_strindices"), 9: varint("default_sample_type_index"),
-	10: hexID("profile_id"), 11: varint("dropped_attributes_count"), 12: text("original_payload_format"),
+	10: hexID("profile_id"), 11: varint("dropped_attributes_count"), 12: str("original_payload_format"),
 	13: rawBytes("original_payload"), 14: varints("attribute_indices"),
 })
 
 func schema1x6() *schema {
 	return newSchema(sharedTablesProfile, oldSample, nil, fields{
 		2: nested("mapping_table", oldMapping), 3: nested("location_table", oldLocation),
-		4: nested("function_table", messageFunction), 5: nested("link_table", messageLink), 6: text("string_table"),
+		4: nested("function_table", messageFunction), 5: nested("link_table", messageLink), 6: str("string_table"),
 		7: nested("attribute_table", messageKeyValue), 8: nested("attribute_units", messageAttributeUnit),
 	})
 }
@@ -263,7 +263,7 @@ func schema1x6() *schema {
 func schema1x7() *schema {
 	dictionary := newMessage(fields{
 		1: nested("mapping_table", oldMapping), 2: nested("location_table", oldLocation),
-		3: nested("function_table", messageFunction), 4: nested("link_table", messageLink), 5: text("string_table"),
+		3: nested("function_table", messageFunction), 4: nested("link_table", messageLink), 5: str("string_table"),
 		6: nested("attribute_table", messageKeyValue), 7: nested("attribute_units", messageAttributeUnit),
 	})
 	return newSchema(sharedTablesProfile, oldSample, dictionary, fields{})
@@ -280,7 +280,7 @@ func newDictionary(lines string) *message {
 			1: varint("mapping_index"), 2: varint("address"), 3: nested(lines, messageLine),
 			4: varints("attribute_indices"),
 		})),
-		3: nested("function_table", messageFunction), 4: nested("link_table", messageLink), 5: text("string_table"),
+		3: nested("function_table", messageFunction), 4: nested("link_table", messageLink), 5: str("string_table"),
 		6: nested("attribute_table", newMessage(fields{
 			1: varint("key_strindex"), 2: nested("value", messageAnyValue), 3: varint("unit_strindex"),
 		})),
@@ -299,7 +299,7 @@ func schema1x8() *schema {
 		1: nested("sample_type", messageValueType), 2: nested("sample", stackSample), 3: fixed64("time_unix_nano"),
 		4: varint("duration_nano"), 5: nested("period_type", messageValueType), 6: varint("period"),
 		7: varints("comment_strindices"), 8: hexID("profile_id"), 9: varint("dropped_attributes_count"),
-		10: text("original_payload_format"), 11: rawBytes("original_payload"), 12: varints("attribute_indices"),
+		10: str("original_payload_format"), 11: rawBytes("original_payload"), 12: varints("attribute_indices"),
 	}), stackSample, newDictionary("line"), fields{})
 }
 
@@ -309,7 +309,7 @@ func newProfile(sample *message) *message {
 	return newMessage(fields{
 		1: nested("sample_type", valueType), 2: nested("samples", sample), 3: fixed64("time_unix_nano"),
 		4: varint("duration_nano"), 5: nested("period_type", valueType), 6: varint("period"), 7: hexID("profile_id"),
-		8: varint("dropped_attributes_count"), 9: text("original_payload_format"), 10: rawBytes("original_payload"),
+		8: varint("dropped_attributes_count"), 9: str("original_payload_format"), 10: rawBytes("original_payload"),
 		11: varints("attribute_indices"),
 	})
 }
@@ -334,16 +334,16 @@ var (
 		1: nested("attributes", messageKeyValue), 2: varint("dropped_attributes_count"),
 	})
 	messageScope = newMessage(fields{
-		1: text("name"), 2: text("version"), 3: nested("attributes", messageKeyValue),
+		1: str("name"), 2: str("version"), 3: nested("attributes", messageKeyValue),
 		4: varint("dropped_attributes_count"),
 	})
 )
 
 func newAnyValue() *message {
 	value := &message{}
-	keyValue := newMessage(fields{1: text("key"), 2: nested("value", value)})
+	keyValue := newMessage(fields{1: str("key"), 2: nested("value", value)})
 	*value = *newMessage(fields{
-		1: text("string_value"), 2: varint("bool_value"), 3: varint("int_value"), 4: double("double_value"),
+		1: str("string_value"), 2: varint("bool_value"), 3: varint("int_value"), 4: double("double_value"),
 		5: nested("array_value", newMessage(fields{1: nested("values", value)})),
 		6: nested("kvlist_value", newMessage(fields{1: nested("values", keyValue)})),
 		7: rawBytes("bytes_value"),

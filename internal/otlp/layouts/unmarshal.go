@@ -62,7 +62,7 @@ type Repair int
 const (
 	// RepairIndex is an index out of range, of anything but a location: it is treated as 0.
 	RepairIndex Repair = iota
-	// RepairInvalidUTF8 is a text that is not UTF-8: each invalid run becomes U+FFFD.
+	// RepairInvalidUTF8 is a string that is not UTF-8: each invalid run becomes U+FFFD.
 	RepairInvalidUTF8
 	// RepairNegative is a time, line or column below 0: it becomes 0.
 	RepairNegative
@@ -155,17 +155,17 @@ func (a *attributeAdder) add(profile pprofile.Profile, left leftOver) {
 		a.put(profile, "pprof.profile.comment", left.comments, func(v pcommon.Value) {
 			comments := v.SetEmptySlice()
 			for index := range wire.Varints(left.comments) {
-				text := ""
+				comment := ""
 				if index < uint64(a.dictionary.StringTable().Len()) {
-					text = a.dictionary.StringTable().At(int(index))
+					comment = a.dictionary.StringTable().At(int(index))
 				} else {
 					a.stats.Repaired[RepairIndex]++
 				}
-				if a.budget -= len(text); a.budget < 0 {
+				if a.budget -= len(comment); a.budget < 0 {
 					a.stats.Repaired[RepairExpansion]++
 					return
 				}
-				comments.AppendEmpty().SetStr(text)
+				comments.AppendEmpty().SetStr(comment)
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func (a *attributeAdder) put(profile pprofile.Profile, key string, packed []byte
 	profile.AttributeIndices().Append(index)
 }
 
-// keyIndex returns the index of a key's text, and adds it if this is the first attribute of that key.
+// keyIndex returns the index of a key in the string table, and adds it if this is the first attribute of that key.
 func (a *attributeAdder) keyIndex(key string) int32 {
 	index, known := a.known[key]
 	if !known {

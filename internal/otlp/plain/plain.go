@@ -3,8 +3,8 @@
 
 // Package plain writes messages of profiles for readers that do not know references to strings.
 //
-// pdata writes texts in attributes of resources and scopes as indices into the string table (key_strindex,
-// string_value_strindex), and has no option to leave that. Rewrite copies a marshalled message with the texts in their place.
+// pdata writes strings in attributes of resources and scopes as indices into the string table (key_strindex,
+// string_value_strindex), and has no option to leave that. Rewrite copies a marshalled message with the strings in their place.
 package plain
 
 import (
@@ -25,12 +25,12 @@ const (
 	resourceAttributes           = 1    // of Resource
 	scopeAttributes              = 3    // of InstrumentationScope
 
-	attributeKey, attributeValue, attributeKeyIndex = 1, 2, 3    // of KeyValue
-	valueText, valueArray, valueMap, valueTextIndex = 1, 5, 6, 8 // of AnyValue
-	elements                                        = 1          // of ArrayValue and KeyValueList
+	attributeKey, attributeValue, attributeKeyIndex     = 1, 2, 3    // of KeyValue
+	valueString, valueArray, valueMap, valueStringIndex = 1, 5, 6, 8 // of AnyValue
+	elements                                            = 1          // of ArrayValue and KeyValueList
 )
 
-// A text in the table can be referred to any number of times. The texts that a message gets are at most as large as maxGrowth times
+// A string in the table can be referred to any number of times. The strings that a message gets are at most as large as maxGrowth times
 // the message, plus minRoom.
 const (
 	maxGrowth = 32
@@ -43,19 +43,19 @@ const maxDepth = 100
 // rewriter copies messages, with references resolved.
 type rewriter struct {
 	strings []string
-	// room is how many bytes of texts may still be added.
+	// room is how many bytes of strings may still be added.
 	room int
 }
 
 // message describes what to change in a kind of message: the messages in some fields, and references in others.
 type message struct {
 	nested map[protowire.Number]*message
-	// references has the number of the text for the number of its index.
+	// references has the number of the string for the number of its index.
 	references map[protowire.Number]protowire.Number
 }
 
 var request = func() *message {
-	value := &message{references: map[protowire.Number]protowire.Number{valueTextIndex: valueText}}
+	value := &message{references: map[protowire.Number]protowire.Number{valueStringIndex: valueString}}
 	attribute := &message{
 		nested:     map[protowire.Number]*message{attributeValue: value},
 		references: map[protowire.Number]protowire.Number{attributeKeyIndex: attributeKey},
@@ -71,12 +71,12 @@ var request = func() *message {
 }()
 
 // Rewrite returns the message without references in attributes of resources and scopes. Its string table stays as it is. An error
-// means that the message is malformed, or that its texts are too large.
+// means that the message is malformed, or that its strings are too large.
 func Rewrite(data []byte) ([]byte, error) {
 	r := rewriter{room: maxGrowth*len(data) + minRoom}
 	for tables := range wire.Messages(data, dictionary) {
-		for text := range wire.Messages(tables, stringTable) {
-			r.strings = append(r.strings, string(text))
+		for s := range wire.Messages(tables, stringTable) {
+			r.strings = append(r.strings, string(s))
 		}
 	}
 	return r.append(make([]byte, 0, len(data)), data, request, maxDepth)
@@ -88,7 +88,7 @@ func (r *rewriter) append(out, data []byte, m *message, depth int) (_ []byte, er
 	}
 	fields := wire.New(data)
 	for begin := 0; fields.Next(); begin = len(data) - len(fields.Rest()) {
-		nested, text := m.nested[fields.Number], m.references[fields.Number]
+		nested, inPlace := m.nested[fields.Number], m.references[fields.Number]
 		switch {
 		case nested != nil && fields.Wire == protowire.BytesType:
 			const lengthBytes = 5 // enough for any message in memory; the bytes that are not needed are cut out below
@@ -99,7 +99,7 @@ func (r *rewriter) append(out, data []byte, m *message, depth int) (_ []byte, er
 			}
 			length := protowire.AppendVarint(nil, uint64(len(out)-at-lengthBytes))
 			out = slices.Replace(out, at, at+lengthBytes, length...)
-		case text != 0 && fields.Wire == protowire.VarintType && (fields.Value != 0 || fields.Number == valueTextIndex):
+		case inPlace != 0 && fields.Wire == protowire.VarintType && (fields.Value != 0 || fields.Number == valueStringIndex):
 			if fields.Value >= uint64(len(r.strings)) {
 				return nil, fmt.Errorf("string reference %d is out of range [0..%d)", fields.Value, len(r.strings))
 			}
@@ -107,7 +107,7 @@ func (r *rewriter) append(out, data []byte, m *message, depth int) (_ []byte, er
 			if r.room -= len(value); r.room < 0 {
 				return nil, fmt.Errorf("the strings of attributes are more than %d times as large as the message", maxGrowth)
 			}
-			out = protowire.AppendString(protowire.AppendTag(out, text, protowire.BytesType), value)
+			out = protowire.AppendString(protowire.AppendTag(out, inPlace, protowire.BytesType), value)
 		default:
 			out = append(out, data[begin:len(data)-len(fields.Rest())]...)
 		}

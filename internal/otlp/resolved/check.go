@@ -109,7 +109,7 @@ func (c *checker) index(p path, i int32, n int) bool {
 	return false
 }
 
-// shorten cuts a text for a fault: very many can be about a long one.
+// shorten cuts a string for a fault: very many faults can be about one long string.
 func shorten(s string) string {
 	const most = 200
 	if len(s) <= most {
@@ -130,7 +130,7 @@ func (c *checker) word(strindex int32) string {
 	return Namer{c.dict}.str(strindex)
 }
 
-func (c *checker) text(p path, s string) {
+func (c *checker) utf8(p path, s string) {
 	if i := invalidAt(s); i >= 0 {
 		c.fault(p, "%q is not valid UTF-8 at byte offset %d", shorten(s), i)
 	}
@@ -154,7 +154,7 @@ func invalidAt(s string) int {
 func (c *checker) value(p path, v pcommon.Value) {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		c.text(p, v.Str())
+		c.utf8(p, v.Str())
 	case pcommon.ValueTypeSlice:
 		for i, e := range v.Slice().All() {
 			c.value(p.item("values", i), e)
@@ -167,7 +167,7 @@ func (c *checker) value(p path, v pcommon.Value) {
 
 func (c *checker) attributeMap(p path, m pcommon.Map) {
 	for name, v := range m.All() {
-		c.text(p.child("key"), name)
+		c.utf8(p.child("key"), name)
 		c.value(p.key(name), v)
 	}
 }

@@ -14,9 +14,9 @@ type reach struct {
 
 	strings, attributes, links, functions, mappings, locations, stacks []bool
 
-	// texts are the strings of resource and scope attributes. Marshalling keeps them in the string table, and
+	// ofHeaders are the strings of resource and scope attributes. Marshalling keeps them in the string table, and
 	// unmarshalling leaves them there without a visible reference.
-	texts map[string]struct{}
+	ofHeaders map[string]struct{}
 }
 
 func (c *checker) checkOrphans(pd pprofile.Profiles) {
@@ -30,11 +30,11 @@ func (c *checker) checkOrphans(pd pprofile.Profiles) {
 		mappings:   make([]bool, d.MappingTable().Len()),
 		locations:  make([]bool, d.LocationTable().Len()),
 		stacks:     make([]bool, d.StackTable().Len()),
-		texts:      make(map[string]struct{}),
+		ofHeaders:  make(map[string]struct{}),
 	}
 	r.visit(pd)
 	for i := range r.strings {
-		if _, isText := r.texts[d.StringTable().At(i)]; isText {
+		if _, isOfHeader := r.ofHeaders[d.StringTable().At(i)]; isOfHeader {
 			r.strings[i] = true
 		}
 	}
@@ -69,9 +69,9 @@ func enter(reached []bool, i int32) bool {
 
 func (r *reach) visit(pd pprofile.Profiles) {
 	for _, rp := range pd.ResourceProfiles().All() {
-		r.textsOf(rp.Resource().Attributes())
+		r.addStrings(rp.Resource().Attributes())
 		for _, sp := range rp.ScopeProfiles().All() {
-			r.textsOf(sp.Scope().Attributes())
+			r.addStrings(sp.Scope().Attributes())
 			for _, profile := range sp.Profiles().All() {
 				r.profile(profile)
 			}
@@ -79,22 +79,22 @@ func (r *reach) visit(pd pprofile.Profiles) {
 	}
 }
 
-func (r *reach) textsOf(m pcommon.Map) {
+func (r *reach) addStrings(m pcommon.Map) {
 	for name, v := range m.All() {
-		r.texts[name] = struct{}{}
-		r.textsIn(v)
+		r.ofHeaders[name] = struct{}{}
+		r.addStringsOf(v)
 	}
 }
 
-func (r *reach) textsIn(v pcommon.Value) {
+func (r *reach) addStringsOf(v pcommon.Value) {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		r.texts[v.Str()] = struct{}{}
+		r.ofHeaders[v.Str()] = struct{}{}
 	case pcommon.ValueTypeMap:
-		r.textsOf(v.Map())
+		r.addStrings(v.Map())
 	case pcommon.ValueTypeSlice:
 		for _, e := range v.Slice().All() {
-			r.textsIn(e)
+			r.addStringsOf(e)
 		}
 	default:
 	}

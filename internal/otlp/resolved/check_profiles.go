@@ -8,16 +8,16 @@ import (
 )
 
 func (c *checker) checkResource(p path, rp pprofile.ResourceProfiles) {
-	c.text(p.child("schema_url"), rp.SchemaUrl())
+	c.utf8(p.child("schema_url"), rp.SchemaUrl())
 	c.attributeMap(p.child("resource").child("attributes"), rp.Resource().Attributes())
 	if c.options.requireProfiles && rp.ScopeProfiles().Len() == 0 {
 		c.fault(p.child("scope_profiles"), "is empty")
 	}
 	for i, sp := range rp.ScopeProfiles().All() {
 		p := p.item("scope_profiles", i)
-		c.text(p.child("schema_url"), sp.SchemaUrl())
-		c.text(p.child("scope").child("name"), sp.Scope().Name())
-		c.text(p.child("scope").child("version"), sp.Scope().Version())
+		c.utf8(p.child("schema_url"), sp.SchemaUrl())
+		c.utf8(p.child("scope").child("name"), sp.Scope().Name())
+		c.utf8(p.child("scope").child("version"), sp.Scope().Version())
 		c.attributeMap(p.child("scope").child("attributes"), sp.Scope().Attributes())
 		if c.options.requireProfiles && sp.Profiles().Len() == 0 {
 			c.fault(p.child("profiles"), "is empty")
@@ -57,7 +57,7 @@ func (c *checker) valueType(p path, t pprofile.ValueType) {
 
 func (c *checker) checkPayload(p path, profile pprofile.Profile) {
 	format, bytes := profile.OriginalPayloadFormat(), profile.OriginalPayload().Len()
-	c.text(p.child("original_payload_format"), format)
+	c.utf8(p.child("original_payload_format"), format)
 	if format == "" && bytes > 0 {
 		c.fault(p.child("original_payload_format"), "is empty beside an original_payload of %d bytes", bytes)
 	}

@@ -24,7 +24,7 @@ func (c *checker) checkTables() {
 		"link_table", d.LinkTable(), r.links, r.noLink, c.checkLink,
 	}.run(c)
 	tableCheck[string]{
-		"string_table", d.StringTable(), r.strings, r.stringID(""), c.text,
+		"string_table", d.StringTable(), r.strings, r.stringID(""), c.utf8,
 	}.run(c)
 	tableCheck[pprofile.KeyValueAndUnit]{
 		"attribute_table", d.AttributeTable(), r.attributes, r.attributeID(pprofile.NewKeyValueAndUnit()), c.checkAttribute,

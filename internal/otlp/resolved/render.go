@@ -48,8 +48,8 @@ func (r *renderer) line(depth int, parts ...string) error {
 func (r *renderer) profile(p pprofile.Profile) error {
 	_ = r.line(2, "profile "+r.namer.ValueType(p.SampleType()))
 	for _, field := range r.namer.ProfileFields(p) {
-		if field.Text != "" {
-			_ = r.line(3, field.Name, field.Text)
+		if field.Value != "" {
+			_ = r.line(3, field.Name, field.Value)
 		}
 	}
 	if payload := p.OriginalPayload().AsRaw(); len(payload) > 0 {
@@ -76,7 +76,7 @@ func (r *renderer) linkText(s pprofile.Sample) string {
 }
 
 // Field is a field of a profile as text, which is empty if the field is zero.
-type Field struct{ Name, Text string }
+type Field struct{ Name, Value string }
 
 // ProfileFields returns a profile's own fields, without the payload.
 func (n Namer) ProfileFields(p pprofile.Profile) []Field {

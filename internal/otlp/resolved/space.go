@@ -76,7 +76,7 @@ func (k Key) Bool(v bool) Key {
 	return append(k, 0)
 }
 
-// Str appends a text.
+// Str appends a string.
 func (k Key) Str(s string) Key { return append(k.Num(uint64(len(s))), s...) }
 
 // IDList appends several IDs.

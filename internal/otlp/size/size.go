@@ -121,8 +121,8 @@ func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
 	for _, a := range d.AttributeTable().All() {
 		n += attribute.size + ofValue(a.Value())
 	}
-	for _, text := range d.StringTable().All() {
-		n += listString.size + len(text)
+	for _, s := range d.StringTable().All() {
+		n += listString.size + len(s)
 	}
 	for _, l := range d.LocationTable().All() {
 		n += location.size + leaf.size*l.Lines().Len() + indexBytes*l.AttributeIndices().Len()

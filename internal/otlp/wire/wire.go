@@ -89,7 +89,7 @@ func Varints(packed []byte) iter.Seq[uint64] {
 	}
 }
 
-// Messages returns the messages, texts or bytes in one field of a message, until its first malformed byte.
+// Messages returns the messages, strings or bytes in one field of a message, until its first malformed byte.
 func Messages(message []byte, number protowire.Number) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for r := New(message); r.Next(); {

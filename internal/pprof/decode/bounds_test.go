@@ -161,7 +161,7 @@ func TestLongTextsAreCutOff(t *testing.T) {
 				Message(pt.PprofSample, oddSample(1, 3).Label(pt.PprofLabel{Key: sThread, Str: 15})).
 				Message(pt.PprofSample, oddSample(1, 3).Label(pt.PprofLabel{Key: sThread, Str: 15}).Label(pt.PprofLabel{Key: 15, Num: 1, Unit: 15})).
 				Packed(pt.PprofComment, 15)
-			pd, stats := decoded(t, payload, scan.Limits{MaxTextBytes: 8})
+			pd, stats := decoded(t, payload, scan.Limits{MaxStringBytes: 8})
 			var want [scan.NumRepairs]int
 			for repair, n := range test.repairs {
 				want[repair] = n

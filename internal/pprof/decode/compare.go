@@ -139,7 +139,7 @@ func (c *comparison) shape() fingerprint {
 	p := c.payload
 	c.isCumulative, c.columns = c.isCumulative[:0], c.columns[:0]
 	b := c.buffer[:0]
-	text := func(i uint64) (raw []byte) {
+	stringOf := func(i uint64) (raw []byte) {
 		if i != 0 && p.HasString(i) {
 			at := p.Strings[i]
 			raw = p.Data[at.Start:at.End]
@@ -150,17 +150,17 @@ func (c *comparison) shape() fingerprint {
 		return raw
 	}
 	for t, v := range p.SampleTypes {
-		c.isCumulative = append(c.isCumulative, isCumulative(text(v.Type)))
+		c.isCumulative = append(c.isCumulative, isCumulative(stringOf(v.Type)))
 		if c.isCumulative[t] {
 			c.columns = append(c.columns, t)
 		}
-		text(v.Unit)
+		stringOf(v.Unit)
 	}
 	if len(p.SampleTypes) == 0 { // samples without a type are counted
 		c.isCumulative, c.columns = append(c.isCumulative, true), append(c.columns, 0)
 	}
-	text(p.PeriodType.Type)
-	text(p.PeriodType.Unit)
+	stringOf(p.PeriodType.Type)
+	stringOf(p.PeriodType.Unit)
 	b = fingerprint{a: uint64(p.Period)}.appendTo(b)
 	c.buffer = b
 	return fingerprintOf(b)

@@ -6,7 +6,7 @@
 //
 // Decode decompresses a payload (decompress.go) and scans it with pprof/scan; with a Baseline, it finds what is new (baseline.go,
 // compare.go, fingerprint.go).
-// Then it reads each sample and interns what it refers to: strings (texts.go), locations, functions and mappings
+// Then it reads each sample and interns what it refers to: strings (strings.go), locations, functions and mappings
 // (entities.go), labels (labels.go). Samples of one identity are added up, or listed if they have times
 // (timed.go), and everything is written as pdata (samples.go, emit.go). Read also interns the samples of a payload, but leaves it to the
 // caller what they mean (read.go).
@@ -137,7 +137,7 @@ func (w *worker) run(payload []byte, opts Options) (pprofile.Profiles, error) {
 // open decompresses and scans a payload whose strings go into dict.
 func (w *worker) open(payload []byte, dict *dictionary.Dictionary, limits scan.Limits) error {
 	w.limits, w.stats = limits.WithDefaults(), Stats{}
-	w.texts.dict, w.texts.payload, w.texts.limits, w.texts.counts = dict, &w.payload, &w.limits, &w.stats.Counts
+	w.stringTable.dict, w.stringTable.payload, w.stringTable.limits, w.stringTable.counts = dict, &w.payload, &w.limits, &w.stats.Counts
 	data, err := w.plain(payload, w.limits.MaxProfileBytes, w.meter)
 	if err != nil {
 		return err
@@ -224,13 +224,13 @@ func (w *worker) reserve(more int) error {
 // commentBytes returns the memory of the comments: each is in the payload's list, in a value, and in the attribute of all.
 func (w *worker) commentBytes() int {
 	const listed, copies = 48, 4
-	text := 0
+	total := 0
 	for _, c := range w.payload.Comments {
 		if c < uint64(len(w.payload.Strings)) {
-			text += int(w.payload.Strings[c].End - w.payload.Strings[c].Start)
+			total += int(w.payload.Strings[c].End - w.payload.Strings[c].Start)
 		}
 	}
-	return listed*len(w.payload.Comments) + copies*int(min(int64(text), w.budget))
+	return listed*len(w.payload.Comments) + copies*int(min(int64(total), w.budget))
 }
 
 func (w *worker) pdataBytes() int {

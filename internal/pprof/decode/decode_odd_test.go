@@ -169,7 +169,7 @@ func readInto(t *testing.T, pd pprofile.Profiles, times int) int {
 			assert.Equal(t, []int64{int64((samples-1)%13 + 1)}, s.Values)
 			assert.Equal(t, dictionary.StackIndex(1), s.Stack)
 			if s.Values[0] == 11 {
-				assert.Equal(t, []Label{{Key: "thread", Text: "main", IsText: true}}, withoutNumbers(flat(s.Labels)))
+				assert.Equal(t, []Label{{Key: "thread", Str: "main", IsStr: true}}, withoutNumbers(flat(s.Labels)))
 				link, ok := dictionary.ParseLink("0000abc", "7")
 				assert.True(t, ok)
 				assert.Equal(t, link, dict.Links.At(s.Link))

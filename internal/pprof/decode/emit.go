@@ -31,7 +31,7 @@ func (w *worker) writeValueType(v valueType, dst pprofile.ValueType) {
 func (w *worker) emit() pprofile.Profiles {
 	profiles := pprofile.NewProfiles()
 	types := make([]valueType, 0, w.payload.ValuesPerSample())
-	known := map[scan.ValueType]valueType{} // sample types can share a long text, which is copied if it is cut or repaired
+	known := map[scan.ValueType]valueType{} // sample types can share a long string, which is copied if it is cut or repaired
 	for _, raw := range w.payload.SampleTypes {
 		if _, ok := known[raw]; !ok {
 			known[raw] = w.valueTypeOf(raw)
@@ -68,7 +68,7 @@ func (w *worker) emit() pprofile.Profiles {
 	}
 	w.orderMappings()
 	// Sharing the copied string table saves a copy of each string; it is worth it if most of it is used.
-	if w.dict.StringBytes()*2 < len(w.text) {
+	if w.dict.StringBytes()*2 < len(w.content) {
 		w.dict.DetachStrings()
 	}
 	w.dict.CopyTo(profiles.Dictionary())
@@ -207,7 +207,7 @@ func haveEqual(types []valueType, members []int) bool {
 	return len(seen) < len(members)
 }
 
-// commentBytes is what a comment costs of the budget, in addition to its text.
+// commentBytes is what a comment costs of the budget, in addition to its bytes.
 const commentBytes = 16
 
 func (w *worker) profileAttributes(h *profileHeader) dictionary.AttributeSetIndex {
@@ -223,16 +223,16 @@ func (w *worker) profileAttributes(h *profileHeader) dictionary.AttributeSetInde
 				w.stats.Repaired[scan.RepairUnknownReference]++
 				continue
 			}
-			text := w.at(c)
-			if !w.spend(len(text) + commentBytes) {
+			comment := w.at(c)
+			if !w.spend(len(comment) + commentBytes) {
 				w.stats.Repaired[scan.RepairDroppedComment]++
 				continue
 			}
-			value.Slice().AppendEmpty().SetStr(text)
+			value.Slice().AppendEmpty().SetStr(comment)
 		}
 		attributes = append(attributes, w.attribute(scan.AttributeComment, dictionary.ValueOf(value)))
 	}
-	for _, text := range []struct {
+	for _, field := range []struct {
 		key   string
 		index uint64
 	}{
@@ -240,8 +240,8 @@ func (w *worker) profileAttributes(h *profileHeader) dictionary.AttributeSetInde
 		{scan.AttributeKeepFrames, w.payload.KeepFrames},
 		{scan.AttributeDocURL, w.payload.DocURL},
 	} {
-		if s := w.orEmpty(text.index); s != "" {
-			attributes = append(attributes, w.attribute(text.key, dictionary.StringValue(s)))
+		if s := w.orEmpty(field.index); s != "" {
+			attributes = append(attributes, w.attribute(field.key, dictionary.StringValue(s)))
 		}
 	}
 	return w.attributeSet(attributes...)

@@ -14,7 +14,7 @@ import (
 
 // interner turns the entries of a payload into those of a dictionary, when a sample reaches them.
 type interner struct {
-	texts
+	stringTable
 	labels labelSets
 	// timestampLabels are the keys of labels that can be a sample's time, form the one that is.
 	timestampLabels []string
@@ -41,7 +41,7 @@ const minBudget = 64 << 10
 
 // reset prepares for the payload, which has been scanned.
 func (in *interner) reset() {
-	in.texts.reset()
+	in.stringTable.reset()
 	in.labels.reset(in.payload.Data)
 	in.timestampLabels, in.form = nil, timestampForm{}
 	in.budget = minBudget + int64(min(in.limits.MaxExpansion, math.MaxInt32))*int64(len(in.payload.Data))
@@ -60,7 +60,7 @@ func unresolvedIndices(s []int32, n int) []int32 {
 
 // release forgets what belongs to the payload, and the dictionary, which can be the caller's.
 func (in *interner) release() {
-	in.payload.Data, in.dict, in.text, in.repaired, in.unnamed = nil, nil, "", nil, ""
+	in.payload.Data, in.dict, in.content, in.repaired, in.unnamed = nil, nil, "", nil, ""
 	in.labels.reset(nil)
 }
 

@@ -54,13 +54,13 @@ type fingerprints struct {
 
 // label is a label: its key, and its value in the form that is hashed.
 type label struct {
-	key, text fingerprint // of a number, text is its unit
-	num       int64
-	kind      uint64 // labelText or labelNumber
+	key, str fingerprint // of a number, str is its unit
+	num      int64
+	kind     uint64 // labelString or labelNumber
 }
 
 const (
-	labelText   = 0
+	labelString = 0
 	labelNumber = 1
 )
 
@@ -197,7 +197,7 @@ func (f *fingerprints) location(position int) int32 {
 	return int32(position + 1)
 }
 
-// labelSet returns the fingerprint of the labels at a span: for each key its texts in their order, then its numbers. The
+// labelSet returns the fingerprint of the labels at a span: for each key its strings in their order, then its numbers. The
 // order of keys does not count.
 func (f *fingerprints) labelSet(at scan.Span) (fingerprint, scan.DropReason, bool) {
 	if known := f.labelSets.Find(at); known != 0 {
@@ -212,7 +212,7 @@ func (f *fingerprints) labelSet(at scan.Span) (fingerprint, scan.DropReason, boo
 	b := slices.Grow(f.entry[:0], len(f.labels)*3*fingerprintBytes)
 	for i := range f.labels {
 		l := &f.labels[i]
-		b = l.text.appendTo(l.key.appendTo(b))
+		b = l.str.appendTo(l.key.appendTo(b))
 		b = binary.LittleEndian.AppendUint64(b, uint64(l.num))
 		b = binary.LittleEndian.AppendUint64(b, l.kind)
 	}
@@ -239,9 +239,9 @@ func (f *fingerprints) readLabels(rest scan.Span) (scan.DropReason, bool) {
 		if read.IsEmpty() {
 			continue
 		}
-		l := label{kind: labelText, text: f.string(read.Str)}
+		l := label{kind: labelString, str: f.string(read.Str)}
 		if read.Str == 0 {
-			l = label{kind: labelNumber, num: read.Num, text: f.string(read.Unit)}
+			l = label{kind: labelNumber, num: read.Num, str: f.string(read.Unit)}
 		}
 		if len(f.payload.Strings) > 0 {
 			l.key = f.rawString(read.Key)

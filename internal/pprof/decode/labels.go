@@ -28,7 +28,7 @@ type labelSets struct {
 	// hint is the number of labels in the payload before: payloads that follow each other are much alike.
 	hint int
 
-	// names has the texts of keys and units, nameInfo what is known of each. nameOf[i] is the number of string i, 0 if
+	// names has the keys and units, nameInfo what is known of each. nameOf[i] is the number of string i, 0 if
 	// it is not known yet.
 	names    dictionary.Strings
 	nameInfo []labelName
@@ -68,7 +68,7 @@ func (l *labelSets) reset(data []byte) {
 	l.nameInfo, l.nameOf = append(l.nameInfo[:0], labelName{}), l.nameOf[:0]
 	l.lists.Reset(0, 0)
 	l.interned = append(l.interned[:0], 0)
-	// Labels share the text of the payload.
+	// Labels share the strings of the payload.
 	const maxKeptLabels = 1 << 10
 	if cap(l.labels) > maxKeptLabels {
 		l.labels, l.groups = nil, nil
@@ -156,10 +156,10 @@ func (in *interner) label(at scan.Span) (*knownLabel, scan.DropReason, bool) {
 	}
 	known := knownLabel{isEmpty: read.IsEmpty()}
 	if !known.isEmpty {
-		label := Label{ID: l.known.Len(), IsText: read.Str != 0}
-		if label.IsText {
-			label.Text = in.at(read.Str)
-			if !in.spend(len(label.Text)) {
+		label := Label{ID: l.known.Len(), IsStr: read.Str != 0}
+		if label.IsStr {
+			label.Str = in.at(read.Str)
+			if !in.spend(len(label.Str)) {
 				return nil, scan.DropOverBudget, false
 			}
 		} else {
@@ -246,7 +246,7 @@ func (in *interner) splitLabels() (link dictionary.LinkIndex, ok bool) {
 			}
 			if group.list = l.list(in.set); l.interned[group.list] == 0 {
 				for i := range group.Labels {
-					cost += len(group.Labels[i].Text) + len(group.Labels[i].Unit)
+					cost += len(group.Labels[i].Str) + len(group.Labels[i].Unit)
 				}
 			}
 		}
@@ -267,7 +267,7 @@ func (in *interner) splitLabels() (link dictionary.LinkIndex, ok bool) {
 // linkOf returns the link of the labels trace_id and span_id, and the number of that list, if there is exactly one of each.
 // ids is only set if the link is not interned yet. Anything else, half a pair included, stays labels.
 func (in *interner) linkOf(labels []Label) (pair int32, ids dictionary.Link, ok bool) {
-	trace, span := onlyText(labels, scan.KeyTraceID), onlyText(labels, scan.KeySpanID)
+	trace, span := onlyString(labels, scan.KeyTraceID), onlyString(labels, scan.KeySpanID)
 	if trace == nil || span == nil {
 		return 0, ids, false
 	}
@@ -275,17 +275,17 @@ func (in *interner) linkOf(labels []Label) (pair int32, ids dictionary.Link, ok 
 	if in.labels.interned[pair] != 0 {
 		return pair, ids, true
 	}
-	ids, ok = dictionary.ParseLink(trace.Text, span.Text)
+	ids, ok = dictionary.ParseLink(trace.Str, span.Str)
 	return pair, ids, ok
 }
 
-// onlyText returns the label of key if there is exactly one, and that is text.
-func onlyText(labels []Label, key string) (only *Label) {
+// onlyString returns the label of key if there is exactly one, and that is a string.
+func onlyString(labels []Label, key string) (only *Label) {
 	for i := range labels {
 		if labels[i].Key != key {
 			continue
 		}
-		if only != nil || !labels[i].IsText {
+		if only != nil || !labels[i].IsStr {
 			return nil
 		}
 		only = &labels[i]
@@ -307,8 +307,8 @@ func (in *interner) labelAttribute(label *Label) int32 {
 	known := in.labels.known.At(label.ID)
 	if known.attribute == 0 {
 		attribute := dictionary.Attribute{Key: in.internName(label.keyName), Value: dictionary.IntValue(label.Num)}
-		if label.IsText {
-			attribute.Value = dictionary.StringValue(label.Text)
+		if label.IsStr {
+			attribute.Value = dictionary.StringValue(label.Str)
 		} else {
 			attribute.Unit = in.internName(label.unitName)
 		}
@@ -337,8 +337,8 @@ func (in *interner) groupAttribute(group LabelGroup) int32 {
 	for i := range group.Labels {
 		element := value.Slice().AppendEmpty()
 		switch l := &group.Labels[i]; {
-		case l.IsText:
-			element.SetStr(l.Text)
+		case l.IsStr:
+			element.SetStr(l.Str)
 		case shared:
 			element.SetInt(l.Num)
 		default:
@@ -357,7 +357,7 @@ func sharedUnit(group []Label) (unit dictionary.StringIndex, shared bool) {
 	seen := false
 	for i := range group {
 		l := &group[i]
-		if l.IsText {
+		if l.IsStr {
 			continue
 		}
 		if seen && l.unitName != unit {

@@ -9,14 +9,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// Label is a label of a sample: text, or a number with a unit, which may be empty.
+// Label is a label of a sample: a string, or a number with a unit, which may be empty.
 type Label struct {
 	// ID is a positive number that is the same for labels of the same bytes in one payload, so that
 	// callers can remember what a label means. The numbers are small.
-	ID              int
-	Key, Text, Unit string
-	Num             int64
-	IsText          bool
+	ID             int
+	Key, Str, Unit string
+	Num            int64
+	IsStr          bool
 	// keyOrder numbers the keys in the order in which the payload has them; keyName and unitName are indices of names.
 	keyOrder          int32
 	keyName, unitName dictionary.StringIndex

@@ -28,7 +28,7 @@ func (in *interner) cutTimestamp() uint64 {
 	l := &in.labels
 	for i := range l.labels {
 		label := &l.labels[i]
-		if label.IsText || label.Num < year2000 || label.Num >= year2100 {
+		if label.IsStr || label.Num < year2000 || label.Num >= year2100 {
 			continue
 		}
 		if form := &in.form; form.isKnown {
@@ -116,9 +116,9 @@ func (w *worker) readTimestampedValues(comment string, first int) bool {
 		return false
 	}
 	var types []int
-	for text := range strings.SplitSeq(list, ",") {
-		v, err := strconv.Atoi(text)
-		if err != nil || strconv.Itoa(v) != text || v < 0 || v >= w.payload.ValuesPerSample() ||
+	for column := range strings.SplitSeq(list, ",") {
+		v, err := strconv.Atoi(column)
+		if err != nil || strconv.Itoa(v) != column || v < 0 || v >= w.payload.ValuesPerSample() ||
 			len(types) > 0 && v <= types[len(types)-1] || !w.areOnes(v, v == first) {
 			return false
 		}

@@ -232,7 +232,7 @@ func FuzzTimestamps(f *testing.F) {
 	f.Add(payload.bytes(f))
 	f.Add(newTimedPprof("samples").add("a", "timestamps_unix_nano", "nanoseconds", year2026-1, 1).bytes(f))
 	f.Add(newTimedPprof("samples").add("a", key, "", year2026, 0).add("a", key, "", 17, 1).bytes(f))
-	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxTextBytes: 1 << 20, MaxExpansion: 1 << 20}
+	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxStringBytes: 1 << 20, MaxExpansion: 1 << 20}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		pd, _, err := Decode(data, Options{Limits: limits, TimestampLabels: DefaultTimestampLabels()})
 		if err != nil {

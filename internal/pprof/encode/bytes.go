@@ -16,8 +16,8 @@ func Bytes(pd pprofile.Profiles) int {
 	dict := pd.Dictionary()
 	stacks := dict.StackTable()
 	n := entryBytes * (dict.FunctionTable().Len() + dict.LocationTable().Len() + dict.MappingTable().Len())
-	for _, text := range dict.StringTable().All() {
-		n += 4 + len(text)
+	for _, s := range dict.StringTable().All() {
+		n += 4 + len(s)
 	}
 	for p := range otlp.Profiles(pd) {
 		for _, s := range p.Samples().All() {

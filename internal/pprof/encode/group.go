@@ -292,7 +292,7 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
 // never a pprof have no such record: their default is the first one. It has to be written, since pprof's is the last.
 func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, members group) {
 	if e.hasDefault {
-		e.out = appendUint(e.out, scan.ProfileDefaultSampleType, e.strings.text(e.defaultType))
+		e.out = appendUint(e.out, scan.ProfileDefaultSampleType, e.strings.add(e.defaultType))
 		return
 	}
 	if e.hasOrder || members.types == 1 {
@@ -329,14 +329,14 @@ func hasTimedOnes(samples pprofile.SampleSlice) bool {
 	return samples.Len() > 0
 }
 
-func (e *encoder) writeComment(text string) {
+func (e *encoder) writeComment(comment string) {
 	// Comment 0 is an empty one, which appendUint would leave out.
 	e.out = append(e.out, varintTag(scan.ProfileComment))
-	e.out = protowire.AppendVarint(e.out, e.strings.text(text))
+	e.out = protowire.AppendVarint(e.out, e.strings.add(comment))
 }
 
-// textFields are the fields for profile attributes that are a string.
-var textFields = map[string]int{
+// stringFields are the fields for profile attributes that are a string.
+var stringFields = map[string]int{
 	scan.AttributeComment:    scan.ProfileComment,
 	scan.AttributeDropFrames: scan.ProfileDropFrames,
 	scan.AttributeKeepFrames: scan.ProfileKeepFrames,
@@ -351,14 +351,14 @@ func (e *encoder) writeProfileAttribute(key string, v pcommon.Value) bool {
 	}
 	if key == scan.AttributeComment && v.Type() == pcommon.ValueTypeSlice {
 		for _, comment := range v.Slice().All() {
-			e.writeComment(valueText(comment))
+			e.writeComment(valueString(comment))
 		}
 		return true
 	}
-	field, ok := textFields[key]
+	field, ok := stringFields[key]
 	if !ok || v.Type() != pcommon.ValueTypeStr {
 		return false
 	}
-	e.out = appendUint(e.out, field, e.strings.text(v.Str()))
+	e.out = appendUint(e.out, field, e.strings.add(v.Str()))
 	return true
 }

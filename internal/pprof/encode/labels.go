@@ -52,7 +52,7 @@ func (l *labelWriter) value(v pcommon.Value) {
 			l.element(v.Slice().At(k))
 		}
 	default:
-		l.text(valueText(v))
+		l.string(valueString(v))
 	}
 }
 
@@ -60,18 +60,18 @@ func (l *labelWriter) value(v pcommon.Value) {
 func (l *labelWriter) element(v pcommon.Value) {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
-		l.text(v.Str())
+		l.string(v.Str())
 	case pcommon.ValueTypeInt:
 		l.number(v.Int())
 	default:
 		n, unit, _ := numberWithUnit(v)
-		l.append(0, n, l.e.strings.text(unit))
+		l.append(0, n, l.e.strings.add(unit))
 	}
 }
 
-func (l *labelWriter) text(s string) {
+func (l *labelWriter) string(s string) {
 	strings := &l.e.strings
-	l.append(strings.notZero(strings.text(s)), 0, 0)
+	l.append(strings.notZero(strings.add(s)), 0, 0)
 }
 
 func (l *labelWriter) number(n int64) {
@@ -122,11 +122,11 @@ func numberWithUnit(v pcommon.Value) (n int64, unit string, ok bool) {
 		return 0, "", false
 	}
 	number, hasNumber := v.Map().Get("value")
-	text, hasText := v.Map().Get("unit")
-	if !hasNumber || !hasText || number.Type() != pcommon.ValueTypeInt || text.Type() != pcommon.ValueTypeStr {
+	unitValue, hasUnit := v.Map().Get("unit")
+	if !hasNumber || !hasUnit || number.Type() != pcommon.ValueTypeInt || unitValue.Type() != pcommon.ValueTypeStr {
 		return 0, "", false
 	}
-	return number.Int(), text.Str(), true
+	return number.Int(), unitValue.Str(), true
 }
 
 // link returns the labels of link i. Link 0 means no link, regardless of what the table has there.
@@ -153,16 +153,16 @@ func (e *encoder) link(i int32) span {
 }
 
 func (e *encoder) labelID(key string, id []byte) {
-	l := label{key: e.strings.text(key), str: e.strings.text(hex.EncodeToString(id))}
+	l := label{key: e.strings.add(key), str: e.strings.add(hex.EncodeToString(id))}
 	e.labels = appendLabel(e.labels, l)
 }
 
 // setTimestamp sets the label that the next samples have.
 func (e *encoder) setTimestamp(unixNano uint64) {
 	e.timestampLabel = appendLabel(e.timestampLabel[:0], label{
-		key:  e.strings.text(e.origin.label),
+		key:  e.strings.add(e.origin.label),
 		num:  int64(unixNano),
-		unit: e.strings.text(e.origin.unit),
+		unit: e.strings.add(e.origin.unit),
 	})
 }
 
@@ -175,9 +175,9 @@ func (e *encoder) tableString(table string, entry int32, field string, strindex 
 	return at
 }
 
-// valueText returns the text of a value that is not a number; Encode documents the forms.
+// valueString returns a value that is not a number as a string; Encode documents the forms.
 // pcommon's own AsString is not used: it writes "" for null and loses arrays and maps that contain a NaN.
-func valueText(v pcommon.Value) string {
+func valueString(v pcommon.Value) string {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		return v.Str()
@@ -204,11 +204,11 @@ func appendJSON(b []byte, v pcommon.Value, depth int) []byte {
 		return strconv.AppendInt(b, v.Int(), 10)
 	case pcommon.ValueTypeDouble:
 		if math.IsNaN(v.Double()) || math.IsInf(v.Double(), 0) {
-			return appendJSONString(b, valueText(v))
+			return appendJSONString(b, valueString(v))
 		}
 		return strconv.AppendFloat(b, v.Double(), 'g', -1, 64)
 	case pcommon.ValueTypeStr, pcommon.ValueTypeBytes:
-		return appendJSONString(b, valueText(v))
+		return appendJSONString(b, valueString(v))
 	case pcommon.ValueTypeSlice:
 		b = append(b, '[')
 		for k, element := range v.Slice().All() {

@@ -99,7 +99,7 @@ func TestEncodeMapKeepsTheOrderOfItsKeys(t *testing.T) {
 	v.Map().PutStr("z", "1")
 	v.Map().PutBool("a", true)
 	v.Map().PutEmpty("n")
-	assert.Equal(t, `{"z":"1","a":true,"n":null}`, valueText(v))
+	assert.Equal(t, `{"z":"1","a":true,"n":null}`, valueString(v))
 }
 
 func TestEncodeCountsLostUnits(t *testing.T) {

@@ -148,7 +148,7 @@ func (e *encoder) buildID(m *mappingDetails) uint64 {
 		}
 		id, ok := e.buildIDs[attribute]
 		if !ok {
-			id = e.strings.text(e.attributeTable.At(int(attribute)).Value().Str())
+			id = e.strings.add(e.attributeTable.At(int(attribute)).Value().Str())
 			e.buildIDs[attribute] = id
 		}
 		return id
@@ -211,8 +211,8 @@ type stringTable struct {
 	used []int32
 	// values is the payload's string table; values[0] is "".
 	values []string
-	// texts finds the strings that do not come from the dictionary.
-	texts map[string]uint64
+	// added finds the strings that do not come from the dictionary.
+	added map[string]uint64
 	// secondEmpty is the index of an "" other than string 0, or 0 if none has been needed yet.
 	secondEmpty uint64
 }
@@ -231,7 +231,7 @@ func (t *stringTable) reset() {
 	clear(t.values) // so that the strings can be freed
 	t.values = append(t.values[:0], "")
 	t.secondEmpty = 0
-	t.texts = cleared(t.texts)
+	t.added = cleared(t.added)
 }
 
 // index returns the payload's index of dictionary string i. It returns false if i is out of range.
@@ -253,16 +253,16 @@ func (t *stringTable) index(i int32) (uint64, bool) {
 	return uint64(at), true
 }
 
-// text returns the payload's index of a string that does not come from the dictionary.
-func (t *stringTable) text(s string) uint64 {
+// add returns the payload's index of a string that does not come from the dictionary.
+func (t *stringTable) add(s string) uint64 {
 	if s == "" {
 		return 0
 	}
-	at, ok := t.texts[s]
+	at, ok := t.added[s]
 	if !ok {
 		at = uint64(len(t.values))
 		t.values = append(t.values, s)
-		t.texts[s] = at
+		t.added[s] = at
 	}
 	return at
 }

@@ -49,7 +49,7 @@ func (w *Writer) Add(s pprofile.Sample, values []int64, numbers []Number) bool {
 	e := w.e
 	e.timestampLabel = e.timestampLabel[:0]
 	for _, n := range numbers {
-		l := label{key: e.strings.text(n.Key), num: n.Value}
+		l := label{key: e.strings.add(n.Key), num: n.Value}
 		if n.Value == 0 {
 			l.unit = e.strings.notZero(0)
 		}

@@ -22,10 +22,10 @@ type Limits struct {
 	// MaxTableEntries is the largest number of entries of each of the payload's tables
 	// (strings, functions, locations, mappings).
 	MaxTableEntries int
-	// MaxTextBytes is the largest size of a text. A longer one is cut off there, at a rune's boundary.
-	MaxTextBytes int
+	// MaxStringBytes is the largest size of a string. A longer one is cut off there, at a rune's boundary.
+	MaxStringBytes int
 	// MaxExpansion bounds the attribute values that a payload becomes, in bytes: 64 KiB and this many times its
-	// size after decompression. pprof refers to a text by a number, OTLP repeats it in each value, so that a small
+	// size after decompression. pprof refers to a string by a number, OTLP repeats it in each value, so that a small
 	// payload could become a message of any size. Samples (DropOverBudget) and comments (RepairDroppedComment)
 	// beyond that are left out.
 	MaxExpansion int
@@ -39,7 +39,7 @@ func DefaultLimits() Limits {
 		MaxSamples:      1 << 20,
 		MaxStackDepth:   64 << 10,
 		MaxTableEntries: 1 << 20,
-		MaxTextBytes:    64 << 10,
+		MaxStringBytes:  64 << 10,
 		MaxExpansion:    4,
 	}
 }
@@ -54,7 +54,7 @@ func (l Limits) WithDefaults() Limits {
 		MaxSamples:      or(l.MaxSamples, d.MaxSamples),
 		MaxStackDepth:   or(l.MaxStackDepth, d.MaxStackDepth),
 		MaxTableEntries: or(l.MaxTableEntries, d.MaxTableEntries),
-		MaxTextBytes:    or(l.MaxTextBytes, d.MaxTextBytes),
+		MaxStringBytes:  or(l.MaxStringBytes, d.MaxStringBytes),
 		MaxExpansion:    or(l.MaxExpansion, d.MaxExpansion),
 	}
 }
@@ -125,7 +125,7 @@ const (
 	RepairUnknownReference
 	// RepairDuplicateID is a location, function or mapping whose id is 0 or was seen before; the last one counts.
 	RepairDuplicateID
-	// RepairTruncatedText is a text above Limits.MaxTextBytes: the rest is cut off.
+	// RepairTruncatedText is a string above Limits.MaxStringBytes: the rest is cut off.
 	RepairTruncatedText
 	// RepairDroppedComment is a comment beyond what Limits.MaxExpansion allows.
 	RepairDroppedComment

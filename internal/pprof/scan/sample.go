@@ -296,7 +296,7 @@ func (p *Payload) ReadLabel(at Span) (label Label, reason DropReason, ok bool) {
 		return Label{}, DropMalformed, false
 	}
 	label = Label{Key: v[LabelKey-1], Str: v[LabelStr-1], Num: int64(v[LabelNum-1]), Unit: v[LabelNumUnit-1]}
-	if !p.HasString(label.Key) || !p.HasString(label.Str) || label.Str == 0 && !p.HasString(label.Unit) { // a text has no unit
+	if !p.HasString(label.Key) || !p.HasString(label.Str) || label.Str == 0 && !p.HasString(label.Unit) { // a string has no unit
 		return Label{}, DropUnknownString, false
 	}
 	return label, 0, true

@@ -32,7 +32,7 @@ func (f *Faults) Require(ok bool, format string, args ...any) {
 func (f *Faults) RequireURL(key, address string) {
 	u, err := url.Parse(address)
 	if strings.ContainsAny(address, "@?") { // others have no secrets, and some cannot be parsed
-		address = redact.Text(address)
+		address = redact.RawURL(address)
 	}
 	f.Require(err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https"),
 		"`%s` must be an http or https URL with a host, found %q", key, address)

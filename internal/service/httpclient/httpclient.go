@@ -76,17 +76,17 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 		return nil, redact.Error(err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswerBytes))
+	content, err := io.ReadAll(io.LimitReader(response.Body, MaxAnswerBytes))
 	if err != nil {
-		text = nil // the status suffices
+		content = nil // the status suffices
 	}
 	a := &Answer{
-		URL: redact.Text(url), Status: response.StatusCode, Body: text, Message: Shorten(string(bytes.TrimSpace(text))),
+		URL: redact.RawURL(url), Status: response.StatusCode, Body: content, Message: Shorten(string(bytes.TrimSpace(content))),
 		IsProtobuf: strings.HasPrefix(response.Header.Get("Content-Type"), httpserver.ContentProtobuf),
 		RetryAfter: min(httpserver.RetryAfter(response.Header, time.Now()), c.MaxRetryAfter),
 	}
 	var refusal spb.Status // of OTLP
-	if a.IsProtobuf && !a.IsAccepted() && proto.Unmarshal(text, &refusal) == nil {
+	if a.IsProtobuf && !a.IsAccepted() && proto.Unmarshal(content, &refusal) == nil {
 		a.Message = Shorten(refusal.GetMessage())
 	}
 	return a, nil

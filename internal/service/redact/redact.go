@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact keeps secrets out of logs, errors and pages: URL and Text render a URL without its credentials, URLs those in a
+// Package redact keeps secrets out of logs, errors and pages: URL and RawURL render a URL without its credentials, URLs those in a
 // text, Error redacts the URL in an error of an HTTP client, and IsSecret reports whether the value of a query key is secret.
 package redact
 
@@ -46,16 +46,16 @@ func URL(u *url.URL) string {
 	return shown.String()
 }
 
-// Text renders a URL that is not parsed yet. If it cannot be parsed, Text returns only the Placeholder.
-func Text(text string) string {
-	u, err := url.Parse(text)
-	if err != nil || (u.Host == "" && strings.Contains(text, "@")) {
+// RawURL renders a URL that is not parsed yet. If it cannot be parsed, RawURL returns only the Placeholder.
+func RawURL(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil || (u.Host == "" && strings.Contains(rawURL, "@")) {
 		return Placeholder
 	}
 	return URL(u)
 }
 
-// URLs renders each URL in a text as Text does, and returns the rest of the text as it is. If there are very many, it returns only
+// URLs renders each URL in a text as RawURL does, and returns the rest of the text as it is. If there are very many, it returns only
 // the Placeholder.
 func URLs(text string) string {
 	const maxURLs = 16 // each takes as long as the text
@@ -77,7 +77,7 @@ func URLs(text string) string {
 		if stop := strings.IndexAny(found, "? \t\r\n\""); stop >= 0 && found[stop] != '?' && !strings.Contains(found[stop:], "@") {
 			found, rest = found[:stop], found[stop:]
 		}
-		text = text[:end] + Text(found) + rest
+		text = text[:end] + RawURL(found) + rest
 	}
 }
 
@@ -88,7 +88,7 @@ func Error(err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
-	return fmt.Errorf("%s %s: %w", strings.ToLower(failed.Op), Text(failed.URL), Error(failed.Err))
+	return fmt.Errorf("%s %s: %w", strings.ToLower(failed.Op), RawURL(failed.URL), Error(failed.Err))
 }
 
 // IsSecret reports whether the value of a query key is secret.

@@ -30,7 +30,7 @@ func TestText(t *testing.T) {
 		"http://h/%zz?secret":                               "REDACTED",
 		"https://me:pass%20word@[::1]:443/?auth=ab":         "https://REDACTED:REDACTED@[::1]:443/?auth=REDACTED",
 	} {
-		assert.Equal(t, want, Text(text), text)
+		assert.Equal(t, want, RawURL(text), text)
 	}
 }
 
@@ -95,21 +95,21 @@ func FuzzURL(f *testing.F) {
 		}
 		for i, text := range texts {
 			u, err := url.Parse(text)
-			// Text after the authority is part of the path: no client uses it as a password.
+			// RawURL after the authority is part of the path: no client uses it as a password.
 			if err == nil && u.User == nil && u.Opaque == "" && !isSecret {
 				continue
 			}
 			if err == nil && strings.Contains(u.Path+u.Host+u.Scheme, secret) {
 				continue
 			}
-			if shown := Text(text); strings.Contains(shown, secret) {
+			if shown := RawURL(text); strings.Contains(shown, secret) {
 				t.Errorf("%q is shown as %q", text, shown)
 			}
 			if shown := URLs("x " + text + " y"); i == 0 && !strings.ContainsAny(user, "/?#") && strings.Contains(shown, secret) {
 				t.Errorf("%q in a text is shown as %q", text, shown)
 			}
 			if err == nil {
-				again, err := url.Parse(Text(text))
+				again, err := url.Parse(RawURL(text))
 				require.NoError(t, err)
 				require.Equal(t, u.Host, again.Host)
 			}

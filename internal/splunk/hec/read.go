@@ -141,13 +141,13 @@ func (e *Reader) append(next *received) *Fault {
 	attributes.UnsafeIntoMap(record.Attributes())
 	record.SetTimestamp(at)
 	record.SetObservedTimestamp(e.Observed)
-	// Fast path: a text, such as a profile in base64, which the decoder would copy a few times.
+	// Fast path: a string, such as a profile in base64, which the decoder would copy a few times.
 	if next.Event[0] == '"' {
-		var text string
-		if err := json.Unmarshal(next.Event, &text); err != nil {
+		var s string
+		if err := json.Unmarshal(next.Event, &s); err != nil {
 			return badEvent(e.records, InvalidData, err.Error())
 		}
-		record.Body().SetStr(text)
+		record.Body().SetStr(s)
 		return nil
 	}
 	var content any
@@ -224,21 +224,21 @@ func setValue(to pcommon.Value, from any) {
 // maxSeconds is the largest time that an int64 of nanoseconds can hold.
 const maxSeconds = math.MaxInt64 / 1_000_000_000
 
-// eventTime reads seconds since 1970 with a fraction, as a number or as text; 0 if there is none. The digits are read
+// eventTime reads seconds since 1970 with a fraction, as a number or as a string; 0 if there is none. The digits are read
 // one by one, since a float64 cannot hold nanoseconds.
 func eventTime(raw json.RawMessage) (pcommon.Timestamp, bool) {
-	text := strings.Trim(string(raw), `"`)
-	if text == "" || text == "null" {
+	s := strings.Trim(string(raw), `"`)
+	if s == "" || s == "null" {
 		return 0, true
 	}
-	if strings.ContainsAny(text, "eE") {
-		f, err := strconv.ParseFloat(text, 64)
+	if strings.ContainsAny(s, "eE") {
+		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || f < 0 || f > maxSeconds {
 			return 0, false
 		}
 		return pcommon.Timestamp(f * 1e9), true
 	}
-	whole, fraction, _ := strings.Cut(text, ".")
+	whole, fraction, _ := strings.Cut(s, ".")
 	seconds, err := strconv.ParseUint(whole, 10, 63)
 	if err != nil || seconds >= maxSeconds {
 		return 0, false

@@ -33,9 +33,9 @@ func (t *translator) internOrigin() {
 		in := t.at.resource.Resource()
 		*o = origin{resourceLogs: t.at.resource, resource: t.assembler.Resource(in, t.at.resource.SchemaUrl())}
 		for name, value := range in.Attributes().All() {
-			o.id.AddText(name)
+			o.id.AddString(name)
 			if value.Type() == pcommon.ValueTypeStr {
-				o.id.AddText(value.Str())
+				o.id.AddString(value.Str())
 			}
 		}
 	}
@@ -155,11 +155,11 @@ func (t *translator) begin() {
 		t.description = t.groups.internDescription(t.record.description)
 	}
 	t.bodyID = t.origin.id
-	t.bodyID.AddText(t.record.log.Body().AsString())
+	t.bodyID.AddString(t.record.log.Body().AsString())
 	t.bodyID.AddNumber(uint64(t.record.time))
 	t.bodyID.AddNumber(uint64(t.record.period))
 	t.bodyID.AddNumber(uint64(t.record.allocated))
-	t.bodyID.AddText(string(t.record.link.SpanID[:]))
+	t.bodyID.AddString(string(t.record.link.SpanID[:]))
 	if t.record.value != 0 {
 		t.bodyID.AddNumber(uint64(t.record.value))
 	}

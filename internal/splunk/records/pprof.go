@@ -141,24 +141,24 @@ func (t *translator) labelAttribute(s *decode.Sample, labels decode.LabelGroup) 
 }
 
 // typedValue returns the value of a label in the type of the attribute of its name in the semantic conventions
-// (registry/attributes/thread), if the label has another type: some agents write text, others numbers.
+// (registry/attributes/thread), if the label has another type: some agents write strings, others numbers.
 func typedValue(l *decode.Label) (value dictionary.Value, ok bool) {
 	switch {
-	case l.Key == keyTruncated && !l.IsText:
+	case l.Key == keyTruncated && !l.IsStr:
 		return dictionary.BoolValue(l.Num != 0), true
 	case l.Key == keyTruncated:
-		truth, ok := parseBool(l.Text)
+		truth, ok := parseBool(l.Str)
 		return dictionary.BoolValue(truth), ok
-	case l.IsText && (l.Key == keyThreadID || l.Key == keyThreadOSID):
-		n, ok := parseNumber(l.Text)
+	case l.IsStr && (l.Key == keyThreadID || l.Key == keyThreadOSID):
+		n, ok := parseNumber(l.Str)
 		return dictionary.IntValue(n), ok
 	}
 	return dictionary.Value{}, false
 }
 
 func labelNumber(l *decode.Label) (int64, bool) {
-	if l.IsText {
-		return parseNumber(l.Text)
+	if l.IsStr {
+		return parseNumber(l.Str)
 	}
 	return l.Num, true
 }

@@ -24,7 +24,7 @@ type record struct {
 	typ    Type
 	source Source
 	// formatText and typeText are as they were sent, for error messages.
-	formatText, typeText string
+	formatName, typeName string
 	// time and period are in nanoseconds, 0 if they are not known.
 	time, period int64
 	// timeNanos is an attribute that is more exact than a time in milliseconds.
@@ -46,9 +46,9 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 	for key, value := range log.Attributes().All() {
 		switch key {
 		case keyFormat:
-			r.formatText = value.AsString()
+			r.formatName = value.AsString()
 		case keyType:
-			r.typeText = value.AsString()
+			r.typeName = value.AsString()
 		case keySource:
 			r.source = sourceOf(value.AsString())
 		case keyEventPeriod:
@@ -101,7 +101,7 @@ func (r *record) setTime(badTimes *int) {
 
 // classify sets format and type. Early agents wrote neither.
 func (r *record) classify() {
-	switch r.formatText {
+	switch r.formatName {
 	case formatPprofValue:
 		r.format = FormatPprof
 	case formatTextValue:
@@ -117,7 +117,7 @@ func (r *record) classify() {
 	default:
 		r.format = FormatOther
 	}
-	switch r.typeText {
+	switch r.typeName {
 	case "cpu":
 		r.typ = TypeCPU
 	case "allocation":
@@ -203,7 +203,7 @@ func (t *translator) internSet(list []int32) dictionary.AttributeSetIndex {
 	return t.dict.AttributeSets.Intern(list)
 }
 
-// number reads an attribute that is a number, whether it is sent as a number or as text.
+// number reads an attribute that is a number, whether it is sent as a number or as a string.
 func number(value pcommon.Value) (int64, bool) {
 	switch value.Type() {
 	case pcommon.ValueTypeInt:
@@ -217,16 +217,16 @@ func number(value pcommon.Value) (int64, bool) {
 	}
 }
 
-func parseNumber(text string) (int64, bool) {
-	const longest = 64 // numbers are shorter; a pprof can refer to a long text from every sample
-	if len(text) > longest {
+func parseNumber(s string) (int64, bool) {
+	const longest = 64 // numbers are shorter; a pprof can refer to a long string from every sample
+	if len(s) > longest {
 		return 0, false
 	}
-	text = strings.TrimSpace(text)
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+	s = strings.TrimSpace(s)
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n, true
 	}
-	f, err := strconv.ParseFloat(text, 64)
+	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
 		return 0, false
 	}
@@ -266,11 +266,11 @@ func exactTime(time, nanos int64) int64 {
 }
 
 // parseBool reads what agents write for a bool: Java true, .NET True.
-func parseBool(text string) (truth, ok bool) {
+func parseBool(s string) (truth, ok bool) {
 	switch {
-	case strings.EqualFold(text, "true"), text == "1":
+	case strings.EqualFold(s, "true"), s == "1":
 		return true, true
-	case strings.EqualFold(text, "false"), text == "0":
+	case strings.EqualFold(s, "false"), s == "0":
 		return false, true
 	}
 	return false, false

@@ -64,7 +64,7 @@ func reject(why Reason, format string, args ...any) *Rejection {
 	return &Rejection{Reason: why, Err: fmt.Errorf(format, args...)}
 }
 
-// short cuts a sender's text to a length that fits into a message.
+// short cuts a sender's string to a length that fits into a message.
 func short(s string) string {
 	const most = 64
 	if len(s) <= most {

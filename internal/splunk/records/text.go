@@ -246,23 +246,23 @@ const statePrefix = "java.lang.Thread.State: "
 // textAttributes interns the attributes of a text stack's sample.
 func (t *translator) textAttributes(line, state string) dictionary.AttributeSetIndex {
 	th := parseThread(line)
-	number, text := dictionary.IntValue, dictionary.StringValue
+	number, str := dictionary.IntValue, dictionary.StringValue
 	attributes := [...]struct {
 		key   string
 		value dictionary.Value
 		unit  string
 	}{
-		{keyThreadName, text(th.name), ""},
+		{keyThreadName, str(th.name), ""},
 		{keyThreadID, number(th.id), ""},
 		{keyThreadOSID, number(th.osID), ""},
-		{keyThreadState, text(strings.TrimPrefix(state, statePrefix)), ""},
+		{keyThreadState, str(strings.TrimPrefix(state, statePrefix)), ""},
 		// With FullThreadMetadata only:
 		{keyPriority, number(th.priority), ""},
 		{keyOSPriority, number(th.osPriority), ""},
 		{keyCPUTime, number(th.cpuNanos), unitNanoseconds},
 		{keyElapsedTime, number(th.wallNanos), unitNanoseconds},
 		{keyThreadTID, number(th.tid), ""},
-		{keyThreadStatus, text(th.status), ""},
+		{keyThreadStatus, str(th.status), ""},
 	}
 	n := 4
 	if t.opts.FullThreadMetadata {
@@ -270,7 +270,7 @@ func (t *translator) textAttributes(line, state string) dictionary.AttributeSetI
 	}
 	list := t.list[:0]
 	for _, a := range attributes[:n] {
-		if a.value == number(0) || a.value == text("") {
+		if a.value == number(0) || a.value == str("") {
 			continue // not known
 		}
 		entry := dictionary.Attribute{Key: t.dict.Strings.Intern(a.key), Unit: t.dict.Strings.Intern(a.unit), Value: a.value}
@@ -370,13 +370,13 @@ type threadHeader struct {
 // add adds an attribute if it reads back as what it is, and reports whether it did.
 func (h *threadHeader) add(key string, value pcommon.Value) bool {
 	const mostDigits = 1e18
-	isText := value.Type() == pcommon.ValueTypeStr && value.Str() != "" && !strings.ContainsAny(value.Str(), "\"\r\n") &&
+	isString := value.Type() == pcommon.ValueTypeStr && value.Str() != "" && !strings.ContainsAny(value.Str(), "\"\r\n") &&
 		strings.TrimSpace(value.Str()) == value.Str()
 	isID := value.Type() == pcommon.ValueTypeInt && value.Int() > 0 && value.Int() < mostDigits
 	switch {
-	case key == keyThreadName && isText:
+	case key == keyThreadName && isString:
 		h.name = value.Str()
-	case key == keyThreadState && isText && !strings.HasPrefix(value.Str(), statePrefix):
+	case key == keyThreadState && isString && !strings.HasPrefix(value.Str(), statePrefix):
 		h.state = value.Str()
 	case key == keyThreadID && isID:
 		h.id = value.Int()
@@ -415,10 +415,10 @@ const (
 )
 
 func (s *sink) appendLocation(location pprofile.Location) {
-	texts := s.dict.StringTable()
+	strs := s.dict.StringTable()
 	for _, line := range location.Lines().All() {
 		function := s.dict.FunctionTable().At(int(line.FunctionIndex()))
-		s.appendFrame(texts.At(int(function.NameStrindex())), texts.At(int(function.FilenameStrindex())), line.Line(), line.Column())
+		s.appendFrame(strs.At(int(function.NameStrindex())), strs.At(int(function.FilenameStrindex())), line.Line(), line.Column())
 	}
 	if location.Lines().Len() == 0 {
 		name := noName
@@ -426,7 +426,7 @@ func (s *sink) appendLocation(location pprofile.Location) {
 			name = hexPrefix + strconv.FormatUint(location.Address(), 16)
 		}
 		mapping := s.dict.MappingTable().At(int(location.MappingIndex()))
-		s.appendFrame(name, texts.At(int(mapping.FilenameStrindex())), 0, 0)
+		s.appendFrame(name, strs.At(int(mapping.FilenameStrindex())), 0, 0)
 	}
 }
 

@@ -202,10 +202,10 @@ func (t *translator) translate(log plog.LogRecord) {
 func (t *translator) body() (string, *Rejection) {
 	r := &t.record
 	if r.format == FormatOther {
-		return "", reject(ReasonFormat, "`%s` is %q, not one of %s, %s and %s", keyFormat, short(r.formatText), formatPprofValue, formatTextValue, formatOTLPValue)
+		return "", reject(ReasonFormat, "`%s` is %q, not one of %s, %s and %s", keyFormat, short(r.formatName), formatPprofValue, formatTextValue, formatOTLPValue)
 	}
 	if r.typ == TypeOther && r.format != FormatOTLP && !r.described {
-		return "", reject(ReasonType, "`%s` is %q, which is neither cpu nor allocation, and there is no `%s`", keyType, short(r.typeText), keySampleType)
+		return "", reject(ReasonType, "`%s` is %q, which is neither cpu nor allocation, and there is no `%s`", keyType, short(r.typeName), keySampleType)
 	}
 	var body string
 	switch value := r.log.Body(); value.Type() {

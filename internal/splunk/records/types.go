@@ -38,13 +38,13 @@ const maxSampleTypes = 16
 // profile already counts their samples: a Go profile has samples and cpu, and Splunk must count only one of them.
 func findDoubleCounted(pd pprofile.Profiles) []bool {
 	found := make([]bool, 0, pd.ProfileCount())
-	texts := pd.Dictionary().StringTable()
+	strs := pd.Dictionary().StringTable()
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			var cpu []cpuProfile // one of each set that counts the same samples
 			for _, p := range sp.Profiles().All() {
 				found = append(found, false)
-				typ := sampleTypeOf(texts, p)
+				typ := sampleTypeOf(strs, p)
 				if splunkType(typ) != TypeCPU {
 					continue
 				}
@@ -113,8 +113,8 @@ func (s *sink) kindOf(p pprofile.Profile, doubleCounted bool) kind {
 	}
 }
 
-func sampleTypeOf(texts pcommon.StringSlice, p pprofile.Profile) valueType {
-	return valueType{texts.At(int(p.SampleType().TypeStrindex())), texts.At(int(p.SampleType().UnitStrindex()))}
+func sampleTypeOf(strs pcommon.StringSlice, p pprofile.Profile) valueType {
+	return valueType{strs.At(int(p.SampleType().TypeStrindex())), strs.At(int(p.SampleType().UnitStrindex()))}
 }
 
 // splunkType classifies a sample type. Splunk knows where a thread was (cpu) and the bytes it allocated (allocation).
@@ -218,11 +218,11 @@ func (t *translator) unnamed() string {
 
 func (d *description) put(to *xpdata.MapBuilder) {
 	to.AppendEmpty(keySampleType).SetStr(d.sample.typ)
-	for _, text := range []struct{ key, value string }{
+	for _, field := range []struct{ key, value string }{
 		{keySampleUnit, d.sample.unit}, {keyPeriodType, d.periodType.typ}, {keyPeriodUnit, d.periodType.unit},
 	} {
-		if text.value != "" {
-			to.AppendEmpty(text.key).SetStr(text.value)
+		if field.value != "" {
+			to.AppendEmpty(field.key).SetStr(field.value)
 		}
 	}
 	to.AppendEmpty(keySampleShape).SetStr(shapeNames[slices.Index(shapes, d.shape)])
@@ -262,10 +262,10 @@ func (r *record) readDescription(key string, value pcommon.Value) {
 
 // describe returns the description of a profile, and whether the record needs it to be read back as it was.
 func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed bool) {
-	text := func(i int32) string { return s.dict.StringTable().At(int(i)) }
+	stringAt := func(i int32) string { return s.dict.StringTable().At(int(i)) }
 	d = description{
 		sample:     sampleTypeOf(s.dict.StringTable(), p),
-		periodType: valueType{text(p.PeriodType().TypeStrindex()), text(p.PeriodType().UnitStrindex())},
+		periodType: valueType{stringAt(p.PeriodType().TypeStrindex()), stringAt(p.PeriodType().UnitStrindex())},
 		period:     p.Period(),
 		shape:      shapeOf(p.Samples().At(0)),
 		time:       int64(min(p.Time(), math.MaxInt64)),
@@ -311,8 +311,8 @@ func spannedBy(p pprofile.Profile, period int64) bool {
 
 // addTo makes the description part of a profile's content.
 func (d *description) addTo(id *otlp.ContentID) {
-	for _, text := range []string{d.sample.typ, d.sample.unit, d.periodType.typ, d.periodType.unit} {
-		id.AddText(text)
+	for _, name := range []string{d.sample.typ, d.sample.unit, d.periodType.typ, d.periodType.unit} {
+		id.AddString(name)
 	}
 	for _, n := range []int64{d.period, int64(slices.Index(shapes, d.shape)), d.time, int64(d.duration)} {
 		id.AddNumber(uint64(n))

@@ -80,8 +80,8 @@ type answer struct {
 const jsonType = "application/json"
 
 func jsonAnswer(v any) (*answer, error) {
-	text, err := json.Marshal(v)
-	return &answer{body: body{last: text}, contentType: jsonType}, err
+	data, err := json.Marshal(v)
+	return &answer{body: body{last: data}, contentType: jsonType}, err
 }
 
 // write sends the answer. timeout bounds how long the client may take to read it; 0 is no limit. The claim holds the bytes, and releases
@@ -152,15 +152,15 @@ func writeError(w http.ResponseWriter, r *http.Request, e *query.Error) {
 		h.Set("Content-Type", "text/plain; charset=utf-8")
 		h.Set("X-Go-Pprof", "1")
 		w.WriteHeader(e.Status)
-		text := e.Text
+		message := e.Message
 		if e.Hint != "" {
-			text += "; " + e.Hint
+			message += "; " + e.Hint
 		}
-		_, _ = fmt.Fprintln(w, text)
+		_, _ = fmt.Fprintln(w, message)
 		return
 	}
 	h.Set("Content-Type", jsonType)
 	w.WriteHeader(e.Status)
-	body, _ := json.Marshal(map[string]string{"error": e.Text, "hint": e.Hint}) // strings can be marshalled
+	body, _ := json.Marshal(map[string]string{"error": e.Message, "hint": e.Hint}) // strings can be marshalled
 	_, _ = w.Write(body)
 }

@@ -15,21 +15,21 @@ import (
 // Answers with many nodes, frames or events are written by hand, in columns: json.Marshal would need a copy of each
 // column, and ends neither with the memory nor with the context.
 
-// text appends a string as it is.
-func (b *body) text(s string) { b.last = append(b.last, s...) }
+// raw appends a string as it is.
+func (b *body) raw(s string) { b.last = append(b.last, s...) }
 
 func (b *body) format(format string, args ...any) { b.last = fmt.Appendf(b.last, format, args...) }
 
 // list appends a list of n values; write appends one of them. After an error it writes nothing more.
 func (b *body) list(n int, write func(i int)) {
-	b.text("[")
+	b.raw("[")
 	for i := 0; i < n && b.grow(); i++ {
 		if i > 0 {
-			b.text(",")
+			b.raw(",")
 		}
 		write(i)
 	}
-	b.text("]")
+	b.raw("]")
 }
 
 func (b *body) int(n int64) { b.last = strconv.AppendInt(b.last, n, 10) }
@@ -39,13 +39,13 @@ func (b *body) float(v float64) { b.last = strconv.AppendFloat(b.last, v, 'f', -
 // quote appends a string in JSON.
 func (b *body) quote(s string) { b.last = append(b.last, quote(s)...) }
 
-func (b *body) texts(list []string) { b.list(len(list), func(i int) { b.quote(list[i]) }) }
+func (b *body) quotedList(list []string) { b.list(len(list), func(i int) { b.quote(list[i]) }) }
 
 func writeInts[T int32 | int64](b *body, list []T) {
 	b.list(len(list), func(i int) { b.int(int64(list[i])) })
 }
 
-// maxNameBytes is the longest text of a frame in JSON. pprof has all of it.
+// maxNameBytes is the longest string of a frame in JSON. pprof has all of it.
 const maxNameBytes = 1 << 10
 
 func shorten(s string) string { return dictionary.Shorten(s, maxNameBytes) }
@@ -63,8 +63,8 @@ func (b *body) head(s store.Summary, total int64) {
 
 func (b *body) frames(frames []store.Frame) {
 	for i, column := range []struct {
-		name string
-		text func(*store.Frame) string
+		name  string
+		value func(*store.Frame) string
 	}{
 		{"name", func(f *store.Frame) string { return f.Name }},
 		{"file", func(f *store.Frame) string { return f.File }},
@@ -73,17 +73,17 @@ func (b *body) frames(frames []store.Frame) {
 		{"kind", func(f *store.Frame) string { return f.Kind }},
 	} {
 		b.format(`%c%q:`, "{,"[min(i, 1)], column.name)
-		b.list(len(frames), func(i int) { b.quote(column.text(&frames[i])) })
+		b.list(len(frames), func(i int) { b.quote(column.value(&frames[i])) })
 	}
-	b.text(`,"line":`)
+	b.raw(`,"line":`)
 	b.list(len(frames), func(i int) { b.int(frames[i].Line) })
-	b.text("}")
+	b.raw("}")
 }
 
 func (b *body) nodes(t *store.Tree) {
-	b.text(`{"frame":`)
+	b.raw(`{"frame":`)
 	writeInts(b, t.Frame)
-	b.text(`,"parent":`)
+	b.raw(`,"parent":`)
 	writeInts(b, t.Parent)
 	for _, column := range []struct {
 		name   string
@@ -94,5 +94,5 @@ func (b *body) nodes(t *store.Tree) {
 			writeInts(b, column.values)
 		}
 	}
-	b.text("}")
+	b.raw("}")
 }

@@ -64,7 +64,7 @@ func (s *server) debugPprof(r *request) (*answer, error) {
 	}
 	profile, ok := kinds[r.PathValue("kind")]
 	if !ok {
-		return nil, &query.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("there is no profile %q", store.Shorten(r.PathValue("kind"))),
+		return nil, &query.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("there is no profile %q", store.Shorten(r.PathValue("kind"))),
 			Hint: "use one of profile, allocs, heap, goroutine, block, mutex"}
 	}
 	_, _ = r.params.Get("debug"), r.params.Get("gc") // scrapers send them; they change nothing

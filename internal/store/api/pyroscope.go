@@ -128,14 +128,14 @@ func (s *server) callError(err error) *connect.Error {
 	case e.Status == http.StatusNotFound:
 		code = connect.CodeNotFound
 	}
-	text, hint := e.Text, e.Hint
+	message, hint := e.Message, e.Hint
 	if errors.Is(e, store.ErrTooLarge) {
 		hint = "choose a shorter time, or add labels to the selector"
 	}
 	if hint != "" {
-		text += "; " + hint
+		message += "; " + hint
 	}
-	return connect.NewError(code, errors.New(text))
+	return connect.NewError(code, errors.New(message))
 }
 
 var errNotServed = connect.NewError(connect.CodeUnimplemented,

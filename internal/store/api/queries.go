@@ -126,7 +126,7 @@ func (s *server) attributes(r *request) (*answer, error) {
 	// A longer key or value is too long for the page and for a URL.
 	infos = slices.DeleteFunc(infos, func(in store.AttributeInfo) bool { return len(in.Key) > maxNameBytes })
 	a := r.json()
-	a.text(`{"attributes":`)
+	a.raw(`{"attributes":`)
 	a.list(len(infos), func(i int) {
 		in := &infos[i]
 		all := len(in.Values)
@@ -137,7 +137,7 @@ func (s *server) attributes(r *request) (*answer, error) {
 		})
 		a.format(`,"more":%d}`, in.More+all-len(in.Values))
 	})
-	a.text("}")
+	a.raw("}")
 	return a, a.err
 }
 
@@ -159,14 +159,14 @@ func (s *server) timeline(r *request) (*answer, error) {
 		a.format(`{"name":%s,"values":`, quote(g.Name))
 		a.list(len(g.Values), func(i int) {
 			if v := g.Values[i]; math.IsNaN(v) || math.IsInf(v, 0) {
-				a.text("null")
+				a.raw("null")
 			} else {
 				a.float(math.Round(v*1000) / 1000)
 			}
 		})
-		a.text("}")
+		a.raw("}")
 	})
-	a.text("}")
+	a.raw("}")
 	return a, a.err
 }
 
@@ -188,7 +188,7 @@ func (s *server) heatmap(r *request) (*answer, error) {
 	a.format(`{"type":%s,"unit":%s,"from":%d,"seconds":%d,"columns":%d,"rows":%d,"observations":%d,"cut":%t,"cells":`,
 		quote(h.Type.String()), quote(h.Type.Unit), millis(h.From), h.Seconds, h.Columns, h.Rows, h.Observations, h.IsCut)
 	a.list(len(h.Cells), func(i int) { a.float(math.Round(h.Cells[i]*1000) / 1000) })
-	a.text("}")
+	a.raw("}")
 	return a, a.err
 }
 
@@ -214,11 +214,11 @@ func (s *server) events(r *request) (*answer, error) {
 	a := r.json()
 	a.format(`{"base":%d,"left_out":%d,"lanes_left_out":%d,"frames":`, base, e.LeftOut, e.LanesLeftOut)
 	a.frames(e.Frames)
-	a.text(`,"lanes":`)
-	a.texts(e.Lanes)
-	a.text(`,"states":`)
-	a.texts(e.States)
-	a.text(`,"stacks":`)
+	a.raw(`,"lanes":`)
+	a.quotedList(e.Lanes)
+	a.raw(`,"states":`)
+	a.quotedList(e.States)
+	a.raw(`,"stacks":`)
 	a.list(len(e.Stacks), func(i int) { writeInts(&a.body, e.Stacks[i]) })
 	for _, column := range []struct {
 		name  string
@@ -233,7 +233,7 @@ func (s *server) events(r *request) (*answer, error) {
 		a.format(`,%q:`, column.name)
 		a.list(len(e.List), func(i int) { a.int(column.value(&e.List[i])) })
 	}
-	a.text("}")
+	a.raw("}")
 	return a, a.err
 }
 
@@ -276,9 +276,9 @@ func (r *request) graphAnswer(g *store.Graph, more string) (*answer, error) {
 	a.head(g.Summary, g.Total[0])
 	a.format(`%s"profiles":%d,"truncated":%d,"frames":`, more, g.Profiles, g.Truncated)
 	a.frames(g.Frames)
-	a.text(`,"nodes":`)
+	a.raw(`,"nodes":`)
 	a.nodes(g.Tree)
-	a.text("}")
+	a.raw("}")
 	return a, a.err
 }
 
@@ -307,7 +307,7 @@ func (s *server) table(r *request) (*answer, error) {
 		a.format(`{"name":%s,"file":%s,"kind":%s,"self":%d,"total":%d}`,
 			quote(row.Frame.Name), quote(row.Frame.File), quote(row.Frame.Kind), row.Self, row.Total)
 	})
-	a.text("}")
+	a.raw("}")
 	return a, a.err
 }
 

@@ -77,7 +77,7 @@ func Browsers(allowedHosts []string, hint string) httpserver.Browsers {
 	return httpserver.Browsers{
 		IsPage: true, AllowedHosts: allowedHosts, Hint: hint, Linked: []string{"/"},
 		Refuse: func(w http.ResponseWriter, r *http.Request, err error) {
-			writeError(w, r, &query.Error{Status: http.StatusForbidden, Text: err.Error(), Hint: hint})
+			writeError(w, r, &query.Error{Status: http.StatusForbidden, Message: err.Error(), Hint: hint})
 		},
 	}
 }
@@ -115,7 +115,7 @@ func New(settings Settings) http.Handler {
 			writeCallError(w, r, errNotServed)
 			return
 		}
-		writeError(w, r, &query.Error{Status: http.StatusNotFound, Text: "nothing is here", Hint: "the page is at /; GET /api/services lists the services"})
+		writeError(w, r, &query.Error{Status: http.StatusNotFound, Message: "nothing is here", Hint: "the page is at /; GET /api/services lists the services"})
 	})
 	return s
 }
@@ -134,9 +134,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mux.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions && !isCall(r):
 		h.Set("Allow", "GET, HEAD")
-		writeError(w, r, &query.Error{Status: http.StatusMethodNotAllowed, Text: "this server is read only", Hint: "use GET"})
+		writeError(w, r, &query.Error{Status: http.StatusMethodNotAllowed, Message: "this server is read only", Hint: "use GET"})
 	case len(r.URL.RawQuery) > maxQueryBytes:
-		writeError(w, r, &query.Error{Status: http.StatusRequestURITooLong, Text: "the query is too long", Hint: "use fewer attributes"})
+		writeError(w, r, &query.Error{Status: http.StatusRequestURITooLong, Message: "the query is too long", Hint: "use fewer attributes"})
 	default:
 		s.mux.ServeHTTP(w, r)
 	}

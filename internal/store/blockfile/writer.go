@@ -44,7 +44,7 @@ const (
 	maxFrames = 512
 	// pageBytes is the size of a page: what a query of a few rows has to read.
 	pageBytes = 64 << 10
-	// A series begins a page if the one before has at least so many rows, since most queries read whole series. A page takes about a
+	// A series begins a page if the one before has at least this many rows, since most queries read whole series. A page takes about a
 	// hundred bytes in each column.
 	minPageSamples, minPageProfiles = 4 << 10, 512
 )
@@ -173,7 +173,7 @@ func (w *Writer) EndService(d *dictionary.Dictionary) error {
 	for i := 1; i < d.AttributeSets.Len(); i++ {
 		for _, a := range d.AttributeSets.At(dictionary.AttributeSetIndex(i)) {
 			attribute := d.Attributes.At(dictionary.AttributeIndex(a))
-			w.attributes.add(attributeRow{w.index.Block, int32(w.nextSet + i), d.Strings.At(attribute.Key), attribute.Value.Text()})
+			w.attributes.add(attributeRow{w.index.Block, int32(w.nextSet + i), d.Strings.At(attribute.Key), attribute.Value.AsString()})
 		}
 	}
 	w.nextStack, w.nextSet = w.nextStack+d.Stacks.Len(), w.nextSet+d.AttributeSets.Len()
@@ -281,7 +281,7 @@ func (t *table[T]) flush() {
 	t.rows = t.rows[:0]
 }
 
-// endPage ends the page if it has so many rows at least.
+// endPage ends the page if it has at least that many rows.
 func (t *table[T]) endPage(rows int) {
 	if t.inPage+len(t.rows) < rows {
 		return

@@ -65,8 +65,8 @@ func matches(meter *size.Meter, frames []store.Frame, match func(string) bool) (
 		if err := meter.More(0); err != nil { // a name takes up to a millisecond
 			return nil, err
 		}
-		text := frames[i].Name
-		found[i] = match(text[:min(len(text), maxMatchedBytes)])
+		frame := frames[i].Name
+		found[i] = match(frame[:min(len(frame), maxMatchedBytes)])
 	}
 	return found, nil
 }

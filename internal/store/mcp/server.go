@@ -189,9 +189,9 @@ func (s *server) explain(err error) error {
 		hint = "choose a shorter time (`seconds`, or `from` and `until`), one `type`, or filter by `attributes`"
 	}
 	if hint == "" {
-		return errors.New(clean(e.Text, maxErrorBytes))
+		return errors.New(clean(e.Message, maxErrorBytes))
 	}
-	return fmt.Errorf("%s; %s", clean(e.Text, maxErrorBytes), hint)
+	return fmt.Errorf("%s; %s", clean(e.Message, maxErrorBytes), hint)
 }
 
 // maxErrorBytes bounds an error: those of the SDK repeat what the client has sent.

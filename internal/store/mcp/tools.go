@@ -56,10 +56,10 @@ func (s *span) set(p *query.Params, prefix string) {
 		p.Fail(query.BadRequest(fmt.Sprintf("`attributes` must have at most %d entries, found %d", maxAttributes, len(s.Attributes)), ""))
 		return
 	}
-	for _, text := range s.Attributes {
-		key, value, ok := strings.Cut(text, "=")
+	for _, given := range s.Attributes {
+		key, value, ok := strings.Cut(given, "=")
 		if !ok || key == "" {
-			p.Fail(query.BadRequest(fmt.Sprintf("`attributes` must be key=value, found %q", store.Shorten(text)), "list_attributes lists them"))
+			p.Fail(query.BadRequest(fmt.Sprintf("`attributes` must be key=value, found %q", store.Shorten(given)), "list_attributes lists them"))
 		}
 		p.Add(prefix+"attr."+key, value)
 	}
@@ -97,8 +97,8 @@ func (c *call) within(key string, n, def, limit int) int {
 }
 
 // oneOf returns an argument that is one of several words, the first by default.
-func (c *call) oneOf(key, text string, words ...string) string {
-	c.params.Set(key, text)
+func (c *call) oneOf(key, word string, words ...string) string {
+	c.params.Set(key, word)
 	return c.params.OneOf(key, words...)
 }
 
@@ -313,7 +313,7 @@ func callTreeOf(c *call, in *callTreeIn) error {
 		return err
 	}
 	if len(tree.nodes) == 1 {
-		return &query.Error{Status: http.StatusNotFound, Text: fmt.Sprintf("no selected function matches %q", in.Function), Hint: "hottest_functions lists names"}
+		return &query.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("no selected function matches %q", in.Function), Hint: "hottest_functions lists names"}
 	}
 	c.describe(direction, &sel, g, t)
 	if in.Function != "" {
@@ -443,7 +443,7 @@ func compare(c *call, in *compareIn) error {
 	}
 	if g.BaseTotal[0] == 0 {
 		e := c.Queries.Error(c.nothingFound(&base))
-		return &query.Error{Status: e.Status, Text: "the base has nothing: " + e.Text, Hint: e.Hint, Cause: e.Cause}
+		return &query.Error{Status: e.Status, Message: "the base has nothing: " + e.Message, Hint: e.Hint, Cause: e.Cause}
 	}
 	t, err := in.apply(c.meter, g.Tree)
 	if err != nil {

@@ -143,24 +143,24 @@ func (q *Querier) selected(ctx context.Context, in *querierv1.SelectMergeStacktr
 		return nil, err
 	}
 	s.profiles, s.spans, s.traces = map[profileID]bool{}, map[[8]byte]bool{}, map[[16]byte]bool{}
-	for _, text := range in.ProfileIdSelector {
-		id, err := parseProfileID(text)
+	for _, selector := range in.ProfileIdSelector {
+		id, err := parseProfileID(selector)
 		if err != nil {
 			return nil, err
 		}
 		s.profiles[id] = true
 	}
-	for _, text := range in.SpanSelector {
+	for _, selector := range in.SpanSelector {
 		var id [8]byte
-		if !parseHex(id[:], text) {
-			return nil, invalid("%q is not the id of a span: 16 hexadecimal digits", store.Shorten(text))
+		if !parseHex(id[:], selector) {
+			return nil, invalid("%q is not the id of a span: 16 hexadecimal digits", store.Shorten(selector))
 		}
 		s.spans[id] = true
 	}
-	for _, text := range in.TraceIdSelector {
+	for _, selector := range in.TraceIdSelector {
 		var id [16]byte
-		if !parseHex(id[:], text) {
-			return nil, invalid("%q is not the id of a trace: 32 hexadecimal digits", store.Shorten(text))
+		if !parseHex(id[:], selector) {
+			return nil, invalid("%q is not the id of a trace: 32 hexadecimal digits", store.Shorten(selector))
 		}
 		s.traces[id] = true
 	}

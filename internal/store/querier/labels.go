@@ -107,7 +107,7 @@ func (n *naming) value(s *store.Series, name string) (string, bool) {
 	}
 	for _, a := range s.Labels {
 		if a.Key != serviceKey && a.Value != "" && n.is(a.Key, name) {
-			return kind.LabelText(a.Value), true
+			return kind.LabelValue(a.Value), true
 		}
 	}
 	return "", false
@@ -127,7 +127,7 @@ func (n *naming) all(s *store.Series) []label {
 		}
 		name := n.listed(a.Key)
 		if !slices.ContainsFunc(list, func(l label) bool { return l.name == name }) {
-			list = append(list, label{name, kind.LabelText(a.Value)})
+			list = append(list, label{name, kind.LabelValue(a.Value)})
 		}
 	}
 	return list
@@ -136,7 +136,7 @@ func (n *naming) all(s *store.Series) []label {
 // sampleLabels are the labels of the attributes of a dictionary, as far as samples have them.
 type sampleLabels struct {
 	dict *dictionary.Dictionary
-	// known has the labels of attributes; those of others than text have no name.
+	// known has the labels of attributes; others than strings have no name.
 	known map[dictionary.AttributeIndex]sampleLabel
 	value pcommon.Value
 }
@@ -167,7 +167,7 @@ func (n *naming) ofSample(dict *dictionary.Dictionary, set dictionary.AttributeS
 	}
 }
 
-// label returns the label of an attribute of samples. Only text makes one.
+// label returns the label of an attribute of samples. Only a string makes one.
 func (s *sampleLabels) label(i dictionary.AttributeIndex) (l sampleLabel) {
 	a := s.dict.Attributes.At(i)
 	key := s.dict.Strings.At(a.Key)
@@ -178,7 +178,7 @@ func (s *sampleLabels) label(i dictionary.AttributeIndex) (l sampleLabel) {
 	if s.value.Type() != pcommon.ValueTypeStr {
 		return l
 	}
-	return sampleLabel{key, kind.LabelText(s.value.Str())}
+	return sampleLabel{key, kind.LabelValue(s.value.Str())}
 }
 
 var sampleDetails = kind.SampleDetails()
@@ -207,28 +207,28 @@ var selectors = parser.NewParser(parser.Options{})
 // parseSelectors returns the matchers of selectors, all of which must match.
 func parseSelectors(meter *size.Meter, list ...string) (matchers []*labels.Matcher, err error) {
 	total := 0
-	for _, text := range list {
-		if total += len(text); total > maxSelectorBytes {
+	for _, selector := range list {
+		if total += len(selector); total > maxSelectorBytes {
 			return nil, invalid("the label selectors have more than %d bytes", maxSelectorBytes)
 		}
-		if strings.Contains(text, "=~") || strings.Contains(text, "!~") {
-			cost := len(text) * regexpBytes
-			if strings.ContainsAny(text, `\[`) || strings.Contains(text, "(?") {
-				cost = len(text) * classesBytes / 3
+		if strings.Contains(selector, "=~") || strings.Contains(selector, "!~") {
+			cost := len(selector) * regexpBytes
+			if strings.ContainsAny(selector, `\[`) || strings.Contains(selector, "(?") {
+				cost = len(selector) * classesBytes / 3
 			}
-			if strings.Count(text, "{") > 1 {
+			if strings.Count(selector, "{") > 1 {
 				cost *= maxRepetitions / 10
 			}
 			if err := meter.More(cost); err != nil {
 				return nil, err
 			}
 		}
-		if strings.TrimSpace(text) == "" {
+		if strings.TrimSpace(selector) == "" {
 			continue
 		}
-		parsed, err := selectors.ParseMetricSelector(text)
+		parsed, err := selectors.ParseMetricSelector(selector)
 		if err != nil {
-			return nil, invalid("label selector %q: %s", store.Shorten(text), store.Shorten(err.Error()))
+			return nil, invalid("label selector %q: %s", store.Shorten(selector), store.Shorten(err.Error()))
 		}
 		matchers = append(matchers, parsed...)
 	}
@@ -276,32 +276,32 @@ type decision struct {
 type profileID [16]byte
 
 func (id profileID) String() string {
-	text := hex.EncodeToString(id[:])
-	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
+	s := hex.EncodeToString(id[:])
+	return strings.Join([]string{s[:8], s[8:12], s[12:16], s[16:20], s[20:]}, "-")
 }
 
-func parseProfileID(text string) (id profileID, err error) {
-	if !parseHex(id[:], strings.ReplaceAll(text, "-", "")) {
-		return id, invalid("%q is not the id of a profile", store.Shorten(text))
+func parseProfileID(s string) (id profileID, err error) {
+	if !parseHex(id[:], strings.ReplaceAll(s, "-", "")) {
+		return id, invalid("%q is not the id of a profile", store.Shorten(s))
 	}
 	return id, nil
 }
 
 // parseHex reads an id of as many bytes as dst has.
-func parseHex(dst []byte, text string) bool {
-	if len(text) != 2*len(dst) {
+func parseHex(dst []byte, s string) bool {
+	if len(s) != 2*len(dst) {
 		return false
 	}
-	_, err := hex.Decode(dst, []byte(text))
+	_, err := hex.Decode(dst, []byte(s))
 	return err == nil
 }
 
 func identify(s *store.Series, time int64) profileID {
 	h := sha256.New()
 	var number [8]byte
-	for _, text := range []string{s.Service, s.Profile, s.Type.String()} {
-		binary.BigEndian.PutUint64(number[:], uint64(len(text)))
-		_, _ = h.Write(append(number[:], text...))
+	for _, name := range []string{s.Service, s.Profile, s.Type.String()} {
+		binary.BigEndian.PutUint64(number[:], uint64(len(name)))
+		_, _ = h.Write(append(number[:], name...))
 	}
 	for _, a := range s.Labels {
 		binary.BigEndian.PutUint64(number[:], uint64(len(a.Key)))

@@ -157,8 +157,8 @@ func (q *Querier) RenderDiff(ctx context.Context, params url.Values, w io.Writer
 
 // rendered reads a query of the form `process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="shop"}` and its time.
 func (q *Querier) rendered(ctx context.Context, params url.Values, selector, from, until string) (*querierv1.SelectMergeStacktracesRequest, *typesv1.ProfileType, error) {
-	text := params.Get(selector)
-	matchers, err := parseSelectors(meterOf(ctx), text)
+	value := params.Get(selector)
+	matchers, err := parseSelectors(meterOf(ctx), value)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -173,7 +173,7 @@ func (q *Querier) rendered(ctx context.Context, params url.Values, selector, fro
 	}
 	if t == nil {
 		return nil, nil, invalid("`%s` must be a profile type and a label selector, as in process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"shop\"}, found %q",
-			selector, store.Shorten(text))
+			selector, store.Shorten(value))
 	}
 	in := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: t.ID, LabelSelector: "{" + strings.Join(rest, ",") + "}"}
 	for key, at := range map[string]*int64{from: &in.Start, until: &in.End} {

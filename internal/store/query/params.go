@@ -88,27 +88,27 @@ func (p *Params) Check() error {
 
 // Int reads a whole number.
 func (p *Params) Int(key string, def, least, limit int) int {
-	text := p.Get(key)
-	if text == "" {
+	value := p.Get(key)
+	if value == "" {
 		return def
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(value)
 	if err != nil || n < least || n > limit {
-		p.Fail(BadRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, limit, store.Shorten(text)), ""))
+		p.Fail(BadRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, limit, store.Shorten(value)), ""))
 	}
 	return n
 }
 
 // OneOf reads one of several words, the first by default.
 func (p *Params) OneOf(key string, words ...string) string {
-	text := p.Get(key)
-	if text == "" {
+	value := p.Get(key)
+	if value == "" {
 		return words[0]
 	}
-	if !slices.Contains(words, text) {
-		p.Fail(BadRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), store.Shorten(text)), ""))
+	if !slices.Contains(words, value) {
+		p.Fail(BadRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), store.Shorten(value)), ""))
 	}
-	return text
+	return value
 }
 
 // Selection reads which samples the query selects. Keys are read with the prefix; a missing one has the value of
@@ -121,8 +121,8 @@ func (p *Params) Selection(now time.Time, prefix string, inherited *store.Select
 	for key, field := range map[string]*string{
 		"service": &sel.Service, "profile": &sel.Profile, "type": &sel.Type, "group_by": &sel.GroupBy,
 	} {
-		if text := p.Get(prefix + key); text != "" {
-			*field = text
+		if value := p.Get(prefix + key); value != "" {
+			*field = value
 		}
 	}
 	if inherited != nil && (p.values.Has(prefix+"service") || p.values.Has(prefix+"profile")) && !p.values.Has(prefix+"type") &&
@@ -160,8 +160,8 @@ func (p *Params) attributes(prefix string, sel *store.Selection) {
 }
 
 func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
-	text := p.Get(prefix + "seconds")
-	if text == "" {
+	value := p.Get(prefix + "seconds")
+	if value == "" {
 		sel.From = p.moment(prefix+"from", now, sel.From)
 		sel.Until = p.moment(prefix+"until", now, sel.Until)
 		if sel.Until != 0 && sel.Until <= sel.From {
@@ -172,9 +172,9 @@ func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
 	if p.Get(prefix+"from") != "" {
 		p.Fail(BadRequest("`from` and `seconds` do not go together", "leave one of them out"))
 	}
-	seconds, err := strconv.ParseFloat(text, 64)
+	seconds, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(seconds > 0 && seconds <= math.MaxInt32) {
-		p.Fail(BadRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, store.Shorten(text)), ""))
+		p.Fail(BadRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, store.Shorten(value)), ""))
 		return
 	}
 	sel.Until = p.moment(prefix+"until", now, 0)
@@ -187,13 +187,13 @@ func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
 
 // moment reads a time in Unix nanoseconds.
 func (p *Params) moment(key string, now time.Time, without int64) int64 {
-	text := p.Get(key)
-	if text == "" {
+	value := p.Get(key)
+	if value == "" {
 		return without
 	}
-	t, err := ParseTime(text, now)
+	t, err := ParseTime(value, now)
 	if err != nil {
-		p.Fail(BadRequest(fmt.Sprintf("`%s` is not a time: %q", key, store.Shorten(text)), timeHint))
+		p.Fail(BadRequest(fmt.Sprintf("`%s` is not a time: %q", key, store.Shorten(value)), timeHint))
 	}
 	return t
 }
@@ -202,31 +202,31 @@ const timeHint = "write 2026-01-31T12:00:00Z, now-1h, or Unix time in seconds or
 
 // ParseTime reads a time in Unix nanoseconds: RFC 3339, now or now-1h, or Unix time in seconds, milliseconds, microseconds or
 // nanoseconds, depending on its size.
-func ParseTime(text string, now time.Time) (int64, error) {
-	if t, ok := unixTime(text); ok {
+func ParseTime(s string, now time.Time) (int64, error) {
+	if t, ok := unixTime(s); ok {
 		return t, nil
 	}
-	ago, isRelative := strings.CutPrefix(text, "now-")
-	if d, err := parseAgo(ago); text == "now" || isRelative && err == nil && d >= 0 {
+	ago, isRelative := strings.CutPrefix(s, "now-")
+	if d, err := parseAgo(ago); s == "now" || isRelative && err == nil && d >= 0 {
 		return max(now.Add(-d).UnixNano(), 0), nil
 	}
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil && t.Year() >= 1970 && t.Year() <= 2200 {
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil && t.Year() >= 1970 && t.Year() <= 2200 {
 		return t.UnixNano(), nil
 	}
-	return 0, fmt.Errorf("%q is not a time: %s", store.Shorten(text), timeHint)
+	return 0, fmt.Errorf("%q is not a time: %s", store.Shorten(s), timeHint)
 }
 
 // parseAgo reads a duration, in days too.
-func parseAgo(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
+func parseAgo(s string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
 		return time.Duration(n) * 24 * time.Hour, err
 	}
-	return time.ParseDuration(text)
+	return time.ParseDuration(s)
 }
 
-func unixTime(text string) (nanos int64, ok bool) {
-	n, err := strconv.ParseFloat(text, 64)
+func unixTime(s string) (nanos int64, ok bool) {
+	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(n >= 0 && n < math.MaxInt64) {
 		return 0, false
 	}
@@ -239,7 +239,7 @@ func unixTime(text string) (nanos int64, ok bool) {
 	case n < 1e17:
 		unit = 1e3
 	default:
-		if exact, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if exact, err := strconv.ParseInt(s, 10, 64); err == nil {
 			return exact, true
 		}
 	}

@@ -107,19 +107,19 @@ func (q *Queries) run(ctx context.Context, claim *budget.Claim, compute func(con
 
 // Error is an error with its status in HTTP and what to do next.
 type Error struct {
-	Status     int
-	Text, Hint string
+	Status        int
+	Message, Hint string
 	// Cause is what the hint of a protocol can depend on; nil if there is none.
 	Cause error
 }
 
-func (e *Error) Error() string { return e.Text }
+func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.Cause }
 
 // BadRequest returns an error of a query that is at fault.
-func BadRequest(text, hint string) error {
-	return &Error{Status: http.StatusBadRequest, Text: text, Hint: hint}
+func BadRequest(message, hint string) error {
+	return &Error{Status: http.StatusBadRequest, Message: message, Hint: hint}
 }
 
 // NothingFound returns the error of a selection without profiles. A hint has the time of those that there are, as shown writes it.
@@ -131,7 +131,7 @@ func NothingFound(ctx context.Context, from *store.Querier, sel *store.Selection
 	for _, p := range infos {
 		if p.Profile == sel.Profile {
 			return &Error{
-				Status: http.StatusNotFound, Text: "no profile in the selected time has these attributes",
+				Status: http.StatusNotFound, Message: "no profile in the selected time has these attributes",
 				Hint: "there are profiles " + shown(p.From, p.Until),
 			}
 		}
@@ -157,7 +157,7 @@ func (q *Queries) Error(err error) *Error {
 			"%s: it needs at least %d bytes of memory, and the memory limit of this process leaves %d for one query",
 			store.ErrTooLarge, tooLarge.Need, tooLarge.Limit), smallerHint, store.ErrTooLarge}
 	case errors.Is(err, budget.ErrBusy):
-		return &Error{Status: http.StatusServiceUnavailable, Text: "other queries take all the memory that queries may use at the moment", Hint: "try again"}
+		return &Error{Status: http.StatusServiceUnavailable, Message: "other queries take all the memory that queries may use at the moment", Hint: "try again"}
 	case errors.Is(err, store.ErrEngine):
 		return &Error{http.StatusServiceUnavailable, err.Error(), "look whether ClickHouse runs, and at `clickhouse` of the exporter profile_store", store.ErrEngine}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -165,10 +165,10 @@ func (q *Queries) Error(err error) *Error {
 		if q.TimeoutHint != "" {
 			hint += "; " + q.TimeoutHint
 		}
-		return &Error{Status: http.StatusServiceUnavailable, Text: fmt.Sprintf("the query took longer than %s", q.Timeout), Hint: hint}
+		return &Error{Status: http.StatusServiceUnavailable, Message: fmt.Sprintf("the query took longer than %s", q.Timeout), Hint: hint}
 	case errors.Is(err, context.Canceled):
-		return &Error{Status: http.StatusServiceUnavailable, Text: "the server is stopping", Hint: "try again"}
+		return &Error{Status: http.StatusServiceUnavailable, Message: "the server is stopping", Hint: "try again"}
 	default:
-		return &Error{Status: http.StatusBadRequest, Text: err.Error()}
+		return &Error{Status: http.StatusBadRequest, Message: err.Error()}
 	}
 }

@@ -145,13 +145,13 @@ func (c *comparison) compareResource(where string, want, got pprofile.ResourcePr
 
 // fields returns a profile's own fields, without its payload.
 func (s *side) fields(p pprofile.Profile) []resolved.Field {
-	return append([]resolved.Field{{Name: "sample_type", Text: s.ValueType(p.SampleType())}}, s.ProfileFields(p)...)
+	return append([]resolved.Field{{Name: "sample_type", Value: s.ValueType(p.SampleType())}}, s.ProfileFields(p)...)
 }
 
 func (c *comparison) compareFields(where string, want, got pprofile.Profile) {
 	wantFields, gotFields := c.want.fields(want), c.got.fields(got)
 	for i, f := range wantFields {
-		c.differences.compare(where+"."+f.Name, f.Text, gotFields[i].Text)
+		c.differences.compare(where+"."+f.Name, f.Value, gotFields[i].Value)
 	}
 }
 

@@ -95,8 +95,8 @@ func (c *comparison) compareScopeGroup(scope *profileGroup) {
 func (s *side) header(p pprofile.Profile, o equalOptions) string {
 	texts := []string{"profile"}
 	for _, f := range s.fields(p) {
-		if f.Text != "" && (!o.mergeProfiles || f.Name != "original_payload_format") {
-			texts = append(texts, f.Name+" "+f.Text)
+		if f.Value != "" && (!o.mergeProfiles || f.Name != "original_payload_format") {
+			texts = append(texts, f.Name+" "+f.Value)
 		}
 	}
 	return strings.Join(texts, ", ")

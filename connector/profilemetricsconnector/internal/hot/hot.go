@@ -116,7 +116,7 @@ type row struct {
 
 // name is a function that rows have.
 type name struct {
-	text string
+	value string
 	// rows is the number of rows that have it.
 	rows int
 }
@@ -179,9 +179,9 @@ func (f *Functions) track(entry int, resource []string, version string, first ti
 func (f *Functions) keyOf(entry int, resource []string, version string) string {
 	f.key = binary.AppendUvarint(f.key[:0], uint64(entry))
 	for _, value := range resource {
-		f.key = dictionary.AppendText(f.key, value)
+		f.key = dictionary.AppendString(f.key, value)
 	}
-	return string(dictionary.AppendText(f.key, version))
+	return string(dictionary.AppendString(f.key, version))
 }
 
 func (f *Functions) resize(t *track, bytes int) {
@@ -255,8 +255,8 @@ func (f *Functions) keep(t *track, w window, rows []measured) {
 func (f *Functions) forget(t *track, i int) {
 	for _, r := range t.windows[i].rows {
 		if r.rows--; r.rows == 0 {
-			f.bytes -= nameBytes + len(r.text)
-			delete(f.names, r.text)
+			f.bytes -= nameBytes + len(r.value)
+			delete(f.names, r.value)
 		}
 	}
 	f.resize(t, -t.windows[i].bytes())
@@ -264,12 +264,12 @@ func (f *Functions) forget(t *track, i int) {
 }
 
 // use returns a name for one more row.
-func (f *Functions) use(text string) *name {
-	n := f.names[text]
+func (f *Functions) use(s string) *name {
+	n := f.names[s]
 	if n == nil {
-		n = &name{text: strings.Clone(text)}
-		f.names[n.text] = n
-		f.bytes += nameBytes + len(text)
+		n = &name{value: strings.Clone(s)}
+		f.names[n.value] = n
+		f.bytes += nameBytes + len(s)
 	}
 	n.rows++
 	return n

@@ -113,7 +113,7 @@ func (f *Functions) comparisons(t *track, w *window, versions map[string][]*trac
 	entry := &f.Entries[t.entry]
 	if entry.To > 0 {
 		if before := t.at(w.begin.Add(-entry.To)); before != nil {
-			list = append(list, comparison{now: w, before: before, baseline: durationText(entry.To)})
+			list = append(list, comparison{now: w, before: before, baseline: formatDuration(entry.To)})
 		}
 	}
 	if of := versions[f.keyOf(t.entry, t.resource, "")]; len(of) > 1 && len(of[1].windows) > 0 {
@@ -126,8 +126,8 @@ func (f *Functions) comparisons(t *track, w *window, versions map[string][]*trac
 	return list
 }
 
-// durationText returns 24h for 24h0m0s.
-func durationText(d time.Duration) string {
+// formatDuration returns 24h for 24h0m0s.
+func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
@@ -179,7 +179,7 @@ func (o *output) shares(w *window) {
 	other := 1.0
 	for _, r := range w.top(o.entry.Count) {
 		other -= float64(r.share)
-		o.point(to, r.text, float64(r.share), nil)
+		o.point(to, r.value, float64(r.share), nil)
 	}
 	if o.entry.Of == Self {
 		o.point(to, Other, max(other, 0), nil)
@@ -195,18 +195,18 @@ func (o *output) changes(list []comparison) {
 		c := &list[i]
 		before := map[string]shares.Share{}
 		for _, r := range c.before.rows {
-			before[r.text] = c.before.share(r)
+			before[r.value] = c.before.share(r)
 		}
 		for _, r := range c.now.top(o.entry.Count) {
 			now := c.now.share(r)
-			base, ok := before[r.text]
+			base, ok := before[r.value]
 			if !ok { // it had less than all that were kept
 				all := shares.Whole{Total: 1, Observations: c.before.observations}
 				base = all.Measure(shares.Part{Sum: c.before.rest})
 			}
-			o.point(change, r.text, now.Value-base.Value, c)
-			o.point(pValue, r.text, shares.PValue(base, now), c)
-			o.point(samples, r.text, min(base.Observations, now.Observations), c)
+			o.point(change, r.value, now.Value-base.Value, c)
+			o.point(pValue, r.value, shares.PValue(base, now), c)
+			o.point(samples, r.value, min(base.Observations, now.Observations), c)
 		}
 	}
 }

@@ -173,7 +173,7 @@ func (w *window) saved(t *track) saved {
 		Functions: make([]measured, len(w.rows)),
 	}
 	for i, r := range w.rows {
-		s.Functions[i] = measured{r.text, r.share, r.variance}
+		s.Functions[i] = measured{r.value, r.share, r.variance}
 	}
 	return s
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// text returns a value as a label of bounded length: a map or a list has none.
-func text(v pcommon.Value) string {
+// labelValue returns a value as a label of bounded length: a map or a list has none.
+func labelValue(v pcommon.Value) string {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		return kind.CutName(v.Str())
@@ -34,7 +34,7 @@ func values(attributes pcommon.Map, keys []string) []string {
 	list := make([]string, len(keys))
 	for i, key := range keys {
 		if v, ok := attributes.Get(key); ok {
-			list[i] = text(v)
+			list[i] = labelValue(v)
 		}
 	}
 	return list
@@ -44,7 +44,7 @@ func values(attributes pcommon.Map, keys []string) []string {
 type sampleAttribute struct {
 	// value is the number of the key among the set's SampleKeys and 1, or 0; conditions are the bits of those that it meets.
 	value      int
-	text       string
+	label      string
 	conditions uint64
 	state      state
 }
@@ -86,7 +86,7 @@ func (a *attributes) read(s pprofile.Sample) {
 		}
 		a.conditions |= e.conditions
 		if e.value > 0 {
-			a.values[e.value-1] = e.text
+			a.values[e.value-1] = e.label
 		}
 	}
 }
@@ -99,31 +99,31 @@ func (a *attributes) resolve(i int32, e *sampleAttribute) {
 	}
 	key := names.At(int(entry.KeyStrindex()))
 	e.value = 1 + slices.Index(a.set.SampleKeys, key)
-	hasText := false
+	isRead := false
 	for bit, condition := range a.set.Conditions {
 		if condition.Key != key {
 			continue
 		}
-		if !hasText {
-			e.text, hasText = text(entry.Value()), true
+		if !isRead {
+			e.label, isRead = labelValue(entry.Value()), true
 		}
-		if condition.Pattern.MatchString(e.text) {
+		if condition.Pattern.MatchString(e.label) {
 			e.conditions |= 1 << bit
 		}
 	}
-	if e.value > 0 && !hasText {
-		e.text = text(entry.Value())
+	if e.value > 0 && !isRead {
+		e.label = labelValue(entry.Value())
 	}
 }
 
 type pair struct{ key, value string }
 
-// identity returns the identity of the series of a profile whose values are a state or a total: one process, and one type. Texts count up
+// identity returns the identity of the series of a profile whose values are a state or a total: one process, and one type. Strings count up
 // to a bounded length, and nested values do not.
 func (r *Reducer) identity(p pprofile.Profile, names ...string) [sha256.Size]byte {
 	r.pairs = r.pairs[:0]
 	for key, v := range r.resource.All() {
-		r.pairs = append(r.pairs, pair{kind.CutName(key), text(v)})
+		r.pairs = append(r.pairs, pair{kind.CutName(key), labelValue(v)})
 	}
 	resource := len(r.pairs)
 	indices, table, keys := p.AttributeIndices(), r.dict.AttributeTable(), r.dict.StringTable()
@@ -133,7 +133,7 @@ func (r *Reducer) identity(p pprofile.Profile, names ...string) [sha256.Size]byt
 			continue
 		}
 		if key := keys.At(int(table.At(int(i)).KeyStrindex())); kind.IsSeriesAttribute(key) {
-			r.pairs = append(r.pairs, pair{kind.CutName(key), text(table.At(int(i)).Value())})
+			r.pairs = append(r.pairs, pair{kind.CutName(key), labelValue(table.At(int(i)).Value())})
 		}
 	}
 	r.key = r.key[:0]
@@ -141,11 +141,11 @@ func (r *Reducer) identity(p pprofile.Profile, names ...string) [sha256.Size]byt
 		slices.SortFunc(part, func(a, b pair) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.value, b.value)) })
 		r.key = append(r.key, 0xff)
 		for _, attribute := range part {
-			r.key = dictionary.AppendText(dictionary.AppendText(r.key, attribute.key), attribute.value)
+			r.key = dictionary.AppendString(dictionary.AppendString(r.key, attribute.key), attribute.value)
 		}
 	}
 	for _, name := range names {
-		r.key = dictionary.AppendText(r.key, name)
+		r.key = dictionary.AppendString(r.key, name)
 	}
 	return sha256.Sum256(r.key)
 }

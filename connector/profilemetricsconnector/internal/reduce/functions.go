@@ -130,7 +130,7 @@ func (r *Reducer) endResource() {
 				f.Version = values(r.resource, []string{key})[0]
 			}
 			for _, name := range e.touched {
-				f.Sums = append(f.Sums, FunctionSum{kind.CutName(r.frames.Text(name)), e.values[name]})
+				f.Sums = append(f.Sums, FunctionSum{kind.CutName(r.frames.Name(name)), e.values[name]})
 			}
 			r.result.Functions = append(r.result.Functions, f)
 		}

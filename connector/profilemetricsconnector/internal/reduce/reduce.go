@@ -113,8 +113,8 @@ func (r *Reducer) begin(pd pprofile.Profiles) {
 	r.hot.begin(len(r.Hot), r.frames.Names())
 }
 
-// text returns a string of the message, or "" if its index is out of range.
-func (r *Reducer) text(i int32) string {
+// stringAt returns a string of the message, or "" if its index is out of range.
+func (r *Reducer) stringAt(i int32) string {
 	if table := r.dict.StringTable(); uint(i) < uint(table.Len()) {
 		return kind.CutName(table.At(int(i)))
 	}
@@ -147,21 +147,21 @@ type planned struct {
 }
 
 func (r *Reducer) profile(p pprofile.Profile, stated string) {
-	typ, periodType := r.text(p.SampleType().TypeStrindex()), r.text(p.PeriodType().TypeStrindex())
+	typ, periodType := r.stringAt(p.SampleType().TypeStrindex()), r.stringAt(p.PeriodType().TypeStrindex())
 	name := r.namer.Name(p, stated, typ, periodType)
 	t := selection.Type{Profile: name, Type: typ}
-	unitName := r.text(p.SampleType().UnitStrindex())
+	unitName := r.stringAt(p.SampleType().UnitStrindex())
 	profile := input{
 		Profile: p, typ: t, unit: units[unitName], values: kind.ValuesOf(typ, p.DurationNano()),
 	}
 	if profile.unit.factor == 0 {
 		profile.unit = unit{unitName, 1}
 	}
-	profile.each = weighting(typ, unitName, p.Period(), r.text(p.PeriodType().UnitStrindex()))
+	profile.each = weighting(typ, unitName, p.Period(), r.stringAt(p.PeriodType().UnitStrindex()))
 	r.add(&profile)
 	// Samples of a period are a time, unless the profiler has written that, too.
 	if (typ == "samples" || typ == "sample") && periodType != "" && p.Period() > 0 {
-		period := units[r.text(p.PeriodType().UnitStrindex())]
+		period := units[r.stringAt(p.PeriodType().UnitStrindex())]
 		derived := profile
 		derived.typ.Type = periodType
 		if period.name == "s" && r.isWanted(derived.typ) && !r.hasType(periodType) {
@@ -200,7 +200,7 @@ func (r *Reducer) hasType(typ string) bool {
 	if r.scopeTypes == nil {
 		r.scopeTypes = map[string]bool{}
 		for _, p := range r.scope.Profiles().All() {
-			r.scopeTypes[r.text(p.SampleType().TypeStrindex())] = true
+			r.scopeTypes[r.stringAt(p.SampleType().TypeStrindex())] = true
 		}
 	}
 	return r.scopeTypes[typ]
@@ -257,7 +257,7 @@ func (r *Reducer) meets(metric int) bool {
 		for key, pattern := range r.Set.Metrics[metric].Resource {
 			v, ok := r.resource.Get(key)
 			if value := ""; ok {
-				value = text(v)
+				value = labelValue(v)
 				ok = pattern.MatchString(value)
 			}
 			if !ok {
@@ -456,7 +456,7 @@ func (r *Reducer) endNames() {
 }
 
 func (r *Reducer) frame(metric *selection.Metric, name int32) string {
-	s := r.frames.Text(name)
+	s := r.frames.Name(name)
 	if metric.Frame == selection.ByPackage {
 		s = frames.Package(s)
 	}
@@ -502,12 +502,12 @@ func (r *Reducer) addition(plan *planned, sampleValues []int, frame string) *Add
 	group := r.groups[plan.metric]
 	r.key = binary.AppendUvarint(r.key[:0], uint64(plan.metric))
 	for _, value := range group {
-		r.key = dictionary.AppendText(r.key, value)
+		r.key = dictionary.AppendString(r.key, value)
 	}
 	for _, i := range sampleValues {
-		r.key = dictionary.AppendText(r.key, r.attributes.values[i])
+		r.key = dictionary.AppendString(r.key, r.attributes.values[i])
 	}
-	r.key = dictionary.AppendText(r.key, frame)
+	r.key = dictionary.AppendString(r.key, frame)
 	series := len(r.key)
 	r.key = binary.AppendVarint(r.key, int64(plan.source))
 	i, ok := r.byKey[string(r.key)]

@@ -74,7 +74,7 @@ func (e *Exemplars) Add(x Exemplar) {
 	}
 }
 
-// Addition is what a message adds to a series. Its texts are the message's.
+// Addition is what a message adds to a series. Its strings are parts of the message.
 type Addition struct {
 	// Key identifies the series.
 	Key    []byte

@@ -161,8 +161,8 @@ func (m *mover) contentOf(sp pprofile.ScopeProfiles) int32 {
 	}
 	if m.scopeContent == none {
 		key := dictionary.AppendMap(m.key[:0], sp.Scope().Attributes())
-		for _, text := range [...]string{sp.Scope().Name(), sp.Scope().Version(), sp.SchemaUrl()} {
-			key = append(binary.AppendUvarint(key, uint64(len(text))), text...)
+		for _, s := range [...]string{sp.Scope().Name(), sp.Scope().Version(), sp.SchemaUrl()} {
+			key = append(binary.AppendUvarint(key, uint64(len(s))), s...)
 		}
 		m.key = binary.AppendUvarint(key, uint64(sp.Scope().DroppedAttributesCount()))
 		number, ok := m.scopeContents[string(m.key)]
@@ -257,8 +257,8 @@ func (m *mover) newProfile(group int32, rp pprofile.ResourceProfiles, sp pprofil
 	dst.SetDroppedAttributesCount(p.DroppedAttributesCount())
 	if id := p.ProfileID(); !id.IsEmpty() {
 		var content otlp.ContentID
-		content.AddText(string(id[:]))
-		content.AddText(strconv.Itoa(int(group)))
+		content.AddString(string(id[:]))
+		content.AddString(strconv.Itoa(int(group)))
 		dst.SetProfileID(content.ProfileID())
 	}
 	if withPayload {

@@ -132,16 +132,16 @@ func eachOtherList(pd pprofile.Profiles, do func(pcommon.Int32Slice)) {
 }
 
 // indexOf returns the index of a string, above 0. It appends the string if the table does not have it.
-func indexOf(pd pprofile.Profiles, text string) int32 {
+func indexOf(pd pprofile.Profiles, s string) int32 {
 	table := pd.Dictionary().StringTable()
-	if at := slices.Index(table.AsRaw(), text); at > 0 {
+	if at := slices.Index(table.AsRaw(), s); at > 0 {
 		return int32(at)
 	}
 	if table.Len() == 0 {
 		table.Append("")
 	}
 	eachString(pd, func(i int32) int32 { return inRange(i, table.Len()) })
-	table.Append(text)
+	table.Append(s)
 	return int32(table.Len()) - 1
 }
 

@@ -35,7 +35,7 @@ type Resource struct {
 	IsProcess bool
 }
 
-// Process is what samples have about their process. Texts can be of any length.
+// Process is what samples have about their process. Strings can be of any length.
 type Process struct {
 	PID                            int64 // NoPID if it is not known
 	ExecutableName, ExecutablePath string
@@ -189,8 +189,8 @@ func (r *Regrouper) forget() {
 	r.lowering.forget()
 }
 
-// text returns the value of a string attribute, or "" if there is none.
-func (r *Regrouper) text(attributes pprofile.KeyValueAndUnitSlice, tuple []int32, role int) string {
+// stringValue returns the value of a string attribute, or "" if there is none.
+func (r *Regrouper) stringValue(attributes pprofile.KeyValueAndUnitSlice, tuple []int32, role int) string {
 	if tuple[role] == none {
 		return ""
 	}

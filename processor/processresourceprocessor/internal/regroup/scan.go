@@ -39,12 +39,12 @@ type scan struct {
 	resources []Resource
 }
 
-// content identifies attributes that have a role. Values that are not text are numbers.
+// content identifies attributes that have a role. Values that are not strings are numbers.
 type content struct {
 	role   int8
 	kind   pcommon.ValueType
 	unit   int32
-	text   string
+	str    string
 	number uint64
 }
 
@@ -118,7 +118,7 @@ func (r *Regrouper) roleOfStringIndex(i int32, strings pcommon.StringSlice) int8
 	return role
 }
 
-// isUsable reports whether a value can have a role: a process id is a number, other known ones are texts, and further
+// isUsable reports whether a value can have a role: a process id is a number, other known ones are strings, and further
 // ones are single values.
 func isUsable(role int, value pcommon.Value) bool {
 	switch kind := value.Type(); {
@@ -137,7 +137,7 @@ func contentOf(role int8, value pcommon.Value, unit int32) content {
 	c := content{role: role, kind: value.Type(), unit: unit}
 	switch c.kind {
 	case pcommon.ValueTypeStr:
-		c.text = value.Str()
+		c.str = value.Str()
 	case pcommon.ValueTypeInt:
 		c.number = uint64(value.Int())
 	case pcommon.ValueTypeDouble:
@@ -216,12 +216,12 @@ func (r *Regrouper) describe(pd pprofile.Profiles) []Resource {
 		for ; int(t) < len(r.resourceOfTuple) && r.resourceOfTuple[t] == int32(i); t++ {
 			tuple := r.tupleAt(t)
 			p := Process{
-				ExecutableName:         r.text(attributes, tuple, roleExecutableName),
-				ExecutablePath:         r.text(attributes, tuple, roleExecutablePath),
-				ServiceName:            r.text(attributes, tuple, roleServiceName),
-				Container:              r.text(attributes, tuple, roleContainer),
-				OTelServiceName:        r.text(attributes, tuple, roleOTelServiceName),
-				OTelResourceAttributes: r.text(attributes, tuple, roleOTelResourceAttributes),
+				ExecutableName:         r.stringValue(attributes, tuple, roleExecutableName),
+				ExecutablePath:         r.stringValue(attributes, tuple, roleExecutablePath),
+				ServiceName:            r.stringValue(attributes, tuple, roleServiceName),
+				Container:              r.stringValue(attributes, tuple, roleContainer),
+				OTelServiceName:        r.stringValue(attributes, tuple, roleOTelServiceName),
+				OTelResourceAttributes: r.stringValue(attributes, tuple, roleOTelResourceAttributes),
 				Samples:                int(r.samplesOfTuple[t]),
 				PID:                    NoPID,
 				tuple:                  t,

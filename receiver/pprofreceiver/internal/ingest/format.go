@@ -77,7 +77,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *
 		stats.UncompressedBytes = len(data)
 		options := formats.Options{
 			Options: events.Options{
-				MaxTextBytes: in.Limits.MaxTextBytes, Anchor: p.anchor(), Meter: &size.Meter{Context: ctx, Reserve: reserve},
+				MaxStringBytes: in.Limits.MaxStringBytes, Anchor: p.anchor(), Meter: &size.Meter{Context: ctx, Reserve: reserve},
 			},
 			GoTrace: in.Config.GoTrace.options(),
 			Folded:  p.Folded,

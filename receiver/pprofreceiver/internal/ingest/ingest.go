@@ -290,8 +290,8 @@ func (p *Payload) profileName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) s
 	if p.ProfileName != "" || !p.IsNamedByTypes || sp.Profiles().Len() == 0 {
 		return p.ProfileName
 	}
-	first, texts := sp.Profiles().At(0), pd.Dictionary().StringTable()
-	return kind.Name("", texts.At(int(first.SampleType().TypeStrindex())), texts.At(int(first.PeriodType().TypeStrindex())))
+	first, strs := sp.Profiles().At(0), pd.Dictionary().StringTable()
+	return kind.Name("", strs.At(int(first.SampleType().TypeStrindex())), strs.At(int(first.PeriodType().TypeStrindex())))
 }
 
 // setTime sets the time and duration of a profile that has none. A time in 1970 counts as none.

@@ -189,10 +189,10 @@ func (f *Fixture) Await(n int) []pprofile.Profiles {
 	return f.Next.All()
 }
 
-// AwaitLog waits until n log messages contain text.
-func (f *Fixture) AwaitLog(n int, text string) []observer.LoggedEntry {
+// AwaitLog waits until n logged messages contain message.
+func (f *Fixture) AwaitLog(n int, message string) []observer.LoggedEntry {
 	f.T.Helper()
-	find := func() []observer.LoggedEntry { return f.Logs.FilterMessageSnippet(text).All() }
+	find := func() []observer.LoggedEntry { return f.Logs.FilterMessageSnippet(message).All() }
 	require.Eventually(f.T, func() bool { return len(find()) >= n }, Patience, 5*time.Millisecond)
 	return find()
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// texts has a payload's strings in a form that is valid in OTLP: UTF-8 of no more than MaxTextBytes. Each is checked once,
+// stringTable has a payload's strings in a form that is valid in OTLP: UTF-8 of no more than MaxStringBytes. Each is checked once,
 // however often it is referred to.
-type texts struct {
+type stringTable struct {
 	payload *scan.Payload
 	dict    *dictionary.Dictionary
 	limits  *scan.Limits
 	counts  *scan.Counts
 
-	// text holds the bytes of string_table; entry i is text[Strings[i].Start−textStart : Strings[i].End−textStart].
-	text      string
-	textStart uint32
+	// content holds the bytes of string_table; entry i is content[Strings[i].Start−contentStart : Strings[i].End−contentStart].
+	content      string
+	contentStart uint32
 	// indices[i] is the dictionary's index of string i if it is positive, otherwise the state of a string that is not
 	// interned yet.
 	indices []dictionary.StringIndex
@@ -31,17 +31,17 @@ type texts struct {
 
 // The states of a string that is not interned yet.
 const (
-	unchecked    = 0
-	checkedText  = -1 // valid as it is in the payload
-	repairedText = -2 // in texts.repaired
+	unchecked      = 0
+	checkedString  = -1 // valid as it is in the payload
+	repairedString = -2 // in stringTable.repaired
 )
 
 // reset copies the string table out of the payload, so that the payload's buffer can be used again. It copies it in one
 // piece if its entries are next to each other, as those of all known producers are.
-func (t *texts) reset() {
+func (t *stringTable) reset() {
 	entries := t.payload.Strings
 	t.indices = dictionary.Zeroed(t.indices, len(entries))
-	t.text, t.textStart, t.repaired = "", 0, nil
+	t.content, t.contentStart, t.repaired = "", 0, nil
 	if len(entries) == 0 {
 		return
 	}
@@ -52,7 +52,7 @@ func (t *texts) reset() {
 	}
 	// There are a tag and a length between two entries: 2 bytes, 6 at most.
 	if last-first <= total+uint32(len(entries))*6 {
-		t.text, t.textStart = string(t.payload.Data[first:last]), first
+		t.content, t.contentStart = string(t.payload.Data[first:last]), first
 		return
 	}
 	var all strings.Builder
@@ -62,11 +62,11 @@ func (t *texts) reset() {
 		all.Write(t.payload.Data[s.Start:s.End])
 		entries[i] = scan.Span{Start: at, End: uint32(all.Len())}
 	}
-	t.text = all.String()
+	t.content = all.String()
 }
 
 // at returns a string that the payload has.
-func (t *texts) at(i uint64) string {
+func (t *stringTable) at(i uint64) string {
 	if i == 0 {
 		return ""
 	}
@@ -74,32 +74,32 @@ func (t *texts) at(i uint64) string {
 }
 
 // raw is like at, but index 0 is string_table[0] even if that is not empty.
-func (t *texts) raw(i uint64) string {
+func (t *stringTable) raw(i uint64) string {
 	known := t.indices[i]
 	if known > 0 {
 		return t.dict.Strings.At(known)
 	}
-	if known == repairedText {
+	if known == repairedString {
 		return t.repaired[i]
 	}
 	at := t.payload.Strings[i]
-	s := t.text[at.Start-t.textStart : at.End-t.textStart]
+	s := t.content[at.Start-t.contentStart : at.End-t.contentStart]
 	if known == unchecked {
 		return t.check(i, s)
 	}
 	return s
 }
 
-// check returns s as valid UTF-8 of at most MaxTextBytes. It is called once for each string of the payload.
-func (t *texts) check(i uint64, s string) string {
-	limit := t.limits.MaxTextBytes
+// check returns s as valid UTF-8 of at most MaxStringBytes. It is called once for each string of the payload.
+func (t *stringTable) check(i uint64, s string) string {
+	limit := t.limits.MaxStringBytes
 	if len(s) > limit {
 		t.counts.Repaired[scan.RepairTruncatedText]++
 		s = dictionary.CutUTF8(s, limit)
 		t.payload.Strings[i].End = t.payload.Strings[i].Start + uint32(len(s))
 	}
 	if utf8.ValidString(s) {
-		t.indices[i] = checkedText
+		t.indices[i] = checkedString
 		return s
 	}
 	t.counts.Repaired[scan.RepairInvalidUTF8]++
@@ -107,12 +107,12 @@ func (t *texts) check(i uint64, s string) string {
 	if t.repaired == nil {
 		t.repaired = make(map[uint64]string)
 	}
-	t.indices[i], t.repaired[i] = repairedText, s
+	t.indices[i], t.repaired[i] = repairedString, s
 	return s
 }
 
 // intern returns the dictionary's index of a string that the payload has.
-func (t *texts) intern(i uint64) dictionary.StringIndex {
+func (t *stringTable) intern(i uint64) dictionary.StringIndex {
 	if i == 0 {
 		return 0
 	}
@@ -126,7 +126,7 @@ func (t *texts) intern(i uint64) dictionary.StringIndex {
 }
 
 // orEmpty is like at, but an index out of range is an empty string: it is for the fields of the profile itself.
-func (t *texts) orEmpty(i uint64) string {
+func (t *stringTable) orEmpty(i uint64) string {
 	if !t.payload.HasString(i) {
 		t.counts.Repaired[scan.RepairUnknownReference]++
 		return ""
