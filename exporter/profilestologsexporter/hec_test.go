@@ -194,22 +194,26 @@ func timed() pprofile.Profiles {
 
 // The server names the delay.
 func TestHECRetryAfter(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{408, 429, 500, 503} {
-		var refused time.Time
-		s := &hecStub{answer: func(w http.ResponseWriter, n int) bool {
-			if n == 1 {
-				refused = time.Now()
-				w.Header().Set("Retry-After", "1")
-				http.Error(w, `{"text":"Server is busy","code":9}`, status)
-				return true
-			}
-			assert.GreaterOrEqual(t, time.Since(refused), time.Second)
-			return false
-		}}
-		e := runExporter(t, map[string]any{"hec": s.serve(t)})
-		e.send(t, batch("x", 3))
-		assert.Len(t, s.events, 1)
-		assert.Equal(t, 2, s.asked)
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel()
+			var refused time.Time
+			s := &hecStub{answer: func(w http.ResponseWriter, n int) bool {
+				if n == 1 {
+					refused = time.Now()
+					w.Header().Set("Retry-After", "1")
+					http.Error(w, `{"text":"Server is busy","code":9}`, status)
+					return true
+				}
+				assert.GreaterOrEqual(t, time.Since(refused), time.Second)
+				return false
+			}}
+			e := runExporter(t, map[string]any{"hec": s.serve(t)})
+			e.send(t, batch("x", 3))
+			assert.Len(t, s.events, 1)
+			assert.Equal(t, 2, s.asked)
+		})
 	}
 }
 
@@ -240,6 +244,7 @@ func manyProfiles(n, resourceBytes int) pprofile.Profiles {
 
 // Events that repeat a long resource arrive in requests within the limit, although the profiles would be larger in parts.
 func TestHECResource(t *testing.T) {
+	profiletest.SkipLarge(t)
 	for _, format := range []string{"pprof", "text"} {
 		s := &hecStub{}
 		e := runExporter(t, map[string]any{"hec": s.serve(t), "format": format})

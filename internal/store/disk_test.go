@@ -304,7 +304,11 @@ func TestLateProfilesDoNotRewriteADay(t *testing.T) {
 // The blocks of a quarter of a day become one while the day goes on, and a kill at that time neither loses nor doubles anything: heads may
 // have late profiles of other quarters, of which only theirs are in the new block.
 func TestKilledWhileJoining(t *testing.T) {
-	for _, seed := range []uint64{0, 2} {
+	seeds, hours := []uint64{0, 2}, 27
+	if profiletest.IsRace { // everything takes minutes
+		seeds, hours = seeds[1:], 14
+	}
+	for _, seed := range seeds {
 		rnd := rand.New(rand.NewPCG(seed, 31))
 		cfg := diskConfig(t, t.TempDir())
 		cfg.Disk.Report = func(message string, err error) { t.Errorf("%s: %v", message, err) }
@@ -312,7 +316,7 @@ func TestKilledWhileJoining(t *testing.T) {
 		day := noon.Truncate(24 * time.Hour)
 		all := Selection{Service: "shop", Profile: "process_cpu", From: day.UnixNano(), Until: day.Add(48 * time.Hour).UnixNano()}
 		want, most := int64(0), 0
-		for hour := range 27 {
+		for hour := range hours {
 			now := day.Add(time.Duration(hour) * time.Hour)
 			push := func(start time.Time) {
 				b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 1e9)

@@ -126,7 +126,11 @@ func SumsFollowTheRules(t *testing.T, seed uint64, sources map[string]*Kept) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	deltas, cumulatives, gauges := Naive{}, Naive{}, Naive{}
 	second, interval := 0, 15+rnd.IntN(900)
-	for range 120 {
+	rounds, ranges := 120, 40
+	if profiletest.IsRace { // everything takes minutes
+		rounds, ranges = rounds/2, ranges/2
+	}
+	for range rounds {
 		for pod := range 3 {
 			id := strconv.Itoa(pod)
 			if rnd.IntN(8) == 0 {
@@ -152,7 +156,7 @@ func SumsFollowTheRules(t *testing.T, seed uint64, sources map[string]*Kept) {
 			s.Finish(Noon.Add(72 * time.Hour))
 		}
 	}
-	for range 40 {
+	for range ranges {
 		from := rnd.IntN(second)
 		until := from + 1 + rnd.IntN(second)
 		for name, want := range map[string]float64{
