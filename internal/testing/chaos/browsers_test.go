@@ -41,6 +41,7 @@ func TestBrowsers(t *testing.T) {
 			continue // the ports of another one
 		}
 		t.Run(c.name(), func(t *testing.T) {
+			t.Parallel()
 			r := newSiege(t, c)
 			if strings.HasSuffix(c.config, "/clickhouse.yaml") { // this exporter makes its table when it starts
 				r.node.flags = append(r.node.flags, "--set=exporters.clickhouse.create_schema=false")

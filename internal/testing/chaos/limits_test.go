@@ -130,7 +130,8 @@ const (
 // honest ones in time; what it refuses gets an error of the sender's or 503, with a reason.
 //
 // A process that was above the limit is ended and replaced, so that each figure is of its input. One that was not goes on, so that
-// what inputs leave behind adds up. LIMITS=short sends the most costly inputs to the agent alone, LIMITS=quick to all.
+// what inputs leave behind adds up. LIMITS=short sends the most costly inputs to the agent alone, LIMITS=quick to all. Attacks wait
+// most of the time, so the short form shares them out among several agents side by side.
 func TestLimits(t *testing.T) {
 	run := os.Getenv("LIMITS")
 	if run == "" {
@@ -141,14 +142,25 @@ func TestLimits(t *testing.T) {
 		if run == "short" && (c.config != agentConfig || !c.all) {
 			continue
 		}
-		t.Run(c.name(), func(t *testing.T) {
-			r := newSiege(t, c)
-			r.short = isShort
-			defer r.report(t)
-			for _, a := range r.attacks(isShort) {
-				t.Run(strings.ReplaceAll(a.name, "/", " "), func(t *testing.T) { r.run(t, a) })
-			}
-		})
+		agents := 1
+		if run == "short" {
+			agents = 3
+		}
+		for agent := range agents {
+			t.Run(c.name(), func(t *testing.T) {
+				if agents > 1 {
+					t.Parallel()
+				}
+				r := newSiege(t, c)
+				r.short = isShort
+				defer r.report(t)
+				for i, a := range r.attacks(isShort) {
+					if i%agents == agent {
+						t.Run(strings.ReplaceAll(a.name, "/", " "), func(t *testing.T) { r.run(t, a) })
+					}
+				}
+			})
+		}
 	}
 }
 
