@@ -28,8 +28,7 @@ UNIT  = $$($(GO) list ./... | grep -v /internal/testing/e2e$$)
 CONCURRENT = $$(grep -rlE --include='*.go' --exclude='*_test.go' \
 	'^\s*go (func|[a-zA-Z])|\.Go\(func|sync\.(Mutex|RWMutex|WaitGroup|Once|Map|Cond)|"sync/atomic"' \
 	receiver processor exporter connector internal | xargs -n 1 dirname | sort -u | grep -vE '^internal/(testing/|formats/|build/)|test$$|/testdata/|/metadata$$' | sed 's|^|./|')
-WITHOUT_KUBERNETES = for package in $(CONCURRENT); do \
-	case "$$($(GO) list -test -deps $$package)" in *k8s.io/client-go/*) ;; *) echo $$package ;; esac; done
+WITHOUT_KUBERNETES = $(GO) list -test -f '{{.ImportPath}} {{.Deps}}' $(CONCURRENT) | sed -n '/k8s\.io\/client-go/d; s/\.test \[.*//p'
 
 # The number of random inputs of a property test.
 DRAWS ?= 30
@@ -45,7 +44,8 @@ TOOL_FLAGS = -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)'
 # stage runs the command $(2), and says what it is and how long it took.
 stage = echo '== $(1)'; $(2); echo "== $(1): $$SECONDS s"
 TEST = RAPID_CHECKS=$(DRAWS) $(GO) test
-RACE_TEST = CGO_ENABLED=1 $(TEST) $(RACE)
+# The plain run has vetted everything, which takes as long again with other flags.
+RACE_TEST = CGO_ENABLED=1 $(TEST) $(RACE) -vet=off
 
 CONFIG      ?= config/quickstart.yaml
 FUZZ        ?= Fuzz
@@ -86,7 +86,7 @@ test: build ## run all tests, the end-to-end ones included (DRAWS)
 	@$(call stage,unit tests,$(TEST) $(UNIT))
 	@$(if $(RACE),$(call stage,race detector,$(RACE_TEST) -short -skip '^Fuzz' $$($(WITHOUT_KUBERNETES))),echo 'no C compiler: the race detector is left out')
 	@$(call stage,end-to-end tests,$(TEST) -count=1 -parallel 3 -timeout 15m ./internal/testing/e2e)
-	@$(call stage,worst inputs,LIMITS=short $(TEST) -count=1 -timeout 10m -run '^Test(Limits|Browsers|HostileEngine)$$' ./internal/testing/chaos)
+	@$(call stage,worst inputs,LIMITS=short $(TEST) -count=1 -parallel 3 -timeout 10m -run '^Test(Limits|Browsers|HostileEngine)$$' ./internal/testing/chaos)
 
 .PHONY: race
 race: RACE = -race
@@ -144,6 +144,14 @@ E2E_PAGE ?= 1
 .PHONY: e2e-page
 e2e-page: ## drive the page of flame graphs in Chromium, by playwright-core from npm
 	E2E_PAGE=$(E2E_PAGE) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$' ./internal/testing/e2e
+
+# The tests of e2e-splunk, e2e-pyroscope, e2e-datadog, e2e-sql, e2e-mcp and e2e-page, side by side, since each waits most of the time.
+# With E2E_NPM=if-possible those are skipped whose packages cannot be installed.
+E2E_NPM ?= 1
+.PHONY: e2e-npm
+e2e-npm: build ## run all tests with packages from npm, the page's included
+	$(foreach test,SPLUNK PYROSCOPE DATADOG SQL MCP PAGE,E2E_$(test)=$(E2E_NPM)) $(TEST) -count=1 -v -parallel 3 -timeout 20m \
+		-run '^Test(SplunkAgent|PyroscopeNodeJS|DatadogNodeJS|ProcessContext|SQL|Assistant|Page)$$' ./internal/testing/e2e
 
 # Takes about a minute and a half, and needs root and a kernel with eBPF. EBPF_PROFILER names a folder with a changed copy of
 # the profiler's module, for a machine on which the released one does not work. With E2E_EBPF=if-possible the test is skipped

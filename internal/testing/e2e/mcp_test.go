@@ -74,6 +74,7 @@ func shopPprof(t *testing.T) []byte {
 // TestAssistant asks the collector over HTTP, and profiletool over standard input and output about a file and about that collector, by
 // the npm package of the Model Context Protocol. All answers are the same.
 func TestAssistant(t *testing.T) {
+	t.Parallel()
 	app := installNPM(t, "E2E_MCP", "mcp")
 	pprof := shopPprof(t)
 	file := filepath.Join(t.TempDir(), "shop")

@@ -44,6 +44,7 @@ func runShop(t *testing.T, folder string, env ...string) string {
 // TestSplunkAgent runs the shop with Splunk's agent for Node.js. Its functions arrive in conformant profiles, linked to the spans
 // that it printed.
 func TestSplunkAgent(t *testing.T) {
+	t.Parallel()
 	app := installShop(t, "E2E_SPLUNK", "splunk-agent")
 	c := launch(t, splunkConfig)
 	printed := runShop(t, app, "COLLECTOR=http://"+c.splunkHTTP)
@@ -84,6 +85,7 @@ func TestSplunkAgent(t *testing.T) {
 // TestPyroscopeNodeJS runs the shop with two versions of Pyroscope's SDK for Node.js. Its functions arrive in conformant profiles
 // of wall clock time and memory.
 func TestPyroscopeNodeJS(t *testing.T) {
+	t.Parallel()
 	app := installShop(t, "E2E_PYROSCOPE", "pyroscope-nodejs")
 	c := startQuickstart(t)
 	sdks := []string{"pyroscope-0.6", "pyroscope-0.4"}
@@ -113,6 +115,7 @@ func TestPyroscopeNodeJS(t *testing.T) {
 // TestDatadogNodeJS runs the shop with Datadog's library for Node.js. Its functions arrive in conformant profiles, and samples
 // of the wall clock have times.
 func TestDatadogNodeJS(t *testing.T) {
+	t.Parallel()
 	app := installShop(t, "E2E_DATADOG", "datadog-nodejs")
 	c := startQuickstart(t)
 	began := time.Now()

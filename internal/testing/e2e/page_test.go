@@ -28,6 +28,7 @@ import (
 // TestPage pushes captured, hostile and large profiles to the built binary, and drives the `profile_store` exporter's page in
 // Chromium by testdata/page/drive.js. Screenshots go to bin/page.
 func TestPage(t *testing.T) {
+	t.Parallel()
 	ifPossible := collectortest.WantedBy(t, "E2E_PAGE")
 	browser, err := findBrowser()
 	if err != nil && ifPossible {

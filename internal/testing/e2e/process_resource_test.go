@@ -63,6 +63,7 @@ func TestProcessResource(t *testing.T) {
 
 // TestProcessContext runs a program that publishes its context. Its samples get the name and version in there, without its environment.
 func TestProcessContext(t *testing.T) {
+	t.Parallel()
 	app := installNPM(t, "E2E_DATADOG", "process-context")
 	c := launch(t, strings.Replace(processResourceConfig, "read_environment: true", "read_environment: false", 1))
 	command := exec.Command("node", "app.js")

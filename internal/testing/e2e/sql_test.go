@@ -110,6 +110,7 @@ func duckdbRows(t *testing.T, app, dir, kinds string) (answers map[string][]stri
 
 // TestSQL runs the SQL of docs/sql.md over the blocks of two days, by DuckDB from npm. Its sums are those of the store.
 func TestSQL(t *testing.T) {
+	t.Parallel()
 	app := installNPM(t, "E2E_SQL", "duckdb")
 	s, dir := sqlStore(t)
 	answers := duckdbRows(t, app, dir, "duckdb,,duckdb-only")
