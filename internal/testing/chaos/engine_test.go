@@ -45,7 +45,7 @@ func (r rowBinary) bytes(list ...byte) rowBinary { return append(r, list...) }
 // id is a hash of n.
 func (r rowBinary) id(n int) rowBinary { return r.ints(int64(n), 1) }
 
-// list is an array of n elements, which are a text each.
+// list is an array of n elements, which are a string each.
 func (r rowBinary) list(n int, text string) rowBinary {
 	r = binary.AppendUvarint(r, uint64(n))
 	for range n {
@@ -81,7 +81,7 @@ func statementOf(sql string) statement {
 		statement
 	}{
 		{"system.columns", ofLayout}, {"uniqExact", ofTypes}, {"any(ResourceAttributes)", ofSeries}, {"ORDER BY Timestamp", ofProfiles},
-		{"any(FunctionNames)", ofStacks},
+		{"FunctionNames", ofStacks},
 	} {
 		if strings.Contains(sql, s.part) {
 			return s.statement
