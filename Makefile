@@ -117,7 +117,7 @@ E2E_SQL ?= 1
 e2e-sql: ## run the SQL of docs/store.md over blocks of the store, by DuckDB from npm
 	E2E_SQL=$(E2E_SQL) $(GO) test -count=1 -v -timeout 10m -run '^TestSQL$$' ./internal/testing/e2e
 
-# ClickHouse's engine has 546 MB, hence continuous integration does not run this.
+# ClickHouse's engine has 546 MB.
 E2E_CLICKHOUSE ?= 1
 .PHONY: e2e-clickhouse
 e2e-clickhouse: ## send profiles to ClickHouse's engine, from npm, with config/backends/clickhouse.yaml, and compare what it has
@@ -145,13 +145,14 @@ E2E_PAGE ?= 1
 e2e-page: ## drive the page of flame graphs in Chromium, by playwright-core from npm
 	E2E_PAGE=$(E2E_PAGE) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$' ./internal/testing/e2e
 
-# The tests of e2e-splunk, e2e-pyroscope, e2e-datadog, e2e-sql, e2e-mcp and e2e-page, side by side, since each waits most of the time.
-# With E2E_NPM=if-possible those are skipped whose packages cannot be installed.
+# The tests of e2e-splunk, e2e-pyroscope, e2e-datadog, e2e-sql, e2e-clickhouse, e2e-mcp and e2e-page, side by side, since each waits most
+# of the time. With E2E_NPM=if-possible those are skipped whose packages cannot be installed.
 E2E_NPM ?= 1
 .PHONY: e2e-npm
 e2e-npm: build ## run all tests with packages from npm, the page's included
-	$(foreach test,SPLUNK PYROSCOPE DATADOG SQL MCP PAGE,E2E_$(test)=$(E2E_NPM)) $(TEST) -count=1 -v -parallel 3 -timeout 20m \
-		-run '^Test(SplunkAgent|PyroscopeNodeJS|DatadogNodeJS|ProcessContext|SQL|Assistant|Page)$$' ./internal/testing/e2e
+	$(foreach test,SPLUNK PYROSCOPE DATADOG SQL CLICKHOUSE MCP PAGE,E2E_$(test)=$(E2E_NPM)) $(TEST) -count=1 -v -parallel 3 -timeout 20m \
+		-run '^Test(SplunkAgent|PyroscopeNodeJS|DatadogNodeJS|ProcessContext|SQL|ClickHouse|ClickHouseSource|AnswersFromClickHouse|Assistant|Page)$$' \
+		./internal/store/querier ./internal/store/mcp ./internal/testing/e2e
 
 # Takes about a minute and a half, and needs root and a kernel with eBPF. EBPF_PROFILER names a folder with a changed copy of
 # the profiler's module, for a machine on which the released one does not work. With E2E_EBPF=if-possible the test is skipped

@@ -25,6 +25,7 @@ import (
 
 // TestClickHouseSource holds the table of config/backends/clickhouse-table.sql to what every source does.
 func TestClickHouseSource(t *testing.T) {
+	t.Parallel()
 	app := clickhousetest.Install(t)
 	server := clickhousetest.Start(t, clickhousetest.StartEngine(t, app, app))
 	memory := func() *store.Store {

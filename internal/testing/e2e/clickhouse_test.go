@@ -25,9 +25,11 @@ import (
 // config/backends/clickhouse-table.sql. What arrives there is all that a table has a place for, also of what was sent while the engine was
 // away and the collector was killed: docs/backends.md has what is lost.
 func TestClickHouse(t *testing.T) {
+	t.Parallel()
 	app := clickhousetest.Install(t)
 	for name, flags := range map[string]string{"its own table": "{}", "clickhouse-table.sql": "{create_schema: false}"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := clickhousetest.Start(t, clickhousetest.StartEngine(t, app, app))
 			if name == "clickhouse-table.sql" {
 				clickhousetest.NewTable(t, server, "otel_profiles")
