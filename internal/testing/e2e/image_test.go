@@ -45,8 +45,11 @@ func TestImage(t *testing.T) {
 
 	c := startContainer(t, image)
 	c.requirePush(t, "contained", capturedPayloads(t)["go-cpu-labels.pb.gz"])
-	require.Eventually(t, func() bool { return strings.Contains(c.logs(t), "service.name=contained") },
-		startTimeout, 100*time.Millisecond, "the profile comes out")
+	require.Eventually(t, func() bool {
+		body, err := get("http://" + c.graphs + "/api/services")
+		require.NoError(t, err)
+		return strings.Contains(body, `"contained"`)
+	}, startTimeout, 100*time.Millisecond, "the profile is on the page")
 	require.Contains(t, c.logs(t), `"total_memory_mib": 256, "limit_percentage": 80`, "memory_limiter knows the container's limit")
 	c.requireHardened(t)
 
@@ -75,6 +78,34 @@ func TestBaseImagesArePinned(t *testing.T) {
 	for _, from := range regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?(\S+)`).FindAllStringSubmatch(string(text), -1) {
 		require.Contains(t, []string{"${GO_IMAGE}", "${BASE_IMAGE}"}, from[1])
 	}
+}
+
+// TestImageHasTheSources checks that .dockerignore leaves every package of both binaries to the build of the image.
+func TestImageHasTheSources(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, ".dockerignore"))
+	require.NoError(t, err)
+	rules := strings.Fields(regexp.MustCompile(`(?m)^#.*`).ReplaceAllString(string(text), ""))
+	var list string
+	for _, program := range []string{"otelcol-profiles", "profiletool"} {
+		list += requireRun(t, filepath.Join(repository, "cmd", program), nil, "go", "list", "-deps", "-f", "{{.ImportPath}}", ".") + "\n"
+	}
+	packages := 0
+	for line := range strings.Lines(list) {
+		folder, isOurs := strings.CutPrefix(strings.TrimSpace(line), "github.com/otelcol-profiles/otelcol-profiles/")
+		if !isOurs {
+			continue
+		}
+		packages++
+		isIn := false
+		for _, rule := range rules {
+			path, isBack := strings.CutPrefix(rule, "!")
+			if path == "*" || strings.HasPrefix(folder+"/", path+"/") {
+				isIn = isBack
+			}
+		}
+		require.True(t, isIn, "%s is missing in the image's build: see .dockerignore", folder)
+	}
+	require.Greater(t, packages, 40)
 }
 
 // goImage makes an image of this machine's Go toolchain and certificates, and of a shell.
