@@ -242,8 +242,8 @@ func TestFilesCostIsBounded(t *testing.T) {
 	}
 	for name, pd := range map[string]pprofile.Profiles{
 		"many attributes": build(500, "cpu", many...).Build(),
-		"long attribute":  build(500, "cpu", "service.name", text).Build(),
-		"long type":       build(500, text).Build(),
+		"long attribute":  build(200, "cpu", "service.name", text).Build(),
+		"long type":       build(200, text).Build(),
 		"resources of one text": resources.Break(func(pd pprofile.Profiles) {
 			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("long", text)
 			long, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("long")
