@@ -99,19 +99,12 @@ func (a *attributes) resolve(i int32, e *sampleAttribute) {
 	}
 	key := names.At(int(entry.KeyStrindex()))
 	e.value = 1 + slices.Index(a.set.SampleKeys, key)
-	isRead := false
 	for bit, condition := range a.set.Conditions {
-		if condition.Key != key {
-			continue
-		}
-		if !isRead {
-			e.label, isRead = labelValue(entry.Value()), true
-		}
-		if condition.Pattern.MatchString(e.label) {
+		if condition.Key == key && condition.Pattern.MatchString(labelValue(entry.Value())) {
 			e.conditions |= 1 << bit
 		}
 	}
-	if e.value > 0 && !isRead {
+	if e.value > 0 {
 		e.label = labelValue(entry.Value())
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/frames"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/shares"
 )
 
 // Hot is a type whose functions are added up.
@@ -19,44 +18,44 @@ type Hot struct {
 	VersionKey string
 }
 
-type weight = shares.Weighting
-
-func weighting(sampleType, unit string, period int64, periodUnit string) weight {
-	return shares.WeightingOf(sampleType, unit, period, periodUnit)
-}
-
-// hotSums are the sums of the current resource.
-type hotSums struct {
-	entries []hotEntry
-	names   int
-	// active are the entries that the current profile is for.
-	active []int
-}
-
-type hotEntry struct {
-	// values[name] is the sum of a function, touched has the names whose sum is not 0.
-	values  []float64
+// byName has a number for each function of the message by its name. Only those that are touched are not 0.
+type byName[N int32 | float64] struct {
+	values  []N
 	touched []int32
-	// total and observations are those of the profiles that have ended, running the total of the current one.
+}
+
+// begin prepares for messages of a number of names.
+func (b *byName[N]) begin(names int) {
+	if len(b.values) != names {
+		b.values = frames.Zeroed(b.values, names)
+	}
+}
+
+// at returns the number of a function, which the caller makes other than 0.
+func (b *byName[N]) at(name int32) *N {
+	if b.values[name] == 0 {
+		b.touched = append(b.touched, name)
+	}
+	return &b.values[name]
+}
+
+func (b *byName[N]) clear() {
+	for _, name := range b.touched {
+		b.values[name] = 0
+	}
+	b.touched = b.touched[:0]
+}
+
+// hotSums are the sums of the current resource for one of Options.Hot.
+type hotSums struct {
+	byName[float64]
 	total, observations float64
-	running             float64
 	samples             int
 }
 
-func (h *hotSums) begin(entries, names int) {
-	if len(h.entries) != entries {
-		h.entries = make([]hotEntry, entries)
-	}
-	h.names = max(names, 1)
-	for i := range h.entries {
-		e := &h.entries[i]
-		*e = hotEntry{values: e.values[:0], touched: e.touched[:0]}
-	}
-}
-
-// beginHot finds the entries that a profile is for, and reports whether there are any.
+// beginHot finds the sums that a profile is for, and reports whether there are any.
 func (r *Reducer) beginHot(p *input) bool {
-	r.hot.active = r.hot.active[:0]
+	r.hotNow = r.hotNow[:0]
 	for i, h := range r.Hot {
 		if h.Type != p.typ {
 			continue
@@ -65,78 +64,73 @@ func (r *Reducer) beginHot(p *input) bool {
 			r.result.Dropped[Cumulative] += p.Samples().Len()
 			continue
 		}
-		e := &r.hot.entries[i]
-		if len(e.values) != r.hot.names {
-			e.values = frames.Zeroed(e.values, r.hot.names)
-		}
-		r.hot.active = append(r.hot.active, i)
+		r.hot[i].begin(max(r.frames.Names(), 1))
+		r.hotNow = append(r.hotNow, i)
 	}
-	return len(r.hot.active) > 0
+	return len(r.hotNow) > 0
 }
 
 func (r *Reducer) addHot(stack int32, value int64) {
-	for _, i := range r.hot.active {
-		e := &r.hot.entries[i]
-		if !r.Hot[i].All {
-			name, fault := r.frames.Leaf(stack)
-			if fault != frames.None {
-				r.result.Dropped[Index]++
-				continue
-			}
-			e.add(name, float64(value))
-		} else {
-			names, fault := r.frames.All(stack)
-			if fault != frames.None {
-				r.result.Dropped[reasonOf(fault)]++
-				continue
-			}
-			for _, name := range names {
-				e.add(name, float64(value))
+	for _, i := range r.hotNow {
+		names, ok := r.functions(stack, !r.Hot[i].All)
+		if !ok {
+			continue
+		}
+		h := &r.hot[i]
+		for _, name := range names {
+			if value > 0 {
+				*h.at(name) += float64(value)
 			}
 		}
-		e.running += float64(value)
-		e.samples++
+		h.total += float64(value)
+		h.samples++
 	}
 }
 
-func (e *hotEntry) add(name int32, value float64) {
-	if e.values[name] == 0 && value > 0 {
-		e.touched = append(e.touched, name)
+// functions returns the names of the functions of a stack, or of its leaf. If it has none, the sample is counted as dropped.
+func (r *Reducer) functions(stack int32, isLeaf bool) (names []int32, ok bool) {
+	var fault frames.Fault
+	if isLeaf {
+		names = r.leaf[:]
+		r.leaf[0], fault = r.frames.Leaf(stack)
+	} else {
+		names, fault = r.frames.All(stack)
 	}
-	e.values[name] += value
+	switch fault {
+	case frames.Index:
+		r.result.Dropped[Index]++
+	case frames.Expansion:
+		r.result.Dropped[Expansion]++
+	}
+	return names, fault == frames.None
 }
 
 // endHot adds what the profile as a whole has.
 func (r *Reducer) endHot(p *input, sum total) {
-	for _, i := range r.hot.active {
-		e := &r.hot.entries[i]
-		e.total += e.running
-		e.running = 0
+	for _, i := range r.hotNow {
 		factor := float64(p.unit.factor)
-		e.observations += p.each.Observations(sum.sum/factor, sum.squares/factor/factor)
+		r.hot[i].observations += p.each.Observations(sum.sum/factor, sum.squares/factor/factor)
 	}
 }
 
 // endResource moves the sums of the current resource to the result.
 func (r *Reducer) endResource() {
-	for i := range r.hot.entries {
-		e := &r.hot.entries[i]
-		if e.total > 0 {
+	for i := range r.hot {
+		h := &r.hot[i]
+		if h.total > 0 {
 			f := Functions{
-				Entry: i, Resource: values(r.resource, r.ResourceKeys), Total: e.total, Observations: e.observations, Samples: e.samples,
-				Sums: make([]FunctionSum, 0, len(e.touched)),
+				Entry: i, Resource: values(r.resource, r.ResourceKeys), Total: h.total, Observations: h.observations, Samples: h.samples,
+				Sums: make([]FunctionSum, 0, len(h.touched)),
 			}
 			if key := r.Hot[i].VersionKey; key != "" {
 				f.Version = values(r.resource, []string{key})[0]
 			}
-			for _, name := range e.touched {
-				f.Sums = append(f.Sums, FunctionSum{kind.CutName(r.frames.Name(name)), e.values[name]})
+			for _, name := range h.touched {
+				f.Sums = append(f.Sums, FunctionSum{kind.CutName(r.frames.Name(name)), h.values[name]})
 			}
 			r.result.Functions = append(r.result.Functions, f)
 		}
-		for _, name := range e.touched {
-			e.values[name] = 0
-		}
-		e.touched, e.total, e.observations, e.running, e.samples = e.touched[:0], 0, 0, 0, 0
+		h.clear()
+		h.total, h.observations, h.samples = 0, 0, 0
 	}
 }

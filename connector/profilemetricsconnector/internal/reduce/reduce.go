@@ -4,8 +4,10 @@
 package reduce
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -16,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/frames"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/shares"
 )
 
 // Options are what a Reducer makes of messages.
@@ -37,10 +40,14 @@ type Reducer struct {
 	namer      kind.Namer
 	result     Result
 	byKey      map[string]int
-	// byName is for each metric, last is the number of the addition that was returned last.
-	byName []byName
-	last   int
-	hot    hotSums
+	// perFunction has, for each metric, the additions of the current profile that only functions distinguish, each with 1 added. last is the
+	// number of the addition that was returned last.
+	perFunction []byName[int32]
+	last        int
+	// hot is for each of Options.Hot, hotNow has the numbers of those that the current profile is for.
+	hot    []hotSums
+	hotNow []int
+	leaf   [1]int32
 
 	dict pprofile.ProfilesDictionary
 	// resource are the attributes of the current resource; matches says for each metric whether it meets the conditions.
@@ -62,7 +69,9 @@ type Reducer struct {
 
 // New returns a Reducer.
 func New(options Options) *Reducer {
-	r := &Reducer{Options: options, byName: make([]byName, len(options.Set.Metrics))}
+	r := &Reducer{
+		Options: options, perFunction: make([]byName[int32], len(options.Set.Metrics)), hot: make([]hotSums, len(options.Hot)),
+	}
 	r.matcher.set, r.attributes.set = options.Set, options.Set
 	return r
 }
@@ -110,7 +119,6 @@ func (r *Reducer) begin(pd pprofile.Profiles) {
 	clear(r.byKey)
 	r.serial = 0
 	r.frames.Begin(r.dict, r.result.Samples)
-	r.hot.begin(len(r.Hot), r.frames.Names())
 }
 
 // stringAt returns a string of the message, or "" if its index is out of range.
@@ -157,7 +165,7 @@ func (r *Reducer) profile(p pprofile.Profile, stated string) {
 	if profile.unit.factor == 0 {
 		profile.unit = unit{unitName, 1}
 	}
-	profile.each = weighting(typ, unitName, p.Period(), r.stringAt(p.PeriodType().UnitStrindex()))
+	profile.each = shares.WeightingOf(typ, unitName, p.Period(), r.stringAt(p.PeriodType().UnitStrindex()))
 	r.add(&profile)
 	// Samples of a period are a time, unless the profiler has written that, too.
 	if (typ == "samples" || typ == "sample") && periodType != "" && p.Period() > 0 {
@@ -177,19 +185,11 @@ type input struct {
 	typ    selection.Type
 	unit   unit
 	values kind.Values
-	each   weight
+	each   shares.Weighting
 }
 
 func (r *Reducer) isWanted(t selection.Type) bool {
-	if len(r.Set.Of(t)) > 0 {
-		return true
-	}
-	for _, h := range r.Hot {
-		if h.Type == t {
-			return true
-		}
-	}
-	return false
+	return len(r.Set.Of(t)) > 0 || slices.ContainsFunc(r.Hot, func(h Hot) bool { return h.Type == t })
 }
 
 // hasType reports whether the current scope has profiles of a type. Its other types can be in another message, if it was split.
@@ -247,7 +247,9 @@ func (r *Reducer) add(p *input) {
 		}
 	}
 	r.endHot(p, sum)
-	r.endNames()
+	for _, plan := range r.plan {
+		r.perFunction[plan.metric].clear()
+	}
 }
 
 // meets reports whether the current resource meets a metric's conditions.
@@ -382,29 +384,22 @@ func (r *Reducer) conditional(plan *planned, stack int32, value int64, exemplar 
 			return
 		}
 	}
-	switch {
-	case metric.Frame == selection.NoFrame:
+	if metric.Frame == selection.NoFrame {
 		r.addition(plan, metric.SampleValues, "").add(value, r.serial, exemplar)
-	case metric.Leaf:
-		if name, fault := r.frames.Leaf(stack); fault != frames.None {
-			r.result.Dropped[Index]++
-		} else {
+		return
+	}
+	names, ok := r.functions(stack, metric.Leaf)
+	if !ok {
+		return
+	}
+	// Series that samples distinguish are looked up for each frame.
+	if !metric.Leaf && len(metric.SampleValues) > 0 && !r.frames.Spend(spentPerLookup*len(names)) {
+		r.result.Dropped[Expansion]++
+		return
+	}
+	for _, name := range names {
+		if bits, _ := r.matcher.name(name); metric.FunctionBits == 0 || bits&metric.FunctionBits != 0 {
 			r.addFrame(plan, name, value, exemplar)
-		}
-	default:
-		names, fault := r.frames.All(stack)
-		// Series that samples distinguish are looked up for each frame.
-		if fault == frames.None && len(metric.SampleValues) > 0 && !r.frames.Spend(spentPerLookup*len(names)) {
-			fault = frames.Expansion
-		}
-		if fault != frames.None {
-			r.result.Dropped[reasonOf(fault)]++
-			return
-		}
-		for _, name := range names {
-			if bits, _ := r.matcher.name(name); metric.FunctionBits == 0 || bits&metric.FunctionBits != 0 {
-				r.addFrame(plan, name, value, exemplar)
-			}
 		}
 	}
 }
@@ -412,47 +407,21 @@ func (r *Reducer) conditional(plan *planned, stack int32, value int64, exemplar 
 // spentPerLookup is how much the lookup of a series costs, in visits of a frame.
 const spentPerLookup = 32
 
-func reasonOf(fault frames.Fault) Reason {
-	if fault == frames.Expansion {
-		return Expansion
-	}
-	return Index
-}
-
-// addFrame adds a sample to the series of a function or its package. byName has the series of this profile that only functions distinguish.
+// addFrame adds a sample to the series of a function or its package.
 func (r *Reducer) addFrame(plan *planned, name int32, value int64, exemplar Exemplar) {
 	metric := r.Set.Metrics[plan.metric]
-	if len(metric.SampleValues) == 0 {
-		byName := &r.byName[plan.metric]
-		if len(byName.additions) != r.frames.Names()+1 {
-			byName.additions = frames.Zeroed(byName.additions, r.frames.Names()+1)
-		}
-		if byName.additions[name] == 0 {
-			r.addition(plan, nil, r.frame(metric, name))
-			byName.additions[name] = int32(r.last) + 1
-			byName.touched = append(byName.touched, name)
-		}
-		r.result.Additions[byName.additions[name]-1].add(value, r.serial, exemplar)
+	if len(metric.SampleValues) > 0 {
+		r.addition(plan, metric.SampleValues, r.frame(metric, name)).add(value, r.serial, exemplar)
 		return
 	}
-	r.addition(plan, metric.SampleValues, r.frame(metric, name)).add(value, r.serial, exemplar)
-}
-
-// byName has the additions of a profile to a metric by function, each with 1 added.
-type byName struct {
-	additions []int32
-	touched   []int32
-}
-
-// endNames forgets the additions of the profile that has ended.
-func (r *Reducer) endNames() {
-	for _, plan := range r.plan {
-		b := &r.byName[plan.metric]
-		for _, name := range b.touched {
-			b.additions[name] = 0
-		}
-		b.touched = b.touched[:0]
+	additions := &r.perFunction[plan.metric]
+	additions.begin(r.frames.Names() + 1)
+	i := additions.at(name)
+	if *i == 0 {
+		r.addition(plan, nil, r.frame(metric, name))
+		*i = int32(r.last) + 1
 	}
+	r.result.Additions[*i-1].add(value, r.serial, exemplar)
 }
 
 func (r *Reducer) frame(metric *selection.Metric, name int32) string {
@@ -476,7 +445,7 @@ func (a *Addition) add(value int64, serial int, exemplar Exemplar) {
 	}
 }
 
-func isMatch(m *selection.Metric, bits *stackBits) bool {
+func isMatch(m *selection.Metric, bits *matched) bool {
 	switch {
 	case m.BelowBit != 0 && m.FunctionBits != 0:
 		return bits.below&m.BelowBit != 0
@@ -512,34 +481,24 @@ func (r *Reducer) addition(plan *planned, sampleValues []int, frame string) *Add
 	r.key = binary.AppendVarint(r.key, int64(plan.source))
 	i, ok := r.byKey[string(r.key)]
 	if !ok {
-		a := Addition{Metric: plan.metric, Source: plan.source, Resource: group, Frame: frame}
-		if len(r.result.Additions) >= r.MaxAdditions {
-			return r.overflow(plan)
+		a := Addition{Metric: plan.metric, Source: plan.source}
+		if len(r.result.Additions) < r.MaxAdditions {
+			a.Key, a.Resource, a.Frame = bytes.Clone(r.key[:series]), group, frame
+			for _, k := range sampleValues {
+				a.Sample = append(a.Sample, r.attributes.values[k])
+			}
+		} else { // the metric's series that has no attributes
+			r.key = binary.AppendVarint(binary.AppendUvarint(append(r.key[:0], 0xff, 0xff), uint64(plan.metric)), int64(min(plan.source, 0)))
+			i, ok = r.byKey[string(r.key)]
 		}
-		for _, k := range sampleValues {
-			a.Sample = append(a.Sample, r.attributes.values[k])
+		if !ok {
+			i = len(r.result.Additions)
+			r.byKey[string(r.key)] = i
+			r.result.Additions = append(r.result.Additions, a)
 		}
-		key := string(r.key)
-		a.Key = []byte(key[:series])
-		i = len(r.result.Additions)
-		r.byKey[key] = i
-		r.result.Additions = append(r.result.Additions, a)
 	}
 	if isPlain {
 		plan.addition = i
-	}
-	r.last = i
-	return &r.result.Additions[i]
-}
-
-// overflow returns the addition to a metric's series that has no attributes.
-func (r *Reducer) overflow(plan *planned) *Addition {
-	r.key = binary.AppendVarint(binary.AppendUvarint(append(r.key[:0], 0xff, 0xff), uint64(plan.metric)), int64(min(plan.source, 0)))
-	i, ok := r.byKey[string(r.key)]
-	if !ok {
-		i = len(r.result.Additions)
-		r.byKey[string(r.key)] = i
-		r.result.Additions = append(r.result.Additions, Addition{Metric: plan.metric, Source: plan.source})
 	}
 	r.last = i
 	return &r.result.Additions[i]

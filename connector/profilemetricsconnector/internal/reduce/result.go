@@ -34,11 +34,9 @@ const (
 	NumReasons
 )
 
-var reasonNames = [NumReasons]string{
-	"index", "shape", "negative", "unit", "expansion", "baseline", "order", "cumulative", "max_series",
+func (r Reason) String() string {
+	return [NumReasons]string{"index", "shape", "negative", "unit", "expansion", "baseline", "order", "cumulative", "max_series"}[r]
 }
-
-func (r Reason) String() string { return reasonNames[r] }
 
 // Dropped counts samples by reason, once for each metric that they are not in.
 type Dropped [NumReasons]int

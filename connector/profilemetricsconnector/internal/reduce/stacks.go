@@ -4,6 +4,7 @@
 package reduce
 
 import (
+	"cmp"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -12,19 +13,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/frames"
 )
 
-// stackBits is what a stack matches, in bits of the set's patterns.
-type stackBits struct {
-	// leaf is what its leaf matches, callers what the other frames do.
+// matched is what the frames of a location or a stack match, in bits of the set's patterns.
+type matched struct {
+	// leaf is what the innermost frame matches, callers what the other frames do.
 	leaf, callers uint64
 	// below are the metrics whose functions are below those that they have to be below.
 	below uint64
 	state state
-}
-
-// locationBits is the same for a location.
-type locationBits struct {
-	leaf, callers, below uint64
-	state                state
 }
 
 type state uint8
@@ -35,14 +30,29 @@ const (
 	broken
 )
 
+// call adds the frames that called those before. There are none before the first.
+func (m *matched) call(callers matched, isFirst bool, below []*selection.Metric) {
+	before, after := m.leaf|m.callers, callers.leaf|callers.callers
+	m.below |= callers.below
+	for _, metric := range below {
+		if before&metric.FunctionBits != 0 && after&metric.BelowBits != 0 {
+			m.below |= metric.BelowBit
+		}
+	}
+	if isFirst {
+		m.leaf, m.callers = callers.leaf, callers.callers
+	} else {
+		m.callers |= after
+	}
+}
+
 // matcher finds what stacks match: each pattern is tried once for each string, each location and each stack is combined once.
 type matcher struct {
-	set       *selection.Set
-	cache     nameCache
-	dict      pprofile.ProfilesDictionary
-	names     []nameBits
-	locations []locationBits
-	stacks    []stackBits
+	set               *selection.Set
+	cache             nameCache
+	dict              pprofile.ProfilesDictionary
+	names             []nameBits
+	locations, stacks []matched
 }
 
 type nameBits struct {
@@ -61,72 +71,44 @@ func (m *matcher) begin(d pprofile.ProfilesDictionary) {
 }
 
 // stack returns what a stack matches. ok is false if it has an index out of range.
-func (m *matcher) stack(i int32) (bits *stackBits, ok bool) {
+func (m *matcher) stack(i int32) (bits *matched, ok bool) {
 	if uint(i) >= uint(len(m.stacks)) {
-		return &stackBits{}, i == 0
+		return &matched{}, i == 0
 	}
 	s := &m.stacks[i]
 	if s.state == unknown {
 		s.state = known
-		if !m.resolve(i, s) {
-			*s = stackBits{state: broken}
+		indices := m.dict.StackTable().At(int(i)).LocationIndices()
+		for k := range indices.Len() {
+			location, ok := m.location(indices.At(k))
+			if !ok {
+				*s = matched{state: broken}
+				break
+			}
+			s.call(*location, k == 0, m.set.Below)
 		}
 	}
 	return s, s.state == known
 }
 
-func (m *matcher) resolve(i int32, s *stackBits) bool {
-	indices := m.dict.StackTable().At(int(i)).LocationIndices()
-	for k := range indices.Len() {
-		l, ok := m.location(indices.At(k))
-		if !ok {
-			return false
-		}
-		before := s.leaf | s.callers
-		s.below |= l.below
-		for _, metric := range m.set.Below {
-			if before&metric.FunctionBits != 0 && (l.leaf|l.callers)&metric.BelowBits != 0 {
-				s.below |= metric.BelowBit
-			}
-		}
-		if k == 0 {
-			s.leaf, s.callers = l.leaf, l.callers
-		} else {
-			s.callers |= l.leaf | l.callers
-		}
-	}
-	return true
-}
-
-func (m *matcher) location(i int32) (bits *locationBits, ok bool) {
+func (m *matcher) location(i int32) (bits *matched, ok bool) {
 	if uint(i) >= uint(len(m.locations)) {
-		return &locationBits{}, false
+		return nil, false
 	}
 	l := &m.locations[i]
-	if l.state != unknown {
-		return l, l.state == known
-	}
-	l.state = known
-	lines := m.dict.LocationTable().At(int(i)).Lines()
-	for k := range lines.Len() {
-		bits, ok := m.function(lines.At(k).FunctionIndex())
-		if !ok {
-			*l = locationBits{state: broken}
-			return l, false
-		}
-		before := l.leaf | l.callers
-		for _, metric := range m.set.Below {
-			if before&metric.FunctionBits != 0 && bits&metric.BelowBits != 0 {
-				l.below |= metric.BelowBit
+	if l.state == unknown {
+		l.state = known
+		lines := m.dict.LocationTable().At(int(i)).Lines()
+		for k := range lines.Len() {
+			function, ok := m.function(lines.At(k).FunctionIndex())
+			if !ok {
+				*l = matched{state: broken}
+				break
 			}
-		}
-		if k == 0 {
-			l.leaf = bits
-		} else {
-			l.callers |= bits
+			l.call(matched{leaf: function}, k == 0, m.set.Below)
 		}
 	}
-	return l, true
+	return l, l.state == known
 }
 
 func (m *matcher) function(i int32) (bits uint64, ok bool) {
@@ -135,11 +117,7 @@ func (m *matcher) function(i int32) (bits uint64, ok bool) {
 		return 0, i == 0
 	}
 	function := functions.At(int(i))
-	name := function.NameStrindex()
-	if name == 0 {
-		name = function.SystemNameStrindex()
-	}
-	return m.name(name)
+	return m.name(cmp.Or(function.NameStrindex(), function.SystemNameStrindex()))
 }
 
 // name returns what a string matches.
