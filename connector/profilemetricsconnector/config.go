@@ -4,7 +4,6 @@
 package profilemetricsconnector
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/hot"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
 // Config configures the connector.
@@ -157,12 +157,8 @@ var (
 
 // Validate returns all faults.
 func (c *Config) Validate() error {
-	var errs []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var faults config.Faults
+	check := faults.Require
 	check(c.Interval >= time.Second, "`interval` must be at least 1s, found %s", c.Interval)
 	check(c.Temporality == temporalityCumulative || c.Temporality == temporalityDelta,
 		"`temporality` must be cumulative or delta, found %q", c.Temporality)
@@ -179,42 +175,35 @@ func (c *Config) Validate() error {
 		check(!isBuiltIn || slices.Contains(c.DisabledMetrics, name), "`metrics`: %q is a built-in metric: list it in `disabled_metrics` to replace it", name)
 		check(metricName.MatchString(name), "`metrics`: %q must begin with a letter, and have only letters, digits and _ . / -", name)
 		_, err := metric.definition(name, c.ResourceAttributes)
-		errs = append(errs, err)
+		faults.Add(err)
 	}
 	for i := range c.TopFunctions {
-		errs = append(errs, c.TopFunctions[i].check(i))
 		f := &c.TopFunctions[i]
+		faults.Add(f.check(i))
 		same := slices.IndexFunc(c.TopFunctions, func(g TopFunctions) bool { return g.Profile == f.Profile && g.Of == f.Of })
 		check(same == i, "`top_functions[%d]` has the `profile` and `of` of `top_functions[%d]`, whose series would be the same", i, same)
 	}
-	if errors.Join(errs...) == nil {
+	if len(faults) == 0 {
 		_, err := c.set()
-		errs = append(errs, err)
+		return err
 	}
-	return errors.Join(errs...)
+	return faults.Err()
 }
 
 // check returns the faults of the list's entry i.
 func (f *TopFunctions) check(i int) error {
-	var errs []error
-	at := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("`top_functions[%d]."+format, append([]any{i}, args...)...))
+	var faults config.Faults
+	check := func(ok bool, format string, args ...any) {
+		faults.Require(ok, "`top_functions[%d]."+format, append([]any{i}, args...)...)
 	}
-	if _, err := selection.ParseType(f.Profile); err != nil {
-		at("profile`: %w", err)
-	}
-	if f.Count < 1 || f.Count > hot.MaxCount {
-		at("count` must be 1 to %d, found %d", hot.MaxCount, f.Count)
-	}
-	if f.Of != hot.Self && f.Of != hot.Total {
-		at("of` must be self or total, found %q", f.Of)
-	}
-	if f.Window < time.Second {
-		at("window` must be at least 1s, found %s", f.Window)
-	} else if f.Compare.To < 0 || f.Compare.To%f.Window != 0 || f.Compare.To/f.Window > maxWindows {
-		at("compare.to` must be a multiple of `window`, at most %d times, found %s", maxWindows, f.Compare.To)
-	}
-	return errors.Join(errs...)
+	_, err := selection.ParseType(f.Profile)
+	check(err == nil, "profile`: %w", err)
+	check(f.Count >= 1 && f.Count <= hot.MaxCount, "count` must be 1 to %d, found %d", hot.MaxCount, f.Count)
+	check(f.Of == hot.Self || f.Of == hot.Total, "of` must be self or total, found %q", f.Of)
+	check(f.Window >= time.Second, "window` must be at least 1s, found %s", f.Window)
+	check(f.Window < time.Second || f.Compare.To >= 0 && f.Compare.To%f.Window == 0 && f.Compare.To/f.Window <= maxWindows,
+		"compare.to` must be a multiple of `window`, at most %d times, found %s", maxWindows, f.Compare.To)
+	return faults.Err()
 }
 
 // maxWindows bounds the history of a service: two weeks of ten minutes.
@@ -268,27 +257,25 @@ func (c *Config) set() (*selection.Set, error) {
 
 // definition checks a metric.
 func (m *Metric) definition(name string, resourceKeys []string) (d selection.Definition, err error) {
-	var errs []error
-	at := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("`metrics.%s."+format, append([]any{name}, args...)...))
+	var faults config.Faults
+	check := func(ok bool, format string, args ...any) {
+		faults.Require(ok, "`metrics.%s."+format, append([]any{name}, args...)...)
+	}
+	compile := func(key, s string) *regexp.Regexp {
+		pattern, err := regexp.Compile(s)
+		check(err == nil, "%s`: %w", key, err)
+		return pattern
 	}
 	patterns := func(key string, list []string) (all []*regexp.Regexp) {
 		for _, s := range list {
-			pattern, err := regexp.Compile(s)
-			if err != nil {
-				at("%s`: %w", key, err)
-				continue
-			}
-			all = append(all, pattern)
+			all = append(all, compile(key, s))
 		}
 		return all
 	}
 	conditions := func(key string, list map[string]string) map[string]*regexp.Regexp {
 		all := map[string]*regexp.Regexp{}
 		for attribute, s := range list {
-			if compiled := patterns(key, []string{s}); len(compiled) > 0 {
-				all[attribute] = compiled[0]
-			}
+			all[attribute] = compile(key, s)
 		}
 		return all
 	}
@@ -298,49 +285,33 @@ func (m *Metric) definition(name string, resourceKeys []string) (d selection.Def
 		Resource: conditions("has_resource_attributes", m.HasResourceAttributes), Sample: conditions("has_sample_attributes", m.HasSampleAttributes),
 		ResourceKeys: resourceKeys, SampleKeys: m.GroupBy.SampleAttributes,
 	}
-	if services := patterns("services", m.Services); len(services) > 0 {
-		if _, ok := d.Resource[serviceName]; ok {
-			at("services` and a condition on service.name in `has_resource_attributes` exclude each other")
-		}
-		list := make([]string, len(services))
-		for i, pattern := range services {
-			list[i] = "(?:" + pattern.String() + ")"
-		}
-		d.Resource[serviceName] = regexp.MustCompile(strings.Join(list, "|"))
+	if patterns("services", m.Services); len(m.Services) > 0 {
+		_, isTwice := d.Resource[serviceName]
+		check(!isTwice, "services` and a condition on service.name in `has_resource_attributes` exclude each other")
+		all, err := regexp.Compile("(?:" + strings.Join(m.Services, ")|(?:") + ")")
+		check(err == nil || len(faults) > 0, "services`: %w", err)
+		d.Resource[serviceName] = all
 	}
 	if m.GroupBy.ResourceAttributes != nil {
 		d.ResourceKeys = m.GroupBy.ResourceAttributes
 	}
-	if n := len(d.ResourceKeys) + len(d.SampleKeys); n > maxGroupKeys {
-		at("group_by` must have at most %d attributes, found %d", maxGroupKeys, n)
-	}
-	if m.Match != "" && m.Match != matchLeaf && m.Match != matchAnywhere {
-		at("match` must be anywhere or leaf, found %q", m.Match)
-	}
+	n := len(d.ResourceKeys) + len(d.SampleKeys)
+	check(n <= maxGroupKeys, "group_by` must have at most %d attributes, found %d", maxGroupKeys, n)
+	check(slices.Contains([]string{"", matchLeaf, matchAnywhere}, m.Match), "match` must be anywhere or leaf, found %q", m.Match)
 	frame := slices.Index(selection.Frames[:], m.GroupBy.Frame)
-	if frame < 0 && m.GroupBy.Frame != "" {
-		at("group_by.frame` must be none, package or function, found %q", m.GroupBy.Frame)
-	}
+	check(frame >= 0 || m.GroupBy.Frame == "", "group_by.frame` must be none, package or function, found %q", m.GroupBy.Frame)
 	d.Frame = selection.Frame(max(frame, 0))
-	if !metricUnit.MatchString(m.Unit) {
-		at("unit` must be s, By, 1 or an annotation such as {sample}, found %q", m.Unit)
-	}
+	check(metricUnit.MatchString(m.Unit), "unit` must be s, By, 1 or an annotation such as {sample}, found %q", m.Unit)
 	for _, s := range m.Profiles {
 		t, err := selection.ParseType(s)
-		if err != nil {
-			at("profiles`: %w", err)
-			continue
-		}
-		d.Types = append(d.Types, t)
-	}
-	if len(m.Profiles) == 0 {
-		at("profiles` must name at least one sample type, such as process_cpu/cpu")
-	}
-	for _, t := range d.Types {
-		if t.IsGauge() != d.Types[0].IsGauge() {
-			at("profiles` must not mix what happens (%s) and what is a state (%s)", d.Types[0], t)
-			break
+		check(err == nil, "profiles`: %w", err)
+		if err == nil {
+			d.Types = append(d.Types, t)
 		}
 	}
-	return d, errors.Join(errs...)
+	check(len(m.Profiles) > 0, "profiles` must name at least one sample type, such as process_cpu/cpu")
+	if mixed := slices.IndexFunc(d.Types, func(t selection.Type) bool { return t.IsGauge() != d.Types[0].IsGauge() }); mixed > 0 {
+		check(false, "profiles` must not mix what happens (%s) and what is a state (%s)", d.Types[0], d.Types[mixed])
+	}
+	return d, faults.Err()
 }

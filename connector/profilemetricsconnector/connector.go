@@ -4,6 +4,7 @@
 package profilemetricsconnector
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
 // pointsPerMessage bounds a message of metrics, so that it stays below the 4 MiB that gRPC servers accept by default.
@@ -46,10 +48,8 @@ type profileMetrics struct {
 	writer    string
 	// flushing keeps a flush from sending what another one is sending.
 	flushing sync.Mutex
-	// isRefused reports that the last flush did not deliver everything, which has been logged.
-	isRefused bool
-	// isUnsaved reports that the last write to history failed, which has been logged.
-	isUnsaved bool
+	// refusals and failedSaves log when the pipeline begins to refuse metrics, and the storage the history.
+	refusals, failedSaves telemetry.Changes
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -61,12 +61,16 @@ func newConnector(set connector.Settings, config *Config, next consumer.Metrics,
 		return nil, err
 	}
 	writer := config.WriterID
-	if writer == "" {
-		if v, ok := set.Resource.Attributes().Get("service.instance.id"); ok {
-			writer = v.AsString()
-		}
+	if v, ok := set.Resource.Attributes().Get("service.instance.id"); ok && writer == "" {
+		writer = v.AsString()
 	}
-	c := &profileMetrics{config: config, id: set.ID, logger: set.Logger, next: next, now: now, stop: make(chan struct{})}
+	c := &profileMetrics{
+		config: config, id: set.ID, logger: set.Logger, next: next, now: now, stop: make(chan struct{}),
+		refusals: telemetry.Changes{Logger: set.Logger, Failed: "the metrics pipeline refused points; suppressing repeats until it accepts " +
+			"all of them. Points that it refused permanently are lost if `temporality` is delta; the others are sent again"},
+		failedSaves: telemetry.Changes{Logger: set.Logger, Failed: "the history of functions cannot be stored; trying again, and suppressing " +
+			"repeats until it can. A restart loses what is not stored"},
+	}
 	sums, functions := config.topFunctions()
 	c.functions, c.writer = hot.New(functions), writer
 	options := reduce.Options{Set: selected, Hot: sums, ResourceKeys: config.ResourceAttributes, MaxAdditions: config.MaxSeries}
@@ -122,13 +126,10 @@ func (c *profileMetrics) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	result := reducer.Reduce(pd)
 	c.mu.Lock()
 	now := c.now()
-	added := c.table.Add(result, now)
-	added.Dropped[reduce.MaxSeries] += c.functions.Add(result, now)
+	c.table.Add(result, now)
+	c.functions.Add(result, now)
 	c.mu.Unlock()
-	for reason, n := range result.Dropped {
-		added.Dropped[reason] += n
-	}
-	c.metrics.count(ctx, result.Samples, &added)
+	c.metrics.count(ctx, result)
 	return nil
 }
 
@@ -142,18 +143,13 @@ func (c *profileMetrics) flush(ctx context.Context) {
 	points := c.table.Points(now)
 	c.mu.Unlock()
 	var refused error
-	for len(points) > 0 {
-		part := points[:min(pointsPerMessage, len(points))]
-		points = points[len(part):]
+	for part := range slices.Chunk(points, pointsPerMessage) {
 		c.mu.Lock()
 		md := c.table.Write(part, metadata.ScopeName, now)
 		c.mu.Unlock()
-		outcome, err := c.send(ctx, md)
-		c.metrics.countPoints(ctx, outcome, len(part))
-		if err != nil {
-			refused = err
-		}
-		if outcome != retried {
+		err := c.send(ctx, md)
+		refused = cmp.Or(err, refused)
+		if err == nil || consumererror.IsPermanent(err) {
 			c.mu.Lock()
 			c.table.Sent(part, now)
 			c.mu.Unlock()
@@ -165,14 +161,9 @@ func (c *profileMetrics) flush(ctx context.Context) {
 	gauges := c.functions.Write(metadata.ScopeName, c.writer, pointsPerMessage, now)
 	c.mu.Unlock()
 	for _, md := range gauges { // the next ones have the same shares, or newer ones
-		n := md.DataPointCount()
-		outcome, err := c.send(ctx, md)
-		c.metrics.countPoints(ctx, outcome, n)
-		if err != nil {
-			refused = err
-		}
+		refused = cmp.Or(c.send(ctx, md), refused)
 	}
-	c.logRefused(refused)
+	c.refusals.Note("refused", refused)
 	c.saveHistory(ctx)
 }
 
@@ -187,10 +178,8 @@ func (c *profileMetrics) endGauges(ctx context.Context) {
 	}
 	c.mu.Unlock()
 	for _, md := range messages {
-		keepEnds(md)
-		if n := md.DataPointCount(); n > 0 {
-			outcome, _ := c.send(ctx, md) // the last flush has logged what is refused
-			c.metrics.countPoints(ctx, outcome, n)
+		if keepEnds(md); md.DataPointCount() > 0 {
+			_ = c.send(ctx, md) // the last flush has logged what is refused
 		}
 	}
 }
@@ -210,23 +199,15 @@ func keepEnds(md pmetric.Metrics) {
 	}
 }
 
-func (c *profileMetrics) send(ctx context.Context, md pmetric.Metrics) (outcome, error) {
+// send sends a message, and counts its points by what becomes of them.
+func (c *profileMetrics) send(ctx context.Context, md pmetric.Metrics) error {
+	n, result := md.DataPointCount(), accepted
 	err := c.next.ConsumeMetrics(ctx, md)
-	switch {
-	case err == nil:
-		return accepted, nil
-	case consumererror.IsPermanent(err):
-		return refused, err
-	default:
-		return retried, err
+	if consumererror.IsPermanent(err) {
+		result = refused
+	} else if err != nil {
+		result = retried
 	}
-}
-
-// logRefused logs when the pipeline begins to refuse metrics.
-func (c *profileMetrics) logRefused(err error) {
-	if err != nil && !c.isRefused {
-		c.logger.Warn("the metrics pipeline refused points; suppressing repeats until it accepts all of them. Points that it refused "+
-			"permanently are lost if `temporality` is delta; the others are sent again", zap.Error(err))
-	}
-	c.isRefused = err != nil
+	c.metrics.ConnectorProfileMetricsPoints.Add(ctx, int64(n), c.metrics.outcomes[result])
+	return err
 }

@@ -73,12 +73,8 @@ func (c *profileMetrics) saveHistory(ctx context.Context) {
 			c.mu.Unlock()
 		}
 	}
-	if failed != nil && !c.isUnsaved {
-		c.logger.Warn("the history of functions cannot be stored; trying again, and suppressing repeats until it can. A restart "+
-			"loses what is not stored", zap.Error(failed))
-	}
 	if len(records) > 0 {
-		c.isUnsaved = failed != nil
+		c.failedSaves.Note("not stored", failed)
 	}
 }
 

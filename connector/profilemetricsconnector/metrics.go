@@ -12,7 +12,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
-	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
@@ -60,14 +59,10 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, c *profil
 	)
 }
 
-func (m *metrics) count(ctx context.Context, samples int, added *series.Added) {
-	m.ConnectorProfileMetricsSamples.Add(ctx, int64(samples), m.own)
-	m.reasons.Add(ctx, m.ConnectorProfileMetricsDroppedSamples, added.Dropped[:])
-	if added.Overflow > 0 {
-		m.ConnectorProfileMetricsOverflowSamples.Add(ctx, int64(added.Overflow), m.own)
+func (m *metrics) count(ctx context.Context, result *reduce.Result) {
+	m.ConnectorProfileMetricsSamples.Add(ctx, int64(result.Samples), m.own)
+	m.reasons.Add(ctx, m.ConnectorProfileMetricsDroppedSamples, result.Dropped[:])
+	if result.Overflow > 0 {
+		m.ConnectorProfileMetricsOverflowSamples.Add(ctx, int64(result.Overflow), m.own)
 	}
-}
-
-func (m *metrics) countPoints(ctx context.Context, result outcome, n int) {
-	m.ConnectorProfileMetricsPoints.Add(ctx, int64(n), m.outcomes[result])
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/shares"
 )
@@ -132,33 +133,29 @@ func (f *Functions) Len() int { return len(f.tracks) }
 // Bytes returns the memory of the tracks.
 func (f *Functions) Bytes() int { return f.bytes }
 
-// Add adds what a message has, and returns the number of samples for which there was no room.
-func (f *Functions) Add(r *reduce.Result, now time.Time) (dropped int) {
+// Add adds what a message has, and counts the samples for which there is no room as dropped.
+func (f *Functions) Add(r *reduce.Result, now time.Time) {
 	for i := range r.Functions {
 		in := &r.Functions[i]
-		dropped += f.add(in, "", now)
+		f.add(r, in, "", now)
 		if f.Entries[in.Entry].Version != "" && in.Version != "" {
-			dropped += f.add(in, in.Version, now)
+			f.add(r, in, in.Version, now)
 		}
 	}
-	return dropped
 }
 
-func (f *Functions) add(in *reduce.Functions, version string, now time.Time) (dropped int) {
+func (f *Functions) add(r *reduce.Result, in *reduce.Functions, version string, now time.Time) {
 	t := f.track(in.Entry, in.Resource, version, now)
 	if t == nil {
-		return in.Samples
+		r.Dropped[reduce.MaxSeries] += in.Samples
+		return
 	}
 	t.last = now
-	entry := &f.Entries[in.Entry]
-	if begin := now.Truncate(entry.Window); !t.sketch.begin.Equal(begin) {
-		if t.sketch.whole.Clusters > 0 {
-			f.end(t, entry)
-		}
+	if begin := now.Truncate(f.Entries[in.Entry].Window); !t.sketch.begin.Equal(begin) {
+		f.end(t)
 		t.sketch.begin = begin
 	}
 	f.resize(t, t.sketch.add(in, f.MaxBytes-f.bytes))
-	return 0
 }
 
 // track returns the track of a service, which it adds if there is room, and nil otherwise. first is the time of a new track's first samples.
@@ -166,10 +163,7 @@ func (f *Functions) track(entry int, resource []string, version string, first ti
 	key := f.keyOf(entry, resource, version)
 	t := f.tracks[key]
 	if t == nil && len(f.tracks) < f.MaxTracks && f.bytes+trackBytes <= f.MaxBytes {
-		t = &track{entry: entry, version: strings.Clone(version), first: first}
-		for _, value := range resource {
-			t.resource = append(t.resource, strings.Clone(value))
-		}
+		t = &track{entry: entry, resource: series.CloneAll(resource), version: strings.Clone(version), first: first}
 		f.tracks[key] = t
 		f.resize(t, trackBytes)
 	}
@@ -194,8 +188,8 @@ func (f *Functions) Advance(now time.Time) {
 	for key, t := range f.tracks {
 		entry := &f.Entries[t.entry]
 		begin := now.Truncate(entry.Window)
-		if t.sketch.whole.Clusters > 0 && t.sketch.begin.Before(begin) {
-			f.end(t, entry)
+		if t.sketch.begin.Before(begin) {
+			f.end(t)
 		}
 		keep := entry.To
 		if t.version != "" {
@@ -217,14 +211,16 @@ func (f *Functions) Advance(now time.Time) {
 // End ends all windows, also those that are not over. What arrives later within them competes with what they have: see keep.
 func (f *Functions) End() {
 	for _, t := range f.tracks {
-		if t.sketch.whole.Clusters > 0 {
-			f.end(t, &f.Entries[t.entry])
-		}
+		f.end(t)
 	}
 }
 
-func (f *Functions) end(t *track, entry *Entry) {
-	w, rows := t.sketch.end(keptPerCount * entry.Count)
+// end ends the window of a track, if it has had samples.
+func (f *Functions) end(t *track) {
+	if t.sketch.whole.Clusters == 0 {
+		return
+	}
+	w, rows := t.sketch.end(keptPerCount * f.Entries[t.entry].Count)
 	f.resize(t, -t.sketch.clear())
 	f.keep(t, w, rows)
 	if f.IsSaved {

@@ -127,4 +127,6 @@ type Result struct {
 	Functions []Functions
 	Dropped   Dropped
 	Samples   int
+	// Overflow counts the samples for which series.Table had no room.
+	Overflow int
 }

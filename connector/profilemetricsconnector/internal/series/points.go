@@ -5,13 +5,13 @@ package series
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
@@ -36,33 +36,23 @@ type Point struct {
 
 // Points returns the points of all series, in an order in which those of one resource and metric are beside each other.
 func (t *Table) Points(now time.Time) (points []Point) {
-	add := func(s *series) {
-		p := Point{series: s, sum: s.sum}
+	all := slices.AppendSeq(slices.DeleteFunc(slices.Clone(t.overflow), func(s *series) bool { return s == nil }), maps.Values(t.series))
+	for _, s := range all {
+		p, isLive := Point{series: s, sum: s.sum}, t.Cumulative || s.sum != s.sent
 		if t.Set.Metrics[s.metric].IsGauge {
-			live := false
-			p.sum = 0
+			p.sum, isLive = 0, false
 			for of, part := range s.parts {
-				if of.holds(now) {
-					live = true
-					if part.generation == of.generation {
-						p.sum = otlp.SaturatingAdd(p.sum, part.value)
-					}
+				if !of.holds(now) {
+					continue
+				}
+				isLive = true
+				if part.generation == of.generation {
+					p.sum = otlp.SaturatingAdd(p.sum, part.value)
 				}
 			}
-			if !live {
-				return
-			}
-		} else if !t.Cumulative && s.sum == s.sent {
-			return
 		}
-		points = append(points, p)
-	}
-	for _, s := range t.series {
-		add(s)
-	}
-	for _, s := range t.overflow {
-		if s != nil {
-			add(s)
+		if isLive {
+			points = append(points, p)
 		}
 	}
 	slices.SortFunc(points, func(a, b Point) int {
@@ -145,12 +135,7 @@ func (t *Table) writePoint(dp pmetric.NumberDataPoint, metric *selection.Metric,
 		}
 	}
 	dp.SetTimestamp(pcommon.NewTimestampFromTime(now))
-	inSeconds := metric.Unit == "s"
-	if inSeconds {
-		dp.SetDoubleValue(seconds(value))
-	} else {
-		dp.SetIntValue(value)
-	}
+	setValue(dp, metric.Unit, value)
 	attributes := dp.Attributes()
 	PutAttributes(attributes, metric.SampleKeys, s.sample)
 	switch {
@@ -165,19 +150,22 @@ func (t *Table) writePoint(dp pmetric.NumberDataPoint, metric *selection.Metric,
 		attributes.PutStr(WriterKey, t.Writer)
 	}
 	for _, x := range s.exemplars {
-		writeExemplar(dp.Exemplars().AppendEmpty(), x, inSeconds)
+		e := dp.Exemplars().AppendEmpty()
+		e.SetTimestamp(x.Time)
+		e.SetTraceID(x.TraceID)
+		e.SetSpanID(x.SpanID)
+		setValue(e, metric.Unit, x.Value)
 	}
 }
 
-func writeExemplar(e pmetric.Exemplar, x reduce.Exemplar, inSeconds bool) {
-	e.SetTimestamp(x.Time)
-	e.SetTraceID(x.TraceID)
-	e.SetSpanID(x.SpanID)
-	if inSeconds {
-		e.SetDoubleValue(seconds(x.Value))
+// setValue sets a value, which is in nanoseconds if the unit is s.
+func setValue[V interface {
+	SetDoubleValue(v float64)
+	SetIntValue(v int64)
+}](to V, unit string, value int64) {
+	if unit == "s" {
+		to.SetDoubleValue(float64(value) / 1e9)
 	} else {
-		e.SetIntValue(x.Value)
+		to.SetIntValue(value)
 	}
 }
-
-func seconds(nanos int64) float64 { return float64(nanos) / 1e9 }

@@ -111,39 +111,33 @@ func (t *Table) Len() int { return len(t.series) }
 // Bytes returns the memory of the table.
 func (t *Table) Bytes() int { return t.bytes }
 
-// Added counts what Add did.
-type Added struct {
-	Dropped  reduce.Dropped
-	Overflow int
-}
-
-// Add adds what a message has.
-func (t *Table) Add(r *reduce.Result, now time.Time) (added Added) {
+// Add adds what a message has, and counts in the result what it drops and what is in the series of the overflow.
+func (t *Table) Add(r *reduce.Result, now time.Time) {
 	sources := t.takeSources(r, now)
 	for i := range r.Additions {
 		a := &r.Additions[i]
 		var of *source
 		if a.Source >= 0 {
 			if of = sources[a.Source].source; of == nil {
-				added.Dropped[sources[a.Source].dropped] += a.Samples
+				r.Dropped[sources[a.Source].dropped] += a.Samples
 				continue
 			}
 			if of.isBaseline {
-				added.Dropped[reduce.Baseline] += a.Samples
+				r.Dropped[reduce.Baseline] += a.Samples
 			}
 		}
 		s := t.seriesOf(a, of != nil, now)
 		if s == nil {
-			added.Dropped[reduce.MaxSeries] += a.Samples
+			r.Dropped[reduce.MaxSeries] += a.Samples
 			continue
 		}
 		if s.overflow {
-			added.Overflow += a.Samples
+			r.Overflow += a.Samples
 		}
 		s.last = now
 		if of != nil {
 			if !t.addPart(s, of, a.Value, r.Sources[a.Source].Values) {
-				added.Dropped[reduce.MaxSeries] += a.Samples
+				r.Dropped[reduce.MaxSeries] += a.Samples
 			}
 		} else {
 			s.sum = otlp.SaturatingAdd(s.sum, a.Value)
@@ -152,7 +146,6 @@ func (t *Table) Add(r *reduce.Result, now time.Time) (added Added) {
 			s.exemplars.Add(x)
 		}
 	}
-	return added
 }
 
 // taken is a profile's process, or why it does not count.
@@ -264,7 +257,7 @@ func (t *Table) seriesOf(a *reduce.Addition, hasSource bool, now time.Time) *ser
 		bytes := seriesBytes + 2*len(a.Key) + 16*(len(a.Resource)+len(a.Sample))
 		if len(t.series) < t.MaxSeries && t.bytes+bytes <= t.MaxBytes {
 			s := &series{
-				metric: a.Metric, resource: cloned(a.Resource), sample: cloned(a.Sample), frame: strings.Clone(a.Frame),
+				metric: a.Metric, resource: CloneAll(a.Resource), sample: CloneAll(a.Sample), frame: strings.Clone(a.Frame),
 				start: t.began, last: now, bytes: bytes,
 			}
 			t.bytes += bytes
@@ -281,7 +274,8 @@ func (t *Table) seriesOf(a *reduce.Addition, hasSource bool, now time.Time) *ser
 	return t.overflow[a.Metric]
 }
 
-func cloned(list []string) []string {
+// CloneAll returns strings that are not parts of a message.
+func CloneAll(list []string) []string {
 	own := make([]string, len(list))
 	for i, s := range list {
 		own[i] = strings.Clone(s)
