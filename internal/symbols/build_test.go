@@ -5,6 +5,7 @@ package symbols
 
 import (
 	"bytes"
+	"debug/dwarf"
 	"debug/elf"
 	"encoding/binary"
 )
@@ -92,6 +93,21 @@ func le(values ...any) (b []byte) {
 func unit4(abbrevOff uint32, entries []byte) []byte {
 	return le(uint32(7+len(entries)), uint16(4), abbrevOff, 8, entries)
 }
+
+// Tags and attributes as the bytes of abbreviations.
+const (
+	tagCompileUnit       = byte(dwarf.TagCompileUnit)
+	tagSubprogram        = byte(dwarf.TagSubprogram)
+	tagInlinedSubroutine = byte(dwarf.TagInlinedSubroutine)
+	attrName             = byte(dwarf.AttrName)
+	attrLowPC            = byte(dwarf.AttrLowpc)
+	attrHighPC           = byte(dwarf.AttrHighpc)
+	attrStmtList         = byte(dwarf.AttrStmtList)
+	attrRanges           = byte(dwarf.AttrRanges)
+	attrAbstractOrigin   = byte(dwarf.AttrAbstractOrigin)
+	attrSpecification    = byte(dwarf.AttrSpecification)
+	attrLinkageName      = byte(dwarf.AttrLinkageName)
+)
 
 // Abbreviations: 1 a compile unit with addresses and a line table, 2 a function with addresses, 3 one with ranges, 4 a compile
 // unit with addresses and nothing else.

@@ -6,6 +6,7 @@ package symbols
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 )
 
 // cursor reads numbers from bytes. After a read past the end, bad is set and all reads return 0.
@@ -26,13 +27,7 @@ func (c *cursor) next(n int) []byte {
 	return b
 }
 
-func (c *cursor) skip(n uint64) {
-	if c.bad || n > uint64(len(c.data)-c.off) {
-		c.bad = true
-		return
-	}
-	c.off += int(n)
-}
+func (c *cursor) skip(n uint64) { c.next(int(min(n, math.MaxInt))) }
 
 func (c *cursor) isAtEnd() bool { return c.bad || c.off >= len(c.data) }
 
@@ -51,17 +46,6 @@ func (c *cursor) u16() uint16 {
 		return c.order.Uint16(b)
 	}
 	return 0
-}
-
-func (c *cursor) u24() uint32 {
-	b := c.next(3)
-	if b == nil {
-		return 0
-	}
-	if c.order == binary.ByteOrder(binary.BigEndian) {
-		return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2])
-	}
-	return uint32(b[2])<<16 | uint32(b[1])<<8 | uint32(b[0])
 }
 
 func (c *cursor) u32() uint32 {
@@ -86,7 +70,11 @@ func (c *cursor) sized(n int) uint64 {
 	case 2:
 		return uint64(c.u16())
 	case 3:
-		return uint64(c.u24())
+		first, last := uint64(c.u16()), uint64(c.u8())
+		if c.order == binary.ByteOrder(binary.BigEndian) {
+			return first<<8 | last
+		}
+		return first | last<<16
 	case 4:
 		return uint64(c.u32())
 	case 8:
@@ -124,6 +112,14 @@ func (c *cursor) sleb() int64 {
 			return v
 		}
 	}
+}
+
+// wordAt returns the number at the beginning of b, of 4 or 8 bytes.
+func wordAt(order binary.ByteOrder, b []byte, size int64) uint64 {
+	if size == 4 {
+		return uint64(order.Uint32(b))
+	}
+	return order.Uint64(b)
 }
 
 // cString reads bytes up to a NUL, which is skipped. They are borrowed.

@@ -152,12 +152,9 @@ func expanded(a demangle.AST) demangle.AST {
 	return nil
 }
 
-// DemangleFrames demangles the names of frames in place. The mangled name goes to SystemName.
-func DemangleFrames(frames []Frame, style DemangleStyle) {
-	for i := range frames {
-		f := &frames[i]
-		if name := Demangle(f.Name, style); name != f.Name {
-			f.Name, f.SystemName = name, f.Name
-		}
+// Demangle demangles the name of a frame. The mangled name becomes SystemName.
+func (f *Frame) Demangle(style DemangleStyle) {
+	if name := Demangle(f.Name, style); name != f.Name {
+		f.Name, f.SystemName = name, f.Name
 	}
 }

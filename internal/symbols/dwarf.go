@@ -5,6 +5,7 @@ package symbols
 
 import (
 	"cmp"
+	"debug/dwarf"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,17 +34,21 @@ type dwarfTable struct {
 
 // dwarfUnit is a unit of .debug_info, by offsets in it.
 type dwarfUnit struct {
+	encoding
 	off, entries, end int64
 	abbrevOff         int64
-	version           uint16
-	offsetSize        uint8
-	addrSize          uint8
 
 	low                                 uint64
 	strOffsetsBase, addrBase, rangeBase uint64
 	lineOff                             int64 // −1 if it has none
 	directory                           attribute
 	isSplit                             bool // its entries are in another file
+}
+
+// encoding is what the size of a value depends on.
+type encoding struct {
+	version              uint16
+	offsetSize, addrSize uint8
 }
 
 // unitSpan is a range of addresses, [low, high), of a unit.
@@ -162,18 +167,18 @@ func (d *dwarfTable) readRoot(u *dwarfUnit) error {
 	if err != nil || e.decl == nil {
 		return err
 	}
-	if e.decl.tag != tagCompileUnit {
+	if e.decl.tag != dwarf.TagCompileUnit {
 		return nil
 	}
-	if a := e.get(attrStmtList); a.form != 0 {
+	if a := e.get(dwarf.AttrStmtList); a.form != 0 {
 		u.lineOff = int64(min(a.value, 1<<62))
 	}
-	u.directory = e.get(attrCompDir)
+	u.directory = e.get(dwarf.AttrCompDir)
 	u.isSplit = e.get(attrGNUDwoName).form != 0
-	u.strOffsetsBase = e.number(attrStrOffsetsBase, u.strOffsetsBase)
-	u.rangeBase = e.number(attrRnglistsBase, u.rangeBase)
-	u.addrBase = e.number(attrAddrBase, e.number(attrGNUAddrBase, u.addrBase))
-	u.low, _ = d.address(u, e.get(attrLowPC))
+	u.strOffsetsBase = e.number(dwarf.AttrStrOffsetsBase, u.strOffsetsBase)
+	u.rangeBase = e.number(dwarf.AttrRnglistsBase, u.rangeBase)
+	u.addrBase = e.number(dwarf.AttrAddrBase, e.number(attrGNUAddrBase, u.addrBase))
+	u.low, _ = d.address(u, e.get(dwarf.AttrLowpc))
 	index := int32(len(d.units))
 	return d.eachRange(u, &e, func(low, high uint64) error {
 		if low >= high || low == 0 {
@@ -210,26 +215,30 @@ func (d *dwarfTable) unitOf(addr uint64) int32 {
 	return -1
 }
 
-// resolve calls found with the frames of each address that it knows, by its index. addrs are ascending. It returns the first
-// error of a unit that it could not read.
-func (d *dwarfTable) resolve(addrs []uint64, found func(i int, frames []Frame)) (first error) {
-	byUnit := map[int32][]int{}
-	var order []int32
+// target is an address to look up, and what was found for it.
+type target struct {
+	addr     uint64
+	unit     int32
+	resolved *Resolved
+	// chain has the function around the address, then the inlined calls, outermost first.
+	chain []call
+	row   lineRow
+}
+
+// resolve improves the results without lines whose addresses it knows. It returns the first error of a unit that it could not read.
+func (d *dwarfTable) resolve(addrs []uint64, resolved []Resolved) (first error) {
+	defer func() { d.windows = nil }()
+	var targets []target
 	for i, addr := range addrs {
-		if unit := d.unitOf(addr); unit >= 0 {
-			if byUnit[unit] == nil {
-				order = append(order, unit)
-			}
-			byUnit[unit] = append(byUnit[unit], i)
+		if unit := d.unitOf(addr); unit >= 0 && resolved[i].Quality < QualityLines {
+			targets = append(targets, target{addr: addr, unit: unit, resolved: &resolved[i]})
 		}
 	}
-	for _, unit := range order {
-		indices := byUnit[unit]
-		part := make([]uint64, len(indices))
-		for k, i := range indices {
-			part[k] = addrs[i]
-		}
-		w := &unitWalk{table: d, unit: &d.units[unit], addrs: part, chains: make([][]call, len(part))}
+	slices.SortFunc(targets, func(a, b target) int { return cmp.Or(cmp.Compare(a.unit, b.unit), cmp.Compare(a.addr, b.addr)) })
+	for len(targets) > 0 {
+		n := sort.Search(len(targets), func(i int) bool { return targets[i].unit > targets[0].unit })
+		w := &unitWalk{table: d, unit: &d.units[targets[0].unit], targets: targets[:n]}
+		targets = targets[n:]
 		if err := w.run(); errors.Is(err, ErrTooMuchWork) {
 			return err
 		} else if err != nil {
@@ -240,9 +249,10 @@ func (d *dwarfTable) resolve(addrs []uint64, found func(i int, frames []Frame)) 
 		if errors.Is(err, ErrTooMuchWork) {
 			return err
 		}
-		for k, i := range indices {
-			if frames := w.frames(k, lines); len(frames) > 0 {
-				found(i, frames)
+		for i := range w.targets {
+			t := &w.targets[i]
+			if frames := w.frames(t, lines); len(frames) > 0 {
+				t.resolved.improve(frames)
 			}
 		}
 	}
@@ -253,17 +263,28 @@ func (d *dwarfTable) resolve(addrs []uint64, found func(i int, frames []Frame)) 
 type unitWalk struct {
 	table *dwarfTable
 	unit  *dwarfUnit
-	addrs []uint64
-	// chains[i] has the function around address i, then the inlined calls, outermost first.
-	chains [][]call
-	names  map[int64]functionName
+	// targets are ascending.
+	targets []target
+	names   map[int64]functionName
+}
+
+// covered returns the targets from an address on, up to another.
+func (w *unitWalk) covered(low, high uint64) []target {
+	from := sort.Search(len(w.targets), func(i int) bool { return w.targets[i].addr >= low })
+	n := 0
+	for n < len(w.targets)-from && w.targets[from+n].addr < high {
+		n++
+	}
+	return w.targets[from:][:n]
 }
 
 // call is a function, or a call that was inlined: its entry and where it was called.
 type call struct {
-	entry              int64
-	file, line, column uint64
+	entry int64
+	sourcePosition
 }
+
+type sourcePosition struct{ file, line, column uint64 }
 
 // run reads all entries of the unit. It does not skip entries by DW_AT_sibling: a local function, such as a lambda's,
 // is a child of a function with other addresses.
@@ -296,16 +317,12 @@ func (w *unitWalk) run() error {
 		if e.decl == nil {
 			return fmt.Errorf("entry at %d: abbreviation %d: %w", e.off, code, ErrMalformed)
 		}
-		switch e.decl.tag {
-		case tagSubprogram, tagInlinedSubroutine:
-			if err := e.read(&c, u, table); err != nil {
-				return err
-			}
+		isFunction := e.decl.tag == dwarf.TagSubprogram || e.decl.tag == dwarf.TagInlinedSubroutine
+		if err := e.read(&c, u, table, isFunction); err != nil {
+			return err
+		}
+		if isFunction {
 			if err := w.match(&e); err != nil {
-				return err
-			}
-		default:
-			if err := skipEntry(&c, e.decl, u, table); err != nil {
 				return err
 			}
 		}
@@ -323,38 +340,35 @@ func (w *unitWalk) run() error {
 // match adds an entry to the chains of the addresses that it covers.
 func (w *unitWalk) match(e *entry) error {
 	return w.table.eachRange(w.unit, e, func(low, high uint64) error {
-		first := sort.Search(len(w.addrs), func(i int) bool { return w.addrs[i] >= low })
-		for i := first; i < len(w.addrs) && w.addrs[i] < high; i++ {
-			if !w.table.image.work.spend(1) {
-				return ErrTooMuchWork
-			}
-			chain := &w.chains[i]
-			if e.decl.tag == tagSubprogram {
+		targets := w.covered(low, high)
+		if !w.table.image.work.spend(int64(len(targets))) {
+			return ErrTooMuchWork
+		}
+		for i := range targets {
+			chain := &targets[i].chain
+			if e.decl.tag == dwarf.TagSubprogram {
 				*chain = (*chain)[:0]
 			} else if len(*chain) == 0 || len(*chain) >= maxInlineDepth {
 				continue
 			}
-			*chain = append(*chain, call{
-				entry: e.off, file: e.number(attrCallFile, 0), line: e.number(attrCallLine, 0), column: e.number(attrCallColumn, 0),
-			})
+			*chain = append(*chain, call{entry: e.off, sourcePosition: sourcePosition{
+				file: e.number(dwarf.AttrCallFile, 0), line: e.number(dwarf.AttrCallLine, 0), column: e.number(dwarf.AttrCallColumn, 0),
+			}})
 		}
 		return nil
 	})
 }
 
-// frames makes the frames of address i, innermost first. lines is nil if the line table could not be read.
-func (w *unitWalk) frames(i int, lines *lineTable) []Frame {
-	chain := w.chains[i]
-	if len(chain) == 0 && lines != nil && lines.rows[i].isKnown && !w.unit.isSplit {
+// frames makes the frames of a target, innermost first. lines is nil if the line table could not be read.
+func (w *unitWalk) frames(t *target, lines *lineTable) []Frame {
+	chain := t.chain
+	if len(chain) == 0 && t.row.isKnown && !w.unit.isSplit {
 		// With -g1 (line-tables-only), clang and rustc write no entry for a function in which nothing is inlined. The symbol
 		// table has its name.
 		chain = []call{{}}
 	}
 	var frames []Frame
-	at := call{}
-	if lines != nil {
-		at = call{file: lines.rows[i].file, line: lines.rows[i].line, column: lines.rows[i].column}
-	}
+	at := t.row.sourcePosition
 	for k := len(chain) - 1; k >= 0; k-- {
 		name := w.name(chain[k].entry, 0)
 		frame := Frame{
@@ -368,7 +382,7 @@ func (w *unitWalk) frames(i int, lines *lineTable) []Frame {
 			return nil
 		}
 		frames = append(frames, frame)
-		at = chain[k]
+		at = chain[k].sourcePosition
 	}
 	return frames
 }
@@ -398,13 +412,13 @@ func (w *unitWalk) name(off int64, depth int) functionName {
 	if err != nil || e.decl == nil {
 		return n
 	}
-	n.name = d.string(u, e.get(attrName))
-	n.linkage = d.string(u, e.get(attrLinkageName))
+	n.name = d.string(u, e.get(dwarf.AttrName))
+	n.linkage = d.string(u, e.get(dwarf.AttrLinkageName))
 	if n.linkage == "" {
 		n.linkage = d.string(u, e.get(attrMIPSLinkageName))
 	}
-	n.line = e.number(attrDeclLine, 0)
-	for _, attr := range []uint16{attrAbstractOrigin, attrSpecification} {
+	n.line = e.number(dwarf.AttrDeclLine, 0)
+	for _, attr := range []dwarf.Attr{dwarf.AttrAbstractOrigin, dwarf.AttrSpecification} {
 		a := e.get(attr)
 		if a.form == 0 || depth >= maxReferences {
 			continue

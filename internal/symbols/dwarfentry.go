@@ -4,38 +4,22 @@
 package symbols
 
 import (
+	"debug/dwarf"
 	"fmt"
 	"io"
 	"math"
 	"unsafe"
 )
 
-// The tags, attributes and forms that this package reads: DWARF 5, sections 7.5.3 to 7.5.6, and extensions by GNU.
+// Attributes by GNU and MIPS, which debug/dwarf does not name.
 const (
-	tagCompileUnit       = 0x11
-	tagInlinedSubroutine = 0x1d
-	tagSubprogram        = 0x2e
+	attrMIPSLinkageName dwarf.Attr = 0x2007
+	attrGNUDwoName      dwarf.Attr = 0x2130
+	attrGNUAddrBase     dwarf.Attr = 0x2133
+)
 
-	attrName            = 0x03
-	attrStmtList        = 0x10
-	attrLowPC           = 0x11
-	attrHighPC          = 0x12
-	attrCompDir         = 0x1b
-	attrAbstractOrigin  = 0x31
-	attrDeclLine        = 0x3b
-	attrSpecification   = 0x47
-	attrRanges          = 0x55
-	attrCallColumn      = 0x57
-	attrCallFile        = 0x58
-	attrCallLine        = 0x59
-	attrLinkageName     = 0x6e
-	attrStrOffsetsBase  = 0x72
-	attrAddrBase        = 0x73
-	attrRnglistsBase    = 0x74
-	attrMIPSLinkageName = 0x2007
-	attrGNUDwoName      = 0x2130
-	attrGNUAddrBase     = 0x2133
-
+// The forms of attributes: DWARF 5, section 7.5.6, and extensions by GNU.
+const (
 	formAddr          = 0x01
 	formBlock2        = 0x03
 	formBlock4        = 0x04
@@ -94,13 +78,14 @@ type abbrevTable struct {
 }
 
 type abbrevDecl struct {
-	tag      uint16
+	tag      dwarf.Tag
 	first, n int32 // in specs
 }
 
 type abbrevSpec struct {
-	attr, form uint16
-	implicit   int64
+	attr     dwarf.Attr
+	form     uint16
+	implicit int64
 }
 
 func (t *abbrevTable) find(code uint64) *abbrevDecl {
@@ -162,10 +147,10 @@ func (d *dwarfTable) parseAbbrevs(off int64, only uint64, t *abbrevTable) error 
 		if code == 0 || c.bad {
 			break
 		}
-		decl := abbrevDecl{tag: clip16(c.uleb()), first: int32(len(t.specs))}
+		decl := abbrevDecl{tag: dwarf.Tag(clip16(c.uleb())), first: int32(len(t.specs))}
 		c.u8() // whether it has children
 		for {
-			spec := abbrevSpec{attr: clip16(c.uleb()), form: clip16(c.uleb())}
+			spec := c.spec()
 			if spec.form == formImplicitConst {
 				spec.implicit = c.sleb()
 			}
@@ -210,8 +195,13 @@ func (d *dwarfTable) parseAbbrevs(off int64, only uint64, t *abbrevTable) error 
 
 func clip16(n uint64) uint16 { return uint16(min(n, math.MaxUint16)) }
 
-// attribute is the value of an attribute; form is 0 if the entry does not have it.
+func (c *cursor) spec() abbrevSpec {
+	return abbrevSpec{attr: dwarf.Attr(clip16(c.uleb())), form: clip16(c.uleb())}
+}
+
+// attribute is an attribute and its value; form is 0 if the entry does not have it.
 type attribute struct {
+	attr  dwarf.Attr
 	form  uint16
 	value uint64
 	str   string // of formString
@@ -222,12 +212,11 @@ type entry struct {
 	off   int64
 	decl  *abbrevDecl
 	attrs []attribute
-	which []uint16
 }
 
-func (e *entry) get(attr uint16) attribute {
-	for i, a := range e.which {
-		if a == attr {
+func (e *entry) get(attr dwarf.Attr) attribute {
+	for i := range e.attrs {
+		if e.attrs[i].attr == attr {
 			return e.attrs[i]
 		}
 	}
@@ -235,18 +224,18 @@ func (e *entry) get(attr uint16) attribute {
 }
 
 // number returns the value of an attribute, or another one if the entry does not have it.
-func (e *entry) number(attr uint16, without uint64) uint64 {
+func (e *entry) number(attr dwarf.Attr, without uint64) uint64 {
 	if a := e.get(attr); a.form != 0 {
 		return a.value
 	}
 	return without
 }
 
-func isWanted(attr uint16) bool {
+func isWanted(attr dwarf.Attr) bool {
 	switch attr {
-	case attrName, attrStmtList, attrLowPC, attrHighPC, attrCompDir, attrAbstractOrigin, attrDeclLine,
-		attrSpecification, attrRanges, attrCallColumn, attrCallFile, attrCallLine, attrLinkageName, attrStrOffsetsBase,
-		attrAddrBase, attrRnglistsBase, attrMIPSLinkageName, attrGNUDwoName, attrGNUAddrBase:
+	case dwarf.AttrName, dwarf.AttrStmtList, dwarf.AttrLowpc, dwarf.AttrHighpc, dwarf.AttrCompDir, dwarf.AttrAbstractOrigin, dwarf.AttrDeclLine,
+		dwarf.AttrSpecification, dwarf.AttrRanges, dwarf.AttrCallColumn, dwarf.AttrCallFile, dwarf.AttrCallLine, dwarf.AttrLinkageName, dwarf.AttrStrOffsetsBase,
+		dwarf.AttrAddrBase, dwarf.AttrRnglistsBase, attrMIPSLinkageName, attrGNUDwoName, attrGNUAddrBase:
 		return true
 	}
 	return false
@@ -255,27 +244,17 @@ func isWanted(attr uint16) bool {
 // maxWanted bounds an entry's attributes: each should occur at most once.
 const maxWanted = 32
 
-// read reads the attributes that follow an entry's code.
-func (e *entry) read(c *cursor, u *dwarfUnit, t *abbrevTable) error {
-	e.attrs, e.which = e.attrs[:0], e.which[:0]
+// read reads the attributes that follow an entry's code, or skips them if keep is false.
+func (e *entry) read(c *cursor, u *dwarfUnit, t *abbrevTable, keep bool) error {
+	e.attrs = e.attrs[:0]
 	for _, spec := range t.specs[e.decl.first:][:e.decl.n] {
-		a := readForm(c, spec, u, isWanted(spec.attr))
-		if isWanted(spec.attr) && len(e.which) < maxWanted {
-			e.attrs, e.which = append(e.attrs, a), append(e.which, spec.attr)
+		isKept := keep && isWanted(spec.attr) && len(e.attrs) < maxWanted
+		if a := readForm(c, spec, u.encoding, isKept); isKept {
+			e.attrs = append(e.attrs, a)
 		}
 	}
 	if c.bad {
 		return fmt.Errorf("entry at %d: %w", e.off, ErrMalformed)
-	}
-	return nil
-}
-
-func skipEntry(c *cursor, decl *abbrevDecl, u *dwarfUnit, t *abbrevTable) error {
-	for _, spec := range t.specs[decl.first:][:decl.n] {
-		readForm(c, spec, u, false)
-	}
-	if c.bad {
-		return ErrMalformed
 	}
 	return nil
 }
@@ -314,7 +293,7 @@ func (d *dwarfTable) entryAt(u *dwarfUnit, off int64) (entry, error) {
 			return e, fmt.Errorf("entry at %d: abbreviation %d: %w", off, code, ErrMalformed)
 		}
 		d.image.work.spend(int64(e.decl.n))
-		err = e.read(&c, u, t)
+		err = e.read(&c, u, t, true)
 		if err == nil || n == u.end-off || size > 512 {
 			return e, err
 		}
@@ -322,17 +301,12 @@ func (d *dwarfTable) entryAt(u *dwarfUnit, off int64) (entry, error) {
 }
 
 // readForm reads a value, or skips it if keep is false.
-func readForm(c *cursor, spec abbrevSpec, u *dwarfUnit, keep bool) attribute {
-	a := attribute{form: spec.form}
-	form := spec.form
-	for range 4 {
-		if form != formIndirect {
-			break
-		}
-		form = clip16(c.uleb())
-		a.form = form
+func readForm(c *cursor, spec abbrevSpec, u encoding, keep bool) attribute {
+	a := attribute{attr: spec.attr, form: spec.form}
+	for i := 0; i < 4 && a.form == formIndirect; i++ {
+		a.form = clip16(c.uleb())
 	}
-	switch form {
+	switch a.form {
 	case formAddr:
 		a.value = c.sized(int(u.addrSize))
 	case formData1, formRef1, formFlag, formStrx1, formAddrx1:
@@ -340,7 +314,7 @@ func readForm(c *cursor, spec abbrevSpec, u *dwarfUnit, keep bool) attribute {
 	case formData2, formRef2, formStrx2, formAddrx2:
 		a.value = uint64(c.u16())
 	case formStrx3, formAddrx3:
-		a.value = uint64(c.u24())
+		a.value = c.sized(3)
 	case formData4, formRef4, formStrx4, formAddrx4, formRefSup4:
 		a.value = uint64(c.u32())
 	case formData8, formRef8, formRefSig8, formRefSup8:
@@ -399,7 +373,7 @@ func (d *dwarfTable) string(u *dwarfUnit, a attribute) string {
 	case formLineStrp:
 		return at(d.lineStr, a.value)
 	case formStrx, formStrx1, formStrx2, formStrx3, formStrx4, formGNUStrIndex:
-		if off, ok := d.indexed(&d.strOffsets, u.strOffsetsBase, a.value, uint64(u.offsetSize)); ok {
+		if off, ok := d.indexed(&d.strOffsets, u.strOffsetsBase, a.value, u.offsetSize); ok {
 			return at(d.str, off)
 		}
 	}
@@ -407,15 +381,15 @@ func (d *dwarfTable) string(u *dwarfUnit, a attribute) string {
 }
 
 // indexed reads entry i of a table of numbers at base.
-func (d *dwarfTable) indexed(e *extent, base, i, size uint64) (uint64, bool) {
+func (d *dwarfTable) indexed(e *extent, base, i uint64, size uint8) (uint64, bool) {
 	if i > uint64(e.size) || base > uint64(e.size) {
 		return 0, false
 	}
-	b := d.window(e, int64(base+i*size), int64(size))
+	b := d.window(e, int64(base+i*uint64(size)), int64(size))
 	if b == nil {
 		return 0, false
 	}
-	return d.image.wordAt(b, size), true
+	return wordAt(d.image.order, b, int64(size)), true
 }
 
 // windowBytes is how much of a table is read at once, since entries refer to it mostly in its order. maxWindows is the number
@@ -468,7 +442,7 @@ func (d *dwarfTable) address(u *dwarfUnit, a attribute) (uint64, bool) {
 }
 
 func (d *dwarfTable) indexedAddress(u *dwarfUnit, i uint64) (uint64, bool) {
-	return d.indexed(&d.addrs, u.addrBase, i, uint64(u.addrSize))
+	return d.indexed(&d.addrs, u.addrBase, i, u.addrSize)
 }
 
 // reference returns the offset in .debug_info that an attribute refers to; −1 if it is in another file.
@@ -487,17 +461,17 @@ func (d *dwarfTable) reference(u *dwarfUnit, a attribute) int64 {
 }
 
 func (d *dwarfTable) eachRange(u *dwarfUnit, e *entry, visit func(low, high uint64) error) error {
-	if a := e.get(attrRanges); a.form != 0 {
+	if a := e.get(dwarf.AttrRanges); a.form != 0 {
 		if u.version < 5 {
 			return d.eachOldRange(u, a.value, visit)
 		}
 		return d.eachListedRange(u, a, visit)
 	}
-	low, ok := d.address(u, e.get(attrLowPC))
+	low, ok := d.address(u, e.get(dwarf.AttrLowpc))
 	if !ok {
 		return nil
 	}
-	high := e.get(attrHighPC)
+	high := e.get(dwarf.AttrHighpc)
 	if high.form == 0 {
 		return nil
 	}
@@ -516,53 +490,24 @@ func (d *dwarfTable) eachOldRange(u *dwarfUnit, at uint64, visit func(low, high 
 	if size == 4 {
 		largest = 0xffffffff
 	}
-	var buffer [512]byte
-	for off := int64(min(at, 1<<62)); off < d.ranges.size; {
-		b := buffer[:min(int64(len(buffer)), d.ranges.size-off)/(2*size)*(2*size)]
-		if len(b) == 0 {
-			break
-		}
-		if !d.image.work.spend(workOfRead) {
-			return ErrTooMuchWork
-		}
-		if err := d.ranges.read(b, off); err != nil {
+	for off := int64(min(at, 1<<62)); off <= d.ranges.size-2*size; off += 2 * size {
+		b, err := d.rangeEntry(&d.ranges, off, 2*size)
+		if err != nil {
 			return err
 		}
-		off += int64(len(b))
-		for ; len(b) > 0; b = b[2*size:] {
-			if !d.image.work.spend(2 * size) {
-				return ErrTooMuchWork
-			}
-			low, high := d.image.wordAt(b, uint64(size)), d.image.wordAt(b[size:], uint64(size))
-			switch {
-			case low == 0 && high == 0:
-				return nil
-			case low == largest:
-				base = high
-			default:
-				if err := visit(base+low, base+high); err != nil {
-					return err
-				}
+		low, high := wordAt(d.image.order, b, size), wordAt(d.image.order, b[size:], size)
+		switch {
+		case low == 0 && high == 0:
+			return nil
+		case low == largest:
+			base = high
+		default:
+			if err := visit(base+low, base+high); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
-}
-
-// eachListedRange reads a list of .debug_rnglists.
-func (d *dwarfTable) eachListedRange(u *dwarfUnit, a attribute, visit func(low, high uint64) error) error {
-	at := a.value
-	if a.form == formRnglistx {
-		off, ok := d.indexed(&d.rangeLists, u.rangeBase, a.value, uint64(u.offsetSize))
-		if !ok {
-			return nil
-		}
-		at = u.rangeBase + off
-	}
-	if at > uint64(d.rangeLists.size) {
-		return nil
-	}
-	return d.readRangeList(u, int64(at), visit)
 }
 
 // longestEntry is the most bytes of an entry of .debug_rnglists, workOfRange the work for one.
@@ -571,16 +516,37 @@ const (
 	workOfRange  = 16
 )
 
-func (d *dwarfTable) readRangeList(u *dwarfUnit, at int64, visit func(low, high uint64) error) error {
+// rangeEntry returns at least n bytes of a list of ranges.
+func (d *dwarfTable) rangeEntry(e *extent, off, n int64) ([]byte, error) {
+	b := d.window(e, off, n)
+	if !d.image.work.spend(workOfRange) {
+		return nil, ErrTooMuchWork
+	}
+	if b == nil {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return b, nil
+}
+
+// eachListedRange reads a list of .debug_rnglists.
+func (d *dwarfTable) eachListedRange(u *dwarfUnit, a attribute, visit func(low, high uint64) error) error {
+	at := a.value
+	if a.form == formRnglistx {
+		off, ok := d.indexed(&d.rangeLists, u.rangeBase, a.value, u.offsetSize)
+		if !ok {
+			return nil
+		}
+		at = u.rangeBase + off
+	}
+	if at > uint64(d.rangeLists.size) {
+		return nil
+	}
 	base := u.low
 	c := d.image.cursor(nil)
-	for next := at; ; next += int64(c.off) {
-		b := d.window(&d.rangeLists, next, min(longestEntry, d.rangeLists.size-next))
-		if !d.image.work.spend(workOfRange) {
-			return ErrTooMuchWork
-		}
-		if b == nil {
-			return io.ErrUnexpectedEOF
+	for next := int64(at); ; next += int64(c.off) {
+		b, err := d.rangeEntry(&d.rangeLists, next, min(longestEntry, d.rangeLists.size-next))
+		if err != nil {
+			return err
 		}
 		c = d.image.cursor(b)
 		var low, high uint64

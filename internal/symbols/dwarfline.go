@@ -6,31 +6,30 @@ package symbols
 import (
 	"fmt"
 	"path"
-	"sort"
 	"strings"
 )
 
-// lineTable is the result of a unit's line number program for some addresses.
+// lineTable has the files of a unit's line number program.
 type lineTable struct {
-	table   *dwarfTable
-	unit    *dwarfUnit
-	version uint16
+	*unitWalk
+	encoding
+	data               []byte
+	directories, files lineEntries
+	paths              map[uint64]string
+}
 
-	data        []byte
-	offsetSize  uint8
-	directories []int32 // offsets in data
-	files       []int32
-	// directoryFormat and fileFormat are of version 5: a content type in place of an attribute, and its form.
-	directoryFormat, fileFormat []abbrevSpec
-	paths                       map[uint64]string
-
-	// rows[i] is the row of address i.
-	rows []lineRow
+// lineEntries are directories or files: their offsets in the data, from number first on. The format has content types in place of
+// attributes.
+type lineEntries struct {
+	format  []abbrevSpec
+	first   uint64
+	offsets []int32
 }
 
 type lineRow struct {
-	addr, file, line, column uint64
-	isKnown                  bool
+	addr uint64
+	sourcePosition
+	isKnown bool
 }
 
 const (
@@ -51,7 +50,7 @@ func (w *unitWalk) readLines() (*lineTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &lineTable{table: d, unit: w.unit, offsetSize: 4, paths: map[uint64]string{}, rows: make([]lineRow, len(w.addrs))}
+	t := &lineTable{unitWalk: w, encoding: encoding{offsetSize: 4, addrSize: w.unit.addrSize}, paths: map[uint64]string{}}
 	c := d.image.cursor(head)
 	size := uint64(c.u32())
 	if size == 0xffffffff {
@@ -66,7 +65,7 @@ func (w *unitWalk) readLines() (*lineTable, error) {
 	if t.data, err = d.line.bytes(off+int64(c.off), int64(size)); err != nil {
 		return nil, err
 	}
-	p := lineProgram{table: t, addrs: w.addrs, cursor: d.image.cursor(t.data)}
+	p := lineProgram{lineTable: t, cursor: d.image.cursor(t.data)}
 	if err := p.readHeader(); err != nil {
 		return nil, fmt.Errorf("line table at %d: %w", off, err)
 	}
@@ -76,11 +75,9 @@ func (w *unitWalk) readLines() (*lineTable, error) {
 
 // lineProgram is the state machine of DWARF 5, section 6.2.
 type lineProgram struct {
-	table *lineTable
-	addrs []uint64
+	*lineTable
 	cursor
 
-	addrSize              int
 	minLength             uint64
 	lineBase              int64
 	lineRange, opcodeBase uint8
@@ -90,23 +87,20 @@ type lineProgram struct {
 }
 
 func (p *lineProgram) readHeader() error {
-	t := p.table
-	t.version = p.u16()
-	if t.version < 2 || t.version > 5 {
-		return fmt.Errorf("version %d: %w", t.version, ErrMalformed)
+	p.version = p.u16()
+	if p.version < 2 || p.version > 5 {
+		return fmt.Errorf("version %d: %w", p.version, ErrMalformed)
 	}
-	p.addrSize = int(t.unit.addrSize)
-	if t.version >= 5 {
-		p.addrSize = int(p.u8())
-		p.u8() // segment selector size
+	if p.version >= 5 {
+		p.skip(2) // the sizes of an address and of a segment selector
 	}
-	length := p.sized(int(t.offsetSize))
-	if p.bad || length > uint64(len(p.data)-p.off) {
+	length := p.sized(int(p.offsetSize))
+	if p.bad || length > uint64(len(p.cursor.data)-p.off) {
 		return ErrMalformed
 	}
 	program := p.off + int(length)
 	p.minLength = uint64(p.u8())
-	if t.version >= 4 {
+	if p.version >= 4 {
 		p.u8() // operations per instruction: of VLIW machines
 	}
 	p.u8() // default_is_stmt
@@ -117,81 +111,61 @@ func (p *lineProgram) readHeader() error {
 	for i := 1; i < int(p.opcodeBase); i++ {
 		p.opcodeLengths[i] = p.u8()
 	}
-	if t.version < 5 {
-		p.readOldFiles()
-	} else if err := p.readFiles(); err != nil {
-		return err
+	var err error
+	if p.version < 5 {
+		p.directories, p.files = p.readOldEntries(oldDirectoryFormat), p.readOldEntries(oldFileFormat)
+	} else if p.directories, err = p.readEntries(); err == nil {
+		p.files, err = p.readEntries()
 	}
-	if p.bad {
-		return ErrMalformed
+	if err == nil && p.bad {
+		err = ErrMalformed
 	}
 	p.off = program
-	return nil
-}
-
-// readOldFiles records the offsets of the directories and files of versions 2 to 4.
-func (p *lineProgram) readOldFiles() {
-	t := p.table
-	for !p.bad && len(t.directories) < maxLineFiles {
-		at := p.off
-		if len(p.cString()) == 0 {
-			break
-		}
-		t.directories = append(t.directories, int32(at))
-	}
-	for !p.bad && len(t.files) < maxLineFiles {
-		at := p.off
-		if len(p.cString()) == 0 {
-			break
-		}
-		p.uleb()
-		p.uleb()
-		p.uleb()
-		t.files = append(t.files, int32(at))
-	}
-}
-
-// readFiles does the same for version 5, where each entry has at least a byte.
-func (p *lineProgram) readFiles() error {
-	t := p.table
-	var err error
-	t.directoryFormat, t.directories, err = p.readEntries()
-	if err == nil {
-		t.fileFormat, t.files, err = p.readEntries()
-	}
 	return err
 }
 
-func (p *lineProgram) readEntries() (format []abbrevSpec, entries []int32, err error) {
-	for range p.u8() {
-		format = append(format, abbrevSpec{attr: clip16(p.uleb()), form: clip16(p.uleb())})
-	}
-	n := p.uleb()
-	if p.bad || n > uint64(len(p.data)-p.off) || n > maxLineFiles {
-		return nil, nil, fmt.Errorf("%d files: %w", n, ErrMalformed)
-	}
-	entries = make([]int32, n)
-	u := p.table.lineUnit()
-	for i := range entries {
-		entries[i] = int32(p.off)
-		for _, f := range format {
-			readForm(&p.cursor, f, u, false)
+// Up to version 4, the formats are fixed: a file's time and length follow its directory.
+var (
+	oldDirectoryFormat = []abbrevSpec{{attr: lineContentPath, form: formString}}
+	oldFileFormat      = append(oldDirectoryFormat[:1:1], abbrevSpec{attr: lineContentDirectory, form: formUdata}, abbrevSpec{form: formUdata}, abbrevSpec{form: formUdata})
+)
+
+// readOldEntries records directories or files of versions 2 to 4, which end with an empty path. Number 0 is the unit's own directory.
+func (p *lineProgram) readOldEntries(format []abbrevSpec) lineEntries {
+	e := lineEntries{format: format, first: 1}
+	for !p.bad && len(e.offsets) < maxLineFiles {
+		at := int32(p.off)
+		if len(p.cString()) == 0 {
+			break
 		}
-		if p.bad || p.off == int(entries[i]) || !p.table.table.image.work.spend(int64(len(format))) {
-			return nil, nil, fmt.Errorf("file %d of %d: %w", i, n, ErrMalformed)
+		for _, f := range format[1:] {
+			readForm(&p.cursor, f, p.encoding, false)
 		}
+		e.offsets = append(e.offsets, at)
 	}
-	return format, entries, nil
+	return e
 }
 
-// lineUnit returns the unit with the offset size of the line table.
-func (t *lineTable) lineUnit() *dwarfUnit {
-	if t.offsetSize == t.unit.offsetSize {
-		return t.unit
+// readEntries does the same for version 5, where each entry has at least a byte.
+func (p *lineProgram) readEntries() (e lineEntries, err error) {
+	for range p.u8() {
+		e.format = append(e.format, p.spec())
 	}
-	u := *t.unit
-	u.offsetSize = t.offsetSize
-	return &u
+	n := p.uleb()
+	if p.bad || n > uint64(len(p.cursor.data)-p.off) || n > maxLineFiles {
+		return e, fmt.Errorf("%d files: %w", n, ErrMalformed)
+	}
+	e.offsets = make([]int32, n)
+	for i := range e.offsets {
+		e.offsets[i] = int32(p.off)
+		for _, f := range e.format {
+			readForm(&p.cursor, f, p.encoding, false)
+		}
+		if p.bad || p.off == int(e.offsets[i]) || !p.table.image.work.spend(int64(len(e.format))) {
+			return e, fmt.Errorf("file %d of %d: %w", i, n, ErrMalformed)
+		}
+	}
+	return e, nil
 }
 
 // Opcodes of DWARF 5, section 7.22.
@@ -208,8 +182,10 @@ const (
 	lineExtSetAddress  = 2
 )
 
+var firstRow = lineRow{sourcePosition: sourcePosition{file: 1, line: 1}}
+
 func (p *lineProgram) run() {
-	p.row = lineRow{file: 1, line: 1}
+	p.row = firstRow
 	for !p.isAtEnd() {
 		switch op := p.u8(); {
 		case op >= p.opcodeBase:
@@ -243,7 +219,7 @@ func (p *lineProgram) run() {
 
 func (p *lineProgram) extended() {
 	n := p.uleb()
-	if n == 0 || p.bad || n > uint64(len(p.data)-p.off) {
+	if n == 0 || p.bad || n > uint64(len(p.cursor.data)-p.off) {
 		p.bad = p.bad || n > 0
 		return
 	}
@@ -251,7 +227,7 @@ func (p *lineProgram) extended() {
 	switch p.u8() {
 	case lineExtEndSequence:
 		p.emit()
-		p.row, p.isStarted = lineRow{file: 1, line: 1}, false
+		p.row, p.isStarted = firstRow, false
 	case lineExtSetAddress:
 		p.row.addr = p.sized(int(n) - 1)
 	}
@@ -261,13 +237,13 @@ func (p *lineProgram) extended() {
 // emit ends the address range of the last row, and begins that of the current one.
 func (p *lineProgram) emit() {
 	if p.isStarted && p.row.addr > p.last.addr && p.last.addr != 0 {
-		first := sort.Search(len(p.addrs), func(i int) bool { return p.addrs[i] >= p.last.addr })
-		for i := first; i < len(p.addrs) && p.addrs[i] < p.row.addr; i++ {
-			if !p.table.table.image.work.spend(1) {
-				p.bad = true
-				return
-			}
-			if row := &p.table.rows[i]; !row.isKnown {
+		targets := p.covered(p.last.addr, p.row.addr)
+		if !p.table.image.work.spend(int64(len(targets))) {
+			p.bad = true
+			return
+		}
+		for i := range targets {
+			if row := &targets[i].row; !row.isKnown {
 				*row = p.last
 				row.isKnown = true
 			}
@@ -289,38 +265,21 @@ func (t *lineTable) path(file uint64) string {
 }
 
 func (t *lineTable) readPath(file uint64) string {
-	compiled := t.table.string(t.unit, t.unit.directory)
-	if t.version >= 5 {
-		name, directory := t.readFile(t.files, t.fileFormat, file)
-		parent, _ := t.readFile(t.directories, t.directoryFormat, directory)
-		return joinPaths(compiled, parent, name)
-	}
-	if file == 0 || file > uint64(len(t.files)) {
-		return ""
-	}
-	c := t.table.image.cursor(t.data)
-	c.off = int(t.files[file-1])
-	name := string(clipped(c.cString()))
-	parent := ""
-	if i := c.uleb(); i > 0 && i <= uint64(len(t.directories)) {
-		c.off = int(t.directories[i-1])
-		parent = string(clipped(c.cString()))
-	}
-	return joinPaths(compiled, parent, name)
+	name, directory := t.entry(&t.files, file)
+	parent, _ := t.entry(&t.directories, directory)
+	return joinPaths(t.table.string(t.unit, t.unit.directory), parent, name)
 }
 
-func clipped(b []byte) []byte { return b[:min(len(b), maxNameBytes)] }
-
-// readFile reads an entry of a table of version 5.
-func (t *lineTable) readFile(entries []int32, format []abbrevSpec, i uint64) (name string, directory uint64) {
-	if i >= uint64(len(entries)) {
+// entry reads an entry by its number.
+func (t *lineTable) entry(in *lineEntries, number uint64) (name string, directory uint64) {
+	i := number - in.first
+	if i >= uint64(len(in.offsets)) {
 		return "", 0
 	}
 	c := t.table.image.cursor(t.data)
-	c.off = int(entries[i])
-	u := t.lineUnit()
-	for _, f := range format {
-		a := readForm(&c, f, u, true)
+	c.off = int(in.offsets[i])
+	for _, f := range in.format {
+		a := readForm(&c, f, t.encoding, true)
 		switch f.attr {
 		case lineContentPath:
 			name = t.table.string(t.unit, a)

@@ -47,7 +47,9 @@ func resolveAll(data []byte, limits Limits) (kept int) {
 	for range 2 { // what was read stays
 		resolved, _ := m.Resolve(addrs, true)
 		for _, r := range resolved {
-			DemangleFrames(r.Frames, DemangleFull)
+			for i := range r.Frames {
+				r.Frames[i].Demangle(DemangleFull)
+			}
 			for _, f := range r.Frames {
 				kept += len(f.Name) + len(f.SystemName) + len(f.File) + 96
 			}

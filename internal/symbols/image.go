@@ -43,7 +43,6 @@ type section struct {
 	addr      uint64
 	off, size uint64
 	link      uint32
-	entrySize uint64
 }
 
 // segment is a program header of type PT_LOAD.
@@ -53,6 +52,8 @@ type segment struct {
 }
 
 func (s *section) contains(addr uint64) bool { return addr-s.addr < s.size && addr >= s.addr }
+
+func (s *section) isExecutable() bool { return s.flags&elf.SHF_EXECINSTR != 0 }
 
 // Open reads the headers of a file of size bytes. r is borrowed for as long as the Image is used.
 func Open(r io.ReaderAt, size int64, limits Limits) (*Image, error) {
@@ -99,42 +100,62 @@ func (m *Image) readHeaders(ident []byte) error {
 	m.elf, m.arch = elf.Type(c.u16()), elf.Machine(c.u16())
 	c.skip(4)
 	m.word(&c) // entry
-	segmentsAt, sectionsAt := m.word(&c), m.word(&c)
+	segments, sections := headers{name: "program headers", at: m.word(&c)}, headers{name: "section headers", at: m.word(&c)}
 	c.skip(6) // flags, header size
-	segmentSize, segments := int(c.u16()), int(c.u16())
-	sectionSize, sections, names := int(c.u16()), int(c.u16()), int(c.u16())
+	segments.size, segments.n = int(c.u16()), int(c.u16())
+	sections.size, sections.n = int(c.u16()), int(c.u16())
+	names := int(c.u16())
 	if c.bad {
 		return fmt.Errorf("ELF header: %w", ErrMalformed)
 	}
-	if err := m.readSegments(segmentsAt, segmentSize, segments); err != nil {
+	if err := m.readSegments(segments); err != nil {
 		return err
 	}
-	if sectionsAt == 0 {
+	if sections.at == 0 {
 		return nil
 	}
-	return m.readSections(sectionsAt, sectionSize, sections, names)
+	return m.readSections(sections, names)
 }
 
-func (m *Image) readSegments(at uint64, size, n int) error {
-	want := 32
-	if m.is64 {
-		want = 56
+// headers is a table of n headers of size bytes.
+type headers struct {
+	name    string
+	at      uint64
+	size, n int
+}
+
+// read returns the headers, at most limit of them, each of the wanted size.
+func (h *headers) read(m *Image, limit, want int) ([]byte, error) {
+	switch {
+	case h.n > limit:
+		return nil, fmt.Errorf("%d %s: %w", h.n, h.name, ErrTooLarge)
+	case h.n > 0 && h.size != want:
+		return nil, fmt.Errorf("%s of %d bytes: %w", h.name, h.size, ErrMalformed)
+	case h.at > uint64(m.file.size):
+		return nil, fmt.Errorf("%s at %d: %w", h.name, h.at, ErrMalformed)
 	}
-	if n > maxSegments {
-		return fmt.Errorf("%d program headers: %w", n, ErrTooLarge)
-	}
-	if n > 0 && size != want {
-		return fmt.Errorf("program headers of %d bytes: %w", size, ErrMalformed)
-	}
-	if at > uint64(m.file.size) {
-		return fmt.Errorf("program headers at %d: %w", at, ErrMalformed)
-	}
-	table, err := m.file.bytes(int64(at), int64(n*size))
+	table, err := m.file.bytes(int64(h.at), int64(h.n*h.size))
 	if err != nil {
-		return fmt.Errorf("program headers: %w", err)
+		return nil, fmt.Errorf("%s: %w", h.name, err)
 	}
-	for i := range n {
-		c := m.cursor(table[i*size:][:want])
+	return table, nil
+}
+
+// sized returns one of two sizes, by the file's class.
+func (m *Image) sized(of32, of64 int) int {
+	if m.is64 {
+		return of64
+	}
+	return of32
+}
+
+func (m *Image) readSegments(h headers) error {
+	table, err := h.read(m, maxSegments, m.sized(32, 56))
+	if err != nil {
+		return err
+	}
+	for i := range h.n {
+		c := m.cursor(table[i*h.size:][:h.size])
 		var s segment
 		kind := elf.ProgType(c.u32())
 		if m.is64 {
@@ -156,40 +177,27 @@ func (m *Image) readSegments(at uint64, size, n int) error {
 	return nil
 }
 
-func (m *Image) readSections(at uint64, size, n, names int) error {
-	want := 40
-	if m.is64 {
-		want = 64
+func (m *Image) readSections(h headers, names int) error {
+	if h.n == 0 { // there are more than its field can hold
+		return fmt.Errorf("0 %s: %w", h.name, ErrTooLarge)
 	}
-	if size != want {
-		return fmt.Errorf("section headers of %d bytes: %w", size, ErrMalformed)
-	}
-	if at > uint64(m.file.size) {
-		return fmt.Errorf("section headers at %d: %w", at, ErrMalformed)
-	}
-	if n > maxSections || n == 0 {
-		return fmt.Errorf("%d section headers: %w", n, ErrTooLarge)
-	}
-	table, err := m.file.bytes(int64(at), int64(n*size))
+	table, err := h.read(m, maxSections, m.sized(40, 64))
 	if err != nil {
-		return fmt.Errorf("section headers: %w", err)
+		return err
 	}
-	m.sections = make([]section, n)
-	nameOffsets := make([]uint32, n)
-	for i := range n {
-		c := m.cursor(table[i*size:][:want])
+	m.sections = make([]section, h.n)
+	nameOffsets := make([]uint32, h.n)
+	for i := range h.n {
+		c := m.cursor(table[i*h.size:][:h.size])
 		s := &m.sections[i]
 		nameOffsets[i] = c.u32()
 		s.kind = elf.SectionType(c.u32())
 		s.flags = elf.SectionFlag(m.word(&c))
 		s.addr, s.off, s.size = m.word(&c), m.word(&c), m.word(&c)
 		s.link = c.u32()
-		c.u32() // info
-		m.word(&c)
-		s.entrySize = m.word(&c)
 	}
-	if names >= n {
-		return fmt.Errorf("section names in section %d of %d: %w", names, n, ErrMalformed)
+	if names >= h.n {
+		return fmt.Errorf("section names in section %d of %d: %w", names, h.n, ErrMalformed)
 	}
 	strs := m.extentOf(&m.sections[names])
 	strs.size = min(strs.size, maxSectionNames)
@@ -211,9 +219,16 @@ func (m *Image) readSections(at uint64, size, n, names int) error {
 
 // section returns the first section of one of the names that has content in this file.
 func (m *Image) section(names ...string) *section {
+	return m.findSection(func(s *section) bool { return slices.Contains(names, s.name) })
+}
+
+func (m *Image) sectionOf(kind elf.SectionType) *section {
+	return m.findSection(func(s *section) bool { return s.kind == kind })
+}
+
+func (m *Image) findSection(is func(*section) bool) *section {
 	for i := range m.sections {
-		s := &m.sections[i]
-		if s.kind != elf.SHT_NOBITS && s.size != 0 && slices.Contains(names, s.name) {
+		if s := &m.sections[i]; s.kind != elf.SHT_NOBITS && s.size != 0 && is(s) {
 			return s
 		}
 	}
@@ -243,11 +258,7 @@ func (m *Image) content(s *section) (extent, error) {
 	if s == nil || s.flags&elf.SHF_COMPRESSED == 0 {
 		return plain, nil
 	}
-	var header [24]byte
-	b := header[:12]
-	if m.is64 {
-		b = header[:]
-	}
+	b := make([]byte, m.sized(12, 24))
 	if err := plain.read(b, 0); err != nil {
 		return extent{}, fmt.Errorf("section %s: %w", s.name, err)
 	}
@@ -264,25 +275,11 @@ func (m *Image) content(s *section) (extent, error) {
 	const overhead = 1 << 16
 	packed := min(plain.size-int64(len(b)), int64(size)+overhead)
 	from := io.NewSectionReader(plain.r, plain.off+int64(len(b)), packed)
-	var reader io.Reader
-	switch kind {
-	case elf.COMPRESS_ZLIB:
-		z, err := zlib.NewReader(from)
-		if err != nil {
-			return extent{}, fmt.Errorf("section %s: %w", s.name, err)
-		}
-		reader = z
-	case elf.COMPRESS_ZSTD:
-		z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(8<<20))
-		if err != nil {
-			return extent{}, fmt.Errorf("section %s: %w", s.name, err)
-		}
-		defer z.Close()
-		reader = z
-	default:
-		return extent{}, fmt.Errorf("section %s: compression %d: %w", s.name, kind, ErrMalformed)
+	reader, err := decompressor(kind, from)
+	if err != nil {
+		return extent{}, fmt.Errorf("section %s: %w", s.name, err)
 	}
+	defer reader.Close()
 	if err := m.reserve(int64(size)); err != nil {
 		return extent{}, err
 	}
@@ -295,6 +292,20 @@ func (m *Image) content(s *section) (extent, error) {
 		return extent{}, fmt.Errorf("section %s: %w", s.name, err)
 	}
 	return extent{r: bytes.NewReader(data), size: int64(len(data))}, nil
+}
+
+func decompressor(kind elf.CompressionType, from io.Reader) (io.ReadCloser, error) {
+	switch kind {
+	case elf.COMPRESS_ZLIB:
+		return zlib.NewReader(from)
+	case elf.COMPRESS_ZSTD:
+		z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
+		if err != nil {
+			return nil, err
+		}
+		return z.IOReadCloser(), nil
+	}
+	return nil, fmt.Errorf("compression %d: %w", kind, ErrMalformed)
 }
 
 // inflate reads exactly size bytes. Memory grows with what arrives, so that a header alone cannot claim it.

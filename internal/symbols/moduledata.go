@@ -3,9 +3,7 @@
 
 package symbols
 
-import (
-	"debug/elf"
-)
+import "debug/elf"
 
 // moduleData has the needed fields of runtime.moduledata: where the text begins, and what funcdata is relative to.
 type moduleData struct{ text, goFunc uint64 }
@@ -25,7 +23,7 @@ func (m *Image) readModuleData(t *goTable, addr uint64) moduleData {
 	if t.version < go120 {
 		funcWord = moduleFuncWord118
 	}
-	size := uint64(t.ptrSize)
+	size := t.ptrSize
 	for i := range m.sections {
 		s := &m.sections[i]
 		switch s.name {
@@ -34,25 +32,18 @@ func (m *Image) readModuleData(t *goTable, addr uint64) moduleData {
 			continue
 		}
 		e := m.extentOf(s)
-		for off := m.searchWord(e, addr, 0); off >= 0; off = m.searchWord(e, addr, off+int64(size)) {
-			b, err := e.bytes(off, moduleDataMinWords*int64(size))
+		for off := m.searchWord(e, addr, 0); off >= 0; off = m.searchWord(e, addr, off+size) {
+			b, err := e.bytes(off, moduleDataMinWords*size)
 			if err != nil {
 				break
 			}
-			word := func(i uint64) uint64 { return m.wordAt(b[i*size:], size) }
+			word := func(i uint64) uint64 { return wordAt(m.order, b[int64(i)*size:], size) }
 			if d := (moduleData{text: word(moduleTextWord), goFunc: word(funcWord)}); m.isText(d.text) {
 				return d
 			}
 		}
 	}
 	return m.readRelocatedModuleData(addr, funcWord)
-}
-
-func (m *Image) wordAt(b []byte, size uint64) uint64 {
-	if size == 4 {
-		return uint64(m.order.Uint32(b))
-	}
-	return m.order.Uint64(b)
 }
 
 func (m *Image) isText(addr uint64) bool {
@@ -66,14 +57,11 @@ func (m *Image) isText(addr uint64) bool {
 
 // searchWord returns the offset of a pointer in an extent, at or after from, or −1 if there is none that can be read.
 func (m *Image) searchWord(e extent, value uint64, from int64) int64 {
-	size := int64(4)
-	if m.is64 {
-		size = 8
-	}
+	size := int64(m.sized(4, 8))
 	found := int64(-1)
 	_ = m.eachBlock(e, from, size, func(off int64, block []byte) bool {
 		for i := int64(0); i < int64(len(block)); i += size {
-			if m.wordAt(block[i:], uint64(size)) == value {
+			if wordAt(m.order, block[i:], size) == value {
 				found = off + i
 				return false
 			}

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sort"
 )
 
@@ -158,7 +159,7 @@ func (t *goTable) readHeader() error {
 	if version == go12 {
 		// A word after the functions has the offset of the table of files. Names and the rest are relative to the
 		// start.
-		off, err := t.u32(end)
+		off, err := t.number(end, 4)
 		if err != nil {
 			return err
 		}
@@ -175,21 +176,16 @@ func (t *goTable) fieldSize() int64 {
 	return t.ptrSize
 }
 
-func (t *goTable) u32(off int64) (uint32, error) {
-	var b [4]byte
-	err := t.table.read(b[:], off)
-	return t.order.Uint32(b[:]), err
+func (t *goTable) number(off, size int64) (uint64, error) {
+	var b [8]byte
+	err := t.table.read(b[:size], off)
+	return wordAt(t.order, b[:], size), err
 }
 
 // field reads number i of the function table: addresses and offsets in turn.
 func (t *goTable) field(i int64) (uint64, error) {
-	var b [8]byte
-	n := t.fieldSize()
-	err := t.table.read(b[:n], t.functionTable+i*n)
-	if n == 4 {
-		return uint64(t.order.Uint32(b[:])), err
-	}
-	return t.order.Uint64(b[:]), err
+	size := t.fieldSize()
+	return t.number(t.functionTable+i*size, size)
 }
 
 func (t *goTable) entry(i int64) uint64 {
@@ -264,7 +260,7 @@ func (f *goFunction) read(at int64) error {
 		arrays := int64(c.off)
 		if pcData > inlineTreeIndex && funcData > inlineTreeData && arrays+4*(pcData+inlineTreeData+1) <= int64(len(b)) {
 			f.inlineAt = int64(t.order.Uint32(b[arrays+4*inlineTreeIndex:]))
-			if off := t.order.Uint32(b[arrays+4*(pcData+inlineTreeData):]); off != ^uint32(0) {
+			if off := t.order.Uint32(b[arrays+4*(pcData+inlineTreeData):]); off != math.MaxUint32 {
 				f.inlineTree = int64(off)
 			}
 		}
@@ -352,17 +348,13 @@ func (f *goFunction) file(addr uint64, m *meter) string {
 	if i < 0 {
 		return ""
 	}
-	at := t.fileTable + 4*i
+	at, base := t.fileTable+4*i, int64(0)
 	if t.version >= go116 {
-		at = t.unitTable + 4*(f.unit+i)
+		at, base = t.unitTable+4*(f.unit+i), t.fileTable
 	}
-	off, err := t.u32(at)
-	if err != nil || off == ^uint32(0) {
+	off, err := t.number(at, 4)
+	if err != nil || off == math.MaxUint32 {
 		return ""
-	}
-	base := int64(0)
-	if t.version >= go116 {
-		base = t.fileTable
 	}
 	s, _ := t.table.cString(base + int64(off))
 	return s

@@ -58,7 +58,7 @@ type tables struct {
 	mini    *symbolTable
 	dynamic *symbolTable
 
-	errs []error // nil if there was none
+	errs []error // of all but DWARF
 
 	hasDWARF bool // it was read
 	dwarfErr error
@@ -66,14 +66,7 @@ type tables struct {
 
 // HasSymbols reports whether the file has a table with more than exported functions.
 func (m *Image) HasSymbols() bool {
-	for i := range m.sections {
-		switch s := &m.sections[i]; {
-		case s.kind == elf.SHT_SYMTAB, s.name == ".gopclntab", s.name == ".data.rel.ro.gopclntab", s.name == ".gnu_debugdata",
-			s.name == ".debug_info" && s.kind != elf.SHT_NOBITS:
-			return true
-		}
-	}
-	return false
+	return m.sectionOf(elf.SHT_SYMTAB) != nil || m.section(".gopclntab", ".data.rel.ro.gopclntab", ".gnu_debugdata", ".debug_info") != nil
 }
 
 // KeptBytes returns the memory of the image without its headers.
@@ -108,20 +101,19 @@ func (m *Image) readTables() {
 	if m.tables != nil {
 		return
 	}
-	t := &tables{}
+	t := &tables{errs: make([]error, 4)}
 	m.tables = t
-	var goErr, symtabErr, dynamicErr error
-	t.goTable, goErr = m.readGoTable()
-	t.symtab, symtabErr = m.readSymbolTable(elf.SHT_SYMTAB)
-	t.dynamic, dynamicErr = m.readSymbolTable(elf.SHT_DYNSYM)
-	mini, miniErr := m.readMiniDebugInfo()
-	if mini != nil && miniErr == nil {
-		mini.work.left = m.work.left
-		t.mini, miniErr = mini.readSymbolTable(elf.SHT_SYMTAB)
-		m.work.left = mini.work.left
+	t.goTable, t.errs[0] = m.readGoTable()
+	t.symtab, t.errs[1] = m.readSymbolTable(elf.SHT_SYMTAB)
+	t.dynamic, t.errs[2] = m.readSymbolTable(elf.SHT_DYNSYM)
+	mini, err := m.readMiniDebugInfo()
+	if mini != nil && err == nil {
+		mini.work = m.work
+		t.mini, err = mini.readSymbolTable(elf.SHT_SYMTAB)
+		m.work = mini.work
 		m.kept += mini.kept
 	}
-	t.errs = []error{goErr, symtabErr, dynamicErr, miniErr}
+	t.errs[3] = err
 }
 
 func (m *Image) resolveOne(addr uint64) Resolved {
@@ -163,45 +155,32 @@ func withoutVersion(name string) string {
 
 // resolveDWARF looks up the addresses without lines in DWARF. It comes last, since it can be too much work.
 func (m *Image) resolveDWARF(addrs []uint64, resolved []Resolved) error {
-	var indices []int
-	for i := range addrs {
-		if resolved[i].Quality < QualityLines {
-			indices = append(indices, i)
-		}
-	}
 	t := m.tables
-	if len(indices) > 0 && !t.hasDWARF {
+	isEnough := !slices.ContainsFunc(resolved, func(r Resolved) bool { return r.Quality < QualityLines })
+	if !isEnough && !t.hasDWARF {
 		t.hasDWARF = true
 		t.dwarf, t.dwarfErr = m.readDWARF()
 	}
-	if len(indices) == 0 || t.dwarf == nil {
+	if isEnough || t.dwarf == nil {
 		return t.dwarfErr
 	}
-	defer func() { t.dwarf.windows = nil }()
-	slices.SortFunc(indices, func(a, b int) int { return cmp.Compare(addrs[a], addrs[b]) })
-	sorted := make([]uint64, len(indices))
-	for k, i := range indices {
-		sorted[k] = addrs[i]
+	return errors.Join(t.dwarfErr, t.dwarf.resolve(addrs, resolved))
+}
+
+// improve replaces the frames by those that DWARF has for the same address, unless one of these has no name.
+func (r *Resolved) improve(frames []Frame) {
+	outermost := &frames[len(frames)-1]
+	// If the compiler left the mangled name out of DWARF, the symbol table has it.
+	if outermost.SystemName == "" && len(r.Frames) == 1 && r.Quality == QualityFunction &&
+		(isMangled(r.Frames[0].Name) || outermost.Name == "") {
+		outermost.SystemName = r.Frames[0].Name
 	}
-	err := t.dwarf.resolve(sorted, func(k int, frames []Frame) {
-		r := &resolved[indices[k]]
-		outermost := &frames[len(frames)-1]
-		// If the compiler left the mangled name out of DWARF, the symbol table has it.
-		if outermost.SystemName == "" && len(r.Frames) == 1 && r.Quality == QualityFunction &&
-			(isMangled(r.Frames[0].Name) || outermost.Name == "") {
-			outermost.SystemName = r.Frames[0].Name
+	for i := range frames {
+		f := &frames[i]
+		f.Name, f.SystemName = cmp.Or(f.SystemName, f.Name), ""
+		if f.Name == "" {
+			return
 		}
-		for i := range frames {
-			f := &frames[i]
-			if f.SystemName != "" {
-				f.Name = f.SystemName
-			}
-			f.SystemName = ""
-			if f.Name == "" {
-				return
-			}
-		}
-		*r = Resolved{Frames: frames, Quality: QualityLines}
-	})
-	return errors.Join(t.dwarfErr, err)
+	}
+	*r = Resolved{Frames: frames, Quality: QualityLines}
 }

@@ -46,18 +46,12 @@ const (
 // readSymbolTable reads .symtab or .dynsym. A file without one has an empty table.
 func (m *Image) readSymbolTable(kind elf.SectionType) (*symbolTable, error) {
 	t := &symbolTable{}
-	var s *section
-	for i := range m.sections {
-		if m.sections[i].kind == kind && m.sections[i].size > 0 {
-			s = &m.sections[i]
-			break
-		}
-	}
+	s := m.sectionOf(kind)
 	if s == nil || uint64(s.link) >= uint64(len(m.sections)) {
 		return t, nil
 	}
 	for i := range m.sections {
-		if m.sections[i].flags&elf.SHF_EXECINSTR != 0 {
+		if m.sections[i].isExecutable() {
 			t.ends = append(t.ends, m.sections[i])
 		}
 	}
@@ -87,17 +81,10 @@ func (m *Image) readSymbolTable(kind elf.SectionType) (*symbolTable, error) {
 
 // eachSymbol calls add with the functions of a table, in the table's order.
 func (m *Image) eachSymbol(table extent, add func(symbol)) error {
-	size := int64(16)
-	if m.is64 {
-		size = 24
-	}
-	executable := make([]bool, len(m.sections))
-	for i := range m.sections {
-		executable[i] = m.sections[i].flags&elf.SHF_EXECINSTR != 0
-	}
+	size := int64(m.sized(16, 24))
 	return m.eachBlock(table, 0, size, func(_ int64, block []byte) bool {
 		for ; len(block) > 0; block = block[size:] {
-			if s, ok := m.readSymbol(block[:size], executable); ok {
+			if s, ok := m.readSymbol(block[:size]); ok {
 				add(s)
 			}
 		}
@@ -105,7 +92,7 @@ func (m *Image) eachSymbol(table extent, add func(symbol)) error {
 	})
 }
 
-func (m *Image) readSymbol(entry []byte, executable []bool) (symbol, bool) {
+func (m *Image) readSymbol(entry []byte) (symbol, bool) {
 	var info byte
 	var index uint16
 	var addr, size uint64
@@ -130,7 +117,7 @@ func (m *Image) readSymbol(entry []byte, executable []bool) (symbol, bool) {
 			addr &^= 1 // the Thumb bit
 		}
 	case elf.STT_NOTYPE: // assembly
-		if int(index) >= len(executable) || !executable[index] {
+		if int(index) >= len(m.sections) || !m.sections[index].isExecutable() {
 			return symbol{}, false
 		}
 		// ARM, AArch64 and RISC-V mark code and data by such symbols.

@@ -23,7 +23,7 @@ func TestIndexedAddresses(t *testing.T) {
 		image: &Image{order: binary.LittleEndian},
 		addrs: extent{r: bytes.NewReader(data), size: int64(len(data))},
 	}
-	u := &dwarfUnit{addrSize: 8}
+	u := &dwarfUnit{encoding: encoding{addrSize: 8}}
 	for _, test := range []struct{ step, least, most int }{
 		{1, 8, 16},
 		{7919, windowBytes, 2 * windowBytes}, // each in another window than the last

@@ -266,7 +266,7 @@ func (d *demangler) demangle(frames []symbols.Frame) {
 			return
 		}
 		began := d.now()
-		symbols.DemangleFrames(frames[i:i+1], d.style)
+		frames[i].Demangle(d.style)
 		if took := d.now().Sub(began); took > slowDemangling {
 			d.slow += took
 		}
