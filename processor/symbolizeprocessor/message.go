@@ -48,8 +48,7 @@ type mapping struct {
 	isRead               bool
 	module               *lookup.Module // nil if it is not of a file
 	start, limit, offset uint64
-	isWanted             bool // addresses in it are missing
-	at                   []symbols.Position
+	at                   []symbols.Position // addresses to request
 	pids                 []int64
 	finished             <-chan struct{}
 	reason               lookup.Reason
@@ -118,7 +117,6 @@ func (m *message) record(l missingLocation, answer *lookup.Answer) {
 	case answer == nil:
 		m.missing = append(m.missing, l)
 		p := &m.mappings[l.mapping]
-		p.isWanted = true
 		p.at = append(p.at, l.at)
 	case len(answer.Frames) == 0:
 		m.unresolved(&m.mappings[l.mapping], answer.Missing)
@@ -252,26 +250,17 @@ func (p *mapping) position(address uint64) (symbols.Position, bool) {
 }
 
 func (m *message) request() {
-	isNeeded := false
 	for i := range m.mappings {
 		p := &m.mappings[i]
-		if !p.isWanted {
+		if len(p.at) == 0 {
 			continue
 		}
 		if reason, ok := m.resolver.Missing(p.module); ok {
-			p.reason, p.isWanted = reason, false
+			p.reason = reason
 			continue
 		}
-		isNeeded = true
-	}
-	if !isNeeded {
-		return
-	}
-	m.findProcesses()
-	for i := range m.mappings {
-		if p := &m.mappings[i]; p.isWanted {
-			p.reason, p.finished = m.resolver.Request(p.module, p.at, p.pids)
-		}
+		m.findProcesses()
+		p.reason, p.finished = m.resolver.Request(p.module, p.at, p.pids)
 	}
 }
 
@@ -383,7 +372,7 @@ func (m *message) lookUpMissing() {
 	missing := m.missing
 	m.missing = nil
 	for i := range m.mappings {
-		m.mappings[i].isWanted, m.mappings[i].at, m.mappings[i].finished = false, nil, nil
+		m.mappings[i].at, m.mappings[i].finished = nil, nil
 	}
 	for _, l := range missing {
 		m.record(l, m.resolver.Lookup(m.mappings[l.mapping].module, l.at))

@@ -5,27 +5,55 @@ package symbolizeprocessor
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
-	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
 // attributeSource is the attribute of resolved locations that names the source of the symbols.
 const attributeSource = "symbolize.source"
 
-// writer adds entries to the tables of a dictionary, each value once. It first collects what is needed and then reads each
-// table once, so that it does not need an index of the whole table.
-type writer struct {
-	message   *message
-	strings   map[string]int32
-	functions map[function]int32
-	// newStrings and newFunctions are what the tables lack, in the order of the locations.
-	newStrings   []string
-	newFunctions []function
-	attributes   [sources.NumKinds]int32
+// additions are the entries that a table needs, each once. They are collected first, and then looked up by reading the table once, so
+// that it does not need an index of the whole table.
+type additions[K comparable] struct {
+	// index has the entries by their value, unknown until resolve has returned.
+	index map[K]int32
+	// order has the entries as they were first needed.
+	order []K
+}
+
+// unknown is the index of an entry that the table may not have yet.
+const unknown = -1
+
+func newAdditions[K comparable]() additions[K] { return additions[K]{index: map[K]int32{*new(K): 0}} }
+
+func (a *additions[K]) need(entry K) {
+	if _, ok := a.index[entry]; !ok {
+		a.index[entry] = unknown
+		a.order = append(a.order, entry)
+	}
+}
+
+// resolve finds the entries in a table of n, and appends those that it lacks. The first entry of a table is its zero value.
+func (a *additions[K]) resolve(n int, at func(i int) K, add func(K)) {
+	if n == 0 {
+		add(*new(K))
+		n = 1
+	}
+	for i := range n {
+		entry := at(i)
+		if index, ok := a.index[entry]; ok && index == unknown {
+			a.index[entry] = int32(i)
+		}
+	}
+	for _, entry := range a.order {
+		if a.index[entry] == unknown {
+			a.index[entry] = int32(n)
+			n++
+			add(entry)
+		}
+	}
 }
 
 type function struct {
@@ -33,17 +61,23 @@ type function struct {
 	startLine              int64
 }
 
-// unknown is the index of an entry that the table does not have yet.
-const unknown = -1
+// attribute is an attribute with a string.
+type attribute struct {
+	key   int32
+	value string
+}
 
 // write adds the lines of all resolved locations.
 func (m *message) write() {
-	w := &writer{message: m, strings: map[string]int32{"": 0}, functions: map[function]int32{{}: 0}}
 	m.limitFrames()
 	repeats := m.hasRepeats()
-	w.addStrings()
-	w.addFunctions()
-	w.addAttributes()
+	strings := m.addStrings()
+	functionOf := func(f *symbols.Frame) function {
+		return function{strings.index[f.Name], strings.index[f.SystemName], strings.index[f.File], f.StartLine}
+	}
+	functions := m.addFunctions(functionOf)
+	key := strings.index[attributeSource]
+	attributes := m.addAttributes(key)
 	locations := m.dictionary.LocationTable()
 	for _, r := range m.resolved {
 		location := locations.At(int(r.location))
@@ -52,11 +86,13 @@ func (m *message) write() {
 		for i := range r.frames {
 			f := &r.frames[i]
 			line := lines.AppendEmpty()
-			line.SetFunctionIndex(w.functions[w.function(f)])
+			line.SetFunctionIndex(functions.index[functionOf(f)])
 			line.SetLine(f.Line)
 			line.SetColumn(f.Column)
 		}
-		w.mark(location.AttributeIndices(), r.answer.Source)
+		if indices := location.AttributeIndices(); !m.hasKey(indices, key) {
+			indices.Append(attributes.index[attribute{key, r.answer.Source.String()}])
+		}
 	}
 	if repeats {
 		m.combine()
@@ -81,128 +117,80 @@ func (m *message) limitFrames() {
 	}
 }
 
-func (w *writer) function(f *symbols.Frame) function {
-	return function{
-		name: w.strings[f.Name], systemName: w.strings[f.SystemName], file: w.strings[f.File], startLine: f.StartLine,
-	}
-}
-
-// eachFrame calls visit with the frames of all resolved locations. Locations share answers, but not often.
-func (w *writer) eachFrame(visit func(*symbols.Frame)) {
-	for _, r := range w.message.resolved {
+// frames returns the frames of all resolved locations. Locations share answers, but not often.
+func (m *message) frames(yield func(*symbols.Frame) bool) {
+	for _, r := range m.resolved {
 		for i := range r.frames {
-			visit(&r.frames[i])
-		}
-	}
-}
-
-func (w *writer) needString(s string) {
-	if _, ok := w.strings[s]; !ok {
-		w.strings[s] = unknown
-		w.newStrings = append(w.newStrings, s)
-	}
-}
-
-func (w *writer) addStrings() {
-	w.eachFrame(func(f *symbols.Frame) {
-		w.needString(f.Name)
-		w.needString(f.SystemName)
-		w.needString(f.File)
-	})
-	w.needString(attributeSource)
-	table := w.message.dictionary.StringTable()
-	if table.Len() == 0 {
-		table.Append("")
-	}
-	for i, s := range table.All() {
-		if index, ok := w.strings[s]; ok && index == unknown {
-			w.strings[s] = int32(i)
-		}
-	}
-	for _, s := range w.newStrings {
-		if w.strings[s] == unknown {
-			w.strings[s] = int32(table.Len())
-			table.Append(s)
-		}
-	}
-}
-
-func (w *writer) addFunctions() {
-	w.eachFrame(func(f *symbols.Frame) {
-		key := w.function(f)
-		if _, ok := w.functions[key]; !ok {
-			w.functions[key] = unknown
-			w.newFunctions = append(w.newFunctions, key)
-		}
-	})
-	table := w.message.dictionary.FunctionTable()
-	if table.Len() == 0 {
-		table.AppendEmpty()
-	}
-	for i, f := range table.All() {
-		key := function{
-			name: f.NameStrindex(), systemName: f.SystemNameStrindex(), file: f.FilenameStrindex(), startLine: f.StartLine(),
-		}
-		if index, ok := w.functions[key]; ok && index == unknown {
-			w.functions[key] = int32(i)
-		}
-	}
-	for _, key := range w.newFunctions {
-		if w.functions[key] != unknown {
-			continue
-		}
-		w.functions[key] = int32(table.Len())
-		f := table.AppendEmpty()
-		f.SetNameStrindex(key.name)
-		f.SetSystemNameStrindex(key.systemName)
-		f.SetFilenameStrindex(key.file)
-		f.SetStartLine(key.startLine)
-	}
-}
-
-// addAttributes adds the marks of the sources that were used.
-func (w *writer) addAttributes() {
-	var isUsed [sources.NumKinds]bool
-	for _, r := range w.message.resolved {
-		isUsed[r.answer.Source] = true
-	}
-	for kind := range w.attributes {
-		w.attributes[kind] = unknown
-	}
-	key := w.strings[attributeSource]
-	table := w.message.dictionary.AttributeTable()
-	if table.Len() == 0 {
-		table.AppendEmpty()
-	}
-	for i, a := range table.All() {
-		if a.KeyStrindex() != key || a.UnitStrindex() != 0 || a.Value().Type() != pcommon.ValueTypeStr {
-			continue
-		}
-		for kind := range w.attributes {
-			if w.attributes[kind] == unknown && a.Value().Str() == sources.Kind(kind).String() {
-				w.attributes[kind] = int32(i)
+			if !yield(&r.frames[i]) {
+				return
 			}
 		}
 	}
-	for kind := range w.attributes {
-		if isUsed[kind] && w.attributes[kind] == unknown {
-			w.attributes[kind] = int32(table.Len())
-			a := table.AppendEmpty()
-			a.SetKeyStrindex(key)
-			a.Value().SetStr(sources.Kind(kind).String())
-		}
-	}
 }
 
-// mark adds the source to a location's attributes, unless the key is there.
-func (w *writer) mark(indices pcommon.Int32Slice, kind sources.Kind) {
-	table := w.message.dictionary.AttributeTable()
+func (m *message) addStrings() additions[string] {
+	a := newAdditions[string]()
+	for f := range m.frames {
+		a.need(f.Name)
+		a.need(f.SystemName)
+		a.need(f.File)
+	}
+	a.need(attributeSource)
+	table := m.dictionary.StringTable()
+	a.resolve(table.Len(), table.At, func(s string) { table.Append(s) })
+	return a
+}
+
+func (m *message) addFunctions(of func(*symbols.Frame) function) additions[function] {
+	a := newAdditions[function]()
+	for f := range m.frames {
+		a.need(of(f))
+	}
+	table := m.dictionary.FunctionTable()
+	a.resolve(table.Len(), func(i int) function {
+		f := table.At(i)
+		return function{f.NameStrindex(), f.SystemNameStrindex(), f.FilenameStrindex(), f.StartLine()}
+	}, func(k function) {
+		f := table.AppendEmpty()
+		f.SetNameStrindex(k.name)
+		f.SetSystemNameStrindex(k.systemName)
+		f.SetFilenameStrindex(k.file)
+		f.SetStartLine(k.startLine)
+	})
+	return a
+}
+
+// addAttributes adds the sources that were used.
+func (m *message) addAttributes(key int32) additions[attribute] {
+	a := newAdditions[attribute]()
+	for _, r := range m.resolved {
+		a.need(attribute{key, r.answer.Source.String()})
+	}
+	table := m.dictionary.AttributeTable()
+	a.resolve(table.Len(), func(i int) attribute {
+		if entry := table.At(i); entry.KeyStrindex() == key && entry.UnitStrindex() == 0 && entry.Value().Type() == pcommon.ValueTypeStr {
+			return attribute{key, entry.Value().Str()}
+		}
+		return attribute{}
+	}, func(k attribute) {
+		entry := table.AppendEmpty()
+		entry.SetKeyStrindex(k.key)
+		if k.value != "" { // the zero entry has no value
+			entry.Value().SetStr(k.value)
+		}
+	})
+	return a
+}
+
+// hasKey reports whether one of a location's attributes has a key.
+func (m *message) hasKey(indices pcommon.Int32Slice, key int32) bool {
+	table := m.dictionary.AttributeTable()
 	for _, i := range indices.All() {
-		if i >= 0 && int(i) < table.Len() && table.At(int(i)).KeyStrindex() == w.strings[attributeSource] {
-			return
+		if i >= 0 && int(i) < table.Len() && table.At(int(i)).KeyStrindex() == key {
+			return true
 		}
 	}
-	indices.Append(w.attributes[kind])
+	return false
 }
 
 // hasRepeats reports whether a location that was resolved may now equal one that already had lines. That happens if two
@@ -235,9 +223,6 @@ func (m *message) combine() {
 	var batch compact.Batch
 	batch.Reset(compact.Options{CombineSamples: true})
 	batch.Consume(m.profiles)
-	all := pprofile.NewProfiles()
-	for part := range batch.Parts() {
-		all = part.Profiles
-	}
-	m.profiles, m.dictionary = all, all.Dictionary()
+	m.profiles = batch.Whole()
+	m.dictionary = m.profiles.Dictionary()
 }

@@ -20,11 +20,10 @@ import (
 func newResolver(tb testing.TB, change func(*Config, *sources.Config)) *Resolver {
 	config := Config{
 		Workers: 1, QueueSize: 8, MaxModules: 64, MaxPendingAddresses: 1 << 14, CacheBytes: 64 << 20, MaxOpenFiles: 8,
-		MaxOpenBytes: 64 << 20, KeepOpen: time.Minute, RetryInterval: time.Minute,
+		KeepOpen: time.Minute, RetryInterval: time.Minute,
 	}
 	files := sources.Config{
-		Files: sources.FilesConfig{Enabled: true, ProcPath: "/proc"}, MaxFileBytes: 1 << 30,
-		MaxTableBytes: symbols.DefaultLimits.TableBytes, MaxWorkBytes: symbols.DefaultLimits.Work,
+		Files: sources.FilesConfig{Enabled: true, ProcPath: "/proc"}, Limits: symbols.DefaultLimits,
 	}
 	if change != nil {
 		change(&config, &files)

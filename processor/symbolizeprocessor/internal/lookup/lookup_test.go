@@ -228,7 +228,7 @@ func TestOpenFilesAreBounded(t *testing.T) {
 // A file that costs too much work is searched once, and again only after the interval.
 func TestCostlyFilesAreLeftAlone(t *testing.T) {
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
-	r := newResolver(t, func(_ *Config, files *sources.Config) { files.MaxTableBytes, files.MaxWorkBytes = 1<<20, 10 })
+	r := newResolver(t, func(_ *Config, files *sources.Config) { files.Limits = symbols.Limits{TableBytes: 1 << 20, Work: 10} })
 	m := r.Module(Key{IDs: idsOf(t, program)}, program)
 	_, why := request(t, r, m, symbols.Position{Offset: 0x1100})
 	assert.Equal(t, TooLarge, why)
@@ -243,7 +243,7 @@ func TestCostlyFilesAreLeftAlone(t *testing.T) {
 // If only lines cost too much work, all addresses still have functions.
 func TestFunctionsWithoutCostlyLines(t *testing.T) {
 	program := symbolstest.Compile(t, "g++", "shop.cc", "-g", "-no-pie")
-	r := newResolver(t, func(c *Config, files *sources.Config) { c.Lines, files.MaxWorkBytes = true, 1<<16 })
+	r := newResolver(t, func(c *Config, files *sources.Config) { c.Lines, files.Limits.Work = true, 1<<16 })
 	m := r.Module(Key{IDs: idsOf(t, program)}, program)
 	f, err := elf.Open(program)
 	require.NoError(t, err)
@@ -314,7 +314,7 @@ func TestDownloadsDoNotDelayFiles(t *testing.T) {
 	const unknown, queueSize = 100, 20
 	r := newResolver(t, func(c *Config, files *sources.Config) {
 		c.QueueSize, c.MaxModules, c.Lines = queueSize, 2*unknown, true
-		files.Debuginfod = sources.DebuginfodConfig{Servers: []string{url}, CacheDirectory: t.TempDir(), MaxCacheBytes: 1 << 20, MaxFileBytes: 1 << 20}
+		files.Debuginfod = sources.DebuginfodConfig{Servers: []string{url}, CacheDirectory: t.TempDir(), MaxCacheBytes: 1 << 20}
 	})
 	at := []symbols.Position{{Offset: 0x1100, MappingOffset: 0x1000}}
 	counts := map[Reason]int{}
@@ -354,7 +354,7 @@ func TestFilesAreClosedDuringDownloads(t *testing.T) {
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
 	r := newResolver(t, func(c *Config, files *sources.Config) {
 		c.Lines = true
-		files.Debuginfod = sources.DebuginfodConfig{Servers: []string{url}, CacheDirectory: t.TempDir(), MaxCacheBytes: 1 << 20, MaxFileBytes: 1 << 20}
+		files.Debuginfod = sources.DebuginfodConfig{Servers: []string{url}, CacheDirectory: t.TempDir(), MaxCacheBytes: 1 << 20}
 	})
 	m := r.Module(Key{IDs: idsOf(t, program)}, program)
 	why, _ := r.Request(m, []symbols.Position{{Offset: 0x1100, MappingOffset: 0x1000}}, nil)

@@ -21,13 +21,13 @@ import (
 // Reason is why an address has no function.
 type Reason int
 
-// The reasons for which an address has no function.
+// The reasons for which an address has no function, the most specific last.
 const (
 	Pending     Reason = iota // a search for it is running or queued
-	QueueFull                 // too many are waiting: the next message requests it again
 	NotAFile                  // the mapping is not of a file, or there is no mapping
-	NoBuildID                 // the mapping has no build id
 	NotFound                  // no source has the file
+	QueueFull                 // too many are waiting: the next message requests it again
+	NoBuildID                 // the mapping has no build id
 	Mismatch                  // the file is of another build
 	NoSymbol                  // the file has no function there
 	TooLarge                  // the file or its tables are above a limit
@@ -37,7 +37,7 @@ const (
 )
 
 var reasonNames = [NumReasons]string{
-	"pending", "queue_full", "not_a_file", "no_build_id", "not_found", "mismatch", "no_symbol", "too_large", "malformed", "unavailable",
+	"pending", "not_a_file", "not_found", "queue_full", "no_build_id", "mismatch", "no_symbol", "too_large", "malformed", "unavailable",
 }
 
 func (r Reason) String() string { return reasonNames[r] }
@@ -61,9 +61,8 @@ type Config struct {
 	MaxModules int `mapstructure:"-"`
 	// MaxPendingAddresses is how many addresses of one module may wait.
 	MaxPendingAddresses int `mapstructure:"-"`
-	// MaxOpenFiles and MaxOpenBytes bound the files that are held open between lookups, and the memory of their tables.
-	MaxOpenFiles int   `mapstructure:"-"`
-	MaxOpenBytes int64 `mapstructure:"-"`
+	// MaxOpenFiles bounds the files that are held open between lookups.
+	MaxOpenFiles int `mapstructure:"-"`
 	// KeepOpen is how long a file is held open after its last lookup.
 	KeepOpen time.Duration `mapstructure:"-"`
 	// RetryInterval is the time after which a module without symbols is searched again.
@@ -313,17 +312,11 @@ type Sizes struct {
 func (r *Resolver) Sizes() (s Sizes) {
 	s.CacheEntries, s.CacheBytes = r.cache.size()
 	s.Queued = int64(len(r.queue) + len(r.downloads))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.Modules = int64(r.modules.Len())
-	for _, m := range r.modules.Values() {
-		m.mu.Lock()
-		if !m.isBusy {
-			files, bytes := m.size()
-			s.OpenFiles += files
-			s.OpenBytes += bytes
-		}
-		m.mu.Unlock()
-	}
+	s.Modules = int64(len(r.allModules()))
+	r.eachIdle(func(m *Module) {
+		files, bytes := m.size()
+		s.OpenFiles += files
+		s.OpenBytes += bytes
+	})
 	return s
 }

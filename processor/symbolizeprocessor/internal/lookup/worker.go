@@ -348,23 +348,17 @@ func (s *search) reason() Reason {
 	for _, err := range s.errs {
 		best = max(best, reasonOf(err))
 	}
-	for _, err := range s.errs {
-		switch {
-		case best != NotFound:
-		case errors.Is(err, sources.ErrNoBuildID):
-			return NoBuildID
-		case errors.Is(err, errDownloadsFull):
-			return QueueFull
-		}
-	}
 	return best
 }
 
-// reasonOf returns the reason for an error; NotFound if there is no more specific one.
 func reasonOf(err error) Reason {
 	switch {
-	case errors.Is(err, sources.ErrNotFound), errors.Is(err, sources.ErrNoBuildID), errors.Is(err, errDownloadsFull):
+	case errors.Is(err, sources.ErrNotFound):
 		return NotFound
+	case errors.Is(err, errDownloadsFull):
+		return QueueFull
+	case errors.Is(err, sources.ErrNoBuildID):
+		return NoBuildID
 	case errors.Is(err, sources.ErrMismatch):
 		return Mismatch
 	case errors.Is(err, symbols.ErrTooLarge), errors.Is(err, symbols.ErrTooMuchWork):
@@ -424,6 +418,9 @@ func (r *Resolver) eachIdle(visit func(*Module)) {
 	}
 }
 
+// maxOpenBytes bounds the memory of the tables of files that are held open between lookups.
+const maxOpenBytes = 128 << 20
+
 // closeExcess closes the least recently used files until no more are open than allowed.
 func (r *Resolver) closeExcess() {
 	type holding struct {
@@ -441,12 +438,9 @@ func (r *Resolver) closeExcess() {
 			all = append(all, h)
 		}
 	})
-	if files <= int64(r.config.MaxOpenFiles) && bytes <= r.config.MaxOpenBytes {
-		return
-	}
 	slices.SortFunc(all, func(a, b holding) int { return a.lastUse.Compare(b.lastUse) })
 	for _, h := range all {
-		if files <= int64(r.config.MaxOpenFiles) && bytes <= r.config.MaxOpenBytes {
+		if files <= int64(r.config.MaxOpenFiles) && bytes <= maxOpenBytes {
 			return
 		}
 		h.module.mu.Lock()

@@ -58,8 +58,13 @@ type TemporaryError struct {
 func (e *TemporaryError) Error() string { return e.Err.Error() }
 func (e *TemporaryError) Unwrap() error { return e.Err }
 
-// maxMissing bounds how many build ids without a file are remembered.
-const maxMissing = 100_000
+const (
+	// maxMissing bounds how many build ids without a file are remembered. After missingInterval they are requested again.
+	maxMissing      = 100_000
+	missingInterval = time.Hour
+	// maxDownloadBytes bounds the size of a file that is downloaded.
+	maxDownloadBytes = 1 << 30
+)
 
 func newDebuginfod(config DebuginfodConfig, client *http.Client, observe func(result string)) *debuginfod {
 	d := &debuginfod{config: config, client: client, observe: observe, missing: map[string]time.Time{}}
@@ -173,7 +178,7 @@ func (d *debuginfod) noteMissing(id string) {
 	if len(d.missing) >= maxMissing {
 		clear(d.missing)
 	}
-	d.missing[id] = time.Now().Add(d.config.MissingInterval)
+	d.missing[id] = time.Now().Add(missingInterval)
 }
 
 // download fetches a debug file into the cache; if a server has none, the program itself.
@@ -197,57 +202,54 @@ func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err e
 		return d.failed(ctx, i, 0, err)
 	}
 	defer response.Body.Close()
-	switch {
-	case response.StatusCode == http.StatusOK:
-	case response.StatusCode == http.StatusNotFound:
-		d.succeeded(i)
-		d.observe("not_found")
-		return ErrNotFound
+	result := "found"
+	switch response.StatusCode {
+	case http.StatusOK:
+		if err = d.store(response, name); errors.Is(err, symbols.ErrTooLarge) {
+			result = "too_large"
+		} else if err != nil {
+			return d.failed(ctx, i, 0, err)
+		}
+	case http.StatusNotFound:
+		result, err = "not_found", ErrNotFound
 	default:
 		return d.failed(ctx, i, httpserver.RetryAfter(response.Header, time.Now()), fmt.Errorf("debuginfod: %s", response.Status))
 	}
-	size, err := d.store(response, name)
-	switch {
-	case errors.Is(err, symbols.ErrTooLarge):
-		d.succeeded(i)
-		d.observe("too_large")
-		return err
-	case err != nil:
-		return d.failed(ctx, i, 0, err)
-	}
 	d.succeeded(i)
-	d.observe("found")
-	d.add(name, size)
-	return nil
+	d.observe(result)
+	return err
 }
 
 // store writes a response's body to the cache, through a temporary file.
-func (d *debuginfod) store(response *http.Response, name string) (size int64, err error) {
-	limit := min(d.config.MaxFileBytes, d.config.MaxCacheBytes)
+func (d *debuginfod) store(response *http.Response, name string) (err error) {
+	limit := min(maxDownloadBytes, d.config.MaxCacheBytes)
 	if response.ContentLength > limit {
-		return 0, fmt.Errorf("%d bytes: %w", response.ContentLength, symbols.ErrTooLarge)
+		return fmt.Errorf("%d bytes: %w", response.ContentLength, symbols.ErrTooLarge)
 	}
 	if err := os.MkdirAll(d.config.CacheDirectory, 0o700); err != nil {
-		return 0, err
+		return err
 	}
 	file, err := os.CreateTemp(d.config.CacheDirectory, "download-*.part")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() {
 		if err != nil {
 			_ = os.Remove(file.Name())
 		}
 	}()
-	size, err = io.Copy(file, io.LimitReader(response.Body, limit+1))
-	err = errors.Join(err, file.Close())
-	if err != nil {
-		return 0, err
+	size, err := io.Copy(file, io.LimitReader(response.Body, limit+1))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
 	}
 	if size > limit {
-		return 0, fmt.Errorf("above %d bytes: %w", limit, symbols.ErrTooLarge)
+		return fmt.Errorf("above %d bytes: %w", limit, symbols.ErrTooLarge)
 	}
-	return size, os.Rename(file.Name(), filepath.Join(d.config.CacheDirectory, name))
+	if err = os.Rename(file.Name(), filepath.Join(d.config.CacheDirectory, name)); err != nil {
+		return err
+	}
+	d.add(name, size)
+	return nil
 }
 
 // failed stops using a server for a time that doubles with each failure.

@@ -71,10 +71,10 @@ func (s *debuginfodServer) count() int {
 
 func finder(t *testing.T, change func(*DebuginfodConfig), servers ...*debuginfodServer) *Finder {
 	config := Config{
-		MaxFileBytes: 1 << 30, MaxTableBytes: symbols.DefaultLimits.TableBytes, MaxWorkBytes: symbols.DefaultLimits.Work,
+		Limits: symbols.DefaultLimits,
 		Debuginfod: DebuginfodConfig{
-			CacheDirectory: filepath.Join(t.TempDir(), "cache"), MaxCacheBytes: 1 << 20, MaxFileBytes: 1 << 20,
-			MissingInterval: time.Hour, InitialBackoff: time.Hour, MaxBackoff: 2 * time.Hour,
+			CacheDirectory: filepath.Join(t.TempDir(), "cache"), MaxCacheBytes: 1 << 20,
+			InitialBackoff: time.Hour, MaxBackoff: 2 * time.Hour,
 		},
 	}
 	for _, s := range servers {

@@ -65,16 +65,8 @@ type Config struct {
 
 	// The bounds below, and those of Uploads and Debuginfod, have no keys; tests lower them.
 
-	// MaxFileBytes bounds the size of a file that is opened.
-	MaxFileBytes int64 `mapstructure:"-"`
-	// MaxTableBytes bounds what is kept in memory of one file.
-	MaxTableBytes int64 `mapstructure:"-"`
-	// MaxWorkBytes bounds how many bytes of tables one lookup reads.
-	MaxWorkBytes int64 `mapstructure:"-"`
-}
-
-func (c *Config) limits() symbols.Limits {
-	return symbols.Limits{TableBytes: c.MaxTableBytes, Work: c.MaxWorkBytes}
+	// Limits are those of each file.
+	Limits symbols.Limits `mapstructure:"-"`
 }
 
 // FilesConfig configures the use of the mapped files themselves.
@@ -103,9 +95,6 @@ type DebuginfodConfig struct {
 	HTTP           confighttp.ClientConfig `mapstructure:"http"`
 	CacheDirectory string                  `mapstructure:"cache_directory"`
 	MaxCacheBytes  int64                   `mapstructure:"max_cache_bytes"`
-	MaxFileBytes   int64                   `mapstructure:"-"`
-	// MissingInterval is the time after which a build id that no server has is requested again.
-	MissingInterval time.Duration `mapstructure:"-"`
 	// InitialBackoff and MaxBackoff bound how long a server is not used after it failed.
 	InitialBackoff time.Duration `mapstructure:"-"`
 	MaxBackoff     time.Duration `mapstructure:"-"`
@@ -135,7 +124,7 @@ func NewFinder(config Config, client *http.Client, observe func(result string)) 
 		f.debuginfod = newDebuginfod(config.Debuginfod, client, observe)
 	}
 	if config.Uploads.Directory != "" {
-		f.uploads = &uploads{config: config.Uploads, limits: config.limits()}
+		f.uploads = &uploads{config: config.Uploads, limits: config.Limits}
 	}
 	return f
 }
@@ -169,10 +158,9 @@ func (f *Finder) Open(kind Kind, m Module) (*SymbolFile, error) {
 		return f.openDebugFile(m)
 	case Debuginfod:
 		return f.openDebuginfod(m)
-	case Upload:
+	default:
 		return f.openUpload(m)
 	}
-	return nil, ErrNotFound
 }
 
 // search tries candidates for the file of a module, and remembers their most specific error.
@@ -200,16 +188,18 @@ func (s *search) try(file *os.File, err error) *SymbolFile {
 	return &SymbolFile{Image: image, file: file}
 }
 
+// maxFileBytes bounds the size of a file that is opened.
+const maxFileBytes = 8 << 30
+
 func (s *search) check(file *os.File) (*symbols.Image, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
 	}
-	config := &s.finder.config
-	if info.Size() > config.MaxFileBytes {
+	if info.Size() > maxFileBytes {
 		return nil, fmt.Errorf("%d bytes: %w", info.Size(), symbols.ErrTooLarge)
 	}
-	image, err := symbols.Open(file, info.Size(), config.limits())
+	image, err := symbols.Open(file, info.Size(), s.finder.config.Limits)
 	if err == nil && !s.module.IDs.IsEmpty() && !image.Matches(s.module.IDs) {
 		err = ErrMismatch
 	}
