@@ -129,6 +129,9 @@ type outFile struct {
 	of kind
 }
 
+func (f outFile) kindOf() kind   { return f.of }
+func (f outFile) String() string { return f.kind }
+
 func fileOf(kind string, content []byte) outFile {
 	return outFile{kind: kind, write: func(w io.Writer) error {
 		_, err := w.Write(content)
@@ -145,7 +148,7 @@ func (c *converter) only(pd pprofile.Profiles) (outFile, error) {
 	case len(files) == 0:
 		return outFile{}, errors.New("there are no profiles")
 	case c.format == outCollapsed:
-		return c.preferred(files), nil
+		return chosen(c.term, "--profile and --type", files), nil
 	case len(files) > 1:
 		kinds := make([]string, len(files))
 		for i, f := range files {
@@ -155,17 +158,6 @@ func (c *converter) only(pd pprofile.Profiles) (outFile, error) {
 			c.format, strings.Join(kinds, "\n  "))
 	}
 	return files[0], nil
-}
-
-// preferred returns the file of the sample type that a reader most likely wants, and logs the others.
-func (c *converter) preferred(files []outFile) outFile {
-	shown := mainOf(files, func(f outFile) kind { return f.of })
-	for i, f := range files {
-		if i != shown {
-			c.term.logf("--profile and --type can choose this, too: %s", f.kind)
-		}
-	}
-	return files[shown]
 }
 
 // one returns all profiles as one message of OTLP.
@@ -232,6 +224,9 @@ type pprofOf struct {
 	name, kind string
 	profile    *profile.Profile
 }
+
+func (p pprofOf) kindOf() kind   { return kind{Profile: p.name} }
+func (p pprofOf) String() string { return p.kind }
 
 func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 	payloads, stats, err := encode.Encode(pd)

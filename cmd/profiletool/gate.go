@@ -70,7 +70,7 @@ func runGate(term *terminal, args []string) error {
 	cmd.Flags().StringVar(&g.format, "format", "text", "")
 	cmd.Flags().Float64Var(&g.alpha, "alpha", 0.01, "")
 	cmd.Flags().IntVar(&g.rows, "rows", 10, "")
-	g.reader.wanted.flags(cmd)
+	g.reader.wanted.flags(cmd.Flags())
 	cmd.SetArgs(args)
 	return cmd.Execute()
 }
@@ -253,27 +253,42 @@ func sourcesOf(pd pprofile.Profiles) map[string]source {
 	return all
 }
 
+// comparison is a share before and now.
+type comparison struct{ before, now shares.Share }
+
+func (c comparison) difference() float64 { return c.now.Value - c.before.Value }
+
+func (c comparison) p() float64 { return shares.PValue(c.before, c.now) }
+
+// format formats both shares, the change, and the probability that it is by chance.
+func (c comparison) format(layout string) string {
+	p := fmt.Sprintf("%.4f", c.p())
+	if c.p() < 1e-4 {
+		p = "<0.0001"
+	}
+	percent := func(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
+	return fmt.Sprintf(layout, percent(c.before.Value), percent(c.now.Value), fmt.Sprintf("%+.2f pp", 100*c.difference()), p)
+}
+
 type judged struct {
 	condition
-	before, now shares.Share
-	p           float64
+	comparison
 	// failed means that the condition holds, unsure that it would, but that chance can explain it.
 	failed, unsure bool
 }
 
 func (g *gate) judge(conditions []condition, before, now *side) (results []judged) {
 	for i, c := range conditions {
-		r := judged{condition: c, before: before.whole.Measure(before.conditions[i]), now: now.whole.Measure(now.conditions[i])}
-		r.p = shares.PValue(r.before, r.now)
+		r := judged{condition: c, comparison: comparison{before.whole.Measure(before.conditions[i]), now.whole.Measure(now.conditions[i])}}
 		switch {
 		case !c.growth:
 			r.failed = r.now.Value > c.limit
 		case c.points:
-			r.failed = r.now.Value-r.before.Value > c.limit
+			r.failed = r.difference() > c.limit
 		default:
 			r.failed = r.now.Value > r.before.Value*(1+c.limit)
 		}
-		if r.failed && c.growth && r.p >= g.alpha && g.alpha < 1 {
+		if r.failed && c.growth && g.alpha < 1 && r.p() >= g.alpha {
 			r.failed, r.unsure = false, true
 		}
 		results = append(results, r)
@@ -294,25 +309,13 @@ func (r *judged) verdict() string {
 }
 
 func (r *judged) String() string {
-	return fmt.Sprintf("%s: %s → %s (%s, p = %s, %.0f and %.0f samples)",
-		r.text, percent(r.before.Value), percent(r.now.Value), points(r.now.Value-r.before.Value), probability(r.p), r.before.Observations, r.now.Observations)
-}
-
-func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
-
-func points(change float64) string { return fmt.Sprintf("%+.2f pp", 100*change) }
-
-func probability(p float64) string {
-	if p < 1e-4 {
-		return "<0.0001"
-	}
-	return fmt.Sprintf("%.4f", p)
+	return fmt.Sprintf("%s: %s, %.0f and %.0f samples)", r.text, r.format("%s → %s (%s, p = %s"), r.before.Observations, r.now.Observations)
 }
 
 // change is a function whose share is another one than before.
 type change struct {
-	name        string
-	before, now shares.Share
+	name string
+	comparison
 }
 
 func (g *gate) changes(before, now *side) (list []change) {
@@ -323,8 +326,8 @@ func (g *gate) changes(before, now *side) (list []change) {
 		return shares.Part{}
 	}
 	add := func(name string) {
-		c := change{name, before.whole.Measure(part(before, name)), now.whole.Measure(part(now, name))}
-		if c.before.Value != c.now.Value {
+		c := change{name, comparison{before.whole.Measure(part(before, name)), now.whole.Measure(part(now, name))}}
+		if c.difference() != 0 {
 			list = append(list, c)
 		}
 	}
@@ -336,7 +339,7 @@ func (g *gate) changes(before, now *side) (list []change) {
 			add(name)
 		}
 	}
-	size := func(c change) float64 { return math.Abs(c.now.Value - c.before.Value) }
+	size := func(c change) float64 { return math.Abs(c.difference()) }
 	slices.SortFunc(list, func(a, b change) int { return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a.name, b.name)) })
 	return list[:min(len(list), max(g.rows, 0))]
 }
@@ -347,8 +350,7 @@ func (g *gate) writeText(results []judged, before, now *side) {
 	}
 	w := tabwriter.NewWriter(g.term.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, c := range g.changes(before, now) {
-		fmt.Fprintf(w, "%s\t%s\t%s\tp = %s\t  %s\n", percent(c.before.Value), percent(c.now.Value), points(c.now.Value-c.before.Value),
-			probability(shares.PValue(c.before, c.now)), c.name)
+		fmt.Fprintf(w, "%s\t  %s\n", c.format("%s\t%s\t%s\tp = %s"), c.name)
 	}
 	_ = w.Flush()
 }
@@ -359,8 +361,7 @@ func (g *gate) writeMarkdown(results []judged, before, now *side) {
 		fmt.Fprintf(g.term.out, "| | condition | before | now | change | p |\n|---|---|---|---|---|---|\n")
 		for i := range results {
 			r := &results[i]
-			fmt.Fprintf(g.term.out, "| %s | `%s` | %s | %s | %s | %s |\n", r.verdict(), cell(r.text), percent(r.before.Value),
-				percent(r.now.Value), points(r.now.Value-r.before.Value), probability(r.p))
+			fmt.Fprintf(g.term.out, "| %s | `%s` | %s |\n", r.verdict(), cell(r.text), r.format("%s | %s | %s | %s"))
 		}
 		fmt.Fprintln(g.term.out)
 	}
@@ -368,8 +369,7 @@ func (g *gate) writeMarkdown(results []judged, before, now *side) {
 		before.whole.Observations, now.whole.Observations)
 	fmt.Fprintf(g.term.out, "| function | before | now | change | p |\n|---|---|---|---|---|\n")
 	for _, c := range g.changes(before, now) {
-		fmt.Fprintf(g.term.out, "| `%s` | %s | %s | %s | %s |\n", cell(c.name), percent(c.before.Value), percent(c.now.Value),
-			points(c.now.Value-c.before.Value), probability(shares.PValue(c.before, c.now)))
+		fmt.Fprintf(g.term.out, "| `%s` | %s |\n", cell(c.name), c.format("%s | %s | %s | %s"))
 	}
 }
 

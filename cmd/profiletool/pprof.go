@@ -14,7 +14,6 @@ import (
 	"github.com/google/pprof/driver"
 	"github.com/google/pprof/profile"
 	"github.com/spf13/cobra"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // newReports returns the commands that google/pprof runs, with its own flags.
@@ -93,47 +92,48 @@ func diffArgs(args []string) ([]string, error) {
 }
 
 func runPprof(term *terminal, args []string) error {
-	f := &pprofFlags{FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError), args: args}
-	f.FlagSet.SetOutput(io.Discard) // the error has the same message
-	r := newReader(term)
-	f.FlagSet.StringVar(&r.wanted.service, "service", "", "")
-	f.FlagSet.StringVar(&r.wanted.profile, "profile", "", "")
-	f.FlagSet.StringVar(&r.wanted.sampleType, "type", "", "")
-	f.FlagSet.StringVar(&f.stored.directory, "store", "", "")
-	f.FlagSet.DurationVar(&f.stored.since, "since", 0, "")
-	f.AddExtraUsage("    -store DIR            Profiles of a store's directory, with -service and -since\n    -since DURATION       Profiles of this time up to now: 24h, 30m\n    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …\n    -type NAME            This sample type alone: cpu, alloc_space, …")
-	files := &fetcher{reader: r, stored: &f.stored}
-	err := driver.PProf(&driver.Options{Flagset: f, Fetch: files})
+	run := &pprofRun{FlagSet: flag.NewFlagSet("pprof", flag.ContinueOnError), args: args, reader: newReader(term)}
+	run.SetOutput(io.Discard) // the error has the same message
+	run.reader.wanted.flags(run.FlagSet)
+	run.StringVar(&run.directory, "store", "", "")
+	run.DurationVar(&run.since, "since", 0, "")
+	run.AddExtraUsage("    -store DIR            Profiles of a store's directory, with -service and -since\n    -since DURATION       Profiles of this time up to now: 24h, 30m\n    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …\n    -type NAME            This sample type alone: cpu, alloc_space, …")
+	err := driver.PProf(&driver.Options{Flagset: run, Fetch: run})
 	switch {
-	case errors.Is(f.err, flag.ErrHelp):
+	case errors.Is(run.err, flag.ErrHelp):
 		return nil
-	case f.err != nil:
-		return f.err
-	case files.failed.Load(): // even if there is a report of the others
+	case run.err != nil:
+		return run.err
+	case run.failed.Load(): // even if there is a report of the others
 		return errUnread
 	}
 	return err
 }
 
-// pprofFlags is driver.FlagSet over given arguments.
-type pprofFlags struct {
+// pprofRun is what the pprof driver uses for one command: its flags, of given arguments, and the files that it reads, several at once.
+type pprofRun struct {
 	*flag.FlagSet
 	args   []string
 	usage  []string
-	stored storedSelection
-	err    error
+	reader *reader
+	// directory is a store's, used in place of files, and since how much of it.
+	directory string
+	since     time.Duration
+	err       error
+	// failed reports that a file could not be read. The driver has written why.
+	failed atomic.Bool
 }
 
 // StringList defines a flag that may be set once, as in pprof's own command.
-func (f *pprofFlags) StringList(name, value, usage string) *[]*string {
+func (f *pprofRun) StringList(name, value, usage string) *[]*string {
 	return &[]*string{f.FlagSet.String(name, value, usage)}
 }
 
-func (f *pprofFlags) ExtraUsage() string         { return strings.Join(f.usage, "\n") }
-func (f *pprofFlags) AddExtraUsage(usage string) { f.usage = append(f.usage, usage) }
+func (f *pprofRun) ExtraUsage() string         { return strings.Join(f.usage, "\n") }
+func (f *pprofRun) AddExtraUsage(usage string) { f.usage = append(f.usage, usage) }
 
 // Parse returns the arguments that are not flags. These may stand before, between and after them. pprof ends if there are none.
-func (f *pprofFlags) Parse(usage func()) (files []string) {
+func (f *pprofRun) Parse(usage func()) (files []string) {
 	f.FlagSet.Usage = func() {}
 	for rest := f.args; ; {
 		if f.err = f.FlagSet.Parse(rest); f.err != nil {
@@ -148,33 +148,24 @@ func (f *pprofFlags) Parse(usage func()) (files []string) {
 		files, rest = append(files, f.FlagSet.Arg(0)), f.FlagSet.Args()[1:]
 	}
 	switch {
-	case f.stored.directory != "" && len(files) > 0:
+	case f.directory != "" && len(files) > 0:
 		f.err = errors.New("-store and files do not go together")
-	case f.stored.directory != "":
-		return []string{f.stored.directory}
+	case f.directory != "":
+		return []string{f.directory}
 	case len(files) == 0:
 		f.err = errNoFile
 	}
 	return files
 }
 
-// fetcher reads files of any format for the pprof driver, which reads several at once, and fetches URLs itself.
-type fetcher struct {
-	reader *reader
-	stored *storedSelection
-	// failed reports that a file could not be read. The driver has written why.
-	failed atomic.Bool
-}
-
-func (f *fetcher) Fetch(source string, _, _ time.Duration) (*profile.Profile, string, error) {
+// Fetch reads a file of any format. The driver fetches URLs itself.
+func (f *pprofRun) Fetch(source string, _, _ time.Duration) (shown *profile.Profile, _ string, err error) {
 	if strings.Contains(source, "://") {
 		return nil, "", nil
 	}
 	r := *f.reader
-	var shown *profile.Profile
-	var err error
-	if f.stored.directory != "" {
-		shown, err = r.readStored(f.stored)
+	if f.directory != "" {
+		shown, err = r.readStored(f.directory, f.since)
 	} else {
 		shown, err = r.readPprof(source)
 	}
@@ -194,11 +185,6 @@ func (r *reader) readPprof(path string) (*profile.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.shownPprof(path, pd)
-}
-
-// shownPprof returns profiles as a pprof: process_cpu, or else the first kind.
-func (r *reader) shownPprof(path string, pd pprofile.Profiles) (*profile.Profile, error) {
 	profiles, err := pprofsOf(r.term, pd)
 	switch {
 	case err != nil:
@@ -206,11 +192,5 @@ func (r *reader) shownPprof(path string, pd pprofile.Profiles) (*profile.Profile
 	case len(profiles) == 0:
 		return nil, errors.New("there are no profiles")
 	}
-	shown := mainOf(profiles, func(p pprofOf) kind { return kind{Profile: p.name} })
-	for i, other := range profiles {
-		if i != shown {
-			r.term.logf("%s: -profile and -type can choose this, too: %s", nameOf(path), other.kind)
-		}
-	}
-	return profiles[shown].profile, nil
+	return chosen(r.term, nameOf(path)+": -profile and -type", profiles).profile, nil
 }

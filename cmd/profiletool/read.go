@@ -99,7 +99,7 @@ func needFile(_ *cobra.Command, paths []string) error {
 }
 
 func (r *reader) flags(cmd *cobra.Command) {
-	r.wanted.flags(cmd)
+	r.wanted.flags(cmd.Flags())
 	cmd.Flags().Var(timeFlag{&r.at}, "at", "`TIME` of profiles that state none: now, RFC 3339 or Unix time")
 	modes := []string{modeEvents, modeAggregated}
 	addChoice(cmd, choice{&r.mode, modes}, "mode", "", "`MODE` for Go execution traces: "+strings.Join(modes, " or "))

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -19,10 +18,13 @@ import (
 // selection describes which profiles are wanted. An empty field accepts all.
 type selection struct{ service, profile, sampleType string }
 
-func (s *selection) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.service, "service", "", "only profiles whose service.name is `NAME`")
-	cmd.Flags().StringVar(&s.profile, "profile", "", "only the profile `NAME`: process_cpu, memory, goroutine, …")
-	cmd.Flags().StringVar(&s.sampleType, "type", "", "only the sample type `NAME`: cpu, alloc_space, …")
+func (s *selection) flags(f interface {
+	StringVar(to *string, name, value, usage string)
+},
+) {
+	f.StringVar(&s.service, "service", "", "only profiles whose service.name is `NAME`")
+	f.StringVar(&s.profile, "profile", "", "only the profile `NAME`: process_cpu, memory, goroutine, …")
+	f.StringVar(&s.sampleType, "type", "", "only the sample type `NAME`: cpu, alloc_space, …")
 }
 
 // kind is what profiles have in common that belong together.
@@ -146,4 +148,21 @@ func mainOf[T any](list []T, kindOf func(T) kind) int {
 		return i
 	}
 	return first
+}
+
+// described is what chosen chooses from.
+type described interface {
+	kindOf() kind
+	fmt.Stringer
+}
+
+// chosen returns what is shown of a list if nothing is chosen, and logs which flags choose the others.
+func chosen[T described](term *terminal, flags string, list []T) T {
+	shown := mainOf(list, T.kindOf)
+	for i, other := range list {
+		if i != shown {
+			term.logf("%s can choose this, too: %s", flags, other)
+		}
+	}
+	return list[shown]
 }

@@ -87,22 +87,18 @@ func keep(r *reader, paths []string, maxBytes int) (kept *store.Store, now time.
 	kept = store.New(store.Config{
 		Window: time.Duration(last-first) + time.Hour, Resolution: time.Second, MaxBytes: maxBytes, MaxSeries: 100_000,
 	})
-	var total store.Added
+	profiles, samples := 0, 0
 	for _, pd := range selected {
 		added := kept.Add(pd, now)
-		total.Profiles += added.Profiles
-		total.Samples += added.Samples
-		for reason, n := range added.Refused {
-			total.Refused[reason] += n
-		}
+		profiles, samples = profiles+added.Profiles, samples+added.Samples
 	}
-	r.term.logf("%d profiles with %d samples", total.Profiles, total.Samples)
-	for reason, n := range total.Refused {
+	r.term.logf("%d profiles with %d samples", profiles, samples)
+	for reason, n := range kept.Stats().Refused {
 		if n > 0 {
 			r.term.logf("%d not kept: %s", n, store.Refused(reason))
 		}
 	}
-	if total.Profiles == 0 {
+	if profiles == 0 {
 		return nil, now, errors.New("there are no profiles to show")
 	}
 	return kept, now, nil

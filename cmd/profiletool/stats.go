@@ -4,15 +4,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
 func newStats(term *terminal) *cobra.Command {
@@ -61,10 +64,7 @@ func compactly(messages ...pprofile.Profiles) pprofile.Profiles {
 	for _, m := range messages {
 		batch.Add(m)
 	}
-	for part := range batch.Parts() {
-		return part.Profiles // without a limit there is one
-	}
-	return pprofile.NewProfiles()
+	return batch.Whole()
 }
 
 func saving(before, after int) string {
@@ -116,24 +116,19 @@ func countsOf(pd pprofile.Profiles) (c counts) {
 	return c
 }
 
-// tableBytes returns the encoded size of each table, in the order of compact.Tables.
-func tableBytes(d pprofile.ProfilesDictionary) [7]int {
-	var sizes [7]int
-	for i, copyTable := range []func(pprofile.ProfilesDictionary){
-		func(to pprofile.ProfilesDictionary) { d.MappingTable().CopyTo(to.MappingTable()) },
-		func(to pprofile.ProfilesDictionary) { d.LocationTable().CopyTo(to.LocationTable()) },
-		func(to pprofile.ProfilesDictionary) { d.FunctionTable().CopyTo(to.FunctionTable()) },
-		func(to pprofile.ProfilesDictionary) { d.LinkTable().CopyTo(to.LinkTable()) },
-		func(to pprofile.ProfilesDictionary) { d.StringTable().CopyTo(to.StringTable()) },
-		func(to pprofile.ProfilesDictionary) { d.AttributeTable().CopyTo(to.AttributeTable()) },
-		func(to pprofile.ProfilesDictionary) { d.StackTable().CopyTo(to.StackTable()) },
-	} {
-		only := pprofile.NewProfiles()
-		empty := sizer.ProfilesSize(only)
-		copyTable(only.Dictionary())
-		sizes[i] = sizer.ProfilesSize(only) - empty
+// tableBytes returns the encoded size of each table, in the order of compact.Tables, which is that of the dictionary's fields.
+func tableBytes(pd pprofile.Profiles) (sizes [len(compact.Tables)]int, err error) {
+	data, err := sizer.MarshalProfiles(pd)
+	for field := wire.New(data); field.Next(); {
+		const dictionary = 2
+		if field.Number != dictionary {
+			continue
+		}
+		for entry := wire.New(field.Content); entry.Next(); {
+			sizes[entry.Number-1] += protowire.SizeTag(entry.Number) + protowire.SizeBytes(len(entry.Content))
+		}
 	}
-	return sizes
+	return sizes, err
 }
 
 func printStats(term *terminal, m message) error {
@@ -156,7 +151,11 @@ func printStats(term *terminal, m message) error {
 	w := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "table\tentries\tbytes\tdeduplicated\tbytes\t")
 	entries, after := compact.EntriesOf(m.Dictionary()), compact.EntriesOf(deduped.Dictionary())
-	bytes, bytesAfter := tableBytes(m.Dictionary()), tableBytes(deduped.Dictionary())
+	bytes, err := tableBytes(m.Profiles)
+	bytesAfter, errAfter := tableBytes(deduped)
+	if err = errors.Join(err, errAfter); err != nil {
+		return err
+	}
 	for i, name := range compact.Tables {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", name, entries[i], bytes[i], after[i], bytesAfter[i])
 	}
@@ -165,7 +164,7 @@ func printStats(term *terminal, m message) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(term.out, "%d bytes; deduplicated %s\n", size, saving(size, sizeAfter))
+	_, err = fmt.Fprintf(term.out, "%d bytes; deduplicated %s\n", size, saving(size, sizeAfter))
 	return err
 }
 

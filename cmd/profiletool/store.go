@@ -19,12 +19,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// storedSelection selects profiles of a store's directory.
-type storedSelection struct {
-	directory string
-	since     time.Duration
-}
-
 func newStore(term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "store",
@@ -37,33 +31,34 @@ running: what it has in memory and in its log becomes a block within an hour.`,
 	return cmd
 }
 
-// openStore opens a directory without changing it.
-func openStore(term *terminal, directory string) (*store.Store, error) {
+// withStore opens a directory without changing it, and closes it after use.
+func withStore(term *terminal, directory string, use func(*store.Store) error) error {
 	s := store.New(store.Config{
 		Window: math.MaxInt64, Resolution: 10 * time.Second, MaxBytes: 1 << 30, MaxSeries: 1,
 		Disk: store.DiskConfig{Directory: directory, Retention: math.MaxInt64, ReadOnly: true, Report: func(message string, err error) {
 			term.logf("profiletool: %s: %v", message, err)
 		}},
 	})
-	return s, s.Open()
+	if err := s.Open(); err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	return use(s)
 }
 
 func newStoreList(term *terminal) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls DIR", Short: "List the blocks", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := openStore(term, args[0])
-			if err != nil {
-				return err
-			}
-			defer func() { _ = s.Close() }()
-			w := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "block\tfrom\tuntil\tservices\tprofiles\tsamples\tbytes\tstep")
-			for _, b := range s.Blocks() {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", b.Block, shownTime(b.From), shownTime(b.Until), len(b.Services),
-					b.ProfileCount, b.SampleCount, b.Bytes(), time.Duration(b.Step))
-			}
-			return w.Flush()
+			return withStore(term, args[0], func(s *store.Store) error {
+				w := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "block\tfrom\tuntil\tservices\tprofiles\tsamples\tbytes\tstep")
+				for _, b := range s.Blocks() {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", b.Block, shownTime(b.From), shownTime(b.Until), len(b.Services),
+						b.ProfileCount, b.SampleCount, b.Bytes(), time.Duration(b.Step))
+				}
+				return w.Flush()
+			})
 		},
 	}
 }
@@ -74,93 +69,90 @@ func newStoreCheck(term *terminal) *cobra.Command {
 	return &cobra.Command{
 		Use: "check DIR", Short: "Read all blocks and compare their checksums", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := openStore(term, args[0])
-			if err != nil {
-				return err
-			}
-			defer func() { _ = s.Close() }()
-			damaged := s.Stats().Damaged
-			for _, b := range s.Blocks() {
-				if err := b.Check(); err != nil {
-					damaged++
-					term.logf("profiletool: %s: %v", b.Block, err)
+			return withStore(term, args[0], func(s *store.Store) error {
+				damaged := s.Stats().Damaged
+				for _, b := range s.Blocks() {
+					if err := b.Check(); err != nil {
+						damaged++
+						term.logf("profiletool: %s: %v", b.Block, err)
+					}
 				}
-			}
-			term.logf("%d blocks, %d damaged", len(s.Blocks())+s.Stats().Damaged, damaged)
-			if damaged > 0 {
-				return errFound
-			}
-			return nil
+				term.logf("%d blocks, %d damaged", len(s.Blocks())+s.Stats().Damaged, damaged)
+				if damaged > 0 {
+					return errFound
+				}
+				return nil
+			})
 		},
 	}
 }
 
 func newStoreExport(term *terminal) *cobra.Command {
-	var selected storedSelection
+	var since time.Duration
 	r := newReader(term)
 	cmd := &cobra.Command{
 		Use: "export DIR", Short: "Write the profiles of a service, merged, as one pprof to standard output", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			selected.directory = args[0]
-			p, err := r.readStored(&selected)
+			p, err := r.readStored(args[0], since)
 			if err != nil {
 				return err
 			}
 			return p.Write(term.out)
 		},
 	}
-	r.wanted.flags(cmd)
-	cmd.Flags().DurationVar(&selected.since, "since", 0, "only profiles of this `TIME` up to now: 24h, 30m")
+	r.wanted.flags(cmd.Flags())
+	cmd.Flags().DurationVar(&since, "since", 0, "only profiles of this `TIME` up to now: 24h, 30m")
 	return cmd
 }
 
 // readStored returns the selected profiles of a store's directory, merged: process_cpu of the only service, unless others are wanted.
-func (r *reader) readStored(in *storedSelection) (*profile.Profile, error) {
-	s, err := openStore(r.term, in.directory)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = s.Close() }()
+// Those from before since are left out, unless it is 0.
+func (r *reader) readStored(directory string, since time.Duration) (p *profile.Profile, err error) {
 	sel := store.Selection{Service: r.wanted.service, Profile: r.wanted.profile, Type: r.wanted.sampleType}
+	if since > 0 {
+		sel.From = time.Now().Add(-since).UnixNano()
+	}
 	ctx := cmp.Or(r.term.ctx, context.Background())
+	err = withStore(r.term, directory, func(s *store.Store) error {
+		if err := complete(ctx, s, &sel); err != nil {
+			return err
+		}
+		merged, err := s.Merge(ctx, sel)
+		if err != nil {
+			return err
+		}
+		encoded, _, err := encode.Encode(merged.Profiles)
+		if err == nil && len(encoded) != 1 {
+			err = errors.New("nothing is selected")
+		}
+		if err == nil {
+			p, err = profile.ParseUncompressed(encoded[0].Bytes)
+		}
+		return err
+	})
+	return p, err
+}
+
+// complete chooses the service and the profile, if the selection names none.
+func complete(ctx context.Context, s *store.Store, sel *store.Selection) error {
 	services, err := s.Services(ctx, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if sel.Service == "" {
 		if len(services) != 1 {
-			return nil, fmt.Errorf("choose one of %d services by -service: %s", len(services), namesOf(services))
+			return fmt.Errorf("choose one of %d services by -service: %s", len(services), namesOf(services))
 		}
 		sel.Service = services[0].Service
 	}
-	if sel.Profile == "" {
-		profiles, err := s.Catalog(ctx, sel.Service, nil)
-		if err != nil {
-			return nil, err
-		}
-		if len(profiles) > 0 {
-			sel.Profile = profiles[mainOf(profiles, func(p store.ProfileInfo) kind { return kind{Profile: p.Profile} })].Profile
-		}
+	if sel.Profile != "" {
+		return nil
 	}
-	if in.since > 0 {
-		sel.From = time.Now().Add(-in.since).UnixNano()
+	profiles, err := s.Catalog(ctx, sel.Service, nil)
+	if len(profiles) > 0 {
+		sel.Profile = profiles[mainOf(profiles, func(p store.ProfileInfo) kind { return kind{Profile: p.Profile} })].Profile
 	}
-	merged, err := s.Merge(ctx, sel)
-	if err != nil {
-		return nil, err
-	}
-	encoded, _, err := encode.Encode(merged.Profiles)
-	if err = cmp.Or(err, errorIf(len(encoded) != 1, "nothing is selected")); err != nil {
-		return nil, err
-	}
-	return profile.ParseUncompressed(encoded[0].Bytes)
-}
-
-func errorIf(is bool, message string) error {
-	if is {
-		return errors.New(message)
-	}
-	return nil
+	return err
 }
 
 func namesOf(services []store.ServiceInfo) (names string) {
