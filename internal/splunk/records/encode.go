@@ -50,7 +50,7 @@ type Encoder struct {
 	opts EncodeOptions
 	// todo has the profiles that are not in a part yet, in reverse order.
 	todo []unsent
-	text []byte // scratch of sink
+	text []byte // the text that is being written
 	// Dropped is the number of samples that were dropped because they cannot be understood.
 	Dropped int
 	// budget is how many bytes of records, uncompressed, may still be written, of wholeBudget at first.
@@ -79,14 +79,8 @@ func (u *unsent) part() compact.Part {
 	return part
 }
 
-// doubleCountedHere is source.doubleCounted by the position of profiles in the message.
-func (u *unsent) doubleCountedHere() []bool {
-	here := make([]bool, u.Len())
-	for k := range here {
-		here[k] = u.doubleCounted[u.Profile(k)]
-	}
-	return here
-}
+// isDoubleCounted returns source.doubleCounted of a profile by its position in the message.
+func (u *unsent) isDoubleCounted(position int) bool { return u.doubleCounted[u.Profile(position)] }
 
 // Profiles share stacks and attributes by index; texts repeat them for each sample, and pprof repeats the indices of a
 // stack. What an Encoder writes is bounded by expansionConstantBytes + maxExpansion × the size of the profiles.
@@ -167,20 +161,18 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 			e.wholeBudget = expansionBudget(whole.Bytes)
 			e.budget = e.wholeBudget
 		}
-		doubleCounted, budget := next.doubleCountedHere(), e.budget
-		part, excess, stopped := e.encode(whole.Profiles, doubleCounted)
+		budget := e.budget
+		encoded := e.encode(&next, whole.Profiles)
 		if e.budget <= 0 && e.opts.Format == BodyText {
-			e.opts.Format, e.budget = BodyPprof, e.wholeBudget
-			budget = e.budget
-			part, excess, stopped = e.encode(whole.Profiles, doubleCounted)
+			e.opts.Format, e.budget, budget = BodyPprof, e.wholeBudget, e.wholeBudget
+			encoded = e.encode(&next, whole.Profiles)
 		}
-		if excess > 1 && e.split(next, whole, excess, stopped) {
+		if excess := encoded.excess(); excess > 1 && e.split(next, whole, excess, encoded.stopped) {
 			e.budget = budget // the records are not sent
 			continue
 		}
-		part.Profiles = whole.Profiles
-		e.budget -= part.RepeatedBytes // now, since encode has only counted them
-		return part, true
+		e.budget -= encoded.part.RepeatedBytes // now, since encode has only counted them
+		return encoded.part, true
 	}
 	return EncodedPart{}, false
 }
@@ -204,7 +196,10 @@ func (e *Encoder) split(next unsent, whole compact.Part, excess float64, mustSpl
 		return false
 	}
 	if whole.Bytes < next.bytes/2 { // a piece takes time in proportion to its source
-		smaller := &source{bytes: whole.Bytes, doubleCounted: next.doubleCountedHere()}
+		smaller := &source{bytes: whole.Bytes}
+		for position := range next.Len() {
+			smaller.doubleCounted = append(smaller.doubleCounted, next.isDoubleCounted(position))
+		}
 		smaller.batch.Reset(compact.Options{})
 		smaller.batch.Add(whole.Profiles)
 		next = unsent{smaller, smaller.batch.All()}
@@ -267,25 +262,22 @@ func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 	return batch.Whole()
 }
 
-// encode makes records of conformant profiles. excess is their size divided by the limit. When they are far too large,
-// encode stops.
-func (e *Encoder) encode(pd pprofile.Profiles, doubleCounted []bool) (part EncodedPart, excess float64, stopped bool) {
+// encode makes records of conformant profiles, until these are far too large. pd is from as a message.
+func (e *Encoder) encode(from *unsent, pd pprofile.Profiles) *sink {
 	s := &sink{
-		opts: e.opts, budget: &e.budget, part: &part, dict: pd.Dictionary(), doubleCounted: doubleCounted,
-		text: e.text, total: observations(pd), hasUnnamed: hasUnnamedFunctions(pd.Dictionary()),
+		Encoder: e, from: from, part: EncodedPart{Profiles: pd, Logs: plog.NewLogs()}, dict: pd.Dictionary(),
+		total: observations(pd), hasUnnamed: hasUnnamedFunctions(pd.Dictionary()),
 	}
 	if e.opts.Format == BodyPprof {
 		s.pprof = encode.NewWriter(pd)
 		defer s.pprof.Close()
 	}
-	part.Logs = plog.NewLogs()
 	if e.opts.Format == BodyOTLP {
 		s.addOTLP(pd)
 	} else {
 		s.addProfiles(pd)
 	}
-	e.text = s.text
-	return part, s.excess(), s.stopped
+	return s
 }
 
 // observations counts the observations of pd: a sample has one for each timestamp.

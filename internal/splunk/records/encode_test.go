@@ -218,7 +218,8 @@ func seenIn(pd pprofile.Profiles) map[string]int {
 			if stack.Len() == 0 {
 				stack.WriteString(noStack + ":0;")
 			}
-			for m := range timedValues(p, s) {
+			for i := range observationsIn(s) {
+				m := timedValueAt(p, s, i)
 				link := d.LinkTable().At(int(s.LinkIndex()))
 				seen[fmt.Sprint(p.Period(), m.time, m.value, link.TraceID(), link.SpanID(), stack.String())]++
 			}

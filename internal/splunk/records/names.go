@@ -82,18 +82,19 @@ const (
 	NumSources = iota
 )
 
-var sourceNames = [NumSources]string{"none", "continuous", "snapshot", "threaddump", "other"}
+func (s Source) String() string {
+	return [...]string{"none", "continuous", "snapshot", "threaddump", "other"}[s]
+}
 
-func (s Source) String() string { return sourceNames[s] }
-
-func sourceOf(name string) Source {
-	if name == "" {
-		return SourceNone
-	}
-	for s := SourceContinuous; s < SourceOther; s++ {
-		if sourceNames[s] == name {
-			return s
+// valueNamed returns the value with this name, or the last value, other, if there is none.
+func valueNamed[E interface {
+	~uint8
+	String() string
+}](name string, other E) E {
+	for value := range other {
+		if value.String() == name {
+			return value
 		}
 	}
-	return SourceOther
+	return other
 }

@@ -4,6 +4,7 @@
 package records
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"strings"
@@ -55,12 +56,9 @@ func (s *sink) addOTLP(pd pprofile.Profiles) {
 	attributes.PutStr(keyFormat, formatOTLPValue)
 	attributes.PutStr(keyBodyVersion, bodyVersion)
 	attributes.PutStr(keyBodyCompression, compressionZstd)
-	frames, first := 0, true
+	frames := 0
 	for p := range otlp.Profiles(pd) {
-		if first {
-			record.SetTimestamp(p.Time())
-			first = false
-		}
+		record.SetTimestamp(cmp.Or(record.Timestamp(), p.Time()))
 		for _, sample := range p.Samples().All() {
 			frames += s.framesOf(sample.StackIndex()) * observationsIn(sample)
 		}

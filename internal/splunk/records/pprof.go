@@ -167,15 +167,12 @@ func labelNumber(l *decode.Label) (int64, bool) {
 // period as labels, and has a value only if that is not just a count of one. It stops at about room bytes, and returns
 // how many observations it wrote, at least one, and how many frames they have.
 func (s *sink) writePprof(p pprofile.Profile, typ Type, room int) (written, frames int) {
-	period := int64(0)
-	if typ == TypeCPU {
-		period = periodOfProfile(s.dict, p)
-	}
 	s.pprof.Begin(room)
 	var scratch [4]encode.Number
 	for _, sample := range p.Samples().All() {
-		for m := range timedValues(p, sample) {
-			labels := appendExact(scratch[:0], keyEventPeriod, keyEventPeriodNanos, period)
+		for i := range observationsIn(sample) {
+			m := timedValueAt(p, sample, i)
+			labels := appendExact(scratch[:0], keyEventPeriod, keyEventPeriodNanos, s.periodOf(p, typ))
 			labels = appendExact(labels, keyEventTime, KeyEventTimeNanos, int64(m.time))
 			var values []int64
 			if m.counted || typ == TypeAllocation {

@@ -40,7 +40,7 @@ type record struct {
 
 // read reads what all formats have in common.
 func (r *record) read(log plog.LogRecord, badTimes *int) {
-	*r = record{log: log, description: description{shape: shapeBoth, spans: true}}
+	*r = record{log: log, description: description{shape: shapeNamed(""), spans: true}}
 	var trace, span string
 	var periodNanos int64
 	for key, value := range log.Attributes().All() {
@@ -50,7 +50,9 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 		case keyType:
 			r.typeName = value.AsString()
 		case keySource:
-			r.source = sourceOf(value.AsString())
+			if name := value.AsString(); name != "" {
+				r.source = valueNamed(name, SourceOther)
+			}
 		case keyEventPeriod:
 			millis, ok := number(value)
 			r.period = millisToNanos(millis, ok, maxPeriodMillis, badTimes)
@@ -101,33 +103,18 @@ func (r *record) setTime(badTimes *int) {
 
 // classify sets format and type. Early agents wrote neither.
 func (r *record) classify() {
-	switch r.formatName {
-	case formatPprofValue:
-		r.format = FormatPprof
-	case formatTextValue:
-		r.format = FormatText
-	case formatOTLPValue:
-		r.format = FormatOTLP
-	case "":
+	if r.format = valueNamed(r.formatName, FormatOther); r.formatName == "" {
 		r.format = FormatText
 		// The base64 of gzip's first three bytes.
 		if body := r.log.Body(); body.Type() == pcommon.ValueTypeBytes || strings.HasPrefix(body.Str(), "H4sI") {
 			r.format = FormatPprof
 		}
-	default:
-		r.format = FormatOther
 	}
-	switch r.typeName {
-	case "cpu":
+	if r.typ = valueNamed(r.typeName, TypeOther); r.typeName == "" {
 		r.typ = TypeCPU
-	case "allocation":
-		r.typ = TypeAllocation
-	case "":
 		if _, ok := r.log.Attributes().Get(keyAllocated); ok {
 			r.typ = TypeAllocation
 		}
-	default:
-		r.typ = TypeOther
 	}
 }
 

@@ -5,7 +5,6 @@ package records
 
 import (
 	"encoding/base64"
-	"iter"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -16,13 +15,12 @@ import (
 
 // sink makes the records of one part.
 type sink struct {
-	opts EncodeOptions
-	part *EncodedPart
+	*Encoder
+	from *unsent
+	part EncodedPart
 	dict pprofile.ProfilesDictionary
 	// hasUnnamed reports that there are functions without a name.
 	hasUnnamed bool
-	// doubleCounted is what findDoubleCounted found, by the position of profiles.
-	doubleCounted []bool
 	// frames[i] is the number of frames of stack i plus 1; 0 means not counted yet.
 	frames []int
 	// originBytes is the size of the current resource and scope if EncodeOptions.RepeatsResources, otherwise 0.
@@ -33,11 +31,9 @@ type sink struct {
 	largest int
 	// stopped reports that the records are far too large already.
 	stopped bool
-	budget  *int
 
 	pprof *encode.Writer
 
-	text []byte
 	// texts numbers the texts. own are the attributes of the current text's sample that are not in its first two lines, and
 	// ownKeys[i] is the last text that has one with key i.
 	texts   int32
@@ -74,7 +70,7 @@ func (s *sink) addProfiles(pd pprofile.Profiles) {
 				if s.stopped {
 					return
 				}
-				s.addProfile(p, s.kindOf(p, s.doubleCounted[position]), sl)
+				s.addProfile(p, s.kindOf(p, s.from.isDoubleCounted(position)), sl)
 				position++
 			}
 		}
@@ -115,16 +111,16 @@ func (s *sink) addProfile(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 		s.addTexts(p, k, to)
 		return
 	}
-	if *s.budget <= s.part.RepeatedBytes { // which are charged when the part is sent
+	if s.budget <= s.part.RepeatedBytes { // which are charged when the part is sent
 		s.part.Dropped += n
 		s.done += n
 		return
 	}
 	record := s.newRecord(p, k, to)
-	written, frames := s.writePprof(p, k.typ, min(*s.budget, maxPprofBytes))
+	written, frames := s.writePprof(p, k.typ, min(s.budget, maxPprofBytes))
 	pprof := s.pprof.Bytes()
-	*s.budget -= len(pprof)
-	if written < n && *s.budget > 0 {
+	s.budget -= len(pprof)
+	if written < n && s.budget > 0 {
 		s.stopped = true
 		s.done += written
 		return
@@ -179,7 +175,7 @@ func (s *sink) finish(record plog.LogRecord, n int) {
 	s.part.RepeatedBytes += s.originBytes
 	s.part.Samples += n
 	s.done += n
-	*s.budget -= size
+	s.budget -= size
 	if size > s.opts.MaxRecordBytes {
 		s.part.Oversized++
 	}
@@ -201,14 +197,13 @@ func (s *sink) excess() float64 {
 	return max(known, known*bytes/float64(s.opts.MaxPartBytes), float64(s.largest)/float64(s.opts.MaxRecordBytes))
 }
 
-// periodOfProfile returns a profile's period in nanoseconds, or 0 if it is not a time.
-func periodOfProfile(d pprofile.ProfilesDictionary, p pprofile.Profile) int64 {
-	switch d.StringTable().At(int(p.PeriodType().UnitStrindex())) {
-	case "nanoseconds", "ns":
-		return max(p.Period(), 0)
-	default:
+// periodOf returns the period of a profile's samples in nanoseconds, or 0 if they have none.
+func (s *sink) periodOf(p pprofile.Profile, typ Type) int64 {
+	unit := s.dict.StringTable().At(int(p.PeriodType().UnitStrindex()))
+	if typ != TypeCPU || unit != "nanoseconds" && unit != "ns" {
 		return 0
 	}
+	return max(p.Period(), 0)
 }
 
 // timedValue is one observation of a sample: its time in nanoseconds, or 0, and its value. counted reports whether the
@@ -219,23 +214,17 @@ type timedValue struct {
 	counted bool
 }
 
-// timedValues iterates over the observations of a sample. Without a time of its own an observation has the profile's.
-func timedValues(p pprofile.Profile, sample pprofile.Sample) iter.Seq[timedValue] {
-	return func(yield func(timedValue) bool) {
-		times, values := sample.TimestampsUnixNano(), sample.Values()
-		for i := range observationsIn(sample) {
-			m := timedValue{time: uint64(p.Time()), value: 1, counted: values.Len() > 0}
-			if i < times.Len() {
-				m.time = times.At(i)
-			}
-			if i < values.Len() {
-				m.value = values.At(i)
-			}
-			if !yield(m) {
-				return
-			}
-		}
+// timedValueAt returns observation i of a sample. Without a time of its own it has the profile's.
+func timedValueAt(p pprofile.Profile, sample pprofile.Sample, i int) timedValue {
+	times, values := sample.TimestampsUnixNano(), sample.Values()
+	m := timedValue{time: uint64(p.Time()), value: 1, counted: values.Len() > 0}
+	if i < times.Len() {
+		m.time = times.At(i)
 	}
+	if i < values.Len() {
+		m.value = values.At(i)
+	}
+	return m
 }
 
 // framesOf counts the frames of a stack: inlined ones are frames of their own. Each stack is counted once.

@@ -290,47 +290,49 @@ func (s *sink) addTexts(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 		if s.stopped {
 			return
 		}
-		template := plog.NewScopeLogs()
-		header := s.headerOf(sample)
-		record := s.newRecord(p, k, template)
-		attributes := record.Attributes()
-		attributes.PutStr(keyFormat, formatTextValue)
-		stack := s.dict.StackTable().At(int(sample.StackIndex())).LocationIndices()
-		attributes.PutInt(keyFrameCount, int64(s.framesOf(sample.StackIndex())))
-		if period := periodOfProfile(s.dict, p); period != 0 && k.typ == TypeCPU {
-			attributes.PutInt(keyEventPeriod, period/millisecond)
-			if period%millisecond != 0 {
-				attributes.PutInt(keyEventPeriodNanos, period)
-			}
-		}
-		if i := sample.LinkIndex(); i != 0 {
-			link := s.dict.LinkTable().At(int(i))
-			record.SetTraceID(link.TraceID())
-			record.SetSpanID(link.SpanID())
-		}
-		record.Body().SetStr(s.bodyOf(&header, stack))
-		left := observationsIn(sample)
-		for m := range timedValues(p, sample) {
-			s.stopped = s.stopped || *s.budget <= 0
+		var record plog.LogRecord
+		for i := range observationsIn(sample) {
+			s.stopped = s.stopped || s.budget <= 0
 			if s.stopped {
 				return
 			}
-			next := to.LogRecords().AppendEmpty()
-			if left--; left > 0 {
-				record.CopyTo(next)
+			if i == 0 {
+				record = s.newText(p, k, sample, to)
 			} else {
-				record.MoveTo(next)
+				first := record
+				record = to.LogRecords().AppendEmpty()
+				first.CopyTo(record)
 			}
-			next.SetTimestamp(pcommon.Timestamp(m.time))
+			m := timedValueAt(p, sample, i)
+			record.SetTimestamp(pcommon.Timestamp(m.time))
 			switch {
 			case k.typ == TypeAllocation:
-				next.Attributes().PutInt(keyAllocated, m.value)
+				record.Attributes().PutInt(keyAllocated, m.value)
 			case m.counted:
-				next.Attributes().PutInt(keySampleValue, m.value)
+				record.Attributes().PutInt(keySampleValue, m.value)
 			}
-			s.finish(next, 1)
+			s.finish(record, 1)
 		}
 	}
+}
+
+// newText adds a record with what all observations of a sample share.
+func (s *sink) newText(p pprofile.Profile, k kind, sample pprofile.Sample, to plog.ScopeLogs) plog.LogRecord {
+	header := s.headerOf(sample)
+	record := s.newRecord(p, k, to)
+	attributes := record.Attributes()
+	attributes.PutStr(keyFormat, formatTextValue)
+	attributes.PutInt(keyFrameCount, int64(s.framesOf(sample.StackIndex())))
+	for _, exact := range appendExact(nil, keyEventPeriod, keyEventPeriodNanos, s.periodOf(p, k.typ)) {
+		attributes.PutInt(exact.Key, exact.Value)
+	}
+	if i := sample.LinkIndex(); i != 0 {
+		link := s.dict.LinkTable().At(int(i))
+		record.SetTraceID(link.TraceID())
+		record.SetSpanID(link.SpanID())
+	}
+	record.Body().SetStr(s.bodyOf(&header, s.dict.StackTable().At(int(sample.StackIndex())).LocationIndices()))
+	return record
 }
 
 // headerOf begins a text: it returns its first two lines. Attributes that do not fit into them are s.own.

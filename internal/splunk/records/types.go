@@ -22,12 +22,11 @@ type kind struct {
 	name string
 }
 
-// cpuProfile is a profile of a type that Splunk knows as cpu, with its type and the number of its timestamps.
+// cpuProfile is a profile of a type that Splunk knows as cpu.
 type cpuProfile struct {
 	pprofile.Profile
 	position   int
 	sampleType valueType
-	times      int
 }
 
 // maxSampleTypes is how many profiles findDoubleCounted looks back for another sample type of the same pprof. Real ones have a
@@ -48,7 +47,7 @@ func findDoubleCounted(pd pprofile.Profiles) []bool {
 				if splunkType(typ) != TypeCPU {
 					continue
 				}
-				next := cpuProfile{p, len(found) - 1, typ, timesOf(p)}
+				next := cpuProfile{p, len(found) - 1, typ}
 				recent := cpu[max(0, len(cpu)-maxSampleTypes):]
 				i := slices.IndexFunc(recent, func(other cpuProfile) bool { return sameObservations(other, next) })
 				if i < 0 {
@@ -71,10 +70,10 @@ func findDoubleCounted(pd pprofile.Profiles) []bool {
 // profiles are compared.
 func sameObservations(a, b cpuProfile) bool {
 	if a.sampleType == b.sampleType || a.Time() != b.Time() || a.DurationNano() != b.DurationNano() ||
-		a.times != b.times || !a.AttributeIndices().Equal(b.AttributeIndices()) {
+		!a.AttributeIndices().Equal(b.AttributeIndices()) {
 		return false
 	}
-	if a.times == 0 {
+	if !hasTimes(a.Profile) && !hasTimes(b.Profile) {
 		return true
 	}
 	if a.Samples().Len() != b.Samples().Len() {
@@ -90,11 +89,9 @@ func sameObservations(a, b cpuProfile) bool {
 	return true
 }
 
-func timesOf(p pprofile.Profile) (n int) {
-	for _, sample := range p.Samples().All() {
-		n += sample.TimestampsUnixNano().Len()
-	}
-	return n
+// hasTimes reports whether samples have timestamps: all or none of a conformant profile.
+func hasTimes(p pprofile.Profile) bool {
+	return p.Samples().Len() > 0 && p.Samples().At(0).TimestampsUnixNano().Len() > 0
 }
 
 func (s *sink) kindOf(p pprofile.Profile, doubleCounted bool) kind {
@@ -159,26 +156,27 @@ func isDescription(key string) bool {
 	return false
 }
 
-// The shapes of samples and, at the same indices, their names.
-var (
-	shapeTimes  = compact.Shape{Timestamps: true}
-	shapeValues = compact.Shape{Values: true}
-	shapeBoth   = compact.Shape{Timestamps: true, Values: true}
-
-	shapes     = []compact.Shape{shapeTimes, shapeValues, shapeBoth}
-	shapeNames = []string{"timestamps", "values", "timestamps+values"}
+// The names of the shapes of samples.
+const (
+	onlyTimes     = "timestamps"
+	onlyValues    = "values"
+	timesAndValue = "timestamps+values"
 )
 
-// shapeNamed returns the shape with a name, or shapeBoth if there is none.
-func shapeNamed(name string) compact.Shape {
-	if i := slices.Index(shapeNames, name); i >= 0 {
-		return shapes[i]
+func shapeName(s compact.Shape) string {
+	switch {
+	case !s.Values:
+		return onlyTimes
+	case !s.Timestamps:
+		return onlyValues
+	default:
+		return timesAndValue
 	}
-	return shapeBoth
 }
 
-func shapeOf(sample pprofile.Sample) compact.Shape {
-	return compact.Shape{Timestamps: sample.TimestampsUnixNano().Len() > 0, Values: sample.Values().Len() > 0}
+// shapeNamed returns the shape with a name. An unknown name is that of both timestamps and values.
+func shapeNamed(name string) compact.Shape {
+	return compact.Shape{Timestamps: name != onlyValues, Values: name != onlyTimes}
 }
 
 type valueType struct{ typ, unit string }
@@ -225,7 +223,7 @@ func (d *description) put(to *xpdata.MapBuilder) {
 			to.AppendEmpty(field.key).SetStr(field.value)
 		}
 	}
-	to.AppendEmpty(keySampleShape).SetStr(shapeNames[slices.Index(shapes, d.shape)])
+	to.AppendEmpty(keySampleShape).SetStr(shapeName(d.shape))
 	if d.period != 0 {
 		to.AppendEmpty(keyPeriod).SetInt(d.period)
 	}
@@ -267,7 +265,7 @@ func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed boo
 		sample:     sampleTypeOf(s.dict.StringTable(), p),
 		periodType: valueType{stringAt(p.PeriodType().TypeStrindex()), stringAt(p.PeriodType().UnitStrindex())},
 		period:     p.Period(),
-		shape:      shapeOf(p.Samples().At(0)),
+		shape:      compact.Shape{Timestamps: hasTimes(p), Values: p.Samples().At(0).Values().Len() > 0},
 		time:       int64(min(p.Time(), math.MaxInt64)),
 		duration:   min(p.DurationNano(), math.MaxInt64),
 	}
@@ -280,10 +278,10 @@ func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed boo
 func (d *description) isPlain(typ Type) bool {
 	switch typ {
 	case TypeCPU:
-		return d.sample == cpuSamples && d.shape == shapeTimes &&
+		return d.sample == cpuSamples && d.shape == shapeNamed(onlyTimes) &&
 			(d.period > 0 && d.periodNanos() == d.period && d.periodType == cpuPeriod || d.period == 0 && d.periodType == valueType{})
 	case TypeAllocation:
-		return d.sample == allocatedSpace && d.shape == shapeBoth && d.period == 1 && d.periodType == allocatedPeriod
+		return d.sample == allocatedSpace && d.shape == shapeNamed(timesAndValue) && d.period == 1 && d.periodType == allocatedPeriod
 	default:
 		return false
 	}
@@ -311,10 +309,10 @@ func spannedBy(p pprofile.Profile, period int64) bool {
 
 // addTo makes the description part of a profile's content.
 func (d *description) addTo(id *otlp.ContentID) {
-	for _, name := range []string{d.sample.typ, d.sample.unit, d.periodType.typ, d.periodType.unit} {
+	for _, name := range []string{d.sample.typ, d.sample.unit, d.periodType.typ, d.periodType.unit, shapeName(d.shape)} {
 		id.AddString(name)
 	}
-	for _, n := range []int64{d.period, int64(slices.Index(shapes, d.shape)), d.time, int64(d.duration)} {
+	for _, n := range []int64{d.period, d.time, int64(d.duration)} {
 		id.AddNumber(uint64(n))
 	}
 }

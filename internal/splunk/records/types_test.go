@@ -192,7 +192,7 @@ func TestReadmeHasDescriptions(t *testing.T) {
 	for _, key := range []string{
 		keySampleType, keySampleUnit, keySampleShape, keySampleValue, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration,
 		KeyEventTimeNanos, keyEventPeriodNanos, keyBodyVersion, keyBodyCompression,
-		shapeNames[0], shapeNames[1], shapeNames[2],
+		onlyTimes, onlyValues, timesAndValue,
 	} {
 		assert.Contains(t, string(readme), "`"+key+"`")
 	}
