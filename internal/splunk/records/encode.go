@@ -157,7 +157,10 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 		e.todo = e.todo[:len(e.todo)-1]
 		whole := next.part()
 		if next.bytes == 0 { // this is all of it
-			next.bytes, next.doubleCounted = whole.Bytes, findDoubleCounted(whole.Profiles)
+			next.bytes, next.doubleCounted = whole.Bytes, make([]bool, next.Len())
+			for position, found := range findDoubleCounted(whole.Profiles) {
+				next.doubleCounted[next.Profile(position)] = found
+			}
 			e.wholeBudget = expansionBudget(whole.Bytes)
 			e.budget = e.wholeBudget
 		}

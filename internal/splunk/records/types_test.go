@@ -120,6 +120,19 @@ func TestCPUIsCountedOnce(t *testing.T) {
 		Profile("events", "nanoseconds").Time(start, 5).Sample(profiletest.Observed([]uint64{start + 1}, "leaf")).
 		Build()
 	assert.Equal(t, map[string]int{"cpu": 2}, types(t, two, EncodeOptions{Format: BodyPprof}))
+	// Resources that occur twice become one, which changes the order of profiles.
+	apart := profiletest.New().
+		Resource("service.name", "shop").Profile("samples", "count").Time(start, 5).Sample(profiletest.Value(1, "leaf")).
+		Resource("service.name", "cellar").Profile("samples", "count").Time(start, 5).Sample(profiletest.Value(1, "leaf")).
+		Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(start, 5).Sample(profiletest.Value(1, "leaf")).
+		Build()
+	assert.Equal(t, map[string]int{"cpu": 2, "cpu/nanoseconds": 1}, types(t, apart, EncodeOptions{Format: BodyPprof}))
+	ld, _ := records(t, apart, EncodeOptions{Format: BodyPprof})
+	for _, rl := range ld.ResourceLogs().All() {
+		service, _ := rl.Resource().Attributes().Get("service.name")
+		typ, _ := rl.ScopeLogs().At(0).LogRecords().At(0).Attributes().Get(keyType)
+		assert.Equal(t, "cpu", typ.Str(), service.Str())
+	}
 }
 
 // A description can contain anything. It is read as far as it makes sense, and the result is conformant.
