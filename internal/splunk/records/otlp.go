@@ -4,10 +4,9 @@
 package records
 
 import (
+	"bytes"
 	"cmp"
-	"encoding/base64"
 	"errors"
-	"strings"
 
 	"github.com/klauspost/compress/zstd"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -80,21 +79,14 @@ var zstdEncoder = func() *zstd.Encoder {
 // readOTLP reads a body that is OTLP profiles, as bytes or, if it came by a protocol without bytes, as base64. The
 // record's resource and other attributes do not matter: the body has its own.
 func (t *translator) readOTLP(body string) *Rejection {
-	if min(t.bytesLeft, t.workLeft, t.samplesLeft) <= 0 {
-		return reject(ReasonTooLarge, "earlier records used up what one request may carry")
-	}
 	attributes := t.record.log.Attributes()
 	if version, ok := attributes.Get(keyBodyVersion); ok && version.AsString() != bodyVersion {
 		return reject(ReasonFormat, "`%s` is %q, not %s", keyBodyVersion, short(version.AsString()), bodyVersion)
 	}
-	payload := []byte(body)
-	if t.record.log.Body().Type() != pcommon.ValueTypeBytes {
-		var err error
-		if payload, err = base64.RawStdEncoding.DecodeString(strings.TrimRight(body, "=\r\n\t ")); err != nil {
-			return reject(ReasonBase64, "the body is not base64: %w", err)
-		}
+	if err := t.decodeBase64(body, true); err != nil {
+		return err
 	}
-	payload, rejected := t.uncompress(payload)
+	payload, rejected := t.uncompress()
 	if rejected != nil {
 		return rejected
 	}
@@ -130,8 +122,8 @@ func (t *translator) readOTLP(body string) *Rejection {
 	return nil
 }
 
-// uncompress returns a body without the compression that its record names.
-func (t *translator) uncompress(payload []byte) ([]byte, *Rejection) {
+// uncompress returns t.payload without the compression that its record names.
+func (t *translator) uncompress() ([]byte, *Rejection) {
 	compression := compressionNone
 	if value, ok := t.record.log.Attributes().Get(keyBodyCompression); ok {
 		compression = value.AsString()
@@ -140,11 +132,11 @@ func (t *translator) uncompress(payload []byte) ([]byte, *Rejection) {
 	if !known {
 		return nil, reject(ReasonFormat, "`%s` is %q", keyBodyCompression, short(compression))
 	}
-	if !strings.HasPrefix(string(payload[:min(len(payload), len(magic))]), magic) {
+	if !bytes.HasPrefix(t.payload, []byte(magic)) {
 		return nil, reject(ReasonNotOTLP, "the body is not %s", compression)
 	}
 	limit := min(t.bytesLeft, t.workLeft)
-	err := scan.ErrTooLarge
+	payload, err := t.payload, scan.ErrTooLarge
 	if compression != compressionNone {
 		payload, err = decode.Uncompress(payload, limit, &t.scratch)
 	} else if len(payload) <= limit {

@@ -20,17 +20,8 @@ import (
 
 // readPprof reads a body that is the base64 of a pprof, compressed or not, or that pprof itself.
 func (t *translator) readPprof(body string) *Rejection {
-	if min(t.bytesLeft, t.workLeft, t.samplesLeft) <= 0 {
-		return reject(ReasonTooLarge, "earlier records used up what one request may carry")
-	}
-	if err := t.scratch.More(2 * len(body)); err != nil {
-		return reject(ReasonTooLarge, "%w", err)
-	}
-	isBytes := t.record.log.Body().Type() == pcommon.ValueTypeBytes
-	if isBytes && strings.HasPrefix(body, compressions[compressionGzip]) {
-		t.payload = append(t.payload[:0], body...)
-	} else if err := t.decodeBase64(body); err != nil {
-		return reject(ReasonBase64, "the body is not base64: %w", err)
+	if err := t.decodeBase64(body, strings.HasPrefix(body, compressions[compressionGzip])); err != nil {
+		return err
 	}
 	limits := t.opts.Limits
 	limits.MaxProfileBytes, limits.MaxSamples = min(t.bytesLeft, t.workLeft), t.samplesLeft
@@ -51,8 +42,19 @@ func (t *translator) readPprof(body string) *Rejection {
 	return nil
 }
 
-// decodeBase64 decodes with or without padding and line breaks, in either alphabet.
-func (t *translator) decodeBase64(body string) error {
+// decodeBase64 decodes a body into t.payload: with or without padding and line breaks, in either alphabet. If it is of bytes and
+// isPlain, it is not base64.
+func (t *translator) decodeBase64(body string, isPlain bool) *Rejection {
+	if min(t.bytesLeft, t.workLeft, t.samplesLeft) <= 0 {
+		return reject(ReasonTooLarge, "earlier records used up what one request may carry")
+	}
+	if err := t.scratch.More(2 * len(body)); err != nil {
+		return reject(ReasonTooLarge, "%w", err)
+	}
+	if isPlain && t.record.log.Body().Type() == pcommon.ValueTypeBytes {
+		t.payload = append(t.payload[:0], body...)
+		return nil
+	}
 	body = strings.TrimRight(body, "=\r\n\t ")
 	encoding := base64.RawStdEncoding
 	if strings.IndexByte(body, '-') >= 0 || strings.IndexByte(body, '_') >= 0 {
@@ -60,8 +62,10 @@ func (t *translator) decodeBase64(body string) error {
 	}
 	t.encoded = append(t.encoded[:0], body...)
 	var err error
-	t.payload, err = encoding.AppendDecode(t.payload[:0], t.encoded)
-	return err
+	if t.payload, err = encoding.AppendDecode(t.payload[:0], t.encoded); err != nil {
+		return reject(ReasonBase64, "the body is not base64: %w", err)
+	}
+	return nil
 }
 
 // visit adds one sample of a pprof.

@@ -4,6 +4,7 @@
 package records
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -156,48 +157,47 @@ func (t *translator) internFrame(f *frame) int32 {
 	return int32(t.dict.Locations.Intern(dictionary.Location{}, line[:]))
 }
 
-// thread is the first line of a text stack:
+// parseThread adds the attributes in the first line of a text stack:
 //
 //	"pool-1-thread-30" #49 daemon prio=5 os_prio=31 cpu=0.12ms elapsed=8.50s tid=0x7fde nid=0xba03 waiting on condition
 //
-// A number of 0 means not known.
-type thread struct {
-	name                 string
-	id, osID, tid        int64
-	priority, osPriority int64
-	cpuNanos, wallNanos  int64
-	status               string
-}
-
-func parseThread(line string) (t thread) {
-	line = strings.TrimSpace(line)
-	t.name, line = cutName(line)
+// A number of 0 and an empty string mean not known.
+func parseThread(line string, add func(key string, value dictionary.Value, unit string)) {
+	name, line := cutName(strings.TrimSpace(line))
+	add(keyThreadName, dictionary.StringValue(name), "")
 	for line != "" {
 		word, rest, _ := strings.Cut(line, " ")
-		rest = strings.TrimLeft(rest, " ")
-		key, value, _ := strings.Cut(word, "=")
-		switch {
-		case word[0] == '#':
-			t.id, _ = digitsOf(word[1:])
-		case key == "prio":
-			t.priority = integer(value)
-		case key == "os_prio":
-			t.osPriority = integer(value)
-		case key == "cpu":
-			t.cpuNanos = nanos(value)
-		case key == "elapsed":
-			t.wallNanos = nanos(value)
-		case key == "tid":
-			t.tid = integer(value)
-		case key == "nid":
-			// The rest is free text.
-			t.osID, t.status = integer(value), rest
-			return t
+		line = strings.TrimLeft(rest, " ")
+		if digits, isID := strings.CutPrefix(word, "#"); isID {
+			id, _ := digitsOf(digits)
+			add(keyThreadID, dictionary.IntValue(id), "")
 		}
-		line = rest
+		name, value, _ := strings.Cut(word, "=")
+		if known, ok := threadWords[name]; ok {
+			add(known.key, dictionary.IntValue(known.parse(value)), known.unit)
+		}
+		if name == "nid" { // The rest is free text.
+			add(keyThreadStatus, dictionary.StringValue(line), "")
+			return
+		}
 	}
-	return t
 }
+
+// threadWords are the words with a value.
+var threadWords = map[string]struct {
+	key, unit string
+	parse     func(string) int64
+}{
+	"prio":    {keyPriority, "", integer},
+	"os_prio": {keyOSPriority, "", integer},
+	"cpu":     {keyCPUTime, unitNanoseconds, nanos},
+	"elapsed": {keyElapsedTime, unitNanoseconds, nanos},
+	"tid":     {keyThreadTID, "", integer},
+	"nid":     {keyThreadOSID, "", integer},
+}
+
+// basicThreadKeys are the attributes that are kept without FullThreadMetadata.
+var basicThreadKeys = []string{keyThreadName, keyThreadID, keyThreadOSID, keyThreadState}
 
 // cutName cuts the quoted name off the line. Names can contain quotes: the closing one is before the thread's number, or
 // the last in the line.
@@ -217,18 +217,14 @@ func cutName(line string) (name, rest string) {
 
 // integer reads a decimal or, after 0x, hexadecimal number. Addresses can need all 64 bits.
 func integer(text string) int64 {
-	if digits, hex := strings.CutPrefix(text, "0x"); hex {
-		n, err := strconv.ParseUint(digits, 16, 64)
-		if err != nil {
-			return 0
+	if digits, isHex := strings.CutPrefix(text, "0x"); isHex {
+		if n, err := strconv.ParseUint(digits, 16, 64); err == nil {
+			return int64(n)
 		}
-		return int64(n)
+	} else if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	return 0
 }
 
 // nanos reads a duration such as 0.12ms; a number without a unit is not a duration.
@@ -245,37 +241,16 @@ const statePrefix = "java.lang.Thread.State: "
 
 // textAttributes interns the attributes of a text stack's sample.
 func (t *translator) textAttributes(line, state string) dictionary.AttributeSetIndex {
-	th := parseThread(line)
-	number, str := dictionary.IntValue, dictionary.StringValue
-	attributes := [...]struct {
-		key   string
-		value dictionary.Value
-		unit  string
-	}{
-		{keyThreadName, str(th.name), ""},
-		{keyThreadID, number(th.id), ""},
-		{keyThreadOSID, number(th.osID), ""},
-		{keyThreadState, str(strings.TrimPrefix(state, statePrefix)), ""},
-		// With FullThreadMetadata only:
-		{keyPriority, number(th.priority), ""},
-		{keyOSPriority, number(th.osPriority), ""},
-		{keyCPUTime, number(th.cpuNanos), unitNanoseconds},
-		{keyElapsedTime, number(th.wallNanos), unitNanoseconds},
-		{keyThreadTID, number(th.tid), ""},
-		{keyThreadStatus, str(th.status), ""},
-	}
-	n := 4
-	if t.opts.FullThreadMetadata {
-		n = len(attributes)
-	}
 	list := t.list[:0]
-	for _, a := range attributes[:n] {
-		if a.value == number(0) || a.value == str("") {
-			continue // not known
+	add := func(key string, value dictionary.Value, unit string) {
+		isKnown := value != dictionary.IntValue(0) && value != dictionary.StringValue("")
+		if isKnown && (t.opts.FullThreadMetadata || slices.Contains(basicThreadKeys, key)) {
+			entry := dictionary.Attribute{Key: t.dict.Strings.Intern(key), Unit: t.dict.Strings.Intern(unit), Value: value}
+			list = append(list, int32(t.dict.Attributes.Intern(entry)))
 		}
-		entry := dictionary.Attribute{Key: t.dict.Strings.Intern(a.key), Unit: t.dict.Strings.Intern(a.unit), Value: a.value}
-		list = append(list, int32(t.dict.Attributes.Intern(entry)))
 	}
+	parseThread(line, add)
+	add(keyThreadState, dictionary.StringValue(strings.TrimPrefix(state, statePrefix)), "")
 	for key, value := range t.record.log.Attributes().All() {
 		if t.record.isOfSample(key) {
 			list = t.appendAttribute(list, key, value)

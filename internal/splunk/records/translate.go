@@ -228,7 +228,7 @@ func (t *translator) release() {
 	t.at, t.record, t.result, t.origin = position{}, record{}, Result{}, origin{}
 	t.groups.reset()
 	t.stackText.reset()
-	if cap(t.encoded) > maxKeptBytes {
+	if max(cap(t.encoded), cap(t.payload)) > maxKeptBytes {
 		t.encoded, t.payload = nil, nil
 	}
 	if cap(t.list) > maxKeptEntries {
