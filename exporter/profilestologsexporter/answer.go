@@ -53,14 +53,6 @@ type answer struct {
 
 var errAboveLimit = errors.New("the request is above max_request_bytes")
 
-// aboveLimit is the answer for a request that is not sent.
-func aboveLimit(size int) answer { return answer{outcome: tooLarge, err: errAboveLimit, size: size} }
-
-// failed is the answer for a request that could not be made.
-func failed(err error) answer {
-	return answer{outcome: refused, err: consumererror.NewPermanent(err)}
-}
-
 // grpcAnswer interprets an error of a gRPC client (OTLP specification, OTLP/gRPC failures and throttling).
 func grpcAnswer(err error, maxDelay time.Duration) answer {
 	s := status.Convert(err)

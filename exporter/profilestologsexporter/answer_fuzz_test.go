@@ -54,10 +54,14 @@ func answerHTTP(tb testing.TB, code int, contentType, retryAfter string, body []
 	otlp := newHTTPPeer(config, common)
 	hec := newHECPeer(&HECConfig{Client: config.Client}, common)
 	ctx := context.Background()
-	for _, sent := range []answer{
-		otlp.sendProfiles(ctx, newProbe(), 0), otlp.sendLogs(ctx, plog.NewLogs(), 0), hec.sendLogs(ctx, plog.NewLogs(), 0),
-	} {
-		requireSound(tb, sent)
+	profiles, err := otlp.profilesRequest(newProbe())
+	require.NoError(tb, err)
+	logs, err := otlp.logsRequest(plog.NewLogs(), 0)
+	require.NoError(tb, err)
+	events, err := hec.logsRequest(plog.NewLogs(), 0)
+	require.NoError(tb, err)
+	for _, r := range []request{profiles, logs, events} {
+		requireSound(tb, r.send(ctx))
 	}
 }
 

@@ -4,6 +4,7 @@
 package profilestologsexporter
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -66,9 +67,7 @@ type HECConfig struct {
 }
 
 // Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
-func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error {
-	return config.Unmarshal(conf, c)
-}
+func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Unmarshal reads the section strictly.
 func (c *HECConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
@@ -133,13 +132,6 @@ func (c *Config) alwaysLogs() bool { return c.Mode == modeAlways || c.HEC.HasVal
 
 // urls returns the URLs for profiles and logs (OTLP specification, OTLP/HTTP request).
 func (c *HTTPConfig) urls() (profiles, logs string) {
-	profiles, logs = c.ProfilesEndpoint, c.LogsEndpoint
 	base := strings.TrimSuffix(c.Client.Endpoint, "/")
-	if profiles == "" {
-		profiles = base + "/v1development/profiles"
-	}
-	if logs == "" {
-		logs = base + "/v1/logs"
-	}
-	return profiles, logs
+	return cmp.Or(c.ProfilesEndpoint, base+"/v1development/profiles"), cmp.Or(c.LogsEndpoint, base+"/v1/logs")
 }

@@ -53,19 +53,14 @@ func (p part) rejectedSamples(rejected int64) int {
 	return int(math.Ceil(float64(p.profiles.SampleCount()) * min(share, 1)))
 }
 
-// source cuts a batch into parts.
-type source interface {
-	next() (part, bool)
+// parts are a batch, cut into requests.
+type parts struct {
+	// next makes the next part. All together can be much larger than the batch, so only one is in memory. It is called until there
+	// are no more.
+	next func() (part, bool)
 	// rest returns the part that next returned last, and all after it, as one batch.
-	rest(from part) pprofile.Profiles
-}
-
-// wholeParts are profiles as they are. Each part has all that its samples refer to.
-type wholeParts struct {
-	// pull makes the next part. The parts together can be maxGrowth times as large as the profiles, so only one is in memory.
-	// It is called until there are no more.
-	pull func() (part, bool)
-	// dropped is the number of samples that cannot be understood, which are counted only if a batch is split.
+	rest func(from part) pprofile.Profiles
+	// dropped is the number of samples that cannot be understood; profiles that are sent whole are not checked.
 	dropped int
 }
 
@@ -74,10 +69,9 @@ type wholeParts struct {
 // eighths of a request, one stack of 100,000 frames for example; and what a sender can make of a message stays small.
 const maxGrowth = 8
 
-// splitProfiles cuts profiles into parts of up to limit bytes.
-func splitProfiles(pd pprofile.Profiles, limit int) *wholeParts {
-	p := &wholeParts{}
-	parts := func(yield func(part) bool) { yield(part{profiles: pd}) }
+// splitProfiles cuts profiles into parts of up to limit bytes. Each has all that its samples refer to.
+func splitProfiles(pd pprofile.Profiles, limit int) (p parts) {
+	all := func(yield func(part) bool) { yield(part{profiles: pd}) }
 	if new(pprofile.ProtoMarshaler).ProfilesSize(pd) > limit {
 		var batch compact.Batch
 		batch.Reset(compact.Options{MaxBytes: limit, MaxGrowth: maxGrowth})
@@ -85,7 +79,7 @@ func splitProfiles(pd pprofile.Profiles, limit int) *wholeParts {
 		for _, n := range batch.Stats().Dropped {
 			p.dropped += n
 		}
-		parts = func(yield func(part) bool) {
+		all = func(yield func(part) bool) {
 			for s := range batch.Parts() {
 				if !yield(part{profiles: s.Profiles, single: s.Oversized}) {
 					return
@@ -93,38 +87,35 @@ func splitProfiles(pd pprofile.Profiles, limit int) *wholeParts {
 			}
 		}
 	}
-	p.pull, _ = iter.Pull(parts)
+	p.next, _ = iter.Pull(all)
+	p.rest = func(from part) pprofile.Profiles {
+		next, ok := p.next()
+		if !ok {
+			return from.profiles
+		}
+		var batch compact.Batch // not that of the parts, which are still being made
+		batch.Reset(compact.Options{})
+		batch.Add(from.profiles)
+		for ; ok; next, ok = p.next() {
+			batch.Add(next.profiles)
+		}
+		return batch.Whole()
+	}
 	return p
 }
 
-func (p *wholeParts) next() (part, bool) { return p.pull() }
-
-func (p *wholeParts) rest(from part) pprofile.Profiles {
-	next, ok := p.pull()
-	if !ok {
-		return from.profiles
+// splitRecords makes a part of each part of an encoder.
+func splitRecords(encoder *splunklog.Encoder) parts {
+	return parts{
+		next: func() (part, bool) {
+			records, ok := encoder.Next()
+			single := records.Samples < 2 || records.Records < 2 && records.RepeatedBytes > records.Bytes
+			return part{profiles: records.Profiles, asRecords: true, records: records, single: single}, ok
+		},
+		rest:    func(from part) pprofile.Profiles { return encoder.Rest(from.records) },
+		dropped: encoder.Dropped,
 	}
-	var batch compact.Batch // not that of the parts, which are still being made
-	batch.Reset(compact.Options{})
-	batch.Add(from.profiles)
-	for ; ok; next, ok = p.pull() {
-		batch.Add(next.profiles)
-	}
-	for whole := range batch.Parts() {
-		return whole.Profiles
-	}
-	return pprofile.NewProfiles()
 }
-
-type recordParts struct{ encoder *splunklog.Encoder }
-
-func (p recordParts) next() (part, bool) {
-	records, ok := p.encoder.Next()
-	single := records.Samples < 2 || records.Records < 2 && records.RepeatedBytes > records.Bytes
-	return part{profiles: records.Profiles, asRecords: true, records: records, single: single}, ok
-}
-
-func (p recordParts) rest(from part) pprofile.Profiles { return p.encoder.Rest(from.records) }
 
 // withoutPayloads returns a copy of profiles without their original payloads, and how many there were.
 func withoutPayloads(pd pprofile.Profiles) (without pprofile.Profiles, payloads int) {

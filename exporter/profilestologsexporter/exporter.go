@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter/xexporter"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -26,20 +27,29 @@ import (
 	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
-// peer is the server that receives the data. limit is the maximum size of a request in bytes, uncompressed; 0 means no limit.
+// peer is the server that receives the data.
 type peer interface {
-	start(ctx context.Context, host component.Host) error
-	shutdown() error
-	sendProfiles(ctx context.Context, pd pprofile.Profiles, limit int) answer
-	sendLogs(ctx context.Context, ld plog.Logs, limit int) answer
+	Start(ctx context.Context, host component.Host) error
+	Shutdown()
+	profilesRequest(pd pprofile.Profiles) (request, error)
+	// logsRequest may stop when the request is larger than limit bytes: then it is not sent.
+	logsRequest(ld plog.Logs, limit int) (request, error)
+}
+
+// request is ready to be sent. size is in bytes, before compression.
+type request struct {
+	size int
+	send func(context.Context) answer
 }
 
 // profilesToLogs sends profiles as they are, or as log records.
 type profilesToLogs struct {
 	config  *Config
 	logger  *zap.Logger
-	metrics *metrics
-	peer    peer
+	metrics *metadata.TelemetryBuilder
+	// encoding counts what is sent as log records.
+	encoding *encode.Metrics
+	peer     peer
 	// maxRequestBytes bounds a request, before compression.
 	maxRequestBytes int
 	// tooLargeLogged is true after the one log line about requests that are too large.
@@ -89,17 +99,14 @@ func until(end, ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 func (e *profilesToLogs) start(ctx context.Context, host component.Host) error {
-	mode := signalProfiles
-	if e.config.alwaysLogs() {
-		mode = signalLogs
-	}
-	e.metrics.inMode(ctx, mode)
-	return e.peer.start(ctx, host)
+	e.recordMode(ctx, e.config.alwaysLogs())
+	return e.peer.Start(ctx, host)
 }
 
 func (e *profilesToLogs) shutdown(context.Context) error {
 	e.metrics.Shutdown()
-	return e.peer.shutdown()
+	e.peer.Shutdown()
+	return nil
 }
 
 // push delivers one batch, request by request: as profiles, or as log records from the part on for which the peer
@@ -110,10 +117,10 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 	defer cancel()
 	asProfiles, recheck := e.tryProfiles()
 	report := exportreport.Report{Unit: "requests"}
-	split := func(pd pprofile.Profiles, maxBytes int) source {
-		parts, dropped := e.split(pd, asProfiles, maxBytes)
-		e.metrics.encoding.Dropped(ctx, dropped)
-		report.Lost(dropped)
+	split := func(pd pprofile.Profiles, maxBytes int) parts {
+		parts := e.split(pd, asProfiles, maxBytes)
+		e.encoding.Dropped(ctx, parts.dropped)
+		report.Lost(parts.dropped)
 		return parts
 	}
 	parts := split(pd, e.maxPartBytes(asProfiles))
@@ -145,7 +152,7 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 			e.setMode(ctx, false, nil)
 			recheck = false
 		case sent.outcome == accepted:
-			e.metrics.encoding.Sent(ctx, &part.records)
+			e.encoding.Sent(ctx, &part.records)
 			if noProfiles != nil && part.records.Records > 0 {
 				e.setMode(ctx, true, noProfiles)
 				noProfiles = nil
@@ -186,21 +193,22 @@ func (e *profilesToLogs) maxPartBytes(asProfiles bool) int {
 	}
 }
 
-// split cuts a batch into parts with up to maxBytes of profiles or records. It returns how many samples cannot be understood.
-func (e *profilesToLogs) split(pd pprofile.Profiles, asProfiles bool, maxBytes int) (parts source, dropped int) {
+// split cuts a batch into parts with up to maxBytes of profiles or records.
+func (e *profilesToLogs) split(pd pprofile.Profiles, asProfiles bool, maxBytes int) parts {
 	if asProfiles {
-		whole := splitProfiles(pd, maxBytes)
-		return whole, whole.dropped
+		return splitProfiles(pd, maxBytes)
 	}
 	options := e.config.Encoding.Options(maxBytes)
 	options.MaxRecordBytes = min(options.MaxRecordBytes, maxBytes)
 	options.RepeatsResources = e.config.HEC.HasValue()
-	encoder := splunklog.NewEncoder(pd, options)
-	return recordParts{encoder}, encoder.Dropped
+	return splitRecords(splunklog.NewEncoder(pd, options))
 }
 
 // send sends one part. If it cannot be split, send ignores the limit.
-func (e *profilesToLogs) send(ctx context.Context, p part) answer {
+func (e *profilesToLogs) send(ctx context.Context, p part) (sent answer) {
+	if p.asRecords && p.records.Records == 0 { // all of it is left out
+		return answer{}
+	}
 	if e.config.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, e.config.Timeout)
@@ -208,29 +216,34 @@ func (e *profilesToLogs) send(ctx context.Context, p part) answer {
 	}
 	limit := e.maxRequestBytes
 	if p.single {
-		limit = 0
+		limit = math.MaxInt
 	}
-	var sent answer
-	sentSignal := signalProfiles
+	var r request
+	var err error
+	if p.asRecords {
+		r, err = e.peer.logsRequest(p.records.Logs, limit)
+	} else {
+		r, err = e.peer.profilesRequest(p.profiles)
+	}
 	switch {
-	case !p.asRecords:
-		sent = e.peer.sendProfiles(ctx, p.profiles, limit)
-	case p.records.Records == 0: // all of it is left out
-		return answer{}
-	default:
-		sentSignal = signalLogs
-		sent = e.peer.sendLogs(ctx, p.records.Logs, limit)
+	case err != nil:
+		return answer{outcome: refused, err: consumererror.NewPermanent(err)}
+	case r.size > limit:
+		return answer{outcome: tooLarge, err: errAboveLimit, size: r.size}
 	}
-	if sent.outcome == tooLarge && !errors.Is(sent.err, errAboveLimit) {
-		e.metrics.ExporterProfilesToLogsTooLargeRequests.Add(ctx, 1, telemetry.Attributes("signal", sentSignal))
+	sent = r.send(ctx)
+	sent.size = r.size
+	signal := signalOf(p.asRecords)
+	if sent.outcome == tooLarge {
+		e.metrics.ExporterProfilesToLogsTooLargeRequests.Add(ctx, 1, telemetry.Attributes("signal", signal))
 		if !e.tooLargeLogged.Swap(true) {
 			e.logger.Warn("the peer refuses requests as too large; they are halved and sent again, which costs a request each time: lower max_request_bytes",
 				zap.Int("request_bytes", sent.size), zap.Error(sent.err))
 		}
 	}
 	if sent.outcome == accepted && (sent.rejected > 0 || sent.message != "") {
-		e.metrics.ExporterProfilesToLogsRejectedItems.Add(ctx, sent.rejected, telemetry.Attributes("signal", sentSignal))
-		e.logger.Warn("the peer accepted a request in part", zap.String("signal", sentSignal),
+		e.metrics.ExporterProfilesToLogsRejectedItems.Add(ctx, sent.rejected, telemetry.Attributes("signal", signal))
+		e.logger.Warn("the peer accepted a request in part", zap.String("signal", signal),
 			zap.Int64("rejected", sent.rejected), zap.String("message", httpclient.Shorten(sent.message)))
 	}
 	return sent
@@ -310,53 +323,28 @@ func (e *profilesToLogs) setMode(ctx context.Context, asLogs bool, reason error)
 		return
 	}
 	e.asLogs = asLogs
+	e.metrics.ExporterProfilesToLogsSwitches.Add(ctx, 1, telemetry.Attributes("to", signalOf(asLogs)))
+	e.recordMode(ctx, asLogs)
 	if asLogs {
-		e.metrics.switched(ctx, signalLogs)
 		e.logger.Warn("the peer does not accept OTLP profiles; sending log records from now on",
 			zap.Duration("recheck_interval", e.config.RecheckInterval), zap.Error(reason))
 		return
 	}
-	e.metrics.switched(ctx, signalProfiles)
 	e.logger.Info("the peer accepts OTLP profiles; sending them from now on")
 }
 
-// metrics are the exporter's own. encoding counts what is sent as log records.
-type metrics struct {
-	*metadata.TelemetryBuilder
-	encoding *encode.Metrics
-}
-
-func newMetrics(settings component.TelemetrySettings, format string) (*metrics, error) {
-	b, err := metadata.NewTelemetryBuilder(settings)
-	if err != nil {
-		return nil, err
+func (e *profilesToLogs) recordMode(ctx context.Context, asLogs bool) {
+	mode := int64(0)
+	if asLogs {
+		mode = 1
 	}
-	return &metrics{b, &encode.Metrics{
-		Format:         format,
-		Records:        b.ExporterProfilesToLogsRecords,
-		Samples:        b.ExporterProfilesToLogsSamples,
-		Bytes:          b.ExporterProfilesToLogsBytes,
-		Oversized:      b.ExporterProfilesToLogsOversizedRecords,
-		LeftOut:        b.ExporterProfilesToLogsLeftOutSamples,
-		DroppedSamples: b.ExporterProfilesToLogsDroppedSamples,
-	}}, nil
+	e.metrics.ExporterProfilesToLogsMode.Record(ctx, mode)
 }
 
-// The signals, which are values of a metric's attribute.
-const (
-	signalProfiles = "profiles"
-	signalLogs     = "logs"
-)
-
-func (m *metrics) inMode(ctx context.Context, to string) {
-	value := int64(0)
-	if to == signalLogs {
-		value = 1
+// signalOf returns the value of metrics' attributes for what is sent.
+func signalOf(asLogs bool) string {
+	if asLogs {
+		return "logs"
 	}
-	m.ExporterProfilesToLogsMode.Record(ctx, value)
-}
-
-func (m *metrics) switched(ctx context.Context, to string) {
-	m.ExporterProfilesToLogsSwitches.Add(ctx, 1, telemetry.Attributes("to", to))
-	m.inMode(ctx, to)
+	return "profiles"
 }

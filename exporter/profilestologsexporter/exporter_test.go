@@ -22,9 +22,9 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
+	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.uber.org/zap"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -184,13 +184,10 @@ func TestLargeBatch(t *testing.T) {
 			b := &inbox{refuseLogs: tc.refuse}
 			config := createDefaultConfig().(*Config)
 			config.Encoding.Format = "text"
-			metrics, err := newMetrics(componenttest.NewNopTelemetrySettings(), "text")
-			require.NoError(t, err)
 			config.Encoding.MaxRecordBytes = 1000
-			e := &profilesToLogs{
-				config: config, logger: zap.NewNop(), metrics: metrics, peer: memoryPeer{b}, maxRequestBytes: 20_000,
-				stopped: t.Context(),
-			}
+			e, err := newExporter(exporter.Settings{TelemetrySettings: componenttest.NewNopTelemetrySettings()}, config)
+			require.NoError(t, err)
+			e.peer, e.maxRequestBytes = memoryPeer{b}, 20_000
 			rest := large
 			for try := 0; ; try++ {
 				require.Less(t, try, 5)
@@ -217,19 +214,23 @@ func TestLargeBatch(t *testing.T) {
 // memoryPeer is a peer without profiles.
 type memoryPeer struct{ *inbox }
 
-func (memoryPeer) start(context.Context, component.Host) error { return nil }
+func (memoryPeer) Start(context.Context, component.Host) error { return nil }
 
-func (memoryPeer) shutdown() error { return nil }
+func (memoryPeer) Shutdown() {}
 
-func (memoryPeer) sendProfiles(context.Context, pprofile.Profiles, int) answer {
-	return answer{outcome: noService, err: consumererror.NewPermanent(errors.New("none"))}
+func (memoryPeer) profilesRequest(pprofile.Profiles) (request, error) {
+	return request{send: func(context.Context) answer {
+		return answer{outcome: noService, err: consumererror.NewPermanent(errors.New("none"))}
+	}}, nil
 }
 
-func (p memoryPeer) sendLogs(_ context.Context, ld plog.Logs, _ int) answer {
-	if err := p.takeLogs(ld); err != nil {
-		return grpcAnswer(err, time.Minute)
-	}
-	return answer{}
+func (p memoryPeer) logsRequest(ld plog.Logs, _ int) (request, error) {
+	return request{send: func(context.Context) answer {
+		if err := p.takeLogs(ld); err != nil {
+			return grpcAnswer(err, time.Minute)
+		}
+		return answer{}
+	}}, nil
 }
 
 // A permanent refusal is returned, and not retried.

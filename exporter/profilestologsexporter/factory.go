@@ -55,20 +55,12 @@ func createDefaultConfig() component.Config {
 
 func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {
 	config := cfg.(*Config)
-	metrics, err := newMetrics(set.TelemetrySettings, config.Encoding.Format)
+	e, err := newExporter(set, config)
 	if err != nil {
 		return nil, err
 	}
 	userAgent := httpclient.UserAgent(set.BuildInfo)
 	client := httpclient.Client{Telemetry: set.TelemetrySettings, UserAgent: userAgent, MaxRetryAfter: config.MaxRetryAfter}
-	e := &profilesToLogs{
-		config:  config,
-		logger:  set.Logger,
-		metrics: metrics,
-
-		maxRequestBytes: config.requestBytes(),
-	}
-	e.stopped, e.stop = context.WithCancel(context.Background())
 	switch {
 	case config.GRPC.HasValue():
 		e.peer = &grpcPeer{
@@ -94,4 +86,23 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 		return nil, err
 	}
 	return draining{queued, e}, nil
+}
+
+// newExporter returns an exporter without a peer.
+func newExporter(set exporter.Settings, config *Config) (*profilesToLogs, error) {
+	b, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	e := &profilesToLogs{config: config, logger: set.Logger, metrics: b, maxRequestBytes: config.requestBytes(), encoding: &encode.Metrics{
+		Format:         config.Encoding.Format,
+		Records:        b.ExporterProfilesToLogsRecords,
+		Samples:        b.ExporterProfilesToLogsSamples,
+		Bytes:          b.ExporterProfilesToLogsBytes,
+		Oversized:      b.ExporterProfilesToLogsOversizedRecords,
+		LeftOut:        b.ExporterProfilesToLogsLeftOutSamples,
+		DroppedSamples: b.ExporterProfilesToLogsDroppedSamples,
+	}}
+	e.stopped, e.stop = context.WithCancel(context.Background())
+	return e, nil
 }

@@ -27,20 +27,14 @@ type grpcPeer struct {
 	// maxDelay bounds the delay that the peer may ask for.
 	maxDelay time.Duration
 
-	conn     *grpc.ClientConn
-	profiles pprofileotlp.GRPCClient
-	logs     plogotlp.GRPCClient
+	conn *grpc.ClientConn
 }
 
-func (p *grpcPeer) start(ctx context.Context, host component.Host) (err error) {
+func (p *grpcPeer) Start(ctx context.Context, host component.Host) (err error) {
 	p.conn, err = p.config.ToClientConn(ctx, host.GetExtensions(), p.settings,
 		configgrpc.WithGrpcDialOption(grpc.WithUserAgent(p.userAgent)),
 		configgrpc.WithGrpcDialOption(grpc.WithConnectParams(p.connectParams())))
-	if err != nil {
-		return err
-	}
-	p.profiles, p.logs = pprofileotlp.NewGRPCClient(p.conn), plogotlp.NewGRPCClient(p.conn)
-	return nil
+	return err
 }
 
 // connectParams makes gRPC connect again about as often as requests are retried. By default it waits for up to two
@@ -60,39 +54,28 @@ const (
 	minConnectTimeout = 20 * time.Second
 )
 
-func (p *grpcPeer) shutdown() error {
-	if p.conn == nil {
-		return nil
+func (p *grpcPeer) Shutdown() {
+	if p.conn != nil {
+		_ = p.conn.Close() // fails only if it is closed
 	}
-	return p.conn.Close()
 }
 
-func (p *grpcPeer) sendProfiles(ctx context.Context, pd pprofile.Profiles, limit int) answer {
-	size := new(pprofile.ProtoMarshaler).ProfilesSize(pd)
-	if limit > 0 && size > limit {
-		return aboveLimit(size)
-	}
-	response, err := p.profiles.Export(ctx, pprofileotlp.NewExportRequestFromProfiles(pd), grpc.WaitForReady(p.config.WaitForReady))
-	if err != nil {
-		return p.refused(err, size)
-	}
-	return answer{size: size, rejected: response.PartialSuccess().RejectedProfiles(), message: response.PartialSuccess().ErrorMessage()}
+func (p *grpcPeer) profilesRequest(pd pprofile.Profiles) (request, error) {
+	return request{new(pprofile.ProtoMarshaler).ProfilesSize(pd), func(ctx context.Context) answer {
+		response, err := pprofileotlp.NewGRPCClient(p.conn).Export(ctx, pprofileotlp.NewExportRequestFromProfiles(pd))
+		if err != nil {
+			return grpcAnswer(err, p.maxDelay)
+		}
+		return answer{rejected: response.PartialSuccess().RejectedProfiles(), message: response.PartialSuccess().ErrorMessage()}
+	}}, nil
 }
 
-func (p *grpcPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
-	size := new(plog.ProtoMarshaler).LogsSize(ld)
-	if limit > 0 && size > limit {
-		return aboveLimit(size)
-	}
-	response, err := p.logs.Export(ctx, plogotlp.NewExportRequestFromLogs(ld), grpc.WaitForReady(p.config.WaitForReady))
-	if err != nil {
-		return p.refused(err, size)
-	}
-	return answer{size: size, rejected: response.PartialSuccess().RejectedLogRecords(), message: response.PartialSuccess().ErrorMessage()}
-}
-
-func (p *grpcPeer) refused(err error, size int) answer {
-	sent := grpcAnswer(err, p.maxDelay)
-	sent.size = size
-	return sent
+func (p *grpcPeer) logsRequest(ld plog.Logs, _ int) (request, error) {
+	return request{new(plog.ProtoMarshaler).LogsSize(ld), func(ctx context.Context) answer {
+		response, err := plogotlp.NewGRPCClient(p.conn).Export(ctx, plogotlp.NewExportRequestFromLogs(ld))
+		if err != nil {
+			return grpcAnswer(err, p.maxDelay)
+		}
+		return answer{rejected: response.PartialSuccess().RejectedLogRecords(), message: response.PartialSuccess().ErrorMessage()}
+	}}, nil
 }

@@ -304,6 +304,6 @@ func TestHECEndpoint(t *testing.T) {
 	} {
 		config := &HECConfig{}
 		config.Client.Endpoint = endpoint
-		assert.Equal(t, want, newHECPeer(config, httpclient.Client{}).url)
+		assert.Equal(t, want, newHECPeer(config, httpclient.Client{}).logsURL)
 	}
 }

@@ -6,12 +6,10 @@ package profilestologsexporter
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -20,7 +18,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/exportreport"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
@@ -46,75 +43,42 @@ func newHTTPPeer(config *HTTPConfig, client httpclient.Client) *httpPeer {
 	return p
 }
 
-func (p *httpPeer) start(ctx context.Context, host component.Host) error { return p.Start(ctx, host) }
-
-func (p *httpPeer) shutdown() error {
-	p.Shutdown()
-	return nil
-}
-
-func (p *httpPeer) sendProfiles(ctx context.Context, pd pprofile.Profiles, limit int) answer {
+func (p *httpPeer) profilesRequest(pd pprofile.Profiles) (request, error) {
 	body, err := pprofileotlp.NewExportRequestFromProfiles(pd).MarshalProto()
-	if err != nil {
-		return failed(err)
-	}
-	return p.post(ctx, request{p.profilesURL, profilesHeader, body, otlpAnswer}, limit)
+	return p.request(p.profilesURL, profilesHeader, body, otlpAnswer), err
 }
 
-func (p *httpPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
+func (p *httpPeer) logsRequest(ld plog.Logs, _ int) (request, error) {
 	body, err := plogotlp.NewExportRequestFromLogs(ld).MarshalProto()
-	if err != nil {
-		return failed(err)
-	}
-	return p.post(ctx, request{p.logsURL, logsHeader, body, otlpAnswer}, limit)
+	return p.request(p.logsURL, logsHeader, body, otlpAnswer), err
 }
 
-// partialSuccess returns how many items an answer rejects, and why. The answers to profiles and to logs have the same fields.
-func partialSuccess(body []byte) (rejected int64, message string) {
-	response := plogotlp.NewExportResponse()
-	if response.UnmarshalProto(body) != nil {
-		return 0, ""
-	}
-	return response.PartialSuccess().RejectedLogRecords(), response.PartialSuccess().ErrorMessage()
-}
-
-// request is what post sends.
-type request struct {
-	url    string
-	header http.Header
-	body   []byte
-	// interpret returns the outcome of the server's answer.
-	interpret func(*httpclient.Answer) answer
-}
-
-func (p *httpPeer) post(ctx context.Context, r request, limit int) (sent answer) {
-	if limit > 0 && len(r.body) > limit {
-		return aboveLimit(len(r.body))
-	}
-	if a, err := p.Post(ctx, r.url, r.header, r.body); err != nil {
-		sent = answer{outcome: later, err: err}
-	} else {
-		sent = r.interpret(a)
-	}
-	sent.size = len(r.body)
-	return sent
+// request returns a request to which interpret returns the outcome of the server's answer.
+func (p *httpPeer) request(url string, header http.Header, body []byte, interpret func(*httpclient.Answer) answer) request {
+	return request{len(body), func(ctx context.Context) answer {
+		a, err := p.Post(ctx, url, header, body)
+		if err != nil {
+			return answer{outcome: later, err: err}
+		}
+		return interpret(a)
+	}}
 }
 
 func otlpAnswer(a *httpclient.Answer) (sent answer) {
 	if !a.IsAccepted() {
 		return httpAnswer(a)
 	}
-	if a.IsProtobuf { // else it is accepted as well
-		sent.rejected, sent.message = partialSuccess(a.Body)
+	response := plogotlp.NewExportResponse() // that to profiles has the same fields
+	if a.IsProtobuf && response.UnmarshalProto(a.Body) == nil {
+		sent.rejected, sent.message = response.PartialSuccess().RejectedLogRecords(), response.PartialSuccess().ErrorMessage()
 	}
 	return sent
 }
 
-// hecPeer is an HTTP Event Collector of Splunk. It only accepts events.
+// hecPeer is an HTTP Event Collector of Splunk. It only accepts events: the mode is always.
 type hecPeer struct {
 	httpPeer
-	token string
-	url   string
+	header http.Header
 }
 
 func newHECPeer(config *HECConfig, client httpclient.Client) *hecPeer {
@@ -123,25 +87,17 @@ func newHECPeer(config *HECConfig, client httpclient.Client) *hecPeer {
 		address = parsed.JoinPath("services", "collector").String()
 	}
 	client.Config = config.Client
-	return &hecPeer{httpPeer: httpPeer{Client: client}, token: string(config.Token), url: address}
-}
-
-// sendProfiles is not called: with HEC the mode is always.
-func (p *hecPeer) sendProfiles(context.Context, pprofile.Profiles, int) answer {
-	return answer{outcome: noService, err: fmt.Errorf("%s accepts events only", redact.RawURL(p.url))}
-}
-
-func (p *hecPeer) sendLogs(ctx context.Context, ld plog.Logs, limit int) answer {
-	body, err := hec.Write(ld, limit) // a body that was cut is above the limit, so post does not send it
-	if err != nil {
-		return failed(err)
-	}
-	return p.post(ctx, request{p.url, http.Header{
-		"Content-Type":  {"application/json"},
-		"Authorization": {"Splunk " + p.token},
+	return &hecPeer{httpPeer{Client: client, logsURL: address}, http.Header{
+		"Content-Type":  {httpserver.ContentJSON},
+		"Authorization": {"Splunk " + string(config.Token)},
 		// Splunk's ingest recognizes profiles by this header.
 		hec.LibraryHeader: {records.ProfilingName},
-	}, body, hecAnswer}, limit)
+	}}
+}
+
+func (p *hecPeer) logsRequest(ld plog.Logs, limit int) (request, error) {
+	body, err := hec.Write(ld, limit) // a body that was cut is above the limit, so it is not sent
+	return p.request(p.logsURL, p.header, body, hecAnswer), err
 }
 
 func hecAnswer(a *httpclient.Answer) answer {
