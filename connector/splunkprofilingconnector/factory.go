@@ -50,17 +50,16 @@ func createLogsToProfiles(_ context.Context, set connector.Settings, cfg compone
 		Dropped:  b.ConnectorSplunkProfilingDroppedSamples,
 		Repaired: b.ConnectorSplunkProfilingRepaired,
 	}
-	translation := &cfg.(*Config).Translation
-	return &toProfiles{logger: set.Logger, path: &delivery.Path{
-		Options:  translation.Options(),
+	return newFromLogs(toProfiles(&delivery.Path{
+		Options:  cfg.(*Config).Translation.Options(),
 		Budget:   budget.Process(),
 		Metrics:  metrics,
 		Profiles: next.ConsumeProfiles,
 		// Other records are not lost: the pipeline that they came from can have other consumers.
 		IgnoreOthers: true,
-	}}, nil
+	}, set.Logger))
 }
 
 func createLogsToLogs(_ context.Context, _ connector.Settings, _ component.Config, next consumer.Logs) (connector.Logs, error) {
-	return &toLogs{next: next}, nil
+	return newFromLogs(toLogs(next))
 }

@@ -66,7 +66,11 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 		err = otlpserver.Admit(r.Context(), claim, body, hec.MemoryOf)
 	}
 	if err != nil {
-		answerHECBodyError(w, r, err)
+		code := http.StatusServiceUnavailable
+		if fault, ok := errors.AsType[*httpserver.BodyError](err); ok {
+			code = fault.Status
+		}
+		answerHECError(w, r, "read the body: "+err.Error(), code)
 		return
 	}
 	library := strings.TrimSpace(r.Header.Get(hec.LibraryHeader))
@@ -110,20 +114,7 @@ func answerHEC(w http.ResponseWriter, status int, answer hec.Answer) {
 	httpserver.Answer(w, httpserver.ContentJSON, body, status)
 }
 
-// answerHECBodyError answers for a body that cannot be read, or does not fit into the budget.
-func answerHECBodyError(w http.ResponseWriter, r *http.Request, err error) {
-	code := http.StatusServiceUnavailable
-	var fault *httpserver.BodyError
-	if errors.As(err, &fault) {
-		code = fault.Status
-	}
-	if code == http.StatusServiceUnavailable {
-		httpserver.SetRetryAfter(w, httpserver.DefaultRetryDelay)
-	}
-	answerHECError(w, r, "read the body: "+err.Error(), code)
-}
-
-// answerHECError answers for confighttp, and for bodies that cannot be read.
+// answerHECError answers for confighttp, and for bodies that cannot be read or do not fit into the budget.
 func answerHECError(w http.ResponseWriter, r *http.Request, message string, status int) {
 	answer := hec.Answer{Code: hec.InvalidData, Reason: message}
 	switch status {
@@ -145,6 +136,7 @@ func answerHECError(w http.ResponseWriter, r *http.Request, message string, stat
 		answer.Code = hec.InternalError
 	case http.StatusServiceUnavailable:
 		answer.Code = hec.Busy
+		httpserver.SetRetryAfter(w, httpserver.DefaultRetryDelay)
 	}
 	answerHEC(w, status, answer)
 }

@@ -58,7 +58,7 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *budget.Claim) (
 		return Report{}, err
 	}
 	p.Metrics.count(ctx, &result)
-	r := reporter{first: -1, incomplete: result.Incomplete}
+	r := reporter{Report: Report{Incomplete: result.Incomplete}}
 	if result.Incomplete > 0 {
 		r.reasons = append(r.reasons, fmt.Sprintf("%d samples of %d records were dropped: %s", result.DroppedSamples(),
 			result.Incomplete, httpserver.Reasons[scan.DropReason](result.Dropped[:])))
@@ -78,7 +78,7 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *budget.Claim) (
 		case !httpserver.IsPermanent(err):
 			return Report{}, err
 		default:
-			refused, r.incomplete = err, 0
+			refused, r.Incomplete = err, 0
 			records := result.ProfilingRecords() - len(result.Rejected)
 			p.Metrics.reject(ctx, ReasonRefused, records)
 			r.add(records, result.FirstRead, fmt.Sprintf("the profiles were refused: %v", err))
@@ -109,8 +109,7 @@ func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *budget.Claim)
 		result = splunklog.Translate(ld, options)
 		return result.Err
 	})
-	var tooLarge *budget.TooLargeError
-	if errors.As(err, &tooLarge) {
+	if _, isTooLarge := errors.AsType[*budget.TooLargeError](err); isTooLarge {
 		err = consumererror.NewPermanent(err)
 	}
 	if err == nil {
@@ -142,15 +141,16 @@ const maxReasons = 5
 
 // reporter gathers a Report.
 type reporter struct {
-	rejected, first, incomplete, unlisted int
-	reasons                               []string
+	Report
+	reasons  []string
+	unlisted int
 }
 
 func (r *reporter) add(records, first int, reason string) {
-	if r.first < 0 || first < r.first {
-		r.first = first
+	if r.Rejected == 0 || first < r.First {
+		r.First = first
 	}
-	r.rejected += records
+	r.Rejected += records
 	if len(r.reasons) == maxReasons {
 		r.unlisted++
 		return
@@ -159,14 +159,12 @@ func (r *reporter) add(records, first int, reason string) {
 }
 
 func (r *reporter) report() Report {
-	if r.rejected+r.incomplete == 0 {
-		return Report{}
-	}
 	if r.unlisted > 0 {
 		r.reasons = append(r.reasons, fmt.Sprintf("and %d more", r.unlisted))
 	}
 	// OTLP/gRPC carries the message in a field that must be UTF-8.
-	return Report{Rejected: r.rejected, First: r.first, Incomplete: r.incomplete, Message: strings.ToValidUTF8(strings.Join(r.reasons, "; "), "\uFFFD")}
+	r.Message = strings.ToValidUTF8(strings.Join(r.reasons, "; "), "\uFFFD")
+	return r.Report
 }
 
 // The reasons for which records are rejected, in addition to those of splunk/records.

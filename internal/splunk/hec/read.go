@@ -14,12 +14,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
@@ -57,11 +59,10 @@ type Reader struct {
 	Observed pcommon.Timestamp
 
 	logs plog.Logs
-	// lastResource and lastScope are those of the last event: the events of one sender mostly follow each other.
-	lastResource plog.ResourceLogs
-	lastScope    plog.ScopeLogs
-	lastContent  []byte
-	records      int
+	// lastScope and lastContent are the scope and resource of the last event: those of one sender mostly follow each other.
+	lastScope   plog.ScopeLogs
+	lastContent []byte
+	records     int
 }
 
 // Read reads a body. It must be called once.
@@ -183,9 +184,9 @@ func (e *Reader) scope(built *xpdata.MapBuilder, profiling bool) plog.ScopeLogs 
 	if e.records > 0 && bytes.Equal(e.lastContent, content) && e.lastScope.Scope().Name() == name {
 		return e.lastScope
 	}
-	e.lastResource, e.lastContent = e.logs.ResourceLogs().AppendEmpty(), content
-	resource.MoveTo(e.lastResource.Resource().Attributes())
-	e.lastScope = e.lastResource.ScopeLogs().AppendEmpty()
+	rl := e.logs.ResourceLogs().AppendEmpty()
+	resource.MoveTo(rl.Resource().Attributes())
+	e.lastScope, e.lastContent = rl.ScopeLogs().AppendEmpty(), content
 	e.lastScope.Scope().SetName(name)
 	return e.lastScope
 }
@@ -221,11 +222,8 @@ func setValue(to pcommon.Value, from any) {
 	}
 }
 
-// maxSeconds is the largest time that an int64 of nanoseconds can hold.
-const maxSeconds = math.MaxInt64 / 1_000_000_000
-
-// eventTime reads seconds since 1970 with a fraction, as a number or as a string; 0 if there is none. The digits are read
-// one by one, since a float64 cannot hold nanoseconds.
+// eventTime reads seconds since 1970 with a fraction, as a number or as a string; 0 if there is none. A float64 cannot hold
+// nanoseconds, so it is only for numbers with an exponent.
 func eventTime(raw json.RawMessage) (pcommon.Timestamp, bool) {
 	s := strings.Trim(string(raw), `"`)
 	if s == "" || s == "null" {
@@ -233,24 +231,14 @@ func eventTime(raw json.RawMessage) (pcommon.Timestamp, bool) {
 	}
 	if strings.ContainsAny(s, "eE") {
 		f, err := strconv.ParseFloat(s, 64)
-		if err != nil || f < 0 || f > maxSeconds {
-			return 0, false
-		}
-		return pcommon.Timestamp(f * 1e9), true
+		return pcommon.Timestamp(f * 1e9), err == nil && f >= 0 && f <= math.MaxInt64/1e9
 	}
-	whole, fraction, _ := strings.Cut(s, ".")
-	seconds, err := strconv.ParseUint(whole, 10, 63)
-	if err != nil || seconds >= maxSeconds {
-		return 0, false
-	}
-	if len(fraction) > 9 {
-		fraction = fraction[:9]
-	}
-	nanos := uint64(0)
-	if fraction != "" {
-		if nanos, err = strconv.ParseUint(fraction+"000000000"[len(fraction):], 10, 63); err != nil {
-			return 0, false
-		}
-	}
-	return pcommon.Timestamp(seconds*1e9 + nanos), true
+	sinceEpoch, err := time.ParseDuration(s + "s")
+	return pcommon.Timestamp(sinceEpoch), err == nil && strings.Trim(s, ".0123456789") == ""
 }
+
+// costs are what Reader takes: encoding/json copies strings, and collects fields in a map, before they become records.
+var costs = size.JSONCosts{Byte: 6, Container: 224, Field: 220, Element: 64}
+
+// MemoryOf returns the memory that Read will take for a body, or an error if it is out of proportion to the body.
+func MemoryOf(body []byte) (int, error) { return costs.Of(body) }
