@@ -4,6 +4,8 @@
 package records
 
 import (
+	"unique"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 
@@ -59,9 +61,11 @@ type groupKey struct {
 	period     int64
 	typ        Type
 	shape      compact.Shape
-	// description is that of the records, by its position in groups.descriptions; 0 for none.
-	description int32
+	// description is that of the records, or notDescribed.
+	description unique.Handle[description]
 }
+
+var notDescribed unique.Handle[description]
 
 // group is a Profile of the output.
 type group struct {
@@ -73,39 +77,25 @@ type group struct {
 	record int
 }
 
-// groups finds the group of an observation. Entry 0 of each list is unused.
+// groups finds the group of an observation. Entry 0 of the list is unused.
 type groups struct {
-	list           []group
-	indexOf        map[groupKey]int32
-	last           int32
-	descriptions   []description
-	descriptionsOf map[description]int32
+	list    []group
+	indexOf map[groupKey]int32
+	last    int32
 }
 
-// reset empties the lists. Large maps are not kept, since clearing one takes time in proportion to its capacity.
+// reset empties the list. Large maps are not kept, since clearing one takes time in proportion to its capacity.
 func (g *groups) reset() {
 	if len(g.list) > maxKeptGroups || g.indexOf == nil {
-		*g = groups{indexOf: make(map[groupKey]int32), descriptionsOf: make(map[description]int32)}
+		*g = groups{indexOf: make(map[groupKey]int32)}
 	}
 	clear(g.indexOf)
-	clear(g.descriptionsOf)
-	clear(g.descriptions)
+	clear(g.list)
 	g.list = append(g.list[:0], group{})
-	g.descriptions = append(g.descriptions[:0], description{})
 	g.last = 0
 }
 
 const maxKeptGroups = 1 << 12
-
-func (g *groups) internDescription(d description) int32 {
-	i, ok := g.descriptionsOf[d]
-	if !ok {
-		i = int32(len(g.descriptions))
-		g.descriptions = append(g.descriptions, d)
-		g.descriptionsOf[d] = i
-	}
-	return i
-}
 
 // add adds an observation of the current record.
 func (t *translator) add(o *observation) {
@@ -117,7 +107,7 @@ func (t *translator) add(o *observation) {
 		scope: t.origin.scope, attributes: t.profileAttributes, period: o.period, typ: t.record.typ,
 		shape: compact.Shape{Timestamps: o.time != 0, Values: o.valued || o.time == 0}, description: t.description,
 	}
-	if key.description != 0 {
+	if key.description != notDescribed {
 		key.typ, key.period, key.shape = 0, 0, t.record.description.shape
 	}
 	if g := t.groups.last; g == 0 || t.groups.list[g].groupKey != key {
@@ -150,9 +140,9 @@ func (t *translator) begin() {
 	t.internOrigin()
 	t.profileAttributes = t.recordAttributes()
 	t.groupsLeft += t.groupCost(t.profileAttributes)
-	t.description = 0
+	t.description = notDescribed
 	if t.record.described {
-		t.description = t.groups.internDescription(t.record.description)
+		t.description = unique.Make(t.record.description)
 	}
 	t.bodyID = t.origin.id
 	t.bodyID.AddString(t.record.log.Body().AsString())
@@ -188,8 +178,8 @@ func (t *translator) group(key groupKey) (g int32, ok bool) {
 	next.profile = t.assembler.Profile(key.scope, key.shape, compact.Header{Attributes: key.attributes})
 	next.id.AddNumber(uint64(g))
 	next.id.AddNumber(uint64(key.period))
-	if key.description != 0 {
-		t.groups.descriptions[key.description].addTo(&next.id)
+	if key.description != notDescribed {
+		key.description.Value().addTo(&next.id)
 	}
 	t.groups.list = append(t.groups.list, next)
 	return g, true
@@ -218,18 +208,14 @@ func (t *translator) internType(from valueType) compact.ValueType {
 }
 
 func (t *translator) describe(g *group) description {
-	d := t.groups.descriptions[g.description]
-	if g.description == 0 {
-		d = description{sample: cpuSamples, period: g.period, spans: true}
-		if g.typ == TypeAllocation {
-			d.sample = allocatedSpace
-		}
-		switch {
-		case g.period != 0:
-			d.periodType = cpuPeriod
-		case g.typ == TypeAllocation:
-			d.periodType, d.period = allocatedPeriod, 1
-		}
+	d := description{sample: cpuSamples, period: g.period, spans: true}
+	switch {
+	case g.description != notDescribed:
+		d = g.description.Value()
+	case g.typ == TypeAllocation: // which has no period
+		d.sample, d.periodType, d.period = allocatedSpace, allocatedPeriod, 1
+	case g.period != 0:
+		d.periodType = cpuPeriod
 	}
 	switch {
 	case !g.shape.Timestamps:

@@ -81,7 +81,7 @@ var zstdEncoder = func() *zstd.Encoder {
 func (t *translator) readOTLP(body string) *Rejection {
 	attributes := t.record.log.Attributes()
 	if version, ok := attributes.Get(keyBodyVersion); ok && version.AsString() != bodyVersion {
-		return reject(ReasonFormat, "`%s` is %q, not %s", keyBodyVersion, short(version.AsString()), bodyVersion)
+		return reject(ReasonFormat, "`%s` is %.64q, not %s", keyBodyVersion, version.AsString(), bodyVersion)
 	}
 	if err := t.decodeBase64(body, true); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (t *translator) uncompress() ([]byte, *Rejection) {
 	}
 	magic, known := compressions[compression]
 	if !known {
-		return nil, reject(ReasonFormat, "`%s` is %q", keyBodyCompression, short(compression))
+		return nil, reject(ReasonFormat, "`%s` is %.64q", keyBodyCompression, compression)
 	}
 	if !bytes.HasPrefix(t.payload, []byte(magic)) {
 		return nil, reject(ReasonNotOTLP, "the body is not %s", compression)

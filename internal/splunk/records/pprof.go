@@ -6,6 +6,7 @@ package records
 import (
 	"encoding/base64"
 	"errors"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -151,8 +152,8 @@ func typedValue(l *decode.Label) (value dictionary.Value, ok bool) {
 	case l.Key == keyTruncated && !l.IsStr:
 		return dictionary.BoolValue(l.Num != 0), true
 	case l.Key == keyTruncated:
-		truth, ok := parseBool(l.Str)
-		return dictionary.BoolValue(truth), ok
+		truth, err := strconv.ParseBool(l.Str)
+		return dictionary.BoolValue(truth), err == nil
 	case l.IsStr && (l.Key == keyThreadID || l.Key == keyThreadOSID):
 		n, ok := parseNumber(l.Str)
 		return dictionary.IntValue(n), ok

@@ -162,14 +162,13 @@ func (t *translator) recordAttributes() dictionary.AttributeSetIndex {
 // appendAttribute interns an attribute and appends it, unless the assembler leaves its value out, and counts that.
 func (t *translator) appendAttribute(list []int32, key string, value pcommon.Value) []int32 {
 	entry := dictionary.Attribute{Key: t.dict.Strings.Intern(dictionary.ValidUTF8(key))}
-	truth, ok := false, false
-	if key == keyTruncated {
-		truth, ok = parseBool(value.AsString())
-		entry.Value = dictionary.BoolValue(truth)
+	var ok bool
+	if entry.Value, ok = t.assembler.Value(value); !ok {
+		return list
 	}
-	if !ok {
-		if entry.Value, ok = t.assembler.Value(value); !ok {
-			return list
+	if key == keyTruncated {
+		if truth, err := strconv.ParseBool(value.AsString()); err == nil { // agents write true or True
+			entry.Value = dictionary.BoolValue(truth)
 		}
 	}
 	return append(list, int32(t.dict.Attributes.Intern(entry)))
@@ -190,18 +189,12 @@ func (t *translator) internSet(list []int32) dictionary.AttributeSetIndex {
 	return t.dict.AttributeSets.Intern(list)
 }
 
-// number reads an attribute that is a number, whether it is sent as a number or as a string.
+// number reads an attribute that is a number, whether it is sent as a number or as a string. It returns 0 for any other.
 func number(value pcommon.Value) (int64, bool) {
-	switch value.Type() {
-	case pcommon.ValueTypeInt:
+	if value.Type() == pcommon.ValueTypeInt {
 		return value.Int(), true
-	case pcommon.ValueTypeDouble:
-		return wholeNumber(value.Double())
-	case pcommon.ValueTypeStr:
-		return parseNumber(value.Str())
-	default:
-		return 0, false
 	}
+	return parseNumber(value.AsString())
 }
 
 func parseNumber(s string) (int64, bool) {
@@ -213,15 +206,7 @@ func parseNumber(s string) (int64, bool) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n, true
 	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return 0, false
-	}
-	return wholeNumber(f)
-}
-
-func wholeNumber(f float64) (int64, bool) {
-	if math.Abs(f) < 1<<53 {
+	if f, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(f) < 1<<53 {
 		return int64(f), true
 	}
 	return 0, false
@@ -250,15 +235,4 @@ func exactTime(time, nanos int64) int64 {
 		return nanos
 	}
 	return time
-}
-
-// parseBool reads what agents write for a bool: Java true, .NET True.
-func parseBool(s string) (truth, ok bool) {
-	switch {
-	case strings.EqualFold(s, "true"), s == "1":
-		return true, true
-	case strings.EqualFold(s, "false"), s == "0":
-		return false, true
-	}
-	return false, false
 }

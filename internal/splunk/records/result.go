@@ -64,15 +64,6 @@ func reject(why Reason, format string, args ...any) *Rejection {
 	return &Rejection{Reason: why, Err: fmt.Errorf(format, args...)}
 }
 
-// short cuts a sender's string to a length that fits into a message.
-func short(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
-}
-
 // Result is what Translate made of one request.
 type Result struct {
 	// Err is the error of Options.Meter, with which the translation ended. Then there is nothing else.

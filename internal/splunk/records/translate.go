@@ -6,6 +6,7 @@ package records
 import (
 	"iter"
 	"sync"
+	"unique"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
@@ -71,7 +72,7 @@ type translator struct {
 	begun             bool
 	bodyID            otlp.ContentID
 	profileAttributes dictionary.AttributeSetIndex
-	description       int32 // in groups.descriptions, 0 for none
+	description       unique.Handle[description]
 
 	// whole are the profiles of bodies that are OTLP.
 	whole []pprofile.Profiles
@@ -202,10 +203,10 @@ func (t *translator) translate(log plog.LogRecord) {
 func (t *translator) body() (string, *Rejection) {
 	r := &t.record
 	if r.format == FormatOther {
-		return "", reject(ReasonFormat, "`%s` is %q, not one of %s, %s and %s", keyFormat, short(r.formatName), formatPprofValue, formatTextValue, formatOTLPValue)
+		return "", reject(ReasonFormat, "`%s` is %.64q, not one of %s, %s and %s", keyFormat, r.formatName, formatPprofValue, formatTextValue, formatOTLPValue)
 	}
 	if r.typ == TypeOther && r.format != FormatOTLP && !r.described {
-		return "", reject(ReasonType, "`%s` is %q, which is neither cpu nor allocation, and there is no `%s`", keyType, short(r.typeName), keySampleType)
+		return "", reject(ReasonType, "`%s` is %.64q, which is neither cpu nor allocation, and there is no `%s`", keyType, r.typeName, keySampleType)
 	}
 	var body string
 	switch value := r.log.Body(); value.Type() {

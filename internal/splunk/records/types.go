@@ -308,7 +308,7 @@ func spannedBy(p pprofile.Profile, period int64) bool {
 }
 
 // addTo makes the description part of a profile's content.
-func (d *description) addTo(id *otlp.ContentID) {
+func (d description) addTo(id *otlp.ContentID) {
 	for _, name := range []string{d.sample.typ, d.sample.unit, d.periodType.typ, d.periodType.unit, shapeName(d.shape)} {
 		id.AddString(name)
 	}
