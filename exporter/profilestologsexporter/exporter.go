@@ -44,14 +44,15 @@ type request struct {
 
 // profilesToLogs sends profiles as they are, or as log records.
 type profilesToLogs struct {
+	// Profiles is exporterhelper's exporter, with the queue.
+	xexporter.Profiles
+
 	config  *Config
 	logger  *zap.Logger
 	metrics *metadata.TelemetryBuilder
 	// encoding counts what is sent as log records.
 	encoding *encode.Metrics
 	peer     peer
-	// maxRequestBytes bounds a request, before compression.
-	maxRequestBytes int
 	// tooLargeLogged is true after the one log line about requests that are too large.
 	tooLargeLogged atomic.Bool
 
@@ -66,29 +67,23 @@ type profilesToLogs struct {
 	nextCheck time.Time
 }
 
-// draining is the exporter with its queue. Its shutdown is bounded.
-type draining struct {
-	xexporter.Profiles
-	*profilesToLogs
-}
-
 // ConsumeProfiles waits for room in the queue at most until the exporter has stopped.
-func (d draining) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	ctx, cancel := until(d.stopped, ctx)
+func (e *profilesToLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	ctx, cancel := until(e.stopped, ctx)
 	defer cancel()
-	return d.Profiles.ConsumeProfiles(ctx, pd)
+	return e.Profiles.ConsumeProfiles(ctx, pd)
 }
 
 // Shutdown sends what the queue in memory holds, each batch once. When the time for it has passed, requests end. A queue on disk
 // keeps their data; otherwise it is lost, and the queue counts and logs it.
-func (d draining) Shutdown(ctx context.Context) error {
+func (e *profilesToLogs) Shutdown(ctx context.Context) error {
 	ctx, cancel := shutdown.Deadline(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, d.stop)
+	stop := context.AfterFunc(ctx, e.stop)
 	defer stop()
-	defer d.stop()
+	defer e.stop()
 	// The queue closes its storage after requests have ended, for which it may need a context that has not.
-	return d.Profiles.Shutdown(context.WithoutCancel(ctx))
+	return e.Profiles.Shutdown(context.WithoutCancel(ctx))
 }
 
 // until returns a context that ends as soon as ctx or end does.
@@ -183,13 +178,14 @@ const minRequestBytes = 16 << 10
 // maxPartBytes returns the largest size of the profiles or records of a request. Requests of records also have
 // resources and scopes; events repeat them, and quote their text.
 func (e *profilesToLogs) maxPartBytes(asProfiles bool) int {
+	limit := e.config.requestBytes()
 	switch {
 	case asProfiles:
-		return e.maxRequestBytes
+		return limit
 	case e.config.HEC.HasValue():
-		return e.maxRequestBytes - e.maxRequestBytes/4
+		return limit - limit/4
 	default:
-		return e.maxRequestBytes - e.maxRequestBytes/32
+		return limit - limit/32
 	}
 }
 
@@ -214,7 +210,7 @@ func (e *profilesToLogs) send(ctx context.Context, p part) (sent answer) {
 		ctx, cancel = context.WithTimeout(ctx, e.config.Timeout)
 		defer cancel()
 	}
-	limit := e.maxRequestBytes
+	limit := e.config.requestBytes()
 	if p.single {
 		limit = math.MaxInt
 	}

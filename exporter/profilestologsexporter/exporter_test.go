@@ -187,7 +187,7 @@ func TestLargeBatch(t *testing.T) {
 			config.Encoding.MaxRecordBytes = 1000
 			e, err := newExporter(exporter.Settings{TelemetrySettings: componenttest.NewNopTelemetrySettings()}, config)
 			require.NoError(t, err)
-			e.peer, e.maxRequestBytes = memoryPeer{b}, 20_000
+			e.peer, config.MaxRequestBytes = memoryPeer{b}, 20_000
 			rest := large
 			for try := 0; ; try++ {
 				require.Less(t, try, 5)

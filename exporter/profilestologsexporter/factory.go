@@ -73,7 +73,7 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 		e.peer = newHTTPPeer(config.HTTP.Get(), client)
 	}
 	set.TelemetrySettings = exportreport.Settings(set.TelemetrySettings)
-	queued, err := xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
+	e.Profiles, err = xexporterhelper.NewProfiles(ctx, set, cfg, e.push,
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),
 		// One push can send several requests, each of which has the timeout.
 		exporterhelper.WithTimeout(exporterhelper.TimeoutConfig{Timeout: 0}),
@@ -82,10 +82,7 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 		exporterhelper.WithStart(e.start),
 		exporterhelper.WithShutdown(e.shutdown),
 	)
-	if err != nil {
-		return nil, err
-	}
-	return draining{queued, e}, nil
+	return e, err
 }
 
 // newExporter returns an exporter without a peer.
@@ -94,7 +91,7 @@ func newExporter(set exporter.Settings, config *Config) (*profilesToLogs, error)
 	if err != nil {
 		return nil, err
 	}
-	e := &profilesToLogs{config: config, logger: set.Logger, metrics: b, maxRequestBytes: config.requestBytes(), encoding: &encode.Metrics{
+	e := &profilesToLogs{config: config, logger: set.Logger, metrics: b, encoding: &encode.Metrics{
 		Format:         config.Encoding.Format,
 		Records:        b.ExporterProfilesToLogsRecords,
 		Samples:        b.ExporterProfilesToLogsSamples,

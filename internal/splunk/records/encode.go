@@ -170,7 +170,7 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 			e.opts.Format, e.budget, budget = BodyPprof, e.wholeBudget, e.wholeBudget
 			encoded = e.encode(&next, whole.Profiles)
 		}
-		if excess := encoded.excess(); excess > 1 && e.split(next, whole, excess, encoded.stopped) {
+		if e.split(next, whole, encoded) {
 			e.budget = budget // the records are not sent
 			continue
 		}
@@ -180,10 +180,9 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 	return EncodedPart{}, false
 }
 
-// split replaces profiles by pieces with an equal share of the observations each, unless there is a single one. whole is
-// next as a message. excess is the size of the records of the whole, divided by the limit. mustSplit reports that encode
-// stopped: then there are several observations, of which it has not written all.
-func (e *Encoder) split(next unsent, whole compact.Part, excess float64, mustSplit bool) bool {
+// split replaces profiles whose records are too large by pieces with an equal share of the observations each, unless there is a
+// single one. whole is next as a message. If encode stopped, there are several observations, of which it has not written all.
+func (e *Encoder) split(next unsent, whole compact.Part, encoded *sink) bool {
 	const (
 		margin = 1.05
 		// maxPieces bounds the passes over a dictionary: pieces that are still too large are split again.
@@ -194,8 +193,8 @@ func (e *Encoder) split(next unsent, whole compact.Part, excess float64, mustSpl
 		// fixedBytes of a piece do not count as growth: resource, scope, type.
 		fixedBytes = 512
 	)
-	n := observations(whole.Profiles)
-	if n < 2 {
+	excess := encoded.excess()
+	if excess <= 1 || encoded.total < 2 {
 		return false
 	}
 	if whole.Bytes < next.bytes/2 { // a piece takes time in proportion to its source
@@ -207,9 +206,15 @@ func (e *Encoder) split(next unsent, whole compact.Part, excess float64, mustSpl
 		smaller.batch.Add(whole.Profiles)
 		next = unsent{smaller, smaller.batch.All()}
 	}
-	cutsProfiles, repeatedBytes := e.cutsProfiles(whole.Profiles), e.repeatedBytes(whole.Profiles)
-	mustSplit = mustSplit || cutsProfiles
-	for n := min(n, int(margin*excess)+1, maxPieces); n > 1; n /= 2 {
+	repeatedBytes, profiles := 0, 0
+	if e.opts.RepeatsResources {
+		repeatedBytes, profiles = repeatedIn(whole.Profiles)
+	}
+	// A profile should not become several records if that does not make them smaller than those of whole profiles. These are no
+	// more records, so what they share does not bound them.
+	cutsProfiles := profiles > 1
+	mustSplit := encoded.stopped || cutsProfiles
+	for n := min(encoded.total, int(margin*excess)+1, maxPieces); n > 1; n /= 2 {
 		if mustSplit {
 			n = 2
 		}
@@ -228,29 +233,17 @@ func (e *Encoder) split(next unsent, whole compact.Part, excess float64, mustSpl
 	return false
 }
 
-// repeatedBytes is the size of the resources and scopes if each record repeats them, so that pieces cost no more.
-func (e *Encoder) repeatedBytes(pd pprofile.Profiles) (n int) {
-	if !e.opts.RepeatsResources {
-		return 0
-	}
+// repeatedIn returns the size of the resources and scopes, which each record repeats, and the number of profiles with samples.
+func repeatedIn(pd pprofile.Profiles) (bytes, profiles int) {
 	var sizer pprofile.ProtoMarshaler
 	for _, rp := range pd.ResourceProfiles().All() {
-		n += sizer.ResourceProfilesSize(rp)
+		bytes += sizer.ResourceProfilesSize(rp)
 	}
 	for p := range otlp.Profiles(pd) {
-		n -= sizer.ProfileSize(p)
-	}
-	return n
-}
-
-// cutsProfiles reports that pieces have whole profiles: if records repeat their resources, a profile should not become several
-// records if that does not make them smaller. This adds no records, so it is not bounded by what the pieces share.
-func (e *Encoder) cutsProfiles(pd pprofile.Profiles) bool {
-	profiles := 0
-	for p := range otlp.Profiles(pd) {
+		bytes -= sizer.ProfileSize(p)
 		profiles += min(p.Samples().Len(), 1)
 	}
-	return e.opts.RepeatsResources && profiles > 1
+	return bytes, profiles
 }
 
 // Rest returns all profiles from the part on, which Next returned last: those to send again if the part was not

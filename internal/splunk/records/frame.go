@@ -3,7 +3,10 @@
 
 package records
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // frame is one line of a stack. A line or column of 0 and an empty file are not known.
 type frame struct {
@@ -65,8 +68,9 @@ func openingOf(text string) int {
 // space. Each number may be a range, whose start is used. A file may contain colons.
 func (f *frame) readPosition(text string) {
 	columns, hasColumns := int64(0), false
-	if space := strings.LastIndexByte(text, ' '); space > 0 && endsInNumber(text[:space]) {
-		if first, ok := rangeStart(text[space+1:]); ok {
+	if space := strings.LastIndexByte(text, ' '); space > 0 {
+		_, _, hasLine := cutNumber(text[:space])
+		if first, ok := rangeStart(text[space+1:]); ok && hasLine {
 			text, columns, hasColumns = text[:space], first, true
 		}
 	}
@@ -96,11 +100,6 @@ func fileName(text string) string {
 	return text
 }
 
-func endsInNumber(text string) bool {
-	_, _, ok := cutNumber(text)
-	return ok
-}
-
 // cutNumber cuts ":12", or ":12-14", off the end of text. A negative number, which runtimes write for an unknown line,
 // becomes 0.
 func cutNumber(text string) (before string, number int64, ok bool) {
@@ -128,17 +127,11 @@ func rangeStart(text string) (int64, bool) {
 	return digitsOf(text)
 }
 
-func digitsOf(text string) (n int64, ok bool) {
-	const most = 18 // digits that an int64 holds in any case
-	if text == "" || len(text) > most {
+// digitsOf reads a number without a sign.
+func digitsOf(text string) (int64, bool) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
 		return 0, false
 	}
-	for i := range len(text) {
-		digit := text[i] - '0'
-		if digit > 9 {
-			return 0, false
-		}
-		n = n*10 + int64(digit)
-	}
-	return n, true
+	return int64(n), true
 }

@@ -5,7 +5,6 @@ package records
 
 import (
 	"fmt"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -113,11 +112,6 @@ func (r *Result) ProfilingRecords() int {
 		}
 	}
 	return n
-}
-
-// TooLarge reports that a record was rejected because of a limit on size.
-func (r *Result) TooLarge() bool {
-	return slices.ContainsFunc(r.Rejected, func(r Rejection) bool { return r.Reason == ReasonTooLarge })
 }
 
 func (r *Result) addAttributes(repairs [compact.NumRepairs]int) {

@@ -32,14 +32,6 @@ type Options struct {
 	Meter *size.Meter
 }
 
-func (o Options) withDefaults() Options {
-	if o.Limits.MaxStackDepth <= 0 {
-		o.Limits.MaxStackDepth = 1024
-	}
-	o.Limits = o.Limits.WithDefaults()
-	return o
-}
-
 // translator is the state of one Translate call. It is kept for the next one.
 type translator struct {
 	opts      Options
@@ -144,7 +136,11 @@ func Translate(ld plog.Logs, opts Options) Result {
 }
 
 func (t *translator) start(opts Options) {
-	t.opts = opts.withDefaults()
+	if opts.Limits.MaxStackDepth <= 0 {
+		opts.Limits.MaxStackDepth = 1024
+	}
+	opts.Limits = opts.Limits.WithDefaults()
+	t.opts = opts
 	t.result = Result{}
 	t.dict.Reset(t.sizes)
 	t.bytesLeft, t.samplesLeft = t.opts.Limits.MaxProfileBytes, t.opts.Limits.MaxSamples
