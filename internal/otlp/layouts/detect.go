@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	protofields "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
 type layoutSet uint8
@@ -68,24 +68,8 @@ func (d *detector) keep(s layoutSet) {
 	}
 }
 
-// allowing returns the layouts whose message has such a field. An unknown number is no evidence.
-func allowing(of func(*schema) *message, number protowire.Number, matches func(kind) bool) layoutSet {
-	var s layoutSet
-	for l, schema := range schemas {
-		if m := of(schema); m != nil {
-			if f, known := m.field(number); known && matches(f.kind) {
-				s |= 1 << l
-			}
-		}
-	}
-	if s == 0 {
-		return allLayouts
-	}
-	return s
-}
-
-// evidence holds the result of allowing for every field number and wire type.
-type evidence [24][6]layoutSet
+// evidence holds the layouts whose message has a field of a number and wire type.
+type evidence [maxFields][6]layoutSet
 
 // newEvidence assumes that lists of numbers are packed, as nearly all encoders write them.
 func newEvidence(of func(*schema) *message) *evidence {
@@ -94,19 +78,28 @@ func newEvidence(of func(*schema) *message) *evidence {
 
 func evidenceWhere(of func(*schema) *message, matches func(kind, protowire.Type) bool) *evidence {
 	e := &evidence{}
-	for number := range e {
-		for wire := range e[number] {
-			e[number][wire] = allowing(of, protowire.Number(number), func(k kind) bool { return matches(k, protowire.Type(wire)) })
+	for l, schema := range schemas {
+		m := of(schema)
+		if m == nil {
+			continue
+		}
+		for number, f := range m.fields {
+			for t := range e[number] {
+				if f.name != "" && matches(f.kind, protowire.Type(t)) {
+					e[number][t] |= 1 << l
+				}
+			}
 		}
 	}
 	return e
 }
 
-func (e *evidence) of(number protowire.Number, wire protowire.Type) layoutSet {
-	if int(number) >= len(e) || int(wire) >= len(e[0]) {
+// of returns the layouts that have a field. One that none has is no evidence.
+func (e *evidence) of(r *wire.Reader) layoutSet {
+	if int(r.Number) >= len(e) || int(r.Wire) >= len(e[0]) || e[r.Number][r.Wire] == 0 {
 		return allLayouts
 	}
-	return e[number][wire]
+	return e[r.Number][r.Wire]
 }
 
 var (
@@ -122,8 +115,8 @@ var (
 // request reads the outermost fields, then the profiles, and the dictionary only if that was not enough: it is the largest
 // part of current messages.
 func (d *detector) request(data []byte) {
-	for r := protofields.New(data); r.Next(); {
-		d.keep(requestEvidence.of(r.Number, r.Wire))
+	for r := wire.New(data); r.Next(); {
+		d.keep(requestEvidence.of(&r))
 	}
 	d.nested(data, 1, func(resource []byte) {
 		d.nested(resource, 2, func(scope []byte) { d.nested(scope, 2, d.profile) })
@@ -133,18 +126,19 @@ func (d *detector) request(data []byte) {
 
 // nested calls read for each message in field number, until the layout is known.
 func (d *detector) nested(data []byte, number protowire.Number, read func([]byte)) {
-	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
-		if r.Number == number && r.Wire == protowire.BytesType {
-			read(r.Content)
+	for message := range wire.Messages(data, number) {
+		if d.left.isSingle() {
+			return
 		}
+		read(message)
 	}
 }
 
 func (d *detector) profile(data []byte) {
-	var has [24]bool
+	var has [maxFields]bool
 	var sampleType []byte
-	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
-		d.keep(profileEvidence.of(r.Number, r.Wire))
+	for r := wire.New(data); !d.left.isSingle() && r.Next(); {
+		d.keep(profileEvidence.of(&r))
 		if int(r.Number) < len(has) {
 			has[r.Number] = true
 		}
@@ -171,10 +165,10 @@ func (d *detector) profile(data []byte) {
 // isProfile1x3 reports whether data can be the profile of a container whose times are 0.
 func isProfile1x3(data []byte) bool {
 	hasSamples := false
-	r := protofields.New(data)
+	r := wire.New(data)
 	for r.Next() {
-		f, known := profile1x3.field(r.Number)
-		if !known || !f.kind.allows(r.Wire) {
+		f := profile1x3.field(r.Number, r.Wire)
+		if f == nil {
 			return false
 		}
 		hasSamples = hasSamples || f.name == "sample"
@@ -184,20 +178,20 @@ func isProfile1x3(data []byte) bool {
 
 // valueType distinguishes 1.8 and older layouts, which have an aggregation temporality, from newer ones.
 func (d *detector) valueType(data []byte) {
-	for r := protofields.New(data); r.Next(); {
+	for r := wire.New(data); r.Next(); {
 		if r.Number == 3 {
-			d.keep(valueTypeEvidence.of(r.Number, r.Wire))
+			d.keep(valueTypeEvidence.of(&r))
 		}
 	}
 }
 
 func (d *detector) sample(data []byte) {
-	var has [24]bool
+	var has [maxFields]bool
 	var unclear unclearSample
 	possible, usual, isNumber := d.left, allLayouts, false
-	for r := protofields.New(data); r.Next(); {
-		possible &= unpackedEvidence.of(r.Number, r.Wire)
-		usual &= sampleEvidence.of(r.Number, r.Wire)
+	for r := wire.New(data); r.Next(); {
+		possible &= unpackedEvidence.of(&r)
+		usual &= sampleEvidence.of(&r)
 		if int(r.Number) < len(has) {
 			has[r.Number] = true
 		}
@@ -234,7 +228,7 @@ func (d *detector) sample(data []byte) {
 // dictionary reads what follows field 2 of the request: a mapping in 1.6, the dictionary since 1.7.
 func (d *detector) dictionary(data []byte) {
 	var has [8]bool
-	for r := protofields.New(data); !d.left.isSingle() && r.Next(); {
+	for r := wire.New(data); !d.left.isSingle() && r.Next(); {
 		if int(r.Number) < len(has) {
 			has[r.Number] = true
 		}
@@ -245,7 +239,7 @@ func (d *detector) dictionary(data []byte) {
 		if r.Number != 7 && r.Number != 6 || r.Wire != protowire.BytesType {
 			continue
 		}
-		for f := protofields.New(r.Content); f.Next(); {
+		for f := wire.New(r.Content); f.Next(); {
 			switch {
 			case f.Number == 1 && (f.Wire == protowire.VarintType) == (r.Number == 7):
 				d.keep(setOf(V1_7, V1_6, V1_4)) // attribute_units' key, or a key as a string
@@ -263,22 +257,20 @@ func (d *detector) dictionary(data []byte) {
 // has values, there are as many as timestamps; if it has attribute indices, they lie within the table.
 func (d *detector) resolveUnclear(data []byte) (Layout, bool) {
 	attributes, links := uint64(0), uint64(0)
-	for r := protofields.New(data); r.Next(); {
-		if r.Number == 2 {
-			for f := protofields.New(r.Content); f.Next(); {
-				switch f.Number {
-				case 4:
-					links++
-				case 6:
-					attributes++
-				}
+	for dictionary := range wire.Messages(data, 2) {
+		for f := wire.New(dictionary); f.Next(); {
+			switch f.Number {
+			case 4:
+				links++
+			case 6:
+				attributes++
 			}
 		}
 	}
 	older := d.left &^ setOf(V1_10)
 	for _, s := range d.unclear {
 		count := 0
-		for v := range protofields.Varints(s.field2) {
+		for v := range wire.Varints(s.field2) {
 			if v >= attributes {
 				return older.newest(), true
 			}

@@ -35,24 +35,50 @@ type leftOver struct {
 // renumberFields changes the field numbers of profiles and samples in data to the current ones. It returns what is left over, by
 // the position of the profile in the message.
 func renumberFields(data []byte, from Layout) (map[int]leftOver, error) {
-	m := tagMover{from: from, left: map[int]leftOver{}}
-	err := m.each(data, nil, func(r *wire.Reader) error {
-		if r.Number != 1 || r.Wire != protowire.BytesType {
-			return nil
+	all, profiles := map[int]leftOver{}, 0
+	for resource := range wire.Messages(data, 1) {
+		for scope := range wire.Messages(resource, 2) {
+			for profile := range wire.Messages(scope, 2) {
+				left, err := renumberProfile(profile, from)
+				if err != nil {
+					return nil, err
+				}
+				if left.comments != nil || left.cumulative {
+					all[profiles] = left
+				}
+				profiles++
+			}
 		}
-		return m.each(r.Content, nil, m.scopes)
+	}
+	return all, nil
+}
+
+func renumberProfile(data []byte, from Layout) (left leftOver, err error) {
+	moved := &movedProfile
+	if from == V1_9 {
+		moved = nil
+	}
+	err = renumber(data, moved, func(r *wire.Reader) error {
+		switch {
+		case r.Number == 2 && r.Wire == protowire.BytesType:
+			return renumber(r.Content, &movedSample, nil)
+		case from == V1_9:
+		case r.Number == 7 && r.Wire == protowire.VarintType:
+			left.comments = protowire.AppendVarint(left.comments, r.Value)
+		case r.Number == 7:
+			left.comments = append(left.comments, r.Content...)
+		case r.Number == 1:
+			for f := wire.New(r.Content); f.Next(); {
+				left.cumulative = left.cumulative || f.Number == 3 && f.Value == temporalityCumulative
+			}
+		}
+		return nil
 	})
-	return m.left, err
+	return left, err
 }
 
-type tagMover struct {
-	from    Layout
-	profile int
-	left    map[int]leftOver
-}
-
-// each calls visit for each field of a message, after it has moved the field's number.
-func (m *tagMover) each(data []byte, moved *[16]byte, visit func(*wire.Reader) error) error {
+// renumber changes the numbers of a message's fields, and calls visit with each, which has its old number. Either may be nil.
+func renumber(data []byte, moved *[16]byte, visit func(*wire.Reader) error) error {
 	r := wire.New(data)
 	for len(r.Rest()) > 0 {
 		tag := &r.Rest()[0]
@@ -65,49 +91,11 @@ func (m *tagMover) each(data []byte, moved *[16]byte, visit func(*wire.Reader) e
 			}
 			*tag = moved[r.Number]<<3 | *tag&7
 		}
+		if visit == nil {
+			continue
+		}
 		if err := visit(&r); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-func (m *tagMover) scopes(r *wire.Reader) error {
-	if r.Number != 2 || r.Wire != protowire.BytesType {
-		return nil
-	}
-	return m.each(r.Content, nil, func(r *wire.Reader) error {
-		if r.Number != 2 || r.Wire != protowire.BytesType {
-			return nil
-		}
-		moved := &movedProfile
-		if m.from == V1_9 {
-			moved = nil
-		}
-		err := m.each(r.Content, moved, m.profileField)
-		m.profile++
-		return err
-	})
-}
-
-func (m *tagMover) profileField(r *wire.Reader) error {
-	switch {
-	case r.Number == 2 && r.Wire == protowire.BytesType:
-		return m.each(r.Content, &movedSample, func(*wire.Reader) error { return nil })
-	case m.from == V1_8 && r.Number == 7:
-		left := m.left[m.profile]
-		if r.Wire == protowire.VarintType {
-			left.comments = protowire.AppendVarint(left.comments, r.Value)
-		}
-		left.comments = append(left.comments, r.Content...)
-		m.left[m.profile] = left
-	case m.from == V1_8 && r.Number == 1 && r.Wire == protowire.BytesType:
-		for f := wire.New(r.Content); f.Next(); {
-			if f.Number == 3 && f.Value == temporalityCumulative {
-				left := m.left[m.profile]
-				left.cumulative = true
-				m.left[m.profile] = left
-			}
 		}
 	}
 	return nil

@@ -32,10 +32,10 @@ type legacyReader struct {
 
 	// stackRefs is how many more locations the ranges of samples may name: ranges can overlap.
 	stackRefs int
-	// scopes are those of the message, and contents the bytes of their profiles. scopeBudget is how many more bytes of scopes
-	// may be copied.
-	scopes      []legacyScope
-	contents    [][]byte
+	// scopes are those of the message, and profiles the bytes of their profiles.
+	scopes   []legacyScope
+	profiles [][]byte
+	// scopeBudget is how many more bytes of scopes may be copied.
 	scopeBudget int
 	// commentBudget is how many more bytes of comments may be written: a message can refer to a comment many times.
 	// copyBudget is how many more bytes of attribute indices and timestamps the profiles of several sample types may take,
@@ -55,9 +55,8 @@ type legacyReader struct {
 	set     uint32
 }
 
-// legacyScope is a scope of a message: its size, and where its profiles end in legacyReader.contents. They begin where those of the
-// scope before end.
-type legacyScope struct{ bytes, end int32 }
+// legacyScope is a scope of a message: its size without its profiles, and how many those are.
+type legacyScope struct{ bytes, profiles int32 }
 
 // listFactor is the memory of the lists of a message's entries, and of copies of attributes.
 const listFactor = 12
@@ -97,18 +96,19 @@ func readLegacy(data []byte, layout Layout, stats *Stats, meter *pdatasize.Meter
 	if err != nil {
 		return pprofile.Profiles{}, err
 	}
-	next, content := r.scopes, 0
+	next, contents := r.scopes, r.profiles
 	for _, rp := range profiles.ResourceProfiles().All() {
 		scopes := rp.ScopeProfiles()
 		for s := range scopes.Len() { // profile may append scopes
-			for ; content < int(next[0].end); content++ {
+			for range next[0].profiles {
 				dropped := stats.DroppedSamples()
-				if err := r.profile(r.contents[content], scopes, s, int(next[0].bytes)); err != nil {
+				if err := r.profile(contents[0], scopes, s, int(next[0].bytes)); err != nil {
 					return pprofile.Profiles{}, err
 				}
 				if stats.DroppedSamples() > dropped {
 					stats.IncompleteProfiles++
 				}
+				contents = contents[1:]
 			}
 			next = next[1:]
 		}
@@ -128,35 +128,16 @@ func readLegacy(data []byte, layout Layout, stats *Stats, meter *pdatasize.Meter
 // unmarshalEnvelopes unmarshals the message without its profiles and tables, and lists the profiles' bytes by scope.
 func (r *legacyReader) unmarshalEnvelopes(data []byte) (profiles pprofile.Profiles, err error) {
 	var request []byte
-	f := wire.New(data)
-	for f.Next() {
-		known, ok := r.schema.request.field(f.Number)
-		switch {
-		case !ok || !known.kind.allows(f.Wire):
-		case known.name == "resource_profiles":
-			var resource []byte
-			rf := wire.New(f.Content)
-			for rf.Next() {
-				if rf.Wire != protowire.BytesType {
-					continue
-				}
-				content := rf.Content
-				if rf.Number == 2 {
-					content = r.scope(rf.Content)
-				}
-				resource = appendBytesField(resource, rf.Number, content)
-			}
-			r.isMalformed = r.isMalformed || rf.IsMalformed()
-			request = appendBytesField(request, 1, resource)
-		case known.name == "dictionary":
-			for df := wire.New(f.Content); df.Next(); {
-				r.table(&r.shared, r.schema.dictionary, &df)
-			}
+	if !r.schema.request.each(data, func(known *field, f *wire.Reader) {
+		switch known.name {
+		case "resource_profiles":
+			request = appendBytesField(request, 1, r.envelope(f.Content, r.scope))
+		case "dictionary":
+			r.schema.dictionary.each(f.Content, func(known *field, f *wire.Reader) { r.table(&r.shared, known, f) })
 		default:
-			r.table(&r.shared, r.schema.request, &f)
+			r.table(&r.shared, known, f)
 		}
-	}
-	if f.IsMalformed() {
+	}) {
 		return profiles, errMalformed
 	}
 	memory, err := pdatasize.CheckProfiles(request)
@@ -174,20 +155,32 @@ func (r *legacyReader) unmarshalEnvelopes(data []byte) (profiles pprofile.Profil
 	return profiles, nil
 }
 
-func (r *legacyReader) scope(data []byte) (frame []byte) {
+// envelope copies the fields of a resource or a scope. In place of those of its list, field 2, it writes what replace returns, unless
+// that is nil.
+func (r *legacyReader) envelope(data []byte, replace func(content []byte) []byte) []byte {
+	envelope := []byte{}
 	f := wire.New(data)
 	for f.Next() {
-		switch {
-		case f.Wire != protowire.BytesType:
-		case f.Number == 2:
-			r.contents = append(r.contents, f.Content)
-		default:
-			frame = appendBytesField(frame, f.Number, f.Content)
+		content := f.Content
+		if f.Number == 2 && f.Wire == protowire.BytesType {
+			content = replace(content)
+		}
+		if content != nil {
+			envelope = appendBytesField(envelope, f.Number, content)
 		}
 	}
 	r.isMalformed = r.isMalformed || f.IsMalformed()
-	r.scopes = append(r.scopes, legacyScope{bytes: int32(len(frame)), end: int32(len(r.contents))})
-	return frame
+	return envelope
+}
+
+func (r *legacyReader) scope(data []byte) []byte {
+	before := len(r.profiles)
+	envelope := r.envelope(data, func(profile []byte) []byte {
+		r.profiles = append(r.profiles, profile)
+		return nil
+	})
+	r.scopes = append(r.scopes, legacyScope{bytes: int32(len(envelope)), profiles: int32(len(r.profiles) - before)})
+	return envelope
 }
 
 func appendBytesField(b []byte, number protowire.Number, content []byte) []byte {
@@ -195,11 +188,7 @@ func appendBytesField(b []byte, number protowire.Number, content []byte) []byte 
 }
 
 // table adds a field of a table to t, and reports whether the field is one.
-func (r *legacyReader) table(t *legacyTables, m *message, f *wire.Reader) bool {
-	known, ok := m.field(f.Number)
-	if !ok || !known.kind.allows(f.Wire) {
-		return false
-	}
+func (r *legacyReader) table(t *legacyTables, known *field, f *wire.Reader) bool {
 	switch known.name {
 	case "string_table":
 		r.addString(t, f.Content)
@@ -248,6 +237,7 @@ type legacyProfile struct {
 	types              []legacyType
 	periodType         legacyType
 	period             int64
+	inner              []byte // of a container
 	start, end         uint64 // of a container
 	time, duration     uint64
 	defaultType        int // an index of types, or -1
@@ -290,41 +280,36 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 		t.locationIndices = t.locationIndices[:0]
 	}
 	p.attributes = attributeSet{reader: r, tables: t}
-	inner, m := data, r.schema.profile
+	m := r.schema.profile
+	r.tablesAndHeader(p, t, m, data)
 	if r.layout == V1_3 {
-		inner, m = r.container(p, data)
+		data, m = p.inner, profile1x3
+		r.tablesAndHeader(p, t, m, data)
+		r.detectIDs(t, data)
 	}
-	f := wire.New(inner)
-	for f.Next() {
-		if !r.table(t, m, &f) {
-			r.header(p, t, m, &f)
-		}
-	}
-	r.isMalformed = r.isMalformed || f.IsMalformed()
 	if len(p.types) == 0 {
 		p.types = []legacyType{{}}
 	}
 	r.finish(t)
-	if r.layout == V1_3 {
-		r.detectIDs(t, inner)
-	}
-	for f := wire.New(inner); f.Next(); {
-		if f.Number == 2 && f.Wire == protowire.BytesType {
+	var err error
+	m.each(data, func(known *field, f *wire.Reader) {
+		switch known.name {
+		case "sample":
 			const checkEvery = 1 << 8
+			if err != nil {
+				return
+			}
 			if r.sample(p, t, f.Content); len(p.samples)%checkEvery == 0 {
-				if err := r.reserve(p.memory(r.copyBudget)); err != nil {
-					return err
-				}
+				err = r.reserve(p.memory(r.copyBudget))
 			}
+		case "attribute_indices":
+			p.attributes.addIndices(f)
+		case "drop_frames", "keep_frames":
+			p.attributes.addString("pprof.profile."+known.name, f.Value)
 		}
-		if known, ok := m.field(f.Number); ok && known.kind.allows(f.Wire) {
-			switch known.name {
-			case "attribute_indices":
-				p.attributes.addIndices(&f)
-			case "drop_frames", "keep_frames":
-				p.attributes.addString("pprof.profile."+known.name, f.Value)
-			}
-		}
+	})
+	if err != nil {
+		return err
 	}
 	if len(p.samples) == 0 {
 		return nil
@@ -345,26 +330,25 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 	return nil
 }
 
-func (r *legacyReader) container(p *legacyProfile, data []byte) (inner []byte, m *message) {
-	isWhole := r.schema.profile.each(data, func(name string, f *wire.Reader) {
-		switch name {
-		case "start_time_unix_nano":
-			p.start = f.Value
-		case "end_time_unix_nano":
-			p.end = f.Value
-		case "profile":
-			inner = f.Content
-		default:
-			r.identity(p, name, f)
+// tablesAndHeader reads the fields of a profile, or of its container, that come before samples can be read.
+func (r *legacyReader) tablesAndHeader(p *legacyProfile, t *legacyTables, m *message, data []byte) {
+	isWhole := m.each(data, func(known *field, f *wire.Reader) {
+		if !r.table(t, known, f) {
+			r.header(p, known, f)
 		}
 	})
 	r.isMalformed = r.isMalformed || !isWhole
-	return inner, profile1x3
 }
 
-// identity reads the fields that 1.3 has in the container and the others in the profile.
-func (r *legacyReader) identity(p *legacyProfile, name string, f *wire.Reader) {
-	switch name {
+// header reads a field of a profile or its container that is neither table nor sample.
+func (r *legacyReader) header(p *legacyProfile, known *field, f *wire.Reader) {
+	switch known.name {
+	case "profile":
+		p.inner = f.Content
+	case "start_time_unix_nano":
+		p.start = f.Value
+	case "end_time_unix_nano":
+		p.end = f.Value
 	case "profile_id":
 		copy(p.id[:], f.Content)
 	case "dropped_attributes_count":
@@ -377,16 +361,6 @@ func (r *legacyReader) identity(p *legacyProfile, name string, f *wire.Reader) {
 		if key, value := r.keyValue(f.Content); key != "" {
 			p.attributes.add(key, value, 0)
 		}
-	}
-}
-
-// header reads a field of the profile that is neither table nor sample.
-func (r *legacyReader) header(p *legacyProfile, t *legacyTables, m *message, f *wire.Reader) {
-	known, ok := m.field(f.Number)
-	if !ok || !known.kind.allows(f.Wire) {
-		return
-	}
-	switch known.name {
 	case "sample_type":
 		p.addType(valueType(known.message, f.Content))
 	case "period_type":
@@ -403,15 +377,13 @@ func (r *legacyReader) header(p *legacyProfile, t *legacyTables, m *message, f *
 		p.defaultType = int(clampTo[int32](f.Value))
 	case "comment", "comment_strindices":
 		p.comments = appendVarints(p.comments, f)
-	default:
-		r.identity(p, known.name, f)
 	}
 }
 
 // valueType reads a type, or the key of attributes, with its unit.
 func valueType(m *message, data []byte) (v legacyType) {
-	m.each(data, func(name string, f *wire.Reader) {
-		switch name {
+	m.each(data, func(known *field, f *wire.Reader) {
+		switch known.name {
 		case "type", "type_strindex", "attribute_key", "attribute_key_strindex":
 			v.typ = f.Value
 		case "unit", "unit_strindex":
@@ -438,8 +410,8 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 	var start, length uint64
 	values, timestamps := len(p.values), len(p.timestamps)
 	r.stack = r.stack[:0]
-	isWhole := r.schema.sample.each(data, func(name string, f *wire.Reader) {
-		switch name {
+	isWhole := r.schema.sample.each(data, func(known *field, f *wire.Reader) {
+		switch known.name {
 		case "location_index":
 			r.stack = appendVarints(r.stack, f)
 		case "locations_start_index":
@@ -547,11 +519,8 @@ func (r *legacyReader) label(t *legacyTables, set *attributeSet, data []byte) {
 // mean ids if the entries have ids, and either a reference lies beyond the table or all are from 1 to the largest id.
 func (r *legacyReader) detectIDs(t *legacyTables, inner []byte) {
 	var locations, mappings, functions referenceRange
-	for f := wire.New(inner); f.Next(); {
-		if f.Number != 2 || f.Wire != protowire.BytesType {
-			continue
-		}
-		for s := wire.New(f.Content); s.Next(); {
+	for sample := range wire.Messages(inner, 2) {
+		for s := wire.New(sample); s.Next(); {
 			if s.Number == 1 {
 				r.stack = appendVarints(r.stack[:0], &s)
 				locations.add(r.stack...)

@@ -85,17 +85,6 @@ func reachAt[I ~int32](t *legacyTable, i int, intern func(entry []byte) I) I {
 	return index
 }
 
-// each calls visit for each known field of an entry, by its name. It reports whether the entry was read to its end.
-func (m *message) each(data []byte, visit func(name string, r *wire.Reader)) bool {
-	r := wire.New(data)
-	for r.Next() {
-		if f, known := m.field(r.Number); known && f.kind.allows(r.Wire) {
-			visit(f.name, &r)
-		}
-	}
-	return !r.IsMalformed()
-}
-
 // appendVarints appends a repeated integer field, packed or not.
 func appendVarints[T int32 | int64 | uint64](dst []T, r *wire.Reader) []T {
 	if r.Wire == protowire.VarintType {
@@ -132,14 +121,12 @@ func (r *legacyReader) addString(t *legacyTables, content []byte) {
 }
 
 func (r *legacyReader) internString(t *legacyTables, index uint64) dictionary.StringIndex {
-	if index >= uint64(len(t.strings)) {
-		if index != 0 {
-			r.stats.Repaired[RepairIndex]++
-		}
+	s := r.stringAt(t, index)
+	if s == "" {
 		return 0
 	}
 	if t.stringIndices[index] == 0 {
-		t.stringIndices[index] = r.dict.Strings.Intern(t.strings[index])
+		t.stringIndices[index] = r.dict.Strings.Intern(s)
 	}
 	return t.stringIndices[index]
 }
@@ -153,8 +140,8 @@ func (r *legacyReader) internMapping(t *legacyTables, entry []byte) dictionary.M
 	var buildID uint64
 	var isHash bool
 	set := attributeSet{reader: r, tables: t}
-	t.mappings.schema.each(entry, func(name string, f *wire.Reader) {
-		switch name {
+	t.mappings.schema.each(entry, func(known *field, f *wire.Reader) {
+		switch known.name {
 		case "memory_start":
 			m.MemoryStart = f.Value
 		case "memory_limit":
@@ -171,7 +158,7 @@ func (r *legacyReader) internMapping(t *legacyTables, entry []byte) dictionary.M
 			set.addIndices(f)
 		case "has_functions", "has_filenames", "has_line_numbers", "has_inline_frames":
 			if f.Value != 0 {
-				set.add("pprof.mapping."+name, dictionary.BoolValue(true), 0)
+				set.add("pprof.mapping."+known.name, dictionary.BoolValue(true), 0)
 			}
 		}
 	})
@@ -205,8 +192,8 @@ func buildIDKey(id string, isHash bool) string {
 func (r *legacyReader) function(t *legacyTables, ref uint64) dictionary.FunctionIndex {
 	return reach(r, &t.functions, ref, func(entry []byte) dictionary.FunctionIndex {
 		var function dictionary.Function
-		t.functions.schema.each(entry, func(name string, f *wire.Reader) {
-			switch name {
+		t.functions.schema.each(entry, func(known *field, f *wire.Reader) {
+			switch known.name {
 			case "name", "name_strindex":
 				function.Name = r.internString(t, f.Value)
 			case "system_name", "system_name_strindex":
@@ -244,8 +231,8 @@ func (r *legacyReader) internLocation(t *legacyTables, entry []byte) dictionary.
 	r.lines = r.lines[:0]
 	set := attributeSet{reader: r, tables: t}
 	mapping, hasMapping := uint64(0), r.layout == V1_3 && t.mappings.ids == nil && len(t.mappings.entries) > 0
-	t.locations.schema.each(entry, func(name string, f *wire.Reader) {
-		switch name {
+	t.locations.schema.each(entry, func(known *field, f *wire.Reader) {
+		switch known.name {
 		case "mapping_index":
 			mapping, hasMapping = f.Value, true
 		case "address":
@@ -276,8 +263,8 @@ func (r *legacyReader) internLocation(t *legacyTables, entry []byte) dictionary.
 func (r *legacyReader) line(t *legacyTables, data []byte) dictionary.Line {
 	var line dictionary.Line
 	function, hasFunction := uint64(0), t.functions.ids == nil && len(t.functions.entries) > 0
-	messageLine.each(data, func(name string, f *wire.Reader) {
-		switch name {
+	messageLine.each(data, func(known *field, f *wire.Reader) {
+		switch known.name {
 		case "function_index":
 			function, hasFunction = f.Value, true
 		case "line":
@@ -303,8 +290,8 @@ func (r *legacyReader) notNegative(v int64) int64 {
 func (r *legacyReader) link(t *legacyTables, ref uint64) dictionary.LinkIndex {
 	return reach(r, &t.links, ref, func(entry []byte) dictionary.LinkIndex {
 		var link dictionary.Link
-		messageLink.each(entry, func(name string, f *wire.Reader) {
-			switch name {
+		messageLink.each(entry, func(known *field, f *wire.Reader) {
+			switch known.name {
 			case "trace_id":
 				copy(link.TraceID[:], f.Content)
 			case "span_id":
@@ -335,8 +322,8 @@ func (r *legacyReader) attribute(t *legacyTables, ref uint64) dictionary.Attribu
 
 // keyValue reads a KeyValue of common.proto.
 func (r *legacyReader) keyValue(data []byte) (key string, value dictionary.Value) {
-	messageKeyValue.each(data, func(name string, f *wire.Reader) {
-		switch name {
+	messageKeyValue.each(data, func(known *field, f *wire.Reader) {
+		switch known.name {
 		case "key":
 			key = r.validString(f.Content)
 		case "value":
@@ -369,8 +356,8 @@ func (r *legacyReader) anyValue(data []byte, depth int) (value any, ok bool) {
 		return nil, false
 	}
 	ok = true
-	messageAnyValue.each(data, func(name string, f *wire.Reader) {
-		switch name {
+	messageAnyValue.each(data, func(known *field, f *wire.Reader) {
+		switch known.name {
 		case "string_value":
 			value = r.validString(f.Content)
 		case "bool_value":
@@ -383,12 +370,12 @@ func (r *legacyReader) anyValue(data []byte, depth int) (value any, ok bool) {
 			value = f.Content
 		case "array_value":
 			values := []any{}
-			for e := wire.New(f.Content); ok && e.Next(); {
-				if e.Number == 1 && e.Wire == protowire.BytesType {
-					var element any
-					element, ok = r.anyValue(e.Content, depth+1)
-					values = append(values, element)
+			for content := range wire.Messages(f.Content, 1) {
+				var element any
+				if element, ok = r.anyValue(content, depth+1); !ok {
+					break
 				}
+				values = append(values, element)
 			}
 			value = values
 		case "kvlist_value":
@@ -401,14 +388,11 @@ func (r *legacyReader) anyValue(data []byte, depth int) (value any, ok bool) {
 // valueMap reads the entries of a map. Of several entries of one key, the first is used.
 func (r *legacyReader) valueMap(data []byte, depth int) (entries map[string]any, ok bool) {
 	entries, ok = map[string]any{}, true
-	for e := wire.New(data); ok && e.Next(); {
-		if e.Number != 1 || e.Wire != protowire.BytesType {
-			continue
-		}
+	for entry := range wire.Messages(data, 1) {
 		var key string
 		var content []byte
-		messageKeyValue.each(e.Content, func(name string, f *wire.Reader) {
-			if name == "key" {
+		messageKeyValue.each(entry, func(known *field, f *wire.Reader) {
+			if known.name == "key" {
 				key = r.validString(f.Content)
 			} else {
 				content = f.Content
@@ -418,7 +402,9 @@ func (r *legacyReader) valueMap(data []byte, depth int) (entries map[string]any,
 			r.stats.Repaired[RepairAttributeKey]++
 			continue
 		}
-		entries[key], ok = r.anyValue(content, depth+1)
+		if entries[key], ok = r.anyValue(content, depth+1); !ok {
+			break
+		}
 	}
 	return entries, ok
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
 // Layout is a wire layout of OTLP profiles, named after the first release of opentelemetry-proto that has it.
@@ -61,19 +63,9 @@ const (
 	kindFixeds              // repeated fixed64, packed or not
 )
 
-func (k kind) allows(wire protowire.Type) bool {
-	switch k {
-	case kindVarint:
-		return wire == protowire.VarintType
-	case kindFixed64, kindDouble:
-		return wire == protowire.Fixed64Type
-	case kindVarints:
-		return wire == protowire.VarintType || wire == protowire.BytesType
-	case kindFixeds:
-		return wire == protowire.Fixed64Type || wire == protowire.BytesType
-	default:
-		return wire == protowire.BytesType
-	}
+// allows reports whether a field of this kind can have a wire type: lists of numbers can be packed or not.
+func (k kind) allows(t protowire.Type) bool {
+	return t == k.usual() || t == protowire.VarintType && k == kindVarints || t == protowire.Fixed64Type && k == kindFixeds
 }
 
 // usual returns the wire type that encoders use for a field of this kind: lists of numbers are packed.
@@ -105,18 +97,33 @@ func rawBytes(name string) field                 { return field{name, kindBytes,
 func hexID(name string) field                    { return field{name, kindID, nil} }
 func nested(name string, message *message) field { return field{name, kindMessage, message} }
 
+// maxFields is larger than any field's number.
+const maxFields = 24
+
 // message lists a message's fields by number.
 type message struct {
-	fields [24]field
+	fields [maxFields]field
 	// numbers has the number of each field by its name, as in the .proto file and as in JSON.
 	numbers map[string]protowire.Number
 }
 
-func (m *message) field(number protowire.Number) (field, bool) {
-	if number <= 0 || int(number) >= len(m.fields) || m.fields[number].name == "" {
-		return field{}, false
+// field returns the field of a number, or nil if there is none or it has another wire type.
+func (m *message) field(number protowire.Number, t protowire.Type) *field {
+	if number <= 0 || int(number) >= len(m.fields) || m.fields[number].name == "" || !m.fields[number].kind.allows(t) {
+		return nil
 	}
-	return m.fields[number], true
+	return &m.fields[number]
+}
+
+// each calls visit for each known field of a message. It reports whether the message was read to its end.
+func (m *message) each(data []byte, visit func(known *field, r *wire.Reader)) bool {
+	r := wire.New(data)
+	for r.Next() {
+		if known := m.field(r.Number, r.Wire); known != nil {
+			visit(known, &r)
+		}
+	}
+	return !r.IsMalformed()
 }
 
 type fields map[protowire.Number]field
@@ -132,9 +139,7 @@ func newMessage(fields fields) *message {
 }
 
 // schema is the messages of one layout.
-type schema struct {
-	request, resourceProfiles, scopeProfiles, profile, sample, dictionary *message
-}
+type schema struct{ request, profile, sample, dictionary *message }
 
 // The messages that no layout changed.
 var (
@@ -154,19 +159,16 @@ var schemas = [NumLayouts]*schema{schema1x3(), schema1x4(), schema1x6(), schema1
 
 // newSchema returns a schema whose requests have further fields beside the resources and the dictionary.
 func newSchema(profile, sample, dictionary *message, request fields) *schema {
-	s := &schema{profile: profile, sample: sample, dictionary: dictionary}
-	s.scopeProfiles = newMessage(fields{
+	scopeProfiles := newMessage(fields{
 		1: nested("scope", messageScope), 2: nested("profiles", profile), 3: str("schema_url"),
 	})
-	s.resourceProfiles = newMessage(fields{
-		1: nested("resource", messageResource), 2: nested("scope_profiles", s.scopeProfiles), 3: str("schema_url"),
-	})
-	request[1] = nested("resource_profiles", s.resourceProfiles)
+	request[1] = nested("resource_profiles", newMessage(fields{
+		1: nested("resource", messageResource), 2: nested("scope_profiles", scopeProfiles), 3: str("schema_url"),
+	}))
 	if dictionary != nil {
 		request[2] = nested("dictionary", dictionary)
 	}
-	s.request = newMessage(request)
-	return s
+	return &schema{request: newMessage(request), profile: profile, sample: sample, dictionary: dictionary}
 }
 
 func schema1x3() *schema {
