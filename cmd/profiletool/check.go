@@ -32,14 +32,14 @@ the profile's time; no two samples of one identity; strings in UTF-8; an origina
   profiletool check --allow-orphans --allow-duplicates captured.otlp`,
 		Args: needFile,
 		RunE: func(_ *cobra.Command, paths []string) error {
-			options := []resolved.CheckOption{resolved.RequireProfiles()}
+			options := []resolved.CheckOption{resolved.RequireProfiles}
 			for _, o := range []struct {
 				on     bool
 				option resolved.CheckOption
 			}{
-				{allowDuplicates, resolved.AllowDuplicates()},
-				{allowOrphans, resolved.AllowOrphans()},
-				{allowRepeated, resolved.AllowRepeatedSamples()},
+				{allowDuplicates, resolved.AllowDuplicates},
+				{allowOrphans, resolved.AllowOrphans},
+				{allowRepeated, resolved.AllowRepeatedSamples},
 			} {
 				if o.on {
 					options = append(options, o.option)

@@ -17,26 +17,18 @@ import (
 const MaxListedFaults = 1000
 
 // CheckOption turns a rule on or off.
-type CheckOption func(*checkOptions)
+type CheckOption uint8
 
-type checkOptions struct {
-	repeatedSamples bool
-	duplicates      bool
-	orphans         bool
-	requireProfiles bool
-}
-
-// AllowRepeatedSamples permits several samples of a profile with one identity {stack, attributes, link}.
-func AllowRepeatedSamples() CheckOption { return func(o *checkOptions) { o.repeatedSamples = true } }
-
-// AllowDuplicates permits a value to occur twice in a table.
-func AllowDuplicates() CheckOption { return func(o *checkOptions) { o.duplicates = true } }
-
-// AllowOrphans permits entries that no profile refers to.
-func AllowOrphans() CheckOption { return func(o *checkOptions) { o.orphans = true } }
-
-// RequireProfiles rejects messages, resources and scopes without profiles, which mean nothing.
-func RequireProfiles() CheckOption { return func(o *checkOptions) { o.requireProfiles = true } }
+const (
+	// AllowRepeatedSamples permits several samples of a profile with one identity {stack, attributes, link}.
+	AllowRepeatedSamples CheckOption = 1 << iota
+	// AllowDuplicates permits a value to occur twice in a table.
+	AllowDuplicates
+	// AllowOrphans permits entries that no profile refers to.
+	AllowOrphans
+	// RequireProfiles rejects messages, resources and scopes without profiles, which mean nothing.
+	RequireProfiles
+)
 
 // Check returns an error if pd breaks a rule of OTLP profiles (opentelemetry-proto profiles/v1development/profiles.proto,
 // and this project's docs). The error joins all faults, each with its path, such as
@@ -46,15 +38,19 @@ func RequireProfiles() CheckOption { return func(o *checkOptions) { o.requirePro
 // and lists the first 1000. A message without resources, with an empty dictionary, is valid. pd may be anything that
 // pdata could unmarshal.
 func Check(pd pprofile.Profiles, opts ...CheckOption) error {
-	c := &checker{dict: pd.Dictionary()}
+	d := pd.Dictionary()
+	c := &checker{dict: d, lengths: [numTables]int{
+		d.MappingTable().Len(), d.LocationTable().Len(), d.FunctionTable().Len(), d.LinkTable().Len(), d.StringTable().Len(),
+		d.AttributeTable().Len(), d.StackTable().Len(),
+	}}
 	for _, opt := range opts {
-		opt(&c.options)
+		c.options |= opt
 	}
 	if pd.ResourceProfiles().Len() == 0 {
-		if c.options.requireProfiles {
+		if c.options&RequireProfiles != 0 {
 			c.fault(at("resource_profiles", -1), "is empty")
 		}
-		if dictionaryIsEmpty(c.dict) {
+		if c.lengths == [numTables]int{} {
 			return c.err()
 		}
 	}
@@ -63,21 +59,16 @@ func Check(pd pprofile.Profiles, opts ...CheckOption) error {
 	for i, rp := range pd.ResourceProfiles().All() {
 		c.checkResource(at("resource_profiles", i), rp)
 	}
-	if !c.options.orphans {
+	if c.options&AllowOrphans == 0 {
 		c.checkOrphans(pd)
 	}
 	return c.err()
 }
 
-func dictionaryIsEmpty(d pprofile.ProfilesDictionary) bool {
-	return d.StringTable().Len() == 0 && d.AttributeTable().Len() == 0 && d.LinkTable().Len() == 0 &&
-		d.FunctionTable().Len() == 0 && d.MappingTable().Len() == 0 && d.LocationTable().Len() == 0 &&
-		d.StackTable().Len() == 0
-}
-
 type checker struct {
-	options  checkOptions
+	options  CheckOption
 	dict     pprofile.ProfilesDictionary
+	lengths  [numTables]int
 	resolver *Resolver
 	faults   []error
 	unlisted int
@@ -97,16 +88,6 @@ func (c *checker) err() error {
 		c.faults = append(c.faults, fmt.Errorf("and %d more faults", c.unlisted))
 	}
 	return errors.Join(c.faults...)
-}
-
-// index reports whether index i is in a table of n entries. Index 0 is valid in an empty table, whose missing zero value
-// is reported once, for the table.
-func (c *checker) index(p path, i int32, n int) bool {
-	if i == 0 || (i > 0 && int(i) < n) {
-		return true
-	}
-	c.fault(p, "index %d is out of range [0..%d)", i, n)
-	return false
 }
 
 // shorten cuts a string for a fault: very many faults can be about one long string.

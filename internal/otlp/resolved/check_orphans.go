@@ -10,61 +10,32 @@ import (
 
 // reach marks what profiles refer to, directly or through other entries. Entry 0 of each table counts as reached.
 type reach struct {
-	dict pprofile.ProfilesDictionary
-
-	strings, attributes, links, functions, mappings, locations, stacks []bool
-
+	dict    pprofile.ProfilesDictionary
+	reached [numTables][]bool
 	// ofHeaders are the strings of resource and scope attributes. Marshalling keeps them in the string table, and
 	// unmarshalling leaves them there without a visible reference.
 	ofHeaders map[string]struct{}
 }
 
 func (c *checker) checkOrphans(pd pprofile.Profiles) {
-	d := c.dict
-	r := &reach{
-		dict:       d,
-		strings:    make([]bool, d.StringTable().Len()),
-		attributes: make([]bool, d.AttributeTable().Len()),
-		links:      make([]bool, d.LinkTable().Len()),
-		functions:  make([]bool, d.FunctionTable().Len()),
-		mappings:   make([]bool, d.MappingTable().Len()),
-		locations:  make([]bool, d.LocationTable().Len()),
-		stacks:     make([]bool, d.StackTable().Len()),
-		ofHeaders:  make(map[string]struct{}),
+	r := &reach{dict: c.dict, ofHeaders: make(map[string]struct{})}
+	for table, n := range c.lengths {
+		r.reached[table] = make([]bool, n)
 	}
 	r.visit(pd)
-	for i := range r.strings {
-		if _, isOfHeader := r.ofHeaders[d.StringTable().At(i)]; isOfHeader {
-			r.strings[i] = true
-		}
-	}
-	for _, t := range []struct {
-		name    string
-		reached []bool
-	}{
-		{"mapping_table", r.mappings},
-		{"location_table", r.locations},
-		{"function_table", r.functions},
-		{"link_table", r.links},
-		{"string_table", r.strings},
-		{"attribute_table", r.attributes},
-		{"stack_table", r.stacks},
-	} {
-		for i := 1; i < len(t.reached); i++ {
-			if !t.reached[i] {
-				c.fault(at(t.name, i), "is not reached from any profile")
+	for table, reached := range r.reached {
+		for i := 1; i < len(reached); i++ {
+			if reached[i] {
+				continue
 			}
+			if tableID(table) == stringTable {
+				if _, isOfHeader := r.ofHeaders[c.dict.StringTable().At(i)]; isOfHeader {
+					continue
+				}
+			}
+			c.fault(at(tableNames[table], i), "is not reached from any profile")
 		}
 	}
-}
-
-// enter marks entry i and reports whether to visit it: it exists and was not visited before.
-func enter(reached []bool, i int32) bool {
-	if i < 0 || int(i) >= len(reached) || reached[i] {
-		return false
-	}
-	reached[i] = true
-	return true
 }
 
 func (r *reach) visit(pd pprofile.Profiles) {
@@ -73,9 +44,39 @@ func (r *reach) visit(pd pprofile.Profiles) {
 		for _, sp := range rp.ScopeProfiles().All() {
 			r.addStrings(sp.Scope().Attributes())
 			for _, profile := range sp.Profiles().All() {
-				r.profile(profile)
+				visitProfile(r, path{}, profile)
+				for _, s := range profile.Samples().All() {
+					visitSample(r, path{}, s)
+				}
 			}
 		}
+	}
+}
+
+func (r *reach) index(_ path, _ string, to tableID, i int32) {
+	reached := r.reached[to]
+	if !holds(i, len(reached)) || reached[i] {
+		return
+	}
+	reached[i] = true
+	switch to {
+	case mappingTable:
+		visitMapping(r, path{}, r.dict.MappingTable().At(int(i)))
+	case locationTable:
+		visitLocation(r, path{}, r.dict.LocationTable().At(int(i)))
+	case functionTable:
+		visitFunction(r, path{}, r.dict.FunctionTable().At(int(i)))
+	case attributeTable:
+		visitAttribute(r, path{}, r.dict.AttributeTable().At(int(i)))
+	case stackTable:
+		visitStack(r, path{}, r.dict.StackTable().At(int(i)))
+	default: // links and strings refer to nothing
+	}
+}
+
+func (r *reach) indices(p path, field string, to tableID, indices pcommon.Int32Slice) {
+	for _, i := range indices.All() {
+		r.index(p, field, to, i)
 	}
 }
 
@@ -97,58 +98,5 @@ func (r *reach) addStringsOf(v pcommon.Value) {
 			r.addStringsOf(e)
 		}
 	default:
-	}
-}
-
-func (r *reach) profile(p pprofile.Profile) {
-	for _, t := range []pprofile.ValueType{p.SampleType(), p.PeriodType()} {
-		enter(r.strings, t.TypeStrindex())
-		enter(r.strings, t.UnitStrindex())
-	}
-	r.attributeIndices(p.AttributeIndices())
-	for _, s := range p.Samples().All() {
-		r.stack(s.StackIndex())
-		r.attributeIndices(s.AttributeIndices())
-		enter(r.links, s.LinkIndex())
-	}
-}
-
-func (r *reach) attributeIndices(indices pcommon.Int32Slice) {
-	for _, i := range indices.All() {
-		if enter(r.attributes, i) {
-			a := r.dict.AttributeTable().At(int(i))
-			enter(r.strings, a.KeyStrindex())
-			enter(r.strings, a.UnitStrindex())
-		}
-	}
-}
-
-func (r *reach) stack(i int32) {
-	if !enter(r.stacks, i) {
-		return
-	}
-	for _, l := range r.dict.StackTable().At(int(i)).LocationIndices().All() {
-		r.location(l)
-	}
-}
-
-func (r *reach) location(i int32) {
-	if !enter(r.locations, i) {
-		return
-	}
-	l := r.dict.LocationTable().At(int(i))
-	r.attributeIndices(l.AttributeIndices())
-	if enter(r.mappings, l.MappingIndex()) {
-		m := r.dict.MappingTable().At(int(l.MappingIndex()))
-		enter(r.strings, m.FilenameStrindex())
-		r.attributeIndices(m.AttributeIndices())
-	}
-	for _, line := range l.Lines().All() {
-		if enter(r.functions, line.FunctionIndex()) {
-			f := r.dict.FunctionTable().At(int(line.FunctionIndex()))
-			enter(r.strings, f.NameStrindex())
-			enter(r.strings, f.SystemNameStrindex())
-			enter(r.strings, f.FilenameStrindex())
-		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 func (c *checker) checkResource(p path, rp pprofile.ResourceProfiles) {
 	c.utf8(p.child("schema_url"), rp.SchemaUrl())
 	c.attributeMap(p.child("resource").child("attributes"), rp.Resource().Attributes())
-	if c.options.requireProfiles && rp.ScopeProfiles().Len() == 0 {
+	if c.options&RequireProfiles != 0 && rp.ScopeProfiles().Len() == 0 {
 		c.fault(p.child("scope_profiles"), "is empty")
 	}
 	for i, sp := range rp.ScopeProfiles().All() {
@@ -19,7 +19,7 @@ func (c *checker) checkResource(p path, rp pprofile.ResourceProfiles) {
 		c.utf8(p.child("scope").child("name"), sp.Scope().Name())
 		c.utf8(p.child("scope").child("version"), sp.Scope().Version())
 		c.attributeMap(p.child("scope").child("attributes"), sp.Scope().Attributes())
-		if c.options.requireProfiles && sp.Profiles().Len() == 0 {
+		if c.options&RequireProfiles != 0 && sp.Profiles().Len() == 0 {
 			c.fault(p.child("profiles"), "is empty")
 		}
 		for j, profile := range sp.Profiles().All() {
@@ -29,30 +29,23 @@ func (c *checker) checkResource(p path, rp pprofile.ResourceProfiles) {
 }
 
 func (c *checker) checkProfile(p path, profile pprofile.Profile) {
-	c.valueType(p.child("sample_type"), profile.SampleType())
-	c.valueType(p.child("period_type"), profile.PeriodType())
-	c.attributeIndices(p.child("attribute_indices"), profile.AttributeIndices())
+	visitProfile(c, p, profile)
 	c.checkPayload(p, profile)
 
 	var shape sampleShape
 	identities := make(map[Identity]int, profile.Samples().Len())
 	for i, sample := range profile.Samples().All() {
 		p := p.item("samples", i)
-		c.checkReferences(p, sample)
+		visitSample(c, p, sample)
 		c.checkShape(p, sample, &shape)
 		c.checkTimestamps(p.child("timestamps_unix_nano"), profile, sample)
 		identity := c.resolver.Identity(sample)
 		if first, seen := identities[identity]; !seen {
 			identities[identity] = i
-		} else if !c.options.repeatedSamples {
+		} else if c.options&AllowRepeatedSamples == 0 {
 			c.fault(p, "has the stack, attributes and link of samples[%d]", first)
 		}
 	}
-}
-
-func (c *checker) valueType(p path, t pprofile.ValueType) {
-	c.stringIndex(p.child("type_strindex"), t.TypeStrindex())
-	c.stringIndex(p.child("unit_strindex"), t.UnitStrindex())
 }
 
 func (c *checker) checkPayload(p path, profile pprofile.Profile) {
@@ -64,12 +57,6 @@ func (c *checker) checkPayload(p path, profile pprofile.Profile) {
 	if format != "" && bytes == 0 {
 		c.fault(p.child("original_payload"), "is empty beside the original_payload_format %q", shorten(format))
 	}
-}
-
-func (c *checker) checkReferences(p path, sample pprofile.Sample) {
-	c.index(p.child("stack_index"), sample.StackIndex(), c.dict.StackTable().Len())
-	c.index(p.child("link_index"), sample.LinkIndex(), c.dict.LinkTable().Len())
-	c.attributeIndices(p.child("attribute_indices"), sample.AttributeIndices())
 }
 
 // sampleShape is which of its two lists a sample uses.

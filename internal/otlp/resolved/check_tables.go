@@ -10,56 +10,33 @@ import (
 
 // checkTables checks all entries of the dictionary, reached or not.
 func (c *checker) checkTables() {
-	r, d := c.resolver, c.dict
-	tableCheck[pprofile.Mapping]{
-		"mapping_table", d.MappingTable(), r.mappings, r.mappingID(pprofile.NewMapping()), c.checkMapping,
-	}.run(c)
-	tableCheck[pprofile.Location]{
-		"location_table", d.LocationTable(), r.locations, r.locationID(pprofile.NewLocation()), c.checkLocation,
-	}.run(c)
-	tableCheck[pprofile.Function]{
-		"function_table", d.FunctionTable(), r.functions, r.functionID(pprofile.NewFunction()), c.checkFunction,
-	}.run(c)
-	tableCheck[pprofile.Link]{
-		"link_table", d.LinkTable(), r.links, r.noLink, c.checkLink,
-	}.run(c)
-	tableCheck[string]{
-		"string_table", d.StringTable(), r.strings, r.stringID(""), c.utf8,
-	}.run(c)
-	tableCheck[pprofile.KeyValueAndUnit]{
-		"attribute_table", d.AttributeTable(), r.attributes, r.attributeID(pprofile.NewKeyValueAndUnit()), c.checkAttribute,
-	}.run(c)
-	tableCheck[pprofile.Stack]{
-		"stack_table", d.StackTable(), r.stacks, r.stackID(pprofile.NewStack()), c.checkStack,
-	}.run(c)
+	checkTable(c, mappingTable, c.dict.MappingTable(), c.checkMapping)
+	checkTable(c, locationTable, c.dict.LocationTable(), c.checkLocation)
+	checkTable(c, functionTable, c.dict.FunctionTable(), c.checkFunction)
+	checkTable(c, linkTable, c.dict.LinkTable(), c.checkLink)
+	checkTable(c, stringTable, c.dict.StringTable(), c.utf8)
+	checkTable(c, attributeTable, c.dict.AttributeTable(), c.checkAttribute)
+	checkTable(c, stackTable, c.dict.StackTable(), func(p path, s pprofile.Stack) { visitStack(c, p, s) })
 }
 
-// tableCheck is what differs between the seven tables: ids are the ids of the entries, zero is the id of the zero
-// value, and entry checks an entry by itself.
-type tableCheck[T any] struct {
-	name    string
-	entries table[T]
-	ids     []ID
-	zero    ID
-	entry   func(path, T)
-}
-
-func (t tableCheck[T]) run(c *checker) {
-	if t.entries.Len() == 0 {
-		c.fault(at(t.name, -1), "is empty, so index 0 is not the zero value")
+// checkTable checks a table, and each entry by itself.
+func checkTable[T any](c *checker, id tableID, entries table[T], checkEntry func(path, T)) {
+	name, ids := tableNames[id], c.resolver.ids[id]
+	if entries.Len() == 0 {
+		c.fault(at(name, -1), "is empty, so index 0 is not the zero value")
 		return
 	}
-	if t.ids[0] != t.zero {
-		c.fault(at(t.name, 0), "is not the zero value")
+	if ids[0] != c.resolver.zero[id] {
+		c.fault(at(name, 0), "is not the zero value")
 	}
-	first := make(map[ID]int, t.entries.Len())
-	for i := range t.entries.Len() {
-		p := at(t.name, i)
-		t.entry(p, t.entries.At(i))
-		if earlier, seen := first[t.ids[i]]; !seen {
-			first[t.ids[i]] = i
-		} else if !c.options.duplicates {
-			c.fault(p, "equals %s[%d]", t.name, earlier)
+	first := make(map[ID]int, len(ids))
+	for i := range ids {
+		p := at(name, i)
+		checkEntry(p, entries.At(i))
+		if earlier, seen := first[ids[i]]; !seen {
+			first[ids[i]] = i
+		} else if c.options&AllowDuplicates == 0 {
+			c.fault(p, "equals %s[%d]", name, earlier)
 		}
 	}
 }
@@ -69,26 +46,21 @@ func (c *checker) checkMapping(p path, m pprofile.Mapping) {
 	if start >= limit && (start != 0 || limit != 0) {
 		c.fault(p, "memory_start 0x%x is not below memory_limit 0x%x", start, limit)
 	}
-	c.stringIndex(p.child("filename_strindex"), m.FilenameStrindex())
-	c.attributeIndices(p.child("attribute_indices"), m.AttributeIndices())
+	visitMapping(c, p, m)
 }
 
 func (c *checker) checkLocation(p path, l pprofile.Location) {
-	c.index(p.child("mapping_index"), l.MappingIndex(), c.dict.MappingTable().Len())
-	c.attributeIndices(p.child("attribute_indices"), l.AttributeIndices())
+	visitLocation(c, p, l)
 	for i, line := range l.Lines().All() {
 		p := p.item("lines", i)
-		c.index(p.child("function_index"), line.FunctionIndex(), c.dict.FunctionTable().Len())
-		c.notNegative(p.child("line"), line.Line())
-		c.notNegative(p.child("column"), line.Column())
+		c.notNegative(p, "line", line.Line())
+		c.notNegative(p, "column", line.Column())
 	}
 }
 
 func (c *checker) checkFunction(p path, f pprofile.Function) {
-	c.stringIndex(p.child("name_strindex"), f.NameStrindex())
-	c.stringIndex(p.child("system_name_strindex"), f.SystemNameStrindex())
-	c.stringIndex(p.child("filename_strindex"), f.FilenameStrindex())
-	c.notNegative(p.child("start_line"), f.StartLine())
+	visitFunction(c, p, f)
+	c.notNegative(p, "start_line", f.StartLine())
 }
 
 // checkLink ignores entry 0, the zero value, whose ids are zeros.
@@ -105,44 +77,41 @@ func (c *checker) checkLink(p path, l pprofile.Link) {
 }
 
 func (c *checker) checkAttribute(p path, a pprofile.KeyValueAndUnit) {
-	c.stringIndex(p.child("key_strindex"), a.KeyStrindex())
-	c.stringIndex(p.child("unit_strindex"), a.UnitStrindex())
+	visitAttribute(c, p, a)
 	c.value(p.child("value"), a.Value())
 }
 
-func (c *checker) checkStack(p path, s pprofile.Stack) {
-	for i, index := range s.LocationIndices().All() {
-		c.index(p.item("location_indices", i), index, c.dict.LocationTable().Len())
-	}
-}
-
-func (c *checker) stringIndex(p path, index int32) {
-	c.index(p, index, c.dict.StringTable().Len())
-}
-
-func (c *checker) notNegative(p path, v int64) {
+func (c *checker) notNegative(p path, field string, v int64) {
 	if v < 0 {
-		c.fault(p, "is %d, below 0", v)
+		c.fault(p.child(field), "is %d, below 0", v)
 	}
 }
 
-// attributeIndices checks that all references to attributes are in the table, and that no key occurs twice.
-func (c *checker) attributeIndices(p path, indices pcommon.Int32Slice) {
-	n := indices.Len()
-	if n == 0 {
-		return
+// index checks that an index is in its table. Index 0 is valid in an empty table, whose missing zero value is reported once, for the
+// table.
+func (c *checker) index(p path, field string, to tableID, i int32) {
+	if i != 0 && !holds(i, c.lengths[to]) {
+		c.outOfRange(p.child(field), to, i)
 	}
-	attributes := c.dict.AttributeTable()
-	occurrences := make(map[ID]int, n)
+}
+
+func (c *checker) outOfRange(p path, to tableID, i int32) {
+	c.fault(p, "index %d is out of range [0..%d)", i, c.lengths[to])
+}
+
+// indices checks that all indices are in their table, and of attributes that no key occurs twice.
+func (c *checker) indices(p path, field string, to tableID, indices pcommon.Int32Slice) {
+	occurrences := map[ID]int{}
 	for i, index := range indices.All() {
-		// An index 0 into an empty table passes c.index but has no key.
-		if !c.index(p.nth(i), index, attributes.Len()) || attributes.Len() == 0 {
-			continue
-		}
-		strindex := attributes.At(int(index)).KeyStrindex()
-		key := c.resolver.ref(c.resolver.strings, strindex)
-		if occurrences[key]++; occurrences[key] == 2 {
-			c.fault(p, "key %s occurs more than once", c.word(strindex))
+		switch {
+		case index != 0 && !holds(index, c.lengths[to]):
+			c.outOfRange(p.item(field, i), to, index)
+		case to == attributeTable && c.lengths[to] > 0: // in an empty table, index 0 has no key
+			strindex := c.dict.AttributeTable().At(int(index)).KeyStrindex()
+			key := c.resolver.ref(stringTable, strindex)
+			if occurrences[key]++; occurrences[key] == 2 {
+				c.fault(p.child(field), "key %s occurs more than once", c.word(strindex))
+			}
 		}
 	}
 }

@@ -3,7 +3,7 @@
 
 // Package resolved looks at OTLP profiles by what their indices refer to, independent of the layout of their dictionary.
 //
-//	Check     the rules of the format, each fault with its path: check.go, check_tables.go, check_profiles.go, check_orphans.go
+//	Check     the rules of the format, each fault with its path: check*.go, references.go
 //	Render    profiles as text with names instead of indices: render.go, names.go, values.go
 //	Resolver  an ID for each entry, equal for entries of equal content: resolve.go, space.go
 //

@@ -17,18 +17,9 @@ import (
 // outside a table.
 type Resolver struct {
 	space *Space
-	dict  pprofile.ProfilesDictionary
-
-	strings    []ID
-	attributes []ID
-	links      []ID
-	functions  []ID
-	mappings   []ID
-	locations  []ID
-	stacks     []ID
-
-	// noLink is the id of link index 0, regardless of what the table has there.
-	noLink ID
+	ids   [numTables][]ID
+	// zero are the ids of the zero values, regardless of what is at index 0.
+	zero [numTables]ID
 }
 
 // table is the common interface of the seven tables.
@@ -39,44 +30,69 @@ type table[T any] interface {
 
 // NewResolver resolves the tables in the order of their dependence: an entry's id needs those it refers to.
 func NewResolver(s *Space, dict pprofile.ProfilesDictionary) *Resolver {
-	r := &Resolver{space: s, dict: dict}
-	r.strings = resolveTable[string](dict.StringTable(), "", r.stringID)
-	r.attributes = resolveTable(dict.AttributeTable(), pprofile.NewKeyValueAndUnit(), r.attributeID)
-	r.links = resolveTable(dict.LinkTable(), pprofile.NewLink(), r.linkID)
-	r.functions = resolveTable(dict.FunctionTable(), pprofile.NewFunction(), r.functionID)
-	r.mappings = resolveTable(dict.MappingTable(), pprofile.NewMapping(), r.mappingID)
-	r.locations = resolveTable(dict.LocationTable(), pprofile.NewLocation(), r.locationID)
-	r.stacks = resolveTable(dict.StackTable(), pprofile.NewStack(), r.stackID)
-	r.noLink = r.linkID(pprofile.NewLink())
+	r := &Resolver{space: s}
+	r.ids[stringTable], r.zero[stringTable] = resolveTable[string](dict.StringTable(), "", r.stringID)
+	r.ids[attributeTable], r.zero[attributeTable] = resolveTable(dict.AttributeTable(), pprofile.NewKeyValueAndUnit(), r.attributeID)
+	r.ids[linkTable], r.zero[linkTable] = resolveTable(dict.LinkTable(), pprofile.NewLink(), r.linkID)
+	r.ids[functionTable], r.zero[functionTable] = resolveTable(dict.FunctionTable(), pprofile.NewFunction(), r.functionID)
+	r.ids[mappingTable], r.zero[mappingTable] = resolveTable(dict.MappingTable(), pprofile.NewMapping(), r.mappingID)
+	r.ids[locationTable], r.zero[locationTable] = resolveTable(dict.LocationTable(), pprofile.NewLocation(), r.locationID)
+	r.ids[stackTable], r.zero[stackTable] = resolveTable(dict.StackTable(), pprofile.NewStack(), r.stackID)
 	return r
 }
 
-func resolveTable[T any](t table[T], zero T, idOf func(T) ID) []ID {
+func resolveTable[T any](t table[T], zero T, idOf func(T) ID) (ids []ID, zeroID ID) {
+	zeroID = idOf(zero)
 	if t.Len() == 0 {
-		return []ID{idOf(zero)}
+		return []ID{zeroID}, zeroID
 	}
-	ids := make([]ID, t.Len())
+	ids = make([]ID, t.Len())
 	for i := range ids {
 		ids[i] = idOf(t.At(i))
 	}
-	return ids
+	return ids, zeroID
 }
 
 // ref returns the id of an index into a table.
-func (r *Resolver) ref(ids []ID, index int32) ID {
-	if index < 0 || int(index) >= len(ids) {
+func (r *Resolver) ref(to tableID, index int32) ID {
+	if !holds(index, len(r.ids[to])) {
 		return r.space.Intern(NewKey(KindInvalid).Int(int64(index)))
 	}
-	return ids[index]
+	return r.ids[to][index]
+}
+
+// keyOf is the key of an entry, as far as it consists of what visit visits in the entry.
+func keyOf[T any](r *Resolver, kind Kind, entry T, visit func(visitor, path, T)) Key {
+	v := keyVisitor{resolver: r, key: NewKey(kind)}
+	visit(&v, path{}, entry)
+	return v.key
+}
+
+// keyVisitor appends the ids of what it visits.
+type keyVisitor struct {
+	resolver *Resolver
+	key      Key
+}
+
+func (v *keyVisitor) index(_ path, _ string, to tableID, i int32) {
+	v.key = v.key.ID(v.resolver.ref(to, i))
+}
+
+func (v *keyVisitor) indices(_ path, _ string, to tableID, indices pcommon.Int32Slice) {
+	if to == attributeTable {
+		v.key = v.key.ID(v.resolver.attributeSet(indices))
+		return
+	}
+	v.key = v.key.Num(uint64(indices.Len()))
+	for _, i := range indices.All() {
+		v.key = v.key.ID(v.resolver.ref(to, i))
+	}
 }
 
 func (r *Resolver) stringID(s string) ID { return r.space.Intern(NewKey(KindString).Str(s)) }
 
 func (r *Resolver) attributeID(a pprofile.KeyValueAndUnit) ID {
-	return r.space.Intern(NewKey(KindAttribute).
-		ID(r.ref(r.strings, a.KeyStrindex())).
-		ID(r.ref(r.strings, a.UnitStrindex())).
-		Value(a.Value()))
+	return r.space.Intern(keyOf(r, KindAttribute, a, visitAttribute).Value(a.Value()))
 }
 
 func (r *Resolver) linkID(l pprofile.Link) ID {
@@ -85,46 +101,31 @@ func (r *Resolver) linkID(l pprofile.Link) ID {
 }
 
 func (r *Resolver) functionID(f pprofile.Function) ID {
-	return r.space.Intern(NewKey(KindFunction).
-		ID(r.ref(r.strings, f.NameStrindex())).
-		ID(r.ref(r.strings, f.SystemNameStrindex())).
-		ID(r.ref(r.strings, f.FilenameStrindex())).
-		Int(f.StartLine()))
+	return r.space.Intern(keyOf(r, KindFunction, f, visitFunction).Int(f.StartLine()))
 }
 
 func (r *Resolver) mappingID(m pprofile.Mapping) ID {
-	return r.space.Intern(NewKey(KindMapping).
-		Num(m.MemoryStart()).Num(m.MemoryLimit()).Num(m.FileOffset()).
-		ID(r.ref(r.strings, m.FilenameStrindex())).
-		ID(r.attributeSet(m.AttributeIndices())))
+	return r.space.Intern(keyOf(r, KindMapping, m, visitMapping).Num(m.MemoryStart()).Num(m.MemoryLimit()).Num(m.FileOffset()))
 }
 
+// locationID needs no number of lines in the key: it follows from how many numbers the key has.
 func (r *Resolver) locationID(l pprofile.Location) ID {
-	k := NewKey(KindLocation).
-		ID(r.ref(r.mappings, l.MappingIndex())).
-		Num(l.Address()).
-		ID(r.attributeSet(l.AttributeIndices())).
-		Num(uint64(l.Lines().Len()))
+	k := keyOf(r, KindLocation, l, visitLocation).Num(l.Address())
 	for _, line := range l.Lines().All() {
-		k = k.ID(r.ref(r.functions, line.FunctionIndex())).Int(line.Line()).Int(line.Column())
+		k = k.Int(line.Line()).Int(line.Column())
 	}
 	return r.space.Intern(k)
 }
 
 func (r *Resolver) stackID(s pprofile.Stack) ID {
-	indices := s.LocationIndices()
-	k := NewKey(KindStack).Num(uint64(indices.Len()))
-	for _, index := range indices.All() {
-		k = k.ID(r.ref(r.locations, index))
-	}
-	return r.space.Intern(k)
+	return r.space.Intern(keyOf(r, KindStack, s, visitStack))
 }
 
 // attributeSet returns the id of a set of attributes, independent of their order and repetition.
 func (r *Resolver) attributeSet(indices pcommon.Int32Slice) ID {
 	ids := make([]ID, indices.Len())
 	for i, index := range indices.All() {
-		ids[i] = r.ref(r.attributes, index)
+		ids[i] = r.ref(attributeTable, index)
 	}
 	slices.Sort(ids)
 	return r.space.Intern(NewKey(KindSet).IDList(slices.Compact(ids)))
@@ -135,12 +136,12 @@ type Identity struct{ stack, attributes, link ID }
 
 // Identity returns the identity of a sample.
 func (r *Resolver) Identity(s pprofile.Sample) Identity {
-	link := r.noLink
+	link := r.zero[linkTable]
 	if s.LinkIndex() != 0 {
-		link = r.ref(r.links, s.LinkIndex())
+		link = r.ref(linkTable, s.LinkIndex())
 	}
 	return Identity{
-		stack:      r.ref(r.stacks, s.StackIndex()),
+		stack:      r.ref(stackTable, s.StackIndex()),
 		attributes: r.attributeSet(s.AttributeIndices()),
 		link:       link,
 	}

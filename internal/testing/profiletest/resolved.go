@@ -15,13 +15,13 @@ import (
 type CheckOption = resolved.CheckOption
 
 // AllowRepeatedSamples allows several samples of one identity {stack, attributes, link} in a profile.
-func AllowRepeatedSamples() CheckOption { return resolved.AllowRepeatedSamples() }
+func AllowRepeatedSamples() CheckOption { return resolved.AllowRepeatedSamples }
 
 // AllowDuplicates allows a table to have a value twice.
-func AllowDuplicates() CheckOption { return resolved.AllowDuplicates() }
+func AllowDuplicates() CheckOption { return resolved.AllowDuplicates }
 
 // AllowOrphans allows a table to have entries that nothing refers to.
-func AllowOrphans() CheckOption { return resolved.AllowOrphans() }
+func AllowOrphans() CheckOption { return resolved.AllowOrphans }
 
 // Check is resolved.Check.
 func Check(pd pprofile.Profiles, opts ...CheckOption) error { return resolved.Check(pd, opts...) }
