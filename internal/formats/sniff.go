@@ -8,6 +8,7 @@ package formats
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"regexp"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -125,39 +126,33 @@ func sniffResource(data []byte) Format {
 	return OTLP
 }
 
-// sniffJSON looks for the first outermost key that one of the formats has.
-func sniffJSON(head []byte) Format {
-	decoder := json.NewDecoder(bytes.NewReader(head))
-	depth, expectKey := 0, false
-	for range headBytes {
-		token, err := decoder.Token()
-		if err != nil {
-			return Unknown // the head ends, or is not JSON
-		}
-		switch v := token.(type) {
-		case json.Delim:
-			if v == '{' || v == '[' {
-				depth++
-			} else {
-				depth--
+// sniffJSON looks for the first outermost key, of a document or of one in a list, that one of the formats has. An error, such as at the
+// end of the head, ends the search.
+func sniffJSON(head []byte) (found Format) {
+	document := wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(head))}
+	isKnown := errors.New("the format is known")
+	object := func() error {
+		return document.Object(func(key string) error {
+			switch key {
+			case "resourceProfiles", "resource_profiles", "dictionary":
+				found = OTLPJSON
+			case "resourceLogs", "resource_logs":
+				found = OTLPLogsJSON
+			case "nodes", "traceEvents", "ph":
+				found = CPUProfile
+			default:
+				return document.Skip()
 			}
-			expectKey = v == '{' || v == '}' || v == ']'
-			continue
-		case string:
-			if expectKey && (depth == 1 || depth == 2 && head[0] == '[') {
-				switch v {
-				case "resourceProfiles", "resource_profiles", "dictionary":
-					return OTLPJSON
-				case "resourceLogs", "resource_logs":
-					return OTLPLogsJSON
-				case "nodes", "traceEvents", "ph":
-					return CPUProfile
-				}
-			}
-		}
-		expectKey = !expectKey && depth > 0
+			return isKnown
+		})
 	}
-	return Unknown
+	if head[0] == '[' {
+		_ = document.Array(object)
+		return found
+	}
+	for object() == nil { // a sequence of documents
+	}
+	return found
 }
 
 var (

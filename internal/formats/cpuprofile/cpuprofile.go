@@ -5,8 +5,7 @@
 // events Profile and ProfileChunk, in an array or under traceEvents.
 //
 // Decode walks over the JSON without keeping it. A profile is a tree of nodes, each of which has a function, and samples that
-// name nodes: decoder.readNode interns the functions, profile.measure checks that the nodes are a tree, and decoder.stackOf
-// follows the parents of the sampled nodes. Times are
+// name nodes: decoder.readNode interns the functions, and decoder.stackOf follows the parents of the sampled nodes. Times are
 // microseconds, either Unix time or since the machine started; then the anchor is the end of the recording.
 package cpuprofile
 
@@ -17,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -30,10 +28,10 @@ import (
 const (
 	// maxDepth is the largest number of nodes of a stack. V8 records 255.
 	maxDepth = 512
-	// All stacks together may have minFrames + framesPerByte × the length of the file. A node of 100 bytes is rarely at a depth
+	// All stacks together may have minNodes + nodesPerByte × the length of the file. A node of 100 bytes is rarely at a depth
 	// of more than 50.
-	minFrames     = 64 << 10
-	framesPerByte = 2
+	minNodes     = 64 << 10
+	nodesPerByte = 2
 	// parserFactor is the memory of numbers and nodes.
 	parserFactor = 10
 )
@@ -44,19 +42,16 @@ var ErrNotProfile = errors.New("there is no V8 CPU profile in the JSON")
 // Decode returns the profiles of a file: samples/count with timestamps alone. It leaves out samples of (idle). Samples of
 // (garbage collector) and (program) become a frame on top of the previous stack.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{byKey: map[profileKey]*profile{}, framesLeft: minFrames + framesPerByte*len(data)}
-	d.b.Reset(options)
-	if err := d.b.Take(parserFactor * len(data)); err != nil {
-		return pprofile.NewProfiles(), d.b.Stats, err
-	}
-	if err := d.read(bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n")); err != nil {
-		return pprofile.NewProfiles(), d.b.Stats, fmt.Errorf("read JSON: %w", err)
-	}
-	if len(d.profiles) == 0 {
-		return pprofile.NewProfiles(), d.b.Stats, ErrNotProfile
-	}
-	pd, err := d.finish(len(data), options.Anchor)
-	return pd, d.b.Stats, err
+	d := decoder{byKey: map[profileKey]*profile{}, nodesLeft: minNodes + nodesPerByte*len(data)}
+	return d.b.Run(options, parserFactor*len(data), len(data), func() error {
+		if err := d.read(bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n")); err != nil {
+			return fmt.Errorf("read JSON: %w", err)
+		}
+		if len(d.profiles) == 0 {
+			return ErrNotProfile
+		}
+		return d.addProfiles(options.Anchor)
+	})
 }
 
 type decoder struct {
@@ -65,8 +60,8 @@ type decoder struct {
 	profiles []*profile
 	byKey    map[profileKey]*profile
 	stack    []int32
-	// framesLeft is how many more frames stacks may have.
-	framesLeft int
+	// nodesLeft is how many more nodes stacks may have.
+	nodesLeft int
 }
 
 // profileKey names a profile among Chrome's trace events.
@@ -80,17 +75,7 @@ type node struct {
 	parent   int64 // its id; 0 means that there is none
 	kind     nodeKind
 	location int32
-	// depth is the number of nodes from here to the root, or one of the values below.
-	depth int32
 }
-
-const (
-	unmeasured = 0
-	// inPath is the depth of a node while its ancestors are measured.
-	inPath = -1
-	// noStack is the depth of a node that is too deep, or whose ancestors are a circle.
-	noStack = -2
-)
 
 type nodeKind uint8
 
@@ -272,8 +257,8 @@ func (d *decoder) readEvent() error {
 	return err
 }
 
-// finish writes the samples of all profiles, whose clocks are the same one.
-func (d *decoder) finish(plainBytes int, anchor events.Anchor) (pprofile.Profiles, error) {
+// addProfiles adds the samples of all profiles, whose clocks are the same one.
+func (d *decoder) addProfiles(anchor events.Anchor) error {
 	first, last := math.Inf(1), math.Inf(-1)
 	for _, p := range d.profiles {
 		for len(p.deltas) < len(p.samples) {
@@ -288,7 +273,7 @@ func (d *decoder) finish(plainBytes int, anchor events.Anchor) (pprofile.Profile
 	}
 	if !(first >= 0 && last < 1<<52) { // not a number, or not of a clock in microseconds
 		d.b.Stats.Dropped += len(d.profiles)
-		return pprofile.NewProfiles(), nil
+		return nil
 	}
 	length := uint64((last - first) * 1000)
 	begin := uint64(first) * 1000
@@ -302,14 +287,14 @@ func (d *decoder) finish(plainBytes int, anchor events.Anchor) (pprofile.Profile
 	scope := d.b.NewScope()
 	for _, p := range d.profiles {
 		if err := d.addProfile(scope, p, first); err != nil {
-			return pprofile.NewProfiles(), err
+			return err
 		}
 	}
 	if isAnchored {
 		d.b.GuessClock()
 	}
 	d.b.Shift(begin)
-	return d.b.Finish(plainBytes)
+	return nil
 }
 
 // stackKey identifies a stack: its node, and the node of the previous stack if it is on top of that.
@@ -335,7 +320,6 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64
 			d.b.IntAttribute(events.AttributeProcessID, p.process), d.b.IntAttribute(events.AttributeThreadID, p.thread),
 		})
 	}
-	p.measure()
 	stacks := map[stackKey]dictionary.StackIndex{}
 	at, before := p.start, int64(0)
 	for i, sample := range p.samples {
@@ -377,43 +361,11 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64
 	return nil
 }
 
-// measure sets the depth of all nodes. It looks at each node once, regardless of their parents.
-func (p *profile) measure() {
-	var path []int64
-	for id := range p.nodes {
-		depth := int32(0)
-		for path = path[:0]; ; {
-			n, ok := p.nodes[id]
-			if !ok || n.kind == root || id == 0 {
-				break
-			}
-			if n.depth != unmeasured {
-				if depth = n.depth; depth == inPath {
-					depth = noStack
-				}
-				break
-			}
-			n.depth = inPath
-			p.nodes[id] = n
-			path = append(path, id)
-			id = n.parent
-		}
-		for _, id := range slices.Backward(path) {
-			if depth++; depth <= 0 || depth > maxDepth {
-				depth = noStack
-			}
-			n := p.nodes[id]
-			n.depth = depth
-			p.nodes[id] = n
-		}
-	}
-}
-
 // unreadable is the stack of a node that has none.
 const unreadable dictionary.StackIndex = -1
 
 // stackOf interns a stack: the ancestors of key.node, or if that is above another stack, itself and the ancestors of key.before.
-// It returns unreadable if the stack is too deep or a circle, or if all stacks have too many frames.
+// It returns unreadable if the stack is too deep or a circle, or if all stacks have too many nodes.
 func (d *decoder) stackOf(p *profile, key stackKey) dictionary.StackIndex {
 	d.stack = d.stack[:0]
 	id := key.node
@@ -421,19 +373,19 @@ func (d *decoder) stackOf(p *profile, key stackKey) dictionary.StackIndex {
 		d.stack = append(d.stack, n.location)
 		id = key.before
 	}
-	if depth := int(p.nodes[id].depth); depth < 0 || depth+1 > d.framesLeft {
-		return unreadable
-	}
-	for id != 0 {
+	for depth := 0; id != 0; depth++ {
 		n, ok := p.nodes[id]
 		if !ok || n.kind == root {
 			break
 		}
+		if depth == maxDepth || d.nodesLeft == 0 {
+			return unreadable
+		}
+		d.nodesLeft--
 		if n.location != 0 {
 			d.stack = append(d.stack, n.location)
 		}
 		id = n.parent
 	}
-	d.framesLeft -= len(d.stack)
 	return d.b.Dict.Stacks.Intern(d.stack)
 }

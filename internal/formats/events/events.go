@@ -118,18 +118,32 @@ func (b *Builder) Reset(o Options) {
 	}
 }
 
+// Run resets the builder, reserves parserBytes, and returns what read adds to it. plainBytes are those of the payload, for Finish.
+func (b *Builder) Run(o Options, parserBytes, plainBytes int, read func() error) (pprofile.Profiles, Stats, error) {
+	b.Reset(o)
+	err := b.Take(parserBytes)
+	if err == nil {
+		err = read()
+	}
+	if err != nil {
+		return pprofile.NewProfiles(), b.Stats, err
+	}
+	pd, err := b.Finish(plainBytes)
+	return pd, b.Stats, err
+}
+
 // Take reserves n bytes for the translator itself. Translators return its error.
 func (b *Builder) Take(n int) error {
 	b.parserBytes += n
 	return b.meter.Reach(b.parserBytes + b.BuildBytes())
 }
 
-// Step is called for each record. Translators return its error, which says that the work must end. more is what the translator
-// itself takes beside what it passed to Take.
+// Step is called for each record. After an error the work must end; Step and Finish return it again. more is what the translator itself
+// takes beside what it passed to Take.
 func (b *Builder) Step(more int) error {
 	const checkEvery = 1 << 8
 	if b.steps++; b.steps%checkEvery != 0 {
-		return nil
+		return b.meter.Err()
 	}
 	return b.meter.Reach(b.parserBytes + more + b.BuildBytes())
 }
@@ -245,6 +259,13 @@ func (b *Builder) IntAttribute(key string, value int64) int32 {
 // StringAttribute interns an attribute with a string of the payload.
 func (b *Builder) StringAttribute(key, value string) int32 {
 	return b.Attribute(key, dictionary.StringValue(b.CleanString(value)))
+}
+
+// CutLast cuts the last word off a line of text, and the blanks around it.
+func CutLast(s string) (before, last string) {
+	s = strings.TrimRight(s, " \t")
+	at := strings.LastIndexAny(s, " \t") + 1
+	return strings.TrimRight(s[:at], " \t"), s[at:]
 }
 
 // TraceParent returns the link that a traceparent of W3C Trace Context names: version-trace-span-flags.

@@ -58,27 +58,21 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 		options.SampleType, options.Unit = "samples", "count"
 	}
 	d := decoder{options: options}
-	d.Reset(options.Options)
-	d.scope = d.NewScope()
-	if err := d.Take(parserFactor * len(data)); err != nil {
-		return pprofile.NewProfiles(), d.Stats, err
-	}
-	text := string(data)
-	for line := range strings.Lines(text) {
-		if err := d.Step(indexBytes * len(d.frames)); err != nil {
-			return pprofile.NewProfiles(), d.Stats, err
-		}
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			if err := d.line(line); err != nil {
-				return pprofile.NewProfiles(), d.Stats, err
+	return d.Run(options.Options, parserFactor*len(data), len(data), func() error {
+		d.scope = d.NewScope()
+		for line := range strings.Lines(string(data)) {
+			if err := d.Step(indexBytes * len(d.frames)); err != nil {
+				return err
+			}
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+				d.line(line)
 			}
 		}
-	}
-	if d.Stats.Events == 0 && d.Stats.Dropped > 0 {
-		return pprofile.NewProfiles(), d.Stats, ErrNotFolded
-	}
-	pd, err := d.Finish(len(text))
-	return pd, d.Stats, err
+		if d.Stats.Events == 0 && d.Stats.Dropped > 0 {
+			return ErrNotFolded
+		}
+		return nil
+	})
 }
 
 type decoder struct {
@@ -104,9 +98,9 @@ type record struct {
 
 // split splits a line: stack value [attributes] [timestamp]. Frames can have spaces in them, so it reads from the end.
 func split(line string) (stack string, r record, ok bool) {
-	rest, last := cutLast(line)
+	rest, last := events.CutLast(line)
 	if value, err := strconv.ParseInt(last, 10, 64); err == nil {
-		before, middle := cutLast(rest)
+		before, middle := events.CutLast(rest)
 		if strings.Contains(middle, "=") {
 			if stack, r, ok := splitAttributes(before, middle); ok {
 				r.timestamp = events.UnixNanos(value)
@@ -126,31 +120,21 @@ func split(line string) (stack string, r record, ok bool) {
 
 // splitAttributes splits stack value, which precedes attributes.
 func splitAttributes(rest, attributes string) (stack string, r record, ok bool) {
-	stack, last := cutLast(rest)
+	stack, last := events.CutLast(rest)
 	value, err := strconv.ParseInt(last, 10, 64)
 	return stack, record{value: value, attributes: attributes}, err == nil && stack != ""
 }
 
-func cutLast(s string) (before, last string) {
-	s = strings.TrimRight(s, " \t")
-	at := strings.LastIndexAny(s, " \t") + 1
-	return strings.TrimRight(s[:at], " \t"), s[at:]
-}
-
-func (d *decoder) line(line string) error {
+func (d *decoder) line(line string) {
 	stack, r, ok := line, record{value: 1}, true
 	if !d.options.WithoutValues {
 		stack, r, ok = split(line)
 	}
 	if !ok {
 		d.Stats.Dropped++
-		return nil
+		return
 	}
-	index, err := d.stackOf(stack)
-	if err != nil {
-		return err
-	}
-	id := compact.Identity{Stack: index}
+	id := compact.Identity{Stack: d.stackOf(stack)}
 	d.attributes = d.attributes[:0]
 	if r.attributes != "" {
 		id.Link = d.readAttributes(r.attributes)
@@ -159,13 +143,12 @@ func (d *decoder) line(line string) error {
 	if r.timestamp == 0 {
 		d.Stats.Events++
 		d.Observe(d.untimedProfile(), id, compact.Observation{Value: r.value})
-		return nil
+		return
 	}
 	if d.timed == nil {
 		d.timed = new(d.profile(compact.Shape{Timestamps: true, Values: true}))
 	}
 	d.Event(*d.timed, id, compact.Observation{Timestamp: r.timestamp, Value: r.value})
-	return nil
 }
 
 // untimedProfile returns the profile of values without timestamps.
@@ -192,19 +175,20 @@ func (d *decoder) profile(shape compact.Shape) compact.ProfileIndex {
 	})
 }
 
-// stackOf interns a stack, which is written root first. One line can have as many frames as a whole file has lines.
-func (d *decoder) stackOf(stack string) (dictionary.StackIndex, error) {
+// stackOf interns a stack, which is written root first. One line can have as many frames as a whole file has lines, so it ends when the
+// work must.
+func (d *decoder) stackOf(stack string) dictionary.StackIndex {
 	d.stack = d.stack[:0]
 	for frame := range strings.SplitSeq(stack, ";") {
-		if err := d.Step(indexBytes * (len(d.stack) + len(d.frames))); err != nil {
-			return 0, err
+		if d.Step(indexBytes*(len(d.stack)+len(d.frames))) != nil {
+			return 0
 		}
 		if frame = strings.TrimSpace(frame); frame != "" {
 			d.stack = append(d.stack, d.frame(d.Dict.Strings.Intern(d.CleanString(frame))))
 		}
 	}
 	slices.Reverse(d.stack)
-	return d.Dict.Stacks.Intern(d.stack), nil
+	return d.Dict.Stacks.Intern(d.stack)
 }
 
 // frame interns the location of a frame.

@@ -52,20 +52,17 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 		defer legacyReader.Unlock()
 	}
 	d := decoder{options: options, goroutines: map[trace.GoID]*goroutine{}, tasks: map[trace.TaskID]*task{}, ranges: map[rangeKey]openRange{}}
-	d.b.Reset(options.Options)
-	if err := d.b.Take(readerBytes); err != nil {
-		return pprofile.NewProfiles(), d.b.Stats, err
-	}
-	d.addProfiles()
-	err = d.read(bytes.NewReader(data))
-	if err != nil && (d.syncs < 2 || options.Meter.Err() != nil) {
-		return pprofile.NewProfiles(), d.b.Stats, err
-	}
-	if err != nil {
-		d.b.Stats.Dropped++
-	}
-	pd, err := d.finish(len(data))
-	return pd, d.b.Stats, err
+	return d.b.Run(options.Options, readerBytes, len(data), func() error {
+		d.addProfiles()
+		if err := d.read(bytes.NewReader(data)); err != nil {
+			if d.syncs < 2 || options.Meter.Err() != nil {
+				return err
+			}
+			d.b.Stats.Dropped++
+		}
+		d.finish()
+		return nil
+	})
 }
 
 // The profiles, in the order in which they are written.
@@ -242,7 +239,7 @@ func (d *decoder) addPlace(g trace.GoID, thread trace.ThreadID, proc trace.ProcI
 }
 
 // finish ends the open intervals, and moves all times to the wall clock.
-func (d *decoder) finish(plainBytes int) (pprofile.Profiles, error) {
+func (d *decoder) finish() {
 	if !d.options.WithoutUnfinished {
 		d.endAll()
 	}
@@ -252,7 +249,6 @@ func (d *decoder) finish(plainBytes int) (pprofile.Profiles, error) {
 		d.b.SetWindow(p, 0, length)
 	}
 	d.b.Shift(begin)
-	return d.b.Finish(plainBytes)
 }
 
 // wallClock returns the wall-clock time of the first event.

@@ -167,10 +167,12 @@ func (d *decoder) event(class def.TypeID) error {
 	case p.TypeMap.T_MONITOR_ENTER:
 		e := &p.JavaMonitorEnter
 		from := origin{thread: e.EventThread, span: span{e.ContextId, e.SpanId, e.SpanName, e.TraceIdHi, e.TraceIdLo}}
-		return d.interval(pair{monitorDelay, monitorCount}, occurrence{e.StartTime, e.StackTrace, from}, e.Duration)
+		nanos := d.chunk.nanos(e.Duration)
+		return d.observePair(pair{monitorDelay, monitorCount}, occurrence{e.StartTime, e.StackTrace, from}, nanos, nanos)
 	case p.TypeMap.T_THREAD_PARK:
 		e := &p.ThreadPark
-		return d.interval(pair{parkDelay, parkCount}, occurrence{e.StartTime, e.StackTrace, origin{thread: e.EventThread}}, e.Duration)
+		from, nanos := origin{thread: e.EventThread}, d.chunk.nanos(e.Duration)
+		return d.observePair(pair{parkDelay, parkCount}, occurrence{e.StartTime, e.StackTrace, from}, nanos, nanos)
 	case p.TypeMap.T_ACTIVE_SETTING:
 		d.settings.read(&p.ActiveSetting, &p.TypeMap)
 	}
@@ -186,12 +188,6 @@ type occurrence struct {
 
 // pair is the profile of an event's values, and the profile that counts the events.
 type pair struct{ values, events profileID }
-
-// interval adds an event that lasts for a number of ticks, at its end.
-func (d *decoder) interval(to pair, at occurrence, ticks uint64) error {
-	nanos := d.chunk.nanos(ticks)
-	return d.observePair(to, at, nanos, nanos)
-}
 
 // observePair adds an event's value and the event itself, at its end.
 func (d *decoder) observePair(to pair, at occurrence, lengthNanos, value uint64) error {

@@ -81,19 +81,17 @@ func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.St
 	if d.labels, err = parseLabels(options.Labels); err != nil {
 		return pprofile.NewProfiles(), stats, err
 	}
-	d.Reset(options.Options)
-	if err := d.Take(parserFactor * len(data)); err != nil {
-		return pprofile.NewProfiles(), stats, err
-	}
-	d.resource = d.Resource(pcommon.NewResource(), "")
-	if err := d.read(data); options.Meter.Err() != nil {
-		return pprofile.NewProfiles(), d.Stats, options.Meter.Err()
-	} else if err != nil {
-		return pprofile.NewProfiles(), d.Stats, fmt.Errorf("read recording: %w", events.ShortError(err))
-	}
-	d.finish()
-	pd, err = d.Finish(math.MaxInt) // the parser's strings are cut from data
-	return pd, d.Stats, err
+	const plainBytes = math.MaxInt // the parser's strings are cut from data
+	return d.Run(options.Options, parserFactor*len(data), plainBytes, func() error {
+		d.resource = d.Resource(pcommon.NewResource(), "")
+		if err := d.read(data); options.Meter.Err() != nil {
+			return options.Meter.Err()
+		} else if err != nil {
+			return fmt.Errorf("read recording: %w", events.ShortError(err))
+		}
+		d.finish()
+		return nil
+	})
 }
 
 const (

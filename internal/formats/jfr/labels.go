@@ -6,6 +6,8 @@ package jfr
 import (
 	"errors"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
@@ -31,57 +33,50 @@ var errLabels = errors.New("the labels are not a LabelsSnapshot")
 //	message LabelsSnapshot { map<int64, Context> contexts = 1; map<int64, string> strings = 2; }
 func parseLabels(data []byte) (labels, error) {
 	l := labels{contexts: map[int64][]label{}, strings: map[int64]string{}}
-	r := wire.New(data)
-	for r.Next() {
-		entry, content, err := parseEntry(r.Content)
-		switch {
-		case err != nil:
-			return l, err
-		case r.Number == 1:
-			if l.contexts[entry.key], err = parseContext(content); err != nil {
-				return l, err
-			}
-		case r.Number == 2:
+	err := eachEntry(data, func(number protowire.Number, entry label, content []byte) error {
+		switch number {
+		case 1:
+			var context []label
+			err := eachEntry(content, func(number protowire.Number, entry label, _ []byte) error {
+				if number == 1 && len(context) < maxLabels {
+					context = append(context, entry)
+				}
+				return nil
+			})
+			l.contexts[entry.key] = context
+			return err
+		case 2:
 			l.strings[entry.key] = string(content[:min(len(content), maxLabelBytes)])
 		}
-	}
-	if r.IsMalformed() {
-		return l, errLabels
-	}
-	return l, nil
+		return nil
+	})
+	return l, err
 }
 
-func parseContext(data []byte) (context []label, err error) {
-	r := wire.New(data)
+// eachEntry calls visit for each entry of the maps in a message: with the number of the map's field, and the value as a number and as
+// bytes.
+func eachEntry(message []byte, visit func(number protowire.Number, entry label, content []byte) error) error {
+	r := wire.New(message)
 	for r.Next() {
-		if r.Number != 1 || len(context) == maxLabels {
-			continue
+		var key, value wire.Reader
+		entry := wire.New(r.Content)
+		for entry.Next() {
+			switch entry.Number {
+			case 1:
+				key = entry
+			case 2:
+				value = entry
+			}
 		}
-		l, _, err := parseEntry(r.Content)
-		if err != nil {
-			return nil, err
+		if entry.IsMalformed() {
+			return errLabels
 		}
-		context = append(context, l)
-	}
-	if r.IsMalformed() {
-		return nil, errLabels
-	}
-	return context, nil
-}
-
-// parseEntry reads an entry of a map: its key, and its value as a number or as bytes.
-func parseEntry(data []byte) (entry label, content []byte, err error) {
-	r := wire.New(data)
-	for r.Next() {
-		switch r.Number {
-		case 1:
-			entry.key = int64(r.Value)
-		case 2:
-			entry.value, content = int64(r.Value), r.Content
+		if err := visit(r.Number, label{key: int64(key.Value), value: int64(value.Value)}, value.Content); err != nil {
+			return err
 		}
 	}
 	if r.IsMalformed() {
-		return label{}, nil, errLabels
+		return errLabels
 	}
-	return entry, content, nil
+	return nil
 }

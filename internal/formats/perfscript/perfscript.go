@@ -38,30 +38,27 @@ const maxDepth = 4096
 // Decode returns the profiles of a text: a resource for each process, and in it one profile for each event. All samples have a
 // timestamp and a value.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[string]compact.ScopeIndex{}}
-	d.b.Reset(options)
-	if err := d.b.Take(parserFactor * len(data)); err != nil {
-		return pprofile.NewProfiles(), d.b.Stats, err
-	}
-	text := string(data)
-	for line := range strings.Lines(text) {
-		if err := d.b.Step(0); err != nil {
-			return pprofile.NewProfiles(), d.b.Stats, err
+	d := decoder{profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[int64]compact.ScopeIndex{}}
+	return d.b.Run(options, parserFactor*len(data), len(data), func() error {
+		for line := range strings.Lines(string(data)) {
+			if err := d.b.Step(0); err != nil {
+				return err
+			}
+			d.line(strings.TrimRight(line, " \t\r\n"))
 		}
-		d.line(strings.TrimRight(line, " \t\r\n"))
-	}
-	d.sample()
-	if d.b.Stats.Events == 0 {
-		return pprofile.NewProfiles(), d.b.Stats, ErrNotPerf
-	}
-	pd, err := d.finish(len(text), options.Anchor)
-	return pd, d.b.Stats, err
+		d.sample()
+		if d.b.Stats.Events == 0 {
+			return ErrNotPerf
+		}
+		d.setClock(options.Anchor)
+		return nil
+	})
 }
 
 type decoder struct {
 	b        events.Builder
 	profiles map[profileKey]compact.ProfileIndex
-	scopes   map[string]compact.ScopeIndex // by process
+	scopes   map[int64]compact.ScopeIndex // by process
 
 	// reference is the wall-clock time at which the clock was 0, if the text states it.
 	reference    int64
@@ -78,15 +75,19 @@ type decoder struct {
 }
 
 // profileKey identifies a profile: an event of a process.
-type profileKey struct{ process, event string }
+type profileKey struct {
+	process int64
+	event   string
+}
 
 // header is a sample's first line.
 type header struct {
-	comm, process, thread, cpu string
-	timestamp                  uint64 // of the machine's clock, in nanoseconds
-	period                     int64
-	hasPeriod                  bool
-	event                      string
+	comm                 string
+	process, thread, cpu int64  // unknown if they are not in it
+	timestamp            uint64 // of the machine's clock, in nanoseconds
+	period               int64
+	hasPeriod            bool
+	event                string
 }
 
 func (d *decoder) line(line string) {
@@ -171,30 +172,31 @@ func parseTime(word string) (uint64, bool) {
 
 // parseBefore reads comm pid/tid [cpu], from the end.
 func parseBefore(s string) (h header, ok bool) {
-	rest, word := cutLast(s)
+	rest, word := events.CutLast(s)
+	h.cpu, h.process = unknown, unknown
 	if cpu, isCPU := strings.CutPrefix(word, "["); isCPU {
-		h.cpu = strings.TrimSuffix(cpu, "]")
-		rest, word = cutLast(rest)
+		h.cpu = number(strings.TrimSuffix(cpu, "]"))
+		rest, word = events.CutLast(rest)
 	}
-	process, thread, both := strings.Cut(word, "/")
-	if !both {
-		process, thread = "", word
+	thread := word
+	if process, after, both := strings.Cut(word, "/"); both {
+		if h.process, thread = number(process), after; h.process == unknown {
+			return h, false
+		}
 	}
-	h.comm, h.process, h.thread = strings.TrimSpace(rest), process, thread
-	return h, h.comm != "" && isNumber(thread) && (!both || isNumber(process))
+	h.comm, h.thread = strings.TrimSpace(rest), number(thread)
+	return h, h.comm != "" && h.thread != unknown
 }
 
-func cutLast(s string) (rest, word string) {
-	s = strings.TrimRight(s, " \t")
-	at := strings.LastIndexAny(s, " \t") + 1
-	return s[:at], s[at:]
-}
+const unknown = -1
 
-func isNumber(s string) bool {
-	if len(s) == 0 || len(s) > 10 {
-		return false
+// number returns unknown for what is not a number of at most ten digits.
+func number(s string) int64 {
+	n, err := strconv.ParseUint(s, 10, 63)
+	if err != nil || len(s) > 10 {
+		return unknown
 	}
-	return strings.Trim(s, "0123456789") == ""
+	return int64(n)
 }
 
 // parseEvent reads [period] event: and ignores what a tracepoint has after it.
@@ -270,9 +272,9 @@ func (d *decoder) sample() {
 	case d.isDeep, !known && len(d.profiles) == maxProfiles:
 		d.b.Stats.Dropped++
 	default:
-		d.set = append(d.set[:0], d.b.StringAttribute(events.AttributeThreadName, h.comm), d.number(events.AttributeThreadID, h.thread))
-		if isNumber(h.cpu) {
-			d.set = append(d.set, d.number(events.AttributeCPU, h.cpu))
+		d.set = append(d.set[:0], d.b.StringAttribute(events.AttributeThreadName, h.comm), d.b.IntAttribute(events.AttributeThreadID, h.thread))
+		if h.cpu != unknown {
+			d.set = append(d.set, d.b.IntAttribute(events.AttributeCPU, h.cpu))
 		}
 		if state != "" {
 			d.set = append(d.set, d.b.Attribute(events.AttributeThreadState, dictionary.StringValue(state)))
@@ -289,11 +291,6 @@ func (d *decoder) sample() {
 		}, compact.Observation{Timestamp: h.timestamp, Value: value})
 	}
 	d.stack, d.inlined, d.inSample, d.isDeep = d.stack[:0], d.inlined[:0], false, false
-}
-
-func (d *decoder) number(key, digits string) int32 {
-	n, _ := strconv.ParseInt(digits, 10, 64) // isNumber has checked them
-	return d.b.IntAttribute(key, n)
 }
 
 var (
@@ -326,9 +323,8 @@ func (d *decoder) newProfile(h *header, kind events.Type) compact.ProfileIndex {
 	scope, known := d.scopes[h.process]
 	if !known {
 		resource := pcommon.NewResource()
-		if h.process != "" {
-			pid, _ := strconv.ParseInt(h.process, 10, 64)
-			resource.Attributes().PutInt(events.AttributeProcessID, pid)
+		if h.process != unknown {
+			resource.Attributes().PutInt(events.AttributeProcessID, h.process)
 			if h.process == h.thread {
 				resource.Attributes().PutStr("process.executable.name", d.b.CleanString(h.comm))
 			}
@@ -346,8 +342,8 @@ func (d *decoder) newProfile(h *header, kind events.Type) compact.ProfileIndex {
 	return p
 }
 
-// finish moves all times to the wall clock.
-func (d *decoder) finish(plainBytes int, anchor events.Anchor) (pprofile.Profiles, error) {
+// setClock moves all times to the wall clock.
+func (d *decoder) setClock(anchor events.Anchor) {
 	switch {
 	case d.hasReference:
 		d.b.Shift(uint64(d.reference))
@@ -357,5 +353,4 @@ func (d *decoder) finish(plainBytes int, anchor events.Anchor) (pprofile.Profile
 			d.b.Shift(anchor.EndNanos - d.last)
 		}
 	}
-	return d.b.Finish(plainBytes)
 }

@@ -211,76 +211,79 @@ const maxSeries = 1024
 
 var errNotPush = errors.New("not a PushRequest of push.v1")
 
+// push collects the series of a PushRequest.
+type push struct {
+	series   []Series
+	profiles int
+}
+
+func (p *push) add(labels []Label, profiles [][]byte) error {
+	source, err := newSource("", labels)
+	if err != nil {
+		return err
+	}
+	p.series = append(p.series, Series{Source: source, Profiles: profiles})
+	if p.profiles += len(profiles); p.profiles > maxSeries {
+		return fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
+	}
+	if len(p.series) > maxSeries {
+		return fmt.Errorf("there can be %d series at most in one request", maxSeries)
+	}
+	return nil
+}
+
 // ParsePush reads a PushRequest in protobuf. The profiles are parts of body.
 func ParsePush(body []byte) ([]Series, error) {
-	var all []Series
-	profiles := 0
+	var p push
 	r := wire.New(body)
 	for r.Next() {
 		if r.Number != 1 || r.Wire != protowire.BytesType {
 			continue
 		}
-		s, err := parseSeries(r.Content, &profiles)
+		labels, profiles, err := parseSeries(r.Content)
+		if err == nil {
+			err = p.add(labels, profiles)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if all = append(all, s); len(all) > maxSeries {
-			return nil, fmt.Errorf("there can be %d series at most in one request", maxSeries)
 		}
 	}
 	if r.IsMalformed() {
 		return nil, errNotPush
 	}
-	return all, nil
+	return p.series, nil
 }
 
-// parseSeries reads a RawProfileSeries and adds its pprofs to profiles.
-func parseSeries(data []byte, profiles *int) (s Series, err error) {
-	var labels []Label
+// parseSeries reads a RawProfileSeries. It ends when there are too many labels or profiles.
+func parseSeries(data []byte) (labels []Label, profiles [][]byte, err error) {
 	r := wire.New(data)
-	for r.Next() {
+	for len(labels) <= maxLabels && len(profiles) <= maxSeries && r.Next() {
 		if r.Wire != protowire.BytesType || r.Number > 2 {
 			continue
 		}
+		var first, second []byte // the last ones, as for every field that is not repeated
 		content := wire.New(r.Content)
-		switch r.Number {
-		case 1:
-			if len(labels) > maxLabels {
-				return s, fmt.Errorf("there can be %d labels at most", maxLabels)
-			}
-			var l Label
-			for content.Next() {
-				switch content.Number {
-				case 1:
-					l.Name = string(content.Content)
-				case 2:
-					l.Value = string(content.Content)
-				}
-			}
-			labels = append(labels, l)
-		case 2:
-			if *profiles++; *profiles > maxSeries {
-				return s, fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
-			}
-			var pprof []byte
-			for content.Next() {
-				if content.Number == 1 && content.Wire == protowire.BytesType {
-					pprof = content.Content // the last one, as for every field that is not repeated
-				}
-			}
-			if pprof != nil {
-				s.Profiles = append(s.Profiles, pprof)
+		for content.Next() {
+			switch content.Number {
+			case 1:
+				first = content.Content
+			case 2:
+				second = content.Content
 			}
 		}
-		if content.IsMalformed() {
-			return s, errNotPush
+		switch {
+		case content.IsMalformed():
+			return nil, nil, errNotPush
+		case r.Number == 1:
+			labels = append(labels, Label{Name: string(first), Value: string(second)})
+		case first != nil:
+			profiles = append(profiles, first)
 		}
 	}
-	if r.IsMalformed() {
-		return s, errNotPush
+	if r.IsMalformed() && len(labels) <= maxLabels && len(profiles) <= maxSeries {
+		return nil, nil, errNotPush
 	}
-	s.Source, err = newSource("", labels)
-	return s, err
+	return labels, profiles, nil
 }
 
 // ParsePushJSON reads a PushRequest in JSON, with pprofs in base64.
@@ -297,24 +300,15 @@ func ParsePushJSON(body []byte) ([]Series, error) {
 	if err := json.Unmarshal(body, &request); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotPush, err)
 	}
-	if len(request.Series) > maxSeries {
-		return nil, fmt.Errorf("there can be %d series at most in one request", maxSeries)
-	}
-	all := make([]Series, 0, len(request.Series))
-	profiles := 0
+	var p push
 	for _, series := range request.Series {
-		source, err := newSource("", series.Labels)
-		if err != nil {
+		var profiles [][]byte
+		for _, sample := range series.Samples {
+			profiles = append(profiles, append(sample.RawProfile, sample.Snake...))
+		}
+		if err := p.add(series.Labels, profiles); err != nil {
 			return nil, err
 		}
-		s := Series{Source: source}
-		for _, sample := range series.Samples {
-			if profiles++; profiles > maxSeries {
-				return nil, fmt.Errorf("there can be %d profiles at most in one request", maxSeries)
-			}
-			s.Profiles = append(s.Profiles, append(sample.RawProfile, sample.Snake...))
-		}
-		all = append(all, s)
 	}
-	return all, nil
+	return p.series, nil
 }
