@@ -5,6 +5,7 @@ package layouts
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -518,7 +519,7 @@ func (r *legacyReader) label(t *legacyTables, set *attributeSet, data []byte) {
 // detectIDs decides whether the references of a profile of 1.3 mean pprof's ids or positions: profilers sent both. They
 // mean ids if the entries have ids, and either a reference lies beyond the table or all are from 1 to the largest id.
 func (r *legacyReader) detectIDs(t *legacyTables, inner []byte) {
-	var locations, mappings, functions referenceRange
+	locations, mappings, functions := noReferences, noReferences, noReferences
 	for sample := range wire.Messages(inner, 2) {
 		for s := wire.New(sample); s.Next(); {
 			if s.Number == 1 {
@@ -551,23 +552,19 @@ func (r *legacyReader) detectIDs(t *legacyTables, inner []byte) {
 	t.functions.ids = functions.ids(&t.functions)
 }
 
-type referenceRange struct {
-	smallest, largest int32
-	any               bool
-}
+type referenceRange struct{ smallest, largest int32 }
+
+var noReferences = referenceRange{smallest: math.MaxInt32, largest: math.MinInt32}
 
 func (r *referenceRange) add(refs ...int32) {
 	for _, ref := range refs {
-		if !r.any {
-			r.smallest, r.largest, r.any = ref, ref, true
-		}
 		r.smallest, r.largest = min(r.smallest, ref), max(r.largest, ref)
 	}
 }
 
 // ids returns the positions of a table's entries by their ids, or nil if the references mean positions.
 func (r *referenceRange) ids(t *legacyTable) map[uint64]int32 {
-	if !r.any || len(t.entries) == 0 {
+	if *r == noReferences || len(t.entries) == 0 {
 		return nil
 	}
 	ids := make(map[uint64]int32, len(t.entries))

@@ -254,41 +254,39 @@ var sharedTablesProfile = newMessage(fields{
 	13: rawBytes("original_payload"), 14: varints("attribute_indices"),
 })
 
-func schema1x6() *schema {
-	return newSchema(sharedTablesProfile, oldSample, nil, fields{
-		2: nested("mapping_table", oldMapping), 3: nested("location_table", oldLocation),
-		4: nested("function_table", messageFunction), 5: nested("link_table", messageLink), 6: str("string_table"),
-		7: nested("attribute_table", messageKeyValue), 8: nested("attribute_units", messageAttributeUnit),
-	})
+// sharedTables are the tables of 1.6, in the request from field 2 on, and of 1.7, in the dictionary from field 1 on.
+func sharedTables(first protowire.Number) fields {
+	return fields{
+		first: nested("mapping_table", oldMapping), first + 1: nested("location_table", oldLocation),
+		first + 2: nested("function_table", messageFunction), first + 3: nested("link_table", messageLink),
+		first + 4: str("string_table"), first + 5: nested("attribute_table", messageKeyValue),
+		first + 6: nested("attribute_units", messageAttributeUnit),
+	}
 }
+
+func schema1x6() *schema { return newSchema(sharedTablesProfile, oldSample, nil, sharedTables(2)) }
 
 func schema1x7() *schema {
-	dictionary := newMessage(fields{
-		1: nested("mapping_table", oldMapping), 2: nested("location_table", oldLocation),
-		3: nested("function_table", messageFunction), 4: nested("link_table", messageLink), 5: str("string_table"),
-		6: nested("attribute_table", messageKeyValue), 7: nested("attribute_units", messageAttributeUnit),
-	})
-	return newSchema(sharedTablesProfile, oldSample, dictionary, fields{})
+	return newSchema(sharedTablesProfile, oldSample, newMessage(sharedTables(1)), fields{})
 }
 
-// newDictionary is ProfilesDictionary since 1.8. lines is what a location's lines are called: only JSON writes it.
-func newDictionary(lines string) *message {
-	return newMessage(fields{
-		1: nested("mapping_table", newMessage(fields{
-			1: varint("memory_start"), 2: varint("memory_limit"), 3: varint("file_offset"),
-			4: varint("filename_strindex"), 5: varints("attribute_indices"),
-		})),
-		2: nested("location_table", newMessage(fields{
-			1: varint("mapping_index"), 2: varint("address"), 3: nested(lines, messageLine),
-			4: varints("attribute_indices"),
-		})),
-		3: nested("function_table", messageFunction), 4: nested("link_table", messageLink), 5: str("string_table"),
-		6: nested("attribute_table", newMessage(fields{
-			1: varint("key_strindex"), 2: nested("value", messageAnyValue), 3: varint("unit_strindex"),
-		})),
-		7: nested("stack_table", newMessage(fields{1: varints("location_indices")})),
-	})
-}
+// newDictionary is ProfilesDictionary since 1.8. Since 1.9 the lines of a location are called lines, but only JSON of 1.8 is read by
+// these names.
+var newDictionary = newMessage(fields{
+	1: nested("mapping_table", newMessage(fields{
+		1: varint("memory_start"), 2: varint("memory_limit"), 3: varint("file_offset"),
+		4: varint("filename_strindex"), 5: varints("attribute_indices"),
+	})),
+	2: nested("location_table", newMessage(fields{
+		1: varint("mapping_index"), 2: varint("address"), 3: nested("line", messageLine),
+		4: varints("attribute_indices"),
+	})),
+	3: nested("function_table", messageFunction), 4: nested("link_table", messageLink), 5: str("string_table"),
+	6: nested("attribute_table", newMessage(fields{
+		1: varint("key_strindex"), 2: nested("value", messageAnyValue), 3: varint("unit_strindex"),
+	})),
+	7: nested("stack_table", newMessage(fields{1: varints("location_indices")})),
+})
 
 // stackSample is Sample of 1.8 and 1.9.
 var stackSample = newMessage(fields{
@@ -302,7 +300,7 @@ func schema1x8() *schema {
 		4: varint("duration_nano"), 5: nested("period_type", messageValueType), 6: varint("period"),
 		7: varints("comment_strindices"), 8: hexID("profile_id"), 9: varint("dropped_attributes_count"),
 		10: str("original_payload_format"), 11: rawBytes("original_payload"), 12: varints("attribute_indices"),
-	}), stackSample, newDictionary("line"), fields{})
+	}), stackSample, newDictionary, fields{})
 }
 
 // newProfile is Profile since 1.9.
@@ -317,7 +315,7 @@ func newProfile(sample *message) *message {
 }
 
 func schema1x9() *schema {
-	return newSchema(newProfile(stackSample), stackSample, newDictionary("lines"), fields{})
+	return newSchema(newProfile(stackSample), stackSample, newDictionary, fields{})
 }
 
 func schema1x10() *schema {
@@ -325,7 +323,7 @@ func schema1x10() *schema {
 		1: varint("stack_index"), 2: varints("attribute_indices"), 3: varint("link_index"), 4: varints("values"),
 		5: fixed64s("timestamps_unix_nano"),
 	})
-	return newSchema(newProfile(sample), sample, newDictionary("lines"), fields{})
+	return newSchema(newProfile(sample), sample, newDictionary, fields{})
 }
 
 // The messages of common.proto and resource.proto, the same in all layouts.
