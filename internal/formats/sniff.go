@@ -57,14 +57,14 @@ func Sniff(data []byte) Format {
 	if !signature.IsText(head) {
 		return sniffMessage(data)
 	}
-	isCut := len(head) < len(data)
+	isTruncated := len(head) < len(data)
 	head = signature.Head(head)
 	if len(head) > 0 && (head[0] == '{' || head[0] == '[') {
 		if format := sniffJSON(head); format != Unknown {
 			return format
 		}
 	}
-	return sniffLines(head, isCut)
+	return sniffLines(head, isTruncated)
 }
 
 // sniffMessage distinguishes protobuf messages. A pprof has outermost numbers or fields that OTLP lacks, or sample types in
@@ -164,10 +164,10 @@ var (
 
 // sniffLines reads the lines of a text, the last of which may be cut. Half of them must be stacks, and all of them if no frame calls
 // another: words with a number behind them are in many texts.
-func sniffLines(head []byte, isCut bool) Format {
+func sniffLines(head []byte, isTruncated bool) Format {
 	lines, stacks, calls, isLong := 0, 0, 0, false
 	for line := range bytes.Lines(head) {
-		isWhole := bytes.HasSuffix(line, []byte("\n")) || !isCut
+		isWhole := bytes.HasSuffix(line, []byte("\n")) || !isTruncated
 		line = bytes.TrimSpace(line)
 		hasCall := bytes.IndexByte(line, ';') > 0
 		switch {
@@ -192,7 +192,7 @@ func sniffLines(head []byte, isCut bool) Format {
 	switch signature.TextKind(head) {
 	case "":
 		return Folded
-	case signature.YAML: // of which a frame can have the form
+	case signature.YAML: // a frame can look like it
 		if calls > 0 {
 			return Folded
 		}

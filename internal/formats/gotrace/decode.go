@@ -8,10 +8,12 @@
 //	on_cpu/nanoseconds   goroutines that run
 //	gc_pause/nanoseconds stopping the world, and goroutines that assist the garbage collector
 //
-// An interval is an observation: its length is the value, its end the timestamp. It is split where the task, region or span changes. checkSize bounds what the reader may cost
-// (scan.go), then golang.org/x/exp/trace reads event after event. decoder.event follows goroutines from state to state
-// (goroutines.go) and the user's tasks and regions (tasks.go); decoder.stack interns stacks. Times count from the first event.
-// At the end finish moves them to the wall clock: by the trace's clock snapshot (Go 1.25), or else by the anchor.
+// An interval is an observation: its length is the value, its end the timestamp. It is split where the task, region or span changes.
+//
+// checkSize bounds what the reader may cost (scan.go), then golang.org/x/exp/trace reads event after event. decoder.event follows
+// goroutines from state to state (goroutines.go) and the user's tasks and regions (tasks.go); decoder.stack interns stacks. Times
+// count from the first event. At the end finish moves them to the wall clock: by the trace's clock snapshot (Go 1.25), or else by the
+// anchor.
 package gotrace
 
 import (
@@ -34,14 +36,14 @@ import (
 // which are reserved for each.
 var legacyReader sync.Mutex
 
-// The memory of what is known of a goroutine, and of a piece of its state that waits.
+// The memory of what is known of a goroutine, and of a part of its state that waits.
 const (
 	goroutineBytes = 512
-	pieceBytes     = 72
+	partBytes      = 72
 )
 
-// Decode returns the profiles of a trace. If the trace breaks off, they are those of what is before, and one dropped record is
-// counted. data is only read.
+// Decode returns the profiles of a trace. Of a trace that breaks off it returns what comes before that, and counts one dropped record.
+// data is only read.
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
 	isLegacy, readerBytes, err := checkSize(data, &options)
 	if err != nil {
@@ -82,8 +84,8 @@ type decoder struct {
 	b       events.Builder
 
 	goroutines map[trace.GoID]*goroutine
-	// pieces is how many pieces of their states the goroutines have room for.
-	pieces int
+	// parts is how many parts of their states the goroutines have room for.
+	parts  int
 	tasks  map[trace.TaskID]*task
 	ranges map[rangeKey]openRange
 
@@ -122,7 +124,7 @@ func (d *decoder) read(from io.Reader) (err error) {
 			return events.ShortError(err)
 		}
 		d.event(&event)
-		if err := d.b.Step(goroutineBytes*len(d.goroutines) + pieceBytes*d.pieces); err != nil {
+		if err := d.b.Step(goroutineBytes*len(d.goroutines) + partBytes*d.parts); err != nil {
 			return err
 		}
 	}

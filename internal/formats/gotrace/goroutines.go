@@ -31,13 +31,13 @@ type goroutine struct {
 	task    trace.TaskID // the last one that the goroutine began
 	link    dictionary.LinkIndex
 
-	// pieces are those of the state that wait until it has lasted for Options.MinDuration. cut is where the last one ended.
-	pieces []piece
-	cut    trace.Time
+	// parts are the parts of the state that wait until it has lasted for Options.MinDuration. partStart is where the next one begins.
+	parts     []part
+	partStart trace.Time
 }
 
-// piece is a part of a state in which the goroutine had one context.
-type piece struct {
+// part is a part of a state, in which the goroutine had one context.
+type part struct {
 	end     trace.Time
 	length  int64
 	stack   dictionary.StackIndex
@@ -70,7 +70,7 @@ func (d *decoder) transition(e *trace.Event, t *trace.StateTransition) {
 	}
 	if to == trace.GoNotExist {
 		delete(d.goroutines, id)
-		d.pieces -= cap(g.pieces)
+		d.parts -= cap(g.parts)
 		return
 	}
 	g.state, g.since, g.reason, g.stack = to, d.now, t.Reason, g.own
@@ -78,24 +78,24 @@ func (d *decoder) transition(e *trace.Event, t *trace.StateTransition) {
 	if from == trace.GoUndetermined { // in this state since the generation began, and another thread may report it
 		g.since, g.thread, g.proc = d.generation, trace.NoThread, trace.NoProc
 	}
-	g.cut = g.since
+	g.partStart = g.since
 }
 
-// end ends a goroutine's state. If it was too short, its pieces are left out.
+// end ends a goroutine's state. If it was too short, its parts are left out.
 func (d *decoder) end(id trace.GoID, g *goroutine) {
 	d.split(id, g, d.contextOf(g))
-	d.b.Stats.TooShort += len(g.pieces)
-	g.pieces = g.pieces[:0]
+	d.b.Stats.TooShort += len(g.parts)
+	g.parts = g.parts[:0]
 }
 
-// split ends the piece of a goroutine's state that had a context. All pieces so far become observations as soon as the state has
+// split ends the part of a goroutine's state that had a context. All parts so far become observations as soon as the state has
 // lasted long enough.
 func (d *decoder) split(id trace.GoID, g *goroutine, context workContext) {
-	if length := int64(d.now - g.cut); length > 0 {
-		d.pieces -= cap(g.pieces)
-		g.pieces = append(g.pieces, piece{end: d.now, length: length, stack: g.stack, context: context})
-		d.pieces += cap(g.pieces)
-		g.cut = d.now
+	if length := int64(d.now - g.partStart); length > 0 {
+		d.parts -= cap(g.parts)
+		g.parts = append(g.parts, part{end: d.now, length: length, stack: g.stack, context: context})
+		d.parts += cap(g.parts)
+		g.partStart = d.now
 	}
 	which := offCPU
 	if g.state == trace.GoRunning {
@@ -103,18 +103,18 @@ func (d *decoder) split(id trace.GoID, g *goroutine, context workContext) {
 	}
 	switch {
 	case g.isWorker && !d.options.GCWorkers, which == offCPU && g.isSystem && !d.options.SystemGoroutines:
-		d.b.Stats.Filtered += len(g.pieces)
+		d.b.Stats.Filtered += len(g.parts)
 	case !d.options.Aggregate && int64(d.now-g.since) < int64(d.options.MinDuration):
 		return
 	default:
-		for i := range g.pieces {
-			d.observePiece(which, id, g, &g.pieces[i])
+		for i := range g.parts {
+			d.observePart(which, id, g, &g.parts[i])
 		}
 	}
-	g.pieces = g.pieces[:0]
+	g.parts = g.parts[:0]
 }
 
-func (d *decoder) observePiece(which int, id trace.GoID, g *goroutine, p *piece) {
+func (d *decoder) observePart(which int, id trace.GoID, g *goroutine, p *part) {
 	d.attributes = append(d.attributes[:0], d.b.StringAttribute(events.AttributeGoroutineState, g.stateName()))
 	thread, proc := g.thread, g.proc
 	if !g.state.Executing() {
@@ -148,7 +148,7 @@ func (d *decoder) endAll() {
 		switch {
 		case !isForever || d.options.ForeverBlocked:
 			d.end(id, g)
-		case d.now > g.cut:
+		case d.now > g.partStart:
 			d.b.Stats.Filtered++
 		}
 	}

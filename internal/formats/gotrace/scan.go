@@ -55,18 +55,18 @@ func checkSize(data []byte, o *Options) (isLegacy bool, readerBytes int, err err
 // scanner passes over the events of a trace and counts threads.
 type scanner struct {
 	rest []byte
-	// isCut reports that the trace ended within a number. Then rest is empty.
-	isCut      bool
-	maxThreads int
-	generation uint64
-	batches    int
-	seen       map[uint64]struct{}
+	// isTruncated reports that the trace ended within a number. Then rest is empty.
+	isTruncated bool
+	maxThreads  int
+	generation  uint64
+	batches     int
+	seen        map[uint64]struct{}
 }
 
 func (s *scanner) number() uint64 {
 	v, n := binary.Uvarint(s.rest)
 	if n <= 0 {
-		s.rest, s.isCut = nil, true
+		s.rest, s.isTruncated = nil, true
 		return 0
 	}
 	s.rest = s.rest[n:]
@@ -95,7 +95,7 @@ func (s *scanner) generations() error {
 			continue // the end of a generation
 		}
 		generation, thread, _, size := s.number(), s.number(), s.number(), s.number()
-		if s.isCut {
+		if s.isTruncated {
 			return nil
 		}
 		s.batches++
@@ -119,7 +119,7 @@ func (s *scanner) legacy() error {
 		s.skip(1)
 		first := s.number()
 		switch {
-		case s.isCut:
+		case s.isTruncated:
 			return nil
 		case kind == batch:
 			if err := s.thread(first); err != nil {
