@@ -108,39 +108,27 @@ func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 		for s := range scopes.Len() {
 			e.resource, e.scope = r, s
 			e.readScope(scopes.At(s).Scope().Attributes())
-			groups := e.groupProfiles(scopes.At(s))
-			for _, group := range groups {
+			for _, group := range e.groupProfiles(scopes.At(s)) {
 				before := e.stats.Samples
 				payload := e.encodeGroup(scopes.At(s), group)
 				if e.err != nil {
 					return nil, e.stats, e.err
 				}
-				if payload == nil {
-					continue
+				if payload != nil {
+					out = append(out, Payload{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group.profiles, Samples: e.stats.Samples - before, Bytes: payload})
 				}
-				out = append(out, Payload{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group.profiles, Samples: e.stats.Samples - before, Bytes: payload})
 			}
 		}
 	}
 	return out, e.stats, nil
 }
 
-// tables are the dictionary's tables that the encoder reads.
-type tables struct {
-	attributeTable pprofile.KeyValueAndUnitSlice
-	functionTable  pprofile.FunctionSlice
-	linkTable      pprofile.LinkSlice
-	locationTable  pprofile.LocationSlice
-	mappingTable   pprofile.MappingSlice
-	stackTable     pprofile.StackSlice
-}
-
 // encoder turns the groups of one Profiles into payloads, one after another. What depends on the
 // payload is reset between them at the cost of what the payload used, not of the dictionary's size.
 type encoder struct {
-	tables
-
-	stats Stats
+	message pprofile.Profiles
+	dict    pprofile.ProfilesDictionary
+	stats   Stats
 	// err is the first fault. The functions below go on after it with a harmless value and stop
 	// at the next message, so that the hot path does not check it at every field.
 	err error
@@ -156,27 +144,23 @@ type encoder struct {
 	// out is the payload so far; the caller gets a copy of its exact size.
 	out     []byte
 	strings stringTable
-	// stacks[i] is where stack i's location ids were written in out, field tag included.
-	stacks spanTable
-	// labels holds label messages that any number of samples copy: those of attribute i at
-	// attributes[i], those of link i at links[i].
-	labels            []byte
-	attributes, links spanTable
-	timestampLabel    []byte
-	origin            origin
+	// shared has the fields that any number of samples copy: the location ids of stacks, the labels of attributes and of links.
+	shared                    []byte
+	stacks, attributes, links sparse[span]
+	timestampLabel            []byte
+	origin                    origin
 
 	locations, functions, mappings reach
 
 	sets   dictionary.AttributeSets
-	set    []int32 // scratch, as is ids
-	ids    []byte
+	set    []int32 // scratch, as is packed
+	packed []byte
 	join   joiner
 	values []int64
 
 	// written is the size of the payloads before, budget what all may take: minBytes until that does not suffice,
 	// then more by the size of message.
 	written, budget int64
-	message         pprofile.Profiles
 	isSized         bool
 	// buildIDs are the payload's indices of build ids, by their attribute: mappings can share a long one.
 	buildIDs map[int32]uint64
@@ -208,15 +192,7 @@ var encoders = sync.Pool{New: func() any { return &encoder{buildIDs: map[int32]u
 func newEncoder(pd pprofile.Profiles) *encoder {
 	e := encoders.Get().(*encoder)
 	d := pd.Dictionary()
-	e.message, e.written, e.budget, e.isSized = pd, 0, minBytes, false
-	e.tables = tables{
-		attributeTable: d.AttributeTable(),
-		functionTable:  d.FunctionTable(),
-		linkTable:      d.LinkTable(),
-		locationTable:  d.LocationTable(),
-		mappingTable:   d.MappingTable(),
-		stackTable:     d.StackTable(),
-	}
+	e.message, e.dict, e.written, e.budget, e.isSized = pd, d, 0, minBytes, false
 	e.stats, e.err = Stats{}, nil
 	e.sets.Reset(0, 0)
 	e.join.samples.Reset(0)
@@ -233,8 +209,7 @@ func newEncoder(pd pprofile.Profiles) *encoder {
 // release keeps the scratch memory for the next call, unless the input was uncommonly large.
 func (e *encoder) release() {
 	e.reset()
-	e.tables = tables{}
-	e.strings.table, e.message = pcommon.StringSlice{}, pprofile.Profiles{}
+	e.message, e.dict, e.strings.table = pprofile.Profiles{}, pprofile.ProfilesDictionary{}, pcommon.StringSlice{}
 	e.order, e.defaultType = nil, ""
 	if e.bytes() <= scan.MaxKeptBytes {
 		encoders.Put(e)
@@ -243,21 +218,14 @@ func (e *encoder) release() {
 
 // bytes estimates the encoder's memory.
 func (e *encoder) bytes() int {
-	n := dictionary.BytesOf(e.out) + dictionary.BytesOf(e.labels) + dictionary.BytesOf(e.values) + dictionary.BytesOf(e.ids) +
-		e.sets.MemoryBytes() + e.join.bytes() +
-		dictionary.BytesOf(e.strings.remap) + dictionary.BytesOf(e.strings.used) + dictionary.BytesOf(e.strings.values)
-	for _, spans := range []*spanTable{&e.stacks, &e.attributes, &e.links} {
-		n += dictionary.BytesOf(spans.spans) + dictionary.BytesOf(spans.used)
-	}
-	for _, reach := range []*reach{&e.locations, &e.functions, &e.mappings} {
-		n += dictionary.BytesOf(reach.seen) + dictionary.BytesOf(reach.order)
-	}
-	return n
+	return dictionary.BytesOf(e.out) + dictionary.BytesOf(e.shared) + dictionary.BytesOf(e.values) + e.sets.MemoryBytes() + e.join.bytes() +
+		e.strings.remap.bytes() + dictionary.BytesOf(e.strings.values) + e.stacks.bytes() + e.attributes.bytes() + e.links.bytes() +
+		e.locations.bytes() + e.functions.bytes() + e.mappings.bytes()
 }
 
 func (e *encoder) reset() {
 	e.out = e.out[:0]
-	e.labels = e.labels[:0]
+	e.shared = e.shared[:0]
 	e.strings.reset()
 	e.stacks.reset()
 	e.attributes.reset()
@@ -278,10 +246,9 @@ func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, members group) []byt
 		profile := scope.Profiles().At(p)
 		columns[i] = column{profile: p, samples: profile.Samples(), value: i % members.types}
 		samples = max(samples, profile.Samples().Len())
-		if i >= members.types {
-			continue
+		if i < members.types {
+			e.writeValueType(scan.ProfileSampleType, profile.SampleType(), p, "sample_type")
 		}
-		e.writeValueType(scan.ProfileSampleType, profile.SampleType(), p, "sample_type")
 	}
 	if !e.fits(0) {
 		e.stats.Dropped += samples
@@ -324,14 +291,14 @@ func (e *encoder) samplePath(field string) string {
 
 // entries calls use with the attributes at a record's indices, except for the null attribute at index 0.
 func (e *encoder) entries(indices pcommon.Int32Slice, path func() string, use func(attribute int32, key string, v pcommon.Value)) {
-	n := e.attributeTable.Len()
+	n := e.dict.AttributeTable().Len()
 	for k := range indices.Len() {
 		i := indices.At(k)
 		if uint32(i) >= uint32(n) {
 			e.fail(fmt.Sprintf("%s.attribute_indices[%d]", path(), k), i, n)
 			return
 		}
-		attribute := e.attributeTable.At(int(i))
+		attribute := e.dict.AttributeTable().At(int(i))
 		if i == 0 && isNullAttribute(attribute) {
 			continue
 		}

@@ -103,17 +103,11 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 func splitMixed(profiles pprofile.ProfilesSlice, pprofs [][]int) (split [][]int) {
 	for _, members := range pprofs {
 		var parts [2][]int // those like the first profile with samples, and the others
-		var firstIsTimed, isKnown bool
+		first := slices.IndexFunc(members, func(p int) bool { return profiles.At(p).Samples().Len() > 0 })
 		for _, p := range members {
-			samples, part := profiles.At(p).Samples(), 0
-			if samples.Len() > 0 {
-				isTimed := samples.At(0).TimestampsUnixNano().Len() > 0
-				if !isKnown {
-					firstIsTimed, isKnown = isTimed, true
-				}
-				if isTimed != firstIsTimed {
-					part = 1
-				}
+			part := 0
+			if profiles.At(p).Samples().Len() > 0 && isTimed(profiles.At(p)) != isTimed(profiles.At(members[first])) {
+				part = 1
 			}
 			parts[part] = append(parts[part], p)
 		}
@@ -125,13 +119,16 @@ func splitMixed(profiles pprofile.ProfilesSlice, pprofs [][]int) (split [][]int)
 	return split
 }
 
+// isTimed reports whether the first of a profile's samples has timestamps.
+func isTimed(p pprofile.Profile) bool { return p.Samples().At(0).TimestampsUnixNano().Len() > 0 }
+
 // joinTimed joins two consecutive pprofs if they have the same sample types, the first with timestamps and the second
 // without.
 func joinTimed(profiles pprofile.ProfilesSlice, pprofs [][]int) (joined []group) {
 	for i := 0; i < len(pprofs); i++ {
 		g := group{profiles: pprofs[i], types: len(pprofs[i])}
 		if i+1 < len(pprofs) && haveSameTypes(profiles, pprofs[i], pprofs[i+1]) &&
-			areTimed(profiles, pprofs[i], true) && areTimed(profiles, pprofs[i+1], false) {
+			haveTimes(profiles, pprofs[i], true) && haveTimes(profiles, pprofs[i+1], false) {
 			i++
 			g.profiles = slices.Concat(g.profiles, pprofs[i])
 		}
@@ -146,8 +143,8 @@ func haveSameTypes(profiles pprofile.ProfilesSlice, a, b []int) bool {
 	})
 }
 
-// areTimed reports whether there are samples, and all of them have timestamps (if timed) or none has.
-func areTimed(profiles pprofile.ProfilesSlice, members []int, timed bool) bool {
+// haveTimes reports whether there are samples, and all of them have timestamps (if timed) or none has.
+func haveTimes(profiles pprofile.ProfilesSlice, members []int, timed bool) bool {
 	n := 0
 	for _, p := range members {
 		for _, s := range profiles.At(p).Samples().All() {
@@ -162,14 +159,16 @@ func areTimed(profiles pprofile.ProfilesSlice, members []int, timed bool) bool {
 // splitGroup orders a group's profiles by the scope's attribute, and splits those that cannot be one pprof.
 func splitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
 	if n := len(order); n > 0 && len(group)%n == 0 {
-		chunks := slices.Collect(slices.Chunk(group, n))
-		if !slices.ContainsFunc(chunks, func(chunk []int) bool { return !isSmall(profiles, chunk) }) {
-			for c, chunk := range chunks {
-				chunks[c] = make([]int, n)
-				for i, at := range order {
-					chunks[c][at] = chunk[i]
-				}
+		var chunks [][]int
+		mayJoin := true
+		for chunk := range slices.Chunk(group, n) {
+			ordered := make([]int, n)
+			for i, at := range order {
+				ordered[at] = chunk[i]
 			}
+			chunks, mayJoin = append(chunks, ordered), mayJoin && isSmall(profiles, chunk)
+		}
+		if mayJoin {
 			return chunks
 		}
 	}
@@ -196,9 +195,8 @@ func isSmall(profiles pprofile.ProfilesSlice, group []int) bool {
 	}
 	samples := 0
 	for _, p := range group {
-		list := profiles.At(p).Samples()
-		for i := range list.Len() {
-			samples += max(1, list.At(i).TimestampsUnixNano().Len())
+		for _, s := range profiles.At(p).Samples().All() {
+			samples += max(1, s.TimestampsUnixNano().Len())
 		}
 	}
 	return samples <= maxJoinedValues/len(group)
@@ -251,18 +249,15 @@ func (e *encoder) attributeSet(indices pcommon.Int32Slice) dictionary.AttributeS
 
 // writeValueType writes a sample type or period type of a profile.
 func (e *encoder) writeValueType(field int, t pprofile.ValueType, profile int, name string) {
-	typ, typOK := e.strings.index(t.TypeStrindex())
-	unit, unitOK := e.strings.index(t.UnitStrindex())
-	n := e.strings.table.Len()
-	if !typOK {
-		e.fail(e.profilePath(profile)+"."+name+".type_strindex", t.TypeStrindex(), n)
-	}
-	if !unitOK {
-		e.fail(e.profilePath(profile)+"."+name+".unit_strindex", t.UnitStrindex(), n)
-	}
 	b, start := openMessage(e.out, field)
-	b = appendUint(b, 1, typ)
-	b = appendUint(b, 2, unit)
+	for k, strindex := range [...]int32{t.TypeStrindex(), t.UnitStrindex()} {
+		at, ok := e.strings.index(strindex)
+		if !ok {
+			path := e.profilePath(profile) + "." + name + [...]string{".type_strindex", ".unit_strindex"}[k]
+			e.fail(path, strindex, e.strings.table.Len())
+		}
+		b = appendUint(b, scan.ValueTypeType+k, at)
+	}
 	e.out = closeMessage(b, start)
 }
 

@@ -17,13 +17,12 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// encodeAttribute appends the labels of attribute i to e.labels and records their span.
-func (e *encoder) encodeAttribute(i int32) {
-	attribute := e.attributeTable.At(int(i))
+// shareAttribute appends the labels of attribute i to e.shared.
+func (e *encoder) shareAttribute(i int32) {
+	attribute := e.dict.AttributeTable().At(int(i))
 	if i == 0 && isNullAttribute(attribute) {
 		return
 	}
-	start := len(e.labels)
 	l := labelWriter{
 		e:    e,
 		key:  e.tableString("attribute_table", i, "key_strindex", attribute.KeyStrindex()),
@@ -33,7 +32,6 @@ func (e *encoder) encodeAttribute(i int32) {
 	if l.unit != 0 && !l.unitUsed {
 		e.stats.Omitted[OmitUnit]++
 	}
-	e.attributes.set(i, span{start: start, size: len(e.labels) - start})
 }
 
 // labelWriter writes the labels of one key. key and unit index the payload's strings.
@@ -46,37 +44,20 @@ type labelWriter struct {
 func (l *labelWriter) value(v pcommon.Value) {
 	switch t := v.Type(); {
 	case t == pcommon.ValueTypeInt:
-		l.number(v.Int())
+		l.unitUsed = true
+		l.append(0, v.Int(), l.unit)
 	case t == pcommon.ValueTypeSlice && isLabelList(v.Slice()):
-		for k := range v.Slice().Len() {
-			l.element(v.Slice().At(k))
+		for _, element := range v.Slice().All() {
+			if n, unit, ok := numberWithUnit(element); ok {
+				l.append(0, n, l.e.strings.add(unit))
+			} else {
+				l.value(element)
+			}
 		}
 	default:
-		l.string(valueString(v))
+		strings := &l.e.strings
+		l.append(strings.notZero(strings.add(valueString(v))), 0, 0)
 	}
-}
-
-// element writes an element of an array that isLabelList accepts.
-func (l *labelWriter) element(v pcommon.Value) {
-	switch v.Type() {
-	case pcommon.ValueTypeStr:
-		l.string(v.Str())
-	case pcommon.ValueTypeInt:
-		l.number(v.Int())
-	default:
-		n, unit, _ := numberWithUnit(v)
-		l.append(0, n, l.e.strings.add(unit))
-	}
-}
-
-func (l *labelWriter) string(s string) {
-	strings := &l.e.strings
-	l.append(strings.notZero(strings.add(s)), 0, 0)
-}
-
-func (l *labelWriter) number(n int64) {
-	l.unitUsed = true
-	l.append(0, n, l.unit)
 }
 
 // append writes one label message. str is 0 for a number. A number 0 needs a unit index: without it, it is no label.
@@ -84,7 +65,7 @@ func (l *labelWriter) append(str uint64, num int64, unit uint64) {
 	if str == 0 && num == 0 {
 		unit = l.e.strings.notZero(unit)
 	}
-	l.e.labels = appendLabel(l.e.labels, label{key: l.key, str: str, num: num, unit: unit})
+	l.e.shared = appendLabel(l.e.shared, label{key: l.key, str: str, num: num, unit: unit})
 }
 
 type label struct {
@@ -104,13 +85,9 @@ func appendLabel(b []byte, l label) []byte {
 
 // isLabelList reports whether an array becomes several labels of a key.
 func isLabelList(s pcommon.Slice) bool {
-	for k := range s.Len() {
-		switch v := s.At(k); v.Type() {
-		case pcommon.ValueTypeStr, pcommon.ValueTypeInt:
-		default:
-			if _, _, ok := numberWithUnit(v); !ok {
-				return false
-			}
+	for _, v := range s.All() {
+		if _, _, ok := numberWithUnit(v); !ok && v.Type() != pcommon.ValueTypeStr && v.Type() != pcommon.ValueTypeInt {
+			return false
 		}
 	}
 	return s.Len() > 0
@@ -129,32 +106,20 @@ func numberWithUnit(v pcommon.Value) (n int64, unit string, ok bool) {
 	return number.Int(), unitValue.Str(), true
 }
 
-// link returns the labels of link i. Link 0 means no link, regardless of what the table has there.
-func (e *encoder) link(i int32) span {
-	if i == 0 {
-		return span{}
+// shareLink appends the labels of link i to e.shared.
+func (e *encoder) shareLink(i int32) {
+	l := e.dict.LinkTable().At(int(i))
+	if id := l.TraceID(); !id.IsEmpty() {
+		e.shareID(scan.KeyTraceID, id[:])
 	}
-	if uint32(i) >= uint32(len(e.links.spans)) {
-		e.fail(e.samplePath(".link_index"), i, len(e.links.spans))
-		return span{}
+	if id := l.SpanID(); !id.IsEmpty() {
+		e.shareID(scan.KeySpanID, id[:])
 	}
-	if e.links.spans[i].size == 0 {
-		start := len(e.labels)
-		l := e.linkTable.At(int(i))
-		if id := l.TraceID(); !id.IsEmpty() {
-			e.labelID(scan.KeyTraceID, id[:])
-		}
-		if id := l.SpanID(); !id.IsEmpty() {
-			e.labelID(scan.KeySpanID, id[:])
-		}
-		e.links.set(i, span{start: start, size: len(e.labels) - start})
-	}
-	return e.links.spans[i]
 }
 
-func (e *encoder) labelID(key string, id []byte) {
+func (e *encoder) shareID(key string, id []byte) {
 	l := label{key: e.strings.add(key), str: e.strings.add(hex.EncodeToString(id))}
-	e.labels = appendLabel(e.labels, l)
+	e.shared = appendLabel(e.shared, l)
 }
 
 // setTimestamp sets the label that the next samples have.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -24,26 +23,66 @@ type sampleLabels struct {
 	size, start int
 }
 
-// labelsOf makes sure that the labels of a sample are in e.labels.
-func (e *encoder) labelsOf(s pprofile.Sample) sampleLabels {
-	link := e.link(s.LinkIndex())
-	return sampleLabels{link: link, size: e.attributesSize(s.AttributeIndices()) + link.size}
+// labelsOf makes sure that the labels of a sample are in e.shared. The budget is checked against their size before they are
+// copied: a sample can refer to a large attribute many times. Link 0 means no link, regardless of what the table has there.
+func (e *encoder) labelsOf(s pprofile.Sample) (labels sampleLabels) {
+	if i := s.LinkIndex(); i != 0 {
+		if !e.links.has(i) {
+			e.fail(e.samplePath(".link_index"), i, len(e.links.values))
+			return labels
+		}
+		if labels.link = e.links.values[i]; labels.link.size == 0 {
+			labels.link = e.share(&e.links, i, e.shareLink)
+		}
+	}
+	labels.size = labels.link.size
+	attributes := s.AttributeIndices()
+	for k := range attributes.Len() {
+		i := attributes.At(k)
+		if !e.attributes.has(i) {
+			e.fail(e.samplePath(fmt.Sprintf(".attribute_indices[%d]", k)), i, len(e.attributes.values))
+			return labels
+		}
+		known := e.attributes.values[i]
+		if known.size == 0 {
+			known = e.share(&e.attributes, i, e.shareAttribute)
+		}
+		labels.size += known.size
+	}
+	return labels
+}
+
+// share lets write append an entry to e.shared, and returns where it is.
+func (e *encoder) share(spans *sparse[span], i int32, write func(i int32)) span {
+	s := span{start: len(e.shared)}
+	write(i)
+	if s.size = len(e.shared) - s.start; s.size != 0 {
+		spans.set(i, s)
+	}
+	return s
 }
 
 // writeSample writes one pprof sample: s with its values, its labels and the label in e.timestampLabel.
 func (e *encoder) writeSample(s pprofile.Sample, labels *sampleLabels, values []int64) {
-	valuesSize, packedValues := sizeOfValues(values)
-	rest := valuesSize + labels.size + len(e.timestampLabel)
-	if !e.fitsSample(rest + e.stackSize(s.StackIndex())) {
+	stack := s.StackIndex()
+	if e.checkStack(stack); e.err != nil {
+		return
+	}
+	e.packed = appendValues(e.packed[:0], values)
+	rest := len(e.packed) + labels.size + len(e.timestampLabel)
+	if !e.fitsSample(e.stackSize(stack) + rest) {
 		e.stats.Dropped++
 		return
 	}
 	e.stats.Samples++
-	b := e.openSample(s.StackIndex(), rest)
-	if e.err != nil {
-		return
+	var ids span
+	if e.stacks.has(stack) {
+		if ids = e.stacks.values[stack]; ids.size == 0 {
+			ids = e.share(&e.stacks, stack, e.shareStack)
+		}
 	}
-	b = appendValues(b, values, packedValues)
+	b := protowire.AppendVarint(append(e.out, bytesTag(scan.ProfileSample)), uint64(ids.size+rest))
+	b = append(append(b, e.shared[ids.start:ids.start+ids.size]...), e.packed...)
 	e.out = append(e.appendLabels(b, s, labels), e.timestampLabel...)
 }
 
@@ -59,133 +98,72 @@ func (e *encoder) appendLabels(b []byte, s pprofile.Sample, labels *sampleLabels
 	labels.start = len(b)
 	attributes := s.AttributeIndices()
 	for k := range attributes.Len() {
-		span := e.attributes.spans[attributes.At(k)]
-		b = append(b, e.labels[span.start:span.start+span.size]...)
+		span := e.attributes.values[attributes.At(k)]
+		b = append(b, e.shared[span.start:span.start+span.size]...)
 	}
-	return append(b, e.labels[labels.link.start:labels.link.start+labels.link.size]...)
-}
-
-// stackSize returns an upper bound for the size of a stack's location ids in a sample.
-func (e *encoder) stackSize(stack int32) int {
-	if uint32(stack) >= uint32(len(e.stacks.spans)) {
-		return 0
-	}
-	if span := e.stacks.spans[stack]; span.size != 0 {
-		return span.size
-	}
-	return e.stackTable.At(int(stack)).LocationIndices().Len() * maxIDSize
+	return append(b, e.shared[labels.link.start:labels.link.start+labels.link.size]...)
 }
 
 // checkStack reports whether there is a stack. Stack 0 is empty even if the table is.
 func (e *encoder) checkStack(stack int32) bool {
-	n := len(e.stacks.spans)
-	if stack != 0 && uint32(stack) >= uint32(n) {
-		e.fail(e.samplePath(".stack_index"), stack, n)
+	if stack != 0 && !e.stacks.has(stack) {
+		e.fail(e.samplePath(".stack_index"), stack, len(e.stacks.values))
 		return false
 	}
 	return true
 }
 
-// openSample writes a sample's tag, its size and its stack. rest is the size of what follows.
-func (e *encoder) openSample(stack int32, rest int) []byte {
-	if !e.checkStack(stack) || len(e.stacks.spans) == 0 {
-		return appendSampleSize(e.out, rest)
+// stackSize returns an upper bound for the size of a stack's location ids in a sample.
+func (e *encoder) stackSize(stack int32) int {
+	if !e.stacks.has(stack) {
+		return 0
 	}
-	// Fast path: an earlier sample of this payload has the same stack.
-	if span := e.stacks.spans[stack]; span.size != 0 {
-		b := appendSampleSize(e.out, span.size+rest)
-		return append(b, b[span.start:span.start+span.size]...)
+	if span := e.stacks.values[stack]; span.size != 0 {
+		return span.size
 	}
-	indices := e.stackTable.At(int(stack)).LocationIndices()
-	if indices.Len() == 0 {
-		return appendSampleSize(e.out, rest)
-	}
-	return e.appendStack(stack, indices, rest)
+	return e.dict.StackTable().At(int(stack)).LocationIndices().Len() * maxIDSize
 }
 
-func appendSampleSize(b []byte, size int) []byte {
-	return protowire.AppendVarint(append(b, bytesTag(scan.ProfileSample)), uint64(size))
-}
-
-// appendStack writes the tag, size and stack of a sample whose stack the payload does not have yet.
-func (e *encoder) appendStack(stack int32, indices pcommon.Int32Slice, rest int) []byte {
-	ids := e.locationIDs(stack, indices)
-	var tag [1 + maxIDSize]byte
-	head := append(tag[:0], varintTag(scan.SampleLocationID)) // one is unpacked, to save the length
-	if indices.Len() > 1 {
-		head = protowire.AppendVarint(append(tag[:0], bytesTag(scan.SampleLocationID)), uint64(len(ids)))
+// shareStack appends the ids of a stack's locations to e.shared, and visits these.
+func (e *encoder) shareStack(stack int32) {
+	indices := e.dict.StackTable().At(int(stack)).LocationIndices()
+	n := indices.Len()
+	if n == 0 {
+		return
 	}
-	size := len(head) + len(ids)
-	b := appendSampleSize(slices.Grow(e.out, size+rest+1+maxIDSize), size+rest)
-	e.stacks.set(stack, span{start: len(b), size: size})
-	return append(append(b, head...), ids...)
-}
-
-// locationIDs returns the ids of a stack's locations, and visits these. They are borrowed until the next call.
-func (e *encoder) locationIDs(stack int32, indices pcommon.Int32Slice) []byte {
-	n, count := len(e.locations.seen), indices.Len()
-	b := slices.Grow(e.ids[:0], count*maxIDSize)[:count*maxIDSize]
-	e.ids = b
-	at := 0
-	for k := range count {
+	b, start := openMessage(slices.Grow(e.shared, 2+n*maxIDSize), scan.SampleLocationID)
+	if n == 1 { // not packed, to save the length
+		b = append(b[:start-2], varintTag(scan.SampleLocationID))
+	}
+	for k := range n {
 		location := indices.At(k)
-		if uint32(location) >= uint32(n) {
-			e.fail(fmt.Sprintf("stack_table[%d].location_indices[%d]", stack, k), location, n)
-			return nil
+		if !e.locations.has(location) {
+			e.fail(fmt.Sprintf("stack_table[%d].location_indices[%d]", stack, k), location, len(e.locations.values))
+			return
 		}
 		e.locations.visit(location)
-		id := uint32(e.locations.id(location))
+		id := e.locations.id(location)
 		for ; id >= 0x80; id >>= 7 {
-			b[at] = byte(id) | 0x80
-			at++
+			b = append(b, byte(id)|0x80)
 		}
-		b[at] = byte(id)
-		at++
+		b = append(b, byte(id))
 	}
-	return b[:at]
+	if n > 1 {
+		b = closeMessage(b, start)
+	}
+	e.shared = b
 }
 
-func sizeOfValues(values []int64) (size, packed int) {
-	if len(values) == 0 {
-		return 0, 0
-	}
-	for _, v := range values {
-		packed += protowire.SizeVarint(uint64(v))
-	}
-	if len(values) == 1 {
-		return 1 + packed, packed
-	}
-	return 1 + protowire.SizeVarint(uint64(packed)) + packed, packed
-}
-
-func appendValues(b []byte, values []int64, packed int) []byte {
-	if len(values) == 0 {
+func appendValues(b []byte, values []int64) []byte {
+	switch len(values) {
+	case 0:
 		return b
-	}
-	if len(values) == 1 { // unpacked, to save the length
+	case 1: // not packed, to save the length
 		return protowire.AppendVarint(append(b, varintTag(scan.SampleValue)), uint64(values[0]))
 	}
-	b = protowire.AppendVarint(append(b, bytesTag(scan.SampleValue)), uint64(packed))
+	b, start := openMessage(b, scan.SampleValue)
 	for _, v := range values {
 		b = protowire.AppendVarint(b, uint64(v))
 	}
-	return b
-}
-
-// attributesSize makes sure that the labels of all the attributes are in e.labels, and returns their size. The budget is
-// checked against it before they are copied: a sample can refer to a large attribute many times.
-func (e *encoder) attributesSize(indices pcommon.Int32Slice) int {
-	size, n := 0, len(e.attributes.spans)
-	for k := range indices.Len() {
-		i := indices.At(k)
-		if uint32(i) >= uint32(n) {
-			e.fail(e.samplePath(fmt.Sprintf(".attribute_indices[%d]", k)), i, n)
-			return 0
-		}
-		if e.attributes.spans[i].size == 0 {
-			e.encodeAttribute(i)
-		}
-		size += e.attributes.spans[i].size
-	}
-	return size
+	return closeMessage(b, start)
 }

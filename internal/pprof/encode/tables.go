@@ -10,16 +10,17 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // writeLocations writes the locations that the samples' stacks refer to, and visits their functions and mappings.
 func (e *encoder) writeLocations() {
-	for _, i := range e.locations.order {
+	for _, i := range e.locations.used {
 		if e.err != nil {
 			return
 		}
-		l := e.locationTable.At(int(i))
+		l := e.dict.LocationTable().At(int(i))
 		b, start := openMessage(e.out, scan.ProfileLocation)
 		b = appendUint(b, scan.LocationID, e.locations.id(i))
 		b = appendUint(b, scan.LocationMappingID, e.mappingID(l.MappingIndex(), i))
@@ -37,8 +38,8 @@ func (e *encoder) appendLines(b []byte, lines pprofile.LineSlice, location int32
 	for k := range lines.Len() {
 		line := lines.At(k)
 		function := line.FunctionIndex()
-		if uint32(function) >= uint32(len(e.functions.seen)) {
-			e.fail(fmt.Sprintf("location_table[%d].lines[%d].function_index", location, k), function, len(e.functions.seen))
+		if !e.functions.has(function) {
+			e.fail(fmt.Sprintf("location_table[%d].lines[%d].function_index", location, k), function, len(e.functions.values))
 			return b
 		}
 		// Function 0 is written too: a line without a function is a fault in pprof.
@@ -67,11 +68,11 @@ func (e *encoder) isFolded(indices pcommon.Int32Slice, location int32) bool {
 }
 
 func (e *encoder) writeFunctions() {
-	for _, i := range e.functions.order {
+	for _, i := range e.functions.used {
 		if e.err != nil {
 			return
 		}
-		f := e.functionTable.At(int(i))
+		f := e.dict.FunctionTable().At(int(i))
 		b, start := openMessage(e.out, scan.ProfileFunction)
 		b = appendUint(b, scan.FunctionID, e.functions.id(i))
 		b = appendUint(b, scan.FunctionName, e.tableString("function_table", i, "name_strindex", f.NameStrindex()))
@@ -84,13 +85,13 @@ func (e *encoder) writeFunctions() {
 
 // mappingID visits mapping i and returns its id in the payload, or 0.
 func (e *encoder) mappingID(i, location int32) uint64 {
-	if uint32(i) >= uint32(len(e.mappings.seen)) {
+	if !e.mappings.has(i) {
 		if i != 0 {
-			e.fail(fmt.Sprintf("location_table[%d].mapping_index", location), i, len(e.mappings.seen))
+			e.fail(fmt.Sprintf("location_table[%d].mapping_index", location), i, len(e.mappings.values))
 		}
 		return 0
 	}
-	if i == 0 && isNullMapping(e.mappingTable.At(0)) {
+	if i == 0 && isNullMapping(e.dict.MappingTable().At(0)) {
 		return 0
 	}
 	e.mappings.visit(i)
@@ -105,9 +106,9 @@ func isNullMapping(m pprofile.Mapping) bool {
 // writeMappings writes the mappings in the dictionary's order, since readers of pprof treat the
 // first one as the main binary.
 func (e *encoder) writeMappings() {
-	slices.Sort(e.mappings.order)
-	for _, i := range e.mappings.order {
-		m := e.mappingTable.At(int(i))
+	slices.Sort(e.mappings.used)
+	for _, i := range e.mappings.used {
+		m := e.dict.MappingTable().At(int(i))
 		details := e.mappingDetails(i, m)
 		b, start := openMessage(e.out, scan.ProfileMapping)
 		b = appendUint(b, scan.MappingID, e.mappings.id(i))
@@ -140,20 +141,21 @@ type mappingDetails struct {
 	has          [len(scan.MappingFlags)]bool // in the order of pprof's fields
 }
 
-// buildID returns the payload's index of a mapping's build id.
-func (e *encoder) buildID(m *mappingDetails) uint64 {
+// buildID returns the payload's index of a mapping's first build id, or 0. It counts further ones as omitted.
+func (e *encoder) buildID(m *mappingDetails) (id uint64) {
 	for _, attribute := range m.buildIDs {
-		if attribute == 0 {
-			continue
-		}
-		id, ok := e.buildIDs[attribute]
-		if !ok {
-			id = e.strings.add(e.attributeTable.At(int(attribute)).Value().Str())
+		switch {
+		case attribute == 0:
+		case id != 0:
+			e.stats.Omitted[OmitMappingAttribute]++
+		case e.buildIDs[attribute] != 0:
+			id = e.buildIDs[attribute]
+		default:
+			id = e.strings.add(e.dict.AttributeTable().At(int(attribute)).Value().Str())
 			e.buildIDs[attribute] = id
 		}
-		return id
 	}
-	return 0
+	return id
 }
 
 func (e *encoder) mappingDetails(i int32, m pprofile.Mapping) mappingDetails {
@@ -164,13 +166,6 @@ func (e *encoder) mappingDetails(i int32, m pprofile.Mapping) mappingDetails {
 			e.stats.Omitted[OmitMappingAttribute]++
 		}
 	})
-	written := 0
-	for _, id := range d.buildIDs {
-		if id != 0 {
-			written++
-		}
-	}
-	e.stats.Omitted[OmitMappingAttribute] += max(written-1, 0)
 	return d
 }
 
@@ -205,10 +200,8 @@ func (e *encoder) writeStrings() {
 // stringTable collects the string table of the payload being written.
 type stringTable struct {
 	table pcommon.StringSlice
-	// remap[i] is dictionary string i's index in the payload; 0 means that it is not used yet, or empty.
-	remap []uint32
-	// used lists the dictionary indices whose remap is set.
-	used []int32
+	// remap has each dictionary string's index in the payload; 0 means that it is not used yet, or empty.
+	remap sparse[uint32]
 	// values is the payload's string table; values[0] is "".
 	values []string
 	// added finds the strings that do not come from the dictionary.
@@ -217,40 +210,40 @@ type stringTable struct {
 	secondEmpty uint64
 }
 
-// resize prepares for a dictionary's strings. remap is all 0: reset left it so.
 func (t *stringTable) resize(table pcommon.StringSlice) {
 	t.table = table
-	t.remap = resized(t.remap, table.Len())
+	t.remap.resize(table.Len())
 }
 
 func (t *stringTable) reset() {
-	for _, i := range t.used {
-		t.remap[i] = 0
-	}
-	t.used = t.used[:0]
+	t.remap.reset()
 	clear(t.values) // so that the strings can be freed
 	t.values = append(t.values[:0], "")
 	t.secondEmpty = 0
 	t.added = cleared(t.added)
 }
 
+// append adds a string, even one that the payload has, and returns its index.
+func (t *stringTable) append(s string) uint64 {
+	t.values = append(t.values, s)
+	return uint64(len(t.values) - 1)
+}
+
 // index returns the payload's index of dictionary string i. It returns false if i is out of range.
 func (t *stringTable) index(i int32) (uint64, bool) {
-	if uint32(i) >= uint32(len(t.remap)) {
+	if !t.remap.has(i) {
 		return 0, i == 0 // 0 means "" even if the dictionary has no string
 	}
-	if at := t.remap[i]; at != 0 {
+	if at := t.remap.values[i]; at != 0 {
 		return uint64(at), true
 	}
 	s := t.table.At(int(i))
 	if s == "" {
 		return 0, true
 	}
-	at := len(t.values)
-	t.values = append(t.values, s)
-	t.remap[i] = uint32(at)
-	t.used = append(t.used, i)
-	return uint64(at), true
+	at := t.append(s)
+	t.remap.set(i, uint32(at))
+	return at, true
 }
 
 // add returns the payload's index of a string that does not come from the dictionary.
@@ -260,8 +253,7 @@ func (t *stringTable) add(s string) uint64 {
 	}
 	at, ok := t.added[s]
 	if !ok {
-		at = uint64(len(t.values))
-		t.values = append(t.values, s)
+		at = t.append(s)
 		t.added[s] = at
 	}
 	return at
@@ -274,84 +266,69 @@ func (t *stringTable) notZero(index uint64) uint64 {
 		return index
 	}
 	if t.secondEmpty == 0 {
-		t.secondEmpty = uint64(len(t.values))
-		t.values = append(t.values, "")
+		t.secondEmpty = t.append("")
 	}
 	return t.secondEmpty
 }
 
 // lookup returns dictionary string i itself. It returns false if i is out of range, and adds nothing.
 func (t *stringTable) lookup(i int32) (string, bool) {
-	if uint32(i) >= uint32(len(t.remap)) {
+	if !t.remap.has(i) {
 		return "", i == 0
 	}
 	return t.table.At(int(i)), true
 }
 
-// reach records which entries of a dictionary table a payload needs, in the order of their first use.
-type reach struct {
-	seen  []bool
-	order []int32
+// sparse has a value for each entry of a dictionary table. Most are zero: reset takes the time of those that were set.
+type sparse[T any] struct {
+	values []T
+	used   []int32 // the entries that were set, in that order
 }
 
-// resize prepares for a table. All entries are unseen: reset left them so.
-func (r *reach) resize(entries int) { r.seen = resized(r.seen, entries) }
+// resize prepares for a table, after reset.
+func (s *sparse[T]) resize(entries int) {
+	if cap(s.values) < entries {
+		s.values = make([]T, entries)
+	}
+	s.values = s.values[:entries]
+}
+
+func (s *sparse[T]) has(i int32) bool { return uint32(i) < uint32(len(s.values)) }
+
+func (s *sparse[T]) set(i int32, value T) {
+	s.values[i] = value
+	s.used = append(s.used, i)
+}
+
+func (s *sparse[T]) reset() {
+	var zero T
+	for _, i := range s.used {
+		s.values[i] = zero
+	}
+	s.used = s.used[:0]
+}
+
+func (s *sparse[T]) bytes() int { return dictionary.BytesOf(s.values) + dictionary.BytesOf(s.used) }
+
+// reach tells which entries of a dictionary table a payload needs.
+type reach struct{ sparse[bool] }
 
 func (r *reach) visit(i int32) {
-	if !r.seen[i] {
-		r.seen[i] = true
-		r.order = append(r.order, i)
+	if !r.values[i] {
+		r.set(i, true)
 	}
-}
-
-func (r *reach) reset() {
-	for _, i := range r.order {
-		r.seen[i] = false
-	}
-	r.order = r.order[:0]
 }
 
 // id is entry i's id in the payload: its index, except that pprof has no id 0.
 func (r *reach) id(i int32) uint64 {
 	if i == 0 {
-		return uint64(len(r.seen))
+		return uint64(len(r.values))
 	}
 	return uint64(i)
 }
 
-// span is a part of a buffer. A size of 0 means that nothing has been written yet, or that there is nothing to write.
+// span is a part of encoder.shared. A size of 0 means that nothing has been written yet, or that there is nothing to write.
 type span struct{ start, size int }
-
-// spanTable keeps a span for each entry of a dictionary table.
-type spanTable struct {
-	spans []span
-	used  []int32
-}
-
-// resize prepares for a table. All spans are empty: reset left them so.
-func (s *spanTable) resize(entries int) { s.spans = resized(s.spans, entries) }
-
-func (s *spanTable) set(i int32, span span) {
-	if span.size != 0 {
-		s.spans[i] = span
-		s.used = append(s.used, i)
-	}
-}
-
-func (s *spanTable) reset() {
-	for _, i := range s.used {
-		s.spans[i] = span{}
-	}
-	s.used = s.used[:0]
-}
-
-// resized returns a slice of n zero elements, in the memory of s if that suffices: everything within s's capacity is zero.
-func resized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}
 
 // cleared returns an empty map, which is m unless m has been large: clearing that would cost as much each time.
 func cleared[K comparable, V any](m map[K]V) map[K]V {
