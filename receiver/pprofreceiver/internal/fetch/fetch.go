@@ -14,13 +14,29 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
+
+// TransferTime is the least time that a timeout leaves for the answer after the target has recorded.
+const TransferTime = 5 * time.Second
+
+// Port returns the port of a URL, or the default of its scheme.
+func Port(u *url.URL) int {
+	if port, err := strconv.Atoi(u.Port()); err == nil {
+		return port
+	}
+	if u.Scheme == "https" {
+		return 443
+	}
+	return 80
+}
 
 // Fetcher gets payloads over HTTP. It neither counts nor logs: its errors wrap an *ingest.Rejection.
 type Fetcher struct {

@@ -21,9 +21,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
-// transferTime is the least time that a timeout leaves for the answer after the target has recorded.
-const transferTime = 5 * time.Second
-
 // Remote scrapes one URL.
 type Remote struct {
 	cfg    *Config
@@ -52,7 +49,7 @@ func (r *Remote) Start(ctx context.Context, host component.Host) error {
 	r.shown = redact.URL(r.target)
 	r.id = ingest.NewIdentity()
 	r.id.Derived.PutStr(ingest.AttributeServerAddress, r.target.Hostname())
-	r.id.Derived.PutInt(ingest.AttributeServerPort, int64(effectivePort(r.target)))
+	r.id.Derived.PutInt(ingest.AttributeServerPort, int64(fetch.Port(r.target)))
 	r.id.Derived.PutStr(ingest.AttributeURLFull, r.shown)
 	r.log = ingest.Changes(r.set.Logger.With(zap.String("url", r.shown)))
 
@@ -82,7 +79,7 @@ func (r *Remote) timeout() time.Duration {
 	if configured <= 0 {
 		return 0
 	}
-	return max(configured, recordingTime(r.target)+transferTime)
+	return max(configured, recordingTime(r.target)+fetch.TransferTime)
 }
 
 func (r *Remote) scrape(stopping, deliver context.Context) {

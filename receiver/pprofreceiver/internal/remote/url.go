@@ -26,13 +26,3 @@ func recordingTime(u *url.URL) time.Duration {
 	}
 	return 0
 }
-
-func effectivePort(u *url.URL) int {
-	if port, err := strconv.Atoi(u.Port()); err == nil {
-		return port
-	}
-	if u.Scheme == "https" {
-		return 443
-	}
-	return 80
-}

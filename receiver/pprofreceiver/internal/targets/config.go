@@ -19,9 +19,6 @@ import (
 	configcheck "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
-// TransferTime is the least time that a timeout leaves for the answer after the target has recorded.
-const TransferTime = 5 * time.Second
-
 // Config is one entry of `scrape.configs`. It is immutable after Unmarshal.
 type Config struct {
 	// JobName is unique among the receiver's jobs.
@@ -44,15 +41,9 @@ type Config struct {
 	Discovery discovery.Configs `yaml:"-"`
 	// RelabelConfigs are the rules.
 	RelabelConfigs []*relabel.Config `yaml:"relabel_configs,omitempty"`
-	// Profiles are the kinds to scrape.
-	Profiles ProfilesConfig `yaml:"-"`
-}
-
-// ProfilesConfig holds the kinds of profiles of a job.
-type ProfilesConfig struct {
-	// All has the standard kinds in the order of the documentation, then the custom ones by name. It includes those that are not
+	// Profiles has the standard kinds in the order of the documentation, then the custom ones by name. It includes those that are not
 	// enabled.
-	All []ProfileConfig
+	Profiles []ProfileConfig `yaml:"-"`
 }
 
 // ProfileConfig is one kind of profile that a target serves.
@@ -114,10 +105,7 @@ func (c *Config) Validate() error {
 	faults.Require(!strings.ContainsAny(c.PathPrefix, "?#"), "`path_prefix` must be a path without a query, found %q", c.PathPrefix)
 	faults.Add(c.validateDiscovery())
 	faults.Add(c.validateProfiles())
-	if err := faults.Err(); err != nil {
-		return inJob(c.JobName, err)
-	}
-	return nil
+	return inJob(c.JobName, faults.Err())
 }
 
 func (c *Config) validateDiscovery() error {
@@ -148,44 +136,31 @@ func (c *Config) validateDiscovery() error {
 
 func (c *Config) validateProfiles() error {
 	var faults configcheck.Faults
-	fail := func(p ProfileConfig, key, format string, args ...any) {
-		name := p.Name
-		if !slices.ContainsFunc(defaultProfiles(), func(d ProfileConfig) bool { return d.Name == p.Name }) {
-			name = "custom." + name
+	defaults := defaultProfiles()
+	for i, p := range c.Profiles {
+		path := "profiles." + p.Name
+		standard := slices.IndexFunc(defaults, func(d ProfileConfig) bool { return d.Name == p.Name })
+		if standard < 0 {
+			path = "profiles.custom." + p.Name
 		}
-		faults.Add(fmt.Errorf("`profiles.%s%s` %w", name, key, fmt.Errorf(format, args...)))
-	}
-	enabled := 0
-	seen := map[string]bool{}
-	for _, p := range c.Profiles.All {
-		if seen[p.Name] {
-			fail(p, "", "must not be named like a standard kind")
+		check := func(ok bool, key, format string, args ...any) {
+			faults.Require(ok, "`%s%s` "+format, append([]any{path, key}, args...)...)
 		}
-		seen[p.Name] = true
-		if !customName.MatchString(p.Name) {
-			fail(p, "", "must have a name of letters, digits, `_`, `.` and `-`, found %q", p.Name)
-		}
-		if !strings.HasPrefix(p.Path, "/") || strings.ContainsAny(p.Path, "?#") {
-			fail(p, ".path", "must be a path that begins with / and has no query (see `params`), found %q", p.Path)
-		}
-		if p.Params.Has("seconds") {
-			fail(p, ".params", "must not have `seconds`: set `seconds`")
-		}
+		check(standard < 0 || standard == i, "", "must not be named like a standard kind")
+		check(customName.MatchString(p.Name), "", "must have a name of letters, digits, `_`, `.` and `-`, found %q", p.Name)
+		check(strings.HasPrefix(p.Path, "/") && !strings.ContainsAny(p.Path, "?#"),
+			".path", "must be a path that begins with / and has no query (see `params`), found %q", p.Path)
+		check(!p.Params.Has("seconds"), ".params", "must not have `seconds`: set `seconds`")
 		if !p.Enabled {
 			continue
 		}
-		enabled++
-		if err := checkSeconds(p, c.ScrapeInterval); err != nil {
-			fail(p, ".seconds", "%w", err)
-		}
-		if p.Seconds == 0 && slices.ContainsFunc(defaultProfiles(), func(d ProfileConfig) bool { return d.Name == p.Name && d.fitted }) {
-			fail(p, ".seconds", "must be positive: without it a target chooses for how long it records")
-		}
-		if p.Delta && p.Seconds > 0 {
-			fail(p, "", "must not have both `delta` and `seconds`: with `seconds` the target computes the difference itself")
-		}
+		err := checkSeconds(p, c.ScrapeInterval)
+		check(err == nil, ".seconds", "%w", err)
+		check(p.Seconds != 0 || standard < 0 || !defaults[standard].fitted,
+			".seconds", "must be positive: without it a target chooses for how long it records")
+		check(!p.Delta || p.Seconds <= 0, "", "must not have both `delta` and `seconds`: with `seconds` the target computes the difference itself")
 	}
-	faults.Require(enabled > 0, "`profiles` must have a kind that is enabled")
+	faults.Require(slices.ContainsFunc(c.Profiles, func(p ProfileConfig) bool { return p.Enabled }), "`profiles` must have a kind that is enabled")
 	return faults.Err()
 }
 

@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 		{Name: "mutex", Enabled: true, Path: "/debug/pprof/mutex", Delta: true},
 		{Name: "fgprof", Enabled: false, Path: "/debug/fgprof", Seconds: 14, fitted: true},
 		{Name: "trace", Enabled: false, Path: "/debug/pprof/trace", Seconds: 1},
-	}, cfg.Profiles.All)
+	}, cfg.Profiles)
 }
 
 // A configuration with every key of the documentation, and those of Prometheus' HTTP client.
@@ -92,12 +92,12 @@ profiles:
 		{Name: "trace", Enabled: true, Path: "/debug/pprof/trace", Seconds: 2},
 		{Name: "mine", Enabled: true, Path: "/debug/pprof/mine", Seconds: 5},
 		{Name: "zeta", Enabled: false, Path: "/z"},
-	}, cfg.Profiles.All)
+	}, cfg.Profiles)
 }
 
 func TestDefaultSecondsFollowTheInterval(t *testing.T) {
 	for interval, want := range map[string]int{"10s": 9, "15s": 14, "1m": 59, "2500ms": 1, "2s": 1, "1500ms": 1} {
-		assert.Equal(t, want, mustLoad(t, "job_name: a\nscrape_interval: "+interval+someDiscovery).Profiles.All[0].Seconds, interval)
+		assert.Equal(t, want, mustLoad(t, "job_name: a\nscrape_interval: "+interval+someDiscovery).Profiles[0].Seconds, interval)
 	}
 }
 
@@ -239,7 +239,7 @@ http_sd_configs: [{url: http://sd, basic_auth: {username: u, password: "${test:o
 	assert.Equal(t, "1e3", cfg.HTTPClient.BasicAuth.Username)
 	assert.Equal(t, url.Values{"version": {"1.10"}, "empty": {""}}, cfg.Params)
 	assert.Equal(t, []string{"0123", "false", "2026-11-22"}, cfg.HTTPClient.HTTPHeaders.Headers["X-Key"].Values[:3])
-	profiles := cfg.Profiles.All
+	profiles := cfg.Profiles
 	assert.Equal(t, 7, profiles[0].Seconds)
 	assert.Equal(t, "/blocked", profiles[3].Path)
 	assert.False(t, profiles[4].Enabled)

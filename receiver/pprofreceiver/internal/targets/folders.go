@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
 // folderInterval is how often a folder is looked for that does not exist.
@@ -45,21 +47,15 @@ func (f *folders) Run(ctx context.Context, found chan<- []*targetgroup.Group) {
 
 // follow watches a folder whenever it exists.
 func (f *folders) follow(ctx context.Context, folder string, files []string, found chan<- []*targetgroup.Group) {
-	ticker := time.NewTicker(f.every)
-	defer ticker.Stop()
-	for ctx.Err() == nil {
+	worker.Every(ctx, 0, f.every, func() {
 		if info, err := os.Stat(folder); err == nil && info.IsDir() {
-			f.watch(ctx, folder, info, files, found, ticker.C)
+			f.watch(ctx, folder, info, files, found)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-		}
-	}
+	})
 }
 
 // watch sends the groups of a folder's files until it is gone, or is another one, and then empty groups in their place.
-func (f *folders) watch(ctx context.Context, folder string, info os.FileInfo, files []string, found chan<- []*targetgroup.Group, tick <-chan time.Time) {
+func (f *folders) watch(ctx context.Context, folder string, info os.FileInfo, files []string, found chan<- []*targetgroup.Group) {
 	discoverer, err := f.discover(files)
 	if err != nil {
 		return // it was made once before, with the same configuration
@@ -70,12 +66,7 @@ func (f *folders) watch(ctx context.Context, folder string, info os.FileInfo, fi
 	running.Go(func() { discoverer.Run(watching, own) })
 	defer running.Wait()
 	defer stop()
-	send := func(groups []*targetgroup.Group) {
-		select {
-		case found <- groups:
-		case <-ctx.Done():
-		}
-	}
+	tick := time.Tick(f.every)
 	sources := map[string]bool{}
 	for {
 		select {
@@ -85,7 +76,7 @@ func (f *folders) watch(ctx context.Context, folder string, info os.FileInfo, fi
 			for _, g := range groups {
 				sources[g.Source] = true
 			}
-			send(groups)
+			send(ctx, found, groups)
 		case <-tick:
 			if now, err := os.Stat(folder); err == nil && os.SameFile(now, info) {
 				continue
@@ -94,8 +85,16 @@ func (f *folders) watch(ctx context.Context, folder string, info os.FileInfo, fi
 			for source := range sources {
 				gone = append(gone, &targetgroup.Group{Source: source})
 			}
-			send(gone)
+			send(ctx, found, gone)
 			return
 		}
+	}
+}
+
+// send sends groups unless ctx ends first.
+func send(ctx context.Context, found chan<- []*targetgroup.Group, groups []*targetgroup.Group) {
+	select {
+	case found <- groups:
+	case <-ctx.Done():
 	}
 }

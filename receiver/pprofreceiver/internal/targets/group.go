@@ -28,7 +28,7 @@ func (c *Config) labelBytes(set model.LabelSet) (size int) {
 	for name, value := range set {
 		copies := 1
 		if !strings.HasPrefix(string(name), model.ReservedLabelPrefix) {
-			copies += 1 + len(c.Profiles.All)
+			copies += 1 + len(c.Profiles)
 		}
 		size += copies * (len(name) + len(value))
 	}
@@ -200,7 +200,7 @@ func (g *grouping) target(key groupKey) *Target {
 }
 
 func (c *Config) position(p ProfileConfig) int {
-	return slices.IndexFunc(c.Profiles.All, func(other ProfileConfig) bool { return other.Name == p.Name })
+	return slices.IndexFunc(c.Profiles, func(other ProfileConfig) bool { return other.Name == p.Name })
 }
 
 // memo keeps the results of one job's rules for each discovered target. Discovery sends all targets when one changes, and in a cluster
@@ -236,7 +236,7 @@ func (g *grouping) relabelled(found labels.Labels) *relabelled {
 	}
 	if known == nil {
 		known = &relabelled{labels: found}
-		for _, p := range g.cfg.Profiles.All {
+		for _, p := range g.cfg.Profiles {
 			if !p.Enabled {
 				continue
 			}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
 // maxHTTPBytes is the largest list that a server may answer with: half a million targets.
@@ -55,28 +56,14 @@ func newHTTPDiscovery(cfg *http.SDConfig, limit int, logger *slog.Logger) (*http
 // Run sends the groups at each interval until ctx ends.
 func (d *httpDiscovery) Run(ctx context.Context, found chan<- []*targetgroup.Group) {
 	defer d.client.CloseIdleConnections()
-	ticker := time.NewTicker(time.Duration(d.cfg.RefreshInterval))
-	defer ticker.Stop()
-	for {
+	worker.Every(ctx, 0, time.Duration(d.cfg.RefreshInterval), func() {
 		groups, err := d.refresh(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
+		if err == nil {
+			send(ctx, found, groups)
+		} else if ctx.Err() == nil {
 			d.logger.Error("Unable to refresh target groups", "err", err.Error())
-		default:
-			select {
-			case found <- groups:
-			case <-ctx.Done():
-				return
-			}
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	})
 }
 
 // refresh returns the groups of the server's list, and an empty group for each that is no longer there.

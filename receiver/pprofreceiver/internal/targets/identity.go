@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 )
 
 // consumed are the public labels that become attributes under other names.
@@ -68,7 +70,7 @@ func (id identified) resource() pcommon.Map {
 		id.podLabel("app_kubernetes_io_version"))
 	put("service.instance.id", id.instanceID())
 	put("server.address", id.address.host)
-	attributes.PutInt("server.port", int64(id.address.effectivePort(id.scheme)))
+	attributes.PutInt("server.port", int64(fetch.Port(id.endpoint.URL)))
 
 	put("k8s.namespace.name", namespace)
 	put("k8s.pod.name", id.pod("name"))

@@ -187,13 +187,12 @@ func (p *provider) merge(groups []*targetgroup.Group) {
 
 // follow calls apply with changes until ctx ends: the first after a quiet time soon, and less and less often while more come.
 func (m *Manager) follow(ctx context.Context, changed <-chan struct{}, apply func(Update)) {
-	firstLook := time.NewTimer(m.firstLook)
-	defer firstLook.Stop()
 	var (
-		last  Update
-		pause time.Duration
-		ended time.Time        // when the last pause ended
-		due   <-chan time.Time // nil while nothing has changed
+		last      Update
+		pause     time.Duration
+		ended     time.Time        // when the last pause ended
+		due       <-chan time.Time // nil while nothing has changed
+		firstLook = time.After(m.firstLook)
 	)
 	for {
 		select {
@@ -214,7 +213,7 @@ func (m *Manager) follow(ctx context.Context, changed <-chan struct{}, apply fun
 				apply(next)
 				last = next
 			}
-		case <-firstLook.C:
+		case <-firstLook:
 			m.warnOfNothing(last)
 		}
 	}
@@ -253,7 +252,9 @@ func (m *Manager) update() Update {
 		var groups []*targetgroup.Group
 		beyond := 0
 		for _, p := range j.providers {
-			groups = p.appendTo(groups)
+			p.mu.Lock()
+			groups = slices.AppendSeq(groups, maps.Values(p.groups))
+			p.mu.Unlock()
 			if d, ok := p.discoverer.(*httpDiscovery); ok {
 				beyond += int(d.beyond.Load())
 			}
@@ -271,10 +272,4 @@ func (m *Manager) update() Update {
 		u.Jobs = append(u.Jobs, report)
 	}
 	return u
-}
-
-func (p *provider) appendTo(groups []*targetgroup.Group) []*targetgroup.Group {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.AppendSeq(groups, maps.Values(p.groups))
 }

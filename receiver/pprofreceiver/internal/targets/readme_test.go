@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 )
 
 func yamlKeys(section reflect.Type) []string {
@@ -59,12 +60,12 @@ func TestReadmeJobs(t *testing.T) {
 	for _, key := range httpKeys {
 		assert.Contains(t, string(text), "`"+key+"`")
 	}
-	assert.Contains(t, string(text), fmt.Sprintf("and %d s more; it may be above the interval", TransferTime/time.Second))
+	assert.Contains(t, string(text), fmt.Sprintf("and %d s more; it may be above the interval", fetch.TransferTime/time.Second))
 }
 
 func TestReadmeKinds(t *testing.T) {
 	rows := profiletest.ReadmeTable(t, "../../docs/scraping.md", "| kind | `enabled` | `path` | `seconds` | `delta` |")
-	kinds := mustLoad(t, "job_name: a"+someDiscovery).Profiles.All
+	kinds := mustLoad(t, "job_name: a"+someDiscovery).Profiles
 	assert.Len(t, rows, len(kinds))
 	for _, p := range kinds {
 		assert.Equal(t, []string{p.Name, fmt.Sprint(p.Enabled), p.Path, fmt.Sprint(p.Seconds), fmt.Sprint(p.Delta)}, rows[p.Name])

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/relabel"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/fetch"
 )
 
 // The labels for profiles, besides those of Prometheus.
@@ -112,7 +114,7 @@ func (c *Config) endpoint(lb *labels.Builder, p ProfileConfig) (*scrapeable, err
 	recording := time.Duration(seconds) * time.Second
 	if recording > 0 {
 		query.Set("seconds", strconv.Itoa(seconds))
-		timeout = max(timeout, recording+TransferTime)
+		timeout = max(timeout, recording+fetch.TransferTime)
 	} else {
 		query.Del("seconds")
 	}
@@ -280,16 +282,4 @@ func (a address) urlHost() string {
 		return "[" + a.host + "]"
 	}
 	return a.host
-}
-
-// effectivePort returns the port, or the default of the scheme.
-func (a address) effectivePort(scheme string) int {
-	switch {
-	case a.port != 0:
-		return a.port
-	case scheme == "https":
-		return 443
-	default:
-		return 80
-	}
 }

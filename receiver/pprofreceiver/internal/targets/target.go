@@ -27,7 +27,7 @@ type Target struct {
 	Resource pcommon.Map
 	// Interval is the time from the start of one scrape of an endpoint to the start of the next.
 	Interval time.Duration
-	// Endpoints holds one entry for each kind of profile, in the order of ProfilesConfig.All. It is not empty, and no
+	// Endpoints holds one entry for each kind of profile, in the order of Config.Profiles. It is not empty, and no
 	// two have the same kind.
 	Endpoints []Endpoint
 }

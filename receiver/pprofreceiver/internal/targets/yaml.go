@@ -59,10 +59,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 		return inJob(job, readable(err))
 	}
 	*c = read.config()
-	if err := c.validateParts(); err != nil {
-		return inJob(job, err)
-	}
-	return nil
+	return inJob(job, c.validateParts())
 }
 
 // config sets the defaults.
@@ -73,7 +70,7 @@ func (y *yamlConfig) config() Config {
 	c.ScrapeTimeout = c.ScrapeInterval
 	setIf(&c.ScrapeTimeout, (*time.Duration)(y.ScrapeTimeout))
 	c.Scheme = cmp.Or(c.Scheme, defaultScheme)
-	c.Profiles.All = y.Profiles.all(c.ScrapeInterval)
+	c.Profiles = y.Profiles.all(c.ScrapeInterval)
 	return c
 }
 
@@ -91,7 +88,7 @@ func (c *Config) validateParts() error {
 	return errors.Join(append(errs, c.HTTPClient.Validate())...)
 }
 
-// yamlProfiles is ProfilesConfig as written in the configuration.
+// yamlProfiles is Config.Profiles as written in the configuration.
 type yamlProfiles struct {
 	ProcessCPU yamlProfile            `yaml:"process_cpu,omitempty"`
 	Memory     yamlProfile            `yaml:"memory,omitempty"`
@@ -217,7 +214,7 @@ func (c Config) MarshalYAML() (any, error) {
 	timeout := model.Duration(c.ScrapeTimeout)
 	y := yamlConfig{Config: c, ScrapeInterval: model.Duration(c.ScrapeInterval), ScrapeTimeout: &timeout, Discovery: c.Discovery}
 	standard := y.Profiles.standard()
-	for i, p := range c.Profiles.All {
+	for i, p := range c.Profiles {
 		written := yamlProfile{Enabled: &p.Enabled, Path: &p.Path, Delta: &p.Delta, Params: p.Params}
 		if p.Seconds != 0 && !p.fitted {
 			written.Seconds = &p.Seconds
@@ -236,6 +233,9 @@ func (c Config) MarshalYAML() (any, error) {
 
 // inJob adds the name of the job to an error, or to each of several joined errors.
 func inJob(name any, err error) error {
+	if err == nil {
+		return nil
+	}
 	if joined, several := err.(interface{ Unwrap() []error }); several {
 		var errs []error
 		for _, inner := range joined.Unwrap() {
