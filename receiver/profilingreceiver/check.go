@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -66,12 +67,7 @@ const (
 type capabilities uint64
 
 func (c capabilities) has(some ...capability) bool {
-	for _, one := range some {
-		if c&(1<<one) != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(some, func(one capability) bool { return c&(1<<one) != 0 })
 }
 
 // initialPIDNamespace is the name of a kernel's first PID namespace (PROC_PID_INIT_INO in linux/proc_ns.h).

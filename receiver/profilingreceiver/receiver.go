@@ -5,6 +5,7 @@ package profilingreceiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,18 +25,8 @@ import (
 // slot has a token while a profiler runs. A process can have only one: the profiler's logger, metrics and clock are global.
 var slot = make(chan struct{}, 1)
 
-const (
-	// settleTime passes between the end of a profiler and the start of the next one: the goroutines of the first run on for a
-	// moment after Shutdown, and share tables without locks with the next.
-	settleTime = time.Second
-	// slotWait is how long a start waits for another receiver to end, for example when the configuration is reloaded.
-	slotWait = 3 * time.Second
-	// firstRetry passes between a failed start and the next attempt. The time doubles up to maxRetry.
-	firstRetry = 10 * time.Second
-	maxRetry   = 5 * time.Minute
-	// consumeTimeout bounds how long the pipeline may take for a report.
-	consumeTimeout = 30 * time.Second
-)
+// maxRetry bounds the time between two attempts to start the profiler.
+const maxRetry = 5 * time.Minute
 
 // profilingReceiver starts the profiler, retrying if it cannot start, and stops it.
 type profilingReceiver struct {
@@ -47,8 +38,13 @@ type profilingReceiver struct {
 	// check and create are checkMachine and createProfiler, except in tests.
 	check  func(*Config) problems
 	create func(context.Context, receiver.Settings, *ProfilerConfig, xconsumer.Profiles) (component.Component, error)
-	// settleTime, slotWait and firstRetry are the constants, except in tests.
-	settleTime, slotWait, firstRetry time.Duration
+	// settleTime passes between the end of a profiler and the start of the next one: the goroutines of the first run on for a
+	// moment after Shutdown, and share tables without locks with the next.
+	settleTime time.Duration
+	// slotWait is how long a start waits for another receiver to end, for example when the configuration is reloaded.
+	slotWait time.Duration
+	// firstRetry passes between the first failed start and the next attempt. The time doubles up to maxRetry.
+	firstRetry time.Duration
 
 	stop context.CancelFunc
 	// done is closed when the profiler has stopped.
@@ -68,8 +64,8 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 	}
 	return &profilingReceiver{
 		cfg: cfg, set: set, metrics: metrics, check: checkMachine, create: createProfiler,
-		settleTime: settleTime, slotWait: slotWait, firstRetry: firstRetry,
-		consumer: &reportConsumer{next: next, obsreport: obsreport, timeout: consumeTimeout, refusals: telemetry.Changes{
+		settleTime: time.Second, slotWait: 3 * time.Second, firstRetry: 10 * time.Second,
+		consumer: &reportConsumer{next: next, obsreport: obsreport, timeout: 30 * time.Second, refusals: telemetry.Changes{
 			Logger: set.Logger,
 			Failed: "the pipeline refused a report of the eBPF profiler, and its samples are lost; suppressing repeats until the error changes",
 		}},
@@ -126,45 +122,55 @@ func (r *profilingReceiver) startEventually(ctx context.Context, host component.
 
 // attempt starts the profiler, or returns an error with everything that it lacks.
 func (r *profilingReceiver) attempt(ctx context.Context, host component.Host) (component.Component, error) {
-	if !r.acquireSlot() {
-		return nil, r.countFailure(ctx, reasonBusy,
-			fmt.Errorf("another `profiling` receiver runs in this process, which can have only one: list %s in several pipelines instead of configuring two", r.set.ID))
-	}
-	profiler, reason, err := r.startProfiler(ctx, host)
+	profiler, err := r.startAlone(ctx, host)
 	if err != nil {
-		r.releaseSlot()
-		return nil, r.countFailure(ctx, reason, err)
+		why := reasonOther
+		if found, ok := errors.AsType[problems](err); ok {
+			why = found.reason()
+		}
+		r.metrics.ReceiverProfilingFailedStarts.Add(ctx, 1, telemetry.Attributes("reason", string(why)))
+		return nil, err
 	}
 	r.metrics.ReceiverProfilingRunning.Record(ctx, 1)
 	r.set.Logger.Info("eBPF profiling runs", zap.Int("samples_per_second", r.cfg.Profiler.SamplesPerSecond))
 	return profiler, nil
 }
 
-func (r *profilingReceiver) countFailure(ctx context.Context, why reason, err error) error {
-	r.metrics.ReceiverProfilingFailedStarts.Add(ctx, 1, telemetry.Attributes("reason", string(why)))
-	return err
+// startAlone starts the profiler once no other one runs in this process.
+func (r *profilingReceiver) startAlone(ctx context.Context, host component.Host) (component.Component, error) {
+	select {
+	case slot <- struct{}{}:
+	case <-time.After(r.slotWait):
+		return nil, problems{{reasonBusy, fmt.Sprintf("another `profiling` receiver runs in this process, which can have only one: "+
+			"list %s in several pipelines instead of configuring two", r.set.ID)}}
+	}
+	profiler, err := r.startProfiler(ctx, host)
+	if err != nil {
+		r.releaseSlot()
+	}
+	return profiler, err
 }
 
-func (r *profilingReceiver) startProfiler(ctx context.Context, host component.Host) (component.Component, reason, error) {
+func (r *profilingReceiver) startProfiler(ctx context.Context, host component.Host) (component.Component, error) {
 	if !r.cfg.SkipChecks {
 		if found := r.check(r.cfg); len(found) > 0 {
-			return nil, found.reason(), found
+			return nil, found
 		}
 	}
 	set := r.set
 	set.Logger = limitLog(set.Logger)
 	profiler, err := r.create(ctx, set, &r.cfg.Profiler, r.consumer)
 	if err != nil {
-		return nil, reasonOther, fmt.Errorf("create the eBPF profiler: %w", err)
+		return nil, fmt.Errorf("create the eBPF profiler: %w", err)
 	}
 	if err := profiler.Start(ctx, host); err != nil {
 		// Start does not clean up when it fails.
 		if stopErr := profiler.Shutdown(ctx); stopErr != nil {
 			r.set.Logger.Warn("the eBPF profiler did not shut down cleanly", zap.Error(stopErr))
 		}
-		return nil, reasonOther, fmt.Errorf("start the eBPF profiler: %w", err)
+		return nil, fmt.Errorf("start the eBPF profiler: %w", err)
 	}
-	return profiler, "", nil
+	return profiler, nil
 }
 
 // keep stops the profiler when ctx ends.
@@ -175,15 +181,6 @@ func (r *profilingReceiver) keep(ctx context.Context, profiler component.Compone
 	}
 	r.metrics.ReceiverProfilingRunning.Record(context.WithoutCancel(ctx), 0)
 	r.releaseSlot()
-}
-
-func (r *profilingReceiver) acquireSlot() bool {
-	select {
-	case slot <- struct{}{}:
-		return true
-	case <-time.After(r.slotWait):
-		return false
-	}
 }
 
 func (r *profilingReceiver) releaseSlot() { time.AfterFunc(r.settleTime, func() { <-slot }) }

@@ -243,7 +243,7 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, h.Shutdown(t.Context()))
 }
 
-// The pipeline has at most consumeTimeout for a report.
+// The pipeline has at most its timeout for a report.
 func TestConsumeTimeout(t *testing.T) {
 	next, err := xconsumer.NewProfiles(func(ctx context.Context, _ pprofile.Profiles) error {
 		<-ctx.Done()

@@ -154,21 +154,16 @@ func (f *Reader) find(ctx context.Context) []foundFile {
 // stays the same, while the link's target is in a folder named by the time. If files are removed after reading, it is the path of
 // the file itself and not of a link to it.
 func (f *Reader) sortByPreference(paths []string) {
-	isLink := map[string]bool{}
+	links := map[string]int{} // 1 for a path that has links
 	if f.cfg.AfterRead != AfterReadKeep {
 		for _, path := range paths {
-			real, err := filepath.EvalSymlinks(path)
-			isLink[path] = err == nil && real != path
+			if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
+				links[path] = 1
+			}
 		}
 	}
 	slices.SortFunc(paths, func(a, b string) int {
-		switch {
-		case isLink[a] && !isLink[b]:
-			return 1
-		case isLink[b] && !isLink[a]:
-			return -1
-		}
-		return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+		return cmp.Or(cmp.Compare(links[a], links[b]), cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 	})
 }
 
@@ -176,19 +171,18 @@ func (f *Reader) sortByPreference(paths []string) {
 // files wait as well.
 func (f *Reader) visit(ctx context.Context, file foundFile) bool {
 	seen := f.seen.files[file.path]
-	unchanged := seen.matches(file.info)
 	switch {
-	case unchanged && seen.Status == statusRead:
-		f.finish(file, seen)
-		return true
-	case unchanged && seen.Status == statusBad:
-		return true
-	case !unchanged:
+	case !seen.matches(file.info):
 		seen = f.seen.changed(file.path, file.info)
 		// A file this old is complete. If its clock runs ahead, the next scan finds it unchanged.
 		if f.now().Sub(file.info.ModTime()) < f.cfg.CollectionInterval {
 			return true
 		}
+	case seen.Status == statusRead:
+		f.finish(file, seen)
+		return true
+	case seen.Status == statusBad:
+		return true
 	}
 	return f.read(ctx, file, seen)
 }
@@ -210,13 +204,13 @@ func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool 
 	case errors.Is(err, budget.ErrBusy):
 		f.ingest.CountRejected(ctx, ingest.Reject(ingest.Busy, err))
 		return false
-	case err != nil && !seen.reported:
-		// The file stays waiting: permissions can change without the size or time.
-		seen.reported = true
-		f.ingest.CountRejected(ctx, ingest.Reject(ingest.Unreadable, err))
-		f.set.Logger.Warn("cannot read a file; suppressing repeats", zap.Error(err))
-		return true
 	case err != nil:
+		// The file stays waiting: permissions can change without the size or time.
+		if !seen.reported {
+			seen.reported = true
+			f.ingest.CountRejected(ctx, ingest.Reject(ingest.Unreadable, err))
+			f.set.Logger.Warn("cannot read a file; suppressing repeats", zap.Error(err))
+		}
 		return true
 	case data == nil:
 		return true // it changed while it was read: the next scan reads it again

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -80,11 +81,8 @@ func recallFiles(ctx context.Context, client storage.Client, logger *zap.Logger)
 		logger.Error("cannot decode the list of files that were read; reading all of them again", zap.Error(err))
 		return s, nil
 	}
-	for path, file := range stored.Files {
-		if file != nil {
-			s.files[path] = file
-		}
-	}
+	maps.DeleteFunc(stored.Files, func(_ string, file *seenFile) bool { return file == nil })
+	maps.Copy(s.files, stored.Files)
 	return s, nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"path"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -80,6 +82,23 @@ func (r *Remote) timeout() time.Duration {
 		return 0
 	}
 	return max(configured, recordingTime(r.target)+fetch.TransferTime)
+}
+
+// recordingTime returns how long the target records before it answers: `seconds` of the query, or the default of Go's net/http/pprof
+// for a CPU profile.
+func recordingTime(u *url.URL) time.Duration {
+	const longest = 24 * time.Hour // bounds the timeout, regardless of the query
+	if asked := u.Query().Get("seconds"); asked != "" {
+		seconds, err := strconv.ParseFloat(asked, 64)
+		if err != nil || !(seconds > 0) {
+			return 0
+		}
+		return time.Duration(min(seconds, longest.Seconds()) * float64(time.Second))
+	}
+	if path.Clean(u.Path) == "/debug/pprof/profile" {
+		return 30 * time.Second
+	}
+	return 0
 }
 
 func (r *Remote) scrape(stopping, deliver context.Context) {

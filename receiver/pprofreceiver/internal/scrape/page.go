@@ -54,11 +54,12 @@ type statusServer struct {
 }
 
 func (s *statusServer) start(ctx context.Context, host component.Host) (err error) {
+	name, _, _ := net.SplitHostPort(s.cfg.HTTP.NetAddr.Endpoint)
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", http.RedirectHandler(statusPath, http.StatusFound))
 	mux.HandleFunc("GET "+statusPath, s.serve)
 	server := httpserver.HTTP{Config: &s.cfg.HTTP, Browsers: httpserver.Browsers{
-		IsPage: true, AllowedHosts: slices.Concat(s.cfg.AllowedHosts, []string{s.host()}), Linked: []string{"/", statusPath},
+		IsPage: true, AllowedHosts: slices.Concat(s.cfg.AllowedHosts, []string{name}), Linked: []string{"/", statusPath},
 		Hint: "list the name in `status.allowed_hosts`",
 	}}
 	if s.http, err = server.Start(ctx, mux, httpserver.Env{Host: host, Telemetry: s.set}); err != nil {
@@ -103,14 +104,6 @@ func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.set.Logger.Debug("cannot send the whole page of targets", zap.Error(err))
 	}
-}
-
-func (s *statusServer) host() string {
-	name, _, err := net.SplitHostPort(s.cfg.HTTP.NetAddr.Endpoint)
-	if err != nil {
-		return ""
-	}
-	return name
 }
 
 // shortDuration rounds to the digits that a reader can use.

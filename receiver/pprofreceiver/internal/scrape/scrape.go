@@ -66,9 +66,7 @@ func (s *Scraper) Start(ctx context.Context, host component.Host) error {
 		return err
 	}
 	if status := s.cfg.Status.Get(); status != nil {
-		s.page = &statusServer{
-			cfg: status, set: s.set.TelemetrySettings, schedule: s.schedule,
-		}
+		s.page = &statusServer{cfg: status, set: s.set.TelemetrySettings, schedule: s.schedule}
 		if err := s.page.start(ctx, host); err != nil {
 			return fmt.Errorf("`status`: %w", err)
 		}

@@ -13,19 +13,18 @@ import (
 // cpuProfiler runs the process's CPU profiler whenever nothing else does.
 type cpuProfiler struct {
 	logger  *zap.Logger
-	running bool
 	waiting bool
-	data    *bytes.Buffer
+	data    *bytes.Buffer // nil while it does not run
 }
 
 // start starts a profile, unless one is running. If something else has the profiler, such as a request to the pprof extension, the next
 // call retries.
 func (c *cpuProfiler) start() {
-	if c.running {
+	if c.data != nil {
 		return
 	}
-	c.data = &bytes.Buffer{}
-	if err := pprof.StartCPUProfile(c.data); err != nil {
+	var data bytes.Buffer
+	if err := pprof.StartCPUProfile(&data); err != nil {
 		if !c.waiting {
 			c.waiting = true
 			c.logger.Info("another CPU profile of the collector is running; waiting until it ends", zap.Error(err))
@@ -35,15 +34,16 @@ func (c *cpuProfiler) start() {
 	if c.waiting {
 		c.logger.Info("profiling the collector's CPU again")
 	}
-	c.running, c.waiting = true, false
+	c.data, c.waiting = &data, false
 }
 
 // stop ends the profile and returns it, or nil if there is none.
 func (c *cpuProfiler) stop() []byte {
-	if !c.running { // StopCPUProfile would end another one's profile
+	if c.data == nil { // StopCPUProfile would end another one's profile
 		return nil
 	}
 	pprof.StopCPUProfile()
-	c.running = false
-	return c.data.Bytes()
+	data := c.data.Bytes()
+	c.data = nil
+	return data
 }

@@ -136,7 +136,7 @@ func (s *Recorder) record(ctx context.Context) {
 	s.send(ctx, s.otherPayloads())
 	for {
 		var retry <-chan time.Time // nil while the CPU profiler is this recorder's
-		if !s.cpu.running {
+		if s.cpu.data == nil {
 			retry = time.After(min(retryCPU, s.cfg.CollectionInterval))
 		}
 		select {
@@ -156,11 +156,10 @@ func (s *Recorder) record(ctx context.Context) {
 
 // cpuPayload returns the CPU profile since the last one, or nothing if somebody else has the CPU profiler.
 func (s *Recorder) cpuPayload() []ingest.Payload {
-	data := s.cpu.stop()
-	if data == nil {
-		return nil
+	if data := s.cpu.stop(); data != nil {
+		return []ingest.Payload{{Format: formats.Pprof, Data: data, Identity: s.id, ProfileName: kind.ProcessCPU}}
 	}
-	return []ingest.Payload{{Format: formats.Pprof, Data: data, Identity: s.id, ProfileName: kind.ProcessCPU}}
+	return nil
 }
 
 // others are the runtime's names of the profiles that it keeps from the process's start.
