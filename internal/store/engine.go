@@ -140,41 +140,18 @@ func compareTypes(a, b SampleType) int {
 // Catalog lists the profiles of a service, or of all if service is empty.
 func (s *EngineSource) Catalog(ctx context.Context, service string, meter *size.Meter) (list []ProfileInfo, err error) {
 	memory := newMemory(ctx, meter)
-	types, err := s.types(ctx, memory, service, 0, 0)
+	v, e, err := s.view(ctx, memory, service, &Selection{})
 	if err != nil {
 		return nil, err
 	}
-	for i := range types {
-		t, n := &types[i], len(list)
-		profile := t.profile()
-		if n == 0 || list[n-1].Service != t.Service || list[n-1].Profile != profile || list[n-1].Type != t.Type {
-			list = append(list, ProfileInfo{
-				Service: t.Service, Profile: profile, Type: t.Type, From: t.From, Until: t.Until,
-				Values: shownValues(kind.ValuesOf(t.Type.Type, uint64(t.Duration))),
-			})
-			n++
-		}
-		in := &list[n-1]
-		in.From, in.Until = min(in.From, t.From), max(in.Until, t.Until)
-		in.Samples, in.Instances, in.Timestamps = in.Samples+t.Samples, max(in.Instances, t.Instances), in.Timestamps || t.IsTimed
-	}
-	for first := 0; first < len(list); {
-		n := first
-		var named []SampleType
-		for ; n < len(list) && list[n].Service == list[first].Service && list[n].Profile == list[first].Profile; n++ {
-			named = append(named, list[n].Type)
-		}
-		list[first+slices.Index(named, defaultType(named))].Default = true
-		first = n
-	}
+	list = v.profiles("", "", func(p *ProfileInfo, sr *series) { p.Instances = max(p.Instances, e.types[sr.position].Instances) })
 	return list, memory.keep(catalogBytes * len(list))
 }
 
-// engineBlock is a block of what an engine lists for a query.
+// engineBlock is a block of what an engine lists for a query. It has the types first, as series without chunks.
 type engineBlock struct {
 	*block
 	bySeries map[engineSeries]int32
-	uses     []seriesUse
 	// found has the attributes of the series of each service.
 	found map[EngineID][2]dictionary.AttributeSetIndex
 	types []EngineType
@@ -186,37 +163,41 @@ type engineSeries struct {
 	typ              SampleType
 }
 
-// view returns a view of the services' types, in which profiles of those that are wanted are listed, if they have a part in the selected
-// time. Its only block has the types first, as series without chunks.
-func (s *EngineSource) view(ctx context.Context, memory *Memory, service string, sel *Selection) (v *view, e *engineBlock, types []EngineType, err error) {
+// view returns a view whose only block has the types of a service, or of all if service is empty.
+func (s *EngineSource) view(ctx context.Context, memory *Memory, service string, sel *Selection) (v *view, e *engineBlock, err error) {
 	e = &engineBlock{block: newBlock(time.Time{}), bySeries: map[engineSeries]int32{}, found: map[EngineID][2]dictionary.AttributeSetIndex{}}
 	v = &view{blocks: []*block{e.block}, memory: memory, isEngine: true}
-	types, err = s.types(ctx, memory, service, sel.From, sel.Until)
-	if err != nil {
-		return nil, nil, nil, err
+	if e.types, err = s.types(ctx, memory, service, sel.From, sel.Until); err != nil {
+		return nil, nil, err
 	}
 	strs := &e.dict.Strings
 	strs.Intern(sel.GroupBy) // the filter knows no others
 	for _, a := range sel.Attributes {
 		strs.Intern(a.Key)
 	}
-	e.types = slices.Clone(types)
-	for i := range types {
-		t := &types[i]
+	for i := range e.types {
+		t := &e.types[i]
 		e.series = append(e.series, series{
 			service: strs.Intern(t.Service), profile: strs.Intern(t.profile()), typ: strs.Intern(t.Type.Type), unit: strs.Intern(t.Type.Unit),
-			profiles: 1, position: int32(i),
+			profiles: 1, position: int32(i), values: kind.ValuesOf(t.Type.Type, uint64(t.Duration)), from: t.From, until: t.Until,
+			samples: t.Samples, timestamps: t.IsTimed,
 		})
-		e.uses = append(e.uses, seriesUse{})
 	}
-	return v, e, types, nil
+	return v, e, nil
 }
 
-// list lists the profiles of types of one service that have a part in the selected time, with what is needed of those around.
-func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, types []EngineType, sel *Selection) error {
-	if len(types) == 0 {
-		return nil
+// list lists the profiles of the wanted types that have a part in the selected time, with what is needed of those around.
+func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, sel *Selection, wanted func(*EngineType) bool) error {
+	types := slices.DeleteFunc(slices.Clone(e.types), func(t EngineType) bool { return !wanted(&t) })
+	for of := range runs(types, func(a, b *EngineType) bool { return a.Service == b.Service }) {
+		if err := s.listService(ctx, e, v, of, sel); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view, types []EngineType, sel *Selection) error {
 	from, until := sel.From, sel.Until
 	if from == 0 {
 		from = s.now().Add(-s.window).UnixNano()
@@ -281,11 +262,11 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 		sets := e.found[p.Series]
 		sr := series{
 			id: engineSeriesID(key), service: strs.Intern(t.Service), profile: strs.Intern(key.profile), typ: strs.Intern(t.Type.Type),
-			unit: strs.Intern(t.Type.Unit), resource: sets[0], attributes: sets[1],
+			unit: strs.Intern(t.Type.Unit), resource: sets[0], attributes: sets[1], use: &seriesUse{},
 		}
-		e.series, e.uses = append(e.series, sr), append(e.uses, seriesUse{})
+		e.series = append(e.series, sr)
 	}
-	sr, use := &e.series[i], &e.uses[i]
+	sr := &e.series[i]
 	c := chunk{
 		time: p.Time, duration: p.Duration, start: p.Time, end: p.Time + p.Duration, total: p.Total, row: p.Total,
 		samples: int32(min(p.Samples, math.MaxInt32)), values: kind.ValuesOf(t.Type.Type, uint64(p.Duration)),
@@ -305,9 +286,9 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	}
 	switch c.values {
 	case kind.Gauge:
-		use.hold(&c, resolution)
+		sr.use.hold(&c, resolution)
 	case kind.Cumulative:
-		use.differ(&c)
+		sr.use.differ(&c)
 	}
 	c.meta = e.meta(meta{
 		periodType: strs.Intern(t.PeriodType.Type), periodUnit: strs.Intern(t.PeriodType.Unit), period: p.Period, attributes: sr.attributes,
@@ -344,37 +325,38 @@ func engineSeriesID(key engineSeries) (id seriesID) {
 	return id
 }
 
-// selected returns a view in which the profiles of a selection are listed. all is true for all types of its profile.
-func (s *EngineSource) selected(ctx context.Context, memory *Memory, sel *Selection, all bool) (*view, *engineBlock, error) {
-	v, e, types, err := s.view(ctx, memory, sel.Service, sel)
+// selected returns a view in which the profiles of a query are listed.
+func (s *EngineSource) selected(ctx context.Context, q *Query) (*view, *engineBlock, error) {
+	service := q.Service
+	if len(q.Only) > 0 && !slices.ContainsFunc(q.Only, func(o Series) bool { return o.Service != q.Only[0].Service }) {
+		service = q.Only[0].Service
+	}
+	v, e, err := s.view(ctx, q.Memory, service, &q.Selection)
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := v.resolveType(sel)
-	if err != nil {
-		return nil, nil, err
+	var wanted func(*EngineType) bool
+	switch {
+	case q.Only != nil:
+		wanted = func(t *EngineType) bool {
+			return slices.ContainsFunc(q.Only, func(o Series) bool { return o.Service == t.Service && o.Profile == t.profile() && o.Type == t.Type })
+		}
+	case q.TimedOnly && q.Profile == "":
+		wanted = func(t *EngineType) bool { return t.IsTimed }
+	default:
+		all := q.allTypes()
+		types, err := v.resolveTypes(&q.Selection, all)
+		if err != nil {
+			return nil, nil, err
+		}
+		wanted = func(t *EngineType) bool { return t.profile() == q.Profile && (all || t.Type == types[0]) }
 	}
-	types = slices.DeleteFunc(types, func(in EngineType) bool { return in.profile() != sel.Profile || !all && in.Type != t })
-	return v, e, s.list(ctx, e, v, types, sel)
+	return v, e, s.list(ctx, e, v, &q.Selection, wanted)
 }
 
 // Select begins to read the samples of a selection.
 func (s *EngineSource) Select(ctx context.Context, q *Query) (*Selected, error) {
-	var v *view
-	var e *engineBlock
-	var err error
-	switch {
-	case q.Only != nil:
-		v, e, err = s.only(ctx, q)
-	case q.TimedOnly && q.Profile == "":
-		var types []EngineType
-		if v, e, types, err = s.view(ctx, q.Memory, q.Service, &q.Selection); err == nil {
-			types = slices.DeleteFunc(types, func(t EngineType) bool { return !t.IsTimed })
-			err = s.list(ctx, e, v, types, &q.Selection)
-		}
-	default:
-		v, e, err = s.selected(ctx, q.Memory, &q.Selection, q.AllTypes && q.Type == "")
-	}
+	v, e, err := s.selected(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -386,43 +368,9 @@ func (s *EngineSource) Select(ctx context.Context, q *Query) (*Selected, error) 
 	return selected, nil
 }
 
-// only lists the profiles of given series.
-func (s *EngineSource) only(ctx context.Context, q *Query) (*view, *engineBlock, error) {
-	service := ""
-	if len(q.Only) > 0 {
-		service = q.Only[0].Service
-	}
-	if slices.ContainsFunc(q.Only, func(o Series) bool { return o.Service != service }) {
-		service = ""
-	}
-	v, e, types, err := s.view(ctx, q.Memory, service, &q.Selection)
-	if err != nil {
-		return nil, nil, err
-	}
-	types = slices.DeleteFunc(types, func(t EngineType) bool {
-		return !slices.ContainsFunc(q.Only, func(o Series) bool { return o.Service == t.Service && o.Profile == t.profile() && o.Type == t.Type })
-	})
-	return v, e, s.listAll(ctx, e, v, types, &q.Selection)
-}
-
-// listAll is list for types of several services.
-func (s *EngineSource) listAll(ctx context.Context, e *engineBlock, v *view, types []EngineType, sel *Selection) error {
-	for len(types) > 0 {
-		n := 1
-		for n < len(types) && types[n].Service == types[0].Service {
-			n++
-		}
-		if err := s.list(ctx, e, v, types[:n], sel); err != nil {
-			return err
-		}
-		types = types[n:]
-	}
-	return nil
-}
-
 // Timeline adds up the selected values over time.
 func (s *EngineSource) Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error) {
-	v, e, err := s.selected(ctx, newMemory(ctx, sel.Meter), &sel, false)
+	v, e, err := s.selected(ctx, s.query(ctx, sel, Want{}))
 	if err != nil {
 		return nil, err
 	}
@@ -433,14 +381,12 @@ func (s *EngineSource) Timeline(ctx context.Context, sel Selection, points int, 
 // Series lists the series of a selection with their labels.
 func (s *EngineSource) Series(ctx context.Context, sel Selection) ([]Series, error) {
 	memory := newMemory(ctx, sel.Meter)
-	v, e, types, err := s.view(ctx, memory, sel.Service, &sel)
+	v, e, err := s.view(ctx, memory, sel.Service, &sel)
 	if err != nil {
 		return nil, err
 	}
-	types = slices.DeleteFunc(types, func(t EngineType) bool {
-		return sel.Profile != "" && sel.Profile != t.profile() || sel.Type != "" && sel.Type != t.Type.Type && sel.Type != t.Type.String()
-	})
-	if err := s.listAll(ctx, e, v, types, &sel); err != nil {
+	wanted := func(t *EngineType) bool { return (sel.Profile == "" || sel.Profile == t.profile()) && t.Type.is(sel.Type) }
+	if err := s.list(ctx, e, v, &sel, wanted); err != nil {
 		return nil, err
 	}
 	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}

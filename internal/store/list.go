@@ -6,6 +6,8 @@ package store
 import (
 	"cmp"
 	"context"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,19 +40,16 @@ type ProfileInfo struct {
 
 // servicesOf lists the services of profiles, which are in their order.
 func servicesOf(profiles []ProfileInfo) (list []ServiceInfo) {
-	profile := ""
-	for _, p := range profiles {
-		n := len(list)
-		if n == 0 || list[n-1].Service != p.Service {
-			list = append(list, ServiceInfo{Service: p.Service, From: p.From, Until: p.Until})
-			n, profile = n+1, ""
+	for of := range runs(profiles, func(a, b *ProfileInfo) bool { return a.Service == b.Service }) {
+		in := ServiceInfo{Service: of[0].Service, From: of[0].From, Until: of[0].Until}
+		for i, p := range of {
+			if i == 0 || p.Profile != of[i-1].Profile { // the list has each of its types
+				in.Profiles++
+			}
+			in.Samples += p.Samples
+			in.From, in.Until = min(in.From, p.From), max(in.Until, p.Until)
 		}
-		in := &list[n-1]
-		if in.Profiles == 0 || p.Profile != profile { // the list has each of its types
-			in.Profiles, profile = in.Profiles+1, p.Profile
-		}
-		in.Samples += p.Samples
-		in.From, in.Until = min(in.From, p.From), max(in.Until, p.Until)
+		list = append(list, in)
 	}
 	return list
 }
@@ -62,60 +61,84 @@ func (s *Store) Catalog(ctx context.Context, service string, meter *size.Meter) 
 	if err := memory.Take(catalogBytes * s.Stats().Series); err != nil {
 		return nil, err
 	}
-	type key struct {
-		service, profile string
-		t                SampleType
-	}
-	type instanceKey struct {
-		key
-		instance uint64
-	}
 	v := s.view(memory)
 	defer v.release()
-	found, seen := map[key]*ProfileInfo{}, map[instanceKey]bool{}
+	type instance struct {
+		of *ProfileInfo
+		id uint64
+	}
+	seen := map[instance]bool{}
+	list := v.profiles(service, "", func(p *ProfileInfo, sr *series) {
+		if in := (instance{p, sr.instance}); !seen[in] {
+			seen[in] = true
+			p.Instances++
+		}
+	})
+	return list, memory.Check()
+}
+
+// profiles lists the profiles of a service and a name, or of all if they are empty, in the order of Catalog. count adds the instances of a
+// series.
+func (v *view) profiles(service, profile string, count func(*ProfileInfo, *series)) []ProfileInfo {
+	type key struct {
+		service, profile string
+		SampleType
+	}
+	type listed struct {
+		ProfileInfo
+		position int32 // of the latest profile
+		found    int
+	}
+	byKey := map[key]*listed{}
 	for _, e := range v.catalog() {
 		strs := &e.dict.Strings
 		for i := range e.series {
 			sr := &e.series[i]
-			if sr.profiles == 0 || service != "" && strs.At(sr.service) != service {
+			k := key{strs.At(sr.service), strs.At(sr.profile), SampleType{strs.At(sr.typ), strs.At(sr.unit)}}
+			if sr.profiles == 0 || service != "" && k.service != service || profile != "" && k.profile != profile {
 				continue
 			}
-			k := key{strs.At(sr.service), strs.At(sr.profile), SampleType{strs.At(sr.typ), strs.At(sr.unit)}}
-			p := found[k]
+			p := byKey[k]
 			if p == nil {
-				p = &ProfileInfo{Service: k.service, Profile: k.profile, Type: k.t, From: sr.from, Until: sr.until}
-				found[k] = p
+				p = &listed{ProfileInfo: ProfileInfo{Service: k.service, Profile: k.profile, Type: k.SampleType, From: sr.from, Until: sr.until}, found: len(byKey)}
+				byKey[k] = p
 			}
-			p.Values = shownValues(sr.values)
+			p.position, p.Values = sr.position, shownValues(sr.values)
 			p.From, p.Until = min(p.From, sr.from), max(p.Until, sr.until)
-			p.Samples += sr.samples
-			p.Bytes += sr.bytes
+			p.Samples, p.Bytes, p.Moved = p.Samples+sr.samples, p.Bytes+sr.bytes, p.Moved+sr.moved
 			p.Timestamps = p.Timestamps || sr.timestamps
-			p.Moved += sr.moved
-			if ik := (instanceKey{k, sr.instance}); !seen[ik] {
-				seen[ik] = true
-				p.Instances++
+			count(&p.ProfileInfo, sr)
+		}
+	}
+	ordered := slices.SortedFunc(maps.Values(byKey), func(a, b *listed) int {
+		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Profile, b.Profile),
+			cmp.Compare(a.position, b.position), cmp.Compare(a.found, b.found))
+	})
+	list := make([]ProfileInfo, len(ordered))
+	for i, p := range ordered {
+		list[i] = p.ProfileInfo
+	}
+	for of := range runs(list, func(a, b *ProfileInfo) bool { return a.Service == b.Service && a.Profile == b.Profile }) {
+		names := make([]string, len(of))
+		for i := range of {
+			names[i] = of[i].Type.Type
+		}
+		of[kind.Default(names)].Default = true
+	}
+	return list
+}
+
+// runs returns the parts of a list whose entries are the same as the first one.
+func runs[T any](list []T, same func(a, b *T) bool) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for n := 0; len(list) > 0; list = list[n:] {
+			for n = 1; n < len(list) && same(&list[0], &list[n]); n++ {
+			}
+			if !yield(list[:n]) {
+				return
 			}
 		}
 	}
-	position := map[key]int{}
-	for name, types := range v.allSampleTypes(func(name profileName) bool { return service == "" || name.service == service }) {
-		first := defaultType(types)
-		for i, t := range types {
-			k := key{name.service, name.profile, t}
-			position[k] = i
-			found[k].Default = t == first
-		}
-	}
-	list := make([]ProfileInfo, 0, len(found))
-	for _, p := range found {
-		list = append(list, *p)
-	}
-	slices.SortFunc(list, func(a, b ProfileInfo) int {
-		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Profile, b.Profile),
-			cmp.Compare(position[key{a.Service, a.Profile, a.Type}], position[key{b.Service, b.Profile, b.Type}]))
-	})
-	return list, memory.Check()
 }
 
 // catalogBytes is what a list of profiles takes for each series.

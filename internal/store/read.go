@@ -55,17 +55,14 @@ func (v *view) selected(q *Query) (*Selected, error) {
 	if q.TimedOnly && q.Profile == "" {
 		return v.timed(q)
 	}
-	first, r, err := v.read(&q.Selection, q.AllTypes && q.Type == "")
+	types, r, err := v.read(&q.Selection, q.allTypes())
 	if err != nil {
 		return nil, err
 	}
 	in := &viewReader{view: v, query: q, reader: r}
-	out := &Selected{Types: []SampleType{first}, SampleReader: in}
-	if q.AllTypes && q.Type == "" {
-		out.Types = v.sampleTypes(q.Service, q.Profile)
-	}
+	out := &Selected{Types: types, SampleReader: in}
 	newest := newestProfile{attributes: map[blockSet]bool{}}
-	for i, t := range out.Types {
+	for i, t := range types {
 		chunks, values, err := v.choose(&q.Selection, t, r.filters)
 		if err != nil {
 			return nil, err
@@ -123,7 +120,7 @@ func (v *view) timed(q *Query) (*Selected, error) {
 		for i := range e.series {
 			sr := &e.series[i]
 			typ := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
-			if strs.At(sr.service) != q.Service || q.Type != "" && q.Type != typ.String() && q.Type != typ.Type || !filters[n].canMatch(sr) {
+			if strs.At(sr.service) != q.Service || !typ.is(q.Type) || !filters[n].canMatch(sr) {
 				continue
 			}
 			at, ok := types[typ]

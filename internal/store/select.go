@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -54,6 +53,9 @@ type SampleType struct{ Type, Unit string }
 // String returns `cpu/nanoseconds`.
 func (t SampleType) String() string { return t.Type + "/" + t.Unit }
 
+// is reports whether a selection that names a type, or none, selects this one.
+func (t SampleType) is(name string) bool { return name == "" || name == t.Type || name == t.String() }
+
 // weightedChunk is one chunk of the answer and the weight of its values.
 type weightedChunk struct {
 	block  int
@@ -68,108 +70,55 @@ type seriesHistory struct {
 	values kind.Values
 }
 
-// profileName names a profile of a service.
-type profileName struct{ service, profile string }
-
-// sampleTypes lists the types that a profile of a service has, in the order in which its pprof had them.
-func (v *view) sampleTypes(service, profile string) []SampleType {
-	name := profileName{service, profile}
-	return v.allSampleTypes(func(other profileName) bool { return other == name })[name]
-}
-
-// allSampleTypes does the same for all wanted profiles.
-func (v *view) allSampleTypes(wanted func(profileName) bool) map[profileName][]SampleType {
-	type found struct {
-		position int32 // of the latest profile
-		at       int   // in the order in which the types were found
+// resolveTypes returns the sample type that a selection names, or else the profile's default, or all of them, in the order in which its pprof
+// had them.
+func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err error) {
+	var list []ProfileInfo
+	if sel.Service != "" && sel.Profile != "" {
+		list = v.profiles(sel.Service, sel.Profile, func(*ProfileInfo, *series) {})
 	}
-	byName := map[profileName]map[SampleType]*found{}
-	for _, e := range v.catalog() {
-		for i := range e.series {
-			sr := &e.series[i]
-			strs := &e.dict.Strings
-			name := profileName{strs.At(sr.service), strs.At(sr.profile)}
-			if sr.profiles == 0 || !wanted(name) {
-				continue
-			}
-			byType := byName[name]
-			if byType == nil {
-				byType = map[SampleType]*found{}
-				byName[name] = byType
-			}
-			t := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
-			position := sr.position
-			if f := byType[t]; f == nil {
-				byType[t] = &found{position: position, at: len(byType)}
-			} else {
-				f.position = position
-			}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, Shorten(sel.Service), Shorten(sel.Profile))
+	}
+	for _, p := range list {
+		if all || p.Type.is(sel.Type) && (sel.Type != "" || p.Default) {
+			types = append(types, p.Type)
 		}
 	}
-	types := make(map[profileName][]SampleType, len(byName))
-	for name, byType := range byName {
-		types[name] = slices.SortedFunc(maps.Keys(byType), func(a, b SampleType) int {
-			return cmp.Or(cmp.Compare(byType[a].position, byType[b].position), cmp.Compare(byType[a].at, byType[b].at))
-		})
-	}
-	return types
-}
-
-// defaultType returns the type that is shown if a query does not name one.
-func defaultType(types []SampleType) SampleType {
-	if len(types) == 0 {
-		return SampleType{}
-	}
-	names := make([]string, len(types))
-	for i, t := range types {
-		names[i] = t.Type
-	}
-	return types[kind.Default(names)]
-}
-
-// resolveType returns the sample type that a selection names.
-func (v *view) resolveType(sel *Selection) (SampleType, error) {
-	types := v.sampleTypes(sel.Service, sel.Profile)
-	if len(types) == 0 {
-		return SampleType{}, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, Shorten(sel.Service), Shorten(sel.Profile))
-	}
-	if sel.Type == "" {
-		return defaultType(types), nil
+	switch {
+	case all:
+		return types, nil
+	case len(types) > 0:
+		return types[:1], nil // of those that differ in their units
 	}
 	var names []string
-	for _, t := range types {
-		if t.String() == sel.Type || t.Type == sel.Type {
-			return t, nil
-		}
-		if len(names) < maxNamedTypes {
-			names = append(names, Shorten(t.String()))
-		}
+	for _, p := range list[:min(len(list), maxNamedTypes)] {
+		names = append(names, Shorten(p.Type.String()))
 	}
-	if more := len(types) - len(names); more > 0 {
+	if more := len(list) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	return SampleType{}, fmt.Errorf("%w: profile %q has no sample type %q; it has %s",
+	return nil, fmt.Errorf("%w: profile %q has no sample type %q; it has %s",
 		ErrNothing, Shorten(sel.Profile), Shorten(sel.Type), strings.Join(names, ", "))
 }
 
 // maxNamedTypes bounds the sample types that an error lists.
 const maxNamedTypes = 20
 
-// read returns the sample type that a selection names, and the reader of its observations. It loads what the blocks on disk have of them,
-// and of all sample types if all is true.
-func (v *view) read(sel *Selection, all bool) (SampleType, *reader, error) {
-	t, err := v.resolveType(sel)
+// read returns the sample types that a selection names, and the reader of their observations. It loads what the blocks on disk have of them.
+func (v *view) read(sel *Selection, all bool) ([]SampleType, *reader, error) {
+	types, err := v.resolveTypes(sel, all)
 	if err != nil {
-		return t, nil, err
+		return nil, nil, err
 	}
 	err = v.loadParts(sel, func(in *blockfile.Series) bool {
-		return in.Profile == sel.Profile && (all || in.Type == t.Type && in.Unit == t.Unit)
+		return in.Profile == sel.Profile && (all || types[0] == SampleType{in.Type, in.Unit})
 	})
 	if err != nil {
-		return t, nil, err
+		return nil, nil, err
 	}
 	filters, err := v.filters(sel)
-	return t, &reader{sel: sel, filters: filters, groups: newGroups(len(v.blocks)), memory: v.memory}, err
+	return types, &reader{sel: sel, filters: filters, groups: newGroups(len(v.blocks)), memory: v.memory}, err
 }
 
 // loadParts adds what the blocks on disk have of a selection to the blocks of the view. A damaged one is taken out of the store.

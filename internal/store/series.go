@@ -66,7 +66,7 @@ func (e *block) selected(sel *Selection) (list []int) {
 		sr := &e.series[i]
 		t := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
 		if (sel.Service == "" || strs.At(sr.service) == sel.Service) && (sel.Profile == "" || strs.At(sr.profile) == sel.Profile) &&
-			(sel.Type == "" || t.Type == sel.Type || t.String() == sel.Type) &&
+			t.is(sel.Type) &&
 			sr.until >= sel.From && (sel.Until == 0 || sr.from < sel.Until) {
 			list = append(list, i)
 		}

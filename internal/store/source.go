@@ -52,6 +52,8 @@ type Query struct {
 	Memory *Memory
 }
 
+func (q *Query) allTypes() bool { return q.AllTypes && q.Type == "" }
+
 // Want selects the columns of samples to read besides values. Samples that do not differ in it may be added up, except those with times. With
 // Profiles, which needs Query.Only, samples of different profiles are not added up; if nothing else is wanted of a profile, it has one
 // row: its total.

@@ -43,15 +43,15 @@ func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now tim
 func (v *view) timeline(sel *Selection, points int, now time.Time, cfg Config,
 	byGroup func(*reader, []weightedChunk) (map[*chunk]map[int]float64, error),
 ) (*Timeline, error) {
-	t, r, err := v.read(sel, false)
+	types, r, err := v.read(sel, false)
 	if err != nil {
 		return nil, err
 	}
-	instances, err := v.instances(sel, t, r.filters)
+	instances, err := v.instances(sel, types[0], r.filters)
 	if err != nil {
 		return nil, err
 	}
-	tl := &Timeline{Type: t}
+	tl := &Timeline{Type: types[0]}
 	n := tl.steps(sel, instances, points, now, cfg)
 	p := &plotter{reader: r, view: v, from: tl.From, step: tl.Step, n: n}
 	if byGroup != nil {
