@@ -28,8 +28,6 @@ func (d *Downsampling) isFor(b *diskBlock, age time.Duration) bool {
 	return d.After > 0 && age > 24*time.Hour+d.After && time.Duration(b.Step) < d.Step
 }
 
-// rowKey is what distinguishes the rows of a profile without timestamps.
-type rowKey struct{ stack, attribute, link int32 }
 
 // coarser makes the profiles of one series coarser.
 type coarser struct {
@@ -77,7 +75,7 @@ func (m *coarser) deltas(chunks []*chunk) {
 	wholes := map[sumKey]*chunk{}
 	for _, c := range chunks {
 		if c.flags&isBaseline != 0 {
-			m.out = append(m.out, c.copyOf())
+			m.out = append(m.out, new(*c))
 			continue
 		}
 		key := sumKey{m.stepOf(c), c.meta, c.flags & isMoved}
@@ -114,7 +112,7 @@ func (m *coarser) gauges(chunks []*chunk) {
 		}
 		m.mean(group, c.start)
 		group = nil
-		m.out = append(m.out, c.copyOf())
+		m.out = append(m.out, new(*c))
 	}
 }
 
@@ -154,31 +152,18 @@ func (m *coarser) mean(group []*chunk, end int64) {
 
 // finish writes the samples of a profile, in the order of their stacks.
 func (m *coarser) finish(c *chunk, values map[rowKey]int64) {
-	keys := make([]rowKey, 0, len(values))
-	for key := range values {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b rowKey) int {
-		return cmp.Or(cmp.Compare(a.stack, b.stack), cmp.Compare(a.attribute, b.attribute), cmp.Compare(a.link, b.link))
-	})
-	cols := &m.columns
-	cols.reset()
-	for _, key := range keys {
-		if key.attribute != 0 {
+	rows := make([]totalRow, 0, len(values))
+	for key, value := range values {
+		if key.attributes != 0 {
 			c.flags |= hasAttributes
 		}
 		if key.link != 0 {
 			c.flags |= hasLinks
 		}
-		cols.stacks, cols.attributes, cols.links = append(cols.stacks, key.stack), append(cols.attributes, key.attribute), append(cols.links, key.link)
-		cols.timestamps, cols.values = append(cols.timestamps, 0), append(cols.values, values[key])
-		c.total += values[key]
+		c.total += value
+		rows = append(rows, totalRow{key, value})
 	}
-	c.samples, c.data = int32(len(keys)), cols.encode(c.flags)
-}
-
-// copyOf returns a copy with the same samples.
-func (c *chunk) copyOf() *chunk {
-	same := *c
-	return &same
+	slices.SortFunc(rows, totalRow.compare)
+	m.columns.set(rows)
+	c.samples, c.data = int32(len(rows)), m.columns.encode(c.flags)
 }

@@ -100,7 +100,14 @@ func (s *Store) Open() error {
 	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(&s.adding)}
 	if d.ReadOnly {
 		s.disk = d
-		return s.loadBlocks()
+		if err := s.loadBlocks(); err != nil {
+			return fmt.Errorf("%s is not a store: %w", d.Directory, err)
+		}
+		d.sort()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.measure()
+		return nil
 	}
 	for _, dir := range []string{d.path("blocks"), d.path("damaged")} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -124,31 +131,6 @@ func (d *disk) path(names ...string) string {
 	return filepath.Join(append([]string{d.Directory}, names...)...)
 }
 
-// loadBlocks reads the blocks of a directory that is another process's.
-func (s *Store) loadBlocks() error {
-	names, err := os.ReadDir(s.disk.path("blocks"))
-	if err != nil {
-		return fmt.Errorf("%s is not a store: %w", s.disk.Directory, err)
-	}
-	for _, entry := range names {
-		if strings.HasSuffix(entry.Name(), unfinished) {
-			continue
-		}
-		b, err := openBlock(s.disk.path("blocks", entry.Name()))
-		if err != nil {
-			s.disk.Report("a block cannot be read and is left out: "+entry.Name(), err)
-			s.stats.Damaged++
-			continue
-		}
-		s.disk.blocks = append(s.disk.blocks, b)
-	}
-	s.disk.dropReplaced()
-	s.disk.sort()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.measureAll()
-	return nil
-}
 
 // Blocks returns the blocks on disk, oldest first. They are valid until Close.
 func (s *Store) Blocks() []*blockfile.Reader {
@@ -164,8 +146,8 @@ func (s *Store) Blocks() []*blockfile.Reader {
 	return list
 }
 
-// load reads the blocks and the log.
-func (s *Store) load() error {
+// loadBlocks reads the blocks.
+func (s *Store) loadBlocks() error {
 	d := s.disk
 	entries, err := os.ReadDir(d.path("blocks"))
 	if err != nil {
@@ -174,7 +156,7 @@ func (s *Store) load() error {
 	for _, entry := range entries {
 		dir := d.path("blocks", entry.Name())
 		if strings.HasSuffix(entry.Name(), unfinished) {
-			_ = os.RemoveAll(dir)
+			d.remove(dir)
 			continue
 		}
 		b, err := openBlock(dir)
@@ -185,7 +167,30 @@ func (s *Store) load() error {
 		}
 		d.blocks = append(d.blocks, b)
 	}
-	d.dropReplaced()
+	// Those that were made one or coarser are there if the process ended before it could delete them.
+	d.blocks = slices.DeleteFunc(d.blocks, func(old *diskBlock) bool {
+		isReplaced := slices.ContainsFunc(d.blocks, func(b *diskBlock) bool { return b.replaces(old) })
+		if isReplaced {
+			d.remove(old.Dir())
+		}
+		return isReplaced
+	})
+	return nil
+}
+
+// remove deletes a block.
+func (d *disk) remove(dir string) {
+	if !d.ReadOnly {
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// load reads the blocks and the log.
+func (s *Store) load() error {
+	d := s.disk
+	if err := s.loadBlocks(); err != nil {
+		return err
+	}
 	written := map[uint64]bool{}
 	parts := map[uint64]int{}
 	for _, b := range d.blocks {
@@ -196,6 +201,7 @@ func (s *Store) load() error {
 			written[head] = written[head] || b.Parts == 0 || parts[head] >= b.Parts
 		}
 	}
+	var err error
 	if d.log, err = openLog(d.Directory); err != nil {
 		return err
 	}
@@ -221,20 +227,10 @@ func (s *Store) load() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.measureAll()
+	s.measure()
 	return nil
 }
 
-// dropReplaced deletes the blocks that were made one or coarser, if the process ended before it could.
-func (d *disk) dropReplaced() {
-	d.blocks = slices.DeleteFunc(d.blocks, func(old *diskBlock) bool {
-		isReplaced := slices.ContainsFunc(d.blocks, func(b *diskBlock) bool { return b.replaces(old) })
-		if isReplaced && !d.ReadOnly {
-			_ = os.RemoveAll(old.Dir())
-		}
-		return isReplaced
-	})
-}
 
 // replaces reports whether b was made of old and perhaps others of its time. A head can have blocks of several times: that of another time
 // was not merged, although b has the head.
@@ -291,12 +287,10 @@ func openBlock(dir string) (*diskBlock, error) {
 		b.services[service.Name] = i
 		for k := range service.Series {
 			in := &service.Series[k]
-			sr := series{
-				service: strs.Intern(service.Name), profile: strs.Intern(in.Profile), typ: strs.Intern(in.Type), unit: strs.Intern(in.Unit),
-				profiles: in.Profiles, samples: in.Samples, moved: in.Moved, from: in.From, until: in.Until, timestamps: in.Timestamps,
-				id: parseID(in.ID), periodType: strs.Intern(in.PeriodType), periodUnit: strs.Intern(in.PeriodUnit), flags: chunkFlags(in.Flags),
-				position: in.Position, values: kindOf(in.Kind), instance: instanceNumber(in.Instance), bytes: in.Samples * diskSampleBytes,
-			}
+			sr := seriesOf(strs, service.Name, in)
+			sr.profiles, sr.samples, sr.bytes, sr.moved = in.Profiles, in.Samples, in.Samples*diskSampleBytes, in.Moved
+			sr.from, sr.until, sr.timestamps, sr.position = in.From, in.Until, in.Timestamps, in.Position
+			sr.periodType, sr.periodUnit, sr.flags = strs.Intern(in.PeriodType), strs.Intern(in.PeriodUnit), chunkFlags(in.Flags)
 			e.series = append(e.series, sr)
 		}
 	}
@@ -308,18 +302,18 @@ func openBlock(dir string) (*diskBlock, error) {
 // diskSampleBytes is about what a sample takes on disk.
 const diskSampleBytes = 3
 
-func kindOf(word string) kind.Values {
-	for _, v := range []kind.Values{kind.Delta, kind.Gauge, kind.Cumulative} {
-		if v.String() == word {
-			return v
+// seriesOf returns a series of a block on disk, without profiles and attributes.
+func seriesOf(strs *dictionary.Strings, service string, in *blockfile.Series) series {
+	sr := series{
+		service: strs.Intern(service), profile: strs.Intern(in.Profile), typ: strs.Intern(in.Type), unit: strs.Intern(in.Unit), id: parseID(in.ID),
+	}
+	for _, v := range []kind.Values{kind.Gauge, kind.Cumulative} { // or else kind.Delta
+		if v.String() == in.Kind {
+			sr.values = v
 		}
 	}
-	return kind.Delta
-}
-
-func instanceNumber(s string) uint64 {
-	n, _ := strconv.ParseUint(s, 16, 64)
-	return n
+	sr.instance, _ = strconv.ParseUint(in.Instance, 16, 64)
+	return sr
 }
 
 func instanceOf(hash [32]byte) uint64 { return binary.BigEndian.Uint64(hash[:]) }
@@ -533,7 +527,7 @@ func (s *Store) flush() error {
 		}
 		s.disk.blocks = append(s.disk.blocks, written...)
 		s.disk.sort()
-		s.measureAll()
+		s.measure()
 		segment := e.segment
 		if len(s.blocks) > 0 {
 			segment = s.blocks[0].segment
@@ -776,7 +770,7 @@ func (s *Store) drop(b *diskBlock, err error) {
 		s.disk.setAside(b.Dir(), err)
 		s.mu.Lock()
 		s.stats.Damaged++
-		s.measureAll()
+		s.measure()
 		s.mu.Unlock()
 	}
 }
@@ -807,7 +801,7 @@ func (s *Store) retain(now time.Time) {
 		b.close()
 		return true
 	})
-	s.measureAll()
+	s.measure()
 }
 
 // parseID returns the hash of a series.
@@ -834,13 +828,9 @@ type diskPart struct {
 }
 
 // part loads the series of a service that wanted chooses, with the profiles that have a part in [from, until) but without samples. until 0
-// means no end. m bounds the memory.
-func (b *diskBlock) part(name string, from, until int64, wanted func(*blockfile.Series) bool, m *Memory) (*block, error) {
-	return b.load(name, from, until, wanted, true, m)
-}
-
-// load is part. Without the dictionary, which is most of what it reads, there are no attributes, and samples cannot be read.
-func (b *diskBlock) load(
+// means no end. m bounds the memory. Without the dictionary, which is most of what it reads, there are no attributes, and samples cannot be
+// read.
+func (b *diskBlock) part(
 	name string, from, until int64, wanted func(*blockfile.Series) bool, withDictionary bool, m *Memory,
 ) (*block, error) {
 	at, ok := b.services[name]
@@ -875,10 +865,9 @@ func (b *diskBlock) load(
 		if int(in.Resource) >= sets || int(in.Attributes) >= sets {
 			return nil, &damagedBlock{b, fmt.Errorf("%w: a set of attributes of a series is out of range", blockfile.ErrDamaged)}
 		}
-		e.series = append(e.series, series{
-			id: parseID(in.ID), service: strs.Intern(name), profile: strs.Intern(in.Profile), typ: strs.Intern(in.Type), unit: strs.Intern(in.Unit),
-			resource: dictionary.AttributeSetIndex(in.Resource), attributes: dictionary.AttributeSetIndex(in.Attributes), values: kindOf(in.Kind), instance: instanceNumber(in.Instance),
-		})
+		e.series = append(e.series, seriesOf(strs, name, &in))
+		sr := &e.series[len(e.series)-1]
+		sr.resource, sr.attributes = dictionary.AttributeSetIndex(in.Resource), dictionary.AttributeSetIndex(in.Attributes)
 		if err := m.Take(profileLoadBytes * in.Profiles); err != nil {
 			return nil, err
 		}
@@ -901,7 +890,7 @@ func (b *diskBlock) load(
 			}
 			row += int64(p.Samples)
 			// A gauge that holds until from is followed by others that may end before.
-			isFollowed := c.values == kind.Gauge && len(e.series[len(e.series)-1].chunks) > 0
+			isFollowed := c.values == kind.Gauge && len(sr.chunks) > 0
 			if c.end < from && !isFollowed || until != 0 && c.start >= until {
 				continue
 			}
@@ -909,7 +898,7 @@ func (b *diskBlock) load(
 				periodType: strs.Intern(p.PeriodType), periodUnit: strs.Intern(p.PeriodUnit), period: p.Period, position: p.Position,
 				attributes: dictionary.AttributeSetIndex(p.AttributeSet), scope: dictionary.AttributeSetIndex(p.ScopeSet),
 			})
-			e.add(&e.series[len(e.series)-1], c)
+			e.add(sr, c)
 		}
 	}
 	return e, nil

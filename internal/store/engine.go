@@ -268,7 +268,7 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	}
 	sr := &e.series[i]
 	c := chunk{
-		time: p.Time, duration: p.Duration, start: p.Time, end: p.Time + p.Duration, total: p.Total, row: p.Total,
+		time: p.Time, duration: p.Duration, start: p.Time, end: p.Time + p.Duration, total: p.Total,
 		samples: int32(min(p.Samples, math.MaxInt32)), values: kind.ValuesOf(t.Type.Type, uint64(p.Duration)),
 	}
 	if p.IsTimed {
@@ -288,7 +288,9 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	case kind.Gauge:
 		sr.use.hold(&c, resolution)
 	case kind.Cumulative:
-		sr.use.differ(&c)
+		if !sr.use.difference(&columns{}, &c) {
+			return
+		}
 	}
 	c.meta = e.meta(meta{
 		periodType: strs.Intern(t.PeriodType.Type), periodUnit: strs.Intern(t.PeriodType.Unit), period: p.Period, attributes: sr.attributes,
@@ -296,22 +298,6 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	e.add(sr, c)
 }
 
-// differ makes the total of a cumulative profile that of what was added, as difference does with each sample. Its row stays the total.
-func (u *seriesUse) differ(c *chunk) {
-	before := u.totals
-	u.totals = &totals{at: c.end, sum: c.total}
-	switch {
-	case before == nil:
-		c.flags |= isBaseline
-		return
-	case c.total >= before.sum:
-		c.total -= before.sum
-	default:
-		c.flags |= isReset
-	}
-	c.flags &^= hasTimestamps
-	c.start = before.at
-}
 
 // engineSeriesID returns the identity of a series by its names and attributes.
 func engineSeriesID(key engineSeries) (id seriesID) {
@@ -385,7 +371,9 @@ func (s *EngineSource) Series(ctx context.Context, sel Selection) ([]Series, err
 	if err != nil {
 		return nil, err
 	}
-	wanted := func(t *EngineType) bool { return (sel.Profile == "" || sel.Profile == t.profile()) && t.Type.is(sel.Type) }
+	wanted := func(t *EngineType) bool {
+		return (sel.Profile == "" || sel.Profile == t.profile()) && t.Type.is(sel.Type)
+	}
 	if err := s.list(ctx, e, v, &sel, wanted); err != nil {
 		return nil, err
 	}

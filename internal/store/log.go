@@ -217,7 +217,7 @@ func (r *replayer) block(d *dictionary.RecordReader) error {
 			use.totals = &totals{at: d.Varint(), sum: d.Varint()}
 			for range d.Count() {
 				use.totals.rows = append(use.totals.rows, totalRow{
-					d.Index(e.dict.Stacks.Len()), d.Index(e.dict.AttributeSets.Len()), d.Index(e.dict.Links.Len()), d.Varint(),
+					rowKey{d.Index(e.dict.Stacks.Len()), d.Index(e.dict.AttributeSets.Len()), d.Index(e.dict.Links.Len())}, d.Varint(),
 				})
 			}
 		}

@@ -53,7 +53,7 @@ func (s *blockSource) services() []string { return slices.Collect(maps.Keys(s.di
 
 func (s *blockSource) part(service string) (*block, error) {
 	all := func(*blockfile.Series) bool { return true }
-	return s.diskBlock.part(service, 0, 0, all, newMemory(context.Background(), nil))
+	return s.diskBlock.part(service, 0, 0, all, true, newMemory(context.Background(), nil))
 }
 
 // blockMerger writes a block of sources.

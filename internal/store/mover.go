@@ -3,17 +3,20 @@
 
 package store
 
-import (
-	"slices"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-)
+import "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 
 // dictionaryMover copies entries of one dictionary into another, each once, with all that they refer to.
 type dictionaryMover struct {
 	from, to *dictionary.Dictionary
 
-	strings, functions, mappings, locations, stacks, attributes, sets, links []int32
+	strings    []dictionary.StringIndex
+	functions  []dictionary.FunctionIndex
+	mappings   []dictionary.MappingIndex
+	locations  []dictionary.LocationIndex
+	stacks     []dictionary.StackIndex
+	attributes []dictionary.AttributeIndex
+	sets       []dictionary.AttributeSetIndex
+	links      []dictionary.LinkIndex
 
 	list  []int32
 	lines []dictionary.Line
@@ -23,50 +26,45 @@ type dictionaryMover struct {
 func newMover(from, to *dictionary.Dictionary) *dictionaryMover {
 	return &dictionaryMover{
 		from: from, to: to,
-		strings: make([]int32, from.Strings.Len()), functions: make([]int32, from.Functions.Len()),
-		mappings: make([]int32, from.Mappings.Len()), locations: make([]int32, from.Locations.Len()),
-		stacks: make([]int32, from.Stacks.Len()), attributes: make([]int32, from.Attributes.Len()),
-		sets: make([]int32, from.AttributeSets.Len()), links: make([]int32, from.Links.Len()),
+		strings: make([]dictionary.StringIndex, from.Strings.Len()), functions: make([]dictionary.FunctionIndex, from.Functions.Len()),
+		mappings: make([]dictionary.MappingIndex, from.Mappings.Len()), locations: make([]dictionary.LocationIndex, from.Locations.Len()),
+		stacks: make([]dictionary.StackIndex, from.Stacks.Len()), attributes: make([]dictionary.AttributeIndex, from.Attributes.Len()),
+		sets: make([]dictionary.AttributeSetIndex, from.AttributeSets.Len()), links: make([]dictionary.LinkIndex, from.Links.Len()),
 	}
 }
 
-// str returns a string's index in the other dictionary.
+// moved returns the index in the other dictionary of an entry, which move moves the first time. Entry 0 is the same in all dictionaries.
+func moved[I ~int32](known []I, i I, move func() I) I {
+	if i != 0 && known[i] == 0 {
+		known[i] = move()
+	}
+	return known[i]
+}
+
 func (m *dictionaryMover) str(i dictionary.StringIndex) dictionary.StringIndex {
-	if i != 0 && m.strings[i] == 0 {
-		m.strings[i] = int32(m.to.Strings.Intern(m.from.Strings.At(i)))
-	}
-	return dictionary.StringIndex(m.strings[i])
+	return moved(m.strings, i, func() dictionary.StringIndex { return m.to.Strings.Intern(m.from.Strings.At(i)) })
 }
 
-// link returns a link's index in the other dictionary.
 func (m *dictionaryMover) link(i dictionary.LinkIndex) dictionary.LinkIndex {
-	if i != 0 && m.links[i] == 0 {
-		m.links[i] = int32(m.to.Links.Intern(m.from.Links.At(i)))
-	}
-	return dictionary.LinkIndex(m.links[i])
+	return moved(m.links, i, func() dictionary.LinkIndex { return m.to.Links.Intern(m.from.Links.At(i)) })
 }
 
-// attribute returns an attribute's index in the other dictionary.
 func (m *dictionaryMover) attribute(i dictionary.AttributeIndex) dictionary.AttributeIndex {
-	if i != 0 && m.attributes[i] == 0 {
+	return moved(m.attributes, i, func() dictionary.AttributeIndex {
 		entry := m.from.Attributes.At(i)
 		entry.Key, entry.Unit = m.str(entry.Key), m.str(entry.Unit)
-		m.attributes[i] = int32(m.to.Attributes.Intern(entry))
-	}
-	return dictionary.AttributeIndex(m.attributes[i])
+		return m.to.Attributes.Intern(entry)
+	})
 }
 
-// set returns a set's index in the other dictionary.
 func (m *dictionaryMover) set(i dictionary.AttributeSetIndex) dictionary.AttributeSetIndex {
-	if i == 0 || m.sets[i] != 0 {
-		return dictionary.AttributeSetIndex(m.sets[i])
-	}
-	set := make([]int32, 0, len(m.from.AttributeSets.At(i)))
-	for _, a := range m.from.AttributeSets.At(i) {
-		set = append(set, int32(m.attribute(dictionary.AttributeIndex(a))))
-	}
-	m.sets[i] = int32(m.to.AttributeSets.Intern(set))
-	return dictionary.AttributeSetIndex(m.sets[i])
+	return moved(m.sets, i, func() dictionary.AttributeSetIndex {
+		set := make([]int32, 0, len(m.from.AttributeSets.At(i)))
+		for _, a := range m.from.AttributeSets.At(i) {
+			set = append(set, int32(m.attribute(dictionary.AttributeIndex(a))))
+		}
+		return m.to.AttributeSets.Intern(set)
+	})
 }
 
 // allStacks moves stacks, and their mappings in the order of the dictionary: readers treat the first one as the main binary.
@@ -88,49 +86,41 @@ func (m *dictionaryMover) allStacks(stacks []dictionary.StackIndex) {
 	}
 }
 
-// stack returns a stack's index in the other dictionary.
 func (m *dictionaryMover) stack(i dictionary.StackIndex) dictionary.StackIndex {
-	if i == 0 || m.stacks[i] != 0 {
-		return dictionary.StackIndex(m.stacks[i])
-	}
-	from := m.from.Stacks.At(i)
-	m.list = slices.Grow(m.list[:0], len(from))
-	for _, l := range from {
-		m.list = append(m.list, m.location(l))
-	}
-	m.stacks[i] = int32(m.to.Stacks.Intern(m.list))
-	return dictionary.StackIndex(m.stacks[i])
+	return moved(m.stacks, i, func() dictionary.StackIndex {
+		m.list = m.list[:0]
+		for _, l := range m.from.Stacks.At(i) {
+			m.list = append(m.list, int32(m.location(dictionary.LocationIndex(l))))
+		}
+		return m.to.Stacks.Intern(m.list)
+	})
 }
 
-func (m *dictionaryMover) location(i int32) int32 {
-	if i == 0 || m.locations[i] != 0 {
-		return m.locations[i]
-	}
-	entry, lines := m.from.Locations.At(dictionary.LocationIndex(i))
-	m.lines = m.lines[:0]
-	for _, line := range lines {
-		line.Function = m.function(line.Function)
-		m.lines = append(m.lines, line)
-	}
-	entry.Mapping, entry.Attributes = m.mapping(entry.Mapping), m.set(entry.Attributes)
-	m.locations[i] = int32(m.to.Locations.Intern(entry, m.lines))
-	return m.locations[i]
+func (m *dictionaryMover) location(i dictionary.LocationIndex) dictionary.LocationIndex {
+	return moved(m.locations, i, func() dictionary.LocationIndex {
+		entry, lines := m.from.Locations.At(i)
+		m.lines = m.lines[:0]
+		for _, line := range lines {
+			line.Function = m.function(line.Function)
+			m.lines = append(m.lines, line)
+		}
+		entry.Mapping, entry.Attributes = m.mapping(entry.Mapping), m.set(entry.Attributes)
+		return m.to.Locations.Intern(entry, m.lines)
+	})
 }
 
 func (m *dictionaryMover) mapping(i dictionary.MappingIndex) dictionary.MappingIndex {
-	if i != 0 && m.mappings[i] == 0 {
+	return moved(m.mappings, i, func() dictionary.MappingIndex {
 		entry := m.from.Mappings.At(i)
 		entry.Filename, entry.Attributes = m.str(entry.Filename), m.set(entry.Attributes)
-		m.mappings[i] = int32(m.to.Mappings.Intern(entry))
-	}
-	return dictionary.MappingIndex(m.mappings[i])
+		return m.to.Mappings.Intern(entry)
+	})
 }
 
 func (m *dictionaryMover) function(i dictionary.FunctionIndex) dictionary.FunctionIndex {
-	if i != 0 && m.functions[i] == 0 {
+	return moved(m.functions, i, func() dictionary.FunctionIndex {
 		entry := m.from.Functions.At(i)
 		entry.Name, entry.SystemName, entry.Filename = m.str(entry.Name), m.str(entry.SystemName), m.str(entry.Filename)
-		m.functions[i] = int32(m.to.Functions.Intern(entry))
-	}
-	return dictionary.FunctionIndex(m.functions[i])
+		return m.to.Functions.Intern(entry)
+	})
 }

@@ -46,7 +46,6 @@ func (v *view) only(q *Query) (*Selected, error) {
 		out.Types = []SampleType{q.Only[0].Type}
 		out.Summary = Summary{Type: q.Only[0].Type, Values: q.Only[0].Values}
 	}
-	newest := newestProfile{attributes: map[blockSet]bool{}}
 	var chunks []weightedChunk
 	for n, e := range v.blocks {
 		for i := range e.series {
@@ -71,19 +70,8 @@ func (v *view) only(q *Query) (*Selected, error) {
 			}
 		}
 	}
-	for i := range chunks {
-		w := &chunks[i]
-		newest.add(w)
-		out.Samples += int(w.chunk.samples)
-		out.Duration += w.chunk.duration
-		if time := w.chunk.profileTime(); out.Time == 0 || time < out.Time {
-			out.Time = time
-		}
-	}
-	out.Profiles, out.Count = len(chunks), len(chunks)
-	out.From, out.Until = span(chunks)
-	out.Newest = newest.fields(v)
 	in.chunks = [][]weightedChunk{chunks}
+	in.describe(out)
 	return out, nil
 }
 
@@ -105,7 +93,7 @@ func (v *view) loadOnly(q *Query, services map[string]bool, only map[seriesID]in
 				continue
 			}
 			// A gauge counts from the end of its profile on, which may be after the selected time.
-			part, err := d.load(d.Services[i].Name, q.From, 0, wanted, withDictionary, v.memory)
+			part, err := d.part(d.Services[i].Name, q.From, 0, wanted, withDictionary, v.memory)
 			var damaged *damagedBlock
 			if errors.As(err, &damaged) {
 				v.store.drop(damaged.block, err)

@@ -61,7 +61,6 @@ func (v *view) selected(q *Query) (*Selected, error) {
 	}
 	in := &viewReader{view: v, query: q, reader: r}
 	out := &Selected{Types: types, SampleReader: in}
-	newest := newestProfile{attributes: map[blockSet]bool{}}
 	for i, t := range types {
 		chunks, values, err := v.choose(&q.Selection, t, r.filters)
 		if err != nil {
@@ -71,27 +70,43 @@ func (v *view) selected(q *Query) (*Selected, error) {
 			chunks = slices.DeleteFunc(chunks, func(w weightedChunk) bool { return w.chunk.flags&(hasTimestamps|isMoved) != hasTimestamps })
 		}
 		if i == 0 {
-			out.Summary = Summary{Type: t, Values: values, Profiles: len(chunks)}
+			out.Summary = Summary{Type: t, Values: values}
+		}
+		in.chunks = append(in.chunks, chunks)
+	}
+	in.describe(out)
+	return out, nil
+}
+
+// describe sets the fields of out that follow from the chunks.
+func (r *viewReader) describe(out *Selected) {
+	newest := newestProfile{attributes: map[blockSet]bool{}}
+	for i, chunks := range r.chunks {
+		if i == 0 {
+			out.Profiles = len(chunks)
 			out.From, out.Until = span(chunks)
 		}
 		duration, count := int64(0), 0
 		for k := range chunks {
 			w := &chunks[k]
 			out.Samples += int(w.chunk.samples)
-			if w.weight > 0 {
-				duration += w.chunk.duration
-				count++
-				newest.add(w)
-				if out.Time == 0 || w.chunk.time < out.Time {
-					out.Time = w.chunk.time
-				}
+			if w.weight <= 0 && r.query.Only == nil {
+				continue
+			}
+			duration += w.chunk.duration
+			count++
+			newest.add(w)
+			at := w.chunk.time
+			if r.query.Only != nil {
+				at = w.chunk.profileTime()
+			}
+			if out.Time == 0 || at < out.Time {
+				out.Time = at
 			}
 		}
 		out.Duration, out.Count = max(out.Duration, duration), max(out.Count, count)
-		in.chunks = append(in.chunks, chunks)
 	}
-	out.Newest = newest.fields(v)
-	return out, nil
+	out.Newest = newest.fields(r.view)
 }
 
 // timed selects the observations of all profiles of a service that have times.

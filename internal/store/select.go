@@ -127,7 +127,7 @@ func (v *view) loadParts(sel *Selection, wanted func(*blockfile.Series) bool) er
 	from := sel.From
 	v.memory.progress.begin(len(v.disk))
 	for _, d := range v.disk { // the oldest first
-		part, err := d.part(sel.Service, from, sel.Until, wanted, v.memory)
+		part, err := d.part(sel.Service, from, sel.Until, wanted, true, v.memory)
 		var damaged *damagedBlock
 		if errors.As(err, &damaged) {
 			v.store.drop(damaged.block, err)

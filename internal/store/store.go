@@ -51,13 +51,11 @@ const (
 	EvictedBytes
 	// EvictedSeries is a profile of a series that was dropped for a new one.
 	EvictedSeries
-	numEvicted
+	// NumEvicted is the number of reasons.
+	NumEvicted = int(iota)
 )
 
 func (e Evicted) String() string { return [...]string{"age", "bytes", "max_series"}[e] }
-
-// NumEvicted is the number of reasons.
-const NumEvicted = int(numEvicted)
 
 // Refused is a reason for which profiles or samples are not kept. Its String is the value of a metric's attribute.
 type Refused int
@@ -75,15 +73,13 @@ const (
 	RefusedOrder
 	// RefusedElsewhere is a profile that another exporter keeps, in the engine that answers queries.
 	RefusedElsewhere
-	numRefused
+	// NumRefused is the number of reasons.
+	NumRefused = int(iota)
 )
 
 func (r Refused) String() string {
 	return [...]string{"max_series", "size", "malformed_samples", "out_of_order", "kept_elsewhere"}[r]
 }
-
-// NumRefused is the number of reasons.
-const NumRefused = int(numRefused)
 
 // Stats describe what the store holds and has dropped.
 type Stats struct {
@@ -316,46 +312,36 @@ func (s *Store) evict(now time.Time) {
 func (s *Store) dropBlocks(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	total, dropped := 0, false
-	for _, e := range s.blocks {
-		total += e.bytes
-	}
+	s.measure()
+	dropped := false
 	oldest := now.Add(-s.cfg.Window).UnixNano()
 	for len(s.blocks) > 0 {
 		first := s.blocks[0]
 		reason := EvictedBytes
 		if s.disk == nil && first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/blocks {
 			reason = EvictedAge
-		} else if total <= s.cfg.MaxBytes {
+		} else if s.stats.Bytes <= s.cfg.MaxBytes {
 			break
 		}
 		// The importer may be bound to this block: the next Add makes a new one.
 		s.blocks[0] = nil
 		s.blocks = s.blocks[1:]
-		total -= first.bytes
+		s.stats.Bytes -= first.bytes
 		s.stats.Evicted[reason] += first.profiles
 		s.release(first)
 		dropped = true
 	}
 	if dropped {
 		s.forgetSeries(now)
+		s.measure()
 	}
-	s.measure(total)
 }
 
-// measureAll brings the statistics up to date. adding and mu are locked.
-func (s *Store) measureAll() {
-	total := 0
+// measure brings the statistics up to date. adding and mu are locked.
+func (s *Store) measure() {
+	s.stats.Series, s.stats.Bytes, s.stats.Profiles, s.stats.Samples = len(s.series), 0, 0, 0
 	for _, e := range s.blocks {
-		total += e.bytes
-	}
-	s.measure(total)
-}
-
-func (s *Store) measure(total int) {
-	s.stats.Series, s.stats.Bytes = len(s.series), total
-	s.stats.Profiles, s.stats.Samples = 0, 0
-	for _, e := range s.blocks {
+		s.stats.Bytes += e.bytes
 		s.stats.Profiles += e.profiles
 		s.stats.Samples += e.samples
 	}

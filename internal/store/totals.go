@@ -21,9 +21,12 @@ type totals struct {
 
 // totalRow is the value of a sample.
 type totalRow struct {
-	stack, attributes, link int32
-	value                   int64
+	rowKey
+	value int64
 }
+
+// rowKey is what distinguishes the rows of a profile without timestamps.
+type rowKey struct{ stack, attributes, link int32 }
 
 func (r totalRow) compare(other totalRow) int {
 	return cmp.Or(cmp.Compare(r.stack, other.stack), cmp.Compare(r.attributes, other.attributes), cmp.Compare(r.link, other.link))
@@ -33,7 +36,7 @@ func (r totalRow) compare(other totalRow) int {
 func (c *columns) totals() (rows []totalRow) {
 	rows = make([]totalRow, len(c.values))
 	for i, value := range c.values {
-		rows[i] = totalRow{c.stacks[i], c.attributes[i], c.links[i], value}
+		rows[i] = totalRow{rowKey{c.stacks[i], c.attributes[i], c.links[i]}, value}
 	}
 	slices.SortFunc(rows, totalRow.compare)
 	n := 0
@@ -59,7 +62,7 @@ func (c *columns) set(rows []totalRow) {
 
 // difference replaces the totals of a profile by what was added since the profile before. A sum that is smaller than before means that
 // the process has restarted: all of it was added since. The first profile is a baseline. difference reports whether the profile is
-// not older than the one before.
+// not older than the one before. Profiles of an engine have no rows: their totals alone are replaced.
 func (u *seriesUse) difference(cols *columns, c *chunk) bool {
 	now, before := &totals{at: c.end, sum: c.total, rows: cols.totals()}, u.totals
 	if before != nil && now.at < before.at {
@@ -70,16 +73,12 @@ func (u *seriesUse) difference(cols *columns, c *chunk) bool {
 		c.flags |= isBaseline
 		return true
 	}
-	rows := now.rows
 	if now.sum >= before.sum {
-		rows = subtract(now.rows, before.rows)
+		cols.set(subtract(now.rows, before.rows))
+		c.total -= before.sum
 	} else {
+		cols.set(now.rows)
 		c.flags |= isReset
-	}
-	cols.set(rows)
-	c.total = 0
-	for _, row := range rows {
-		c.total += row.value
 	}
 	c.flags &^= hasTimestamps
 	c.start = before.at
