@@ -131,7 +131,6 @@ func (d *disk) path(names ...string) string {
 	return filepath.Join(append([]string{d.Directory}, names...)...)
 }
 
-
 // Blocks returns the blocks on disk, oldest first. They are valid until Close.
 func (s *Store) Blocks() []*blockfile.Reader {
 	s.adding.Lock()
@@ -230,7 +229,6 @@ func (s *Store) load() error {
 	s.measure()
 	return nil
 }
-
 
 // replaces reports whether b was made of old and perhaps others of its time. A head can have blocks of several times: that of another time
 // was not merged, although b has the head.

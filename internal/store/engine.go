@@ -298,7 +298,6 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	e.add(sr, c)
 }
 
-
 // engineSeriesID returns the identity of a series by its names and attributes.
 func engineSeriesID(key engineSeries) (id seriesID) {
 	var b []byte

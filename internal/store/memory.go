@@ -67,6 +67,7 @@ const (
 	lineKeyBytes       = 64
 	cacheBytes         = 96                    // an entry of a map without its string
 	rowBytes           = 96                    // of a table, without its values
+	plainBytes         = 9                     // of a stack in a table
 	valueBytes         = 24                    // of a table that grows, beside what collecting the old one lags behind
 	writtenBytes       = size.SampleBytes + 48 // of a row as a sample of pdata, with its pointer, a value and a time
 	eventBytes         = 128

@@ -3,7 +3,11 @@
 
 package store
 
-import "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+import (
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
 
 // dictionaryMover copies entries of one dictionary into another, each once, with all that they refer to.
 type dictionaryMover struct {
@@ -20,9 +24,10 @@ type dictionaryMover struct {
 
 	list  []int32
 	lines []dictionary.Line
+	used  []bool
 }
 
-// newMover returns one of entries of from, which must not change meanwhile, into to.
+// newMover returns one of entries of from, which may only grow meanwhile, into to.
 func newMover(from, to *dictionary.Dictionary) *dictionaryMover {
 	return &dictionaryMover{
 		from: from, to: to,
@@ -34,23 +39,27 @@ func newMover(from, to *dictionary.Dictionary) *dictionaryMover {
 }
 
 // moved returns the index in the other dictionary of an entry, which move moves the first time. Entry 0 is the same in all dictionaries.
-func moved[I ~int32](known []I, i I, move func() I) I {
-	if i != 0 && known[i] == 0 {
-		known[i] = move()
+func moved[I ~int32](known *[]I, i I, move func() I) I {
+	if more := int(i) + 1 - len(*known); more > 0 {
+		*known = append(*known, make([]I, more)...)
 	}
-	return known[i]
+	if i != 0 && (*known)[i] == 0 {
+		to := move()
+		(*known)[i] = to
+	}
+	return (*known)[i]
 }
 
 func (m *dictionaryMover) str(i dictionary.StringIndex) dictionary.StringIndex {
-	return moved(m.strings, i, func() dictionary.StringIndex { return m.to.Strings.Intern(m.from.Strings.At(i)) })
+	return moved(&m.strings, i, func() dictionary.StringIndex { return m.to.Strings.Intern(m.from.Strings.At(i)) })
 }
 
 func (m *dictionaryMover) link(i dictionary.LinkIndex) dictionary.LinkIndex {
-	return moved(m.links, i, func() dictionary.LinkIndex { return m.to.Links.Intern(m.from.Links.At(i)) })
+	return moved(&m.links, i, func() dictionary.LinkIndex { return m.to.Links.Intern(m.from.Links.At(i)) })
 }
 
 func (m *dictionaryMover) attribute(i dictionary.AttributeIndex) dictionary.AttributeIndex {
-	return moved(m.attributes, i, func() dictionary.AttributeIndex {
+	return moved(&m.attributes, i, func() dictionary.AttributeIndex {
 		entry := m.from.Attributes.At(i)
 		entry.Key, entry.Unit = m.str(entry.Key), m.str(entry.Unit)
 		return m.to.Attributes.Intern(entry)
@@ -58,7 +67,7 @@ func (m *dictionaryMover) attribute(i dictionary.AttributeIndex) dictionary.Attr
 }
 
 func (m *dictionaryMover) set(i dictionary.AttributeSetIndex) dictionary.AttributeSetIndex {
-	return moved(m.sets, i, func() dictionary.AttributeSetIndex {
+	return moved(&m.sets, i, func() dictionary.AttributeSetIndex {
 		set := make([]int32, 0, len(m.from.AttributeSets.At(i)))
 		for _, a := range m.from.AttributeSets.At(i) {
 			set = append(set, int32(m.attribute(dictionary.AttributeIndex(a))))
@@ -67,27 +76,31 @@ func (m *dictionaryMover) set(i dictionary.AttributeSetIndex) dictionary.Attribu
 	})
 }
 
-// allStacks moves stacks, and their mappings in the order of the dictionary: readers treat the first one as the main binary.
-func (m *dictionaryMover) allStacks(stacks []dictionary.StackIndex) {
-	used := make([]bool, m.from.Mappings.Len())
+// allStacks moves stacks, and before them their mappings in the order of the dictionary: readers treat the first one as the main binary.
+func (m *dictionaryMover) allStacks(stacks []int32) {
+	m.used = slices.Grow(m.used[:0], m.from.Mappings.Len())[:m.from.Mappings.Len()]
+	clear(m.used)
 	for _, s := range stacks {
-		for _, l := range m.from.Stacks.At(s) {
+		if int(s) < len(m.stacks) && m.stacks[s] != 0 {
+			continue
+		}
+		for _, l := range m.from.Stacks.At(dictionary.StackIndex(s)) {
 			location, _ := m.from.Locations.At(dictionary.LocationIndex(l))
-			used[location.Mapping] = true
+			m.used[location.Mapping] = true
 		}
 	}
-	for i, isUsed := range used {
+	for i, isUsed := range m.used {
 		if isUsed {
 			m.mapping(dictionary.MappingIndex(i))
 		}
 	}
 	for _, s := range stacks {
-		m.stack(s)
+		m.stack(dictionary.StackIndex(s))
 	}
 }
 
 func (m *dictionaryMover) stack(i dictionary.StackIndex) dictionary.StackIndex {
-	return moved(m.stacks, i, func() dictionary.StackIndex {
+	return moved(&m.stacks, i, func() dictionary.StackIndex {
 		m.list = m.list[:0]
 		for _, l := range m.from.Stacks.At(i) {
 			m.list = append(m.list, int32(m.location(dictionary.LocationIndex(l))))
@@ -97,7 +110,7 @@ func (m *dictionaryMover) stack(i dictionary.StackIndex) dictionary.StackIndex {
 }
 
 func (m *dictionaryMover) location(i dictionary.LocationIndex) dictionary.LocationIndex {
-	return moved(m.locations, i, func() dictionary.LocationIndex {
+	return moved(&m.locations, i, func() dictionary.LocationIndex {
 		entry, lines := m.from.Locations.At(i)
 		m.lines = m.lines[:0]
 		for _, line := range lines {
@@ -110,7 +123,7 @@ func (m *dictionaryMover) location(i dictionary.LocationIndex) dictionary.Locati
 }
 
 func (m *dictionaryMover) mapping(i dictionary.MappingIndex) dictionary.MappingIndex {
-	return moved(m.mappings, i, func() dictionary.MappingIndex {
+	return moved(&m.mappings, i, func() dictionary.MappingIndex {
 		entry := m.from.Mappings.At(i)
 		entry.Filename, entry.Attributes = m.str(entry.Filename), m.set(entry.Attributes)
 		return m.to.Mappings.Intern(entry)
@@ -118,7 +131,7 @@ func (m *dictionaryMover) mapping(i dictionary.MappingIndex) dictionary.MappingI
 }
 
 func (m *dictionaryMover) function(i dictionary.FunctionIndex) dictionary.FunctionIndex {
-	return moved(m.functions, i, func() dictionary.FunctionIndex {
+	return moved(&m.functions, i, func() dictionary.FunctionIndex {
 		entry := m.from.Functions.At(i)
 		entry.Name, entry.SystemName, entry.Filename = m.str(entry.Name), m.str(entry.SystemName), m.str(entry.Filename)
 		return m.to.Functions.Intern(entry)

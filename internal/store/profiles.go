@@ -33,8 +33,8 @@ type table struct {
 	memory *Memory
 	types  int
 	rows   []identity
-	// room is how many values all tables of a query may still add.
-	room *int
+	// room is how many values may still be added.
+	room int
 	// values has a row of types values for each identity. fractions, if there are any, are added in the end, so that
 	// integers stay exact.
 	values    []int64
@@ -44,18 +44,6 @@ type table struct {
 	plain []int32
 	// written is what the samples take that were made of rows.
 	written int
-}
-
-func newTable(m *Memory, types, stacks int, room *int) *table {
-	_ = m.Take(4 * stacks) // row's callers check
-	t := &table{memory: m, types: types, plain: make([]int32, stacks), room: room}
-	t.index.Reset(0)
-	return t
-}
-
-// bytes is what the table takes.
-func (t *table) bytes() int {
-	return 4*cap(t.plain) + len(t.rows)*rowBytes + valueBytes*(len(t.values)+len(t.fractions))
 }
 
 // row returns the row of an identity. Its callers check the memory.
@@ -74,7 +62,7 @@ func (t *table) row(id identity) int {
 			}
 		}
 	}
-	*t.room -= max(t.types, rowValues)
+	t.room -= max(t.types, rowValues)
 	_ = t.memory.Take(rowBytes + valueBytes*t.types)
 	t.rows = append(t.rows, id)
 	t.values = append(t.values, make([]int64, t.types)...)
@@ -101,18 +89,6 @@ func (t *table) addFraction(id identity, column int, value float64) {
 		t.fractions = make([]float64, len(t.values))
 	}
 	t.fractions[row*t.types+column] += value
-}
-
-// stacks returns the distinct stacks of all rows, of n in the dictionary, in the order of the rows.
-func (t *table) stacks(n int) (list []dictionary.StackIndex) {
-	seen := make([]bool, n)
-	for _, row := range t.rows {
-		if !seen[row.stack] {
-			seen[row.stack] = true
-			list = append(list, dictionary.StackIndex(row.stack))
-		}
-	}
-	return list
 }
 
 // round adds the fractions to the values.
@@ -144,7 +120,11 @@ func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *S
 		return nil, err
 	}
 	defer selected.Close()
-	m := &merger{Selected: selected, sel: &q.Selection, memory: q.Memory, tables: map[*dictionary.Dictionary]*table{}}
+	m := &merger{
+		Selected: selected, sel: &q.Selection, dict: dictionary.New(), movers: map[*dictionary.Dictionary]*dictionaryMover{},
+		table: table{memory: q.Memory, types: len(selected.Types)},
+	}
+	m.index.Reset(0)
 	m.maxValues = min(minMergedValues+rowValues*selected.Samples, maxMergedValues)
 	m.room = m.maxValues
 	add := m.add
@@ -157,39 +137,57 @@ func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *S
 	return m.assemble()
 }
 
-// merger merges the columns of a pprof.
+// merger merges the columns of a pprof, over one dictionary.
 type merger struct {
 	*Selected
-	sel    *Selection
-	memory *Memory
-	// tables are those of the dictionaries, which are in the order of their first samples. They may add room more values, of
-	// maxValues.
-	tables          map[*dictionary.Dictionary]*table
-	dictionaries    []*dictionary.Dictionary
-	room, maxValues int
+	sel *Selection
+	table
+	maxValues int
+	dict      *dictionary.Dictionary
+	movers    map[*dictionary.Dictionary]*dictionaryMover
 }
 
-// add adds samples to the table of their dictionary.
+// add adds samples to the table.
 func (m *merger) add(s *Samples) error {
-	t := m.table(s.Dict)
+	mover, before, moving := m.movers[s.Dict], m.dict.MemoryBytes(), s.Dict.MemoryBytes() // at most all of it
+	if mover == nil {
+		moving += moverBytes(s.Dict)
+	}
+	if err := m.memory.Take(moving); err != nil {
+		return err
+	}
+	if mover == nil {
+		mover = newMover(s.Dict, m.dict)
+		m.movers[s.Dict] = mover
+		moving -= moverBytes(s.Dict)
+	}
+	mover.allStacks(s.Stacks)
+	if more := m.dict.Stacks.Len() - len(m.plain); more > 0 {
+		_ = m.memory.Take(plainBytes * more) // ended checks
+		m.plain = append(m.plain, make([]int32, more)...)
+	}
 	whole := s.Weight == math.Trunc(s.Weight)
 	for i := range s.Len() {
-		id := identity{stack: at32(s.Stacks, i), attributes: at32(s.Attributes, i), link: at32(s.Links, i)}
+		id := identity{
+			stack: int32(mover.stack(dictionary.StackIndex(at32(s.Stacks, i)))), attributes: int32(mover.set(dictionary.AttributeSetIndex(at32(s.Attributes, i)))),
+			link: int32(mover.link(dictionary.LinkIndex(at32(s.Links, i)))),
+		}
 		if s.IsTimed {
 			id.timed, id.timestamp = true, s.Times[i]
 		}
 		switch {
 		case s.Fractions != nil:
-			t.addFraction(id, s.Type, s.Fractions[i]*s.Weight)
+			m.table.addFraction(id, s.Type, s.Fractions[i]*s.Weight)
 		case whole:
-			t.add(id, s.Type, s.Values[i]*int64(s.Weight))
+			m.table.add(id, s.Type, s.Values[i]*int64(s.Weight))
 		default:
-			t.addFraction(id, s.Type, float64(s.Values[i])*s.Weight)
+			m.table.addFraction(id, s.Type, float64(s.Values[i])*s.Weight)
 		}
 		if m.room < 0 || m.memory.Take(0) != nil {
 			break
 		}
 	}
+	m.memory.Release(moving - (m.dict.MemoryBytes() - before))
 	return m.ended()
 }
 
@@ -212,81 +210,30 @@ func (m *merger) ended() error {
 	return m.memory.Check()
 }
 
-func (m *merger) table(dict *dictionary.Dictionary) *table {
-	t := m.tables[dict]
-	if t == nil {
-		t = newTable(m.memory, len(m.Types), dict.Stacks.Len(), &m.room)
-		m.tables[dict], m.dictionaries = t, append(m.dictionaries, dict)
-	}
-	return t
-}
-
-// assemble moves the blocks' rows to one dictionary and writes them as profiles.
+// assemble writes the rows as profiles.
 func (m *merger) assemble() (*Merged, error) {
-	dict, memory := dictionary.New(), m.memory
-	all := m.newWhole()
 	if m.Newest != nil {
 		// Each sample type has the profile's attributes.
 		m.room -= len(m.Types) * len(m.Newest.Attributes)
-		if err := m.ended(); err != nil {
-			return nil, err
-		}
 	}
-	for _, from := range m.dictionaries {
-		t, before := m.tables[from], dict.MemoryBytes()
-		moving := moverBytes(from) + from.MemoryBytes() // at most all of it
-		if err := memory.Take(moving); err != nil {
-			return nil, err
-		}
-		mover := newMover(from, dict)
-		mover.allStacks(t.stacks(from.Stacks.Len()))
-		all.plain = append(all.plain, make([]int32, dict.Stacks.Len()-len(all.plain))...)
-		for i, row := range t.rows {
-			row.stack = int32(mover.stack(dictionary.StackIndex(row.stack)))
-			row.attributes = int32(mover.set(dictionary.AttributeSetIndex(row.attributes)))
-			row.link = int32(mover.link(dictionary.LinkIndex(row.link)))
-			for column := range t.types {
-				all.add(row, column, t.values[i*t.types+column])
-				if t.fractions != nil {
-					all.addFraction(row, column, t.fractions[i*t.types+column])
-				}
-			}
-			if i%rowsPerCheck == 0 {
-				if err := memory.Check(); err != nil {
-					return nil, err
-				}
-			}
-		}
-		memory.Release(moving - (dict.MemoryBytes() - before) + t.bytes())
-		m.tables[from] = nil
-	}
-	all.round()
-	out := &Merged{Profiles: pprofile.NewProfiles(), Count: m.Count}
-	if m.Newest != nil {
-		m.write(out.Profiles, dict, all)
-	}
-	copied := dictionaryPart * dict.MemoryBytes()
-	if err := memory.Take(copied); err != nil {
+	if err := m.ended(); err != nil {
 		return nil, err
 	}
-	dict.CopyTo(out.Dictionary())
-	return out, memory.keep(copied + all.written)
-}
-
-// newWhole returns a table with room for the rows of all blocks.
-func (m *merger) newWhole() *table {
-	rows := 0
-	for _, t := range m.tables {
-		rows += len(t.rows)
+	m.round()
+	out := &Merged{Profiles: pprofile.NewProfiles(), Count: m.Count}
+	if m.Newest != nil {
+		m.write(out.Profiles)
 	}
-	room := rows * len(m.Types)
-	t := newTable(m.memory, len(m.Types), 0, &room)
-	t.rows, t.values = make([]identity, 0, rows), make([]int64, 0, room)
-	return t
+	copied := dictionaryPart * m.dict.MemoryBytes()
+	if err := m.memory.Take(copied); err != nil {
+		return nil, err
+	}
+	m.dict.CopyTo(out.Dictionary())
+	return out, m.memory.keep(copied + m.written)
 }
 
-func (m *merger) write(pd pprofile.Profiles, dict *dictionary.Dictionary, all *table) {
-	newest := m.Newest
+func (m *merger) write(pd pprofile.Profiles) {
+	newest, dict := m.Newest, m.dict
 	mover := newMover(newest.Dict, dict)
 	rp := pd.ResourceProfiles().AppendEmpty()
 	rp.Resource().Attributes().PutStr("service.name", m.sel.Service)
@@ -310,7 +257,7 @@ func (m *merger) write(pd pprofile.Profiles, dict *dictionary.Dictionary, all *t
 		p.SetTime(pcommon.Timestamp(max(m.Time, 0)))
 		p.SetDurationNano(uint64(m.Duration))
 		p.AttributeIndices().FromRaw(attributes)
-		all.write(p.Samples(), dict, column)
+		m.table.write(p.Samples(), dict, column)
 	}
 }
 
