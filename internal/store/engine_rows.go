@@ -6,6 +6,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -61,8 +62,8 @@ type EngineFilter struct {
 // EngineRow is a sum of samples. It has what is wanted, and otherwise zeros.
 type EngineRow struct {
 	Group int32
-	// Text is the value of the attribute that divides the answer, if Group is -1.
-	Text       string
+	// GroupName is the value of the attribute that divides the answer, if Group is -1.
+	GroupName  string
 	Series     EngineID
 	Into       int64
 	Stack      EngineID
@@ -110,15 +111,10 @@ func (r *engineReader) Read(use func(*Samples) error) error {
 			}
 			chunks = rest
 		}
-		for len(chunks) > 0 { // those of each service
-			n := 1
-			for n < len(chunks) && chunks[n].series.service == chunks[0].series.service {
-				n++
-			}
-			if err := r.read(chunks[:n], use); err != nil {
+		for of := range runs(chunks, func(a, b *weightedChunk) bool { return a.series.service == b.series.service }) {
+			if err := r.read(of, use); err != nil {
 				return err
 			}
-			chunks = chunks[n:]
 		}
 	}
 	return nil
@@ -291,7 +287,7 @@ func (r *engineReader) read(chunks []weightedChunk, use func(*Samples) error) er
 	err := r.engine.Rows(r.ctx, q, func(row *EngineRow) error {
 		key := engineKey{group: int(row.Group), series: row.Series, into: row.Into, timed: row.Time != 0}
 		if row.Group < 0 {
-			key.group = r.groups.number(row.Text)
+			key.group = r.groups.number(row.GroupName)
 		}
 		c := columns[key]
 		if c == nil {
@@ -400,10 +396,7 @@ func (r *engineReader) stacks(q *EngineQuery, wanted map[EngineID]int32) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	ids := make([]EngineID, 0, len(wanted))
-	for id := range wanted {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(wanted))
 	dict := r.block.dict
 	var lines []dictionary.Line
 	var locations []int32
@@ -474,7 +467,7 @@ func (r *engineReader) byGroup(reader *reader, chunks []weightedChunk) (map[*chu
 		}
 		group := int(row.Group)
 		if group < 0 {
-			group = reader.groups.number(row.Text)
+			group = reader.groups.number(row.GroupName)
 		}
 		sums[c][group] += float64(row.Value)
 		return reader.memory.Take(2 * cacheBytes)

@@ -73,7 +73,7 @@ func (s *Querier) Events(ctx context.Context, sel Selection, limit int) (*Events
 	err = selected.Read(func(samples *Samples) error {
 		c.begin(samples)
 		typ := selected.Types[samples.Type]
-		unit := timeUnit(typ.Unit)
+		unit := TimeUnit(typ.Unit)
 		for i, end := range samples.Times {
 			start := end - durationOf(samples.Values[i], unit)
 			if end < sel.From || sel.Until != 0 && start >= sel.Until {

@@ -40,33 +40,32 @@ func (s *Querier) Diff(ctx context.Context, sel, base Selection, maxNodes int) (
 }
 
 func (s *Querier) graph(ctx context.Context, sides []Selection, maxNodes int) (*Graph, error) {
-	b, summary, err := s.buildTree(ctx, sides)
-	if err != nil {
-		return nil, err
+	b := newTreeBuilder(newMemory(ctx, sides[0].Meter))
+	var summaries []Summary
+	for side, sel := range sides {
+		summary, err := s.addTo(ctx, b, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: b.memory}, nil, side)
+		if err != nil {
+			return nil, err
+		}
+		summaries = append(summaries, summary)
 	}
 	tree, err := b.finish(max(maxNodes, 1), len(sides) > 1)
-	return &Graph{Tree: tree, Summary: summary}, err
+	return &Graph{Tree: tree, Summary: summaries[0]}, err
 }
 
-// buildTree merges the samples of one or two selections.
-func (s *Querier) buildTree(ctx context.Context, sides []Selection) (b *treeBuilder, summary Summary, err error) {
-	b = newTreeBuilder(newMemory(ctx, sides[0].Meter))
-	for side, sel := range sides {
-		selected, err := s.Select(ctx, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: b.memory})
-		if err != nil {
-			return nil, summary, err
-		}
-		err = selected.Read(func(samples *Samples) error { return b.add(samples, sel.GroupBy, side) })
-		selected.Close()
-		if err != nil {
-			return nil, summary, err
-		}
-		if side == 0 {
-			summary = selected.Summary
-		}
+// addTo adds the samples of a query to a side of a tree. keep chooses among them; nil keeps all.
+func (s *Querier) addTo(ctx context.Context, b *treeBuilder, q *Query, keep func(*Samples, int) bool, side int) (summary Summary, err error) {
+	selected, err := s.Select(ctx, q)
+	if err != nil {
+		return summary, err
 	}
-	b.endBlock()
-	return b, summary, nil
+	defer selected.Close()
+	return selected.Summary, selected.Read(func(samples *Samples) error {
+		if keep != nil {
+			samples = samples.kept(keep)
+		}
+		return b.add(samples, q.GroupBy, side)
+	})
 }
 
 func span(chunks []weightedChunk) (from, until int64) {
@@ -78,6 +77,17 @@ func span(chunks []weightedChunk) (from, until int64) {
 		}
 	}
 	return from, until
+}
+
+// Ends returns, for each node, the first one after it that is not below it: nodes are in the order of a walk, depth first.
+func (t *Tree) Ends() []int32 {
+	ends := make([]int32, len(t.Frame))
+	for i := int32(len(ends)) - 1; i >= 0; i-- {
+		if ends[i] = max(ends[i], i+1); i > 0 {
+			ends[t.Parent[i]] = max(ends[t.Parent[i]], ends[i])
+		}
+	}
+	return ends
 }
 
 // FunctionRow is a line of a table of functions.
@@ -92,20 +102,14 @@ func (t *Tree) Functions() []FunctionRow {
 	for i := range rows {
 		rows[i].Frame = &t.Frames[i]
 	}
-	open := make([]int32, len(t.Frames))
-	var path []int32
+	ends, counted := t.Ends(), make([]int32, len(t.Frames))
 	for i := 1; i < len(t.Frame); i++ {
-		for len(path) > 0 && path[len(path)-1] != t.Parent[i] {
-			open[t.Frame[path[len(path)-1]]]--
-			path = path[:len(path)-1]
-		}
 		row := &rows[t.Frame[i]]
 		row.Self += t.Self[i]
-		if open[t.Frame[i]] == 0 {
+		if int32(i) >= counted[t.Frame[i]] { // not below another one
 			row.Total += t.Total[i]
+			counted[t.Frame[i]] = ends[i]
 		}
-		open[t.Frame[i]]++
-		path = append(path, int32(i))
 	}
 	return rows
 }

@@ -66,7 +66,7 @@ func (s *Querier) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSec
 		return nil, err
 	}
 	b := newBins(h.From, second/int64(rowsOfSecond), h.Columns*h.Seconds*rowsOfSecond)
-	scale := timeUnit(h.Type.Unit)
+	scale := TimeUnit(h.Type.Unit)
 	err = selected.Read(func(samples *Samples) error {
 		for i, end := range samples.Times {
 			value := samples.Values[i]
@@ -92,8 +92,8 @@ func (h *HeatMap) addUp(sums []float64) {
 	}
 }
 
-// timeUnit returns the nanoseconds of a unit of time, 0 for another unit.
-func timeUnit(unit string) int64 {
+// TimeUnit returns the nanoseconds of a unit of time, 0 for another unit.
+func TimeUnit(unit string) int64 {
 	switch unit {
 	case "nanoseconds", "ns":
 		return 1

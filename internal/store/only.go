@@ -148,22 +148,10 @@ func (s *Querier) NameTree(ctx context.Context, queries []*Query, keeps []func(s
 		if len(q.Only) == 0 {
 			continue
 		}
-		selected, err := s.Select(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		err = selected.Read(func(samples *Samples) error {
-			if keeps[side] != nil {
-				samples = samples.kept(keeps[side])
-			}
-			return b.add(samples, "", side)
-		})
-		selected.Close()
-		if err != nil {
+		if _, err := s.addTo(ctx, b, q, keeps[side], side); err != nil {
 			return nil, err
 		}
 	}
-	b.endBlock()
 	return b.finish(math.MaxInt32, len(queries) > 1)
 }
 

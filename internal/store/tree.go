@@ -466,6 +466,7 @@ func (f *blockFramer) buildID(index dictionary.MappingIndex, m dictionary.Mappin
 
 // finish orders the nodes, adds up totals and leaves out the smallest nodes if there are more than maxNodes.
 func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
+	b.endBlock()
 	n := len(b.parent)
 	size := min(n, maxNodes)
 	shown := min(len(b.frames), size)

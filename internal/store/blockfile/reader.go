@@ -185,42 +185,38 @@ func (r *Reader) Profiles(s *Service, series *Series) ([]Profile, error) {
 		return nil, err
 	}
 	list := make([]Profile, series.Profiles)
-	longs := make([]int64, len(list))
-	for column, set := range map[int]func(p *Profile, v int64){
+	return list, cmp.Or(setInts(f, series.FirstProfile, list, map[int]func(p *Profile, v int64){
 		2:  func(p *Profile, v int64) { p.Time = v },
 		3:  func(p *Profile, v int64) { p.DurationNanos = v },
 		4:  func(p *Profile, v int64) { p.Start = v },
 		5:  func(p *Profile, v int64) { p.End = v },
 		7:  func(p *Profile, v int64) { p.Total = v },
 		10: func(p *Profile, v int64) { p.Period = v },
-	} {
-		if err := f.int64s(column, series.FirstProfile, longs); err != nil {
-			return nil, err
-		}
-		for i := range list {
-			set(&list[i], longs[i])
-		}
-	}
-	ints := make([]int32, len(list))
-	for column, set := range map[int]func(p *Profile, v int32){
+	}), setInts(f, series.FirstProfile, list, map[int]func(p *Profile, v int32){
 		6:  func(p *Profile, v int32) { p.Samples = v },
 		11: func(p *Profile, v int32) { p.AttributeSet = s.set(v) },
 		12: func(p *Profile, v int32) { p.ScopeSet = s.set(v) },
 		13: func(p *Profile, v int32) { p.Position = v },
 		14: func(p *Profile, v int32) { p.Kind = v },
 		15: func(p *Profile, v int32) { p.Flags = v },
-	} {
-		if err := f.int32s(column, series.FirstProfile, ints); err != nil {
-			return nil, err
-		}
-		for i := range list {
-			set(&list[i], ints[i])
-		}
-	}
-	return list, errors.Join(
+	}),
 		f.eachString(8, series.FirstProfile, len(list), func(i int, value string) { list[i].PeriodType = value }),
 		f.eachString(9, series.FirstProfile, len(list), func(i int, value string) { list[i].PeriodUnit = value }),
 	)
+}
+
+// setInts sets the fields of profiles, of which the one at first is the first, that columns have.
+func setInts[T int32 | int64](f *parquetFile, first int64, list []Profile, columns map[int]func(*Profile, T)) error {
+	values := make([]T, len(list))
+	for column, set := range columns {
+		if err := readInts(f, column, first, values); err != nil {
+			return err
+		}
+		for i := range list {
+			set(&list[i], values[i])
+		}
+	}
+	return nil
 }
 
 // set returns the index in the dictionary of a set of attributes.
@@ -264,14 +260,14 @@ func (r *Reader) Samples(s *Service, first int64, n int, want Want, c *Columns) 
 	}
 	c.Stacks, c.Values = sized(c.Stacks, n), sized(c.Values, n)
 	c.Attributes, c.Timestamps, c.Links = c.Attributes[:0], c.Timestamps[:0], c.Links[:0]
-	err = errors.Join(f.int32s(stackColumn, first, c.Stacks), f.int64s(valueColumn, first, c.Values))
+	err = errors.Join(readInts(f, stackColumn, first, c.Stacks), readInts(f, valueColumn, first, c.Values))
 	firstStack := int32(s.FirstStack)
 	for i := range c.Stacks {
 		c.Stacks[i] -= firstStack
 	}
 	if want.Attributes && err == nil {
 		c.Attributes = sized(c.Attributes, n)
-		err = f.int32s(setColumn, first, c.Attributes)
+		err = readInts(f, setColumn, first, c.Attributes)
 		for i, set := range c.Attributes {
 			c.Attributes[i] = s.set(set)
 		}
@@ -341,25 +337,20 @@ func recovered(f func() error) (err error) {
 	return f()
 }
 
-// int32s reads as many values of a column as dst has, from a row on.
-func (f *parquetFile) int32s(column int, first int64, dst []int32) error {
+// readInts reads as many values of a column as dst has, from a row on.
+func readInts[T int32 | int64](f *parquetFile, column int, first int64, dst []T) error {
 	return f.read(column, first, len(dst), func(values parquet.ValueReader, from, until int) (int, error) {
-		r, ok := values.(parquet.Int32Reader)
-		if !ok {
-			return 0, errType
+		switch to := any(dst[from:until]).(type) {
+		case []int32:
+			if r, ok := values.(parquet.Int32Reader); ok {
+				return r.ReadInt32s(to)
+			}
+		case []int64:
+			if r, ok := values.(parquet.Int64Reader); ok {
+				return r.ReadInt64s(to)
+			}
 		}
-		return r.ReadInt32s(dst[from:until])
-	})
-}
-
-// int64s does the same for a column of 64 bits.
-func (f *parquetFile) int64s(column int, first int64, dst []int64) error {
-	return f.read(column, first, len(dst), func(values parquet.ValueReader, from, until int) (int, error) {
-		r, ok := values.(parquet.Int64Reader)
-		if !ok {
-			return 0, errType
-		}
-		return r.ReadInt64s(dst[from:until])
+		return 0, errType
 	})
 }
 

@@ -43,7 +43,7 @@ func server(t *testing.T, answer func(w http.ResponseWriter, query url.Values)) 
 }
 
 // What a client chooses is a parameter, never a part of SQL.
-func TestTextsAreParameters(t *testing.T) {
+func TestStringsAreParameters(t *testing.T) {
 	evil := "x' OR 1=1 -- `\\\n\t{p0:String}"
 	sent := map[string]bool{}
 	e := server(t, func(_ http.ResponseWriter, query url.Values) {
@@ -151,7 +151,7 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := newReader(bytes.NewReader(data), 1<<20)
 		for !r.atEnd() && r.err == nil {
-			n := len(r.text()) + len(r.attributes(nil)) + len(list(r, nil, r.int32))
+			n := len(r.string()) + len(r.attributes(nil)) + len(list(r, nil, r.int32))
 			r.id()
 			r.bool()
 			r.float64()

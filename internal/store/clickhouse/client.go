@@ -83,20 +83,20 @@ var (
 	quoted  = strings.NewReplacer("\\", `\\`, "'", `\'`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`, "\b", `\b`, "\f", `\f`)
 )
 
-// text adds a parameter, and returns the SQL of it.
-func (s *statement) text(value string) string { return s.parameter(escaped.Replace(value), "String") }
+// string adds a parameter, and returns the SQL of it.
+func (s *statement) string(value string) string { return s.parameter(escaped.Replace(value), "String") }
 
 func (s *statement) int(value int64) string {
 	return s.parameter(strconv.FormatInt(value, 10), "Int64")
 }
 
-func (s *statement) texts(list []string) string {
+func (s *statement) strings(list []string) string {
 	var b strings.Builder
-	for i, text := range list {
+	for i, value := range list {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString("'" + quoted.Replace(text) + "'")
+		b.WriteString("'" + quoted.Replace(value) + "'")
 	}
 	return s.parameter("["+b.String()+"]", "Array(String)")
 }

@@ -20,25 +20,25 @@ type reader struct {
 	err error
 	// left is how many bytes the answer may still have, and rowLeft how many the row.
 	left, rowLeft int
-	// texts has strings of textBytes in all: most of them repeat.
-	texts     map[string]string
-	textBytes int
-	buffer    []byte
-	small     [16]byte
+	// strings has strings of stringBytes in all: most of them repeat.
+	strings     map[string]string
+	stringBytes int
+	buffer      []byte
+	small       [16]byte
 }
 
 const (
 	// maxRowBytes bounds a row with its strings, and maxListLen its lists: whoever reads it accounts for it afterwards.
 	maxRowBytes = 4 << 20
 	maxListLen  = 1 << 16
-	// maxTextsBytes bounds the strings that are shared, textBytes is what one takes besides its bytes.
-	maxTextsBytes = 4 << 20
-	textBytes     = 64
+	// maxStringsBytes bounds the strings that are shared, stringBytes is what one takes besides its bytes.
+	maxStringsBytes = 4 << 20
+	stringBytes     = 64
 )
 
 // newReader returns a reader of an answer that has at most limit bytes.
 func newReader(r io.Reader, limit int) *reader {
-	return &reader{in: bufio.NewReaderSize(r, 64<<10), left: limit, texts: map[string]string{}}
+	return &reader{in: bufio.NewReaderSize(r, 64<<10), left: limit, strings: map[string]string{}}
 }
 
 // atEnd reports whether there is no further row.
@@ -115,7 +115,7 @@ func (r *reader) length(limit int) int {
 	return int(n)
 }
 
-func (r *reader) text() string {
+func (r *reader) string() string {
 	n := r.length(maxRowBytes)
 	if n == 0 || !r.isWithin(n) {
 		return ""
@@ -128,16 +128,16 @@ func (r *reader) text() string {
 		r.fail(err)
 		return ""
 	}
-	if known, ok := r.texts[string(b)]; ok {
+	if known, ok := r.strings[string(b)]; ok {
 		return known
 	}
-	text := string(b)
-	if r.textBytes += n + textBytes; r.textBytes > maxTextsBytes {
-		clear(r.texts)
-		r.textBytes = 0
+	s := string(b)
+	if r.stringBytes += n + stringBytes; r.stringBytes > maxStringsBytes {
+		clear(r.strings)
+		r.stringBytes = 0
 	}
-	r.texts[text] = text
-	return text
+	r.strings[s] = s
+	return s
 }
 
 // list reads the elements of an array.
@@ -153,5 +153,5 @@ func list[T any](r *reader, to []T, read func() T) []T {
 }
 
 func (r *reader) attributes(to []store.Attribute) []store.Attribute {
-	return list(r, to, func() store.Attribute { return store.Attribute{Key: r.text(), Value: r.text()} })
+	return list(r, to, func() store.Attribute { return store.Attribute{Key: r.string(), Value: r.string()} })
 }

@@ -38,8 +38,8 @@ func (e *Engine) layout(ctx context.Context) (columns, error) {
 		return *found, nil
 	}
 	s := newStatement()
-	s.add("SELECT countIf(name IN ('ProfileName', 'SeriesId', 'StackId')), count() FROM system.columns WHERE database = ", s.text(e.cfg.Database),
-		" AND table = ", s.text(e.cfg.Table))
+	s.add("SELECT countIf(name IN ('ProfileName', 'SeriesId', 'StackId')), count() FROM system.columns WHERE database = ", s.string(e.cfg.Database),
+		" AND table = ", s.string(e.cfg.Table))
 	own, all := int64(0), int64(0)
 	err := e.run(ctx, s, func(r *reader) error {
 		own, all = r.int64(), r.int64()
@@ -62,9 +62,9 @@ func (e *Engine) from() string { return " FROM `" + e.cfg.Database + "`.`" + e.c
 // services is a condition.
 func services(s *statement, service string) string {
 	if service == kind.UnknownService {
-		return "ServiceName IN " + s.texts([]string{service, ""})
+		return "ServiceName IN " + s.strings([]string{service, ""})
 	}
-	return "ServiceName = " + s.text(service)
+	return "ServiceName = " + s.string(service)
 }
 
 // between is a condition on the times of profiles.
@@ -93,8 +93,8 @@ func (c *columns) ofTypes(s *statement, types []store.EngineType) string {
 	list := make([]string, len(types))
 	for i := range types {
 		t := &types[i]
-		list[i] = "(" + c.name + " = " + s.text(t.Stated) + " AND SampleType = " + s.text(t.Type.Type) + " AND SampleUnit = " + s.text(t.Type.Unit) +
-			" AND PeriodType = " + s.text(t.PeriodType.Type) + " AND PeriodUnit = " + s.text(t.PeriodType.Unit) + ")"
+		list[i] = "(" + c.name + " = " + s.string(t.Stated) + " AND SampleType = " + s.string(t.Type.Type) + " AND SampleUnit = " + s.string(t.Type.Unit) +
+			" AND PeriodType = " + s.string(t.PeriodType.Type) + " AND PeriodUnit = " + s.string(t.PeriodType.Unit) + ")"
 	}
 	return "(" + strings.Join(list, " OR ") + ")"
 }
@@ -129,13 +129,13 @@ func (e *Engine) Types(ctx context.Context, service string, from, until int64, u
 	if service != "" {
 		where += " AND " + services(s, service)
 	}
-	s.add("SELECT if(ServiceName = '', ", s.text(kind.UnknownService), ", toString(ServiceName)) AS Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit,",
+	s.add("SELECT if(ServiceName = '', ", s.string(kind.UnknownService), ", toString(ServiceName)) AS Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit,",
 		" min(toUnixTimestamp64Nano(Timestamp)), max(toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)), toInt64(max(Duration)),",
 		" toInt64(sum(Samples)), toInt64(uniqExact(Series)), max(Last) != 0",
 		" FROM (", e.profiles(&c, where), ") GROUP BY Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit")
 	return e.run(ctx, s, func(r *reader) error {
 		t := store.EngineType{
-			Service: r.text(), Stated: r.text(), Type: store.SampleType{Type: r.text(), Unit: r.text()}, PeriodType: store.SampleType{Type: r.text(), Unit: r.text()},
+			Service: r.string(), Stated: r.string(), Type: store.SampleType{Type: r.string(), Unit: r.string()}, PeriodType: store.SampleType{Type: r.string(), Unit: r.string()},
 			From: r.int64(), Until: r.int64(), Duration: r.int64(), Samples: int(r.int64()), Instances: int(r.int64()), IsTimed: r.bool(),
 		}
 		if r.err != nil {
@@ -186,7 +186,7 @@ func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, u
 		" toInt64(Samples), toInt64(First), toInt64(Last), HasAttributes, HasLinks FROM (",
 		e.profiles(&c, services(s, types[0].Service)+" AND "+between(s, from, until)+" AND "+c.ofTypes(s, types)), ") ORDER BY Timestamp, Series")
 	return e.run(ctx, s, func(r *reader) error {
-		k := key{r.text(), store.SampleType{Type: r.text(), Unit: r.text()}, store.SampleType{Type: r.text(), Unit: r.text()}}
+		k := key{r.string(), store.SampleType{Type: r.string(), Unit: r.string()}, store.SampleType{Type: r.string(), Unit: r.string()}}
 		p := store.EngineProfile{
 			Type: at[k], Series: r.id(), Time: r.int64(), Duration: min(r.int64(), math.MaxInt64/4), Period: r.int64(), Total: r.int64(),
 			Samples: int(r.int64()), First: r.int64(), Last: r.int64(), HasAttributes: r.bool(), HasLinks: r.bool(),
@@ -210,7 +210,7 @@ func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store
 	row := &store.EngineRow{}
 	return e.run(ctx, s, func(r *reader) error {
 		if hasChosen {
-			row.Group, row.Text, row.Into = r.int32(), r.text(), r.int64()
+			row.Group, row.GroupName, row.Into = r.int32(), r.string(), r.int64()
 		}
 		if want.Series || want.Profiles {
 			row.Series = r.id()
@@ -222,7 +222,7 @@ func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store
 			row.Attributes = r.attributes(row.Attributes)
 		}
 		if want.Links {
-			row.Trace, row.Span = r.text(), r.text()
+			row.Trace, row.Span = r.string(), r.string()
 		}
 		if want.Times {
 			row.Time = r.int64()
@@ -310,7 +310,7 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 	if ofSamples {
 		inner = append(inner, "SampleAttributes AS Found")
 	}
-	of := services(s, q.Service) + " AND SampleType = " + s.text(q.Type.Type) + " AND SampleUnit = " + s.text(q.Type.Unit)
+	of := services(s, q.Service) + " AND SampleType = " + s.string(q.Type.Type) + " AND SampleUnit = " + s.string(q.Type.Unit)
 	if q.Types != nil {
 		of += " AND " + c.ofTypes(s, q.Types)
 	}
@@ -328,19 +328,19 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 		if q.IsListed {
 			from += " AND ProfileTime = chosen_time"
 		}
-		text := "''"
+		groupName := "''"
 		if ofSamples && q.GroupBy != "" {
-			key := s.text(q.GroupBy)
-			text = "if(chosen_group >= 0, '', if(mapContains(Found, " + key + "), Found[" + key + "], " + s.text(store.NoGroup) + "))"
+			key := s.string(q.GroupBy)
+			groupName = "if(chosen_group >= 0, '', if(mapContains(Found, " + key + "), Found[" + key + "], " + s.string(store.NoGroup) + "))"
 		}
 		for i, f := range q.Filters {
 			if !ofSamples {
 				break
 			}
-			key := s.text(f.Key)
-			outer += " AND (NOT bitTest(chosen_required, " + s.int(int64(i)) + ") OR mapContains(Found, " + key + ") AND Found[" + key + "] IN " + s.texts(f.Values) + ")"
+			key := s.string(f.Key)
+			outer += " AND (NOT bitTest(chosen_required, " + s.int(int64(i)) + ") OR mapContains(Found, " + key + ") AND Found[" + key + "] IN " + s.strings(f.Values) + ")"
 		}
-		keys = append([]string{"chosen_group", text + " AS Text", "chosen_into"}, keys...)
+		keys = append([]string{"chosen_group", groupName + " AS GroupName", "chosen_into"}, keys...)
 	}
 	sum := "sum(Value)"
 	switch {
@@ -419,8 +419,8 @@ func (e *Engine) Stacks(ctx context.Context, service string, from, until int64, 
 	stack := &store.EngineStack{}
 	return e.run(ctx, s, func(r *reader) error {
 		stack.ID = r.id()
-		functions, files = list(r, functions, r.text), list(r, files, r.text)
-		lines, addresses, mappings = list(r, lines, r.int32), list(r, addresses, r.int64), list(r, mappings, r.text)
+		functions, files = list(r, functions, r.string), list(r, files, r.string)
+		lines, addresses, mappings = list(r, lines, r.int32), list(r, addresses, r.int64), list(r, mappings, r.string)
 		stack.Frames = stack.Frames[:0]
 		for i := range min(len(functions), len(files), len(lines), len(addresses), len(mappings)) {
 			stack.Frames = append(stack.Frames, store.EngineFrame{

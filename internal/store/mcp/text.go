@@ -89,37 +89,27 @@ func label(f *store.Frame) string {
 
 // scale is the steps in which values of a kind are written.
 type scale struct {
-	factor float64 // of the unit
-	names  []string
-	sizes  []float64
+	names []string
+	sizes []float64
 }
 
 var (
-	times  = scale{1, []string{"ns", "µs", "ms", "s"}, []float64{1, 1e3, 1e6, 1e9}}
-	sizes  = scale{1, []string{"B", "KiB", "MiB", "GiB", "TiB"}, []float64{1, 1 << 10, 1 << 20, 1 << 30, 1 << 40}}
-	counts = scale{1, []string{"", "k", "M", "G", "T"}, []float64{1, 1e3, 1e6, 1e9, 1e12}}
+	times  = scale{[]string{"ns", "µs", "ms", "s"}, []float64{1, 1e3, 1e6, 1e9}}
+	sizes  = scale{[]string{"B", "KiB", "MiB", "GiB", "TiB"}, []float64{1, 1 << 10, 1 << 20, 1 << 30, 1 << 40}}
+	counts = scale{[]string{"", "k", "M", "G", "T"}, []float64{1, 1e3, 1e6, 1e9, 1e12}}
 )
 
-func scaleOf(unit string) (s scale, known bool) {
-	with := func(s scale, factor float64) (scale, bool) {
-		s.factor = factor
-		return s, true
+// scaleOf returns the scale of a unit, and the unit as a multiple of the scale's first step.
+func scaleOf(unit string) (s scale, factor float64, known bool) {
+	unit = strings.ToLower(unit)
+	if nanos := store.TimeUnit(unit); nanos != 0 {
+		return times, float64(nanos), true
 	}
-	switch strings.ToLower(unit) {
-	case "nanoseconds", "ns":
-		return with(times, 1)
-	case "microseconds", "us", "µs":
-		return with(times, 1e3)
-	case "milliseconds", "ms":
-		return with(times, 1e6)
-	case "seconds", "s":
-		return with(times, 1e9)
+	switch unit {
 	case "bytes", "byte", "b":
-		return with(sizes, 1)
-	case "count", "":
-		return counts, true
+		return sizes, 1, true
 	}
-	return counts, false
+	return counts, 1, unit == "count" || unit == ""
 }
 
 // value returns a value of a unit with three digits, in the largest step that keeps it at 1 or more: 3.10 s, 42.1 MiB, 12.3 k.
@@ -127,8 +117,8 @@ func value(v float64, unit string) string {
 	if math.IsNaN(v) {
 		return "-"
 	}
-	s, known := scaleOf(unit)
-	v *= s.factor
+	s, factor, known := scaleOf(unit)
+	v *= factor
 	i := 0
 	for i+1 < len(s.sizes) && math.Abs(v) >= s.sizes[i+1]*0.9995 {
 		i++

@@ -6,6 +6,7 @@ package querier
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,17 +38,10 @@ func dot(t *store.Tree, limit int, typ *typesv1.ProfileType) string {
 		number[frame] = i + 1
 	}
 	type edge struct{ from, to int }
-	edges, open := map[edge]int64{}, map[edge]int{}
+	ends, edges, counted := t.Ends(), map[edge]int64{}, map[edge]int32{}
 	// caller is the number of the nearest shown ancestor of a node, its own if it is shown.
 	caller := make([]int, len(t.Frame))
-	depthOf := make([]edge, len(t.Frame))
-	var path []int32
 	for i := 1; i < len(t.Frame); i++ {
-		for len(path) > 0 && path[len(path)-1] != t.Parent[i] {
-			open[depthOf[path[len(path)-1]]]--
-			path = path[:len(path)-1]
-		}
-		path = append(path, int32(i))
 		above := caller[t.Parent[i]]
 		caller[i] = above
 		n, isShown := number[t.Frame[i]]
@@ -55,12 +49,10 @@ func dot(t *store.Tree, limit int, typ *typesv1.ProfileType) string {
 			continue
 		}
 		caller[i] = n
-		e := edge{above, n}
-		depthOf[i] = e
-		if above != 0 && open[e] == 0 {
+		if e := (edge{above, n}); above != 0 && int32(i) >= counted[e] { // not below another one
 			edges[e] += t.Total[i]
+			counted[e] = ends[i]
 		}
-		open[e]++
 	}
 	var b strings.Builder
 	total := t.Total[0]
@@ -72,14 +64,9 @@ func dot(t *store.Tree, limit int, typ *typesv1.ProfileType) string {
 		fmt.Fprintf(&b, "N%d [shape=box label=%s]\n", number[frame], strconv.Quote(fmt.Sprintf("%s\n%d (%s)\nof %d (%s)",
 			store.Shorten(row.Frame.Name), row.Self, percent(row.Self, total), row.Total, percent(row.Total, total))))
 	}
-	list := make([]edge, 0, len(edges))
-	for e := range edges {
-		list = append(list, e)
-	}
-	slices.SortFunc(list, func(a, b edge) int {
+	for _, e := range slices.SortedFunc(maps.Keys(edges), func(a, b edge) int {
 		return cmp.Or(cmp.Compare(edges[b], edges[a]), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
-	})
-	for _, e := range list {
+	}) {
 		fmt.Fprintf(&b, "N%d -> N%d [label=\" %d\" weight=%d]\n", e.from, e.to, edges[e], 1+100*edges[e]/max(total, 1))
 	}
 	b.WriteString("}\n")

@@ -4,9 +4,12 @@
 package querier
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"slices"
+	"strings"
 
 	"connectrpc.com/connect"
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
@@ -142,29 +145,25 @@ func (q *Querier) selected(ctx context.Context, in *querierv1.SelectMergeStacktr
 	if err := s.selectStacks(in.StackTraceSelector); err != nil {
 		return nil, err
 	}
-	s.profiles, s.spans, s.traces = map[profileID]bool{}, map[[8]byte]bool{}, map[[16]byte]bool{}
-	for _, selector := range in.ProfileIdSelector {
-		id, err := parseProfileID(selector)
-		if err != nil {
-			return nil, err
+	var errs [3]error
+	s.profiles, errs[0] = parseIDs[profileID]("profile", in.ProfileIdSelector, "-")
+	s.spans, errs[1] = parseIDs[[8]byte]("span", in.SpanSelector, "")
+	s.traces, errs[2] = parseIDs[[16]byte]("trace", in.TraceIdSelector, "")
+	return s, cmp.Or(errs[:]...)
+}
+
+// parseIDs reads hexadecimal ids, in which separators do not count.
+func parseIDs[ID profileID | [8]byte | [16]byte](what string, list []string, separator string) (map[ID]bool, error) {
+	ids := map[ID]bool{}
+	for _, s := range list {
+		var id ID
+		b, err := hex.DecodeString(strings.ReplaceAll(s, separator, ""))
+		if err != nil || len(b) != len(id) {
+			return nil, invalid("%q is not the id of a %s: %d hexadecimal digits", store.Shorten(s), what, 2*len(id))
 		}
-		s.profiles[id] = true
+		ids[ID(b)] = true
 	}
-	for _, selector := range in.SpanSelector {
-		var id [8]byte
-		if !parseHex(id[:], selector) {
-			return nil, invalid("%q is not the id of a span: 16 hexadecimal digits", store.Shorten(selector))
-		}
-		s.spans[id] = true
-	}
-	for _, selector := range in.TraceIdSelector {
-		var id [16]byte
-		if !parseHex(id[:], selector) {
-			return nil, invalid("%q is not the id of a trace: 32 hexadecimal digits", store.Shorten(selector))
-		}
-		s.traces[id] = true
-	}
-	return s, nil
+	return ids, nil
 }
 
 const maxIDs = 10_000

@@ -280,21 +280,6 @@ func (id profileID) String() string {
 	return strings.Join([]string{s[:8], s[8:12], s[12:16], s[16:20], s[20:]}, "-")
 }
 
-func parseProfileID(s string) (id profileID, err error) {
-	if !parseHex(id[:], strings.ReplaceAll(s, "-", "")) {
-		return id, invalid("%q is not the id of a profile", store.Shorten(s))
-	}
-	return id, nil
-}
-
-// parseHex reads an id of as many bytes as dst has.
-func parseHex(dst []byte, s string) bool {
-	if len(s) != 2*len(dst) {
-		return false
-	}
-	_, err := hex.Decode(dst, []byte(s))
-	return err == nil
-}
 
 func identify(s *store.Series, time int64) profileID {
 	h := sha256.New()

@@ -442,7 +442,7 @@ func FuzzSelectors(f *testing.F) {
 		}
 		_, _ = q.Series(ctx, connect.NewRequest(&querierv1.SeriesRequest{Matchers: []string{text}, Start: 0, End: noon.UnixMilli(), LabelNames: []string{text}}))
 		_, _ = query.ParseTime(text, noon)
-		_, _ = parseProfileID(text)
+		_, _ = parseIDs[profileID]("profile", []string{text}, "-")
 	})
 }
 

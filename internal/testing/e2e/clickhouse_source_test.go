@@ -43,7 +43,7 @@ func TestClickHouseSource(t *testing.T) {
 		})
 	}
 	m, c := memory(), clickhousetest.NewTable(t, server, "answers")
-	h := &storetest.History{Rand: rand.New(rand.NewPCG(1, 2)), Texts: true}
+	h := &storetest.History{Rand: rand.New(rand.NewPCG(1, 2)), Strings: true}
 	for i := range 100 {
 		at := storetest.Noon.Add(time.Duration(i) * 20 * time.Minute)
 		h.Send(at, func(pd pprofile.Profiles, arrived time.Time) {

@@ -25,9 +25,9 @@ import (
 // History sends profiles of all kinds to stores, with random values: some instances come and go, and some processes restart.
 type History struct {
 	Rand *rand.Rand
-	// Texts makes all attributes texts: some engines have no others.
-	Texts  bool
-	totals map[string]int64
+	// Strings makes all attributes strings: some engines have no others.
+	Strings bool
+	totals  map[string]int64
 }
 
 // Send sends what happened in ten seconds.
@@ -36,7 +36,7 @@ func (h *History) Send(now time.Time, add ...func(pd pprofile.Profiles, arrived 
 		h.totals = map[string]int64{}
 	}
 	attribute := func(n int) any {
-		if h.Texts {
+		if h.Strings {
 			return strconv.Itoa(n)
 		}
 		return int64(n)
