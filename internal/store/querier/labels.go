@@ -280,7 +280,6 @@ func (id profileID) String() string {
 	return strings.Join([]string{s[:8], s[8:12], s[12:16], s[16:20], s[20:]}, "-")
 }
 
-
 func identify(s *store.Series, time int64) profileID {
 	h := sha256.New()
 	var number [8]byte
