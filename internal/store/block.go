@@ -128,8 +128,7 @@ type chunk struct {
 	// start and end are the time for which the profile counts, which differs from its own if that is outside the window: of a delta, when
 	// it happened; of what was cumulative, the time since the profile before; of a gauge, two intervals (seriesHistory.holds).
 	start, end int64
-	// total is the sum of its values.
-	total int64
+	total      int64
 	// data are the samples: see columns. row is where they are on disk.
 	data    []byte
 	row     int64
@@ -223,7 +222,6 @@ func (e *block) dropGone() (profiles int) {
 	return profiles
 }
 
-// measure brings bytes up to date.
 func (e *block) measure() {
 	e.bytes = e.dict.MemoryBytes() + e.chunkBytes + len(e.series)*seriesBytes + len(e.metas)*2*64 + len(e.bySet)*128
 }

@@ -28,7 +28,6 @@ func (d *Downsampling) isFor(b *diskBlock, age time.Duration) bool {
 	return d.After > 0 && age > 24*time.Hour+d.After && time.Duration(b.Step) < d.Step
 }
 
-// coarser makes the profiles of one series coarser.
 type coarser struct {
 	step    int64
 	columns columns

@@ -135,7 +135,6 @@ func (c *chunk) rows() rows {
 	return r
 }
 
-// next moves to the next row and reports whether there is one.
 func (r *rows) next() bool {
 	if r.left == 0 {
 		return false

@@ -177,7 +177,6 @@ func (s *Store) loadBlocks() error {
 	return nil
 }
 
-// remove deletes a block.
 func (d *disk) remove(dir string) {
 	if !d.ReadOnly {
 		_ = os.RemoveAll(dir)
@@ -421,7 +420,7 @@ func (s *Store) reopenLog() {
 		return
 	}
 	_ = d.log.Close()
-	err := removeLog(d.Directory)
+	err := os.RemoveAll(d.path(logFolder))
 	if err == nil {
 		var log *writeLog
 		if log, err = openLog(d.Directory); err == nil {
@@ -532,7 +531,7 @@ func (s *Store) flush() error {
 		}
 		s.mu.Unlock()
 		if s.disk.failed == nil {
-			if err := s.disk.log.deleteBefore(segment); err != nil {
+			if err := s.disk.log.Truncate(segment); err != nil {
 				s.logFailed(err)
 			}
 		}
@@ -802,13 +801,11 @@ func (s *Store) retain(now time.Time) {
 	s.measure()
 }
 
-// parseID returns the hash of a series.
 func parseID(s string) (id seriesID) {
 	_, _ = hex.Decode(id[:], []byte(s[:min(len(s), 2*len(id))]))
 	return id
 }
 
-// damagedBlock is the error of a block that cannot be read.
 type damagedBlock struct {
 	block *diskBlock
 	err   error

@@ -91,7 +91,6 @@ type EngineFrame struct {
 	Address                 uint64
 }
 
-// engineReader reads the samples of a view from an engine.
 type engineReader struct {
 	*viewReader
 	ctx    context.Context //nolint:containedctx // it is that of the query, as its Memory's
@@ -99,7 +98,6 @@ type engineReader struct {
 	block  *engineBlock
 }
 
-// Read calls use with all samples.
 func (r *engineReader) Read(use func(*Samples) error) error {
 	for i, chunks := range r.chunks {
 		r.out = Samples{Type: i, Weight: 1}
@@ -244,7 +242,6 @@ func (r *engineReader) isAll(q *EngineQuery, of *series) bool {
 	return len(q.Chosen) == all && !slices.ContainsFunc(q.Chosen, func(c EngineChosen) bool { return c.Group != 0 || c.Required != 0 })
 }
 
-// idOf returns what a series is in the engine.
 func idOf(sr *series) (id EngineID) {
 	copy(id[:], sr.id[:])
 	return id
@@ -269,7 +266,6 @@ type engineColumns struct {
 // engineChunkBytes is what a profile takes in a query that names it, and in the request: totals are there twice.
 const engineChunkBytes = 512
 
-// read reads sums of chunks.
 func (r *engineReader) read(chunks []weightedChunk, use func(*Samples) error) error {
 	want := r.query.Want
 	if err := r.memory.Take(engineChunkBytes * len(chunks)); err != nil {
@@ -383,7 +379,6 @@ func (r *engineReader) read(chunks []weightedChunk, use func(*Samples) error) er
 // isCount reports whether samples are counted by their attributes.
 func (w Want) isCount() bool { return w.Series && !w.Stacks && !w.Times && !w.Profiles }
 
-// name returns the name of a group.
 func (g *groups) name(i int) string {
 	if i >= len(g.names) {
 		return ""

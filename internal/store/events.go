@@ -113,7 +113,6 @@ type eventCollector struct {
 	sets    map[dictionary.AttributeSetIndex]setNames
 }
 
-// begin begins samples of a series.
 func (c *eventCollector) begin(s *Samples) {
 	f := c.filters[s.Dict]
 	if f == nil {
@@ -126,7 +125,6 @@ func (c *eventCollector) begin(s *Samples) {
 	}
 }
 
-// isOf reports whether two series have the same attributes.
 func (sr *series) isOf(other *series) bool {
 	return sr.resource == other.resource && sr.attributes == other.attributes
 }
@@ -326,7 +324,6 @@ func compareNumbered(a, b string) int {
 	return cmp.Or(strings.Compare(wordA, wordB), cmp.Compare(digitsA, digitsB), strings.Compare(a, b))
 }
 
-// byNumber returns the names in the order of their numbers.
 func byNumber(numbers map[string]int32) []string {
 	names := make([]string, len(numbers))
 	for name, i := range numbers {

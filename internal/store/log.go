@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -29,8 +28,10 @@ const (
 	recordAdd   = 'A' // what a message added to the last block
 )
 
-// segmentBytes is the size of the log's files.
-const segmentBytes = 32 << 20
+const (
+	logFolder    = "wal"
+	segmentBytes = 32 << 20
+)
 
 // writeLog writes the log. Its methods are called one at a time.
 type writeLog struct {
@@ -44,11 +45,10 @@ type logged struct {
 	metas, series int
 }
 
-// addedChunk is the position of a chunk in its block.
 type addedChunk struct{ series, chunk int32 }
 
 func openLog(dir string) (*writeLog, error) {
-	w, err := wlog.NewSize(slog.New(slog.DiscardHandler), nil, filepath.Join(dir, "wal"), segmentBytes, compression.None)
+	w, err := wlog.NewSize(slog.New(slog.DiscardHandler), nil, filepath.Join(dir, logFolder), segmentBytes, compression.None)
 	if err != nil {
 		return nil, fmt.Errorf("open the write-ahead log: %w", err)
 	}
@@ -85,7 +85,6 @@ func (w *writeLog) begin(e *block, series map[seriesID]*seriesUse) error {
 	return w.write(b)
 }
 
-// add writes what a message added to a block.
 func (w *writeLog) add(e *block, chunks []addedChunk) error {
 	b := append(w.buffer[:0], recordAdd)
 	b = e.appendEntries(b)
@@ -171,7 +170,6 @@ func (s *Store) replay(w *writeLog, skip map[uint64]bool) (cut int, err error) {
 	return 1, w.Repair(torn)
 }
 
-// replayer adds records to a store.
 type replayer struct {
 	*Store
 	skip    map[uint64]bool
@@ -230,7 +228,6 @@ func (r *replayer) block(d *dictionary.RecordReader) error {
 	return d.Err
 }
 
-// entries reads what appendEntries wrote.
 func (r *replayer) entries(e *block, d *dictionary.RecordReader) error {
 	var size [4]byte
 	d.Fill(size[:])
@@ -318,9 +315,3 @@ func (u *seriesUse) restore(c *chunk) {
 		u.totals = now
 	}
 }
-
-// deleteBefore deletes the segments before that of the first block that is not on disk.
-func (w *writeLog) deleteBefore(segment int) error { return w.Truncate(segment) }
-
-// remove deletes the whole log of a directory.
-func removeLog(dir string) error { return os.RemoveAll(filepath.Join(dir, "wal")) }

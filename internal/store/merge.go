@@ -27,7 +27,6 @@ type source interface {
 	part(service string) (*block, error)
 }
 
-// headSource is a block in memory.
 type headSource struct{ *block }
 
 func (s *headSource) services() []string {
@@ -46,7 +45,6 @@ func (s *headSource) part(service string) (*block, error) {
 	return e, nil
 }
 
-// blockSource is a block on disk.
 type blockSource struct{ *diskBlock }
 
 func (s *blockSource) services() []string { return slices.Collect(maps.Keys(s.diskBlock.services)) }
@@ -56,19 +54,16 @@ func (s *blockSource) part(service string) (*block, error) {
 	return s.diskBlock.part(service, 0, 0, all, true, newMemory(context.Background(), nil))
 }
 
-// blockMerger writes a block of sources.
 type blockMerger struct {
 	name    string
 	sources []source
-	// wants chooses profiles.
-	wants func(*chunk) bool
-	heads []uint64
-	parts int
+	wants   func(*chunk) bool
+	heads   []uint64
+	parts   int
 	// step makes the profiles coarser; 0 leaves them as they are.
 	step time.Duration
 }
 
-// write writes the block to a directory.
 func (m *blockMerger) write(dir string) error {
 	services := map[string][]source{}
 	for _, s := range m.sources {
@@ -96,7 +91,6 @@ type mergedPart struct {
 	mover *dictionaryMover
 }
 
-// mergedSeries is a series in several parts.
 type mergedSeries struct {
 	first *series
 	part  *mergedPart
@@ -160,7 +154,6 @@ func (m *blockMerger) service(w *blockfile.Writer, name string, sources []source
 	return w.EndService(dict)
 }
 
-// markStacks marks the stacks of a chunk in memory.
 func (c *chunk) markStacks(used []bool) {
 	if c.data == nil {
 		return
@@ -181,7 +174,6 @@ func (p *mergedPart) moveStacks(used []bool) {
 	p.mover.allStacks(list)
 }
 
-// write writes a series.
 func (s *mergedSeries) write(w *blockfile.Writer, step time.Duration) error {
 	strs, sr := &s.part.dict.Strings, s.first
 	w.Series(blockfile.Series{

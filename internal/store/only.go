@@ -23,7 +23,6 @@ func (c *chunk) profileTime() int64 {
 	return c.time
 }
 
-// only selects the profiles of q.Only.
 func (v *view) only(q *Query) (*Selected, error) {
 	in := &viewReader{view: v, query: q, only: map[seriesID]int{}, reader: &reader{sel: &Selection{}, memory: v.memory}}
 	services := map[string]bool{}
@@ -111,7 +110,6 @@ func (v *view) loadOnly(q *Query, services map[string]bool, only map[seriesID]in
 	return v.memory.Check()
 }
 
-// profiles reads each profile alone.
 func (r *viewReader) profiles(chunks []weightedChunk, use func(*Samples) error) error {
 	rest, err := r.totals(chunks, use)
 	if err != nil {

@@ -91,7 +91,6 @@ func (t *table) addFraction(id identity, column int, value float64) {
 	t.fractions[row*t.types+column] += value
 }
 
-// round adds the fractions to the values.
 func (t *table) round() {
 	for i, v := range t.fractions {
 		t.values[i] += int64(math.Round(v))
@@ -147,7 +146,6 @@ type merger struct {
 	movers    map[*dictionary.Dictionary]*dictionaryMover
 }
 
-// add adds samples to the table.
 func (m *merger) add(s *Samples) error {
 	mover, before, moving := m.movers[s.Dict], m.dict.MemoryBytes(), s.Dict.MemoryBytes() // at most all of it
 	if mover == nil {
@@ -210,7 +208,6 @@ func (m *merger) ended() error {
 	return m.memory.Check()
 }
 
-// assemble writes the rows as profiles.
 func (m *merger) assemble() (*Merged, error) {
 	if m.Newest != nil {
 		// Each sample type has the profile's attributes.

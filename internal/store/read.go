@@ -15,12 +15,10 @@ import (
 
 // This file reads the samples of a query from a view: Source.Select of a Store.
 
-// viewReader reads the samples of a view.
 type viewReader struct {
 	view  *view
 	query *Query
 	*reader
-	// chunks are the chunks of each type.
 	chunks [][]weightedChunk
 	// only has the indices in Query.Only.
 	only map[seriesID]int
@@ -159,10 +157,8 @@ func (v *view) timed(q *Query) (*Selected, error) {
 	return out, nil
 }
 
-// Close ends the query.
 func (r *viewReader) Close() { r.view.release() }
 
-// Read calls use with all samples.
 func (r *viewReader) Read(use func(*Samples) error) error {
 	for i, chunks := range r.chunks {
 		if err := r.readType(i, chunks, use); err != nil {
@@ -208,7 +204,6 @@ func (r *viewReader) split(chunks []weightedChunk) (plain, rest []weightedChunk)
 	return plain, rest
 }
 
-// sums reads the sums by stack.
 func (r *viewReader) sums(chunks []weightedChunk, use func(*Samples) error) error {
 	if isFractional(chunks) {
 		return sumsOf(r, chunks, use, func(out *Samples, values []float64) { out.Fractions = values })
@@ -259,14 +254,12 @@ func (r *viewReader) counts(chunks []weightedChunk, use func(*Samples) error) er
 	return r.rows(rest, use)
 }
 
-// begin begins the rows of a chunk.
 func (r *viewReader) begin(w *weightedChunk) {
 	r.out.Dict = r.view.blocks[w.block].dict
 	r.out.Resource, r.out.Profile, r.out.Weight = w.series.resource, w.series.attributes, w.weight
 	r.out.Series, r.out.Time = r.only[w.series.id], w.chunk.profileTime()
 }
 
-// rows reads the observations one by one.
 func (r *viewReader) rows(chunks []weightedChunk, use func(*Samples) error) error {
 	if err := r.view.load(chunks); err != nil {
 		return err
@@ -316,7 +309,6 @@ func (r *viewReader) rows(chunks []weightedChunk, use func(*Samples) error) erro
 	return nil
 }
 
-// newestProfile finds the latest profile of a selection.
 type newestProfile struct {
 	latest *weightedChunk
 	// attributes are the sets of attributes of the chunks' series, by block.
@@ -335,7 +327,6 @@ func (n *newestProfile) add(w *weightedChunk) {
 	}
 }
 
-// fields returns the fields of the latest profile.
 func (n *newestProfile) fields(v *view) *ProfileFields {
 	if n.latest == nil {
 		return nil

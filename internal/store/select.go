@@ -102,7 +102,6 @@ func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err e
 		ErrNothing, Shorten(sel.Profile), Shorten(sel.Type), strings.Join(names, ", "))
 }
 
-// maxNamedTypes bounds the sample types that an error lists.
 const maxNamedTypes = 20
 
 // read returns the sample types that a selection names, and the reader of their observations. It loads what the blocks on disk have of them.
@@ -203,7 +202,6 @@ func (v *view) withoutDamaged(chunks []*chunk, err error) error {
 // Shorten cuts a string that a client or a producer chose, for a message.
 func Shorten(s string) string { return dictionary.Shorten(s, 100) }
 
-// instances returns the series of a selection.
 func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*seriesHistory, error) {
 	byID := map[seriesID]*seriesHistory{}
 	var list []*seriesHistory
@@ -329,7 +327,6 @@ func (g *gauges) add(w weightedChunk, from, until int64, replaces bool) {
 	g.from, g.until = min(g.from, from), max(g.until, until)
 }
 
-// weigh returns the gauges with their weights.
 func (g *gauges) weigh(isLast bool) []weightedChunk {
 	for i, span := range g.spans {
 		if whole := g.until - g.from; !isLast && whole > 0 {
@@ -383,7 +380,6 @@ type stringOf struct {
 	has   bool
 }
 
-// lookupKey returns the index of a key.
 func (f *filter) lookupKey(key string) (dictionary.StringIndex, bool) {
 	found, ok := f.strings[key]
 	if !ok {
@@ -405,7 +401,6 @@ type filterSet struct {
 	required uint64
 }
 
-// maxFilterKeys bounds the distinct keys of a selection.
 const maxFilterKeys = 32
 
 func (v *view) filters(sel *Selection) ([]*filter, error) {
@@ -443,7 +438,6 @@ func newFilter(dict *dictionary.Dictionary, m *Memory) *filter {
 	}
 }
 
-// value returns the value of a key in a set of attributes.
 func (f *filter) value(set dictionary.AttributeSetIndex, key dictionary.StringIndex) (string, bool) {
 	for _, i := range f.dict.AttributeSets.At(set) {
 		if f.dict.Attributes.At(dictionary.AttributeIndex(i)).Key == key {
@@ -453,7 +447,6 @@ func (f *filter) value(set dictionary.AttributeSetIndex, key dictionary.StringIn
 	return "", false
 }
 
-// valueAt returns the value of an attribute as a string.
 func (f *filter) valueAt(i dictionary.AttributeIndex) string {
 	value, ok := f.values[i]
 	if !ok {

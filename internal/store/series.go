@@ -86,7 +86,6 @@ func (e *block) labels(sr *series) map[string]string {
 	return labels
 }
 
-// seriesCollector combines the series of all blocks.
 type seriesCollector struct {
 	sel    *Selection
 	memory *Memory

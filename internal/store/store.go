@@ -110,8 +110,7 @@ type Store struct {
 	adding   sync.Mutex
 	importer compact.Importer
 	scratch  addScratch
-	// series has the series of all blocks.
-	series map[seriesID]*seriesUse
+	series   map[seriesID]*seriesUse
 	// totalsOver is the dictionary of the totals of series, which is that of the last block.
 	totalsOver *dictionary.Dictionary
 

@@ -28,7 +28,6 @@ type TimelineGroup struct {
 	Values []float64
 }
 
-// maxPoints bounds the steps of a timeline.
 const maxPoints = 10_000
 
 // Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it;
@@ -125,7 +124,6 @@ type plotter struct {
 	sums map[*chunk]map[int]float64
 }
 
-// line has the values of a group.
 type line struct {
 	*bins
 	// known[i] is by how many values step i has more than the one before.

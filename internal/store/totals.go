@@ -13,13 +13,11 @@ import (
 
 // This file makes deltas of cumulative profiles, and determines for how long gauges hold.
 
-// totals are the values of a cumulative profile.
 type totals struct {
 	at, sum int64
 	rows    []totalRow
 }
 
-// totalRow is the value of a sample.
 type totalRow struct {
 	rowKey
 	value int64

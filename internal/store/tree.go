@@ -53,7 +53,6 @@ type Tree struct {
 	Truncated int
 }
 
-// treeBuilder builds a tree from stacks.
 type treeBuilder struct {
 	memory  *Memory
 	frames  []Frame
@@ -63,8 +62,7 @@ type treeBuilder struct {
 
 	parent, frame []int32
 	// self[side] has the values of the selection (0) or of its base (1).
-	self [2][]int64
-	// fractions are added to self in the end.
+	self      [2][]int64
 	fractions [2][]float64
 	index     dictionary.HashIndex
 	// dropped counts the nodes above maxBuiltNodes: their values go to their parents.
@@ -233,7 +231,6 @@ type lineKey struct {
 	kind     string
 }
 
-// begin allocates the caches on first use.
 func (f *blockFramer) begin() error {
 	if f.spans != nil {
 		return nil
@@ -250,16 +247,13 @@ func (f *blockFramer) begin() error {
 	return nil
 }
 
-// end frees the caches.
 func (f *blockFramer) end() { f.b.memory.Release(f.taken) }
 
-// take takes n bytes for the caches.
 func (f *blockFramer) take(n int) {
 	f.taken += n
 	_ = f.b.memory.Take(n) // chargeFrames returns the error
 }
 
-// node returns the node of a stack below root.
 func (f *blockFramer) node(root int32, stack dictionary.StackIndex) (int32, error) {
 	if err := f.begin(); err != nil {
 		return 0, err
@@ -364,7 +358,6 @@ func (f *blockFramer) line(base Frame, line dictionary.Line, inlined bool) int32
 	return i
 }
 
-// unknownName is that of a function without a name.
 const unknownName = "(unknown)"
 
 func nameOf(f *dictionary.Function) dictionary.StringIndex {
@@ -415,7 +408,6 @@ func (f *blockFramer) function(base Frame, line dictionary.Line) int32 {
 	return f.b.keyedFrame(frameKey{f.number(name), f.number(function.Filename), numberOf(f.b.strings, base.Kind)}, base)
 }
 
-// number numbers a string of the block.
 func (f *blockFramer) number(i dictionary.StringIndex) int32 {
 	if f.numbers[i] == 0 {
 		f.numbers[i] = numberOf(f.b.strings, f.dict.Strings.At(i)) + 1

@@ -56,7 +56,6 @@ func (b *body) grow() bool {
 	return b.err == nil
 }
 
-// Write appends p.
 func (b *body) Write(p []byte) (int, error) {
 	written := 0
 	for b.grow() && written < len(p) {

@@ -112,7 +112,6 @@ func (s *server) limit(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// callError returns an error in Connect's model.
 func (s *server) callError(err error) *connect.Error {
 	var known *connect.Error
 	if errors.As(err, &known) {

@@ -101,7 +101,6 @@ func (r *request) selection() store.Selection {
 	return sel
 }
 
-// json returns an empty answer of JSON.
 func (r *request) json() *answer { return &answer{body: body{meter: r.meter}, contentType: jsonType} }
 
 // selected reads the selection, which must name a service and a profile.

@@ -61,7 +61,6 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 
 const mcpPath = "/mcp"
 
-// maxQueryBytes bounds the query string of a URL.
 const maxQueryBytes = 16 << 10
 
 type server struct {
@@ -120,7 +119,6 @@ func New(settings Settings) http.Handler {
 	return s
 }
 
-// ServeHTTP sets the headers of every answer.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", contentSecurityPolicy)

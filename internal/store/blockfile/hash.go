@@ -15,7 +15,6 @@ type stackHash struct{ hash.Hash64 }
 
 func newStackHash() stackHash { return stackHash{fnv.New64a()} }
 
-// add adds a frame.
 func (h stackHash) add(function, file, mapping string, number int64) {
 	for _, s := range []string{function, file, mapping} {
 		_, _ = h.Write([]byte(s))

@@ -185,7 +185,6 @@ func (w *Writer) EndService(d *dictionary.Dictionary) error {
 	return w.err
 }
 
-// stackOf returns the frames of a stack, in the lists of a row.
 func stackOf(d *dictionary.Dictionary, i dictionary.StackIndex, r stackRow) stackRow {
 	r.FunctionNames, r.FileNames, r.MappingNames = r.FunctionNames[:0], r.FileNames[:0], r.MappingNames[:0]
 	r.LineNumbers, r.Addresses = r.LineNumbers[:0], r.Addresses[:0]

@@ -41,7 +41,6 @@ func newReader(r io.Reader, limit int) *reader {
 	return &reader{in: bufio.NewReaderSize(r, 64<<10), left: limit, strings: map[string]string{}}
 }
 
-// atEnd reports whether there is no further row.
 func (r *reader) atEnd() bool {
 	r.rowLeft = maxRowBytes
 	_, err := r.in.Peek(1)
@@ -99,7 +98,6 @@ func (r *reader) id() (id store.EngineID) {
 	return id
 }
 
-// length reads a length of at most limit.
 func (r *reader) length(limit int) int {
 	if !r.isWithin(1) {
 		return 0
@@ -140,7 +138,6 @@ func (r *reader) string() string {
 	return s
 }
 
-// list reads the elements of an array.
 func list[T any](r *reader, to []T, read func() T) []T {
 	to = to[:0]
 	for range r.length(maxListLen) {

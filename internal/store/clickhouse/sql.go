@@ -59,7 +59,6 @@ func (e *Engine) layout(ctx context.Context) (columns, error) {
 // from is the table.
 func (e *Engine) from() string { return " FROM `" + e.cfg.Database + "`.`" + e.cfg.Table + "`" }
 
-// services is a condition.
 func services(s *statement, service string) string {
 	if service == kind.UnknownService {
 		return "ServiceName IN " + s.strings([]string{service, ""})
@@ -88,7 +87,6 @@ func (c *columns) days(s *statement, from, until int64) string {
 	return sql
 }
 
-// ofTypes is a condition.
 func (c *columns) ofTypes(s *statement, types []store.EngineType) string {
 	list := make([]string, len(types))
 	for i := range types {
@@ -380,7 +378,6 @@ func (e *Engine) hours(s *statement, q *store.EngineQuery, keys []string, coeffi
 	return sql
 }
 
-// choose sets the table of series or profiles.
 func (s *statement) choose(list []store.EngineChosen) {
 	s.tableName = "chosen"
 	s.structure = "chosen_series FixedString(16), chosen_time Int64, chosen_into Int64, coefficient Float64, chosen_group Int32, chosen_required UInt64"

@@ -38,7 +38,6 @@ func newCallTree(meter *size.Meter, maxDepth int) *callTree {
 	return &callTree{meter: meter, maxDepth: maxDepth, nodes: []callNode{{frame: -1, parent: -1}}, index: map[callKey]int32{}}
 }
 
-// child returns the node of a frame below parent.
 func (c *callTree) child(parent, frame int32) (int32, error) {
 	key := callKey{parent, frame}
 	i, ok := c.index[key]

@@ -71,7 +71,6 @@ func matches(meter *size.Meter, frames []store.Frame, match func(string) bool) (
 	return found, nil
 }
 
-// frameFilter selects stacks by their frames.
 type frameFilter struct {
 	Focus  string `json:"focus,omitempty" jsonschema:"only stacks with a function whose name contains this text, or matches this regular expression between slashes, such as /json|yaml/"`
 	Ignore string `json:"ignore,omitempty" jsonschema:"no stacks with such a function"`

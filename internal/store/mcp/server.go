@@ -137,7 +137,6 @@ type call struct {
 	answer
 }
 
-// addTool adds a tool whose answer compute writes.
 func addTool[In any](s *server, name, description string, compute func(c *call, in *In) error) {
 	no := false
 	tool := &sdk.Tool{

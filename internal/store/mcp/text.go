@@ -22,7 +22,6 @@ const (
 	maxNameBytes = 200
 )
 
-// answer gathers the lines of an answer.
 type answer struct{ strings.Builder }
 
 // linef appends a line. Headers and footers are short.

@@ -232,7 +232,6 @@ func (c *call) describe(what string, sel *store.Selection, g *store.Graph, t *st
 	}
 }
 
-// tableBytes is what a row of a table takes.
 const tableBytes = 64
 
 type hottestIn struct {
@@ -417,7 +416,6 @@ type compareIn struct {
 	Limit int            `json:"limit,omitempty" jsonschema:"how many functions, 20 by default, at most 200"`
 }
 
-// change is the difference of a function.
 type change struct {
 	frame     *store.Frame
 	now, base int64
@@ -486,7 +484,6 @@ func (in *compareIn) sides(c *call) (sel, base store.Selection, err error) {
 	return sel, base, nil
 }
 
-// sideText returns the time and the attributes of a base.
 func sideText(sel *store.Selection) string {
 	text := ""
 	for _, a := range sel.Attributes {

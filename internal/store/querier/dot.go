@@ -16,7 +16,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// defaultDotNodes is the default size of a graph, in functions.
 const defaultDotNodes = 100
 
 // dot returns a graph for Graphviz of the functions with the largest totals, at most limit of them. A node shows its self and total values,

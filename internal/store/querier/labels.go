@@ -183,7 +183,6 @@ func (s *sampleLabels) label(i dictionary.AttributeIndex) (l sampleLabel) {
 
 var sampleDetails = kind.SampleDetails()
 
-// sampleValue returns a label of samples, or "".
 func (n *naming) sampleValue(dict *dictionary.Dictionary, set dictionary.AttributeSetIndex, name string) (found string) {
 	n.ofSample(dict, set, func(key, value string) {
 		if found == "" && n.is(key, name) {
@@ -241,7 +240,6 @@ func parseSelectors(meter *size.Meter, list ...string) (matchers []*labels.Match
 	return matchers, nil
 }
 
-// selection is what a query selects.
 type selection struct {
 	*naming
 	ctx context.Context //nolint:containedctx // it is that of one query, as the selection is
@@ -336,7 +334,6 @@ func (q *Querier) choose(ctx context.Context, matchers []*labels.Matcher, start,
 
 const maxNanos = int64(1) << 62
 
-// nanos returns a time in Unix nanoseconds.
 func nanos(millis int64) int64 {
 	const unit = 1_000_000
 	return min(max(millis, 0), maxNanos/unit) * unit

@@ -188,7 +188,6 @@ func (c *cutter) cut(most int64) error {
 	return c.finish()
 }
 
-// other returns a location of what is left out.
 func (c *cutter) other() *profilev1.Location {
 	f := &profilev1.Function{Id: 1, Name: int64(len(c.p.StringTable)), SystemName: int64(len(c.p.StringTable))}
 	for _, in := range c.p.Function {

@@ -174,7 +174,6 @@ func (q *Querier) Series(ctx context.Context, r *connect.Request[querierv1.Serie
 	return connect.NewResponse(out), nil
 }
 
-// keyOf returns a string that identifies labels.
 func keyOf(list []label) string {
 	var b strings.Builder
 	for _, l := range list {

@@ -206,7 +206,6 @@ func pointSeconds(millis int64) float64 {
 	return float64(steps[len(steps)-1])
 }
 
-// steps are those of a timeline.
 type steps struct {
 	start, step int64
 	n           int

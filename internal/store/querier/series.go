@@ -137,7 +137,6 @@ func stepMillis(seconds float64) (int64, error) {
 	return int64(seconds * 1000), nil
 }
 
-// bucket is a step of a series.
 type bucket struct {
 	sum   float64
 	count int64
@@ -349,7 +348,6 @@ func (s *selection) withLinks() (series []store.Series, rest [][]*labels.Matcher
 	return series, rest
 }
 
-// heatmap makes the slots of each group.
 func (s *selection) heatmap(g *groups, values map[point]int64, in *querierv1.SelectHeatmapRequest, step int64) []*typesv1.HeatmapSeries {
 	if len(values) == 0 {
 		return nil

@@ -23,7 +23,6 @@ type Params struct {
 	err    error
 }
 
-// maxParams bounds how many parameters a query has.
 const maxParams = 100
 
 // ParseParams reads the query of a URL.
