@@ -26,16 +26,6 @@ const (
 // other is the name of what is left out of a flame graph.
 const other = "other"
 
-func maxNodes(n int64) (int, error) {
-	switch {
-	case n == 0:
-		return defaultMaxNodes, nil
-	case n < 0 || n > maxMaxNodes:
-		return 0, invalid("max_nodes must be from 1 to %d, found %d", maxMaxNodes, n)
-	default:
-		return int(n), nil
-	}
-}
 
 // SelectMergeStacktraces merges profiles to a flame graph, or another format of it.
 func (q *Querier) SelectMergeStacktraces(
@@ -67,21 +57,14 @@ func (q *Querier) SelectMergeStacktraces(
 		return connect.NewResponse(out), nil
 	default:
 	}
-	nodes, err := maxNodes(in.GetMaxNodes())
+	root, err := q.pruned(ctx, in.GetMaxNodes(), in)
 	if err != nil {
-		return nil, err
-	}
-	tree, err := q.tree(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	if err := meterOf(ctx).More(flameBytes * len(tree.Frame)); err != nil {
 		return nil, err
 	}
 	if in.Format == querierv1.ProfileFormat_PROFILE_FORMAT_TREE {
-		out.Tree = treeBytes(prune(tree, nodes))
+		out.Tree = treeBytes(root)
 	} else {
-		out.Flamegraph = flameGraph(prune(tree, nodes))
+		out.Flamegraph = flameGraph(root)
 	}
 	return connect.NewResponse(out), nil
 }
@@ -110,25 +93,13 @@ func (q *Querier) SelectMergeSpanProfile(
 
 // Diff compares two selections.
 func (q *Querier) Diff(ctx context.Context, r *connect.Request[querierv1.DiffRequest]) (*connect.Response[querierv1.DiffResponse], error) {
-	left, right := r.Msg.Left, r.Msg.Right
-	if left == nil {
-		left = &querierv1.SelectMergeStacktracesRequest{}
-	}
-	if right == nil {
-		right = &querierv1.SelectMergeStacktracesRequest{}
-	}
-	nodes, err := maxNodes(max(left.GetMaxNodes(), right.GetMaxNodes()))
+	none := &querierv1.SelectMergeStacktracesRequest{}
+	left, right := cmp.Or(r.Msg.Left, none), cmp.Or(r.Msg.Right, none)
+	root, err := q.pruned(ctx, max(left.GetMaxNodes(), right.GetMaxNodes()), left, right)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := q.tree(ctx, left, right)
-	if err != nil {
-		return nil, err
-	}
-	if err := meterOf(ctx).More(flameBytes * len(tree.Frame)); err != nil {
-		return nil, err
-	}
-	return connect.NewResponse(&querierv1.DiffResponse{Flamegraph: flameGraphDiff(prune(tree, nodes))}), nil
+	return connect.NewResponse(&querierv1.DiffResponse{Flamegraph: flameGraphDiff(root)}), nil
 }
 
 func (q *Querier) selected(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest) (*selection, error) {
@@ -187,6 +158,21 @@ func (q *Querier) tree(ctx context.Context, requests ...*querierv1.SelectMergeSt
 		query.Memory = queries[0].Memory
 	}
 	return q.Store.NameTree(ctx, queries, keeps)
+}
+
+// pruned merges the requests to a tree of about maxNodes.
+func (q *Querier) pruned(ctx context.Context, maxNodes int64, requests ...*querierv1.SelectMergeStacktracesRequest) (*node, error) {
+	if maxNodes < 0 || maxNodes > maxMaxNodes {
+		return nil, invalid("max_nodes must be from 1 to %d, found %d", maxMaxNodes, maxNodes)
+	}
+	tree, err := q.tree(ctx, requests...)
+	if err != nil {
+		return nil, err
+	}
+	if err := meterOf(ctx).More(flameBytes * len(tree.Frame)); err != nil {
+		return nil, err
+	}
+	return prune(tree, int(cmp.Or(maxNodes, defaultMaxNodes))), nil
 }
 
 // node is a node of a flame graph. The base is the right side of a comparison.
