@@ -622,7 +622,7 @@ func (s *Store) writeHead(e *block) (written []*diskBlock, err error) {
 	for hour := range hours {
 		name := fmt.Sprintf("%s-%08x", time.Unix(0, hour).UTC().Format(hourLayout), e.id)
 		names = append(names, name)
-		m := &blockMerger{name: name, sources: []source{&headSource{e}}, heads: []uint64{e.id}, parts: len(hours)}
+		m := &blockMerger{name: name, sources: []source{e.source()}, heads: []uint64{e.id}, parts: len(hours)}
 		m.wants = func(c *chunk) bool { return e.hourOf(c) == hour }
 		if err := m.write(s.disk.path("blocks", name+unfinished)); err != nil {
 			return nil, err
@@ -726,7 +726,7 @@ func isWorthJoining(list []*diskBlock, isJoined func(*diskBlock) bool) bool {
 func (s *Store) join(name string, list []*diskBlock, step time.Duration) error {
 	m := &blockMerger{step: step, wants: func(*chunk) bool { return true }}
 	for _, b := range list {
-		m.sources = append(m.sources, &blockSource{b})
+		m.sources = append(m.sources, b.source())
 		m.heads = append(m.heads, b.Heads...)
 	}
 	m.name = fmt.Sprintf("%s-%08x-%d", name, slices.Max(m.heads), len(m.heads))

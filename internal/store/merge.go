@@ -21,37 +21,33 @@ import (
 // dictionaries of one service are in memory.
 
 // source is where profiles of a block come from.
-type source interface {
-	services() []string
+type source struct {
+	services []string
 	// part returns the series of a service, or nil.
-	part(service string) (*block, error)
+	part func(service string) (*block, error)
 }
 
-type headSource struct{ *block }
-
-func (s *headSource) services() []string {
-	names := map[string]bool{}
-	for i := range s.series {
-		if s.series[i].profiles > 0 {
-			names[s.dict.Strings.At(s.series[i].service)] = true
-		}
+// source returns that of a block in memory.
+func (e *block) source() source {
+	isEmpty := func(sr series) bool { return sr.profiles == 0 }
+	nameOf := func(sr series) string { return e.dict.Strings.At(sr.service) }
+	var names []string
+	for _, sr := range slices.DeleteFunc(slices.Clone(e.series), isEmpty) {
+		names = append(names, nameOf(sr))
 	}
-	return slices.Collect(maps.Keys(names))
+	slices.Sort(names)
+	return source{slices.Compact(names), func(service string) (*block, error) {
+		part := e.clone()
+		part.series = slices.DeleteFunc(part.series, func(sr series) bool { return isEmpty(sr) || nameOf(sr) != service })
+		return part, nil
+	}}
 }
 
-func (s *headSource) part(service string) (*block, error) {
-	e := s.clone()
-	e.series = slices.DeleteFunc(e.series, func(sr series) bool { return sr.profiles == 0 || e.dict.Strings.At(sr.service) != service })
-	return e, nil
-}
-
-type blockSource struct{ *diskBlock }
-
-func (s *blockSource) services() []string { return slices.Collect(maps.Keys(s.diskBlock.services)) }
-
-func (s *blockSource) part(service string) (*block, error) {
+func (b *diskBlock) source() source {
 	all := func(*blockfile.Series) bool { return true }
-	return s.diskBlock.part(service, 0, 0, all, true, newMemory(context.Background(), nil))
+	return source{slices.Collect(maps.Keys(b.services)), func(service string) (*block, error) {
+		return b.part(service, 0, 0, all, true, newMemory(context.Background(), nil))
+	}}
 }
 
 type blockMerger struct {
@@ -67,7 +63,7 @@ type blockMerger struct {
 func (m *blockMerger) write(dir string) error {
 	services := map[string][]source{}
 	for _, s := range m.sources {
-		for _, name := range s.services() {
+		for _, name := range s.services {
 			services[name] = append(services[name], s)
 		}
 	}

@@ -5,7 +5,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 
@@ -93,12 +92,7 @@ func (v *view) loadOnly(q *Query, services map[string]bool, only map[seriesID]in
 			}
 			// A gauge counts from the end of its profile on, which may be after the selected time.
 			part, err := d.part(d.Services[i].Name, q.From, 0, wanted, withDictionary, v.memory)
-			var damaged *damagedBlock
-			if errors.As(err, &damaged) {
-				v.store.drop(damaged.block, err)
-				break
-			}
-			if err != nil {
+			if err := v.withoutDamaged(nil, err); err != nil {
 				return err
 			}
 			if part != nil {

@@ -127,13 +127,7 @@ func (v *view) loadParts(sel *Selection, wanted func(*blockfile.Series) bool) er
 	v.memory.progress.begin(len(v.disk))
 	for _, d := range v.disk { // the oldest first
 		part, err := d.part(sel.Service, from, sel.Until, wanted, true, v.memory)
-		var damaged *damagedBlock
-		if errors.As(err, &damaged) {
-			v.store.drop(damaged.block, err)
-			v.memory.progress.read(2)
-			continue
-		}
-		if err := cmp.Or(err, v.memory.Check()); err != nil {
+		if err := cmp.Or(v.withoutDamaged(nil, err), v.memory.Check()); err != nil {
 			return err
 		}
 		if part == nil {

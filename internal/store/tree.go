@@ -360,12 +360,7 @@ func (f *blockFramer) line(base Frame, line dictionary.Line, inlined bool) int32
 
 const unknownName = "(unknown)"
 
-func nameOf(f *dictionary.Function) dictionary.StringIndex {
-	if f.Name == 0 {
-		return f.SystemName
-	}
-	return f.Name
-}
+func nameOf(f *dictionary.Function) dictionary.StringIndex { return cmp.Or(f.Name, f.SystemName) }
 
 // Begins reports whether the stack of a sample begins, at its root, with frames of the given names.
 func (s *Samples) Begins(row int, names []string) bool {
@@ -379,10 +374,9 @@ func (s *Samples) Begins(row int, names []string) bool {
 			var name string
 			if len(lines) == 0 {
 				name = AddressName(l.Address, d.Strings.At(d.Mappings.At(l.Mapping).Filename))
-			} else if function := d.Functions.At(lines[k].Function); nameOf(&function) == 0 {
-				name = unknownName
 			} else {
-				name = d.Strings.At(nameOf(&function))
+				function := d.Functions.At(lines[k].Function)
+				name = cmp.Or(d.Strings.At(nameOf(&function)), unknownName)
 			}
 			if name != names[0] {
 				return false
@@ -401,7 +395,7 @@ func (f *blockFramer) function(base Frame, line dictionary.Line) int32 {
 	switch {
 	case name == 0:
 		base.Name, base.Kind = unknownName, kindUnknown
-		return f.b.keyedFrame(frameKey{numberOf(f.b.strings, base.Name), f.number(function.Filename), numberOf(f.b.strings, base.Kind)}, base)
+		return f.b.frameIndex(base)
 	case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
 		base.Kind = kindRuntime
 	}

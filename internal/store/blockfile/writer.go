@@ -6,11 +6,13 @@ package blockfile
 import (
 	"bufio"
 	"cmp"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"hash/fnv"
 	"io"
 	"iter"
 	"os"
@@ -188,7 +190,7 @@ func (w *Writer) EndService(d *dictionary.Dictionary) error {
 func stackOf(d *dictionary.Dictionary, i dictionary.StackIndex, r stackRow) stackRow {
 	r.FunctionNames, r.FileNames, r.MappingNames = r.FunctionNames[:0], r.FileNames[:0], r.MappingNames[:0]
 	r.LineNumbers, r.Addresses = r.LineNumbers[:0], r.Addresses[:0]
-	h := newStackHash()
+	h := fnv.New64a()
 	for _, l := range d.Stacks.At(i) {
 		if len(r.FunctionNames) >= maxFrames {
 			break
@@ -205,14 +207,23 @@ func stackOf(d *dictionary.Dictionary, i dictionary.StackIndex, r stackRow) stac
 			r.FunctionNames, r.FileNames = append(r.FunctionNames, name), append(r.FileNames, filename)
 			r.LineNumbers, r.Addresses = append(r.LineNumbers, line.Line), append(r.Addresses, location.Address)
 			r.MappingNames = append(r.MappingNames, mapping)
-			h.add(name, filename, mapping, line.Line)
+			hashFrame(h, name, filename, mapping, line.Line)
 			if name == "" {
-				h.add("", "", "", int64(location.Address))
+				hashFrame(h, "", "", "", int64(location.Address))
 			}
 		}
 	}
-	r.StackHash = h.String()
+	r.StackHash = fmt.Sprintf("%016x", h.Sum64())
 	return r
+}
+
+// hashFrame adds a frame to the hash that identifies a stack, in all blocks and on all machines.
+func hashFrame(h io.Writer, function, file, mapping string, number int64) {
+	for _, s := range []string{function, file, mapping} {
+		_, _ = h.Write([]byte(s))
+		_, _ = h.Write([]byte{0xff}) // is not in UTF-8
+	}
+	_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, uint64(number)))
 }
 
 // noLine is the line of a location without lines.

@@ -26,7 +26,6 @@ const (
 // other is the name of what is left out of a flame graph.
 const other = "other"
 
-
 // SelectMergeStacktraces merges profiles to a flame graph, or another format of it.
 func (q *Querier) SelectMergeStacktraces(
 	ctx context.Context, r *connect.Request[querierv1.SelectMergeStacktracesRequest],
