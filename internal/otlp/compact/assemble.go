@@ -27,9 +27,8 @@ import (
 // The message is conformant if the headers and observations are; dictionary entries that nothing refers to are left out.
 // An Assembler is not safe for concurrent use. Reset prepares it for the next message and keeps its memory.
 type Assembler struct {
-	batch    Batch
-	profiles []profile
-	samples  dictionary.ObservedSamples
+	batch   Batch
+	samples dictionary.ObservedSamples
 }
 
 type (
@@ -53,7 +52,7 @@ const (
 // no time.
 func (a *Assembler) BuildBytes() int {
 	return a.batch.dict.BuildBytes() + len(a.samples.Entries)*buildSampleBytes + len(a.samples.Observations)*buildObservationBytes +
-		len(a.profiles)*buildProfileBytes
+		len(a.batch.profiles)*buildProfileBytes
 }
 
 // Observation is one observation of a sample. A field that its profile's shape lacks is ignored.
@@ -74,8 +73,6 @@ func (a *Assembler) Reset() {
 	a.batch.isUnsized = true
 	a.batch.dict.Reset(dictionary.Sizes{})
 	a.batch.importer.Reset(&a.batch.dict)
-	clear(a.profiles)
-	a.profiles = a.profiles[:0]
 	a.samples.Reset(0, 1, 0)
 }
 
@@ -107,17 +104,18 @@ func (a *Assembler) Repairs() [NumRepairs]int { return a.batch.importer.Repairs 
 // Profile adds a profile. Profiles of a scope keep the order in which they were added.
 func (a *Assembler) Profile(scope ScopeIndex, s Shape, header Header) ProfileIndex {
 	s.Values = s.Values || !s.Timestamps // an observation has one of them
-	a.profiles = append(a.profiles, profile{Header: header, scope: int32(scope), shape: s, donated: pprofile.NewSampleSlice()})
-	return ProfileIndex(len(a.profiles)) - 1
+	all := &a.batch.profiles
+	*all = append(*all, profile{Header: header, scope: int32(scope), shape: s, donated: pprofile.NewSampleSlice()})
+	return ProfileIndex(len(*all)) - 1
 }
 
 // Header returns the header of a profile, to be changed until the next call of Profile.
-func (a *Assembler) Header(p ProfileIndex) *Header { return &a.profiles[p].Header }
+func (a *Assembler) Header(p ProfileIndex) *Header { return &a.batch.profiles[p].Header }
 
 // Observe adds an observation to the sample of an identity. If the profile has only values, they are added up; a value
 // with which the sum would overflow becomes a sample of its own.
 func (a *Assembler) Observe(p ProfileIndex, id Identity, o Observation) {
-	if values := []int64{o.Value}; a.profiles[p].shape.Timestamps {
+	if values := []int64{o.Value}; a.batch.profiles[p].shape.Timestamps {
 		a.samples.Observe(int32(p), id, o.Timestamp, values)
 	} else {
 		a.samples.Add(int32(p), id, values)
@@ -135,7 +133,10 @@ func (a *Assembler) ShiftTimestamps(nanos uint64) {
 // something much larger, call DetachStrings on the Dictionary first.
 func (a *Assembler) Build() pprofile.Profiles {
 	b := &a.batch
-	b.profiles, b.values, b.timestamps = append(b.profiles[:0], a.profiles...), b.values[:0], b.timestamps[:0]
+	b.values, b.timestamps = b.values[:0], b.timestamps[:0]
+	for i := range b.profiles {
+		b.profiles[i].count = 0
+	}
 	for i := range a.samples.Entries {
 		b.profiles[a.samples.Entries[i].Group].count++
 	}

@@ -262,19 +262,22 @@ func (b *Batch) valueType(src pprofile.ValueType) ValueType {
 }
 
 // copyTo writes the profile's own fields. The payload goes with one part only.
-func (p *Header) copyTo(dst pprofile.Profile, s *subset, withPayload bool) {
+func (p *Header) copyTo(dst pprofile.Profile, w *dictionary.Writer, withPayload bool) {
 	dst.SetProfileID(p.ID)
 	dst.SetTime(p.Time)
 	dst.SetDurationNano(p.DurationNanos)
 	dst.SetPeriod(p.Period)
-	dst.SampleType().SetTypeStrindex(s.stringIndex(p.SampleType.Type))
-	dst.SampleType().SetUnitStrindex(s.stringIndex(p.SampleType.Unit))
-	dst.PeriodType().SetTypeStrindex(s.stringIndex(p.PeriodType.Type))
-	dst.PeriodType().SetUnitStrindex(s.stringIndex(p.PeriodType.Unit))
-	s.copyAttributes(p.Attributes, dst.AttributeIndices())
+	p.SampleType.copyTo(dst.SampleType(), w)
+	p.PeriodType.copyTo(dst.PeriodType(), w)
+	w.WriteAttributes(p.Attributes, dst.AttributeIndices())
 	dst.SetDroppedAttributesCount(p.DroppedAttributesCount)
 	if withPayload {
 		dst.SetOriginalPayloadFormat(p.PayloadFormat)
 		dst.OriginalPayload().FromRaw(p.Payload)
 	}
+}
+
+func (t ValueType) copyTo(dst pprofile.ValueType, w *dictionary.Writer) {
+	dst.SetTypeStrindex(w.Index(dictionary.StringTable, int32(t.Type)))
+	dst.SetUnitStrindex(w.Index(dictionary.StringTable, int32(t.Unit)))
 }

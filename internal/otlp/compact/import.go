@@ -246,13 +246,7 @@ var zeroValues = newZeroValues()
 
 func newZeroValues() pprofile.ProfilesDictionary {
 	d := pprofile.NewProfilesDictionary()
-	d.StringTable().Append("")
-	d.AttributeTable().AppendEmpty()
-	d.LinkTable().AppendEmpty()
-	d.FunctionTable().AppendEmpty()
-	d.MappingTable().AppendEmpty()
-	d.LocationTable().AppendEmpty()
-	d.StackTable().AppendEmpty()
+	dictionary.New().CopyTo(d)
 	return d
 }
 

@@ -94,10 +94,10 @@ func TestMappingsKeepTheirOrder(t *testing.T) {
 	stack, _ := im.Stack(1)
 	var s subset
 	s.reset(im.dict)
-	s.useStack(stack)
+	s.use(dictionary.StackTable, int32(stack))
 	s.arrange(true)
 	out := pprofile.NewProfilesDictionary()
-	s.copyTo(out)
+	s.Write(out)
 	assert.Equal(t, "/bin/main", out.StringTable().At(int(out.MappingTable().At(1).FilenameStrindex())))
 }
 

@@ -3,7 +3,11 @@
 
 package compact
 
-import "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+import (
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
 
 type tableUse struct {
 	// uses[i] is how often entry i is referred to; 0 means that it is not in the subset.
@@ -15,12 +19,6 @@ type tableUse struct {
 func (t *tableUse) reset(entries int) {
 	t.uses, t.Index = dictionary.Zeroed(t.uses, entries), dictionary.Zeroed(t.Index, entries)
 	t.Entries = append(t.Entries[:0], 0)
-}
-
-// add counts a reference and reports whether it is the first.
-func (t *tableUse) add(i int32) bool {
-	t.uses[i]++
-	return t.uses[i] == 1
 }
 
 // next assigns the next index to entry i, unless it has one.
@@ -40,83 +38,49 @@ func (t *tableUse) rest() {
 	}
 }
 
-// indicesOfWidth are the numbers of indices above 0 that take a varint of one, two and three bytes. Indices of one width
-// keep the entries' order, since that of their counts compresses worse.
-var indicesOfWidth = [...]int{1<<7 - 1, 1<<14 - 1<<7, 1<<21 - 1<<14}
+// firstOfWidth are the first indices, less 1, that take a varint of one, two, three and four bytes. Indices of one width keep the
+// entries' order, since that of their counts compresses worse.
+var firstOfWidth = [...]int32{0, 1<<7 - 1, 1<<14 - 1, 1<<21 - 1}
 
 // maxCounted bounds the histogram of counts. Entries that are used more often are ordered as if they were used this often.
 const maxCounted = 1 << 14
 
+// frequencyScratch is memory that byFrequency reuses for the next table.
+type frequencyScratch struct {
+	// ranks has, by count, first the number of entries, then the rank of the next one. It is zero between calls.
+	ranks [maxCounted + 1]int32
+	moved []int32
+}
+
 // byFrequency moves the entries that are used most to the indices that are encoded shortest.
 func (t *tableUse) byFrequency(s *frequencyScratch) {
 	entries := t.Entries[1:]
-	if len(entries) <= indicesOfWidth[0] {
+	if len(entries) <= int(firstOfWidth[1]) {
 		return
 	}
-	s.count(t.uses, entries)
-	s.moved = append(s.moved[:0], entries...)
-	from := 0
-	positions := [len(indicesOfWidth) + 1]int{}
-	cuts := [len(indicesOfWidth)]cut{}
-	for w, n := range indicesOfWidth {
-		positions[w] = from
-		cuts[w] = s.cut(n)
-		from += n
+	highest := uint32(0)
+	for _, e := range entries {
+		n := min(t.uses[e], maxCounted)
+		s.ranks[n]++
+		highest = max(highest, n)
 	}
-	positions[len(indicesOfWidth)] = from
+	ranks, rank := s.ranks[:highest+1], int32(0)
+	for count, n := range slices.Backward(ranks) {
+		ranks[count] = rank
+		rank += n
+	}
+	s.moved = append(s.moved[:0], entries...)
+	next := firstOfWidth
 	for _, e := range s.moved {
-		w := 0
-		for w < len(cuts) && !cuts[w].includes(min(t.uses[e], maxCounted)) {
+		rank, w := &ranks[min(t.uses[e], maxCounted)], 1
+		for w < len(next) && *rank >= firstOfWidth[w] {
 			w++
 		}
-		entries[positions[w]] = e
-		t.Index[e] = int32(positions[w] + 1)
-		positions[w]++
+		*rank++
+		at := &next[w-1]
+		entries[*at] = e
+		*at++
+		t.Index[e] = *at
 	}
-}
-
-// cut separates the entries of one width from the rest: it includes those used more than count times, and the first ties
-// of those used count times.
-type cut struct {
-	count uint32
-	ties  int
-}
-
-func (c *cut) includes(uses uint32) bool {
-	if uses != c.count || c.ties == 0 {
-		return uses > c.count
-	}
-	c.ties--
-	return true
-}
-
-// frequencyScratch is memory that byFrequency reuses for the next table.
-type frequencyScratch struct {
-	histogram [maxCounted + 1]uint32
-	highest   uint32
-	moved     []int32
-}
-
-func (s *frequencyScratch) count(uses []uint32, entries []int32) {
-	clear(s.histogram[:s.highest+1])
-	s.highest = 0
-	for _, e := range entries {
-		n := min(uses[e], maxCounted)
-		s.histogram[n]++
-		s.highest = max(s.highest, n)
-	}
-}
-
-// cut removes the n entries that are used most from the histogram, or all if there are fewer.
-func (s *frequencyScratch) cut(n int) cut {
-	for count := s.highest; count > 0; count-- {
-		entries := int(s.histogram[count])
-		if entries >= n {
-			s.histogram[count] -= uint32(n)
-			return cut{count: count, ties: n}
-		}
-		n -= entries
-		s.histogram[count] = 0
-	}
-	return cut{}
+	clear(ranks)
 }

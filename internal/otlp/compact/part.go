@@ -10,7 +10,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	profiledict "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // Part is profiles that are sent as one message.
@@ -85,11 +85,16 @@ func (b *Batch) Parts() iter.Seq[Part] {
 func (b *Batch) inOrder() []sampleRange {
 	ranges := make([]sampleRange, len(b.profiles))
 	for i := range b.profiles {
-		p := &b.profiles[i]
-		ranges[i] = sampleRange{profile: int32(i), from: p.first, to: p.first + p.count}
+		ranges[i] = b.allOf(int32(i))
 	}
 	slices.SortFunc(ranges, b.compareOrder)
 	return ranges
+}
+
+// allOf returns the range of all of a profile.
+func (b *Batch) allOf(i int32) sampleRange {
+	p := &b.profiles[i]
+	return sampleRange{profile: i, from: p.first, to: p.first + p.count}
 }
 
 func (b *Batch) compareOrder(x, y sampleRange) int {
@@ -135,25 +140,43 @@ func (b *Batch) measured(ranges []sampleRange, size int) Part {
 	return part
 }
 
+// references calls visit for each entry that entry i of t refers to.
+func (b *Batch) references(t table, i int32, visit func(table, int32)) {
+	switch t {
+	case tableScope:
+		visit(tableResource, b.scopes.items[i].resource)
+	case tableProfile:
+		p := &b.profiles[i]
+		visit(tableScope, p.scope)
+		visit(dictionary.SetTable, int32(p.Attributes))
+		for _, t := range [...]ValueType{p.SampleType, p.PeriodType} {
+			visit(dictionary.StringTable, int32(t.Type))
+			visit(dictionary.StringTable, int32(t.Unit))
+		}
+	default:
+		b.dict.References(t, i, visit)
+	}
+}
+
 // arrange makes b.subset the dictionary of the ranges.
 func (b *Batch) arrange(ranges []sampleRange) {
-	b.subset.reset(&b.dict)
+	s := &b.subset
+	s.reset(&b.dict)
+	sets, links := s.tables[dictionary.SetTable].uses, s.tables[dictionary.LinkTable].uses
 	for _, r := range ranges {
-		p := &b.profiles[r.profile]
-		b.subset.useString(p.SampleType.Type)
-		b.subset.useString(p.SampleType.Unit)
-		b.subset.useString(p.PeriodType.Type)
-		b.subset.useString(p.PeriodType.Unit)
-		b.subset.useAttributes(p.Attributes)
+		b.references(tableProfile, r.profile, func(t table, i int32) {
+			if t < dictionary.NumTables {
+				s.use(t, i)
+			}
+		})
 		samples := b.samples.Entries[r.from:r.to]
 		for i := range samples {
-			s := &samples[i]
-			b.subset.useStack(s.Stack)
-			b.subset.useAttributes(s.Attributes)
-			b.subset.useLink(s.Link)
+			s.use(dictionary.StackTable, int32(samples[i].Stack))
+			sets[samples[i].Attributes]++
+			links[samples[i].Link]++
 		}
 	}
-	b.subset.arrange(b.options.OrderByFrequency)
+	s.arrange(b.options.OrderByFrequency)
 }
 
 // write makes the message of the ranges, whose dictionary is b.subset.
@@ -173,7 +196,7 @@ func (b *Batch) write(ranges []sampleRange) Part {
 			b.scopeOf(p).template.CopyTo(sp)
 		}
 		dst := sp.Profiles().AppendEmpty()
-		p.copyTo(dst, &b.subset, r.isFirst(p))
+		p.copyTo(dst, &b.subset.Writer, r.isFirst(p))
 		if r.from == p.first && r.to == p.first+p.count {
 			p.donated.MoveAndAppendTo(dst.Samples())
 		}
@@ -181,22 +204,18 @@ func (b *Batch) write(ranges []sampleRange) Part {
 		part.SampleCount += int(r.to - r.from)
 	}
 	b.donated.MoveTo(part.Profiles.Dictionary())
-	if b.isUnsized && b.subset.isWhole() { // Fast path: most assembled messages use all entries
-		b.dict.CopyTo(part.Profiles.Dictionary())
-	} else {
-		b.subset.copyTo(part.Profiles.Dictionary())
-	}
+	b.subset.Write(part.Profiles.Dictionary())
 	return part
 }
 
 func (b *Batch) writeSamples(r sampleRange, shape Shape, dst pprofile.SampleSlice) {
-	profiledict.Resize(dst, int(r.to-r.from))
+	dictionary.Resize(dst, int(r.to-r.from))
 	for i := r.from; i < r.to; i++ {
 		s := &b.samples.Entries[i]
 		entry := dst.At(int(i - r.from))
-		entry.SetStackIndex(b.subset.stackIndex(s.Stack))
-		entry.SetLinkIndex(b.subset.linkIndex(s.Link))
-		b.subset.copyAttributes(s.Attributes, entry.AttributeIndices())
+		entry.SetStackIndex(b.subset.Index(dictionary.StackTable, int32(s.Stack)))
+		entry.SetLinkIndex(b.subset.Index(dictionary.LinkTable, int32(s.Link)))
+		b.subset.WriteAttributes(s.Attributes, entry.AttributeIndices())
 		from, to := r.observations(i, s)
 		var values []int64
 		if shape.Values {
@@ -209,53 +228,4 @@ func (b *Batch) writeSamples(r sampleRange, shape Shape, dst pprofile.SampleSlic
 		}
 		entry.TimestampsUnixNano().FromRaw(timestamps)
 	}
-}
-
-// sizeOf bounds the encoded size of the ranges, whose dictionary is b.subset.
-func (b *Batch) sizeOf(ranges []sampleRange) int {
-	var size tree
-	for k, r := range ranges {
-		p := &b.profiles[r.profile]
-		newResource, newScope := b.begins(ranges, k)
-		if newResource {
-			size.beginResource(b.resourceOf(p).bytes)
-		}
-		if newScope {
-			size.beginScope(b.scopeOf(p).bytes)
-		}
-		n := p.headerLen(&b.subset.encoding)
-		if r.isFirst(p) {
-			n += p.payloadLen()
-		}
-		for i := r.from; i < r.to; i++ {
-			s := &b.samples.Entries[i]
-			from, to := r.observations(i, s)
-			n += b.sampleLen(s, p.shape, from, to, &b.subset.encoding)
-		}
-		size.scope += profiledict.FieldLen(n)
-	}
-	return size.end(b.subset.encodedLen())
-}
-
-// tree adds up the sizes of nested messages. scope and resource are those of the current ones so far.
-type tree struct{ total, resource, scope int }
-
-func (t *tree) beginResource(bytes int) {
-	t.beginScope(0)
-	if t.resource > 0 {
-		t.total += profiledict.FieldLen(t.resource)
-	}
-	t.resource = bytes
-}
-
-func (t *tree) beginScope(bytes int) {
-	if t.scope > 0 {
-		t.resource += profiledict.FieldLen(t.scope)
-	}
-	t.scope = bytes
-}
-
-func (t *tree) end(dictionary int) int {
-	t.beginResource(0)
-	return t.total + profiledict.FieldLen(dictionary)
 }

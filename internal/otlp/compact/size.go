@@ -4,6 +4,8 @@
 package compact
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -31,18 +33,24 @@ func headerBound(inPlace int, attributes pcommon.Map) int {
 }
 
 // headerLen is the encoded size of a profile without its samples and payload.
-func (p *Header) headerLen(s *encoding) int {
-	n := valueTypeLen(p.SampleType, s) + valueTypeLen(p.PeriodType, s)
+func (p *Header) headerLen(w *dictionary.Writer) int {
+	n := valueTypeLen(p.SampleType, w) + valueTypeLen(p.PeriodType, w) + w.AttributesLen(p.Attributes)
 	if p.Time != 0 {
 		n += 9
 	}
-	n += numberLen(p.DurationNanos) + numberLen(uint64(p.Period)) + numberLen(uint64(p.DroppedAttributesCount))
+	n += dictionary.NumberLen(p.DurationNanos) + dictionary.NumberLen(uint64(p.Period)) + dictionary.NumberLen(uint64(p.DroppedAttributesCount))
 	if p.ID.IsEmpty() {
-		n += dictionary.FieldLen(0)
-	} else {
-		n += dictionary.FieldLen(len(p.ID))
+		return n + dictionary.FieldLen(0)
 	}
-	return n + s.attributesLen(p.Attributes)
+	return n + dictionary.FieldLen(len(p.ID))
+}
+
+func valueTypeLen(t ValueType, w *dictionary.Writer) int {
+	return dictionary.FieldLen(indexLen(w, dictionary.StringTable, int32(t.Type)) + indexLen(w, dictionary.StringTable, int32(t.Unit)))
+}
+
+func indexLen(w *dictionary.Writer, t table, i int32) int {
+	return dictionary.NumberLen(uint64(w.Index(t, i)))
 }
 
 // payloadLen is the encoded size of the original payload and its format.
@@ -57,20 +65,23 @@ func (p *Header) payloadLen() int {
 	return n
 }
 
-func valueTypeLen(t ValueType, s *encoding) int {
-	return dictionary.FieldLen(numberLen(uint64(s.stringIndex(t.Type))) + numberLen(uint64(s.stringIndex(t.Unit))))
-}
-
-func numberLen(v uint64) int {
-	if v == 0 {
-		return 0
+// rangeLen is the encoded size of a range: of its samples, and of the payload.
+func (b *Batch) rangeLen(r *sampleRange, w *dictionary.Writer) int {
+	p, n := &b.profiles[r.profile], 0
+	if r.isFirst(p) {
+		n = p.payloadLen()
 	}
-	return 1 + dictionary.VarintLen(v)
+	for i := r.from; i < r.to; i++ {
+		s := &b.samples.Entries[i]
+		from, to := r.observations(i, s)
+		n += b.sampleLen(s, p.shape, from, to, w)
+	}
+	return n
 }
 
 // sampleLen is the encoded size of the observations [from, to) of a sample.
-func (b *Batch) sampleLen(s *sample, shape Shape, from, to uint32, in *encoding) int {
-	n := numberLen(uint64(in.stackIndex(s.Stack))) + numberLen(uint64(in.linkIndex(s.Link))) + in.attributesLen(s.Attributes)
+func (b *Batch) sampleLen(s *sample, shape Shape, from, to uint32, w *dictionary.Writer) int {
+	n := indexLen(w, dictionary.StackTable, int32(s.Stack)) + indexLen(w, dictionary.LinkTable, int32(s.Link)) + w.AttributesLen(s.Attributes)
 	if shape.Values {
 		values := 0
 		for _, v := range b.values[s.Observed.firstValue+from : s.Observed.firstValue+to] {
@@ -84,81 +95,66 @@ func (b *Batch) sampleLen(s *sample, shape Shape, from, to uint32, in *encoding)
 	return dictionary.FieldLen(n)
 }
 
-func indexLen(i int32) int { return numberLen(uint64(uint32(i))) }
+// maxPrefix bounds the tag and length of a message of less than 256 MB.
+const maxPrefix = 1 + 4
 
-// entryLen is the number of bytes of an entry as a message of its own.
-func (s *encoding) entryLen(t table, i int32) int {
+func (b *Batch) lens() (lens [numTables]int) {
+	dict := b.dict.Lens()
+	copy(lens[:], dict[:])
+	lens[tableResource], lens[tableScope], lens[tableProfile] = len(b.resources.items), len(b.scopes.items), len(b.profiles)
+	return lens
+}
+
+// entryLen is the encoded size of an entry; that of a profile is without its samples and payload.
+func (b *Batch) entryLen(t table, i int32, w *dictionary.Writer) int {
 	switch t {
-	case tableString:
-		return len(s.dict.Strings.At(dictionary.StringIndex(i)))
-	case tableAttribute:
-		a := s.dict.Attributes.At(dictionary.AttributeIndex(i))
-		return indexLen(s.stringIndex(a.Key)) + indexLen(s.stringIndex(a.Unit)) + dictionary.FieldLen(a.Value.EncodedLen())
-	case tableFunction:
-		return s.functionLen(dictionary.FunctionIndex(i))
-	case tableMapping:
-		return s.mappingLen(dictionary.MappingIndex(i))
-	case tableLocation:
-		return s.locationLen(dictionary.LocationIndex(i))
-	case tableStack:
-		return s.stackLen(dictionary.StackIndex(i))
-	case tableLink:
-		l := s.dict.Links.At(dictionary.LinkIndex(i))
-		trace, span := 0, 0
-		if !l.TraceID.IsEmpty() {
-			trace = len(l.TraceID)
-		}
-		if !l.SpanID.IsEmpty() {
-			span = len(l.SpanID)
-		}
-		return dictionary.FieldLen(trace) + dictionary.FieldLen(span)
+	case dictionary.SetTable:
+		return 0
+	case tableResource:
+		return maxPrefix + b.resources.items[i].bytes
+	case tableScope:
+		return maxPrefix + b.scopes.items[i].bytes
+	case tableProfile:
+		return maxPrefix + b.profiles[i].headerLen(w)
 	default:
-		return 0
+		return dictionary.FieldLen(w.EntryLen(t, i))
 	}
 }
 
-func (s *encoding) functionLen(i dictionary.FunctionIndex) int {
-	f := s.dict.Functions.At(i)
-	return indexLen(s.stringIndex(f.Name)) + indexLen(s.stringIndex(f.SystemName)) +
-		indexLen(s.stringIndex(f.Filename)) + numberLen(uint64(f.StartLine))
+// measureNew adds what was added since the last call to the estimate of the batch's size: with the indices of the dictionary, since
+// the final order is not known yet, and entries that nothing refers to.
+func (b *Batch) measureNew() {
+	unordered := dictionary.Writer{Dict: &b.dict}
+	for t, n := range b.lens() {
+		for ; b.measuredLens[t] < n; b.measuredLens[t]++ {
+			i := int32(b.measuredLens[t])
+			b.approximateBytes += b.entryLen(table(t), i, &unordered)
+			if table(t) == tableProfile {
+				all := b.allOf(i)
+				b.approximateBytes += b.rangeLen(&all, &unordered)
+			}
+		}
+	}
 }
 
-func (s *encoding) mappingLen(i dictionary.MappingIndex) int {
-	m := s.dict.Mappings.At(i)
-	return numberLen(m.MemoryStart) + numberLen(m.MemoryLimit) + numberLen(m.FileOffset) +
-		indexLen(s.stringIndex(m.Filename)) + s.attributesLen(m.Attributes)
-}
+// ApproximateBytes returns an estimate of the batch's encoded size, usually a few percent too high. It is a field access.
+func (b *Batch) ApproximateBytes() int { return b.approximateBytes }
 
-func (s *encoding) locationLen(i dictionary.LocationIndex) int {
-	l, lines := s.dict.Locations.At(i)
-	n := indexLen(s.writer.Mappings.Of(int32(l.Mapping))) + numberLen(l.Address) + s.attributesLen(l.Attributes)
-	for k := range lines {
-		n += dictionary.FieldLen(indexLen(s.writer.Functions.Of(int32(lines[k].Function))) +
-			numberLen(uint64(lines[k].Line)) + numberLen(uint64(lines[k].Column)))
+// sizeOf bounds the encoded size of the ranges, whose dictionary is b.subset.
+func (b *Batch) sizeOf(ranges []sampleRange) int {
+	total, resource, scope := dictionary.FieldLen(b.subset.encodedLen()), 0, 0
+	for k, r := range slices.Backward(ranges) {
+		p := &b.profiles[r.profile]
+		scope += dictionary.FieldLen(p.headerLen(&b.subset.Writer) + b.rangeLen(&r, &b.subset.Writer))
+		beginsResource, beginsScope := b.begins(ranges, k)
+		if beginsScope {
+			resource += dictionary.FieldLen(b.scopeOf(p).bytes + scope)
+			scope = 0
+		}
+		if beginsResource {
+			total += dictionary.FieldLen(b.resourceOf(p).bytes + resource)
+			resource = 0
+		}
 	}
-	return n
-}
-
-func (s *encoding) stackLen(i dictionary.StackIndex) int {
-	list := s.dict.Stacks.At(i)
-	if len(list) == 0 {
-		return 0
-	}
-	n := 0
-	for _, l := range list {
-		n += dictionary.VarintLen(uint64(uint32(s.writer.Locations.Of(l))))
-	}
-	return dictionary.FieldLen(n)
-}
-
-// attributesLen is the number of bytes of a field of attribute indices.
-func (s *encoding) attributesLen(i dictionary.AttributeSetIndex) int {
-	if i == 0 {
-		return 0
-	}
-	n := 0
-	for _, a := range s.dict.AttributeSets.At(i) {
-		n += dictionary.VarintLen(uint64(uint32(s.writer.Attributes.Of(a))))
-	}
-	return dictionary.FieldLen(n)
+	return total
 }

@@ -99,69 +99,22 @@ func (s *splitter) reset(b *Batch, size int) {
 	s.stackRanks = nil
 }
 
-// references calls visit for each entry that entry i of t refers to.
-func (s *splitter) references(t table, i int32, visit func(table, int32)) {
-	d := &s.b.dict
-	switch t {
-	case tableAttribute:
-		a := d.Attributes.At(dictionary.AttributeIndex(i))
-		visit(tableString, int32(a.Key))
-		visit(tableString, int32(a.Unit))
-	case tableSet:
-		for _, a := range d.AttributeSets.At(dictionary.AttributeSetIndex(i)) {
-			visit(tableAttribute, a)
-		}
-	case tableFunction:
-		f := d.Functions.At(dictionary.FunctionIndex(i))
-		visit(tableString, int32(f.Name))
-		visit(tableString, int32(f.SystemName))
-		visit(tableString, int32(f.Filename))
-	case tableMapping:
-		m := d.Mappings.At(dictionary.MappingIndex(i))
-		visit(tableString, int32(m.Filename))
-		visit(tableSet, int32(m.Attributes))
-	case tableLocation:
-		l, lines := d.Locations.At(dictionary.LocationIndex(i))
-		visit(tableMapping, int32(l.Mapping))
-		visit(tableSet, int32(l.Attributes))
-		for k := range lines {
-			visit(tableFunction, int32(lines[k].Function))
-		}
-	case tableStack:
-		for _, l := range d.Stacks.At(dictionary.StackIndex(i)) {
-			visit(tableLocation, l)
-		}
-	case tableScope:
-		visit(tableResource, s.b.scopes.items[i].resource)
-	case tableProfile:
-		p := &s.b.profiles[i]
-		visit(tableScope, p.scope)
-		visit(tableSet, int32(p.Attributes))
-		for _, t := range [...]ValueType{p.SampleType, p.PeriodType} {
-			visit(tableString, int32(t.Type))
-			visit(tableString, int32(t.Unit))
-		}
-	default: // refers to nothing
-	}
-}
-
 // measureEntries computes the size of each entry, after those that it refers to, and numbers the entries that are larger
 // than a part. An entry that refers to several of these has the number of the first.
 func (s *splitter) measureEntries() {
-	tables := s.b.subset.tables()
 	for t := range numTables {
 		for i := range s.entries[t] {
-			if isZeroValue(t, int32(i)) || t < numDictTables && tables[t].uses[i] == 0 {
+			if isZeroValue(t, int32(i)) || t < dictionary.NumTables && s.b.subset.tables[t].uses[i] == 0 {
 				continue
 			}
-			size, large := s.b.entryLen(t, int32(i), &s.b.subset.encoding), int32(0)
+			size, large := s.b.entryLen(t, int32(i), &s.b.subset.Writer), int32(0)
 			deepSize := int64(size)
-			s.references(t, int32(i), func(t table, i int32) {
+			s.b.references(t, int32(i), func(t table, i int32) {
 				e := &s.entries[t][i]
 				deepSize += int64(e.deepSize)
 				large = cmp.Or(large, e.large)
 			})
-			if large == 0 && size > s.limit && t <= tableStack {
+			if large == 0 && size > s.limit && t <= dictionary.StackTable {
 				s.largeEntries++
 				large = s.largeEntries
 			}
@@ -173,7 +126,7 @@ func (s *splitter) measureEntries() {
 func saturated(n int64) int32 { return int32(min(n, math.MaxInt32)) }
 
 // isZeroValue reports whether every message has this entry.
-func isZeroValue(t table, i int32) bool { return i == 0 && t <= tableLink }
+func isZeroValue(t table, i int32) bool { return i == 0 && t <= dictionary.LinkTable }
 
 // emptyMessage bounds the size of a message without profiles: the prefixes of the dictionary and of the outermost
 // messages, and the zero values of the seven tables.
@@ -193,15 +146,15 @@ func (s *splitter) add(t table, i int32) {
 	}
 	*mark = s.part
 	s.size += int(s.entries[t][i].size)
-	if t != tableStack {
-		s.references(t, i, s.add)
+	if t != dictionary.StackTable {
+		s.b.references(t, i, s.add)
 		return
 	}
 	// Fast path for the longest lists, most of whose locations are in the part already.
-	locations := s.marks[tableLocation]
+	locations := s.marks[dictionary.LocationTable]
 	for _, l := range s.b.dict.Stacks.At(dictionary.StackIndex(i)) {
 		if locations[l] != s.part {
-			s.add(tableLocation, l)
+			s.add(dictionary.LocationTable, l)
 		}
 	}
 }
@@ -212,9 +165,9 @@ func (s *splitter) addUnit(f *unit) {
 	s.add(tableProfile, f.profile)
 	samples := s.b.samples.Entries[f.from:f.to]
 	for i := range samples {
-		s.add(tableStack, int32(samples[i].Stack))
-		s.add(tableSet, int32(samples[i].Attributes))
-		s.add(tableLink, int32(samples[i].Link))
+		s.add(dictionary.StackTable, int32(samples[i].Stack))
+		s.add(dictionary.SetTable, int32(samples[i].Attributes))
+		s.add(dictionary.LinkTable, int32(samples[i].Link))
 	}
 	if f.skip == 0 && f.end == 0 {
 		return
@@ -228,21 +181,12 @@ func (s *splitter) addUnit(f *unit) {
 }
 
 func (s *splitter) newUnit(p sampleRange) unit {
-	profile, n := &s.b.profiles[p.profile], 0
-	if p.isFirst(profile) {
-		n = profile.payloadLen()
-	}
-	for i := p.from; i < p.to; i++ {
-		sample := &s.b.samples.Entries[i]
-		from, to := p.observations(i, sample)
-		n += s.b.sampleLen(sample, profile.shape, from, to, &s.b.subset.encoding)
-	}
-	return unit{sampleRange: p, bytes: saturated(int64(n))}
+	return unit{sampleRange: p, bytes: saturated(int64(s.b.rangeLen(&p, &s.b.subset.Writer)))}
 }
 
 // headerLen returns the encoded size of the first sample of a range without its observations.
 func (s *splitter) headerLen(p *sampleRange) int {
-	return s.b.sampleLen(&s.b.samples.Entries[p.from], s.b.profiles[p.profile].shape, 0, 0, &s.b.subset.encoding)
+	return s.b.sampleLen(&s.b.samples.Entries[p.from], s.b.profiles[p.profile].shape, 0, 0, &s.b.subset.Writer)
 }
 
 // maxSampleTypes is the largest group. Real profiles have up to a handful of sample types.
@@ -329,7 +273,7 @@ func (s *splitter) fits(group []sampleRange) bool {
 // key orders the samples of a group: first those that share a large entry, then by their stacks from the root on.
 func (s *splitter) key(i int32) uint32 {
 	sample := &s.b.samples.Entries[i]
-	large := cmp.Or(s.entries[tableStack][sample.Stack].large, s.entries[tableSet][sample.Attributes].large)
+	large := cmp.Or(s.entries[dictionary.StackTable][sample.Stack].large, s.entries[dictionary.SetTable][sample.Attributes].large)
 	if large > 0 {
 		return uint32(large - 1)
 	}
@@ -368,8 +312,8 @@ func (s *splitter) cutSample(f unit) {
 	p, sample := f.sampleRange, &s.b.samples.Entries[f.from]
 	room := int64(s.limit - emptyMessage)
 	for _, e := range [...]*entry{
-		&s.entries[tableProfile][p.profile], &s.entries[tableStack][sample.Stack],
-		&s.entries[tableSet][sample.Attributes], &s.entries[tableLink][sample.Link],
+		&s.entries[tableProfile][p.profile], &s.entries[dictionary.StackTable][sample.Stack],
+		&s.entries[dictionary.SetTable][sample.Attributes], &s.entries[dictionary.LinkTable][sample.Link],
 	} {
 		room -= int64(e.deepSize)
 	}

@@ -103,10 +103,10 @@ func TestNeighboursAreAlike(t *testing.T) {
 	index := d.Stacks.Intern(stack)
 	var s subset
 	s.reset(d)
-	s.useStack(index)
+	s.use(dictionary.StackTable, int32(index))
 	s.arrange(true)
 	out := pprofile.NewProfilesDictionary()
-	s.copyTo(out)
+	s.Write(out)
 	assert.Equal(t, []string{"", "first", "second", "third", "a.go", "b.go"}, out.StringTable().AsRaw())
 	for i, address := range []uint64{0, 10, 20, 30} {
 		assert.Equal(t, address, out.LocationTable().At(i).Address())
@@ -127,18 +127,18 @@ func TestSubsetHoldsWhatIsUsed(t *testing.T) {
 
 	var s subset
 	s.reset(d)
-	s.useStack(stack)
+	s.use(dictionary.StackTable, int32(stack))
 	s.arrange(true)
 	out := pprofile.NewProfilesDictionary()
-	s.copyTo(out)
+	s.Write(out)
 	assert.Equal(t, []string{"", "main", "main.go", "/bin/main", "id"}, out.StringTable().AsRaw())
 	assert.Equal(t, [7]int{2, 2, 2, 1, 5, 2, 2}, EntriesOf(out))
 	assert.Equal(t, s.entries(), EntriesOf(out))
 	assert.Equal(t, []int32{1, 1}, out.StackTable().At(1).LocationIndices().AsRaw())
-	assert.EqualValues(t, 1, s.stackIndex(stack))
+	assert.EqualValues(t, 1, s.Index(dictionary.StackTable, int32(stack)))
 }
 
-// copyTo over a dictionary that has been in use leaves nothing of it.
+// Write over a dictionary that has been in use leaves nothing of it.
 func TestCopyToOverwrites(t *testing.T) {
 	build := func(names int) *subset {
 		d := dictionary.New()
@@ -155,16 +155,16 @@ func TestCopyToOverwrites(t *testing.T) {
 		}
 		s.reset(d)
 		for _, stack := range stacks {
-			s.useStack(stack)
+			s.use(dictionary.StackTable, int32(stack))
 		}
 		s.arrange(false)
 		return &s
 	}
 	for _, sizes := range [][2]int{{5, 50}, {50, 5}, {20, 20}} {
 		clean, used := pprofile.NewProfilesDictionary(), pprofile.NewProfilesDictionary()
-		build(sizes[0]).copyTo(used)
-		build(sizes[1]).copyTo(used)
-		build(sizes[1]).copyTo(clean)
+		build(sizes[0]).Write(used)
+		build(sizes[1]).Write(used)
+		build(sizes[1]).Write(clean)
 		assert.Equal(t, marshalDictionary(t, clean), marshalDictionary(t, used))
 	}
 }

@@ -28,6 +28,78 @@ type Dictionary struct {
 	AttributeSets AttributeSets
 }
 
+// TableID names a table. Entries refer only to entries of lower tables.
+type TableID int8
+
+// The tables. In OTLP a set of attributes is not an entry: it has neither an index nor a size.
+const (
+	StringTable TableID = iota
+	AttributeTable
+	SetTable
+	FunctionTable
+	MappingTable
+	LocationTable
+	StackTable
+	LinkTable
+	NumTables
+)
+
+type anyTable interface {
+	Len() int
+	MemoryBytes() int
+	// freeze frees the memory that only Intern needs.
+	freeze()
+}
+
+func (d *Dictionary) tables() [NumTables]anyTable {
+	return [...]anyTable{
+		&d.Strings, &d.Attributes, &d.AttributeSets, &d.Functions, &d.Mappings, &d.Locations, &d.Stacks, &d.Links,
+	}
+}
+
+// Lens returns the number of entries in each table.
+func (d *Dictionary) Lens() (lens [NumTables]int) {
+	for t, table := range d.tables() {
+		lens[t] = table.Len()
+	}
+	return lens
+}
+
+// References calls visit for each entry that an entry refers to.
+func (d *Dictionary) References(t TableID, i int32, visit func(TableID, int32)) {
+	switch t {
+	case AttributeTable:
+		a := &d.Attributes.entries[i]
+		visit(StringTable, int32(a.Key))
+		visit(StringTable, int32(a.Unit))
+	case SetTable:
+		for _, a := range d.AttributeSets.At(AttributeSetIndex(i)) {
+			visit(AttributeTable, a)
+		}
+	case FunctionTable:
+		f := &d.Functions.entries[i]
+		visit(StringTable, int32(f.Name))
+		visit(StringTable, int32(f.SystemName))
+		visit(StringTable, int32(f.Filename))
+	case MappingTable:
+		m := &d.Mappings.entries[i]
+		visit(StringTable, int32(m.Filename))
+		visit(SetTable, int32(m.Attributes))
+	case LocationTable:
+		l, lines := d.Locations.At(LocationIndex(i))
+		visit(MappingTable, int32(l.Mapping))
+		visit(SetTable, int32(l.Attributes))
+		for k := range lines {
+			visit(FunctionTable, int32(lines[k].Function))
+		}
+	case StackTable:
+		for _, l := range d.Stacks.At(StackIndex(i)) {
+			visit(LocationTable, l)
+		}
+	default: // refers to nothing
+	}
+}
+
 // Sizes are the numbers of entries to make room for. They are hints.
 type Sizes struct {
 	Strings, Functions, Locations, Stacks int
@@ -101,4 +173,4 @@ func (d *Dictionary) DetachStrings() {
 }
 
 // CopyTo writes all tables to dst, over what dst holds. The Dictionary keeps nothing of dst.
-func (d *Dictionary) CopyTo(dst pprofile.ProfilesDictionary) { new(Writer).Write(d, dst) }
+func (d *Dictionary) CopyTo(dst pprofile.ProfilesDictionary) { (&Writer{Dict: d}).Write(dst) }

@@ -50,8 +50,10 @@ func NewCopying() *Dictionary {
 
 // MemoryBytes estimates what the dictionary occupies: its tables, their indices, and the strings if it keeps copies.
 func (d *Dictionary) MemoryBytes() int {
-	n := d.Strings.MemoryBytes() + d.Functions.MemoryBytes() + d.Mappings.MemoryBytes() + d.Locations.MemoryBytes()
-	n += d.Stacks.MemoryBytes() + d.Links.MemoryBytes() + d.Attributes.MemoryBytes() + d.AttributeSets.MemoryBytes()
+	n := 0
+	for _, table := range d.tables() {
+		n += table.MemoryBytes()
+	}
 	if d.Strings.kept != nil {
 		n += d.Strings.kept.bytes
 	}
@@ -68,16 +70,13 @@ func BytesOf[T any](s []T) int {
 
 // Freeze frees the memory that only Intern needs. Afterwards the dictionary is read-only; Strings.Lookup still works.
 func (d *Dictionary) Freeze() {
-	d.Strings.entries = clip(d.Strings.entries)
-	d.Strings.index.spare = nil
-	d.Functions.freeze()
-	d.Mappings.freeze()
-	d.Locations.freeze()
-	d.Stacks.freeze()
-	d.Links.freeze()
-	d.Attributes.freeze()
-	d.AttributeSets.freeze()
+	for _, table := range d.tables() {
+		table.freeze()
+	}
 }
+
+// freeze keeps what Lookup needs.
+func (t *Strings) freeze() { t.entries, t.index.spare = clip(t.entries), nil }
 
 // Snapshot returns the dictionary as it is now, for readers that go on while entries are interned into d: tables only grow, and what
 // they have does not change. OrderMappings and Reset must not be called.

@@ -64,7 +64,6 @@ func (t *Lists[I]) MemoryBytes() int {
 	return BytesOf(t.ends) + BytesOf(t.flat) + t.index.bytes()
 }
 
-// freeze frees the memory that only Intern needs.
 func (t *Lists[I]) freeze() { t.ends, t.flat, t.index = clip(t.ends), clip(t.flat), HashIndex{} }
 
 // StackIndex is an index of the stack table. 0 is the empty stack.

@@ -12,18 +12,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Mark is how many entries each table had at some time.
-type Mark struct {
-	strings, attributes, sets, functions, mappings, locations, stacks, links int
-}
+// Mark is how many entries each table had at some time. The zero Mark is a new dictionary.
+type Mark [NumTables]int
 
-// Mark returns how many entries each table has. The zero Mark is a new dictionary.
-func (d *Dictionary) Mark() Mark {
-	return Mark{
-		d.Strings.Len() - 1, d.Attributes.Len() - 1, d.AttributeSets.Len() - 1, d.Functions.Len() - 1, d.Mappings.Len() - 1,
-		d.Locations.Len() - 1, d.Stacks.Len() - 1, d.Links.Len() - 1,
-	}
-}
+// Mark returns how many entries each table has.
+func (d *Dictionary) Mark() Mark { return d.Lens() }
 
 // AppendSince appends the entries that were added after a mark to b. Read adds them to another dictionary that has the entries before.
 //
@@ -32,46 +25,48 @@ func (d *Dictionary) Mark() Mark {
 // (start, limit, offset, file, set), locations (mapping, set, address, number of lines, and of each line function, line, column),
 // stacks (length, and each location as a difference to the one before) and links (16 and 8 bytes). Numbers are varints.
 func (d *Dictionary) AppendSince(b []byte, m Mark) []byte {
-	begin := func(n, from int) int {
-		b = binary.AppendUvarint(b, uint64(n-1-from))
-		return from + 1
+	lens := d.Lens()
+	added := func(t TableID) (from, to int) {
+		from, to = max(m[t], 1), lens[t]
+		b = binary.AppendUvarint(b, uint64(to-from))
+		return from, to
 	}
 	u := func(values ...uint64) {
 		for _, v := range values {
 			b = binary.AppendUvarint(b, v)
 		}
 	}
-	for i := begin(d.Strings.Len(), m.strings); i < d.Strings.Len(); i++ {
+	for i, end := added(StringTable); i < end; i++ {
 		b = AppendString(b, d.Strings.entries[i])
 	}
-	for i := begin(d.Attributes.Len(), m.attributes); i < d.Attributes.Len(); i++ {
+	for i, end := added(AttributeTable); i < end; i++ {
 		a := &d.Attributes.entries[i]
 		u(uint64(a.Key), uint64(a.Unit), uint64(a.Value.kind), a.Value.bits)
 		b = AppendString(b, a.Value.content)
 	}
-	for i := begin(d.AttributeSets.Len(), m.sets); i < d.AttributeSets.Len(); i++ {
+	for i, end := added(SetTable); i < end; i++ {
 		set := d.AttributeSets.At(AttributeSetIndex(i))
 		u(uint64(len(set)))
 		for _, a := range set {
 			u(uint64(a))
 		}
 	}
-	for i := begin(d.Functions.Len(), m.functions); i < d.Functions.Len(); i++ {
+	for i, end := added(FunctionTable); i < end; i++ {
 		f := &d.Functions.entries[i]
 		u(uint64(f.Name), uint64(f.SystemName), uint64(f.Filename), uint64(f.StartLine))
 	}
-	for i := begin(d.Mappings.Len(), m.mappings); i < d.Mappings.Len(); i++ {
+	for i, end := added(MappingTable); i < end; i++ {
 		e := &d.Mappings.entries[i]
 		u(e.MemoryStart, e.MemoryLimit, e.FileOffset, uint64(e.Filename), uint64(e.Attributes))
 	}
-	for i := begin(d.Locations.Len(), m.locations); i < d.Locations.Len(); i++ {
+	for i, end := added(LocationTable); i < end; i++ {
 		l, lines := d.Locations.At(LocationIndex(i))
 		u(uint64(l.Mapping), uint64(l.Attributes), l.Address, uint64(len(lines)))
 		for k := range lines {
 			u(uint64(lines[k].Function), uint64(lines[k].Line), uint64(lines[k].Column))
 		}
 	}
-	for i := begin(d.Stacks.Len(), m.stacks); i < d.Stacks.Len(); i++ {
+	for i, end := added(StackTable); i < end; i++ {
 		stack, before := d.Stacks.At(StackIndex(i)), int32(0)
 		u(uint64(len(stack)))
 		for _, l := range stack {
@@ -79,7 +74,7 @@ func (d *Dictionary) AppendSince(b []byte, m Mark) []byte {
 			before = l
 		}
 	}
-	for i := begin(d.Links.Len(), m.links); i < d.Links.Len(); i++ {
+	for i, end := added(LinkTable); i < end; i++ {
 		l := &d.Links.entries[i]
 		b = append(append(b, l.TraceID[:]...), l.SpanID[:]...)
 	}

@@ -15,6 +15,75 @@ func VarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 // FieldLen returns the number of bytes of a field of n bytes behind a tag of one byte.
 func FieldLen(n int) int { return 1 + VarintLen(uint64(n)) + n }
 
+// NumberLen returns the number of bytes of a field with a varint, which is left out if it is 0.
+func NumberLen(v uint64) int {
+	if v == 0 {
+		return 0
+	}
+	return 1 + VarintLen(v)
+}
+
+// indexLen returns the number of bytes of a field with an index.
+func (w *Writer) indexLen(t TableID, i int32) int { return NumberLen(uint64(w.Index(t, i))) }
+
+// indicesLen returns the number of bytes of a field with a list of indices, which is left out if it is empty.
+func (w *Writer) indicesLen(t TableID, list []int32) int {
+	if len(list) == 0 {
+		return 0
+	}
+	n := 0
+	for _, i := range list {
+		n += VarintLen(uint64(w.Index(t, i)))
+	}
+	return FieldLen(n)
+}
+
+// AttributesLen returns the number of bytes of what WriteAttributes writes, as a field.
+func (w *Writer) AttributesLen(i AttributeSetIndex) int {
+	return w.indicesLen(AttributeTable, w.Dict.AttributeSets.At(i))
+}
+
+// EntryLen returns the number of bytes of an entry as a message of its own.
+func (w *Writer) EntryLen(t TableID, i int32) int {
+	d := w.Dict
+	switch t {
+	case StringTable:
+		return len(d.Strings.entries[i])
+	case AttributeTable:
+		a := &d.Attributes.entries[i]
+		return w.indexLen(StringTable, int32(a.Key)) + w.indexLen(StringTable, int32(a.Unit)) + FieldLen(a.Value.EncodedLen())
+	case FunctionTable:
+		f := &d.Functions.entries[i]
+		return w.indexLen(StringTable, int32(f.Name)) + w.indexLen(StringTable, int32(f.SystemName)) +
+			w.indexLen(StringTable, int32(f.Filename)) + NumberLen(uint64(f.StartLine))
+	case MappingTable:
+		m := &d.Mappings.entries[i]
+		return NumberLen(m.MemoryStart) + NumberLen(m.MemoryLimit) + NumberLen(m.FileOffset) +
+			w.indexLen(StringTable, int32(m.Filename)) + w.AttributesLen(m.Attributes)
+	case LocationTable:
+		l, lines := d.Locations.At(LocationIndex(i))
+		n := w.indexLen(MappingTable, int32(l.Mapping)) + NumberLen(l.Address) + w.AttributesLen(l.Attributes)
+		for k := range lines {
+			n += FieldLen(w.indexLen(FunctionTable, int32(lines[k].Function)) +
+				NumberLen(uint64(lines[k].Line)) + NumberLen(uint64(lines[k].Column)))
+		}
+		return n
+	case StackTable:
+		return w.indicesLen(LocationTable, d.Stacks.At(StackIndex(i)))
+	case LinkTable:
+		n := 2 * FieldLen(0)
+		if l := &d.Links.entries[i]; !l.TraceID.IsEmpty() {
+			n += len(l.TraceID)
+		}
+		if l := &d.Links.entries[i]; !l.SpanID.IsEmpty() {
+			n += len(l.SpanID)
+		}
+		return n
+	default:
+		return 0
+	}
+}
+
 // EncodedLen returns the number of bytes of the value as an AnyValue message.
 func (v Value) EncodedLen() int {
 	switch v.kind {
@@ -39,15 +108,6 @@ func (v Value) EncodedLen() int {
 func encodedLen(s string) (n int, rest string) {
 	kind, s := pcommon.ValueType(s[0]), s[1:]
 	switch kind {
-	case pcommon.ValueTypeStr, pcommon.ValueTypeBytes:
-		str, rest := readString(s)
-		return FieldLen(len(str)), rest
-	case pcommon.ValueTypeInt:
-		return 1 + VarintLen(uint64(readInt(s))), s[8:]
-	case pcommon.ValueTypeDouble:
-		return 9, s[8:]
-	case pcommon.ValueTypeBool:
-		return 2, s[1:]
 	case pcommon.ValueTypeSlice:
 		count, s := readCount(s)
 		for range count {
@@ -64,7 +124,8 @@ func encodedLen(s string) (n int, rest string) {
 		}
 		return FieldLen(n), s
 	default:
-		return 0, s
+		v, rest := readScalar(kind, s)
+		return v.EncodedLen(), rest
 	}
 }
 

@@ -68,5 +68,4 @@ func (t *Table[I, E]) append(e E) I {
 // MemoryBytes is what the table occupies, without the strings that entries refer to.
 func (t *Table[I, E]) MemoryBytes() int { return BytesOf(t.entries) + t.index.bytes() }
 
-// freeze frees the memory that only Intern needs.
 func (t *Table[I, E]) freeze() { t.entries, t.index = clip(t.entries), HashIndex{} }

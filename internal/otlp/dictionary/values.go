@@ -5,7 +5,6 @@ package dictionary
 
 import (
 	"encoding/binary"
-	"math"
 	"slices"
 	"strings"
 
@@ -26,19 +25,12 @@ import (
 func appendValue(b []byte, v pcommon.Value) []byte {
 	b = append(b, byte(v.Type()))
 	switch v.Type() {
-	case pcommon.ValueTypeStr:
-		b = AppendString(b, v.Str())
-	case pcommon.ValueTypeBytes:
-		b = AppendString(b, string(v.Bytes().AsRaw()))
-	case pcommon.ValueTypeInt:
-		b = binary.LittleEndian.AppendUint64(b, uint64(v.Int()))
-	case pcommon.ValueTypeDouble:
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v.Double()))
+	case pcommon.ValueTypeStr, pcommon.ValueTypeBytes:
+		return AppendString(b, ValueOf(v).content)
+	case pcommon.ValueTypeInt, pcommon.ValueTypeDouble:
+		return binary.LittleEndian.AppendUint64(b, ValueOf(v).bits)
 	case pcommon.ValueTypeBool:
-		if v.Bool() {
-			return append(b, 1)
-		}
-		b = append(b, 0)
+		return append(b, byte(ValueOf(v).bits))
 	case pcommon.ValueTypeSlice:
 		values := v.Slice()
 		b = binary.AppendUvarint(b, uint64(values.Len()))
@@ -83,23 +75,6 @@ func AppendString(b []byte, s string) []byte {
 func readValue(s string, dst pcommon.Value) string {
 	kind, s := pcommon.ValueType(s[0]), s[1:]
 	switch kind {
-	case pcommon.ValueTypeStr:
-		str, rest := readString(s)
-		dst.SetStr(str)
-		return rest
-	case pcommon.ValueTypeBytes:
-		content, rest := readString(s)
-		dst.SetEmptyBytes().FromRaw([]byte(content))
-		return rest
-	case pcommon.ValueTypeInt:
-		dst.SetInt(readInt(s))
-		return s[8:]
-	case pcommon.ValueTypeDouble:
-		dst.SetDouble(math.Float64frombits(uint64(readInt(s))))
-		return s[8:]
-	case pcommon.ValueTypeBool:
-		dst.SetBool(s[0] != 0)
-		return s[1:]
 	case pcommon.ValueTypeSlice:
 		n, s := readCount(s)
 		values := dst.SetEmptySlice()
@@ -119,11 +94,26 @@ func readValue(s string, dst pcommon.Value) string {
 		entries.UnsafeIntoMap(dst.SetEmptyMap())
 		return s
 	default:
-		return s
+		v, rest := readScalar(kind, s)
+		v.CopyTo(dst)
+		return rest
 	}
 }
 
-func readInt(s string) int64 { return int64(binary.LittleEndian.Uint64([]byte(s[:8]))) }
+// readScalar returns the value at the start of s, which is neither an array nor a map, and the rest.
+func readScalar(kind pcommon.ValueType, s string) (v Value, rest string) {
+	v.kind = kind
+	switch kind {
+	case pcommon.ValueTypeStr, pcommon.ValueTypeBytes:
+		v.content, s = readString(s)
+	case pcommon.ValueTypeInt, pcommon.ValueTypeDouble:
+		v.bits, s = binary.LittleEndian.Uint64([]byte(s[:8])), s[8:]
+	case pcommon.ValueTypeBool:
+		v.bits, s = uint64(s[0]), s[1:]
+	default: // an empty value is its type alone
+	}
+	return v, s
+}
 
 func readCount(s string) (int, string) {
 	count, n := binary.Uvarint([]byte(s[:min(len(s), binary.MaxVarintLen64)]))

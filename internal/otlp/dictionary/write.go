@@ -16,63 +16,67 @@ type Order struct {
 	Entries, Index []int32
 }
 
-func (o *Order) len(entries int) int {
-	if o.Index == nil {
-		return entries
-	}
-	return len(o.Entries)
-}
-
-func (o *Order) entry(k int) int {
-	if o.Index == nil {
-		return k
-	}
-	return int(o.Entries[k])
-}
-
-// Of returns the index of an entry that is written.
-func (o *Order) Of(i int32) int32 {
-	if o.Index == nil {
-		return i
-	}
-	return o.Index[i]
-}
-
-// Writer writes the tables of a Dictionary, which must not change meanwhile, and lists of indices for what refers to them. Entries
+// Writer writes the tables of a dictionary, which must not change meanwhile, and lists of indices for what refers to them. Entries
 // that are written may only refer to others that are.
 type Writer struct {
-	Strings, Functions, Mappings, Locations, Stacks, Links, Attributes Order
+	Dict   *Dictionary
+	Orders [NumTables]Order
 
 	indices []int32
 	strings []string
 }
 
 // Write writes the tables to dst. It overwrites what dst holds and reuses its memory: most of the cost of writing a dictionary is
-// memory, and that of a consumed message has about the right shape. The Dictionary keeps nothing of dst.
-func (w *Writer) Write(d *Dictionary, dst pprofile.ProfilesDictionary) {
-	w.writeStrings(d, dst.StringTable())
-	w.writeFunctions(d, dst.FunctionTable())
-	w.writeMappings(d, dst.MappingTable())
-	w.writeLocations(d, dst.LocationTable())
-	w.writeStacks(d, dst.StackTable())
-	w.writeLinks(d, dst.LinkTable())
-	w.writeAttributeTable(d, dst.AttributeTable())
+// memory, and that of a consumed message has about the right shape. The dictionary keeps nothing of dst.
+func (w *Writer) Write(dst pprofile.ProfilesDictionary) {
+	w.writeStrings(dst.StringTable())
+	w.writeFunctions(dst.FunctionTable())
+	w.writeMappings(dst.MappingTable())
+	w.writeLocations(dst.LocationTable())
+	w.writeStacks(dst.StackTable())
+	w.writeLinks(dst.LinkTable())
+	w.writeAttributeTable(dst.AttributeTable())
 }
 
 // WriteAttributes writes the indices of a set, in ascending order, over those of dst.
-func (w *Writer) WriteAttributes(d *Dictionary, i AttributeSetIndex, dst pcommon.Int32Slice) {
+func (w *Writer) WriteAttributes(i AttributeSetIndex, dst pcommon.Int32Slice) {
 	if i == 0 && dst.Len() == 0 { // Fast path
 		return
 	}
-	list := w.reordered(d.AttributeSets.At(i), &w.Attributes)
-	if w.Attributes.Index != nil {
+	list := w.reordered(w.Dict.AttributeSets.At(i), AttributeTable)
+	if w.Orders[AttributeTable].Index != nil {
 		slices.Sort(list)
 	}
 	dst.FromRaw(list)
 }
 
+// Index returns the index with which an entry is written.
+func (w *Writer) Index(t TableID, i int32) int32 {
+	if index := w.Orders[t].Index; index != nil {
+		return index[i]
+	}
+	return i
+}
+
+// len returns how many entries of a table are written.
+func (w *Writer) len(t TableID) int {
+	if o := &w.Orders[t]; o.Index != nil {
+		return len(o.Entries)
+	}
+	return w.Dict.Lens()[t]
+}
+
+// entry returns the entry that becomes entry k.
+func (w *Writer) entry(t TableID, k int) int {
+	if o := &w.Orders[t]; o.Index != nil {
+		return int(o.Entries[k])
+	}
+	return k
+}
+
 // reordered returns the new indices of a list's entries. They are borrowed until the next call.
-func (w *Writer) reordered(list []int32, o *Order) []int32 {
+func (w *Writer) reordered(list []int32, t TableID) []int32 {
+	o := &w.Orders[t]
 	if o.Index == nil {
 		return list
 	}
@@ -107,50 +111,50 @@ func Resize[T any, S entrySlice[T]](t S, n int) {
 	}
 }
 
-func (w *Writer) writeStrings(d *Dictionary, dst pcommon.StringSlice) {
-	if w.Strings.Index == nil {
-		dst.FromRaw(d.Strings.entries)
+func (w *Writer) writeStrings(dst pcommon.StringSlice) {
+	if w.Orders[StringTable].Index == nil {
+		dst.FromRaw(w.Dict.Strings.entries)
 		return
 	}
 	w.strings = w.strings[:0]
-	for _, i := range w.Strings.Entries {
-		w.strings = append(w.strings, d.Strings.entries[i])
+	for _, i := range w.Orders[StringTable].Entries {
+		w.strings = append(w.strings, w.Dict.Strings.entries[i])
 	}
 	dst.FromRaw(w.strings)
 	clear(w.strings)
 }
 
-func (w *Writer) writeFunctions(d *Dictionary, dst pprofile.FunctionSlice) {
-	Resize(dst, w.Functions.len(d.Functions.Len()))
+func (w *Writer) writeFunctions(dst pprofile.FunctionSlice) {
+	Resize(dst, w.len(FunctionTable))
 	for k := range dst.Len() {
-		f, entry := &d.Functions.entries[w.Functions.entry(k)], dst.At(k)
-		entry.SetNameStrindex(w.Strings.Of(int32(f.Name)))
-		entry.SetSystemNameStrindex(w.Strings.Of(int32(f.SystemName)))
-		entry.SetFilenameStrindex(w.Strings.Of(int32(f.Filename)))
+		f, entry := &w.Dict.Functions.entries[w.entry(FunctionTable, k)], dst.At(k)
+		entry.SetNameStrindex(w.Index(StringTable, int32(f.Name)))
+		entry.SetSystemNameStrindex(w.Index(StringTable, int32(f.SystemName)))
+		entry.SetFilenameStrindex(w.Index(StringTable, int32(f.Filename)))
 		entry.SetStartLine(f.StartLine)
 	}
 }
 
-func (w *Writer) writeMappings(d *Dictionary, dst pprofile.MappingSlice) {
-	Resize(dst, w.Mappings.len(d.Mappings.Len()))
+func (w *Writer) writeMappings(dst pprofile.MappingSlice) {
+	Resize(dst, w.len(MappingTable))
 	for k := range dst.Len() {
-		m, entry := &d.Mappings.entries[w.Mappings.entry(k)], dst.At(k)
+		m, entry := &w.Dict.Mappings.entries[w.entry(MappingTable, k)], dst.At(k)
 		entry.SetMemoryStart(m.MemoryStart)
 		entry.SetMemoryLimit(m.MemoryLimit)
 		entry.SetFileOffset(m.FileOffset)
-		entry.SetFilenameStrindex(w.Strings.Of(int32(m.Filename)))
-		w.WriteAttributes(d, m.Attributes, entry.AttributeIndices())
+		entry.SetFilenameStrindex(w.Index(StringTable, int32(m.Filename)))
+		w.WriteAttributes(m.Attributes, entry.AttributeIndices())
 	}
 }
 
-func (w *Writer) writeLocations(d *Dictionary, dst pprofile.LocationSlice) {
-	Resize(dst, w.Locations.len(d.Locations.Len()))
+func (w *Writer) writeLocations(dst pprofile.LocationSlice) {
+	Resize(dst, w.len(LocationTable))
 	for k := range dst.Len() {
-		l, lines := d.Locations.At(LocationIndex(w.Locations.entry(k)))
+		l, lines := w.Dict.Locations.At(LocationIndex(w.entry(LocationTable, k)))
 		entry := dst.At(k)
-		entry.SetMappingIndex(w.Mappings.Of(int32(l.Mapping)))
+		entry.SetMappingIndex(w.Index(MappingTable, int32(l.Mapping)))
 		entry.SetAddress(l.Address)
-		w.WriteAttributes(d, l.Attributes, entry.AttributeIndices())
+		w.WriteAttributes(l.Attributes, entry.AttributeIndices())
 		to := entry.Lines()
 		if to.Len() > len(lines) {
 			Resize(to, len(lines))
@@ -161,37 +165,37 @@ func (w *Writer) writeLocations(d *Dictionary, dst pprofile.LocationSlice) {
 				to.AppendEmpty()
 			}
 			line := to.At(k)
-			line.SetFunctionIndex(w.Functions.Of(int32(lines[k].Function)))
+			line.SetFunctionIndex(w.Index(FunctionTable, int32(lines[k].Function)))
 			line.SetLine(lines[k].Line)
 			line.SetColumn(lines[k].Column)
 		}
 	}
 }
 
-func (w *Writer) writeStacks(d *Dictionary, dst pprofile.StackSlice) {
-	Resize(dst, w.Stacks.len(d.Stacks.Len()))
+func (w *Writer) writeStacks(dst pprofile.StackSlice) {
+	Resize(dst, w.len(StackTable))
 	for k := range dst.Len() {
-		list := d.Stacks.At(StackIndex(w.Stacks.entry(k)))
-		dst.At(k).LocationIndices().FromRaw(w.reordered(list, &w.Locations))
+		list := w.Dict.Stacks.At(StackIndex(w.entry(StackTable, k)))
+		dst.At(k).LocationIndices().FromRaw(w.reordered(list, LocationTable))
 	}
 }
 
-func (w *Writer) writeLinks(d *Dictionary, dst pprofile.LinkSlice) {
-	Resize(dst, w.Links.len(d.Links.Len()))
+func (w *Writer) writeLinks(dst pprofile.LinkSlice) {
+	Resize(dst, w.len(LinkTable))
 	for k := range dst.Len() {
-		l, entry := &d.Links.entries[w.Links.entry(k)], dst.At(k)
+		l, entry := &w.Dict.Links.entries[w.entry(LinkTable, k)], dst.At(k)
 		entry.SetTraceID(l.TraceID)
 		entry.SetSpanID(l.SpanID)
 	}
 }
 
-func (w *Writer) writeAttributeTable(d *Dictionary, dst pprofile.KeyValueAndUnitSlice) {
+func (w *Writer) writeAttributeTable(dst pprofile.KeyValueAndUnitSlice) {
 	Resize(dst, 0) // a value cannot be overwritten by an empty one
-	Resize(dst, w.Attributes.len(d.Attributes.Len()))
+	Resize(dst, w.len(AttributeTable))
 	for k := range dst.Len() {
-		a, entry := &d.Attributes.entries[w.Attributes.entry(k)], dst.At(k)
-		entry.SetKeyStrindex(w.Strings.Of(int32(a.Key)))
-		entry.SetUnitStrindex(w.Strings.Of(int32(a.Unit)))
+		a, entry := &w.Dict.Attributes.entries[w.entry(AttributeTable, k)], dst.At(k)
+		entry.SetKeyStrindex(w.Index(StringTable, int32(a.Key)))
+		entry.SetUnitStrindex(w.Index(StringTable, int32(a.Unit)))
 		a.Value.CopyTo(entry.Value())
 	}
 }
