@@ -89,26 +89,24 @@ func init() {
 }
 
 // Logs checks an ExportLogsServiceRequest or a LogsData.
-func Logs(data []byte) (memoryBytes int, err error) { return check(data, logsData) }
+func Logs(data []byte) (memoryBytes int, err error) { return check(data, logsData, false) }
 
 // Profiles checks an ExportProfilesServiceRequest or a ProfilesData.
-func Profiles(data []byte) (memoryBytes int, err error) { return check(data, profilesData) }
+func Profiles(data []byte) (memoryBytes int, err error) { return check(data, profilesData, false) }
 
 // CheckProfiles is Profiles in less time: its estimate is rougher, and only a message that may take too much is looked at
 // closely.
 func CheckProfiles(data []byte) (memoryBytes int, err error) {
-	c := checker{memory: len(data), limit: constantBytes + factor*len(data), isRough: true}
-	if err := c.message(data, profilesData, 0); errors.Is(err, ErrExpands) {
+	memoryBytes, err = check(data, profilesData, true)
+	if errors.Is(err, ErrExpands) {
 		return Profiles(data)
-	} else if err != nil {
-		return c.memory, err
 	}
-	return c.memory, nil
+	return memoryBytes, err
 }
 
-func check(data []byte, is *message) (int, error) {
-	c := checker{memory: len(data), limit: constantBytes + factor*len(data)}
-	err := c.message(data, is, 0)
+func check(data []byte, is *message, isRough bool) (memoryBytes int, err error) {
+	c := checker{memory: len(data), limit: constantBytes + factor*len(data), isRough: isRough}
+	err = c.message(data, is, 0)
 	return c.memory, err
 }
 
