@@ -54,7 +54,7 @@ const (
 )
 
 // identify finds an identity for each process of a message.
-func (p *processResource) identify(ctx context.Context, resources []regroup.Resource) (bySource [numSources]int) {
+func (p *processResource) identify(ctx context.Context, resources []regroup.Resource) (bySource map[Source]int) {
 	var keys []procfs.Key
 	for i := range resources {
 		from := p.fromResource(resources[i].Attributes)
@@ -71,6 +71,7 @@ func (p *processResource) identify(ctx context.Context, resources []regroup.Reso
 		read = p.processes.Resolve(ctx, keys)
 	}
 	own := map[ownFacts]*facts{}
+	bySource = map[Source]int{}
 	for i := range resources {
 		from := p.fromResource(resources[i].Attributes)
 		for k := range resources[i].Processes {
@@ -85,7 +86,7 @@ func (p *processResource) identify(ctx context.Context, resources []regroup.Reso
 			if _, ok := p.keyOf(&all); ok {
 				found, read = read[0], read[1:]
 			}
-			var source sourceIndex
+			var source Source
 			process.Identity, source = p.name(&all, stated, found)
 			bySource[source] += process.Samples
 		}
@@ -257,29 +258,19 @@ func (f *facts) add(key, value string) {
 	f.key += key + "\x00" + value + "\x00"
 }
 
-// sourceIndex is the origin of a name: a source, or one of the two below.
-type sourceIndex int
-
 // The values of a metric's attribute `source`, besides the sources.
 const (
 	// fromNothing means that no source has a name.
-	fromNothing sourceIndex = iota
+	fromNothing Source = "none"
 	// unchanged means that the samples do not describe a process, and stay in their resource.
-	unchanged
-	firstSource
+	unchanged Source = "unchanged"
 )
 
-const numSources = int(firstSource) + 7
-
-var sourceNames = [numSources]string{
-	"none", "unchanged",
-	string(SourceSample), string(SourceContext), string(SourceEnvironment), string(SourceContainer), string(SourceSystemd), string(SourceRules),
-	string(SourceExecutable),
-}
+var metricSources = append([]Source{fromNothing, unchanged}, allSources...)
 
 // name finds the name of a process by the order of sources. stated are the facts from the message, found those from /proc, or
 // the same.
-func (p *processResource) name(k *known, stated, found *facts) (id regroup.Identity, from sourceIndex) {
+func (p *processResource) name(k *known, stated, found *facts) (id regroup.Identity, from Source) {
 	id.Attributes, id.Key = found.attributes, found.key
 	if stated != found && len(stated.attributes) > 0 {
 		id.Attributes, id.Key = slices.Concat(stated.attributes, found.attributes), stated.key+found.key
@@ -287,7 +278,7 @@ func (p *processResource) name(k *known, stated, found *facts) (id regroup.Ident
 	for _, source := range p.config.ServiceNameFrom {
 		if id.ServiceName = p.nameFrom(source, k, stated, found); id.ServiceName != "" {
 			id.FromSample = source == SourceSample && !servicename.IsUnknown(servicename.Clean(k.ServiceName))
-			return id, firstSource + sourceIndex(slices.Index(allSources, source))
+			return id, source
 		}
 	}
 	if !k.isProcess() {

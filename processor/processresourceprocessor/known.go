@@ -6,6 +6,8 @@ package processresourceprocessor
 import (
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // knownResources bounds how many resources there are over time. A resource without samples for the TTL is forgotten.
@@ -15,46 +17,39 @@ type knownResources struct {
 	now   func() time.Time
 
 	mu       sync.Mutex
-	lastSeen map[[32]byte]time.Time
-	swept    time.Time
+	lastSeen *simplelru.LRU[[32]byte, time.Time]
 }
 
 func newKnownResources(limit int, ttl time.Duration) *knownResources {
-	return &knownResources{limit: limit, ttl: ttl, now: time.Now, lastSeen: map[[32]byte]time.Time{}}
+	lastSeen, _ := simplelru.NewLRU[[32]byte, time.Time](max(1, limit), nil) // a size below 1 is the only error
+	return &knownResources{limit: limit, ttl: ttl, now: time.Now, lastSeen: lastSeen}
 }
 
 // admit reports whether a resource of that content is known or there is room for it.
 func (k *knownResources) admit(content [32]byte) bool {
-	now := k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, ok := k.lastSeen[content]; !ok && len(k.lastSeen) >= k.limit {
-		k.sweep(now)
-		if len(k.lastSeen) >= k.limit {
-			return false
-		}
+	now := k.now()
+	if !k.lastSeen.Contains(content) && k.forget(now) >= k.limit {
+		return false
 	}
-	k.lastSeen[content] = now
+	k.lastSeen.Add(content, now)
 	return true
 }
 
-// sweep forgets old resources, at most once in a part of the TTL.
-func (k *knownResources) sweep(now time.Time) {
-	const sweepInterval = 10 * time.Second
-	if now.Sub(k.swept) < min(k.ttl, sweepInterval) {
-		return
-	}
-	k.swept = now
-	for content, seen := range k.lastSeen {
-		if now.Sub(seen) >= k.ttl {
-			delete(k.lastSeen, content)
+// forget forgets old resources, and returns how many there are.
+func (k *knownResources) forget(now time.Time) int {
+	for {
+		content, seen, ok := k.lastSeen.GetOldest()
+		if !ok || now.Sub(seen) < k.ttl {
+			return k.lastSeen.Len()
 		}
+		k.lastSeen.Remove(content)
 	}
 }
 
 func (k *knownResources) len() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.sweep(k.now())
-	return len(k.lastSeen)
+	return k.forget(k.now())
 }

@@ -26,9 +26,10 @@ const (
 type metrics struct {
 	*metadata.TelemetryBuilder
 
-	own                         metric.MeasurementOption
-	sources, outcomes, contexts telemetry.Each
-	overResources, overCopies   metric.MeasurementOption
+	own                       metric.MeasurementOption
+	outcomes, contexts        telemetry.Each
+	sources                   map[Source]metric.MeasurementOption
+	overResources, overCopies metric.MeasurementOption
 }
 
 func newMetrics(settings component.TelemetrySettings, id component.ID, p *processResource) (*metrics, error) {
@@ -44,9 +45,10 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, p *proces
 		contexts:         telemetry.EachOf[procfs.ContextOutcome](procfs.NumContextOutcomes, "outcome", own...),
 		overResources:    telemetry.Attributes("reason", otherMaxResources, "processor", id.String()),
 		overCopies:       telemetry.Attributes("reason", otherMessageSize, "processor", id.String()),
+		sources:          map[Source]metric.MeasurementOption{},
 	}
-	for _, name := range sourceNames {
-		m.sources = append(m.sources, telemetry.Attributes("source", name, "processor", id.String()))
+	for _, source := range metricSources {
+		m.sources[source] = telemetry.Attributes("source", string(source), "processor", id.String())
 	}
 	return m, errors.Join(
 		m.RegisterProcessorProcessResourceResourcesCallback(telemetry.Observe(p.resources.len, m.own)),
@@ -67,8 +69,10 @@ func (m *metrics) countContext(outcome procfs.ContextOutcome) {
 }
 
 // countSamples counts the samples of a message by the source of their service's name.
-func (m *metrics) countSamples(ctx context.Context, bySource *[numSources]int, stats regroup.Stats) {
-	m.sources.Add(ctx, m.ProcessorProcessResourceSamples, bySource[:])
+func (m *metrics) countSamples(ctx context.Context, bySource map[Source]int, stats regroup.Stats) {
+	for source, n := range bySource {
+		m.ProcessorProcessResourceSamples.Add(ctx, int64(n), m.sources[source])
+	}
 	if stats.OverResources != 0 {
 		m.ProcessorProcessResourceOtherSamples.Add(ctx, int64(stats.OverResources), m.overResources)
 	}

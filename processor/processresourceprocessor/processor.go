@@ -110,14 +110,14 @@ func (p *processResource) ConsumeProfiles(ctx context.Context, pd pprofile.Profi
 		pd.CopyTo(own)
 		pd = own
 	}
-	var bySource [numSources]int
+	var bySource map[Source]int
 	regrouper := p.spare.Get().(*regroup.Regrouper)
 	stats := regrouper.Regroup(pd, regroup.Group{
 		Identify: func(resources []regroup.Resource) { bySource = p.identify(ctx, resources) },
 		Admit:    p.resources.admit,
 	})
 	p.spare.Put(regrouper)
-	p.metrics.countSamples(ctx, &bySource, stats)
+	p.metrics.countSamples(ctx, bySource, stats)
 	p.logOthers(stats)
 	return p.next.ConsumeProfiles(ctx, pd)
 }

@@ -24,14 +24,15 @@ func TestReadmeDefaults(t *testing.T) {
 
 // TestReadmeNames compares what the README lists with what there is.
 func TestReadmeNames(t *testing.T) {
-	var sources, outcomes []string
+	var sources []Source
+	var outcomes []string
 	for source := range profiletest.ReadmeTable(t, "README.md", "| source | the name is |") {
-		sources = append(sources, source)
+		sources = append(sources, Source(source))
 	}
 	for outcome := range profiletest.ReadmeTable(t, "README.md", "| `outcome` of reading a process | |") {
 		outcomes = append(outcomes, outcome)
 	}
-	assert.ElementsMatch(t, sourceNames[firstSource:], sources)
+	assert.ElementsMatch(t, allSources, sources)
 	assert.ElementsMatch(t, outcomeNames(), outcomes)
 	by := profiletest.ReadmeTable(t, "README.md", "| `by` | its resources have, besides `service.name` |")
 	assert.Len(t, by, len(allBy))
@@ -40,7 +41,7 @@ func TestReadmeNames(t *testing.T) {
 	}
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	for _, word := range []string{sourceNames[fromNothing], sourceNames[unchanged], otherMaxResources, otherMessageSize} {
+	for _, word := range []string{string(fromNothing), string(unchanged), otherMaxResources, otherMessageSize} {
 		assert.Contains(t, string(text), "`"+word+"`")
 	}
 }
@@ -55,7 +56,11 @@ func outcomeNames() (names []string) {
 // TestMetadata compares the values of attributes that metadata.yaml lists with those that the code has.
 func TestMetadata(t *testing.T) {
 	declared := profiletest.LoadMetadata(t).Attributes
-	assert.Equal(t, sourceNames[:], declared["source"].Enum)
+	var names []string
+	for _, source := range metricSources {
+		names = append(names, string(source))
+	}
+	assert.Equal(t, names, declared["source"].Enum)
 	assert.Equal(t, outcomeNames(), declared["outcome"].Enum)
 	assert.Equal(t, []string{otherMaxResources, otherMessageSize}, declared["other_reason"].Enum)
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -81,10 +82,7 @@ func parseCgroup(cgroup []byte) (container, pod, unit string) {
 // containerOf finds the innermost container of a path, and its pod: docker-<id>.scope, cri-containerd-<id>.scope,
 // /docker/<id>, kubepods-burstable-pod<uid>.slice:cri-containerd:<id>, /kubepods/burstable/pod<uid>/<id> and others.
 func containerOf(path string) (id, pod string) {
-	for path != "" {
-		at := strings.LastIndexByte(path, '/')
-		segment := path[at+1:]
-		path = path[:max(at, 0)]
+	for _, segment := range slices.Backward(strings.Split(path, "/")) {
 		if id == "" {
 			id = idIn(segment)
 		}
@@ -134,10 +132,7 @@ func podIn(segment string) string {
 // unitOf returns the innermost service of a path, without `.service`. Scopes, and services that systemd-run starts,
 // have temporary names. A user's manager is a service, but the programs of a session are not part of it.
 func unitOf(path string) string {
-	for path != "" {
-		at := strings.LastIndexByte(path, '/')
-		segment := path[at+1:]
-		path = path[:max(at, 0)]
+	for _, segment := range slices.Backward(strings.Split(path, "/")) {
 		if name, ok := strings.CutSuffix(segment, ".service"); ok && !transient.MatchString(name) {
 			return unescape(name)
 		}

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Process is what could be read of a process. Fields that could not be read are empty.
@@ -121,7 +122,7 @@ func (r *Reader) readFile(dir *os.Root, name string) ([]byte, error) {
 
 // orGone returns ErrGone if the process ended before or while it was read, otherwise err.
 func orGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || isNoProcess(err) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return ErrGone
 	}
 	return err

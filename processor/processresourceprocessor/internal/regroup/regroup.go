@@ -134,7 +134,11 @@ type Options struct {
 func New(options Options) *Regrouper {
 	r := &Regrouper{keys: append([]string(nil), roleKeys[:]...), moves: make([]bool, numRoles)}
 	for _, key := range options.Move {
-		r.move(key)
+		if role := slices.Index(r.keys, key); role < 0 {
+			r.keys, r.moves = append(r.keys, key), append(r.moves, true)
+		} else {
+			r.moves[role] = role != roleServiceName
+		}
 	}
 	for role, key := range roleKeys {
 		if slices.Contains(options.Lower, key) {
@@ -146,17 +150,6 @@ func New(options Options) *Regrouper {
 		r.roleOfKey[key] = int8(role)
 	}
 	return r
-}
-
-func (r *Regrouper) move(key string) {
-	for role, known := range r.keys {
-		if known == key {
-			r.moves[role] = role != roleServiceName
-			return
-		}
-	}
-	r.keys = append(r.keys, key)
-	r.moves = append(r.moves, true)
 }
 
 // Regroup changes a message, which must not be read-only.
