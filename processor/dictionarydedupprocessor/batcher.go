@@ -75,10 +75,11 @@ func lanes() int { return max(2, runtime.GOMAXPROCS(0)) }
 // isLarge reports whether a message takes long to add and to send: some hundredths of a second.
 func isLarge(pd pprofile.Profiles) bool {
 	const entries = 128 << 10
-	d := pd.Dictionary()
-	n := d.StringTable().Len() + d.AttributeTable().Len() + d.LinkTable().Len() + d.StackTable().Len() +
-		d.LocationTable().Len() + d.FunctionTable().Len() + d.MappingTable().Len()
-	return n+pd.SampleCount() >= entries
+	n := pd.SampleCount()
+	for _, table := range compact.EntriesOf(pd.Dictionary()) {
+		n += table
+	}
+	return n >= entries
 }
 
 func (b *batcher) consume(ctx context.Context, pd pprofile.Profiles) error {

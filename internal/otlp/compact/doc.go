@@ -11,15 +11,14 @@
 //	clean.go       checks and repairs attribute values; references.go and shared.go: strings that they refer to
 //	resources.go   combines equal resources and scopes
 //	samples.go     combines samples of one identity
-//	estimate.go    estimates the size of the batch
 //
 // Input from other formats, by Assembler (assemble.go), whose samples refer to its dictionary.
 //
 // Output by Batch.Parts:
 //
-//	part.go        inOrder, arrange, sizeOf, write
-//	subset.go      the entries that a part needs, their indices (order.go) and pdata
-//	size.go        encoded sizes
+//	part.go        inOrder, arrange, write
+//	subset.go      the entries that a part needs, and their indices (order.go)
+//	size.go        encoded sizes, and the estimate for the batch while it grows
 //	split.go       assigns samples to parts
 //
 // Where the limit is not the encoded size, callers cut pieces instead (piece.go), and write each by Batch.Part.

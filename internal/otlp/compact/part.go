@@ -69,7 +69,9 @@ func (b *Batch) Parts() iter.Seq[Part] {
 		}
 		size := b.sizeOf(all)
 		if size <= limit {
-			yield(b.measured(all, size))
+			part := b.write(all)
+			part.Bytes = size
+			yield(part)
 			return
 		}
 		for _, ranges := range b.split(all, size) {
@@ -131,13 +133,6 @@ func (b *Batch) Whole() pprofile.Profiles {
 		return part.Profiles
 	}
 	return pprofile.NewProfiles()
-}
-
-func (b *Batch) measured(ranges []sampleRange, size int) Part {
-	part := b.write(ranges)
-	part.Bytes = size
-	part.Oversized = b.options.MaxBytes > 0 && size > b.options.MaxBytes
-	return part
 }
 
 // references calls visit for each entry that entry i of t refers to.

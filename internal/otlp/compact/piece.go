@@ -23,7 +23,12 @@ func (p Piece) Len() int { return len(p.ranges) }
 func (p Piece) Profile(k int) int { return int(p.ranges[k].profile) }
 
 // Part returns a piece as a message of its own, with its size.
-func (b *Batch) Part(p Piece) Part { return b.measured(p.ranges, b.SizeOf(p)) }
+func (b *Batch) Part(p Piece) Part {
+	size := b.SizeOf(p)
+	part := b.write(p.ranges)
+	part.Bytes, part.Oversized = size, b.options.MaxBytes > 0 && size > b.options.MaxBytes
+	return part
+}
 
 // SizeOf returns the encoded size of a piece as a message of its own, at most a few bytes too high.
 func (b *Batch) SizeOf(p Piece) int {
