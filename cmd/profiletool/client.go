@@ -64,16 +64,9 @@ func (c *clientConfig) flags(cmd *cobra.Command) {
 	f.DurationVar(&c.timeout, "timeout", 30*time.Second, "how long to wait for an answer")
 }
 
-type answer struct {
-	// requests is how many requests the message needed, refused how many profiles the receiver rejected.
-	requests int
-	refused  int64
-	// err is nil if the receiver accepted all requests.
-	err error
-}
-
 type sender interface {
-	send(ctx context.Context, pd pprofile.Profiles) answer
+	// send returns how many requests the message needed, and no error if the receiver accepted all of them.
+	send(ctx context.Context, pd pprofile.Profiles) (requests int, err error)
 	close()
 }
 
@@ -146,22 +139,21 @@ type grpcSender struct {
 
 func (s *grpcSender) close() { _ = s.conn.Close() }
 
-func (s *grpcSender) send(ctx context.Context, pd pprofile.Profiles) answer {
+func (s *grpcSender) send(ctx context.Context, pd pprofile.Profiles) (int, error) {
 	ctx, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, metadata.New(s.config.headers)), s.config.timeout)
 	defer cancel()
 	response, err := s.client.Export(ctx, pprofileotlp.NewExportRequestFromProfiles(pd))
 	if err != nil {
-		return answer{requests: 1, err: fmt.Errorf("%s: %s", status.Code(err), status.Convert(err).Message())}
+		return 1, fmt.Errorf("%s: %s", status.Code(err), status.Convert(err).Message())
 	}
-	return answerOf(response)
+	return 1, rejected(response)
 }
 
-func answerOf(response pprofileotlp.ExportResponse) answer {
-	a := answer{requests: 1, refused: response.PartialSuccess().RejectedProfiles()}
-	if reason := response.PartialSuccess().ErrorMessage(); a.refused > 0 {
-		a.err = fmt.Errorf("%d profiles were rejected: %s", a.refused, reason)
+func rejected(response pprofileotlp.ExportResponse) error {
+	if partial := response.PartialSuccess(); partial.RejectedProfiles() > 0 {
+		return fmt.Errorf("%d profiles were rejected: %s", partial.RejectedProfiles(), partial.ErrorMessage())
 	}
-	return a
+	return nil
 }
 
 // httpSender posts OTLP in protobuf.
@@ -173,20 +165,20 @@ type httpSender struct {
 
 func (s *httpSender) close() { s.client.Shutdown() }
 
-func (s *httpSender) send(ctx context.Context, pd pprofile.Profiles) answer {
+func (s *httpSender) send(ctx context.Context, pd pprofile.Profiles) (int, error) {
 	body, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 	if err != nil {
-		return answer{err: err}
+		return 0, err
 	}
 	data, err := s.post(ctx, s.target.String(), httpserver.ContentProtobuf, body)
 	if err != nil {
-		return answer{requests: 1, err: err}
+		return 1, err
 	}
 	response := pprofileotlp.NewExportResponse()
 	if err := response.UnmarshalProto(data); err != nil {
-		return answer{requests: 1, err: fmt.Errorf("the answer is not one of OTLP: %w", err)}
+		return 1, fmt.Errorf("the answer is not one of OTLP: %w", err)
 	}
-	return answerOf(response)
+	return 1, rejected(response)
 }
 
 func (s *httpSender) post(ctx context.Context, target, content string, body []byte) ([]byte, error) {
@@ -210,11 +202,12 @@ func (s *httpSender) post(ctx context.Context, target, content string, body []by
 // pprofSender posts a pprof for each kind of profile of each resource.
 type pprofSender struct{ *httpSender }
 
-func (s *pprofSender) send(ctx context.Context, pd pprofile.Profiles) (a answer) {
+func (s *pprofSender) send(ctx context.Context, pd pprofile.Profiles) (int, error) {
 	payloads, _, err := encode.Encode(pd)
 	if err != nil {
-		return answer{err: err}
+		return 0, err
 	}
+	var errs []error
 	for _, payload := range payloads {
 		target, query := *s.target, s.target.Query()
 		for key, value := range pd.ResourceProfiles().At(payload.ResourceIndex).Resource().Attributes().All() {
@@ -228,11 +221,8 @@ func (s *pprofSender) send(ctx context.Context, pd pprofile.Profiles) (a answer)
 		if s.config.compression == "gzip" {
 			body = encode.Gzip(body)
 		}
-		a.requests++
-		if _, err := s.post(ctx, target.String(), "application/octet-stream", body); err != nil {
-			a.err = errors.Join(a.err, err)
-			a.refused++
-		}
+		_, err := s.post(ctx, target.String(), "application/octet-stream", body)
+		errs = append(errs, err)
 	}
-	return a
+	return len(payloads), errors.Join(errs...)
 }

@@ -185,15 +185,15 @@ func (l *loader) send(j job) {
 		j.due = time.Now()
 	}
 	samples := pd.SampleCount()
-	a := l.to.send(context.Background(), pd)
+	_, err := l.to.send(context.Background(), pd)
 	took := time.Since(j.due)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.total.add(took)
-	if a.err != nil {
+	if err != nil {
 		l.total.refused++
-		if reason := a.err.Error(); len(l.total.errors) < maxLoadErrors || l.total.errors[reason] > 0 {
+		if reason := err.Error(); len(l.total.errors) < maxLoadErrors || l.total.errors[reason] > 0 {
 			l.total.errors[reason]++
 		}
 		return

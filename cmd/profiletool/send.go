@@ -129,11 +129,11 @@ func (s *sending) round(ctx context.Context, all []pprofile.Profiles, messages [
 		// Sending moves strings of resources into the dictionary: a copy can be sent again.
 		request := pprofile.NewProfiles()
 		pd.CopyTo(request)
-		a := s.to.send(ctx, request)
-		s.requests += a.requests
-		if a.err != nil {
+		requests, err := s.to.send(ctx, request)
+		s.requests += requests
+		if err != nil {
 			s.refused++
-			s.term.logf("%s: not accepted: %v", messages[i].Source, a.err)
+			s.term.logf("%s: not accepted: %v", messages[i].Source, err)
 			continue
 		}
 		s.accepted++

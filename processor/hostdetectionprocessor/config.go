@@ -11,14 +11,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
-// The detectors that the slim build has.
-const (
-	detectorEnv    = "env"
-	detectorSystem = "system"
-)
-
-const hostnameFromOS = "os"
-
 // Config is the processor's configuration: a part of that of contrib's processor of the same type.
 type Config struct {
 	// Detectors are run in this order; what an earlier one found stays.
@@ -36,19 +28,19 @@ type SystemConfig struct {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{Detectors: []string{detectorEnv}, Override: true, System: SystemConfig{HostnameSources: []string{}}}
+	return &Config{Detectors: []string{"env"}, Override: true, System: SystemConfig{HostnameSources: []string{}}}
 }
 
 // Validate reports everything that the slim build lacks.
 func (c *Config) Validate() error {
 	var faults config.Faults
 	for i, name := range c.Detectors {
-		faults.Require(name == detectorEnv || name == detectorSystem,
+		faults.Require(detectors[name] != nil,
 			"`detectors[%d]` must be env or system in the slim build, found %q: the full build of otelcol-profiles has the others", i, name)
 	}
 	// By default the full build asks DNS first. The same configuration must not result in another host name here.
 	sources := c.System.HostnameSources
-	faults.Require(!slices.Contains(c.Detectors, detectorSystem) || slices.Equal(sources, []string{hostnameFromOS}),
+	faults.Require(!slices.Contains(c.Detectors, "system") || slices.Equal(sources, []string{"os"}),
 		"`system.hostname_sources` must be [os] in the slim build, found %q: the full build of otelcol-profiles also asks DNS, and does so by default", sources)
 	return faults.Err()
 }

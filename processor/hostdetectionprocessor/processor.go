@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
@@ -30,6 +31,9 @@ const (
 	oldEnvVariable = "OTEL_RESOURCE"
 )
 
+// detectors are those that the slim build has.
+var detectors = map[string]func(to pcommon.Map) error{"env": detectEnv, "system": detectSystem}
+
 // hostDetection adds the attributes that Start has found to every resource.
 type hostDetection struct {
 	cfg  *Config
@@ -48,17 +52,12 @@ func (*hostDetection) Capabilities() consumer.Capabilities {
 // Start runs the detectors.
 func (p *hostDetection) Start(context.Context, component.Host) error {
 	p.found = pcommon.NewMap()
+	if slices.Contains(p.cfg.Detectors, "system") {
+		p.schema = schemaURL
+	}
 	for _, name := range p.cfg.Detectors {
 		attributes := pcommon.NewMap()
-		var err error
-		switch name {
-		case detectorEnv:
-			err = detectEnv(attributes)
-		case detectorSystem:
-			err = detectSystem(attributes)
-			p.schema = schemaURL
-		}
-		if err != nil {
+		if err := detectors[name](attributes); err != nil {
 			return fmt.Errorf("detector %q: %w", name, err)
 		}
 		add(p.found, attributes, false)

@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -340,28 +339,21 @@ func (m *message) wait(ctx context.Context) {
 	if m.config.MaxWait == 0 {
 		return
 	}
-	timer := time.NewTimer(m.config.MaxWait)
-	defer timer.Stop()
+	ctx, cancel := context.WithTimeout(ctx, m.config.MaxWait)
+	defer cancel()
+	defer context.AfterFunc(m.stopping, cancel)()
 	// An address that is requested during a search is part of the next one.
 	for range 2 {
 		for i := range m.mappings {
-			p := &m.mappings[i]
-			if p.finished == nil {
-				continue
-			}
-			select {
-			case <-p.finished:
-			case <-timer.C:
-				m.lookUpMissing()
-				return
-			case <-ctx.Done():
-				return
-			case <-m.stopping.Done():
-				return
+			if finished := m.mappings[i].finished; finished != nil {
+				select {
+				case <-finished:
+				case <-ctx.Done():
+				}
 			}
 		}
 		m.lookUpMissing()
-		if len(m.missing) == 0 {
+		if len(m.missing) == 0 || ctx.Err() != nil {
 			return
 		}
 		m.request()

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
@@ -69,7 +70,11 @@ func (s *symbolizer) Start(ctx context.Context, host component.Host) error {
 	s.resolver = lookup.New(c.Lookup, finder, func(kind sources.Kind, took time.Duration) {
 		s.metrics.ProcessorSymbolizeSourceDuration.Record(context.Background(), took.Seconds(), s.metrics.sources[kind])
 	})
-	s.stopped.Go(s.report)
+	s.stopped.Go(func() {
+		for await.Sleep(s.stopping, reportInterval) {
+			s.logUnresolved()
+		}
+	})
 	return s.metrics.observe(s.resolver, finder)
 }
 
@@ -103,20 +108,7 @@ const (
 	reportInterval  = 10 * time.Minute
 )
 
-// report logs the files without symbols, at each interval.
-func (s *symbolizer) report() {
-	ticker := time.NewTicker(reportInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-s.stopping.Done():
-			return
-		case <-ticker.C:
-			s.logUnresolved()
-		}
-	}
-}
-
+// logUnresolved logs the files without symbols.
 func (s *symbolizer) logUnresolved() {
 	top, all := s.resolver.DrainUnresolved(reportedModules)
 	if len(top) == 0 {

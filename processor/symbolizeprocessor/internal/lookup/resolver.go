@@ -118,7 +118,7 @@ type Module struct {
 	// unresolved is how many locations of messages have no function.
 	unresolved int
 
-	opened  []opened
+	opened  [sources.NumKinds]opened
 	lastUse time.Time
 	// suspended is the search that goes on after a download.
 	suspended *search

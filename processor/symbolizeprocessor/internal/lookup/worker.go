@@ -11,13 +11,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
-// opened is the result of a source: a file, or an error that is kept as long as the module's files are open.
+// opened is the result of a source, if it was asked: a file, or an error that is kept as long as the module's files are open.
 type opened struct {
-	kind sources.Kind
 	file *sources.SymbolFile
 	err  error
 }
@@ -132,9 +132,8 @@ type search struct {
 }
 
 type found struct {
-	frames  []symbols.Frame
-	quality symbols.Quality
-	kind    sources.Kind
+	symbols.Resolved
+	kind sources.Kind
 }
 
 // run tries the sources in their order until all addresses are resolved as wanted. It returns false if the search was suspended: it goes
@@ -148,7 +147,7 @@ func (s *search) run() bool {
 	for ; int(s.kind) < sources.NumKinds; s.kind++ {
 		var left []int
 		for i := range s.best {
-			if s.best[i].quality < enough {
+			if s.best[i].Quality < enough {
 				left = append(left, i)
 			}
 		}
@@ -195,16 +194,13 @@ func (s *search) suspend() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, b := range s.best {
-		if len(b.frames) > 0 {
-			r.cache.put(key{module: m.id, address: s.addresses[i]}, &Answer{Frames: b.frames, Source: b.kind, round: m.round})
+		if len(b.Frames) > 0 {
+			r.cache.put(key{module: m.id, address: s.addresses[i]}, &Answer{Frames: b.Frames, Source: b.kind, round: m.round})
 		}
 	}
-	m.opened = slices.DeleteFunc(m.opened, func(o opened) bool {
-		if o.file != nil {
-			o.file.Close()
-		}
-		return o.file != nil
-	})
+	for kind := range m.opened {
+		m.closeFile(sources.Kind(kind), nil)
+	}
 	m.suspended = s
 	select {
 	case r.downloads <- m:
@@ -222,10 +218,8 @@ func (s *search) file() sources.Module {
 // open returns a source's file, from an earlier round if it is still open.
 func (s *search) open(kind sources.Kind) (*sources.SymbolFile, error) {
 	m := s.module
-	for _, o := range m.opened {
-		if o.kind == kind {
-			return o.file, o.err
-		}
+	if o := m.opened[kind]; o.file != nil || o.err != nil {
+		return o.file, o.err
 	}
 	err := s.downloadErr
 	s.downloadErr = nil
@@ -242,7 +236,7 @@ func (s *search) open(kind sources.Kind) (*sources.SymbolFile, error) {
 		}
 		return nil, err
 	}
-	m.opened = append(m.opened, opened{kind: kind, file: file, err: err})
+	m.opened[kind] = opened{file: file, err: err}
 	return file, err
 }
 
@@ -288,28 +282,18 @@ func (s *search) resolve(file *sources.SymbolFile, kind sources.Kind, left []int
 	resolved, err := file.Resolve(addrs, lines)
 	names := demangler{style: config.Demangle, now: time.Now}
 	for k, i := range indices {
-		if resolved[k].Quality > s.best[i].quality {
+		if resolved[k].Quality > s.best[i].Quality {
 			names.demangle(resolved[k].Frames)
-			s.best[i] = found{frames: resolved[k].Frames, quality: resolved[k].Quality, kind: kind}
+			s.best[i] = found{resolved[k], kind}
 		}
 	}
 	switch tooMuch := errors.Is(err, symbols.ErrTooMuchWork); {
 	case tooMuch && lines:
 		file.FunctionsOnly = true
 	case tooMuch:
-		s.giveUp(kind, err)
+		s.module.closeFile(kind, err) // each new address would cost as much, so not until all sources are tried again
 	}
 	return err
-}
-
-// giveUp stops using a source's file until all sources are tried again, since each new address would cost as much.
-func (s *search) giveUp(kind sources.Kind, err error) {
-	for i := range s.module.opened {
-		if o := &s.module.opened[i]; o.kind == kind && o.file != nil {
-			o.file.Close()
-			o.file, o.err = nil, err
-		}
-	}
 }
 
 // finish stores the answers. m.mu is held.
@@ -318,10 +302,10 @@ func (s *search) finish(now time.Time) {
 	reason := s.reason()
 	isMissing := false
 	for i, b := range s.best {
-		if len(b.frames) == 0 {
+		if len(b.Frames) == 0 {
 			isMissing = true
 		}
-		a := &Answer{Frames: b.frames, Source: b.kind, Missing: reason, round: m.round}
+		a := &Answer{Frames: b.Frames, Source: b.kind, Missing: reason, round: m.round}
 		r.cache.put(key{module: m.id, address: s.addresses[i]}, a)
 	}
 	if !isMissing {
@@ -371,12 +355,18 @@ func reasonOf(err error) Reason {
 
 // close closes the module's files. m.mu is held, or a worker has the module.
 func (m *Module) close() {
-	for _, o := range m.opened {
-		if o.file != nil {
-			o.file.Close()
-		}
+	for kind := range m.opened {
+		m.closeFile(sources.Kind(kind), nil)
 	}
-	m.opened = nil
+	m.opened = [sources.NumKinds]opened{}
+}
+
+// closeFile closes the file of a source, if it has one, which then has the result err, or none.
+func (m *Module) closeFile(kind sources.Kind, err error) {
+	if o := &m.opened[kind]; o.file != nil {
+		o.file.Close()
+		*o = opened{err: err}
+	}
 }
 
 func (m *Module) size() (files, bytes int64) {
@@ -391,19 +381,12 @@ func (m *Module) size() (files, bytes int64) {
 
 // closeIdle closes files that were not used for a while.
 func (r *Resolver) closeIdle() {
-	ticker := time.NewTicker(max(r.config.KeepOpen/2, time.Millisecond))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-r.stop.Done():
-			return
-		case now := <-ticker.C:
-			r.eachIdle(func(m *Module) {
-				if now.Sub(m.lastUse) >= r.config.KeepOpen {
-					m.close()
-				}
-			})
-		}
+	for await.Sleep(r.stop, max(r.config.KeepOpen/2, time.Millisecond)) {
+		r.eachIdle(func(m *Module) {
+			if time.Since(m.lastUse) >= r.config.KeepOpen {
+				m.close()
+			}
+		})
 	}
 }
 

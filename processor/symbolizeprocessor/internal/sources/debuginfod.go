@@ -136,19 +136,15 @@ func (f *Finder) Download(ctx context.Context, m Module) error {
 	var s search
 	var temporary *TemporaryError
 	for i := range d.servers {
-		if until := d.busyUntil(i); time.Now().Before(until) {
-			temporary = laterOf(temporary, &TemporaryError{Err: errors.New("the server failed; not using it until its backoff has passed"), Until: until})
-			continue
-		}
 		err := d.download(ctx, i, id, id+cacheSuffix)
 		if err == nil {
 			return nil
 		}
-		if t := (*TemporaryError)(nil); errors.As(err, &t) {
-			temporary = laterOf(temporary, t)
-			continue
+		if t := (*TemporaryError)(nil); !errors.As(err, &t) {
+			s.note(err)
+		} else if temporary == nil || t.Until.Before(temporary.Until) {
+			temporary = t
 		}
-		s.note(err)
 	}
 	if temporary != nil {
 		return temporary
@@ -157,13 +153,6 @@ func (f *Finder) Download(ctx context.Context, m Module) error {
 		d.noteMissing(id)
 	}
 	return s.result()
-}
-
-func laterOf(a, b *TemporaryError) *TemporaryError {
-	if a == nil || b.Until.Before(a.Until) {
-		return b
-	}
-	return a
 }
 
 func (d *debuginfod) busyUntil(i int) time.Time {
@@ -183,6 +172,9 @@ func (d *debuginfod) noteMissing(id string) {
 
 // download fetches a debug file into the cache; if a server has none, the program itself.
 func (d *debuginfod) download(ctx context.Context, i int, id, name string) error {
+	if until := d.busyUntil(i); time.Now().Before(until) {
+		return &TemporaryError{Err: errors.New("the server failed; not using it until its backoff has passed"), Until: until}
+	}
 	for _, kind := range []string{"debuginfo", "executable"} {
 		err := d.fetch(ctx, i, id+"/"+kind, name)
 		if err == nil || !errors.Is(err, ErrNotFound) {
