@@ -477,6 +477,17 @@ func TestStats(t *testing.T) {
 	assert.Regexp(t, `all 2 messages: \d+ bytes; merged \d+ bytes \(-\d+\.\d %\)\n$`, text)
 }
 
+func TestTableBytes(t *testing.T) {
+	pd := pprofile.NewProfiles()
+	pd.ResourceProfiles().AppendEmpty().SetSchemaUrl("not in the dictionary")
+	pd.Dictionary().StringTable().FromRaw([]string{"", "abc", strings.Repeat("x", 200)})
+	pd.Dictionary().StackTable().AppendEmpty()
+	pd.Dictionary().MappingTable().AppendEmpty().SetMemoryStart(1)
+	sizes, err := tableBytes(pd)
+	require.NoError(t, err)
+	assert.Equal(t, [7]int{4, 0, 0, 0, 2 + 5 + 203, 0, 2}, sizes, "a tag and a length for each entry")
+}
+
 func TestMergeAndSplit(t *testing.T) {
 	merged := must(t, "merge", goCPU, goHeap, pprofData+"go-mutex.pb.gz")
 	require.NoError(t, profiletest.Check(unmarshal(t, merged)))
