@@ -63,7 +63,7 @@ func (c *comparison) compare(r *scan.SampleReader, baseline *Baseline, at time.T
 	p := r.Payload
 	c.forget()
 	c.fingerprints.reset(r)
-	now := snapshot{exists: true, shape: c.shape(), payloadNanos: max(0, p.TimeNanos)}
+	now := snapshot{exists: true, shape: c.shape(), payloadNanos: max(0, int64(p.Numbers[scan.ProfileTimeNanos]))}
 	if !at.IsZero() {
 		now.atNanos = at.UnixNano()
 	}
@@ -140,13 +140,12 @@ func (c *comparison) shape() fingerprint {
 	c.isCumulative, c.columns = c.isCumulative[:0], c.columns[:0]
 	b := c.buffer[:0]
 	stringOf := func(i uint64) (raw []byte) {
+		var s fingerprint
 		if i != 0 && p.HasString(i) {
 			at := p.Strings[i]
-			raw = p.Data[at.Start:at.End]
-			b = c.string(i).appendTo(b)
-		} else {
-			b = fingerprint{}.appendTo(b)
+			raw, s = p.Data[at.Start:at.End], c.string(i)
 		}
+		b = s.appendTo(b)
 		return raw
 	}
 	for t, v := range p.SampleTypes {
@@ -161,7 +160,7 @@ func (c *comparison) shape() fingerprint {
 	}
 	stringOf(p.PeriodType.Type)
 	stringOf(p.PeriodType.Unit)
-	b = fingerprint{a: uint64(p.Period)}.appendTo(b)
+	b = fingerprint{a: p.Numbers[scan.ProfilePeriod]}.appendTo(b)
 	c.buffer = b
 	return fingerprintOf(b)
 }

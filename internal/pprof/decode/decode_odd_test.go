@@ -193,7 +193,7 @@ func withoutNumbers(labels []Label) []Label {
 	labels = slices.Clone(labels)
 	for i := range labels {
 		l := &labels[i]
-		l.ID, l.keyOrder, l.keyName, l.unitName = 0, 0, 0, 0
+		l.ID, l.keyOrder, l.key, l.unit = 0, 0, 0, 0
 	}
 	return labels
 }

@@ -44,7 +44,7 @@ func (w *worker) emit() pprofile.Profiles {
 		}
 		types = append(types, valueType{typ: "samples", unit: "count"})
 	}
-	defaultType := w.orEmpty(w.payload.DefaultSampleType)
+	defaultType := w.orEmpty(w.payload.Numbers[scan.ProfileDefaultSampleType])
 	scopes := w.scopes(types, defaultType)
 	if len(scopes) == 0 {
 		return profiles
@@ -53,8 +53,8 @@ func (w *worker) emit() pprofile.Profiles {
 		types:       types,
 		defaultType: defaultType,
 		periodType:  w.valueTypeOf(w.payload.PeriodType),
-		time:        w.notNegativeTime(w.payload.TimeNanos),
-		duration:    w.notNegativeTime(w.payload.DurationNanos),
+		time:        w.notNegativeTime(scan.ProfileTimeNanos),
+		duration:    w.notNegativeTime(scan.ProfileDurationNanos),
 		id:          w.comparison.content,
 	}
 	h.timedFrom, h.timedFor = w.timed.window(h.time, h.duration)
@@ -126,16 +126,18 @@ func (w *worker) writeProfile(profile pprofile.Profile, h *profileHeader, t int)
 	profile.SetProfileID(profileID(h.id, t))
 	w.writeValueType(h.types[t], profile.SampleType())
 	w.writeValueType(h.periodType, profile.PeriodType())
-	profile.SetPeriod(w.payload.Period)
+	profile.SetPeriod(int64(w.payload.Numbers[scan.ProfilePeriod]))
 	w.dict.AttributeSets.CopyTo(h.attributes, profile.AttributeIndices())
 }
 
-func (w *worker) notNegativeTime(nanos int64) uint64 {
-	if nanos < 0 {
+// notNegativeTime returns the time or duration in a field.
+func (w *worker) notNegativeTime(field int) uint64 {
+	nanos := w.payload.Numbers[field]
+	if int64(nanos) < 0 {
 		w.stats.Repaired[scan.RepairNegativeTime]++
 		return 0
 	}
-	return uint64(nanos)
+	return nanos
 }
 
 // scopes lists the scopes to write, each by its sample types. Without a Baseline all are in one. With it, the deltas that
@@ -232,16 +234,9 @@ func (w *worker) profileAttributes(h *profileHeader) dictionary.AttributeSetInde
 		}
 		attributes = append(attributes, w.attribute(scan.AttributeComment, dictionary.ValueOf(value)))
 	}
-	for _, field := range []struct {
-		key   string
-		index uint64
-	}{
-		{scan.AttributeDropFrames, w.payload.DropFrames},
-		{scan.AttributeKeepFrames, w.payload.KeepFrames},
-		{scan.AttributeDocURL, w.payload.DocURL},
-	} {
-		if s := w.orEmpty(field.index); s != "" {
-			attributes = append(attributes, w.attribute(field.key, dictionary.StringValue(s)))
+	for _, field := range scan.StringFields {
+		if s := w.orEmpty(w.payload.Numbers[field.Number]); s != "" {
+			attributes = append(attributes, w.attribute(field.Attribute, dictionary.StringValue(s)))
 		}
 	}
 	return w.attributeSet(attributes...)

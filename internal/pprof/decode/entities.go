@@ -43,7 +43,7 @@ const minBudget = 64 << 10
 func (in *interner) reset() {
 	in.stringTable.reset()
 	in.labels.reset(in.payload.Data)
-	in.timestampLabels, in.form = nil, timestampForm{}
+	in.timestampLabels = nil
 	in.budget = minBudget + int64(min(in.limits.MaxExpansion, math.MaxInt32))*int64(len(in.payload.Data))
 	in.mappingIndices = unresolvedIndices(in.mappingIndices, len(in.payload.Mappings))
 	in.functionIndices = unresolvedIndices(in.functionIndices, len(in.payload.Functions))
@@ -61,6 +61,7 @@ func unresolvedIndices(s []int32, n int) []int32 {
 // release forgets what belongs to the payload, and the dictionary, which can be the caller's.
 func (in *interner) release() {
 	in.payload.Data, in.dict, in.content, in.repaired, in.unnamed = nil, nil, "", nil, ""
+	in.form = timestampForm{}
 	in.labels.reset(nil)
 }
 

@@ -47,7 +47,7 @@ type fingerprints struct {
 
 	labelSets scan.Memo[fingerprint]
 
-	// Scratch of one entry, of one sample's locations, and of its labels.
+	// Scratch of a mapping or function, of a location, a sample or its labels, and of the labels as they are read.
 	entry, buffer []byte
 	labels        []label
 }
@@ -82,6 +82,15 @@ func (f *fingerprints) bytes() int {
 	return dictionary.BytesOf(f.strings) + dictionary.BytesOf(f.mappings) + dictionary.BytesOf(f.functions) +
 		dictionary.BytesOf(f.locations) + f.labelSets.Bytes() + dictionary.BytesOf(f.entry) +
 		dictionary.BytesOf(f.buffer) + dictionary.BytesOf(f.labels)
+}
+
+// of returns the fingerprint of an entry that consists of these words.
+func (f *fingerprints) of(words ...uint64) fingerprint {
+	f.entry = f.entry[:0]
+	for _, word := range words {
+		f.entry = binary.LittleEndian.AppendUint64(f.entry, word)
+	}
+	return fingerprintOf(f.entry)
 }
 
 // sample returns the fingerprint of the sample at a span, and leaves its values in the reader.
@@ -139,12 +148,8 @@ func (f *fingerprints) mapping(id uint64) fingerprint {
 	known := &f.mappings[position]
 	if *known == (fingerprint{}) {
 		m := &f.payload.Mappings[position]
-		b := f.string(m.Filename).appendTo(f.entry[:0])
-		b = f.string(m.BuildID).appendTo(b)
-		b = binary.LittleEndian.AppendUint64(b, m.Start)
-		b = binary.LittleEndian.AppendUint64(b, m.Limit)
-		b = binary.LittleEndian.AppendUint64(b, m.Offset)
-		*known, f.entry = fingerprintOf(b), b
+		file, id := f.string(m.Filename), f.string(m.BuildID)
+		*known = f.of(file.a, file.b, id.a, id.b, m.Start, m.Limit, m.Offset)
 	}
 	return *known
 }
@@ -154,10 +159,8 @@ func (f *fingerprints) function(position int) fingerprint {
 	known := &f.functions[position]
 	if *known == (fingerprint{}) {
 		function := &f.payload.Functions[position]
-		b := f.string(function.Name).appendTo(f.entry[:0])
-		b = f.string(function.SystemName).appendTo(b)
-		b = binary.LittleEndian.AppendUint64(b, uint64(max(0, function.StartLine)))
-		*known, f.entry = fingerprintOf(b), b
+		name, systemName := f.string(function.Name), f.string(function.SystemName)
+		*known = f.of(name.a, name.b, systemName.a, systemName.b, uint64(max(0, function.StartLine)))
 	}
 	return *known
 }
@@ -168,20 +171,14 @@ func (f *fingerprints) function(position int) fingerprint {
 func (f *fingerprints) location(position int) int32 {
 	l := &f.payload.Locations[position]
 	mapping := f.mapping(l.MappingID)
-	lines := f.payload.Lines[l.LineStart:l.LineEnd]
-	for _, line := range lines {
-		if i, ok := f.payload.FunctionOf(line); ok {
-			f.function(i) // now, since it uses f.entry too
-		}
-	}
 	folded := uint64(0)
 	if l.IsFolded {
 		folded = 1
 	}
-	b := mapping.appendTo(f.entry[:0])
+	b := mapping.appendTo(f.buffer[:0])
 	b = binary.LittleEndian.AppendUint64(b, l.Address)
 	b = binary.LittleEndian.AppendUint64(b, folded)
-	for _, line := range lines {
+	for _, line := range f.payload.Lines[l.LineStart:l.LineEnd] {
 		var function, file fingerprint
 		if i, ok := f.payload.FunctionOf(line); ok {
 			function = f.function(i)
@@ -193,7 +190,7 @@ func (f *fingerprints) location(position int) int32 {
 		b = binary.LittleEndian.AppendUint64(b, uint64(max(0, line.Line))) // as they are emitted
 		b = binary.LittleEndian.AppendUint64(b, uint64(max(0, line.Column)))
 	}
-	f.locations[position], f.entry = fingerprintOf(b), b
+	f.locations[position], f.buffer = fingerprintOf(b), b
 	return int32(position + 1)
 }
 
@@ -209,14 +206,14 @@ func (f *fingerprints) labelSet(at scan.Span) (fingerprint, scan.DropReason, boo
 	slices.SortStableFunc(f.labels, func(x, y label) int {
 		return cmp.Or(cmp.Compare(x.key.a, y.key.a), cmp.Compare(x.key.b, y.key.b), cmp.Compare(x.kind, y.kind))
 	})
-	b := slices.Grow(f.entry[:0], len(f.labels)*3*fingerprintBytes)
+	b := slices.Grow(f.buffer[:0], len(f.labels)*3*fingerprintBytes)
 	for i := range f.labels {
 		l := &f.labels[i]
 		b = l.str.appendTo(l.key.appendTo(b))
 		b = binary.LittleEndian.AppendUint64(b, uint64(l.num))
 		b = binary.LittleEndian.AppendUint64(b, l.kind)
 	}
-	f.entry = b
+	f.buffer = b
 	var set fingerprint
 	if len(b) > 0 {
 		set = fingerprintOf(b)

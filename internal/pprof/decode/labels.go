@@ -28,11 +28,10 @@ type labelSets struct {
 	// hint is the number of labels in the payload before: payloads that follow each other are much alike.
 	hint int
 
-	// names has the keys and units, nameInfo what is known of each. nameOf[i] is the number of string i, 0 if
-	// it is not known yet.
-	names    dictionary.Strings
-	nameInfo []labelName
-	nameOf   []dictionary.StringIndex // indices of names
+	// keys has the keys, orders the ID of each key's first label. keyOf[i] is the key that string i is, 0 if it is not known yet.
+	keys   dictionary.Strings
+	orders []int32
+	keyOf  []dictionary.StringIndex // indices of keys
 
 	// lists are lists of labels, by the labels' IDs: several of one key, and the pairs of links. interned has the attribute or
 	// link that each has become, 0 if it is not interned yet.
@@ -42,12 +41,6 @@ type labelSets struct {
 	// Those of the current sample.
 	labels []Label
 	groups []LabelGroup
-}
-
-// labelName is what is known of a key or unit.
-type labelName struct {
-	index dictionary.StringIndex // in the dictionary, 0 if it is not interned yet
-	order int32                  // the ID of the key's first label; 0 for a unit
 }
 
 type knownLabel struct {
@@ -64,8 +57,8 @@ func (l *labelSets) reset(data []byte) {
 	}
 	l.sets.Reset(data, 0)
 	l.known.Reset(data, l.hint)
-	l.names.Reset(0)
-	l.nameInfo, l.nameOf = append(l.nameInfo[:0], labelName{}), l.nameOf[:0]
+	l.keys.Reset(0)
+	l.orders, l.keyOf = append(l.orders[:0], 0), l.keyOf[:0]
 	l.lists.Reset(0, 0)
 	l.interned = append(l.interned[:0], 0)
 	// Labels share the strings of the payload.
@@ -79,15 +72,15 @@ func (l *labelSets) reset(data []byte) {
 
 // bytes estimates the memory in use.
 func (l *labelSets) bytes() int {
-	return l.sets.Bytes() + l.known.Bytes() + l.names.MemoryBytes() + dictionary.BytesOf(l.nameInfo) +
-		dictionary.BytesOf(l.nameOf) + l.lists.MemoryBytes() + dictionary.BytesOf(l.interned) +
+	return l.sets.Bytes() + l.known.Bytes() + l.keys.MemoryBytes() + dictionary.BytesOf(l.orders) +
+		dictionary.BytesOf(l.keyOf) + l.lists.MemoryBytes() + dictionary.BytesOf(l.interned) +
 		dictionary.BytesOf(l.labels) + dictionary.BytesOf(l.groups)
 }
 
 // buildBytes estimates the memory that the labels of the payload take.
 func (l *labelSets) buildBytes() int {
-	const setBytes, labelBytes, nameBytes, listBytes = 96, 260, 64, 64
-	return setBytes*l.sets.Len() + labelBytes*l.known.Len() + nameBytes*l.names.Len() + listBytes*l.lists.Len()
+	const setBytes, labelBytes, keyBytes, listBytes = 96, 260, 64, 64
+	return setBytes*l.sets.Len() + labelBytes*l.known.Len() + keyBytes*l.keys.Len() + listBytes*l.lists.Len()
 }
 
 // labelSet interns the labels of a sample. Other fields of the sample between them are part of the compared
@@ -156,56 +149,43 @@ func (in *interner) label(at scan.Span) (*knownLabel, scan.DropReason, bool) {
 	}
 	known := knownLabel{isEmpty: read.IsEmpty()}
 	if !known.isEmpty {
-		label := Label{ID: l.known.Len(), IsStr: read.Str != 0}
+		label := Label{ID: l.known.Len(), IsStr: read.Str != 0, key: uint32(read.Key)}
 		if label.IsStr {
 			label.Str = in.at(read.Str)
 			if !in.spend(len(label.Str)) {
 				return nil, scan.DropOverBudget, false
 			}
 		} else {
-			label.Num = read.Num
-			if read.Unit != 0 {
-				label.unitName = in.labelName(read.Unit)
-				label.Unit = l.names.At(label.unitName)
-			}
+			label.Num, label.Unit, label.unit = read.Num, in.at(read.Unit), uint32(read.Unit)
 		}
-		label.keyName = in.labelName(read.Key)
-		name := &l.nameInfo[label.keyName]
-		if name.order == 0 {
-			name.order = int32(label.ID)
-		}
-		label.Key, label.keyOrder = l.names.At(label.keyName), name.order
+		label.Key, label.keyOrder = in.labelKey(read.Key, int32(label.ID))
 		known.label = label
 	}
 	return l.known.At(l.known.Add(at, known)), 0, true
 }
 
-// labelName returns the number of a string that the payload has. As a key, index 0 is string_table[0] even if that is
-// not empty: Splunk's agent for Python writes such tables and means it.
-func (in *interner) labelName(i uint64) dictionary.StringIndex {
+// labelKey returns the key of a label, and the ID of that key's first label, which is this one if there is none. Index 0 is
+// string_table[0] even if that is not empty: Splunk's agent for Python writes such tables and means it.
+func (in *interner) labelKey(i uint64, id int32) (key string, order int32) {
 	l := &in.labels
-	if len(in.payload.Strings) == 0 {
-		return 0
+	n := len(in.payload.Strings)
+	if n > 0 && len(l.keyOf) == 0 {
+		l.keyOf = dictionary.Zeroed(l.keyOf, n)
 	}
-	if n := len(in.payload.Strings); len(l.nameOf) == 0 {
-		l.nameOf = dictionary.Zeroed(l.nameOf, n)
-	}
-	if l.nameOf[i] == 0 {
-		l.nameOf[i] = l.names.Intern(in.raw(i))
-		if len(l.nameInfo) < l.names.Len() {
-			l.nameInfo = append(l.nameInfo, labelName{})
+	at := dictionary.StringIndex(0) // without strings, the key is empty
+	if n > 0 {
+		if at = l.keyOf[i]; at == 0 {
+			at = l.keys.Intern(in.raw(i))
+			l.keyOf[i] = at
 		}
 	}
-	return l.nameOf[i]
-}
-
-// internName returns the dictionary's index of a name.
-func (in *interner) internName(number dictionary.StringIndex) dictionary.StringIndex {
-	name := &in.labels.nameInfo[number]
-	if name.index == 0 {
-		name.index = in.dict.Strings.Intern(in.labels.names.At(number))
+	if len(l.orders) < l.keys.Len() {
+		l.orders = append(l.orders, 0)
 	}
-	return name.index
+	if l.orders[at] == 0 {
+		l.orders[at] = id
+	}
+	return l.keys.At(at), l.orders[at]
 }
 
 // orderLabels orders labels by key, and keeps the order within a key. Most samples have a few labels,
@@ -306,11 +286,9 @@ func (l *labelSets) list(ids []int32) int32 {
 func (in *interner) labelAttribute(label *Label) int32 {
 	known := in.labels.known.At(label.ID)
 	if known.attribute == 0 {
-		attribute := dictionary.Attribute{Key: in.internName(label.keyName), Value: dictionary.IntValue(label.Num)}
-		if label.IsStr {
-			attribute.Value = dictionary.StringValue(label.Str)
-		} else {
-			attribute.Unit = in.internName(label.unitName)
+		attribute := dictionary.Attribute{Key: in.internRaw(uint64(label.key)), Value: dictionary.StringValue(label.Str)}
+		if !label.IsStr {
+			attribute.Value, attribute.Unit = dictionary.IntValue(label.Num), in.intern(uint64(label.unit))
 		}
 		known.attribute = int32(in.dict.Attributes.Intern(attribute))
 	}
@@ -327,10 +305,10 @@ func (in *interner) groupAttribute(group LabelGroup) int32 {
 	if *known != 0 {
 		return *known
 	}
-	attribute := dictionary.Attribute{Key: in.internName(group.Labels[0].keyName)}
+	attribute := dictionary.Attribute{Key: in.internRaw(uint64(group.Labels[0].key))}
 	unit, shared := sharedUnit(group.Labels)
 	if shared {
-		attribute.Unit = in.internName(unit)
+		attribute.Unit = in.intern(unit)
 	}
 	value := pcommon.NewValueSlice()
 	value.Slice().EnsureCapacity(len(group.Labels))
@@ -352,18 +330,17 @@ func (in *interner) groupAttribute(group LabelGroup) int32 {
 	return *known
 }
 
-// sharedUnit returns the unit of the numbers of a group, as an index of names, and reports whether they all have it.
-func sharedUnit(group []Label) (unit dictionary.StringIndex, shared bool) {
-	seen := false
+// sharedUnit returns the unit of the numbers of a group, as an index of the payload, and reports whether they all have it.
+func sharedUnit(group []Label) (unit uint64, shared bool) {
+	var first *Label
 	for i := range group {
-		l := &group[i]
-		if l.IsStr {
-			continue
-		}
-		if seen && l.unitName != unit {
+		switch l := &group[i]; {
+		case l.IsStr:
+		case first == nil:
+			first, unit = l, uint64(l.unit)
+		case l.Unit != first.Unit:
 			return 0, false
 		}
-		unit, seen = l.unitName, true
 	}
 	return unit, true
 }

@@ -17,9 +17,9 @@ type Label struct {
 	Key, Str, Unit string
 	Num            int64
 	IsStr          bool
-	// keyOrder numbers the keys in the order in which the payload has them; keyName and unitName are indices of names.
-	keyOrder          int32
-	keyName, unitName dictionary.StringIndex
+	// keyOrder numbers the keys in the order in which the payload has them; key and unit are indices of its strings.
+	keyOrder  int32
+	key, unit uint32
 }
 
 // LabelGroup has the labels of one key, at least one.

@@ -38,14 +38,15 @@ func isIn(values []int64, v int, isFirst bool) bool {
 	return isFirst && !slices.ContainsFunc(values, func(v int64) bool { return v != 0 })
 }
 
-// observationsOf returns how many observations of a sample are in the profile of type v.
-func (w *worker) observationsOf(s *observedSample, v int, isFirst bool) (n int) {
+// observationsOf returns the observations of a sample that are in the profile of type v. They are valid until the next call.
+func (w *worker) observationsOf(s *observedSample, v int, isFirst bool) []int32 {
+	w.set = w.set[:0]
 	for o := s.Observed.First; o >= 0; o = w.samples.Observations[o].Next {
 		if isIn(w.samples.ValuesOf(o), v, isFirst) {
-			n++
+			w.set = append(w.set, o)
 		}
 	}
-	return n
+	return w.set
 }
 
 // writeSamples writes the samples of a group that have a value of type v.
@@ -54,7 +55,7 @@ func (w *worker) writeSamples(dst pprofile.SampleSlice, group int32, v int, isFi
 	samples := &w.samples
 	total := 0
 	for i := range samples.Entries {
-		if s := &samples.Entries[i]; s.Group == group && w.observationsOf(s, v, isFirst) > 0 {
+		if s := &samples.Entries[i]; s.Group == group && len(w.observationsOf(s, v, isFirst)) > 0 {
 			total++
 		}
 	}
@@ -64,7 +65,8 @@ func (w *worker) writeSamples(dst pprofile.SampleSlice, group int32, v int, isFi
 		if s.Group != group {
 			continue
 		}
-		n := w.observationsOf(s, v, isFirst)
+		observations := w.observationsOf(s, v, isFirst)
+		n := len(observations)
 		if n == 0 {
 			continue
 		}
@@ -78,13 +80,9 @@ func (w *worker) writeSamples(dst pprofile.SampleSlice, group int32, v int, isFi
 		if group == timed {
 			entry.TimestampsUnixNano().EnsureCapacity(n)
 		}
-		for o := s.Observed.First; o >= 0; o = samples.Observations[o].Next {
-			values := samples.ValuesOf(o)
-			if !isIn(values, v, isFirst) {
-				continue
-			}
+		for _, o := range observations {
 			if withValues {
-				entry.Values().Append(values[v])
+				entry.Values().Append(samples.ValuesOf(o)[v])
 			}
 			if group == timed {
 				entry.TimestampsUnixNano().Append(samples.Observations[o].Timestamp)

@@ -116,6 +116,14 @@ func (t *stringTable) intern(i uint64) dictionary.StringIndex {
 	if i == 0 {
 		return 0
 	}
+	return t.internRaw(i)
+}
+
+// internRaw is like intern, but index 0 is string_table[0], if there is one, even if that is not empty.
+func (t *stringTable) internRaw(i uint64) dictionary.StringIndex {
+	if len(t.indices) == 0 {
+		return 0
+	}
 	known := t.indices[i]
 	if known <= 0 {
 		if known = t.dict.Strings.Intern(t.raw(i)); known != 0 {

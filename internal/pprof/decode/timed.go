@@ -12,11 +12,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// timestampForm is how a payload writes the time of a sample: the names of a label's key and unit. The first label that
-// can be a time decides; others stay labels, so that the encoder knows which one to write.
+// timestampForm is how a payload writes the time of a sample: a label's key, with its keyOrder, and unit. The first label
+// that can be a time decides; others stay labels, so that the encoder knows which one to write.
 type timestampForm struct {
-	isKnown   bool
-	key, unit dictionary.StringIndex
+	keyOrder  int32 // 0 if there is none yet
+	key, unit string
 }
 
 // The years 2000 and 2100 in nanoseconds: a number outside of them is not a time.
@@ -31,8 +31,8 @@ func (in *interner) cutTimestamp() uint64 {
 		if label.IsStr || label.Num < year2000 || label.Num >= year2100 {
 			continue
 		}
-		if form := &in.form; form.isKnown {
-			if label.keyName != form.key || label.unitName != form.unit {
+		if form := &in.form; form.keyOrder != 0 {
+			if label.keyOrder != form.keyOrder || label.Unit != form.unit {
 				continue
 			}
 		} else if !slices.Contains(in.timestampLabels, label.Key) || label.Unit != "" && label.Unit != scan.TimestampUnit {
@@ -41,7 +41,7 @@ func (in *interner) cutTimestamp() uint64 {
 		if i > 0 && l.labels[i-1].keyOrder == label.keyOrder || i+1 < len(l.labels) && l.labels[i+1].keyOrder == label.keyOrder {
 			return 0 // a key with several labels is not a time
 		}
-		in.form = timestampForm{isKnown: true, key: label.keyName, unit: label.unitName}
+		in.form = timestampForm{keyOrder: label.keyOrder, key: label.Key, unit: label.Unit}
 		at := uint64(label.Num)
 		l.labels = slices.Delete(l.labels, i, i+1)
 		return at
@@ -51,15 +51,14 @@ func (in *interner) cutTimestamp() uint64 {
 
 // formAttributes returns the attributes that record the form, if it is not the encoder's default.
 func (w *worker) formAttributes() (attributes []int32) {
-	if !w.form.isKnown {
+	if w.form.keyOrder == 0 {
 		return nil
 	}
-	key, unit := w.labels.names.At(w.form.key), w.labels.names.At(w.form.unit)
-	if key != scan.KeyTimestamp {
-		attributes = append(attributes, w.attribute(scan.AttributeTimestampLabel, dictionary.StringValue(key)))
+	if w.form.key != scan.KeyTimestamp {
+		attributes = append(attributes, w.attribute(scan.AttributeTimestampLabel, dictionary.StringValue(w.form.key)))
 	}
-	if unit != scan.TimestampUnit {
-		attributes = append(attributes, w.attribute(scan.AttributeTimestampUnit, dictionary.StringValue(unit)))
+	if w.form.unit != scan.TimestampUnit {
+		attributes = append(attributes, w.attribute(scan.AttributeTimestampUnit, dictionary.StringValue(w.form.unit)))
 	}
 	return attributes
 }
@@ -97,11 +96,9 @@ func (w *worker) areOnes(v int, isFirst bool) bool {
 		if s.Group != timed {
 			continue
 		}
-		for o := s.Observed.First; o >= 0; o = w.samples.Observations[o].Next {
-			if values := w.samples.ValuesOf(o); isIn(values, v, isFirst) {
-				if found = true; values[v] != 1 {
-					return false
-				}
+		for _, o := range w.observationsOf(s, v, isFirst) {
+			if found = true; w.samples.ValuesOf(o)[v] != 1 {
+				return false
 			}
 		}
 	}

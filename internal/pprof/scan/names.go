@@ -87,6 +87,14 @@ const (
 	AttributeIsFolded = "pprof.location.is_folded"
 )
 
+// StringFields are the profile's fields for attributes that are one string.
+var StringFields = [...]struct {
+	Attribute string
+	Number    int
+}{
+	{AttributeDropFrames, ProfileDropFrames}, {AttributeKeepFrames, ProfileKeepFrames}, {AttributeDocURL, ProfileDocURL},
+}
+
 // MappingFlags are the attributes of a mapping's flags, in the order of pprof's fields.
 var MappingFlags = [...]string{
 	"pprof.mapping.has_functions", "pprof.mapping.has_filenames",

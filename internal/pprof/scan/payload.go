@@ -69,10 +69,9 @@ type Payload struct {
 	Locations   []Location
 	Lines       []Line
 
-	PeriodType                       ValueType
-	Period, TimeNanos, DurationNanos int64
-	DropFrames, KeepFrames           uint64
-	DefaultSampleType, DocURL        uint64
+	PeriodType ValueType
+	// Numbers are the fields that are a number or the index of a string, by field number.
+	Numbers [ProfileDocURL + 1]uint64
 
 	// SampleBytes is the size of all Sample messages.
 	SampleBytes int
@@ -232,25 +231,10 @@ func (p *Payload) readField(f *field, limits *Limits, meter *pdatasize.Meter) er
 	if f.wire != wireVarint {
 		return errWireType
 	}
-	switch f.number {
-	case ProfileDropFrames:
-		p.DropFrames = f.value
-	case ProfileKeepFrames:
-		p.KeepFrames = f.value
-	case ProfileTimeNanos:
-		if p.TimeNanos != 0 {
-			return errConcatenated
-		}
-		p.TimeNanos = int64(f.value)
-	case ProfileDurationNanos:
-		p.DurationNanos = int64(f.value)
-	case ProfilePeriod:
-		p.Period = int64(f.value)
-	case ProfileDefaultSampleType:
-		p.DefaultSampleType = f.value
-	case ProfileDocURL:
-		p.DocURL = f.value
+	if f.number == ProfileTimeNanos && p.Numbers[ProfileTimeNanos] != 0 {
+		return errConcatenated
 	}
+	p.Numbers[f.number] = f.value
 	return nil
 }
 
