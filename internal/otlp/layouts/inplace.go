@@ -58,10 +58,17 @@ func renumberProfile(data []byte, from Layout) (left leftOver, err error) {
 	if from == V1_9 {
 		moved = nil
 	}
-	err = renumber(data, moved, func(r *wire.Reader) error {
+	r := wire.New(data)
+	for {
+		ok, err := nextRenumbered(&r, moved)
+		if !ok {
+			return left, err
+		}
 		switch {
 		case r.Number == 2 && r.Wire == protowire.BytesType:
-			return renumber(r.Content, &movedSample, nil)
+			if err := renumberSample(r.Content); err != nil {
+				return left, err
+			}
 		case from == V1_9:
 		case r.Number == 7 && r.Wire == protowire.VarintType:
 			left.comments = protowire.AppendVarint(left.comments, r.Value)
@@ -72,33 +79,34 @@ func renumberProfile(data []byte, from Layout) (left leftOver, err error) {
 				left.cumulative = left.cumulative || f.Number == 3 && f.Value == temporalityCumulative
 			}
 		}
-		return nil
-	})
-	return left, err
+	}
 }
 
-// renumber changes the numbers of a message's fields, and calls visit with each, which has its old number. Either may be nil.
-func renumber(data []byte, moved *[16]byte, visit func(*wire.Reader) error) error {
+func renumberSample(data []byte) error {
 	r := wire.New(data)
-	for len(r.Rest()) > 0 {
-		tag := &r.Rest()[0]
-		if !r.Next() {
-			return errMalformed
-		}
-		if moved != nil && r.Number < 16 {
-			if *tag&0x80 != 0 {
-				return errOverlongTag
-			}
-			*tag = moved[r.Number]<<3 | *tag&7
-		}
-		if visit == nil {
-			continue
-		}
-		if err := visit(&r); err != nil {
+	for {
+		if ok, err := nextRenumbered(&r, &movedSample); !ok {
 			return err
 		}
 	}
-	return nil
+}
+
+// nextRenumbered reads the next field, and changes its number in the message. r.Number is the old one.
+func nextRenumbered(r *wire.Reader, moved *[16]byte) (ok bool, err error) {
+	if len(r.Rest()) == 0 {
+		return false, nil
+	}
+	tag := &r.Rest()[0]
+	if !r.Next() {
+		return false, errMalformed
+	}
+	if moved != nil && r.Number < 16 {
+		if *tag&0x80 != 0 {
+			return false, errOverlongTag
+		}
+		*tag = moved[r.Number]<<3 | *tag&7
+	}
+	return true, nil
 }
 
 // temporalityCumulative is AGGREGATION_TEMPORALITY_CUMULATIVE of 1.3 to 1.8.

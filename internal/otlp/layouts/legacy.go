@@ -129,16 +129,24 @@ func readLegacy(data []byte, layout Layout, stats *Stats, meter *pdatasize.Meter
 // unmarshalEnvelopes unmarshals the message without its profiles and tables, and lists the profiles' bytes by scope.
 func (r *legacyReader) unmarshalEnvelopes(data []byte) (profiles pprofile.Profiles, err error) {
 	var request []byte
-	if !r.schema.request.each(data, func(known *field, f *wire.Reader) {
-		switch known.name {
-		case "resource_profiles":
+	f := wire.New(data)
+	for f.Next() {
+		known := r.schema.request.field(f.Number, f.Wire)
+		switch {
+		case known == nil:
+		case known.name == "resource_profiles":
 			request = appendBytesField(request, 1, r.envelope(f.Content, r.scope))
-		case "dictionary":
-			r.schema.dictionary.each(f.Content, func(known *field, f *wire.Reader) { r.table(&r.shared, known, f) })
+		case known.name == "dictionary":
+			for df := wire.New(f.Content); df.Next(); {
+				if known := r.schema.dictionary.field(df.Number, df.Wire); known != nil {
+					r.table(&r.shared, known, &df)
+				}
+			}
 		default:
-			r.table(&r.shared, known, f)
+			r.table(&r.shared, known, &f)
 		}
-	}) {
+	}
+	if f.IsMalformed() {
 		return profiles, errMalformed
 	}
 	memory, err := pdatasize.CheckProfiles(request)
@@ -292,25 +300,24 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 		p.types = []legacyType{{}}
 	}
 	r.finish(t)
-	var err error
-	m.each(data, func(known *field, f *wire.Reader) {
+	for f := wire.New(data); f.Next(); {
+		known := m.field(f.Number, f.Wire)
+		if known == nil {
+			continue
+		}
 		switch known.name {
 		case "sample":
 			const checkEvery = 1 << 8
-			if err != nil {
-				return
-			}
 			if r.sample(p, t, f.Content); len(p.samples)%checkEvery == 0 {
-				err = r.reserve(p.memory(r.copyBudget))
+				if err := r.reserve(p.memory(r.copyBudget)); err != nil {
+					return err
+				}
 			}
 		case "attribute_indices":
-			p.attributes.addIndices(f)
+			p.attributes.addIndices(&f)
 		case "drop_frames", "keep_frames":
 			p.attributes.addString("pprof.profile."+known.name, f.Value)
 		}
-	})
-	if err != nil {
-		return err
 	}
 	if len(p.samples) == 0 {
 		return nil
@@ -333,12 +340,13 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 
 // tablesAndHeader reads the fields of a profile, or of its container, that come before samples can be read.
 func (r *legacyReader) tablesAndHeader(p *legacyProfile, t *legacyTables, m *message, data []byte) {
-	isWhole := m.each(data, func(known *field, f *wire.Reader) {
-		if !r.table(t, known, f) {
-			r.header(p, known, f)
+	f := wire.New(data)
+	for f.Next() {
+		if known := m.field(f.Number, f.Wire); known != nil && !r.table(t, known, &f) {
+			r.header(p, known, &f)
 		}
-	})
-	r.isMalformed = r.isMalformed || !isWhole
+	}
+	r.isMalformed = r.isMalformed || f.IsMalformed()
 }
 
 // header reads a field of a profile or its container that is neither table nor sample.
