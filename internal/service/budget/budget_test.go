@@ -206,6 +206,32 @@ func TestBodyThatGrowsDoesNotWait(t *testing.T) {
 	})
 }
 
+// A body of stated length needs nothing more after its first byte, although another one waits for what it holds.
+func TestBodyOfStatedLengthKeepsItsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const stated = 100 * kib
+		b := newBudget()
+		c, other := b.Begin(), b.Begin()
+		waiting := make(chan error)
+		wait := func() (int, error) {
+			go func() { waiting <- other.AcquireBody(t.Context(), 150*kib) }()
+			synctest.Wait()
+			return 0, io.EOF
+		}
+		body := io.MultiReader(bytes.NewReader(make([]byte, kib)), readerFunc(wait), bytes.NewReader(make([]byte, stated-kib)))
+		data, err := c.ReadAll(t.Context(), body, stated, 1<<20)
+		require.NoError(t, err)
+		assert.Len(t, data, stated)
+		c.Release()
+		require.NoError(t, <-waiting)
+		other.Release()
+	})
+}
+
+type readerFunc func() (int, error)
+
+func (r readerFunc) Read([]byte) (int, error) { return r() }
+
 func TestGroupLimit(t *testing.T) {
 	root := t.TempDir()
 	membership := filepath.Join(root, "membership")

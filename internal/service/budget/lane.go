@@ -42,6 +42,7 @@ func (s *share) held() int64 { return s.small + s.large }
 // acquire adds n bytes. It waits for them only if the share holds none yet.
 func (s *share) acquire(ctx context.Context, n int64) error {
 	switch isSmall := s.large == 0 && s.lane.isSmall(s.small+n); {
+	case n <= 0: // a semaphore refuses even that while somebody waits
 	case isSmall && s.lane.small.TryAcquire(n):
 		s.addSmall(n)
 	case s.tryLarge(n):
