@@ -82,7 +82,7 @@ func (b *Budget) Begin() *Claim {
 }
 
 // HeldBytes returns the number of bytes that claims hold.
-func (b *Budget) HeldBytes() int64 { return b.bodies.held() + b.profiles.held() }
+func (b *Budget) HeldBytes() int64 { return b.bodies.inUse.Load() + b.profiles.inUse.Load() }
 
 // MaxBodyBytes returns the size of the largest body.
 func (b *Budget) MaxBodyBytes() int64 { return b.bodies.largeBytes }
@@ -116,11 +116,8 @@ func (c *Claim) ReserveBody(ctx context.Context, limit int64) error {
 
 // ResizeBody makes the claim hold n bytes for its body.
 func (c *Claim) ResizeBody(ctx context.Context, n int64) error {
-	if more := n - c.body.held(); more > 0 {
-		return c.body.acquire(ctx, more)
-	}
 	c.body.shrink(n)
-	return nil
+	return c.body.acquire(ctx, n-c.body.held())
 }
 
 // Acquire acquires the n bytes that the profiles of a payload will take. A payload that grows needs Build.

@@ -222,6 +222,7 @@ func TestBodyOfStatedLengthKeepsItsRoom(t *testing.T) {
 		data, err := c.ReadAll(t.Context(), body, stated, 1<<20)
 		require.NoError(t, err)
 		assert.Len(t, data, stated)
+		require.NoError(t, c.ResizeBody(t.Context(), c.HeldBytes()))
 		c.Release()
 		require.NoError(t, <-waiting)
 		other.Release()

@@ -27,8 +27,6 @@ func newLane(maxBytes int64, isMemory bool) *lane {
 	}
 }
 
-func (l *lane) held() int64 { return l.inUse.Load() }
-
 func (l *lane) isSmall(n int64) bool { return n <= l.maxSmallBytes }
 
 // share is what a claim holds of a lane.
@@ -39,12 +37,19 @@ type share struct {
 
 func (s *share) held() int64 { return s.small + s.large }
 
+// add records bytes that were acquired or, if negative, released.
+func (s *share) add(small, large int64) {
+	s.small += small
+	s.large += large
+	s.lane.inUse.Add(small + large)
+}
+
 // acquire adds n bytes. It waits for them only if the share holds none yet.
 func (s *share) acquire(ctx context.Context, n int64) error {
 	switch isSmall := s.large == 0 && s.lane.isSmall(s.small+n); {
 	case n <= 0: // a semaphore refuses even that while somebody waits
 	case isSmall && s.lane.small.TryAcquire(n):
-		s.addSmall(n)
+		s.add(n, 0)
 	case s.tryLarge(n):
 	case s.held()+n > s.lane.largeBytes:
 		return &TooLargeError{Need: s.held() + n, Limit: s.lane.largeBytes, IsMemory: s.lane.isMemory}
@@ -54,34 +59,27 @@ func (s *share) acquire(ctx context.Context, n int64) error {
 		if err := acquire(ctx, s.lane.small, n); err != nil {
 			return err
 		}
-		s.addSmall(n)
+		s.add(n, 0)
 	default:
 		return s.acquireLarge(ctx, n)
 	}
 	return nil
 }
 
-func (s *share) addSmall(n int64) {
-	s.small += n
-	s.lane.inUse.Add(n)
-}
-
 func (s *share) acquireLarge(ctx context.Context, n int64) error {
-	if err := acquire(ctx, s.lane.large, n); err != nil {
-		return err
+	err := acquire(ctx, s.lane.large, n)
+	if err == nil {
+		s.add(0, n)
 	}
-	s.large += n
-	s.lane.inUse.Add(n)
-	return nil
+	return err
 }
 
 func (s *share) tryLarge(n int64) bool {
-	if !s.lane.large.TryAcquire(n) {
-		return false
+	ok := s.lane.large.TryAcquire(n)
+	if ok {
+		s.add(0, n)
 	}
-	s.large += n
-	s.lane.inUse.Add(n)
-	return true
+	return ok
 }
 
 // growSmall adds n bytes to a share that stays small, if the lane has them: without it, a payload that takes a little more than was
@@ -91,7 +89,7 @@ func (s *share) growSmall(n int64) bool {
 		return false
 	}
 	if s.large == 0 && s.lane.small.TryAcquire(n) {
-		s.addSmall(n)
+		s.add(n, 0)
 		return true
 	}
 	return s.tryLarge(n)
@@ -101,12 +99,9 @@ func (s *share) growSmall(n int64) bool {
 func (s *share) shrink(n int64) {
 	excess := max(0, s.held()-n)
 	large := min(excess, s.large)
-	small := excess - large
-	s.large -= large
-	s.small -= small
 	s.lane.large.Release(large)
-	s.lane.small.Release(small)
-	s.lane.inUse.Add(-excess)
+	s.lane.small.Release(excess - large)
+	s.add(large-excess, -large)
 }
 
 // acquire waits for n units, for at most MaxWait. Its error is ErrBusy, or that of ctx.

@@ -65,7 +65,7 @@ func register(meter metric.Meter) (metric.Registration, error) {
 		budget := Process()
 		for i, l := range []*lane{budget.bodies, budget.profiles} {
 			part := metric.WithAttributes(attribute.String("part", Parts[i]))
-			o.ObserveInt64(used, l.held(), part)
+			o.ObserveInt64(used, l.inUse.Load(), part)
 			o.ObserveInt64(size, l.maxBytes, part)
 		}
 		return nil

@@ -57,49 +57,30 @@ func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64
 	if err := c.AcquireBody(ctx, held); err != nil {
 		return nil, err
 	}
-	buffer := newBuffer(size)
+	buffer := newBuffer(size + 1) // with the byte after size, a body of that size needs no larger buffer
 	for {
-		err := fill(body, &buffer, size)
-		if err == nil {
-			// Read one byte more: if the body ends here, there is no need for a larger buffer.
-			var probe [1]byte
-			var n int
-			for n == 0 && err == nil {
-				n, err = body.Read(probe[:])
+		n, err := body.Read(buffer[len(buffer) : size+1])
+		buffer = buffer[:len(buffer)+n]
+		if int64(len(buffer)) > size {
+			next := min(2*size, limit)
+			if stated > size {
+				next = min(next, stated)
 			}
-			if n > 0 {
-				next := min(2*size, limit)
-				if stated > size {
-					next = min(next, stated)
-				}
-				if next <= size {
-					err = &TooLargeError{Limit: limit}
-				} else if err = c.AcquireBody(ctx, max(0, next-held)); err == nil {
-					held = max(held, next)
-					larger := append(newBuffer(next), buffer...)
-					keepBuffer(buffer)
-					buffer, size = append(larger, probe[0]), next
-					continue
-				}
+			if next <= size {
+				buffer, err = buffer[:size], &TooLargeError{Limit: limit}
+			} else if err = c.AcquireBody(ctx, next-held); err == nil {
+				held = max(held, next)
+				larger := append(newBuffer(next+1), buffer...)
+				keepBuffer(buffer)
+				buffer, size = larger, next
 			}
 		}
-		c.buffers = append(c.buffers, buffer)
-		if errors.Is(err, io.EOF) {
-			return buffer, nil
-		}
-		return buffer, err
-	}
-}
-
-// fill reads until the buffer holds size bytes. Its error is that of body.
-func fill(body io.Reader, buffer *[]byte, size int64) error {
-	for b := *buffer; int64(len(b)) < size; *buffer = b {
-		n, err := body.Read(b[len(b):size])
-		b = b[:len(b)+n]
 		if err != nil {
-			*buffer = b
-			return err
+			c.buffers = append(c.buffers, buffer)
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return buffer, err
 		}
 	}
-	return nil
 }
