@@ -9,6 +9,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,13 +50,8 @@ func IsPermanent(err error) bool {
 		return false
 	}
 	joined := Joined(err)
-	permanent := 0
-	for _, one := range joined {
-		if IsPermanent(one) {
-			permanent++
-		}
-	}
-	return permanent == 0 || permanent == len(joined) // 0: what joins them is permanent
+	return !slices.ContainsFunc(joined, IsPermanent) || // what joins them is permanent
+		!slices.ContainsFunc(joined, func(one error) bool { return !IsPermanent(one) })
 }
 
 // Joined returns the errors that err joins, as those of several components of a pipeline. It is empty if err is a single one.
@@ -148,11 +144,8 @@ func OTLPStatus(err error) *status.Status {
 	if RetryDelay(s.Err()) > 0 {
 		return s
 	}
-	with, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(DefaultRetryDelay)})
-	if err != nil {
-		return s
-	}
-	return with
+	s, _ = s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(DefaultRetryDelay)}) // it fails only for codes.OK
+	return s
 }
 
 // IsRetryable reports whether OTLP's senders retry after a status (OTLP specification, Failures).
@@ -259,17 +252,17 @@ func AnswerOTLPError(w http.ResponseWriter, r *http.Request, message string, htt
 func answerStatus(w http.ResponseWriter, content string, s *status.Status, httpCode int) {
 	answer := s.Proto() // a copy
 	answer.Message = dictionary.ValidUTF8(answer.GetMessage())
+	marshal := protojson.Marshal
 	if content == ContentProtobuf {
-		if body, err := proto.Marshal(answer); err == nil {
-			Answer(w, ContentProtobuf, body, httpCode)
-			return
-		}
+		marshal = proto.Marshal
+	} else {
+		content = ContentJSON
 	}
-	body, err := protojson.Marshal(answer)
+	body, err := marshal(answer)
 	if err != nil {
-		body = []byte("{}")
+		body = []byte("{}") // a detail of an unknown type has no JSON
 	}
-	Answer(w, ContentJSON, body, httpCode)
+	Answer(w, content, body, httpCode)
 }
 
 // Answer writes a body. An error means that the sender is gone.

@@ -98,7 +98,7 @@ func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Bod
 	if r.ContentLength > options.LimitBytes {
 		return nil, b.fail(&budget.TooLargeError{Limit: options.LimitBytes})
 	}
-	wire := &limitedReader{reader: r.Body, left: options.LimitBytes, limit: options.LimitBytes}
+	wire := http.MaxBytesReader(nil, r.Body, options.LimitBytes)
 	encoding := strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ", "))
 	if encoding == "" || encoding == "identity" {
 		b.reader = wire
@@ -116,7 +116,7 @@ func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Bod
 		return nil, b.fail(fmt.Errorf("undo Content-Encoding %s: %w", encoding, err))
 	}
 	b.stated = -1
-	b.reader = &limitedReader{reader: decoded, left: options.LimitBytes, limit: options.LimitBytes}
+	b.reader = http.MaxBytesReader(nil, io.NopCloser(decoded), options.LimitBytes)
 	return b, nil
 }
 
@@ -141,13 +141,30 @@ func (b *Body) Complete() {
 
 func (b *Body) fail(err error) error {
 	b.Complete()
-	var tooLargeForServer *http.MaxBytesError
-	if errors.As(err, &tooLargeForServer) {
-		err = &budget.TooLargeError{Limit: tooLargeForServer.Limit}
-	}
 	b.reading.close()
-	stopping := b.reading.stopping.Err() != nil
-	return &BodyError{Status: statusOfBody(err, stopping), Err: explain(err, stopping)}
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		err = &budget.TooLargeError{Limit: tooLarge.Limit}
+	}
+	return bodyError(err, b.reading.stopping.Err() != nil)
+}
+
+// bodyError returns the error of reading a body, with its status and, if the server stopped the reading, with that cause.
+func bodyError(err error, stopping bool) *BodyError {
+	var tooLarge *budget.TooLargeError
+	switch {
+	case errors.As(err, &tooLarge):
+		return &BodyError{http.StatusRequestEntityTooLarge, err}
+	case errors.Is(err, ErrEncoding):
+		return &BodyError{http.StatusUnsupportedMediaType, err}
+	case stopping:
+		return &BodyError{http.StatusServiceUnavailable, ErrStopping}
+	case errors.Is(err, budget.ErrBusy), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &BodyError{http.StatusServiceUnavailable, err}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &BodyError{http.StatusRequestTimeout, fmt.Errorf("the body did not arrive in time: %w", err)}
+	}
+	return &BodyError{http.StatusBadRequest, err}
 }
 
 // ReadAll reads all of the body. The result is valid until the claim is released.
@@ -254,49 +271,4 @@ func (b *Body) decodeSnappy(wire io.Reader, stated int64) (io.Reader, error) {
 		return nil, err
 	}
 	return bytes.NewReader(decoded), nil
-}
-
-func statusOfBody(err error, stopping bool) int {
-	var tooLarge *budget.TooLargeError
-	switch {
-	case errors.As(err, &tooLarge):
-		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, ErrEncoding):
-		return http.StatusUnsupportedMediaType
-	case stopping, errors.Is(err, budget.ErrBusy),
-		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return http.StatusServiceUnavailable
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return http.StatusRequestTimeout
-	}
-	return http.StatusBadRequest
-}
-
-// explain returns the cause of an interrupted read.
-func explain(err error, stopping bool) error {
-	switch {
-	case stopping:
-		return ErrStopping
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("the body did not arrive in time: %w", err)
-	}
-	return err
-}
-
-// limitedReader returns a *TooLargeError instead of the byte after the limit.
-type limitedReader struct {
-	reader      io.Reader
-	left, limit int64
-}
-
-func (l *limitedReader) Read(p []byte) (int, error) {
-	if int64(len(p))-1 > l.left {
-		p = p[:l.left+1]
-	}
-	n, err := l.reader.Read(p)
-	if int64(n) > l.left {
-		return int(l.left), &budget.TooLargeError{Limit: l.limit}
-	}
-	l.left -= int64(n)
-	return n, err
 }

@@ -78,17 +78,11 @@ func (b *Browsers) isKnown(r *http.Request) bool {
 		slices.ContainsFunc(b.AllowedHosts, func(name string) bool { return strings.EqualFold(name, host) }) {
 		return true
 	}
-	if isLoopback(r) {
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && at.IP.IsLoopback() {
 		return false
 	}
 	// Receivers are reached by names that they do not know. Pages are not, but a name without a dot is one of the own network.
 	return !b.IsPage || !strings.Contains(host, ".")
-}
-
-// isLoopback reports whether the request arrived at a loopback address.
-func isLoopback(r *http.Request) bool {
-	address, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ok && address.IP.IsLoopback()
 }
 
 // hostOf returns the request's host without its port.
@@ -101,13 +95,11 @@ func hostOf(r *http.Request) string {
 }
 
 func matchesOrigin(origin string, allowed []string) bool {
-	for _, pattern := range allowed {
-		// An origin has slashes only before its host. They are replaced because path.Match treats them specially, and so does
-		// it brackets, which an IPv6 address has.
-		flat := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "/", "|") }
-		if matched, err := path.Match(strings.ReplaceAll(flat(pattern), "[", `\[`), flat(origin)); matched && err == nil && origin != "" {
-			return true
-		}
-	}
-	return false
+	// An origin has slashes only before its host. They are replaced because path.Match treats them specially, and so does
+	// it brackets, which an IPv6 address has.
+	flat := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "/", "|") }
+	return origin != "" && slices.ContainsFunc(allowed, func(pattern string) bool {
+		matched, _ := path.Match(strings.ReplaceAll(flat(pattern), "[", `\[`), flat(origin))
+		return matched
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
@@ -53,7 +54,7 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 	}
 	server, err := g.Config.ToServer(ctx, env.Host.GetExtensions(), env.Telemetry,
 		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(RawCodec{})),
-		configgrpc.WithGrpcServerOption(limitStreams(g.Config.MaxConcurrentStreams)),
+		configgrpc.WithGrpcServerOption(grpc.MaxConcurrentStreams(cmp.Or(g.Config.MaxConcurrentStreams, MaxStreams))),
 		configgrpc.WithGrpcServerOption(limitCalls()),
 		configgrpc.WithGrpcServerOption(grpc.MaxRecvMsgSize(int(g.MaxBytes))))
 	if err != nil {
@@ -148,17 +149,12 @@ func (g *GRPC) Shutdown(ctx context.Context) error {
 	work, ctx, cancel := shutdown.Drain(ctx)
 	defer cancel()
 	defer context.AfterFunc(work, g.cancelCalls)()
-	done := make(chan struct{})
-	go func() {
+	err := await.Return(ctx, func() {
 		g.listener.closeAll(true)
 		g.server.GracefulStop()
-		close(done)
-	}()
-	var err error
-	select {
-	case <-done:
-	case <-ctx.Done():
-		err = fmt.Errorf("calls had not ended and were cut off: %w", ctx.Err())
+	})
+	if err != nil {
+		err = fmt.Errorf("calls had not ended and were cut off: %w", err)
 		g.cancelCalls()
 		g.listener.closeAll(false)
 		g.server.Stop() // it does not wait for handlers

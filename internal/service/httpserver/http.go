@@ -62,6 +62,9 @@ type HTTP struct {
 // Start binds the endpoint and begins to serve.
 func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Server, error) {
 	h.encodings = acceptedEncodings(h.Config.CompressionAlgorithms)
+	if h.AnswerError == nil {
+		h.AnswerError = func(w http.ResponseWriter, _ *http.Request, message string, code int) { http.Error(w, message, code) }
+	}
 	server, err := h.Config.ToServer(ctx, env.Host.GetExtensions(), env.Telemetry, handler,
 		append(bodiesAsSent(), confighttp.WithErrorHandler(h.answerTransportError))...)
 	if err != nil {
@@ -81,7 +84,7 @@ func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Serve
 		browsers.AllowedOrigins = cors.AllowedOrigins
 	}
 	browsers.Refuse = func(w http.ResponseWriter, r *http.Request, err error) {
-		h.answer(w, r, err.Error(), http.StatusForbidden)
+		h.AnswerError(w, r, err.Error(), http.StatusForbidden)
 	}
 	return Start(server, listener, Options{OnFailure: env.Fail, Browsers: browsers}), nil
 }
@@ -110,14 +113,6 @@ func (h *HTTP) answerTransportError(w http.ResponseWriter, r *http.Request, mess
 	if code == http.StatusBadRequest && r.Header.Get("Content-Encoding") != "" {
 		code = http.StatusUnsupportedMediaType
 		message = fmt.Sprintf("%s: use one of %s, or none", message, strings.Join(h.encodings, ", "))
-	}
-	h.answer(w, r, message, code)
-}
-
-func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, message string, code int) {
-	if h.AnswerError == nil {
-		http.Error(w, message, code)
-		return
 	}
 	h.AnswerError(w, r, message, code)
 }

@@ -6,6 +6,7 @@ package httpserver
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -26,32 +27,38 @@ const (
 	MaxRequests = 4096
 )
 
-// connections counts the open connections of a server.
+// connections are the open connections of a server. The zero value has none.
 type connections struct {
 	mu   sync.Mutex
-	all  int
+	open map[net.Conn]netip.Addr
 	each map[netip.Addr]int
 }
 
-// add counts a connection, and returns false if there are too many.
-func (c *connections) add(from netip.Addr) bool {
+// add adds a connection, and returns false if there are too many.
+func (c *connections) add(conn net.Conn) bool {
+	from := networkOf(conn.RemoteAddr())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.all >= MaxConnections || c.each[from] >= MaxConnectionsEach {
+	if len(c.open) >= MaxConnections || c.each[from] >= MaxConnectionsEach {
 		return false
 	}
-	if c.each == nil {
-		c.each = map[netip.Addr]int{}
+	if c.open == nil {
+		c.open, c.each = map[net.Conn]netip.Addr{}, map[netip.Addr]int{}
 	}
-	c.all++
+	c.open[conn] = from
 	c.each[from]++
 	return true
 }
 
-func (c *connections) remove(from netip.Addr) {
+// remove removes a connection, if it was added.
+func (c *connections) remove(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all--
+	from, isOpen := c.open[conn]
+	if !isOpen {
+		return
+	}
+	delete(c.open, conn)
 	if c.each[from]--; c.each[from] == 0 {
 		delete(c.each, from)
 	}
@@ -78,20 +85,15 @@ func (c *connections) limitHTTP(server *http.Server) {
 		server.HTTP2 = &http.HTTP2Config{}
 	}
 	server.HTTP2.MaxConcurrentStreams = cmp.Or(server.HTTP2.MaxConcurrentStreams, MaxStreams)
-	var counted sync.Map // of net.Conn
 	next := server.ConnState
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
-			if !c.add(networkOf(conn.RemoteAddr())) {
+			if !c.add(conn) {
 				_ = conn.Close()
-			} else {
-				counted.Store(conn, nil)
 			}
 		case http.StateClosed, http.StateHijacked:
-			if _, was := counted.LoadAndDelete(conn); was {
-				c.remove(networkOf(conn.RemoteAddr()))
-			}
+			c.remove(conn)
 		}
 		if next != nil {
 			next(conn, state)
@@ -104,7 +106,6 @@ func (c *connections) limitHTTP(server *http.Server) {
 type limitedListener struct {
 	net.Listener
 	connections
-	open sync.Map // of *limitedConn
 }
 
 func (l *limitedListener) Accept() (net.Conn, error) {
@@ -113,25 +114,20 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from := networkOf(conn.RemoteAddr())
-		if !l.add(from) {
-			_ = conn.Close()
-			continue
+		if limited := (&limitedConn{Conn: conn, of: &l.connections}); l.add(limited) {
+			return limited, nil
 		}
-		limited := &limitedConn{Conn: conn}
-		limited.closed = sync.OnceFunc(func() {
-			l.open.Delete(limited)
-			l.remove(from)
-		})
-		l.open.Store(limited, nil)
-		return limited, nil
+		_ = conn.Close()
 	}
 }
 
 // closeAll closes the connections, or only those that have sent nothing.
 func (l *limitedListener) closeAll(onlySilent bool) {
-	for open := range l.open.Range {
-		if conn := open.(*limitedConn); !onlySilent || !conn.hasSent.Load() {
+	l.mu.Lock()
+	open := maps.Clone(l.open)
+	l.mu.Unlock()
+	for conn := range open {
+		if !onlySilent || !conn.(*limitedConn).hasSent.Load() {
 			_ = conn.Close()
 		}
 	}
@@ -139,20 +135,20 @@ func (l *limitedListener) closeAll(onlySilent bool) {
 
 type limitedConn struct {
 	net.Conn
-	closed  func()
+	of      *connections
 	hasSent atomic.Bool
 }
 
 func (c *limitedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n > 0 && !c.hasSent.Load() {
+	if n > 0 {
 		c.hasSent.Store(true)
 	}
 	return n, err
 }
 
 func (c *limitedConn) Close() error {
-	defer c.closed()
+	defer c.of.remove(c)
 	return c.Conn.Close()
 }
 
@@ -162,11 +158,6 @@ var errTooManyRequests = errors.New("too many requests are being handled at the 
 func answerTooMany(w http.ResponseWriter) {
 	SetRetryAfter(w, DefaultRetryDelay)
 	http.Error(w, errTooManyRequests.Error(), http.StatusServiceUnavailable)
-}
-
-// limitStreams bounds the calls of each connection: configured, or MaxStreams if that is 0.
-func limitStreams(configured uint32) grpc.ServerOption {
-	return grpc.MaxConcurrentStreams(cmp.Or(configured, MaxStreams))
 }
 
 // limitCalls refuses calls for the moment where MaxRequests are handled.

@@ -74,14 +74,27 @@ func TestConnectionsOfAnAddressAreBounded(t *testing.T) {
 	}, 30*time.Second, 10*time.Millisecond, "there is room for another one")
 }
 
+type connFrom struct {
+	net.Conn
+	address netip.Addr
+}
+
+func (c *connFrom) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.address, 80))
+}
+
 func TestConnectionsOfAllAddressesAreBounded(t *testing.T) {
 	var c connections
+	var conns []net.Conn
 	for n := range MaxConnections {
-		require.True(t, c.add(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)})))
+		conns = append(conns, &connFrom{address: netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)})})
+		require.True(t, c.add(conns[n]))
 	}
-	other := netip.MustParseAddr("192.0.2.1")
+	other := &connFrom{address: netip.MustParseAddr("192.0.2.1")}
 	assert.False(t, c.add(other))
-	c.remove(netip.AddrFrom4([4]byte{10, 0, 0, 1}))
+	c.remove(other) // net/http closes it
+	assert.False(t, c.add(other))
+	c.remove(conns[1])
 	assert.True(t, c.add(other))
 	assert.Len(t, c.each, MaxConnections)
 }
@@ -107,7 +120,9 @@ func TestShutdownBesideAStalledConnection(t *testing.T) {
 	_, err = conn.Write([]byte("PRI *"))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		for open := range g.listener.open.Range {
+		g.listener.mu.Lock()
+		defer g.listener.mu.Unlock()
+		for open := range g.listener.open {
 			return open.(*limitedConn).hasSent.Load()
 		}
 		return false
@@ -190,7 +205,7 @@ func TestGRPCIsBounded(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	began, release := make(chan struct{}, 2*MaxRequests), make(chan struct{})
-	server := grpc.NewServer(limitStreams(0), limitCalls(), grpc.ForceServerCodecV2(RawCodec{}))
+	server := grpc.NewServer(grpc.MaxConcurrentStreams(MaxStreams), limitCalls(), grpc.ForceServerCodecV2(RawCodec{}))
 	server.RegisterService(exportService("test", func(stream grpc.ServerStream) error {
 		began <- struct{}{}
 		<-release

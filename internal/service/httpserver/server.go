@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
@@ -154,22 +155,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.cancelRequests()
 	if err != nil {
 		// The listener is closed, but connections are left, with or without a request.
-		err = s.waitForRequests(ctx)
+		err = nil
+		for s.requests.Load() > 0 && err == nil {
+			if !await.Sleep(ctx, 5*time.Millisecond) {
+				err = fmt.Errorf("%d requests had not ended and were cut off: %w", s.requests.Load(), ctx.Err())
+			}
+		}
 		err = errors.Join(err, s.http.Close())
 	}
 	s.serving.Wait()
 	return err
-}
-
-func (s *Server) waitForRequests(ctx context.Context) error {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for s.requests.Load() > 0 {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%d requests had not ended and were cut off: %w", s.requests.Load(), ctx.Err())
-		}
-	}
-	return nil
 }
