@@ -28,15 +28,6 @@ type series struct {
 	pprof  []byte // compressed by gzip
 }
 
-func (s *series) request() ([]byte, error) {
-	labels := make([]*typesv1.LabelPair, len(s.labels))
-	for i, l := range s.labels {
-		labels[i] = &typesv1.LabelPair{Name: l.name, Value: l.value}
-	}
-	samples := []*pushv1.RawSample{{RawProfile: s.pprof, ID: s.id}}
-	return (&pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{{Labels: labels, Samples: samples}}}).MarshalVT()
-}
-
 // labelBytes is about what the labels take in a request.
 func (s *series) labelBytes() (n int) {
 	const overhead = 8
@@ -52,7 +43,11 @@ func (e *pyroscopeExporter) post(ctx context.Context, s *series) error {
 	if e.cfg.Tenant != "" {
 		header.Set("X-Scope-OrgID", string(e.cfg.Tenant))
 	}
-	body, err := s.request()
+	one := &pushv1.RawProfileSeries{Samples: []*pushv1.RawSample{{RawProfile: s.pprof, ID: s.id}}}
+	for _, l := range s.labels {
+		one.Labels = append(one.Labels, &typesv1.LabelPair{Name: l.name, Value: l.value})
+	}
+	body, err := (&pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{one}}).MarshalVT()
 	if err != nil {
 		return consumererror.NewPermanent(err)
 	}

@@ -164,12 +164,8 @@ func (l *labeler) labels(resource *resourceLabels, profileName string, ofProfile
 
 func isEmpty(v pcommon.Value) bool {
 	switch v.Type() {
-	case pcommon.ValueTypeEmpty:
-		return true
-	case pcommon.ValueTypeStr:
-		return v.Str() == ""
-	case pcommon.ValueTypeBytes:
-		return v.Bytes().Len() == 0
+	case pcommon.ValueTypeEmpty, pcommon.ValueTypeStr, pcommon.ValueTypeBytes:
+		return stringBytes(v) == 0
 	default:
 		return false
 	}

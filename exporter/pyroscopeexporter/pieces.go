@@ -38,7 +38,7 @@ func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size en
 		if moved == 0 {
 			return
 		}
-		size = p.send(ctx, part, most == 1)
+		size = p.sendPart(ctx, part, most == 1)
 		if size.excess > 1 && most > 1 {
 			putBack(list)
 			pieces = morePieces(pieces, size.excess)

@@ -36,13 +36,24 @@ type preparer struct {
 
 // attributeUse describes what becomes of an attribute of samples.
 type attributeUse struct {
-	isExcluded bool
-	// isString reports that it becomes a label of series.
-	isString bool
-	// isTooLong reports that its name is too long for a label.
-	isTooLong bool
+	// isLabel reports that the server makes it a label of series.
+	isLabel bool
+	// isExcluded reports that the configuration leaves it out, isTooLong that its name is too long for a label.
+	isExcluded, isTooLong bool
+	// isCut reports that its value is too long for a label, or not UTF-8.
+	isCut bool
 	// index is the attribute to use instead: the same one, or one with a shorter value.
 	index int32
+}
+
+// useOf returns what becomes of attribute i; its index is not set if its value is cut.
+func useOf(pd pprofile.Profiles, i int, cfg *LabelsConfig) attributeUse {
+	entry := pd.Dictionary().AttributeTable().At(i)
+	key, value := stringAt(pd, entry.KeyStrindex()), entry.Value()
+	use := attributeUse{isExcluded: slices.Contains(cfg.SampleExclude, key), isLabel: isSeriesLabel(pd, entry), index: int32(i)}
+	use.isTooLong = use.isLabel && len(key) > maxLabelNameBytes
+	use.isCut = value.Type() == pcommon.ValueTypeStr && !use.isExcluded && (len(value.Str()) > kind.MaxLabelBytes || !utf8.ValidString(value.Str()))
+	return use
 }
 
 // prepare changes pd, and returns how many attributes of samples were dropped because a sample had too many:
@@ -79,20 +90,14 @@ const maxKnownBytes = 64
 
 func (p *preparer) useAttributes() {
 	table := p.pd.Dictionary().AttributeTable()
-	n := table.Len()
-	p.attributes = make([]attributeUse, n)
-	for i := range n {
-		entry := table.At(i)
-		key := stringAt(p.pd, entry.KeyStrindex())
-		use := attributeUse{isExcluded: slices.Contains(p.cfg.SampleExclude, key), isString: isSeriesLabel(p.pd, entry), index: int32(i)}
-		use.isTooLong = use.isString && len(key) > maxLabelNameBytes
-		if entry.Value().Type() == pcommon.ValueTypeStr {
-			if value := entry.Value().Str(); !use.isExcluded && !isLabelValue(value) {
-				use.index = int32(table.Len())
-				short := table.AppendEmpty()
-				short.SetKeyStrindex(table.At(i).KeyStrindex())
-				short.Value().SetStr(kind.LabelValue(value))
-			}
+	p.attributes = make([]attributeUse, table.Len())
+	for i := range p.attributes {
+		use := useOf(p.pd, i, p.cfg)
+		if use.isCut {
+			use.index = int32(table.Len())
+			short := table.AppendEmpty()
+			short.SetKeyStrindex(table.At(i).KeyStrindex())
+			short.Value().SetStr(kind.LabelValue(table.At(i).Value().Str()))
 		}
 		p.attributes[i] = use
 	}
@@ -109,10 +114,8 @@ func isSeriesLabel(pd pprofile.Profiles, attribute pprofile.KeyValueAndUnit) boo
 
 // isPrepared reports whether pd can be sent as it is: prepare and addCPUTime would change nothing.
 func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
-	for _, entry := range pd.Dictionary().AttributeTable().All() {
-		key := stringAt(pd, entry.KeyStrindex())
-		isString := entry.Value().Type() == pcommon.ValueTypeStr
-		if slices.Contains(cfg.Labels.SampleExclude, key) || isString && (len(key) > maxLabelNameBytes || !isLabelValue(entry.Value().Str())) {
+	for i := range pd.Dictionary().AttributeTable().Len() {
+		if use := useOf(pd, i, &cfg.Labels); use.isExcluded || use.isTooLong || use.isCut {
 			return false
 		}
 	}
@@ -148,8 +151,6 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 	}
 	return true
 }
-
-func isLabelValue(s string) bool { return len(s) <= kind.MaxLabelBytes && utf8.ValidString(s) }
 
 // stringAt returns string i of the dictionary, or an empty string if i is out of range.
 func stringAt(pd pprofile.Profiles, i int32) string {
@@ -205,10 +206,10 @@ func (p *preparer) sample(sample pprofile.Sample) {
 		a := indices.At(i)
 		if a >= 0 && int(a) < len(p.attributes) {
 			use := p.attributes[a]
-			if use.isString && !use.isExcluded && !use.isTooLong {
+			if use.isLabel && !use.isExcluded && !use.isTooLong {
 				n++
 			}
-			if use.isExcluded || use.isTooLong || use.isString && n > p.maxStrings {
+			if use.isExcluded || use.isTooLong || use.isLabel && n > p.maxStrings {
 				if !use.isExcluded {
 					p.dropped++
 				}

@@ -107,7 +107,7 @@ func (p *pusher) sendAsIs(ctx context.Context, pd pprofile.Profiles) bool {
 	if !isPrepared(pd, p.cfg) {
 		return false
 	}
-	size, done, err := p.encodeAndSend(ctx, pd, nil, false)
+	size, done, err := p.send(ctx, pd, nil, false)
 	if err != nil || size.excess > 1 {
 		return false
 	}
@@ -133,7 +133,7 @@ func (p *pusher) parts(ctx context.Context, pd pprofile.Profiles, maxBytes int) 
 	for part := range batch.Parts() {
 		before := p.failures
 		if !p.isStopped {
-			if size := p.send(ctx, part.Profiles, false); size.excess > 1 {
+			if size := p.sendPart(ctx, part.Profiles, false); size.excess > 1 {
 				p.sendPieces(ctx, part.Profiles, size)
 			}
 		}
@@ -150,12 +150,11 @@ type encodedSize struct {
 	excess float64
 }
 
-// send sends a series for each pprof of a part. If one is larger than the server accepts, it sends nothing unless must is set.
-// Afterwards part has only what must be retried.
-func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) encodedSize {
+// sendPart sends a part as send does. Afterwards it has only what must be retried.
+func (p *pusher) sendPart(ctx context.Context, part pprofile.Profiles, must bool) encodedSize {
 	samples := part.SampleCount()
 	added := addCPUTime(part)
-	size, done, err := p.encodeAndSend(ctx, part, added, must)
+	size, done, err := p.send(ctx, part, added, must)
 	if err != nil {
 		p.report.Refused(samples, "", fmt.Errorf("cannot be encoded: %w", err))
 	}
@@ -166,58 +165,16 @@ func (p *pusher) send(ctx context.Context, part pprofile.Profiles, must bool) en
 	return size
 }
 
-// encodeAndSend encodes pd, and sends the pprofs by sendPayloads. If one is larger than the server
-// accepts, it sends nothing unless must is set.
-func (p *pusher) encodeAndSend(
+// send sends a series for each pprof that the profiles become, and returns the positions of the profiles that need no retry. If a
+// pprof is larger than the server accepts, it sends nothing unless must is set. The samples of added profiles do not count as sent
+// or lost: the message does not have them.
+func (p *pusher) send(
 	ctx context.Context, pd pprofile.Profiles, added map[position]bool, must bool,
 ) (size encodedSize, done map[position]bool, err error) {
 	payloads, stats, err := encode.Encode(pd)
 	if err != nil {
 		return size, nil, err
 	}
-	if size = p.sizeOf(payloads, stats); size.excess > 1 && !must {
-		return size, nil, nil
-	}
-	p.drop(ctx, droppedTooLarge, stats.Dropped)
-	p.report.Sent(-stats.Dropped) // sendPayloads counts whole profiles
-	return size, p.sendPayloads(ctx, pd, payloads, added), nil
-}
-
-// sendPayloads sends the pprofs of pd, and returns the positions of the profiles that need no retry. The samples of added profiles
-// do not count as sent or lost: the message does not have them.
-func (p *pusher) sendPayloads(
-	ctx context.Context, pd pprofile.Profiles, payloads []encode.Payload, added map[position]bool,
-) (done map[position]bool) {
-	done = map[position]bool{}
-	s := source{pd: pd, isString: stringAttributes(pd), resource: -1}
-	for i := range payloads {
-		payload := &payloads[i]
-		profiles := pd.ResourceProfiles().At(payload.ResourceIndex).ScopeProfiles().At(payload.ScopeIndex).Profiles()
-		samples := 0
-		for _, i := range payload.ProfileIndices {
-			if !added[position{payload.ResourceIndex, payload.ScopeIndex, i}] {
-				samples += profiles.At(i).Samples().Len()
-			}
-		}
-		switch {
-		case payload.Samples == 0:
-			p.report.Sent(samples)
-		case p.isStopped:
-			return done
-		default:
-			if err := p.sendSeries(ctx, &s, payload, samples); err != nil {
-				p.fail(err)
-				continue
-			}
-		}
-		for _, i := range payload.ProfileIndices {
-			done[position{payload.ResourceIndex, payload.ScopeIndex, i}] = true
-		}
-	}
-	return done
-}
-
-func (p *pusher) sizeOf(payloads []encode.Payload, stats encode.Stats) (size encodedSize) {
 	if stats.Dropped > 0 {
 		size.excess = 2
 	}
@@ -227,8 +184,43 @@ func (p *pusher) sizeOf(payloads []encode.Payload, stats encode.Stats) (size enc
 			float64(len(payload.Bytes))/float64(p.cfg.MaxProfileBytes),
 			float64(payload.Samples)/float64(p.cfg.MaxProfileSamples))
 	}
-	return size
+	if size.excess > 1 && !must {
+		return size, nil, nil
+	}
+	p.drop(ctx, droppedTooLarge, stats.Dropped)
+	p.report.Sent(-stats.Dropped) // the following counts whole profiles
+	done = map[position]bool{}
+	s := source{pd: pd, isString: stringAttributes(pd), resource: -1}
+	for _, payload := range payloads {
+		samples := 0
+		profiles := pd.ResourceProfiles().At(payload.ResourceIndex).ScopeProfiles().At(payload.ScopeIndex).Profiles()
+		at := func(i int) position { return position{payload.ResourceIndex, payload.ScopeIndex, i} }
+		for _, i := range payload.ProfileIndices {
+			if !added[at(i)] {
+				samples += profiles.At(i).Samples().Len()
+			}
+		}
+		if payload.Samples == 0 {
+			p.report.Sent(samples)
+		} else if p.isStopped {
+			break
+		} else if err := p.sendSeries(ctx, &s, &payload, samples); err != nil {
+			p.fail(err)
+			continue
+		}
+		for _, i := range payload.ProfileIndices {
+			done[at(i)] = true
+		}
+	}
+	return size, done, nil
 }
+
+// The outcomes of a push.
+const (
+	outcomeAccepted = "accepted"
+	outcomeRefused  = "refused"
+	outcomeRetry    = "retry"
+)
 
 // sendSeries sends one series. samples is the number of the message's samples in it. An error means that it must be retried.
 func (p *pusher) sendSeries(ctx context.Context, from *source, payload *encode.Payload, samples int) error {
@@ -242,36 +234,21 @@ func (p *pusher) sendSeries(ctx context.Context, from *source, payload *encode.P
 	s.pprof = encode.Gzip(payload.Bytes)
 	// The id follows from the content, so that a retry has the same.
 	s.id = uuid.NewSHA1(uuid.Nil, s.pprof).String()
+	outcome := outcomeAccepted
 	err := p.post(ctx, s)
-	p.count(ctx, err)
 	switch {
 	case err == nil:
 		p.report.Sent(samples)
-		return nil
-	case consumererror.IsPermanent(err):
-		p.report.Refused(samples, s.describe(), err)
-		return nil
-	default:
-		return fmt.Errorf("push %s: %w", s.describe(), err)
-	}
-}
-
-// The outcomes of a push.
-const (
-	outcomeAccepted = "accepted"
-	outcomeRefused  = "refused"
-	outcomeRetry    = "retry"
-)
-
-func (e *pyroscopeExporter) count(ctx context.Context, err error) {
-	outcome := outcomeRetry
-	switch {
-	case err == nil:
-		outcome = outcomeAccepted
 	case consumererror.IsPermanent(err):
 		outcome = outcomeRefused
+		p.report.Refused(samples, s.describe(), err)
+		err = nil
+	default:
+		outcome = outcomeRetry
+		err = fmt.Errorf("push %s: %w", s.describe(), err)
 	}
-	e.metrics.ExporterPyroscopeSeries.Add(ctx, 1, telemetry.Attributes("outcome", outcome))
+	p.metrics.ExporterPyroscopeSeries.Add(ctx, 1, telemetry.Attributes("outcome", outcome))
+	return err
 }
 
 // The reasons for which samples are dropped.
@@ -299,16 +276,11 @@ func (e *pyroscopeExporter) countDroppedLabels(ctx context.Context, n int) {
 }
 
 func (s *series) describe() string {
-	var name, service string
+	values := map[string]string{}
 	for _, l := range s.labels {
-		switch l.name {
-		case labelProfileName:
-			name = l.value
-		case labelService:
-			service = l.value
-		}
+		values[l.name] = l.value
 	}
-	return name + " of " + service
+	return values[labelProfileName] + " of " + values[labelService]
 }
 
 // source is the message that series are of, and what those of the last resource and scope share.
