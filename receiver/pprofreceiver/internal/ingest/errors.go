@@ -69,9 +69,11 @@ func Changes(logger *zap.Logger) *telemetry.Changes {
 	}
 }
 
-// noTime returns the error for a payload whose request ended while it was decoded: its time was up, or the receiver stops.
-func noTime(ctx context.Context) error {
-	return Reject(Busy, fmt.Errorf("the request ended before its payload was decoded: %w", ctx.Err()))
+// CountRejected counts a payload if err is a *Rejection.
+func (in *Ingester) CountRejected(ctx context.Context, err error) {
+	if why := ReasonOf(err); why != "" {
+		in.Metrics.ReceiverPprofRejectedPayloads.Add(ctx, 1, telemetry.Attributes("reason", string(why), "source", in.Source))
+	}
 }
 
 // IsBusy reports that the receiver had no room or no time for a payload, so that a retry may succeed.

@@ -5,7 +5,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
@@ -38,16 +38,16 @@ const (
 
 // anchor returns when the recording ended.
 func (p *Payload) anchor() events.Anchor {
+	end, guess := time.Now(), guessArrival
 	switch {
 	case !p.Ended.IsZero():
-		return events.Anchor{EndNanos: uint64(max(p.Ended.UnixNano(), 0))}
+		end, guess = p.Ended, ""
 	case !p.Until.IsZero():
-		return events.Anchor{EndNanos: uint64(max(p.Until.UnixNano(), 0))}
+		end, guess = p.Until, ""
 	case !p.Modified.IsZero():
-		return events.Anchor{EndNanos: uint64(max(p.Modified.UnixNano(), 0)), Guess: guessModified}
-	default:
-		return events.Anchor{EndNanos: uint64(max(time.Now().UnixNano(), 0)), Guess: guessArrival}
+		end, guess = p.Modified, guessModified
 	}
+	return events.Anchor{EndNanos: uint64(max(end.UnixNano(), 0)), Guess: guess}
 }
 
 func (in *Ingester) accepts(format formats.Format) bool {
@@ -63,48 +63,84 @@ func sniffFormat(data []byte) formats.Format {
 	return formats.Pprof
 }
 
-// decodeFormat decodes a payload that is not pprof. The error is a *Rejection, or that of ctx.
-func (in *Ingester) decodeFormat(ctx context.Context, format formats.Format, p *Payload) (pd pprofile.Profiles, stats decode.Stats, err error) {
-	if format == formats.GoTrace {
+// decodeFormat decodes a payload that is not pprof.
+func (in *Ingester) decodeFormat(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats decode.Stats, err error) {
+	if p.Format == formats.GoTrace {
 		p.ProfileName = "" // a trace has several kinds of profiles, named by their types
 	}
 	var done events.Stats
-	err = in.build(ctx, p, func(reserve size.Reserve) error {
-		data, err := decode.Uncompress(p.Data, in.limit(p), &size.Meter{Context: ctx, Reserve: reserve})
+	err = in.build(ctx, p, func(meter *size.Meter) error {
+		data, err := in.uncompress(p, meter)
 		if err != nil {
-			return uncompressError(err)
+			return err
 		}
 		stats.UncompressedBytes = len(data)
-		options := formats.Options{
-			Options: events.Options{
-				MaxStringBytes: in.Limits.MaxStringBytes, Anchor: p.anchor(), Meter: &size.Meter{Context: ctx, Reserve: reserve},
-			},
+		pd, done, err = formats.Decode(data, p.Format, formats.Options{
+			Options: events.Options{MaxStringBytes: in.Limits.MaxStringBytes, Anchor: p.anchor(), Meter: meter},
 			GoTrace: in.Config.GoTrace.options(),
 			Folded:  p.Folded,
 			Period:  p.Period,
 			Labels:  p.Labels,
-		}
-		pd, done, err = formats.Decode(data, format, options)
+		})
 		return err
 	})
-	switch {
-	case ctx.Err() != nil:
-		return pd, stats, noTime(ctx)
-	case ReasonOf(err) != "":
+	if err != nil {
+		if ReasonOf(err) == NotPprof {
+			err = Reject(NotPprof, fmt.Errorf("read %s: %w", p.Format, err))
+		}
 		return pd, stats, err
-	case errors.Is(err, gotrace.ErrThreads), errors.Is(err, gotrace.ErrLegacy), errors.Is(err, events.ErrTooLarge):
-		return pd, stats, Reject(TooLarge, err)
-	case err != nil:
-		return pd, stats, Reject(NotPprof, fmt.Errorf("read %s: %w", format, err))
 	}
 	stats.Samples = done.Events
 	stats.Dropped[scan.DropMalformed] = done.Dropped
 	stats.Repaired[scan.RepairInvalidUTF8] = done.InvalidUTF8
 	stats.Repaired[scan.RepairTruncatedText] = done.Truncated
-	in.countFaults(ctx, &stats)
-	in.countLeftOut(ctx, &done)
-	if done.GuessedClock {
-		in.Metrics.ReceiverPprofGuessedClocks.Add(ctx, 1, telemetry.Attributes("format", string(format)))
+	// What the options of a format left out.
+	for reason, n := range map[string]int{events.ReasonTooShort: done.TooShort, events.ReasonFiltered: done.Filtered} {
+		if n > 0 {
+			in.Metrics.ReceiverPprofDroppedSamples.Add(ctx, int64(n), telemetry.Attributes("reason", reason))
+		}
 	}
-	return pd, stats, in.finish(pd, p, &stats)
+	if done.GuessedClock {
+		in.Metrics.ReceiverPprofGuessedClocks.Add(ctx, 1, telemetry.Attributes("format", string(p.Format)))
+	}
+	return pd, stats, nil
+}
+
+// countFaults counts what was dropped or repaired in a payload that was decoded.
+func (in *Ingester) countFaults(ctx context.Context, stats *decode.Stats) {
+	telemetry.AddEach[scan.DropReason](ctx, in.Metrics.ReceiverPprofDroppedSamples, "reason", stats.Dropped[:])
+	telemetry.AddEach[scan.Repair](ctx, in.Metrics.ReceiverPprofRepaired, "fault", stats.Repaired[:])
+}
+
+// GoTraceConfig configures the decoding of Go execution traces.
+type GoTraceConfig struct {
+	// Mode is events or aggregated.
+	Mode string `mapstructure:"mode"`
+	// MinDuration is the shortest interval that becomes an event.
+	MinDuration time.Duration `mapstructure:"min_duration"`
+}
+
+// The modes of GoTraceConfig.
+const (
+	goTraceEvents     = "events"
+	goTraceAggregated = "aggregated"
+)
+
+// DefaultGoTrace returns the default configuration.
+func DefaultGoTrace() GoTraceConfig {
+	return GoTraceConfig{Mode: goTraceEvents, MinDuration: gotrace.DefaultOptions().MinDuration}
+}
+
+// Validate returns all faults.
+func (c *GoTraceConfig) Validate() error {
+	var faults config.Faults
+	faults.Require(c.Mode == goTraceEvents || c.Mode == goTraceAggregated, "`mode` must be events or aggregated, found %q", c.Mode)
+	faults.Require(c.MinDuration >= 0, "`min_duration` must not be negative, found %v", c.MinDuration)
+	return faults.Err()
+}
+
+func (c *GoTraceConfig) options() gotrace.Options {
+	o := gotrace.DefaultOptions()
+	o.Aggregate, o.MinDuration = c.Mode == goTraceAggregated, c.MinDuration
+	return o
 }

@@ -26,7 +26,9 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	pprofdecode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
@@ -132,10 +134,14 @@ func New(s Settings) (*Ingester, error) {
 	return in, nil
 }
 
-// Decode decodes a payload to OTLP profiles, sets their resource and scope, and counts the faults. The error is a *Rejection, or that
-// of ctx; the claim is then as before.
+// Decode decodes a payload to OTLP profiles, sets their resource and scope, and counts the faults. The error is a *Rejection; the claim
+// is then as before.
 func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, pprofdecode.Stats, error) {
 	pd, stats, err := in.decode(ctx, &p)
+	if err == nil {
+		in.countFaults(ctx, &stats)
+		err = in.finish(pd, &p, &stats)
+	}
 	plainBytes := stats.UncompressedBytes
 	if err != nil { // a bad payload costs as much as a good one
 		plainBytes = max(plainBytes, min(statedSize(p.Data), in.limit(&p)))
@@ -171,10 +177,10 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 	if p.Format == formats.Pprof {
 		return in.decodePprof(ctx, p)
 	}
-	return in.decodeFormat(ctx, p.Format, p)
+	return in.decodeFormat(ctx, p)
 }
 
-// decodePprof decodes a payload as pprof. The error is a *Rejection, or that of ctx.
+// decodePprof decodes a payload as pprof.
 func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofdecode.Stats, err error) {
 	options := pprofdecode.Options{
 		Limits:                 in.Limits,
@@ -184,44 +190,43 @@ func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Pr
 		At:                     p.Fetched,
 	}
 	options.Limits.MaxProfileBytes = in.limit(p)
-	err = in.build(ctx, p, func(reserve pdatasize.Reserve) (err error) {
-		options.Meter = &pdatasize.Meter{Context: ctx, Reserve: reserve}
+	err = in.build(ctx, p, func(meter *pdatasize.Meter) (err error) {
+		options.Meter = meter
 		pd, stats, err = pprofdecode.Decode(p.Data, options)
+		if errors.Is(err, scan.ErrTooLarge) && stats.UncompressedBytes == 0 {
+			return fmt.Errorf("%w (`max_profile_bytes`)", err)
+		}
 		return err
 	})
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		return pd, stats, noTime(ctx)
-	case ReasonOf(err) != "":
-		return pd, stats, err
-	case errors.Is(err, scan.ErrTooLarge) && stats.UncompressedBytes == 0:
-		return pd, stats, Reject(TooLarge, fmt.Errorf("%w (`max_profile_bytes`)", err))
-	case errors.Is(err, scan.ErrTooLarge):
-		return pd, stats, Reject(TooLarge, err)
-	default:
-		return pd, stats, Reject(NotPprof, err)
-	}
-	in.countFaults(ctx, &stats)
-	return pd, stats, in.finish(pd, p, &stats)
+	return pd, stats, err
 }
 
 // expectedFactor is how much memory most payloads take while they are decoded, for each plain byte.
 const expectedFactor = 10
 
-// build calls decode with a function that reserves memory in the payload's claim. If the budget refuses it, the error is a
-// *Rejection.
-func (in *Ingester) build(ctx context.Context, p *Payload, decode func(pdatasize.Reserve) error) error {
+// build calls decode with a meter that reserves memory in the payload's claim. The error is a *Rejection.
+func (in *Ingester) build(ctx context.Context, p *Payload, decode func(*pdatasize.Meter) error) error {
 	plain := min(max(statedSize(p.Data), len(p.Data)), in.limit(p))
-	err := p.Claim.Build(ctx, int64(expectedFactor*plain), decode)
+	err := p.Claim.Build(ctx, int64(expectedFactor*plain), func(reserve pdatasize.Reserve) error {
+		return decode(&pdatasize.Meter{Context: ctx, Reserve: reserve})
+	})
+	is := func(target error) bool { return errors.Is(err, target) }
 	var tooLarge *budget.TooLargeError
 	switch {
-	case errors.Is(err, budget.ErrBusy):
+	case err == nil:
+		return nil
+	case ctx.Err() != nil: // the request's time was up, or the receiver stops
+		return Reject(Busy, fmt.Errorf("the request ended before its payload was decoded: %w", ctx.Err()))
+	case is(budget.ErrBusy):
 		return Reject(Busy, err)
 	case errors.As(err, &tooLarge):
 		return Reject(TooLarge, tooLarge)
+	case ReasonOf(err) != "":
+		return err
+	case slices.ContainsFunc([]error{scan.ErrTooLarge, events.ErrTooLarge, gotrace.ErrThreads, gotrace.ErrLegacy}, is):
+		return Reject(TooLarge, err)
 	}
-	return err
+	return Reject(NotPprof, err)
 }
 
 // finish prepares decoded profiles for their delivery: they replace the payload in its claim, and get their resource and scope.
@@ -309,35 +314,32 @@ func (p *Payload) setTime(profile pprofile.Profile) {
 	}
 }
 
-// Plain returns the plain bytes of a payload, whose memory its claim holds from then on. The error is a *Rejection, or that of
-// ctx.
+// Plain returns the plain bytes of a payload, whose memory its claim holds from then on. The error is a *Rejection.
 func (in *Ingester) Plain(ctx context.Context, p *Payload) (plain []byte, err error) {
 	if len(p.Data) == 0 {
 		return nil, nil
 	}
-	err = in.build(ctx, p, func(reserve pdatasize.Reserve) (err error) {
-		plain, err = pprofdecode.Uncompress(p.Data, in.limit(p), &pdatasize.Meter{Context: ctx, Reserve: reserve})
+	err = in.build(ctx, p, func(meter *pdatasize.Meter) (err error) {
+		plain, err = in.uncompress(p, meter)
 		return err
 	})
 	if err == nil {
 		p.Claim.Built(int64(len(plain)))
 	}
-	if err == nil || ReasonOf(err) != "" || ctx.Err() != nil {
-		return plain, err
-	}
-	return nil, uncompressError(err)
+	return plain, err
 }
 
-// uncompressError returns the error for a payload that cannot be decompressed, if it is not one of the claim.
-func uncompressError(err error) error {
+// uncompress returns the plain bytes of a payload. If it is too large or damaged, the error is a *Rejection.
+func (in *Ingester) uncompress(p *Payload, meter *pdatasize.Meter) ([]byte, error) {
+	plain, err := pprofdecode.Uncompress(p.Data, in.limit(p), meter)
 	var damaged *scan.FormatError
 	switch {
 	case errors.Is(err, scan.ErrTooLarge):
-		return Reject(TooLarge, fmt.Errorf("%w (`max_profile_bytes`)", err))
+		return nil, Reject(TooLarge, fmt.Errorf("%w (`max_profile_bytes`)", err))
 	case errors.As(err, &damaged):
-		return Reject(Unreadable, err)
+		return nil, Reject(Unreadable, err)
 	}
-	return err
+	return plain, err
 }
 
 // statedSize returns the plain size that a compressed payload states, or a guess; 0 if the payload is not compressed.
