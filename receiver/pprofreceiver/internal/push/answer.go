@@ -32,10 +32,10 @@ type formError struct {
 
 func (e *formError) Unwrap() error { return e.error }
 
-type errorWriter func(w http.ResponseWriter, status int, err error)
+type errorWriter func(w http.ResponseWriter, r *http.Request, status int, err error)
 
 // writeError answers in JSON, as every route does that has no form of its own for errors.
-func writeError(w http.ResponseWriter, status int, err error) {
+func writeError(w http.ResponseWriter, _ *http.Request, status int, err error) {
 	answer := struct {
 		Error string       `json:"error"`
 		Files []pushedFile `json:"files,omitempty"`
@@ -55,16 +55,15 @@ func writeError(w http.ResponseWriter, status int, err error) {
 // form, or else the request.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, write errorWriter, err error) {
 	var form *formError
-	if errors.As(err, &form) {
-		for _, file := range form.files {
-			s.ingest.CountRejected(r.Context(), file.err)
-		}
-	} else {
-		s.ingest.CountRejected(r.Context(), err)
+	if !errors.As(err, &form) {
+		form = &formError{files: []pushedFile{{err: err}}}
+	}
+	for _, file := range form.files {
+		s.ingest.CountRejected(r.Context(), file.err)
 	}
 	status, retryAfter := statusOf(err)
 	httpserver.SetRetryAfter(w, retryAfter)
-	write(w, status, err)
+	write(w, r, status, err)
 }
 
 // statusOf returns the status for an error, and how long to wait before a retry if one may help.
@@ -73,7 +72,6 @@ func statusOf(err error) (status int, retryAfter time.Duration) {
 	why := ingest.ReasonOf(err)
 	switch {
 	case ingest.IsBusy(err):
-		return httpserver.RetryStatus(err)
 	case errors.As(err, &body):
 		return body.Status, 0
 	case errors.Is(err, errFormat):

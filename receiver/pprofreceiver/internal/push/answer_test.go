@@ -30,6 +30,6 @@ func TestStatusOfForms(t *testing.T) {
 // People read errors at a terminal.
 func TestErrorsAreReadable(t *testing.T) {
 	w := httptest.NewRecorder()
-	writeError(w, http.StatusBadRequest, errors.New("use attr.<key> & others"))
+	writeError(w, nil, http.StatusBadRequest, errors.New("use attr.<key> & others"))
 	assert.Equal(t, `{"error":"use attr.<key> & others"}`+"\n", w.Body.String())
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"mime/multipart"
 	"net/http"
 	"strconv"
@@ -22,12 +21,6 @@ import (
 // DatadogPath is where Datadog's libraries push to, in place of Datadog's agent.
 const DatadogPath = "/profiling/v1/input"
 
-// datadogForm is the content of one upload.
-type datadogForm struct {
-	event    datadogEvent
-	profiles []namedPayload
-}
-
 // datadogEvent is the part event.json.
 type datadogEvent struct {
 	Tags string `json:"tags_profiler"`
@@ -39,18 +32,18 @@ type datadogEvent struct {
 
 // handleDatadog answers POST /profiling/v1/input: 200 without a body, which older versions of dd-trace-go insist on.
 func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
-	form, err := s.readDatadogForm(r)
+	event, profiles, err := s.readDatadogForm(r)
 	if err != nil {
 		return err
 	}
 	identity := ingest.NewIdentity()
-	if err := form.event.putTo(identity.Stated); err != nil {
+	if err := event.putTo(identity.Stated); err != nil {
 		return ingest.Reject(ingest.BadRequest, err)
 	}
-	for i := range form.profiles {
-		form.profiles[i].Identity = identity
+	for i := range profiles {
+		profiles[i].Identity = identity
 	}
-	if err := s.ingestAll(r.Context(), form.profiles, 0); err != nil {
+	if err := s.ingestAll(r.Context(), profiles, 0); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
@@ -59,35 +52,35 @@ func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 
 // readDatadogForm reads event.json, which the libraries send first or last, and the profiles. It ignores other attachments, such as
 // metrics.json and code-provenance.json.
-func (s *Server) readDatadogForm(r *pushRequest) (form datadogForm, err error) {
-	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || mediaType != "multipart/form-data" {
-		return form, ingest.Reject(ingest.BadRequest, errors.New("not a form of Datadog's libraries: use multipart/form-data with event.json and profiles"))
+func (s *Server) readDatadogForm(r *pushRequest) (event datadogEvent, profiles []namedPayload, err error) {
+	if !r.isForm() {
+		return event, nil, ingest.Reject(ingest.BadRequest,
+			errors.New("not a form of Datadog's libraries: use multipart/form-data with event.json and profiles"))
 	}
-	var event []byte
-	err = s.readForm(r, parameters["boundary"], func(part *multipart.Part) (*[]byte, error) {
+	var data []byte
+	err = s.readForm(r, func(part *multipart.Part) (*[]byte, error) {
 		name := partName(part)
 		switch {
 		case part.FormName() == "event":
-			return &event, nil
+			return &data, nil
 		case part.FileName() == "" || strings.HasSuffix(name, ".json"):
 			return nil, nil
 		}
-		form.profiles = append(form.profiles, namedPayload{name, ingest.Payload{Claim: r.claim, IsNamedByTypes: true}})
-		return &form.profiles[len(form.profiles)-1].Data, nil
+		profiles = append(profiles, namedPayload{name, ingest.Payload{Claim: r.claim, IsNamedByTypes: true}})
+		return &profiles[len(profiles)-1].Data, nil
 	})
 	switch {
 	case err != nil:
-		return form, err
-	case event == nil:
-		return form, ingest.Reject(ingest.BadRequest, errors.New("the form has no part event (event.json), which names the service"))
-	case len(form.profiles) == 0:
-		return form, ingest.Reject(ingest.Empty, errors.New("the form has no profiles beside event.json"))
+		return event, nil, err
+	case data == nil:
+		return event, nil, ingest.Reject(ingest.BadRequest, errors.New("the form has no part event (event.json), which names the service"))
+	case len(profiles) == 0:
+		return event, nil, ingest.Reject(ingest.Empty, errors.New("the form has no profiles beside event.json"))
 	}
-	if err := json.Unmarshal(event, &form.event); err != nil {
-		return form, ingest.Reject(ingest.BadRequest, fmt.Errorf("read event.json: %w", err))
+	if err := json.Unmarshal(data, &event); err != nil {
+		return event, nil, ingest.Reject(ingest.BadRequest, fmt.Errorf("read event.json: %w", err))
 	}
-	return form, nil
+	return event, profiles, nil
 }
 
 const maxDatadogTags = 256

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -23,10 +25,9 @@ func (s *Server) handlePush(w http.ResponseWriter, r *pushRequest) error {
 		return ingest.Reject(ingest.BadRequest, err)
 	}
 	payload.Claim = r.claim
-	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err == nil && mediaType == "multipart/form-data" {
+	if r.isForm() {
 		var files []namedPayload
-		if files, err = s.readFiles(r, payload, parameters["boundary"]); err == nil {
+		if files, err = s.readFiles(r, payload); err == nil {
 			err = s.ingestAll(r.Context(), files, 0)
 		}
 	} else if payload.Data, err = s.readBody(r); err == nil {
@@ -77,9 +78,8 @@ func endedWaiting(err error) bool {
 }
 
 // readFiles reads the files of a form. payload is what the query states of each file.
-func (s *Server) readFiles(r *pushRequest, payload ingest.Payload, boundary string) ([]namedPayload, error) {
-	var files []namedPayload
-	err := s.readForm(r, boundary, func(part *multipart.Part) (*[]byte, error) {
+func (s *Server) readFiles(r *pushRequest, payload ingest.Payload) (files []namedPayload, err error) {
+	err = s.readForm(r, func(part *multipart.Part) (*[]byte, error) {
 		if part.FileName() == "" {
 			return nil, ingest.Reject(ingest.BadRequest, fmt.Errorf(
 				"form field %q is not a file: name the sender in the query, and send profiles as files", part.FormName()))
@@ -87,11 +87,89 @@ func (s *Server) readFiles(r *pushRequest, payload ingest.Payload, boundary stri
 		files = append(files, namedPayload{partName(part), payload})
 		return &files[len(files)-1].Data, nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && len(files) == 0 {
+		err = ingest.Reject(ingest.Empty, errors.New("the form has no files"))
 	}
-	if len(files) == 0 {
-		return nil, ingest.Reject(ingest.Empty, errors.New("the form has no files"))
+	return files, err
+}
+
+const (
+	// maxParts bounds the files and other parts of one request. Each file costs tables of its own, however small it is.
+	maxParts = 128
+	// maxPartHeaderBytes bounds the boundary and header before the body of each part; multipart's own bound is 10 MiB.
+	maxPartHeaderBytes = 64 << 10
+)
+
+func (r *pushRequest) isForm() bool {
+	return httpserver.ContentType(r.Request) == "multipart/form-data"
+}
+
+// readForm reads the parts of a form within limits. place returns where the content of a part goes, or nil to leave it out. The error is a
+// *Rejection, or that of place.
+func (s *Server) readForm(r *pushRequest, place func(*multipart.Part) (*[]byte, error)) error {
+	_, parameters, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	boundary := parameters["boundary"]
+	if boundary == "" {
+		return ingest.Reject(ingest.BadRequest, errors.New("multipart/form-data without a boundary"))
 	}
-	return files, nil
+	limited := &headerLimiter{body: r.body}
+	reader := multipart.NewReader(limited, boundary)
+	for parts := 0; ; parts++ {
+		limited.left = maxPartHeaderBytes
+		part, err := reader.NextPart()
+		limited.left = math.MaxInt
+		switch {
+		case errors.Is(err, io.EOF):
+			r.body.Complete()
+			return nil
+		case err != nil:
+			return s.rejectionOfForm(err)
+		case parts == maxParts:
+			return ingest.Reject(ingest.TooLarge, fmt.Errorf("more than %d files in one request", maxParts))
+		}
+		to, err := place(part)
+		if err != nil {
+			return err
+		}
+		if to == nil {
+			// Otherwise NextPart would read the part as if it were a header.
+			_, err = io.Copy(io.Discard, part)
+		} else {
+			*to, err = r.claim.ReadAll(r.Context(), part, -1, s.http.LimitBytes())
+		}
+		if err != nil {
+			return s.rejectionOfForm(err)
+		}
+	}
+}
+
+// rejectionOfForm is rejectionOf for a body that may also be a malformed form.
+func (s *Server) rejectionOfForm(err error) error {
+	var fault *httpserver.BodyError
+	if errors.As(err, &fault) || endedWaiting(err) {
+		return s.rejectionOf(err)
+	}
+	return ingest.Reject(ingest.Unreadable, fmt.Errorf("read form: %w", err))
+}
+
+// headerLimiter bounds what is read before the body of each part.
+type headerLimiter struct {
+	body io.Reader
+	left int
+}
+
+func (h *headerLimiter) Read(p []byte) (int, error) {
+	if h.left <= 0 {
+		return 0, fmt.Errorf("more than %d bytes before a file", maxPartHeaderBytes)
+	}
+	n, err := h.body.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	return n, err
+}
+
+func partName(part *multipart.Part) string {
+	if name := part.FileName(); name != "" {
+		return name
+	}
+	return part.FormName()
 }

@@ -4,12 +4,12 @@
 package push
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"mime/multipart"
 	"net/http"
 	"slices"
@@ -51,25 +51,18 @@ var errFormat = errors.New("this format is not accepted")
 
 var ingestFormats = []string{formatPprof, formatJFR, formatFolded, formatLines, formatGroups}
 
-// pyroscope serves the routes of Pyroscope's clients.
-type pyroscope struct {
-	*Server
-	cfg *PyroscopeConfig
-}
-
-func (s pyroscope) register(mux *http.ServeMux) {
+func (s *Server) registerPyroscope(mux *http.ServeMux) {
 	for _, path := range ingestPaths {
-		mux.HandleFunc(path, s.handler(writeConnectError, s.handleIngest))
+		mux.HandleFunc(path, s.handler(writePyroscopeError, s.handleIngest))
 	}
-	mux.HandleFunc(connectPath, func(w http.ResponseWriter, r *http.Request) {
-		handle := s.handleConnect
-		if isGRPC(r) {
-			handle = s.handleGRPC
+	mux.HandleFunc(connectPath, s.handler(writePyroscopeError, func(w http.ResponseWriter, r *pushRequest) error {
+		if isGRPC(r.Request) {
+			return s.handleGRPC(w, r)
 		}
-		s.handler(errorWriterFor(r), handle)(w, r)
-	})
+		return s.handleConnect(w, r)
+	}))
 	mux.HandleFunc(debugInfoPath, func(w http.ResponseWriter, r *http.Request) {
-		errorWriterFor(r)(w, http.StatusNotFound, errors.New("debug information is not stored here"))
+		writePyroscopeError(w, r, http.StatusNotFound, errors.New("debug information is not stored here"))
 	})
 }
 
@@ -96,31 +89,19 @@ func singleSlashes(path string) string {
 	return "/" + strings.Join(strings.FieldsFunc(path, func(c rune) bool { return c == '/' }), "/")
 }
 
-// errorWriterFor returns the errorWriter for a client's protocol.
-func errorWriterFor(r *http.Request) errorWriter {
-	if isGRPC(r) {
-		return writeGRPCError(r)
-	}
-	return writeConnectError
-}
-
 // handleIngest answers POST /ingest: 200 without a body, which pyroscope-go insists on.
-func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
+func (s *Server) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 	in, err := pyroscopewire.ParseQuery(r.URL.Query())
 	if err != nil {
 		return ingest.Reject(ingest.BadRequest, err)
 	}
-	format := in.Format
-	if format == "" {
-		format = formatPprof
+	format := cmp.Or(in.Format, formatPprof)
+	if !slices.Contains(s.cfg.Pyroscope.Formats, format) {
+		return ingest.Reject(ingest.BadRequest, fmt.Errorf("%w: format=%q; use one of %s", errFormat, format, strings.Join(s.cfg.Pyroscope.Formats, ", ")))
 	}
-	if !slices.Contains(s.cfg.Formats, format) {
-		return ingest.Reject(ingest.BadRequest, fmt.Errorf("%w: format=%q; use one of %s", errFormat, format, strings.Join(s.cfg.Formats, ", ")))
-	}
-	mediaType, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	var form ingestForm
-	if err == nil && mediaType == "multipart/form-data" {
-		form, err = s.readIngestForm(r, parameters["boundary"])
+	if r.isForm() {
+		form, err = s.readIngestForm(r)
 	} else {
 		form.profile, err = s.readBody(r)
 	}
@@ -168,8 +149,8 @@ func (s pyroscope) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 type ingestForm struct{ profile, previous, config, labels []byte }
 
 // readIngestForm reads the parts profile (or jfr), prev_profile, sample_type_config and labels, and ignores others.
-func (s pyroscope) readIngestForm(r *pushRequest, boundary string) (form ingestForm, err error) {
-	err = s.readForm(r, boundary, func(part *multipart.Part) (*[]byte, error) {
+func (s *Server) readIngestForm(r *pushRequest) (form ingestForm, err error) {
+	err = s.readForm(r, func(part *multipart.Part) (*[]byte, error) {
 		return map[string]*[]byte{
 			"profile": &form.profile, "jfr": &form.profile, "prev_profile": &form.previous,
 			"sample_type_config": &form.config, "labels": &form.labels,
@@ -182,7 +163,7 @@ func (s pyroscope) readIngestForm(r *pushRequest, boundary string) (form ingestF
 }
 
 // baseline returns a Baseline with the totals of previous: old versions of pyroscope-go send the last totals beside the new ones.
-func (s pyroscope) baseline(ctx context.Context, p ingest.Payload, previous []byte) (*decode.Baseline, error) {
+func (s *Server) baseline(ctx context.Context, p ingest.Payload, previous []byte) (*decode.Baseline, error) {
 	b := decode.NewBaseline(decode.BaselineOptions{})
 	p.Data, p.Baseline = previous, b
 	if p.Fetched = p.From; p.Fetched.IsZero() {
@@ -227,15 +208,15 @@ func foldedOptions(format string, in *pyroscopewire.Ingest) folded.Options {
 const maxLabelBytes = 64 << 10
 
 // tenant returns the tenant of a request if it becomes an attribute.
-func (s pyroscope) tenant(r *pushRequest) string {
-	if s.cfg.TenantAttribute == "" {
+func (s *Server) tenant(r *pushRequest) string {
+	if s.cfg.Pyroscope.TenantAttribute == "" {
 		return ""
 	}
 	return dictionary.ValidUTF8(r.Header.Get("X-Scope-OrgID"))
 }
 
 // payload returns a payload without data, with the identity of its sender.
-func (s pyroscope) payload(claim *budget.Claim, tenant string, from *pyroscopewire.Source) (ingest.Payload, error) {
+func (s *Server) payload(claim *budget.Claim, tenant string, from *pyroscopewire.Source) (ingest.Payload, error) {
 	size := len(tenant) + len(from.Service) + len(from.SessionID) + len(from.ProfileName) + len(from.ScopeName) + len(from.ScopeVersion)
 	for _, l := range from.Labels {
 		size += len(l.Name) + len(l.Value)
@@ -249,20 +230,18 @@ func (s pyroscope) payload(claim *budget.Claim, tenant string, from *pyroscopewi
 			id.Stated.PutStr(dictionary.ValidUTF8(key), dictionary.ValidUTF8(value))
 		}
 	}
-	for _, l := range from.Labels {
-		key, renamed := s.cfg.Labels[l.Name]
-		if !renamed {
-			key = l.Name
+	rename := func(label, otherwise string) string {
+		if key, ok := s.cfg.Pyroscope.Labels[label]; ok {
+			return key
 		}
-		put(key, l.Value)
+		return otherwise
 	}
-	put(s.cfg.SessionID, from.SessionID)
-	put(s.cfg.TenantAttribute, tenant)
-	key, renamed := s.cfg.Labels[pyroscopewire.LabelService]
-	if !renamed {
-		key = ingest.AttributeServiceName
+	for _, l := range from.Labels {
+		put(rename(l.Name, l.Name), l.Value)
 	}
-	put(key, from.Service)
+	put(s.cfg.Pyroscope.SessionID, from.SessionID)
+	put(s.cfg.Pyroscope.TenantAttribute, tenant)
+	put(rename(pyroscopewire.LabelService, ingest.AttributeServiceName), from.Service)
 	return ingest.Payload{
 		Identity: id, Claim: claim, Format: formats.Pprof, IsDelta: from.IsDelta,
 		ProfileName: kind.Canonical(dictionary.ValidUTF8(from.ProfileName)), IsNamedByTypes: true,
@@ -271,7 +250,7 @@ func (s pyroscope) payload(claim *budget.Claim, tenant string, from *pyroscopewi
 }
 
 // handleConnect answers push.v1 in Connect's unary form. Clients without Connect send the same messages.
-func (s pyroscope) handleConnect(w http.ResponseWriter, r *pushRequest) error {
+func (s *Server) handleConnect(w http.ResponseWriter, r *pushRequest) error {
 	data, err := s.readBody(r)
 	if err != nil {
 		return err
@@ -288,7 +267,7 @@ func (s pyroscope) handleConnect(w http.ResponseWriter, r *pushRequest) error {
 }
 
 // push decodes and delivers the profiles of a message.
-func (s pyroscope) push(r *pushRequest, message []byte, parse func([]byte) ([]pyroscopewire.Series, error)) error {
+func (s *Server) push(r *pushRequest, message []byte, parse func([]byte) ([]pyroscopewire.Series, error)) error {
 	series, err := parse(message)
 	if err != nil {
 		return ingest.Reject(ingest.BadRequest, err)
@@ -307,41 +286,22 @@ func (s pyroscope) push(r *pushRequest, message []byte, parse func([]byte) ([]py
 	return s.ingestAll(r.Context(), payloads, len(message))
 }
 
-// writeConnectError answers as Connect's unary calls and Pyroscope's /ingest do.
-func writeConnectError(w http.ResponseWriter, status int, err error) {
-	name := connect.Code(httpserver.CodeOf(status)).String()
-	body, _ := json.Marshal(map[string]string{"code": name, "message": err.Error()}) // strings always marshal
-	httpserver.Answer(w, httpserver.ContentJSON, body, status)
-}
-
-var errFrame = errors.New("not a gRPC message")
-
-// splitFrame returns the message of a gRPC request, which follows a byte of flags and four of length.
-func splitFrame(body []byte) (message []byte, compressed bool, err error) {
-	if len(body) < 5 || body[0] > 1 {
-		return nil, false, errFrame
-	}
-	if size := binary.BigEndian.Uint32(body[1:]); uint64(size) != uint64(len(body)-5) {
-		return nil, false, errFrame
-	}
-	return body[5:], body[0] == 1, nil
-}
-
 func isGRPC(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") && r.ProtoMajor == 2
 }
 
 // handleGRPC answers push.v1 over gRPC, on the listener of HTTP.
-func (s pyroscope) handleGRPC(w http.ResponseWriter, r *pushRequest) error {
+func (s *Server) handleGRPC(w http.ResponseWriter, r *pushRequest) error {
 	body, err := s.readBody(r)
 	if err != nil {
 		return err
 	}
-	message, compressed, err := splitFrame(body)
-	if err != nil {
-		return ingest.Reject(ingest.BadRequest, err)
+	// A byte of flags and four of length precede the message.
+	if len(body) < 5 || body[0] > 1 || uint64(binary.BigEndian.Uint32(body[1:])) != uint64(len(body)-5) {
+		return ingest.Reject(ingest.BadRequest, errors.New("not a gRPC message"))
 	}
-	if compressed {
+	message := body[5:]
+	if isCompressed := body[0] == 1; isCompressed {
 		if encoding := r.Header.Get("Grpc-Encoding"); encoding != "gzip" {
 			return ingest.Reject(ingest.Encoding, fmt.Errorf("grpc-encoding %q: use gzip or identity", encoding))
 		}
@@ -363,8 +323,13 @@ func (s pyroscope) handleGRPC(w http.ResponseWriter, r *pushRequest) error {
 // grpcErrors answers calls over gRPC with a status only.
 var grpcErrors = connect.NewErrorWriter()
 
-func writeGRPCError(r *http.Request) errorWriter {
-	return func(w http.ResponseWriter, status int, err error) {
-		_ = grpcErrors.Write(w, r, connect.NewError(connect.Code(httpserver.CodeOf(status)), err)) // the sender may be gone
+// writePyroscopeError answers calls over gRPC, or as Connect's unary calls and Pyroscope's /ingest do.
+func writePyroscopeError(w http.ResponseWriter, r *http.Request, status int, err error) {
+	code := connect.Code(httpserver.CodeOf(status))
+	if isGRPC(r) {
+		_ = grpcErrors.Write(w, r, connect.NewError(code, err)) // the sender may be gone
+		return
 	}
+	body, _ := json.Marshal(map[string]string{"code": code.String(), "message": err.Error()}) // strings always marshal
+	httpserver.Answer(w, httpserver.ContentJSON, body, status)
 }

@@ -3,7 +3,7 @@
 
 // Package push is the source `server`: profiles that are pushed over HTTP.
 //
-// POST /v1/pprof accepts a profile or a form of several (push.go, form.go), whose sender the query names (query.go).
+// POST /v1/pprof accepts a profile or a form of several (push.go), whose sender the query names (query.go).
 // pyroscope.go and datadog.go have the routes of Pyroscope's and Datadog's clients. Each opens the body on the
 // budget, passes it to ingest, and answers once the pipeline has accepted the profiles (answer.go).
 package push
@@ -69,7 +69,7 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	mux.HandleFunc("/", s.handleUnknownPath)
 	var handler http.Handler = mux
 	if s.cfg.Pyroscope.Enabled {
-		pyroscope{Server: s, cfg: &s.cfg.Pyroscope}.register(mux)
+		s.registerPyroscope(mux)
 		handler = withoutDoubleSlashes(mux)
 	}
 	running, err := s.http.Start(ctx, handler, httpserver.Env{Host: host, Telemetry: s.set})
@@ -119,14 +119,11 @@ type pushRequest struct {
 // handler opens the body of a request for handle, and answers with write for the error that handle returns.
 func (s *Server) handler(write errorWriter, handle func(http.ResponseWriter, *pushRequest) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		// A request that is wrong by itself, regardless of its body.
-		refuse := func(status int, err error) {
-			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, err))
-			write(w, status, err)
-		}
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
-			refuse(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed here: use POST", r.Method))
+			err := fmt.Errorf("method %s is not allowed here: use POST", r.Method)
+			s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.BadRequest, err))
+			write(w, r, http.StatusMethodNotAllowed, err)
 			return
 		}
 		claim := s.ingest.Begin()
@@ -221,14 +218,7 @@ func (s *Server) handleUnknownPath(w http.ResponseWriter, r *http.Request) {
 				zap.String("sender", host), zap.String("path", strings.ToValidUTF8(r.URL.Path[:min(len(r.URL.Path), 200)], "\uFFFD")))
 		}
 	}
-	writeError(w, http.StatusNotFound, err)
-}
-
-func (s *Server) errorWriterFor(r *http.Request) errorWriter {
-	if s.cfg.Pyroscope.Enabled && isPyroscope(r.URL.Path) {
-		return errorWriterFor(r)
-	}
-	return writeError
+	writeError(w, r, http.StatusNotFound, err)
 }
 
 // answerError answers where the request reaches no route: its Content-Encoding is unknown, or it may not send.
@@ -239,5 +229,9 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, message str
 	}
 	err := errors.New(message)
 	s.ingest.CountRejected(r.Context(), ingest.Reject(why, err))
-	s.errorWriterFor(r)(w, status, err)
+	write := writeError
+	if s.cfg.Pyroscope.Enabled && isPyroscope(r.URL.Path) {
+		write = writePyroscopeError
+	}
+	write(w, r, status, err)
 }
