@@ -3,7 +3,7 @@
 
 // Package otlpserver receives OTLP: a gRPC server and an HTTP server, each for all signals of a receiver.
 //
-//	StartOTLP       starts the servers, which receive messages within the budget: grpc.go, http.go
+//	StartOTLP       starts the servers, which receive messages within the budget
 //	Signal.Export   reads a message that has arrived, and passes it on
 //	Logs            the signal of OTLP logs
 //	Servers         the servers of a receiver, which start and stop together
@@ -13,11 +13,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.uber.org/zap"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
@@ -131,22 +135,13 @@ type Servers map[string]Server
 
 // StartOTLP starts the servers of OTLP and adds them.
 func (s *Servers) StartOTLP(ctx context.Context, env httpserver.Env, p Protocols) error {
-	start := func(protocol string, startWith func(context.Context, httpserver.Env, []Signal) (Server, error)) error {
-		return s.Start(protocol, func() (Server, error) {
-			signals, err := p.Signals(protocol)
-			if err != nil {
-				return nil, err
-			}
-			return startWith(ctx, env, signals)
-		})
-	}
 	if p.GRPC != nil {
-		if err := start("grpc", p.startGRPC); err != nil {
+		if err := s.Start("grpc", func() (Server, error) { return p.startGRPC(ctx, env) }); err != nil {
 			return err
 		}
 	}
 	if p.HTTP != nil {
-		return start("http", p.startHTTP)
+		return s.Start("http", func() (Server, error) { return p.startHTTP(ctx, env) })
 	}
 	return nil
 }
@@ -169,4 +164,88 @@ func (s *Servers) Shutdown(ctx context.Context) error {
 	err := shutdown.All(ctx, *s)
 	*s = nil
 	return err
+}
+
+func (p *Protocols) startGRPC(ctx context.Context, env httpserver.Env) (Server, error) {
+	signals, err := p.Signals("grpc")
+	if err != nil {
+		return nil, err
+	}
+	server := &httpserver.GRPC{
+		Config: &p.GRPC.Server, MaxBytes: p.MaxBytes, ReadTimeout: p.GRPC.ReadTimeout, Services: map[string]httpserver.Export{},
+	}
+	for _, signal := range signals {
+		for _, name := range signal.Services {
+			server.Services[name] = signal.exportGRPC
+		}
+	}
+	if err := server.Start(ctx, env); err != nil {
+		return nil, err
+	}
+	env.Telemetry.Logger.Info("ready for OTLP over gRPC", zap.Stringer("endpoint", server.Addr()))
+	return server, nil
+}
+
+func (s *Signal) exportGRPC(ctx context.Context, data []byte, claim *budget.Claim) ([]byte, error) {
+	response, err := s.Export(ctx, &Message{Data: data, Claim: claim, Header: func(key string) []string {
+		return metadata.ValueFromIncomingContext(ctx, key)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return response.MarshalProto()
+}
+
+// unknownBodyBytes is how much is read of a body that was sent to an unknown path.
+const unknownBodyBytes = 4 << 20
+
+func (p *Protocols) startHTTP(ctx context.Context, env httpserver.Env) (Server, error) {
+	signals, err := p.Signals("http")
+	if err != nil {
+		return nil, err
+	}
+	server := &httpserver.HTTP{Config: &p.HTTP.Server, MaxBodyBytes: p.MaxBytes, AnswerError: httpserver.AnswerOTLPError}
+	mux := http.NewServeMux()
+	var hints []string
+	for _, signal := range signals {
+		for _, path := range signal.Paths {
+			mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { signal.exportHTTP(server, w, r) })
+		}
+		hints = append(hints, signal.Name+" to "+signal.Paths[0])
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		// A client that is still sending would see a reset connection instead of the answer.
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, unknownBodyBytes))
+		httpserver.AnswerOTLPError(w, r, "nothing is here: send "+strings.Join(hints, ", "), http.StatusNotFound)
+	})
+	running, err := server.Start(ctx, mux, env)
+	if err != nil {
+		return nil, err
+	}
+	env.Telemetry.Logger.Info("ready for OTLP over HTTP", zap.Stringer("endpoint", running.Addr()))
+	return running, nil
+}
+
+// exportHTTP answers one request: 200 once the pipeline has accepted what the message has.
+func (s *Signal) exportHTTP(server *httpserver.HTTP, w http.ResponseWriter, r *http.Request) {
+	content, ok := httpserver.AcceptOTLP(w, r)
+	if !ok {
+		return
+	}
+	claim := budget.Process().Begin()
+	defer claim.Release()
+	data, err := server.ReadBody(w, r, claim)
+	var response Response
+	if err != nil {
+		err = fmt.Errorf("read the body: %w", err)
+	} else {
+		response, err = s.Export(r.Context(), &Message{
+			Data: data, IsJSON: content == httpserver.ContentJSON, Claim: claim, Header: r.Header.Values,
+		})
+	}
+	if err != nil {
+		httpserver.AnswerOTLPFailure(w, r, err)
+		return
+	}
+	httpserver.AnswerOTLP(w, r, response)
 }
