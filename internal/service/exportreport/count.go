@@ -95,48 +95,38 @@ func (m *meter) Int64Counter(name string, options ...metric.Int64CounterOption) 
 	switch name {
 	case sentSamples:
 		m.sent = c
-		return sentCounter{c, m}, err
 	case failedSamples:
 		m.failed = c
-		return failedCounter{c, m}, err
 	default:
 		return c, err
 	}
+	return counter{c, m, name == failedSamples}, err
 }
 
-// sentCounter is told the number of a message's samples, or 0 if its last attempt failed.
-type sentCounter struct {
+// counter is told the number of a message's samples: the one of sent samples after a success, the one of failed samples after a failure.
+type counter struct {
 	metric.Int64Counter
-	meter *meter
+	meter    *meter
+	isFailed bool
 }
 
-func (c sentCounter) Add(ctx context.Context, samples int64, options ...metric.AddOption) {
+func (c counter) Add(ctx context.Context, samples int64, options ...metric.AddOption) {
 	failed := int64(0)
+	if c.isFailed {
+		failed = samples
+	}
 	if t := tallyOf(ctx); t.whole > 0 {
 		failed = t.failed(samples)
 	}
-	c.Int64Counter.Add(ctx, samples-failed, options...)
-	if failed > 0 {
-		permanent := metric.WithAttributes(attribute.String(errorType, "_OTHER"), attribute.Bool(errorPermanent, true))
-		c.meter.failed.Add(ctx, failed, append(options[:len(options):len(options)], permanent)...)
+	all := metric.NewAddConfig(options).Attributes()
+	ofExporter, ofFailure := all.Filter(func(a attribute.KeyValue) bool { return a.Key != errorType && a.Key != errorPermanent })
+	if !c.isFailed {
+		ofFailure = []attribute.KeyValue{attribute.String(errorType, "_OTHER"), attribute.Bool(errorPermanent, true)}
 	}
-}
-
-// failedCounter is told the number of a message's samples if its last attempt failed.
-type failedCounter struct {
-	metric.Int64Counter
-	meter *meter
-}
-
-func (c failedCounter) Add(ctx context.Context, samples int64, options ...metric.AddOption) {
-	failed := samples
-	if t := tallyOf(ctx); t.whole > 0 {
-		failed = t.failed(samples)
-	}
-	c.Int64Counter.Add(ctx, failed, options...)
-	if sent := samples - failed; sent > 0 {
-		all := metric.NewAddConfig(options).Attributes()
-		ofExporter, _ := all.Filter(func(a attribute.KeyValue) bool { return a.Key != errorType && a.Key != errorPermanent })
+	if sent := samples - failed; sent > 0 || !c.isFailed {
 		c.meter.sent.Add(ctx, sent, metric.WithAttributeSet(ofExporter))
+	}
+	if failed > 0 || c.isFailed {
+		c.meter.failed.Add(ctx, failed, metric.WithAttributeSet(ofExporter), metric.WithAttributes(ofFailure...))
 	}
 }
