@@ -35,12 +35,9 @@ func (l *Limit) Receivers(factories map[component.Type]receiver.Factory) map[com
 type createReceiver[N, C any] = func(context.Context, receiver.Settings, component.Config, N) (C, error)
 
 func boundReceiver[N any, C component.Component](l *Limit, create createReceiver[N, C]) createReceiver[N, C] {
-	return func(ctx context.Context, set receiver.Settings, cfg component.Config, next N) (bound C, err error) {
+	return func(ctx context.Context, set receiver.Settings, cfg component.Config, next N) (C, error) {
 		c, err := create(ctx, set, cfg, next)
-		if err != nil {
-			return c, err
-		}
-		return any(&bounded{c, l, receiverKind, set.ID, set.Logger}).(C), nil
+		return bind(&bounded{limit: l, kind: receiverKind, id: set.ID, logger: set.Logger}, c, err)
 	}
 }
 
@@ -48,22 +45,19 @@ func boundReceiver[N any, C component.Component](l *Limit, create createReceiver
 func (l *Limit) Processors(factories map[component.Type]processor.Factory) map[component.Type]processor.Factory {
 	return bindAll(factories, func(f xprocessor.Factory) processor.Factory {
 		return xprocessor.NewFactory(f.Type(), f.CreateDefaultConfig, xprocessor.WithDeprecatedTypeAlias(aliasOf(f)),
-			xprocessor.WithTraces(boundProcessor(l, f.CreateTraces, func(b *bounded, c processor.Traces) processor.Traces { return traces{b, c} }), f.TracesStability()),
-			xprocessor.WithMetrics(boundProcessor(l, f.CreateMetrics, func(b *bounded, c processor.Metrics) processor.Metrics { return metrics{b, c} }), f.MetricsStability()),
-			xprocessor.WithLogs(boundProcessor(l, f.CreateLogs, func(b *bounded, c processor.Logs) processor.Logs { return logs{b, c} }), f.LogsStability()),
-			xprocessor.WithProfiles(boundProcessor(l, f.CreateProfiles, func(b *bounded, c xprocessor.Profiles) xprocessor.Profiles { return profiles{b, c} }), f.ProfilesStability()))
+			xprocessor.WithTraces(boundProcessor(l, f.CreateTraces), f.TracesStability()),
+			xprocessor.WithMetrics(boundProcessor(l, f.CreateMetrics), f.MetricsStability()),
+			xprocessor.WithLogs(boundProcessor(l, f.CreateLogs), f.LogsStability()),
+			xprocessor.WithProfiles(boundProcessor(l, f.CreateProfiles), f.ProfilesStability()))
 	})
 }
 
 type createProcessor[N, C any] = func(context.Context, processor.Settings, component.Config, N) (C, error)
 
-func boundProcessor[N any, C component.Component](l *Limit, create createProcessor[N, C], join func(*bounded, C) C) createProcessor[N, C] {
+func boundProcessor[N any, C component.Component](l *Limit, create createProcessor[N, C]) createProcessor[N, C] {
 	return func(ctx context.Context, set processor.Settings, cfg component.Config, next N) (C, error) {
 		c, err := create(ctx, set, cfg, next)
-		if err != nil {
-			return c, err
-		}
-		return join(&bounded{c, l, processorKind, set.ID, set.Logger}, c), nil
+		return bind(&bounded{limit: l, kind: processorKind, id: set.ID, logger: set.Logger}, c, err)
 	}
 }
 
@@ -80,27 +74,20 @@ type Queues interface {
 func (l *Limit) Exporters(factories map[component.Type]exporter.Factory, queues Queues) map[component.Type]exporter.Factory {
 	return bindAll(factories, func(f xexporter.Factory) exporter.Factory {
 		return xexporter.NewFactory(f.Type(), f.CreateDefaultConfig, xexporter.WithDeprecatedTypeAlias(aliasOf(f)),
-			xexporter.WithTraces(boundExporter(l, queues, f.CreateTraces, func(b *bounded, c exporter.Traces) exporter.Traces { return traces{b, c} }), f.TracesStability()),
-			xexporter.WithMetrics(boundExporter(l, queues, f.CreateMetrics, func(b *bounded, c exporter.Metrics) exporter.Metrics { return metrics{b, c} }), f.MetricsStability()),
-			xexporter.WithLogs(boundExporter(l, queues, f.CreateLogs, func(b *bounded, c exporter.Logs) exporter.Logs {
-				return logs{b, enteredLogs{c, queues, b.id}}
-			}), f.LogsStability()),
-			xexporter.WithProfiles(boundExporter(l, queues, f.CreateProfiles, func(b *bounded, c xexporter.Profiles) xexporter.Profiles {
-				return profiles{b, enteredProfiles{c, queues, b.id}}
-			}), f.ProfilesStability()))
+			xexporter.WithTraces(boundExporter(l, queues, f.CreateTraces), f.TracesStability()),
+			xexporter.WithMetrics(boundExporter(l, queues, f.CreateMetrics), f.MetricsStability()),
+			xexporter.WithLogs(boundExporter(l, queues, f.CreateLogs), f.LogsStability()),
+			xexporter.WithProfiles(boundExporter(l, queues, f.CreateProfiles), f.ProfilesStability()))
 	})
 }
 
 type createExporter[C any] = func(context.Context, exporter.Settings, component.Config) (C, error)
 
-func boundExporter[C component.Component](l *Limit, queues Queues, create createExporter[C], join func(*bounded, C) C) createExporter[C] {
+func boundExporter[C component.Component](l *Limit, queues Queues, create createExporter[C]) createExporter[C] {
 	return func(ctx context.Context, set exporter.Settings, cfg component.Config) (C, error) {
 		set.Logger = queues.Logger(set.ID, set.Logger)
 		c, err := create(ctx, set, cfg)
-		if err != nil {
-			return c, err
-		}
-		return join(&bounded{c, l, exporterKind, set.ID, set.Logger}, c), nil
+		return bind(&bounded{limit: l, kind: exporterKind, id: set.ID, logger: set.Logger, queues: queues}, c, err)
 	}
 }
 
@@ -123,6 +110,26 @@ func aliasOf(factory component.Factory) (alias component.Type) {
 	return alias
 }
 
+// bind returns a component of the same kind that stops within the limit, unless there was an error.
+func bind[C component.Component](b *bounded, c C, err error) (C, error) {
+	if err != nil {
+		return c, err
+	}
+	b.Component = c
+	var all any = b
+	switch any(&c).(type) { // c itself may be a consumer of more than its factory makes it for
+	case *processor.Traces, *exporter.Traces:
+		all = traces{b, any(c).(consumer.Traces)}
+	case *processor.Metrics, *exporter.Metrics:
+		all = metrics{b, any(c).(consumer.Metrics)}
+	case *processor.Logs, *exporter.Logs:
+		all = logs{b, any(c).(consumer.Logs)}
+	case *xprocessor.Profiles, *xexporter.Profiles:
+		all = profiles{b, any(c).(xconsumer.Profiles)}
+	}
+	return all.(C), nil
+}
+
 // The components that are consumers as well.
 type (
 	traces struct {
@@ -143,34 +150,22 @@ type (
 	}
 )
 
-type enteredLogs struct {
-	consumer.Logs
-	queues Queues
-	id     component.ID
+func (c logs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
+	return enter(ctx, c.bounded, "logs", new(plog.ProtoMarshaler).LogsSize, c.Logs.ConsumeLogs, ld)
 }
 
-func (c enteredLogs) ConsumeLogs(ctx context.Context, ld plog.Logs) error {
-	size := func() int { return new(plog.ProtoMarshaler).LogsSize(ld) }
-	leave, err := c.queues.Enter(ctx, c.id, "logs", size)
-	if err != nil {
-		return err
+func (c profiles) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+	return enter(ctx, c.bounded, "profiles", new(pprofile.ProtoMarshaler).ProfilesSize, c.Profiles.ConsumeProfiles, pd)
+}
+
+// enter consumes data when the sender may give it to the component.
+func enter[D any](ctx context.Context, b *bounded, signal string, size func(D) int, consume func(context.Context, D) error, data D) error {
+	if b.queues != nil {
+		leave, err := b.queues.Enter(ctx, b.id, signal, func() int { return size(data) })
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
-	defer leave()
-	return c.Logs.ConsumeLogs(ctx, ld)
-}
-
-type enteredProfiles struct {
-	xconsumer.Profiles
-	queues Queues
-	id     component.ID
-}
-
-func (c enteredProfiles) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
-	size := func() int { return new(pprofile.ProtoMarshaler).ProfilesSize(pd) }
-	leave, err := c.queues.Enter(ctx, c.id, "profiles", size)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return c.Profiles.ConsumeProfiles(ctx, pd)
+	return consume(ctx, data)
 }

@@ -171,6 +171,8 @@ type bounded struct {
 	kind   kind
 	id     component.ID
 	logger *zap.Logger
+	// queues are those that senders enter, of an exporter.
+	queues Queues
 }
 
 // Start starts the component. Components that stopped before belong to the configuration that this one replaces.

@@ -6,6 +6,7 @@ package shutdown
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,11 +14,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/xexporter"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/xprocessor"
 	"go.opentelemetry.io/collector/receiver"
@@ -194,4 +199,98 @@ func TestDeadline(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, ctx.Err(), context.Canceled)
 	}
+}
+
+// everything is a component for every kind of pipeline.
+type everything struct {
+	component.StartFunc
+	component.ShutdownFunc
+	*consumertest.TracesSink
+	*consumertest.MetricsSink
+	*consumertest.LogsSink
+	*consumertest.ProfilesSink
+}
+
+func (everything) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: true}
+}
+
+// enteringQueues records what enters.
+type enteringQueues struct{ entered, left []string }
+
+func (q *enteringQueues) Enter(_ context.Context, id component.ID, signal string, size func() int) (func(), error) {
+	q.entered = append(q.entered, fmt.Sprintf("%s %s %d", id, signal, size()))
+	return func() { q.left = append(q.left, signal) }, nil
+}
+
+func (q *enteringQueues) Logger(_ component.ID, logger *zap.Logger) *zap.Logger { return logger }
+
+// Bound components pass on what they consume, in every kind of pipeline, also if they could be in several.
+func TestBoundComponentsConsume(t *testing.T) {
+	config := func() component.Config { return nil }
+	next := everything{
+		TracesSink: new(consumertest.TracesSink), MetricsSink: new(consumertest.MetricsSink),
+		LogsSink: new(consumertest.LogsSink), ProfilesSink: new(consumertest.ProfilesSink),
+	}
+	limit, queues, alpha := NewLimit(time.Minute, func() {}), &enteringQueues{}, component.StabilityLevelAlpha
+	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType, config,
+		xprocessor.WithTraces(func(context.Context, processor.Settings, component.Config, consumer.Traces) (processor.Traces, error) {
+			return next, nil
+		}, alpha),
+		xprocessor.WithMetrics(func(context.Context, processor.Settings, component.Config, consumer.Metrics) (processor.Metrics, error) {
+			return next, nil
+		}, alpha),
+		xprocessor.WithLogs(func(context.Context, processor.Settings, component.Config, consumer.Logs) (processor.Logs, error) {
+			return next, nil
+		}, alpha),
+		xprocessor.WithProfiles(func(context.Context, processor.Settings, component.Config, xconsumer.Profiles) (xprocessor.Profiles, error) {
+			return next, nil
+		}, alpha))})
+	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, config,
+		xexporter.WithTraces(func(context.Context, exporter.Settings, component.Config) (exporter.Traces, error) { return next, nil }, alpha),
+		xexporter.WithMetrics(func(context.Context, exporter.Settings, component.Config) (exporter.Metrics, error) { return next, nil }, alpha),
+		xexporter.WithLogs(func(context.Context, exporter.Settings, component.Config) (exporter.Logs, error) { return next, nil }, alpha),
+		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) {
+			return next, nil
+		}, alpha))}, queues)
+	p, e := processors[stuckType].(xprocessor.Factory), exporters[stuckType].(xexporter.Factory)
+	forProcessor := processor.Settings{ID: component.NewID(stuckType), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
+	forExporter := exporter.Settings{ID: forProcessor.ID, TelemetrySettings: forProcessor.TelemetrySettings}
+	consume := func(c component.Component, err error) {
+		require.NoError(t, err)
+		require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
+		switch c := c.(type) {
+		case consumer.Traces:
+			require.NoError(t, c.ConsumeTraces(t.Context(), ptrace.NewTraces()))
+			assert.True(t, c.Capabilities().MutatesData)
+		case consumer.Metrics:
+			require.NoError(t, c.ConsumeMetrics(t.Context(), pmetric.NewMetrics()))
+		case consumer.Logs:
+			require.NoError(t, c.ConsumeLogs(t.Context(), plog.NewLogs()))
+		case xconsumer.Profiles:
+			require.NoError(t, c.ConsumeProfiles(t.Context(), pprofile.NewProfiles()))
+		}
+	}
+	processorTraces, err := p.CreateTraces(t.Context(), forProcessor, nil, next)
+	consume(processorTraces, err)
+	processorMetrics, err := p.CreateMetrics(t.Context(), forProcessor, nil, next)
+	consume(processorMetrics, err)
+	processorLogs, err := p.CreateLogs(t.Context(), forProcessor, nil, next)
+	consume(processorLogs, err)
+	processorProfiles, err := p.CreateProfiles(t.Context(), forProcessor, nil, next)
+	consume(processorProfiles, err)
+	exporterTraces, err := e.CreateTraces(t.Context(), forExporter, nil)
+	consume(exporterTraces, err)
+	exporterMetrics, err := e.CreateMetrics(t.Context(), forExporter, nil)
+	consume(exporterMetrics, err)
+	exporterLogs, err := e.CreateLogs(t.Context(), forExporter, nil)
+	consume(exporterLogs, err)
+	exporterProfiles, err := e.CreateProfiles(t.Context(), forExporter, nil)
+	consume(exporterProfiles, err)
+	assert.Len(t, next.AllTraces(), 2)
+	assert.Len(t, next.AllMetrics(), 2)
+	assert.Len(t, next.AllLogs(), 2)
+	assert.Len(t, next.AllProfiles(), 2)
+	assert.Equal(t, []string{"stuck logs 0", "stuck profiles 2"}, queues.entered, "only exporters have queues")
+	assert.Equal(t, []string{"logs", "profiles"}, queues.left)
 }
