@@ -34,70 +34,69 @@ const (
 
 // Apply returns a logger with the limits.
 func (l Limits) Apply(logger *zap.Logger) *zap.Logger {
-	window := &logWindow{}
-	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return limitedCore{core, &l, window} }))
+	var mu sync.Mutex
+	var began time.Time // of the period
+	lines := 0          // of the period
+	return Rewrite(logger, func(entry *zapcore.Entry, fields []zapcore.Field) ([]zapcore.Field, bool) {
+		if entry.Level < l.Level {
+			return fields, true
+		}
+		verdict := Limited
+		if l.Judge != nil {
+			verdict = l.Judge(entry)
+		}
+		if verdict == Omitted {
+			return nil, false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if entry.Time.Sub(began) >= l.Period {
+			if lines > l.Lines {
+				fields = append(fields, zap.Int("suppressed_before", lines-l.Lines))
+			}
+			began, lines = entry.Time, 0
+		}
+		lines++
+		if lines == l.Lines {
+			fields = append(fields, zap.Duration("suppressing_more_for", l.Period))
+		}
+		return fields, lines <= l.Lines || verdict == Always
+	})
 }
 
-type limitedCore struct {
+// Rewrite returns a logger whose entries pass through change, which may change an entry and its fields, and reports whether it is
+// written.
+func Rewrite(logger *zap.Logger, change func(*zapcore.Entry, []zapcore.Field) ([]zapcore.Field, bool)) *zap.Logger {
+	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return rewriting{core, change} }))
+}
+
+type rewriting struct {
 	zapcore.Core
-	limits *Limits
-	window *logWindow
+	change func(*zapcore.Entry, []zapcore.Field) ([]zapcore.Field, bool)
 }
 
-// With returns a core with fields that shares the limits.
-func (c limitedCore) With(fields []zapcore.Field) zapcore.Core {
+// With returns a core with fields.
+func (c rewriting) With(fields []zapcore.Field) zapcore.Core {
 	c.Core = c.Core.With(fields)
 	return c
 }
 
 // Check adds this core to the entry, so that Write is called.
-func (c limitedCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (c rewriting) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if c.Enabled(entry.Level) {
 		return checked.AddCore(entry, c)
 	}
 	return checked
 }
 
-// Write writes the entry if it is within the limits.
-func (c limitedCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	if entry.Level < c.limits.Level {
-		return c.Core.Write(entry, fields)
-	}
-	verdict := Limited
-	if c.limits.Judge != nil {
-		verdict = c.limits.Judge(&entry)
-	}
-	if verdict == Omitted {
+// Write writes the entry as it was changed, if its level is still enabled.
+func (c rewriting) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	fields, ok := c.change(&entry, fields)
+	if !ok {
 		return nil
 	}
-	line, suppressed := c.window.add(entry.Time, c.limits)
-	if line > c.limits.Lines && verdict != Always {
-		return nil
+	if checked := c.Core.Check(entry, nil); checked != nil {
+		checked.Write(fields...)
 	}
-	if suppressed > 0 {
-		fields = append(fields, zap.Int("suppressed_before", suppressed))
-	}
-	if line == c.limits.Lines {
-		fields = append(fields, zap.Duration("suppressing_more_for", c.limits.Period))
-	}
-	return c.Core.Write(entry, fields)
-}
-
-// logWindow counts the lines of a period.
-type logWindow struct {
-	mu    sync.Mutex
-	began time.Time
-	lines int
-}
-
-// add counts a line. It returns how many lines its period has had and, with the first of them, how many were suppressed before.
-func (w *logWindow) add(at time.Time, limits *Limits) (line, suppressed int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if at.Sub(w.began) >= limits.Period {
-		suppressed = max(0, w.lines-limits.Lines)
-		w.began, w.lines = at, 0
-	}
-	w.lines++
-	return w.lines, suppressed
+	return nil
 }
