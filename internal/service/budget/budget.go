@@ -136,7 +136,7 @@ func (c *Claim) Acquire(ctx context.Context, n int64) error {
 // acquires them at once. After an error the claim is as before.
 func (c *Claim) Build(ctx context.Context, expected int64, build func(size.Reserve) error) error {
 	c.floor = c.used
-	err := c.expect(ctx, expected)
+	err := c.grow(ctx, c.used+max(0, min(expected, c.profiles.lane.largeBytes-c.used)))
 	if err == nil {
 		err = build(func(n int) error {
 			c.used += int64(max(0, n))
@@ -153,15 +153,6 @@ func (c *Claim) Build(ctx context.Context, expected int64, build func(size.Reser
 	return err
 }
 
-// expect acquires what a payload will probably take.
-func (c *Claim) expect(ctx context.Context, n int64) error {
-	n = min(n, c.profiles.lane.largeBytes-c.used)
-	if c.profiles.held() == 0 && c.profiles.lane.isSmall(n) {
-		return c.profiles.acquire(ctx, n)
-	}
-	return c.grow(ctx, c.used+max(0, n))
-}
-
 // grow acquires bytes until the claim holds n for profiles.
 func (c *Claim) grow(ctx context.Context, n int64) error {
 	more := n - c.profiles.held()
@@ -170,6 +161,9 @@ func (c *Claim) grow(ctx context.Context, n int64) error {
 	}
 	if n > c.profiles.lane.largeBytes {
 		return &TooLargeError{Need: n, Limit: c.profiles.lane.largeBytes, IsMemory: true}
+	}
+	if c.profiles.held() == 0 && c.profiles.lane.isSmall(n) {
+		return c.profiles.acquire(ctx, n)
 	}
 	if c.profiles.growSmall(more) {
 		return nil

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/s2"
@@ -92,9 +91,6 @@ func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Bod
 	if b.reading == nil { // the server was not started by Start
 		b.reading = &bodyReading{stopping: context.Background(), writer: w}
 	}
-	// A read under way returns when the deadline is in the past.
-	controller := http.NewResponseController(w)
-	b.reading.setInterrupt(func() { _ = controller.SetReadDeadline(time.Unix(1, 0)) })
 	if r.ContentLength > options.LimitBytes {
 		return nil, b.fail(&budget.TooLargeError{Limit: options.LimitBytes})
 	}
@@ -129,9 +125,8 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Complete reports that nothing more will be read. From then on a stopping server is no reason to refuse the request.
+// Complete reports that nothing more will be read.
 func (b *Body) Complete() {
-	b.reading.setInterrupt(nil)
 	if b.finish != nil {
 		b.finish()
 		b.finish = nil

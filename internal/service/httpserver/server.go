@@ -72,9 +72,17 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 			}
 			return
 		}
-		reading := &bodyReading{stopping: s.serveCtx, writer: w}
-		defer context.AfterFunc(s.serveCtx, reading.stop)()
-		ctx := context.WithValue(r.Context(), bodyReadingKey{}, reading)
+		interrupted := make(chan struct{})
+		interrupt := context.AfterFunc(s.serveCtx, func() {
+			defer close(interrupted)
+			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // a read under way returns
+		})
+		defer func() {
+			if !interrupt() {
+				<-interrupted // w must not be used after the handler
+			}
+		}()
+		ctx := context.WithValue(r.Context(), bodyReadingKey{}, &bodyReading{stopping: s.serveCtx, writer: w})
 		if server.WriteTimeout > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, server.WriteTimeout-server.WriteTimeout/10)
@@ -102,41 +110,21 @@ func normalizeEncodings(header http.Header) {
 	}
 }
 
-// bodyReading lets the server interrupt the reading of a request's body.
+// bodyReading is what reading a request's body needs of the server.
 type bodyReading struct {
+	// stopping ends when bodies are no longer read.
 	stopping context.Context
 	// writer is the server's own: handlers in between wrap it.
 	writer http.ResponseWriter
-
-	mu        sync.Mutex
-	interrupt func()
 }
 
 type bodyReadingKey struct{}
-
-// setInterrupt sets the function that makes a blocked read return. It is nil while no body is read.
-func (b *bodyReading) setInterrupt(interrupt func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.interrupt = interrupt
-	if interrupt != nil && b.stopping.Err() != nil {
-		interrupt()
-	}
-}
 
 // close makes the server close the connection half a second after the answer: otherwise a client that still sends would
 // see a reset connection instead of the answer. net/http does the same if MaxBytesReader refuses a body.
 func (b *bodyReading) close() {
 	b.writer.Header().Set("Connection", "close")
 	_, _ = http.MaxBytesReader(b.writer, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
-}
-
-func (b *bodyReading) stop() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.interrupt != nil {
-		b.interrupt()
-	}
 }
 
 // Addr is where the server listens.
