@@ -25,7 +25,7 @@ type preparer struct {
 	cfg *LabelsConfig
 	// maxStrings is the largest number of string attributes of a sample.
 	maxStrings int
-	strings    map[string]int32
+	strings    map[string]int32 // those that were added
 	// attributes[i] is the use of attribute i if a sample has it.
 	attributes []attributeUse
 	links      map[int32][]int32 // the attributes for each link
@@ -68,12 +68,6 @@ func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 		pd: pd, cfg: &cfg.Labels, maxStrings: cfg.maxSampleLabels(),
 		strings: map[string]int32{}, links: map[int32][]int32{}, typeNames: map[int32]int32{},
 	}
-	d := pd.Dictionary()
-	for i := range d.StringTable().Len() {
-		if s := d.StringTable().At(i); len(s) <= maxKnownBytes {
-			p.strings[s] = int32(i)
-		}
-	}
 	p.useAttributes()
 	for profile := range otlp.Profiles(pd) {
 		p.valueType(profile.SampleType())
@@ -84,9 +78,6 @@ func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 	}
 	return p.dropped
 }
-
-// maxKnownBytes is the longest string that preparer looks up: names of attributes and types are short.
-const maxKnownBytes = 64
 
 func (p *preparer) useAttributes() {
 	table := p.pd.Dictionary().AttributeTable()

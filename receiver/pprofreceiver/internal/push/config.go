@@ -65,22 +65,15 @@ func (c *PyroscopeConfig) Validate() error {
 	}
 	faults.Require(c.SessionID != "drop", "`session_id` must be the name of an attribute; without it the session id is dropped")
 	setBy := map[string]string{}
+	requireUnique := func(attribute, key string) {
+		other, isSet := setBy[attribute]
+		faults.Require(attribute == "" || !isSet, "%s must differ from %s, found %q in both", key, other, attribute)
+		setBy[attribute] = key
+	}
 	for _, label := range slices.Sorted(maps.Keys(c.Labels)) {
-		faults.Add(checkUnique(setBy, c.Labels[label], fmt.Sprintf("`labels.%s`", label)))
+		requireUnique(c.Labels[label], fmt.Sprintf("`labels.%s`", label))
 	}
-	faults.Add(checkUnique(setBy, c.TenantAttribute, "`tenant_attribute`"))
-	faults.Add(checkUnique(setBy, c.SessionID, "`session_id`"))
+	requireUnique(c.TenantAttribute, "`tenant_attribute`")
+	requireUnique(c.SessionID, "`session_id`")
 	return faults.Err()
-}
-
-// checkUnique records in setBy which key sets an attribute. It returns an error if another key sets it too.
-func checkUnique(setBy map[string]string, attribute, key string) error {
-	if attribute == "" {
-		return nil
-	}
-	if other, known := setBy[attribute]; known {
-		return fmt.Errorf("%s must differ from %s, found %q in both", key, other, attribute)
-	}
-	setBy[attribute] = key
-	return nil
 }

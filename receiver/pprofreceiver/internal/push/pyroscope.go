@@ -176,30 +176,30 @@ func (s *Server) baseline(ctx context.Context, p ingest.Payload, previous []byte
 	return b, nil
 }
 
+// foldedTypes are the sample types for Pyroscope's units. Other units are samples of CPU time.
+var foldedTypes = map[string]folded.Options{
+	"objects":          {SampleType: "alloc_objects", Unit: "count"},
+	"bytes":            {SampleType: "alloc_space", Unit: "bytes"},
+	"goroutines":       {SampleType: "goroutine", Unit: "count"},
+	"lock_samples":     {SampleType: "contentions", Unit: "count"},
+	"lock_nanoseconds": {SampleType: "delay", Unit: "nanoseconds"},
+}
+
 // foldedOptions returns the types of folded stacks, which follow from Pyroscope's units and from the sampling rate in the query.
 func foldedOptions(format string, in *pyroscopewire.Ingest) folded.Options {
-	o := folded.Options{WithoutValues: format == formatLines}
-	if !in.From.IsZero() {
-		o.TimeNanos = uint64(in.From.UnixNano())
-	}
-	switch in.Units {
-	case "objects":
-		o.SampleType, o.Unit = "alloc_objects", "count"
-	case "bytes":
-		o.SampleType, o.Unit = "alloc_space", "bytes"
-	case "goroutines":
-		o.SampleType, o.Unit = "goroutine", "count"
-	case "lock_samples":
-		o.SampleType, o.Unit = "contentions", "count"
-	case "lock_nanoseconds":
-		o.SampleType, o.Unit = "delay", "nanoseconds"
-	default:
+	o, isKnown := foldedTypes[in.Units]
+	if !isKnown {
 		rate := in.SampleRate
 		if rate <= 0 {
 			rate = 100 // Pyroscope's default
 		}
-		o.SampleType, o.Unit = "samples", "count"
-		o.PeriodType, o.PeriodUnit, o.Period = "cpu", "nanoseconds", max(int64(time.Second)/rate, 1)
+		o = folded.Options{
+			SampleType: "samples", Unit: "count", PeriodType: "cpu", PeriodUnit: "nanoseconds", Period: max(int64(time.Second)/rate, 1),
+		}
+	}
+	o.WithoutValues = format == formatLines
+	if !in.From.IsZero() {
+		o.TimeNanos = uint64(in.From.UnixNano())
 	}
 	return o
 }
