@@ -198,40 +198,6 @@ func CodeOf(httpStatus int) codes.Code {
 	return codes.InvalidArgument
 }
 
-// AcceptOTLP returns the content type of a request that may carry OTLP: a POST of protobuf or JSON. It answers any
-// other request itself, and ok is false.
-func AcceptOTLP(w http.ResponseWriter, r *http.Request) (content string, ok bool) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		AnswerOTLPError(w, r, "method "+r.Method+" is not allowed here: use POST", http.StatusMethodNotAllowed)
-		return "", false
-	}
-	if content = ContentType(r); content != ContentProtobuf && content != ContentJSON {
-		AnswerOTLPError(w, r, fmt.Sprintf("Content-Type %q is not accepted: use %s or %s",
-			r.Header.Get("Content-Type"), ContentProtobuf, ContentJSON), http.StatusUnsupportedMediaType)
-		return "", false
-	}
-	return content, true
-}
-
-// AnswerOTLP answers a request that was accepted, in its content type.
-func AnswerOTLP(w http.ResponseWriter, r *http.Request, response interface {
-	MarshalProto() ([]byte, error)
-	MarshalJSON() ([]byte, error)
-},
-) {
-	content, marshal := ContentType(r), response.MarshalProto
-	if content == ContentJSON {
-		marshal = response.MarshalJSON
-	}
-	body, err := marshal()
-	if err != nil {
-		AnswerOTLPError(w, r, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	Answer(w, content, body, http.StatusOK)
-}
-
 // AnswerOTLPFailure answers with the status of an error of the pipeline, or of the body, and with Retry-After if the sender should retry.
 func AnswerOTLPFailure(w http.ResponseWriter, r *http.Request, err error) {
 	s := OTLPStatus(err)

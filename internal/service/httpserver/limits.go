@@ -154,12 +154,6 @@ func (c *limitedConn) Close() error {
 
 var errTooManyRequests = errors.New("too many requests are being handled at the moment")
 
-// answerTooMany refuses a request that is one too many.
-func answerTooMany(w http.ResponseWriter) {
-	SetRetryAfter(w, DefaultRetryDelay)
-	http.Error(w, errTooManyRequests.Error(), http.StatusServiceUnavailable)
-}
-
 // limitCalls refuses calls for the moment where MaxRequests are handled.
 func limitCalls() grpc.ServerOption {
 	var calls atomic.Int64

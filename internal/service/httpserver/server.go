@@ -61,7 +61,8 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.requests.Add(-1)
 		if s.requests.Add(1) > MaxRequests {
-			answerTooMany(w)
+			SetRetryAfter(w, DefaultRetryDelay)
+			http.Error(w, errTooManyRequests.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		if err := options.Browsers.Check(r); err != nil {

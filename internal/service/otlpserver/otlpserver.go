@@ -187,11 +187,19 @@ func (p *Protocols) startGRPC(ctx context.Context, env httpserver.Env) (Server, 
 }
 
 func (s *Signal) exportGRPC(ctx context.Context, data []byte, claim *budget.Claim) ([]byte, error) {
-	response, err := s.Export(ctx, &Message{Data: data, Claim: claim, Header: func(key string) []string {
+	return s.answer(ctx, &Message{Data: data, Claim: claim, Header: func(key string) []string {
 		return metadata.ValueFromIncomingContext(ctx, key)
 	}})
-	if err != nil {
+}
+
+// answer exports a message, and returns the response in its encoding.
+func (s *Signal) answer(ctx context.Context, m *Message) ([]byte, error) {
+	response, err := s.Export(ctx, m)
+	switch {
+	case err != nil:
 		return nil, err
+	case m.IsJSON:
+		return response.MarshalJSON()
 	}
 	return response.MarshalProto()
 }
@@ -226,26 +234,33 @@ func (p *Protocols) startHTTP(ctx context.Context, env httpserver.Env) (Server, 
 	return running, nil
 }
 
-// exportHTTP answers one request: 200 once the pipeline has accepted what the message has.
+// exportHTTP answers one request, a POST of protobuf or JSON, in its content type: 200 once the pipeline has accepted what the message has.
 func (s *Signal) exportHTTP(server *httpserver.HTTP, w http.ResponseWriter, r *http.Request) {
-	content, ok := httpserver.AcceptOTLP(w, r)
-	if !ok {
+	content := httpserver.ContentType(r)
+	isJSON := content == httpserver.ContentJSON
+	switch {
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		httpserver.AnswerOTLPError(w, r, "method "+r.Method+" is not allowed here: use POST", http.StatusMethodNotAllowed)
+		return
+	case !isJSON && content != httpserver.ContentProtobuf:
+		httpserver.AnswerOTLPError(w, r, fmt.Sprintf("Content-Type %q is not accepted: use %s or %s",
+			r.Header.Get("Content-Type"), httpserver.ContentProtobuf, httpserver.ContentJSON), http.StatusUnsupportedMediaType)
 		return
 	}
 	claim := budget.Process().Begin()
 	defer claim.Release()
-	data, err := server.ReadBody(w, r, claim)
-	var response Response
-	if err != nil {
+	m := &Message{IsJSON: isJSON, Claim: claim, Header: r.Header.Values}
+	var answer []byte
+	var err error
+	if m.Data, err = server.ReadBody(w, r, claim); err != nil {
 		err = fmt.Errorf("read the body: %w", err)
 	} else {
-		response, err = s.Export(r.Context(), &Message{
-			Data: data, IsJSON: content == httpserver.ContentJSON, Claim: claim, Header: r.Header.Values,
-		})
+		answer, err = s.answer(r.Context(), m)
 	}
 	if err != nil {
 		httpserver.AnswerOTLPFailure(w, r, err)
 		return
 	}
-	httpserver.AnswerOTLP(w, r, response)
+	httpserver.Answer(w, content, answer, http.StatusOK)
 }
