@@ -64,12 +64,10 @@ type resourceLabels struct {
 // attributes become the same label, the first is used. Only the values that a series can have are read, and those that are no
 // string only if the budget allows it. Pyroscope would refuse a whole profile for a name that is too long.
 func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resourceLabels) {
-	labels.service = kind.UnknownService
 	if v, ok := attributes.Get(attributeService); ok {
-		if s := labelValue(v, b); s != "" {
-			labels.service = s
-		}
+		labels.service = labelValue(v, b)
 	}
+	labels.service = cmp.Or(labels.service, kind.UnknownService)
 	type candidate struct {
 		key   string
 		value pcommon.Value

@@ -33,6 +33,10 @@ const (
 	formatAuto = "auto"
 )
 
+var identityKeys = []string{
+	ingest.AttributeServiceName, ingest.AttributeServiceNamespace, ingest.AttributeServiceVersion, ingest.AttributeServiceInstanceID,
+}
+
 // readQuery reads the identity of the sender and the description of the body from the query of a push. It ignores the keys in passed.
 // Other unknown keys are errors: a user would look in the backend for a key that was dropped silently.
 func readQuery(rawQuery string, passed []string) (ingest.Payload, error) {
@@ -43,25 +47,18 @@ func readQuery(rawQuery string, passed []string) (ingest.Payload, error) {
 	}
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(query)) {
-		if slices.Contains(passed, key) {
-			continue
-		}
 		name, isAttribute := strings.CutPrefix(key, queryAttributePrefix)
-		switch key {
-		case ingest.AttributeServiceName, ingest.AttributeServiceNamespace, ingest.AttributeServiceVersion, ingest.AttributeServiceInstanceID:
-		case queryFormat, queryAt, querySampleType:
-			if err := describe(&p, key, query[key]); err != nil {
-				errs = append(errs, fmt.Errorf("query key %q %w", key, err))
-			}
+		switch {
+		case slices.Contains(passed, key):
 			continue
+		case key == queryFormat, key == queryAt, key == querySampleType:
+			err = describe(&p, key, query[key])
+		case isAttribute && name != "", slices.Contains(identityKeys, key):
+			err = stateAttribute(p.Stated, name, query[key])
 		default:
-			if !isAttribute || name == "" {
-				errs = append(errs, fmt.Errorf("query key %q is unknown: use service.name, service.namespace, "+
-					"service.version, service.instance.id, attr.<key>, format, at or sample_type", key))
-				continue
-			}
+			err = errors.New("is unknown: use service.name, service.namespace, service.version, service.instance.id, attr.<key>, format, at or sample_type")
 		}
-		if err := stateAttribute(p.Stated, name, query[key]); err != nil {
+		if err != nil {
 			errs = append(errs, fmt.Errorf("query key %q %w", key, err))
 		}
 	}
