@@ -43,9 +43,11 @@ func (e *pyroscopeExporter) post(ctx context.Context, s *series) error {
 	if e.cfg.Tenant != "" {
 		header.Set("X-Scope-OrgID", string(e.cfg.Tenant))
 	}
-	one := &pushv1.RawProfileSeries{Samples: []*pushv1.RawSample{{RawProfile: s.pprof, ID: s.id}}}
-	for _, l := range s.labels {
-		one.Labels = append(one.Labels, &typesv1.LabelPair{Name: l.name, Value: l.value})
+	one := &pushv1.RawProfileSeries{
+		Labels: make([]*typesv1.LabelPair, len(s.labels)), Samples: []*pushv1.RawSample{{RawProfile: s.pprof, ID: s.id}},
+	}
+	for i, l := range s.labels {
+		one.Labels[i] = &typesv1.LabelPair{Name: l.name, Value: l.value}
 	}
 	body, err := (&pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{one}}).MarshalVT()
 	if err != nil {
