@@ -405,3 +405,56 @@ func TestRedirects(t *testing.T) {
 		assert.Equal(t, test.status, response.StatusCode, test)
 	}
 }
+
+// Over HTTP/2, too, a body that has not arrived is refused when the server stops, and handlers that wait are answered.
+func TestShutdownOfHTTP2(t *testing.T) {
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	unencrypted := new(http.Protocols)
+	unencrypted.SetUnencryptedHTTP2(true)
+	memory := budget.New(16 * mib)
+	s := Start(&http.Server{Protocols: unencrypted, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		claim := memory.Begin()
+		defer claim.Release()
+		body, err := OpenBody(w, r, BodyOptions{Claim: claim, LimitBytes: mib})
+		if err == nil {
+			_, err = body.ReadAll()
+		}
+		var fault *BodyError
+		if errors.As(err, &fault) {
+			http.Error(w, err.Error(), fault.Status)
+			return
+		}
+		<-r.Context().Done()
+	})}, listener, Options{})
+	client := &http.Client{Transport: &http.Transport{Protocols: unencrypted}}
+	answers := make(chan string, 20)
+	for i := range cap(answers) {
+		var body io.Reader = strings.NewReader("x")
+		if i%2 == 0 {
+			reader, writer := io.Pipe()
+			defer writer.Close()
+			go func() { _, _ = writer.Write([]byte("x")) }()
+			body = reader
+		}
+		go func() {
+			response, err := client.Post("http://"+listener.Addr().String(), "", body)
+			if err != nil {
+				answers <- err.Error()
+				return
+			}
+			text, _ := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			answers <- fmt.Sprint(response.StatusCode, " ", string(text))
+		}()
+	}
+	require.Eventually(t, func() bool { return s.requests.Load() == int64(cap(answers)) }, 30*time.Second, time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	require.NoError(t, s.Shutdown(ctx))
+	got := map[string]int{}
+	for range cap(answers) {
+		got[<-answers]++
+	}
+	assert.Equal(t, map[string]int{"200 ": cap(answers) / 2, "503 " + ErrStopping.Error() + "\n": cap(answers) / 2}, got)
+}
