@@ -162,11 +162,11 @@ func (c *Claim) grow(ctx context.Context, n int64) error {
 	if n > c.profiles.lane.largeBytes {
 		return &TooLargeError{Need: n, Limit: c.profiles.lane.largeBytes, IsMemory: true}
 	}
-	if c.profiles.held() == 0 && c.profiles.lane.isSmall(n) {
-		return c.profiles.acquire(ctx, n)
-	}
-	if c.profiles.growSmall(more) {
-		return nil
+	// A small payload that takes a little more than was expected need not wait until a large one is built.
+	if c.profiles.lane.isSmall(n) {
+		if err := c.profiles.acquire(ctx, more); err == nil || c.profiles.held() == 0 {
+			return err
+		}
 	}
 	if !c.isGrowing {
 		if c.profiles.large > 0 && !c.budget.growing.TryAcquire(1) {

@@ -82,19 +82,6 @@ func (s *share) tryLarge(n int64) bool {
 	return ok
 }
 
-// growSmall adds n bytes to a share that stays small, if the lane has them: without it, a payload that takes a little more than was
-// expected would wait until a large one is built.
-func (s *share) growSmall(n int64) bool {
-	if !s.lane.isSmall(s.held() + n) {
-		return false
-	}
-	if s.large == 0 && s.lane.small.TryAcquire(n) {
-		s.add(n, 0)
-		return true
-	}
-	return s.tryLarge(n)
-}
-
 // shrink releases what the share holds above n bytes.
 func (s *share) shrink(n int64) {
 	excess := max(0, s.held()-n)
