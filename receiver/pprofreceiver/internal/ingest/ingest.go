@@ -270,7 +270,23 @@ func (in *Ingester) finish(pd pprofile.Profiles, p *Payload, stats *pprofdecode.
 	if err := p.checkStated(pd, stats.UncompressedBytes); err != nil {
 		return err
 	}
-	in.Identify(pd, p)
+	for _, rp := range pd.ResourceProfiles().All() {
+		p.putTo(rp.Resource().Attributes(), in.configured)
+		for _, sp := range rp.ScopeProfiles().All() {
+			sp.Scope().SetName(metadata.ScopeName)
+			sp.Scope().SetVersion(in.Set.BuildInfo.Version)
+			if p.ScopeName != "" {
+				sp.Scope().SetName(p.ScopeName)
+				sp.Scope().SetVersion(p.ScopeVersion)
+			}
+			if name := p.profileName(pd, sp); name != "" {
+				sp.Scope().Attributes().PutStr(kind.NameAttribute, name)
+			}
+			for _, profile := range sp.Profiles().All() {
+				p.setTime(profile)
+			}
+		}
+	}
 	p.Claim.Built(int64(pdatasize.OfProfiles(pd)))
 	return nil
 }
@@ -303,27 +319,6 @@ func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
 			p.Stated.Len(), resources, plainBytes))
 	}
 	return nil
-}
-
-// Identify sets the resource and scope of profiles.
-func (in *Ingester) Identify(pd pprofile.Profiles, p *Payload) {
-	for _, rp := range pd.ResourceProfiles().All() {
-		p.putTo(rp.Resource().Attributes(), in.configured)
-		for _, sp := range rp.ScopeProfiles().All() {
-			sp.Scope().SetName(metadata.ScopeName)
-			sp.Scope().SetVersion(in.Set.BuildInfo.Version)
-			if p.ScopeName != "" {
-				sp.Scope().SetName(p.ScopeName)
-				sp.Scope().SetVersion(p.ScopeVersion)
-			}
-			if name := p.profileName(pd, sp); name != "" {
-				sp.Scope().Attributes().PutStr(kind.NameAttribute, name)
-			}
-			for _, profile := range sp.Profiles().All() {
-				p.setTime(profile)
-			}
-		}
-	}
 }
 
 // profileName returns which profile a scope holds, or "" if the scope gets no name.
