@@ -82,6 +82,9 @@ func (s *subset) arrange(isReordered bool) {
 		s.bringTogether()
 	}
 	for t := range s.tables {
+		if table(t) == dictionary.SetTable {
+			continue
+		}
 		uses := &s.tables[t]
 		uses.rest()
 		switch table(t) {
