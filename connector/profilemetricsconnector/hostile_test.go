@@ -56,6 +56,26 @@ func requireBounded(t *testing.T, wire []byte) {
 	require.LessOrEqual(t, f.table.Bytes()+f.functions.Bytes(), f.config.MaxBytes)
 }
 
+// TestExpansionIsCounted has locations of many lines that many stacks share: samples whose functions are not visited are counted.
+func TestExpansionIsCounted(t *testing.T) {
+	pd := profiletest.New().Resource().Profile("cpu", "nanoseconds").Period(1, "cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
+	d := pd.Dictionary()
+	lines := d.LocationTable().At(1).Lines()
+	for range 2000 {
+		lines.At(0).CopyTo(lines.AppendEmpty())
+	}
+	samples := profiletest.ProfileAt(pd, 0).Samples()
+	for range 2000 {
+		d.StackTable().At(1).CopyTo(d.StackTable().AppendEmpty())
+		s := samples.AppendEmpty()
+		samples.At(0).CopyTo(s)
+		s.SetStackIndex(int32(d.StackTable().Len() - 1))
+	}
+	f := start(t, "top_functions: [{profile: process_cpu/cpu, of: total}]")
+	require.NoError(t, f.ConsumeProfiles(t.Context(), pd))
+	assert.Positive(t, f.dropped(t, "expansion"))
+}
+
 // TestMessagesAreBounded has messages whose parts refer to each other so often that following all references would never end.
 func TestMessagesAreBounded(t *testing.T) {
 	profiletest.SkipLarge(t)
