@@ -24,11 +24,11 @@ RACE ?= $(if $(shell command -v $$($(GO) env CC)),-race)
 # Every package but the end-to-end tests, which run the binary.
 UNIT  = $$($(GO) list ./... | grep -v /internal/testing/e2e$$)
 # Packages that have goroutines or locks of their own, which the translators do not. `make test` leaves out those that need
-# the Kubernetes client, since compiling it for the race detector takes longer than all these tests; `make race` runs them.
+# the Kubernetes client or the eBPF profiler: compiling these for the race detector takes longer than the tests; `make race` runs them.
 CONCURRENT = $$(grep -rlE --include='*.go' --exclude='*_test.go' \
 	'^\s*go (func|[a-zA-Z])|\.Go\(func|sync\.(Mutex|RWMutex|WaitGroup|Once|Map|Cond)|"sync/atomic"' \
 	receiver processor exporter connector internal | xargs -n 1 dirname | sort -u | grep -vE '^internal/(testing/|formats/|build/)|test$$|/testdata/|/metadata$$' | sed 's|^|./|')
-WITHOUT_KUBERNETES = $(GO) list -test -f '{{.ImportPath}} {{.Deps}}' $(CONCURRENT) | sed -n '/k8s\.io\/client-go/d; s/\.test \[.*//p'
+LIGHT = $(GO) list -test -f '{{.ImportPath}} {{.Deps}}' $(CONCURRENT) | sed -n '/k8s\.io\/client-go\|ebpf-profiler/d; s/\.test \[.*//p'
 
 # The number of random inputs of a property test.
 DRAWS ?= 30
@@ -43,9 +43,9 @@ COLLECTOR_FLAGS  = -tags=$(COLLECTOR_TAGS) -buildvcs=false -ldflags='-s -w'
 TOOL_FLAGS = -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)'
 # stage runs the command $(2), and says what it is and how long it took.
 stage = echo '== $(1)'; $(2); echo "== $(1): $$SECONDS s"
-TEST = RAPID_CHECKS=$(DRAWS) $(GO) test
-# The plain run has vetted everything, which takes as long again with other flags.
-RACE_TEST = CGO_ENABLED=1 $(TEST) $(RACE) -vet=off
+# `make lint` vets everything.
+TEST = RAPID_CHECKS=$(DRAWS) $(GO) test -vet=off
+RACE_TEST = CGO_ENABLED=1 $(TEST) $(RACE)
 
 CONFIG      ?= config/quickstart.yaml
 FUZZ        ?= Fuzz
@@ -84,13 +84,13 @@ run: collector ## build the smallest collector that CONFIG needs (or SLIM=1, SLI
 .PHONY: test
 test: build ## run all tests, the end-to-end ones included (DRAWS)
 	@$(call stage,unit tests,$(TEST) $(UNIT))
-	@$(if $(RACE),$(call stage,race detector,$(RACE_TEST) -short -skip '^Fuzz' $$($(WITHOUT_KUBERNETES))),echo 'no C compiler: the race detector is left out')
+	@$(if $(RACE),$(call stage,race detector,$(RACE_TEST) -short -skip '^Fuzz' $$($(LIGHT))),echo 'no C compiler: the race detector is left out')
 	@$(call stage,end-to-end tests,$(TEST) -count=1 -parallel 3 -timeout 15m ./internal/testing/e2e)
 	@$(call stage,worst inputs,LIMITS=short $(TEST) -count=1 -parallel 3 -timeout 10m -run '^Test(Limits|Browsers|HostileEngine)$$' ./internal/testing/chaos)
 
 .PHONY: race
 race: RACE = -race
-race: ## run all tests of concurrent packages under the race detector, those with the Kubernetes client included
+race: ## run all tests of concurrent packages under the race detector, those that `make test` leaves out included
 	$(RACE_TEST) $(CONCURRENT)
 
 # Takes about half a minute, mostly npm. With E2E_SPLUNK=if-possible the test is skipped if the agent cannot be installed.
