@@ -107,10 +107,7 @@ func answerHEC(w http.ResponseWriter, status int, answer hec.Answer) {
 	if answer.Text == "" {
 		answer.Text = hec.Texts[answer.Code]
 	}
-	body, err := json.Marshal(answer)
-	if err != nil {
-		body = []byte("{}")
-	}
+	body, _ := json.Marshal(answer) // strings and numbers cannot fail
 	httpserver.Answer(w, httpserver.ContentJSON, body, status)
 }
 

@@ -7,11 +7,10 @@ package encode
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
@@ -40,14 +39,11 @@ func DefaultConfig() Config {
 
 // Validate names every fault.
 func (c *Config) Validate() error {
-	var errs []error
-	if _, ok := formats[c.Format]; !ok {
-		errs = append(errs, fmt.Errorf("`format` must be pprof, text or otlp, found %q", c.Format))
-	}
-	if c.MaxRecordBytes < minRecordBytes {
-		errs = append(errs, fmt.Errorf("`max_record_bytes` must be at least %d, found %d", minRecordBytes, c.MaxRecordBytes))
-	}
-	return errors.Join(errs...)
+	var faults config.Faults
+	_, ok := formats[c.Format]
+	faults.Require(ok, "`format` must be pprof, text or otlp, found %q", c.Format)
+	faults.Require(c.MaxRecordBytes >= minRecordBytes, "`max_record_bytes` must be at least %d, found %d", minRecordBytes, c.MaxRecordBytes)
+	return faults.Err()
 }
 
 // Options returns the encoder's options. maxPartBytes bounds the records of one part together; 0 is no limit.

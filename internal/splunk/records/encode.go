@@ -72,13 +72,6 @@ type unsent struct {
 	compact.Piece
 }
 
-// part returns the profiles as a message, read-only: otherwise the marshaler writes into it.
-func (u *unsent) part() compact.Part {
-	part := u.batch.Part(u.Piece)
-	part.Profiles.MarkReadOnly()
-	return part
-}
-
 // isDoubleCounted returns source.doubleCounted of a profile by its position in the message.
 func (u *unsent) isDoubleCounted(position int) bool { return u.doubleCounted[u.Profile(position)] }
 
@@ -155,8 +148,9 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 	for len(e.todo) > 0 {
 		next := e.todo[len(e.todo)-1]
 		e.todo = e.todo[:len(e.todo)-1]
-		whole := next.part()
-		if next.bytes == 0 { // this is all of it
+		whole := next.batch.Part(next.Piece)
+		whole.Profiles.MarkReadOnly() // otherwise the marshaler writes into it
+		if next.bytes == 0 {          // this is all of it
 			next.bytes, next.doubleCounted = whole.Bytes, make([]bool, next.Len())
 			for position, found := range findDoubleCounted(whole.Profiles) {
 				next.doubleCounted[next.Profile(position)] = found
@@ -253,7 +247,7 @@ func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 	batch.Reset(compact.Options{})
 	batch.Add(part.Profiles)
 	for _, next := range slices.Backward(e.todo) {
-		batch.Add(next.part().Profiles)
+		batch.Add(next.batch.Part(next.Piece).Profiles)
 	}
 	return batch.Whole()
 }

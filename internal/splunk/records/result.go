@@ -76,7 +76,7 @@ type Result struct {
 	// Others is the number of records that have nothing to do with profiling, and FirstOther, if there are any, the
 	// position of the first.
 	Others, FirstOther int
-	// FirstRead is the position of the first profiling record that was read, if there is one.
+	// FirstRead is the position of the first profiling record that was read, or -1.
 	FirstRead int
 	// Rejected lists the records that could not be read, in their order.
 	Rejected []Rejection

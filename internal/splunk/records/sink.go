@@ -23,7 +23,7 @@ type sink struct {
 	hasUnnamed bool
 	// frames[i] is the number of frames of stack i plus 1; 0 means not counted yet.
 	frames []int
-	// originBytes is the size of the current resource and scope if EncodeOptions.RepeatsResources, otherwise 0.
+	// originBytes is the size of the current resource and scope.
 	originBytes int
 	// total is the number of observations, done how many of them are written.
 	total, done int
@@ -56,16 +56,11 @@ func (s *sink) addProfiles(pd pprofile.Profiles) {
 		rl := s.part.Logs.ResourceLogs().AppendEmpty()
 		rp.Resource().CopyTo(rl.Resource())
 		rl.SetSchemaUrl(rp.SchemaUrl())
-		resourceBytes := 0
-		if s.opts.RepeatsResources {
-			resourceBytes = sizer.ResourceLogsSize(rl)
-		}
+		resourceBytes := sizer.ResourceLogsSize(rl)
 		for _, sp := range rp.ScopeProfiles().All() {
 			sl := rl.ScopeLogs().AppendEmpty()
 			copyScope(sp, sl)
-			if s.opts.RepeatsResources {
-				s.originBytes = resourceBytes + sizer.ScopeLogsSize(sl)
-			}
+			s.originBytes = resourceBytes + sizer.ScopeLogsSize(sl)
 			for _, p := range sp.Profiles().All() {
 				if s.stopped {
 					return
@@ -172,7 +167,9 @@ func (s *sink) finish(record plog.LogRecord, n int) {
 	s.largest = max(s.largest, size)
 	s.part.Records++
 	s.part.Bytes += size
-	s.part.RepeatedBytes += s.originBytes
+	if s.opts.RepeatsResources {
+		s.part.RepeatedBytes += s.originBytes
+	}
 	s.part.Samples += n
 	s.done += n
 	s.budget -= size

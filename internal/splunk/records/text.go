@@ -20,19 +20,17 @@ import (
 type stackText struct {
 	lines     []knownLine // the first one is unused, since HashIndex has no entry 0
 	lineIndex dictionary.HashIndex
-	// frames are the positions in lines of the current stack, stack the indices of its locations.
+	// frames are the positions in lines of the current stack.
 	frames []int32
-	stack  []int32
 }
 
 type knownLine struct {
 	text     string
 	frame    frame
-	location int32 // notInterned, or an index of the location table
+	location int32 // 0 until it is interned
 }
 
 const (
-	notInterned = -1
 	// maxKnownLines bounds the memory of lines, maxLocations the locations that one request can make of many short
 	// ones.
 	maxKnownLines = 1 << 16
@@ -127,22 +125,21 @@ func (t *translator) findLine(line string) (int32, bool) {
 		return 0, false
 	}
 	i := int32(len(t.lines))
-	t.lines = append(t.lines, knownLine{text: line, frame: f, location: notInterned})
+	t.lines = append(t.lines, knownLine{text: line, frame: f})
 	t.lineIndex.Insert(p, i)
 	return i, true
 }
 
-// internFrames interns the stack of t.frames, which is leaf first.
+// internFrames interns the stack of t.frames, which is leaf first. The frames become the indices of their locations.
 func (t *translator) internFrames() dictionary.StackIndex {
-	t.stack = t.stack[:0]
-	for _, position := range t.frames {
+	for i, position := range t.frames {
 		line := &t.lines[position]
-		if line.location == notInterned {
+		if line.location == 0 {
 			line.location = t.internFrame(&line.frame)
 		}
-		t.stack = append(t.stack, line.location)
+		t.frames[i] = line.location
 	}
-	return t.dict.Stacks.Intern(t.stack)
+	return t.dict.Stacks.Intern(t.frames)
 }
 
 func (t *translator) internFrame(f *frame) int32 {

@@ -58,8 +58,6 @@ type translator struct {
 	at     position
 	record record
 	number int
-	// anyRead reports that a record of the request was read.
-	anyRead bool
 	// begun reports that the record has a sample, so that the fields below are set.
 	begun             bool
 	bodyID            otlp.ContentID
@@ -141,14 +139,13 @@ func (t *translator) start(opts Options) {
 	}
 	opts.Limits = opts.Limits.WithDefaults()
 	t.opts = opts
-	t.result = Result{}
+	t.result = Result{FirstRead: -1}
 	t.dict.Reset(t.sizes)
 	t.bytesLeft, t.samplesLeft = t.opts.Limits.MaxProfileBytes, t.opts.Limits.MaxSamples
 	t.memoryLeft = constantMemory + memoryFactor*t.opts.Limits.MaxProfileBytes
 	t.workLeft = 2 * t.opts.Limits.MaxProfileBytes // so that the others can be read although one or two are bombs
 	t.sharedLeft, t.groupsLeft = constantShared, constantGroups
-	t.number, t.anyRead = 0, false
-	t.scratchBytes, t.wholeBytes, t.visited, t.groupMembers = 0, 0, 0, 0
+	t.number, t.scratchBytes, t.wholeBytes, t.visited, t.groupMembers = 0, 0, 0, 0, 0
 	t.scratch = size.Meter{Reserve: func(n int) error {
 		t.scratchBytes += n
 		return t.opts.Meter.Reach(t.memory())
@@ -190,8 +187,8 @@ func (t *translator) translate(log plog.LogRecord) {
 	case err != nil:
 		err.Record = t.number
 		t.result.Rejected = append(t.result.Rejected, *err)
-	case !t.anyRead:
-		t.anyRead, t.result.FirstRead = true, t.number
+	case t.result.FirstRead < 0:
+		t.result.FirstRead = t.number
 	}
 }
 
