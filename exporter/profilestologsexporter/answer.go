@@ -96,7 +96,6 @@ func grpcAnswer(err error, maxDelay time.Duration) answer {
 func httpAnswer(refusal *httpclient.Answer) answer {
 	message := strings.ToLower(refusal.Message)
 	a := answer{outcome: refused}
-	delay := time.Duration(0)
 	switch refusal.Status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
 		a.outcome = noService
@@ -108,13 +107,10 @@ func httpAnswer(refusal *httpclient.Answer) answer {
 		} else if namesLayout(message) {
 			a.outcome = unreadable
 		}
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		a.outcome = later
-		delay = refusal.RetryAfter
-	case http.StatusBadGateway, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		a.outcome = later
 	}
-	a.err = explain(a.outcome, refusal, delay)
+	a.err = explain(a.outcome, refusal, refusal.RetryAfter)
 	return a
 }
 

@@ -195,7 +195,7 @@ func timed() pprofile.Profiles {
 // The server names the delay.
 func TestHECRetryAfter(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{408, 429, 500, 503} {
+	for _, status := range []int{408, 429, 500, 502, 503, 504} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			t.Parallel()
 			var refused time.Time
