@@ -45,9 +45,7 @@ func (p part) rejectedSamples(rejected int64) int {
 	}
 	items := p.records.Records
 	if !p.asRecords {
-		for range otlp.Profiles(p.profiles) {
-			items++
-		}
+		items = p.profiles.ProfileCount()
 	}
 	share := float64(rejected) / float64(max(items, 1))
 	return int(math.Ceil(float64(p.profiles.SampleCount()) * min(share, 1)))

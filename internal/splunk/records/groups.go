@@ -4,6 +4,7 @@
 package records
 
 import (
+	"cmp"
 	"unique"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -50,8 +51,6 @@ type observation struct {
 	// time and period are in nanoseconds, 0 if they are not known.
 	time, period int64
 	value        int64
-	// valued reports that the value is more than the count of one that a time implies.
-	valued bool
 }
 
 // groupKey is what the samples of one Profile share.
@@ -97,18 +96,27 @@ func (g *groups) reset() {
 
 const maxKeptGroups = 1 << 12
 
-// add adds an observation of the current record.
+// add adds an observation of the current record, which has the link and the time of an observation without one.
 func (t *translator) add(o *observation) {
 	if !t.begun {
 		t.begin()
 	}
 	t.samplesLeft--
-	key := groupKey{
-		scope: t.origin.scope, attributes: t.profileAttributes, period: o.period, typ: t.record.typ,
-		shape: compact.Shape{Timestamps: o.time != 0, Values: o.valued || o.time == 0}, description: t.description,
+	r := &t.record
+	if o.Link == 0 && r.linked {
+		o.Link = t.dict.Links.Intern(r.link)
 	}
-	if key.description != notDescribed {
-		key.typ, key.period, key.shape = 0, 0, t.record.description.shape
+	o.time = cmp.Or(o.time, r.time)
+	key := groupKey{scope: t.origin.scope, attributes: t.profileAttributes, description: t.description}
+	if r.described {
+		key.shape = r.description.shape
+	} else {
+		key.typ = r.typ
+		if r.typ == TypeCPU {
+			key.period = o.period
+		}
+		// A time implies a count of one. No agent is known to write other counts.
+		key.shape = compact.Shape{Timestamps: o.time != 0, Values: r.typ == TypeAllocation || o.value != 1 || o.time == 0}
 	}
 	if g := t.groups.last; g == 0 || t.groups.list[g].groupKey != key {
 		g, ok := t.group(key)

@@ -8,7 +8,6 @@ const ProfilingName = "otel.profiling"
 
 // The attributes of records, and the labels of the samples in their pprof (Splunk GDI specification).
 const (
-	keyDataPrefix  = "profiling.data."
 	KeySourceType  = "com.splunk.sourcetype"
 	keyFormat      = "profiling.data.format"
 	keyType        = "profiling.data.type"

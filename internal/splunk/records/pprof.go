@@ -75,28 +75,12 @@ func (t *translator) visit(s decode.Sample) {
 	if t.visited++; t.visited%checkEvery == 0 && t.opts.Meter.Reach(t.memory()) != nil || t.opts.Meter.Err() != nil {
 		return // the request has ended
 	}
-	r := &t.record
-	o := observation{Identity: compact.Identity{Stack: s.Stack, Link: s.Link}, period: r.period, value: 1}
-	if o.Link == 0 && r.linked {
-		o.Link = t.dict.Links.Intern(r.link)
-	}
+	o := observation{Identity: compact.Identity{Stack: s.Stack, Link: s.Link}, period: t.record.period, value: 1}
 	t.readLabels(&s, &o)
-	if o.time == 0 {
-		o.time = r.time
-	}
 	if len(s.Values) > 0 {
 		o.value = s.Values[0]
-	}
-	if !r.described { // otherwise the description has the shape
-		switch {
-		case r.typ == TypeAllocation:
-			o.valued, o.period = true, 0
-			if len(s.Values) == 0 {
-				o.value = 0
-			}
-		case o.value != 1:
-			o.valued = true // a count; no agent is known to write this
-		}
+	} else if t.record.typ == TypeAllocation && !t.record.described {
+		o.value = 0
 	}
 	t.add(&o)
 }

@@ -67,9 +67,7 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 		case KeyEventTimeNanos:
 			r.timeNanos, _ = number(value)
 		default:
-			if strings.HasPrefix(key, keyDataPrefix) {
-				r.readDescription(key, value)
-			}
+			r.readDescription(key, value)
 		}
 	}
 	r.period = exactTime(r.period, periodNanos)

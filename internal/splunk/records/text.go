@@ -60,17 +60,14 @@ func (t *translator) readText(body string) *Rejection {
 	if err := t.findFrames(frames); err != nil {
 		return err
 	}
-	o := observation{time: t.record.time, period: t.record.period, value: 1}
+	o := observation{period: t.record.period, value: 1}
 	switch {
 	case t.record.typ == TypeAllocation:
-		o.valued, o.value, o.period = true, t.record.allocated, 0
+		o.value = t.record.allocated
 	case t.record.described:
 		o.value = t.record.value
 	}
 	o.Stack = t.internFrames()
-	if t.record.linked {
-		o.Link = t.dict.Links.Intern(t.record.link)
-	}
 	o.Attributes = t.textAttributes(thread, state)
 	t.add(&o)
 	return nil
