@@ -70,11 +70,11 @@ func TestConfig(t *testing.T) {
 	}
 	cfg, err := load(nil)
 	require.NoError(t, err)
-	assert.Equal(t, records.EncodeOptions{Format: records.BodyPprof, MaxRecordBytes: 1_000_000}, cfg.Encoding.Options(0))
+	assert.Equal(t, records.EncodeOptions{Format: records.FormatPprof, MaxRecordBytes: 1_000_000}, cfg.Encoding.Options(0))
 	cfg, err = load(map[string]any{"format": "otlp", "max_record_bytes": 2000, "splunk_types_only": true})
 	require.NoError(t, err)
 	assert.Equal(t, records.EncodeOptions{
-		Format: records.BodyOTLP, MaxRecordBytes: 2000, MaxPartBytes: 9, SplunkTypesOnly: true,
+		Format: records.FormatOTLP, MaxRecordBytes: 2000, MaxPartBytes: 9, SplunkTypesOnly: true,
 	}, cfg.Encoding.Options(9))
 	_, err = load(map[string]any{"format": "jfr", "max_record_bytes": 999})
 	assert.ErrorContains(t, err, "`format` must be pprof, text or otlp, found \"jfr\"")

@@ -28,10 +28,9 @@ func TestReadme(t *testing.T) {
 	formats := profiletest.LoadMetadata(t).Attributes["format"].Enum
 	assert.Equal(t, strings.Join(formats, ", "), rows["format"][2])
 	for i, format := range formats {
-		assert.Equal(t, format, records.BodyFormat(i).String())
 		cfg.Format = format
 		assert.NoError(t, cfg.Validate())
-		assert.Equal(t, records.BodyFormat(i), cfg.Options(0).Format)
+		assert.Equal(t, records.Format(i), cfg.Options(0).Format)
 	}
 	cfg.Format = records.FormatOther.String()
 	assert.ErrorContains(t, cfg.Validate(), strings.Join(formats[:len(formats)-1], ", ")+" or "+formats[len(formats)-1])

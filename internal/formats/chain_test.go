@@ -120,7 +120,7 @@ func TestTimestampsSurviveTheChain(t *testing.T) {
 			require.Equal(t, profiletest.Events(pd), profiletest.Events(back...))
 		})
 		t.Run("otlp in logs of "+name, func(t *testing.T) {
-			encoder := records.NewEncoder(pd, records.EncodeOptions{Format: records.BodyOTLP, MaxRecordBytes: 30_000})
+			encoder := records.NewEncoder(pd, records.EncodeOptions{Format: records.FormatOTLP, MaxRecordBytes: 30_000})
 			var back []pprofile.Profiles
 			for {
 				part, ok := encoder.Next()

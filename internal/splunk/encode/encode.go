@@ -25,8 +25,8 @@ type Config struct {
 	SplunkTypesOnly bool `mapstructure:"splunk_types_only"`
 }
 
-var formats = map[string]records.BodyFormat{
-	"pprof": records.BodyPprof, "text": records.BodyText, "otlp": records.BodyOTLP,
+var formats = map[string]records.Format{
+	"pprof": records.FormatPprof, "text": records.FormatText, "otlp": records.FormatOTLP,
 }
 
 // minRecordBytes leaves room for a record's attributes.

@@ -41,7 +41,7 @@ func TestAgentsGolden(t *testing.T) {
 			p.sample([]uint64{1, 2}, nil, "source.event.period", 10_000, "source.event.time", int64(1_700_000_000_002))
 			p.sample([]uint64{1, 2}, nil, "source.event.period", 10, "source.event.time", int64(1_700_000_000_003))
 		}},
-		"java-allocation": {attributes: []any{keyType, "allocation", keyFormat, formatPprofValue}, pprof: func(p *rawPprof) {
+		"java-allocation": {attributes: []any{keyType, "allocation", keyFormat, FormatPprof.String()}, pprof: func(p *rawPprof) {
 			p.str("")
 			p.sampleType("allocationSize", "bytes")
 			p.frame(1, "com.shop.Cart.total", "Cart.java", 12)
@@ -49,7 +49,7 @@ func TestAgentsGolden(t *testing.T) {
 			p.sample([]uint64{1}, []int64{8}, "source.event.name", "jdk.ObjectAllocationSample", "source.event.time", int64(1_700_000_000_002))
 		}},
 		// .NET: a location of its own for every frame, numbers and bools as text.
-		"dotnet-cpu": {attributes: []any{keyType, "cpu", keyFormat, formatPprofValue, keySource, "continuous"}, pprof: func(p *rawPprof) {
+		"dotnet-cpu": {attributes: []any{keyType, "cpu", keyFormat, FormatPprof.String(), keySource, "continuous"}, pprof: func(p *rawPprof) {
 			p.str("")
 			p.frame(1, "Shop.Cart.Total", "unknown", 0)
 			p.frame(2, "Shop.Cart.Total", "unknown", 0)
@@ -59,7 +59,7 @@ func TestAgentsGolden(t *testing.T) {
 				"thread.id", 5, "thread.os.id", 77, "thread.stack.truncated", "True")
 		}},
 		// Python: string_table[0] is a label's key, ids have no leading zeros.
-		"python-cpu": {attributes: []any{keyType, "cpu", keyFormat, formatPprofValue, keyFrameCount, 1}, pprof: func(p *rawPprof) {
+		"python-cpu": {attributes: []any{keyType, "cpu", keyFormat, FormatPprof.String(), keyFrameCount, 1}, pprof: func(p *rawPprof) {
 			p.str("source.event.time")
 			p.frame(1, "total", "/srv/shop/cart.py", -1)
 			p.sample([]uint64{1}, nil, "source.event.time", int64(1_700_000_000_001), "source.event.period", 1000, "thread.id", int64(140592751362048),

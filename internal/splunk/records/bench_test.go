@@ -94,7 +94,7 @@ func javaRequest(samples int) plog.Logs {
 		}
 		p.body = append(p.body, message(2, s)...)
 	}
-	ld, _ := newRecord(p.encode(), keyFormat, formatPprofValue, keyType, "cpu")
+	ld, _ := newRecord(p.encode(), keyFormat, FormatPprof.String(), keyType, "cpu")
 	return ld
 }
 

@@ -80,7 +80,7 @@ func worstRequests(t testing.TB, size int) map[string]worstRequest {
 	}
 	pprofs := worstPprofs(size)
 	for name, pprof := range pprofs {
-		ld, _ := newRecord(base64.StdEncoding.EncodeToString(gzipped(pprof)), keyFormat, formatPprofValue, keyType, "cpu")
+		ld, _ := newRecord(base64.StdEncoding.EncodeToString(gzipped(pprof)), keyFormat, FormatPprof.String(), keyType, "cpu")
 		add("pprof: "+name, ld, len(pprof))
 	}
 	attributes := func(to plog.LogRecord, n int, value string) {
@@ -97,7 +97,7 @@ func worstRequests(t testing.TB, size int) map[string]worstRequest {
 	// Each sample is of a profile of its own, with all attributes of the record.
 	ld, record = newRecord(base64.StdEncoding.EncodeToString(gzipped(pprofs["periods"])))
 	attributes(record, size/100, "x")
-	record.Attributes().PutStr(keyFormat, formatPprofValue)
+	record.Attributes().PutStr(keyFormat, FormatPprof.String())
 	record.Attributes().PutStr(keyType, "cpu")
 	add("many periods and attributes", ld, len(pprofs["periods"]))
 	add("many empty records", requestOfMany(size/10, ""), 0)
@@ -132,8 +132,8 @@ func TestManyBombsAreBounded(t *testing.T) {
 	filler := make([]byte, 8*limit)
 	bodies := map[string][]byte{compressionGzip: gzipped(filler), compressionZstd: zstdEncoder.EncodeAll(filler, nil)}
 	for compression, body := range bodies {
-		ld := requestOfMany(2000, "", keyFormat, formatOTLPValue, keyBodyCompression, compression)
-		pprofs := requestOfMany(2000, "", keyFormat, formatPprofValue, keyType, "cpu")
+		ld := requestOfMany(2000, "", keyFormat, FormatOTLP.String(), keyBodyCompression, compression)
+		pprofs := requestOfMany(2000, "", keyFormat, FormatPprof.String(), keyType, "cpu")
 		for _, request := range []plog.Logs{ld, pprofs} {
 			eachRecord(request, func(r plog.LogRecord) { r.Body().SetStr(base64.StdEncoding.EncodeToString(body)) })
 			size := new(plog.ProtoMarshaler).LogsSize(request)
@@ -154,7 +154,7 @@ func TestSharedAttributesAreBounded(t *testing.T) {
 	attribute := message(1, bytes.Join([][]byte{varintField(3, 1), message(2, varintField(8, 2))}, nil))
 	resources := repeated(20_000, func(int) []byte { return message(1, message(1, attribute)) })
 	texts := message(2, bytes.Join([][]byte{message(5, nil), message(5, []byte("k")), message(5, bytes.Repeat([]byte("x"), 128<<10))}, nil))
-	ld, record := newRecord("", keyFormat, formatOTLPValue)
+	ld, record := newRecord("", keyFormat, FormatOTLP.String())
 	record.Body().SetEmptyBytes().FromRaw(append(resources, texts...))
 	ld.MarkReadOnly()
 	var result Result
@@ -174,7 +174,7 @@ func TestSharedAttributesOfManyBodiesAreBounded(t *testing.T) {
 	}
 	scope := message(2, message(2, nil)) // of one profile
 	for _, long := range []int{1000, 5 << 10} {
-		ld := requestOfMany(200, "", keyFormat, formatOTLPValue)
+		ld := requestOfMany(200, "", keyFormat, FormatOTLP.String())
 		i := 0
 		eachRecord(ld, func(r plog.LogRecord) {
 			resources := repeated(240, func(int) []byte {

@@ -15,33 +15,18 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 )
 
-// BodyFormat is how an Encoder writes the bodies of records. Its String is its name in configurations and metrics.
-type BodyFormat uint8
-
-// The formats of bodies.
-const (
-	// BodyPprof is Splunk's pprof-gzip-base64.
-	BodyPprof BodyFormat = iota
-	// BodyText is Splunk's older text: one stack a record.
-	BodyText
-	// BodyOTLP is the serialized ProfilesData, compressed with zstd.
-	BodyOTLP
-)
-
-func (f BodyFormat) String() string { return [...]string{"pprof", "text", "otlp"}[f] }
-
 // EncodeOptions configures how profiles become records.
 type EncodeOptions struct {
-	Format BodyFormat
+	Format Format
 	// MaxRecordBytes bounds the encoded size of a record, in bytes. 0 means no limit.
 	MaxRecordBytes int
 	// MaxPartBytes bounds the encoded size of all records of a part, in bytes. 0 means no limit. It has no effect below
 	// MaxRecordBytes.
 	MaxPartBytes int
 	// RepeatsResources reports that each record is sent with its resource and scope, as an event of HEC is. MaxPartBytes and the
-	// budget for what profiles may expand to then include them, once for each record. BodyOTLP ignores it.
+	// budget for what profiles may expand to then include them, once for each record. FormatOTLP ignores it.
 	RepeatsResources bool
-	// SplunkTypesOnly leaves out profiles whose type is neither cpu nor allocation. BodyOTLP ignores it.
+	// SplunkTypesOnly leaves out profiles whose type is neither cpu nor allocation. FormatOTLP ignores it.
 	SplunkTypesOnly bool
 }
 
@@ -126,7 +111,7 @@ func NewEncoder(pd pprofile.Profiles, opts EncodeOptions) *Encoder {
 		opts.MaxPartBytes = math.MaxInt
 	}
 	opts.MaxPartBytes = max(opts.MaxPartBytes, opts.MaxRecordBytes)
-	opts.RepeatsResources = opts.RepeatsResources && opts.Format != BodyOTLP // a part of which has one record
+	opts.RepeatsResources = opts.RepeatsResources && opts.Format != FormatOTLP // a part of which has one record
 	e := &Encoder{opts: opts}
 	all := &source{}
 	all.batch.Reset(compact.Options{})
@@ -160,8 +145,8 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 		}
 		budget := e.budget
 		encoded := e.encode(&next, whole.Profiles)
-		if e.budget <= 0 && e.opts.Format == BodyText {
-			e.opts.Format, e.budget, budget = BodyPprof, e.wholeBudget, e.wholeBudget
+		if e.budget <= 0 && e.opts.Format == FormatText {
+			e.opts.Format, e.budget, budget = FormatPprof, e.wholeBudget, e.wholeBudget
 			encoded = e.encode(&next, whole.Profiles)
 		}
 		if e.split(next, whole, encoded) {
@@ -258,11 +243,11 @@ func (e *Encoder) encode(from *unsent, pd pprofile.Profiles) *sink {
 		Encoder: e, from: from, part: EncodedPart{Profiles: pd, Logs: plog.NewLogs()}, dict: pd.Dictionary(),
 		total: observations(pd), hasUnnamed: hasUnnamedFunctions(pd.Dictionary()),
 	}
-	if e.opts.Format == BodyPprof {
+	if e.opts.Format == FormatPprof {
 		s.pprof = encode.NewWriter(pd)
 		defer s.pprof.Close()
 	}
-	if e.opts.Format == BodyOTLP {
+	if e.opts.Format == FormatOTLP {
 		s.addOTLP(pd)
 	} else {
 		s.addProfiles(pd)

@@ -227,8 +227,8 @@ func worstProfiles() map[string]pprofile.Profiles {
 
 // costOptions are the options for which the cost differs.
 var costOptions = []EncodeOptions{
-	{Format: BodyOTLP}, {Format: BodyPprof}, {Format: BodyText},
-	{Format: BodyPprof, RepeatsResources: true}, {Format: BodyText, RepeatsResources: true},
+	{Format: FormatOTLP}, {Format: FormatPprof}, {Format: FormatText},
+	{Format: FormatPprof, RepeatsResources: true}, {Format: FormatText, RepeatsResources: true},
 }
 
 // Records of any profiles cost memory in proportion to the profiles' size, and their number is bounded.
@@ -256,7 +256,7 @@ func TestEncodeIsBounded(t *testing.T) {
 				budget := expansionBudget(size)
 				assert.Less(t, out, 2*(budget+options.MaxPartBytes))
 				work := budget
-				if options.Format == BodyText {
+				if options.Format == FormatText {
 					work = out // texts are not compressed
 				}
 				profiletest.RequireBounded(t, profiletest.Cost{CPU: cost.CPU}, size+work, 0, 0)

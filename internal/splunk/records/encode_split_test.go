@@ -29,13 +29,13 @@ func TestPartsStayBelowTheLimits(t *testing.T) {
 			want = pd
 		}
 	}
-	for _, format := range []BodyFormat{BodyPprof, BodyText, BodyOTLP} {
+	for _, format := range []Format{FormatPprof, FormatText, FormatOTLP} {
 		t.Run(format.String(), func(t *testing.T) {
 			record, request := 20_000, 50_000
-			if format == BodyOTLP {
+			if format == FormatOTLP {
 				record = 10_000 // a record for each part
 			}
-			if format == BodyText {
+			if format == FormatText {
 				request = 500_000 // a text for each sample
 			}
 			ld, parts := records(t, want, EncodeOptions{Format: format, MaxRecordBytes: record, MaxPartBytes: request})
@@ -50,7 +50,7 @@ func TestPartsStayBelowTheLimits(t *testing.T) {
 			eachRecord(ld, func(r plog.LogRecord) {
 				assert.LessOrEqual(t, new(plog.ProtoMarshaler).LogRecordSize(r), record)
 			})
-			if format == BodyOTLP {
+			if format == FormatOTLP {
 				result := Translate(ld, Options{})
 				require.Empty(t, result.Rejected)
 				assert.NoError(t, profiletest.Equal(want, result.Profiles, profiletest.MergeProfiles()))
@@ -65,7 +65,7 @@ func TestObservationsAboveTheLimit(t *testing.T) {
 	for times := 1; times < 3; times++ {
 		pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(start, 2).
 			Sample(profiletest.Sample{Stack: profiletest.Stack(random(20_000)), Timestamps: []uint64{start, start + 1}[:times]}).Build()
-		for _, format := range []BodyFormat{BodyPprof, BodyText, BodyOTLP} {
+		for _, format := range []Format{FormatPprof, FormatText, FormatOTLP} {
 			_, parts := records(t, pd, EncodeOptions{Format: format, MaxRecordBytes: 1000})
 			require.Len(t, parts, 1, format.String())
 			assert.Equal(t, times, parts[0].Samples)
@@ -86,7 +86,7 @@ func random(n int) string {
 // At any part, the parts before it and the rest together are the whole.
 func TestRestOfParts(t *testing.T) {
 	for _, want := range pprofs(t) {
-		opts := EncodeOptions{Format: BodyPprof, MaxRecordBytes: 2000, MaxPartBytes: 4000}
+		opts := EncodeOptions{Format: FormatPprof, MaxRecordBytes: 2000, MaxPartBytes: 4000}
 		encoder := NewEncoder(want, opts)
 		first, ok := encoder.Next()
 		require.True(t, ok)
@@ -111,7 +111,7 @@ func TestEncodeBrokenProfiles(t *testing.T) {
 	broken := pprofile.NewProfiles()
 	pd.CopyTo(broken)
 	profiletest.SampleAt(broken, 0).SetStackIndex(-9)
-	for _, format := range []BodyFormat{BodyPprof, BodyText, BodyOTLP} {
+	for _, format := range []Format{FormatPprof, FormatText, FormatOTLP} {
 		encoder := NewEncoder(broken, EncodeOptions{Format: format})
 		assert.Equal(t, 1, encoder.Dropped)
 		part, ok := encoder.Next()
@@ -126,7 +126,7 @@ func TestEncodeBrokenProfiles(t *testing.T) {
 
 func TestOTLPBodiesThatCannotBeRead(t *testing.T) {
 	sound := func() (plog.Logs, plog.LogRecord) {
-		ld, _ := records(t, shop(), EncodeOptions{Format: BodyOTLP})
+		ld, _ := records(t, shop(), EncodeOptions{Format: FormatOTLP})
 		return ld, onlyRecord(ld)
 	}
 	for name, tc := range map[string]struct {
@@ -179,7 +179,7 @@ func TestOTLPBodiesThatCannotBeRead(t *testing.T) {
 
 // Whole profiles and an agent's records in one request share one dictionary; a sample with a bad index is left out.
 func TestOTLPBesideOtherRecords(t *testing.T) {
-	ld, _ := records(t, shop(), EncodeOptions{Format: BodyOTLP})
+	ld, _ := records(t, shop(), EncodeOptions{Format: FormatOTLP})
 	beside := captured(t)["v4.11.0-001-cpu-snapshot"]
 	alone := translated(t, captured(t)["v4.11.0-001-cpu-snapshot"], Options{})
 	beside.ResourceLogs().At(0).CopyTo(ld.ResourceLogs().AppendEmpty())

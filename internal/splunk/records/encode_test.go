@@ -70,7 +70,7 @@ func pprofs(t testing.TB) map[string]pprofile.Profiles {
 func TestCapturedRecordsComeBack(t *testing.T) {
 	for name, ld := range captured(t) {
 		want := translated(t, ld, Options{})
-		for _, format := range []BodyFormat{BodyPprof, BodyOTLP} {
+		for _, format := range []Format{FormatPprof, FormatOTLP} {
 			t.Run(name+"/"+format.String(), func(t *testing.T) {
 				again, parts := records(t, want.Profiles, EncodeOptions{Format: format})
 				got := translated(t, again, Options{})
@@ -82,7 +82,7 @@ func TestCapturedRecordsComeBack(t *testing.T) {
 				assert.Equal(t, want.Samples, sent)
 				wanted := pprofile.NewProfiles()
 				want.Profiles.CopyTo(wanted)
-				if format == BodyPprof {
+				if format == FormatPprof {
 					withoutIDs(wanted) // they are hashes of the bodies, which differ in bytes
 					withoutIDs(got.Profiles)
 				}
@@ -96,7 +96,7 @@ func TestCapturedRecordsComeBack(t *testing.T) {
 func TestOTLPIsWhole(t *testing.T) {
 	for name, pd := range pprofs(t) {
 		t.Run(name, func(t *testing.T) {
-			ld, parts := records(t, pd, EncodeOptions{Format: BodyOTLP})
+			ld, parts := records(t, pd, EncodeOptions{Format: FormatOTLP})
 			require.Len(t, parts, 1)
 			assert.Equal(t, observations(pd), parts[0].Samples)
 			result := Translate(ld, Options{})
@@ -105,7 +105,7 @@ func TestOTLPIsWhole(t *testing.T) {
 			assert.NoError(t, profiletest.Equal(pd, result.Profiles, profiletest.IgnoreOrder()))
 		})
 	}
-	ld, _ := records(t, shop(), EncodeOptions{Format: BodyOTLP})
+	ld, _ := records(t, shop(), EncodeOptions{Format: FormatOTLP})
 	assert.NoError(t, profiletest.Equal(shop(), translated(t, ld, Options{}).Profiles))
 	eachRecord(ld, func(record plog.LogRecord) {
 		assert.Equal(t, map[string]any{
@@ -171,7 +171,7 @@ func asSent(pd pprofile.Profiles) pprofile.Profiles {
 // A pprof record has everything of a profile that one of Splunk's agents could have sent, to the nanosecond.
 func TestPprofKeepsTimesLabelsAndLinks(t *testing.T) {
 	want := shop()
-	ld, _ := records(t, want, EncodeOptions{Format: BodyPprof})
+	ld, _ := records(t, want, EncodeOptions{Format: FormatPprof})
 	got := translated(t, ld, Options{}).Profiles
 	assert.NoError(t, profiletest.Equal(asSent(want), withoutIDs(got)))
 	frames := []int64{}
@@ -186,7 +186,7 @@ func TestPprofKeepsTimesLabelsAndLinks(t *testing.T) {
 func TestTextKeepsStacksTimesAndLinks(t *testing.T) {
 	for name, ld := range captured(t) {
 		want := translated(t, ld, Options{})
-		again, parts := records(t, want.Profiles, EncodeOptions{Format: BodyText})
+		again, parts := records(t, want.Profiles, EncodeOptions{Format: FormatText})
 		got := translated(t, again, Options{})
 		assert.Equal(t, want.Samples, got.Samples, name)
 		sent := 0
@@ -246,7 +246,7 @@ func TestTextBody(t *testing.T) {
 				profiletest.Attr("thread.state", "RUNNABLE"), profiletest.Attr("shop.cart", "7"), profiletest.Attr("thread.status", "waiting"),
 			},
 		}).Build()
-	ld, _ := records(t, pd, EncodeOptions{Format: BodyText})
+	ld, _ := records(t, pd, EncodeOptions{Format: FormatText})
 	require.Equal(t, 1, ld.LogRecordCount())
 	record := onlyRecord(ld)
 	assert.Equal(t, "\"worker-1\" #12 nid=0xff\njava.lang.Thread.State: RUNNABLE\n"+
@@ -265,11 +265,11 @@ func TestTextAttributes(t *testing.T) {
 		Sample(profiletest.Observed([]uint64{start}, "leaf").With(
 			profiletest.Attr(keyFormat, "x"), profiletest.Attr(keySampleType, "y"), profiletest.Attr("both", "sample"), profiletest.Attr("sample", 1)),
 		).Attributes(profiletest.Attr("both", "profile"), profiletest.Attr("profile", 2)).Build()
-	ld, _ := records(t, pd, EncodeOptions{Format: BodyText})
+	ld, _ := records(t, pd, EncodeOptions{Format: FormatText})
 	record := onlyRecord(ld)
 	got := record.Attributes().AsRaw()
 	assert.Len(t, got, record.Attributes().Len(), "no key is there twice")
-	assert.Equal(t, formatTextValue, got[keyFormat])
+	assert.Equal(t, FormatText.String(), got[keyFormat])
 	assert.Equal(t, "sample", got["both"])
 	assert.Equal(t, int64(1), got["sample"])
 	assert.Equal(t, int64(2), got["profile"])

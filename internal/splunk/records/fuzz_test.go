@@ -56,8 +56,8 @@ func FuzzPprof(f *testing.F) {
 			typ = "allocation"
 		}
 		body := base64.StdEncoding.EncodeToString(pprof)
-		ld, _ := newRecord(body, keyFormat, formatPprofValue, keyType, typ)
-		appendRecord(ld.ResourceLogs().At(0).ScopeLogs().At(0), body, keyFormat, formatPprofValue, keyType, typ, keyEventTime, 5).SetTimestamp(7)
+		ld, _ := newRecord(body, keyFormat, FormatPprof.String(), keyType, typ)
+		appendRecord(ld.ResourceLogs().At(0).ScopeLogs().At(0), body, keyFormat, FormatPprof.String(), keyType, typ, keyEventTime, 5).SetTimestamp(7)
 		requireSound(t, ld)
 	})
 }

@@ -35,24 +35,25 @@ const (
 	keyThreadTID        = "thread.tid"
 	keyThreadStatus     = "thread.status"
 	unitNanoseconds     = "ns"
-	formatPprofValue    = "pprof-gzip-base64"
-	formatTextValue     = "text"
 )
 
-// Format is how a record's body is written. Its String is the value of a metric's attribute.
+// Format is how a record's body is written. Its String is what records have, and the value of a metric's attribute.
 type Format uint8
 
 // The formats.
 const (
 	FormatPprof Format = iota
+	// FormatText is Splunk's older format: one stack a record.
 	FormatText
+	// FormatOTLP is the serialized ProfilesData, compressed with zstd.
 	FormatOTLP
+	// FormatOther cannot be read or written.
 	FormatOther
 	NumFormats = iota
 )
 
 func (f Format) String() string {
-	return [...]string{formatPprofValue, formatTextValue, formatOTLPValue, "other"}[f]
+	return [...]string{"pprof-gzip-base64", "text", "otlp", "other"}[f]
 }
 
 // Type is what a record's samples measure. Its String is the value of a metric's attribute.

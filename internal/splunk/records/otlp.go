@@ -24,7 +24,6 @@ const (
 	keyBodyVersion     = "profiling.data.version"
 	keyBodyCompression = "profiling.data.compression"
 
-	formatOTLPValue = "otlp"
 	// bodyVersion is the package of the ProfilesData message in opentelemetry-proto.
 	bodyVersion     = "opentelemetry.proto.profiles.v1development"
 	compressionZstd = "zstd"
@@ -52,7 +51,7 @@ func (s *sink) addOTLP(pd pprofile.Profiles) {
 	record := sl.LogRecords().AppendEmpty()
 	attributes := record.Attributes()
 	attributes.PutStr(KeySourceType, ProfilingName)
-	attributes.PutStr(keyFormat, formatOTLPValue)
+	attributes.PutStr(keyFormat, FormatOTLP.String())
 	attributes.PutStr(keyBodyVersion, bodyVersion)
 	attributes.PutStr(keyBodyCompression, compressionZstd)
 	frames := 0

@@ -26,7 +26,7 @@ func requestOfStack(attributes func(resource pcommon.Map)) plog.Logs {
 	attributes(rl.Resource().Attributes())
 	record := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
 	record.Attributes().PutStr(KeySourceType, ProfilingName)
-	record.Attributes().PutStr(keyFormat, formatTextValue)
+	record.Attributes().PutStr(keyFormat, FormatText.String())
 	record.Attributes().PutStr(keyType, "cpu")
 	record.Body().SetStr("\"main\" #1\n\n\tat f(x.go:1)\n")
 	return ld

@@ -32,11 +32,11 @@ func TestRejections(t *testing.T) {
 		"a format of tomorrow": {"x", []any{keyFormat, "jfr"}, ReasonFormat, `"jfr"`},
 		"a type of tomorrow":   {javaStack, []any{keyFormat, "text", keyType, "wall"}, ReasonType, `"wall"`},
 		"nothing":              {nil, []any{keyFormat, "text"}, ReasonEmpty, "empty"},
-		"an empty string":      {"", []any{keyFormat, formatPprofValue}, ReasonEmpty, "empty"},
+		"an empty string":      {"", []any{keyFormat, FormatPprof.String()}, ReasonEmpty, "empty"},
 		"a number":             {int64(7), []any{keyFormat, "text"}, ReasonBody, "Int"},
-		"no base64":            {"H4sI!", []any{keyFormat, formatPprofValue}, ReasonBase64, "base64"},
-		"base64 of text":       {base64.StdEncoding.EncodeToString([]byte("heap profile: 1: 2")), []any{keyFormat, formatPprofValue}, ReasonNotPprof, "text dump"},
-		"half a gzip":          {encoded([]byte(javaStack))[:80], []any{keyFormat, formatPprofValue}, ReasonNotPprof, "truncated gzip"},
+		"no base64":            {"H4sI!", []any{keyFormat, FormatPprof.String()}, ReasonBase64, "base64"},
+		"base64 of text":       {base64.StdEncoding.EncodeToString([]byte("heap profile: 1: 2")), []any{keyFormat, FormatPprof.String()}, ReasonNotPprof, "text dump"},
+		"half a gzip":          {encoded([]byte(javaStack))[:80], []any{keyFormat, FormatPprof.String()}, ReasonNotPprof, "truncated gzip"},
 		"gzip of text":         {encoded([]byte("<html>")), nil, ReasonNotPprof, "HTML"},
 		"no stack":             {"hello\nworld\nI am a log line", []any{keyFormat, "text"}, ReasonNotAStack, "frame"},
 		"no stack, no format":  {"hello", nil, ReasonNotAStack, "frame"},
@@ -64,10 +64,10 @@ func TestBombs(t *testing.T) {
 	const limit = 1 << 20
 	// Valid pprof: strings that nothing refers to.
 	filler := func(size int) string { return encoded(message(6, make([]byte, size))) }
-	ld, _ := newRecord(filler(limit+1), keyFormat, formatPprofValue)
+	ld, _ := newRecord(filler(limit+1), keyFormat, FormatPprof.String())
 	sl := ld.ResourceLogs().At(0).ScopeLogs().At(0)
-	appendRecord(sl, filler(limit/2), keyFormat, formatPprofValue)
-	appendRecord(sl, filler(limit/2), keyFormat, formatPprofValue)
+	appendRecord(sl, filler(limit/2), keyFormat, FormatPprof.String())
+	appendRecord(sl, filler(limit/2), keyFormat, FormatPprof.String())
 	appendRecord(sl, javaStack, keyFormat, "text")
 	appendRecord(sl, strings.Repeat("x", limit), keyFormat, "text")
 	result := Translate(ld, Options{Limits: scan.Limits{MaxProfileBytes: limit}})

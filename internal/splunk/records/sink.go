@@ -102,7 +102,7 @@ func (s *sink) addProfile(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 		s.done += n
 		return
 	}
-	if s.opts.Format == BodyText {
+	if s.opts.Format == FormatText {
 		s.addTexts(p, k, to)
 		return
 	}
@@ -124,7 +124,7 @@ func (s *sink) addProfile(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 	s.done += n - written
 	n = written
 	record.Body().SetStr(base64.StdEncoding.EncodeToString(encode.Gzip(pprof)))
-	record.Attributes().PutStr(keyFormat, formatPprofValue)
+	record.Attributes().PutStr(keyFormat, FormatPprof.String())
 	record.Attributes().PutInt(keyFrameCount, int64(frames))
 	s.finish(record, n)
 }

@@ -290,7 +290,7 @@ func (s *sink) newText(p pprofile.Profile, k kind, sample pprofile.Sample, to pl
 	header := s.headerOf(sample)
 	record := s.newRecord(p, k, to)
 	attributes := record.Attributes()
-	attributes.PutStr(keyFormat, formatTextValue)
+	attributes.PutStr(keyFormat, FormatText.String())
 	attributes.PutInt(keyFrameCount, int64(s.framesOf(sample.StackIndex())))
 	for _, exact := range appendExact(nil, keyEventPeriod, keyEventPeriodNanos, s.periodOf(p, k.typ)) {
 		attributes.PutInt(exact.Key, exact.Value)

@@ -196,7 +196,7 @@ func (t *translator) translate(log plog.LogRecord) {
 func (t *translator) body() (string, *Rejection) {
 	r := &t.record
 	if r.format == FormatOther {
-		return "", reject(ReasonFormat, "`%s` is %.64q, not one of %s, %s and %s", keyFormat, r.formatName, formatPprofValue, formatTextValue, formatOTLPValue)
+		return "", reject(ReasonFormat, "`%s` is %.64q, not one of %s, %s and %s", keyFormat, r.formatName, FormatPprof, FormatText, FormatOTLP)
 	}
 	if r.typ == TypeOther && r.format != FormatOTLP && !r.described {
 		return "", reject(ReasonType, "`%s` is %.64q, which is neither cpu nor allocation, and there is no `%s`", keyType, r.typeName, keySampleType)

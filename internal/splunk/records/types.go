@@ -270,7 +270,7 @@ func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed boo
 		duration:   min(p.DurationNano(), math.MaxInt64),
 	}
 	// A text has one time, that of its stack.
-	d.spans = s.opts.Format == BodyText && d.shape.Timestamps
+	d.spans = s.opts.Format == FormatText && d.shape.Timestamps
 	return d, s.hasUnnamed || !d.isPlain(typ) || !d.spans && !spannedBy(p, max(d.period, 1))
 }
 

@@ -24,7 +24,7 @@ func TestEveryTypeComesBack(t *testing.T) {
 			"whole": {profiletest.IgnoreOrder()}, "in parts": {profiletest.IgnoreOrder(), profiletest.MergeProfiles()},
 		} {
 			t.Run(name+"/"+limit, func(t *testing.T) {
-				encoding := EncodeOptions{Format: BodyPprof}
+				encoding := EncodeOptions{Format: FormatPprof}
 				if limit == "in parts" {
 					encoding.MaxRecordBytes = max(4000, 10*want.SampleCount())
 				}
@@ -63,7 +63,7 @@ func TestTypes(t *testing.T) {
 		builder.Profile(typ[0], typ[1]).Time(start+uint64(i), 5).Period(512, "space", "bytes").Sample(profiletest.Value(3, typ[0]+typ[1]+"_leaf", "main"))
 	}
 	pd := builder.Build()
-	for _, format := range []BodyFormat{BodyPprof, BodyText} {
+	for _, format := range []Format{FormatPprof, FormatText} {
 		assert.Equal(t, want, types(t, pd, EncodeOptions{Format: format}))
 		ld, _ := records(t, pd, EncodeOptions{Format: format})
 		got := translated(t, ld, Options{}).Profiles
@@ -74,7 +74,7 @@ func TestTypes(t *testing.T) {
 		assert.Equal(t, 4, parts[0].LeftOut)
 		assert.Equal(t, 6, parts[0].Samples)
 	}
-	_, parts := records(t, pd, EncodeOptions{Format: BodyOTLP, SplunkTypesOnly: true})
+	_, parts := records(t, pd, EncodeOptions{Format: FormatOTLP, SplunkTypesOnly: true})
 	assert.Equal(t, 10, parts[0].Samples, "OTLP carries all")
 }
 
@@ -88,7 +88,7 @@ func TestShapes(t *testing.T) {
 		} {
 			pd := profiletest.New().Resource("service.name", "shop").Scope("otel.profiling", "").Profile(typ.typ, typ.unit).
 				Time(start, 4).Sample(sample).Build()
-			for _, format := range []BodyFormat{BodyPprof, BodyText} {
+			for _, format := range []Format{FormatPprof, FormatText} {
 				ld, _ := records(t, pd, EncodeOptions{Format: format})
 				got := translated(t, ld, Options{}).Profiles
 				assert.NoError(t, profiletest.Equal(asSent(pd), withoutIDs(got)), "%v %s %s", typ, name, format)
@@ -108,10 +108,10 @@ func TestCPUIsCountedOnce(t *testing.T) {
 	} {
 		pd, ok := all[name]
 		require.True(t, ok, name)
-		assert.Equal(t, want, types(t, pd, EncodeOptions{Format: BodyPprof}), name)
+		assert.Equal(t, want, types(t, pd, EncodeOptions{Format: FormatPprof}), name)
 	}
 	// Also in parts that do not have both.
-	split := types(t, all["go-build-merged-cpu-large.pb.gz"], EncodeOptions{Format: BodyPprof, MaxRecordBytes: 20_000})
+	split := types(t, all["go-build-merged-cpu-large.pb.gz"], EncodeOptions{Format: FormatPprof, MaxRecordBytes: 20_000})
 	assert.Greater(t, split["cpu"], 10)
 	assert.Len(t, split, 2)
 	assert.Equal(t, split["cpu"], split["cpu/nanoseconds"])
@@ -119,15 +119,15 @@ func TestCPUIsCountedOnce(t *testing.T) {
 		Profile("samples", "count").Time(start, 5).Sample(profiletest.Observed([]uint64{start}, "leaf")).
 		Profile("events", "nanoseconds").Time(start, 5).Sample(profiletest.Observed([]uint64{start + 1}, "leaf")).
 		Build()
-	assert.Equal(t, map[string]int{"cpu": 2}, types(t, two, EncodeOptions{Format: BodyPprof}))
+	assert.Equal(t, map[string]int{"cpu": 2}, types(t, two, EncodeOptions{Format: FormatPprof}))
 	// Resources that occur twice become one, which changes the order of profiles.
 	apart := profiletest.New().
 		Resource("service.name", "shop").Profile("samples", "count").Time(start, 5).Sample(profiletest.Value(1, "leaf")).
 		Resource("service.name", "cellar").Profile("samples", "count").Time(start, 5).Sample(profiletest.Value(1, "leaf")).
 		Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(start, 5).Sample(profiletest.Value(1, "leaf")).
 		Build()
-	assert.Equal(t, map[string]int{"cpu": 2, "cpu/nanoseconds": 1}, types(t, apart, EncodeOptions{Format: BodyPprof}))
-	ld, _ := records(t, apart, EncodeOptions{Format: BodyPprof})
+	assert.Equal(t, map[string]int{"cpu": 2, "cpu/nanoseconds": 1}, types(t, apart, EncodeOptions{Format: FormatPprof}))
+	ld, _ := records(t, apart, EncodeOptions{Format: FormatPprof})
 	for _, rl := range ld.ResourceLogs().All() {
 		service, _ := rl.Resource().Attributes().Get("service.name")
 		typ, _ := rl.ScopeLogs().At(0).LogRecords().At(0).Attributes().Get(keyType)
@@ -183,7 +183,7 @@ func TestOddTimes(t *testing.T) {
 		Profile("samples", "count").Period(1<<62, "cpu", "nanoseconds").Time(start, 1<<62).Sample(profiletest.Observed([]uint64{start}, "leaf")).
 		Profile("goroutine", "count").Sample(profiletest.Value(1, "leaf")).
 		Build()
-	ld, _ := records(t, pd, EncodeOptions{Format: BodyPprof})
+	ld, _ := records(t, pd, EncodeOptions{Format: FormatPprof})
 	eachRecord(ld, func(record plog.LogRecord) { record.SetObservedTimestamp(9) })
 	assert.NoError(t, profiletest.Equal(asSent(pd), withoutIDs(translated(t, ld, Options{}).Profiles)))
 }

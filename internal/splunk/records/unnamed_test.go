@@ -22,7 +22,7 @@ func TestFunctionsWithoutAName(t *testing.T) {
 	sample.Stack = unnamed
 	pd := pt.New().Resource("service.name", "shop").Scope(ProfilingName, "").
 		Profile("samples", "count").Period(50_000_000, "cpu", "nanoseconds").Time(start, 50_000_000).Sample(sample).Build()
-	for _, format := range []BodyFormat{BodyPprof, BodyText} {
+	for _, format := range []Format{FormatPprof, FormatText} {
 		ld, _ := records(t, pd, EncodeOptions{Format: format})
 		assert.NoError(t, pt.Equal(asSent(pd), withoutIDs(translated(t, ld, Options{}).Profiles)), format)
 		plain := plog.NewLogs()
