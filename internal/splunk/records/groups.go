@@ -103,7 +103,7 @@ func (t *translator) add(o *observation) {
 	}
 	t.samplesLeft--
 	r := &t.record
-	if o.Link == 0 && r.linked {
+	if o.Link == 0 && r.link != (dictionary.Link{}) {
 		o.Link = t.dict.Links.Intern(r.link)
 	}
 	o.time = cmp.Or(o.time, r.time)

@@ -23,15 +23,14 @@ type record struct {
 	format Format
 	typ    Type
 	source Source
-	// formatText and typeText are as they were sent, for error messages.
+	// formatName and typeName are as they were sent, for error messages.
 	formatName, typeName string
 	// time and period are in nanoseconds, 0 if they are not known.
 	time, period int64
 	// timeNanos is an attribute that is more exact than a time in milliseconds.
 	timeNanos int64
 	allocated int64
-	link      dictionary.Link
-	linked    bool
+	link      dictionary.Link // zero for none
 	// described reports that the record has a description of its profile. value is the value of a text.
 	described   bool
 	description description
@@ -73,9 +72,9 @@ func (r *record) read(log plog.LogRecord, badTimes *int) {
 	r.period = exactTime(r.period, periodNanos)
 	r.setTime(badTimes)
 	if traceID, spanID := log.TraceID(), log.SpanID(); !traceID.IsEmpty() && !spanID.IsEmpty() {
-		r.link, r.linked = dictionary.Link{TraceID: traceID, SpanID: spanID}, true
+		r.link = dictionary.Link{TraceID: traceID, SpanID: spanID}
 	} else {
-		r.link, r.linked = dictionary.ParseLink(trace, span)
+		r.link, _ = dictionary.ParseLink(trace, span)
 	}
 	r.classify()
 }
@@ -122,7 +121,7 @@ func (r *record) uses(key string) bool {
 	case KeyEventTimeNanos:
 		return r.timeNanos != 0 && r.time == r.timeNanos
 	case KeyTraceID, KeySpanID:
-		return r.linked
+		return r.link != dictionary.Link{}
 	case keyAllocated:
 		return r.format == FormatText && r.typ == TypeAllocation
 	}

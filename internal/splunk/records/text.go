@@ -256,9 +256,6 @@ func (t *translator) textAttributes(line, state string) dictionary.AttributeSetI
 // addTexts makes a record of each observation of a profile.
 func (s *sink) addTexts(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 	for _, sample := range p.Samples().All() {
-		if s.stopped {
-			return
-		}
 		var record plog.LogRecord
 		for i := range observationsIn(sample) {
 			s.stopped = s.stopped || s.budget <= 0
