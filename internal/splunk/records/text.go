@@ -4,6 +4,7 @@
 package records
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,12 +141,8 @@ func (t *translator) internFrames() dictionary.StackIndex {
 }
 
 func (t *translator) internFrame(f *frame) int32 {
-	name := f.function
-	if name == "" {
-		name = t.unnamed()
-	}
 	function := t.dict.Functions.Intern(dictionary.Function{
-		Name: t.dict.Strings.Intern(name), Filename: t.dict.Strings.Intern(f.file),
+		Name: t.dict.Strings.Intern(cmp.Or(f.function, t.unnamed())), Filename: t.dict.Strings.Intern(f.file),
 	})
 	line := [1]dictionary.Line{{Function: function, Line: f.line, Column: f.column}}
 	return int32(t.dict.Locations.Intern(dictionary.Location{}, line[:]))
@@ -405,11 +402,8 @@ func (s *sink) appendFrame(function, file string, line, column int64) {
 	if function == "" && file == "" && line == 0 {
 		function = noName
 	}
-	if file == "" {
-		file = noFile
-	}
 	s.text = append(append(append(s.text, "\tat "...), oneLine.Replace(function)...), '(')
-	s.text = append(s.text, oneLine.Replace(file)...)
+	s.text = append(s.text, oneLine.Replace(cmp.Or(file, noFile))...)
 	if line != 0 || column != 0 {
 		s.text = strconv.AppendInt(append(s.text, ':'), line, 10)
 	}
