@@ -144,10 +144,10 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 			e.budget = e.wholeBudget
 		}
 		budget := e.budget
-		encoded := e.encode(&next, whole.Profiles)
+		encoded := e.encode(next, whole.Profiles)
 		if e.budget <= 0 && e.opts.Format == FormatText {
 			e.opts.Format, e.budget, budget = FormatPprof, e.wholeBudget, e.wholeBudget
-			encoded = e.encode(&next, whole.Profiles)
+			encoded = e.encode(next, whole.Profiles)
 		}
 		if e.split(next, whole, encoded) {
 			e.budget = budget // the records are not sent
@@ -238,7 +238,7 @@ func (e *Encoder) Rest(part EncodedPart) pprofile.Profiles {
 }
 
 // encode makes records of conformant profiles, until these are far too large. pd is from as a message.
-func (e *Encoder) encode(from *unsent, pd pprofile.Profiles) *sink {
+func (e *Encoder) encode(from unsent, pd pprofile.Profiles) *sink {
 	s := &sink{
 		Encoder: e, from: from, part: EncodedPart{Profiles: pd, Logs: plog.NewLogs()}, dict: pd.Dictionary(),
 		total: observations(pd), hasUnnamed: hasUnnamedFunctions(pd.Dictionary()),

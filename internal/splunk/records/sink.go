@@ -16,7 +16,7 @@ import (
 // sink makes the records of one part.
 type sink struct {
 	*Encoder
-	from *unsent
+	from unsent
 	part EncodedPart
 	dict pprofile.ProfilesDictionary
 	// hasUnnamed reports that there are functions without a name.
