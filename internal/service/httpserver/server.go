@@ -150,6 +150,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 				err = fmt.Errorf("%d requests had not ended and were cut off: %w", s.requests.Load(), ctx.Err())
 			}
 		}
+		// HTTP/2 writes an answer after its handler has returned.
+		flush, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		defer cancel()
+		_ = s.http.Shutdown(flush)
 		err = errors.Join(err, s.http.Close())
 	}
 	s.serving.Wait()
