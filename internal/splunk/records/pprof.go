@@ -158,10 +158,11 @@ func labelNumber(l *decode.Label) (int64, bool) {
 func (s *sink) writePprof(p pprofile.Profile, typ Type, room int) (written, frames int) {
 	s.pprof.Begin(room)
 	var scratch [4]encode.Number
+	period := s.periodOf(p, typ)
 	for _, sample := range p.Samples().All() {
 		for i := range observationsIn(sample) {
 			m := timedValueAt(p, sample, i)
-			labels := appendExact(scratch[:0], keyEventPeriod, keyEventPeriodNanos, s.periodOf(p, typ))
+			labels := appendExact(scratch[:0], keyEventPeriod, keyEventPeriodNanos, period)
 			labels = appendExact(labels, keyEventTime, KeyEventTimeNanos, int64(m.time))
 			var values []int64
 			if m.counted || typ == TypeAllocation {

@@ -188,10 +188,14 @@ func (t *translator) internSet(list []int32) dictionary.AttributeSetIndex {
 
 // number reads an attribute that is a number, whether it is sent as a number or as a string. It returns 0 for any other.
 func number(value pcommon.Value) (int64, bool) {
-	if value.Type() == pcommon.ValueTypeInt {
+	switch value.Type() {
+	case pcommon.ValueTypeInt:
 		return value.Int(), true
+	case pcommon.ValueTypeDouble, pcommon.ValueTypeStr:
+		return parseNumber(value.AsString())
+	default: // an array or map can be large, and is no number as text either
+		return 0, false
 	}
-	return parseNumber(value.AsString())
 }
 
 func parseNumber(s string) (int64, bool) {
