@@ -161,10 +161,10 @@ func (c *chunk) markStacks(used []bool) {
 
 // moveStacks moves the stacks that are used, in their order, with the mappings in theirs: all of a part that is on disk.
 func (p *mergedPart) moveStacks(used []bool) {
-	list := make([]int32, 0, len(used))
+	list := make([]dictionary.StackIndex, 0, len(used))
 	for i, isUsed := range used {
 		if isUsed || p.disk != nil {
-			list = append(list, int32(i))
+			list = append(list, dictionary.StackIndex(i))
 		}
 	}
 	p.mover.allStacks(list)

@@ -4,8 +4,6 @@
 package store
 
 import (
-	"slices"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
@@ -24,7 +22,6 @@ type dictionaryMover struct {
 
 	list  []int32
 	lines []dictionary.Line
-	used  []bool
 }
 
 // newMover returns one of entries of from, which may only grow meanwhile, into to.
@@ -77,25 +74,21 @@ func (m *dictionaryMover) set(i dictionary.AttributeSetIndex) dictionary.Attribu
 }
 
 // allStacks moves stacks, and before them their mappings in the order of the dictionary: readers treat the first one as the main binary.
-func (m *dictionaryMover) allStacks(stacks []int32) {
-	m.used = slices.Grow(m.used[:0], m.from.Mappings.Len())[:m.from.Mappings.Len()]
-	clear(m.used)
+func (m *dictionaryMover) allStacks(stacks []dictionary.StackIndex) {
+	used := make([]bool, m.from.Mappings.Len())
 	for _, s := range stacks {
-		if int(s) < len(m.stacks) && m.stacks[s] != 0 {
-			continue
-		}
-		for _, l := range m.from.Stacks.At(dictionary.StackIndex(s)) {
+		for _, l := range m.from.Stacks.At(s) {
 			location, _ := m.from.Locations.At(dictionary.LocationIndex(l))
-			m.used[location.Mapping] = true
+			used[location.Mapping] = true
 		}
 	}
-	for i, isUsed := range m.used {
+	for i, isUsed := range used {
 		if isUsed {
 			m.mapping(dictionary.MappingIndex(i))
 		}
 	}
 	for _, s := range stacks {
-		m.stack(dictionary.StackIndex(s))
+		m.stack(s)
 	}
 }
 

@@ -143,7 +143,9 @@ type merger struct {
 	table
 	maxValues int
 	dict      *dictionary.Dictionary
-	movers    map[*dictionary.Dictionary]*dictionaryMover
+	// movers are those of the blocks' dictionaries, inOrder that of their first samples.
+	movers  map[*dictionary.Dictionary]*dictionaryMover
+	inOrder []*dictionaryMover
 }
 
 func (m *merger) add(s *Samples) error {
@@ -156,10 +158,12 @@ func (m *merger) add(s *Samples) error {
 	}
 	if mover == nil {
 		mover = newMover(s.Dict, m.dict)
-		m.movers[s.Dict] = mover
+		m.movers[s.Dict], m.inOrder = mover, append(m.inOrder, mover)
 		moving -= moverBytes(s.Dict)
 	}
-	mover.allStacks(s.Stacks)
+	for _, stack := range s.Stacks {
+		mover.stack(dictionary.StackIndex(stack))
+	}
 	if more := m.dict.Stacks.Len() - len(m.plain); more > 0 {
 		_ = m.memory.Take(plainBytes * more) // ended checks
 		m.plain = append(m.plain, make([]int32, more)...)
@@ -225,8 +229,24 @@ func (m *merger) assemble() (*Merged, error) {
 	if err := m.memory.Take(copied); err != nil {
 		return nil, err
 	}
+	m.orderMappings()
 	m.dict.CopyTo(out.Dictionary())
 	return out, m.memory.keep(copied + m.written)
+}
+
+// orderMappings brings the mappings into the order of the blocks' dictionaries: readers treat the first one as the main binary.
+func (m *merger) orderMappings() {
+	places := make([]dictionary.MappingIndex, m.dict.Mappings.Len())
+	next := dictionary.MappingIndex(1)
+	for _, mover := range m.inOrder {
+		for _, i := range mover.mappings {
+			if i != 0 && places[i] == 0 {
+				places[i] = next
+				next++
+			}
+		}
+	}
+	m.dict.OrderMappings(places)
 }
 
 func (m *merger) write(pd pprofile.Profiles) {

@@ -94,6 +94,26 @@ func add(t testing.TB, s *Store, instance, typ, unit string, from, seconds int, 
 
 func at(seconds int) int64 { return noon.Add(time.Duration(seconds) * time.Second).UnixNano() }
 
+// Readers of pprof treat the first mapping as the main binary, whichever sample comes first.
+func TestMergedMappingsKeepTheirOrder(t *testing.T) {
+	s := New(testConfig())
+	observed := func(second int, file string) profiletest.Sample {
+		return profiletest.Sample{
+			Timestamps: []uint64{uint64(at(second))},
+			Stack:      []profiletest.Location{{Address: 64, Mapping: &profiletest.Mapping{Start: 1, Limit: 4096, File: file}}},
+		}
+	}
+	add(t, s, "a", "samples", "count", 10, 10, observed(11, "/bin/main"), observed(12, "/lib/libc.so"))
+	add(t, s, "a", "samples", "count", 0, 10, observed(1, "/lib/libc.so"))
+	for _, timestamps := range []bool{true, false} {
+		merged, err := s.Merge(t.Context(), Selection{Service: "shop", Profile: "process_cpu", Timestamps: timestamps})
+		require.NoError(t, err)
+		p := encode(t, merged.Profiles)
+		require.Len(t, p.Mapping, 2)
+		assert.Equal(t, "/bin/main", p.Mapping[0].File, timestamps)
+	}
+}
+
 // Deltas are summed. A profile counts by the part of its time that is selected.
 func TestDeltasAreSummed(t *testing.T) {
 	s := New(testConfig())
