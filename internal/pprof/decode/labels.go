@@ -164,7 +164,7 @@ func (in *interner) label(at scan.Span) (*knownLabel, scan.DropReason, bool) {
 	return l.known.At(l.known.Add(at, known)), 0, true
 }
 
-// labelKey returns the key of a label, and the ID of that key's first label, which is this one if there is none. Index 0 is
+// labelKey returns the key of a label, and the ID of the first label with that key, which may be this one. Index 0 is
 // string_table[0] even if that is not empty: Splunk's agent for Python writes such tables and means it.
 func (in *interner) labelKey(i uint64, id int32) (key string, order int32) {
 	l := &in.labels

@@ -99,13 +99,15 @@ func (a *attributes) resolve(i int32, e *sampleAttribute) {
 	}
 	key := names.At(int(entry.KeyStrindex()))
 	e.value = 1 + slices.Index(a.set.SampleKeys, key)
+	hasKey := func(c selection.Condition) bool { return c.Key == key }
+	if e.value == 0 && !slices.ContainsFunc(a.set.Conditions, hasKey) {
+		return
+	}
+	e.label = labelValue(entry.Value())
 	for bit, condition := range a.set.Conditions {
-		if condition.Key == key && condition.Pattern.MatchString(labelValue(entry.Value())) {
+		if hasKey(condition) && condition.Pattern.MatchString(e.label) {
 			e.conditions |= 1 << bit
 		}
-	}
-	if e.value > 0 {
-		e.label = labelValue(entry.Value())
 	}
 }
 
