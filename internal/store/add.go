@@ -277,29 +277,25 @@ func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes 
 	}
 }
 
-// setTime sets the time under which a profile is kept: its own with that of its observations, or its arrival if one of them is outside
-// the window.
+// setTime sets the time under which a profile is kept: its own with that of its observations. It is the time of its arrival if it has
+// neither, or if one of them is outside the window.
 func (a *adder) setTime(c *chunk) {
 	now, window := a.now.UnixNano(), int64(a.Window())
 	oldest, newest := now-window, now+int64(time.Minute)
-	c.start, c.end = c.time, c.time
-	if c.time <= math.MaxInt64-c.duration {
-		c.end = c.time + c.duration
-	}
-	isOutside := c.time != 0 && (c.end < oldest || c.end > newest)
-	if c.flags&hasTimestamps != 0 {
-		isOutside = isOutside || a.last < oldest || a.first > newest
+	c.start, c.end = c.time, c.time+min(c.duration, math.MaxInt64-c.time)
+	isTimed, hasTime := c.flags&hasTimestamps != 0, c.time != 0
+	isOutside := hasTime && (c.end < oldest || c.end > newest) || isTimed && (a.last < oldest || a.first > newest)
+	if isTimed {
 		first, last := max(a.first, oldest), min(a.last, newest)
-		if c.time == 0 || first < c.start {
+		if !hasTime || first < c.start {
 			c.start = first - 1 // it ends at its timestamp
 		}
-		if last > c.end {
+		if !hasTime || last > c.end {
 			c.end = last + 1
 		}
 	}
-	if isOutside || c.end == 0 {
-		c.end = now
-		c.start = now - min(c.duration, window)
+	if isOutside || !hasTime && !isTimed {
+		c.start, c.end = now-min(c.duration, window), now
 	}
 	if isOutside {
 		c.flags |= isMoved

@@ -5,6 +5,7 @@ package store
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -184,4 +185,48 @@ func TestAnswersDoNotDependOnEviction(t *testing.T) {
 	require.Greater(t, s.Stats().Evicted[EvictedAge], evicted)
 	assert.EqualValues(t, 10, sum(t, s, sel))
 	assert.Equal(t, 1, add(t, s, "a", "alloc_space", "bytes", 60*98, 0, profiletest.Value(1_000_980, "leaf")).Refused[RefusedOrder])
+}
+
+// A profile is kept in the window whatever its time and duration are, for as long as others that arrive with it.
+func TestProfilesOfAnyTimeAreKept(t *testing.T) {
+	moment := func(before time.Duration) uint64 { return uint64(noon.Add(-before).UnixNano()) }
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct {
+		time     uint64
+		duration time.Duration
+		observed []uint64
+		// length is the time for which it is kept, until end.
+		end    time.Time
+		length time.Duration
+	}{
+		"no time":                      {0, 0, nil, noon, 0},
+		"no time, a duration":          {0, 10 * time.Second, nil, noon, 10 * time.Second},
+		"no time, a long duration":     {0, math.MaxInt64, nil, noon, time.Hour},
+		"no time, observed":            {0, 0, []uint64{moment(time.Minute)}, noon.Add(1 - time.Minute), 2},
+		"no time, decades, observed":   {0, math.MaxInt64, []uint64{moment(time.Minute)}, noon.Add(1 - time.Minute), 2},
+		"no time, observed long ago":   {0, 10 * time.Second, []uint64{moment(2 * day)}, noon, 10 * time.Second},
+		"a time that is the end":       {moment(0), time.Minute, nil, noon.Add(time.Minute), time.Minute},
+		"a time that is a late end":    {moment(0), 2 * time.Minute, nil, noon, 2 * time.Minute},
+		"the last time that there is":  {math.MaxUint64, 10 * time.Second, nil, noon, 10 * time.Second},
+		"a time that overflows":        {math.MaxInt64 - 1, 10 * time.Second, nil, noon, 10 * time.Second},
+		"a duration that overflows":    {moment(time.Minute), math.MaxInt64, nil, noon, time.Hour},
+		"a minute ago, for its length": {moment(time.Minute), time.Minute, nil, noon, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(testConfig())
+			sample := profiletest.Value(7, "leaf")
+			if c.observed != nil {
+				sample = profiletest.Observed(c.observed, "leaf")
+			}
+			pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(c.time, uint64(c.duration)).Sample(sample).Build()
+			require.Equal(t, 1, s.Add(pd, noon).Profiles)
+			info := s.services()[0]
+			assert.Equal(t, c.end.UnixNano(), info.Until)
+			assert.Equal(t, c.end.Add(-c.length).UnixNano(), info.From)
+			s.Expire(noon.Add(50 * time.Minute))
+			assert.Equal(t, 1, s.Stats().Profiles)
+			s.Expire(noon.Add(3 * time.Hour))
+			assert.Zero(t, s.Stats().Profiles)
+		})
+	}
 }
