@@ -202,6 +202,4 @@ func (t *translator) joinWhole() {
 	}
 	t.result.Profiles = batch.Whole()
 	t.result.Samples += observations(t.result.Profiles) - observations(translated)
-	clear(t.whole)
-	t.whole = t.whole[:0]
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
@@ -105,4 +106,46 @@ func TestTranslateEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, Translate(ld, Options{Meter: &size.Meter{Context: ctx}}).Err, context.Canceled)
+}
+
+// requestOfOTLP is a request of one sender, with two records whose bodies are OTLP.
+func requestOfOTLP(sender string) plog.Logs {
+	ld := plog.NewLogs()
+	for range 2 {
+		pd := profiletest.New().Resource("service.name", sender).Profile("samples", "count").Time(1000, 10).
+			Sample(profiletest.Value(7, "main", sender)).Build()
+		encoder := NewEncoder(pd, EncodeOptions{Format: FormatOTLP})
+		for part, ok := encoder.Next(); ok; part, ok = encoder.Next() {
+			part.Logs.ResourceLogs().MoveAndAppendTo(ld.ResourceLogs())
+		}
+	}
+	return ld
+}
+
+// A request that ends early, at any look at its meter and in any way, leaves nothing behind for the next one.
+func TestEndedRequestsLeaveNothing(t *testing.T) {
+	marshaler := pprofile.JSONMarshaler{}
+	for allowed, ended := 0, true; ended; allowed++ {
+		ended = false
+		for _, end := range []func() error{func() error { return context.Canceled }, func() error { panic("a fault of the reader") }} {
+			looks := 0
+			meter := &size.Meter{Reserve: func(int) error {
+				if looks++; looks <= allowed {
+					return nil
+				}
+				ended = true
+				return end()
+			}}
+			func() {
+				defer func() { _ = recover() }()
+				Translate(requestOfOTLP("another sender"), Options{Meter: meter})
+			}()
+			next := Translate(requestOfOTLP("shop"), Options{})
+			require.NoError(t, next.Err)
+			require.Equal(t, 2, next.Samples, "after %d looks", allowed)
+			text, err := marshaler.MarshalProfiles(next.Profiles)
+			require.NoError(t, err)
+			require.NotContains(t, string(text), "another sender", "after %d looks", allowed)
+		}
+	}
 }

@@ -32,15 +32,17 @@ type Options struct {
 	Meter *size.Meter
 }
 
-// translator is the state of one Translate call. It is kept for the next one.
+// translator is the state of one Translate call, and the memory that calls pass on to the next one.
 type translator struct {
-	opts      Options
-	assembler compact.Assembler
-	dict      *dictionary.Dictionary // that of the assembler
-	result    Result
-	origin    origin
-	groups    groups
-	stackText
+	request
+	tables
+}
+
+// request is what belongs to one request. It is set anew for each, so that nothing of one sender reaches the next.
+type request struct {
+	opts   Options
+	result Result
+	origin origin
 
 	// bytesLeft, samplesLeft and memoryLeft are what is left of the limits of the request: for bodies after
 	// decompression, for samples, and for the messages of OTLP bodies in memory. workLeft is how many more bytes may be
@@ -72,6 +74,14 @@ type translator struct {
 	scratch                  size.Meter
 	scratchBytes, wholeBytes int
 	visited                  int
+}
+
+// tables is memory that requests pass on. It is empty between them, except for sizes.
+type tables struct {
+	assembler compact.Assembler
+	dict      *dictionary.Dictionary // that of the assembler
+	groups    groups
+	stackText
 
 	// Scratch.
 	encoded, payload []byte
@@ -99,9 +109,7 @@ const (
 
 var translators = sync.Pool{New: func() any {
 	t := &translator{}
-	t.groups.reset()
-	t.stackText.reset()
-	t.assembler.Reset()
+	t.empty()
 	t.dict = t.assembler.Dictionary()
 	return t
 }}
@@ -138,14 +146,18 @@ func (t *translator) start(opts Options) {
 		opts.Limits.MaxStackDepth = 1024
 	}
 	opts.Limits = opts.Limits.WithDefaults()
-	t.opts = opts
-	t.result = Result{FirstRead: -1}
+	limits := &opts.Limits
+	t.request = request{
+		opts:        opts,
+		result:      Result{FirstRead: -1},
+		bytesLeft:   limits.MaxProfileBytes,
+		samplesLeft: limits.MaxSamples,
+		memoryLeft:  constantMemory + memoryFactor*limits.MaxProfileBytes,
+		workLeft:    2 * limits.MaxProfileBytes, // so that the others can be read although one or two are bombs
+		sharedLeft:  constantShared,
+		groupsLeft:  constantGroups,
+	}
 	t.dict.Reset(t.sizes)
-	t.bytesLeft, t.samplesLeft = t.opts.Limits.MaxProfileBytes, t.opts.Limits.MaxSamples
-	t.memoryLeft = constantMemory + memoryFactor*t.opts.Limits.MaxProfileBytes
-	t.workLeft = 2 * t.opts.Limits.MaxProfileBytes // so that the others can be read although one or two are bombs
-	t.sharedLeft, t.groupsLeft = constantShared, constantGroups
-	t.number, t.scratchBytes, t.wholeBytes, t.visited, t.groupMembers = 0, 0, 0, 0, 0
 	t.scratch = size.Meter{Reserve: func(n int) error {
 		t.scratchBytes += n
 		return t.opts.Meter.Reach(t.memory())
@@ -219,16 +231,7 @@ func (t *translator) body() (string, *Rejection) {
 
 // release drops what belongs to the request. The translator is kept for the next one unless it is too large.
 func (t *translator) release() {
-	t.at, t.record, t.result, t.origin = position{}, record{}, Result{}, origin{}
-	t.groups.reset()
-	t.stackText.reset()
-	if max(cap(t.encoded), cap(t.payload)) > maxKeptBytes {
-		t.encoded, t.payload = nil, nil
-	}
-	if cap(t.list) > maxKeptEntries {
-		t.list = nil
-	}
-	t.opts, t.scratch = Options{}, size.Meter{}
+	t.request = request{}
 	d := t.dict
 	if max(d.Strings.Len(), d.Functions.Len(), d.Locations.Len(), d.Stacks.Len(), d.Attributes.Len(), d.AttributeSets.Len(), d.Links.Len()) > maxKeptEntries {
 		return
@@ -239,8 +242,21 @@ func (t *translator) release() {
 		Locations: min(d.Locations.Len(), maxHint),
 		Stacks:    min(d.Stacks.Len(), maxHint),
 	}
-	t.assembler.Reset() // its tables hold strings of the request
+	t.empty()
 	translators.Put(t)
+}
+
+// empty empties the tables, which hold strings of the request, and drops those that are too large to be kept.
+func (t *tables) empty() {
+	t.assembler.Reset()
+	t.groups.reset()
+	t.stackText.reset()
+	if max(cap(t.encoded), cap(t.payload)) > maxKeptBytes {
+		t.encoded, t.payload = nil, nil
+	}
+	if cap(t.list) > maxKeptEntries {
+		t.list = nil
+	}
 }
 
 // position is the resource and scope of a record.
