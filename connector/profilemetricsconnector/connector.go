@@ -6,6 +6,7 @@ package profilemetricsconnector
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,7 +15,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -24,6 +24,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
@@ -51,8 +53,9 @@ type profileMetrics struct {
 	// refusals and failedSaves log when the pipeline begins to refuse metrics, and the storage the history.
 	refusals, failedSaves telemetry.Changes
 
-	stop chan struct{}
-	done sync.WaitGroup
+	// stop ends the ticker and the flush that it has begun; done is closed when both have ended.
+	stop context.CancelFunc
+	done chan struct{}
 }
 
 func newConnector(set connector.Settings, config *Config, next consumer.Metrics, now func() time.Time) (*profileMetrics, error) {
@@ -65,7 +68,7 @@ func newConnector(set connector.Settings, config *Config, next consumer.Metrics,
 		writer = v.AsString()
 	}
 	c := &profileMetrics{
-		config: config, id: set.ID, logger: set.Logger, next: next, now: now, stop: make(chan struct{}),
+		config: config, id: set.ID, logger: set.Logger, next: next, now: now, stop: func() {},
 		refusals: telemetry.Changes{Logger: set.Logger, Failed: "the metrics pipeline refused points; suppressing repeats until it accepts " +
 			"all of them. Points that it refused permanently are lost if `temporality` is delta; the others are sent again"},
 		failedSaves: telemetry.Changes{Logger: set.Logger, Failed: "the history of functions cannot be stored; trying again, and suppressing " +
@@ -93,28 +96,40 @@ func (c *profileMetrics) Start(ctx context.Context, host component.Host) error {
 	if err := c.openHistory(ctx, host); err != nil {
 		return err
 	}
-	c.done.Go(func() {
+	running, stop := context.WithCancel(context.Background())
+	c.stop, c.done = stop, make(chan struct{})
+	go func() {
+		defer close(c.done)
 		ticker := time.NewTicker(c.config.Interval)
 		defer ticker.Stop()
 		for {
 			select {
-			case <-c.stop:
+			case <-running.Done():
 				return
 			case <-ticker.C:
-				c.flush(context.Background())
+				c.flush(running)
 			}
 		}
-	})
+	}()
 	return nil
 }
 
-// Shutdown sends what has arrived since the last interval, and ends the gauges.
+// Shutdown sends what has arrived since the last interval, and ends the gauges. It stores the history even if the metrics pipeline does
+// not answer in time.
 func (c *profileMetrics) Shutdown(ctx context.Context) error {
-	close(c.stop)
-	c.done.Wait()
-	c.flush(ctx)
-	c.endGauges(ctx)
-	err := c.closeHistory(ctx)
+	sending, whole, cancel := shutdown.Drain(ctx)
+	defer cancel()
+	c.stop()
+	if c.done != nil { // it was started
+		select {
+		case <-c.done:
+		case <-whole.Done():
+			return errors.New("the metrics pipeline did not end a message when it was asked to")
+		}
+	}
+	c.flush(sending)
+	c.endGauges(sending)
+	err := c.closeHistory(whole)
 	c.metrics.Shutdown()
 	return err
 }
@@ -133,11 +148,21 @@ func (c *profileMetrics) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	return nil
 }
 
-// flush sends the points of an interval. Points that the pipeline refuses for now are sent again, with what arrives until then, by the
-// next flush.
+// leastSendTime is how long the metrics pipeline has at least for the points of an interval.
+const leastSendTime = time.Minute
+
+// flush sends the points of an interval. Points that the pipeline refuses for now, or does not accept in time, are sent again, with what
+// arrives until then, by the next flush.
 func (c *profileMetrics) flush(ctx context.Context) {
 	c.flushing.Lock()
 	defer c.flushing.Unlock()
+	c.sendAll(ctx)
+	c.saveHistory(ctx)
+}
+
+func (c *profileMetrics) sendAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, max(c.config.Interval, leastSendTime))
+	defer cancel()
 	now := c.now()
 	c.mu.Lock()
 	points := c.table.Points(now)
@@ -149,7 +174,7 @@ func (c *profileMetrics) flush(ctx context.Context) {
 		c.mu.Unlock()
 		err := c.send(ctx, md)
 		refused = cmp.Or(err, refused)
-		if err == nil || consumererror.IsPermanent(err) {
+		if err == nil || httpserver.IsPermanent(err) {
 			c.mu.Lock()
 			c.table.Sent(part, now)
 			c.mu.Unlock()
@@ -164,7 +189,6 @@ func (c *profileMetrics) flush(ctx context.Context) {
 		refused = cmp.Or(c.send(ctx, md), refused)
 	}
 	c.refusals.Note("refused", refused)
-	c.saveHistory(ctx)
 }
 
 // endGauges sends that gauges have no values any more. Otherwise Prometheus adds them for five minutes to those of the next process, which
@@ -203,7 +227,7 @@ func keepEnds(md pmetric.Metrics) {
 func (c *profileMetrics) send(ctx context.Context, md pmetric.Metrics) error {
 	n, result := md.DataPointCount(), accepted
 	err := c.next.ConsumeMetrics(ctx, md)
-	if consumererror.IsPermanent(err) {
+	if httpserver.IsPermanent(err) {
 		result = refused
 	} else if err != nil {
 		result = retried

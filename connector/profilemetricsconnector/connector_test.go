@@ -538,3 +538,64 @@ func TestShutdownEndsGauges(t *testing.T) {
 		assert.Equal(t, !strings.HasPrefix(name, "profile.cpu.time"), ended[name], name)
 	}
 }
+
+// TestShutdownBesideABackendThatIsAway has a metrics pipeline that answers nothing, as an exporter does that retries: the connector stops
+// in the time that it has, and stores its history.
+func TestShutdownBesideABackendThatIsAway(t *testing.T) {
+	entered := make(chan struct{}, 16)
+	next, err := consumer.NewMetrics(func(ctx context.Context, _ pmetric.Metrics) error {
+		entered <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	require.NoError(t, err)
+	for name, deadline := range map[string]time.Duration{"between intervals": 0, "while it sends": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			f, d := &fixture{}, newDisk()
+			f.startWith(t, "{storage: disk, top_functions: [{profile: process_cpu/cpu}]}", next)
+			if deadline > 0 {
+				f.config.Interval = deadline
+			}
+			f.consume(t, cpu("shop", second).Build())
+			require.NoError(t, f.Start(t.Context(), d))
+			if deadline > 0 {
+				<-entered
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			require.NoError(t, f.Shutdown(ctx))
+			assert.Len(t, d.records, 2, "settings and a window")
+		})
+	}
+}
+
+// TestDeltasThatOneOfTwoRefuses has two metrics exporters of which one refuses points permanently, and the other one for the moment: they
+// are sent again, since the other one has not got them.
+func TestDeltasThatOneOfTwoRefuses(t *testing.T) {
+	permanent, temporary := consumererror.NewPermanent(errors.New("never")), errors.New("later")
+	for name, tc := range map[string]struct {
+		refusal error
+		want    float64
+	}{
+		"one for the moment": {errors.Join(permanent, temporary), 2},
+		"both permanently":   {errors.Join(permanent, permanent), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fixture{sink: &consumertest.MetricsSink{}}
+			refusal := tc.refusal
+			next, err := consumer.NewMetrics(func(ctx context.Context, md pmetric.Metrics) error {
+				if refusal != nil {
+					return refusal
+				}
+				return f.sink.ConsumeMetrics(ctx, md)
+			})
+			require.NoError(t, err)
+			f.startWith(t, "temporality: delta", next)
+			f.consume(t, cpu("shop", second).Build())
+			assert.Empty(t, f.collect(t))
+			refusal = nil
+			f.consume(t, cpu("shop", second).Build())
+			assert.Equal(t, map[string]float64{"profile.cpu.time{service.name=shop}": tc.want}, f.collect(t))
+		})
+	}
+}

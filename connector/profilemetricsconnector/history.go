@@ -58,8 +58,12 @@ func (c *profileMetrics) warnUnreadable(err error) {
 	}
 }
 
-// saveHistory writes the windows that have ended. What cannot be written is tried again by the next flush.
+// saveHistory writes the windows that have ended. What cannot be written is tried again by the next flush. The end of a flush whose time
+// is up leaves them to closeHistory.
 func (c *profileMetrics) saveHistory(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
 	c.mu.Lock()
 	records := c.functions.Records()
 	c.mu.Unlock()
