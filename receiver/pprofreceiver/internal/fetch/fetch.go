@@ -94,8 +94,11 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL, claim *budget.Claim)
 	data, err := claim.ReadAll(ctx, body, stated, f.MaxBytes)
 	var tooLarge *budget.TooLargeError
 	switch {
-	case errors.As(err, &tooLarge):
+	case errors.As(err, &tooLarge) && tooLarge.Limit == f.MaxBytes:
 		return nil, ingest.Reject(ingest.TooLarge, fmt.Errorf("the answer is %w (`max_profile_bytes`)", tooLarge))
+	case tooLarge != nil:
+		return nil, ingest.Reject(ingest.TooLarge, fmt.Errorf(
+			"the answer is %w, and the memory limit of this process leaves no room for more", tooLarge))
 	case errors.Is(err, budget.ErrBusy):
 		return nil, ingest.Reject(ingest.Busy, fmt.Errorf("after %d bytes: %w", len(data), err))
 	case err != nil:

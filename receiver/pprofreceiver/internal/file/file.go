@@ -189,8 +189,7 @@ func (f *Reader) visit(ctx context.Context, file foundFile) bool {
 
 // read delivers one file, unless it cannot be read yet. Its result is that of visit.
 func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool {
-	if limit := f.ingest.MaxBytes(); file.info.Size() > limit {
-		err := ingest.Reject(ingest.TooLarge, fmt.Errorf("larger than %d bytes (`max_profile_bytes`)", limit))
+	if err := f.ingest.CheckSize(file.info.Size()); err != nil {
 		f.ingest.CountRejected(ctx, err)
 		f.bad(file, seen, err)
 		return true

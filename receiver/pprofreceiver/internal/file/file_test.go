@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
@@ -226,6 +227,22 @@ func TestFileTooLarge(t *testing.T) {
 	assert.Empty(t, d.scan())
 	assert.Empty(t, d.scan())
 	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", "too_large", "source", "file"))
+}
+
+// TestFileAboveTheBudget has a file that is smaller than max_profile_bytes, while the memory limit of the process leaves less for a body.
+func TestFileAboveTheBudget(t *testing.T) {
+	d := newFolder(t, "", nil)
+	d.reader.ingest.Budget = budget.New(1 << 20)
+	limit := d.reader.ingest.Budget.MaxBodyBytes()
+	path := d.put("x.pb.gz", make([]byte, limit+1), time.Hour)
+	good := d.put("good.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Minute)
+	assert.Equal(t, []string{good}, d.scan(), "it holds up no other")
+	assert.Empty(t, d.scan())
+	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", "too_large", "source", "file"))
+	lines := d.Logs.FilterMessageSnippet("cannot read a profile from a file").All()
+	require.Len(t, lines, 1)
+	assert.Contains(t, lines[0].ContextMap()["error"], path)
+	assert.Contains(t, lines[0].ContextMap()["error"], fmt.Sprintf("%d bytes, and the memory limit of this process leaves %d for one body", limit+1, limit))
 }
 
 func TestFileThatCannotBeOpened(t *testing.T) {

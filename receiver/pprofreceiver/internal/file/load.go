@@ -29,7 +29,7 @@ func load(ctx context.Context, file foundFile, claim *budget.Claim) (data []byte
 	data, err = claim.ReadAll(ctx, opened, file.info.Size(), file.info.Size())
 	var grown *budget.TooLargeError
 	switch {
-	case errors.As(err, &grown):
+	case errors.As(err, &grown) && !file.isUnchanged():
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read %q: %w", file.path, err)

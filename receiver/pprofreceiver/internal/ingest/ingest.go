@@ -396,8 +396,19 @@ func statedSize(data []byte) int {
 // Begin returns a claim on the budget for one payload.
 func (in *Ingester) Begin() *budget.Claim { return in.Budget.Begin() }
 
-// MaxBytes returns the size of the largest payload.
+// MaxBytes returns the configured size of the largest payload. The budget can have less room: see CheckSize.
 func (in *Ingester) MaxBytes() int64 { return int64(in.Limits.MaxProfileBytes) }
+
+// CheckSize returns a *Rejection for a payload that no retry makes room for.
+func (in *Ingester) CheckSize(bytes int64) error {
+	if limit := in.MaxBytes(); bytes > limit {
+		return Reject(TooLarge, fmt.Errorf("larger than %d bytes (`max_profile_bytes`)", limit))
+	}
+	if limit := in.Budget.MaxBodyBytes(); bytes > limit {
+		return Reject(TooLarge, &budget.TooLargeError{Need: bytes, Limit: limit})
+	}
+	return nil
+}
 
 // Deliver passes profiles to the pipeline, which owns them from then on. It does nothing if there are none, as after a payload
 // without samples.
