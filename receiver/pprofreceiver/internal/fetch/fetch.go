@@ -5,6 +5,7 @@
 package fetch
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -77,15 +78,19 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL, claim *budget.Claim)
 	if response.StatusCode != http.StatusOK {
 		return nil, ingest.Reject(ingest.HTTPStatus, fmt.Errorf("%w%s", ingest.StatusError(response.StatusCode), firstLine(response.Body)))
 	}
-	if kind := response.Header.Get("Content-Type"); !mayBePprof(kind) {
-		return nil, ingest.Reject(ingest.ContentType, fmt.Errorf(
-			"the answer is %s, not a pprof (does the query have debug=?)%s", kind, firstLine(response.Body)))
-	}
 	body := io.Reader(response.Body)
 	if f.ExplicitEncoding {
 		if body, err = undoEncoding(response.Header.Values("Content-Encoding"), body); err != nil {
 			return nil, err
 		}
+	}
+	if kind := response.Header.Get("Content-Type"); isTextType(kind) {
+		start := bufio.NewReaderSize(body, sniffedBytes)
+		if isText(start) {
+			return nil, ingest.Reject(ingest.ContentType, fmt.Errorf(
+				"the answer is %s, not a pprof (does the query have debug=?)%s", kind, firstLine(start)))
+		}
+		body = start
 	}
 	stated := response.ContentLength
 	if response.Header.Get("Content-Encoding") != "" {
@@ -116,18 +121,20 @@ func transportReason(err error) ingest.Reason {
 	return ingest.Unreachable
 }
 
-// mayBePprof reports whether a content type is not one of text. The decoder judges the rest: pprof has no content type of its own, and
-// servers use many.
-func mayBePprof(contentType string) bool {
+// isTextType reports whether a content type is one of text. pprof has no content type of its own, and servers use many.
+func isTextType(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		return true
-	}
-	switch {
-	case strings.HasPrefix(kind, "text/"), kind == "application/json", strings.HasSuffix(kind, "xml"):
-		return false
-	}
-	return true
+	return err == nil && (strings.HasPrefix(kind, "text/") || kind == "application/json" || strings.HasSuffix(kind, "xml"))
+}
+
+// sniffedBytes is how many bytes http.DetectContentType looks at.
+const sniffedBytes = 512
+
+// isText reports whether a body is text, as its content type states: several web frameworks state so of everything. The decoder judges
+// what is binary.
+func isText(body *bufio.Reader) bool {
+	start, _ := body.Peek(sniffedBytes) // reading on returns the error
+	return strings.HasPrefix(http.DetectContentType(start), "text/")
 }
 
 // firstLine quotes the beginning of a text answer, which often states what is wrong.

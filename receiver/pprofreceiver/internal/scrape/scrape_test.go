@@ -106,6 +106,7 @@ func TestScrapeFaults(t *testing.T) {
 		"410":                       {fail(410), ingest.HTTPStatus, stateBackedOff, "status 410"},
 		"501":                       {fail(501), ingest.HTTPStatus, stateBackedOff, "status 501"},
 		"a page":                    {sourcetest.Serve([]byte("<html>hello</html>")), ingest.ContentType, stateBackedOff, "text/html"},
+		"a debug page":              {sourcetest.Serve([]byte("heap profile: 1: 2 [3: 4]"), "Content-Type", "text/plain"), ingest.ContentType, stateBackedOff, "heap profile"},
 		"garbage":                   {sourcetest.Serve([]byte{8, 1, 255, 254}, "Content-Type", "x/y"), ingest.NotPprof, stateBackedOff, "pprof"},
 		"nothing":                   {sourcetest.Serve(nil), ingest.Empty, stateDown, "empty"},
 		"a bomb":                    {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y"), ingest.TooLarge, stateBackedOff, "max_profile_bytes"},
