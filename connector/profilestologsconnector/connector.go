@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
@@ -39,7 +39,7 @@ func (c *toLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) erro
 	var refused error // permanently: the sender does not repeat what follows
 	for part, ok := encoder.Next(); ok; part, ok = encoder.Next() {
 		if batch.Bytes+part.Bytes > maxBatchBytes {
-			if err := c.handOn(ctx, &batch); httpserver.IsPermanent(err) {
+			if err := c.handOn(ctx, &batch); otlpstatus.IsPermanent(err) {
 				refused = err
 			} else if err != nil {
 				return err

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 )
 
 // delivery is the result of sending a batch: err is set before done is closed.
@@ -32,7 +32,7 @@ func (d *delivery) finish(err error) {
 }
 
 // retryLater returns an error that asks the sender to retry: gRPC's Unavailable with RetryInfo, HTTP's 503.
-func retryLater(reason string) error { return httpserver.OTLPStatus(errors.New(reason)).Err() }
+func retryLater(reason string) error { return otlpstatus.Of(errors.New(reason)).Err() }
 
 // loss is why samples could not be delivered. Its String is the value of a metric's attribute.
 type loss int
@@ -71,7 +71,7 @@ func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) erro
 		d.countLost(ctx, loss(reason), samples)
 		d.logLost(loss(reason), samples, err)
 	}
-	if !httpserver.IsPermanent(err) {
+	if !otlpstatus.IsPermanent(err) {
 		return retryLater("the next component did not accept the profiles: " + err.Error())
 	}
 	return consumererror.NewPermanent(err)
@@ -116,13 +116,13 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part, once bool) (res
 			return rest, 0, nil
 		}
 		var partial xconsumererror.Profiles
-		if len(httpserver.Joined(err)) == 0 && errors.As(err, &partial) { // else it is the rest of one of several components
+		if len(otlpstatus.Joined(err)) == 0 && errors.As(err, &partial) { // else it is the rest of one of several components
 			rest = partial.Data()
 			d.metrics.ProcessorDictionaryDedupOutgoingSamples.Add(ctx, int64(samples-rest.SampleCount()), d.metrics.own)
 			samples = rest.SampleCount()
 		}
 		switch {
-		case httpserver.IsPermanent(err):
+		case otlpstatus.IsPermanent(err):
 			return rest, lossRefused, err
 		case ctx.Err() != nil:
 			return rest, lossShutdown, err
@@ -132,7 +132,7 @@ func (d *dedup) deliver(ctx context.Context, part *compact.Part, once bool) (res
 		d.refusals.Note("refused", err)
 		d.metrics.ProcessorDictionaryDedupRetries.Add(ctx, 1, d.metrics.own)
 		select {
-		case <-time.After(max(intervals.NextBackOff(), min(httpserver.RetryDelay(err), retry.MaxInterval), minRetryDelay)):
+		case <-time.After(max(intervals.NextBackOff(), min(otlpstatus.RetryDelay(err), retry.MaxInterval), minRetryDelay)):
 		case <-stopping:
 			// The rest is retried at once, and then from the shortest interval on.
 			intervals.Reset()

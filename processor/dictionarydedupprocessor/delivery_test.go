@@ -26,7 +26,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -38,7 +38,7 @@ func requireRetryLater(t *testing.T, err error) {
 	require.Error(t, err)
 	assert.False(t, consumererror.IsPermanent(err))
 	assert.Equal(t, codes.Unavailable, status.Code(err))
-	assert.Positive(t, httpserver.RetryDelay(err))
+	assert.Positive(t, otlpstatus.RetryDelay(err))
 }
 
 // refuseFirst makes the sink refuse the first n messages with err.
@@ -240,7 +240,7 @@ func TestAloneAPermanentRefusalLeavesTheOtherParts(t *testing.T) {
 		return consumererror.NewPermanent(errors.New("no"))
 	}
 	err := f.processor.ConsumeProfiles(t.Context(), message("shop", 15_000))
-	require.True(t, httpserver.IsPermanent(err))
+	require.True(t, otlpstatus.IsPermanent(err))
 	require.Greater(t, calls, 1)
 	assert.EqualValues(t, refused, f.sum("failed_samples"))
 	assert.EqualValues(t, 15_000-refused, f.sum("outgoing_samples"))

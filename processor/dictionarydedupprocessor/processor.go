@@ -21,7 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
@@ -144,7 +144,7 @@ func (d *dedup) passOn(ctx context.Context, batch *compact.Batch) error {
 		left, _, err := d.deliver(ctx, &part, parts == 1)
 		switch {
 		case err == nil:
-		case httpserver.IsPermanent(err):
+		case otlpstatus.IsPermanent(err):
 			dropped = err
 			lost += left.SampleCount()
 		case parts == 1 && left == part.Profiles:

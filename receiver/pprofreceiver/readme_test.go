@@ -138,7 +138,7 @@ func TestReadmeStatuses(t *testing.T) {
 	for code := 100; code < 600; code++ {
 		codes["Status"+strings.ReplaceAll(http.StatusText(code), " ", "")] = fmt.Sprint(code)
 	}
-	named := map[string]bool{"429": true} // httpserver.RetryStatus passes it on from the pipeline
+	named := map[string]bool{"429": true} // otlpstatus.ForRetry passes it on from the pipeline
 	for _, file := range []string{"internal/push/answer.go", "internal/push/push.go", "internal/push/server.go", "../../internal/service/httpserver/body.go", "../../internal/service/httpserver/http.go"} {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)

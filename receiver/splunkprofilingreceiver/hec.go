@@ -17,6 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 )
@@ -88,10 +89,10 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	report, err := s.path.Deliver(r.Context(), ld, claim)
 	switch {
-	case err != nil && httpserver.IsPermanent(err):
+	case err != nil && otlpstatus.IsPermanent(err):
 		answerHEC(w, http.StatusBadRequest, hec.Answer{Code: hec.InvalidData, Reason: err.Error()})
 	case err != nil:
-		_, delay := httpserver.RetryStatus(err)
+		_, delay := otlpstatus.ForRetry(err)
 		httpserver.SetRetryAfter(w, delay)
 		answerHEC(w, http.StatusServiceUnavailable, hec.Answer{Code: hec.Busy, Reason: err.Error()})
 	case report.Rejected > 0:
@@ -133,7 +134,7 @@ func answerHECError(w http.ResponseWriter, r *http.Request, message string, stat
 		answer.Code = hec.InternalError
 	case http.StatusServiceUnavailable:
 		answer.Code = hec.Busy
-		httpserver.SetRetryAfter(w, httpserver.DefaultRetryDelay)
+		httpserver.SetRetryAfter(w, otlpstatus.DefaultRetryDelay)
 	}
 	answerHEC(w, status, answer)
 }

@@ -31,6 +31,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -181,9 +182,9 @@ func TestBusy(t *testing.T) {
 	senders.Go(func() {
 		err := f.sendRaw(t, captured(t)["v3.1.2-001-cpu"])
 		assert.Equal(t, codes.Unavailable, status.Code(err), err)
-		assert.Equal(t, httpserver.DefaultRetryDelay, httpserver.RetryDelay(err))
+		assert.Equal(t, otlpstatus.DefaultRetryDelay, otlpstatus.RetryDelay(err))
 	})
-	seconds := strconv.Itoa(int(httpserver.DefaultRetryDelay / time.Second))
+	seconds := strconv.Itoa(int(otlpstatus.DefaultRetryDelay / time.Second))
 	// A body above what is reserved for small ones.
 	body := bytes.Repeat([]byte(" "), 2<<20)
 	senders.Go(func() {

@@ -32,6 +32,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -100,8 +101,8 @@ func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content
 			require.NoError(t, proto.Unmarshal(response.body, failed))
 		}
 		s := status.FromProto(failed)
-		assert.Equal(t, httpserver.HTTPStatus(s), response.StatusCode)
-		if httpserver.IsRetryable(s.Code()) {
+		assert.Equal(t, otlpstatus.ToHTTP(s), response.StatusCode)
+		if otlpstatus.IsRetryable(s.Code()) {
 			assert.Equal(t, "7", response.Header.Get("Retry-After"))
 		} else {
 			assert.Empty(t, response.Header.Get("Retry-After"))
@@ -269,8 +270,8 @@ func TestRefusals(t *testing.T) {
 				_, err := send(t, plogotlp.NewExportRequestFromLogs(mixed()))
 				s := status.Convert(err)
 				assert.Equal(t, tc.code, s.Code(), s)
-				if httpserver.IsRetryable(tc.code) {
-					assert.EqualValues(t, int64(6100_000_000), httpserver.RetryDelay(s.Err()))
+				if otlpstatus.IsRetryable(tc.code) {
+					assert.EqualValues(t, int64(6100_000_000), otlpstatus.RetryDelay(s.Err()))
 				}
 			})
 		}
@@ -294,14 +295,14 @@ func TestRefusalWithoutADelay(t *testing.T) {
 		codes.Unavailable:       errors.New("data refused due to high memory usage"),
 		codes.ResourceExhausted: status.Error(codes.ResourceExhausted, "full"),
 	} {
-		s := httpserver.OTLPStatus(err)
+		s := otlpstatus.Of(err)
 		assert.Equal(t, code, s.Code())
-		assert.Equal(t, httpserver.DefaultRetryDelay, httpserver.RetryDelay(s.Err()))
+		assert.Equal(t, otlpstatus.DefaultRetryDelay, otlpstatus.RetryDelay(s.Err()))
 	}
-	assert.Equal(t, codes.Unavailable, httpserver.OTLPStatus(context.DeadlineExceeded).Code())
-	assert.Equal(t, codes.InvalidArgument, httpserver.OTLPStatus(consumererror.NewPermanent(throttled(t, codes.Unavailable))).Code())
-	assert.Equal(t, codes.Internal, httpserver.OTLPStatus(consumererror.NewPermanent(status.Error(codes.Internal, "x"))).Code())
-	assert.Equal(t, codes.Unavailable, httpserver.OTLPStatus(status.Error(codes.Unknown, "x")).Code())
+	assert.Equal(t, codes.Unavailable, otlpstatus.Of(context.DeadlineExceeded).Code())
+	assert.Equal(t, codes.InvalidArgument, otlpstatus.Of(consumererror.NewPermanent(throttled(t, codes.Unavailable))).Code())
+	assert.Equal(t, codes.Internal, otlpstatus.Of(consumererror.NewPermanent(status.Error(codes.Internal, "x"))).Code())
+	assert.Equal(t, codes.Unavailable, otlpstatus.Of(status.Error(codes.Unknown, "x")).Code())
 }
 
 func TestHTTPRefusesWhatIsNotOTLP(t *testing.T) {

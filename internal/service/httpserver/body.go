@@ -43,6 +43,9 @@ type BodyError struct {
 func (e *BodyError) Error() string { return e.Err.Error() }
 func (e *BodyError) Unwrap() error { return e.Err }
 
+// HTTPStatus returns the status to answer with.
+func (e *BodyError) HTTPStatus() int { return e.Status }
+
 // BodyOptions bound a body.
 type BodyOptions struct {
 	// Claim holds the body's memory. The caller releases it.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
@@ -107,7 +108,7 @@ func (g *GRPC) handle(stream grpc.ServerStream, export Export) error {
 	}
 	answer, err := export(ctx, message, claim)
 	if err != nil {
-		return OTLPStatus(err).Err()
+		return otlpstatus.Of(err).Err()
 	}
 	return stream.SendMsg(&answer)
 }
@@ -115,7 +116,7 @@ func (g *GRPC) handle(stream grpc.ServerStream, export Export) error {
 // receive reads the message of a call. Then the claim holds its size. The error has a status.
 func (g *GRPC) receive(ctx context.Context, stream grpc.ServerStream, claim *budget.Claim) ([]byte, error) {
 	if err := claim.ReserveBody(ctx, g.MaxBytes); err != nil {
-		return nil, OTLPStatus(err).Err()
+		return nil, otlpstatus.Of(err).Err()
 	}
 	var message []byte
 	received := make(chan error, 1)
@@ -130,12 +131,12 @@ func (g *GRPC) receive(ctx context.Context, stream grpc.ServerStream, claim *bud
 			return nil, err
 		}
 	case <-g.serveCtx.Done():
-		return nil, OTLPStatus(ErrStopping).Err()
+		return nil, otlpstatus.Of(ErrStopping).Err()
 	case <-late:
 		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v", g.ReadTimeout)
 	}
 	if err := claim.ResizeBody(ctx, int64(len(message))); err != nil {
-		return nil, OTLPStatus(err).Err()
+		return nil, otlpstatus.Of(err).Err()
 	}
 	return message, nil
 }

@@ -33,6 +33,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -321,23 +322,23 @@ func TestRetryStatus(t *testing.T) {
 		code      int
 		delay     time.Duration
 	}{
-		"any":               {errors.New("full"), false, 503, DefaultRetryDelay},
-		"busy":              {budget.ErrBusy, false, 503, DefaultRetryDelay},
+		"any":               {errors.New("full"), false, 503, otlpstatus.DefaultRetryDelay},
+		"busy":              {budget.ErrBusy, false, 503, otlpstatus.DefaultRetryDelay},
 		"throttled":         {fmt.Errorf("next: %w", withDelay.Err()), false, 429, 1500 * time.Millisecond},
-		"throttled by HTTP": {consumererror.NewOTLPHTTPError(errors.New("x"), 429), false, 429, DefaultRetryDelay},
-		"unavailable":       {status.Error(codes.Unavailable, "away"), false, 503, DefaultRetryDelay},
+		"throttled by HTTP": {consumererror.NewOTLPHTTPError(errors.New("x"), 429), false, 429, otlpstatus.DefaultRetryDelay},
+		"unavailable":       {status.Error(codes.Unavailable, "away"), false, 503, otlpstatus.DefaultRetryDelay},
 		"permanent":         {consumererror.NewPermanent(errors.New("never")), true, 0, 0},
 		"permanent by all":  {errors.Join(consumererror.NewPermanent(errors.New("a")), consumererror.NewPermanent(errors.New("b"))), true, 0, 0},
 		"permanent as such": {consumererror.NewPermanent(errors.Join(errors.New("a"), errors.New("b"))), true, 0, 0},
 		"permanent by one": {
-			fmt.Errorf("both: %w", errors.Join(errors.New("full"), consumererror.NewPermanent(errors.New("b")))), false, 503, DefaultRetryDelay,
+			fmt.Errorf("both: %w", errors.Join(errors.New("full"), consumererror.NewPermanent(errors.New("b")))), false, 503, otlpstatus.DefaultRetryDelay,
 		},
 		"not retryable": {consumererror.NewOTLPHTTPError(errors.New("x"), 400), true, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, tc.permanent, IsPermanent(tc.err))
 			if !tc.permanent {
-				code, delay := RetryStatus(tc.err)
+				code, delay := otlpstatus.ForRetry(tc.err)
 				assert.Equal(t, tc.code, code)
 				assert.Equal(t, tc.delay, delay)
 			}

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 )
 
 // What a server has open at a time. Each takes memory that no claim on the budget counts.
@@ -160,7 +162,7 @@ func limitCalls() grpc.ServerOption {
 	return grpc.ChainStreamInterceptor(func(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 		defer calls.Add(-1)
 		if calls.Add(1) > MaxRequests {
-			return OTLPStatus(errTooManyRequests).Err()
+			return otlpstatus.Of(errTooManyRequests).Err()
 		}
 		return next(service, stream)
 	})

@@ -22,6 +22,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 )
 
 // dialMany opens more connections than one address may have, and returns how many stay open, with a function that closes one of them.
@@ -238,7 +240,7 @@ func TestGRPCIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	err = call(one)
 	assert.Equal(t, codes.Unavailable, status.Code(err), err)
-	assert.Positive(t, RetryDelay(err))
+	assert.Positive(t, otlpstatus.RetryDelay(err))
 	close(release)
 	calls.Wait()
 	for _, client := range append(clients, one) {

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 )
 
 // An error after which the sender should retry has a delay; a permanent error is never a status after which senders retry.
@@ -36,9 +38,9 @@ func TestOTLPStatus(t *testing.T) {
 		"permanent, denied":   {consumererror.NewPermanent(status.Error(codes.PermissionDenied, "x")), codes.PermissionDenied, http.StatusForbidden, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := OTLPStatus(tt.err)
+			s := otlpstatus.Of(tt.err)
 			assert.Equal(t, tt.want, s.Code())
-			assert.Equal(t, tt.retryable, RetryDelay(s.Err()) > 0)
+			assert.Equal(t, tt.retryable, otlpstatus.RetryDelay(s.Err()) > 0)
 			_, err := proto.Marshal(s.Proto()) // as gRPC does if there are details
 			assert.NoError(t, err)
 			for content, body := range map[string]string{ContentProtobuf: "\x08", ContentJSON: `"code":`} {

@@ -6,7 +6,7 @@
 //   - HTTP, GRPC: servers as confighttp and configgrpc configure them, which receive on the budget.
 //   - MaxConnections, MaxStreams, MaxRequests: what a server has open at a time.
 //   - OpenBody: decodes a request's body within limits, on the budget.
-//   - RetryStatus, SetRetryAfter, IsPermanent, OTLPStatus: the answer to an error of the pipeline.
+//   - SetRetryAfter, AnswerOTLPFailure, Answer: the answer to an error of the pipeline.
 //   - SameOriginOnly, KeepMethod: the redirects that the project's clients follow.
 //   - Browsers: refuses requests that another site made a browser send.
 package httpserver
@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
@@ -61,7 +62,7 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.requests.Add(-1)
 		if s.requests.Add(1) > MaxRequests {
-			SetRetryAfter(w, DefaultRetryDelay)
+			SetRetryAfter(w, otlpstatus.DefaultRetryDelay)
 			http.Error(w, errTooManyRequests.Error(), http.StatusServiceUnavailable)
 			return
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
@@ -75,7 +76,7 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *budget.Claim) (
 			accepted = true
 			p.Metrics.Profiles.Add(ctx, int64(count))
 			p.Metrics.Samples.Add(ctx, int64(result.Samples))
-		case !httpserver.IsPermanent(err):
+		case !otlpstatus.IsPermanent(err):
 			return Report{}, err
 		default:
 			refused, r.Incomplete = err, 0
@@ -86,7 +87,7 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *budget.Claim) (
 	}
 	if result.Others > 0 {
 		err := p.others(ctx, ld, &result, &r)
-		if err != nil && !httpserver.IsPermanent(err) {
+		if err != nil && !otlpstatus.IsPermanent(err) {
 			return Report{}, err
 		}
 		accepted = accepted || (err == nil && p.Logs != nil)
@@ -129,7 +130,7 @@ func (p *Path) others(ctx context.Context, ld plog.Logs, result *splunklog.Resul
 		return nil
 	}
 	err := p.Logs(ctx, splunklog.Rest(ld))
-	if httpserver.IsPermanent(err) {
+	if otlpstatus.IsPermanent(err) {
 		p.Metrics.reject(ctx, ReasonRefused, result.Others)
 		r.add(result.Others, result.FirstOther, fmt.Sprintf("the records without a profile were refused: %v", err))
 	}

@@ -20,7 +20,7 @@ import (
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
@@ -101,7 +101,7 @@ func TestRefusalForNowStops(t *testing.T) {
 	later := errors.New("later")
 	_, err := o.path(t, later, nil).Deliver(t.Context(), request("log 1", stack), budget.New(1<<30).Begin())
 	assert.ErrorIs(t, err, later)
-	assert.False(t, httpserver.IsPermanent(err))
+	assert.False(t, otlpstatus.IsPermanent(err))
 	assert.Equal(t, order{"profiles"}, o)
 }
 
@@ -126,21 +126,13 @@ func TestRefusalForGood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var o order
 			report, err := o.path(t, tc.profiles, tc.logs).Deliver(t.Context(), request(tc.bodies...), budget.New(1<<30).Begin())
-			assert.Equal(t, tc.permanent, httpserver.IsPermanent(err), err)
+			assert.Equal(t, tc.permanent, otlpstatus.IsPermanent(err), err)
 			assert.Equal(t, tc.report, report)
 		})
 	}
 }
 
 // An error that is marked as not retryable is permanent.
-func TestIsPermanent(t *testing.T) {
-	assert.False(t, httpserver.IsPermanent(nil))
-	assert.False(t, httpserver.IsPermanent(errors.New("x")))
-	assert.True(t, httpserver.IsPermanent(fmt.Errorf("x: %w", consumererror.NewPermanent(errors.New("y")))))
-	assert.True(t, httpserver.IsPermanent(consumererror.NewOTLPHTTPError(errors.New("x"), 400)))
-	assert.False(t, httpserver.IsPermanent(consumererror.NewOTLPHTTPError(errors.New("x"), 503)))
-}
-
 func TestReportIsBounded(t *testing.T) {
 	var o order
 	report, err := o.path(t, nil, nil).Deliver(t.Context(), request(append([]string{stack}, strings.Split(strings.Repeat("bad,", 99)+"bad", ",")...)...), budget.New(1<<30).Begin())

@@ -18,6 +18,7 @@ import (
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
@@ -145,7 +146,7 @@ func writeError(w http.ResponseWriter, r *http.Request, e *query.Error) {
 		return
 	}
 	if e.Status == http.StatusServiceUnavailable {
-		httpserver.SetRetryAfter(w, httpserver.DefaultRetryDelay)
+		httpserver.SetRetryAfter(w, otlpstatus.DefaultRetryDelay)
 	}
 	if wantsPprofErrors(r) {
 		h.Set("Content-Type", "text/plain; charset=utf-8")

@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
@@ -98,7 +99,7 @@ func Handler(settings Settings) http.Handler {
 				status = wrong.Status
 			}
 			if status == http.StatusServiceUnavailable {
-				httpserver.SetRetryAfter(w, httpserver.DefaultRetryDelay)
+				httpserver.SetRetryAfter(w, otlpstatus.DefaultRetryDelay)
 			}
 			http.Error(w, err.Error(), status)
 			return

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
@@ -84,7 +84,7 @@ func IsBusy(err error) bool {
 
 // IsPermanent reports that the same bytes would fail again: they are bad, or the pipeline refuses them permanently.
 func IsPermanent(err error) bool {
-	return (ReasonOf(err) != "" && !IsBusy(err)) || httpserver.IsPermanent(err)
+	return (ReasonOf(err) != "" && !IsBusy(err)) || otlpstatus.IsPermanent(err)
 }
 
 // StatusError is the status of an answer other than 200.

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -80,8 +81,8 @@ func statusOf(err error) (status int, retryAfter time.Duration) {
 		return http.StatusRequestEntityTooLarge, 0
 	case why != "":
 		return http.StatusBadRequest, 0
-	case httpserver.IsPermanent(err):
+	case otlpstatus.IsPermanent(err):
 		return http.StatusUnprocessableEntity, 0
 	}
-	return httpserver.RetryStatus(err)
+	return otlpstatus.ForRetry(err)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -325,7 +326,7 @@ var grpcErrors = connect.NewErrorWriter()
 
 // writePyroscopeError answers calls over gRPC, or as Connect's unary calls and Pyroscope's /ingest do.
 func writePyroscopeError(w http.ResponseWriter, r *http.Request, status int, err error) {
-	code := connect.Code(httpserver.CodeOf(status))
+	code := connect.Code(otlpstatus.CodeOf(status))
 	if isGRPC(r) {
 		_ = grpcErrors.Write(w, r, connect.NewError(code, err)) // the sender may be gone
 		return

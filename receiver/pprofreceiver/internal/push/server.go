@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
@@ -189,7 +190,7 @@ func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBy
 			continue
 		}
 		file.Error = err.Error()
-		if !httpserver.IsPermanent(err) {
+		if !otlpstatus.IsPermanent(err) {
 			return &formError{err, files} // the sender repeats all of them
 		}
 		if refused == nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
@@ -71,7 +71,7 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 	}
 	err = s.ingest.Deliver(deliver, pd, 0)
 	// What is refused permanently would be refused again as a part of the next difference.
-	task.delta.finish(task.job, err == nil || httpserver.IsPermanent(err))
+	task.delta.finish(task.job, err == nil || otlpstatus.IsPermanent(err))
 	if err != nil {
 		return result.failed(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
@@ -258,7 +258,7 @@ func (s *Recorder) ingestTotals(ctx context.Context, p ingest.Payload) error {
 	if pd.SampleCount() > 0 {
 		err = s.ingest.Deliver(ctx, pd, s.cfg.Timeout)
 	}
-	if err != nil && !httpserver.IsPermanent(err) {
+	if err != nil && !otlpstatus.IsPermanent(err) {
 		known.baseline.Discard()
 		return err
 	}
