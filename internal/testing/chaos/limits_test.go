@@ -374,7 +374,7 @@ func (r *siege) newShippedNode(t *testing.T) *node {
 	config := r.config
 	if r.doors.metrics {
 		config = filepath.Join(t.TempDir(), "config.yaml")
-		require.NoError(t, os.WriteFile(config, []byte(collectortest.WithMetrics(t, r.config)), 0o600))
+		require.NoError(t, os.WriteFile(config, []byte(collectortest.Uncommented(t, r.config, collectortest.Metrics)), 0o600))
 	}
 	n := newNode(t, config, r.backend)
 	n.flags = nil

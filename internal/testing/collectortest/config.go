@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -80,23 +81,30 @@ func ReadmeExamples(t testing.TB, path string) (examples []map[string]map[string
 	return examples
 }
 
-// setting matches a line of a configuration that is commented out, and secret those that are about tokens and certificates.
-var (
-	setting = regexp.MustCompile(`(?m)^( *)#(\S.*)$`)
-	secret  = regexp.MustCompile(`auth|token|_file|filename`)
+// What comments lines of the shipped configurations out, beside Doors: a word after "# @", as docs/scaling.md has it.
+const (
+	Doors   = ""         // TLS and tokens of all ports: a # with no space after it
+	Backend = "@backend" // TLS and a token of what comes next
+	Kafka   = "@kafka"   // TLS and a password of Kafka
+	Metrics = "@metrics" // profile_metrics
 )
 
-// WithMetrics returns a shipped configuration with its lines of profile_metrics, which are commented out.
-func WithMetrics(t testing.TB, config string) string {
+var doors = regexp.MustCompile(`(?m)^( *)#([^ \n])`)
+
+// Uncommented returns a shipped configuration without the marks that comment lines out.
+func Uncommented(t testing.TB, config string, marks ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(Repository, config))
+	content, err := os.ReadFile(filepath.Join(Repository, config))
 	require.NoError(t, err)
-	with := setting.ReplaceAllStringFunc(string(text), func(line string) string {
-		if secret.MatchString(line) {
-			return line
+	text := string(content)
+	for _, mark := range marks {
+		before := text
+		if mark == Doors {
+			text = doors.ReplaceAllString(text, "$1$2")
+		} else {
+			text = strings.ReplaceAll(text, "# "+mark+" ", "")
 		}
-		return setting.ReplaceAllString(line, "$1$2")
-	})
-	require.Contains(t, with, "\n  profile_metrics:\n", config)
-	return with
+		require.NotEqual(t, before, text, "%s has no %q", config, mark)
+	}
+	return text
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 func configs(t *testing.T) []string {
@@ -46,10 +48,11 @@ func TestManifestsAreValid(t *testing.T) {
 	const agent, ebpf = folder + "base/agent.yaml", folder + "components/ebpf/ebpf.yaml"
 	const gateway, volumes = folder + "components/gateway/gateway.yaml", folder + "components/gateway-volumes/queue.yaml"
 	const token = "yaml:exporters::otlp_grpc::headers::authorization: Bearer ${env:BACKEND_TOKEN}"
+	withMetrics := func(config string) string { return uncommented(t, config, collectortest.Metrics) }
 	for _, configs := range [][]string{
 		{agent, token}, {agent, ebpf}, {gateway, token}, {gateway, volumes}, {folder + "components/page/page.yaml"},
-		{withSettings(t, agent)}, {withSettings(t, agent), ebpf}, {withSettings(t, agent), withSettings(t, ebpf)},
-		{withSettings(t, gateway)}, {withSettings(t, gateway), volumes}, {withSettings(t, gateway), withSettings(t, volumes)},
+		{withMetrics(agent)}, {withMetrics(agent), ebpf}, {withMetrics(agent), withMetrics(ebpf)},
+		{withMetrics(gateway)}, {withMetrics(gateway), volumes}, {withMetrics(gateway), withMetrics(volumes)},
 		{agent, chartMetrics(t)},
 	} {
 		requireValid(t, configs...)

@@ -8,16 +8,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
 
@@ -28,19 +25,14 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// setting matches a line of configuration that is commented out: a # with no space after it.
-var setting = regexp.MustCompile(`(?m)^( *)#(\S)`)
-
-// withSettings writes a copy of a configuration without the # of settings that are commented out, and returns its path.
-func withSettings(t *testing.T, config string) string {
+// uncommented writes a copy of a configuration without the marks that comment lines out, and returns its path.
+func uncommented(t *testing.T, config string, marks ...string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(repository, config))
-	require.NoError(t, err)
-	require.Regexp(t, setting, string(content))
-	return newFile(t, filepath.Base(config), setting.ReplaceAll(content, []byte("$1$2")))
+	return newFile(t, filepath.Base(config), []byte(collectortest.Uncommented(t, config, marks...)))
 }
 
 // identity is a self-signed certificate for loopback addresses, and its key.
@@ -91,7 +83,7 @@ func startSecuredBackend(t *testing.T, as identity, token string) *backend {
 	return b
 }
 
-// TestTLSAndTokens turns on what config/agent.yaml and config/gateway.yaml have commented out: agent, gateway and backend
+// TestTLSAndTokens uncomments lines of config/agent.yaml and config/gateway.yaml: agent, gateway and backend
 // use TLS, and gateway and backend accept only requests with a token.
 func TestTLSAndTokens(t *testing.T) {
 	gatewayIdentity, backendIdentity := newIdentity(t), newIdentity(t)
@@ -100,11 +92,11 @@ func TestTLSAndTokens(t *testing.T) {
 	gatewayToken := newFile(t, "gateway", []byte("token-of-gateways\n"))
 
 	to := startSecuredBackend(t, backendIdentity, "token-of-gateways")
-	gateway := launch(t, withSettings(t, gatewayConfig),
+	gateway := launch(t, uncommented(t, gatewayConfig, collectortest.Doors, collectortest.Backend),
 		"TLS_CERT_FILE="+gatewayIdentity.certFile, "TLS_KEY_FILE="+gatewayIdentity.keyFile, "AGENTS_TOKEN_FILE="+agentsToken,
 		"BACKEND_ENDPOINT="+to.address, "BACKEND_INSECURE=false", "BACKEND_CA_FILE="+backendIdentity.certFile,
 		"BACKEND_TOKEN_FILE="+gatewayToken)
-	agent := startBatching(t, withSettings(t, agentConfig),
+	agent := startBatching(t, uncommented(t, agentConfig, collectortest.Backend),
 		"BACKEND_ENDPOINT="+gateway.otlp, "BACKEND_INSECURE=false", "BACKEND_CA_FILE="+gatewayIdentity.certFile,
 		"BACKEND_TOKEN_FILE="+agentToken)
 	to.requireSamples(t, agent.sendAll(t, ""))
@@ -118,36 +110,4 @@ func TestTLSAndTokens(t *testing.T) {
 	agent.Terminate(t)
 	gateway.Terminate(t)
 	require.NotContains(t, to.services(), "stranger")
-}
-
-// TestStandaloneWithTLSAndTokens turns on what config/standalone.yaml has commented out.
-func TestStandaloneWithTLSAndTokens(t *testing.T) {
-	as := newIdentity(t)
-	tokens := newFile(t, "tokens", []byte("token-of-clients\n"))
-	standalone := startBatching(t, withSettings(t, standaloneConfig),
-		"TLS_CERT_FILE="+as.certFile, "TLS_KEY_FILE="+as.keyFile, "CLIENTS_TOKEN_FILE="+tokens,
-		"BACKEND_CA_FILE="+as.certFile, "BACKEND_TOKEN_FILE="+tokens)
-	secure := &http.Client{Timeout: startTimeout, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: as.pool(t)}}}
-	defer secure.CloseIdleConnections()
-
-	for authorization, want := range map[string]int{
-		"":                        http.StatusUnauthorized,
-		"Bearer token-of-agents":  http.StatusUnauthorized,
-		"Bearer token-of-clients": http.StatusNoContent,
-	} {
-		body, err := os.Open(filepath.Join(repository, "testdata", "pprof", "go-cpu-labels.pb.gz"))
-		require.NoError(t, err)
-		defer body.Close()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-			"https://"+standalone.endpoint+"/v1/pprof?service.name=shop", body)
-		require.NoError(t, err)
-		if authorization != "" {
-			request.Header.Set("Authorization", authorization)
-		}
-		response, err := secure.Do(request)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		require.Equal(t, want, response.StatusCode, authorization)
-	}
-	standalone.Terminate(t)
 }

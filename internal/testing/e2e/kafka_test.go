@@ -22,6 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -172,8 +173,8 @@ func TestKafkaWithTLSAndPassword(t *testing.T) {
 
 	// On a busy machine the large profile is not on disk within the usual five seconds.
 	patient := []string{"--set=processors.dictionary_dedup.max_wait=" + startTimeout.String()}
-	agent := startKafkaAgent(t, withSettings(t, kafkaAgentConfig), broker, t.TempDir(), patient, login...)
-	gateway := startKafkaGateway(t, withSettings(t, kafkaGatewayConfig), broker, to, nil, append(login,
+	agent := startKafkaAgent(t, uncommented(t, kafkaAgentConfig, collectortest.Kafka), broker, t.TempDir(), patient, login...)
+	gateway := startKafkaGateway(t, uncommented(t, kafkaGatewayConfig, collectortest.Kafka, collectortest.Backend), broker, to, nil, append(login,
 		"BACKEND_INSECURE=false", "BACKEND_CA_FILE="+backendIdentity.certFile,
 		"BACKEND_TOKEN_FILE="+newFile(t, "token", []byte("token-of-gateways")))...)
 	payload := capturedPayloads(t)[hugePayload]

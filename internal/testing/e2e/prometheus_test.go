@@ -139,7 +139,7 @@ func withMetrics(t *testing.T, address string) string {
 	t.Helper()
 	short := strings.NewReplacer("  profile_metrics:\n", "  profile_metrics:\n    interval: 1s\n",
 		"compare: {to: 24h}", fmt.Sprintf("window: %s, compare: {to: %s}", shortHour, shortDay), "localhost:9090", address)
-	return newFile(t, "agent.yaml", []byte(short.Replace(collectortest.WithMetrics(t, agentConfig))))
+	return newFile(t, "agent.yaml", []byte(short.Replace(collectortest.Uncommented(t, agentConfig, collectortest.Metrics))))
 }
 
 // startPrometheus starts Prometheus at an address with the shipped rules and other ones. It scrapes the collector's own metrics.

@@ -1,0 +1,258 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pprofile/pprofileotlp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+)
+
+// doorsOf are the files whose ports have marks for TLS and tokens: all that run as they are and open a port for data.
+func doorsOf(t *testing.T) []string {
+	t.Helper()
+	files := configs(t)
+	backends, err := filepath.Glob(filepath.Join(repository, "config", "backends", "*.yaml"))
+	require.NoError(t, err)
+	for _, file := range backends {
+		file, err = filepath.Rel(repository, file)
+		require.NoError(t, err)
+		files = append(files, file)
+	}
+	return slices.DeleteFunc(files, func(file string) bool { return file == kafkaGatewayConfig }) // it reads from Kafka alone
+}
+
+// endpointOfDoor matches an address that a file listens on, and the two lines that belong to it.
+var endpointOfDoor = regexp.MustCompile(`(?m)^( +)endpoint: \$\{env:(PPROF|STATUS|OTLP_\w+|SPLUNK_\w+|PAGE)_ENDPOINT:.*\n(.*)\n(.*)\n`)
+
+// Each address of each file has its lines for TLS and for the token.
+func TestEveryDoorHasAMark(t *testing.T) {
+	for _, file := range doorsOf(t) {
+		content, err := os.ReadFile(filepath.Join(repository, file))
+		require.NoError(t, err)
+		doors := endpointOfDoor.FindAllStringSubmatch(string(content), -1)
+		assert.NotEmpty(t, doors, file)
+		for _, door := range doors {
+			scheme := "clients"
+			switch {
+			case door[2] == "SPLUNK_HEC":
+				scheme = "hec"
+			case file == gatewayConfig:
+				scheme = "agents"
+			}
+			assert.True(t, strings.HasPrefix(door[3], door[1]+"#tls: {"), "%s: %s", file, door[0])
+			assert.Equal(t, door[1]+"#auth: {authenticator: bearertokenauth/"+scheme+"}", door[4], "%s: %s", file, door[0])
+		}
+	}
+}
+
+// The commands of docs/scaling.md do what the tests do.
+func TestCommandsThatRemoveMarks(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "scaling.md"))
+	require.NoError(t, err)
+	for _, command := range []string{
+		"sed -E '/^ *#[^ ]/ s/#//' config/standalone.yaml > secured.yaml",
+		"sed 's/# @backend //' config/agent.yaml > agent-tls.yaml",
+	} {
+		require.Contains(t, string(text), "\n    "+command+"\n")
+	}
+	for _, file := range doorsOf(t) {
+		require.Equal(t, collectortest.Uncommented(t, file, collectortest.Doors), sed(t, "/^ *#[^ ]/ s/#//", file), file)
+	}
+	require.Equal(t, collectortest.Uncommented(t, agentConfig, collectortest.Backend), sed(t, "s/# @backend //", agentConfig))
+}
+
+func sed(t *testing.T, script, file string) string {
+	t.Helper()
+	command := exec.Command("sed", "-E", script, file)
+	command.Dir = repository
+	output, err := command.Output()
+	require.NoError(t, err)
+	return string(output)
+}
+
+// Without the marks of ports, every port of every file that runs without another service refuses whoever has no TLS, and no token
+// or a wrong one, and serves who has both. No other variable is needed, and no other port is open but the health check and the
+// collector's own metrics.
+func TestEveryDoorIsClosed(t *testing.T) {
+	as := newIdentity(t)
+	tokens := newFile(t, "tokens", []byte("another-token\ntoken-of-clients\n"))
+	for _, file := range doorsOf(t) {
+		if strings.HasSuffix(file, "clickhouse.yaml") || file == kafkaAgentConfig {
+			continue // they need ClickHouse, and Kafka
+		}
+		t.Run(file, func(t *testing.T) {
+			c := launch(t, uncommented(t, file, collectortest.Doors), "TLS_CERT_FILE="+as.certFile, "TLS_KEY_FILE="+as.keyFile,
+				"CLIENTS_TOKEN_FILE="+tokens, "AGENTS_TOKEN_FILE="+tokens, "BATCH_TIMEOUT=50ms",
+				"CLICKHOUSE_HTTP=http://"+freeAddress(t))
+			k := &knocker{trust: &tls.Config{RootCAs: as.pool(t)}}
+			open := c.listening(t)
+			known := map[string]string{c.health: "health", c.metrics: "metrics"}
+			for address, kind := range map[string]string{
+				c.endpoint: "pprof", c.otlp: "grpc", c.otlpHTTP: "http", c.splunk: "splunk grpc", c.splunkHTTP: "splunk http",
+				c.hec: "hec", c.status: "status", c.graphs: "page",
+			} {
+				known[address] = kind
+			}
+			require.Greater(t, len(open), 1)
+			for _, address := range open {
+				kind := known[address]
+				require.NotEmpty(t, kind, "%s is open, and is none of the addresses of the file", address)
+				if kind != "health" && kind != "metrics" {
+					k.knock(t, kind, address)
+				}
+			}
+			c.Terminate(t)
+		})
+	}
+}
+
+const splunkEvent = `{"event": "\n\nat total(cart.js:12:3)", "sourcetype": "otel.profiling", "fields": {"service.name": "hec"}}`
+
+// knocker tries the ports of a collector.
+type knocker struct{ trust *tls.Config }
+
+// knock requires that a port refuses a request without TLS, without a token and with a wrong one, and accepts another.
+func (k *knocker) knock(t *testing.T, kind, address string) {
+	t.Helper()
+	const token = "token-of-clients"
+	ask := k.http
+	if strings.HasSuffix(kind, "grpc") {
+		ask = k.grpc
+	}
+	scheme := "Bearer "
+	if kind == "hec" {
+		scheme = "Splunk "
+	}
+	assert.False(t, ask(t, kind, address, false, ""), "%s (%s) without TLS", address, kind)
+	assert.False(t, ask(t, kind, address, false, scheme+token), "%s (%s) without TLS", address, kind)
+	assert.False(t, ask(t, kind, address, true, ""), "%s (%s) without a token", address, kind)
+	assert.False(t, ask(t, kind, address, true, scheme+"wrong"), "%s (%s) with a wrong token", address, kind)
+	assert.True(t, ask(t, kind, address, true, scheme+token), "%s (%s) with TLS and the token", address, kind)
+}
+
+// http reports whether the answer is 2xx.
+func (k *knocker) http(t *testing.T, kind, address string, encrypted bool, authorization string) bool {
+	t.Helper()
+	ask := map[string]struct{ method, path, contentType, body string }{
+		"pprof":       {http.MethodPost, "/v1/pprof?service.name=shop", "", capturedPayload(t)},
+		"http":        {http.MethodPost, "/v1development/profiles", protobuf, ""},
+		"splunk http": {http.MethodPost, "/v1/logs", protobuf, ""},
+		"hec":         {http.MethodPost, "/services/collector/event", "application/json", splunkEvent},
+		"status":      {http.MethodGet, "/targets", "", ""},
+		"page":        {http.MethodGet, "/", "", ""},
+	}[kind]
+	url := "http://" + address + ask.path
+	if encrypted {
+		url = "https://" + address + ask.path
+	}
+	request, err := http.NewRequestWithContext(t.Context(), ask.method, url, bytes.NewBufferString(ask.body))
+	require.NoError(t, err)
+	request.Header.Set("Content-Type", ask.contentType)
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	transport := &http.Transport{TLSClientConfig: k.trust, DisableKeepAlives: true}
+	response, err := (&http.Client{Transport: transport, Timeout: startTimeout}).Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body)
+	return response.StatusCode/100 == 2
+}
+
+// grpc reports whether the call is answered.
+func (k *knocker) grpc(t *testing.T, kind, address string, encrypted bool, authorization string) bool {
+	t.Helper()
+	transport := insecure.NewCredentials()
+	if encrypted {
+		transport = credentials.NewTLS(k.trust)
+	}
+	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(transport))
+	require.NoError(t, err)
+	defer connection.Close()
+	ctx := t.Context()
+	if authorization != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", authorization)
+	}
+	if kind == "splunk grpc" {
+		_, err = plogotlp.NewGRPCClient(connection).Export(ctx, plogotlp.NewExportRequest())
+	} else {
+		_, err = pprofileotlp.NewGRPCClient(connection).Export(ctx, pprofileotlp.NewExportRequest())
+	}
+	if err != nil {
+		want := codes.Unavailable // without TLS
+		if encrypted {
+			want = codes.Unauthenticated
+		}
+		assert.Equal(t, want, status.Code(err), "%s (%s): %v", address, kind, err)
+	}
+	return err == nil
+}
+
+func capturedPayload(t *testing.T) string {
+	t.Helper()
+	payload, err := os.ReadFile(filepath.Join(repository, "testdata", "pprof", "go-cpu-labels.pb.gz"))
+	require.NoError(t, err)
+	return string(payload)
+}
+
+// listening returns the addresses on which the process accepts TCP connections.
+func (c *collector) listening(t *testing.T) (addresses []string) {
+	t.Helper()
+	folder := fmt.Sprintf("/proc/%d", c.command.Process.Pid)
+	entries, err := os.ReadDir(folder + "/fd")
+	if os.IsNotExist(err) {
+		t.Skip("there is no /proc")
+	}
+	require.NoError(t, err)
+	sockets := map[string]bool{}
+	for _, entry := range entries {
+		if link, err := os.Readlink(folder + "/fd/" + entry.Name()); err == nil && strings.HasPrefix(link, "socket:[") {
+			sockets[strings.TrimSuffix(strings.TrimPrefix(link, "socket:["), "]")] = true
+		}
+	}
+	for _, table := range []string{"tcp", "tcp6"} {
+		content, err := os.ReadFile(folder + "/net/" + table)
+		if os.IsNotExist(err) {
+			continue
+		}
+		require.NoError(t, err)
+		const listen = "0A"
+		for line := range strings.Lines(string(content)) {
+			if fields := strings.Fields(line); len(fields) > 9 && fields[3] == listen && sockets[fields[9]] {
+				_, hex, _ := strings.Cut(fields[1], ":")
+				port, err := strconv.ParseUint(hex, 16, 16)
+				require.NoError(t, err)
+				addresses = append(addresses, net.JoinHostPort("127.0.0.1", strconv.FormatUint(port, 10)))
+			}
+		}
+	}
+	return addresses
+}
