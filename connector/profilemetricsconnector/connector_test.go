@@ -328,6 +328,22 @@ func TestExemplars(t *testing.T) {
 	assert.Zero(t, dp.Exemplars().Len(), "each exemplar is sent once")
 }
 
+// TestExemplarsHaveTheTimeOfTheirSample has a sample with timestamps and one without.
+func TestExemplarsHaveTheTimeOfTheirSample(t *testing.T) {
+	for _, observed := range []bool{true, false} {
+		f := start(t, "")
+		sample, want := profiletest.Value(2, "main.main"), pcommon.Timestamp(second)
+		if observed {
+			sample, want = profiletest.Observed([]uint64{3 * second, 4 * second}, "main.main"), 4*second
+		}
+		f.consume(t, cpu("shop").Sample(sample.Linked([16]byte{1}, [8]byte{2})).Build())
+		f.flush(t.Context())
+		dp := f.sink.AllMetrics()[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).Sum().DataPoints().At(0)
+		require.Equal(t, 1, dp.Exemplars().Len())
+		assert.Equal(t, want, dp.Exemplars().At(0).Timestamp())
+	}
+}
+
 // state returns a profile of a process whose values are a state or a total.
 func state(pod, sampleType string, atSecond uint64, values ...int64) pprofile.Profiles {
 	b := profiletest.New().Resource("service.name", "shop", "pod", pod).Profile(sampleType, "bytes").Time(atSecond*second, 0)
@@ -597,5 +613,139 @@ func TestDeltasThatOneOfTwoRefuses(t *testing.T) {
 			f.consume(t, cpu("shop", second).Build())
 			assert.Equal(t, map[string]float64{"profile.cpu.time{service.name=shop}": tc.want}, f.collect(t))
 		})
+	}
+}
+
+// at has the clock show a number of seconds after the test's start.
+func (f *fixture) at(seconds int) { f.clock.at = newClock().at.Add(time.Duration(seconds) * time.Second) }
+
+// TestGaugeSurvivesTwoStatesCloseTogether has a process that sends a state when it starts, another one soon after, and then one each minute,
+// as the receiver's own profiles are.
+func TestGaugeSurvivesTwoStatesCloseTogether(t *testing.T) {
+	f := start(t, "")
+	next := 0
+	times := []int{0, 5, 65, 125, 185, 190, 250, 310}
+	for now := 60; now <= 300; now += 60 {
+		for ; next < len(times) && times[next] < now; next++ {
+			f.at(times[next])
+			f.consume(t, state("a", "inuse_space", uint64(1000+times[next]), 7))
+		}
+		f.at(now - 60) // collect adds a minute
+		assert.Equal(t, map[string]float64{"profile.memory.used{service.name=shop}": 7}, f.collect(t), "after %d s", now)
+	}
+}
+
+// TestGaugesEnd has a process that ends after a long pause: its interval is bounded.
+func TestGaugesEnd(t *testing.T) {
+	f := start(t, "series_expiry: 30h")
+	f.consume(t, state("a", "inuse_space", 10, 7))
+	f.at(20 * 3600)
+	f.consume(t, state("a", "inuse_space", 20*3600, 7))
+	f.at(22*3600 - 60)
+	assert.Len(t, f.collect(t), 1)
+	assert.Empty(t, f.collect(t))
+}
+
+// divided returns a profile in parts of some samples.
+func divided(sampleType string, atSecond uint64, size int, values ...int64) (parts []pprofile.Profiles) {
+	for first := 0; first < len(values); first += size {
+		b := profiletest.New().Resource("service.name", "shop").Profile(sampleType, "bytes").Time(atSecond*second, 0).ID([16]byte{byte(atSecond)})
+		for i := first; i < min(first+size, len(values)); i++ {
+			b.Sample(profiletest.Value(values[i], fmt.Sprint("main.leaf", i)))
+		}
+		parts = append(parts, b.Build())
+	}
+	return parts
+}
+
+// TestTotalsInParts has a profile that is divided in other ways each time: only what is new counts, and a restart does.
+func TestTotalsInParts(t *testing.T) {
+	f := start(t, "metrics: {leaf2: {profiles: [memory/alloc_space], unit: By, functions: [leaf2]}}")
+	all, leaf := "profile.memory.allocated{service.name=shop}", "leaf2{service.name=shop}"
+	f.consume(t, divided("alloc_space", 10, 3, 100, 200, 300, 400)...)
+	assert.Equal(t, map[string]float64{all: 0, leaf: 0}, f.collect(t))
+	f.consume(t, divided("alloc_space", 70, 1, 100, 201, 303, 400)...)
+	assert.Equal(t, map[string]float64{all: 4, leaf: 3}, f.collect(t))
+	f.consume(t, divided("alloc_space", 130, 2, 100, 201, 303, 410)...)
+	f.consume(t, divided("alloc_space", 131, 1, 100, 201, 305, 410)...)
+	assert.Equal(t, map[string]float64{all: 16, leaf: 5}, f.collect(t), "without an interval between them")
+	f.consume(t, divided("alloc_space", 190, 2, 1, 2, 3, 4)...)
+	assert.Equal(t, map[string]float64{all: 26, leaf: 8}, f.collect(t), "the process has restarted")
+	f.consume(t, divided("alloc_space", 250, 1, 1, 1, 1, 0)...)
+	f.consume(t, divided("alloc_space", 251, 1, 1, 1, 2, 0)...)
+	assert.Equal(t, map[string]float64{all: 30, leaf: 10}, f.collect(t), "twice within an interval, and not again")
+}
+
+// TestFlushBetweenParts has an interval that ends between the parts of a profile, which arrive within a second.
+func TestFlushBetweenParts(t *testing.T) {
+	f := start(t, "")
+	f.consume(t, divided("alloc_space", 10, 2, 100, 200)...)
+	f.collect(t)
+	parts := divided("alloc_space", 70, 1, 101, 200)
+	f.consume(t, parts[0])
+	f.flush(t.Context())
+	f.consume(t, parts[1])
+	f.sink.Reset()
+	assert.Equal(t, map[string]float64{"profile.memory.allocated{service.name=shop}": 1}, f.collect(t))
+}
+
+// TestSentAgain has messages that a sender repeats: states and totals count once, with and without ids.
+func TestSentAgain(t *testing.T) {
+	f := start(t, "")
+	total := state("a", "alloc_space", 70, 1_000_010)
+	f.consume(t, state("a", "alloc_space", 10, 1_000_000), total, total)
+	used := state("a", "inuse_space", 10, 5, 6)
+	f.consume(t, used, used)
+	f.consume(t, divided("inuse_space", 20, 1, 30, 40)...)
+	f.consume(t, divided("inuse_space", 20, 1, 30, 40)...)
+	assert.Equal(t, map[string]float64{"profile.memory.allocated{service.name=shop}": 10, "profile.memory.used{service.name=shop}": 81}, f.collect(t))
+	f.consume(t, total)
+	assert.InDelta(t, 10, f.collect(t)["profile.memory.allocated{service.name=shop}"], 0)
+	assert.Equal(t, int64(1+2+2+1), f.dropped(t, "duplicate"))
+}
+
+// TestStartTimes has sums that begin with the interval in which they begin, and deltas that begin where the last ones ended.
+func TestStartTimes(t *testing.T) {
+	for temporality, wantFirst := range map[string]int{temporalityCumulative: 60, temporalityDelta: 120} {
+		f := start(t, "temporality: "+temporality)
+		f.collect(t) // an interval before the series begins
+		f.consume(t, cpu("shop", second).Build())
+		starts := func() time.Time {
+			f.clock.at = f.clock.at.Add(time.Minute)
+			f.consume(t, cpu("shop", second).Build())
+			f.flush(t.Context())
+			md := f.sink.AllMetrics()[0]
+			f.sink.Reset()
+			return dataPoints(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)).At(0).StartTimestamp().AsTime().Local()
+		}
+		assert.Equal(t, newClock().at.Add(time.Minute), starts(), temporality)
+		assert.Equal(t, newClock().at.Add(time.Duration(wantFirst)*time.Second), starts(), temporality)
+	}
+}
+
+// TestProcessesByProfileAttributes has two processes of one resource.
+func TestProcessesByProfileAttributes(t *testing.T) {
+	f := start(t, "")
+	b := profiletest.New().Resource("service.name", "shop")
+	for pid, value := range []int64{30, 40} {
+		b.Profile("inuse_space", "bytes").Time(second, 0).Attributes(profiletest.Attr("process.pid", pid)).Sample(profiletest.Value(value, "main.main"))
+	}
+	f.consume(t, b.Build())
+	assert.Equal(t, map[string]float64{"profile.memory.used{service.name=shop}": 70}, f.collect(t))
+	f.consume(t, profiletest.New().Resource("service.name", "shop").Profile("inuse_space", "bytes").Time(61*second, 0).
+		Attributes(profiletest.Attr("process.pid", 1)).Sample(profiletest.Value(50, "main.main")).Build())
+	assert.Equal(t, map[string]float64{"profile.memory.used{service.name=shop}": 80}, f.collect(t))
+}
+
+func TestUnitsAreConverted(t *testing.T) {
+	for unit, want := range map[string]float64{"bytes": 3, "kilobytes": 3 << 10, "megabytes": 3 << 20} {
+		f := start(t, "")
+		f.consume(t, profiletest.New().Resource("service.name", "shop").Profile("inuse_space", unit).Time(second, 0).Sample(profiletest.Value(3, "main.main")).Build())
+		assert.Equal(t, map[string]float64{"profile.memory.used{service.name=shop}": want}, f.collect(t), unit)
+	}
+	for unit, want := range map[string]float64{"nanoseconds": 3e-9, "microseconds": 3e-6, "milliseconds": 3e-3, "seconds": 3} {
+		f := start(t, "")
+		f.consume(t, profiletest.New().Resource("service.name", "shop").Profile("cpu", unit).Time(second, second).Sample(profiletest.Value(3, "main.main")).Build())
+		assert.InDelta(t, want, f.collect(t)["profile.cpu.time{service.name=shop}"], 1e-15, unit)
 	}
 }

@@ -6,6 +6,7 @@ package reduce
 import (
 	"bytes"
 	"encoding/binary"
+	"hash/maphash"
 	"math"
 	"slices"
 
@@ -63,6 +64,7 @@ type Reducer struct {
 	serial int
 
 	key   []byte
+	hash  maphash.Hash
 	pairs []pair
 	plan  []planned
 }
@@ -232,10 +234,15 @@ func (r *Reducer) add(p *input) {
 		return
 	}
 	sum, exemplars := r.samples(p, isSimple, isHot)
+	var fingerprint uint64
+	if p.values != kind.Delta && len(r.plan) > 0 {
+		fingerprint = r.fingerprint(p)
+	}
 	for i := range r.plan {
 		plan := &r.plan[i]
 		if plan.source >= 0 {
-			r.result.Sources[plan.source].Total = sum.value
+			source := &r.result.Sources[plan.source]
+			source.Total, source.Fingerprint = sum.value, fingerprint
 		}
 		if r.Set.Metrics[plan.metric].IsSimple() {
 			a := r.addition(plan, nil, "")
@@ -278,6 +285,31 @@ func (r *Reducer) source(p *input, metric int) Source {
 	return Source{
 		Identity: r.identity(p.Profile, p.typ.Profile, p.typ.Type), Metric: metric, Values: p.values, Time: int64(min(at, math.MaxInt64)),
 	}
+}
+
+// seed is that of fingerprints, which are not kept longer than the process lives.
+var seed = maphash.MakeSeed()
+
+// fingerprint returns a hash of what tells a profile from other profiles of the same time and process: its samples' values, depths and leaves.
+// The parts of a profile that dictionary_dedup divides share the profile's id.
+func (r *Reducer) fingerprint(p *input) uint64 {
+	samples, stacks := p.Samples(), r.dict.StackTable()
+	r.hash.SetSeed(seed)
+	for i := range samples.Len() {
+		s := samples.At(i)
+		depth, name := 0, int32(0)
+		if stack := s.StackIndex(); uint(stack) < uint(stacks.Len()) {
+			depth = stacks.At(int(stack)).LocationIndices().Len()
+			name, _ = r.frames.Leaf(stack)
+		}
+		value := int64(s.TimestampsUnixNano().Len())
+		if s.Values().Len() > 0 {
+			value = s.Values().At(0)
+		}
+		r.key = binary.AppendUvarint(binary.AppendVarint(r.key[:0], value), uint64(depth))
+		_, _ = r.hash.Write(dictionary.AppendString(r.key, kind.CutName(r.frames.Name(name))))
+	}
+	return r.hash.Sum64()
 }
 
 // total is what the samples of a profile add up to.

@@ -19,7 +19,7 @@ import (
 // WriterKey is the attribute of points that tells which collector has written them: several can have profiles of one service.
 const WriterKey = "profile.writer.id"
 
-// OverflowKey is the attribute of the series that has what others had no room for, by the semantic conventions.
+// OverflowKey is the attribute of the series that collects what did not fit, by the semantic conventions.
 const OverflowKey = "otel.metric.overflow"
 
 // The attributes of points that functions and packages are in. The first is by the semantic conventions.
@@ -36,6 +36,11 @@ type Point struct {
 
 // Points returns the points of all series, in an order in which those of one resource and metric are beside each other.
 func (t *Table) Points(now time.Time) (points []Point) {
+	for _, of := range t.sources {
+		if now.Sub(of.last) >= partsWithin { // otherwise another part may be on its way
+			t.detectReset(of)
+		}
+	}
 	all := slices.AppendSeq(slices.DeleteFunc(slices.Clone(t.overflow), func(s *series) bool { return s == nil }), maps.Values(t.series))
 	for _, s := range all {
 		p, isLive := Point{series: s, sum: s.sum}, t.Cumulative || s.sum != s.sent

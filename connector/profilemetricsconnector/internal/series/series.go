@@ -6,7 +6,8 @@
 //
 // What happened is added up. A total of a process becomes what was added since the total before of the same process; the first one is a
 // baseline, and a total that falls begins anew. A state counts until the next one of its process, for two intervals at most. States of
-// several processes in one series are added up.
+// several processes in one series are added up. The parts of a profile that was divided have one time, and are added up; a part that is sent
+// again is dropped.
 //
 // Series, processes and their bytes are bounded. What happened beyond that is in one series of each metric, with the attribute
 // otel.metric.overflow; totals and states are counted as dropped, since they could not be told apart.
@@ -66,7 +67,7 @@ type series struct {
 
 // part is what one process has of a series.
 type part struct {
-	// value is that of the profile that was taken as number generation, before that of the one before.
+	// value is from the profile numbered generation, in all of its messages so far; before is from the previous one.
 	value, before int64
 	generation    uint64
 }
@@ -80,21 +81,27 @@ type sourceKey struct {
 type source struct {
 	// generation counts its profiles.
 	generation uint64
-	time       int64
-	interval   int64
-	total      int64
+	// time is that of the newest profile, gaps are the last two times between profiles.
+	time int64
+	gaps [2]int64
+	// total is what the newest profile has in the messages so far, totalBefore what the one before had in all.
+	total, totalBefore int64
+	// messages are the fingerprints of the newest profile's messages.
+	messages map[uint64]struct{}
 	// resetAt is the generation before which totals do not count, since the process has restarted.
 	resetAt    uint64
 	isBaseline bool
+	values     kind.Values
 	last       time.Time
 	// series are those that it has a part of.
 	series []*series
 }
 
 const (
-	seriesBytes = 320
-	sourceBytes = 200
-	partBytes   = 120
+	seriesBytes  = 320
+	sourceBytes  = 280
+	partBytes    = 120
+	messageBytes = 40
 )
 
 // New returns an empty Table. Its first interval begins now.
@@ -113,7 +120,7 @@ func (t *Table) Bytes() int { return t.bytes }
 
 // Add adds what a message has, and counts in the result what it drops and what is in the series of the overflow.
 func (t *Table) Add(r *reduce.Result, now time.Time) {
-	sources := t.takeSources(r, now)
+	sources := t.beginProfiles(r, now)
 	for i := range r.Additions {
 		a := &r.Additions[i]
 		var of *source
@@ -148,18 +155,18 @@ func (t *Table) Add(r *reduce.Result, now time.Time) {
 	}
 }
 
-// taken is a profile's process, or why it does not count.
-type taken struct {
+// admission is a profile's process, or why it does not count.
+type admission struct {
 	source  *source
 	dropped reduce.Reason
 }
 
-// takeSources begins the next profile of each process.
-func (t *Table) takeSources(r *reduce.Result, now time.Time) []taken {
+// beginProfiles finds the process of each profile, and begins its next profile unless this is a part of one that has begun.
+func (t *Table) beginProfiles(r *reduce.Result, now time.Time) []admission {
 	if len(r.Sources) == 0 {
 		return nil
 	}
-	list := make([]taken, len(r.Sources))
+	list := make([]admission, len(r.Sources))
 	// Of several profiles of one process in a message, the newest one counts: totals include what the others have, and a state is replaced.
 	newest := map[sourceKey]int64{}
 	for i := range r.Sources {
@@ -170,50 +177,85 @@ func (t *Table) takeSources(r *reduce.Result, now time.Time) []taken {
 	for i := range r.Sources {
 		in := &r.Sources[i]
 		key := sourceKey{in.Metric, in.Identity}
-		of := t.sources[key]
-		if in.Time < newest[key] || of != nil && in.Time < of.time {
+		if in.Time < newest[key] {
 			list[i].dropped = reduce.Order
 			continue
 		}
-		if of == nil {
-			if len(t.sources) >= t.MaxSeries || t.bytes+sourceBytes > t.MaxBytes {
-				list[i].dropped = reduce.MaxSeries
-				continue
-			}
-			of = &source{isBaseline: in.Values == kind.Cumulative}
-			t.sources[key] = of
-			t.bytes += sourceBytes
-			of.begin(in, now)
-		} else if in.Time > of.time {
-			of.isBaseline = false
-			of.begin(in, now)
-		} // otherwise it is another part of the same profile
-		list[i].source = of
+		list[i] = t.beginProfile(key, in, now)
 	}
 	return list
 }
 
-// maxInterval bounds the time between two states of a process.
-const maxInterval = int64(time.Hour)
-
-func (s *source) begin(in *reduce.Source, now time.Time) {
-	if since := in.Time - s.time; s.time != 0 && (s.interval == 0 || since <= 4*s.interval) {
-		s.interval = min(since, maxInterval)
+func (t *Table) beginProfile(key sourceKey, in *reduce.Source, now time.Time) admission {
+	of := t.sources[key]
+	switch {
+	case of == nil:
+		if len(t.sources) >= t.MaxSeries || t.bytes+sourceBytes+messageBytes > t.MaxBytes {
+			return admission{dropped: reduce.MaxSeries}
+		}
+		of = &source{
+			isBaseline: in.Values == kind.Cumulative, generation: 1, time: in.Time, messages: map[uint64]struct{}{},
+			gaps: [2]int64{defaultInterval, defaultInterval},
+		}
+		t.sources[key] = of
+		t.bytes += sourceBytes
+	case in.Time < of.time:
+		return admission{dropped: reduce.Order}
+	case in.Time > of.time:
+		t.detectReset(of)
+		t.bytes -= messageBytes * len(of.messages)
+		of.begin(in.Time)
 	}
-	s.generation++
-	if in.Total < s.total {
-		s.resetAt = s.generation
+	// What has arrived before was sent again. Otherwise it is another part of the same profile, which was divided.
+	if _, ok := of.messages[in.Fingerprint]; ok {
+		return admission{dropped: reduce.Duplicate}
 	}
-	s.time, s.total, s.last = in.Time, in.Total, now
+	if t.bytes+messageBytes > t.MaxBytes {
+		return admission{dropped: reduce.MaxSeries}
+	}
+	of.messages[in.Fingerprint] = struct{}{}
+	t.bytes += messageBytes
+	of.total = otlp.SaturatingAdd(of.total, in.Total)
+	of.last, of.values = now, in.Values
+	return admission{source: of}
 }
 
-// holds reports whether a state still counts: for two intervals after it has arrived.
-func (s *source) holds(now time.Time) bool {
-	interval := time.Duration(s.interval)
-	if interval == 0 {
-		interval = time.Minute
+const (
+	// maxInterval bounds the time between two states of a process, and defaultInterval is it while nothing is known.
+	maxInterval     = int64(time.Hour)
+	defaultInterval = int64(time.Minute)
+	// partsWithin is how long after each other the parts of a profile arrive.
+	partsWithin = time.Second
+)
+
+// begin begins the next profile of a process.
+func (s *source) begin(at int64) {
+	s.gaps = [2]int64{s.gaps[1], min(at-s.time, maxInterval)}
+	s.isBaseline = false
+	s.generation++
+	s.time, s.totalBefore, s.total = at, s.total, 0
+	clear(s.messages)
+}
+
+// detectReset counts the totals of a profile whole whose parts have all arrived, if they are less than those of the one before: the process
+// has restarted.
+func (t *Table) detectReset(of *source) {
+	if of.values != kind.Cumulative || of.total >= of.totalBefore || of.resetAt == of.generation {
+		return
 	}
-	return now.Sub(s.last) <= 2*interval
+	of.resetAt = of.generation
+	for _, s := range of.series {
+		if p := s.parts[of]; p.generation == of.generation {
+			s.sum = otlp.SaturatingAdd(s.sum, p.value-max(p.value-p.before, 0))
+			p.before = 0
+		}
+	}
+}
+
+// holds reports whether a state still counts: for two intervals after it has arrived. An interval is the larger one of the last two gaps,
+// so that two states close together do not end it.
+func (s *source) holds(now time.Time) bool {
+	return now.Sub(s.last) <= 2*time.Duration(max(s.gaps[0], s.gaps[1]))
 }
 
 // addPart adds what a profile of a process has of a series. It returns false if there is no room.
@@ -232,6 +274,7 @@ func (t *Table) addPart(s *series, of *source, value int64, values kind.Values) 
 		of.series = append(of.series, s)
 	}
 	if p.generation != of.generation {
+		// What the process had before it restarted does not count.
 		if p.before = p.value; p.generation < of.resetAt {
 			p.before = 0
 		}
@@ -306,7 +349,7 @@ func (t *Table) Expire(now time.Time) {
 			t.bytes -= partBytes
 		}
 		delete(t.sources, key)
-		t.bytes -= sourceBytes
+		t.bytes -= sourceBytes + messageBytes*len(of.messages)
 	}
 	for key, s := range t.series {
 		if now.Sub(s.last) > t.Expiry && len(s.parts) == 0 && (t.Cumulative || s.sum == s.sent) {
