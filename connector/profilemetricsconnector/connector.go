@@ -137,7 +137,6 @@ func (c *profileMetrics) Shutdown(ctx context.Context) error {
 // ConsumeProfiles adds a message to the series. It never refuses one: what cannot be counted would not be counted the next time.
 func (c *profileMetrics) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	reducer := c.reducers.Get().(*reduce.Reducer)
-	defer c.reducers.Put(reducer)
 	result := reducer.Reduce(pd)
 	c.mu.Lock()
 	now := c.now()
@@ -145,6 +144,8 @@ func (c *profileMetrics) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	c.functions.Add(result, now)
 	c.mu.Unlock()
 	c.metrics.count(ctx, result)
+	reducer.Forget()
+	c.reducers.Put(reducer)
 	return nil
 }
 

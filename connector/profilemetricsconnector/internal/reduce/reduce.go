@@ -103,6 +103,14 @@ func (r *Reducer) Reduce(pd pprofile.Profiles) *Result {
 	return &r.result
 }
 
+// Forget drops all that belongs to the last message, its result included.
+func (r *Reducer) Forget() {
+	r.begin(pprofile.NewProfiles())
+	r.namer.Begin(pcommon.NewMap())
+	r.resource, r.scope, r.scopeTypes = pcommon.NewMap(), pprofile.NewScopeProfiles(), nil
+	clear(r.groups)
+}
+
 func (r *Reducer) begin(pd pprofile.Profiles) {
 	r.dict, r.links = pd.Dictionary(), pd.Dictionary().LinkTable()
 	r.matcher.begin(r.dict)
@@ -111,6 +119,9 @@ func (r *Reducer) begin(pd pprofile.Profiles) {
 	if len(r.byKey) > large || cap(r.result.Additions) > large {
 		r.byKey, r.result = nil, Result{}
 	}
+	clear(r.result.Additions)
+	clear(r.result.Sources)
+	clear(r.result.Functions)
 	r.result = Result{
 		Additions: r.result.Additions[:0], Sources: r.result.Sources[:0], Functions: r.result.Functions[:0],
 		Samples: pd.SampleCount(),
