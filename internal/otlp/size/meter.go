@@ -24,6 +24,8 @@ type Meter struct {
 	Context context.Context //nolint:containedctx // it is that of one call, as the Meter is
 	// Reserve is nil if memory is not limited.
 	Reserve Reserve
+	// Turn is nil, or called at each step. Its error ends the work.
+	Turn func() error
 
 	level, reserved int
 	err             error
@@ -54,6 +56,11 @@ func (m *Meter) Reach(total int) error {
 	}
 	if m.Context != nil {
 		if m.err = m.Context.Err(); m.err != nil {
+			return m.err
+		}
+	}
+	if m.Turn != nil {
+		if m.err = m.Turn(); m.err != nil {
 			return m.err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
@@ -24,8 +25,8 @@ import (
 
 // Limits bound queries.
 type Limits struct {
-	// MaxConcurrent is how many queries are computed at once; others wait. Where there are several processors, queries leave one of them
-	// to what arrives: a push does not wait until queries let it run.
+	// MaxConcurrent is how many queries are computed at once, besides as many that have just begun (turn); others wait. Where there are
+	// several processors, queries leave one of them to what arrives: a push does not wait until queries let it run.
 	MaxConcurrent int
 	// Timeout bounds a query until its answer is complete.
 	Timeout time.Duration
@@ -40,8 +41,8 @@ type Limits struct {
 // Queries runs queries within limits that they share.
 type Queries struct {
 	Limits
-	// slots holds a token for each query under way.
-	slots chan struct{}
+	// short holds a token for each query that has just begun, long one for each other query under way.
+	short, long chan struct{}
 }
 
 // New returns what runs queries within limits.
@@ -53,7 +54,8 @@ func New(limits Limits) *Queries {
 		limits.Observe = func(context.Context, string, string, time.Duration) {}
 	}
 	processors := max(1, runtime.GOMAXPROCS(0)-1)
-	return &Queries{Limits: limits, slots: make(chan struct{}, min(limits.MaxConcurrent, processors))}
+	slots := min(limits.MaxConcurrent, processors)
+	return &Queries{Limits: limits, short: make(chan struct{}, slots), long: make(chan struct{}, slots)}
 }
 
 // Begin returns the claim of a query. The caller releases it when the answer is written.
@@ -87,15 +89,40 @@ func (q *Queries) run(ctx context.Context, claim *budget.Claim, compute func(con
 	if err := claim.AcquireBody(ctx, WritingBytes); err != nil {
 		return err
 	}
-	select {
-	case q.slots <- struct{}{}:
-		defer func() { <-q.slots }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := acquire(ctx, q.short); err != nil {
+		return err
 	}
+	t := &turn{queries: q}
+	t.timer = time.AfterFunc(shortTime, t.endShort)
+	err := q.compute(ctx, claim, t, compute)
+	t.end()
+	if !t.mustWait {
+		return err
+	}
+	if err := acquire(ctx, q.long); err != nil {
+		return err
+	}
+	defer func() { <-q.long }()
+	return q.compute(ctx, claim, nil, compute)
+}
+
+// compute calls compute with the memory of a claim. t is nil for a query with a long slot.
+func (q *Queries) compute(ctx context.Context, claim *budget.Claim, t *turn, compute func(context.Context, *size.Meter) (int, error)) error {
 	// Ordinary queries need no more than they begin with, and wait for no large one.
 	err := claim.Build(ctx, q.Budget.SmallBytes(), func(reserve size.Reserve) error {
-		n, err := compute(ctx, &size.Meter{Context: ctx, Reserve: reserve})
+		meter := &size.Meter{Context: ctx, Reserve: reserve}
+		if t != nil {
+			meter.Turn = t.check
+			meter.Reserve = func(n int) error {
+				if t.bytes += int64(n); t.bytes > q.Budget.SmallBytes() {
+					if err := t.becomeLong(); err != nil {
+						return err
+					}
+				}
+				return reserve(n)
+			}
+		}
+		n, err := compute(ctx, meter)
 		if err == nil {
 			err = claim.ResizeBody(ctx, int64(n)+WritingBytes)
 		}
@@ -103,6 +130,69 @@ func (q *Queries) run(ctx context.Context, claim *budget.Claim, compute func(con
 	})
 	claim.Built(0)
 	return err
+}
+
+func acquire(ctx context.Context, slots chan struct{}) error {
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// shortTime is how long a query may keep the slot with which it begins.
+const shortTime = 100 * time.Millisecond
+
+// turn is the slot with which a query begins. After shortTime, and before it takes more memory than small queries do, it goes on with a long
+// slot if one is free. Otherwise it ends, and is computed again when it has one: while it waits, it holds neither the slot nor memory that
+// small queries need.
+type turn struct {
+	queries *Queries
+	// bytes is the memory that the query has reserved.
+	bytes int64
+	timer *time.Timer
+	// isOver reports that the short slot is given back.
+	isOver           atomic.Bool
+	isLong, mustWait bool
+}
+
+var errWait = errors.New("the query waits for a slot")
+
+func (t *turn) endShort() {
+	if !t.isOver.Swap(true) {
+		<-t.queries.short
+	}
+}
+
+func (t *turn) check() error {
+	if t.isLong || !t.isOver.Load() {
+		return nil
+	}
+	return t.becomeLong()
+}
+
+func (t *turn) becomeLong() error {
+	if t.isLong {
+		return nil
+	}
+	t.endShort()
+	select {
+	case t.queries.long <- struct{}{}:
+		t.isLong = true
+		return nil
+	default:
+		t.mustWait = true
+		return errWait
+	}
+}
+
+func (t *turn) end() {
+	t.timer.Stop()
+	t.endShort()
+	if t.isLong {
+		<-t.queries.long
+	}
 }
 
 // Error is an error with its status in HTTP and what to do next.

@@ -1,0 +1,62 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+)
+
+// Queries that take much memory or much time leave slots to small ones, and no more of them go on at once than there are slots.
+func TestSmallQueriesPassLargeOnes(t *testing.T) {
+	for name, grow := range map[string]func(*size.Meter) error{
+		"memory": func(m *size.Meter) error { return m.More(1 << 20) },
+		"time": func(m *size.Meter) error {
+			time.Sleep(2 * shortTime)
+			return m.Check()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := New(Limits{MaxConcurrent: 1, Timeout: time.Minute, Budget: budget.New(256 << 20)})
+			if name == "memory" {
+				q.Budget = budget.New(8 << 20)
+			}
+			finish, running := make(chan struct{}), make(chan struct{}, 4)
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					claim := q.Begin()
+					defer claim.Release()
+					assert.NoError(t, q.Run(t.Context(), claim, "large", func(_ context.Context, m *size.Meter) (int, error) {
+						if err := grow(m); err != nil {
+							return 0, err
+						}
+						running <- struct{}{}
+						<-finish
+						return 0, nil
+					}))
+				})
+			}
+			<-running
+			for range 20 {
+				claim := q.Begin()
+				require.NoError(t, q.Run(t.Context(), claim, "small", func(_ context.Context, m *size.Meter) (int, error) { return 1, m.More(1) }))
+				claim.Release()
+			}
+			assert.Empty(t, running, "the others wait")
+			close(finish)
+			all.Wait()
+			assert.Empty(t, q.short)
+			assert.Empty(t, q.long)
+		})
+	}
+}
