@@ -30,7 +30,16 @@ func newMetrics(settings component.TelemetrySettings, s *store.Store) (*metrics,
 			return value(&stats)
 		})
 	}
+	started := time.Now()
 	return &metrics{b}, errors.Join(
+		b.RegisterExporterProfileStoreMaintenanceAgeCallback(func(_ context.Context, o metric.Float64Observer) error {
+			last := started
+			if at := s.Stats().Maintained; at.After(last) {
+				last = at
+			}
+			o.Observe(time.Since(last).Seconds())
+			return nil
+		}),
 		b.RegisterExporterProfileStoreSeriesCallback(observe(func(s *store.Stats) int { return s.Series })),
 		b.RegisterExporterProfileStoreProfilesCallback(observe(func(s *store.Stats) int { return s.Profiles })),
 		b.RegisterExporterProfileStoreBytesCallback(observe(func(s *store.Stats) int { return s.Bytes })),

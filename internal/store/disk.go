@@ -466,6 +466,7 @@ func (s *Store) logAll() error {
 func (s *Store) Maintain(now time.Time) {
 	if s.disk == nil {
 		s.Expire(now)
+		s.maintained(now)
 		return
 	}
 	s.adding.Lock()
@@ -478,9 +479,18 @@ func (s *Store) Maintain(now time.Time) {
 		err = s.compact(now)
 	}
 	s.reportWrites(err)
+	if err == nil {
+		s.maintained(now)
+	}
 	s.retain(now)
 	s.reopenLog()
 	s.Expire(now)
+}
+
+func (s *Store) maintained(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Maintained = now
 }
 
 // reportWrites reports when writing blocks fails, and when it works again.

@@ -363,3 +363,24 @@ func TestKilledWhileJoining(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 }
+
+// Maintained stays behind while blocks cannot be written.
+func TestMaintainedAfterWhatWasDue(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, diskConfig(t, dir))
+	s.Maintain(noon)
+	require.Equal(t, noon, s.Stats().Maintained)
+
+	add(t, s, "a", "cpu", "nanoseconds", 0, 10, profiletest.Value(1, "leaf"))
+	blocks := filepath.Join(dir, "blocks")
+	require.NoError(t, os.RemoveAll(blocks))
+	require.NoError(t, os.WriteFile(blocks, nil, 0o600))
+	s.Maintain(noon.Add(2 * time.Hour))
+	require.Equal(t, noon, s.Stats().Maintained)
+
+	require.NoError(t, os.Remove(blocks))
+	require.NoError(t, os.Mkdir(blocks, 0o700))
+	s.Maintain(noon.Add(3 * time.Hour))
+	require.Equal(t, noon.Add(3*time.Hour), s.Stats().Maintained)
+	require.NoError(t, s.Close())
+}

@@ -91,6 +91,8 @@ type Stats struct {
 	DiskFailing int
 	// CoarseUntil is the end of the profiles of which there is one for each CoarseStep, or 0. Both are nanoseconds.
 	CoarseUntil, CoarseStep int64
+	// Maintained is when Maintain last ended without an error: blocks that were due had been written and joined.
+	Maintained time.Time
 	// Torn counts ends of the log that were cut, Damaged blocks that were set aside.
 	Torn, Damaged int
 	// Evicted counts profiles that were dropped, Refused profiles (for RefusedSamples: samples) that were not kept.

@@ -34,6 +34,7 @@ type TelemetryBuilder struct {
 	ExporterProfileStoreDiskBytes       metric.Int64ObservableGauge
 	ExporterProfileStoreDiskFailing     metric.Int64ObservableGauge
 	ExporterProfileStoreEvictedProfiles metric.Int64ObservableCounter
+	ExporterProfileStoreMaintenanceAge  metric.Float64ObservableGauge
 	ExporterProfileStoreProfiles        metric.Int64ObservableGauge
 	ExporterProfileStoreQueries         metric.Int64Counter
 	ExporterProfileStoreQueryDuration   metric.Float64Histogram
@@ -142,6 +143,21 @@ func (builder *TelemetryBuilder) RegisterExporterProfileStoreEvictedProfilesCall
 	return nil
 }
 
+// RegisterExporterProfileStoreMaintenanceAgeCallback sets callback for observable ExporterProfileStoreMaintenanceAge metric.
+func (builder *TelemetryBuilder) RegisterExporterProfileStoreMaintenanceAgeCallback(cb metric.Float64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerFloat64{inst: builder.ExporterProfileStoreMaintenanceAge, obs: o})
+		return nil
+	}, builder.ExporterProfileStoreMaintenanceAge)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
 // RegisterExporterProfileStoreProfilesCallback sets callback for observable ExporterProfileStoreProfiles metric.
 func (builder *TelemetryBuilder) RegisterExporterProfileStoreProfilesCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -197,6 +213,16 @@ func (oi *observerInt64) Observe(value int64, opts ...metric.ObserveOption) {
 	oi.obs.ObserveInt64(oi.inst, value, opts...)
 }
 
+type observerFloat64 struct {
+	embedded.Float64Observer
+	inst metric.Float64Observable
+	obs  metric.Observer
+}
+
+func (oi *observerFloat64) Observe(value float64, opts ...metric.ObserveOption) {
+	oi.obs.ObserveFloat64(oi.inst, value, opts...)
+}
+
 // Shutdown unregister all registered callbacks for async instruments.
 func (builder *TelemetryBuilder) Shutdown() {
 	builder.mu.Lock()
@@ -249,6 +275,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_profile_store_evicted_profiles",
 		metric.WithDescription("Number of evicted profiles. [Alpha]"),
 		metric.WithUnit("{profile}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfileStoreMaintenanceAge, err = builder.meter.Float64ObservableGauge(
+		"otelcol_exporter_profile_store_maintenance_age",
+		metric.WithDescription("Time since blocks that were due had been written and joined without an error. [Alpha]"),
+		metric.WithUnit("s"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfileStoreProfiles, err = builder.meter.Int64ObservableGauge(
