@@ -617,7 +617,9 @@ func TestDeltasThatOneOfTwoRefuses(t *testing.T) {
 }
 
 // at has the clock show a number of seconds after the test's start.
-func (f *fixture) at(seconds int) { f.clock.at = newClock().at.Add(time.Duration(seconds) * time.Second) }
+func (f *fixture) at(seconds int) {
+	f.clock.at = newClock().at.Add(time.Duration(seconds) * time.Second)
+}
 
 // TestGaugeSurvivesTwoStatesCloseTogether has a process that sends a state when it starts, another one soon after, and then one each minute,
 // as the receiver's own profiles are.

@@ -168,3 +168,96 @@ func TestTopFunctionsConfig(t *testing.T) {
 		assert.ErrorContains(t, err, want, entry)
 	}
 }
+
+// TestSharesWithoutRoom has more services than there is memory for: each has the right shares, or none and its samples are counted.
+func TestSharesWithoutRoom(t *testing.T) {
+	for name, compare := range map[string]string{"": "", "versions": ", compare: {by: service.version, to: 5m}"} {
+		t.Run(name, func(t *testing.T) {
+			const services, windows = 200, 4
+			f := start(t, "top_functions: [{profile: process_cpu/cpu, window: 1m"+compare+"}]")
+			f.clock.at = f.clock.at.Truncate(time.Minute)
+			for window := range windows {
+				dropped := f.dropped(t, "max_series")
+				for i := range services {
+					samples := map[string]int{"half": 600}
+					for k := range 600 {
+						samples[fmt.Sprintf("service%d.function%d", i, k)] = 1
+					}
+					pd := profileOf(fmt.Sprint("v", window), samples)
+					pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", fmt.Sprint("shop", i))
+					f.consume(t, pd)
+				}
+				require.LessOrEqual(t, f.functions.Bytes(), f.config.MaxBytes/2)
+				points, right := f.collect(t), 0
+				for i := range services {
+					shares := named(points, "profile.function.share", fmt.Sprintf("service.name=shop%d}", i))
+					if len(shares) > 0 {
+						require.InDelta(t, 0.5, shares["half"], 1.0/512, "service %d in window %d", i, window)
+						right++
+					}
+				}
+				assert.Greater(t, right, 20, "window %d", window)
+				assert.GreaterOrEqual(t, f.dropped(t, "max_series")-dropped, int64(services-right)*601, "window %d", window)
+			}
+		})
+	}
+}
+
+// TestHistoryMakesRoom has services that come when history has used up the memory: the oldest windows go.
+func TestHistoryMakesRoom(t *testing.T) {
+	f := start(t, "{max_bytes: 262144, top_functions: [{profile: process_cpu/cpu, count: 20, window: 1m, compare: {to: 24h}}]}")
+	f.clock.at = f.clock.at.Truncate(time.Minute)
+	samples := map[string]int{}
+	for i := range 60 {
+		samples[fmt.Sprint("f", i)] = 1
+	}
+	for range 200 {
+		f.consume(t, profileOf("1", samples))
+		require.NotEmpty(t, named(f.collect(t), "profile.function.share"))
+		require.LessOrEqual(t, f.functions.Bytes(), 1<<17)
+	}
+	assert.Zero(t, f.dropped(t, "max_series"))
+}
+
+// TestTotalSharesOfDeepStacks has stacks of 60 functions, most of which are new each time.
+func TestTotalSharesOfDeepStacks(t *testing.T) {
+	f := start(t, "top_functions: [{profile: process_cpu/cpu, of: total, count: 3, window: 1m}]")
+	f.clock.at = f.clock.at.Truncate(time.Minute)
+	for i := range 40 {
+		b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Period(10_000_000, "cpu", "nanoseconds")
+		for k := range 25 {
+			stack := make([]string, 60)
+			for n := range stack {
+				stack[n] = fmt.Sprintf("f%d.%d.%d", i, k, n)
+			}
+			if k == 0 {
+				stack[30] = "hot"
+			}
+			stack[59] = "main.main"
+			b.Sample(profiletest.Value(10_000_000, stack...))
+		}
+		f.consume(t, b.Build())
+	}
+	shares := named(f.collect(t), "profile.function.share")
+	assert.InDelta(t, 1, shares["main.main"], 1.0/512)
+	assert.InDelta(t, 0.04, shares["hot"], 1.0/512)
+	assert.Zero(t, f.dropped(t, "max_series"))
+}
+
+// TestGrowthOfAFunctionWithoutACounter has a function that may have been among those for which the earlier window had no counters.
+func TestGrowthOfAFunctionWithoutACounter(t *testing.T) {
+	f := start(t, "top_functions: [{profile: process_cpu/cpu, count: 1, window: 1m, compare: {to: 1m}}]")
+	f.clock.at = f.clock.at.Truncate(time.Minute)
+	samples := map[string]int{}
+	for i := range 2000 {
+		samples[fmt.Sprint("f", i)] = 1
+	}
+	f.consume(t, profileOf("1", samples))
+	f.collect(t)
+	f.consume(t, profileOf("1", map[string]int{"new": 1, "old": 1}))
+	change := named(f.collect(t), "profile.function.share.change")
+	require.Len(t, change, 1)
+	for name, v := range change {
+		assert.LessOrEqual(t, v, 0.5-3.0/2000, "%s can have had as much as the smallest counter", name)
+	}
+}

@@ -5,8 +5,12 @@
 //
 // A track is a service and a type, and where versions are compared a version. Within a window it counts functions by a space-saving sketch:
 // a bounded number of counters, of which the smallest one is given to a new name. A reported share is the part that a counter has counted
-// for its name alone, so that it is too small by at most 1/counters of the whole, never too large. All shares of a track and that of
-// `other` add up to 1.
+// for its name alone, so that it is about 1/counters of the whole too small at most, and never too large. Where a sample counts for each
+// function on its stack, there are as many times more counters as stacks have functions on average. All shares of a track and that of
+// `other` add up to 1 where a sample counts for one function.
+//
+// A sketch has all of the counters that it needs, or none: without memory, the oldest windows of all tracks are forgotten first, and then a
+// service has no shares in this window, and its samples are counted as dropped.
 //
 // When a window ends, its largest shares are reported until the next one ends, and kept for as long as comparisons need them. Windows begin
 // at multiples of their length. Records returns what a storage has not got yet, so that a restart loses no window (saved.go).
@@ -15,6 +19,7 @@ package hot
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -58,7 +63,7 @@ type Options struct {
 const MaxCount = 100
 
 const (
-	// counters is the size of a sketch.
+	// counters is the size of a sketch for each function that a sample counts for.
 	counters = 512
 	// keptPerCount is how many functions a window keeps for each that is reported, so that one that grows has its earlier share.
 	keptPerCount = 4
@@ -82,6 +87,8 @@ type Functions struct {
 	names  map[string]*name
 	bytes  int
 	key    []byte
+	// isFull reports that there is no room, and no window that could be forgotten, until a window ends.
+	isFull bool
 	// unsaved are the records that the storage has not got yet.
 	unsaved map[recordID]struct{}
 }
@@ -145,24 +152,64 @@ func (f *Functions) Add(r *reduce.Result, now time.Time) {
 }
 
 func (f *Functions) add(r *reduce.Result, in *reduce.Functions, version string, now time.Time) {
-	t := f.track(in.Entry, in.Resource, version, now)
+	t := f.track(in.Entry, in.Resource, version, now, now)
 	if t == nil {
 		r.Dropped[reduce.MaxSeries] += in.Samples
 		return
 	}
 	t.last = now
-	if begin := now.Truncate(f.Entries[in.Entry].Window); !t.sketch.begin.Equal(begin) {
+	begin := now.Truncate(f.Entries[in.Entry].Window)
+	if !t.sketch.begin.Equal(begin) {
 		f.end(t)
-		t.sketch.begin = begin
+		t.sketch = sketch{begin: begin}
 	}
-	f.resize(t, t.sketch.add(in, f.MaxBytes-f.bytes))
+	grow := func(bytes int) bool {
+		ok := f.hasRoom(bytes, now)
+		if ok {
+			f.resize(t, bytes)
+		}
+		return ok
+	}
+	if !t.sketch.isRefused && !t.sketch.add(in, grow) {
+		r.Dropped[reduce.MaxSeries] += t.sketch.samples
+		f.resize(t, -t.sketch.clear())
+		t.sketch = sketch{begin: begin, isRefused: true}
+	}
+	if t.sketch.isRefused {
+		r.Dropped[reduce.MaxSeries] += in.Samples
+	}
+}
+
+// hasRoom reports whether there is room, for which it forgets the oldest windows of all tracks. What is reported now stays.
+func (f *Functions) hasRoom(bytes int, now time.Time) bool {
+	for f.bytes+bytes > f.MaxBytes && !f.isFull {
+		var oldest time.Time
+		for _, t := range f.tracks {
+			if f.isPast(t, now) && (oldest.IsZero() || t.windows[0].begin.Before(oldest)) {
+				oldest = t.windows[0].begin
+			}
+		}
+		f.isFull = oldest.IsZero()
+		for _, t := range f.tracks {
+			if f.isPast(t, now) && t.windows[0].begin.Equal(oldest) {
+				f.forget(t, 0)
+			}
+		}
+	}
+	return f.bytes+bytes <= f.MaxBytes
+}
+
+// isPast reports whether the oldest window of a track is not one that is reported.
+func (f *Functions) isPast(t *track, now time.Time) bool {
+	window := f.Entries[t.entry].Window
+	return len(t.windows) > 1 || len(t.windows) == 1 && t.version == "" && t.windows[0].begin.Before(now.Truncate(window).Add(-window))
 }
 
 // track returns the track of a service, which it adds if there is room, and nil otherwise. first is the time of a new track's first samples.
-func (f *Functions) track(entry int, resource []string, version string, first time.Time) *track {
+func (f *Functions) track(entry int, resource []string, version string, first, now time.Time) *track {
 	key := f.keyOf(entry, resource, version)
 	t := f.tracks[key]
-	if t == nil && len(f.tracks) < f.MaxTracks && f.bytes+trackBytes <= f.MaxBytes {
+	if t == nil && len(f.tracks) < f.MaxTracks && f.hasRoom(trackBytes, now) {
 		t = &track{entry: entry, resource: series.CloneAll(resource), version: strings.Clone(version), first: first}
 		f.tracks[key] = t
 		f.resize(t, trackBytes)
@@ -185,6 +232,7 @@ func (f *Functions) resize(t *track, bytes int) {
 
 // Advance ends the windows that are over, and forgets what is no longer needed.
 func (f *Functions) Advance(now time.Time) {
+	f.isFull = false
 	for key, t := range f.tracks {
 		entry := &f.Entries[t.entry]
 		begin := now.Truncate(entry.Window)
@@ -242,6 +290,7 @@ func (f *Functions) keep(t *track, w window, rows []measured) {
 		w.rows[i] = row{f.use(m.Name), m.Share, m.Variance}
 	}
 	f.resize(t, w.bytes())
+	f.isFull = false
 	t.windows = append(t.windows, w)
 	for f.bytes > f.MaxBytes && len(t.windows) > 0 {
 		f.forget(t, 0)
@@ -280,6 +329,11 @@ type sketch struct {
 	// byName has the counters; heap has them by what they have counted, the smallest first.
 	byName map[string]*counter
 	heap   []*counter
+	// counted is what all counters together were given, and floor the most that a function has had without a counter for it.
+	counted, floor float64
+	samples        int
+	// isRefused reports that there was no room for the window.
+	isRefused bool
 }
 
 type counter struct {
@@ -290,37 +344,55 @@ type counter struct {
 	part        shares.Part
 }
 
-// add adds a cluster, and returns how much the sketch has grown. It grows by at most room.
-func (s *sketch) add(in *reduce.Functions, room int) (bytes int) {
+// add adds a cluster. It calls grow before the sketch takes more bytes, and returns false if there is no room for them.
+func (s *sketch) add(in *reduce.Functions, grow func(bytes int) bool) bool {
 	s.whole.Add(in.Total, in.Observations)
 	if s.byName == nil {
 		s.byName = map[string]*counter{}
 	}
 	for _, sum := range in.Sums {
+		s.counted += sum.Value
+	}
+	most := counters
+	if s.counted > s.whole.Total {
+		most = int(math.Ceil(counters * s.counted / s.whole.Total))
+	}
+	for _, sum := range in.Sums {
 		c := s.byName[sum.Name]
 		if c == nil {
-			size := counterBytes + len(sum.Name)
-			switch {
-			case len(s.heap) < counters && bytes+size <= room:
-				c = &counter{name: strings.Clone(sum.Name), at: len(s.heap)}
-				s.heap = append(s.heap, c)
-				bytes += size
-			case len(s.heap) > 0:
-				c = s.heap[0]
-				delete(s.byName, c.name)
-				bytes += len(sum.Name) - len(c.name)
-				*c = counter{name: strings.Clone(sum.Name), at: c.at, count: c.count, over: c.count}
-			default:
-				continue
+			if c = s.counter(sum.Name, most, grow); c == nil {
+				return false
 			}
-			s.byName[c.name] = c
-			s.up(c.at)
 		}
 		c.count += sum.Value
 		c.part.Add(sum.Value, in.Total)
 		s.down(c.at)
 	}
-	return bytes
+	s.samples += in.Samples
+	return true
+}
+
+// counter returns a counter for a new name: another one, or the smallest one if there are as many as are needed. It returns nil without room.
+func (s *sketch) counter(name string, most int, grow func(bytes int) bool) *counter {
+	c := &counter{name: strings.Clone(name), at: len(s.heap), count: s.floor, over: s.floor}
+	if len(s.heap) < most {
+		if !grow(counterBytes + len(name)) {
+			return nil
+		}
+		s.heap = append(s.heap, c)
+	} else {
+		smallest := s.heap[0]
+		if !grow(len(name) - len(smallest.name)) {
+			return nil
+		}
+		delete(s.byName, smallest.name)
+		s.floor = max(s.floor, smallest.count)
+		c.at, c.count, c.over = 0, smallest.count, smallest.count
+		s.heap[0] = c
+	}
+	s.byName[c.name] = c
+	s.up(c.at)
+	return c
 }
 
 func (s *sketch) up(i int) {
@@ -373,8 +445,8 @@ func (s *sketch) end(most int) (w window, rows []measured) {
 		}
 		rows = append(rows, measured{c.name, float32(share.Value), float32(share.Variance)})
 	}
-	if len(s.heap) == counters && s.whole.Total > 0 {
-		w.rest = max(w.rest, s.heap[0].count/s.whole.Total)
+	if s.whole.Total > 0 {
+		w.rest = max(w.rest, s.floor/s.whole.Total)
 	}
 	return w, rows
 }

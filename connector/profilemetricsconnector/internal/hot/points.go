@@ -23,7 +23,7 @@ const (
 	BaselineKey = "profile.baseline"
 	// BaselineVersionKey is the version that a version is compared with.
 	BaselineVersionKey = "profile.baseline.version"
-	// Other is the function that has what no other one has.
+	// Other stands for all functions that are not listed.
 	Other = "other"
 )
 

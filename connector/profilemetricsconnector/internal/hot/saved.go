@@ -130,7 +130,7 @@ func (f *Functions) Restore(record Record, now time.Time) error {
 		if s.Begin.After(now) || now.Sub(s.Begin) > keep || !s.Begin.Equal(s.Begin.Truncate(entry.Window)) {
 			continue // the slot has not been used since
 		}
-		if t := f.track(record.id.entry, s.Resource, s.Version, s.First); t != nil {
+		if t := f.track(record.id.entry, s.Resource, s.Version, s.First, now); t != nil {
 			t.last = s.Begin.Add(entry.Window)
 			f.keep(t, window{begin: s.Begin, observations: s.Observations, rest: s.Rest}, s.Functions)
 		}
