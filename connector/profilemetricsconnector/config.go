@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/hot"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
+	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
@@ -34,7 +35,7 @@ type Config struct {
 	Metrics map[string]Metric `mapstructure:"metrics"`
 	// TopFunctions are the types whose functions with the largest shares are reported.
 	TopFunctions []TopFunctions `mapstructure:"top_functions"`
-	// MaxSeries and MaxBytes bound what is kept; SeriesExpiry is for how long series without new values are.
+	// MaxSeries and MaxBytes bound what is kept. SeriesExpiry is how long a series without new values is kept.
 	MaxSeries    int           `mapstructure:"max_series"`
 	MaxBytes     int           `mapstructure:"max_bytes"`
 	SeriesExpiry time.Duration `mapstructure:"series_expiry"`
@@ -166,6 +167,7 @@ func (c *Config) Validate() error {
 	check(c.MaxBytes >= 1<<16, "`max_bytes` must be at least 65536, found %d", c.MaxBytes)
 	check(c.SeriesExpiry >= c.Interval, "`series_expiry` must be at least `interval`, found %s", c.SeriesExpiry)
 	check(len(c.ResourceAttributes) <= maxGroupKeys, "`resource_attributes` must have at most %d keys, found %d", maxGroupKeys, len(c.ResourceAttributes))
+	checkKeys(&faults, "`resource_attributes`", c.ResourceAttributes)
 	for _, name := range c.DisabledMetrics {
 		_, ok := builtIn[name]
 		check(ok, "`disabled_metrics`: %q is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(builtIn)), ", "))
@@ -180,7 +182,7 @@ func (c *Config) Validate() error {
 	for i := range c.TopFunctions {
 		f := &c.TopFunctions[i]
 		faults.Add(f.check(i))
-		same := slices.IndexFunc(c.TopFunctions, func(g TopFunctions) bool { return g.Profile == f.Profile && g.Of == f.Of })
+		same := slices.IndexFunc(c.TopFunctions, func(g TopFunctions) bool { return canonical(g.Profile) == canonical(f.Profile) && g.Of == f.Of })
 		check(same == i, "`top_functions[%d]` has the `profile` and `of` of `top_functions[%d]`, whose series would be the same", i, same)
 	}
 	if len(faults) == 0 {
@@ -188,6 +190,24 @@ func (c *Config) Validate() error {
 		return err
 	}
 	return faults.Err()
+}
+
+// canonical returns a sample type as it is compared: cpu/cpu is process_cpu/cpu.
+func canonical(profile string) string {
+	t, err := selection.ParseType(profile)
+	if err != nil {
+		return profile
+	}
+	return t.String()
+}
+
+// checkKeys returns the faults of a list of attributes that distinguish series.
+func checkKeys(faults *config.Faults, list string, keys []string) {
+	for i, key := range keys {
+		faults.Require(key != "", "%s must not have an empty key", list)
+		faults.Require(!slices.Contains(keys[:i], key), "%s has %q twice", list, key)
+		faults.Require(!slices.Contains(series.OwnKeys, key), "%s must not have %q, which the connector sets", list, key)
+	}
 }
 
 // check returns the faults of the list's entry i.
@@ -295,6 +315,8 @@ func (m *Metric) definition(name string, resourceKeys []string) (d selection.Def
 	if m.GroupBy.ResourceAttributes != nil {
 		d.ResourceKeys = m.GroupBy.ResourceAttributes
 	}
+	checkKeys(&faults, "`metrics."+name+".group_by.resource_attributes`", m.GroupBy.ResourceAttributes)
+	checkKeys(&faults, "`metrics."+name+".group_by.sample_attributes`", m.GroupBy.SampleAttributes)
 	n := len(d.ResourceKeys) + len(d.SampleKeys)
 	check(n <= maxGroupKeys, "group_by` must have at most %d attributes, found %d", maxGroupKeys, n)
 	check(slices.Contains([]string{"", matchLeaf, matchAnywhere}, m.Match), "match` must be anywhere or leaf, found %q", m.Match)
@@ -305,7 +327,7 @@ func (m *Metric) definition(name string, resourceKeys []string) (d selection.Def
 	for _, s := range m.Profiles {
 		t, err := selection.ParseType(s)
 		check(err == nil, "profiles`: %w", err)
-		if err == nil {
+		if err == nil && !slices.Contains(d.Types, t) { // cpu/cpu is process_cpu/cpu
 			d.Types = append(d.Types, t)
 		}
 	}

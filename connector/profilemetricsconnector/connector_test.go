@@ -390,6 +390,13 @@ metrics:
 	assert.Equal(t, map[string]float64{all: 34, leaf: 4}, f.collect(t), "another process")
 }
 
+// TestProfilesNamedTwice has two names of one type, which counts once.
+func TestProfilesNamedTwice(t *testing.T) {
+	f := start(t, "metrics: {twice: {unit: s, profiles: [process_cpu/cpu, cpu/cpu, process_cpu/cpu]}}")
+	f.consume(t, cpu("shop", 5*second).Build())
+	assert.Equal(t, map[string]float64{"twice{service.name=shop}": 5, "profile.cpu.time{service.name=shop}": 5}, f.collect(t))
+}
+
 // TestNothingVanishes adds up: the values that were sent are those that arrive, in the overflow included, and dropped samples are counted.
 func TestNothingVanishes(t *testing.T) {
 	f := start(t, "max_series: 10")
@@ -505,6 +512,13 @@ func TestConfig(t *testing.T) {
 		"metrics: {x: {unit: s, profiles: [process_cpu/cpu], group_by: {frame: line}}}":                                   "`metrics.x.group_by.frame` must be none, package or function, found \"line\"",
 		"metrics: {x: {unit: By, profiles: [memory/inuse_space, memory/alloc_space]}}":                                    "must not mix what happens (memory/alloc_space) and what is a state (memory/inuse_space)",
 		"metrics: {x: {unit: s, profiles: [process_cpu/cpu], services: [a], has_resource_attributes: {service.name: b}}}": "exclude each other",
+		"resource_attributes: ['']":                                                                                       "`resource_attributes` must not have an empty key",
+		"resource_attributes: [a, b, a]":                                                                                  "`resource_attributes` has \"a\" twice",
+		"resource_attributes: [profile.writer.id]":                                                                        "`resource_attributes` must not have \"profile.writer.id\", which the connector sets",
+		"metrics: {x: {unit: s, profiles: [a/b], group_by: {sample_attributes: [profile.writer.id]}}}":                    "`metrics.x.group_by.sample_attributes` must not have \"profile.writer.id\"",
+		"metrics: {x: {unit: s, profiles: [a/b], group_by: {sample_attributes: [a, '']}}}":                                "`metrics.x.group_by.sample_attributes` must not have an empty key",
+		"metrics: {x: {unit: s, profiles: [a/b], group_by: {resource_attributes: [a, a]}}}":                               "`metrics.x.group_by.resource_attributes` has \"a\" twice",
+		"top_functions: [{profile: process_cpu/cpu}, {profile: cpu/cpu}]":                                                 "`top_functions[1]` has the `profile` and `of` of `top_functions[0]`",
 		"metric: {}": "metric",
 	} {
 		_, err := collectortest.LoadYAML(createDefaultConfig().(*Config), section)

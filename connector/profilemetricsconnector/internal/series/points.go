@@ -28,6 +28,9 @@ const (
 	PackageKey  = "profile.package.name"
 )
 
+// OwnKeys are the attributes of points that a Table sets itself.
+var OwnKeys = []string{WriterKey, OverflowKey, FunctionKey, PackageKey}
+
 // Point is a value of a series to be sent.
 type Point struct {
 	series *series

@@ -29,7 +29,7 @@ type Options struct {
 	Set       *selection.Set
 	MaxSeries int
 	MaxBytes  int
-	// Expiry is for how long a series without new values is kept.
+	// Expiry is how long a series without new values is kept.
 	Expiry time.Duration
 	// Cumulative is the temporality of sums.
 	Cumulative bool
