@@ -241,7 +241,7 @@ func (a *adder) stringAt(i int32) string {
 func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes dictionary.AttributeSetIndex) {
 	sr := &a.block.series[series]
 	c := chunk{time: int64(min(uint64(p.Time()), math.MaxInt64)), duration: int64(min(p.DurationNano(), math.MaxInt64/4))}
-	c.values = kind.ValuesOf(a.block.dict.Strings.At(sr.typ), p.DurationNano())
+	c.values = kind.ValuesOfProfile(p, a.src, a.block.dict.Strings.At(sr.typ))
 	cols := &a.scratch.columns
 	cols.reset()
 	if !a.samples(p, &c) {

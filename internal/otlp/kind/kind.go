@@ -8,6 +8,8 @@ package kind
 import (
 	"slices"
 	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
 // NameAttribute is the scope attribute in which a producer names the profile that its sample types belong to.
@@ -119,4 +121,27 @@ func ValuesOf(sampleType string, durationNanos uint64) Values {
 	default:
 		return Delta
 	}
+}
+
+// The profile attribute for the aggregation temporality, which layouts up to 1.8 had a field for, and its one value.
+const (
+	TemporalityAttribute  = "otlp.aggregation_temporality"
+	TemporalityCumulative = "cumulative"
+)
+
+// ValuesOfProfile returns what the values of a profile are: what the profile states itself, otherwise ValuesOf its type.
+// Indices may be out of range.
+func ValuesOfProfile(p pprofile.Profile, d pprofile.ProfilesDictionary, sampleType string) Values {
+	table, strs := d.AttributeTable(), d.StringTable()
+	for _, i := range p.AttributeIndices().All() {
+		if uint(i) >= uint(table.Len()) {
+			continue
+		}
+		attribute := table.At(int(i))
+		if key := attribute.KeyStrindex(); uint(key) < uint(strs.Len()) && strs.At(int(key)) == TemporalityAttribute &&
+			attribute.Value().Str() == TemporalityCumulative {
+			return Cumulative
+		}
+	}
+	return ValuesOf(sampleType, p.DurationNano())
 }

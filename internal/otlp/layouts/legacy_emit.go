@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // shape is which of values and timestamps a sample has. All samples of a profile have one shape.
@@ -110,7 +111,7 @@ func (e *emitter) profile(k int, s shape, samples []int32) {
 	r.dict.AttributeSets.CopyTo(e.attributes, profile.AttributeIndices())
 	if p.types[k].cumulative {
 		set := attributeSet{reader: r}
-		set.add(attrTemporality, dictionary.StringValue("cumulative"), 0)
+		set.add(profilekind.TemporalityAttribute, dictionary.StringValue(profilekind.TemporalityCumulative), 0)
 		profile.AttributeIndices().Append(set.indices...)
 	}
 	if e.emitted == 0 && len(p.payload) > 0 && p.payloadFormat != "" {
@@ -148,10 +149,6 @@ func (e *emitter) mayCopy(attributes dictionary.AttributeSetIndex, numbers int) 
 	e.r.copyBudget -= n
 	return true
 }
-
-// attrTemporality marks the values of a profile as totals since a fixed start. Layouts up to 1.8 had a field for it;
-// the current one does not.
-const attrTemporality = "otlp.aggregation_temporality"
 
 func (r *legacyReader) valueType(t *legacyTables, v legacyType) [2]dictionary.StringIndex {
 	return [2]dictionary.StringIndex{r.internString(t, v.typ), r.internString(t, v.unit)}

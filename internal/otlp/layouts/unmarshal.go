@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
@@ -149,7 +150,7 @@ type attributeAdder struct {
 
 func (a *attributeAdder) add(profile pprofile.Profile, left leftOver) {
 	if left.cumulative {
-		a.put(profile, attrTemporality, nil, func(v pcommon.Value) { v.SetStr("cumulative") })
+		a.put(profile, profilekind.TemporalityAttribute, nil, func(v pcommon.Value) { v.SetStr(profilekind.TemporalityCumulative) })
 	}
 	if len(left.comments) > 0 {
 		a.put(profile, "pprof.profile.comment", left.comments, func(v pcommon.Value) {

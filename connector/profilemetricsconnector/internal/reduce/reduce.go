@@ -173,7 +173,7 @@ func (r *Reducer) profile(p pprofile.Profile, stated string) {
 	t := selection.Type{Profile: name, Type: typ}
 	unitName := r.stringAt(p.SampleType().UnitStrindex())
 	profile := input{
-		Profile: p, typ: t, unit: units[unitName], values: kind.ValuesOf(typ, p.DurationNano()),
+		Profile: p, typ: t, unit: units[unitName], values: kind.ValuesOfProfile(p, r.dict, typ),
 	}
 	if profile.unit.factor == 0 {
 		profile.unit = unit{unitName, 1}
