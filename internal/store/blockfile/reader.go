@@ -5,7 +5,6 @@ package blockfile
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -32,35 +31,50 @@ type Reader struct {
 
 	mu                        sync.Mutex
 	samples, profiles, series *parquetFile
-	dictionaries              *os.File
+	dictionaries              *dataFile
 }
 
 const maxIndexBytes = 256 << 20
 
 // Open reads the index of a block, and checks the sizes of its files.
 func Open(dir string) (*Reader, error) {
-	f, err := os.Open(filepath.Join(dir, IndexFile))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	defer func() { _ = f.Close() }()
 	r := &Reader{dir: dir}
-	if err := json.NewDecoder(io.LimitReader(f, maxIndexBytes)).Decode(&r.Index); err != nil {
+	b, err := readIndex(filepath.Join(dir, IndexFile))
+	if err != nil {
+		return nil, unusable(IndexFile, err)
+	}
+	if err := r.decode(b); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, IndexFile, err)
 	}
 	if r.Version != Version {
-		return nil, fmt.Errorf("%s has layout version %d, but this program reads version %d", dir, r.Version, Version)
+		return nil, fmt.Errorf("%w: %s has version %d, but this program reads version %d", ErrVersion, dir, r.Version, Version)
 	}
 	for _, name := range []string{samplesFile, profilesFile, seriesFile, stacksFile, attributesFile, dictionariesFile} {
-		info, err := os.Stat(filepath.Join(dir, name))
+		path := filepath.Join(dir, name)
+		if err := Fault("stat", path); err != nil {
+			return nil, unusable(name, err)
+		}
+		info, err := os.Stat(path)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+			return nil, unusable(name, err)
 		}
 		if want := r.Files[name].Bytes; info.Size() != want {
 			return nil, fmt.Errorf("%w: %s has %d bytes instead of %d", ErrDamaged, name, info.Size(), want)
 		}
 	}
 	return r, nil
+}
+
+func readIndex(path string) ([]byte, error) {
+	if err := Fault("open", path); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, maxIndexBytes))
 }
 
 // Dir returns the directory.
@@ -79,7 +93,7 @@ func (r *Reader) Check() error {
 	for name, want := range r.Files {
 		f, err := os.Open(filepath.Join(r.dir, name))
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrDamaged, err)
+			return unusable(name, err)
 		}
 		h := crc32.New(castagnoli)
 		_, err = io.Copy(h, f)
@@ -88,13 +102,13 @@ func (r *Reader) Check() error {
 			err = errors.New("checksum mismatch")
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
+			return unusable(name, err)
 		}
 	}
 	return nil
 }
 
-// Close closes the files. What was returned stays valid.
+// Close closes the files that are not being read. What was returned stays valid.
 func (r *Reader) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +154,7 @@ func (r *Reader) Labels(first, end int) (list []map[string]string, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, seriesFile, err)
+		return nil, unusable(seriesFile, err)
 	}
 	return list, nil
 }
@@ -151,18 +165,13 @@ var decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDe
 func (r *Reader) Dictionary(s *Service) (*dictionary.Dictionary, error) {
 	r.mu.Lock()
 	if r.dictionaries == nil {
-		f, err := os.Open(filepath.Join(r.dir, dictionariesFile))
-		if err != nil {
-			r.mu.Unlock()
-			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
-		r.dictionaries = f
+		r.dictionaries = &dataFile{path: filepath.Join(r.dir, dictionariesFile)}
 	}
 	f := r.dictionaries
 	r.mu.Unlock()
 	zipped := make([]byte, s.Dictionary.Bytes)
 	if _, err := f.ReadAt(zipped, s.Dictionary.Offset); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, dictionariesFile, err)
+		return nil, unusable(dictionariesFile, err)
 	}
 	if crc32.Checksum(zipped, castagnoli) != s.Dictionary.CRC {
 		return nil, fmt.Errorf("%w: %s: checksum mismatch for %q", ErrDamaged, dictionariesFile, s.Name)
@@ -293,7 +302,7 @@ func sized[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 // parquetFile is an open file. starts has the first row of each row group, and in the end the number of all rows.
 type parquetFile struct {
 	*parquet.File
-	file   *os.File
+	file   *dataFile
 	name   string
 	starts []int64
 }
@@ -304,18 +313,15 @@ func (r *Reader) open(at **parquetFile, name string) (*parquetFile, error) {
 	if *at != nil {
 		return *at, nil
 	}
-	f, err := os.Open(filepath.Join(r.dir, name))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
+	f := &dataFile{path: filepath.Join(r.dir, name)}
 	p := &parquetFile{file: f, name: name}
-	err = recovered(func() (err error) {
+	err := recovered(func() (err error) {
 		p.File, err = parquet.OpenFile(f, r.Files[name].Bytes, parquet.SkipBloomFilters(true))
 		return err
 	})
 	if err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
+		return nil, unusable(name, err)
 	}
 	n := int64(0)
 	for _, g := range p.RowGroups() {
@@ -330,7 +336,11 @@ func (r *Reader) open(at **parquetFile, name string) (*parquetFile, error) {
 // recovered calls f and returns its panic as an error: the library has some for files that are damaged.
 func recovered(f func() error) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
+		switch p := recover().(type) {
+		case nil:
+		case error:
+			err = p
+		default:
 			err = fmt.Errorf("%v", p)
 		}
 	}()
@@ -391,7 +401,7 @@ func (f *parquetFile) read(column int, first int64, n int, use func(values parqu
 		until := min(n, at+int(f.starts[g+1]-f.starts[g]-row))
 		err := recovered(func() error { return readColumn(groups[g].ColumnChunks()[column], row, at, until, use) })
 		if err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrDamaged, f.name, err)
+			return unusable(f.name, err)
 		}
 		at = until
 	}

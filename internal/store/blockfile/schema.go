@@ -3,6 +3,15 @@
 
 package blockfile
 
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+)
+
 // The names of the files.
 const (
 	IndexFile        = "index.json"
@@ -35,6 +44,35 @@ type Index struct {
 	SampleCount  int             `json:"samples"`
 	Services     []Service       `json:"services"`
 	Files        map[string]File `json:"files"`
+}
+
+// indexChecksum begins the last field of index.json: the CRC-32 (Castagnoli) of what is before it. Blocks of earlier versions have none.
+const indexChecksum = `,"crc32c":`
+
+func (x *Index) encode() ([]byte, error) {
+	b, err := json.Marshal(x)
+	if err != nil {
+		return nil, err
+	}
+	b = b[:len(b)-1]
+	return fmt.Appendf(b, "%s%d}", indexChecksum, crc32.Checksum(b, castagnoli)), nil
+}
+
+func (x *Index) decode(b []byte) error {
+	if err := json.Unmarshal(b, x); err != nil {
+		return err
+	}
+	// A checksum of a file is deeper, and so followed by more than one brace.
+	i := bytes.LastIndex(b, []byte(indexChecksum))
+	if i < 0 {
+		return nil
+	}
+	number, isLast := bytes.CutSuffix(b[i+len(indexChecksum):], []byte("}"))
+	want, err := strconv.ParseUint(string(number), 10, 32)
+	if isLast && err == nil && uint32(want) != crc32.Checksum(b[:i], castagnoli) {
+		return errors.New("checksum mismatch")
+	}
+	return nil
 }
 
 // File is the size of a file and its CRC-32 (Castagnoli).

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -76,6 +75,9 @@ type Writer struct {
 
 // Create begins a block in a directory, which must not be there.
 func Create(dir, name string) (*Writer, error) {
+	if err := Fault("mkdir", dir); err != nil {
+		return nil, err
+	}
 	if err := os.Mkdir(dir, 0o750); err != nil {
 		return nil, err
 	}
@@ -235,11 +237,14 @@ func (w *Writer) Close(heads []uint64, parts int, step time.Duration) (*Index, e
 	w.index.Heads, w.index.Parts, w.index.Step = heads, parts, int64(step)
 	w.fail(errors.Join(w.samples.close(), w.profiles.close(), w.series.close(), w.stacks.close(), w.attributes.close(), w.dictionaries.close()))
 	if w.err == nil {
-		b, err := json.Marshal(&w.index)
+		b, err := w.index.encode()
 		w.fail(err)
 		index := w.create(IndexFile)
 		_, err = index.Write(b)
 		w.fail(errors.Join(err, index.close()))
+	}
+	if w.err == nil {
+		w.fail(SyncDir(w.dir))
 	}
 	if w.err != nil {
 		w.Abort()
@@ -323,9 +328,10 @@ type file struct {
 }
 
 func (w *Writer) create(name string) *file {
-	f, err := os.OpenFile(filepath.Join(w.dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
-	w.fail(err)
-	return &file{f: f, buffer: bufio.NewWriterSize(f, 64<<10), name: name, index: &w.index}
+	path := filepath.Join(w.dir, name)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	w.fail(cmp.Or(Fault("create", path), err))
+	return &file{f: f, buffer: bufio.NewWriterSize(faulty{f}, 64<<10), name: name, index: &w.index}
 }
 
 var _ io.Writer = (*file)(nil)
@@ -336,9 +342,19 @@ func (f *file) Write(b []byte) (int, error) {
 	return f.buffer.Write(b)
 }
 
+// faulty writes a file unless a test wants an error.
+type faulty struct{ *os.File }
+
+func (f faulty) Write(b []byte) (int, error) {
+	if err := Fault("write", f.Name()); err != nil {
+		return 0, err
+	}
+	return f.File.Write(b)
+}
+
 // close makes the file durable.
 func (f *file) close() error {
-	err := errors.Join(f.buffer.Flush(), f.f.Sync(), f.f.Close())
+	err := errors.Join(f.buffer.Flush(), Fault("sync", f.f.Name()), f.f.Sync(), f.f.Close())
 	f.index.Files[f.name] = f.File
 	return err
 }

@@ -1,0 +1,167 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package blockfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/prometheus/prometheus/tsdb/fileutil"
+)
+
+// This file is how blocks, and the directory that has them, use the file system.
+
+// ErrUnreadable is wrapped by errors for files that cannot be read at the moment: no descriptor is free, a permission is missing, the disk
+// fails. The files may be intact.
+var ErrUnreadable = errors.New("the store's files cannot be read at the moment")
+
+// ErrVersion is wrapped by errors for a block that another version of this program wrote.
+var ErrVersion = errors.New("the block has another layout version")
+
+// unusable returns the error for a file that cannot be used. It is damaged if it is missing, or if its bytes are wrong: not if the operating
+// system does not let us read it.
+func unusable(name string, err error) error {
+	var number syscall.Errno
+	if errors.As(err, &number) && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s: %w", ErrUnreadable, name, err)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
+}
+
+var fault atomic.Pointer[func(op, path string) error]
+
+// SetFault has f called before each use of the file system, and its error returned in place of the result. It is for tests; nil ends it.
+func SetFault(f func(op, path string) error) {
+	if f == nil {
+		fault.Store(nil)
+		return
+	}
+	fault.Store(&f)
+}
+
+// Fault returns the error that a test wants of an operation.
+func Fault(op, path string) error {
+	if f := fault.Load(); f != nil {
+		return (*f)(op, path)
+	}
+	return nil
+}
+
+// Rename renames a file or directory, and makes the new name durable.
+func Rename(from, to string) error {
+	if err := Fault("rename", to); err != nil {
+		return err
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(to))
+}
+
+// SyncDir makes the names in a directory durable.
+func SyncDir(dir string) error {
+	if err := Fault("sync", dir); err != nil {
+		return err
+	}
+	f, err := fileutil.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// ReadDir lists a directory.
+func ReadDir(dir string) ([]os.DirEntry, error) {
+	if err := Fault("read", dir); err != nil {
+		return nil, err
+	}
+	return os.ReadDir(dir)
+}
+
+// maxOpenFiles is how many files of all blocks stay open for the next query.
+const maxOpenFiles = 64
+
+// dataFile is a file of a block, which is opened when it is read. Others that have not been read for longer are closed for it.
+type dataFile struct {
+	path string
+	// openFiles.mu guards these.
+	f       *os.File
+	readers int
+}
+
+// openFiles are the files that are open, those that were used last at the end.
+var openFiles struct {
+	mu   sync.Mutex
+	list []*dataFile
+}
+
+// ReadAt is io.ReaderAt's.
+func (d *dataFile) ReadAt(b []byte, offset int64) (int, error) {
+	if err := Fault("read", d.path); err != nil {
+		return 0, err
+	}
+	f, err := d.open()
+	if err != nil {
+		return 0, err
+	}
+	defer d.release()
+	return f.ReadAt(b, offset)
+}
+
+func (d *dataFile) open() (*os.File, error) {
+	openFiles.mu.Lock()
+	defer openFiles.mu.Unlock()
+	if d.f == nil {
+		if err := Fault("open", d.path); err != nil {
+			return nil, err
+		}
+		f, err := os.Open(d.path)
+		if err != nil {
+			return nil, err
+		}
+		d.f = f
+	} else {
+		openFiles.list = slices.DeleteFunc(openFiles.list, func(other *dataFile) bool { return other == d })
+	}
+	openFiles.list = append(openFiles.list, d)
+	d.readers++
+	return d.f, nil
+}
+
+// release ends a use of the file, and closes those beyond the bound.
+func (d *dataFile) release() {
+	openFiles.mu.Lock()
+	defer openFiles.mu.Unlock()
+	d.readers--
+	excess := len(openFiles.list) - maxOpenFiles
+	openFiles.list = slices.DeleteFunc(openFiles.list, func(other *dataFile) bool {
+		if excess <= 0 || other.readers > 0 {
+			return false
+		}
+		excess--
+		_ = other.f.Close()
+		other.f = nil
+		return true
+	})
+}
+
+// Close closes the file unless it is being read. It may be read again.
+func (d *dataFile) Close() error {
+	openFiles.mu.Lock()
+	defer openFiles.mu.Unlock()
+	if d.f == nil || d.readers > 0 {
+		return nil
+	}
+	openFiles.list = slices.DeleteFunc(openFiles.list, func(other *dataFile) bool { return other == d })
+	f := d.f
+	d.f = nil
+	return f.Close()
+}
