@@ -55,16 +55,22 @@ type storeExporter struct {
 	warned [store.NumRefused]time.Time
 }
 
-// consume adds pd to the store, and returns when it is kept: with a directory, when it is in the log. It returns no error, since what the
-// store refuses it would refuse again; that is counted and logged. With ClickHouse another exporter of the pipeline keeps profiles: this one
+// consume adds pd to the store, and returns when it is kept: with a directory, when it is in the log. While the log cannot be written, senders
+// are asked to retry. What the store itself refuses it would refuse again; that is counted and logged. With ClickHouse another exporter of the pipeline keeps profiles: this one
 // only counts them.
 func (e *storeExporter) consume(_ context.Context, pd pprofile.Profiles) error {
 	if e.config.ClickHouse.HasValue() {
 		e.store.Refuse(store.RefusedElsewhere, pd.ProfileCount())
 		return nil
 	}
+	if err := e.store.LogError(); err != nil {
+		return fmt.Errorf("the store cannot write its log: %w", err)
+	}
 	added := e.store.Add(pd, time.Now())
 	e.warn(&added)
+	if err := e.store.LogError(); err != nil { // it may have failed with this message
+		return fmt.Errorf("the store cannot write its log: %w", err)
+	}
 	return nil
 }
 
@@ -169,7 +175,7 @@ func (e *storeExporter) maintain(ctx context.Context) {
 	tick := time.NewTicker(maintainInterval)
 	defer tick.Stop()
 	for {
-		e.store.Maintain(time.Now())
+		e.store.MaintainContext(ctx, time.Now())
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -37,8 +37,8 @@ type coarser struct {
 }
 
 // coarserRun replaces the profiles of a series that one block has.
-func coarserRun(run *seriesRun, step time.Duration) error {
-	if err := run.part.load(run.chunks, newMemory(context.Background(), nil)); err != nil {
+func coarserRun(ctx context.Context, run *seriesRun, step time.Duration) error {
+	if err := run.part.load(run.chunks, newMemory(ctx, nil)); err != nil {
 		return err
 	}
 	byStart := slices.Clone(run.chunks)

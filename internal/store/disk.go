@@ -5,10 +5,12 @@ package store
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,13 +69,17 @@ type disk struct {
 	lock   fileutil.Releaser
 	log    *writeLog
 	blocks []*diskBlock
-	// failed is why the log is not written, or nil. hasFailed tells whether a block could not be written the last time.
-	failed      error
-	writeFailed error
-	stopSync    chan struct{}
-	synced      chan struct{}
-	// writing serialises flush and compact. full is sent to when a block is full, and written is signalled when one was written, or could
-	// not be.
+	// failed is why the log is not written, or nil. writeFailed is why a block could not be written the last time, joinFailed why blocks could
+	// not be made one.
+	failed, writeFailed, joinFailed error
+	// stopSync ends the goroutines of the store, and synced is closed when they have ended.
+	stopSync chan struct{}
+	synced   chan struct{}
+	// joinAfter is when blocks are made one again after joinFailed, and joinPause how long that was.
+	joinAfter time.Time
+	joinPause time.Duration
+	clock     clock
+	// writing serialises writeHeads. full is sent to when a block is full, and written is signalled when one was written, or could not be.
 	writing sync.Mutex
 	full    chan struct{}
 	written *sync.Cond
@@ -123,8 +129,20 @@ func (s *Store) Open() error {
 		return errors.Join(err, s.Close())
 	}
 	d.stopSync, d.synced, d.full = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
-	go s.syncLog()
+	go s.run()
 	return nil
+}
+
+// run writes blocks that are full, and makes the log durable, until stopSync is closed. Neither waits for the other.
+func (s *Store) run() {
+	defer close(s.disk.synced)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { s.writeFull(ctx) })
+	running.Go(s.syncLog)
+	<-s.disk.stopSync
+	cancel()
+	running.Wait()
 }
 
 func (d *disk) path(names ...string) string {
@@ -148,7 +166,7 @@ func (s *Store) Blocks() []*blockfile.Reader {
 // loadBlocks reads the blocks.
 func (s *Store) loadBlocks() error {
 	d := s.disk
-	entries, err := os.ReadDir(d.path("blocks"))
+	entries, err := blockfile.ReadDir(d.path("blocks"))
 	if err != nil {
 		return err
 	}
@@ -159,18 +177,24 @@ func (s *Store) loadBlocks() error {
 			continue
 		}
 		b, err := openBlock(dir)
-		if err != nil {
+		switch {
+		case err == nil:
+			d.blocks = append(d.blocks, b)
+		case errors.Is(err, blockfile.ErrVersion):
+			s.nextID = max(s.nextID, headOf(entry.Name())+1)
+			d.Report("a block was written by another version of this program, which can read it; it is left out", err)
+		case errors.Is(err, blockfile.ErrDamaged):
 			d.setAside(dir, err)
 			s.stats.Damaged++
-			continue
+		default:
+			return fmt.Errorf("open block %s: %w", dir, err)
 		}
-		d.blocks = append(d.blocks, b)
 	}
 	// Those that were made one or coarser are there if the process ended before it could delete them.
 	d.blocks = slices.DeleteFunc(d.blocks, func(old *diskBlock) bool {
 		isReplaced := slices.ContainsFunc(d.blocks, func(b *diskBlock) bool { return b.replaces(old) })
-		if isReplaced {
-			d.remove(old.Dir())
+		if isReplaced && !d.ReadOnly {
+			_ = removeBlock(old.Dir())
 		}
 		return isReplaced
 	})
@@ -181,6 +205,27 @@ func (d *disk) remove(dir string) {
 	if !d.ReadOnly {
 		_ = os.RemoveAll(dir)
 	}
+}
+
+// removeBlock deletes a block, if there is one. It loses its name first: a process that ends meanwhile leaves no part of a block.
+func removeBlock(dir string) error {
+	gone := dir + ".gone" + unfinished
+	if err := blockfile.Fault("remove", dir); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(gone); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, gone); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if err := blockfile.Fault("delete", gone); err != nil {
+		return err
+	}
+	return os.RemoveAll(gone)
 }
 
 // load reads the blocks and the log.
@@ -199,26 +244,27 @@ func (s *Store) load() error {
 			written[head] = written[head] || b.Parts == 0 || parts[head] >= b.Parts
 		}
 	}
-	var err error
-	if d.log, err = openLog(d.Directory); err != nil {
-		return err
-	}
-	cut, err := s.replay(d.log, written)
-	if err != nil {
+	if err := s.replay(d.path(logFolder), written); err != nil {
 		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
-	s.stats.Torn = cut
 	// A head of which not all blocks were finished is in the log. If it is not there, the others were deleted for their age.
 	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
 		inLog := b.Parts > 0 && slices.ContainsFunc(s.blocks, func(e *block) bool { return e.id == b.Heads[0] })
 		if inLog {
-			_ = os.RemoveAll(b.Dir())
+			_ = removeBlock(b.Dir())
 		}
 		return inLog
 	})
 	d.sort()
-	if cut > 0 {
-		d.Report("the end of the write-ahead log was torn and is cut: the process had been ended while it wrote", nil)
+	var err error
+	if d.log, err = openLog(d.Directory); err != nil {
+		s.logFailed(err)
+	}
+	for _, b := range d.blocks {
+		d.clock.start(b.Until)
+	}
+	for _, e := range s.blocks {
+		d.clock.start(e.until)
 	}
 	if n := len(s.blocks); n > 0 {
 		s.importer.Reset(s.blocks[n-1].dict)
@@ -260,7 +306,7 @@ func (d *disk) setAside(dir string, err error) {
 		return
 	}
 	to := d.path("damaged", filepath.Base(dir))
-	if renamed := os.Rename(dir, to); renamed != nil {
+	if renamed := blockfile.Rename(dir, to); renamed != nil {
 		to = dir
 	}
 	d.Report("a block is damaged and set aside; the others serve: "+to, err)
@@ -322,7 +368,7 @@ func (b *diskBlock) close() {
 	}
 	if b.isGone {
 		_ = b.Close()
-		_ = os.RemoveAll(b.Dir())
+		_ = removeBlock(b.Dir())
 	}
 }
 
@@ -358,15 +404,11 @@ func (s *Store) Close() error {
 const syncInterval = time.Second
 
 func (s *Store) syncLog() {
-	defer close(s.disk.synced)
 	tick := time.NewTicker(syncInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-s.disk.full:
-			s.reportWrites(s.flush())
-			continue
 		case <-s.disk.stopSync:
 			return
 		}
@@ -376,13 +418,28 @@ func (s *Store) syncLog() {
 			log = nil
 		}
 		s.adding.Unlock()
-		if log == nil {
+		if log == nil || log.sync() == nil {
 			continue
 		}
-		if err := log.Sync(); err != nil {
-			s.adding.Lock()
-			s.logFailed(err)
-			s.adding.Unlock()
+		// Another segment, or another log, may have begun meanwhile: not while nothing is added.
+		s.adding.Lock()
+		if s.disk.failed == nil {
+			if err := s.disk.log.sync(); err != nil {
+				s.logFailed(err)
+			}
+		}
+		s.adding.Unlock()
+	}
+}
+
+// writeFull writes blocks that are full until ctx ends.
+func (s *Store) writeFull(ctx context.Context) {
+	for {
+		select {
+		case <-s.disk.full:
+			s.reportWrites(s.writeHeads(ctx))
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -408,82 +465,77 @@ func (s *Store) writeAhead(e *block, chunks []addedChunk) {
 // logFailed stops writing the log until Maintain has begun another one.
 func (s *Store) logFailed(err error) {
 	s.disk.failed = err
-	s.disk.Report("the store cannot write its log; what arrives is kept in memory alone until it can", err)
+	s.disk.Report("the store cannot write its log; what is in memory is written as blocks before the log goes on", err)
 }
 
-// reopenLog begins the log again with what is in memory, if it had failed.
-func (s *Store) reopenLog() {
+// LogError returns why what is added is not safe from a kill, or nil.
+func (s *Store) LogError() error {
+	s.adding.Lock()
+	defer s.adding.Unlock()
+	if s.disk == nil {
+		return nil
+	}
+	return s.disk.failed
+}
+
+// reopenLog begins the log again if it had failed, when everything in memory is on disk. What the log had until then stays until its
+// successor is durable.
+func (s *Store) reopenLog(now time.Time) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	d := s.disk
-	if d.failed == nil {
+	if d.failed == nil || slices.ContainsFunc(s.blocks, func(e *block) bool { return e.profiles > 0 }) {
 		return
 	}
-	_ = d.log.Close()
-	err := os.RemoveAll(d.path(logFolder))
-	if err == nil {
-		var log *writeLog
-		if log, err = openLog(d.Directory); err == nil {
-			d.log = log
-			err = s.logAll()
+	if d.log != nil {
+		_ = d.log.Close()
+	}
+	log, err := openLog(d.Directory)
+	if d.log = log; err == nil {
+		// The new block has what is known of the series.
+		e := s.beginBlock(now)
+		err = log.begin(e, s.series)
+		if err == nil {
+			err = log.sync()
+		}
+		if err == nil {
+			err = log.truncate(e.segment)
 		}
 	}
-	if err != nil {
-		d.failed = err
-		return
+	if d.failed = err; err == nil {
+		d.Report("the store writes its log again", nil)
 	}
-	d.failed = nil
-	d.Report("the store writes its log again", nil)
 }
 
-// logAll writes all blocks in memory to a new log.
-func (s *Store) logAll() error {
-	for i, e := range s.blocks {
-		e.logged = logged{}
-		var series map[seriesID]*seriesUse
-		if i == len(s.blocks)-1 {
-			series = s.series
-		}
-		if err := s.disk.log.begin(e, series); err != nil {
-			return err
-		}
-		var chunks []addedChunk
-		for n := range e.series {
-			for k := range e.series[n].chunks {
-				chunks = append(chunks, addedChunk{int32(n), int32(k)})
-			}
-		}
-		for part := range slices.Chunk(chunks, 1<<10) {
-			if err := s.disk.log.add(e, part); err != nil {
-				return err
-			}
-		}
-	}
-	return s.disk.log.Sync()
-}
+// Maintain is MaintainContext without an end.
+func (s *Store) Maintain(now time.Time) { s.MaintainContext(context.Background(), now) }
 
-// Maintain drops profiles that are too old, and writes blocks to disk. It is for one goroutine, every few seconds.
-func (s *Store) Maintain(now time.Time) {
+// MaintainContext drops profiles that are too old, and writes blocks to disk. It is for one goroutine, every few seconds. When ctx ends, it
+// gives up what it writes, which is written again later.
+func (s *Store) MaintainContext(ctx context.Context, now time.Time) {
 	if s.disk == nil {
 		s.Expire(now)
 		s.maintained(now)
 		return
 	}
 	s.adding.Lock()
-	if n := len(s.blocks); n > 0 && s.blocks[n-1].byKey != nil && s.isFull(s.blocks[n-1], now) {
+	if n := len(s.blocks); n > 0 && s.blocks[n-1].byKey != nil && (s.disk.failed != nil || s.isFull(s.blocks[n-1], now)) {
 		s.blocks[n-1].freeze()
 	}
 	s.adding.Unlock()
-	err := s.flush()
-	if err == nil {
-		err = s.compact(now)
+	err := s.writeHeads(ctx)
+	if ctx.Err() != nil {
+		return
 	}
 	s.reportWrites(err)
+	s.reopenLog(now)
 	if err == nil {
-		s.maintained(now)
+		s.reportJoins(s.compact(ctx, now), now)
+		if s.disk.joinFailed == nil && ctx.Err() == nil {
+			s.maintained(now)
+		}
 	}
-	s.retain(now)
-	s.reopenLog()
+	s.retain(s.disk.clock.trusted(now))
 	s.Expire(now)
 }
 
@@ -495,6 +547,9 @@ func (s *Store) maintained(now time.Time) {
 
 // reportWrites reports when writing blocks fails, and when it works again.
 func (s *Store) reportWrites(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
 	d := s.disk
 	s.adding.Lock()
 	before := d.writeFailed
@@ -508,8 +563,32 @@ func (s *Store) reportWrites(err error) {
 	}
 }
 
-// flush writes the blocks in memory that do not grow to disk.
-func (s *Store) flush() error {
+const minJoinPause, maxJoinPause = time.Minute, time.Hour
+
+// reportJoins reports when blocks cannot be made one, and when they can be again. After a failure it is tried again later and later.
+func (s *Store) reportJoins(err error, now time.Time) {
+	d := s.disk
+	if errors.Is(err, context.Canceled) || errors.Is(err, errPause) {
+		return
+	}
+	before := d.joinFailed
+	d.joinFailed = err
+	if err == nil {
+		d.joinPause = 0
+		if before != nil {
+			d.Report("the store joins blocks again", nil)
+		}
+		return
+	}
+	d.joinPause = min(max(minJoinPause, 2*d.joinPause), maxJoinPause)
+	d.joinAfter = now.Add(d.joinPause)
+	if before == nil {
+		d.Report("the store cannot join blocks; they stay as they are, queries read them, and it tries again", err)
+	}
+}
+
+// writeHeads writes the blocks in memory that do not grow to disk.
+func (s *Store) writeHeads(ctx context.Context) error {
 	s.disk.writing.Lock()
 	defer s.disk.writing.Unlock()
 	for {
@@ -522,7 +601,7 @@ func (s *Store) flush() error {
 		if e == nil {
 			return nil
 		}
-		written, err := s.writeHead(e)
+		written, err := s.writeHead(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -541,7 +620,7 @@ func (s *Store) flush() error {
 		}
 		s.mu.Unlock()
 		if s.disk.failed == nil {
-			if err := s.disk.log.Truncate(segment); err != nil {
+			if err := s.disk.log.truncate(segment); err != nil {
 				s.logFailed(err)
 			}
 		}
@@ -605,6 +684,14 @@ func timeOf(name string) (day, quarter string) {
 	return day, ""
 }
 
+// headOf returns the number of the last head in a block's name.
+func headOf(name string) uint64 {
+	_, number, _ := strings.Cut(name, "-")
+	number, _, _ = strings.Cut(number, "-")
+	head, _ := strconv.ParseUint(number, 16, 64)
+	return head
+}
+
 // quarterOf returns the start of the day of a quarter, and its number from 1 on.
 func quarterOf(name string) (day time.Time, n int, ok bool) {
 	date, number, _ := strings.Cut(name, "Q")
@@ -614,7 +701,7 @@ func quarterOf(name string) (day time.Time, n int, ok bool) {
 }
 
 // writeHead writes a block that does not grow: that of its hour, and one for each other hour that is further away.
-func (s *Store) writeHead(e *block) (written []*diskBlock, err error) {
+func (s *Store) writeHead(ctx context.Context, e *block) (written []*diskBlock, err error) {
 	hours := map[int64]bool{}
 	for i := range e.series {
 		for k := range e.series[i].chunks {
@@ -632,7 +719,7 @@ func (s *Store) writeHead(e *block) (written []*diskBlock, err error) {
 	for hour := range hours {
 		name := fmt.Sprintf("%s-%08x", time.Unix(0, hour).UTC().Format(hourLayout), e.id)
 		names = append(names, name)
-		m := &blockMerger{name: name, sources: []source{e.source()}, heads: []uint64{e.id}, parts: len(hours)}
+		m := &blockMerger{name: name, sources: []source{e.source()}, heads: []uint64{e.id}, parts: len(hours), ctx: ctx}
 		m.wants = func(c *chunk) bool { return e.hourOf(c) == hour }
 		if err := m.write(s.disk.path("blocks", name+unfinished)); err != nil {
 			return nil, err
@@ -659,22 +746,30 @@ func (e *block) hourOf(c *chunk) int64 {
 }
 
 // publish gives a block that was written its name, and opens it.
-func (d *disk) publish(name string) (*diskBlock, error) {
+func (d *disk) publish(name string) (b *diskBlock, err error) {
 	to := d.path("blocks", name)
-	if err := os.RemoveAll(to); err != nil { // of an attempt that failed
+	if err := removeBlock(to); err != nil { // of an attempt that failed
 		return nil, err
 	}
-	if err := fileutil.Rename(to+unfinished, to); err != nil { // and makes the folder durable
-		return nil, err
+	if err = blockfile.Rename(to+unfinished, to); err == nil {
+		b, err = openBlock(to)
 	}
-	return openBlock(to)
+	if err != nil {
+		_ = removeBlock(to)
+	}
+	return b, err
 }
+
+// errPause is returned while it is too early to try to join blocks again.
+var errPause = errors.New("blocks could not be joined a moment ago")
 
 // compact makes one block of those of a quarter of a day, in the end one of those of the day, and later a coarser one. So what arrives in time
 // is written three times, besides the log: with its head, its quarter and its day.
-func (s *Store) compact(now time.Time) error {
-	s.disk.writing.Lock()
-	defer s.disk.writing.Unlock()
+func (s *Store) compact(ctx context.Context, now time.Time) error {
+	if s.disk.joinFailed != nil && now.Before(s.disk.joinAfter) {
+		return errPause
+	}
+	var errs []error
 	for quarter, list := range s.blocksBy(func(b *diskBlock) string { return b.quarter }) {
 		start, n, ok := quarterOf(quarter)
 		age := now.Sub(start)
@@ -682,9 +777,7 @@ func (s *Store) compact(now time.Time) error {
 		if !ok || age < time.Duration(n)*quarterHours*time.Hour || age >= 24*time.Hour || !isWorthJoining(list, (*diskBlock).isJoined) {
 			continue
 		}
-		if err := s.join(quarter, list, 0); err != nil {
-			return err
-		}
+		errs = append(errs, s.join(ctx, quarter, list, 0))
 	}
 	for day, list := range s.blocksBy(func(b *diskBlock) string { return b.day }) {
 		start, err := time.Parse(dayLayout, day)
@@ -699,11 +792,9 @@ func (s *Store) compact(now time.Time) error {
 		case len(list) == 1, len(list) < dayBlocks && !becomesCoarser && !(isOver && isWorthJoining(list, (*diskBlock).isDay)):
 			continue
 		}
-		if err := s.join(day, list, step); err != nil {
-			return err
-		}
+		errs = append(errs, s.join(ctx, day, list, step))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // blocksBy returns the blocks on disk by a key.
@@ -733,9 +824,14 @@ func isWorthJoining(list []*diskBlock, isJoined func(*diskBlock) bool) bool {
 }
 
 // join makes one block of all those of a time.
-func (s *Store) join(name string, list []*diskBlock, step time.Duration) error {
-	m := &blockMerger{step: step, wants: func(*chunk) bool { return true }}
+func (s *Store) join(ctx context.Context, name string, list []*diskBlock, step time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m := &blockMerger{step: step, wants: func(*chunk) bool { return true }, ctx: ctx}
+	need := int64(0)
 	for _, b := range list {
+		need += b.Bytes()
 		m.sources = append(m.sources, b.source())
 		m.heads = append(m.heads, b.Heads...)
 	}
@@ -744,6 +840,10 @@ func (s *Store) join(name string, list []*diskBlock, step time.Duration) error {
 	m.heads = slices.Compact(m.heads)
 	if step > 0 {
 		m.name += "-" + step.String()
+	}
+	// The log and the blocks that are full come first: there is room for them beside the new block.
+	if free := freeBytes(s.disk.Directory); free < need+need/8+int64(s.cfg.MaxBytes)/diskBlocks {
+		return fmt.Errorf("join %s: %w: its blocks have %d bytes, and %d are free", name, errNoRoom, need, free)
 	}
 	if err := m.write(s.disk.path("blocks", m.name+unfinished)); err != nil {
 		var damaged *damagedBlock
@@ -768,12 +868,15 @@ func (s *Store) join(name string, list []*diskBlock, step time.Duration) error {
 	return nil
 }
 
+var errNoRoom = errors.New("the disk has too little room")
+
 // drop takes a block that cannot be read out of the store.
 func (s *Store) drop(b *diskBlock, err error) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	if i := slices.Index(s.disk.blocks, b); i >= 0 {
 		s.disk.blocks = slices.Delete(s.disk.blocks, i, i+1)
+		_ = b.Close()
 		s.disk.setAside(b.Dir(), err)
 		s.mu.Lock()
 		s.stats.Damaged++
@@ -821,6 +924,17 @@ type damagedBlock struct {
 	err   error
 }
 
+// fault returns an error of reading the block: damagedBlock only if its bytes are wrong.
+func (b *diskBlock) fault(err error) error {
+	if errors.Is(err, blockfile.ErrDamaged) {
+		return &damagedBlock{b, err}
+	}
+	return fmt.Errorf("block %s: %w", b.Block, err)
+}
+
+// ErrUnreadable is wrapped by the error of a query that may work later: files cannot be read at the moment.
+var ErrUnreadable = blockfile.ErrUnreadable
+
 func (e *damagedBlock) Error() string { return e.err.Error() }
 func (e *damagedBlock) Unwrap() error { return e.err }
 
@@ -853,7 +967,7 @@ func (b *diskBlock) part(
 		}
 		var err error
 		if dict, err = b.Dictionary(service); err != nil {
-			return nil, &damagedBlock{b, err}
+			return nil, b.fault(err)
 		}
 	}
 	e := &block{dict: dict, disk: &diskPart{block: b, service: service}, byMeta: map[meta]int32{}, begun: b.catalog.begun}
@@ -878,7 +992,7 @@ func (b *diskBlock) part(
 		}
 		list, err := b.Profiles(service, &in)
 		if err != nil {
-			return nil, &damagedBlock{b, err}
+			return nil, b.fault(err)
 		}
 		row := in.FirstSample
 		for k := range list {
@@ -965,7 +1079,7 @@ func (d *diskPart) read(dict *dictionary.Dictionary, chunks []*chunk, all bool, 
 		}
 		cols := &d.columns
 		if err := d.block.Samples(d.service, chunks[0].row, rows, want, cols); err != nil {
-			return &damagedBlock{d.block, err}
+			return d.block.fault(err)
 		}
 		if isOutside(cols.Stacks, stacks) || isOutside(cols.Attributes, sets) {
 			return &damagedBlock{d.block, fmt.Errorf("%w: a sample has an index that is out of range", blockfile.ErrDamaged)}

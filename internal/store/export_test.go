@@ -3,7 +3,10 @@
 
 package store
 
-import "testing"
+import (
+	"context"
+	"testing"
+)
 
 // What tests of package store_test need.
 
@@ -17,3 +20,5 @@ func (s *Store) Kill() error {
 	<-s.disk.synced
 	return s.disk.lock.Release()
 }
+
+func (s *Store) flush() error { return s.writeHeads(context.Background()) }

@@ -4,11 +4,19 @@
 package store
 
 import (
+	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/tsdb/wlog"
@@ -16,6 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // This file is the write-ahead log: what was added to blocks that are not on disk yet. A record has the entries that a message added to a
@@ -47,16 +56,24 @@ type logged struct {
 
 type addedChunk struct{ series, chunk int32 }
 
+// openLog begins a segment after those that are there.
 func openLog(dir string) (*writeLog, error) {
-	w, err := wlog.NewSize(slog.New(slog.DiscardHandler), nil, filepath.Join(dir, logFolder), segmentBytes, compression.None)
+	dir = filepath.Join(dir, logFolder)
+	if err := blockfile.Fault("create", dir); err != nil {
+		return nil, fmt.Errorf("open the write-ahead log: %w", err)
+	}
+	w, err := wlog.NewSize(slog.New(slog.DiscardHandler), nil, dir, segmentBytes, compression.None)
 	if err != nil {
 		return nil, fmt.Errorf("open the write-ahead log: %w", err)
 	}
 	return &writeLog{WL: w}, nil
 }
 
-// begin begins a block in a segment of its own, whose number it returns, with what uses know of the series before.
+// begin begins a block in a segment of its own, with what is known of the series before.
 func (w *writeLog) begin(e *block, series map[seriesID]*seriesUse) error {
+	if err := blockfile.Fault("create", w.Dir()); err != nil {
+		return err
+	}
 	segment, err := w.NextSegmentSync()
 	if err != nil {
 		return err
@@ -105,7 +122,26 @@ func (w *writeLog) write(b []byte) error {
 	if len(b) > largeBytes {
 		w.buffer = nil
 	}
+	if err := blockfile.Fault("write", w.Dir()); err != nil {
+		return err
+	}
 	return w.Log(b)
+}
+
+// sync makes what was written durable, and the names of the segments.
+func (w *writeLog) sync() error {
+	if err := blockfile.Fault("sync", w.Dir()); err != nil {
+		return err
+	}
+	return errors.Join(w.Sync(), blockfile.SyncDir(w.Dir()))
+}
+
+// truncate deletes the segments before a number.
+func (w *writeLog) truncate(segment int) error {
+	if err := blockfile.Fault("remove", w.Dir()); err != nil {
+		return err
+	}
+	return w.Truncate(segment)
 }
 
 // appendInts appends numbers that are not negative.
@@ -141,33 +177,107 @@ func (e *block) appendEntries(b []byte) []byte {
 	return b
 }
 
-// replay reads the log into blocks, and reports how many records were cut from its end because they were not whole. skip has the blocks
-// that are on disk.
-func (s *Store) replay(w *writeLog, skip map[uint64]bool) (cut int, err error) {
-	segments, err := wlog.NewSegmentsReader(w.Dir())
+// replay reads the log in a directory into blocks. skip has the blocks that are on disk. A segment can end within a record, if the process
+// or the disk stopped there: the end is cut, which needs no room. Wrong bytes cost what follows them up to the next block.
+func (s *Store) replay(dir string, skip map[uint64]bool) error {
+	segments, err := logSegments(dir)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	reader := wlog.NewReader(segments)
 	r := replayer{Store: s, skip: skip}
-	for reader.Next() {
-		r.segment = reader.Segment()
-		if err = r.record(reader.Record()); err != nil {
-			break
+	for _, segment := range segments {
+		r.segment = segment
+		if err := r.readSegment(wlog.SegmentName(dir, segment)); err != nil {
+			return err
 		}
 	}
-	if err == nil {
-		err = reader.Err()
+	if r.isBroken && r.last != nil {
+		r.last.freeze() // the log could not be read beyond this place, if more of the block followed
 	}
-	_ = segments.Close()
-	if err == nil {
-		return 0, nil
+	return nil
+}
+
+// repairing ends the name of a segment that an earlier version of this program was cutting when it ended.
+const repairing = ".repair"
+
+// logSegments returns the numbers of the segments.
+func logSegments(dir string) (list []int, err error) {
+	entries, err := blockfile.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	var torn *wlog.CorruptionErr
-	if !errors.As(err, &torn) {
-		torn = &wlog.CorruptionErr{Dir: w.Dir(), Segment: reader.Segment(), Offset: reader.Offset(), Err: err}
+	if err != nil {
+		return nil, err
 	}
-	return 1, w.Repair(torn)
+	for _, entry := range entries {
+		name, isRepair := strings.CutSuffix(entry.Name(), repairing)
+		n, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if isRepair { // it has more than the segment that was to replace it
+			if err := blockfile.Rename(filepath.Join(dir, entry.Name()), filepath.Join(dir, name)); err != nil {
+				return nil, err
+			}
+		}
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// segmentFile notes why a segment could not be read further.
+type segmentFile struct {
+	*os.File
+	err   error
+	atEnd bool
+}
+
+func (f *segmentFile) Read(b []byte) (n int, err error) {
+	if err = blockfile.Fault("read", f.Name()); err == nil {
+		n, err = f.File.Read(b)
+	}
+	f.atEnd = f.atEnd || errors.Is(err, io.EOF)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
+}
+
+// readSegment reads a segment. It returns an error if the file cannot be read: not if its bytes are wrong, which it reports.
+func (r *replayer) readSegment(path string) error {
+	if err := blockfile.Fault("open", path); err != nil {
+		return err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	f := &segmentFile{File: file}
+	reader := wlog.NewReader(bufio.NewReaderSize(f, 64<<10))
+	whole := int64(0) // the end of the last record that could be read
+	for err == nil && reader.Next() {
+		if err = r.record(reader.Record()); err == nil {
+			whole = reader.Offset()
+		}
+	}
+	isTorn := err == nil && f.atEnd
+	if err = cmp.Or(err, reader.Err()); f.err != nil {
+		return f.err
+	}
+	switch {
+	case err == nil:
+	case isTorn:
+		r.stats.Torn++
+		r.isBroken = os.Truncate(path, whole) != nil
+		r.disk.Report("the end of the write-ahead log is torn and was cut: the process had been ended, or the disk was full, while it wrote", nil)
+	default:
+		r.stats.Damaged++
+		r.isBroken = true
+		r.disk.Report("the write-ahead log is damaged; what follows in the block is lost: "+path, fmt.Errorf("at byte %d: %w", whole, err))
+	}
+	return nil
 }
 
 type replayer struct {
@@ -175,6 +285,8 @@ type replayer struct {
 	skip    map[uint64]bool
 	segment int
 	last    *block // is not one of the store if it is on disk
+	// isBroken tells that a part of the last block cannot be read: what follows of it is skipped.
+	isBroken bool
 }
 
 func (r *replayer) record(b []byte) error {
@@ -183,6 +295,9 @@ func (r *replayer) record(b []byte) error {
 	case recordBlock:
 		return r.block(&d)
 	case recordAdd:
+		if r.isBroken {
+			return nil
+		}
 		if r.last == nil {
 			return errors.New("the log does not begin with a block")
 		}
@@ -193,6 +308,7 @@ func (r *replayer) record(b []byte) error {
 }
 
 func (r *replayer) block(d *dictionary.RecordReader) error {
+	r.isBroken = false
 	id, begun := d.Uvarint(), time.Unix(0, d.Varint())
 	r.nextID = max(r.nextID, id+1)
 	if r.last != nil {

@@ -24,7 +24,7 @@ import (
 type source struct {
 	services []string
 	// part returns the series of a service, or nil.
-	part func(service string) (*block, error)
+	part func(ctx context.Context, service string) (*block, error)
 }
 
 // source returns that of a block in memory.
@@ -36,7 +36,7 @@ func (e *block) source() source {
 		names = append(names, nameOf(sr))
 	}
 	slices.Sort(names)
-	return source{slices.Compact(names), func(service string) (*block, error) {
+	return source{slices.Compact(names), func(_ context.Context, service string) (*block, error) {
 		part := e.clone()
 		part.series = slices.DeleteFunc(part.series, func(sr series) bool { return isEmpty(sr) || nameOf(sr) != service })
 		return part, nil
@@ -45,8 +45,8 @@ func (e *block) source() source {
 
 func (b *diskBlock) source() source {
 	all := func(*blockfile.Series) bool { return true }
-	return source{slices.Collect(maps.Keys(b.services)), func(service string) (*block, error) {
-		return b.part(service, 0, 0, all, true, newMemory(context.Background(), nil))
+	return source{slices.Collect(maps.Keys(b.services)), func(ctx context.Context, service string) (*block, error) {
+		return b.part(service, 0, 0, all, true, newMemory(ctx, nil))
 	}}
 }
 
@@ -58,6 +58,8 @@ type blockMerger struct {
 	parts   int
 	// step makes the profiles coarser; 0 leaves them as they are.
 	step time.Duration
+	// ctx ends it between two profiles. What was written is deleted.
+	ctx context.Context
 }
 
 func (m *blockMerger) write(dir string) error {
@@ -103,7 +105,7 @@ func (m *blockMerger) service(w *blockfile.Writer, name string, sources []source
 	dict := dictionary.New()
 	byID := map[seriesID]*mergedSeries{}
 	for _, s := range sources {
-		e, err := s.part(name)
+		e, err := s.part(m.ctx, name)
 		if err != nil {
 			return err
 		}
@@ -143,7 +145,7 @@ func (m *blockMerger) service(w *blockfile.Writer, name string, sources []source
 			strings.Compare(string(a.first.id[:]), string(b.first.id[:])))
 	})
 	for _, s := range list {
-		if err := s.write(w, m.step); err != nil {
+		if err := s.write(m.ctx, w, m.step); err != nil {
 			return err
 		}
 	}
@@ -170,7 +172,7 @@ func (p *mergedPart) moveStacks(used []bool) {
 	p.mover.allStacks(list)
 }
 
-func (s *mergedSeries) write(w *blockfile.Writer, step time.Duration) error {
+func (s *mergedSeries) write(ctx context.Context, w *blockfile.Writer, step time.Duration) error {
 	strs, sr := &s.part.dict.Strings, s.first
 	w.Series(blockfile.Series{
 		ID: blockfile.ID(sr.id[:]), Instance: fmt.Sprintf("%016x", sr.instance), Profile: strs.At(sr.profile), Type: strs.At(sr.typ), Unit: strs.At(sr.unit),
@@ -180,15 +182,18 @@ func (s *mergedSeries) write(w *blockfile.Writer, step time.Duration) error {
 	slices.SortStableFunc(s.runs, func(a, b seriesRun) int { return cmp.Compare(a.chunks[0].start, b.chunks[0].start) })
 	for _, run := range s.runs {
 		if step > 0 {
-			if err := coarserRun(&run, step); err != nil {
+			if err := coarserRun(ctx, &run, step); err != nil {
 				return err
 			}
 		} else if run.part.disk != nil {
-			if err := run.part.load(run.chunks, newMemory(context.Background(), nil)); err != nil {
+			if err := run.part.load(run.chunks, newMemory(ctx, nil)); err != nil {
 				return err
 			}
 		}
 		for _, c := range run.chunks {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if err := w.Profile(run.part.profile(c), int(c.samples), run.part.rows(c), c.first(), c.last(), c.flags&isMoved != 0); err != nil {
 				return err
 			}

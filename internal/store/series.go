@@ -5,10 +5,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // Series lists the series of a selection with their labels, which its attributes must match. Of blocks on disk, only that is read.
@@ -28,9 +30,12 @@ func (s *Store) Series(ctx context.Context, sel Selection) ([]Series, error) {
 		// Those of a service are beside each other.
 		first, last := list[0], list[len(list)-1]
 		labels, err := d.Labels(first, last+1)
-		if err != nil {
+		if errors.Is(err, blockfile.ErrDamaged) {
 			s.drop(d, err)
 			continue
+		}
+		if err != nil {
+			return nil, d.fault(err)
 		}
 		for _, i := range list {
 			if err := c.add(d.catalog, &d.catalog.series[i], labels[i-first]); err != nil {

@@ -267,6 +267,10 @@ func (s *Store) current(now time.Time, cost int) *block {
 		}
 		break
 	}
+	return s.beginBlock(now)
+}
+
+func (s *Store) beginBlock(now time.Time) *block {
 	e := newBlock(now)
 	e.id = s.nextID
 	s.nextID++

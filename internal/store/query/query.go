@@ -248,6 +248,8 @@ func (q *Queries) Error(err error) *Error {
 			store.ErrTooLarge, tooLarge.Need, tooLarge.Limit), smallerHint, store.ErrTooLarge}
 	case errors.Is(err, budget.ErrBusy):
 		return &Error{Status: http.StatusServiceUnavailable, Message: "other queries take all the memory that queries may use at the moment", Hint: "try again"}
+	case errors.Is(err, store.ErrUnreadable):
+		return &Error{http.StatusServiceUnavailable, err.Error(), "try again; if it stays, look at the disk, its permissions and the limit of open files", store.ErrUnreadable}
 	case errors.Is(err, store.ErrEngine):
 		return &Error{http.StatusServiceUnavailable, err.Error(), "look whether ClickHouse runs, and at `clickhouse` of the exporter profile_store", store.ErrEngine}
 	case errors.Is(err, context.DeadlineExceeded):

@@ -267,7 +267,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ExporterProfileStoreDiskFailing, err = builder.meter.Int64ObservableGauge(
 		"otelcol_exporter_profile_store_disk_failing",
-		metric.WithDescription("1 while profiles cannot be written to disk and are kept in memory alone, otherwise 0. [Alpha]"),
+		metric.WithDescription("1 while profiles cannot be written to disk, otherwise 0. [Alpha]"),
 		metric.WithUnit("1"),
 	)
 	errs = errors.Join(errs, err)

@@ -82,7 +82,7 @@ func AssertEqualExporterProfileStoreDiskBytes(t *testing.T, tt *componenttest.Te
 func AssertEqualExporterProfileStoreDiskFailing(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_profile_store_disk_failing",
-		Description: "1 while profiles cannot be written to disk and are kept in memory alone, otherwise 0. [Alpha]",
+		Description: "1 while profiles cannot be written to disk, otherwise 0. [Alpha]",
 		Unit:        "1",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,

@@ -1,0 +1,319 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+var allOfShop = Selection{Service: "shop", Profile: "process_cpu"}
+
+// addHour adds a profile to the hour of the day that begins at midnight.
+func addHour(s *Store, hour int) {
+	start := noon.Truncate(24 * time.Hour).Add(time.Duration(hour) * time.Hour)
+	s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 10e9).
+		Sample(profiletest.Value(1, "leaf")).Build(), start.Add(10*time.Second))
+}
+
+// A clock that is wrong for a moment deletes nothing. One that stays where it is, is believed.
+func TestClockThatIsAhead(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		cfg := diskConfig(t, t.TempDir())
+		s := open(t, cfg)
+		day := noon.Truncate(24 * time.Hour)
+		for hour := range 24 {
+			addHour(s, hour)
+			s.Maintain(day.Add(time.Duration(hour+1) * time.Hour))
+		}
+		now := day.Add(24 * time.Hour)
+		if restarts {
+			require.NoError(t, s.Close())
+			s = open(t, cfg)
+		}
+		ahead := now.Add(15 * 24 * time.Hour)
+		s.Maintain(ahead)
+		require.Equal(t, 24, s.Stats().Profiles)
+		s.Maintain(now)
+		s.Maintain(ahead.Add(time.Hour)) // the first reading of these was withdrawn
+		require.Equal(t, 24, s.Stats().Profiles)
+		s.Maintain(ahead.Add(2 * time.Hour))
+		require.Zero(t, s.Stats().Profiles)
+		require.Equal(t, 24, s.Stats().Evicted[EvictedAge])
+		require.NoError(t, s.Close())
+	}
+}
+
+// A process that ends while it deletes a block leaves nothing that looks like a damaged one.
+func TestKilledWhileItDeletes(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, diskConfig(t, dir))
+	addHour(s, 0)
+	s.Maintain(noon)
+	block := s.Blocks()[0].Dir()
+	files, err := os.ReadDir(block)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	whole := t.TempDir()
+	require.NoError(t, os.CopyFS(whole, os.DirFS(dir)))
+	for _, file := range files {
+		require.NoError(t, os.RemoveAll(dir))
+		require.NoError(t, os.CopyFS(dir, os.DirFS(whole)))
+		// The deletion ends before this file.
+		blockfile.SetFault(func(op, path string) error {
+			if op == "delete" {
+				require.NoError(t, os.Remove(filepath.Join(path, file.Name())))
+				return syscall.EIO
+			}
+			return nil
+		})
+		require.Error(t, removeBlock(block))
+		blockfile.SetFault(nil)
+		s = open(t, diskConfig(t, dir))
+		assert.Zero(t, s.Stats().Damaged)
+		assert.Empty(t, s.Blocks())
+		require.NoError(t, s.Close())
+		left, err := os.ReadDir(filepath.Join(dir, "blocks"))
+		require.NoError(t, err)
+		assert.Empty(t, left)
+	}
+}
+
+// A block of another version stays where it is: the program that wrote it reads it again. Its number is not used for another.
+func TestBlockOfAnotherVersion(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, diskConfig(t, dir))
+	addHour(s, 0)
+	s.Maintain(noon)
+	block := s.Blocks()[0].Dir()
+	require.NoError(t, s.Close())
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "wal")))
+	index := filepath.Join(block, blockfile.IndexFile)
+	b, err := os.ReadFile(index)
+	require.NoError(t, err)
+	newer, _, _ := bytes.Cut(bytes.Replace(b, []byte(`"version":1`), []byte(`"version":2`), 1), []byte(`,"crc32c":`))
+	newer = append(newer, b[len(newer):]...)
+	newer = newer[:bytes.LastIndex(newer, []byte(`,"crc32c":`))]
+	require.NoError(t, os.WriteFile(index, append(newer, '}'), 0o600))
+	s = open(t, diskConfig(t, dir))
+	assert.Zero(t, s.Stats().Damaged)
+	assert.Empty(t, s.Blocks())
+	addHour(s, 0)
+	s.Maintain(noon)
+	require.Len(t, s.Blocks(), 1)
+	assert.NotEqual(t, block, s.Blocks()[0].Dir())
+	require.NoError(t, s.Close())
+	assert.FileExists(t, index)
+}
+
+// A changed bit of an index is seen.
+func TestChangedIndex(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, diskConfig(t, dir))
+	addHour(s, 0)
+	s.Maintain(noon)
+	index := filepath.Join(s.Blocks()[0].Dir(), blockfile.IndexFile)
+	require.NoError(t, s.Close())
+	b, err := os.ReadFile(index)
+	require.NoError(t, err)
+	end := bytes.LastIndex(b, []byte(`,"crc32c":`))
+	for i := range end {
+		b[i] ^= 1
+		require.NoError(t, os.WriteFile(index, b, 0o600))
+		_, err := blockfile.Open(filepath.Dir(index))
+		assert.ErrorIs(t, err, blockfile.ErrDamaged, "byte %d", i)
+		b[i] ^= 1
+	}
+	require.NoError(t, os.WriteFile(index, b, 0o600))
+	_, err = blockfile.Open(filepath.Dir(index))
+	require.NoError(t, err)
+}
+
+// Joining blocks ends when the store is stopped, and leaves everything as it was.
+func TestJoiningCanBeStopped(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, diskConfig(t, dir))
+	day := noon.Truncate(24 * time.Hour)
+	for hour := range 3 {
+		addHour(s, hour)
+		s.Maintain(day.Add(time.Duration(hour+1) * time.Hour))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	blockfile.SetFault(func(op, path string) error {
+		if op == "create" && strings.HasSuffix(path, "samples.parquet") {
+			stop()
+		}
+		return nil
+	})
+	s.MaintainContext(ctx, day.Add(26*time.Hour))
+	blockfile.SetFault(nil)
+	require.Error(t, ctx.Err())
+	assert.Len(t, s.Blocks(), 3)
+	entries, err := os.ReadDir(filepath.Join(dir, "blocks"))
+	require.NoError(t, err)
+	assert.Len(t, entries, 3)
+	s.Maintain(day.Add(26 * time.Hour))
+	assert.Len(t, s.Blocks(), 1)
+	assert.EqualValues(t, 3, sum(t, s, allOfShop))
+	require.NoError(t, s.Close())
+}
+
+// lifeOfAStore adds profiles, writes them, makes one block of the hours, deletes nothing, and reads all. It returns how many profiles
+// were in the log when they were added.
+func lifeOfAStore(s *Store) (logged int, failed error) {
+	day := noon.Truncate(24 * time.Hour)
+	if err := s.Open(); err != nil {
+		return 0, err
+	}
+	for hour := range 2 {
+		if s.LogError() == nil {
+			addHour(s, hour)
+			if s.LogError() == nil {
+				logged++
+			}
+		}
+		s.Maintain(day.Add(time.Duration(hour+1) * time.Hour))
+	}
+	s.Maintain(day.Add(26 * time.Hour))
+	_, err := s.FlameGraph(context.Background(), allOfShop, 100)
+	s.Maintain(day.Add(27 * time.Hour))
+	return logged, err
+}
+
+// Whichever use of the file system fails, for a moment or from then on, no profile is lost that was acknowledged, no intact block is set
+// aside, and somebody hears of it.
+func TestEveryUseOfTheDiskFails(t *testing.T) {
+	faults := []error{syscall.EIO, syscall.EACCES, syscall.EMFILE, syscall.ENOSPC}
+	for n := 1; failAt(t, n, faults[n%len(faults)], n/len(faults)%2 == 0); n++ {
+	}
+}
+
+// memoryDir returns a folder that need not be synced to a disk, if there is one.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "store")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// failAt lets the n-th use of the file system fail, and those that follow if isLasting. It reports whether there was one.
+func failAt(t *testing.T, n int, fault error, isLasting bool) bool {
+	t.Helper()
+	dir := memoryDir(t)
+	var mu sync.Mutex
+	var reports []string
+	uses, failing := 0, ""
+	cfg := diskConfig(t, dir)
+	cfg.Disk.Report = func(message string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		reports = append(reports, fmt.Sprint(message, ": ", err))
+	}
+	blockfile.SetFault(func(op, path string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		uses++
+		if uses < n || uses > n && !isLasting {
+			return nil
+		}
+		if uses == n {
+			failing = op + " " + path
+		}
+		return &fs.PathError{Op: op, Path: path, Err: fault}
+	})
+	s := New(cfg)
+	logged, err := lifeOfAStore(s)
+	killed := make(chan struct{})
+	if s.disk != nil && s.disk.stopSync != nil {
+		go func() { defer close(killed); _ = s.Kill() }()
+		<-killed
+	}
+	blockfile.SetFault(nil)
+	if failing == "" {
+		return false
+	}
+	context := fmt.Sprintf("use %d: %s; %v; %v", n, failing, err, reports)
+	isDeletion := strings.HasPrefix(failing, "remove") || strings.HasPrefix(failing, "delete")
+	require.True(t, err != nil || len(reports) > 0 || isDeletion, "nobody hears of it: %s", context)
+	require.False(t, err != nil && errors.Is(err, blockfile.ErrDamaged), context)
+	aside, _ := os.ReadDir(filepath.Join(dir, "damaged"))
+	require.Empty(t, aside, context)
+	cfg.Disk.Report = func(message string, err error) { t.Errorf("after use %d: %s: %v; %s", n, message, err, context) }
+	s = open(t, cfg)
+	if logged > 0 {
+		got := sum(t, s, allOfShop)
+		require.GreaterOrEqual(t, got, int64(logged), context)
+		require.LessOrEqual(t, got, int64(2), context)
+	}
+	require.NoError(t, s.Close())
+	return true
+}
+
+// A process that ends before any of its uses of the file system loses nothing, and doubles nothing.
+func TestKilledBeforeEveryUseOfTheDisk(t *testing.T) {
+	cfg := diskConfig(t, memoryDir(t))
+	dir := cfg.Disk.Directory
+	var copies []string
+	added := []int64{}
+	now := int64(0)
+	var mu sync.Mutex
+	blockfile.SetFault(func(op, _ string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op == "read" || op == "open" || op == "stat" {
+			return nil
+		}
+		to := memoryDir(t)
+		if os.CopyFS(to, os.DirFS(dir)) == nil { // otherwise a file went meanwhile
+			copies, added = append(copies, to), append(added, now)
+		}
+		return nil
+	})
+	s := open(t, cfg)
+	day := noon.Truncate(24 * time.Hour)
+	for hour := range 2 {
+		addHour(s, hour)
+		mu.Lock()
+		now++
+		mu.Unlock()
+		s.Maintain(day.Add(time.Duration(hour+1) * time.Hour))
+	}
+	s.Maintain(day.Add(26 * time.Hour))
+	require.Len(t, s.Blocks(), 1)
+	require.NoError(t, s.Close())
+	blockfile.SetFault(nil)
+	require.Greater(t, len(copies), 50)
+	for i, dir := range slices.All(copies) {
+		cfg := diskConfig(t, dir)
+		cfg.Disk.Report = func(message string, err error) { t.Errorf("copy %d: %s: %v", i, message, err) }
+		s := open(t, cfg)
+		got := int64(0)
+		if g, err := s.FlameGraph(t.Context(), allOfShop, 100); err == nil {
+			got = g.Total[0]
+		}
+		require.GreaterOrEqual(t, got, added[i], "copy %d", i)
+		require.LessOrEqual(t, got, added[i]+1, "copy %d", i)
+		require.NoError(t, s.Close())
+	}
+}

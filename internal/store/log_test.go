@@ -1,0 +1,166 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// A byte of the log that the disk returns wrong costs what is behind it in its block, not the blocks that begin in later segments.
+func TestDamagedLog(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		t.Run(fmt.Sprint("damaged ", damaged), func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, diskConfig(t, dir))
+			s.disk.writing.Lock() // the blocks wait to be written
+			for i := range 3 {
+				for k := range 5 {
+					now := noon.Add(time.Duration(i)*time.Hour + time.Duration(k+1)*time.Minute)
+					s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
+						Time(uint64(now.Add(-time.Minute).UnixNano()), 60e9).Sample(profiletest.Value(1, "leaf")).Build(), now)
+				}
+			}
+			require.Len(t, s.blocks, 3)
+			require.NoError(t, s.disk.lock.Release()) // killed
+			segments, err := filepath.Glob(filepath.Join(dir, "wal", "*"))
+			require.NoError(t, err)
+			t.Log(len(segments), "segments")
+			if damaged {
+				b, err := os.ReadFile(segments[1])
+				require.NoError(t, err)
+				b[len(b)/20] ^= 1
+				require.NoError(t, os.WriteFile(segments[1], b, 0o600))
+			}
+			cfg := diskConfig(t, dir)
+			var reports []string
+			cfg.Disk.Report = func(message string, err error) { reports = append(reports, fmt.Sprint(message, " ", err)) }
+			again := open(t, cfg)
+			got := sum(t, again, Selection{Service: "shop", Profile: "process_cpu", From: noon.Add(100 * time.Minute).UnixNano()})
+			t.Log(reports)
+			assert.EqualValues(t, 5, got, "the third block, which begins in a segment of its own")
+			require.NoError(t, again.Close())
+		})
+	}
+}
+
+// The log is synced every second, also while a day becomes one block. A log that cannot be synced shows whether it was tried.
+func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
+	for _, compacting := range []bool{false, true} {
+		t.Run(fmt.Sprint("compacting: ", compacting), func(t *testing.T) {
+			s := open(t, diskConfig(t, t.TempDir()))
+			push := func(now time.Time) {
+				s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 1e9).
+					Sample(profiletest.Value(1, "leaf")).Build(), now.Add(time.Second))
+			}
+			push(noon)
+			if compacting {
+				s.disk.writing.Lock() // as compact does, for as long as it takes
+			}
+			push(noon.Add(time.Hour)) // the next hour begins: its block is to be written
+			push(noon.Add(time.Hour + time.Second))
+			time.Sleep(100 * time.Millisecond)
+			s.adding.Lock()
+			require.NoError(t, s.disk.log.WL.Close())
+			s.adding.Unlock()
+			time.Sleep(3500 * time.Millisecond)
+			s.adding.Lock()
+			assert.NotNil(t, s.disk.failed, "three seconds on, the log was not synced")
+			s.adding.Unlock()
+			if compacting {
+				s.disk.writing.Unlock()
+			}
+			_ = s.Close()
+		})
+	}
+}
+
+// What is known of the interval of a series survives a kill: a state after a gap holds for it, not for the gap.
+func TestIntervalOfGaugesAfterAKill(t *testing.T) {
+	memory := New(Config{Window: 100 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20, MaxSeries: 100})
+	disk := open(t, diskConfig(t, t.TempDir()))
+	for _, minute := range []int{0, 5, 10, 15, 45} {
+		if minute == 45 {
+			require.NoError(t, disk.Kill())
+			disk = open(t, disk.Config())
+		}
+		for _, s := range []*Store{memory, disk} {
+			add(t, s, "a", "inuse_space", "bytes", 60*minute, 0, profiletest.Value(7, "leaf"))
+		}
+	}
+	sel := Selection{Service: "shop", Profile: "memory", From: at(60 * 52), Until: at(60 * 58)}
+	assert.EqualValues(t, 0, sum(t, memory, sel))
+	assert.Equal(t, sum(t, memory, sel), sum(t, disk, sel))
+	require.NoError(t, disk.Close())
+}
+
+// A kill between the blocks of a head that has late profiles neither loses nor doubles anything: the log has all of it.
+func TestKilledBetweenBlocksOfAHead(t *testing.T) {
+	for missing := range 3 {
+		dir := t.TempDir()
+		s := open(t, diskConfig(t, dir))
+		for _, hour := range []int{10, 5, 0} {
+			start := noon.Add(time.Duration(hour) * time.Hour)
+			s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 10e9).
+				Sample(profiletest.Value(int64(hour+1), "leaf")).Build(), noon.Add(10*time.Hour+time.Minute)) // two of them are late
+		}
+		wal := t.TempDir()
+		s.adding.Lock()
+		require.NoError(t, os.CopyFS(wal, os.DirFS(filepath.Join(dir, "wal"))))
+		s.adding.Unlock()
+		s.Maintain(noon.Add(12 * time.Hour))
+		blocks := s.Blocks()
+		require.Len(t, blocks, 3)
+		require.Equal(t, 3, blocks[0].Parts)
+		require.NoError(t, s.Close())
+		require.NoError(t, os.RemoveAll(blocks[missing].Dir())) // it had no name yet
+		require.NoError(t, os.RemoveAll(filepath.Join(dir, "wal")))
+		require.NoError(t, os.CopyFS(filepath.Join(dir, "wal"), os.DirFS(wal)))
+		s = open(t, diskConfig(t, dir))
+		assert.EqualValues(t, 18, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}), "without block %d", missing)
+		s.Maintain(noon.Add(13 * time.Hour))
+		assert.EqualValues(t, 18, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}), "written again")
+		require.NoError(t, s.Close())
+	}
+}
+
+// A query that has begun reads its blocks to the end, although they become one, or are too old, meanwhile; then their files go.
+func TestQueryKeepsItsBlocks(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, diskConfig(t, dir))
+	day := noon.Truncate(24 * time.Hour)
+	for hour := range 3 {
+		start := day.Add(time.Duration(hour) * time.Hour)
+		s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 10e9).
+			Sample(profiletest.Value(1, "leaf")).Build(), start.Add(10*time.Second))
+		s.Maintain(start.Add(time.Hour))
+	}
+	require.Len(t, s.Blocks(), 3)
+	q := &Query{Selection: Selection{Service: "shop", Profile: "process_cpu"}, Want: Want{Stacks: true}, Memory: newMemory(t.Context(), nil)}
+	selected, err := s.Select(t.Context(), q)
+	require.NoError(t, err)
+	s.Maintain(day.Add(26 * time.Hour)) // they become one
+	require.Len(t, s.Blocks(), 1)
+	total := int64(0)
+	require.NoError(t, selected.Read(func(samples *Samples) error {
+		for _, v := range samples.Values {
+			total += v
+		}
+		return nil
+	}))
+	assert.EqualValues(t, 3, total)
+	selected.Close()
+	names, err := os.ReadDir(filepath.Join(dir, "blocks"))
+	require.NoError(t, err)
+	assert.Len(t, names, 1)
+	require.NoError(t, s.Close())
+}
