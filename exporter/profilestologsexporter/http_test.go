@@ -144,6 +144,21 @@ func TestMalformedProfile(t *testing.T) {
 	}
 }
 
+// TestProbeRefusedForTheMoment has a peer that cannot read a message, and is too busy to answer the probe: the message is sent again.
+func TestProbeRefusedForTheMoment(t *testing.T) {
+	b := &inbox{}
+	e := runExporter(t, map[string]any{"http": httpServer(t, b, func(w http.ResponseWriter, n int) bool {
+		if n <= 2 {
+			http.Error(w, "unsupported sample type", []int{http.StatusBadRequest, http.StatusServiceUnavailable}[n-1])
+		}
+		return n <= 2
+	})})
+	e.send(t, batch("x", 5))
+	assert.Zero(t, b.requireOnce(t, batch("x", 5)), "nothing goes out as log records")
+	assert.Equal(t, 3, b.asked)
+	assert.Zero(t, e.metric(t, "switches"))
+}
+
 // TestProbe checks that the probe is a conformant profile.
 func TestProbe(t *testing.T) {
 	require.NoError(t, profiletest.Check(newProbe()))
