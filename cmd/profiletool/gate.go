@@ -41,7 +41,7 @@ With --fail-if or --format, diff compares shares instead, and is a gate in CI: t
                                         self(PATTERN)>+5pp  it grew by more than 5 points of the whole
                                         total(PATTERN)>30%  it is more than 30 percent
                        self is what was running, total what was on the stack. PATTERN is a function or a package;
-                       pkg/... or pkg/… is the package and what its name begins
+                       pkg/... or pkg/… is the package and what its name begins. It is an error if no function is it
   --alpha P            growth counts only if it is by chance with a probability below P: 0.01; 1 lets all of it count
   --format FORMAT      text, markdown or sarif
   --rows N             the functions with the largest changes that text and markdown list: 10`
@@ -111,8 +111,10 @@ func (c *condition) matches(function string) bool {
 type side struct {
 	kind  kind
 	whole shares.Whole
-	// conditions has a part for each condition, self one for each function.
+	// conditions has a part for each condition, self one for each function. isKnown reports that a condition's pattern matches a function
+	// that is on a stack.
 	conditions []shares.Part
+	isKnown    []bool
 	self       map[string]*shares.Part
 	// sources has the file and line of functions.
 	sources map[string]source
@@ -150,6 +152,12 @@ func (g *gate) run(base, files []string) error {
 		return fmt.Errorf("the base has %s/%s, the other files have %s/%s: choose by --profile and --type",
 			before.kind.Profile, before.kind.Type, now.kind.Profile, now.kind.Type)
 	}
+	for i, c := range conditions {
+		if !before.isKnown[i] && !now.isKnown[i] {
+			return fmt.Errorf("--fail-if %q: no function or package in the profiles %s is %q, in the base or in the other files: "+
+				"check the name, and write pkg/... for all below a package", c.text, now.kind, c.pattern)
+		}
+	}
 	results := g.judge(conditions, before, now)
 	switch g.format {
 	case "sarif":
@@ -176,7 +184,8 @@ func (g *gate) side(paths []string, conditions []condition) (*side, error) {
 		return nil, fmt.Errorf("%s: there are no profiles", strings.Join(paths, ", "))
 	}
 	shown := groups[mainOf(groups, func(g *group) kind { return g.kind })]
-	s := &side{kind: shown.kind, conditions: make([]shares.Part, len(conditions)), self: map[string]*shares.Part{}, sources: sourcesOf(pd)}
+	s := &side{kind: shown.kind, self: map[string]*shares.Part{}, sources: sourcesOf(pd)}
+	s.conditions, s.isKnown = make([]shares.Part, len(conditions)), make([]bool, len(conditions))
 	for _, p := range shown.profiles {
 		s.add(pd, p, conditions)
 	}
@@ -203,18 +212,20 @@ func (s *side) add(pd pprofile.Profiles, p pprofile.Profile, conditions []condit
 		self[f.Name(leaf)] += value
 		for i := range conditions {
 			c := &conditions[i]
-			isMatch := c.matches(f.Name(leaf))
-			if c.isTotal && !isMatch {
+			isLeaf := c.matches(f.Name(leaf))
+			isOnStack := isLeaf
+			if !isLeaf && (c.isTotal || !s.isKnown[i]) {
 				names, _ := f.All(sample.StackIndex())
-				isMatch = slices.ContainsFunc(names, func(name int32) bool { return c.matches(f.Name(name)) })
+				isOnStack = slices.ContainsFunc(names, func(name int32) bool { return c.matches(f.Name(name)) })
 			}
-			if isMatch {
+			s.isKnown[i] = s.isKnown[i] || isOnStack
+			if isLeaf || c.isTotal && isOnStack {
 				matching[i] += value
 			}
 		}
 	}
 	if total == 0 {
-		return
+		return // it has nothing to compare, and is no cluster
 	}
 	stringAt := func(i int32) string { return pd.Dictionary().StringTable().At(int(i)) }
 	each := shares.WeightingOf(s.kind.Type, s.kind.Unit, p.Period(), stringAt(p.PeriodType().UnitStrindex()))

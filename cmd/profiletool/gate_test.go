@@ -6,6 +6,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,7 +48,6 @@ func TestGate(t *testing.T) {
 		{"self(example.com/shop/cart.Add)>+5%", little, exitOK, "by chance"},
 		{"self(net/http)>+5%", more, exitOK, "ok"},
 		{"total(net/http)>+5%", more, exitFound, "failed"},
-		{"self(cart)>+0%", more, exitOK, "ok"},
 		{"total(net/http)>15%", more, exitFound, "failed"},
 		{"total(net/http)>25%", more, exitOK, "ok"},
 	} {
@@ -56,6 +57,59 @@ func TestGate(t *testing.T) {
 	}
 	assert.Equal(t, exitFound, run(t, nil, "diff", "--fail-if=self(example.com/shop/cart)>+5%", "--alpha", "1", base, little).code)
 	assert.Equal(t, exitFound, run(t, nil, "diff", base, more, "--fail-if=total(net/http)>90%", "--fail-if=self(runtime)>1%").code)
+}
+
+// TestGateLetsImprovementsPass has a function that takes less than before, whatever the condition on its growth.
+func TestGateLetsImprovementsPass(t *testing.T) {
+	more, less := shareOf(t, 500), shareOf(t, 200)
+	for _, growth := range []string{"+5%", "+5pp", "+0%", "+0pp"} {
+		r := run(t, nil, "diff", "--fail-if", "self(example.com/shop/cart)>"+growth, more, less)
+		assert.Equal(t, exitOK, r.code, "%s: %s%s", growth, r.out, r.log)
+		assert.Equal(t, exitFound, run(t, nil, "diff", "--fail-if", "self(example.com/shop/cart)>"+growth, less, more).code, growth)
+	}
+}
+
+// TestGateIgnoresProfilesWithoutValues has recordings in which nothing happened: they tell nothing about how shares vary.
+func TestGateIgnoresProfilesWithoutValues(t *testing.T) {
+	empty := func(name string) string {
+		b := profiletest.New().Resource("service.name", "shop")
+		for range 100 {
+			b.Profile("cpu", "nanoseconds").Time(1, 10_000_000_000).Period(10_000_000, "cpu", "nanoseconds").Sample(profiletest.Value(0, "runtime.idle"))
+		}
+		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(b.Build())
+		require.NoError(t, err)
+		return write(t, name, string(wire))
+	}
+	base, varied := shareOf(t, 100), []string{shareOf(t, 90), shareOf(t, 160)}
+	args := append([]string{"diff", "--fail-if", "self(example.com/shop/cart)>+5%", base}, varied...)
+	want, got := run(t, nil, args...), run(t, nil, append(args, empty("a.otlp"), empty("b.otlp"))...)
+	assert.Equal(t, want.out, got.out)
+	assert.Equal(t, want.code, got.code)
+}
+
+// TestGateReadsURLs has a base and a file that are behind URLs.
+func TestGateReadsURLs(t *testing.T) {
+	files := map[string]string{"/debug/pprof/profile": shareOf(t, 100), "/more": shareOf(t, 200)}
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if file, ok := files[r.URL.Path]; ok {
+			http.ServeFile(w, r, file)
+			return
+		}
+		http.Error(w, "no such profile", http.StatusNotFound)
+	}))
+	defer site.Close()
+	condition := "--fail-if=self(example.com/shop/...)>+5%"
+	r := run(t, nil, "diff", condition, site.URL, site.URL+"/more")
+	assert.Equal(t, exitFound, r.code, r.log)
+	assert.Contains(t, r.out, "10.00 % → 20.00 %")
+	assert.Equal(t, exitOK, run(t, nil, "diff", condition, site.URL+"/debug/pprof/profile?seconds=1", files["/debug/pprof/profile"]).code)
+	r = run(t, nil, "diff", condition, site.URL, site.URL+"/none")
+	assert.Equal(t, exitFailed, r.code)
+	assert.Contains(t, r.log, "404 Not Found no such profile")
+	site.Close()
+	r = run(t, nil, "diff", condition, site.URL, files["/more"])
+	assert.Equal(t, exitFailed, r.code)
+	assert.Contains(t, r.log, site.URL)
 }
 
 func TestGateFormats(t *testing.T) {
@@ -104,6 +158,8 @@ func TestGateRefuses(t *testing.T) {
 		"--alpha must be above 0":          {"--format=text", "--alpha=0", base, base},
 		"unknown flag: --cum":              {"--format=text", "--cum", base, base},
 		"choose by --profile and --type":   {"--format=text", base, goHeap},
+		"no function or package":           {"--fail-if=self(example.com/shpo/...)>+5%", base, base},
+		`is "cart"`:                        {"--fail-if=total(net/http)>+5%", "--fail-if=self(cart)>+0%", base, base},
 		"no such file":                     {"--format=text", base, "/none"},
 		"cpu/nanoseconds":                  {"--format=text", "--profile=memory", base, base},
 	} {

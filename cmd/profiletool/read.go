@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -200,7 +202,15 @@ func (r *reader) read(path string) ([]message, error) {
 func (r *reader) open(path string) ([]byte, error) {
 	in := r.term.in
 	r.modified = time.Time{}
-	if path != "-" {
+	switch {
+	case isURL(path):
+		body, err := get(path)
+		if err != nil {
+			return nil, err
+		}
+		defer body.Close()
+		in = body
+	case path != "-":
 		file, err := os.Open(path)
 		if err != nil {
 			return nil, err
@@ -216,6 +226,39 @@ func (r *reader) open(path string) ([]byte, error) {
 		err = fmt.Errorf("there are more than %d bytes", maxInputBytes)
 	}
 	return data, err
+}
+
+func isURL(path string) bool {
+	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
+}
+
+// fetchTime is how long a server may take for a profile, in addition to the seconds for which it records.
+const fetchTime = time.Minute
+
+// get fetches a URL. One without a path is that of a Go program's processor time, as it is for pprof.
+func get(address string) (io.ReadCloser, error) {
+	target, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	if target.Path == "" || target.Path == "/" {
+		target.Path = "/debug/pprof/profile"
+	}
+	seconds, _ := strconv.Atoi(target.Query().Get("seconds"))
+	client := http.Client{Timeout: fetchTime + time.Duration(max(seconds, 0))*time.Second}
+	response, err := client.Get(target.String())
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // the caller names the URL
+		}
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		start, _ := io.ReadAll(io.LimitReader(response.Body, 200))
+		return nil, errors.Join(errors.New(strings.TrimSpace(response.Status+" "+string(start))), response.Body.Close())
+	}
+	return response.Body, nil
 }
 
 func (r *reader) setTime(pd pprofile.Profiles) {
