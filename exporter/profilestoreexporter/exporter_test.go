@@ -60,7 +60,8 @@ func TestErrors(t *testing.T) {
 		status int
 		text   string
 	}{
-		"/nothing":                               {404, "nothing is here"},
+		"/nothing":                               {404, "Datadog's on 4040"},
+		"/mcp":                                   {404, "set `mcp: {}`"},
 		"/api/flamegraph":                        {400, "`service` and `profile` must be given"},
 		"/api/flamegraph?service=shop&profile=x": {404, `service \"shop\" has no profile \"x\"`},
 		"/api/flamegraph?service=shop&profile=process_cpu&type=y":         {404, "it has cpu/nanoseconds"},
@@ -512,8 +513,9 @@ func TestAssistants(t *testing.T) {
 		return response.StatusCode, string(body)
 	}
 	off := startExporter(t, nil)
-	status, _ := ask(off)
+	status, body := ask(off)
 	assert.Equal(t, http.StatusMethodNotAllowed, status)
+	assert.Contains(t, body, "set `mcp: {}`")
 	// What Grafana asks has a body, too.
 	response, err := http.Post("http://"+off.address.String()+"/querier.v1.QuerierService/ProfileTypes", "application/json", strings.NewReader(`{"start":1000,"end":4000}`))
 	require.NoError(t, err)
@@ -522,7 +524,7 @@ func TestAssistants(t *testing.T) {
 
 	on := startExporter(t, map[string]any{"mcp": map[string]any{}})
 	on.send(small("shop"))
-	status, body := ask(on)
+	status, body = ask(on)
 	assert.Equal(t, http.StatusOK, status)
 	assert.Contains(t, body, "shop")
 	for _, headers := range [][]string{

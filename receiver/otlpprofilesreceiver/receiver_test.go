@@ -300,6 +300,8 @@ func TestLogsAreCharged(t *testing.T) {
 	code, answer, _ = h.post(t, paths[0], "application/x-protobuf", data)
 	assert.Equal(t, http.StatusNotFound, code, "there is no profiles pipeline")
 	assert.Contains(t, answer, "nothing is here: send logs to /v1/logs")
+	_, answer, _ = h.post(t, "/v1/pprof", "application/x-protobuf", data)
+	assert.Contains(t, answer, "receiver pprof, by default on port 4040")
 }
 
 // Today's layout arrives from the Collector's own client, and nothing is logged.

@@ -150,6 +150,8 @@ func TestPushAnswers(t *testing.T) {
 		"a text dump":                  {body: sourcetest.Captured(t, "go-goroutine-debug1.txt"), code: 400, reason: ingest.NotPprof, says: "seems to be"},
 		"a YAML file":                  {body: []byte("replicas: 3\nimage: shop\nports: [80]"), code: 400, reason: ingest.NotPprof, says: "seems to be YAML"},
 		"metrics":                      {body: []byte("# TYPE up gauge\nup 1\nup{job=\"a;b\"} 1\n"), code: 400, reason: ingest.NotPprof, says: "seems to be metrics"},
+		"a text":                       {body: []byte("hello\n"), code: 400, reason: ingest.NotPprof, says: "it seems to be text; accepted are [pprof"},
+		"perf without fields":          {body: []byte("node \n\t    7f1c22 main+0x1\n\n"), code: 400, reason: ingest.NotPprof, says: "use -F comm,pid,tid,time"},
 		"a log":                        {body: []byte("2026-01-02 03:04:05 started; pid 12\n"), code: 400, reason: ingest.NotPprof, says: "seems to be a log"},
 		"a report":                     {body: []byte("Type: cpu\nShowing nodes accounting for 1s\nmain 12\n"), code: 400, reason: ingest.NotPprof, says: "seems to be a text report"},
 		"a JSON error":                 {body: []byte(`{"code": 404}`), code: 400, reason: ingest.NotPprof, says: "seems to be JSON (an error message?)"},

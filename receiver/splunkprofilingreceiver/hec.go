@@ -41,7 +41,7 @@ func (s *hecServer) start(ctx context.Context, env httpserver.Env) (otlpserver.S
 	answer("/services/collector/ack", http.StatusBadRequest, hec.Answer{
 		Code: hec.AckDisabled, Reason: "an answer with code 0 already means that the pipeline accepted the events",
 	})
-	answer("/", http.StatusNotFound, hec.Answer{Text: notFound, Code: http.StatusNotFound, Reason: "send events to /services/collector/event"})
+	answer("/", http.StatusNotFound, hec.Answer{Text: notFound, Code: http.StatusNotFound, Reason: elsewhere})
 	running, err := s.http.Start(ctx, mux, env)
 	if err != nil {
 		return nil, err
@@ -49,6 +49,8 @@ func (s *hecServer) start(ctx context.Context, env httpserver.Env) (otlpserver.S
 	env.Telemetry.Logger.Info("ready for HEC events", zap.Stringer("endpoint", running.Addr()))
 	return running, nil
 }
+
+const elsewhere = "send events to /services/collector/event or /v1/log; OTLP logs go to the endpoints of `grpc` and `http`, by default 4317 and 4318"
 
 const notFound = "The requested URL was not found on this server."
 

@@ -62,6 +62,9 @@ func Of(data []byte) (Signature, bool) {
 	if isGperftoolsCPU(data) {
 		return Signature{Name: "a legacy gperftools CPU profile (convert it with: pprof -proto)"}, true
 	}
+	if isPythonProfile(data) {
+		return Signature{Name: "a file of Python's cProfile, which has no stacks (sample with perf, or with py-spy record -f raw)"}, true
+	}
 	return Signature{}, false
 }
 
@@ -95,6 +98,7 @@ const (
 	PprofReport = "a text report of pprof (send the profile itself)"
 	Metrics     = "metrics in the text format of Prometheus"
 	Log         = "a log"
+	PerfFields  = "what perf script prints without some fields (use -F comm,pid,tid,time,period,event,ip,sym,dso, or no -F)"
 	YAML        = "YAML"
 )
 
@@ -105,13 +109,18 @@ var (
 	// logLine begins with a time or a level, or is one of an HTTP server.
 	logLine = regexp.MustCompile(`^(\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |[IWEF]\d{4} \d\d:\d\d:` +
 		`|(\S+ ){3}\[\d\d/[A-Z][a-z]{2}/\d{4}:|\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[\]: ]|(time|ts|level)=\S)`)
-	yamlLine = regexp.MustCompile(`^(---$|(- )?["']?[\w./-]+["']?:( |$))`)
+	// perfStack is a name, with what is left of its fields, and a frame below it.
+	perfStack = regexp.MustCompile(`(?m)^[^\s#][^\n;]*\n[ \t]+[0-9a-f]{4,16} \S`)
+	yamlLine  = regexp.MustCompile(`^(---$|(- )?["']?[\w./-]+["']?:( |$))`)
 )
 
 // TextKind returns one of the kinds above if at least half of the lines of a text look like it, and otherwise "".
 func TextKind(head []byte) string {
 	if reportStart.Match(head) && reportTable.Match(head) {
 		return PprofReport
+	}
+	if perfStack.Match(head) {
+		return PerfFields
 	}
 	var lines, metrics, logs, yaml int
 	for line := range bytes.Lines(head) {
@@ -180,4 +189,11 @@ func isGperftoolsCPU(data []byte) bool {
 		return true
 	}
 	return len(data) >= 20 && order.Uint32(data) == 0 && order.Uint32(data[4:]) == 3 && order.Uint32(data[8:]) == 0
+}
+
+// isPythonProfile recognizes a dictionary of Python's marshal, perhaps with the flag of references, whose first key is a tuple of three:
+// file, line and function.
+func isPythonProfile(data []byte) bool {
+	const isReferred = 0x80
+	return len(data) > 3 && data[0]&^isReferred == '{' && data[1]&^isReferred == ')' && data[2] == 3
 }

@@ -207,6 +207,10 @@ func (s *Signal) answer(ctx context.Context, m *Message) ([]byte, error) {
 // unknownBodyBytes is how much is read of a body that was sent to an unknown path.
 const unknownBodyBytes = 4 << 20
 
+// elsewhere names the ports of others, as the shipped configurations have them.
+const elsewhere = ". Pprof, Pyroscope's and Datadog's profiles go to the receiver pprof, by default on port 4040, and OTLP over gRPC to 4317; " +
+	"the page of flame graphs is on 4042"
+
 func (p *Protocols) startHTTP(ctx context.Context, env httpserver.Env) (Server, error) {
 	signals, err := p.Signals("http")
 	if err != nil {
@@ -219,12 +223,12 @@ func (p *Protocols) startHTTP(ctx context.Context, env httpserver.Env) (Server, 
 		for _, path := range signal.Paths {
 			mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { signal.exportHTTP(server, w, r) })
 		}
-		hints = append(hints, signal.Name+" to "+signal.Paths[0])
+		hints = append(hints, signal.Name+" to "+strings.Join(signal.Paths, " or "))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		// A client that is still sending would see a reset connection instead of the answer.
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, unknownBodyBytes))
-		httpserver.AnswerOTLPError(w, r, "nothing is here: send "+strings.Join(hints, ", "), http.StatusNotFound)
+		httpserver.AnswerOTLPError(w, r, "nothing is here: send "+strings.Join(hints, ", ")+elsewhere, http.StatusNotFound)
 	})
 	running, err := server.Start(ctx, mux, env)
 	if err != nil {

@@ -102,7 +102,9 @@ func TestCallsOfTheApp(t *testing.T) {
 		"/settings.v1.RecordingRulesService/ListRecordingRules": {`{}`, 501, `"code":"unimplemented"`},
 		"/adhocprofiles.v1.AdHocProfileService/Upload":          {`{}`, 501, `"code":"unimplemented"`},
 		"/vcs.v1.VCSService/GithubApp":                          {`{}`, 501, `"code":"unimplemented"`},
+		"/push.v1.PusherService/Push":                           {`{}`, 405, "on 4040"},
 		"/api/services":                                         {`{}`, 405, "read only"},
+		"/v1/pprof":                                             {`{}`, 405, "on 4040"},
 	} {
 		status, answer := post(t, server.URL+path, c.body)
 		assert.Equal(t, c.status, status, "%s: %s", path, answer)

@@ -61,6 +61,11 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 
 const mcpPath = "/mcp"
 
+const (
+	mcpIsOff = "assistants are not answered here"
+	mcpHint  = "set `mcp: {}` in the configuration of the exporter profile_store"
+)
+
 const maxQueryBytes = 16 << 10
 
 type server struct {
@@ -105,6 +110,10 @@ func New(settings Settings) http.Handler {
 	s.pyroscope(compress)
 	if s.MCP != nil {
 		s.mux.Handle(mcpPath, s.MCP(s.queries))
+	} else {
+		s.mux.HandleFunc(mcpPath, func(w http.ResponseWriter, r *http.Request) {
+			writeError(w, r, &query.Error{Status: http.StatusNotFound, Message: mcpIsOff, Hint: mcpHint})
+		})
 	}
 	files := http.FileServerFS(settings.Page)
 	s.mux.Handle("GET /{$}", files)
@@ -114,10 +123,13 @@ func New(settings Settings) http.Handler {
 			writeCallError(w, r, errNotServed)
 			return
 		}
-		writeError(w, r, &query.Error{Status: http.StatusNotFound, Message: "nothing is here", Hint: "the page is at /; GET /api/services lists the services"})
+		writeError(w, r, &query.Error{Status: http.StatusNotFound, Message: "nothing is here", Hint: "the page is at /; GET /api/services lists the services; " + receivedAt})
 	})
 	return s
 }
+
+// receivedAt names the ports at which profiles arrive in the configurations that have this server.
+const receivedAt = "profiles are received on other ports: pprof, Pyroscope's and Datadog's on 4040, OTLP on 4317 and 4318"
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
@@ -132,7 +144,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mux.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions && !isCall(r):
 		h.Set("Allow", "GET, HEAD")
-		writeError(w, r, &query.Error{Status: http.StatusMethodNotAllowed, Message: "this server is read only", Hint: "use GET"})
+		message, hint := "this server is read only", "use GET; "+receivedAt
+		if r.URL.Path == mcpPath {
+			message, hint = mcpIsOff, mcpHint
+		}
+		writeError(w, r, &query.Error{Status: http.StatusMethodNotAllowed, Message: message, Hint: hint})
 	case len(r.URL.RawQuery) > maxQueryBytes:
 		writeError(w, r, &query.Error{Status: http.StatusRequestURITooLong, Message: "the query is too long", Hint: "use fewer attributes"})
 	default:

@@ -147,9 +147,11 @@ func TestWrongQuestions(t *testing.T) {
 	client := connect(t, settings(t))
 	for _, wrong := range []struct{ tool, arguments, want string }{
 		{"list_profiles", `{"service":"none"}`, `there is no service "none"; list_services and list_profiles list what there is`},
-		{"hottest_functions", `{"service":"shop"}`, `profile`},
+		{"hottest_functions", `{"service":"shop"}`, "`profile` is missing; there is process_cpu"},
+		{"compare", `{}`, "`service` is missing; there is "},
+		{"list_profiles", `{}`, "`service` is missing; there is "},
 		{"hottest_functions", `{"service":"shop","profile":"heap"}`, `has no profile "heap"`},
-		{"hottest_functions", `{"service":"","profile":""}`, "`service` and `profile` must not be empty"},
+		{"hottest_functions", `{"service":"","profile":""}`, "`service` is missing; there is "},
 		{"hottest_functions", `{` + shop + `,"colour":1}`, `colour`},
 		{"hottest_functions", `{` + shop + `,"limit":201}`, "`limit` must be a number from 1 to 200"},
 		{"hottest_functions", `{` + shop + `,"limit":-1}`, "`limit` must be a number from 1 to 200"},

@@ -36,8 +36,8 @@ type span struct {
 
 // selection is what most tools read.
 type selection struct {
-	Service string `json:"service" jsonschema:"name of the service"`
-	Profile string `json:"profile" jsonschema:"name of the profile, such as process_cpu"`
+	Service string `json:"service,omitempty" jsonschema:"name of the service; without one, the error lists some"`
+	Profile string `json:"profile,omitempty" jsonschema:"name of the profile, such as process_cpu; without one, the error lists those of the service"`
 	Type    string `json:"type,omitempty" jsonschema:"sample type, such as inuse_space; the profile's default if it is missing"`
 	span
 }
@@ -77,8 +77,8 @@ func (s *selection) read(c *call, base *baseSelection) (sel, other store.Selecti
 	}
 	sel = p.Selection(c.now, "", nil)
 	sel.Meter = c.meter
-	if sel.Service == "" || sel.Profile == "" {
-		p.Fail(query.BadRequest("`service` and `profile` must not be empty", "list_services and list_profiles list them"))
+	if err := c.requireNames(sel.Service, &sel.Profile); err != nil {
+		return sel, other, err
 	}
 	if base != nil {
 		p.Set("base.service", base.Service)
@@ -86,6 +86,42 @@ func (s *selection) read(c *call, base *baseSelection) (sel, other store.Selecti
 		other = p.Selection(c.now, "base.", &sel)
 	}
 	return sel, other, p.Check()
+}
+
+// maxNames bounds the names that an error lists.
+const maxNames = 20
+
+// requireNames returns an error that lists what there is if the name of the service, or of the profile if there must be one, is missing.
+func (c *call) requireNames(service string, profile *string) error {
+	missing, tool := "service", "list_services"
+	var names []string
+	switch {
+	case service == "":
+		list, err := c.Store.Services(c.ctx, c.meter)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			names = append(names, name(list[i].Service))
+		}
+	case profile != nil && *profile == "":
+		missing, tool = "profile", "list_profiles"
+		list, err := c.Store.Catalog(c.ctx, service, c.meter)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			names = append(names, name(list[i].Profile))
+		}
+		names = slices.Compact(names) // a profile has its types side by side
+	default:
+		return nil
+	}
+	hint := tool + " lists them"
+	if len(names) > 0 {
+		hint = "there is " + strings.Join(names[:min(len(names), maxNames)], ", ") + "; " + hint
+	}
+	return query.BadRequest("`"+missing+"` is missing", hint)
 }
 
 // within returns a number of an argument, or its default for 0.
@@ -141,17 +177,20 @@ func (c *call) leftOut(n int, what, how string) {
 }
 
 type listProfilesIn struct {
-	Service string `json:"service" jsonschema:"name of the service"`
+	Service string `json:"service,omitempty" jsonschema:"name of the service; without one, the error lists some"`
 	Limit   int    `json:"limit,omitempty" jsonschema:"how many, 50 by default, at most 500"`
 }
 
 func listProfiles(c *call, in *listProfilesIn) error {
 	limit := c.within("limit", in.Limit, 50, 500)
+	if err := c.requireNames(in.Service, nil); err != nil {
+		return err
+	}
 	list, err := c.Store.Catalog(c.ctx, in.Service, c.meter)
 	if err := cmp.Or(c.params.Check(), err); err != nil {
 		return err
 	}
-	if in.Service == "" || len(list) == 0 {
+	if len(list) == 0 {
 		return fmt.Errorf("%w: there is no service %q", store.ErrNothing, store.Shorten(in.Service))
 	}
 	c.linef("%d sample types of %s; now is %s", len(list), name(in.Service), formatTime(c.now.UnixNano()))

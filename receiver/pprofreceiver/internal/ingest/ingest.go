@@ -200,6 +200,10 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 			return pd, stats, err
 		}
 		if p.Format = sniffFormat(p.Data); p.Format == formats.Pprof {
+			var other *scan.FormatError
+			if errors.As(err, &other) && other.Seems != "" {
+				err = Reject(NotPprof, fmt.Errorf("%w; accepted are %s", err, in.Config.Formats))
+			}
 			return pd, stats, err
 		}
 	}

@@ -58,6 +58,14 @@ func (s *statusServer) start(ctx context.Context, host component.Host) (err erro
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", http.RedirectHandler(statusPath, http.StatusFound))
 	mux.HandleFunc("GET "+statusPath, s.serve)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusNotFound
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			status = http.StatusMethodNotAllowed
+		}
+		http.Error(w, "only the page of targets is here, at "+statusPath+"; profiles are received on port 4040 by default, and shown on 4042", status)
+	})
 	server := httpserver.HTTP{Config: &s.cfg.HTTP, Browsers: httpserver.Browsers{
 		IsPage: true, AllowedHosts: slices.Concat(s.cfg.AllowedHosts, []string{name}), Linked: []string{"/", statusPath},
 		Hint: "list the name in `status.allowed_hosts`",
