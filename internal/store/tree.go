@@ -465,16 +465,12 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 		for i, v := range b.fractions[side] {
 			b.self[side][i] += int64(math.Round(v))
 		}
-		// Differences of totals can be below zero if a process has restarted.
-		for i, v := range b.self[side] {
-			b.self[side][i] = max(v, 0)
-		}
 		total[side] = slices.Clone(b.self[side])
 		for i := n - 1; i > 0; i-- {
 			total[side][b.parent[i]] += total[side][i]
 		}
 	}
-	keep := b.largest(total, maxNodes)
+	keep := b.largest(maxNodes)
 	if err := b.memory.Check(); err != nil {
 		return nil, err
 	}
@@ -529,24 +525,32 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 	return t, b.memory.keep(treeBytes)
 }
 
-// largest marks the nodes that stay. A node is never larger than its parent, so what stays is a tree.
-func (b *treeBuilder) largest(total [2][]int64, maxNodes int) []bool {
+// largest marks the nodes that stay. The size of a node is the sum of the values at and below it, without their signs: it is never larger
+// than its parent, so what stays is a tree.
+func (b *treeBuilder) largest(maxNodes int) []bool {
 	n := len(b.parent)
-	size := func(i int) int64 { return max(total[0][i], total[1][i]) }
+	sizes := make([]int64, n)
+	for side := range b.self {
+		of := make([]int64, n)
+		for i := n - 1; i >= 0; i-- {
+			of[i] += max(b.self[side][i], -b.self[side][i])
+			if i > 0 {
+				of[b.parent[i]] += of[i]
+			}
+			sizes[i] = max(sizes[i], of[i])
+		}
+	}
 	threshold := int64(1)
 	if n > maxNodes {
-		sizes := make([]int64, n)
-		for i := range sizes {
-			sizes[i] = size(i)
-		}
-		slices.Sort(sizes)
-		threshold = max(sizes[n-maxNodes], 1)
+		sorted := slices.Clone(sizes)
+		slices.Sort(sorted)
+		threshold = max(sorted[n-maxNodes], 1)
 	}
 	keep := make([]bool, n)
 	left := maxNodes
 	for i := range keep {
 		// Parents come before their children, so if several are as large as the threshold the result is still a tree.
-		if i == 0 || size(i) >= threshold && left > 0 && keep[b.parent[i]] {
+		if i == 0 || sizes[i] >= threshold && left > 0 && keep[b.parent[i]] {
 			keep[i] = true
 			left--
 		}
