@@ -57,7 +57,7 @@ var (
 func (s *Querier) Events(ctx context.Context, sel Selection, limit int) (*Events, error) {
 	q := s.query(ctx, sel, Want{Series: true, Stacks: true, Attributes: true, Times: true})
 	// An event belongs to the time if any part of it does: its end may be after it.
-	q.TimedOnly, q.Until, q.GroupBy = true, 0, ""
+	q.TimedOnly, q.Until, q.before, q.GroupBy = true, 0, sel.Until, ""
 	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return nil, err

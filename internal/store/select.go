@@ -36,6 +36,8 @@ type Selection struct {
 	LastState bool
 	// Timestamps makes Merge keep the time of each observation. Otherwise observations of one stack are added up.
 	Timestamps bool
+	// before is 0, or leaves out profiles of which no observation, which lasts for its value, can have begun before it.
+	before int64
 	// Meter reserves the memory of the query before it is taken, and has that of the result afterwards; nil means no bound. A comparison
 	// uses that of its first selection.
 	Meter *size.Meter
@@ -123,10 +125,16 @@ func (v *view) read(sel *Selection, all bool) ([]SampleType, *reader, error) {
 // loadParts adds what the blocks on disk have of a selection to the blocks of the view. A damaged one is taken out of the store.
 func (v *view) loadParts(sel *Selection, wanted func(*blockfile.Series) bool) error {
 	var parts []*block
-	from := sel.From
+	q := &partQuery{service: sel.Service, from: sel.From, until: sel.Until, before: sel.before, wanted: wanted, withDictionary: true}
+	if sel.From != 0 {
+		q.hold = 2 * maxGaugeInterval
+		for _, d := range v.disk {
+			q.hold = max(q.hold, 2*d.Step)
+		}
+	}
 	v.memory.progress.begin(len(v.disk))
-	for _, d := range v.disk { // the oldest first
-		part, err := d.part(sel.Service, from, sel.Until, wanted, true, v.memory)
+	for _, d := range v.disk {
+		part, err := d.loadPart(q, v.memory)
 		if err := cmp.Or(v.withoutDamaged(nil, err), v.memory.Check()); err != nil {
 			return err
 		}
@@ -135,22 +143,10 @@ func (v *view) loadParts(sel *Selection, wanted func(*blockfile.Series) bool) er
 		} else {
 			v.memory.progress.read(1)
 			parts = append(parts, part)
-			from = min(from, part.firstGauge())
 		}
 	}
 	v.blocks = append(parts, v.blocks...)
 	return nil
-}
-
-// firstGauge returns the start of the first gauge. Those of later blocks say until when it holds.
-func (e *block) firstGauge() int64 {
-	first := int64(math.MaxInt64)
-	for i := range e.series {
-		if chunks := e.series[i].chunks; len(chunks) > 0 && chunks[0].values == kind.Gauge {
-			first = min(first, chunks[0].start)
-		}
-	}
-	return first
 }
 
 // load reads the samples of chunks that are on disk. Chunks of a damaged block, which is taken out of the store, have none.
@@ -220,9 +216,10 @@ func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*se
 				byID[sr.id] = in
 				list = append(list, in)
 			}
-			if err := v.memory.Take(weightedChunkBytes * len(sr.chunks)); err != nil {
+			if err := v.memory.Take(historyBytes * len(sr.chunks)); err != nil {
 				return nil, err
 			}
+			in.chunks = slices.Grow(in.chunks, len(sr.chunks))
 			for k := range sr.chunks {
 				in.chunks = append(in.chunks, weightedChunk{block: n, series: sr, chunk: &sr.chunks[k], weight: 1})
 			}
@@ -237,6 +234,12 @@ func (v *view) instances(sel *Selection, t SampleType, filters []*filter) ([]*se
 	}
 	return list, nil
 }
+
+const (
+	// historyBytes is the memory of a chunk in its series, chosenBytes that of one among those of all series.
+	historyBytes = 48
+	chosenBytes  = weightedChunkBytes - historyBytes
+)
 
 // overlap returns the part of [start, until) that lies in the selected time, and whether there is one. A time without a length has itself.
 func (sel *Selection) overlap(start, until int64) (from, end int64, ok bool) {
@@ -272,6 +275,9 @@ func (v *view) choose(sel *Selection, t SampleType, filters []*filter) (chunks [
 	g := gauges{from: math.MaxInt64, until: math.MinInt64}
 	for _, in := range instances {
 		values = shownValues(in.values)
+		if err := v.memory.Take(chosenBytes * len(in.chunks)); err != nil {
+			return nil, values, err
+		}
 		for i, w := range in.chunks {
 			c := w.chunk
 			end := c.end

@@ -243,9 +243,11 @@ func (v *view) readWhole(e *block, weighted []weightedChunk, use func(*weightedC
 		chunks[i] = weighted[i].chunk
 	}
 	next := 0
-	return v.withoutDamaged(chunks, e.disk.read(e.dict, chunks, false, v.memory, func(_ *chunk, cols *blockfile.Columns) error {
+	return v.withoutDamaged(chunks, e.disk.read(e.dict, chunks, false, v.memory, func(c *chunk, cols *blockfile.Columns) error {
+		for weighted[next].chunk != c {
+			next++
+		}
 		use(&weighted[next], cols)
-		next++
 		return nil
 	}))
 }

@@ -187,30 +187,40 @@ func (r *Reader) Dictionary(s *Service) (*dictionary.Dictionary, error) {
 	return d, nil
 }
 
-// Profiles reads the profiles of a series.
-func (r *Reader) Profiles(s *Service, series *Series) ([]Profile, error) {
+// ProfileTimes reads the times, the numbers of samples and the totals of profiles into list, from a row on.
+func (r *Reader) ProfileTimes(first int64, list []Profile) error {
 	f, err := r.open(&r.profiles, profilesFile)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	list := make([]Profile, series.Profiles)
-	return list, cmp.Or(setInts(f, series.FirstProfile, list, map[int]func(p *Profile, v int64){
+	return cmp.Or(setInts(f, first, list, map[int]func(p *Profile, v int64){
+		4: func(p *Profile, v int64) { p.Start = v },
+		5: func(p *Profile, v int64) { p.End = v },
+		7: func(p *Profile, v int64) { p.Total = v },
+	}), setInts(f, first, list, map[int]func(p *Profile, v int32){
+		6: func(p *Profile, v int32) { p.Samples = v },
+	}))
+}
+
+// ProfileFields reads the other fields of profiles of a service into list, from a row on.
+func (r *Reader) ProfileFields(s *Service, first int64, list []Profile) error {
+	f, err := r.open(&r.profiles, profilesFile)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(setInts(f, first, list, map[int]func(p *Profile, v int64){
 		2:  func(p *Profile, v int64) { p.Time = v },
 		3:  func(p *Profile, v int64) { p.DurationNanos = v },
-		4:  func(p *Profile, v int64) { p.Start = v },
-		5:  func(p *Profile, v int64) { p.End = v },
-		7:  func(p *Profile, v int64) { p.Total = v },
 		10: func(p *Profile, v int64) { p.Period = v },
-	}), setInts(f, series.FirstProfile, list, map[int]func(p *Profile, v int32){
-		6:  func(p *Profile, v int32) { p.Samples = v },
+	}), setInts(f, first, list, map[int]func(p *Profile, v int32){
 		11: func(p *Profile, v int32) { p.AttributeSet = s.set(v) },
 		12: func(p *Profile, v int32) { p.ScopeSet = s.set(v) },
 		13: func(p *Profile, v int32) { p.Position = v },
 		14: func(p *Profile, v int32) { p.Kind = v },
 		15: func(p *Profile, v int32) { p.Flags = v },
 	}),
-		f.eachString(8, series.FirstProfile, len(list), func(i int, value string) { list[i].PeriodType = value }),
-		f.eachString(9, series.FirstProfile, len(list), func(i int, value string) { list[i].PeriodUnit = value }),
+		f.eachString(8, first, len(list), func(i int, value string) { list[i].PeriodType = value }),
+		f.eachString(9, first, len(list), func(i int, value string) { list[i].PeriodUnit = value }),
 	)
 }
 
