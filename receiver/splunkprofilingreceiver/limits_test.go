@@ -248,7 +248,7 @@ func TestSlowSenders(t *testing.T) {
 		const at = "{endpoint: 'localhost:0', read_timeout: 200ms}"
 		f := startFixture(t, "protocols: {grpc: "+at+", http: "+at+", hec: "+at+"}", false)
 		answers := slowSenders(t, f)
-		for name, want := range map[string]string{"http": "HTTP/1.1 408", "hec": "HTTP/1.1 408", "grpc": codes.DeadlineExceeded.String()} {
+		for name, want := range map[string]string{"http": "HTTP/1.1 503", "hec": "HTTP/1.1 503", "grpc": codes.DeadlineExceeded.String()} {
 			assert.Equal(t, want, answers[name](), name)
 		}
 	})

@@ -3,15 +3,13 @@
 
 // Package budget bounds the memory that a process takes for what it receives.
 //
-// Each payload has a Claim on the process's Budget, and takes a straight way: ReadAll reads its body, Acquire or Build
+// Each payload has a Claim on the process's Budget, and goes through these steps: ReadAll reads its body, Acquire or Build
 // acquires the memory that its profiles will take before they are built, Built replaces that estimate by their size, and
 // Release ends the claim after the delivery. What the budget has no room for within MaxWait is refused with ErrBusy: the
 // sender should retry. What the whole budget has no room for is refused with a *TooLargeError.
 //
-// No claim waits for bytes that a waiting claim holds:
-//   - Bodies have bytes of their own. A body of unknown length that grows does not wait, but is refused.
-//   - Profiles are acquired once. A large payload that grows while it is built does that alone; a small one grows if there is
-//     room, without waiting.
+// Nobody holds bytes in advance: a body holds what has arrived of it. So a claim may have to wait for more while it holds some.
+// Of those that hold bytes, at least one goes on; if all of them wait, one is refused, and the others go on with what it held.
 //
 // A quarter of the bytes is reserved for small payloads, so that large ones do not delay them.
 package budget
@@ -21,8 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
@@ -65,15 +61,13 @@ const (
 // Budget is a number of bytes that claims share.
 type Budget struct {
 	bodies, profiles *lane
-	// growing holds a token for the large payload that acquires bytes while it holds some.
-	growing *semaphore.Weighted
 }
 
 // New returns a budget of maxBytes.
 func New(maxBytes int64) *Budget { return newParts(maxBytes/bodyPart, maxBytes-maxBytes/bodyPart) }
 
 func newParts(bodyBytes, profileBytes int64) *Budget {
-	return &Budget{bodies: newLane(bodyBytes, false), profiles: newLane(profileBytes, true), growing: semaphore.NewWeighted(1)}
+	return &Budget{bodies: newLane(bodyBytes, false), profiles: newLane(profileBytes, true)}
 }
 
 // Begin returns a claim that holds no bytes. The caller must Release it.
@@ -99,7 +93,6 @@ type Claim struct {
 	body, profiles share
 	// used is how much of profiles is in use, and floor how much of that belongs to payloads that are built.
 	used, floor int64
-	isGrowing   bool
 	// buffers are those of ReadAll.
 	buffers [][]byte
 }
@@ -107,17 +100,10 @@ type Claim struct {
 // AcquireBody acquires n bytes for a body, or for what reads it.
 func (c *Claim) AcquireBody(ctx context.Context, n int64) error { return c.body.acquire(ctx, n) }
 
-// ReserveBody acquires bytes for a body of up to limit bytes whose size is not known before it has arrived: a part of the largest
-// body, so that a few can arrive at a time.
-func (c *Claim) ReserveBody(ctx context.Context, limit int64) error {
-	const atOnce = 4
-	return c.body.acquire(ctx, min(limit, c.body.lane.largeBytes/atOnce))
-}
-
-// ResizeBody makes the claim hold n bytes for its body.
-func (c *Claim) ResizeBody(ctx context.Context, n int64) error {
+// ResizeBody makes the claim hold n bytes for its body. It does not wait for more.
+func (c *Claim) ResizeBody(n int64) error {
 	c.body.shrink(n)
-	return c.body.acquire(ctx, n-c.body.held())
+	return c.body.try(n - c.body.held())
 }
 
 // Acquire acquires the n bytes that the profiles of a payload will take. A payload that grows needs Build.
@@ -143,10 +129,6 @@ func (c *Claim) Build(ctx context.Context, expected int64, build func(size.Reser
 			return c.grow(ctx, c.used)
 		})
 	}
-	if c.isGrowing {
-		c.isGrowing = false
-		c.budget.growing.Release(1)
-	}
 	if err != nil {
 		c.settle(c.floor)
 	}
@@ -159,31 +141,11 @@ func (c *Claim) grow(ctx context.Context, n int64) error {
 	if more <= 0 {
 		return nil
 	}
-	if n > c.profiles.lane.largeBytes {
-		return &TooLargeError{Need: n, Limit: c.profiles.lane.largeBytes, IsMemory: true}
-	}
-	// A small payload that takes a little more than was expected need not wait until a large one is built.
-	if c.profiles.lane.isSmall(n) {
-		if err := c.profiles.acquire(ctx, more); err == nil || c.profiles.held() == 0 {
-			return err
-		}
-	}
-	if !c.isGrowing {
-		if c.profiles.large > 0 && !c.budget.growing.TryAcquire(1) {
-			return ErrBusy // the payload that grows may be waiting for these bytes
-		}
-		if c.profiles.large == 0 {
-			if err := acquire(ctx, c.budget.growing, 1); err != nil {
-				return err
-			}
-		}
-		c.isGrowing = true
-	}
 	// Ask for some more at once, so that a decoder need not ask for each entry.
-	if extra := min(max(more, c.profiles.held()/4), c.profiles.lane.largeBytes-c.profiles.large); extra > more && c.profiles.tryLarge(extra) {
+	if extra := max(more, c.profiles.held()/4); extra > more && c.profiles.tryMore(extra) {
 		return nil
 	}
-	return c.profiles.acquireLarge(ctx, more)
+	return c.profiles.acquire(ctx, more)
 }
 
 // Built tells that the payload of the last Build or Acquire has become profiles that take n bytes of memory, and that

@@ -178,7 +178,7 @@ func TestReadAll(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, body, append([]byte{}, data...))
 			assert.GreaterOrEqual(t, c.HeldBytes(), int64(size))
-			assert.LessOrEqual(t, c.HeldBytes(), int64(max(4*kib, 3*size)))
+			assert.LessOrEqual(t, c.HeldBytes(), int64(max(firstBytes, 2*size)))
 			c.Release()
 			assert.Zero(t, b.HeldBytes())
 		}
@@ -192,46 +192,123 @@ func TestReadAll(t *testing.T) {
 	require.ErrorAs(t, err, &tooLarge)
 }
 
-// A body of unknown length that outgrows the room is refused at once: it holds what others wait for.
-func TestBodyThatGrowsDoesNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+// A body that has not begun to arrive holds nothing, and later at most twice what has arrived, whatever its sender states.
+func TestABodyHoldsWhatHasArrived(t *testing.T) {
+	for _, stated := range []int64{-1, 180 * kib} {
 		b := newBudget()
-		other := b.Begin()
-		require.NoError(t, other.AcquireBody(t.Context(), 190*kib))
 		c := b.Begin()
+		arrived := 0
+		body := func(p []byte) (int, error) {
+			if arrived == 0 {
+				assert.Zero(t, b.HeldBytes())
+			}
+			assert.LessOrEqual(t, b.HeldBytes(), int64(max(firstBytes, 2*arrived)))
+			n := min(len(p), 1000, 150*kib-arrived)
+			arrived += n
+			if n == 0 {
+				return 0, io.ErrUnexpectedEOF
+			}
+			return n, nil
+		}
+		_, err := c.ReadAll(t.Context(), readerFunc(body), stated, 1<<20)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		c.Release()
+		assert.Zero(t, b.HeldBytes())
+	}
+}
+
+// Bodies that arrive at once and need more than there is: some are refused, at once, and the others are read with what they held.
+func TestBodiesThatOutgrowTheRoomDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, began := newBudget(), time.Now()
+		var accepted, refused atomic.Int64
+		var senders sync.WaitGroup
+		for range 8 {
+			senders.Go(func() {
+				c := b.Begin()
+				defer c.Release()
+				_, err := c.ReadAll(t.Context(), iotest.HalfReader(bytes.NewReader(make([]byte, 100*kib))), -1, 1<<20)
+				if err == nil {
+					accepted.Add(1)
+				} else if assert.ErrorIs(t, err, ErrBusy) {
+					refused.Add(1)
+				}
+			})
+		}
+		senders.Wait()
+		assert.Positive(t, accepted.Load())
+		assert.Less(t, time.Since(began), MaxWait)
+		assert.Zero(t, b.HeldBytes())
+		// Beside one that does not go on, another waits.
+		other, c := b.Begin(), b.Begin()
+		require.NoError(t, other.AcquireBody(t.Context(), 150*kib))
+		began = time.Now()
 		_, err := c.ReadAll(t.Context(), bytes.NewReader(make([]byte, 100*kib)), -1, 1<<20)
 		require.ErrorIs(t, err, ErrBusy)
+		assert.Equal(t, MaxWait, time.Since(began))
 		c.Release()
 		other.Release()
 	})
 }
 
-// A body of stated length needs nothing more after its first byte, although another one waits for what it holds.
-func TestBodyOfStatedLengthKeepsItsRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const stated = 100 * kib
-		b := newBudget()
-		c, other := b.Begin(), b.Begin()
-		waiting := make(chan error)
-		wait := func() (int, error) {
-			go func() { waiting <- other.AcquireBody(t.Context(), 150*kib) }()
-			synctest.Wait()
-			return 0, io.EOF
-		}
-		body := io.MultiReader(bytes.NewReader(make([]byte, kib)), readerFunc(wait), bytes.NewReader(make([]byte, stated-kib)))
-		data, err := c.ReadAll(t.Context(), body, stated, 1<<20)
+// A large body does not hold what is reserved for small ones, although it begins as a small one.
+func TestALargeBodyLeavesTheReserve(t *testing.T) {
+	b := newBudget() // of 256 KiB for bodies, 64 are reserved
+	for range 4 {
+		c := b.Begin()
+		defer c.Release()
+		_, err := c.ReadAll(t.Context(), bytes.NewReader(make([]byte, 30*kib)), -1, 1<<20)
 		require.NoError(t, err)
-		assert.Len(t, data, stated)
-		require.NoError(t, c.ResizeBody(t.Context(), c.HeldBytes()))
-		c.Release()
-		require.NoError(t, <-waiting)
-		other.Release()
+	}
+	for range 4 {
+		small := b.Begin()
+		defer small.Release()
+		require.NoError(t, small.AcquireBody(t.Context(), 16*kib))
+	}
+}
+
+// Payloads that take more than was expected are built beside each other if there is room.
+func TestPayloadsGrowTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, began := newBudget(), time.Now() // large profiles have 576 KiB
+		var payloads sync.WaitGroup
+		for range 8 {
+			payloads.Go(func() {
+				c := b.Begin()
+				defer c.Release()
+				assert.NoError(t, c.Build(t.Context(), 50*kib, func(reserve pdatasize.Reserve) error {
+					time.Sleep(time.Millisecond)
+					if err := reserve(60 * kib); err != nil {
+						return err
+					}
+					time.Sleep(time.Millisecond)
+					return nil
+				}))
+			})
+		}
+		payloads.Wait()
+		assert.Less(t, time.Since(began), MaxWait)
 	})
 }
 
-type readerFunc func() (int, error)
+// net/http recovers from a panic of a handler: what its claim held is free again.
+func TestAPanicHoldsNothing(t *testing.T) {
+	b := newBudget()
+	func() {
+		defer func() { _ = recover() }()
+		c := b.Begin()
+		defer c.Release()
+		_ = c.Build(t.Context(), 500*kib, func(pdatasize.Reserve) error { panic("a fault of a decoder") })
+	}()
+	require.Zero(t, b.HeldBytes())
+	c := b.Begin()
+	defer c.Release()
+	require.NoError(t, c.Build(t.Context(), 500*kib, noGrowth))
+}
 
-func (r readerFunc) Read([]byte) (int, error) { return r() }
+type readerFunc func([]byte) (int, error)
+
+func (r readerFunc) Read(p []byte) (int, error) { return r(p) }
 
 func TestGroupLimit(t *testing.T) {
 	root := t.TempDir()

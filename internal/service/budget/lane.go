@@ -4,15 +4,16 @@
 package budget
 
 import (
+	"container/list"
 	"context"
+	"errors"
+	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // lane is a number of bytes, of which a part is reserved for small claims. They use the rest, too, if that is free.
 type lane struct {
-	small, large *semaphore.Weighted
+	small, large pool
 	// maxBytes is the whole lane.
 	maxBytes, maxSmallBytes, largeBytes int64
 	isMemory                            bool // as in TooLargeError
@@ -22,7 +23,7 @@ type lane struct {
 func newLane(maxBytes int64, isMemory bool) *lane {
 	reserved := maxBytes / reservedPart
 	return &lane{
-		small: semaphore.NewWeighted(reserved), large: semaphore.NewWeighted(maxBytes - reserved),
+		small: pool{free: reserved}, large: pool{free: maxBytes - reserved},
 		maxBytes: maxBytes, maxSmallBytes: maxBytes / smallPart, largeBytes: maxBytes - reserved, isMemory: isMemory,
 	}
 }
@@ -33,6 +34,8 @@ func (l *lane) isSmall(n int64) bool { return n <= l.maxSmallBytes }
 type share struct {
 	lane         *lane
 	small, large int64
+	// isLarge tells that the share will be large: it keeps off what is reserved from the beginning.
+	isLarge bool
 }
 
 func (s *share) held() int64 { return s.small + s.large }
@@ -44,38 +47,55 @@ func (s *share) add(small, large int64) {
 	s.lane.inUse.Add(small + large)
 }
 
-// acquire adds n bytes. It waits for them only if the share holds none yet.
+// acquire adds n bytes, and waits for them if it must.
 func (s *share) acquire(ctx context.Context, n int64) error {
-	switch isSmall := s.large == 0 && s.lane.isSmall(s.small+n); {
-	case n <= 0: // a semaphore refuses even that while somebody waits
-	case isSmall && s.lane.small.TryAcquire(n):
-		s.add(n, 0)
-	case s.tryLarge(n):
-	case s.held()+n > s.lane.largeBytes:
-		return &TooLargeError{Need: s.held() + n, Limit: s.lane.largeBytes, IsMemory: s.lane.isMemory}
-	case s.held() > 0:
-		return ErrBusy
-	case isSmall:
-		if err := acquire(ctx, s.lane.small, n); err != nil {
-			return err
-		}
-		s.add(n, 0)
-	default:
-		return s.acquireLarge(ctx, n)
+	if err := s.try(n); !errors.Is(err, ErrBusy) {
+		return err
 	}
-	return nil
-}
-
-func (s *share) acquireLarge(ctx context.Context, n int64) error {
-	err := acquire(ctx, s.lane.large, n)
+	if s.staysSmall(n) {
+		err := s.lane.small.acquire(ctx, n, s.small)
+		if err == nil {
+			s.add(n, 0)
+		}
+		return err
+	}
+	err := s.lane.large.acquire(ctx, s.small+n, s.large)
 	if err == nil {
-		s.add(0, n)
+		s.leaveSmall(n)
 	}
 	return err
 }
 
-func (s *share) tryLarge(n int64) bool {
-	ok := s.lane.large.TryAcquire(n)
+// try adds n bytes, or returns ErrBusy if they are not free.
+func (s *share) try(n int64) error {
+	switch total := s.held() + n; {
+	case n <= 0:
+	case total > s.lane.largeBytes:
+		return &TooLargeError{Need: total, Limit: s.lane.largeBytes, IsMemory: s.lane.isMemory}
+	case s.staysSmall(n) && s.lane.small.try(n, s.small):
+		s.add(n, 0)
+	case s.lane.large.try(s.small+n, s.large):
+		s.leaveSmall(n)
+	default:
+		return ErrBusy
+	}
+	return nil
+}
+
+func (s *share) staysSmall(n int64) bool {
+	return s.large == 0 && !s.isLarge && s.lane.isSmall(s.small+n)
+}
+
+// leaveSmall records n bytes more that the share acquired of the large ones, with those that it held of the small ones: what is
+// reserved is for shares that stay small.
+func (s *share) leaveSmall(n int64) {
+	s.lane.small.release(s.small, 0)
+	s.add(-s.small, s.small+n)
+}
+
+// tryMore adds n bytes if a share of large ones has room for them.
+func (s *share) tryMore(n int64) bool {
+	ok := s.large > 0 && s.large+n <= s.lane.largeBytes && s.lane.large.try(n, s.large)
 	if ok {
 		s.add(0, n)
 	}
@@ -86,23 +106,139 @@ func (s *share) tryLarge(n int64) bool {
 func (s *share) shrink(n int64) {
 	excess := max(0, s.held()-n)
 	large := min(excess, s.large)
-	s.lane.large.Release(large)
-	s.lane.small.Release(excess - large)
-	s.add(large-excess, -large)
+	small := excess - large
+	s.lane.large.release(large, s.large-large)
+	s.lane.small.release(small, s.small-small)
+	s.add(-small, -large)
 }
 
-// acquire waits for n units, for at most MaxWait. Its error is ErrBusy, or that of ctx.
-func acquire(ctx context.Context, from *semaphore.Weighted, n int64) error {
-	if from.TryAcquire(n) {
+// pool is a number of bytes that shares hold. Those that hold some of them come before those that wait for their first, and one of
+// them goes on at any time: if all wait, the last one is refused.
+type pool struct {
+	mu   sync.Mutex
+	free int64
+	// holders have bytes, holdersWaiting of them wait for more.
+	holders, holdersWaiting int
+	// waiting has *request: first those of holders.
+	waiting list.List
+}
+
+type request struct {
+	bytes    int64
+	isHolder bool
+	// answer is closed when the request is served, or has an error.
+	answer chan error
+}
+
+// try acquires n bytes for a share that holds some, if they are free. First bytes are for those that wait for theirs.
+func (p *pool) try(n, held int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tryLocked(n, held)
+}
+
+func (p *pool) tryLocked(n, held int64) bool {
+	if n > p.free || held == 0 && p.waiting.Len() > 0 {
+		return false
+	}
+	p.serve(n, held > 0)
+	return true
+}
+
+func (p *pool) serve(n int64, isHolder bool) {
+	p.free -= n
+	if !isHolder {
+		p.holders++
+	}
+}
+
+// acquire is try, but waits for at most MaxWait. Its error is ErrBusy, or that of ctx.
+func (p *pool) acquire(ctx context.Context, n, held int64) error {
+	p.mu.Lock()
+	if p.tryLocked(n, held) {
+		p.mu.Unlock()
 		return nil
 	}
+	r := &request{bytes: n, isHolder: held > 0, answer: make(chan error, 1)}
+	var entry *list.Element
+	if r.isHolder {
+		if p.holdersWaiting+1 == p.holders {
+			p.mu.Unlock()
+			return ErrBusy // the others wait for what this one holds
+		}
+		p.holdersWaiting++
+		entry = p.pushHolder(r)
+	} else {
+		entry = p.waiting.PushBack(r)
+	}
+	p.mu.Unlock()
+
 	waiting, cancel := context.WithTimeout(ctx, MaxWait)
 	defer cancel()
-	if from.Acquire(waiting, n) == nil {
-		return nil
+	select {
+	case err := <-r.answer:
+		return err
+	case <-waiting.Done():
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case err := <-r.answer: // meanwhile
+		return err
+	default:
+	}
+	p.remove(entry)
+	p.next()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return ErrBusy
+}
+
+// pushHolder adds a request after those of other holders.
+func (p *pool) pushHolder(r *request) *list.Element {
+	for e := p.waiting.Front(); e != nil; e = e.Next() {
+		if !e.Value.(*request).isHolder {
+			return p.waiting.InsertBefore(r, e)
+		}
+	}
+	return p.waiting.PushBack(r)
+}
+
+func (p *pool) remove(entry *list.Element) {
+	if p.waiting.Remove(entry).(*request).isHolder {
+		p.holdersWaiting--
+	}
+}
+
+// release returns n bytes of a share that holds left of them afterwards.
+func (p *pool) release(n, left int64) {
+	if n == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free += n
+	if left == 0 {
+		p.holders--
+	}
+	p.next()
+}
+
+// next serves those that wait, in their order.
+func (p *pool) next() {
+	for first := p.waiting.Front(); first != nil; first = p.waiting.Front() {
+		r := first.Value.(*request)
+		var err error
+		switch {
+		case r.bytes <= p.free:
+			p.serve(r.bytes, r.isHolder)
+		case r.isHolder && p.holdersWaiting == p.holders:
+			err = ErrBusy // nobody else would ever release what it waits for
+		default:
+			return
+		}
+		p.remove(first)
+		r.answer <- err
+	}
 }

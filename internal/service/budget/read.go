@@ -11,12 +11,8 @@ import (
 	"sync"
 )
 
-const (
-	// firstBytes is the size of the first buffer, while the size of the body is unknown.
-	firstBytes = 4 << 10
-	// trustedBytes is the largest stated length that is allocated before the bytes arrive.
-	trustedBytes = 64 << 10
-)
+// firstBytes is the size of the first buffer. Until a byte has arrived, a body holds nothing.
+const firstBytes = 512
 
 // buffers are reused until the garbage collector frees them. Those in buffers[i] have more than 2^(i-1) and at most 2^i bytes.
 var buffers [48]sync.Pool
@@ -39,48 +35,64 @@ func keepBuffer(buffer []byte) {
 	buffers[bits.Len64(uint64(cap(buffer)-1))].Put(buffer[:0]) //nolint:staticcheck // SA6002: the header costs 24 bytes, the buffer thousands
 }
 
-// ReadAll reads body to its end into memory that the claim holds. It accepts at most limit bytes; for a larger body it returns a
-// *TooLargeError. stated is the length that the sender states; negative means unknown. The result is valid until c.Release.
+// ReadAll reads body to its end into memory that the claim holds: at most twice what has arrived. It accepts at most limit bytes; for
+// a larger body it returns a *TooLargeError. stated is the length that the sender states; negative means unknown. The result is valid
+// until c.Release.
 func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64) ([]byte, error) {
-	limit = min(limit, c.body.lane.largeBytes-c.body.held())
-	if stated > limit {
-		return nil, &TooLargeError{Limit: limit}
+	room := c.body.lane.largeBytes - c.body.held()
+	if stated > min(limit, room) {
+		return nil, c.tooLarge(stated, limit, room)
 	}
-	size := int64(firstBytes)
-	if stated >= size && stated < trustedBytes {
-		size = stated
-	}
-	size = min(size, max(limit, 1))
-	// Acquire the whole stated length before the first byte, so that a claim that waits for it holds nothing. Memory is
-	// allocated as bytes arrive.
-	held := max(size, stated)
-	if err := c.AcquireBody(ctx, held); err != nil {
-		return nil, err
-	}
-	buffer := newBuffer(size + 1) // with the byte after size, a body of that size needs no larger buffer
+	c.body.isLarge = !c.body.lane.isSmall(c.body.held() + stated)
+	most := min(limit, room)
+	size, held := min(firstBytes, most), int64(0)
+	buffer := newBuffer(firstBytes)
+	defer func() { c.buffers = append(c.buffers, buffer) }()
+	var probe [1]byte // it tells a body that fills the buffer from a larger one
 	for {
-		n, err := body.Read(buffer[len(buffer) : size+1])
-		buffer = buffer[:len(buffer)+n]
-		if int64(len(buffer)) > size {
-			next := min(2*size, limit)
+		free := buffer[len(buffer):size]
+		isFull := len(free) == 0
+		if isFull {
+			free = probe[:]
+		}
+		n, err := body.Read(free)
+		if n > 0 && isFull {
+			larger := min(2*size, most)
 			if stated > size {
-				next = min(next, stated)
+				larger = min(larger, stated)
 			}
-			if next <= size {
-				buffer, err = buffer[:size], &TooLargeError{Limit: limit}
-			} else if err = c.AcquireBody(ctx, next-held); err == nil {
-				held = max(held, next)
-				larger := append(newBuffer(next+1), buffer...)
-				keepBuffer(buffer)
-				buffer, size = larger, next
+			if larger <= size {
+				return buffer, c.tooLarge(max(stated, size+1), limit, room)
 			}
+			size = larger
+		}
+		if n > 0 && held < size {
+			if err := c.AcquireBody(ctx, size-held); err != nil {
+				return buffer, err
+			}
+			held = size
+		}
+		switch {
+		case n > 0 && isFull:
+			larger := append(append(newBuffer(size), buffer...), probe[0])
+			keepBuffer(buffer)
+			buffer = larger
+		case n > 0:
+			buffer = buffer[:len(buffer)+n]
+		}
+		if errors.Is(err, io.EOF) {
+			return buffer, nil
 		}
 		if err != nil {
-			c.buffers = append(c.buffers, buffer)
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
 			return buffer, err
 		}
 	}
+}
+
+// tooLarge returns the error for a body of at least size bytes: that of the configured limit, unless the claim has less room.
+func (c *Claim) tooLarge(size, limit, room int64) error {
+	if limit <= room {
+		return &TooLargeError{Limit: limit}
+	}
+	return &TooLargeError{Need: c.body.held() + size, Limit: c.body.lane.largeBytes}
 }

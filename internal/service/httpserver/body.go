@@ -4,7 +4,6 @@
 package httpserver
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -32,6 +31,8 @@ var (
 	ErrEncoding = errors.New("Content-Encoding is not accepted")
 	// ErrStopping means that the body had not arrived when the server stopped.
 	ErrStopping = errors.New("the server stops")
+	// ErrLate means that the body did not arrive within the server's read timeout.
+	ErrLate = errors.New("the body did not arrive in time (`read_timeout`)")
 )
 
 // BodyError is a body that cannot be read, with the status to answer with.
@@ -82,12 +83,14 @@ type Body struct {
 	ctx     context.Context
 	stated  int64
 	reading *bodyReading
+	// isRead tells that all that was sent has been read, so that the connection can be used again after an error.
+	isRead bool
 	// finish returns the decoder to its pool; nil if there is none.
 	finish func()
 }
 
-// OpenBody prepares to read the body of r, which nothing has read or decoded before. Its error is a *BodyError. After
-// an error the server closes the connection with the answer, since the rest of the body is not read.
+// OpenBody prepares to read the body of r, which nothing has read or decoded before. A body with a Content-Encoding is read at once.
+// The error is a *BodyError. After an error the server closes the connection with the answer if the rest of the body is not read.
 func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Body, error) {
 	b := &Body{options: options, ctx: r.Context(), stated: r.ContentLength}
 	b.reading, _ = b.ctx.Value(bodyReadingKey{}).(*bodyReading)
@@ -110,11 +113,17 @@ func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Bod
 		}
 		return nil, b.fail(fmt.Errorf("%w: %q; %s", ErrEncoding, encoding, accepted))
 	}
-	decoded, err := b.decode(encoding, wire, r.ContentLength)
+	// What a decoder needs is acquired once the body is there: its sender cannot hold that.
+	data, err := options.Claim.ReadAll(b.ctx, wire, b.stated, options.LimitBytes)
+	if err != nil {
+		return nil, b.fail(err)
+	}
+	b.isRead = true
+	decoded, finish, err := decode(b.ctx, encoding, data, options.Claim, options.LimitBytes)
 	if err != nil {
 		return nil, b.fail(fmt.Errorf("undo Content-Encoding %s: %w", encoding, err))
 	}
-	b.stated = -1
+	b.stated, b.finish = -1, finish
 	b.reader = http.MaxBytesReader(nil, io.NopCloser(decoded), options.LimitBytes)
 	return b, nil
 }
@@ -139,7 +148,9 @@ func (b *Body) Complete() {
 
 func (b *Body) fail(err error) error {
 	b.Complete()
-	b.reading.close()
+	if !b.isRead {
+		b.reading.close()
+	}
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		err = &budget.TooLargeError{Limit: tooLarge.Limit}
@@ -160,7 +171,8 @@ func bodyError(err error, stopping bool) *BodyError {
 	case errors.Is(err, budget.ErrBusy), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &BodyError{http.StatusServiceUnavailable, err}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &BodyError{http.StatusRequestTimeout, fmt.Errorf("the body did not arrive in time: %w", err)}
+		// Of what OTLP's senders retry, 408 is none.
+		return &BodyError{http.StatusServiceUnavailable, ErrLate}
 	}
 	return &BodyError{http.StatusBadRequest, err}
 }
@@ -175,93 +187,89 @@ func (b *Body) ReadAll() ([]byte, error) {
 	return data, nil
 }
 
-func (b *Body) decode(encoding string, wire io.Reader, stated int64) (io.Reader, error) {
+// decode returns a reader of what data becomes, and what to call after its use, or nil. The claim holds the decoder's memory.
+func decode(ctx context.Context, encoding string, data []byte, claim *budget.Claim, limit int64) (io.Reader, func(), error) {
+	wire := bytes.NewReader(data)
+	var reader io.Reader
+	var err error
 	switch encoding {
 	case "gzip":
-		return gzip.NewReader(wire)
+		reader, err = gzip.NewReader(wire)
 	case "zlib", "deflate": // RFC 9110 section 8.4.1.2: deflate is the zlib format
-		return zlib.NewReader(wire)
+		reader, err = zlib.NewReader(wire)
 	case "zstd":
-		return b.decodeZstd(wire)
+		return decodeZstd(ctx, data, claim)
 	case "lz4":
-		if err := b.options.Claim.AcquireBody(b.ctx, lz4Bytes); err != nil {
-			return nil, err
-		}
-		reader := lz4Readers.Get().(*lz4.Reader)
-		reader.Reset(wire)
-		b.finish = func() {
-			reader.Reset(nil)
-			lz4Readers.Put(reader)
-		}
-		return reader, nil
-	case "x-snappy-framed":
-		return s2.NewReader(wire, s2.ReaderMaxBlockSize(64<<10)), nil
+		return decodeLZ4(ctx, wire, claim)
 	default:
-		return b.decodeSnappy(wire, stated)
+		// Collectors up to v0.120 use the same name for snappy's block format and its framing format.
+		if encoding == "x-snappy-framed" || bytes.HasPrefix(data, []byte(snappyFrame)) {
+			return s2.NewReader(wire, s2.ReaderMaxBlockSize(64<<10)), nil, nil
+		}
+		reader, err = decodeSnappy(ctx, data, claim, limit)
 	}
+	return reader, nil, err
+}
+
+func decodeLZ4(ctx context.Context, wire io.Reader, claim *budget.Claim) (io.Reader, func(), error) {
+	if err := claim.AcquireBody(ctx, lz4Bytes); err != nil {
+		return nil, nil, err
+	}
+	reader := lz4Readers.Get().(*lz4.Reader)
+	reader.Reset(wire)
+	return reader, func() {
+		reader.Reset(nil)
+		lz4Readers.Put(reader)
+	}, nil
 }
 
 // decodeZstd decodes a stream. The claim holds the window, which the decoder allocates at once.
-func (b *Body) decodeZstd(wire io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReaderSize(wire, zstd.HeaderMaxSize)
-	start, err := buffered.Peek(zstd.HeaderMaxSize)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
+func decodeZstd(ctx context.Context, data []byte, claim *budget.Claim) (io.Reader, func(), error) {
 	var frame zstd.Header
-	if err := frame.Decode(start); err != nil {
-		return nil, err
+	if err := frame.Decode(data); err != nil {
+		return nil, nil, err
 	}
 	// Frames after the first may not need more than the class of the first allows.
 	class := 0
 	for class < len(zstdWindowBytes)-1 && frame.WindowSize > zstdWindowBytes[class] {
 		class++
 	}
-	if err := b.options.Claim.AcquireBody(b.ctx, int64(zstdWindowBytes[class])); err != nil {
-		return nil, err
+	if err := claim.AcquireBody(ctx, int64(zstdWindowBytes[class])); err != nil {
+		return nil, nil, err
 	}
 	decoder, isPooled := zstdDecoders[class].Get().(*zstd.Decoder)
+	var err error
 	if isPooled {
-		err = decoder.Reset(buffered)
+		err = decoder.Reset(bytes.NewReader(data))
 	} else {
-		decoder, err = zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		decoder, err = zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(zstdWindowBytes[class]))
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	b.finish = func() {
+	return decoder, func() {
 		if decoder.Reset(nil) == nil {
 			zstdDecoders[class].Put(decoder)
 		}
-	}
-	return decoder, nil
+	}, nil
 }
 
 // snappyFrame is the beginning of a stream in snappy's framing format.
 const snappyFrame = "\xff\x06\x00\x00sNaPpY"
 
-// decodeSnappy decodes the block format, or the framing format, for which collectors up to v0.120 use the same name.
-func (b *Body) decodeSnappy(wire io.Reader, stated int64) (io.Reader, error) {
-	buffered := bufio.NewReaderSize(wire, 16)
-	if start, err := buffered.Peek(len(snappyFrame)); err == nil && string(start) == snappyFrame {
-		return b.decode("x-snappy-framed", buffered, stated)
-	}
-	claim := b.options.Claim
-	data, err := claim.ReadAll(b.ctx, buffered, stated, b.options.LimitBytes)
-	if err != nil {
-		return nil, err
-	}
+// decodeSnappy decodes the block format.
+func decodeSnappy(ctx context.Context, data []byte, claim *budget.Claim, limit int64) (io.Reader, error) {
 	size, err := s2.DecodedLen(data)
 	switch {
 	case err != nil:
 		return nil, err
-	case int64(size) > b.options.LimitBytes:
-		return nil, &budget.TooLargeError{Limit: b.options.LimitBytes}
+	case int64(size) > limit:
+		return nil, &budget.TooLargeError{Limit: limit}
 	case size/maxSnappyRatio > len(data):
 		return nil, s2.ErrCorrupt
 	}
-	if err := claim.AcquireBody(b.ctx, int64(size)); err != nil {
+	if err := claim.AcquireBody(ctx, int64(size)); err != nil {
 		return nil, err
 	}
 	decoded, err := s2.Decode(make([]byte, size), data)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"sync"
@@ -48,7 +49,11 @@ type Export func(ctx context.Context, message []byte, claim *budget.Claim) (answ
 
 // Start binds the endpoint and begins to serve.
 func (g *GRPC) Start(ctx context.Context, env Env) error {
-	const defaultMiB = 4 // gRPC's own
+	const (
+		defaultMiB       = 4 // gRPC's own
+		streamWindow     = 64 << 10
+		connectionWindow = 1 << 20
+	)
 	maxBytes := int64(min(cmp.Or(g.Config.MaxRecvMsgSizeMiB, defaultMiB), math.MaxInt32>>20)) << 20
 	if g.MaxBytes == 0 || g.MaxBytes > maxBytes {
 		g.MaxBytes = maxBytes
@@ -57,7 +62,9 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(RawCodec{})),
 		configgrpc.WithGrpcServerOption(grpc.MaxConcurrentStreams(cmp.Or(g.Config.MaxConcurrentStreams, MaxStreams))),
 		configgrpc.WithGrpcServerOption(limitCalls()),
-		configgrpc.WithGrpcServerOption(grpc.MaxRecvMsgSize(int(g.MaxBytes))))
+		// What has arrived of a message and was not asked for yet is not counted: gRPC's least.
+		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(streamWindow)),
+		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(connectionWindow)))
 	if err != nil {
 		return err
 	}
@@ -115,30 +122,37 @@ func (g *GRPC) handle(stream grpc.ServerStream, export Export) error {
 
 // receive reads the message of a call. Then the claim holds its size. The error has a status.
 func (g *GRPC) receive(ctx context.Context, stream grpc.ServerStream, claim *budget.Claim) ([]byte, error) {
-	if err := claim.ReserveBody(ctx, g.MaxBytes); err != nil {
-		return nil, otlpstatus.Of(err).Err()
+	wire, ok := grpc.ServerTransportStreamFromContext(stream.Context()).(transportStream)
+	if !ok {
+		return nil, status.Error(codes.Internal, "this version of gRPC does not read messages in parts")
 	}
-	var message []byte
-	received := make(chan error, 1)
-	go func() { received <- stream.RecvMsg(&message) }() // it ends with the stream, at the latest
-	var late <-chan time.Time
+	arriving := &arrivingMessage{stream: wire, stopping: g.serveCtx.Done()}
 	if g.ReadTimeout > 0 {
-		late = time.After(g.ReadTimeout)
+		late := time.NewTimer(g.ReadTimeout)
+		defer late.Stop()
+		arriving.late = late.C
 	}
-	select {
-	case err := <-received:
-		if err != nil {
-			return nil, err
+	message, err := arriving.receive(ctx, claim, g.MaxBytes)
+	var tooLarge *budget.TooLargeError
+	switch {
+	case err == nil:
+		return message, nil
+	case errors.Is(err, ErrLate):
+		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v (`read_timeout`)", g.ReadTimeout)
+	case errors.As(err, &tooLarge):
+		if tooLarge.Need == 0 {
+			err = fmt.Errorf("received a message larger than max: %w", err)
 		}
-	case <-g.serveCtx.Done():
-		return nil, otlpstatus.Of(ErrStopping).Err()
-	case <-late:
-		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v", g.ReadTimeout)
-	}
-	if err := claim.ResizeBody(ctx, int64(len(message))); err != nil {
+		return nil, status.Error(codes.ResourceExhausted, err.Error())
+	case errors.Is(err, budget.ErrBusy), errors.Is(err, ErrStopping), ctx.Err() != nil:
 		return nil, otlpstatus.Of(err).Err()
+	case errors.Is(err, io.EOF):
+		return nil, status.Error(codes.InvalidArgument, "the call has no message")
 	}
-	return message, nil
+	if _, ok := status.FromError(err); ok {
+		return nil, err
+	}
+	return nil, status.Error(codes.InvalidArgument, err.Error())
 }
 
 // Addr is where the server listens.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
@@ -24,6 +25,16 @@ import (
 func CheckConfig(c *confighttp.ServerConfig) error {
 	var faults config.Faults
 	faults.Require(c.NetAddr.Endpoint != "", "`endpoint` must be set")
+	for _, timeout := range []struct {
+		key   string
+		value time.Duration
+	}{
+		{"read_timeout", c.ReadTimeout}, {"read_header_timeout", c.ReadHeaderTimeout},
+		{"write_timeout", c.WriteTimeout}, {"idle_timeout", c.IdleTimeout},
+	} {
+		faults.Require(timeout.value >= 0, "`%s` must not be negative, found %v", timeout.key, timeout.value)
+	}
+	faults.Require(c.MaxRequestBodySize >= 0, "`max_request_body_size` must not be negative, found %d", c.MaxRequestBodySize)
 	var unknown []string
 	for _, name := range acceptedEncodings(c.CompressionAlgorithms) {
 		if !slices.Contains(Encodings, name) {

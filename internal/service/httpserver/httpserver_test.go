@@ -4,6 +4,7 @@
 package httpserver
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -26,6 +27,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -458,4 +460,47 @@ func TestShutdownOfHTTP2(t *testing.T) {
 		got[<-answers]++
 	}
 	assert.Equal(t, map[string]int{"200 ": cap(answers) / 2, "503 " + ErrStopping.Error() + "\n": cap(answers) / 2}, got)
+}
+
+func TestCheckConfig(t *testing.T) {
+	config := confighttp.NewDefaultServerConfig()
+	config.NetAddr.Endpoint = "localhost:0"
+	require.NoError(t, CheckConfig(&config))
+	config.ReadTimeout, config.ReadHeaderTimeout, config.WriteTimeout, config.IdleTimeout, config.MaxRequestBodySize = -1, -1, -1, -1, -1
+	err := CheckConfig(&config)
+	for _, key := range []string{"read_timeout", "read_header_timeout", "write_timeout", "idle_timeout", "max_request_body_size"} {
+		require.ErrorContains(t, err, "`"+key+"` must not be negative")
+	}
+}
+
+// OTLP's senders retry after a late body, and its error does not name addresses.
+func TestALateBody(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		claim := budget.New(16 * mib).Begin()
+		defer claim.Release()
+		body, err := OpenBody(w, r, BodyOptions{Claim: claim, LimitBytes: mib, Encodings: Encodings})
+		if err == nil {
+			_, err = body.ReadAll()
+		}
+		AnswerOTLPFailure(w, r, err)
+	}))
+	s.Config.ReadTimeout = 300 * time.Millisecond
+	s.Start()
+	defer s.Close()
+	for _, encoding := range []string{"identity", "gzip"} {
+		conn, err := net.Dial("tcp", s.Listener.Addr().String())
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: %s\r\nContent-Length: 100\r\n\r\n{", encoding)
+		require.NoError(t, err)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+		assert.NotEmpty(t, response.Header.Get("Retry-After"))
+		assert.Contains(t, string(text), "did not arrive in time")
+		assert.NotContains(t, string(text), "127.0.0.1")
+	}
 }

@@ -30,13 +30,11 @@ type HTTPConfig struct {
 const (
 	maxMessageMiB = 20
 	readTimeout   = 30 * time.Second
-	// Over gRPC a message holds a part of the budget from the start, regardless of how much of it has arrived.
-	grpcReadTimeout = 10 * time.Second
 )
 
 // DefaultGRPC returns the defaults of a gRPC server.
 func DefaultGRPC(endpoint string) GRPCConfig {
-	c := GRPCConfig{Server: configgrpc.NewDefaultServerConfig(), ReadTimeout: grpcReadTimeout}
+	c := GRPCConfig{Server: configgrpc.NewDefaultServerConfig(), ReadTimeout: readTimeout}
 	c.Server.NetAddr.Endpoint = endpoint
 	c.Server.MaxRecvMsgSizeMiB = maxMessageMiB
 	return c

@@ -118,7 +118,6 @@ var equivalents = []struct {
 	{codes.ResourceExhausted, http.StatusTooManyRequests},
 	{codes.Internal, http.StatusInternalServerError},
 	{codes.Unavailable, http.StatusServiceUnavailable},
-	{codes.Unavailable, http.StatusRequestTimeout},
 }
 
 // ToHTTP returns the HTTP status for one that Of returned.

@@ -72,7 +72,7 @@ func statusOf(err error) (status int, retryAfter time.Duration) {
 	var body *httpserver.BodyError
 	why := ingest.ReasonOf(err)
 	switch {
-	case ingest.IsBusy(err):
+	case ingest.IsBusy(err), errors.Is(err, httpserver.ErrLate):
 	case errors.As(err, &body):
 		return body.Status, 0
 	case errors.Is(err, errFormat):

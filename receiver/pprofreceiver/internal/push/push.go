@@ -52,9 +52,11 @@ func (s *Server) readBody(r *pushRequest) ([]byte, error) {
 // rejectionOf returns the rejection for a body that could not be read.
 func (s *Server) rejectionOf(err error) error {
 	var tooLarge *budget.TooLargeError
-	var fault *httpserver.BodyError
 	switch {
 	case errors.As(err, &tooLarge):
+		if tooLarge.Need > 0 {
+			return ingest.Reject(ingest.TooLarge, fmt.Errorf("the body needs %w", tooLarge))
+		}
 		key := "max_profile_bytes"
 		if tooLarge.Limit == s.cfg.HTTP.MaxRequestBodySize {
 			key = "max_request_body_size"
@@ -66,7 +68,7 @@ func (s *Server) rejectionOf(err error) error {
 		return ingest.Reject(ingest.Stopping, err)
 	case errors.Is(err, httpserver.ErrEncoding):
 		return ingest.Reject(ingest.Encoding, err)
-	case errors.As(err, &fault) && fault.Status == http.StatusRequestTimeout:
+	case errors.Is(err, httpserver.ErrLate):
 		return ingest.Reject(ingest.Timeout, err)
 	}
 	return ingest.Reject(ingest.Unreadable, fmt.Errorf("read body: %w", err))
