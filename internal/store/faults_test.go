@@ -147,6 +147,52 @@ func TestChangedIndex(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A block is durable before it has its name, and the name before the head leaves the log.
+func TestBlocksAreDurableBeforeTheirNames(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	var mu sync.Mutex
+	var uses []string
+	blockfile.SetFault(func(op, path string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		uses = append(uses, op+" "+strings.TrimPrefix(path, cfg.Disk.Directory+"/"))
+		return nil
+	})
+	s := open(t, cfg)
+	addHour(s, 0)
+	s.Maintain(noon)
+	require.Len(t, s.Blocks(), 1)
+	block := "blocks/" + s.Blocks()[0].Block
+	require.NoError(t, s.Close())
+	blockfile.SetFault(nil)
+	renamed, truncated := slices.Index(uses, "rename "+block), slices.Index(uses, "remove wal")
+	require.Positive(t, renamed)
+	before := uses[:renamed]
+	for _, name := range []string{
+		"/samples.parquet", "/profiles.parquet", "/series.parquet", "/stacks.parquet", "/attributes.parquet", "/dictionaries.zst", "/index.json", "",
+	} {
+		assert.Contains(t, before, "sync "+block+unfinished+name)
+	}
+	named := slices.Index(uses, "sync blocks")
+	assert.Greater(t, named, renamed)
+	assert.Greater(t, truncated, named)
+}
+
+// A dictionary is compared with its checksum, beside what zstd compares.
+func TestChangedDictionary(t *testing.T) {
+	s := open(t, diskConfig(t, t.TempDir()))
+	addHour(s, 0)
+	s.Maintain(noon)
+	b := s.Blocks()[0]
+	_, err := b.Dictionary(&b.Services[0])
+	require.NoError(t, err)
+	other := b.Services[0]
+	other.Dictionary.CRC ^= 1
+	_, err = b.Dictionary(&other)
+	require.ErrorIs(t, err, blockfile.ErrDamaged)
+	require.NoError(t, s.Close())
+}
+
 // Joining blocks ends when the store is stopped, and leaves everything as it was.
 func TestJoiningCanBeStopped(t *testing.T) {
 	dir := t.TempDir()

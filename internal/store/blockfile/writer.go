@@ -342,8 +342,15 @@ func (f *file) Write(b []byte) (int, error) {
 	return f.buffer.Write(b)
 }
 
-// faulty writes a file unless a test wants an error.
+// faulty writes a file and makes it durable unless a test wants an error.
 type faulty struct{ *os.File }
+
+func (f faulty) Sync() error {
+	if err := Fault("sync", f.Name()); err != nil {
+		return err
+	}
+	return f.File.Sync()
+}
 
 func (f faulty) Write(b []byte) (int, error) {
 	if err := Fault("write", f.Name()); err != nil {
@@ -354,7 +361,7 @@ func (f faulty) Write(b []byte) (int, error) {
 
 // close makes the file durable.
 func (f *file) close() error {
-	err := errors.Join(f.buffer.Flush(), Fault("sync", f.f.Name()), f.f.Sync(), f.f.Close())
+	err := errors.Join(f.buffer.Flush(), faulty{f.f}.Sync(), f.f.Close())
 	f.index.Files[f.name] = f.File
 	return err
 }
