@@ -20,7 +20,6 @@ import (
 
 	"go.opentelemetry.io/ebpf-profiler/collector/config"
 	"go.opentelemetry.io/ebpf-profiler/rlimit"
-	"go.opentelemetry.io/ebpf-profiler/support"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,6 +27,9 @@ import (
 type machine struct {
 	root string
 	cpus int
+	// needsKprobes and seesNamespace come from the configuration: kprobes are wanted, and PIDs are translated to those of this process's
+	// namespace.
+	needsKprobes, seesNamespace bool
 	// memlock returns the limit on locked memory, in bytes. raiseMemlock raises it as the profiler does, and restores it.
 	memlock      func() (uint64, error)
 	raiseMemlock func() error
@@ -39,6 +41,7 @@ type machine struct {
 func checkMachine(cfg *Config) problems {
 	m := machine{
 		root: "/", cpus: runtime.NumCPU(), memlock: softMemlock, bpf: probeBPF, perf: probePerf,
+		needsKprobes: cfg.Profiler.needsKprobes(), seesNamespace: cfg.Profiler.PIDNamespaceTranslation,
 		// The values were checked when the configuration was read, so only the kernel's version can be wrong.
 		version: func() error { own := config.Config(cfg.Profiler); return own.Validate() },
 		raiseMemlock: func() error {
@@ -49,7 +52,7 @@ func checkMachine(cfg *Config) problems {
 			return err
 		},
 	}
-	return m.check(cfg.Profiler.SamplesPerSecond * support.Sizeof_Trace)
+	return m.check()
 }
 
 // capability is a bit of CapEff in /proc/<pid>/status (capabilities(7)).
@@ -73,11 +76,8 @@ func (c capabilities) has(some ...capability) bool {
 // initialPIDNamespace is the name of a kernel's first PID namespace (PROC_PID_INIT_INO in linux/proc_ns.h).
 const initialPIDNamespace = "pid:[4026531836]"
 
-// kallsymsTrigger is the function that the profiler attaches a kprobe to, if the kernel has it.
-const kallsymsTrigger = "bpf_ksym_add"
-
-// check returns everything that the profiler lacks, with buffers of bufferBytes for each CPU.
-func (m *machine) check(bufferBytes int) problems {
+// check returns everything that the profiler lacks.
+func (m *machine) check() problems {
 	var found problems
 	add := func(r reason, format string, args ...any) {
 		found = append(found, problem{r, fmt.Sprintf(format, args...)})
@@ -96,10 +96,10 @@ func (m *machine) check(bufferBytes int) problems {
 	missing := missingCapabilities(caps)
 	if err := m.raiseMemlock(); err != nil {
 		missing = append(missing, "SYS_RESOURCE (or an unlimited hard limit on locked memory)")
-	} else if need, limit, isEnough := m.perfBuffers(caps, bufferBytes); !isEnough {
+	} else if need, limit, isEnough := m.perfBuffers(caps); !isEnough {
 		missing = append(missing, fmt.Sprintf("IPC_LOCK (or a limit on locked memory of %d KiB, found %d)", need>>10, limit>>10))
 	}
-	symbols, hasTrigger, err := m.kernelSymbols()
+	symbols, err := m.kernelSymbols()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		add(reasonKernel, "the kernel has no /proc/kallsyms: it needs CONFIG_KALLSYMS")
@@ -119,10 +119,10 @@ func (m *machine) check(bufferBytes int) problems {
 	} else if err := m.perf(); err != nil {
 		add(reasonPrivilege, "perf_event_open() is refused (%v) in spite of the capabilities: allow it in the seccomp profile or security module", err)
 	}
-	if namespace, err := os.Readlink(m.path("proc/self/ns/pid")); err == nil && namespace != initialPIDNamespace {
-		add(reasonPrivilege, "other processes cannot be seen from this PID namespace: docker run --pid=host, or hostPID: true in Kubernetes")
+	if namespace, err := os.Readlink(m.path("proc/self/ns/pid")); err == nil && namespace != initialPIDNamespace && !m.seesNamespace {
+		add(reasonPrivilege, "other processes cannot be seen from this PID namespace: docker run --pid=host, or hostPID: true in Kubernetes. `pid_namespace_translation: true` samples those of this namespace alone")
 	}
-	return append(found, m.checkTracing(hasTrigger)...)
+	return append(found, m.checkTracing()...)
 }
 
 // missingCapabilities returns the capabilities without which there are no samples, or no frames of processes.
@@ -142,8 +142,8 @@ func missingCapabilities(caps capabilities) (missing []string) {
 	return missing
 }
 
-// checkTracing checks that the profiler can attach its programs to a tracepoint and, if needsKprobe, to a kprobe.
-func (m *machine) checkTracing(needsKprobe bool) (found problems) {
+// checkTracing checks that the profiler can attach its programs to a tracepoint and, if it has to, to a kprobe.
+func (m *machine) checkTracing() (found problems) {
 	var tracefs string
 	var err error
 	for _, tracefs = range []string{"sys/kernel/tracing", "sys/kernel/debug/tracing"} {
@@ -162,7 +162,7 @@ func (m *machine) checkTracing(needsKprobe bool) (found problems) {
 			found = append(found, problem{reasonKernel, fmt.Sprintf("the kernel has no tracepoint sched:sched_process_free (%v)", err)})
 		}
 	}
-	if !needsKprobe {
+	if !m.needsKprobes {
 		return found
 	}
 	for _, path := range []string{"sys/bus/event_source/devices/kprobe/type", tracefs + "/kprobe_events"} {
@@ -170,12 +170,16 @@ func (m *machine) checkTracing(needsKprobe bool) (found problems) {
 			return found
 		}
 	}
-	return append(found, problem{reasonKernel, "the kernel has no kprobes: it needs CONFIG_KPROBES and CONFIG_KPROBE_EVENTS"})
+	return append(found, problem{reasonKernel, "the kernel has no kprobes: it needs CONFIG_KPROBES and CONFIG_KPROBE_EVENTS, or the configuration has to leave out " +
+		"`off_cpu_threshold`, `probes` and `load_probe`"})
 }
 
-// perfBuffers reports whether the profiler's buffers, one of bufferBytes for each CPU, can be mapped, and if not, how much
-// locked memory that needs and how much is allowed. The profiler ends the process if it cannot map them.
-func (m *machine) perfBuffers(caps capabilities, bufferBytes int) (need, limit uint64, isEnough bool) {
+// The profiler maps two buffers for each CPU: of symbolPages for changes of the kernel's symbols (go-perf's DefaultNumPages), and of
+// one page for new processes. Each has a page of control data.
+const symbolPages = 128
+
+// perfBuffers reports whether the profiler's buffers can be mapped, and if not, how much locked memory that needs and how much is allowed.
+func (m *machine) perfBuffers(caps capabilities) (need, limit uint64, isEnough bool) {
 	paranoid, err := strconv.Atoi(m.read("proc/sys/kernel/perf_event_paranoid"))
 	if caps.has(capIPCLock) || err == nil && paranoid < 0 {
 		return 0, 0, true
@@ -184,13 +188,7 @@ func (m *machine) perfBuffers(caps capabilities, bufferBytes int) (need, limit u
 	if err != nil {
 		return 0, 0, true
 	}
-	page := uint64(os.Getpagesize())
-	pages := uint64(1)
-	for pages*page < uint64(bufferBytes) {
-		pages *= 2
-	}
-	// Add a buffer of one page for other events, and a page of control data for each buffer.
-	perCPU := (pages + 3) * page
+	perCPU := uint64(symbolPages+3) * uint64(os.Getpagesize())
 	allowed, err := strconv.ParseUint(m.read("proc/sys/kernel/perf_event_mlock_kb"), 10, 32)
 	if err != nil || allowed<<10 >= perCPU {
 		return 0, limit, true
@@ -199,23 +197,21 @@ func (m *machine) perfBuffers(caps capabilities, bufferBytes int) (need, limit u
 	return need, limit, need <= limit
 }
 
-// kernelSymbols reports whether /proc/kallsyms shows addresses, and whether the kernel has kallsymsTrigger.
-func (m *machine) kernelSymbols() (areShown, hasTrigger bool, err error) {
+// kernelSymbols reports whether /proc/kallsyms shows addresses.
+func (m *machine) kernelSymbols() (areShown bool, err error) {
 	file, err := os.Open(m.path("proc/kallsyms"))
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	defer file.Close()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		address, rest, _ := strings.Cut(lines.Text(), " ")
-		kind, name, _ := strings.Cut(rest, " ")
-		areShown = areShown || strings.Trim(address, "0") != "" && strings.Contains("TtVvWw", kind)
-		hasTrigger = hasTrigger || name == kallsymsTrigger
-		if areShown && hasTrigger {
-			break
+		kind, _, _ := strings.Cut(rest, " ")
+		if strings.Trim(address, "0") != "" && strings.Contains("TtVvWw", kind) {
+			return true, nil
 		}
 	}
-	return areShown, hasTrigger, nil
+	return false, nil
 }
 
 func (m *machine) capabilities() (capabilities, error) {

@@ -1,6 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux && (amd64 || arm64)
+
 package profilingreceiver
 
 import (
@@ -17,17 +19,17 @@ func TestConfig(t *testing.T) {
 	require.NoError(t, createDefaultConfig().(*Config).Validate())
 	for want, yaml := range map[string]map[string]any{
 		"sample_per_second": {"sample_per_second": 20},
-		"`reporter_interval` must be positive, found 0s":           {"reporter_interval": "0s"},
-		"`monitor_interval` must be positive, found -1s":           {"monitor_interval": "-1s"},
-		"`clock_sync_interval` must be positive, found 0s":         {"clock_sync_interval": 0},
-		"`reporter_jitter` must be 0 to 1, found 2":                {"reporter_jitter": 2},
-		"`samples_per_second` must be 1 to 1000, found 0":          {"samples_per_second": 0},
-		"`probabilistic_interval` must be 1m to 5m, found 1s":      {"probabilistic_interval": "1s"},
-		"`probabilistic_threshold` must be 1 to 100, found 0":      {"probabilistic_threshold": 0},
-		"`off_cpu_threshold` must be 0 to 1, found -1":             {"off_cpu_threshold": -1},
-		"`map_scale_factor` must be 0 to 8, found 9":               {"map_scale_factor": 9},
-		"`bpf_verifier_log_level` must be 0 to 2, found 3":         {"bpf_verifier_log_level": 3},
-		"`tracers` must be all or a list of perl,php,":             {"tracers": "python,cobol"},
+		"`reporter_interval` must be positive, found 0s":   {"reporter_interval": "0s"},
+		"`monitor_interval` must be positive, found -1s":   {"monitor_interval": "-1s"},
+		"`clock_sync_interval` must be positive, found 0s": {"clock_sync_interval": 0},
+		"reporter-jitter":    {"reporter_jitter": 2},
+		"sampling frequency": {"samples_per_second": 0},
+		"`samples_per_second` must be at most 1000, found 2000": {"samples_per_second": 2000},
+		"probabilistic-interval":                                {"probabilistic_interval": "1s"},
+		"off-cpu-threshold":                                     {"off_cpu_threshold": -1},
+		"frame cache size":                                      {"frame_cache_size": 1},
+		"tracers":                                               {"tracers": "all"},
+		"cobol":                                                 {"interpreters": map[string]any{"cobol": map[string]any{}}},
 		"`on_unavailable` must be retry or fail, found \"ignore\"": {"on_unavailable": "ignore"},
 	} {
 		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), yaml)

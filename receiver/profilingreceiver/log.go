@@ -14,8 +14,8 @@ import (
 )
 
 // The profiler logs an error with a stack trace for each process that one of its parts cannot read: hundreds a minute on a busy
-// machine. limitLog passes on logLines warnings and errors in each logPeriod, without traces, and always the reason for which
-// the profiler ends the process. At the level debug it passes on all of them.
+// machine. limitLog passes on logLines warnings and errors in each logPeriod, without traces. At the level debug it passes on
+// all of them.
 const (
 	logLines  = 10
 	logPeriod = time.Minute
@@ -25,23 +25,13 @@ const (
 // do not depend on that: docs/ebpf.md describes it, and it is no error of the machine.
 const unsupportedGo = ": unsupported Go version "
 
-// fatalFunction is the profiler's function that logs an error and ends the process. Errors come with their stack.
-const fatalFunction = "ebpf-profiler/internal/log.Fatalf"
-
 func limitLog(logger *zap.Logger) *zap.Logger {
 	if logger.Core().Enabled(zapcore.DebugLevel) {
 		return logger
 	}
-	limits := telemetry.Limits{Lines: logLines, Period: logPeriod, Level: zapcore.WarnLevel, Judge: func(entry *zapcore.Entry) telemetry.Verdict {
-		stack := entry.Stack
+	limits := telemetry.Limits{Lines: logLines, Period: logPeriod, Level: zapcore.WarnLevel, Admit: func(entry *zapcore.Entry) bool {
 		entry.Stack = ""
-		switch {
-		case strings.Contains(entry.Message, unsupportedGo):
-			return telemetry.Omitted
-		case strings.Contains(stack, fatalFunction):
-			return telemetry.Always
-		}
-		return telemetry.Limited
+		return !strings.Contains(entry.Message, unsupportedGo)
 	}}
 	return limits.Apply(logger)
 }

@@ -9,87 +9,43 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"reflect"
-	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/receiver/receivertest"
-	"go.opentelemetry.io/ebpf-profiler/collector"
 	"go.opentelemetry.io/ebpf-profiler/collector/config"
-	"go.opentelemetry.io/ebpf-profiler/processmanager/ebpf"
-	"go.opentelemetry.io/ebpf-profiler/tracer/types"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
 
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
-// TestProfilerKeys compares keys and defaults with the profiler's own: its configurations work here unchanged.
-func TestProfilerKeys(t *testing.T) {
-	own, theirs := reflect.TypeFor[ProfilerConfig](), reflect.TypeFor[config.Config]()
-	for i := range theirs.NumField() {
-		assert.Equal(t, theirs.Field(i).Tag.Get("mapstructure"), own.Field(i).Tag.Get("mapstructure"))
-	}
-	defaults := config.Config(createDefaultConfig().(*Config).Profiler)
-	assert.Equal(t, collector.NewFactory().CreateDefaultConfig(), &defaults)
-	all, err := types.Parse("all")
+// TestProfilerConfig reads the profiler's own sections.
+func TestProfilerConfig(t *testing.T) {
+	cfg, err := collectortest.LoadConfig(createDefaultConfig().(*Config), map[string]any{
+		"interpreters": map[string]any{"python": map[string]any{"disabled": true}},
+		"probes":       []any{map[string]any{"type": "kprobe", "symbol": "vfs_open"}},
+		"error_mode":   "ignore",
+	})
 	require.NoError(t, err)
-	assert.Equal(t, all.String(), strings.Join(tracers, ","))
+	p := cfg.Profiler
+	require.True(t, p.Interpreters.Python.Disabled)
+	require.False(t, p.Interpreters.Ruby.Disabled)
+	require.Equal(t, []config.Probe{{Type: "kprobe", Config: map[string]any{"symbol": "vfs_open"}}}, p.Probes)
+	require.True(t, p.needsKprobes())
+	require.False(t, new(defaultProfilerConfig()).needsKprobes())
 }
-
-func TestProbeLinks(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	cfg.Profiler.ProbeLinks = []string{"kprobe:do_sys_open", "nonsense"}
-	require.ErrorContains(t, cfg.Validate(), "`probe_links` has \"nonsense\"")
-	cfg.Profiler.ProbeLinks = cfg.Profiler.ProbeLinks[:1]
-	require.NoError(t, cfg.Validate())
-}
-
-// The profiler ends the process where it cannot go on. The reason is logged, however many errors came before it.
-func TestReasonOfAnExitIsLogged(t *testing.T) {
-	const variable = "PROFILING_TEST_EXIT"
-	if os.Getenv(variable) != "" {
-		set := receivertest.NewNopSettings(metadata.Type)
-		core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), os.Stdout, zap.InfoLevel)
-		set.Logger = limitLog(zap.New(core))
-		_, err := createProfiler(t.Context(), set, &createDefaultConfig().(*Config).Profiler, consumertest.NewNop())
-		require.NoError(t, err)
-		for range 2 * logLines {
-			set.Logger.Error("usual")
-		}
-		_, _ = ebpf.LoadMaps(t.Context(), types.AllTracers(), nil, nil)
-		return
-	}
-	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
-	command.Env = append(os.Environ(), variable+"=1")
-	out, err := command.CombinedOutput()
-	var exit *exec.ExitError
-	require.ErrorAs(t, err, &exit, string(out))
-	require.Equal(t, logLines, strings.Count(string(out), `"usual"`), string(out))
-	require.Contains(t, string(out), "is not available")
-	require.NotContains(t, string(out), "stacktrace")
-}
-
-// bufferBytes is about the size of the buffer that 20 samples a second need on each CPU.
-const bufferBytes = 505920
 
 // newTestMachine returns a machine that lacks nothing.
 func newTestMachine(t *testing.T) *machine {
 	m := &machine{
-		root: t.TempDir(), cpus: 4,
+		root: t.TempDir(), cpus: 4, needsKprobes: true,
 		memlock:      func() (uint64, error) { return 8 << 20, nil },
 		raiseMemlock: func() error { return nil }, version: func() error { return nil },
 		bpf: func() error { return nil }, perf: func() error { return nil },
 	}
 	for name, text := range map[string]string{
 		"proc/self/status":                                            "Name:\tx\nCapEff:\t000001ffffffffff\n",
-		"proc/kallsyms":                                               "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\nffffffff81273d40 t bpf_ksym_add\n",
+		"proc/kallsyms":                                               "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\n",
 		"proc/sys/kernel/kptr_restrict":                               "1\n",
 		"proc/sys/kernel/perf_event_paranoid":                         "2\n",
 		"proc/sys/kernel/perf_event_mlock_kb":                         "516\n",
@@ -142,8 +98,8 @@ func TestCheck(t *testing.T) {
 		want   string
 	}{
 		"nothing": {func(*testing.T, *machine) {}, reasonOther, ""},
-		"an old kernel": {func(_ *testing.T, m *machine) { m.version = func() error { return errors.New("kernel 5.2 or newer") } },
-			reasonKernel, "kernel 5.2 or newer"},
+		"an old kernel": {func(_ *testing.T, m *machine) { m.version = func() error { return errors.New("kernel 5.10 or newer") } },
+			reasonKernel, "kernel 5.10 or newer"},
 		"a locked kernel": {func(t *testing.T, m *machine) {
 			m.write(t, "sys/kernel/security/lockdown", "none integrity [confidentiality]\n")
 		}, reasonKernel, "boot it without lockdown=confidentiality"},
@@ -186,8 +142,12 @@ func TestCheck(t *testing.T) {
 			m.write(t, "sys/kernel/tracing/kprobe_events", "")
 		}, reasonOther, ""},
 		"kprobes, but no need": {func(t *testing.T, m *machine) {
+			m.needsKprobes = false
 			m.remove(t, "sys/bus")
-			m.write(t, "proc/kallsyms", "ffffffff81000000 T _stext\n")
+		}, reasonOther, ""},
+		"the host's processes, but translated": {func(t *testing.T, m *machine) {
+			m.seesNamespace = true
+			m.linkPID(t, "pid:[4026532000]")
 		}, reasonOther, ""},
 		"everything": {func(t *testing.T, m *machine) {
 			m.without(t, capBPF, capSysAdmin)
@@ -200,7 +160,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newTestMachine(t)
 			tt.change(t, m)
-			found := m.check(bufferBytes)
+			found := m.check()
 			if tt.want == "" {
 				require.Empty(t, found)
 				return

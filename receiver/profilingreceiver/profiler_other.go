@@ -15,7 +15,14 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 )
 
-func checkProbeLink(string) error { return nil }
+// ProfilerConfig has the profiler's keys unread: its packages compile for Linux alone.
+type ProfilerConfig struct {
+	Keys map[string]any `mapstructure:",remain"`
+}
+
+func defaultProfilerConfig() (none ProfilerConfig) { return none }
+
+func (ProfilerConfig) check() error { return nil }
 
 func checkMachine(*Config) problems {
 	return problems{{reasonPlatform, "the profiler is for Linux on amd64 and arm64, and this is " + runtime.GOOS + " on " + runtime.GOARCH +

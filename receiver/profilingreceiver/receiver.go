@@ -132,7 +132,7 @@ func (r *profilingReceiver) attempt(ctx context.Context, host component.Host) (c
 		return nil, err
 	}
 	r.metrics.ReceiverProfilingRunning.Record(ctx, 1)
-	r.set.Logger.Info("eBPF profiling runs", zap.Int("samples_per_second", r.cfg.Profiler.SamplesPerSecond))
+	r.set.Logger.Info("eBPF profiling runs")
 	return profiler, nil
 }
 

@@ -18,19 +18,9 @@ type Limits struct {
 	Lines  int
 	Period time.Duration
 	Level  zapcore.Level
-	// Judge, if set, decides about an entry of Level or above, which it may change.
-	Judge func(*zapcore.Entry) Verdict
+	// Admit, if set, reports whether an entry of Level or above may be written at all. It may change the entry.
+	Admit func(*zapcore.Entry) bool
 }
-
-// Verdict is what becomes of an entry.
-type Verdict int
-
-// The verdicts.
-const (
-	Limited Verdict = iota // written within the limits
-	Omitted                // not written
-	Always                 // written in any case
-)
 
 // Apply returns a logger with the limits.
 func (l Limits) Apply(logger *zap.Logger) *zap.Logger {
@@ -41,11 +31,7 @@ func (l Limits) Apply(logger *zap.Logger) *zap.Logger {
 		if entry.Level < l.Level {
 			return fields, true
 		}
-		verdict := Limited
-		if l.Judge != nil {
-			verdict = l.Judge(entry)
-		}
-		if verdict == Omitted {
+		if l.Admit != nil && !l.Admit(entry) {
 			return nil, false
 		}
 		mu.Lock()
@@ -60,7 +46,7 @@ func (l Limits) Apply(logger *zap.Logger) *zap.Logger {
 		if lines == l.Lines {
 			fields = append(fields, zap.Duration("suppressing_more_for", l.Period))
 		}
-		return fields, lines <= l.Lines || verdict == Always
+		return fields, lines <= l.Lines
 	})
 }
 
