@@ -3,20 +3,23 @@
 
 const sink = new Int32Array(1);
 
-function hotWork(n) {
-  for (let i = 0; i < n; i++) sink[0] += Math.imul(i, i);
+// cpuTime is the processor time of the process, in milliseconds.
+const cpuTime = () => { const { user, system } = process.cpuUsage(); return (user + system) / 1000; };
+
+function hotWork() {
+  for (const end = cpuTime() + 30; cpuTime() < end;) for (let i = 0; i < 100_000; i++) sink[0] += Math.imul(i, i);
 }
 
-function coldWork(n) {
-  for (let i = 0; i < n; i++) sink[0] -= Math.imul(i, i);
+function coldWork() {
+  for (const end = cpuTime() + 10; cpuTime() < end;) for (let i = 0; i < 100_000; i++) sink[0] -= Math.imul(i, i);
 }
 
 const end = performance.now() + 180_000;
 
 function round() {
   const began = performance.now();
-  hotWork(6e6);
-  coldWork(2e6);
+  hotWork();
+  coldWork();
   if (performance.now() < end) setTimeout(round, 3 * (performance.now() - began));
 }
 

@@ -4,23 +4,25 @@
 import time
 
 
-def hotWork(n):
-    total = 0
-    for i in range(n):
-        total += i * i
-    return total
+def hotWork():
+    work(0.03)
 
 
-def coldWork(n):
-    total = 0
-    for i in range(n):
-        total += i * i
-    return total
+def coldWork():
+    work(0.01)
+
+
+def work(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        total = 0
+        for i in range(2000):
+            total += i * i
 
 
 end = time.monotonic() + 180
 while time.monotonic() < end:
     began = time.monotonic()
-    hotWork(300000)
-    coldWork(100000)
+    hotWork()
+    coldWork()
     time.sleep(3 * (time.monotonic() - began))
