@@ -95,7 +95,8 @@ type KeepConfig struct {
 	Window     time.Duration `mapstructure:"window"`
 	Resolution time.Duration `mapstructure:"resolution"`
 	// MaxBytes is how much memory the exporter may add to the process, apart from queries under way.
-	MaxBytes  int `mapstructure:"max_bytes"`
+	MaxBytes int `mapstructure:"max_bytes"`
+	// MaxSeries is a bound on the number of series; 0 is none: MaxBytes bounds them.
 	MaxSeries int `mapstructure:"max_series"`
 }
 
@@ -152,6 +153,6 @@ func (c *KeepConfig) Validate() error {
 	faults.Require(c.Resolution >= time.Second && c.Resolution <= time.Hour, "`resolution` must be from 1s to 1h, found %s", c.Resolution)
 	faults.Require(c.Window >= c.Resolution && c.Window <= maxWindow, "`window` must be from `resolution` to %s, found %s", maxWindow, c.Window)
 	faults.Require(c.MaxBytes >= minKeptBytes, "`max_bytes` must be at least %d, found %d", minKeptBytes, c.MaxBytes)
-	faults.Require(c.MaxSeries >= 1, "`max_series` must be positive, found %d", c.MaxSeries)
+	faults.Require(c.MaxSeries >= 0, "`max_series` must not be negative, found %d", c.MaxSeries)
 	return faults.Err()
 }

@@ -53,7 +53,7 @@ func TestFaultsOfConfigurations(t *testing.T) {
 		"`resolution` must be from 1s to 1h":          {"keep": map[string]any{"resolution": "1ms"}},
 		"`window` must be from `resolution` to":       {"keep": map[string]any{"window": "1s"}},
 		"`max_bytes` must be at least 1048576":        {"keep": map[string]any{"max_bytes": 10}},
-		"`max_series` must be positive":               {"keep": map[string]any{"max_series": 0}},
+		"`max_series` must not be negative":           {"keep": map[string]any{"max_series": -1}},
 		"`downsample.step` must be from 1s to 1h":     {"storage": map[string]any{"downsample": map[string]any{"step": 0}}},
 		"`downsample.after` must be 0 or at least 1h": {"storage": map[string]any{"downsample": map[string]any{"after": "1m"}}},
 		"`retention` must be at least 1h":             {"storage": map[string]any{"retention": "1m"}},
@@ -73,7 +73,8 @@ func TestFaultsOfConfigurations(t *testing.T) {
 // TestMetadata makes something of everything that is counted, by the names of metadata.yaml.
 func TestMetadata(t *testing.T) {
 	f := startExporter(t, map[string]any{"keep": map[string]any{"max_series": 1, "max_bytes": minKeptBytes}})
-	f.send(small("shop", profiletest.Value(1, "leaf")), small("refused"))
+	f.send(small("shop", profiletest.Value(1, "leaf")))
+	require.Error(t, f.ConsumeProfiles(t.Context(), small("refused")))
 	f.get("/api/services")
 	malformed := small("shop")
 	profiletest.SampleAt(malformed, 0).SetStackIndex(99)

@@ -14,6 +14,7 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
@@ -55,19 +56,25 @@ type storeExporter struct {
 	warned [store.NumRefused]time.Time
 }
 
-// consume adds pd to the store, and returns when it is kept: with a directory, when it is in the log. While the log cannot be written, senders
-// are asked to retry. What the store itself refuses it would refuse again; that is counted and logged. With ClickHouse another exporter of the pipeline keeps profiles: this one
-// only counts them.
+// consume adds pd to the store, and returns when it is kept: with a directory, when it is in the log. It returns an error if there is no
+// room; then nothing of pd is kept. With ClickHouse another exporter of the pipeline keeps profiles: this one only counts them.
 func (e *storeExporter) consume(_ context.Context, pd pprofile.Profiles) error {
 	if e.config.ClickHouse.HasValue() {
 		e.store.Refuse(store.RefusedElsewhere, pd.ProfileCount())
 		return nil
 	}
 	if err := e.store.LogError(); err != nil {
+		e.store.Refuse(store.RefusedFull, pd.ProfileCount())
 		return fmt.Errorf("the store cannot write its log: %w", err)
 	}
 	added := e.store.Add(pd, time.Now())
 	e.warn(&added)
+	if errors.Is(added.Err, store.ErrMessageTooLarge) {
+		return consumererror.NewPermanent(added.Err)
+	}
+	if added.Err != nil {
+		return added.Err
+	}
 	if err := e.store.LogError(); err != nil { // it may have failed with this message
 		return fmt.Errorf("the store cannot write its log: %w", err)
 	}
@@ -230,11 +237,16 @@ func (e *storeExporter) warn(added *store.Added) {
 		e.warned[reason] = time.Now()
 		switch store.Refused(reason) {
 		case store.RefusedSeries:
-			e.set.Logger.Warn("profiles dropped: there are more series than `keep.max_series`; drop resource attributes with many values, or raise the limit",
-				zap.Int("profiles", n), zap.Int("max_series", e.config.Keep.MaxSeries))
+			e.set.Logger.Warn("profiles refused for `keep.max_series`; drop resource attributes with many values, or raise the limit",
+				zap.Int("profiles", n), zap.Int("max_series", e.config.Keep.MaxSeries), zap.Error(added.Err))
 		case store.RefusedSize:
-			e.set.Logger.Warn("profiles dropped: a message is too large for `keep.max_bytes`",
+			e.set.Logger.Warn("profiles refused: a message is too large for `keep.max_bytes`; send smaller ones, or raise the limit",
+				zap.Int("profiles", n), zap.Int("max_bytes", e.config.Keep.MaxBytes), zap.Error(added.Err))
+		case store.RefusedFull:
+			e.set.Logger.Error("profiles refused: the memory is full, and the disk cannot be written; senders are asked to retry",
 				zap.Int("profiles", n), zap.Int("max_bytes", e.config.Keep.MaxBytes))
+		case store.RefusedOrder:
+			e.set.Logger.Warn("profiles dropped: their totals are older than those before of the same series", zap.Int("profiles", n))
 		default:
 			e.set.Logger.Warn("samples dropped: their message lacks entries that the samples refer to", zap.Int("samples", n))
 		}

@@ -43,7 +43,7 @@ func createDefaultConfig() component.Config {
 	client.Endpoint, client.Timeout = "http://localhost:8123", 0 // `server.query_timeout` bounds queries
 	return &Config{
 		Server:  server,
-		Keep:    KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 2000},
+		Keep:    KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20},
 		Storage: StorageConfig{Retention: 14 * 24 * time.Hour, MaxBytes: 10 << 30, Downsample: DownsampleConfig{Step: time.Minute}},
 		ClickHouse: configoptional.Default(ClickHouseConfig{
 			Client: client, Database: "default", Table: "otel_profiles", Username: "default", Window: 24 * time.Hour,

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -37,7 +36,7 @@ type addScratch struct {
 	added   []addedChunk
 }
 
-// keptProfile is the series of a profile, -1 if it is not kept, and the set of its attributes.
+// keptProfile is the series of a profile and the set of its attributes.
 type keptProfile struct {
 	series     int32
 	attributes dictionary.AttributeSetIndex
@@ -49,9 +48,11 @@ type Added struct {
 	Profiles, Samples, Moved int
 	// Refused counts profiles (for RefusedSamples: samples) that were not kept.
 	Refused [NumRefused]int
+	// Err is why nothing of the message was kept, or nil. Unless it is ErrMessageTooLarge, the same message may be kept later.
+	Err error
 }
 
-// Add keeps what it can of pd, which may be malformed. It only reads pd.
+// Add keeps pd, or nothing of it if there is no room. It drops what it cannot understand. It only reads pd.
 func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	cost := messageBytes(pd)
 	if s.isLarge(cost) {
@@ -61,10 +62,10 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	a := adder{Store: s, now: now, src: pd.Dictionary()}
-	if cost > s.cfg.MaxBytes/4 {
-		a.added.Refused[RefusedSize] = pd.ProfileCount()
+	var reason Refused
+	if a.block, reason, a.added.Err = s.room(pd, now, cost); a.added.Err != nil {
+		a.added.Refused[reason] = pd.ProfileCount()
 	} else {
-		a.block = s.current(now, cost)
 		a.scratch.added = a.scratch.added[:0]
 		a.message(pd)
 		a.block.measure()
@@ -109,10 +110,62 @@ func messageBytes(pd pprofile.Profiles) int {
 	for _, stack := range d.StackTable().All() {
 		n += 16 + 4*stack.LocationIndices().Len()
 	}
-	for p := range otlp.Profiles(pd) {
-		n += chunkBytes + 8*p.Samples().Len()
+	var series seriesCounter
+	largest := 0
+	for _, rp := range pd.ResourceProfiles().All() {
+		n += attributeBytes * (1 + rp.Resource().Attributes().Len())
+		for _, sp := range rp.ScopeProfiles().All() {
+			n += seriesBytes*series.count(sp.Profiles()) + attributeBytes*sp.Scope().Attributes().Len()
+			for _, p := range sp.Profiles().All() {
+				rows := rowsOf(p)
+				n += chunkBytes + rowBytesKept*rows
+				largest = max(largest, rows)
+			}
+		}
 	}
-	return n
+	return max(n, rowBytesAdded*largest)
+}
+
+// rowsOf returns the number of values and timestamps of a profile.
+func rowsOf(p pprofile.Profile) (rows int) {
+	for _, sample := range p.Samples().All() {
+		rows += max(1, sample.TimestampsUnixNano().Len(), sample.Values().Len())
+	}
+	return rows
+}
+
+const (
+	// attributeBytes is the memory of an attribute with its key and a value that is not long.
+	attributeBytes = 128
+	// rowBytesKept is about the memory of a row, rowBytesAdded that while its profile is added.
+	rowBytesKept  = 8
+	rowBytesAdded = 16
+)
+
+// seriesCounter counts the series that profiles of a scope have at most. It knows the message alone.
+type seriesCounter struct{ seen map[seriesHint]struct{} }
+
+type seriesHint struct {
+	typ, unit, periodType int32
+	attributes            uint64
+}
+
+func (s *seriesCounter) count(profiles pprofile.ProfilesSlice) int {
+	if profiles.Len() <= 8 { // as most have
+		return profiles.Len()
+	}
+	if s.seen == nil {
+		s.seen = map[seriesHint]struct{}{}
+	}
+	clear(s.seen)
+	for _, p := range profiles.All() {
+		hint := seriesHint{p.SampleType().TypeStrindex(), p.SampleType().UnitStrindex(), p.PeriodType().TypeStrindex(), 0}
+		for _, i := range p.AttributeIndices().All() {
+			hint.attributes = (hint.attributes + uint64(uint32(i)) + 1) * 0x9e3779b97f4a7c15
+		}
+		s.seen[hint] = struct{}{}
+	}
+	return len(s.seen)
 }
 
 // adder adds one message. Its block is locked.
@@ -122,8 +175,6 @@ type adder struct {
 	src   pprofile.ProfilesDictionary
 	now   time.Time
 	added Added
-	// hasDropped tells that unused series were dropped, or that there were none.
-	hasDropped bool
 	// first and last are the times of the first and the last observation of the current profile that has some.
 	first, last int64
 
@@ -146,38 +197,13 @@ type adder struct {
 }
 
 func (a *adder) message(pd pprofile.Profiles) {
-	a.importer.Begin(a.src)
-	defer func() {
-		a.importer.End()
-		if a.scratch.clean != (pcommon.Map{}) {
-			(&xpdata.MapBuilder{}).UnsafeIntoMap(a.scratch.clean) // its strings are the message's
-		}
-	}()
+	defer a.begin()()
 	resolved := compact.ResolveReferences(pd)
-	each := func(use func(index int, p pprofile.Profile)) {
-		for r, rp := range pd.ResourceProfiles().All() {
-			a.attributes = resolved.ResourceProfiles().At(r).Resource().Attributes()
-			a.hasResource, a.hasResourceSet = false, false
-			for i, sp := range rp.ScopeProfiles().All() {
-				a.scope = resolved.ResourceProfiles().At(r).ScopeProfiles().At(i).Scope().Attributes()
-				a.beginScope()
-				for k, p := range sp.Profiles().All() {
-					use(k, p)
-				}
-			}
-		}
-	}
-	// First import the stacks of all profiles that are kept, in the message's order: see ImportReached. Refused
-	// profiles add nothing to the dictionary.
+	// First import the stacks of all profiles, in the message's order: see ImportReached.
 	kept := a.scratch.kept[:0]
-	each(func(_ int, p pprofile.Profile) {
+	a.each(pd, resolved, func(_ int, p pprofile.Profile) {
 		attributes := a.importer.AttributeSet(p.AttributeIndices())
-		i := a.seriesOf(p, attributes)
-		kept = append(kept, keptProfile{i, attributes})
-		if i < 0 {
-			a.added.Refused[RefusedSeries]++
-			return
-		}
+		kept = append(kept, keptProfile{a.seriesOf(p, attributes), attributes})
 		samples := p.Samples()
 		for k := range samples.Len() {
 			a.importer.Reach(samples.At(k).StackIndex())
@@ -185,12 +211,36 @@ func (a *adder) message(pd pprofile.Profiles) {
 	})
 	a.scratch.kept = kept
 	a.importer.ImportReached()
-	each(func(index int, p pprofile.Profile) {
-		if in := kept[0]; in.series >= 0 {
-			a.profile(index, p, in.series, in.attributes)
-		}
+	a.each(pd, resolved, func(index int, p pprofile.Profile) {
+		a.profile(index, p, kept[0].series, kept[0].attributes)
 		kept = kept[1:]
 	})
+}
+
+// begin begins a message. The function that it returns ends it.
+func (a *adder) begin() func() {
+	a.importer.Begin(a.src)
+	return func() {
+		a.importer.End()
+		if a.scratch.clean != (pcommon.Map{}) {
+			(&xpdata.MapBuilder{}).UnsafeIntoMap(a.scratch.clean) // its strings are the message's
+		}
+	}
+}
+
+// each calls use with each profile of a message and its position in its scope. resolved has the attributes of resources and scopes.
+func (a *adder) each(pd, resolved pprofile.Profiles, use func(index int, p pprofile.Profile)) {
+	for r, rp := range pd.ResourceProfiles().All() {
+		a.attributes = resolved.ResourceProfiles().At(r).Resource().Attributes()
+		a.hasResource, a.hasResourceSet = false, false
+		for i, sp := range rp.ScopeProfiles().All() {
+			a.scope = resolved.ResourceProfiles().At(r).ScopeProfiles().At(i).Scope().Attributes()
+			a.beginScope()
+			for k, p := range sp.Profiles().All() {
+				use(k, p)
+			}
+		}
+	}
 }
 
 // cleanResource reads the current resource, within the importer's budget for strings that attributes share.
@@ -244,10 +294,7 @@ func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes 
 	c.values = kind.ValuesOfProfile(p, a.src, a.block.dict.Strings.At(sr.typ))
 	cols := &a.scratch.columns
 	cols.reset()
-	if !a.samples(p, &c) {
-		a.added.Refused[RefusedSize]++
-		return
-	}
+	a.samples(p, &c)
 	a.setTime(&c)
 	switch c.values {
 	case kind.Gauge:
@@ -316,8 +363,7 @@ func (a *adder) position(index int, p pprofile.Profile) int32 {
 	return position
 }
 
-// seriesOf finds the block's series of a profile with a set of attributes, or adds one. It returns -1 if there are too many; then it has
-// added nothing to the dictionary.
+// seriesOf finds the block's series of a profile with a set of attributes, or adds one.
 func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) int32 {
 	typ, unit := a.stringAt(p.SampleType().TypeStrindex()), a.stringAt(p.SampleType().UnitStrindex())
 	name := a.scratch.namer.Name(p, a.statedName(), typ, a.stringAt(p.PeriodType().TypeStrindex()))
@@ -339,13 +385,6 @@ func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) i
 	id := a.seriesID(attributes.hash, name, typ, unit)
 	use := a.series[id]
 	if use == nil {
-		if len(a.series) >= a.cfg.MaxSeries && !a.hasDropped {
-			a.hasDropped = true // once for each message
-			a.dropUnused(a.now)
-		}
-		if len(a.series) >= a.cfg.MaxSeries {
-			return -1
-		}
 		use = &seriesUse{resource: a.resourceHash, attributes: attributes.hash}
 		a.series[id] = use
 	}
@@ -401,11 +440,10 @@ func (a *adder) intern(clean pcommon.Map, keys []string) dictionary.AttributeSet
 	return a.block.dict.AttributeSets.Intern(set)
 }
 
-// samples fills the columns. It returns false if the profile is too large for the store.
-func (a *adder) samples(p pprofile.Profile, c *chunk) bool {
+// samples fills the columns.
+func (a *adder) samples(p pprofile.Profile, c *chunk) {
 	cols, samples := &a.scratch.columns, p.Samples()
 	a.first, a.last = math.MaxInt64, 0
-	maxRows := a.cfg.MaxBytes / 4 / 16
 	for i := range samples.Len() {
 		sample := samples.At(i)
 		values, timestamps := sample.Values(), sample.TimestampsUnixNano()
@@ -414,9 +452,6 @@ func (a *adder) samples(p pprofile.Profile, c *chunk) bool {
 		if why != compact.Understood || (n == 0 && nv != 1) || (n > 0 && nv > 0 && nv != n) {
 			a.added.Refused[RefusedSamples]++
 			continue
-		}
-		if len(cols.values)+max(n, 1) > maxRows {
-			return false
 		}
 		attributes, link := a.importer.AttributeSet(sample.AttributeIndices()), a.importer.Link(sample.LinkIndex())
 		if attributes != 0 {
@@ -446,5 +481,4 @@ func (a *adder) samples(p pprofile.Profile, c *chunk) bool {
 			cols.values = append(cols.values, value)
 		}
 	}
-	return true
 }

@@ -43,7 +43,7 @@ func worst() map[string]pprofile.Profiles {
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("long", long)
 		sp.Scope().Attributes().PutStr("pprof.scope.profile_name", long)
 		typ := str(long)
-		for i := range 20_000 {
+		for i := range 10_000 {
 			p := sp.Profiles().AppendEmpty()
 			p.SampleType().SetTypeStrindex(typ)
 			p.SampleType().SetUnitStrindex(str(fmt.Sprint(i)))
@@ -345,7 +345,7 @@ func TestCostFollowsFromTheBytes(t *testing.T) {
 			require.NoError(t, err)
 			size := len(wire)
 			cfg := testConfig()
-			cfg.MaxSeries = 2000 // the default
+			cfg.MaxSeries = 0 // the default
 			s := New(cfg)
 			var added Added
 			cost := profiletest.MeasureCost(t, func() { added = s.Add(pd, noon) })

@@ -257,6 +257,7 @@ func (s *Store) load() error {
 		return inLog
 	})
 	d.sort()
+	s.countBlocks()
 	var err error
 	if d.log, err = openLog(d.Directory); err != nil {
 		s.logFailed(err)
@@ -342,6 +343,15 @@ func openBlock(dir string) (*diskBlock, error) {
 	b.catalog = e
 	return b, nil
 }
+
+// indexBytes is the memory that the block takes while nobody reads it: that of its series.
+func (b *diskBlock) indexBytes() int { return len(b.catalog.series) * indexSeriesBytes }
+
+const (
+	indexSeriesBytes = 640
+	// indexPart is the part of the memory that the series of all blocks on disk may take. Beyond it, the oldest blocks are deleted.
+	indexPart = 4
+)
 
 // diskSampleBytes is about what a sample takes on disk.
 const diskSampleBytes = 3
@@ -893,20 +903,21 @@ func (s *Store) retain(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.disk
-	total := int64(0)
+	total, index := int64(0), 0
 	for _, b := range d.blocks {
 		total += b.Bytes()
+		index += b.indexBytes()
 	}
 	oldest := now.Add(-d.Retention).UnixNano()
 	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
 		reason := EvictedAge
 		if b.Until >= oldest {
-			if total <= d.MaxBytes {
+			if total <= d.MaxBytes && index <= s.cfg.MaxBytes/indexPart {
 				return false
 			}
 			reason = EvictedBytes
 		}
-		total -= b.Bytes()
+		total, index = total-b.Bytes(), index-b.indexBytes()
 		s.stats.Evicted[reason] += b.ProfileCount
 		b.isGone = true
 		b.close()

@@ -375,7 +375,6 @@ func (r *replayer) entries(e *block, d *dictionary.RecordReader) error {
 			use = &seriesUse{resource: key.resource, attributes: key.attributes}
 			r.series[sr.id] = use
 		}
-		use.blocks++
 		sr.use, sr.instance = use, instanceOf(key.resource)
 		key.profile, key.typ, key.unit = sr.profile, sr.typ, sr.unit
 		e.byKey[key] = int32(len(e.series))

@@ -52,7 +52,7 @@ func TestQueriesReserveTheirMemory(t *testing.T) {
 			pd, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
 			require.NoError(t, err)
 			cfg := testConfig()
-			cfg.MaxSeries = 2000
+			cfg.MaxSeries = 0
 			s := New(cfg)
 			s.Add(pd, noon)
 			return s

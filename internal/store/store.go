@@ -6,11 +6,15 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -25,8 +29,8 @@ type Config struct {
 	// MaxBytes bounds what the store holds, dictionaries and indices included.
 	MaxBytes int
 	// MaxSeries bounds the number of distinct series: service, profile, sample type, and the attributes of the resource and of the profile
-	// (kind.IsSeriesAttribute). New ones replace those
-	// that have had no profile for the longest time, if that is more than unusedTime.
+	// (kind.IsSeriesAttribute). A message with a new one beyond it waits until others have had no profile for unusedTime. 0 is no bound:
+	// series take a part of MaxBytes, and make room as profiles do.
 	MaxSeries int
 	// Disk is where profiles are kept for longer, if its Directory is set. Window does not limit them then.
 	Disk DiskConfig
@@ -36,8 +40,11 @@ const (
 	// blocks is about how many blocks a full store has: a block ends after this part of the window or of the bytes. Old
 	// profiles are dropped a block at a time.
 	blocks = 8
-	// seriesBytes estimates the memory of a series without its strings.
+	// seriesBytes estimates the memory of a series of a block without its strings, useBytes that of what the store knows of it.
 	seriesBytes = 448
+	useBytes    = 256
+	// maxMessagePart is the part of the bytes that a message may take.
+	maxMessagePart = 4
 )
 
 // Evicted is a reason for which profiles are dropped. Its String is the value of a metric's attribute.
@@ -62,9 +69,9 @@ type Refused int
 
 // The reasons.
 const (
-	// RefusedSeries is a profile of a new series beyond MaxSeries, while no other series is unused.
+	// RefusedSeries is a profile of a message with a new series beyond MaxSeries, while no other series is unused.
 	RefusedSeries Refused = iota
-	// RefusedSize is a profile that would fill more than a quarter of the store.
+	// RefusedSize is a profile of a message that would fill more than a quarter of the store.
 	RefusedSize
 	// RefusedSamples is a sample that cannot be understood: an index is out of range, or the numbers of values and
 	// timestamps do not match.
@@ -73,12 +80,14 @@ const (
 	RefusedOrder
 	// RefusedElsewhere is a profile that another exporter keeps, in the engine that answers queries.
 	RefusedElsewhere
+	// RefusedFull is a profile that has no room in memory while the disk fails.
+	RefusedFull
 	// NumRefused is the number of reasons.
 	NumRefused = int(iota)
 )
 
 func (r Refused) String() string {
-	return [...]string{"max_series", "size", "malformed_samples", "out_of_order", "kept_elsewhere"}[r]
+	return [...]string{"max_series", "size", "malformed_samples", "out_of_order", "kept_elsewhere", "full"}[r]
 }
 
 // Stats describe what the store holds and has dropped.
@@ -149,11 +158,34 @@ func (s *Store) release(e *block) {
 			use.blocks--
 		}
 	}
+	s.trimSeries()
+}
+
+// countBlocks counts the blocks in memory that have each series.
+func (s *Store) countBlocks() {
+	for _, use := range s.series {
+		use.blocks = 0
+	}
+	for _, e := range s.blocks {
+		for i := range e.series {
+			if use := s.series[e.series[i].id]; use != nil {
+				e.series[i].use = use
+				use.blocks++
+			}
+		}
+	}
 }
 
 // forgetSeries drops the series of no block, except those whose next profile may need what is known of the one before.
 func (s *Store) forgetSeries(now time.Time) {
-	maps.DeleteFunc(s.series, func(_ seriesID, use *seriesUse) bool { return use.blocks == 0 && now.Sub(use.last) > forgetAfter })
+	s.forget(func(use *seriesUse) bool { return use.blocks == 0 && now.Sub(use.last) > forgetAfter })
+}
+
+// forget drops series, and reports whether there were any.
+func (s *Store) forget(which func(*seriesUse) bool) bool {
+	before := len(s.series)
+	maps.DeleteFunc(s.series, func(_ seriesID, use *seriesUse) bool { return which(use) })
+	return len(s.series) < before
 }
 
 const (
@@ -163,32 +195,106 @@ const (
 	forgetAfter = 4 * time.Hour
 	// replacedPart is the part of MaxSeries that is replaced at a time, so that not each new series looks for its room.
 	replacedPart = 8
+	// rememberedPart is the part of the bytes that series of no block may take.
+	rememberedPart = 16
 )
 
-// dropUnused drops the series that have been unused for the longest time. The last block is locked. Queries keep what they read: earlier
-// blocks are replaced by others.
-func (s *Store) dropUnused(now time.Time) {
-	before := len(s.series)
-	maps.DeleteFunc(s.series, func(_ seriesID, use *seriesUse) bool { return use.blocks == 0 && now.Sub(use.last) > unusedTime })
-	if len(s.series) < before {
+// trimSeries drops series of no block that take more than their part of the bytes: those that have been unused for the longest time.
+func (s *Store) trimSeries() {
+	most := s.cfg.MaxBytes / rememberedPart / useBytes
+	if len(s.series) <= most {
 		return
+	}
+	var times []time.Time
+	for _, use := range s.series {
+		if use.blocks == 0 {
+			times = append(times, use.last)
+		}
+	}
+	if len(times) <= most {
+		return
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	oldest := times[len(times)-1-most/2]
+	s.forget(func(use *seriesUse) bool { return use.blocks == 0 && !use.last.After(oldest) })
+}
+
+// Why a message is not added. ErrMessageTooLarge is of one that never can be.
+var (
+	ErrMessageTooLarge = errors.New("the message is too large for the store")
+	errSeries          = errors.New("there are more series than the store may have, and each had a profile within the last minutes")
+	errFull            = errors.New("the store is full, and cannot write to its disk")
+)
+
+// room returns the block for a message of cost bytes, or why there is no room for it. It may wait until blocks have been written. It adds
+// nothing of the message.
+func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*block, Refused, error) {
+	if most := s.cfg.MaxBytes / maxMessagePart; cost > most {
+		return nil, RefusedSize, fmt.Errorf("%w: it needs %d bytes of memory there, and one message may take %d", ErrMessageTooLarge, cost, most)
+	}
+	for {
+		e := s.current(now, cost)
+		if s.disk != nil && s.disk.writeFailed != nil && s.Stats().Bytes+cost > s.cfg.MaxBytes {
+			return nil, RefusedFull, errFull
+		}
+		if s.cfg.MaxSeries == 0 || len(s.series)+pd.ProfileCount() <= s.cfg.MaxSeries {
+			return e, 0, nil
+		}
+		all, missing := s.seriesOfMessage(pd, now)
+		switch {
+		case all > s.cfg.MaxSeries:
+			return nil, RefusedSeries, fmt.Errorf("%w: it has %d series, and there may be %d", ErrMessageTooLarge, all, s.cfg.MaxSeries)
+		case len(s.series)+missing <= s.cfg.MaxSeries:
+			return e, 0, nil
+		case !s.dropUnused(now, len(s.series)+missing-s.cfg.MaxSeries):
+			return nil, RefusedSeries, fmt.Errorf("%w: the message has %d new ones, and there may be %d", errSeries, missing, s.cfg.MaxSeries)
+		}
+	}
+}
+
+// seriesOfMessage returns how many series a message has, and how many of them are new. The others count as used.
+func (s *Store) seriesOfMessage(pd pprofile.Profiles, now time.Time) (all, missing int) {
+	of := New(Config{})
+	a := adder{Store: of, block: newBlock(now), now: now, src: pd.Dictionary()}
+	of.importer.Reset(a.block.dict)
+	defer a.begin()()
+	a.each(pd, compact.ResolveReferences(pd), func(_ int, p pprofile.Profile) {
+		a.seriesOf(p, of.importer.AttributeSet(p.AttributeIndices()))
+	})
+	for id := range of.series {
+		if use := s.series[id]; use != nil {
+			use.last = now
+		} else {
+			missing++
+		}
+	}
+	return len(of.series), missing
+}
+
+// dropUnused drops at least n series that have been unused for the longest time, if there are as many, and reports whether it dropped
+// any. It may wait until blocks have been written. Queries keep what they read: earlier blocks are replaced by others.
+func (s *Store) dropUnused(now time.Time, n int) bool {
+	isUnused := func(use *seriesUse) bool { return now.Sub(use.last) > unusedTime }
+	isOfNoBlock := func(use *seriesUse) bool { return use.blocks == 0 && isUnused(use) }
+	if s.forget(isOfNoBlock) {
+		return true
 	}
 	var unused []seriesID
 	for id, use := range s.series {
-		if now.Sub(use.last) > unusedTime {
+		if isUnused(use) {
 			unused = append(unused, id)
 		}
 	}
 	if len(unused) == 0 {
-		return
+		return false
 	}
 	if s.disk != nil {
 		// They leave the memory with their block.
-		s.blocks[len(s.blocks)-1].isFull = true
-		return
+		s.writeBlocks()
+		return s.forget(isOfNoBlock)
 	}
 	slices.SortFunc(unused, func(a, b seriesID) int { return s.series[a].last.Compare(s.series[b].last) })
-	for _, id := range unused[:min(len(unused), max(1, s.cfg.MaxSeries/replacedPart))] {
+	for _, id := range unused[:min(len(unused), max(n, s.cfg.MaxSeries/replacedPart))] {
 		s.series[id].isGone = true
 		delete(s.series, id)
 	}
@@ -203,6 +309,22 @@ func (s *Store) dropUnused(now time.Time) {
 			s.blocks[i] = e
 		}
 		s.stats.Evicted[EvictedSeries] += e.dropGone()
+	}
+	return true
+}
+
+// writeBlocks has the blocks in memory written, and waits until they are, or cannot be. Others may add meanwhile.
+func (s *Store) writeBlocks() {
+	last := s.blocks[len(s.blocks)-1]
+	if last.byKey != nil {
+		last.freeze()
+	}
+	for s.disk.full != nil && s.disk.writeFailed == nil && s.blocks[0].id <= last.id {
+		s.writeSoon()
+		s.disk.written.Wait()
+		if len(s.blocks) == 0 {
+			return
+		}
 	}
 }
 
@@ -318,25 +440,20 @@ func (s *Store) dropBlocks(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.measure()
-	dropped := false
 	oldest := now.Add(-s.cfg.Window).UnixNano()
 	for len(s.blocks) > 0 {
 		first := s.blocks[0]
 		reason := EvictedBytes
 		if s.disk == nil && first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/blocks {
 			reason = EvictedAge
-		} else if s.stats.Bytes <= s.cfg.MaxBytes {
+		} else if s.stats.Bytes <= s.cfg.MaxBytes || s.disk != nil { // what is not on disk yet stays: see room
 			break
 		}
 		// The importer may be bound to this block: the next Add makes a new one.
 		s.blocks[0] = nil
 		s.blocks = s.blocks[1:]
-		s.stats.Bytes -= first.bytes
 		s.stats.Evicted[reason] += first.profiles
 		s.release(first)
-		dropped = true
-	}
-	if dropped {
 		s.forgetSeries(now)
 		s.measure()
 	}
@@ -344,7 +461,7 @@ func (s *Store) dropBlocks(now time.Time) {
 
 // measure brings the statistics up to date. adding and mu are locked.
 func (s *Store) measure() {
-	s.stats.Series, s.stats.Bytes, s.stats.Profiles, s.stats.Samples = len(s.series), 0, 0, 0
+	s.stats.Series, s.stats.Bytes, s.stats.Profiles, s.stats.Samples = len(s.series), len(s.series)*useBytes, 0, 0
 	for _, e := range s.blocks {
 		s.stats.Bytes += e.bytes
 		s.stats.Profiles += e.profiles
@@ -359,6 +476,7 @@ func (s *Store) measure() {
 		s.stats.DiskFailing = 1
 	}
 	for _, b := range s.disk.blocks {
+		s.stats.Bytes += b.indexBytes()
 		s.stats.Profiles += b.ProfileCount
 		s.stats.Samples += b.SampleCount
 		s.stats.DiskBytes += b.Bytes()

@@ -356,8 +356,7 @@ func TestManySeriesAreRefused(t *testing.T) {
 	assert.EqualValues(t, 11, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 }
 
-// A message of very many services keeps new ones off for as long as it could be of services that go on, and takes nothing from those
-// that do.
+// Very many services keep new ones off for as long as they could be services that go on, and take nothing from those that do.
 func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 	cfg := testConfig()
 	s := New(cfg)
@@ -372,15 +371,20 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 		stats := s.Stats()
 		require.LessOrEqual(t, stats.Series, cfg.MaxSeries)
 		require.Equal(t, sent, stats.Profiles+stats.Evicted[EvictedSeries]+stats.Evicted[EvictedAge]+stats.Refused[RefusedSeries])
+		require.Equal(t, added.Profiles == 0, added.Err != nil)
 		return added
 	}
 	var many []string
-	for i := range 3 * cfg.MaxSeries {
+	for i := range cfg.MaxSeries {
 		many = append(many, fmt.Sprint("service-", i))
 	}
 	send(noon, "honest")
-	require.Equal(t, cfg.MaxSeries-1, send(noon, many...).Profiles)
-	require.Equal(t, 1, send(noon.Add(time.Second), "new").Refused[RefusedSeries])
+	require.ErrorIs(t, send(noon, append(many, "one more")...).Err, ErrMessageTooLarge, "it could never be kept")
+	require.Equal(t, cfg.MaxSeries, send(noon, many...).Refused[RefusedSeries], "nothing of a message is kept if not all of it can be")
+	require.Equal(t, cfg.MaxSeries-1, send(noon, many[1:]...).Profiles)
+	added := send(noon.Add(time.Second), "new", "honest")
+	require.Equal(t, 2, added.Refused[RefusedSeries])
+	require.NotErrorIs(t, added.Err, ErrMessageTooLarge, "it may be kept later")
 	now := noon
 	for range 30 {
 		now = now.Add(time.Minute)
@@ -395,7 +399,7 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 	assert.Equal(t, read, view.blocks[0].profiles, "a query keeps what it reads")
 	// They come back as new ones do, also in the block that had them.
 	gone := 0
-	for _, service := range many[:cfg.MaxSeries] {
+	for _, service := range many[1:] {
 		if !slices.ContainsFunc(s.services(), func(in ServiceInfo) bool { return in.Service == service }) {
 			gone++
 			send(now, service)

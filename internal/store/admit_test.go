@@ -1,0 +1,205 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// ofServices returns a message of a profile of each service, which has just ended.
+func ofServices(now time.Time, services ...string) pprofile.Profiles {
+	b := profiletest.New()
+	for _, service := range services {
+		b.Resource("service.name", service).Profile("cpu", "nanoseconds").Time(uint64(now.Add(-10*time.Second).UnixNano()), 10e9).
+			Sample(profiletest.Value(1, "leaf"))
+	}
+	return b.Build()
+}
+
+// inMemoryAndOnDisk runs a test with a store in memory, and with one on disk.
+func inMemoryAndOnDisk(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
+	for _, onDisk := range []bool{false, true} {
+		t.Run(fmt.Sprint("on disk: ", onDisk), func(t *testing.T) {
+			cfg := cfg
+			if onDisk {
+				cfg.Disk = diskConfig(t, t.TempDir()).Disk
+			}
+			s := open(t, cfg)
+			test(t, s)
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// Series that are on disk alone do not take the places of new ones, not after a restart, either.
+func TestSeriesAfterARestart(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		t.Run(fmt.Sprint("restarts: ", restarts), func(t *testing.T) {
+			cfg := diskConfig(t, t.TempDir())
+			cfg.MaxSeries = 4
+			s := open(t, cfg)
+			now := noon
+			for i := range cfg.MaxSeries {
+				require.NoError(t, s.Add(ofServices(now, fmt.Sprint("old", i)), now).Err)
+			}
+			now = now.Add(time.Hour)
+			s.Maintain(now) // the hour is over: its block is on disk
+			require.Equal(t, 1, s.Stats().DiskBlocks)
+			if restarts {
+				require.NoError(t, s.Close())
+				s = open(t, cfg)
+			}
+			for range 3 {
+				now = now.Add(12 * time.Hour)
+				for range 10 {
+					now = now.Add(10 * time.Second)
+					for i := range cfg.MaxSeries {
+						require.NoError(t, s.Add(ofServices(now, fmt.Sprint("new", i)), now).Err)
+					}
+					s.Maintain(now)
+				}
+			}
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// A new series replaces one that is unused, whether that is in memory or waits to be written. No message is refused meanwhile.
+func TestEachMessageFindsTheRoomOfUnusedSeries(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxSeries = 10
+	inMemoryAndOnDisk(t, cfg, func(t *testing.T, s *Store) {
+		now := noon
+		for i := range 400 {
+			now = now.Add(30 * time.Second)
+			require.NoError(t, s.Add(ofServices(now, "old", fmt.Sprint("pod", i/2)), now).Err, "%d", i)
+			require.LessOrEqual(t, s.Stats().Series, cfg.MaxSeries)
+		}
+	})
+}
+
+// A series of the message itself is not replaced by another one of it.
+func TestAMessageReplacesOtherSeries(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxSeries = 2
+	s := New(cfg)
+	require.NoError(t, s.Add(ofServices(noon, "own"), noon).Err)
+	require.NoError(t, s.Add(ofServices(noon, "other"), noon.Add(time.Second)).Err)
+	now := noon.Add(5 * time.Minute)
+	require.NoError(t, s.Add(ofServices(now, "own", "new"), now).Err)
+	assert.EqualValues(t, 2, sum(t, s, Selection{Service: "own", Profile: "process_cpu"}))
+}
+
+// Series of profiles that are not on disk yet are known after a restart for as long as they are in memory.
+func TestSeriesOfTheLogAreKnown(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	s := open(t, cfg)
+	require.NoError(t, s.Add(ofServices(noon, "a", "b"), noon).Err)
+	require.NoError(t, s.Close())
+	s = open(t, cfg)
+	s.Expire(noon.Add(2 * forgetAfter))
+	assert.Equal(t, 2, s.Stats().Series)
+	require.NoError(t, s.Close())
+}
+
+// Series without a bound of their number make room as profiles do: nothing is refused, and the bytes hold.
+func TestSeriesMakeRoom(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxBytes, cfg.MaxSeries = 4<<20, 0
+	const services = 10_000
+	inMemoryAndOnDisk(t, cfg, func(t *testing.T, s *Store) {
+		now := noon
+		for i := range services {
+			now = now.Add(10 * time.Millisecond)
+			require.NoError(t, s.Add(ofServices(now, fmt.Sprint("service", i)), now).Err)
+			require.LessOrEqual(t, s.Stats().Bytes, 2*cfg.MaxBytes)
+		}
+		s.Maintain(now)
+		stats := s.Stats()
+		assert.LessOrEqual(t, stats.Bytes, cfg.MaxBytes)
+		assert.Equal(t, services, stats.Profiles+stats.Evicted[EvictedBytes])
+		assert.Len(t, s.services(), stats.Profiles)
+		assert.Greater(t, stats.Profiles, 1000)
+		bytes := stats.Series * useBytes
+		for _, e := range s.blocks {
+			bytes += e.bytes
+		}
+		if s.disk != nil {
+			for _, b := range s.disk.blocks {
+				bytes += b.indexBytes()
+			}
+		}
+		assert.Equal(t, bytes, stats.Bytes)
+	})
+}
+
+// While the disk fails and the memory is full, messages are refused: what was acknowledged stays, and is written later.
+func TestAFullMemoryBeforeADiskThatFails(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	cfg.MaxBytes = 1 << 20
+	s := open(t, cfg)
+	s.disk.writing.Lock() // no block can be written
+	s.adding.Lock()
+	s.disk.writeFailed = errors.New("the disk is full")
+	s.adding.Unlock()
+	kept, refused := int64(0), 0
+	for i := range 2000 {
+		b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(at(0)), 1e9)
+		for k := range 50 {
+			b.Sample(profiletest.Value(1, fmt.Sprint("function", i, "x", k)))
+		}
+		added := s.Add(b.Build(), noon)
+		kept += int64(added.Samples)
+		refused += added.Refused[RefusedFull]
+		require.Equal(t, added.Profiles == 0, added.Err != nil)
+		require.LessOrEqual(t, s.Stats().Bytes, cfg.MaxBytes*5/4)
+	}
+	stats := s.Stats()
+	assert.NotZero(t, stats.Profiles)
+	assert.Equal(t, 2000, stats.Profiles+refused)
+	assert.Equal(t, refused, stats.Refused[RefusedFull])
+	assert.Zero(t, stats.Evicted)
+	s.disk.writing.Unlock()
+	s.Maintain(noon.Add(time.Hour))
+	require.NoError(t, s.Add(ofServices(noon, "shop"), noon).Err)
+	assert.EqualValues(t, kept+1, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	require.NoError(t, s.Close())
+}
+
+// What memory has of the series on disk is bounded: the oldest blocks are deleted, which is counted.
+func TestTheIndexOfOldSeriesIsBounded(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	cfg.MaxBytes, cfg.MaxSeries = 1<<20, 0
+	s := open(t, cfg)
+	sent := 0
+	for hour := range 12 {
+		now := noon.Add(time.Duration(hour) * time.Hour)
+		for i := range 100 {
+			require.NoError(t, s.Add(ofServices(now, fmt.Sprint("pod", hour, "-", i)), now).Err)
+			sent++
+		}
+		s.Maintain(now)
+		require.LessOrEqual(t, s.Stats().Bytes, cfg.MaxBytes)
+	}
+	now := noon.Add(13 * time.Hour)
+	s.Maintain(now)
+	stats := s.Stats()
+	assert.Equal(t, sent, stats.Profiles+stats.Evicted[EvictedBytes])
+	assert.LessOrEqual(t, stats.Profiles*indexSeriesBytes, cfg.MaxBytes/indexPart)
+	assert.Positive(t, stats.Profiles)
+	names, err := filepath.Glob(filepath.Join(cfg.Disk.Directory, "blocks", "*"))
+	require.NoError(t, err)
+	assert.Len(t, names, stats.DiskBlocks)
+	require.NoError(t, s.Close())
+}
