@@ -939,7 +939,7 @@ type damagedBlock struct {
 // fault returns an error of reading the block: damagedBlock only if its bytes are wrong.
 func (b *diskBlock) fault(err error) error {
 	if errors.Is(err, blockfile.ErrDamaged) {
-		return b.fault(err)
+		return &damagedBlock{b, err}
 	}
 	return fmt.Errorf("block %s: %w", b.Block, err)
 }
