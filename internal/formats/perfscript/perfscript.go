@@ -10,6 +10,7 @@
 package perfscript
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
@@ -50,6 +52,7 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 		if d.b.Stats.Events == 0 {
 			return ErrNotPerf
 		}
+		d.putMainFirst()
 		d.setClock(options.Anchor)
 		return nil
 	})
@@ -64,6 +67,10 @@ type decoder struct {
 	reference    int64
 	hasReference bool
 	first, last  uint64 // of all samples
+
+	// main is the main binary, which readers of pprof expect to be the first mapping: the outermost file of the first stack that has one. A
+	// stack begins with its leaf, hence often with the kernel or a library. root is that of the current sample.
+	main, root dictionary.MappingIndex
 
 	// The current sample.
 	head     header
@@ -249,9 +256,26 @@ func (d *decoder) push(ip uint64, file string) {
 	l := dictionary.Location{Address: ip}
 	if file != "" && file != "[unknown]" {
 		l.Mapping = d.b.Dict.Mappings.Intern(dictionary.Mapping{Filename: d.b.Dict.Strings.Intern(d.b.CleanString(file))})
+		if otlp.CanBeMainBinary(file) {
+			d.root = l.Mapping
+		}
 	}
 	d.stack = append(d.stack, int32(d.b.Dict.Locations.Intern(l, d.inlined)))
 	d.inlined = d.inlined[:0]
+}
+
+// putMainFirst makes the main binary the first mapping.
+func (d *decoder) putMainFirst() {
+	remap := make([]dictionary.MappingIndex, d.b.Dict.Mappings.Len())
+	for i := range remap {
+		if remap[i] = dictionary.MappingIndex(i); i > 0 && remap[i] < d.main {
+			remap[i]++
+		}
+	}
+	if d.main > 1 {
+		remap[d.main] = 1
+		d.b.Dict.OrderMappings(remap)
+	}
 }
 
 func (d *decoder) sample() {
@@ -267,6 +291,7 @@ func (d *decoder) sample() {
 	if !h.hasPeriod {
 		value = 1
 	}
+	d.main = cmp.Or(d.main, d.root)
 	p, known := d.profiles[profileKey{process: h.process, event: kind.Name}]
 	switch {
 	case d.isDeep, !known && len(d.profiles) == maxProfiles:
@@ -290,7 +315,7 @@ func (d *decoder) sample() {
 			Stack: d.b.Dict.Stacks.Intern(d.stack), Attributes: d.b.Dict.AttributeSets.Intern(d.set),
 		}, compact.Observation{Timestamp: h.timestamp, Value: value})
 	}
-	d.stack, d.inlined, d.inSample, d.isDeep = d.stack[:0], d.inlined[:0], false, false
+	d.stack, d.inlined, d.inSample, d.isDeep, d.root = d.stack[:0], d.inlined[:0], false, false, 0
 }
 
 var (

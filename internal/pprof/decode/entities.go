@@ -135,7 +135,7 @@ func (in *interner) function(id uint64) dictionary.FunctionIndex {
 }
 
 func (in *interner) mapping(id uint64) dictionary.MappingIndex {
-	position, ok := in.payload.MappingIDs.Find(id)
+	position, ok := in.payload.MappingOf(id)
 	if !ok {
 		if id != 0 {
 			in.counts.Repaired[scan.RepairUnknownReference]++

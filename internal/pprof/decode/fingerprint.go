@@ -141,7 +141,7 @@ func (f *fingerprints) rawString(i uint64) fingerprint {
 // mapping leaves out has_functions and the other flags: Go clears it once it meets a function of the mapping that it
 // cannot name.
 func (f *fingerprints) mapping(id uint64) fingerprint {
-	position, ok := f.payload.MappingIDs.Find(id)
+	position, ok := f.payload.MappingOf(id)
 	if !ok {
 		return fingerprint{}
 	}

@@ -57,6 +57,9 @@ const (
 	OmitLocationAttribute
 	// OmitUnit is the unit of a sample attribute that is not a number: only numeric labels have units.
 	OmitUnit
+	// OmitReservedAttribute is a sample's attribute whose name the format uses for a field of the sample that is set: its link
+	// or its time.
+	OmitReservedAttribute
 	// NumOmissions is the number of kinds.
 	NumOmissions int = iota
 )
@@ -75,7 +78,8 @@ const (
 // `timestamps_unix_nano` in `nanoseconds`, or the label that the payload had; without values each counts 1. Profiles that
 // differ only in having timestamps, those that have them first, are one pprof; otherwise profiles with and without
 // timestamps are not mixed. Values that are all 1 are recorded in a last comment, see scan.CommentTimestampedValues.
-// A link becomes the labels `trace_id` and `span_id` in lower-case hex. An attribute becomes labels of its key:
+// A link becomes the labels `trace_id` and `span_id` in lower-case hex. Beside a link or a timestamp, an attribute with the name of
+// its label is left out, since readers could not tell them apart. Any other attribute becomes labels of its key:
 //
 //	attribute value                   label
 //	string                            string
@@ -148,7 +152,12 @@ type encoder struct {
 	shared                    []byte
 	stacks, attributes, links sparse[span]
 	timestampLabel            []byte
-	origin                    origin
+	// reserved has the attributes of a name that the format uses for the link or the time of a sample, and whether they have
+	// been left out. There are hardly ever any.
+	reserved map[int32]reservedAttribute
+	// reservedNames are further names, which are those of the writer's own labels.
+	reservedNames []string
+	origin        origin
 
 	locations, functions, mappings reach
 
@@ -210,7 +219,7 @@ func newEncoder(pd pprofile.Profiles) *encoder {
 func (e *encoder) release() {
 	e.reset()
 	e.message, e.dict, e.strings.table = pprofile.Profiles{}, pprofile.ProfilesDictionary{}, pcommon.StringSlice{}
-	e.order, e.defaultType = nil, ""
+	e.order, e.defaultType, e.reservedNames, e.origin = nil, "", nil, origin{}
 	if e.bytes() <= scan.MaxKeptBytes {
 		encoders.Put(e)
 	}
@@ -234,6 +243,7 @@ func (e *encoder) reset() {
 	e.functions.reset()
 	e.mappings.reset()
 	e.buildIDs = cleared(e.buildIDs)
+	e.reserved = cleared(e.reserved)
 }
 
 // encodeGroup returns the members of a group as one pprof, or nil if the budget does not allow it.

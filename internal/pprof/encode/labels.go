@@ -10,9 +10,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
@@ -29,9 +31,60 @@ func (e *encoder) shareAttribute(i int32) {
 		unit: e.tableString("attribute_table", i, "unit_strindex", attribute.UnitStrindex()),
 	}
 	l.value(attribute.Value())
+	if name, ok := e.strings.lookup(attribute.KeyStrindex()); ok {
+		e.reserve(i, name)
+	}
 	if l.unit != 0 && !l.unitUsed {
 		e.stats.Omitted[OmitUnit]++
 	}
+}
+
+// reservedAttribute is an attribute with a name of the format's own.
+type reservedAttribute struct {
+	of        reservedFor
+	isCounted bool
+}
+
+// reservedFor is the field of a sample that a name is for.
+type reservedFor uint8
+
+const (
+	forLink reservedFor = iota
+	forTimestamp
+	forWriter
+)
+
+// reserve notes an attribute whose name is one of the format's own.
+func (e *encoder) reserve(i int32, name string) {
+	of := forLink
+	switch {
+	case slices.Contains(e.reservedNames, name):
+		of = forWriter
+	case name == scan.KeyTraceID || name == scan.KeySpanID:
+	case name != "" && name == e.origin.label:
+		of = forTimestamp
+	default:
+		return
+	}
+	e.reserved[i] = reservedAttribute{of: of}
+}
+
+// isLeftOut reports whether an attribute of a sample is left out, since its name is that of a label that the sample has for
+// its link or time.
+func (e *encoder) isLeftOut(s pprofile.Sample, i int32) bool {
+	if len(e.reserved) == 0 {
+		return false
+	}
+	r, isReserved := e.reserved[i]
+	isUsed := r.of == forWriter || r.of == forLink && s.LinkIndex() != 0 || r.of == forTimestamp && s.TimestampsUnixNano().Len() > 0
+	if !isReserved || !isUsed {
+		return false
+	}
+	if !r.isCounted {
+		e.stats.Omitted[OmitReservedAttribute]++
+		e.reserved[i] = reservedAttribute{of: r.of, isCounted: true}
+	}
+	return true
 }
 
 // labelWriter writes the labels of one key. key and unit index the payload's strings.

@@ -47,6 +47,9 @@ func (e *encoder) labelsOf(s pprofile.Sample) (labels sampleLabels) {
 		if known.size == 0 {
 			known = e.share(&e.attributes, i, e.shareAttribute)
 		}
+		if e.isLeftOut(s, i) {
+			continue
+		}
 		labels.size += known.size
 	}
 	return labels
@@ -99,6 +102,9 @@ func (e *encoder) appendLabels(b []byte, s pprofile.Sample, labels *sampleLabels
 	attributes := s.AttributeIndices()
 	for k := range attributes.Len() {
 		span := e.attributes.values[attributes.At(k)]
+		if e.isLeftOut(s, attributes.At(k)) {
+			continue
+		}
 		b = append(b, e.shared[span.start:span.start+span.size]...)
 	}
 	return append(b, e.shared[labels.link.start:labels.link.start+labels.link.size]...)

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
@@ -103,10 +104,11 @@ func isNullMapping(m pprofile.Mapping) bool {
 		m.FilenameStrindex() == 0 && m.AttributeIndices().Len() == 0
 }
 
-// writeMappings writes the mappings in the dictionary's order, since readers of pprof treat the
-// first one as the main binary.
+// writeMappings writes the mappings with the main binary first, as readers of pprof expect it, and otherwise in the
+// dictionary's order.
 func (e *encoder) writeMappings() {
 	slices.Sort(e.mappings.used)
+	e.putMainFirst()
 	for _, i := range e.mappings.used {
 		m := e.dict.MappingTable().At(int(i))
 		details := e.mappingDetails(i, m)
@@ -127,6 +129,57 @@ func (e *encoder) writeMappings() {
 			return
 		}
 	}
+}
+
+// putMainFirst makes the main binary the first of the mappings that are used. The dictionary's first one is, if any stack has it at
+// its root. A dictionary of several services can have a file first that they share: then the main binary is the one at the root of most stacks.
+// The kernel and shared libraries do not count, which can be there, too: libc begins threads.
+func (e *encoder) putMainFirst() {
+	used := e.mappings.used
+	if len(used) < 2 || e.err != nil {
+		return
+	}
+	kinds, roots := make(map[int32]bool, len(used)), make(map[int32]int, 1)
+	for _, stack := range e.stacks.used {
+		if m := e.rootOf(stack, kinds); m != 0 {
+			roots[m]++
+		}
+	}
+	main := used[0]
+	if roots[main] > 0 {
+		return
+	}
+	for _, m := range used {
+		if roots[m] > roots[main] {
+			main = m
+		}
+	}
+	at := slices.Index(used, main)
+	copy(used[1:], used[:at])
+	used[0] = main
+}
+
+// rootOf returns the outermost mapping of a stack that can be a main binary, or 0. The stack has been written. kinds remembers which mappings can be.
+func (e *encoder) rootOf(stack int32, kinds map[int32]bool) int32 {
+	locations := e.dict.StackTable().At(int(stack)).LocationIndices()
+	last := int32(0)
+	for k := locations.Len() - 1; k >= 0; k-- {
+		m := e.dict.LocationTable().At(int(locations.At(k))).MappingIndex()
+		if m == last || m == 0 || !e.mappings.has(m) {
+			continue
+		}
+		last = m
+		isMain, known := kinds[m]
+		if !known {
+			name, _ := e.strings.lookup(e.dict.MappingTable().At(int(m)).FilenameStrindex())
+			isMain = otlp.CanBeMainBinary(name)
+			kinds[m] = isMain
+		}
+		if isMain {
+			return m
+		}
+	}
+	return 0
 }
 
 // buildIDKeys are the keys of build ids. The first one that a mapping has is written.

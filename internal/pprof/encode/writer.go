@@ -17,10 +17,11 @@ type Writer struct {
 	samples int
 }
 
-// NewWriter returns a writer of pprofs whose samples refer to the dictionary of pd, which must follow OTLP's rules. Call
-// Close when it is no longer used.
-func NewWriter(pd pprofile.Profiles) *Writer {
+// NewWriter returns a writer of pprofs whose samples refer to the dictionary of pd, which must follow OTLP's rules. reserved are the
+// keys of labels that are the format's own: attributes with these names are left out. Call Close when it is no longer used.
+func NewWriter(pd pprofile.Profiles, reserved ...string) *Writer {
 	e := newEncoder(pd)
+	e.reservedNames = reserved
 	e.isSized = true // Begin sets the budget
 	return &Writer{e: e}
 }
@@ -65,6 +66,9 @@ func (w *Writer) Add(s pprofile.Sample, values []int64, numbers []Number) bool {
 	w.samples += e.stats.Samples - before
 	return e.stats.Samples > before
 }
+
+// Omitted returns how many attributes of samples, since NewWriter, were left out for their names.
+func (w *Writer) Omitted() int { return w.e.stats.Omitted[OmitReservedAttribute] }
 
 // Bytes ends the pprof and returns it. The result is valid until Begin or Close.
 func (w *Writer) Bytes() []byte {

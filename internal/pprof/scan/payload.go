@@ -144,12 +144,20 @@ func (p *Payload) FunctionOf(line Line) (position int, ok bool) {
 	return p.FunctionIDs.Find(line.FunctionID)
 }
 
+// MappingOf returns the position of a mapping. Id 0 means no mapping, even if an entry has it.
+func (p *Payload) MappingOf(id uint64) (position int, ok bool) {
+	if id == 0 {
+		return 0, false
+	}
+	return p.MappingIDs.Find(id)
+}
+
 // isReadable reports whether the payload has all strings that a location refers to, through its mapping and functions.
 func (p *Payload) isReadable(l *Location) bool {
 	if p.HasString(p.maxString) {
 		return true // only damaged payloads get past this
 	}
-	if i, ok := p.MappingIDs.Find(l.MappingID); ok {
+	if i, ok := p.MappingOf(l.MappingID); ok {
 		if m := &p.Mappings[i]; !p.HasString(m.Filename) || !p.HasString(m.BuildID) {
 			return false
 		}

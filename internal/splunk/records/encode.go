@@ -85,6 +85,8 @@ type EncodedPart struct {
 	// LeftOut is the number of observations of types that SplunkTypesOnly leaves out, Dropped that of observations
 	// beyond the budget for what profiles may expand to.
 	LeftOut, Dropped int
+	// LeftOutAttributes is the number of attributes whose names are the format's own, so that readers would take them for something else.
+	LeftOutAttributes int
 }
 
 // RequestBytes is the size that EncodeOptions.MaxPartBytes bounds.
@@ -100,6 +102,7 @@ func (p *EncodedPart) Add(other EncodedPart) {
 	p.Oversized += other.Oversized
 	p.LeftOut += other.LeftOut
 	p.Dropped += other.Dropped
+	p.LeftOutAttributes += other.LeftOutAttributes
 }
 
 // NewEncoder returns an encoder of pd, which may be malformed. It only reads pd, and keeps nothing of it but strings.
@@ -244,13 +247,16 @@ func (e *Encoder) encode(from unsent, pd pprofile.Profiles) *sink {
 		total: observations(pd), hasUnnamed: hasUnnamedFunctions(pd.Dictionary()),
 	}
 	if e.opts.Format == FormatPprof {
-		s.pprof = encode.NewWriter(pd)
+		s.pprof = encode.NewWriter(pd, keyEventTime, KeyEventTimeNanos, keyEventPeriod, keyEventPeriodNanos)
 		defer s.pprof.Close()
 	}
 	if e.opts.Format == FormatOTLP {
 		s.addOTLP(pd)
 	} else {
 		s.addProfiles(pd)
+	}
+	if s.pprof != nil {
+		s.part.LeftOutAttributes += s.pprof.Omitted()
 	}
 	return s
 }

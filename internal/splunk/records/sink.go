@@ -153,10 +153,12 @@ func (s *sink) newRecord(p pprofile.Profile, k kind, to plog.ScopeLogs) plog.Log
 	return record
 }
 
-// putAttribute appends an attribute to those of a record, unless one of that name would change what the record is.
+// putAttribute appends an attribute to those of a record, unless one of that name would change what the record is: then it counts it.
 func (s *sink) putAttribute(i int32, to *xpdata.MapBuilder) {
 	attribute := s.dict.AttributeTable().At(int(i))
-	if key := s.dict.StringTable().At(int(attribute.KeyStrindex())); !describesRecord(key) {
+	if key := s.dict.StringTable().At(int(attribute.KeyStrindex())); describesRecord(key) {
+		s.part.LeftOutAttributes++
+	} else {
 		attribute.Value().CopyTo(to.AppendEmpty(key))
 	}
 }
