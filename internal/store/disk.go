@@ -104,7 +104,7 @@ func (s *Store) Open() error {
 	if s.cfg.Disk.Directory == "" {
 		return nil
 	}
-	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(&s.adding)}
+	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding)}
 	if d.ReadOnly {
 		s.disk = d
 		if err := s.loadBlocks(); err != nil {

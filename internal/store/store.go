@@ -118,7 +118,7 @@ type Store struct {
 	// addingLarge is locked before adding for a large message: small ones and queries wait for one of these at most.
 	addingLarge sync.Mutex
 	// adding serialises Add and Expire, and guards the fields below.
-	adding   sync.Mutex
+	adding   turns
 	importer compact.Importer
 	scratch  addScratch
 	series   map[seriesID]*seriesUse
@@ -332,7 +332,7 @@ func isGone(sr series) bool { return sr.use != nil && sr.use.isGone }
 
 // New returns an empty store.
 func New(cfg Config) *Store {
-	s := &Store{cfg: cfg, series: map[seriesID]*seriesUse{}}
+	s := &Store{cfg: cfg, adding: newTurns(), series: map[seriesID]*seriesUse{}}
 	s.Querier = NewQuerier(s)
 	return s
 }
