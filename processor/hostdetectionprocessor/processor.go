@@ -5,9 +5,7 @@ package hostdetectionprocessor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"runtime"
 	"slices"
@@ -20,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/environment"
 )
 
 // schemaURL is the version of the semantic conventions that `host.name` and `os.type` are of.
@@ -114,29 +113,14 @@ func osType(goos string) string {
 func detectEnv(to pcommon.Map) error {
 	for _, variable := range []string{envVariable, oldEnvVariable} {
 		if value := strings.TrimSpace(os.Getenv(variable)); value != "" {
-			if err := parse(to, value); err != nil {
-				return fmt.Errorf("`%s` must be key=value pairs with commas between them: %w", variable, err)
+			for attribute, err := range environment.ResourceAttributes(value) {
+				if err != nil {
+					return fmt.Errorf("`%s` must be key=value pairs with commas between them: %w", variable, err)
+				}
+				to.PutStr(attribute.Key, attribute.Value)
 			}
 			return nil
 		}
-	}
-	return nil
-}
-
-// parse reads `key=value,key=value`, values percent-encoded.
-func parse(to pcommon.Map, value string) error {
-	// A comma at the end does not begin another pair.
-	for _, pair := range strings.Split(strings.TrimSuffix(value, ","), ",") {
-		key, value, found := strings.Cut(pair, "=")
-		key = strings.TrimSpace(key)
-		if !found || key == "" {
-			return fmt.Errorf("found %q", pair)
-		}
-		value, err := url.QueryUnescape(strings.TrimSpace(value))
-		if err != nil {
-			return errors.Join(fmt.Errorf("found %q", pair), err)
-		}
-		to.PutStr(key, value)
 	}
 	return nil
 }

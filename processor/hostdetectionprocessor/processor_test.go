@@ -37,6 +37,7 @@ func TestResourcesGetWhatWasFound(t *testing.T) {
 			map[string]any{"host.name": "theirs", "service.name": "s", "os.type": runtime.GOOS, "deployment.environment.name": "a b", "team": "shop"}, schemaURL,
 		},
 		"override":            {nil, []string{"system"}, true, map[string]any{"host.name": host, "service.name": "s", "os.type": runtime.GOOS}, schemaURL},
+		"a version with +":    {map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "service.version=1.2.0+build5,a=x%2By"}, []string{"env"}, false, map[string]any{"host.name": "theirs", "service.name": "s", "service.version": "1.2.0+build5", "a": "x+y"}, ""},
 		"the first one stays": {map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "os.type=mine"}, []string{"env", "system"}, false, map[string]any{"host.name": "theirs", "service.name": "s", "os.type": "mine"}, schemaURL},
 		"the old variable":    {map[string]string{"OTEL_RESOURCE": "a=b"}, []string{"env"}, false, map[string]any{"host.name": "theirs", "service.name": "s", "a": "b"}, ""},
 		"nothing":             {nil, []string{"env"}, true, map[string]any{"host.name": "theirs", "service.name": "s"}, ""},

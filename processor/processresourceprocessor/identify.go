@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/environment"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
@@ -212,7 +213,11 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 			f.add(attribute.Key, servicename.Clean(attribute.Value))
 		}
 	}
-	for key, value := range servicename.ResourceAttributes(process.ResourceAttributes) {
+	for attribute, err := range environment.ResourceAttributes(process.ResourceAttributes) {
+		if err != nil {
+			continue
+		}
+		key, value := attribute.Key, attribute.Value
 		if slices.Contains(p.config.Proc.EnvironmentAttributes, key) {
 			f.add(key, servicename.Clean(value))
 		}

@@ -4,37 +4,20 @@
 package servicename
 
 import (
-	"iter"
-	"net/url"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/environment"
 )
 
-// ResourceAttributes reads OTEL_RESOURCE_ATTRIBUTES: `key=value` with percent encoding, separated by commas. It skips
-// malformed pairs.
-func ResourceAttributes(s string) iter.Seq2[string, string] {
-	return func(yield func(key, value string) bool) {
-		for pair := range strings.SplitSeq(s, ",") {
-			key, value, ok := strings.Cut(pair, "=")
-			if !ok {
-				continue
-			}
-			key, keyErr := url.PathUnescape(strings.TrimSpace(key))
-			value, valueErr := url.PathUnescape(strings.TrimSpace(value))
-			if keyErr == nil && valueErr == nil && key != "" && !yield(key, value) {
-				return
-			}
-		}
-	}
-}
-
-// FromEnvironment returns the name in OTEL_SERVICE_NAME, or the one in OTEL_RESOURCE_ATTRIBUTES.
+// FromEnvironment returns the name in OTEL_SERVICE_NAME, or the one in OTEL_RESOURCE_ATTRIBUTES, whose malformed pairs it skips. Neither
+// is a name if it is that of an unknown service.
 func FromEnvironment(serviceName, resourceAttributes string) string {
-	if name := Clean(serviceName); name != "" {
+	if name := Clean(serviceName); !IsUnknown(name) {
 		return name
 	}
-	for key, value := range ResourceAttributes(resourceAttributes) {
-		if key == "service.name" && Clean(value) != "" {
-			return Clean(value)
+	for attribute, err := range environment.ResourceAttributes(resourceAttributes) {
+		if name := Clean(attribute.Value); err == nil && attribute.Key == "service.name" && !IsUnknown(name) {
+			return name
 		}
 	}
 	return ""
@@ -44,7 +27,9 @@ func FromEnvironment(serviceName, resourceAttributes string) string {
 func FromJavaProperty(arguments []string) string {
 	for _, argument := range arguments {
 		if name, ok := strings.CutPrefix(argument, "-Dotel.service.name="); ok {
-			return Clean(name)
+			if name = Clean(name); !IsUnknown(name) {
+				return name
+			}
 		}
 	}
 	return ""

@@ -101,8 +101,12 @@ func TestEnvironment(t *testing.T) {
 	assert.Equal(t, "shop", FromEnvironment("shop", "service.name=cart"))
 	assert.Equal(t, "my shop", FromEnvironment("", "a=b, service.name = my%20shop ,service.name=x"))
 	assert.Empty(t, FromEnvironment("", "service.name,=x,service.name=%zz"))
+	assert.Equal(t, "cart", FromEnvironment("unknown_service:java", "service.name=cart"))
+	assert.Equal(t, "cart", FromEnvironment("", "service.name=unknown_service,service.name=cart"))
+	assert.Empty(t, FromEnvironment("unknown_service", "service.name=unknown_service:node"))
 	assert.Equal(t, "shop", FromJavaProperty([]string{"java", "-Dotel.service.name=shop"}))
 	assert.Empty(t, FromJavaProperty([]string{"java"}))
+	assert.Empty(t, FromJavaProperty([]string{"java", "-Dotel.service.name=unknown_service:java"}))
 }
 
 func TestRules(t *testing.T) {
