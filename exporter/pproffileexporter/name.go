@@ -17,8 +17,8 @@ import (
 type template struct {
 	texts []string
 	keys  []string
-	// rooms[i] is how many bytes the value of keys[i] may have.
-	rooms []int
+	// maxBytes[i] is how many bytes the value of keys[i] may have.
+	maxBytes []int
 	// made matches the paths that the template makes, including the hash of a collision.
 	made *regexp.Regexp
 }
@@ -72,13 +72,13 @@ const (
 func (t *template) divide() error {
 	literal := 0
 	finish := func(end int) error {
-		n := end - len(t.rooms)
+		n := end - len(t.maxBytes)
 		room := (maxElementBytes - literal) / max(n, 1)
 		if room < 0 || n > 0 && room < minValueBytes {
 			return errors.New("has too much between two slashes for the name of a file")
 		}
 		for range n {
-			t.rooms = append(t.rooms, min(room, maxValueBytes))
+			t.maxBytes = append(t.maxBytes, min(room, maxValueBytes))
 		}
 		literal = 0
 		return nil

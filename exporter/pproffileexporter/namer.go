@@ -56,7 +56,7 @@ func (n *namer) path(e *encode.Payload) string {
 		switch n.template.keys[i] {
 		case "profile":
 			name := n.names.Name(p, n.stated, n.stringAt(p.SampleType().TypeStrindex()), n.stringAt(p.PeriodType().TypeStrindex()))
-			return safe(name, n.template.rooms[i])
+			return safe(name, n.template.maxBytes[i])
 		case "time":
 			at := n.now
 			if p.Time() != 0 {
@@ -65,7 +65,7 @@ func (n *namer) path(e *encode.Payload) string {
 			return at.UTC().Format("20060102T150405.000Z")
 		}
 		if n.values[i] == "" {
-			n.values[i] = safe(ofResource(rp.Resource().Attributes(), n.template.keys[i]), n.template.rooms[i])
+			n.values[i] = safe(ofResource(rp.Resource().Attributes(), n.template.keys[i]), n.template.maxBytes[i])
 		}
 		return n.values[i]
 	})

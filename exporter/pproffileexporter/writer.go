@@ -84,6 +84,26 @@ func openWriter(config *Config, logger *zap.Logger, metrics *metadata.TelemetryB
 	return w, nil
 }
 
+// reopen opens the directory again if its path leads to another one than before, or to none: somebody has removed it, or moved it away.
+func (w *writer) reopen() error {
+	opened, err := w.root.Stat(".")
+	if err != nil {
+		return err
+	}
+	if now, err := os.Stat(w.config.Directory); err == nil && os.SameFile(opened, now) {
+		return nil
+	}
+	again, err := openWriter(w.config, w.logger, w.metrics)
+	if err != nil {
+		return err
+	}
+	_ = w.root.Close()
+	w.root, w.files, w.bytes = again.root, again.files, again.bytes
+	clear(w.unsynced)
+	w.logger.Warn("the folder of pprof files was removed or moved; writing to a new one", zap.String("directory", w.config.Directory))
+	return nil
+}
+
 // find lists the files whose names the template made, and removes unfinished ones. It leaves other files alone.
 func (w *writer) find() error {
 	err := fs.WalkDir(w.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -142,7 +162,11 @@ func (w *writer) writeAll(ctx context.Context, pd pprofile.Profiles, now time.Ti
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// An error of one file, or of the folder of one service, does not keep the others from being written.
-	var temporaryErr, permanentErr error
+	var permanentErr error
+	temporaryErr := w.reopen()
+	if temporaryErr != nil {
+		encoded = nil
+	}
 	for i := range encoded {
 		switch err := w.write(ctx, names.path(&encoded[i]), encode.Gzip(encoded[i].Bytes), now); {
 		case err == nil:

@@ -5,6 +5,7 @@ package pproffileexporter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -161,6 +162,27 @@ func TestFilesAreRetried(t *testing.T) {
 	require.NoError(t, f.write(t.Context(), pd))
 	assert.Len(t, f.logs.FilterMessageSnippet("are written again").All(), 1)
 	assert.Len(t, filesIn(t, folder), 1)
+}
+
+// TestFolderIsReplaced has somebody remove the folder, with and without making it again, and move it away: files go to the one that the
+// configuration names, and those in the old one no longer count.
+func TestFolderIsReplaced(t *testing.T) {
+	for name, replace := range map[string]func(folder string) error{
+		"removed":  os.RemoveAll,
+		"replaced": func(folder string) error { return errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700)) },
+		"moved":    func(folder string) error { return os.Rename(folder, folder+".old") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "out")
+			f := startExporter(t, folder, nil)
+			f.send(small("a"))
+			require.Len(t, filesIn(t, folder), 1)
+			require.NoError(t, replace(folder))
+			f.send(small("b"), small("c"))
+			assert.Len(t, filesIn(t, folder), 2)
+			assert.Len(t, f.logs.FilterMessageSnippet("was removed or moved").All(), 1)
+		})
+	}
 }
 
 // What cannot be written for one service keeps neither the others from being written, nor a retry from leaving those alone. A
