@@ -119,7 +119,7 @@ func (a *answer) write(w http.ResponseWriter, r *http.Request, claim *budget.Cla
 		}
 		a.pieces[i] = nil
 		size -= len(piece)
-		_ = claim.ResizeBody(int64(size)+query.WritingBytes) // it only shrinks
+		_ = claim.ResizeBody(int64(size) + query.WritingBytes) // it only shrinks
 	}
 }
 

@@ -4,8 +4,10 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -18,6 +20,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/querier"
 )
@@ -79,11 +83,37 @@ type call struct {
 	w     http.ResponseWriter
 }
 
+// parsedFactor is how many times its bytes a parsed call can take: those of a list of short ids.
+const parsedFactor = 16
+
+// readCall reads the body of a call into memory that the claim holds. Connect would read it outside of the budget.
+func readCall(w http.ResponseWriter, r *http.Request, claim *budget.Claim) error {
+	encoding := r.Header.Get("Content-Encoding")
+	r.Header.Del("Content-Encoding") // Connect decodes what has arrived
+	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Claim: claim, LimitBytes: maxCallBytes})
+	if err != nil {
+		return err
+	}
+	data, err := body.ReadAll()
+	if err == nil {
+		err = claim.AcquireBody(r.Context(), parsedFactor*int64(len(data)))
+	}
+	if encoding != "" {
+		r.Header.Set("Content-Encoding", encoding)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(data))
+	return err
+}
+
 // claimed holds a claim until the answer to a call is written.
 func (s *server) claimed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		claim := s.queries.Begin()
 		defer claim.Release()
+		if err := readCall(w, r, claim); err != nil {
+			writeCallError(w, r, s.callError(err))
+			return
+		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, &call{claim, w})))
 	})
 }
@@ -116,6 +146,14 @@ func (s *server) callError(err error) *connect.Error {
 	var known *connect.Error
 	if errors.As(err, &known) {
 		return known
+	}
+	var unread *httpserver.BodyError
+	if errors.As(err, &unread) {
+		code := connect.Code(otlpstatus.CodeOf(unread.Status))
+		if unread.Status == http.StatusRequestEntityTooLarge {
+			code = connect.CodeResourceExhausted
+		}
+		return connect.NewError(code, fmt.Errorf("read the call: %w", err))
 	}
 	e := s.queries.Error(err)
 	code := connect.CodeInvalidArgument

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -135,7 +136,7 @@ func TestCallsAreLimited(t *testing.T) {
 	server := serveCalls(t, 1, nil)
 	status, answer := post(t, server.URL+"/querier.v1.QuerierService/Series", `{"matchers": ["`+strings.Repeat("x", math.MaxUint16*16)+`"]}`)
 	assert.Equal(t, http.StatusTooManyRequests, status)
-	assert.Contains(t, answer, "larger than configured max")
+	assert.Contains(t, answer, "larger than 524288 bytes")
 }
 
 // A page of another site cannot make a browser call, and is told so in Connect's model.
@@ -152,4 +153,20 @@ func TestCallsOfOtherSites(t *testing.T) {
 		assert.Equal(t, http.StatusForbidden, w.Code)
 		assert.Contains(t, w.Body.String(), `"code":"permission_denied"`)
 	}
+}
+
+// The bodies of calls are on the budget of queries, as they arrive.
+func TestBodiesOfCallsAreOnTheBudget(t *testing.T) {
+	queries := budget.New(64 << 20)
+	server := serveCalls(t, 3, func(s *api.Settings) { s.Budget = queries })
+	const sent = 400 << 10
+	conn, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = fmt.Fprintf(conn, "POST /querier.v1.QuerierService/SelectMergeStacktraces HTTP/1.1\r\nHost: localhost\r\n"+
+		"Content-Type: application/proto\r\nContent-Length: %d\r\n\r\n%s", sent+1, strings.Repeat("x", sent))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return queries.HeldBytes() >= sent }, 10*time.Second, time.Millisecond)
+	require.NoError(t, conn.Close())
+	require.Eventually(t, func() bool { return queries.HeldBytes() == 0 }, 10*time.Second, time.Millisecond)
 }

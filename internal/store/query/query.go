@@ -124,7 +124,7 @@ func (q *Queries) compute(ctx context.Context, claim *budget.Claim, t *turn, com
 		}
 		n, err := compute(ctx, meter)
 		if err == nil {
-			err = claim.ResizeBody(int64(n)+WritingBytes)
+			err = claim.ResizeBody(int64(n) + WritingBytes)
 		}
 		return err
 	})
