@@ -45,6 +45,7 @@ func run(set otelcol.CollectorSettings) error {
 		limit.Renew()
 		factories.Receivers = limit.Receivers(factories.Receivers)
 		factories.Processors = limit.Processors(factories.Processors)
+		factories.Connectors = limit.Connectors(factories.Connectors)
 		factories.Exporters = limit.Exporters(factories.Exporters, &storages)
 		factories.Extensions = storages.Factories(factories.Extensions)
 		return factories, err

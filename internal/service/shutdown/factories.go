@@ -7,6 +7,8 @@ import (
 	"context"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/xconnector"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/exporter"
@@ -21,7 +23,7 @@ import (
 )
 
 // Receivers wraps the factories so that the components that they create stop within the limit. Factories without profiles stay
-// as they are. Connectors and extensions are not wrapped: connectors keep no data, and extensions stop last.
+// as they are. Extensions are not wrapped: they stop last.
 func (l *Limit) Receivers(factories map[component.Type]receiver.Factory) map[component.Type]receiver.Factory {
 	return bindAll(factories, func(f xreceiver.Factory) receiver.Factory {
 		return xreceiver.NewFactory(f.Type(), f.CreateDefaultConfig, xreceiver.WithDeprecatedTypeAlias(aliasOf(f)),
@@ -58,6 +60,38 @@ func boundProcessor[N any, C component.Component](l *Limit, create createProcess
 	return func(ctx context.Context, set processor.Settings, cfg component.Config, next N) (C, error) {
 		c, err := create(ctx, set, cfg, next)
 		return bind(&bounded{limit: l, kind: processorKind, id: set.ID, logger: set.Logger}, c, err)
+	}
+}
+
+// Connectors is Receivers for connectors. One may pass on what it has added up when it stops.
+func (l *Limit) Connectors(factories map[component.Type]connector.Factory) map[component.Type]connector.Factory {
+	return bindAll(factories, func(f xconnector.Factory) connector.Factory {
+		return xconnector.NewFactory(f.Type(), f.CreateDefaultConfig, xconnector.WithDeprecatedTypeAlias(aliasOf(f)),
+			xconnector.WithTracesToTraces(boundConnector(l, f.CreateTracesToTraces), f.TracesToTracesStability()),
+			xconnector.WithTracesToMetrics(boundConnector(l, f.CreateTracesToMetrics), f.TracesToMetricsStability()),
+			xconnector.WithTracesToLogs(boundConnector(l, f.CreateTracesToLogs), f.TracesToLogsStability()),
+			xconnector.WithTracesToProfiles(boundConnector(l, f.CreateTracesToProfiles), f.TracesToProfilesStability()),
+			xconnector.WithMetricsToTraces(boundConnector(l, f.CreateMetricsToTraces), f.MetricsToTracesStability()),
+			xconnector.WithMetricsToMetrics(boundConnector(l, f.CreateMetricsToMetrics), f.MetricsToMetricsStability()),
+			xconnector.WithMetricsToLogs(boundConnector(l, f.CreateMetricsToLogs), f.MetricsToLogsStability()),
+			xconnector.WithMetricsToProfiles(boundConnector(l, f.CreateMetricsToProfiles), f.MetricsToProfilesStability()),
+			xconnector.WithLogsToTraces(boundConnector(l, f.CreateLogsToTraces), f.LogsToTracesStability()),
+			xconnector.WithLogsToMetrics(boundConnector(l, f.CreateLogsToMetrics), f.LogsToMetricsStability()),
+			xconnector.WithLogsToLogs(boundConnector(l, f.CreateLogsToLogs), f.LogsToLogsStability()),
+			xconnector.WithLogsToProfiles(boundConnector(l, f.CreateLogsToProfiles), f.LogsToProfilesStability()),
+			xconnector.WithProfilesToTraces(boundConnector(l, f.CreateProfilesToTraces), f.ProfilesToTracesStability()),
+			xconnector.WithProfilesToMetrics(boundConnector(l, f.CreateProfilesToMetrics), f.ProfilesToMetricsStability()),
+			xconnector.WithProfilesToLogs(boundConnector(l, f.CreateProfilesToLogs), f.ProfilesToLogsStability()),
+			xconnector.WithProfilesToProfiles(boundConnector(l, f.CreateProfilesToProfiles), f.ProfilesToProfilesStability()))
+	})
+}
+
+type createConnector[N, C any] = func(context.Context, connector.Settings, component.Config, N) (C, error)
+
+func boundConnector[N any, C component.Component](l *Limit, create createConnector[N, C]) createConnector[N, C] {
+	return func(ctx context.Context, set connector.Settings, cfg component.Config, next N) (C, error) {
+		c, err := create(ctx, set, cfg, next)
+		return bind(&bounded{limit: l, kind: connectorKind, id: set.ID, logger: set.Logger}, c, err)
 	}
 }
 
@@ -118,13 +152,13 @@ func bind[C component.Component](b *bounded, c C, err error) (C, error) {
 	b.Component = c
 	var all any = b
 	switch any(&c).(type) { // c itself may be a consumer of more than its factory makes it for
-	case *processor.Traces, *exporter.Traces:
+	case *processor.Traces, *connector.Traces, *exporter.Traces:
 		all = traces{b, any(c).(consumer.Traces)}
-	case *processor.Metrics, *exporter.Metrics:
+	case *processor.Metrics, *connector.Metrics, *exporter.Metrics:
 		all = metrics{b, any(c).(consumer.Metrics)}
-	case *processor.Logs, *exporter.Logs:
+	case *processor.Logs, *connector.Logs, *exporter.Logs:
 		all = logs{b, any(c).(consumer.Logs)}
-	case *xprocessor.Profiles, *xexporter.Profiles:
+	case *xprocessor.Profiles, *xconnector.Profiles, *xexporter.Profiles:
 		all = profiles{b, any(c).(xconsumer.Profiles)}
 	}
 	return all.(C), nil

@@ -57,6 +57,7 @@ type kind struct {
 var (
 	receiverKind  = kind{"receiver", 0.5}
 	processorKind = kind{"processor", 0.75}
+	connectorKind = kind{"connector", 0.85}
 	exporterKind  = kind{"exporter", 0.95}
 )
 

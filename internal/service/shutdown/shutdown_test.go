@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/xconnector"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/consumer/xconsumer"
@@ -105,6 +107,31 @@ func TestStuckComponentsAreLeftBehind(t *testing.T) {
 	}
 	limit.Renew()
 	require.NoError(t, limit.Err(), "a reloaded configuration has stopped nothing yet")
+}
+
+// A connector that never stops is left behind, too, and the last resort is armed.
+func TestAStuckConnectorIsLeftBehind(t *testing.T) {
+	core, log := observer.New(zap.ErrorLevel)
+	limit := NewLimit(time.Second, func() {})
+	stuck := &stuckComponent{Profiles: consumertest.NewNop(), released: make(chan struct{})}
+	defer close(stuck.released)
+	factories := limit.Connectors(map[component.Type]connector.Factory{stuckType: xconnector.NewFactory(stuckType,
+		func() component.Config { return &struct{}{} },
+		xconnector.WithProfilesToMetrics(func(context.Context, connector.Settings, component.Config, consumer.Metrics) (xconnector.Profiles, error) {
+			return stuck, nil
+		}, component.StabilityLevelAlpha))})
+	factory := factories[stuckType].(xconnector.Factory)
+	assert.Equal(t, component.StabilityLevelAlpha, factory.ProfilesToMetricsStability())
+	set := connector.Settings{ID: component.NewID(stuckType), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
+	set.Logger = zap.New(core)
+	c, err := factory.CreateProfilesToMetrics(t.Context(), set, nil, consumertest.NewNop())
+	require.NoError(t, err)
+	require.NoError(t, c.ConsumeProfiles(t.Context(), pprofile.NewProfiles()))
+	require.NoError(t, c.Shutdown(t.Context()))
+	require.Equal(t, 1, log.Len())
+	assert.Equal(t, "connector stuck", log.All()[0].ContextMap()["component"])
+	assert.NotNil(t, limit.lastResort)
+	limit.Renew()
 }
 
 // TestErrorsDoNotEndAReload stops components that fail in time. The service must not learn of it: it would end the process
