@@ -225,13 +225,25 @@ func (m *merger) assemble() (*Merged, error) {
 	if m.Newest != nil {
 		m.write(out.Profiles)
 	}
+	m.orderMappings()
+	m.forgetBlocks()
 	copied := dictionaryPart * m.dict.MemoryBytes()
 	if err := m.memory.Take(copied); err != nil {
 		return nil, err
 	}
-	m.orderMappings()
 	m.dict.CopyTo(out.Dictionary())
 	return out, m.memory.keep(copied + m.written)
+}
+
+// forgetBlocks frees what was loaded of the blocks: the dictionary of the result has all that is needed of them.
+func (m *merger) forgetBlocks() {
+	for from := range m.movers {
+		m.memory.Release(moverBytes(from))
+	}
+	m.movers, m.inOrder, m.Newest = nil, nil, nil
+	if r, ok := m.SampleReader.(*viewReader); ok {
+		r.view.forgetParts()
+	}
 }
 
 // orderMappings brings the mappings into the order of the blocks' dictionaries: readers treat the first one as the main binary.

@@ -149,6 +149,16 @@ func (v *view) loadParts(sel *Selection, wanted func(*blockfile.Series) bool) er
 	return nil
 }
 
+// forgetParts frees the dictionaries of the blocks that were loaded. The view reads no more samples.
+func (v *view) forgetParts() {
+	for _, e := range v.blocks {
+		if e.disk != nil {
+			v.memory.Release(e.dict.MemoryBytes() + e.disk.service.Dictionary.Plain)
+		}
+	}
+	v.blocks = nil
+}
+
 // load reads the samples of chunks that are on disk. Chunks of a damaged block, which is taken out of the store, have none.
 func (v *view) load(weighted []weightedChunk) error {
 	if v.isEngine {

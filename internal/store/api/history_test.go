@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // hourOf returns the profiles of an hour: one every interval of each instance, two samples each.
@@ -101,7 +102,7 @@ func historyOf(t *testing.T, limit int64, hours int, add func(start time.Time) p
 	}
 	now := day.Add(time.Duration(hours+2) * time.Hour)
 	s.Maintain(now)
-	require.Zero(t, s.Stats().Bytes, "all is on disk")
+	require.NotEmpty(t, s.Blocks())
 	settings := api.Settings{Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 4, Timeout: time.Minute, Now: func() time.Time { return now }}
 	server := httptest.NewServer(api.New(settings))
 	t.Cleanup(server.Close)
@@ -140,4 +141,36 @@ func TestThreadsOfAMinuteOnDisk(t *testing.T) {
 	status, _, body := ask(t, address, fmt.Sprintf("/api/events?service=shop&profile=process_cpu&limit=1000&from=%d&until=%d", at.Unix(), at.Add(time.Minute).Unix()))
 	assert.Equal(t, http.StatusOK, status, "%.300s", body)
 	assert.Contains(t, body, `"left_out":`)
+}
+
+// A profile of 31,000 stacks has the same answers on disk as in memory.
+func TestLargeProfileOnDisk(t *testing.T) {
+	var samples []profiletest.Sample
+	var deep []string
+	for i := range 60 {
+		deep = append(deep, fmt.Sprint("example.com/shop.middle", i*37%60))
+	}
+	for i := range 31_309 {
+		leaf := []string{fmt.Sprint("example.com/shop.leaf", i%1500), fmt.Sprint("example.com/shop.step", i/3%1300)}
+		samples = append(samples, profiletest.Value(int64(1+i), append(leaf, deep...)...))
+	}
+	pd := build(samples...)
+	memory := store.New(store.Config{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 179 * mib, MaxSeries: 2000})
+	require.Zero(t, memory.Add(pd, noon).Refused)
+	_, onDisk, _ := historyOf(t, memoryLimit, 1, func(time.Time) pprofile.Profiles { return pd })
+	settings := api.Settings{Store: memory.Querier, Page: fstest.MapFS{}, MaxConcurrent: 4, Timeout: time.Minute, Now: func() time.Time { return noon }}
+	server := httptest.NewServer(api.New(settings))
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	for _, path := range []string{
+		"/api/flamegraph?service=shop&profile=process_cpu&max_nodes=20000", "/api/table?service=shop&profile=process_cpu",
+		"/profiles/shop/process_cpu",
+	} {
+		status, _, want := ask(t, u.Host, path)
+		assert.Equal(t, http.StatusOK, status, "in memory: %s: %.200s", path, want)
+		status, _, got := ask(t, onDisk, path)
+		assert.Equal(t, http.StatusOK, status, "on disk: %s: %.200s", path, got)
+		assert.Equal(t, len(want), len(got), path)
+	}
 }
