@@ -68,6 +68,7 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	} else {
 		a.scratch.added = a.scratch.added[:0]
 		a.message(pd)
+		s.trimTotals()
 		a.block.measure()
 		s.writeAhead(a.block, a.scratch.added)
 		if cost > largeBytes { // do not keep scratch memory of that size for the next message
@@ -300,7 +301,10 @@ func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes 
 	case kind.Gauge:
 		sr.use.hold(&c, int64(a.cfg.Resolution))
 	case kind.Cumulative:
-		if !sr.use.difference(cols, &c) {
+		before := sr.use.totals.bytes()
+		isInOrder := sr.use.difference(cols, &c)
+		a.totalsBytes += sr.use.totals.bytes() - before
+		if !isInOrder {
 			a.added.Refused[RefusedOrder]++
 			return
 		}

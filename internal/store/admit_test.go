@@ -203,3 +203,89 @@ func TestTheIndexOfOldSeriesIsBounded(t *testing.T) {
 	assert.Len(t, names, stats.DiskBlocks)
 	require.NoError(t, s.Close())
 }
+
+// ofTotals returns a profile without a duration, of stacks that all services have.
+func ofTotals(typ, service string, stacks int, at time.Time, value int64) pprofile.Profiles {
+	b := profiletest.New().Resource("service.name", service).Profile(typ, "bytes").Time(uint64(at.UnixNano()), 0)
+	for i := range stacks {
+		b.Sample(profiletest.Value(value, fmt.Sprint("function", i)))
+	}
+	return b.Build()
+}
+
+// The last totals of each series count in the bytes: the oldest are forgotten, and those of series that go on still make deltas.
+func TestTotalsAreBounded(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxBytes, cfg.MaxSeries = 4<<20, 0
+	inMemoryAndOnDisk(t, cfg, func(t *testing.T, s *Store) {
+		const services, stacks = 200, 500
+		totalsOf := func() (bytes int) {
+			for _, use := range s.series {
+				bytes += use.totals.bytes()
+			}
+			return bytes
+		}
+		for i := range services {
+			now := noon.Add(time.Duration(i) * time.Second)
+			require.NoError(t, s.Add(ofTotals("alloc_space", fmt.Sprint("service", i), stacks, now, 1), now).Err)
+			require.Equal(t, totalsOf(), s.totalsBytes)
+			require.LessOrEqual(t, s.totalsBytes, cfg.MaxBytes/totalsPart)
+			require.GreaterOrEqual(t, s.Stats().Bytes, s.totalsBytes+useBytes*len(s.series))
+		}
+		kept := len(s.withTotals())
+		assert.Greater(t, kept, 10)
+		assert.Equal(t, services, kept+s.Stats().Evicted[EvictedTotals])
+		now := noon.Add(services * time.Second)
+		for _, service := range []string{fmt.Sprint("service", services-1), "service0"} {
+			require.NoError(t, s.Add(ofTotals("alloc_space", service, stacks, now, 3), now).Err)
+		}
+		later := Selection{Profile: "memory", From: now.Add(-time.Second).UnixNano()}
+		later.Service = fmt.Sprint("service", services-1)
+		assert.EqualValues(t, 2*stacks, sum(t, s, later), "what was added since the one before")
+		s.Expire(now.Add(20 * forgetAfter))
+		require.Equal(t, totalsOf(), s.totalsBytes)
+	})
+}
+
+// Totals whose stacks would fill a new block are not all moved to it: it has room for what arrives.
+func TestANewBlockHasRoomBesideTotals(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxBytes = 4 << 20
+	s := New(cfg)
+	for i := range 40 {
+		b := profiletest.New().Resource("service.name", fmt.Sprint("service", i)).Profile("alloc_space", "bytes").Time(uint64(at(i)), 0)
+		for k := range 200 {
+			b.Sample(profiletest.Value(1, fmt.Sprint("function", i, "x", k)))
+		}
+		now := noon.Add(time.Duration(i) * time.Second)
+		require.NoError(t, s.Add(b.Build(), now).Err)
+		s.blocks[len(s.blocks)-1].isFull = true
+	}
+	require.NotEmpty(t, s.withTotals())
+	require.NotZero(t, s.Stats().Evicted[EvictedTotals])
+	assert.Less(t, s.blocks[len(s.blocks)-1].bytes, cfg.MaxBytes/blocks)
+}
+
+// Timestamps count as values do: a message of very many leaves no memory behind that the next one does not need.
+func TestScratchOfALargeMessage(t *testing.T) {
+	const observations = 1 << 20
+	timestamps, values := make([]uint64, observations), make([]int64, observations)
+	for i := range timestamps {
+		timestamps[i], values[i] = uint64(noon.UnixNano())+uint64(i), 1
+	}
+	for name, sample := range map[string]profiletest.Sample{
+		"timestamps": profiletest.Observed(timestamps, "leaf"),
+		"both":       {Timestamps: timestamps, Values: values, Stack: []profiletest.Location{{Address: 64}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig()
+			cfg.MaxBytes = 256 << 20
+			s := New(cfg)
+			pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(uint64(noon.UnixNano()), 10e9).
+				Sample(sample).Build()
+			assert.GreaterOrEqual(t, messageBytes(pd), 8*observations)
+			require.Equal(t, observations, s.Add(pd, noon).Samples)
+			assert.Zero(t, cap(s.scratch.columns.timestamps))
+		})
+	}
+}

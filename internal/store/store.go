@@ -58,11 +58,13 @@ const (
 	EvictedBytes
 	// EvictedSeries is a profile of a series that was dropped for a new one.
 	EvictedSeries
+	// EvictedTotals is the last profile of a series of totals, which the next one can no longer be compared with.
+	EvictedTotals
 	// NumEvicted is the number of reasons.
 	NumEvicted = int(iota)
 )
 
-func (e Evicted) String() string { return [...]string{"age", "bytes", "max_series"}[e] }
+func (e Evicted) String() string { return [...]string{"age", "bytes", "max_series", "totals"}[e] }
 
 // Refused is a reason for which profiles or samples are not kept. Its String is the value of a metric's attribute.
 type Refused int
@@ -124,6 +126,8 @@ type Store struct {
 	series   map[seriesID]*seriesUse
 	// totalsOver is the dictionary of the totals of series, which is that of the last block.
 	totalsOver *dictionary.Dictionary
+	// totalsBytes is the memory of the totals of all series.
+	totalsBytes int
 
 	// mu guards the list of blocks, oldest first, and the statistics. Add writes to the last block.
 	mu     sync.Mutex
@@ -161,10 +165,12 @@ func (s *Store) release(e *block) {
 	s.trimSeries()
 }
 
-// countBlocks counts the blocks in memory that have each series.
+// countBlocks counts the blocks in memory that have each series, and the memory of its totals.
 func (s *Store) countBlocks() {
+	s.totalsBytes = 0
 	for _, use := range s.series {
 		use.blocks = 0
+		s.totalsBytes += use.totals.bytes()
 	}
 	for _, e := range s.blocks {
 		for i := range e.series {
@@ -184,7 +190,13 @@ func (s *Store) forgetSeries(now time.Time) {
 // forget drops series, and reports whether there were any.
 func (s *Store) forget(which func(*seriesUse) bool) bool {
 	before := len(s.series)
-	maps.DeleteFunc(s.series, func(_ seriesID, use *seriesUse) bool { return which(use) })
+	maps.DeleteFunc(s.series, func(_ seriesID, use *seriesUse) bool {
+		if !which(use) {
+			return false
+		}
+		s.setTotals(use, nil)
+		return true
+	})
 	return len(s.series) < before
 }
 
@@ -296,6 +308,7 @@ func (s *Store) dropUnused(now time.Time, n int) bool {
 	slices.SortFunc(unused, func(a, b seriesID) int { return s.series[a].last.Compare(s.series[b].last) })
 	for _, id := range unused[:min(len(unused), max(n, s.cfg.MaxSeries/replacedPart))] {
 		s.series[id].isGone = true
+		s.setTotals(s.series[id], nil)
 		delete(s.series, id)
 	}
 	s.mu.Lock()
@@ -461,7 +474,7 @@ func (s *Store) dropBlocks(now time.Time) {
 
 // measure brings the statistics up to date. adding and mu are locked.
 func (s *Store) measure() {
-	s.stats.Series, s.stats.Bytes, s.stats.Profiles, s.stats.Samples = len(s.series), len(s.series)*useBytes, 0, 0
+	s.stats.Series, s.stats.Bytes, s.stats.Profiles, s.stats.Samples = len(s.series), len(s.series)*useBytes+s.totalsBytes, 0, 0
 	for _, e := range s.blocks {
 		s.stats.Bytes += e.bytes
 		s.stats.Profiles += e.profiles

@@ -111,15 +111,77 @@ func subtract(now, before []totalRow) (rows []totalRow) {
 	return rows
 }
 
-// moveTotals moves the totals of all series to the dictionary of a new block.
-func (s *Store) moveTotals(dict *dictionary.Dictionary) {
-	var mover *dictionaryMover
+const (
+	// totalsPart is the part of the bytes that the totals of all series may take, movedPart that of the dictionary that a new block begins
+	// with for them.
+	totalsPart = 8
+	movedPart  = 16
+	totalsBase = 64
+)
+
+// bytes returns the memory of the totals.
+func (t *totals) bytes() int {
+	if t == nil {
+		return 0
+	}
+	return totalsBase + dictionary.BytesOf(t.rows)
+}
+
+// setTotals remembers the totals of a series' last profile, or forgets those before if now is nil.
+func (s *Store) setTotals(use *seriesUse, now *totals) {
+	s.totalsBytes += now.bytes() - use.totals.bytes()
+	use.totals = now
+}
+
+// withTotals returns the series that have totals, those first that had the last profile.
+func (s *Store) withTotals() []*seriesUse {
+	var list []*seriesUse
 	for _, use := range s.series {
-		if use.totals == nil {
-			continue
+		if use.totals != nil {
+			list = append(list, use)
 		}
+	}
+	slices.SortFunc(list, func(a, b *seriesUse) int { return b.last.Compare(a.last) })
+	return list
+}
+
+// dropTotals forgets the totals of series. The next profile of each is a baseline again.
+func (s *Store) dropTotals(list []*seriesUse) {
+	for _, use := range list {
+		s.setTotals(use, nil)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Evicted[EvictedTotals] += len(list)
+}
+
+// trimTotals drops totals that take more than their part of the bytes, the oldest first, and some more, so that not each message does.
+func (s *Store) trimTotals() {
+	most := s.cfg.MaxBytes / totalsPart
+	if s.totalsBytes <= most {
+		return
+	}
+	list, kept := s.withTotals(), 0
+	i := slices.IndexFunc(list, func(use *seriesUse) bool {
+		kept += use.totals.bytes()
+		return kept > most*3/4
+	})
+	if i >= 0 {
+		s.dropTotals(list[i:])
+	}
+}
+
+// moveTotals moves the totals of all series to the dictionary of a new block. It drops the oldest of them if these alone would fill it.
+func (s *Store) moveTotals(dict *dictionary.Dictionary) {
+	list := s.withTotals()
+	var mover *dictionaryMover
+	for i, use := range list {
 		if mover == nil {
 			mover = newMover(s.totalsOver, dict)
+		}
+		if dict.MemoryBytes() > s.cfg.MaxBytes/movedPart {
+			s.dropTotals(list[i:])
+			break
 		}
 		for i := range use.totals.rows {
 			row := &use.totals.rows[i]
