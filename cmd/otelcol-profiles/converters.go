@@ -12,7 +12,9 @@ import (
 
 // addConverters adds what reads a configuration before any component is made. run calls it, on Windows by a line that `make generate`
 // inserts.
-func addConverters(set *otelcol.CollectorSettings) {
+func addConverters(set *otelcol.CollectorSettings) *config.Durations {
+	durations := &config.Durations{}
 	converters := &set.ConfigProviderSettings.ResolverSettings.ConverterFactories
-	*converters = append(*converters, config.NewConverterFactory(), config.NewTelemetryFactory(), budget.NewConverterFactory())
+	*converters = append(*converters, config.NewConverterFactory(), config.NewTelemetryFactory(), budget.NewConverterFactory(), durations.Factory())
+	return durations
 }

@@ -34,7 +34,7 @@ func run(set otelcol.CollectorSettings) error {
 	}
 	signals.Forward(timeout, late)
 
-	addConverters(&set)
+	durations := addConverters(&set)
 
 	limit := shutdown.NewLimit(timeout, late)
 	var storages safestorage.Storages
@@ -66,6 +66,9 @@ func run(set otelcol.CollectorSettings) error {
 			fmt.Fprintln(os.Stderr, "The processor batch does not support profiles: dictionary_dedup makes the batches.")
 		case slimNote != "" && strings.Contains(text, "unknown type"):
 			fmt.Fprintln(os.Stderr, slimNote)
+		}
+		for _, line := range durations.Explain(err.Error()) {
+			fmt.Fprintln(os.Stderr, line)
 		}
 		return err
 	}
