@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"text/tabwriter"
 	"time"
 
@@ -113,7 +114,14 @@ func (r *reader) readStored(directory string, since time.Duration) (p *profile.P
 		sel.From = time.Now().Add(-since).UnixNano()
 	}
 	ctx := cmp.Or(r.term.ctx, context.Background())
-	err = withStore(r.term, directory, func(s *store.Store) error {
+	err = withStore(r.term, directory, func(s *store.Store) (err error) {
+		defer func() {
+			if err == nil {
+				r.term.logf("profiletool: %s", whatIsOnDisk(s, &sel))
+			} else {
+				err = fmt.Errorf("%w (%s)", err, whatIsOnDisk(s, &sel))
+			}
+		}()
 		if err := complete(ctx, s, &sel); err != nil {
 			return err
 		}
@@ -131,6 +139,24 @@ func (r *reader) readStored(directory string, since time.Duration) (p *profile.P
 		return err
 	})
 	return p, err
+}
+
+// whatIsOnDisk names the time for which a directory has profiles, and how to ask for what is newer.
+func whatIsOnDisk(s *store.Store, sel *store.Selection) string {
+	var from, until int64
+	for i, b := range s.Blocks() {
+		if i == 0 {
+			from = b.From
+		}
+		from, until = min(from, b.From), max(until, b.Until)
+	}
+	service, profile := cmp.Or(sel.Service, "SERVICE"), cmp.Or(sel.Profile, "process_cpu")
+	newer := fmt.Sprintf("newer ones, up to an hour, are in the memory of the collector that writes there, if one runs; ask its page: "+
+		"profiletool top 'http://localhost:4042/profiles/%s/%s?seconds=3600'", url.PathEscape(service), url.PathEscape(profile))
+	if until == 0 {
+		return "the directory has no profiles yet; " + newer
+	}
+	return fmt.Sprintf("the directory has profiles from %s to %s; %s", shownTime(from), shownTime(until), newer)
 }
 
 // complete chooses the service and the profile, if the selection names none.

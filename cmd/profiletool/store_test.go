@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,7 +39,13 @@ func TestStore(t *testing.T) {
 	assert.Equal(t, exitOK, run(t, nil, "store", "check", dir).code)
 	assert.Contains(t, must(t, "top", "--store", dir), "3ms")
 	assert.Contains(t, must(t, "top", "-store", dir, "-service", "shop", "-since", "150m"), "2ms")
-	assert.Contains(t, run(t, nil, "top", "-store", dir, "-service", "cart").log, `service "cart" has no profile`)
+	cart := run(t, nil, "top", "-store", dir, "-service", "cart").log
+	assert.Contains(t, cart, `service "cart" has no profile`)
+	hour := now.Add(-time.Hour)
+	newest := fmt.Sprintf("to %s; newer ones, up to an hour, are in the memory", hour.Add(time.Second).UTC().Format(time.RFC3339))
+	assert.Contains(t, cart, newest)
+	assert.Contains(t, cart, "profiletool top 'http://localhost:4042/profiles/cart/process_cpu?seconds=3600'")
+	assert.Contains(t, run(t, nil, "top", "--store", dir).log, newest)
 	assert.Contains(t, run(t, nil, "top", "-store", dir, "file").log, "do not go together")
 	exported := filepath.Join(t.TempDir(), "shop.pb.gz")
 	require.NoError(t, os.WriteFile(exported, []byte(must(t, "store", "export", dir)), 0o600))
