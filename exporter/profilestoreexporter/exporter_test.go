@@ -52,6 +52,24 @@ func TestPageAndHeaders(t *testing.T) {
 	require.Len(t, f.logs.FilterMessageSnippet("open http://localhost:").All(), 1)
 }
 
+// A browser fetches the files of the page compressed, and not again while they are the same.
+func TestPageFilesAreCached(t *testing.T) {
+	f := startExporter(t, nil)
+	for _, path := range []string{"/", "/static/app.js", "/static/style.css"} {
+		plain, body := f.get(path)
+		require.Equal(t, http.StatusOK, plain.StatusCode, path)
+		tag := plain.Header.Get("ETag")
+		assert.NotEmpty(t, tag, path)
+		compressed, short := f.get(path, "Accept-Encoding", "gzip")
+		assert.Equal(t, "gzip", compressed.Header.Get("Content-Encoding"), path)
+		assert.Equal(t, tag, compressed.Header.Get("ETag"), path)
+		assert.Less(t, len(short), len(body), path)
+		again, rest := f.get(path, "Accept-Encoding", "gzip", "If-None-Match", tag)
+		assert.Equal(t, http.StatusNotModified, again.StatusCode, path)
+		assert.Empty(t, rest, path)
+	}
+}
+
 // Whatever is wrong with a query, the answer describes it in plain words.
 func TestErrors(t *testing.T) {
 	f := startExporter(t, nil)

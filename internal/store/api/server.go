@@ -9,6 +9,8 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -115,7 +117,7 @@ func New(settings Settings) http.Handler {
 			writeError(w, r, &query.Error{Status: http.StatusNotFound, Message: mcpIsOff, Hint: mcpHint})
 		})
 	}
-	files := http.FileServerFS(settings.Page)
+	files := compress(pageFiles(settings.Page))
 	s.mux.Handle("GET /{$}", files)
 	s.mux.Handle("GET /static/", files)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -126,6 +128,30 @@ func New(settings Settings) http.Handler {
 		writeError(w, r, &query.Error{Status: http.StatusNotFound, Message: "nothing is here", Hint: "the page is at /; GET /api/services lists the services; " + receivedAt})
 	})
 	return s
+}
+
+// pageFiles serves the files of the page with an ETag, so that a browser that has them does not fetch them again.
+func pageFiles(page fs.FS) http.Handler {
+	tags := map[string]string{}
+	_ = fs.WalkDir(page, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(page, name)
+		if err == nil {
+			sum := sha256.Sum256(content)
+			tags["/"+name] = fmt.Sprintf(`W/"%x"`, sum[:8]) // weak: it is that of the compressed file, too
+		}
+		return err
+	})
+	tags["/"] = tags["/index.html"]
+	files := http.FileServerFS(page)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if tag := tags[r.URL.Path]; tag != "" {
+			w.Header().Set("ETag", tag)
+		}
+		files.ServeHTTP(w, r)
+	})
 }
 
 // receivedAt names the ports at which profiles arrive in the configurations that have this server.
