@@ -85,7 +85,7 @@ func keep(r *reader, paths []string, maxBytes int) (kept *store.Store, now time.
 	}
 	now = unixTime(last)
 	kept = store.New(store.Config{
-		Window: time.Duration(last-first) + time.Hour, Resolution: time.Second, MaxBytes: maxBytes, MaxSeries: 100_000,
+		Window: time.Duration(last-first) + time.Hour, Resolution: time.Second, MaxBytes: maxBytes,
 	})
 	profiles, samples := 0, 0
 	for _, pd := range selected {
