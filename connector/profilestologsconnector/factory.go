@@ -36,13 +36,15 @@ func createProfilesToLogs(_ context.Context, set connector.Settings, cfg compone
 		return nil, err
 	}
 	metrics := &encode.Metrics{
-		Format:         encoding.Format,
-		Records:        b.ConnectorProfilesToLogsRecords,
-		Samples:        b.ConnectorProfilesToLogsSamples,
-		Bytes:          b.ConnectorProfilesToLogsBytes,
-		Oversized:      b.ConnectorProfilesToLogsOversizedRecords,
-		LeftOut:        b.ConnectorProfilesToLogsLeftOutSamples,
-		DroppedSamples: b.ConnectorProfilesToLogsDroppedSamples,
+		Format:    encoding.Format,
+		Records:   b.ConnectorProfilesToLogsRecords,
+		Samples:   b.ConnectorProfilesToLogsSamples,
+		Bytes:     b.ConnectorProfilesToLogsBytes,
+		Oversized: b.ConnectorProfilesToLogsOversizedRecords,
+		LeftOut:   b.ConnectorProfilesToLogsLeftOutSamples,
+
+		LeftOutAttributes: b.ConnectorProfilesToLogsLeftOutAttributes,
+		DroppedSamples:    b.ConnectorProfilesToLogsDroppedSamples,
 	}
 	return &toLogs{options: encoding.Options(maxBatchBytes), metrics: metrics, next: next}, nil
 }

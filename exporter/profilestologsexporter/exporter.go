@@ -24,6 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
@@ -147,6 +148,9 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 			e.setMode(ctx, false, nil)
 			recheck = false
 		case sent.outcome == accepted:
+			if _, isHEC := e.peer.(*hecPeer); isHEC {
+				part.records.LeftOutAttributes += hec.LeftOut(part.records.Logs)
+			}
 			e.encoding.Sent(ctx, &part.records)
 			if noProfiles != nil && part.records.Records > 0 {
 				e.setMode(ctx, true, noProfiles)

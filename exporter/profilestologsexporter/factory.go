@@ -99,6 +99,8 @@ func newExporter(set exporter.Settings, config *Config) (*profilesToLogs, error)
 		Oversized:      b.ExporterProfilesToLogsOversizedRecords,
 		LeftOut:        b.ExporterProfilesToLogsLeftOutSamples,
 		DroppedSamples: b.ExporterProfilesToLogsDroppedSamples,
+
+		LeftOutAttributes: b.ExporterProfilesToLogsLeftOutAttributes,
 	}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
 	return e, nil

@@ -58,6 +58,7 @@ func (c *Config) Options(maxPartBytes int) records.EncodeOptions {
 type Metrics struct {
 	Format                                                      string
 	Records, Samples, Bytes, Oversized, LeftOut, DroppedSamples metric.Int64Counter
+	LeftOutAttributes                                           metric.Int64Counter
 }
 
 // Sent counts a part that was accepted.
@@ -67,6 +68,7 @@ func (m *Metrics) Sent(ctx context.Context, part *records.EncodedPart) {
 	m.add(ctx, m.Bytes, part.Bytes)
 	m.add(ctx, m.Oversized, part.Oversized)
 	m.add(ctx, m.LeftOut, part.LeftOut)
+	m.add(ctx, m.LeftOutAttributes, part.LeftOutAttributes)
 	m.Dropped(ctx, part.Dropped)
 }
 

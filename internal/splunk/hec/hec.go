@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -94,10 +95,16 @@ type event struct {
 	Index      string         `json:"index,omitempty"`
 	Event      string         `json:"event"`
 	Fields     map[string]any `json:"fields,omitempty"`
+
+	// isSet has the names of the four fields above that an attribute has set. leftOut is the number of attributes that have no field, since
+	// another one has their name.
+	isSet   map[string]bool
+	leftOut int
 }
 
 // Write writes profiling records as events, one after another. The attributes of resource, scope and record become
-// fields: HEC has one list for all. Each event repeats those of resource and scope, so that few bytes can become many:
+// fields: HEC has one list for all. Of several with one name the resource's stays, which identifies the sender, then the scope's, unless the
+// name is one that describes the record; LeftOut counts the others. Each event repeats those of resource and scope, so that few bytes can become many:
 // after the event that makes the body larger than limit bytes, Write stops. 0 means no limit.
 func Write(ld plog.Logs, limit int) ([]byte, error) {
 	var body bytes.Buffer
@@ -106,11 +113,8 @@ func Write(ld plog.Logs, limit int) ([]byte, error) {
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, record := range sl.LogRecords().All() {
-				e := event{Host: unknownHost, SourceType: records.ProfilingName, Fields: map[string]any{}}
-				e.addAttributes(rl.Resource().Attributes())
-				e.addAttributes(sl.Scope().Attributes())
-				e.addAttributes(record.Attributes())
-				e.addRecord(record)
+				e := eventOf(rl, sl, record)
+				e.setBody(record.Body())
 				if err := encoder.Encode(&e); err != nil {
 					return nil, err
 				}
@@ -123,17 +127,68 @@ func Write(ld plog.Logs, limit int) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
+// LeftOut returns the number of attributes that Write has left out of the events of ld, since another one has their name.
+func LeftOut(ld plog.Logs) (n int) {
+	for _, rl := range ld.ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, record := range sl.LogRecords().All() {
+				e := eventOf(rl, sl, record)
+				n += e.leftOut
+			}
+		}
+	}
+	return n
+}
+
+// eventOf returns the event of a record without its body.
+func eventOf(rl plog.ResourceLogs, sl plog.ScopeLogs, record plog.LogRecord) event {
+	e := event{Host: unknownHost, SourceType: records.ProfilingName, Fields: map[string]any{}, isSet: map[string]bool{}}
+	e.addAttributes(rl.Resource().Attributes())
+	e.addAttributes(sl.Scope().Attributes())
+	e.addAttributes(record.Attributes())
+	e.addRecord(record)
+	return e
+}
+
+// setMember sets one of HEC's own members to an attribute.
+func (e *event) setMember(member *string, key string, value pcommon.Value) {
+	switch s := value.AsString(); {
+	case !e.isSet[key] || key == attributeSourceType:
+		e.leftOut += leftOutOf(e.isSet[key], *member != s)
+		*member, e.isSet[key] = s, true
+	case s != *member:
+		e.leftOut++
+	}
+}
+
+// setField sets a field. A name that describes a record belongs to the record, whose attributes come last.
+func (e *event) setField(key string, value any) {
+	before, exists := e.Fields[key]
+	e.leftOut += leftOutOf(exists, !reflect.DeepEqual(before, value))
+	if !exists || records.DescribesRecord(key) {
+		e.Fields[key] = value
+	}
+}
+
+// leftOutOf returns 1 if there are two values for a name.
+func leftOutOf(exists, differs bool) int {
+	if exists && differs {
+		return 1
+	}
+	return 0
+}
+
 func (e *event) addAttributes(attributes pcommon.Map) {
 	for key, value := range attributes.All() {
 		switch key {
 		case attributeHost:
-			e.Host = value.AsString()
+			e.setMember(&e.Host, key, value)
 		case attributeSource:
-			e.Source = value.AsString()
+			e.setMember(&e.Source, key, value)
 		case attributeSourceType:
-			e.SourceType = value.AsString()
+			e.setMember(&e.SourceType, key, value)
 		case attributeIndex:
-			e.Index = value.AsString()
+			e.setMember(&e.Index, key, value)
 		case attributeToken:
 			// This is a secret, which must not be sent to others.
 		default:
@@ -153,14 +208,14 @@ func (e *event) putField(key string, value pcommon.Value) {
 		list := make([]any, 0, value.Slice().Len())
 		for _, v := range value.Slice().All() {
 			if v.Type() == pcommon.ValueTypeMap || v.Type() == pcommon.ValueTypeSlice {
-				e.Fields[key] = value.AsString() // JSON
+				e.setField(key, value.AsString()) // JSON
 				return
 			}
 			list = append(list, plain(v))
 		}
-		e.Fields[key] = list
+		e.setField(key, list)
 	default:
-		e.Fields[key] = plain(value)
+		e.setField(key, plain(value))
 	}
 }
 
@@ -180,12 +235,15 @@ func plain(value pcommon.Value) any {
 func (e *event) addRecord(record plog.LogRecord) {
 	e.setTime(record.Timestamp())
 	if trace := record.TraceID(); !trace.IsEmpty() {
-		e.Fields[records.KeyTraceID] = trace.String()
+		e.setField(records.KeyTraceID, trace.String())
 	}
 	if span := record.SpanID(); !span.IsEmpty() {
-		e.Fields[records.KeySpanID] = span.String()
+		e.setField(records.KeySpanID, span.String())
 	}
-	if body := record.Body(); body.Type() == pcommon.ValueTypeBytes {
+}
+
+func (e *event) setBody(body pcommon.Value) {
+	if body.Type() == pcommon.ValueTypeBytes {
 		e.Event = base64.StdEncoding.EncodeToString(body.Bytes().AsRaw())
 	} else {
 		e.Event = body.AsString()
@@ -200,7 +258,7 @@ func (e *event) setTime(at pcommon.Timestamp) {
 	}
 	const perMilli, perSecond = uint64(time.Millisecond), uint64(time.Second)
 	if uint64(at)%perMilli != 0 {
-		e.Fields[records.KeyEventTimeNanos] = uint64(at)
+		e.setField(records.KeyEventTimeNanos, uint64(at))
 	}
 	millis := uint64(at)/perMilli + (uint64(at)%perMilli)/(perMilli/2)
 	e.Time = json.Number(fmt.Sprintf("%d.%03d", millis/(perSecond/perMilli), millis%(perSecond/perMilli)))

@@ -140,6 +140,11 @@ func describesRecord(key string) bool {
 	return isDescription(key)
 }
 
+// DescribesRecord reports whether a field of this name describes an event's record, the ids of its span included.
+func DescribesRecord(key string) bool {
+	return describesRecord(key) || key == KeyTraceID || key == KeySpanID
+}
+
 // isOfSample reports whether an attribute of the record belongs to its only sample.
 func (r *record) isOfSample(key string) bool {
 	return r.format == FormatText && (key == keyEventName || strings.HasPrefix(key, keyThreadPrefix))

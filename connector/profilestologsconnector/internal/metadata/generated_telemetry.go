@@ -23,15 +23,16 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                   metric.Meter
-	mu                                      sync.Mutex
-	registrations                           []metric.Registration
-	ConnectorProfilesToLogsBytes            metric.Int64Counter
-	ConnectorProfilesToLogsDroppedSamples   metric.Int64Counter
-	ConnectorProfilesToLogsLeftOutSamples   metric.Int64Counter
-	ConnectorProfilesToLogsOversizedRecords metric.Int64Counter
-	ConnectorProfilesToLogsRecords          metric.Int64Counter
-	ConnectorProfilesToLogsSamples          metric.Int64Counter
+	meter                                    metric.Meter
+	mu                                       sync.Mutex
+	registrations                            []metric.Registration
+	ConnectorProfilesToLogsBytes             metric.Int64Counter
+	ConnectorProfilesToLogsDroppedSamples    metric.Int64Counter
+	ConnectorProfilesToLogsLeftOutAttributes metric.Int64Counter
+	ConnectorProfilesToLogsLeftOutSamples    metric.Int64Counter
+	ConnectorProfilesToLogsOversizedRecords  metric.Int64Counter
+	ConnectorProfilesToLogsRecords           metric.Int64Counter
+	ConnectorProfilesToLogsSamples           metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -73,6 +74,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_profiles_to_logs_dropped_samples",
 		metric.WithDescription("Number of samples dropped because they cannot be understood or expand too much. [Alpha]"),
 		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorProfilesToLogsLeftOutAttributes, err = builder.meter.Int64Counter(
+		"otelcol_connector_profiles_to_logs_left_out_attributes",
+		metric.WithDescription("Number of attributes of profiles and samples left out because another field has their name. [Alpha]"),
+		metric.WithUnit("{attribute}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ConnectorProfilesToLogsLeftOutSamples, err = builder.meter.Int64Counter(

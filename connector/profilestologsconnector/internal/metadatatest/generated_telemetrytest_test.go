@@ -21,6 +21,7 @@ func TestSetupTelemetry(t *testing.T) {
 	defer tb.Shutdown()
 	tb.ConnectorProfilesToLogsBytes.Add(context.Background(), 1)
 	tb.ConnectorProfilesToLogsDroppedSamples.Add(context.Background(), 1)
+	tb.ConnectorProfilesToLogsLeftOutAttributes.Add(context.Background(), 1)
 	tb.ConnectorProfilesToLogsLeftOutSamples.Add(context.Background(), 1)
 	tb.ConnectorProfilesToLogsOversizedRecords.Add(context.Background(), 1)
 	tb.ConnectorProfilesToLogsRecords.Add(context.Background(), 1)
@@ -29,6 +30,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorProfilesToLogsDroppedSamples(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualConnectorProfilesToLogsLeftOutAttributes(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorProfilesToLogsLeftOutSamples(t, testTel,

@@ -23,20 +23,21 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                                  metric.Meter
-	mu                                     sync.Mutex
-	registrations                          []metric.Registration
-	ExporterProfilesToLogsBytes            metric.Int64Counter
-	ExporterProfilesToLogsDroppedPayloads  metric.Int64Counter
-	ExporterProfilesToLogsDroppedSamples   metric.Int64Counter
-	ExporterProfilesToLogsLeftOutSamples   metric.Int64Counter
-	ExporterProfilesToLogsMode             metric.Int64Gauge
-	ExporterProfilesToLogsOversizedRecords metric.Int64Counter
-	ExporterProfilesToLogsRecords          metric.Int64Counter
-	ExporterProfilesToLogsRejectedItems    metric.Int64Counter
-	ExporterProfilesToLogsSamples          metric.Int64Counter
-	ExporterProfilesToLogsSwitches         metric.Int64Counter
-	ExporterProfilesToLogsTooLargeRequests metric.Int64Counter
+	meter                                   metric.Meter
+	mu                                      sync.Mutex
+	registrations                           []metric.Registration
+	ExporterProfilesToLogsBytes             metric.Int64Counter
+	ExporterProfilesToLogsDroppedPayloads   metric.Int64Counter
+	ExporterProfilesToLogsDroppedSamples    metric.Int64Counter
+	ExporterProfilesToLogsLeftOutAttributes metric.Int64Counter
+	ExporterProfilesToLogsLeftOutSamples    metric.Int64Counter
+	ExporterProfilesToLogsMode              metric.Int64Gauge
+	ExporterProfilesToLogsOversizedRecords  metric.Int64Counter
+	ExporterProfilesToLogsRecords           metric.Int64Counter
+	ExporterProfilesToLogsRejectedItems     metric.Int64Counter
+	ExporterProfilesToLogsSamples           metric.Int64Counter
+	ExporterProfilesToLogsSwitches          metric.Int64Counter
+	ExporterProfilesToLogsTooLargeRequests  metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -84,6 +85,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_exporter_profiles_to_logs_dropped_samples",
 		metric.WithDescription("Number of samples dropped because they cannot be understood or expand too much. [Alpha]"),
 		metric.WithUnit("{sample}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ExporterProfilesToLogsLeftOutAttributes, err = builder.meter.Int64Counter(
+		"otelcol_exporter_profiles_to_logs_left_out_attributes",
+		metric.WithDescription("Number of attributes of profiles and samples, or of HEC's events, left out because another field has their name. [Alpha]"),
+		metric.WithUnit("{attribute}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ExporterProfilesToLogsLeftOutSamples, err = builder.meter.Int64Counter(

@@ -22,6 +22,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ExporterProfilesToLogsBytes.Add(context.Background(), 1)
 	tb.ExporterProfilesToLogsDroppedPayloads.Add(context.Background(), 1)
 	tb.ExporterProfilesToLogsDroppedSamples.Add(context.Background(), 1)
+	tb.ExporterProfilesToLogsLeftOutAttributes.Add(context.Background(), 1)
 	tb.ExporterProfilesToLogsLeftOutSamples.Add(context.Background(), 1)
 	tb.ExporterProfilesToLogsMode.Record(context.Background(), 1)
 	tb.ExporterProfilesToLogsOversizedRecords.Add(context.Background(), 1)
@@ -37,6 +38,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesToLogsDroppedSamples(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualExporterProfilesToLogsLeftOutAttributes(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualExporterProfilesToLogsLeftOutSamples(t, testTel,
