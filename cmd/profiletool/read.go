@@ -386,7 +386,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		options.GoTrace.Aggregate = r.mode == modeAggregated
 		options.GoTrace.MaxLegacyBytes = maxInputBytes
 		m.Profiles, stats, err = formats.Decode(data, format, options)
-		m.Dropped, m.Repaired = stats.Dropped, stats.InvalidUTF8+stats.Truncated
+		m.Dropped, m.Repaired = stats.Dropped, stats.InvalidUTF8+stats.Truncated+stats.LeftOutAttributes
 		m.TooShort, m.Filtered = stats.TooShort, stats.Filtered
 	}
 	return m, err

@@ -334,6 +334,7 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, first float64
 			d.b.Stats.Dropped++
 			continue
 		case n.kind == idle:
+			d.b.Stats.Filtered++
 			before = 0
 			continue
 		}

@@ -69,6 +69,8 @@ type Stats struct {
 	Events, Dropped int
 	// TooShort and Filtered count the observations that the options leave out: below the minimum, or of a kind that is not wanted.
 	TooShort, Filtered int
+	// LeftOutAttributes counts the attributes that cannot be understood, repeat another's key, or are beyond a limit.
+	LeftOutAttributes int
 	// InvalidUTF8 and Truncated count the strings that were repaired.
 	InvalidUTF8, Truncated int
 	// GuessedClock reports that times follow from a guess.

@@ -209,7 +209,8 @@ func (d *decoder) readAttributes(list string) dictionary.LinkIndex {
 	seen := map[string]bool{}
 	for pair := range strings.SplitSeq(list, ",") {
 		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" || seen[key] {
+		if key = d.CleanString(key); !ok || key == "" || seen[key] { // what is cleaned can be equal
+			d.Stats.LeftOutAttributes++
 			continue
 		}
 		seen[key] = true
@@ -219,7 +220,7 @@ func (d *decoder) readAttributes(list string) dictionary.LinkIndex {
 		case "span_id":
 			span = value
 		default:
-			d.attributes = append(d.attributes, d.StringAttribute(d.CleanString(key), value))
+			d.attributes = append(d.attributes, d.StringAttribute(key, value))
 		}
 	}
 	if link, ok := dictionary.ParseLink(strings.TrimPrefix(trace, "0x"), strings.TrimPrefix(span, "0x")); ok {

@@ -83,6 +83,7 @@ func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.St
 	}
 	const plainBytes = math.MaxInt // the parser's strings are cut from data
 	return d.Run(options.Options, parserFactor*len(data), plainBytes, func() error {
+		d.Stats.LeftOutAttributes, d.Stats.Truncated = d.labels.leftOut, d.labels.truncated
 		d.resource = d.Resource(pcommon.NewResource(), "")
 		if err := d.read(data); options.Meter.Err() != nil {
 			return options.Meter.Err()

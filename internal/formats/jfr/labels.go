@@ -5,9 +5,11 @@ package jfr
 
 import (
 	"errors"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
@@ -16,6 +18,8 @@ import (
 type labels struct {
 	contexts map[int64][]label
 	strings  map[int64]string
+	// leftOut is the number of labels beyond maxLabels, truncated that of values above maxLabelBytes.
+	leftOut, truncated int
 }
 
 // label is a key and a value, as numbers of strings.
@@ -38,15 +42,24 @@ func parseLabels(data []byte) (labels, error) {
 		case 1:
 			var context []label
 			err := eachEntry(content, func(number protowire.Number, entry label, _ []byte) error {
-				if number == 1 && len(context) < maxLabels {
+				switch {
+				case number != 1:
+				case len(context) < maxLabels:
 					context = append(context, entry)
+				default:
+					l.leftOut++
 				}
 				return nil
 			})
 			l.contexts[entry.key] = context
 			return err
 		case 2:
-			l.strings[entry.key] = string(content[:min(len(content), maxLabelBytes)])
+			value := string(content)
+			if len(value) > maxLabelBytes {
+				l.truncated++
+				value = strings.Clone(dictionary.CutUTF8(value, maxLabelBytes))
+			}
+			l.strings[entry.key] = value
 		}
 		return nil
 	})

@@ -129,6 +129,8 @@ const (
 	RepairTruncatedText
 	// RepairDroppedComment is a comment beyond what Limits.MaxExpansion allows.
 	RepairDroppedComment
+	// RepairDroppedAttribute is an attribute of another format that is not understood, repeats another's key, or is beyond a limit.
+	RepairDroppedAttribute
 	// NumRepairs is the number of faults.
 	NumRepairs int = iota
 )
@@ -136,7 +138,7 @@ const (
 var repairNames = [NumRepairs]string{
 	"missing_sample_types", "value_count", "first_string", "negative_line",
 	"invalid_utf8", "negative_time", "unknown_reference", "duplicate_id",
-	"truncated_text", "dropped_comment",
+	"truncated_text", "dropped_comment", "dropped_attribute",
 }
 
 func (r Repair) String() string { return repairNames[r] }

@@ -94,6 +94,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, p *Payload) (pd pprofile.P
 	stats.Dropped[scan.DropMalformed] = done.Dropped
 	stats.Repaired[scan.RepairInvalidUTF8] = done.InvalidUTF8
 	stats.Repaired[scan.RepairTruncatedText] = done.Truncated
+	stats.Repaired[scan.RepairDroppedAttribute] = done.LeftOutAttributes
 	// What the options of a format left out.
 	for reason, n := range map[string]int{events.ReasonTooShort: done.TooShort, events.ReasonFiltered: done.Filtered} {
 		if n > 0 {
