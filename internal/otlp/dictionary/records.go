@@ -102,6 +102,9 @@ func (d *Dictionary) read(b []byte, isLoaded bool) error {
 	r.table(func() (int, int) {
 		a := Attribute{Key: StringIndex(r.Index(d.Strings.Len())), Unit: StringIndex(r.Index(d.Strings.Len()))}
 		a.Value = Value{kind: pcommon.ValueType(r.Index(int(pcommon.ValueTypeBytes) + 1)), bits: r.Uvarint(), content: r.string()}
+		if r.Err == nil && !a.Value.isWellFormed() {
+			r.fail(errValue)
+		}
 		return int(d.Attributes.Intern(a)), d.Attributes.Len()
 	})
 	r.table(func() (int, int) {
@@ -159,6 +162,8 @@ func (d *Dictionary) read(b []byte, isLoaded bool) error {
 	}
 	return r.Err
 }
+
+var errValue = errors.New("a value is damaged")
 
 var errTruncated = errors.New("the record ends too early")
 

@@ -4,10 +4,12 @@
 package dictionary
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
@@ -60,6 +62,7 @@ func FuzzRead(f *testing.F) {
 		if d.Read(b) != nil {
 			return
 		}
+		d.CopyTo(pprofile.NewProfilesDictionary())
 		for i := range d.Stacks.Len() {
 			for _, l := range d.Stacks.At(StackIndex(i)) {
 				_, lines := d.Locations.At(LocationIndex(l))
@@ -69,4 +72,29 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A list or map that is damaged is refused when it is read, not when it is written.
+func TestReadRefusesDamagedValues(t *testing.T) {
+	list := pcommon.NewValueSlice()
+	list.Slice().AppendEmpty().SetStr("one")
+	list.Slice().AppendEmpty().SetEmptyMap().PutInt("n", 7)
+	d := New()
+	d.Attributes.Intern(Attribute{Key: d.Strings.Intern("key"), Value: ValueOf(list)})
+	sound := d.AppendSince(nil, Mark{})
+	require.NoError(t, New().Read(sound))
+	refused := 0
+	for i := range sound {
+		for _, v := range []byte{0, 1, 6, 0x7f, 0xff} {
+			damaged := bytes.Clone(sound)
+			damaged[i] = v
+			read := New()
+			if read.Read(damaged) != nil {
+				refused++
+				continue
+			}
+			read.CopyTo(pprofile.NewProfilesDictionary())
+		}
+	}
+	require.Positive(t, refused)
 }

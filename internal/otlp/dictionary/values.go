@@ -70,8 +70,76 @@ func AppendString(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
+// maxValueDepth is how deep a value that is read may be nested. Importers leave deeper ones out.
+const maxValueDepth = 1000
+
+// isWellFormed reports whether an array or a map has the form that appendValue writes, so that readValue can read it. Other kinds always
+// have.
+func (v Value) isWellFormed() bool {
+	if v.kind != pcommon.ValueTypeSlice && v.kind != pcommon.ValueTypeMap {
+		return true
+	}
+	rest, ok := skipValue(v.content, 0)
+	return ok && rest == "" && pcommon.ValueType(v.content[0]) == v.kind
+}
+
+// skipValue returns what follows the value at the start of s.
+func skipValue(s string, depth int) (rest string, ok bool) {
+	if s == "" || depth > maxValueDepth {
+		return "", false
+	}
+	kind := pcommon.ValueType(s[0])
+	switch s = s[1:]; kind {
+	case pcommon.ValueTypeEmpty:
+		return s, true
+	case pcommon.ValueTypeBool:
+		return skipBytes(s, 1)
+	case pcommon.ValueTypeInt, pcommon.ValueTypeDouble:
+		return skipBytes(s, 8)
+	case pcommon.ValueTypeStr, pcommon.ValueTypeBytes:
+		return skipString(s)
+	case pcommon.ValueTypeSlice, pcommon.ValueTypeMap:
+		n, s, ok := checkedCount(s)
+		for ; ok && n > 0; n-- {
+			if kind == pcommon.ValueTypeMap {
+				if s, ok = skipString(s); !ok {
+					break
+				}
+			}
+			s, ok = skipValue(s, depth+1)
+		}
+		return s, ok
+	default:
+		return "", false
+	}
+}
+
+func skipBytes(s string, n int) (rest string, ok bool) {
+	if n > len(s) {
+		return "", false
+	}
+	return s[n:], true
+}
+
+func skipString(s string) (rest string, ok bool) {
+	n, s, ok := checkedCount(s)
+	if !ok {
+		return "", false
+	}
+	return skipBytes(s, n)
+}
+
+// checkedCount is readCount for bytes that can be damaged. What is counted has at least a byte each.
+func checkedCount(s string) (count int, rest string, ok bool) {
+	v, n := binary.Uvarint([]byte(s[:min(len(s), binary.MaxVarintLen64)]))
+	if n <= 0 || v > uint64(len(s)-n) {
+		return 0, "", false
+	}
+	return int(v), s[n:], true
+}
+
 // readValue sets dst to the value that appendValue wrote at the start of s, and returns the rest.
-// s comes from appendValue alone, so it is well-formed.
+// s comes from appendValue, or isWellFormed has checked it.
 func readValue(s string, dst pcommon.Value) string {
 	kind, s := pcommon.ValueType(s[0]), s[1:]
 	switch kind {
