@@ -276,7 +276,7 @@ func parseSeries(data []byte) (labels []Label, profiles [][]byte, err error) {
 			return nil, nil, errNotPush
 		case r.Number == 1:
 			labels = append(labels, Label{Name: string(first), Value: string(second)})
-		case first != nil:
+		default: // a sample without a profile is an empty one, in proto3
 			profiles = append(profiles, first)
 		}
 	}

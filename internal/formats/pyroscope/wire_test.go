@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -170,4 +171,22 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A sample without a profile is an empty profile, in protobuf as in JSON: it counts, and whoever reads it finds nothing.
+func TestParsePushWithoutProfiles(t *testing.T) {
+	push := func(samples int) []byte {
+		message := func(number protowire.Number, content []byte) []byte {
+			return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), content)
+		}
+		id := message(2, message(2, []byte("id")))
+		return message(1, bytes.Repeat(id, samples))
+	}
+	series, err := ParsePush(push(1))
+	require.NoError(t, err)
+	require.Len(t, series, 1)
+	require.Len(t, series[0].Profiles, 1)
+	require.Empty(t, series[0].Profiles[0])
+	_, err = ParsePush(push(maxSeries + 1))
+	require.ErrorContains(t, err, "profiles at most")
 }
