@@ -126,11 +126,11 @@ type outFile struct {
 	kind  string
 	write func(io.Writer) error
 	// of is the kind of collapsed stacks.
-	of kind
+	of candidate
 }
 
-func (f outFile) kindOf() kind   { return f.of }
-func (f outFile) String() string { return f.kind }
+func (f outFile) candidate() candidate { return f.of }
+func (f outFile) String() string       { return f.kind }
 
 func fileOf(kind string, content []byte) outFile {
 	return outFile{kind: kind, write: func(w io.Writer) error {
@@ -197,7 +197,7 @@ func (c *converter) convert(pd pprofile.Profiles) ([]outFile, error) {
 	for i, stacks := range lists {
 		g := groups[i]
 		files[i] = outFile{
-			kind: strings.TrimSpace(g.String()), of: g.kind,
+			kind: strings.TrimSpace(g.String()), of: candidate{g.kind, g.isDefault},
 			write: func(w io.Writer) error { return flamefile.Collapsed(w, stacks) },
 		}
 	}
@@ -225,8 +225,8 @@ type pprofOf struct {
 	profile    *profile.Profile
 }
 
-func (p pprofOf) kindOf() kind   { return kind{Profile: p.name} }
-func (p pprofOf) String() string { return p.kind }
+func (p pprofOf) candidate() candidate { return candidate{kind: kind{Profile: p.name}} }
+func (p pprofOf) String() string       { return p.kind }
 
 func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 	payloads, stats, err := encode.Encode(pd)

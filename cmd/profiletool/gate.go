@@ -183,7 +183,7 @@ func (g *gate) side(paths []string, conditions []condition) (*side, error) {
 	if len(groups) == 0 {
 		return nil, fmt.Errorf("%s: there are no profiles", strings.Join(paths, ", "))
 	}
-	shown := groups[mainOf(groups, func(g *group) kind { return g.kind })]
+	shown := groups[mainOf(groups, func(g *group) candidate { return candidate{g.kind, g.isDefault} })]
 	s := &side{kind: shown.kind, self: map[string]*shares.Part{}, sources: sourcesOf(pd)}
 	s.conditions, s.isKnown = make([]shares.Part, len(conditions)), make([]bool, len(conditions))
 	for _, p := range shown.profiles {

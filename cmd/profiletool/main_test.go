@@ -295,6 +295,8 @@ func TestConvert(t *testing.T) {
 	assert.Equal(t, byHand, r.out)
 	assert.Equal(t, 5, strings.Count(r.log, "can choose this, too"))
 	assert.Equal(t, must(t, "convert", "-o", outCollapsed, "--type", "inuse_space", goHeap), run(t, nil, "convert", "-o", outCollapsed, goHeap).out)
+	allocs := filepath.Join("..", "..", "testdata", "pprof", "go-allocs.pb.gz") // names alloc_space as its default
+	assert.Equal(t, must(t, "convert", "-o", outCollapsed, "--type", "alloc_space", allocs), run(t, nil, "convert", "-o", outCollapsed, allocs).out)
 	assert.Equal(t, byHand, must(t, "convert", "-o", outCollapsed, "--type", "cpu/nanoseconds", goCPU))
 	r = run(t, nil, "convert", "-o", outPprof, goCPU, goHeap)
 	assert.Equal(t, exitFailed, r.code)

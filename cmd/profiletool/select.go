@@ -107,7 +107,9 @@ func (k *kinds) of(p pprofile.Profile) kind {
 
 type group struct {
 	kind
-	profiles []pprofile.Profile
+	// isDefault reports that a pprof names the type as its default.
+	isDefault bool
+	profiles  []pprofile.Profile
 }
 
 // groupsOf lists the profiles of each kind, in the order in which kinds first occur. It ignores services unless byService.
@@ -118,8 +120,10 @@ func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			kinds.begin(rp.Resource(), sp.Scope())
+			defaultType, hasDefault := sp.Scope().Attributes().Get("pprof.scope.default_sample_type")
 			for _, p := range sp.Profiles().All() {
 				k := kinds.of(p)
+				isDefault := hasDefault && defaultType.Type() == pcommon.ValueTypeStr && defaultType.Str() == k.Type
 				if !byService {
 					k.Service = ""
 				}
@@ -128,6 +132,7 @@ func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 					g = &group{kind: k}
 					known[k], groups = g, append(groups, g)
 				}
+				g.isDefault = g.isDefault || isDefault
 				g.profiles = append(g.profiles, p)
 			}
 		}
@@ -135,12 +140,22 @@ func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 	return groups
 }
 
-// mainOf returns which of a list is shown if nothing is chosen: of process_cpu, or else of the first profile, the main sample type.
-func mainOf[T any](list []T, kindOf func(T) kind) int {
-	first := max(0, slices.IndexFunc(list, func(t T) bool { return kindOf(t).Profile == profilekind.ProcessCPU }))
+// candidate is what can be shown, and whether a pprof names it as its default.
+type candidate struct {
+	kind
+	isDefault bool
+}
+
+// mainOf returns which of a list is shown if nothing is chosen: of process_cpu, or else of the first profile, the type that a pprof names as its
+// default, or else the main one.
+func mainOf[T any](list []T, candidateOf func(T) candidate) int {
+	first := max(0, slices.IndexFunc(list, func(t T) bool { return candidateOf(t).Profile == profilekind.ProcessCPU }))
 	types := make([]string, len(list))
 	for i, t := range list {
-		if k := kindOf(t); k.Profile == kindOf(list[first]).Profile {
+		if k := candidateOf(t); k.Profile == candidateOf(list[first]).Profile {
+			if k.isDefault {
+				return i
+			}
 			types[i] = k.Type
 		}
 	}
@@ -152,13 +167,13 @@ func mainOf[T any](list []T, kindOf func(T) kind) int {
 
 // described is what chosen chooses from.
 type described interface {
-	kindOf() kind
+	candidate() candidate
 	fmt.Stringer
 }
 
 // chosen returns what is shown of a list if nothing is chosen, and logs which flags choose the others.
 func chosen[T described](term *terminal, flags string, list []T) T {
-	shown := mainOf(list, T.kindOf)
+	shown := mainOf(list, T.candidate)
 	for i, other := range list {
 		if i != shown {
 			term.logf("%s can choose this, too: %s", flags, other)

@@ -176,7 +176,7 @@ func complete(ctx context.Context, s *store.Store, sel *store.Selection) error {
 	}
 	profiles, err := s.Catalog(ctx, sel.Service, nil)
 	if len(profiles) > 0 {
-		sel.Profile = profiles[mainOf(profiles, func(p store.ProfileInfo) kind { return kind{Profile: p.Profile} })].Profile
+		sel.Profile = profiles[mainOf(profiles, func(p store.ProfileInfo) candidate { return candidate{kind: kind{Profile: p.Profile}} })].Profile
 	}
 	return err
 }
