@@ -98,6 +98,8 @@ func TestLines(t *testing.T) {
 	out := h.pass(sampled(p.at(p.mapping(0x10000000, p.ids), cppTotal)))
 	assert.Equal(t, "shop::Basket::total", functions(out)[len(functions(out))-1])
 	assert.Contains(t, profiletest.Render(out), "shop.cc")
+	// So that readers of pprof do not look for names again.
+	assert.Contains(t, profiletest.Render(out), attributeHasFunctions+"=true")
 }
 
 // Frames of interpreters and of the kernel, and locations with lines, do not change.

@@ -94,9 +94,70 @@ func (m *message) write() {
 			indices.Append(attributes.index[attribute{key, r.answer.Source.String()}])
 		}
 	}
+	m.flagMappings(strings.index[attributeHasFunctions])
 	if repeats {
 		m.combine()
 	}
+}
+
+// attributeHasFunctions is the attribute for pprof's has_functions. Without it, readers such as google/pprof look for the names of
+// a mapping again, in a file that may have none.
+const attributeHasFunctions = "pprof.mapping.has_functions"
+
+// unflagged returns the mappings of resolved locations that do not have attributeHasFunctions.
+func (m *message) unflagged() (list []int32) {
+	locations, mappings := m.dictionary.LocationTable(), m.dictionary.MappingTable()
+	seen := map[int32]bool{}
+	for _, r := range m.resolved {
+		i := locations.At(int(r.location)).MappingIndex()
+		if i <= 0 || int(i) >= mappings.Len() || seen[i] {
+			continue
+		}
+		seen[i] = true
+		if !m.hasNamedKey(mappings.At(int(i)).AttributeIndices(), attributeHasFunctions) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// flagMappings adds attributeHasFunctions, whose string is key, to the mappings of resolved locations.
+func (m *message) flagMappings(key int32) {
+	list, table := m.unflagged(), m.dictionary.AttributeTable()
+	if len(list) == 0 {
+		return
+	}
+	flag := 1 // entry 0 is the zero entry
+	for ; flag < table.Len(); flag++ {
+		entry := table.At(flag)
+		if entry.KeyStrindex() == key && entry.UnitStrindex() == 0 && entry.Value().Type() == pcommon.ValueTypeBool && entry.Value().Bool() {
+			break
+		}
+	}
+	if flag >= table.Len() {
+		for table.Len() <= flag {
+			table.AppendEmpty()
+		}
+		table.At(flag).SetKeyStrindex(key)
+		table.At(flag).Value().SetBool(true)
+	}
+	for _, i := range list {
+		m.dictionary.MappingTable().At(int(i)).AttributeIndices().Append(int32(flag))
+	}
+}
+
+// hasNamedKey reports whether one of a mapping's attributes has a key of this name.
+func (m *message) hasNamedKey(indices pcommon.Int32Slice, name string) bool {
+	table, strings := m.dictionary.AttributeTable(), m.dictionary.StringTable()
+	for _, i := range indices.All() {
+		if i < 0 || int(i) >= table.Len() {
+			continue
+		}
+		if key := table.At(int(i)).KeyStrindex(); key >= 0 && int(key) < strings.Len() && strings.At(int(key)) == name {
+			return true
+		}
+	}
+	return false
 }
 
 // A message gets at most linesConstant lines, and linesForLocation more for each location. Programs with inlined calls have two or three for a location.
@@ -134,6 +195,9 @@ func (m *message) addStrings() additions[string] {
 		a.need(f.Name)
 		a.need(f.SystemName)
 		a.need(f.File)
+	}
+	if len(m.unflagged()) > 0 {
+		a.need(attributeHasFunctions)
 	}
 	a.need(attributeSource)
 	table := m.dictionary.StringTable()
