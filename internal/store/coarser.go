@@ -14,7 +14,8 @@ import (
 )
 
 // This file makes old days coarser: the profiles of a series that start within one step become one. Its samples are added up by stack,
-// attributes and link, and lose their timestamps. Deltas are summed. Gauges are averaged over the time for which they hold, and what
+// attributes and link, and lose their timestamps. Deltas are summed if they end in their step, too: a longer one, such as the first after an
+// outage, would spread the others over its time. Gauges are averaged over the time for which they hold, and what
 // rounding leaves goes to the next step, so that sums over many steps stay what they were.
 
 // Downsampling is the rule by which days become coarser.
@@ -62,7 +63,7 @@ func (m *coarser) stepOf(c *chunk) int64 { return (c.start - floorMod(c.start, m
 
 func floorMod(a, b int64) int64 { return (a%b + b) % b }
 
-// deltas sums deltas that start in one step and have the same fields.
+// deltas sums deltas that start and end in one step and have the same fields.
 func (m *coarser) deltas(chunks []*chunk) {
 	type sumKey struct {
 		step  int64
@@ -72,7 +73,7 @@ func (m *coarser) deltas(chunks []*chunk) {
 	sums := map[sumKey]map[rowKey]int64{}
 	wholes := map[sumKey]*chunk{}
 	for _, c := range chunks {
-		if c.flags&isBaseline != 0 {
+		if c.flags&isBaseline != 0 || c.end > (m.stepOf(c)+1)*m.step {
 			m.out = append(m.out, new(*c))
 			continue
 		}

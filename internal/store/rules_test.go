@@ -60,20 +60,24 @@ func TestSumsFollowTheRules(t *testing.T) {
 	}
 }
 
-// coarser returns the points as one for each step in which some start.
+// coarser returns the points as one for each step in which some start and end, and those that end later.
 func coarser(s storetest.Naive, step int) storetest.Naive {
 	coarse := storetest.Naive{}
 	for id, points := range s {
-		var sums []storetest.Point
+		var sums, longer []storetest.Point
 		for _, p := range points {
-			if n := len(sums); n > 0 && sums[n-1].Time/step == p.Time/step {
+			n := len(sums)
+			switch {
+			case p.Time+p.Seconds > (p.Time/step+1)*step:
+				longer = append(longer, p)
+			case n > 0 && sums[n-1].Time/step == p.Time/step:
 				sums[n-1].Value += p.Value
 				sums[n-1].Seconds = max(sums[n-1].Seconds, p.Time+p.Seconds-sums[n-1].Time)
-			} else {
+			default:
 				sums = append(sums, p)
 			}
 		}
-		coarse[id] = sums
+		coarse[id] = append(sums, longer...)
 	}
 	return coarse
 }
