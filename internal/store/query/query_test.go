@@ -19,7 +19,7 @@ import (
 // Queries that take much memory or much time leave slots to small ones, and no more of them go on at once than there are slots.
 func TestSmallQueriesPassLargeOnes(t *testing.T) {
 	for name, grow := range map[string]func(*size.Meter) error{
-		"memory": func(m *size.Meter) error { return m.More(1 << 20) },
+		"memory": func(m *size.Meter) error { return m.More(4 << 20) },
 		"time": func(m *size.Meter) error {
 			time.Sleep(2 * shortTime)
 			return m.Check()
@@ -28,7 +28,7 @@ func TestSmallQueriesPassLargeOnes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := New(Limits{MaxConcurrent: 1, Timeout: time.Minute, Budget: budget.New(256 << 20)})
 			if name == "memory" {
-				q.Budget = budget.New(8 << 20)
+				q.Budget = budget.New(64 << 20)
 			}
 			finish, running := make(chan struct{}), make(chan struct{}, 4)
 			var all sync.WaitGroup
