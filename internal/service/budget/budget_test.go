@@ -336,14 +336,42 @@ func TestForMemory(t *testing.T) {
 }
 
 func TestLimiterBytes(t *testing.T) {
-	conf := func(processors map[string]any) *confmap.Conf {
-		return confmap.NewFromStringMap(map[string]any{"processors": processors})
+	const allMemory = 4000 << 20
+	for name, tc := range map[string]struct {
+		limiters map[string]any
+		want     int64
+	}{
+		"none":           {nil, math.MaxInt64},
+		"without limits": {map[string]any{"memory_limiter": nil}, math.MaxInt64},
+		"the least of all": {map[string]any{
+			"memory_limiter":       map[string]any{"limit_mib": 1024},
+			"memory_limiter/small": map[string]any{"limit_mib": 512},
+			"memory_limiter/share": map[string]any{"limit_percentage": 50},
+			"dictionary_dedup":     nil,
+		}, 512 << 20},
+		"a percentage":          {map[string]any{"memory_limiter": map[string]any{"limit_percentage": 10}}, 400 << 20},
+		"all":                   {map[string]any{"memory_limiter": map[string]any{"limit_mib": 0, "limit_percentage": 100}}, allMemory},
+		"MiB and a percentage":  {map[string]any{"memory_limiter": map[string]any{"limit_mib": 512, "limit_percentage": 1}}, 512 << 20},
+		"an invalid percentage": {map[string]any{"memory_limiter": map[string]any{"limit_percentage": 101}}, math.MaxInt64},
+	} {
+		conf := confmap.NewFromStringMap(map[string]any{"processors": tc.limiters})
+		assert.Equal(t, tc.want, limiterBytes(conf, allMemory), name)
 	}
-	assert.EqualValues(t, math.MaxInt64, limiterBytes(conf(nil)))
-	assert.EqualValues(t, 512<<20, limiterBytes(conf(map[string]any{
-		"memory_limiter":       map[string]any{"limit_mib": 1024},
-		"memory_limiter/small": map[string]any{"limit_mib": 512},
-		"memory_limiter/share": map[string]any{"limit_percentage": 50},
-		"dictionary_dedup":     nil,
-	})))
+	share := map[string]any{"memory_limiter": map[string]any{"limit_percentage": 10}}
+	conf := confmap.NewFromStringMap(map[string]any{"processors": share})
+	assert.EqualValues(t, math.MaxInt64, limiterBytes(conf, math.MaxInt64), "the machine's memory is unknown")
+}
+
+func TestMachineMemory(t *testing.T) {
+	meminfo := filepath.Join(t.TempDir(), "meminfo")
+	assert.EqualValues(t, math.MaxInt64, machineMemory(meminfo), "not on Linux")
+	for text, want := range map[string]int64{
+		"MemFree: 5 kB\nMemTotal:       24689760 kB\n": 24689760 << 10,
+		"MemTotal: 0 kB\n":                   math.MaxInt64,
+		"MemTotal: x kB\n":                   math.MaxInt64,
+		"MemTotal: 9223372036854775807 kB\n": math.MaxInt64,
+	} {
+		require.NoError(t, os.WriteFile(meminfo, []byte(text), 0o600))
+		assert.Equal(t, want, machineMemory(meminfo), text)
+	}
 }

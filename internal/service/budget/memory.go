@@ -64,7 +64,7 @@ func SetMemoryLimit(limit int64) {
 }
 
 func setLimit(limit int64) {
-	limit = min(limit, debug.SetMemoryLimit(-1), groupLimit("/sys/fs/cgroup", "/proc/self/cgroup"))
+	limit = min(limit, debug.SetMemoryLimit(-1), processGroupLimit())
 	process = New(forMemory(limit))
 	bytes := inBounds(limit / queryWhole)
 	queries = newParts(bytes/2, bytes-bytes/2)
@@ -73,6 +73,8 @@ func setLimit(limit int64) {
 func forMemory(limit int64) int64 { return inBounds(limit / processWhole * processParts) }
 
 func inBounds(n int64) int64 { return min(max(n, minProcessBytes), maxProcessBytes) }
+
+func processGroupLimit() int64 { return groupLimit("/sys/fs/cgroup", "/proc/self/cgroup") }
 
 // groupLimit returns the memory limit of the process's control group, or of one above it; math.MaxInt64 if there is none.
 func groupLimit(root, membership string) int64 {
@@ -109,6 +111,19 @@ func groupLimit(root, membership string) int64 {
 	return limit
 }
 
+// machineMemory returns the memory of the machine by its meminfo; math.MaxInt64 where there is no such file, which only Linux has.
+func machineMemory(meminfo string) int64 {
+	text, _ := os.ReadFile(meminfo)
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "MemTotal:" && fields[2] == "kB" {
+			if n, err := strconv.ParseInt(fields[1], 10, 64); err == nil && 0 < n && n <= math.MaxInt64>>10 {
+				return n << 10
+			}
+		}
+	}
+	return math.MaxInt64
+}
+
 // NewConverterFactory returns a factory of a converter that changes nothing. It reads the limit of the processor
 // memory_limiter, which becomes a memory limit of the process: for the budget, and for the garbage collector, unless
 // GOMEMLIMIT is set.
@@ -120,7 +135,7 @@ type converter struct{}
 
 // Convert is called with the whole configuration, before any component is made.
 func (converter) Convert(_ context.Context, conf *confmap.Conf) error {
-	limit := limiterBytes(conf)
+	limit := limiterBytes(conf, min(processGroupLimit(), machineMemory("/proc/meminfo")))
 	if limit < math.MaxInt64 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit)
 	}
@@ -128,9 +143,9 @@ func (converter) Convert(_ context.Context, conf *confmap.Conf) error {
 	return nil
 }
 
-// limiterBytes returns the least limit_mib of all memory_limiters; math.MaxInt64 if there is none. A limit_percentage is
-// one of the control group's memory, which counts anyway.
-func limiterBytes(conf *confmap.Conf) int64 {
+// limiterBytes returns the least limit of all memory_limiters; math.MaxInt64 if there is none. A limit_percentage is one of all
+// memory, which is the limit of the control group, or else what the machine has. As in memory_limiter, limit_mib outranks it.
+func limiterBytes(conf *confmap.Conf, allMemory int64) int64 {
 	limit := int64(math.MaxInt64)
 	processors, _ := conf.Get("processors").(map[string]any)
 	for id, section := range processors {
@@ -138,8 +153,13 @@ func limiterBytes(conf *confmap.Conf) int64 {
 			continue
 		}
 		keys, _ := section.(map[string]any)
-		if mib, ok := keys["limit_mib"].(int); ok && mib > 0 {
+		mib, _ := keys["limit_mib"].(int)
+		percentage, _ := keys["limit_percentage"].(int)
+		switch {
+		case mib > 0:
 			limit = min(limit, int64(mib)<<20)
+		case 0 < percentage && percentage <= 100 && allMemory < math.MaxInt64:
+			limit = min(limit, allMemory/100*int64(percentage))
 		}
 	}
 	return limit
