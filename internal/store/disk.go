@@ -79,6 +79,8 @@ type disk struct {
 	// joinAfter is when blocks are made one again after joinFailed, and joinPause how long that was.
 	joinAfter time.Time
 	joinPause time.Duration
+	// freeBytes is the function of that name. Tests have less room.
+	freeBytes func(dir string) int64
 	clock     clock
 	// writing serialises writeHeads. full is sent to when a block is full, and written is signalled when one was written, or could not be.
 	writing sync.Mutex
@@ -104,7 +106,7 @@ func (s *Store) Open() error {
 	if s.cfg.Disk.Directory == "" {
 		return nil
 	}
-	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding)}
+	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes}
 	if d.ReadOnly {
 		s.disk = d
 		if err := s.loadBlocks(); err != nil {
@@ -853,7 +855,7 @@ func (s *Store) join(ctx context.Context, name string, list []*diskBlock, step t
 		m.name += "-" + step.String()
 	}
 	// The log and the blocks that are full come first: there is room for them beside the new block.
-	if free := freeBytes(s.disk.Directory); free < need+need/8+int64(s.cfg.MaxBytes)/diskBlocks {
+	if free := s.disk.freeBytes(s.disk.Directory); free < need+need/8+int64(s.cfg.MaxBytes)/diskBlocks {
 		return fmt.Errorf("join %s: %w: its blocks have %d bytes, and %d are free", name, errNoRoom, need, free)
 	}
 	if err := m.write(s.disk.path("blocks", m.name+unfinished)); err != nil {

@@ -222,6 +222,100 @@ func TestJoiningCanBeStopped(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// Blocks become one only if the disk has room for it beside the log and the blocks that are full. Until then they stay, nothing is written,
+// and it is tried again after a minute, two, four and so on, at last every hour.
+func TestJoiningNeedsRoom(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	var reports []string
+	cfg.Disk.Report = func(message string, err error) { reports = append(reports, fmt.Sprint(message, ": ", err)) }
+	s := open(t, cfg)
+	day := noon.Truncate(24 * time.Hour)
+	need := int64(0)
+	for hour := range 3 {
+		addHour(s, hour)
+		s.Maintain(day.Add(time.Duration(hour+1) * time.Hour))
+		need += s.Blocks()[hour].Bytes()
+	}
+	enough := need + need/8 + int64(cfg.MaxBytes)/diskBlocks
+	free, asked := enough-1, 0
+	s.disk.freeBytes = func(dir string) int64 {
+		assert.Equal(t, cfg.Disk.Directory, dir)
+		asked++
+		return free
+	}
+	blockfile.SetFault(func(op, path string) error {
+		if op == "create" {
+			t.Error("without room, it creates " + path)
+		}
+		return nil
+	})
+	t.Cleanup(func() { blockfile.SetFault(nil) })
+	now := day.Add(26 * time.Hour)
+	maintained := s.Stats().Maintained
+	for i, minutes := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+		pause := time.Duration(minutes) * time.Minute
+		s.Maintain(now)
+		require.Equal(t, i+1, asked)
+		s.Maintain(now.Add(pause - time.Second))
+		require.Equal(t, i+1, asked, "before %s have passed", pause)
+		now = now.Add(pause)
+	}
+	assert.Len(t, s.Blocks(), 3)
+	assert.Equal(t, maintained, s.Stats().Maintained)
+	require.Len(t, reports, 1)
+	assert.Contains(t, reports[0], fmt.Sprintf("its blocks have %d bytes, and %d are free", need, free))
+	blockfile.SetFault(nil)
+	free = enough
+	s.Maintain(now)
+	assert.Len(t, s.Blocks(), 1)
+	assert.Equal(t, now, s.Stats().Maintained)
+	assert.EqualValues(t, 3, sum(t, s, allOfShop))
+	assert.Equal(t, "the store joins blocks again: <nil>", reports[len(reports)-1])
+	assert.Zero(t, s.disk.joinPause, "the next failure is followed by a minute again")
+	require.NoError(t, s.Close())
+}
+
+// A log that could not be written begins again as soon as all that memory has is in blocks. It is durable before what it replaces goes, and a
+// kill loses nothing.
+func TestLogBeginsAgain(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	s := open(t, cfg)
+	push := func(i int) { add(t, s, "a", "cpu", "nanoseconds", i, 1, profiletest.Value(1, "leaf")) }
+	push(0)
+	require.NoError(t, s.LogError())
+	blockfile.SetFault(func(op, path string) error {
+		if op == "write" && filepath.Base(path) == logFolder {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	push(1)
+	require.ErrorIs(t, s.LogError(), syscall.ENOSPC)
+	push(2)
+	var mu sync.Mutex
+	var uses []string
+	blockfile.SetFault(func(op, path string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if filepath.Base(path) == logFolder {
+			uses = append(uses, op)
+		}
+		return nil
+	})
+	s.Maintain(noon.Add(time.Minute))
+	blockfile.SetFault(nil)
+	require.NoError(t, s.LogError())
+	written, removed := slices.Index(uses, "write"), slices.Index(uses, "remove")
+	require.True(t, 0 < written && written < removed, uses)
+	syncs := slices.DeleteFunc(uses[written:removed], func(op string) bool { return op != "sync" })
+	assert.GreaterOrEqual(t, len(syncs), 2, "of the log and of its name")
+	push(3)
+	require.NoError(t, s.Kill())
+	s = open(t, cfg)
+	assert.EqualValues(t, 4, sum(t, s, allOfShop))
+	require.NoError(t, s.Close())
+}
+
 // lifeOfAStore adds profiles, writes them, makes one block of the hours, deletes nothing, and reads all. It returns how many profiles
 // were in the log when they were added.
 func lifeOfAStore(s *Store) (logged int, failed error) {

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -84,23 +86,74 @@ func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
 	}
 }
 
-// What is known of the interval of a series survives a kill: a state after a gap holds for it, not for the gap.
+// What is known of the interval of a series survives a kill, also if its block has only other series: a state after a gap holds for the
+// interval, not for the gap.
 func TestIntervalOfGaugesAfterAKill(t *testing.T) {
-	memory := New(Config{Window: 100 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20, MaxSeries: 100})
-	disk := open(t, diskConfig(t, t.TempDir()))
-	for _, minute := range []int{0, 5, 10, 15, 45} {
-		if minute == 45 {
-			require.NoError(t, disk.Kill())
-			disk = open(t, disk.Config())
+	for _, begins := range []bool{false, true} { // another block
+		memory := New(Config{Window: 100 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20, MaxSeries: 100})
+		disk := open(t, diskConfig(t, t.TempDir()))
+		stores := func(minute int, typ, unit string) {
+			for _, s := range []*Store{memory, disk} {
+				add(t, s, "a", typ, unit, 60*minute, 0, profiletest.Value(7, "leaf"))
+			}
 		}
-		for _, s := range []*Store{memory, disk} {
-			add(t, s, "a", "inuse_space", "bytes", 60*minute, 0, profiletest.Value(7, "leaf"))
+		for _, minute := range []int{40, 45, 50, 55} {
+			stores(minute, "inuse_space", "bytes")
 		}
+		if begins {
+			stores(65, "cpu", "nanoseconds")
+		}
+		require.NoError(t, disk.Kill())
+		disk = open(t, disk.Config())
+		stores(85, "inuse_space", "bytes")
+		sel := Selection{Service: "shop", Profile: "memory", From: at(60 * 92), Until: at(60 * 98)}
+		assert.EqualValues(t, 0, sum(t, memory, sel))
+		assert.Equal(t, sum(t, memory, sel), sum(t, disk, sel))
+		require.NoError(t, disk.Close())
 	}
-	sel := Selection{Service: "shop", Profile: "memory", From: at(60 * 52), Until: at(60 * 58)}
-	assert.EqualValues(t, 0, sum(t, memory, sel))
-	assert.Equal(t, sum(t, memory, sel), sum(t, disk, sel))
-	require.NoError(t, disk.Close())
+}
+
+// The log of a process that was killed can have more than its successor may keep in memory, if that was made smaller. Nothing is lost; what is
+// too much goes to disk.
+func TestSmallerMemoryAfterAKill(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	cfg.MaxBytes = 16 << 20
+	s := open(t, cfg)
+	blockfile.SetFault(func(op, _ string) error { // heads stay in memory and in the log
+		if op == "mkdir" {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	t.Cleanup(func() { blockfile.SetFault(nil) })
+	n := 0
+	push := func() {
+		samples := make([]profiletest.Sample, 50)
+		for i := range samples {
+			samples[i] = profiletest.Value(1, fmt.Sprint("leaf", n, i), "main")
+		}
+		add(t, s, "a", "cpu", "nanoseconds", 2*n, 1, samples...)
+		n++
+	}
+	for s.Stats().Bytes < 5<<20 {
+		push()
+	}
+	all := func() int64 { return sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}) }
+	require.EqualValues(t, 50*n, all())
+	require.Empty(t, s.Blocks())
+	require.NoError(t, s.Kill())
+	blockfile.SetFault(nil)
+	cfg.MaxBytes = 1 << 20
+	s = open(t, cfg)
+	assert.EqualValues(t, 50*n, all(), "after the start")
+	for range 10 {
+		push()
+	}
+	s.Maintain(noon.Add(12 * time.Hour))
+	assert.EqualValues(t, 50*n, all(), "when more has come")
+	assert.Less(t, s.Stats().Bytes, cfg.MaxBytes)
+	assert.Zero(t, s.Stats().Evicted)
+	require.NoError(t, s.Close())
 }
 
 // A kill between the blocks of a head that has late profiles neither loses nor doubles anything: the log has all of it.
