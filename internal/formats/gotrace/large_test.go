@@ -1,0 +1,33 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gotrace
+
+import (
+	"testing"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
+)
+
+// A batch of five bytes and a goroutine of seven take 512 bytes in the reader and the decoder. Few bytes hide that factor behind the
+// constant that docs/limits.md states, so that this one is smaller.
+func TestLargeTracesAreBounded(t *testing.T) {
+	const largeBytes, constantBytes, factor = 1 << 20, 12 << 20, 128
+	for name, data := range worst.GoTrace.Only("goroutines", "batches without events").All(largeBytes) {
+		reserved := 0
+		cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+			options := everything()
+			options.Meter = &size.Meter{Reserve: func(n int) error {
+				reserved += n
+				return reserve(n)
+			}}
+			_, _, _ = Decode(data, options)
+		})
+		t.Log(name, len(data), cost, "reserved", reserved, float64(reserved)/float64(len(data)))
+		if limit := constantBytes + factor*len(data); max(reserved, int(cost.PeakHeapBytes)) > limit {
+			t.Errorf("%s: %d bytes reserved, %d in the heap, the limit is %d", name, reserved, cost.PeakHeapBytes, limit)
+		}
+	}
+}
