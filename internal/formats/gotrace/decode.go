@@ -53,7 +53,7 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 		legacyReader.Lock()
 		defer legacyReader.Unlock()
 	}
-	d := decoder{options: options, goroutines: map[trace.GoID]*goroutine{}, tasks: map[trace.TaskID]*task{}, ranges: map[rangeKey]openRange{}}
+	d := decoder{options: options, goroutines: map[trace.GoID]*goroutine{}, tasks: map[trace.TaskID]*task{}, ranges: map[rangeKey]openRange{}, splitsLeft: splitsConstant}
 	return d.b.Run(options.Options, readerBytes, len(data), func() error {
 		d.addProfiles()
 		if err := d.read(bytes.NewReader(data)); err != nil {
@@ -88,6 +88,8 @@ type decoder struct {
 	parts  int
 	tasks  map[trace.TaskID]*task
 	ranges map[rangeKey]openRange
+	// splitsLeft is how many more states of goroutines the events of others may split.
+	splitsLeft int
 
 	// stacks and locations are those of the current generation.
 	stacks    map[trace.Stack]stackInfo

@@ -4,6 +4,7 @@
 package gotrace
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -69,6 +70,7 @@ func (d *decoder) transition(e *trace.Event, t *trace.StateTransition) {
 		g.isWhole = false
 	}
 	if to == trace.GoNotExist {
+		d.move(id, d.taskOf(g), trace.NoTask)
 		delete(d.goroutines, id)
 		d.parts -= cap(g.parts)
 		return
@@ -152,6 +154,12 @@ func (d *decoder) endAll() {
 			d.b.Stats.Filtered++
 		}
 	}
+	byName := func(a, b rangeKey) int {
+		return cmp.Or(cmp.Compare(a.goroutine, b.goroutine), cmp.Compare(a.name, b.name))
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(d.ranges), byName) {
+		d.endRange(key, d.ranges[key], trace.NoThread, trace.NoProc)
+	}
 }
 
 // rangeKey identifies a range: a goroutine has one range of a name at a time.
@@ -165,12 +173,14 @@ type openRange struct {
 	stack dictionary.StackIndex
 }
 
+// markAssist is the range in which a goroutine assists the garbage collector.
+const markAssist = "GC mark assist"
+
 // rangeEvent begins and ends the ranges in which the program waits for the garbage collector.
 func (d *decoder) rangeEvent(e *trace.Event) {
-	const assist, stopping = "GC mark assist", "stop-the-world"
+	const stopping = "stop-the-world"
 	r := e.Range()
-	isStop := strings.HasPrefix(r.Name, stopping)
-	if !isStop && r.Name != assist || r.Scope.Kind != trace.ResourceGoroutine {
+	if !strings.HasPrefix(r.Name, stopping) && r.Name != markAssist || r.Scope.Kind != trace.ResourceGoroutine {
 		return
 	}
 	key := rangeKey{name: r.Name, goroutine: r.Scope.Goroutine()}
@@ -181,17 +191,24 @@ func (d *decoder) rangeEvent(e *trace.Event) {
 		}
 		return
 	}
-	delete(d.ranges, key)
+	if isOpen {
+		d.endRange(key, open, e.Thread(), e.Proc())
+		delete(d.ranges, key)
+	}
+}
+
+// endRange ends a range of a goroutine.
+func (d *decoder) endRange(key rangeKey, open openRange, thread trace.ThreadID, proc trace.ProcID) {
 	length := int64(d.now - open.since)
-	if !isOpen || length <= 0 {
+	if length <= 0 {
 		return
 	}
-	if !isStop && !d.options.Aggregate && length < int64(d.options.MinDuration) {
+	if key.name == markAssist && !d.options.Aggregate && length < int64(d.options.MinDuration) {
 		d.b.Stats.TooShort++
 		return
 	}
-	d.attributes = append(d.attributes[:0], d.b.StringAttribute(attributeRange, r.Name))
-	d.addPlace(key.goroutine, e.Thread(), e.Proc())
+	d.attributes = append(d.attributes[:0], d.b.StringAttribute(attributeRange, key.name))
+	d.addPlace(key.goroutine, thread, proc)
 	context := d.contextOf(d.goroutines[key.goroutine])
 	d.addContext(context)
 	d.observe(gcPause, open.stack, context.link, d.now, length)

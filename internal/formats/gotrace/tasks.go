@@ -4,6 +4,9 @@
 package gotrace
 
 import (
+	"maps"
+	"slices"
+
 	"golang.org/x/exp/trace"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
@@ -32,14 +35,20 @@ type task struct {
 	typeName string
 	parent   trace.TaskID
 	link     dictionary.LinkIndex
+	// workers are the goroutines that work on it; nil if there are none.
+	workers map[trace.GoID]struct{}
 }
 
 // user follows the user's annotations. A goroutine works on the task of its innermost region, or else on the last task that it
-// began. If it runs and its context changes, its interval is split.
+// began. If it runs and its context changes, its interval is split, and so are those of others that work on a task that ends or gets
+// another link.
 func (d *decoder) user(e *trace.Event) {
-	g := d.goroutines[e.Goroutine()]
-	before := d.contextOf(g)
+	id := e.Goroutine()
+	g := d.goroutines[id]
+	before, from := d.contextOf(g), d.taskOf(g)
+	d.splitOthers(e, id)
 	d.annotate(g, e)
+	d.move(id, from, d.taskOf(g))
 	if g == nil || g.state != trace.GoRunning {
 		return
 	}
@@ -49,6 +58,55 @@ func (d *decoder) user(e *trace.Event) {
 	if d.contextOf(g) != before {
 		d.split(e.Goroutine(), g, before)
 		g.stack = g.own
+	}
+}
+
+// Each event of the user's allows splitsPerEvent goroutines to be split, and the trace splitsConstant more: a task can have very
+// many goroutines, and very many logs. A state beyond that has the context of its end.
+const (
+	splitsConstant = 1 << 16
+	splitsPerEvent = 4
+)
+
+// splitOthers splits the states of other goroutines whose context an event is about to change.
+func (d *decoder) splitOthers(e *trace.Event, id trace.GoID) {
+	d.splitsLeft += splitsPerEvent
+	var t *task
+	switch e.Kind() {
+	case trace.EventTaskEnd:
+		t = d.tasks[e.Task().ID]
+	case trace.EventLog:
+		l := e.Log()
+		if link, ok := d.linkOf(&l); ok && d.tasks[l.Task] != nil && d.tasks[l.Task].link != link {
+			t = d.tasks[l.Task]
+		}
+	}
+	if t == nil || len(t.workers) > d.splitsLeft {
+		return
+	}
+	d.splitsLeft -= len(t.workers)
+	for _, other := range slices.Sorted(maps.Keys(t.workers)) {
+		if g := d.goroutines[other]; g != nil && other != id {
+			d.split(other, g, d.contextOf(g))
+		}
+	}
+}
+
+// move notes that a goroutine works on another task.
+func (d *decoder) move(id trace.GoID, from, to trace.TaskID) {
+	if from == to {
+		return
+	}
+	if t := d.tasks[from]; t != nil {
+		if delete(t.workers, id); len(t.workers) == 0 {
+			t.workers = nil
+		}
+	}
+	if t := d.tasks[to]; t != nil {
+		if t.workers == nil {
+			t.workers = map[trace.GoID]struct{}{}
+		}
+		t.workers[id] = struct{}{}
 	}
 }
 
@@ -92,13 +150,8 @@ func (d *decoder) annotate(g *goroutine, e *trace.Event) {
 // log sets the link to a span from a traceparent: of the task, or of the goroutine if it is in no task. An empty
 // traceparent removes the link.
 func (d *decoder) log(g *goroutine, l trace.Log) {
-	if l.Category != logTraceParent {
-		return
-	}
-	index := dictionary.LinkIndex(0)
-	if link, ok := events.TraceParent(l.Message); ok {
-		index = d.b.Dict.Links.Intern(link)
-	} else if l.Message != "" {
+	index, ok := d.linkOf(&l)
+	if !ok {
 		return
 	}
 	if t := d.tasks[l.Task]; t != nil {
@@ -106,6 +159,30 @@ func (d *decoder) log(g *goroutine, l trace.Log) {
 	} else if g != nil {
 		g.link = index
 	}
+}
+
+// linkOf returns the link that a log sets; ok is false if it sets none.
+func (d *decoder) linkOf(l *trace.Log) (index dictionary.LinkIndex, ok bool) {
+	if l.Category != logTraceParent {
+		return 0, false
+	}
+	if link, isLink := events.TraceParent(l.Message); isLink {
+		return d.b.Dict.Links.Intern(link), true
+	}
+	return 0, l.Message == ""
+}
+
+// taskOf returns the task that a goroutine, which may be nil, works on.
+func (d *decoder) taskOf(g *goroutine) trace.TaskID {
+	if g == nil {
+		return trace.NoTask
+	}
+	if n := len(g.regions); n > 0 {
+		if inner := g.regions[n-1].task; inner != trace.BackgroundTask && inner != trace.NoTask {
+			return inner
+		}
+	}
+	return g.task
 }
 
 // workContext is what a goroutine works on. It has no task id and no link in sums.
@@ -120,13 +197,9 @@ func (d *decoder) contextOf(g *goroutine) (c workContext) {
 	if g == nil {
 		return c
 	}
-	id, link := g.task, g.link
+	id, link := d.taskOf(g), g.link
 	if n := len(g.regions); n > 0 {
-		inner := g.regions[n-1]
-		c.region = inner.typeName
-		if inner.task != trace.BackgroundTask && inner.task != trace.NoTask {
-			id = inner.task
-		}
+		c.region = g.regions[n-1].typeName
 	}
 	if t := d.tasks[id]; t != nil && id != trace.BackgroundTask {
 		c.task, c.taskID = t.typeName, id
