@@ -65,15 +65,17 @@ func keep(r *reader, paths []string, maxBytes int) (kept *store.Store, now time.
 		return nil, now, err
 	}
 	var selected []pprofile.Profiles
+	var failed []error
 	first, last := uint64(math.MaxUint64), uint64(0)
 	for _, m := range messages {
 		var pd pprofile.Profiles
-		if pd, err = r.cleaned(m); err == nil {
-			nameServices(pd, baseName(m.Path))
-			err = r.wanted.apply(pd)
+		if pd, err = r.cleaned(m); err != nil {
+			failed = append(failed, err)
+			continue
 		}
-		if err != nil {
-			continue // another file may have what was asked for
+		nameServices(pd, baseName(m.Path))
+		if err = r.wanted.apply(pd); err != nil {
+			continue // another file may match
 		}
 		selected = append(selected, pd)
 		if c := countsOf(pd); c.profiles > 0 {
@@ -82,6 +84,9 @@ func keep(r *reader, paths []string, maxBytes int) (kept *store.Store, now time.
 	}
 	if len(selected) == 0 {
 		return nil, now, err
+	}
+	for _, err := range failed {
+		r.term.logf("%v", err)
 	}
 	now = unixTime(last)
 	kept = store.New(store.Config{

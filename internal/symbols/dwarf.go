@@ -147,7 +147,9 @@ func (d *dwarfTable) readUnitHeader(off int64) (u dwarfUnit, kind uint8, err err
 		u.addrSize = c.u8()
 		u.abbrevOff = int64(c.sized(int(u.offsetSize)))
 		// If a unit does not state them, its tables begin after the header of their section.
-		u.strOffsetsBase, u.addrBase, u.rangeBase = 2*uint64(u.offsetSize), 8, 8+uint64(u.offsetSize)
+		// The headers have a length and two to eight bytes more (DWARF 5, 7.26 to 7.28): a length of DWARF64 has 12 bytes.
+		header := 2 * uint64(u.offsetSize)
+		u.strOffsetsBase, u.addrBase, u.rangeBase = header, header, header+4
 	default:
 		return u, 0, fmt.Errorf("DWARF version %d: %w", u.version, ErrMalformed)
 	}
