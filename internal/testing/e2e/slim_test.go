@@ -83,16 +83,33 @@ func TestRunBuildsTheSmallest(t *testing.T) {
 
 // TestChoiceOfABuild has configurations that are written in other ways.
 func TestChoiceOfABuild(t *testing.T) {
+	const detectors = "processors:\n  resource_detection:\n    detectors:"
 	for config, want := range map[string]string{
-		"receivers:\n  pprof:\n    scrape:\n      otlp:\n":               "quickstart",
-		"receivers: # of all\n    # first\n\n    pprof/a: {}\n":          "quickstart",
-		"service:\n  pipelines:\n    profiles: {receivers: [otlp]}\n":    "quickstart",
-		"receivers:\n    pprof:\n        self:\n    otlp/a:\n":           "slim",
-		"receivers: {pprof: {}}\n":                                       "slim",
-		"exporters:\n  profile_store:\n  debug:\n":                       "slim",
-		"extensions:\n  zpages:\n":                                       "slim",
-		"receivers:\n  pprof:\nexporters:\n  kafka/a:\n":                 "full",
-		"receivers:\n  pprof:\n    scrape: [{kubernetes_sd_configs: 1}]": "full",
+		"receivers:\n  pprof:\n    scrape:\n      otlp:\n":                                 "quickstart",
+		"receivers: # of all\n    # first\n\n    pprof/a: {}\n":                            "quickstart",
+		"service:\n  pipelines:\n    profiles: {receivers: [otlp]}\n":                      "quickstart",
+		"receivers:\n    pprof:\n        self:\n    otlp/a:\n":                             "slim",
+		"receivers: {pprof: {}}\n":                                                         "slim",
+		"exporters:\n  profile_store:\n  debug:\n":                                         "slim",
+		"extensions:\n  zpages:\n":                                                         "slim",
+		"receivers:\n  pprof:\nexporters:\n  kafka/a:\n":                                   "full",
+		"receivers:\n  pprof:\n    scrape: [{kubernetes_sd_configs: 1}]":                   "full",
+		"\"exporters\":\n  debug:\n":                                                       "slim",
+		"service:\n  telemetry: {}\n\"exporters\" :\n  pprof:\n":                           "slim",
+		"  receivers:\n    otlp:\n":                                                        "slim",
+		"{receivers: {otlp: }}\n":                                                          "slim",
+		"processors: {k8s_attributes: {}}\n":                                               "full",
+		"processors: {\"transform/a\": {}}\n":                                              "full",
+		"processors:\n  ? filter\n  : {}\n":                                                "full",
+		"{receivers: {kafka: }}\n":                                                         "full",
+		"processors: ${file:processors.yaml}\n":                                            "full",
+		"exporters:\n  debug: # no kafka: yet, kafka: never\n":                             "slim",
+		detectors + " [env, system]\n":                                                     "slim",
+		detectors + "\n      - env\n      # of all\n      - \"system\"\n    timeout: 1s\n": "slim",
+		detectors + "\n      - ec2\n":                                                      "full",
+		detectors + "\n    - env\n    - \"gcp\" # there\n":                                 "full",
+		detectors + " [\n      env,\n      docker,\n    ]\n":                               "full",
+		detectors + " [\"${env:DETECTOR}\"]\n":                                             "full",
 	} {
 		file := newFile(t, "config.yaml", []byte(config))
 		assert.Equal(t, want, requireRun(t, repository, nil, "internal/build/choose.sh", file), config)
