@@ -106,6 +106,11 @@ export function formatRange(from, until, now = Date.now()) {
   return isOneDay ? `${formatTime(from, now)} – ${formatTime(until, until)}` : `${formatTime(from, NaN)} – ${formatTime(until, NaN)}`;
 }
 
+// formatCount returns a number of things: 1 profile, 2 profiles.
+export function formatCount(n, noun) {
+  return `${n.toLocaleString('en-US')} ${noun}${n === 1 ? '' : 's'}`;
+}
+
 // formatZone returns how far the user's local time is ahead of UTC at a moment: UTC+02:00, or UTC.
 export function formatZone(ms) {
   const minutes = -new Date(ms).getTimezoneOffset();

@@ -4,7 +4,7 @@
 // The first line of the page: service, profile type, attributes, grouping, time; and the line with the base of a comparison.
 
 import {button, el, refill} from './dom.js';
-import {clean, formatRange, formatDuration, formatUTC, formatZone} from './format.js';
+import {clean, formatCount, formatRange, formatDuration, formatUTC, formatZone} from './format.js';
 import {pick, Picker} from './picker.js';
 import {defaultSeconds, isCompared, withAttribute} from './state.js';
 
@@ -85,13 +85,13 @@ export class SelectionBar {
 
   render() {
     const {state, profiles, services, attributes, update} = this.app;
-    this.service.set(services.map((row) => ({value: row.service, label: row.service || '(no name)', detail: `${row.profiles} profiles · ${row.samples.toLocaleString('en-US')} samples`})), state.service);
+    this.service.set(services.map((row) => ({value: row.service, label: row.service || '(no name)', detail: `${formatCount(row.profiles, 'profile')} · ${formatCount(row.samples, 'sample')}`})), state.service);
     this.type.set(profiles.filter((row) => row.service === state.service)
       .map((row) => ({value: typeKey(row), label: typeLabel(row), detail: row.kind === 'gauge' ? 'a state: mean over time' : 'summed over time'})),
     state.profile ? typeKey(state) : '');
     refill(this.chips, state.attrs, () => chips(state.attrs, (key) => update({attrs: withAttribute(this.app.state.attrs, key, null)})));
     this.group.set([{value: '', label: 'none'}, ...attributes.map(({key, values, more, scope}) => ({
-      value: key, label: key, detail: `${values.length + (more ?? 0)} values${scopes[scope] ?? ''}`,
+      value: key, label: key, detail: `${formatCount(values.length + (more ?? 0), 'value')}${scopes[scope] ?? ''}`,
     }))], state.group_by);
     this.renderTime();
   }

@@ -9,6 +9,8 @@ const defaults = {
   q: '', fn: '', node: '', zoom: '', focus: '', sort: 'self', norm: 'share', palette: 'red-green', theme: '',
 };
 
+const views = ['flame', 'table', 'both', 'sandwich', 'diff', 'heat', 'threads'];
+
 export const defaultSeconds = 900;
 
 // A time is {seconds} up to now, {from, until} in milliseconds, or {} for the whole window. A part is the range that is selected in
@@ -21,6 +23,7 @@ export function parseState(hash) {
   const state = emptyState();
   const parameters = new URLSearchParams(hash.replace(/^#/, ''));
   for (const name of Object.keys(defaults)) if (parameters.has(name)) state[name] = parameters.get(name);
+  if (!views.includes(state.view)) state.view = defaults.view;
   if (parameters.get('seconds') === 'all') state.time = {};
   else state.time = readTime(parameters, '') ?? {seconds: positive(parameters.get('seconds')) || defaultSeconds};
   state.part = readTime(parameters, 'part.');

@@ -18,6 +18,10 @@ test('values have three digits and the largest step that fits', () => {
   ]) assert.equal(format.formatValue(value, unit), want, `${value} ${unit}`);
 });
 
+test('one thing is not plural', () => {
+  assert.deepEqual([0, 1, 2, 1500].map((n) => format.formatCount(n, 'value')), ['0 values', '1 value', '2 values', '1,500 values']);
+});
+
 test('units of time', () => {
   assert.deepEqual(['nanoseconds', 'ms', 'S', 'bytes', '', 'constructor'].map(format.isTime), [true, true, true, false, false, false]);
 });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import * as s from '../static/state.js';
-import {commands, quote} from '../static/toolbar.js';
+import {commands, quote, views} from '../static/toolbar.js';
 
 const full = () => ({
   ...s.emptyState(), service: 'shop & co', profile: 'process_cpu', type: 'cpu/nanoseconds', group_by: 'region', view: 'diff', direction: 'flame',
@@ -21,6 +21,11 @@ test('a state comes back from its URL', () => {
   for (const time of [{}, {seconds: 60}, {seconds: s.defaultSeconds}]) {
     assert.deepEqual(s.parseState(s.formatState({...s.emptyState(), time})).time, time);
   }
+});
+
+test('a view that there is not is the default', () => {
+  assert.equal(s.parseState('#view=icicles').view, 'flame');
+  for (const [view] of views) assert.equal(s.parseState(`#view=${view}`).view, view);
 });
 
 test('a URL that nobody made is read as far as it makes sense', () => {
