@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"net/http"
@@ -70,7 +71,7 @@ func keep(r *reader, paths []string, maxBytes int) (kept *store.Store, now time.
 	for _, m := range messages {
 		var pd pprofile.Profiles
 		if pd, err = r.cleaned(m); err != nil {
-			failed = append(failed, err)
+			failed = append(failed, fmt.Errorf("%s: %w", nameOf(m.Path), err))
 			continue
 		}
 		nameServices(pd, baseName(m.Path))
