@@ -267,6 +267,8 @@ func TestHECAnswers(t *testing.T) {
 	response, answer := small.postHEC(t, eventPath, strings.Repeat(" ", 2000))
 	assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
 	assert.Equal(t, hec.TooLarge, answer.Code)
+	_, answer = f.postHEC(t, "/v1/logs", "x")
+	assert.Contains(t, answer.Reason, "OTLP logs go to the endpoints of `grpc` and `http`")
 	got, err := client.Get("http://" + f.address("hec") + eventPath)
 	require.NoError(t, err)
 	require.NoError(t, got.Body.Close())
