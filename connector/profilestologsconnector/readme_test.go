@@ -44,7 +44,10 @@ func TestMetadata(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Encoding.SplunkTypesOnly = true
 	cfg.Encoding.MaxRecordBytes = 200 // too little for any record
-	require.NoError(t, connectorOf(t, set, cfg, &consumertest.LogsSink{}).ConsumeProfiles(t.Context(), brokenInPart()))
+	c := connectorOf(t, set, cfg, &consumertest.LogsSink{})
+	require.NoError(t, c.ConsumeProfiles(t.Context(), brokenInPart()))
+	require.NoError(t, c.ConsumeProfiles(t.Context(), profiletest.New().Profile("samples", "count").
+		Attributes(profiletest.Attr("profiling.data.type", "another")).Sample(profiletest.Value(1, "leaf")).Build()))
 	for name := range declared.Telemetry.Metrics {
 		made, err := telemetry.GetMetric("otelcol_" + name)
 		require.NoError(t, err, name)

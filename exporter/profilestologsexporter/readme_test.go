@@ -44,7 +44,7 @@ func TestMetadata(t *testing.T) {
 	other := profiletest.New().Resource("service.name", "shop").
 		Profile("inuse_space", "bytes").Sample(profiletest.Value(7, "kept")).
 		Profile("samples", "count").Sample(profiletest.Value(1, strings.Repeat(t.Name()+"é", 200))).
-		Attributes(profiletest.Attr("note", strings.Repeat("x", 2000))).Build()
+		Attributes(profiletest.Attr("note", strings.Repeat("x", 2000)), profiletest.Attr("profiling.data.type", "another")).Build()
 	e.send(t, pd, other)
 	choosy := runExporter(t, map[string]any{"http": smallServer(t, &inbox{}, 20_000, true)})
 	choosy.send(t, profiletest.New().Profile("samples", "count").Sample(profiletest.Value(1, "leaf")).
