@@ -127,6 +127,7 @@ func (e *storeExporter) start(ctx context.Context, host component.Host) error {
 	e.server = httpserver.Start(server, listener, httpserver.Options{
 		OnFailure: func(err error) { componentstatus.ReportStatus(host, componentstatus.NewFatalErrorEvent(err)) },
 		Browsers:  api.Browsers(cfg.AllowedHosts, "add the name to `server.allowed_hosts`"),
+		Telemetry: e.set.TelemetrySettings,
 	})
 	e.set.Logger.Info("flame graphs of what arrives: open " + e.url())
 	stopping, cancel := context.WithCancel(context.Background())

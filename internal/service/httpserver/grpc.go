@@ -38,7 +38,9 @@ type GRPC struct {
 
 	server   *grpc.Server
 	listener *limitedListener
-	serving  sync.WaitGroup
+	// refusedConnections is nil before Start.
+	refusedConnections *refusals
+	serving            sync.WaitGroup
 	// serveCtx is as in Server.
 	serveCtx    context.Context
 	cancelCalls context.CancelFunc
@@ -61,7 +63,9 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 	server, err := g.Config.ToServer(ctx, env.Host.GetExtensions(), env.Telemetry,
 		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(RawCodec{})),
 		configgrpc.WithGrpcServerOption(grpc.MaxConcurrentStreams(cmp.Or(g.Config.MaxConcurrentStreams, MaxStreams))),
-		configgrpc.WithGrpcServerOption(limitCalls()),
+		configgrpc.WithGrpcServerOption(limitCalls(newRefusals(env.Telemetry, refusedRequests))),
+		// Connections that have nothing to send hold no buffer for it, so that many are affordable.
+		configgrpc.WithGrpcServerOption(grpc.SharedWriteBuffer(true)),
 		// What has arrived of a message and was not asked for yet is not counted: gRPC's least.
 		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(streamWindow)),
 		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(connectionWindow)))
@@ -75,6 +79,7 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 	if err != nil {
 		return err
 	}
+	g.refusedConnections = newRefusals(env.Telemetry, refusedConnections)
 	g.serve(server, listener, env.Fail)
 	return nil
 }
@@ -93,7 +98,8 @@ func exportService(name string, handle func(grpc.ServerStream) error) *grpc.Serv
 }
 
 func (g *GRPC) serve(server *grpc.Server, listener net.Listener, onFailure func(error)) {
-	g.server, g.listener = server, &limitedListener{Listener: listener}
+	g.server = server
+	g.listener = &limitedListener{Listener: listener, connections: connections{refused: g.refusedConnections}}
 	g.serveCtx, g.cancelCalls = context.WithCancel(context.Background())
 	g.serving.Go(func() {
 		if err := server.Serve(g.listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {

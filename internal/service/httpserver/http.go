@@ -97,7 +97,7 @@ func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Serve
 	browsers.Refuse = func(w http.ResponseWriter, r *http.Request, err error) {
 		h.AnswerError(w, r, err.Error(), http.StatusForbidden)
 	}
-	return Start(server, listener, Options{OnFailure: env.Fail, Browsers: browsers}), nil
+	return Start(server, listener, Options{OnFailure: env.Fail, Browsers: browsers, Telemetry: env.Telemetry}), nil
 }
 
 // bodiesAsSent makes confighttp leave bodies encoded, because OpenBody decodes them within limits.

@@ -4,20 +4,31 @@
 package httpserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -62,10 +73,18 @@ func TestConnectionsOfAnAddressAreBounded(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	url := "http://" + listener.Addr().String()
-	s := Start(&http.Server{Handler: http.NotFoundHandler()}, listener, Options{})
+	tel := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+	s := Start(&http.Server{Handler: http.NotFoundHandler()}, listener, Options{Telemetry: tel.NewTelemetrySettings()})
 	defer func() { require.NoError(t, s.Shutdown(t.Context())) }()
 	open, closeOne := dialMany(t, listener.Addr().String())
 	assert.Equal(t, MaxConnectionsEach, open)
+	refused, err := tel.GetMetric(refusedConnections)
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, metricdata.Sum[int64]{
+		Temporality: metricdata.CumulativeTemporality, IsMonotonic: true,
+		DataPoints: []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(attribute.String("reason", "address")), Value: 20}},
+	}, refused.Data.(metricdata.Sum[int64]), metricdatatest.IgnoreTimestamp())
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	_, err = client.Get(url) //nolint:bodyclose // there is no answer
 	require.Error(t, err)
@@ -98,7 +117,7 @@ func TestConnectionsOfAllAddressesAreBounded(t *testing.T) {
 	assert.False(t, c.add(other))
 	c.remove(conns[1])
 	assert.True(t, c.add(other))
-	assert.Len(t, c.each, MaxConnections)
+	assert.Len(t, c.shares.each, MaxConnections)
 }
 
 func TestNetworks(t *testing.T) {
@@ -184,22 +203,119 @@ func TestStreamsAreBounded(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
-func TestRequestsAreBounded(t *testing.T) {
+// An address has half of what the others leave: there is always room for another one, and all together are bounded.
+func TestShares(t *testing.T) {
+	const limit = 100
+	var s shares
+	address := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}) }
+	fill := func(from netip.Addr) (added int, refusedFor string) {
+		for {
+			if refusedFor = s.add(from, limit); refusedFor != "" {
+				return added, refusedFor
+			}
+			added++
+		}
+	}
+	for n, want := range []int{50, 25, 13, 6, 3, 2, 1} {
+		added, refusedFor := fill(address(n))
+		assert.Equal(t, want, added, n)
+		assert.Equal(t, map[bool]string{true: "all", false: "address"}[s.all == limit], refusedFor, n)
+	}
+	assert.Equal(t, limit, s.all)
+	assert.Equal(t, "all", s.add(address(8), limit))
+	s.remove(address(1))
+	assert.Equal(t, "address", s.add(address(0), limit), "it has its share")
+	assert.Empty(t, s.add(address(8), limit))
+	s.remove(address(8))
+	for n, added := range []int{50, 24, 13, 6, 3, 2, 1} {
+		for range added {
+			s.remove(address(n))
+		}
+	}
+	assert.Zero(t, s.all)
+	assert.Empty(t, s.each)
+}
+
+// clientFrom returns a client whose connections come from an address of the loopback network. Other systems than Linux have only the
+// first of them.
+func clientFrom(t *testing.T, address string) *http.Client {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs a second address of the loopback network")
+	}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	transport := &http.Transport{DialContext: dialer.DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// Connections of HTTP/2 whose requests have headers and no body do not keep other addresses out.
+func TestRequestsOfAnAddressAreBounded(t *testing.T) {
+	tel := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+	set := tel.NewTelemetrySettings()
+	core, logs := observer.New(zap.WarnLevel)
+	set.Logger = zap.New(core)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := Start(&http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}, listener, Options{})
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s := Start(&http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	})}, listener, Options{Telemetry: set})
 	defer func() { require.NoError(t, s.Shutdown(t.Context())) }()
-	s.requests.Store(MaxRequests)
-	answer := httptest.NewRecorder()
-	s.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", nil))
-	assert.Equal(t, http.StatusServiceUnavailable, answer.Code)
-	assert.NotEmpty(t, answer.Header().Get("Retry-After"))
-	assert.Contains(t, answer.Body.String(), "too many requests")
-	s.requests.Store(MaxRequests - 1)
-	answer = httptest.NewRecorder()
-	s.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", nil))
-	assert.Equal(t, http.StatusOK, answer.Code)
-	s.requests.Store(0)
+	quiet, get := clientFrom(t, "127.0.0.2"), func(client *http.Client) (int, string) {
+		response, err := client.Get("http://" + listener.Addr().String())
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode, response.Header.Get("Retry-After")
+	}
+
+	var header bytes.Buffer
+	encoder := hpack.NewEncoder(&header)
+	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", "localhost"}, {":path", "/"}} {
+		require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
+	}
+	var open []net.Conn
+	for range MaxRequests / MaxStreams {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		require.NoError(t, err)
+		open = append(open, conn)
+		var sent bytes.Buffer
+		sent.WriteString(http2.ClientPreface)
+		framer := http2.NewFramer(&sent, nil)
+		require.NoError(t, framer.WriteSettings())
+		for n := range uint32(MaxStreams) {
+			require.NoError(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*n + 1, BlockFragment: header.Bytes(), EndHeaders: true}))
+		}
+		_, err = conn.Write(sent.Bytes())
+		require.NoError(t, err)
+	}
+	refused := func() (n int64) {
+		if m, err := tel.GetMetric(refusedRequests); err == nil {
+			for _, point := range m.Data.(metricdata.Sum[int64]).DataPoints {
+				reason, _ := point.Attributes.Value("reason")
+				assert.Equal(t, "address", reason.AsString())
+				n += point.Value
+			}
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return refused() == MaxRequests-MaxRequestsEach }, 30*time.Second, 10*time.Millisecond)
+	assert.Equal(t, MaxRequestsEach, s.requests.count())
+	code, _ := get(quiet)
+	assert.Equal(t, http.StatusOK, code)
+	code, retryAfter := get(clientFrom(t, "127.0.0.1"))
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	assert.NotEmpty(t, retryAfter)
+	assert.Equal(t, 1, logs.Len(), "one line a minute")
+
+	for _, conn := range open {
+		require.NoError(t, conn.Close())
+	}
+	require.Eventually(t, func() bool { return s.requests.count() == 0 }, 30*time.Second, time.Millisecond)
+	code, _ = get(clientFrom(t, "127.0.0.1"))
+	assert.Equal(t, http.StatusOK, code)
 }
 
 // Streams, calls and connections of a gRPC server are bounded, too.
@@ -207,7 +323,7 @@ func TestGRPCIsBounded(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	began, release := make(chan struct{}, 2*MaxRequests), make(chan struct{})
-	server := grpc.NewServer(grpc.MaxConcurrentStreams(MaxStreams), limitCalls(), grpc.ForceServerCodecV2(RawCodec{}))
+	server := grpc.NewServer(grpc.MaxConcurrentStreams(MaxStreams), limitCalls(nil), grpc.ForceServerCodecV2(RawCodec{}))
 	server.RegisterService(exportService("test", func(stream grpc.ServerStream) error {
 		began <- struct{}{}
 		<-release
@@ -224,23 +340,36 @@ func TestGRPCIsBounded(t *testing.T) {
 		return err
 	}
 	var clients []*grpc.ClientConn
-	for range MaxRequests / MaxStreams {
-		client, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	newClient := func(from string) *grpc.ClientConn {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		client, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+				return dialer.DialContext(ctx, "tcp", address)
+			}))
 		require.NoError(t, err)
+		return client
+	}
+	for range MaxRequestsEach / MaxStreams {
+		client := newClient("127.0.0.1")
 		clients = append(clients, client)
 		for range MaxStreams + 1 {
 			calls.Go(func() { assert.NoError(t, call(client)) })
 		}
 	}
-	for range MaxRequests {
+	for range MaxRequestsEach {
 		<-began
 	}
 	assert.Empty(t, began, "the last call of each connection waits")
-	one, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
+	one := newClient("127.0.0.1")
 	err = call(one)
 	assert.Equal(t, codes.Unavailable, status.Code(err), err)
 	assert.Positive(t, otlpstatus.RetryDelay(err))
+	if runtime.GOOS == "linux" { // other systems have no second address of the loopback network
+		other := newClient("127.0.0.2")
+		clients = append(clients, other)
+		calls.Go(func() { assert.NoError(t, call(other)) })
+		<-began
+	}
 	close(release)
 	calls.Wait()
 	for _, client := range append(clients, one) {

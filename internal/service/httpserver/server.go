@@ -20,8 +20,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/collector/component"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
@@ -34,6 +35,8 @@ type Options struct {
 	OnFailure func(error)
 	// Browsers is the rule for requests of browsers.
 	Browsers Browsers
+	// Telemetry is for metrics and log lines of what is refused; the zero value reports nothing.
+	Telemetry component.TelemetrySettings
 }
 
 // Server is an HTTP server that was started.
@@ -42,8 +45,8 @@ type Server struct {
 	address net.Addr
 	options Options
 	serving sync.WaitGroup
-	// requests is the number of handlers under way.
-	requests atomic.Int64
+	// requests are the handlers under way.
+	requests requests
 	// serveCtx ends when requests must end and bodies are no longer read, shortly before connections are closed.
 	serveCtx       context.Context
 	cancelRequests context.CancelFunc
@@ -57,15 +60,17 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 	s := &Server{http: server, address: listener.Addr(), options: options}
 	s.serveCtx, s.cancelRequests = context.WithCancel(context.Background())
 	server.BaseContext = func(net.Listener) context.Context { return s.serveCtx }
-	new(connections).limitHTTP(server)
+	s.requests.refused = newRefusals(options.Telemetry, refusedRequests)
+	(&connections{refused: newRefusals(options.Telemetry, refusedConnections)}).limitHTTP(server)
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer s.requests.Add(-1)
-		if s.requests.Add(1) > MaxRequests {
+		from := networkOfRequest(r)
+		if !s.requests.begin(from) {
 			SetRetryAfter(w, otlpstatus.DefaultRetryDelay)
 			http.Error(w, errTooManyRequests.Error(), http.StatusServiceUnavailable)
 			return
 		}
+		defer s.requests.end(from)
 		if err := options.Browsers.Check(r); err != nil {
 			if options.Browsers.Refuse == nil {
 				http.Error(w, err.Error(), http.StatusForbidden)
@@ -146,9 +151,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if err != nil {
 		// The listener is closed, but connections are left, with or without a request.
 		err = nil
-		for s.requests.Load() > 0 && err == nil {
+		for s.requests.count() > 0 && err == nil {
 			if !await.Sleep(ctx, 5*time.Millisecond) {
-				err = fmt.Errorf("%d requests had not ended and were cut off: %w", s.requests.Load(), ctx.Err())
+				err = fmt.Errorf("%d requests had not ended and were cut off: %w", s.requests.count(), ctx.Err())
 			}
 		}
 		// HTTP/2 writes an answer after its handler has returned.

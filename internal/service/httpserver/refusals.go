@@ -1,0 +1,72 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+)
+
+// The counters of what servers refuse because they have too much open.
+const (
+	refusedConnections = "otelcol_process_refused_connections"
+	refusedRequests    = "otelcol_process_refused_requests"
+)
+
+var refusalMetrics = map[string]struct{ description, unit string }{
+	refusedConnections: {"Connections that a server closed at once, because too many were open.", "{connection}"},
+	refusedRequests:    {"Requests that a server refused for the moment, because too many were being handled.", "{request}"},
+}
+
+// The values of their attribute `reason`: the client's address has its share, or all clients together have what there is.
+const refusedForAddress, refusedForAll = "address", "all"
+
+// refusalInterval is the least time between two log lines about refusals.
+const refusalInterval = time.Minute
+
+// refusals counts what a server refuses, and logs it. A nil one does nothing.
+type refusals struct {
+	name    string
+	logger  *zap.Logger
+	counter metric.Int64Counter
+
+	mu       sync.Mutex
+	lastLine time.Time
+	unlogged int
+}
+
+func newRefusals(set component.TelemetrySettings, name string) *refusals {
+	if set.MeterProvider == nil || set.Logger == nil {
+		return nil
+	}
+	// An error is one of the name, which is a constant; the counter works regardless.
+	counter, _ := set.MeterProvider.Meter("github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver").Int64Counter(name,
+		metric.WithDescription(refusalMetrics[name].description), metric.WithUnit(refusalMetrics[name].unit))
+	return &refusals{name: name, logger: set.Logger, counter: counter}
+}
+
+func (r *refusals) note(from netip.Addr, reason string) {
+	if r == nil {
+		return
+	}
+	r.counter.Add(context.Background(), 1, metric.WithAttributes(attribute.String("reason", reason)))
+	r.mu.Lock()
+	r.unlogged++
+	refused, isDue := r.unlogged, r.lastLine.IsZero() || time.Since(r.lastLine) >= refusalInterval
+	if isDue {
+		r.unlogged, r.lastLine = 0, time.Now()
+	}
+	r.mu.Unlock()
+	if isDue {
+		r.logger.Warn("a server refuses clients because too much is open; suppressing repeats for a minute", zap.String("metric", r.name),
+			zap.String("reason", reason), zap.Stringer("last_address", from), zap.Int("refused_since_last_line", refused))
+	}
+}
