@@ -142,10 +142,12 @@ func TestSmallerMemoryAfterAKill(t *testing.T) {
 	require.EqualValues(t, 50*n, all())
 	require.Empty(t, s.Blocks())
 	require.NoError(t, s.Kill())
-	blockfile.SetFault(nil)
 	cfg.MaxBytes = 1 << 20
 	s = open(t, cfg)
-	assert.EqualValues(t, 50*n, all(), "after the start")
+	s.Maintain(noon.Add(12 * time.Hour))
+	assert.EqualValues(t, 50*n, all(), "while the disk is full")
+	blockfile.SetFault(nil)
+	s.Maintain(noon.Add(12 * time.Hour))
 	for range 10 {
 		push()
 	}
