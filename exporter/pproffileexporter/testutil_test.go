@@ -62,10 +62,13 @@ func startExporter(t testing.TB, folder string, more map[string]any) *fixture {
 	return f
 }
 
+// send writes messages. It does not wait for the exporter to retry for long: what is not written soon is an error.
 func (f *fixture) send(messages ...pprofile.Profiles) {
 	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
+	defer cancel()
 	for _, pd := range messages {
-		require.NoError(f.t, f.ConsumeProfiles(f.t.Context(), pd))
+		require.NoError(f.t, f.ConsumeProfiles(ctx, pd))
 	}
 }
 
