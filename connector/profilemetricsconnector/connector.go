@@ -24,7 +24,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/series"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
@@ -175,7 +175,7 @@ func (c *profileMetrics) sendAll(ctx context.Context) {
 		c.mu.Unlock()
 		err := c.send(ctx, md)
 		refused = cmp.Or(err, refused)
-		if err == nil || httpserver.IsPermanent(err) {
+		if err == nil || otlpstatus.IsPermanent(err) {
 			c.mu.Lock()
 			c.table.Sent(part, now)
 			c.mu.Unlock()
@@ -228,7 +228,7 @@ func keepEnds(md pmetric.Metrics) {
 func (c *profileMetrics) send(ctx context.Context, md pmetric.Metrics) error {
 	n, result := md.DataPointCount(), accepted
 	err := c.next.ConsumeMetrics(ctx, md)
-	if httpserver.IsPermanent(err) {
+	if otlpstatus.IsPermanent(err) {
 		result = refused
 	} else if err != nil {
 		result = retried

@@ -35,9 +35,6 @@ func Reasons[R interface {
 	return strings.Join(reasons, ", ")
 }
 
-// IsPermanent is otlpstatus.IsPermanent.
-func IsPermanent(err error) bool { return otlpstatus.IsPermanent(err) }
-
 // SetRetryAfter asks the sender to wait: whole seconds (RFC 9110 section 10.2.3), at least one. 0 sets nothing.
 func SetRetryAfter(w http.ResponseWriter, delay time.Duration) {
 	if delay > 0 {

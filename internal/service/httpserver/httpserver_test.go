@@ -338,7 +338,7 @@ func TestRetryStatus(t *testing.T) {
 		"not retryable": {consumererror.NewOTLPHTTPError(errors.New("x"), 400), true, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tc.permanent, IsPermanent(tc.err))
+			assert.Equal(t, tc.permanent, otlpstatus.IsPermanent(tc.err))
 			if !tc.permanent {
 				code, delay := otlpstatus.ForRetry(tc.err)
 				assert.Equal(t, tc.code, code)
