@@ -184,11 +184,11 @@ func TestContainers(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	root := machine(t, fakeProcess{
 		pid: 7, executable: "/srv/cart", command: "/srv/cart",
-		environ: []string{"PATH=/bin", "SECRET=x", "OTEL_RESOURCE_ATTRIBUTES=service.name=cart-service,service.namespace=shop,service.version=1%2E2,secret=x"},
+		environ: []string{"PATH=/bin", "SECRET=x", "OTEL_RESOURCE_ATTRIBUTES=service.name=cart-service,service.namespace=shop,service.version=1%2E2+5,secret=x"},
 	}, fakeProcess{pid: 8, executable: "/usr/bin/java", command: "java -Dotel.service.name=orders -jar orders.jar"})
 	f := start(t, func(c *Config) { c.Proc.Root, c.Proc.ReadEnvironment = root, true })
 	assert.Equal(t, map[string]any{
-		"service.name": "cart-service", "service.namespace": "shop", "service.version": "1.2",
+		"service.name": "cart-service", "service.namespace": "shop", "service.version": "1.2+5",
 		"process.executable.name": "cart", "process.executable.path": "/srv/cart",
 	}, only(t, f.consume(sampled(process(7, "/srv/cart")))))
 	assert.Equal(t, "orders", only(t, f.consume(sampled(process(8, "/usr/bin/java"))))["service.name"])

@@ -100,6 +100,7 @@ func TestClean(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	assert.Equal(t, "shop", FromEnvironment("shop", "service.name=cart"))
 	assert.Equal(t, "my shop", FromEnvironment("", "a=b, service.name = my%20shop ,service.name=x"))
+	assert.Equal(t, "c++", FromEnvironment("", "service.name=c+%2B"))
 	assert.Empty(t, FromEnvironment("", "service.name,=x,service.name=%zz"))
 	assert.Equal(t, "cart", FromEnvironment("unknown_service:java", "service.name=cart"))
 	assert.Equal(t, "cart", FromEnvironment("", "service.name=unknown_service,service.name=cart"))
