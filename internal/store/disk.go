@@ -43,24 +43,27 @@ type DiskConfig struct {
 	MaxBytes  int64
 	// Downsampling makes old days coarser.
 	Downsampling Downsampling
-	// ReadOnly leaves the directory as it is: it may be another process's, whose blocks are read, but not what is in its memory.
+	// ReadOnly leaves the directory as it is: it may be another process's, whose blocks are read, but not what is in
+	// its memory.
 	ReadOnly bool
-	// Report is called with what an operator should know: a block that is damaged, a disk that is full or works again. err may be nil.
+	// Report is called with what an operator should know: a block that is damaged, a disk that is full or works again.
+	// err may be nil.
 	Report func(message string, err error)
 }
 
 const (
-	// diskBlocks is the part of the memory that the block that grows may take. It and what waits to be written are the most of it.
+	// diskBlocks is the part of the memory that the block that grows may take. It and what waits to be written are the
+	// most of it.
 	diskBlocks = 8
-	// waitingPart is the part that blocks which wait to be written may take before small messages wait: an eighth waits when a large message
-	// is added, and leaves a block of an eighth and a quarter.
+	// waitingPart is the part that blocks which wait to be written may take before small messages wait: an eighth waits
+	// when a large message is added, and leaves a block of an eighth and a quarter.
 	waitingPart = 2
 	// dayBlocks is how many blocks a day may have before they become one, even if it goes on.
 	dayBlocks = 48
 	// settledAfter is how long after its end a day gets no more profiles as a rule.
 	settledAfter = time.Hour
-	// lateShare is the part of a day's largest block that its other blocks must have for them to become one: a few profiles that come later do
-	// not let a whole day be written again.
+	// lateShare is the part of a day's largest block that its other blocks must have for them to become one: a few
+	// profiles that come later do not let a whole day be written again.
 	lateShare = 4
 )
 
@@ -70,8 +73,8 @@ type disk struct {
 	lock   fileutil.Releaser
 	log    *writeLog
 	blocks []*diskBlock
-	// failed is why the log is not written, or nil. writeFailed is why a block could not be written the last time, joinFailed why blocks could
-	// not be made one.
+	// failed is why the log is not written, or nil. writeFailed is why a block could not be written the last time,
+	// joinFailed why blocks could not be made one.
 	failed, writeFailed, joinFailed error
 	// stopSync ends the goroutines of the store, and synced is closed when they have ended.
 	stopSync chan struct{}
@@ -82,7 +85,8 @@ type disk struct {
 	// freeBytes is the function of that name. Tests have less room.
 	freeBytes func(dir string) int64
 	clock     clock
-	// writing serialises writeHeads. full is sent to when a block is full, and written is signalled when one was written, or could not be.
+	// writing serialises writeHeads. full is sent to when a block is full, and written is signalled when one was
+	// written, or could not be.
 	writing sync.Mutex
 	full    chan struct{}
 	written *sync.Cond
@@ -210,7 +214,8 @@ func (d *disk) remove(dir string) {
 	}
 }
 
-// removeBlock deletes a block, if there is one. It loses its name first: a process that ends meanwhile leaves no part of a block.
+// removeBlock deletes a block, if there is one. It loses its name first: a process that ends meanwhile leaves no part
+// of a block.
 func removeBlock(dir string) error {
 	gone := dir + ".gone" + unfinished
 	if err := blockfile.Fault("remove", dir); err != nil {
@@ -250,7 +255,8 @@ func (s *Store) load() error {
 	if err := s.replay(d.path(logFolder), written); err != nil {
 		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
-	// A head of which not all blocks were finished is in the log. If it is not there, the others were deleted for their age.
+	// A head of which not all blocks were finished is in the log. If it is not there, the others were deleted for their
+	// age.
 	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
 		inLog := b.Parts > 0 && slices.ContainsFunc(s.blocks, func(e *block) bool { return e.id == b.Heads[0] })
 		if inLog {
@@ -279,8 +285,8 @@ func (s *Store) load() error {
 	return nil
 }
 
-// replaces reports whether b was made of old and perhaps others of its time. A head can have blocks of several times: that of another time
-// was not merged, although b has the head.
+// replaces reports whether b was made of old and perhaps others of its time. A head can have blocks of several times:
+// that of another time was not merged, although b has the head.
 func (b *diskBlock) replaces(old *diskBlock) bool {
 	if !b.isJoined() || b.day != old.day || !b.isDay() && b.quarter != old.quarter || b == old {
 		return false
@@ -351,7 +357,8 @@ func (b *diskBlock) indexBytes() int { return len(b.catalog.series) * indexSerie
 
 const (
 	indexSeriesBytes = 640
-	// indexPart is the part of the memory that the series of all blocks on disk may take. Beyond it, the oldest blocks are deleted.
+	// indexPart is the part of the memory that the series of all blocks on disk may take. Beyond it, the oldest blocks
+	// are deleted.
 	indexPart = 4
 )
 
@@ -412,8 +419,8 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// syncInterval is how often the log is made durable. A process that is killed loses nothing that was acknowledged; a machine that loses
-// its power, the last second.
+// syncInterval is how often the log is made durable. A process that is killed loses nothing that was acknowledged; a
+// machine that loses its power, the last second.
 const syncInterval = time.Second
 
 func (s *Store) syncLog() {
@@ -491,8 +498,8 @@ func (s *Store) LogError() error {
 	return s.disk.failed
 }
 
-// reopenLog begins the log again if it had failed, when everything in memory is on disk. What the log had until then stays until its
-// successor is durable.
+// reopenLog begins the log again if it had failed, when everything in memory is on disk. What the log had until then
+// stays until its successor is durable.
 func (s *Store) reopenLog(now time.Time) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
@@ -523,8 +530,8 @@ func (s *Store) reopenLog(now time.Time) {
 // Maintain is MaintainContext without an end.
 func (s *Store) Maintain(now time.Time) { s.MaintainContext(context.Background(), now) }
 
-// MaintainContext drops profiles that are too old, and writes blocks to disk. It is for one goroutine, every few seconds. When ctx ends, it
-// gives up what it writes, which is written again later.
+// MaintainContext drops profiles that are too old, and writes blocks to disk. It is for one goroutine, every few
+// seconds. When ctx ends, it gives up what it writes, which is written again later.
 func (s *Store) MaintainContext(ctx context.Context, now time.Time) {
 	if s.disk == nil {
 		s.Expire(now)
@@ -578,7 +585,8 @@ func (s *Store) reportWrites(err error) {
 
 const minJoinPause, maxJoinPause = time.Minute, time.Hour
 
-// reportJoins reports when blocks cannot be made one, and when they can be again. After a failure it is tried again later and later.
+// reportJoins reports when blocks cannot be made one, and when they can be again. After a failure it is tried again
+// later and later.
 func (s *Store) reportJoins(err error, now time.Time) {
 	d := s.disk
 	if errors.Is(err, context.Canceled) || errors.Is(err, errPause) {
@@ -642,9 +650,10 @@ func (s *Store) writeHeads(ctx context.Context) error {
 	}
 }
 
-// mustWait reports whether a message has to wait until blocks that are full are on disk, so that they do not fill the memory. A large one
-// waits for nearly all of them. A small one waits only before it begins another block, and only if more wait than what a block and a large
-// message leave behind: large messages do not delay it. A disk that fails is not waited for.
+// mustWait reports whether a message has to wait until blocks that are full are on disk, so that they do not fill the
+// memory. A large one waits for nearly all of them. A small one waits only before it begins another block, and only if
+// more wait than what a block and a large message leave behind: large messages do not delay it. A disk that fails is
+// not waited for.
 func (s *Store) mustWait(cost int, beginsBlock bool) bool {
 	if s.disk == nil || s.disk.full == nil || s.disk.writeFailed != nil {
 		return false
@@ -748,8 +757,8 @@ func (s *Store) writeHead(ctx context.Context, e *block) (written []*diskBlock, 
 	return written, nil
 }
 
-// hourOf returns the hour of the block in which a profile of it goes: that in which the block began, if it is not further away than an
-// hour.
+// hourOf returns the hour of the block in which a profile of it goes: that in which the block began, if it is not
+// further away than an hour.
 func (e *block) hourOf(c *chunk) int64 {
 	begun, start := e.begun.Truncate(time.Hour).UnixNano(), time.Unix(0, c.start).Truncate(time.Hour).UnixNano()
 	if d := start - begun; d >= -int64(time.Hour) && d <= int64(time.Hour) {
@@ -776,8 +785,8 @@ func (d *disk) publish(name string) (b *diskBlock, err error) {
 // errPause is returned while it is too early to try to join blocks again.
 var errPause = errors.New("blocks could not be joined a moment ago")
 
-// compact makes one block of those of a quarter of a day, in the end one of those of the day, and later a coarser one. So what arrives in time
-// is written three times, besides the log: with its head, its quarter and its day.
+// compact makes one block of those of a quarter of a day, in the end one of those of the day, and later a coarser one.
+// So what arrives in time is written three times, besides the log: with its head, its quarter and its day.
 func (s *Store) compact(ctx context.Context, now time.Time) error {
 	if s.disk.joinFailed != nil && now.Before(s.disk.joinAfter) {
 		return errPause
@@ -825,8 +834,8 @@ func largestOf(list []*diskBlock) *diskBlock {
 	return slices.MaxFunc(list, func(a, b *diskBlock) int { return cmp.Compare(a.Bytes(), b.Bytes()) })
 }
 
-// isWorthJoining reports whether blocks of one time become one: they do so once, and again when those that came later are large enough.
-// isJoined reports whether a block is the result.
+// isWorthJoining reports whether blocks of one time become one: they do so once, and again when those that came later
+// are large enough. isJoined reports whether a block is the result.
 func isWorthJoining(list []*diskBlock, isJoined func(*diskBlock) bool) bool {
 	largest := largestOf(list)
 	late := -largest.Bytes()
@@ -963,7 +972,8 @@ type diskPart struct {
 // partQuery chooses what of a block is loaded.
 type partQuery struct {
 	service string
-	// until 0 means no end. A gauge counts from hold before from on: others that start after it say until when it holds.
+	// until 0 means no end. A gauge counts from hold before from on: others that start after it say until when it
+	// holds.
 	from, until, hold int64
 	// before is 0, or leaves out profiles of which no observation, which lasts for its value, can have begun before it.
 	before int64
@@ -973,7 +983,8 @@ type partQuery struct {
 	withDictionary bool
 }
 
-// part loads the series of a service that wanted chooses, with the profiles that have a part in [from, until) but without samples.
+// part loads the series of a service that wanted chooses, with the profiles that have a part in [from, until) but
+// without samples.
 func (b *diskBlock) part(
 	name string, from, until int64, wanted func(*blockfile.Series) bool, withDictionary bool, m *Memory,
 ) (*block, error) {
@@ -1056,8 +1067,8 @@ func (b *diskBlock) dictionary(service *blockfile.Service, m *Memory) (*dictiona
 }
 
 const (
-	// dictionaryLoadFactor is about how many bytes of memory a byte of a dictionary takes while it is loaded, with the buffers that it is read
-	// from.
+	// dictionaryLoadFactor is about how many bytes of memory a byte of a dictionary takes while it is loaded, with the
+	// buffers that it is read from.
 	dictionaryLoadFactor = 8
 	// rowsPerLoad is how many profiles are read at once, and loadBytes the memory of that.
 	rowsPerLoad = 4 << 10
@@ -1220,8 +1231,8 @@ const (
 	rowScratchBytes = 96
 )
 
-// read reads samples of chunks, which must be in the order of the block, and calls use with those of each, in one or more parts: stacks and
-// values, and all else that the chunks have if all is true.
+// read reads samples of chunks, which must be in the order of the block, and calls use with those of each, in one or
+// more parts: stacks and values, and all else that the chunks have if all is true.
 func (d *diskPart) read(dict *dictionary.Dictionary, chunks []*chunk, all bool, m *Memory, use func(*chunk, *blockfile.Columns) error) error {
 	taken := 0
 	defer func() { m.Release(taken) }()

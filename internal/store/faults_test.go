@@ -97,7 +97,8 @@ func TestKilledWhileItDeletes(t *testing.T) {
 	}
 }
 
-// A block of another version stays where it is: the program that wrote it reads it again. Its number is not used for another.
+// A block of another version stays where it is: the program that wrote it reads it again. Its number is not used for
+// another.
 func TestBlockOfAnotherVersion(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, diskConfig(t, dir))
@@ -222,8 +223,8 @@ func TestJoiningCanBeStopped(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Blocks become one only if the disk has room for it beside the log and the blocks that are full. Until then they stay, nothing is written,
-// and it is tried again after a minute, two, four and so on, at last every hour.
+// Blocks become one only if the disk has room for it beside the log and the blocks that are full. Until then they stay,
+// nothing is written, and it is tried again after a minute, two, four and so on, at last every hour.
 func TestJoiningNeedsRoom(t *testing.T) {
 	cfg := diskConfig(t, t.TempDir())
 	var reports []string
@@ -275,8 +276,8 @@ func TestJoiningNeedsRoom(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A log that could not be written begins again as soon as all that memory has is in blocks. It is durable before what it replaces goes, and a
-// kill loses nothing.
+// A log that could not be written begins again as soon as all that memory has is in blocks. It is durable before what
+// it replaces goes, and a kill loses nothing.
 func TestLogBeginsAgain(t *testing.T) {
 	cfg := diskConfig(t, t.TempDir())
 	s := open(t, cfg)
@@ -316,8 +317,8 @@ func TestLogBeginsAgain(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// lifeOfAStore adds profiles, writes them, makes one block of the hours, deletes nothing, and reads all. It returns how many profiles
-// were in the log when they were added.
+// lifeOfAStore adds profiles, writes them, makes one block of the hours, deletes nothing, and reads all. It returns how
+// many profiles were in the log when they were added.
 func lifeOfAStore(s *Store) (logged int, failed error) {
 	day := noon.Truncate(24 * time.Hour)
 	if err := s.Open(); err != nil {
@@ -338,8 +339,8 @@ func lifeOfAStore(s *Store) (logged int, failed error) {
 	return logged, err
 }
 
-// Whichever use of the file system fails, for a moment or from then on, no profile is lost that was acknowledged, no intact block is set
-// aside, and somebody hears of it.
+// Whichever use of the file system fails, for a moment or from then on, no profile is lost that was acknowledged, no
+// intact block is set aside, and somebody hears of it.
 func TestEveryUseOfTheDiskFails(t *testing.T) {
 	faults := []error{syscall.EIO, syscall.EACCES, syscall.EMFILE, syscall.ENOSPC}
 	for n := 1; failAt(t, n, faults[n%len(faults)], n/len(faults)%2 == 0); n++ {
@@ -357,7 +358,8 @@ func memoryDir(t *testing.T) string {
 	return dir
 }
 
-// failAt lets the n-th use of the file system fail, and those that follow if isLasting. It reports whether there was one.
+// failAt lets the n-th use of the file system fail, and those that follow if isLasting. It reports whether there was
+// one.
 func failAt(t *testing.T, n int, fault error, isLasting bool) bool {
 	t.Helper()
 	dir := memoryDir(t)

@@ -41,7 +41,8 @@ func fillUp(t *testing.T, file string) {
 	require.NoError(t, f.Close())
 }
 
-// What was acknowledged and logged while the disk worked survives a kill, whatever the store tries while the disk is full.
+// What was acknowledged and logged while the disk worked survives a kill, whatever the store tries while the disk is
+// full.
 func TestFullDiskKeepsItsLog(t *testing.T) {
 	for _, tries := range []bool{false, true} {
 		t.Run(fmt.Sprintf("the store tries again: %t", tries), func(t *testing.T) {
@@ -71,7 +72,8 @@ func TestFullDiskKeepsItsLog(t *testing.T) {
 	}
 }
 
-// A process that is killed while the disk is full, and started while it still is, loses nothing of what it had acknowledged and logged.
+// A process that is killed while the disk is full, and started while it still is, loses nothing of what it had
+// acknowledged and logged.
 func TestRestartOnFullDisk(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		t.Run(fmt.Sprint("started while it is full: ", restarts), func(t *testing.T) {

@@ -27,9 +27,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
-// This file is the write-ahead log: what was added to blocks that are not on disk yet. A record has the entries that a message added to a
-// block, and its chunks as they are in memory, so that most messages take little more than their samples. Each block begins in a segment
-// of its own, which is deleted when the block is on disk.
+// This file is the write-ahead log: what was added to blocks that are not on disk yet. A record has the entries that a
+// message added to a block, and its chunks as they are in memory, so that most messages take little more than their
+// samples. Each block begins in a segment of its own, which is deleted when the block is on disk.
 
 // The kinds of records: their first byte.
 const (
@@ -177,8 +177,9 @@ func (e *block) appendEntries(b []byte) []byte {
 	return b
 }
 
-// replay reads the log in a directory into blocks. skip has the blocks that are on disk. A segment can end within a record, if the process
-// or the disk stopped there: the end is cut, which needs no room. Wrong bytes cost what follows them up to the next block.
+// replay reads the log in a directory into blocks. skip has the blocks that are on disk. A segment can end within a
+// record, if the process or the disk stopped there: the end is cut, which needs no room. Wrong bytes cost what follows
+// them up to the next block.
 func (s *Store) replay(dir string, skip map[uint64]bool) error {
 	segments, err := logSegments(dir)
 	if err != nil {
@@ -244,7 +245,8 @@ func (f *segmentFile) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// readSegment reads a segment. It returns an error if the file cannot be read: not if its bytes are wrong, which it reports.
+// readSegment reads a segment. It returns an error if the file cannot be read: not if its bytes are wrong, which it
+// reports.
 func (r *replayer) readSegment(path string) error {
 	if err := blockfile.Fault("open", path); err != nil {
 		return err

@@ -18,7 +18,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// A byte of the log that the disk returns wrong costs what is behind it in its block, not the blocks that begin in later segments.
+// A byte of the log that the disk returns wrong costs what is behind it in its block, not the blocks that begin in
+// later segments.
 func TestDamagedLog(t *testing.T) {
 	for _, damaged := range []bool{false, true} {
 		t.Run(fmt.Sprint("damaged ", damaged), func(t *testing.T) {
@@ -55,7 +56,8 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// The log is synced every second, also while a day becomes one block. A log that cannot be synced shows whether it was tried.
+// The log is synced every second, also while a day becomes one block. A log that cannot be synced shows whether it was
+// tried.
 func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
 	for _, compacting := range []bool{false, true} {
 		t.Run(fmt.Sprint("compacting: ", compacting), func(t *testing.T) {
@@ -86,8 +88,8 @@ func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
 	}
 }
 
-// What is known of the interval of a series survives a kill, also if its block has only other series: a state after a gap holds for the
-// interval, not for the gap.
+// What is known of the interval of a series survives a kill, also if its block has only other series: a state after a
+// gap holds for the interval, not for the gap.
 func TestIntervalOfGaugesAfterAKill(t *testing.T) {
 	for _, begins := range []bool{false, true} { // another block
 		memory := New(Config{Window: 100 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20, MaxSeries: 100})
@@ -113,8 +115,8 @@ func TestIntervalOfGaugesAfterAKill(t *testing.T) {
 	}
 }
 
-// The log of a process that was killed can have more than its successor may keep in memory, if that was made smaller. Nothing is lost; what is
-// too much goes to disk.
+// The log of a process that was killed can have more than its successor may keep in memory, if that was made smaller.
+// Nothing is lost; what is too much goes to disk.
 func TestSmallerMemoryAfterAKill(t *testing.T) {
 	cfg := diskConfig(t, t.TempDir())
 	cfg.MaxBytes = 16 << 20
@@ -188,7 +190,8 @@ func TestKilledBetweenBlocksOfAHead(t *testing.T) {
 	}
 }
 
-// A query that has begun reads its blocks to the end, although they become one, or are too old, meanwhile; then their files go.
+// A query that has begun reads its blocks to the end, although they become one, or are too old, meanwhile; then their
+// files go.
 func TestQueryKeepsItsBlocks(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, diskConfig(t, dir))

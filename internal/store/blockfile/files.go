@@ -19,15 +19,15 @@ import (
 
 // This file is how blocks, and the directory that has them, use the file system.
 
-// ErrUnreadable is wrapped by errors for files that cannot be read at the moment: no descriptor is free, a permission is missing, the disk
-// fails. The files may be intact.
+// ErrUnreadable is wrapped by errors for files that cannot be read at the moment: no descriptor is free, a permission
+// is missing, the disk fails. The files may be intact.
 var ErrUnreadable = errors.New("the store's files cannot be read at the moment")
 
 // ErrVersion is wrapped by errors for a block that another version of this program wrote.
 var ErrVersion = errors.New("the block has another layout version")
 
-// unusable returns the error for a file that cannot be used. It is damaged if it is missing, or if its bytes are wrong: not if the operating
-// system does not let us read it.
+// unusable returns the error for a file that cannot be used. It is damaged if it is missing, or if its bytes are wrong:
+// not if the operating system does not let us read it.
 func unusable(name string, err error) error {
 	var number syscall.Errno
 	if errors.As(err, &number) && !errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +38,8 @@ func unusable(name string, err error) error {
 
 var fault atomic.Pointer[func(op, path string) error]
 
-// SetFault has f called before each use of the file system, and its error returned in place of the result. It is for tests; nil ends it.
+// SetFault has f called before each use of the file system, and its error returned in place of the result. It is for
+// tests; nil ends it.
 func SetFault(f func(op, path string) error) {
 	if f == nil {
 		fault.Store(nil)
@@ -89,7 +90,8 @@ func ReadDir(dir string) ([]os.DirEntry, error) {
 // maxOpenFiles is how many files of all blocks stay open for the next query.
 const maxOpenFiles = 64
 
-// dataFile is a file of a block, which is opened when it is read. Others that have not been read for longer are closed for it.
+// dataFile is a file of a block, which is opened when it is read. Others that have not been read for longer are closed
+// for it.
 type dataFile struct {
 	path string
 	// openFiles.mu guards these.
