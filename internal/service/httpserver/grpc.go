@@ -55,6 +55,7 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 		defaultMiB       = 4 // gRPC's own
 		streamWindow     = 64 << 10
 		connectionWindow = 1 << 20
+		readBuffer       = 8 << 10
 	)
 	maxBytes := int64(min(cmp.Or(g.Config.MaxRecvMsgSizeMiB, defaultMiB), math.MaxInt32>>20)) << 20
 	if g.MaxBytes == 0 || g.MaxBytes > maxBytes {
@@ -64,8 +65,8 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(RawCodec{})),
 		configgrpc.WithGrpcServerOption(grpc.MaxConcurrentStreams(cmp.Or(g.Config.MaxConcurrentStreams, MaxStreams))),
 		configgrpc.WithGrpcServerOption(limitCalls(newRefusals(env.Telemetry, refusedRequests))),
-		// Connections that have nothing to send hold no buffer for it, so that many are affordable.
-		configgrpc.WithGrpcServerOption(grpc.SharedWriteBuffer(true)),
+		// Most of what an idle connection takes. What is larger, such as a frame of a message, is read past it.
+		configgrpc.WithGrpcServerOption(grpc.ReadBufferSize(cmp.Or(g.Config.ReadBufferSize, readBuffer))),
 		// What has arrived of a message and was not asked for yet is not counted: gRPC's least.
 		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(streamWindow)),
 		configgrpc.WithGrpcServerOption(grpc.InitialConnWindowSize(connectionWindow)))

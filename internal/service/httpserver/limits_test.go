@@ -22,6 +22,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configgrpc"
+	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
@@ -379,4 +381,34 @@ func TestGRPCIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, open, MaxConnectionsEach)
 	assert.Greater(t, open, MaxConnectionsEach-100)
 	require.NoError(t, g.Shutdown(t.Context()), "connections that have sent nothing")
+}
+
+// An address may have so many connections because those that are idle take little.
+func TestIdleConnectionsOfGRPCTakeLittle(t *testing.T) {
+	config := configgrpc.NewDefaultServerConfig()
+	config.NetAddr.Endpoint, config.NetAddr.Transport = "127.0.0.1:0", confignet.TransportTypeTCP
+	g := &GRPC{Config: &config}
+	require.NoError(t, g.Start(t.Context(), Env{Host: componenttest.NewNopHost(), Telemetry: componenttest.NewNopTelemetrySettings()}))
+	memory := func() int64 {
+		runtime.GC()
+		runtime.GC() // frees what pools hold
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc + stats.StackInuse)
+	}
+	before := memory()
+	const n = 500
+	for range n {
+		conn, err := net.Dial("tcp", g.Addr().String())
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		_, err = conn.Write([]byte(http2.ClientPreface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00")) // empty settings
+		require.NoError(t, err)
+		_, err = io.ReadFull(conn, make([]byte, 9))
+		require.NoError(t, err, "the server's settings")
+	}
+	assert.Less(t, (memory()-before)/n, int64(32<<10), "bytes of each")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_ = g.Shutdown(ctx)
 }
