@@ -16,5 +16,6 @@ func freeBytes(dir string) int64 {
 	if syscall.Statfs(dir, &stat) != nil {
 		return math.MaxInt64
 	}
-	return int64(min(stat.Bavail, math.MaxInt64/uint64(stat.Bsize))) * int64(stat.Bsize)
+	size := uint64(stat.Bsize)
+	return int64(min(stat.Bavail, math.MaxInt64/size) * size)
 }

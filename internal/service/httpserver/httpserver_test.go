@@ -466,7 +466,8 @@ func TestCheckConfig(t *testing.T) {
 	config := confighttp.NewDefaultServerConfig()
 	config.NetAddr.Endpoint = "localhost:0"
 	require.NoError(t, CheckConfig(&config))
-	config.ReadTimeout, config.ReadHeaderTimeout, config.WriteTimeout, config.IdleTimeout, config.MaxRequestBodySize = -1, -1, -1, -1, -1
+	config.ReadTimeout, config.ReadHeaderTimeout, config.WriteTimeout, config.MaxRequestBodySize = -1, -1, -1, -1
+	config.IdleTimeout = -1 //nolint:staticcheck // users set it
 	err := CheckConfig(&config)
 	for _, key := range []string{"read_timeout", "read_header_timeout", "write_timeout", "idle_timeout", "max_request_body_size"} {
 		require.ErrorContains(t, err, "`"+key+"` must not be negative")

@@ -78,7 +78,6 @@ func timedHour(start time.Time, n int) pprofile.Profiles {
 				s.Values().Append(1_000_000)
 			}
 		}
-		p.SetTime(pcommon.Timestamp(p.Time()))
 	}
 	return pd
 }
