@@ -30,7 +30,7 @@ func CheckConfig(c *confighttp.ServerConfig) error {
 		value time.Duration
 	}{
 		{"read_timeout", c.ReadTimeout}, {"read_header_timeout", c.ReadHeaderTimeout},
-		{"write_timeout", c.WriteTimeout}, {"idle_timeout", c.IdleTimeout},
+		{"write_timeout", c.WriteTimeout}, {"idle_timeout", c.IdleTimeout}, //nolint:staticcheck // users set it
 	} {
 		faults.Require(timeout.value >= 0, "`%s` must not be negative, found %v", timeout.key, timeout.value)
 	}
