@@ -40,17 +40,27 @@ func (s *Querier) Diff(ctx context.Context, sel, base Selection, maxNodes int) (
 }
 
 func (s *Querier) graph(ctx context.Context, sides []Selection, maxNodes int) (*Graph, error) {
-	b := newTreeBuilder(newMemory(ctx, sides[0].Meter))
-	var summaries []Summary
-	for side, sel := range sides {
-		summary, err := s.addTo(ctx, b, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: b.memory}, nil, side)
-		if err != nil {
-			return nil, err
+	var g Graph
+	memory := newMemory(ctx, sides[0].Meter)
+	err := memory.fitted(func(parts int) (err error) {
+		b := newTreeBuilder(memory)
+		b.parts = parts
+		for side, sel := range sides {
+			summary, err := s.addTo(ctx, b, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: memory}, nil, side)
+			if err != nil {
+				return err
+			}
+			if side == 0 {
+				g.Summary = summary
+			}
 		}
-		summaries = append(summaries, summary)
+		g.Tree, err = b.finish(max(maxNodes, 1), len(sides) > 1)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	tree, err := b.finish(max(maxNodes, 1), len(sides) > 1)
-	return &Graph{Tree: tree, Summary: summaries[0]}, err
+	return &g, nil
 }
 
 // addTo adds the samples of a query to a side of a tree. keep chooses among them; nil keeps all.

@@ -56,6 +56,24 @@ func (m *Memory) keep(n int) error {
 	return m.meter.More(n)
 }
 
+// fitted computes an answer that may have fewer nodes than there are. If all of them need more memory than a query can ever have, compute is
+// called again, and may use one of so many parts of what is free for the answer.
+func (m *Memory) fitted(compute func(parts int) error) error {
+	used := m.used
+	var err error
+	for _, parts := range []int{0, 2, 8} {
+		if err = compute(parts); err == nil || !m.meter.IsFull() {
+			return err
+		}
+		m.used, m.reserved = used, used
+		m.meter.Again(used)
+	}
+	return err
+}
+
+// free returns how much of its limit a query does not use.
+func (m *Memory) free() int { return m.meter.Limit - m.used }
+
 // What the parts of a query take for each entry. A slice that grows by append takes up to 9/4 of its length, while it is copied; an index
 // up to 40 bytes for an entry.
 const (

@@ -133,18 +133,22 @@ func (r *viewReader) totals(chunks []weightedChunk, use func(*Samples) error) (r
 }
 
 // NameTree merges the samples of one or two queries into a tree of the names of functions. keeps choose among their samples; nil keeps all.
-func (s *Querier) NameTree(ctx context.Context, queries []*Query, keeps []func(samples *Samples, row int) bool) (*Tree, error) {
-	b := newTreeBuilder(queries[0].Memory)
-	b.namesOnly = true
-	for side, q := range queries {
-		if len(q.Only) == 0 {
-			continue
+func (s *Querier) NameTree(ctx context.Context, queries []*Query, keeps []func(samples *Samples, row int) bool) (tree *Tree, err error) {
+	err = queries[0].Memory.fitted(func(parts int) (err error) {
+		b := newTreeBuilder(queries[0].Memory)
+		b.namesOnly, b.parts = true, parts
+		for side, q := range queries {
+			if len(q.Only) == 0 {
+				continue
+			}
+			if _, err := s.addTo(ctx, b, q, keeps[side], side); err != nil {
+				return err
+			}
 		}
-		if _, err := s.addTo(ctx, b, q, keeps[side], side); err != nil {
-			return nil, err
-		}
-	}
-	return b.finish(math.MaxInt32, len(queries) > 1)
+		tree, err = b.finish(math.MaxInt32, len(queries) > 1)
+		return err
+	})
+	return tree, err
 }
 
 // kept returns the stacks and weighted values of the samples that keep chooses.

@@ -51,6 +51,9 @@ type Tree struct {
 	BaseSelf, BaseTotal []int64
 	// Truncated is the number of nodes that were left out. Their values are in their parents' totals.
 	Truncated int
+	// IsPruned reports that nodes were left out because all of them need more memory than a query can have. One that was left out several
+	// times counts as often.
+	IsPruned bool
 }
 
 type treeBuilder struct {
@@ -71,6 +74,9 @@ type treeBuilder struct {
 	extra, maxExtra, unchecked int
 	// framer is that of the current dictionary.
 	framer *blockFramer
+	// parts is 0, or how many parts of the free memory there are, of which the tree has one.
+	parts    int
+	isPruned bool
 	// namesOnly makes one frame of all functions with a name.
 	namesOnly bool
 }
@@ -175,11 +181,15 @@ func (b *treeBuilder) add(s *Samples, groupBy string, side int) error {
 		b.framer = &blockFramer{b: b, dict: s.Dict}
 		b.maxExtra += s.Dict.Locations.MemoryBytes() / extraBytes
 	}
-	root := int32(0)
-	if groupBy != "" {
-		root = b.child(0, b.frameIndex(Frame{Name: groupBy + "=" + s.Group, Kind: kindGroup}))
-	}
+	root := b.root(s, groupBy)
 	for i := range s.Len() {
+		if b.isFull() {
+			if err := b.prune(); err != nil {
+				return err
+			}
+			b.framer = &blockFramer{b: b, dict: s.Dict}
+			root = b.root(s, groupBy)
+		}
 		node, err := b.framer.node(root, dictionary.StackIndex(at32(s.Stacks, i)))
 		if err != nil {
 			return err
@@ -188,13 +198,17 @@ func (b *treeBuilder) add(s *Samples, groupBy string, side int) error {
 			b.self[side][node] += s.Values[i]
 			continue
 		}
-		if more := len(b.parent) - len(b.fractions[side]); more > 0 {
-			_ = b.memory.Take(valueBytes * more) // chargeFrames returns the error
-			b.fractions[side] = append(b.fractions[side], make([]float64, more)...)
-		}
-		b.fractions[side][node] += s.Fractions[i]
+		b.addFraction(side, node, s.Fractions[i])
 	}
 	return nil
+}
+
+// root returns the node below which samples are added.
+func (b *treeBuilder) root(s *Samples, groupBy string) int32 {
+	if groupBy == "" {
+		return 0
+	}
+	return b.child(0, b.frameIndex(Frame{Name: groupBy + "=" + s.Group, Kind: kindGroup}))
 }
 
 // endBlock frees what is known of the current dictionary.
@@ -450,14 +464,99 @@ func (f *blockFramer) buildID(index dictionary.MappingIndex, m dictionary.Mappin
 	return id
 }
 
+// leftOut is the frame of a node that has the values of what was left out below its parent. It is not part of a Tree.
+const leftOut = -2
+
+// minPruned is the smallest number of nodes that are pruned: fewer do not make room for the next.
+const minPruned = 1 << 10
+
+// finishing returns what finish takes beside the tree that it returns, and what that takes.
+func (b *treeBuilder) finishing(maxNodes int) (passing, treeBytes int) {
+	n := len(b.parent)
+	size := min(n, maxNodes)
+	return n*finishedBytes + len(b.frames)*orderBytes, size*4*nodeColumns + min(len(b.frames), size)*shownBytes
+}
+
+// builtBytes is what the nodes and frames take so far.
+func (b *treeBuilder) builtBytes() int {
+	return len(b.parent)*nodeBytes + len(b.frames)*frameBytes + valueBytes*(len(b.fractions[0])+len(b.fractions[1]))
+}
+
+// isFull reports whether the nodes and frames have taken their part of the memory, with what they take in the end.
+func (b *treeBuilder) isFull() bool {
+	if b.parts == 0 || len(b.parent) < minPruned {
+		return false
+	}
+	built := b.builtBytes()
+	finishing, treeBytes := b.finishing(math.MaxInt32)
+	return built+finishing+treeBytes > (b.memory.free()+built)/b.parts
+}
+
+// prune leaves out the smallest nodes: at least half of them. Their values go to nodes that are left out of the answer.
+func (b *treeBuilder) prune() error {
+	b.endBlock()
+	n, frames := len(b.parent), b.frames
+	pruning := n * finishedBytes
+	if err := cmp.Or(b.memory.Take(pruning), b.memory.Check()); err != nil {
+		return err
+	}
+	keep := b.largest(n / 4)
+	parent, frame, self, fractions := b.parent, b.frame, b.self, b.fractions
+	b.memory.Release(pruning + b.builtBytes())
+	pruned := newTreeBuilder(b.memory)
+	pruned.extra, pruned.maxExtra, pruned.unchecked = b.extra, b.maxExtra, b.unchecked
+	pruned.namesOnly, pruned.parts, pruned.isPruned, pruned.dropped = b.namesOnly, b.parts, true, b.dropped
+	*b = *pruned
+	// position has the nearest node of each that stays, and last that which has what is left out below a node.
+	position, last := make([]int32, n), map[int32]int32{}
+	for i := 1; i < n; i++ {
+		at := position[parent[i]]
+		if keep[i] {
+			at = b.child(at, b.frameIndex(frames[frame[i]]))
+		}
+		position[i] = at
+	}
+	for i := range n {
+		at := position[i]
+		if !keep[i] {
+			if frame[i] != leftOut {
+				b.dropped++
+			}
+			node, ok := last[at]
+			if !ok {
+				_ = b.memory.Take(nodeBytes) // Check returns the error
+				node = b.addNode(at, leftOut)
+				last[at] = node
+			}
+			at = node
+		}
+		for side := range self {
+			b.self[side][at] += self[side][i]
+			if i < len(fractions[side]) {
+				b.addFraction(side, at, fractions[side][i])
+			}
+		}
+	}
+	return b.memory.Check()
+}
+
+// addFraction adds a part of a value to a node.
+func (b *treeBuilder) addFraction(side int, node int32, value float64) {
+	if more := len(b.parent) - len(b.fractions[side]); more > 0 {
+		_ = b.memory.Take(valueBytes * more) // chargeFrames returns the error
+		b.fractions[side] = append(b.fractions[side], make([]float64, more)...)
+	}
+	b.fractions[side][node] += value
+}
+
 // finish orders the nodes, adds up totals and leaves out the smallest nodes if there are more than maxNodes.
 func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 	b.endBlock()
 	n := len(b.parent)
 	size := min(n, maxNodes)
 	shown := min(len(b.frames), size)
-	treeBytes := size*4*nodeColumns + shown*shownBytes
-	if err := cmp.Or(b.memory.Take(n*finishedBytes+len(b.frames)*orderBytes+treeBytes), b.memory.Check()); err != nil {
+	finishing, treeBytes := b.finishing(maxNodes)
+	if err := cmp.Or(b.memory.Take(finishing+treeBytes), b.memory.Check()); err != nil {
 		return nil, err
 	}
 	total := [2][]int64{}
@@ -465,6 +564,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 		for i, v := range b.fractions[side] {
 			b.self[side][i] += int64(math.Round(v))
 		}
+		b.fractions[side] = nil
 		total[side] = slices.Clone(b.self[side])
 		for i := n - 1; i > 0; i-- {
 			total[side][b.parent[i]] += total[side][i]
@@ -479,7 +579,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 		return nil, err
 	}
 	t := &Tree{
-		Truncated: b.dropped, Frames: make([]Frame, 0, shown), Frame: make([]int32, 0, size), Parent: make([]int32, 0, size),
+		Truncated: b.dropped, IsPruned: b.isPruned, Frames: make([]Frame, 0, shown), Frame: make([]int32, 0, size), Parent: make([]int32, 0, size),
 		Self: make([]int64, 0, size), Total: make([]int64, 0, size),
 	}
 	if withBase {
@@ -518,7 +618,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 		i = next[i]
 	}
 	for i := range keep {
-		if !keep[i] && (total[0][i] != 0 || total[1][i] != 0) {
+		if !keep[i] && b.frame[i] != leftOut && (total[0][i] != 0 || total[1][i] != 0) {
 			t.Truncated++
 		}
 	}
@@ -534,10 +634,15 @@ func (b *treeBuilder) largest(maxNodes int) []bool {
 		of := make([]int64, n)
 		for i := n - 1; i >= 0; i-- {
 			of[i] += max(b.self[side][i], -b.self[side][i])
+			if i < len(b.fractions[side]) {
+				of[i] += int64(math.Ceil(math.Abs(b.fractions[side][i])))
+			}
 			if i > 0 {
 				of[b.parent[i]] += of[i]
 			}
-			sizes[i] = max(sizes[i], of[i])
+			if b.frame[i] != leftOut {
+				sizes[i] = max(sizes[i], of[i])
+			}
 		}
 	}
 	threshold := int64(1)
@@ -547,10 +652,16 @@ func (b *treeBuilder) largest(maxNodes int) []bool {
 		threshold = max(sorted[n-maxNodes], 1)
 	}
 	keep := make([]bool, n)
-	left := maxNodes
-	for i := range keep {
-		// Parents come before their children, so if several are as large as the threshold the result is still a tree.
-		if i == 0 || sizes[i] >= threshold && left > 0 && keep[b.parent[i]] {
+	left := maxNodes // for those that are as large as the threshold
+	for i, size := range sizes {
+		if i == 0 || size > threshold {
+			keep[i] = true
+			left--
+		}
+	}
+	for i, size := range sizes {
+		// Parents come before their children, so the result is a tree.
+		if size == threshold && !keep[i] && left > 0 && keep[b.parent[i]] {
 			keep[i] = true
 			left--
 		}

@@ -5,6 +5,7 @@ package size
 
 import (
 	"context"
+	"errors"
 	"runtime"
 )
 
@@ -13,6 +14,9 @@ const (
 	SampleBytes = 128
 	NumberBytes = 8
 )
+
+// ErrFull is that of a Reserve from which a single payload or query can never have as much.
+var ErrFull = errors.New("more memory than one may have")
 
 // Reserve reserves n bytes of memory before they are taken. Its error ends the work that needs them, which returns it.
 type Reserve func(n int) error
@@ -24,6 +28,8 @@ type Meter struct {
 	Context context.Context //nolint:containedctx // it is that of one call, as the Meter is
 	// Reserve is nil if memory is not limited.
 	Reserve Reserve
+	// Limit is the most that Reserve ever grants, or 0 if that is not known. Beyond it, Reserve returns ErrFull.
+	Limit int
 	// Turn is nil, or called at each step. Its error ends the work.
 	Turn func() error
 
@@ -86,6 +92,12 @@ func (m *Meter) Restart() {
 		m.level = 0
 	}
 }
+
+// IsFull reports that the work has ended because it needs more than Limit.
+func (m *Meter) IsFull() bool { return m != nil && m.Limit > 0 && errors.Is(m.err, ErrFull) }
+
+// Again begins again at a level after IsFull. What was reserved serves what comes next.
+func (m *Meter) Again(level int) { m.level, m.err = level, nil }
 
 // Err returns the error with which the work has ended: that of Reserve, or of the context.
 func (m *Meter) Err() error {

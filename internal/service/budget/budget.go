@@ -36,6 +36,9 @@ type TooLargeError struct {
 	IsMemory bool
 }
 
+// Is reports whether target is size.ErrFull.
+func (e *TooLargeError) Is(target error) bool { return target == size.ErrFull }
+
 func (e *TooLargeError) Error() string {
 	if e.IsMemory {
 		return fmt.Sprintf("its profiles would take %d bytes of memory, and the memory limit of this process leaves %d for one payload",
@@ -125,8 +128,13 @@ func (c *Claim) Build(ctx context.Context, expected int64, build func(size.Reser
 	err := c.grow(ctx, c.used+max(0, min(expected, c.profiles.lane.largeBytes-c.used)))
 	if err == nil {
 		err = build(func(n int) error {
-			c.used += int64(max(0, n))
-			return c.grow(ctx, c.used)
+			more := int64(max(0, n))
+			c.used += more
+			err := c.grow(ctx, c.used)
+			if err != nil {
+				c.used -= more
+			}
+			return err
 		})
 	}
 	if err != nil {

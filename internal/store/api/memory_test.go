@@ -120,8 +120,8 @@ func TestReadersWhoDoNotRead(t *testing.T) {
 	assert.Less(t, cost.PeakHeapBytes, int64(queryShare*3/2))
 }
 
-// Queries at the same time share the memory. What does not fit at the moment is refused for the moment, and what never fits with both
-// numbers.
+// Queries at the same time share the memory. What does not fit at the moment is refused for the moment. What never fits has fewer
+// nodes, or is refused with both numbers.
 func TestQueriesShareTheMemory(t *testing.T) {
 	profiletest.SkipLarge(t)
 	limitMemory(t)
@@ -149,7 +149,14 @@ func TestQueriesShareTheMemory(t *testing.T) {
 	t.Logf("%v: %v", answers, cost)
 	assert.Less(t, cost.PeakHeapBytes, int64(queryShare*3/2))
 
-	status, _, text := ask(t, listen(t, 500_000, api.Settings{Timeout: time.Minute}), large)
+	address = listen(t, 500_000, api.Settings{Timeout: time.Minute})
+	for _, path := range []string{large, "/api/flamegraph" + query, large + "&group_by=key", "/api/table" + query} {
+		status, _, text := ask(t, address, path)
+		assert.Equal(t, http.StatusOK, status, "%s: %.200s", path, text)
+		assert.Contains(t, text[:min(len(text), 300)], `"total":500000,`, path)
+		assert.Contains(t, text[:min(len(text), 300)], `"pruned":true`, path)
+	}
+	status, _, text := ask(t, address, "/profiles/shop/process_cpu")
 	assert.Equal(t, http.StatusBadRequest, status)
 	assert.Regexp(t, `needs at least \d+ bytes of memory, and the memory limit of this process leaves \d+ for one query`, text)
 }

@@ -273,7 +273,7 @@ func (s *server) diff(r *request) (*answer, error) {
 func (r *request) graphAnswer(g *store.Graph, more string) (*answer, error) {
 	a := r.json()
 	a.head(g.Summary, g.Total[0])
-	a.format(`%s"profiles":%d,"truncated":%d,"frames":`, more, g.Profiles, g.Truncated)
+	a.format(`%s"profiles":%d,"truncated":%d,"pruned":%t,"frames":`, more, g.Profiles, g.Truncated, g.IsPruned)
 	a.frames(g.Frames)
 	a.raw(`,"nodes":`)
 	a.nodes(g.Tree)
@@ -300,7 +300,7 @@ func (s *server) table(r *request) (*answer, error) {
 	store.SortFunctions(rows, by)
 	a := r.json()
 	a.head(g.Summary, g.Total[0])
-	a.format(`"more":%d,"functions":`, max(0, len(rows)-limit))
+	a.format(`"more":%d,"pruned":%t,"functions":`, max(0, len(rows)-limit), g.IsPruned)
 	a.list(min(limit, len(rows)), func(i int) {
 		row := &rows[i]
 		a.format(`{"name":%s,"file":%s,"kind":%s,"self":%d,"total":%d}`,

@@ -266,6 +266,9 @@ func (c *call) graph(in *selection, filter *frameFilter) (sel store.Selection, g
 func (c *call) describe(what string, sel *store.Selection, g *store.Graph, t *store.Tree) {
 	c.linef("%s of %s %s %s, in %s (%s)", what, name(sel.Service), name(sel.Profile), name(g.Type.Type), clean(cmp.Or(g.Type.Unit, "count"), 30), g.Values)
 	c.linef("%d profiles from %s to %s; total %s", g.Profiles, formatTime(g.From), formatTime(g.Until), value(float64(g.Total[0]), g.Type.Unit))
+	if g.IsPruned {
+		c.linef("the smallest nodes are left out, since all need more memory than a query may take; their values are in the total")
+	}
 	if t != g.Tree {
 		c.linef("selected stacks: %s (%s); percentages are of the total", value(float64(t.Total[0]), g.Type.Unit), percent(t.Total[0], g.Total[0]))
 	}

@@ -110,7 +110,7 @@ func (q *Queries) run(ctx context.Context, claim *budget.Claim, compute func(con
 func (q *Queries) compute(ctx context.Context, claim *budget.Claim, t *turn, compute func(context.Context, *size.Meter) (int, error)) error {
 	// Ordinary queries need no more than they begin with, and wait for no large one.
 	err := claim.Build(ctx, q.Budget.SmallBytes(), func(reserve size.Reserve) error {
-		meter := &size.Meter{Context: ctx, Reserve: reserve}
+		meter := &size.Meter{Context: ctx, Reserve: reserve, Limit: int(q.Budget.MaxProfileBytes())}
 		if t != nil {
 			meter.Turn = t.check
 			meter.Reserve = func(n int) error {

@@ -305,7 +305,8 @@ class App {
     if (moments.cut) notices.push(['The heat map shows the last hour of the selected time.']);
     // The heat map spreads a duration; a sample of the graph belongs to the moment at which it ended.
     if (model && state.view === 'heat' && hasPart(state) && isTime(model.unit)) notices.push(['The graph has what ended in this part, with its whole duration.']);
-    if (cut) notices.push([`The graph has room for 100,000 nodes: the ${cut.toLocaleString('en-US')} smallest are not drawn; their values are in those above them.`]);
+    if (model?.answer.pruned) notices.push(['The graph has fewer nodes than there are, since all of them need more memory than a query may take: the smallest are not drawn; their values are in those above them.']);
+    else if (cut) notices.push([`The graph has room for 100,000 nodes: the ${cut.toLocaleString('en-US')} smallest are not drawn; their values are in those above them.`]);
     if (model?.compared && !model.isEmpty && !(model.total && model.baseTotal)) {
       notices.push([`${model.total ? 'The base has' : 'What is shown has'} no samples: choose another time with ${model.total ? 'Shift and drag' : 'a drag'} in the time line.`]);
     }

@@ -1,0 +1,106 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// bounded returns a meter of a query that may take so many bytes.
+func bounded(limit int) *size.Meter {
+	left := limit
+	return &size.Meter{Limit: limit, Reserve: func(n int) error {
+		if left < n {
+			return size.ErrFull
+		}
+		left -= n
+		return nil
+	}}
+}
+
+// The answer of a query whose functions need more memory than it may take has the large ones, and the totals of all. It is the same from disk.
+func TestWhatDoesNotFitIsPruned(t *testing.T) {
+	const functions, large = 100_000, 1 << 40
+	s := open(t, diskConfig(t, t.TempDir()))
+	defer func() { require.NoError(t, s.Close()) }()
+	total := int64(0)
+	for profile := range 4 {
+		var samples []profiletest.Sample
+		for i := range functions / 4 {
+			value := int64(i%7 + 1)
+			total += value
+			samples = append(samples, profiletest.Value(value, fmt.Sprint("f", profile*functions/4+i), "main"))
+		}
+		samples = append(samples, profiletest.Value(large, "large", "main"), profiletest.Value(3, "main"))
+		total += large + 3
+		require.Zero(t, add(t, s, "a", "cpu", "nanoseconds", 10*profile, 10, samples...).Refused)
+	}
+	for _, where := range []string{"memory", "disk"} {
+		if where == "disk" {
+			s.Maintain(noon.Add(time.Hour))
+			require.Positive(t, s.Stats().DiskBlocks)
+		}
+		for name, q := range map[string]struct {
+			limit, parts int
+			selection    Selection
+			isPruned     bool
+		}{
+			"room for all":        {256 << 20, 1, Selection{}, false},
+			"too little":          {32 << 20, 1, Selection{}, true},
+			"groups":              {32 << 20, 1, Selection{GroupBy: "service.instance.id"}, true},
+			"a part of a profile": {32 << 20, 2, Selection{From: at(-5), Until: at(35)}, true},
+		} {
+			t.Run(where+" "+name, func(t *testing.T) {
+				sel := q.selection
+				sel.Service, sel.Profile, sel.Meter = "shop", "process_cpu", bounded(q.limit)
+				g, err := s.FlameGraph(t.Context(), sel, functions*2)
+				require.NoError(t, err)
+				assert.Equal(t, q.isPruned, g.IsPruned)
+				assert.Equal(t, q.isPruned, g.Truncated > 0)
+				if q.parts == 1 {
+					assert.Equal(t, total, g.Total[0])
+				} else {
+					sel.Meter = nil
+					all, err := s.FlameGraph(t.Context(), sel, functions*2)
+					require.NoError(t, err)
+					assert.InDelta(t, all.Total[0], g.Total[0], functions)
+				}
+				rows := g.Functions()
+				assert.Greater(t, len(rows), 1000)
+				byName := map[string]FunctionRow{}
+				for _, row := range rows {
+					byName[row.Frame.Name] = row
+				}
+				assert.Greater(t, byName["large"].Self, int64(3*large))
+				if q.parts == 1 {
+					assert.Equal(t, int64(4*large), byName["large"].Self)
+					assert.Equal(t, int64(4*3), byName["main"].Self, "what is left out is not part of its parent's own value")
+					assert.Equal(t, total, byName["main"].Total)
+				}
+			})
+		}
+	}
+}
+
+// A query that ends for another reason than its size is not repeated, and one that cannot be made small enough is refused.
+func TestWhatCannotBePrunedIsRefused(t *testing.T) {
+	s := New(testConfig())
+	add(t, s, "a", "cpu", "nanoseconds", 0, 10, profiletest.Value(1, "leaf", "main"))
+	errBusy := errors.New("busy")
+	for _, reason := range []error{errBusy, size.ErrFull} {
+		_, err := s.FlameGraph(t.Context(), Selection{
+			Service: "shop", Profile: "process_cpu", Meter: &size.Meter{Limit: 1, Reserve: func(int) error { return reason }},
+		}, 1000)
+		require.ErrorIs(t, err, reason)
+	}
+}
