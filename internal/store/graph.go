@@ -100,6 +100,24 @@ func (t *Tree) Ends() []int32 {
 	return ends
 }
 
+// LeftOut returns the values of what was left out below each node, and those of the base if there is one.
+func (t *Tree) LeftOut() (values, base []int64) {
+	of := func(self, total []int64) []int64 {
+		left := slices.Clone(total)
+		for i := range left {
+			left[i] -= self[i]
+			if i > 0 {
+				left[t.Parent[i]] -= total[i]
+			}
+		}
+		return left
+	}
+	if t.BaseTotal != nil {
+		base = of(t.BaseSelf, t.BaseTotal)
+	}
+	return of(t.Self, t.Total), base
+}
+
 // FunctionRow is a line of a table of functions.
 type FunctionRow struct {
 	Frame       *Frame

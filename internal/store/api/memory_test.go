@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -156,7 +157,17 @@ func TestQueriesShareTheMemory(t *testing.T) {
 		assert.Contains(t, text[:min(len(text), 300)], `"total":500000,`, path)
 		assert.Contains(t, text[:min(len(text), 300)], `"pruned":true`, path)
 	}
-	status, _, text := ask(t, address, "/profiles/shop/process_cpu")
+	sum := 0
+	status, _, text := ask(t, address, "/profiles/shop/process_cpu.collapsed")
+	require.Equal(t, http.StatusOK, status, "%.200s", text)
+	assert.Contains(t, text, "main;(left out) ")
+	for line := range strings.Lines(text) {
+		n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]))
+		require.NoError(t, err)
+		sum += n
+	}
+	assert.Equal(t, 500_000, sum)
+	status, _, text = ask(t, address, "/profiles/shop/process_cpu")
 	assert.Equal(t, http.StatusBadRequest, status)
 	assert.Regexp(t, `needs at least \d+ bytes of memory, and the memory limit of this process leaves \d+ for one query`, text)
 }

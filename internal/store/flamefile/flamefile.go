@@ -41,15 +41,23 @@ type Stacks struct {
 }
 
 // OfGraph returns the stacks of the nodes that have a value of their own, the root's too: samples without frames. name converts a
-// frame's name to the string to write.
+// frame's name to the string to write. What was left out of a pruned tree below a node is a frame of its own.
 func OfGraph(g *store.Graph, name func(string) string) Stacks {
 	frames := make([]Frame, len(g.Frames))
 	for i, f := range g.Frames {
 		frames[i] = Frame{Name: name(f.Name), File: f.File, Line: max(f.Line, 0)}
 	}
+	leftOut := make([]int64, len(g.Frame))
+	if g.IsPruned {
+		leftOut, _ = g.LeftOut()
+		frames = append(frames, Frame{Name: leftOutName})
+	}
 	return Stacks{Unit: g.Type.Unit, Frames: frames, Each: func(yield func([]int32, int64) bool) {
 		var path, stack []int32
 		if g.Self[0] != 0 && !yield(nil, g.Self[0]) { // samples without frames
+			return
+		}
+		if leftOut[0] != 0 && !yield([]int32{int32(len(g.Frames))}, leftOut[0]) {
 			return
 		}
 		for i := 1; i < len(g.Frame); i++ {
@@ -57,15 +65,18 @@ func OfGraph(g *store.Graph, name func(string) string) Stacks {
 				path, stack = path[:len(path)-1], stack[:len(stack)-1]
 			}
 			path, stack = append(path, int32(i)), append(stack, g.Frame[i])
-			if g.Self[i] != 0 && !yield(stack, g.Self[i]) {
+			if g.Self[i] != 0 && !yield(stack, g.Self[i]) ||
+				leftOut[i] != 0 && !yield(append(stack, int32(len(g.Frames))), leftOut[i]) {
 				return
 			}
 		}
 	}}
 }
 
-// noStack is the line of samples without frames, as in Splunk's records. unknownName is the name of a frame without one.
+// noStack is the line of samples without frames, as in Splunk's records. unknownName is the name of a frame without one, leftOutName that of
+// what a pruned tree does not have.
 const (
+	leftOutName = "(left out)"
 	noStack     = "[no stack]"
 	unknownName = "(unknown)"
 )

@@ -211,7 +211,11 @@ func prune(t *store.Tree, most int) *node {
 			}
 			name := t.Frames[t.Frame[i]].Name
 			if size(i) < least || name == other {
-				parent.leave(t, i)
+				base := int64(0)
+				if compares {
+					base = t.BaseTotal[i]
+				}
+				parent.leave(t.Total[i], base)
 				continue
 			}
 			nodes[i] = &node{name: name}
@@ -223,6 +227,18 @@ func prune(t *store.Tree, most int) *node {
 			in.baseSelf, in.baseTotal = t.BaseSelf[i], t.BaseTotal[i]
 		}
 	}
+	if t.IsPruned {
+		left, base := t.LeftOut()
+		for i, in := range nodes {
+			switch {
+			case in == nil || left[i] == 0 && (base == nil || base[i] == 0):
+			case base == nil:
+				in.leave(left[i], 0)
+			default:
+				in.leave(left[i], base[i])
+			}
+		}
+	}
 	// Samples without a stack are nowhere.
 	root := nodes[0]
 	root.total, root.baseTotal = root.total-root.self, root.baseTotal-root.baseSelf
@@ -230,16 +246,14 @@ func prune(t *store.Tree, most int) *node {
 	return root
 }
 
-// leave adds node i of a tree to what is left out below n, which is its last child in the end.
-func (n *node) leave(t *store.Tree, i int) {
+// leave adds a node's totals to what is left out below n, which is its last child in the end.
+func (n *node) leave(total, baseTotal int64) {
 	if len(n.children) == 0 || n.children[0].name != other {
 		n.children = append([]*node{{name: other}}, n.children...)
 	}
 	left := n.children[0]
-	left.self, left.total = left.self+t.Total[i], left.total+t.Total[i]
-	if t.BaseTotal != nil {
-		left.baseSelf, left.baseTotal = left.baseSelf+t.BaseTotal[i], left.baseTotal+t.BaseTotal[i]
-	}
+	left.self, left.total = left.self+total, left.total+total
+	left.baseSelf, left.baseTotal = left.baseSelf+baseTotal, left.baseTotal+baseTotal
 }
 
 // ordered moves what is left out to the end.

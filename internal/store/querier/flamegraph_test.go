@@ -1,0 +1,25 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package querier
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// What memory had no room for is below its parent as what a graph leaves out.
+func TestPrunedTreesKeepTheirTotals(t *testing.T) {
+	tree := &store.Tree{
+		Frames: []store.Frame{{Name: "main"}, {Name: "leaf"}}, Frame: []int32{-1, 0, 1}, Parent: []int32{-1, 0, 1},
+		Self: []int64{0, 1, 2}, Total: []int64{10, 7, 2}, IsPruned: true,
+	}
+	graph := flameGraph(prune(tree, 100))
+	assert.Equal(t, int64(10), graph.Total)
+	assert.Equal(t, []string{"total", "main", other, "leaf"}, graph.Names)
+	assert.Equal(t, []int64{0, 7, 1, 1, 0, 3, 3, 2}, graph.Levels[1].Values)
+	assert.Equal(t, []int64{1, 2, 2, 3, 0, 4, 4, 2}, graph.Levels[2].Values)
+}
