@@ -33,7 +33,7 @@ func TestNode(t *testing.T) {
 	pd, stats, err := Decode(data, events.Options{Anchor: guess})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))
-	require.Equal(t, events.Stats{Events: 170 - 58, GuessedClock: true}, stats)
+	require.Equal(t, events.Stats{Events: 170 - 58, Filtered: 58, GuessedClock: true}, stats)
 	p := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 	assert.Equal(t, ended.UnixNano(), int64(p.Time())+int64(p.DurationNano())-1)
 	assert.InDelta(t, 1.8e9, p.DurationNano(), 0.1e9)
