@@ -104,3 +104,25 @@ func TestWhatCannotBePrunedIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, reason)
 	}
 }
+
+// A query that prunes its answer takes no more memory than it reserves.
+func TestPruningReservesItsMemory(t *testing.T) {
+	profiletest.SkipLarge(t)
+	s := fullStore(t, 64<<20)
+	first := s.profiles("")[0]
+	var g *Graph
+	profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) {
+		meter := bounded(32 << 20)
+		limited := meter.Reserve
+		meter.Reserve = func(n int) error {
+			if err := limited(n); err != nil {
+				return err
+			}
+			return reserve(n)
+		}
+		var err error
+		g, err = s.FlameGraph(t.Context(), Selection{Service: first.Service, Profile: first.Profile, Meter: meter}, 500_000)
+		require.NoError(t, err)
+	})
+	assert.True(t, g.IsPruned)
+}
