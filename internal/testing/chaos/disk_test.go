@@ -77,6 +77,8 @@ func TestFullDiskOfTheFileExporter(t *testing.T) {
 	l := newLedger()
 	n := newNode(t, quickstartConfig, "", collectortest.ToFile)
 	n.env = append(n.env, "PROFILES_OUT="+disk+"/out")
+	// The store has a disk of its own: while it refuses, the file exporter would write each message as often as it is sent again.
+	n.flags = append(n.flags, "--set=exporters.profile_store.storage.directory="+n.output)
 	n.start(t)
 	from := startTraffic(t, l, 4, map[string]sendFunc{"push": pushes(n.pprof, large)})
 	l.waitUntilStuck(t, 2*time.Second)
