@@ -6,13 +6,13 @@ package httpserver
 import (
 	"context"
 	"net/netip"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
 // The counters of what servers refuse because they have too much open.
@@ -37,10 +37,6 @@ type refusals struct {
 	name    string
 	logger  *zap.Logger
 	counter metric.Int64Counter
-
-	mu       sync.Mutex
-	lastLine time.Time
-	unlogged int
 }
 
 func newRefusals(set component.TelemetrySettings, name string) *refusals {
@@ -50,23 +46,15 @@ func newRefusals(set component.TelemetrySettings, name string) *refusals {
 	// An error is one of the name, which is a constant; the counter works regardless.
 	counter, _ := set.MeterProvider.Meter("github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver").Int64Counter(name,
 		metric.WithDescription(refusalMetrics[name].description), metric.WithUnit(refusalMetrics[name].unit))
-	return &refusals{name: name, logger: set.Logger, counter: counter}
+	limits := telemetry.Limits{Lines: 1, Period: refusalInterval, Level: zap.WarnLevel}
+	return &refusals{name: name, logger: limits.Apply(set.Logger), counter: counter}
 }
 
 func (r *refusals) note(from netip.Addr, reason string) {
 	if r == nil {
 		return
 	}
-	r.counter.Add(context.Background(), 1, metric.WithAttributes(attribute.String("reason", reason)))
-	r.mu.Lock()
-	r.unlogged++
-	refused, isDue := r.unlogged, r.lastLine.IsZero() || time.Since(r.lastLine) >= refusalInterval
-	if isDue {
-		r.unlogged, r.lastLine = 0, time.Now()
-	}
-	r.mu.Unlock()
-	if isDue {
-		r.logger.Warn("a server refuses clients because too much is open; suppressing repeats for a minute", zap.String("metric", r.name),
-			zap.String("reason", reason), zap.Stringer("last_address", from), zap.Int("refused_since_last_line", refused))
-	}
+	r.counter.Add(context.Background(), 1, telemetry.Attributes("reason", reason))
+	r.logger.Warn("a server refuses clients because too much is open; suppressing repeats for a minute",
+		zap.String("metric", r.name), zap.String("reason", reason), zap.Stringer("last_address", from))
 }
