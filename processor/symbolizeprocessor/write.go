@@ -4,6 +4,8 @@
 package symbolizeprocessor
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 
@@ -61,23 +63,26 @@ type function struct {
 	startLine              int64
 }
 
-// attribute is an attribute with a string.
+// attribute is an attribute with a string, or with true.
 type attribute struct {
-	key   int32
-	value string
+	key    int32
+	value  string
+	isTrue bool
 }
 
 // write adds the lines of all resolved locations.
 func (m *message) write() {
 	m.limitFrames()
 	repeats := m.hasRepeats()
-	strings := m.addStrings()
+	unflagged := m.unflagged()
+	strings := m.addStrings(len(unflagged) > 0)
 	functionOf := func(f *symbols.Frame) function {
 		return function{strings.index[f.Name], strings.index[f.SystemName], strings.index[f.File], f.StartLine}
 	}
 	functions := m.addFunctions(functionOf)
 	key := strings.index[attributeSource]
-	attributes := m.addAttributes(key)
+	flag := attribute{key: strings.index[attributeHasFunctions], isTrue: true}
+	attributes := m.addAttributes(key, flag, len(unflagged) > 0)
 	locations := m.dictionary.LocationTable()
 	for _, r := range m.resolved {
 		location := locations.At(int(r.location))
@@ -91,10 +96,12 @@ func (m *message) write() {
 			line.SetColumn(f.Column)
 		}
 		if indices := location.AttributeIndices(); !m.hasKey(indices, key) {
-			indices.Append(attributes.index[attribute{key, r.answer.Source.String()}])
+			indices.Append(attributes.index[attribute{key: key, value: r.answer.Source.String()}])
 		}
 	}
-	m.flagMappings(strings.index[attributeHasFunctions])
+	for _, i := range unflagged {
+		m.dictionary.MappingTable().At(int(i)).AttributeIndices().Append(attributes.index[flag])
+	}
 	if repeats {
 		m.combine()
 	}
@@ -106,7 +113,10 @@ const attributeHasFunctions = "pprof.mapping.has_functions"
 
 // unflagged returns the mappings of resolved locations that do not have attributeHasFunctions.
 func (m *message) unflagged() (list []int32) {
-	locations, mappings := m.dictionary.LocationTable(), m.dictionary.MappingTable()
+	locations, mappings, attributes := m.dictionary.LocationTable(), m.dictionary.MappingTable(), m.dictionary.AttributeTable()
+	isFlag := func(i int32) bool {
+		return i >= 0 && int(i) < attributes.Len() && m.stringAt(attributes.At(int(i)).KeyStrindex()) == attributeHasFunctions
+	}
 	seen := map[int32]bool{}
 	for _, r := range m.resolved {
 		i := locations.At(int(r.location)).MappingIndex()
@@ -114,50 +124,11 @@ func (m *message) unflagged() (list []int32) {
 			continue
 		}
 		seen[i] = true
-		if !m.hasNamedKey(mappings.At(int(i)).AttributeIndices(), attributeHasFunctions) {
+		if !slices.ContainsFunc(mappings.At(int(i)).AttributeIndices().AsRaw(), isFlag) {
 			list = append(list, i)
 		}
 	}
 	return list
-}
-
-// flagMappings adds attributeHasFunctions, whose string is key, to the mappings of resolved locations.
-func (m *message) flagMappings(key int32) {
-	list, table := m.unflagged(), m.dictionary.AttributeTable()
-	if len(list) == 0 {
-		return
-	}
-	flag := 1 // entry 0 is the zero entry
-	for ; flag < table.Len(); flag++ {
-		entry := table.At(flag)
-		if entry.KeyStrindex() == key && entry.UnitStrindex() == 0 && entry.Value().Type() == pcommon.ValueTypeBool && entry.Value().Bool() {
-			break
-		}
-	}
-	if flag >= table.Len() {
-		for table.Len() <= flag {
-			table.AppendEmpty()
-		}
-		table.At(flag).SetKeyStrindex(key)
-		table.At(flag).Value().SetBool(true)
-	}
-	for _, i := range list {
-		m.dictionary.MappingTable().At(int(i)).AttributeIndices().Append(int32(flag))
-	}
-}
-
-// hasNamedKey reports whether one of a mapping's attributes has a key of this name.
-func (m *message) hasNamedKey(indices pcommon.Int32Slice, name string) bool {
-	table, strings := m.dictionary.AttributeTable(), m.dictionary.StringTable()
-	for _, i := range indices.All() {
-		if i < 0 || int(i) >= table.Len() {
-			continue
-		}
-		if key := table.At(int(i)).KeyStrindex(); key >= 0 && int(key) < strings.Len() && strings.At(int(key)) == name {
-			return true
-		}
-	}
-	return false
 }
 
 // A message gets at most linesConstant lines, and linesForLocation more for each location. Programs with inlined calls have two or three for a location.
@@ -189,14 +160,14 @@ func (m *message) frames(yield func(*symbols.Frame) bool) {
 	}
 }
 
-func (m *message) addStrings() additions[string] {
+func (m *message) addStrings(needsFlag bool) additions[string] {
 	a := newAdditions[string]()
 	for f := range m.frames {
 		a.need(f.Name)
 		a.need(f.SystemName)
 		a.need(f.File)
 	}
-	if len(m.unflagged()) > 0 {
+	if needsFlag {
 		a.need(attributeHasFunctions)
 	}
 	a.need(attributeSource)
@@ -224,22 +195,32 @@ func (m *message) addFunctions(of func(*symbols.Frame) function) additions[funct
 	return a
 }
 
-// addAttributes adds the sources that were used.
-func (m *message) addAttributes(key int32) additions[attribute] {
+// addAttributes adds the sources that were used, and the flag if it is needed.
+func (m *message) addAttributes(key int32, flag attribute, needsFlag bool) additions[attribute] {
 	a := newAdditions[attribute]()
 	for _, r := range m.resolved {
-		a.need(attribute{key, r.answer.Source.String()})
+		a.need(attribute{key: key, value: r.answer.Source.String()})
+	}
+	if needsFlag {
+		a.need(flag)
 	}
 	table := m.dictionary.AttributeTable()
 	a.resolve(table.Len(), func(i int) attribute {
-		if entry := table.At(i); entry.KeyStrindex() == key && entry.UnitStrindex() == 0 && entry.Value().Type() == pcommon.ValueTypeStr {
-			return attribute{key, entry.Value().Str()}
+		switch entry := table.At(i); {
+		case entry.UnitStrindex() != 0:
+		case entry.Value().Type() == pcommon.ValueTypeStr && entry.KeyStrindex() == key:
+			return attribute{key: key, value: entry.Value().Str()}
+		case entry.Value().Type() == pcommon.ValueTypeBool && entry.Value().Bool() && entry.KeyStrindex() == flag.key:
+			return flag
 		}
 		return attribute{}
 	}, func(k attribute) {
 		entry := table.AppendEmpty()
 		entry.SetKeyStrindex(k.key)
-		if k.value != "" { // the zero entry has no value
+		switch { // the zero entry has no value
+		case k.isTrue:
+			entry.Value().SetBool(true)
+		case k.value != "":
 			entry.Value().SetStr(k.value)
 		}
 	})
