@@ -4,28 +4,17 @@
 package profilemetricsconnector
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/rulefmt"
-	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb/chunkenc"
-	"github.com/prometheus/prometheus/tsdb/chunks"
-	"github.com/prometheus/prometheus/util/annotations"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -34,94 +23,14 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/prometheustest"
 )
 
-// prometheus is Prometheus' parser of rules and its query engine, over series in memory that have the names of its OTLP receiver. Its
-// database and receiver need the clients of three clouds to compile, which this module is not to depend on.
+// prometheus evaluates rules over series that have the names of Prometheus' OTLP receiver.
 type prometheus struct {
-	engine *promql.Engine
-	groups *rulefmt.RuleGroups
-	series map[string]*storedSeries
+	*prometheustest.Prometheus
 	// since has when alerts began to be pending.
 	since map[string]time.Time
-}
-
-type storedSeries struct {
-	labels  labels.Labels
-	samples []chunks.Sample
-}
-
-// stored is a sample of a series.
-type stored struct {
-	at    int64
-	value float64
-}
-
-func (s stored) T() int64                      { return s.at }
-func (s stored) ST() int64                     { return 0 }
-func (s stored) F() float64                    { return s.value }
-func (s stored) H() *histogram.Histogram       { return nil }
-func (s stored) FH() *histogram.FloatHistogram { return nil }
-func (s stored) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
-func (s stored) Copy() chunks.Sample           { return s }
-
-// view selects series between two times.
-type view struct {
-	of         *prometheus
-	mint, maxt int64
-}
-
-func (p *prometheus) Querier(mint, maxt int64) (storage.Querier, error) {
-	return &view{p, mint, maxt}, nil
-}
-
-func (v *view) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
-	var found []storage.Series
-	for _, s := range v.of.series {
-		if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(s.labels.Get(m.Name)) }) {
-			continue
-		}
-		at := func(t int64) int {
-			i, _ := slices.BinarySearchFunc(s.samples, t, func(s chunks.Sample, t int64) int { return int(s.T() - t) })
-			return i
-		}
-		if samples := s.samples[at(v.mint):at(v.maxt+1)]; len(samples) > 0 {
-			found = append(found, storage.NewListSeries(s.labels, samples))
-		}
-	}
-	slices.SortFunc(found, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
-	return &list{series: found, at: -1}
-}
-
-func (*view) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (*view) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	return nil, nil, nil
-}
-
-func (*view) Close() error { return nil }
-
-type list struct {
-	series []storage.Series
-	at     int
-}
-
-func (l *list) Next() bool                      { l.at++; return l.at < len(l.series) }
-func (l *list) At() storage.Series              { return l.series[l.at] }
-func (*list) Err() error                        { return nil }
-func (*list) Warnings() annotations.Annotations { return nil }
-
-func startPrometheus(t *testing.T, content []byte) *prometheus {
-	t.Helper()
-	language := parser.NewParser(parser.Options{})
-	groups, errs := rulefmt.Parse(content, false, model.UTF8Validation, language, slog.New(slog.DiscardHandler))
-	require.Empty(t, errs)
-	p := &prometheus{groups: groups, series: map[string]*storedSeries{}, since: map[string]time.Time{}}
-	p.engine = promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: language})
-	t.Cleanup(func() { require.NoError(t, p.engine.Close()) })
-	return p
 }
 
 // promName returns the name of a metric in Prometheus' OTLP receiver, which adds the unit, and `total` to what is monotonic.
@@ -154,7 +63,7 @@ func (p *prometheus) deliver(t *testing.T, f *fixture) {
 					for key, v := range dp.Attributes().All() {
 						b.Set(strings.ReplaceAll(key, ".", "_"), v.AsString())
 					}
-					p.store(b.Labels(), dp.Timestamp().AsTime(), valueOf(dp))
+					p.Store(b.Labels(), dp.Timestamp().AsTime(), valueOf(dp))
 				}
 			}
 		}
@@ -162,37 +71,16 @@ func (p *prometheus) deliver(t *testing.T, f *fixture) {
 	f.sink.Reset()
 }
 
-func (p *prometheus) store(of labels.Labels, at time.Time, value float64) {
-	s := p.series[of.String()]
-	if s == nil {
-		s = &storedSeries{labels: of}
-		p.series[of.String()] = s
-	}
-	s.samples = append(s.samples, stored{at.UnixMilli(), value})
-}
-
-func (p *prometheus) query(t *testing.T, query string, at time.Time) promql.Vector {
-	t.Helper()
-	q, err := p.engine.NewInstantQuery(t.Context(), p, nil, query, at)
-	require.NoError(t, err)
-	defer q.Close()
-	result := q.Exec(t.Context())
-	require.NoError(t, result.Err, query)
-	v, err := result.Vector()
-	require.NoError(t, err)
-	return slices.Clone(v)
-}
-
 // evaluate evaluates all rules, and returns the alerts that fire: their names, services and functions.
 func (p *prometheus) evaluate(t *testing.T, at time.Time) (firing []string) {
 	t.Helper()
-	for _, group := range p.groups.Groups {
+	for _, group := range p.Groups {
 		for _, rule := range group.Rules {
-			result := p.query(t, rule.Expr, at)
+			result := p.Query(t, rule.Expr, at)
 			pending := map[string]bool{}
 			for _, sample := range result {
 				if rule.Record != "" {
-					p.store(labels.NewBuilder(sample.Metric).Set(model.MetricNameLabel, rule.Record).Labels(), at, sample.F)
+					p.Store(labels.NewBuilder(sample.Metric).Set(model.MetricNameLabel, rule.Record).Labels(), at, sample.F)
 					continue
 				}
 				alert := fmt.Sprintf("%s %s %s", rule.Alert, sample.Metric.Get("job"), sample.Metric.Get("code_function_name"))
@@ -222,7 +110,7 @@ func TestRules(t *testing.T) {
 	require.NoError(t, err)
 	const step = 5 * time.Minute
 	f := start(t, "{interval: 5m, top_functions: [{profile: process_cpu/cpu, count: 5, compare: {to: 24h}}]}")
-	p := startPrometheus(t, content)
+	p := &prometheus{prometheustest.Start(t, content), map[string]time.Time{}}
 	f.clock.at = f.clock.at.Truncate(time.Hour)
 	began := f.clock.at
 	fired := map[string]time.Duration{}
@@ -258,10 +146,10 @@ func TestRules(t *testing.T) {
 		}
 	}
 	assert.Empty(t, fired, "other alerts")
-	cpu := p.query(t, `sum by (job) (rate(profile_cpu_time_seconds_total{job="shop"}[10m]))`, f.clock.at)
+	cpu := p.Query(t, `sum by (job) (rate(profile_cpu_time_seconds_total{job="shop"}[10m]))`, f.clock.at)
 	require.Len(t, cpu, 1)
 	assert.InDelta(t, 2.4, cpu[0].F, 1e-6)
-	share := p.query(t, `sum(profile_function_share_ratio{job="shop", profile_type="process_cpu/cpu", profile_share_of="self"})`, f.clock.at)
+	share := p.Query(t, `sum(profile_function_share_ratio{job="shop", profile_type="process_cpu/cpu", profile_share_of="self"})`, f.clock.at)
 	require.Len(t, share, 1)
 	assert.InDelta(t, 1, share[0].F, 1e-6)
 	if os.Getenv("E2E_PROMETHEUS") != "" { // `make e2e-prometheus`
@@ -279,19 +167,19 @@ func (p *prometheus) requirePromtool(t *testing.T, began time.Time, step time.Du
 		Values string `yaml:"values"`
 	}
 	var input []series
-	for _, s := range p.series {
-		if strings.Contains(s.labels.Get(model.MetricNameLabel), ":") {
+	for _, s := range p.Series {
+		if strings.Contains(s.Labels.Get(model.MetricNameLabel), ":") {
 			continue // recorded by a rule
 		}
 		values, next := []string{}, began
-		for _, sample := range s.samples {
+		for _, sample := range s.Samples {
 			for ; next.UnixMilli() < sample.T(); next = next.Add(step) {
 				values = append(values, "_")
 			}
 			values = append(values, strconv.FormatFloat(sample.F(), 'g', -1, 64))
 			next = next.Add(step)
 		}
-		input = append(input, series{s.labels.String(), strings.Join(values, " ")})
+		input = append(input, series{s.Labels.String(), strings.Join(values, " ")})
 	}
 	type sample struct {
 		Labels string  `yaml:"labels"`
