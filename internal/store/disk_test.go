@@ -384,34 +384,3 @@ func TestMaintainedAfterWhatWasDue(t *testing.T) {
 	require.Equal(t, noon.Add(3*time.Hour), s.Stats().Maintained)
 	require.NoError(t, s.Close())
 }
-
-// A query that has begun reads its blocks to the end, although they become one meanwhile; then their files go.
-func TestAQueryKeepsItsBlocks(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, diskConfig(t, dir))
-	day := noon.Truncate(24 * time.Hour)
-	for hour := range 3 {
-		now := day.Add(time.Duration(hour)*time.Hour + time.Minute)
-		require.NoError(t, s.Add(ofServices(now, "shop"), now).Err)
-		s.Maintain(day.Add(time.Duration(hour+1) * time.Hour))
-	}
-	require.Len(t, s.Blocks(), 3)
-	q := &Query{Selection: Selection{Service: "shop", Profile: "process_cpu"}, Want: Want{Stacks: true}, Memory: newMemory(t.Context(), nil)}
-	selected, err := s.Select(t.Context(), q)
-	require.NoError(t, err)
-	s.Maintain(day.Add(26 * time.Hour)) // they become one
-	require.Len(t, s.Blocks(), 1)
-	total := int64(0)
-	require.NoError(t, selected.Read(func(samples *Samples) error {
-		for _, v := range samples.Values {
-			total += v
-		}
-		return nil
-	}))
-	assert.EqualValues(t, 3, total)
-	selected.Close()
-	names, err := os.ReadDir(filepath.Join(dir, "blocks"))
-	require.NoError(t, err)
-	assert.Len(t, names, 1)
-	require.NoError(t, s.Close())
-}

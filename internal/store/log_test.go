@@ -190,8 +190,7 @@ func TestKilledBetweenBlocksOfAHead(t *testing.T) {
 	}
 }
 
-// A query that has begun reads its blocks to the end, although they become one, or are too old, meanwhile; then their
-// files go.
+// A query that has begun reads its blocks to the end, although they become one meanwhile; then their files go.
 func TestQueryKeepsItsBlocks(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, diskConfig(t, dir))
