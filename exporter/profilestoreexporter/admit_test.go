@@ -74,7 +74,7 @@ func TestManyServices(t *testing.T) {
 	}
 }
 
-// A message that the store could never keep is refused for good, with what it needs and what there is.
+// A message that the store can never keep gets a permanent error with its size and the limit.
 func TestMessagesThatAreTooLarge(t *testing.T) {
 	f := startExporter(t, map[string]any{"keep": map[string]any{"max_bytes": 1 << 20, "max_series": 2}})
 	long := small("shop")

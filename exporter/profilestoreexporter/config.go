@@ -96,7 +96,7 @@ type KeepConfig struct {
 	Resolution time.Duration `mapstructure:"resolution"`
 	// MaxBytes is how much memory the exporter may add to the process, apart from queries under way.
 	MaxBytes int `mapstructure:"max_bytes"`
-	// MaxSeries is a bound on the number of series; 0 is none: MaxBytes bounds them.
+	// MaxSeries bounds the number of series. 0 means no bound of its own: series count in MaxBytes.
 	MaxSeries int `mapstructure:"max_series"`
 }
 

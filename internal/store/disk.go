@@ -531,7 +531,7 @@ func (s *Store) reopenLog(now time.Time) {
 func (s *Store) Maintain(now time.Time) { s.MaintainContext(context.Background(), now) }
 
 // MaintainContext drops profiles that are too old, and writes blocks to disk. It is for one goroutine, every few
-// seconds. When ctx ends, it gives up what it writes, which is written again later.
+// seconds. When ctx ends, it abandons the block that it is writing; the next call writes that block again.
 func (s *Store) MaintainContext(ctx context.Context, now time.Time) {
 	if s.disk == nil {
 		s.Expire(now)

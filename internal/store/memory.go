@@ -56,8 +56,8 @@ func (m *Memory) keep(n int) error {
 	return m.meter.More(n)
 }
 
-// fitted computes an answer that may have fewer nodes than there are. If all of them need more memory than a query can ever have, compute is
-// called again, and may use one of so many parts of what is free for the answer.
+// fitted computes an answer that may leave out nodes. If all nodes need more memory than a query can ever have, fitted calls compute
+// again with a number of parts: the answer may use one such part of the free memory.
 func (m *Memory) fitted(compute func(parts int) error) error {
 	used := m.used
 	var err error

@@ -470,7 +470,7 @@ const leftOut = -2
 // minPruned is the smallest number of nodes that are pruned: fewer do not make room for the next.
 const minPruned = 1 << 10
 
-// finishing returns what finish takes beside the tree that it returns, and what that takes.
+// finishing returns the bytes that finish needs while it runs, and those of the tree that it returns.
 func (b *treeBuilder) finishing(maxNodes int) (passing, treeBytes int) {
 	n := len(b.parent)
 	size := min(n, maxNodes)

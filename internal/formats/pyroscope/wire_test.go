@@ -173,7 +173,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A sample without a profile is an empty profile, in protobuf as in JSON: it counts, and whoever reads it finds nothing.
+// A sample without a profile is an empty profile, in protobuf as in JSON: it counts towards the limit, and its bytes are empty.
 func TestParsePushWithoutProfiles(t *testing.T) {
 	push := func(samples int) []byte {
 		message := func(number protowire.Number, content []byte) []byte {

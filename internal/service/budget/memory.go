@@ -143,8 +143,8 @@ func (converter) Convert(_ context.Context, conf *confmap.Conf) error {
 	return nil
 }
 
-// limiterBytes returns the least limit of all memory_limiters; math.MaxInt64 if there is none. A limit_percentage is one of all
-// memory, which is the limit of the control group, or else what the machine has. As in memory_limiter, limit_mib outranks it.
+// limiterBytes returns the smallest limit of all memory_limiters, or math.MaxInt64 if there is none. limit_percentage is a share of
+// allMemory: the limit of the control group, or else the memory of the machine. As in memory_limiter, limit_mib outranks it.
 func limiterBytes(conf *confmap.Conf, allMemory int64) int64 {
 	limit := int64(math.MaxInt64)
 	processors, _ := conf.Get("processors").(map[string]any)

@@ -15,9 +15,8 @@ import (
 // Attribute is an attribute of a resource.
 type Attribute struct{ Key, Value string }
 
-// ResourceAttributes reads OTEL_RESOURCE_ATTRIBUTES by the specification: `key=value` pairs, separated by commas, with percent encoding,
-// in which + stands for itself. A comma at the end does not begin another pair. A malformed pair is an error, after which the next pair
-// follows.
+// ResourceAttributes reads OTEL_RESOURCE_ATTRIBUTES by the specification: `key=value` pairs, separated by commas and percent-encoded.
+// A + stays a +, and a comma at the end is ignored. A malformed pair yields an error; the next pair follows.
 func ResourceAttributes(s string) iter.Seq2[Attribute, error] {
 	return func(yield func(Attribute, error) bool) {
 		if strings.TrimSpace(s) == "" {

@@ -171,7 +171,7 @@ func bodyError(err error, stopping bool) *BodyError {
 	case errors.Is(err, budget.ErrBusy), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &BodyError{http.StatusServiceUnavailable, err}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		// Of what OTLP's senders retry, 408 is none.
+		// OTLP's senders retry a 503, but not a 408.
 		return &BodyError{http.StatusServiceUnavailable, ErrLate}
 	}
 	return &BodyError{http.StatusBadRequest, err}

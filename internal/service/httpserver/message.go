@@ -18,8 +18,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
-// transportStream is what gRPC reads messages from. RecvMsg reads a message of any stated length at once, and nobody learns how much of
-// it has arrived; here it is read in parts, as the budget has room for them.
+// transportStream is what gRPC reads messages from (docs/decisions/0017). RecvMsg reads a message whole, and does not tell how much of it
+// has arrived. Here a message is read in parts, as the budget has room for them.
 type transportStream interface {
 	ReadMessageHeader(header []byte) error
 	Read(n int) (mem.BufferSlice, error)

@@ -23,7 +23,7 @@ const (
 	BaselineKey = "profile.baseline"
 	// BaselineVersionKey is the version that a version is compared with.
 	BaselineVersionKey = "profile.baseline.version"
-	// Other stands for all functions that are not listed.
+	// Other is the name under which all functions that are not listed are counted.
 	Other = "other"
 )
 
