@@ -306,6 +306,18 @@ func TestAPanicHoldsNothing(t *testing.T) {
 	require.NoError(t, c.Build(t.Context(), 500*kib, noGrowth))
 }
 
+// What can never be reserved does not count: the work may go on with less, as a query that prunes its answer does.
+func TestBuildGoesOnAfterARefusal(t *testing.T) {
+	b := newBudget()
+	c := b.Begin()
+	defer c.Release()
+	require.NoError(t, c.Build(t.Context(), 0, func(reserve pdatasize.Reserve) error {
+		require.ErrorIs(t, reserve(4096*kib), pdatasize.ErrFull)
+		return reserve(100 * kib)
+	}))
+	require.EqualValues(t, 100*kib, c.HeldBytes())
+}
+
 type readerFunc func([]byte) (int, error)
 
 func (r readerFunc) Read(p []byte) (int, error) { return r(p) }
