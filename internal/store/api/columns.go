@@ -6,6 +6,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -35,6 +36,17 @@ func (b *body) list(n int, write func(i int)) {
 func (b *body) int(n int64) { b.last = strconv.AppendInt(b.last, n, 10) }
 
 func (b *body) float(v float64) { b.last = strconv.AppendFloat(b.last, v, 'f', -1, 64) }
+
+// values appends the values of a time line, null where nothing is known.
+func (b *body) values(list []float64) {
+	b.list(len(list), func(i int) {
+		if v := list[i]; math.IsNaN(v) || math.IsInf(v, 0) {
+			b.raw("null")
+		} else {
+			b.float(math.Round(v*1000) / 1000)
+		}
+	})
+}
 
 // quote appends a string in JSON.
 func (b *body) quote(s string) { b.last = append(b.last, quote(s)...) }

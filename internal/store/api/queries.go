@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
@@ -20,6 +21,14 @@ func (s *server) status(r *request) (*answer, error) {
 	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
+	fields, err := s.statusFields(r)
+	if err != nil {
+		return nil, err
+	}
+	return jsonAnswer(fields)
+}
+
+func (s *server) statusFields(r *request) (map[string]any, error) {
 	stats, err := s.Store.Status(r.Context())
 	if err != nil {
 		return nil, err
@@ -31,16 +40,18 @@ func (s *server) status(r *request) (*answer, error) {
 	for i, n := range stats.Refused {
 		refused[store.Refused(i).String()] = n
 	}
-	return jsonAnswer(map[string]any{
+	return map[string]any{
 		"version": s.Version, "now": millis(r.now.UnixNano()), "window_ms": stats.Window.Milliseconds(),
 		"resolution_ms": stats.Resolution.Milliseconds(), "max_bytes": s.MaxBytes, "bytes": stats.Bytes,
 		"series": stats.Series, "max_series": stats.MaxSeries, "profiles": stats.Profiles, "samples": stats.Samples,
 		"evicted": evicted, "refused": refused, "disk_bytes": stats.DiskBytes, "disk_blocks": stats.DiskBlocks,
 		"coarse_until": millis(stats.CoarseUntil), "coarse_step_ms": millis(stats.CoarseStep),
-	})
+	}, nil
 }
 
 func (s *server) services(r *request) (*answer, error) {
+	search := strings.ToLower(r.params.Get("search"))
+	limit := r.params.Int("limit", math.MaxInt32, 1, math.MaxInt32)
 	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
@@ -55,28 +66,30 @@ func (s *server) services(r *request) (*answer, error) {
 		From     int64  `json:"from"`
 		Until    int64  `json:"until"`
 	}
+	services = slices.DeleteFunc(services, func(in store.ServiceInfo) bool { return !strings.Contains(strings.ToLower(in.Service), search) })
 	list := []service{}
-	for _, in := range services {
+	for _, in := range services[:min(limit, len(services))] {
 		list = append(list, service{in.Service, in.Profiles, in.Samples, millis(in.From), millis(in.Until)})
 	}
-	return jsonAnswer(map[string]any{"services": list})
+	return jsonAnswer(map[string]any{"services": list, "more": len(services) - len(list)})
+}
+
+type profileJSON struct {
+	Service    string `json:"service"`
+	Profile    string `json:"profile"`
+	Type       string `json:"type"`
+	Default    bool   `json:"default"`
+	Kind       string `json:"kind"`
+	From       int64  `json:"from"`
+	Until      int64  `json:"until"`
+	Samples    int    `json:"samples"`
+	Bytes      int    `json:"bytes"`
+	Timestamps bool   `json:"timestamps"`
+	Rearranged int    `json:"rearranged"`
+	Instances  int    `json:"instances"`
 }
 
 func (s *server) profiles(r *request) (*answer, error) {
-	type profile struct {
-		Service    string `json:"service"`
-		Profile    string `json:"profile"`
-		Type       string `json:"type"`
-		Default    bool   `json:"default"`
-		Kind       string `json:"kind"`
-		From       int64  `json:"from"`
-		Until      int64  `json:"until"`
-		Samples    int    `json:"samples"`
-		Bytes      int    `json:"bytes"`
-		Timestamps bool   `json:"timestamps"`
-		Rearranged int    `json:"rearranged"`
-		Instances  int    `json:"instances"`
-	}
 	service := r.params.Get("service")
 	if err := r.params.Check(); err != nil {
 		return nil, err
@@ -85,14 +98,22 @@ func (s *server) profiles(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []profile{}
+	return jsonAnswer(map[string]any{"profiles": listProfiles(infos, service)})
+}
+
+// listProfiles lists the profiles of a service, or of all if service is empty.
+func listProfiles(infos []store.ProfileInfo, service string) []profileJSON {
+	list := []profileJSON{}
 	for _, in := range infos {
-		list = append(list, profile{
+		if service != "" && in.Service != service {
+			continue
+		}
+		list = append(list, profileJSON{
 			in.Service, in.Profile, in.Type.String(), in.Default, in.Values.String(), millis(in.From), millis(in.Until),
 			in.Samples, in.Bytes, in.Timestamps, in.Moved, in.Instances,
 		})
 	}
-	return jsonAnswer(map[string]any{"profiles": list})
+	return list
 }
 
 func (r *request) selection() store.Selection {
@@ -156,13 +177,7 @@ func (s *server) timeline(r *request) (*answer, error) {
 	a.list(len(t.Groups), func(i int) {
 		g := &t.Groups[i]
 		a.format(`{"name":%s,"values":`, quote(g.Name))
-		a.list(len(g.Values), func(i int) {
-			if v := g.Values[i]; math.IsNaN(v) || math.IsInf(v, 0) {
-				a.raw("null")
-			} else {
-				a.float(math.Round(v*1000) / 1000)
-			}
-		})
+		a.values(g.Values)
 		a.raw("}")
 	})
 	a.raw("}")

@@ -1,0 +1,332 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// This file answers what costs what: the services by their processor time and memory, in one pass over the totals of their profiles. Only
+// those on the list get a time line, which has to be computed for each.
+
+const (
+	// The default and the bound of the services that are listed. Each has two time lines.
+	defaultListed, maxListed = 30, 200
+	overviewPoints           = 60
+	// serviceBytes is what a service takes before it is written, overviewBytes what a time line and its row take.
+	serviceBytes, overviewBytes = 256, 2 << 10
+)
+
+// cost is what a service used in a time and in the one of the same length before.
+type cost struct{ now, before float64 }
+
+type serviceCost struct {
+	store.ServiceInfo
+	cpu, memory      cost
+	cpuOf, memoryOf  *store.Series
+	hasCPU, hasState bool
+}
+
+func (s *server) overview(r *request) (*answer, error) {
+	sel := r.selection()
+	search := strings.ToLower(r.params.Get("search"))
+	by := r.params.OneOf("sort", "cpu", "memory", "change", "name")
+	limit := r.params.Int("limit", defaultListed, 1, maxListed)
+	if err := r.params.Check(); err != nil {
+		return nil, err
+	}
+	sel.From, sel.Until = r.bounded(&sel)
+	list, err := s.Store.Services(r.Context(), r.meter)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.meter.More(serviceBytes * len(list)); err != nil {
+		return nil, err
+	}
+	costs := make([]serviceCost, len(list))
+	byName := make(map[string]*serviceCost, len(list))
+	for i := range list {
+		costs[i].ServiceInfo = list[i]
+		byName[list[i].Service] = &costs[i]
+	}
+	total, err := s.addCosts(r, sel, byName)
+	if err != nil {
+		return nil, err
+	}
+	costs = slices.DeleteFunc(costs, func(c serviceCost) bool { return !strings.Contains(strings.ToLower(c.Service), search) })
+	sortCosts(costs, by)
+	return s.writeOverview(r, sel, costs, limit, total)
+}
+
+// bounded returns the selected time. Without one it is the time that the store keeps.
+func (r *request) bounded(sel *store.Selection) (from, until int64) {
+	until = cmp.Or(sel.Until, r.now.UnixNano())
+	from = cmp.Or(sel.From, until-int64(time.Hour))
+	return min(from, until-1), until
+}
+
+// addCosts adds the processor time and the memory of all services, and returns the sums of the processors in use.
+func (s *server) addCosts(r *request, sel store.Selection, byName map[string]*serviceCost) (total cost, err error) {
+	span := sel.Until - sel.From
+	wide := sel
+	wide.From, wide.Service, wide.Type, wide.GroupBy = max(sel.From-span, 1), "", "", ""
+	for _, profile := range []string{kind.ProcessCPU, kind.Memory} {
+		wide.Profile = profile
+		series, err := s.Store.Series(r.Context(), wide)
+		if err != nil {
+			return cost{}, err
+		}
+		chosen := chooseTypes(series, profile, byName)
+		spent := map[string]*spending{}
+		if err := s.readTotals(r, wide, sel.From, chosen, spent); err != nil {
+			return cost{}, err
+		}
+		for service, used := range spent {
+			c := byName[service]
+			if profile == kind.Memory {
+				c.memory, c.hasState = used.states(sel.From, sel.Until), true
+				continue
+			}
+			c.cpu, c.hasCPU = used.rates(), true
+			total.now, total.before = total.now+c.cpu.now, total.before+c.cpu.before
+		}
+	}
+	return total, nil
+}
+
+// chooseTypes returns the series of the one type of each service that has its processor time, or its memory in use.
+func chooseTypes(series []store.Series, profile string, byName map[string]*serviceCost) (chosen []store.Series) {
+	of := func(c *serviceCost) **store.Series {
+		if profile == kind.Memory {
+			return &c.memoryOf
+		}
+		return &c.cpuOf
+	}
+	for i := range series {
+		in := &series[i]
+		c := byName[in.Service]
+		if c == nil || typeRank(in, profile) == 0 {
+			continue
+		}
+		if best := of(c); *best == nil || typeRank(in, profile) > typeRank(*best, profile) {
+			*best = in
+		}
+	}
+	for i := range series {
+		in := series[i]
+		c := byName[in.Service]
+		if c == nil || *of(c) == nil || (*of(c)).Type != in.Type || typeRank(&in, profile) == 0 {
+			continue
+		}
+		in.TimesPeriod = in.Type.Unit == "count"
+		chosen = append(chosen, in)
+	}
+	return chosen
+}
+
+// typeRank returns how well a type has what a service costs, 0 if it has not.
+func typeRank(in *store.Series, profile string) int {
+	switch {
+	case profile == kind.Memory && in.Values == kind.Gauge && in.Type.Unit == "bytes":
+		return 1 + map[string]int{"inuse_space": 1}[in.Type.Type]
+	case profile == kind.ProcessCPU && in.Values != kind.Gauge && in.Type.Unit == "nanoseconds":
+		return 2 + map[string]int{"cpu": 1}[in.Type.Type]
+	case profile == kind.ProcessCPU && in.Values != kind.Gauge && in.Type.Unit == "count" && in.PeriodType.Unit == "nanoseconds":
+		return 1
+	}
+	return 0
+}
+
+// spending is what the profiles of a service add up to.
+type spending struct {
+	sum cost
+	// The first profile of each time, and the end of the last one.
+	firstBefore, first, end int64
+	bySeries                map[int]*holding
+	// held is memory × time, until what is held until the end is added.
+	held cost
+}
+
+// holding is the state of one series: the last value counts until the next one.
+type holding struct {
+	at, interval int64
+	value        float64
+}
+
+// readTotals adds up the totals of the profiles of series, before and after a time.
+func (s *server) readTotals(r *request, wide store.Selection, from int64, series []store.Series, spent map[string]*spending) error {
+	if len(series) == 0 {
+		return nil
+	}
+	selected, err := s.Store.Select(r.Context(), store.NewQuery(r.Context(), r.meter, series, wide.From, wide.Until, store.Want{Profiles: true}))
+	if err != nil {
+		return err
+	}
+	defer selected.Close()
+	return selected.Read(func(samples *store.Samples) error {
+		in := &series[samples.Series]
+		used := spent[in.Service]
+		if used == nil {
+			if err := r.meter.More(serviceBytes); err != nil {
+				return err
+			}
+			used = &spending{firstBefore: math.MaxInt64, first: math.MaxInt64, bySeries: map[int]*holding{}}
+			spent[in.Service] = used
+		}
+		used.end = max(used.end, min(in.Until, wide.Until))
+		value := 0.0
+		for _, v := range samples.Values {
+			value += float64(v) * max(samples.Weight, 1)
+		}
+		for _, v := range samples.Fractions {
+			value += v * max(samples.Weight, 1)
+		}
+		if in.Values == kind.Gauge {
+			return used.hold(r, samples.Series, samples.Time, value, from)
+		}
+		if samples.Time < from {
+			used.firstBefore, used.sum.before = min(used.firstBefore, samples.Time), used.sum.before+value
+		} else {
+			used.first, used.sum.now = min(used.first, samples.Time), used.sum.now+value
+		}
+		return nil
+	})
+}
+
+// rates returns the sums by time: from the first profile of each of the two times to the first one after it, or the end of the last one.
+func (u *spending) rates() cost {
+	rate := func(sum float64, first, end int64) float64 {
+		if first >= end {
+			return 0
+		}
+		return sum / float64(end-first)
+	}
+	return cost{now: rate(u.sum.now, u.first, u.end), before: rate(u.sum.before, u.firstBefore, min(u.first, u.end))}
+}
+
+// hold adds a value that a series has from a time on, and what its value before added until then.
+func (u *spending) hold(r *request, series int, at int64, value float64, from int64) error {
+	h := u.bySeries[series]
+	if h == nil {
+		u.bySeries[series] = &holding{at: at, value: value}
+		u.firstBefore = min(u.firstBefore, at)
+		return r.meter.More(serviceBytes)
+	}
+	gap := at - h.at
+	if gap <= 0 {
+		h.value = value
+		return nil
+	}
+	u.keep(h, min(gap, h.longest()), from)
+	h.interval, h.at, h.value = gap, at, value
+	return nil
+}
+
+// longest is for how long a state counts if nothing follows: an interval, and for the first one a minute, but two until the next one.
+func (h *holding) longest() int64 { return 2 * cmp.Or(h.interval, int64(time.Minute)) }
+
+// keep adds a state that holds for a length of time, by the parts of it before and after from.
+func (u *spending) keep(h *holding, length, from int64) {
+	before := min(max(from-h.at, 0), length)
+	u.held.before += h.value * float64(before)
+	u.held.now += h.value * float64(length-before)
+	u.end = max(u.end, h.at+length)
+}
+
+// states returns the means of the states over the time for which there are some.
+func (u *spending) states(from, until int64) cost {
+	for _, h := range u.bySeries {
+		u.keep(h, min(max(until-h.at, 0), h.longest()/2), from)
+	}
+	mean := func(held float64, first, end int64) float64 {
+		if first >= end {
+			return 0
+		}
+		return held / float64(end-first)
+	}
+	end := min(u.end, until)
+	return cost{now: mean(u.held.now, max(from, u.firstBefore), end), before: mean(u.held.before, u.firstBefore, min(from, end))}
+}
+
+func sortCosts(list []serviceCost, by string) {
+	slices.SortFunc(list, func(a, b serviceCost) int {
+		order := 0
+		switch by {
+		case "cpu":
+			order = cmp.Or(cmp.Compare(b.cpu.now, a.cpu.now), cmp.Compare(b.memory.now, a.memory.now))
+		case "memory":
+			order = cmp.Compare(b.memory.now, a.memory.now)
+		case "change":
+			order = cmp.Compare(math.Abs(b.cpu.now-b.cpu.before), math.Abs(a.cpu.now-a.cpu.before))
+		}
+		return cmp.Or(order, strings.Compare(a.Service, b.Service))
+	})
+}
+
+func (s *server) writeOverview(r *request, sel store.Selection, list []serviceCost, limit int, total cost) (*answer, error) {
+	a := r.json()
+	a.format(`{"from":%d,"until":%d,"services":%d,"cpu":`, millis(sel.From), millis(sel.Until), len(list))
+	a.cost(total, true)
+	a.raw(`,"list":`)
+	a.list(min(limit, len(list)), func(i int) {
+		in := &list[i]
+		a.format(`{"service":%s,"profiles":%d,"from":%d,"until":%d,"cpu":`, quote(in.Service), in.Profiles, millis(in.From), millis(in.Until))
+		a.cost(in.cpu, in.hasCPU)
+		a.raw(`,"memory":`)
+		a.cost(in.memory, in.hasState)
+		for _, line := range []struct {
+			name string
+			of   *store.Series
+		}{{"cpu_line", in.cpuOf}, {"memory_line", in.memoryOf}} {
+			a.format(`,%q:`, line.name)
+			s.line(r, a, sel, line.of)
+		}
+		a.raw("}")
+	})
+	a.raw("}")
+	return a, a.err
+}
+
+// cost writes a value and the one before, or null.
+func (b *body) cost(c cost, has bool) {
+	if !has {
+		b.raw("null")
+		return
+	}
+	b.raw(`{"now":`)
+	b.float(rounded(c.now))
+	b.raw(`,"before":`)
+	b.float(rounded(c.before))
+	b.raw("}")
+}
+
+// rounded returns a number with as many digits as a page can show.
+func rounded(v float64) float64 { return math.Round(v*1e6) / 1e6 }
+
+// line writes the time line of a type of a service, or null.
+func (s *server) line(r *request, a *answer, sel store.Selection, of *store.Series) {
+	if of == nil || a.err != nil {
+		a.raw("null")
+		return
+	}
+	sel.Service, sel.Profile, sel.Type, sel.GroupBy = of.Service, of.Profile, of.Type.String(), ""
+	t, err := s.Store.Timeline(r.Context(), sel, overviewPoints, r.now)
+	if err == nil {
+		err = r.meter.More(overviewBytes)
+	}
+	if err != nil {
+		a.err = err
+		return
+	}
+	a.format(`{"type":%s,"from":%d,"step_ms":%d,"values":`, quote(t.Type.String()), millis(t.From), millis(t.Step))
+	a.values(t.Groups[0].Values)
+	a.raw("}")
+}

@@ -1,0 +1,107 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"math"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// page answers with all that the page needs at each load besides what it draws: the status, the number of services, and the profiles of the
+// one that is shown. If there is only one service, that is shown.
+func (s *server) page(r *request) (*answer, error) {
+	service := r.params.Get("service")
+	if err := r.params.Check(); err != nil {
+		return nil, err
+	}
+	status, err := s.statusFields(r)
+	if err != nil {
+		return nil, err
+	}
+	infos, err := s.Store.Catalog(r.Context(), "", r.meter)
+	if err != nil {
+		return nil, err
+	}
+	services := 0
+	for i := range infos {
+		if i == 0 || infos[i].Service != infos[i-1].Service {
+			services++
+		}
+	}
+	if service == "" && services == 1 {
+		service = infos[0].Service
+	}
+	profiles := []profileJSON{}
+	if service != "" {
+		profiles = listProfiles(infos, service)
+	}
+	return jsonAnswer(map[string]any{"status": status, "services": services, "service": service, "profiles": profiles})
+}
+
+// maxTypes is how many types of a service are listed with their values.
+const maxTypes = 64
+
+// types answers with what each type of a service's profiles adds up to, in a time and the one of the same length before.
+func (s *server) types(r *request) (*answer, error) {
+	sel := r.selection()
+	if err := r.params.Check(); err != nil {
+		return nil, err
+	}
+	sel.From, sel.Until = r.bounded(&sel)
+	infos, err := s.Store.Catalog(r.Context(), sel.Service, r.meter)
+	if err != nil {
+		return nil, err
+	}
+	infos = slices.DeleteFunc(infos, func(in store.ProfileInfo) bool { return in.Service != sel.Service })
+	a := r.json()
+	a.raw(`{"types":`)
+	a.list(min(len(infos), maxTypes), func(i int) { s.typeCost(r, a, sel, &infos[i]) })
+	a.format(`,"more":%d}`, max(0, len(infos)-maxTypes))
+	return a, a.err
+}
+
+func (s *server) typeCost(r *request, a *answer, sel store.Selection, in *store.ProfileInfo) {
+	wide := sel
+	wide.Profile, wide.Type, wide.GroupBy = in.Profile, in.Type.String(), ""
+	wide.From = max(sel.From-(sel.Until-sel.From), 1)
+	t, err := s.Store.Timeline(r.Context(), wide, 2*overviewPoints, r.now)
+	if err == nil {
+		err = r.meter.More(overviewBytes)
+	}
+	if err != nil {
+		a.err = err
+		return
+	}
+	values := t.Groups[0].Values
+	split := min(len(values), int((sel.From-t.From+t.Step/2)/t.Step))
+	a.format(`{"profile":%s,"type":%s,"unit":%s,"kind":%q,"default":%t,"cost":`,
+		quote(in.Profile), quote(in.Type.String()), quote(in.Type.Unit), in.Values, in.Default)
+	now, has := meanOf(values[split:], t.Step, in.Values)
+	before, _ := meanOf(values[:split], t.Step, in.Values)
+	a.cost(cost{now, before}, has)
+	a.format(`,"from":%d,"step_ms":%d,"values":`, millis(t.From)+int64(split)*millis(t.Step), millis(t.Step))
+	a.values(values[split:])
+	a.raw("}")
+}
+
+// meanOf returns the mean of a state over the steps where it is known, or how much was added in a second of them.
+func meanOf(values []float64, step int64, of kind.Values) (mean float64, has bool) {
+	sum, known := 0.0, 0
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			sum, known = sum+v, known+1
+		}
+	}
+	if known == 0 {
+		return 0, false
+	}
+	mean = sum / float64(known)
+	if of != kind.Gauge {
+		mean /= float64(step) / 1e9
+	}
+	return mean, true
+}
