@@ -97,7 +97,7 @@ const (
 	dictionaryPart     = 4   // how many times its own bytes a dictionary takes as pdata
 )
 
-// moverBytes is what a dictionaryMover from a dictionary takes.
+// moverBytes is what a mover.Mover from a dictionary takes.
 func moverBytes(d *dictionary.Dictionary) int {
 	return 4 * (d.Strings.Len() + d.Functions.Len() + d.Mappings.Len() + d.Locations.Len() + d.Stacks.Len() + d.Attributes.Len() +
 		d.AttributeSets.Len() + d.Links.Len())

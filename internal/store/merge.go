@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
 // This file writes blocks to disk: what was in memory, or several blocks as one. Services are merged one after the other, so that the
@@ -86,7 +87,7 @@ func (m *blockMerger) write(dir string) error {
 // mergedPart is a source's part of a service.
 type mergedPart struct {
 	*block
-	mover *dictionaryMover
+	mover *mover.Mover
 }
 
 type mergedSeries struct {
@@ -112,7 +113,7 @@ func (m *blockMerger) service(w *blockfile.Writer, name string, sources []source
 		if e == nil {
 			continue
 		}
-		p := &mergedPart{block: e, mover: newMover(e.dict, dict)}
+		p := &mergedPart{block: e, mover: mover.New(e.dict, dict)}
 		used := make([]bool, e.dict.Stacks.Len())
 		for i := range e.series {
 			sr := &e.series[i]
@@ -169,7 +170,7 @@ func (p *mergedPart) moveStacks(used []bool) {
 			list = append(list, dictionary.StackIndex(i))
 		}
 	}
-	p.mover.allStacks(list)
+	p.mover.Stacks(list)
 }
 
 func (s *mergedSeries) write(ctx context.Context, w *blockfile.Writer, step time.Duration) error {
@@ -177,7 +178,7 @@ func (s *mergedSeries) write(ctx context.Context, w *blockfile.Writer, step time
 	w.Series(blockfile.Series{
 		ID: blockfile.ID(sr.id[:]), Instance: fmt.Sprintf("%016x", sr.instance), Profile: strs.At(sr.profile), Type: strs.At(sr.typ), Unit: strs.At(sr.unit),
 		Kind: sr.values.String(), Labels: s.part.labels(sr),
-		Resource: int32(s.part.mover.set(sr.resource)), Attributes: int32(s.part.mover.set(sr.attributes)),
+		Resource: int32(s.part.mover.Set(sr.resource)), Attributes: int32(s.part.mover.Set(sr.attributes)),
 	})
 	slices.SortStableFunc(s.runs, func(a, b seriesRun) int { return cmp.Compare(a.chunks[0].start, b.chunks[0].start) })
 	for _, run := range s.runs {
@@ -210,7 +211,7 @@ func (p *mergedPart) profile(c *chunk) blockfile.Profile {
 	return blockfile.Profile{
 		Time: c.time, DurationNanos: c.duration, Start: c.start, End: c.end, Total: c.total,
 		PeriodType: p.dict.Strings.At(m.periodType), PeriodUnit: p.dict.Strings.At(m.periodUnit), Period: m.period,
-		AttributeSet: int32(p.mover.set(m.attributes)), ScopeSet: int32(p.mover.set(m.scope)),
+		AttributeSet: int32(p.mover.Set(m.attributes)), ScopeSet: int32(p.mover.Set(m.scope)),
 		Position: m.position, Kind: int32(c.values), Flags: int32(c.flags),
 	}
 }
@@ -220,8 +221,8 @@ func (p *mergedPart) rows(c *chunk) iter.Seq[blockfile.Row] {
 	return func(yield func(blockfile.Row) bool) {
 		for row := c.rows(); row.next(); {
 			if !yield(blockfile.Row{
-				Stack:      int32(p.mover.stack(dictionary.StackIndex(row.stack))),
-				Attributes: int32(p.mover.set(dictionary.AttributeSetIndex(row.attribute))),
+				Stack:      int32(p.mover.Stack(dictionary.StackIndex(row.stack))),
+				Attributes: int32(p.mover.Set(dictionary.AttributeSetIndex(row.attribute))),
 				Link:       p.dict.Links.At(dictionary.LinkIndex(row.link)),
 				Value:      row.value,
 				Timestamp:  c.time + row.timestamp, HasTimestamp: c.flags&hasTimestamps != 0,

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
 // identity is what samples that are combined have in common.
@@ -120,7 +121,7 @@ func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *S
 	}
 	defer selected.Close()
 	m := &merger{
-		Selected: selected, sel: &q.Selection, dict: dictionary.New(), movers: map[*dictionary.Dictionary]*dictionaryMover{},
+		Selected: selected, sel: &q.Selection, dict: dictionary.New(), movers: map[*dictionary.Dictionary]*mover.Mover{},
 		table: table{memory: q.Memory, types: len(selected.Types)},
 	}
 	m.index.Reset(0)
@@ -144,25 +145,25 @@ type merger struct {
 	maxValues int
 	dict      *dictionary.Dictionary
 	// movers are those of the blocks' dictionaries, inOrder that of their first samples.
-	movers  map[*dictionary.Dictionary]*dictionaryMover
-	inOrder []*dictionaryMover
+	movers  map[*dictionary.Dictionary]*mover.Mover
+	inOrder []*mover.Mover
 }
 
 func (m *merger) add(s *Samples) error {
-	mover, before, moving := m.movers[s.Dict], m.dict.MemoryBytes(), s.Dict.MemoryBytes() // at most all of it
-	if mover == nil {
+	moves, before, moving := m.movers[s.Dict], m.dict.MemoryBytes(), s.Dict.MemoryBytes() // at most all of it
+	if moves == nil {
 		moving += moverBytes(s.Dict)
 	}
 	if err := m.memory.Take(moving); err != nil {
 		return err
 	}
-	if mover == nil {
-		mover = newMover(s.Dict, m.dict)
-		m.movers[s.Dict], m.inOrder = mover, append(m.inOrder, mover)
+	if moves == nil {
+		moves = mover.New(s.Dict, m.dict)
+		m.movers[s.Dict], m.inOrder = moves, append(m.inOrder, moves)
 		moving -= moverBytes(s.Dict)
 	}
 	for _, stack := range s.Stacks {
-		mover.stack(dictionary.StackIndex(stack))
+		moves.Stack(dictionary.StackIndex(stack))
 	}
 	if more := m.dict.Stacks.Len() - len(m.plain); more > 0 {
 		_ = m.memory.Take(plainBytes * more) // ended checks
@@ -171,8 +172,8 @@ func (m *merger) add(s *Samples) error {
 	whole := s.Weight == math.Trunc(s.Weight)
 	for i := range s.Len() {
 		id := identity{
-			stack: int32(mover.stack(dictionary.StackIndex(at32(s.Stacks, i)))), attributes: int32(mover.set(dictionary.AttributeSetIndex(at32(s.Attributes, i)))),
-			link: int32(mover.link(dictionary.LinkIndex(at32(s.Links, i)))),
+			stack: int32(moves.Stack(dictionary.StackIndex(at32(s.Stacks, i)))), attributes: int32(moves.Set(dictionary.AttributeSetIndex(at32(s.Attributes, i)))),
+			link: int32(moves.Link(dictionary.LinkIndex(at32(s.Links, i)))),
 		}
 		if s.IsTimed {
 			id.timed, id.timestamp = true, s.Times[i]
@@ -250,8 +251,8 @@ func (m *merger) forgetBlocks() {
 func (m *merger) orderMappings() {
 	places := make([]dictionary.MappingIndex, m.dict.Mappings.Len())
 	next := dictionary.MappingIndex(1)
-	for _, mover := range m.inOrder {
-		for _, i := range mover.mappings {
+	for _, moves := range m.inOrder {
+		for _, i := range moves.Mappings {
 			if i != 0 && places[i] == 0 {
 				places[i] = next
 				next++
@@ -263,7 +264,7 @@ func (m *merger) orderMappings() {
 
 func (m *merger) write(pd pprofile.Profiles) {
 	newest, dict := m.Newest, m.dict
-	mover := newMover(newest.Dict, dict)
+	moves := mover.New(newest.Dict, dict)
 	rp := pd.ResourceProfiles().AppendEmpty()
 	rp.Resource().Attributes().PutStr("service.name", m.sel.Service)
 	sp := rp.ScopeProfiles().AppendEmpty()
@@ -273,7 +274,7 @@ func (m *merger) write(pd pprofile.Profiles) {
 	}
 	attributes := make([]int32, len(newest.Attributes))
 	for i, a := range newest.Attributes {
-		attributes[i] = int32(mover.attribute(dictionary.AttributeIndex(a)))
+		attributes[i] = int32(moves.Attribute(dictionary.AttributeIndex(a)))
 	}
 	periodType, periodUnit := dict.Strings.Intern(newest.PeriodType), dict.Strings.Intern(newest.PeriodUnit)
 	for column, t := range m.Types {

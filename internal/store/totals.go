@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
 // This file makes deltas of cumulative profiles, and determines for how long gauges hold.
@@ -174,10 +175,10 @@ func (s *Store) trimTotals() {
 // moveTotals moves the totals of all series to the dictionary of a new block. It drops the oldest of them if these alone would fill it.
 func (s *Store) moveTotals(dict *dictionary.Dictionary) {
 	list := s.withTotals()
-	var mover *dictionaryMover
+	var moves *mover.Mover
 	for i, use := range list {
-		if mover == nil {
-			mover = newMover(s.totalsOver, dict)
+		if moves == nil {
+			moves = mover.New(s.totalsOver, dict)
 		}
 		if dict.MemoryBytes() > s.cfg.MaxBytes/movedPart {
 			s.dropTotals(list[i:])
@@ -185,9 +186,9 @@ func (s *Store) moveTotals(dict *dictionary.Dictionary) {
 		}
 		for i := range use.totals.rows {
 			row := &use.totals.rows[i]
-			row.stack = int32(mover.stack(dictionary.StackIndex(row.stack)))
-			row.attributes = int32(mover.set(dictionary.AttributeSetIndex(row.attributes)))
-			row.link = int32(mover.link(dictionary.LinkIndex(row.link)))
+			row.stack = int32(moves.Stack(dictionary.StackIndex(row.stack)))
+			row.attributes = int32(moves.Set(dictionary.AttributeSetIndex(row.attributes)))
+			row.link = int32(moves.Link(dictionary.LinkIndex(row.link)))
 		}
 		slices.SortFunc(use.totals.rows, totalRow.compare)
 	}

@@ -1,19 +1,22 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+// Package mover copies entries of one dictionary into another, each once, with all that they refer to.
+package mover
 
 import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// dictionaryMover copies entries of one dictionary into another, each once, with all that they refer to.
-type dictionaryMover struct {
+// Mover copies entries of one dictionary into another. It knows the new index of each that it has copied.
+type Mover struct {
 	from, to *dictionary.Dictionary
+
+	// Mappings has the new index of each mapping, or 0.
+	Mappings []dictionary.MappingIndex
 
 	strings    []dictionary.StringIndex
 	functions  []dictionary.FunctionIndex
-	mappings   []dictionary.MappingIndex
 	locations  []dictionary.LocationIndex
 	stacks     []dictionary.StackIndex
 	attributes []dictionary.AttributeIndex
@@ -24,12 +27,12 @@ type dictionaryMover struct {
 	lines []dictionary.Line
 }
 
-// newMover returns one of entries of from, which may only grow meanwhile, into to.
-func newMover(from, to *dictionary.Dictionary) *dictionaryMover {
-	return &dictionaryMover{
+// New returns a Mover of entries of from, which may only grow meanwhile, into to.
+func New(from, to *dictionary.Dictionary) *Mover {
+	return &Mover{
 		from: from, to: to,
 		strings: make([]dictionary.StringIndex, from.Strings.Len()), functions: make([]dictionary.FunctionIndex, from.Functions.Len()),
-		mappings: make([]dictionary.MappingIndex, from.Mappings.Len()), locations: make([]dictionary.LocationIndex, from.Locations.Len()),
+		Mappings: make([]dictionary.MappingIndex, from.Mappings.Len()), locations: make([]dictionary.LocationIndex, from.Locations.Len()),
 		stacks: make([]dictionary.StackIndex, from.Stacks.Len()), attributes: make([]dictionary.AttributeIndex, from.Attributes.Len()),
 		sets: make([]dictionary.AttributeSetIndex, from.AttributeSets.Len()), links: make([]dictionary.LinkIndex, from.Links.Len()),
 	}
@@ -47,34 +50,38 @@ func moved[I ~int32](known *[]I, i I, move func() I) I {
 	return (*known)[i]
 }
 
-func (m *dictionaryMover) str(i dictionary.StringIndex) dictionary.StringIndex {
+// String returns the new index of a string.
+func (m *Mover) String(i dictionary.StringIndex) dictionary.StringIndex {
 	return moved(&m.strings, i, func() dictionary.StringIndex { return m.to.Strings.Intern(m.from.Strings.At(i)) })
 }
 
-func (m *dictionaryMover) link(i dictionary.LinkIndex) dictionary.LinkIndex {
+// Link returns the new index of a link.
+func (m *Mover) Link(i dictionary.LinkIndex) dictionary.LinkIndex {
 	return moved(&m.links, i, func() dictionary.LinkIndex { return m.to.Links.Intern(m.from.Links.At(i)) })
 }
 
-func (m *dictionaryMover) attribute(i dictionary.AttributeIndex) dictionary.AttributeIndex {
+// Attribute returns the new index of an attribute.
+func (m *Mover) Attribute(i dictionary.AttributeIndex) dictionary.AttributeIndex {
 	return moved(&m.attributes, i, func() dictionary.AttributeIndex {
 		entry := m.from.Attributes.At(i)
-		entry.Key, entry.Unit = m.str(entry.Key), m.str(entry.Unit)
+		entry.Key, entry.Unit = m.String(entry.Key), m.String(entry.Unit)
 		return m.to.Attributes.Intern(entry)
 	})
 }
 
-func (m *dictionaryMover) set(i dictionary.AttributeSetIndex) dictionary.AttributeSetIndex {
+// Set returns the new index of a set of attributes.
+func (m *Mover) Set(i dictionary.AttributeSetIndex) dictionary.AttributeSetIndex {
 	return moved(&m.sets, i, func() dictionary.AttributeSetIndex {
 		set := make([]int32, 0, len(m.from.AttributeSets.At(i)))
 		for _, a := range m.from.AttributeSets.At(i) {
-			set = append(set, int32(m.attribute(dictionary.AttributeIndex(a))))
+			set = append(set, int32(m.Attribute(dictionary.AttributeIndex(a))))
 		}
 		return m.to.AttributeSets.Intern(set)
 	})
 }
 
-// allStacks moves stacks, and before them their mappings in the order of the dictionary: readers treat the first one as the main binary.
-func (m *dictionaryMover) allStacks(stacks []dictionary.StackIndex) {
+// Stacks moves stacks, and before them their mappings in the order of the dictionary: readers treat the first one as the main binary.
+func (m *Mover) Stacks(stacks []dictionary.StackIndex) {
 	used := make([]bool, m.from.Mappings.Len())
 	for _, s := range stacks {
 		for _, l := range m.from.Stacks.At(s) {
@@ -88,11 +95,12 @@ func (m *dictionaryMover) allStacks(stacks []dictionary.StackIndex) {
 		}
 	}
 	for _, s := range stacks {
-		m.stack(s)
+		m.Stack(s)
 	}
 }
 
-func (m *dictionaryMover) stack(i dictionary.StackIndex) dictionary.StackIndex {
+// Stack returns the new index of a stack.
+func (m *Mover) Stack(i dictionary.StackIndex) dictionary.StackIndex {
 	return moved(&m.stacks, i, func() dictionary.StackIndex {
 		m.list = m.list[:0]
 		for _, l := range m.from.Stacks.At(i) {
@@ -102,7 +110,7 @@ func (m *dictionaryMover) stack(i dictionary.StackIndex) dictionary.StackIndex {
 	})
 }
 
-func (m *dictionaryMover) location(i dictionary.LocationIndex) dictionary.LocationIndex {
+func (m *Mover) location(i dictionary.LocationIndex) dictionary.LocationIndex {
 	return moved(&m.locations, i, func() dictionary.LocationIndex {
 		entry, lines := m.from.Locations.At(i)
 		m.lines = m.lines[:0]
@@ -110,23 +118,23 @@ func (m *dictionaryMover) location(i dictionary.LocationIndex) dictionary.Locati
 			line.Function = m.function(line.Function)
 			m.lines = append(m.lines, line)
 		}
-		entry.Mapping, entry.Attributes = m.mapping(entry.Mapping), m.set(entry.Attributes)
+		entry.Mapping, entry.Attributes = m.mapping(entry.Mapping), m.Set(entry.Attributes)
 		return m.to.Locations.Intern(entry, m.lines)
 	})
 }
 
-func (m *dictionaryMover) mapping(i dictionary.MappingIndex) dictionary.MappingIndex {
-	return moved(&m.mappings, i, func() dictionary.MappingIndex {
+func (m *Mover) mapping(i dictionary.MappingIndex) dictionary.MappingIndex {
+	return moved(&m.Mappings, i, func() dictionary.MappingIndex {
 		entry := m.from.Mappings.At(i)
-		entry.Filename, entry.Attributes = m.str(entry.Filename), m.set(entry.Attributes)
+		entry.Filename, entry.Attributes = m.String(entry.Filename), m.Set(entry.Attributes)
 		return m.to.Mappings.Intern(entry)
 	})
 }
 
-func (m *dictionaryMover) function(i dictionary.FunctionIndex) dictionary.FunctionIndex {
+func (m *Mover) function(i dictionary.FunctionIndex) dictionary.FunctionIndex {
 	return moved(&m.functions, i, func() dictionary.FunctionIndex {
 		entry := m.from.Functions.At(i)
-		entry.Name, entry.SystemName, entry.Filename = m.str(entry.Name), m.str(entry.SystemName), m.str(entry.Filename)
+		entry.Name, entry.SystemName, entry.Filename = m.String(entry.Name), m.String(entry.SystemName), m.String(entry.Filename)
 		return m.to.Functions.Intern(entry)
 	})
 }
