@@ -25,6 +25,7 @@ import (
 	pdataiter "github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // tool is the binary, built once.
@@ -477,6 +478,14 @@ func TestStats(t *testing.T) {
 		assert.Regexp(t, `(?m)^ *`+table+`( +\d+){4}$`, text)
 	}
 	assert.Regexp(t, `all 2 messages: \d+ bytes; merged \d+ bytes \(-\d+\.\d %\)\n$`, text)
+}
+
+// Events with a stack that are not read are named.
+func TestStatsOfUnreadEvents(t *testing.T) {
+	w := worst.NewJFR("shop.Checkout stackTrace:jdk.types.StackTrace*").Event("shop.Checkout", 1).Event("shop.Checkout", 1)
+	got := run(t, nil, "stats", write(t, "shop.jfr", string(w.Bytes())))
+	assert.Contains(t, got.out, "\n2 events shop.Checkout not read\n")
+	assert.Contains(t, got.log, "2 events shop.Checkout have stacks, and are not read")
 }
 
 func TestTableBytes(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -54,6 +55,8 @@ type message struct {
 	// Dropped counts samples that could not be understood, Repaired faults that were repaired. TooShort and Filtered count what the
 	// defaults for the format leave out.
 	Dropped, Repaired, TooShort, Filtered int
+	// Unread counts the events of a recording that have a stack and are not read, by type.
+	Unread map[string]int
 	// Reasons are why samples were dropped, if the format has several reasons.
 	Reasons string
 }
@@ -138,6 +141,9 @@ func (r *reader) readAll(paths []string) ([]message, error) {
 			}
 			if m.Filtered > 0 {
 				r.term.logf("%s: %d intervals of the runtime's own goroutines, or of those that never ran, were left out", m.Source, m.Filtered)
+			}
+			for _, eventType := range slices.Sorted(maps.Keys(m.Unread)) {
+				r.term.logf("%s: %d events %s have stacks, and are not read", m.Source, m.Unread[eventType], eventType)
 			}
 			if m.Ambiguous {
 				r.term.logf("%s: reads as layout %s, but an older one is possible", m.Source, m.Layout)
@@ -387,7 +393,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		options.GoTrace.MaxLegacyBytes = maxInputBytes
 		m.Profiles, stats, err = formats.Decode(data, format, options)
 		m.Dropped, m.Repaired = stats.Dropped, stats.InvalidUTF8+stats.Truncated+stats.LeftOutAttributes
-		m.TooShort, m.Filtered = stats.TooShort, stats.Filtered
+		m.TooShort, m.Filtered, m.Unread = stats.TooShort, stats.Filtered, stats.Unread
 	}
 	return m, err
 }

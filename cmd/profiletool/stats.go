@@ -6,6 +6,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -143,6 +145,9 @@ func printStats(term *terminal, m message) error {
 		if n > 0 {
 			fmt.Fprintf(term.out, "%d samples with %s\n", n, shapeNames[i])
 		}
+	}
+	for _, eventType := range slices.Sorted(maps.Keys(m.Unread)) {
+		fmt.Fprintf(term.out, "%d events %s not read\n", m.Unread[eventType], eventType)
 	}
 	if c.first != 0 {
 		fmt.Fprintf(term.out, "from %s for %s\n", unixTime(c.first).Format(time.RFC3339Nano), time.Duration(c.last-c.first))

@@ -4,6 +4,7 @@
 package pprofreceiver
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/pprof"
 	"os"
@@ -16,10 +17,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
@@ -233,4 +236,37 @@ func TestTimestampLabels(t *testing.T) {
 	}
 	_, err := loadConfig(serverOnly + "timestamp_labels: ['']\n")
 	assert.ErrorContains(t, err, "timestamp_labels")
+}
+
+// Events with a stack that are not read are counted by type, and logged once for each type.
+func TestUnreadEventsAreCounted(t *testing.T) {
+	const types = 70
+	var classes []string
+	for i := range types {
+		classes = append(classes, fmt.Sprintf("shop.Type%d stackTrace:jdk.types.StackTrace*", i))
+	}
+	recording := func(events ...string) []byte {
+		w := worst.NewJFR(classes...)
+		for _, event := range events {
+			w.Event(event, 1)
+		}
+		return w.Bytes()
+	}
+	f := startFixture(t, serverOnly)
+	for range 2 {
+		code, _, a := send(t, f.profilesURL(), recording("shop.Type0", "shop.Type0", "shop.Type1"))
+		require.Equal(t, http.StatusNoContent, code, "%v", a)
+	}
+	const metric = "otelcol_receiver_pprof_unread_events"
+	assert.EqualValues(t, 4, f.Sum(metric, "type", "shop.Type0"))
+	assert.EqualValues(t, 2, f.Sum(metric, "type", "shop.Type1"))
+	lines := f.Logs.FilterMessageSnippet("not read")
+	assert.Equal(t, 2, lines.Len())
+	assert.Equal(t, 1, lines.FilterField(zap.String("type", "shop.Type0")).Len())
+
+	for i := range types {
+		send(t, f.profilesURL(), recording(fmt.Sprintf("shop.Type%d", i)))
+	}
+	assert.EqualValues(t, types-64, f.Sum(metric, "type", "other"), "names come from senders")
+	assert.Equal(t, 64, f.Logs.FilterMessageSnippet("not read").Len())
 }

@@ -73,6 +73,8 @@ type Stats struct {
 	LeftOutAttributes int
 	// InvalidUTF8 and Truncated count the strings that were repaired.
 	InvalidUTF8, Truncated int
+	// Unread are the events of a recording that have a stack and are not read, by type: the first maxUnreadTypes types.
+	Unread map[string]int
 	// GuessedClock reports that times follow from a guess.
 	GuessedClock bool
 }
@@ -132,6 +134,23 @@ func (b *Builder) Run(o Options, parserBytes, plainBytes int, read func() error)
 	}
 	pd, err := b.Finish(plainBytes)
 	return pd, b.Stats, err
+}
+
+// maxUnreadTypes and maxUnreadTypeBytes bound the names of events that are counted.
+const maxUnreadTypes, maxUnreadTypeBytes = 64, 128
+
+// UnreadOther is the name for the types of events that are beyond a limit.
+const UnreadOther = "other"
+
+// CountUnread counts an event that has a stack and is not read.
+func (b *Builder) CountUnread(eventType string) {
+	if b.Stats.Unread == nil {
+		b.Stats.Unread = map[string]int{}
+	}
+	if _, known := b.Stats.Unread[eventType]; !known && (len(b.Stats.Unread) >= maxUnreadTypes || len(eventType) > maxUnreadTypeBytes) {
+		eventType = UnreadOther
+	}
+	b.Stats.Unread[dictionary.ValidUTF8(eventType)]++
 }
 
 // Take reserves n bytes for the translator itself. Translators return its error.

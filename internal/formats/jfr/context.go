@@ -4,12 +4,11 @@
 package jfr
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/grafana/jfr-parser/parser/types"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
@@ -25,7 +24,7 @@ const (
 
 // origin is what an event has besides its stack and values.
 type origin struct {
-	thread types.ThreadRef
+	thread constantKey
 	state  string
 	span
 }
@@ -39,8 +38,21 @@ type interned struct {
 	link       dictionary.LinkIndex
 }
 
-func (d *decoder) sampleOf(trace types.StackTraceRef, from origin) (compact.Identity, error) {
-	stack, err := d.stack(trace)
+// constantOf returns what a field of an event refers to.
+func (e *event) constantOf(s slot) (of constantKey) {
+	if f := e.fields[s]; f != nil && f.isPool {
+		of.of = f.of
+	}
+	of.key = e.get(s)
+	return of
+}
+
+// sampleOf returns the identity of an event's samples.
+func (d *decoder) sampleOf(e *event, state string) (compact.Identity, error) {
+	from := origin{thread: e.constantOf(slotThread), state: state, span: span{
+		e.get(slotContext), e.get(slotSpan), e.get(slotSpanName), e.get(slotTraceHi), e.get(slotTraceLo),
+	}}
+	stack, err := d.stack(e)
 	if err != nil {
 		return compact.Identity{}, err
 	}
@@ -79,28 +91,51 @@ func (d *decoder) intern(from *origin) (in interned) {
 	return in
 }
 
-func (d *decoder) thread(ref types.ThreadRef) []int32 {
+func (d *decoder) thread(ref constantKey) []int32 {
 	if known, ok := d.chunk.threads[ref]; ok {
 		return known
 	}
 	d.attributes = d.attributes[:0]
-	if i, ok := d.parser.Threads.IDMap[ref]; ok {
-		thread := &d.parser.Threads.Thread[i]
-		id, name := thread.JavaThreadId, thread.JavaName
-		if id == 0 { // not a Java thread
-			id = thread.OsThreadId
-		}
-		if name == "" {
-			name = thread.OsName
-		}
-		if id != 0 {
+	if c, of, ok := d.constant(&field{of: ref.of, isPool: true}, ref.key); ok {
+		var osID, javaID uint64
+		var osName, javaName string
+		c.visit(of, func(f *field) bool {
+			switch {
+			case f.name == "osThreadId" && f.kind == kindNumber && !f.isArray:
+				osID = c.number()
+			case f.name == "javaThreadId" && f.kind == kindNumber && !f.isArray:
+				javaID = c.number()
+			case f.name == "osName" && f.kind == kindString && !f.isArray:
+				osName = d.string(&c, f, d.longest)
+			case f.name == "javaName" && f.kind == kindString && !f.isArray:
+				javaName = d.string(&c, f, d.longest)
+			default:
+				return false
+			}
+			return true
+		})
+		if id := cmp.Or(javaID, osID); id != 0 { // a thread that is not Java's has no id of Java
 			d.add(events.AttributeThreadID, dictionary.IntValue(int64(id)))
 		}
-		d.addString(events.AttributeThreadName, name)
+		d.addString(events.AttributeThreadName, cmp.Or(javaName, osName))
 	}
 	attributes := slices.Clone(d.attributes)
 	d.chunk.threads[ref] = attributes
 	return attributes
+}
+
+// state returns the name of a thread's state, or "". Every event looks it up, so a long one would cost too much.
+func (d *decoder) state(e *event) string {
+	const longest = 64
+	ref := e.constantOf(slotState)
+	state, known := d.chunk.states[ref]
+	if !known {
+		if state = d.symbol(e.fields[slotState], ref.key, longest+1); len(state) > longest {
+			state = ""
+		}
+		d.chunk.states[ref] = state
+	}
+	return state
 }
 
 func (d *decoder) context(number int64) []int32 {

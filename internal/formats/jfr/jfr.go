@@ -1,42 +1,48 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jfr reads recordings of Java Flight Recorder, which the JDK, async-profiler and Pyroscope's Java agent write.
+// Package jfr reads recordings of Java Flight Recorder, which the JDK, async-profiler, Datadog's profiler and Pyroscope's Java agent
+// write.
 //
 //	pd, stats, err := jfr.Decode(data, jfr.Options{})
 //
 // data is the uncompressed file, with any number of chunks. Decode is a pure function, and keeps nothing of data. Its steps:
 //
-//	check         refuses recordings that would cost the parser more than their bytes (check.go)
-//	parseLabels   reads the labels that Pyroscope's Java agent sends beside a recording (labels.go)
-//	event         one event of github.com/grafana/jfr-parser becomes samples (events.go)
-//	stack         its stack trace, whose methods are interned once for each chunk (stacks.go)
-//	sampleOf      its thread, labels and span, as attributes and a link (context.go)
-//	finish        times, durations and periods of the profiles (below)
+//	parseLabels    reads the labels that Pyroscope's Java agent sends beside a recording (labels.go)
+//	openChunk      reads the header of a chunk (chunk.go), its classes (metadata.go), and where its constants are (pools.go)
+//	readSettings   reads the recorder's settings, which hold for the chunk (settings.go)
+//	readEvents     reads the events of the classes in eventReaders (event.go, events.go), and counts the others that have a stack
+//	stack          interns a stack trace, whose methods are interned once for each chunk (stacks.go)
+//	sampleOf       its thread, labels and span, as attributes and a link (context.go)
+//	finish         times and durations of the profiles (below)
+//
+// A recording costs no more than its bytes: counts are checked against what follows them (cursor.go), constant pools must not overlap,
+// and constants are read where they are, when something refers to them.
 //
 // Every event keeps its time. The profiles, by the scope attribute pprof.scope.profile_name, with Pyroscope's names for the
 // types:
 //
-//	process_cpu  samples/count, timestamps alone; the period is the recording's, or else Options.Period
-//	wall         wall/nanoseconds, ending at the timestamp
-//	memory       alloc_in_new_tlab_*, alloc_outside_tlab_*, alloc_sample_*, malloc_* in objects/count and bytes/bytes; live/count
-//	mutex        delay/nanoseconds and contentions/count: waiting for a monitor, ending at the timestamp
-//	block        delay/nanoseconds and contentions/count: parked threads, ending at the timestamp
+//	process_cpu   samples/count, timestamps alone; the period is the recording's, or else Options.Period
+//	process_cpu   cpu/nanoseconds, for events that state their own time
+//	wall          wall/nanoseconds, ending at the timestamp
+//	memory        alloc_in_new_tlab_*, alloc_outside_tlab_*, alloc_sample_*, malloc_* in objects/count and bytes/bytes; live/count, live_bytes
+//	mutex         delay/nanoseconds and contentions/count: waiting for a monitor or a native lock, ending at the timestamp
+//	block         delay/nanoseconds and contentions/count: parked threads, ending at the timestamp
+//	method_trace  duration/nanoseconds and calls/count: calls of traced methods, ending at the timestamp
+//	page-faults   and any other event that async-profiler samples by, in count
 //
 // An event with a length is a value, with its end as the timestamp. If each event counts as one, samples have only timestamps.
-// Live objects are a state: they have a value and no timestamp.
+// Live objects are a state: they have a value and no timestamp. If the period changes, there is a profile for each period.
 package jfr
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"time"
 
-	"github.com/grafana/jfr-parser/parser"
-	"github.com/grafana/jfr-parser/parser/types"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -65,30 +71,18 @@ func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.St
 	if !bytes.HasPrefix(data, []byte(chunkMagic)) {
 		return pprofile.NewProfiles(), stats, ErrNotJFR
 	}
-	defer func() {
-		// The parser may still panic on what check does not know.
-		if r := recover(); r != nil {
-			pd, err = pprofile.NewProfiles(), events.ShortError(fmt.Errorf("read recording: %v", r))
-		}
-	}()
-	if options.Period <= 0 {
-		options.Period = defaultPeriod
-	}
-	if err := check(data); err != nil {
-		return pprofile.NewProfiles(), stats, fmt.Errorf("read recording: %w", err)
-	}
-	d := decoder{options: options, nameBytes: nameBytesPerByte*len(data) + 1<<20}
+	d := decoder{options: options, data: data, nameBytes: nameBytesPerByte*len(data) + 1<<20, profiles: map[profileKey]compact.ProfileIndex{}}
+	d.longest = max(options.MaxStringBytes, events.DefaultMaxStringBytes) + 1
 	if d.labels, err = parseLabels(options.Labels); err != nil {
 		return pprofile.NewProfiles(), stats, err
 	}
-	const plainBytes = math.MaxInt // the parser's strings are cut from data
-	return d.Run(options.Options, parserFactor*len(data), plainBytes, func() error {
+	return d.Run(options.Options, parserFactor*len(data), 0, func() error {
 		d.Stats.LeftOutAttributes, d.Stats.Truncated = d.labels.leftOut, d.labels.truncated
 		d.resource = d.Resource(pcommon.NewResource(), "")
-		if err := d.read(data); options.Meter.Err() != nil {
+		if err := d.read(); options.Meter.Err() != nil {
 			return options.Meter.Err()
 		} else if err != nil {
-			return fmt.Errorf("read recording: %w", events.ShortError(err))
+			return fmt.Errorf("read recording: %w", err)
 		}
 		d.finish()
 		return nil
@@ -96,12 +90,10 @@ func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.St
 }
 
 const (
-	// defaultPeriod is async-profiler's.
-	defaultPeriod = 10 * time.Millisecond
 	// nameBytesPerByte bounds the names of methods. Each consists of two strings, which other methods can share.
 	nameBytesPerByte = 16
-	// parserFactor is the memory of the parser's tables.
-	parserFactor = 8
+	// parserFactor is the memory of what is known about events.
+	parserFactor = 4
 )
 
 var errNames = fmt.Errorf("%w: the names of its methods together", events.ErrTooLarge)
@@ -109,53 +101,116 @@ var errNames = fmt.Errorf("%w: the names of its methods together", events.ErrToo
 type decoder struct {
 	events.Builder
 	options   Options
+	data      []byte
 	labels    labels
 	nameBytes int // how many more bytes names of methods may have
+	longest   int // of a string that is read
 	resource  compact.ResourceIndex
 
-	parser   *parser.Parser
-	chunk    chunk
-	settings settings
-	profiles [numProfiles]compact.ProfileIndex
-	has      [numProfiles]bool
-	contexts map[int64][]int32 // attributes, by number in labels
-	first    uint64            // of all timestamps and chunks
-	last     uint64
+	chunk chunk
+	// chunkBytes is the memory of the chunk's tables, and largestChunk the largest so far.
+	chunkBytes, largestChunk int
+	settings                 settings
+	event                    event
+	profiles                 map[profileKey]compact.ProfileIndex
+	contexts                 map[int64][]int32 // attributes, by number in labels
+	first                    uint64            // of all timestamps and chunks
+	last                     uint64
 
 	// Scratch.
 	stackScratch, attributes []int32
 }
 
 // read makes samples of all events.
-func (d *decoder) read(data []byte) error {
-	isNewChunk := false
-	d.parser = parser.NewParser(data, parser.Options{SymbolProcessor: func(symbols *types.SymbolList) {
-		isNewChunk = true
-		parser.ProcessSymbols(symbols) // one name for all classes that the JVM generates for one
-	}})
-	for {
+func (d *decoder) read() error {
+	for start := 0; start < len(d.data); start += d.chunk.size {
 		if err := d.Step(0); err != nil {
 			return err
 		}
-		class, err := d.parser.ParseEvent()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if isNewChunk {
-			isNewChunk = false
-			if d.chunk, err = newChunk(d.parser.ChunkHeader()); err != nil {
-				return err
-			}
+		err := d.openChunk(start)
+		if err == nil {
 			d.cover(d.chunk.start)
 			d.cover(d.chunk.end - 1)
+			err = d.readEvents(start)
 		}
-		if err := d.event(class); err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("chunk at byte %d: %w", start, err)
 		}
 	}
+	return nil
+}
+
+// readEvents reads the settings of a chunk, and then all other events: the recorder writes them in no order.
+func (d *decoder) readEvents(start int) error {
+	var own settings
+	hasOwn := false
+	err := d.eachEvent(start, func(c *cursor, of *class) error {
+		if of.name != settingClass {
+			return nil
+		}
+		if err := d.readEvent(c, of); err != nil {
+			return err
+		}
+		hasOwn = true
+		if set := d.chunk.classes[int64(d.event.get(slotID))]; set != nil {
+			own.read(set.name, d.event.name, d.event.value)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if hasOwn {
+		d.settings = own
+	}
+	return d.eachEvent(start, func(c *cursor, of *class) error {
+		if err := d.Step(0); err != nil {
+			return err
+		}
+		switch {
+		case of.read != nil:
+			if err := d.readEvent(c, of); err != nil {
+				return err
+			}
+			return of.read(d, &d.event)
+		case of.hasStack:
+			d.countUnread(c, of)
+		}
+		return nil
+	})
+}
+
+// settingClass is the event of a setting.
+const settingClass = "jdk.ActiveSetting"
+
+// countUnread counts an event of another class if it has a stack.
+func (d *decoder) countUnread(c *cursor, of *class) {
+	if d.readEvent(c, of) != nil || d.event.get(slotStackTrace) != 0 {
+		d.CountUnread(of.name)
+	}
+}
+
+// eachEvent calls visit for each event of a known class. The cursor ends where the event does.
+func (d *decoder) eachEvent(start int, visit func(c *cursor, of *class) error) error {
+	end := start + d.chunk.size
+	for at := start + chunkHeaderBytes; at < end; {
+		c := &cursor{data: d.data, pos: at, end: end}
+		size, id := c.number(), c.number()
+		if size == 0 || size > uint64(end-at) {
+			return fmt.Errorf("events: byte %d: a size of %d", at, size)
+		}
+		if c.err != nil {
+			return fmt.Errorf("events: byte %d: %w", at, c.err)
+		}
+		if of := d.chunk.classes[int64(id)]; of != nil {
+			c.end = at + int(size)
+			if err := visit(c, of); err != nil {
+				return fmt.Errorf("byte %d: %.100s: %w", at, of.name, err)
+			}
+		}
+		at += int(size)
+	}
+	return nil
 }
 
 // cover widens the time of the recording so that it contains t.
@@ -171,20 +226,27 @@ type profileID int
 
 const (
 	cpuSamples profileID = iota
+	cpuTimes
+	countedEvents
 	wallTime
+	datadogWallTime
 	tlabBytes
 	tlabObjects
 	outsideBytes
 	outsideObjects
 	sampledBytes
 	sampledObjects
+	weightedObjects
 	mallocBytes
 	mallocObjects
 	liveObjects
+	liveBytes
 	monitorDelay
 	monitorCount
 	parkDelay
 	parkCount
+	traceTime
+	traceCalls
 	numProfiles
 )
 
@@ -209,6 +271,7 @@ var (
 	monitors    = events.Type{Name: "mutex", Unit: "count"}
 	parks       = events.Type{Name: "block", Unit: "count"}
 	delay       = events.Type{Name: "delay", Unit: "nanoseconds"}
+	calls       = events.Type{Name: "calls", Unit: "count"}
 	contentions = events.Type{Name: "contentions", Unit: "count"}
 )
 
@@ -217,44 +280,88 @@ func bytesOf(name string) events.Type { return events.Type{Name: name + "_bytes"
 func objectsOf(name string) events.Type { return events.Type{Name: name + "_objects", Unit: "count"} }
 
 var definitions = [numProfiles]definition{
-	cpuSamples:     {profilekind.ProcessCPU, events.Type{Name: "samples", Unit: "count"}, cpuTime, points},
-	wallTime:       {profilekind.Wall, wallClock, wallClock, intervals},
-	tlabBytes:      {profilekind.Memory, bytesOf("alloc_in_new_tlab"), space, intervals},
-	tlabObjects:    {profilekind.Memory, objectsOf("alloc_in_new_tlab"), space, points},
-	outsideBytes:   {profilekind.Memory, bytesOf("alloc_outside_tlab"), space, intervals},
-	outsideObjects: {profilekind.Memory, objectsOf("alloc_outside_tlab"), space, points},
-	sampledBytes:   {profilekind.Memory, bytesOf("alloc_sample"), space, intervals},
-	sampledObjects: {profilekind.Memory, objectsOf("alloc_sample"), space, points},
-	mallocBytes:    {profilekind.Memory, bytesOf("malloc"), space, intervals},
-	mallocObjects:  {profilekind.Memory, objectsOf("malloc"), space, points},
-	liveObjects:    {profilekind.Memory, events.Type{Name: "live", Unit: "count"}, objects, states},
-	monitorDelay:   {profilekind.Mutex, delay, monitors, intervals},
-	monitorCount:   {profilekind.Mutex, contentions, monitors, points},
-	parkDelay:      {profilekind.Block, delay, parks, intervals},
-	parkCount:      {profilekind.Block, contentions, parks, points},
+	cpuSamples:      {profilekind.ProcessCPU, events.Type{Name: "samples", Unit: "count"}, cpuTime, points},
+	cpuTimes:        {profilekind.ProcessCPU, cpuTime, cpuTime, intervals},
+	wallTime:        {profilekind.Wall, wallClock, wallClock, intervals},
+	datadogWallTime: {profilekind.Wall, wallClock, wallClock, intervals},
+	tlabBytes:       {profilekind.Memory, bytesOf("alloc_in_new_tlab"), space, intervals},
+	tlabObjects:     {profilekind.Memory, objectsOf("alloc_in_new_tlab"), space, points},
+	outsideBytes:    {profilekind.Memory, bytesOf("alloc_outside_tlab"), space, intervals},
+	outsideObjects:  {profilekind.Memory, objectsOf("alloc_outside_tlab"), space, points},
+	sampledBytes:    {profilekind.Memory, bytesOf("alloc_sample"), space, intervals},
+	sampledObjects:  {profilekind.Memory, objectsOf("alloc_sample"), space, points},
+	weightedObjects: {profilekind.Memory, objectsOf("alloc_sample"), space, intervals},
+	mallocBytes:     {profilekind.Memory, bytesOf("malloc"), space, intervals},
+	mallocObjects:   {profilekind.Memory, objectsOf("malloc"), space, points},
+	liveObjects:     {profilekind.Memory, events.Type{Name: "live", Unit: "count"}, objects, states},
+	liveBytes:       {profilekind.Memory, bytesOf("live"), objects, states},
+	monitorDelay:    {profilekind.Mutex, delay, monitors, intervals},
+	monitorCount:    {profilekind.Mutex, contentions, monitors, points},
+	parkDelay:       {profilekind.Block, delay, parks, intervals},
+	parkCount:       {profilekind.Block, contentions, parks, points},
+	traceTime:       {methodTrace, events.Type{Name: "duration", Unit: "nanoseconds"}, calls, intervals},
+	traceCalls:      {methodTrace, calls, calls, points},
 }
 
-func (d *decoder) observe(p profileID, id compact.Identity, timestamp uint64, value int64) {
-	if !d.has[p] {
-		d.has[p] = true
-		d.profiles[p] = d.newProfile(&definitions[p])
+// methodTrace is the name of the profile of traced methods.
+const methodTrace = "method_trace"
+
+// profileKey is what distinguishes profiles: the period, and what async-profiler samples by.
+type profileKey struct {
+	id     profileID
+	period int64
+	event  string
+}
+
+// keyOf returns the key of a profile in the chunk. The period is what lies between two samples, or 1 if each event is one.
+func (d *decoder) keyOf(p profileID) profileKey {
+	key := profileKey{id: p, period: 1}
+	switch s := &d.settings; p {
+	case cpuSamples:
+		key.period = s.period(d.options.Period)
+	case cpuTimes:
+		key.period = cmp.Or(s.datadogCPU, s.throttle, 1)
+	case wallTime:
+		key.period = s.wallPeriod(d.options.Period)
+	case datadogWallTime:
+		key.period = d.datadogWallPeriod()
+	case countedEvents:
+		key.event, key.period = s.countedEvent()
+	case tlabBytes, tlabObjects, outsideBytes, outsideObjects, sampledBytes, sampledObjects, weightedObjects:
+		key.period = max(s.allocation, 1)
+	case mallocBytes, mallocObjects:
+		key.period = max(s.malloc, 1)
 	}
-	d.Event(d.profiles[p], id, compact.Observation{Timestamp: timestamp, Value: value})
+	return key
 }
 
-func (d *decoder) newProfile(of *definition) compact.ProfileIndex {
+func (d *decoder) observe(p profileID, id compact.Identity, timestamp, value uint64) {
+	key := d.keyOf(p)
+	to, ok := d.profiles[key]
+	if !ok {
+		to = d.newProfile(key)
+		d.profiles[key] = to
+	}
+	d.Event(to, id, compact.Observation{Timestamp: timestamp, Value: int64(min(value, math.MaxInt64))})
+}
+
+func (d *decoder) newProfile(key profileKey) compact.ProfileIndex {
+	of := definitions[key.id]
+	if key.id == countedEvents {
+		counted := events.Type{Name: d.CleanString(key.event), Unit: "count"}
+		of = definition{counted.Name, counted, counted, points}
+		if key.period > 1 {
+			of.shape = intervals
+		}
+	}
 	scope := pcommon.NewInstrumentationScope()
 	scope.Attributes().PutStr(profilekind.NameAttribute, of.name)
-	return d.NewProfile(d.Scope(d.resource, scope, ""), events.Profile{Sample: of.sample, Period: of.period, Shape: of.shape})
+	return d.NewProfile(d.Scope(d.resource, scope, ""), events.Profile{Sample: of.sample, Period: of.period, Every: key.period, Shape: of.shape})
 }
 
 // finish sets what is known only at the end.
 func (d *decoder) finish() {
-	periods := d.settings.periods(d.options.Period)
-	for p, has := range d.has {
-		if has {
-			d.SetWindow(d.profiles[p], d.first, d.last)
-			d.Header(d.profiles[p]).Period = periods[p]
-		}
+	for _, p := range d.profiles {
+		d.SetWindow(p, d.first, d.last)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -142,6 +143,7 @@ func TestTotalsAreThoseOfTheParsersTests(t *testing.T) {
 	for _, name := range []string{"example", "dump2", "nativemem", "wall_tick_sample"} {
 		t.Run(name, func(t *testing.T) {
 			data, options := recording(t, name)
+			options.Period = 10 * time.Millisecond // as in those tests
 			pd, _, err := Decode(data, options)
 			require.NoError(t, err)
 			got := totals(pd)

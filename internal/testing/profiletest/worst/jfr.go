@@ -77,7 +77,12 @@ func (w *JFRWriter) Entry(values ...any) *JFRWriter {
 
 // Event appends an event of a class.
 func (w *JFRWriter) Event(class string, values ...uint64) *JFRWriter {
-	content := jfrNumbers(jfrNumbers(nil, w.class(class)), values...)
+	return w.RawEvent(class, jfrNumbers(nil, values...))
+}
+
+// RawEvent appends an event of a class whose content is written by hand.
+func (w *JFRWriter) RawEvent(class string, content []byte) *JFRWriter {
+	content = append(jfrNumbers(nil, w.class(class)), content...)
 	w.events = append(jfrNumbers(w.events, uint64(len(content)+1)), content...)
 	return w
 }

@@ -101,6 +101,7 @@ func (in *Ingester) decodeFormat(ctx context.Context, p *Payload) (pd pprofile.P
 			in.Metrics.ReceiverPprofDroppedSamples.Add(ctx, int64(n), telemetry.Attributes("reason", reason))
 		}
 	}
+	in.countUnread(ctx, done.Unread)
 	if done.GuessedClock {
 		in.Metrics.ReceiverPprofGuessedClocks.Add(ctx, 1, telemetry.Attributes("format", string(p.Format)))
 	}

@@ -151,6 +151,7 @@ type Ingester struct {
 	obsreport *receiverhelper.ObsReport
 	// configured are the configured resource attributes; read only.
 	configured pcommon.Map
+	unread     unreadTypes
 }
 
 // New returns an Ingester.

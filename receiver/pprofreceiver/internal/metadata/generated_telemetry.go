@@ -42,6 +42,7 @@ type TelemetryBuilder struct {
 	ReceiverPprofScrapeRestarts       metric.Int64Counter
 	ReceiverPprofScrapeSkipped        metric.Int64Counter
 	ReceiverPprofScrapeTargets        metric.Int64ObservableGauge
+	ReceiverPprofUnreadEvents         metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -226,6 +227,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_pprof_scrape_targets",
 		metric.WithDescription("Number of targets by their state. [Alpha]"),
 		metric.WithUnit("{target}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ReceiverPprofUnreadEvents, err = builder.meter.Int64Counter(
+		"otelcol_receiver_pprof_unread_events",
+		metric.WithDescription("Number of events of recordings of Flight Recorder that have a stack, and are of a type that is not read. [Alpha]"),
+		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

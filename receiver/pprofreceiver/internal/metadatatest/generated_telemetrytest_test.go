@@ -46,6 +46,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ReceiverPprofScrapeDuration.Record(context.Background(), 1)
 	tb.ReceiverPprofScrapeRestarts.Add(context.Background(), 1)
 	tb.ReceiverPprofScrapeSkipped.Add(context.Background(), 1)
+	tb.ReceiverPprofUnreadEvents.Add(context.Background(), 1)
 	AssertEqualReceiverPprofDroppedSamples(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -86,6 +87,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualReceiverPprofScrapeTargets(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualReceiverPprofUnreadEvents(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 
