@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
 )
@@ -156,8 +157,6 @@ func sniffJSON(head []byte) (found Format) {
 }
 
 var (
-	// perfHeader is the line in front of a stack: comm pid[/tid] [cpu] time: period event:
-	perfHeader = regexp.MustCompile(`^\S.*\s\d+(/\d+)?\s+(\[\d+\]\s+)?\d+\.\d+:\s+(\d+\s+)?[\w\-/:.=,]+:`)
 	// foldedLine is a stack with a value, and what OTEP 239 adds after it.
 	foldedLine = regexp.MustCompile(`^\S.*\s-?\d+(\s+\S+=\S*)?(\s+\d+)?$`)
 )
@@ -165,6 +164,9 @@ var (
 // sniffLines reads the lines of a text, the last of which may be cut. Half of them must be stacks, and all of them if no frame calls
 // another: words with a number behind them are in many texts.
 func sniffLines(head []byte, isTruncated bool) Format {
+	if perfscript.Recognize(string(head), isTruncated) {
+		return PerfScript
+	}
 	lines, stacks, calls, isLong := 0, 0, 0, false
 	for line := range bytes.Lines(head) {
 		isWhole := bytes.HasSuffix(line, []byte("\n")) || !isTruncated
@@ -176,8 +178,6 @@ func sniffLines(head []byte, isTruncated bool) Format {
 		case !isWhole:
 			isLong = lines == 0 && hasCall
 			continue
-		case lines == 0 && perfHeader.Match(line):
-			return PerfScript
 		case foldedLine.Match(line):
 			stacks++
 			if hasCall {

@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package perfscript reads the text of perf script: samples, each a line comm pid/tid [cpu] time: period event: with its
-// stack below, leaf first, in lines of address symbol+offset (file).
+// stack below, leaf first, in lines of address symbol+offset (file), or with a single frame at the end of the line if there is no
+// call chain. The options of perf script decide which of these fields there are.
 //
-// Decode reads line after line: parseHeader parses a sample's first line, decoder.frame interns a frame, and decoder.sample adds
-// the observation at an empty line. Times are of the machine's monotonic clock. A line "# reference time" (perf record -k)
-// ties it to the wall clock; otherwise the anchor does.
+// A survey finds the layout of the text. Then Decode reads line after line: layout.parseHeader parses a sample's first line,
+// layout.parseFrame a frame, and decoder.sample adds the observation at the end of a sample. Times are of the machine's monotonic
+// clock. A line "# reference time" (perf record -k) ties it to the wall clock; otherwise the anchor does.
 package perfscript
 
 import (
 	"cmp"
 	"errors"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -31,35 +31,48 @@ const parserFactor = 2
 // maxProfiles is the largest number of events of all processes. The samples of others are dropped.
 const maxProfiles = 10_000
 
-// ErrNotPerf is the error for text without a sample.
-var ErrNotPerf = errors.New("no line is a sample, such as: comm 12/14 99.000001: 250000 cpu-clock: (as perf script prints it)")
+// ErrNotPerf is the error for text without a sample, and ErrReport for that of perf report.
+var (
+	ErrNotPerf = errors.New("no line is a sample, as perf script prints it without -F or with -F comm,pid,tid,time,period,event,ip,sym,dso")
+	ErrReport  = errors.New("this is what perf report prints: send what perf script prints")
+)
 
 // maxDepth is the largest number of frames of a stack. The kernel records 127 by default.
 const maxDepth = 4096
 
 // Decode returns the profiles of a text: a resource for each process, and in it one profile for each event. All samples have a
-// timestamp and a value.
+// value, and a timestamp if the text has times.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[int64]compact.ScopeIndex{}}
+	d := decoder{profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[int64]compact.ScopeIndex{}, anchor: options.Anchor}
 	return d.b.Run(options, parserFactor*len(data), len(data), func() error {
-		for line := range strings.Lines(string(data)) {
+		text := strings.TrimPrefix(string(data), "\ufeff")
+		if err := d.survey(text); err != nil {
+			return err
+		}
+		for line := range strings.Lines(text) {
 			if err := d.b.Step(0); err != nil {
 				return err
 			}
-			d.line(strings.TrimRight(line, " \t\r\n"))
+			d.line(trimLine(line))
 		}
 		d.sample()
-		if d.b.Stats.Events == 0 {
+		switch {
+		case d.b.Stats.Events > 0:
+		case strings.Contains(text, "\n# Samples: "):
+			return ErrReport
+		default:
 			return ErrNotPerf
 		}
 		d.putMainFirst()
-		d.setClock(options.Anchor)
+		d.setClock()
 		return nil
 	})
 }
 
 type decoder struct {
 	b        events.Builder
+	layout   layout
+	anchor   events.Anchor
 	profiles map[profileKey]compact.ProfileIndex
 	scopes   map[int64]compact.ScopeIndex // by process
 
@@ -72,13 +85,21 @@ type decoder struct {
 	// stack begins with its leaf, hence often with the kernel or a library. root is that of the current sample.
 	main, root dictionary.MappingIndex
 
+	// isSkipping means that the lines up to the next sample have been counted, or are known to be none.
+	isSkipping bool
+
 	// The current sample.
 	head     header
 	inSample bool
 	isDeep   bool
 	stack    []int32
-	inlined  []dictionary.Line
-	set      []int32
+	// frame is the last one, which the next line can belong to, and hasChain means that it is of a call chain.
+	frame              frame
+	hasFrame, hasChain bool
+	// inlined are the lines of frames that are inlined at an address.
+	inlined   []dictionary.Line
+	inlinedAt uint64
+	set       []int32
 }
 
 // profileKey identifies a profile: an event of a process.
@@ -87,33 +108,42 @@ type profileKey struct {
 	event   string
 }
 
-// header is a sample's first line.
-type header struct {
-	comm                 string
-	process, thread, cpu int64  // unknown if they are not in it
-	timestamp            uint64 // of the machine's clock, in nanoseconds
-	period               int64
-	hasPeriod            bool
-	event                string
+// survey finds the layout of a text.
+func (d *decoder) survey(text string) error {
+	var s survey
+	for line := range strings.Lines(text) {
+		if err := d.b.Step(0); err != nil {
+			return err
+		}
+		if s.add(trimLine(line)); s.isEnough() {
+			break
+		}
+	}
+	d.layout, _, _ = s.layout()
+	return nil
 }
 
 func (d *decoder) line(line string) {
 	switch {
 	case line == "":
 		d.sample()
+		d.isSkipping = false
 	case line[0] == '#':
 		d.comment(line)
-	case d.inSample && (line[0] == ' ' || line[0] == '\t') && d.frame(strings.TrimLeft(line, " \t")):
-	default:
-		h, ok := parseHeader(line)
-		if !ok {
-			if !d.inSample { // otherwise it is a line of source below a frame
-				d.b.Stats.Dropped++
-			}
-			return
-		}
+	case d.layout.hasTabs && line[0] == '\t':
+		d.chain(line)
+	case isRecord(line):
 		d.sample()
-		d.head, d.inSample = h, true
+		d.isSkipping = true
+	case d.layout.anchor == byPlace && d.layout.hasChains && d.layout.isChainLine(line):
+		d.chain(line)
+	case d.layout.anchor == byPlace && d.layout.hasChains && d.inSample: // an empty line ends it
+		d.below(line)
+	case d.begin(line):
+	case !d.layout.hasTabs && d.layout.isChainLine(line):
+		d.chain(line)
+	default:
+		d.below(line)
 	}
 }
 
@@ -130,121 +160,77 @@ func (d *decoder) comment(line string) {
 	}
 }
 
-// seconds returns whole.fraction seconds in nanoseconds.
-func seconds(whole, fraction string) (uint64, bool) {
-	const most = 1 << 33
-	s, err := strconv.ParseUint(whole, 10, 64)
-	if err != nil || s >= most || len(fraction) == 0 || len(fraction) > 9 {
-		return 0, false
-	}
-	f, err := strconv.ParseUint(fraction, 10, 64)
-	for range 9 - len(fraction) {
-		f *= 10
-	}
-	return s*1e9 + f, err == nil
-}
-
-// parseHeader parses a sample's first line. The comm may have spaces in it, so parseHeader looks for the time.
-func parseHeader(line string) (h header, ok bool) {
-	const longest = 4096 // a tracepoint's fields follow the event
-	line = line[:min(len(line), longest)]
-	for rest := line; rest != ""; {
-		at := len(line) - len(rest)
-		var word string
-		word, rest = cutFirst(rest)
-		if stamp, isTime := parseTime(word); isTime {
-			if h, ok = parseBefore(line[:at]); ok && parseEvent(rest, &h) {
-				h.timestamp = stamp
-				return h, true
-			}
-		}
-	}
-	return h, false
-}
-
-// cutFirst cuts off the first word and the spaces after it.
-func cutFirst(s string) (word, rest string) {
-	word, rest, _ = strings.Cut(s, " ")
-	return word, strings.TrimLeft(rest, " ")
-}
-
-func parseTime(word string) (uint64, bool) {
-	stamp, isStamp := strings.CutSuffix(word, ":")
-	whole, fraction, isFraction := strings.Cut(stamp, ".")
-	if !isStamp || !isFraction {
-		return 0, false
-	}
-	return seconds(whole, fraction)
-}
-
-// parseBefore reads comm pid/tid [cpu], from the end.
-func parseBefore(s string) (h header, ok bool) {
-	rest, word := events.CutLast(s)
-	h.cpu, h.process = unknown, unknown
-	if cpu, isCPU := strings.CutPrefix(word, "["); isCPU {
-		h.cpu = number(strings.TrimSuffix(cpu, "]"))
-		rest, word = events.CutLast(rest)
-	}
-	thread := word
-	if process, after, both := strings.Cut(word, "/"); both {
-		if h.process, thread = number(process), after; h.process == unknown {
-			return h, false
-		}
-	}
-	h.comm, h.thread = strings.TrimSpace(rest), number(thread)
-	return h, h.comm != "" && h.thread != unknown
-}
-
-const unknown = -1
-
-// number returns unknown for what is not a number of at most ten digits.
-func number(s string) int64 {
-	n, err := strconv.ParseUint(s, 10, 63)
-	if err != nil || len(s) > 10 {
-		return unknown
-	}
-	return int64(n)
-}
-
-// parseEvent reads [period] event: and ignores what a tracepoint has after it.
-func parseEvent(s string, h *header) bool {
-	word, rest := cutFirst(s)
-	if n, err := strconv.ParseInt(word, 10, 64); err == nil {
-		h.period, h.hasPeriod = n, true
-		word, _ = cutFirst(rest)
-	}
-	event, ok := strings.CutSuffix(word, ":")
-	if at := strings.LastIndexByte(event, ':'); at > 0 && strings.Trim(event[at+1:], "ukhHGpPSDWe") == "" {
-		event = event[:at] // modifiers: who was counted
-	}
-	h.event = event
-	return ok && event != ""
-}
-
-// frame interns a frame of the form: address symbol+offset (file). It returns false if line has another form.
-func (d *decoder) frame(line string) bool {
-	address, rest, _ := strings.Cut(line, " ")
-	ip, err := strconv.ParseUint(address, 16, 64)
-	if err != nil {
+// begin begins a sample if line is the first line of one.
+func (d *decoder) begin(line string) bool {
+	h, ok := d.layout.parseHeader(line)
+	if !ok {
 		return false
 	}
-	symbol, file := strings.TrimSpace(rest), ""
-	if at := strings.LastIndex(symbol, " ("); at >= 0 && strings.HasSuffix(symbol, ")") {
-		symbol, file = symbol[:at], symbol[at+2:len(symbol)-1]
-	} else if strings.HasPrefix(symbol, "(") && strings.HasSuffix(symbol, ")") {
-		symbol, file = "", symbol[1:len(symbol)-1]
-	}
-	if at := strings.LastIndex(symbol, "+0x"); at > 0 {
-		symbol = symbol[:at]
-	}
-	if symbol != "" && symbol != "[unknown]" {
-		function := d.b.Dict.Functions.Intern(dictionary.Function{Name: d.b.Dict.Strings.Intern(d.b.CleanString(symbol))})
-		d.inlined = append(d.inlined, dictionary.Line{Function: function})
-	}
-	if file != "inlined" { // otherwise the frame that it is inlined into follows
-		d.push(ip, file)
+	d.sample()
+	d.head, d.inSample, d.isSkipping = h, true, false
+	if h.frame != "" {
+		d.frame, d.hasFrame = d.layout.parseFrame(d.layout.cutOthers(h.frame))
 	}
 	return true
+}
+
+// chain reads a frame of a call chain. It replaces the frame of the sample's first line, which is an address that was accessed.
+func (d *decoder) chain(line string) {
+	if !d.inSample {
+		if d.layout.anchor != byPlace || !d.layout.hasChains { // nothing precedes the chain if nothing else is printed
+			d.skip()
+			return
+		}
+		d.head, d.inSample = header{process: unknown, thread: unknown, cpu: unknown}, true
+	}
+	if !d.layout.isChainLine(line) {
+		return
+	}
+	if f, ok := d.layout.parseFrame(line); ok {
+		if d.hasChain {
+			d.addFrame()
+		}
+		d.frame, d.hasFrame, d.hasChain = f, true, true
+	}
+}
+
+// below reads a line below a frame, or another that is no sample.
+func (d *decoder) below(line string) {
+	switch {
+	case !d.inSample:
+		d.skip()
+	case d.hasFrame && d.frame.source == "" && strings.HasPrefix(line, "  "):
+		source, number, isInlined := sourceLine(line)
+		d.frame.source, d.frame.line = source, number
+		d.frame.isInlined = d.frame.isInlined || isInlined
+	}
+}
+
+// skip counts lines that cannot be understood, once up to the next sample.
+func (d *decoder) skip() {
+	if !d.isSkipping {
+		d.b.Stats.Dropped++
+	}
+	d.isSkipping = true
+}
+
+// addFrame adds the last frame to the stack.
+func (d *decoder) addFrame() {
+	f := &d.frame
+	d.hasFrame = false
+	if len(d.inlined) > 0 && d.inlinedAt != f.address {
+		d.push(d.inlinedAt, "") // the frame that it is inlined into is missing
+	}
+	if f.symbol != "" {
+		function := dictionary.Function{Name: d.b.Dict.Strings.Intern(d.b.CleanString(f.symbol))}
+		if f.source != "" {
+			function.Filename = d.b.Dict.Strings.Intern(d.b.CleanString(f.source))
+		}
+		d.inlined = append(d.inlined, dictionary.Line{Function: d.b.Dict.Functions.Intern(function), Line: f.line})
+	}
+	if d.inlinedAt = f.address; !f.isInlined {
+		d.push(f.address, f.file)
+	}
 }
 
 // push adds a location with the lines that were inlined into it, innermost first.
@@ -254,7 +240,7 @@ func (d *decoder) push(ip uint64, file string) {
 		return
 	}
 	l := dictionary.Location{Address: ip}
-	if file != "" && file != "[unknown]" {
+	if file != "" {
 		l.Mapping = d.b.Dict.Mappings.Intern(dictionary.Mapping{Filename: d.b.Dict.Strings.Intern(d.b.CleanString(file))})
 		if otlp.CanBeMainBinary(file) {
 			d.root = l.Mapping
@@ -278,44 +264,62 @@ func (d *decoder) putMainFirst() {
 	}
 }
 
+// sample ends the current sample.
 func (d *decoder) sample() {
 	if !d.inSample {
 		return
 	}
-	if len(d.inlined) > 0 {
-		d.push(0, "") // its frame is missing
+	if d.hasFrame {
+		d.addFrame()
 	}
+	if len(d.inlined) > 0 {
+		d.push(d.inlinedAt, "") // the frame that it is inlined into is missing
+	}
+	d.main = cmp.Or(d.main, d.root)
+	d.observe()
+	d.stack, d.inlined, d.inSample, d.isDeep, d.root, d.hasChain = d.stack[:0], d.inlined[:0], false, false, 0, false
+}
+
+// observe adds the observation of the current sample.
+func (d *decoder) observe() {
 	h := &d.head
 	kind, state := kindOf(h)
 	value := h.period
 	if !h.hasPeriod {
 		value = 1
 	}
-	d.main = cmp.Or(d.main, d.root)
 	p, known := d.profiles[profileKey{process: h.process, event: kind.Name}]
-	switch {
-	case d.isDeep, !known && len(d.profiles) == maxProfiles:
+	if d.isDeep || !known && len(d.profiles) == maxProfiles || d.layout.anchor == byPlace && len(d.stack) == 0 {
 		d.b.Stats.Dropped++
-	default:
-		d.set = append(d.set[:0], d.b.StringAttribute(events.AttributeThreadName, h.comm), d.b.IntAttribute(events.AttributeThreadID, h.thread))
-		if h.cpu != unknown {
-			d.set = append(d.set, d.b.IntAttribute(events.AttributeCPU, h.cpu))
-		}
-		if state != "" {
-			d.set = append(d.set, d.b.Attribute(events.AttributeThreadState, dictionary.StringValue(state)))
-		}
-		if d.b.Stats.Events == 0 {
-			d.first = h.timestamp
-		}
-		d.first, d.last = min(d.first, h.timestamp), max(d.last, h.timestamp)
-		if !known {
-			p = d.newProfile(h, kind)
-		}
-		d.b.Event(p, compact.Identity{
-			Stack: d.b.Dict.Stacks.Intern(d.stack), Attributes: d.b.Dict.AttributeSets.Intern(d.set),
-		}, compact.Observation{Timestamp: h.timestamp, Value: value})
+		return
 	}
-	d.stack, d.inlined, d.inSample, d.isDeep, d.root = d.stack[:0], d.inlined[:0], false, false, 0
+	d.set = d.set[:0]
+	if h.comm != "" {
+		d.set = append(d.set, d.b.StringAttribute(events.AttributeThreadName, h.comm))
+	}
+	if h.thread != unknown {
+		d.set = append(d.set, d.b.IntAttribute(events.AttributeThreadID, h.thread))
+	}
+	if h.cpu != unknown {
+		d.set = append(d.set, d.b.IntAttribute(events.AttributeCPU, h.cpu))
+	}
+	if state != "" {
+		d.set = append(d.set, d.b.Attribute(events.AttributeThreadState, dictionary.StringValue(state)))
+	}
+	if !known {
+		p = d.newProfile(h, kind)
+	}
+	id := compact.Identity{Stack: d.b.Dict.Stacks.Intern(d.stack), Attributes: d.b.Dict.AttributeSets.Intern(d.set)}
+	if d.layout.anchor != byTime {
+		d.b.Stats.Events++
+		d.b.Observe(p, id, compact.Observation{Value: value})
+		return
+	}
+	if d.b.Stats.Events == 0 {
+		d.first = h.timestamp
+	}
+	d.first, d.last = min(d.first, h.timestamp), max(d.last, h.timestamp)
+	d.b.Event(p, id, compact.Observation{Timestamp: h.timestamp, Value: value})
 }
 
 var (
@@ -324,7 +328,7 @@ var (
 )
 
 // kindOf returns the sample type of an event, and the state of the thread if the event states it. The periods of clocks are
-// times, and so are those of the scheduler's statistics, and of switches if perf inject has added them.
+// times, and so are those of perf record --off-cpu, of the scheduler's statistics, and of switches if perf inject has added them.
 func kindOf(h *header) (kind events.Type, state string) {
 	stat, isStat := strings.CutPrefix(h.event, "sched:sched_stat_")
 	switch {
@@ -333,12 +337,16 @@ func kindOf(h *header) (kind events.Type, state string) {
 			stat = "runnable"
 		}
 		return offCPU, dictionary.ValidUTF8(stat)
-	case h.event == "sched:sched_switch" && h.period > 1:
+	case h.event == "sched:sched_switch" && h.period > 1, h.event == "offcpu-time" && h.hasPeriod:
 		return offCPU, ""
 	case (h.event == "cpu-clock" || h.event == "task-clock") && h.hasPeriod:
 		return cpuTime, ""
-	default:
+	case h.event != "":
 		return events.Type{Name: h.event, Unit: "count"}, ""
+	case h.hasPeriod: // of an event that is not printed
+		return events.Type{Name: "events", Unit: "count"}, ""
+	default:
+		return events.Type{Name: "samples", Unit: "count"}, ""
 	}
 }
 
@@ -350,7 +358,7 @@ func (d *decoder) newProfile(h *header, kind events.Type) compact.ProfileIndex {
 		resource := pcommon.NewResource()
 		if h.process != unknown {
 			resource.Attributes().PutInt(events.AttributeProcessID, h.process)
-			if h.process == h.thread {
+			if h.process == h.thread && h.comm != "" {
 				resource.Attributes().PutStr("process.executable.name", d.b.CleanString(h.comm))
 			}
 		}
@@ -362,20 +370,28 @@ func (d *decoder) newProfile(h *header, kind events.Type) compact.ProfileIndex {
 	if kind == cpuTime {
 		period = cpuTime
 	}
-	p := d.b.NewProfile(scope, events.Profile{Sample: kind, Period: period, Shape: compact.Shape{Timestamps: true, Values: true}})
+	shape := compact.Shape{Timestamps: d.layout.anchor == byTime, Values: true}
+	p := d.b.NewProfile(scope, events.Profile{Sample: kind, Period: period, Shape: shape})
 	d.profiles[key] = p
 	return p
 }
 
-// setClock moves all times to the wall clock.
-func (d *decoder) setClock(anchor events.Anchor) {
+// setClock moves all times to the wall clock. Without times, all samples are taken to be from the moment at which the recording ended.
+func (d *decoder) setClock() {
 	switch {
+	case d.layout.anchor != byTime:
+		d.b.GuessClock()
+		if end := d.anchor.EndNanos; end != 0 {
+			for _, p := range d.profiles {
+				d.b.SetWindow(p, end, end)
+			}
+		}
 	case d.hasReference:
 		d.b.Shift(uint64(d.reference))
 	case d.first < events.Year2000*1e9: // else it is a Unix time
 		d.b.GuessClock()
-		if anchor.EndNanos > d.last {
-			d.b.Shift(anchor.EndNanos - d.last)
+		if d.anchor.EndNanos > d.last {
+			d.b.Shift(d.anchor.EndNanos - d.last)
 		}
 	}
 }

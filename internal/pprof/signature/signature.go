@@ -98,7 +98,8 @@ const (
 	PprofReport = "a text report of pprof (send the profile itself)"
 	Metrics     = "metrics in the text format of Prometheus"
 	Log         = "a log"
-	PerfFields  = "what perf script prints without some fields (use -F comm,pid,tid,time,period,event,ip,sym,dso, or no -F)"
+	PerfReport  = "what perf report prints (send what perf script prints)"
+	PerfDump    = "what perf script -D prints (leave -D out)"
 	YAML        = "YAML"
 )
 
@@ -109,9 +110,9 @@ var (
 	// logLine begins with a time or a level, or is one of an HTTP server.
 	logLine = regexp.MustCompile(`^(\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |[IWEF]\d{4} \d\d:\d\d:` +
 		`|(\S+ ){3}\[\d\d/[A-Z][a-z]{2}/\d{4}:|\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[\]: ]|(time|ts|level)=\S)`)
-	// perfStack is a name, with what is left of its fields, and a frame below it.
-	perfStack = regexp.MustCompile(`(?m)^[^\s#][^\n;]*\n[ \t]+[0-9a-f]{4,16} \S`)
-	yamlLine  = regexp.MustCompile(`^(---$|(- )?["']?[\w./-]+["']?:( |$))`)
+	perfReport = regexp.MustCompile(`(?m)^# (Samples: \S+ +of events? '|To display the perf\.data header info|Total Lost Samples: \d)`)
+	perfDump   = regexp.MustCompile(`^0x[0-9a-f]+(@\S+)? \[0x[0-9a-f]+\]: `)
+	yamlLine   = regexp.MustCompile(`^(---$|(- )?["']?[\w./-]+["']?:( |$))`)
 )
 
 // TextKind returns one of the kinds above if at least half of the lines of a text look like it, and otherwise "".
@@ -119,8 +120,11 @@ func TextKind(head []byte) string {
 	if reportStart.Match(head) && reportTable.Match(head) {
 		return PprofReport
 	}
-	if perfStack.Match(head) {
-		return PerfFields
+	switch {
+	case perfReport.Match(head):
+		return PerfReport
+	case perfDump.Match(head):
+		return PerfDump
 	}
 	var lines, metrics, logs, yaml int
 	for line := range bytes.Lines(head) {

@@ -61,10 +61,19 @@ var Perf = Inputs{
 	"inlined":      same("a 1 1.1: e:\n", "\t1 a (inlined)\n", ""),
 	"times":        same("", "1.1: ", ""),
 	"candidates":   same("a ", "1 1.1: ", ""),
-	"lines":        same("", "\n", ""),
-	"headers":      same("", "a 1 1.1: e:\n", ""),
-	"spaces":       same("", " ", ""),
-	"long":         same("a 1 1.1: e:\n\t1 ", "\xff", ""),
+	"many times":   same("", "1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1:\n", ""),
+	"many events":  same("", "a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a:\n", ""),
+	"addresses":    same("", "               a", ""),
+	"parentheses":  same("a 1 1.1: e:\n\t1 (", "()", ")"),
+	"source lines": around("a 1 1.1: e:\n", "", func(i int) string { return fmt.Sprintf("\t%x a\n  a%d.c:%d (inlined)\n", i%7, i, i) }),
+	"no times": around("", "", func(i int) string {
+		return fmt.Sprintf("a%d %d e%d:\n\t            12%02x f%d (x%d)\n\n", i, i, i%9, i%256, i, i)
+	}),
+	"bare":    around("", "", func(i int) string { return fmt.Sprintf("%16s %5d  %16x f%d (x)\n", "dd", i, i+0xa000, i) }),
+	"lines":   same("", "\n", ""),
+	"headers": same("", "a 1 1.1: e:\n", ""),
+	"spaces":  same("", " ", ""),
+	"long":    same("a 1 1.1: e:\n\t1 ", "\xff", ""),
 }
 
 // Folded are folded stacks.

@@ -1,0 +1,215 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package perfscript
+
+import "strings"
+
+// layout is what the lines of a text have in common: perf script prints the same fields for all of them. Fields that look alike, such
+// as a number at the end of a command and the id of a thread, can be told apart only by all lines together.
+type layout struct {
+	anchor anchor
+	// hasChains means that there are call chains, and hasTabs that their frames begin with a tab, as perf prints them: a line without one is
+	// none.
+	hasChains, hasTabs bool
+	// hasIDs and hasFiles mean that samples have the ids of their threads, and frames the names of their files.
+	hasIDs, hasFiles bool
+}
+
+// anchor is the field by which the first line of a sample is recognised.
+type anchor int
+
+const (
+	byTime anchor = iota
+	byEvent
+	byPlace // neither is printed: it is the line above a call chain, or has an address
+)
+
+// survey counts the lines of a text by what they can be.
+type survey struct {
+	lines, records, below int
+	// The first lines of samples: with a time, with an event only, with an address only. others follow no rule.
+	timed, untimed, bare, others tally
+	// events are the timed lines that have an event, too.
+	events int
+	// Frames of call chains, with a tab in front or with blanks.
+	tabs, indented tally
+	// afterNoFile points to where the last line was counted if it is a frame without a file: one that is inlined has none.
+	afterNoFile *tally
+}
+
+// tally counts lines of one kind.
+type tally struct {
+	lines, withID int
+	// frames are those that have an address, withoutFile those of them that have no file, and sure those whose address is no word or number
+	// of another text.
+	frames, withoutFile, sure int
+}
+
+// enough is how many samples and frames show which fields are printed.
+const enough = 1000
+
+func (s *survey) isEnough() bool {
+	samples := s.timed.lines + s.untimed.lines + s.bare.lines
+	return samples >= enough && (s.tabs.frames+s.indented.frames+s.timed.frames >= enough || samples >= 10*enough)
+}
+
+func (s *survey) add(line string) {
+	if line == "" || line[0] == '#' {
+		return
+	}
+	s.lines++
+	before := s.afterNoFile
+	s.afterNoFile = nil
+	switch {
+	case line[0] == '\t':
+		if l := (layout{hasTabs: true}); l.isChainLine(line) {
+			s.addChain(&s.tabs, line)
+		} else {
+			s.below++
+		}
+	case isRecord(line):
+		s.records++
+	case isBelowSample(line):
+		s.below++
+	case before != nil && strings.HasSuffix(line, inlinedMark): // with -F +srcline, the mark is on the line below
+		before.withoutFile--
+		s.below++
+	default:
+		s.addOther(line)
+	}
+}
+
+// addOther counts a line that can be the first of a sample.
+func (s *survey) addOther(line string) {
+	frameAt := inlineFrame(line)
+	fields, kind := line[:frameAt], &s.timed
+	h, isHeader := parseAny(fields, (*layout).parseTimed)
+	if isHeader && h.event != "" {
+		s.events++
+	}
+	if !isHeader {
+		kind = &s.untimed
+		h, isHeader = parseAny(fields, (*layout).parseUntimed)
+	}
+	switch {
+	case isHeader:
+	case !isDecimal(line[frameAt:]):
+		kind = &s.bare
+	case frameAt == len(line) && (&layout{}).isChainLine(line):
+		s.addChain(&s.indented, line)
+		return
+	case frameAt == len(line) && isSourceLine(line):
+		s.below++
+		return
+	default:
+		kind = &s.others
+	}
+	if !isHeader {
+		h.parseBefore(h.cutPeriod(fields), true)
+	}
+	kind.lines++
+	if h.hasID {
+		kind.withID++
+	}
+	if frameAt < len(line) && kind != &s.others {
+		address, rest := cutFirst(strings.TrimLeft(line[frameAt:], blanks))
+		s.addFrame(kind, (&layout{hasFiles: true}).cutOthers(line[frameAt:]), rest != "" && strings.ContainsAny(address, "abcdef"))
+	}
+}
+
+// parseAny parses a first line, with the id of a thread if there is one.
+func parseAny(line string, parse func(*layout, string) (header, string, bool)) (h header, ok bool) {
+	if h, _, ok = parse(&layout{hasIDs: true}, line); !ok {
+		h, _, ok = parse(&layout{}, line)
+	}
+	return h, ok
+}
+
+func (s *survey) addChain(kind *tally, line string) {
+	const least = 4
+	kind.lines++
+	address, _ := cutFirst(strings.TrimLeft(line, blanks))
+	s.addFrame(kind, line, len(address) >= least && strings.ContainsAny(address, "0123456789"))
+}
+
+func (s *survey) addFrame(kind *tally, text string, isSure bool) {
+	kind.frames++
+	if isSure {
+		kind.sure++
+	}
+	if text = strings.TrimRight(text, blanks); fileStart(text) == len(text) && !strings.HasSuffix(text, inlinedMark) {
+		kind.withoutFile++
+		s.afterNoFile = kind
+	}
+}
+
+// layout returns what most of the lines have in common, and the tallies of samples and of frames that agree with it.
+func (s *survey) layout() (l layout, samples, chain tally) {
+	l = layout{anchor: byPlace, hasTabs: s.tabs.frames > 0}
+	samples = s.bare
+	samples.lines, samples.withID = s.bare.lines+s.others.lines, s.bare.withID+s.others.withID
+	switch {
+	case s.timed.lines > 0 && 4*s.timed.lines >= s.untimed.lines:
+		l.anchor, samples = byTime, s.timed
+	case s.untimed.lines > 0:
+		l.anchor, samples = byEvent, s.untimed
+	}
+	if chain = s.indented; l.hasTabs {
+		chain = s.tabs
+	}
+	l.hasChains = l.hasTabs || chain.sure > 0
+	const toOneWithout = 16 // a line can be damaged
+	l.hasIDs = samples.withID > 0 && toOneWithout*(samples.lines-samples.withID) <= samples.lines
+	l.hasFiles = toOneWithout*(samples.withoutFile+chain.withoutFile) <= samples.frames+chain.frames
+	return l, samples, chain
+}
+
+// isPerf reports whether half of the lines are what perf script prints, and some of them nothing else.
+func (s *survey) isPerf() bool {
+	l, samples, chain := s.layout()
+	known := chain.lines + s.below
+	switch l.anchor {
+	case byPlace:
+		known += s.bare.lines + min(s.others.lines, chain.lines)
+	default:
+		known += samples.lines
+	}
+	isSure := samples.sure+chain.sure > 0 || l.anchor == byTime && s.events > 0 && l.hasIDs
+	return s.records > 0 || isSure && 2*known >= s.lines
+}
+
+// Recognize reports whether the head of a text is what perf script prints. Its last line may be cut.
+func Recognize(head string, isTruncated bool) bool {
+	if strings.HasPrefix(head, headerStart) {
+		return true
+	}
+	var s survey
+	for line := range strings.Lines(head) {
+		if isTruncated && !strings.HasSuffix(line, "\n") {
+			break
+		}
+		s.add(trimLine(line))
+	}
+	return s.isPerf()
+}
+
+// headerStart begins what --header prints, which can be long.
+const headerStart = "# ========"
+
+// isRecord reports whether a line is one of the records that are no samples: --show-mmap-events and the like.
+func isRecord(line string) bool {
+	return strings.HasPrefix(line, "PERF_RECORD_") || strings.Contains(line, " PERF_RECORD_")
+}
+
+// isBelowSample reports whether a line is one that perf prints below a sample: registers, instructions, branches, source code.
+func isBelowSample(line string) bool {
+	for _, start := range []string{" ABI:", " insn:", " ilen:", " 0x", " => "} {
+		if strings.HasPrefix(line, start) {
+			return true
+		}
+	}
+	return len(line) > 1 && line[0] == '|' && line[1] >= '0' && line[1] <= '9'
+}
+
+func trimLine(line string) string { return strings.TrimRight(line, " \t\r\n") }
