@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // block holds what arrived in a part of the window, over one dictionary. Only the last block of a store grows.
@@ -138,18 +139,16 @@ type chunk struct {
 	flags   chunkFlags
 }
 
+// chunkFlags are those of blockfile.
 type chunkFlags uint8
 
 const (
-	hasAttributes chunkFlags = 1 << iota
-	hasLinks
-	hasTimestamps
-	// isMoved marks a profile that is kept under its time of arrival.
-	isMoved
-	// isBaseline marks the first cumulative profile of a series, which has the totals since the process began.
-	isBaseline
-	// isReset marks a cumulative profile whose sum is smaller than that of the one before.
-	isReset
+	hasAttributes = chunkFlags(blockfile.HasAttributes)
+	hasLinks      = chunkFlags(blockfile.HasLinks)
+	hasTimestamps = chunkFlags(blockfile.HasTimestamps)
+	isMoved       = chunkFlags(blockfile.IsMoved)
+	isBaseline    = chunkFlags(blockfile.IsBaseline)
+	isReset       = chunkFlags(blockfile.IsReset)
 )
 
 const chunkBytes = 96

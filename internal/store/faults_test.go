@@ -4,7 +4,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -110,10 +109,12 @@ func TestBlockOfAnotherVersion(t *testing.T) {
 	index := filepath.Join(block, blockfile.IndexFile)
 	b, err := os.ReadFile(index)
 	require.NoError(t, err)
-	newer, _, _ := bytes.Cut(bytes.Replace(b, []byte(`"version":1`), []byte(`"version":2`), 1), []byte(`,"crc32c":`))
-	newer = append(newer, b[len(newer):]...)
-	newer = newer[:bytes.LastIndex(newer, []byte(`,"crc32c":`))]
-	require.NoError(t, os.WriteFile(index, append(newer, '}'), 0o600))
+	var object map[string]any
+	require.NoError(t, blockfile.Unseal(b, &object))
+	object["version"] = blockfile.Version + 1
+	newer, err := blockfile.Seal(object)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(index, newer, 0o600))
 	s = open(t, diskConfig(t, dir))
 	assert.Zero(t, s.Stats().Damaged)
 	assert.Empty(t, s.Blocks())
@@ -135,8 +136,7 @@ func TestChangedIndex(t *testing.T) {
 	require.NoError(t, s.Close())
 	b, err := os.ReadFile(index)
 	require.NoError(t, err)
-	end := bytes.LastIndex(b, []byte(`,"crc32c":`))
-	for i := range end {
+	for i := range b {
 		b[i] ^= 1
 		require.NoError(t, os.WriteFile(index, b, 0o600))
 		_, err := blockfile.Open(filepath.Dir(index))
@@ -166,7 +166,8 @@ func TestBlocksAreDurableBeforeTheirNames(t *testing.T) {
 	block := "blocks/" + s.Blocks()[0].Block
 	require.NoError(t, s.Close())
 	blockfile.SetFault(nil)
-	renamed, truncated := slices.Index(uses, "rename "+block), slices.Index(uses, "remove wal")
+	renamed, listed, truncated := slices.Index(uses, "rename "+block), slices.Index(uses, "rename "+manifestFile), slices.Index(uses, "remove wal")
+	listed += 1 + slices.Index(uses[listed+1:], "rename "+manifestFile) // the first is that of Open
 	require.Positive(t, renamed)
 	before := uses[:renamed]
 	for _, name := range []string{
@@ -176,7 +177,10 @@ func TestBlocksAreDurableBeforeTheirNames(t *testing.T) {
 	}
 	named := slices.Index(uses, "sync blocks")
 	assert.Greater(t, named, renamed)
-	assert.Greater(t, truncated, named)
+	assert.Greater(t, listed, named)
+	assert.Equal(t, []string{"write " + manifestFile + unfinished, "sync " + manifestFile + unfinished}, uses[listed-2:listed])
+	assert.Equal(t, "sync "+cfg.Disk.Directory, uses[listed+1])
+	assert.Greater(t, truncated, listed)
 }
 
 // A dictionary is compared with its checksum, beside what zstd compares.

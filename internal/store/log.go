@@ -177,15 +177,15 @@ func (e *block) appendEntries(b []byte) []byte {
 	return b
 }
 
-// replay reads the log in a directory into blocks. skip has the blocks that are on disk. A segment can end within a
+// replay reads the log in a directory into blocks, of which wants tells which are not on disk. A segment can end within a
 // record, if the process or the disk stopped there: the end is cut, which needs no room. Wrong bytes cost what follows
 // them up to the next block.
-func (s *Store) replay(dir string, skip map[uint64]bool) error {
+func (s *Store) replay(dir string, wants func(head uint64) bool) error {
 	segments, err := logSegments(dir)
 	if err != nil {
 		return err
 	}
-	r := replayer{Store: s, skip: skip}
+	r := replayer{Store: s, wants: wants}
 	for _, segment := range segments {
 		r.segment = segment
 		if err := r.readSegment(wlog.SegmentName(dir, segment)); err != nil {
@@ -284,7 +284,7 @@ func (r *replayer) readSegment(path string) error {
 
 type replayer struct {
 	*Store
-	skip    map[uint64]bool
+	wants   func(head uint64) bool
 	segment int
 	last    *block // is not one of the store if it is on disk
 	// isBroken tells that a part of the last block cannot be read: what follows of it is skipped.
@@ -340,7 +340,7 @@ func (r *replayer) block(d *dictionary.RecordReader) error {
 		r.series[id] = use
 	}
 	r.last, r.totalsOver = e, e.dict
-	if d.Err == nil && !r.skip[id] {
+	if d.Err == nil && r.wants(id) {
 		r.blocks = append(r.blocks, e)
 	}
 	return d.Err

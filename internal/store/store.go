@@ -541,9 +541,14 @@ func (v *view) release() {
 		return
 	}
 	v.store.adding.Lock()
-	defer v.store.adding.Unlock()
+	var gone []*diskBlock
 	for _, d := range v.disk {
-		d.readers--
-		d.close()
+		if d.readers--; d.readers == 0 && d.isGone {
+			gone = append(gone, d)
+		}
+	}
+	v.store.adding.Unlock()
+	for _, d := range gone {
+		d.delete()
 	}
 }

@@ -6,6 +6,7 @@ package blockfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -65,6 +66,54 @@ func Rename(from, to string) error {
 		return err
 	}
 	return SyncDir(filepath.Dir(to))
+}
+
+// maxSealedBytes bounds an index or a manifest.
+const maxSealedBytes = 256 << 20
+
+// ReadSealed reads a file that has a sealed object.
+func ReadSealed(path string, object any) error {
+	name := filepath.Base(path)
+	if err := Fault("open", path); err != nil {
+		return unusable(name, err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return unusable(name, err)
+	}
+	defer func() { _ = f.Close() }()
+	b, err := io.ReadAll(io.LimitReader(f, maxSealedBytes))
+	if err != nil {
+		return unusable(name, err)
+	}
+	if err := Unseal(b, object); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
+	}
+	return nil
+}
+
+// WriteSealed writes a file that has a sealed object, in place of the one that is there. It is durable then.
+func WriteSealed(path string, object any) error {
+	b, err := Seal(object)
+	if err != nil {
+		return err
+	}
+	next := path + ".tmp"
+	if err := Fault("create", next); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = faulty{f}.Write(b)
+	if err == nil {
+		err = faulty{f}.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return Rename(next, path)
 }
 
 // SyncDir makes the names in a directory durable.

@@ -32,17 +32,11 @@ type Reader struct {
 	dictionaries              *dataFile
 }
 
-const maxIndexBytes = 256 << 20
-
 // Open reads the index of a block, and checks the sizes of its files.
 func Open(dir string) (*Reader, error) {
 	r := &Reader{dir: dir}
-	b, err := readIndex(filepath.Join(dir, IndexFile))
-	if err != nil {
-		return nil, unusable(IndexFile, err)
-	}
-	if err := r.decode(b); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, IndexFile, err)
+	if err := ReadSealed(filepath.Join(dir, IndexFile), &r.Index); err != nil {
+		return nil, err
 	}
 	if r.Version != Version {
 		return nil, fmt.Errorf("%w: %s has version %d, but this program reads version %d", ErrVersion, dir, r.Version, Version)
@@ -61,18 +55,6 @@ func Open(dir string) (*Reader, error) {
 		}
 	}
 	return r, nil
-}
-
-func readIndex(path string) ([]byte, error) {
-	if err := Fault("open", path); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, maxIndexBytes))
 }
 
 // Dir returns the directory.

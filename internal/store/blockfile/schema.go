@@ -9,7 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"strconv"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // The names of the files.
@@ -24,7 +25,7 @@ const (
 )
 
 // Version is the version of the layout.
-const Version = 1
+const Version = 2
 
 // Index is the content of index.json. Times are Unix nanoseconds.
 type Index struct {
@@ -34,10 +35,6 @@ type Index struct {
 	// From and Until are the first start and the last end of its profiles.
 	From  int64 `json:"from"`
 	Until int64 `json:"until"`
-	// Heads are the numbers of the in-memory blocks that were merged into it.
-	Heads []uint64 `json:"heads"`
-	// Parts is how many blocks the head was written as, or 0 for a block that was merged from other blocks.
-	Parts int `json:"parts,omitempty"`
 	// Step is the interval of a downsampled block, in nanoseconds: each series has one profile per step, without timestamps. 0 means that the block has all profiles.
 	Step         int64           `json:"step_nanos,omitempty"`
 	ProfileCount int             `json:"profiles"`
@@ -46,33 +43,26 @@ type Index struct {
 	Files        map[string]File `json:"files"`
 }
 
-// indexChecksum begins the last field of index.json: the CRC-32 (Castagnoli) of what is before it. Blocks of earlier versions have none.
-const indexChecksum = `,"crc32c":`
+// checksumField begins the last field of a sealed object: the CRC-32 (Castagnoli) of what is before it.
+const checksumField = `,"crc32c":`
 
-func (x *Index) encode() ([]byte, error) {
-	b, err := json.Marshal(x)
+// Seal returns an object as JSON with a checksum, which must have a field.
+func Seal(object any) ([]byte, error) {
+	b, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
 	}
 	b = b[:len(b)-1]
-	return fmt.Appendf(b, "%s%d}", indexChecksum, crc32.Checksum(b, castagnoli)), nil
+	return fmt.Appendf(b, "%s%d}", checksumField, crc32.Checksum(b, castagnoli)), nil
 }
 
-func (x *Index) decode(b []byte) error {
-	if err := json.Unmarshal(b, x); err != nil {
-		return err
-	}
-	// A checksum of a file is deeper, and so followed by more than one brace.
-	i := bytes.LastIndex(b, []byte(indexChecksum))
-	if i < 0 {
-		return nil
-	}
-	number, isLast := bytes.CutSuffix(b[i+len(indexChecksum):], []byte("}"))
-	want, err := strconv.ParseUint(string(number), 10, 32)
-	if isLast && err == nil && uint32(want) != crc32.Checksum(b[:i], castagnoli) {
+// Unseal reads what Seal returned.
+func Unseal(b []byte, object any) error {
+	i := max(bytes.LastIndex(b, []byte(checksumField)), 0)
+	if want := fmt.Sprintf("%s%d}", checksumField, crc32.Checksum(b[:i], castagnoli)); string(b[i:]) != want {
 		return errors.New("checksum mismatch")
 	}
-	return nil
+	return json.Unmarshal(b, object)
 }
 
 // File is the size of a file and its CRC-32 (Castagnoli).
@@ -159,6 +149,34 @@ type Profile struct {
 	Position     int32 `parquet:"position,delta"`
 	Kind         int32 `parquet:"kind,delta"`
 	Flags        int32 `parquet:"flags,delta"`
+}
+
+// The flags of a profile.
+const (
+	HasAttributes int32 = 1 << iota
+	HasLinks
+	HasTimestamps
+	// IsMoved marks a profile that is kept under its time of arrival.
+	IsMoved
+	// IsBaseline marks the first cumulative profile of a series, which has the totals since the process began.
+	IsBaseline
+	// IsReset marks a cumulative profile whose sum is smaller than that of the one before.
+	IsReset
+)
+
+// first and last return the start and the end of the profile as lists have them: a gauge is of a moment, after its interval.
+func (p *Profile) first() int64 {
+	if kind.Values(p.Kind) == kind.Gauge {
+		return p.Start - p.DurationNanos
+	}
+	return p.Start
+}
+
+func (p *Profile) last() int64 {
+	if kind.Values(p.Kind) == kind.Gauge {
+		return p.Start
+	}
+	return p.End
 }
 
 // sample is a row of samples.parquet.

@@ -31,9 +31,8 @@ type Row struct {
 	Stack, Attributes int32
 	Link              dictionary.Link
 	Value             int64
-	// Timestamp is in Unix nanoseconds, if HasTimestamp.
-	Timestamp    int64
-	HasTimestamp bool
+	// Timestamp is in Unix nanoseconds, if the profile HasTimestamps.
+	Timestamp int64
 }
 
 const (
@@ -118,9 +117,9 @@ func (w *Writer) Series(s Series) {
 	w.seriesCount++
 }
 
-// Profile adds a profile of the series, with the given number of rows. first and last are its start and end as they appear in lists.
-func (w *Writer) Profile(p Profile, samples int, rows iter.Seq[Row], first, last int64, isMoved bool) error {
-	s := w.current
+// Profile adds a profile of the series. It sets Block and Series, and expects as many rows as p has samples.
+func (w *Writer) Profile(p Profile, rows iter.Seq2[Row, error]) error {
+	s, first, last := w.current, p.first(), p.last()
 	if s.Profiles == 0 {
 		s.From, s.Until, s.Start, s.End = first, last, p.Start, p.End
 	}
@@ -131,22 +130,27 @@ func (w *Writer) Profile(p Profile, samples int, rows iter.Seq[Row], first, last
 	s.From, s.Until, s.Start, s.End = min(s.From, first), max(s.Until, last), min(s.Start, p.Start), max(s.End, p.End)
 	s.Position, s.PeriodType, s.PeriodUnit = p.Position, p.PeriodType, p.PeriodUnit
 	s.Flags |= p.Flags
-	s.Profiles, s.Samples, s.Total = s.Profiles+1, s.Samples+samples, s.Total+p.Total
+	s.Profiles, s.Samples, s.Total = s.Profiles+1, s.Samples+int(p.Samples), s.Total+p.Total
+	isMoved, isTimed := p.Flags&IsMoved != 0, p.Flags&HasTimestamps != 0
 	if isMoved {
 		s.Moved++
 	}
-	p.Block, p.Series, p.Samples = w.index.Block, w.seriesCount-1, int32(samples)
+	s.Timestamps = s.Timestamps || isTimed && !isMoved
+	p.Block, p.Series = w.index.Block, w.seriesCount-1
 	p.AttributeSet, p.ScopeSet = w.set(p.AttributeSet), w.set(p.ScopeSet)
 	w.profiles.add(p)
-	w.index.ProfileCount, w.index.SampleCount = w.index.ProfileCount+1, w.index.SampleCount+samples
-	for row := range rows {
+	w.index.ProfileCount, w.index.SampleCount = w.index.ProfileCount+1, w.index.SampleCount+int(p.Samples)
+	for row, err := range rows {
+		if err != nil {
+			w.fail(err)
+			break
+		}
 		out := sample{
 			Block: w.index.Block, Series: p.Series, Time: p.Time, DurationNanos: p.DurationNanos,
 			Stack: int32(w.service.FirstStack) + row.Stack, Value: row.Value, AttributeSet: w.set(row.Attributes),
 		}
-		if row.HasTimestamp {
+		if isTimed {
 			out.Timestamp = row.Timestamp
-			s.Timestamps = s.Timestamps || !isMoved
 		}
 		if row.Link != (dictionary.Link{}) {
 			link := row.Link
@@ -231,13 +235,12 @@ func hashFrame(h io.Writer, function, file, mapping string, number int64) {
 // noLine is the line of a location without lines.
 var noLine = []dictionary.Line{{}}
 
-// Close writes the index, with the numbers of the heads that the block was made of and of the blocks that were made of them (see Index), and
-// makes all files durable.
-func (w *Writer) Close(heads []uint64, parts int, step time.Duration) (*Index, error) {
-	w.index.Heads, w.index.Parts, w.index.Step = heads, parts, int64(step)
+// Close writes the index and makes all files durable. step is the interval of a coarser block, or 0.
+func (w *Writer) Close(step time.Duration) (*Index, error) {
+	w.index.Step = int64(step)
 	w.fail(errors.Join(w.samples.close(), w.profiles.close(), w.series.close(), w.stacks.close(), w.attributes.close(), w.dictionaries.close()))
 	if w.err == nil {
-		b, err := w.index.encode()
+		b, err := Seal(&w.index)
 		w.fail(err)
 		index := w.create(IndexFile)
 		_, err = index.Write(b)

@@ -38,6 +38,9 @@ func New(from, to *dictionary.Dictionary) *Mover {
 	}
 }
 
+// End releases all that only copying needs. Entries that are not copied yet must not be asked for.
+func (m *Mover) End() { *m = Mover{stacks: m.stacks, sets: m.sets} }
+
 // moved returns the index in the other dictionary of an entry, which move moves the first time. Entry 0 is the same in all dictionaries.
 func moved[I ~int32](known *[]I, i I, move func() I) I {
 	if more := int(i) + 1 - len(*known); more > 0 {

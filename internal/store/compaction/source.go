@@ -1,0 +1,204 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compaction
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
+)
+
+// Source is where profiles come from: a block on disk, or what is in memory. One of its services is read at a time.
+type Source interface {
+	// Services returns the names of its services, each once.
+	Services() []string
+	// Begin begins to read a service. It adds the stacks and the sets of attributes to dict. End ends the reading.
+	Begin(service string, dict *dictionary.Dictionary) ([]Series, error)
+	End()
+}
+
+// Series is a series of a source, with the fields that identify it and, over the dictionary of the new block, its sets of attributes.
+type Series struct {
+	blockfile.Series
+	// Profiles are those of the series, by start. They end with an error.
+	Profiles iter.Seq2[Profile, error]
+}
+
+// Profile is a profile over the dictionary of the new block, with its rows.
+type Profile struct {
+	blockfile.Profile
+	Rows iter.Seq2[blockfile.Row, error]
+}
+
+// BlockError is an error of a source that is a block on disk.
+type BlockError struct {
+	Block string
+	Err   error
+}
+
+func (e *BlockError) Error() string { return fmt.Sprintf("block %s: %s", e.Block, e.Err) }
+func (e *BlockError) Unwrap() error { return e.Err }
+
+// FromDisk returns the source that a block on disk is.
+func FromDisk(r *blockfile.Reader) Source { return &diskSource{r: r} }
+
+type diskSource struct {
+	r       *blockfile.Reader
+	scan    *blockfile.Scan
+	service *blockfile.Service
+	moves   *mover.Mover
+	// stacks and sets are how many its dictionary has.
+	stacks, sets int32
+	columns      blockfile.Columns
+}
+
+// Services returns the names of its services.
+func (d *diskSource) Services() (names []string) {
+	for i := range d.r.Services {
+		names = append(names, d.r.Services[i].Name)
+	}
+	return names
+}
+
+// Begin moves all of the service's dictionary, which is not needed afterwards.
+func (d *diskSource) Begin(service string, dict *dictionary.Dictionary) (list []Series, err error) {
+	i := slices.IndexFunc(d.r.Services, func(s blockfile.Service) bool { return s.Name == service })
+	d.service, d.scan = &d.r.Services[i], d.r.Scan()
+	from, err := d.r.Dictionary(d.service)
+	if err != nil {
+		return nil, d.fault(err)
+	}
+	d.stacks, d.sets = int32(from.Stacks.Len()), int32(from.AttributeSets.Len())
+	labels, err := d.labels(i)
+	if err != nil {
+		return nil, d.fault(err)
+	}
+	d.moves = mover.New(from, dict)
+	stacks := make([]dictionary.StackIndex, d.stacks)
+	for i := range stacks {
+		stacks[i] = dictionary.StackIndex(i)
+	}
+	d.moves.Stacks(stacks)
+	for i := range d.sets {
+		d.moves.Set(dictionary.AttributeSetIndex(i))
+	}
+	d.moves.End()
+	for i := range d.service.Series {
+		in := &d.service.Series[i]
+		if !d.hasSets(in.Resource, in.Attributes) {
+			return nil, d.fault(errRange)
+		}
+		sr := Series{Series: *in, Profiles: d.profiles(in)}
+		sr.Labels, sr.Resource, sr.Attributes = labels[i], d.set(in.Resource), d.set(in.Attributes)
+		list = append(list, sr)
+	}
+	return list, nil
+}
+
+// labels reads those of the series of a service.
+func (d *diskSource) labels(service int) ([]map[string]string, error) {
+	first := 0
+	for i := range d.r.Services[:service] {
+		first += len(d.r.Services[i].Series)
+	}
+	return d.r.Labels(first, first+len(d.service.Series))
+}
+
+// End ends the reading of the service.
+func (d *diskSource) End() {
+	d.scan.Close()
+	d.moves, d.columns = nil, blockfile.Columns{}
+}
+
+func (d *diskSource) fault(err error) error { return &BlockError{d.r.Block, err} }
+
+var errRange = fmt.Errorf("%w: an index is out of range", blockfile.ErrDamaged)
+
+func (d *diskSource) hasSets(sets ...int32) bool {
+	return !slices.ContainsFunc(sets, func(set int32) bool { return set < 0 || set >= d.sets })
+}
+
+func (d *diskSource) set(i int32) int32 { return int32(d.moves.Set(dictionary.AttributeSetIndex(i))) }
+
+const (
+	// profilesAtOnce and rowsAtOnce are how many are read at once.
+	profilesAtOnce = 256
+	rowsAtOnce     = 1 << 12
+)
+
+// profiles reads those of a series.
+func (d *diskSource) profiles(in *blockfile.Series) iter.Seq2[Profile, error] {
+	return func(yield func(Profile, error) bool) {
+		list := make([]blockfile.Profile, min(profilesAtOnce, in.Profiles))
+		sample := in.FirstSample
+		for done := 0; done < in.Profiles; done += len(list) {
+			list = list[:min(len(list), in.Profiles-done)]
+			first := in.FirstProfile + int64(done)
+			if err := errors.Join(d.scan.ProfileTimes(first, list), d.scan.ProfileFields(d.service, first, list)); err != nil {
+				yield(Profile{}, d.fault(err))
+				return
+			}
+			for _, p := range list {
+				if p.Samples < 0 || !d.hasSets(p.AttributeSet, p.ScopeSet) {
+					yield(Profile{}, d.fault(errRange))
+					return
+				}
+				p.AttributeSet, p.ScopeSet = d.set(p.AttributeSet), d.set(p.ScopeSet)
+				if !yield(Profile{p, d.rows(&p, sample)}, nil) {
+					return
+				}
+				sample += int64(p.Samples)
+			}
+		}
+	}
+}
+
+// rows reads those of a profile, of which the first is given.
+func (d *diskSource) rows(p *blockfile.Profile, first int64) iter.Seq2[blockfile.Row, error] {
+	want := blockfile.Want{
+		Attributes: p.Flags&blockfile.HasAttributes != 0, Links: p.Flags&blockfile.HasLinks != 0, Timestamps: p.Flags&blockfile.HasTimestamps != 0,
+	}
+	samples := int(p.Samples)
+	return func(yield func(blockfile.Row, error) bool) {
+		c := &d.columns
+		for done := 0; done < samples; done += rowsAtOnce {
+			n, first := min(samples-done, rowsAtOnce), first+int64(done)
+			if err := d.scan.Samples(d.service, first, n, want, c); err != nil {
+				yield(blockfile.Row{}, d.fault(err))
+				return
+			}
+			for i := range n {
+				row, err := d.row(c, i)
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (d *diskSource) row(c *blockfile.Columns, i int) (row blockfile.Row, err error) {
+	if uint32(c.Stacks[i]) >= uint32(d.stacks) {
+		return row, d.fault(errRange)
+	}
+	row.Stack, row.Value = int32(d.moves.Stack(dictionary.StackIndex(c.Stacks[i]))), c.Values[i]
+	if len(c.Attributes) > 0 {
+		if !d.hasSets(c.Attributes[i]) {
+			return row, d.fault(errRange)
+		}
+		row.Attributes = d.set(c.Attributes[i])
+	}
+	if len(c.Links) > 0 {
+		row.Link = c.Links[i]
+	}
+	if len(c.Timestamps) > 0 {
+		row.Timestamp = c.Timestamps[i]
+	}
+	return row, nil
+}

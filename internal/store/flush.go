@@ -1,0 +1,206 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
+)
+
+// This file writes what is in memory to disk.
+
+// writeHeads writes the blocks in memory that do not grow to disk.
+func (s *Store) writeHeads(ctx context.Context) error {
+	s.disk.writing.Lock()
+	defer s.disk.writing.Unlock()
+	for {
+		s.adding.Lock()
+		var e *block
+		if len(s.blocks) > 0 && s.blocks[0].byKey == nil {
+			e = s.blocks[0]
+		}
+		s.adding.Unlock()
+		if e == nil {
+			return nil
+		}
+		written, err := s.writeHead(ctx, e)
+		if err == nil {
+			err = s.replace(nil, written, e)
+		}
+		if err != nil {
+			return err
+		}
+		s.adding.Lock()
+		segment := e.segment
+		if len(s.blocks) > 0 {
+			segment = s.blocks[0].segment
+		}
+		if s.disk.failed == nil {
+			if err := s.disk.log.truncate(segment); err != nil {
+				s.logFailed(err)
+			}
+		}
+		s.disk.written.Broadcast()
+		s.adding.Unlock()
+	}
+}
+
+// mustWait reports whether a message has to wait until blocks that are full are on disk, so that they do not fill the
+// memory. A large one waits for nearly all of them. A small one waits only before it begins another block, and only if
+// more wait than what a block and a large message leave behind: large messages do not delay it. A disk that fails is
+// not waited for.
+func (s *Store) mustWait(cost int, beginsBlock bool) bool {
+	if s.disk == nil || s.disk.full == nil || s.disk.writeFailed != nil {
+		return false
+	}
+	if s.isLarge(cost) {
+		return s.waiting() > s.cfg.MaxBytes/diskBlocks
+	}
+	return beginsBlock && s.waiting() > s.cfg.MaxBytes/waitingPart
+}
+
+// writeSoon has the blocks that are full written.
+func (s *Store) writeSoon() {
+	if s.disk == nil || s.disk.full == nil {
+		return
+	}
+	select {
+	case s.disk.full <- struct{}{}:
+	default: // it is known
+	}
+}
+
+// waiting returns the memory of blocks that wait to be written.
+func (s *Store) waiting() (bytes int) {
+	for _, e := range s.blocks {
+		if e.byKey == nil {
+			bytes += e.bytes
+		}
+	}
+	return bytes
+}
+
+// writeHead writes a block that does not grow: that of its hour, and one for each other hour that is further away.
+func (s *Store) writeHead(ctx context.Context, e *block) (written []*diskBlock, err error) {
+	hours := map[int64]bool{}
+	for i := range e.series {
+		for k := range e.series[i].chunks {
+			hours[e.hourOf(&e.series[i].chunks[k])] = true
+		}
+	}
+	for hour := range hours {
+		b, err := s.disk.write(ctx, compaction.Name(compaction.HourOf(hour), e.id), []compaction.Source{&headSource{e, hour}}, 0)
+		if err != nil {
+			return nil, err
+		}
+		written = append(written, b)
+	}
+	return written, nil
+}
+
+// hourOf returns the hour of the block in which a profile of it goes: that in which the block began, if it is not
+// further away than an hour.
+func (e *block) hourOf(c *chunk) int64 {
+	begun, start := e.begun.Truncate(time.Hour).UnixNano(), time.Unix(0, c.start).Truncate(time.Hour).UnixNano()
+	if d := start - begun; d >= -int64(time.Hour) && d <= int64(time.Hour) {
+		return begun
+	}
+	return start
+}
+
+// headSource is what of a block in memory goes to one on disk.
+type headSource struct {
+	*block
+	hour int64
+}
+
+// Services returns the names of all services of the head.
+func (h *headSource) Services() (names []string) {
+	for i := range h.series {
+		if h.series[i].profiles > 0 {
+			names = append(names, h.dict.Strings.At(h.series[i].service))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Begin adds the stacks that the profiles of the hour have, in their order, with the mappings in theirs.
+func (h *headSource) Begin(service string, dict *dictionary.Dictionary) (list []compaction.Series, err error) {
+	moves := mover.New(h.dict, dict)
+	used := map[dictionary.StackIndex]bool{}
+	chunks := map[*series][]*chunk{}
+	for i := range h.series {
+		sr := &h.series[i]
+		if sr.profiles == 0 || h.dict.Strings.At(sr.service) != service {
+			continue
+		}
+		for k := range sr.chunks {
+			if c := &sr.chunks[k]; h.hourOf(c) == h.hour {
+				chunks[sr] = append(chunks[sr], c)
+				for row := c.rows(); row.next(); {
+					used[dictionary.StackIndex(row.stack)] = true
+				}
+			}
+		}
+	}
+	moves.Stacks(slices.Sorted(maps.Keys(used)))
+	for sr, of := range chunks {
+		slices.SortStableFunc(of, func(a, b *chunk) int { return cmp.Compare(a.start, b.start) })
+		list = append(list, h.seriesOf(sr, of, moves))
+	}
+	return list, nil
+}
+
+// End has nothing to end.
+func (h *headSource) End() {}
+
+func (h *headSource) seriesOf(sr *series, chunks []*chunk, moves *mover.Mover) compaction.Series {
+	strs := &h.dict.Strings
+	return compaction.Series{
+		Series: blockfile.Series{
+			ID: blockfile.ID(sr.id[:]), Instance: fmt.Sprintf("%016x", sr.instance), Profile: strs.At(sr.profile), Type: strs.At(sr.typ), Unit: strs.At(sr.unit),
+			Kind: sr.values.String(), Labels: h.labels(sr), Start: chunks[0].start,
+			Resource: int32(moves.Set(sr.resource)), Attributes: int32(moves.Set(sr.attributes)),
+		},
+		Profiles: func(yield func(compaction.Profile, error) bool) {
+			for _, c := range chunks {
+				m := h.metas[c.meta]
+				p := blockfile.Profile{
+					Time: c.time, DurationNanos: c.duration, Start: c.start, End: c.end, Total: c.total, Samples: c.samples,
+					PeriodType: strs.At(m.periodType), PeriodUnit: strs.At(m.periodUnit), Period: m.period,
+					AttributeSet: int32(moves.Set(m.attributes)), ScopeSet: int32(moves.Set(m.scope)),
+					Position: m.position, Kind: int32(c.values), Flags: int32(c.flags),
+				}
+				if !yield(compaction.Profile{Profile: p, Rows: h.rowsOf(c, moves)}, nil) {
+					return
+				}
+			}
+		},
+	}
+}
+
+// rowsOf returns the samples of a chunk, over the dictionary of the new block.
+func (h *headSource) rowsOf(c *chunk, moves *mover.Mover) iter.Seq2[blockfile.Row, error] {
+	return func(yield func(blockfile.Row, error) bool) {
+		for row := c.rows(); row.next(); {
+			if !yield(blockfile.Row{
+				Stack: int32(moves.Stack(dictionary.StackIndex(row.stack))), Attributes: int32(moves.Set(dictionary.AttributeSetIndex(row.attribute))),
+				Link: h.dict.Links.At(dictionary.LinkIndex(row.link)), Value: row.value, Timestamp: c.time + row.timestamp,
+			}, nil) {
+				return
+			}
+		}
+	}
+}
