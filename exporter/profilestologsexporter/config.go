@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
@@ -65,12 +64,6 @@ type HECConfig struct {
 	// MaxRequestBytes bounds a request, before compression.
 	MaxRequestBytes int `mapstructure:"max_request_bytes"`
 }
-
-// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
-func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
-
-// Unmarshal reads the section strictly.
-func (c *HECConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate names every fault.
 func (c *Config) Validate() error {

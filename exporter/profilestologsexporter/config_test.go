@@ -62,10 +62,10 @@ func TestConfigFaults(t *testing.T) {
 		"`format` must be pprof, text or otlp":                                        {"grpc": grpc, "format": "jfr"},
 		"`endpoint` must be set, or both":                                             {"http": map[string]any{"logs_endpoint": "http://logs"}},
 		"`endpoint` must be an http or https URL with a host, found \"backend:4318\"": {"http": map[string]any{"endpoint": "backend:4318"}},
-		"`logs_endpoints` is not a key of this section":                               {"http": map[string]any{"endpoint": "http://backend", "logs_endpoints": "x"}},
+		"invalid keys: logs_endpoints":                                                {"http": map[string]any{"endpoint": "http://backend", "logs_endpoints": "x"}},
 		"has invalid keys: heck":                                                      {"grpc": grpc, "heck": map[string]any{}},
 		"`token` must be set":                                                         {"hec": map[string]any{"endpoint": "https://splunk:8088/services/collector"}},
-		"`tokens` is not a key":                                                       {"hec": map[string]any{"endpoint": "https://splunk:8088/services/collector", "tokens": "x"}},
+		"invalid keys: tokens":                                                        {"hec": map[string]any{"endpoint": "https://splunk:8088/services/collector", "tokens": "x"}},
 		"found \"splunk\"":                                                            {"hec": map[string]any{"endpoint": "splunk", "token": "x"}},
 	} {
 		_, err := load(raw)

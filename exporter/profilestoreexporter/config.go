@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configoptional"
-	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/clickhouse"
@@ -61,9 +60,6 @@ type ClickHouseConfig struct {
 	MaxResultRows  int `mapstructure:"max_result_rows"`
 	MaxResultBytes int `mapstructure:"max_result_bytes"`
 }
-
-// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
-func (c *ClickHouseConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate reports everything that is wrong at once.
 func (c *ClickHouseConfig) Validate() error {
@@ -128,9 +124,6 @@ func (c *StorageConfig) Validate() error {
 	faults.Require(c.Downsample.Step >= time.Second && c.Downsample.Step <= time.Hour, "`downsample.step` must be from 1s to 1h, found %s", c.Downsample.Step)
 	return faults.Err()
 }
-
-// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
-func (c *ServerConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate reports everything that is wrong at once.
 func (c *ServerConfig) Validate() error {

@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -37,9 +36,6 @@ type Config struct {
 	Queue configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	Retry configretry.BackOffConfig                                `mapstructure:"retry_on_failure"`
 }
-
-// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // How dots of attribute names appear in labels.
 const (

@@ -103,8 +103,8 @@ func TestConfigFaults(t *testing.T) {
 		"somewhere":       {"file: {include: '*', move_to: /tmp}", []string{"`move_to` must be set with `after_read: move` and only then"}},
 		"self":            {"self: {collection_interval: 0s}", []string{"self: `collection_interval` must be positive"}},
 		"a list":          {"self:\nresource_attributes: {a: [1], '': x}", []string{"scalar values, found []interface {} for \"a\"", "empty key"}},
-		"a misspelt key":  {"remote: {endpoint: 'http://h', collection_intervall: 1s, timeuot: 1s}", []string{"`collection_intervall` is not a key", "`timeuot` is not a key"}},
-		"misspelt server": {"server: {endpont: 'localhost:1'}", []string{"`endpont` is not a key"}},
+		"a misspelt key":  {"remote: {endpoint: 'http://h', collection_intervall: 1s, timeuot: 1s}", []string{"invalid keys: collection_intervall, timeuot"}},
+		"misspelt server": {"server: {endpont: 'localhost:1'}", []string{"invalid keys: endpont"}},
 		"misspelt file":   {"file: {includes: '*'}", []string{"includes"}},
 		"misspelt source": {"sever: {}", []string{"sever"}},
 	} {

@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The counters of exporterhelper (v0.164), and the attributes that it adds to failed samples.
+// The counters of exporterhelper (v0.165), and the attributes that it adds to failed samples.
 const (
 	sentSamples   = "otelcol_exporter_sent_profile_samples"
 	failedSamples = "otelcol_exporter_send_failed_profile_samples"

@@ -30,9 +30,12 @@ func CheckConfig(c *confighttp.ServerConfig) error {
 		value time.Duration
 	}{
 		{"read_timeout", c.ReadTimeout}, {"read_header_timeout", c.ReadHeaderTimeout},
-		{"write_timeout", c.WriteTimeout}, {"idle_timeout", c.IdleTimeout}, //nolint:staticcheck // users set it
+		{"write_timeout", c.WriteTimeout},
 	} {
 		faults.Require(timeout.value >= 0, "`%s` must not be negative, found %v", timeout.key, timeout.value)
+	}
+	if k := c.Keepalive.Get(); k != nil {
+		faults.Require(k.IdleTimeout >= 0, "`keepalive.idle_timeout` must not be negative, found %v", k.IdleTimeout)
 	}
 	faults.Require(c.MaxRequestBodySize >= 0, "`max_request_body_size` must not be negative, found %d", c.MaxRequestBodySize)
 	var unknown []string

@@ -28,6 +28,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -467,9 +468,9 @@ func TestCheckConfig(t *testing.T) {
 	config.NetAddr.Endpoint = "localhost:0"
 	require.NoError(t, CheckConfig(&config))
 	config.ReadTimeout, config.ReadHeaderTimeout, config.WriteTimeout, config.MaxRequestBodySize = -1, -1, -1, -1
-	config.IdleTimeout = -1 //nolint:staticcheck // users set it
+	config.Keepalive = configoptional.Some(confighttp.KeepaliveServerConfig{IdleTimeout: -1})
 	err := CheckConfig(&config)
-	for _, key := range []string{"read_timeout", "read_header_timeout", "write_timeout", "idle_timeout", "max_request_body_size"} {
+	for _, key := range []string{"read_timeout", "read_header_timeout", "write_timeout", "keepalive.idle_timeout", "max_request_body_size"} {
 		require.ErrorContains(t, err, "`"+key+"` must not be negative")
 	}
 }

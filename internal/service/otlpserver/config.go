@@ -8,7 +8,6 @@ import (
 
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
@@ -48,9 +47,6 @@ func DefaultHTTP(endpoint string) HTTPConfig {
 	c.Server.ReadTimeout = readTimeout
 	return c
 }
-
-// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
-func (c *HTTPConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate names every fault.
 func (c *GRPCConfig) Validate() error {

@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
-// What exporterhelper (v0.164) logs about a queue in a storage, and is not so.
+// What exporterhelper (v0.165) logs about a queue in a storage, and is not so.
 const (
 	// A queue that is started for the first time has no legacy format to load or migrate.
 	loadsLegacy   = "New queue metadata key not found, attempting to load legacy format."

@@ -5,7 +5,7 @@
 // reads, from standing still, and from logging what is not so.
 //
 // The queue reads its next item in a batch of operations that also records the reading. If that write fails, the queue deletes
-// the item (exporterhelper v0.164, persistentQueue.getNextItem). Factories wraps storage extensions so that such a batch only
+// the item (exporterhelper v0.165, persistentQueue.getNextItem). Factories wraps storage extensions so that such a batch only
 // reads. On the disk the item is still in the queue then, until its deletion: after a crash it is read again, as an item under
 // way is anyway. The record is not missed, since each write of the queue has all of its indices. A third of the queue's
 // transactions goes with it.
@@ -180,7 +180,7 @@ func (c *client) ready(ctx context.Context, size func() int) error {
 	return c.refused
 }
 
-// queueMetadata is the key of all indices of a queue (exporterhelper v0.164, metadataKey).
+// queueMetadata is the key of all indices of a queue (exporterhelper v0.165, metadataKey).
 const queueMetadata = "qmv0"
 
 // Batch leaves the queue's indices out of a batch that reads.

@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/confmap"
 
-	strictconfig "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
@@ -98,15 +96,6 @@ type DebuginfodConfig struct {
 	// InitialBackoff and MaxBackoff bound how long a server is not used after it failed.
 	InitialBackoff time.Duration `mapstructure:"-"`
 	MaxBackoff     time.Duration `mapstructure:"-"`
-}
-
-// Unmarshal reads `http` strictly: confighttp ignores keys that it does not know.
-func (c *DebuginfodConfig) Unmarshal(conf *confmap.Conf) error {
-	client, err := conf.Sub("http")
-	if err != nil {
-		return err
-	}
-	return errors.Join(strictconfig.Unmarshal(client, &c.HTTP), conf.Unmarshal(c))
 }
 
 // Finder finds files. It is safe for concurrent use.

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
@@ -44,14 +43,8 @@ func DefaultPyroscope() PyroscopeConfig {
 	}
 }
 
-// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
-
 // Validate returns all faults.
 func (c *Config) Validate() error { return httpserver.CheckConfig(&c.HTTP) }
-
-// Unmarshal reads the section strictly, which does not follow from the strictness of Config.
-func (c *PyroscopeConfig) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate returns all faults. Two keys must not set the same attribute: one would hide the other.
 func (c *PyroscopeConfig) Validate() error {

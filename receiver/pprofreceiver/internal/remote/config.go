@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
-	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
@@ -22,9 +21,6 @@ type Config struct {
 	// InitialDelay is the time from the receiver's start to the first scrape.
 	InitialDelay time.Duration `mapstructure:"initial_delay"`
 }
-
-// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
-func (c *Config) Unmarshal(conf *confmap.Conf) error { return config.Unmarshal(conf, c) }
 
 // Validate returns all faults.
 func (c *Config) Validate() error {

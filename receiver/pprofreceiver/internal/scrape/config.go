@@ -6,7 +6,6 @@ package scrape
 import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
-	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
@@ -38,11 +37,6 @@ type StatusConfig struct {
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
 	// AllowedHosts are the DNS names that a request for the page may have as host, besides addresses and names without a dot.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
-}
-
-// Unmarshal reads the section strictly: confighttp ignores keys that it does not know.
-func (c *StatusConfig) Unmarshal(conf *confmap.Conf) error {
-	return config.Unmarshal(conf, c)
 }
 
 // Validate returns all faults.
