@@ -101,7 +101,7 @@ func New(settings Settings) http.Handler {
 	for name, serve := range map[string]func(*request) (*answer, error){
 		"status": s.status, "services": s.services, "profiles": s.profiles, "attributes": s.attributes,
 		"timeline": s.timeline, "flamegraph": s.flamegraph, "table": s.table, "diff": s.diff,
-		"heatmap": s.heatmap, "events": s.events, "overview": s.overview, "types": s.types, "page": s.page,
+		"heatmap": s.heatmap, "events": s.events, "overview": s.overview, "types": s.types, "page": s.page, "versions": s.versions,
 	} {
 		s.mux.Handle("GET /api/"+name, compress(s.query(name, serve)))
 	}

@@ -39,7 +39,8 @@ func TestPage(t *testing.T) {
 	c := launch(t, quickstartConfig)
 	pushed := pushForPage(t, c)
 	pushStalls(t, c)
-	waitForServices(t, c.graphs, 7)
+	pushVersions(t, c)
+	waitForServices(t, c.graphs, 8)
 
 	results, err := filepath.Abs(filepath.Join(repository, "bin", "page"))
 	require.NoError(t, err)
@@ -115,6 +116,27 @@ func pushProfile(t *testing.T, c *collector, query url.Values, p *profile.Profil
 	var body bytes.Buffer
 	require.NoError(t, p.Write(&body))
 	requirePost(t, "http://"+c.endpoint+"/v1/pprof?"+query.Encode(), "application/octet-stream", body.Bytes())
+}
+
+// pushVersions pushes a profile for each of the last 20 minutes of a service whose version 1.1, which has run for 8 minutes, takes 0.55
+// cores, since main.discounted takes 0.35 of them; 1.0 took 0.3, of which main.discounted took 0.1.
+func pushVersions(t *testing.T, c *collector) {
+	t.Helper()
+	now := time.Now()
+	for minute := 20; minute > 0; minute-- {
+		version, discounted := "1.0", 0.1
+		if minute <= 8 {
+			version, discounted = "1.1", 0.35
+		}
+		p := newCPUProfile()
+		p.TimeNanos, p.DurationNanos = now.Add(-time.Duration(minute)*time.Minute).UnixNano(), int64(time.Minute)
+		root := addFunction(p, "main.main")
+		for name, cores := range map[string]float64{"main.render": 0.2, "main.discounted": discounted} {
+			p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{addFunction(p, name), root}, Value: []int64{1, int64(cores * 60e9)}})
+		}
+		pushProfile(t, c, url.Values{"service.name": {"deployed"}, "service.version": {version}, "attr.vcs.repository.url.full": {"https://example.com/shop.git"},
+			"attr.vcs.ref.head.revision": {"0123abc"}}, p)
+	}
 }
 
 // pushStalls pushes an execution trace of three seconds, in each of which several goroutines wait 30 ms for a lock.

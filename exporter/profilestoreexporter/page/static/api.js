@@ -24,7 +24,7 @@ export async function ask(endpoint, query, signal, name) {
     answer = await fetch(url, {signal, headers: {Accept: 'application/json', 'Progress-Id': name}, credentials: 'same-origin'});
     text = await answer.text();
   } catch {
-    if (signal.aborted) return null;
+    if (signal?.aborted) return null;
     throw new APIError('The collector does not answer.',
       `Is it running, and is ${location.host} its address? The page asks again by itself.`, 0);
   }

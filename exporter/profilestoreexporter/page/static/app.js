@@ -5,18 +5,20 @@
 
 import {ask, progressOf} from './api.js';
 import {themes} from './colors.js';
+import {choices, firstComparison, marks, Scale, sinceVersion, versionKey, withSide} from './compare.js';
 import {Details, Tooltip} from './details.js';
 import {button, copyText, el, menu, refill} from './dom.js';
 import {FlameGraph} from './flamegraph.js';
-import {clean, formatDuration, formatShare, formatTime, formatValue, isTime} from './format.js';
+import {clean, formatDuration, formatRate, formatShare, formatTime, formatValue, isTime} from './format.js';
 import {HeatMap} from './heatmap.js';
 import {listenToKeys} from './keys.js';
 import {leftOut, ui} from './messages.js';
 import {Model} from './model.js';
+import {Overview} from './overview.js';
 import {renderPath} from './path.js';
 import {Search} from './search.js';
 import {BaseBar, defaultsFor, SelectionBar, typeKey} from './selection.js';
-import {baseQueryOf, defaultSeconds, formatState, hasPart, isByTime, isCompared, parseState, queryOf, timeQuery} from './state.js';
+import {baseQueryOf, defaultSeconds, emptyState, formatState, hasPart, isByTime, isCompared, parseState, queryOf, timeQuery} from './state.js';
 import {FunctionTable} from './table.js';
 import {extentOf, Threads} from './threads.js';
 import {Timeline} from './timeline.js';
@@ -25,16 +27,19 @@ import {Toolbar} from './toolbar.js';
 const $ = (id) => document.getElementById(id);
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
 
+// overviewQuery returns the parameters of the list of all services.
+const overviewQuery = ({time, find, by, most}) => [...timeQuery(time), ['sort', by], ['limit', most], ...(find ? [['search', find]] : [])];
+
 // dataKey changes with what must be loaded again; everything else in a state only changes how it is shown.
-const dataKey = (state) => JSON.stringify([queryOf(state), timeQuery(state.time), state.group_by,
-  {diff: baseQueryOf(state), heat: 'heat', threads: 'threads'}[state.view] ?? null]);
+const dataKey = (state) => JSON.stringify(state.service ? [queryOf(state), timeQuery(state.time), state.group_by,
+  {diff: baseQueryOf(state), heat: 'heat', threads: 'threads'}[state.view] ?? null] : ['overview', overviewQuery(state), state.open]);
 
 const maxEvents = 20_000;
 
 class App {
   constructor() {
     Object.assign(this, {
-      state: parseState(location.hash), services: [], profiles: [], attributes: [], status: null, model: null, moments: null, times: null,
+      state: parseState(location.hash), services: 0, profiles: [], attributes: [], versions: [], status: null, overview: null, model: null, moments: null, times: null,
       error: null, loaded: '', answered: '', shown: {from: 0, until: 0, now: 0}, layout: '',
     });
     this.update = this.update.bind(this);
@@ -46,7 +51,8 @@ class App {
       select: (from, until) => this.update({time: {from: Math.round(from), until: Math.round(until)}}),
       base: (from, until) => this.update({view: 'diff', base: {...this.state.base, time: {from: Math.round(from), until: Math.round(until)}}}),
       all: () => this.update({time: {}}),
-      group: (name) => this.update({attrs: [...this.state.attrs.filter(([key]) => key !== this.state.group_by), [this.state.group_by, name]]}),
+      group: (name) => this.pickGroup(name),
+      version: (version) => this.update(sinceVersion(this.state, version, this.versionTime(version))),
     });
     this.tooltip = new Tooltip();
     this.details = new Details($('details'), {close: () => this.update({fn: '', node: ''}, {replace: true})});
@@ -58,6 +64,7 @@ class App {
       open: (id) => this.update({fn: this.model.frames.key(id), node: '', view: 'sandwich'}),
       sort: (sort) => this.update({sort}),
     });
+    this.start = new Overview(this);
     this.heatmap = new HeatMap({select: (part) => this.update({part, zoom: '', node: ''})});
     this.threads = new Threads({range: (part) => this.update({part})});
     addEventListener('popstate', () => this.follow(parseState(location.hash)));
@@ -91,7 +98,7 @@ class App {
       menu: (node, x, y) => this.showMenu(treeOf(), node, x, y),
       hover: (node, x, y) => {
         if (node < 0) this.tooltip.hide();
-        else this.tooltip.show(treeOf(), node, x, y, {unit: this.model.unit, zoomed: graph.zoomed, byShare: this.state.norm === 'share', ofCallers: upwards});
+        else this.tooltip.show(treeOf(), node, x, y, {unit: this.model.unit, zoomed: graph.zoomed, scale: this.model.scale, ofCallers: upwards});
       },
     }});
     return graph;
@@ -148,9 +155,9 @@ class App {
     if (!error) this.answered = this.loaded;
     else if (this.answered !== this.loaded) Object.assign(this, {model: null, moments: null, times: null});
     const resolution = this.status?.resolution_ms ?? 10_000;
-    const again = error ? 5000 : Math.min(10_000, Math.max(1000, resolution / 2));
+    const again = error ? 5000 : this.isStart ? 15_000 : Math.min(10_000, Math.max(1000, resolution / 2));
     const temporary = error?.status === 0 || error?.status >= 500;
-    if ((temporary || !this.state.time.from || !this.profiles.length) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
+    if ((temporary || !this.state.time.from || !this.services) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
     this.render(); // last: whatever it cannot draw, the next answer may be fine
   }
 
@@ -189,33 +196,35 @@ class App {
   // loadAll returns false, and has changed nothing since, if a later load has aborted this one.
   async loadAll(signal) {
     const get = (endpoint, query) => ask(endpoint, query, signal, this.loadName);
-    const [status, services, profiles] = await Promise.all([get('status'), get('services'), get('profiles')]);
+    const page = await get('page', this.state.service ? [['service', this.state.service]] : []);
     if (signal.aborted) return false;
-    Object.assign(this, {status, services: services.services, profiles: profiles.profiles});
-    const chosen = defaultsFor(this.state, this.profiles);
-    if (typeKey(chosen) !== typeKey(this.state) || chosen.service !== this.state.service) {
-      this.state = {...this.state, ...chosen};
-      this.loaded = dataKey(this.state);
-      this.write(this.state, true);
-    }
+    Object.assign(this, {status: page.status, services: page.services, profiles: page.profiles});
+    this.choose(page.service);
     const {state} = this;
     this.row = this.profiles.find((row) => row.service === state.service && typeKey(row) === typeKey(state));
     this.shown = this.shownTime();
-    if (!this.row) {
-      Object.assign(this, {model: null, moments: null, times: null, attributes: []});
-      return true;
+    if (!this.row) Object.assign(this, {model: null, moments: null, times: null, attributes: []});
+    if (this.isStart && this.services) {
+      const [overview, types] = await Promise.all([get('overview', overviewQuery(state)), state.open ? get('types', [['service', state.open], ...timeQuery(state.time)]) : null]);
+      if (signal.aborted) return false;
+      Object.assign(this, {overview, types});
     }
+    if (!this.row) return true;
     const query = queryOf(state);
     const group = state.group_by ? [['group_by', state.group_by]] : [];
     const extent = this.extent();
-    const others = query.filter(([name]) => !['seconds', 'from', 'until'].includes(name));
     const compared = state.view === 'diff' && isCompared(state);
+    const names = [['service', state.service], ['profile', state.profile], ['type', state.type]];
+    // Both values that are compared are on the time line.
+    const by = this.groupKey;
+    const others = [...names, ...state.attrs.filter(([key]) => !compared || key !== by).map(([key, value]) => [`attr.${key}`, value]), ...(by ? [['group_by', by]] : [])];
     const points = Math.max(60, Math.min(600, Math.floor(innerWidth / 3)));
     const columns = Math.max(60, Math.min(1200, innerWidth - 60)); // one for each pixel
     const whole = queryOf({...state, part: null});
-    const [times, attributes, answer, moments] = await Promise.all([
-      get('timeline', [...others, ...timeQuery(extent), ...group, ['points', points]]),
-      get('attributes', query.filter(([name]) => !name.startsWith('attr.'))),
+    const [times, attributes, versions, answer, moments] = await Promise.all([
+      get('timeline', [...others, ...timeQuery(extent), ['points', points]]),
+      get('attributes', [...names, ...timeQuery(compared && state.base.time ? this.bothTimes() : state.time)]),
+      get('versions', names),
       state.view === 'threads' ? {} : compared ? get('diff', [...query, ...baseQueryOf(state)]) : get('flamegraph', [...query, ...group]),
       state.view === 'heat' ? get('heatmap', [...whole, ['columns', columns]])
         : state.view === 'threads' ? get('events', [...query.filter(([name]) => name !== 'profile' && name !== 'type'), ...group, ['limit', maxEvents]]) : {},
@@ -223,13 +232,32 @@ class App {
     if (signal.aborted) return false;
     this.moments = {view: state.view, answer: moments};
     Object.assign(this, {times: {answer: times, extent}, // The service has a list of its own.
-      attributes: attributes.attributes.filter(({key}) => key !== 'service.name')});
+      attributes: attributes.attributes.filter(({key}) => key !== 'service.name'), versions: versions.versions});
     if (state.view === 'threads') this.model = null; // it has no flame graph
     else if (this.model?.answer !== answer) {
       if (!performance.getEntriesByName('page-paint').length) performance.mark('page-answer');
       this.model = new Model(answer);
     }
     return true;
+  }
+
+  // choose sets the service if there is only one, and the profile that the page chooses.
+  choose(service) {
+    const {state} = this;
+    const isMissing = this.picked === service && !this.profiles.some((row) => typeKey(row) === typeKey(state));
+    this.picked = null;
+    const isAuto = state.isAuto || isMissing;
+    const names = {...state, service: state.service || service, ...(isAuto ? {profile: '', type: ''} : {})};
+    const chosen = {...defaultsFor(names, this.profiles), isAuto};
+    if (['service', 'profile', 'type', 'isAuto'].every((name) => chosen[name] === state[name])) return;
+    this.state = {...state, ...chosen};
+    this.loaded = dataKey(this.state);
+    this.write(this.state, true);
+  }
+
+  // isStart reports that no service is chosen, and all are listed.
+  get isStart() {
+    return !this.state.service;
   }
 
   // isAnswered reports whether there is something to draw the view from.
@@ -260,6 +288,35 @@ class App {
     return {from, until: now, now};
   }
 
+  // bothTimes returns the time from the first of two that are compared to the last.
+  bothTimes() {
+    const {base} = this.state;
+    return {from: Math.min(this.shown.from, base.time.from), until: Math.max(this.shown.until, base.time.until)};
+  }
+
+  // groupKey is the attribute that the time line is divided by: what is compared, or else what the user has chosen.
+  get groupKey() {
+    const {state} = this;
+    return (state.view === 'diff' && state.base.attrs[0]?.[0]) || state.group_by;
+  }
+
+  pickGroup(name) {
+    const {state, groupKey: key} = this;
+    const choice = state.view === 'diff' && this.choices.find((candidate) => candidate.key === key);
+    this.update(choice ? withSide(state, choice, 'value', name) : {attrs: [...state.attrs.filter(([other]) => other !== key), [key, name]]});
+  }
+
+  // choices are the attributes whose values can be compared.
+  get choices() {
+    return choices(this.attributes, this.versions);
+  }
+
+  // versionTime returns the time around the first appearance of a version that can be compared: until now, or half of the shown time.
+  versionTime({from}) {
+    const half = Math.max(60e3, (this.shown.until - this.shown.from) / 2);
+    return {from: Math.max(this.row.from, from - half), until: Math.min(this.status.now, from + half)};
+  }
+
   // extent returns what the time line shows: all times with this profile, and all that is selected.
   extent() {
     const {now} = this.status;
@@ -273,27 +330,46 @@ class App {
     const {state, theme} = this;
     document.documentElement.dataset.theme = theme.dark ? 'dark' : 'light';
     document.title = state.service ? `${clean(state.service, 60)} · ${clean(state.profile, 40)} – otelcol-profiles` : 'otelcol-profiles';
-    if (this.model) this.model.build(state, this.finder);
+    if (this.model) this.model.build(state, this.finder, this.scale());
     this.selection.render();
     this.baseBar.render(this.model?.compared ? this.comparison() : '');
-    this.toolbar.render({total: this.model ? this.model.total : null, unit: this.model?.unit, found: this.model?.found});
+    this.toolbar.render({total: this.model ? this.model.total : null, unit: this.model?.unit, found: this.model?.found, rate: this.rate()});
+    document.body.classList.toggle('start', this.isStart);
     $('timeline').hidden = !this.times;
-    if (this.times) this.timeline.show({...this.times, selection: this.shown, base: state.view === 'diff' ? state.base.time : null, theme});
+    if (this.times) this.timeline.show({...this.times, isCPU: this.isCPU, marks: marks(this.versions, this.times.extent), selection: this.shown, base: state.view === 'diff' ? state.base.time : null, theme});
     this.renderNotices();
     renderPath($('path'), this);
     this.renderMain();
     this.renderDetails();
   }
 
+  // rate returns the total by time, over the part of the shown time that has profiles: '' for a state, which is a mean.
+  rate() {
+    const {answer, total, unit} = this.model ?? {};
+    if (!answer || answer.kind === 'gauge' || hasPart(this.state)) return '';
+    const ms = Math.min(answer.until, this.shown.until) - Math.max(answer.from, this.shown.from);
+    return ms > 0 ? formatRate(total / ms * 1000, unit, this.isCPU) : '';
+  }
+
+  get isCPU() {
+    return this.state.profile === 'process_cpu';
+  }
+
+  // scale returns how two sides are compared: two times by rate, unless the state says otherwise, values of an attribute by share.
+  scale() {
+    const {state, shown, model, isCPU} = this;
+    return new Scale({norm: state.norm, kind: model.answer.kind, unit: model.unit, isCPU, shown, base: state.base.time});
+  }
+
   comparison() {
     const {model} = this;
-    return `${formatValue(model.baseTotal, model.unit)} → ${formatValue(model.total, model.unit)}`;
+    return model.scale.pair(model.baseTotal, model.total).join(' → ');
   }
 
   renderNotices() {
     const notices = [];
     const {error, row, model, state} = this;
-    if (error && this.isAnswered) notices.push([`${error.message} ${error.hint ?? ''}`, 'error', ...(error.status === 499 ? [['load again', () => this.load()]] : [])]);
+    if (error && (this.isAnswered || (this.isStart && this.overview))) notices.push([`${error.message} ${error.hint ?? ''}`, 'error', ...(error.status === 499 ? [['load again', () => this.load()]] : [])]);
     if (row?.rearranged) notices.push([row.rearranged === 1 ? 'One profile was captured outside the window: it is kept under the time of its arrival.'
       : `${row.rearranged.toLocaleString('en-US')} profiles were captured outside the window: they are kept under the time of their arrival.`]);
     if (this.status?.coarse_step_ms && this.shown?.from < this.status.coarse_until) {
@@ -308,10 +384,15 @@ class App {
     if (model?.answer.pruned) notices.push(['The graph has fewer nodes than there are, since all of them need more memory than a query may take: the smallest are not drawn; their values are in those above them.']);
     else if (cut) notices.push([`The graph has room for 100,000 nodes: the ${cut.toLocaleString('en-US')} smallest are not drawn; their values are in those above them.`]);
     if (model?.compared && !model.isEmpty && !(model.total && model.baseTotal)) {
-      notices.push([`${model.total ? 'The base has' : 'What is shown has'} no samples: choose another time with ${model.total ? 'Shift and drag' : 'a drag'} in the time line.`]);
+      const whole = () => this.update({time: {}, base: {...state.base, time: null}});
+      notices.push([`${model.total ? 'The base has' : 'What is shown has'} no samples: choose another time with ${model.total ? 'Shift and drag' : 'a drag'} in the time line.`, null,
+        ...(state.base.attrs.length || state.base.service ? [['compare in the whole time', whole]] : [])]);
     }
     if (model && state.focus && !model.frames.find(state.focus).size) notices.push(['The focused function has no samples here, so all are shown.']);
     if (state.view === 'diff' && state.time.from && state.base.time) notices.push(this.paused());
+    if (model?.compared && state.base.attrs.length && !state.base.time && this.groupKey === versionKey) {
+      notices.push(['Two versions are compared, each by its share of the total.', null, ['compare two times', () => this.compareHalves()]]);
+    }
     refill($('notices'), notices, () => notices.map(([text, kind, ...buttons]) =>
       el('p', {class: kind ?? null, role: kind ? 'alert' : null}, clean(text, 800), buttons.map((b) => [' ', button(...b)]))));
   }
@@ -345,9 +426,13 @@ class App {
   renderMain() {
     const {model, state} = this;
     const problem = this.problem();
-    const layout = problem ? 'message' : state.view === 'sandwich' && !model.hasSides ? 'choose' : state.view;
+    const layout = problem ? 'message' : this.isStart ? 'overview' : state.view === 'sandwich' && !model.hasSides ? 'choose' : state.view;
     if (layout !== this.layout || problem) this.arrange(layout, problem);
     if (problem) return;
+    if (layout === 'overview') {
+      this.start.show(this.overview, this.types);
+      return;
+    }
     if (layout === 'heat' || layout === 'threads') this.renderMoments();
     if (layout === 'threads') return;
     if (state.view !== 'flame' && state.view !== 'heat') {
@@ -401,13 +486,15 @@ class App {
   problem() {
     const {state, model, error, profiles, status} = this;
     const all = ['show the whole window', () => this.update({time: {}, attrs: []})];
-    const other = ['choose a service', () => this.selection.service.open()];
+    const other = ['all services', () => this.update({...emptyState(), theme: state.theme})];
+    if (error && this.isStart && this.overview) return null;
     if (error?.status === 499 && !this.isAnswered) return ui.cancelled({error, actions: [['load again', () => this.load()]]});
     if (error && !this.isAnswered) return ui.broken(error);
     if (!status) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Asking the collector …'));
-    if (!profiles.length) return ui.noData({window: status.window_ms});
+    if (!this.services) return ui.noData({window: status.window_ms});
+    if (this.isStart) return this.overview ? null : el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Adding up what the services cost …'));
     if (!this.row) {
-      const served = profiles.some(({service}) => service === state.service);
+      const served = profiles.length > 0;
       return ui.unknown(served ? {what: 'The profile', name: `${state.profile} ${state.type}`, actions: [['choose a profile', () => this.selection.type.open()]]}
         : {what: 'The service', name: state.service, actions: [other]});
     }
@@ -424,6 +511,7 @@ class App {
     main.className = layout === 'message' ? '' : layout;
     this.tooltip.hide();
     if (layout === 'message') main.replaceChildren(problem);
+    else if (layout === 'overview') main.replaceChildren(this.start.element);
     else if (layout === 'flame') main.replaceChildren(this.graph.element);
     else if (layout === 'heat') main.replaceChildren(this.heatmap.element, this.graph.element);
     else if (layout === 'threads') main.replaceChildren(this.threads.element);
@@ -438,13 +526,13 @@ class App {
 
   renderDetails() {
     const {model, state} = this;
-    if (!model || model.selected < 0 || this.layout === 'message' || this.layout === 'threads') {
+    if (!model || model.selected < 0 || ['message', 'overview', 'threads'].includes(this.layout)) {
       this.details.hide(false);
       return;
     }
     const node = model.node > 0 && model.tree.function(model.node) === model.selected ? model.node : -1;
     this.details.show({
-      tree: model.tree, node, id: model.selected, rows: model.rows, unit: model.unit, zoomed: model.zoomed, byShare: state.norm === 'share',
+      tree: model.tree, node, id: model.selected, rows: model.rows, unit: model.unit, zoomed: model.zoomed, scale: model.scale,
       actions: this.actions(state.fn),
     });
     if (state.view !== 'flame' && state.view !== 'heat') this.table.select(model.selected, this.scrolledTo !== state.fn);
@@ -479,21 +567,31 @@ class App {
     ]);
   }
 
+  // pickService keeps a profile that was chosen, if the service has it.
   pickService(service) {
-    const type = this.profiles.some((row) => row.service === service && typeKey(row) === typeKey(this.state)) ? {} : {profile: '', type: ''};
-    const chosen = {service, ...defaultsFor({...this.state, service, ...type}, this.profiles), zoom: '', node: '', part: null};
-    this.update({...chosen, attrs: [], group_by: ''});
+    this.picked = service;
+    this.update({service, attrs: [], group_by: '', zoom: '', node: '', part: null});
   }
 
   pickType(key) {
-    const row = this.profiles.find((candidate) => candidate.service === this.state.service && typeKey(candidate) === key);
-    if (row) this.update({profile: row.profile, type: row.type});
+    const row = this.profiles.find((candidate) => typeKey(candidate) === key);
+    if (row) this.update({profile: row.profile, type: row.type, isAuto: false});
   }
 
+  // setView shows another view. A comparison that has no base yet starts with two values of an attribute, or the two halves of the time.
   setView(view) {
-    const halves = view === 'diff' && !isCompared(this.state) ? this.halves() : {};
-    if (halves.time) this.halved = {from: halves.time.from, before: {view: this.state.view, time: this.state.time}, whole: this.shown};
+    const starts = view === 'diff' && !isCompared(this.state);
+    const values = starts && firstComparison(this.state, {attributes: this.attributes, versions: this.versions, groups: this.times?.answer.groups ?? []});
+    const halves = !starts ? {} : values || this.halves();
+    if (halves.base?.time) this.halved = {from: halves.time.from, before: {view: this.state.view, time: this.state.time}, whole: this.shown};
     this.update({view, ...halves});
+  }
+
+  compareHalves() {
+    const {state} = this;
+    const without = {attrs: state.attrs.filter(([key]) => !state.base.attrs.some(([name]) => name === key)), base: {service: '', time: null, attrs: []}};
+    const halves = this.halves();
+    this.update({...without, ...halves, base: {...without.base, time: halves.base?.time ?? null}});
   }
 
   // halves returns an initial comparison: the later half of the samples' time with the earlier one. They meet between two steps of

@@ -5,11 +5,11 @@
 
 import {button, copyText, el, refill} from './dom.js';
 import {baseName, kindOf, packageOf} from './colors.js';
-import {clean, formatChange, formatExact, formatPercent, formatShare, formatSigned, formatValue} from './format.js';
+import {clean, formatChange, formatExact, formatPercent, formatShare, formatValue} from './format.js';
 
 // values returns the numbers of a node as [label, text]. Shares are of the tree and, if zoomed, of the zoomed frame. A tree of
 // callers has no values of their own.
-export function values(tree, node, {unit, zoomed = 0, byShare = true, ofCallers = false}) {
+export function values(tree, node, {unit, scale, zoomed = 0, ofCallers = false}) {
   const rows = [];
   const whole = tree.total[0];
   const show = (value, of) => `${formatValue(value, unit)} · ${formatShare(value, of)}`;
@@ -22,9 +22,10 @@ export function values(tree, node, {unit, zoomed = 0, byShare = true, ofCallers 
   const baseWhole = tree.baseTotal[0];
   const own = ofCallers ? [] : [['self', tree.self[node], tree.baseSelf[node]]];
   for (const [label, now, base] of [...own, ['total', tree.total[node], tree.baseTotal[node]]]) {
-    rows.push([label, `${show(base, baseWhole)} → ${show(now, whole)}`]);
-    rows.push([`${label} ±`, `${formatSigned(now - base, unit)} · ${formatChange(now, base)}`]);
-    if (byShare) {
+    const [before, after] = scale.pair(base, now);
+    rows.push([label, `${before} · ${formatShare(base, baseWhole)} → ${after} · ${formatShare(now, whole)}`]);
+    rows.push([`${label} ±`, `${scale.change(base, now)} · ${formatChange(now, base * scale.factor)}`]);
+    if (scale.byShare) {
       const points = 100 * (now / (whole || 1) - base / (baseWhole || 1));
       rows.push([`${label} share ±`, `${formatPercent(points, '+').replace(' %', '')} points · ${formatChange(now / (whole || 1), base / (baseWhole || 1))}`]);
     }
@@ -81,12 +82,12 @@ export class Details {
   }
 
   // show describes a node, or only a function (node -1), as in the table.
-  show({tree, node, id, rows, unit, zoomed, byShare, actions}) {
+  show({tree, node, id, rows, unit, zoomed, scale, actions}) {
     const {frames} = tree;
     const frame = node > 0 ? tree.frame[node] : frames.functions[id];
     const name = frames.functionName(id);
     const whole = tree.total[0];
-    const numbers = node > 0 ? values(tree, node, {unit, zoomed, byShare}) : [];
+    const numbers = node > 0 ? values(tree, node, {unit, zoomed, scale}) : [];
     const elsewhere = rows.present[id] && (node <= 0 || rows.total[id] !== tree.total[node] || rows.self[id] !== tree.self[node]);
     const everywhere = elsewhere ? [
       ['in all', `self ${formatValue(rows.self[id], unit)} · ${formatShare(rows.self[id], whole)}, total ${formatValue(rows.total[id], unit)} · ${formatShare(rows.total[id], whole)}`],

@@ -29,18 +29,28 @@ function digits(value) {
 }
 
 // formatValue returns a value of a unit in the largest step that keeps it at 1 or more: 3.10 s, 42.1 MiB, 12.3 k.
-// An unknown unit is written after the number.
-export function formatValue(value, unit = '') {
+// An unknown unit is written after the number. Values that are compared have the step of the largest of them, which is `like`.
+export function formatValue(value, unit = '', like = value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return '–';
   const [kind, factor] = scales[unit.toLowerCase()] ?? ['count', 1];
-  const base = value * factor;
   let [name, size] = steps[kind][0];
   for (const [nextName, nextSize] of steps[kind]) {
     // Otherwise 999.6 ms would be rounded to 1000 ms.
-    if (Math.abs(base) >= nextSize * 0.9995) [name, size] = [nextName, nextSize];
+    if (Math.abs(like * factor) >= nextSize * 0.9995) [name, size] = [nextName, nextSize];
   }
   const known = unit.toLowerCase() in scales;
-  return [minus(digits(base / size)), name, known ? '' : clean(unit, 30)].filter(Boolean).join(' ');
+  return [minus(digits(value * factor / size)), name, known ? '' : clean(unit, 30)].filter(Boolean).join(' ');
+}
+
+// formatRate returns how much was added in a second: processor time as cores, other time as seconds in a second.
+export function formatRate(perSecond, unit, isCPU, like = perSecond) {
+  if (!Number.isFinite(perSecond ?? NaN)) return '–';
+  if (!isTime(unit)) return `${formatValue(perSecond, unit, like)}/s`;
+  const ratio = perSecond * scales[unit.toLowerCase()][1] / 1e9;
+  const size = Math.abs(ratio);
+  const isSmall = Math.abs(like / (perSecond || 1) * ratio) < 0.01;
+  const text = size === 0 || !isSmall ? digits(ratio) : size < 1e-4 ? '<0.0001' : String(Number(ratio.toPrecision(2)));
+  return `${minus(text)} ${isCPU ? (text === '1' ? 'core' : 'cores') : 's/s'}`;
 }
 
 // isTime reports whether a unit is one of time.
@@ -94,10 +104,19 @@ export function formatTime(ms, now = Date.now()) {
   return date.toDateString() === new Date(now).toDateString() ? clock : `${formatDate(date)} ${clock}`;
 }
 
-// formatTick is formatTime for an axis: midnight is its date.
-export function formatTick(ms) {
-  const date = new Date(ms);
-  return date.getHours() || date.getMinutes() || date.getSeconds() ? formatTime(ms) : formatDate(date);
+// tickLabels returns a function that labels the ticks of an axis from left to right: the time of day without seconds that are 0, and the
+// date only where it changes, or where the first tick is not today's.
+export function tickLabels(now = Date.now()) {
+  let before = new Date(now).toDateString();
+  return (ms) => {
+    const date = new Date(ms);
+    const clock = `${pad(date.getHours())}:${pad(date.getMinutes())}${date.getSeconds() ? `:${pad(date.getSeconds())}` : ''}`;
+    const isNewDay = date.toDateString() !== before;
+    before = date.toDateString();
+    if (!isNewDay) return clock;
+    const day = `${date.toLocaleString('en-US', {month: 'short'})} ${date.getDate()}`;
+    return date.getHours() || date.getMinutes() || date.getSeconds() ? `${day}, ${clock}` : day;
+  };
 }
 
 // formatRange returns two local times: with one date if it is the same and not today, with both if they differ.

@@ -12,7 +12,7 @@ export function listenToKeys(app) {
   const actions = {
     '/': () => {
       back = document.activeElement;
-      toolbar.search.select();
+      (app.isStart ? app.start.search : toolbar.search).select();
     },
     s: () => selection.service.open(),
     p: () => selection.type.open(),
@@ -40,11 +40,11 @@ export function listenToKeys(app) {
     if (event.target.matches('input, textarea, select')) {
       if (event.key !== 'Escape') return;
       event.target.blur();
-      if (event.target === toolbar.search) back?.focus();
+      if ([toolbar.search, app.start.search].includes(event.target)) back?.focus();
       return;
     }
     const action = actions[event.key];
-    if (!action) return;
+    if (!action || (app.isStart && !'/slt?'.includes(event.key))) return;
     event.preventDefault();
     action();
   });

@@ -28,11 +28,12 @@ export class Model {
     return value;
   }
 
-  // build computes everything that depends on the state; finder is the Search of it.
-  build(state, finder) {
+  // build computes everything that depends on the state; finder is the Search of it, scale how its sides are compared.
+  build(state, finder, scale) {
     const {answer, frames} = this;
-    const weigh = this.weigher(state.norm);
-    const norm = this.compared && state.norm;
+    this.scale = scale;
+    const weigh = this.weigher();
+    const norm = this.compared && scale.key;
     this.whole = this.once('whole', norm, () => readTree(frames, answer.nodes, weigh));
     const shape = [norm, state.focus, state.hide];
     this.tree = this.once('tree', shape, () => transform(this.whole, {
@@ -44,7 +45,7 @@ export class Model {
     this.selected = this.once('selected', state.fn, () => frames.find(state.fn).values().next().value ?? -1);
     this.node = this.once('node', [shape, state.node], () => this.tree.find(state.node));
     this.zoomed = this.once('zoomed', [shape, state.zoom], () => Math.max(0, this.tree.find(state.zoom)));
-    this.columns = columnsFor({compared: this.compared, unit: this.unit, total: this.total, baseTotal: this.baseTotal, byShare: state.norm === 'share'});
+    this.columns = columnsFor({compared: this.compared, unit: this.unit, total: this.total, baseTotal: this.baseTotal, scale});
   }
 
   get total() {
@@ -75,11 +76,16 @@ export class Model {
   }
 
   // weigher returns how wide a node of a comparison is: both sides together, each in its own share or in values.
-  weigher(norm) {
+  weigher() {
     if (!this.compared) return undefined;
     const {nodes} = this.answer;
-    const [now, base] = norm === 'share' ? [nodes.total[0] || 1, nodes.base_total[0] || 1] : [1, 1];
+    const [now, base] = this.units(nodes.total[0], nodes.base_total[0]);
     return (total, baseTotal) => Math.max(0, total) / now + Math.max(0, baseTotal) / base;
+  }
+
+  // units returns what the values of both sides are divided by, so that they can be compared.
+  units(total, baseTotal) {
+    return this.scale.byShare ? [total || 1, baseTotal || 1] : [1, 1 / this.scale.factor];
   }
 
   // style returns how a tree of this model is painted.
@@ -95,7 +101,7 @@ export class Model {
       const fill = this.once('colors', [state.color, theme.dark], () => colorer(frames, state.color, theme));
       return {...common, fill: (node) => fill(tree.frame[node]), label: (node) => tree.label(node)};
     }
-    const [now, base] = state.norm === 'share' ? [this.total || 1, this.baseTotal || 1] : [1, 1];
+    const [now, base] = this.units(this.total, this.baseTotal);
     const change = (node) => {
       const [a, b] = [tree.total[node] / now, tree.baseTotal[node] / base];
       return (a - b) / (Math.max(Math.abs(a), Math.abs(b)) || 1);

@@ -25,15 +25,17 @@ export function filterOptions(options, typed) {
 let lists = 0;
 
 // pick opens a list of options ({value, label, detail}) below an anchor, and calls onpick with the chosen option. custom
-// may return another option for what was typed.
-export function pick(anchor, {label, options, current, onpick, custom, empty = 'Nothing to choose from yet.'}) {
+// may return another option for what was typed. search, if there is one, returns a promise of the options for what was typed, and how many
+// more there are.
+export function pick(anchor, {label, options, current, onpick, custom, search, empty = 'Nothing to choose from yet.'}) {
   const id = `list-${++lists}`;
   const list = el('ul', {role: 'listbox', id, 'aria-label': label});
   const input = el('input', {
     type: 'text', role: 'combobox', 'aria-expanded': 'true', 'aria-controls': id, 'aria-label': label, 'aria-autocomplete': 'list',
     placeholder: `${label}: type to filter`, spellcheck: 'false', autocomplete: 'off',
   });
-  const open = popover(anchor, el('div', {class: 'picklist'}, input, list), {label});
+  const note = el('p', {class: 'note', role: 'status'});
+  const open = popover(anchor, el('div', {class: 'picklist'}, input, list, note), {label});
   let found = [];
   let active = 0;
   const choose = (option) => {
@@ -49,6 +51,24 @@ export function pick(anchor, {label, options, current, onpick, custom, empty = '
     item.scrollIntoView({block: 'nearest'});
     input.setAttribute('aria-activedescendant', item.id);
   };
+  let more = 0;
+  let searched = null; // the text whose options are there
+  let isChosen = false; // Enter was pressed before they were
+  const find = async () => {
+    const typed = input.value;
+    render();
+    try {
+      const answer = await search(typed.trim());
+      if (typed !== input.value || !open.isConnected) return;
+      ({options, more} = answer);
+    } catch (error) {
+      empty = error.message;
+    }
+    searched = typed;
+    render();
+    if (isChosen && found[active]) choose(found[active]);
+    isChosen = false;
+  };
   const render = () => {
     found = filterOptions(options, input.value);
     const typed = custom?.(input.value.trim());
@@ -57,33 +77,36 @@ export function pick(anchor, {label, options, current, onpick, custom, empty = '
       role: 'option', id: `${id}-${i}`, 'aria-selected': 'false', class: option.value === current ? 'current' : null,
       onclick: () => choose(option),
     }, el('span', {}, clean(option.label, 200)), option.detail ? el('small', {}, clean(option.detail, 80)) : null)));
-    if (!found.length) list.append(el('li', {class: 'note'}, options.length ? `Nothing has “${clean(input.value, 40)}” in it.` : empty));
-    if (found.length > shown) list.append(el('li', {class: 'note'}, `${found.length - shown} more: type to narrow them down`));
+    const hidden = Math.max(0, found.length - shown) + more;
+    note.textContent = !found.length ? (options.length || (search && input.value) ? `Nothing has “${clean(input.value, 40)}” in it.` : empty)
+      : hidden ? `${hidden.toLocaleString('en-US')} more: type to narrow them down` : '';
     highlight(Math.max(0, input.value ? 0 : found.findIndex((option) => option.value === current)));
   };
-  input.addEventListener('input', render);
+  input.addEventListener('input', search ? find : render);
   input.addEventListener('keydown', (event) => {
     const step = {ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10}[event.key];
     if (step) {
       event.preventDefault();
       highlight(active + step);
-    } else if (event.key === 'Enter' && found[active]) {
+    } else if (event.key === 'Enter') {
       event.preventDefault();
-      choose(found[active]);
+      if (search && searched !== input.value) isChosen = true;
+      else if (found[active]) choose(found[active]);
     }
   });
-  render();
+  if (search) find();
+  else render();
 }
 
 // Picker is a button that shows what is chosen and opens the list.
 export class Picker {
-  constructor({label, empty, onpick, none = 'none'}) {
+  constructor({label, empty, onpick, search, none = 'none'}) {
     this.options = [];
     this.none = none;
     this.text = el('span', {class: 'value'});
     this.element = el('button', {type: 'button', class: 'picker', 'aria-haspopup': 'dialog', onclick: () => this.open()},
       el('small', {}, label), this.text, el('span', {'aria-hidden': 'true'}, '▾'));
-    this.open = () => pick(this.element, {label, options: this.options, current: this.current, empty, onpick: (option) => onpick(option.value)});
+    this.open = () => pick(this.element, {label, options: this.options, current: this.current, empty, search, onpick: (option) => onpick(option.value)});
   }
 
   set(options, current) {

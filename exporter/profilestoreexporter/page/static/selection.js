@@ -3,6 +3,8 @@
 
 // The first line of the page: service, profile type, attributes, grouping, time; and the line with the base of a comparison.
 
+import {ask} from './api.js';
+import {byValues, sides, withSide} from './compare.js';
 import {button, el, refill} from './dom.js';
 import {clean, formatCount, formatRange, formatDuration, formatUTC, formatZone} from './format.js';
 import {pick, Picker} from './picker.js';
@@ -13,14 +15,12 @@ const ranges = [60, 300, 900, 1800, 3600, 6 * 3600, day, 2 * day, 7 * day, 14 * 
 
 export const typeKey = ({profile, type}) => `${profile} ${type}`;
 
-// defaultsFor returns the service, profile and type to show: what the state names, otherwise what a user most likely wants.
+// defaultsFor returns the service, profile and type to show, of the profiles of one service: what the state names, otherwise what a user
+// most likely wants.
 export function defaultsFor(state, profiles) {
-  const services = new Map();
-  for (const row of profiles) services.set(row.service, Math.max(services.get(row.service) ?? 0, row.until));
-  const service = state.service || [...services].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))[0]?.[0] || '';
-  const own = profiles.filter((row) => row.service === service);
+  const {service} = state;
   if (state.profile && state.type) return {service, profile: state.profile, type: state.type};
-  const named = state.profile ? own.filter((row) => row.profile === state.profile) : own;
+  const named = state.profile ? profiles.filter((row) => row.profile === state.profile) : profiles;
   // An idle process has a CPU profile without samples.
   const filled = named.filter((row) => row.samples);
   const cpu = filled.filter((row) => row.profile === 'process_cpu');
@@ -51,17 +51,25 @@ export function typedAttribute(text) {
 }
 
 // chips returns a chip for each attribute, with a button that removes it.
-function chips(attributes, onremove) {
+function chips(attributes, onremove, oncompare) {
   return attributes.map(([key, value]) => el('span', {class: 'chip', title: clean(`${key} = ${value}`)},
     el('small', {}, clean(key, 40)), ` ${clean(value, 40)} `,
-    button('×', () => onremove(key), {'aria-label': `Remove the filter ${clean(key, 60)} = ${clean(value, 60)}`})));
+    oncompare?.(key, value), button('×', () => onremove(key), {'aria-label': `Remove the filter ${clean(key, 60)} = ${clean(value, 60)}`})));
+}
+
+// findServices returns options for the services that have a text in their names, as many as a list shows.
+async function findServices(typed) {
+  const {services, more} = await ask('services', [['search', typed], ['limit', 200]], undefined, 'services');
+  return {more, options: services.map((row) => ({
+    value: row.service, label: row.service || '(no name)', detail: `${formatCount(row.profiles, 'profile')} · ${formatCount(row.samples, 'sample')}`,
+  }))};
 }
 
 export class SelectionBar {
   constructor(host, app) {
     this.app = app;
     const {update} = app;
-    this.service = new Picker({label: 'service', empty: 'No service has sent a profile yet.', onpick: (service) => app.pickService(service)});
+    this.service = new Picker({label: 'service', none: 'all', empty: 'No service has sent a profile yet.', search: findServices, onpick: (service) => app.pickService(service)});
     this.type = new Picker({label: 'profile', empty: 'This service has no profiles.', onpick: (key) => app.pickType(key)});
     this.chips = el('span', {class: 'chips'});
     this.filter = button('+ filter', () => this.addFilter(), {title: 'Show only samples with an attribute (f)'});
@@ -84,12 +92,22 @@ export class SelectionBar {
   }
 
   render() {
-    const {state, profiles, services, attributes, update} = this.app;
-    this.service.set(services.map((row) => ({value: row.service, label: row.service || '(no name)', detail: `${formatCount(row.profiles, 'profile')} · ${formatCount(row.samples, 'sample')}`})), state.service);
-    this.type.set(profiles.filter((row) => row.service === state.service)
-      .map((row) => ({value: typeKey(row), label: typeLabel(row), detail: row.kind === 'gauge' ? 'a state: mean over time' : 'summed over time'})),
+    const {state, profiles, attributes, update, isStart} = this.app;
+    this.service.set([], state.service);
+    for (const {element} of [this.type, this.group]) element.hidden = isStart;
+    this.filter.hidden = isStart;
+    this.type.set(profiles.map((row) => ({value: typeKey(row), label: typeLabel(row), detail: row.kind === 'gauge' ? 'a state: mean over time' : 'summed over time'})),
     state.profile ? typeKey(state) : '');
-    refill(this.chips, state.attrs, () => chips(state.attrs, (key) => update({attrs: withAttribute(this.app.state.attrs, key, null)})));
+    const {choices} = this.app;
+    refill(this.chips, [state.attrs, choices], () => chips(state.attrs, (key) => update({attrs: withAttribute(this.app.state.attrs, key, null)}), (key, value) => {
+      const choice = choices.find((candidate) => candidate.key === key && candidate.values.some((other) => other !== value));
+      if (!choice) return null;
+      const compare = button('±', () => pick(compare, {
+        label: `Compare ${value} with`, options: choice.values.filter((other) => other !== value).map((other) => ({value: other, label: other})),
+        onpick: (option) => update(byValues(this.app.state, key, option.value, value)),
+      }), {'aria-label': `Compare ${clean(key, 60)} = ${clean(value, 60)} with another value`, title: 'Compare with another value', 'aria-haspopup': 'dialog'});
+      return compare;
+    }));
     this.group.set([{value: '', label: 'none'}, ...attributes.map(({key, values, more, scope}) => ({
       value: key, label: key, detail: `${formatCount(values.length + (more ?? 0), 'value')}${scopes[scope] ?? ''}`,
     }))], state.group_by);
@@ -118,11 +136,17 @@ export class SelectionBar {
 }
 
 // BaseBar is the line with the base of a comparison.
+// few is how many values have a button each; more are in a list.
+const few = 6;
+
 export class BaseBar {
   constructor(host, app) {
     Object.assign(this, {host, app});
     const set = (patch) => app.update({base: {...app.state.base, ...patch}});
-    this.service = new Picker({label: 'service', none: 'same', onpick: (service) => set({service})});
+    this.service = new Picker({label: 'service', none: 'same', search: async (typed) => {
+      const found = await findServices(typed);
+      return {...found, options: [{value: '', label: 'same'}, ...found.options.filter(({value}) => value !== app.state.service)]};
+    }, onpick: (service) => set({service})});
     this.time = new Picker({label: 'time', none: 'same time', onpick: (key) => set({time: this.times[key] ?? null})});
     this.chips = el('span', {class: 'chips'});
     this.filter = button('+ attribute', () => pick(this.filter, {
@@ -131,21 +155,22 @@ export class BaseBar {
     }));
     this.swap = button('⇄ swap', () => app.swapSides(), {title: 'Show the base, and compare it with what is shown now'});
     this.norm = el('select', {'aria-label': 'How to compare', onchange: () => app.update({norm: this.norm.value})},
-      el('option', {value: 'share'}, 'by share of total'), el('option', {value: 'value'}, 'by value'));
+      el('option', {value: 'share'}, 'by share of total'), el('option', {value: 'rate'}, 'by rate'));
+    this.values = el('span', {class: 'values'});
     this.palette = el('select', {'aria-label': 'Colours', onchange: () => app.update({palette: this.palette.value})},
       el('option', {value: 'red-green'}, 'red + / green −'), el('option', {value: 'orange-blue'}, 'orange + / blue −'));
     this.sum = el('span', {class: 'sum'});
-    host.append(el('strong', {}, 'compared with'), this.service.element, this.time.element, this.chips, this.filter, this.swap,
+    host.append(this.values, el('strong', {}, 'compared with'), this.service.element, this.time.element, this.chips, this.filter, this.swap,
       el('span', {class: 'space'}), this.sum, this.norm, this.palette);
     this.set = set;
   }
 
   render(sum) {
-    const {state, services, shown, status} = this.app;
+    const {state, shown, status} = this.app;
     this.host.hidden = state.view !== 'diff';
     if (this.host.hidden) return;
     const {base} = state;
-    this.service.set([{value: '', label: 'same'}, ...services.filter((row) => row.service !== state.service).map((row) => ({value: row.service, label: row.service}))], base.service);
+    this.service.set([], base.service);
     const span = shown.until - shown.from;
     this.times = {
       same: null, before: {from: shown.from - span, until: shown.from},
@@ -160,8 +185,31 @@ export class BaseBar {
     if (base.time) options.push({value: 'custom', label: formatRange(base.time.from, base.time.until, shown.now), detail: 'Shift and drag in the time line chooses another'});
     this.time.set(options, base.time ? 'custom' : 'same');
     refill(this.chips, base.attrs, () => chips(base.attrs, (key) => this.set({attrs: withAttribute(this.app.state.base.attrs, key, null)})));
-    this.norm.value = state.norm;
+    this.norm.value = this.app.model?.scale?.byShare ?? !base.time ? 'share' : 'rate';
+    this.renderValues();
     this.palette.value = state.palette;
     this.sum.textContent = isCompared(state) ? sum : '';
+  }
+  // renderValues offers both sides the values of the attributes that have several: one click each.
+  renderValues() {
+    const {app} = this;
+    const {state} = app;
+    const shown = app.choices.slice(0, 3);
+    refill(this.values, [shown, state.attrs, state.base.attrs], () => shown.map((choice) => {
+      const {key, values} = choice;
+      const now = sides(state, key);
+      const one = (side, word) => {
+        const pickOne = (value) => app.update(withSide(app.state, choice, side, value));
+        const isSet = (value) => now.value !== undefined && now[side] === value && now.base !== now.value;
+        if (values.length <= few) {
+          return el('span', {class: 'segments', role: 'group', 'aria-label': `${word}: ${clean(key, 60)}`}, el('small', {}, word),
+            values.map((value) => button(clean(value, 30) || '(empty)', () => pickOne(value), {'aria-pressed': String(isSet(value))})));
+        }
+        const picker = new Picker({label: word, none: 'choose', onpick: pickOne});
+        picker.set(values.map((value) => ({value, label: value})), now.base === now.value ? undefined : now[side]);
+        return picker.element;
+      };
+      return el('span', {class: 'choice'}, el('b', {}, clean(key, 60)), one('base', 'base'), '→', one('value', 'shown'));
+    }));
   }
 }

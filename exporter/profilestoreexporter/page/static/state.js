@@ -6,7 +6,7 @@
 // defaults has the default of every key whose value is text. Keys with their default are omitted from the URL.
 const defaults = {
   service: '', profile: '', type: '', group_by: '', view: 'flame', direction: 'icicle', color: 'package',
-  q: '', fn: '', node: '', zoom: '', focus: '', sort: 'self', norm: 'share', palette: 'red-green', theme: '',
+  q: '', fn: '', node: '', zoom: '', focus: '', sort: 'self', norm: '', palette: 'red-green', theme: '', find: '', by: 'cpu', open: '', most: '30',
 };
 
 const views = ['flame', 'table', 'both', 'sandwich', 'diff', 'heat', 'threads'];
@@ -14,9 +14,10 @@ const views = ['flame', 'table', 'both', 'sandwich', 'diff', 'heat', 'threads'];
 export const defaultSeconds = 900;
 
 // A time is {seconds} up to now, {from, until} in milliseconds, or {} for the whole window. A part is the range that is selected in
-// the heat map or zoomed to in the threads: {from, until} with fractions of milliseconds, or null.
+// the heat map or zoomed to in the threads: {from, until} with fractions of milliseconds, or null. isAuto reports that the page chooses the
+// profile and its type: then the URL does not have them, so that it shows the processor time as soon as there is some.
 export function emptyState() {
-  return {...defaults, time: {seconds: defaultSeconds}, part: null, attrs: [], hide: [], base: {service: '', time: null, attrs: []}};
+  return {...defaults, isAuto: true, time: {seconds: defaultSeconds}, part: null, attrs: [], hide: [], base: {service: '', time: null, attrs: []}};
 }
 
 export function parseState(hash) {
@@ -24,6 +25,7 @@ export function parseState(hash) {
   const parameters = new URLSearchParams(hash.replace(/^#/, ''));
   for (const name of Object.keys(defaults)) if (parameters.has(name)) state[name] = parameters.get(name);
   if (!views.includes(state.view)) state.view = defaults.view;
+  state.isAuto = !state.profile;
   if (parameters.get('seconds') === 'all') state.time = {};
   else state.time = readTime(parameters, '') ?? {seconds: positive(parameters.get('seconds')) || defaultSeconds};
   state.part = readTime(parameters, 'part.');
@@ -41,7 +43,7 @@ export function formatState(state) {
   const parameters = new URLSearchParams();
   const set = (name, value) => parameters.append(name, value);
   for (const [name, value] of Object.entries(defaults)) {
-    if (state[name] !== value) set(name, state[name]);
+    if (state[name] !== value && !(state.isAuto && (name === 'profile' || name === 'type'))) set(name, state[name]);
   }
   if (state.time.from) {
     set('from', state.time.from);

@@ -5,13 +5,13 @@
 
 import {shortName} from './colors.js';
 import {el, refill} from './dom.js';
-import {formatValue, formatShare, formatSigned, formatChange, formatPercent} from './format.js';
+import {formatValue, formatShare, formatChange, formatPercent} from './format.js';
 
 const rowHeight = 23;
 
 // columnsFor returns the columns of a table of one selection, or of two that are compared. A column is sorted by `value`; its
 // cells are two texts, of which the second is fainter; `sign` returns whether a value grew or shrank.
-export function columnsFor({compared, unit, total, baseTotal, byShare}) {
+export function columnsFor({compared, unit, total, baseTotal, scale}) {
   const name = {key: 'name', label: 'Function', cells: () => []};
   if (!compared) {
     return (rows) => [name, ...[['self', 'Self'], ['total', 'Total']].map(([key, label]) => ({
@@ -19,18 +19,20 @@ export function columnsFor({compared, unit, total, baseTotal, byShare}) {
       cells: (id) => [formatValue(rows[key][id], unit), formatShare(rows[key][id], total)],
     }))];
   }
-  const scale = byShare && baseTotal && total ? total / baseTotal : 1;
+  const {byShare} = scale;
+  const factor = !byShare ? scale.factor : baseTotal && total ? total / baseTotal : 1;
   return (rows) => {
-    const plain = (key, label) => ({key, label, value: (id) => rows[key][id], cells: (id) => [formatValue(rows[key][id], unit)]});
+    const plain = (key, label, side) => ({key, label, value: (id) => rows[key][id], cells: (id) => [scale.pair(rows.baseTotal[id], rows.total[id], true)[side]]});
     const change = (key, base, label) => {
-      const value = (id) => rows[key][id] - rows[base][id] * scale;
+      const value = (id) => rows[key][id] - rows[base][id] * factor;
       const points = (id) => 100 * (rows[key][id] / (total || 1) - rows[base][id] / (baseTotal || 1));
+      const text = (id) => (byShare ? formatPercent(points(id), '+').replace('%', 'pp') : scale.change(rows[base][id], rows[key][id], true));
       return {
-        key: `change_${key}`, label, value, sign: value,
-        cells: (id) => [byShare ? formatPercent(points(id), '+').replace('%', 'pp') : formatSigned(value(id), unit), formatChange(rows[key][id], rows[base][id] * scale)],
+        key: `change_${key}`, label, value, sign: (id) => (/[1-9]/.test(text(id)) ? value(id) : 0), // +0.00 has no colour
+        cells: (id) => [text(id), formatChange(rows[key][id], rows[base][id] * factor)],
       };
     };
-    return [name, plain('baseTotal', 'Base'), plain('total', 'Shown'), change('self', 'baseSelf', 'Self ±'), change('total', 'baseTotal', 'Total ±')];
+    return [name, plain('baseTotal', `Base${scale.unitOfTable}`, 0), plain('total', 'Shown', 1), change('self', 'baseSelf', 'Self ±'), change('total', 'baseTotal', 'Total ±')];
   };
 }
 
@@ -38,10 +40,10 @@ export function columnsFor({compared, unit, total, baseTotal, byShare}) {
 export function order(ids, frames, columns, sort) {
   const reverse = sort.startsWith('-') ? -1 : 1;
   const key = sort.replace(/^-/, '');
-  const column = columns.find((c) => c.key === key) ?? columns.at(columns.length > 3 ? -1 : 1);
+  const column = columns.find((c) => c.key === key) ?? columns[1];
   const byName = (a, b) => (frames.functionName(a) < frames.functionName(b) ? -1 : 1);
   if (column.key === 'name') return ids.sort((a, b) => reverse * byName(a, b));
-  const size = column.sign ? Math.abs : (v) => v;
+  const size = column.key.startsWith('change_') ? Math.abs : (v) => v;
   return ids.sort((a, b) => reverse * (size(column.value(b)) - size(column.value(a))) || a - b);
 }
 
@@ -62,6 +64,8 @@ export class FunctionTable {
   // show lists the functions of rows (functionTotals) that match.
   show({frames, rows, matched, columns, sort, selected, compared}) {
     this.columns = columns(rows);
+    // What has changed itself is to blame, not what calls it.
+    if (!this.columns.some(({key}) => key === sort.replace(/^-/, ''))) sort = compared ? 'change_self' : 'self';
     if (rows !== this.rows || matched !== this.matched || sort !== this.sort) {
       const ids = [];
       for (let id = 0; id < rows.present.length; id++) if (rows.present[id] && (!matched || matched[id])) ids.push(id);

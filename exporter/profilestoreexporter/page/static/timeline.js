@@ -4,11 +4,12 @@
 // The time line: values over the window, with one band for each group. Dragging selects what is shown; with Shift, the base
 // of a comparison.
 
-import {el, fitCanvas, listenToDrags, ordered, refill} from './dom.js';
-import {clean, formatTick, formatTime, formatValue, formatRange, formatDuration, formatUTC, formatZone, hash32} from './format.js';
+import {button, el, fitCanvas, listenToDrags, ordered, refill} from './dom.js';
+import {clean, formatDuration, formatRange, formatRate, formatTime, formatUTC, formatValue, formatZone, hash32, tickLabels} from './format.js';
 
 const height = 68;
 const axis = 15;
+const gutter = 72; // for the labels of the values
 
 // bands returns the stacked upper edges of groups: bands[g][i], null where no group has a value.
 export function bands(groups) {
@@ -32,14 +33,19 @@ export function ticks(from, until, count) {
 }
 
 export class Timeline {
-  // on.select(from, until), on.base(from, until), on.all(), on.group(name)
+  // on.select(from, until), on.base(from, until), on.all(), on.group(name), on.version(version)
   constructor(host, on) {
     Object.assign(this, {on, data: null, drag: null, hover: null});
     this.canvas = el('canvas', {tabindex: 0, role: 'application'});
     this.legend = el('div', {class: 'legend'});
+    this.marks = el('div', {class: 'marks'});
     this.readout = el('output', {class: 'readout'});
-    host.append(this.canvas, this.readout, this.legend);
-    new ResizeObserver(() => this.draw()).observe(host);
+    host.append(this.canvas, this.marks, this.readout, this.legend);
+    new ResizeObserver(() => {
+      if (!this.data) return;
+      this.draw();
+      this.placeMarks();
+    }).observe(host);
     this.listen();
   }
 
@@ -59,6 +65,24 @@ export class Timeline {
       return el('button', {type: 'button', class: 'chip', title: 'Show only this', onclick: () => this.on.group(name)}, dot, clean(name, 60) || '(empty)');
     }));
     this.draw();
+    this.placeMarks();
+  }
+
+  // placeMarks puts a button at the first appearance of each version. Of those that would cover each other, only the last has a name.
+  placeMarks() {
+    const {marks, extent} = this.data;
+    const share = ({from}) => (from - extent.from) / (extent.until - extent.from);
+    const width = this.canvas.parentElement.clientWidth;
+    refill(this.marks, [marks, extent, width], () => marks.slice(-50).map((version, i, list) => {
+      const next = list[i + 1];
+      const isShort = next && (share(next) - share(version)) * (width - gutter) < 90;
+      const name = clean(version.value, 24) || '(empty)';
+      const mark = button(isShort ? '' : `⚑ ${name}`, () => this.on.version(version), {
+        class: 'mark', title: `${name} appeared at ${formatTime(version.from)}: compare with before this version`, 'aria-label': `${name} appeared: compare with before this version`,
+      });
+      mark.style.left = `calc(${gutter}px + (100% - ${gutter}px) * ${share(version).toFixed(5)})`;
+      return mark;
+    }));
   }
 
   color(groups, i) {
@@ -73,15 +97,16 @@ export class Timeline {
     const width = this.canvas.parentElement.clientWidth;
     const pen = fitCanvas(this.canvas, width, height);
     const plot = height - axis;
-    this.scale = width / (extent.until - extent.from);
-    const x = (ms) => (ms - extent.from) * this.scale;
+    this.scale = Math.max(1, width - gutter) / (extent.until - extent.from);
+    const x = (ms) => gutter + (ms - extent.from) * this.scale;
     pen.font = '10.5px system-ui, sans-serif';
     pen.textBaseline = 'alphabetic';
+    const label = tickLabels();
     for (const t of ticks(extent.from, extent.until, Math.max(2, width / 110))) {
       pen.fillStyle = theme.line;
       pen.fillRect(Math.round(x(t)), 0, 1, plot);
       pen.fillStyle = theme.faint;
-      if (x(t) + 4 < width - 48) pen.fillText(formatTick(t), x(t) + 4, height - 3);
+      if (x(t) + 4 < width - 48) pen.fillText(label(t), x(t) + 4, height - 3);
     }
     const edges = bands(answer.groups);
     const top = Math.max(1e-9, ...edges.at(-1)?.filter((v) => v !== null) ?? [1]);
@@ -96,12 +121,13 @@ export class Timeline {
     }
     pen.fillStyle = theme.line;
     pen.fillRect(0, plot, width, 1);
+    this.drawAxis(pen, top, plot);
     // Fade what is not selected, and draw the edges of the selected ranges in their colours.
     const chosen = this.drag ? {...{selection, base}, [this.drag.base ? 'base' : 'selection']: ordered(this.drag)} : {selection, base};
     pen.fillStyle = theme.background;
     pen.globalAlpha = 0.62;
     const ranges = [chosen.selection, chosen.base].filter(Boolean).sort((a, b) => a.from - b.from);
-    let at = 0;
+    let at = gutter;
     for (const range of ranges) {
       if (x(range.from) > at) pen.fillRect(at, 0, x(range.from) - at, plot);
       at = Math.max(at, x(range.until));
@@ -111,7 +137,7 @@ export class Timeline {
     for (const [range, color, name] of [[chosen.base, theme.base, 'base'], [chosen.selection, theme.accent, chosen.base ? 'shown' : '']]) {
       if (!range) continue;
       pen.fillStyle = color;
-      const [left, right] = [Math.max(0, x(range.from)), Math.min(width, x(range.until))];
+      const [left, right] = [Math.max(gutter, x(range.from)), Math.min(width, x(range.until))];
       pen.globalAlpha = 0.1;
       pen.fillRect(left, 0, right - left, plot);
       pen.globalAlpha = 1;
@@ -126,10 +152,34 @@ export class Timeline {
     }
   }
 
+  // drawAxis writes what the upper edge means, and half of it.
+  drawAxis(pen, top, plot) {
+    const {answer, theme} = this.data;
+    if (!answer.groups.some(({values}) => values.some((value) => value > 0))) return;
+    pen.fillStyle = theme.faint;
+    pen.textAlign = 'right';
+    for (const part of [1, 0.5]) {
+      const y = plot - part * (plot - 6);
+      pen.fillText(this.valueText(top * part, top), gutter - 6, y + (part === 1 ? 6 : 4));
+      pen.globalAlpha = 0.6;
+      pen.fillRect(gutter - 4, y, 4, 1);
+      pen.globalAlpha = 1;
+    }
+    pen.textAlign = 'left';
+  }
+
+  // valueText returns the value of a step: by time, unless it is a state.
+  valueText(value, like = value) {
+    const {answer, isCPU} = this.data;
+    if (answer.kind !== 'delta') return formatValue(value, answer.unit, like);
+    const seconds = answer.step_ms / 1000;
+    return formatRate(value / seconds, answer.unit, isCPU, like / seconds);
+  }
+
   timeAt(event) {
     const box = this.canvas.getBoundingClientRect();
     const {extent} = this.data;
-    return Math.min(extent.until, Math.max(extent.from, extent.from + (event.clientX - box.left) / this.scale));
+    return Math.min(extent.until, Math.max(extent.from, extent.from + (event.clientX - box.left - gutter) / this.scale));
   }
 
   // describe writes what the pointer is over, or the range that is being dragged.
@@ -144,9 +194,9 @@ export class Timeline {
       const i = Math.floor((this.hover - answer.from) / answer.step_ms);
       const values = answer.groups.map(({values: column}) => column[i]).filter((v) => v !== null && v !== undefined);
       const sum = values.reduce((a, b) => a + b, 0);
-      const per = answer.kind === 'delta' ? ` in ${formatDuration(answer.step_ms)}` : '';
+      const inStep = answer.kind === 'delta' ? ` · ${formatValue(sum, answer.unit)} in ${formatDuration(answer.step_ms)}` : '';
       const elsewhere = formatZone(this.hover) === 'UTC' ? '' : ` (${formatUTC(this.hover).slice(-12)})`;
-      this.readout.textContent = `${formatTime(this.hover)}${elsewhere} · ${values.length ? formatValue(sum, answer.unit) + per : 'no data'}`;
+      this.readout.textContent = `${formatTime(this.hover)}${elsewhere} · ${values.length ? this.valueText(sum) + inStep : 'no data'}`;
     }
   }
 

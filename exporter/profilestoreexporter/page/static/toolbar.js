@@ -38,6 +38,7 @@ export class Toolbar {
       type: 'search', id: 'search', placeholder: 'search functions', 'aria-label': 'Search functions', spellcheck: 'false', autocomplete: 'off',
       title: 'A part of the name, or /a regular expression/ (press / to come here)', oninput: search, onsearch: search,
     });
+    this.rate = el('output', {class: 'rate', id: 'rate', title: 'in each second of the shown time that has profiles'});
     this.sum = el('output', {class: 'sum', id: 'sum'});
     this.direction = button('', () => app.flip(), {class: 'quiet'});
     this.color = el('select', {'aria-label': 'Colour by', title: 'Colour by (c)', onchange: () => app.update({color: this.color.value})},
@@ -45,12 +46,13 @@ export class Toolbar {
     this.download = button('pprof ↓', () => this.showDownloads(), {'aria-haspopup': 'dialog', title: 'Downloads and commands (d)'});
     this.share = button('share', () => this.showLinks(), {'aria-haspopup': 'dialog', title: 'Links to what is shown (u)'});
     this.theme = button('☾', () => app.toggleTheme(), {'aria-label': 'Light or dark', title: 'Light or dark (t)', class: 'quiet'});
-    host.append(el('span', {class: 'tabs'}, this.tabs), this.search, this.sum, el('span', {class: 'space'}),
+    for (const element of [this.search, this.rate, this.sum, this.direction, this.color, this.download]) element.classList.add('ofservice');
+    host.append(el('span', {class: 'tabs ofservice'}, this.tabs), this.search, this.rate, this.sum, el('span', {class: 'space'}),
       this.direction, this.color, this.download, this.share, this.theme,
       button('?', help, {'aria-label': 'Keys', title: 'Keys (?)', class: 'quiet'}));
   }
 
-  render({total, unit, found}) {
+  render({total, unit, found, rate}) {
     const {state, theme} = this.app;
     for (const tab of this.tabs) {
       tab.setAttribute('aria-pressed', String(tab.dataset.view === state.view));
@@ -58,6 +60,7 @@ export class Toolbar {
     }
     if (this.search.value !== state.q) this.search.value = state.q;
     const whole = formatValue(total, unit);
+    this.rate.textContent = state.view === 'diff' || (state.q && found) ? '' : rate;
     this.sum.textContent = total === null || (state.view === 'diff' && !state.q) ? '' : state.q && found ? found.note || `${formatShare(found.total, total)} of ${whole}` : whole;
     this.sum.title = state.q && found ? `${formatValue(found.total, unit)} pass through ${found.functions} functions that match` : 'the total of what is shown';
     const up = state.direction === 'flame';
@@ -83,7 +86,7 @@ export class Toolbar {
   showLinks() {
     const {state, shown} = this.app;
     const here = location.href.replace(/#.*/, '');
-    const link = (time) => `${here}#${formatState({...state, time})}`;
+    const link = (time) => `${here}#${formatState({...state, isAuto: false, time})}`;
     const fixed = {from: Math.round(shown.from), until: Math.round(shown.until)};
     popover(this.share, el('div', {class: 'sheet'},
       copyField('exactly this time', link(fixed)),

@@ -18,6 +18,18 @@ test('values have three digits and the largest step that fits', () => {
   ]) assert.equal(format.formatValue(value, unit), want, `${value} ${unit}`);
 });
 
+test('values that are compared have one unit', () => {
+  assert.deepEqual([59.5 * 60e9, 3.66 * 3600e9].map((v) => format.formatValue(v, 'nanoseconds', 3.66 * 3600e9)), ['0.99 h', '3.66 h']);
+});
+
+test('rates: cores, seconds in a second, bytes and counts in a second', () => {
+  for (const [value, unit, isCPU, want] of [
+    [1e9, 'nanoseconds', true, '1 core'], [420e6, 'nanoseconds', true, '0.42 cores'], [1234567, 'nanoseconds', true, '0.0012 cores'],
+    [10, 'nanoseconds', true, '<0.0001 cores'], [0, 'nanoseconds', true, '0 cores'], [0.5, 'seconds', false, '0.50 s/s'],
+    [2048, 'bytes', false, '2 KiB/s'], [12.34, 'count', false, '12.3/s'], [NaN, 'bytes', false, '–'], [null, 'bytes', true, '–'],
+  ]) assert.equal(format.formatRate(value, unit, isCPU), want, `${value} ${unit}`);
+});
+
 test('one thing is not plural', () => {
   assert.deepEqual([0, 1, 2, 1500].map((n) => format.formatCount(n, 'value')), ['0 values', '1 value', '2 values', '1,500 values']);
 });
@@ -45,8 +57,9 @@ test('times and durations', () => {
   const noon = new Date(2026, 10, 21, 12, 0, 5).getTime();
   assert.equal(format.formatTime(noon, noon + 1000), '12:00:05');
   assert.equal(format.formatTime(noon, noon + 86400e3), '2026-11-21 12:00:05');
-  const midnight = new Date(2026, 10, 21).getTime();
-  assert.deepEqual([midnight, noon].map((time) => format.formatTick(time)), ['2026-11-21', '2026-11-21 12:00:05']);
+  const label = format.tickLabels(noon + 86400e3);
+  assert.deepEqual([noon, noon + 5000, noon + 12 * 3600e3 - 5000, noon + 12 * 3600e3 + 55e3].map(label), ['Nov 21, 12:00:05', '12:00:10', 'Nov 22', '00:01']);
+  assert.equal(format.tickLabels(noon)(noon - 5000), '12:00');
   assert.equal(format.formatRange(noon, noon + 1000, noon), '12:00:05 – 12:00:06');
   assert.equal(format.formatRange(noon, noon + 1000, noon + 86400e3), '2026-11-21 12:00:05 – 12:00:06');
   assert.equal(format.formatRange(noon - 86400e3, noon, noon), '2026-11-20 12:00:05 – 2026-11-21 12:00:05');

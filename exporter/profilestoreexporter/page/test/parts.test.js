@@ -4,9 +4,11 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {changeColor, moduleOf, packageOf, shortName, themes} from '../static/colors.js';
+import {Scale} from '../static/compare.js';
 import {fit} from '../static/paint.js';
 import {filterOptions} from '../static/picker.js';
 import {attributeOptions, defaultsFor, typedAttribute} from '../static/selection.js';
+import {linePath} from '../static/overview.js';
 import {columnsFor, order} from '../static/table.js';
 import {bands, ticks} from '../static/timeline.js';
 
@@ -49,18 +51,22 @@ test('lists filter by all words, those that start with the first come first', ()
   assert.equal(attributeOptions([{key: 'k', scope: 'profile', values: [{value: 'v', samples: 1}]}])[0].detail, '1 samples · of profiles');
 });
 
-test('what is shown first: the latest service, its CPU profile, the default type', () => {
-  const row = (service, profile, type, isDefault, until, samples = 1) => ({service, profile, type, default: isDefault, until, samples});
-  const rows = [row('old', 'process_cpu', 'cpu/nanoseconds', true, 1), row('new', 'memory', 'inuse_space/bytes', true, 5),
-    row('new', 'process_cpu', 'samples/count', false, 4), row('new', 'process_cpu', 'cpu/nanoseconds', true, 4)];
-  const none = {service: '', profile: '', type: ''};
+test('what is shown first of a service: its CPU profile, the default type', () => {
+  const row = (profile, type, isDefault, samples = 1) => ({service: 'new', profile, type, default: isDefault, samples});
+  const rows = [row('block', 'delay/nanoseconds', true), row('memory', 'inuse_space/bytes', true), row('process_cpu', 'samples/count', false), row('process_cpu', 'cpu/nanoseconds', true)];
+  const none = {service: 'new', profile: '', type: ''};
   assert.deepEqual(defaultsFor(none, rows), {service: 'new', profile: 'process_cpu', type: 'cpu/nanoseconds'});
-  assert.deepEqual(defaultsFor({...none, service: 'new', profile: 'memory'}, rows), {service: 'new', profile: 'memory', type: 'inuse_space/bytes'});
-  assert.deepEqual(defaultsFor({...none, service: 'gone', profile: 'p'}, rows), {service: 'gone', profile: 'p', type: ''});
-  assert.deepEqual(defaultsFor(none, []), none);
-  const idle = [row('s', 'process_cpu', 'cpu/nanoseconds', true, 1, 0), row('s', 'memory', 'inuse_space/bytes', true, 1)];
+  assert.deepEqual(defaultsFor({...none, profile: 'memory'}, rows), {service: 'new', profile: 'memory', type: 'inuse_space/bytes'});
+  assert.deepEqual(defaultsFor({...none, service: 'gone', profile: 'p'}, []), {service: 'gone', profile: 'p', type: ''});
+  assert.deepEqual(defaultsFor({...none, service: ''}, []), {...none, service: ''});
+  const idle = [row('process_cpu', 'cpu/nanoseconds', true, 0), row('memory', 'inuse_space/bytes', true)];
   assert.equal(defaultsFor(none, idle).profile, 'memory');
   assert.equal(defaultsFor(none, idle.slice(0, 1)).profile, 'process_cpu');
+});
+
+test('a small time line is as high as its largest value, with gaps', () => {
+  assert.equal(linePath([1, null, 2, 0.5], 40, 20), 'M0 20V10H10V20zM20 20V0H30V15H40V20z');
+  assert.equal(linePath([0, null], 40, 20), '');
 });
 
 test('the table sorts by value, change by its size, names by name', () => {
@@ -70,7 +76,7 @@ test('the table sorts by value, change by its size, names by name', () => {
   assert.deepEqual(order([0, 1, 2], frames, plain, 'self'), [1, 2, 0]);
   assert.deepEqual(order([0, 1, 2], frames, plain, '-total'), [2, 1, 0]);
   assert.deepEqual(order([0, 1, 2], frames, plain, 'name'), [1, 0, 2]);
-  const compared = columnsFor({compared: true, unit: 'count', total: 9, baseTotal: 9, byShare: true})(rows);
+  const compared = columnsFor({compared: true, unit: 'count', total: 9, baseTotal: 9, scale: new Scale({norm: 'share', kind: 'delta', unit: 'count', shown: {from: 0, until: 1}})})(rows);
   assert.deepEqual(order([0, 1, 2], frames, compared, 'change_self'), [2, 1, 0]);
   assert.deepEqual(compared.at(-1).cells(1), ['+44.4 pp', '+400 %']);
 });

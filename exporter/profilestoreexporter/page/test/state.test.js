@@ -9,7 +9,7 @@ import {commands, quote, views} from '../static/toolbar.js';
 const full = () => ({
   ...s.emptyState(), service: 'shop & co', profile: 'process_cpu', type: 'cpu/nanoseconds', group_by: 'region', view: 'diff', direction: 'flame',
   color: 'module', q: '/^a#b/', fn: 'main.f /a b.go', node: '0123456789abcdef', zoom: 'fedcba9876543210', focus: 'x', sort: '-total',
-  norm: 'value', palette: 'orange-blue', theme: 'dark', time: {from: 1000, until: 2000}, attrs: [['k.a', 'v=1&2'], ['thread', '']], hide: ['a', 'b'],
+  norm: 'rate', palette: 'orange-blue', theme: 'dark', find: 'sh', by: 'memory', open: 'cart', most: '60', isAuto: false, time: {from: 1000, until: 2000}, attrs: [['k.a', 'v=1&2'], ['thread', '']], hide: ['a', 'b'],
   base: {service: 'other', time: {from: 1, until: 2}, attrs: [['region', 'us']]},
 });
 
@@ -21,6 +21,14 @@ test('a state comes back from its URL', () => {
   for (const time of [{}, {seconds: 60}, {seconds: s.defaultSeconds}]) {
     assert.deepEqual(s.parseState(s.formatState({...s.emptyState(), time})).time, time);
   }
+});
+
+test('a profile that the page has chosen is not in the URL', () => {
+  const state = {...s.emptyState(), service: 'shop', profile: 'block', type: 'delay/nanoseconds'};
+  assert.equal(s.formatState(state), 'service=shop');
+  assert.equal(s.formatState({...state, isAuto: false}), 'service=shop&profile=block&type=delay/nanoseconds');
+  assert.equal(s.parseState('#service=shop').isAuto, true);
+  assert.equal(s.parseState('#service=shop&profile=block').isAuto, false);
 });
 
 test('a view that there is not is the default', () => {

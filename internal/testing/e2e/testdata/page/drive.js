@@ -148,12 +148,44 @@ const steps = {
     await page.context().close();
   },
 
-  async 'the page opens on a flame graph by itself, and follows what comes in'() {
+  async 'the page opens on what costs most; a click is at its processor time, and follows what comes in'() {
     const page = await open();
+    await page.waitForSelector('.overview tbody tr');
+    assert.deepEqual(await state(page), {}, 'nothing is chosen');
+    const cores = (await page.locator('.overview tbody .share span').allTextContents()).map((value) => Number(value.replace(/[<a-z ]/g, '')));
+    assert.ok(cores.length >= 5, String(cores));
+    assert.deepEqual(cores, [...cores].sort((a, b) => b - a), 'the most expensive first');
+    await shot(page, 'start');
+    await page.locator('.overview tr', {hasText: 'deployed'}).locator('button').click();
+    await page.waitForSelector('.overview tr.type >> text=process_cpu · cpu');
+    assert.equal((await state(page)).open, 'deployed');
+    await shot(page, 'start-types');
+    await page.keyboard.press('/');
+    await page.keyboard.type('OTHER');
+    await page.waitForFunction(() => document.querySelectorAll('.overview tbody tr:not(.type)').length === 1);
+    assert.equal((await state(page)).find, 'OTHER');
+    await page.locator('#find').fill('');
+    await page.locator('.overview thead button', {hasText: 'Service'}).click();
+    await page.waitForFunction(() => document.querySelector('.overview tbody a').textContent === 'deployed');
+    const old = await page.locator('.overview a', {hasText: /^shop$/}).getAttribute('href');
+    assert.match(old, /from=\d+&until=\d+/, 'a service without profiles in this time leads to the time that has some');
+    await page.locator('.overview a', {hasText: /^deployed$/}).click();
     await shown(page);
-    const {service, profile, type} = await state(page);
-    assert.ok(service && profile && type, 'a service, a profile and a type are chosen');
+    await page.waitForSelector('main .flamegraph');
+    assert.deepEqual(await state(page), {service: 'deployed'}, 'a profile is in the address when one is chosen');
+    assert.match(await text(page, '#selection'), /process_cpu · cpu/);
+    assert.match(await text(page, '#rate'), /^0\.(4[0-9]|50) cores$/); // eight minutes at 0.55, at most seven at 0.3
     assert.equal(await text(page, '.live'), '● live');
+    await page.route('**/api/page?*', async (route) => {
+      const answer = await (await route.fetch()).json();
+      answer.profiles = [{...answer.profiles[0], profile: 'block', type: 'delay/nanoseconds', default: true}];
+      await route.fulfill({json: answer});
+    });
+    inOrder = false; // there are no such profiles
+    await page.waitForSelector('#selection >> text=block · delay', {timeout: 30_000});
+    await page.unroute('**/api/page?*');
+    await page.waitForSelector('#selection >> text=process_cpu · cpu', {timeout: 30_000});
+    inOrder = true;
     await page.waitForResponse((response) => response.url().includes('/api/flamegraph'), {timeout: 30_000});
     const line = page.locator('#timeline canvas');
     const box = await line.boundingBox();
@@ -369,7 +401,8 @@ const steps = {
   async 'comparisons: attribute values, services, times'() {
     const page = await open(of(expect.service, 'attr.region=eu&view=diff&base.attr.region=us'));
     await shown(page);
-    assert.equal(await text(page, '#base .sum'), `${total.us} → ${total.eu}`);
+    const both = [expect.totals.us, expect.totals.eu].map((value) => formatValue(value, 'nanoseconds', Math.max(expect.totals.us, expect.totals.eu)));
+    assert.equal(await text(page, '#base .sum'), both.join(' → '));
     await page.waitForSelector('.table.compared .change.more');
     await page.waitForSelector('.table.compared .change.less');
     assert.match(await text(page, '.table .change.more span'), /^\+/);
@@ -377,7 +410,7 @@ const steps = {
     await shot(page, 'diff');
     await page.locator('#base button', {hasText: 'swap'}).click();
     await shown(page);
-    assert.equal(await text(page, '#base .sum'), `${total.eu} → ${total.us}`);
+    assert.equal(await text(page, '#base .sum'), [...both].reverse().join(' → '));
     await page.locator('#base .picker').first().click();
     await page.keyboard.type(expect.other);
     await page.keyboard.press('Enter');
@@ -433,6 +466,63 @@ const steps = {
     await times.waitForSelector('#notices >> text=it compares two fixed times');
     await shot(times, 'diff-times');
     await times.context().close();
+  },
+
+  async 'two versions: the function to blame is two clicks from a fresh page'() {
+    const page = await open();
+    const begun = performance.now();
+    await page.locator('.overview a', {hasText: /^deployed$/}).click();
+    await page.locator('[data-view=diff]').click();
+    await page.waitForSelector('.table.compared .row');
+    assert.equal(await page.locator('.table .row .name').first().textContent(), 'main.discounted');
+    assert.match(await page.locator('.table .row .change span').first().textContent(), /^\+30\.\d pp$/); // 0.35 of 0.55 after 0.1 of 0.3
+    measured.culprit = Math.round(performance.now() - begun);
+    const versions = async () => {
+      const {'attr.service.version': shownVersion, 'base.attr.service.version': baseVersion} = await state(page);
+      return [baseVersion, shownVersion];
+    };
+    assert.deepEqual(await versions(), ['1.0', '1.1']);
+    await page.waitForSelector('.legend .chip >> text=1.0');
+    await shot(page, 'diff-versions');
+    await page.locator('[aria-label="base: service.version"] button', {hasText: '1.1'}).click();
+    await shown(page);
+    assert.deepEqual(await versions(), ['1.1', '1.0'], 'one click, and no dead end');
+    await page.locator('.legend button', {hasText: '1.1'}).click();
+    await shown(page);
+    assert.deepEqual(await versions(), ['1.0', '1.1']);
+
+    await page.locator('#notices button', {hasText: 'compare two times'}).click();
+    await page.waitForSelector('#notices >> text=paused');
+    assert.deepEqual(await versions(), [undefined, undefined]);
+    await page.locator('[aria-label="shown: service.version"] button', {hasText: '1.1'}).click();
+    await shown(page);
+    assert.deepEqual(await versions(), ['1.0', '1.1'], 'also after two halves of the time');
+    await page.waitForSelector('.table.compared .change.more');
+
+    await page.goto(`${address}#service=deployed&attr.service.version=1.1`);
+    await shown(page);
+    await page.keyboard.press('5');
+    await page.waitForSelector('.table.compared .change.more');
+    assert.deepEqual(await versions(), ['1.0', '1.1'], 'what is filtered is compared with another');
+    await page.goto(`${address}#service=deployed&group_by=service.version`);
+    await page.waitForSelector('.legend .chip >> text=1.0');
+    await page.keyboard.press('5');
+    await page.waitForSelector('.table.compared .change.more');
+    assert.deepEqual(await versions(), ['1.0', '1.1'], 'so are the groups');
+
+    await page.goto(`${address}#service=deployed`);
+    await page.waitForSelector('.mark >> text=1.1');
+    await page.locator('.mark', {hasText: '1.1'}).click();
+    await page.waitForSelector('.table.compared .change.more');
+    const times = await state(page);
+    assert.equal(times.from, times['base.until']);
+    assert.equal(times.until - times.from, times['base.until'] - times['base.from']);
+    assert.equal(await text(page, '#base .sum'), '0.30 cores → 0.55 cores');
+    assert.equal(await page.locator('.table .row .change span').first().textContent(), '+0.25', 'by rate');
+    const render = page.locator('.table .row', {hasText: 'main.render'});
+    assert.equal(await render.locator('.change span').first().textContent(), '0', 'what has not changed is not green');
+    await shot(page, 'diff-since-version');
+    await page.context().close();
   },
 
   async 'a shared URL shows the same again'() {
