@@ -109,8 +109,15 @@ func (g *GRPC) serve(server *grpc.Server, listener net.Listener, onFailure func(
 	})
 }
 
-// handle answers one call. Its context ends when the server stops.
+// handle answers one call, and notes what became of it.
 func (g *GRPC) handle(stream grpc.ServerStream, export Export) error {
+	err := g.answer(stream, export)
+	noteCall(stream.Context(), err)
+	return err
+}
+
+// answer answers one call. Its context ends when the server stops.
+func (g *GRPC) answer(stream grpc.ServerStream, export Export) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(g.serveCtx, cancel)()
@@ -120,11 +127,11 @@ func (g *GRPC) handle(stream grpc.ServerStream, export Export) error {
 	if err != nil {
 		return err
 	}
-	answer, err := export(ctx, message, claim)
+	answered, err := export(ctx, message, claim)
 	if err != nil {
 		return otlpstatus.Of(err).Err()
 	}
-	return stream.SendMsg(&answer)
+	return stream.SendMsg(&answered)
 }
 
 // receive reads the message of a call. Then the claim holds its size. The error has a status.

@@ -64,6 +64,11 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 	(&connections{refused: newRefusals(options.Telemetry, refusedConnections)}).limitHTTP(server)
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !options.Browsers.IsPage {
+			n := &noted{ResponseWriter: w}
+			defer n.note(r)
+			w = n
+		}
 		from := networkOfRequest(r)
 		if !s.requests.begin(from) {
 			SetRetryAfter(w, otlpstatus.DefaultRetryDelay)

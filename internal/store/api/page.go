@@ -6,8 +6,11 @@ package api
 import (
 	"math"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/senders"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
@@ -39,7 +42,77 @@ func (s *server) page(r *request) (*answer, error) {
 	if service != "" {
 		profiles = listProfiles(infos, service)
 	}
-	return jsonAnswer(map[string]any{"status": status, "services": services, "service": service, "profiles": profiles})
+	return jsonAnswer(map[string]any{
+		"status": status, "services": services, "service": service, "profiles": profiles, "senders": recentSenders(r.now),
+		"troubles": s.troubles.lately(status, r.now),
+	})
+}
+
+// maxSenders is how many senders the page lists.
+const maxSenders = 20
+
+type senderJSON struct {
+	Address  string `json:"address"`
+	Endpoint string `json:"endpoint"`
+	Status   int    `json:"status"`
+	Count    int    `json:"count"`
+	Last     int64  `json:"last"`
+	Reason   string `json:"reason"`
+}
+
+func recentSenders(now time.Time) []senderJSON {
+	list := []senderJSON{}
+	for _, o := range senders.Recent(now) {
+		if len(list) < maxSenders {
+			list = append(list, senderJSON{o.Address, o.Endpoint, o.Status, o.Count, o.Last.UnixMilli(), o.Reason})
+		}
+	}
+	return list
+}
+
+// troubles remembers what the store has refused and dropped lately, as those saw it who asked: the store counts from its start.
+type troubles struct {
+	mu      sync.Mutex
+	byCount map[string]*trouble
+}
+
+type trouble struct {
+	base, last int
+	at         time.Time
+}
+
+// lately returns how many profiles or samples the store has refused or dropped, by reason, until nothing has been added for some minutes.
+// What is dropped for its age is meant to be.
+func (t *troubles) lately(status map[string]any, now time.Time) map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := map[string]int{}
+	for _, kind := range []string{"refused", "evicted"} {
+		for reason, n := range status[kind].(map[string]int) {
+			if reason == store.EvictedAge.String() || reason == store.RefusedElsewhere.String() {
+				continue
+			}
+			name := kind + "." + reason
+			in := t.byCount[name]
+			if in == nil {
+				in = &trouble{}
+				if t.byCount == nil {
+					t.byCount = map[string]*trouble{}
+				}
+				t.byCount[name] = in
+			}
+			if n > in.last {
+				if now.Sub(in.at) > senders.Kept {
+					in.base = in.last
+				}
+				in.last, in.at = n, now
+			}
+			if in.last > in.base && now.Sub(in.at) <= senders.Kept {
+				found[name] = in.last - in.base
+			}
+		}
+	}
+	return found
 }
 
 // maxTypes is how many types of a service are listed with their values.

@@ -44,7 +44,7 @@ func (s *server) statusFields(r *request) (map[string]any, error) {
 		"version": s.Version, "now": millis(r.now.UnixNano()), "window_ms": stats.Window.Milliseconds(),
 		"resolution_ms": stats.Resolution.Milliseconds(), "max_bytes": s.MaxBytes, "bytes": stats.Bytes,
 		"series": stats.Series, "max_series": stats.MaxSeries, "profiles": stats.Profiles, "samples": stats.Samples,
-		"evicted": evicted, "refused": refused, "disk_bytes": stats.DiskBytes, "disk_blocks": stats.DiskBlocks,
+		"evicted": evicted, "refused": refused, "disk_failing": stats.DiskFailing, "disk_bytes": stats.DiskBytes, "disk_blocks": stats.DiskBlocks,
 		"coarse_until": millis(stats.CoarseUntil), "coarse_step_ms": millis(stats.CoarseStep),
 	}, nil
 }

@@ -76,6 +76,7 @@ type server struct {
 	queries *query.Queries
 	// progress has the queries that have a name.
 	progress progress
+	troubles troubles
 }
 
 // Browsers is the rule for the browsers that may read. hint tells users what to change if a host is not allowed.

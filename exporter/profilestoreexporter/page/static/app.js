@@ -7,12 +7,12 @@ import {ask, progressOf} from './api.js';
 import {themes} from './colors.js';
 import {choices, firstComparison, marks, Scale, sinceVersion, versionKey, withSide} from './compare.js';
 import {Details, Tooltip} from './details.js';
-import {button, copyText, el, menu, refill} from './dom.js';
+import {button, copyText, el, menu, popover, refill} from './dom.js';
 import {FlameGraph} from './flamegraph.js';
 import {clean, formatDuration, formatRate, formatShare, formatTime, formatValue, isTime} from './format.js';
 import {HeatMap} from './heatmap.js';
 import {listenToKeys} from './keys.js';
-import {leftOut, ui} from './messages.js';
+import {leftOut, refusedLine, rich, senderList, troubleNotices, ui} from './messages.js';
 import {Model} from './model.js';
 import {Overview} from './overview.js';
 import {renderPath} from './path.js';
@@ -39,7 +39,7 @@ const maxEvents = 20_000;
 class App {
   constructor() {
     Object.assign(this, {
-      state: parseState(location.hash), services: 0, profiles: [], attributes: [], versions: [], status: null, overview: null, model: null, moments: null, times: null,
+      state: parseState(location.hash), services: 0, profiles: [], attributes: [], versions: [], senders: [], troubles: {}, status: null, overview: null, model: null, moments: null, times: null,
       error: null, loaded: '', answered: '', shown: {from: 0, until: 0, now: 0}, layout: '',
     });
     this.update = this.update.bind(this);
@@ -198,7 +198,7 @@ class App {
     const get = (endpoint, query) => ask(endpoint, query, signal, this.loadName);
     const page = await get('page', this.state.service ? [['service', this.state.service]] : []);
     if (signal.aborted) return false;
-    Object.assign(this, {status: page.status, services: page.services, profiles: page.profiles});
+    Object.assign(this, {status: page.status, services: page.services, profiles: page.profiles, senders: page.senders, troubles: page.troubles});
     this.choose(page.service);
     const {state} = this;
     this.row = this.profiles.find((row) => row.service === state.service && typeKey(row) === typeKey(state));
@@ -370,6 +370,9 @@ class App {
     const notices = [];
     const {error, row, model, state} = this;
     if (error && (this.isAnswered || (this.isStart && this.overview))) notices.push([`${error.message} ${error.hint ?? ''}`, 'error', ...(error.status === 499 ? [['load again', () => this.load()]] : [])]);
+    if (this.status) notices.push(...troubleNotices(this.troubles, this.status).map((text) => [text, 'error']));
+    const refused = this.isStart && this.services ? refusedLine(this.senders) : '';
+    if (refused) notices.push([refused, null, ['who?', (event) => popover(event.target, el('div', {class: 'sheet wide'}, senderList(this.senders, this.status.now)), {label: 'Senders'})]]);
     if (row?.rearranged) notices.push([row.rearranged === 1 ? 'One profile was captured outside the window: it is kept under the time of its arrival.'
       : `${row.rearranged.toLocaleString('en-US')} profiles were captured outside the window: they are kept under the time of their arrival.`]);
     if (this.status?.coarse_step_ms && this.shown?.from < this.status.coarse_until) {
@@ -394,7 +397,7 @@ class App {
       notices.push(['Two versions are compared, each by its share of the total.', null, ['compare two times', () => this.compareHalves()]]);
     }
     refill($('notices'), notices, () => notices.map(([text, kind, ...buttons]) =>
-      el('p', {class: kind ?? null, role: kind ? 'alert' : null}, clean(text, 800), buttons.map((b) => [' ', button(...b)]))));
+      el('p', {class: kind ?? null, role: kind ? 'alert' : null}, rich(clean(text, 800)), buttons.map((b) => [' ', button(...b)]))));
   }
 
   // paused returns a notice that two fixed times are compared, with a way back.
@@ -491,12 +494,14 @@ class App {
     if (error?.status === 499 && !this.isAnswered) return ui.cancelled({error, actions: [['load again', () => this.load()]]});
     if (error && !this.isAnswered) return ui.broken(error);
     if (!status) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Asking the collector …'));
-    if (!this.services) return ui.noData({window: status.window_ms});
+    if (!this.services) return ui.noData({window: status.window_ms, senders: this.senders, now: status.now});
     if (this.isStart) return this.overview ? null : el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Adding up what the services cost …'));
     if (!this.row) {
+      const {senders} = this;
+      const {now} = status;
       const served = profiles.length > 0;
-      return ui.unknown(served ? {what: 'The profile', name: `${state.profile} ${state.type}`, actions: [['choose a profile', () => this.selection.type.open()]]}
-        : {what: 'The service', name: state.service, actions: [other]});
+      return ui.unknown(served ? {what: 'The profile', name: `${state.profile} ${state.type}`, senders, now, actions: [['choose a profile', () => this.selection.type.open()]]}
+        : {what: 'The service', name: state.service, senders, now, actions: [other]});
     }
     if (!this.offers(state.view)) return ui.noTimes({actions: [['show the flame graph', () => this.setView('flame')]]});
     if (!this.isAnswered) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Loading …'));
@@ -520,7 +525,7 @@ class App {
     else if (layout === 'sandwich') {
       this.sandwichTitle = el('p', {class: 'middle'});
       main.replaceChildren(this.table.element, el('div', {class: 'stack'},
-        el('h3', {}, 'callers'), this.callers.element, this.sandwichTitle, this.callees.element, el('h3', {}, 'callees')));
+        el('h2', {}, 'callers'), this.callers.element, this.sandwichTitle, this.callees.element, el('h2', {}, 'callees')));
     } else main.replaceChildren(this.graph.element, this.table.element);
   }
 

@@ -65,12 +65,12 @@ export function kindOf(frames, frame) {
 
 export const themes = {
   light: {
-    dark: false, background: '#fcfcfb', text: '#1c1d1f', faint: '#8b8d91', line: '#dfdfda', accent: '#2f6fb3', base: '#a4559d',
+    dark: false, background: '#fcfcfb', text: '#1c1d1f', faint: '#65686d', line: '#dfdfda', accent: '#2f6fb3', base: '#a4559d',
     area: '#bcd3ea', areaLine: '#5b8fc4', hover: 'rgba(0,0,0,0.12)', outline: '#16181b', match: 'oklch(0.84 0.15 92)',
     hatch: 'rgba(30,30,30,0.16)', lightness: 0.845, chroma: 0.062, neutral: 0.9,
   },
   dark: {
-    dark: true, background: '#15171a', text: '#e8e8e6', faint: '#868a91', line: '#2c3036', accent: '#78aee6', base: '#d48fce',
+    dark: true, background: '#15171a', text: '#e8e8e6', faint: '#9a9ea5', line: '#2c3036', accent: '#78aee6', base: '#d48fce',
     area: '#24405c', areaLine: '#5f94c8', hover: 'rgba(255,255,255,0.16)', outline: '#ffffff', match: 'oklch(0.60 0.12 90)',
     hatch: 'rgba(255,255,255,0.13)', lightness: 0.44, chroma: 0.062, neutral: 0.33,
   },

@@ -4,12 +4,13 @@
 // The messages of the page: what happened, and what to do next.
 
 import {button, copyField, el} from './dom.js';
-import {clean, formatRange, formatDuration} from './format.js';
+import {clean, formatCount, formatDuration, formatRange} from './format.js';
 
 export const ui = {
   // noData is shown while the collector has no profiles at all.
-  noData: ({window}) => message('No profiles yet',
+  noData: ({window, senders, now}) => message('No profiles yet',
     'The collector is running, and nothing has reached this exporter so far. The page looks again by itself.',
+    senderList(senders, now),
     el('p', {}, rich('Push a capture to the `pprof` receiver:')),
     copyField('push', "curl --data-binary @cpu.pb.gz 'http://localhost:4040/v1/pprof?service.name=my-service'"),
     el('p', {}, 'Or let the collector profile itself, or scrape a Go program:'),
@@ -29,9 +30,10 @@ export const ui = {
     el('p', {class: 'choices'}, actions.map(([label, action]) => button(label, action)))),
 
   // unknown is shown if the URL names a service or a profile that the store does not have.
-  unknown: ({what, name, actions}) => message(`${what} “${clean(name, 80)}” is not here`,
+  unknown: ({what, name, actions, senders, now}) => message(`${what} “${clean(name, 80)}” is not here`,
     rich('It may not have sent anything within the window, or it was evicted to stay within `keep.max_bytes`, `keep.max_series` or `storage.max_bytes`.'),
-    el('p', {class: 'choices'}, actions.map(([label, action]) => button(label, action)))),
+    el('p', {class: 'choices'}, actions.map(([label, action]) => button(label, action))),
+    senderList(senders, now)),
 
   // broken is shown if the first request failed.
   broken: (error) => message(clean(error.message, 400), clean(error.hint ?? '', 600),
@@ -55,12 +57,52 @@ export function leftOut({start = [], lanes = [], left_out: hidden = 0, lanes_lef
   ].filter(Boolean);
 }
 
+// senderList says who has sent to the collector in the last ten minutes, and why they were refused.
+export function senderList(senders, now) {
+  if (!senders.length) return el('p', {}, 'Nobody has sent anything to this collector in the last ten minutes. Programs that are scraped are on the page of the receiver pprof.');
+  return el('div', {class: 'senders', role: 'region', tabindex: 0, 'aria-label': 'Senders'}, el('table', {},
+    el('caption', {}, 'Who has sent to this collector in the last ten minutes'),
+    el('thead', {}, el('tr', {}, ['from', 'to', 'answer', 'requests', 'last'].map((label) => el('th', {scope: 'col'}, label)))),
+    el('tbody', {}, senders.map(({address, endpoint, status, count, last, reason}) => el('tr', {class: status >= 400 ? 'refused' : null},
+      el('td', {}, clean(address, 60)), el('td', {}, clean(endpoint, 80)), el('td', {}, `${status}${reason ? `: ${clean(reason, 256)}` : ''}`),
+      el('td', {class: 'number'}, count.toLocaleString('en-US')), el('td', {class: 'number'}, `${formatDuration(Math.max(0, now - last))} ago`))))));
+}
+
+// troubleWords are what the store does to profiles, and the key to change.
+const troubleWords = {
+  __proto__: null,
+  'refused.max_series': (n) => `${n} were refused, since there are more series than \`keep.max_series\`: raise it, or set it to 0.`,
+  'refused.size': (n) => `${n} were refused, since their message needs more than a quarter of \`keep.max_bytes\`: raise it, or send smaller batches.`,
+  'refused.full': (n) => `${n} were refused, since they cannot be written to \`storage.directory\`: is the disk full?`,
+  'refused.malformed_samples': (n) => `${n.replace('profile', 'sample')} were dropped, since they cannot be understood: the fault is the sender's.`,
+  'refused.out_of_order': (n) => `${n} of totals were dropped, since later ones of the same process had come before.`,
+  'evicted.bytes': (n) => `${n} were dropped before their time, to stay within \`keep.max_bytes\` or \`storage.max_bytes\`.`,
+  'evicted.max_series': (n) => `${n} were dropped for new series, to stay within \`keep.max_series\`.`,
+  'evicted.totals': (n) => `The last totals of ${n.replace('profile', 'series').replace('seriess', 'series')} were forgotten, to stay within \`keep.max_bytes\`.`,
+};
+
+// troubleNotices returns a line for each reason for which the store refuses, drops or cannot write profiles now.
+export function troubleNotices(troubles, status) {
+  const lines = Object.entries(troubles).filter(([name]) => name in troubleWords).map(([name, n]) => troubleWords[name](formatCount(n, 'profile')).replace(/^1 (profile|sample) were/, '1 $1 was'));
+  if (status.disk_failing) lines.unshift('Profiles cannot be written to `storage.directory`: look at the disk, its permissions and the log. They stay in memory meanwhile.');
+  return lines;
+}
+
+// refusedLine returns one line about the requests that were refused lately, '' if none were.
+export function refusedLine(senders) {
+  const refused = senders.filter(({status}) => status >= 400);
+  if (!refused.length) return '';
+  const count = refused.reduce((sum, sender) => sum + sender.count, 0);
+  const addresses = new Set(refused.map(({address}) => address)).size;
+  return `${formatCount(count, 'request')} of ${formatCount(addresses, 'sender')} ${count === 1 ? 'was' : 'were'} refused in the last ten minutes: ${clean(refused[0].reason || `status ${refused[0].status}`, 160)}`;
+}
+
 function message(title, text, ...more) {
   return el('div', {class: 'message'}, el('h2', {}, title), el('p', {}, text), ...more);
 }
 
 // rich returns a text whose `words` in backquotes are code.
-function rich(text) {
+export function rich(text) {
   return text.split('`').map((part, i) => (i % 2 ? el('code', {}, part) : part));
 }
 

@@ -53,11 +53,12 @@ export class FunctionTable {
     Object.assign(this, {on, ids: [], selected: -1});
     this.head = el('div', {role: 'row', class: 'head'});
     this.body = el('div', {class: 'body', role: 'rowgroup'});
-    this.scroller = el('div', {class: 'scroller', role: 'presentation'}, this.body);
-    this.note = el('p', {class: 'note'});
-    this.element = el('div', {class: 'table', role: 'grid', tabindex: 0, 'aria-label': 'Functions'}, el('div', {role: 'rowgroup'}, this.head), this.scroller, this.note);
+    this.note = el('p', {class: 'note', role: 'status'});
+    // The grid itself scrolls: what scrolls must have the focus.
+    this.scroller = el('div', {class: 'scroller', role: 'grid', tabindex: 0, 'aria-label': 'Functions'}, el('div', {role: 'rowgroup', class: 'top'}, this.head), this.body);
+    this.element = el('div', {class: 'table'}, this.scroller, this.note);
     this.scroller.addEventListener('scroll', () => this.render());
-    this.element.addEventListener('keydown', (event) => event.target === this.element && this.key(event));
+    this.scroller.addEventListener('keydown', (event) => event.target === this.scroller && this.key(event));
     new ResizeObserver(() => this.render()).observe(this.scroller);
   }
 
@@ -73,7 +74,7 @@ export class FunctionTable {
     }
     Object.assign(this, {frames, rows, matched, sort, selected});
     this.element.classList.toggle('compared', compared);
-    this.element.setAttribute('aria-rowcount', this.ids.length + 1);
+    this.scroller.setAttribute('aria-rowcount', this.ids.length + 1);
     this.head.setAttribute('aria-rowindex', 1);
     refill(this.head, this.columns.map(({key}) => key), () => this.columns.map(({key, label, sign}) =>
       el('div', {role: 'columnheader', class: key === 'name' ? 'name' : `number ${sign ? 'change' : ''}`},
@@ -96,7 +97,7 @@ export class FunctionTable {
     if (scroll && position >= 0) {
       const top = position * rowHeight;
       const {scrollTop, clientHeight} = this.scroller;
-      if (top < scrollTop || top + rowHeight > scrollTop + clientHeight) this.scroller.scrollTop = top - clientHeight / 2;
+      if (top < scrollTop || top + 2 * rowHeight > scrollTop + clientHeight) this.scroller.scrollTop = top - clientHeight / 2;
     }
     this.render();
   }
@@ -124,7 +125,7 @@ export class FunctionTable {
       return cell;
     }));
     row.style.top = `${position * rowHeight}px`;
-    if (id === this.selected) this.element.setAttribute('aria-activedescendant', row.id);
+    if (id === this.selected) this.scroller.setAttribute('aria-activedescendant', row.id);
     return row;
   }
 

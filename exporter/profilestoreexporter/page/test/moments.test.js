@@ -8,7 +8,7 @@ import {test} from 'node:test';
 globalThis.document ??= {};
 const {kindOf} = await import('../static/colors.js');
 const {cellTime, rangeOf} = await import('../static/heatmap.js');
-const {leftOut} = await import('../static/messages.js');
+const {leftOut, refusedLine, troubleNotices} = await import('../static/messages.js');
 const {extentOf, fineTicks, stateColor} = await import('../static/threads.js');
 const {formatState, parseState, queryOf} = await import('../static/state.js');
 
@@ -58,4 +58,21 @@ test('the brushed part is in the URL, and asked for in the views by time only', 
   assert.equal(parseState(formatState(state)).part.until, 1700000000000.75);
   assert.deepEqual(queryOf(state).filter(([name]) => name === 'from'), [['from', '1700000000000.25']]);
   assert.deepEqual(queryOf({...state, view: 'flame'}).filter(([name]) => name === 'from'), []);
+});
+
+test('what the store refuses, drops or cannot write is said with its number and the key to change', () => {
+  assert.deepEqual(troubleNotices({}, {disk_failing: 0}), []);
+  const lines = troubleNotices({'refused.max_series': 1234, 'evicted.bytes': 1, 'refused.malformed_samples': 1, constructor: 3}, {disk_failing: 1});
+  assert.equal(lines.length, 4);
+  assert.match(lines[0], /`storage.directory`/);
+  assert.match(lines[1], /^1,234 profiles were refused.*`keep.max_series`/);
+  assert.match(lines[2], /^1 profile was dropped.*`keep.max_bytes`/);
+  assert.match(lines[3], /^1 sample was dropped/);
+});
+
+test('refused senders in one line', () => {
+  const sender = (address, status, count, reason) => ({address, endpoint: 'POST :4040/v1/pprof', status, count, last: 0, reason});
+  assert.equal(refusedLine([sender('a', 204, 9, '')]), '');
+  assert.equal(refusedLine([sender('a', 400, 1, 'not a pprof'), sender('a', 204, 9, '')]), '1 request of 1 sender was refused in the last ten minutes: not a pprof');
+  assert.equal(refusedLine([sender('a', 401, 2, ''), sender('b', 503, 1, 'full')]), '3 requests of 2 senders were refused in the last ten minutes: status 401');
 });

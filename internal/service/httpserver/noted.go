@@ -1,0 +1,92 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpserver
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/senders"
+)
+
+// noted notes the outcome of a request that brings data. It keeps the start of an answer that refuses it, which has the reason.
+type noted struct {
+	http.ResponseWriter
+	status int
+	reason []byte
+}
+
+const maxReasonBytes = 1 << 10
+
+func (n *noted) WriteHeader(status int) {
+	n.status = cmp.Or(n.status, status)
+	n.ResponseWriter.WriteHeader(status)
+}
+
+func (n *noted) Write(p []byte) (int, error) {
+	n.status = cmp.Or(n.status, http.StatusOK)
+	if n.status >= http.StatusBadRequest {
+		n.reason = append(n.reason, p[:min(len(p), maxReasonBytes-len(n.reason))]...)
+	}
+	return n.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+
+// Flush is for gRPC.
+func (n *noted) Flush() { _ = http.NewResponseController(n.ResponseWriter).Flush() }
+
+// note notes what became of a request. One that only reads, as for a check of health, is none of a sender.
+func (n *noted) note(r *http.Request) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
+		return
+	}
+	endpoint := r.Method + " " + r.URL.Path
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		endpoint = r.Method + " :" + portOf(local.String()) + r.URL.Path
+	}
+	senders.Note(senders.Request{Address: addressOf(r.RemoteAddr), Endpoint: endpoint, Status: cmp.Or(n.status, http.StatusOK)}, string(n.reason), time.Now())
+}
+
+func addressOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
+
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address) // empty for a Unix socket
+	return port
+}
+
+// httpStatuses are the statuses of HTTP that correspond to those of gRPC.
+var httpStatuses = map[codes.Code]int{
+	codes.OK: http.StatusOK, codes.InvalidArgument: http.StatusBadRequest, codes.Unauthenticated: http.StatusUnauthorized,
+	codes.PermissionDenied: http.StatusForbidden, codes.ResourceExhausted: http.StatusTooManyRequests, codes.Unavailable: http.StatusServiceUnavailable,
+}
+
+// noteCall notes what became of a call of gRPC.
+func noteCall(ctx context.Context, err error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return
+	}
+	s := status.Convert(err)
+	endpoint := "gRPC"
+	if p.LocalAddr != nil {
+		endpoint += " :" + portOf(p.LocalAddr.String())
+	}
+	senders.Note(senders.Request{
+		Address: addressOf(p.Addr.String()), Endpoint: endpoint, Status: cmp.Or(httpStatuses[s.Code()], http.StatusInternalServerError),
+	}, s.Message(), time.Now())
+}

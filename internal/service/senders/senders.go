@@ -1,0 +1,129 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package senders remembers who has sent to this process lately, and why it was refused, for an operator whose page is empty. Servers
+// call Note for each request that brings data; Recent lists what they noted.
+package senders
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+const (
+	// Kept is for how long an outcome is listed.
+	Kept = 10 * time.Minute
+	// maxOutcomes bounds the list; the oldest make room. maxText bounds each of its strings.
+	maxOutcomes = 64
+	maxText     = 256
+)
+
+// Request is what outcomes are distinguished by.
+type Request struct {
+	// Address is that of the sender, without its port; Endpoint the port or path that it sent to.
+	Address, Endpoint string
+	// Status is that of HTTP, or the one that corresponds to gRPC's.
+	Status int
+}
+
+// Outcome is what became of the requests of a sender.
+type Outcome struct {
+	Request
+	// Reason is the latest answer to a refused one.
+	Reason string
+	Count  int
+	Last   time.Time
+}
+
+// IsRefused reports whether the sender has to do something.
+func (o *Outcome) IsRefused() bool { return o.Status >= 400 }
+
+// Log is a bounded list of outcomes. The zero value is empty.
+type Log struct {
+	mu  sync.Mutex
+	all map[Request]*Outcome
+}
+
+// Of the process.
+var process Log
+
+// Note adds the outcome of a request to those of the process.
+func Note(r Request, reason string, now time.Time) { process.Note(r, reason, now) }
+
+// Recent lists the outcomes of the process.
+func Recent(now time.Time) []Outcome { return process.Recent(now) }
+
+// Note adds the outcome of a request.
+func (l *Log) Note(r Request, reason string, now time.Time) {
+	r.Address, r.Endpoint = text(r.Address), text(r.Endpoint)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.all[r]
+	if o == nil {
+		if len(l.all) >= maxOutcomes {
+			l.dropOldest()
+		}
+		if l.all == nil {
+			l.all = map[Request]*Outcome{}
+		}
+		o = &Outcome{Request: r}
+		l.all[r] = o
+	}
+	if now.Sub(o.Last) > Kept {
+		o.Count = 0
+	}
+	o.Count++
+	o.Last = now
+	if r.Status >= 400 {
+		o.Reason = text(reason)
+	}
+}
+
+func (l *Log) dropOldest() {
+	var oldest *Outcome
+	for _, o := range l.all {
+		if oldest == nil || o.Last.Before(oldest.Last) {
+			oldest = o
+		}
+	}
+	delete(l.all, oldest.Request)
+}
+
+// Recent lists the outcomes of the last minutes: refused ones first, the latest before the others.
+func (l *Log) Recent(now time.Time) []Outcome {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []Outcome
+	for _, o := range l.all {
+		if now.Sub(o.Last) <= Kept {
+			list = append(list, *o)
+		}
+	}
+	rank := func(o *Outcome) int {
+		if o.IsRefused() {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(list, func(a, b Outcome) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), b.Last.Compare(a.Last), strings.Compare(a.Address, b.Address), strings.Compare(a.Endpoint, b.Endpoint))
+	})
+	return list
+}
+
+// text returns the printable characters of a string, at most maxText bytes: an answer can be protobuf.
+func text(s string) string {
+	s = s[:min(len(s), 4*maxText)]
+	s = strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	return strings.ToValidUTF8(s[:min(len(s), maxText)], "")
+}
