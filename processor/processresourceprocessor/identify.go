@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/environment"
-	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
 )

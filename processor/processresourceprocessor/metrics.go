@@ -12,7 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
 )
 

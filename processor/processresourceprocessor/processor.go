@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
-	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/servicename"
 )

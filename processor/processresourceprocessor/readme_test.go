@@ -12,7 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/procfs"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
 )
 
 func TestReadmeDefaults(t *testing.T) {
