@@ -48,6 +48,7 @@ import (
 	pprofreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
 	otlpprofilesreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver"
 	splunkprofilingreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
+	processesreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver"
 	profilingreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	kafkareceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
@@ -99,6 +100,7 @@ func components() (otelcol.Factories, error) {
 		pprofreceiver.NewFactory(),
 		otlpprofilesreceiver.NewFactory(),
 		splunkprofilingreceiver.NewFactory(),
+		processesreceiver.NewFactory(),
 		profilingreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
@@ -110,6 +112,7 @@ func components() (otelcol.Factories, error) {
 		pprofreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		otlpprofilesreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		splunkprofilingreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		processesreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		profilingreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.165.0",
 		kafkareceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver v0.165.1",

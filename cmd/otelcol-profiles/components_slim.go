@@ -41,6 +41,7 @@ import (
 	pprofreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
 	otlpprofilesreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/otlpprofilesreceiver"
 	splunkprofilingreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/splunkprofilingreceiver"
+	processesreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver"
 	profilingreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 )
@@ -91,6 +92,7 @@ func components() (otelcol.Factories, error) {
 		pprofreceiver.NewFactory(),
 		otlpprofilesreceiver.NewFactory(),
 		splunkprofilingreceiver.NewFactory(),
+		processesreceiver.NewFactory(),
 		profilingreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 	)
@@ -101,6 +103,7 @@ func components() (otelcol.Factories, error) {
 		pprofreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		otlpprofilesreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		splunkprofilingreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		processesreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		profilingreceiver.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.165.0",
 	})

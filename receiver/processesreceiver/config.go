@@ -1,0 +1,146 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package processesreceiver
+
+import (
+	"regexp"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
+)
+
+// Config configures the receiver.
+type Config struct {
+	// Interval is the time from one profile of a process to the next.
+	Interval time.Duration `mapstructure:"interval"`
+	// ProcRoot is where the machine's proc file system is mounted.
+	ProcRoot string `mapstructure:"proc_root"`
+	// Include lists the processes to read; all if it is empty. Exclude lists those that are not read.
+	Include []Match `mapstructure:"include"`
+	Exclude []Match `mapstructure:"exclude"`
+	// MaxProcesses bounds the processes that are read.
+	MaxProcesses int `mapstructure:"max_processes"`
+	// Timeout bounds how long the pipeline may take for a profile.
+	Timeout time.Duration `mapstructure:"timeout"`
+	Go      GoConfig      `mapstructure:"go"`
+}
+
+// Match matches processes by regular expressions. All that are set must match.
+type Match struct {
+	// Name is for the name of the executable's file.
+	Name string `mapstructure:"name"`
+	// CommandLine is for the arguments with spaces between them.
+	CommandLine string `mapstructure:"command_line"`
+	// Container is for the id of the container; a process outside of containers has an empty one.
+	Container string `mapstructure:"container"`
+}
+
+// GoConfig configures what is read of Go programs.
+type GoConfig struct {
+	Enabled bool `mapstructure:"enabled"`
+	// Profiles are memory, block and mutex.
+	Profiles []string `mapstructure:"profiles"`
+	// MaxBuckets bounds the stacks of a profile.
+	MaxBuckets int `mapstructure:"max_buckets"`
+}
+
+var goProfiles = []string{kind.Memory, kind.Block, kind.Mutex}
+
+const (
+	minInterval   = time.Second
+	maxMatches    = 100
+	mostBuckets   = 1 << 20
+	mostProcesses = 100_000
+)
+
+// createDefaultConfig is the only place for defaults; a test compares the README with it.
+func createDefaultConfig() component.Config {
+	return &Config{
+		Interval:     time.Minute,
+		ProcRoot:     "/proc",
+		Include:      []Match{},
+		Exclude:      []Match{},
+		MaxProcesses: 1000,
+		Timeout:      30 * time.Second,
+		Go:           GoConfig{Enabled: true, Profiles: slices.Clone(goProfiles), MaxBuckets: 65536},
+	}
+}
+
+// Validate reports everything that is wrong at once.
+func (c *Config) Validate() error {
+	var faults config.Faults
+	faults.Require(c.Interval >= minInterval, "`interval` must be at least %v, found %v", minInterval, c.Interval)
+	faults.Require(c.ProcRoot != "", "`proc_root` must not be empty")
+	faults.Require(c.MaxProcesses > 0 && c.MaxProcesses <= mostProcesses, "`max_processes` must be 1 to %d, found %d", mostProcesses, c.MaxProcesses)
+	faults.Require(c.Timeout > 0, "`timeout` must be positive, found %v", c.Timeout)
+	for key, matches := range map[string][]Match{"include": c.Include, "exclude": c.Exclude} {
+		faults.Require(len(matches) <= maxMatches, "`%s` must have at most %d entries, found %d", key, maxMatches, len(matches))
+		for i := range matches {
+			_, err := compile(&matches[i])
+			faults.Require(err == nil, "`%s`: %v", key, err)
+			faults.Require(matches[i] != Match{}, "`%s` must not have an empty entry", key)
+		}
+	}
+	faults.Require(len(c.Go.Profiles) > 0 || !c.Go.Enabled, "`go::profiles` must not be empty")
+	for _, name := range c.Go.Profiles {
+		faults.Require(slices.Contains(goProfiles, name), "`go::profiles` must have only %q, found %q", goProfiles, name)
+	}
+	faults.Require(c.Go.MaxBuckets > 0 && c.Go.MaxBuckets <= mostBuckets, "`go::max_buckets` must be 1 to %d, found %d", mostBuckets, c.Go.MaxBuckets)
+	return faults.Err()
+}
+
+// matcher is a compiled Match.
+type matcher struct{ name, commandLine, container *regexp.Regexp }
+
+func compile(m *Match) (matcher, error) {
+	var compiled matcher
+	for _, part := range []struct {
+		expression string
+		to         **regexp.Regexp
+	}{{m.Name, &compiled.name}, {m.CommandLine, &compiled.commandLine}, {m.Container, &compiled.container}} {
+		if part.expression == "" {
+			continue
+		}
+		var err error
+		if *part.to, err = regexp.Compile(part.expression); err != nil {
+			return compiled, err
+		}
+	}
+	return compiled, nil
+}
+
+func (m *matcher) matches(name, commandLine, container string) bool {
+	is := func(expression *regexp.Regexp, s string) bool { return expression == nil || expression.MatchString(s) }
+	return is(m.name, name) && is(m.commandLine, commandLine) && is(m.container, container)
+}
+
+// filter selects processes.
+type filter struct{ include, exclude []matcher }
+
+// newFilter compiles what Validate has accepted.
+func newFilter(c *Config) (*filter, error) {
+	f := &filter{}
+	for _, list := range []struct {
+		from []Match
+		to   *[]matcher
+	}{{c.Include, &f.include}, {c.Exclude, &f.exclude}} {
+		for i := range list.from {
+			m, err := compile(&list.from[i])
+			if err != nil {
+				return nil, err
+			}
+			*list.to = append(*list.to, m)
+		}
+	}
+	return f, nil
+}
+
+func (f *filter) admits(name, commandLine, container string) bool {
+	matches := func(m matcher) bool { return m.matches(name, commandLine, container) }
+	return (len(f.include) == 0 || slices.ContainsFunc(f.include, matches)) && !slices.ContainsFunc(f.exclude, matches)
+}

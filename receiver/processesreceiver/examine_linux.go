@@ -1,0 +1,100 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64 || arm64
+
+package processesreceiver
+
+import (
+	"context"
+	"path"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
+)
+
+// The values of a metric's attribute `runtime`.
+type runtimeName string
+
+const (
+	runtimeGo   runtimeName = "go"
+	runtimeJava runtimeName = "java"
+)
+
+var runtimes = []runtimeName{runtimeGo, runtimeJava}
+
+// source has the profiles of one process.
+type source interface {
+	// collect delivers what is new.
+	collect(ctx context.Context, t *target.Target) error
+	close()
+}
+
+// process is what is known of a process. Except for isBusy and next, only the worker that has it uses it.
+type process struct {
+	isBusy atomic.Bool
+	// next is when it is tried again.
+	next time.Time
+	// file is the program that was examined.
+	file       target.File
+	executable string
+	runtime    runtimeName
+	// source is nil if there is nothing to read.
+	source source
+	// quiet counts the examinations that found nothing, failures the attempts since the last that succeeded.
+	quiet, failures int
+	why             reason
+	isCounted       bool
+}
+
+// examine finds out what a process is, unless it is known and runs the same program.
+func (r *processes) examine(p *process, t *target.Target) error {
+	file, err := t.File()
+	if err != nil {
+		return err
+	}
+	if p.source != nil {
+		if p.file == file {
+			return nil
+		}
+		r.count(p, false)
+		p.source.close()
+	}
+	p.source, p.file, p.runtime = nil, file, ""
+	found, err := r.reader.Read(t.PID)
+	if err != nil || found.IsKernelThread {
+		return err
+	}
+	p.executable = found.Executable
+	if !r.filter.admits(path.Base(found.Executable), strings.Join(found.Arguments, " "), found.Container) {
+		return nil
+	}
+	if r.cfg.Go.Enabled {
+		p.runtime = runtimeGo
+		program, err := r.newGoSource(t, file, resourceOf(t, &found))
+		if program != nil {
+			p.source = program
+		}
+		return err
+	}
+	return nil
+}
+
+// resourceOf describes a process with the attributes by which process_resource names it.
+func resourceOf(t *target.Target, found *procfs.Process) pcommon.Map {
+	resource := pcommon.NewMap()
+	resource.PutInt("process.pid", t.PID)
+	if found.Executable != "" {
+		resource.PutStr("process.executable.name", strings.ToValidUTF8(path.Base(found.Executable), "\uFFFD"))
+		resource.PutStr("process.executable.path", strings.ToValidUTF8(found.Executable, "\uFFFD"))
+	}
+	if found.Container != "" {
+		resource.PutStr("container.id", found.Container)
+	}
+	return resource
+}

@@ -1,0 +1,184 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64 || arm64
+
+package processesreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/goheap"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
+)
+
+// binary is a Go program that processes run. Its file stays open.
+type binary struct {
+	file    *os.File
+	users   int // under the lock of binaries
+	mu      sync.Mutex
+	image   *symbols.Image
+	program *goheap.Program
+	names   *goheap.Names
+	buildID string
+}
+
+// binaries are the Go programs that are in use.
+type binaries struct {
+	mu     sync.Mutex
+	byFile map[target.File]*binary
+}
+
+func newBinaries() *binaries { return &binaries{byFile: map[target.File]*binary{}} }
+
+// goLimits bound what is read of a program's file: its tables are read where they are, and one call reads at most 64 MiB of them.
+var goLimits = symbols.Limits{TableBytes: 16 << 20, Work: 256 << 20}
+
+// get returns the program of a process, or nil if it is not Go's. The caller must release it.
+func (b *binaries) get(t *target.Target, file target.File) (*binary, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known := b.byFile[file]; known != nil {
+		known.users++
+		return known, nil
+	}
+	exe, err := t.OpenFile("exe")
+	if err != nil {
+		return nil, err
+	}
+	opened, err := newBinary(exe)
+	if opened == nil || err != nil {
+		_ = exe.Close()
+		return nil, err
+	}
+	b.byFile[file] = opened
+	return opened, nil
+}
+
+func newBinary(exe *os.File) (*binary, error) {
+	info, err := exe.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, err
+	}
+	image, err := symbols.Open(exe, info.Size(), goLimits)
+	if err != nil || image.GoVersion() == "" {
+		return nil, nil //nolint:nilerr // another kind of program, or one that is damaged, is none of Go's
+	}
+	program, err := goheap.Find(image)
+	if err != nil {
+		return nil, err
+	}
+	return &binary{file: exe, users: 1, image: image, program: program, names: goheap.NewNames(image), buildID: image.IDs().GNU}, nil
+}
+
+func (b *binaries) release(file target.File) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := b.byFile[file]
+	if known.users--; known.users == 0 {
+		delete(b.byFile, file)
+		_ = known.file.Close()
+	}
+}
+
+// goSource reads the profiles of a Go program.
+type goSource struct {
+	r        *processes
+	binary   *binary
+	file     target.File
+	resource pcommon.Map
+	// baselines are by the kind of profile.
+	baselines map[goheap.Kind]*decode.Baseline
+}
+
+// newGoSource returns nil if the process is not a Go program.
+func (r *processes) newGoSource(t *target.Target, file target.File, resource pcommon.Map) (*goSource, error) {
+	program, err := r.binaries.get(t, file)
+	if program == nil || err != nil {
+		return nil, err
+	}
+	return &goSource{r: r, binary: program, file: file, resource: resource, baselines: map[goheap.Kind]*decode.Baseline{}}, nil
+}
+
+func (s *goSource) close() { s.r.binaries.release(s.file) }
+
+var kindNames = map[goheap.Kind]string{goheap.Memory: kind.Memory, goheap.Block: kind.Block, goheap.Mutex: kind.Mutex}
+
+// collect reads the profiles of the process, and delivers what is new.
+func (s *goSource) collect(ctx context.Context, t *target.Target) error {
+	mappings, err := t.Mappings()
+	if err != nil {
+		return err
+	}
+	first, ok := t.Program(mappings)
+	if !ok {
+		return fmt.Errorf("the program is not mapped: %w", goheap.ErrUnreadable)
+	}
+	bias, ok := goheap.Bias(s.binary.image, first.Start, first.Offset)
+	if !ok {
+		return fmt.Errorf("the program is mapped from offset %d: %w", first.Offset, goheap.ErrUnreadable)
+	}
+	memory, err := t.OpenFile("mem")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = memory.Close() }()
+	claim := s.r.sink.budget.Begin()
+	defer claim.Release()
+	reader := goheap.Reader{Program: s.binary.program, Bias: bias, MaxBuckets: s.r.cfg.Go.MaxBuckets}
+	var read []goheap.Profile
+	var off error
+	err = claim.Build(ctx, 0, func(reserve size.Reserve) (err error) {
+		reader.Reserve = reserve
+		read, off, err = reader.Read(memory)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range read {
+		if name := kindNames[read[i].Kind]; slices.Contains(s.r.cfg.Go.Profiles, name) {
+			errs = append(errs, s.deliver(ctx, &read[i], name, bias, first))
+		}
+	}
+	if len(errs) == 0 {
+		return off
+	}
+	return errors.Join(errs...)
+}
+
+func (s *goSource) deliver(ctx context.Context, p *goheap.Profile, name string, bias uint64, first target.Mapping) error {
+	data, err := s.write(p, bias, first)
+	if err != nil {
+		return err
+	}
+	baseline := s.baselines[p.Kind]
+	if baseline == nil {
+		baseline = decode.NewBaseline(decode.BaselineOptions{MaxStacks: s.r.cfg.Go.MaxBuckets})
+		s.baselines[p.Kind] = baseline
+	}
+	return s.r.sink.deliverTotals(ctx, data, name, baseline, s.resource)
+}
+
+// write writes a profile as pprof. The names are shared by the processes of the program.
+func (s *goSource) write(p *goheap.Profile, bias uint64, first target.Mapping) ([]byte, error) {
+	s.binary.mu.Lock()
+	defer s.binary.mu.Unlock()
+	return goheap.Write(p, &goheap.Source{
+		Names: s.binary.names, Bias: bias, TicksPerSecond: goheap.TicksPerSecond(), At: time.Now(),
+		Mapping: goheap.Mapping{Start: first.Start, Limit: first.Limit, Offset: first.Offset, File: first.Path, BuildID: s.binary.buildID},
+	})
+}

@@ -1,0 +1,86 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package programtest builds and starts a Go program that writes its own profiles to files, for tests that read them from outside. Only
+// tests import it.
+package programtest
+
+import (
+	"bufio"
+	_ "embed"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/require"
+)
+
+//go:embed testdata/program/main.go
+var source []byte
+
+// Build builds the program in a module of its own, since this one asks for a new version of Go, and returns its path.
+func Build(t testing.TB, env []string, flags ...string) string {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), source, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module program\n\ngo 1.18\n"), 0o600))
+	compile := exec.Command("go", append(append([]string{"build", "-o", "program"}, flags...), ".")...)
+	compile.Dir, compile.Env = dir, append(os.Environ(), env...)
+	out, err := compile.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return filepath.Join(dir, "program")
+}
+
+// Program is the program as it runs.
+type Program struct {
+	PID int
+	// Dir is its first argument, where it writes its profiles.
+	Dir    string
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+}
+
+// Start starts the program, and returns when it has written its profiles. The end of the test ends it.
+func Start(t testing.TB, path string, args ...string) *Program {
+	p := &Program{Dir: t.TempDir()}
+	command := exec.Command(path, append([]string{p.Dir}, args...)...)
+	command.Stderr = os.Stderr
+	var err error
+	p.stdin, err = command.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := command.StdoutPipe()
+	require.NoError(t, err)
+	p.stdout = bufio.NewReader(stdout)
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = p.stdin.Close()
+		_ = command.Wait()
+	})
+	p.PID = command.Process.Pid
+	p.wait(t)
+	return p
+}
+
+func (p *Program) wait(t testing.TB) {
+	_, err := p.stdout.ReadString('\n')
+	require.NoError(t, err)
+}
+
+// Next has the program allocate and wait some more, and write its profiles again.
+func (p *Program) Next(t testing.TB) {
+	_, err := p.stdin.Write([]byte{'\n'})
+	require.NoError(t, err)
+	p.wait(t)
+}
+
+// Profile returns the profile heap, block or mutex that the program wrote last.
+func (p *Program) Profile(t testing.TB, name string) *profile.Profile {
+	file, err := os.Open(filepath.Join(p.Dir, name))
+	require.NoError(t, err)
+	defer func() { _ = file.Close() }()
+	own, err := profile.Parse(file)
+	require.NoError(t, err)
+	return own
+}

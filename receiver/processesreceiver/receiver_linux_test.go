@@ -1,0 +1,105 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build amd64 || arm64
+
+package processesreceiver
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/metadata"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/programtest"
+)
+
+// TestGoProgram profiles a program that offers nothing. States are those of the program's own profile, and what is sent of totals is the
+// difference of two of them.
+func TestGoProgram(t *testing.T) {
+	program := programtest.Start(t, programtest.Build(t, []string{"CGO_ENABLED=0"}, "-ldflags=-s -w"), "collect")
+	sink := &consumertest.ProfilesSink{}
+	start(t, sink, func(c *Config) {
+		c.Interval = 1100 * time.Millisecond
+		c.Include = []Match{{Name: "^program$", CommandLine: regexp.QuoteMeta(program.Dir) + " collect$"}}
+	})
+	inUse := func(since int) int64 { return sumOf(sink.AllProfiles()[since:], "inuse_space") }
+	require.Eventually(t, func() bool { return inUse(0) > 0 }, 20*time.Second, 10*time.Millisecond)
+	before := map[string]*profile.Profile{}
+	for _, name := range []string{"heap", "block", "mutex"} {
+		before[name] = program.Profile(t, name)
+	}
+	assert.Equal(t, sumOwn(before["heap"], "inuse_space"), sumOf(sink.AllProfiles()[:1], "inuse_space"))
+	assert.Zero(t, sumOf(sink.AllProfiles(), "alloc_space"), "totals from before are not sent")
+
+	program.Next(t)
+	since := len(sink.AllProfiles())
+	want := func(name, sampleType string) int64 {
+		return sumOwn(program.Profile(t, name), sampleType) - sumOwn(before[name], sampleType)
+	}
+	require.Eventually(t, func() bool { return sumOf(sink.AllProfiles(), "alloc_space") > 0 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return sumOf(sink.AllProfiles(), "delay") > 0 }, 20*time.Second, 10*time.Millisecond)
+	assert.Equal(t, want("heap", "alloc_space"), sumOf(sink.AllProfiles(), "alloc_space"))
+	require.Eventually(t, func() bool { return inUse(since) >= sumOwn(program.Profile(t, "heap"), "inuse_space") }, 20*time.Second, 10*time.Millisecond)
+	waits := want("block", "contentions") + want("mutex", "contentions")
+	assert.InDelta(t, waits, sumOf(sink.AllProfiles(), "contentions"), float64(waits)/20, "the program waits while it reports")
+	for _, pd := range sink.AllProfiles() {
+		require.NoError(t, profiletest.Check(pd))
+		for _, rp := range pd.ResourceProfiles().All() {
+			pid, _ := rp.Resource().Attributes().Get("process.pid")
+			assert.Equal(t, int64(program.PID), pid.Int())
+		}
+	}
+}
+
+func start(t *testing.T, sink *consumertest.ProfilesSink, change func(*Config)) {
+	cfg := createDefaultConfig().(*Config)
+	change(cfg)
+	require.NoError(t, cfg.Validate())
+	set := receivertest.NewNopSettings(metadata.Type)
+	r, err := createProfiles(t.Context(), set, cfg, sink)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, r.Shutdown(context.Background())) })
+}
+
+// sumOf adds up the values of a sample type.
+func sumOf(messages []pprofile.Profiles, sampleType string) (sum int64) {
+	for _, pd := range messages {
+		strs := pd.Dictionary().StringTable()
+		for _, rp := range pd.ResourceProfiles().All() {
+			for _, sp := range rp.ScopeProfiles().All() {
+				for _, p := range sp.Profiles().All() {
+					if strs.At(int(p.SampleType().TypeStrindex())) != sampleType {
+						continue
+					}
+					for _, s := range p.Samples().All() {
+						for _, v := range s.Values().All() {
+							sum += v
+						}
+					}
+				}
+			}
+		}
+	}
+	return sum
+}
+
+func sumOwn(p *profile.Profile, sampleType string) (sum int64) {
+	i := slices.IndexFunc(p.SampleType, func(v *profile.ValueType) bool { return v.Type == sampleType })
+	for _, s := range p.Sample {
+		sum += s.Value[i]
+	}
+	return sum
+}
