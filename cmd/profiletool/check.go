@@ -27,7 +27,9 @@ The rules: indices in range; entry 0 of each table its zero value; no resource o
 and none without a reference to it;
 attribute keys once in a list; memory_start below memory_limit; lines, columns and ids that are valid;
 one value, or as many values as timestamps, or timestamps alone, and the same for all samples of a profile; timestamps within
-the profile's time; no two samples of one identity; strings in UTF-8; an original payload only with its format.`,
+the profile's time; no two samples of one identity; strings in UTF-8; an original payload only with its format.
+
+Mappings without a build id are a warning, which does not change the exit code.`,
 		Example: `  profiletool check profiles.jsonl
   profiletool check --allow-orphans --allow-duplicates captured.otlp`,
 		Args: needFile,
@@ -64,6 +66,9 @@ func check(term *terminal, messages []message, options []resolved.CheckOption) e
 		of := ""
 		if m.Format != formats.OTLP && m.Format != formats.OTLPJSON {
 			of = ", as converted from " + string(m.Format)
+		}
+		for _, warning := range resolved.Warnings(m.Profiles) {
+			term.logf("%s: warning: %s", m.Source, warning)
 		}
 		err := resolved.Check(m.Profiles, options...)
 		if err == nil {

@@ -407,6 +407,10 @@ func TestCheck(t *testing.T) {
 	r := run(t, []byte(sound), "check", "-")
 	assert.Equal(t, result{"", "standard input: conformant\n", exitOK}, r)
 
+	r = run(t, []byte(must(t, "convert", "-o", outOTLP, pprofData+"cpp-unsymbolized.pb.gz")), "check", "-")
+	assert.Equal(t, exitOK, r.code)
+	assert.Regexp(t, `^standard input: warning: \d+ of \d+ mappings have no build id \(.*\), such as mapping_table\[1\], .*\nstandard input: conformant\n$`, r.log)
+
 	pd := unmarshal(t, sound)
 	profiletest.SampleAt(pd, 3).SetStackIndex(9999)
 	pd.Dictionary().StringTable().Append("orphan")
