@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -292,6 +293,10 @@ func (r *reader) decode(data []byte, unpacked int) ([]message, error) {
 	format := formats.Sniff(data)
 	switch format {
 	case formats.Gzip, formats.Zstd:
+		if seen := formats.Sniff(decode.Head(data, formats.SniffBytes)); formats.IsStreamed(seen) {
+			m, err := r.decodeOne(seen, data)
+			return []message{m}, err
+		}
 		plain, err := decode.Uncompress(data, r.left, nil)
 		if err != nil {
 			return nil, err
@@ -391,7 +396,14 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		options := formats.Options{Options: events.Options{Anchor: r.anchor(), Meter: meter}, GoTrace: gotrace.DefaultOptions()}
 		options.GoTrace.Aggregate = r.mode == modeAggregated
 		options.GoTrace.MaxLegacyBytes = maxInputBytes
-		m.Profiles, stats, err = formats.Decode(data, format, options)
+		if formats.IsStreamed(format) {
+			_, err = decode.Stream(data, math.MaxInt64, func(plain io.Reader) (err error) {
+				m.Profiles, stats, err = formats.DecodeStream(plain, data, format, options)
+				return err
+			})
+		} else {
+			m.Profiles, stats, err = formats.Decode(data, format, options)
+		}
 		m.Dropped, m.Repaired = stats.Dropped, stats.InvalidUTF8+stats.Truncated+stats.LeftOutAttributes
 		m.TooShort, m.Filtered, m.Unread = stats.TooShort, stats.Filtered, stats.Unread
 	}

@@ -4,7 +4,9 @@
 package formats
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -16,11 +18,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/jfr"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchmemory"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchtrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 // Decodable lists the formats that Decode reads.
-var Decodable = []Format{GoTrace, PerfScript, CPUProfile, Folded, JFR}
+var Decodable = []Format{GoTrace, PerfScript, CPUProfile, Folded, JFR, TorchTrace, TorchMemory}
 
 // Options configure Decode. The limit of strings and the anchor are the same for all formats.
 type Options struct {
@@ -31,6 +35,8 @@ type Options struct {
 	Folded folded.Options
 	// Period is the time between two samples in a recording of Flight Recorder that does not state it.
 	Period time.Duration
+	// LaunchSizes adds the sizes of launches to the samples of a trace of PyTorch.
+	LaunchSizes bool
 	// Labels is what Pyroscope's Java agent sends beside a recording of Flight Recorder.
 	Labels []byte
 }
@@ -59,11 +65,29 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 		pd, stats, err = folded.Decode(data, o)
 	case JFR:
 		pd, stats, err = jfr.Decode(data, jfr.Options{Options: options.Options, Labels: options.Labels, Period: options.Period})
+	case TorchMemory:
+		pd, stats, err = torchmemory.Decode(data, options.Options)
+	case TorchTrace:
+		return DecodeStream(bytes.NewReader(data), data, format, options)
 	default:
 		return pprofile.NewProfiles(), stats, fmt.Errorf("format %q: use one of %v", format, Decodable)
 	}
 	if err == nil {
 		identify(pd, data)
+	}
+	return pd, stats, err
+}
+
+// IsStreamed reports whether DecodeStream reads a format. Its payloads are many times larger than what is kept of them.
+func IsStreamed(format Format) bool { return format == TorchTrace }
+
+// DecodeStream is Decode for a format that IsStreamed. payload is what r has, as it arrived.
+func DecodeStream(r io.Reader, payload []byte, format Format, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
+	if !IsStreamed(format) {
+		return pprofile.NewProfiles(), stats, fmt.Errorf("format %q is not read as a stream", format)
+	}
+	if pd, stats, err = torchtrace.Decode(r, torchtrace.Options{Options: options.Options, LaunchSizes: options.LaunchSizes}); err == nil {
+		identify(pd, payload)
 	}
 	return pd, stats, err
 }

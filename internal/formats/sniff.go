@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchtrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
 )
@@ -39,6 +40,9 @@ const (
 	CPUProfile Format = "cpuprofile"
 	Folded     Format = "folded"
 	JFR        Format = "jfr"
+	// TorchTrace is a trace of PyTorch's profiler, TorchMemory a snapshot of its allocator of GPU memory.
+	TorchTrace  Format = "torch_trace"
+	TorchMemory Format = "torch_memory"
 	// Gzip and Zstd are any of the others, compressed: decompress it and look again.
 	Gzip Format = "gzip"
 	Zstd Format = "zstd"
@@ -139,8 +143,12 @@ func sniffJSON(head []byte) (found Format) {
 				found = OTLPJSON
 			case "resourceLogs", "resource_logs":
 				found = OTLPLogsJSON
-			case "nodes", "traceEvents", "ph":
+			case "schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds":
+				found = TorchTrace
+			case "nodes":
 				found = CPUProfile
+			case "traceEvents", "ph":
+				found = sniffEvents(head)
 			default:
 				return document.Skip()
 			}
@@ -154,6 +162,19 @@ func sniffJSON(head []byte) (found Format) {
 	for object() == nil { // a sequence of documents
 	}
 	return found
+}
+
+// eventCategory is the category of one of Chrome's trace events.
+var eventCategory = regexp.MustCompile(`"cat"\s*:\s*"([^"]+)"`)
+
+// sniffEvents distinguishes Chrome's trace events by their categories.
+func sniffEvents(head []byte) Format {
+	for _, match := range eventCategory.FindAllSubmatch(head, -1) {
+		if torchtrace.IsCategory(string(match[1])) {
+			return TorchTrace
+		}
+	}
+	return CPUProfile
 }
 
 var (

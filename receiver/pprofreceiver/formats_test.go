@@ -4,6 +4,8 @@
 package pprofreceiver
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"net/http"
 	"net/http/pprof"
@@ -51,6 +53,8 @@ func TestFormatsByContent(t *testing.T) {
 		"a Go trace, gzip":      {url: f.pushURL(), query: "", body: sourcetest.Gzipped(t, sourcetest.Captured(t, "go-exec.trace")), want: "profile off_cpu in nanoseconds"},
 		"perf script":           {url: f.profilesURL(), query: "", body: []byte("sh 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\n"), want: "profile cpu in nanoseconds"},
 		"a .cpuprofile":         {url: f.profilesURL(), query: "", body: []byte(`{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1]}`), want: "profile samples in count"},
+		"a trace of PyTorch":    {url: f.profilesURL(), query: "", body: captured(t, "torch/torch-plain.json.gz"), want: "profile gpu_time in nanoseconds"},
+		"a snapshot of PyTorch": {url: f.pushURL(), query: "", body: captured(t, "torch/torch-memory.pickle.gz"), want: "profile inuse_space in bytes"},
 		"stated, with a type":   {url: f.profilesURL(), query: "?format=folded&sample_type=cpu/nanoseconds", body: []byte("# nothing but a comment\nmain 1"), want: "profile cpu in nanoseconds"},
 		"pprof to /v1/profiles": {url: f.profilesURL(), query: "?format=pprof", body: sourcetest.Captured(t, "go-cpu-labels.pb.gz"), want: "profile cpu in nanoseconds"},
 	} {
@@ -64,6 +68,29 @@ func TestFormatsByContent(t *testing.T) {
 			require.NotZero(t, firstProfile(pd).Time())
 		})
 	}
+}
+
+func captured(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile("../../testdata/" + path)
+	require.NoError(t, err)
+	return data
+}
+
+// A trace of PyTorch is not held whole: compressed it may have max_profile_bytes, and 32 times that plain.
+func TestTorchTraceIsAStream(t *testing.T) {
+	f := startFixture(t, serverOnly+"limits:\n  max_profile_bytes: 500000\n")
+	trace := captured(t, "torch/torch-plain.json.gz")
+	code, _, a := send(t, f.profilesURL(), trace)
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	f.Await(1)
+	var padded bytes.Buffer
+	writer := gzip.NewWriter(&padded)
+	_, err := writer.Write([]byte(`{"schemaVersion":1,"traceEvents":[` + strings.Repeat(" ", 32*500_000)))
+	require.NoError(t, err)
+	require.NoError(t, writer.Close())
+	code, _, a = send(t, f.profilesURL(), padded.Bytes())
+	assert.Equal(t, http.StatusRequestEntityTooLarge, code, "%v", a)
 }
 
 func firstProfile(pd pprofile.Profiles) pprofile.Profile {

@@ -55,7 +55,12 @@ const (
 	AttributeGoroutineState = "go.goroutine.state"
 	AttributeGoProc         = "go.proc.id"
 	AttributeThreadState    = "thread.state"
+	AttributeGPUDevice      = "gpu.device"
+	AttributeGPUStream      = "gpu.stream"
 )
+
+// attributeFrameType is what kind of frame a location is, in the semantic conventions' words or a producer's.
+const attributeFrameType = "profile.frame.type"
 
 // Why options leave out observations, in metrics.
 const (
@@ -263,8 +268,18 @@ func (b *Builder) CleanString(s string) string {
 
 // Frame interns a location of one line. Its strings must be valid.
 func (b *Builder) Frame(f dictionary.Function, line, column int64) int32 {
+	return b.frame(dictionary.Location{}, f, line, column)
+}
+
+// TypedFrame interns a location of one line whose profile.frame.type is known. Its strings must be valid.
+func (b *Builder) TypedFrame(f dictionary.Function, line int64, typ string) int32 {
+	set := b.Dict.AttributeSets.Intern([]int32{b.Attribute(attributeFrameType, dictionary.StringValue(typ))})
+	return b.frame(dictionary.Location{Attributes: set}, f, line, 0)
+}
+
+func (b *Builder) frame(l dictionary.Location, f dictionary.Function, line, column int64) int32 {
 	b.lines = append(b.lines[:0], dictionary.Line{Function: b.Dict.Functions.Intern(f), Line: max(line, 0), Column: max(column, 0)})
-	return int32(b.Dict.Locations.Intern(dictionary.Location{}, b.lines))
+	return int32(b.Dict.Locations.Intern(l, b.lines))
 }
 
 // Attribute interns an attribute, whose strings must be valid.

@@ -24,6 +24,7 @@ const (
 	Block      = "block"
 	Wall       = "wall"
 	OffCPU     = "off_cpu"
+	GPUMemory  = "gpu_memory"
 	// Other is the name of a profile whose kind is unknown.
 	Other = "other"
 )
@@ -53,6 +54,8 @@ func Name(stated, sampleType, periodType string) string {
 		return Canonical(stated)
 	}
 	switch {
+	case periodType == GPUMemory:
+		return GPUMemory
 	case periodType == "wall": // Node's profilers add CPU time to samples of the wall clock
 		return Wall
 	case sampleType == "cpu", periodType == "cpu":
@@ -112,7 +115,7 @@ func (v Values) String() string { return [...]string{"delta", "gauge", "cumulati
 // is cumulative if the profile has no duration, and otherwise what happened in that time.
 func ValuesOf(sampleType string, durationNanos uint64) Values {
 	switch {
-	case strings.HasPrefix(sampleType, "inuse"), strings.HasPrefix(sampleType, "live_"), sampleType == "live",
+	case strings.HasPrefix(sampleType, "inuse"), strings.HasPrefix(sampleType, "live_"), sampleType == "live", sampleType == "reserved_space",
 		sampleType == "goroutine", sampleType == "goroutines", sampleType == "threadcreate",
 		sampleType == "objects", sampleType == "space":
 		return Gauge

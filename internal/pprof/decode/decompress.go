@@ -64,6 +64,36 @@ func Head(payload []byte, n int) []byte {
 	return head[:n]
 }
 
+// Stream calls use with the plain bytes of a payload that is gzip, zstd or plain, one after the other. Reading more than limit of them is
+// ErrTooLarge. It returns how many were read.
+func Stream(payload []byte, limit int64, use func(io.Reader) error) (read int64, err error) {
+	plain := limited{r: bytes.NewReader(payload), left: limit, limit: limit}
+	if isGzip(payload) || isZstd(payload) {
+		d := decompressors.Get().(*decompressor)
+		defer decompressors.Put(d)
+		defer d.release()
+		if plain.r, err = d.stream(payload); err != nil {
+			return 0, damaged("stream", err)
+		}
+	}
+	err = use(&plain)
+	return limit - max(plain.left, 0), err
+}
+
+// limited is a reader that ends with an error beyond a limit.
+type limited struct {
+	r           io.Reader
+	left, limit int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, tooLarge(int(l.limit))
+	}
+	return n, err
+}
+
 func isGzip(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x1f, 0x8b}) }
 
 func isZstd(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x28, 0xb5, 0x2f, 0xfd}) }

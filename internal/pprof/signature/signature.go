@@ -62,10 +62,21 @@ func Of(data []byte) (Signature, bool) {
 	if isGperftoolsCPU(data) {
 		return Signature{Name: "a legacy gperftools CPU profile (convert it with: pprof -proto)"}, true
 	}
+	if isPickle(data) {
+		if bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("device_traces")) {
+			return Signature{Format: "torch_memory", Name: "a memory snapshot of PyTorch"}, true
+		}
+		return Signature{Name: "a Python pickle (of these only PyTorch's memory snapshots are read)"}, true
+	}
 	if isPythonProfile(data) {
 		return Signature{Name: "a file of Python's cProfile, which has no stacks (sample with perf, or with py-spy record -f raw)"}, true
 	}
 	return Signature{}, false
+}
+
+// isPickle reports whether data is a pickle of protocol 2 to 5 that begins with a frame, a dictionary or a list.
+func isPickle(data []byte) bool {
+	return len(data) > 3 && data[0] == 0x80 && data[1] >= 2 && data[1] <= 5 && bytes.IndexByte([]byte("\x95}](c"), data[2]) >= 0
 }
 
 // Describe returns what a payload that is not pprof seems to be, or "" if that is unknown.

@@ -6,6 +6,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -64,24 +65,37 @@ func sniffFormat(data []byte) formats.Format {
 }
 
 // decodeFormat decodes a payload that is not pprof.
+// maxStreamFactor is how many times MaxProfileBytes a payload may have that is read as a stream: its plain bytes take no memory. JSON of
+// PyTorch's profiler is compressed to a twentieth.
+const maxStreamFactor = 32
+
 func (in *Ingester) decodeFormat(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats decode.Stats, err error) {
-	if p.Format == formats.GoTrace {
-		p.ProfileName = "" // a trace has several kinds of profiles, named by their types
+	if p.Format == formats.GoTrace || p.Format == formats.TorchTrace || p.Format == formats.TorchMemory {
+		p.ProfileName, p.IsNamedByTypes = "", false // it has several kinds of profiles, named by their types
 	}
 	var done events.Stats
 	err = in.build(ctx, p, func(meter *size.Meter) error {
+		options := formats.Options{
+			Options: events.Options{MaxStringBytes: in.Limits.MaxStringBytes, Anchor: p.anchor(), Meter: meter},
+			GoTrace: in.Config.GoTrace.options(), LaunchSizes: in.Config.TorchTrace.LaunchSizes,
+			Folded: p.Folded,
+			Period: p.Period,
+			Labels: p.Labels,
+		}
+		if formats.IsStreamed(p.Format) {
+			plainBytes, err := decode.Stream(p.Data, maxStreamFactor*int64(in.limit(p)), func(plain io.Reader) (err error) {
+				pd, done, err = formats.DecodeStream(plain, p.Data, p.Format, options)
+				return err
+			})
+			stats.UncompressedBytes = int(plainBytes)
+			return err
+		}
 		data, err := in.uncompress(p, meter)
 		if err != nil {
 			return err
 		}
 		stats.UncompressedBytes = len(data)
-		pd, done, err = formats.Decode(data, p.Format, formats.Options{
-			Options: events.Options{MaxStringBytes: in.Limits.MaxStringBytes, Anchor: p.anchor(), Meter: meter},
-			GoTrace: in.Config.GoTrace.options(),
-			Folded:  p.Folded,
-			Period:  p.Period,
-			Labels:  p.Labels,
-		})
+		pd, done, err = formats.Decode(data, p.Format, options)
 		return err
 	})
 	if err != nil {
@@ -112,6 +126,12 @@ func (in *Ingester) decodeFormat(ctx context.Context, p *Payload) (pd pprofile.P
 func (in *Ingester) countFaults(ctx context.Context, stats *decode.Stats) {
 	telemetry.AddEach[scan.DropReason](ctx, in.Metrics.ReceiverPprofDroppedSamples, "reason", stats.Dropped[:])
 	telemetry.AddEach[scan.Repair](ctx, in.Metrics.ReceiverPprofRepaired, "fault", stats.Repaired[:])
+}
+
+// TorchTraceConfig configures the decoding of traces of PyTorch's profiler.
+type TorchTraceConfig struct {
+	// LaunchSizes adds the size of the launch to samples of kernels.
+	LaunchSizes bool `mapstructure:"launch_sizes"`
 }
 
 // GoTraceConfig configures the decoding of Go execution traces.

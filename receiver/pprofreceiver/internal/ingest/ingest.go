@@ -127,6 +127,8 @@ type Config struct {
 	Formats []string `mapstructure:"formats"`
 	// GoTrace configures the decoding of Go execution traces.
 	GoTrace GoTraceConfig `mapstructure:"go_trace"`
+	// TorchTrace configures the decoding of traces of PyTorch's profiler.
+	TorchTrace TorchTraceConfig `mapstructure:"torch_trace"`
 	// TimestampLabels are the keys of the labels that hold the times of a pprof's samples.
 	TimestampLabels []string `mapstructure:"timestamp_labels"`
 }
@@ -197,10 +199,15 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 		// Nearly every payload is pprof, and no other format can be read as pprof. Sniffing first would decompress most of a
 		// small payload twice.
 		pd, stats, err := in.decodePprof(ctx, p)
-		if ReasonOf(err) != NotPprof {
+		why := ReasonOf(err)
+		if why != NotPprof && why != TooLarge {
 			return pd, stats, err
 		}
-		if p.Format = sniffFormat(p.Data); p.Format == formats.Pprof {
+		p.Format = sniffFormat(p.Data)
+		if why == TooLarge && !formats.IsStreamed(p.Format) {
+			return pd, stats, err
+		}
+		if p.Format == formats.Pprof {
 			var other *scan.FormatError
 			if errors.As(err, &other) && other.Seems != "" {
 				err = Reject(NotPprof, fmt.Errorf("%w; accepted are %s", err, in.Config.Formats))

@@ -1,0 +1,162 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package torchmemory
+
+import (
+	"compress/gzip"
+	"encoding/hex"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+var guess = events.Options{Anchor: events.Anchor{EndNanos: 1790000000000000000, Guess: "arrival"}}
+
+// capture is a snapshot of PyTorch 2.11 on an H200, after _record_memory_history(stacks='all').
+func capture(t testing.TB) []byte {
+	t.Helper()
+	file, err := os.Open("../../../testdata/torch/torch-memory.pickle.gz")
+	require.NoError(t, err)
+	defer file.Close()
+	plain, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	data, err := io.ReadAll(plain)
+	require.NoError(t, err)
+	return data
+}
+
+// The numbers are those of the snapshot added up with Python.
+func TestCapture(t *testing.T) {
+	pd, stats, err := Decode(capture(t), events.Options{})
+	require.NoError(t, err)
+	require.NoError(t, profiletest.Check(pd))
+	assert.Zero(t, stats.Dropped)
+	sums, counts := map[string]int64{}, map[string]int{}
+	for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+		typ := pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
+		for _, sample := range p.Samples().All() {
+			for _, v := range sample.Values().All() {
+				sums[typ] += v
+				counts[typ]++
+			}
+		}
+	}
+	assert.Equal(t, map[string]int64{
+		"inuse_space": 272_990_208, "inuse_objects": 163, "reserved_space": 970_981_376, "allocated_space": 24_773_367_980,
+	}, sums)
+	assert.Equal(t, 2652, counts["allocated_space"])
+	text := profiletest.Render(pd)
+	assert.NotContains(t, text, "unwind::unwind()")
+	assert.NotContains(t, text, "_PyEval_")
+	assert.Contains(t, text, "time 1795748711555268000 ns", "that of the last entry of the history")
+}
+
+// snapshots are one small snapshot as Python's pickle writes it in protocols 0 to 5.
+func snapshots(t testing.TB) (all [][]byte) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/protocols.hex")
+	require.NoError(t, err)
+	for line := range strings.FieldsSeq(string(text)) {
+		data, err := hex.DecodeString(line)
+		require.NoError(t, err)
+		all = append(all, data)
+	}
+	return all
+}
+
+func TestProtocols(t *testing.T) {
+	all := snapshots(t)
+	require.Len(t, all, 6)
+	for protocol, data := range all {
+		pd, _, err := Decode(data, guess)
+		require.NoError(t, err, protocol)
+		require.NoError(t, profiletest.Check(pd), protocol)
+		text := profiletest.Render(pd)
+		assert.Contains(t, text, "sample 1048576 {gpu.device=1, gpu.stream=7}\n        malloc {profile.frame.type=\"native\"}\n        train a.py:3 {profile.frame.type=\"cpython\"}\n", protocol)
+		assert.Contains(t, text, "sample 512 {gpu.device=1, gpu.stream=7}\n", "a block that another stream still uses")
+		assert.Contains(t, text, "sample 4294967295@1795748703728407000 {gpu.device=1, gpu.stream=7}\n", protocol)
+	}
+}
+
+func TestOnlyData(t *testing.T) {
+	for name, data := range map[string]string{
+		"os.system":    "\x80\x04cos\nsystem\n\x8c\x02id\x85R.",
+		"stack global": "\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x02id\x85R.",
+		"an instance":  "\x80\x02(ios\nsystem\n.", "an object": "\x80\x02(cos\nsystem\no.", "new": "\x80\x02\x81.", "build": "\x80\x02}}b.",
+		"persistent": "\x80\x02Pid\n.", "persistent by value": "\x80\x02NQ.", "extension": "\x80\x02\x82\x01.", "bytes": "\x80\x03C\x01a.",
+	} {
+		_, _, err := Decode([]byte(data), events.Options{})
+		require.ErrorIs(t, err, errObject, name)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for name, data := range map[string]string{
+		"nothing": "", "breaks off": "\x80\x04}\x8c\x09seg", "no value": "\x80\x04.", "no mark": "\x80\x04]e.", "odd dict": "\x80\x04}(Nu.",
+		"no memo": "\x80\x04h\x00.", "no list": "\x80\x04NNa.", "long text": "\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", "a number": "Ix\n.",
+	} {
+		_, _, err := Decode([]byte(data), events.Options{})
+		require.ErrorIs(t, err, errPickle, name)
+	}
+	for name, data := range map[string]string{"a number": "K\x01.", "a list": "].", "a dictionary": "}.", "another dictionary": "}(\x8c\x01aK\x01u."} {
+		_, _, err := Decode([]byte("\x80\x04"+data), events.Options{})
+		require.ErrorIs(t, err, ErrNotSnapshot, name)
+	}
+}
+
+// hostile are pickles of about n bytes.
+func hostile(n int) map[string][]byte {
+	const key = "\x80\x04}\x94\x8c\x08segments"
+	// A list of n segments, all the same one, which has a list of n blocks, all the same one.
+	shared := key + "](}(\x8c\x06blocks](}(\x8c\x05state\x8c\x06active\x8c\x04size\x4b\x01u\x94" + strings.Repeat("h\x01", n/4) + "eu\x94" +
+		strings.Repeat("h\x02", n/4) + "es."
+	bomb := "]\x94" + strings.Repeat("](h\x00h\x00e\x94", n/8)
+	return map[string][]byte{
+		"lists": []byte("\x80\x04(" + strings.Repeat("]", n) + "l."), "nested": []byte("\x80\x04" + strings.Repeat("]", n) + strings.Repeat("a", n) + "."),
+		"dicts": []byte("\x80\x04" + strings.Repeat("}", n) + "."), "shared": []byte(shared), "memo": []byte("\x80\x04N" + strings.Repeat("\x94", n) + "."),
+		"memo bomb": []byte(key + bomb + "s."), "marks": []byte("\x80\x04" + strings.Repeat("(", n) + "."),
+		"texts": []byte("\x80\x04" + strings.Repeat("\x8c\x00", n/2) + "."), "numbers": []byte("\x80\x04" + strings.Repeat("J\xff\xff\xff\xff", n/5) + "."),
+		"keys": []byte(key + "](}(" + strings.Repeat("NN", n/4) + "u" + "es."),
+	}
+}
+
+func requireBounded(t *testing.T, data []byte) {
+	t.Helper()
+	var got pprofile.Profiles
+	var err error
+	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+		options := guess
+		options.Meter = &size.Meter{Reserve: reserve}
+		got, _, err = Decode(data, options)
+	})
+	profiletest.RequireBounded(t, cost, len(data), 8<<20, 200)
+	if err == nil {
+		require.NoError(t, profiletest.Check(got))
+	}
+}
+
+func TestDecodeIsBounded(t *testing.T) {
+	for name, data := range hostile(1 << 20) {
+		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, data := range hostile(300) {
+		f.Add(data)
+	}
+	for _, data := range snapshots(f) {
+		f.Add(data)
+	}
+	f.Fuzz(requireBounded)
+}

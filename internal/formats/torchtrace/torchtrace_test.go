@@ -1,0 +1,383 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package torchtrace
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// capture returns one of the traces of PyTorch 2.11 on an H200: three steps of a small transformer.
+func capture(t testing.TB, name string) []byte {
+	t.Helper()
+	file, err := os.Open("../../../testdata/torch/torch-" + name + ".json.gz")
+	require.NoError(t, err)
+	defer file.Close()
+	plain, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	data, err := io.ReadAll(plain)
+	require.NoError(t, err)
+	return data
+}
+
+// sampleTypes are the profiles of a message by the names of their sample types.
+func sampleTypes(pd pprofile.Profiles) map[string]pprofile.Profile {
+	all := map[string]pprofile.Profile{}
+	for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+		all[pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))] = p
+	}
+	return all
+}
+
+// sums adds up the values of a profile by what key returns for the frames of a sample, the leaf first.
+func sums(pd pprofile.Profiles, p pprofile.Profile, key func(frames []string) string) (values map[string]int64, counts map[string]int) {
+	values, counts = map[string]int64{}, map[string]int{}
+	for _, sample := range p.Samples().All() {
+		k := key(namesOf(pd.Dictionary(), sample.StackIndex()))
+		for _, v := range sample.Values().All() {
+			values[k] += v
+			counts[k]++
+		}
+	}
+	return values, counts
+}
+
+func namesOf(d pprofile.ProfilesDictionary, stack int32) (names []string) {
+	for _, i := range d.StackTable().At(int(stack)).LocationIndices().All() {
+		f := d.FunctionTable().At(int(d.LocationTable().At(int(i)).Lines().At(0).FunctionIndex()))
+		names = append(names, d.StringTable().At(int(f.NameStrindex())))
+	}
+	return names
+}
+
+func all([]string) string { return "" }
+
+// kindOf distinguishes work on a GPU as PyTorch does.
+func kindOf(frames []string) string {
+	if word, _, _ := strings.Cut(frames[0], " "); word == "Memcpy" || word == "Memset" {
+		return word
+	}
+	return "kernel"
+}
+
+// opOf returns the innermost op around a launch.
+func opOf(frames []string) string {
+	for _, f := range frames[1:] {
+		if strings.HasPrefix(f, "aten::") {
+			return f
+		}
+	}
+	return ""
+}
+
+// The numbers are those of PyTorch's own tables, and of the traces added up with jq.
+func TestCaptures(t *testing.T) {
+	for name, want := range map[string]struct {
+		kinds                      map[string]int64
+		ops                        map[string]int64
+		cpu, delay, allocated, all int64
+	}{
+		"plain": {
+			kinds: map[string]int64{"kernel": 28_120_956, "Memcpy": 209_249, "Memset": 42_435},
+			ops: map[string]int64{
+				"aten::mm": 14_779_987, "aten::addmm": 5_125_256, "aten::_efficient_attention_backward": 2_056_744,
+				"aten::copy_": 1_532_532, "aten::_efficient_attention_forward": 993_270,
+			},
+			cpu: 50_825_948, delay: 101_529_485, all: 28_372_640,
+		},
+		"stacks": {
+			kinds: map[string]int64{"kernel": 28_309_664, "Memcpy": 206_877, "Memset": 40_256},
+			ops:   map[string]int64{"aten::mm": 14_884_986, "aten::addmm": 5_158_469},
+			cpu:   120_678_694, delay: 54_775_100, allocated: 8_187_821_568, all: 28_556_797,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pd, stats, err := Decode(bytes.NewReader(capture(t, name)), Options{})
+			require.NoError(t, err)
+			require.NoError(t, profiletest.Check(pd))
+			assert.Zero(t, stats.Dropped+stats.Truncated+stats.Filtered)
+			types := sampleTypes(pd)
+			total := func(name string) int64 {
+				if p, ok := types[name]; ok {
+					values, _ := sums(pd, p, all)
+					return values[""]
+				}
+				return 0
+			}
+			kinds, counts := sums(pd, types["gpu_time"], kindOf)
+			assert.Equal(t, want.kinds, kinds)
+			assert.Equal(t, map[string]int{"kernel": 693, "Memcpy": 42, "Memset": 51}, counts)
+			assert.Equal(t, want.all, total("gpu_time"))
+			ops, _ := sums(pd, types["gpu_time"], opOf)
+			for op, nanos := range want.ops {
+				assert.Equal(t, nanos, ops[op], op)
+			}
+			assert.NotContains(t, ops, "", "each has a launch in an op")
+			_, threads := sums(pd, types["gpu_time"], func(frames []string) string {
+				isBackward := slices.ContainsFunc(frames, func(f string) bool { return strings.HasPrefix(f, "autograd::engine::evaluate_function") })
+				return fmt.Sprint(isBackward)
+			})
+			assert.Equal(t, map[string]int{"true": 591, "false": 195}, threads, "launches of autograd's thread and of the main one")
+			assert.Equal(t, want.cpu, total("cpu_time"))
+			assert.Equal(t, want.delay, total("gpu_launch_delay"))
+			assert.Equal(t, want.allocated, total("allocated_space"))
+			assert.Equal(t, want.allocated, total("freed_space"), "all of it was freed again")
+		})
+	}
+}
+
+// Python's frames lead from the module to the ops of both threads.
+func TestPythonStacks(t *testing.T) {
+	pd, _, err := Decode(bytes.NewReader(capture(t, "stacks")), Options{})
+	require.NoError(t, err)
+	text := profiletest.Render(pd)
+	for _, want := range []string{`
+        "Memcpy DtoD (Device -> Device)" {profile.frame.type="gpu_memory"}
+        cudaMemcpyAsync {profile.frame.type="gpu_runtime"}
+        aten::copy_ {profile.frame.type="torch_op"}
+        aten::pow {profile.frame.type="torch_op"}
+        PowBackward0 {profile.frame.type="torch_op"}
+        "autograd::engine::evaluate_function: PowBackward0" {profile.frame.type="torch_op"}
+        "<built-in method run_backward of torch._C._EngineBase object>" {profile.frame.type="cpython"}
+        _engine_run_backward from line 860 torch/autograd/graph.py:860 {profile.frame.type="cpython"}
+        backward from line 253 torch/autograd/__init__.py:253 {profile.frame.type="cpython"}
+        backward from line 576 torch/_tensor.py:576 {profile.frame.type="cpython"}
+        step from line 10 gpu.py:10 {profile.frame.type="cpython"}
+        run from line 14 gpu.py:14 {profile.frame.type="cpython"}
+        "<module>" from line 30 gpu.py:30 {profile.frame.type="cpython"}
+`, `
+        cudaLaunchKernel {profile.frame.type="gpu_runtime"}
+        aten::normal_ {profile.frame.type="torch_op"}
+        aten::randn {profile.frame.type="torch_op"}
+        "<built-in method randn of type object>" {profile.frame.type="cpython"}
+        step from line 10 gpu.py:10 {profile.frame.type="cpython"}
+        run from line 14 gpu.py:14 {profile.frame.type="cpython"}
+        "<module>" from line 30 gpu.py:30 {profile.frame.type="cpython"}
+`} {
+		assert.Contains(t, text, want)
+	}
+	assert.Contains(t, text, "sample 7711@1795748711473895761", "the end of the first kernel: 1790857026000000000 + 1000 × 4891685473888.05 + 7711")
+}
+
+func written(phase, category, name string, ts, more string) string {
+	return fmt.Sprintf(`{"ph":%q,"cat":%q,"name":%q,"pid":1,"tid":2,"ts":%s%s}`, phase, category, name, ts, more)
+}
+
+func trace(list ...string) string {
+	return `{"schemaVersion":1,"baseTimeNanoseconds":1790000000000000000,"traceEvents":[` + strings.Join(list, ",\n") + `]}`
+}
+
+var guess = events.Options{Anchor: events.Anchor{EndNanos: 1790000000000000000, Guess: "arrival"}}
+
+func TestEvents(t *testing.T) {
+	const noTimes = `{"ph":"X","cat":"cpu_op"}`
+	for name, tc := range map[string]struct {
+		text    string
+		want    []string
+		dropped int
+		unread  map[string]int
+	}{
+		"time of its own, out of order": {text: trace(
+			written("X", "cpu_op", "inner", "2", `,"dur":1`), written("X", "cpu_op", "outer", "1", `,"dur":4.5`), written("X", "cpu_op", "last", "9", `,"dur":1`),
+		), want: []string{
+			"sample 1000@1790000000000002000 2500@1790000000000005500 {process.pid=1, thread.id=2}\n        outer ",
+			"sample 1000@1790000000000003000 {process.pid=1, thread.id=2}\n        inner {profile.frame.type=\"torch_op\"}\n        outer ",
+			"sample 1000@1790000000000010000 {process.pid=1, thread.id=2}\n        last ",
+		}},
+		"begin and end are events": {text: trace(
+			written("E", "cpu_op", "a", "8", ""), written("B", "cpu_op", "a", "1", ""), written("B", "cpu_op", "b", "2", ""), written("E", "", "", "4", ""),
+		), want: []string{
+			"sample 1000@1790000000000002000 4000@1790000000000008000 {process.pid=1, thread.id=2}\n        a ",
+			"sample 2000@1790000000000004000 {process.pid=1, thread.id=2}\n        b ",
+		}},
+		"spans that overlap count each moment once": {text: trace(
+			written("X", "cpu_op", "a", "0", `,"dur":10`), written("X", "cpu_op", "b", "5", `,"dur":10`),
+		), want: []string{"sample 5000@1790000000000005000 {", "sample 10000@1790000000000015000 {"}},
+		"a launch of many kernels, a step, and a rank": {text: strings.Replace(trace(
+			written("X", "kernel", "k1", "20", `,"dur":2,"args":{"device":3,"stream":7,"correlation":5}`),
+			written("X", "user_annotation", "ProfilerStep#12", "0", `,"dur":10`),
+			written("X", "cuda_runtime", "cudaGraphLaunch", "1", `,"dur":1,"args":{"correlation":5}`),
+			written("X", "kernel", "k2", "30", `,"dur":3,"args":{"device":3,"stream":7,"correlation":5,"grid":[4,2,1],"block":[128, 1, 1]}`),
+		), "{", `{"distributedInfo":{"backend":"nccl","rank":6,"world_size":8},`, 1), want: []string{
+			"sample 2000@1790000000000022000 {gpu.device=3, gpu.stream=7, thread.name=\"GPU 3 stream 7\", torch.profiler.step=12}\n        k1 {profile.frame.type=\"gpu_kernel\"}\n        cudaGraphLaunch ",
+			"sample 3000@1790000000000033000 {gpu.device=3, gpu.stream=7, thread.name=\"GPU 3 stream 7\", torch.profiler.step=12}\n        k2 ",
+			"sample 19000 {", "sample 29000 {", "torch.rank=6", "torch.world_size=8",
+		}},
+		"no launch, but the op is known": {text: trace(
+			written("X", "kernel", "k", "20", `,"dur":2,"args":{"stream":7,"External id":9,"correlation":5}`),
+			written("X", "cpu_op", "op", "1", `,"dur":1,"args":{"External id":9}`),
+		), want: []string{"thread.name=\"GPU 1 stream 7\"}\n        k {profile.frame.type=\"gpu_kernel\"}\n        op "}},
+		"no launch": {text: trace(written("X", "Kernel", "k", "20", `,"dur":2`)), want: []string{"sample 2000@1790000000000022000 {"}},
+		"a call stack of an op within an op": {text: trace(
+			written("X", "cpu_op", "outer", "1", `,"dur":4,"args":{"Call stack":"a.py(7): f;<string>(2): g;"}`),
+			written("X", "cpu_op", "inner", "2", `,"dur":1,"args":{"Call stack":"a.py(7): f;<string>(2): g;"}`),
+		), want: []string{"inner {profile.frame.type=\"torch_op\"}\n        outer {profile.frame.type=\"torch_op\"}\n        f from line 7 a.py:7 {profile.frame.type=\"cpython\"}\n        g from line 2 "}},
+		"Unix time": {
+			text: `[` + written("X", "cpu_op", "a", "1712195495520883.5", `,"dur":1`) + `]`,
+			want: []string{"sample 1000@1712195495520884500 {"},
+		},
+		"a clock without a beginning": {
+			text: `{"traceEvents":[` + written("X", "cpu_op", "a", "5", `,"dur":1`) + `]}`,
+			want: []string{"sample 1000@1790000000000000000 {", `profile.clock.guess="arrival"`},
+		},
+		"names of threads": {
+			text: trace(written("X", "cpu_op", "a", "1", `,"dur":1`), `{"name":"thread_name","ph":"M","pid":1,"tid":2,"args":{"name":"thread 2 (python3) "}}`),
+			want: []string{`thread.name="thread 2 (python3)"`},
+		},
+		"what cannot be read is counted": {
+			text: trace(`7`, noTimes, written("X", "a new category", "", "1", `,"dur":1`), written("X", "cpu_op", "a", `"x"`, ""), written("X", "cpu_op", "b", "1e1", `,"dur":1`)),
+			want: []string{"sample 1000@1790000000000011000 {process.pid=1, thread.id=2}\n        b "}, dropped: 3, unread: map[string]int{"a new category": 1},
+		},
+		"strings with escapes": {
+			text: trace(written("X", "cpu_op", `a"\é`+"\n", "1", `,"dur":1`)), want: []string{`"a\"\\é\n" {`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pd, stats, err := Decode(strings.NewReader(tc.text), Options{Options: guess})
+			require.NoError(t, err)
+			require.NoError(t, profiletest.Check(pd))
+			text := profiletest.Render(pd)
+			for _, want := range tc.want {
+				assert.Contains(t, text, want)
+			}
+			assert.Equal(t, tc.dropped, stats.Dropped)
+			assert.Equal(t, tc.unread, stats.Unread)
+		})
+	}
+	sizes := trace(written("X", "kernel", "k", "30", `,"dur":3,"args":{"grid":[4,2,1],"block":[128, 1, 1]}`))
+	pd, _, err := Decode(strings.NewReader(sizes), Options{LaunchSizes: true})
+	require.NoError(t, err)
+	assert.Contains(t, profiletest.Render(pd), `gpu.block="128,1,1", gpu.device=1, gpu.grid="4,2,1"`)
+}
+
+func TestFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		``: "EOF", `7`: "malformed", `{}`: "no events of PyTorch", `[]`: "no events of PyTorch", `{"traceEvents":7}`: "malformed",
+		`{"traceEvents":[{"ph":"X"`: "EOF", `{"traceEvents"`: "EOF", `{"a" 7}`: "no value", `{"traceEvents":[{"ph":"X","cat":"devtools"}]}`: "no events of PyTorch",
+	} {
+		_, _, err := Decode(strings.NewReader(text), Options{})
+		assert.ErrorContains(t, err, want, text)
+	}
+	_, _, err := Decode(io.MultiReader(strings.NewReader(`{"traceEvents":["`), strings.NewReader(strings.Repeat("x", maxValueBytes+1))), Options{})
+	require.ErrorIs(t, err, events.ErrTooLarge)
+	_, _, err = Decode(io.MultiReader(strings.NewReader(`{"traceEvents":[`), brokenReader{}), Options{})
+	require.ErrorIs(t, err, os.ErrClosed)
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, os.ErrClosed }
+
+// A value may lie across any two reads.
+func TestReadsOfOneByte(t *testing.T) {
+	data := capture(t, "plain")
+	data = append(data[:bytes.Index(data[:200_000], []byte("\"traceEvents\""))], []byte(`"traceEvents":[`+written("X", "cpu_op", "a\\\"", "1", `,"dur":1`)+` ] }`)...)
+	whole, _, err := Decode(bytes.NewReader(data), Options{})
+	require.NoError(t, err)
+	parts, _, err := Decode(oneByte{bytes.NewReader(data)}, Options{})
+	require.NoError(t, err)
+	assert.Equal(t, profiletest.Render(whole), profiletest.Render(parts))
+}
+
+type oneByte struct{ io.Reader }
+
+func (r oneByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:1]) }
+
+func TestNanoseconds(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "1": 1000, "4891685484492.058": 4891685484492058, "1.0005": 1001, "1.00049": 1000, "2.5": 2500, "1e3": 1_000_000, "1.5e1": 15_000,
+		"0.9999": 1000,
+	} {
+		got, ok := nanoseconds([]byte(text))
+		assert.True(t, ok, text)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "-1", "x", `"1"`, "1e300", "99999999999999999999", "NaN", "null"} {
+		_, ok := nanoseconds([]byte(text))
+		assert.False(t, ok, text)
+	}
+}
+
+// hostile are traces of about n bytes.
+func hostile(n int) map[string][]byte {
+	deep, wide := make([]string, 0, n/60), make([]string, 0, n/60)
+	for i := range n / 60 {
+		deep = append(deep, written("X", "cpu_op", fmt.Sprint(i), fmt.Sprint(i), fmt.Sprintf(`,"dur":%d`, 2*n-2*i)))
+		wide = append(wide, written("X", "kernel", "", fmt.Sprint(i), fmt.Sprintf(`,"dur":1,"args":{"correlation":%d}`, i)))
+	}
+	// Python frames that many events name, and launches below them.
+	var stack strings.Builder
+	for i := range 1024 {
+		fmt.Fprintf(&stack, "%d;", i)
+	}
+	shared := []string{written("X", "cpu_op", "a", "0", `,"dur":99999999,"args":{"Call stack":"`+stack.String()+`"}`)}
+	for i := range n / 120 {
+		shared = append(shared, written("X", "cuda_runtime", fmt.Sprint(i), fmt.Sprint(i+1), fmt.Sprintf(`,"dur":1,"args":{"correlation":%d}`, i)),
+			written("X", "kernel", fmt.Sprint(i), fmt.Sprint(i), fmt.Sprintf(`,"dur":1,"args":{"correlation":%d}`, i)))
+	}
+	threads := make([]string, 0, n/40)
+	for i := range n / 40 {
+		threads = append(threads, fmt.Sprintf(`{"ph":"E","pid":%d,"ts":1}`, i))
+	}
+	return map[string][]byte{
+		"deep": []byte(trace(deep...)), "wide": []byte(trace(wide...)), "shared call stack": []byte(trace(shared...)), "threads": []byte(trace(threads...)),
+		"ends": []byte(trace(slices.Repeat([]string{`{"ph":"E","ts":1}`}, n/20)...)), "brackets": []byte(`{"a":` + strings.Repeat("[", n)),
+		"empty": []byte(`{"traceEvents":[` + strings.Repeat("{},", n/3) + written("X", "cpu_op", "a", "1", "") + `]}`),
+	}
+}
+
+func requireBounded(t *testing.T, data []byte) {
+	t.Helper()
+	var got pprofile.Profiles
+	var err error
+	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+		options := guess
+		options.Meter = &size.Meter{Reserve: reserve}
+		got, _, err = Decode(bytes.NewReader(data), Options{Options: options})
+	})
+	profiletest.RequireBounded(t, cost, len(data), 8<<20, 48)
+	if err == nil {
+		require.NoError(t, profiletest.Check(got))
+	}
+}
+
+func TestDecodeIsBounded(t *testing.T) {
+	for name, data := range hostile(1 << 20) {
+		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, data := range hostile(300) {
+		f.Add(data)
+	}
+	f.Add(capture(f, "plain")[:3000])
+	f.Add([]byte(trace(written("B", "cpu_op", "a", "1", ""), written("E", "", "", "4", ""), written("i", "cpu_instant_event", "[memory]", "2",
+		`,"args":{"Bytes":-5,"Device Type":1,"Call stack":"a.py(1): f;"}`), written("X", "kernel", "k", "3", `,"dur":1,"args":{"correlation":1}`))))
+	f.Fuzz(requireBounded)
+}
+
+// BenchmarkDecode reads a trace with Python's stacks, of 10 MB.
+func BenchmarkDecode(b *testing.B) {
+	data := capture(b, "stacks")
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		_, _, err := Decode(bytes.NewReader(data), Options{})
+		require.NoError(b, err)
+	}
+}
