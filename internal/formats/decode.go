@@ -5,6 +5,7 @@ package formats
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchmemory"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchtrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
 )
 
 // Decodable lists the formats that Decode reads.
@@ -47,6 +49,9 @@ const SniffBytes = headBytes + 1
 // Decode returns the profiles of an uncompressed payload in one of the Decodable formats. Profiles without an id get one that
 // follows from the payload, so that a payload that is sent again has the same ids.
 func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
+	if signature.IsUTF16(data) {
+		return pprofile.NewProfiles(), stats, ErrUTF16
+	}
 	switch format {
 	case GoTrace:
 		o := options.GoTrace
@@ -91,6 +96,9 @@ func DecodeStream(r io.Reader, payload []byte, format Format, options Options) (
 	}
 	return pd, stats, err
 }
+
+// ErrUTF16 is the error for text that is not in UTF-8, as some shells on Windows redirect it.
+var ErrUTF16 = errors.New("it is " + signature.UTF16)
 
 // IsDecodable reports whether Decode reads a format.
 func IsDecodable(format Format) bool { return slices.Contains(Decodable, format) }

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchtrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
@@ -180,6 +181,8 @@ func sniffEvents(head []byte) Format {
 var (
 	// foldedLine is a stack with a value, and what OTEP 239 adds after it.
 	foldedLine = regexp.MustCompile(`^\S.*\s-?\d+(\s+\S+=\S*)?(\s+\d+)?$`)
+	// otherFoldedLine ends in other values, a decimal number or Austin's metrics. So do the lines of many texts without calls.
+	otherFoldedLine = regexp.MustCompile(`^\S[^;]*;.*\s(-?\d+\.\d*|\d+,[01],-?\d+)$`)
 )
 
 // sniffLines reads the lines of a text, the last of which may be cut. Half of them must be stacks, and all of them if no frame calls
@@ -194,12 +197,12 @@ func sniffLines(head []byte, isTruncated bool) Format {
 		line = bytes.TrimSpace(line)
 		hasCall := bytes.IndexByte(line, ';') > 0
 		switch {
-		case len(line) == 0 || line[0] == '#':
+		case len(line) == 0 || folded.IsComment(string(line)):
 			continue
 		case !isWhole:
 			isLong = lines == 0 && hasCall
 			continue
-		case foldedLine.Match(line):
+		case foldedLine.Match(line), otherFoldedLine.Match(line):
 			stacks++
 			if hasCall {
 				calls++

@@ -62,6 +62,13 @@ func TestSniffTexts(t *testing.T) {
 		"nonsense\na;b 12\n":                       formats.Folded,
 		"main 1\nnonsense\n":                       formats.Unknown,
 		"main 1\nidle 2\n":                         formats.Folded,
+		"main;idle 31.0\nmain 2.5\n":               formats.Folded,
+		"main;idle 31 56\nmain;b 2 5\n":            formats.Folded,
+		"P1;T1;a.py:f:3 10,0,-4\n":                 formats.Folded,
+		"#<Class:Cart>;add 3\n":                    formats.Folded,
+		"\xef\xbb\xbfmain;work 12\n":               formats.Folded,
+		"load 0.5\ntemperature 36.6\n":             formats.Unknown,
+		"\xff\xfem\x00 \x001\x00":                  formats.Unknown,
 		"<module>;main 1\n":                        formats.Folded,
 		"[unknown];main 1\n":                       formats.Folded,
 		"[a];b 1\n{c};d 2\n":                       formats.Folded,
@@ -93,6 +100,14 @@ func TestSniffTexts(t *testing.T) {
 		"\xff\xff\xff\xff":                                                                   formats.Unknown,
 	} {
 		assert.Equal(t, want, formats.Sniff([]byte(text)), "%.60q", text)
+	}
+}
+
+// A text in UTF-16 is named even if the sender states its format.
+func TestUTF16(t *testing.T) {
+	for _, format := range []formats.Format{formats.Folded, formats.PerfScript, formats.CPUProfile} {
+		_, _, err := formats.Decode([]byte("\xff\xfem\x00 \x001\x00"), format, formats.Options{})
+		require.ErrorIs(t, err, formats.ErrUTF16)
 	}
 }
 

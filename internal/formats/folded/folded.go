@@ -7,14 +7,15 @@
 //	main;work 200 region=eu,trace_id=0102…,span_id=99… 1687841528000000
 //
 // The second line has what OTEP 239 (profiles data model, Example Payloads) adds: attributes and a timestamp, whose unit
-// follows from its number of digits. Decode reads lines into the common assembler. Values with a timestamp become a profile of
-// their own, since all samples of a profile have the same shape.
+// follows from its number of digits. A survey finds what the last numbers of the lines mean. Then Decode reads lines into the common
+// assembler. Values with a timestamp become a profile of their own, since all samples of a profile have the same shape.
 package folded
 
 import (
 	"errors"
+	"hash/maphash"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -52,19 +53,20 @@ var ErrNotFolded = errors.New("no line is a stack with a value, such as main;wor
 
 // Decode returns the profiles of folded stacks: one resource and scope without attributes, a profile of the values without
 // timestamps, and one of those with. Events counts the lines that were read, Dropped those that have no value or no stack.
-// No lines at all make no profiles.
+// No lines at all make no profiles. The fractions of values are summed for each stack, and the sums rounded.
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
-	if options.SampleType == "" {
-		options.SampleType, options.Unit = "samples", "count"
-	}
-	d := decoder{options: options}
+	d := decoder{options: options, fractions: map[compact.Identity]int64{}}
 	return d.Run(options.Options, parserFactor*len(data), len(data), func() error {
+		text := strings.TrimPrefix(string(data), "\ufeff")
+		if err := d.survey(text); err != nil {
+			return err
+		}
 		d.scope = d.NewScope()
-		for line := range strings.Lines(string(data)) {
-			if err := d.Step(indexBytes * len(d.frames)); err != nil {
+		for line := range strings.Lines(text) {
+			if err := d.Step(d.scratchBytes()); err != nil {
 				return err
 			}
-			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			if line = strings.TrimSpace(line); line != "" && !IsComment(line) {
 				d.line(line)
 			}
 		}
@@ -75,62 +77,110 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 	})
 }
 
+// IsComment reports whether a line, without blanks around it, is a comment. A name can begin with the same sign: #<Class:Cart>.
+func IsComment(line string) bool {
+	return line[0] == '#' && (len(line) == 1 || strings.IndexByte(" \t#!", line[1]) >= 0)
+}
+
 type decoder struct {
 	events.Builder
 	options Options
+	columns columns
 	scope   compact.ScopeIndex
 	// timed and untimed are the profiles of values with and without timestamps; nil until the first of them.
 	timed, untimed *compact.ProfileIndex
 
 	// frames has the location of each string that is a frame, or 0.
 	frames []int32
+	// fractions has, by stack, the sum of the fractions of values without timestamps.
+	fractions map[compact.Identity]int64
 
 	// Scratch.
 	stack, attributes []int32
 }
 
+// scratchBytes is the memory of the decoder's own tables.
+func (d *decoder) scratchBytes() int {
+	const fractionBytes = 64 // an entry of the map, which may just have grown
+	return indexBytes*len(d.frames) + fractionBytes*len(d.fractions)
+}
+
+// survey finds what the last numbers of the lines mean, and the sample type.
+func (d *decoder) survey(text string) (err error) {
+	o := &d.options
+	s := survey{seed: maphash.MakeSeed(), stacks: map[uint64]struct{}{}}
+	austin := columns{}
+	for line := range strings.Lines(text) {
+		if err := d.Step(0); err != nil {
+			return err
+		}
+		switch line = strings.TrimSpace(line); {
+		case line == "" || o.WithoutValues:
+		case !IsComment(line):
+			s.add(line)
+		case austin.sampleType == "":
+			austin.readMode(line)
+		}
+	}
+	if d.columns, err = s.columns(); err != nil {
+		return err
+	}
+	d.columns.scale = 1
+	switch {
+	case o.SampleType != "":
+	case austin.sampleType != "":
+		o.SampleType, o.Unit, d.columns.scale = austin.sampleType, austin.unit, austin.scale
+	default:
+		o.SampleType, o.Unit = "samples", "count"
+	}
+	return nil
+}
+
 // record is what follows a stack.
 type record struct {
-	value      int64
+	value      value
 	attributes string
 	timestamp  uint64
 }
 
 // split splits a line: stack value [attributes] [timestamp]. Frames can have spaces in them, so it reads from the end.
-func split(line string) (stack string, r record, ok bool) {
+func (c *columns) split(line string) (stack string, r record, ok bool) {
+	if stack, r, isAttributed := splitAttributed(line); isAttributed {
+		return stack, r, true
+	}
 	rest, last := events.CutLast(line)
-	if value, err := strconv.ParseInt(last, 10, 64); err == nil {
-		before, middle := events.CutLast(rest)
-		if strings.Contains(middle, "=") {
-			if stack, r, ok := splitAttributes(before, middle); ok {
-				r.timestamp = events.UnixNanos(value)
-				return stack, r, r.timestamp != 0
-			}
-		}
-		if v, err := strconv.ParseInt(middle, 10, 64); err == nil && before != "" && events.UnixNanos(value) != 0 {
-			return before, record{value: v, timestamp: events.UnixNanos(value)}, true
-		}
-		return rest, record{value: value}, rest != ""
+	if _, _, isAttributed := splitAttributed(rest); isAttributed { // the last number is not a time
+		return "", record{}, false
 	}
-	if strings.Contains(last, "=") {
-		return splitAttributes(rest, last)
+	if c.timestamps {
+		r.timestamp = timestampOf(last)
+		rest, last = events.CutLast(rest)
 	}
-	return "", record{}, false
+	r.value, ok = parseValue(last)
+	return rest, r, ok && rest != ""
 }
 
-// splitAttributes splits stack value, which precedes attributes.
-func splitAttributes(rest, attributes string) (stack string, r record, ok bool) {
-	stack, last := events.CutLast(rest)
-	value, err := strconv.ParseInt(last, 10, 64)
-	return stack, record{value: value, attributes: attributes}, err == nil && stack != ""
+// splitAttributed splits stack value attributes [timestamp].
+func splitAttributed(line string) (stack string, r record, ok bool) {
+	rest, list := events.CutLast(line)
+	if r.timestamp = timestampOf(list); r.timestamp != 0 {
+		rest, list = events.CutLast(rest)
+	}
+	if !strings.Contains(list, "=") {
+		return "", record{}, false
+	}
+	stack, number := events.CutLast(rest)
+	r.value, ok = parseValue(number)
+	r.attributes = list
+	return stack, r, ok && stack != ""
 }
 
 func (d *decoder) line(line string) {
-	stack, r, ok := line, record{value: 1}, true
+	stack, r, ok := line, record{value: value{whole: 1}}, true
 	if !d.options.WithoutValues {
-		stack, r, ok = split(line)
+		stack, r, ok = d.columns.split(line)
 	}
-	if !ok {
+	if most := math.MaxInt64 / d.columns.scale; !ok || r.value.whole > most || r.value.whole < -most {
 		d.Stats.Dropped++
 		return
 	}
@@ -142,13 +192,26 @@ func (d *decoder) line(line string) {
 	}
 	if r.timestamp == 0 {
 		d.Stats.Events++
-		d.Observe(d.untimedProfile(), id, compact.Observation{Value: r.value})
+		d.Observe(d.untimedProfile(), id, compact.Observation{Value: d.whole(id, r.value)})
 		return
 	}
 	if d.timed == nil {
 		d.timed = new(d.profile(compact.Shape{Timestamps: true, Values: true}))
 	}
-	d.Event(*d.timed, id, compact.Observation{Timestamp: r.timestamp, Value: r.value})
+	at := r.value.whole*d.columns.scale + rounded(r.value.nanos*d.columns.scale)
+	d.Event(*d.timed, id, compact.Observation{Timestamp: r.timestamp, Value: at})
+}
+
+// whole returns a value as a whole number. The numbers of a stack add up to the rounded sum of its values.
+func (d *decoder) whole(id compact.Identity, v value) int64 {
+	n := v.whole * d.columns.scale
+	if v.nanos == 0 {
+		return n
+	}
+	before := d.fractions[id]
+	after := before + v.nanos*d.columns.scale
+	d.fractions[id] = after
+	return n + rounded(after) - rounded(before)
 }
 
 // untimedProfile returns the profile of values without timestamps.
@@ -180,7 +243,7 @@ func (d *decoder) profile(shape compact.Shape) compact.ProfileIndex {
 func (d *decoder) stackOf(stack string) dictionary.StackIndex {
 	d.stack = d.stack[:0]
 	for frame := range strings.SplitSeq(stack, ";") {
-		if d.Step(indexBytes*(len(d.stack)+len(d.frames))) != nil {
+		if d.Step(indexBytes*len(d.stack)+d.scratchBytes()) != nil {
 			return 0
 		}
 		if frame = strings.TrimSpace(frame); frame != "" {

@@ -4,9 +4,7 @@
 package folded
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -93,26 +91,6 @@ func TestFaults(t *testing.T) {
 	require.Zero(t, got.ResourceProfiles().Len())
 }
 
-func hostileTexts() [][]byte {
-	var keys, stacks bytes.Buffer
-	keys.WriteString("main 1 ")
-	for i := range 50_000 {
-		fmt.Fprintf(&keys, "k%d=v,", i)
-	}
-	for i := range 20_000 {
-		fmt.Fprintf(&stacks, "a%d 1\n", i)
-	}
-	return [][]byte{
-		keys.Bytes(), stacks.Bytes(),
-		bytes.Repeat([]byte("a 1\n"), 200_000),
-		append(bytes.Repeat([]byte("a;"), 500_000), " 1"...),
-		append(bytes.Repeat([]byte("\xff"), 1<<20), " 1"...),
-		bytes.Repeat([]byte("a 1 1687841528000\n"), 50_000),
-		append(bytes.Repeat([]byte(" "), 1<<20), "1"...),
-		bytes.Repeat([]byte("\n"), 1<<20),
-	}
-}
-
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
 	var got pprofile.Profiles
@@ -126,14 +104,16 @@ func requireBounded(t *testing.T, data []byte) {
 }
 
 func TestDecodeIsBounded(t *testing.T) {
-	for _, data := range hostileTexts() {
-		requireBounded(t, data)
+	for name, data := range worst.Folded.All(1 << 20) {
+		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
 	}
 }
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("foo;bar;baz 100 region=us,trace_id=0x01020304010203040102030401020304,span_id=0x9999999999999999 1687841528000000\nfoo;bar 200 region=us\n"))
 	f.Add([]byte("main;a b 3\n\xff 1\n"))
+	f.Add([]byte("\xef\xbb\xbf# mode: wall\nmain;a 3.5\n#<a>;b 3\n"))
+	f.Add([]byte("a;b 31 56\na;c 6 2\n"))
 	f.Fuzz(requireBounded)
 }
 

@@ -47,8 +47,24 @@ var signatures = []Signature{
 	{prefix: "--- threadz", Name: "a text dump of threads"},
 	{prefix: "--- ", pattern: regexp.MustCompile(`^--- [A-Za-z]`), Name: "a legacy text profile"},
 	{prefix: "PERFILE2", Name: "a perf.data file (send what perf script prints)"},
+	{prefix: utf16LittleEndian, Name: UTF16},
+	{prefix: utf16BigEndian, Name: UTF16},
+	{prefix: "MOJ", pattern: regexp.MustCompile(`^MOJ[\x00-\x1f]`), Name: "Austin's binary format (record without -b, or convert it with mojo2austin)"},
 	{prefix: "\x7fELF", Name: "an ELF binary"},
 	{prefix: "PK\x03\x04", Name: "a zip archive"},
+}
+
+// UTF16 describes a text that begins with a byte order mark of UTF-16, as PowerShell writes it.
+const (
+	UTF16 = "text in UTF-16 (send it in UTF-8: iconv -f UTF-16 -t UTF-8)"
+
+	utf16LittleEndian = "\xff\xfe"
+	utf16BigEndian    = "\xfe\xff"
+)
+
+// IsUTF16 reports whether a payload is such a text.
+func IsUTF16(data []byte) bool {
+	return bytes.HasPrefix(data, []byte(utf16LittleEndian)) || bytes.HasPrefix(data, []byte(utf16BigEndian))
 }
 
 // Of returns the signature of a payload, if it has one.

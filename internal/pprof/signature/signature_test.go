@@ -43,6 +43,9 @@ func TestDescribe(t *testing.T) {
 		"{\n  \"a\": 1,\n  \"b\": 2\n}\n":                                                                            "JSON (an error message?)",
 		"goroutine 1 [running]:\nmain.main()\n":                                                                      "a text dump of goroutines (ask without debug=2)",
 		"block profile: total 1\n1 @ 0x1\n":                                                                          "a text dump of a profile (ask without debug=1)",
+		"\xff\xfem\x00;\x00a\x00":                                                                                    signature.UTF16,
+		"\xfe\xff\x00m\x00;\x00a":                                                                                    signature.UTF16,
+		"MOJ\x03":                                                                                                    "Austin's binary format (record without -b, or convert it with mojo2austin)",
 		"PK\x03\x04":                                                                                                 "a zip archive",
 	} {
 		assert.Equal(t, want, signature.Describe([]byte(text)), "%q", text)

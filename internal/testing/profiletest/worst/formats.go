@@ -83,6 +83,8 @@ var Folded = Inputs{
 	"keys and times": around("", "", func(i int) string {
 		return fmt.Sprintf("a;%d 1 k=%d %d\n", i, i, 1687841528000000+i)
 	}),
+	"fractions":   around("", "", func(i int) string { return fmt.Sprintf("a%d .5\n%d 0.5\n", i, i) }),
+	"pairs":       around("", "\na 1", func(i int) string { return fmt.Sprintf("%d 1 2\n", i) }),
 	"one stack":   same("", "a 1\n", ""),
 	"deep":        same("", "a;", " 1"),
 	"times":       same("", "a 1 1687841528000\n", ""),
