@@ -63,22 +63,12 @@ func (e *storeExporter) consume(_ context.Context, pd pprofile.Profiles) error {
 		e.store.Refuse(store.RefusedElsewhere, pd.ProfileCount())
 		return nil
 	}
-	if err := e.store.LogError(); err != nil {
-		e.store.Refuse(store.RefusedFull, pd.ProfileCount())
-		return fmt.Errorf("the store cannot write its log: %w", err)
-	}
 	added := e.store.Add(pd, time.Now())
 	e.warn(&added)
 	if errors.Is(added.Err, store.ErrMessageTooLarge) {
 		return consumererror.NewPermanent(added.Err)
 	}
-	if added.Err != nil {
-		return added.Err
-	}
-	if err := e.store.LogError(); err != nil { // it may have failed with this message
-		return fmt.Errorf("the store cannot write its log: %w", err)
-	}
-	return nil
+	return added.Err
 }
 
 func newStoreExporter(config *Config, set exporter.Settings) (*storeExporter, error) {
@@ -244,8 +234,7 @@ func (e *storeExporter) warn(added *store.Added) {
 			e.set.Logger.Warn("profiles refused: a message is too large for `keep.max_bytes`; send smaller ones, or raise the limit",
 				zap.Int("profiles", n), zap.Int("max_bytes", e.config.Keep.MaxBytes), zap.Error(added.Err))
 		case store.RefusedFull:
-			e.set.Logger.Error("profiles refused: the memory is full, and the disk cannot be written; senders are asked to retry",
-				zap.Int("profiles", n), zap.Int("max_bytes", e.config.Keep.MaxBytes))
+			e.set.Logger.Error("profiles refused: the disk cannot be written; senders are asked to retry", zap.Int("profiles", n), zap.Error(added.Err))
 		case store.RefusedOrder:
 			e.set.Logger.Warn("profiles dropped: their totals are older than those before of the same series", zap.Int("profiles", n))
 		default:

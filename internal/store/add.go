@@ -33,7 +33,31 @@ type addScratch struct {
 	types   map[[2]int32]int32
 	namer   kind.Namer
 	kept    []keptProfile
-	added   []addedChunk
+	// added are the profiles of the message, before what was known of their series.
+	added  []addedChunk
+	before []seriesBefore
+}
+
+// addedChunk is a profile that becomes one of a series of the block when it is in the log.
+type addedChunk struct {
+	series int32
+	chunk  chunk
+}
+
+// seriesBefore is what was known of a series before a profile.
+type seriesBefore struct {
+	use                    *seriesUse
+	totals                 *totals
+	gaugeAt, gaugeInterval int64
+}
+
+// undo forgets the profiles of the message. The same message can be added later as if it came for the first time.
+func (a *adder) undo() {
+	for _, before := range slices.Backward(a.scratch.before) {
+		a.setTotals(before.use, before.totals)
+		before.use.gaugeAt, before.use.gaugeInterval = before.gaugeAt, before.gaugeInterval
+	}
+	a.scratch.added = a.scratch.added[:0]
 }
 
 // keptProfile is the series of a profile and the set of its attributes.
@@ -66,11 +90,19 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	if a.block, reason, a.added.Err = s.room(pd, now, cost); a.added.Err != nil {
 		a.added.Refused[reason] = pd.ProfileCount()
 	} else {
-		a.scratch.added = a.scratch.added[:0]
+		a.scratch.added, a.scratch.before = a.scratch.added[:0], a.scratch.before[:0]
 		a.message(pd)
+		if err := s.writeAhead(a.block, a.scratch.added); err != nil {
+			a.undo()
+			a.added = Added{Err: err}
+			a.added.Refused[RefusedFull] = pd.ProfileCount()
+		}
+		for i := range a.scratch.added {
+			added := &a.scratch.added[i]
+			a.block.add(&a.block.series[added.series], added.chunk)
+		}
 		s.trimTotals()
 		a.block.measure()
-		s.writeAhead(a.block, a.scratch.added)
 		if cost > largeBytes { // do not keep scratch memory of that size for the next message
 			s.importer = compact.Importer{}
 			s.importer.Reset(a.block.dict)
@@ -297,6 +329,7 @@ func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes 
 	cols.reset()
 	a.samples(p, &c)
 	a.setTime(&c)
+	a.scratch.before = append(a.scratch.before, seriesBefore{sr.use, sr.use.totals, sr.use.gaugeAt, sr.use.gaugeInterval})
 	switch c.values {
 	case kind.Gauge:
 		sr.use.hold(&c, int64(a.cfg.Resolution))
@@ -319,8 +352,7 @@ func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes 
 		scope:      a.scopeAttributeSet(),
 		position:   a.position(index, p),
 	})
-	a.block.add(sr, c)
-	a.scratch.added = append(a.scratch.added, addedChunk{series, int32(len(sr.chunks) - 1)})
+	a.scratch.added = append(a.scratch.added, addedChunk{series, c})
 	a.added.Profiles++
 	a.added.Samples += int(c.samples)
 	if c.flags&isMoved != 0 {

@@ -268,13 +268,15 @@ func (s *Store) beginLog(e *block) {
 	}
 }
 
-// writeAhead writes what a message added to the log.
-func (s *Store) writeAhead(e *block, chunks []addedChunk) {
-	if s.disk != nil && s.disk.failed == nil && len(chunks) > 0 {
-		if err := s.disk.log.add(e, chunks); err != nil {
-			s.logFailed(err)
-		}
+// writeAhead writes what a message adds to the log.
+func (s *Store) writeAhead(e *block, chunks []addedChunk) error {
+	if s.disk == nil || len(chunks) == 0 {
+		return nil
 	}
+	if err := s.disk.log.add(e, chunks); err != nil {
+		s.logFailed(err)
+	}
+	return s.logError()
 }
 
 // logFailed stops writing the log until Maintain has begun another one.
@@ -283,14 +285,18 @@ func (s *Store) logFailed(err error) {
 	s.disk.Report("the store cannot write its log; what is in memory is written as blocks before the log goes on", err)
 }
 
-// LogError returns why what is added is not safe from a kill, or nil.
+// LogError returns why nothing is added, or nil.
 func (s *Store) LogError() error {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	if s.disk == nil {
+	return s.logError()
+}
+
+func (s *Store) logError() error {
+	if s.disk == nil || s.disk.failed == nil {
 		return nil
 	}
-	return s.disk.failed
+	return fmt.Errorf("the store cannot write its log: %w", s.disk.failed)
 }
 
 // reopenLog begins the log again if it had failed, when everything in memory is on disk. What the log had until then

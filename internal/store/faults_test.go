@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -27,9 +28,9 @@ import (
 var allOfShop = Selection{Service: "shop", Profile: "process_cpu"}
 
 // addHour adds a profile to the hour of the day that begins at midnight.
-func addHour(s *Store, hour int) {
+func addHour(s *Store, hour int) Added {
 	start := noon.Truncate(24 * time.Hour).Add(time.Duration(hour) * time.Hour)
-	s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 10e9).
+	return s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 10e9).
 		Sample(profiletest.Value(1, "leaf")).Build(), start.Add(10*time.Second))
 }
 
@@ -285,7 +286,7 @@ func TestJoiningNeedsRoom(t *testing.T) {
 func TestLogBeginsAgain(t *testing.T) {
 	cfg := diskConfig(t, t.TempDir())
 	s := open(t, cfg)
-	push := func(i int) { add(t, s, "a", "cpu", "nanoseconds", i, 1, profiletest.Value(1, "leaf")) }
+	push := func(i int) Added { return add(t, s, "a", "cpu", "nanoseconds", i, 1, profiletest.Value(1, "leaf")) }
 	push(0)
 	require.NoError(t, s.LogError())
 	blockfile.SetFault(func(op, path string) error {
@@ -294,9 +295,11 @@ func TestLogBeginsAgain(t *testing.T) {
 		}
 		return nil
 	})
-	push(1)
-	require.ErrorIs(t, s.LogError(), syscall.ENOSPC)
-	push(2)
+	for i := range 2 { // the log fails with the first one, and none is kept: the sender has them still
+		require.ErrorIs(t, push(1+i).Err, syscall.ENOSPC)
+		require.ErrorIs(t, s.LogError(), syscall.ENOSPC)
+		require.Equal(t, 1+i, s.Stats().Refused[RefusedFull])
+	}
 	var mu sync.Mutex
 	var uses []string
 	blockfile.SetFault(func(op, path string) error {
@@ -317,8 +320,53 @@ func TestLogBeginsAgain(t *testing.T) {
 	push(3)
 	require.NoError(t, s.Kill())
 	s = open(t, cfg)
-	assert.EqualValues(t, 4, sum(t, s, allOfShop))
+	assert.EqualValues(t, 2, sum(t, s, allOfShop))
 	require.NoError(t, s.Close())
+}
+
+// A message that the log could not take counts once when its sender has tried again: totals are compared with those before the first
+// attempt, and states hold as long as before it.
+func TestRetryAfterTheLogFailed(t *testing.T) {
+	now := noon
+	message := func(value int64) pprofile.Profiles {
+		b := profiletest.New().Resource("service.name", "shop")
+		for _, typ := range []string{"alloc_space", "inuse_space"} {
+			b.Profile(typ, "bytes").Time(uint64(now.UnixNano()), 0).Sample(profiletest.Value(value, "leaf"))
+		}
+		return b.Build()
+	}
+	stores := map[bool]*Store{}
+	for _, fails := range []bool{false, true} {
+		cfg := diskConfig(t, t.TempDir())
+		s := open(t, cfg)
+		now = noon
+		for i := range 6 {
+			now = now.Add(10 * time.Second)
+			if fails && i == 4 {
+				blockfile.SetFault(func(op, _ string) error {
+					if op == "write" {
+						return syscall.EIO
+					}
+					return nil
+				})
+				require.ErrorIs(t, s.Add(message(500), now).Err, syscall.EIO)
+				require.Equal(t, 8, s.Stats().Profiles)
+				blockfile.SetFault(nil)
+				s.Maintain(now)
+			}
+			added := s.Add(message(int64(i+1)*100), now)
+			require.NoError(t, added.Err)
+			require.Equal(t, 2, added.Profiles)
+		}
+		stores[fails] = s
+	}
+	for _, typ := range []string{"alloc_space", "inuse_space"} {
+		sel := Selection{Service: "shop", Profile: "memory", Type: typ, From: at(0), Until: at(120)}
+		assert.Equal(t, sum(t, stores[false], sel), sum(t, stores[true], sel), typ)
+	}
+	for _, s := range stores {
+		require.NoError(t, s.Close())
+	}
 }
 
 // lifeOfAStore adds profiles, writes them, makes one block of the hours, deletes nothing, and reads all. It returns how
@@ -329,11 +377,8 @@ func lifeOfAStore(s *Store) (logged int, failed error) {
 		return 0, err
 	}
 	for hour := range 2 {
-		if s.LogError() == nil {
-			addHour(s, hour)
-			if s.LogError() == nil {
-				logged++
-			}
+		if addHour(s, hour).Err == nil {
+			logged++
 		}
 		s.Maintain(day.Add(time.Duration(hour+1) * time.Hour))
 	}

@@ -54,8 +54,6 @@ type logged struct {
 	metas, series int
 }
 
-type addedChunk struct{ series, chunk int32 }
-
 // openLog begins a segment after those that are there.
 func openLog(dir string) (*writeLog, error) {
 	dir = filepath.Join(dir, logFolder)
@@ -106,9 +104,9 @@ func (w *writeLog) add(e *block, chunks []addedChunk) error {
 	b := append(w.buffer[:0], recordAdd)
 	b = e.appendEntries(b)
 	b = binary.AppendUvarint(b, uint64(len(chunks)))
-	for _, at := range chunks {
-		c := &e.series[at.series].chunks[at.chunk]
-		b = appendInts(b, at.series, c.samples, c.meta, int32(c.values), int32(c.flags))
+	for i := range chunks {
+		c := &chunks[i].chunk
+		b = appendInts(b, chunks[i].series, c.samples, c.meta, int32(c.values), int32(c.flags))
 		for _, v := range []int64{c.time, c.duration, c.start, c.end, c.total} {
 			b = binary.AppendVarint(b, v)
 		}

@@ -82,7 +82,7 @@ const (
 	RefusedOrder
 	// RefusedElsewhere is a profile that another exporter keeps, in the engine that answers queries.
 	RefusedElsewhere
-	// RefusedFull is a profile that has no room in memory while the disk fails.
+	// RefusedFull is a profile that cannot be written to the log, or that has no room in memory while blocks cannot be written.
 	RefusedFull
 	// NumRefused is the number of reasons.
 	NumRefused = int(iota)
@@ -246,6 +246,9 @@ func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*block, Ref
 	}
 	for {
 		e := s.current(now, cost)
+		if err := s.logError(); err != nil {
+			return nil, RefusedFull, err
+		}
 		if s.disk != nil && s.disk.writeFailed != nil && s.Stats().Bytes+cost > s.cfg.MaxBytes {
 			return nil, RefusedFull, errFull
 		}
