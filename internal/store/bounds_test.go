@@ -437,22 +437,33 @@ func TestTooLargeMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// Attributes of many keys that share a text take its memory for each of them. The bound holds nevertheless.
-func TestSharedTextsStayWithinTheBytes(t *testing.T) {
+// Attributes of many keys that share a string take its memory for each of them. What is kept of such a message stays; one that would not
+// leave room for others is refused.
+func TestSharedStringsCountForEachKey(t *testing.T) {
 	cfg := testConfig()
 	cfg.MaxBytes = 1 << 20
 	s := New(cfg)
-	text := strings.Repeat("x", cfg.MaxBytes/8)
-	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
-	for i := range 16 {
-		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr(fmt.Sprint("key", i), text)
+	message := func(keys int) pprofile.Profiles {
+		text := strings.Repeat("x", cfg.MaxBytes/64)
+		pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
+		table := pd.Dictionary()
+		table.StringTable().Append(text)
+		for i := range keys {
+			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr(fmt.Sprint("key", i), text)
+			table.StringTable().Append(fmt.Sprint("sample", i))
+			a := table.AttributeTable().AppendEmpty()
+			a.SetKeyStrindex(int32(table.StringTable().Len() - 1))
+			a.Value().SetStr(text)
+			pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).AttributeIndices().Append(int32(table.AttributeTable().Len() - 1))
+		}
+		return pd
 	}
+	require.Equal(t, 1, s.Add(message(6), noon).Profiles)
 	for range 3 {
-		require.Equal(t, 1, s.Add(pd, noon).Profiles)
+		require.Equal(t, 1, s.Add(message(16), noon).Refused[RefusedSize])
 		require.LessOrEqual(t, s.Stats().Bytes, cfg.MaxBytes)
 	}
-	require.Zero(t, s.Stats().Profiles)
-	add(t, s, "a", "cpu", "nanoseconds", 0, 1, profiletest.Value(1, "leaf"))
+	require.Equal(t, 1, s.Stats().Profiles)
 	require.EqualValues(t, 1, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 }
 

@@ -69,34 +69,48 @@ func (t *sharedStrings) addValue(v pcommon.Value) bool {
 	return true
 }
 
-// LongStringBytes returns the bytes of the long strings in the attributes of a message, each once if several share it.
-func LongStringBytes(pd pprofile.Profiles) int {
-	var shared sharedStrings
-	n := 0
-	count := func(s string) bool {
-		shared.repeated = 0 // nothing is refused
-		return shared.add(s)
+// LongStringBytes returns the bytes of the long strings in the attributes of a message: each once for each key, since the same value of the
+// same key is one attribute.
+func LongStringBytes(pd pprofile.Profiles) (n int) {
+	type keyed struct{ key, s *byte }
+	seen := map[keyed]struct{}{}
+	count := func(key, s string) {
+		if len(s) < sharedStringBytes {
+			return
+		}
+		at := keyed{unsafe.StringData(key), unsafe.StringData(s)}
+		if _, repeats := seen[at]; !repeats {
+			seen[at] = struct{}{}
+			n += len(s)
+		}
 	}
-	value := func(v pcommon.Value) {
+	value := func(key string, v pcommon.Value) {
+		count("", key)
 		if v.Type() == pcommon.ValueTypeBytes {
 			n += v.Bytes().Len()
 		}
-		everyString(v, count)
+		everyString(v, func(s string) bool {
+			count(key, s)
+			return true
+		})
 	}
-	attributes := func(m pcommon.Map) {
-		for key, v := range m.All() {
-			count(key)
-			value(v)
-		}
-	}
+	strings := pd.Dictionary().StringTable()
 	for _, a := range pd.Dictionary().AttributeTable().All() {
-		value(a.Value())
+		key := ""
+		if i := int(a.KeyStrindex()); i >= 0 && i < strings.Len() {
+			key = strings.At(i)
+		}
+		value(key, a.Value())
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
-		attributes(rp.Resource().Attributes())
+		for key, v := range rp.Resource().Attributes().All() {
+			value(key, v)
+		}
 		for _, sp := range rp.ScopeProfiles().All() {
-			attributes(sp.Scope().Attributes())
+			for key, v := range sp.Scope().Attributes().All() {
+				value(key, v)
+			}
 		}
 	}
-	return n + shared.distinct
+	return n
 }
