@@ -51,6 +51,9 @@ func (m *merger) service(name string, sources []Source) error {
 	dict := dictionary.New()
 	byID := map[string][]Series{}
 	for _, s := range sources {
+		if err := m.ctx.Err(); err != nil {
+			return err
+		}
 		defer s.End()
 		list, err := s.Begin(name, dict)
 		if err != nil {
@@ -92,12 +95,7 @@ func (m *merger) series(parts []Series) error {
 	return c.end()
 }
 
-func (m *merger) write(p *Profile) error {
-	if err := m.ctx.Err(); err != nil {
-		return err
-	}
-	return m.w.Profile(p.Profile, p.Rows)
-}
+func (m *merger) write(p *Profile) error { return m.w.Profile(p.Profile, p.Rows) }
 
 // each calls use with the profiles of a series, by start.
 func (m *merger) each(parts []Series, use func(*Profile) error) error {
@@ -109,6 +107,9 @@ func (m *merger) each(parts []Series, use func(*Profile) error) error {
 		}
 	}()
 	for len(open)+len(parts) > 0 {
+		if err := m.ctx.Err(); err != nil {
+			return err
+		}
 		first := -1
 		for i, s := range open {
 			if first < 0 || s.head.Start < open[first].head.Start {
