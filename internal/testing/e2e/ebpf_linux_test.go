@@ -27,7 +27,8 @@ import (
 func TestEBPF(t *testing.T) {
 	ifPossible := collectortest.WantedBy(t, "E2E_EBPF")
 	to := startBackend(t)
-	c := newCollector(t, hostCommand(t), "SAMPLES_PER_SECOND=397", "EBPF_BATCH_TIMEOUT=1s", "EXPORTERS=[profile_store, otlp_grpc]", "BACKEND_ENDPOINT="+to.address)
+	spans := newSpans(t)
+	c := newCollector(t, append(hostCommand(t), spans.flags()...), "SAMPLES_PER_SECOND=397", "EBPF_BATCH_TIMEOUT=1s", "EXPORTERS=[profile_store, otlp_grpc]", "BACKEND_ENDPOINT="+to.address)
 	c.start(t, "the collector with "+hostConfig)
 
 	require.Eventually(t, func() bool {
@@ -44,7 +45,7 @@ func TestEBPF(t *testing.T) {
 	}
 	require.Equal(t, "1", c.running(t))
 
-	programs := startPrograms(t)
+	programs := startPrograms(t, spans)
 	var found map[string]*sampled
 	require.Eventually(t, func() bool {
 		found = to.sampled(t)
@@ -77,6 +78,7 @@ func TestEBPF(t *testing.T) {
 		assert.InDelta(t, 0.75, float64(s.hot)/float64(s.hot+s.cold), 0.05, p.service)
 	}
 	require.Positive(t, to.kernelFrames(), "functions of the kernel have names")
+	spans.check(t, found)
 }
 
 // hostCommand returns the command that runs the collector with config/host.yaml.
@@ -134,14 +136,17 @@ type program struct {
 	isUnnamed bool
 }
 
-// startPrograms starts every program for which there is a compiler or interpreter. They end with the test.
-func startPrograms(t *testing.T) (programs []program) {
+// startPrograms starts every program for which there is a compiler or interpreter, and puts one into a span. They end with the test.
+func startPrograms(t *testing.T, spans *spans) (programs []program) {
 	t.Helper()
 	source, err := filepath.Abs(filepath.Join("testdata", "ebpf"))
 	require.NoError(t, err)
 	bin := t.TempDir()
 	start := func(p program, name string, args ...string) {
-		collectortest.Start(t, exec.Command(name, args...), p.service)
+		process := collectortest.Start(t, exec.Command(name, args...), p.service)
+		if p.service == linkedProgram {
+			spans.enter(t, process.Process.Pid)
+		}
 		programs = append(programs, p)
 	}
 	for name, flags := range map[string]string{"spin-go": "", "spin-go-stripped": "-s -w"} {
@@ -175,8 +180,8 @@ func startPrograms(t *testing.T) (programs []program) {
 type sampled struct {
 	// hot and cold count samples in hotWork and coldWork, unnamed those without a named function of the program.
 	total, hot, cold, unnamed int
-	// types counts frames by their type.
-	types map[string]int
+	// types counts frames by their type, spans samples by the trace and span that they are linked to.
+	types, spans map[string]int
 }
 
 // sampled returns what has arrived by service. All of it must be conformant.
@@ -187,12 +192,15 @@ func (b *backend) sampled(t *testing.T) map[string]*sampled {
 	for p := range profilesIn(b.messages()...) {
 		s := found[p.service()]
 		if s == nil {
-			s = &sampled{types: map[string]int{}}
+			s = &sampled{types: map[string]int{}, spans: map[string]int{}}
 			found[p.service()] = s
 		}
 		for _, sample := range p.Samples().All() {
 			n := sample.TimestampsUnixNano().Len()
 			s.total += n
+			if link := p.dictionary.LinkTable().At(int(sample.LinkIndex())); !link.TraceID().IsEmpty() {
+				s.spans[link.TraceID().String()+"/"+link.SpanID().String()] += n
+			}
 			var names []string
 			for frameType, name := range p.frames(sample) {
 				s.types[frameType] += n
