@@ -28,6 +28,7 @@ type Config struct {
 	// Timeout bounds how long the pipeline may take for a profile.
 	Timeout time.Duration `mapstructure:"timeout"`
 	Go      GoConfig      `mapstructure:"go"`
+	Java    JavaConfig    `mapstructure:"java"`
 }
 
 // Match matches processes by regular expressions. All that are set must match.
@@ -49,6 +50,33 @@ type GoConfig struct {
 	MaxBuckets int `mapstructure:"max_buckets"`
 }
 
+// JavaConfig configures the recordings of JVMs.
+type JavaConfig struct {
+	Enabled bool `mapstructure:"enabled"`
+	// CPUPeriod is the time from one sample of a running thread to the next.
+	CPUPeriod time.Duration `mapstructure:"cpu_period"`
+	// AllocationsPerSecond bounds the samples of allocations.
+	AllocationsPerSecond int `mapstructure:"allocations_per_second"`
+	// WaitThreshold is the shortest wait for a lock that is recorded.
+	WaitThreshold time.Duration `mapstructure:"wait_threshold"`
+	// MaxRecordingBytes bounds what a JVM keeps in its /tmp, and what is read of it.
+	MaxRecordingBytes int64 `mapstructure:"max_recording_bytes"`
+	// Timeout bounds each exchange with a JVM.
+	Timeout time.Duration `mapstructure:"timeout"`
+}
+
+// check adds what is wrong.
+func (c *JavaConfig) check(faults *config.Faults) {
+	const leastRecording = 1 << 20 // Flight Recorder's own bound
+	faults.Require(c.CPUPeriod >= time.Millisecond && c.CPUPeriod <= time.Minute, "`java::cpu_period` must be 1ms to 1m, found %v", c.CPUPeriod)
+	faults.Require(c.AllocationsPerSecond > 0 && c.AllocationsPerSecond <= 1e6,
+		"`java::allocations_per_second` must be 1 to 1000000, found %d", c.AllocationsPerSecond)
+	faults.Require(c.WaitThreshold >= 0, "`java::wait_threshold` must not be negative, found %v", c.WaitThreshold)
+	faults.Require(c.MaxRecordingBytes >= leastRecording && c.MaxRecordingBytes <= config.MaxBytes,
+		"`java::max_recording_bytes` must be %d to %d, found %d", leastRecording, int64(config.MaxBytes), c.MaxRecordingBytes)
+	faults.Require(c.Timeout > 0, "`java::timeout` must be positive, found %v", c.Timeout)
+}
+
 var goProfiles = []string{kind.Memory, kind.Block, kind.Mutex}
 
 const (
@@ -68,6 +96,10 @@ func createDefaultConfig() component.Config {
 		MaxProcesses: 1000,
 		Timeout:      30 * time.Second,
 		Go:           GoConfig{Enabled: true, Profiles: slices.Clone(goProfiles), MaxBuckets: 65536},
+		Java: JavaConfig{
+			Enabled: true, CPUPeriod: 20 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond,
+			MaxRecordingBytes: 32 << 20, Timeout: 10 * time.Second,
+		},
 	}
 }
 
@@ -76,10 +108,12 @@ func (c *Config) Validate() error {
 	var faults config.Faults
 	faults.Require(c.Interval >= minInterval, "`interval` must be at least %v, found %v", minInterval, c.Interval)
 	faults.Require(c.ProcRoot != "", "`proc_root` must not be empty")
-	faults.Require(c.MaxProcesses > 0 && c.MaxProcesses <= mostProcesses, "`max_processes` must be 1 to %d, found %d", mostProcesses, c.MaxProcesses)
+	faults.Require(c.MaxProcesses > 0 && c.MaxProcesses <= mostProcesses,
+		"`max_processes` must be 1 to %d, found %d", mostProcesses, c.MaxProcesses)
 	faults.Require(c.Timeout > 0, "`timeout` must be positive, found %v", c.Timeout)
 	for key, matches := range map[string][]Match{"include": c.Include, "exclude": c.Exclude} {
-		faults.Require(len(matches) <= maxMatches, "`%s` must have at most %d entries, found %d", key, maxMatches, len(matches))
+		faults.Require(len(matches) <= maxMatches,
+			"`%s` must have at most %d entries, found %d", key, maxMatches, len(matches))
 		for i := range matches {
 			_, err := compile(&matches[i])
 			faults.Require(err == nil, "`%s`: %v", key, err)
@@ -90,7 +124,9 @@ func (c *Config) Validate() error {
 	for _, name := range c.Go.Profiles {
 		faults.Require(slices.Contains(goProfiles, name), "`go::profiles` must have only %q, found %q", goProfiles, name)
 	}
-	faults.Require(c.Go.MaxBuckets > 0 && c.Go.MaxBuckets <= mostBuckets, "`go::max_buckets` must be 1 to %d, found %d", mostBuckets, c.Go.MaxBuckets)
+	faults.Require(c.Go.MaxBuckets > 0 && c.Go.MaxBuckets <= mostBuckets,
+		"`go::max_buckets` must be 1 to %d, found %d", mostBuckets, c.Go.MaxBuckets)
+	c.Java.check(&faults)
 	return faults.Err()
 }
 

@@ -15,23 +15,15 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/hotspot"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
 )
-
-// The values of a metric's attribute `runtime`.
-type runtimeName string
-
-const (
-	runtimeGo   runtimeName = "go"
-	runtimeJava runtimeName = "java"
-)
-
-var runtimes = []runtimeName{runtimeGo, runtimeJava}
 
 // source has the profiles of one process.
 type source interface {
 	// collect delivers what is new.
 	collect(ctx context.Context, t *target.Target) error
+	// close ends what was begun in the process, if that still runs.
 	close()
 }
 
@@ -72,6 +64,17 @@ func (r *processes) examine(p *process, t *target.Target) error {
 	}
 	p.executable = found.Executable
 	if !r.filter.admits(path.Base(found.Executable), strings.Join(found.Arguments, " "), found.Container) {
+		return nil
+	}
+	mappings, err := t.Mappings()
+	if err != nil {
+		return err
+	}
+	if hotspot.IsJVM(mappings) {
+		p.runtime = runtimeJava
+		if r.cfg.Java.Enabled {
+			p.source = r.newJavaSource(t, resourceOf(t, &found))
+		}
 		return nil
 	}
 	if r.cfg.Go.Enabled {

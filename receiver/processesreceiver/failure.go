@@ -9,11 +9,13 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/goheap"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/hotspot"
 )
 
 // reason is why a process could not be profiled, as the metric's attribute names it.
@@ -51,11 +53,17 @@ func reasonOf(err error) reason {
 		why    reason
 	}{
 		{goheap.ErrUnsupported, unsupported},
+		{hotspot.ErrUnsupported, unsupported},
+		{hotspot.ErrDisabled, attachDisabled},
+		{hotspot.ErrNoAnswer, timeout},
+		{hotspot.ErrNoRecorder, noRecorder},
+		{hotspot.ErrMalformed, malformed},
 		{goheap.ErrChanging, changing},
 		{goheap.ErrTooManyBuckets, tooLarge},
 		{budget.ErrBusy, busy},
 		{size.ErrFull, tooLarge},
 		{scan.ErrTooLarge, tooLarge},
+		{events.ErrTooLarge, tooLarge},
 		{symbols.ErrTooLarge, tooLarge},
 		{symbols.ErrTooMuchWork, tooLarge},
 		{fs.ErrPermission, permission},
@@ -77,3 +85,13 @@ func reasonOf(err error) reason {
 	}
 	return other
 }
+
+// The values of a metric's attribute `runtime`.
+type runtimeName string
+
+const (
+	runtimeGo   runtimeName = "go"
+	runtimeJava runtimeName = "java"
+)
+
+var runtimes = []runtimeName{runtimeGo, runtimeJava}

@@ -121,12 +121,27 @@ func (r *processes) Shutdown(ctx context.Context) error {
 	err := await.Return(ctx, func() {
 		<-r.done
 		r.busy.Wait()
-		for id, p := range r.known {
-			r.forget(id, p)
-		}
+		r.closeAll()
 	})
 	r.metrics.Shutdown()
 	return errors.Join(err, r.stopBudget())
+}
+
+// closeAll ends what was begun in processes, in several at a time, since each may take its time-out.
+func (r *processes) closeAll() {
+	var closing sync.WaitGroup
+	for _, p := range r.known {
+		if p.source == nil {
+			continue
+		}
+		r.workers <- struct{}{}
+		closing.Go(func() {
+			p.source.close()
+			<-r.workers
+		})
+	}
+	closing.Wait()
+	clear(r.known)
 }
 
 // scan looks at all processes, and has those read whose turn it is. It waits for workers, but not for their results.

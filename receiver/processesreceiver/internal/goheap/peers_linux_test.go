@@ -173,7 +173,7 @@ func byStack(p *profile.Profile) map[string][]int64 {
 // TestFindOnARM64 compares the variables that the code of a program for another architecture refers to with those of its symbol table.
 // It is slow the first time, since Go's library is compiled for that architecture.
 func TestFindOnARM64(t *testing.T) {
-	if os.Getenv("GO_VERSIONS") == "" {
+	if os.Getenv("E2E_PROCESSES") == "" {
 		t.Skip("`make e2e-processes` runs it")
 	}
 	for _, mode := range []string{"exe", "pie"} {

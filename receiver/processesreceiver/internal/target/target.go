@@ -221,3 +221,15 @@ func (t *Target) File() (File, error) {
 	}
 	return File{Device: stat.Dev, Inode: stat.Ino, Size: stat.Size, Seconds: stat.Mtim.Sec, Nanos: stat.Mtim.Nsec}, nil
 }
+
+// Fd returns the descriptor of the directory, which stands for the process.
+func (t *Target) Fd() int { return int(t.dir.Fd()) }
+
+// OpenPath opens what a link of the process in /proc leads to, as a path.
+func (t *Target) OpenPath(name string) (*os.File, error) {
+	fd, err := unix.Openat(t.Fd(), name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, gone(&os.PathError{Op: "open", Path: filepath.Join(t.dir.Name(), name), Err: err})
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}

@@ -1,0 +1,96 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hotspot
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
+)
+
+// VM is a JVM that was found to be ready for commands.
+type VM struct {
+	// UID and GID are the JVM's effective user and group, as this process sees them.
+	UID, GID int
+	// PID is its number in its own namespace.
+	PID int64
+}
+
+// IsJVM reports whether a process has loaded a JVM.
+func IsJVM(mappings []target.Mapping) bool {
+	return slices.ContainsFunc(mappings, func(m target.Mapping) bool { return m.IsExecutable && m.Name() == "libjvm.so" })
+}
+
+// maxOptionsBytes bounds what is read of the arguments and of the environment.
+const maxOptionsBytes = 1 << 20
+
+// Inspect returns an error unless a process is a HotSpot JVM that handles SIGQUIT, by which it is told to listen. Without a handler the
+// signal would end it.
+func Inspect(t *target.Target, mappings []target.Mapping) (*VM, error) {
+	if !IsJVM(mappings) {
+		return nil, fmt.Errorf("no libjvm.so is loaded: %w", ErrUnsupported)
+	}
+	if slices.ContainsFunc(mappings, func(m target.Mapping) bool { return strings.HasPrefix(m.Name(), "libj9vm") }) {
+		return nil, fmt.Errorf("OpenJ9 has no Flight Recorder with its own events: %w", ErrUnsupported)
+	}
+	status, err := t.Status()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSignal(status); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"cmdline", "environ"} {
+		options, err := t.ReadFile(name, maxOptionsBytes)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Contains(options, []byte("-XX:+DisableAttachMechanism")) {
+			return nil, fmt.Errorf("the JVM was started with -XX:+DisableAttachMechanism: %w", ErrDisabled)
+		}
+	}
+	return parseStatus(status)
+}
+
+// checkSignal returns an error unless the process has a handler for SIGQUIT and is not stopped.
+func checkSignal(status map[string]string) error {
+	caught, err := strconv.ParseUint(status["SigCgt"], 16, 64)
+	if err != nil {
+		return fmt.Errorf("read the signals that are handled: %w", err)
+	}
+	const quit = 1 << (unix.SIGQUIT - 1)
+	if caught&quit == 0 {
+		return fmt.Errorf("the JVM does not handle SIGQUIT, as with the option -Xrs: %w", ErrDisabled)
+	}
+	if state := status["State"]; strings.HasPrefix(state, "T") || strings.HasPrefix(state, "t") || strings.HasPrefix(state, "Z") {
+		return fmt.Errorf("the process is in state %s: %w", state, ErrNoAnswer)
+	}
+	return nil
+}
+
+// parseStatus reads the effective ids, the second of four, and the number in the innermost namespace, the last.
+func parseStatus(status map[string]string) (*VM, error) {
+	number := func(field string, at func(fields []string) int) int64 {
+		fields := strings.Fields(status[field])
+		if i := at(fields); i >= 0 && i < len(fields) {
+			if n, err := strconv.ParseUint(fields[i], 10, 31); err == nil {
+				return int64(n)
+			}
+		}
+		return -1
+	}
+	effective := func([]string) int { return 1 }
+	vm := &VM{UID: int(number("Uid", effective)), GID: int(number("Gid", effective))}
+	vm.PID = number("NSpid", func(fields []string) int { return len(fields) - 1 })
+	if vm.UID < 0 || vm.GID < 0 || vm.PID <= 0 {
+		return nil, fmt.Errorf("the status of the process has no user, group or number: %w", ErrMalformed)
+	}
+	return vm, nil
+}

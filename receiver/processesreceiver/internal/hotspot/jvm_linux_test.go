@@ -1,0 +1,129 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hotspot
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/jfr"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
+)
+
+// javas returns the JDKs of this machine.
+func javas(t *testing.T) []string {
+	if os.Getenv("E2E_PROCESSES") == "" {
+		t.Skip("`make e2e-processes` starts JVMs")
+	}
+	found, err := filepath.Glob("/usr/lib/jvm/*-amd64/bin/javac")
+	require.NoError(t, err)
+	var homes []string
+	for _, path := range found {
+		home := filepath.Dir(filepath.Dir(path))
+		if info, err := os.Lstat(home); err == nil && info.IsDir() {
+			homes = append(homes, home)
+		}
+	}
+	if len(homes) == 0 {
+		t.Skip("no JDK below /usr/lib/jvm")
+	}
+	return homes
+}
+
+// start starts the program as a user, and returns the process.
+func start(t *testing.T, home string, uid uint32, options ...string) (*target.Target, *exec.Cmd) {
+	classes := t.TempDir()
+	out, err := exec.Command(filepath.Join(home, "bin/javac"), "-d", classes, "testdata/Burn.java").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for dir := classes; dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) {
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	java := exec.Command(filepath.Join(home, "bin/java"), append(options, "-Xmx128m", "-cp", classes, "Burn")...)
+	java.Dir = "/"
+	if uid != 0 {
+		java.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	}
+	stdin, err := java.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := java.StdoutPipe()
+	require.NoError(t, err)
+	java.Stderr = os.Stderr
+	require.NoError(t, java.Start())
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = java.Wait()
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", line)
+	opened, err := target.Open("/proc", int64(java.Process.Pid))
+	require.NoError(t, err)
+	t.Cleanup(opened.Close)
+	return opened, java
+}
+
+func inspect(t *testing.T, process *target.Target) (*VM, error) {
+	mappings, err := process.Mappings()
+	require.NoError(t, err)
+	return Inspect(process, mappings)
+}
+
+var settings = Settings{CPUPeriod: 20 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond, MaxAge: time.Minute, MaxBytes: 32 << 20}
+
+// user is one other than root, if the test runs as root.
+func user() uint32 {
+	if os.Getuid() == 0 {
+		return 65534
+	}
+	return 0
+}
+
+func allocate(size int64) ([]byte, error) { return make([]byte, size), nil }
+
+// TestRecording records a JVM that runs as another user. Two dumps have no chunk in common, and nothing stays behind.
+func TestRecording(t *testing.T) {
+	for _, home := range javas(t) {
+		t.Run(filepath.Base(home), func(t *testing.T) {
+			t.Parallel()
+			process, _ := start(t, home, user())
+			vm, err := inspect(t, process)
+			require.NoError(t, err)
+			recording := &Recording{VM: vm, Timeout: 20 * time.Second}
+			require.NoError(t, recording.Start(process, &settings))
+			seen := map[string]bool{}
+			for range 2 {
+				time.Sleep(time.Second)
+				chunks, err := recording.Dump(process, allocate)
+				require.NoError(t, err)
+				pd, stats, err := jfr.Decode(chunks, jfr.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: uint64(time.Now().UnixNano())}}})
+				require.NoError(t, err)
+				assert.Greater(t, stats.Events, 10)
+				strs := strings.Join(pd.Dictionary().StringTable().AsRaw(), "\n")
+				for _, name := range []string{"Burn.hot", "Burn.allocate", "Burn.hold"} {
+					assert.Contains(t, strs, name)
+				}
+				assert.False(t, seen[string(chunks[:chunkHeader])], "the same chunk again")
+				seen[string(chunks[:chunkHeader])] = true
+			}
+			// A collector that was killed left its recording. Another one takes its place.
+			require.NoError(t, recording.Start(process, &settings))
+			require.NoError(t, recording.Stop(process))
+			_, err = recording.Dump(process, allocate)
+			require.ErrorIs(t, err, ErrEnded)
+			left, err := filepath.Glob("/tmp/otelcol-profiles-*.j*")
+			require.NoError(t, err)
+			assert.Empty(t, left)
+		})
+	}
+}
