@@ -141,7 +141,7 @@ func (r *reader) readAll(paths []string) ([]message, error) {
 				r.term.logf("%s: %d intervals below %v were left out; --mode aggregated sums them too", m.Source, m.TooShort, gotrace.DefaultOptions().MinDuration)
 			}
 			if m.Filtered > 0 {
-				r.term.logf("%s: %d intervals of the runtime's own goroutines, or of those that never ran, were left out", m.Source, m.Filtered)
+				r.term.logf("%s: %d samples of idle threads, of the runtime's own goroutines or of those that never ran were left out", m.Source, m.Filtered)
 			}
 			for _, eventType := range slices.Sorted(maps.Keys(m.Unread)) {
 				r.term.logf("%s: %d events %s have stacks, and are not read", m.Source, m.Unread[eventType], eventType)

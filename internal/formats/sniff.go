@@ -7,8 +7,6 @@ package formats
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"regexp"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -56,7 +54,10 @@ const headBytes = signature.HeadBytes
 // message; the rest may still be malformed. A text dump that only looks like one of the formats is Unknown.
 func Sniff(data []byte) Format {
 	if known, ok := signature.Of(data); ok {
-		return Format(known.Format)
+		if format := Format(known.Format); format != CPUProfile {
+			return format
+		}
+		return sniffEvents(signature.Head(data))
 	}
 	// A message is not text: a length or an index is a control character within a few bytes.
 	head := data[:min(len(data), headBytes)]
@@ -65,11 +66,6 @@ func Sniff(data []byte) Format {
 	}
 	isTruncated := len(head) < len(data)
 	head = signature.Head(head)
-	if len(head) > 0 && (head[0] == '{' || head[0] == '[') {
-		if format := sniffJSON(head); format != Unknown {
-			return format
-		}
-	}
 	return sniffLines(head, isTruncated)
 }
 
@@ -132,43 +128,10 @@ func sniffResource(data []byte) Format {
 	return OTLP
 }
 
-// sniffJSON looks for the first outermost key, of a document or of one in a list, that one of the formats has. An error, such as at the
-// end of the head, ends the search.
-func sniffJSON(head []byte) (found Format) {
-	document := wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(head))}
-	isKnown := errors.New("the format is known")
-	object := func() error {
-		return document.Object(func(key string) error {
-			switch key {
-			case "resourceProfiles", "resource_profiles", "dictionary":
-				found = OTLPJSON
-			case "resourceLogs", "resource_logs":
-				found = OTLPLogsJSON
-			case "schemaVersion", "deviceProperties", "distributedInfo", "baseTimeNanoseconds":
-				found = TorchTrace
-			case "nodes":
-				found = CPUProfile
-			case "traceEvents", "ph":
-				found = sniffEvents(head)
-			default:
-				return document.Skip()
-			}
-			return isKnown
-		})
-	}
-	if head[0] == '[' {
-		_ = document.Array(object)
-		return found
-	}
-	for object() == nil { // a sequence of documents
-	}
-	return found
-}
-
 // eventCategory is the category of one of Chrome's trace events.
 var eventCategory = regexp.MustCompile(`"cat"\s*:\s*"([^"]+)"`)
 
-// sniffEvents distinguishes Chrome's trace events by their categories.
+// sniffEvents distinguishes Chrome's trace events, which are V8's, by their categories.
 func sniffEvents(head []byte) Format {
 	for _, match := range eventCategory.FindAllSubmatch(head, -1) {
 		if torchtrace.IsCategory(string(match[1])) {

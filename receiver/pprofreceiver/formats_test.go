@@ -297,3 +297,31 @@ func TestUnreadEventsAreCounted(t *testing.T) {
 	assert.EqualValues(t, types-64, f.Sum(metric, "type", "other"), "names come from senders")
 	assert.Equal(t, 64, f.Logs.FilterMessageSnippet("not read").Len())
 }
+
+// Each file of testdata/refused is refused as docs/formats.md has it, and that has no other rows.
+func TestRefusedFormats(t *testing.T) {
+	rows := profiletest.ReadmeTable(t, "docs/formats.md", "| file | what to do |")
+	delete(rows, "file")
+	wanted := map[string]bool{}
+	for file, row := range rows {
+		wanted[fmt.Sprintf("it seems to be %s (%s)", file, row[1])] = false
+	}
+	paths, err := filepath.Glob("testdata/refused/*")
+	require.NoError(t, err)
+	f := startFixture(t, serverOnly)
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, body := range [][]byte{data, sourcetest.Gzipped(t, data)} {
+			code, _, a := send(t, f.profilesURL(), body)
+			assert.Equal(t, http.StatusUnsupportedMediaType, code, path)
+			text := strings.TrimPrefix(strings.Split(a.Error, "; accepted are")[0], "not a pprof protobuf: ")
+			assert.Contains(t, wanted, text, path)
+			wanted[text] = true
+		}
+	}
+	for text, found := range wanted {
+		assert.True(t, found, "no file of testdata/refused: %s", text)
+	}
+	assert.Empty(t, f.Next.All())
+}

@@ -70,7 +70,7 @@ func TestPushFiles(t *testing.T) {
 		f := startFixture(t, serverOnly)
 		body, contentType := form(t, "heap.pb.gz", heap, "g.txt", text, "empty", []byte{})
 		code, _, a := send(t, f.pushURL(), body, "Content-Type", contentType)
-		assert.Equal(t, http.StatusBadRequest, code)
+		assert.Equal(t, http.StatusUnsupportedMediaType, code)
 		assert.Contains(t, a.Error, "2 of 3 files are bad")
 		require.Len(t, a.Files, 2)
 		assert.Equal(t, "g.txt", a.Files[0].File)

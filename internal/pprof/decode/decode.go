@@ -144,7 +144,7 @@ func (w *worker) open(payload []byte, dict *dictionary.Dictionary, limits scan.L
 	}
 	w.stats.UncompressedBytes = len(data)
 	if seems, ok := signature.Of(data); ok {
-		return &scan.FormatError{Seems: seems.Name}
+		return &scan.FormatError{Seems: seems.Name, IsOther: true}
 	}
 	if err := w.payload.Scan(data, &w.limits, &w.stats.Counts, w.meter); err != nil {
 		if errors.Is(err, scan.ErrTooLarge) || w.meter.Err() != nil {

@@ -151,6 +151,8 @@ type FormatError struct {
 	// Seems names what the payload appears to be instead, for example "a Go execution trace",
 	// or is empty if it appears to be a damaged pprof.
 	Seems string
+	// IsOther reports that the payload certainly is what Seems names.
+	IsOther bool
 	// Err is the underlying fault; it may be nil if Seems is set.
 	Err error
 }

@@ -31,28 +31,58 @@ type Signature struct {
 	pattern *regexp.Regexp
 }
 
+const (
+	withPprof      = " (convert it with: pprof -proto -output=out.pb.gz PROGRAM FILE)"
+	withSpeedscope = " (open it in speedscope, and export it from there)"
+)
+
+var stackprof = Signature{Name: "a dump of stackprof (convert it with: stackprof --stackcollapse FILE > out.folded)"}
+
 var signatures = []Signature{
 	{prefix: "\x1f\x8b", Format: "gzip", Name: "compressed by gzip"},
 	{prefix: "\x28\xb5\x2f\xfd", Format: "zstd", Name: "compressed by zstd"},
 	{prefix: "FLR\x00", Format: "jfr", Name: "a Java Flight Recorder file"},
 	{prefix: "go 1.", Format: "go_trace", Name: "a Go execution trace (fetch a pprof from /debug/pprof/profile, not /debug/pprof/trace)"},
-	{prefix: "heap profile:", Name: "a text dump of a heap profile (ask without debug=1, or a legacy gperftools heap file)"},
-	{prefix: "heapz ", Name: "a legacy gperftools heap profile"},
+
+	// gperftools and those that write as it does.
+	{prefix: "heap_v2/", Name: "a heap profile of jemalloc (convert it with: jeprof --collapsed PROGRAM FILE > out.folded)"},
+	{prefix: "heap profile:", pattern: regexp.MustCompile(`^heap profile:.*@ heap_v2/`), Name: "a heap profile of jemalloc or tcmalloc" + withPprof},
+	{prefix: "heap profile:", pattern: regexp.MustCompile(`^heap profile:.*@ (heapprofile|growthz)`), Name: "a heap profile of gperftools" + withPprof},
+	{prefix: "heap profile:", Name: "a text dump of a heap profile (ask without debug=1)"},
+	{prefix: "heapz ", Name: "a legacy gperftools heap profile" + withPprof},
+	{prefix: "--- symbol\n", Name: "a profile of jeprof or gperftools with symbols (convert it with: jeprof --collapsed FILE > out.folded)"},
 	{prefix: "goroutine profile:", Name: "a text dump of goroutines (ask without debug=1)"},
-	{prefix: "goroutine ", pattern: regexp.MustCompile(`^goroutine \d+ [^;\n]*\[`), Name: "a text dump of goroutines (ask without debug=2)"},
+	{prefix: "goroutine ", pattern: regexp.MustCompile(`^goroutine \d+ [^;\n]*\[`), Name: "a text dump of the stacks of goroutines (ask without debug=2)"},
 	{prefix: "threadcreate profile:", Name: "a text dump of a thread creation profile (ask without debug=1)"},
 	{pattern: regexp.MustCompile(`^\w+ profile: `), Name: "a text dump of a profile (ask without debug=1)"},
 	{prefix: "--- contention", Name: "a text dump of a contention profile (ask without debug=1)"},
 	{prefix: "--- mutex:", Name: "a text dump of a mutex profile (ask without debug=1)"},
 	{prefix: "--- threadz", Name: "a text dump of threads"},
 	{prefix: "--- ", pattern: regexp.MustCompile(`^--- [A-Za-z]`), Name: "a legacy text profile"},
-	{prefix: "PERFILE2", Name: "a perf.data file (send what perf script prints)"},
+
+	// The kernel's perf.
+	{prefix: "PERFILE2", Name: perfData},
+	{prefix: "2ELIFREP", Name: perfData},
+	{prefix: "SIMPLEPERF", Name: "the protobuf of simpleperf (send what report_sample.py prints)"},
+
+	// Other runtimes and tools.
+	{prefix: "\x04\x08{", pattern: regexp.MustCompile(`(?s)^\x04\x08\{..?:.(version|mode)`), Name: stackprof.Name},
+	{pattern: regexp.MustCompile(`^(# callgrind format|version: \d+\r?\ncreator: |creator: (callgrind|xdebug))`), Name: "a file of callgrind" + withSpeedscope},
+	{prefix: "<?xml", pattern: regexp.MustCompile(`<trace-(query-result|toc)`), Name: "an export of Instruments (copy the call tree by Deep Copy, " +
+		"open it in speedscope, and export it from there)"},
+	{pattern: regexp.MustCompile(`^Weight\tSelf Weight\t`), Name: "a call tree of Instruments" + withSpeedscope},
+	{prefix: "Nettrace", Name: "a trace of .NET (convert it with: dotnet-trace convert --format Speedscope FILE)"},
+	{prefix: "JAVA PROFILE 1.0", Name: "a heap dump of Java, which has objects and no stacks (record with Flight Recorder)"},
+	{prefix: "gmon", pattern: regexp.MustCompile(`^gmon[\x00-\x09]`), Name: "a gmon.out of gprof, which has no stacks (sample with perf)"},
+	{prefix: "Analysis of sampling ", Name: "a report of macOS's sample (convert it with: stackcollapse-sample.awk FILE > out.folded)"},
 	{prefix: utf16LittleEndian, Name: UTF16},
 	{prefix: utf16BigEndian, Name: UTF16},
 	{prefix: "MOJ", pattern: regexp.MustCompile(`^MOJ[\x00-\x1f]`), Name: "Austin's binary format (record without -b, or convert it with mojo2austin)"},
 	{prefix: "\x7fELF", Name: "an ELF binary"},
 	{prefix: "PK\x03\x04", Name: "a zip archive"},
 }
+
+const perfData = "a perf.data file (send what perf script prints)"
 
 // UTF16 describes a text that begins with a byte order mark of UTF-16, as PowerShell writes it.
 const (
@@ -75,8 +105,14 @@ func Of(data []byte) (Signature, bool) {
 			return s, true
 		}
 	}
+	if found, ok := ofJSON(head); ok {
+		return found, true
+	}
 	if isGperftoolsCPU(data) {
-		return Signature{Name: "a legacy gperftools CPU profile (convert it with: pprof -proto)"}, true
+		return Signature{Name: "a legacy gperftools CPU profile" + withPprof}, true
+	}
+	if isPerfProto(data) {
+		return Signature{Name: "a perf.data file as protobuf (convert the perf.data with: perf_to_profile, or send what perf script prints)"}, true
 	}
 	if isPickle(data) {
 		if bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("device_traces")) {
@@ -220,6 +256,23 @@ func isGperftoolsCPU(data []byte) bool {
 		return true
 	}
 	return len(data) >= 20 && order.Uint32(data) == 0 && order.Uint32(data[4:]) == 3 && order.Uint32(data[8:]) == 0
+}
+
+// isPerfProto recognizes a perf.data file as quipper and the tools of ChromeOS write it: its first field is a message, whose first field is a
+// perf_event_attr. That begins with two numbers, its type and its size, where OTLP has attributes.
+func isPerfProto(data []byte) bool {
+	const message, isType, isSize = 1<<3 | 2, 1 << 3, 2 << 3
+	for range 2 {
+		if len(data) == 0 || data[0] != message {
+			return false
+		}
+		_, n := binary.Uvarint(data[1:])
+		if n <= 0 {
+			return false
+		}
+		data = data[1+n:]
+	}
+	return len(data) > 3 && data[0] == isType && data[1] < 0x80 && data[2] == isSize
 }
 
 // isPythonProfile recognizes a dictionary of Python's marshal, perhaps with the flag of references, whose first key is a tuple of three:

@@ -41,7 +41,7 @@ func TestDescribe(t *testing.T) {
 		"<!DOCTYPE html>\n<p>502 Bad Gateway":                                                                        "HTML or XML (an error page or an index page?)",
 		`{"error":"not found","code":404}`:                                                                           "JSON (an error message?)",
 		"{\n  \"a\": 1,\n  \"b\": 2\n}\n":                                                                            "JSON (an error message?)",
-		"goroutine 1 [running]:\nmain.main()\n":                                                                      "a text dump of goroutines (ask without debug=2)",
+		"goroutine 1 [running]:\nmain.main()\n":                                                                      "a text dump of the stacks of goroutines (ask without debug=2)",
 		"block profile: total 1\n1 @ 0x1\n":                                                                          "a text dump of a profile (ask without debug=1)",
 		"\xff\xfem\x00;\x00a\x00":                                                                                    signature.UTF16,
 		"\xfe\xff\x00m\x00;\x00a":                                                                                    signature.UTF16,

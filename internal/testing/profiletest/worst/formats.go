@@ -46,7 +46,16 @@ var V8 = Inputs{
 	"events":   same("[{}", ",{}", "]"),
 	"profiles": same("[{}", `,{"name":"Profile"}`, "]"),
 	"nesting":  same("", "[", ""),
-	"text":     same(`{"nodes":[{"callFrame":{"functionName":"`, "\xff", `"}}]}`),
+	"heads": around(`{"head":{"id":1,"children":[{}`, "]}}", func(i int) string {
+		return fmt.Sprintf(`,{"id":%d,"selfSize":1,"callFrame":{"functionName":"%d"}}`, i, i)
+	}),
+	"deep heads": same(`{"head":`, `{"selfSize":1,"children":[`, ""),
+	"heads within heads": around(`{"head":{"children":[{}`, "]}}", func(int) string {
+		return "," + strings.Repeat(`{"selfSize":1,"children":[`, 500) + strings.Repeat("]}", 500)
+	}),
+	"chunks":  around(`[{"name":"Profile"}`, "]", func(i int) string { return fmt.Sprintf(`,{"name":"ProfileChunk","ts":%d}`, 1<<30-i) }),
+	"threads": around("[{}", "]", func(i int) string { return fmt.Sprintf(`,{"name":"thread_name","tid":%d,"args":{"name":"%d"}}`, i, i) }),
+	"text":    same(`{"nodes":[{"callFrame":{"functionName":"`, "\xff", `"}}]}`),
 	"stacks": around(`{"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1],"nodes":[{"id":0,"callFrame":{}}`, "]}", func(i int) string {
 		return fmt.Sprintf(`,{"id":%d,"callFrame":{"functionName":"%d"}}`, i+1, i)
 	}),

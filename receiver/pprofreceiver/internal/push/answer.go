@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -70,12 +71,13 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, write errorWriter,
 // statusOf returns the status for an error, and how long to wait before a retry if one may help.
 func statusOf(err error) (status int, retryAfter time.Duration) {
 	var body *httpserver.BodyError
+	var format *scan.FormatError
 	why := ingest.ReasonOf(err)
 	switch {
 	case ingest.IsBusy(err), errors.Is(err, httpserver.ErrLate):
 	case errors.As(err, &body):
 		return body.Status, 0
-	case errors.Is(err, errFormat):
+	case errors.Is(err, errFormat), errors.As(err, &format) && format.IsOther:
 		return http.StatusUnsupportedMediaType, 0
 	case why == ingest.TooLarge:
 		return http.StatusRequestEntityTooLarge, 0

@@ -1,0 +1,154 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cpuprofile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
+)
+
+func (d *decoder) read(data []byte) error {
+	d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(data))}
+	if bytes.HasPrefix(data, []byte("[")) {
+		return d.json.Array(d.readEvent)
+	}
+	file := newProfile()
+	var all chunk
+	err := d.json.Object(func(key string) error {
+		switch key {
+		case "traceEvents":
+			return d.json.Array(d.readEvent)
+		case "metadata":
+			return d.readMetadata()
+		}
+		return d.readField(file, &all, key)
+	})
+	if len(file.nodes) > 0 {
+		file.chunks = []chunk{all}
+		d.profiles = append(d.profiles, file)
+	}
+	return err
+}
+
+// readMetadata reads when DevTools began to record.
+func (d *decoder) readMetadata() error {
+	var metadata struct {
+		StartTime json.RawMessage `json:"startTime"`
+	}
+	if err := d.value(&metadata); err != nil {
+		return err
+	}
+	var text string
+	if json.Unmarshal(metadata.StartTime, &text) == nil {
+		d.began, _ = time.Parse(time.RFC3339, text)
+	}
+	return nil
+}
+
+// value reads the next value into to. A value of another type is ignored.
+func (d *decoder) value(to any) error {
+	err := d.json.Decode(to)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) {
+		return nil
+	}
+	return err
+}
+
+// readField reads a field of a profile. What it has of samples goes to c.
+func (d *decoder) readField(p *profile, c *chunk, key string) error {
+	switch key {
+	case "nodes":
+		return d.json.Array(func() error { return d.readNode(p) })
+	case "head":
+		return d.readHead(p, none, 0)
+	case "samples":
+		return d.value(&c.samples)
+	case "timeDeltas":
+		return d.value(&c.deltas)
+	case "timestamps":
+		return d.value(&c.timestamps)
+	case "startTime":
+		return d.value(&p.start)
+	case "endTime":
+		return d.value(&p.end)
+	}
+	return d.json.Skip()
+}
+
+func (d *decoder) readNode(p *profile) error {
+	if err := d.b.Step(0); err != nil {
+		return err
+	}
+	var n struct {
+		ID        int64     `json:"id"`
+		Parent    *int64    `json:"parent"`
+		Children  []int64   `json:"children"`
+		CallFrame callFrame `json:"callFrame"`
+	}
+	if err := d.value(&n); err != nil {
+		return err
+	}
+	before := len(p.nodes)
+	at := p.place(n.ID)
+	if n.Parent != nil {
+		parent := p.place(*n.Parent)
+		p.nodes[at].parent = parent
+	}
+	for _, child := range n.Children {
+		to := p.place(child)
+		p.nodes[to].parent = at
+	}
+	d.define(&p.nodes[at], &n.CallFrame, 0)
+	return d.b.Take(nodeBytes * (len(p.nodes) - before))
+}
+
+// readHead reads a tree whose nodes have their children in them: that of a heap profile, or of a CPU profile before Chrome 58 and Node 8,
+// whose nodes have their functions without a callFrame.
+func (d *decoder) readHead(p *profile, parent int32, depth int) error {
+	if err := d.b.Step(0); err != nil {
+		return err
+	}
+	if depth > maxDepth {
+		return errDeep
+	}
+	if err := d.b.Take(nodeBytes); err != nil {
+		return err
+	}
+	at := p.add(parent)
+	var f callFrame
+	first := int64(1)
+	err := d.json.Object(func(key string) error {
+		switch key {
+		case "children":
+			return d.json.Array(func() error { return d.readHead(p, at, depth+1) })
+		case "id":
+			var id int64
+			err := d.value(&id)
+			p.index[id] = at
+			return err
+		case "selfSize":
+			p.isHeap = true
+			return d.value(&p.nodes[at].selfSize)
+		case "callFrame":
+			first = 0
+			return d.value(&f)
+		case "functionName":
+			return d.value(&f.FunctionName)
+		case "url":
+			return d.value(&f.URL)
+		case "lineNumber":
+			return d.value(&f.LineNumber)
+		case "columnNumber":
+			return d.value(&f.ColumnNumber)
+		}
+		return d.json.Skip()
+	})
+	d.define(&p.nodes[at], &f, first)
+	return err
+}
