@@ -1,21 +1,28 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store keeps the profiles of the last window in bounded memory, and answers queries by time and attributes.
+// Package store keeps profiles, and answers queries by time and attributes.
 //
-// Add takes any OTLP profiles. What arrives within an eighth of the window, or of the bytes, is a block: one
-// dictionary (otlp/dictionary) and, for each series, chunks. A chunk has the samples of one profile as columns of varints.
-// A series is a service, a profile (otlp/kind), a sample type and the attributes of a resource and of its profiles, identified by their
-// hash. The oldest block is dropped as a whole, with its dictionary.
+// Add takes any OTLP profiles. What arrives becomes a block in memory: one dictionary (otlp/dictionary) and, for each series, chunks. A chunk
+// is one profile, with its samples as columns of varints. A series is a service, a profile (otlp/kind), a sample type and the attributes of a
+// resource and of its profiles, identified by their hash. Without a directory, the oldest block is dropped as a whole when the memory is full
+// or the window over. With one, a block is in the log (log.go) until it is written (merge.go, blockfile) as files by hour; those become one
+// for each quarter of a day and each day (disk.go), and coarser after a while (coarser.go).
 //
-// A query reads a view: the blocks as they are when it begins. It holds no lock. It chooses chunks by a Selection (view.choose), adds up
-// values by stack, for each block in a dense array (sum.go), and makes a tree of frames (tree.go) or pprof's samples over one dictionary
-// (profiles.go) from the sums. Each kind of values (otlp/kind) has one rule, so that no answer depends on profiles outside of the
-// selection:
+// A query (Source, Querier) reads a view: the blocks as they are when it begins. It holds no lock. One loop (scan.go) goes over the blocks,
+// oldest first: it opens one, reads the profiles of the selected series some thousand at a time, weighs them, passes on those that count, and
+// releases the block. It does so twice: first without samples (plan.go), since how a profile counts can depend on all others, then with them
+// (read.go). Values are added up by stack, for each block in a dense array (sum.go). The answers are made of these parts: a tree of frames
+// (tree.go), a pprof's samples over one dictionary (profiles.go), a line over time (timeline.go), a heat map, events, lists. So the memory of
+// a query follows from one block and from its answer, not from its range. Each kind of values (otlp/kind) has one rule, so that no answer
+// depends on profiles outside of the selection, nor on how profiles are spread over blocks:
 //
 //   - Delta: what happened in [time, time+duration). It counts by the part of that time that is selected.
-//   - Gauge: the state at a time. It holds until the next one of its series if that comes within two intervals, otherwise for one. Over a
-//     range it is averaged: each one counts by the part of the range for which it holds.
+//   - Gauge: the state at a time. It holds until the next one of its series if that comes within two intervals, otherwise for one (states.go).
+//     Over a range it is averaged: each one counts by the part of the range for which it holds.
 //   - Cumulative: made a delta when it arrives, of the time since the profile before of its series (totals.go). A sum that falls begins
 //     anew. The first one is a baseline, which counts only where nothing else is selected.
+//
+// An engine that has profiles as rows of samples (engine.go) lists those of a query as one block without samples. The same rules choose among
+// them, and the engine adds up their samples.
 package store

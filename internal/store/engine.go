@@ -349,8 +349,8 @@ func (s *EngineSource) Select(ctx context.Context, q *Query) (*Selected, error) 
 	if err != nil {
 		return nil, err
 	}
-	selected.SampleReader = &engineReader{selected.SampleReader.(*viewReader), ctx, s.engine, e}
-	return selected, nil
+	selected.selected.SampleReader = &engineReader{selected, ctx, s.engine, e}
+	return selected.selected, nil
 }
 
 // Timeline adds up the selected values over time.

@@ -99,35 +99,55 @@ type engineReader struct {
 }
 
 func (r *engineReader) Read(use func(*Samples) error) error {
-	for i, chunks := range r.chunks {
-		r.out = Samples{Type: i, Weight: 1}
-		want := r.query.Want
-		if want.Profiles {
-			rest, err := r.totals(chunks, use)
-			if err != nil {
+	err := r.eachPart(true, func(p *part) error {
+		for of := range runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
+			if err := r.readType(p, of, use); err != nil {
 				return err
 			}
-			chunks = rest
 		}
-		for of := range runs(chunks, func(a, b *weightedChunk) bool { return a.series.service == b.series.service }) {
-			if err := r.read(of, use); err != nil {
+		return r.newest.endBlock(p.block)
+	})
+	r.describe()
+	return err
+}
+
+// readType reads the series of one type.
+func (r *engineReader) readType(p *part, list []selectedSeries, use func(*Samples) error) error {
+	typ := list[0].typ
+	r.out = Samples{Type: typ, Weight: 1}
+	var chunks []weightedChunk
+	err := r.eachBatch(p, list, func(batch []weightedChunk) error {
+		r.see(typ, batch)
+		if r.query.Want.Profiles {
+			var err error
+			if batch, err = r.totals(p, batch, use); err != nil {
 				return err
 			}
+		}
+		chunks = append(chunks, batch...)
+		return r.memory.Take(2 * weightedChunkBytes * len(batch))
+	})
+	if err != nil {
+		return err
+	}
+	for of := range runs(chunks, func(a, b *weightedChunk) bool { return a.series.service == b.series.service }) {
+		if err := r.read(of, use); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// engineQuery returns the query of chunks, of which there is at least one, and whether their profiles are kept apart.
+// engineQuery returns the query of chunks, of which there is at least one.
 func (r *engineReader) engineQuery(chunks []weightedChunk, want Want) *EngineQuery {
 	e, sel := r.block, r.sel
 	first := chunks[0].series
 	strs := &e.dict.Strings
 	q := &EngineQuery{
 		Service: strs.At(first.service), Type: SampleType{strs.At(first.typ), strs.At(first.unit)}, GroupBy: sel.GroupBy, Want: want,
-		CutFrom: sel.From, CutUntil: sel.Until, From: math.MaxInt64, IsListed: want.Profiles || r.query != nil && (r.query.Only != nil || r.query.TimedOnly),
+		CutFrom: sel.From, CutUntil: sel.Until, From: math.MaxInt64, IsListed: want.Profiles || r.query.Only != nil || r.query.TimedOnly,
 	}
-	for _, k := range r.filters[0].keys {
+	for _, k := range r.filter.keys {
 		q.Filters = append(q.Filters, EngineFilter{strs.At(k.key), k.values})
 	}
 	for i := range chunks {
@@ -139,7 +159,7 @@ func (r *engineReader) engineQuery(chunks []weightedChunk, want Want) *EngineQue
 	for i := range e.types {
 		t := &e.types[i]
 		// Of observations with times of all profiles, the series decide.
-		if t.Service == q.Service && t.Type == q.Type && (r.query == nil || !r.query.TimedOnly) && t.profile() == strs.At(first.profile) {
+		if t.Service == q.Service && t.Type == q.Type && !r.query.TimedOnly && t.profile() == strs.At(first.profile) {
 			q.Types = append(q.Types, *t)
 		}
 	}
@@ -147,11 +167,11 @@ func (r *engineReader) engineQuery(chunks []weightedChunk, want Want) *EngineQue
 	chosen := map[EngineChosen]float64{} // by all but its coefficient
 	add := func(w *weightedChunk, of *chunk, weight float64) {
 		q.From, q.Until = min(q.From, of.time), max(q.Until, of.time)
-		group, same := r.groups.ofSeries(sel, r.filters[0], w.series)
+		group, same := r.groups.ofSeries(sel, r.filter, w.series)
 		if !same {
 			group = -1
 		}
-		c := EngineChosen{Series: idOf(w.series), Group: int32(group), Required: r.filters[0].required(w.series)}
+		c := EngineChosen{Series: idOf(w.series), Group: int32(group), Required: r.filter.required(w.series)}
 		if q.IsListed {
 			if c.Time = of.time; want.Profiles {
 				c.Into = w.chunk.profileTime()
@@ -433,7 +453,7 @@ func (r *engineReader) line(lines []dictionary.Line, f EngineFrame) []dictionary
 }
 
 // byGroup returns the values of the chunks that do not count as a whole, by group.
-func (r *engineReader) byGroup(reader *reader, chunks []weightedChunk) (map[*chunk]map[int]float64, error) {
+func (r *engineReader) byGroup(s *scan, chunks []weightedChunk) (map[*chunk]map[int]float64, error) {
 	sums := map[*chunk]map[int]float64{}
 	if len(chunks) == 0 {
 		return sums, nil
@@ -447,10 +467,10 @@ func (r *engineReader) byGroup(reader *reader, chunks []weightedChunk) (map[*chu
 		chunks[i].weight = 1
 		byTime[at{idOf(chunks[i].series), chunks[i].chunk.profileTime()}] = chunks[i].chunk
 	}
-	if err := reader.memory.Take(engineChunkBytes * len(chunks)); err != nil {
+	if err := s.memory.Take(engineChunkBytes * len(chunks)); err != nil {
 		return nil, err
 	}
-	of := &engineReader{viewReader: &viewReader{reader: reader}, ctx: r.ctx, engine: r.engine, block: r.block}
+	of := &engineReader{viewReader: &viewReader{scan: s}, ctx: r.ctx, engine: r.engine, block: r.block}
 	q := of.engineQuery(chunks, Want{Profiles: true, Series: true})
 	err := r.engine.Rows(r.ctx, q, func(row *EngineRow) error {
 		c := byTime[at{row.Series, row.Into}]
@@ -462,10 +482,10 @@ func (r *engineReader) byGroup(reader *reader, chunks []weightedChunk) (map[*chu
 		}
 		group := int(row.Group)
 		if group < 0 {
-			group = reader.groups.number(row.GroupName)
+			group = s.groups.number(row.GroupName)
 		}
 		sums[c][group] += float64(row.Value)
-		return reader.memory.Take(2 * cacheBytes)
+		return s.memory.Take(2 * cacheBytes)
 	})
 	return sums, err
 }

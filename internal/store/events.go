@@ -6,6 +6,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -68,10 +69,12 @@ func (s *Querier) Events(ctx context.Context, sel Selection, limit int) (*Events
 	}
 	c := &eventCollector{
 		sel: &sel, memory: q.Memory, limit: limit, lanes: map[string]int32{}, states: map[string]int32{},
-		filters: map[*dictionary.Dictionary]*filter{},
+		tree: newTreeBuilder(q.Memory), byStack: map[string]int32{},
 	}
 	err = selected.Read(func(samples *Samples) error {
-		c.begin(samples)
+		if err := c.begin(samples); err != nil {
+			return err
+		}
 		typ := selected.Types[samples.Type]
 		unit := TimeUnit(typ.Unit)
 		for i, end := range samples.Times {
@@ -80,7 +83,7 @@ func (s *Querier) Events(ctx context.Context, sel Selection, limit int) (*Events
 				continue
 			}
 			names := c.names(dictionary.AttributeSetIndex(at32(samples.Attributes, i)), typ.Type)
-			c.add(collectedEvent{Event{names.lane, names.state, at32(samples.Stacks, i), start, end}, samples.Dict})
+			c.add(collectedEvent{Event{names.lane, names.state, at32(samples.Stacks, i), start, end}, false})
 		}
 		return c.memory.Check()
 	})
@@ -90,9 +93,10 @@ func (s *Querier) Events(ctx context.Context, sel Selection, limit int) (*Events
 	return c.finish()
 }
 
+// collectedEvent is an event whose stack is one of the current block's dictionary until it is resolved.
 type collectedEvent struct {
 	Event
-	dict *dictionary.Dictionary
+	isResolved bool
 }
 
 // setNames are the lane and the state in a set of attributes, plus one; 0 means not looked up yet.
@@ -106,23 +110,73 @@ type eventCollector struct {
 	leftOut       int
 	lanes, states map[string]int32
 	laneTime      []int64
-	// filters read the attributes of dictionaries. filter and series are the current ones, and sets has the names of sets of the series.
-	filters map[*dictionary.Dictionary]*filter
-	filter  *filter
-	series  series
-	sets    map[dictionary.AttributeSetIndex]setNames
+	// filter and series are the current ones, and sets has the names of sets of the series.
+	filter *filter
+	series series
+	sets   map[dictionary.AttributeSetIndex]setNames
+	// stacks are the stacks of events of earlier blocks, as frames of the tree; byStack has their positions.
+	tree    *treeBuilder
+	stacks  [][]int32
+	byStack map[string]int32
 }
 
-func (c *eventCollector) begin(s *Samples) {
-	f := c.filters[s.Dict]
-	if f == nil {
-		f = newFilter(s.Dict, c.memory)
-		c.filters[s.Dict] = f
+func (c *eventCollector) begin(s *Samples) error {
+	isNew := c.filter == nil || c.filter.dict != s.Dict
+	if isNew {
+		if err := c.endBlock(); err != nil {
+			return err
+		}
+		c.filter = newFilter(s.Dict, c.memory)
 	}
 	service, _ := s.Dict.Strings.Lookup(c.sel.Service)
-	if sr := (series{service: service, resource: s.Resource, attributes: s.Profile}); c.filter != f || !c.series.isOf(&sr) {
-		c.filter, c.series, c.sets = f, sr, map[dictionary.AttributeSetIndex]setNames{}
+	if sr := (series{service: service, resource: s.Resource, attributes: s.Profile}); isNew || !c.series.isOf(&sr) {
+		c.series, c.sets = sr, map[dictionary.AttributeSetIndex]setNames{}
 	}
+	return nil
+}
+
+// endBlock resolves the stacks of the events of the current block that are among the longest so far.
+func (c *eventCollector) endBlock() error {
+	if c.filter == nil {
+		return nil
+	}
+	c.keepLongest()
+	framer := &blockFramer{b: c.tree, dict: c.filter.dict}
+	defer framer.end()
+	known := map[int32]int32{}
+	for i := range c.events {
+		e := &c.events[i]
+		if e.isResolved {
+			continue
+		}
+		at, ok := known[e.Stack]
+		if !ok {
+			frames, err := framer.stack(dictionary.StackIndex(e.Stack), maxStackFrames)
+			if err != nil {
+				return err
+			}
+			at = c.stackOf(frames)
+			known[e.Stack] = at
+		}
+		e.Stack, e.isResolved = at, true
+	}
+	return c.memory.Check()
+}
+
+// stackOf returns the position of a stack among all.
+func (c *eventCollector) stackOf(frames []int32) int32 {
+	var key []byte
+	for _, f := range frames {
+		key = binary.AppendUvarint(key, uint64(f))
+	}
+	at, ok := c.byStack[string(key)]
+	if !ok {
+		_ = c.memory.Take(cacheBytes + len(key)) // Check returns the error
+		at = int32(len(c.stacks))
+		c.byStack[string(key)] = at
+		c.stacks = append(c.stacks, frames)
+	}
+	return at
 }
 
 func (sr *series) isOf(other *series) bool {
@@ -134,7 +188,7 @@ func numberOf(names map[string]int32, name string) int32 {
 	i, ok := names[name]
 	if !ok {
 		i = int32(len(names))
-		names[name] = i
+		names[strings.Clone(name)] = i // it can be a part of a block
 	}
 	return i
 }
@@ -254,7 +308,9 @@ func (c *eventCollector) keepLongest() {
 
 // finish chooses the lanes with most time and resolves stacks.
 func (c *eventCollector) finish() (*Events, error) {
-	c.keepLongest()
+	if err := c.endBlock(); err != nil {
+		return nil, err
+	}
 	out := &Events{LeftOut: c.leftOut, States: byNumber(c.states)}
 	names := shownLanes(byNumber(c.lanes))
 	order := make([]int32, len(names))
@@ -275,37 +331,21 @@ func (c *eventCollector) finish() (*Events, error) {
 		shown[lane] = int32(i)
 		out.Lanes = append(out.Lanes, names[lane])
 	}
-	b := newTreeBuilder(c.memory)
-	framers := map[*dictionary.Dictionary]*blockFramer{}
-	type stackKey struct {
-		dict  *dictionary.Dictionary
-		stack int32
-	}
-	stacks := map[stackKey]int32{}
+	used := slices.Repeat([]int32{-1}, len(c.stacks)) // the index in out.Stacks of each stack
 	slices.SortStableFunc(c.events, func(a, b collectedEvent) int { return cmp.Compare(a.Start, b.Start) })
 	for _, e := range c.events {
 		if e.Lane = shown[e.Lane]; e.Lane < 0 {
 			out.LeftOut++
 			continue
 		}
-		key := stackKey{e.dict, e.Stack}
-		at, ok := stacks[key]
-		if !ok {
-			at = int32(len(out.Stacks))
-			stacks[key] = at
-			if framers[e.dict] == nil {
-				framers[e.dict] = &blockFramer{b: b, dict: e.dict}
-			}
-			stack, err := framers[e.dict].stack(dictionary.StackIndex(e.Stack), maxStackFrames)
-			if err != nil {
-				return nil, err
-			}
-			out.Stacks = append(out.Stacks, stack)
+		if used[e.Stack] < 0 {
+			used[e.Stack] = int32(len(out.Stacks))
+			out.Stacks = append(out.Stacks, c.stacks[e.Stack])
 		}
-		e.Stack = at
+		e.Stack = used[e.Stack]
 		out.List = append(out.List, e.Event)
 	}
-	out.Frames = b.frames
+	out.Frames = c.tree.frames
 	return out, c.memory.keep(c.memory.used)
 }
 

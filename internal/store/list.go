@@ -180,81 +180,113 @@ func (s *Querier) Attributes(ctx context.Context, sel Selection, limit int) ([]A
 		return nil, err
 	}
 	defer selected.Close()
-	type key struct {
-		key   string
-		scope Scope
-	}
-	counts := map[key]map[string]int{}
-	// Samples are counted by set, sets by attribute, and only then by value: very many samples can share a set of many attributes,
-	// and very many sets an attribute with a long list.
-	type setOf struct {
-		dict  *dictionary.Dictionary
-		scope Scope
-		set   dictionary.AttributeSetIndex
-	}
-	type attributeOf struct {
-		dict      *dictionary.Dictionary
-		scope     Scope
-		attribute dictionary.AttributeIndex
-	}
-	sets, attributes := map[setOf]int{}, map[attributeOf]int{}
-	count := func(of setOf, n int) {
-		before := len(sets)
-		if sets[of] += n; len(sets) > before {
-			_ = q.Memory.Take(cacheBytes)
-		}
-	}
+	c := &attributeCounter{memory: q.Memory, counts: map[attributeKey]map[string]int{}}
 	err = selected.Read(func(samples *Samples) error {
+		if err := c.begin(samples.Dict); err != nil {
+			return err
+		}
 		n := cmp.Or(samples.Count, samples.Len())
-		count(setOf{samples.Dict, ResourceScope, samples.Resource}, n)
-		count(setOf{samples.Dict, ProfileScope, samples.Profile}, n)
+		c.count(ResourceScope, samples.Resource, n)
+		c.count(ProfileScope, samples.Profile, n)
 		if len(samples.Attributes) == 1 {
-			count(setOf{samples.Dict, SampleScope, dictionary.AttributeSetIndex(samples.Attributes[0])}, n)
+			c.count(SampleScope, dictionary.AttributeSetIndex(samples.Attributes[0]), n)
 		} else {
 			for _, set := range samples.Attributes {
-				count(setOf{samples.Dict, SampleScope, dictionary.AttributeSetIndex(set)}, 1)
+				c.count(SampleScope, dictionary.AttributeSetIndex(set), 1)
 			}
 		}
 		return q.Memory.Check()
 	})
-	if err != nil {
+	if err := cmp.Or(err, c.endBlock()); err != nil {
 		return nil, err
 	}
-	for of, n := range sets {
-		for _, i := range of.dict.AttributeSets.At(of.set) {
-			before := len(attributes)
-			if attributes[attributeOf{of.dict, of.scope, dictionary.AttributeIndex(i)}] += n; len(attributes) > before {
-				_ = q.Memory.Take(cacheBytes)
-			}
-		}
-		if err := q.Memory.Take(0); err != nil {
-			return nil, err
-		}
-	}
-	filters := map[*dictionary.Dictionary]*filter{}
-	for of, n := range attributes {
-		dict := of.dict
-		k := key{dict.Strings.At(dict.Attributes.At(of.attribute).Key), of.scope}
-		if err := q.Memory.Take(2 * cacheBytes); err != nil { // its string among the counts, and in the list
-			return nil, err
-		}
-		if counts[k] == nil {
-			counts[k] = map[string]int{}
-		}
-		if filters[dict] == nil {
-			filters[dict] = newFilter(dict, q.Memory)
-		}
-		counts[k][filters[dict].valueAt(of.attribute)] += n
-	}
-	list := make([]AttributeInfo, 0, len(counts))
-	for k, values := range counts {
+	list, bytes := make([]AttributeInfo, 0, len(c.counts)), 0
+	for k, values := range c.counts {
 		list = append(list, attributeInfo(k.key, k.scope, values, limit))
+		bytes += cacheBytes * len(values)
 	}
 	// Those of resources come first, those of samples last.
 	slices.SortFunc(list, func(a, b AttributeInfo) int {
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), strings.Compare(a.Key, b.Key))
 	})
-	return list, q.Memory.keep(cacheBytes * len(attributes))
+	return list, q.Memory.keep(bytes)
+}
+
+// attributeCounter counts samples by their attributes. It does so by set, sets by attribute, and only then by value: very many samples can
+// share a set of many attributes, and very many sets an attribute with a long list.
+type attributeCounter struct {
+	memory *Memory
+	counts map[attributeKey]map[string]int
+	// dict is that of the current block, sets counts the samples of its sets.
+	dict *dictionary.Dictionary
+	sets map[attributeSet]int
+}
+
+type attributeKey struct {
+	key   string
+	scope Scope
+}
+
+type attributeSet struct {
+	scope Scope
+	set   dictionary.AttributeSetIndex
+}
+
+func (c *attributeCounter) count(scope Scope, set dictionary.AttributeSetIndex, n int) {
+	before := len(c.sets)
+	if c.sets[attributeSet{scope, set}] += n; len(c.sets) > before {
+		_ = c.memory.Take(cacheBytes) // Check returns the error
+	}
+}
+
+func (c *attributeCounter) begin(dict *dictionary.Dictionary) error {
+	if dict == c.dict {
+		return nil
+	}
+	err := c.endBlock()
+	c.dict, c.sets = dict, map[attributeSet]int{}
+	return err
+}
+
+// endBlock adds the samples of a block to the counts, which have copies of its strings.
+func (c *attributeCounter) endBlock() error {
+	type attributeOf struct {
+		scope     Scope
+		attribute dictionary.AttributeIndex
+	}
+	attributes, taken := map[attributeOf]int{}, cacheBytes*len(c.sets)
+	for of, n := range c.sets {
+		for _, i := range c.dict.AttributeSets.At(of.set) {
+			before := len(attributes)
+			if attributes[attributeOf{of.scope, dictionary.AttributeIndex(i)}] += n; len(attributes) > before {
+				taken += cacheBytes
+				_ = c.memory.Take(cacheBytes)
+			}
+		}
+		if err := c.memory.Take(0); err != nil {
+			return err
+		}
+	}
+	for of, n := range attributes {
+		a := c.dict.Attributes.At(of.attribute)
+		k := attributeKey{c.dict.Strings.At(a.Key), of.scope}
+		values := c.counts[k]
+		if values == nil {
+			k.key, values = strings.Clone(k.key), map[string]int{}
+			c.counts[k] = values
+			_ = c.memory.Take(2*cacheBytes + len(k.key))
+		}
+		value := a.Value.AsString()
+		if _, ok := values[value]; !ok {
+			value = strings.Clone(value)
+			if err := c.memory.Take(2*cacheBytes + len(value)); err != nil { // among the counts, and in the list
+				return err
+			}
+		}
+		values[value] += n
+	}
+	c.memory.Release(taken)
+	return nil
 }
 
 func attributeInfo(key string, scope Scope, values map[string]int, limit int) AttributeInfo {

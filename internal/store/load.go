@@ -17,79 +17,26 @@ import (
 type diskPart struct {
 	block   *diskBlock
 	service *blockfile.Service
+	rows    *blockfile.Scan
 	columns blockfile.Columns
-	scratch columns
+	// isUnchecked is set if the dictionary is not loaded: nobody looks up what samples refer to.
+	isUnchecked bool
 }
 
-// partQuery chooses what of a block is loaded.
-type partQuery struct {
-	service string
-	// until 0 means no end. A gauge counts from hold before from on: others that start after it say until when it
-	// holds.
-	from, until, hold int64
-	// before is 0, or leaves out profiles of which no observation, which lasts for its value, can have begun before it.
-	before int64
-	// wanted chooses series.
-	wanted func(*blockfile.Series) bool
-	// Without the dictionary, which is most of what is read, there are no attributes, and samples cannot be read.
-	withDictionary bool
+// series returns a series without profiles; without the dictionary of the service, it has no attributes.
+func (d *diskPart) series(dict *dictionary.Dictionary, service string, in *blockfile.Series, withDictionary bool) (*series, error) {
+	sr := seriesOf(&dict.Strings, service, in)
+	if withDictionary {
+		sr.resource, sr.attributes = dictionary.AttributeSetIndex(in.Resource), dictionary.AttributeSetIndex(in.Attributes)
+	}
+	if sets := dict.AttributeSets.Len(); isOutside(int32(sr.resource), sets) || isOutside(int32(sr.attributes), sets) {
+		return nil, &damagedBlock{d.block, errRange}
+	}
+	return &sr, nil
 }
 
-// part loads the series of a service that wanted chooses, with the profiles that have a part in [from, until) but
-// without samples.
-func (b *diskBlock) part(
-	name string, from, until int64, wanted func(*blockfile.Series) bool, withDictionary bool, m *Memory,
-) (*block, error) {
-	return b.loadPart(&partQuery{service: name, from: from, until: until, wanted: wanted, withDictionary: withDictionary}, m)
-}
-
-// wants reports whether a profile from start to end, or any of a series, is wanted.
-func (q *partQuery) wants(isGauge bool, start, end, total int64, unit string) bool {
-	if isGauge {
-		end += q.hold
-	}
-	return end >= q.from && (q.until == 0 || start < q.until) && (q.before == 0 || start-durationOf(total, TimeUnit(unit)) < q.before)
-}
-
-func (b *diskBlock) loadPart(q *partQuery, m *Memory) (*block, error) {
-	at, ok := b.services[q.service]
-	if !ok || b.Until+q.hold < q.from || q.until != 0 && b.From >= q.until {
-		return nil, nil
-	}
-	service := &b.Services[at]
-	var list []*blockfile.Series
-	for i := range service.Series {
-		in := &service.Series[i]
-		if q.wanted(in) && q.wants(in.Kind == kind.Gauge.String(), in.Start, in.End, in.Total, in.Unit) {
-			list = append(list, in)
-		}
-	}
-	if len(list) == 0 {
-		return nil, nil
-	}
-	dict := dictionary.New()
-	if q.withDictionary {
-		var err error
-		if dict, err = b.dictionary(service, m); err != nil {
-			return nil, err
-		}
-	}
-	e := &block{dict: dict, disk: &diskPart{block: b, service: service}, byMeta: map[meta]int32{}, begun: b.catalog.begun}
-	loader := &partLoader{partQuery: q, block: e, memory: m, sets: dict.AttributeSets.Len()}
-	if err := m.Take(loadBytes); err != nil {
-		return nil, err
-	}
-	defer m.Release(loadBytes)
-	// Series that follow each other are read at once.
-	for of := range runsBy(list, func(last, next *blockfile.Series) bool {
-		return last.FirstProfile+int64(last.Profiles) == next.FirstProfile
-	}) {
-		if err := loader.series(of); err != nil {
-			return nil, err
-		}
-	}
-	return e, nil
-}
+// isOutside reports whether an index is none of a table of n entries. Every table has entry 0.
+func isOutside(i int32, n int) bool { return i < 0 || i > 0 && int(i) >= n }
 
 // runsBy returns the parts of a list in which each entry follows the one before.
 func runsBy[T any](list []T, follows func(last, next T) bool) iter.Seq[[]T] {
@@ -102,6 +49,11 @@ func runsBy[T any](list []T, follows func(last, next T) bool) iter.Seq[[]T] {
 			}
 		}
 	}
+}
+
+// isNext reports whether the profiles of a series follow those of another one.
+func isNext(last, next *blockfile.Series) bool {
+	return last.FirstProfile+int64(last.Profiles) == next.FirstProfile
 }
 
 // dictionary loads the dictionary of a service.
@@ -125,55 +77,76 @@ const (
 	// rowsPerLoad is how many profiles are read at once, and loadBytes the memory of that.
 	rowsPerLoad = 4 << 10
 	loadBytes   = rowsPerLoad * 256
-	// loadedBytes is the memory of a profile that was loaded.
-	loadedBytes = chunkBytes * 5 / 4
+	// rowsPerFields is how many rows are read at once of which one is wanted.
+	rowsPerFields = 512
 )
 
-// partLoader adds profiles to a block.
-type partLoader struct {
-	*partQuery
+var errRange = fmt.Errorf("%w: a profile has an index that is out of range", blockfile.ErrDamaged)
+
+// profileLoader reads profiles of a block on disk.
+type profileLoader struct {
 	block  *block
 	memory *Memory
-	sets   int // of attributes
-	rows   [rowsPerLoad]blockfile.Profile
+	rows   []blockfile.Profile
+	// wants chooses profiles.
+	wants func(*blockfile.Series, *blockfile.Profile) bool
+	// Without withFields, profiles have no meta; without withDictionary, that has no attributes.
+	withFields, withDictionary bool
+	current                    chunk
+	last                       blockfile.Profile // whose meta is lastMeta
+	lastMeta                   int32
 }
 
-// series loads series whose rows follow each other.
-func (l *partLoader) series(list []*blockfile.Series) error {
+// each calls use with the profiles of series: the index of the series, the number of the profile in it, and the profile, which is valid
+// until use returns.
+func (l *profileLoader) each(list []*blockfile.Series, use func(in, number int, c *chunk) error) error {
+	l.lastMeta = -1
+	first := 0
+	for of := range runsBy(list, isNext) { // they are read at once
+		if err := l.run(of, func(in, number int, c *chunk) error { return use(first+in, number, c) }); err != nil {
+			return err
+		}
+		first += len(of)
+	}
+	return nil
+}
+
+func (l *profileLoader) run(list []*blockfile.Series, use func(in, number int, c *chunk) error) error {
 	b := l.block.disk.block
+	at, number, sample := 0, 0, list[0].FirstSample
 	first, last := list[0].FirstProfile, list[len(list)-1]
-	in, left, sample := (*series)(nil), 0, int64(0)
 	for end := last.FirstProfile + int64(last.Profiles); first < end; {
-		rows := l.rows[:min(end-first, rowsPerLoad)]
-		if err := b.ProfileTimes(first, rows); err != nil {
+		rows := l.rows[:min(end-first, int64(len(l.rows)))]
+		if err := l.block.disk.rows.ProfileTimes(first, rows); err != nil {
 			return b.fault(err)
 		}
 		known := 0 // rows whose other fields are read, or are not needed
 		for i := range rows {
-			for left == 0 {
-				var err error
-				if in, err = l.begin(list[0]); err != nil {
-					return err
-				}
-				left, sample, list = list[0].Profiles, list[0].FirstSample, list[1:]
+			for number == list[at].Profiles {
+				at, number = at+1, 0
+				sample = list[at].FirstSample
 			}
-			left--
 			p := &rows[i]
 			if p.Samples < 0 {
 				return &damagedBlock{b, errRange}
 			}
 			row := sample
 			sample += int64(p.Samples)
-			if !l.wants(in.values == kind.Gauge, p.Start, p.End, p.Total, l.block.dict.Strings.At(in.unit)) {
+			number++
+			if !l.wants(list[at], p) {
 				continue
 			}
 			if i >= known {
 				known = min(len(rows), i+rowsPerFields)
-				if err := b.ProfileFields(l.block.disk.service, first+int64(i), rows[i:known]); err != nil {
+				if err := l.fields(first+int64(i), rows[i:known]); err != nil {
 					return b.fault(err)
 				}
 			}
-			if err := l.add(in, p, row); err != nil {
+			c, err := l.chunk(p, row)
+			if err != nil {
+				return err
+			}
+			if err := use(at, number-1, c); err != nil {
 				return err
 			}
 		}
@@ -185,107 +158,54 @@ func (l *partLoader) series(list []*blockfile.Series) error {
 	return nil
 }
 
-// rowsPerFields is how many rows are read at once of which one is wanted.
-const rowsPerFields = 512
-
-var errRange = fmt.Errorf("%w: a profile has an index that is out of range", blockfile.ErrDamaged)
-
-// begin adds a series without profiles.
-func (l *partLoader) begin(in *blockfile.Series) (*series, error) {
-	sr := seriesOf(&l.block.dict.Strings, l.service, in)
-	if l.withDictionary {
-		sr.resource, sr.attributes = dictionary.AttributeSetIndex(in.Resource), dictionary.AttributeSetIndex(in.Attributes)
-	}
-	if int(sr.resource) >= l.sets || int(sr.attributes) >= l.sets || sr.resource < 0 || sr.attributes < 0 {
-		return nil, &damagedBlock{l.block.disk.block, errRange}
-	}
-	if err := l.memory.Take(seriesBytes); err != nil {
-		return nil, err
-	}
-	if l.from <= in.Start && (l.until == 0 || in.End < l.until) && l.before == 0 {
-		if err := l.memory.Take(loadedBytes * in.Profiles); err != nil {
-			return nil, err
-		}
-		l.memory.Release(loadedBytes * in.Profiles) // add takes it
-		sr.chunks = make([]chunk, 0, in.Profiles)
-	}
-	l.block.series = append(l.block.series, sr)
-	return &l.block.series[len(l.block.series)-1], nil
-}
-
-// add adds a profile whose samples begin at a row.
-func (l *partLoader) add(sr *series, p *blockfile.Profile, row int64) error {
-	e, strs := l.block, &l.block.dict.Strings
-	if !l.withDictionary {
-		p.AttributeSet, p.ScopeSet = 0, 0
-	}
-	if int(p.AttributeSet) >= l.sets || int(p.ScopeSet) >= l.sets || p.AttributeSet < 0 || p.ScopeSet < 0 {
-		return &damagedBlock{e.disk.block, errRange}
-	}
-	if err := l.memory.Take(loadedBytes); err != nil {
+func (l *profileLoader) fields(first int64, rows []blockfile.Profile) error {
+	d := l.block.disk
+	if err := d.rows.ProfileKinds(first, rows); err != nil || !l.withFields {
 		return err
 	}
-	c := chunk{
+	return d.rows.ProfileFields(d.service, first, rows)
+}
+
+// chunk returns a profile whose samples begin at a row.
+func (l *profileLoader) chunk(p *blockfile.Profile, row int64) (*chunk, error) {
+	c := &l.current
+	*c = chunk{
 		time: p.Time, duration: p.DurationNanos, start: p.Start, end: p.End, total: p.Total, samples: p.Samples,
 		values: kind.Values(p.Kind), flags: chunkFlags(p.Flags), row: row,
 	}
-	c.meta = e.meta(meta{
-		periodType: strs.Intern(p.PeriodType), periodUnit: strs.Intern(p.PeriodUnit), period: p.Period, position: p.Position,
-		attributes: dictionary.AttributeSetIndex(p.AttributeSet), scope: dictionary.AttributeSetIndex(p.ScopeSet),
-	})
-	e.add(sr, c)
-	return nil
-}
-
-// load reads the samples of chunks of a block, which must be in its order.
-func (e *block) load(chunks []*chunk, m *Memory) error {
-	dict, out := e.dict, &e.disk.scratch
-	taken, rows := 0, 0
-	defer func() { m.Release(taken) }()
-	return e.disk.read(dict, chunks, true, m, func(c *chunk, cols *blockfile.Columns) error {
-		if rows == 0 {
-			out.reset()
+	if !l.withFields {
+		return c, nil
+	}
+	if !l.withDictionary {
+		p.AttributeSet, p.ScopeSet = 0, 0
+	}
+	last := &l.last
+	if l.lastMeta < 0 || p.PeriodType != last.PeriodType || p.PeriodUnit != last.PeriodUnit || p.Period != last.Period ||
+		p.Position != last.Position || p.AttributeSet != last.AttributeSet || p.ScopeSet != last.ScopeSet {
+		strs, sets := &l.block.dict.Strings, l.block.dict.AttributeSets.Len()
+		if isOutside(p.AttributeSet, sets) || isOutside(p.ScopeSet, sets) {
+			return nil, &damagedBlock{l.block.disk.block, errRange}
 		}
-		if more := rowScratchBytes*int(c.samples) - taken; more > 0 {
-			taken += more
-			if err := m.Take(more); err != nil {
-				return err
-			}
-		}
-		for i, stack := range cols.Stacks {
-			set, link, timestamp := int32(0), int32(0), int64(0)
-			if cols.Attributes != nil {
-				set = cols.Attributes[i]
-			}
-			if cols.Links != nil && cols.Links[i] != (dictionary.Link{}) {
-				link = int32(dict.Links.Intern(cols.Links[i]))
-			}
-			if c.flags&hasTimestamps != 0 {
-				timestamp = cols.Timestamps[i] - c.time
-			}
-			out.stacks, out.attributes, out.links = append(out.stacks, stack), append(out.attributes, set), append(out.links, link)
-			out.timestamps, out.values = append(out.timestamps, timestamp), append(out.values, cols.Values[i])
-		}
-		if rows += len(cols.Stacks); rows < int(c.samples) {
-			return nil // the rest follows
-		}
-		rows = 0
-		c.data = out.encode(c.flags)
-		return m.Take(cap(c.data))
-	})
+		l.last, l.lastMeta = *p, l.block.meta(meta{
+			periodType: strs.Intern(p.PeriodType), periodUnit: strs.Intern(p.PeriodUnit), period: p.Period, position: p.Position,
+			attributes: dictionary.AttributeSetIndex(p.AttributeSet), scope: dictionary.AttributeSetIndex(p.ScopeSet),
+		})
+	}
+	c.meta = l.lastMeta
+	return c, nil
 }
 
 const (
 	// maxRowsLoaded is how many rows are read at once, and rowsLoadedBytes the memory of that.
 	maxRowsLoaded   = 1 << 16
 	rowsLoadedBytes = maxRowsLoaded * 56
-	// rowScratchBytes is the memory of a row until it is encoded: columns that grow, and what they become.
-	rowScratchBytes = 96
 )
 
-// read reads samples of chunks, which must be in the order of the block, and calls use with those of each, in one or
-// more parts: stacks and values, and all else that the chunks have if all is true.
-func (d *diskPart) read(dict *dictionary.Dictionary, chunks []*chunk, all bool, m *Memory, use func(*chunk, *blockfile.Columns) error) error {
+// read reads samples of chunks, which must be in the order of the block, and calls use with those of each, in one or more parts: stacks and
+// values, and what else is wanted of the columns that the chunks have.
+func (d *diskPart) read(
+	dict *dictionary.Dictionary, chunks []*chunk, want blockfile.Want, m *Memory, use func(*chunk, *blockfile.Columns) error,
+) error {
 	taken := 0
 	defer func() { m.Release(taken) }()
 	for len(chunks) > 0 {
@@ -305,7 +225,7 @@ func (d *diskPart) read(dict *dictionary.Dictionary, chunks []*chunk, all bool, 
 				return err
 			}
 		}
-		if err := d.readRows(dict, chunks[:n], rows, all, m, use); err != nil {
+		if err := d.readRows(dict, chunks[:n], rows, want, m, use); err != nil {
 			return err
 		}
 		chunks = chunks[n:]
@@ -315,25 +235,25 @@ func (d *diskPart) read(dict *dictionary.Dictionary, chunks []*chunk, all bool, 
 
 // readRows reads the rows of chunks that follow each other: those of several are at most maxRowsLoaded.
 func (d *diskPart) readRows(
-	dict *dictionary.Dictionary, chunks []*chunk, rows int, all bool, m *Memory, use func(*chunk, *blockfile.Columns) error,
+	dict *dictionary.Dictionary, chunks []*chunk, rows int, want blockfile.Want, m *Memory, use func(*chunk, *blockfile.Columns) error,
 ) error {
 	stacks, sets := uint32(dict.Stacks.Len()), uint32(dict.AttributeSets.Len())
-	isOutside := func(list []int32, n uint32) bool {
+	isAnyOutside := func(list []int32, n uint32) bool {
 		return slices.ContainsFunc(list, func(i int32) bool { return uint32(i) >= n })
 	}
-	var want blockfile.Want
+	flags := chunkFlags(0)
 	for _, c := range chunks {
-		want.Attributes = want.Attributes || all && c.flags&hasAttributes != 0
-		want.Links = want.Links || all && c.flags&hasLinks != 0
-		want.Timestamps = want.Timestamps || all && c.flags&hasTimestamps != 0
+		flags |= c.flags
 	}
+	want.Attributes, want.Links = want.Attributes && flags&hasAttributes != 0, want.Links && flags&hasLinks != 0
+	want.Timestamps = want.Timestamps && flags&hasTimestamps != 0
 	cols := &d.columns
 	for done := 0; done == 0 || done < rows; {
 		n := min(rows-done, maxRowsLoaded)
-		if err := d.block.Samples(d.service, chunks[0].row+int64(done), n, want, cols); err != nil {
+		if err := d.rows.Samples(d.service, chunks[0].row+int64(done), n, want, cols); err != nil {
 			return d.block.fault(err)
 		}
-		if isOutside(cols.Stacks, stacks) || isOutside(cols.Attributes, sets) {
+		if !d.isUnchecked && (isAnyOutside(cols.Stacks, stacks) || isAnyOutside(cols.Attributes, sets)) {
 			return &damagedBlock{d.block, fmt.Errorf("%w: a sample has an index that is out of range", blockfile.ErrDamaged)}
 		}
 		at := 0

@@ -78,10 +78,13 @@ func (m *Memory) free() int { return m.meter.Limit - m.used }
 // up to 40 bytes for an entry.
 const (
 	seriesCopyBytes    = 256
-	weightedChunkBytes = 176 // in its instance, chosen, and with those of all instances
+	weightedChunkBytes = 40 + chunkBytes + 48 // with the chunk if it is on disk, and in the lists of those that are read
 	sumBytes           = 8
 	nodeBytes          = 96
 	frameBytes         = 320 // with three new strings and the caches of its location
+	stringBytes        = 48  // of a string of frames beside its bytes
+	selectedBytes      = 72  // of a series in a list that grows
+	ruleBytes          = 512 // of a type that a query selects
 	lineKeyBytes       = 64
 	cacheBytes         = 96                    // an entry of a map without its string
 	rowBytes           = 96                    // of a table, without its values

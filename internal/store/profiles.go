@@ -121,7 +121,7 @@ func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *S
 	}
 	defer selected.Close()
 	m := &merger{
-		Selected: selected, sel: &q.Selection, dict: dictionary.New(), movers: map[*dictionary.Dictionary]*mover.Mover{},
+		Selected: selected, sel: &q.Selection, dict: dictionary.NewCopying(),
 		table: table{memory: q.Memory, types: len(selected.Types)},
 	}
 	m.index.Reset(0)
@@ -134,6 +134,7 @@ func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *S
 	if err := selected.Read(add); err != nil {
 		return nil, err
 	}
+	m.endBlock()
 	return m.assemble()
 }
 
@@ -144,23 +145,25 @@ type merger struct {
 	table
 	maxValues int
 	dict      *dictionary.Dictionary
-	// movers are those of the blocks' dictionaries, inOrder that of their first samples.
-	movers  map[*dictionary.Dictionary]*mover.Mover
-	inOrder []*mover.Mover
+	// moves is from the dictionary of the current block. mappings has the positions of mappings, and placed is the last of them.
+	moves     *mover.Mover
+	from      *dictionary.Dictionary
+	fromBytes int
+	mappings  []dictionary.MappingIndex
+	placed    dictionary.MappingIndex
 }
 
 func (m *merger) add(s *Samples) error {
-	moves, before, moving := m.movers[s.Dict], m.dict.MemoryBytes(), s.Dict.MemoryBytes() // at most all of it
-	if moves == nil {
-		moving += moverBytes(s.Dict)
+	if m.from != s.Dict {
+		m.endBlock()
+		if err := m.memory.Take(moverBytes(s.Dict)); err != nil {
+			return err
+		}
+		m.moves, m.from, m.fromBytes = mover.New(s.Dict, m.dict), s.Dict, s.Dict.MemoryBytes()+s.Dict.StringBytes()
 	}
+	moves, before, moving := m.moves, m.dict.MemoryBytes(), m.fromBytes // at most all of it
 	if err := m.memory.Take(moving); err != nil {
 		return err
-	}
-	if moves == nil {
-		moves = mover.New(s.Dict, m.dict)
-		m.movers[s.Dict], m.inOrder = moves, append(m.inOrder, moves)
-		moving -= moverBytes(s.Dict)
 	}
 	for _, stack := range s.Stacks {
 		moves.Stack(dictionary.StackIndex(stack))
@@ -226,8 +229,7 @@ func (m *merger) assemble() (*Merged, error) {
 	if m.Newest != nil {
 		m.write(out.Profiles)
 	}
-	m.orderMappings()
-	m.forgetBlocks()
+	m.dict.OrderMappings(m.mappings)
 	copied := dictionaryPart * m.dict.MemoryBytes()
 	if err := m.memory.Take(copied); err != nil {
 		return nil, err
@@ -236,30 +238,21 @@ func (m *merger) assemble() (*Merged, error) {
 	return out, m.memory.keep(copied + m.written)
 }
 
-// forgetBlocks frees what was loaded of the blocks: the dictionary of the result has all that is needed of them.
-func (m *merger) forgetBlocks() {
-	for from := range m.movers {
-		m.memory.Release(moverBytes(from))
+// endBlock frees what is known of a block's dictionary. Mappings stay in the order of the blocks' dictionaries: readers treat the first one as
+// the main binary.
+func (m *merger) endBlock() {
+	m.mappings = append(m.mappings, make([]dictionary.MappingIndex, m.dict.Mappings.Len()-len(m.mappings))...)
+	if m.moves == nil {
+		return
 	}
-	m.movers, m.inOrder, m.Newest = nil, nil, nil
-	if r, ok := m.SampleReader.(*viewReader); ok {
-		r.view.forgetParts()
-	}
-}
-
-// orderMappings brings the mappings into the order of the blocks' dictionaries: readers treat the first one as the main binary.
-func (m *merger) orderMappings() {
-	places := make([]dictionary.MappingIndex, m.dict.Mappings.Len())
-	next := dictionary.MappingIndex(1)
-	for _, moves := range m.inOrder {
-		for _, i := range moves.Mappings {
-			if i != 0 && places[i] == 0 {
-				places[i] = next
-				next++
-			}
+	for _, i := range m.moves.Mappings {
+		if i != 0 && m.mappings[i] == 0 {
+			m.placed++
+			m.mappings[i] = m.placed
 		}
 	}
-	m.dict.OrderMappings(places)
+	m.memory.Release(moverBytes(m.from))
+	m.moves, m.from = nil, nil
 }
 
 func (m *merger) write(pd pprofile.Profiles) {

@@ -4,9 +4,6 @@
 package store
 
 import (
-	"cmp"
-	"math"
-	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -27,16 +24,12 @@ const (
 type groups struct {
 	names  []string
 	byName map[string]int
-	// sets[block][set] is the group of samples with that set of attributes, plus one.
-	sets []map[dictionary.AttributeSetIndex]int
+	// sets[set] is the group of samples of the current block with that set of attributes.
+	sets map[dictionary.AttributeSetIndex]int
 }
 
-func newGroups(blocks int) *groups {
-	g := &groups{byName: map[string]int{}, sets: make([]map[dictionary.AttributeSetIndex]int, blocks)}
-	for i := range g.sets {
-		g.sets[i] = map[dictionary.AttributeSetIndex]int{}
-	}
-	return g
+func newGroups() *groups {
+	return &groups{byName: map[string]int{}, sets: map[dictionary.AttributeSetIndex]int{}}
 }
 
 // maxGroupBytes bounds the name of a group. Very many series and samples can share a long value.
@@ -56,9 +49,11 @@ func (g *groups) number(value string) int {
 	} else if len(g.names) > maxGroups {
 		return g.byName[OtherGroup]
 	}
-	i, name := len(g.names), value
+	i := len(g.names)
+	key = strings.Clone(key) // values are parts of a block
+	name := key
 	if len(value) > maxGroupBytes {
-		key, name = strings.Clone(key), dictionary.Shorten(value, maxGroupBytes)
+		name = dictionary.Shorten(value, maxGroupBytes)
 	}
 	g.names = append(g.names, name)
 	g.byName[key] = i
@@ -80,8 +75,8 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 }
 
 // ofSample returns the group of samples with a set of attributes, of a series that does not decide it.
-func (g *groups) ofSample(block int, f *filter, set dictionary.AttributeSetIndex) int {
-	i, ok := g.sets[block][set]
+func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex) int {
+	i, ok := g.sets[set]
 	if !ok {
 		value, has := f.value(set, f.groupKey)
 		if !has {
@@ -89,17 +84,25 @@ func (g *groups) ofSample(block int, f *filter, set dictionary.AttributeSetIndex
 		}
 		_ = f.memory.Take(cacheBytes)
 		i = g.number(value)
-		g.sets[block][set] = i
+		g.sets[set] = i
 	}
 	return i
 }
 
-// reader reads the observations of chunks that belong to a selection.
+// reader reads the observations of a block that belong to a selection.
 type reader struct {
-	sel     *Selection
-	filters []*filter
-	groups  *groups
-	memory  *Memory
+	sel *Selection
+	// keys are those of the selection's attributes. filter and groups are those of the current block.
+	keys   []filterKey
+	filter *filter
+	groups *groups
+	memory *Memory
+}
+
+// begin prepares for a block.
+func (r *reader) begin(e *block) {
+	r.filter = r.filterOf(e.dict)
+	clear(r.groups.sets)
 }
 
 // rowsPerCheck is the number of rows between two checks of the memory.
@@ -107,9 +110,8 @@ const rowsPerCheck = 1 << 12
 
 // whole reports whether all observations of a chunk belong to the selection and to one group.
 func (r *reader) whole(w *weightedChunk) (group int, whole bool) {
-	f := r.filters[w.block]
-	group, same := r.groups.ofSeries(r.sel, f, w.series)
-	return group, same && f.required(w.series) == 0 && !r.sel.cuts(w.chunk)
+	group, same := r.groups.ofSeries(r.sel, r.filter, w.series)
+	return group, same && r.filter.required(w.series) == 0 && !r.sel.cuts(w.chunk)
 }
 
 // cuts reports whether only a part of a chunk's timestamps lies in the selected time.
@@ -118,82 +120,177 @@ func (sel *Selection) cuts(c *chunk) bool {
 		(sel.From > c.start || sel.Until != 0 && sel.Until < c.end)
 }
 
-// observations calls use for each observation of a chunk that belongs to the selection. It stops if the query has ended: the caller
-// checks the memory.
-func (r *reader) observations(w *weightedChunk, use func(group int, row *rows)) {
-	f := r.filters[w.block]
-	group, same := r.groups.ofSeries(r.sel, f, w.series)
-	required, cuts := f.required(w.series), r.sel.cuts(w.chunk)
-	row := w.chunk.rows() // of the loop, it would be allocated for each turn
-	for row.next() {
-		if row.left%rowsPerCheck == 0 && r.memory.Check() != nil {
-			return
+// observed decides which observations of one chunk belong to the selection, and to which group.
+type observed struct {
+	*reader
+	w        *weightedChunk
+	group    int
+	same     bool
+	required uint64
+	cuts     bool
+}
+
+func (r *reader) observed(w *weightedChunk) observed {
+	group, same := r.groups.ofSeries(r.sel, r.filter, w.series)
+	return observed{r, w, group, same, r.filter.required(w.series), r.sel.cuts(w.chunk)}
+}
+
+// groupOf returns the group of an observation, or false if it is not selected.
+func (o *observed) groupOf(row *rows) (group int, ok bool) {
+	if o.cuts {
+		at := o.w.chunk.time + row.timestamp
+		if at < o.sel.From || o.sel.Until != 0 && at >= o.sel.Until {
+			return 0, false
 		}
-		if cuts {
-			at := w.chunk.time + row.timestamp
-			if at < r.sel.From || r.sel.Until != 0 && at >= r.sel.Until {
-				continue
-			}
-		}
-		set := dictionary.AttributeSetIndex(row.attribute)
-		if !f.sample(set, required) {
+	}
+	set := dictionary.AttributeSetIndex(row.attribute)
+	if !o.filter.sample(set, o.required) {
+		return 0, false
+	}
+	if !o.same {
+		return o.groups.ofSample(o.filter, set), true
+	}
+	return o.group, true
+}
+
+// observations calls use for each observation of chunks of a block that belongs to the selection. Of those on disk, it reads the wanted
+// columns and those that decide, some thousand rows at a time.
+func (r *reader) observations(e *block, list []weightedChunk, want blockfile.Want, use func(w *weightedChunk, group int, row *rows)) error {
+	var onDisk []*weightedChunk
+	for i := range list {
+		w := &list[i]
+		o := r.observed(w)
+		if e.disk != nil {
+			want.Attributes = want.Attributes || !o.same || o.required != 0
+			want.Timestamps = want.Timestamps || o.cuts
+			onDisk = append(onDisk, w)
 			continue
 		}
-		if !same {
-			group = r.groups.ofSample(w.block, f, set)
-		}
-		use(group, &row)
-	}
-}
-
-// isFractional reports whether a weight is not a whole number. Sums are rounded in the end: those of a block can be small.
-func isFractional(chunks []weightedChunk) bool {
-	return slices.ContainsFunc(chunks, func(w weightedChunk) bool { return w.weight != math.Trunc(w.weight) })
-}
-
-// eachSum adds up the values of chunks by stack, one block after the other, and calls use with the sums of each group that a block has:
-// sums[stack] is valid until use returns.
-func eachSum[T number](v *view, r *reader, chunks []weightedChunk, use func(block, group int, sums []T) error) error {
-	for block, e := range v.blocks {
-		var sums [][]T
-		stacks, taken := e.dict.Stacks.Len(), 0
-		// sumsOf returns nil if there is no memory: each chunk checks it.
-		sumsOf := func(group int) []T {
-			for len(sums) <= group {
-				sums = append(sums, nil)
+		row := w.chunk.rows() // of the loop, it would be allocated for each turn
+		for row.next() {
+			if group, ok := o.groupOf(&row); ok {
+				use(w, group, &row)
 			}
-			if sums[group] == nil {
-				if taken += sumBytes * stacks; v.memory.Take(sumBytes*stacks) != nil {
-					return nil
-				}
-				sums[group] = make([]T, stacks)
-			}
-			return sums[group]
-		}
-		// Of whole profiles on disk only two columns are read. The others are loaded.
-		var onDisk, parts []weightedChunk
-		for i := range chunks {
-			w := &chunks[i]
-			if w.block != block {
-				continue
-			}
-			switch group, whole := r.whole(w); {
-			case !whole:
-				parts = append(parts, *w)
-			case e.disk != nil && w.chunk.data == nil:
-				onDisk = append(onDisk, *w)
-			default:
-				if sum := sumsOf(group); sum != nil {
-					addTo(w.chunk, sum, T(w.weight))
-				}
-				if err := v.memory.Check(); err != nil {
+			if row.left%rowsPerCheck == 0 {
+				if err := r.memory.Check(); err != nil {
 					return err
 				}
 			}
 		}
-		err := v.readWhole(e, onDisk, func(w *weightedChunk, cols *blockfile.Columns) {
-			group, _ := r.whole(w)
-			if sum := sumsOf(group); sum != nil {
+	}
+	if len(onDisk) == 0 {
+		return r.memory.Check()
+	}
+	var o observed
+	return e.readWeighted(onDisk, want, r.memory, func(w *weightedChunk, cols *blockfile.Columns) {
+		if o.w != w {
+			o = r.observed(w)
+		}
+		var row rows
+		for i := range cols.Stacks {
+			row.set(w.chunk, e.dict, cols, i)
+			if group, ok := o.groupOf(&row); ok {
+				use(w, group, &row)
+			}
+		}
+	})
+}
+
+// set sets the fields to those of an observation on disk.
+func (r *rows) set(c *chunk, dict *dictionary.Dictionary, cols *blockfile.Columns, i int) {
+	r.stack, r.value, r.attribute, r.link, r.timestamp = cols.Stacks[i], cols.Values[i], 0, 0, 0
+	if cols.Attributes != nil {
+		r.attribute = cols.Attributes[i]
+	}
+	if cols.Links != nil && cols.Links[i] != (dictionary.Link{}) {
+		r.link = int32(dict.Links.Intern(cols.Links[i]))
+	}
+	if c.flags&hasTimestamps != 0 && cols.Timestamps != nil {
+		r.timestamp = cols.Timestamps[i] - c.time
+	}
+}
+
+// readWeighted calls use with the columns of chunks on disk, in one or more parts for each.
+func (e *block) readWeighted(
+	list []*weightedChunk, want blockfile.Want, m *Memory, use func(*weightedChunk, *blockfile.Columns),
+) error {
+	chunks := make([]*chunk, len(list))
+	for i, w := range list {
+		chunks[i] = w.chunk
+	}
+	next := 0
+	return e.disk.read(e.dict, chunks, want, m, func(c *chunk, cols *blockfile.Columns) error {
+		for list[next].chunk != c {
+			next++
+		}
+		use(list[next], cols)
+		return nil
+	})
+}
+
+// summer adds up the values of chunks of one block and type by group and stack.
+type summer interface {
+	add(list []weightedChunk) error
+	// each calls use with the sums of each group, and forgets them.
+	each(out *Samples, use func(*Samples) error) error
+}
+
+// sums is the summer of numbers of type T: integers, or floating-point numbers if chunks have weights. Sums are rounded in the end: those of
+// a block can be small.
+type sums[T number] struct {
+	*reader
+	block *block
+	of    [][]T // by group and stack
+	set   func(out *Samples, values []T)
+	taken int
+}
+
+func newSums(r *reader, e *block, isFractional bool) summer {
+	if isFractional {
+		return &sums[float64]{reader: r, block: e, set: func(out *Samples, values []float64) { out.Fractions = values }}
+	}
+	return &sums[int64]{reader: r, block: e, set: func(out *Samples, values []int64) { out.Values = values }}
+}
+
+// ofGroup returns the sums of a group, or nil if there is no memory: each chunk checks it.
+func (s *sums[T]) ofGroup(group int) []T {
+	for len(s.of) <= group {
+		s.of = append(s.of, nil)
+	}
+	if s.of[group] == nil {
+		stacks := s.block.dict.Stacks.Len()
+		if s.taken += sumBytes * stacks; s.memory.Take(sumBytes*stacks) != nil {
+			return nil
+		}
+		s.of[group] = make([]T, stacks)
+	}
+	return s.of[group]
+}
+
+func (s *sums[T]) add(list []weightedChunk) error {
+	// Of whole profiles on disk only two columns are read.
+	var onDisk []*weightedChunk
+	var parts []weightedChunk
+	for i := range list {
+		w := &list[i]
+		switch group, whole := s.whole(w); {
+		case !whole:
+			parts = append(parts, *w)
+		case s.block.disk != nil:
+			onDisk = append(onDisk, w)
+		default:
+			if sum := s.ofGroup(group); sum != nil {
+				addTo(w.chunk, sum, T(w.weight))
+			}
+			if err := s.memory.Check(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(onDisk) > 0 {
+		err := s.block.readWeighted(onDisk, blockfile.Want{}, s.memory, func(w *weightedChunk, cols *blockfile.Columns) {
+			group, _ := s.whole(w)
+			if sum := s.ofGroup(group); sum != nil {
 				for i, stack := range cols.Stacks {
 					sum[stack] += T(cols.Values[i]) * T(w.weight)
 				}
@@ -202,73 +299,49 @@ func eachSum[T number](v *view, r *reader, chunks []weightedChunk, use func(bloc
 		if err != nil {
 			return err
 		}
-		unload, err := v.loadFor(block, parts)
-		if err != nil {
+	}
+	if len(parts) == 0 {
+		return s.memory.Check()
+	}
+	return s.observations(s.block, parts, blockfile.Want{}, func(w *weightedChunk, group int, row *rows) {
+		if sum := s.ofGroup(group); sum != nil {
+			sum[row.stack] += T(row.value) * T(w.weight)
+		}
+	})
+}
+
+func (s *sums[T]) each(out *Samples, use func(*Samples) error) error {
+	defer func() {
+		s.memory.Release(s.taken)
+		s.of, s.taken = nil, 0
+	}()
+	*out = Samples{Type: out.Type, Weight: 1}
+	var stacks []int32
+	for group, sum := range s.of {
+		if sum == nil {
+			continue
+		}
+		if stacks == nil {
+			s.taken += 4 * len(sum)
+			if err := s.memory.Take(4 * len(sum)); err != nil {
+				return err
+			}
+			stacks = make([]int32, 0, len(sum))
+		}
+		// The sums move to the front: they are not read again.
+		stacks = stacks[:0]
+		values := sum[:0]
+		for stack, value := range sum {
+			if value != 0 {
+				stacks, values = append(stacks, int32(stack)), append(values, value)
+			}
+		}
+		out.Dict, out.Group, out.Stacks = s.block.dict, s.groups.names[group], stacks
+		s.set(out, values)
+		if err := use(out); err != nil {
 			return err
 		}
-		for i := range parts {
-			w := &parts[i]
-			r.observations(w, func(group int, row *rows) {
-				if sum := sumsOf(group); sum != nil {
-					sum[row.stack] += T(row.value) * T(w.weight)
-				}
-			})
-			if err := v.memory.Check(); err != nil {
-				return err
-			}
-		}
-		for group, sum := range sums {
-			if sum == nil {
-				continue
-			}
-			if err := use(block, group, sum); err != nil {
-				return err
-			}
-			sums[group] = nil
-		}
-		unload()
-		v.memory.Release(taken)
+		s.of[group] = nil
 	}
 	return nil
-}
-
-// readWhole calls use with the stacks and values of chunks of one block on disk.
-func (v *view) readWhole(e *block, weighted []weightedChunk, use func(*weightedChunk, *blockfile.Columns)) error {
-	if len(weighted) == 0 {
-		return nil
-	}
-	slices.SortFunc(weighted, func(a, b weightedChunk) int { return cmp.Compare(a.chunk.row, b.chunk.row) })
-	chunks := make([]*chunk, len(weighted))
-	for i := range weighted {
-		chunks[i] = weighted[i].chunk
-	}
-	next := 0
-	return v.withoutDamaged(chunks, e.disk.read(e.dict, chunks, false, v.memory, func(c *chunk, cols *blockfile.Columns) error {
-		for weighted[next].chunk != c {
-			next++
-		}
-		use(&weighted[next], cols)
-		return nil
-	}))
-}
-
-// loadFor reads the samples of the chunks of a block. unload forgets those that it read.
-func (v *view) loadFor(block int, chunks []weightedChunk) (unload func(), err error) {
-	var loaded []weightedChunk
-	if v.blocks[block].disk != nil {
-		for _, w := range chunks {
-			if w.block == block && w.chunk.data == nil {
-				loaded = append(loaded, w)
-			}
-		}
-	}
-	return func() {
-		if v.blocks[block].disk != nil {
-			v.memory.progress.read(1)
-		}
-		for _, w := range loaded {
-			v.memory.Release(cap(w.chunk.data))
-			w.chunk.data = nil
-		}
-	}, v.load(loaded)
 }

@@ -4,6 +4,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // Timeline is the sum of values in each step of time. NaN is a step without profiles.
@@ -40,37 +42,31 @@ func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now tim
 
 // timeline adds up the selected values. byGroup returns those of chunks whose values depend on their samples, if an engine has these.
 func (v *view) timeline(sel *Selection, points int, now time.Time, cfg Config,
-	byGroup func(*reader, []weightedChunk) (map[*chunk]map[int]float64, error),
+	byGroup func(*scan, []weightedChunk) (map[*chunk]map[int]float64, error),
 ) (*Timeline, error) {
-	types, r, err := v.read(sel, false)
+	types, err := v.resolveTypes(sel, false)
 	if err != nil {
 		return nil, err
 	}
-	instances, err := v.instances(sel, types[0], r.filters)
+	q := &Query{Selection: *sel, Memory: v.memory}
+	q.LastState = false
+	s := v.scan(q, types)
+	if s.keys, err = sel.filterKeys(); err != nil {
+		return nil, err
+	}
+	planned, err := s.plan()
 	if err != nil {
 		return nil, err
 	}
-	tl := &Timeline{Type: types[0]}
-	n := tl.steps(sel, instances, points, now, cfg)
-	p := &plotter{reader: r, view: v, from: tl.From, step: tl.Step, n: n}
-	if byGroup != nil {
-		var parts []weightedChunk
-		for _, in := range instances {
-			parts = append(parts, p.parts(in)...)
-		}
-		if p.sums, err = byGroup(r, parts); err != nil {
-			return nil, err
-		}
-	}
-	for _, in := range instances {
-		tl.Values = shownValues(in.values)
-		if err := p.instance(in); err != nil {
-			return nil, err
-		}
+	tl := &Timeline{Type: types[0], Values: planned.Values}
+	n := tl.steps(sel, &s.rules[0], points, now, cfg)
+	p := &plotter{scan: s, from: tl.From, step: tl.Step, n: n, byGroup: byGroup, carried: map[carriedKey]*carriedStep{}}
+	if err := p.draw(); err != nil {
+		return nil, err
 	}
 	for g, line := range p.lines {
 		if line != nil {
-			tl.Groups = append(tl.Groups, TimelineGroup{Name: r.groups.names[g], Values: line.values()})
+			tl.Groups = append(tl.Groups, TimelineGroup{Name: s.groups.names[g], Values: line.values()})
 		}
 	}
 	slices.SortFunc(tl.Groups, func(a, b TimelineGroup) int { return strings.Compare(a.Name, b.Name) })
@@ -81,13 +77,13 @@ func (v *view) timeline(sel *Selection, points int, now time.Time, cfg Config,
 }
 
 // steps sets the start of the timeline and the length of its steps, and returns their number.
-func (tl *Timeline) steps(sel *Selection, instances []*seriesHistory, points int, now time.Time, cfg Config) int {
+func (tl *Timeline) steps(sel *Selection, of *rule, points int, now time.Time, cfg Config) int {
 	from, until := sel.From, sel.Until
 	if from == 0 || until == 0 {
 		first, last := int64(math.MaxInt64), int64(0)
-		for _, in := range instances {
-			for _, w := range in.chunks {
-				first, last = min(first, w.chunk.start), max(last, w.chunk.last())
+		for _, t := range []*tally{&of.others, &of.baselines} {
+			if t.profiles > 0 {
+				first, last = min(first, t.begins), max(last, t.last)
 			}
 		}
 		if from == 0 {
@@ -111,18 +107,28 @@ func (tl *Timeline) steps(sel *Selection, instances []*seriesHistory, points int
 	return int(min((until-tl.From+step-1)/step, maxPoints+1))
 }
 
-// plotter draws instances into lines, one for each group.
+// plotter draws profiles into lines, one for each group.
 type plotter struct {
-	*reader
-	view       *view
+	*scan
 	from, step int64
 	n          int
 	lines      []*line
-	// own has what the current instance adds, by group; only for gauges.
-	own map[int]*ownLine
-	// sums are those of parts, by group, if an engine has added them up.
-	sums map[*chunk]map[int]float64
+	// own has what the current series adds, by group; only for gauges.
+	series *series
+	own    map[int]*ownLine
+	// carried are the steps of series of gauges to which further blocks may add.
+	carried map[carriedKey]*carriedStep
+	// byGroup adds up samples, if an engine has them.
+	byGroup func(*scan, []weightedChunk) (map[*chunk]map[int]float64, error)
 }
+
+type carriedKey struct {
+	id          seriesID
+	group, step int
+}
+
+// carriedStep is the sum of gauges × the time for which they hold in a step, and the sum of these times.
+type carriedStep struct{ sum, time float64 }
 
 type line struct {
 	*bins
@@ -141,8 +147,12 @@ func (l *line) values() []float64 {
 	return values
 }
 
-// ownLine has the sum of an instance's gauges × the time for which they hold in each step, and the sum of these times.
-type ownLine struct{ sums, times []float64 }
+// ownLine has these for all steps. It begins in step first and ends in last.
+type ownLine struct {
+	steps       []carriedStep
+	first, last int
+	isBetween   bool
+}
 
 func (p *plotter) line(group int) *line {
 	for len(p.lines) <= group {
@@ -155,63 +165,79 @@ func (p *plotter) line(group int) *line {
 	return p.lines[group]
 }
 
-func (p *plotter) instance(in *seriesHistory) error {
-	p.own = map[int]*ownLine{}
-	defer func() { p.memory.Release(pointBytes * p.n * len(p.own)) }()
-	if err := p.view.load(p.parts(in)); err != nil {
+// draw adds all profiles to the lines.
+func (p *plotter) draw() error {
+	p.own, p.reads = map[int]*ownLine{}, true
+	withDictionary := len(p.keys) > 0 || p.sel.GroupBy != ""
+	err := p.eachPart(withDictionary, func(of *part) error {
+		err := p.eachBatch(of, of.selected, func(list []weightedChunk) error { return p.batch(of, list) })
+		p.endSeries()
+		p.endBlock(of)
+		return err
+	})
+	p.drawCarried(math.MaxInt64)
+	return err
+}
+
+func (p *plotter) batch(of *part, list []weightedChunk) error {
+	sums, err := p.sums(of, list)
+	if err != nil {
 		return err
 	}
-	for i := range in.chunks {
-		if err := p.memory.Check(); err != nil {
-			return err
+	for i := range list {
+		w := &list[i]
+		if w.series != p.series {
+			p.endSeries()
+			p.series = w.series
 		}
-		w := &in.chunks[i]
-		until, add := w.chunk.end, p.spread
-		if w.chunk.values == kind.Gauge {
-			until, add = in.holds(p.sel, i), p.state
+		if w.chunk.flags&isBaseline != 0 || !p.shows(w.chunk.start, w.end) {
+			continue
 		}
-		_, _, isSelected := p.sel.overlap(w.chunk.start, until)
-		if isSelected && w.chunk.flags&isBaseline == 0 && p.shows(w.chunk.start, until) {
-			p.values(w, func(group int, value float64) { add(group, w.chunk.start, until, value) })
+		if group, whole := p.whole(w); whole {
+			p.add(w, group, float64(w.chunk.total))
+			continue
+		}
+		for group, value := range sums[w.chunk] {
+			p.add(w, group, value)
 		}
 	}
-	p.addOwn()
 	return nil
 }
 
-// parts returns the chunks of an instance without data whose values depend on their samples.
-func (p *plotter) parts(in *seriesHistory) (parts []weightedChunk) {
-	for i := range in.chunks {
-		w := &in.chunks[i]
-		if w.chunk.data != nil {
-			continue
-		}
-		if _, whole := p.whole(w); !whole {
-			parts = append(parts, *w)
+func (p *plotter) add(w *weightedChunk, group int, value float64) {
+	if w.chunk.values == kind.Gauge {
+		p.state(group, w, value)
+	} else {
+		p.spread(group, w.chunk.start, w.end, value)
+	}
+}
+
+// sums returns the values of profiles that depend on their samples, by group.
+func (p *plotter) sums(of *part, list []weightedChunk) (map[*chunk]map[int]float64, error) {
+	var parts []weightedChunk
+	for _, w := range list {
+		if _, whole := p.whole(&w); !whole {
+			parts = append(parts, w)
 		}
 	}
-	return parts
+	if p.byGroup != nil {
+		return p.byGroup(p.scan, parts)
+	}
+	sums := map[*chunk]map[int]float64{}
+	if len(parts) == 0 {
+		return sums, nil
+	}
+	return sums, p.observations(of.block, parts, blockfile.Want{}, func(w *weightedChunk, group int, row *rows) {
+		if sums[w.chunk] == nil {
+			sums[w.chunk] = map[int]float64{}
+		}
+		sums[w.chunk][group] += float64(row.value)
+	})
 }
 
 // shows reports whether a time from start to end has a part in the timeline.
 func (p *plotter) shows(start, end int64) bool {
 	return end >= p.from && start <= p.from+p.step*int64(p.n)
-}
-
-// values calls use with the sum of a chunk's values, once for each group.
-func (p *plotter) values(w *weightedChunk, use func(group int, value float64)) {
-	if group, whole := p.whole(w); whole {
-		use(group, float64(w.chunk.total))
-		return
-	}
-	sums := p.sums[w.chunk]
-	if !p.view.isEngine {
-		sums = map[int]float64{}
-		p.observations(w, func(group int, row *rows) { sums[group] += float64(row.value) })
-	}
-	for group, value := range sums {
-		use(group, value)
-	}
 }
 
 // spread adds a value to the steps between start and end, evenly.
@@ -226,34 +252,101 @@ func (p *plotter) spread(group int, start, end int64, value float64) {
 	line.known[(min(end, limit)-1-p.from)/p.step+1]--
 }
 
-// state records a gauge that holds from start to end, for addOwn.
-func (p *plotter) state(group int, start, end int64, value float64) {
+// state records a gauge for endSeries.
+func (p *plotter) state(group int, w *weightedChunk, value float64) {
+	start, end := max(w.chunk.start, p.from), min(w.end, p.from+p.step*int64(p.n))
+	if start >= end {
+		return
+	}
 	own := p.own[group]
 	if own == nil {
-		_ = p.memory.Take(pointBytes * p.n)
-		own = &ownLine{sums: make([]float64, p.n), times: make([]float64, p.n)}
+		_ = p.memory.Take(pointBytes * p.n) // the batch checks
+		own = &ownLine{steps: make([]carriedStep, p.n), first: p.n}
 		p.own[group] = own
 	}
-	limit := p.from + p.step*int64(p.n)
-	for start, end = max(start, p.from), min(end, limit); start < end; {
+	own.first, own.last = min(own.first, int((start-p.from)/p.step)), max(own.last, int((end-1-p.from)/p.step))
+	own.isBetween = own.isBetween || w.isBetween
+	for start < end {
 		i := (start - p.from) / p.step
 		next := min(p.from+(i+1)*p.step, end)
-		own.sums[i] += value * float64(next-start)
-		own.times[i] += float64(next - start)
+		own.steps[i].add(value*float64(next-start), float64(next-start))
 		start = next
 	}
 }
 
-// addOwn adds the gauges of one instance to the lines. A step has their mean over the time for which they hold.
-func (p *plotter) addOwn() {
+func (c *carriedStep) add(sum, time float64) { c.sum, c.time = c.sum+sum, c.time+time }
+
+// endSeries adds the gauges of the current series to the lines. To a step at its start or end, another block may add, which is carried.
+func (p *plotter) endSeries() {
 	for group, own := range p.own {
-		line := p.line(group)
-		for i, time := range own.times {
-			if time > 0 {
-				line.direct[i] += own.sums[i] / time
-				line.known[i]++
-				line.known[i+1]--
+		for i := own.first; i <= own.last; i++ {
+			step := own.steps[i]
+			if step.time == 0 {
+				continue
+			}
+			if i > own.first && i < own.last && !own.isBetween {
+				p.mean(group, i, step)
+				continue
+			}
+			key := carriedKey{p.series.id, group, i}
+			known := p.carried[key]
+			if known == nil {
+				_ = p.memory.Take(carriedBytes) // the batch checks
+				known = &carriedStep{}
+				p.carried[key] = known
+			}
+			known.add(step.sum, step.time)
+		}
+	}
+	p.memory.Release(pointBytes * p.n * len(p.own))
+	clear(p.own)
+	p.series = nil
+}
+
+// mean adds the mean of a series' gauges over the time for which they hold in a step.
+func (p *plotter) mean(group, i int, step carriedStep) {
+	line := p.line(group)
+	line.direct[i] += step.sum / step.time
+	line.known[i]++
+	line.known[i+1]--
+}
+
+// endBlock draws what was carried to steps that end before all blocks that follow on disk begin.
+func (p *plotter) endBlock(of *part) {
+	if of.disk == nil {
+		return
+	}
+	begin := int64(math.MaxInt64)
+	for _, d := range p.view.disk[slices.Index(p.view.disk, of.disk.block)+1:] {
+		begin = min(begin, d.From)
+	}
+	for _, e := range p.view.blocks {
+		for i := range e.series {
+			if sr := &e.series[i]; sr.profiles > 0 {
+				begin = min(begin, sr.from)
 			}
 		}
 	}
+	p.drawCarried(begin)
 }
+
+func (p *plotter) drawCarried(until int64) {
+	var done []carriedKey
+	for key := range p.carried {
+		if p.from+p.step*int64(key.step+1) <= until {
+			done = append(done, key)
+		}
+	}
+	// In the order of the map, sums would be rounded in another way each time.
+	slices.SortFunc(done, func(a, b carriedKey) int {
+		return cmp.Or(cmp.Compare(a.step, b.step), slices.Compare(a.id[:], b.id[:]))
+	})
+	for _, key := range done {
+		p.mean(key.group, key.step, *p.carried[key])
+		delete(p.carried, key)
+	}
+	p.memory.Release(carriedBytes * len(done))
+}
+
+// carriedBytes is the memory of a carried step.
+const carriedBytes = 160

@@ -61,7 +61,12 @@ type treeBuilder struct {
 	frames  []Frame
 	keys    []frameKey
 	byFrame map[frameKey]int32
+	// strings has copies of the strings of frames, names has them by their numbers: dictionaries go with their blocks.
 	strings map[string]int32
+	names   []string
+	// stringBytes is the memory of these. While ownsStrings is set, new ones are copies already.
+	stringBytes int
+	ownsStrings bool
 
 	parent, frame []int32
 	// self[side] has the values of the selection (0) or of its base (1).
@@ -147,16 +152,34 @@ func (b *treeBuilder) child(parent, frame int32) int32 {
 }
 
 func (b *treeBuilder) frameIndex(f Frame) int32 {
-	return b.keyedFrame(frameKey{numberOf(b.strings, f.Name), numberOf(b.strings, f.File), numberOf(b.strings, f.Kind)}, f)
+	return b.keyedFrame(frameKey{b.number(f.Name), b.number(f.File), b.number(f.Kind)}, f)
+}
+
+// number returns the number of a string, of which a new one is copied.
+func (b *treeBuilder) number(s string) int32 {
+	i, ok := b.strings[s]
+	if !ok {
+		if !b.ownsStrings {
+			s = strings.Clone(s)
+		}
+		b.stringBytes += stringBytes + len(s)
+		_ = b.memory.Take(stringBytes + len(s)) // chargeFrames returns the error
+		i = int32(len(b.names))
+		b.strings[s] = i
+		b.names = append(b.names, s)
+	}
+	return i
 }
 
 func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
 	if b.namesOnly {
-		key, f = frameKey{name: key.name}, Frame{Name: f.Name}
+		key, f = frameKey{name: key.name, file: b.number(""), kind: b.number("")}, Frame{Name: f.Name}
 	}
 	i, ok := b.byFrame[key]
 	if !ok {
 		_ = b.memory.Take(frameBytes)
+		f.Name, f.File, f.Kind = b.names[key.name], b.names[key.file], b.names[key.kind]
+		f.Mapping, f.BuildID = b.names[b.number(f.Mapping)], b.names[b.number(f.BuildID)]
 		i = int32(len(b.frames))
 		b.frames, b.keys = append(b.frames, f), append(b.keys, key)
 		b.byFrame[key] = i
@@ -413,12 +436,12 @@ func (f *blockFramer) function(base Frame, line dictionary.Line) int32 {
 	case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
 		base.Kind = kindRuntime
 	}
-	return f.b.keyedFrame(frameKey{f.number(name), f.number(function.Filename), numberOf(f.b.strings, base.Kind)}, base)
+	return f.b.keyedFrame(frameKey{f.number(name), f.number(function.Filename), f.b.number(base.Kind)}, base)
 }
 
 func (f *blockFramer) number(i dictionary.StringIndex) int32 {
 	if f.numbers[i] == 0 {
-		f.numbers[i] = numberOf(f.b.strings, f.dict.Strings.At(i)) + 1
+		f.numbers[i] = f.b.number(f.dict.Strings.At(i)) + 1
 	}
 	return f.numbers[i] - 1
 }
@@ -479,7 +502,7 @@ func (b *treeBuilder) finishing(maxNodes int) (passing, treeBytes int) {
 
 // builtBytes is what the nodes and frames take so far.
 func (b *treeBuilder) builtBytes() int {
-	return len(b.parent)*nodeBytes + len(b.frames)*frameBytes + valueBytes*(len(b.fractions[0])+len(b.fractions[1]))
+	return len(b.parent)*nodeBytes + len(b.frames)*frameBytes + b.stringBytes + valueBytes*(len(b.fractions[0])+len(b.fractions[1]))
 }
 
 // isFull reports whether the nodes and frames have taken their part of the memory, with what they take in the end.
@@ -507,6 +530,7 @@ func (b *treeBuilder) prune() error {
 	pruned.extra, pruned.maxExtra, pruned.unchecked = b.extra, b.maxExtra, b.unchecked
 	pruned.namesOnly, pruned.parts, pruned.isPruned, pruned.dropped = b.namesOnly, b.parts, true, b.dropped
 	*b = *pruned
+	b.ownsStrings = true
 	// position has the nearest node of each that stays, and last that which has what is left out below a node.
 	position, last := make([]int32, n), map[int32]int32{}
 	for i := 1; i < n; i++ {
@@ -516,6 +540,7 @@ func (b *treeBuilder) prune() error {
 		}
 		position[i] = at
 	}
+	b.ownsStrings = false
 	for i := range n {
 		at := position[i]
 		if !keep[i] {

@@ -167,27 +167,6 @@ func (r *Reader) Dictionary(s *Service) (*dictionary.Dictionary, error) {
 	return d, nil
 }
 
-// ProfileTimes, ProfileFields and Samples read rows as a Scan does, which is ended.
-func (r *Reader) ProfileTimes(first int64, list []Profile) error {
-	s := r.Scan()
-	defer s.Close()
-	return s.ProfileTimes(first, list)
-}
-
-// ProfileFields is that of a Scan.
-func (r *Reader) ProfileFields(service *Service, first int64, list []Profile) error {
-	s := r.Scan()
-	defer s.Close()
-	return s.ProfileFields(service, first, list)
-}
-
-// Samples is that of a Scan.
-func (r *Reader) Samples(service *Service, first int64, n int, want Want, c *Columns) error {
-	s := r.Scan()
-	defer s.Close()
-	return s.Samples(service, first, n, want, c)
-}
-
 // parquetFile is an open file. starts has the first row of each row group, and in the end the number of all rows.
 type parquetFile struct {
 	*parquet.File

@@ -70,18 +70,34 @@ func (s *Scan) ProfileTimes(first int64, list []Profile) error {
 	}))
 }
 
+// ProfileStarts reads the starts of profiles, from a row on.
+func (s *Scan) ProfileStarts(first int64, starts []int64) error {
+	c, err := s.profile(4)
+	if err != nil {
+		return err
+	}
+	return readInts(c, first, starts)
+}
+
+// ProfileKinds reads into list how profiles count, from a row on.
+func (s *Scan) ProfileKinds(first int64, list []Profile) error {
+	return cmp.Or(setInts(s, first, list, map[int]func(p *Profile, v int64){
+		2: func(p *Profile, v int64) { p.Time = v },
+		3: func(p *Profile, v int64) { p.DurationNanos = v },
+	}), setInts(s, first, list, map[int]func(p *Profile, v int32){
+		14: func(p *Profile, v int32) { p.Kind = v },
+		15: func(p *Profile, v int32) { p.Flags = v },
+	}))
+}
+
 // ProfileFields reads the other fields of profiles of a service into list, from a row on.
 func (s *Scan) ProfileFields(service *Service, first int64, list []Profile) error {
 	return cmp.Or(setInts(s, first, list, map[int]func(p *Profile, v int64){
-		2:  func(p *Profile, v int64) { p.Time = v },
-		3:  func(p *Profile, v int64) { p.DurationNanos = v },
 		10: func(p *Profile, v int64) { p.Period = v },
 	}), setInts(s, first, list, map[int]func(p *Profile, v int32){
 		11: func(p *Profile, v int32) { p.AttributeSet = service.set(v) },
 		12: func(p *Profile, v int32) { p.ScopeSet = service.set(v) },
 		13: func(p *Profile, v int32) { p.Position = v },
-		14: func(p *Profile, v int32) { p.Kind = v },
-		15: func(p *Profile, v int32) { p.Flags = v },
 	}),
 		s.eachString(8, first, len(list), func(i int, value string) { list[i].PeriodType = value }),
 		s.eachString(9, first, len(list), func(i int, value string) { list[i].PeriodUnit = value }),

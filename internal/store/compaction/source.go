@@ -140,7 +140,9 @@ func (d *diskSource) profiles(in *blockfile.Series) iter.Seq2[Profile, error] {
 		for done := 0; done < in.Profiles; done += len(list) {
 			list = list[:min(len(list), in.Profiles-done)]
 			first := in.FirstProfile + int64(done)
-			if err := errors.Join(d.scan.ProfileTimes(first, list), d.scan.ProfileFields(d.service, first, list)); err != nil {
+			if err := errors.Join(
+				d.scan.ProfileTimes(first, list), d.scan.ProfileKinds(first, list), d.scan.ProfileFields(d.service, first, list),
+			); err != nil {
 				yield(Profile{}, d.fault(err))
 				return
 			}

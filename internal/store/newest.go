@@ -1,0 +1,112 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
+)
+
+// newestProfile finds the latest profile of a query, and what its series have in common. Of each block, it keeps copies.
+type newestProfile struct {
+	memory *Memory
+	// time is the earliest start of the profiles.
+	time int64
+	// fields are those of the latest profile so far, which ended at last.
+	fields *ProfileFields
+	last   int64
+	// latest is that of the current block, if it is later. sets are the sets of attributes of the block's series.
+	latest *chunk
+	sets   map[dictionary.AttributeSetIndex]bool
+	// dict has the copies. known is how many sets there were, and counts how many of them have an attribute.
+	dict   *dictionary.Dictionary
+	known  int
+	counts map[dictionary.AttributeIndex]int
+}
+
+func newNewest(m *Memory) newestProfile {
+	return newestProfile{
+		memory: m, sets: map[dictionary.AttributeSetIndex]bool{}, dict: dictionary.NewCopying(), counts: map[dictionary.AttributeIndex]int{},
+	}
+}
+
+// add adds a profile of the current block.
+func (n *newestProfile) add(w *weightedChunk, at int64) {
+	if n.time == 0 || at < n.time {
+		n.time = at
+	}
+	n.sets[w.series.attributes] = true
+	if last := w.chunk.last(); n.fields == nil && n.latest == nil || last > n.last {
+		n.latest, n.last = new(*w.chunk), last
+	}
+}
+
+// endBlock copies what is needed of a block, which is released then.
+func (n *newestProfile) endBlock(e *block) error {
+	if len(n.sets) == 0 {
+		return nil
+	}
+	taken := moverBytes(e.dict)
+	for set := range n.sets {
+		taken += setBytes(e.dict, set)
+	}
+	if n.latest != nil {
+		m := e.metas[n.latest.meta]
+		taken += setBytes(e.dict, m.attributes) + setBytes(e.dict, m.scope)
+	}
+	defer n.memory.Release(taken)
+	if err := n.memory.Take(taken); err != nil {
+		return err
+	}
+	moves, before := mover.New(e.dict, n.dict), n.bytes()
+	attributesOf := func(set dictionary.AttributeSetIndex) (list []int32) {
+		for _, i := range e.dict.AttributeSets.At(set) {
+			list = append(list, int32(moves.Attribute(dictionary.AttributeIndex(i))))
+		}
+		return list
+	}
+	for set := range n.sets {
+		for _, i := range attributesOf(set) {
+			n.counts[dictionary.AttributeIndex(i)]++
+		}
+	}
+	n.known += len(n.sets)
+	clear(n.sets)
+	if n.latest != nil {
+		m := e.metas[n.latest.meta]
+		n.latest = nil
+		n.fields = &ProfileFields{
+			Dict: n.dict, PeriodType: strings.Clone(e.dict.Strings.At(m.periodType)), PeriodUnit: strings.Clone(e.dict.Strings.At(m.periodUnit)),
+			Period: m.period, Attributes: attributesOf(m.attributes), Scope: attributesOf(m.scope),
+		}
+	}
+	return n.memory.Take(n.bytes() - before)
+}
+
+// setBytes is about what a copy of a set of attributes takes.
+func setBytes(d *dictionary.Dictionary, set dictionary.AttributeSetIndex) (bytes int) {
+	for _, i := range d.AttributeSets.At(set) {
+		a := d.Attributes.At(dictionary.AttributeIndex(i))
+		bytes += 2*cacheBytes + len(d.Strings.At(a.Key)) + a.Value.EncodedLen()
+	}
+	return bytes
+}
+
+func (n *newestProfile) bytes() int { return n.dict.MemoryBytes() + cacheBytes*len(n.counts) }
+
+// newest returns the fields of the latest profile, without the attributes of its series that other series do not have.
+func (n *newestProfile) newest() *ProfileFields {
+	if n.fields == nil {
+		return nil
+	}
+	n.fields.Attributes = slices.DeleteFunc(n.fields.Attributes, func(i int32) bool {
+		key := n.dict.Strings.At(n.dict.Attributes.At(dictionary.AttributeIndex(i)).Key)
+		return kind.IsSeriesAttribute(key) && n.counts[dictionary.AttributeIndex(i)] != n.known
+	})
+	return n.fields
+}

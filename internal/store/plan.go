@@ -1,0 +1,103 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"math"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+)
+
+// This file goes over the profiles of a query without their samples, before these are read: how a profile counts can depend on all others.
+
+// tally describes profiles.
+type tally struct {
+	profiles, samples int
+	// first is the start of the first, last the end of the last of them. begins is when the first one begins to count.
+	first, last, begins int64
+}
+
+func (t *tally) add(c *chunk) {
+	if t.profiles == 0 {
+		t.first, t.last, t.begins = c.first(), c.last(), c.start
+	}
+	t.profiles++
+	t.samples += int(c.samples)
+	t.first, t.last, t.begins = min(t.first, c.first()), max(t.last, c.last()), min(t.begins, c.start)
+}
+
+// rule is how the profiles of one type count.
+type rule struct {
+	// others are those that are no baselines. Baselines count only if there are no others: they are older than the selection.
+	others, baselines tally
+	// from and until bound the time for which any selected state holds: the mean is that over this time. isMean reports that there are
+	// such states, and mixed that not all of them hold for all of it.
+	from, until     int64
+	isMean, isMixed bool
+	// isFractional reports that a weight is not a whole number.
+	isFractional bool
+}
+
+// counted describes the profiles that count.
+func (r *rule) counted() *tally {
+	if r.others.profiles == 0 {
+		return &r.baselines
+	}
+	return &r.others
+}
+
+// see adds a selected profile.
+func (r *rule) see(sel *Selection, w *weightedChunk, isMean bool) {
+	from, until, _ := sel.overlap(w.chunk.start, w.end)
+	switch c := w.chunk; {
+	case c.flags&isBaseline != 0:
+		r.baselines.add(c)
+		return
+	case c.values != kind.Gauge || !isMean:
+		r.isFractional = r.isFractional || w.weight != math.Trunc(w.weight)
+	case !r.isMean:
+		r.isMean, r.from, r.until = true, from, until
+	default:
+		r.isMixed = r.isMixed || from != r.from || until != r.until
+		r.from, r.until = min(r.from, from), max(r.until, until)
+	}
+	r.others.add(w.chunk)
+}
+
+// plan makes the rules of a scan, and describes what is selected.
+func (s *scan) plan() (*Selected, error) {
+	out := &Selected{Types: s.types}
+	isMean := s.only == nil && !s.query.LastState
+	s.memory.progress.begin(len(s.view.disk))
+	err := s.eachPart(len(s.keys) > 0, func(p *part) error {
+		for of := range runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
+			r := &s.rules[of[0].typ]
+			if of[0].typ == 0 {
+				out.Values = shownValues(of[len(of)-1].values)
+			}
+			err := s.eachBatch(p, of, func(list []weightedChunk) error {
+				for i := range list {
+					r.see(&s.query.Selection, &list[i], isMean)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.rules {
+		s.rules[i].isFractional = s.rules[i].isFractional || s.rules[i].isMixed
+		out.Samples += s.rules[i].counted().samples
+	}
+	if len(s.rules) > 0 {
+		of := s.rules[0].counted()
+		out.Type, out.Profiles, out.From, out.Until = s.types[0], of.profiles, of.first, of.last
+	}
+	return out, nil
+}
