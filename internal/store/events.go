@@ -48,7 +48,9 @@ var (
 	}
 	stateKeys = []string{"go.goroutine.state", "thread.state"}
 	// typeStates are the states that sample types imply.
-	typeStates = map[string]string{"on_cpu": "running", "cpu": "running", "off_cpu": "off CPU", "gc_pause": "GC pause", "samples": "sample"}
+	typeStates = map[string]string{"on_cpu": "running", "cpu": "running", "off_cpu": "off CPU", "gc_pause": "GC pause", "samples": "sample",
+		"gpu_time": "GPU", "cpu_time": "CPU",
+	}
 )
 
 // Events returns the observations of a service that have timestamps and a part in the selected time, of all its

@@ -4,16 +4,14 @@
 package torchmemory
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 )
 
 // A pickle is a program for a machine with a stack, which can import modules and call functions. This machine has only the instructions
-// that make data: int64, float64, bool, nil, string, *list and *dict, which the memo can share. Any other instruction is an error. The
+// of protocols 2 to 5 that make data: int64, float64, bool, nil, string, *list and *dict, which the memo can share. Any other instruction is an error. The
 // instructions and their arguments are those of Python's pickletools.
 
 // list is a list or a tuple.
@@ -77,19 +75,18 @@ type unpickler struct {
 
 // The instructions. Their names are Python's.
 const (
-	opMark, opStop, opPop, opPopMark, opDup = '(', '.', '0', '1', '2'
-	opFloat, opInt, opLong, opUnicode       = 'F', 'I', 'L', 'V'
-	opBinInt, opBinInt1, opBinInt2          = 'J', 'K', 'M'
-	opNone, opBinUnicode, opBinFloat        = 'N', 'X', 'G'
-	opAppend, opAppends, opDict, opList     = 'a', 'e', 'd', 'l'
-	opSetItem, opSetItems, opTuple          = 's', 'u', 't'
-	opEmptyDict, opEmptyList, opEmptyTuple  = '}', ']', ')'
-	opGet, opBinGet, opLongBinGet           = 'g', 'h', 'j'
-	opPut, opBinPut, opLongBinPut           = 'p', 'q', 'r'
-	opProto, opTuple1, opTuple2, opTuple3   = 0x80, 0x85, 0x86, 0x87
-	opTrue, opFalse, opLong1, opLong4       = 0x88, 0x89, 0x8a, 0x8b
-	opShortUnicode, opUnicode8              = 0x8c, 0x8d
-	opMemoize, opFrame                      = 0x94, 0x95
+	opMark, opStop, opPop, opPopMark       = '(', '.', '0', '1'
+	opBinInt, opBinInt1, opBinInt2         = 'J', 'K', 'M'
+	opNone, opBinUnicode, opBinFloat       = 'N', 'X', 'G'
+	opAppend, opAppends, opDict, opList    = 'a', 'e', 'd', 'l'
+	opSetItem, opSetItems, opTuple         = 's', 'u', 't'
+	opEmptyDict, opEmptyList, opEmptyTuple = '}', ']', ')'
+	opBinGet, opLongBinGet                 = 'h', 'j'
+	opBinPut, opLongBinPut                 = 'q', 'r'
+	opProto, opTuple1, opTuple2, opTuple3  = 0x80, 0x85, 0x86, 0x87
+	opTrue, opFalse, opLong1, opLong4      = 0x88, 0x89, 0x8a, 0x8b
+	opShortUnicode, opUnicode8             = 0x8c, 0x8d
+	opMemoize, opFrame                     = 0x94, 0x95
 )
 
 // unpickle returns the value of a pickle. step is called for each instruction with the memory of all values so far.
@@ -187,41 +184,8 @@ func (u *unpickler) scalar(op byte) (value any, ok bool, err error) {
 		}
 		b, err := u.bytes(n)
 		return string(b), true, err
-	case opInt, opLong, opFloat, opUnicode:
-		value, err = u.line(op)
-		return value, true, err
 	}
 	return nil, false, nil
-}
-
-// line reads a value of protocol 0, which is written as a line. A whole number beyond 64 bits is nil, as for long.
-func (u *unpickler) line(op byte) (any, error) {
-	n := bytes.IndexByte(u.data[u.at:], '\n')
-	if n < 0 {
-		return nil, errPickle
-	}
-	text := string(u.data[u.at : u.at+n])
-	u.at += n + 1
-	switch {
-	case op == opUnicode:
-		return text, nil
-	case op == opFloat:
-		f, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return nil, errPickle
-		}
-		return f, nil
-	case op == opInt && (text == "00" || text == "01"):
-		return text == "01", nil
-	}
-	i, err := strconv.ParseInt(string(bytes.TrimSuffix([]byte(text), []byte("L"))), 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return nil, nil
-	case err != nil:
-		return nil, errPickle
-	}
-	return i, nil
 }
 
 // long reads a whole number in two's complement. One beyond 64 bits is nil: nothing that is read has it.
@@ -335,7 +299,7 @@ func (u *unpickler) extend(items []any, err error) error {
 // remember runs the instructions of the memo.
 func (u *unpickler) remember(op byte) (err error) {
 	var key int64
-	isGet := op == opGet || op == opBinGet || op == opLongBinGet
+	isGet := op == opBinGet || op == opLongBinGet
 	switch op {
 	case opMemoize:
 		key = int64(len(u.memo))
@@ -343,10 +307,6 @@ func (u *unpickler) remember(op byte) (err error) {
 		key, err = u.number(1)
 	case opLongBinGet, opLongBinPut:
 		key, err = u.number(4)
-	case opGet, opPut:
-		var value any
-		value, err = u.line(opInt)
-		key, _ = value.(int64)
 	default:
 		return fmt.Errorf("%w: instruction %#x", errObject, op)
 	}

@@ -279,7 +279,11 @@ func (d *decoder) readName(e *event) {
 	}
 	fields(e.args, func(key, value []byte) {
 		if string(key) == "name" {
+			// Kineto's thread 1649 (python3) repeats the number.
 			name := strings.TrimSpace(d.b.CleanString(text(value)))
+			if _, inside, ok := strings.Cut(name, " ("); ok && strings.HasPrefix(name, "thread ") {
+				name = strings.TrimSuffix(inside, ")")
+			}
 			d.textBytes += len(name)
 			d.thread(e).name = name
 		}

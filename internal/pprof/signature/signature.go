@@ -120,11 +120,17 @@ func Of(data []byte) (Signature, bool) {
 		}
 		return Signature{Name: "a Python pickle (of these only PyTorch's memory snapshots are read)"}, true
 	}
+	if xplane.Match(data[:min(len(data), HeadBytes)]) {
+		return Signature{Name: "an XPlane of XLA (JAX's device memory profile is a pprof, and read)"}, true
+	}
 	if isPythonProfile(data) {
 		return Signature{Name: "a file of Python's cProfile, which has no stacks (sample with perf, or with py-spy record -f raw)"}, true
 	}
 	return Signature{}, false
 }
+
+// xplane is the beginning of an XSpace: a plane (field 1) with a number (1) and a name (2), or a name alone. Names are paths.
+var xplane = regexp.MustCompile(`^\n(?s:.{1,5}?)(\x08(?s:.{1,2}?))?\x12(?s:.)/(host|device):`)
 
 // isPickle reports whether data is a pickle of protocol 2 to 5 that begins with a frame, a dictionary or a list.
 func isPickle(data []byte) bool {

@@ -54,7 +54,12 @@ export function shortName(name) {
 // kinds are the kinds of frames that the page distinguishes, with their names in the legend.
 export const kinds = {
   __proto__: null, kernel: 'kernel', runtime: 'runtime', inlined: 'inlined', unknown: 'unknown',
+  gpu_kernel: 'GPU kernel', gpu_memory: 'GPU copy or fill', gpu_runtime: 'launch', torch_op: 'op',
 };
+
+// hueOfKind and chromaOfKind are the colours of kinds that must be told apart: what a GPU does has its own in every mode.
+const hueOfKind = { __proto__: null, gpu_kernel: 150, gpu_memory: 330, gpu_runtime: 250, torch_op: 200, torch_annotation: 120, cpython: 285 };
+const chromaOfKind = { __proto__: null, gpu_kernel: 0.11, gpu_memory: 0.11, gpu_runtime: 0.022 };
 
 // kindOf returns one of kinds, or '' for a frame of the program itself.
 export function kindOf(frames, frame) {
@@ -98,6 +103,10 @@ export function colorer(frames, by, theme) {
     const [name, file, mapping] = [frames.name[frame], frames.file[frame] ?? '', frames.mapping[frame] ?? ''];
     // Functions of one package differ a little, so that neighbours can be distinguished.
     const tint = ((hash32(name) % 7) - 3) * 0.006;
+    if (kind in chromaOfKind || (by === 'kind' && frames.kind[frame] in hueOfKind)) {
+      const which = kind || frames.kind[frame];
+      return `oklch(${(theme.lightness + tint).toFixed(3)} ${chromaOfKind[which] ?? theme.chroma} ${hueOfKind[which]})`;
+    }
     if (by === 'kind') return hues(kind || frames.kind[frame] || 'user', tint);
     return hues(by === 'module' ? moduleOf(name, file, mapping) : packageOf(name, file, mapping), tint);
   }
