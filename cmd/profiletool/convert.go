@@ -253,7 +253,7 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 		sp := rp.ScopeProfiles().At(payload.ScopeIndex)
 		if payload.ResourceIndex != resource || payload.ScopeIndex != scope {
 			resource, scope = payload.ResourceIndex, payload.ScopeIndex
-			kinds.begin(rp.Resource(), sp.Scope())
+			kinds.begin(rp.Resource(), sp)
 		}
 		name := kinds.of(sp.Profiles().At(slices.Min(payload.ProfileIndices))).Profile
 		k := key{name: name, kind: name}

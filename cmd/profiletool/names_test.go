@@ -79,7 +79,7 @@ func TestOneSetOfNames(t *testing.T) {
 		"what nobody knows, wall": pprofOfTypes(t, "", "frobs", "wall"),
 	}
 	want := map[string]string{
-		"wall and cpu": "process_cpu", "cpu and wall": "wall", // the last type is a pprof's default
+		"wall and cpu": "process_cpu", "cpu and wall": "process_cpu",
 		"wall and cpu, by wall": "wall", "cpu and wall, by wall": "wall",
 		"wall and cpu, by cpu": "process_cpu", "what nobody knows, wall": "wall",
 		"go-mutex.pb.gz": "mutex", "go-heap.pb.gz": "memory", "node-datadog-wall-cpu.pb.gz": "wall",

@@ -49,7 +49,7 @@ func (s *selection) apply(pd pprofile.Profiles) error {
 	kinds := kinds{dict: pd.Dictionary()}
 	pd.ResourceProfiles().RemoveIf(func(rp pprofile.ResourceProfiles) bool {
 		rp.ScopeProfiles().RemoveIf(func(sp pprofile.ScopeProfiles) bool {
-			kinds.begin(rp.Resource(), sp.Scope())
+			kinds.begin(rp.Resource(), sp)
 			clear(names)
 			sp.Profiles().RemoveIf(func(p pprofile.Profile) bool {
 				k := kinds.of(p)
@@ -91,9 +91,10 @@ type kinds struct {
 	namer           profilekind.Namer
 }
 
-func (k *kinds) begin(resource pcommon.Resource, scope pcommon.InstrumentationScope) {
-	k.service, k.stated = profilekind.Service(resource.Attributes()), profilekind.Stated(scope.Attributes())
-	k.namer.Begin(scope.Attributes())
+func (k *kinds) begin(resource pcommon.Resource, sp pprofile.ScopeProfiles) {
+	scope := sp.Scope().Attributes()
+	k.service, k.stated = profilekind.Service(resource.Attributes()), profilekind.Stated(scope)
+	k.namer.Begin(scope, sp.Profiles(), k.dict)
 }
 
 // of returns the kind of the scope's next profile.
@@ -101,7 +102,7 @@ func (k *kinds) of(p pprofile.Profile) kind {
 	name := func(i int32) string { return profilekind.CutName(k.dict.StringTable().At(int(i))) }
 	t := p.SampleType()
 	found := kind{Service: k.service, Type: name(t.TypeStrindex()), Unit: name(t.UnitStrindex())}
-	found.Profile = k.namer.Name(p, k.stated, found.Type, name(p.PeriodType().TypeStrindex()))
+	found.Profile = k.namer.Name(p, k.stated)
 	return found
 }
 
@@ -119,7 +120,7 @@ func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 	kinds := kinds{dict: pd.Dictionary()}
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
-			kinds.begin(rp.Resource(), sp.Scope())
+			kinds.begin(rp.Resource(), sp)
 			defaultType, hasDefault := sp.Scope().Attributes().Get("pprof.scope.default_sample_type")
 			for _, p := range sp.Profiles().All() {
 				k := kinds.of(p)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
@@ -26,8 +27,8 @@ func newStats(term *terminal) *cobra.Command {
 		Use:     "stats FILE...",
 		Short:   "Show what messages consist of, and what dictionary_dedup would save",
 		GroupID: groupFiles,
-		Long: `Stats shows for each message its format and layout, how many profiles and samples it has and in which shape, the
-entries and bytes of each table of the dictionary, and both again as the processor dictionary_dedup would write the message.
+		Long: `Stats shows for each message its format and layout, how many profiles and samples it has and in which shape, what the
+values of each type are (delta, gauge or cumulative), the entries and bytes of each table of the dictionary, and both again as the processor dictionary_dedup would write the message.
 Bytes are those of today's layout, before compression.`,
 		Args: needFile,
 		RunE: func(_ *cobra.Command, paths []string) error {
@@ -152,6 +153,9 @@ func printStats(term *terminal, m message) error {
 	if c.first != 0 {
 		fmt.Fprintf(term.out, "from %s for %s\n", unixTime(c.first).Format(time.RFC3339Nano), time.Duration(c.last-c.first))
 	}
+	if err := printKinds(term, m.Profiles); err != nil {
+		return err
+	}
 	deduped := compactly(m.Profiles)
 	w := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "table\tentries\tbytes\tdeduplicated\tbytes\t")
@@ -171,6 +175,22 @@ func printStats(term *terminal, m message) error {
 	}
 	_, err = fmt.Fprintf(term.out, "%d bytes; deduplicated %s\n", size, saving(size, sizeAfter))
 	return err
+}
+
+// printKinds lists the kinds of profiles of a message: their names and types, and what their values are over time.
+func printKinds(term *terminal, pd pprofile.Profiles) error {
+	w := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "profile\ttype\tvalues\tprofiles")
+	for _, g := range groupsOf(pd, false) {
+		values := map[profilekind.Values]int{}
+		for _, p := range g.profiles {
+			values[profilekind.ValuesOfProfile(p, pd.Dictionary())]++
+		}
+		for _, v := range slices.Sorted(maps.Keys(values)) {
+			fmt.Fprintf(w, "%s\t%s/%s\t%s\t%d\n", g.Profile, g.Type, g.Unit, v, values[v])
+		}
+	}
+	return w.Flush()
 }
 
 func unixTime(nanos uint64) time.Time { return time.Unix(0, int64(nanos)).UTC() }

@@ -52,6 +52,8 @@ type Metric struct {
 	Unit string `mapstructure:"unit"`
 	// Profiles are sample types, such as process_cpu/cpu.
 	Profiles []string `mapstructure:"profiles"`
+	// Temporality is delta or gauge; if it is empty, it follows from the types.
+	Temporality string `mapstructure:"temporality"`
 	// Functions are regular expressions. One must match a function anywhere in the stack, or the leaf (Match).
 	Functions []string `mapstructure:"functions"`
 	Match     string   `mapstructure:"match"`
@@ -107,6 +109,7 @@ func (f *TopFunctions) Unmarshal(conf *confmap.Conf) error {
 const (
 	temporalityCumulative = "cumulative"
 	temporalityDelta      = "delta"
+	temporalityGauge      = "gauge"
 
 	matchAnywhere = "anywhere"
 	matchLeaf     = "leaf"
@@ -122,24 +125,28 @@ const (
 var builtIn = map[string]Metric{
 	"profile.cpu.time": {
 		Description: "Processor time, by samples of what was running.", Unit: "s",
-		Profiles: []string{"process_cpu/cpu"},
+		Profiles: []string{"process_cpu/cpu", "process_cpu/cpu_time", "wall/cpu", "wall/cpu_time"},
 	},
 	"profile.memory.allocated": {
 		Description: "Memory allocated, by samples.", Unit: "By",
 		Profiles: []string{
 			"memory/alloc_space", "memory/allocated_space", "memory/alloc_in_new_tlab_bytes", "memory/alloc_outside_tlab_bytes",
-			"memory/alloc_sample_bytes",
+			"memory/alloc_sample_bytes", "memory/alloc_size", "process_cpu/alloc_size", "process_cpu/alloc_space", "wall/alloc_size",
 		},
 	},
 	"profile.memory.allocations": {
 		Description: "Objects allocated, by samples.", Unit: "{allocation}",
 		Profiles: []string{
 			"memory/alloc_objects", "memory/alloc_in_new_tlab_objects", "memory/alloc_outside_tlab_objects", "memory/alloc_sample_objects",
+			"memory/alloc_samples", "process_cpu/alloc_samples", "wall/alloc_samples",
 		},
 	},
 	"profile.memory.used": {
 		Description: "Memory that is allocated and not freed yet, by samples.", Unit: "By",
-		Profiles: []string{"memory/inuse_space", "memory/space"},
+		Profiles: []string{
+			"memory/inuse_space", "memory/space", "memory/heap_live_size", "memory/heap_space",
+			"process_cpu/heap_live_size", "process_cpu/heap_space", "process_cpu/inuse_space", "wall/heap_live_size",
+		},
 	},
 	"profile.goroutine.count": {
 		Description: "Goroutines.", Unit: "{goroutine}",
@@ -147,7 +154,9 @@ var builtIn = map[string]Metric{
 	},
 	"profile.lock.wait.time": {
 		Description: "Time for which threads or goroutines waited for locks, by samples.", Unit: "s",
-		Profiles: []string{"mutex/delay"},
+		Profiles: []string{
+			"mutex/delay", "mutex/lock_time", "mutex/lock_acquire_wait", "process_cpu/lock_time", "process_cpu/lock_acquire_wait",
+		},
 	},
 }
 
@@ -335,5 +344,7 @@ func (m *Metric) definition(name string, resourceKeys []string) (d selection.Def
 	if mixed := slices.IndexFunc(d.Types, func(t selection.Type) bool { return t.IsGauge() != d.Types[0].IsGauge() }); mixed > 0 {
 		check(false, "profiles` must not mix what happens (%s) and what is a state (%s)", d.Types[0], d.Types[mixed])
 	}
+	check(slices.Contains([]string{"", temporalityDelta, temporalityGauge}, m.Temporality), "temporality` must be delta or gauge, found %q", m.Temporality)
+	d.IsGauge = m.Temporality == temporalityGauge || m.Temporality == "" && len(d.Types) > 0 && d.Types[0].IsGauge()
 	return d, faults.Err()
 }

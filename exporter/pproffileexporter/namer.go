@@ -48,15 +48,14 @@ func (n *namer) path(e *encode.Payload) string {
 	if isNew || e.ScopeIndex != n.scope {
 		scope := rp.ScopeProfiles().At(e.ScopeIndex).Scope().Attributes()
 		n.stated = kind.Stated(scope)
-		n.names.Begin(scope)
+		n.names.Begin(scope, n.pd.ResourceProfiles().At(e.ResourceIndex).ScopeProfiles().At(e.ScopeIndex).Profiles(), n.pd.Dictionary())
 	}
 	n.resource, n.scope = e.ResourceIndex, e.ScopeIndex
 	p := n.pd.ResourceProfiles().At(e.ResourceIndex).ScopeProfiles().At(e.ScopeIndex).Profiles().At(slices.Min(e.ProfileIndices))
 	return n.template.path(func(i int) string {
 		switch n.template.keys[i] {
 		case "profile":
-			name := n.names.Name(p, n.stated, n.stringAt(p.SampleType().TypeStrindex()), n.stringAt(p.PeriodType().TypeStrindex()))
-			return safe(name, n.template.maxBytes[i])
+			return safe(n.names.Name(p, n.stated), n.template.maxBytes[i])
 		case "time":
 			at := n.now
 			if p.Time() != 0 {
@@ -69,15 +68,6 @@ func (n *namer) path(e *encode.Payload) string {
 		}
 		return n.values[i]
 	})
-}
-
-// stringAt returns a string of the dictionary, cut to what names can have. A dictionary without strings has the empty one.
-func (n *namer) stringAt(index int32) string {
-	table := n.pd.Dictionary().StringTable()
-	if index < 0 || int(index) >= table.Len() {
-		return ""
-	}
-	return kind.CutName(table.At(int(index)))
 }
 
 func ofResource(attributes pcommon.Map, key string) string {

@@ -309,11 +309,11 @@ func (p *pusher) series(ctx context.Context, from *source, payload *encode.Paylo
 		if v, ok := scope.Scope().Attributes().Get(kind.NameAttribute); ok {
 			from.stated = labelValue(v, &p.budget)
 		}
-		from.names.Begin(scope.Scope().Attributes())
+		from.names.Begin(scope.Scope().Attributes(), scope.Profiles(), from.pd.Dictionary())
 	}
 	from.resource, from.scope = payload.ResourceIndex, payload.ScopeIndex
 	first := scope.Profiles().At(slices.Min(payload.ProfileIndices))
-	name := from.names.Name(first, from.stated, kind.LabelValue(stringAt(from.pd, first.SampleType().TypeStrindex())), kind.LabelValue(stringAt(from.pd, first.PeriodType().TypeStrindex())))
+	name := from.names.Name(first, from.stated)
 	sampleLabels := 0
 	for _, i := range payload.ProfileIndices {
 		sampleLabels = max(sampleLabels, mostStrings(scope.Profiles().At(i), from.isString))

@@ -268,7 +268,7 @@ func (a *adder) each(pd, resolved pprofile.Profiles, use func(index int, p pprof
 		a.hasResource, a.hasResourceSet = false, false
 		for i, sp := range rp.ScopeProfiles().All() {
 			a.scope = resolved.ResourceProfiles().At(r).ScopeProfiles().At(i).Scope().Attributes()
-			a.beginScope()
+			a.beginScope(sp.Profiles())
 			for k, p := range sp.Profiles().All() {
 				use(k, p)
 			}
@@ -284,7 +284,7 @@ func (a *adder) cleanResource() {
 	a.resourceHash = sha256.Sum256(a.scratch.key)
 }
 
-func (a *adder) beginScope() {
+func (a *adder) beginScope(profiles pprofile.ProfilesSlice) {
 	a.sampleTypesOfOne, a.hasStated, a.hasScopeSet = 0, false, false
 	if v, ok := a.scope.Get(scopeAttributes[0]); ok && v.Type() == pcommon.ValueTypeSlice {
 		a.sampleTypesOfOne = v.Slice().Len()
@@ -293,7 +293,7 @@ func (a *adder) beginScope() {
 		a.scratch.types = map[[2]int32]int32{}
 	}
 	clear(a.scratch.types)
-	a.scratch.namer.Begin(a.scope)
+	a.scratch.namer.Begin(a.scope, profiles, a.src)
 }
 
 // statedName returns the name of the current scope's profiles, or "" if it states none.
@@ -324,7 +324,7 @@ func (a *adder) stringAt(i int32) string {
 func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes dictionary.AttributeSetIndex) {
 	sr := &a.block.series[series]
 	c := chunk{time: int64(min(uint64(p.Time()), math.MaxInt64)), duration: int64(min(p.DurationNano(), math.MaxInt64/4))}
-	c.values = kind.ValuesOfProfile(p, a.src, a.block.dict.Strings.At(sr.typ))
+	c.values = kind.ValuesOfProfile(p, a.src)
 	cols := &a.scratch.columns
 	cols.reset()
 	a.samples(p, &c)
@@ -402,7 +402,7 @@ func (a *adder) position(index int, p pprofile.Profile) int32 {
 // seriesOf finds the block's series of a profile with a set of attributes, or adds one.
 func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) int32 {
 	typ, unit := a.stringAt(p.SampleType().TypeStrindex()), a.stringAt(p.SampleType().UnitStrindex())
-	name := a.scratch.namer.Name(p, a.statedName(), typ, a.stringAt(p.PeriodType().TypeStrindex()))
+	name := a.scratch.namer.Name(p, a.statedName())
 	if !a.hasResource {
 		a.cleanResource()
 	}

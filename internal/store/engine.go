@@ -59,6 +59,13 @@ func (t *EngineType) profile() string {
 	return kind.Name(kind.CutName(t.Stated), t.Type.Type, t.PeriodType.Type)
 }
 
+// declared returns what one of its profiles declares.
+func (t *EngineType) declared(duration int64) kind.Declared {
+	return kind.Declared{
+		SampleType: t.Type.Type, Unit: t.Type.Unit, PeriodType: t.PeriodType.Type, DurationNanos: uint64(max(duration, 0)),
+	}
+}
+
 // EngineProfile is a profile without its samples. First and Last are the times of its observations, if it has some.
 type EngineProfile struct {
 	// Type is the index of its type in the query.
@@ -179,7 +186,7 @@ func (s *EngineSource) view(ctx context.Context, memory *Memory, service string,
 		t := &e.types[i]
 		e.series = append(e.series, series{
 			service: strs.Intern(t.Service), profile: strs.Intern(t.profile()), typ: strs.Intern(t.Type.Type), unit: strs.Intern(t.Type.Unit),
-			profiles: 1, position: int32(i), values: kind.ValuesOf(t.Type.Type, uint64(t.Duration)), from: t.From, until: t.Until,
+			profiles: 1, position: int32(i), values: kind.ValuesOf(t.declared(t.Duration)), from: t.From, until: t.Until,
 			samples: t.Samples, timestamps: t.IsTimed,
 		})
 	}
@@ -204,7 +211,7 @@ func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view,
 	}
 	before, after := deltaMargin, int64(0)
 	for i := range types {
-		switch kind.ValuesOf(types[i].Type.Type, 0) {
+		switch kind.ValuesOf(types[i].declared(0)) {
 		case kind.Cumulative:
 			before, after = stateMargin, stateMargin
 		case kind.Gauge:
@@ -269,7 +276,7 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	sr := &e.series[i]
 	c := chunk{
 		time: p.Time, duration: p.Duration, start: p.Time, end: p.Time + p.Duration, total: p.Total,
-		samples: int32(min(p.Samples, math.MaxInt32)), values: kind.ValuesOf(t.Type.Type, uint64(p.Duration)),
+		samples: int32(min(p.Samples, math.MaxInt32)), values: kind.ValuesOf(t.declared(p.Duration)),
 	}
 	if p.IsTimed {
 		c.flags |= hasTimestamps

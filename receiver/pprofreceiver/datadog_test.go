@@ -13,12 +13,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
@@ -65,6 +68,11 @@ func TestDatadogsUpload(t *testing.T) {
 		}, pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
 		name, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("pprof.scope.profile_name")
 		names[name.Str()] = timestampsIn(pd)
+		for p := range otlp.Profiles(pd) {
+			// dd-trace for Node writes the end of the recording into time_nanos; event.json has both. Times of samples in milliseconds are rounded.
+			require.WithinDuration(t, time.Date(2026, 11, 21, 21, 29, 33, 369e6, time.UTC), p.Time().AsTime(), 10*time.Millisecond, name.Str())
+			require.InDelta(t, 4176e6, p.DurationNano(), 20e6, name.Str())
+		}
 	}
 	require.Len(t, names, 3)
 	assert.Zero(t, names["memory"])
@@ -79,6 +87,31 @@ func timestampsIn(pd pprofile.Profiles) (n int) {
 		}
 	}
 	return n
+}
+
+// An upload whose times cannot be read keeps those of its profiles.
+func TestDatadogsTimes(t *testing.T) {
+	goCPU := sourcetest.Captured(t, "go-cpu-labels.pb.gz")
+	for event, want := range map[string]time.Duration{
+		`{"start":"2026-11-21T21:29:33.5Z","end":"2026-11-21T21:30:38Z"}`: 64500 * time.Millisecond,
+		`{"start":"2026-11-21T21:29:33Z","end":"2026-11-21T21:29:33Z"}`:   0,
+		`{"start":"yesterday","end":7}`:                                   0,
+		`{}`:                                                              0,
+	} {
+		f := startFixture(t, serverOnly)
+		body, contentType := datadogUpload(t, "event.json", event, "cpu.pprof", goCPU)
+		code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
+		require.Equal(t, http.StatusOK, code, answer)
+		p := profiletest.ProfileAt(f.Await(1)[0], 0)
+		if want == 0 {
+			own, err := profile.ParseData(goCPU)
+			require.NoError(t, err)
+			require.Equal(t, [2]int64{own.TimeNanos, own.DurationNanos}, [2]int64{int64(p.Time()), int64(p.DurationNano())}, event)
+			continue
+		}
+		require.Equal(t, want, time.Duration(p.DurationNano()))
+		require.Equal(t, time.Date(2026, 11, 21, 21, 29, 33, 5e8, time.UTC), p.Time().AsTime())
+	}
 }
 
 func TestDatadogsTags(t *testing.T) {

@@ -13,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -255,4 +258,43 @@ func TestPushOddProfiles(t *testing.T) {
 	code, _, a = send(t, f.pushURL(), []byte(unknownLocation+emptyString))
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
 	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricDropped, "reason", "unknown_location"))
+}
+
+// The sender can state what values are, of every format. Without a time, a profile ends when it arrives.
+func TestPushedTemporality(t *testing.T) {
+	stacks := func(f *fixture, query string) pprofile.Profiles {
+		code, _, answer := postRaw(t, f.profilesURL()+"?service.name=shop&sample_type=odd/count"+query, []byte("main;work 3\n"))
+		require.Equal(t, http.StatusNoContent, code, answer)
+		all := f.Next.All()
+		return all[len(all)-1]
+	}
+	f := startFixture(t, serverOnly)
+	for query, want := range map[string]kind.Values{
+		"&temporality=delta": kind.Delta, "&temporality=gauge": kind.Gauge, "&temporality=cumulative": kind.Cumulative,
+		"": kind.Gauge, // an unknown type without a duration
+	} {
+		pd := stacks(f, query)
+		require.NoError(t, profiletest.Check(pd))
+		p := profiletest.ProfileAt(pd, 0)
+		require.Equal(t, want, kind.ValuesOfProfile(p, pd.Dictionary()), query)
+		require.WithinDuration(t, time.Now(), p.Time().AsTime(), sourcetest.Patience)
+	}
+	code, _, answer := postRaw(t, f.pushURL()+"?temporality=total", []byte("x"))
+	require.Equal(t, http.StatusBadRequest, code)
+	require.Contains(t, answer, `query key \"temporality\" must be delta, gauge or cumulative, found \"total\"`)
+}
+
+// A pprof of several kinds is named after all of them: .NET's default type is its last, lock_time.
+func TestPushedPprofOfSeveralKinds(t *testing.T) {
+	mixed := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}, {Type: "exception", Unit: "count"}, {Type: "lock_time", Unit: "nanoseconds"}},
+		Sample:     []*profile.Sample{{Value: []int64{1, 2, 3}}},
+	}
+	var b bytes.Buffer
+	require.NoError(t, mixed.Write(&b))
+	f := startFixture(t, serverOnly)
+	code, _, answer := postRaw(t, f.pushURL()+"?service.name=shop", b.Bytes())
+	require.Equal(t, http.StatusNoContent, code, answer)
+	scope := f.Await(1)[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Scope()
+	require.Equal(t, kind.ProcessCPU, kind.Stated(scope.Attributes()))
 }

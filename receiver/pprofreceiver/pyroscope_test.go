@@ -452,6 +452,18 @@ func TestTotalsAndDeltas(t *testing.T) {
 			require.Equal(t, tt.want, duration(f))
 		})
 	}
+	// A sender's own profile has a time, too: @pyroscope/nodejs writes the end of the recording there.
+	own := sourcetest.Captured(t, "go-cpu-labels.pb.gz")
+	for query, want := range map[string][2]int64{between: {1795167161e9, 4e9}, "": {0, 0}} {
+		f := startFixture(t, serverOnly)
+		code, _, answer := postRaw(t, f.base()+"/ingest?name=shop"+query, own)
+		require.Equal(t, http.StatusOK, code, answer)
+		if p := profiletest.ProfileAt(f.Next.All()[0], 0); query == "" {
+			require.NotEqual(t, int64(1795167161e9), int64(p.Time()))
+		} else {
+			require.Equal(t, want, [2]int64{int64(p.Time()), int64(p.DurationNano())})
+		}
+	}
 	push := pushRequest(t, heap)
 	push.Series[0].Labels = append(push.Series[0].Labels, &typesv1.LabelPair{Name: "__delta__", Value: "false"})
 	body, err := proto.Marshal(push)

@@ -47,8 +47,8 @@ type Source struct {
 	ProfileName             string
 	ScopeName, ScopeVersion string
 	SessionID               string
-	// IsDelta reports the label __delta__=false: the values are differences already, so the receiver must not compute any.
-	IsDelta bool
+	// Temporality is delta with the label __delta__=false: the values are differences already, so the receiver must not compute any.
+	Temporality kind.Temporality
 	// Labels are the other labels in the order in which they came, each name once.
 	Labels []Label
 }
@@ -80,7 +80,9 @@ func newSource(application string, labels []Label) (Source, error) {
 		case LabelSession:
 			s.SessionID = l.Value
 		case LabelDelta:
-			s.IsDelta = l.Value == "false"
+			if l.Value == "false" {
+				s.Temporality = kind.StatedDelta
+			}
 		default:
 			if !strings.HasPrefix(l.Name, "__") { // __period_type__ and the like are for the server
 				s.Labels = append(s.Labels, l)
@@ -168,9 +170,9 @@ const maxConfigBytes = 64 << 10
 type SampleTypeConfig struct {
 	// ProfileName is mutex, block or empty. Nothing else distinguishes the two.
 	ProfileName string
-	// IsTotal reports whether values count from the start of the process, as those of old versions do, IsDelta that the client has
-	// described its values, and that none do.
-	IsTotal, IsDelta bool
+	// Temporality is cumulative if values count from the start of the process, as those of old versions do, and delta if the client has
+	// described its values, and none do.
+	Temporality kind.Temporality
 }
 
 // ParseSampleTypeConfig reads a sample_type_config. It ignores what it does not understand.
@@ -194,9 +196,12 @@ func ParseSampleTypeConfig(config []byte) (c SampleTypeConfig) {
 		}
 	}
 	for _, t := range types {
-		c.IsTotal = c.IsTotal || t.Cumulative
+		if t.Cumulative {
+			c.Temporality = kind.StatedCumulative
+			return c
+		}
+		c.Temporality = kind.StatedDelta
 	}
-	c.IsDelta = len(types) > 0 && !c.IsTotal
 	return c
 }
 

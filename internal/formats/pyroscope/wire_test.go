@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -52,7 +53,7 @@ func TestParseQuery(t *testing.T) {
 		"1970 is no time":  {"name=app&from=100&until=31535999000", Ingest{Source: Source{Service: "app"}}},
 		"a name twice":     {"name=app%7Ba%3D1,a%3D2,%7D", Ingest{Source: Source{Service: "app", Labels: []Label{{"a", "1"}}}}},
 		"the server's own": {"name=app%7B__period_type__%3Dcpu,__delta__%3Dtrue%7D", Ingest{Source: Source{Service: "app"}}},
-		"a delta":          {"name=app%7B__delta__%3Dfalse%7D", Ingest{Source: Source{Service: "app", IsDelta: true}}},
+		"a delta":          {"name=app%7B__delta__%3Dfalse%7D", Ingest{Source: Source{Service: "app", Temporality: kind.StatedDelta}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			query, err := url.ParseQuery(tt.query)
@@ -80,11 +81,11 @@ func TestParseQuery(t *testing.T) {
 
 func TestSampleTypeConfig(t *testing.T) {
 	for config, want := range map[string]SampleTypeConfig{
-		`{"contentions":{"units":"lock_samples","display-name":"block_count"},"delay":{"display-name":"block_duration"}}`:             {ProfileName: "block", IsDelta: true},
-		`{"contentions":{"units":"lock_samples","display-name":"mutex_count"},"delay":{"display-name":"mutex_duration"}}`:             {ProfileName: "mutex", IsDelta: true},
-		`{"delay":{"display-name":"mutex_duration","cumulative":true}}`:                                                               {ProfileName: "mutex", IsTotal: true},
-		`{"alloc_space":{"units":"bytes","cumulative":true},"inuse_space":{"units":"bytes","aggregation":"average"}}`:                 {IsTotal: true},
-		`{"goroutine":{"units":"goroutines","aggregation":"average","display-name":"goroutines"},"x":{"cumulative":false,"more":[]}}`: {IsDelta: true},
+		`{"contentions":{"units":"lock_samples","display-name":"block_count"},"delay":{"display-name":"block_duration"}}`:             {ProfileName: "block", Temporality: kind.StatedDelta},
+		`{"contentions":{"units":"lock_samples","display-name":"mutex_count"},"delay":{"display-name":"mutex_duration"}}`:             {ProfileName: "mutex", Temporality: kind.StatedDelta},
+		`{"delay":{"display-name":"mutex_duration","cumulative":true}}`:                                                               {ProfileName: "mutex", Temporality: kind.StatedCumulative},
+		`{"alloc_space":{"units":"bytes","cumulative":true},"inuse_space":{"units":"bytes","aggregation":"average"}}`:                 {Temporality: kind.StatedCumulative},
+		`{"goroutine":{"units":"goroutines","aggregation":"average","display-name":"goroutines"},"x":{"cumulative":false,"more":[]}}`: {Temporality: kind.StatedDelta},
 		`{"contentions":`: {}, "": {}, `[]`: {}, `{"a":{"cumulative":"yes"}}`: {},
 	} {
 		assert.Equal(t, want, ParseSampleTypeConfig([]byte(config)), config)

@@ -41,11 +41,14 @@ func nameAttribute(attributes pcommon.Map, key string) string {
 	return CutName(v.AsString())
 }
 
-// Namer names the profiles of one scope, in their order. All sample types of one pprof have the same name: that of the first, if
-// neither the scope nor the period type names them.
+// Namer names the profiles of one scope. All sample types of one pprof have the same name, which follows from all of them, if neither the
+// scope nor the period type names them.
 type Namer struct {
-	isPprof bool
-	names   map[pprofKey]string
+	profiles pprofile.ProfilesSlice
+	dict     pprofile.ProfilesDictionary
+	isPprof  bool
+	// names are those of the scope's pprofs, or nil until one is asked for.
+	names map[pprofKey]string
 }
 
 // pprofKey is what profiles of a scope share if they were one pprof.
@@ -55,9 +58,14 @@ type pprofKey struct {
 	periodType, periodUnit int32
 }
 
-// Begin begins another scope. Its attributes tell whether its profiles were the sample types of pprofs.
-func (n *Namer) Begin(scope pcommon.Map) {
-	clear(n.names)
+func keyOf(p pprofile.Profile) pprofKey {
+	return pprofKey{uint64(p.Time()), p.DurationNano(), p.Period(), p.PeriodType().TypeStrindex(), p.PeriodType().UnitStrindex()}
+}
+
+// Begin begins another scope. Its attributes tell whether its profiles were the sample types of pprofs. References to strings must be
+// resolved in scope.
+func (n *Namer) Begin(scope pcommon.Map, profiles pprofile.ProfilesSlice, d pprofile.ProfilesDictionary) {
+	n.names, n.profiles, n.dict = nil, profiles, d
 	if _, n.isPprof = scope.Get("pprof.scope.default_sample_type"); n.isPprof {
 		return
 	}
@@ -65,18 +73,39 @@ func (n *Namer) Begin(scope pcommon.Map) {
 	n.isPprof = ok && order.Type() == pcommon.ValueTypeSlice && order.Slice().Len() > 0
 }
 
-// Name returns the name of the scope's next profile. stated is the scope's own name for its profiles.
-func (n *Namer) Name(p pprofile.Profile, stated, sampleType, periodType string) string {
+// Name returns the name of one of the scope's profiles. stated is the scope's own name for its profiles.
+func (n *Namer) Name(p pprofile.Profile, stated string) string {
 	if !n.isPprof || stated != "" {
-		return Name(stated, sampleType, periodType)
+		return n.nameAlone(p, stated)
 	}
-	key := pprofKey{uint64(p.Time()), p.DurationNano(), p.Period(), p.PeriodType().TypeStrindex(), p.PeriodType().UnitStrindex()}
-	name, ok := n.names[key]
-	if !ok {
-		if name = Name("", sampleType, periodType); n.names == nil {
-			n.names = map[pprofKey]string{}
+	if n.names == nil {
+		n.names = map[pprofKey]string{}
+		for _, other := range n.profiles.All() {
+			name, key := n.nameAlone(other, ""), keyOf(other)
+			if before, ok := n.names[key]; ok {
+				name = nameOfSet(before, name)
+			}
+			n.names[key] = name
 		}
-		n.names[key] = name
 	}
-	return name
+	return n.names[keyOf(p)]
+}
+
+func (n *Namer) nameAlone(p pprofile.Profile, stated string) string {
+	return Name(stated, CutName(stringAt(n.dict, p.SampleType().TypeStrindex())), CutName(stringAt(n.dict, p.PeriodType().TypeStrindex())))
+}
+
+// NameOfPprof returns the name of the profiles of a scope that were one pprof, and whether it is another than that of one of them alone.
+func NameOfPprof(profiles pprofile.ProfilesSlice, d pprofile.ProfilesDictionary) (name string, differs bool) {
+	n := Namer{profiles: profiles, dict: d}
+	for i, p := range profiles.All() {
+		alone := n.nameAlone(p, "")
+		if i == 0 {
+			name = alone
+			continue
+		}
+		differs = differs || alone != name
+		name = nameOfSet(name, alone)
+	}
+	return name, differs
 }

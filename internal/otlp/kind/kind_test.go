@@ -27,6 +27,12 @@ func TestName(t *testing.T) {
 		{"", "samples", "wall", Wall},
 		{"", "cpu", "wall", Wall},
 		{"", "wall", "cpu", ProcessCPU},
+		{"", "time", "wallclock", Wall},
+		{"", "cpu-time", "", ProcessCPU},
+		{"", "CPU", "CPU", ProcessCPU},
+		{"", "lock-time", "", Mutex},
+		{"", "resident_space", "space", Memory},
+		{"", "goroutineleak", "goroutineleak", "goroutineleak"},
 		{"", "samples", "", ProcessCPU},
 		{"", "events", "", OffCPU},
 		{"", "cache_misses", "", "cache_misses"},
@@ -36,20 +42,10 @@ func TestName(t *testing.T) {
 	}
 }
 
-func TestValuesOf(t *testing.T) {
-	for name, want := range map[string]Values{
-		"cpu": Delta, "samples": Delta, "wall": Delta, "inuse_space": Gauge, "goroutine": Gauge, "objects": Gauge,
-		"alloc_space": Cumulative, "contentions": Cumulative, "delay": Cumulative,
-	} {
-		assert.Equal(t, want, ValuesOf(name, 0), name)
-	}
-	assert.Equal(t, Delta, ValuesOf("alloc_space", 1))
-	assert.Equal(t, Gauge, ValuesOf("inuse_space", 1))
-}
-
 func TestDefault(t *testing.T) {
 	assert.Equal(t, 1, Default([]string{"samples", "cpu"}))
 	assert.Equal(t, 3, Default([]string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"}))
 	assert.Equal(t, 0, Default([]string{"x"}))
+	assert.Equal(t, 1, Default([]string{"cpu-samples", "cpu-time", "wall-time"}))
 	assert.Equal(t, 0, Default(nil))
 }

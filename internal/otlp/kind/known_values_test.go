@@ -35,6 +35,6 @@ var knownSampleTypes = []struct {
 func TestKnownSampleTypes(t *testing.T) {
 	for _, known := range knownSampleTypes {
 		assert.Equal(t, known.name, Name("", known.sampleType, ""), known.sampleType)
-		assert.Equal(t, known.values, ValuesOf(known.sampleType, 1e9), known.sampleType)
+		assert.Equal(t, known.values, ValuesOf(Declared{SampleType: known.sampleType, Unit: known.unit, DurationNanos: 1e9}), known.sampleType)
 	}
 }

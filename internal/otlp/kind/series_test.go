@@ -12,6 +12,7 @@ import (
 func TestIsSeriesAttribute(t *testing.T) {
 	assert.True(t, IsSeriesAttribute("profiling.instrumentation.source"))
 	assert.True(t, IsSeriesAttribute("pprof.profiles"))
+	assert.False(t, IsSeriesAttribute("otlp.aggregation_temporality"))
 	assert.False(t, IsSeriesAttribute("pprof.profile.comment"))
 	assert.False(t, IsSeriesAttribute("pprof.profile.doc_url"))
 }

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
@@ -28,8 +29,8 @@ var (
 
 // leftOver is what a profile of 1.8 has but the current message has no field for.
 type leftOver struct {
-	comments   []byte // string indices, packed
-	cumulative bool
+	comments    []byte // string indices, packed
+	temporality profilekind.Temporality
 }
 
 // renumberFields changes the field numbers of profiles and samples in data to the current ones. It returns what is left over, by
@@ -43,7 +44,7 @@ func renumberFields(data []byte, from Layout) (map[int]leftOver, error) {
 				if err != nil {
 					return nil, err
 				}
-				if left.comments != nil || left.cumulative {
+				if left.comments != nil || left.temporality != "" {
 					all[profiles] = left
 				}
 				profiles++
@@ -76,7 +77,9 @@ func renumberProfile(data []byte, from Layout) (left leftOver, err error) {
 			left.comments = append(left.comments, r.Content...)
 		case r.Number == 1:
 			for f := wire.New(r.Content); f.Next(); {
-				left.cumulative = left.cumulative || f.Number == 3 && f.Value == temporalityCumulative
+				if f.Number == 3 {
+					left.temporality = temporalityOf(f.Value)
+				}
 			}
 		}
 	}
@@ -109,5 +112,19 @@ func nextRenumbered(r *wire.Reader, moved *[16]byte) (ok bool, err error) {
 	return true, nil
 }
 
-// temporalityCumulative is AGGREGATION_TEMPORALITY_CUMULATIVE of 1.3 to 1.8.
-const temporalityCumulative = 2
+// The values of AggregationTemporality of 1.3 to 1.8.
+const (
+	temporalityDelta      = 1
+	temporalityCumulative = 2
+)
+
+// temporalityOf returns what a value of AggregationTemporality states.
+func temporalityOf(value uint64) profilekind.Temporality {
+	switch value {
+	case temporalityDelta:
+		return profilekind.StatedDelta
+	case temporalityCumulative:
+		return profilekind.StatedCumulative
+	}
+	return ""
+}

@@ -287,7 +287,7 @@ func scalar(k kind, token json.Token) ([]byte, error) {
 
 // enums are the names that JSON may have in place of the numbers of enums.
 var enums = map[string]uint64{
-	"AGGREGATION_TEMPORALITY_UNSPECIFIED": 0, "AGGREGATION_TEMPORALITY_DELTA": 1,
+	"AGGREGATION_TEMPORALITY_UNSPECIFIED": 0, "AGGREGATION_TEMPORALITY_DELTA": temporalityDelta,
 	"AGGREGATION_TEMPORALITY_CUMULATIVE": temporalityCumulative,
 	"BUILD_ID_LINKER":                    0, "BUILD_ID_BINARY_HASH": buildIDBinaryHash,
 }

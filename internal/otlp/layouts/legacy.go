@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
@@ -264,8 +265,8 @@ type legacyProfile struct {
 }
 
 type legacyType struct {
-	typ, unit  uint64
-	cumulative bool
+	typ, unit   uint64
+	temporality profilekind.Temporality
 }
 
 type legacySample struct {
@@ -398,7 +399,7 @@ func valueType(m *message, data []byte) (v legacyType) {
 		case "unit", "unit_strindex":
 			v.unit = f.Value
 		case "aggregation_temporality":
-			v.cumulative = f.Value == temporalityCumulative
+			v.temporality = temporalityOf(f.Value)
 		}
 	})
 	return v

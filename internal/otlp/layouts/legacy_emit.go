@@ -109,9 +109,13 @@ func (e *emitter) profile(k int, s shape, samples []int32) {
 	profile.SetDurationNano(e.duration)
 	profile.SetDroppedAttributesCount(p.dropped)
 	r.dict.AttributeSets.CopyTo(e.attributes, profile.AttributeIndices())
-	if p.types[k].cumulative {
+	declared := profilekind.Declared{
+		SampleType: r.dict.Strings.At(sampleType[0]), Unit: r.dict.Strings.At(sampleType[1]),
+		PeriodType: r.dict.Strings.At(periodType[0]), DurationNanos: e.duration,
+	}
+	if values := p.types[k].temporality.ValuesOf(declared); values != profilekind.ValuesOf(declared) {
 		set := attributeSet{reader: r}
-		set.add(profilekind.TemporalityAttribute, dictionary.StringValue(profilekind.TemporalityCumulative), 0)
+		set.add(profilekind.TemporalityAttribute, dictionary.StringValue(values.String()), 0)
 		profile.AttributeIndices().Append(set.indices...)
 	}
 	if e.emitted == 0 && len(p.payload) > 0 && p.payloadFormat != "" {

@@ -131,7 +131,10 @@ func unmarshalMoved(data []byte, from Layout, stats *Stats, meter *size.Meter) (
 	if err != nil || len(left) == 0 {
 		return profiles, err
 	}
-	a := attributeAdder{dictionary: profiles.Dictionary(), stats: stats, known: map[string]int32{}, budget: maxShared + len(data)}
+	a := attributeAdder{
+		dictionary: profiles.Dictionary(), statement: profilekind.Statement{Dictionary: profiles.Dictionary()},
+		stats:      stats, known: map[string]int32{}, budget: maxShared + len(data),
+	}
 	n := 0
 	for profile := range otlp.Profiles(profiles) {
 		a.add(profile, left[n])
@@ -143,15 +146,15 @@ func unmarshalMoved(data []byte, from Layout, stats *Stats, meter *size.Meter) (
 // attributeAdder adds attributes for the fields of 1.8 that today's profiles do not have.
 type attributeAdder struct {
 	dictionary pprofile.ProfilesDictionary
+	statement  profilekind.Statement
 	stats      *Stats
 	known      map[string]int32 // the attributes added so far, by key and packed indices
 	budget     int              // how many bytes of comments may still be added
 }
 
 func (a *attributeAdder) add(profile pprofile.Profile, left leftOver) {
-	if left.cumulative {
-		a.put(profile, profilekind.TemporalityAttribute, nil, func(v pcommon.Value) { v.SetStr(profilekind.TemporalityCumulative) })
-	}
+	declared := profilekind.DeclaredOf(profile, a.statement.Dictionary)
+	a.statement.Put(profile, declared, left.temporality.ValuesOf(declared))
 	if len(left.comments) > 0 {
 		a.put(profile, "pprof.profile.comment", left.comments, func(v pcommon.Value) {
 			comments := v.SetEmptySlice()

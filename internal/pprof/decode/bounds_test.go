@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
@@ -49,7 +50,7 @@ func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits sca
 	baseline := NewBaseline(BaselineOptions{})
 	for _, way := range []string{"first", "second"} {
 		cost := pt.MeasureCost(t, func() {
-			kept, _, err = Decode(payload, Options{Limits: limits, Baseline: baseline})
+			kept, _, err = Decode(payload, Options{Limits: limits, Temporality: kind.StatedCumulative, Baseline: baseline})
 			baseline.Commit()
 		})
 		require(cost, "Decode with a Baseline, "+way, err)
@@ -112,7 +113,7 @@ func TestDecoderKeepsLittle(t *testing.T) {
 		"many keys of one sample", "comments", "many types",
 	} {
 		payload := worst.PProf[name](2 << 20)
-		for way, opts := range map[string]Options{"alone": {}, "with a Baseline": {Baseline: NewBaseline(BaselineOptions{})}} {
+		for way, opts := range map[string]Options{"alone": {}, "with a Baseline": {Temporality: kind.StatedCumulative, Baseline: NewBaseline(BaselineOptions{})}} {
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)

@@ -5,7 +5,6 @@ package decode
 
 import (
 	"slices"
-	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -57,13 +56,13 @@ type plannedSample struct {
 	isNew bool
 }
 
-// compare compares the payload of a reader, which was fetched at this time, with the Baseline. It counts the samples
+// compare compares the payload of a reader with the Baseline. It counts the samples
 // that cannot be read. Baseline.Commit makes the payload the last one. The error is that of the Meter.
-func (c *comparison) compare(r *scan.SampleReader, baseline *Baseline, at time.Time, meter *size.Meter, counts *scan.Counts) error {
-	p := r.Payload
+func (c *comparison) compare(r *scan.SampleReader, opts *Options, counts *scan.Counts) error {
+	p, baseline, at, meter := r.Payload, opts.Baseline, opts.At, opts.Meter
 	c.forget()
 	c.fingerprints.reset(r)
-	now := snapshot{exists: true, shape: c.shape(), payloadNanos: max(0, int64(p.Numbers[scan.ProfileTimeNanos]))}
+	now := snapshot{exists: true, shape: c.shape(opts.Temporality), payloadNanos: max(0, int64(p.Numbers[scan.ProfileTimeNanos]))}
 	if !at.IsZero() {
 		now.atNanos = at.UnixNano()
 	}
@@ -127,39 +126,35 @@ func (c *comparison) apply(sample int, values []int64) {
 	}
 }
 
-// isCumulative reports whether values of a sample type count from the start of the process. In a payload that is
-// compared with a Baseline all do, except those that count what exists now, such as inuse_space and goroutine.
-func isCumulative(typ []byte) bool {
-	const longest = 16 // no known type is as long, and none needs to be copied
-	return kind.ValuesOf(string(typ[:min(len(typ), longest)]), 0) != kind.Gauge
-}
-
 // shape finds the cumulative types, and returns what payloads must share to be compared.
-func (c *comparison) shape() fingerprint {
+func (c *comparison) shape(temporality kind.Temporality) fingerprint {
 	p := c.payload
 	c.isCumulative, c.columns = c.isCumulative[:0], c.columns[:0]
 	b := c.buffer[:0]
-	stringOf := func(i uint64) (raw []byte) {
+	// stringOf returns the beginning of a string, as much as names have.
+	stringOf := func(i uint64) string {
+		const longest = 64
+		var raw []byte
 		var s fingerprint
 		if i != 0 && p.HasString(i) {
 			at := p.Strings[i]
-			raw, s = p.Data[at.Start:at.End], c.string(i)
+			raw, s = p.Data[at.Start:min(at.End, at.Start+longest)], c.string(i)
 		}
 		b = s.appendTo(b)
-		return raw
+		return string(raw)
 	}
+	periodType := stringOf(p.PeriodType.Type)
+	stringOf(p.PeriodType.Unit)
 	for t, v := range p.SampleTypes {
-		c.isCumulative = append(c.isCumulative, isCumulative(stringOf(v.Type)))
+		declared := kind.Declared{SampleType: stringOf(v.Type), Unit: stringOf(v.Unit), PeriodType: periodType}
+		c.isCumulative = append(c.isCumulative, temporality.ValuesOf(declared) == kind.Cumulative)
 		if c.isCumulative[t] {
 			c.columns = append(c.columns, t)
 		}
-		stringOf(v.Unit)
 	}
 	if len(p.SampleTypes) == 0 { // samples without a type are counted
 		c.isCumulative, c.columns = append(c.isCumulative, true), append(c.columns, 0)
 	}
-	stringOf(p.PeriodType.Type)
-	stringOf(p.PeriodType.Unit)
 	b = fingerprint{a: p.Numbers[scan.ProfilePeriod]}.appendTo(b)
 	c.buffer = b
 	return fingerprintOf(b)

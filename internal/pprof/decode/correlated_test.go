@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -30,9 +31,9 @@ func TestCorrelatedKeys(t *testing.T) {
 		}},
 		"Decode with a Baseline": {false, func(payload, next []byte) (Stats, error) {
 			baseline := NewBaseline(BaselineOptions{})
-			_, _, err := Decode(payload, Options{Baseline: baseline})
+			_, _, err := Decode(payload, Options{Temporality: kind.StatedCumulative, Baseline: baseline})
 			baseline.Commit()
-			_, stats, nextErr := Decode(next, Options{Baseline: baseline})
+			_, stats, nextErr := Decode(next, Options{Temporality: kind.StatedCumulative, Baseline: baseline})
 			return stats, errors.Join(err, nextErr)
 		}},
 		"Read": {true, func(payload, _ []byte) (Stats, error) {

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
@@ -38,19 +39,27 @@ type Options struct {
 	// values if all are 1. With a Baseline they are labels like others.
 	TimestampLabels []string
 
-	// Baseline, if set, turns cumulative values (all but inuse_*, objects and space) into what has happened since
-	// the payload that was committed last: see Baseline, and Stats.Delta for the outcome.
+	// Baseline, if set, turns cumulative values into what has happened since the payload that was committed last: see
+	// Baseline, and Stats.Delta for the outcome. Temporality is what is stated of the values: cumulative means that all but
+	// states (inuse_*, objects …) are totals. Without it they are those of otlp/kind.
 	// Their profiles begin at that payload's time and last until this one's; those without samples are
 	// left out. They have a ScopeProfiles of their own, since a pprof has one time. The values
 	// of other types do not change.
-	Baseline *Baseline
+	Baseline    *Baseline
+	Temporality kind.Temporality
 	// At is when the payload was fetched. With a Baseline it is used if the payloads have no times
 	// or the same one.
 	At time.Time
 
+	// Window, if it has a duration, is the time and duration of the profiles, whatever the payload states.
+	Window Window
+
 	// Meter, if set, bounds Decode, which takes memory for the plain bytes, the tables and the profiles. Decode returns its error.
 	Meter *size.Meter
 }
+
+// Window is a time and a duration, in nanoseconds.
+type Window struct{ Time, Duration uint64 }
 
 // Stats counts what Decode did with one payload. With a Baseline, faults of samples that are not emitted do not
 // count as repaired.
@@ -165,7 +174,7 @@ func (w *worker) decode(opts Options) (pprofile.Profiles, error) {
 	emitted := total
 	if opts.Baseline != nil {
 		w.reader.Reset(p, &w.limits, p.ValuesPerSample())
-		if err := w.comparison.compare(&w.reader, opts.Baseline, opts.At, w.meter, &w.stats.Counts); err != nil {
+		if err := w.comparison.compare(&w.reader, &opts, &w.stats.Counts); err != nil {
 			return pprofile.NewProfiles(), err
 		}
 		w.stats.Delta = w.comparison.stats
@@ -204,7 +213,7 @@ func (w *worker) decode(opts Options) (pprofile.Profiles, error) {
 	if err := w.reserve(w.pdataBytes()); err != nil {
 		return pprofile.NewProfiles(), err
 	}
-	return w.emit(), nil
+	return w.emit(opts.Window), nil
 }
 
 // The memory of a sample, of an observation, and of a value in ObservedSamples.

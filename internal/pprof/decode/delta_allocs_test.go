@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // TestDeltaAllocatesLittleMoreThanTheResult scrapes the same process again and again. In one case the first payload stays
@@ -27,7 +29,7 @@ func TestDeltaAllocatesLittleMoreThanTheResult(t *testing.T) {
 				s := newDeltaSteps(t, 0)
 				s.next(plain)
 				decode := func() pprofile.Profiles {
-					pd, stats, err := Decode(second, Options{Baseline: s.baseline, At: s.at})
+					pd, stats, err := Decode(second, Options{Temporality: kind.StatedCumulative, Baseline: s.baseline, At: s.at})
 					require.NoError(t, err)
 					require.Equal(t, DeltaStats{}, stats.Delta)
 					end.with(s.baseline)
@@ -38,7 +40,7 @@ func TestDeltaAllocatesLittleMoreThanTheResult(t *testing.T) {
 				result := testing.AllocsPerRun(5, func() { pd.CopyTo(pprofile.NewProfiles()) })
 				// A garbage collection in between empties the pools; in the average of many runs it does not matter.
 				allocs := testing.AllocsPerRun(1000, func() {
-					_, _, _ = Decode(second, Options{Baseline: s.baseline, At: s.at})
+					_, _, _ = Decode(second, Options{Temporality: kind.StatedCumulative, Baseline: s.baseline, At: s.at})
 					end.with(s.baseline)
 				})
 				t.Logf("%.0f allocations, the result's are %.0f", allocs, result)

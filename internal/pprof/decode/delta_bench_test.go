@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // BenchmarkDelta scrapes a process in which one stack in twenty has counted since the last time. Its peer does what
@@ -24,7 +26,7 @@ func BenchmarkDelta(b *testing.B) {
 		require.NoError(b, err)
 		last.Scale(-1)
 		baseline := NewBaseline(BaselineOptions{MaxStacks: 1 << 20})
-		_, stats, err := Decode(first, Options{Baseline: baseline})
+		_, stats, err := Decode(first, Options{Temporality: kind.StatedCumulative, Baseline: baseline})
 		require.NoError(b, err)
 		baseline.Commit()
 		b.Logf("%s: %d samples, %d bytes of Baseline", name, stats.Samples, baseline.Bytes())
@@ -42,7 +44,7 @@ func BenchmarkDelta(b *testing.B) {
 			return err
 		})
 		run("ours", func() error {
-			_, stats, err := Decode(second, Options{Baseline: baseline})
+			_, stats, err := Decode(second, Options{Temporality: kind.StatedCumulative, Baseline: baseline})
 			require.Equal(b, DeltaStats{}, stats.Delta)
 			return err
 		})

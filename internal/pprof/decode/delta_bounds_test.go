@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -102,7 +103,7 @@ func TestDeltaDropsWhatDecodeDrops(t *testing.T) {
 				_, want, wantErr := Decode(payload, Options{Limits: limits})
 				b := NewBaseline(BaselineOptions{})
 				for range 2 {
-					pd, stats, err := Decode(payload, Options{Limits: limits, Baseline: b})
+					pd, stats, err := Decode(payload, Options{Limits: limits, Temporality: kind.StatedCumulative, Baseline: b})
 					require.Equal(t, wantErr == nil, err == nil, "%v, without a Baseline %v", err, wantErr)
 					require.NoError(t, profiletest.Check(pd))
 					assert.Equal(t, want.Dropped, stats.Dropped)
@@ -148,7 +149,7 @@ func TestComparisonEndsWithItsContext(t *testing.T) {
 	asked := 0
 	for ; ; asked++ {
 		baseline := NewBaseline(BaselineOptions{})
-		_, _, err := Decode(w, Options{Baseline: baseline, Meter: &size.Meter{Context: &endsAfter{t.Context(), asked}}})
+		_, _, err := Decode(w, Options{Temporality: kind.StatedCumulative, Baseline: baseline, Meter: &size.Meter{Context: &endsAfter{t.Context(), asked}}})
 		if err == nil {
 			break
 		}
@@ -162,7 +163,7 @@ func TestComparisonEndsWithItsContext(t *testing.T) {
 func TestComparisonCopiesNoTypes(t *testing.T) {
 	payload := worst.PProf["text as sample types"](1 << 20)
 	cost := profiletest.MeasureCost(t, func() {
-		_, _, err := Decode(payload, Options{Baseline: NewBaseline(BaselineOptions{})})
+		_, _, err := Decode(payload, Options{Temporality: kind.StatedCumulative, Baseline: NewBaseline(BaselineOptions{})})
 		require.NoError(t, err)
 	})
 	require.Less(t, cost.AllocatedBytes, int64(64<<20))

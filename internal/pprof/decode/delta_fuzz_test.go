@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -38,7 +39,7 @@ func FuzzDelta(f *testing.F) {
 		baseline, naive := NewBaseline(BaselineOptions{}), &naiveBaseline{}
 		for i, payload := range [][]byte{first, second} {
 			at := time.Unix(int64(1000+i), 0)
-			pd, stats, err := Decode(payload, Options{Limits: limits, Baseline: baseline, At: at})
+			pd, stats, err := Decode(payload, Options{Limits: limits, Temporality: kind.StatedCumulative, Baseline: baseline, At: at})
 			_, plainStats, plainErr := Decode(payload, Options{Limits: limits})
 			require.Equal(t, plainErr == nil, err == nil, "%v, without a Baseline %v", err, plainErr)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
@@ -202,7 +203,7 @@ func TestDeltaTimes(t *testing.T) {
 	// Neither the payloads nor the caller have times.
 	b := NewBaseline(BaselineOptions{})
 	for i := range int64(2) {
-		pd, _, err := Decode(heapOf(t, 0, [2]int64{1 + i, 0}), Options{Baseline: b})
+		pd, _, err := Decode(heapOf(t, 0, [2]int64{1 + i, 0}), Options{Temporality: kind.StatedCumulative, Baseline: b})
 		require.NoError(t, err)
 		b.Commit()
 		if alloc, ok := profileOf(pd, "alloc_space"); ok {

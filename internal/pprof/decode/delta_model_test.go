@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"pgregory.net/rapid"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -35,7 +36,7 @@ func TestDeltaEqualsTheNaiveOne(t *testing.T) {
 			p, err := profile.ParseUncompressed(payload)
 			require.NoError(t, err)
 			want := naive.delta(p, at)
-			pd, stats, err := Decode(payload, Options{Baseline: baseline, At: at})
+			pd, stats, err := Decode(payload, Options{Temporality: kind.StatedCumulative, Baseline: baseline, At: at})
 			require.NoError(t, err)
 			require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
 			require.Equal(t, want.stats, stats.Delta)

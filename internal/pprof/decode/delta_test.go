@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -32,7 +33,7 @@ func newDeltaSteps(t testing.TB, maxStacks int) *deltaSteps {
 // decode does not commit.
 func (s *deltaSteps) decode(payload []byte) (pprofile.Profiles, Stats) {
 	s.at = s.at.Add(15 * time.Second)
-	pd, stats, err := Decode(payload, Options{Baseline: s.baseline, At: s.at, IncludeOriginalPayload: true})
+	pd, stats, err := Decode(payload, Options{Temporality: kind.StatedCumulative, Baseline: s.baseline, At: s.at, IncludeOriginalPayload: true})
 	require.NoError(s, err)
 	require.NoError(s, profiletest.Check(pd))
 	return pd, stats
@@ -232,7 +233,7 @@ func TestDeltaIsLeftAloneByAPayloadThatCannotBeDecoded(t *testing.T) {
 	s.next(heapOf(t, 100, [2]int64{10, 0}))
 	s.decode(heapOf(t, 200, [2]int64{99, 0}))
 	for _, bad := range []string{"", "<html>", "\x0a\xff", "{}"} {
-		_, stats, err := Decode([]byte(bad), Options{Baseline: s.baseline})
+		_, stats, err := Decode([]byte(bad), Options{Temporality: kind.StatedCumulative, Baseline: s.baseline})
 		require.Error(t, err)
 		assert.Equal(t, DeltaStats{}, stats.Delta)
 		s.baseline.Commit() // there is nothing to commit, not even what was pending before

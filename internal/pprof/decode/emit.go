@@ -28,7 +28,7 @@ func (w *worker) writeValueType(v valueType, dst pprofile.ValueType) {
 }
 
 // emit writes the decoded payload as pdata.
-func (w *worker) emit() pprofile.Profiles {
+func (w *worker) emit(window Window) pprofile.Profiles {
 	profiles := pprofile.NewProfiles()
 	types := make([]valueType, 0, w.payload.ValuesPerSample())
 	known := map[scan.ValueType]valueType{} // sample types can share a long string, which is copied if it is cut or repaired
@@ -56,6 +56,10 @@ func (w *worker) emit() pprofile.Profiles {
 		time:        w.notNegativeTime(scan.ProfileTimeNanos),
 		duration:    w.notNegativeTime(scan.ProfileDurationNanos),
 		id:          w.comparison.content,
+	}
+	if window.Duration > 0 {
+		h.time, h.duration = window.Time, window.Duration
+		w.comparison.fromNanos, w.comparison.forNanos = window.Time, window.Duration
 	}
 	h.timedFrom, h.timedFor = w.timed.window(h.time, h.duration)
 	if !w.comparison.isActive {

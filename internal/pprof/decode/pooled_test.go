@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -42,10 +43,10 @@ func TestPooledForgets(t *testing.T) {
 		},
 		"Decode with a Baseline": func(payload func(value int64) []byte) string {
 			baseline := NewBaseline(BaselineOptions{})
-			_, first, err := Decode(payload(1), Options{Baseline: baseline})
+			_, first, err := Decode(payload(1), Options{Temporality: kind.StatedCumulative, Baseline: baseline})
 			require.NoError(t, err)
 			baseline.Commit()
-			pd, second, err := Decode(payload(2), Options{Baseline: baseline})
+			pd, second, err := Decode(payload(2), Options{Temporality: kind.StatedCumulative, Baseline: baseline})
 			require.NoError(t, err)
 			baseline.Commit()
 			return fmt.Sprint(pd.SampleCount(), first.Delta, second.Delta, second.Counts)

@@ -88,7 +88,7 @@ func (r *Reducer) Reduce(pd pprofile.Profiles) *Result {
 		r.groups = frames.Zeroed(r.groups, len(r.Set.Metrics))
 		for j, sp := range rp.ScopeProfiles().All() {
 			scope := resolved.ResourceProfiles().At(i).ScopeProfiles().At(j).Scope().Attributes()
-			r.namer.Begin(scope)
+			r.namer.Begin(scope, sp.Profiles(), r.dict)
 			r.scope, r.scopeTypes, r.order = sp, nil, 0
 			if v, ok := scope.Get("pprof.scope.sample_type_order"); ok && v.Type() == pcommon.ValueTypeSlice {
 				r.order = v.Slice().Len()
@@ -106,7 +106,7 @@ func (r *Reducer) Reduce(pd pprofile.Profiles) *Result {
 // Forget drops all that belongs to the last message, its result included.
 func (r *Reducer) Forget() {
 	r.begin(pprofile.NewProfiles())
-	r.namer.Begin(pcommon.NewMap())
+	r.namer = kind.Namer{}
 	r.resource, r.scope, r.scopeTypes = pcommon.NewMap(), pprofile.NewScopeProfiles(), nil
 	clear(r.groups)
 }
@@ -169,11 +169,11 @@ type planned struct {
 
 func (r *Reducer) profile(p pprofile.Profile, stated string) {
 	typ, periodType := r.stringAt(p.SampleType().TypeStrindex()), r.stringAt(p.PeriodType().TypeStrindex())
-	name := r.namer.Name(p, stated, typ, periodType)
-	t := selection.Type{Profile: name, Type: typ}
+	name := r.namer.Name(p, stated)
+	t := selection.Type{Profile: name, Type: kind.PlainType(typ)}
 	unitName := r.stringAt(p.SampleType().UnitStrindex())
 	profile := input{
-		Profile: p, typ: t, unit: units[unitName], values: kind.ValuesOfProfile(p, r.dict, typ),
+		Profile: p, typ: t, unit: units[unitName], values: kind.ValuesOfProfile(p, r.dict),
 	}
 	if profile.unit.factor == 0 {
 		profile.unit = unit{unitName, 1}
@@ -184,7 +184,7 @@ func (r *Reducer) profile(p pprofile.Profile, stated string) {
 	if (typ == "samples" || typ == "sample") && periodType != "" && p.Period() > 0 {
 		period := units[r.stringAt(p.PeriodType().UnitStrindex())]
 		derived := profile
-		derived.typ.Type = periodType
+		derived.typ.Type = kind.PlainType(periodType)
 		if period.name == "s" && r.isWanted(derived.typ) && !r.hasType(periodType) {
 			derived.unit = unit{"s", otlp.SaturatingMultiply(period.factor, p.Period())}
 			r.add(&derived)
@@ -230,6 +230,10 @@ func (r *Reducer) add(p *input) {
 		}
 		if (isMeasure(metric.Unit) || isMeasure(p.unit.name)) && metric.Unit != p.unit.name {
 			r.result.Dropped[Unit] += p.Samples().Len()
+			continue
+		}
+		if metric.IsGauge != (p.values == kind.Gauge) {
+			r.result.Dropped[Values] += p.Samples().Len()
 			continue
 		}
 		plan := planned{metric: i, source: -1, addition: -1}

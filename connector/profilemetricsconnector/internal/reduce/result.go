@@ -22,6 +22,8 @@ const (
 	Negative
 	// Unit: the profile's unit cannot be converted to the metric's.
 	Unit
+	// Values: what happened, for a metric of a state, or a state for a metric of what happens.
+	Values
 	// Expansion: the stacks of the message share their frames too often.
 	Expansion
 	// Baseline: the first total of a process: nothing shows how much of it is new. Order: a total or state that is older than the last one.
@@ -37,7 +39,7 @@ const (
 )
 
 func (r Reason) String() string {
-	return [NumReasons]string{"index", "shape", "negative", "unit", "expansion", "baseline", "order", "duplicate", "cumulative", "max_series"}[r]
+	return [NumReasons]string{"index", "shape", "negative", "unit", "values", "expansion", "baseline", "order", "duplicate", "cumulative", "max_series"}[r]
 }
 
 // Dropped counts samples by reason, once for each metric that they are not in.

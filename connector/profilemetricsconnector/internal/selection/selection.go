@@ -23,14 +23,14 @@ func ParseType(s string) (Type, error) {
 	if !ok || profile == "" || typ == "" || strings.Contains(typ, "/") {
 		return Type{}, fmt.Errorf("%q must be a profile and a sample type, such as process_cpu/cpu", s)
 	}
-	return Type{kind.Canonical(profile), typ}, nil
+	return Type{kind.Canonical(profile), kind.PlainType(typ)}, nil
 }
 
 // String returns the type as it is written in a configuration.
 func (t Type) String() string { return t.Profile + "/" + t.Type }
 
 // IsGauge reports whether the values of the type are a state.
-func (t Type) IsGauge() bool { return kind.ValuesOf(t.Type, 1) == kind.Gauge }
+func (t Type) IsGauge() bool { return kind.ValuesOf(kind.Declared{SampleType: t.Type, DurationNanos: 1}) == kind.Gauge }
 
 // Frame is how functions distinguish series.
 type Frame uint8
@@ -49,6 +49,8 @@ var Frames = [...]string{"none", "package", "function"}
 type Definition struct {
 	Name, Description, Unit string
 	Types                   []Type
+	// IsGauge means that the values are a state.
+	IsGauge bool
 	// Resource and Sample are conditions: a regular expression for the value of an attribute.
 	Resource, Sample map[string]*regexp.Regexp
 	// Functions and Below are patterns; one of each must match. Leaf means that the leaf must match Functions.
@@ -68,7 +70,6 @@ type Metric struct {
 	BelowBit uint64
 	// SampleValues are the numbers of SampleKeys.
 	SampleValues []int
-	IsGauge      bool
 }
 
 // IsSimple reports whether all samples of a profile are in one series.
@@ -102,7 +103,7 @@ func (s *Set) Of(t Type) []int { return s.byType[t] }
 
 // Add adds a metric.
 func (s *Set) Add(d Definition) error {
-	m := &Metric{Definition: d, IsGauge: d.Types[0].IsGauge()}
+	m := &Metric{Definition: d}
 	var err error
 	if m.FunctionBits, err = s.patterns(d.Functions); err != nil {
 		return err

@@ -49,11 +49,13 @@ type Payload struct {
 	IsNamedByTypes bool
 	// ScopeName and ScopeVersion are the sender's, if it states them; otherwise the scope is this receiver.
 	ScopeName, ScopeVersion string
-	// From and Until are the time of the recording, for profiles that do not have a time themselves.
+	// From and Until are the time of the recording as the request states it, which wins over the profile's own: Node's libraries write its
+	// end there. Times of single samples stay as they are.
 	From, Until time.Time
-	// IsTotal means that values count from the start of the process: a profile without a duration keeps none.
-	// IsDelta means that values are differences: a profile without a duration gets the shortest, since one without is a total.
-	IsTotal, IsDelta bool
+	// Temporality is what the sender or the configuration states about values.
+	Temporality kind.Temporality
+	// IsDifference means that the sender has subtracted an earlier profile, states included.
+	IsDifference bool
 	// Baseline turns cumulative values into what has happened since the payload before, and Fetched is when this one was
 	// fetched. The caller commits the Baseline.
 	Baseline *pprofdecode.Baseline
@@ -66,7 +68,7 @@ type Payload struct {
 	Period time.Duration
 	Labels []byte
 	// Ended is when the recording ended, if the sender states it, and Modified when its file was written. They are for
-	// formats without wall-clock times; without them the recording is taken to have ended at its arrival.
+	// recordings without wall-clock times; without them the recording is taken to have ended at its arrival.
 	Ended, Modified time.Time
 	// Shared is what the payload shares with others of its request; nil if it is the only one.
 	Shared *Shared
@@ -236,6 +238,8 @@ func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Pr
 		TimestampLabels:        in.Config.TimestampLabels,
 		Baseline:               p.Baseline,
 		At:                     p.Fetched,
+		Temporality:            p.Temporality,
+		Window:                 p.window(),
 	}
 	options.Limits.MaxProfileBytes = in.limit(p)
 	err = in.build(ctx, p, func(meter *pdatasize.Meter) (err error) {
@@ -282,6 +286,7 @@ func (in *Ingester) finish(pd pprofile.Profiles, p *Payload, stats *pprofdecode.
 	if err := p.checkStated(pd, stats.UncompressedBytes); err != nil {
 		return err
 	}
+	statement := kind.Statement{Dictionary: pd.Dictionary()}
 	for _, rp := range pd.ResourceProfiles().All() {
 		p.putTo(rp.Resource().Attributes(), in.configured)
 		for _, sp := range rp.ScopeProfiles().All() {
@@ -296,6 +301,7 @@ func (in *Ingester) finish(pd pprofile.Profiles, p *Payload, stats *pprofdecode.
 			}
 			for _, profile := range sp.Profiles().All() {
 				p.setTime(profile)
+				p.setTemporality(profile, &statement)
 			}
 		}
 	}
@@ -333,28 +339,61 @@ func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
 	return nil
 }
 
-// profileName returns which profile a scope holds, or "" if the scope gets no name.
+// profileName returns which profile a scope holds, or "" if the scope gets no name. A pprof of several kinds gets one, so that its types keep
+// it where they are sent apart.
 func (p *Payload) profileName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) string {
-	if p.ProfileName != "" || !p.IsNamedByTypes || sp.Profiles().Len() == 0 {
+	if p.ProfileName != "" || sp.Profiles().Len() == 0 || p.Format != formats.Pprof && p.Format != formats.Unknown && !p.IsNamedByTypes {
 		return p.ProfileName
 	}
-	first, strs := sp.Profiles().At(0), pd.Dictionary().StringTable()
-	return kind.Name("", strs.At(int(first.SampleType().TypeStrindex())), strs.At(int(first.PeriodType().TypeStrindex())))
+	name, differs := kind.NameOfPprof(sp.Profiles(), pd.Dictionary())
+	if !differs && !p.IsNamedByTypes {
+		return ""
+	}
+	return name
 }
 
-// setTime sets the time and duration of a profile that has none. A time in 1970 counts as none.
+// window returns the time of the recording if the request states it. Totals have none.
+func (p *Payload) window() pprofdecode.Window {
+	isTotal := p.Temporality == kind.StatedCumulative && p.Baseline == nil
+	if p.From.IsZero() || !p.Until.After(p.From) || isTotal {
+		return pprofdecode.Window{}
+	}
+	return pprofdecode.Window{Time: uint64(p.From.UnixNano()), Duration: uint64(p.Until.Sub(p.From))}
+}
+
+// setTime sets the time and duration of a profile whose samples have no times of their own. A time in 1970 counts as none.
 func (p *Payload) setTime(profile pprofile.Profile) {
 	const year1971 = 365 * 24 * time.Hour
-	if !p.From.IsZero() && profile.Time() < pcommon.Timestamp(year1971) {
-		profile.SetTime(pcommon.NewTimestampFromTime(p.From))
+	if isTimed := profile.Samples().Len() > 0 && profile.Samples().At(0).TimestampsUnixNano().Len() > 0; isTimed {
+		return
 	}
-	switch {
-	case profile.DurationNano() > 0 || p.IsTotal:
-	case !p.From.IsZero() && p.Until.After(p.From):
-		profile.SetDurationNano(uint64(p.Until.Sub(p.From)))
-	case p.IsDelta:
-		profile.SetDurationNano(1)
+	if w := p.window(); w.Duration > 0 {
+		profile.SetTime(pcommon.Timestamp(w.Time))
+		profile.SetDurationNano(w.Duration)
 	}
+	if profile.DurationNano() == 0 && (p.IsDifference || p.Temporality == kind.StatedDelta) {
+		profile.SetDurationNano(1) // without one it could be taken for a total
+	}
+	if profile.Time() >= pcommon.Timestamp(year1971) {
+		return
+	}
+	if from := p.From; !from.IsZero() {
+		profile.SetTime(pcommon.NewTimestampFromTime(from))
+	} else if end := p.anchor().EndNanos; end > profile.DurationNano() {
+		profile.SetTime(pcommon.Timestamp(end - profile.DurationNano()))
+	}
+}
+
+// setTemporality states what the values of a profile are, where its type, time and period do not tell.
+func (p *Payload) setTemporality(profile pprofile.Profile, statement *kind.Statement) {
+	declared := kind.DeclaredOf(profile, statement.Dictionary)
+	values := p.Temporality.ValuesOf(declared)
+	asTotal := declared
+	asTotal.DurationNanos = 0
+	if p.IsDifference || p.Baseline != nil && p.Temporality.ValuesOf(asTotal) == kind.Cumulative {
+		values = kind.Delta
+	}
+	statement.Put(profile, declared, values)
 }
 
 // Plain returns the plain bytes of a payload, whose memory its claim holds from then on. The error is a *Rejection.

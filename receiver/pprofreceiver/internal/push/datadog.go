@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -24,10 +25,23 @@ const DatadogPath = "/profiling/v1/input"
 // datadogEvent is the part event.json.
 type datadogEvent struct {
 	Tags string `json:"tags_profiler"`
+	// Start and End are the time of the upload's profiles.
+	Start, End eventTime
 	Info struct {
 		Application struct{ Service, Env, Version string } `json:"application"`
 		Platform    struct{ Hostname string }              `json:"platform"`
 	} `json:"info"`
+}
+
+// eventTime is a time as in RFC 3339, or none: an upload is not refused for its times.
+type eventTime struct{ time.Time }
+
+// UnmarshalJSON never fails.
+func (t *eventTime) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, &t.Time) != nil {
+		t.Time = time.Time{}
+	}
+	return nil
 }
 
 // handleDatadog answers POST /profiling/v1/input: 200 without a body, which older versions of dd-trace-go insist on.
@@ -41,7 +55,7 @@ func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 		return ingest.Reject(ingest.BadRequest, err)
 	}
 	for i := range profiles {
-		profiles[i].Identity = identity
+		profiles[i].Identity, profiles[i].From, profiles[i].Until = identity, event.Start.Time, event.End.Time
 	}
 	if err := s.ingestAll(r.Context(), profiles, 0); err != nil {
 		return err
@@ -66,7 +80,9 @@ func (s *Server) readDatadogForm(r *pushRequest) (event datadogEvent, profiles [
 		case part.FileName() == "" || strings.HasSuffix(name, ".json"):
 			return nil, nil
 		}
-		profiles = append(profiles, namedPayload{name, ingest.Payload{Claim: r.claim, IsNamedByTypes: true}})
+		profiles = append(profiles, namedPayload{name, ingest.Payload{
+			Claim: r.claim, IsNamedByTypes: true, Temporality: ingest.TemporalityOfPath(name), // dd-trace-go: delta-heap.pprof
+		}})
 		return &profiles[len(profiles)-1].Data, nil
 	})
 	switch {

@@ -118,9 +118,7 @@ func (s *Server) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 	if config.ProfileName != "" {
 		p.ProfileName = config.ProfileName
 	}
-	p.IsTotal = config.IsTotal && form.previous == nil
-	// The times are whole seconds: what is flushed within one has no duration.
-	p.IsDelta = p.IsDelta || config.IsDelta
+	p.Temporality = cmp.Or(config.Temporality, p.Temporality)
 	switch format {
 	case formatPprof:
 		if form.previous != nil {
@@ -244,7 +242,7 @@ func (s *Server) payload(claim *budget.Claim, tenant string, from *pyroscopewire
 	put(s.cfg.Pyroscope.TenantAttribute, tenant)
 	put(rename(pyroscopewire.LabelService, ingest.AttributeServiceName), from.Service)
 	return ingest.Payload{
-		Identity: id, Claim: claim, Format: formats.Pprof, IsDelta: from.IsDelta,
+		Identity: id, Claim: claim, Format: formats.Pprof, Temporality: from.Temporality,
 		ProfileName: kind.Canonical(dictionary.ValidUTF8(from.ProfileName)), IsNamedByTypes: true,
 		ScopeName: dictionary.ValidUTF8(from.ScopeName), ScopeVersion: dictionary.ValidUTF8(from.ScopeVersion),
 	}, nil

@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
@@ -26,12 +27,15 @@ const queryAttributePrefix = "attr."
 
 // The query keys that describe the body of a push.
 const (
-	queryFormat     = "format"
-	queryAt         = "at"
-	querySampleType = "sample_type"
+	queryFormat      = "format"
+	queryAt          = "at"
+	querySampleType  = "sample_type"
+	queryTemporality = "temporality"
 
 	formatAuto = "auto"
 )
+
+var bodyKeys = []string{queryFormat, queryAt, querySampleType, queryTemporality}
 
 var identityKeys = []string{
 	ingest.AttributeServiceName, ingest.AttributeServiceNamespace, ingest.AttributeServiceVersion, ingest.AttributeServiceInstanceID,
@@ -51,12 +55,12 @@ func readQuery(rawQuery string, passed []string) (ingest.Payload, error) {
 		switch {
 		case slices.Contains(passed, key):
 			continue
-		case key == queryFormat, key == queryAt, key == querySampleType:
+		case slices.Contains(bodyKeys, key):
 			err = describe(&p, key, query[key])
 		case isAttribute && name != "", slices.Contains(identityKeys, key):
 			err = stateAttribute(p.Stated, name, query[key])
 		default:
-			err = errors.New("is unknown: use service.name, service.namespace, service.version, service.instance.id, attr.<key>, format, at or sample_type")
+			err = errors.New("is unknown: use service.name, service.namespace, service.version, service.instance.id, attr.<key>, format, at, sample_type or temporality")
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("query key %q %w", key, err))
@@ -71,6 +75,10 @@ func describe(p *ingest.Payload, key string, values []string) error {
 		return errRepeated
 	}
 	switch value := values[0]; key {
+	case queryTemporality:
+		var err error
+		p.Temporality, err = kind.ParseTemporality(value)
+		return err
 	case queryFormat:
 		if value == formatAuto {
 			return nil

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/config/confighttp"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
@@ -20,6 +21,8 @@ type Config struct {
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
 	// InitialDelay is the time from the receiver's start to the first scrape.
 	InitialDelay time.Duration `mapstructure:"initial_delay"`
+	// Temporality is what the values are: delta, gauge or cumulative. If it is empty, they tell it themselves.
+	Temporality string `mapstructure:"temporality"`
 }
 
 // Validate returns all faults.
@@ -27,5 +30,9 @@ func (c *Config) Validate() error {
 	var faults config.Faults
 	worker.RequireIntervals(&faults, c.CollectionInterval, c.InitialDelay, c.Client.Timeout)
 	faults.RequireURL("endpoint", c.Client.Endpoint)
+	if c.Temporality != "" {
+		_, err := kind.ParseTemporality(c.Temporality)
+		faults.Require(err == nil, "`temporality` %w", err)
+	}
 	return faults.Err()
 }

@@ -5,6 +5,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
@@ -106,7 +108,11 @@ func (r *Remote) scrape(stopping, deliver context.Context) {
 	defer claim.Release()
 	data, err := r.fetcher.Get(stopping, r.target, r.shown, claim)
 	if err == nil {
-		err = r.ingest.Ingest(deliver, ingest.Payload{Data: data, Identity: r.id, Claim: claim}, 0)
+		err = r.ingest.Ingest(deliver, ingest.Payload{
+			Data: data, Identity: r.id, Claim: claim,
+			Temporality:  cmp.Or(kind.Temporality(r.cfg.Temporality), ingest.TemporalityOfPath(r.target.Path)),
+			IsDifference: recordingTime(r.target) > 0,
+		}, 0)
 	} else if stopping.Err() != nil {
 		return // cancelled by the shutdown
 	}

@@ -17,7 +17,10 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
 // withValues returns a block profile of two stacks, or of none.
@@ -87,6 +90,50 @@ func TestScrapeDelta(t *testing.T) {
 	f.find(target)
 	f.eventually(func() bool { return f.Sum(metricScrapes, "outcome", outcomeNoSamples) == 2 })
 	assert.Zero(t, f.Sum(metricScrapeRestarts))
+}
+
+// What a target serves as differences is not subtracted again, and what it says about states, neither.
+func TestScrapeOfDifferences(t *testing.T) {
+	for name, tc := range map[string]struct {
+		path      string
+		change    func(*targets.Endpoint)
+		want      kind.Values
+		isWhole   bool
+		wantState kind.Values
+	}{
+		"godeltaprof":      {"/delta_heap", func(*targets.Endpoint) {}, kind.Delta, true, kind.Gauge},
+		"totals":           {"/heap", func(*targets.Endpoint) {}, kind.Delta, false, kind.Gauge},
+		"stated":           {"/heap", func(e *targets.Endpoint) { e.Profile.Temporality = kind.StatedDelta }, kind.Delta, true, kind.Gauge},
+		"stated as states": {"/heap", func(e *targets.Endpoint) { e.Profile.Temporality = kind.StatedGauge }, kind.Gauge, true, kind.Gauge},
+		"?seconds=": {"/heap", func(e *targets.Endpoint) {
+			e.Recording, e.Profile.Delta = time.Second, false
+		}, kind.Delta, true, kind.Delta},
+	} {
+		t.Run(name, func(t *testing.T) {
+			site := sourcetest.NewSite(t, func(w http.ResponseWriter, _ *http.Request) {
+				heap := &profile.Profile{
+					SampleType: []*profile.ValueType{{Type: "alloc_space", Unit: "bytes"}, {Type: "inuse_space", Unit: "bytes"}},
+					TimeNanos:  time.Now().UnixNano(),
+					Sample:     []*profile.Sample{{Value: []int64{100, 10}}},
+				}
+				_ = heap.Write(w)
+			})
+			target := scrapeTargetOf(t, site.URL, tc.path)
+			target.Endpoints[0].Profile.Delta = true
+			tc.change(&target.Endpoints[0])
+			f := newFixture(t, 0, nil).begin(target)
+			for _, pd := range f.Await(3)[:3] {
+				assert.Equal(t, tc.isWhole, total(pd, "alloc_space") == 100, "totals of 100 each are a difference of 0")
+				for p := range otlp.Profiles(pd) {
+					want := tc.want
+					if pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())) == "inuse_space" {
+						want = tc.wantState
+					}
+					assert.Equal(t, want, kind.ValuesOfProfile(p, pd.Dictionary()))
+				}
+			}
+		})
+	}
 }
 
 // A difference that the pipeline refuses for now is a part of the next one; one that it refuses permanently is not.

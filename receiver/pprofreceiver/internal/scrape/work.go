@@ -4,10 +4,12 @@
 package scrape
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
@@ -16,7 +18,7 @@ import (
 
 // scrape does one task, from the request to the delivery, and passes the result to the schedule.
 func (s *Scraper) scrape(deliver context.Context, task scrapeTask) {
-	e, kind := task.scrapedEndpoint, task.endpoint.Profile.Name
+	e, profile := task.scrapedEndpoint, task.endpoint.Profile.Name
 	result := s.collect(deliver, &task)
 	s.ingest.CountRejected(deliver, result.err)
 	report := s.schedule.done(e, result)
@@ -24,11 +26,11 @@ func (s *Scraper) scrape(deliver context.Context, task scrapeTask) {
 		e.delta.drop(e.job)
 		return
 	}
-	e.job.count(deliver, kind, &result)
+	e.job.count(deliver, profile, &result)
 	if report.skipped > 0 {
-		e.job.metrics.ReceiverPprofScrapeSkipped.Add(deliver, report.skipped, telemetry.Attributes("job", e.job.name, "profile", kind))
+		e.job.metrics.ReceiverPprofScrapeSkipped.Add(deliver, report.skipped, telemetry.Attributes("job", e.job.name, "profile", profile))
 	}
-	e.job.note(report.change, kind, e.shown, result.err)
+	e.job.note(report.change, profile, e.shown, result.err)
 }
 
 // collect fetches, decodes and delivers one payload.
@@ -52,7 +54,9 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 		return result
 	}
 	p := ingest.Payload{Data: data, Identity: task.identity, ProfileName: task.endpoint.Profile.Name, Claim: claim}
-	if task.endpoint.Profile.Delta {
+	p.Temporality = cmp.Or(task.endpoint.Profile.Temporality, ingest.TemporalityOfPath(task.endpoint.URL.Path))
+	p.IsDifference = task.endpoint.Recording > 0 // net/http/pprof subtracts, states included
+	if task.endpoint.Profile.Delta && (p.Temporality == "" || p.Temporality == kind.StatedCumulative) {
 		p.Baseline, p.Fetched = task.delta.get(), fetched
 	}
 	pd, stats, err := s.ingest.Decode(deliver, p)
@@ -91,13 +95,13 @@ func (r scrapeResult) failed(err error) scrapeResult {
 const restartTooManyStacks = "too_many_stacks"
 
 // countRestart counts totals that do not continue those before them.
-func (j *scrapeJob) countRestart(ctx context.Context, kind string, stats *decode.Stats) {
+func (j *scrapeJob) countRestart(ctx context.Context, profile string, stats *decode.Stats) {
 	why := stats.Delta.Reason.String()
 	if stats.Delta.Overflowed {
 		why = restartTooManyStacks
 	}
 	if why != "" {
-		j.metrics.ReceiverPprofScrapeRestarts.Add(ctx, 1, telemetry.Attributes("job", j.name, "profile", kind, "reason", why))
+		j.metrics.ReceiverPprofScrapeRestarts.Add(ctx, 1, telemetry.Attributes("job", j.name, "profile", profile, "reason", why))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/model/relabel"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	configcheck "github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
@@ -58,6 +59,8 @@ type ProfileConfig struct {
 	Seconds int
 	// Delta turns cumulative values into what has happened since the last scrape.
 	Delta bool
+	// Temporality is what values are: delta, gauge or cumulative. If it is empty, they tell it themselves.
+	Temporality kind.Temporality
 	// Params are added to the query, and win over those of the job.
 	Params url.Values
 
@@ -159,6 +162,13 @@ func (c *Config) validateProfiles() error {
 		check(p.Seconds != 0 || standard < 0 || !defaults[standard].fitted,
 			".seconds", "must be positive: without it a target chooses for how long it records")
 		check(!p.Delta || p.Seconds <= 0, "", "must not have both `delta` and `seconds`: with `seconds` the target computes the difference itself")
+		if p.Temporality == "" {
+			continue
+		}
+		_, err = kind.ParseTemporality(string(p.Temporality))
+		check(err == nil, ".temporality", "%w", err)
+		check(!p.Delta || p.Temporality == kind.StatedCumulative, "", "must not have `delta` for values that are no totals (`temporality`)")
+		check(p.Seconds <= 0 || p.Temporality != kind.StatedCumulative, ".temporality", "must not be cumulative with `seconds`: the target computes the difference itself")
 	}
 	faults.Require(slices.ContainsFunc(c.Profiles, func(p ProfileConfig) bool { return p.Enabled }), "`profiles` must have a kind that is enabled")
 	return faults.Err()

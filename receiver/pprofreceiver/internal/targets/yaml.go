@@ -22,6 +22,8 @@ import (
 	"go.yaml.in/yaml/v2"
 	yamlv3 "go.yaml.in/yaml/v3"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+
 	// The imports here, in kubernetes.go and in manager.go register the supported `…_sd_configs`.
 	_ "github.com/prometheus/prometheus/discovery/dns"
 )
@@ -102,11 +104,12 @@ type yamlProfiles struct {
 
 // yamlProfile overrides the fields of a ProfileConfig that are set.
 type yamlProfile struct {
-	Enabled *bool      `yaml:"enabled,omitempty"`
-	Path    *string    `yaml:"path,omitempty"`
-	Seconds *int       `yaml:"seconds,omitempty"`
-	Delta   *bool      `yaml:"delta,omitempty"`
-	Params  url.Values `yaml:"params,omitempty"`
+	Enabled     *bool             `yaml:"enabled,omitempty"`
+	Path        *string           `yaml:"path,omitempty"`
+	Seconds     *int              `yaml:"seconds,omitempty"`
+	Delta       *bool             `yaml:"delta,omitempty"`
+	Temporality *kind.Temporality `yaml:"temporality,omitempty"`
+	Params      url.Values        `yaml:"params,omitempty"`
 }
 
 func (y *yamlProfiles) all(interval time.Duration) []ProfileConfig {
@@ -137,7 +140,14 @@ func (y *yamlProfile) override(p *ProfileConfig) {
 	setIf(&p.Enabled, y.Enabled)
 	setIf(&p.Path, y.Path)
 	setIf(&p.Seconds, y.Seconds)
+	switch {
+	case y.Temporality == nil && y.Delta != nil && *y.Delta && !p.Delta:
+		p.Temporality = kind.StatedCumulative // of a profile whose types we do not know
+	case y.Temporality != nil && *y.Temporality != kind.StatedCumulative:
+		p.Delta = false
+	}
 	setIf(&p.Delta, y.Delta)
+	setIf(&p.Temporality, y.Temporality)
 	p.fitted = p.fitted && y.Seconds == nil
 	if y.Params != nil {
 		p.Params = y.Params
@@ -216,6 +226,9 @@ func (c Config) MarshalYAML() (any, error) {
 	standard := y.Profiles.standard()
 	for i, p := range c.Profiles {
 		written := yamlProfile{Enabled: &p.Enabled, Path: &p.Path, Delta: &p.Delta, Params: p.Params}
+		if p.Temporality != "" {
+			written.Temporality = &p.Temporality
+		}
 		if p.Seconds != 0 && !p.fitted {
 			written.Seconds = &p.Seconds
 		}

@@ -1,0 +1,79 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kind
+
+import "strings"
+
+// knownType is what is known of a sample type: what its values are, and the profile that it belongs to. Cumulative types are what a
+// runtime counts from the start of the process; where their profile has a duration, it is what happened in it.
+type knownType struct {
+	values Values
+	// profile is empty for types that are a profile of their own.
+	profile string
+}
+
+// knownTypes are the sample types of the producers that we know, by PlainType. This is the one declaration of them: names, totals, pages
+// and metrics follow from it.
+var knownTypes = func() map[string]knownType {
+	types := map[string]knownType{}
+	for _, of := range []struct {
+		knownType
+		names string
+	}{
+		// Time on a processor, and samples of what was running: Go, Java, eBPF, perf, Datadog (cpu-time), Google's agents (CPU).
+		{knownType{Delta, ProcessCPU}, `cpu cpu_time cpu_samples cpu_sample on_cpu itimer ctimer task_clock cpu_clock`},
+		// What these are samples of is the period type's to say.
+		{knownType{Delta, ""}, `samples sample`},
+		// fgprof calls it time.
+		{knownType{Delta, Wall}, `wall wall_time wall_samples wallclock time`},
+		{knownType{Delta, OffCPU}, `off_cpu events`},
+
+		// Go counts from the start of the process (heap, block, mutex).
+		{knownType{Cumulative, Memory}, `alloc_objects alloc_space`},
+		{knownType{Cumulative, Mutex}, `contentions delay`},
+		// Everybody else reports what was allocated since the last profile: Java, Datadog, .NET, Splunk, OpenTelemetry.
+		{knownType{Delta, Memory}, `allocated_objects allocated_space alloc_samples alloc_samples_unscaled alloc_size alloc_bytes
+			alloc_in_new_tlab_objects alloc_in_new_tlab_bytes alloc_outside_tlab_objects alloc_outside_tlab_bytes
+			alloc_sample_objects alloc_sample_bytes malloc_objects malloc_bytes`},
+		{knownType{Delta, Block}, `block`},
+		{knownType{Delta, Mutex}, `mutex lock_count lock_time lock_acquire lock_acquire_wait lock_release lock_release_hold`},
+		// Datadog's: exceptions, requests, files, sockets, processors of graphics.
+		{knownType{Delta, ""}, `exception exceptions exception_samples timeline request_time
+			file_io_read_size file_io_read_size_samples file_io_read_time file_io_read_time_samples
+			file_io_write_size file_io_write_size_samples file_io_write_time file_io_write_time_samples
+			socket_read_size socket_read_size_samples socket_read_time socket_read_time_samples
+			socket_write_size socket_write_size_samples socket_write_time socket_write_time_samples
+			gpu_time gpu_samples gpu_space gpu_alloc_samples gpu_flops gpu_flops_samples`},
+		// Counters of processors and kernels.
+		{knownType{Delta, ""}, `cycles cpu_cycles ref_cycles bus_cycles instructions branches branch_misses branch_instructions
+			cache_references cache_misses faults page_faults minor_faults major_faults context_switches cpu_migrations
+			alignment_faults emulation_faults syscalls`},
+
+		// What exists now: Go, jemalloc, V8 and gperftools (objects, space), tcmalloc and Envoy (…_space), Datadog, Java (live).
+		{knownType{Gauge, Memory}, `inuse_objects inuse_space objects space resident_space swapped_space stale_space locked_space reserved_space
+			heap_space heap_live_samples heap_live_size live live_objects live_space live_bytes retained_objects retained_space
+			peak_objects peak_space`},
+		{knownType{Gauge, Goroutine}, `goroutine goroutines`},
+		// Go 1.26, Go's and gperftools' threads, and how long goroutines have been waiting by now (Datadog).
+		{knownType{Gauge, ""}, `goroutineleak threadcreate thread threads waitduration`},
+	} {
+		for name := range strings.FieldsSeq(of.names) {
+			types[name] = of.knownType
+		}
+	}
+	return types
+}()
+
+// PlainType returns a sample type as it is compared: cpu-time, CPU_TIME and cpu_time are the same.
+func PlainType(sampleType string) string {
+	return strings.ReplaceAll(strings.ToLower(sampleType), "-", "_")
+}
+
+// The words of names that tell what the values of an unknown type are.
+var (
+	flowWords  = []string{"alloc", "allocs", "allocated", "freed", "read", "written", "sent", "received"}
+	stateWords = []string{
+		"inuse", "live", "heap", "resident", "rss", "retained", "used", "open", "current", "active", "leaked", "leak", "peak", "cached",
+	}
+)
