@@ -22,6 +22,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -95,6 +96,13 @@ func declared(t *testing.T) map[string]metric {
 	}
 	for name := range budget.Metrics {
 		m := metric{labels: map[string][]string{"part": budget.Parts}}
+		for _, label := range coreLabels {
+			m.labels[label] = nil
+		}
+		all[name] = m
+	}
+	for name := range httpserver.RefusalMetrics {
+		m := metric{labels: map[string][]string{"reason": httpserver.RefusalReasons}}
 		for _, label := range coreLabels {
 			m.labels[label] = nil
 		}
