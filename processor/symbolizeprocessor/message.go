@@ -35,9 +35,11 @@ type message struct {
 	mappings []mapping
 	// hasProcesses reports that the mappings' processes are known.
 	hasProcesses bool
-	// isOther[i] reports that attribute i is the type of a frame that is not machine code.
-	isOther  []bool
-	resolved []resolvedLocation
+	// frameKinds[i] is what attribute i is as the type of a frame.
+	frameKinds []frameKind
+	resolved   []resolvedLocation
+	// named are mappings of frames that the eBPF profiler has named: Go programs, the kernel.
+	named []int32
 	missing  []missingLocation
 	tally    tally
 }
@@ -77,7 +79,7 @@ func (m *message) symbolize(ctx context.Context) {
 	if m.tally.lookups > 0 {
 		m.metrics.count(ctx, &m.tally)
 	}
-	if len(m.resolved) > 0 {
+	if len(m.resolved) > 0 || len(m.named) > 0 {
 		m.write()
 	}
 }
@@ -87,7 +89,13 @@ func (m *message) lookUp() {
 	locations := m.dictionary.LocationTable()
 	for i := range locations.Len() {
 		location := locations.At(i)
-		if location.Lines().Len() > 0 || location.Address() == 0 || m.isOtherFrame(location.AttributeIndices()) {
+		if location.Lines().Len() > 0 {
+			if i := location.MappingIndex(); i > 0 && m.frameKind(location.AttributeIndices()) != untyped {
+				m.named = append(m.named, i)
+			}
+			continue
+		}
+		if location.Address() == 0 || m.frameKind(location.AttributeIndices()) == otherFrame {
 			continue
 		}
 		m.tally.lookups++
@@ -130,23 +138,31 @@ func (m *message) unresolved(p *mapping, why lookup.Reason) {
 	p.module.AddUnresolved()
 }
 
-// isOtherFrame reports whether a location's attributes mark it as a frame of an interpreter or of the kernel, whose address
-// is not in the mapped file.
-func (m *message) isOtherFrame(indices pcommon.Int32Slice) bool {
-	if m.isOther == nil {
+// frameKind is what the attributes of a location tell of it.
+type frameKind byte
+
+const (
+	untyped     frameKind = iota // pprof, for example
+	machineCode                  // its address is in the mapped file
+	otherFrame                   // it is a frame of an interpreter or of the kernel
+)
+
+func (m *message) frameKind(indices pcommon.Int32Slice) frameKind {
+	if m.frameKinds == nil {
 		m.readFrameTypes()
 	}
+	kind := untyped
 	for i := range indices.Len() {
-		if a := indices.At(i); a >= 0 && int(a) < len(m.isOther) && m.isOther[a] {
-			return true
+		if a := indices.At(i); a >= 0 && int(a) < len(m.frameKinds) {
+			kind = max(kind, m.frameKinds[a])
 		}
 	}
-	return false
+	return kind
 }
 
 func (m *message) readFrameTypes() {
 	table := m.dictionary.AttributeTable()
-	m.isOther = make([]bool, table.Len()+1)
+	m.frameKinds = make([]frameKind, table.Len()+1)
 	for i := range table.Len() {
 		a := table.At(i)
 		if m.stringAt(a.KeyStrindex()) != attributeFrameType {
@@ -154,8 +170,9 @@ func (m *message) readFrameTypes() {
 		}
 		switch a.Value().AsString() {
 		case "", "native", "go", "rust":
+			m.frameKinds[i] = machineCode
 		default:
-			m.isOther[i] = true
+			m.frameKinds[i] = otherFrame
 		}
 	}
 }

@@ -118,6 +118,26 @@ func TestOtherFramesStay(t *testing.T) {
 	assert.Equal(t, []string{"", "", "as it came", "exported"}, functions(out))
 }
 
+// What the eBPF profiler has named is not looked for again either: its mapping gets the flag once, and nothing else changes. A pprof
+// has no types of frames, and stays as it is.
+func TestNamedMappingsGetTheFlag(t *testing.T) {
+	h := start(t, nil)
+	named := func(attributes ...profiletest.Attribute) pprofile.Profiles {
+		l := profiletest.Location{Address: 0x1000, Lines: []profiletest.Line{{Function: profiletest.Function{Name: "main.main"}}}, Attributes: attributes}
+		l.Mapping = shop(t).mapping(0x10000000, symbols.IDs{Go: "another"})
+		return sampled(l)
+	}
+	for _, frameType := range []string{"go", "kernel"} {
+		out := h.pass(named(profiletest.Attr(attributeFrameType, frameType)))
+		require.NoError(t, profiletest.Check(out))
+		text := profiletest.Render(out)
+		assert.Equal(t, 1, strings.Count(text, attributeHasFunctions+"=true"), "%s: %s", frameType, text)
+		assert.NotContains(t, text, attributeSource)
+		assert.Equal(t, text, profiletest.Render(h.pass(out)))
+	}
+	assert.NotContains(t, profiletest.Render(h.pass(named())), attributeHasFunctions)
+}
+
 // Functions and strings in the dictionary are reused; two locations of one function share it.
 func TestDictionaryEntriesAreShared(t *testing.T) {
 	p := shop(t)

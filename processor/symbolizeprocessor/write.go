@@ -70,11 +70,14 @@ type attribute struct {
 	isTrue bool
 }
 
-// write adds the lines of all resolved locations.
+// write adds the lines of all resolved locations, and the flag of mappings whose functions are named.
 func (m *message) write() {
+	unflagged := m.unflagged()
+	if len(m.resolved) == 0 && len(unflagged) == 0 {
+		return
+	}
 	m.limitFrames()
 	repeats := m.hasRepeats()
-	unflagged := m.unflagged()
 	strings := m.addStrings(len(unflagged) > 0)
 	functionOf := func(f *symbols.Frame) function {
 		return function{strings.index[f.Name], strings.index[f.SystemName], strings.index[f.File], f.StartLine}
@@ -111,22 +114,27 @@ func (m *message) write() {
 // a mapping again, in a file that may have none.
 const attributeHasFunctions = "pprof.mapping.has_functions"
 
-// unflagged returns the mappings of resolved locations that do not have attributeHasFunctions.
+// unflagged returns the mappings of resolved locations and of those in named that do not have attributeHasFunctions.
 func (m *message) unflagged() (list []int32) {
 	locations, mappings, attributes := m.dictionary.LocationTable(), m.dictionary.MappingTable(), m.dictionary.AttributeTable()
 	isFlag := func(i int32) bool {
 		return i >= 0 && int(i) < attributes.Len() && m.stringAt(attributes.At(int(i)).KeyStrindex()) == attributeHasFunctions
 	}
 	seen := map[int32]bool{}
-	for _, r := range m.resolved {
-		i := locations.At(int(r.location)).MappingIndex()
+	add := func(i int32) {
 		if i <= 0 || int(i) >= mappings.Len() || seen[i] {
-			continue
+			return
 		}
 		seen[i] = true
 		if !slices.ContainsFunc(mappings.At(int(i)).AttributeIndices().AsRaw(), isFlag) {
 			list = append(list, i)
 		}
+	}
+	for _, r := range m.resolved {
+		add(locations.At(int(r.location)).MappingIndex())
+	}
+	for _, i := range m.named {
+		add(i)
 	}
 	return list
 }
@@ -170,7 +178,9 @@ func (m *message) addStrings(needsFlag bool) additions[string] {
 	if needsFlag {
 		a.need(attributeHasFunctions)
 	}
-	a.need(attributeSource)
+	if len(m.resolved) > 0 {
+		a.need(attributeSource)
+	}
 	table := m.dictionary.StringTable()
 	a.resolve(table.Len(), table.At, func(s string) { table.Append(s) })
 	return a
