@@ -71,6 +71,24 @@ func TestEveryDoorHasAMark(t *testing.T) {
 	}
 }
 
+// Each file that sends has lines for the authority or the token of what it sends to, and is valid with them.
+func TestEveryBackendHasAMark(t *testing.T) {
+	binary, err := collectortest.Binary()
+	require.NoError(t, err)
+	files, err := filepath.Glob(filepath.Join(repository, "config", "backends", "*.yaml"))
+	require.NoError(t, err)
+	require.Greater(t, len(files), 6)
+	token := newFile(t, "token", []byte("token"))
+	for _, file := range files {
+		file, err = filepath.Rel(repository, file)
+		require.NoError(t, err)
+		command := exec.Command(binary, "validate", "--config", uncommented(t, file, collectortest.Backend))
+		command.Env = append(os.Environ(), "BACKEND_INSECURE=false", "BACKEND_TOKEN_FILE="+token, "PYROSCOPE_USER=user", "PYROSCOPE_PASSWORD=password")
+		output, err := command.CombinedOutput()
+		assert.NoError(t, err, "%s: %s", file, output)
+	}
+}
+
 // The commands of docs/scaling.md do what the tests do.
 func TestCommandsThatRemoveMarks(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "scaling.md"))
