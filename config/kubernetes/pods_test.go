@@ -56,7 +56,7 @@ func documentedCapabilities(t *testing.T) (found []corev1.Capability, text strin
 	for _, match := range regexp.MustCompile("(?m)^\\| capability `([A-Z_]+)` ").FindAllStringSubmatch(string(page), -1) {
 		found = append(found, corev1.Capability(match[1]))
 	}
-	require.Len(t, found, 8)
+	require.Len(t, found, 10)
 	return found, string(page)
 }
 

@@ -57,7 +57,7 @@ func (r *processes) examine(p *process, t *target.Target) error {
 		r.count(p, false)
 		p.source.close()
 	}
-	p.source, p.file, p.runtime = nil, file, ""
+	p.source, p.file, p.runtime = nil, file, runtimeUnknown
 	found, err := r.reader.Read(t.PID)
 	if err != nil || found.IsKernelThread {
 		return err

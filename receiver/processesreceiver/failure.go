@@ -90,8 +90,9 @@ func reasonOf(err error) reason {
 type runtimeName string
 
 const (
-	runtimeGo   runtimeName = "go"
-	runtimeJava runtimeName = "java"
+	runtimeGo      runtimeName = "go"
+	runtimeJava    runtimeName = "java"
+	runtimeUnknown runtimeName = "unknown"
 )
 
-var runtimes = []runtimeName{runtimeGo, runtimeJava}
+var runtimes = []runtimeName{runtimeGo, runtimeJava, runtimeUnknown}

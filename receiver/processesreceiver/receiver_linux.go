@@ -8,6 +8,7 @@ package processesreceiver
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,11 @@ type processes struct {
 	// isFull means that there were more than max_processes, which has been logged.
 	isFull  bool
 	workers chan struct{}
-	busy    sync.WaitGroup
+	// switchedOff are the programs that record nothing. Each is logged once, however many processes it has.
+	switchedOff telemetry.Once[string]
+	// lacksRights logs that processes cannot be looked at.
+	lacksRights sync.Once
+	busy        sync.WaitGroup
 
 	stopBudget func() error
 	stop       context.CancelFunc
@@ -78,7 +83,7 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (c
 // observe reports the processes that are profiled.
 func (r *processes) observe() error {
 	return r.metrics.RegisterReceiverProcessesProfiledCallback(func(_ context.Context, o metric.Int64Observer) error {
-		for _, name := range runtimes {
+		for _, name := range []runtimeName{runtimeGo, runtimeJava} {
 			o.Observe(r.profiled[name].Load(), telemetry.Attributes("runtime", string(name)))
 		}
 		return nil
@@ -234,6 +239,13 @@ func (r *processes) attempt(ctx context.Context, p *process, t *target.Target) {
 	if errors.Is(err, procfs.ErrGone) || ctx.Err() != nil {
 		return
 	}
+	if p.source == nil && errors.Is(err, fs.ErrPermission) {
+		r.metrics.ReceiverProcessesFailures.Add(ctx, 1, telemetry.Attributes("runtime", string(runtimeUnknown), "reason", string(permission)))
+		r.lacksRights.Do(func() {
+			r.logger.Warn("cannot look at all processes: run the collector as root, or with the capability SYS_PTRACE", zap.Error(err))
+		})
+		err = nil
+	}
 	if p.source == nil && err == nil { // nothing to read: it may load a virtual machine or execute another program later
 		p.quiet = min(p.quiet+1, maxQuiet)
 		p.next = time.Now().Add(time.Duration(p.quiet) * r.cfg.Interval)
@@ -266,8 +278,11 @@ func (r *processes) note(ctx context.Context, p *process, t *target.Target, err 
 	}
 	p.why = why
 	level := zapcore.WarnLevel
-	if why == switchedOff {
-		level = zapcore.InfoLevel // as most programs that nobody has prepared
+	if why == switchedOff { // as many programs are
+		level = zapcore.InfoLevel
+		if !r.switchedOff.IsNew(p.executable) {
+			return
+		}
 	}
 	r.logger.Log(level, "cannot profile the process; suppressing repeats until the reason changes",
 		append(p.fields(t), zap.String("reason", string(why)), zap.Error(err))...)

@@ -5,6 +5,7 @@ package hotspot
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,13 +44,19 @@ func javas(t *testing.T) []string {
 
 // start starts the program as a user, and returns the process.
 func start(t *testing.T, home string, uid uint32, options ...string) (*target.Target, *exec.Cmd) {
+	return startIn(t, nil, home, uid, options...)
+}
+
+// startIn starts it by another command, such as unshare.
+func startIn(t *testing.T, by []string, home string, uid uint32, options ...string) (*target.Target, *exec.Cmd) {
 	classes := t.TempDir()
 	out, err := exec.Command(filepath.Join(home, "bin/javac"), "-d", classes, "testdata/Burn.java").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for dir := classes; dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) {
 		require.NoError(t, os.Chmod(dir, 0o755))
 	}
-	java := exec.Command(filepath.Join(home, "bin/java"), append(options, "-Xmx128m", "-cp", classes, "Burn")...)
+	command := append(append(by, filepath.Join(home, "bin/java")), append(options, "-Xmx128m", "-cp", classes, "Burn")...)
+	java := exec.Command(command[0], command[1:]...)
 	java.Dir = "/"
 	if uid != 0 {
 		java.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
@@ -67,10 +74,56 @@ func start(t *testing.T, home string, uid uint32, options ...string) (*target.Ta
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "ready\n", line)
-	opened, err := target.Open("/proc", int64(java.Process.Pid))
+	opened, err := target.Open("/proc", jvmBelow(t, int64(java.Process.Pid)))
 	require.NoError(t, err)
 	t.Cleanup(opened.Close)
 	return opened, java
+}
+
+// jvmBelow returns the process itself, or the JVM among its children.
+func jvmBelow(t *testing.T, pid int64) int64 {
+	for {
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		require.NoError(t, err)
+		if _, err := fmt.Sscan(string(children), &pid); err != nil {
+			return pid
+		}
+	}
+}
+
+// TestNamespaces records a JVM that has a root, a /tmp, a number and a user of its own, as in a container.
+func TestNamespaces(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make such namespaces")
+	}
+	for name, by := range map[string][]string{
+		"pid and mount": {"unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", `mount -t tmpfs tmpfs /tmp; exec "$@"`, "sh"},
+		"user":          {"unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"},
+		"noexec":        {"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o noexec tmpfs /tmp; exec "$@"`, "sh"},
+		"read-only":     {"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o ro tmpfs /tmp; exec "$@"`, "sh"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			classes := "/var/tmp" // outside of /tmp, which is another one there
+			t.Setenv("TMPDIR", classes)
+			process, _ := startIn(t, by, javas(t)[0], 0)
+			vm, err := inspect(t, process)
+			require.NoError(t, err)
+			if name != "noexec" && name != "read-only" {
+				assert.Less(t, vm.PID, int64(10), "its own number")
+			}
+			recording := &Recording{VM: vm, Timeout: 20 * time.Second}
+			err = recording.Start(process, &settings)
+			if name == "read-only" {
+				require.ErrorIs(t, err, ErrNoRecorder)
+				return
+			}
+			require.NoError(t, err)
+			chunks, err := recording.Dump(process, allocate)
+			require.NoError(t, err)
+			assert.NotEmpty(t, chunks)
+			require.NoError(t, recording.Stop(process))
+		})
+	}
 }
 
 func inspect(t *testing.T, process *target.Target) (*VM, error) {
