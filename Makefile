@@ -161,6 +161,14 @@ E2E_EBPF ?= 1
 e2e-ebpf: build ## sample known programs by eBPF with config/host.yaml; needs root
 	E2E_EBPF=$(E2E_EBPF) $(TEST) -count=1 -v -timeout 20m -run '^TestEBPF$$' ./internal/testing/e2e
 
+# Starts JVMs, programs of each version of Go, and the collector. It needs JDKs below /usr/lib/jvm, and root for other users' JVMs and
+# for namespaces. The toolchains are modules, of 70 MB each.
+GO_VERSIONS ?= go1.18.10 go1.20.14 go1.21.13 go1.22.12 go1.23.12 go1.24.9 go1.25.5
+.PHONY: e2e-processes
+e2e-processes: build ## read Go programs of each version (GO_VERSIONS) and JVMs from outside, with config/host.yaml too; needs root
+	E2E_PROCESSES=1 GO_VERSIONS="$(GO_VERSIONS)" $(TEST) -count=1 -timeout 30m ./receiver/processesreceiver/...
+	E2E_PROCESSES=1 $(TEST) -count=1 -v -timeout 20m -run '^TestProcesses$$' ./internal/testing/e2e
+
 # Takes about two minutes. The first time, it builds the API server, etcd, kubectl and helm from their modules, in six more.
 .PHONY: e2e-kubernetes
 e2e-kubernetes: ## apply config/kubernetes and config/helm to a real API server, and run its agents and gateways (Linux)

@@ -33,6 +33,8 @@ type binary struct {
 	program *goheap.Program
 	names   *goheap.Names
 	buildID string
+	// generation counts how often names was reset.
+	generation int
 }
 
 // binaries are the Go programs that are in use.
@@ -101,6 +103,9 @@ type goSource struct {
 	resource pcommon.Map
 	// baselines are by the kind of profile.
 	baselines map[goheap.Kind]*decode.Baseline
+	reader    goheap.Reader
+	// generation is that of the names that the buckets have which the reader keeps.
+	generation int
 }
 
 // newGoSource returns nil if the process is not a Go program.
@@ -109,10 +114,30 @@ func (r *processes) newGoSource(t *target.Target, file target.File, resource pco
 	if program == nil || err != nil {
 		return nil, err
 	}
-	return &goSource{r: r, binary: program, file: file, resource: resource, baselines: map[goheap.Kind]*decode.Baseline{}}, nil
+	return &goSource{
+		r: r, binary: program, file: file, resource: resource, baselines: map[goheap.Kind]*decode.Baseline{},
+		reader: goheap.Reader{Program: program.program, MaxBuckets: r.cfg.Go.MaxBuckets, Keep: r.keep},
+	}, nil
 }
 
-func (s *goSource) close() { s.r.binaries.release(s.file) }
+// maxKeptBytes bounds the buckets that are kept of all processes: those of some 200,000 stacks. What is not kept is read anew each time.
+const maxKeptBytes = 64 << 20
+
+// keep reports whether there is room for so many more bytes.
+func (r *processes) keep(bytes int) bool {
+	if r.keptBytes.Add(int64(bytes)) <= maxKeptBytes {
+		return true
+	}
+	r.keptBytes.Add(-int64(bytes))
+	return false
+}
+
+func (s *goSource) forget() { s.r.keptBytes.Add(-int64(s.reader.Forget())) }
+
+func (s *goSource) close() {
+	s.forget()
+	s.r.binaries.release(s.file)
+}
 
 var kindNames = map[goheap.Kind]string{goheap.Memory: kind.Memory, goheap.Block: kind.Block, goheap.Mutex: kind.Mutex}
 
@@ -135,14 +160,24 @@ func (s *goSource) collect(ctx context.Context, t *target.Target) error {
 		return err
 	}
 	defer func() { _ = memory.Close() }()
+	s.binary.mu.Lock() // its names are shared by the processes of the program
+	defer s.binary.mu.Unlock()
+	if s.binary.names.IsFull() {
+		s.binary.names.Reset()
+		s.binary.generation++
+	}
+	if s.generation != s.binary.generation { // the buckets that are kept have numbers of names
+		s.forget()
+		s.generation = s.binary.generation
+	}
 	claim := s.r.sink.budget.Begin()
 	defer claim.Release()
-	reader := goheap.Reader{Program: s.binary.program, Bias: bias, MaxBuckets: s.r.cfg.Go.MaxBuckets}
+	s.reader.Bias = bias
 	var read []goheap.Profile
 	var off error
 	err = claim.Build(ctx, 0, func(reserve size.Reserve) (err error) {
-		reader.Reserve = reserve
-		read, off, err = reader.Read(memory)
+		s.reader.Reserve = reserve
+		read, off, err = s.reader.Read(memory)
 		return err
 	})
 	if err != nil {
@@ -173,10 +208,8 @@ func (s *goSource) deliver(ctx context.Context, p *goheap.Profile, name string, 
 	return s.r.sink.deliverTotals(ctx, data, name, baseline, s.resource)
 }
 
-// write writes a profile as pprof. The names are shared by the processes of the program.
+// write writes a profile as pprof.
 func (s *goSource) write(p *goheap.Profile, bias uint64, first target.Mapping) ([]byte, error) {
-	s.binary.mu.Lock()
-	defer s.binary.mu.Unlock()
 	return goheap.Write(p, &goheap.Source{
 		Names: s.binary.names, Bias: bias, TicksPerSecond: goheap.TicksPerSecond(), At: time.Now(),
 		Mapping: goheap.Mapping{Start: first.Start, Limit: first.Limit, Offset: first.Offset, File: first.Path, BuildID: s.binary.buildID},

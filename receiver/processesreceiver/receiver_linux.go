@@ -43,6 +43,8 @@ type processes struct {
 	metrics *metadata.TelemetryBuilder
 	// binaries are the Go programs that processes run.
 	binaries *binaries
+	// keptBytes is what is kept of Go programs' buckets.
+	keptBytes atomic.Int64
 	// profiled counts the processes of each runtime whose last attempt succeeded.
 	profiled map[runtimeName]*atomic.Int64
 

@@ -28,7 +28,7 @@ func TestEBPF(t *testing.T) {
 	ifPossible := collectortest.WantedBy(t, "E2E_EBPF")
 	to := startBackend(t)
 	spans := newSpans(t)
-	c := newCollector(t, append(hostCommand(t), spans.flags()...), "SAMPLES_PER_SECOND=397", "EBPF_BATCH_TIMEOUT=1s", "EXPORTERS=[profile_store, otlp_grpc]", "BACKEND_ENDPOINT="+to.address)
+	c := newCollector(t, append(hostCommand(t), spans.flags()...), "SAMPLES_PER_SECOND=397", "PROCESSES_GO=false", "PROCESSES_JAVA=false", "EBPF_BATCH_TIMEOUT=1s", "EXPORTERS=[profile_store, otlp_grpc]", "BACKEND_ENDPOINT="+to.address)
 	c.start(t, "the collector with "+hostConfig)
 
 	require.Eventually(t, func() bool {

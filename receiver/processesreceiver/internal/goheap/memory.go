@@ -27,7 +27,9 @@ const (
 type memory struct {
 	from    io.ReaderAt
 	windows map[uint64][]byte
-	left    int
+	// spare are the windows that were given up, for their memory.
+	spare [][]byte
+	left  int
 }
 
 func newMemory(from io.ReaderAt) *memory {
@@ -42,11 +44,9 @@ func (m *memory) bytes(address uint64, n int) ([]byte, error) {
 	}
 	window, ok := m.windows[start]
 	if !ok {
-		if len(m.windows) >= maxWindows {
-			clear(m.windows)
-		}
-		var err error
-		if window, err = m.read(start, windowBytes); err != nil {
+		window = m.newWindow()
+		if err := m.fill(window, start); err != nil {
+			m.spare = append(m.spare, window)
 			return m.read(address, n) // the window is not mapped, all of it
 		}
 		m.windows[start] = window
@@ -54,17 +54,36 @@ func (m *memory) bytes(address uint64, n int) ([]byte, error) {
 	return window[address-start:][:n], nil
 }
 
+// newWindow returns the memory for a window, and gives all up if there are too many.
+func (m *memory) newWindow() (window []byte) {
+	if len(m.windows) >= maxWindows {
+		for _, window := range m.windows {
+			m.spare = append(m.spare, window)
+		}
+		clear(m.windows)
+	}
+	if n := len(m.spare); n > 0 {
+		window, m.spare = m.spare[n-1], m.spare[:n-1]
+		return window
+	}
+	return make([]byte, windowBytes)
+}
+
 // read reads n bytes as they are now.
 func (m *memory) read(address uint64, n int) ([]byte, error) {
-	if address > math.MaxInt64-uint64(n) || n > m.left {
-		return nil, fmt.Errorf("%d bytes at %#x: %w", n, address, ErrUnreadable)
-	}
-	m.left -= n
 	b := make([]byte, n)
-	if got, err := m.from.ReadAt(b, int64(address)); got < n {
-		return nil, fmt.Errorf("%d bytes at %#x: %w: %w", n, address, ErrUnreadable, err)
+	return b, m.fill(b, address)
+}
+
+func (m *memory) fill(b []byte, address uint64) error {
+	if address > math.MaxInt64-uint64(len(b)) || len(b) > m.left {
+		return fmt.Errorf("%d bytes at %#x: %w", len(b), address, ErrUnreadable)
 	}
-	return b, nil
+	m.left -= len(b)
+	if got, err := m.from.ReadAt(b, int64(address)); got < len(b) {
+		return fmt.Errorf("%d bytes at %#x: %w: %w", len(b), address, ErrUnreadable, err)
+	}
+	return nil
 }
 
 func (m *memory) word(address uint64) (uint64, error) {

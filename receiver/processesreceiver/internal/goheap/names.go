@@ -21,27 +21,50 @@ type frame struct {
 	startLine, line int32
 }
 
+// location is an address with its calls, innermost first.
+type location struct {
+	address uint64
+	frames  []frame
+}
+
+// calls are those at an address: all, and those that are shown.
+type calls struct {
+	all, shown []frame
+	isRuntime  bool
+	// location is that of the address, if isLocation.
+	location   uint32
+	isLocation bool
+}
+
 // Names turns addresses of a program into calls, and keeps them: a program has the same stacks each time. It is not for concurrent use.
 type Names struct {
 	image   *symbols.Image
-	known   map[uint64][]frame
+	known   map[uint64]*calls
 	indices map[string]uint32
 	strings []string
+	// locations are numbered: buckets have these numbers until Reset.
+	locations []location
 }
 
 // NewNames returns Names for a program. The image is borrowed.
 func NewNames(image *symbols.Image) *Names {
-	return &Names{image: image, known: map[uint64][]frame{}, indices: map[string]uint32{}}
+	n := &Names{image: image}
+	n.Reset()
+	return n
 }
+
+// Reset forgets everything.
+func (n *Names) Reset() {
+	n.known, n.indices, n.strings, n.locations = map[uint64]*calls{}, map[string]uint32{}, nil, nil
+}
+
+// IsFull reports that there are so many addresses that Reset is due. Buckets that were kept must be forgotten then.
+func (n *Names) IsFull() bool { return len(n.known) > maxAddresses }
 
 // resolve finds the calls at addresses of the file.
 func (n *Names) resolve(addresses []uint64) error {
-	if len(n.known)+len(addresses) > maxAddresses {
-		n.known, n.indices, n.strings = map[uint64][]frame{}, map[string]uint32{}, nil
-	}
 	slices.Sort(addresses)
 	addresses = slices.Compact(addresses)
-	addresses = slices.DeleteFunc(addresses, func(a uint64) bool { _, ok := n.known[a]; return ok })
 	const batch = 1 << 12
 	for part := range slices.Chunk(addresses, batch) {
 		resolved, err := n.image.Resolve(part, false)
@@ -55,7 +78,7 @@ func (n *Names) resolve(addresses []uint64) error {
 					name: n.index(f.Name), file: n.index(f.File), startLine: int32(f.StartLine), line: int32(f.Line),
 				}
 			}
-			n.known[part[i]] = frames
+			n.known[part[i]] = &calls{all: frames, shown: n.visible(frames), isRuntime: n.isRuntime(frames)}
 		}
 	}
 	return nil
@@ -74,19 +97,39 @@ func (n *Names) index(s string) uint32 {
 // logicalStack begins a stack of the runtime that has an address for each call, inlined ones included.
 const logicalStack = ^uint64(0)
 
+// locate finds the locations of all buckets that do not have them.
+func (n *Names) locate(buckets []*Bucket, bias uint64) error {
+	if err := n.resolveAll(buckets, bias); err != nil {
+		return err
+	}
+	for _, b := range buckets {
+		if b.Stack == nil {
+			continue
+		}
+		stack := b.Stack
+		if b.kind == Memory {
+			stack = n.withoutRuntime(stack, bias)
+		}
+		b.locations = n.locationsOf(stack, bias)
+		if len(b.locations) == 0 {
+			b.locations = n.locationsOf(b.Stack, bias)
+		}
+		b.Stack = nil
+	}
+	return nil
+}
+
 // resolveAll finds the calls of all stacks. Stacks have return addresses: the call is before them.
-func (n *Names) resolveAll(buckets []Bucket, bias uint64) error {
+func (n *Names) resolveAll(buckets []*Bucket, bias uint64) error {
 	var addresses []uint64
-	seen := map[uint64]bool{}
 	add := func(address uint64) {
-		if !seen[address] {
-			seen[address] = true
+		if n.known[address] == nil {
 			addresses = append(addresses, address)
 		}
 	}
-	for i := range buckets {
-		isOutside := false
-		for _, pc := range buckets[i].Stack {
+	for _, b := range buckets {
+		isOutside := b.kind != Memory
+		for _, pc := range b.Stack {
 			if pc == logicalStack {
 				continue
 			}
@@ -94,17 +137,12 @@ func (n *Names) resolveAll(buckets []Bucket, bias uint64) error {
 			// Which calls of the runtime are hidden depends on the address itself, as in runtime/pprof.
 			if !isOutside {
 				add(pc - bias)
+				known := n.known[pc-bias]
+				isOutside = known != nil && !known.isRuntime
 			}
-			isOutside = isOutside || buckets[i].Size == 0 || !n.isRuntimeAddress(pc-bias)
 		}
 	}
 	return n.resolve(addresses)
-}
-
-// isRuntimeAddress reports whether an address may be in the runtime: unless it is known to be elsewhere.
-func (n *Names) isRuntimeAddress(address uint64) bool {
-	frames, ok := n.known[address]
-	return !ok || n.isRuntime(frames)
 }
 
 func (n *Names) isRuntime(frames []frame) bool {
@@ -118,37 +156,37 @@ func (n *Names) isRuntime(frames []frame) bool {
 // withoutRuntime returns a stack without the innermost calls if they are the runtime's. A stack of the runtime alone stays.
 func (n *Names) withoutRuntime(stack []uint64, bias uint64) []uint64 {
 	for i, pc := range stack {
-		if !n.isRuntime(n.known[pc-bias]) {
+		if !n.known[pc-bias].isRuntime {
 			return stack[i:]
 		}
 	}
 	return stack
 }
 
-// location is an address with its calls, innermost first.
-type location struct {
-	address uint64
-	frames  []frame
-}
-
-// locations returns the locations of a stack. A stack may have an address for each inlined call, or one for all of a function: the calls
+// locationsOf returns the locations of a stack. A stack may have an address for each inlined call, or one for all of a function: the calls
 // of an address that its followers have are theirs.
-func (n *Names) locations(stack []uint64, bias uint64, to []location) []location {
+func (n *Names) locationsOf(stack []uint64, bias uint64) []uint32 {
 	if len(stack) > 0 && stack[0] == logicalStack {
 		stack = stack[1:]
 	}
+	locations := make([]uint32, 0, len(stack))
 	for i := 0; i < len(stack); {
-		frames := n.known[stack[i]-1-bias]
-		at := stack[i]
+		at := stack[i] - bias
+		found := n.known[at-1]
 		i++
-		for k := 1; k < len(frames) && i < len(stack) && slices.Equal(n.known[stack[i]-1-bias], frames[k:]); k++ {
+		for k := 1; k < len(found.all) && i < len(stack) && slices.Equal(n.known[stack[i]-1-bias].all, found.all[k:]); k++ {
 			i++
 		}
-		if frames = n.visible(frames); len(frames) > 0 {
-			to = append(to, location{address: at, frames: frames})
+		if len(found.shown) == 0 {
+			continue
 		}
+		if !found.isLocation {
+			found.isLocation, found.location = true, uint32(len(n.locations))
+			n.locations = append(n.locations, location{address: at, frames: found.shown})
+		}
+		locations = append(locations, found.location)
 	}
-	return to
+	return locations
 }
 
 // visible returns the calls without those that the runtime never shows: the start of a goroutine, and wrappers into which a function was

@@ -92,7 +92,7 @@ func openProcess(t *testing.T, pid int) *process {
 	require.NoError(t, err)
 	program, err := Find(image)
 	require.NoError(t, err)
-	p := &process{reader: Reader{Program: program, MaxBuckets: 100_000}, memory: open("mem")}
+	p := &process{reader: Reader{Program: program, MaxBuckets: 100_000, Keep: func(int) bool { return true }}, memory: open("mem")}
 	p.source = Source{Names: NewNames(image), TicksPerSecond: TicksPerSecond(), At: time.Now()}
 	mappings, err := opened.Mappings()
 	require.NoError(t, err)

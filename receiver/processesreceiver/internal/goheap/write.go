@@ -33,44 +33,33 @@ const (
 	profileStringTable, profileTime, profilePeriodType, profilePeriod                  = 6, 9, 11, 12
 )
 
-// writer writes a profile. Functions, locations and strings are numbered in the order in which they come.
+// writer writes a profile. Functions and strings are numbered in the order in which they come.
 type writer struct {
-	source    *Source
-	out, part []byte
-	strings   map[string]uint64
-	table     []string
-	functions map[frame]uint64 // without lines
-	locations map[uint64]uint64
+	source            *Source
+	out, part, packed []byte
+	strings           map[string]uint64
+	table             []string
+	functions         map[frame]uint64 // without lines
+	locations         []bool           // those that are written, by their number in Names
 }
 
 // Write returns a profile as pprof.
 func Write(p *Profile, source *Source) ([]byte, error) {
-	if err := source.Names.resolveAll(p.Buckets, source.Bias); err != nil {
+	if err := source.Names.locate(p.Buckets, source.Bias); err != nil {
 		return nil, fmt.Errorf("find the names of functions: %w", err)
 	}
-	w := &writer{
-		source: source, strings: map[string]uint64{"": 0}, table: []string{""}, functions: map[frame]uint64{}, locations: map[uint64]uint64{},
-	}
+	w := &writer{source: source, strings: map[string]uint64{"": 0}, table: []string{""}, functions: map[frame]uint64{}}
+	w.locations = make([]bool, len(source.Names.locations))
 	if p.Kind == Memory {
 		w.types("space", "bytes", p.Rate, "alloc_objects", "count", "alloc_space", "bytes", "inuse_objects", "count", "inuse_space", "bytes")
 	} else {
 		w.types("contentions", "count", 1, "contentions", "count", "delay", "nanoseconds")
 	}
-	var locations []location
-	for i := range p.Buckets {
-		b := &p.Buckets[i]
+	for _, b := range p.Buckets {
 		if p.Kind == Memory && b.Allocs == 0 {
 			continue // not published yet
 		}
-		stack := b.Stack
-		if p.Kind == Memory {
-			stack = source.Names.withoutRuntime(stack, source.Bias)
-		}
-		locations = source.Names.locations(stack, source.Bias, locations[:0])
-		if len(locations) == 0 {
-			locations = source.Names.locations(b.Stack, source.Bias, locations[:0])
-		}
-		w.sample(locations, p.values(b, source.TicksPerSecond), b)
+		w.sample(p.values(b, source.TicksPerSecond), b)
 	}
 	w.mapping()
 	w.out = varint(w.out, profileTime, uint64(source.At.UnixNano()))
@@ -129,40 +118,42 @@ func (w *writer) types(periodType, periodUnit string, period int64, types ...str
 	}
 }
 
-func (w *writer) sample(locations []location, values []int64, b *Bucket) {
-	ids := make([]uint64, len(locations))
-	for i, l := range locations {
-		ids[i] = w.location(l)
+func (w *writer) sample(values []int64, b *Bucket) {
+	for _, number := range b.locations {
+		if !w.locations[number] {
+			w.locations[number] = true
+			w.location(number)
+		}
 	}
 	w.part = w.part[:0]
-	for _, id := range ids {
-		w.part = varint(w.part, 1, id)
+	w.packed = w.packed[:0]
+	for _, number := range b.locations {
+		w.packed = protowire.AppendVarint(w.packed, uint64(number)+1)
 	}
+	w.part = protowire.AppendBytes(protowire.AppendTag(w.part, 1, protowire.BytesType), w.packed)
+	w.packed = w.packed[:0]
 	for _, v := range values {
-		w.part = protowire.AppendVarint(protowire.AppendTag(w.part, 2, protowire.VarintType), uint64(v))
+		w.packed = protowire.AppendVarint(w.packed, uint64(v))
 	}
+	w.part = protowire.AppendBytes(protowire.AppendTag(w.part, 2, protowire.BytesType), w.packed)
 	if b.Size != 0 {
-		label := varint(varint(nil, 1, w.string("bytes")), 3, b.Size)
-		w.part = protowire.AppendBytes(protowire.AppendTag(w.part, 3, protowire.BytesType), label)
+		w.packed = varint(varint(w.packed[:0], 1, w.string("bytes")), 3, b.Size)
+		w.part = protowire.AppendBytes(protowire.AppendTag(w.part, 3, protowire.BytesType), w.packed)
 	}
 	w.message(profileSample)
 }
 
-func (w *writer) location(l location) uint64 {
-	if id, ok := w.locations[l.address]; ok {
-		return id
-	}
-	id := uint64(len(w.locations) + 1)
-	w.locations[l.address] = id
+// location writes a location. Its id is its number + 1.
+func (w *writer) location(number uint32) {
+	l := &w.source.Names.locations[number]
 	var lines []byte
 	for _, f := range l.frames {
 		line := varint(varint(nil, 1, w.function(f)), 2, uint64(f.line))
 		lines = protowire.AppendBytes(protowire.AppendTag(lines, 4, protowire.BytesType), line)
 	}
-	w.part = varint(varint(varint(w.part[:0], 1, id), 2, 1), 3, l.address)
+	w.part = varint(varint(varint(w.part[:0], 1, uint64(number)+1), 2, 1), 3, l.address+w.source.Bias)
 	w.part = append(w.part, lines...)
 	w.message(profileLocation)
-	return id
 }
 
 func (w *writer) function(f frame) uint64 {
