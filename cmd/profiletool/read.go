@@ -292,7 +292,7 @@ func (r *reader) decode(data []byte, unpacked int) ([]message, error) {
 	}
 	format := formats.Sniff(data)
 	switch format {
-	case formats.Gzip, formats.Zstd:
+	case formats.Gzip, formats.Zstd, formats.LZ4:
 		if seen := formats.Sniff(decode.Head(data, formats.SniffBytes)); formats.IsStreamed(seen) {
 			m, err := r.decodeOne(seen, data)
 			return []message{m}, err

@@ -42,9 +42,10 @@ const (
 	// TorchTrace is a trace of PyTorch's profiler, TorchMemory a snapshot of its allocator of GPU memory.
 	TorchTrace  Format = "torch_trace"
 	TorchMemory Format = "torch_memory"
-	// Gzip and Zstd are any of the others, compressed: decompress it and look again.
+	// Gzip, Zstd and LZ4 are any of the others, compressed: decompress it and look again.
 	Gzip Format = "gzip"
 	Zstd Format = "zstd"
+	LZ4  Format = "lz4"
 )
 
 // headBytes is how much of a text Sniff reads.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pierrec/lz4/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -168,10 +169,60 @@ func TestFormatsOfFiles(t *testing.T) {
 	assert.Contains(t, profiletest.Render(got), `profile.clock.guess="file_modified"`)
 }
 
+// Answers are recognised by their content, whatever their content type says.
 func TestFormatsOfScrapes(t *testing.T) {
-	site := sourcetest.NewSite(t, sourcetest.Serve(sourcetest.Gzipped(t, []byte(foldedText)), "Content-Type", "application/octet-stream"))
-	f := startFixture(t, "remote: {endpoint: '"+site.URL+"/p', initial_delay: 0s}\n")
-	assert.Contains(t, profiletest.Render(f.Await(1)[0]), `profile.clock.guess="arrival"`)
+	const v8 = `{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1]}`
+	for name, handler := range map[string]http.HandlerFunc{
+		"folded, gzip":               sourcetest.Serve(sourcetest.Gzipped(t, []byte(foldedText)), "Content-Type", "application/octet-stream"),
+		"folded as text":             sourcetest.Serve([]byte(foldedText), "Content-Type", "text/plain; charset=utf-8"),
+		"folded as a page":           sourcetest.Serve([]byte(strings.Repeat(foldedText, 1000)), "Content-Type", "text/html"),
+		"folded as text, gzip":       sourcetest.Serve(sourcetest.Gzipped(t, []byte(foldedText)), "Content-Type", "text/plain", "Content-Encoding", "gzip"),
+		"perf script as text":        sourcetest.Serve([]byte("sh 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\n"), "Content-Type", "text/plain"),
+		"a .cpuprofile as JSON":      sourcetest.Serve([]byte(v8), "Content-Type", "application/json"),
+		"a .cpuprofile as text":      sourcetest.Serve([]byte(v8), "Content-Type", "text/plain"),
+		"folded, lz4, as it is sent": sourcetest.Serve(lz4Frame(t, []byte(foldedText)), "Content-Type", "text/plain"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			site := sourcetest.NewSite(t, handler)
+			f := startFixture(t, "remote: {endpoint: '"+site.URL+"/p', initial_delay: 0s}\n")
+			assert.Contains(t, profiletest.Render(f.Await(1)[0]), `profile.clock.guess="arrival"`)
+		})
+	}
+}
+
+// lz4Frame compresses plain bytes as libdatadog did until version 23.
+func lz4Frame(t testing.TB, plain []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := lz4.NewWriter(&b)
+	_, err := w.Write(plain)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// Frames of lz4 are read from every source, and refused by their name if they are damaged or too large.
+func TestLZ4(t *testing.T) {
+	heap := sourcetest.Captured(t, "go-heap.pb.gz")
+	frame := lz4Frame(t, sourcetest.Gunzip(t, heap))
+	f := startFixture(t, serverOnly)
+	send(t, f.pushURL(), heap)
+	code, _, a := send(t, f.pushURL(), frame)
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	got := f.Await(2)
+	require.NoError(t, profiletest.Equal(got[0], got[1]))
+
+	body, contentType := datadogUpload(t, "event.json", `{"tags_profiler":"service:shop"}`, "auto.pprof", frame)
+	code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
+	require.Equal(t, http.StatusOK, code, answer)
+	require.Equal(t, got[0].SampleCount(), f.Await(3)[2].SampleCount())
+
+	code, _, a = send(t, f.pushURL(), frame[:len(frame)-9])
+	require.Equal(t, http.StatusBadRequest, code)
+	require.Contains(t, fmt.Sprint(a), "a truncated lz4 stream")
+	small := startFixture(t, serverOnly+"limits: {max_profile_bytes: 65536}\n")
+	code, _, a = send(t, small.pushURL(), lz4Frame(t, make([]byte, 1<<20)))
+	require.Equal(t, http.StatusRequestEntityTooLarge, code, "%v", a)
 }
 
 // A real target is scraped for traces. The kind does not name the profiles, since a trace has several.

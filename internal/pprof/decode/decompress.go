@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
@@ -25,6 +26,8 @@ const (
 	firstReadBytes  = 32 << 10
 	// maxZstdWindowBytes bounds the memory of a zstd stream beside its output.
 	maxZstdWindowBytes = 8 << 20
+	// lz4Buffers is how many blocks a reader of lz4 holds.
+	lz4Buffers = 3
 )
 
 // decompressor turns a payload into plain bytes. It keeps its readers and its buffer for the next payload.
@@ -36,7 +39,7 @@ type decompressor struct {
 	probe  [1]byte
 }
 
-// Uncompress returns the plain bytes of a payload that is gzip, zstd or plain. The error is ErrTooLarge if they are more than
+// Uncompress returns the plain bytes of a payload that is gzip, zstd, lz4 or plain. The error is ErrTooLarge if they are more than
 // limit, or that of meter.
 func Uncompress(payload []byte, limit int, meter *pdatasize.Meter) ([]byte, error) {
 	d := decompressors.Get().(*decompressor)
@@ -98,6 +101,21 @@ func isGzip(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x1f, 
 
 func isZstd(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x28, 0xb5, 0x2f, 0xfd}) }
 
+// IsLZ4 reports whether a payload is a frame of lz4. Head and Stream do not read it: its blocks take up to 12 MiB, which only Uncompress
+// reserves.
+func IsLZ4(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x04, 0x22, 0x4d, 0x18}) }
+
+// lz4Bytes is the memory that reading a frame takes beside its plain bytes. Its sixth byte has the largest size of a block: 64 KiB, or
+// four times as much for each step.
+func lz4Bytes(payload []byte) int {
+	const smallest, sizes = 4, 4
+	if !IsLZ4(payload) || len(payload) < 6 {
+		return 0
+	}
+	index := int(payload[5]>>4) & 7
+	return lz4Buffers * (64 << 10) << (2 * min(max(index-smallest, 0), sizes-1))
+}
+
 // Making a reader costs more than reading a small payload.
 var decompressors = sync.Pool{New: func() any { return new(decompressor) }}
 
@@ -115,9 +133,12 @@ func (d *decompressor) plain(payload []byte, limit int, meter *pdatasize.Meter) 
 			claimed = int(binary.LittleEndian.Uint32(payload[len(payload)-4:]))
 		}
 		claimed = min(claimed, len(payload)*maxTrustedRatio)
-	case !isZstd(payload) && len(payload) > limit:
+	case isZstd(payload):
+	case IsLZ4(payload):
+		format = "lz4"
+	case len(payload) > limit:
 		return nil, tooLarge(limit)
-	case !isZstd(payload):
+	default:
 		return payload, nil
 	}
 	for size := min(max(claimed, firstReadBytes), limit); ; {
@@ -142,7 +163,7 @@ func (d *decompressor) plain(payload []byte, limit int, meter *pdatasize.Meter) 
 
 // read reads up to size plain bytes of a payload into the buffer, and counts those that are left, up to the limit.
 func (d *decompressor) read(payload []byte, size, limit int, meter *pdatasize.Meter) (plain []byte, left int, err error) {
-	if err := meter.More(size); err != nil {
+	if err := meter.More(size + lz4Bytes(payload)); err != nil {
 		return nil, 0, err
 	}
 	if cap(d.buffer) < size {
@@ -173,10 +194,12 @@ func tooLarge(limit int) error {
 	return fmt.Errorf("%w: more than %d bytes uncompressed", scan.ErrTooLarge, limit)
 }
 
-// stream returns a reader of the plain bytes of a payload that is gzip or zstd.
+// stream returns a reader of the plain bytes of a payload that is gzip, zstd or lz4.
 func (d *decompressor) stream(payload []byte) (_ io.Reader, err error) {
 	d.source.Reset(payload)
 	switch {
+	case IsLZ4(payload):
+		return lz4.NewReader(&d.source), nil
 	case isZstd(payload) && d.zstd == nil:
 		d.zstd, err = zstd.NewReader(&d.source, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindowBytes))
 		return d.zstd, err

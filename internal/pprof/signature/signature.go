@@ -41,6 +41,7 @@ var stackprof = Signature{Name: "a dump of stackprof (convert it with: stackprof
 var signatures = []Signature{
 	{prefix: "\x1f\x8b", Format: "gzip", Name: "compressed by gzip"},
 	{prefix: "\x28\xb5\x2f\xfd", Format: "zstd", Name: "compressed by zstd"},
+	{prefix: "\x04\x22\x4d\x18", Format: "lz4", Name: "compressed by lz4"},
 	{prefix: "FLR\x00", Format: "jfr", Name: "a Java Flight Recorder file"},
 	{prefix: "go 1.", Format: "go_trace", Name: "a Go execution trace (fetch a pprof from /debug/pprof/profile, not /debug/pprof/trace)"},
 

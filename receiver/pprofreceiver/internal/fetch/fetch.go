@@ -21,6 +21,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
@@ -85,10 +86,10 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL, claim *budget.Claim)
 		}
 	}
 	if kind := response.Header.Get("Content-Type"); isTextType(kind) {
-		start := bufio.NewReaderSize(body, sniffedBytes)
-		if isText(start) {
+		start := bufio.NewReaderSize(body, formats.SniffBytes)
+		if isOtherText(start) {
 			return nil, ingest.Reject(ingest.ContentType, fmt.Errorf(
-				"the answer is %s, not a pprof (does the query have debug=?)%s", kind, firstLine(start)))
+				"the answer is %s, not a profile (does the query have debug=?)%s", kind, firstLine(start)))
 		}
 		body = start
 	}
@@ -127,14 +128,11 @@ func isTextType(contentType string) bool {
 	return err == nil && (strings.HasPrefix(kind, "text/") || kind == "application/json" || strings.HasSuffix(kind, "xml"))
 }
 
-// sniffedBytes is how many bytes http.DetectContentType looks at.
-const sniffedBytes = 512
-
-// isText reports whether a body is text, as its content type states: several web frameworks state so of everything. The decoder judges
-// what is binary.
-func isText(body *bufio.Reader) bool {
-	start, _ := body.Peek(sniffedBytes) // reading on returns the error
-	return strings.HasPrefix(http.DetectContentType(start), "text/")
+// isOtherText reports whether a body is text, as its content type states, and no text that can be read, such as folded stacks. Several web
+// frameworks call everything text: the decoder judges what is binary.
+func isOtherText(body *bufio.Reader) bool {
+	start, _ := body.Peek(formats.SniffBytes) // reading on returns the error
+	return strings.HasPrefix(http.DetectContentType(start), "text/") && !formats.IsDecodable(formats.Sniff(start))
 }
 
 // firstLine quotes the beginning of a text answer, which often states what is wrong.

@@ -55,9 +55,9 @@ func (in *Ingester) accepts(format formats.Format) bool {
 	return slices.Contains(in.Config.Formats, string(format))
 }
 
-// sniffFormat returns the format that data seems to have: one that formats.Decode reads, or else pprof, whose decoder explains what
+// SniffFormat returns the format that data seems to have: one that formats.Decode reads, or else pprof, whose decoder explains what
 // is wrong with the data.
-func sniffFormat(data []byte) formats.Format {
+func SniffFormat(data []byte) formats.Format {
 	if seen := formats.Sniff(decode.Head(data, formats.SniffBytes)); formats.IsDecodable(seen) {
 		return seen
 	}

@@ -178,6 +178,7 @@ func New(s Settings) (*Ingester, error) {
 // Decode decodes a payload to OTLP profiles, sets their resource and scope, and counts the faults. The error is a *Rejection; the claim
 // is then as before.
 func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, pprofdecode.Stats, error) {
+	stated := statedSize(p.Data)
 	pd, stats, err := in.decode(ctx, &p)
 	if err == nil {
 		in.countFaults(ctx, &stats)
@@ -185,7 +186,7 @@ func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, p
 	}
 	plainBytes := stats.UncompressedBytes
 	if err != nil { // a bad payload costs as much as a good one
-		plainBytes = max(plainBytes, min(statedSize(p.Data), in.limit(&p)))
+		plainBytes = max(plainBytes, min(stated, in.limit(&p)))
 	}
 	if p.Shared != nil {
 		p.Shared.plainBytes += plainBytes
@@ -197,6 +198,13 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 	if len(p.Data) == 0 {
 		return pprofile.Profiles{}, pprofdecode.Stats{}, Reject(Empty, errors.New("the payload is empty"))
 	}
+	if pprofdecode.IsLZ4(p.Data) {
+		plain, err := in.Plain(ctx, p)
+		if err != nil {
+			return pprofile.Profiles{}, pprofdecode.Stats{}, err
+		}
+		p.Data = plain
+	}
 	if p.Format == formats.Unknown && in.accepts(formats.Pprof) {
 		// Nearly every payload is pprof, and no other format can be read as pprof. Sniffing first would decompress most of a
 		// small payload twice.
@@ -205,7 +213,7 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 		if why != NotPprof && why != TooLarge {
 			return pd, stats, err
 		}
-		p.Format = sniffFormat(p.Data)
+		p.Format = SniffFormat(p.Data)
 		if why == TooLarge && !formats.IsStreamed(p.Format) {
 			return pd, stats, err
 		}
@@ -218,7 +226,7 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 		}
 	}
 	if p.Format == formats.Unknown {
-		p.Format = sniffFormat(p.Data)
+		p.Format = SniffFormat(p.Data)
 	}
 	if !in.accepts(p.Format) {
 		return pprofile.Profiles{}, pprofdecode.Stats{}, Reject(NotPprof,
@@ -432,7 +440,7 @@ func statedSize(data []byte) int {
 		maxDeflateRatio, guessedRatio = 1032, 8
 	)
 	isGzip := bytes.HasPrefix(data, []byte{0x1f, 0x8b})
-	if !isGzip && !bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
+	if !isGzip && !bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}) && !pprofdecode.IsLZ4(data) {
 		return 0
 	}
 	if isGzip && len(data) >= 18 {
