@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -245,6 +246,9 @@ func TestTextFormatsOfPyroscope(t *testing.T) {
 		"groups":     {"format=groups&units=bytes", "main;work 3\n", "alloc_space in bytes"},
 		"lines":      {"format=lines", "main;work\nmain;work\n", "sample 2\n        work\n        main"},
 		"goroutines": {"format=folded&units=goroutines", "main 7", "goroutine in count"},
+		// The example of Pyroscope's documentation, a printf into curl.
+		"no format":   {"", "foo;bar 100\n foo;baz 200", "sample 100\n        bar\n        foo\n      sample 200\n        baz\n        foo"},
+		"groups only": {"format=groups", "foo;bar 100", "sample 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := startFixture(t, serverOnly)
@@ -260,6 +264,61 @@ func TestTextFormatsOfPyroscope(t *testing.T) {
 			assert.Contains(t, profiletest.Render(f.Next.All()[0]), tt.want)
 			require.NoError(t, profiletest.Equal(f.Next.All()[0], f.Next.All()[1]))
 		})
+	}
+}
+
+// The application's name can end in the type of the values, which is not part of the service's name. The types are those of
+// convertMetadata in Pyroscope's pkg/ingester/pyroscope/ingest_adapter.go; those of clocks have the period of sampleRate.
+func TestTypesInNames(t *testing.T) {
+	const cpu, wall = "samples in count, cpu 4000000", "samples in count, wall 4000000"
+	want := map[string]string{
+		"shop.cpu": "process_cpu: " + cpu, "shop.itimer": "process_cpu: " + cpu, "shop.wall": "wall: " + wall, "shop.seconds": "wall: " + wall,
+		"shop.milliseconds": "wall: " + wall, "shop.microseconds": "wall: " + wall, "shop.nanoseconds": "wall: " + wall,
+		"shop.inuse_objects": "memory: inuse_objects in count", "shop.inuse_space": "memory: inuse_space in bytes",
+		"shop.alloc_objects": "memory: alloc_objects in count", "shop.alloc_space": "memory: alloc_space in bytes",
+		"shop.alloc_in_new_tlab_objects":  "memory: alloc_in_new_tlab_objects in count",
+		"shop.alloc_in_new_tlab_bytes":    "memory: alloc_in_new_tlab_bytes in bytes",
+		"shop.alloc_outside_tlab_objects": "memory: alloc_outside_tlab_objects in count",
+		"shop.alloc_outside_tlab_bytes":   "memory: alloc_outside_tlab_bytes in bytes",
+		"shop.live":                       "memory: live in count", "shop.bytes": "memory: samples in bytes", "shop.goroutines": "goroutine: goroutine in count",
+		"shop.mutex_count": "mutex: contentions in count", "shop.mutex_duration": "mutex: delay in nanoseconds",
+		"shop.block_count": "block: contentions in count", "shop.block_duration": "block: delay in nanoseconds",
+		"shop.lock_count": "block: contentions in count", "shop.lock_duration": "block: delay in nanoseconds", "shop.exceptions": "exceptions: samples in count",
+	}
+	require.Len(t, want, 25)
+	want["shop"] = "process_cpu: " + cpu
+	f := startFixture(t, serverOnly)
+	ingested := func(name, query string) (service, kind string) {
+		code, _, answer := postRaw(t, f.base()+"/ingest?name="+url.QueryEscape(name)+query, []byte("main;work 70\nmain 30\n"))
+		require.Equal(t, http.StatusOK, code, answer)
+		all := f.Next.All()
+		pd := all[len(all)-1]
+		rp := pd.ResourceProfiles().At(0)
+		sp := rp.ScopeProfiles().At(0)
+		text := func(index int32) string { return pd.Dictionary().StringTable().At(int(index)) }
+		profile := sp.Profiles().At(0)
+		name0, _ := sp.Scope().Attributes().Get("pprof.scope.profile_name")
+		kind = fmt.Sprintf("%s: %s in %s", name0.Str(), text(profile.SampleType().TypeStrindex()), text(profile.SampleType().UnitStrindex()))
+		if profile.Period() != 0 {
+			kind += fmt.Sprintf(", %s %d", text(profile.PeriodType().TypeStrindex()), profile.Period())
+		}
+		attribute, _ := rp.Resource().Attributes().Get("service.name")
+		return attribute.Str(), kind
+	}
+	for name, kind := range want {
+		service, got := ingested(name+"{region=eu}", "&format=folded&sampleRate=250")
+		assert.Equal(t, "shop", service, name)
+		assert.Equal(t, kind, got, name)
+	}
+	service, got := ingested("shop.alloc_space", "&units=objects")
+	assert.Equal(t, "shop", service)
+	assert.Equal(t, want["shop.alloc_space"], got, "the name wins over the units")
+	service, got = ingested("shop.wall{service_name=cart.wall}", "&sampleRate=250")
+	assert.Equal(t, "cart.wall", service, "a label is no application")
+	assert.Equal(t, want["shop.wall"], got)
+	for _, name := range []string{"shop.eu", ".wall", "wall"} {
+		service, _ = ingested(name, "")
+		assert.Equal(t, name, service, "no type")
 	}
 }
 
@@ -514,7 +573,7 @@ func TestPyroscopeConfig(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 	require.Equal(t, map[string]any{"service.name": "shop", "cloud.region": "eu", "session.id": "s", "tenant": "team"},
 		f.Next.All()[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw())
-	code, _, _ = postRaw(t, f.base()+"/ingest?name=shop", []byte("main 1"))
+	code, _, _ = postRaw(t, f.base()+"/ingest?name=shop", sourcetest.Captured(t, "go-heap.pb.gz"))
 	require.Equal(t, http.StatusUnsupportedMediaType, code)
 
 	off := startFixture(t, "server:\n  endpoint: localhost:0\n  pyroscope: {enabled: false}\n")

@@ -4,6 +4,7 @@
 // Package pyroscope reads what Pyroscope's clients send beside their profiles:
 //
 //	ParseQuery                the query of POST /ingest: application, labels, times, format
+//	Ingest.CutTextType        what the values of a text format are
 //	ParseSampleTypeConfig     what pyroscope-go sends about a pprof: which profile it is, and whether it counts from the start
 //	ParsePush, ParsePushJSON  messages of push.v1.PusherService/Push: labels and pprofs
 //
@@ -102,6 +103,9 @@ type Ingest struct {
 	// Units and SampleRate are those of the samples in formats without types.
 	Units      string
 	SampleRate int64
+
+	// application is the name of the application, which can end in a type.
+	application string
 }
 
 // ParseQuery reads the query of POST /ingest.
@@ -120,7 +124,7 @@ func ParseQuery(query url.Values) (Ingest, error) {
 	}
 	in := Ingest{
 		Source: source, From: parseTime(query.Get("from")), Until: parseTime(query.Get("until")),
-		Format: query.Get("format"), Units: query.Get("units"),
+		Format: query.Get("format"), Units: query.Get("units"), application: application,
 	}
 	if rate := query.Get("sampleRate"); rate != "" {
 		if in.SampleRate, err = strconv.ParseInt(rate, 10, 64); err != nil || in.SampleRate < 0 {

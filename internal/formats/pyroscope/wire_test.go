@@ -61,6 +61,8 @@ func TestParseQuery(t *testing.T) {
 			got, err := ParseQuery(query)
 			require.NoError(t, err)
 			assert.True(t, tt.want.From.Equal(got.From) && tt.want.Until.Equal(got.Until), "%v %v", got.From, got.Until)
+			assert.NotEmpty(t, got.application)
+			got.application = ""
 			got.From, got.Until, tt.want.From, tt.want.Until = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 			assert.Equal(t, tt.want, got)
 		})

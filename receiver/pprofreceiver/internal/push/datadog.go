@@ -27,7 +27,7 @@ type datadogEvent struct {
 	Tags string `json:"tags_profiler"`
 	// Start and End are the time of the upload's profiles.
 	Start, End eventTime
-	Info struct {
+	Info       struct {
 		Application struct{ Service, Env, Version string } `json:"application"`
 		Platform    struct{ Hostname string }              `json:"platform"`
 	} `json:"info"`

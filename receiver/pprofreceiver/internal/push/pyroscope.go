@@ -39,7 +39,7 @@ const (
 
 var ingestPaths = []string{"/ingest", "/pyroscope/ingest"}
 
-// The formats of POST /ingest. The default is pprof.
+// The formats of POST /ingest. A body whose sender states none is recognised by its content, a form is pprof.
 const (
 	formatPprof  = "pprof"
 	formatJFR    = "jfr"
@@ -96,22 +96,59 @@ func (s *Server) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 	if err != nil {
 		return ingest.Reject(ingest.BadRequest, err)
 	}
-	format := cmp.Or(in.Format, formatPprof)
-	if !slices.Contains(s.cfg.Pyroscope.Formats, format) {
-		return ingest.Reject(ingest.BadRequest, fmt.Errorf("%w: format=%q; use one of %s", errFormat, format, strings.Join(s.cfg.Pyroscope.Formats, ", ")))
-	}
 	var form ingestForm
-	if r.isForm() {
+	switch {
+	case in.Format != "" && !s.acceptsFormat(in.Format): // before its body takes memory
+	case r.isForm():
+		in.Format = cmp.Or(in.Format, formatPprof)
 		form, err = s.readIngestForm(r)
-	} else {
-		form.profile, err = s.readBody(r)
+	default:
+		if form.profile, err = s.readBody(r); err == nil && in.Format == "" {
+			in.Format = formatOf(form.profile)
+		}
 	}
 	if err != nil {
 		return err
 	}
-	p, err := s.payload(r.claim, s.tenant(r), &in.Source)
+	if !s.acceptsFormat(in.Format) {
+		return ingest.Reject(ingest.BadRequest, fmt.Errorf("%w: format=%q; use one of %s", errFormat, in.Format, strings.Join(s.cfg.Pyroscope.Formats, ", ")))
+	}
+	p, err := s.ingestPayload(r, &in, &form)
+	if err == nil {
+		err = s.ingest.Ingest(r.Context(), p, 0)
+	}
 	if err != nil {
 		return err
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+func (s *Server) acceptsFormat(format string) bool {
+	return slices.Contains(s.cfg.Pyroscope.Formats, format)
+}
+
+// formatOf returns the format of a body whose sender states none: folded stacks, as for Pyroscope, or what it is by its content.
+func formatOf(body []byte) string {
+	switch ingest.SniffFormat(body) {
+	case formats.Folded:
+		return formatFolded
+	case formats.JFR:
+		return formatJFR
+	default:
+		return formatPprof
+	}
+}
+
+// ingestPayload returns the payload of a POST /ingest.
+func (s *Server) ingestPayload(r *pushRequest, in *pyroscopewire.Ingest, form *ingestForm) (p ingest.Payload, err error) {
+	isText := in.Format != formatPprof && in.Format != formatJFR
+	var text pyroscopewire.TextType
+	if isText {
+		text = in.CutTextType()
+	}
+	if p, err = s.payload(r.claim, s.tenant(r), &in.Source); err != nil {
+		return p, err
 	}
 	p.Data, p.From, p.Until = form.profile, in.From, in.Until
 	config := pyroscopewire.ParseSampleTypeConfig(form.config)
@@ -119,29 +156,21 @@ func (s *Server) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 		p.ProfileName = config.ProfileName
 	}
 	p.Temporality = cmp.Or(config.Temporality, p.Temporality)
-	switch format {
-	case formatPprof:
-		if form.previous != nil {
-			if p.Baseline, err = s.baseline(r.Context(), p, form.previous); err != nil {
-				return err
-			}
-		}
-	case formatJFR:
+	switch {
+	case isText:
+		p.Format, p.Folded = formats.Folded, foldedOptions(&text, in)
+	case in.Format == formatJFR:
 		if p.Labels, err = s.ingest.Plain(r.Context(), &ingest.Payload{Data: form.labels, Claim: r.claim}); err != nil {
-			return fmt.Errorf("labels: %w", err)
+			return p, fmt.Errorf("labels: %w", err)
 		}
 		p.Format, p.ProfileName, p.IsNamedByTypes = formats.JFR, "", false // a recording holds several profiles with names
 		if in.SampleRate > 0 {
 			p.Period = time.Second / time.Duration(in.SampleRate)
 		}
-	default:
-		p.Format, p.Folded = formats.Folded, foldedOptions(format, &in)
+	case form.previous != nil:
+		p.Baseline, err = s.baseline(r.Context(), p, form.previous)
 	}
-	if err := s.ingest.Ingest(r.Context(), p, 0); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusOK)
-	return nil
+	return p, err
 }
 
 // ingestForm are the parts of a form that have a meaning.
@@ -175,28 +204,14 @@ func (s *Server) baseline(ctx context.Context, p ingest.Payload, previous []byte
 	return b, nil
 }
 
-// foldedTypes are the sample types for Pyroscope's units. Other units are samples of CPU time.
-var foldedTypes = map[string]folded.Options{
-	"objects":          {SampleType: "alloc_objects", Unit: "count"},
-	"bytes":            {SampleType: "alloc_space", Unit: "bytes"},
-	"goroutines":       {SampleType: "goroutine", Unit: "count"},
-	"lock_samples":     {SampleType: "contentions", Unit: "count"},
-	"lock_nanoseconds": {SampleType: "delay", Unit: "nanoseconds"},
-}
-
-// foldedOptions returns the types of folded stacks, which follow from Pyroscope's units and from the sampling rate in the query.
-func foldedOptions(format string, in *pyroscopewire.Ingest) folded.Options {
-	o, isKnown := foldedTypes[in.Units]
-	if !isKnown {
-		rate := in.SampleRate
-		if rate <= 0 {
-			rate = 100 // Pyroscope's default
-		}
-		o = folded.Options{
-			SampleType: "samples", Unit: "count", PeriodType: "cpu", PeriodUnit: "nanoseconds", Period: max(int64(time.Second)/rate, 1),
-		}
+// foldedOptions returns the types of folded stacks. The period of samples follows from the sampling rate in the query.
+func foldedOptions(text *pyroscopewire.TextType, in *pyroscopewire.Ingest) folded.Options {
+	o := folded.Options{SampleType: text.SampleType, Unit: text.Unit, WithoutValues: in.Format == formatLines}
+	if text.PeriodType != "" {
+		const defaultRate = 100 // Pyroscope's
+		rate := cmp.Or(max(in.SampleRate, 0), defaultRate)
+		o.PeriodType, o.PeriodUnit, o.Period = text.PeriodType, "nanoseconds", max(int64(time.Second)/rate, 1)
 	}
-	o.WithoutValues = format == formatLines
 	if !in.From.IsZero() {
 		o.TimeNanos = uint64(in.From.UnixNano())
 	}
