@@ -54,7 +54,7 @@ export function shortName(name) {
 // kinds are the kinds of frames that the page distinguishes, with their names in the legend.
 export const kinds = {
   __proto__: null, kernel: 'kernel', runtime: 'runtime', inlined: 'inlined', unknown: 'unknown',
-  gpu_kernel: 'GPU kernel', gpu_memory: 'GPU copy or fill', gpu_runtime: 'launch', torch_op: 'op',
+  gpu_kernel: 'GPU kernel', gpu_memory: 'GPU copy or fill', gpu_runtime: 'launch',
 };
 
 // hueOfKind and chromaOfKind are the colours of kinds that must be told apart: what a GPU does has its own in every mode.
