@@ -58,7 +58,7 @@ func (s *scanner) next() (byte, error) {
 			}
 		}
 		if !s.fill() {
-			if s.err == io.EOF {
+			if errors.Is(s.err, io.EOF) {
 				return 0, io.ErrUnexpectedEOF
 			}
 			return 0, s.err
@@ -74,14 +74,14 @@ func (s *scanner) value() ([]byte, error) {
 	for {
 		n, isWhole := valueLen(s.buf[s.at:])
 		switch {
-		case isWhole || n > 0 && s.err == io.EOF:
+		case isWhole || n > 0 && errors.Is(s.err, io.EOF):
 			value := s.buf[s.at : s.at+n]
 			s.at += n
 			return value, nil
 		case len(s.buf)-s.at > maxValueBytes:
 			return nil, fmt.Errorf("%w: a value of more than %d bytes", events.ErrTooLarge, maxValueBytes)
 		case !s.fill():
-			if s.err != io.EOF {
+			if !errors.Is(s.err, io.EOF) {
 				return nil, s.err
 			}
 			return nil, io.ErrUnexpectedEOF

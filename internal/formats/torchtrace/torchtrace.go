@@ -149,7 +149,6 @@ type work struct {
 type launch struct {
 	start int64
 	stack dictionary.StackIndex
-	step  int32
 	isSet bool
 }
 
