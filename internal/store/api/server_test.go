@@ -154,3 +154,24 @@ func TestProfilesOfServicesOfDots(t *testing.T) {
 	status, body := serve(t, build(profiletest.Value(1, "leaf")))("/profiles?service=shop")
 	assert.Equal(t, http.StatusNotFound, status, body)
 }
+
+// The mean of states over the last minute counts each for the part of the minute for which it was there, not for what may come: nine pods
+// hold for all of it, the tenth for one second.
+func TestMeansDoNotCountTheFuture(t *testing.T) {
+	b := profiletest.New()
+	for pod := range 10 {
+		b.Resource("service.name", "shop", "service.instance.id", fmt.Sprint(pod))
+		for _, ago := range []int{75, 60, 45, 30, 15, 1} {
+			if pod == 9 && ago > 1 {
+				continue
+			}
+			b.Profile("inuse_space", "bytes").Time(uint64(noon.Add(-time.Duration(ago)*time.Second).UnixNano()), 0).
+				Sample(profiletest.Value(60_000_000, "hold", "main"))
+		}
+	}
+	get := serve(t, b.Build())
+	for _, span := range []string{"seconds=60", "from=now-60s", "from=now-60s&until=now"} {
+		_, body := get("/api/table?service=shop&profile=memory&type=inuse_space&" + span)
+		assert.Contains(t, body, `"total":541000000,`, span)
+	}
+}

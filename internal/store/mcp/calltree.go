@@ -169,7 +169,7 @@ func (c *callTree) write(a *answer, frames []store.Frame, whole int64, unit stri
 			path += ";" + label(&frames[c.nodes[node].frame])
 		}
 		columns := []string{percent(c.nodes[node].total, whole), value(float64(c.nodes[node].total), unit)}
-		if self := c.nodes[node].self; self > 0 {
+		if self := c.nodes[node].self; self != 0 {
 			columns = append(columns, "self "+value(float64(self), unit))
 		}
 		if !a.row(strings.Repeat("  ", at.indent) + strings.Join(append(columns, path), "  ")) {

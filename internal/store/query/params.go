@@ -158,11 +158,18 @@ func (p *Params) attributes(prefix string, sel *store.Selection) {
 	sel.Attributes = append(kept, found...)
 }
 
+// time reads the selected time. One that begins at a given time ends now unless its end is given, too: a state that was there a moment ago
+// holds on, and its mean must not count the future.
 func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
 	value := p.Get(prefix + "seconds")
 	if value == "" {
-		sel.From = p.moment(prefix+"from", now, sel.From)
+		from := p.moment(prefix+"from", now, 0)
 		sel.Until = p.moment(prefix+"until", now, sel.Until)
+		if from != 0 {
+			if sel.From = from; sel.Until == 0 && from < now.UnixNano() {
+				sel.Until = now.UnixNano()
+			}
+		}
 		if sel.Until != 0 && sel.Until <= sel.From {
 			p.Fail(BadRequest("`"+prefix+"until` must be after `"+prefix+"from`", ""))
 		}
@@ -176,12 +183,8 @@ func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
 		p.Fail(BadRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, store.Shorten(value)), ""))
 		return
 	}
-	sel.Until = p.moment(prefix+"until", now, 0)
-	end := sel.Until
-	if end == 0 {
-		end = now.UnixNano()
-	}
-	sel.From = max(end-int64(seconds*1e9), 1)
+	sel.Until = p.moment(prefix+"until", now, now.UnixNano())
+	sel.From = max(sel.Until-int64(seconds*1e9), 1)
 }
 
 // moment reads a time in Unix nanoseconds.
