@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -16,115 +15,53 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
-// identity is what samples that are combined have in common.
-type identity struct {
-	stack, attributes, link int32
-	timed                   bool
-	timestamp               int64
-}
-
-// untimed is what observations that become one sample have in common.
-func (id identity) untimed() identity {
-	id.timestamp = 0
-	return id
-}
-
-// table adds up values by identity, with a column for each sample type.
-type table struct {
-	memory *Memory
-	types  int
-	rows   []identity
-	// room is how many values may still be added.
-	room int
-	// values has a row of types values for each identity. fractions, if there are any, are added in the end, so that
-	// integers stay exact.
-	values    []int64
-	fractions []float64
-	index     dictionary.HashIndex
-	// plain[stack] is the row of a stack without anything else, plus one.
-	plain []int32
-	// written is what the samples take that were made of rows.
-	written int
-}
-
-// row returns the row of an identity. Its callers check the memory.
-func (t *table) row(id identity) int {
-	isPlain := id.attributes == 0 && id.link == 0 && !id.timed
-	if isPlain && t.plain[id.stack] != 0 {
-		return int(t.plain[id.stack] - 1)
-	}
-	var p dictionary.HashProbe
-	if !isPlain {
-		h := dictionary.Mix(0, uint64(uint32(id.stack))<<32|uint64(uint32(id.attributes)))
-		p = t.index.Start(dictionary.Mix(dictionary.Mix(h, uint64(uint32(id.link))), uint64(id.timestamp)))
-		for e := t.index.Next(&p); e != 0; e = t.index.Next(&p) {
-			if t.rows[e-1] == id {
-				return int(e - 1)
-			}
-		}
-	}
-	t.room -= max(t.types, rowValues)
-	_ = t.memory.Take(rowBytes + valueBytes*t.types)
-	t.rows = append(t.rows, id)
-	t.values = append(t.values, make([]int64, t.types)...)
-	if t.fractions != nil {
-		_ = t.memory.Take(valueBytes * t.types)
-		t.fractions = append(t.fractions, make([]float64, t.types)...)
-	}
-	if isPlain {
-		t.plain[id.stack] = int32(len(t.rows))
-	} else {
-		t.index.Insert(p, int32(len(t.rows)))
-	}
-	return len(t.rows) - 1
-}
-
-func (t *table) add(id identity, column int, value int64) {
-	t.values[t.row(id)*t.types+column] += value
-}
-
-func (t *table) addFraction(id identity, column int, value float64) {
-	row := t.row(id)
-	if t.fractions == nil {
-		_ = t.memory.Take(valueBytes * len(t.values))
-		t.fractions = make([]float64, len(t.values))
-	}
-	t.fractions[row*t.types+column] += value
-}
-
-func (t *table) round() {
-	for i, v := range t.fractions {
-		t.values[i] += int64(math.Round(v))
-	}
-}
-
 // Merged are the profiles of a selection, merged: one for each sample type, all in one scope.
 type Merged struct {
 	pprofile.Profiles
 	// Count is the number of profiles that were merged.
 	Count int
+	// LeftOut is the number of samples that are left out because all of them need more memory than a query can have. Their values are in
+	// stacks of the outermost location and LeftOutName.
+	LeftOut int
 }
 
+// LeftOutName is the name of a frame that stands for what is left out.
+const LeftOutName = "(left out)"
+
 // Merge merges the selected samples of all sample types, or of the one that is selected, to OTLP profiles that are one pprof.
-func (s *Querier) Merge(ctx context.Context, sel Selection) (*Merged, error) {
+func (s *Querier) Merge(ctx context.Context, sel Selection) (merged *Merged, err error) {
+	err = s.MergeTo(ctx, sel, func(m *Merged) error { merged = m; return nil })
+	return merged, err
+}
+
+// MergeTo calls use with what Merge returns: again with less if that, or use, needs more memory than a query can have.
+func (s *Querier) MergeTo(ctx context.Context, sel Selection, use func(*Merged) error) error {
 	sel.GroupBy = ""
 	q := s.query(ctx, sel, Want{Stacks: true, Attributes: true, Links: true, Times: sel.Timestamps})
 	q.AllTypes = true
-	return s.MergeQuery(ctx, q, nil)
+	return s.MergeQuery(ctx, q, nil, use)
 }
 
-// MergeQuery merges the samples of a query. keep chooses among them; nil keeps all.
-func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *Samples, row int) bool) (*Merged, error) {
+// MergeQuery merges the samples of a query as MergeTo does. keep chooses among them; nil keeps all.
+func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *Samples, row int) bool, use func(*Merged) error) error {
+	return q.Memory.fitted(func(parts int) error {
+		merged, err := s.merge(ctx, q, keep, parts)
+		if err != nil {
+			return err
+		}
+		return use(merged)
+	})
+}
+
+func (s *Querier) merge(ctx context.Context, q *Query, keep func(samples *Samples, row int) bool, parts int) (*Merged, error) {
 	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	defer selected.Close()
-	m := &merger{
-		Selected: selected, sel: &q.Selection, dict: dictionary.NewCopying(),
-		table: table{memory: q.Memory, types: len(selected.Types)},
-	}
-	m.index.Reset(0)
+	m := &merger{Selected: selected, sel: &q.Selection, parts: parts}
+	m.memory, m.types = q.Memory, len(selected.Types)
+	m.reset(dictionary.NewCopying())
 	m.maxValues = min(minMergedValues+rowValues*selected.Samples, maxMergedValues)
 	m.room = m.maxValues
 	add := m.add
@@ -144,57 +81,100 @@ type merger struct {
 	sel *Selection
 	table
 	maxValues int
+	// dict takes dictBytes.
 	dict      *dictionary.Dictionary
+	dictBytes int
 	// moves is from the dictionary of the current block. mappings has the positions of mappings, and placed is the last of them.
-	moves     *mover.Mover
-	from      *dictionary.Dictionary
-	fromBytes int
-	mappings  []dictionary.MappingIndex
-	placed    dictionary.MappingIndex
+	moves    *mover.Mover
+	from     *dictionary.Dictionary
+	mappings []dictionary.MappingIndex
+	placed   dictionary.MappingIndex
+	// parts is 0, or how many parts of the free memory there are, of which the answer has one. leftOut are the stacks of what was left out,
+	// leftOutRows is how many samples were.
+	parts       int
+	leftOut     map[int32]bool
+	leftOutRows int
 }
 
-func (m *merger) add(s *Samples) error {
-	if m.from != s.Dict {
-		m.endBlock()
-		if err := m.memory.Take(moverBytes(s.Dict)); err != nil {
-			return err
-		}
-		m.moves, m.from, m.fromBytes = mover.New(s.Dict, m.dict), s.Dict, s.Dict.MemoryBytes()+s.Dict.StringBytes()
+// reset begins with an empty table and dictionary.
+func (m *merger) reset(dict *dictionary.Dictionary) {
+	m.dict, m.dictBytes = dict, dict.MemoryBytes()
+	m.rows, m.values, m.fractions, m.plain, m.leftOut = nil, nil, nil, nil, map[int32]bool{}
+	m.index = dictionary.HashIndex{}
+	m.index.Reset(0)
+}
+
+// begin prepares for the samples of a dictionary.
+func (m *merger) begin(dict *dictionary.Dictionary) error {
+	if m.from == dict {
+		return nil
 	}
-	moves, before, moving := m.moves, m.dict.MemoryBytes(), m.fromBytes // at most all of it
-	if err := m.memory.Take(moving); err != nil {
+	m.endBlock()
+	if err := m.memory.Take(moverBytes(dict)); err != nil {
 		return err
 	}
-	for _, stack := range s.Stacks {
-		moves.Stack(dictionary.StackIndex(stack))
-	}
-	if more := m.dict.Stacks.Len() - len(m.plain); more > 0 {
-		_ = m.memory.Take(plainBytes * more) // ended checks
-		m.plain = append(m.plain, make([]int32, more)...)
-	}
-	whole := s.Weight == math.Trunc(s.Weight)
+	m.moves, m.from = mover.New(dict, m.dict), dict
+	return nil
+}
+
+// rowsPerStep is the number of rows between two steps.
+const rowsPerStep = 16
+
+func (m *merger) add(s *Samples) error {
+	isWhole := s.Weight == math.Trunc(s.Weight)
 	for i := range s.Len() {
+		if err := m.begin(s.Dict); err != nil {
+			return err
+		}
 		id := identity{
-			stack: int32(moves.Stack(dictionary.StackIndex(at32(s.Stacks, i)))), attributes: int32(moves.Set(dictionary.AttributeSetIndex(at32(s.Attributes, i)))),
-			link: int32(moves.Link(dictionary.LinkIndex(at32(s.Links, i)))),
+			stack:      int32(m.moves.Stack(dictionary.StackIndex(at32(s.Stacks, i)))),
+			attributes: int32(m.moves.Set(dictionary.AttributeSetIndex(at32(s.Attributes, i)))),
+			link:       int32(m.moves.Link(dictionary.LinkIndex(at32(s.Links, i)))),
 		}
 		if s.IsTimed {
 			id.timed, id.timestamp = true, s.Times[i]
 		}
+		m.growPlain()
 		switch {
 		case s.Fractions != nil:
 			m.table.addFraction(id, s.Type, s.Fractions[i]*s.Weight)
-		case whole:
+		case isWhole:
 			m.table.add(id, s.Type, s.Values[i]*int64(s.Weight))
 		default:
 			m.table.addFraction(id, s.Type, float64(s.Values[i])*s.Weight)
 		}
-		if m.room < 0 || m.memory.Take(0) != nil {
-			break
+		if i%rowsPerStep == 0 {
+			if err := m.step(); err != nil {
+				return err
+			}
 		}
 	}
-	m.memory.Release(moving - (m.dict.MemoryBytes() - before))
+	if err := m.step(); err != nil {
+		return err
+	}
 	return m.ended()
+}
+
+// growPlain makes room for all stacks.
+func (m *merger) growPlain() {
+	if more := m.dict.Stacks.Len() - len(m.plain); more > 0 {
+		_ = m.memory.Take(plainBytes * more) // step checks
+		m.plain = append(m.plain, make([]int32, more)...)
+	}
+}
+
+// step takes the memory by which the dictionary has grown, and prunes what is full.
+func (m *merger) step() error {
+	bytes := m.dict.MemoryBytes()
+	err := m.memory.Take(bytes - m.dictBytes)
+	m.dictBytes = bytes
+	if err != nil || m.room < 0 {
+		return m.ended()
+	}
+	if m.isFull() {
+		return m.prune()
+	}
+	return nil
 }
 
 // An answer may have minMergedValues + rowValues × the samples that it merges, up to maxMergedValues, which bounds its memory.
@@ -225,7 +205,7 @@ func (m *merger) assemble() (*Merged, error) {
 		return nil, err
 	}
 	m.round()
-	out := &Merged{Profiles: pprofile.NewProfiles(), Count: m.Count}
+	out := &Merged{Profiles: pprofile.NewProfiles(), Count: m.Count, LeftOut: m.leftOutRows}
 	if m.Newest != nil {
 		m.write(out.Profiles)
 	}
@@ -269,6 +249,9 @@ func (m *merger) write(pd pprofile.Profiles) {
 	for i, a := range newest.Attributes {
 		attributes[i] = int32(moves.Attribute(dictionary.AttributeIndex(a)))
 	}
+	if m.leftOutRows > 0 {
+		attributes = m.comment(attributes)
+	}
 	periodType, periodUnit := dict.Strings.Intern(newest.PeriodType), dict.Strings.Intern(newest.PeriodUnit)
 	for column, t := range m.Types {
 		p := sp.Profiles().AppendEmpty()
@@ -293,49 +276,6 @@ func (m *merger) writeScope(scope pcommon.Map) {
 		a.Value.CopyTo(value)
 		if value.Type() != pcommon.ValueTypeSlice || value.Slice().Len() == len(m.Types) {
 			value.CopyTo(scope.PutEmpty(from.Strings.At(a.Key)))
-		}
-	}
-}
-
-// maxRepeatedAttributes is how many attributes each observation of a sample may have for itself.
-const maxRepeatedAttributes = 16
-
-// write writes a column's samples. One that is 0 in all columns goes into the first. Observations that differ in their time
-// alone and have many attributes are one sample, which has these once. Others keep their order, and the message a size that
-// allows a pprof in which each of them has a deep stack.
-func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, column int) {
-	timed := map[identity]pprofile.Sample{}
-	for i, row := range t.rows {
-		if t.memory.Take(0) != nil {
-			return // assemble returns the error
-		}
-		values := t.values[i*t.types : (i+1)*t.types]
-		if values[column] == 0 && (column > 0 || slices.ContainsFunc(values, func(v int64) bool { return v != 0 })) {
-			continue
-		}
-		isShared := row.timed && len(dict.AttributeSets.At(dictionary.AttributeSetIndex(row.attributes))) > maxRepeatedAttributes
-		if isShared {
-			if s, ok := timed[row.untimed()]; ok {
-				t.written += 2 * valueBytes
-				_ = t.memory.Take(2 * valueBytes)
-				s.Values().Append(values[column])
-				s.TimestampsUnixNano().Append(uint64(row.timestamp))
-				continue
-			}
-		}
-		taken := writtenBytes + 4*len(dict.AttributeSets.At(dictionary.AttributeSetIndex(row.attributes)))
-		t.written += taken
-		_ = t.memory.Take(taken)
-		s := dst.AppendEmpty()
-		s.SetStackIndex(row.stack)
-		s.SetLinkIndex(row.link)
-		dict.AttributeSets.CopyTo(dictionary.AttributeSetIndex(row.attributes), s.AttributeIndices())
-		s.Values().Append(values[column])
-		if row.timed {
-			s.TimestampsUnixNano().Append(uint64(row.timestamp))
-		}
-		if isShared {
-			timed[row.untimed()] = s
 		}
 	}
 }

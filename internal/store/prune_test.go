@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -125,4 +126,64 @@ func TestPruningReservesItsMemory(t *testing.T) {
 		require.NoError(t, err)
 	})
 	assert.True(t, g.IsPruned)
+}
+
+// A pprof that needs more memory than a query may take has the largest samples of each type, whole, and the totals of all, also over several
+// blocks, and by weight.
+func TestPprofThatDoesNotFitIsPruned(t *testing.T) {
+	const functions = 32_000
+	s := open(t, diskConfig(t, t.TempDir()))
+	defer func() { require.NoError(t, s.Close()) }()
+	for profile := range 4 {
+		var objects, bytes []profiletest.Sample
+		for i := range functions / 4 {
+			stack := []string{fmt.Sprint("f", profile*functions/4+i), "middle", fmt.Sprint("main", i%3)}
+			objects = append(objects, profiletest.Value(int64(i%7+1), stack...))
+			bytes = append(bytes, profiletest.Value(int64(i%5+1), stack...))
+		}
+		objects = append(objects, profiletest.Value(1<<40, "large", "main").With(profiletest.Attr("key", "a")))
+		bytes = append(bytes, profiletest.Value(1<<40, "holds", "main").With(profiletest.Attr("key", "b")))
+		start := uint64(at(10 * profile))
+		s.Add(profiletest.New().Resource("service.name", "shop").Profile("inuse_objects", "count").Time(start, 0).Sample(objects...).
+			Profile("inuse_space", "bytes").Time(start, 0).Sample(bytes...).Build(), noon)
+	}
+	s.Maintain(noon.Add(time.Hour))
+	require.Positive(t, s.Stats().DiskBlocks)
+	for _, sel := range []Selection{{}, {From: at(5), Until: at(35)}} {
+		sel.Service, sel.Profile = "shop", "memory"
+		all, err := s.Merge(t.Context(), sel)
+		require.NoError(t, err)
+		require.Zero(t, all.LeftOut)
+		sel.Meter = bounded(12 << 20)
+		merged, err := s.Merge(t.Context(), sel)
+		require.NoError(t, err)
+		require.NoError(t, profiletest.Check(merged.Profiles))
+		require.Positive(t, merged.LeftOut)
+		want, got := encode(t, all.Profiles), encode(t, merged.Profiles)
+		require.Contains(t, got.Comments[len(got.Comments)-1], fmt.Sprintf("The %d smallest samples are left out", merged.LeftOut))
+		assert.Greater(t, len(got.Sample), 1000)
+		wholes, sums := [2]int64{}, [2]int64{}
+		large := map[string]int64{}
+		for side, p := range []*profile.Profile{want, got} {
+			for _, sample := range p.Sample {
+				for i, v := range sample.Value {
+					if side == 0 {
+						wholes[i] += v
+					} else {
+						sums[i] += v
+					}
+				}
+				if key := sample.Label["key"]; key != nil && side == 1 {
+					large[key[0]+" "+sample.Location[0].Line[0].Function.Name] += sample.Value[0] + sample.Value[1]
+				}
+			}
+		}
+		for i := range wholes {
+			assert.InDelta(t, wholes[i], sums[i], functions, "each sample is rounded")
+		}
+		assert.Len(t, large, 2)
+		for _, name := range []string{"a large", "b holds"} {
+			assert.Greater(t, large[name], int64(1<<39))
+		}
+	}
 }

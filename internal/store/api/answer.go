@@ -73,6 +73,8 @@ type answer struct {
 	contentType string
 	// filename, if it is set, makes a browser save the body.
 	filename string
+	// leftOut is how many samples are left out of a pprof.
+	leftOut int
 	// gzipped reports that the body is a gzip file. It gets no Content-Encoding.
 	gzipped bool
 }
@@ -99,6 +101,9 @@ func (a *answer) write(w http.ResponseWriter, r *http.Request, claim *budget.Cla
 	h.Set("ETag", etag)
 	if a.filename != "" {
 		h.Set("Content-Disposition", "attachment; filename="+strconv.Quote(a.filename))
+	}
+	if a.leftOut > 0 {
+		h.Set(leftOutHeader, strconv.Itoa(a.leftOut))
 	}
 	if a.gzipped {
 		h.Set(gzhttp.HeaderNoCompression, "1")

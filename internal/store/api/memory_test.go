@@ -19,6 +19,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -167,9 +168,27 @@ func TestQueriesShareTheMemory(t *testing.T) {
 		sum += n
 	}
 	assert.Equal(t, 500_000, sum)
-	status, _, text = ask(t, address, "/profiles/shop/process_cpu")
-	assert.Equal(t, http.StatusBadRequest, status)
-	assert.Regexp(t, `needs at least \d+ bytes of memory, and the memory limit of this process leaves \d+ for one query`, text)
+
+	// A pprof has the largest samples, and the values of all; the header and a comment tell how many are left out.
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/profiles/shop/process_cpu", http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	leftOut, err := strconv.Atoi(response.Header.Get("X-Profile-Left-Out"))
+	require.NoError(t, err)
+	p, err := profile.Parse(response.Body)
+	require.NoError(t, err)
+	require.Len(t, p.Comments, 1)
+	assert.Contains(t, p.Comments[0], fmt.Sprintf("The %d smallest samples are left out", leftOut))
+	value := int64(0)
+	for _, sample := range p.Sample {
+		value += sample.Value[0]
+	}
+	assert.EqualValues(t, 500_000, value)
+	assert.Greater(t, len(p.Sample), 5000)
+	assert.Equal(t, 500_000, leftOut+len(p.Sample)-1, "one sample has what is left out")
 }
 
 // All memory is in use: a query gets 503 with a delay, not before it has waited for a while.

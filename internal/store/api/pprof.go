@@ -85,13 +85,25 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
-	merged, err := s.Store.Merge(r.Context(), sel)
+	var a *answer
+	err := s.Store.MergeTo(r.Context(), sel, func(merged *store.Merged) (err error) {
+		if merged.Count == 0 {
+			return s.nothingFound(r, sel)
+		}
+		a, err = pprofAnswer(r, merged)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if merged.Count == 0 {
-		return nil, s.nothingFound(r, sel)
-	}
+	a.filename = filename(sel, formatPprof)
+	return a, nil
+}
+
+// leftOutHeader has the number of samples that a pprof lacks, if there are any.
+const leftOutHeader = "X-Profile-Left-Out"
+
+func pprofAnswer(r *request, merged *store.Merged) (*answer, error) {
 	if err := r.meter.More(encode.Bytes(merged.Profiles)); err != nil {
 		return nil, err
 	}
@@ -107,9 +119,7 @@ func (s *server) merged(r *request, sel store.Selection, format string) (*answer
 	if len(encoded) != 1 {
 		return nil, errors.New("the profile's sample types do not make one pprof; choose one by `type`")
 	}
-	a := &answer{
-		body: body{meter: r.meter}, contentType: "application/octet-stream", gzipped: true, filename: filename(sel, formatPprof),
-	}
+	a := &answer{body: body{meter: r.meter}, contentType: "application/octet-stream", gzipped: true, leftOut: merged.LeftOut}
 	zip, _ := gzip.NewWriterLevel(a, gzip.BestSpeed) // the level is valid
 	_, err = zip.Write(encoded[0].Bytes)
 	return a, cmp.Or(err, zip.Close())

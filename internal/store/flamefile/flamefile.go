@@ -50,7 +50,7 @@ func OfGraph(g *store.Graph, name func(string) string) Stacks {
 	leftOut := make([]int64, len(g.Frame))
 	if g.IsPruned {
 		leftOut, _ = g.LeftOut()
-		frames = append(frames, Frame{Name: leftOutName})
+		frames = append(frames, Frame{Name: store.LeftOutName})
 	}
 	return Stacks{Unit: g.Type.Unit, Frames: frames, Each: func(yield func([]int32, int64) bool) {
 		var path, stack []int32
@@ -73,10 +73,8 @@ func OfGraph(g *store.Graph, name func(string) string) Stacks {
 	}}
 }
 
-// noStack is the line of samples without frames, as in Splunk's records. unknownName is the name of a frame without one, leftOutName that of
-// what a pruned tree does not have.
+// noStack is the line of samples without frames, as in Splunk's records. unknownName is the name of a frame without one.
 const (
-	leftOutName = "(left out)"
 	noStack     = "[no stack]"
 	unknownName = "(unknown)"
 )

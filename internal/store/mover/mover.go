@@ -107,13 +107,14 @@ func (m *Mover) Stack(i dictionary.StackIndex) dictionary.StackIndex {
 	return moved(&m.stacks, i, func() dictionary.StackIndex {
 		m.list = m.list[:0]
 		for _, l := range m.from.Stacks.At(i) {
-			m.list = append(m.list, int32(m.location(dictionary.LocationIndex(l))))
+			m.list = append(m.list, int32(m.Location(dictionary.LocationIndex(l))))
 		}
 		return m.to.Stacks.Intern(m.list)
 	})
 }
 
-func (m *Mover) location(i dictionary.LocationIndex) dictionary.LocationIndex {
+// Location returns the new index of a location.
+func (m *Mover) Location(i dictionary.LocationIndex) dictionary.LocationIndex {
 	return moved(&m.locations, i, func() dictionary.LocationIndex {
 		entry, lines := m.from.Locations.At(i)
 		m.lines = m.lines[:0]

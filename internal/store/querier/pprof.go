@@ -46,10 +46,18 @@ func (q *Querier) pprof(ctx context.Context, in *querierv1.SelectMergeStacktrace
 	if err != nil || len(s.series) == 0 {
 		return &profilev1.Profile{}, err
 	}
-	merged, err := q.Store.MergeQuery(ctx, s.query(store.Want{Stacks: true}), s.keep())
-	if err != nil || merged.Count == 0 || merged.SampleCount() == 0 {
-		return &profilev1.Profile{}, err
-	}
+	p := &profilev1.Profile{}
+	err = q.Store.MergeQuery(ctx, s.query(store.Want{Stacks: true}), s.keep(), func(merged *store.Merged) (err error) {
+		if merged.Count > 0 && merged.SampleCount() > 0 {
+			p, err = message(ctx, in, merged)
+		}
+		return err
+	})
+	return p, err
+}
+
+// message returns profiles as a pprof.
+func message(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest, merged *store.Merged) (*profilev1.Profile, error) {
 	meter := meterOf(ctx)
 	if err := meter.More(encode.Bytes(merged.Profiles)); err != nil {
 		return nil, err
