@@ -45,14 +45,18 @@ func (s *Querier) graph(ctx context.Context, sides []Selection, maxNodes int) (*
 	err := memory.fitted(func(parts int) (err error) {
 		b := newTreeBuilder(memory)
 		b.parts = parts
+		ends := make([]int64, len(sides))
 		for side, sel := range sides {
 			summary, err := s.addTo(ctx, b, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: memory}, nil, side)
 			if err != nil {
 				return err
 			}
-			if side == 0 {
+			if ends[side] = summary.Until; side == 0 {
 				g.Summary = summary
 			}
+		}
+		if err := s.unite(ctx, b, sides, ends); err != nil {
+			return err
 		}
 		g.Tree, err = b.finish(max(maxNodes, 1), len(sides) > 1)
 		return err

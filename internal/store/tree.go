@@ -35,8 +35,8 @@ const (
 	kindGroup   = "group"
 )
 
-// frameKey identifies a frame. Mappings and lines are not part of it, since they differ between versions of a program.
-// Strings are numbered, since many frames can share a long one.
+// frameKey identifies a frame. file is that of its binary where it has none. Lines are not part of it, since they differ between versions of a
+// program; in the end, files and binaries are only where they must (unite). Strings are numbered, since many frames can share a long one.
 type frameKey struct{ name, file, kind int32 }
 
 // Tree is a flame graph: columns of nodes, parents before their children, children of one parent in the order of their
@@ -132,12 +132,21 @@ func (b *treeBuilder) addNode(parent, frame int32) int32 {
 	return i
 }
 
-func (b *treeBuilder) child(parent, frame int32) int32 {
+// find returns the node of a frame below its parent, or 0 and where to insert it.
+func (b *treeBuilder) find(parent, frame int32) (int32, dictionary.HashProbe) {
 	p := b.index.Start(dictionary.Mix(0, uint64(uint32(parent))<<32|uint64(uint32(frame))))
 	for e := b.index.Next(&p); e != 0; e = b.index.Next(&p) {
 		if b.parent[e] == parent && b.frame[e] == frame {
-			return e
+			return e, p
 		}
+	}
+	return 0, p
+}
+
+func (b *treeBuilder) child(parent, frame int32) int32 {
+	e, p := b.find(parent, frame)
+	if e != 0 {
+		return e
 	}
 	if b.memory.Take(nodeBytes) != nil {
 		return parent // chargeFrames returns the error
@@ -152,7 +161,11 @@ func (b *treeBuilder) child(parent, frame int32) int32 {
 }
 
 func (b *treeBuilder) frameIndex(f Frame) int32 {
-	return b.keyedFrame(frameKey{b.number(f.Name), b.number(f.File), b.number(f.Kind)}, f)
+	path := f.File
+	if f.Kind != kindUnknown {
+		path = pathOf(&f)
+	}
+	return b.keyedFrame(frameKey{b.number(f.Name), b.number(path), b.number(f.Kind)}, f)
 }
 
 // number returns the number of a string, of which a new one is copied.
@@ -178,7 +191,10 @@ func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
 	i, ok := b.byFrame[key]
 	if !ok {
 		_ = b.memory.Take(frameBytes)
-		f.Name, f.File, f.Kind = b.names[key.name], b.names[key.file], b.names[key.kind]
+		f.Name, f.Kind = b.names[key.name], b.names[key.kind]
+		if f.File != "" { // otherwise that of the key is the binary
+			f.File = b.names[key.file]
+		}
 		f.Mapping, f.BuildID = b.names[b.number(f.Mapping)], b.names[b.number(f.BuildID)]
 		i = int32(len(b.frames))
 		b.frames, b.keys = append(b.frames, f), append(b.keys, key)
@@ -265,7 +281,9 @@ type frameSpan struct{ start, end uint32 }
 
 type lineKey struct {
 	function dictionary.FunctionIndex
-	kind     string
+	// mapping is 0 for functions with a file.
+	mapping dictionary.StringIndex
+	kind    string
 }
 
 func (f *blockFramer) begin() error {
@@ -343,9 +361,10 @@ func (f *blockFramer) location(i int32) frameSpan {
 	l, lines := f.dict.Locations.At(dictionary.LocationIndex(i))
 	mapping := f.dict.Mappings.At(l.Mapping)
 	base := Frame{Mapping: f.dict.Strings.At(mapping.Filename), BuildID: f.buildID(l.Mapping, mapping), Kind: f.kind(l, mapping)}
+	binary := mapping.Filename
 	f.take(9 * max(len(lines), 1))
 	for k := len(lines) - 1; k >= 0; k-- {
-		f.frames = append(f.frames, f.line(base, lines[k], k < len(lines)-1))
+		f.frames = append(f.frames, f.line(base, binary, lines[k], k < len(lines)-1))
 	}
 	if len(lines) == 0 {
 		base.Name, base.Kind = AddressName(l.Address, base.Mapping), kindUnknown
@@ -367,26 +386,30 @@ func AddressName(address uint64, mapping string) string {
 // baseName returns the last part of a path. It looks at the path's end alone: many locations can have a long one.
 func baseName(file string) string { return path.Base(file[max(0, len(file)-4096):]) }
 
-func (f *blockFramer) line(base Frame, line dictionary.Line, inlined bool) int32 {
+func (f *blockFramer) line(base Frame, binary dictionary.StringIndex, line dictionary.Line, inlined bool) int32 {
+	hasFile := f.dict.Functions.At(line.Function).Filename != 0
+	if hasFile {
+		binary = 0
+	}
 	known := &f.byFunction[0][line.Function]
 	if inlined && base.Kind == kindUser {
 		base.Kind = kindInlined
 		known = &f.byFunction[1][line.Function]
 	}
-	i := *known - 1
-	if base.Kind != kindUser && base.Kind != kindInlined {
+	i, isFast := *known-1, hasFile && (base.Kind == kindUser || base.Kind == kindInlined)
+	if !isFast {
 		var ok bool
-		if i, ok = f.byLine[lineKey{line.Function, base.Kind}]; !ok {
+		if i, ok = f.byLine[lineKey{line.Function, binary, base.Kind}]; !ok {
 			i = -1
 		}
 	}
 	if i < 0 {
-		i = f.function(base, line)
-		if base.Kind == kindUser || base.Kind == kindInlined {
+		i = f.function(base, binary, line)
+		if isFast {
 			*known = i + 1
 		} else {
 			f.take(lineKeyBytes)
-			f.byLine[lineKey{line.Function, base.Kind}] = i
+			f.byLine[lineKey{line.Function, binary, base.Kind}] = i
 		}
 	}
 	if frame := &f.b.frames[i]; frame.Line != line.Line {
@@ -425,7 +448,7 @@ func (s *Samples) Begins(row int, names []string) bool {
 }
 
 // function returns the frame of a function whose kind is the base's, or another by its name.
-func (f *blockFramer) function(base Frame, line dictionary.Line) int32 {
+func (f *blockFramer) function(base Frame, binary dictionary.StringIndex, line dictionary.Line) int32 {
 	function := f.dict.Functions.At(line.Function)
 	name := nameOf(&function)
 	base.Name, base.File, base.Line = f.dict.Strings.At(name), f.dict.Strings.At(function.Filename), line.Line
@@ -436,7 +459,7 @@ func (f *blockFramer) function(base Frame, line dictionary.Line) int32 {
 	case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
 		base.Kind = kindRuntime
 	}
-	return f.b.keyedFrame(frameKey{f.number(name), f.number(function.Filename), f.b.number(base.Kind)}, base)
+	return f.b.keyedFrame(frameKey{f.number(name), f.number(cmp.Or(function.Filename, binary)), f.b.number(base.Kind)}, base)
 }
 
 func (f *blockFramer) number(i dictionary.StringIndex) int32 {

@@ -20,6 +20,7 @@ export class Frames {
     this.functionOf = new Int32Array(count); // frame → function
     this.functions = []; // function → its first frame
     const seen = new Map();
+    this.named = new Map(); // name → how many functions have it
     for (let i = 0; i < count; i++) {
       const key = `${this.name[i]}\0${this.isGroup(i) ? '\0' : this.file[i] ?? ''}`;
       let id = seen.get(key);
@@ -27,6 +28,7 @@ export class Frames {
         id = this.functions.length;
         seen.set(key, id);
         this.functions.push(i);
+        this.named.set(this.name[i], (this.named.get(this.name[i]) ?? 0) + 1);
       }
       this.functionOf[i] = id;
     }
@@ -47,13 +49,15 @@ export class Frames {
     return this.labels[id] ??= clean(this.functionName(id)) || '(no name)';
   }
 
-  // key returns the text that identifies a function in a URL.
+  // key returns the text that identifies a function in a URL: its name, so that the link holds for the next version, too, and its file only
+  // where another function has that name.
   key(id) {
     const frame = this.functions[id];
-    return this.file[frame] ? `${shortKey(this.name[frame])} ${shortKey(this.file[frame])}` : shortKey(this.name[frame]);
+    const name = shortKey(this.name[frame]);
+    return this.named.get(this.name[frame]) > 1 && this.file[frame] ? `${name} ${shortKey(this.file[frame])}` : name;
   }
 
-  // find returns the functions with a key, or those with a name if no key is equal.
+  // find returns the functions with a key, or those with its name if no key is equal: their file is another one here.
   find(key) {
     const found = new Set();
     const named = new Set();
@@ -62,7 +66,7 @@ export class Frames {
       // A key starts with its name's start, which is cheap to compare.
       if (!key.startsWith(name.slice(0, 180))) continue;
       if (this.key(id) === key) found.add(id);
-      else if (shortKey(name) === key) named.add(id);
+      else if (key === shortKey(name) || key.startsWith(`${shortKey(name)} `)) named.add(id);
     }
     return found.size ? found : named;
   }

@@ -185,6 +185,16 @@ test('keys find a function and a node again in another answer', () => {
   assert.deepEqual([...long.frames.find(key)], [0]);
 });
 
+test('a link to a function holds for the next version, which was built elsewhere', () => {
+  const before = new Frames({name: ['main', 'init', 'init'], file: ['/v1/m.go', '/v1/a.c', '/v1/b.c']});
+  const after = new Frames({name: ['init', 'main', 'init'], file: ['/v2/b.c', '/v2/m.go', '/v1/a.c']});
+  assert.equal(before.key(0), 'main');
+  assert.deepEqual([...after.find(before.key(0))], [1]);
+  assert.deepEqual([...after.find('main /v1/m.go')], [1], 'a link with a file of another build');
+  assert.deepEqual([...after.find(before.key(1))], [2], 'two functions of a name are told apart');
+  assert.deepEqual([...after.find(before.key(2))], [0, 2], 'unless the file is gone');
+});
+
 test('siblings of one function and another kind have other keys', () => {
   const {nodes} = answer({'main;f': 5, 'main;g': 2});
   const tree = readTree(new Frames({name: ['main', 'f', 'f'], file: ['m.go', 'f.go', 'f.go'], kind: ['user', 'user', 'inlined']}), nodes);
