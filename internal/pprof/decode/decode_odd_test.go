@@ -243,3 +243,41 @@ func TestReadNumbersLabels(t *testing.T) {
 	require.NoError(t, err)
 	assert.Greater(t, len(ids), 10)
 }
+
+// Pyroscope's profiler for .NET writes id 0 for all functions, to which lines refer by position.
+func TestFunctionsOfOneID(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ids, lines []uint64
+		want       []string
+		repaired   int
+	}{
+		"all 0":                          {[]uint64{0, 0}, []uint64{1, 2}, []string{"main", "work"}, 2},
+		"all 1":                          {[]uint64{1, 1}, []uint64{1, 2}, []string{"main", "work"}, 2},
+		"one of 0":                       {[]uint64{0}, []uint64{1, 1}, []string{"main", "main"}, 1},
+		"all 0, which nothing refers to": {[]uint64{0, 0}, []uint64{0, 0}, []string{"", ""}, 0},
+		"all 0, beyond the last":         {[]uint64{0, 0}, []uint64{1, 3}, []string{"", ""}, 0},
+		"their own ids":                  {[]uint64{2, 1}, []uint64{1, 2}, []string{"work", "main"}, 0},
+	} {
+		w := pt.PprofWire(nil).Strings(oddStrings...).ValueType(pt.PprofSampleType, sCPU, sNs)
+		for i, id := range tc.ids {
+			w = w.Function(pt.PprofFunctionFields{ID: id, Name: int64(sMain + i)})
+		}
+		for i, id := range tc.lines {
+			w = w.Location(pt.PprofLocationFields{ID: uint64(i + 1), Lines: []pt.PprofLine{{Function: id}}})
+		}
+		pd, stats, err := Decode(w.Message(pt.PprofSample, oddSample(1, 1, 2)), Options{})
+		require.NoError(t, err)
+		require.NoError(t, pt.Check(pd))
+		var got []string
+		d := pd.Dictionary()
+		for _, i := range d.StackTable().At(int(pt.SampleAt(pd, 0).StackIndex())).LocationIndices().All() {
+			name := ""
+			if lines := d.LocationTable().At(int(i)).Lines(); lines.Len() > 0 {
+				name = d.StringTable().At(int(d.FunctionTable().At(int(lines.At(0).FunctionIndex())).NameStrindex()))
+			}
+			got = append(got, name)
+		}
+		assert.Equal(t, tc.want, got, name)
+		assert.Equal(t, tc.repaired, stats.Repaired[scan.RepairFunctionIDs], name)
+	}
+}

@@ -131,6 +131,8 @@ const (
 	RepairDroppedComment
 	// RepairDroppedAttribute is an attribute of another format that is not understood, repeats another's key, or is beyond a limit.
 	RepairDroppedAttribute
+	// RepairFunctionIDs is a function of a payload in which all have the same id: they are numbered by their positions.
+	RepairFunctionIDs
 	// NumRepairs is the number of faults.
 	NumRepairs int = iota
 )
@@ -138,7 +140,7 @@ const (
 var repairNames = [NumRepairs]string{
 	"missing_sample_types", "value_count", "first_string", "negative_line",
 	"invalid_utf8", "negative_time", "unknown_reference", "duplicate_id",
-	"truncated_text", "dropped_comment", "dropped_attribute",
+	"truncated_text", "dropped_comment", "dropped_attribute", "function_ids",
 }
 
 func (r Repair) String() string { return repairNames[r] }

@@ -115,11 +115,40 @@ func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts, meter *pdata
 	if int64(len(p.Samples))*int64(p.ValuesPerSample()) > int64(limits.MaxSamples) {
 		return tooMany("samples times sample types", limits.MaxSamples)
 	}
+	p.repairFunctionIDs(counts)
 	return errors.Join(
 		p.MappingIDs.build(len(p.Mappings), func(i int) uint64 { return p.Mappings[i].ID }, counts, meter),
 		p.FunctionIDs.build(len(p.Functions), func(i int) uint64 { return p.Functions[i].ID }, counts, meter),
 		p.LocationIDs.build(len(p.Locations), func(i int) uint64 { return p.Locations[i].ID }, counts, meter),
 	)
+}
+
+// repairFunctionIDs numbers functions by their position if all have the same id, although lines refer to them by position: Pyroscope's profiler
+// for .NET writes 0.
+func (p *Payload) repairFunctionIDs(counts *Counts) {
+	n := uint64(len(p.Functions))
+	if n == 0 || n == 1 && p.Functions[0].ID != 0 {
+		return
+	}
+	for i := range p.Functions {
+		if p.Functions[i].ID != p.Functions[0].ID {
+			return
+		}
+	}
+	refersByPosition := false
+	for _, line := range p.Lines {
+		if line.FunctionID > n {
+			return
+		}
+		refersByPosition = refersByPosition || line.FunctionID != p.Functions[0].ID && line.FunctionID != 0
+	}
+	if !refersByPosition {
+		return
+	}
+	for i := range p.Functions {
+		p.Functions[i].ID = uint64(i + 1)
+	}
+	counts.Repaired[RepairFunctionIDs] += len(p.Functions)
 }
 
 // Bytes estimates the memory in use, without Data and maps.
