@@ -24,11 +24,16 @@ import (
 // UnmarshalJSON is Unmarshal for OTLP's JSON. The keys identify the layout. 1.9 and 1.10 differ only in field numbers, so
 // they are the same here. Messages of older layouts are turned into bytes first.
 func UnmarshalJSON(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error) {
+	data = withoutBOM(data)
 	layout, err := detectJSON(data)
 	stats := Stats{Layout: layout}
+	if err == nil {
+		err = meter.More(len(data)) // for strictly
+	}
 	if err != nil {
 		return pprofile.Profiles{}, stats, err
 	}
+	data = strictly(data)
 	if layout == Current {
 		memory, err := size.JSON(data)
 		if err == nil {

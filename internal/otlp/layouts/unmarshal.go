@@ -133,7 +133,7 @@ func unmarshalMoved(data []byte, from Layout, stats *Stats, meter *size.Meter) (
 	}
 	a := attributeAdder{
 		dictionary: profiles.Dictionary(), statement: profilekind.Statement{Dictionary: profiles.Dictionary()},
-		stats:      stats, known: map[string]int32{}, budget: maxShared + len(data),
+		stats: stats, known: map[string]int32{}, budget: maxShared + len(data),
 	}
 	n := 0
 	for profile := range otlp.Profiles(profiles) {

@@ -233,3 +233,32 @@ func TestFrameTypesAreThoseOfTheConventions(t *testing.T) {
 		assert.Contains(t, strings.Fields(string(published)), "profile.frame.type="+renamed, old)
 	}
 }
+
+// Protobuf's mapping to JSON allows null for every field, base64 with either alphabet, padded or not, and nobody minds a byte order mark.
+func TestJSONAsOthersWriteIt(t *testing.T) {
+	const id = "fbff0123456789abcdef0123456789ab"
+	message := func(profile string) []byte {
+		return []byte(`{"resourceProfiles":[{"resource":{"attributes":[{"key":"x","value":{"doubleValue":null}},{"key":"null","value":{"stringValue":": null"}}],
+			"droppedAttributesCount":null},"scopeProfiles":[{"scope":null,"schemaUrl":null,"profiles":[{` + profile + `}]}]}],
+			"dictionary":{"stringTable":["","cpu"],"mappingTable":[{}],"locationTable":[{"mappingIndex":null,"address": null }],"linkTable":[{}]}}`)
+	}
+	want, _, err := UnmarshalJSON(message(`"profileId":"`+id+`","originalPayload":"+/8=","timeUnixNano":"5","samples":[{"values":["1"]}]`), nil)
+	require.NoError(t, err)
+	require.Equal(t, id, profiletest.ProfileAt(want, 0).ProfileID().String())
+	require.Equal(t, []byte{0xfb, 0xff}, profiletest.ProfileAt(want, 0).OriginalPayload().AsRaw())
+	attributes := want.ResourceProfiles().At(0).Resource().Attributes().AsRaw()
+	require.Equal(t, map[string]any{"x": nil, "null": ": null"}, attributes)
+	for _, profile := range []string{
+		`"profileId":"-_8BI0VniavN7wEjRWeJqw==","originalPayload":"-_8","timeUnixNano":5,"samples":[{"values":["1"],"linkIndex":null}]`,
+		`"profileId":"+/8BI0VniavN7wEjRWeJqw","originalPayload":"+/8","timeUnixNano":5,"period":null,"sampleType":null,"samples":[{"values":[1],"timestampsUnixNano":null}],"attributeIndices":null`,
+	} {
+		got, _, err := UnmarshalJSON(append([]byte("\ufeff"), message(profile)...), nil)
+		require.NoError(t, err, profile)
+		require.NoError(t, profiletest.Equal(want, got), profile)
+	}
+	_, _, err = UnmarshalJSON(message(`"profileId":"short"`), nil)
+	require.Error(t, err)
+	for _, cut := range []string{`{"a`, `{"a"`, `{"a":`, `{"a":nul`, `{"a":"`, `{"a":"\`, `"`} {
+		require.Equal(t, cut, string(strictly([]byte(cut))))
+	}
+}
