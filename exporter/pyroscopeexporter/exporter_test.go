@@ -101,6 +101,12 @@ func TestPprofArrivesAsItWas(t *testing.T) {
 			}, got.Labels)
 			require.Equal(t, "team", got.Tenant)
 			require.Len(t, got.ID, 36)
+			for _, sample := range want.Sample { // Pyroscope refuses a profile for a label that Prometheus does not allow
+				if values, ok := sample.Label["größe"]; ok {
+					delete(sample.Label, "größe")
+					sample.Label["gr__e"] = values
+				}
+			}
 			require.NoError(t, profiletest.EqualPprof(want, got.Pprof))
 		})
 	}

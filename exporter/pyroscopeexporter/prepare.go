@@ -31,6 +31,7 @@ type preparer struct {
 	links      map[int32][]int32 // the attributes for each link
 	typeNames  map[int32]int32   // the index of the string to use for each type
 	kept       []int32           // scratch
+	names      []string          // of the current sample's labels
 	dropped    int
 }
 
@@ -38,20 +39,34 @@ type preparer struct {
 type attributeUse struct {
 	// isLabel reports that the server makes it a label of series.
 	isLabel bool
-	// isExcluded reports that the configuration leaves it out, isTooLong that its name is too long for a label.
+	// isExcluded reports that the configuration leaves it out, isTooLong that its name is too long for a label, or empty.
 	isExcluded, isTooLong bool
+	// name is that of its label. isRenamed reports that it is not the attribute's key.
+	name      string
+	isRenamed bool
 	// isCut reports that its value is too long for a label, or not UTF-8.
 	isCut bool
 	// index is the attribute to use instead: the same one, or one with a shorter value.
 	index int32
 }
 
-// useOf returns what becomes of attribute i; its index is not set if its value is cut.
-func useOf(pd pprofile.Profiles, i int, cfg *LabelsConfig) attributeUse {
+// labelNames has the names of labels by the strings of their keys, which very many attributes can share.
+type labelNames map[int32]string
+
+// useOf returns what becomes of attribute i; its index is not set if its name or value is another.
+func useOf(pd pprofile.Profiles, i int, cfg *LabelsConfig, names labelNames) attributeUse {
 	entry := pd.Dictionary().AttributeTable().At(i)
 	key, value := stringAt(pd, entry.KeyStrindex()), entry.Value()
-	use := attributeUse{isExcluded: slices.Contains(cfg.SampleExclude, key), isLabel: isSeriesLabel(pd, entry), index: int32(i)}
-	use.isTooLong = use.isLabel && len(key) > maxLabelNameBytes
+	use := attributeUse{isExcluded: slices.Contains(cfg.SampleExclude, key), isLabel: isSeriesLabel(pd, entry), index: int32(i), name: key}
+	use.isTooLong = use.isLabel && (len(key) > maxLabelNameBytes || key == "")
+	if use.isLabel && !use.isTooLong && !use.isExcluded {
+		name, ok := names[entry.KeyStrindex()]
+		if !ok {
+			name = kind.LabelName(key, cfg.Dots == dotsKeep)
+			names[entry.KeyStrindex()] = name
+		}
+		use.name, use.isRenamed = name, name != key
+	}
 	use.isCut = value.Type() == pcommon.ValueTypeStr && !use.isExcluded && (len(value.Str()) > kind.MaxLabelBytes || !utf8.ValidString(value.Str()))
 	return use
 }
@@ -60,6 +75,7 @@ func useOf(pd pprofile.Profiles, i int, cfg *LabelsConfig) attributeUse {
 //   - Samples lose their timestamps, and have one value: the sum of their values, or the number of their timestamps.
 //   - Samples lose the attributes that the configuration excludes, and string attributes whose name is too long for a label. If a
 //     sample has more string attributes than its series has room for beside the labels of the resource, it loses the last ones.
+//   - String attributes get the names of labels, as those of resources do; of several with one name, a sample keeps the first.
 //   - Strings that are too long for a label are cut, and bytes in them that are not UTF-8 are replaced.
 //   - A link becomes the attributes span_id and, if configured, trace_id.
 //   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
@@ -82,13 +98,20 @@ func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 func (p *preparer) useAttributes() {
 	table := p.pd.Dictionary().AttributeTable()
 	p.attributes = make([]attributeUse, table.Len())
+	names := labelNames{}
 	for i := range p.attributes {
-		use := useOf(p.pd, i, p.cfg)
-		if use.isCut {
+		use := useOf(p.pd, i, p.cfg, names)
+		if use.isCut || use.isRenamed {
 			use.index = int32(table.Len())
-			short := table.AppendEmpty()
-			short.SetKeyStrindex(table.At(i).KeyStrindex())
-			short.Value().SetStr(kind.LabelValue(table.At(i).Value().Str()))
+			entry := table.AppendEmpty()
+			entry.SetKeyStrindex(table.At(i).KeyStrindex())
+			if use.isRenamed {
+				entry.SetKeyStrindex(p.index(use.name))
+			}
+			entry.Value().SetStr(table.At(i).Value().Str())
+			if use.isCut {
+				entry.Value().SetStr(kind.LabelValue(entry.Value().Str()))
+			}
 		}
 		p.attributes[i] = use
 	}
@@ -105,8 +128,9 @@ func isSeriesLabel(pd pprofile.Profiles, attribute pprofile.KeyValueAndUnit) boo
 
 // isPrepared reports whether pd can be sent as it is: prepare and addCPUTime would change nothing.
 func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
+	names := labelNames{}
 	for i := range pd.Dictionary().AttributeTable().Len() {
-		if use := useOf(pd, i, &cfg.Labels); use.isExcluded || use.isTooLong || use.isCut {
+		if use := useOf(pd, i, &cfg.Labels, names); use.isExcluded || use.isTooLong || use.isCut || use.isRenamed {
 			return false
 		}
 	}
@@ -192,15 +216,19 @@ func (p *preparer) sample(sample pprofile.Sample) {
 		sample.TimestampsUnixNano().FromRaw(nil)
 	}
 	indices := sample.AttributeIndices()
-	kept, isChanged, n := p.kept[:0], false, 0
+	kept, isChanged := p.kept[:0], false
+	p.names = p.names[:0]
 	for i := range indices.Len() {
 		a := indices.At(i)
 		if a >= 0 && int(a) < len(p.attributes) {
-			use := p.attributes[a]
-			if use.isLabel && !use.isExcluded && !use.isTooLong {
-				n++
+			use := &p.attributes[a]
+			isLeftOut := use.isExcluded || use.isTooLong
+			if use.isLabel && !isLeftOut {
+				if isLeftOut = len(p.names) >= p.maxStrings || p.isTaken(use.name, sample.LinkIndex()); !isLeftOut {
+					p.names = append(p.names, use.name)
+				}
 			}
-			if use.isExcluded || use.isTooLong || use.isLabel && n > p.maxStrings {
+			if isLeftOut {
 				if !use.isExcluded {
 					p.dropped++
 				}
@@ -221,6 +249,11 @@ func (p *preparer) sample(sample pprofile.Sample) {
 	if isChanged {
 		indices.FromRaw(kept)
 	}
+}
+
+// isTaken reports whether the current sample has a label of this name already, or a link that becomes it.
+func (p *preparer) isTaken(name string, link int32) bool {
+	return slices.Contains(p.names, name) || link != 0 && (name == kind.SpanLabel || name == kind.TraceLabel)
 }
 
 func (p *preparer) link(link int32) []int32 {

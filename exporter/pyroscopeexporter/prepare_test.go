@@ -369,3 +369,29 @@ func counted(t *testing.T, telemetry *componenttest.Telemetry, name, reason stri
 	}
 	return 0
 }
+
+// Attributes of samples are renamed as those of resources are: Pyroscope would refuse the whole profile.
+func TestSampleAttributesGetNamesOfLabels(t *testing.T) {
+	pd := pt.New().Profile("cpu", "nanoseconds").Sample(
+		pt.Value(1, "main").With(pt.Attr("output-level", "L6"), pt.Attr("local root span id", "583"),
+			pt.Attr("foo.bar", "x"), pt.Attr("foo_bar", "y"), pt.Attr("bytes.read", int64(7)), pt.Attr("", "z")),
+		pt.Value(2, "main").With(pt.Attr("foo.bar", "x")),
+		pt.Value(3, "main").With(pt.Attr("span id", "9")).Linked([16]byte{1}, [8]byte{2}),
+	).Build()
+	cfg := createDefaultConfig().(*Config)
+	require.False(t, isPrepared(pd, cfg))
+	require.Equal(t, 3, prepare(pd, cfg), "foo_bar, the one without a name, and the id beside a link")
+	d := pd.Dictionary()
+	for i, want := range []map[string]any{
+		{"output_level": "L6", "local_root_span_id": "583", "foo_bar": "x", "bytes.read": int64(7)},
+		{"foo_bar": "x"},
+		{"span_id": "0200000000000000"},
+	} {
+		got := map[string]any{}
+		for _, a := range pt.SampleAt(pd, i).AttributeIndices().All() {
+			got[d.StringTable().At(int(d.AttributeTable().At(int(a)).KeyStrindex()))] = d.AttributeTable().At(int(a)).Value().AsRaw()
+		}
+		require.Equal(t, want, got)
+	}
+	require.Zero(t, prepare(pd, cfg), "a second time changes nothing")
+}
