@@ -43,7 +43,16 @@ func resolveAll(data []byte, limits Limits) (kept int) {
 	for _, p := range []Position{{Offset: 64}, {Offset: ^uint64(0)}, {Offset: 64, MappingOffset: 128}, {Virtual: true}} {
 		m.Address(p)
 	}
+	m.GoVersion()
+	functions, _ := m.GoFunctions("runtime.main", "main.main")
+	for _, f := range functions {
+		kept += len(f.Code)
+	}
+	var word [8]byte
 	addrs := testAddresses()
+	for _, addr := range addrs {
+		m.InitialData(addr, word[:])
+	}
 	for range 2 { // what was read stays
 		resolved, _ := m.Resolve(addrs, true)
 		for _, r := range resolved {

@@ -114,8 +114,8 @@ type OffError struct {
 
 func (e *OffError) Error() string {
 	if e.IsNeverAsked {
-		return "the program records no allocations: it has nothing that reads them, hence Go's linker switched it off; " +
-			"import net/http/pprof or runtime/pprof to switch it on"
+		return "the program records no allocations: nothing in it can read them, hence Go's linker switched it off; " +
+			"import net/http/pprof to switch it on, which needs no server"
 	}
 	return "the program records no allocations: it sets runtime.MemProfileRate to 0"
 }

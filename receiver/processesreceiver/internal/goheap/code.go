@@ -45,6 +45,8 @@ func references(image *symbols.Image, f symbols.GoFunction) addresses {
 
 // referencesAMD64 calls add with the addresses relative to the instruction pointer, which Go's compiler uses for all variables.
 func referencesAMD64(f symbols.GoFunction, add func(uint64)) {
+	// x86asm panics at some instructions that are cut off. Code of Go has none: what follows is not looked at.
+	defer func() { _ = recover() }()
 	for at := 0; at < len(f.Code); {
 		inst, err := x86asm.Decode(f.Code[at:], 64)
 		if err != nil || inst.Len == 0 {

@@ -169,3 +169,19 @@ func FuzzRead(f *testing.F) {
 	f.Add(image(512, bucketBytes(Mutex, 0, 0, []uint64{1}, math.Float64bits(2.5), 1e9)))
 	f.Fuzz(func(t *testing.T, memory []byte) { requireBounded(t, memory) })
 }
+
+// FuzzCode decodes hostile code of both architectures.
+func FuzzCode(f *testing.F) {
+	f.Add([]byte{0x48, 0x8b, 0x35, 0x79, 0, 0x20, 0}) // MOVQ 0x200079(IP), SI
+	f.Add([]byte{0x1b, 0x10, 0, 0xb0, 0x7b, 0x83, 0x40, 0xf9})
+	f.Fuzz(func(t *testing.T, code []byte) {
+		found := 0
+		function := symbols.GoFunction{Address: 0x400000, Code: code}
+		cost := profiletest.MeasureCost(t, func() {
+			referencesAMD64(function, func(uint64) { found++ })
+			referencesARM64(function, func(uint64) { found++ })
+		})
+		profiletest.RequireBounded(t, cost, len(code), 1<<20, 512)
+		require.LessOrEqual(t, found, len(code))
+	})
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/programtest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
 )
@@ -65,6 +66,42 @@ func compareWithEndpoint(t *testing.T, path string) {
 		compare(t, program.Profile(t, "block"), got[Block], 0.001)
 		compare(t, program.Profile(t, "mutex"), got[Mutex], 0.001)
 		program.Next(t)
+	}
+}
+
+// TestSwitchedOff: a program that nothing in it reads the profile of is told apart from one that sets the rate to 0.
+func TestSwitchedOff(t *testing.T) {
+	const program = `package main
+
+import (
+	"fmt"
+	"os"
+%s)
+
+func main() {
+	%s
+	fmt.Println("ready")
+	_, _ = os.Stdin.Read(make([]byte, 1))
+}
+`
+	for _, toolchain := range append([]string{"local"}, strings.Fields(os.Getenv("GO_VERSIONS"))...) {
+		for _, isNeverAsked := range []bool{true, false} {
+			imports, statement := "", ""
+			if !isNeverAsked {
+				imports, statement = "\t\"runtime\"\n\t\"runtime/pprof\"\n", "runtime.MemProfileRate = 0; _ = pprof.Lookup(os.Args[0])"
+			}
+			env := []string{"GOTOOLCHAIN=" + toolchain, "CGO_ENABLED=0"}
+			if toolchain != "local" {
+				env = append(env, "GOFLAGS=")
+			}
+			command := exec.Command(programtest.BuildSource(t, fmt.Appendf(nil, program, imports, statement), env))
+			collectortest.StartProgram(t, command)
+			process := openProcess(t, command.Process.Pid)
+			profiles, off, err := process.reader.Read(process.memory)
+			require.NoError(t, err)
+			assert.Empty(t, profiles)
+			assert.Equal(t, &OffError{IsNeverAsked: isNeverAsked}, off, toolchain)
+		}
 	}
 }
 

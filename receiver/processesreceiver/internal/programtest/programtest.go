@@ -21,8 +21,13 @@ import (
 //go:embed testdata/program/main.go
 var source []byte
 
-// Build builds the program in a module of its own, since this one asks for a new version of Go, and returns its path.
+// Build builds the program, and returns its path.
 func Build(t testing.TB, env []string, flags ...string) string {
+	return BuildSource(t, source, env, flags...)
+}
+
+// BuildSource builds a program in a module of its own, since this one asks for a new version of Go.
+func BuildSource(t testing.TB, source []byte, env []string, flags ...string) string {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), source, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module program\n\ngo 1.18\n"), 0o600))
