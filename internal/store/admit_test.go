@@ -6,6 +6,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -184,8 +185,48 @@ func TestAFullMemoryBeforeADiskThatFails(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// What memory has of the series on disk is bounded: the oldest blocks are deleted, which is counted.
-func TestTheIndexOfOldSeriesIsBounded(t *testing.T) {
+// Series of blocks on disk take no memory: pods of many hours stay, and are found, also after a restart. Lists that are read are kept within
+// their part of the memory.
+func TestOldSeriesTakeNoMemory(t *testing.T) {
+	cfg := diskConfig(t, memoryDir(t))
+	cfg.MaxBytes, cfg.MaxSeries = 16<<20, 0
+	s := open(t, cfg)
+	const hours, pods = 10, 300
+	for hour := range hours {
+		now := noon.Add(time.Duration(hour) * time.Hour)
+		for i := range pods {
+			pd := ofServices(now, "shop")
+			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("k8s.pod.name", fmt.Sprint("pod", hour, "-", i))
+			require.NoError(t, s.Add(pd, now).Err)
+		}
+		s.Maintain(now)
+	}
+	s.Maintain(noon.Add(hours * time.Hour))
+	check := func() {
+		t.Helper()
+		stats := s.Stats()
+		require.Equal(t, hours*pods, stats.Profiles)
+		require.Zero(t, stats.Evicted)
+		list, err := s.Series(t.Context(), Selection{Service: "shop"})
+		require.NoError(t, err)
+		require.Len(t, list, hours*pods)
+		require.LessOrEqual(t, s.disk.lists.memory(), cfg.MaxBytes/listedPart)
+		require.Positive(t, s.disk.lists.memory())
+		require.EqualValues(t, hours*pods, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	}
+	check()
+	require.NoError(t, s.Close())
+	require.NoError(t, os.RemoveAll(s.disk.path(logFolder))) // it still has the last head
+	s = New(cfg)
+	cost := profiletest.MeasureCost(t, func() { require.NoError(t, s.Open()) })
+	t.Log("open:", cost)
+	assert.Less(t, cost.AllocatedBytes, int64(hours*pods*100), "bytes for each series")
+	check()
+	require.NoError(t, s.Close())
+}
+
+// What memory has of the services on disk is bounded: the oldest blocks are deleted, which is counted.
+func TestTheIndexOfOldServicesIsBounded(t *testing.T) {
 	cfg := diskConfig(t, t.TempDir())
 	cfg.MaxBytes, cfg.MaxSeries = 1<<20, 0
 	s := open(t, cfg)
@@ -203,7 +244,7 @@ func TestTheIndexOfOldSeriesIsBounded(t *testing.T) {
 	s.Maintain(now)
 	stats := s.Stats()
 	assert.Equal(t, sent, stats.Profiles+stats.Evicted[EvictedBytes])
-	assert.LessOrEqual(t, stats.Profiles*indexSeriesBytes, cfg.MaxBytes/indexPart)
+	assert.LessOrEqual(t, stats.Profiles*indexServiceBytes, cfg.MaxBytes/indexPart)
 	assert.Positive(t, stats.Profiles)
 	names, err := filepath.Glob(filepath.Join(cfg.Disk.Directory, "blocks", "*"))
 	require.NoError(t, err)

@@ -44,9 +44,9 @@ const (
 // diskBlock is a block in a directory of its own.
 type diskBlock struct {
 	*blockfile.Reader
-	// catalog has its series without profiles. services has the positions of services in the index.
-	catalog  *block
+	// services has the positions of services in the index, lists the series that were read.
 	services map[string]int
+	lists    *seriesLists
 	// readers is how many views have it. One that isGone is deleted after the last of them.
 	readers int
 	isGone  bool
@@ -74,7 +74,7 @@ func (s *Store) loadBlocks() error {
 		}
 		delete(isLive, entry.Name())
 		s.nextID = max(s.nextID, compaction.NumberOf(entry.Name())+1)
-		b, err := openBlock(dir)
+		b, err := d.open(dir)
 		switch {
 		case err == nil:
 			d.blocks = append(d.blocks, b)
@@ -218,7 +218,7 @@ func (d *disk) write(ctx context.Context, name string, sources []compaction.Sour
 		return nil, err
 	}
 	if err = blockfile.Rename(to+unfinished, to); err == nil {
-		b, err = openBlock(to)
+		b, err = d.open(to)
 	}
 	if err != nil {
 		_, _ = os.RemoveAll(to+unfinished), removeBlock(to)
@@ -272,38 +272,24 @@ func (d *disk) setAside(dir string, err error) {
 // unfinished ends the names of blocks that are being written.
 const unfinished = ".tmp"
 
-func openBlock(dir string) (*diskBlock, error) {
+func (d *disk) open(dir string) (*diskBlock, error) {
 	r, err := blockfile.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	b := &diskBlock{Reader: r, services: map[string]int{}}
-	e := newBlock(time.Unix(0, r.From))
-	e.until, e.profiles, e.samples = r.Until, r.ProfileCount, r.SampleCount
-	strs := &e.dict.Strings
+	b := &diskBlock{Reader: r, services: map[string]int{}, lists: d.lists}
 	for i := range r.Services {
-		service := &r.Services[i]
-		b.services[service.Name] = i
-		for k := range service.Series {
-			in := &service.Series[k]
-			sr := seriesOf(strs, service.Name, in)
-			sr.profiles, sr.samples, sr.bytes, sr.moved = in.Profiles, in.Samples, in.Samples*diskSampleBytes, in.Moved
-			sr.from, sr.until, sr.timestamps, sr.position = in.From, in.Until, in.Timestamps, in.Position
-			sr.periodType, sr.periodUnit, sr.flags = strs.Intern(in.PeriodType), strs.Intern(in.PeriodUnit), chunkFlags(in.Flags)
-			e.series = append(e.series, sr)
-		}
+		b.services[r.Services[i].Name] = i
 	}
-	e.freeze()
-	b.catalog = e
 	return b, nil
 }
 
-// indexBytes is the memory that the block takes while nobody reads it: that of its series.
-func (b *diskBlock) indexBytes() int { return len(b.catalog.series) * indexSeriesBytes }
+// indexBytes is the memory that the block takes while nobody reads it: that of its services, and of its open files.
+func (b *diskBlock) indexBytes() int { return indexBlockBytes + len(b.Services)*indexServiceBytes }
 
 const (
-	indexSeriesBytes = 640
-	// indexPart is the part of the memory that the series of all blocks on disk may take. Beyond it, the oldest blocks
+	indexBlockBytes, indexServiceBytes = 4 << 10, 256
+	// indexPart is the part of the memory that the services of all blocks on disk may take. Beyond it, the oldest blocks
 	// are deleted.
 	indexPart = 4
 )
@@ -316,19 +302,30 @@ func seriesOf(strs *dictionary.Strings, service string, in *blockfile.Series) se
 	sr := series{
 		service: strs.Intern(service), profile: strs.Intern(in.Profile), typ: strs.Intern(in.Type), unit: strs.Intern(in.Unit), id: parseID(in.ID),
 	}
+	sr.values, sr.instance = valuesOf(in), instanceOfID(in.Instance)
+	return sr
+}
+
+func valuesOf(in *blockfile.Series) kind.Values {
 	for _, v := range []kind.Values{kind.Gauge, kind.Cumulative} { // or else kind.Delta
 		if v.String() == in.Kind {
-			sr.values = v
+			return v
 		}
 	}
-	sr.instance, _ = strconv.ParseUint(in.Instance, 16, 64)
-	return sr
+	return kind.Delta
 }
 
 func instanceOf(hash [32]byte) uint64 { return binary.BigEndian.Uint64(hash[:]) }
 
+// instanceOfID reads the instance of a series on disk.
+func instanceOfID(s string) uint64 {
+	n, _ := strconv.ParseUint(s, 16, 64)
+	return n
+}
+
 // delete deletes a block that is not live, and that nobody reads.
 func (b *diskBlock) delete() {
+	b.lists.forget(b)
 	_ = b.Close()
 	_ = removeBlock(b.Dir())
 }
@@ -344,6 +341,7 @@ func (s *Store) drop(b *diskBlock, err error) {
 	}
 	list := slices.Delete(slices.Clone(d.blocks), i, i+1)
 	s.exchange(list, nil, func() { s.stats.Damaged++ })
+	b.lists.forget(b)
 	_ = b.Close()
 	d.setAside(b.Dir(), err)
 	if err := d.writeManifest(d.head, list); !d.ReadOnly && err != nil {

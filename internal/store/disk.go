@@ -65,6 +65,8 @@ type disk struct {
 	blocks []*diskBlock
 	head   uint64
 	others []string
+	// lists are those of the series of blocks that were read last.
+	lists *seriesLists
 	// lost has the numbers of heads whose blocks could not be opened.
 	lost      map[uint64]bool
 	replacing sync.Mutex
@@ -92,7 +94,7 @@ func (s *Store) Open() error {
 	if s.cfg.Disk.Directory == "" {
 		return nil
 	}
-	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes}
+	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes, lists: newSeriesLists(s.cfg.MaxBytes / listedPart)}
 	if d.ReadOnly {
 		s.disk = d
 		if err := s.loadBlocks(); err != nil {

@@ -151,8 +151,8 @@ func (s *EngineSource) Catalog(ctx context.Context, service string, meter *size.
 	if err != nil {
 		return nil, err
 	}
-	list = v.profiles("", "", func(p *ProfileInfo, sr *series) { p.Instances = max(p.Instances, e.types[sr.position].Instances) })
-	return list, memory.keep(catalogBytes * len(list))
+	list, err = v.profiles("", "", func(p *ProfileInfo, sr *listed) { p.Instances = max(p.Instances, e.types[sr.position].Instances) })
+	return list, cmp.Or(err, memory.keep(catalogBytes*len(list)))
 }
 
 // engineBlock is a block of what an engine lists for a query. It has the types first, as series without chunks.
@@ -386,7 +386,8 @@ func (s *EngineSource) Series(ctx context.Context, sel Selection) ([]Series, err
 	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
 	for i := range e.series {
 		if sr := &e.series[i]; len(sr.chunks) > 0 {
-			if err := c.add(e.block, sr, e.labels(sr)); err != nil {
+			in := e.listedOf(sr)
+			if err := c.add(&in, e.labels(sr)); err != nil {
 				return nil, err
 			}
 		}

@@ -171,9 +171,10 @@ func (h *headSource) seriesOf(sr *series, chunks []*chunk, moves *mover.Mover) c
 	return compaction.Series{
 		Series: blockfile.Series{
 			ID: blockfile.ID(sr.id[:]), Instance: fmt.Sprintf("%016x", sr.instance), Profile: strs.At(sr.profile), Type: strs.At(sr.typ), Unit: strs.At(sr.unit),
-			Kind: sr.values.String(), Labels: h.labels(sr), Start: chunks[0].start,
+			Kind: sr.values.String(), Start: chunks[0].start,
 			Resource: int32(moves.Set(sr.resource)), Attributes: int32(moves.Set(sr.attributes)),
 		},
+		Labels: h.labels(sr),
 		Profiles: func(yield func(compaction.Profile, error) bool) {
 			for _, c := range chunks {
 				m := h.metas[c.meta]

@@ -68,51 +68,52 @@ func (s *Store) Catalog(ctx context.Context, service string, meter *size.Meter) 
 		id uint64
 	}
 	seen := map[instance]bool{}
-	list := v.profiles(service, "", func(p *ProfileInfo, sr *series) {
+	list, err := v.profiles(service, "", func(p *ProfileInfo, sr *listed) {
 		if in := (instance{p, sr.instance}); !seen[in] {
 			seen[in] = true
 			p.Instances++
 		}
 	})
-	return list, memory.Check()
+	return list, cmp.Or(err, memory.Check())
 }
 
 // profiles lists the profiles of a service and a name, or of all if they are empty, in the order of Catalog. count adds the instances of a
 // series.
-func (v *view) profiles(service, profile string, count func(*ProfileInfo, *series)) []ProfileInfo {
+func (v *view) profiles(service, profile string, count func(*ProfileInfo, *listed)) ([]ProfileInfo, error) {
 	type key struct {
 		service, profile string
 		SampleType
 	}
-	type listed struct {
+	type found struct {
 		ProfileInfo
 		position int32 // of the latest profile
-		found    int
+		number   int
 	}
-	byKey := map[key]*listed{}
-	for _, e := range v.catalog() {
-		strs := &e.dict.Strings
-		for i := range e.series {
-			sr := &e.series[i]
-			k := key{strs.At(sr.service), strs.At(sr.profile), SampleType{strs.At(sr.typ), strs.At(sr.unit)}}
-			if sr.profiles == 0 || service != "" && k.service != service || profile != "" && k.profile != profile {
-				continue
-			}
-			p := byKey[k]
-			if p == nil {
-				p = &listed{ProfileInfo: ProfileInfo{Service: k.service, Profile: k.profile, Type: k.SampleType, From: sr.from, Until: sr.until}, found: len(byKey)}
-				byKey[k] = p
-			}
-			p.position, p.Values = sr.position, shownValues(sr.values)
-			p.From, p.Until = min(p.From, sr.from), max(p.Until, sr.until)
-			p.Samples, p.Bytes, p.Moved = p.Samples+sr.samples, p.Bytes+sr.bytes, p.Moved+sr.moved
-			p.Timestamps = p.Timestamps || sr.timestamps
-			count(&p.ProfileInfo, sr)
+	byKey := map[key]*found{}
+	all := func(*diskBlock) bool { return true }
+	err := v.eachListed(service, all, func(sr *listed, _ func() (map[string]string, error)) error {
+		if profile != "" && sr.profile != profile {
+			return nil
 		}
+		k := key{sr.service, sr.profile, sr.typ}
+		p := byKey[k]
+		if p == nil {
+			p = &found{ProfileInfo: ProfileInfo{Service: sr.service, Profile: sr.profile, Type: sr.typ, From: sr.from, Until: sr.until}, number: len(byKey)}
+			byKey[k] = p
+		}
+		p.position, p.Values = sr.position, shownValues(sr.values)
+		p.From, p.Until = min(p.From, sr.from), max(p.Until, sr.until)
+		p.Samples, p.Bytes, p.Moved = p.Samples+sr.samples, p.Bytes+sr.bytes, p.Moved+sr.moved
+		p.Timestamps = p.Timestamps || sr.timestamps
+		count(&p.ProfileInfo, sr)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	ordered := slices.SortedFunc(maps.Values(byKey), func(a, b *listed) int {
+	ordered := slices.SortedFunc(maps.Values(byKey), func(a, b *found) int {
 		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Profile, b.Profile),
-			cmp.Compare(a.position, b.position), cmp.Compare(a.found, b.found))
+			cmp.Compare(a.position, b.position), cmp.Compare(a.number, b.number))
 	})
 	list := make([]ProfileInfo, len(ordered))
 	for i, p := range ordered {
@@ -125,7 +126,7 @@ func (v *view) profiles(service, profile string, count func(*ProfileInfo, *serie
 		}
 		of[kind.Default(names)].Default = true
 	}
-	return list
+	return list, nil
 }
 
 // runs returns the parts of a list whose entries are the same as the first one.

@@ -81,7 +81,10 @@ func (v *view) typesOf(q *Query) ([]SampleType, error) {
 	case !q.TimedOnly || q.Profile != "":
 		return v.resolveTypes(&q.Selection, q.allTypes())
 	}
-	list := v.profiles(q.Service, "", func(*ProfileInfo, *series) {})
+	list, err := v.profiles(q.Service, "", func(*ProfileInfo, *listed) {})
+	if err != nil {
+		return nil, err
+	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("%w: there is no service %q", ErrNothing, Shorten(q.Service))
 	}

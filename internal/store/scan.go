@@ -139,12 +139,10 @@ func (s *scan) eachPart(withDictionary bool, use func(*part) error) error {
 // withoutDamaged takes a block out of the store if err says that it is damaged, and returns other errors.
 func (s *scan) withoutDamaged(err error) error {
 	var damaged *damagedBlock
-	if !errors.As(err, &damaged) {
-		return err
+	if errors.As(err, &damaged) {
+		s.damaged[damaged.block] = true
 	}
-	s.damaged[damaged.block] = true
-	s.view.store.drop(damaged.block, err)
-	return nil
+	return s.view.withoutDamaged(err)
 }
 
 // use calls a function with a part of which the attributes of the selection may match.
@@ -187,12 +185,20 @@ func (s *scan) onDisk(d *diskBlock, name string, withDictionary bool, use func(*
 		return nil
 	}
 	service := &d.Services[at]
+	if !s.reaches(service.Start, service.End+2*max(maxGaugeInterval, d.Step)) {
+		return nil
+	}
+	return d.withSeries(service, s.memory, func(list []blockfile.Series) error { return s.listedOnDisk(d, service, list, withDictionary, use) })
+}
+
+// listedOnDisk uses what is selected of the series of a service.
+func (s *scan) listedOnDisk(d *diskBlock, service *blockfile.Service, list []blockfile.Series, withDictionary bool, use func(*part) error) error {
 	p := &part{hasDictionary: withDictionary, block: &block{
 		dict: dictionary.New(), disk: &diskPart{block: d, service: service, rows: d.Scan(), isUnchecked: !withDictionary}, byMeta: map[meta]int32{},
 	}}
 	defer p.disk.rows.Close()
-	for i := range service.Series {
-		in := &service.Series[i]
+	for i := range list {
+		in := &list[i]
 		t := SampleType{in.Type, in.Unit}
 		if typ, ok := s.typeOf(in.Profile, t, in.Timestamps, func() seriesID { return parseID(in.ID) }); ok && s.wants(in.Start, in.End, in.Total, in.Unit) {
 			p.selected = append(p.selected, selectedSeries{typ: typ, in: in})
@@ -214,7 +220,7 @@ func (s *scan) onDisk(d *diskBlock, name string, withDictionary bool, use func(*
 		defer s.memory.Release(p.dict.MemoryBytes() + service.Dictionary.Plain)
 	}
 	for i := range p.selected {
-		sr, err := p.disk.series(p.dict, name, p.selected[i].in, withDictionary)
+		sr, err := p.disk.series(p.dict, service.Name, p.selected[i].in, withDictionary)
 		if err != nil {
 			return err
 		}

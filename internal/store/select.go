@@ -59,7 +59,9 @@ func (t SampleType) is(name string) bool { return name == "" || name == t.Type |
 func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err error) {
 	var list []ProfileInfo
 	if sel.Service != "" && sel.Profile != "" {
-		list = v.profiles(sel.Service, sel.Profile, func(*ProfileInfo, *series) {})
+		if list, err = v.profiles(sel.Service, sel.Profile, func(*ProfileInfo, *listed) {}); err != nil {
+			return nil, err
+		}
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, Shorten(sel.Service), Shorten(sel.Profile))

@@ -5,12 +5,10 @@ package store
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // Series lists the series of a selection with their labels, which its attributes must match. Of blocks on disk, only that is read.
@@ -19,38 +17,19 @@ func (s *Store) Series(ctx context.Context, sel Selection) ([]Series, error) {
 	v := s.view(memory)
 	defer v.release()
 	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
-	for _, d := range v.disk {
-		if d.Until < sel.From || sel.Until != 0 && d.From >= sel.Until {
-			continue
+	isInTime := func(d *diskBlock) bool { return d.Until >= sel.From && (sel.Until == 0 || d.From < sel.Until) }
+	err := v.eachListed(sel.Service, isInTime, func(sr *listed, labels func() (map[string]string, error)) error {
+		if !sr.isSelected(&sel) {
+			return nil
 		}
-		list := d.catalog.selected(&sel)
-		if len(list) == 0 {
-			continue
-		}
-		// Those of a service are beside each other.
-		first, last := list[0], list[len(list)-1]
-		labels, err := d.Labels(first, last+1)
-		if errors.Is(err, blockfile.ErrDamaged) {
-			s.drop(d, err)
-			continue
-		}
+		of, err := labels()
 		if err != nil {
-			return nil, d.fault(err)
+			return err
 		}
-		for _, i := range list {
-			if err := c.add(d.catalog, &d.catalog.series[i], labels[i-first]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for _, e := range v.blocks {
-		for _, i := range e.selected(&sel) {
-			if sr := &e.series[i]; sr.profiles > 0 {
-				if err := c.add(e, sr, e.labels(sr)); err != nil {
-					return nil, err
-				}
-			}
-		}
+		return c.add(sr, of)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return c.list()
 }
@@ -64,19 +43,9 @@ func (c *seriesCollector) list() ([]Series, error) {
 	return list, c.memory.keep(c.memory.used)
 }
 
-// selected returns the series whose names and time are selected. Labels cost more, and come after.
-func (e *block) selected(sel *Selection) (list []int) {
-	strs := &e.dict.Strings
-	for i := range e.series {
-		sr := &e.series[i]
-		t := SampleType{strs.At(sr.typ), strs.At(sr.unit)}
-		if (sel.Service == "" || strs.At(sr.service) == sel.Service) && (sel.Profile == "" || strs.At(sr.profile) == sel.Profile) &&
-			t.is(sel.Type) &&
-			sr.until >= sel.From && (sel.Until == 0 || sr.from < sel.Until) {
-			list = append(list, i)
-		}
-	}
-	return list
+// isSelected reports whether the names and the time of a series are selected. Labels cost more, and come after.
+func (sr *listed) isSelected(sel *Selection) bool {
+	return (sel.Profile == "" || sr.profile == sel.Profile) && sr.typ.is(sel.Type) && sr.until >= sel.From && (sel.Until == 0 || sr.from < sel.Until)
 }
 
 // labels returns the attributes of a series' resource and profiles as strings. Of one key, that of the profiles counts.
@@ -100,15 +69,13 @@ type seriesCollector struct {
 }
 
 // add adds what a block has of a series, if its labels are selected.
-func (c *seriesCollector) add(e *block, sr *series, labels map[string]string) error {
+func (c *seriesCollector) add(sr *listed, labels map[string]string) error {
 	if !matchLabels(labels, c.sel.Attributes) {
 		return nil
 	}
-	strs := &e.dict.Strings
 	in := Series{
-		Service: strs.At(sr.service), Profile: strs.At(sr.profile), Type: SampleType{strs.At(sr.typ), strs.At(sr.unit)},
-		PeriodType: SampleType{strs.At(sr.periodType), strs.At(sr.periodUnit)},
-		Values:     shownValues(sr.values), From: sr.from, Until: sr.until, Samples: sr.samples,
+		Service: sr.service, Profile: sr.profile, Type: sr.typ, PeriodType: sr.period,
+		Values: shownValues(sr.values), From: sr.from, Until: sr.until, Samples: sr.samples,
 		HasAttributes: sr.flags&hasAttributes != 0, HasLinks: sr.flags&hasLinks != 0, ids: []seriesID{sr.id},
 	}
 	c.key = c.key[:0]

@@ -190,11 +190,15 @@ func (s *scan) startsOnDisk(d *diskBlock, service string, states []stateSeries, 
 	if !ok {
 		return nil
 	}
+	return d.withSeries(&d.Services[at], s.memory, func(list []blockfile.Series) error { return s.startsOfList(d, list, states, block, isOwn, out) })
+}
+
+func (s *scan) startsOfList(d *diskBlock, list []blockfile.Series, states []stateSeries, block int32, isOwn bool, out *seriesStarts) error {
 	var found []*blockfile.Series
 	var positions []int
 	for i := range states {
 		of := &states[i]
-		in := of.in(&d.Services[at])
+		in := of.in(list)
 		switch {
 		case in == nil, in.Until < of.from:
 		case isOwn || in.Start <= of.until:
@@ -231,13 +235,13 @@ func (s *scan) startsOnDisk(d *diskBlock, service string, states []stateSeries, 
 	return s.memory.Check()
 }
 
-// in returns what a block has of the series, or nil. The series of a service are in the order of their names and IDs.
-func (of *stateSeries) in(service *blockfile.Service) *blockfile.Series {
-	i, ok := slices.BinarySearchFunc(service.Series, of, func(in blockfile.Series, of *stateSeries) int {
+// in returns what a list of a block has of the series, or nil. The series are in the order of their names and IDs.
+func (of *stateSeries) in(list []blockfile.Series) *blockfile.Series {
+	i, ok := slices.BinarySearchFunc(list, of, func(in blockfile.Series, of *stateSeries) int {
 		return cmp.Or(strings.Compare(in.Profile, of.profile), strings.Compare(in.Type, of.typ), strings.Compare(in.ID, of.id))
 	})
 	if !ok {
 		return nil
 	}
-	return &service.Series[i]
+	return &list[i]
 }

@@ -491,6 +491,7 @@ func (s *Store) measure() {
 	if s.disk.failed != nil || s.disk.writeFailed != nil {
 		s.stats.DiskFailing = 1
 	}
+	s.stats.Bytes += s.disk.lists.memory()
 	for _, b := range s.disk.blocks {
 		s.stats.Bytes += b.indexBytes()
 		s.stats.Profiles += b.ProfileCount
@@ -530,13 +531,14 @@ func (s *Store) view(memory *Memory) *view {
 	return v
 }
 
-// catalog returns all blocks; those on disk have no profiles.
-func (v *view) catalog() []*block {
-	list := make([]*block, 0, len(v.disk)+len(v.blocks))
-	for _, d := range v.disk {
-		list = append(list, d.catalog)
+// withoutDamaged takes a block out of the store if the error tells that it is damaged. The query goes on without it.
+func (v *view) withoutDamaged(err error) error {
+	var damaged *damagedBlock
+	if !errors.As(err, &damaged) {
+		return err
 	}
-	return append(list, v.blocks...)
+	v.store.drop(damaged.block, err)
+	return nil
 }
 
 func (v *view) release() {

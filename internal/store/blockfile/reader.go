@@ -4,7 +4,6 @@
 package blockfile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -105,31 +104,49 @@ func (r *Reader) Close() error {
 	return errors.Join(errs...)
 }
 
-// Labels reads the labels of series, which are in the order of services and their series, from the first until before the end.
-func (r *Reader) Labels(first, end int) (list []map[string]string, err error) {
-	n := 0
-	for i := range r.Services {
-		n += len(r.Services[i].Series)
+// Series reads the series of a service.
+func (r *Reader) Series(s *Service) ([]Series, error) {
+	list, err := readSeries[Series](r, s.FirstSeries, s.SeriesCount)
+	for i := range list {
+		in := &list[i]
+		in.Resource, in.Attributes = s.set(in.Resource), s.set(in.Attributes)
+		if in.Profiles < 0 || in.Samples < 0 || in.FirstProfile < 0 || in.FirstSample < 0 {
+			return nil, fmt.Errorf("%w: %s: a number is negative", ErrDamaged, seriesFile)
+		}
 	}
+	return list, err
+}
+
+// Labels reads the labels of the series of a service.
+func (r *Reader) Labels(s *Service) (list []map[string]string, err error) {
+	rows, err := readSeries[labelsRow](r, s.FirstSeries, s.SeriesCount)
+	for _, row := range rows {
+		list = append(list, row.Labels)
+	}
+	return list, err
+}
+
+// readSeries reads rows of series.parquet, as many as n from the first on.
+func readSeries[T any](r *Reader, first, n int) (list []T, err error) {
 	f, err := r.open(&r.series, seriesFile)
 	if err != nil {
 		return nil, err
 	}
+	if first < 0 || n < 0 || int64(first)+int64(n) > f.NumRows() {
+		return nil, fmt.Errorf("%w: %s has no rows %d to %d", ErrDamaged, seriesFile, first, first+n)
+	}
 	err = recovered(func() error {
-		rows := parquet.NewGenericReader[labelsRow](f.File)
+		rows := parquet.NewGenericReader[T](f.File)
 		defer func() { _ = rows.Close() }()
-		if rows.NumRows() != int64(n) {
-			return fmt.Errorf("%d series instead of the index's %d", rows.NumRows(), n)
-		}
 		if err := rows.SeekToRow(int64(first)); err != nil {
 			return err
 		}
-		read := make([]labelsRow, end-first)
-		if k, err := rows.Read(read); k < len(read) {
-			return cmp.Or(err, io.ErrUnexpectedEOF)
-		}
-		for _, row := range read {
-			list = append(list, row.Labels)
+		list = make([]T, n)
+		for done := 0; done < n; {
+			k, err := rows.Read(list[done:])
+			if done += k; done < n && err != nil {
+				return err
+			}
 		}
 		return nil
 	})

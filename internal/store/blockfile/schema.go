@@ -71,15 +71,20 @@ type File struct {
 	CRC   uint32 `json:"crc32c"`
 }
 
-// Service describes what a block holds for one service.
+// Service describes what a block holds for one service. Its series are in series.parquet.
 type Service struct {
 	Name string `json:"service"`
+	// Start and End are the time for which its profiles count.
+	Start int64 `json:"start"`
+	End   int64 `json:"end"`
+	// FirstSeries and SeriesCount are the rows of its series in series.parquet.
+	FirstSeries int `json:"first_series"`
+	SeriesCount int `json:"series"`
 	// Dictionary is where its dictionary is in dictionaries.zst.
 	Dictionary Range `json:"dictionary"`
 	// FirstStack and FirstSet are the numbers in the Parquet files of the dictionary's stack and set of attributes 0.
-	FirstStack int      `json:"first_stack"`
-	FirstSet   int      `json:"first_attribute_set"`
-	Series     []Series `json:"series"`
+	FirstStack int `json:"first_stack"`
+	FirstSet   int `json:"first_attribute_set"`
 }
 
 // Range is a part of a file.
@@ -90,43 +95,41 @@ type Range struct {
 	CRC    uint32 `json:"crc32c"`
 }
 
-// Series is a series: profiles of one resource and sample type.
+// Series is a series: profiles of one resource and sample type. Times are Unix nanoseconds.
 type Series struct {
 	// ID is the hexadecimal hash that identifies the series in all blocks; Instance that of its resource.
-	ID       string `json:"id"`
-	Instance string `json:"instance"`
-	Profile  string `json:"profile"`
-	Type     string `json:"type"`
-	Unit     string `json:"unit"`
+	ID       string `parquet:"series_id"`
+	Instance string `parquet:"instance,dict"`
+	Profile  string `parquet:"profile,dict"`
+	Type     string `parquet:"type,dict"`
+	Unit     string `parquet:"unit,dict"`
 	// PeriodType and PeriodUnit come from the latest profile.
-	PeriodType string `json:"period_type"`
-	PeriodUnit string `json:"period_unit"`
+	PeriodType string `parquet:"period_type,dict"`
+	PeriodUnit string `parquet:"period_unit,dict"`
 	// Kind is delta, gauge or cumulative, as the values arrived.
-	Kind string `json:"kind"`
+	Kind string `parquet:"kind,dict"`
 	// Resource and Attributes are sets of attributes of the dictionary.
-	Resource   int32 `json:"resource_set"`
-	Attributes int32 `json:"attribute_set"`
+	Resource   int32 `parquet:"resource_set"`
+	Attributes int32 `parquet:"attribute_set"`
 	// Position is the position of the sample type in its pprof.
-	Position int32 `json:"position"`
-	From     int64 `json:"from"`
-	Until    int64 `json:"until"`
+	Position int32 `parquet:"position"`
+	From     int64 `parquet:"from,timestamp(nanosecond)"`
+	Until    int64 `parquet:"until,timestamp(nanosecond)"`
 	// Start and End are the time for which its profiles count.
-	Start    int64 `json:"start"`
-	End      int64 `json:"end"`
-	Profiles int   `json:"profiles"`
-	Samples  int   `json:"samples"`
-	Total    int64 `json:"total"`
+	Start int64 `parquet:"start,timestamp(nanosecond)"`
+	End   int64 `parquet:"end,timestamp(nanosecond)"`
+	// FirstProfile and FirstSample are the first rows in profiles.parquet and samples.parquet, and Profiles and Samples how many there are.
+	FirstProfile int64 `parquet:"first_profile"`
+	Profiles     int   `parquet:"profiles"`
+	FirstSample  int64 `parquet:"first_sample"`
+	Samples      int   `parquet:"samples"`
+	Total        int64 `parquet:"total"`
 	// Flags is the union of the flags of its profiles.
-	Flags int32 `json:"flags"`
+	Flags int32 `parquet:"flags"`
 	// Moved counts the profiles that are stored under a time other than their own.
-	Moved int `json:"moved,omitempty"`
+	Moved int `parquet:"moved"`
 	// Timestamps reports that samples have times of their own.
-	Timestamps bool `json:"timestamps,omitempty"`
-	// FirstProfile and FirstSample are the first rows in profiles.parquet and samples.parquet.
-	FirstProfile int64 `json:"first_profile"`
-	FirstSample  int64 `json:"first_sample"`
-	// Labels are the attributes of the resource and of the profiles, as strings.
-	Labels map[string]string `json:"-"`
+	Timestamps bool `parquet:"timestamps"`
 }
 
 // Profile is a row of profiles.parquet. Times are Unix nanoseconds.
@@ -204,16 +207,13 @@ const (
 	spanColumn      = 9
 )
 
-// seriesRow is a row of series.parquet.
+// seriesRow is a row of series.parquet, with the attributes of the resource and of the profiles, as strings.
 type seriesRow struct {
-	Block       string            `parquet:"block,dict"`
-	Series      int32             `parquet:"series"`
-	ServiceName string            `parquet:"service_name,dict"`
-	Profile     string            `parquet:"profile,dict"`
-	Type        string            `parquet:"type,dict"`
-	Unit        string            `parquet:"unit,dict"`
-	Kind        string            `parquet:"kind,dict"`
-	Labels      map[string]string `parquet:"labels"`
+	Block       string `parquet:"block,dict"`
+	Number      int32  `parquet:"series"`
+	ServiceName string `parquet:"service_name,dict"`
+	Series
+	Labels map[string]string `parquet:"labels"`
 }
 
 type labelsRow struct {

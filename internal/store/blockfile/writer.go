@@ -66,9 +66,10 @@ type Writer struct {
 	encoder       *zstd.Encoder
 	plain, zipped []byte
 
-	service            *Service
-	current            *Series
-	seriesCount        int32
+	service *Service
+	// current is the series whose profiles are written, or nil.
+	current            *seriesRow
+	seriesCount        int
 	nextStack, nextSet int
 }
 
@@ -99,21 +100,32 @@ func (w *Writer) fail(err error) {
 
 // Service begins a service.
 func (w *Writer) Service(name string) {
-	w.index.Services = append(w.index.Services, Service{Name: name, FirstStack: w.nextStack, FirstSet: w.nextSet})
+	w.index.Services = append(w.index.Services, Service{Name: name, FirstSeries: w.seriesCount, FirstStack: w.nextStack, FirstSet: w.nextSet})
 	w.service = &w.index.Services[len(w.index.Services)-1]
 }
 
-// Series begins a series. The fields that follow from its profiles are set later.
-func (w *Writer) Series(s Series) {
+// Series begins a series with the given labels. The fields that follow from its profiles are set later.
+func (w *Writer) Series(s Series, labels map[string]string) {
+	w.endSeries()
 	s.FirstProfile, s.FirstSample = int64(w.index.ProfileCount), int64(w.index.SampleCount)
+	s.Resource, s.Attributes = w.set(s.Resource), w.set(s.Attributes)
 	w.profiles.endPage(minPageProfiles)
 	w.samples.endPage(minPageSamples)
-	w.service.Series = append(w.service.Series, s)
-	w.current = &w.service.Series[len(w.service.Series)-1]
-	w.series.add(seriesRow{
-		Block: w.index.Block, Series: w.seriesCount, ServiceName: w.service.Name, Profile: s.Profile, Type: s.Type, Unit: s.Unit,
-		Kind: s.Kind, Labels: s.Labels,
-	})
+	w.current = &seriesRow{Block: w.index.Block, Number: int32(w.seriesCount), ServiceName: w.service.Name, Series: s, Labels: labels}
+}
+
+// endSeries writes the series, if there is one.
+func (w *Writer) endSeries() {
+	s, in := w.current, w.service
+	if s == nil {
+		return
+	}
+	if in.SeriesCount == 0 {
+		in.Start, in.End = s.Start, s.End
+	}
+	in.Start, in.End, in.SeriesCount = min(in.Start, s.Start), max(in.End, s.End), in.SeriesCount+1
+	w.series.add(*s)
+	w.current = nil
 	w.seriesCount++
 }
 
@@ -136,7 +148,7 @@ func (w *Writer) Profile(p Profile, rows iter.Seq2[Row, error]) error {
 		s.Moved++
 	}
 	s.Timestamps = s.Timestamps || isTimed && !isMoved
-	p.Block, p.Series = w.index.Block, w.seriesCount-1
+	p.Block, p.Series = w.index.Block, s.Number
 	p.AttributeSet, p.ScopeSet = w.set(p.AttributeSet), w.set(p.ScopeSet)
 	w.profiles.add(p)
 	w.index.ProfileCount, w.index.SampleCount = w.index.ProfileCount+1, w.index.SampleCount+int(p.Samples)
@@ -171,6 +183,7 @@ func (w *Writer) set(i int32) int32 {
 
 // EndService writes the dictionary of the service.
 func (w *Writer) EndService(d *dictionary.Dictionary) error {
+	w.endSeries()
 	var frames stackRow
 	for i := range d.Stacks.Len() {
 		frames = stackOf(d, dictionary.StackIndex(i), frames)

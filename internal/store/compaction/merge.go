@@ -83,8 +83,8 @@ func (m *merger) series(parts []Series) error {
 	first := &parts[0]
 	m.w.Series(blockfile.Series{
 		ID: first.ID, Instance: first.Instance, Profile: first.Profile, Type: first.Type, Unit: first.Unit, Kind: first.Kind,
-		Labels: first.Labels, Resource: first.Resource, Attributes: first.Attributes,
-	})
+		Resource: first.Resource, Attributes: first.Attributes,
+	}, first.Labels)
 	if m.step == 0 {
 		return m.each(parts, m.write)
 	}

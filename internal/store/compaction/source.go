@@ -26,6 +26,7 @@ type Source interface {
 // Series is a series of a source, with the fields that identify it and, over the dictionary of the new block, its sets of attributes.
 type Series struct {
 	blockfile.Series
+	Labels map[string]string
 	// Profiles are those of the series, by start. They end with an error.
 	Profiles iter.Seq2[Profile, error]
 }
@@ -75,7 +76,11 @@ func (d *diskSource) Begin(service string, dict *dictionary.Dictionary) (list []
 		return nil, d.fault(err)
 	}
 	d.stacks, d.sets = int32(from.Stacks.Len()), int32(from.AttributeSets.Len())
-	labels, err := d.labels(i)
+	series, err := d.r.Series(d.service)
+	if err != nil {
+		return nil, d.fault(err)
+	}
+	labels, err := d.r.Labels(d.service)
 	if err != nil {
 		return nil, d.fault(err)
 	}
@@ -89,25 +94,16 @@ func (d *diskSource) Begin(service string, dict *dictionary.Dictionary) (list []
 		d.moves.Set(dictionary.AttributeSetIndex(i))
 	}
 	d.moves.End()
-	for i := range d.service.Series {
-		in := &d.service.Series[i]
+	for i := range series {
+		in := &series[i]
 		if !d.hasSets(in.Resource, in.Attributes) {
 			return nil, d.fault(errRange)
 		}
-		sr := Series{Series: *in, Profiles: d.profiles(in)}
-		sr.Labels, sr.Resource, sr.Attributes = labels[i], d.set(in.Resource), d.set(in.Attributes)
+		sr := Series{Series: *in, Labels: labels[i], Profiles: d.profiles(in)}
+		sr.Resource, sr.Attributes = d.set(in.Resource), d.set(in.Attributes)
 		list = append(list, sr)
 	}
 	return list, nil
-}
-
-// labels reads those of the series of a service.
-func (d *diskSource) labels(service int) ([]map[string]string, error) {
-	first := 0
-	for i := range d.r.Services[:service] {
-		first += len(d.r.Services[i].Series)
-	}
-	return d.r.Labels(first, first+len(d.service.Series))
 }
 
 // End ends the reading of the service.
