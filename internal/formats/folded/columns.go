@@ -37,7 +37,7 @@ func (c *columns) readMode(comment string) {
 	case mode == "wall", mode == "cpu":
 		c.sampleType, c.unit, c.scale = mode, "nanoseconds", 1000
 	case mode == "memory":
-		c.sampleType, c.unit, c.scale = mode, "bytes", 1
+		c.sampleType, c.unit, c.scale = "alloc_space", "bytes", 1
 	}
 }
 

@@ -57,7 +57,7 @@ func TestColumns(t *testing.T) {
 }
 
 func TestTypesOfAustin(t *testing.T) {
-	for mode, want := range map[string]string{"wall": "wall in nanoseconds", "cpu": "cpu in nanoseconds", "memory": "memory in bytes", "other": "samples in count"} {
+	for mode, want := range map[string]string{"wall": "wall in nanoseconds", "cpu": "cpu in nanoseconds", "memory": "alloc_space in bytes", "other": "samples in count"} {
 		text := []byte("# mode: " + mode + "\na;b 3\n")
 		pd, _, err := Decode(text, Options{})
 		require.NoError(t, err)

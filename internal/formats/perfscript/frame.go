@@ -97,6 +97,8 @@ func inlineFrame(line string) int {
 		end := at + addressColumns
 		switch {
 		case end < len(line) && line[end] != ' ' && line[end] != '\t', !isAddress(line[at:end]):
+		case at > 1 && strings.Trim(line[:at], " ") == "": // a frame of a call chain, with blanks for its tab
+			return len(line)
 		case line[at-1] == ' ' && (at == 1 || line[at-2] != ':'): // after a colon it is the address that was accessed
 			if next, _ := cutFirst(strings.TrimLeft(line[end:], blanks)); isEvent(next) { // a period
 				return len(line)
@@ -169,7 +171,12 @@ func (l *layout) isChainLine(line string) bool {
 		after := strings.TrimPrefix(trimmed, address)
 		return line[0] == '\t' && (line[1] != '\t' && !strings.HasPrefix(after, "\t") || len(address) < addressColumns)
 	}
-	return len(trimmed) < len(line) || len(address) == addressColumns
+	const tab, least = 8, 4 // least digits of an address whose indentation was lost
+	indentation := len(line) - len(trimmed)
+	if l.isExpanded {
+		return indentation+len(address) == tab+addressColumns
+	}
+	return indentation > 0 || len(address) >= least
 }
 
 // isSourceLine reports whether a line is one of source code below a frame: file.c:12, libc.so.6[1f2e] or libc.so.6+0x1f2e.

@@ -123,7 +123,8 @@ func (w *writer) draw(t *rapid.T) {
 	}
 	w.sym, w.file, w.source = w.ip && flag("sym"), w.ip && flag("dso"), w.ip && flag("srcline")
 	w.offset = w.sym && flag("symoff")
-	if !w.time && !w.event { // then the address is all that tells a sample from another line
+	w.misc = w.misc && (w.comm || w.pid || w.tid || w.cpu || w.time || w.event) // alone it is blanks
+	if !w.time && !w.event {                                                    // then the address is all that tells a sample from another line
 		w.ip = true
 	}
 }
@@ -175,16 +176,20 @@ func TestGeneratedScripts(t *testing.T) {
 			}
 			want[strings.Join(lines, "; ")] += value
 		}
-		pd, stats, err := perfscript.Decode([]byte(w.text.String()), events.Options{})
-		require.NoError(t, err, "%s", w.text.String())
+		text := w.text.String()
+		if rapid.Bool().Draw(t, "expanded") { // as terminals copy it
+			text = strings.ReplaceAll(text, "\t", "        ")
+		}
+		pd, stats, err := perfscript.Decode([]byte(text), events.Options{})
+		require.NoError(t, err, "%s", text)
 		require.NoError(t, profiletest.Check(pd))
-		require.Equal(t, len(samples), stats.Events, "%s", w.text.String())
+		require.Equal(t, len(samples), stats.Events, "%s", text)
 		require.Zero(t, stats.Dropped)
-		require.Equal(t, want, stacksOf(pd), "%s", w.text.String())
+		require.Equal(t, want, stacksOf(pd), "%s", text)
 		if w.comm && (w.tid || w.pid) {
 			commands := commandsOf(pd)
 			for _, s := range samples {
-				require.Contains(t, commands, s.comm, "%s", w.text.String())
+				require.Contains(t, commands, s.comm, "%s", text)
 			}
 		}
 	})

@@ -12,6 +12,8 @@ type layout struct {
 	// hasChains means that there are call chains, and hasTabs that their frames begin with a tab, as perf prints them: a line without one is
 	// none.
 	hasChains, hasTabs bool
+	// isExpanded means that each tab became eight blanks: addresses end where perf's do.
+	isExpanded bool
 	// hasIDs and hasFiles mean that samples have the ids of their threads, and frames the names of their files.
 	hasIDs, hasFiles bool
 }
@@ -32,8 +34,9 @@ type survey struct {
 	timed, untimed, bare, others tally
 	// events are the timed lines that have an event, too.
 	events int
-	// Frames of call chains, with a tab in front or with blanks.
-	tabs, indented tally
+	// Frames of call chains: with a tab in front, with the eight blanks that it becomes on a terminal, with any other indentation, and with
+	// none.
+	tabs, expanded, indented, flush tally
 	// afterNoFile points to where the last line was counted if it is a frame without a file: one that is inlined has none.
 	afterNoFile *tally
 }
@@ -51,7 +54,7 @@ const enough = 1000
 
 func (s *survey) isEnough() bool {
 	samples := s.timed.lines + s.untimed.lines + s.bare.lines
-	return samples >= enough && (s.tabs.frames+s.indented.frames+s.timed.frames >= enough || samples >= 10*enough)
+	return samples >= enough && (s.tabs.frames+s.expanded.frames+s.indented.frames+s.timed.frames >= enough || samples >= 10*enough)
 }
 
 func (s *survey) add(line string) {
@@ -96,7 +99,10 @@ func (s *survey) addOther(line string) {
 	case isHeader:
 	case !isDecimal(line[frameAt:]):
 		kind = &s.bare
-	case frameAt == len(line) && (&layout{}).isChainLine(line):
+	case frameAt == len(line) && (&layout{isExpanded: true}).isChainLine(line):
+		s.addChain(&s.expanded, line)
+		return
+	case frameAt == len(line) && line[0] == ' ' && (&layout{}).isChainLine(line):
 		s.addChain(&s.indented, line)
 		return
 	case frameAt == len(line) && isSourceLine(line):
@@ -104,6 +110,9 @@ func (s *survey) addOther(line string) {
 		return
 	default:
 		kind = &s.others
+		if frameAt == len(line) && (&layout{}).isChainLine(line) { // or a command that is a hexadecimal number
+			s.addChain(&s.flush, line)
+		}
 	}
 	if !isHeader {
 		h.parseBefore(h.cutPeriod(fields), true)
@@ -146,7 +155,7 @@ func (s *survey) addFrame(kind *tally, text string, isSure bool) {
 
 // layout returns what most of the lines have in common, and the tallies of samples and of frames that agree with it.
 func (s *survey) layout() (l layout, samples, chain tally) {
-	l = layout{anchor: byPlace, hasTabs: s.tabs.frames > 0}
+	l = layout{anchor: byPlace, hasTabs: s.tabs.frames > 0, isExpanded: s.tabs.frames == 0 && s.expanded.frames > 0}
 	samples = s.bare
 	samples.lines, samples.withID = s.bare.lines+s.others.lines, s.bare.withID+s.others.withID
 	switch {
@@ -155,8 +164,15 @@ func (s *survey) layout() (l layout, samples, chain tally) {
 	case s.untimed.lines > 0:
 		l.anchor, samples = byEvent, s.untimed
 	}
-	if chain = s.indented; l.hasTabs {
+	switch {
+	case l.hasTabs:
 		chain = s.tabs
+	case l.isExpanded:
+		chain = s.expanded
+	case s.indented.frames > 0:
+		chain = s.indented
+	default:
+		chain = s.flush
 	}
 	l.hasChains = l.hasTabs || chain.sure > 0
 	const toOneWithout = 16 // a line can be damaged

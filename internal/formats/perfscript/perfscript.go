@@ -126,7 +126,9 @@ func (d *decoder) survey(text string) error {
 func (d *decoder) line(line string) {
 	switch {
 	case line == "":
-		d.sample()
+		if d.layout.anchor == byPlace || d.hasFrame || len(d.stack) > 0 { // otherwise its call chain can follow
+			d.sample()
+		}
 		d.isSkipping = false
 	case line[0] == '#':
 		d.comment(line)
