@@ -484,6 +484,14 @@ func TestStats(t *testing.T) {
 	assert.Regexp(t, `all 2 messages: \d+ bytes; merged \d+ bytes \(-\d+\.\d %\)\n$`, text)
 }
 
+// What convert writes for speedscope can be read again.
+func TestSpeedscopeRoundTrip(t *testing.T) {
+	file := write(t, "shop.json", must(t, "convert", "-o", "speedscope", "--type", "cpu", goCPU))
+	want := must(t, "convert", "-o", "collapsed", "--type", "cpu", goCPU)
+	got := must(t, "convert", "-o", "collapsed", file)
+	assert.ElementsMatch(t, strings.Split(want, "\n"), strings.Split(got, "\n"))
+}
+
 // Events with a stack that are not read are named.
 func TestStatsOfUnreadEvents(t *testing.T) {
 	w := worst.NewJFR("shop.Checkout stackTrace:jdk.types.StackTrace*").Event("shop.Checkout", 1).Event("shop.Checkout", 1)

@@ -53,6 +53,8 @@ func chainInputs(t *testing.T) map[string]pprofile.Profiles {
 		"perf":      read("perfscript/testdata/burn.perf.txt"),
 		"node":      read("cpuprofile/testdata/node20.cpuprofile"),
 		"java":      read("jfr/testdata/jdk17.jfr.gz"),
+		"evented":   read("speedscope/testdata/evented.speedscope.json"),
+		"firefox":   read("firefox/testdata/columns.json"),
 		"folded":    []byte("main;work 3 1687841528000000\nmain;work 4 1687841529000000\nmain;rest 9 region=eu 1687841530000000\n"),
 	} {
 		format := formats.Sniff(data)

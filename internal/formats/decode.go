@@ -15,10 +15,12 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/cpuprofile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/firefox"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/folded"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/gotrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/jfr"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/speedscope"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchmemory"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchtrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
@@ -26,14 +28,14 @@ import (
 )
 
 // Decodable lists the formats that Decode reads.
-var Decodable = []Format{GoTrace, PerfScript, CPUProfile, Folded, JFR, TorchTrace, TorchMemory}
+var Decodable = []Format{GoTrace, PerfScript, CPUProfile, Folded, JFR, TorchTrace, TorchMemory, Speedscope, Firefox}
 
 // Options configure Decode. The limit of strings and the anchor are the same for all formats.
 type Options struct {
 	events.Options
 	// GoTrace configures what becomes of Go execution traces. The zero value means gotrace.DefaultOptions.
 	GoTrace gotrace.Options
-	// Folded is what folded stacks do not state themselves.
+	// Folded is what folded stacks do not state themselves. Its types are those of speedscope's values, too.
 	Folded folded.Options
 	// Period is the time between two samples in a recording of Flight Recorder that does not state it.
 	Period time.Duration
@@ -68,6 +70,12 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 		o := options.Folded
 		o.Options = options.Options
 		pd, stats, err = folded.Decode(data, o)
+	case Speedscope:
+		pd, stats, err = speedscope.Decode(data, speedscope.Options{
+			Options: options.Options, SampleType: options.Folded.SampleType, Unit: options.Folded.Unit,
+		})
+	case Firefox:
+		pd, stats, err = firefox.Decode(data, options.Options)
 	case JFR:
 		pd, stats, err = jfr.Decode(data, jfr.Options{Options: options.Options, Labels: options.Labels, Period: options.Period})
 	case TorchMemory:

@@ -281,6 +281,8 @@ func decoders() map[string]decoder {
 		"Go trace":     other(formats.GoTrace, "gotrace/testdata/*.trace.gz"),
 		"JFR":          other(formats.JFR, "jfr/testdata/*.jfr.gz"),
 		"perf script":  other(formats.PerfScript, "perfscript/testdata/*.perf.txt"),
+		"speedscope":   other(formats.Speedscope, "speedscope/testdata/*.json"),
+		"Firefox":      other(formats.Firefox, "firefox/testdata/*.json"),
 		"folded":       other(formats.Folded, "jfr/testdata/*.collapsed.gz"),
 		"OTLP":         {files: []string{layoutFolder + "*.pb", layoutFolder + "async-profiler/*.otlp"}, isProtobuf: true, decode: decodeOTLP},
 		"OTLP JSON":    {files: []string{layoutFolder + "*.json"}, decode: decodeOTLPJSON},

@@ -42,6 +42,9 @@ const (
 	// TorchTrace is a trace of PyTorch's profiler, TorchMemory a snapshot of its allocator of GPU memory.
 	TorchTrace  Format = "torch_trace"
 	TorchMemory Format = "torch_memory"
+	// Speedscope is the format of speedscope, Firefox that of the Firefox Profiler, which samply writes, too.
+	Speedscope Format = "speedscope"
+	Firefox    Format = "firefox"
 	// Gzip, Zstd and LZ4 are any of the others, compressed: decompress it and look again.
 	Gzip Format = "gzip"
 	Zstd Format = "zstd"

@@ -7,10 +7,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/pprof"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -347,6 +349,36 @@ func TestUnreadEventsAreCounted(t *testing.T) {
 	}
 	assert.EqualValues(t, types-64, f.Sum(metric, "type", "other"), "names come from senders")
 	assert.Equal(t, 64, f.Logs.FilterMessageSnippet("not read").Len())
+}
+
+// Each format that docs/formats.md names is accepted, by content and by name, and that has no other rows.
+func TestAcceptedFormats(t *testing.T) {
+	files := map[string]string{
+		"pprof": "../../testdata/pprof/go-mutex.pb.gz", "go_trace": "../../testdata/pprof/go-exec.trace",
+		"perf_script": "../../internal/formats/perfscript/testdata/burn.perf.txt",
+		"cpuprofile":  "../../internal/formats/cpuprofile/testdata/node20.cpuprofile",
+		"jfr":         "../../internal/formats/jfr/testdata/jdk17.jfr.gz", "folded": "",
+		"speedscope": "../../internal/formats/speedscope/testdata/evented.speedscope.json",
+		"firefox":    "../../internal/formats/firefox/testdata/columns.json",
+	}
+	rows := profiletest.ReadmeTable(t, "docs/formats.md", "| `formats` | what it is | in OTLP |")
+	delete(rows, "formats")
+	assert.ElementsMatch(t, ingest.AllFormats(), slices.Collect(maps.Keys(rows)))
+	f := startFixture(t, serverOnly)
+	for format, path := range files {
+		assert.Contains(t, rows, format)
+		data := []byte(foldedText)
+		if path != "" {
+			var err error
+			data, err = os.ReadFile(path)
+			require.NoError(t, err)
+		}
+		for _, query := range []string{"", "?format=" + format} {
+			code, _, a := send(t, f.profilesURL()+query, data)
+			assert.Equal(t, http.StatusNoContent, code, "%s%s: %v", format, query, a)
+		}
+	}
+	assert.Len(t, f.Next.All(), 2*len(files))
 }
 
 // Each file of testdata/refused is refused as docs/formats.md has it, and that has no other rows.

@@ -7,6 +7,7 @@ package events
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -328,6 +329,17 @@ func UnixNanos(v int64) uint64 {
 		}
 	}
 	return 0
+}
+
+// Scaled returns v × factor, rounded, as exactly as v is: the product of a Unix time is beyond the integers of a float64. It is false if
+// the product is not a positive int64.
+func Scaled(v float64, factor int64) (int64, bool) {
+	whole, fraction := math.Modf(v)
+	if !(v >= 0 && v < math.MaxInt64/float64(factor)) {
+		return 0, false
+	}
+	scaled := int64(whole)*factor + int64(math.Round(fraction*float64(factor)))
+	return scaled, scaled >= 0
 }
 
 // ShortError returns err, or if its message is long, the beginning of the first line: a parser's error can list whole tables.

@@ -50,6 +50,7 @@ var documents = map[string]document{
 	"meta":                       {firefox, regexp.MustCompile(`"(interval|processType|preprocessedProfileVersion|stackwalk|markerSchema)"\s*:`)},
 	"libs":                       {firefox, regexp.MustCompile(`"(debugName|breakpadId|codeId)"`)},
 	"threads":                    {firefox, regexp.MustCompile(`"(frameTable|stackTable|registerTime)"`)},
+	"duration":                   {firefox, regexp.MustCompile(`^\s*:\s*[\d.]+\s*,\s*"markers"\s*:`)},
 	"profilerOverhead":           {Signature: firefox},
 	"preprocessedProfileVersion": {Signature: firefox},
 

@@ -61,6 +61,55 @@ var V8 = Inputs{
 	}),
 }
 
+// Speedscope are files for speedscope.
+var Speedscope = Inputs{
+	"frames":   same(`{"shared":{"frames":[{}`, ",{}", `]},"profiles":[{}]}`),
+	"names":    around(`{"shared":{"frames":[{}`, `]},"profiles":[{}]}`, func(i int) string { return fmt.Sprintf(`,{"name":"%d"}`, i) }),
+	"profiles": same(`{"profiles":[{}`, ",{}", "]}"),
+	"stacks":   same(`{"shared":{"frames":[{}]},"profiles":[{"samples":[[0]`, ",[0]", "]}]}"),
+	"weights":  same(`{"shared":{"frames":[{}]},"profiles":[{"samples":[[0]],"weights":[1`, ",1", "]}]}"),
+	"threads": around(`{"shared":{"frames":[{}]},"profiles":[{}`, "]}", func(i int) string {
+		return fmt.Sprintf(`,{"name":"%d","samples":[[0]],"weights":[1]}`, i)
+	}),
+	"a deep stack": func(size int) []byte {
+		n := size / 60
+		return join([]byte(`{"shared":{"frames":[{}]},"profiles":[{"unit":"seconds","events":[{}`),
+			bytes.Repeat([]byte(`,{"type":"O","frame":0}`), n), around("", "]}]}", func(i int) string {
+				return fmt.Sprintf(`,{"type":"%c","frame":0,"at":%d}`, "CO"[i%2], i)
+			})(size-23*n))
+	},
+	"many stacks": around(`{"shared":{"frames":[{}]},"profiles":[{"unit":"seconds","events":[{}`, "]}]}", func(i int) string {
+		return fmt.Sprintf(`,{"type":"O","frame":0,"at":%d}`, i)
+	}),
+	"nesting": same(`{"profiles":`, "[", ""),
+}
+
+// Firefox are profiles of the Firefox Profiler.
+var Firefox = Inputs{
+	"threads":   same(`{"threads":[{}`, ",{}", "]}"),
+	"processes": same(`{"processes":[{}`, ",{}", "]}"),
+	"libraries": same(`{"libs":[{}`, ",{}", `],"threads":[{}]}`),
+	"strings":   same(`{"threads":[{"stringArray":[""`, `,""`, `]}]}`),
+	"columns":   same(`{"threads":[{"stackTable":{"frame":[0`, ",0", `]},"samples":{"stack":[0]}}]}`),
+	"rows":      same(`{"threads":[{"stackTable":{"schema":{"prefix":0,"frame":1},"data":[[0,0]`, ",[0]", `]},"samples":{"stack":[0]}}]}`),
+	"samples":   same(`{"threads":[{"samples":{"stack":[0`, ",0", `]}}]}`),
+	"times":     same(`{"threads":[{"samples":{"stack":[0],"time":[0`, ",0", `]}}]}`),
+	"nulls":     same(`{"threads":[{"samples":{"stack":[null`, ",null", `]}}]}`),
+	"small":     same(`{"threads":[{}`, `,{"samples":{"stack":[0]}}`, `]}`),
+	"shared stacks": func(size int) []byte {
+		return join(same(`{"shared":{"frameTable":{"func":[0]},"stackTable":{"frame":[0`, ",0", `]}},"threads":[{}`)(size/2),
+			same("", `,{"samples":{"stack":[0],"timeDeltas":[1]}}`, "]}")(size/2))
+	},
+	"deep": func(size int) []byte {
+		n := size / 20
+		numbers := around("", "", func(i int) string { return fmt.Sprintf(",%d", i) })
+		return join([]byte(`{"threads":[{"frameTable":{"func":[0]},"stackTable":{"frame":[0`), bytes.Repeat([]byte(",0"), n),
+			[]byte(`],"prefix":[null`), numbers(6*n), []byte(`]},"samples":{"timeDeltas":[1`), bytes.Repeat([]byte(",1"), n),
+			[]byte(`],"stack":[0`), numbers(6*n), []byte("]}}]}"))
+	},
+	"circle": same(`{"threads":[{"frameTable":{"func":[0]},"stackTable":{"frame":[0,0],"prefix":[1,0]},"samples":{"stack":[0`, ",1", `]}}]}`),
+}
+
 // Perf are outputs of perf script.
 var Perf = Inputs{
 	"processes":    around("", "", func(i int) string { return fmt.Sprintf("a %d/%d 1.1: e%d:\n", i, i, i) }),

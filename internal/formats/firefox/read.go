@@ -1,0 +1,175 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package firefox
+
+import (
+	"encoding/json"
+	"errors"
+)
+
+var errNested = errors.New("processes within processes of a process")
+
+// value reads the next value into to. A value of another type is ignored.
+func (d *decoder) value(to any) error {
+	err := d.json.Decode(to)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) || errors.Is(err, errColumn) {
+		d.Stats.Dropped++
+		return nil
+	}
+	return err
+}
+
+// readProcess reads a profile, and adds the samples of its threads.
+func (d *decoder) readProcess(depth int) error {
+	if depth > 2 {
+		return errNested
+	}
+	var p process
+	err := d.json.Object(func(key string) error {
+		if err := d.Step(0); err != nil {
+			return err
+		}
+		switch key {
+		case "meta":
+			return d.value(&p.meta)
+		case "libs":
+			return d.json.Array(func() error {
+				var l lib
+				if err := d.value(&l); err != nil {
+					return err
+				}
+				p.libs = append(p.libs, l)
+				return d.Take(libBytes)
+			})
+		case "shared":
+			return d.json.Object(func(key string) error { return d.readTable(&p.shared, key) })
+		case "threads":
+			return d.json.Array(func() error { return d.readThread(&p) })
+		case "profile": // what the old Performance panel of Firefox saves
+			return d.readProcess(depth + 1)
+		case "processes":
+			return d.json.Array(func() error { return d.readProcess(depth + 1) })
+		}
+		return d.json.Skip()
+	})
+	if err != nil {
+		return err
+	}
+	return d.addThreads(&p)
+}
+
+// threadBytes and libBytes are the memory of a thread and of a library.
+const threadBytes, libBytes = 1024, 3 * 48
+
+// readThread reads a thread, and keeps it if it has samples.
+func (d *decoder) readThread(p *process) error {
+	if err := d.Step(0); err != nil {
+		return err
+	}
+	d.threads++
+	t := &thread{}
+	err := d.json.Object(func(key string) error {
+		switch key {
+		case "name":
+			return d.value(&t.name)
+		case "pid":
+			return d.value(&t.pid)
+		case "tid":
+			return d.value(&t.tid)
+		case "samples":
+			return d.readSamples(&t.samples)
+		case "jsAllocations", "nativeAllocations":
+			allocations := samples{weightType: weightBytes}
+			err := d.readSamples(&allocations)
+			t.allocations = append(t.allocations, allocations)
+			return err
+		}
+		return d.readTable(&t.tables, key)
+	})
+	if err != nil || len(t.samples.stack) == 0 && len(t.allocations) == 0 {
+		return err
+	}
+	p.threads = append(p.threads, t)
+	return d.Take(threadBytes)
+}
+
+// readTable reads a table into t. A key that is none is passed over.
+func (d *decoder) readTable(t *tables, key string) error {
+	var columns map[string]any
+	switch key {
+	case "stringArray", "stringTable":
+		return d.value(&t.strings)
+	case "stackTable":
+		columns = map[string]any{"prefix": &t.stacks.prefix, "frame": &t.stacks.frame}
+	case "frameTable":
+		columns = map[string]any{
+			"func": &t.frames.function, "line": &t.frames.line, "column": &t.frames.column, "address": &t.frames.address,
+			"location": &t.frames.text,
+		}
+	case "funcTable":
+		columns = map[string]any{
+			"name": &t.functions.name, "fileName": &t.functions.file, "source": &t.functions.source, "resource": &t.functions.resource,
+			"lineNumber": &t.functions.line,
+		}
+	case "resourceTable":
+		columns = map[string]any{"lib": &t.resourceLib}
+	case "sources":
+		columns = map[string]any{"filename": &t.sourceFile}
+	default:
+		return d.json.Skip()
+	}
+	return d.readColumns(columns)
+}
+
+// readColumns reads a table: as an object with a list for each column, or with a list of rows and a schema, which comes first.
+func (d *decoder) readColumns(columns map[string]any) error {
+	schema := map[string]int{}
+	return d.json.Object(func(key string) error {
+		switch key {
+		case "schema":
+			return d.value(&schema)
+		case "data":
+			return d.json.Array(func() error { return d.readRow(schema, columns) })
+		}
+		if column, ok := columns[key]; ok {
+			return d.value(column)
+		}
+		return d.json.Skip()
+	})
+}
+
+// readRow appends a row to the columns.
+func (d *decoder) readRow(schema map[string]int, columns map[string]any) error {
+	if err := d.Step(0); err != nil {
+		return err
+	}
+	var row []json.RawMessage
+	if err := d.value(&row); err != nil {
+		return err
+	}
+	for name, column := range columns {
+		at, ok := schema[name]
+		if !ok {
+			continue
+		}
+		v, isNumber := 0.0, false
+		if at >= 0 && at < len(row) {
+			isNumber = string(row[at]) != "null" && json.Unmarshal(row[at], &v) == nil
+		}
+		switch column := column.(type) {
+		case *indices:
+			if !isNumber {
+				v = none
+			}
+			*column = append(*column, indexOf(v))
+		case *reals:
+			if !isNumber {
+				v = null
+			}
+			*column = append(*column, v)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package firefox
+
+import (
+	"cmp"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+// tables are what samples refer to, in columns.
+type tables struct {
+	strings []string
+	stacks  struct{ prefix, frame indices }
+	frames  struct {
+		function, line, column, text indices
+		address                      reals
+	}
+	functions               struct{ name, file, source, resource, line indices }
+	resourceLib, sourceFile indices
+}
+
+// resolver resolves the references of samples.
+type resolver struct {
+	*tables
+	libs      []lib
+	locations []int32 // by frame; 0 until the first time
+}
+
+// hasStacks reports that a thread has tables of its own.
+func (t *tables) hasStacks() bool { return len(t.stacks.frame) > 0 }
+
+// share takes from the shared tables what those of a thread can be without.
+func (t *tables) share(shared *tables) {
+	if len(t.strings) == 0 {
+		t.strings = shared.strings
+	}
+	if len(t.sourceFile) == 0 {
+		t.sourceFile = shared.sourceFile
+	}
+}
+
+func (t *tables) string(i int32) string {
+	if i < 0 || int(i) >= len(t.strings) {
+		return ""
+	}
+	return t.strings[i]
+}
+
+// fillTree makes the table of stacks the tree of stacks.
+func (d *decoder) fillTree(r *resolver) error {
+	d.tree.Reset()
+	numFrames := max(len(r.frames.function), len(r.frames.text))
+	if err := d.Take(4*numFrames + events.NodeBytes*len(r.stacks.frame)); err != nil {
+		return err
+	}
+	r.locations = make([]int32, numFrames)
+	for i, frame := range r.stacks.frame {
+		if err := d.Step(0); err != nil {
+			return err
+		}
+		caller := int32(events.NoNode)
+		if i < len(r.stacks.prefix) {
+			caller = r.stacks.prefix[i]
+		}
+		if frame < 0 || int(frame) >= numFrames {
+			d.tree.Add(missing, 0)
+			continue
+		}
+		if r.locations[frame] == 0 {
+			r.locations[frame] = d.location(r, frame)
+		}
+		d.tree.Add(caller, r.locations[frame])
+	}
+	return nil
+}
+
+// missing is a caller that does not exist.
+const missing = events.NoNode - 1
+
+// jsLocation is a frame of Firefox's own format that names a place in a script.
+var jsLocation = regexp.MustCompile(`^(.*) \((.+?):(\d+)(?::(\d+))?\)$`)
+
+// location interns a frame. One of native code that has no name yet keeps its address and its file, so that it can be symbolized.
+func (d *decoder) location(r *resolver, frame int32) int32 {
+	line, column := int64(r.frames.line.at(frame)), int64(r.frames.column.at(frame))
+	intern := func(s string) dictionary.StringIndex { return d.Dict.Strings.Intern(d.CleanString(s)) }
+	if text := r.frames.text.at(frame); text != none {
+		name, file := r.string(text), ""
+		if m := jsLocation.FindStringSubmatch(name); m != nil {
+			name, file = m[1], m[2]
+			if first, err := strconv.ParseInt(m[3], 10, 32); err == nil && line <= 0 {
+				line = first
+			}
+		}
+		return d.Frame(dictionary.Function{Name: intern(cmp.Or(name, unknown)), Filename: intern(file)}, line, column)
+	}
+	function := r.frames.function.at(frame)
+	name := r.string(r.functions.name.at(function))
+	file := r.string(r.functions.file.at(function))
+	if source := r.functions.source.at(function); source != none {
+		file = r.string(r.sourceFile.at(source))
+	}
+	l := dictionary.Location{Mapping: d.mapping(r, r.resourceLib.at(r.functions.resource.at(function)))}
+	if address := r.frames.address.at(int(frame)); address >= 0 && address < 1<<62 && l.Mapping != 0 {
+		l.Address = uint64(address)
+		if strings.HasPrefix(name, "0x") {
+			return int32(d.Dict.Locations.Intern(l, nil))
+		}
+	}
+	f := dictionary.Function{
+		Name: intern(cmp.Or(name, unknown)), Filename: intern(file), StartLine: max(int64(r.functions.line.at(function)), 0),
+	}
+	return int32(d.Dict.Locations.Intern(l, []dictionary.Line{
+		{Function: d.Dict.Functions.Intern(f), Line: max(line, 0), Column: max(column, 0)},
+	}))
+}
+
+const unknown = "(unknown)"
+
+// mapping interns a library.
+func (d *decoder) mapping(r *resolver, i int32) dictionary.MappingIndex {
+	if i < 0 || int(i) >= len(r.libs) {
+		return 0
+	}
+	l := &r.libs[i]
+	m := dictionary.Mapping{Filename: d.Dict.Strings.Intern(d.CleanString(cmp.Or(l.Path, l.Name)))}
+	if l.CodeID != nil && *l.CodeID != "" {
+		m.Attributes = d.Dict.AttributeSets.Intern([]int32{d.StringAttribute("process.executable.build_id.gnu", strings.ToLower(*l.CodeID))})
+	}
+	return d.Dict.Mappings.Intern(m)
+}

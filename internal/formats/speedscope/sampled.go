@@ -1,0 +1,72 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package speedscope
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+const unreadable dictionary.StackIndex = -1
+
+// readStack reads a stack: indices of frames, root first.
+func (d *decoder) readStack(p *profile) error {
+	if err := d.Step(12 * len(p.stacks)); err != nil {
+		return err
+	}
+	var indices []int64
+	err := d.json.Decode(&indices)
+	var other *json.UnmarshalTypeError
+	isOther := errors.As(err, &other)
+	if err != nil && !isOther {
+		return err
+	}
+	d.stack = d.stack[:0]
+	for _, i := range slices.Backward(indices) {
+		if i < 0 || i >= int64(len(d.frames)) {
+			isOther = true
+			break
+		}
+		d.stack = append(d.stack, d.frames[i])
+	}
+	stack := unreadable
+	if !isOther {
+		stack = d.Dict.Stacks.Intern(d.stack)
+	}
+	p.stacks = append(p.stacks, stack)
+	return nil
+}
+
+// addSamples adds the samples of a sampled profile. Equal stacks are one sample: the file need not have them in their order in time.
+func (d *decoder) addSamples(p *profile, attributes dictionary.AttributeSetIndex) error {
+	if len(p.stacks) == 0 {
+		return nil
+	}
+	typ, factor := d.typeOf(p)
+	to := d.profileOf(profileKey{typ: typ})
+	for i, stack := range p.stacks {
+		if err := d.Step(0); err != nil {
+			return err
+		}
+		weight := 0.0
+		if i < len(p.weights) {
+			weight = p.weights[i]
+		}
+		value, ok := events.Scaled(weight, factor)
+		if !ok || stack == unreadable || i >= len(p.weights) {
+			d.Stats.Dropped++
+			continue
+		}
+		d.Stats.Events++
+		if value > 0 {
+			d.Observe(to, compact.Identity{Stack: stack, Attributes: attributes}, compact.Observation{Value: value})
+		}
+	}
+	return nil
+}

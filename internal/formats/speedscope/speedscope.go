@@ -1,0 +1,253 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package speedscope reads files for speedscope (https://www.speedscope.app/file-format-schema.json), which py-spy, rbspy, pyinstrument,
+// dotnet-trace, Excimer and speedscope itself write.
+//
+// The frames are shared by all profiles, and may come after them: Decode walks over the JSON twice, without keeping it. readFrames interns
+// the frames, readProfile reads one profile. A sampled profile is stacks with weights (sampled.go). An evented one is when frames open and
+// close; the time between two events is that of the stack that is open then (evented.go).
+//
+// The values of times are wall/nanoseconds, as the format does not tell what the time is, or of the type in Options; others are
+// space/bytes or samples/count. Evented profiles keep their times, which are Unix time or end at the anchor. If a file has several
+// profiles, their names are those of threads.
+package speedscope
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
+)
+
+// Options are what a file does not state itself.
+type Options struct {
+	events.Options
+	// SampleType is the type of the values, and Unit their unit if the file states none.
+	SampleType, Unit string
+}
+
+// parserFactor is the memory of numbers.
+const parserFactor = 10
+
+// ErrNotSpeedscope is the error for JSON that is not a file for speedscope.
+var ErrNotSpeedscope = errors.New("there are no profiles for speedscope in the JSON")
+
+// Decode returns the profiles of a file: one for each type of values, with and without times.
+func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
+	d := decoder{
+		options: options, data: bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n"), tree: events.NewCallTree(len(data)),
+		profiles: map[profileKey]compact.ProfileIndex{}, first: math.MaxUint64,
+	}
+	return d.Run(options.Options, parserFactor*len(data), len(data), func() error {
+		if err := d.read(); err != nil {
+			return fmt.Errorf("read JSON: %w", err)
+		}
+		if d.number == 0 {
+			return ErrNotSpeedscope
+		}
+		d.finish()
+		return nil
+	})
+}
+
+type decoder struct {
+	events.Builder
+	options Options
+	data    []byte
+	json    wire.JSON
+	frames  []int32 // locations
+	number  int     // of profiles
+	tree    *events.CallTree
+	scope   compact.ScopeIndex
+
+	profiles map[profileKey]compact.ProfileIndex
+	// first and last are those of the times of evented profiles, in nanoseconds of their clock.
+	first, last uint64
+	// Scratch.
+	stack []int32
+}
+
+// profileKey is what distinguishes the profiles that are made.
+type profileKey struct {
+	typ     events.Type
+	isTimed bool
+}
+
+// read walks over the file twice: for the frames, and for the profiles.
+func (d *decoder) read() error {
+	err := d.object(func(key string) error {
+		switch key {
+		case "shared":
+			return d.json.Object(func(key string) error {
+				if key != "frames" {
+					return d.json.Skip()
+				}
+				return d.json.Array(d.readFrame)
+			})
+		case "profiles":
+			return d.json.Array(func() error {
+				d.number++
+				if err := d.Step(0); err != nil {
+					return err
+				}
+				return d.json.Skip()
+			})
+		}
+		return d.json.Skip()
+	})
+	if err != nil {
+		return err
+	}
+	d.scope = d.NewScope()
+	return d.object(func(key string) error {
+		if key != "profiles" {
+			return d.json.Skip()
+		}
+		return d.json.Array(d.readProfile)
+	})
+}
+
+func (d *decoder) object(field func(key string) error) error {
+	d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(d.data))}
+	return d.json.Object(field)
+}
+
+// value reads the next value into to. A value of another type is ignored.
+func (d *decoder) value(to any) error {
+	err := d.json.Decode(to)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) {
+		return nil
+	}
+	return err
+}
+
+func (d *decoder) readFrame() error {
+	if err := d.Step(4 * len(d.frames)); err != nil {
+		return err
+	}
+	var f struct {
+		Name string   `json:"name"`
+		File string   `json:"file"`
+		Line *float64 `json:"line"`
+		Col  *float64 `json:"col"`
+	}
+	if err := d.value(&f); err != nil {
+		return err
+	}
+	intern := d.Dict.Strings.Intern
+	function := dictionary.Function{Name: intern(d.CleanString(cmp.Or(f.Name, "(unknown)"))), Filename: intern(d.CleanString(f.File))}
+	d.frames = append(d.frames, d.Frame(function, position(f.Line), position(f.Col)))
+	return nil
+}
+
+func position(v *float64) int64 {
+	if v == nil || !(*v > 0 && *v < math.MaxInt32) {
+		return 0
+	}
+	return int64(*v)
+}
+
+// profile is a profile of the file. Its fields can come in any order.
+type profile struct {
+	name, unit string
+	start, end float64
+
+	stacks  []dictionary.StackIndex // unreadable if the stack is none
+	weights []float64
+
+	openings []opening
+}
+
+func (d *decoder) readProfile() error {
+	var p profile
+	err := d.json.Object(func(key string) error {
+		switch key {
+		case "name":
+			return d.value(&p.name)
+		case "unit":
+			return d.value(&p.unit)
+		case "startValue":
+			return d.value(&p.start)
+		case "endValue":
+			return d.value(&p.end)
+		case "samples":
+			return d.json.Array(func() error { return d.readStack(&p) })
+		case "weights":
+			return d.value(&p.weights)
+		case "events":
+			return d.json.Array(func() error { return d.readOpening(&p) })
+		}
+		return d.json.Skip()
+	})
+	if err != nil {
+		return err
+	}
+	var attributes dictionary.AttributeSetIndex
+	if d.number > 1 && p.name != "" {
+		attributes = d.Dict.AttributeSets.Intern([]int32{d.StringAttribute(events.AttributeThreadName, p.name)})
+	}
+	if err := d.addSamples(&p, attributes); err != nil {
+		return err
+	}
+	return d.addIntervals(&p, attributes)
+}
+
+// typeOf returns the type of a profile's values, and how many there are in one of the file's.
+func (d *decoder) typeOf(p *profile) (typ events.Type, factor int64) {
+	factor = 1
+	switch p.unit {
+	case "nanoseconds":
+	case "microseconds":
+		factor = 1e3
+	case "milliseconds":
+		factor = 1e6
+	case "seconds":
+		factor = 1e9
+	case "bytes":
+		return events.Type{Name: cmp.Or(d.options.SampleType, "space"), Unit: "bytes"}, 1
+	default:
+		return events.Type{Name: cmp.Or(d.options.SampleType, "samples"), Unit: cmp.Or(d.options.Unit, "count")}, 1
+	}
+	return events.Type{Name: cmp.Or(d.options.SampleType, "wall"), Unit: nanoseconds}, factor
+}
+
+const nanoseconds = "nanoseconds"
+
+// profileOf returns the profile for values of a type.
+func (d *decoder) profileOf(key profileKey) compact.ProfileIndex {
+	p, known := d.profiles[key]
+	if !known {
+		shape := compact.Shape{Values: true, Timestamps: key.isTimed}
+		p = d.NewProfile(d.scope, events.Profile{Sample: key.typ, Period: key.typ, Shape: shape})
+		d.profiles[key] = p
+	}
+	return p
+}
+
+// finish places the profiles in time: those of a clock that is not Unix time end at the anchor.
+func (d *decoder) finish() {
+	anchor := d.options.Anchor.EndNanos
+	if d.first <= d.last && d.first < events.Year2000*1e9 {
+		d.GuessClock()
+		if anchor > d.last {
+			d.Shift(anchor - d.last)
+		}
+	}
+	for key, p := range d.profiles {
+		if !key.isTimed && anchor > 0 {
+			d.SetWindow(p, anchor, anchor)
+			d.Header(p).Attributes = d.ClockGuess()
+		}
+	}
+}
