@@ -125,6 +125,10 @@ func TestBlockOfAnotherVersion(t *testing.T) {
 	assert.NotEqual(t, block, s.Blocks()[0].Dir())
 	require.NoError(t, s.Close())
 	assert.FileExists(t, index)
+	s = open(t, diskConfig(t, dir)) // the list still has it
+	require.Len(t, s.Blocks(), 1)
+	require.NoError(t, s.Close())
+	assert.FileExists(t, index)
 }
 
 // A changed bit of an index is seen.
@@ -324,49 +328,64 @@ func TestLogBeginsAgain(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A message that the log could not take counts once when its sender has tried again: totals are compared with those before the first
-// attempt, and states hold as long as before it.
-func TestRetryAfterTheLogFailed(t *testing.T) {
-	now := noon
-	message := func(value int64) pprofile.Profiles {
+// A message that the log could not take is as if it had never come, whether its sender tries again or gives up: totals are compared with
+// those before it, and states hold as long as without it.
+func TestMessagesThatTheLogCannotTake(t *testing.T) {
+	message := func(at time.Time, value int64) pprofile.Profiles {
 		b := profiletest.New().Resource("service.name", "shop")
 		for _, typ := range []string{"alloc_space", "inuse_space"} {
-			b.Profile(typ, "bytes").Time(uint64(now.UnixNano()), 0).Sample(profiletest.Value(value, "leaf"))
+			b.Profile(typ, "bytes").Time(uint64(at.UnixNano()), 0).Sample(profiletest.Value(value, "leaf"))
 		}
 		return b.Build()
 	}
-	stores := map[bool]*Store{}
-	for _, fails := range []bool{false, true} {
-		cfg := diskConfig(t, t.TempDir())
-		s := open(t, cfg)
-		now = noon
-		for i := range 6 {
-			now = now.Add(10 * time.Second)
-			if fails && i == 4 {
-				blockfile.SetFault(func(op, _ string) error {
-					if op == "write" {
-						return syscall.EIO
-					}
-					return nil
-				})
-				require.ErrorIs(t, s.Add(message(500), now).Err, syscall.EIO)
-				require.Equal(t, 8, s.Stats().Profiles)
-				blockfile.SetFault(nil)
-				s.Maintain(now)
+	for _, comesAgain := range []bool{true, false} {
+		stores := map[bool]*Store{}
+		for _, fails := range []bool{false, true} {
+			s := open(t, diskConfig(t, t.TempDir()))
+			for i := range 6 {
+				now := noon.Add(time.Duration(10*i) * time.Second)
+				if fails && i == 4 {
+					blockfile.SetFault(func(op, _ string) error {
+						if op == "write" {
+							return syscall.EIO
+						}
+						return nil
+					})
+					require.ErrorIs(t, s.Add(message(now, 500), now).Err, syscall.EIO)
+					require.Equal(t, 8, s.Stats().Profiles)
+					blockfile.SetFault(nil)
+					s.Maintain(now)
+				}
+				if i != 4 || comesAgain {
+					require.Equal(t, 2, s.Add(message(now, int64(i+1)*100), now).Profiles)
+				}
 			}
-			added := s.Add(message(int64(i+1)*100), now)
-			require.NoError(t, added.Err)
-			require.Equal(t, 2, added.Profiles)
+			stores[fails] = s
 		}
-		stores[fails] = s
+		for _, typ := range []string{"alloc_space", "inuse_space"} {
+			for until := 10; until < 120; until += 10 {
+				sel := Selection{Service: "shop", Profile: "memory", Type: typ, From: at(until - 10), Until: at(until)}
+				assert.Equal(t, sum(t, stores[false], sel), sum(t, stores[true], sel), "%s until %d, comes again: %t", typ, until, comesAgain)
+			}
+		}
+		for _, s := range stores {
+			require.NoError(t, s.Close())
+		}
 	}
-	for _, typ := range []string{"alloc_space", "inuse_space"} {
-		sel := Selection{Service: "shop", Profile: "memory", Type: typ, From: at(0), Until: at(120)}
-		assert.Equal(t, sum(t, stores[false], sel), sum(t, stores[true], sel), typ)
+}
+
+// The log has what is in memory, and little more.
+func TestLogIsCut(t *testing.T) {
+	cfg := diskConfig(t, memoryDir(t))
+	s := open(t, cfg)
+	for hour := range 5 {
+		addHour(s, hour)
+		s.Maintain(noon.Truncate(24 * time.Hour).Add(time.Duration(hour+1) * time.Hour))
+		segments, err := os.ReadDir(filepath.Join(cfg.Disk.Directory, logFolder))
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(segments), 2)
 	}
-	for _, s := range stores {
-		require.NoError(t, s.Close())
-	}
+	require.NoError(t, s.Close())
 }
 
 // lifeOfAStore adds profiles, writes them, makes one block of the hours, deletes nothing, and reads all. It returns how
