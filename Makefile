@@ -143,7 +143,7 @@ e2e-mcp: ## ask the collector and profiletool by the Model Context Protocol, by 
 E2E_PAGE ?= 1
 .PHONY: e2e-page
 e2e-page: ## drive the page of flame graphs in Chromium, by playwright-core from npm
-	E2E_PAGE=$(E2E_PAGE) $(GO) test -count=1 -v -timeout 10m -run '^TestPage$$' ./internal/testing/e2e
+	E2E_PAGE=$(E2E_PAGE) $(GO) test -count=1 -v -timeout 20m -run '^TestPage$$' ./internal/testing/e2e
 
 # The tests of e2e-splunk, e2e-pyroscope, e2e-datadog, e2e-sql, e2e-clickhouse, e2e-mcp and e2e-page, side by side, since each waits most
 # of the time. With E2E_NPM=if-possible those are skipped whose packages cannot be installed.

@@ -5,6 +5,7 @@ package profilestoreexporter
 
 import (
 	"net/url"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -24,6 +25,8 @@ type Config struct {
 	ClickHouse configoptional.Optional[ClickHouseConfig] `mapstructure:"clickhouse"`
 
 	MCP configoptional.Optional[MCPConfig] `mapstructure:"mcp"`
+	// SourceLink is a template of the links from the page to source code. Empty: links to the repository that the profiles name.
+	SourceLink string `mapstructure:"source_link"`
 }
 
 // MCPConfig configures the answers to assistants, at /mcp of the server.
@@ -43,6 +46,10 @@ func (c *MCPConfig) Validate() error {
 func (c *Config) Validate() error {
 	var faults config.Faults
 	faults.Require(!c.ClickHouse.HasValue() || c.Storage.Directory == "", "`storage.directory` and `clickhouse` exclude each other")
+	link, err := url.Parse(c.SourceLink)
+	isLink := err == nil && (link.Scheme == "https" || link.Scheme == "http") && strings.Contains(c.SourceLink, "{file}")
+	faults.Require(c.SourceLink == "" || isLink,
+		"`source_link` must be a URL with {file}, such as https://git.example.com/shop/blob/{revision}/{file}#L{line}, found %q", c.SourceLink)
 	return faults.Err()
 }
 

@@ -154,7 +154,7 @@ func (e *storeExporter) settings() api.Settings {
 	cfg := &e.config.Server
 	settings := api.Settings{
 		Store: e.querier, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
-		MaxConcurrent: cfg.MaxConcurrentQueries,
+		MaxConcurrent: cfg.MaxConcurrentQueries, SourceLink: e.config.SourceLink,
 		Timeout:       cfg.QueryTimeout, ReadTimeout: cfg.HTTP.WriteTimeout, Observe: e.metrics.query,
 		TimeoutHint: "`server.query_timeout` can be raised",
 	}

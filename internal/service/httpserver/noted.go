@@ -6,8 +6,11 @@ package httpserver
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
+	"regexp"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -54,7 +57,21 @@ func (n *noted) note(r *http.Request) {
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		endpoint = r.Method + " :" + portOf(local.String()) + r.URL.Path
 	}
-	senders.Note(senders.Request{Address: addressOf(r.RemoteAddr), Endpoint: endpoint, Status: cmp.Or(n.status, http.StatusOK)}, string(n.reason), time.Now())
+	senders.Note(senders.Request{Address: addressOf(r.RemoteAddr), Endpoint: endpoint, Status: cmp.Or(n.status, http.StatusOK)}, reasonOf(n.reason), time.Now())
+}
+
+// messageField finds the message of an answer in JSON, which may be cut.
+var messageField = regexp.MustCompile(`"(?:error|message)"\s*:\s*"((?:[^"\\]|\\.)*)`)
+
+// reasonOf returns the message of an answer, or all of it.
+func reasonOf(answer []byte) string {
+	if field := messageField.FindSubmatch(answer); field != nil {
+		var message string
+		if json.Unmarshal(slices.Concat([]byte{'"'}, field[1], []byte{'"'}), &message) == nil {
+			return message
+		}
+	}
+	return string(answer)
 }
 
 func addressOf(address string) string {

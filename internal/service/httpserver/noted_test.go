@@ -17,6 +17,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/senders"
 )
 
+func TestReasonOf(t *testing.T) {
+	for answer, want := range map[string]string{
+		"not a profile\n": "not a profile\n", `{"error":"a \"b\" \u003c"}`: `a "b" <`, `{"code":3,"message":"cut he`: "cut he", `{"error":5}`: `{"error":5}`, "": "",
+	} {
+		assert.Equal(t, want, reasonOf([]byte(answer)))
+	}
+}
+
 // Who sends is noted with the answer, and who reads is not.
 func TestSendersAreNoted(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -44,7 +44,7 @@ func (s *server) page(r *request) (*answer, error) {
 	}
 	return jsonAnswer(map[string]any{
 		"status": status, "services": services, "service": service, "profiles": profiles, "senders": recentSenders(r.now),
-		"troubles": s.troubles.lately(status, r.now),
+		"troubles": s.troubles.lately(status, r.now), "source_link": s.SourceLink,
 	})
 }
 

@@ -38,6 +38,8 @@ type Settings struct {
 	Timeout, ReadTimeout time.Duration
 	// TimeoutHint tells users what to change if queries take too long.
 	TimeoutHint string
+	// SourceLink is a template of links to source code, for the page; empty: the page makes links to the repository of the profiles.
+	SourceLink string
 	// Budget has the memory of all queries; nil means the process's.
 	Budget *budget.Budget
 	// Observe is called for each query. outcome is ok, refused (the query was at fault) or failed.
@@ -102,7 +104,7 @@ func New(settings Settings) http.Handler {
 	for name, serve := range map[string]func(*request) (*answer, error){
 		"status": s.status, "services": s.services, "profiles": s.profiles, "attributes": s.attributes,
 		"timeline": s.timeline, "flamegraph": s.flamegraph, "table": s.table, "diff": s.diff,
-		"heatmap": s.heatmap, "events": s.events, "overview": s.overview, "types": s.types, "page": s.page, "versions": s.versions,
+		"heatmap": s.heatmap, "events": s.events, "overview": s.overview, "types": s.types, "page": s.page, "versions": s.versions, "lines": s.lines, "findings": s.findings,
 	} {
 		s.mux.Handle("GET /api/"+name, compress(s.query(name, serve)))
 	}

@@ -122,6 +122,7 @@ func requireAnswers(t *testing.T, s mcp.Settings) {
 		"call_tree":               {"call_tree", `{` + shop + `}`},
 		"call_tree_callees":       {"call_tree", `{` + shop + `,"function":"shop.handle","limit":2}`},
 		"call_tree_callers":       {"call_tree", `{` + shop + `,"function":"JSON.marshal","direction":"callers","depth":2}`},
+		"findings":                {"findings", `{"service":"shop","seconds":3600}`},
 		"timeline":                {"timeline", `{` + shop + `,"seconds":1200,"points":4}`},
 		"timeline_by_endpoint":    {"timeline", `{` + shop + `,"seconds":1200,"points":2,"group_by":"endpoint"}`},
 		"compare_versions":        {"compare", `{` + shop + `,"attributes":["service.version=2"],"base":{"attributes":["service.version=1"]}}`},

@@ -23,6 +23,8 @@ func (s *server) addTools() {
 	addTool(s, "list_attributes", "Lists attributes (such as service.version or k8s.pod.name) and their values, to filter and to compare by.", listAttributes)
 	addTool(s, "hottest_functions", "Lists the functions of a profile with the largest values: self is the function alone, total includes what it calls.", hottestFunctions)
 	addTool(s, "call_tree", "Shows what a function calls, or what calls it, as a tree of the largest paths; without a function, the whole profile from its entry.", callTreeOf)
+	addTool(s, "findings", "Lists what stands out in a service: functions that have grown since the last version or since yesterday, garbage collection, locks, "+
+		"compiled patterns, JSON, copies, goroutines that only become more. Begin here.", findingsOf)
 	addTool(s, "timeline", "Shows the values of a profile over time, also by the values of an attribute.", timeline)
 	addTool(s, "compare", "Compares two times, or two values of an attribute such as service.version: which functions have become a larger or smaller part.", compare)
 }

@@ -40,7 +40,8 @@ func TestPage(t *testing.T) {
 	pushed := pushForPage(t, c)
 	pushStalls(t, c)
 	pushVersions(t, c)
-	waitForServices(t, c.graphs, 8)
+	pushProfile(t, c, url.Values{"service.name": {"deep"}}, deepProfile())
+	waitForServices(t, c.graphs, 9)
 
 	results, err := filepath.Abs(filepath.Join(repository, "bin", "page"))
 	require.NoError(t, err)
@@ -132,11 +133,24 @@ func pushVersions(t *testing.T, c *collector) {
 		p.TimeNanos, p.DurationNanos = now.Add(-time.Duration(minute)*time.Minute).UnixNano(), int64(time.Minute)
 		root := addFunction(p, "main.main")
 		for name, cores := range map[string]float64{"main.render": 0.2, "main.discounted": discounted} {
-			p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{addFunction(p, name), root}, Value: []int64{1, int64(cores * 60e9)}})
+			p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{addFunction(p, name), root}, Value: []int64{int64(cores * 6000), int64(cores * 60e9)}})
 		}
 		pushProfile(t, c, url.Values{"service.name": {"deployed"}, "service.version": {version}, "attr.vcs.repository.url.full": {"https://example.com/shop.git"},
 			"attr.vcs.ref.head.revision": {"0123abc"}}, p)
 	}
+}
+
+// deepProfile returns a recursion of 3,000 frames, two functions by turns.
+func deepProfile() *profile.Profile {
+	p := newCPUProfile()
+	root, leaf := addFunction(p, "main.main"), addFunction(p, "tree.leaf")
+	by := []*profile.Location{addFunction(p, "tree.visit"), addFunction(p, "tree.walk")}
+	stack := []*profile.Location{leaf}
+	for i := range 3000 {
+		stack = append(stack, by[i%2])
+	}
+	p.Sample = []*profile.Sample{{Location: append(stack, root), Value: []int64{1, 1e9}}}
+	return p
 }
 
 // pushStalls pushes an execution trace of three seconds, in each of which several goroutines wait 30 ms for a lock.

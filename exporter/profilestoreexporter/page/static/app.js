@@ -6,17 +6,19 @@
 import {ask, progressOf} from './api.js';
 import {themes} from './colors.js';
 import {choices, firstComparison, marks, Scale, sinceVersion, versionKey, withSide} from './compare.js';
-import {Details, Tooltip} from './details.js';
+import {Details, linesSheet, Tooltip} from './details.js';
 import {button, copyText, el, menu, popover, refill} from './dom.js';
 import {FlameGraph} from './flamegraph.js';
 import {clean, formatDuration, formatRate, formatShare, formatTime, formatValue, isTime} from './format.js';
 import {HeatMap} from './heatmap.js';
 import {listenToKeys} from './keys.js';
-import {leftOut, refusedLine, rich, senderList, troubleNotices, ui} from './messages.js';
+import {leftOut, refusedLine, renderFindings, rich, senderList, troubleNotices, ui} from './messages.js';
 import {Model} from './model.js';
 import {Overview} from './overview.js';
 import {renderPath} from './path.js';
+import {pngOf, save, svgOf} from './picture.js';
 import {Search} from './search.js';
+import {sourceLink} from './source.js';
 import {BaseBar, defaultsFor, SelectionBar, typeKey} from './selection.js';
 import {baseQueryOf, defaultSeconds, emptyState, formatState, hasPart, isByTime, isCompared, parseState, queryOf, timeQuery} from './state.js';
 import {FunctionTable} from './table.js';
@@ -159,6 +161,7 @@ class App {
     const temporary = error?.status === 0 || error?.status >= 500;
     if ((temporary || !this.state.time.from || !this.services) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
     this.render(); // last: whatever it cannot draw, the next answer may be fine
+    if (!error) this.loadFindings();
   }
 
   // watch shows how far a load is that takes longer than a second, and a way to end it.
@@ -198,7 +201,7 @@ class App {
     const get = (endpoint, query) => ask(endpoint, query, signal, this.loadName);
     const page = await get('page', this.state.service ? [['service', this.state.service]] : []);
     if (signal.aborted) return false;
-    Object.assign(this, {status: page.status, services: page.services, profiles: page.profiles, senders: page.senders, troubles: page.troubles});
+    Object.assign(this, {status: page.status, services: page.services, profiles: page.profiles, senders: page.senders, troubles: page.troubles, sourceTemplate: page.source_link});
     this.choose(page.service);
     const {state} = this;
     this.row = this.profiles.find((row) => row.service === state.service && typeKey(row) === typeKey(state));
@@ -258,6 +261,27 @@ class App {
   // isStart reports that no service is chosen, and all are listed.
   get isStart() {
     return !this.state.service;
+  }
+
+  // loadFindings asks what stands out in the service, of a live page once a minute and about an hour at least. It takes longer than the
+  // page, which does not wait for it.
+  async loadFindings() {
+    const {state, status} = this;
+    if (!status || this.isStart) return;
+    const {time} = state;
+    const query = [['service', state.service], ...timeQuery(time.from ? time : {seconds: Math.max(3600, time.seconds ?? 3600)})];
+    const key = JSON.stringify([query, time.from ? 0 : Math.floor(status.now / 60e3)]);
+    if (this.findingsKey === key) return;
+    if (this.findings?.service !== state.service) this.findings = null;
+    this.findingsKey = key;
+    try {
+      const answer = await ask('findings', query, undefined, 'findings');
+      if (this.findingsKey !== key) return;
+      this.findings = {service: state.service, list: answer.findings};
+    } catch {
+      return; // the page has more to say about a collector that does not answer
+    }
+    this.render();
   }
 
   // isAnswered reports whether there is something to draw the view from.
@@ -321,7 +345,9 @@ class App {
   extent() {
     const {now} = this.status;
     const {base, time} = this.state;
-    const from = Math.min(this.row.from, time.from ?? Infinity, base.time?.from ?? Infinity);
+    // A profile at the very edge could not be seen.
+    const first = this.row.from - Math.max(this.status.resolution_ms, (this.row.until - this.row.from) / 100);
+    const from = Math.min(first, time.from ?? Infinity, base.time?.from ?? Infinity);
     const until = Math.max(time.from ? this.row.until : now, time.until ?? 0, base.time?.until ?? 0);
     return {from: Math.round(Math.max(Math.min(from, until - 120e3), until - Math.max(30 * 86400e3, this.status.window_ms))), until: Math.round(until)};
   }
@@ -338,6 +364,7 @@ class App {
     $('timeline').hidden = !this.times;
     if (this.times) this.timeline.show({...this.times, isCPU: this.isCPU, marks: marks(this.versions, this.times.extent), selection: this.shown, base: state.view === 'diff' ? state.base.time : null, theme});
     this.renderNotices();
+    renderFindings($('findings'), state.view !== 'diff' && !this.isStart && this.findings?.service === state.service ? this.findings.list : []);
     renderPath($('path'), this);
     this.renderMain();
     this.renderDetails();
@@ -390,6 +417,9 @@ class App {
       const whole = () => this.update({time: {}, base: {...state.base, time: null}});
       notices.push([`${model.total ? 'The base has' : 'What is shown has'} no samples: choose another time with ${model.total ? 'Shift and drag' : 'a drag'} in the time line.`, null,
         ...(state.base.attrs.length || state.base.service ? [['compare in the whole time', whole]] : [])]);
+    }
+    if (model && !state.fold && model.depth > 200 && model.isRecursive) {
+      notices.push([`The stacks are up to ${model.depth.toLocaleString('en-US')} frames deep, with recursion.`, null, ['collapse recursion', () => this.update({fold: 'recursion', zoom: '', node: ''})]]);
     }
     if (model && state.focus && !model.frames.find(state.focus).size) notices.push(['The focused function has no samples here, so all are shown.']);
     if (state.view === 'diff' && state.time.from && state.base.time) notices.push(this.paused());
@@ -538,7 +568,7 @@ class App {
     const node = model.node > 0 && model.tree.function(model.node) === model.selected ? model.node : -1;
     this.details.show({
       tree: model.tree, node, id: model.selected, rows: model.rows, unit: model.unit, zoomed: model.zoomed, scale: model.scale,
-      actions: this.actions(state.fn),
+      actions: this.actions(state.fn), linkOf: this.linkOf(this.only('vcs.repository.url.full'), this.only('vcs.ref.head.revision')),
     });
     if (state.view !== 'flame' && state.view !== 'heat') this.table.select(model.selected, this.scrolledTo !== state.fn);
     this.scrolledTo = state.fn;
@@ -551,8 +581,35 @@ class App {
       ['focus', () => this.focusOn(fn), 'Only samples that pass through it (Shift F)'],
       ['hide', () => this.hideFunction(fn), 'Leave its frames out; what it calls moves to its callers (Shift H)'],
       ...(this.model.isGroup(id) ? [] : [['sandwich', () => this.update({fn, view: 'sandwich'}), 'Its callers and callees (Shift S)']]),
+      ...(this.model.isGroup(id) ? [] : [['lines', () => this.showLines(fn), 'Its hottest lines']]),
       ['search', () => this.update({q: this.functionName(fn).slice(0, 300)}), 'Mark it everywhere'],
     ];
+  }
+
+  // only returns the value of an attribute, if the selection has one alone.
+  only(key) {
+    const values = this.attributes.filter((attribute) => attribute.key === key).flatMap((attribute) => attribute.values);
+    return values.length === 1 ? values[0].value : '';
+  }
+
+  // linkOf returns a function from a file and a line to the address of its source, '' where that is not known.
+  linkOf(repository, revision) {
+    const {sourceTemplate: template, state: {service}} = this;
+    return (file, line) => sourceLink({file, line, repository, revision, service, template});
+  }
+
+  // showLines lists the lines of a function.
+  async showLines(fn) {
+    const {state, model} = this;
+    const name = this.functionName(fn);
+    let content;
+    try {
+      const answer = await ask('lines', [...queryOf(state), ['function', name]], undefined, 'lines');
+      content = linesSheet(answer, {name, unit: model.unit, total: model.total, linkOf: this.linkOf(answer.repository, answer.revision), isKnown: Boolean(answer.repository && answer.revision)});
+    } catch (error) {
+      content = el('div', {class: 'sheet'}, el('p', {}, clean(error.message, 300)));
+    }
+    popover({x: 40, y: Math.max(60, innerHeight - 480)}, content, {label: 'Lines'});
   }
 
   // functionName returns the name of a function by its key, '' if the current answer does not have it.
@@ -653,6 +710,26 @@ class App {
     this.update({time: {from: Math.round(from) + by, until: Math.round(until) + by}});
   }
 
+  // nextMatch selects the next frame that matches the search, the largest first, and scrolls to it.
+  nextMatch(step) {
+    const {model, state} = this;
+    const {matches, tree, frames} = model ?? {matches: []};
+    if (!matches.length) return;
+    const at = matches.indexOf(model.node);
+    const node = matches[at < 0 ? (step > 0 ? 0 : matches.length - 1) : (at + step + matches.length) % matches.length];
+    this.update({fn: frames.key(tree.function(node)), node: tree.key(node)}, {replace: true});
+    if (state.view !== 'table' && state.view !== 'sandwich') this.graph.reveal(node);
+  }
+
+  // savePicture saves what is drawn of the flame graph as a file.
+  async savePicture(kind) {
+    const {service, profile} = this.state;
+    const {graph} = this;
+    if (!this.model || !graph.tree || !graph.width) return;
+    const name = `${service}-${profile}`.replace(/[^\w.-]+/g, '_').slice(-100);
+    save(kind === 'svg' ? svgOf(graph, document.title) : await pngOf(graph), `${name}.${kind}`);
+  }
+
   toggleTheme() {
     this.update({theme: this.theme.dark ? 'light' : 'dark'}, {replace: true});
   }
@@ -683,7 +760,7 @@ class App {
     if (state.fn) this.update({fn: '', node: ''}, {replace: true});
     else if (state.zoom) this.update({zoom: ''});
     else if (state.q) this.update({q: ''});
-    else if (state.focus || state.hide.length) this.update({focus: '', hide: []});
+    else if (state.focus || state.hide.length || state.fold) this.update({focus: '', hide: [], fold: ''});
     else if (hasPart(state)) this.update({part: null});
   }
 }

@@ -5,7 +5,7 @@
 
 import {button, copyText, el, refill} from './dom.js';
 import {baseName, kindOf, packageOf} from './colors.js';
-import {clean, formatChange, formatExact, formatPercent, formatShare, formatValue} from './format.js';
+import {clean, formatChange, formatCount, formatExact, formatPercent, formatShare, formatValue} from './format.js';
 
 // values returns the numbers of a node as [label, text]. Shares are of the tree and, if zoomed, of the zoomed frame. A tree of
 // callers has no values of their own.
@@ -46,6 +46,29 @@ export function place(frames, frame) {
   ].filter(([, text]) => text).map(([label, text]) => [label, clean(text, 300)]);
 }
 
+// sourceAnchor is a link to source code, which another site has: it gets no referrer.
+export function sourceAnchor(href, text) {
+  return el('a', {href, target: '_blank', rel: 'noopener noreferrer'}, text);
+}
+
+// linesSheet lists the lines of a function, an answer of /api/lines; linkOf(file, line) returns the address of one, or ''.
+export function linesSheet(answer, {name, unit, total, linkOf, isKnown}) {
+  const files = new Set(answer.lines.map(({file}) => file));
+  const known = answer.lines.filter(({line}) => line > 0);
+  const row = ({file, line, self, total: through}) => {
+    const text = `${files.size > 1 ? clean(file, 200) : clean(baseName(file), 80)}:${line || '?'}`;
+    const href = linkOf(file, line);
+    return el('tr', {}, el('td', {title: clean(file, 400)}, href ? sourceAnchor(href, text) : text), [self, through].map((value) =>
+      el('td', {class: 'number'}, formatValue(value, unit), ' ', el('small', {}, formatShare(value, total)))));
+  };
+  return el('div', {class: 'sheet wide lines'}, el('h2', {}, clean(name, 200)),
+    known.length ? el('table', {}, el('thead', {}, el('tr', {}, ['line', 'self', 'total'].map((label, i) => el('th', {scope: 'col', class: i ? 'number' : null}, label)))), el('tbody', {}, answer.lines.map(row)))
+      : el('p', {}, 'The profiles have no line numbers of this function.'),
+    answer.more ? el('p', {class: 'faint'}, `${formatCount(answer.more, 'other line')}`) : null,
+    known.length && !known.some(({file, line}) => linkOf(file, line)) ? el('p', {class: 'faint'}, isKnown ? 'The path of the file does not begin with that of the repository: source_link in the configuration has a template for such paths.'
+      : 'Links need the attributes vcs.repository.url.full and vcs.ref.head.revision, or source_link in the configuration.') : null);
+}
+
 export class Tooltip {
   constructor() {
     this.element = el('div', {class: 'tooltip', role: 'tooltip', hidden: true});
@@ -82,7 +105,7 @@ export class Details {
   }
 
   // show describes a node, or only a function (node -1), as in the table.
-  show({tree, node, id, rows, unit, zoomed, scale, actions}) {
+  show({tree, node, id, rows, unit, zoomed, scale, actions, linkOf}) {
     const {frames} = tree;
     const frame = node > 0 ? tree.frame[node] : frames.functions[id];
     const name = frames.functionName(id);
@@ -95,12 +118,13 @@ export class Details {
     const exact = frames.isGroup(frame) ? [] : [['exact', `self ${formatExact(rows.self[id])}, total ${formatExact(rows.total[id], unit)}`]];
     this.host.hidden = false;
     const lines = [...numbers, ...everywhere, ...place(frames, frame), ...exact];
-    refill(this.host, [name, lines], () => [
+    const href = linkOf(frames.file[frame] ?? '', frames.line[frame]);
+    refill(this.host, [name, lines, href], () => [
       el('div', {class: 'title'}, this.name(name), el('div', {class: 'actions'},
         actions.map(([label, action, hint]) => button(label, action, {title: hint})),
         button('copy name', () => copyText(name)),
         button('×', () => this.hide(true), {'aria-label': 'Close the details', title: 'Escape'}))),
-      list(lines),
+      list(lines.map(([label, text]) => [label, label === 'source' && href ? sourceAnchor(href, text) : text])),
     ]);
   }
 

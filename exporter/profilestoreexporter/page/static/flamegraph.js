@@ -6,6 +6,7 @@
 
 import {el} from './dom.js';
 import {layout, hit} from './layout.js';
+import {mapWidth, Minimap} from './minimap.js';
 import {paint, rowHeight} from './paint.js';
 
 const still = matchMedia('(prefers-reduced-motion: reduce)');
@@ -16,10 +17,14 @@ export class FlameGraph {
   constructor({label, upwards = false, on}) {
     Object.assign(this, {upwards, on, tree: null, at: null, view: {from: 0, until: 1}, zoomed: 0, hovered: -1, cursor: 0, style: null});
     this.canvas = el('canvas', {tabindex: 0, role: 'application', 'aria-label': `${label}. Arrow keys select a frame, Enter zooms, Escape zooms out; the table has the same functions as text.`});
-    this.sizer = el('div', {class: 'sizer'}, this.canvas);
+    this.minimap = new Minimap({scroll: (share) => { this.element.scrollTop = share * this.element.scrollHeight - this.height / 2; }});
+    this.sizer = el('div', {class: 'sizer'}, this.canvas, this.minimap.canvas);
     this.element = el('div', {class: 'flamegraph'}, this.sizer);
     this.context = this.canvas.getContext('2d', {alpha: false});
-    this.element.addEventListener('scroll', () => this.draw());
+    this.element.addEventListener('scroll', () => {
+      this.draw();
+      this.hover();
+    });
     new ResizeObserver(() => this.resize()).observe(this.element);
     this.listen();
   }
@@ -37,13 +42,23 @@ export class FlameGraph {
       this.at = layout(tree);
       this.cursor = cursor < 0 ? zoomed : cursor;
       this.hovered = -1;
-      this.on.hover?.(-1);
     }
     this.size();
     if (share && stays) this.view = {from: share.from * this.at.width, until: share.until * this.at.width};
     else if (!same || moves || !stays) this.move(this.extent(zoomed), moves);
     if (turned) this.element.scrollTop = upwards ? this.element.scrollHeight : 0;
     this.draw();
+    if (!same) this.hover();
+  }
+
+  // hover tells what is below the pointer, which rests while the graph changes or scrolls below it.
+  hover() {
+    const node = this.pointer ? this.nodeAt(this.pointer) : -1;
+    if (node !== this.hovered) {
+      this.hovered = node;
+      this.draw();
+    }
+    this.on.hover?.(node, this.pointer?.clientX, this.pointer?.clientY);
   }
 
   // extent returns the view in which a node fills the width.
@@ -64,6 +79,10 @@ export class FlameGraph {
     this.sizer.style.height = `${height}px`;
     this.offset = this.upwards ? height - this.rows * rowHeight : 0;
     if (this.upwards) this.element.scrollTop = this.element.scrollHeight - fromBottom;
+    const isDeep = this.rowsHeight > 1.5 * (this.height || Infinity);
+    if (isDeep === Boolean(this.isDeep)) return;
+    this.isDeep = isDeep;
+    this.resize();
   }
 
   resize() {
@@ -72,12 +91,14 @@ export class FlameGraph {
     if (!clientWidth) return;
     // A graph that grows upwards stays at its root.
     const atRoot = this.upwards && (!this.height || this.element.scrollTop + this.height >= this.element.scrollHeight - 2);
-    this.width = clientWidth;
     this.height = clientHeight;
-    this.canvas.width = Math.round(clientWidth * ratio);
+    this.width = clientWidth - (this.isDeep ? mapWidth : 0);
+    this.minimap.canvas.hidden = !this.isDeep;
+    this.canvas.width = Math.round(this.width * ratio);
     this.canvas.height = Math.round(clientHeight * ratio);
-    this.canvas.style.width = `${clientWidth}px`;
+    this.canvas.style.width = `${this.width}px`;
     this.canvas.style.height = `${clientHeight}px`;
+    this.canvas.style.marginBottom = `-${clientHeight}px`; // the minimap is beside it
     this.size();
     if (atRoot) this.element.scrollTop = this.element.scrollHeight;
     this.paint();
@@ -114,7 +135,19 @@ export class FlameGraph {
     this.pending = null;
     if (!this.tree || !this.width) return;
     const {at, view, rows, upwards, width, height, zoomed, hovered, style} = this;
-    paint(this.context, {at, view, rows, upwards, width, height, zoomed, hovered, top: this.element.scrollTop - this.offset, ...style});
+    const {scrollTop, scrollHeight} = this.element;
+    paint(this.context, {at, view, rows, upwards, width, height, zoomed, hovered, top: scrollTop - this.offset, ...style});
+    if (this.isDeep) this.minimap.draw({at, view, rows, upwards, height, fill: style.fill, theme: style.theme, top: scrollTop / scrollHeight, bottom: (scrollTop + height) / scrollHeight});
+  }
+
+  // paintAll paints all rows of the view, for a picture.
+  paintAll(context, height) {
+    const {at, view, rows, upwards, width, zoomed, style} = this;
+    paint(context, {at, view, rows, upwards, width, height, zoomed, hovered: -1, top: upwards ? this.rowsHeight - height : 0, ...style});
+  }
+
+  get rowsHeight() {
+    return this.rows * rowHeight;
   }
 
   // nodeAt returns the node at a position of the pointer, -1 if there is no such node.
@@ -146,12 +179,8 @@ export class FlameGraph {
         this.pan(drag.view.from - moved / this.width * span, span);
         return;
       }
-      const node = this.nodeAt(event);
-      if (node !== this.hovered) {
-        this.hovered = node;
-        this.draw();
-      }
-      if (event.pointerType !== 'touch') this.on.hover?.(node, event.clientX, event.clientY);
+      this.pointer = event.pointerType === 'touch' ? null : event;
+      this.hover();
     });
     canvas.addEventListener('pointerleave', () => this.leave());
     canvas.addEventListener('pointerdown', (event) => {
@@ -190,6 +219,7 @@ export class FlameGraph {
   }
 
   leave() {
+    this.pointer = null;
     if (this.hovered >= 0) {
       this.hovered = -1;
       this.draw();

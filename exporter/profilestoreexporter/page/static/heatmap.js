@@ -5,7 +5,7 @@
 // form patterns. The selected part is shown as a flame graph.
 
 import {el, fitCanvas, listenToDrags} from './dom.js';
-import {formatTime, formatValue} from './format.js';
+import {formatTime, formatValue, tickLabels} from './format.js';
 
 const left = 44;
 const bottom = 16;
@@ -30,7 +30,9 @@ export class HeatMap {
     Object.assign(this, {on, data: null, drag: null, cursor: null}); // cursor has two cells, as drag has
     this.canvas = el('canvas', {tabindex: 0, role: 'application'});
     this.readout = el('output', {class: 'readout'});
-    this.element = el('div', {class: 'heatmap'}, this.canvas, this.readout);
+    this.swatch = el('i');
+    this.legend = el('p', {class: 'heatkey'});
+    this.element = el('div', {class: 'heatmap'}, this.canvas, this.readout, this.legend);
     new ResizeObserver(() => this.draw()).observe(this.element);
     this.listen();
   }
@@ -43,13 +45,24 @@ export class HeatMap {
       this.most = values.reduce((a, b) => Math.max(a, b), 0);
       this.least = values.reduce((a, b) => Math.min(a, b), this.most);
     }
-    const {answer} = data;
+    const {answer, theme} = data;
     const cellsOf = ({from, seconds, rows} = {}) => [from, seconds, rows].join();
     if (cellsOf(answer) !== cellsOf(this.data?.answer)) this.cursor = null;
     this.data = data;
     this.canvas.setAttribute('aria-label', `Heat map of ${answer.columns} columns of ${answer.seconds} s, ${answer.rows} rows for the parts of a second. ` +
       'Drag to choose what the flame graph shows; arrow keys move, with Shift over a range, Enter chooses, Escape chooses all.');
+    this.showLegend(answer, theme);
     this.draw();
+  }
+
+  // showLegend says what the colours mean: the smallest and the largest value of a cell.
+  showLegend(answer, theme) {
+    this.legend.hidden = !this.most;
+    if (!this.most) return;
+    const stops = [0, 0.25, 0.5, 0.75, 1].map((part) => this.color(this.least + part * (this.most - this.least), theme));
+    this.swatch.style.background = `linear-gradient(to right, ${stops.join(', ')})`;
+    const cell = answer.seconds > 1 ? `in ${answer.seconds} s` : `in ${formatValue(1e9 / answer.rows, 'nanoseconds')}`;
+    this.legend.replaceChildren(formatValue(this.least, answer.unit), this.swatch, `${formatValue(this.most, answer.unit)} ${cell}`);
   }
 
   get scale() {
@@ -67,8 +80,9 @@ export class HeatMap {
     for (const ms of [0, 250, 500, 750]) pen.fillText(`${ms} ms`, 2, ms / 1000 * plot + 9);
     const {scale} = this;
     const labels = Math.max(1, Math.ceil(90 / scale));
+    const time = tickLabels();
     for (let column = 0; column < answer.columns; column += labels) {
-      pen.fillText(formatTime(answer.from + column * answer.seconds * 1000), left + column * scale, plot + bottom - 4);
+      pen.fillText(time(answer.from + column * answer.seconds * 1000), left + column * scale, plot + bottom - 4);
     }
     pen.fillStyle = theme.line;
     pen.fillRect(left, plot, answer.columns * scale, 1);

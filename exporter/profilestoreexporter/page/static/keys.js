@@ -22,6 +22,7 @@ export function listenToKeys(app) {
     '[': () => app.shift(-0.5),
     ']': () => app.shift(0.5),
     i: () => app.flip(),
+    r: () => app.update({fold: app.state.fold ? '' : 'recursion', zoom: '', node: ''}),
     c: () => app.update({color: colors[(colors.indexOf(app.state.color) + 1) % colors.length]}),
     d: () => toolbar.showDownloads(),
     u: () => toolbar.showLinks(),

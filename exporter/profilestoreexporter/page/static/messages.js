@@ -3,7 +3,7 @@
 
 // The messages of the page: what happened, and what to do next.
 
-import {button, copyField, el} from './dom.js';
+import {button, copyField, el, refill} from './dom.js';
 import {clean, formatCount, formatDuration, formatRange} from './format.js';
 
 export const ui = {
@@ -68,6 +68,14 @@ export function senderList(senders, now) {
       el('td', {class: 'number'}, count.toLocaleString('en-US')), el('td', {class: 'number'}, `${formatDuration(Math.max(0, now - last))} ago`))))));
 }
 
+// renderFindings shows sentences about a service, each with a link to what shows it; the first one also while they are folded.
+export function renderFindings(host, findings) {
+  host.hidden = !findings.length;
+  refill(host, findings, () => [el('details', {},
+    el('summary', {}, el('b', {}, formatCount(findings.length, 'finding')), ` ${clean(findings[0]?.text ?? '', 300)}`),
+    el('ul', {}, findings.map(({text, advice, link}) => el('li', {}, el('a', {href: `#${link}`}, clean(text, 400)), ` ${clean(advice, 300)}`))))]);
+}
+
 // troubleWords are what the store does to profiles, and the key to change.
 const troubleWords = {
   __proto__: null,
@@ -113,7 +121,7 @@ function pre(text) {
 const keys = [
   ['/', 'search'], ['1 … 7', 'Flame, Table, Both, Sandwich, Diff, Heat map, Threads'], ['s', 'pick a service'], ['p', 'pick a profile type'],
   ['f', 'filter by an attribute'], ['g', 'group by an attribute'], ['l', 'live or paused'], ['[  ]', 'earlier, later'],
-  ['i', 'icicle or flame'], ['c', 'next colours'], ['d', 'downloads and commands'], ['u', 'share'], ['t', 'light or dark'],
+  ['i', 'icicle or flame'], ['r', 'collapse recursion'], ['Enter', 'in the search: the next match; with Shift the one before'], ['c', 'next colours'], ['d', 'downloads and commands'], ['u', 'share'], ['t', 'light or dark'],
   ['arrows', 'in the graph: caller, callee, neighbours; in the threads: events'], ['b', 'in the time line: compare with what is chosen'], ['Enter', 'zoom to the selected frame'], ['Backspace', 'zoom out by one frame'],
   ['0', 'zoom out to all'], ['Shift F', 'focus: only samples through the selected function'], ['Shift H', 'hide the selected function'],
   ['Shift S', 'sandwich of the selected function'], ['Ctrl wheel', 'zoom at the pointer'], ['drag', 'move sideways'],

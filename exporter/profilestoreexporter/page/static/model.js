@@ -4,9 +4,9 @@
 // What the views show, computed from an answer of the API and the state. Results are cached.
 
 import {changeColor, colorer, kindOf} from './colors.js';
-import {formatChange} from './format.js';
+import {formatChange, formatShare, formatValue} from './format.js';
 import {columnsFor} from './table.js';
-import {Frames, functionTotals, readTree, sandwich, search, transform} from './tree.js';
+import {Frames, functionTotals, isRecursive, readTree, sandwich, search, transform} from './tree.js';
 
 // Model is what the views show of one answer.
 export class Model {
@@ -35,9 +35,9 @@ export class Model {
     const weigh = this.weigher();
     const norm = this.compared && scale.key;
     this.whole = this.once('whole', norm, () => readTree(frames, answer.nodes, weigh));
-    const shape = [norm, state.focus, state.hide];
+    const shape = [norm, state.focus, state.hide, state.fold];
     this.tree = this.once('tree', shape, () => transform(this.whole, {
-      weigh, focus: frames.find(state.focus), hide: new Set(state.hide.flatMap((key) => [...frames.find(key)])),
+      weigh, focus: frames.find(state.focus), hide: new Set(state.hide.flatMap((key) => [...frames.find(key)])), fold: state.fold !== '',
     }));
     this.rows = this.once('rows', shape, () => functionTotals(this.tree));
     finder.find(state.q, frames.name);
@@ -60,6 +60,25 @@ export class Model {
     return this.whole.count <= 1 && !this.whole.total[0] && !this.whole.baseTotal?.[0];
   }
 
+  // matches returns the nodes of the functions that match a search, the largest first.
+  get matches() {
+    return this.once('matches', [this.tree.count, this.results.get('found').text], () => {
+      const {tree, found: {matched}} = this;
+      if (!matched) return [];
+      const nodes = [];
+      for (let i = 1; i < tree.count; i++) if (matched[tree.function(i)]) nodes.push(i);
+      return nodes.sort((a, b) => tree.weight[b] - tree.weight[a] || a - b);
+    });
+  }
+
+  get depth() {
+    return this.once('depth', [this.tree.count], () => this.tree.depth.reduce((deepest, depth) => Math.max(deepest, depth), 0));
+  }
+
+  get isRecursive() {
+    return this.once('recursive', 0, () => isRecursive(this.whole));
+  }
+
   // isGroup reports whether a function is a value of the attribute that samples are grouped by.
   isGroup(id) {
     return this.frames.isGroup(this.frames.functions[id]);
@@ -72,7 +91,7 @@ export class Model {
 
   // sides returns callers and callees of the selected function.
   sides(state) {
-    return this.once('sides', [state.fn, state.focus, state.hide], () => sandwich(this.tree, new Set([this.selected])));
+    return this.once('sides', [state.fn, state.focus, state.hide, state.fold], () => sandwich(this.tree, new Set([this.selected])));
   }
 
   // weigher returns how wide a node of a comparison is: both sides together, each in its own share or in values.
@@ -99,7 +118,8 @@ export class Model {
     };
     if (!tree.baseTotal) {
       const fill = this.once('colors', [state.color, theme.dark], () => colorer(frames, state.color, theme));
-      return {...common, fill: (node) => fill(tree.frame[node]), label: (node) => tree.label(node)};
+      const value = (node) => `${formatValue(tree.total[node], this.unit)} · ${formatShare(tree.total[node], tree.total[0])}`;
+      return {...common, fill: (node) => fill(tree.frame[node]), label: (node) => tree.label(node), value};
     }
     const [now, base] = this.units(this.total, this.baseTotal);
     const change = (node) => {

@@ -44,7 +44,7 @@ function rowTop(row, rows, upwards) {
 // paint draws a scene:
 //   at: the layout; view: {from, until} in its units; rows: how many rows are in use; upwards: the root at the bottom
 //   width, height: of the canvas in CSS pixels; top: the scene's y at the upper edge of the canvas
-//   theme; fill(node), hatched(node), label(node), matched(node): 0, 1 or null without a search
+//   theme; fill(node), hatched(node), label(node), value(node), matched(node): 0, 1 or null without a search
 //   selected: a function or -1; hovered: a node or -1; zoomed: a node
 export function paint(context, scene) {
   const {at, view, rows, upwards, width, height, top, theme} = scene;
@@ -97,7 +97,14 @@ function drawFrame(context, scene, node, x0, x1, y) {
   const room = Math.floor((width - 7) / characterWidth);
   if (room >= 3) {
     context.fillStyle = theme.text;
-    context.fillText(fit(scene.label(node), room), x0 + 4, y + height / 2 + 0.5);
+    const label = scene.label(node);
+    context.fillText(fit(label, room), x0 + 4, y + height / 2 + 0.5);
+    const value = room >= label.length + 10 ? scene.value?.(node) : '';
+    if (value && room >= label.length + value.length + 3) {
+      context.textAlign = 'right';
+      context.fillText(value, x0 + width - 4, y + height / 2 + 0.5);
+      context.textAlign = 'left';
+    }
   }
   context.globalAlpha = alpha;
 }

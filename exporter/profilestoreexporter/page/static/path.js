@@ -13,8 +13,8 @@ export function renderPath(host, app) {
   const {model, state, theme} = app;
   const graph = state.view !== 'table' && state.view !== 'sandwich' && model && !model.isEmpty;
   const nodes = graph ? model.tree.path(model.zoomed) : [];
-  host.hidden = !graph && !state.focus && !state.hide.length;
-  refill(host, [graph && model.tree.key(model.zoomed), state.focus, state.hide, graph && [theme.dark, state.color, state.palette, model.compared, model.frames.count]], () => [
+  host.hidden = !graph && !state.focus && !state.hide.length && !state.fold;
+  refill(host, [graph && model.tree.key(model.zoomed), state.focus, state.hide, state.fold, graph && [theme.dark, state.color, state.palette, model.compared, model.frames.count]], () => [
     el('span', {class: 'crumbs'}, crumbs(app, nodes)), el('span', {class: 'space'}), ...chips(app), graph ? legend(app) : null,
   ]);
 }
@@ -41,6 +41,7 @@ function chips({state, update}) {
     button('×', remove, {'aria-label': `Undo ${word} ${clean(key, 60)}`}));
   return [
     state.focus ? chip('focus', state.focus, () => update({focus: ''})) : null,
+    state.fold ? el('span', {class: 'chip'}, 'recursion collapsed ', button('×', () => update({fold: ''}), {'aria-label': 'Show recursive calls'})) : null,
     ...state.hide.map((key) => chip('hidden', key, () => update({hide: state.hide.filter((name) => name !== key)}))),
   ];
 }

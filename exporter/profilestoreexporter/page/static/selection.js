@@ -40,7 +40,7 @@ const scopes = {sample: ' · of samples', profile: ' · of profiles'};
 // attributeOptions returns one option for each value of each attribute.
 export function attributeOptions(attributes) {
   return attributes.flatMap(({key, values, scope}) => values.map(({value, samples}) => ({
-    value: [key, value], label: `${key} = ${value}`, detail: `${samples.toLocaleString('en-US')} samples${scopes[scope] ?? ''}`,
+    value: [key, value], label: `${key} = ${value}`, detail: `${formatCount(samples, 'sample')}${scopes[scope] ?? ''}`,
   })));
 }
 

@@ -6,7 +6,7 @@
 // defaults has the default of every key whose value is text. Keys with their default are omitted from the URL.
 const defaults = {
   service: '', profile: '', type: '', group_by: '', view: 'flame', direction: 'icicle', color: 'package',
-  q: '', fn: '', node: '', zoom: '', focus: '', sort: 'self', norm: '', palette: 'red-green', theme: '', find: '', by: 'cpu', open: '', most: '30',
+  q: '', fn: '', node: '', zoom: '', focus: '', sort: 'self', norm: '', palette: 'red-green', theme: '', fold: '', find: '', by: 'cpu', open: '', most: '30',
 };
 
 const views = ['flame', 'table', 'both', 'sandwich', 'diff', 'heat', 'threads'];

@@ -5,7 +5,7 @@
 // to microseconds. A click or the arrow keys choose an event, whose stack is shown.
 
 import {button, el, fitCanvas, listenToDrags, ordered, refill} from './dom.js';
-import {clean, formatTime, formatValue, hash32} from './format.js';
+import {clean, formatTime, formatValue, hash32, tickLabels} from './format.js';
 
 const maxLabel = 190;
 const laneHeight = 18;
@@ -262,7 +262,7 @@ export class Threads {
 }
 
 function tickText(t, step) {
-  if (step >= 1000) return formatTime(t);
+  if (step >= 1000) return tickLabels()(t);
   const digits = step >= 1 ? 0 : Math.min(3, Math.ceil(-Math.log10(step)));
   return `${formatTime(t)} + ${(t % 1000).toFixed(digits)} ms`;
 }

@@ -36,8 +36,12 @@ export class Toolbar {
     const search = () => app.update({q: this.search.value}, {replace: true});
     this.search = el('input', {
       type: 'search', id: 'search', placeholder: 'search functions', 'aria-label': 'Search functions', spellcheck: 'false', autocomplete: 'off',
-      title: 'A part of the name, or /a regular expression/ (press / to come here)', oninput: search, onsearch: search,
+      title: 'A part of the name, or /a regular expression/ (press / to come here); Enter goes to the next match', oninput: search, onsearch: search,
+      onkeydown: (event) => event.key === 'Enter' && app.nextMatch(event.shiftKey ? -1 : 1),
     });
+    this.found = el('output', {id: 'found'});
+    this.matches = el('span', {class: 'matches', hidden: true}, button('‹', () => app.nextMatch(-1), {'aria-label': 'Previous match', title: 'Previous match (Shift Enter)'}),
+      this.found, button('›', () => app.nextMatch(1), {'aria-label': 'Next match', title: 'Next match (Enter)'}));
     this.rate = el('output', {class: 'rate', id: 'rate', title: 'in each second of the shown time that has profiles'});
     this.sum = el('output', {class: 'sum', id: 'sum'});
     this.direction = button('', () => app.flip(), {class: 'quiet'});
@@ -46,8 +50,8 @@ export class Toolbar {
     this.download = button('pprof ↓', () => this.showDownloads(), {'aria-haspopup': 'dialog', title: 'Downloads and commands (d)'});
     this.share = button('share', () => this.showLinks(), {'aria-haspopup': 'dialog', title: 'Links to what is shown (u)'});
     this.theme = button('☾', () => app.toggleTheme(), {'aria-label': 'Light or dark', title: 'Light or dark (t)', class: 'quiet'});
-    for (const element of [this.search, this.rate, this.sum, this.direction, this.color, this.download]) element.classList.add('ofservice');
-    host.append(el('span', {class: 'tabs ofservice'}, this.tabs), this.search, this.rate, this.sum, el('span', {class: 'space'}),
+    for (const element of [this.search, this.matches, this.rate, this.sum, this.direction, this.color, this.download]) element.classList.add('ofservice');
+    host.append(el('span', {class: 'tabs ofservice'}, this.tabs), this.search, this.matches, this.rate, this.sum, el('span', {class: 'space'}),
       this.direction, this.color, this.download, this.share, this.theme,
       button('?', help, {'aria-label': 'Keys', title: 'Keys (?)', class: 'quiet'}));
   }
@@ -59,6 +63,12 @@ export class Toolbar {
       tab.hidden = tab.dataset.view !== state.view && !this.app.offers(tab.dataset.view);
     }
     if (this.search.value !== state.q) this.search.value = state.q;
+    const {model} = this.app;
+    this.matches.hidden = !(state.q && found?.matched && model?.matches.length);
+    if (!this.matches.hidden) {
+      const at = model.matches.indexOf(model.node);
+      this.found.textContent = `${at >= 0 ? `${(at + 1).toLocaleString('en-US')} of ` : ''}${model.matches.length.toLocaleString('en-US')}`;
+    }
     const whole = formatValue(total, unit);
     this.rate.textContent = state.view === 'diff' || (state.q && found) ? '' : rate;
     this.sum.textContent = total === null || (state.view === 'diff' && !state.q) ? '' : state.q && found ? found.note || `${formatShare(found.total, total)} of ${whole}` : whole;
@@ -80,6 +90,8 @@ export class Toolbar {
       el('p', {class: 'choices'}, links.map(([label, suffix, ending]) => el('a', {
         class: 'button', href: profilePath(state, suffix), download: `${state.service}-${state.profile}${ending}`.replace(/[^\w.-]+/g, '_').slice(-120),
       }, `${label} ↓`))),
+      el('p', {}, 'What is drawn, as a picture:'),
+      el('p', {class: 'choices'}, button('SVG ↓', () => this.app.savePicture('svg')), button('PNG ↓', () => this.app.savePicture('png'))),
       commands(state, url).map(([label, text]) => copyField(label, text))), {label: 'Downloads and commands'});
   }
 

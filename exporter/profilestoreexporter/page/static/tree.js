@@ -252,9 +252,10 @@ class Merged {
 }
 
 // transform returns the tree of the samples that pass through a focused function (a Set of functions, empty for all),
-// without the frames of hidden functions: what they called moves to their callers.
-export function transform(tree, {focus, hide, weigh}) {
-  if (!focus.size && !hide.size) return tree;
+// without the frames of hidden functions: what they called moves to their callers. With fold, what a recursive call called moves to the first
+// call of the function.
+export function transform(tree, {focus, hide, fold = false, weigh}) {
+  if (!focus.size && !hide.size && !fold) return tree;
   const {count, frame, parent, end, frames} = tree;
   const keep = focused(tree, focus);
   const merged = new Merged({frames, compared: Boolean(tree.baseTotal), capacity: count});
@@ -268,6 +269,7 @@ export function transform(tree, {focus, hide, weigh}) {
       for (let i = count - 1; i > 0; i--) if (keep[parent[i]] === above) column[parent[i]] += column[i];
     }
   }
+  const calls = fold && new FirstCalls(frames.functions.length);
   for (let i = 0; i < count; i++) {
     if (keep[i] === outside) {
       i = end[i] - 1;
@@ -280,10 +282,40 @@ export function transform(tree, {focus, hide, weigh}) {
       merged.add(target[i], self, 0, baseSelf, 0);
       continue;
     }
+    const first = calls && i > 0 ? calls.enter(frames.functionOf[frame[i]], i, end[i]) : i;
+    if (first !== i) {
+      target[i] = target[first];
+      merged.add(target[i], self, 0, baseSelf, 0);
+      continue;
+    }
     if (i > 0) target[i] = merged.child(target[parent[i]], frame[i]);
     merged.add(target[i], self, totals.total[i], baseSelf, totals.baseTotal?.[i]);
   }
   return merged.tree(weigh);
+}
+
+// FirstCalls finds, during a depth-first walk, the first call of a function on the path to a node.
+class FirstCalls {
+  constructor(functions) {
+    this.node = new Int32Array(functions);
+    this.end = new Int32Array(functions); // of the node's subtree
+  }
+
+  enter(id, node, end) {
+    if (node < this.end[id]) return this.node[id];
+    this.node[id] = node;
+    this.end[id] = end;
+    return node;
+  }
+}
+
+// isRecursive reports whether a function is called below itself.
+export function isRecursive({count, frame, end, frames}) {
+  const calls = new FirstCalls(frames.functions.length);
+  for (let i = 1; i < count; i++) {
+    if (!frames.isGroup(frame[i]) && calls.enter(frames.functionOf[frame[i]], i, end[i]) !== i) return true;
+  }
+  return false;
 }
 
 const [outside, above, inside] = [0, 1, 2];

@@ -48,7 +48,7 @@ test('lists filter by all words, those that start with the first come first', ()
   assert.deepEqual(typedAttribute('a.b = c=d').value, ['a.b', 'c=d']);
   assert.equal(typedAttribute('nothing'), null);
   assert.equal(attributeOptions([{key: 'k', scope: 'sample', values: [{value: 'v', samples: 1234}]}])[0].detail, '1,234 samples · of samples');
-  assert.equal(attributeOptions([{key: 'k', scope: 'profile', values: [{value: 'v', samples: 1}]}])[0].detail, '1 samples · of profiles');
+  assert.equal(attributeOptions([{key: 'k', scope: 'profile', values: [{value: 'v', samples: 1}]}])[0].detail, '1 sample · of profiles');
 });
 
 test('what is shown first of a service: its CPU profile, the default type', () => {

@@ -9,7 +9,7 @@ import {commands, quote, views} from '../static/toolbar.js';
 const full = () => ({
   ...s.emptyState(), service: 'shop & co', profile: 'process_cpu', type: 'cpu/nanoseconds', group_by: 'region', view: 'diff', direction: 'flame',
   color: 'module', q: '/^a#b/', fn: 'main.f /a b.go', node: '0123456789abcdef', zoom: 'fedcba9876543210', focus: 'x', sort: '-total',
-  norm: 'rate', palette: 'orange-blue', theme: 'dark', find: 'sh', by: 'memory', open: 'cart', most: '60', isAuto: false, time: {from: 1000, until: 2000}, attrs: [['k.a', 'v=1&2'], ['thread', '']], hide: ['a', 'b'],
+  norm: 'rate', palette: 'orange-blue', theme: 'dark', fold: 'recursion', find: 'sh', by: 'memory', open: 'cart', most: '60', isAuto: false, time: {from: 1000, until: 2000}, attrs: [['k.a', 'v=1&2'], ['thread', '']], hide: ['a', 'b'],
   base: {service: 'other', time: {from: 1, until: 2}, attrs: [['region', 'us']]},
 });
 

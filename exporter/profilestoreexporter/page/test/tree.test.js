@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {hit, layout, visit} from '../static/layout.js';
 import {Search} from '../static/search.js';
-import {Frames, functionTotals, readTree, sandwich, search, transform} from '../static/tree.js';
+import {Frames, functionTotals, isRecursive, readTree, sandwich, search, transform} from '../static/tree.js';
 
 // answer returns the columns of an answer for stacks: {'main;work;json': 5}.
 function answer(stacks, base) {
@@ -242,4 +242,16 @@ test('a hundred thousand nodes cost time in proportion', () => {
   assert.equal(functionTotals(tree).total[0], 1);
   assert.equal(transform(tree, {focus: new Set([0]), hide: new Set()}).count, 100_000);
   assert.equal(sandwich(tree, new Set([0])).callees.count, 99_999);
+});
+
+test('collapsed recursion: what a recursive call called moves to the first call', () => {
+  const {tree} = build({'main;f;f;f;g': 3, 'main;f;g': 2, 'main;f;h;f;x': 4, 'main;f;h': 1, g: 5});
+  const none = {focus: new Set(), hide: new Set()};
+  const collapsed = transform(tree, {...none, fold: true});
+  assert.deepEqual(folded(collapsed), {'main;f;g': 5, 'main;f;h': 1, 'main;f;x': 4, g: 5});
+  assert.equal(collapsed.total[0], tree.total[0]);
+  const f = collapsed.frame.findIndex((frame) => frame >= 0 && collapsed.frames.name[frame] === 'f');
+  assert.equal(collapsed.total[f], 10, 'a recursion counts once');
+  assert.equal(isRecursive(tree), true);
+  assert.equal(isRecursive(collapsed), false);
 });

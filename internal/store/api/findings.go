@@ -1,0 +1,36 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/findings"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
+)
+
+// findings answers with what an experienced reader would point at in the profiles of a service.
+func (s *server) findings(r *request) (*answer, error) {
+	sel := r.selection()
+	if sel.Service == "" {
+		r.params.Fail(query.BadRequest("`service` must be given", "GET /api/services lists them"))
+	}
+	if err := r.params.Check(); err != nil {
+		return nil, err
+	}
+	sel.From, sel.Until = r.bounded(&sel)
+	found, err := findings.Of(r.Context(), s.Store, sel, r.now)
+	if err != nil {
+		return nil, err
+	}
+	type finding struct {
+		Rule   string `json:"rule"`
+		Text   string `json:"text"`
+		Advice string `json:"advice"`
+		Link   string `json:"link"`
+	}
+	list := []finding{}
+	for _, f := range found {
+		list = append(list, finding(f))
+	}
+	return jsonAnswer(map[string]any{"findings": list})
+}

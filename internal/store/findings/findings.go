@@ -1,0 +1,261 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package findings
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+)
+
+// Finding is one sentence, with what shows it.
+type Finding struct {
+	// Rule is its name, Text the sentence with its number, Advice what to look at next.
+	Rule, Text, Advice string
+	// Link is the state of the page that shows it, as in its URL after #.
+	Link string
+}
+
+const (
+	maxNodes   = 100_000
+	day        = int64(24 * time.Hour)
+	versionKey = "service.version"
+)
+
+// search is one look at a service. sel has its service and a time with both ends.
+type search struct {
+	*store.Querier
+	ctx   context.Context //nolint:containedctx // it is that of one call
+	sel   store.Selection
+	now   time.Time
+	types []store.ProfileInfo
+	found []Finding
+}
+
+// Of returns what there is to say of a service in a time, which the selection has with its service. It is silent about everything else.
+func Of(ctx context.Context, q *store.Querier, sel store.Selection, now time.Time) ([]Finding, error) {
+	types, err := q.Catalog(ctx, sel.Service, sel.Meter)
+	if err != nil {
+		return nil, err
+	}
+	sel.GroupBy, sel.Attributes = "", nil
+	s := &search{Querier: q, ctx: ctx, sel: sel, now: now, types: types}
+	for _, look := range []func() error{s.growth, s.leaves, s.waiting, s.leak} {
+		if err := look(); err != nil && !errors.Is(err, store.ErrNothing) {
+			return nil, err
+		}
+	}
+	return s.found, nil
+}
+
+// typeOf returns the default type of a profile, or the one of another unit.
+func (s *search) typeOf(profile, unit string) *store.ProfileInfo {
+	for i := range s.types {
+		in := &s.types[i]
+		if in.Service == s.sel.Service && in.Profile == profile && (unit == "" && in.Default || unit != "" && in.Type.Unit == unit) {
+			return in
+		}
+	}
+	return nil
+}
+
+// of returns the selection of a type.
+func (s *search) of(in *store.ProfileInfo) store.Selection {
+	sel := s.sel
+	sel.Profile, sel.Type = in.Profile, in.Type.String()
+	return sel
+}
+
+// sum returns what a type adds up to in a selection.
+func (s *search) sum(sel store.Selection) (float64, error) {
+	t, err := s.Timeline(s.ctx, sel, 1, s.now)
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for _, g := range t.Groups {
+		for _, v := range g.Values {
+			if v == v { // not NaN
+				sum += v
+			}
+		}
+	}
+	return sum, nil
+}
+
+// samples returns how many samples a selection of processor time has: they are counted beside it, or it is taken every 10 ms.
+func (s *search) samples(sel store.Selection, total int64) (float64, error) {
+	if in := s.typeOf(kind.ProcessCPU, "count"); in != nil {
+		sel.Type = in.Type.String()
+		if n, err := s.sum(sel); err != nil || n > 0 {
+			return n, err
+		}
+	}
+	return float64(total) / 1e7, nil
+}
+
+// growth compares the last two versions, or the time with that of the day before.
+func (s *search) growth() error {
+	in := s.typeOf(kind.ProcessCPU, "nanoseconds")
+	if in == nil {
+		return nil
+	}
+	sel := s.of(in)
+	versions, err := s.versions(sel)
+	if err != nil {
+		return err
+	}
+	base, since, before := sel, "today", "a day earlier"
+	link := s.link(in, "view", "diff")
+	if len(versions) > 1 {
+		last, previous := versions[len(versions)-1], versions[len(versions)-2]
+		sel.Attributes = []store.Attribute{{Key: versionKey, Value: last}}
+		base.Attributes = []store.Attribute{{Key: versionKey, Value: previous}}
+		since, before = "in version "+last, "in "+previous
+		link.Set("attr."+versionKey, last)
+		link.Set("base.attr."+versionKey, previous)
+	} else {
+		if in.From > sel.From-day {
+			return nil // there was nothing yet
+		}
+		base.From, base.Until = sel.From-day, sel.Until-day
+		link.Set("base.from", millis(base.From))
+		link.Set("base.until", millis(base.Until))
+	}
+	g, err := s.Diff(s.ctx, sel, base, maxNodes)
+	if err != nil {
+		return err
+	}
+	samplesNow, err := s.samples(sel, g.Total[0])
+	if err != nil {
+		return err
+	}
+	samplesBefore, err := s.samples(base, g.BaseTotal[0])
+	if err != nil {
+		return err
+	}
+	if g.Profiles == 0 || g.BaseTotal[0] == 0 {
+		return nil
+	}
+	earlier, err := s.FlameGraph(s.ctx, base, 1)
+	if err != nil || earlier.Profiles == 0 {
+		return err
+	}
+	if most, ok := grown(g, samplesNow, samplesBefore, float64(g.Profiles)/float64(earlier.Profiles)); ok {
+		link.Set("q", most.name)
+		s.add("growth", link, fmt.Sprintf("%s takes %s of the processor time %s, and took %s %s.", store.Shorten(most.name), percent(most.now), since, percent(most.before), before),
+			"The difference is far larger than chance: compare them.")
+	}
+	return nil
+}
+
+// versions returns the versions in the time, in the order in which they appeared.
+func (s *search) versions(sel store.Selection) ([]string, error) {
+	series, err := s.Series(s.ctx, sel)
+	if err != nil {
+		return nil, err
+	}
+	first := map[string]int64{}
+	var names []string
+	for i := range series {
+		at := slices.IndexFunc(series[i].Labels, func(a store.Attribute) bool { return a.Key == versionKey })
+		if at < 0 {
+			continue
+		}
+		name := series[i].Labels[at].Value
+		if from, known := first[name]; !known {
+			names, first[name] = append(names, name), series[i].From
+		} else {
+			first[name] = min(from, series[i].From)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(first[a], first[b]), cmp.Compare(a, b)) })
+	return names, nil
+}
+
+// leaves looks for functions that should not take much.
+func (s *search) leaves() error {
+	in := s.typeOf(kind.ProcessCPU, "nanoseconds")
+	if in == nil {
+		return nil
+	}
+	g, err := s.FlameGraph(s.ctx, s.of(in), maxNodes)
+	if err != nil {
+		return err
+	}
+	samples, err := s.samples(s.of(in), g.Total[0])
+	if err != nil || g.Total[0] < minSeconds*1e9 || samples < minSamples {
+		return err
+	}
+	for i := range leafRules {
+		rule := &leafRules[i]
+		if err := s.sel.Meter.More(len(g.Frame) + len(g.Frames)); err != nil {
+			return err
+		}
+		if share := rule.shareOf(g.Tree); share >= rule.least {
+			link := s.link(in, "q", "/"+rule.function.String()+"/")
+			s.add(rule.name, link, fmt.Sprintf("%s of the processor time is %s.", percent(share), rule.what), rule.advice)
+		}
+	}
+	return nil
+}
+
+// waiting looks at how long goroutines or threads wait for locks.
+func (s *search) waiting() error {
+	in := s.typeOf(kind.Mutex, "nanoseconds")
+	if in == nil || in.Values == kind.Gauge {
+		return nil
+	}
+	sum, err := s.sum(s.of(in))
+	if err != nil {
+		return err
+	}
+	if waiting := sum / float64(s.sel.Until-max(s.sel.From, in.From)); waiting >= minWaiting {
+		s.add("waiting", s.link(in), fmt.Sprintf("%.1f goroutines or threads wait for a lock on average.", waiting), "The profile has who holds them.")
+	}
+	return nil
+}
+
+// leak looks for goroutines that only become more.
+func (s *search) leak() error {
+	in := s.typeOf(kind.Goroutine, "")
+	if in == nil || s.sel.Until-max(s.sel.From, in.From) < minLeakMinutes*int64(time.Minute) {
+		return nil
+	}
+	sel := s.of(in)
+	sel.From = max(sel.From, in.From)
+	t, err := s.Timeline(s.ctx, sel, 60, s.now)
+	if err != nil {
+		return err
+	}
+	if first, last, ok := onlyGrows(t.Groups[0].Values); ok {
+		s.add("goroutines", s.link(in), fmt.Sprintf("Goroutines only become more: from %.0f to %.0f.", first, last), "Compare two times: what is new waits for something that does not come.")
+	}
+	return nil
+}
+
+func (s *search) add(rule string, link url.Values, text, advice string) {
+	s.found = append(s.found, Finding{Rule: rule, Text: text, Advice: advice, Link: link.Encode()})
+}
+
+// link returns the state of the page for a type in the time of the search.
+func (s *search) link(in *store.ProfileInfo, more ...string) url.Values {
+	v := url.Values{"service": {s.sel.Service}, "profile": {in.Profile}, "type": {in.Type.String()}, "from": {millis(s.sel.From)}, "until": {millis(s.sel.Until)}}
+	for i := 0; i+1 < len(more); i += 2 {
+		v.Set(more[i], more[i+1])
+	}
+	return v
+}
+
+func millis(nanos int64) string { return strconv.FormatInt(nanos/1e6, 10) }
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

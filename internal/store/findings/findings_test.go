@@ -1,0 +1,198 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package findings_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/findings"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// find returns the findings of the hour before noon, by rule.
+func find(t *testing.T, pd pprofile.Profiles) map[string]findings.Finding {
+	t.Helper()
+	byRule, _ := findAt(t, pd, noon, 48*time.Hour)
+	return byRule
+}
+
+// findAt returns them of profiles with another time of arrival, and how many seconds of processor time they have.
+func findAt(t *testing.T, pd pprofile.Profiles, arrival time.Time, window time.Duration) (byRule map[string]findings.Finding, seconds float64) {
+	t.Helper()
+	s := store.New(store.Config{Window: window, Resolution: 10 * time.Second, MaxBytes: 256 << 20})
+	require.Zero(t, s.Add(pd, arrival).Refused)
+	list, err := s.Services(t.Context(), nil)
+	require.NoError(t, err)
+	sel := store.Selection{Service: list[0].Service, From: noon.Add(-time.Hour).UnixNano(), Until: noon.UnixNano()}
+	found, err := findings.Of(t.Context(), s.Querier, sel, noon)
+	require.NoError(t, err)
+	sel.Profile, sel.Type = "process_cpu", "cpu/nanoseconds"
+	if g, err := s.FlameGraph(t.Context(), sel, 1000); err == nil {
+		seconds = float64(g.Total[0]) / 1e9
+	}
+	byRule = map[string]findings.Finding{}
+	for _, f := range found {
+		byRule[f.Rule] = f
+		_, err := url.ParseQuery(f.Link)
+		require.NoError(t, err)
+	}
+	return byRule, seconds
+}
+
+// cpu returns a minute of processor time: seconds of each stack, whose leaf comes first.
+func cpu(b *profiletest.Builder, at time.Time, seconds map[string]float64) *profiletest.Builder {
+	b.Profile("cpu", "nanoseconds").Time(uint64(at.UnixNano()), 60e9)
+	for leaf, value := range seconds {
+		b.Sample(profiletest.Value(int64(value*1e9), leaf, "main.handle", "main.main"))
+	}
+	return b
+}
+
+func one(seconds map[string]float64) pprofile.Profiles {
+	return cpu(profiletest.New().Resource("service.name", "shop"), noon.Add(-10*time.Minute), seconds).Build()
+}
+
+func TestLeaves(t *testing.T) {
+	for _, test := range []struct {
+		rule, leaf  string
+		least, text string
+	}{
+		{"garbage_collection", "runtime.gcBgMarkWorker", "25.0 %", "garbage collection"},
+		{"garbage_collection", "(garbage collector)", "25.0 %", "garbage collection"},
+		{"locks", "sync.(*Mutex).lockSlow", "10.0 %", "locks"},
+		{"regexp_compile", "regexp.Compile", "3.0 %", "regular expressions"},
+		{"json", "encoding/json.Marshal", "20.0 %", "JSON"},
+		{"copy", "runtime.memmove", "10.0 %", "copying memory"},
+	} {
+		var share float64
+		_, err := fmt.Sscanf(test.least, "%f", &share)
+		require.NoError(t, err)
+		at := find(t, one(map[string]float64{test.leaf: share / 5, "main.work": 20 - share/5}))
+		require.Len(t, at, 1, test.leaf)
+		assert.Contains(t, at[test.rule].Text, test.least+" of the processor time is ")
+		assert.Contains(t, at[test.rule].Text, test.text)
+		assert.Contains(t, at[test.rule].Link, "q=%2F")
+		assert.Empty(t, find(t, one(map[string]float64{test.leaf: share/5 - 0.1, "main.work": 20 - share/5})), "%s below its bound", test.leaf)
+		assert.Empty(t, find(t, one(map[string]float64{test.leaf: 2, "main.work": 2})), "%s in four seconds", test.leaf)
+	}
+	assert.Empty(t, find(t, one(map[string]float64{"main.regexp.Compiler": 10, "main.encoding/json": 10, "main.memmoves": 10, "runtime.gcBgMarkWorkers": 10})),
+		"names that only look like it")
+}
+
+// versions returns 20 minutes of two versions, in which a function takes the given share of the samples.
+func versions(before, after float64, seconds float64) pprofile.Profiles {
+	b := profiletest.New()
+	for _, v := range []struct {
+		name  string
+		share float64
+		start int
+	}{{"1.10", after, -20}, {"1.9", before, -40}} {
+		b.Resource("service.name", "shop", "service.version", v.name)
+		for m := range 20 {
+			cpu(b, noon.Add(time.Duration(v.start+m)*time.Minute), map[string]float64{"main.price": v.share * seconds / 20, "main.work": (1 - v.share) * seconds / 20})
+		}
+	}
+	return b.Build()
+}
+
+func TestGrowthSinceTheLastVersion(t *testing.T) {
+	f := find(t, versions(0.1, 0.3, 100))["growth"]
+	assert.Equal(t, "main.price takes 30.0 % of the processor time in version 1.10, and took 10.0 % in 1.9.", f.Text)
+	link, err := url.ParseQuery(f.Link)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"diff", "1.10", "1.9", "main.price"}, []string{link.Get("view"), link.Get("attr.service.version"), link.Get("base.attr.service.version"), link.Get("q")})
+
+	for name, pd := range map[string]pprofile.Profiles{
+		"nothing has changed": versions(0.3, 0.3, 100), "less than three points": versions(0.1, 0.125, 1000), "less than a fifth": versions(0.5, 0.55, 1000),
+		"too few samples": versions(0.1, 0.9, 4), "within chance": versions(0.30, 0.36, 6), // 600 samples: 2.2 standard errors
+	} {
+		shrunk := find(t, pd)
+		assert.NotContains(t, shrunk, "growth", name)
+	}
+}
+
+func TestGrowthSinceYesterday(t *testing.T) {
+	two := func(before, now float64) map[string]findings.Finding {
+		b := profiletest.New().Resource("service.name", "shop")
+		for m := range 30 {
+			at := noon.Add(time.Duration(m-40) * time.Minute)
+			cpu(b, at, map[string]float64{"main.price": now, "main.work": 0.5})
+			cpu(b, at.Add(-24*time.Hour), map[string]float64{"main.price": before, "main.work": 0.5})
+		}
+		cpu(b, noon.Add(-26*time.Hour), map[string]float64{"main.work": 1})
+		return find(t, b.Build())
+	}
+	assert.Equal(t, "main.price takes 50.0 % of the processor time today, and took 28.6 % a day earlier.", two(0.2, 0.5)["growth"].Text)
+	assert.Empty(t, two(0.5, 0.2)["growth"], "main.work has more of the total only since main.price is faster")
+	assert.Empty(t, two(0.5, 0.5))
+}
+
+func states(values func(minute int) int64) pprofile.Profiles {
+	b := profiletest.New().Resource("service.name", "shop")
+	for m := range 60 {
+		b.Profile("goroutine", "count").Time(uint64(noon.Add(time.Duration(m-60)*time.Minute).UnixNano()), 0).Sample(profiletest.Value(values(m), "main.wait"))
+	}
+	return b.Build()
+}
+
+func TestGoroutinesThatOnlyGrow(t *testing.T) {
+	assert.Regexp(t, `^Goroutines only become more: from 1\d\d to 6\d\d\.$`, find(t, states(func(m int) int64 { return 100 + int64(10*m) }))["goroutines"].Text)
+	for name, values := range map[string]func(int) int64{
+		"constant": func(int) int64 { return 500 }, "few": func(m int) int64 { return int64(m) / 2 }, "slowly": func(m int) int64 { return 1000 + int64(m) },
+		"up and down": func(m int) int64 { return 100 + int64(m%20)*50 }, "down again": func(m int) int64 { return min(int64(m), 50)*20 - max(0, int64(m)-50)*60 + 1000 },
+	} {
+		assert.Empty(t, find(t, states(values)), name)
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	mutex := func(seconds int64) pprofile.Profiles {
+		return profiletest.New().Resource("service.name", "shop").Profile("delay", "nanoseconds").Period(1, "contentions", "count").
+			Time(uint64(noon.Add(-time.Hour).UnixNano()), 3600e9).Sample(profiletest.Value(seconds*1e9, "sync.(*Mutex).Unlock")).Build()
+	}
+	found := find(t, mutex(3*3600))
+	if f, ok := found["waiting"]; ok { // the profile is named by its producer
+		assert.Equal(t, "3.0 goroutines or threads wait for a lock on average.", f.Text)
+	}
+	assert.Empty(t, find(t, mutex(1800)))
+}
+
+// Of captured profiles of healthy programs there is little to say: what is said is listed here.
+func TestCaptures(t *testing.T) {
+	expected := map[string][]string{}
+	looked := 0.0
+	files, err := filepath.Glob("../../../testdata/pprof/*.pb.gz")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.Size() > 1<<20 {
+			continue
+		}
+		payload, err := os.ReadFile(file)
+		require.NoError(t, err)
+		pd, _, err := decode.Decode(payload, decode.Options{})
+		require.NoError(t, err)
+		found, seconds := findAt(t, pd, noon.Add(-30*time.Minute), time.Hour) // they are old, and are kept under the time of their arrival
+		looked += seconds
+		var rules []string
+		for rule := range found {
+			rules = append(rules, rule)
+		}
+		assert.ElementsMatch(t, expected[filepath.Base(file)], rules, filepath.Base(file))
+	}
+	assert.Greater(t, looked, 40.0, "there is processor time to look at")
+}
