@@ -143,6 +143,8 @@ func (d *decoder) event(e *trace.Event) {
 		if t := e.StateTransition(); t.Resource.Kind == trace.ResourceGoroutine {
 			d.transition(e, &t)
 		}
+	case trace.EventLabel:
+		d.label(e)
 	case trace.EventStackSample:
 		d.sample(e)
 	case trace.EventRangeBegin, trace.EventRangeActive, trace.EventRangeEnd:
@@ -178,6 +180,9 @@ func (d *decoder) stack(s trace.Stack) stackInfo {
 	d.list = d.list[:0]
 	root := ""
 	for frame := range s.Frames() {
+		if frame.PC == 0 && frame.Func == "" { // before Go 1.22, all there is of some preempted goroutines
+			continue
+		}
 		root = frame.Func
 		location, ok := d.locations[frame.PC]
 		if !ok {
@@ -191,7 +196,7 @@ func (d *decoder) stack(s trace.Stack) stackInfo {
 	info := stackInfo{
 		stack:    d.b.Dict.Stacks.Intern(d.list),
 		isSystem: strings.HasPrefix(root, "runtime.") && root != "runtime.main",
-		isWorker: strings.HasPrefix(root, "runtime.gcBgMark"), // a closure of gcBgMarkStartWorkers, since Go 1.23
+		isWorker: strings.HasPrefix(root, "runtime.gcBgMark"), // or a closure of gcBgMarkStartWorkers, since Go 1.23
 	}
 	d.stacks[s] = info
 	return info

@@ -57,7 +57,7 @@ func (d *decoder) transition(e *trace.Event, t *trace.StateTransition) {
 	}
 	info := d.stack(t.Stack)
 	if info.stack != 0 {
-		g.own, g.isSystem, g.isWorker = info.stack, info.isSystem, info.isWorker
+		g.own, g.isSystem, g.isWorker = info.stack, info.isSystem, g.isWorker || info.isWorker
 	}
 	if !isNew && g.state == to { // a new generation repeats it
 		if g.stack == 0 {
@@ -81,6 +81,17 @@ func (d *decoder) transition(e *trace.Event, t *trace.StateTransition) {
 		g.since, g.thread, g.proc = d.generation, trace.NoThread, trace.NoProc
 	}
 	g.partStart = g.since
+}
+
+// label marks the workers of the garbage collector: the runtime labels them GC (dedicated), GC (fractional) or GC (idle).
+func (d *decoder) label(e *trace.Event) {
+	l := e.Label()
+	if l.Resource.Kind != trace.ResourceGoroutine || !strings.HasPrefix(l.Label, "GC (") {
+		return
+	}
+	if g := d.goroutines[l.Resource.Goroutine()]; g != nil {
+		g.isWorker = true
+	}
 }
 
 // end ends a goroutine's state. If it was too short, its parts are left out.
