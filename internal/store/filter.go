@@ -23,6 +23,10 @@ type filter struct {
 	values map[dictionary.AttributeIndex]string
 	// strings has the results of lookupKey: very many samples are looked at, and few keys.
 	strings map[string]stringOf
+	// resources are the sets of attributes of resources, or nil if those of samples are not in the dictionary. onSamples has the results of
+	// samplesHave.
+	resources map[dictionary.AttributeSetIndex]bool
+	onSamples map[string]bool
 	// groupKey is the key of GroupBy, if hasGroupKey reports that the block has it.
 	groupKey    dictionary.StringIndex
 	hasGroupKey bool
@@ -102,8 +106,31 @@ func (r *reader) filterOf(dict *dictionary.Dictionary) *filter {
 func newFilter(dict *dictionary.Dictionary, m *Memory) *filter {
 	return &filter{
 		dict: dict, memory: m, sets: map[filterSet]bool{}, series: map[seriesAttributeKey]attributeValue{}, values: map[dictionary.AttributeIndex]string{},
-		strings: map[string]stringOf{},
+		strings: map[string]stringOf{}, onSamples: map[string]bool{},
 	}
+}
+
+// samplesHave reports whether samples can have an attribute of a key, with one of some values; nil means any. A sample's attribute counts
+// beside that of its resource with the same key.
+func (f *filter) samplesHave(name string, key dictionary.StringIndex, values []string) bool {
+	if f.resources == nil {
+		return false
+	}
+	has, ok := f.onSamples[name]
+	if !ok {
+		for i := range f.dict.AttributeSets.Len() {
+			set := dictionary.AttributeSetIndex(i)
+			if f.resources[set] {
+				continue
+			}
+			if value, found := f.value(set, key); found && (values == nil || slices.Contains(values, value)) {
+				has = true
+				break
+			}
+		}
+		f.onSamples[name] = has
+	}
+	return has
 }
 
 func (f *filter) value(set dictionary.AttributeSetIndex, key dictionary.StringIndex) (string, bool) {
@@ -149,17 +176,17 @@ func (f *filter) canMatch(sr *series) bool {
 		if !k.known {
 			return false
 		}
-		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) {
+		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) && !f.samplesHave(k.name, k.key, k.values) {
 			return false
 		}
 	}
 	return true
 }
 
-// required returns the keys that samples must have because their series does not, as bits.
+// required returns the keys that samples must have because their series does not have one of the values, as bits.
 func (f *filter) required(sr *series) (required uint64) {
 	for i, k := range f.keys {
-		if _, ok := f.seriesValue(sr, k.key); !ok {
+		if value, ok := f.seriesValue(sr, k.key); !ok || !slices.Contains(k.values, value) {
 			required |= 1 << i
 		}
 	}

@@ -153,6 +153,13 @@ func (s *scan) use(p *part, use func(*part) error) error {
 		return err
 	}
 	s.begin(p.block)
+	s.filter.resources = map[dictionary.AttributeSetIndex]bool{}
+	for i := range p.block.series {
+		s.filter.resources[p.block.series[i].resource] = true
+	}
+	for _, in := range p.selected {
+		s.filter.resources[in.series.resource] = true
+	}
 	if len(s.filter.keys) > 0 {
 		p.selected = slices.DeleteFunc(p.selected, func(in selectedSeries) bool { return !s.filter.canMatch(in.series) })
 	}

@@ -68,25 +68,31 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 	if !f.hasGroupKey {
 		return g.number(NoGroup), true
 	}
-	if value, ok := f.seriesValue(sr, f.groupKey); ok {
+	if value, ok := f.seriesValue(sr, f.groupKey); ok && !f.samplesHave("\x00group", f.groupKey, nil) {
 		return g.number(value), true
 	}
 	return 0, false
 }
 
-// ofSample returns the group of samples with a set of attributes, of a series that does not decide it.
-func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex) int {
+// ofSample returns the group of samples with a set of attributes, of a series that does not decide it alone.
+func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, sr *series) int {
 	i, ok := g.sets[set]
 	if !ok {
-		value, has := f.value(set, f.groupKey)
-		if !has {
-			value = NoGroup
+		i = -1
+		if value, has := f.value(set, f.groupKey); has {
+			i = g.number(value)
 		}
 		_ = f.memory.Take(cacheBytes)
-		i = g.number(value)
 		g.sets[set] = i
 	}
-	return i
+	if i >= 0 {
+		return i
+	}
+	value, has := f.seriesValue(sr, f.groupKey)
+	if !has {
+		value = NoGroup
+	}
+	return g.number(value)
 }
 
 // reader reads the observations of a block that belong to a selection.
@@ -148,7 +154,7 @@ func (o *observed) groupOf(row *rows) (group int, ok bool) {
 		return 0, false
 	}
 	if !o.same {
-		return o.groups.ofSample(o.filter, set), true
+		return o.groups.ofSample(o.filter, set, o.w.series), true
 	}
 	return o.group, true
 }
