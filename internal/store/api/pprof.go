@@ -15,7 +15,11 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
@@ -57,7 +61,9 @@ func (s *server) pprof(r *request) (*answer, error) {
 // debugSeconds is the duration if a scraper does not state one: most scrape once a minute.
 const debugSeconds = 60
 
-// debugPprof answers the paths of net/http/pprof, at once: the last seconds of what the store has.
+// debugPprof answers the paths of net/http/pprof, at once: the last seconds of what the store has. A store forgets, so that it has no totals since
+// a process began: without a time, heap has states alone, and allocs, block and mutex have nothing. With a time there is what happened in
+// it, but no states, since net/http/pprof has their differences there.
 func (s *server) debugPprof(r *request) (*answer, error) {
 	kinds := map[string]string{
 		"profile": "process_cpu", "allocs": "memory", "heap": "memory", "goroutine": "goroutine", "block": "block", "mutex": "mutex",
@@ -68,26 +74,57 @@ func (s *server) debugPprof(r *request) (*answer, error) {
 			Hint: "use one of profile, allocs, heap, goroutine, block, mutex"}
 	}
 	_, _ = r.params.Get("debug"), r.params.Get("gc") // scrapers send them; they change nothing
+	hasTime := r.params.Get("from") != "" || r.params.Get("seconds") != ""
+	if name := r.PathValue("kind"); !hasTime && (name == "allocs" || name == "block" || name == "mutex") {
+		return nil, &query.Error{Status: http.StatusBadRequest,
+			Message: "there are no totals since the process began: the store has what happened in a time",
+			Hint:    fmt.Sprintf("add seconds=%d for the last minute; scrapers have a setting for it (`profiles.memory.seconds` of the receiver pprof)", debugSeconds)}
+	}
 	if r.params.Get("from") == "" {
 		r.params.SetDefault("seconds", strconv.Itoa(debugSeconds))
 	}
 	r.params.SetDefault("state", "last")
 	sel := r.selection()
 	sel.Service, sel.Profile = r.PathValue("service"), profile
-	return s.merged(r, sel, formatPprof)
+	if profile != "memory" {
+		return s.pprofOf(r, sel, nil)
+	}
+	return s.pprofOf(r, sel, func(v kind.Values) bool { return (v == kind.Gauge) != hasTime })
 }
 
 func (s *server) merged(r *request, sel store.Selection, format string) (*answer, error) {
 	if format != formatPprof {
 		return s.stacks(r, sel, format)
 	}
+	return s.pprofOf(r, sel, nil)
+}
+
+// withValues removes the sample types whose values are not wanted.
+func withValues(pd pprofile.Profiles, isWanted func(kind.Values) bool) {
+	for _, rp := range pd.ResourceProfiles().All() {
+		for _, sp := range rp.ScopeProfiles().All() {
+			all := sp.Profiles().Len()
+			sp.Profiles().RemoveIf(func(p pprofile.Profile) bool { return !isWanted(kind.ValuesOfProfile(p, pd.Dictionary())) })
+			if sp.Profiles().Len() < all { // they describe all types
+				sp.Scope().Attributes().Remove(scan.AttributeSampleTypeOrder)
+				sp.Scope().Attributes().Remove(scan.AttributeDefaultSampleType)
+			}
+		}
+	}
+}
+
+// pprofOf answers with the pprof of a selection, of the types whose values are wanted; nil wants all.
+func (s *server) pprofOf(r *request, sel store.Selection, isWanted func(kind.Values) bool) (*answer, error) {
 	sel.Timestamps = r.params.OneOf("timestamps", "false", "true") == "true"
 	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
 	var a *answer
 	err := s.Store.MergeTo(r.Context(), sel, func(merged *store.Merged) (err error) {
-		if merged.Count == 0 {
+		if isWanted != nil {
+			withValues(merged.Profiles, isWanted)
+		}
+		if merged.Count == 0 || merged.Profiles.ProfileCount() == 0 {
 			return s.nothingFound(r, sel)
 		}
 		a, err = pprofAnswer(r, merged)
