@@ -338,7 +338,7 @@ func (r *Reducer) samples(p *input, isSimple, isHot bool) (t total, exemplars Ex
 	samples, stacks, hasLinks := p.Samples(), r.dict.StackTable().Len(), r.links.Len() > 1
 	for i := range samples.Len() {
 		s := samples.At(i)
-		value, reason := valueOf(s, stacks)
+		value, reason := valueOf(s, stacks, p.values == kind.Gauge)
 		if reason >= 0 {
 			r.result.Dropped[reason] += max(1, len(r.plan))
 			continue
@@ -354,7 +354,7 @@ func (r *Reducer) samples(p *input, isSimple, isHot bool) (t total, exemplars Ex
 				exemplars.Add(exemplar)
 			}
 		}
-		if isHot {
+		if isHot && value > 0 {
 			r.addHot(s.StackIndex(), value)
 		}
 		if isSimple || value == 0 {
@@ -371,8 +371,9 @@ func (r *Reducer) samples(p *input, isSimple, isHot bool) (t total, exemplars Ex
 	return t, exemplars
 }
 
-// valueOf returns the sum of the values of a sample. One that has timestamps alone counts once for each.
-func valueOf(s pprofile.Sample, stacks int) (value int64, dropped Reason) {
+// valueOf returns the sum of the values of a sample. One that has timestamps alone counts once for each. What happens cannot be negative; a
+// state can, as the difference of two.
+func valueOf(s pprofile.Sample, stacks int, isState bool) (value int64, dropped Reason) {
 	if stack := s.StackIndex(); stack != 0 && uint(stack) >= uint(stacks) {
 		return 0, Index
 	}
@@ -387,13 +388,13 @@ func valueOf(s pprofile.Sample, stacks int) (value int64, dropped Reason) {
 		return 0, Shape
 	default:
 		for k := range n {
-			if values.At(k) < 0 {
+			if values.At(k) < 0 && !isState {
 				return 0, Negative
 			}
 			value = otlp.SaturatingAdd(value, values.At(k))
 		}
 	}
-	if value < 0 {
+	if value < 0 && !isState {
 		return 0, Negative
 	}
 	return value, -1
