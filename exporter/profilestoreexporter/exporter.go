@@ -155,7 +155,7 @@ func (e *storeExporter) settings() api.Settings {
 	settings := api.Settings{
 		Store: e.querier, Page: page.Files, Version: e.set.BuildInfo.Version, MaxBytes: e.config.Keep.MaxBytes,
 		MaxConcurrent: cfg.MaxConcurrentQueries, SourceLink: e.config.SourceLink,
-		Timeout:       cfg.QueryTimeout, ReadTimeout: cfg.HTTP.WriteTimeout, Observe: e.metrics.query,
+		Timeout: cfg.QueryTimeout, ReadTimeout: cfg.HTTP.WriteTimeout, Observe: e.metrics.query,
 		TimeoutHint: "`server.query_timeout` can be raised",
 	}
 	if config := e.config.MCP.Get(); config != nil {

@@ -5,22 +5,23 @@
 
 import {ask, progressOf} from './api.js';
 import {themes} from './colors.js';
-import {choices, firstComparison, marks, Scale, sinceVersion, versionKey, withSide} from './compare.js';
+import {choices, firstComparison, marks, Scale, sinceVersion, withSide} from './compare.js';
 import {Details, linesSheet, Tooltip} from './details.js';
-import {button, copyText, el, menu, popover, refill} from './dom.js';
+import {button, copyText, el, menu, popover} from './dom.js';
 import {FlameGraph} from './flamegraph.js';
-import {clean, formatDuration, formatRate, formatShare, formatTime, formatValue, isTime} from './format.js';
+import {clean, formatRate, formatShare, formatValue} from './format.js';
 import {HeatMap} from './heatmap.js';
 import {listenToKeys} from './keys.js';
-import {leftOut, refusedLine, renderFindings, rich, senderList, troubleNotices, ui} from './messages.js';
-import {Model} from './model.js';
+import {renderFindings, ui} from './messages.js';
+import {dataKey, loadAll, loadFindings} from './load.js';
+import {problemOf, renderNotices} from './notices.js';
 import {Overview} from './overview.js';
 import {renderPath} from './path.js';
 import {pngOf, save, svgOf} from './picture.js';
 import {Search} from './search.js';
 import {sourceLink} from './source.js';
-import {BaseBar, defaultsFor, SelectionBar, typeKey} from './selection.js';
-import {baseQueryOf, defaultSeconds, emptyState, formatState, hasPart, isByTime, isCompared, parseState, queryOf, timeQuery} from './state.js';
+import {BaseBar, SelectionBar, typeKey} from './selection.js';
+import {defaultSeconds, formatState, hasPart, isByTime, isCompared, parseState, queryOf} from './state.js';
 import {FunctionTable} from './table.js';
 import {extentOf, Threads} from './threads.js';
 import {Timeline} from './timeline.js';
@@ -28,15 +29,6 @@ import {Toolbar} from './toolbar.js';
 
 const $ = (id) => document.getElementById(id);
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
-
-// overviewQuery returns the parameters of the list of all services.
-const overviewQuery = ({time, find, by, most}) => [...timeQuery(time), ['sort', by], ['limit', most], ...(find ? [['search', find]] : [])];
-
-// dataKey changes with what must be loaded again; everything else in a state only changes how it is shown.
-const dataKey = (state) => JSON.stringify(state.service ? [queryOf(state), timeQuery(state.time), state.group_by,
-  {diff: baseQueryOf(state), heat: 'heat', threads: 'threads'}[state.view] ?? null] : ['overview', overviewQuery(state), state.open]);
-
-const maxEvents = 20_000;
 
 class App {
   constructor() {
@@ -146,7 +138,7 @@ class App {
     this.watch(signal);
     let error = null;
     try {
-      if (!(await this.loadAll(signal))) return;
+      if (!(await loadAll(this, signal))) return;
     } catch (failure) {
       error = failure;
       if (signal.aborted) return;
@@ -161,7 +153,7 @@ class App {
     const temporary = error?.status === 0 || error?.status >= 500;
     if ((temporary || !this.state.time.from || !this.services) && !document.hidden) this.timer = setTimeout(() => this.load(), again);
     this.render(); // last: whatever it cannot draw, the next answer may be fine
-    if (!error) this.loadFindings();
+    if (!error) loadFindings(this);
   }
 
   // watch shows how far a load is that takes longer than a second, and a way to end it.
@@ -196,92 +188,9 @@ class App {
     $('main').setAttribute('aria-busy', String(loading));
   }
 
-  // loadAll returns false, and has changed nothing since, if a later load has aborted this one.
-  async loadAll(signal) {
-    const get = (endpoint, query) => ask(endpoint, query, signal, this.loadName);
-    const page = await get('page', this.state.service ? [['service', this.state.service]] : []);
-    if (signal.aborted) return false;
-    Object.assign(this, {status: page.status, services: page.services, profiles: page.profiles, senders: page.senders, troubles: page.troubles, sourceTemplate: page.source_link});
-    this.choose(page.service);
-    const {state} = this;
-    this.row = this.profiles.find((row) => row.service === state.service && typeKey(row) === typeKey(state));
-    this.shown = this.shownTime();
-    if (!this.row) Object.assign(this, {model: null, moments: null, times: null, attributes: []});
-    if (this.isStart && this.services) {
-      const [overview, types] = await Promise.all([get('overview', overviewQuery(state)), state.open ? get('types', [['service', state.open], ...timeQuery(state.time)]) : null]);
-      if (signal.aborted) return false;
-      Object.assign(this, {overview, types});
-    }
-    if (!this.row) return true;
-    const query = queryOf(state);
-    const group = state.group_by ? [['group_by', state.group_by]] : [];
-    const extent = this.extent();
-    const compared = state.view === 'diff' && isCompared(state);
-    const names = [['service', state.service], ['profile', state.profile], ['type', state.type]];
-    // Both values that are compared are on the time line.
-    const by = this.groupKey;
-    const others = [...names, ...state.attrs.filter(([key]) => !compared || key !== by).map(([key, value]) => [`attr.${key}`, value]), ...(by ? [['group_by', by]] : [])];
-    const points = Math.max(60, Math.min(600, Math.floor(innerWidth / 3)));
-    const columns = Math.max(60, Math.min(1200, innerWidth - 60)); // one for each pixel
-    const whole = queryOf({...state, part: null});
-    const [times, attributes, versions, answer, moments] = await Promise.all([
-      get('timeline', [...others, ...timeQuery(extent), ['points', points]]),
-      get('attributes', [...names, ...timeQuery(compared && state.base.time ? this.bothTimes() : state.time)]),
-      get('versions', names),
-      state.view === 'threads' ? {} : compared ? get('diff', [...query, ...baseQueryOf(state)]) : get('flamegraph', [...query, ...group]),
-      state.view === 'heat' ? get('heatmap', [...whole, ['columns', columns]])
-        : state.view === 'threads' ? get('events', [...query.filter(([name]) => name !== 'profile' && name !== 'type'), ...group, ['limit', maxEvents]]) : {},
-    ]);
-    if (signal.aborted) return false;
-    this.moments = {view: state.view, answer: moments};
-    Object.assign(this, {times: {answer: times, extent}, // The service has a list of its own.
-      attributes: attributes.attributes.filter(({key}) => key !== 'service.name'), versions: versions.versions});
-    if (state.view === 'threads') this.model = null; // it has no flame graph
-    else if (this.model?.answer !== answer) {
-      if (!performance.getEntriesByName('page-paint').length) performance.mark('page-answer');
-      this.model = new Model(answer);
-    }
-    return true;
-  }
-
-  // choose sets the service if there is only one, and the profile that the page chooses.
-  choose(service) {
-    const {state} = this;
-    const isMissing = this.picked === service && !this.profiles.some((row) => typeKey(row) === typeKey(state));
-    this.picked = null;
-    const isAuto = state.isAuto || isMissing;
-    const names = {...state, service: state.service || service, ...(isAuto ? {profile: '', type: ''} : {})};
-    const chosen = {...defaultsFor(names, this.profiles), isAuto};
-    if (['service', 'profile', 'type', 'isAuto'].every((name) => chosen[name] === state[name])) return;
-    this.state = {...state, ...chosen};
-    this.loaded = dataKey(this.state);
-    this.write(this.state, true);
-  }
-
   // isStart reports that no service is chosen, and all are listed.
   get isStart() {
     return !this.state.service;
-  }
-
-  // loadFindings asks what stands out in the service, of a live page once a minute and about an hour at least. It takes longer than the
-  // page, which does not wait for it.
-  async loadFindings() {
-    const {state, status} = this;
-    if (!status || this.isStart) return;
-    const {time} = state;
-    const query = [['service', state.service], ...timeQuery(time.from ? time : {seconds: Math.max(3600, time.seconds ?? 3600)})];
-    const key = JSON.stringify([query, time.from ? 0 : Math.floor(status.now / 60e3)]);
-    if (this.findingsKey === key) return;
-    if (this.findings?.service !== state.service) this.findings = null;
-    this.findingsKey = key;
-    try {
-      const answer = await ask('findings', query, undefined, 'findings');
-      if (this.findingsKey !== key) return;
-      this.findings = {service: state.service, list: answer.findings};
-    } catch {
-      return; // the page has more to say about a collector that does not answer
-    }
-    this.render();
   }
 
   // isAnswered reports whether there is something to draw the view from.
@@ -363,7 +272,7 @@ class App {
     document.body.classList.toggle('start', this.isStart);
     $('timeline').hidden = !this.times;
     if (this.times) this.timeline.show({...this.times, isCPU: this.isCPU, marks: marks(this.versions, this.times.extent), selection: this.shown, base: state.view === 'diff' ? state.base.time : null, theme});
-    this.renderNotices();
+    renderNotices(this);
     renderFindings($('findings'), state.view !== 'diff' && !this.isStart && this.findings?.service === state.service ? this.findings.list : []);
     renderPath($('path'), this);
     this.renderMain();
@@ -393,64 +302,6 @@ class App {
     return model.scale.pair(model.baseTotal, model.total).join(' → ');
   }
 
-  renderNotices() {
-    const notices = [];
-    const {error, row, model, state} = this;
-    if (error && (this.isAnswered || (this.isStart && this.overview))) notices.push([`${error.message} ${error.hint ?? ''}`, 'error', ...(error.status === 499 ? [['load again', () => this.load()]] : [])]);
-    if (this.status) notices.push(...troubleNotices(this.troubles, this.status).map((text) => [text, 'error']));
-    const refused = this.isStart && this.services ? refusedLine(this.senders) : '';
-    if (refused) notices.push([refused, null, ['who?', (event) => popover(event.target, el('div', {class: 'sheet wide'}, senderList(this.senders, this.status.now)), {label: 'Senders'})]]);
-    if (row?.rearranged) notices.push([row.rearranged === 1 ? 'One profile was captured outside the window: it is kept under the time of its arrival.'
-      : `${row.rearranged.toLocaleString('en-US')} profiles were captured outside the window: they are kept under the time of their arrival.`]);
-    if (this.status?.coarse_step_ms && this.shown?.from < this.status.coarse_until) {
-      notices.push([`Until ${formatTime(this.status.coarse_until)}, profiles are kept by steps of ${formatDuration(this.status.coarse_step_ms)}, without timestamps.`]);
-    }
-    const cut = model?.answer.truncated;
-    const moments = this.moments?.view === state.view ? this.moments.answer : {};
-    notices.push(...leftOut(moments, maxEvents).map((text) => [text]));
-    if (moments.cut) notices.push(['The heat map shows the last hour of the selected time.']);
-    // The heat map spreads a duration; a sample of the graph belongs to the moment at which it ended.
-    if (model && state.view === 'heat' && hasPart(state) && isTime(model.unit)) notices.push(['The graph has what ended in this part, with its whole duration.']);
-    if (model?.answer.pruned) notices.push(['The graph has fewer nodes than there are, since all of them need more memory than a query may take: the smallest are not drawn; their values are in those above them.']);
-    else if (cut) notices.push([`The graph has room for 100,000 nodes: the ${cut.toLocaleString('en-US')} smallest are not drawn; their values are in those above them.`]);
-    if (model?.compared && !model.isEmpty && !(model.total && model.baseTotal)) {
-      const whole = () => this.update({time: {}, base: {...state.base, time: null}});
-      notices.push([`${model.total ? 'The base has' : 'What is shown has'} no samples: choose another time with ${model.total ? 'Shift and drag' : 'a drag'} in the time line.`, null,
-        ...(state.base.attrs.length || state.base.service ? [['compare in the whole time', whole]] : [])]);
-    }
-    if (model && !state.fold && model.depth > 200 && model.isRecursive) {
-      notices.push([`The stacks are up to ${model.depth.toLocaleString('en-US')} frames deep, with recursion.`, null, ['collapse recursion', () => this.update({fold: 'recursion', zoom: '', node: ''})]]);
-    }
-    if (model && state.focus && !model.frames.find(state.focus).size) notices.push(['The focused function has no samples here, so all are shown.']);
-    if (state.view === 'diff' && state.time.from && state.base.time) notices.push(this.paused());
-    if (model?.compared && state.base.attrs.length && !state.base.time && this.groupKey === versionKey) {
-      notices.push(['Two versions are compared, each by its share of the total.', null, ['compare two times', () => this.compareHalves()]]);
-    }
-    refill($('notices'), notices, () => notices.map(([text, kind, ...buttons]) =>
-      el('p', {class: kind ?? null, role: kind ? 'alert' : null}, rich(clean(text, 800)), buttons.map((b) => [' ', button(...b)]))));
-  }
-
-  // paused returns a notice that two fixed times are compared, with a way back.
-  paused() {
-    const back = () => {
-      const base = {...this.state.base, time: null};
-      this.update({view: isCompared({base}) ? 'diff' : 'flame', time: this.liveTime ?? {seconds: defaultSeconds}, ...this.beforeHalves, base});
-    };
-    return this.beforeHalves ? ['The page is paused: it shows the later half of the time, compared with the earlier half. Drag in the time line for another time, with Shift for another base.', null, ['back to the whole time', back], ...this.earlier()]
-      : ['The page is paused: it compares two fixed times.', null, ['follow what comes in', back]];
-  }
-
-  // earlier returns buttons that compare the whole time with that of a day or a week before, as far as the store reaches.
-  earlier() {
-    const day = 86400e3;
-    const compare = (by) => {
-      const [from, until] = [Math.round(this.halved.whole.from), Math.round(this.halved.whole.until)];
-      this.update({time: {from, until}, base: {...this.state.base, time: {from: from - by, until: until - by}}});
-    };
-    return [['compare with a day earlier', day], ['compare with a week earlier', 7 * day]].filter(([, by]) => this.status?.window_ms > by)
-      .map(([label, by]) => [label, () => compare(by)]);
-  }
-
   // beforeHalves is the view and time before setView halved the time, null if other times are shown by now.
   get beforeHalves() {
     return this.halved?.from === this.state.time.from ? this.halved.before : null;
@@ -458,7 +309,7 @@ class App {
 
   renderMain() {
     const {model, state} = this;
-    const problem = this.problem();
+    const problem = problemOf(this);
     const layout = problem ? 'message' : this.isStart ? 'overview' : state.view === 'sandwich' && !model.hasSides ? 'choose' : state.view;
     if (layout !== this.layout || problem) this.arrange(layout, problem);
     if (problem) return;
@@ -513,30 +364,6 @@ class App {
     const {rows, selected, unit, total} = model;
     this.sandwichTitle.replaceChildren(el('b', {}, clean(model.frames.label(selected), 160)),
       ` self ${formatValue(rows.self[selected], unit)} · ${formatShare(rows.self[selected], total)}, total ${formatValue(rows.total[selected], unit)} · ${formatShare(rows.total[selected], total)}`);
-  }
-
-  // problem returns what is shown instead of the graph if there is nothing to draw.
-  problem() {
-    const {state, model, error, profiles, status} = this;
-    const all = ['show the whole window', () => this.update({time: {}, attrs: []})];
-    const other = ['all services', () => this.update({...emptyState(), theme: state.theme})];
-    if (error && this.isStart && this.overview) return null;
-    if (error?.status === 499 && !this.isAnswered) return ui.cancelled({error, actions: [['load again', () => this.load()]]});
-    if (error && !this.isAnswered) return ui.broken(error);
-    if (!status) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Asking the collector …'));
-    if (!this.services) return ui.noData({window: status.window_ms, senders: this.senders, now: status.now});
-    if (this.isStart) return this.overview ? null : el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Adding up what the services cost …'));
-    if (!this.row) {
-      const {senders} = this;
-      const {now} = status;
-      const served = profiles.length > 0;
-      return ui.unknown(served ? {what: 'The profile', name: `${state.profile} ${state.type}`, senders, now, actions: [['choose a profile', () => this.selection.type.open()]]}
-        : {what: 'The service', name: state.service, senders, now, actions: [other]});
-    }
-    if (!this.offers(state.view)) return ui.noTimes({actions: [['show the flame graph', () => this.setView('flame')]]});
-    if (!this.isAnswered) return el('div', {class: 'message', role: 'status'}, el('p', {class: 'faint'}, 'Loading …'));
-    if (this.hasMoments || (model && !model.isEmpty && state.view !== 'heat')) return null;
-    return ui.nothingHere({state, ...this.shown, known: this.row, actions: [all, ...(state.attrs.length ? [['without the filters', () => this.update({attrs: []})]] : []), other]});
   }
 
   // arrange adds the elements of a view to the page.
