@@ -153,28 +153,31 @@ func (s *server) typeCost(r *request, a *answer, sel store.Selection, in *store.
 	split := min(len(values), int((sel.From-t.From+t.Step/2)/t.Step))
 	a.format(`{"profile":%s,"type":%s,"unit":%s,"kind":%q,"default":%t,"cost":`,
 		quote(in.Profile), quote(in.Type.String()), quote(in.Type.Unit), in.Values, in.Default)
-	now, has := meanOf(values[split:], t.Step, in.Values)
-	before, _ := meanOf(values[:split], t.Step, in.Values)
+	now, has := meanOf(values[split:], in, sel.From, sel.Until)
+	before, _ := meanOf(values[:split], in, wide.From, sel.From)
 	a.cost(cost{now, before}, has)
 	a.format(`,"from":%d,"step_ms":%d,"values":`, millis(t.From)+int64(split)*millis(t.Step), millis(t.Step))
 	a.values(values[split:])
 	a.raw("}")
 }
 
-// meanOf returns the mean of a state over the steps where it is known, or how much was added in a second of them.
-func meanOf(values []float64, step int64, of kind.Values) (mean float64, has bool) {
+// meanOf returns the mean of a state over the steps where it is known, or how much was added in a second of the part of a time that has
+// profiles.
+func meanOf(values []float64, in *store.ProfileInfo, from, until int64) (mean float64, has bool) {
 	sum, known := 0.0, 0
 	for _, v := range values {
 		if !math.IsNaN(v) {
 			sum, known = sum+v, known+1
 		}
 	}
-	if known == 0 {
+	covered := min(until, in.Until) - max(from, in.From)
+	switch {
+	case known == 0:
+		return 0, false
+	case in.Values == kind.Gauge:
+		return sum / float64(known), true
+	case covered <= 0:
 		return 0, false
 	}
-	mean = sum / float64(known)
-	if of != kind.Gauge {
-		mean /= float64(step) / 1e9
-	}
-	return mean, true
+	return sum / (float64(covered) / 1e9), true
 }
