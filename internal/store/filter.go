@@ -110,10 +110,13 @@ func newFilter(dict *dictionary.Dictionary, m *Memory) *filter {
 	}
 }
 
-// samplesHave reports whether samples can have an attribute of a key, with one of some values; nil means any. A sample's attribute counts
-// beside that of its resource with the same key.
-func (f *filter) samplesHave(name string, key dictionary.StringIndex, values []string) bool {
+// samplesHave reports whether samples of a series can have an attribute of a key, with one of some values; nil means any. A sample's
+// attribute counts beside that of its resource with the same key, but not beside that of its profile.
+func (f *filter) samplesHave(sr *series, name string, key dictionary.StringIndex, values []string) bool {
 	if f.resources == nil {
+		return false
+	}
+	if _, decides := f.value(sr.attributes, key); decides {
 		return false
 	}
 	has, ok := f.onSamples[name]
@@ -176,7 +179,7 @@ func (f *filter) canMatch(sr *series) bool {
 		if !k.known {
 			return false
 		}
-		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) && !f.samplesHave(k.name, k.key, k.values) {
+		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) && !f.samplesHave(sr, k.name, k.key, k.values) {
 			return false
 		}
 	}

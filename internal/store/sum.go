@@ -68,7 +68,7 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 	if !f.hasGroupKey {
 		return g.number(NoGroup), true
 	}
-	if value, ok := f.seriesValue(sr, f.groupKey); ok && !f.samplesHave("\x00group", f.groupKey, nil) {
+	if value, ok := f.seriesValue(sr, f.groupKey); ok && !f.samplesHave(sr, "\x00group", f.groupKey, nil) {
 		return g.number(value), true
 	}
 	return 0, false
