@@ -69,8 +69,10 @@ func Sniff(data []byte) Format {
 		return sniffMessage(data)
 	}
 	isTruncated := len(head) < len(data)
-	head = signature.Head(head)
-	return sniffLines(head, isTruncated)
+	if perfscript.Recognize(string(head), isTruncated) { // before its blanks are trimmed
+		return PerfScript
+	}
+	return sniffLines(signature.Head(head), isTruncated)
 }
 
 // sniffMessage distinguishes protobuf messages. A pprof has outermost numbers or fields that OTLP lacks, or sample types in
@@ -155,9 +157,6 @@ var (
 // sniffLines reads the lines of a text, the last of which may be cut. Half of them must be stacks, and all of them if no frame calls
 // another: words with a number behind them are in many texts.
 func sniffLines(head []byte, isTruncated bool) Format {
-	if perfscript.Recognize(string(head), isTruncated) {
-		return PerfScript
-	}
 	lines, stacks, calls, isLong := 0, 0, 0, false
 	for line := range bytes.Lines(head) {
 		isWhole := bytes.HasSuffix(line, []byte("\n")) || !isTruncated

@@ -115,6 +115,32 @@ func TestSniffTexts(t *testing.T) {
 	}
 }
 
+// Lines of many texts begin with a hexadecimal number. What perf script prints is told by its columns, or by the line of a sample.
+func TestSniffPerf(t *testing.T) {
+	for text, isPerf := range map[string]bool{
+		"  1254 foo\n  1300 bar\n":   false,
+		"1254\n1300\n":               false,
+		"                    1254\n": false,
+		"b3cea6c4 perfscript: read all\nb3cea6c5 folded: too\n": false,
+		"Counts:\n   b3cea6c4 foo\n   b3cea6c5 bar\n":           false,
+		"all:\n\tcc -c main.c\n":                                false,
+		"main:\n  401000:\t55\tpush %rbp\n":                     false,
+		"0000000000001254 T main\n0000000000001294 t f\n":       false,
+		"    12: 0000000000401000    24 FUNC main\n":            false,
+		"00000010  7f 45 4c 46  |.ELF|\n":                       false,
+		"\tadded 3 files\n\tdead beef\n":                        false,
+		"java 19983 cycles:\nffffffff8103d0ca f ([kernel])\n":   true,
+		"shop\n\t            1254\n\n":                          true,
+		"\n\t            12a4 main\n":                           true,
+		"shop 12 cpu-clock:\n                    12a4 main\n":   true,
+		"              dd      55c8226af254 spin\n":             true,
+		"# ========\n# captured on: now\n":                      true,
+		"shop 12 0.000000: PERF_RECORD_COMM: shop:12/12\n":      true,
+	} {
+		assert.Equal(t, isPerf, formats.Sniff([]byte(text)) == formats.PerfScript, "%q", text)
+	}
+}
+
 // A text in UTF-16 is named even if the sender states its format.
 func TestUTF16(t *testing.T) {
 	for _, format := range []formats.Format{formats.Folded, formats.PerfScript, formats.CPUProfile} {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,7 +156,7 @@ func TestPushAnswers(t *testing.T) {
 		"a YAML file":                  {body: []byte("replicas: 3\nimage: shop\nports: [80]"), code: 400, reason: ingest.NotPprof, says: "seems to be YAML"},
 		"metrics":                      {body: []byte("# TYPE up gauge\nup 1\nup{job=\"a;b\"} 1\n"), code: 400, reason: ingest.NotPprof, says: "seems to be metrics"},
 		"a text":                       {body: []byte("hello\n"), code: 400, reason: ingest.NotPprof, says: "it seems to be text; accepted are [pprof"},
-		"perf report":                  {body: []byte("#\n# Samples: 2  of event 'cycles'\n#\n    99.00%  dd  dd  [.] spin\n"), code: 400, reason: ingest.NotPprof, says: "send what perf script prints"},
+		"perf report with its header":  {body: []byte("# ========\n# captured on    : Fri Nov 27\n#" + strings.Repeat(" x", 5000) + "\n# Samples: 2  of event 'cycles'\n#\n    99.00%  dd\n"), code: 400, reason: ingest.NotPprof, says: "send what perf script prints"},
 		"perf without addresses":       {query: "?format=perf_script", body: []byte("              dd 24957\n"), code: 400, reason: ingest.NotPprof, says: "-F comm,pid,tid,time"},
 		"a log":                        {body: []byte("2026-01-02 03:04:05 started; pid 12\n"), code: 400, reason: ingest.NotPprof, says: "seems to be a log"},
 		"a report":                     {body: []byte("Type: cpu\nShowing nodes accounting for 1s\nmain 12\n"), code: 400, reason: ingest.NotPprof, says: "seems to be a text report"},

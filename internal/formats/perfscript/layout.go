@@ -135,11 +135,22 @@ func parseAny(line string, parse func(*layout, string) (header, string, bool)) (
 	return h, ok
 }
 
+// addChain counts a frame of a call chain. It is sure if its address is none of the words and numbers that begin lines of other texts.
 func (s *survey) addChain(kind *tally, line string) {
-	const least = 4
 	kind.lines++
-	address, _ := cutFirst(strings.TrimLeft(line, blanks))
-	s.addFrame(kind, line, len(address) >= least && strings.ContainsAny(address, "0123456789"))
+	address, rest := cutFirst(strings.TrimLeft(line, blanks))
+	least := 6
+	if kind == &s.tabs || kind == &s.expanded {
+		least = 4
+	}
+	isSure := rest != "" && len(address) >= least && strings.ContainsAny(address, "0123456789")
+	switch {
+	case kind != &s.tabs:
+		isSure = isSure && strings.ContainsAny(address, "abcdef")
+	case len(line) == 1+addressColumns && isAddress(line[1:]):
+		isSure = true
+	}
+	s.addFrame(kind, line, isSure)
 }
 
 func (s *survey) addFrame(kind *tally, text string, isSure bool) {
@@ -174,7 +185,7 @@ func (s *survey) layout() (l layout, samples, chain tally) {
 	default:
 		chain = s.flush
 	}
-	l.hasChains = l.hasTabs || chain.sure > 0
+	l.hasChains = l.hasTabs || l.isExpanded || chain.sure > 0
 	const toOneWithout = 16 // a line can be damaged
 	l.hasIDs = samples.withID > 0 && toOneWithout*(samples.lines-samples.withID) <= samples.lines
 	l.hasFiles = toOneWithout*(samples.withoutFile+chain.withoutFile) <= samples.frames+chain.frames
@@ -184,20 +195,24 @@ func (s *survey) layout() (l layout, samples, chain tally) {
 // isPerf reports whether half of the lines are what perf script prints, and some of them nothing else.
 func (s *survey) isPerf() bool {
 	l, samples, chain := s.layout()
-	known := chain.lines + s.below
+	known, isSure := chain.lines+s.below+samples.lines, samples.sure > 0
+	hasColumns := l.hasTabs || l.isExpanded
 	switch l.anchor {
-	case byPlace:
-		known += s.bare.lines + min(s.others.lines, chain.lines)
+	case byTime:
+		isSure = isSure || chain.sure > 0 || s.events > 0 && l.hasIDs
+	case byEvent:
+		isSure = isSure || chain.sure > 0 && (hasColumns || l.hasIDs)
 	default:
-		known += samples.lines
+		known = chain.lines + s.below + s.bare.lines + min(s.others.lines, chain.lines)
+		isSure = isSure || chain.sure > 0 && hasColumns
 	}
-	isSure := samples.sure+chain.sure > 0 || l.anchor == byTime && s.events > 0 && l.hasIDs
 	return s.records > 0 || isSure && 2*known >= s.lines
 }
 
 // Recognize reports whether the head of a text is what perf script prints. Its last line may be cut.
 func Recognize(head string, isTruncated bool) bool {
-	if strings.HasPrefix(head, headerStart) {
+	head = strings.TrimPrefix(head, byteOrderMark)
+	if strings.HasPrefix(strings.TrimLeft(head, " \t\r\n"), headerStart) {
 		return true
 	}
 	var s survey

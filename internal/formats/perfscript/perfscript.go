@@ -28,6 +28,9 @@ import (
 // parserFactor is the memory of the text itself, and of the processes in it.
 const parserFactor = 2
 
+// byteOrderMark is what some editors and shells put in front of a text.
+const byteOrderMark = "\ufeff"
+
 // maxProfiles is the largest number of events of all processes. The samples of others are dropped.
 const maxProfiles = 10_000
 
@@ -45,7 +48,7 @@ const maxDepth = 4096
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[int64]compact.ScopeIndex{}, anchor: options.Anchor}
 	return d.b.Run(options, parserFactor*len(data), len(data), func() error {
-		text := strings.TrimPrefix(string(data), "\ufeff")
+		text := strings.TrimPrefix(string(data), byteOrderMark)
 		if err := d.survey(text); err != nil {
 			return err
 		}

@@ -62,6 +62,8 @@ var signatures = []Signature{
 	{prefix: "--- ", pattern: regexp.MustCompile(`^--- [A-Za-z]`), Name: "a legacy text profile"},
 
 	// The kernel's perf.
+	{prefix: "#", pattern: regexp.MustCompile(`(?m)^# (Samples: \S+ +of events? '|Total Lost Samples: \d)`), Name: "a report of perf (send what perf script prints)"},
+	{prefix: "0x", pattern: regexp.MustCompile(`^0x[0-9a-f]+(@\S+)? \[0x[0-9a-f]+\]: `), Name: "a dump of perf script -D (leave -D out)"},
 	{prefix: "PERFILE2", Name: perfData},
 	{prefix: "2ELIFREP", Name: perfData},
 	{prefix: "SIMPLEPERF", Name: "the protobuf of simpleperf (send what report_sample.py prints)"},
@@ -168,8 +170,6 @@ const (
 	PprofReport = "a text report of pprof (send the profile itself)"
 	Metrics     = "metrics in the text format of Prometheus"
 	Log         = "a log"
-	PerfReport  = "what perf report prints (send what perf script prints)"
-	PerfDump    = "what perf script -D prints (leave -D out)"
 	YAML        = "YAML"
 )
 
@@ -180,21 +180,13 @@ var (
 	// logLine begins with a time or a level, or is one of an HTTP server.
 	logLine = regexp.MustCompile(`^(\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |[IWEF]\d{4} \d\d:\d\d:` +
 		`|(\S+ ){3}\[\d\d/[A-Z][a-z]{2}/\d{4}:|\[?(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[\]: ]|(time|ts|level)=\S)`)
-	perfReport = regexp.MustCompile(`(?m)^# (Samples: \S+ +of events? '|To display the perf\.data header info|Total Lost Samples: \d)`)
-	perfDump   = regexp.MustCompile(`^0x[0-9a-f]+(@\S+)? \[0x[0-9a-f]+\]: `)
-	yamlLine   = regexp.MustCompile(`^(---$|(- )?["']?[\w./-]+["']?:( |$))`)
+	yamlLine = regexp.MustCompile(`^(---$|(- )?["']?[\w./-]+["']?:( |$))`)
 )
 
 // TextKind returns one of the kinds above if at least half of the lines of a text look like it, and otherwise "".
 func TextKind(head []byte) string {
 	if reportStart.Match(head) && reportTable.Match(head) {
 		return PprofReport
-	}
-	switch {
-	case perfReport.Match(head):
-		return PerfReport
-	case perfDump.Match(head):
-		return PerfDump
 	}
 	var lines, metrics, logs, yaml int
 	for line := range bytes.Lines(head) {
