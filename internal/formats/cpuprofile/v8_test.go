@@ -156,7 +156,7 @@ for (let i = 0; i < 4; i++) compute();
 func TestNodeOfThisMachine(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("there is no node")
+		profiletest.SkipOutsideCI(t, "there is no node")
 	}
 	folder := t.TempDir()
 	script := filepath.Join(folder, "program.js")

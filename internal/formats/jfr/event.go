@@ -3,7 +3,10 @@
 
 package jfr
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // slot is where an event keeps the value of a field.
 type slot uint8
@@ -83,6 +86,9 @@ func (d *decoder) readEvent(c *cursor, of *class) error {
 	})
 	return c.err
 }
+
+// size returns the size of an object, which Datadog's older versions name as the JDK does.
+func (e *event) size() uint64 { return cmp.Or(e.get(slotSize), e.get(slotAllocationSize)) }
 
 // scaled returns how much an event represents: so many times what it has itself.
 func (e *event) scaled(of uint64) uint64 {

@@ -36,14 +36,14 @@ var eventReaders = map[string]eventReader{
 		return d.observePair(pair{sampledBytes, sampledObjects}, e, e.get(slotWeight), 1)
 	},
 	"datadog.ObjectSample": func(d *decoder, e *event) error {
-		return d.observePair(pair{sampledBytes, weightedObjects}, e, e.scaled(e.get(slotSize)), e.scaled(1))
+		return d.observePair(pair{sampledBytes, weightedObjects}, e, e.scaled(e.size()), e.scaled(1))
 	},
 	"profiler.Malloc": func(d *decoder, e *event) error {
 		return d.observePair(pair{mallocBytes, mallocObjects}, e, e.get(slotSize), 1)
 	},
 	"profiler.LiveObject": func(d *decoder, e *event) error { return d.observeState(liveObjects, e, 1) },
 	"datadog.HeapLiveObject": func(d *decoder, e *event) error {
-		if err := d.observeState(liveBytes, e, e.scaled(e.get(slotSize))); err != nil {
+		if err := d.observeState(liveBytes, e, e.scaled(e.size())); err != nil {
 			return err
 		}
 		return d.observeState(liveObjects, e, e.scaled(1))

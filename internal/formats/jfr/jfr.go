@@ -71,7 +71,7 @@ func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.St
 	if !bytes.HasPrefix(data, []byte(chunkMagic)) {
 		return pprofile.NewProfiles(), stats, ErrNotJFR
 	}
-	d := decoder{options: options, data: data, nameBytes: nameBytesPerByte*len(data) + 1<<20, profiles: map[profileKey]compact.ProfileIndex{}}
+	d := decoder{options: options, data: data, nameBytes: nameBytesPerByte*len(data) + 1<<20, profiles: map[profileKey]compact.ProfileIndex{}, windows: map[settings]window{}}
 	d.longest = max(options.MaxStringBytes, events.DefaultMaxStringBytes) + 1
 	if d.labels, err = parseLabels(options.Labels); err != nil {
 		return pprofile.NewProfiles(), stats, err
@@ -113,6 +113,7 @@ type decoder struct {
 	settings                 settings
 	event                    event
 	profiles                 map[profileKey]compact.ProfileIndex
+	windows                  map[settings]window
 	contexts                 map[int64][]int32 // attributes, by number in labels
 	first                    uint64            // of all timestamps and chunks
 	last                     uint64
@@ -131,13 +132,30 @@ func (d *decoder) read() error {
 		if err == nil {
 			d.cover(d.chunk.start)
 			d.cover(d.chunk.end - 1)
-			err = d.readEvents(start)
+			if err = d.readEvents(start); err == nil {
+				d.endChunk()
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("chunk at byte %d: %w", start, err)
 		}
 	}
 	return nil
+}
+
+// window is the time of chunks: from the first to the last nanosecond.
+type window struct{ first, last uint64 }
+
+// maxWindows bounds the work of finish.
+const maxWindows = 64
+
+// endChunk notes for which time the settings of the chunk hold.
+func (d *decoder) endChunk() {
+	if w, known := d.windows[d.settings]; known {
+		d.windows[d.settings] = window{min(w.first, d.chunk.start), max(w.last, d.chunk.end-1)}
+	} else if len(d.windows) <= maxWindows {
+		d.windows[d.settings] = window{d.chunk.start, d.chunk.end - 1}
+	}
 }
 
 // readEvents reads the settings of a chunk, and then all other events: the recorder writes them in no order.
@@ -359,9 +377,20 @@ func (d *decoder) newProfile(key profileKey) compact.ProfileIndex {
 	return d.NewProfile(d.Scope(d.resource, scope, ""), events.Profile{Sample: of.sample, Period: of.period, Every: key.period, Shape: of.shape})
 }
 
-// finish sets what is known only at the end.
+// finish sets the times of the profiles. Each is of the whole recording, or if the settings changed within it, of the chunks with its own.
 func (d *decoder) finish() {
-	for _, p := range d.profiles {
-		d.SetWindow(p, d.first, d.last)
+	if len(d.windows) < 2 || len(d.windows) > maxWindows {
+		for _, p := range d.profiles {
+			d.SetWindow(p, d.first, d.last)
+		}
+		return
+	}
+	for of, w := range d.windows {
+		d.settings = of
+		for key, p := range d.profiles {
+			if d.keyOf(key.id) == key {
+				d.Widen(p, w.first, w.last)
+			}
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -76,7 +77,21 @@ func TestKindsOfRecordings(t *testing.T) {
 	}
 }
 
-// settingsOf writes settings of jdk.ExecutionSample (class 16): name and value alternate.
+// A profile is of the time in which its period held.
+func TestTimesOfChangedSettings(t *testing.T) {
+	data, options := recording(t, "jdk-period-change")
+	pd, _, err := Decode(data, options)
+	require.NoError(t, err)
+	var times []string
+	for p := range otlp.Profiles(pd) {
+		from := p.Time().AsTime()
+		until := from.Add(time.Duration(p.DurationNano()))
+		times = append(times, fmt.Sprintf("%v %s %s", time.Duration(p.Period()), from.Format("05.000"), until.Format("05.000")))
+	}
+	assert.ElementsMatch(t, []string{"100ms 48.244 52.455", "10ms 50.914 52.426"}, times) // of the headers of its three chunks
+}
+
+// withSettings writes settings of jdk.ExecutionSample (class 16): name and value alternate.
 func withSettings(w *worst.JFRWriter, class uint64, nameValues ...string) {
 	for i := 0; i < len(nameValues); i += 2 {
 		content := append([]byte{0}, byte(class)) // startTime, id
