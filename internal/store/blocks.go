@@ -138,11 +138,20 @@ func (d *disk) writeManifest(head uint64, blocks []*diskBlock) error {
 	for _, b := range blocks {
 		m.Blocks = append(m.Blocks, b.Block)
 	}
-	return blockfile.WriteSealed(d.path(manifestFile), &m)
+	if err := blockfile.WriteSealed(d.path(manifestFile), &m); err != nil {
+		return err
+	}
+	for _, b := range d.unsure {
+		if !slices.Contains(m.Blocks, b.Block) {
+			b.delete()
+		}
+	}
+	d.unsure = nil
+	return nil
 }
 
 // replace makes blocks live in place of others, which are deleted when no query reads them. head is the block in memory that they have, or
-// nil. After an error, the blocks are as they were, and the new ones are deleted.
+// nil. After an error, the blocks are as they were. It is not known then which list is on disk, so no file is deleted.
 func (s *Store) replace(old, made []*diskBlock, head *block) error {
 	d := s.disk
 	d.replacing.Lock()
@@ -154,9 +163,7 @@ func (s *Store) replace(old, made []*diskBlock, head *block) error {
 	list := append(slices.DeleteFunc(slices.Clone(d.blocks), func(b *diskBlock) bool { return slices.Contains(old, b) }), made...)
 	sortBlocks(list)
 	if err := d.writeManifest(number, list); err != nil {
-		for _, b := range made {
-			_ = removeBlock(b.Dir())
-		}
+		d.unsure = append(d.unsure, made...)
 		return err
 	}
 	s.exchange(list, old, func() {

@@ -65,6 +65,8 @@ type disk struct {
 	blocks []*diskBlock
 	head   uint64
 	others []string
+	// unsure are blocks that a list has which may be on disk: they are deleted when another one is.
+	unsure []*diskBlock
 	// lists are those of the series of blocks that were read last.
 	lists *seriesLists
 	// lost has the numbers of heads whose blocks could not be opened.
