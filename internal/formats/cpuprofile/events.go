@@ -6,6 +6,7 @@ package cpuprofile
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
@@ -53,6 +54,9 @@ const chunkBytes = 3 * 112
 // readProfileEvent reads the part of a profile that an event has.
 func (d *decoder) readProfileEvent(event *traceEvent) error {
 	key := profileKey{process: event.PID, id: string(event.ID)}
+	if key.id == "" {
+		key.id = strconv.FormatInt(event.TID, 10)
+	}
 	p := d.byKey[key]
 	if p == nil {
 		p = newProfile()

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
@@ -15,7 +16,11 @@ import (
 func (d *decoder) read(data []byte) error {
 	d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(data))}
 	if bytes.HasPrefix(data, []byte("[")) {
-		return d.json.Array(d.readEvent)
+		err := d.json.Array(d.readEvent)
+		if d.numEvents > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+			return nil // Chrome's trace events need no bracket at their end, since a crash may have been it
+		}
+		return err
 	}
 	file := newProfile()
 	var all chunk
@@ -90,6 +95,7 @@ func (d *decoder) readNode(p *profile) error {
 		Parent    *int64    `json:"parent"`
 		Children  []int64   `json:"children"`
 		CallFrame callFrame `json:"callFrame"`
+		HitCount  float64   `json:"hitCount"`
 	}
 	if err := d.value(&n); err != nil {
 		return err
@@ -104,6 +110,7 @@ func (d *decoder) readNode(p *profile) error {
 		to := p.place(child)
 		p.nodes[to].parent = at
 	}
+	p.nodes[at].hits = n.HitCount
 	d.define(&p.nodes[at], &n.CallFrame, 0)
 	return d.b.Take(nodeBytes * (len(p.nodes) - before))
 }
@@ -135,6 +142,8 @@ func (d *decoder) readHead(p *profile, parent int32, depth int) error {
 		case "selfSize":
 			p.isHeap = true
 			return d.value(&p.nodes[at].selfSize)
+		case "hitCount":
+			return d.value(&p.nodes[at].hits)
 		case "callFrame":
 			first = 0
 			return d.value(&f)

@@ -87,6 +87,10 @@ func (d *decoder) addProfiles(anchor events.Anchor) error {
 	for i, p := range d.profiles {
 		switch {
 		case p.isHeap:
+		case windows[i].number == 0:
+			if err := d.addHits(scope, p); err != nil {
+				return err
+			}
 		case !isTimed:
 			d.b.Stats.Dropped++
 		default:
@@ -171,6 +175,44 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, period int64,
 	if p.end > 0 {
 		d.b.Widen(to, uint64(max(0, p.start-first)*1000), uint64(max(0, p.end-first)*1000))
 	}
+	return nil
+}
+
+// addHits adds a profile that has no samples, but counts them at its nodes.
+func (d *decoder) addHits(scope compact.ScopeIndex, p *profile) error {
+	hits := 0.0
+	for i := range p.nodes {
+		hits += p.nodes[i].hits
+	}
+	if !(hits >= 1 && hits < 1<<52) {
+		return nil
+	}
+	cpu := events.Type{Name: "cpu", Unit: "nanoseconds"}
+	to := d.b.NewProfile(scope, events.Profile{
+		Sample: events.Type{Name: "samples", Unit: "count"}, Period: cpu, Every: int64(max(0, (p.end-p.start)/hits*1000)), Shape: compact.Shape{Values: true},
+	})
+	attributes := d.attributesOf(p)
+	for i := range p.nodes {
+		if err := d.b.Step(0); err != nil {
+			return err
+		}
+		n := &p.nodes[i]
+		if n.hits < 1 {
+			continue
+		}
+		if n.kind == idle {
+			d.b.Stats.Filtered += int(n.hits)
+			continue
+		}
+		stack := d.stackOf(&p.tree, int32(i), none)
+		if stack == unreadable {
+			d.b.Stats.Dropped++
+			continue
+		}
+		d.b.Stats.Events++
+		d.b.Observe(to, compact.Identity{Stack: stack, Attributes: attributes}, compact.Observation{Value: int64(n.hits)})
+	}
+	d.b.SetWindow(to, 0, uint64(max(0, min(p.end-p.start, 1<<52))*1000))
 	return nil
 }
 

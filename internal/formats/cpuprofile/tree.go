@@ -16,7 +16,7 @@ type tree struct {
 }
 
 // nodeBytes is the memory of a node with its id.
-const nodeBytes = 96
+const nodeBytes = 112
 
 // none is the place of no node.
 const none = -1
@@ -28,6 +28,7 @@ type node struct {
 	kind      nodeKind
 	location  int32
 	selfSize  float64 // bytes, in a heap profile
+	hits      float64 // samples
 }
 
 type nodeKind uint8

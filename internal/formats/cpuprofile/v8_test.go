@@ -114,6 +114,35 @@ func TestOldChrome(t *testing.T) {
 	assert.Contains(t, text, "sample @1764212400101000000\n        g\n        f from line 3 a.js:3:5\n")
 }
 
+// A profile can have counts at its nodes in place of samples.
+func TestHitCounts(t *testing.T) {
+	pd, stats, err := Decode([]byte(`{"startTime":1764212400000000,"endTime":1764212400005000,"nodes":[
+		{"id":1,"callFrame":{"functionName":"f"},"hitCount":3,"children":[2,3]},{"id":2,"callFrame":{"functionName":"g"},"hitCount":1},
+		{"id":3,"callFrame":{"functionName":"(idle)"},"hitCount":1}]}`), events.Options{Anchor: guess})
+	require.NoError(t, err)
+	require.NoError(t, profiletest.Check(pd))
+	assert.Equal(t, events.Stats{Events: 2, Filtered: 1}, stats)
+	text := profiletest.Render(pd)
+	assert.Contains(t, text, "      time 1764212400000000000 ns\n      duration 5000001 ns\n      period 1000000 cpu in nanoseconds\n")
+	assert.Contains(t, text, "      sample 3\n        f\n      sample 1\n        g\n        f\n")
+}
+
+// Trace events may lack their end, and an id: then the thread is it.
+func TestUnfinishedTraceEvents(t *testing.T) {
+	event := func(thread int, function string) string {
+		return fmt.Sprintf(`{"name":"Profile","pid":7,"tid":%[1]d,"args":{"data":{"startTime":5}}},{"name":"ProfileChunk","pid":7,"tid":%[1]d,"args":
+			{"data":{"cpuProfile":{"nodes":[{"id":1,"callFrame":{"functionName":"%s"}}],"samples":[1]},"timeDeltas":[10]}}}`, thread, function)
+	}
+	for _, end := range []string{"]", "", ",", `,{"name":"Pro`} {
+		pd, stats, err := Decode([]byte("["+event(1, "f")+","+event(2, "g")+end), events.Options{Anchor: guess})
+		require.NoError(t, err, end)
+		assert.Equal(t, 2, stats.Events, end)
+		text := profiletest.Render(pd)
+		assert.Contains(t, text, "thread.id=1}\n        f\n", end)
+		assert.Contains(t, text, "thread.id=2}\n        g\n", end)
+	}
+}
+
 // The bytes of a heap profile are those of the functions that allocated them.
 func TestHeapProfile(t *testing.T) {
 	text := `{"head":{"callFrame":{"functionName":"(root)","lineNumber":-1,"columnNumber":-1},"selfSize":10,"id":1,"children":[

@@ -70,7 +70,7 @@ var signatures = []Signature{
 
 	// Other runtimes and tools.
 	{prefix: "\x04\x08{", pattern: regexp.MustCompile(`(?s)^\x04\x08\{..?:.(version|mode)`), Name: stackprof.Name},
-	{pattern: regexp.MustCompile(`^(# callgrind format|version: \d+\r?\ncreator: |creator: (callgrind|xdebug))`), Name: "a file of callgrind" + withSpeedscope},
+	{pattern: regexp.MustCompile(`^(# callgrind format|version: \d+\r?\ncreator: |(?s:(desc|cmd|pid|part|positions|events|creator): .*\n(fl|fn|ob)=))`), Name: "a file of callgrind" + withSpeedscope},
 	{prefix: "<?xml", pattern: regexp.MustCompile(`<trace-(query-result|toc)`), Name: "an export of Instruments (copy the call tree by Deep Copy, " +
 		"open it in speedscope, and export it from there)"},
 	{pattern: regexp.MustCompile(`^Weight\tSelf Weight\t`), Name: "a call tree of Instruments" + withSpeedscope},
@@ -278,5 +278,8 @@ func isPerfProto(data []byte) bool {
 // file, line and function.
 func isPythonProfile(data []byte) bool {
 	const isReferred = 0x80
-	return len(data) > 3 && data[0]&^isReferred == '{' && data[1]&^isReferred == ')' && data[2] == 3
+	if len(data) < 7 || data[0]&^isReferred != '{' {
+		return false
+	}
+	return data[1]&^isReferred == ')' && data[2] == 3 || data[1] == '(' && binary.LittleEndian.Uint32(data[2:]) == 3 // Python 2
 }
