@@ -74,12 +74,16 @@ func (s *Querier) addTo(ctx context.Context, b *treeBuilder, q *Query, keep func
 		return summary, err
 	}
 	defer selected.Close()
-	return selected.Summary, selected.Read(func(samples *Samples) error {
+	err = selected.Read(func(samples *Samples) error {
 		if keep != nil {
 			samples = samples.kept(keep)
 		}
 		return b.add(samples, q.GroupBy, side)
 	})
+	if u := uninterestingOf(selected.Newest); u.drop != nil {
+		b.uninteresting = u
+	}
+	return selected.Summary, err
 }
 
 func span(chunks []weightedChunk) (from, until int64) {

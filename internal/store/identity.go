@@ -49,14 +49,14 @@ const (
 	namesakeBytes = 64
 )
 
-// unite makes one frame of all that are one function. summaries has the last time of each side.
+// unite makes one frame of all that are one function, and leaves out those of no interest. summaries has the last time of each side.
 func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []Selection, ends []int64) error {
 	if err := b.memory.Take(namesakeBytes * len(b.frames)); err != nil {
 		return err
 	}
 	defer b.memory.Release(namesakeBytes * len(b.frames))
-	same := b.namesakes()
-	if len(same) == 0 {
+	same, dropped := b.namesakes(), b.uninterestingFrames()
+	if len(same) == 0 && dropped == nil {
 		return nil
 	}
 	e := evidence{b: b, elements: map[pathKey]int{}, isNamesake: make([]bool, len(b.frames))}
@@ -66,6 +66,9 @@ func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []Selection, 
 		}
 	}
 	for side, sel := range sides {
+		if len(same) == 0 {
+			break
+		}
 		if err := s.search(ctx, &e, sel, ends[side]); err != nil {
 			return err
 		}
@@ -90,23 +93,51 @@ func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []Selection, 
 			first[end] = i
 		}
 	}
-	return b.replaceFrames(to)
+	return b.replaceFrames(to, dropped)
 }
 
-// replaceFrames replaces each frame by another, and adds up the nodes that become the same. Nodes move to the front, in their order.
-func (b *treeBuilder) replaceFrames(to []int32) error {
+// uninterestingFrames reports for each frame whether it is of no interest; it is nil if none is, or if that takes too long to find out.
+func (b *treeBuilder) uninterestingFrames() (dropped []bool) {
+	work := 0
+	for i := range b.frames {
+		work += b.uninteresting.steps * min(len(b.frames[i].Name), maxMatchedBytes)
+		if work > maxWork || b.memory.Check() != nil {
+			return nil
+		}
+		if b.uninteresting.matches(&b.frames[i]) {
+			if dropped == nil {
+				dropped = make([]bool, len(b.frames))
+			}
+			dropped[i] = true
+		}
+	}
+	return dropped
+}
+
+// isCaller reports whether a node is a function, which can call one of no interest.
+func (b *treeBuilder) isCaller(node int32) bool {
+	return node > 0 && b.frames[b.frame[node]].Kind != kindGroup
+}
+
+// replaceFrames replaces each frame by another, and adds up the nodes that become the same. Nodes move to the front, in their order. Values of
+// frames that are dropped, and of all below them, go to their callers.
+func (b *treeBuilder) replaceFrames(to []int32, dropped []bool) error {
 	n := len(b.parent)
-	if err := cmp.Or(b.memory.Take(4*n), b.memory.Check()); err != nil {
+	if err := cmp.Or(b.memory.Take(5*n), b.memory.Check()); err != nil {
 		return err
 	}
-	defer b.memory.Release(4 * n)
-	position := make([]int32, n)
+	defer b.memory.Release(5 * n)
+	position, isGone := make([]int32, n), make([]bool, n)
 	b.index.Reset(0)
 	count := int32(1)
 	for i := 1; i < n; i++ {
 		parent, frame, at := position[b.parent[i]], b.frame[i], int32(0)
 		var p dictionary.HashProbe
-		if frame >= 0 {
+		isGone[i] = isGone[b.parent[i]] || frame >= 0 && int(frame) < len(dropped) && dropped[frame] && b.isCaller(parent)
+		switch {
+		case isGone[i]:
+			at = parent
+		case frame >= 0:
 			frame = to[frame]
 			at, p = b.find(parent, frame)
 		}

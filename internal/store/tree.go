@@ -84,6 +84,8 @@ type treeBuilder struct {
 	isPruned bool
 	// namesOnly makes one frame of all functions with a name.
 	namesOnly bool
+	// uninteresting has the patterns of functions to leave out.
+	uninteresting uninteresting
 }
 
 // maxBuiltNodes bounds a tree before its smallest nodes are left out, and so the memory of a query.
@@ -552,6 +554,7 @@ func (b *treeBuilder) prune() error {
 	pruned := newTreeBuilder(b.memory)
 	pruned.extra, pruned.maxExtra, pruned.unchecked = b.extra, b.maxExtra, b.unchecked
 	pruned.namesOnly, pruned.parts, pruned.isPruned, pruned.dropped = b.namesOnly, b.parts, true, b.dropped
+	pruned.uninteresting = b.uninteresting
 	*b = *pruned
 	b.ownsStrings = true
 	// position has the nearest node of each that stays, and last that which has what is left out below a node.

@@ -30,7 +30,9 @@ func ParseType(s string) (Type, error) {
 func (t Type) String() string { return t.Profile + "/" + t.Type }
 
 // IsGauge reports whether the values of the type are a state.
-func (t Type) IsGauge() bool { return kind.ValuesOf(kind.Declared{SampleType: t.Type, DurationNanos: 1}) == kind.Gauge }
+func (t Type) IsGauge() bool {
+	return kind.ValuesOf(kind.Declared{SampleType: t.Type, DurationNanos: 1}) == kind.Gauge
+}
 
 // Frame is how functions distinguish series.
 type Frame uint8
