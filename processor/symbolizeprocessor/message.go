@@ -39,9 +39,9 @@ type message struct {
 	frameKinds []frameKind
 	resolved   []resolvedLocation
 	// named are mappings of frames that the eBPF profiler has named: Go programs, the kernel.
-	named []int32
-	missing  []missingLocation
-	tally    tally
+	named   []int32
+	missing []missingLocation
+	tally   tally
 }
 
 // mapping is an entry of the mapping table that a location refers to.
