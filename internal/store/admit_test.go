@@ -311,7 +311,7 @@ func TestANewBlockHasRoomBesideTotals(t *testing.T) {
 	}
 	require.NotEmpty(t, s.withTotals())
 	require.NotZero(t, s.Stats().Evicted[EvictedTotals])
-	assert.Less(t, s.blocks[len(s.blocks)-1].bytes, cfg.MaxBytes/blocks)
+	assert.Less(t, s.blocks[len(s.blocks)-1].bytes, cfg.MaxBytes/blockCount)
 }
 
 // Timestamps count as values do: a message of very many leaves no memory behind that the next one does not need.

@@ -10,9 +10,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,22 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
 )
 
-// This file has the blocks on disk. A manifest, blocks.json, names those that are live. It is replaced as a whole when blocks are written,
-// joined or deleted, so that a process that ends meanwhile leaves the blocks of before or those of afterwards. What it does not name is
-// rubbish.
-
-// manifest is the content of blocks.json.
-type manifest struct {
-	Version int `json:"version"`
-	// Head is the number of the first head that is not in the blocks: earlier ones are skipped in the log.
-	Head   uint64   `json:"head"`
-	Blocks []string `json:"blocks"`
-}
-
-const (
-	manifestFile    = "blocks.json"
-	manifestVersion = 1
-)
+// This file has the list of blocks on disk. Package blocks has their directory.
 
 // diskBlock is a block in a directory of its own.
 type diskBlock struct {
@@ -52,102 +34,29 @@ type diskBlock struct {
 	isGone  bool
 }
 
-// loadBlocks reads the blocks that the manifest names.
+// loadBlocks opens the live blocks.
 func (s *Store) loadBlocks() error {
 	d := s.disk
-	entries, err := blockfile.ReadDir(d.path("blocks"))
+	found, err := d.files.Load()
 	if err != nil {
 		return err
 	}
-	isLive, err := d.readManifest(entries)
-	if err != nil {
-		return err
+	for _, r := range found.Blocks {
+		d.blocks = append(d.blocks, d.blockOf(r))
 	}
-	s.nextID = max(s.nextID, d.head)
-	for _, entry := range entries {
-		dir := d.path("blocks", entry.Name())
-		if !isLive[entry.Name()] {
-			if !d.ReadOnly {
-				_ = removeBlock(dir)
-			}
-			continue
-		}
-		delete(isLive, entry.Name())
-		s.nextID = max(s.nextID, compaction.NumberOf(entry.Name())+1)
-		b, err := d.open(dir)
-		switch {
-		case err == nil:
-			d.blocks = append(d.blocks, b)
-		case errors.Is(err, blockfile.ErrVersion):
-			d.others = append(d.others, entry.Name())
-			d.Report("a block was written by another version of this program, which can read it; it is left out", err)
-		case errors.Is(err, blockfile.ErrDamaged):
-			d.setAside(dir, err)
-			s.stats.Damaged++
-			d.lose(entry.Name())
-		default:
-			return fmt.Errorf("open block %s: %w", dir, err)
-		}
-	}
-	for name := range isLive {
-		d.lose(name)
-		d.Report("a block is missing: somebody has deleted "+d.path("blocks", name), nil)
-	}
-	d.sort()
+	sortBlocks(d.blocks)
+	s.nextID = max(s.nextID, found.Next)
+	s.stats.Damaged += found.Damaged
 	return nil
 }
 
-// lose notes that a block cannot be read. If the log still has its head, that is read.
-func (d *disk) lose(name string) {
-	if compaction.IsHour(name) {
-		d.lost[compaction.NumberOf(name)] = true
+// setLive writes the list of live blocks.
+func (d *disk) setLive(head uint64, list []*diskBlock) error {
+	readers := make([]*blockfile.Reader, len(list))
+	for i, b := range list {
+		readers[i] = b.Reader
 	}
-}
-
-// readManifest returns the names of the live blocks, which are all of them if there is no manifest.
-func (d *disk) readManifest(entries []os.DirEntry) (isLive map[string]bool, err error) {
-	isLive, d.lost = map[string]bool{}, map[uint64]bool{}
-	var m manifest
-	err = blockfile.ReadSealed(d.path(manifestFile), &m)
-	switch {
-	case err == nil && m.Version != manifestVersion:
-		return nil, fmt.Errorf("%s has version %d, but this program reads version %d", d.path(manifestFile), m.Version, manifestVersion)
-	case err == nil:
-		d.head = m.Head
-		for _, name := range m.Blocks {
-			isLive[name] = true
-		}
-		return isLive, nil
-	case !errors.Is(err, blockfile.ErrDamaged):
-		return nil, err
-	}
-	for _, entry := range entries {
-		if name := entry.Name(); !strings.HasSuffix(name, unfinished) {
-			isLive[name] = true
-		}
-	}
-	if len(isLive) > 0 {
-		d.Report("the list of blocks cannot be read; all blocks that are there serve, and count twice if the process ended while it joined them", err)
-	}
-	return isLive, nil
-}
-
-// writeManifest makes blocks the live ones, beside those that this program cannot read.
-func (d *disk) writeManifest(head uint64, blocks []*diskBlock) error {
-	m := manifest{Version: manifestVersion, Head: head, Blocks: slices.Clone(d.others)}
-	for _, b := range blocks {
-		m.Blocks = append(m.Blocks, b.Block)
-	}
-	if err := blockfile.WriteSealed(d.path(manifestFile), &m); err != nil {
-		return err
-	}
-	for _, b := range d.unsure {
-		if !slices.Contains(m.Blocks, b.Block) {
-			b.delete()
-		}
-	}
-	d.unsure = nil
-	return nil
+	return d.files.SetLive(head, readers)
 }
 
 // replace makes blocks live in place of others, which are deleted when no query reads them. head is the block in memory that they have, or
@@ -156,19 +65,24 @@ func (s *Store) replace(old, made []*diskBlock, head *block) error {
 	d := s.disk
 	d.replacing.Lock()
 	defer d.replacing.Unlock()
-	number := d.head
-	if head != nil {
-		number = head.id + 1
-	}
 	list := append(slices.DeleteFunc(slices.Clone(d.blocks), func(b *diskBlock) bool { return slices.Contains(old, b) }), made...)
 	sortBlocks(list)
-	if err := d.writeManifest(number, list); err != nil {
-		d.unsure = append(d.unsure, made...)
+	number, isLost := uint64(0), false
+	if head != nil {
+		number, isLost = head.id+1, d.files.Lost[head.id]
+		delete(d.files.Lost, head.id)
+	}
+	if err := d.setLive(number, list); err != nil {
+		for _, b := range made {
+			d.files.Doubt(b.Reader)
+		}
+		if isLost {
+			d.files.Lost[head.id] = true
+		}
 		return err
 	}
 	s.exchange(list, old, func() {
 		if head != nil {
-			d.head = number
 			s.release(head)
 			s.blocks = slices.DeleteFunc(s.blocks, func(e *block) bool { return e.id == head.id })
 		}
@@ -190,8 +104,14 @@ func (s *Store) exchange(list, old []*diskBlock, then func()) {
 	old = slices.DeleteFunc(slices.Clone(old), func(b *diskBlock) bool { return b.readers > 0 })
 	s.adding.Unlock()
 	for _, b := range old {
-		b.delete()
+		s.disk.delete(b)
 	}
+}
+
+// delete deletes a block that is not live, and that nobody reads.
+func (d *disk) delete(b *diskBlock) {
+	d.lists.forget(b)
+	d.files.Delete(b.Reader)
 }
 
 // diskBlocks returns the blocks on disk, oldest first.
@@ -215,47 +135,14 @@ func (s *Store) nextNumber() uint64 {
 	return s.nextID - 1
 }
 
-// write writes a block of all profiles of the sources, and opens it. It is not live yet.
-func (d *disk) write(ctx context.Context, name string, sources []compaction.Source, step time.Duration) (b *diskBlock, err error) {
-	to := d.path("blocks", name)
-	if err := removeBlock(to); err != nil { // of an attempt that failed
-		return nil, err
-	}
-	if err := compaction.Merge(ctx, to+unfinished, name, sources, step); err != nil {
-		return nil, err
-	}
-	if err = blockfile.Rename(to+unfinished, to); err == nil {
-		b, err = d.open(to)
-	}
+// write writes a block of all profiles of the sources. It is not live yet.
+func (d *disk) write(ctx context.Context, name string, sources []compaction.Source, step time.Duration) (*diskBlock, error) {
+	r, err := d.files.Write(ctx, name, sources, step)
 	if err != nil {
-		_, _ = os.RemoveAll(to+unfinished), removeBlock(to)
+		return nil, err
 	}
-	return b, err
+	return d.blockOf(r), nil
 }
-
-// removeBlock deletes a block, if there is one. It loses its name first: a process that ends meanwhile leaves no part
-// of a block.
-func removeBlock(dir string) error {
-	gone := dir + ".gone" + unfinished
-	if err := blockfile.Fault("remove", dir); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(gone); err != nil {
-		return err
-	}
-	if err := os.Rename(dir, gone); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	}
-	if err := blockfile.Fault("delete", gone); err != nil {
-		return err
-	}
-	return os.RemoveAll(gone)
-}
-
-func (d *disk) sort() { sortBlocks(d.blocks) }
 
 func sortBlocks(list []*diskBlock) {
 	slices.SortFunc(list, func(a, b *diskBlock) int {
@@ -263,32 +150,12 @@ func sortBlocks(list []*diskBlock) {
 	})
 }
 
-// setAside moves a block out of the way that cannot be read.
-func (d *disk) setAside(dir string, err error) {
-	if d.ReadOnly {
-		d.Report("a block is damaged and left out: "+dir, err)
-		return
-	}
-	to := d.path("damaged", filepath.Base(dir))
-	if renamed := blockfile.Rename(dir, to); renamed != nil {
-		to = dir
-	}
-	d.Report("a block is damaged and set aside; the others serve: "+to, err)
-}
-
-// unfinished ends the names of blocks that are being written.
-const unfinished = ".tmp"
-
-func (d *disk) open(dir string) (*diskBlock, error) {
-	r, err := blockfile.Open(dir)
-	if err != nil {
-		return nil, err
-	}
+func (d *disk) blockOf(r *blockfile.Reader) *diskBlock {
 	b := &diskBlock{Reader: r, services: map[string]int{}, lists: d.lists}
 	for i := range r.Services {
 		b.services[r.Services[i].Name] = i
 	}
-	return b, nil
+	return b
 }
 
 // indexBytes is the memory that the block takes while nobody reads it: that of its services, and of its open files.
@@ -330,13 +197,6 @@ func instanceOfID(s string) uint64 {
 	return n
 }
 
-// delete deletes a block that is not live, and that nobody reads.
-func (b *diskBlock) delete() {
-	b.lists.forget(b)
-	_ = b.Close()
-	_ = removeBlock(b.Dir())
-}
-
 // drop takes a block that cannot be read out of the store.
 func (s *Store) drop(b *diskBlock, err error) {
 	d := s.disk
@@ -350,8 +210,8 @@ func (s *Store) drop(b *diskBlock, err error) {
 	s.exchange(list, nil, func() { s.stats.Damaged++ })
 	b.lists.forget(b)
 	_ = b.Close()
-	d.setAside(b.Dir(), err)
-	if err := d.writeManifest(d.head, list); !d.ReadOnly && err != nil {
+	d.files.SetAside(b.Block, err)
+	if err := d.setLive(0, list); err != nil {
 		d.Report("the list of blocks cannot be written; a start reports the one that was set aside as missing", err)
 	}
 }
@@ -396,7 +256,7 @@ func (s *Store) deleteBlocks(which func(*diskBlock) bool, reason Evicted) {
 	if len(old) == 0 {
 		return
 	}
-	if err := d.writeManifest(d.head, list); err != nil {
+	if err := d.setLive(0, list); err != nil {
 		d.Report("the list of blocks cannot be written; a start reports old blocks as missing that are deleted now", err)
 	}
 	s.exchange(list, old, func() { s.stats.Evicted[reason] += profiles })

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb/fileutil"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
 )
 
@@ -60,18 +62,12 @@ type disk struct {
 	DiskConfig
 	lock fileutil.Releaser
 	log  *writeLog
-	// blocks are the live ones, oldest first, and head the number of the first head that they do not have. others are the names of live
-	// blocks that this program cannot read. Who changes them has locked replacing, too, and writes the manifest.
-	blocks []*diskBlock
-	head   uint64
-	others []string
-	// unsure are blocks that a list has which may be on disk: they are deleted when another one is.
-	unsure []*diskBlock
+	// blocks are the live ones, oldest first. Who changes them, or the list on disk, has locked replacing.
+	blocks    []*diskBlock
+	files     blocks.Directory
+	replacing sync.Mutex
 	// lists are those of the series of blocks that were read last.
 	lists *seriesLists
-	// lost has the numbers of heads whose blocks could not be opened.
-	lost      map[uint64]bool
-	replacing sync.Mutex
 	// failed is why the log is not written, or nil. writeFailed is why a block could not be written the last time,
 	// joinFailed why blocks could not be made one.
 	failed, writeFailed, joinFailed error
@@ -97,6 +93,7 @@ func (s *Store) Open() error {
 		return nil
 	}
 	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes, lists: newSeriesLists(s.cfg.MaxBytes / listedPart)}
+	d.files = blocks.Directory{Dir: d.Directory, ReadOnly: d.ReadOnly, Report: d.Report}
 	if d.ReadOnly {
 		s.disk = d
 		if err := s.loadBlocks(); err != nil {
@@ -107,7 +104,7 @@ func (s *Store) Open() error {
 		s.measure()
 		return nil
 	}
-	for _, dir := range []string{d.path("blocks"), d.path("damaged")} {
+	for _, dir := range []string{d.path(blocks.Folder), d.path(blocks.Damaged)} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return fmt.Errorf("make the store's directory: %w", err)
 		}
@@ -161,14 +158,17 @@ func (s *Store) load() error {
 	if err := s.loadBlocks(); err != nil {
 		return err
 	}
-	if err := s.replay(d.path(logFolder), func(head uint64) bool { return head >= d.head || d.lost[head] }); err != nil {
+	if err := s.replay(d.path(logFolder), func(head uint64) bool { return head >= d.files.Head || d.files.Lost[head] }); err != nil {
 		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
 	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
 		// Some block of its head is lost, or it is not known whether all were written, since there is no manifest. The log has all of it.
 		return compaction.IsHour(b.Block) && slices.ContainsFunc(s.blocks, func(e *block) bool { return e.id == compaction.NumberOf(b.Block) })
 	})
-	if err := d.writeManifest(d.head, d.blocks); err != nil {
+	maps.DeleteFunc(d.files.Lost, func(head uint64, _ bool) bool { // the log has not all of them
+		return !slices.ContainsFunc(s.blocks, func(e *block) bool { return e.id == head })
+	})
+	if err := d.setLive(0, d.blocks); err != nil {
 		d.Report("the list of blocks cannot be written", err)
 	}
 	s.countBlocks()

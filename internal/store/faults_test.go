@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -85,7 +86,9 @@ func TestKilledWhileItDeletes(t *testing.T) {
 			}
 			return nil
 		})
-		require.Error(t, removeBlock(block))
+		b, err := blockfile.Open(block)
+		require.NoError(t, err)
+		(&blocks.Directory{Dir: dir}).Delete(b)
 		blockfile.SetFault(nil)
 		s = open(t, diskConfig(t, dir))
 		assert.Zero(t, s.Stats().Damaged)
@@ -171,19 +174,19 @@ func TestBlocksAreDurableBeforeTheirNames(t *testing.T) {
 	block := "blocks/" + s.Blocks()[0].Block
 	require.NoError(t, s.Close())
 	blockfile.SetFault(nil)
-	renamed, listed, truncated := slices.Index(uses, "rename "+block), slices.Index(uses, "rename "+manifestFile), slices.Index(uses, "remove wal")
-	listed += 1 + slices.Index(uses[listed+1:], "rename "+manifestFile) // the first is that of Open
+	renamed, listed, truncated := slices.Index(uses, "rename "+block), slices.Index(uses, "rename "+blocks.ManifestFile), slices.Index(uses, "remove wal")
+	listed += 1 + slices.Index(uses[listed+1:], "rename "+blocks.ManifestFile) // the first is that of Open
 	require.Positive(t, renamed)
 	before := uses[:renamed]
 	for _, name := range []string{
 		"/samples.parquet", "/profiles.parquet", "/series.parquet", "/stacks.parquet", "/attributes.parquet", "/dictionaries.zst", "/index.json", "",
 	} {
-		assert.Contains(t, before, "sync "+block+unfinished+name)
+		assert.Contains(t, before, "sync "+block+blocks.Unfinished+name)
 	}
 	named := slices.Index(uses, "sync blocks")
 	assert.Greater(t, named, renamed)
 	assert.Greater(t, listed, named)
-	assert.Equal(t, []string{"write " + manifestFile + unfinished, "sync " + manifestFile + unfinished}, uses[listed-2:listed])
+	assert.Equal(t, []string{"write " + blocks.ManifestFile + blocks.Unfinished, "sync " + blocks.ManifestFile + blocks.Unfinished}, uses[listed-2:listed])
 	assert.Equal(t, "sync "+cfg.Disk.Directory, uses[listed+1])
 	assert.Greater(t, truncated, listed)
 }
@@ -314,6 +317,26 @@ func TestKilledWhenTheListIsNotDurable(t *testing.T) {
 	cfg.Disk.Directory = killed
 	s = open(t, cfg)
 	assert.EqualValues(t, 3, sum(t, s, allOfShop))
+	require.NoError(t, s.Close())
+}
+
+// A head that is read from the log since its block is damaged stays in the log until it is written again, and does not bring others back.
+func TestBlockIsLostWhileTheLogHasIt(t *testing.T) {
+	cfg, _ := threeHours(t)
+	path := filepath.Join(cfg.Disk.Directory, blocks.Folder, "20261121T02-00000002", blockfile.IndexFile) // the last one
+	require.NoError(t, os.Truncate(path, 10))
+	for range 3 {
+		s := open(t, cfg)
+		require.EqualValues(t, 3, sum(t, s, allOfShop))
+		require.Len(t, s.Blocks(), 2)
+		require.NoError(t, s.Kill())
+	}
+	s := open(t, cfg)
+	s.Maintain(noon)
+	require.EqualValues(t, 3, sum(t, s, allOfShop))
+	require.NoError(t, s.Close())
+	s = open(t, cfg)
+	require.EqualValues(t, 3, sum(t, s, allOfShop))
 	require.NoError(t, s.Close())
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -35,7 +36,7 @@ func threeHours(t *testing.T) (cfg Config, reports *[]string) {
 // Without the list of blocks, or with a wrong bit in it, all blocks serve, and nothing is deleted.
 func TestStartWithoutTheListOfBlocks(t *testing.T) {
 	cfg, reports := threeHours(t)
-	file := filepath.Join(cfg.Disk.Directory, manifestFile)
+	file := filepath.Join(cfg.Disk.Directory, blocks.ManifestFile)
 	list, err := os.ReadFile(file)
 	require.NoError(t, err)
 	start := func(context string) {
@@ -64,8 +65,8 @@ func TestStartWithoutTheListOfBlocks(t *testing.T) {
 // A list that a later version wrote is not understood: the store does not start, and leaves everything as it is.
 func TestListOfBlocksOfAnotherVersion(t *testing.T) {
 	cfg, _ := threeHours(t)
-	file := filepath.Join(cfg.Disk.Directory, manifestFile)
-	require.NoError(t, blockfile.WriteSealed(file, &manifest{Version: manifestVersion + 1}))
+	file := filepath.Join(cfg.Disk.Directory, blocks.ManifestFile)
+	require.NoError(t, blockfile.WriteSealed(file, &blocks.Manifest{Version: blocks.Version + 1}))
 	require.ErrorContains(t, New(cfg).Open(), file+" has version 2, but this program reads version 1")
 	blocks, err := os.ReadDir(filepath.Join(cfg.Disk.Directory, "blocks"))
 	require.NoError(t, err)
@@ -75,25 +76,35 @@ func TestListOfBlocksOfAnotherVersion(t *testing.T) {
 // What is below blocks and not in the list is rubbish. A block of the list that somebody deleted is reported once.
 func TestTheListOfBlocksIsTrue(t *testing.T) {
 	cfg, reports := threeHours(t)
-	blocks := filepath.Join(cfg.Disk.Directory, "blocks")
-	entries, err := os.ReadDir(blocks)
+	folder := filepath.Join(cfg.Disk.Directory, blocks.Folder)
+	entries, err := os.ReadDir(folder)
 	require.NoError(t, err)
-	rubbish := filepath.Join(blocks, "20261121T00-000000ff")
-	require.NoError(t, os.CopyFS(rubbish, os.DirFS(filepath.Join(blocks, entries[0].Name()))))
+	rubbish := filepath.Join(folder, "20261121T00-000000ff")
+	require.NoError(t, os.CopyFS(rubbish, os.DirFS(filepath.Join(folder, entries[0].Name()))))
 	reader := cfg
 	reader.Disk.ReadOnly = true
 	s := open(t, reader)
 	require.Len(t, s.Blocks(), 3)
 	require.NoError(t, s.Close())
 	assert.DirExists(t, rubbish, "another process may be about to list it")
-	require.NoError(t, os.RemoveAll(filepath.Join(blocks, entries[1].Name())))
+	list, err := os.ReadFile(filepath.Join(cfg.Disk.Directory, blocks.ManifestFile))
+	require.NoError(t, err)
+	s = open(t, reader)
+	s.drop(s.disk.blocks[0], blockfile.ErrDamaged)
+	require.Len(t, s.Blocks(), 2)
+	require.NoError(t, s.Close())
+	again, err := os.ReadFile(filepath.Join(cfg.Disk.Directory, blocks.ManifestFile))
+	require.NoError(t, err)
+	assert.Equal(t, string(list), string(again), "a reader changes nothing")
+	*reports = nil
+	require.NoError(t, os.RemoveAll(filepath.Join(folder, entries[1].Name())))
 	for starts := range 2 {
 		s = open(t, cfg)
 		assert.EqualValues(t, 2, sum(t, s, allOfShop))
 		assert.NoDirExists(t, rubbish)
 		assert.Zero(t, s.Stats().Damaged)
 		require.Len(t, *reports, 1, "start %d", starts)
-		require.Contains(t, (*reports)[0], "somebody has deleted "+filepath.Join(blocks, entries[1].Name()))
+		require.Contains(t, (*reports)[0], "somebody has deleted "+filepath.Join(folder, entries[1].Name()))
 		require.NoError(t, s.Close())
 	}
 }

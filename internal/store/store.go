@@ -37,9 +37,9 @@ type Config struct {
 }
 
 const (
-	// blocks is about how many blocks a full store has: a block ends after this part of the window or of the bytes. Old
+	// blockCount is about how many blocks a full store has: a block ends after this part of the window or of the bytes. Old
 	// profiles are dropped a block at a time.
-	blocks = 8
+	blockCount = 8
 	// seriesBytes estimates the memory of a series of a block without its strings, useBytes that of what the store knows of it.
 	seriesBytes = 448
 	useBytes    = 256
@@ -429,7 +429,7 @@ func (s *Store) isFull(last *block, now time.Time) bool {
 	case s.disk != nil:
 		return last.bytes >= s.cfg.MaxBytes/diskBlocks || !now.Truncate(time.Hour).Equal(last.begun.Truncate(time.Hour))
 	default:
-		return last.bytes >= s.cfg.MaxBytes/blocks || now.Sub(last.begun) >= s.cfg.Window/blocks
+		return last.bytes >= s.cfg.MaxBytes/blockCount || now.Sub(last.begun) >= s.cfg.Window/blockCount
 	}
 }
 
@@ -460,7 +460,7 @@ func (s *Store) dropBlocks(now time.Time) {
 	for len(s.blocks) > 0 {
 		first := s.blocks[0]
 		reason := EvictedBytes
-		if s.disk == nil && first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/blocks {
+		if s.disk == nil && first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/blockCount {
 			reason = EvictedAge
 		} else if s.stats.Bytes <= s.cfg.MaxBytes || s.disk != nil { // what is not on disk yet stays: see room
 			break
@@ -554,6 +554,6 @@ func (v *view) release() {
 	}
 	v.store.adding.Unlock()
 	for _, d := range gone {
-		d.delete()
+		v.store.disk.delete(d)
 	}
 }
