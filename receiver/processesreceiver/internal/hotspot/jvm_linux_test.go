@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,9 +17,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/jfr"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
 )
 
@@ -78,6 +81,34 @@ func startIn(t *testing.T, by []string, home string, uid uint32, options ...stri
 	require.NoError(t, err)
 	t.Cleanup(opened.Close)
 	return opened, java
+}
+
+// summarized returns how many events of a kind the JDK's own tool finds.
+func summarized(t *testing.T, home string, recording []byte, event string) (n int) {
+	path := filepath.Join(t.TempDir(), "recording.jfr")
+	require.NoError(t, os.WriteFile(path, recording, 0o600))
+	out, err := exec.Command(filepath.Join(home, "bin/jfr"), "summary", path).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for line := range strings.Lines(string(out)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == event {
+			n, err = strconv.Atoi(fields[1])
+			require.NoError(t, err)
+		}
+	}
+	return n
+}
+
+// observations returns how many times the samples of a type have.
+func observations(pd pprofile.Profiles, sampleType string) (n int) {
+	for p := range otlp.Profiles(pd) {
+		if pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())) != sampleType {
+			continue
+		}
+		for _, s := range p.Samples().All() {
+			n += s.TimestampsUnixNano().Len()
+		}
+	}
+	return n
 }
 
 // jvmBelow returns the process itself, or the JVM among its children.
@@ -162,6 +193,7 @@ func TestRecording(t *testing.T) {
 				pd, stats, err := jfr.Decode(chunks, jfr.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: uint64(time.Now().UnixNano())}}})
 				require.NoError(t, err)
 				assert.Greater(t, stats.Events, 10)
+				assert.Equal(t, summarized(t, home, chunks, "jdk.ExecutionSample"), observations(pd, "samples"), "as `jfr summary` counts")
 				strs := strings.Join(pd.Dictionary().StringTable().AsRaw(), "\n")
 				for _, name := range []string{"Burn.hot", "Burn.allocate", "Burn.hold"} {
 					assert.Contains(t, strs, name)
