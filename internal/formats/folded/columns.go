@@ -15,16 +15,19 @@ import (
 
 // Errors for texts that look like folded stacks with one value, and have others.
 var (
-	ErrDifference = errors.New("every line ends in two numbers, as difffolded.pl writes them: send one of the two profiles, not their difference " +
+	ErrDifference = errors.New("every line ends in two numbers, as difffolded.pl writes them: " +
+		"send one of the two profiles, not their difference " +
 		"(if the first number belongs to a name, end the name with a semicolon)")
-	ErrMetrics = errors.New("every line ends in three numbers, Austin's time, idle state and memory: record with one of them, without -f or --full")
+	ErrMetrics = errors.New("every line ends in three numbers, Austin's time, idle state and memory: " +
+		"record with one of them, without -f or --full")
 )
 
 // columns is what the last numbers of a text's lines mean.
 type columns struct {
 	// timestamps means that a value is followed by a timestamp on the lines that have no attributes.
 	timestamps bool
-	// sampleType, unit and scale are those that Austin writes in a comment, if it did. scale is 1 or what values are multiplied by.
+	// sampleType, unit and scale are those that Austin writes in a comment, if it did. scale is 1 or what values are
+	// multiplied by.
 	sampleType, unit string
 	scale            int64
 }
@@ -41,7 +44,8 @@ func (c *columns) readMode(comment string) {
 	}
 }
 
-// survey counts the lines of a text by their last words. Only all lines together show what two numbers at the end of a line are.
+// survey counts the lines of a text by their last words. Only all lines together show what two numbers at the end of a
+// line are.
 type survey struct {
 	lines, pairs, timestamps, metrics int
 	// digits, first and last describe the timestamps.
@@ -107,7 +111,8 @@ func (s *survey) columns() (c columns, err error) {
 	return c, nil
 }
 
-// isMetrics reports whether a word is what Austin writes in full mode: microseconds, whether the thread is idle, and bytes.
+// isMetrics reports whether a word is what Austin writes in full mode: microseconds, whether the thread is idle, and
+// bytes.
 func isMetrics(word string) bool {
 	micros, others, _ := strings.Cut(word, ",")
 	idle, bytes, ok := strings.Cut(others, ",")

@@ -6,9 +6,10 @@
 //	main;work;alloc 12
 //	main;work 200 region=eu,trace_id=0102…,span_id=99… 1687841528000000
 //
-// The second line has what OTEP 239 (profiles data model, Example Payloads) adds: attributes and a timestamp, whose unit
-// follows from its number of digits. A survey finds what the last numbers of the lines mean. Then Decode reads lines into the common
-// assembler. Values with a timestamp become a profile of their own, since all samples of a profile have the same shape.
+// The second line has what OTEP 239 (profiles data model, Example Payloads) adds: attributes and a timestamp, whose
+// unit follows from its number of digits. A survey finds what the last numbers of the lines mean. Then Decode reads
+// lines into the common assembler. Values with a timestamp become a profile of their own, since all samples of a
+// profile have the same shape.
 package folded
 
 import (
@@ -51,9 +52,10 @@ const (
 // ErrNotFolded is the error for text without a line that is a stack with a value.
 var ErrNotFolded = errors.New("no line is a stack with a value, such as main;work 12")
 
-// Decode returns the profiles of folded stacks: one resource and scope without attributes, a profile of the values without
-// timestamps, and one of those with. Events counts the lines that were read, Dropped those that have no value or no stack.
-// No lines at all make no profiles. The fractions of values are summed for each stack, and the sums rounded.
+// Decode returns the profiles of folded stacks: one resource and scope without attributes, a profile of the values
+// without timestamps, and one of those with. Events counts the lines that were read, Dropped those that have no value
+// or no stack. No lines at all make no profiles. The fractions of values are summed for each stack, and the sums
+// rounded.
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{options: options, fractions: map[compact.Identity]int64{}}
 	return d.Run(options.Options, parserFactor*len(data), len(data), func() error {
@@ -77,7 +79,8 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 	})
 }
 
-// IsComment reports whether a line, without blanks around it, is a comment. A name can begin with the same sign: #<Class:Cart>.
+// IsComment reports whether a line, without blanks around it, is a comment. A name can begin with the same sign:
+// #<Class:Cart>.
 func IsComment(line string) bool {
 	return line[0] == '#' && (len(line) == 1 || strings.IndexByte(" \t#!", line[1]) >= 0)
 }
@@ -238,8 +241,8 @@ func (d *decoder) profile(shape compact.Shape) compact.ProfileIndex {
 	})
 }
 
-// stackOf interns a stack, which is written root first. One line can have as many frames as a whole file has lines, so it ends when the
-// work must.
+// stackOf interns a stack, which is written root first. One line can have as many frames as a whole file has lines, so
+// it ends when the work must.
 func (d *decoder) stackOf(stack string) dictionary.StackIndex {
 	d.stack = d.stack[:0]
 	for frame := range strings.SplitSeq(stack, ";") {

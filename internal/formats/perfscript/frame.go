@@ -50,8 +50,8 @@ func (l *layout) parseFrame(s string) (f frame, ok bool) {
 
 const unknownName = "[unknown]"
 
-// fileStart returns where the parenthesis opens that ends s and stands by itself: that of the file in symbol (file). A file can have
-// parentheses of its own: (/srv/shop (deleted)). Without a file, fileStart returns len(s).
+// fileStart returns where the parenthesis opens that ends s and stands by itself: that of the file in symbol (file). A
+// file can have parentheses of its own: (/srv/shop (deleted)). Without a file, fileStart returns len(s).
 func fileStart(s string) int {
 	if !strings.HasSuffix(s, ")") {
 		return len(s)
@@ -86,8 +86,8 @@ func cutOffset(s string) string {
 // addressColumns is the width of an address, which perf pads with blanks.
 const addressColumns = 16
 
-// inlineFrame returns where the address begins of a sample without a call chain: a separator and sixteen columns, after the last of the
-// other fields. Without one it returns len(line).
+// inlineFrame returns where the address begins of a sample without a call chain: a separator and sixteen columns, after
+// the last of the other fields. Without one it returns len(line).
 func inlineFrame(line string) int {
 	last := len(line)
 	if to := strings.Index(line, " => "); to >= 0 { // where a branch goes to
@@ -131,8 +131,8 @@ func isSqueezedFrame(s string) bool {
 	return len(address) >= least && isHex(address) && (rest == "" || strings.HasSuffix(rest, ")"))
 }
 
-// cutOthers cuts off what perf prints after the frame of a sample without a call chain: where a branch goes to, registers,
-// instructions, branches, addresses.
+// cutOthers cuts off what perf prints after the frame of a sample without a call chain: where a branch goes to,
+// registers, instructions, branches, addresses.
 func (l *layout) cutOthers(s string) string {
 	for _, mark := range []string{" => ", " ABI:", " insn:", " ilen:", "\t IPC:"} {
 		if at := strings.Index(s, mark); at > 0 {
@@ -159,7 +159,8 @@ func isPhysical(s string) bool {
 	return (address == "" || isHex(address)) && strings.Trim(sizes, " 0123456789BKMGTN/A") == ""
 }
 
-// isChainLine reports whether a line is a frame of a call chain, as perf indents it or, if its tabs were lost, as others do.
+// isChainLine reports whether a line is a frame of a call chain, as perf indents it or, if its tabs were lost, as
+// others do.
 func (l *layout) isChainLine(line string) bool {
 	trimmed := strings.TrimLeft(line, blanks)
 	address, _ := cutFirst(trimmed)
@@ -179,13 +180,15 @@ func (l *layout) isChainLine(line string) bool {
 	return indentation > 0 || len(address) >= least
 }
 
-// isSourceLine reports whether a line is one of source code below a frame: file.c:12, libc.so.6[1f2e] or libc.so.6+0x1f2e.
+// isSourceLine reports whether a line is one of source code below a frame: file.c:12, libc.so.6[1f2e] or
+// libc.so.6+0x1f2e.
 func isSourceLine(line string) bool {
 	word, _ := cutFirst(strings.TrimLeft(line, " "))
-	return strings.HasPrefix(line, "  ") && (strings.IndexByte(word, ':') > 0 || strings.IndexByte(word, '[') > 0 || strings.Contains(word, "+0x"))
+	return strings.HasPrefix(line, "  ") && (strings.IndexAny(word, ":[") > 0 || strings.Contains(word, "+0x"))
 }
 
-// sourceLine parses the line below a frame: file.c:12. Names without a line are those of files without debug information.
+// sourceLine parses the line below a frame: file.c:12. Names without a line are those of files without debug
+// information.
 func sourceLine(s string) (source string, line int64, isInlined bool) {
 	s, isInlined = strings.CutSuffix(strings.TrimSpace(s), inlinedMark)
 	s, _, _ = strings.Cut(strings.TrimSpace(s), " (discriminator")

@@ -29,7 +29,8 @@ const (
 
 	blanks = " \t"
 
-	// longestHeader is where the search for the time and the event ends. A command has 15 bytes, and a tracepoint's fields follow the event.
+	// longestHeader is where the search for the time and the event ends. A command has 15 bytes, and a tracepoint's fields
+	// follow the event.
 	longestHeader = 512
 )
 
@@ -58,8 +59,8 @@ func (l *layout) parseHeader(line string) (h header, ok bool) {
 	return h, ok
 }
 
-// parseTimed parses a header with a time. Any other field may be missing, and the command may have blanks in it, but only the time is a
-// number with a fraction and a colon.
+// parseTimed parses a header with a time. Any other field may be missing, and the command may have blanks in it, but
+// only the time is a number with a fraction and a colon.
 func (l *layout) parseTimed(line string) (h header, rest string, ok bool) {
 	for start, end := range words(line) {
 		stamp, isTime := parseTime(line[start:end])
@@ -119,7 +120,8 @@ func cutFirst(s string) (word, rest string) {
 	return s, ""
 }
 
-// cutLast cuts off the last word. width is the width of its field: of the word and of the blanks before it that are not the separator.
+// cutLast cuts off the last word. width is the width of its field: of the word and of the blanks before it that are not
+// the separator.
 func cutLast(s string) (before, word string, width int) {
 	s = strings.TrimRight(s, blanks)
 	at := strings.LastIndexAny(s, blanks) + 1
@@ -154,8 +156,8 @@ func seconds(whole, fraction string) (uint64, bool) {
 	return s*1e9 + f, err == nil
 }
 
-// cutPeriod cuts the period off the fields in front of the event. A thread's id, which can be there instead, has a field of five columns,
-// and a period one of ten.
+// cutPeriod cuts the period off the fields in front of the event. A thread's id, which can be there instead, has a
+// field of five columns, and a period one of ten.
 func (h *header) cutPeriod(s string) (before string) {
 	const columns = 10
 	before, word, width := cutLast(s)
@@ -190,8 +192,8 @@ func (h *header) parseBefore(s string, hasIDs bool) {
 	h.comm = strings.TrimSpace(cutMachine(left))
 }
 
-// latencyCPU returns the number of a CPU. With perf script -L it has no brackets: command and thread are in fields of eight and five
-// columns before it.
+// latencyCPU returns the number of a CPU. With perf script -L it has no brackets: command and thread are in fields of
+// eight and five columns before it.
 func latencyCPU(before, word string) (cpu string, isLatency bool) {
 	const commEnd, threadEnd = 8, 8 + 1 + 5
 	if isCPU(word) {
@@ -260,7 +262,8 @@ func isEvent(word string) bool {
 	return strings.HasSuffix(word, ":")
 }
 
-// parseAfter reads period event: and returns what else perf prints on the line. Only if nothing else is on it, the event may be missing.
+// parseAfter reads period event: and returns what else perf prints on the line. Only if nothing else is on it, the
+// event may be missing.
 func (h *header) parseAfter(s string) (rest string, ok bool) {
 	word, rest := cutFirst(strings.TrimLeft(s, blanks))
 	if n, err := strconv.ParseInt(word, 10, 64); err == nil {

@@ -5,12 +5,13 @@ package perfscript
 
 import "strings"
 
-// layout is what the lines of a text have in common: perf script prints the same fields for all of them. Fields that look alike, such
-// as a number at the end of a command and the id of a thread, can be told apart only by all lines together.
+// layout is what the lines of a text have in common: perf script prints the same fields for all of them. Fields that
+// look alike, such as a number at the end of a command and the id of a thread, can be told apart only by all lines
+// together.
 type layout struct {
 	anchor anchor
-	// hasChains means that there are call chains, and hasTabs that their frames begin with a tab, as perf prints them: a line without one is
-	// none.
+	// hasChains means that there are call chains, and hasTabs that their frames begin with a tab, as perf prints them: a
+	// line without one is none.
 	hasChains, hasTabs bool
 	// isExpanded means that each tab became eight blanks: addresses end where perf's do.
 	isExpanded bool
@@ -34,8 +35,8 @@ type survey struct {
 	timed, untimed, bare, others tally
 	// events are the timed lines that have an event, too.
 	events int
-	// Frames of call chains: with a tab in front, with the eight blanks that it becomes on a terminal, with any other indentation, and with
-	// none.
+	// Frames of call chains: with a tab in front, with the eight blanks that it becomes on a terminal, with any other
+	// indentation, and with none.
 	tabs, expanded, indented, flush tally
 	// afterNoFile points to where the last line was counted if it is a frame without a file: one that is inlined has none.
 	afterNoFile *tally
@@ -44,8 +45,8 @@ type survey struct {
 // tally counts lines of one kind.
 type tally struct {
 	lines, withID int
-	// frames are those that have an address, withoutFile those of them that have no file, and sure those whose address is no word or number
-	// of another text.
+	// frames are those that have an address, withoutFile those of them that have no file, and sure those whose address is
+	// no word or number of another text.
 	frames, withoutFile, sure int
 }
 
@@ -54,7 +55,8 @@ const enough = 1000
 
 func (s *survey) isEnough() bool {
 	samples := s.timed.lines + s.untimed.lines + s.bare.lines
-	return samples >= enough && (s.tabs.frames+s.expanded.frames+s.indented.frames+s.timed.frames >= enough || samples >= 10*enough)
+	frames := s.tabs.frames + s.expanded.frames + s.indented.frames + s.timed.frames
+	return samples >= enough && (frames >= enough || samples >= 10*enough)
 }
 
 func (s *survey) add(line string) {
@@ -123,7 +125,8 @@ func (s *survey) addOther(line string) {
 	}
 	if frameAt < len(line) && kind != &s.others {
 		address, rest := cutFirst(strings.TrimLeft(line[frameAt:], blanks))
-		s.addFrame(kind, (&layout{hasFiles: true}).cutOthers(line[frameAt:]), rest != "" && strings.ContainsAny(address, "abcdef"))
+		frame := (&layout{hasFiles: true}).cutOthers(line[frameAt:])
+		s.addFrame(kind, frame, rest != "" && strings.ContainsAny(address, "abcdef"))
 	}
 }
 
@@ -135,7 +138,8 @@ func parseAny(line string, parse func(*layout, string) (header, string, bool)) (
 	return h, ok
 }
 
-// addChain counts a frame of a call chain. It is sure if its address is none of the words and numbers that begin lines of other texts.
+// addChain counts a frame of a call chain. It is sure if its address is none of the words and numbers that begin lines
+// of other texts.
 func (s *survey) addChain(kind *tally, line string) {
 	kind.lines++
 	address, rest := cutFirst(strings.TrimLeft(line, blanks))
@@ -233,7 +237,8 @@ func isRecord(line string) bool {
 	return strings.HasPrefix(line, "PERF_RECORD_") || strings.Contains(line, " PERF_RECORD_")
 }
 
-// isBelowSample reports whether a line is one that perf prints below a sample: registers, instructions, branches, source code.
+// isBelowSample reports whether a line is one that perf prints below a sample: registers, instructions, branches,
+// source code.
 func isBelowSample(line string) bool {
 	for _, start := range []string{" ABI:", " insn:", " ilen:", " 0x", " => "} {
 		if strings.HasPrefix(line, start) {

@@ -1,13 +1,14 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package perfscript reads the text of perf script: samples, each a line comm pid/tid [cpu] time: period event: with its
-// stack below, leaf first, in lines of address symbol+offset (file), or with a single frame at the end of the line if there is no
-// call chain. The options of perf script decide which of these fields there are.
+// Package perfscript reads the text of perf script: samples, each a line comm pid/tid [cpu] time: period event: with
+// its stack below, leaf first, in lines of address symbol+offset (file), or with a single frame at the end of the line
+// if there is no call chain. The options of perf script decide which of these fields there are.
 //
-// A survey finds the layout of the text. Then Decode reads line after line: layout.parseHeader parses a sample's first line,
-// layout.parseFrame a frame, and decoder.sample adds the observation at the end of a sample. Times are of the machine's monotonic
-// clock. A line "# reference time" (perf record -k) ties it to the wall clock; otherwise the anchor does.
+// A survey finds the layout of the text. Then Decode reads line after line: layout.parseHeader parses a sample's first
+// line, layout.parseFrame a frame, and decoder.sample adds the observation at the end of a sample. Times are of the
+// machine's monotonic clock. A line "# reference time" (perf record -k) ties it to the wall clock; otherwise the anchor
+// does.
 package perfscript
 
 import (
@@ -16,7 +17,6 @@ import (
 	"regexp"
 	"strings"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
@@ -36,17 +36,20 @@ const maxProfiles = 10_000
 
 // ErrNotPerf is the error for text without a sample, and ErrReport for that of perf report.
 var (
-	ErrNotPerf = errors.New("no line is a sample, as perf script prints it without -F or with -F comm,pid,tid,time,period,event,ip,sym,dso")
-	ErrReport  = errors.New("this is what perf report prints: send what perf script prints")
+	ErrNotPerf = errors.New("no line is a sample, as perf script prints it without -F, " +
+		"or with -F comm,pid,tid,time,period,event,ip,sym,dso")
+	ErrReport = errors.New("this is what perf report prints: send what perf script prints")
 )
 
 // maxDepth is the largest number of frames of a stack. The kernel records 127 by default.
 const maxDepth = 4096
 
-// Decode returns the profiles of a text: a resource for each process, and in it one profile for each event. All samples have a
-// value, and a timestamp if the text has times.
+// Decode returns the profiles of a text: a resource for each process, and in it one profile for each event. All samples
+// have a value, and a timestamp if the text has times.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[int64]compact.ScopeIndex{}, anchor: options.Anchor}
+	d := decoder{
+		profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[int64]compact.ScopeIndex{}, anchor: options.Anchor,
+	}
 	return d.b.Run(options, parserFactor*len(data), len(data), func() error {
 		text := strings.TrimPrefix(string(data), byteOrderMark)
 		if err := d.survey(text); err != nil {
@@ -84,8 +87,9 @@ type decoder struct {
 	hasReference bool
 	first, last  uint64 // of all samples
 
-	// main is the main binary, which readers of pprof expect to be the first mapping: the outermost file of the first stack that has one. A
-	// stack begins with its leaf, hence often with the kernel or a library. root is that of the current sample.
+	// main is the main binary, which readers of pprof expect to be the first mapping: the outermost file of the first
+	// stack that has one. A stack begins with its leaf, hence often with the kernel or a library. root is that of the
+	// current sample.
 	main, root dictionary.MappingIndex
 
 	// isSkipping means that the lines up to the next sample have been counted, or are known to be none.
@@ -179,7 +183,8 @@ func (d *decoder) begin(line string) bool {
 	return true
 }
 
-// chain reads a frame of a call chain. It replaces the frame of the sample's first line, which is an address that was accessed.
+// chain reads a frame of a call chain. It replaces the frame of the sample's first line, which is an address that was
+// accessed.
 func (d *decoder) chain(line string) {
 	if !d.inSample {
 		if d.layout.anchor != byPlace || !d.layout.hasChains { // nothing precedes the chain if nothing else is printed
@@ -285,103 +290,8 @@ func (d *decoder) sample() {
 	d.stack, d.inlined, d.inSample, d.isDeep, d.root, d.hasChain = d.stack[:0], d.inlined[:0], false, false, 0, false
 }
 
-// observe adds the observation of the current sample.
-func (d *decoder) observe() {
-	h := &d.head
-	kind, state := kindOf(h)
-	value := h.period
-	if !h.hasPeriod {
-		value = 1
-	}
-	p, known := d.profiles[profileKey{process: h.process, event: kind.Name}]
-	if d.isDeep || !known && len(d.profiles) == maxProfiles || d.layout.anchor == byPlace && len(d.stack) == 0 {
-		d.b.Stats.Dropped++
-		return
-	}
-	d.set = d.set[:0]
-	if h.comm != "" {
-		d.set = append(d.set, d.b.StringAttribute(events.AttributeThreadName, h.comm))
-	}
-	if h.thread != unknown {
-		d.set = append(d.set, d.b.IntAttribute(events.AttributeThreadID, h.thread))
-	}
-	if h.cpu != unknown {
-		d.set = append(d.set, d.b.IntAttribute(events.AttributeCPU, h.cpu))
-	}
-	if state != "" {
-		d.set = append(d.set, d.b.Attribute(events.AttributeThreadState, dictionary.StringValue(state)))
-	}
-	if !known {
-		p = d.newProfile(h, kind)
-	}
-	id := compact.Identity{Stack: d.b.Dict.Stacks.Intern(d.stack), Attributes: d.b.Dict.AttributeSets.Intern(d.set)}
-	if d.layout.anchor != byTime {
-		d.b.Stats.Events++
-		d.b.Observe(p, id, compact.Observation{Value: value})
-		return
-	}
-	if d.b.Stats.Events == 0 {
-		d.first = h.timestamp
-	}
-	d.first, d.last = min(d.first, h.timestamp), max(d.last, h.timestamp)
-	d.b.Event(p, id, compact.Observation{Timestamp: h.timestamp, Value: value})
-}
-
-var (
-	cpuTime = events.Type{Name: "cpu", Unit: "nanoseconds"}
-	offCPU  = events.Type{Name: "off_cpu", Unit: "nanoseconds"}
-)
-
-// kindOf returns the sample type of an event, and the state of the thread if the event states it. The periods of clocks are
-// times, and so are those of perf record --off-cpu, of the scheduler's statistics, and of switches if perf inject has added them.
-func kindOf(h *header) (kind events.Type, state string) {
-	stat, isStat := strings.CutPrefix(h.event, "sched:sched_stat_")
-	switch {
-	case isStat && stat != "runtime" && h.hasPeriod:
-		if stat == "wait" {
-			stat = "runnable"
-		}
-		return offCPU, dictionary.ValidUTF8(stat)
-	case h.event == "sched:sched_switch" && h.period > 1, h.event == "offcpu-time" && h.hasPeriod:
-		return offCPU, ""
-	case (h.event == "cpu-clock" || h.event == "task-clock") && h.hasPeriod:
-		return cpuTime, ""
-	case h.event != "":
-		return events.Type{Name: h.event, Unit: "count"}, ""
-	case h.hasPeriod: // of an event that is not printed
-		return events.Type{Name: "events", Unit: "count"}, ""
-	default:
-		return events.Type{Name: "samples", Unit: "count"}, ""
-	}
-}
-
-// newProfile adds the profile of an event of a process.
-func (d *decoder) newProfile(h *header, kind events.Type) compact.ProfileIndex {
-	key := profileKey{process: h.process, event: kind.Name}
-	scope, known := d.scopes[h.process]
-	if !known {
-		resource := pcommon.NewResource()
-		if h.process != unknown {
-			resource.Attributes().PutInt(events.AttributeProcessID, h.process)
-			if h.process == h.thread && h.comm != "" {
-				resource.Attributes().PutStr("process.executable.name", d.b.CleanString(h.comm))
-			}
-		}
-		scope = d.b.Scope(d.b.Resource(resource, ""), pcommon.NewInstrumentationScope(), "")
-		d.scopes[h.process] = scope
-	}
-	kind.Name = d.b.CleanString(kind.Name)
-	period := events.Type{}
-	if kind == cpuTime {
-		period = cpuTime
-	}
-	shape := compact.Shape{Timestamps: d.layout.anchor == byTime, Values: true}
-	p := d.b.NewProfile(scope, events.Profile{Sample: kind, Period: period, Shape: shape})
-	d.profiles[key] = p
-	return p
-}
-
-// setClock moves all times to the wall clock. Without times, all samples are taken to be from the moment at which the recording ended.
+// setClock moves all times to the wall clock. Without times, all samples are taken to be from the moment at which the
+// recording ended.
 func (d *decoder) setClock() {
 	switch {
 	case d.layout.anchor != byTime:

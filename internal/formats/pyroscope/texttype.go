@@ -9,7 +9,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// TextType is what the values of a text format are. Clients state it at the end of the application's name: shop.alloc_space.
+// TextType is what the values of a text format are. Clients state it at the end of the application's name:
+// shop.alloc_space.
 type TextType struct {
 	ProfileName, SampleType, Unit string
 	// PeriodType is cpu or wall if the values are samples of a clock, or empty.
@@ -27,7 +28,8 @@ const (
 	wall        = "wall"
 )
 
-// textTypes are the suffixes that Pyroscope's server knows (convertMetadata in pkg/ingester/pyroscope/ingest_adapter.go).
+// textTypes are the suffixes that Pyroscope's server knows (convertMetadata in
+// pkg/ingester/pyroscope/ingest_adapter.go).
 var textTypes = map[string]TextType{
 	"cpu":                        {kind.ProcessCPU, samples, count, cpu},
 	"itimer":                     {kind.ProcessCPU, samples, count, cpu},
@@ -65,8 +67,8 @@ var unitTypes = map[string]TextType{
 	"lock_nanoseconds": {SampleType: delay, Unit: nanoseconds},
 }
 
-// CutTextType returns the type of the values of a text format, by the application's name or by the units, or samples of CPU time. It cuts
-// the type off the name of the service, if that is the application's.
+// CutTextType returns the type of the values of a text format, by the application's name or by the units, or samples of
+// CPU time. It cuts the type off the name of the service, if that is the application's.
 func (in *Ingest) CutTextType() TextType {
 	at := strings.LastIndexByte(in.application, '.')
 	if t, isKnown := textTypes[in.application[at+1:]]; isKnown && at > 0 {

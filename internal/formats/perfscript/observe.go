@@ -1,0 +1,111 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package perfscript
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+// observe adds the observation of the current sample.
+func (d *decoder) observe() {
+	h := &d.head
+	kind, state := kindOf(h)
+	value := h.period
+	if !h.hasPeriod {
+		value = 1
+	}
+	p, known := d.profiles[profileKey{process: h.process, event: kind.Name}]
+	if d.isDeep || !known && len(d.profiles) == maxProfiles || d.layout.anchor == byPlace && len(d.stack) == 0 {
+		d.b.Stats.Dropped++
+		return
+	}
+	d.set = d.set[:0]
+	if h.comm != "" {
+		d.set = append(d.set, d.b.StringAttribute(events.AttributeThreadName, h.comm))
+	}
+	if h.thread != unknown {
+		d.set = append(d.set, d.b.IntAttribute(events.AttributeThreadID, h.thread))
+	}
+	if h.cpu != unknown {
+		d.set = append(d.set, d.b.IntAttribute(events.AttributeCPU, h.cpu))
+	}
+	if state != "" {
+		d.set = append(d.set, d.b.Attribute(events.AttributeThreadState, dictionary.StringValue(state)))
+	}
+	if !known {
+		p = d.newProfile(h, kind)
+	}
+	id := compact.Identity{Stack: d.b.Dict.Stacks.Intern(d.stack), Attributes: d.b.Dict.AttributeSets.Intern(d.set)}
+	if d.layout.anchor != byTime {
+		d.b.Stats.Events++
+		d.b.Observe(p, id, compact.Observation{Value: value})
+		return
+	}
+	if d.b.Stats.Events == 0 {
+		d.first = h.timestamp
+	}
+	d.first, d.last = min(d.first, h.timestamp), max(d.last, h.timestamp)
+	d.b.Event(p, id, compact.Observation{Timestamp: h.timestamp, Value: value})
+}
+
+var (
+	cpuTime = events.Type{Name: "cpu", Unit: "nanoseconds"}
+	offCPU  = events.Type{Name: "off_cpu", Unit: "nanoseconds"}
+)
+
+// kindOf returns the sample type of an event, and the state of the thread if the event states it. The periods of clocks
+// are times, and so are those of perf record --off-cpu, of the scheduler's statistics, and of switches if perf inject
+// has added them.
+func kindOf(h *header) (kind events.Type, state string) {
+	stat, isStat := strings.CutPrefix(h.event, "sched:sched_stat_")
+	switch {
+	case isStat && stat != "runtime" && h.hasPeriod:
+		if stat == "wait" {
+			stat = "runnable"
+		}
+		return offCPU, dictionary.ValidUTF8(stat)
+	case h.event == "sched:sched_switch" && h.period > 1, h.event == "offcpu-time" && h.hasPeriod:
+		return offCPU, ""
+	case (h.event == "cpu-clock" || h.event == "task-clock") && h.hasPeriod:
+		return cpuTime, ""
+	case h.event != "":
+		return events.Type{Name: h.event, Unit: "count"}, ""
+	case h.hasPeriod: // of an event that is not printed
+		return events.Type{Name: "events", Unit: "count"}, ""
+	default:
+		return events.Type{Name: "samples", Unit: "count"}, ""
+	}
+}
+
+// newProfile adds the profile of an event of a process.
+func (d *decoder) newProfile(h *header, kind events.Type) compact.ProfileIndex {
+	key := profileKey{process: h.process, event: kind.Name}
+	scope, known := d.scopes[h.process]
+	if !known {
+		resource := pcommon.NewResource()
+		if h.process != unknown {
+			resource.Attributes().PutInt(events.AttributeProcessID, h.process)
+			if h.process == h.thread && h.comm != "" {
+				resource.Attributes().PutStr("process.executable.name", d.b.CleanString(h.comm))
+			}
+		}
+		scope = d.b.Scope(d.b.Resource(resource, ""), pcommon.NewInstrumentationScope(), "")
+		d.scopes[h.process] = scope
+	}
+	kind.Name = d.b.CleanString(kind.Name)
+	period := events.Type{}
+	if kind == cpuTime {
+		period = cpuTime
+	}
+	shape := compact.Shape{Timestamps: d.layout.anchor == byTime, Values: true}
+	p := d.b.NewProfile(scope, events.Profile{Sample: kind, Period: period, Shape: shape})
+	d.profiles[key] = p
+	return p
+}
