@@ -74,6 +74,10 @@ func costlyFormats(size int) map[string][]byte {
 	return map[string][]byte{
 		"folded":     fill("", "", func(i int) string { return fmt.Sprintf("a;%d 1 k=%d %d\n", i, i, 1687841528000000+i) }),
 		"perf":       fill("", "", func(i int) string { return fmt.Sprintf("a %d/1 9.%06d: 1 x:\n\t%x a (b)\n", i%1000, i%1e6, i) }),
+		"speedscope": fill(`{"shared":{"frames":[{}]},"profiles":[{"unit":"seconds","events":[{}`, "]}]}", func(i int) string { return fmt.Sprintf(`,{"type":"O","frame":0,"at":%d}`, i) }),
+		"firefox": fill(`{"threads":[{"stackTable":{"frame":[0]},"frameTable":{"func":[0]}}`, "]}", func(i int) string {
+			return fmt.Sprintf(`,{"tid":%d,"samples":{"stack":[0],"time":[%d]},"stackTable":{"frame":[0]},"frameTable":{"func":[0]}}`, i, i)
+		}),
 		"cpuprofile": fill(`{"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1],"nodes":[{"id":0,"callFrame":{}}`, "]}", func(i int) string { return fmt.Sprintf(`,{"id":%d,"callFrame":{"functionName":"%d"}}`, i+1, i) }),
 	}
 }
