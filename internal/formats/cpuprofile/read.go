@@ -57,11 +57,7 @@ func (d *decoder) readMetadata() error {
 
 // value reads the next value into to. A value of another type is ignored.
 func (d *decoder) value(to any) error {
-	err := d.json.Decode(to)
-	var other *json.UnmarshalTypeError
-	if errors.As(err, &other) {
-		return nil
-	}
+	_, err := d.json.Value(to)
 	return err
 }
 

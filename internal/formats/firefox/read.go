@@ -10,13 +10,14 @@ import (
 
 var errNested = errors.New("processes within processes of a process")
 
-// value reads the next value into to. A value of another type is ignored.
+// value reads the next value into to. One of another type is ignored, and counted.
 func (d *decoder) value(to any) error {
-	err := d.json.Decode(to)
-	var other *json.UnmarshalTypeError
-	if errors.As(err, &other) || errors.Is(err, errColumn) {
+	ok, err := d.json.Value(to)
+	if errors.Is(err, errColumn) {
+		err = nil
+	}
+	if err == nil && !ok {
 		d.Stats.Dropped++
-		return nil
 	}
 	return err
 }

@@ -4,8 +4,6 @@
 package speedscope
 
 import (
-	"encoding/json"
-	"errors"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
@@ -21,22 +19,20 @@ func (d *decoder) readStack(p *profile) error {
 		return err
 	}
 	var indices []int64
-	err := d.json.Decode(&indices)
-	var other *json.UnmarshalTypeError
-	isOther := errors.As(err, &other)
-	if err != nil && !isOther {
+	isStack, err := d.json.Value(&indices)
+	if err != nil {
 		return err
 	}
 	d.stack = d.stack[:0]
 	for _, i := range slices.Backward(indices) {
 		if i < 0 || i >= int64(len(d.frames)) {
-			isOther = true
+			isStack = false
 			break
 		}
 		d.stack = append(d.stack, d.frames[i])
 	}
 	stack := unreadable
-	if !isOther {
+	if isStack {
 		stack = d.Dict.Stacks.Intern(d.stack)
 	}
 	p.stacks = append(p.stacks, stack)

@@ -48,6 +48,16 @@ func (j JSON) each(open json.Delim, name string, read func() error) error {
 	return err
 }
 
+// Value reads the next value into to. It is false for a value of another type, of which to may have a part.
+func (j JSON) Value(to any) (ok bool, err error) {
+	err = j.Decode(to)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Skip reads the next value.
 func (j JSON) Skip() error { return j.Decode(&skipped{}) }
 
