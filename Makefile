@@ -161,6 +161,12 @@ E2E_EBPF ?= 1
 e2e-ebpf: build ## sample known programs by eBPF with config/host.yaml; needs root
 	E2E_EBPF=$(E2E_EBPF) $(TEST) -count=1 -v -timeout 20m -run '^TestEBPF$$' ./internal/testing/e2e
 
+# Records programs with perf, Node and each JDK of this machine. What is missing is skipped, and says so.
+.PHONY: e2e-recordings
+e2e-recordings: ## read what perf, Node and the JDKs of this machine record, and compare it with what they count
+	$(TEST) -count=1 -v -run '^(TestScriptsOfPerf|TestRecordingsOfThisMachine|TestNodeOfThisMachine)$$' \
+		./internal/formats/perfscript ./internal/formats/cpuprofile ./internal/formats/jfr
+
 # Starts JVMs, programs of each version of Go, and the collector. It needs JDKs below /usr/lib/jvm, and root for other users' JVMs and
 # for namespaces. The toolchains are modules, of 70 MB each.
 GO_VERSIONS ?= go1.18.10 go1.20.14 go1.21.13 go1.22.12 go1.23.12 go1.24.9 go1.25.5

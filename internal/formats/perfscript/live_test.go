@@ -60,6 +60,9 @@ type result struct {
 // The samples and leaves of one program, recorded by the real perf and printed under every set of options, are those that perf report
 // finds. The program's name is a hexadecimal number.
 func TestScriptsOfPerf(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it records programs")
+	}
 	if _, err := exec.LookPath("perf"); err != nil {
 		t.Skip("perf is not installed")
 	}
