@@ -49,8 +49,8 @@ func (m *Image) GoVersion() string {
 // Architecture returns the machine that the program is for.
 func (m *Image) Architecture() elf.Machine { return m.arch }
 
-// InitialData fills b with what the file has at a virtual address of writable memory. It returns false if the address is not in such memory,
-// all of b. What the file does not have begins as zeros.
+// InitialData fills b with what the file has at a virtual address of writable memory; what the file does not have begins as zeros. It
+// returns false unless all of b is in such memory.
 func (m *Image) InitialData(addr uint64, b []byte) bool {
 	for _, s := range m.segments {
 		if s.flags&elf.PF_W == 0 || addr < s.addr || s.memorySz < uint64(len(b)) || addr-s.addr > s.memorySz-uint64(len(b)) {

@@ -68,7 +68,8 @@ type JavaConfig struct {
 // check adds what is wrong.
 func (c *JavaConfig) check(faults *config.Faults) {
 	const leastRecording = 1 << 20 // Flight Recorder's own bound
-	faults.Require(c.CPUPeriod >= time.Millisecond && c.CPUPeriod <= time.Minute, "`java::cpu_period` must be 1ms to 1m, found %v", c.CPUPeriod)
+	faults.Require(c.CPUPeriod >= time.Millisecond && c.CPUPeriod <= time.Minute,
+		"`java::cpu_period` must be 1ms to 1m, found %v", c.CPUPeriod)
 	faults.Require(c.AllocationsPerSecond > 0 && c.AllocationsPerSecond <= 1e6,
 		"`java::allocations_per_second` must be 1 to 1000000, found %d", c.AllocationsPerSecond)
 	faults.Require(c.WaitThreshold >= 0, "`java::wait_threshold` must not be negative, found %v", c.WaitThreshold)

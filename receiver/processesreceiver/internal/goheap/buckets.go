@@ -250,8 +250,9 @@ func (r *Reader) bucket(m *memory, address uint64) (b *Bucket, next uint64, err 
 	next = field(allNextField)
 	kept := r.kept[address]
 	b = kept
-	if b == nil || b.kind != Kind(field(typeField)) || b.hash != field(hashField) || b.Size != field(sizeField) || b.length != field(lengthField) {
-		b = &Bucket{kind: Kind(field(typeField)), hash: field(hashField), Size: field(sizeField), length: field(lengthField)}
+	kind, hash, size, length := Kind(field(typeField)), field(hashField), field(sizeField), field(lengthField)
+	if b == nil || b.kind != kind || b.hash != hash || b.Size != size || b.length != length {
+		b = &Bucket{kind: kind, hash: hash, Size: size, length: length}
 		if err := b.readStack(m, address+headerBytes); err != nil {
 			return nil, 0, err
 		}

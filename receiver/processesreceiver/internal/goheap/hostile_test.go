@@ -64,7 +64,8 @@ func TestMadeUpMemory(t *testing.T) {
 	require.Len(t, profiles, 1)
 	require.Len(t, profiles[0].Buckets, 2)
 	assert.Equal(t, []uint64{1, 2}, profiles[0].Buckets[0].Stack)
-	assert.Equal(t, []int64{100, 7, 3}, []int64{int64(profiles[0].Buckets[0].Size), profiles[0].Buckets[0].Allocs, profiles[0].Buckets[0].Frees})
+	got := profiles[0].Buckets[0]
+	assert.Equal(t, []int64{100, 7, 3}, []int64{int64(got.Size), got.Allocs, got.Frees})
 	assert.Equal(t, []uint64{3}, profiles[0].Buckets[1].Stack)
 
 	wait := bucketBytes(Mutex, 0, 0, []uint64{1}, math.Float64bits(2.5), 1e9)

@@ -163,7 +163,10 @@ func inspect(t *testing.T, process *target.Target) (*VM, error) {
 	return Inspect(process, mappings)
 }
 
-var settings = Settings{CPUPeriod: 20 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond, MaxAge: time.Minute, MaxBytes: 32 << 20}
+var settings = Settings{
+	CPUPeriod: 20 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond,
+	MaxAge: time.Minute, MaxBytes: 32 << 20,
+}
 
 // user is one other than root, if the test runs as root.
 func user() uint32 {
@@ -190,7 +193,8 @@ func TestRecording(t *testing.T) {
 				time.Sleep(time.Second)
 				chunks, err := recording.Dump(process, allocate)
 				require.NoError(t, err)
-				pd, stats, err := jfr.Decode(chunks, jfr.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: uint64(time.Now().UnixNano())}}})
+				anchor := events.Anchor{EndNanos: uint64(time.Now().UnixNano())}
+				pd, stats, err := jfr.Decode(chunks, jfr.Options{Options: events.Options{Anchor: anchor}})
 				require.NoError(t, err)
 				assert.Greater(t, stats.Events, 10)
 				assert.Equal(t, summarized(t, home, chunks, "jdk.ExecutionSample"), observations(pd, "samples"), "as `jfr summary` counts")
