@@ -494,10 +494,11 @@ func TestSpeedscopeRoundTrip(t *testing.T) {
 
 // Events with a stack that are not read are named.
 func TestStatsOfUnreadEvents(t *testing.T) {
-	w := worst.NewJFR("shop.Checkout stackTrace:jdk.types.StackTrace*").Event("shop.Checkout", 1).Event("shop.Checkout", 1)
+	w := worst.NewJFR("shop.Checkout stackTrace:jdk.types.StackTrace*", "shop.Cart stackTrace:jdk.types.StackTrace*")
+	w.Event("shop.Checkout", 1).Event("shop.Checkout", 1).Event("shop.Cart", 1)
 	got := run(t, nil, "stats", write(t, "shop.jfr", string(w.Bytes())))
-	assert.Contains(t, got.out, "\n2 events shop.Checkout not read\n")
-	assert.Contains(t, got.log, "2 events shop.Checkout have stacks, and are not read")
+	assert.Contains(t, got.out, "\nevents not read: shop.Cart 1, shop.Checkout 2\n")
+	assert.Contains(t, got.log, "events of these types have stacks, and are not read: shop.Cart 1, shop.Checkout 2")
 }
 
 func TestTableBytes(t *testing.T) {

@@ -143,8 +143,8 @@ func (r *reader) readAll(paths []string) ([]message, error) {
 			if m.Filtered > 0 {
 				r.term.logf("%s: %d samples of idle threads, of the runtime's own goroutines or of those that never ran were left out", m.Source, m.Filtered)
 			}
-			for _, eventType := range slices.Sorted(maps.Keys(m.Unread)) {
-				r.term.logf("%s: %d events %s have stacks, and are not read", m.Source, m.Unread[eventType], eventType)
+			if len(m.Unread) > 0 {
+				r.term.logf("%s: events of these types have stacks, and are not read: %s", m.Source, countsOfTypes(m.Unread))
 			}
 			if m.Ambiguous {
 				r.term.logf("%s: reads as layout %s, but an older one is possible", m.Source, m.Layout)
@@ -156,6 +156,15 @@ func (r *reader) readAll(paths []string) ([]message, error) {
 		all = append(all, messages...)
 	}
 	return all, nil
+}
+
+// countsOfTypes lists types with their numbers.
+func countsOfTypes(counts map[string]int) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	return strings.Join(list, ", ")
 }
 
 func inParentheses(s string) string {

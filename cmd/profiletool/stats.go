@@ -147,8 +147,8 @@ func printStats(term *terminal, m message) error {
 			fmt.Fprintf(term.out, "%d samples with %s\n", n, shapeNames[i])
 		}
 	}
-	for _, eventType := range slices.Sorted(maps.Keys(m.Unread)) {
-		fmt.Fprintf(term.out, "%d events %s not read\n", m.Unread[eventType], eventType)
+	if len(m.Unread) > 0 {
+		fmt.Fprintf(term.out, "events not read: %s\n", countsOfTypes(m.Unread))
 	}
 	if c.first != 0 {
 		fmt.Fprintf(term.out, "from %s for %s\n", unixTime(c.first).Format(time.RFC3339Nano), time.Duration(c.last-c.first))

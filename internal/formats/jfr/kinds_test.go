@@ -242,6 +242,22 @@ func TestUnreadEvents(t *testing.T) {
 	assert.Equal(t, 2+1+100, total)
 }
 
+// Strings have several encodings.
+func TestTextEncodings(t *testing.T) {
+	for encoded, want := range map[string]string{
+		"\x00": "", "\x01": "", "\x03\x03a\xc3\xbc": "aü", "\x04\x02a\xac\x41": "a€", "\x05\x02a\xfc": "aü",
+		"\x03\x05": "", "\x09": "", "": "",
+	} {
+		c := cursor{data: []byte(encoded), end: len(encoded)}
+		text, _ := c.text(100)
+		assert.Equal(t, want, string(text), "%q", encoded)
+		assert.Equal(t, encoded == "\x03\x05" || encoded == "\x09" || encoded == "", c.err != nil, "%q", encoded)
+	}
+	c := cursor{data: []byte("\x02\x07"), end: 2}
+	_, constant := c.text(100)
+	assert.EqualValues(t, 7, constant)
+}
+
 // Names of generated classes do not differ from run to run.
 func TestGeneratedNames(t *testing.T) {
 	for name, want := range map[string]string{
