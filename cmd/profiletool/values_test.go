@@ -103,8 +103,10 @@ func TestOneSum(t *testing.T) {
 			var rendered struct{ Flamebearer struct{ NumTicks int64 } }
 			require.NoError(t, json.Unmarshal(get("/pyroscope/render?from=now-1h&until=now&query="+url.QueryEscape(query)), &rendered))
 			want := tc.want
-			if catalog.Profiles[0].Kind == profilekind.Gauge.String() {
-				want *= int64(len(tc.profiles)) // Pyroscope adds up the profiles of a state, too
+			for _, in := range catalog.Profiles {
+				if in.Type == typ+"/"+unit && in.Kind == profilekind.Gauge.String() {
+					want *= int64(len(tc.profiles)) // Pyroscope adds up the profiles of a state, too
+				}
 			}
 			assert.Equal(t, want, rendered.Flamebearer.NumTicks, "Grafana")
 
