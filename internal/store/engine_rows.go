@@ -145,7 +145,7 @@ func (r *engineReader) engineQuery(chunks []weightedChunk, want Want) *EngineQue
 	strs := &e.dict.Strings
 	q := &EngineQuery{
 		Service: strs.At(first.service), Type: SampleType{strs.At(first.typ), strs.At(first.unit)}, GroupBy: sel.GroupBy, Want: want,
-		CutFrom: sel.From, CutUntil: sel.Until, From: math.MaxInt64, IsListed: want.Profiles || r.query.Only != nil || r.query.TimedOnly,
+		CutFrom: sel.From, CutUntil: sel.Until, From: math.MaxInt64, IsListed: want.Profiles || r.query.Only != nil || r.query.TimedOnly || r.rules[r.out.Type].isTime,
 	}
 	for _, k := range r.filter.keys {
 		q.Filters = append(q.Filters, EngineFilter{strs.At(k.key), k.values})

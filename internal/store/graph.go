@@ -21,6 +21,8 @@ type Summary struct {
 	From, Until int64
 	// Profiles is their number.
 	Profiles int
+	// periods are the smallest and the largest period of profiles that count samples, which stand for a time.
+	periods [2]int64
 }
 
 // Graph is a tree and a summary of what it was made of. For a comparison, that is the selection without its base.
@@ -42,29 +44,41 @@ func (s *Querier) Diff(ctx context.Context, sel, base Selection, maxNodes int) (
 func (s *Querier) graph(ctx context.Context, sides []Selection, maxNodes int) (*Graph, error) {
 	var g Graph
 	memory := newMemory(ctx, sides[0].Meter)
-	err := memory.fitted(func(parts int) (err error) {
+	asTime, used := false, memory.used
+	var compute func(parts int) error
+	compute = func(parts int) (err error) {
 		b := newTreeBuilder(memory)
 		b.parts = parts
-		ends := make([]int64, len(sides))
+		ends, periods := make([]int64, len(sides)), make([][2]int64, len(sides))
 		for side, sel := range sides {
-			summary, err := s.addTo(ctx, b, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: memory}, nil, side)
+			summary, err := s.addTo(ctx, b, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: memory, asTime: asTime}, nil, side)
 			if err != nil {
 				return err
 			}
-			if ends[side] = summary.Until; side == 0 {
+			if ends[side], periods[side] = summary.Until, summary.periods; side == 0 {
 				g.Summary = summary
 			}
+		}
+		if !asTime && differ(periods) {
+			asTime = true
+			memory.Release(memory.used - used)
+			return compute(parts)
 		}
 		if err := s.unite(ctx, b, sides, ends); err != nil {
 			return err
 		}
 		g.Tree, err = b.finish(max(maxNodes, 1), len(sides) > 1)
 		return err
-	})
-	if err != nil {
+	}
+	if err := memory.fitted(compute); err != nil {
 		return nil, err
 	}
 	return &g, nil
+}
+
+// differ reports whether samples of two sides stand for different times, so that their numbers cannot be compared.
+func differ(periods [][2]int64) bool {
+	return len(periods) > 1 && periods[0] != periods[1] && periods[0][0] > 0 && periods[1][0] > 0
 }
 
 // addTo adds the samples of a query to a side of a tree. keep chooses among them; nil keeps all.
@@ -84,17 +98,6 @@ func (s *Querier) addTo(ctx context.Context, b *treeBuilder, q *Query, keep func
 		b.uninteresting = u
 	}
 	return selected.Summary, err
-}
-
-func span(chunks []weightedChunk) (from, until int64) {
-	for i := range chunks {
-		if c := chunks[i].chunk; i == 0 {
-			from, until = c.first(), c.last()
-		} else {
-			from, until = min(from, c.first()), max(until, c.last())
-		}
-	}
-	return from, until
 }
 
 // Ends returns, for each node, the first one after it that is not below it: nodes are in the order of a walk, depth first.

@@ -34,6 +34,8 @@ type ProfileInfo struct {
 	// Timestamps reports that observations have times of their own, which can be shown: those of profiles that are kept under another time
 	// cannot.
 	Timestamps bool
+	// PeriodType comes from the latest profile.
+	PeriodType SampleType
 	// Moved is how many profiles are kept under their time of arrival, Instances the number of resources.
 	Moved, Instances int
 }
@@ -101,7 +103,7 @@ func (v *view) profiles(service, profile string, count func(*ProfileInfo, *liste
 			p = &found{ProfileInfo: ProfileInfo{Service: sr.service, Profile: sr.profile, Type: sr.typ, From: sr.from, Until: sr.until}, number: len(byKey)}
 			byKey[k] = p
 		}
-		p.position, p.Values = sr.position, shownValues(sr.values)
+		p.position, p.Values, p.PeriodType = sr.position, shownValues(sr.values), sr.period
 		p.From, p.Until = min(p.From, sr.from), max(p.Until, sr.until)
 		p.Samples, p.Bytes, p.Moved = p.Samples+sr.samples, p.Bytes+sr.bytes, p.Moved+sr.moved
 		p.Timestamps = p.Timestamps || sr.timestamps

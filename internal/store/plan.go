@@ -5,6 +5,7 @@ package store
 
 import (
 	"math"
+	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
@@ -37,6 +38,19 @@ type rule struct {
 	isMean, isMixed bool
 	// isFractional reports that a weight is not a whole number.
 	isFractional bool
+	// timeType is that of the time for which a sample stands, if the type counts samples, and periods are the smallest and the largest such
+	// time. Samples of different periods count as time: isTime.
+	timeType SampleType
+	periods  [2]int64
+	isTime   bool
+}
+
+// seePeriod adds the period of a profile.
+func (r *rule) seePeriod(period int64) {
+	if r.others.profiles == 0 {
+		r.periods = [2]int64{period, period}
+	}
+	r.periods[0], r.periods[1] = min(r.periods[0], period), max(r.periods[1], period)
 }
 
 // counted describes the profiles that count.
@@ -67,7 +81,13 @@ func (r *rule) see(sel *Selection, w *weightedChunk, isMean bool) {
 
 // plan makes the rules of a scan, and describes what is selected.
 func (s *scan) plan() (*Selected, error) {
-	out := &Selected{Types: s.types}
+	out := &Selected{Types: slices.Clone(s.types)}
+	for i, t := range s.types {
+		if s.only == nil && !s.query.TimedOnly {
+			s.rules[i].timeType = s.view.timeTypes[t]
+		}
+		s.plansPeriods = s.plansPeriods || s.rules[i].timeType != SampleType{}
+	}
 	isMean := s.only == nil && !s.query.LastState
 	s.memory.progress.begin(len(s.view.disk))
 	err := s.eachPart(len(s.keys) > 0, func(p *part) error {
@@ -78,6 +98,9 @@ func (s *scan) plan() (*Selected, error) {
 			}
 			err := s.eachBatch(p, of, func(list []weightedChunk) error {
 				for i := range list {
+					if r.timeType != (SampleType{}) {
+						r.seePeriod(p.metas[list[i].chunk.meta].period)
+					}
 					r.see(&s.query.Selection, &list[i], isMean)
 				}
 				return nil
@@ -94,10 +117,14 @@ func (s *scan) plan() (*Selected, error) {
 	for i := range s.rules {
 		s.rules[i].isFractional = s.rules[i].isFractional || s.rules[i].isMixed
 		out.Samples += s.rules[i].counted().samples
+		if r := &s.rules[i]; r.periods[0] > 0 && (r.periods[0] < r.periods[1] || s.query.asTime) {
+			r.isTime, out.Types[i] = true, r.timeType
+		}
 	}
 	if len(s.rules) > 0 {
 		of := s.rules[0].counted()
-		out.Type, out.Profiles, out.From, out.Until = s.types[0], of.profiles, of.first, of.last
+		out.Type, out.Summary.periods = out.Types[0], s.rules[0].periods
+		out.Profiles, out.From, out.Until = of.profiles, of.first, of.last
 	}
 	return out, nil
 }

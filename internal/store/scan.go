@@ -36,8 +36,8 @@ type scan struct {
 	// inMemory has the series of the blocks in memory by their IDs, as far as starts needed them.
 	inMemory map[*block]map[seriesID]*series
 	loader   profileLoader
-	// reads is set while samples are read: profiles then have all fields.
-	reads bool
+	// reads is set while samples are read: profiles then have all fields. plansPeriods is set if they have them before, too.
+	reads, plansPeriods bool
 }
 
 // part is what a query selects of a block: of one on disk, of one service.
@@ -315,7 +315,7 @@ func (s *scan) eachProfile(p *part, list []selectedSeries, use func(in, number i
 		s.loader.rows = make([]blockfile.Profile, rowsPerLoad)
 	}
 	l := &s.loader
-	l.block, l.memory, l.withFields, l.withDictionary = p.block, s.memory, s.reads, p.hasDictionary
+	l.block, l.memory, l.withFields, l.withDictionary = p.block, s.memory, s.reads || s.plansPeriods, p.hasDictionary
 	l.wants = func(in *blockfile.Series, p *blockfile.Profile) bool {
 		return s.wants(p.Start, p.End, p.Total, in.Unit)
 	}
@@ -352,16 +352,21 @@ func (s *scan) counts(p *part, in *selectedSeries, w *weightedChunk, next int64)
 	}
 	switch {
 	case c.values == kind.Gauge:
-		if q.LastState {
-			return next == noStart || q.Until != 0 && next >= q.Until
+		if q.LastState && next != noStart && (q.Until == 0 || next < q.Until) {
+			return false
 		}
-		if whole := r.until - r.from; s.reads && whole > 0 {
+		if whole := r.until - r.from; !q.LastState && s.reads && whole > 0 {
 			w.weight = float64(until-from) / float64(whole)
 		}
 	case c.flags&isBaseline != 0:
-		return !s.reads || r.others.profiles == 0
+		if s.reads && r.others.profiles > 0 {
+			return false
+		}
 	case c.flags&(hasTimestamps|isMoved) != hasTimestamps && until-from < c.end-c.start:
 		w.weight = float64(until-from) / float64(c.end-c.start)
+	}
+	if r.isTime {
+		w.weight *= float64(p.metas[c.meta].period)
 	}
 	return true
 }

@@ -6,6 +6,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -66,7 +67,11 @@ func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err e
 	if len(list) == 0 {
 		return nil, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, Shorten(sel.Service), Shorten(sel.Profile))
 	}
+	v.timeTypes = map[SampleType]SampleType{}
 	for _, p := range list {
+		if t, ok := p.timeType(list); ok {
+			v.timeTypes[p.Type] = t
+		}
 		if all || p.Type.is(sel.Type) && (sel.Type != "" || p.Default) {
 			types = append(types, p.Type)
 		}
@@ -89,6 +94,12 @@ func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err e
 }
 
 const maxNamedTypes = 20
+
+// timeType returns the type of the time for which a sample stands, if the profile counts samples and does not have that time beside them.
+func (p *ProfileInfo) timeType(list []ProfileInfo) (SampleType, bool) {
+	has := slices.ContainsFunc(list, func(other ProfileInfo) bool { return other.Type == p.PeriodType })
+	return p.PeriodType, p.Type.Unit == "count" && TimeUnit(p.PeriodType.Unit) > 0 && !has
+}
 
 // Shorten cuts a string that a client or a producer chose, for a message.
 func Shorten(s string) string { return dictionary.Shorten(s, 100) }

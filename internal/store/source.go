@@ -50,6 +50,8 @@ type Query struct {
 	Only   []Series
 	Want   Want
 	Memory *Memory
+	// asTime counts samples × their period, as if the periods differed.
+	asTime bool
 }
 
 func (q *Query) allTypes() bool { return q.AllTypes && q.Type == "" }

@@ -509,6 +509,8 @@ type view struct {
 	memory *Memory
 	disk   []*diskBlock
 	store  *Store
+	// timeTypes has, for types that count samples, that of the time for which one stands.
+	timeTypes map[SampleType]SampleType
 	// isEngine marks a view of what an engine lists: nothing reads the samples of its chunks.
 	isEngine bool
 }

@@ -58,7 +58,7 @@ func (v *view) timeline(sel *Selection, points int, now time.Time, cfg Config,
 	if err != nil {
 		return nil, err
 	}
-	tl := &Timeline{Type: types[0], Values: planned.Values}
+	tl := &Timeline{Type: planned.Type, Values: planned.Values}
 	n := tl.steps(sel, &s.rules[0], points, now, cfg)
 	p := &plotter{scan: s, from: tl.From, step: tl.Step, n: n, byGroup: byGroup, carried: map[carriedKey]*carriedStep{}}
 	if err := p.draw(); err != nil {
@@ -193,12 +193,16 @@ func (p *plotter) batch(of *part, list []weightedChunk) error {
 		if w.chunk.flags&isBaseline != 0 || !p.shows(w.chunk.start, w.end) {
 			continue
 		}
+		factor := 1.0
+		if p.rules[0].isTime {
+			factor = float64(of.metas[w.chunk.meta].period)
+		}
 		if group, whole := p.whole(w); whole {
-			p.add(w, group, float64(w.chunk.total))
+			p.add(w, group, factor*float64(w.chunk.total))
 			continue
 		}
 		for group, value := range sums[w.chunk] {
-			p.add(w, group, value)
+			p.add(w, group, factor*value)
 		}
 	}
 	return nil
