@@ -63,11 +63,6 @@ export function formatExact(value, unit = '') {
   return `${minus(Math.round(value).toLocaleString('en-US'))} ${clean(unit, 30)}`.trim();
 }
 
-// formatSigned returns a difference with its sign, for readers who cannot rely on colours.
-export function formatSigned(value, unit) {
-  return (value > 0 ? '+' : '') + formatValue(value, unit);
-}
-
 function minus(text) {
   return text.replace('-', '−');
 }

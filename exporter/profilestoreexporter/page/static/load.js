@@ -48,7 +48,7 @@ export async function loadAll(app, signal) {
   const [times, attributes, versions, answer, moments] = await Promise.all([
     get('timeline', [...others, ...timeQuery(extent), ['points', points]]),
     get('attributes', [...names, ...timeQuery(compared && state.base.time ? app.bothTimes() : state.time)]),
-    get('versions', names),
+    versionsOf(app, names, get),
     state.view === 'threads' ? {} : compared ? get('diff', [...query, ...baseQueryOf(state)]) : get('flamegraph', [...query, ...group]),
     state.view === 'heat' ? get('heatmap', [...whole, ['columns', columns]])
       : state.view === 'threads' ? get('events', [...query.filter(([name]) => name !== 'profile' && name !== 'type'), ...group, ['limit', maxEvents]]) : {},
@@ -63,6 +63,17 @@ export async function loadAll(app, signal) {
     app.model = new Model(answer);
   }
   return true;
+}
+
+// versionsOf returns the versions of a profile, which it asks for twice a minute: all blocks on disk have some.
+async function versionsOf(app, names, get) {
+  const key = JSON.stringify([names, Math.floor(app.status.now / 30e3)]);
+  if (app.known?.key !== key) {
+    const answer = await get('versions', names);
+    if (answer) app.known = {key, answer};
+    return answer;
+  }
+  return app.known.answer;
 }
 
 // choose sets the service if there is only one, and the profile that the page chooses.
