@@ -216,6 +216,7 @@ const steps = {
     await page.keyboard.press('s');
     await page.keyboard.type(expect.service);
     await page.keyboard.press('Enter');
+    await page.waitForFunction(() => location.hash.includes('service=')); // the collector searches
     await shown(page);
     assert.equal((await state(page)).service, expect.service);
     await page.keyboard.press('p');
@@ -417,6 +418,7 @@ const steps = {
     await page.locator('#base .picker').first().click();
     await page.keyboard.type(expect.other);
     await page.keyboard.press('Enter');
+    await page.waitForFunction(() => location.hash.includes('base.service='));
     await shown(page);
     assert.equal((await state(page))['base.service'], expect.other);
     await page.route('**/api/diff?*', async (route) => {
