@@ -150,14 +150,22 @@ func sniffEvents(head []byte) Format {
 var (
 	// foldedLine is a stack with a value, and what OTEP 239 adds after it.
 	foldedLine = regexp.MustCompile(`^\S.*\s-?\d+(\s+\S+=\S*)?(\s+\d+)?$`)
-	// otherFoldedLine ends in other values, a decimal number or Austin's metrics. So do the lines of many texts without calls.
-	otherFoldedLine = regexp.MustCompile(`^\S[^;]*;.*\s(-?\d+\.\d*|\d+,[01],-?\d+)$`)
+	// otherFoldedLine ends in other values, a decimal number or Austin's metrics. So do lines of many texts: it counts only
+	// among calls.
+	otherFoldedLine = regexp.MustCompile(`^\S.*\s(-?\d+\.\d*|\d+,[01],-?\d+)$`)
 )
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
 
 // sniffLines reads the lines of a text, the last of which may be cut. Half of them must be stacks, and all of them if no frame calls
 // another: words with a number behind them are in many texts.
 func sniffLines(head []byte, isTruncated bool) Format {
-	lines, stacks, calls, isLong := 0, 0, 0, false
+	lines, stacks, others, calls, isLong := 0, 0, 0, 0, false
 	for line := range bytes.Lines(head) {
 		isWhole := bytes.HasSuffix(line, []byte("\n")) || !isTruncated
 		line = bytes.TrimSpace(line)
@@ -168,13 +176,17 @@ func sniffLines(head []byte, isTruncated bool) Format {
 		case !isWhole:
 			isLong = lines == 0 && hasCall
 			continue
-		case foldedLine.Match(line), otherFoldedLine.Match(line):
+		case foldedLine.Match(line):
 			stacks++
-			if hasCall {
-				calls++
-			}
+			calls += count(hasCall)
+		case otherFoldedLine.Match(line):
+			others++
+			calls += count(hasCall)
 		}
 		lines++
+	}
+	if calls > 0 {
+		stacks += others
 	}
 	if lines == 0 && !isLong || 2*stacks < lines || calls == 0 && stacks < lines {
 		return Unknown
