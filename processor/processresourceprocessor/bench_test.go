@@ -18,9 +18,9 @@ import (
 	"go.opentelemetry.io/collector/processor/xprocessor"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
 )
 
 // hostMessage is as large as the profiler's: stacks of 20 frames, each with its type, five attributes or more on a sample.

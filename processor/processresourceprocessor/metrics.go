@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/metadata"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/regroup"
 )
 
