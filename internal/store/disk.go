@@ -237,13 +237,13 @@ func (s *Store) syncLog() {
 			log = nil
 		}
 		s.adding.Unlock()
-		if log == nil || log.sync() == nil {
+		if log == nil || log.Sync() == nil {
 			continue
 		}
 		// Another segment, or another log, may have begun meanwhile: not while nothing is added.
 		s.adding.Lock()
 		if s.disk.failed == nil {
-			if err := s.disk.log.sync(); err != nil {
+			if err := s.disk.log.Sync(); err != nil {
 				s.logFailed(err)
 			}
 		}
@@ -321,10 +321,10 @@ func (s *Store) reopenLog(now time.Time) {
 		e := s.beginBlock(now)
 		err = log.begin(e, s.series)
 		if err == nil {
-			err = log.sync()
+			err = log.Sync()
 		}
 		if err == nil {
-			err = log.truncate(e.segment)
+			err = log.Cut(e.segment)
 		}
 	}
 	if d.failed = err; err == nil {

@@ -47,7 +47,7 @@ func (s *Store) writeHeads(ctx context.Context) error {
 			segment = s.blocks[0].segment
 		}
 		if s.disk.failed == nil {
-			if err := s.disk.log.truncate(segment); err != nil {
+			if err := s.disk.log.Cut(segment); err != nil {
 				s.logFailed(err)
 			}
 		}

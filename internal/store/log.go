@@ -4,27 +4,15 @@
 package store
 
 import (
-	"bufio"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"log/slog"
-	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
-
-	"github.com/prometheus/prometheus/tsdb/wlog"
-	"github.com/prometheus/prometheus/util/compression"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/wal"
 )
 
 // This file is the write-ahead log: what was added to blocks that are not on disk yet. A record has the entries that a
@@ -37,14 +25,11 @@ const (
 	recordAdd   = 'A' // what a message added to the last block
 )
 
-const (
-	logFolder    = "wal"
-	segmentBytes = 32 << 20
-)
+const logFolder = "wal"
 
 // writeLog writes the log. Its methods are called one at a time.
 type writeLog struct {
-	*wlog.WL
+	*wal.Log
 	buffer []byte
 }
 
@@ -56,23 +41,16 @@ type logged struct {
 
 // openLog begins a segment after those that are there.
 func openLog(dir string) (*writeLog, error) {
-	dir = filepath.Join(dir, logFolder)
-	if err := blockfile.Fault("create", dir); err != nil {
-		return nil, fmt.Errorf("open the write-ahead log: %w", err)
-	}
-	w, err := wlog.NewSize(slog.New(slog.DiscardHandler), nil, dir, segmentBytes, compression.None)
+	log, err := wal.Open(filepath.Join(dir, logFolder))
 	if err != nil {
-		return nil, fmt.Errorf("open the write-ahead log: %w", err)
+		return nil, err
 	}
-	return &writeLog{WL: w}, nil
+	return &writeLog{Log: log}, nil
 }
 
 // begin begins a block in a segment of its own, with what is known of the series before.
 func (w *writeLog) begin(e *block, series map[seriesID]*seriesUse) error {
-	if err := blockfile.Fault("create", w.Dir()); err != nil {
-		return err
-	}
-	segment, err := w.NextSegmentSync()
+	segment, err := w.Begin()
 	if err != nil {
 		return err
 	}
@@ -120,26 +98,7 @@ func (w *writeLog) write(b []byte) error {
 	if len(b) > largeBytes {
 		w.buffer = nil
 	}
-	if err := blockfile.Fault("write", w.Dir()); err != nil {
-		return err
-	}
-	return w.Log(b)
-}
-
-// sync makes what was written durable, and the names of the segments.
-func (w *writeLog) sync() error {
-	if err := blockfile.Fault("sync", w.Dir()); err != nil {
-		return err
-	}
-	return errors.Join(w.Sync(), blockfile.SyncDir(w.Dir()))
-}
-
-// truncate deletes the segments before a number.
-func (w *writeLog) truncate(segment int) error {
-	if err := blockfile.Fault("remove", w.Dir()); err != nil {
-		return err
-	}
-	return w.Truncate(segment)
+	return w.Append(b)
 }
 
 // appendInts appends numbers that are not negative.
@@ -175,109 +134,31 @@ func (e *block) appendEntries(b []byte) []byte {
 	return b
 }
 
-// replay reads the log in a directory into blocks, of which wants tells which are not on disk. A segment can end within a
-// record, if the process or the disk stopped there: the end is cut, which needs no room. Wrong bytes cost what follows
-// them up to the next block.
+// replay reads the log in a directory into blocks, of which wants tells which are not on disk. Wrong bytes cost what follows them up to the
+// next block.
 func (s *Store) replay(dir string, wants func(head uint64) bool) error {
-	segments, err := logSegments(dir)
-	if err != nil {
-		return err
-	}
 	r := replayer{Store: s, wants: wants}
-	for _, segment := range segments {
+	err := wal.Replay(dir, func(segment int, record []byte) error {
 		r.segment = segment
-		if err := r.readSegment(wlog.SegmentName(dir, segment)); err != nil {
-			return err
-		}
-	}
+		return r.record(record)
+	}, r.found)
 	if r.isBroken && r.last != nil {
 		r.last.freeze() // the log could not be read beyond this place, if more of the block followed
 	}
-	return nil
+	return err
 }
 
-// repairing ends the name of a segment that an earlier version of this program was cutting when it ended.
-const repairing = ".repair"
-
-// logSegments returns the numbers of the segments.
-func logSegments(dir string) (list []int, err error) {
-	entries, err := blockfile.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, entry := range entries {
-		name, isRepair := strings.CutSuffix(entry.Name(), repairing)
-		n, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		if isRepair { // it has more than the segment that was to replace it
-			if err := blockfile.Rename(filepath.Join(dir, entry.Name()), filepath.Join(dir, name)); err != nil {
-				return nil, err
-			}
-		}
-		list = append(list, n)
-	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
-}
-
-// segmentFile notes why a segment could not be read further.
-type segmentFile struct {
-	*os.File
-	err   error
-	atEnd bool
-}
-
-func (f *segmentFile) Read(b []byte) (n int, err error) {
-	if err = blockfile.Fault("read", f.Name()); err == nil {
-		n, err = f.File.Read(b)
-	}
-	f.atEnd = f.atEnd || errors.Is(err, io.EOF)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.err = err
-	}
-	return n, err
-}
-
-// readSegment reads a segment. It returns an error if the file cannot be read: not if its bytes are wrong, which it
-// reports.
-func (r *replayer) readSegment(path string) error {
-	if err := blockfile.Fault("open", path); err != nil {
-		return err
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	f := &segmentFile{File: file}
-	reader := wlog.NewReader(bufio.NewReaderSize(f, 64<<10))
-	whole := int64(0) // the end of the last record that could be read
-	for err == nil && reader.Next() {
-		if err = r.record(reader.Record()); err == nil {
-			whole = reader.Offset()
-		}
-	}
-	isTorn := err == nil && f.atEnd
-	if err = cmp.Or(err, reader.Err()); f.err != nil {
-		return f.err
-	}
-	switch {
-	case err == nil:
-	case isTorn:
+// found reports a segment that could not be read to its end.
+func (r *replayer) found(fault *wal.Fault) {
+	if fault.IsTorn {
 		r.stats.Torn++
-		r.isBroken = os.Truncate(path, whole) != nil
+		r.isBroken = fault.Err != nil
 		r.disk.Report("the end of the write-ahead log is torn and was cut: the process had been ended, or the disk was full, while it wrote", nil)
-	default:
-		r.stats.Damaged++
-		r.isBroken = true
-		r.disk.Report("the write-ahead log is damaged; what follows in the block is lost: "+path, fmt.Errorf("at byte %d: %w", whole, err))
+		return
 	}
-	return nil
+	r.stats.Damaged++
+	r.isBroken = true
+	r.disk.Report("the write-ahead log is damaged; what follows in the block is lost: "+fault.Path, fmt.Errorf("at byte %d: %w", fault.At, fault.Err))
 }
 
 type replayer struct {

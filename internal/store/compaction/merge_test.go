@@ -163,9 +163,9 @@ func (c changed) Begin(service string, dict *dictionary.Dictionary) ([]Series, e
 	for i := range list {
 		profiles := list[i].Profiles
 		list[i].Profiles = func(yield func(Profile, error) bool) {
-			for p := range profiles {
+			for p, err := range profiles {
 				c.change(&p)
-				if !yield(p, nil) {
+				if !yield(p, err) {
 					return
 				}
 			}
