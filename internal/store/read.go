@@ -62,7 +62,7 @@ func (v *view) selected(q *Query) (*viewReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.Only != nil && len(q.Only) > 0 {
+	if len(q.Only) > 0 {
 		selected.Values = q.Only[0].Values
 	}
 	s.reads = true
