@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
@@ -150,10 +151,12 @@ func TestOverviewOfThousands(t *testing.T) {
 		b.Resource("service.name", fmt.Sprint("service-", i)).Profile("cpu", "nanoseconds").
 			Time(uint64(noon.Add(-time.Minute).UnixNano()), 60e9).Sample(profiletest.Value(int64(i+1)*1e6, "work"))
 	}
+	messageBytes := (&pprofile.ProtoMarshaler{}).ProfilesSize(b.Build())
 	get := overviewOf(t, b)
 	var o overviewJSON
 	cost := profiletest.MeasureCost(t, func() { o = get("") })
 	t.Log(cost)
+	profiletest.RequireBounded(t, cost, messageBytes, 16<<20, 64)
 	assert.Equal(t, 5000, o.Services)
 	assert.Len(t, o.List, 30)
 	assert.Equal(t, "service-4999", o.List[0].Service)
