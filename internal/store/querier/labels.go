@@ -46,13 +46,13 @@ type naming struct {
 	dots bool
 	// names has the labels of keys without dots.
 	names map[string]string
-	// samples have the labels of the attributes of samples, by dictionary.
-	samples map[*dictionary.Dictionary]*sampleLabels
+	// samples has the labels of the attributes of the current dictionary: each goes with its block.
+	samples *sampleLabels
 	memory  *size.Meter
 }
 
 func newNaming(meter *size.Meter, dots bool) *naming {
-	return &naming{dots: dots, names: map[string]string{}, samples: map[*dictionary.Dictionary]*sampleLabels{}, memory: meter}
+	return &naming{dots: dots, names: map[string]string{}, memory: meter}
 }
 
 func (n *naming) plain(key string) string {
@@ -148,10 +148,10 @@ const cacheBytes = 128
 
 // ofSample returns the labels of a set of attributes of samples.
 func (n *naming) ofSample(dict *dictionary.Dictionary, set dictionary.AttributeSetIndex, use func(key, value string)) {
-	s := n.samples[dict]
-	if s == nil {
+	s := n.samples
+	if s == nil || s.dict != dict {
 		s = &sampleLabels{dict: dict, known: map[dictionary.AttributeIndex]sampleLabel{}, value: pcommon.NewValueEmpty()}
-		n.samples[dict] = s
+		n.samples = s
 	}
 	for _, i := range dict.AttributeSets.At(set) {
 		at := dictionary.AttributeIndex(i)
@@ -178,7 +178,7 @@ func (s *sampleLabels) label(i dictionary.AttributeIndex) (l sampleLabel) {
 	if s.value.Type() != pcommon.ValueTypeStr {
 		return l
 	}
-	return sampleLabel{key, kind.LabelValue(s.value.Str())}
+	return sampleLabel{strings.Clone(key), strings.Clone(kind.LabelValue(s.value.Str()))} // the dictionary goes with its block
 }
 
 var sampleDetails = kind.SampleDetails()
@@ -252,22 +252,32 @@ type selection struct {
 	profiles map[profileID]bool
 	spans    map[[8]byte]bool
 	traces   map[[16]byte]bool
-	// sites are the names of the functions that stacks begin with, from the root on; begins has the stacks that were compared.
+	// sites are the names of the functions that stacks begin with, from the root on; begins has the stacks of dictionary
+	// over that were compared.
 	sites  []string
-	begins map[stackOf]bool
+	begins map[int32]bool
+	over   *dictionary.Dictionary
 	// decided has the results of rest, by dictionary, set and series.
-	decided map[decision]bool
-}
-
-type stackOf struct {
-	dict  *dictionary.Dictionary
-	stack int32
+	decided decisions[bool]
 }
 
 type decision struct {
-	dict   *dictionary.Dictionary
 	set    dictionary.AttributeSetIndex
 	series int
+}
+
+// decisions are what was decided about the sets of the current dictionary: each goes with its block.
+type decisions[T any] struct {
+	dict *dictionary.Dictionary
+	of   map[decision]T
+}
+
+// over returns the decisions about the sets of a dictionary.
+func (d *decisions[T]) over(dict *dictionary.Dictionary) map[decision]T {
+	if d.dict != dict {
+		d.dict, d.of = dict, map[decision]T{}
+	}
+	return d.of
 }
 
 // profileID identifies a profile: its series and its time.
@@ -300,7 +310,7 @@ func identify(s *store.Series, time int64) profileID {
 // choose returns the selection of series that match, between two times in Unix milliseconds, both of which belong to it.
 func (q *Querier) choose(ctx context.Context, matchers []*labels.Matcher, start, end int64, dots bool) (*selection, error) {
 	meter := meterOf(ctx)
-	s := &selection{naming: newNaming(meter, dots), ctx: ctx, from: nanos(start), until: nanos(end), decided: map[decision]bool{}, begins: map[stackOf]bool{}}
+	s := &selection{naming: newNaming(meter, dots), ctx: ctx, from: nanos(start), until: nanos(end)}
 	if s.until < maxNanos {
 		s.until++
 	}
@@ -432,8 +442,8 @@ func (s *selection) keeps(samples *store.Samples, row int) bool {
 		return true
 	}
 	set := setOf(samples, row)
-	key := decision{samples.Dict, set, samples.Series}
-	ok, known := s.decided[key]
+	key, decided := decision{set, samples.Series}, s.decided.over(samples.Dict)
+	ok, known := decided[key]
 	if !known {
 		ok = true
 		for _, m := range rest {
@@ -444,16 +454,19 @@ func (s *selection) keeps(samples *store.Samples, row int) bool {
 			ok = ok && m.Matches(s.sampleValue(samples.Dict, set, m.Name))
 		}
 		_ = s.memory.More(cacheBytes) // Read checks
-		s.decided[key] = ok
+		decided[key] = ok
 	}
 	return ok
 }
 
 // keepsStack reports whether the stack of a sample is that of the call site.
 func (s *selection) keepsStack(samples *store.Samples, row int) bool {
-	key := stackOf{dict: samples.Dict}
+	if s.over != samples.Dict {
+		s.over, s.begins = samples.Dict, map[int32]bool{}
+	}
+	key := int32(0)
 	if row < len(samples.Stacks) {
-		key.stack = samples.Stacks[row]
+		key = samples.Stacks[row]
 	}
 	ok, known := s.begins[key]
 	if !known {
@@ -490,17 +503,18 @@ func (q *Querier) labelSets(s *selection, names []string, use func([]label) erro
 		return nil
 	}
 	of := *s
+	of.decided = decisions[bool]{} // its series have other numbers
 	of.series, of.rest = scan, rest
 	selected, err := q.Store.Select(s.ctx, store.NewQuery(s.ctx, s.memory, scan, s.from, s.until, store.Want{Attributes: true, Profiles: true}))
 	if err != nil {
 		return err
 	}
 	defer selected.Close()
-	seen := map[decision]bool{}
+	var seen decisions[bool]
 	return selected.Read(func(samples *store.Samples) error {
 		for row := range samples.Len() {
 			set := setOf(samples, row)
-			key := decision{samples.Dict, set, samples.Series}
+			key, seen := decision{set, samples.Series}, seen.over(samples.Dict)
 			if seen[key] {
 				continue
 			}

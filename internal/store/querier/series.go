@@ -80,7 +80,7 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 	}
 	defer selected.Close()
 	keep := s.keep()
-	ofSet := map[decision]int{}
+	var ofSet decisions[int]
 	return g, selected.Read(func(samples *store.Samples) error {
 		p := &point{series: samples.Series, time: samples.Time, millis: floorMillis(samples.Time)}
 		for row, value := range samples.Values {
@@ -90,7 +90,7 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 			}
 			if p.group = ofSeries[p.series]; p.group < 0 {
 				set := setOf(samples, row)
-				key := decision{samples.Dict, set, samples.Series}
+				key, ofSet := decision{set, samples.Series}, ofSet.over(samples.Dict)
 				group, known := ofSet[key]
 				if !known {
 					group = g.number(s.grouped(&s.series[p.series], by, samples.Dict, set))
