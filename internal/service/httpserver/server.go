@@ -64,6 +64,7 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 	(&connections{refused: newRefusals(options.Telemetry, refusedConnections)}).limitHTTP(server)
 	next := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		own := w
 		if !options.Browsers.IsPage {
 			n := &noted{ResponseWriter: w}
 			defer n.note(r)
@@ -94,7 +95,7 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 				<-interrupted // w must not be used after the handler
 			}
 		}()
-		ctx := context.WithValue(r.Context(), bodyReadingKey{}, &bodyReading{stopping: s.serveCtx, writer: w})
+		ctx := context.WithValue(r.Context(), bodyReadingKey{}, &bodyReading{stopping: s.serveCtx, writer: own})
 		if server.WriteTimeout > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, server.WriteTimeout-server.WriteTimeout/10)
