@@ -54,10 +54,9 @@ func (r *processes) examine(p *process, t *target.Target) error {
 		if p.file == file {
 			return nil
 		}
-		r.count(p, false)
-		p.source.close()
+		r.release(p)
 	}
-	p.source, p.file, p.runtime = nil, file, runtimeUnknown
+	p.file, p.runtime = file, runtimeUnknown
 	found, err := r.reader.Read(t.PID)
 	if err != nil || found.IsKernelThread {
 		return err
@@ -72,7 +71,7 @@ func (r *processes) examine(p *process, t *target.Target) error {
 	}
 	if hotspot.IsJVM(mappings) {
 		p.runtime = runtimeJava
-		if r.cfg.Java.Enabled {
+		if r.cfg.Java.Enabled && r.admit() {
 			p.source = r.newJavaSource(t, resourceOf(t, &found))
 		}
 		return nil
@@ -80,8 +79,12 @@ func (r *processes) examine(p *process, t *target.Target) error {
 	if r.cfg.Go.Enabled {
 		p.runtime = runtimeGo
 		program, err := r.newGoSource(t, file, resourceOf(t, &found))
-		if program != nil {
+		switch {
+		case program == nil:
+		case r.admit():
 			p.source = program
+		default:
+			program.close()
 		}
 		return err
 	}

@@ -50,8 +50,9 @@ type processes struct {
 
 	// known has the processes of the last scan. Only scan uses it.
 	known map[target.ID]*process
-	// isFull means that there were more than max_processes, which has been logged.
-	isFull  bool
+	// sources counts the processes that have a source, and full logs that there are more than max_processes.
+	sources atomic.Int64
+	full    sync.Once
 	workers chan struct{}
 	// switchedOff are the programs that record nothing. Each is logged once, however many processes it has.
 	switchedOff telemetry.Once[string]
@@ -186,11 +187,7 @@ func (r *processes) scan(ctx context.Context) {
 func (r *processes) processOf(t *target.Target) *process {
 	p := r.known[t.ID]
 	if p == nil {
-		isFull := len(r.known) >= r.cfg.MaxProcesses+maxUninteresting
-		if isFull != r.isFull && isFull {
-			r.logger.Warn("there are more processes than can be remembered; further ones are not profiled")
-		}
-		if r.isFull = isFull; isFull {
+		if len(r.known) >= maxKnown {
 			return nil
 		}
 		p = &process{}
@@ -199,8 +196,8 @@ func (r *processes) processOf(t *target.Target) *process {
 	return p
 }
 
-// maxUninteresting bounds the processes that are remembered because there is nothing to read.
-const maxUninteresting = 100_000
+// maxKnown bounds the processes that are remembered, most of them because there is nothing to read.
+const maxKnown = 200_000
 
 // begin has a worker read a process if it is its turn.
 func (r *processes) begin(ctx context.Context, p *process, t *target.Target) bool {
@@ -225,11 +222,30 @@ func (r *processes) begin(ctx context.Context, p *process, t *target.Target) boo
 }
 
 func (r *processes) forget(id target.ID, p *process) {
+	r.release(p)
+	delete(r.known, id)
+}
+
+// admit reports whether one more process can be profiled.
+func (r *processes) admit() bool {
+	if r.sources.Add(1) <= int64(r.cfg.MaxProcesses) {
+		return true
+	}
+	r.sources.Add(-1)
+	r.full.Do(func() {
+		r.logger.Warn("there are more processes than `max_processes`; further ones are not profiled", zap.Int("max_processes", r.cfg.MaxProcesses))
+	})
+	return false
+}
+
+// release ends the profiling of a process.
+func (r *processes) release(p *process) {
 	r.count(p, false)
 	if p.source != nil {
 		p.source.close()
+		p.source = nil
+		r.sources.Add(-1)
 	}
-	delete(r.known, id)
 }
 
 // attempt examines a process if it has changed, and collects its profiles.

@@ -103,3 +103,30 @@ func sumOwn(p *profile.Profile, sampleType string) (sum int64) {
 	}
 	return sum
 }
+
+// TestMaxProcesses: what is above the limit is left alone, until there is room.
+func TestMaxProcesses(t *testing.T) {
+	path := programtest.Build(t, []string{"CGO_ENABLED=0"}, "-ldflags=-s -w")
+	first, second := programtest.Start(t, path, "collect"), programtest.Start(t, path, "collect")
+	sink := &consumertest.ProfilesSink{}
+	start(t, sink, func(c *Config) {
+		c.Interval, c.MaxProcesses = time.Second, 1
+		c.Include = []Match{{CommandLine: regexp.QuoteMeta(first.Dir)}, {CommandLine: regexp.QuoteMeta(second.Dir)}}
+	})
+	seen := func() map[int64]bool {
+		pids := map[int64]bool{}
+		for _, pd := range sink.AllProfiles() {
+			pid, _ := pd.ResourceProfiles().At(0).Resource().Attributes().Get("process.pid")
+			pids[pid.Int()] = true
+		}
+		return pids
+	}
+	require.Eventually(t, func() bool { return len(sink.AllProfiles()) >= 3 }, 20*time.Second, 10*time.Millisecond)
+	require.Len(t, seen(), 1)
+	if seen()[int64(first.PID)] {
+		first.Stop()
+	} else {
+		second.Stop()
+	}
+	require.Eventually(t, func() bool { return len(seen()) == 2 }, 30*time.Second, 10*time.Millisecond)
+}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -42,7 +43,9 @@ func BuildSource(t testing.TB, source []byte, env []string, flags ...string) str
 type Program struct {
 	PID int
 	// Dir is its first argument, where it writes its profiles.
-	Dir    string
+	Dir string
+	// Stop ends it.
+	Stop   func()
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
 }
@@ -59,10 +62,11 @@ func Start(t testing.TB, path string, args ...string) *Program {
 	require.NoError(t, err)
 	p.stdout = bufio.NewReader(stdout)
 	require.NoError(t, command.Start())
-	t.Cleanup(func() {
+	p.Stop = sync.OnceFunc(func() {
 		_ = p.stdin.Close()
 		_ = command.Wait()
 	})
+	t.Cleanup(p.Stop)
 	p.PID = command.Process.Pid
 	p.wait(t)
 	return p
