@@ -106,9 +106,9 @@ func WriteSealed(path string, object any) error {
 	if err != nil {
 		return err
 	}
-	_, err = faulty{f}.Write(b)
+	_, err = faulty{f, f.Name()}.Write(b)
 	if err == nil {
-		err = faulty{f}.Sync()
+		err = faulty{f, f.Name()}.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err

@@ -339,6 +339,7 @@ type file struct {
 	File
 	f      *os.File
 	buffer *bufio.Writer
+	path   string
 	name   string
 	index  *Index
 }
@@ -347,7 +348,7 @@ func (w *Writer) create(name string) *file {
 	path := filepath.Join(w.dir, name)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	w.fail(cmp.Or(Fault("create", path), err))
-	return &file{f: f, buffer: bufio.NewWriterSize(faulty{f}, 64<<10), name: name, index: &w.index}
+	return &file{f: f, buffer: bufio.NewWriterSize(faulty{f, path}, 64<<10), path: path, name: name, index: &w.index}
 }
 
 var _ io.Writer = (*file)(nil)
@@ -359,17 +360,20 @@ func (f *file) Write(b []byte) (int, error) {
 }
 
 // faulty writes a file and makes it durable unless a test wants an error.
-type faulty struct{ *os.File }
+type faulty struct {
+	*os.File // nil if it could not be created
+	path     string
+}
 
 func (f faulty) Sync() error {
-	if err := Fault("sync", f.Name()); err != nil {
+	if err := Fault("sync", f.path); err != nil {
 		return err
 	}
 	return f.File.Sync()
 }
 
 func (f faulty) Write(b []byte) (int, error) {
-	if err := Fault("write", f.Name()); err != nil {
+	if err := Fault("write", f.path); err != nil {
 		return 0, err
 	}
 	return f.File.Write(b)
@@ -377,7 +381,7 @@ func (f faulty) Write(b []byte) (int, error) {
 
 // close makes the file durable.
 func (f *file) close() error {
-	err := errors.Join(f.buffer.Flush(), faulty{f.f}.Sync(), f.f.Close())
+	err := errors.Join(f.buffer.Flush(), faulty{f.f, f.path}.Sync(), f.f.Close())
 	f.index.Files[f.name] = f.File
 	return err
 }
