@@ -5,7 +5,6 @@ package store
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"math"
 	"slices"
 	"time"
@@ -116,89 +115,6 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	}
 	s.mu.Unlock()
 	return a.added
-}
-
-// largeBytes is the size above which scratch memory is not kept.
-const largeBytes = 4 << 20
-
-// largePart is the part of the memory above which a message is large.
-const largePart = 16
-
-func (s *Store) isLarge(cost int) bool { return cost > s.cfg.MaxBytes/largePart }
-
-// lineBytes is the memory of a line of a location.
-const lineBytes = 24
-
-// messageBytes estimates the memory of a message in the store.
-func messageBytes(pd pprofile.Profiles) int {
-	d := pd.Dictionary()
-	entries := d.FunctionTable().Len() + d.LocationTable().Len() + d.MappingTable().Len() + d.AttributeTable().Len() + d.LinkTable().Len()
-	n := 64*entries + compact.LongStringBytes(pd)
-	for _, s := range d.StringTable().All() {
-		n += 32 + len(s)
-	}
-	for _, l := range d.LocationTable().All() {
-		n += lineBytes * l.Lines().Len()
-	}
-	for _, stack := range d.StackTable().All() {
-		n += 16 + 4*stack.LocationIndices().Len()
-	}
-	var series seriesCounter
-	largest := 0
-	for _, rp := range pd.ResourceProfiles().All() {
-		n += attributeBytes * (1 + rp.Resource().Attributes().Len())
-		for _, sp := range rp.ScopeProfiles().All() {
-			n += seriesBytes*series.count(sp.Profiles()) + attributeBytes*sp.Scope().Attributes().Len()
-			for _, p := range sp.Profiles().All() {
-				rows := rowsOf(p)
-				n += chunkBytes + rowBytesKept*rows
-				largest = max(largest, rows)
-			}
-		}
-	}
-	return max(n, rowBytesAdded*largest)
-}
-
-// rowsOf returns the number of values and timestamps of a profile.
-func rowsOf(p pprofile.Profile) (rows int) {
-	for _, sample := range p.Samples().All() {
-		rows += max(1, sample.TimestampsUnixNano().Len(), sample.Values().Len())
-	}
-	return rows
-}
-
-const (
-	// attributeBytes is the memory of an attribute with its key and a value that is not long.
-	attributeBytes = 128
-	// rowBytesKept is about the memory of a row, rowBytesAdded that while its profile is added.
-	rowBytesKept  = 8
-	rowBytesAdded = 16
-)
-
-// seriesCounter counts the series that profiles of a scope have at most. It knows the message alone.
-type seriesCounter struct{ seen map[seriesHint]struct{} }
-
-type seriesHint struct {
-	typ, unit, periodType int32
-	attributes            uint64
-}
-
-func (s *seriesCounter) count(profiles pprofile.ProfilesSlice) int {
-	if profiles.Len() <= 8 { // as most have
-		return profiles.Len()
-	}
-	if s.seen == nil {
-		s.seen = map[seriesHint]struct{}{}
-	}
-	clear(s.seen)
-	for _, p := range profiles.All() {
-		hint := seriesHint{p.SampleType().TypeStrindex(), p.SampleType().UnitStrindex(), p.PeriodType().TypeStrindex(), 0}
-		for _, i := range p.AttributeIndices().All() {
-			hint.attributes = (hint.attributes + uint64(uint32(i)) + 1) * 0x9e3779b97f4a7c15
-		}
-		s.seen[hint] = struct{}{}
-	}
-	return len(s.seen)
 }
 
 // adder adds one message. Its block is locked.
@@ -397,83 +313,6 @@ func (a *adder) position(index int, p pprofile.Profile) int32 {
 		a.scratch.types[t] = position
 	}
 	return position
-}
-
-// seriesOf finds the block's series of a profile with a set of attributes, or adds one.
-func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) int32 {
-	typ, unit := a.stringAt(p.SampleType().TypeStrindex()), a.stringAt(p.SampleType().UnitStrindex())
-	name := a.scratch.namer.Name(p, a.statedName())
-	if !a.hasResource {
-		a.cleanResource()
-	}
-	e := a.block
-	strs := &e.dict.Strings
-	attributes := e.seriesAttributes(set)
-	key := seriesKey{resource: a.resourceHash, attributes: attributes.hash}
-	var ok1, ok2, ok3 bool
-	key.profile, ok1 = strs.Lookup(name)
-	key.typ, ok2 = strs.Lookup(typ)
-	key.unit, ok3 = strs.Lookup(unit)
-	if i, ok := e.byKey[key]; ok && ok1 && ok2 && ok3 {
-		e.series[i].use.last = a.now
-		return i
-	}
-	id := a.seriesID(attributes.hash, name, typ, unit)
-	use := a.series[id]
-	if use == nil {
-		use = &seriesUse{resource: a.resourceHash, attributes: attributes.hash}
-		a.series[id] = use
-	}
-	use.blocks, use.last = use.blocks+1, a.now
-	if !a.hasResourceSet {
-		a.resourceSet, a.hasResourceSet = a.intern(a.resource, nil), true
-	}
-	key.profile, key.typ, key.unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
-	e.byKey[key] = int32(len(e.series))
-	e.series = append(e.series, series{
-		id: id, use: use, service: strs.Intern(a.service), profile: key.profile, typ: key.typ, unit: key.unit,
-		resource: a.resourceSet, attributes: attributes.set, instance: instanceOf(a.resourceHash),
-	})
-	return int32(len(e.series) - 1)
-}
-
-// seriesID returns the identity of a series of the current resource, with a hash of the attributes of its profiles.
-func (a *adder) seriesID(attributes [sha256.Size]byte, names ...string) seriesID {
-	key := append(append(a.scratch.key[:0], a.resourceHash[:]...), attributes[:]...)
-	for _, name := range names {
-		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
-	}
-	a.scratch.key = key
-	return sha256.Sum256(key)
-}
-
-func (a *adder) scopeAttributeSet() dictionary.AttributeSetIndex {
-	if !a.hasScopeSet {
-		a.scopeSet, a.hasScopeSet = a.intern(a.clean(a.scope), scopeAttributes), true
-	}
-	return a.scopeSet
-}
-
-// clean returns a clean copy of a resource's or a scope's attributes, which is valid until the next one.
-func (a *adder) clean(m pcommon.Map) pcommon.Map {
-	if a.scratch.clean == (pcommon.Map{}) {
-		a.scratch.clean = pcommon.NewMap()
-	}
-	a.importer.CleanMap(m, a.scratch.clean)
-	return a.scratch.clean
-}
-
-// intern interns the attributes of the given keys, or all of them if keys is nil. They must be clean.
-func (a *adder) intern(clean pcommon.Map, keys []string) dictionary.AttributeSetIndex {
-	var set []int32
-	for key, v := range clean.All() {
-		if keys == nil || slices.Contains(keys, key) {
-			set = append(set, int32(a.block.dict.Attributes.Intern(dictionary.Attribute{
-				Key: a.block.dict.Strings.Intern(key), Value: dictionary.ValueOf(v),
-			})))
-		}
-	}
-	return a.block.dict.AttributeSets.Intern(set)
 }
 
 // samples fills the columns.

@@ -6,8 +6,10 @@
 // Add takes any OTLP profiles. What arrives becomes a block in memory: one dictionary (otlp/dictionary) and, for each series, chunks. A chunk
 // is one profile, with its samples as columns of varints. A series is a service, a profile (otlp/kind), a sample type and the attributes of a
 // resource and of its profiles, identified by their hash. Without a directory, the oldest block is dropped as a whole when the memory is full
-// or the window over. With one, a block is in the log (log.go) until it is written (flush.go, blockfile) as files by hour; those become one
-// for each quarter of a day and each day, and coarser after a while (blocks.go, compaction).
+// or the window over. With one, a block, called a head, is in the log (log.go, package wal) until it is written (flush.go) as files by hour.
+// Every few seconds (maintain.go) these become one for each quarter of a day and each day, and coarser after a while (package compaction), and
+// old ones are deleted. Package blocks has the directory and the list of live blocks, package blockfile the files of one, docs/store.md the
+// format. Memory has the services of blocks on disk; their series are read when they are needed (index.go).
 //
 // A query (Source, Querier) reads a view: the blocks as they are when it begins. It holds no lock. One loop (scan.go) goes over the blocks,
 // oldest first: it opens one, reads the profiles of the selected series some thousand at a time, weighs them, passes on those that count, and

@@ -158,28 +158,31 @@ func (v *view) eachListedOnDisk(d *diskBlock, service string, use func(*listed, 
 		if service != "" && s.Name != service {
 			continue
 		}
-		var labels []map[string]string
-		err := d.withSeries(s, v.memory, func(list []blockfile.Series) error {
-			for k := range list {
-				in := listedOnDisk(s.Name, &list[k])
-				err := use(&in, func() (_ map[string]string, err error) {
-					if labels == nil {
-						if labels, err = d.Labels(s); err != nil {
-							return nil, d.fault(err)
-						}
-					}
-					return labels[k], nil
-				})
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		err := d.withSeries(s, v.memory, func(list []blockfile.Series) error { return d.eachOf(s, list, use) })
 		if err != nil {
 			return err
 		}
 		if err := v.memory.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachOf calls use with the series of a service, whose labels are read when use first wants any.
+func (b *diskBlock) eachOf(s *blockfile.Service, list []blockfile.Series, use func(*listed, func() (map[string]string, error)) error) error {
+	var labels []map[string]string
+	for k := range list {
+		in := listedOnDisk(s.Name, &list[k])
+		err := use(&in, func() (_ map[string]string, err error) {
+			if labels == nil {
+				if labels, err = b.Labels(s); err != nil {
+					return nil, b.fault(err)
+				}
+			}
+			return labels[k], nil
+		})
+		if err != nil {
 			return err
 		}
 	}

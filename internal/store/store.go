@@ -5,16 +5,11 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
-
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -139,210 +134,12 @@ type Store struct {
 	nextID uint64
 }
 
-// seriesID identifies a series in all blocks: a hash of its names and attributes, which nobody can make collide.
-type seriesID [sha256.Size]byte
-
-// seriesUse is how a series is used: how many blocks have it, and when its last profile arrived.
-type seriesUse struct {
-	blocks int
-	last   time.Time
-	isGone bool
-	// resource and attributes are hashes of those of its resource and of its profiles.
-	resource, attributes [sha256.Size]byte
-	// totals are the values of its last cumulative profile, over the dictionary of the last block; nil if there is none.
-	totals *totals
-	// gaugeAt is the time of its last gauge, gaugeInterval the time from the one before.
-	gaugeAt, gaugeInterval int64
-}
-
-// release drops a block's series.
-func (s *Store) release(e *block) {
-	for i := range e.series {
-		if use := e.series[i].use; use != nil {
-			use.blocks--
-		}
-	}
-	s.trimSeries()
-}
-
-// countBlocks counts the blocks in memory that have each series, and the memory of its totals.
-func (s *Store) countBlocks() {
-	s.totalsBytes = 0
-	for _, use := range s.series {
-		use.blocks = 0
-		s.totalsBytes += use.totals.bytes()
-	}
-	for _, e := range s.blocks {
-		for i := range e.series {
-			if use := s.series[e.series[i].id]; use != nil {
-				e.series[i].use = use
-				use.blocks++
-			}
-		}
-	}
-}
-
-// forgetSeries drops the series of no block, except those whose next profile may need what is known of the one before.
-func (s *Store) forgetSeries(now time.Time) {
-	s.forget(func(use *seriesUse) bool { return use.blocks == 0 && now.Sub(use.last) > forgetAfter })
-}
-
-// forget drops series, and reports whether there were any.
-func (s *Store) forget(which func(*seriesUse) bool) bool {
-	before := len(s.series)
-	maps.DeleteFunc(s.series, func(_ seriesID, use *seriesUse) bool {
-		if !which(use) {
-			return false
-		}
-		s.setTotals(use, nil)
-		return true
-	})
-	return len(s.series) < before
-}
-
-const (
-	// unusedTime is after which time without a profile a series may be replaced: two intervals of most scrapers.
-	unusedTime = 2 * time.Minute
-	// forgetAfter is how long the last profile of a series in no block is remembered for the next one.
-	forgetAfter = 4 * time.Hour
-	// replacedPart is the part of MaxSeries that is replaced at a time, so that not each new series looks for its room.
-	replacedPart = 8
-	// rememberedPart is the part of the bytes that series of no block may take.
-	rememberedPart = 16
-)
-
-// trimSeries drops series of no block that take more than their part of the bytes: those that have been unused for the longest time.
-func (s *Store) trimSeries() {
-	most := s.cfg.MaxBytes / rememberedPart / useBytes
-	if len(s.series) <= most {
-		return
-	}
-	var times []time.Time
-	for _, use := range s.series {
-		if use.blocks == 0 {
-			times = append(times, use.last)
-		}
-	}
-	if len(times) <= most {
-		return
-	}
-	slices.SortFunc(times, time.Time.Compare)
-	oldest := times[len(times)-1-most/2]
-	s.forget(func(use *seriesUse) bool { return use.blocks == 0 && !use.last.After(oldest) })
-}
-
 // Why a message is not added. ErrMessageTooLarge is of one that never can be.
 var (
 	ErrMessageTooLarge = errors.New("the message is too large for the store")
 	errSeries          = errors.New("there are more series than the store may have, and each had a profile within the last minutes")
 	errFull            = errors.New("the store is full, and cannot write to its disk")
 )
-
-// room returns the block for a message of cost bytes, or why there is no room for it. It may wait until blocks have been written. It adds
-// nothing of the message.
-func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*block, Refused, error) {
-	if most := s.cfg.MaxBytes / maxMessagePart; cost > most {
-		return nil, RefusedSize, fmt.Errorf("%w: it needs %d bytes of memory there, and one message may take %d", ErrMessageTooLarge, cost, most)
-	}
-	for {
-		e := s.current(now, cost)
-		if err := s.logError(); err != nil {
-			return nil, RefusedFull, err
-		}
-		if s.disk != nil && s.disk.writeFailed != nil && s.Stats().Bytes+cost > s.cfg.MaxBytes {
-			return nil, RefusedFull, errFull
-		}
-		if s.cfg.MaxSeries == 0 || len(s.series)+pd.ProfileCount() <= s.cfg.MaxSeries {
-			return e, 0, nil
-		}
-		all, missing := s.seriesOfMessage(pd, now)
-		switch {
-		case all > s.cfg.MaxSeries:
-			return nil, RefusedSeries, fmt.Errorf("%w: it has %d series, and there may be %d", ErrMessageTooLarge, all, s.cfg.MaxSeries)
-		case len(s.series)+missing <= s.cfg.MaxSeries:
-			return e, 0, nil
-		case !s.dropUnused(now, len(s.series)+missing-s.cfg.MaxSeries):
-			return nil, RefusedSeries, fmt.Errorf("%w: the message has %d new ones, and there may be %d", errSeries, missing, s.cfg.MaxSeries)
-		}
-	}
-}
-
-// seriesOfMessage returns how many series a message has, and how many of them are new. The others count as used.
-func (s *Store) seriesOfMessage(pd pprofile.Profiles, now time.Time) (all, missing int) {
-	of := New(Config{})
-	a := adder{Store: of, block: newBlock(now), now: now, src: pd.Dictionary()}
-	of.importer.Reset(a.block.dict)
-	defer a.begin()()
-	a.each(pd, compact.ResolveReferences(pd), func(_ int, p pprofile.Profile) {
-		a.seriesOf(p, of.importer.AttributeSet(p.AttributeIndices()))
-	})
-	for id := range of.series {
-		if use := s.series[id]; use != nil {
-			use.last = now
-		} else {
-			missing++
-		}
-	}
-	return len(of.series), missing
-}
-
-// dropUnused drops at least n series that have been unused for the longest time, if there are as many, and reports whether it dropped
-// any. It may wait until blocks have been written. Queries keep what they read: earlier blocks are replaced by others.
-func (s *Store) dropUnused(now time.Time, n int) bool {
-	isUnused := func(use *seriesUse) bool { return now.Sub(use.last) > unusedTime }
-	isOfNoBlock := func(use *seriesUse) bool { return use.blocks == 0 && isUnused(use) }
-	if s.forget(isOfNoBlock) {
-		return true
-	}
-	var unused []seriesID
-	for id, use := range s.series {
-		if isUnused(use) {
-			unused = append(unused, id)
-		}
-	}
-	if len(unused) == 0 {
-		return false
-	}
-	if s.disk != nil {
-		// They leave the memory with their block.
-		s.writeBlocks()
-		return s.forget(isOfNoBlock)
-	}
-	slices.SortFunc(unused, func(a, b seriesID) int { return s.series[a].last.Compare(s.series[b].last) })
-	for _, id := range unused[:min(len(unused), max(n, s.cfg.MaxSeries/replacedPart))] {
-		s.series[id].isGone = true
-		s.setTotals(s.series[id], nil)
-		delete(s.series, id)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, e := range s.blocks {
-		if !slices.ContainsFunc(e.series, isGone) {
-			continue
-		}
-		if e.byKey == nil {
-			e = e.clone()
-			s.blocks[i] = e
-		}
-		s.stats.Evicted[EvictedSeries] += e.dropGone()
-	}
-	return true
-}
-
-// writeBlocks has the blocks in memory written, and waits until they are, or cannot be. Others may add meanwhile.
-func (s *Store) writeBlocks() {
-	last := s.blocks[len(s.blocks)-1]
-	if last.byKey != nil {
-		last.freeze()
-	}
-	for s.disk.full != nil && s.disk.writeFailed == nil && s.blocks[0].id <= last.id {
-		s.writeSoon()
-		s.disk.written.Wait()
-		if len(s.blocks) == 0 {
-			return
-		}
-	}
-}
 
 func isGone(sr series) bool { return sr.use != nil && sr.use.isGone }
 

@@ -1,0 +1,94 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+)
+
+// This file finds the series of the profiles of a message.
+
+// seriesOf finds the block's series of a profile with a set of attributes, or adds one.
+func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) int32 {
+	typ, unit := a.stringAt(p.SampleType().TypeStrindex()), a.stringAt(p.SampleType().UnitStrindex())
+	name := a.scratch.namer.Name(p, a.statedName())
+	if !a.hasResource {
+		a.cleanResource()
+	}
+	e := a.block
+	strs := &e.dict.Strings
+	attributes := e.seriesAttributes(set)
+	key := seriesKey{resource: a.resourceHash, attributes: attributes.hash}
+	var ok1, ok2, ok3 bool
+	key.profile, ok1 = strs.Lookup(name)
+	key.typ, ok2 = strs.Lookup(typ)
+	key.unit, ok3 = strs.Lookup(unit)
+	if i, ok := e.byKey[key]; ok && ok1 && ok2 && ok3 {
+		e.series[i].use.last = a.now
+		return i
+	}
+	id := a.seriesID(attributes.hash, name, typ, unit)
+	use := a.series[id]
+	if use == nil {
+		use = &seriesUse{resource: a.resourceHash, attributes: attributes.hash}
+		a.series[id] = use
+	}
+	use.blocks, use.last = use.blocks+1, a.now
+	if !a.hasResourceSet {
+		a.resourceSet, a.hasResourceSet = a.intern(a.resource, nil), true
+	}
+	key.profile, key.typ, key.unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
+	e.byKey[key] = int32(len(e.series))
+	e.series = append(e.series, series{
+		id: id, use: use, service: strs.Intern(a.service), profile: key.profile, typ: key.typ, unit: key.unit,
+		resource: a.resourceSet, attributes: attributes.set, instance: instanceOf(a.resourceHash),
+	})
+	return int32(len(e.series) - 1)
+}
+
+// seriesID returns the identity of a series of the current resource, with a hash of the attributes of its profiles.
+func (a *adder) seriesID(attributes [sha256.Size]byte, names ...string) seriesID {
+	key := append(append(a.scratch.key[:0], a.resourceHash[:]...), attributes[:]...)
+	for _, name := range names {
+		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
+	}
+	a.scratch.key = key
+	return sha256.Sum256(key)
+}
+
+func (a *adder) scopeAttributeSet() dictionary.AttributeSetIndex {
+	if !a.hasScopeSet {
+		a.scopeSet, a.hasScopeSet = a.intern(a.clean(a.scope), scopeAttributes), true
+	}
+	return a.scopeSet
+}
+
+// clean returns a clean copy of a resource's or a scope's attributes, which is valid until the next one.
+func (a *adder) clean(m pcommon.Map) pcommon.Map {
+	if a.scratch.clean == (pcommon.Map{}) {
+		a.scratch.clean = pcommon.NewMap()
+	}
+	a.importer.CleanMap(m, a.scratch.clean)
+	return a.scratch.clean
+}
+
+// intern interns the attributes of the given keys, or all of them if keys is nil. They must be clean.
+func (a *adder) intern(clean pcommon.Map, keys []string) dictionary.AttributeSetIndex {
+	var set []int32
+	for key, v := range clean.All() {
+		if keys == nil || slices.Contains(keys, key) {
+			set = append(set, int32(a.block.dict.Attributes.Intern(dictionary.Attribute{
+				Key: a.block.dict.Strings.Intern(key), Value: dictionary.ValueOf(v),
+			})))
+		}
+	}
+	return a.block.dict.AttributeSets.Intern(set)
+}
