@@ -384,3 +384,18 @@ func TestMaintainedAfterWhatWasDue(t *testing.T) {
 	require.Equal(t, noon.Add(3*time.Hour), s.Stats().Maintained)
 	require.NoError(t, s.Close())
 }
+
+// The profiles of a series are in the order of their start in a block, in whatever order they arrived.
+func TestBlocksAreInTheOrderOfTime(t *testing.T) {
+	s := open(t, diskConfig(t, memoryDir(t)))
+	for _, second := range []int{50, 10, 30} {
+		add(t, s, "a", "cpu", "nanoseconds", second, 1, profiletest.Value(1, "leaf"))
+	}
+	s.Maintain(noon.Add(time.Hour))
+	scan := s.Blocks()[0].Scan()
+	defer scan.Close()
+	starts := make([]int64, 3)
+	require.NoError(t, scan.ProfileStarts(0, starts))
+	assert.Equal(t, []int64{at(10), at(30), at(50)}, starts)
+	require.NoError(t, s.Close())
+}
