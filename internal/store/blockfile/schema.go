@@ -115,15 +115,15 @@ type Series struct {
 	Position int32 `parquet:"position"`
 	From     int64 `parquet:"from,timestamp(nanosecond)"`
 	Until    int64 `parquet:"until,timestamp(nanosecond)"`
-	// Start and End are the time for which its profiles count.
-	Start int64 `parquet:"start,timestamp(nanosecond)"`
-	End   int64 `parquet:"end,timestamp(nanosecond)"`
+	// Names are not those of columns of profiles.parquet, with which people join them. Start and End are the time for which its profiles count.
+	Start int64 `parquet:"first_start,timestamp(nanosecond)"`
+	End   int64 `parquet:"last_end,timestamp(nanosecond)"`
 	// FirstProfile and FirstSample are the first rows in profiles.parquet and samples.parquet, and Profiles and Samples how many there are.
 	FirstProfile int64 `parquet:"first_profile"`
 	Profiles     int   `parquet:"profiles"`
 	FirstSample  int64 `parquet:"first_sample"`
-	Samples      int   `parquet:"samples"`
-	Total        int64 `parquet:"total"`
+	Samples      int   `parquet:"sample_rows"`
+	Total        int64 `parquet:"sum"`
 	// Flags is the union of the flags of its profiles.
 	Flags int32 `parquet:"flags"`
 	// Moved counts the profiles that are stored under a time other than their own.
