@@ -6,7 +6,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -68,9 +67,14 @@ func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err e
 		return nil, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, Shorten(sel.Service), Shorten(sel.Profile))
 	}
 	v.timeTypes = map[SampleType]SampleType{}
+	own := make(map[SampleType]bool, len(list))
 	for _, p := range list {
-		if t, ok := p.timeType(list); ok {
-			v.timeTypes[p.Type] = t
+		own[p.Type] = true
+	}
+	for _, p := range list {
+		// What counts samples stands for their time, unless the profile has that beside them.
+		if p.Type.Unit == "count" && TimeUnit(p.PeriodType.Unit) > 0 && !own[p.PeriodType] {
+			v.timeTypes[p.Type] = p.PeriodType
 		}
 		if all || p.Type.is(sel.Type) && (sel.Type != "" || p.Default) {
 			types = append(types, p.Type)
@@ -94,12 +98,6 @@ func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err e
 }
 
 const maxNamedTypes = 20
-
-// timeType returns the type of the time for which a sample stands, if the profile counts samples and does not have that time beside them.
-func (p *ProfileInfo) timeType(list []ProfileInfo) (SampleType, bool) {
-	has := slices.ContainsFunc(list, func(other ProfileInfo) bool { return other.Type == p.PeriodType })
-	return p.PeriodType, p.Type.Unit == "count" && TimeUnit(p.PeriodType.Unit) > 0 && !has
-}
 
 // Shorten cuts a string that a client or a producer chose, for a message.
 func Shorten(s string) string { return dictionary.Shorten(s, 100) }

@@ -56,6 +56,8 @@ var documents = map[string]document{
 
 	"snapshot": {Signature: Signature{Name: "a heap snapshot of V8, which has objects and no stacks " +
 		"(take a sampling heap profile: node --heap-prof, or Allocation sampling in DevTools)"}},
+	"schema": {Signature{Name: "an execution trace of PyTorch, which has no times (send what its profiler exports)"},
+		regexp.MustCompile(`"start_ts"\s*:`)},
 	"gc_samples":  {Signature: stackprof},
 	"flamebearer": {Signature: Signature{Name: "Pyroscope's JSON for flame graphs (export pprof or collapsed stacks)"}},
 	"root_frame":  {Signature: Signature{Name: "a session of pyinstrument (convert it with: pyinstrument -r speedscope --load FILE)"}},

@@ -17,12 +17,13 @@ import (
 // Texts that are not profiles are described, and no format is recognised in them.
 func TestDescribe(t *testing.T) {
 	for text, want := range map[string]string{
-		"\n\xb3\x01\x08\x01\x12\x0d/device:GPU:0\x1a": "an XPlane of XLA (JAX's device memory profile is a pprof, and read)",
-		"\n\x20\x12\x09/host:CPU\x1a\x00":             "an XPlane of XLA (JAX's device memory profile is a pprof, and read)",
-		"\x80\x04]\x94.":                              "a Python pickle (of these only PyTorch's memory snapshots are read)",
-		"":                                            "",
-		"\x0a\x00\x12\x03":                            "",
-		"hello\n":                                     "text",
+		`{"schema": "1.0.1", "pid": 5, "start_ts": 6278907328, "nodes": [{}]}`: "an execution trace of PyTorch, which has no times (send what its profiler exports)",
+		"\n\xb3\x01\x08\x01\x12\x0d/device:GPU:0\x1a":                          "an XPlane of XLA (JAX's device memory profile is a pprof, and read)",
+		"\n\x20\x12\x09/host:CPU\x1a\x00":                                      "an XPlane of XLA (JAX's device memory profile is a pprof, and read)",
+		"\x80\x04]\x94.":                                                       "a Python pickle (of these only PyTorch's memory snapshots are read)",
+		"":                                                                     "",
+		"\x0a\x00\x12\x03":                                                     "",
+		"hello\n":                                                              "text",
 		"\n0x108@perf.data [0x50]: event: 69\n.\n. ... raw event: size 80 bytes\n": "a dump of perf script -D (leave -D out)",
 		"# To display the perf.data header info, please use --header/--header-only options.\n#\n# Samples: 2  of event 'cpu-clock'\n" +
 			"#\n# Overhead  Command  Shared Object  Symbol\n    99.00%  dd  dd  [.] spin\n": "a report of perf (send what perf script prints)",
