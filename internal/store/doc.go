@@ -26,5 +26,6 @@
 //     anew. The first one is a baseline, which counts only where nothing else is selected.
 //
 // An engine that has profiles as rows of samples (engine.go) lists those of a query as one block without samples. The same rules choose among
-// them, and the engine adds up their samples.
+// them, and the engine adds up their samples (engine_rows.go), by their own attributes where these count
+// (engine_attributes.go).
 package store

@@ -35,6 +35,9 @@ type Engine interface {
 	Series(ctx context.Context, service string, from, until int64, use func(id EngineID, resource, profile []Attribute) error) error
 	// Profiles lists the profiles of the types whose time lies in [from, until), in the order of their times.
 	Profiles(ctx context.Context, types []EngineType, from, until int64, use func(*EngineProfile) error) error
+	// HasAttribute reports whether samples of the types, which are of one service, have an attribute of a key, with one
+	// of some values; nil means any.
+	HasAttribute(ctx context.Context, types []EngineType, from, until int64, key string, values []string) (bool, error)
 	// Rows adds up samples.
 	Rows(ctx context.Context, q *EngineQuery, use func(*EngineRow) error) error
 	// Stacks resolves stacks of a service that have samples on the days of [from, until).
@@ -173,7 +176,7 @@ type engineSeries struct {
 // view returns a view whose only block has the types of a service, or of all if service is empty.
 func (s *EngineSource) view(ctx context.Context, memory *Memory, service string, sel *Selection) (v *view, e *engineBlock, err error) {
 	e = &engineBlock{block: newBlock(time.Time{}), bySeries: map[engineSeries]int32{}, found: map[EngineID][2]dictionary.AttributeSetIndex{}}
-	v = &view{blocks: []*block{e.block}, memory: memory, isEngine: true}
+	v = &view{blocks: []*block{e.block}, memory: memory, onSamples: map[string]bool{}}
 	if e.types, err = s.types(ctx, memory, service, sel.From, sel.Until); err != nil {
 		return nil, nil, err
 	}
@@ -343,7 +346,10 @@ func (s *EngineSource) selected(ctx context.Context, q *Query) (*view, *engineBl
 		}
 		wanted = func(t *EngineType) bool { return t.profile() == q.Profile && (all || t.Type == types[0]) }
 	}
-	return v, e, s.list(ctx, e, v, &q.Selection, wanted)
+	if err := s.list(ctx, e, v, &q.Selection, wanted); err != nil || q.Only != nil {
+		return v, e, err
+	}
+	return v, e, s.findOnSamples(ctx, e, v, &q.Selection, wanted)
 }
 
 // Select begins to read the samples of a selection.
@@ -356,7 +362,7 @@ func (s *EngineSource) Select(ctx context.Context, q *Query) (*Selected, error) 
 	if err != nil {
 		return nil, err
 	}
-	selected.selected.SampleReader = &engineReader{selected, ctx, s.engine, e}
+	selected.selected.SampleReader = &engineReader{viewReader: selected, ctx: ctx, engine: s.engine, block: e}
 	return selected.selected, nil
 }
 

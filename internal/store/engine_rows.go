@@ -36,7 +36,7 @@ type EngineQuery struct {
 	IsTimed, TimesOnly bool
 	// Filters are attributes that samples must have, as far as EngineChosen.Required has their bits.
 	Filters []EngineFilter
-	// GroupBy is the key of an attribute of samples, if EngineChosen.Group is -1.
+	// GroupBy is the key of an attribute of samples, if EngineChosen.Group is negative.
 	GroupBy string
 	Want    Want
 	// IsFractional makes values float64, otherwise they are int64.
@@ -49,9 +49,14 @@ type EngineChosen struct {
 	// Time is that of the profile. Into is the time of the profile for which it counts: totals count for the next one, too.
 	Time, Into  int64
 	Coefficient float64
-	Group       int32
-	Required    uint64
+	// Group is that of its samples. If it is negative, samples with an attribute of the key GroupBy are of OwnGroup
+	// instead.
+	Group    int32
+	Required uint64
 }
+
+// OwnGroup is the group of samples that have an attribute of the key EngineQuery.GroupBy themselves.
+const OwnGroup = -1
 
 // EngineFilter is a key and the values of which a sample must have one.
 type EngineFilter struct {
@@ -62,7 +67,7 @@ type EngineFilter struct {
 // EngineRow is a sum of samples. It has what is wanted, and otherwise zeros.
 type EngineRow struct {
 	Group int32
-	// GroupName is the value of the attribute that divides the answer, if Group is -1.
+	// GroupName is the value of the attribute that divides the answer, if Group is OwnGroup.
 	GroupName  string
 	Series     EngineID
 	Into       int64
@@ -96,6 +101,9 @@ type engineReader struct {
 	ctx    context.Context //nolint:containedctx // it is that of the query, as its Memory's
 	engine Engine
 	block  *engineBlock
+	// others are the groups of samples without an attribute of their own, in series that do not decide: the first one
+	// is -2 in a query.
+	others []string
 }
 
 func (r *engineReader) Read(use func(*Samples) error) error {
@@ -169,7 +177,7 @@ func (r *engineReader) engineQuery(chunks []weightedChunk, want Want) *EngineQue
 		q.From, q.Until = min(q.From, of.time), max(q.Until, of.time)
 		group, same := r.groups.ofSeries(sel, r.filter, w.series)
 		if !same {
-			group = -1
+			group = r.otherGroup(w.series)
 		}
 		c := EngineChosen{Series: idOf(w.series), Group: int32(group), Required: r.filter.required(w.series)}
 		if q.IsListed {
@@ -301,10 +309,7 @@ func (r *engineReader) read(chunks []weightedChunk, use func(*Samples) error) er
 	var order []engineKey
 	wanted := map[EngineID]int32{}
 	err := r.engine.Rows(r.ctx, q, func(row *EngineRow) error {
-		key := engineKey{group: int(row.Group), series: row.Series, into: row.Into, timed: row.Time != 0}
-		if row.Group < 0 {
-			key.group = r.groups.number(row.GroupName)
-		}
+		key := engineKey{group: r.groupOf(row), series: row.Series, into: row.Into, timed: row.Time != 0}
 		c := columns[key]
 		if c == nil {
 			c = &engineColumns{}
@@ -480,11 +485,7 @@ func (r *engineReader) byGroup(s *scan, chunks []weightedChunk) (map[*chunk]map[
 		if sums[c] == nil {
 			sums[c] = map[int]float64{}
 		}
-		group := int(row.Group)
-		if group < 0 {
-			group = s.groups.number(row.GroupName)
-		}
-		sums[c][group] += float64(row.Value)
+		sums[c][of.groupOf(row)] += float64(row.Value)
 		return s.memory.Take(2 * cacheBytes)
 	})
 	return sums, err

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -160,6 +161,7 @@ func (s *scan) use(p *part, use func(*part) error) error {
 	for _, in := range p.selected {
 		s.filter.resources[in.series.resource] = true
 	}
+	maps.Copy(s.filter.onSamples, s.view.onSamples)
 	if len(s.filter.keys) > 0 {
 		p.selected = slices.DeleteFunc(p.selected, func(in selectedSeries) bool { return !s.filter.canMatch(in.series) })
 	}

@@ -308,8 +308,8 @@ type view struct {
 	store  *Store
 	// timeTypes has, for types that count samples, that of the time for which one stands.
 	timeTypes map[SampleType]SampleType
-	// isEngine marks a view of what an engine lists: nothing reads the samples of its chunks.
-	isEngine bool
+	// onSamples has the results of filter.samplesHave of an engine, whose samples are not in the dictionary.
+	onSamples map[string]bool
 }
 
 // view returns the blocks in memory, and what is known of those on disk without reading them.

@@ -60,6 +60,10 @@ func (g *groups) number(value string) int {
 	return i
 }
 
+// groupOnSamples is the name of the key of GroupBy for filter.samplesHave: a filter can have the same key, and asks for
+// some values.
+const groupOnSamples = "\x00group"
+
 // ofSeries returns the group of all samples of a series, or false if it depends on the sample.
 func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 	if sel.GroupBy == "" {
@@ -68,7 +72,7 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 	if !f.hasGroupKey {
 		return g.number(NoGroup), true
 	}
-	if value, ok := f.seriesValue(sr, f.groupKey); ok && !f.samplesHave(sr, "\x00group", f.groupKey, nil) {
+	if value, ok := f.seriesValue(sr, f.groupKey); ok && !f.samplesHave(sr, groupOnSamples, f.groupKey, nil) {
 		return g.number(value), true
 	}
 	return 0, false
@@ -88,11 +92,15 @@ func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, sr *serie
 	if i >= 0 {
 		return i
 	}
-	value, has := f.seriesValue(sr, f.groupKey)
-	if !has {
-		value = NoGroup
+	return g.number(f.seriesGroup(sr))
+}
+
+// seriesGroup returns the group of samples of a series that do not have the attribute themselves.
+func (f *filter) seriesGroup(sr *series) string {
+	if value, has := f.seriesValue(sr, f.groupKey); has {
+		return value
 	}
-	return g.number(value)
+	return NoGroup
 }
 
 // reader reads the observations of a block that belong to a selection.

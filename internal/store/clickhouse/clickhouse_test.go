@@ -66,6 +66,9 @@ func TestStringsAreParameters(t *testing.T) {
 		Chosen: []store.EngineChosen{{Group: -1, Required: 1}}, IsListed: true, CutFrom: 1, CutUntil: 2, IsTimed: true, GroupBy: evil,
 		Filters: []store.EngineFilter{{Key: evil, Values: []string{evil, evil}}}, Want: store.Want{Stacks: true, Attributes: true, Links: true},
 	}, nil))
+	types := []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}
+	_, err := e.HasAttribute(t.Context(), types, 1, 2, evil, []string{evil})
+	require.NoError(t, err)
 	require.NoError(t, e.Stacks(t.Context(), evil, 1, 2, []store.EngineID{{1}}, nil))
 	assert.True(t, sent[`x' OR 1=1 -- `+"`"+`\\\n\t{p0:String}`], "%v", sent)
 	assert.True(t, sent[`['x\' OR 1=1 -- `+"`"+`\\\n\t{p0:String}','x\' OR 1=1 -- `+"`"+`\\\n\t{p0:String}']`], "%v", sent)

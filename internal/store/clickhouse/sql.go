@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -197,6 +198,30 @@ func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, u
 	})
 }
 
+// HasAttribute reports whether samples of the types, which are of one service, have an attribute of a key, with one of
+// some values; nil means any. Without values it reads the keys alone.
+func (e *Engine) HasAttribute(ctx context.Context, types []store.EngineType, from, until int64, key string,
+	values []string,
+) (has bool, err error) {
+	c, err := e.layout(ctx)
+	if err != nil {
+		return false, err
+	}
+	s := newStatement()
+	k := s.string(key)
+	where := services(s, types[0].Service) + " AND " + between(s, from, until) + " AND " + c.ofTypes(s, types) +
+		" AND has(SampleAttributes.keys, " + k + ")"
+	if values != nil {
+		where += " AND SampleAttributes[" + k + "] IN " + s.strings(values)
+	}
+	s.add("SELECT toInt64(count()) FROM (SELECT 1", e.from(), " WHERE ", where, " LIMIT 1)")
+	err = e.run(ctx, s, func(r *reader) error {
+		has = r.int64() > 0
+		return nil
+	})
+	return has, err
+}
+
 // Rows adds up samples.
 func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store.EngineRow) error) error {
 	c, err := e.layout(ctx)
@@ -326,10 +351,12 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 		if q.IsListed {
 			from += " AND ProfileTime = chosen_time"
 		}
-		groupName := "''"
+		group, groupName := "chosen_group", "''"
 		if ofSamples && q.GroupBy != "" {
 			key := s.string(q.GroupBy)
-			groupName = "if(chosen_group >= 0, '', if(mapContains(Found, " + key + "), Found[" + key + "], " + s.string(store.NoGroup) + "))"
+			isOwn := "chosen_group < 0 AND mapContains(Found, " + key + ")"
+			group = "if(" + isOwn + ", toInt32(" + strconv.Itoa(store.OwnGroup) + "), chosen_group)"
+			groupName = "if(" + isOwn + ", Found[" + key + "], '')"
 		}
 		for i, f := range q.Filters {
 			if !ofSamples {
@@ -338,7 +365,7 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 			key := s.string(f.Key)
 			outer += " AND (NOT bitTest(chosen_required, " + s.int(int64(i)) + ") OR mapContains(Found, " + key + ") AND Found[" + key + "] IN " + s.strings(f.Values) + ")"
 		}
-		keys = append([]string{"chosen_group", groupName + " AS GroupName", "chosen_into"}, keys...)
+		keys = append([]string{group + " AS GroupNumber", groupName + " AS GroupName", "chosen_into"}, keys...)
 	}
 	sum := "sum(Value)"
 	switch {

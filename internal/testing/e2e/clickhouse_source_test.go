@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/clickhousetest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/storetest"
 )
 
@@ -65,6 +66,44 @@ func TestClickHouseSource(t *testing.T) {
 		}
 		require.Equal(t, len(want), len(got))
 	}
+	attributesOfSamples(t, clickhousetest.NewTable(t, server, "regions"))
+}
+
+// attributesOfSamples sees that a sample's attribute counts beside that of its resource, and decides its group.
+func attributesOfSamples(t *testing.T, table *clickhousetest.Table) {
+	t.Helper()
+	for i, region := range []string{"eu", "asia", ""} {
+		start := storetest.Noon.Add(time.Duration(i) * time.Minute)
+		resource := []any{"service.name", "shop"}
+		if region != "" {
+			resource = append(resource, "region", region)
+		}
+		b := profiletest.New().Resource(resource...).Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 1e9)
+		b.Sample(profiletest.Value(10, "plain"))
+		if region != "asia" {
+			b.Sample(profiletest.Value(1, "abroad").With(profiletest.Attr("region", "us")))
+		}
+		table.Add(t, b.Build())
+	}
+	table.Insert(t)
+	source := table.Source(t, storetest.Noon.Add(time.Hour))
+	sel := store.Selection{Service: "shop", Profile: "process_cpu"}
+	for value, want := range map[string]float64{"eu": 11, "us": 2, "asia": 10} {
+		sel.Attributes = []store.Attribute{{Key: "region", Value: value}}
+		require.InDelta(t, want, storetest.Sum(t, source, sel), 0, value)
+	}
+	sel.Attributes, sel.GroupBy = nil, "region"
+	g, err := source.FlameGraph(t.Context(), sel, 100)
+	require.NoError(t, err)
+	groups := map[string]int64{}
+	for i, parent := range g.Parent {
+		if i > 0 && parent == 0 {
+			groups[g.Frames[g.Frame[i]].Name] = g.Total[i]
+		}
+	}
+	require.Equal(t, map[string]int64{
+		"region=eu": 10, "region=us": 2, "region=asia": 10, "region=" + store.NoGroup: 10,
+	}, groups)
 }
 
 // clickhousePage compares the answers of a page in front of the table with those of a store that has the same profiles.
