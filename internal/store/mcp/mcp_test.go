@@ -143,6 +143,26 @@ func requireAnswers(t *testing.T, s mcp.Settings) {
 	}
 }
 
+// Where one function gains the share that another loses, the one that grew is first, whatever the rounding.
+func TestWhatGrewIsFirst(t *testing.T) {
+	s := store.New(store.Config{Window: 2 * time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 100})
+	for i := range int64(20) {
+		for version, values := range map[string][2]int64{"1": {20e9, 10e9 + i*7919}, "2": {20e9 + i*104729, 35e9}} {
+			s.Add(profiletest.New().Resource("service.name", fmt.Sprint("shop", i), "service.version", version).
+				Profile("cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 60e9).
+				Sample(profiletest.Value(values[0], "a.shrank"), profiletest.Value(values[1], "b.grew")).Build(), noon)
+		}
+	}
+	client := connect(t, settingsOf(s.Querier))
+	for i := range 20 {
+		text, isError := call(t, client, "compare", fmt.Sprintf(
+			`{"service":"shop%d","profile":"process_cpu","attributes":["service.version=2"],`+
+				`"base":{"attributes":["service.version=1"]}}`, i))
+		require.False(t, isError, text)
+		require.Less(t, strings.Index(text, "b.grew"), strings.Index(text, "a.shrank"), text)
+	}
+}
+
 // Whatever is wrong with a question, the answer names it and what to do, in few words.
 func TestWrongQuestions(t *testing.T) {
 	client := connect(t, settings(t))

@@ -558,8 +558,18 @@ func changesOf(t *store.Tree, total, baseTotal int64, by string) []change {
 		}
 	}
 	slices.SortFunc(changes, func(a, b change) int {
-		return cmp.Or(cmp.Compare(math.Abs(b.points), math.Abs(a.points)), strings.Compare(a.frame.Name, b.frame.Name),
+		return cmp.Or(byChange(a.points, b.points), strings.Compare(a.frame.Name, b.frame.Name),
 			strings.Compare(a.frame.File, b.frame.File))
 	})
 	return changes
+}
+
+// byChange orders changes, the largest first. What one function gains as a share, others lose, so two can change by as
+// much but for the rounding: then what grew is before what shrank.
+func byChange(a, b float64) int {
+	size, other := math.Abs(a), math.Abs(b)
+	if math.Abs(size-other) <= 1e-9*size {
+		return cmp.Compare(math.Copysign(1, b), math.Copysign(1, a))
+	}
+	return cmp.Compare(other, size)
 }

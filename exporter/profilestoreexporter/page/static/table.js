@@ -43,8 +43,17 @@ export function order(ids, frames, columns, sort) {
   const column = columns.find((c) => c.key === key) ?? columns[1];
   const byName = (a, b) => (frames.functionName(a) < frames.functionName(b) ? -1 : 1);
   if (column.key === 'name') return ids.sort((a, b) => reverse * byName(a, b));
-  const size = column.key.startsWith('change_') ? Math.abs : (v) => v;
-  return ids.sort((a, b) => reverse * (size(column.value(b)) - size(column.value(a))) || a - b);
+  const {value} = column;
+  const compare = column.key.startsWith('change_') ? byChange : (one, other) => other - one;
+  return ids.sort((a, b) => reverse * compare(value(a), value(b)) || a - b);
+}
+
+// byChange orders changes, the largest first. What one function gains as a share, others lose, so two can change by as
+// much but for the rounding: then what grew is before what shrank.
+function byChange(one, other) {
+  const [size, otherSize] = [Math.abs(one), Math.abs(other)];
+  const areEqual = Math.abs(size - otherSize) <= 1e-9 * size;
+  return areEqual ? Math.sign(other) - Math.sign(one) : otherSize - size;
 }
 
 export class FunctionTable {

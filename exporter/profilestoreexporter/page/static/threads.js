@@ -52,7 +52,8 @@ export class Threads {
   constructor(on) {
     // chosen is an event, place its lane and time, which stay when new events come in.
     Object.assign(this, {on, data: null, drag: null, chosen: -1, place: null});
-    this.legend = el('div', {class: 'legend'});
+    // It scrolls, and has no control of its own that could have the focus.
+    this.legend = el('div', {class: 'legend', role: 'region', tabindex: 0, 'aria-label': 'States'});
     this.out = button('zoom out', () => this.zoom(4), {title: 'Show four times as much (double click)'});
     this.readout = el('output', {class: 'readout'});
     this.canvas = el('canvas', {tabindex: 0, role: 'application'});

@@ -81,6 +81,23 @@ test('the table sorts by value, change by its size, names by name', () => {
   assert.deepEqual(compared.at(-1).cells(1), ['+44.4 pp', '+400 %']);
 });
 
+test('of two functions of which one gains the share that the other loses, the one that grew is first', () => {
+  const scale = new Scale({norm: 'share', kind: 'delta', unit: 'count', shown: {from: 0, until: 1}});
+  for (let i = 1; i < 200; i++) {
+    const [total, baseTotal] = [55e7 + i * 7919, 30e7 + i * 104729];
+    const [grown, baseGrown] = [35e7 + i * 31, 10e7 + i * 17];
+    const sides = {self: [grown, total - grown], baseSelf: [baseGrown, baseTotal - baseGrown]};
+    for (const ids of [[0, 1], [1, 0]]) {
+      const of = (values) => ids.map((id) => values[id]);
+      const [self, baseSelf] = [of(sides.self), of(sides.baseSelf)];
+      const rows = {self, total: self, baseSelf, baseTotal: baseSelf, present: [1, 1]};
+      const columns = columnsFor({compared: true, unit: 'count', total, baseTotal, scale})(rows);
+      assert.deepEqual(order([0, 1], {}, columns, 'change_self'), ids, `${i}`);
+      assert.deepEqual(order([0, 1], {}, columns, '-change_self'), [...ids].reverse(), `${i}, reversed`);
+    }
+  }
+});
+
 test('groups are stacked, gaps stay gaps, ticks are round', () => {
   assert.deepEqual(bands([{values: [1, null, 2]}, {values: [3, null, null]}]), [[1, null, 2], [4, null, 2]]);
   assert.deepEqual(bands([]), []);
