@@ -4,6 +4,8 @@
 package pprofreceiver
 
 import (
+	"bytes"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,9 +13,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -35,6 +39,34 @@ profiler = types.SimpleNamespace(profile=profile, schedule=lambda wait, warmup, 
 cuda = types.SimpleNamespace(memory=types.SimpleNamespace(
     _dump_snapshot=write("torch-memory.pickle.gz"), _record_memory_history=lambda max_entries, clear_history=False: None))
 `
+
+// JAX's device memory profile, as XLA writes it: a pprof without a time, of what is allocated now, with labels for the device and the kind.
+func TestMemoryOfJAX(t *testing.T) {
+	call := &profile.Function{ID: 1, Name: "__call__", Filename: "flax/linen/module.py"}
+	at := &profile.Location{ID: 1, Line: []profile.Line{{Function: call, Line: 7}}}
+	buffer := func(n, bytes int64, device string) *profile.Sample {
+		return &profile.Sample{
+			Location: []*profile.Location{at}, Value: []int64{n, bytes}, Label: map[string][]string{"device": {device}, "kind": {"buffer"}},
+		}
+	}
+	memory := profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "allocations", Unit: "count"}, {Type: "space", Unit: "bytes"}},
+		Sample:     []*profile.Sample{buffer(3, 262144, "gpu:0"), buffer(1, 4096, "gpu:1")},
+		Location:   []*profile.Location{at}, Function: []*profile.Function{call},
+	}
+	var body bytes.Buffer
+	require.NoError(t, memory.Write(&body))
+	f := startFixture(t, serverOnly)
+	code, _, a := send(t, f.profilesURL(), body.Bytes())
+	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	pd := f.Await(1)[0]
+	text := profiletest.Render(pd)
+	assert.Contains(t, text, "sample 262144 {device=\"gpu:0\", kind=\"buffer\"}\n        __call__ flax/linen/module.py:7")
+	assert.Contains(t, text, "sample 3 {")
+	for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+		assert.Equal(t, kind.Gauge, kind.ValuesOfProfile(p, pd.Dictionary()), "what is allocated now is a state")
+	}
+}
 
 // The Python of docs/gpu.md sends what PyTorch writes.
 func TestPythonOfTheDocument(t *testing.T) {
