@@ -177,6 +177,6 @@ func TestClickHousePageConfig(t *testing.T) {
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
-	require.JSONEq(t, `{"services": []}`, string(text))
+	require.JSONEq(t, `{"services": [], "more": 0}`, string(text))
 	c.Terminate(t)
 }

@@ -148,7 +148,7 @@ func TestVersion(t *testing.T) {
 func TestComponents(t *testing.T) {
 	listed := listedComponents(t)
 	for kind, want := range map[string][]string{
-		"receivers": {"kafka", "otlp", "otlp_profiles", "pprof", "profiling", "splunk_profiling"},
+		"receivers": {"kafka", "otlp", "otlp_profiles", "pprof", "processes", "profiling", "splunk_profiling"},
 		"processors": {
 			"dictionary_dedup", "filter", "k8s_attributes", "memory_limiter", "process_resource", "resource", "resource_detection",
 			"symbolize", "transform",

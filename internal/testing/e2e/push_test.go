@@ -89,9 +89,12 @@ func requireSame(t *testing.T, payload []byte, pd pprofile.Profiles) {
 func TestWhatIsNotPprofIsRefused(t *testing.T) {
 	c := startQuickstart(t)
 	good := capturedPayloads(t)["go-cpu-labels.pb.gz"]
-	for _, bad := range []struct{ name, file, body, reason string }{
-		{name: "legacy gperftools", file: "cpp-gperftools-legacy.prof", reason: "gperftools"},
-		{name: "text dump", file: "go-goroutine-debug1.txt", reason: "debug=1"},
+	for _, bad := range []struct {
+		name, file, body, reason string
+		isKnown                  bool // to be of another format
+	}{
+		{name: "legacy gperftools", file: "cpp-gperftools-legacy.prof", reason: "gperftools", isKnown: true},
+		{name: "text dump", file: "go-goroutine-debug1.txt", reason: "debug=1", isKnown: true},
 		{name: "damaged execution trace", body: "go 1.26 trace\x00\x00\x00nonsense", reason: "go_trace"},
 		{name: "HTML", body: "<!DOCTYPE html><html><body>404</body></html>", reason: "HTML"},
 		{name: "truncated gzip", body: string(good[:len(good)/2]), reason: "pprof"},
@@ -106,7 +109,11 @@ func TestWhatIsNotPprofIsRefused(t *testing.T) {
 			}
 			status, answer, err := c.push("bad "+bad.name, body)
 			require.NoError(t, err)
-			require.Equal(t, http.StatusBadRequest, status, answer)
+			want := http.StatusBadRequest
+			if bad.isKnown {
+				want = http.StatusUnsupportedMediaType
+			}
+			require.Equal(t, want, status, answer)
 			require.Contains(t, answer, bad.reason)
 
 			c.requirePush(t, "after "+bad.name, good)

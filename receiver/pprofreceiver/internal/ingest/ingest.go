@@ -382,13 +382,8 @@ func (p *Payload) setTime(profile pprofile.Profile) {
 	if profile.DurationNano() == 0 && (p.IsDifference || p.Temporality == kind.StatedDelta) {
 		profile.SetDurationNano(1) // without one it could be taken for a total
 	}
-	if profile.Time() >= pcommon.Timestamp(year1971) {
-		return
-	}
-	if from := p.From; !from.IsZero() {
-		profile.SetTime(pcommon.NewTimestampFromTime(from))
-	} else if end := p.anchor().EndNanos; end > profile.DurationNano() {
-		profile.SetTime(pcommon.Timestamp(end - profile.DurationNano()))
+	if !p.From.IsZero() && profile.Time() < pcommon.Timestamp(year1971) {
+		profile.SetTime(pcommon.NewTimestampFromTime(p.From))
 	}
 }
 
