@@ -137,6 +137,19 @@ func TestFormatsQuery(t *testing.T) {
 	}
 }
 
+// A pprof without a time ends at the time that the sender states, the same for all its types, or keeps none.
+func TestPprofWithoutATime(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	for i, query := range []string{"", "?at=1714979289"} {
+		code, _, a := send(t, f.profilesURL()+query, sourcetest.Captured(t, "cpp-unsymbolized.pb.gz"))
+		require.Equal(t, http.StatusNoContent, code, "%v", a)
+		pd := f.Await(i + 1)[i]
+		for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
+			assert.EqualValues(t, i*1714979289*1e9, p.Time(), query)
+		}
+	}
+}
+
 // A recording without wall-clock times ends at the time that the sender states, when its file was written, or when it arrived.
 func TestClocks(t *testing.T) {
 	f := startFixture(t, serverOnly)

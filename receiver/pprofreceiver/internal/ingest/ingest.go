@@ -382,8 +382,12 @@ func (p *Payload) setTime(profile pprofile.Profile) {
 	if profile.DurationNano() == 0 && (p.IsDifference || p.Temporality == kind.StatedDelta) {
 		profile.SetDurationNano(1) // without one it could be taken for a total
 	}
-	if !p.From.IsZero() && profile.Time() < pcommon.Timestamp(year1971) {
+	switch {
+	case profile.Time() >= pcommon.Timestamp(year1971):
+	case !p.From.IsZero():
 		profile.SetTime(pcommon.NewTimestampFromTime(p.From))
+	case !p.Ended.IsZero():
+		profile.SetTime(pcommon.NewTimestampFromTime(p.Ended.Add(-time.Duration(profile.DurationNano()))))
 	}
 }
 
