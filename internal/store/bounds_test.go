@@ -50,17 +50,6 @@ func worst() map[string]pprofile.Profiles {
 			p.PeriodType().SetTypeStrindex(typ)
 		}
 	})
-	add("types that count samples of a time", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		sp.Scope().Attributes().PutStr("pprof.scope.profile_name", "many")
-		for i := range 10_000 {
-			p := sp.Profiles().AppendEmpty()
-			p.SampleType().SetTypeStrindex(str(fmt.Sprint(i)))
-			p.SampleType().SetUnitStrindex(str("count"))
-			p.PeriodType().SetTypeStrindex(str("cpu"))
-			p.PeriodType().SetUnitStrindex(str("nanoseconds"))
-			p.SetPeriod(1)
-		}
-	})
 	add("functions of a long name", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
 		name := str(long)
 		samples := sp.Profiles().At(0).Samples()
