@@ -118,7 +118,7 @@ type decoder struct {
 	// launches are the calls that the GPU's work came from, by correlation id, ops what encloses them by external id. read adds the keys that
 	// are asked for.
 	launches, ops map[int64]launch
-	spans         int
+	records       int // spans, ends of spans and steps
 	steps         []step
 
 	base            int64 // nanoseconds
@@ -247,6 +247,7 @@ func (d *decoder) readEvent() error {
 	case e.phase == 'E' && e.hasTime:
 		t := d.thread(&e)
 		t.ends = append(t.ends, e.start)
+		d.records++
 	case unread != nil && e.phase == 'X':
 		d.b.CountUnread(text(unread))
 	case e.is == ignored || e.phase != 'X' && e.phase != 'B' && e.phase != 'i':
@@ -258,16 +259,16 @@ func (d *decoder) readEvent() error {
 	return nil
 }
 
-// The memory of what is kept: spans and work in slices that grow, a thread, an entry of a map beside its key.
+// The memory of what is kept: records, of which spans are the largest, and work, in slices that grow, a thread, an entry of a map beside its key.
 const (
-	spanBytes   = 2 * int(unsafe.Sizeof(span{}))
+	recordBytes = 2 * int(unsafe.Sizeof(span{}))
 	workBytes   = 2*int(unsafe.Sizeof(work{})) + 4*int(unsafe.Sizeof(launch{}))
 	threadBytes = 512
 	entryBytes  = 96
 )
 
 func (d *decoder) keptBytes() int {
-	return d.spans*spanBytes + len(d.work)*workBytes + len(d.list)*threadBytes + d.textBytes +
+	return d.records*recordBytes + len(d.work)*workBytes + len(d.list)*threadBytes + d.textBytes +
 		entryBytes*(len(d.frames)+len(d.callStacks)) + 2*cap(d.scan.buf)
 }
 
@@ -294,8 +295,7 @@ func (d *decoder) thread(e *event) *thread {
 	d.key = append(append(append(d.key[:0], e.pid...), 0), e.tid...)
 	t := d.threads[string(d.key)]
 	if t == nil {
-		t = &thread{process: none, id: none}
-		t.process, t.id = integerOr(e.pid, none), integerOr(e.tid, none)
+		t = &thread{process: integerOr(e.pid, none), id: integerOr(e.tid, none)}
 		d.threads[string(d.key)] = t
 		d.list = append(d.list, t)
 		d.textBytes += len(d.key)
@@ -344,6 +344,7 @@ func (d *decoder) add(e *event) {
 	case e.is == memory:
 		s.id, s.end, s.isOpen = size, s.start, false
 	case e.is == annotation && bytes.HasPrefix(e.name, []byte(`"`+stepPrefix)):
+		d.records++
 		d.steps = append(d.steps, step{s.start, s.end, integerOr(e.name[len(stepPrefix)+1:], none)})
 		return
 	case e.is == runtime:
@@ -356,7 +357,7 @@ func (d *decoder) add(e *event) {
 	}
 	t := d.thread(e)
 	t.spans = append(t.spans, s)
-	d.spans++
+	d.records++
 }
 
 // stepPrefix begins the annotation of one step of the profiler's schedule.

@@ -362,6 +362,22 @@ func TestDecodeIsBounded(t *testing.T) {
 	}
 }
 
+// Records that become no sample of their own are reserved, too: very many fit into a small compressed trace.
+func TestEveryRecordIsReserved(t *testing.T) {
+	for name, record := range map[string]string{
+		"ends": `{"ph":"E","ts":1}`, "steps": `{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","ts":1}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := slices.Repeat([]string{record}, 600_000)
+			data := trace(append(list, written("X", "cpu_op", "a", "1", ""))...)
+			profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+				_, _, err := Decode(strings.NewReader(data), Options{Options: events.Options{Meter: &size.Meter{Reserve: reserve}}})
+				assert.NoError(t, err)
+			})
+		})
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, data := range hostile(300) {
 		f.Add(data)
