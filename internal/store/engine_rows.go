@@ -107,16 +107,7 @@ type engineReader struct {
 }
 
 func (r *engineReader) Read(use func(*Samples) error) error {
-	err := r.eachPart(true, func(p *part) error {
-		for of := range runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
-			if err := r.readType(p, of, use); err != nil {
-				return err
-			}
-		}
-		return r.newest.endBlock(p.block)
-	})
-	r.describe()
-	return err
+	return r.eachType(true, func(p *part, of []selectedSeries) error { return r.readType(p, of, use) })
 }
 
 // readType reads the series of one type.
