@@ -76,7 +76,7 @@ func newBinary(exe *os.File) (*binary, error) {
 	}
 	image, err := symbols.Open(exe, info.Size(), goLimits)
 	if err != nil || image.GoVersion() == "" {
-		return nil, nil //nolint:nilerr // another kind of program, or one that is damaged, is none of Go's
+		return nil, nil //nolint:nilerr // not a Go program, or a damaged one
 	}
 	program, err := goheap.Find(image)
 	if err != nil {

@@ -93,7 +93,7 @@ func (d *decoder) define(n *node, f *callFrame, first int64) {
 	n.location = d.b.Frame(function, function.StartLine, fromOne(f.ColumnNumber, first))
 }
 
-// fromOne returns a number that counts from first as one that counts from 1, or 0 if there is none.
+// fromOne converts a number that counts from first to one that counts from 1. It returns 0 if n is nil or out of range.
 func fromOne(n *int64, first int64) int64 {
 	if n == nil || *n < first || *n > math.MaxInt32 {
 		return 0

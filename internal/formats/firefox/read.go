@@ -96,7 +96,7 @@ func (d *decoder) readThread(p *process) error {
 	return d.Take(threadBytes)
 }
 
-// readTable reads a table into t. A key that is none is passed over.
+// readTable reads a table into t. Keys that are not columns are skipped.
 func (d *decoder) readTable(t *tables, key string) error {
 	var columns map[string]any
 	switch key {

@@ -137,7 +137,7 @@ func (d *decoder) threadAttributes(t *thread) dictionary.AttributeSetIndex {
 	return d.Dict.AttributeSets.Intern(set)
 }
 
-// nanosPer are the units of CPU time. Cycles are none.
+// nanosPer has the units of CPU time. Cycles are not a time.
 var nanosPer = map[string]float64{"ns": 1, "µs": 1e3, "us": 1e3, "ms": 1e6}
 
 func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.AttributeSetIndex) error {

@@ -34,7 +34,7 @@ func (s *settings) read(class, name, value string) {
 		s.wall = cmp.Or(number, int64(defaultWallPeriod))
 	case "jdk.ExecutionSample period":
 		s.cpu = parsePeriod(value)
-	case "jdk.CPUTimeSample throttle": // a period; a rate, such as 500/s, is none
+	case "jdk.CPUTimeSample throttle": // a period, unless it is a rate such as 500/s
 		s.throttle = parsePeriod(value)
 	case "datadog.ExecutionSample interval":
 		s.datadogCPU = number

@@ -11,7 +11,7 @@ import "strings"
 type layout struct {
 	anchor anchor
 	// hasChains means that there are call chains, and hasTabs that their frames begin with a tab, as perf prints them: a
-	// line without one is none.
+	// line without a tab is not a frame.
 	hasChains, hasTabs bool
 	// isExpanded means that each tab became eight blanks: addresses end where perf's do.
 	isExpanded bool
@@ -138,8 +138,8 @@ func parseAny(line string, parse func(*layout, string) (header, string, bool)) (
 	return h, ok
 }
 
-// addChain counts a frame of a call chain. It is sure if its address is none of the words and numbers that begin lines
-// of other texts.
+// addChain counts a frame of a call chain. It is sure if its address cannot be one of the words and numbers with which
+// lines of other texts begin.
 func (s *survey) addChain(kind *tally, line string) {
 	kind.lines++
 	address, rest := cutFirst(strings.TrimLeft(line, blanks))

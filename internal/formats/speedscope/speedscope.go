@@ -159,7 +159,7 @@ type profile struct {
 	name, unit string
 	start, end float64
 
-	stacks  []dictionary.StackIndex // unreadable if the stack is none
+	stacks  []dictionary.StackIndex // unreadable if there is no valid stack
 	weights []float64
 
 	openings []opening

@@ -12,7 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/resolved"
 )
 
-// Entry 0 is no mapping, an empty build id is none, and indices out of range are no reason to panic.
+// Entry 0 is not a mapping, an empty build id counts as missing, and indices out of range do not cause a panic.
 func TestWarnings(t *testing.T) {
 	pd := pprofile.NewProfiles()
 	d := pd.Dictionary()

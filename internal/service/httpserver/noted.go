@@ -48,7 +48,7 @@ func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 // Flush is for gRPC.
 func (n *noted) Flush() { _ = http.NewResponseController(n.ResponseWriter).Flush() }
 
-// note notes what became of a request. One that only reads, as for a check of health, is none of a sender.
+// note records the outcome of a request. Requests that only read, such as health checks, do not come from senders.
 func (n *noted) note(r *http.Request) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 		return
