@@ -265,11 +265,12 @@ func isPerfProto(data []byte) bool {
 		if len(data) == 0 || data[0] != message {
 			return false
 		}
-		_, n := binary.Uvarint(data[1:])
+		length, n := binary.Uvarint(data[1:])
 		if n <= 0 {
 			return false
 		}
 		data = data[1+n:]
+		data = data[:min(uint64(len(data)), length)] // else a pprof whose first sample type is empty looks like it
 	}
 	return len(data) > 3 && data[0] == isType && data[1] < 0x80 && data[2] == isSize
 }

@@ -23,6 +23,7 @@ func TestDescribe(t *testing.T) {
 		"\x80\x04]\x94.":                                                       "a Python pickle (of these only PyTorch's memory snapshots are read)",
 		"":                                                                     "",
 		"\x0a\x00\x12\x03":                                                     "",
+		"\x0a\x00\x0a\x04\x08\x01\x10\x02":                                     "", // a pprof with an empty sample type
 		"hello\n":                                                              "text",
 		"\n0x108@perf.data [0x50]: event: 69\n.\n. ... raw event: size 80 bytes\n": "a dump of perf script -D (leave -D out)",
 		"# To display the perf.data header info, please use --header/--header-only options.\n#\n# Samples: 2  of event 'cpu-clock'\n" +
