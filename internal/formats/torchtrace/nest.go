@@ -6,6 +6,7 @@ package torchtrace
 import (
 	"cmp"
 	"slices"
+	"unsafe"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
@@ -71,6 +72,9 @@ type open struct {
 
 const unknown dictionary.StackIndex = -1
 
+// openBytes is the memory of a span that has begun, in a slice that grows.
+const openBytes = 2 * int(unsafe.Sizeof(open{}))
+
 // walker goes over a thread in the order of time.
 type walker struct {
 	*decoder
@@ -116,7 +120,7 @@ func (w *walker) walk(t *thread) error {
 	w.thread, w.stack, w.path, w.sets = t, w.stack[:0], w.path[:0], map[int64]dictionary.AttributeSetIndex{}
 	t.order()
 	for i := range t.spans {
-		if err := w.b.Step(w.keptBytes()); err != nil {
+		if err := w.b.Step(w.keptBytes() + openBytes*len(w.stack)); err != nil {
 			return err
 		}
 		s := &t.spans[i]
