@@ -212,6 +212,12 @@ bench: ## run the benchmarks (BENCH, BENCH_COUNT, BENCH_PKGS) and their peers, a
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -timeout 4h $(BENCH_PKGS) | tee bin/bench.txt
 	$(TOOL) benchstat -col /impl bin/bench.txt
 
+# For a steadier table: BENCH_COUNT=9 BENCHTIME=1s.
+BENCHTIME ?= 200ms
+.PHONY: bench-report
+bench-report: ## measure the table of docs/benchmarks.md again (BENCH_COUNT, BENCHTIME)
+	$(GO) run ./internal/build/benchreport docs/benchmarks.md "-run '^$$' -count $(BENCH_COUNT) -benchtime $(BENCHTIME) -timeout 1h"
+
 .PHONY: bench-fleet
 bench-fleet: build ## measure agents and gateways as processes, plain otlp → otlp, and how long profiles take, in half an hour
 	$(GO) test -run '^$$' -bench '^Benchmark(Gateway|Fleet|Latency)$$' -benchtime 8x -timeout 2h ./internal/testing/e2e

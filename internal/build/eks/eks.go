@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package eks replaces the detector of Amazon's EKS in the collector. The Collector's service imports it, but uses it only to
-// describe its own telemetry, and it needs 70 packages of Kubernetes' client (docs/benchmarks/binary.md).
+// describe its own telemetry, and it needs 70 packages of Kubernetes' client (docs/components.md).
 package eks
 
 import (

@@ -148,7 +148,7 @@ func TestSlimNamesTheFullBuild(t *testing.T) {
 	require.Contains(t, out, "This is the slim build")
 }
 
-// maxSlimBytes bounds the slim build. It has 54 MB (docs/benchmarks/binary.md).
+// maxSlimBytes bounds the slim build. It has 54 MB (docs/components.md).
 const maxSlimBytes = 70_000_000
 
 func TestSlimIsSmall(t *testing.T) {

@@ -34,7 +34,7 @@ const loadInterval = 15 * time.Second
 
 // TestScrapeLoad scrapes SCRAPE_LOAD targets of another process, and prints what that costs this one. Then it does the same
 // scrapes with net/http and profile.Parse, and with net/http alone.
-// It takes five minutes. docs/benchmarks/scrape.md has the results. SCRAPE_LOAD_MEMORY names the file in
+// It takes five minutes. docs/benchmarks.md has the results. SCRAPE_LOAD_MEMORY names the file in
 // testdata/pprof that the targets serve as memory profile.
 func TestScrapeLoad(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("SCRAPE_LOAD"))

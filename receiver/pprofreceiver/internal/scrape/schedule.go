@@ -60,7 +60,7 @@ func (s *schedule) run(ctx context.Context, begin func(scrapeTask)) {
 }
 
 // grain is how late a scrape may begin, so that scrapes that are due within it begin together. Waking up for each of 160
-// scrapes a second takes nearly half of their processor time (docs/benchmarks/peers.md).
+// scrapes a second takes nearly half of their processor time (docs/benchmarks.md).
 const grain = 50 * time.Millisecond
 
 // scrapeTask is one scrape of an endpoint as it was when it became due.
