@@ -44,6 +44,9 @@ var overlays = map[string]struct {
 	"agent, ports":     {folder: "overlays/agent", components: []string{"components/host-ports"}},
 	"gateway, all":     {folder: "overlays/gateway", components: []string{"components/host-ports", "components/backend-token"}},
 	"gateway, volumes": {folder: "overlays/gateway", components: []string{"components/gateway-volumes", "components/backend-token"}},
+	"agent, secure":    {folder: "overlays/agent", components: []string{"components/secure-ports"}},
+	"gateway, secure":  {folder: "overlays/gateway", components: []string{"components/gateway-volumes", "components/secure-ports"}},
+	"page, secure":     {folder: "overlays/page", components: []string{"components/secure-ports"}},
 	"agent, ebpf":      {folder: "overlays/agent", components: []string{"components/ebpf"}},
 	"gateway, ebpf":    {folder: "overlays/gateway", components: []string{"components/host-ports", "components/ebpf"}},
 	"page, ebpf":       {folder: "overlays/page", components: []string{"components/host-ports", "components/ebpf"}},
@@ -158,7 +161,7 @@ func (m manifest) workloads() (found []workload) {
 
 // TestComments removes the # before the components in the overlays, as a user does.
 func TestComments(t *testing.T) {
-	for overlay, components := range map[string]int{"agent": 3, "gateway": 4, "page": 2} {
+	for overlay, components := range map[string]int{"agent": 4, "gateway": 5, "page": 3} {
 		tree := t.TempDir()
 		require.NoError(t, os.CopyFS(tree, os.DirFS(".")))
 		folder := filepath.Join(tree, "overlays", overlay)
@@ -173,6 +176,7 @@ func TestComments(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, overlay != "page", strings.Contains(string(yaml), "key: token"))
 		require.Contains(t, string(yaml), "hostPort: 4317")
+		require.Contains(t, string(yaml), "--config=/etc/otelcol-profiles-ports/agent.yaml")
 		require.Contains(t, string(yaml), "hostPID: true")
 	}
 }

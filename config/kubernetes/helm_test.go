@@ -72,6 +72,9 @@ func TestHelm(t *testing.T) {
 		"agent, ports":     `{"hostPorts": true}`,
 		"gateway, all":     `{"mode": "gateway", "hostPorts": true, "backend": {"token": true}}`,
 		"gateway, volumes": `{"mode": "gateway", "gateway": {"volumes": true}, "backend": {"token": true}}`,
+		"agent, secure":    `{"securePorts": true}`,
+		"gateway, secure":  `{"mode": "gateway", "securePorts": true, "gateway": {"volumes": true}}`,
+		"page, secure":     `{"mode": "page", "securePorts": true}`,
 		"agent, ebpf":      `{"ebpf": true}`,
 		"gateway, ebpf":    `{"mode": "gateway", "hostPorts": true, "ebpf": true}`,
 		"page, ebpf":       `{"mode": "page", "hostPorts": true, "ebpf": true}`,
@@ -177,7 +180,7 @@ func requireSame(t *testing.T, kustomize, helm manifest) {
 // neutral returns the objects by kind and name, without what kustomize and Helm do differently.
 func neutral(t *testing.T, m manifest) map[string]any {
 	t.Helper()
-	configMap := regexp.MustCompile(`"(otelcol-profiles-(?:agent|gateway|page)(?:-env)?)-[a-z0-9]{10}"`)
+	configMap := regexp.MustCompile(`"(otelcol-profiles-(?:agent|gateway|page|ports)(?:-env)?)-[a-z0-9]{10}"`)
 	found := map[string]any{}
 	for _, object := range m {
 		text, err := json.Marshal(object)

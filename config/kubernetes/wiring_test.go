@@ -74,6 +74,15 @@ func TestReferences(t *testing.T) {
 					require.Regexp(t, hashed, volume.ConfigMap.Name, "so that a change rolls out")
 					find[*corev1.ConfigMap](t, m, volume.ConfigMap.Name)
 				}
+				if volume.Projected != nil { // of components/secure-ports
+					name := volume.Projected.Sources[0].ConfigMap.Name
+					require.Regexp(t, hashed, name)
+					for _, arg := range w.container().Args {
+						if file, is := strings.CutPrefix(arg, "--config=/etc/otelcol-profiles-ports/"); is {
+							require.Contains(t, find[*corev1.ConfigMap](t, m, name).Data, file)
+						}
+					}
+				}
 			}
 			if w.kind == "StatefulSet" {
 				for _, claim := range find[*appsv1.StatefulSet](t, m, w.name).Spec.VolumeClaimTemplates {

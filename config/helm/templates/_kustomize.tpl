@@ -38,7 +38,7 @@ state has: files, the chart's; objects, a list; configMaps, the data of each by 
   {{- range $object := $state.objects -}}
     {{- $label := splitList "=" ($target.labelSelector | default "") -}}
     {{- $value := get ($object.metadata.labels | default dict) (first $label) -}}
-    {{- if and (or (not $target.kind) (eq $target.kind $object.kind)) (or (not $target.name) (eq $target.name $object.metadata.name))
+    {{- if and (or (not $target.kind) (regexMatch (printf "^(%s)$" $target.kind) $object.kind)) (or (not $target.name) (eq $target.name $object.metadata.name))
                (or (not $target.labelSelector) (eq $value (last $label))) -}}
       {{- if $merged -}}
         {{- include "kustomize.merge" (dict "into" $object "from" $merged) -}}

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/podtest"
 )
 
 // doorsOf are the files whose ports have marks for TLS and tokens: all that run as they are and open a port for data.
@@ -128,26 +130,80 @@ func TestEveryDoorIsClosed(t *testing.T) {
 			c := launch(t, uncommented(t, file, collectortest.Doors), "TLS_CERT_FILE="+as.certFile, "TLS_KEY_FILE="+as.keyFile,
 				"CLIENTS_TOKEN_FILE="+tokens, "AGENTS_TOKEN_FILE="+tokens, "BATCH_TIMEOUT=50ms",
 				"CLICKHOUSE_HTTP=http://"+freeAddress(t))
-			k := &knocker{trust: &tls.Config{RootCAs: as.pool(t)}}
-			open := c.listening(t)
-			known := map[string]string{c.health: "health", c.metrics: "metrics"}
-			for address, kind := range map[string]string{
-				c.endpoint: "pprof", c.otlp: "grpc", c.otlpHTTP: "http", c.splunk: "splunk grpc", c.splunkHTTP: "splunk http",
-				c.hec: "hec", c.status: "status", c.graphs: "page",
-			} {
-				known[address] = kind
-			}
-			require.Greater(t, len(open), 1)
-			for _, address := range open {
-				kind := known[address]
-				require.NotEmpty(t, kind, "%s is open, and is none of the addresses of the file", address)
-				if kind != "health" && kind != "metrics" {
-					k.knock(t, kind, address)
-				}
-			}
-			c.Terminate(t)
+			as.knockAtAll(t, c, "health", "metrics")
 		})
 	}
+	testEveryDoorOfPods(t, as)
+}
+
+// testEveryDoorOfPods does the same with the pods of each overlay, in which the # before components/secure-ports is removed. Their
+// pages listen on loopback addresses. What an agent takes arrives at the gateway or page behind it, which has the same doors.
+func testEveryDoorOfPods(t *testing.T, as identity) {
+	secret := map[string]string{"tokens": "another-token\ntoken-of-clients\n", "agents-token": "token-of-clients"}
+	for name, file := range map[string]string{"tls.crt": as.certFile, "tls.key": as.keyFile, "ca.crt": as.certFile} {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		secret[name] = string(content)
+	}
+	manifests := t.TempDir()
+	require.NoError(t, os.CopyFS(manifests, os.DirFS(filepath.Join(repository, podtest.Manifests))))
+	edit := func(t *testing.T, overlay, component string) {
+		file := filepath.Join(manifests, "overlays", overlay, "kustomization.yaml")
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		edited := strings.Replace(string(content), "# - ../../components/"+component+"\n", "- ../../components/"+component+"\n", 1)
+		require.NotEqual(t, string(content), edited)
+		require.NoError(t, os.WriteFile(file, []byte(edited), 0o600))
+	}
+	start := func(t *testing.T, overlay, workload string, env ...string) *collector {
+		pod := podtest.New(t, filepath.Join(manifests, "overlays", overlay), "otelcol-profiles-"+workload, secret)
+		require.Contains(t, pod.Args[0], "config.yaml")
+		env = append(append(pod.Env, "METRICS_HOST=localhost", "QUEUE_DIRECTORY="+t.TempDir(), "STORE_DIRECTORY="+t.TempDir()), env...)
+		return launchWith(t, strings.TrimPrefix(pod.Args[0], "--config="), pod.Args[1:], env...)
+	}
+	for _, overlay := range []string{"agent", "gateway", "page", "gateway with volumes"} {
+		t.Run(overlay, func(t *testing.T) {
+			overlay, volumes := strings.CutSuffix(overlay, " with volumes")
+			if volumes {
+				edit(t, overlay, "gateway-volumes")
+			} else {
+				edit(t, overlay, "secure-ports")
+			}
+			to := startBackend(t)
+			behind := []string{"BACKEND_ENDPOINT=" + to.address, "BACKEND_INSECURE=true"}
+			arrived := func() bool { return len(to.messages()) > 0 }
+			if overlay != "agent" {
+				c := start(t, overlay, overlay, behind...)
+				defer as.knockAtAll(t, c, "health", "metrics", "page")
+				behind = []string{"BACKEND_ENDPOINT=" + c.otlp}
+				if overlay == "page" {
+					arrived = func() bool { return strings.Contains(requireGet(t, "http://"+c.graphs+"/api/services"), "shop") }
+				}
+			}
+			as.knockAtAll(t, start(t, overlay, "agent", behind...), "health", "metrics", "status")
+			require.Eventually(t, arrived, startTimeout, 50*time.Millisecond)
+		})
+	}
+}
+
+// knockAtAll tries every port that a collector listens on, but those that are open for all. It ends the collector.
+func (i identity) knockAtAll(t *testing.T, c *collector, forAll ...string) {
+	t.Helper()
+	k := &knocker{trust: &tls.Config{RootCAs: i.pool(t)}}
+	open := c.listening(t)
+	known := map[string]string{
+		c.health: "health", c.metrics: "metrics", c.endpoint: "pprof", c.otlp: "grpc", c.otlpHTTP: "http", c.splunk: "splunk grpc",
+		c.splunkHTTP: "splunk http", c.hec: "hec", c.status: "status", c.graphs: "page",
+	}
+	require.Greater(t, len(open), 1)
+	for _, address := range open {
+		kind := known[address]
+		require.NotEmpty(t, kind, "%s is open, and is none of the addresses of the file", address)
+		if !slices.Contains(forAll, kind) {
+			k.knock(t, kind, address)
+		}
+	}
+	c.Terminate(t)
 }
 
 const splunkEvent = `{"event": "\n\nat total(cart.js:12:3)", "sourcetype": "otel.profiling", "fields": {"service.name": "hec"}}`
