@@ -268,14 +268,19 @@ define assemble
 	rm $(1)/main_others.go
 endef
 
-# mdatagen generates a component's metrics, status and lifecycle tests from its metadata.yaml. METADATA lists the components with
-# generated code; for a new component, set it the first time.
+# mdatagen generates a component's metrics and status from its metadata.yaml. METADATA lists the components with generated code; for
+# a new component, set it the first time. The tests that it also generates for each component are one loop over all components in
+# internal/testing/components; that for leaked goroutines stays.
 MDATAGEN := $(GO) tool -modfile=$(CURDIR)/internal/build/tools/mdatagen/go.mod mdatagen
+define generate_metadata
+	$(MDATAGEN) "$$metadata"; dir=$$(dirname "$$metadata"); \
+	rm -rf "$$dir"/generated_component_test.go "$$dir"/internal/metadatatest "$$dir"/internal/metadata/generated_*_test.go
+endef
 METADATA ?= $(patsubst %/internal/metadata,%/metadata.yaml,$(wildcard */*/internal/metadata))
 
 .PHONY: generate
 generate: ## write what is generated: cmd/otelcol-profiles from builder-config.yaml, components' code from METADATA, NOTICE
-	for metadata in $(METADATA); do $(MDATAGEN) "$$metadata"; done
+	for metadata in $(METADATA); do $(generate_metadata); done
 	$(call assemble,$(MAIN))
 	$(MAKE) --no-print-directory notice
 
@@ -324,7 +329,7 @@ check-generated: ## fail if cmd/otelcol-profiles, the output of mdatagen, NOTICE
 	rm -rf bin/generated bin/_metadata && mkdir -p bin/generated bin/_metadata
 	for metadata in $(METADATA); do \
 		dir=$$(dirname "$$metadata"); mkdir -p "bin/_metadata/$$dir"; cp -r "$$dir/." "bin/_metadata/$$dir"; \
-		$(MDATAGEN) "$$metadata"; \
+		$(generate_metadata); \
 		diff -r "bin/_metadata/$$dir" "$$dir" || { echo "stale: commit what is now in $$dir" >&2; exit 1; }; \
 	done
 	cp $$(grep -L '^// Code generated' $(MAIN)/*.go) bin/generated

@@ -35,7 +35,6 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
@@ -57,6 +56,12 @@ func refuse(code int, body string, headers ...string) http.HandlerFunc {
 
 func newTestExporter(t testing.TB, s *pyroscopetest.Server, change func(*Config)) *pyroscopeExporter {
 	return newTestExporterWith(t, s, exportertest.NewNopSettings(NewFactory().Type()), change)
+}
+
+func settingsOf(telemetry *componenttest.Telemetry) exporter.Settings {
+	set := exportertest.NewNopSettings(NewFactory().Type())
+	set.TelemetrySettings = telemetry.NewTelemetrySettings()
+	return set
 }
 
 func newTestExporterWith(t testing.TB, s *pyroscopetest.Server, set exporter.Settings, change func(*Config)) *pyroscopeExporter {
@@ -433,7 +438,7 @@ func TestProfileAttributesAreLabels(t *testing.T) {
 			telemetry := componenttest.NewTelemetry()
 			pd := profiletest.New().Resource("service.name", "shop", "host.name", "h", "region", "eu").
 				Profile("cpu", "nanoseconds").Attributes(tt.attributes...).Sample(profiletest.Value(1, "f")).Build()
-			require.NoError(t, newTestExporterWith(t, s, metadatatest.NewSettings(telemetry), tt.change).push(t.Context(), pd))
+			require.NoError(t, newTestExporterWith(t, s, settingsOf(telemetry), tt.change).push(t.Context(), pd))
 			require.Len(t, s.Series(), 1)
 			labels := s.Series()[0].Labels
 			for _, fixed := range []string{"__name__", "__delta__", "service_name"} {

@@ -19,14 +19,12 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror/xconsumererror"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/pyroscopeexporter/internal/metadatatest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -168,7 +166,7 @@ func TestLabelsOfSamplesLeaveRoom(t *testing.T) {
 			s := pyroscopetest.New(t)
 			telemetry := componenttest.NewTelemetry()
 			t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
-			e := newTestExporterWith(t, s, metadatatest.NewSettings(telemetry), nil)
+			e := newTestExporterWith(t, s, settingsOf(telemetry), nil)
 			pd := pt.New().Resource(resource...).Profile("cpu", "nanoseconds").Sample(tt.sample).Build()
 			require.NoError(t, e.push(t.Context(), pd))
 			require.Len(t, s.Series(), 1)
@@ -183,8 +181,7 @@ func TestLabelsOfSamplesLeaveRoom(t *testing.T) {
 			}
 			delete(texts, kind.SpanLabel)
 			require.Len(t, texts, tt.ofSample)
-			metadatatest.AssertEqualExporterPyroscopeDroppedLabels(t, telemetry,
-				[]metricdata.DataPoint[int64]{{Value: tt.wantDropped}}, metricdatatest.IgnoreTimestamp())
+			require.Equal(t, tt.wantDropped, collectortest.Sum(t, telemetry, "otelcol_exporter_pyroscope_dropped_labels"))
 		})
 	}
 }
@@ -217,11 +214,11 @@ func TestTextIsMadeAcceptable(t *testing.T) {
 	s := pyroscopetest.New(t)
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
-	require.NoError(t, newTestExporterWith(t, s, metadatatest.NewSettings(telemetry), nil).push(t.Context(), pd))
+	require.NoError(t, newTestExporterWith(t, s, settingsOf(telemetry), nil).push(t.Context(), pd))
 	require.Len(t, s.Series(), 1)
 	require.Equal(t, map[string]string{"__name__": "process_cpu", "__delta__": "false", "service_name": good, "command": good}, s.Series()[0].Labels)
 	require.Equal(t, map[string][]string{"query": {good}}, s.Series()[0].Pprof.Sample[0].Label)
-	metadatatest.AssertEqualExporterPyroscopeDroppedLabels(t, telemetry, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+	require.EqualValues(t, 2, collectortest.Sum(t, telemetry, "otelcol_exporter_pyroscope_dropped_labels"))
 }
 
 func TestTraceIDs(t *testing.T) {
@@ -245,11 +242,11 @@ func TestInvalidSamplesAreCounted(t *testing.T) {
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
 	s := pyroscopetest.New(t)
-	require.NoError(t, newTestExporterWith(t, s, metadatatest.NewSettings(telemetry), nil).push(t.Context(), pd))
+	require.NoError(t, newTestExporterWith(t, s, settingsOf(telemetry), nil).push(t.Context(), pd))
 	require.Len(t, s.Series(), 1)
 	_, sums := typesOf(s.Series()[0].Pprof)
 	require.Equal(t, []int64{1}, sums)
-	require.EqualValues(t, 1, counted(t, telemetry, "otelcol_exporter_pyroscope_dropped_samples", droppedInvalid))
+	require.EqualValues(t, 1, collectortest.Sum(t, telemetry, "otelcol_exporter_pyroscope_dropped_samples", "reason", droppedInvalid))
 }
 
 // If all series of a message are refused, the error has a bounded size.
@@ -345,7 +342,7 @@ func TestLabelsAreBoundedByTheMessage(t *testing.T) {
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
 	core, logs := observer.New(zap.ErrorLevel)
-	set := metadatatest.NewSettings(telemetry)
+	set := settingsOf(telemetry)
 	set.Logger = zap.New(core)
 	e := newTestExporterWith(t, pyroscopetest.New(t), set, nil)
 	sent := &countingTransport{}
@@ -353,23 +350,12 @@ func TestLabelsAreBoundedByTheMessage(t *testing.T) {
 	require.NoError(t, e.push(t.Context(), build.Build()), "some were sent")
 	require.Len(t, logs.All(), 1)
 	require.Contains(t, logs.All()[0].ContextMap()["error"], "the labels of the message's series take more than 64 times its size")
-	dropped := counted(t, telemetry, "otelcol_exporter_pyroscope_dropped_samples", droppedTooLarge)
+	dropped := collectortest.Sum(t, telemetry, "otelcol_exporter_pyroscope_dropped_samples", "reason", droppedTooLarge)
 	require.Positive(t, dropped)
 	require.EqualValues(t, n, dropped+int64(sent.requests))
 }
 
 // counted returns the value of a counter for a reason.
-func counted(t *testing.T, telemetry *componenttest.Telemetry, name, reason string) int64 {
-	points, err := telemetry.GetMetric(name)
-	require.NoError(t, err)
-	for _, point := range points.Data.(metricdata.Sum[int64]).DataPoints {
-		if got, _ := point.Attributes.Value("reason"); got.AsString() == reason {
-			return point.Value
-		}
-	}
-	return 0
-}
-
 // Attributes of samples are renamed as those of resources are: Pyroscope would refuse the whole profile.
 func TestSampleAttributesGetNamesOfLabels(t *testing.T) {
 	pd := pt.New().Profile("cpu", "nanoseconds").Sample(
