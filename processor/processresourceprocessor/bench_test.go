@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"go.opentelemetry.io/collector/processor/xprocessor"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/metadata"
 )
@@ -77,22 +75,5 @@ func BenchmarkMessage(b *testing.B) {
 			}
 		})
 		require.NoError(b, p.Shutdown(context.Background()))
-	}
-}
-
-// BenchmarkRead reads this process, as a message does with a process that is new or has to be looked at again.
-func BenchmarkRead(b *testing.B) {
-	for _, environment := range []bool{false, true} {
-		b.Run(fmt.Sprint("environment=", environment), func(b *testing.B) {
-			r := procfs.Reader{Root: "/proc", MaxFileBytes: 128 << 10, ReadEnvironment: environment}
-			self := int64(os.Getpid())
-			b.ReportAllocs()
-			began := profiletest.ProcessCPU()
-			for b.Loop() {
-				_, err := r.Read(self)
-				require.NoError(b, err)
-			}
-			b.ReportMetric(float64((profiletest.ProcessCPU()-began).Nanoseconds())/float64(b.N), "cpu-ns/op")
-		})
 	}
 }

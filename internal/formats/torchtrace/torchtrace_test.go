@@ -387,13 +387,3 @@ func FuzzDecode(f *testing.F) {
 		`,"args":{"Bytes":-5,"Device Type":1,"Call stack":"a.py(1): f;"}`), written("X", "kernel", "k", "3", `,"dur":1,"args":{"correlation":1}`))))
 	f.Fuzz(requireBounded)
 }
-
-// BenchmarkDecode reads a trace with Python's stacks, of 10 MB.
-func BenchmarkDecode(b *testing.B) {
-	data := capture(b, "stacks")
-	b.SetBytes(int64(len(data)))
-	for b.Loop() {
-		_, _, err := Decode(bytes.NewReader(data), Options{})
-		require.NoError(b, err)
-	}
-}

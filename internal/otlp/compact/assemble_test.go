@@ -4,14 +4,12 @@
 package compact
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -99,24 +97,4 @@ func TestAssemblerOfNothing(t *testing.T) {
 	var a Assembler
 	a.Reset()
 	assert.Zero(t, a.Build().ResourceProfiles().Len())
-}
-
-func BenchmarkAssembler(b *testing.B) {
-	var a Assembler
-	names := make([]string, 1000)
-	for i := range names {
-		names[i] = fmt.Sprint("f", i)
-	}
-	b.ReportAllocs()
-	var out pprofile.Profiles
-	for b.Loop() {
-		a.Reset()
-		p := a.Profile(newScope(&a, "shop", "agent"), Shape{Timestamps: true}, Header{Time: 1, DurationNanos: 10_000})
-		for i := range 10_000 {
-			id := Identity{Stack: stackOf(a.Dictionary(), names[i%len(names)], "middle", "main")}
-			a.Observe(p, id, Observation{Timestamp: 1 + uint64(i)})
-		}
-		out = a.Build()
-	}
-	b.ReportMetric(float64(out.SampleCount()), "samples")
 }

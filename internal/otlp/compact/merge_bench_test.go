@@ -5,9 +5,7 @@ package compact
 
 import (
 	"fmt"
-	"maps"
 	"runtime"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -70,59 +68,5 @@ func BenchmarkMerge(b *testing.B) {
 				measured(b, fresh, func(messages []pprofile.Profiles) { mergeChain(b, messages) })
 			})
 		}
-	}
-}
-
-// BenchmarkNth adds one message to a batch that has some already: the cost of the last beside that of the second. What
-// is measured is eight messages, since the tables of a growing batch double now and then.
-func BenchmarkNth(b *testing.B) {
-	for _, o := range []overlap{same, half, disjoint} {
-		messages := generated(b, 128, o)
-		for _, first := range []int{1, 120} {
-			b.Run(fmt.Sprint(o, "/", first+1, "-", first+8), func(b *testing.B) {
-				var batch Batch
-				fresh := func() []pprofile.Profiles {
-					batch.Reset(all)
-					for _, pd := range messages[:first] {
-						batch.Add(pd)
-					}
-					return cloneAll(messages[first : first+8])
-				}
-				measured(b, fresh, func(messages []pprofile.Profiles) {
-					for _, pd := range messages {
-						batch.Consume(pd)
-					}
-				})
-			})
-		}
-	}
-}
-
-// BenchmarkAlone compacts one request. The yardstick is what pdata's unmarshaller spends on its bytes, the collection of
-// the garbage that it makes included, so what is set beside it is unmarshalling alone and unmarshalling with compacting:
-// the difference is what compacting costs in all, garbage included.
-func BenchmarkAlone(b *testing.B) {
-	inputs := captured(b)
-	inputs["generated"] = generated(b, 1, same)[0]
-	for _, name := range slices.Sorted(maps.Keys(inputs)) {
-		wire := marshal(b, inputs[name])
-		var c consumer
-		run := func(name string, f func()) {
-			b.Run(name, func(b *testing.B) {
-				b.ReportAllocs()
-				runtime.GC()
-				before := cpuTime(b)
-				for b.Loop() {
-					f()
-				}
-				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
-			})
-		}
-		messages := make([]pprofile.Profiles, 1)
-		run(name+"/unmarshal", func() { messages[0] = unmarshal(b, wire) })
-		run(name+"/unmarshal+compact", func() {
-			messages[0] = unmarshal(b, wire)
-			c.run(messages)
-		})
 	}
 }

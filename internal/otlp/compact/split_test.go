@@ -5,6 +5,7 @@ package compact
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -137,4 +138,34 @@ func TestPartsKeepTheLimit(t *testing.T) {
 			t.Logf("%d parts, %d bytes", len(out), total)
 		})
 	}
+}
+
+// labelled is the stacks of a real CPU profile, each seen under most of so many sets of labels.
+func labelled(t testing.TB, sets int) pprofile.Profiles {
+	pd := fromPprof(t, "go-build-merged-cpu-large.pb.gz")
+	dict := pd.Dictionary()
+	key := dict.StringTable().Len()
+	dict.StringTable().Append("endpoint")
+	first := dict.AttributeTable().Len()
+	for i := range sets {
+		a := dict.AttributeTable().AppendEmpty()
+		a.SetKeyStrindex(int32(key))
+		a.Value().SetStr(fmt.Sprintf("/api/v1/resource/%d", i))
+	}
+	rnd := rand.New(rand.NewPCG(5, 6))
+	eachProfile(pd, func(p pprofile.Profile) {
+		samples := pprofile.NewSampleSlice()
+		for _, s := range p.Samples().All() {
+			for i := range sets {
+				if rnd.IntN(100) < 90 {
+					to := samples.AppendEmpty()
+					s.CopyTo(to)
+					to.AttributeIndices().Append(int32(first + i))
+					to.Values().SetAt(0, s.Values().At(0)*int64(1+rnd.IntN(9)))
+				}
+			}
+		}
+		samples.CopyTo(p.Samples())
+	})
+	return pd
 }

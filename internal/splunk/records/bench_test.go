@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -98,26 +97,6 @@ func javaRequest(samples int) plog.Logs {
 	return ld
 }
 
-// textRequest is the request of a Java agent that writes 500 threads as text.
-func textRequest() plog.Logs {
-	random := rand.New(rand.NewPCG(3, 4))
-	ld := plog.NewLogs()
-	sl := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
-	sl.Scope().SetName(ProfilingName)
-	for i := range 500 {
-		var body strings.Builder
-		fmt.Fprintf(&body, "\"pool-1-thread-%d\" #%d prio=5 os_prio=0 cpu=%d.12ms elapsed=8.50s tid=0x00007fde4d00%04x nid=0x%x runnable  [0x000070000ba40000]\n"+
-			"   java.lang.Thread.State: RUNNABLE\n", i, i+10, i*7, i, i+4000)
-		for range 20 + random.IntN(60) {
-			id := random.IntN(3000)
-			fmt.Fprintf(&body, "\tat com.shop.module%d.Service%d.method%d(java.base@11.0.9.1/Service%d.java:%d)\n", id%17, id%301, id, id%301, id%900+1)
-		}
-		record := appendRecord(sl, body.String(), keyFormat, "text", keyType, "cpu", keyEventPeriod, 10_000, keyEventName, "jdk.ThreadDump")
-		record.SetTimestamp(1_700_000_000_000_000_000)
-	}
-	return ld
-}
-
 func bodies(ld plog.Logs) (list []string, bytes int64) {
 	for _, log := range ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().All() {
 		list = append(list, log.Body().Str())
@@ -148,16 +127,6 @@ func BenchmarkPprof(b *testing.B) {
 		} {
 			b.Run(name+"/impl="+impl, func(b *testing.B) { measure(b, len(records), size, run) })
 		}
-	}
-}
-
-func BenchmarkText(b *testing.B) {
-	ld := textRequest()
-	records, size := bodies(ld)
-	for name, opts := range map[string]Options{"basic": {}, "full": {FullThreadMetadata: true}} {
-		b.Run(name, func(b *testing.B) {
-			measure(b, len(records), size, func() error { return translateAll(ld, opts) })
-		})
 	}
 }
 

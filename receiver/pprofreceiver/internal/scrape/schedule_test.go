@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -203,28 +202,4 @@ func TestScrapeOfAVanishedTarget(t *testing.T) {
 	assert.Empty(t, f.status().Jobs[0].Targets)
 	assert.Zero(t, f.Sum(metricScrapes))
 	assert.Zero(t, f.Logs.FilterMessageSnippet("scrape failed").Len())
-}
-
-// BenchmarkApply applies what discovery found before, as it does whenever anything in a cluster changes.
-func BenchmarkApply(b *testing.B) {
-	find := func() (update targets.Update) {
-		for i := range 2000 {
-			found := targetNamed(fmt.Sprintf("h%d", i), "process_cpu", "memory", "goroutine", "block", "mutex")
-			var pairs []string
-			for j := range 30 {
-				found.Resource.PutStr(fmt.Sprintf("k8s.pod.label.%d", j), fmt.Sprint(i))
-				pairs = append(pairs, fmt.Sprintf("__meta_kubernetes_pod_label_%02d", j), fmt.Sprint(i))
-			}
-			found.Discovered = labels.FromStrings(pairs...)
-			update.Targets = append(update.Targets, found)
-		}
-		return update
-	}
-	s, _ := newClockedSchedule()
-	s.apply(find())
-	again := find()
-	b.ReportAllocs()
-	for b.Loop() {
-		s.apply(again)
-	}
 }

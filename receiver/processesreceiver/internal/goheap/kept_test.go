@@ -10,40 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// manyBuckets returns the memory of a program with stacks of 32 frames.
-func manyBuckets(n int) []byte {
-	const depth = 32
-	var buckets [][]byte
-	for i := range n {
-		stack := make([]uint64, depth)
-		for k := range stack {
-			stack[k] = uint64(i>>k&1 + 2*k + 1)
-		}
-		next := uint64(firstBucket + (i+1)*(6*8+8*depth+16*8))
-		if i == n-1 {
-			next = 0
-		}
-		buckets = append(buckets, bucketBytes(Memory, next, 64, stack, objects(64, 2, 1)...))
-	}
-	return image(512, buckets...)
-}
-
-// BenchmarkRead reads 10,000 buckets: for the first time, and those that are kept.
-func BenchmarkRead(b *testing.B) {
-	memory := manyBuckets(10_000)
-	for name, keep := range map[string]bool{"first": false, "kept": true} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			r := Reader{Program: madeUp, MaxBuckets: 10_000, Keep: func(int) bool { return keep }}
-			for b.Loop() {
-				profiles, _, err := r.Read(bytes.NewReader(memory))
-				require.NoError(b, err)
-				require.Len(b, profiles[0].Buckets, 10_000)
-			}
-		})
-	}
-}
-
 // TestKeptBuckets: a bucket that is kept is read anew if another one is in its place, and all are forgotten together.
 func TestKeptBuckets(t *testing.T) {
 	kept := 0

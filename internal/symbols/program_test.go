@@ -66,32 +66,3 @@ func TestMemoryOfALargeProgram(t *testing.T) {
 	profiletest.RequireBounded(t, cost, int(tableBytes), 1<<20, 2)
 	assert.Less(t, m.KeptBytes(), tableBytes)
 }
-
-func BenchmarkFirstLookup(b *testing.B) {
-	name, tableBytes := largeProgram(b)
-	addr := functionAddresses(b, name, 1)[0]
-	before := profiletest.ProcessCPU()
-	b.ReportAllocs()
-	for b.Loop() {
-		firstLookup(b, name, addr)
-	}
-	b.ReportMetric((profiletest.ProcessCPU()-before).Seconds()/float64(b.N), "cpu-s/op")
-	b.ReportMetric(float64(tableBytes), "table-B")
-}
-
-// BenchmarkResolve resolves 1000 addresses of the C library at once, with lines from its debug file and without.
-func BenchmarkResolve(b *testing.B) {
-	_, debug := libcWithDebug(b)
-	addrs := functionAddresses(b, debug, 1000)
-	for _, lines := range []bool{false, true} {
-		b.Run(map[bool]string{false: "functions", true: "lines"}[lines], func(b *testing.B) {
-			m := open(b, debug)
-			before := profiletest.ProcessCPU()
-			for b.Loop() {
-				_, err := m.Resolve(addrs, lines)
-				require.NoError(b, err)
-			}
-			b.ReportMetric((profiletest.ProcessCPU()-before).Seconds()*1e9/float64(b.N*len(addrs)), "cpu-ns/address")
-		})
-	}
-}
