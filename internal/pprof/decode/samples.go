@@ -32,10 +32,7 @@ func (w *worker) hasValues(v int) bool {
 // isIn reports whether an observation with these values is in the profile of type v. One that is 0 for all types is in the first
 // profile, so that nothing is lost.
 func isIn(values []int64, v int, isFirst bool) bool {
-	if len(values) == 1 || values[v] != 0 {
-		return true
-	}
-	return isFirst && !slices.ContainsFunc(values, func(v int64) bool { return v != 0 })
+	return values[v] != 0 || len(values) == 1 || isFirst && !slices.ContainsFunc(values, func(v int64) bool { return v != 0 })
 }
 
 // observationsOf returns the observations of a sample that are in the profile of type v. They are valid until the next call.

@@ -206,6 +206,17 @@ func (p *Payload) count(limits *Limits, meter *pdatasize.Meter) error {
 	var counts [ProfileDocURL + 1]int
 	var f field
 	for at := 0; at < len(p.Data); {
+		// Fast path: a message or string of less than 128 bytes.
+		if tag := p.Data[at]; tag&7 == wireBytes && uint(tag>>3)-1 < ProfileDocURL && at+1 < len(p.Data) {
+			if end := at + 2 + int(p.Data[at+1]); p.Data[at+1] < 0x80 && end <= len(p.Data) {
+				counts[tag>>3]++
+				if tag>>3 == ProfileSample {
+					p.SampleBytes += end - at - 2
+				}
+				at = end
+				continue
+			}
+		}
 		start := at
 		var err error
 		if at, err = f.next(p.Data, at, len(p.Data)); err != nil {
@@ -368,23 +379,28 @@ func (p *Payload) readFunction(start, end int) {
 
 func (p *Payload) readLocation(start, end int, limits *Limits) error {
 	l := Location{LineStart: uint32(len(p.Lines))}
-	isValid := false
-	defer func() {
-		if !isValid {
-			p.Lines = p.Lines[:l.LineStart]
-		}
-	}()
+	isValid, err := p.readLocationFields(&l, start, end, limits)
+	if !isValid {
+		p.Lines = p.Lines[:l.LineStart]
+		return err
+	}
+	l.LineEnd = uint32(len(p.Lines))
+	p.Locations = append(p.Locations, l)
+	return nil
+}
+
+// readLocationFields reads a Location message into l, and its lines into p. The error is that of a limit.
+func (p *Payload) readLocationFields(l *Location, start, end int, limits *Limits) (isValid bool, err error) {
 	var f field
 	for at := start; at < end; {
-		var err error
 		if at, err = f.next(p.Data, at, end); err != nil {
-			return nil
+			return false, nil
 		}
 		if f.number == 0 || f.number > LocationIsFolded {
 			continue
 		}
 		if (f.number == LocationLine) != (f.wire == wireBytes) || f.wire&1 != 0 {
-			return nil
+			return false, nil
 		}
 		switch f.number {
 		case LocationID:
@@ -395,19 +411,16 @@ func (p *Payload) readLocation(start, end int, limits *Limits) error {
 			l.Address = f.value
 		case LocationLine:
 			if len(p.Lines) >= limits.MaxTableEntries {
-				return tooMany("line entries", limits.MaxTableEntries)
+				return false, tooMany("line entries", limits.MaxTableEntries)
 			}
 			if !p.readLine(f.start, f.end) {
-				return nil
+				return false, nil
 			}
 		case LocationIsFolded:
 			l.IsFolded = f.value != 0
 		}
 	}
-	isValid = true
-	l.LineEnd = uint32(len(p.Lines))
-	p.Locations = append(p.Locations, l)
-	return nil
+	return true, nil
 }
 
 func (p *Payload) readLine(start, end int) bool {

@@ -103,9 +103,14 @@ func IsUTF16(data []byte) bool {
 // Of returns the signature of a payload, if it has one.
 func Of(data []byte) (Signature, bool) {
 	head := Head(data)
-	for _, s := range signatures {
-		if bytes.HasPrefix(head, []byte(s.prefix)) && (s.pattern == nil || s.pattern.Match(head)) {
-			return s, true
+	isBinary := len(head) == 0 || head[0] < ' ' // as a pprof's is
+	for i := range signatures {
+		s := &signatures[i]
+		if s.prefix == "" && isBinary || !bytes.HasPrefix(head, []byte(s.prefix)) {
+			continue
+		}
+		if s.pattern == nil || s.pattern.Match(head) {
+			return *s, true
 		}
 	}
 	if found, ok := ofJSON(head); ok {
@@ -123,7 +128,8 @@ func Of(data []byte) (Signature, bool) {
 		}
 		return Signature{Name: "a Python pickle (of these only PyTorch's memory snapshots are read)"}, true
 	}
-	if xplane.Match(data[:min(len(data), HeadBytes)]) {
+	const xplaneHead = 32
+	if start := data[:min(len(data), xplaneHead)]; bytes.IndexByte(start, '/') >= 0 && xplane.Match(start) {
 		return Signature{Name: "an XPlane of XLA (JAX's device memory profile is a pprof, and read)"}, true
 	}
 	if isPythonProfile(data) {
