@@ -168,8 +168,8 @@ e2e-recordings: ## read what perf, Node and the JDKs of this machine record, and
 		./internal/formats/perfscript ./internal/formats/cpuprofile ./internal/formats/jfr
 
 # Starts JVMs, programs of each version of Go, and the collector. It needs JDKs below /usr/lib/jvm, and root for other users' JVMs and
-# for namespaces. The toolchains are modules, of 70 MB each.
-GO_VERSIONS ?= go1.18.10 go1.20.14 go1.21.13 go1.22.12 go1.23.12 go1.24.9 go1.25.5
+# for namespaces. The toolchains are modules, of 70 MB each. JAVA_ROOTS are more JDKs: receiver/processesreceiver/internal/hotspot/testdata/jdks.sh.
+GO_VERSIONS ?= go1.18.10 go1.19.13 go1.20.14 go1.21.13 go1.22.12 go1.23.12 go1.24.9 go1.25.5
 .PHONY: e2e-processes
 e2e-processes: build ## read Go programs of each version (GO_VERSIONS) and JVMs from outside, with config/host.yaml too; needs root
 	E2E_PROCESSES=1 GO_VERSIONS="$(GO_VERSIONS)" $(TEST) -count=1 -timeout 30m ./receiver/processesreceiver/...

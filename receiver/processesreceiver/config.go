@@ -57,8 +57,10 @@ type JavaConfig struct {
 	CPUPeriod time.Duration `mapstructure:"cpu_period"`
 	// AllocationsPerSecond bounds the samples of allocations.
 	AllocationsPerSecond int `mapstructure:"allocations_per_second"`
-	// WaitThreshold is the shortest wait for a lock that is recorded.
+	// WaitThreshold is the shortest wait for a lock, a file or a socket that is recorded.
 	WaitThreshold time.Duration `mapstructure:"wait_threshold"`
+	// LiveObjects has some of the objects watched that still exist.
+	LiveObjects bool `mapstructure:"live_objects"`
 	// MaxRecordingBytes bounds what a JVM keeps in its /tmp, and what is read of it.
 	MaxRecordingBytes int64 `mapstructure:"max_recording_bytes"`
 	// Timeout bounds each exchange with a JVM.
@@ -99,7 +101,7 @@ func createDefaultConfig() component.Config {
 		Go:           GoConfig{Enabled: true, Profiles: slices.Clone(goProfiles), MaxBuckets: 65536},
 		Java: JavaConfig{
 			Enabled: true, CPUPeriod: 20 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond,
-			MaxRecordingBytes: 32 << 20, Timeout: 10 * time.Second,
+			LiveObjects: true, MaxRecordingBytes: 32 << 20, Timeout: 10 * time.Second,
 		},
 	}
 }

@@ -87,7 +87,7 @@ func (s *javaSource) start(t *target.Target) error {
 	// It keeps two intervals, in case one is missed.
 	if err := recording.Start(t, &hotspot.Settings{
 		CPUPeriod: cfg.CPUPeriod, AllocationsPerSecond: cfg.AllocationsPerSecond, WaitThreshold: cfg.WaitThreshold,
-		MaxAge: 2 * s.r.cfg.Interval, MaxBytes: cfg.MaxRecordingBytes,
+		LiveObjects: cfg.LiveObjects, MaxAge: 2 * s.r.cfg.Interval, MaxBytes: cfg.MaxRecordingBytes,
 	}); err != nil {
 		return err
 	}

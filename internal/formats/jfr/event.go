@@ -33,6 +33,8 @@ const (
 	slotID
 	slotName
 	slotValue
+	slotCause
+	slotPauses
 	numSlots
 )
 
@@ -41,7 +43,8 @@ var slotOf = map[string]slot{
 	"stackTrace": slotStackTrace, "state": slotState, "allocationSize": slotAllocationSize, "tlabSize": slotTLABSize, "size": slotSize,
 	"weight": slotWeight, "samples": slotSamples, "samplingPeriod": slotSamplingPeriod, "method": slotMethod,
 	"contextId": slotContext, "spanId": slotSpan, "spanName": slotSpanName, "traceIdHi": slotTraceHi, "traceIdLo": slotTraceLo,
-	"id": slotID, "name": slotName, "value": slotValue,
+	"id": slotID, "name": slotName, "value": slotValue, "cause": slotCause, "sumOfPauses": slotPauses,
+	"objectSize": slotSize, "bytesRead": slotSize, "bytesWritten": slotSize,
 }
 
 // event has the values of one event that matter, by their slots. Names of fields mean the same in all classes.

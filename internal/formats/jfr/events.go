@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // eventReader makes samples of an event.
@@ -48,18 +49,27 @@ var eventReaders = map[string]eventReader{
 		}
 		return d.observeState(liveObjects, e, e.scaled(1))
 	},
-	"jdk.JavaMonitorEnter": monitorEnter,
-	"profiler.NativeLock":  monitorEnter,
-	"jdk.ThreadPark": func(d *decoder, e *event) error {
-		return d.observeInterval(pair{parkDelay, parkCount}, e)
-	},
-	"jdk.MethodTrace": func(d *decoder, e *event) error {
-		return d.observeInterval(pair{traceTime, traceCalls}, e)
-	},
+	"jdk.OldObjectSample":   (*decoder).oldObject,
+	"jdk.JavaMonitorEnter":  counted(pair{monitorDelay, monitorCount}),
+	"profiler.NativeLock":   counted(pair{monitorDelay, monitorCount}),
+	"jdk.ThreadPark":        counted(pair{parkDelay, parkCount}),
+	"jdk.MethodTrace":       counted(pair{traceTime, traceCalls}),
+	"jdk.FileRead":          transfer(pair{fileReadTime, fileReadBytes}),
+	"jdk.FileWrite":         transfer(pair{fileWriteTime, fileWriteBytes}),
+	"jdk.FileForce":         transfer(pair{fileWriteTime, fileWriteBytes}),
+	"jdk.SocketRead":        transfer(pair{socketReadTime, socketReadBytes}),
+	"jdk.SocketWrite":       transfer(pair{socketWriteTime, socketWriteBytes}),
+	"jdk.GarbageCollection": (*decoder).collection,
 }
 
-func monitorEnter(d *decoder, e *event) error {
-	return d.observeInterval(pair{monitorDelay, monitorCount}, e)
+// counted reads events of which the durations and the number matter.
+func counted(to pair) eventReader {
+	return func(d *decoder, e *event) error { return d.observeInterval(to, e, 1) }
+}
+
+// transfer reads events of which the durations and the bytes matter.
+func transfer(to pair) eventReader {
+	return func(d *decoder, e *event) error { return d.observeInterval(to, e, e.get(slotSize)) }
 }
 
 func (d *decoder) datadogWallPeriod() int64 {
@@ -86,15 +96,15 @@ func (d *decoder) observePair(to pair, e *event, value, number uint64) error {
 	return nil
 }
 
-// observeInterval adds an event's duration and the event itself, at its end.
-func (d *decoder) observeInterval(to pair, e *event) error {
+// observeInterval adds an event's duration and another number of it, at its end.
+func (d *decoder) observeInterval(to pair, e *event, number uint64) error {
 	nanos := d.chunk.nanos(e.get(slotDuration))
 	t, id, err := d.place(e, nanos)
 	if t == 0 || err != nil {
 		return err
 	}
 	d.observe(to.values, id, t, nanos)
-	d.observe(to.events, id, t, 1)
+	d.observe(to.events, id, t, number)
 	return nil
 }
 
@@ -112,9 +122,78 @@ func (d *decoder) observeOne(to profileID, e *event, value uint64) error {
 func (d *decoder) observeState(to profileID, e *event, value uint64) error {
 	id, err := d.sampleOf(e, "")
 	if err == nil {
-		d.observe(to, id, 0, value)
+		d.observe(to, id, d.chunk.end-1, value)
 	}
 	return err
+}
+
+// oldObject is an object that the JDK has sampled when it was allocated, and that is still there.
+type oldObject struct {
+	id   compact.Identity
+	size uint64
+}
+
+// oldObject keeps an object of the last state. The JDK writes all that it has sampled each time that a recording is dumped, with the same
+// time for all.
+func (d *decoder) oldObject(e *event) error {
+	t, ok := d.chunk.at(e.get(slotStartTime))
+	switch {
+	case !ok || t >= year2100:
+		d.Stats.Dropped++
+		return nil
+	case t < d.oldObjectsAt:
+		return nil
+	case t > d.oldObjectsAt:
+		d.oldObjectsAt, d.oldObjects = t, d.oldObjects[:0]
+	}
+	id, err := d.sampleOf(e, "")
+	if err != nil {
+		return err
+	}
+	if n := len(d.oldObjects); n == cap(d.oldObjects) {
+		if err := d.Take((n + 1) * oldObjectBytes); err != nil {
+			return err
+		}
+	}
+	d.oldObjects = append(d.oldObjects, oldObject{id, e.get(slotSize)})
+	d.cover(t)
+	return nil
+}
+
+// oldObjectBytes is the memory of an object, of which append copies a part each time that it grows.
+const oldObjectBytes = 48
+
+// observeOldObjects adds the last state. JDKs before 21 do not know the sizes.
+func (d *decoder) observeOldObjects() {
+	for _, o := range d.oldObjects {
+		d.observe(liveObjects, o.id, d.oldObjectsAt, 1)
+		if o.size > 0 {
+			d.observe(liveBytes, o.id, d.oldObjectsAt, o.size)
+		}
+	}
+}
+
+// collection adds the pauses of a garbage collection at its end. Its stack is the collector, which calls the cause.
+func (d *decoder) collection(e *event) error {
+	t, id, err := d.place(e, d.chunk.nanos(e.get(slotDuration)))
+	if t == 0 || err != nil {
+		return err
+	}
+	ref := stackKey{e.constantOf(slotName), e.constantOf(slotCause)}
+	stack, known := d.chunk.stacks[ref]
+	if !known {
+		d.stackScratch = d.stackScratch[:0]
+		for _, of := range []slot{slotCause, slotName} {
+			name := d.CleanString(d.symbol(e.fields[of], e.get(of), maxNameBytes))
+			d.stackScratch = append(d.stackScratch, d.Frame(dictionary.Function{Name: d.Dict.Strings.Intern(cmp.Or(name, unknownMethod))}, 0, 0))
+		}
+		stack = d.Dict.Stacks.Intern(d.stackScratch)
+		d.chunk.stacks[ref] = stack
+	}
+	id.Stack = stack
+	d.observe(gcPauseTime, id, t, d.chunk.nanos(e.get(slotPauses)))
+	d.observe(gcCount, id, t, 1)
+	return nil
 }
 
 // place returns the time of an event's end and the identity of its samples. The time is 0 if the event was dropped.

@@ -4,12 +4,14 @@
 package jfr
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -50,6 +52,9 @@ func TestRecordingsOfThisMachine(t *testing.T) {
 			command(t, jdk, "javac", "-d", folder, "testdata/Burn.java")
 			file := filepath.Join(folder, "recording.jfr")
 			start := "-XX:StartFlightRecording:settings=profile,filename=" + file
+			for _, event := range []string{"FileRead", "FileWrite", "SocketRead", "SocketWrite"} {
+				start += ",jdk." + event + "#threshold=0ns"
+			}
 			if release, _ := os.ReadFile(filepath.Join(jdk, "..", "release")); strings.Contains(string(release), `JAVA_VERSION="25`) {
 				start += ",jdk.CPUTimeSample#enabled=true,jdk.CPUTimeSample#throttle=10ms,method-trace=Burn::compute"
 			}
@@ -71,6 +76,22 @@ func TestRecordingsOfThisMachine(t *testing.T) {
 			} {
 				assert.Equal(t, number, got[profile].number, profile)
 			}
+			totals := printed(t, jdk, file)
+			for profile, field := range map[string]string{
+				"file_io_read_size in bytes": "FileRead bytesRead", "file_io_write_size in bytes": "FileWrite bytesWritten",
+				"socket_read_size in bytes": "SocketRead bytesRead", "socket_write_size in bytes": "SocketWrite bytesWritten",
+				"file_io_read_time in nanoseconds": "FileRead duration", "file_io_write_time in nanoseconds": "FileWrite duration",
+				"socket_read_time in nanoseconds": "SocketRead duration", "socket_write_time in nanoseconds": "SocketWrite duration",
+				"gc_pause_time in nanoseconds": "GarbageCollection sumOfPauses", "gc_collections in count": "GarbageCollection",
+				"live in count": "OldObjectSample", "live_bytes in bytes": "OldObjectSample objectSize",
+			} {
+				event, _, _ := strings.Cut(field, " ")
+				// The JDK converts its ticks by floating point numbers.
+				assert.InDelta(t, totals[field], got[profile].total, totals[event], profile)
+			}
+			assert.Positive(t, got["live in count"].total)
+			assert.Positive(t, got["gc_pause_time in nanoseconds"].total)
+			assert.EqualValues(t, 5000, got["socket_read_size in bytes"].total)
 			assert.Contains(t, profiletest.Render(pd), "Burn.compute")
 			for event, n := range stats.Unread {
 				assert.Positive(t, n, event)
@@ -85,6 +106,37 @@ func command(t *testing.T, jdk, name string, args ...string) string {
 	out, err := exec.Command(filepath.Join(jdk, name), args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
+}
+
+// printed returns the number of events of each type that the JDK's own program prints, and the sums of their fields.
+func printed(t *testing.T, jdk, file string) map[string]float64 {
+	t.Helper()
+	var recording struct {
+		Recording struct {
+			Events []struct {
+				Type   string
+				Values map[string]any
+			}
+		}
+	}
+	const events = "OldObjectSample,FileRead,FileWrite,SocketRead,SocketWrite,GarbageCollection"
+	require.NoError(t, json.Unmarshal([]byte(command(t, jdk, "jfr", "print", "--json", "--events", events, file)), &recording))
+	totals := map[string]float64{}
+	for _, e := range recording.Recording.Events {
+		event := strings.TrimPrefix(e.Type, "jdk.")
+		totals[event]++
+		for field, value := range e.Values {
+			switch value := value.(type) {
+			case float64:
+				totals[event+" "+field] += value
+			case string: // PT0.0123S
+				if duration, err := time.ParseDuration(strings.ToLower(strings.TrimPrefix(value, "PT"))); err == nil {
+					totals[event+" "+field] += float64(duration)
+				}
+			}
+		}
+	}
+	return totals
 }
 
 // summaryOf returns the number of events of each type that the JDK's own program counts.

@@ -29,10 +29,13 @@
 //	mutex         delay/nanoseconds and contentions/count: waiting for a monitor or a native lock, ending at the timestamp
 //	block         delay/nanoseconds and contentions/count: parked threads, ending at the timestamp
 //	method_trace  duration/nanoseconds and calls/count: calls of traced methods, ending at the timestamp
+//	file_io       file_io_read_time/nanoseconds and file_io_read_size/bytes, the same of file_io_write, ending at the timestamp
+//	socket_io     socket_read_time, socket_read_size, the same of socket_write
+//	gc            gc_pause_time/nanoseconds and gc_collections/count, ending at the timestamp; the stack is the collector and the cause
 //	page-faults   and any other event that async-profiler samples by, in count
 //
 // An event with a length is a value, with its end as the timestamp. If each event counts as one, samples have only timestamps.
-// Live objects are a state: they have a value and no timestamp. If the period changes, there is a profile for each period.
+// Live objects are a state: they have a value and no timestamp, and the last state counts. If the period changes, there is a profile for each period.
 package jfr
 
 import (
@@ -84,6 +87,7 @@ func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.St
 		} else if err != nil {
 			return fmt.Errorf("read recording: %w", err)
 		}
+		d.observeOldObjects()
 		d.finish()
 		return nil
 	})
@@ -117,6 +121,9 @@ type decoder struct {
 	contexts                 map[int64][]int32 // attributes, by number in labels
 	first                    uint64            // of all timestamps and chunks
 	last                     uint64
+	// oldObjects are those of the last state.
+	oldObjects   []oldObject
+	oldObjectsAt uint64
 
 	// Scratch.
 	stackScratch, attributes []int32
@@ -265,6 +272,16 @@ const (
 	parkCount
 	traceTime
 	traceCalls
+	fileReadTime
+	fileReadBytes
+	fileWriteTime
+	fileWriteBytes
+	socketReadTime
+	socketReadBytes
+	socketWriteTime
+	socketWriteBytes
+	gcPauseTime
+	gcCount
 	numProfiles
 )
 
@@ -291,9 +308,15 @@ var (
 	delay       = events.Type{Name: "delay", Unit: "nanoseconds"}
 	calls       = events.Type{Name: "calls", Unit: "count"}
 	contentions = events.Type{Name: "contentions", Unit: "count"}
+	operations  = events.Type{Name: "operations", Unit: "count"}
+	collections = events.Type{Name: "gc", Unit: "count"}
 )
 
-func bytesOf(name string) events.Type { return events.Type{Name: name + "_bytes", Unit: "bytes"} }
+func bytesOf(name string) events.Type { return sizeOf(name + "_bytes") }
+
+func sizeOf(name string) events.Type { return events.Type{Name: name, Unit: "bytes"} }
+
+func nanosOf(name string) events.Type { return events.Type{Name: name, Unit: "nanoseconds"} }
 
 func objectsOf(name string) events.Type { return events.Type{Name: name + "_objects", Unit: "count"} }
 
@@ -319,10 +342,21 @@ var definitions = [numProfiles]definition{
 	parkCount:       {profilekind.Block, contentions, parks, points},
 	traceTime:       {methodTrace, events.Type{Name: "duration", Unit: "nanoseconds"}, calls, intervals},
 	traceCalls:      {methodTrace, calls, calls, points},
+
+	fileReadTime:     {fileIO, nanosOf("file_io_read_time"), operations, intervals},
+	fileReadBytes:    {fileIO, sizeOf("file_io_read_size"), operations, intervals},
+	fileWriteTime:    {fileIO, nanosOf("file_io_write_time"), operations, intervals},
+	fileWriteBytes:   {fileIO, sizeOf("file_io_write_size"), operations, intervals},
+	socketReadTime:   {socketIO, nanosOf("socket_read_time"), operations, intervals},
+	socketReadBytes:  {socketIO, sizeOf("socket_read_size"), operations, intervals},
+	socketWriteTime:  {socketIO, nanosOf("socket_write_time"), operations, intervals},
+	socketWriteBytes: {socketIO, sizeOf("socket_write_size"), operations, intervals},
+	gcPauseTime:      {collections.Name, nanosOf("gc_pause_time"), collections, intervals},
+	gcCount:          {collections.Name, events.Type{Name: "gc_collections", Unit: "count"}, collections, points},
 }
 
-// methodTrace is the name of the profile of traced methods.
-const methodTrace = "method_trace"
+// The names of the profiles of traced methods, files and sockets.
+const methodTrace, fileIO, socketIO = "method_trace", "file_io", "socket_io"
 
 // profileKey is what distinguishes profiles: the period, and what async-profiler samples by.
 type profileKey struct {

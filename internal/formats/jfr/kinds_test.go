@@ -214,6 +214,57 @@ func TestIntervals(t *testing.T) {
 	assert.Contains(t, text, `"mutex"`)
 }
 
+// The JDK writes the objects that are still there each time that a recording is dumped: the last time counts, in whatever chunk.
+func TestOldObjects(t *testing.T) {
+	const object = "jdk.OldObjectSample"
+	state := func(time uint64, stacks ...uint64) []byte {
+		w := newRecording(object + " startTime:long eventThread:java.lang.Thread* stackTrace:jdk.types.StackTrace* objectSize:long")
+		w.Event(object, 10, 0, 1, 5)
+		for _, stack := range stacks {
+			w.Event(object, time, 0, stack, 24)
+		}
+		return w.Bytes()
+	}
+	for name, data := range map[string][]byte{
+		"one chunk": state(20, 1, 1, 2), "of the last": slices.Concat(state(15, 1), state(20, 1, 1, 2)),
+		"of the first": slices.Concat(state(20, 1, 1, 2), state(15, 1)),
+	} {
+		pd, stats, err := Decode(data, Options{})
+		require.NoError(t, err, name)
+		require.NoError(t, profiletest.Check(pd))
+		assert.Empty(t, stats.Unread)
+		// A state has a value for each stack.
+		assert.Equal(t, map[string]sum{"live in count": {2, 3, []int64{1}}, "live_bytes in bytes": {2, 72, []int64{1}}}, observations(pd), name)
+	}
+}
+
+// Files, sockets and collections of garbage: the time, and what else counts.
+func TestTransfersAndCollections(t *testing.T) {
+	const classes = "startTime:long duration:long eventThread:java.lang.Thread* stackTrace:jdk.types.StackTrace* "
+	w := newRecording("jdk.FileRead "+classes+"bytesRead:long", "jdk.FileForce "+classes+"metaData:boolean",
+		"jdk.SocketWrite "+classes+"port:int bytesWritten:long", "jdk.types.GCName name:java.lang.String",
+		"jdk.types.GCCause cause:java.lang.String", "jdk.GarbageCollection startTime:long duration:long gcId:int name:jdk.types.GCName* "+
+			"cause:jdk.types.GCCause* sumOfPauses:long longestPause:long")
+	w.Pool("jdk.types.GCName", 1).Entry(7, "G1New").Pool("jdk.types.GCCause", 1).Entry(8, "System.gc()")
+	w.Event("jdk.FileRead", 10, 5, 0, 1, 100).Event("jdk.FileRead", 20, 6, 0, 1, 11).Event("jdk.FileForce", 30, 7, 0, 1, 1)
+	w.Event("jdk.SocketWrite", 40, 8, 0, 1, 443, 50)
+	w.Event("jdk.GarbageCollection", 50, 9, 3, 7, 8, 4, 4).Event("jdk.GarbageCollection", 60, 9, 4, 7, 99, 2, 2)
+	pd, stats, err := Decode(w.Bytes(), Options{})
+	require.NoError(t, err)
+	require.NoError(t, profiletest.Check(pd))
+	assert.Zero(t, stats.Dropped)
+	one := []int64{1}
+	assert.Equal(t, map[string]sum{
+		"file_io_read_time in nanoseconds": {2, 11, one}, "file_io_read_size in bytes": {2, 111, one},
+		"file_io_write_time in nanoseconds": {1, 7, one}, "file_io_write_size in bytes": {1, 0, one},
+		"socket_write_time in nanoseconds": {1, 8, one}, "socket_write_size in bytes": {1, 50, one},
+		"gc_pause_time in nanoseconds": {2, 6, one}, "gc_collections in count": {2, 2, one},
+	}, observations(pd))
+	text := profiletest.Render(pd)
+	assert.Contains(t, text, "sample 4@1795293131000000059\n        System.gc()\n        G1New\n")
+	assert.Contains(t, text, "sample 2@1795293131000000069\n        (unknown)\n        G1New\n")
+}
+
 // Events of other types are counted if they have a stack, and their names are bounded.
 func TestUnreadEvents(t *testing.T) {
 	classes := []string{"double", "shop.Checkout startTime:long stackTrace:jdk.types.StackTrace* nested:shop.Item", "shop.Item price:double tags:shop.Tag[]",

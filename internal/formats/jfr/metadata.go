@@ -60,7 +60,7 @@ var kindOf = map[string]kind{
 // keptConstants are the classes whose constants are looked up.
 var keptConstants = map[string]bool{
 	stringClass: true, stackTraceClass: true, "jdk.types.Method": true, "java.lang.Class": true, "jdk.types.Symbol": true,
-	"java.lang.Thread": true, "jdk.types.ThreadState": true,
+	"java.lang.Thread": true, "jdk.types.ThreadState": true, "jdk.types.GCName": true, "jdk.types.GCCause": true,
 }
 
 const (

@@ -38,13 +38,13 @@ var knownTypes = func() map[string]knownType {
 			alloc_sample_objects alloc_sample_bytes malloc_objects malloc_bytes`},
 		{knownType{Delta, Block}, `block`},
 		{knownType{Delta, Mutex}, `mutex lock_count lock_time lock_acquire lock_acquire_wait lock_release lock_release_hold`},
-		// Datadog's: exceptions, requests, files, sockets, processors of graphics.
+		// Datadog's: exceptions, requests, files, sockets, processors of graphics. Ours: collections of garbage.
 		{knownType{Delta, ""}, `exception exceptions exception_samples timeline request_time
 			file_io_read_size file_io_read_size_samples file_io_read_time file_io_read_time_samples
 			file_io_write_size file_io_write_size_samples file_io_write_time file_io_write_time_samples
 			socket_read_size socket_read_size_samples socket_read_time socket_read_time_samples
 			socket_write_size socket_write_size_samples socket_write_time socket_write_time_samples
-			gpu_time gpu_samples gpu_space gpu_alloc_samples gpu_flops gpu_flops_samples`},
+			gpu_time gpu_samples gpu_space gpu_alloc_samples gpu_flops gpu_flops_samples gc_pause_time gc_collections`},
 		// Counters of processors and kernels.
 		{knownType{Delta, ""}, `cycles cpu_cycles ref_cycles bus_cycles instructions branches branch_misses branch_instructions
 			cache_references cache_misses faults page_faults minor_faults major_faults context_switches cpu_migrations

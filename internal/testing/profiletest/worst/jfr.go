@@ -242,6 +242,14 @@ var JFR = Inputs{
 		}
 		return w.Bytes()
 	},
+	"a long name of a collector": func(size int) []byte {
+		w := NewJFR("jdk.types.GCName name:java.lang.String", "jdk.GarbageCollection startTime:long name:jdk.types.GCName*")
+		w.Pool("jdk.types.GCName", 1).Entry(1, strings.Repeat("x", size/2))
+		for len(w.events) < size/2 {
+			w.Event("jdk.GarbageCollection", 1, 1)
+		}
+		return w.Bytes()
+	},
 	"a thread's long name": func(size int) []byte {
 		w := NewJFR().Pool("java.lang.Thread", 1).Entry(1, "", 1, longName(size), 1)
 		for i := 0; len(w.events) < size; i++ {
@@ -279,6 +287,13 @@ var JFR = Inputs{
 	"small stacks": manyJFR(func(w *JFRWriter, i int) {
 		w.Pool("jdk.types.StackTrace", 1).Entry(i, 0, 1, 1, i).Event("jdk.ExecutionSample", 1, 1, uint64(i), 0, 0)
 	}),
+	"live objects": func(size int) []byte {
+		w := NewJFR("jdk.OldObjectSample startTime:long")
+		for len(w.events) < size {
+			w.Event("jdk.OldObjectSample", 1)
+		}
+		return w.Bytes()
+	},
 	"symbols of characters": manyJFR(func(w *JFRWriter, i int) {
 		w.Pool("jdk.types.Symbol", 1).Entry(i)
 		w.pools = append(w.pools, 4, 1, 'x')

@@ -25,40 +25,66 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
 )
 
-// javas returns the JDKs of this machine.
-func javas(t *testing.T) []string {
+// jdk is a JDK of this machine, or of a file system that has another libc: JVMs run there as in a container.
+type jdk struct{ root, home string }
+
+func (j jdk) String() string { return filepath.Base(j.home) + filepath.Base(j.root) }
+
+// run is the command before one in the JDK's file system, as another user.
+func (j jdk) run() []string {
+	if j.root == "" {
+		return nil
+	}
+	return []string{
+		"unshare", "--mount", "--pid", "--fork", "--root=" + j.root, "--mount-proc", "--setuid", fmt.Sprint(user()), "--setgid", fmt.Sprint(user()),
+	}
+}
+
+// javas returns the JDKs of this machine, and those of the file systems that JAVA_ROOTS lists.
+func javas(t *testing.T) []jdk {
 	if os.Getenv("E2E_PROCESSES") == "" {
 		t.Skip("`make e2e-processes` starts JVMs")
 	}
-	found, err := filepath.Glob("/usr/lib/jvm/*-amd64/bin/javac")
-	require.NoError(t, err)
-	var homes []string
-	for _, path := range found {
-		home := filepath.Dir(filepath.Dir(path))
-		if info, err := os.Lstat(home); err == nil && info.IsDir() {
-			homes = append(homes, home)
+	var found []jdk
+	for _, root := range append([]string{""}, strings.Fields(os.Getenv("JAVA_ROOTS"))...) {
+		homes, err := filepath.Glob(root + "/usr/lib/jvm/*-amd64")
+		require.NoError(t, err)
+		for _, home := range homes {
+			if info, err := os.Lstat(home); err == nil && info.IsDir() {
+				found = append(found, jdk{root: root, home: strings.TrimPrefix(home, root)})
+			}
 		}
 	}
-	if len(homes) == 0 {
+	if len(found) == 0 || found[0].root != "" {
 		t.Skip("no JDK below /usr/lib/jvm")
 	}
-	return homes
+	return found
 }
 
 // start starts the program as a user, and returns the process.
-func start(t *testing.T, home string, uid uint32, options ...string) (*target.Target, *exec.Cmd) {
-	return startIn(t, nil, home, uid, options...)
+func start(t *testing.T, java jdk, uid uint32, options ...string) (*target.Target, *exec.Cmd) {
+	if by := java.run(); by != nil {
+		return startIn(t, by, java, 0, options...)
+	}
+	return startIn(t, nil, java, uid, options...)
 }
 
 // startIn starts it by another command, such as unshare.
-func startIn(t *testing.T, by []string, home string, uid uint32, options ...string) (*target.Target, *exec.Cmd) {
+func startIn(t *testing.T, by []string, of jdk, uid uint32, options ...string) (*target.Target, *exec.Cmd) {
 	classes := t.TempDir()
-	out, err := exec.Command(filepath.Join(home, "bin/javac"), "-d", classes, "testdata/Burn.java").CombinedOutput()
+	if of.root != "" {
+		var err error
+		classes, err = os.MkdirTemp(of.root+"/tmp", "classes")
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = os.RemoveAll(classes) })
+	}
+	out, err := exec.Command(filepath.Join(javas(t)[0].home, "bin/javac"), "--release", "8", "-d", classes, "testdata/Burn.java").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	for dir := classes; dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) {
+	for dir := classes; dir != of.root+"/tmp" && dir != "/"; dir = filepath.Dir(dir) {
 		require.NoError(t, os.Chmod(dir, 0o755))
 	}
-	command := append(append(by, filepath.Join(home, "bin/java")), append(options, "-Xmx128m", "-cp", classes, "Burn")...)
+	classes = strings.TrimPrefix(classes, of.root)
+	command := append(append(by, filepath.Join(of.home, "bin/java")), append(options, "-Xmx128m", "-cp", classes, "Burn")...)
 	java := exec.Command(command[0], command[1:]...)
 	java.Dir = "/"
 	if uid != 0 {
@@ -83,11 +109,11 @@ func startIn(t *testing.T, by []string, home string, uid uint32, options ...stri
 	return opened, java
 }
 
-// summarized returns how many events of a kind the JDK's own tool finds.
-func summarized(t *testing.T, home string, recording []byte, event string) (n int) {
+// summarized returns how many events of a kind a JDK's own tool finds.
+func summarized(t *testing.T, recording []byte, event string) (n int) {
 	path := filepath.Join(t.TempDir(), "recording.jfr")
 	require.NoError(t, os.WriteFile(path, recording, 0o600))
-	out, err := exec.Command(filepath.Join(home, "bin/jfr"), "summary", path).CombinedOutput()
+	out, err := exec.Command(filepath.Join(javas(t)[0].home, "bin/jfr"), "summary", path).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for line := range strings.Lines(string(out)) {
 		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == event {
@@ -142,7 +168,7 @@ func TestNamespaces(t *testing.T) {
 			if name != "noexec" && name != "read-only" {
 				assert.Less(t, vm.PID, int64(10), "its own number")
 			}
-			recording := &Recording{VM: vm, Timeout: 20 * time.Second}
+			recording := &Recording{VM: vm, Timeout: patience}
 			err = recording.Start(process, &settings)
 			if name == "read-only" {
 				require.ErrorIs(t, err, ErrNoRecorder)
@@ -163,8 +189,11 @@ func inspect(t *testing.T, process *target.Target) (*VM, error) {
 	return Inspect(process, mappings)
 }
 
+// patience is how long a JVM may take on a busy machine.
+const patience = 2 * time.Minute
+
 var settings = Settings{
-	CPUPeriod: 20 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond,
+	CPUPeriod: 20 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond, LiveObjects: true,
 	MaxAge: time.Minute, MaxBytes: 32 << 20,
 }
 
@@ -180,13 +209,13 @@ func allocate(size int64) ([]byte, error) { return make([]byte, size), nil }
 
 // TestRecording records a JVM that runs as another user. Two dumps have no chunk in common, and nothing stays behind.
 func TestRecording(t *testing.T) {
-	for _, home := range javas(t) {
-		t.Run(filepath.Base(home), func(t *testing.T) {
+	for _, java := range javas(t) {
+		t.Run(java.String(), func(t *testing.T) {
 			t.Parallel()
-			process, _ := start(t, home, user())
+			process, _ := start(t, java, user())
 			vm, err := inspect(t, process)
 			require.NoError(t, err)
-			recording := &Recording{VM: vm, Timeout: 20 * time.Second}
+			recording := &Recording{VM: vm, Timeout: patience}
 			require.NoError(t, recording.Start(process, &settings))
 			seen := map[string]bool{}
 			for range 2 {
@@ -197,7 +226,9 @@ func TestRecording(t *testing.T) {
 				pd, stats, err := jfr.Decode(chunks, jfr.Options{Options: events.Options{Anchor: anchor}})
 				require.NoError(t, err)
 				assert.Greater(t, stats.Events, 10)
-				assert.Equal(t, summarized(t, home, chunks, "jdk.ExecutionSample"), observations(pd, "samples"), "as `jfr summary` counts")
+				for sampleType, event := range map[string]string{"samples": "ExecutionSample", "gc_collections": "GarbageCollection"} {
+					assert.Equal(t, summarized(t, chunks, "jdk."+event), observations(pd, sampleType), "as `jfr summary` counts")
+				}
 				strs := strings.Join(pd.Dictionary().StringTable().AsRaw(), "\n")
 				for _, name := range []string{"Burn.hot", "Burn.allocate", "Burn.hold"} {
 					assert.Contains(t, strs, name)

@@ -52,14 +52,14 @@ func TestOthersRecordingsStay(t *testing.T) {
 	vm, err := inspect(t, process)
 	require.NoError(t, err)
 	execute := func(command string) (answer string) {
-		require.NoError(t, vm.with(process, 20*time.Second, func(s *session) (err error) {
+		require.NoError(t, vm.with(process, patience, func(s *session) (err error) {
 			answer, err = s.execute(command)
 			return err
 		}))
 		return answer
 	}
 	execute("JFR.start name=theirs settings=default")
-	recording := &Recording{VM: vm, Timeout: 20 * time.Second}
+	recording := &Recording{VM: vm, Timeout: patience}
 	require.NoError(t, recording.Start(process, &settings))
 	assert.Contains(t, execute("JFR.check"), "name=theirs")
 	_, err = recording.Dump(process, allocate)
@@ -85,7 +85,7 @@ func TestAHangingJVM(t *testing.T) {
 		require.NoError(t, java.Process.Signal(syscall.SIGCONT))
 	}
 	hang()
-	recording.Timeout = 20 * time.Second
+	recording.Timeout = patience
 	require.NoError(t, recording.Start(process, &settings), "it goes on when the JVM does")
 	recording.Timeout = 300 * time.Millisecond
 	hang()

@@ -17,8 +17,10 @@ type Settings struct {
 	CPUPeriod time.Duration
 	// AllocationsPerSecond bounds the samples of allocations, since JDK 16. Before, each new buffer of a thread is one.
 	AllocationsPerSecond int
-	// WaitThreshold is the shortest wait for a lock that is recorded.
+	// WaitThreshold is the shortest wait for a lock, a file or a socket that is recorded.
 	WaitThreshold time.Duration
+	// LiveObjects has a part of the allocated objects watched, and those that still exist written with each dump.
+	LiveObjects bool
 	// MaxAge and MaxBytes bound what the JVM keeps.
 	MaxAge   time.Duration
 	MaxBytes int64
@@ -40,8 +42,13 @@ func (s *Settings) file() string {
 	event("jdk.ActiveSetting")
 	event("jdk.ExecutionSample", "period", millis(s.CPUPeriod))
 	event("jdk.ObjectAllocationSample", "stackTrace", "true", "throttle", fmt.Sprintf("%d/s", s.AllocationsPerSecond))
-	event("jdk.JavaMonitorEnter", "stackTrace", "true", "threshold", nanos(s.WaitThreshold))
-	event("jdk.ThreadPark", "stackTrace", "true", "threshold", nanos(s.WaitThreshold))
+	for _, wait := range []string{"JavaMonitorEnter", "ThreadPark", "FileRead", "FileWrite", "FileForce", "SocketRead", "SocketWrite"} {
+		event("jdk."+wait, "stackTrace", "true", "threshold", nanos(s.WaitThreshold))
+	}
+	event("jdk.GarbageCollection", "threshold", "0 ns")
+	if s.LiveObjects { // without a search of what refers to them, which would stop the program
+		event("jdk.OldObjectSample", "stackTrace", "true", "cutoff", "0 ns")
+	}
 	b.WriteString(`</configuration>`)
 	return b.String()
 }
