@@ -71,13 +71,12 @@ build: collector ## build the collector and the tool: bin/otelcol-profiles (SLIM
 # With SLIM or QUICKSTART set, as SLIM= for the full build, nothing is chosen.
 .PHONY: run
 ifeq (file file,$(origin SLIM) $(origin QUICKSTART))
-run: CHOICE := $(if $(filter run,$(MAKECMDGOALS)),$(shell internal/build/choose.sh $(CONFIG)))
-run: SLIM := $(filter slim,$(CHOICE))
-run: QUICKSTART := $(filter quickstart,$(CHOICE))
-endif
-run: collector ## build the smallest collector that CONFIG needs (or SLIM=1, SLIM=), and run it: config/quickstart.yaml
-	@echo '$(CONFIG) runs with $(BINARY)'
+run: ## build the smallest collector that CONFIG needs (or SLIM=1, SLIM=), and run it: config/quickstart.yaml
+	@binary=$$(MAKE='$(MAKE)' internal/build/choose.sh $(CONFIG)); echo "$(CONFIG) runs with $$binary"; exec $$binary --config $(CONFIG)
+else
+run: collector
 	exec $(BINARY) --config $(CONFIG)
+endif
 
 # Some packages run twice, because limits on allocations hold only without the race detector. The second run leaves out tests of
 # large inputs, and the inputs of fuzz targets: neither has more than one goroutine.
@@ -338,7 +337,6 @@ check-generated: ## fail if cmd/otelcol-profiles, the output of mdatagen, NOTICE
 	$(NOTICES) > bin/NOTICE
 	diff NOTICE bin/NOTICE || { echo 'stale: run `make notice` and commit NOTICE' >&2; exit 1; }
 	$(GO) mod tidy $(TIDY) -diff
-	$(GO) -C internal/build/eks mod tidy -diff
 	$(GO) -C internal/build/tools mod tidy -diff
 	$(GO) -C internal/build/tools/compose mod tidy -diff
 	$(GO) -C internal/build/tools/govulncheck mod tidy -diff

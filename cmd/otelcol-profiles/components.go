@@ -37,12 +37,12 @@ import (
 	pprofextension "github.com/open-telemetry/opentelemetry-collector-contrib/extension/pprofextension"
 	filestorage "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	dictionarydedupprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/dictionarydedupprocessor"
+	hostdetectionprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/hostdetectionprocessor"
 	processresourceprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor"
 	symbolizeprocessor "github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor"
 	memorylimiterprocessor "go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	filterprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
 	k8sattributesprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/k8sattributesprocessor"
-	resourcedetectionprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourcedetectionprocessor"
 	resourceprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
 	transformprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
 	pprofreceiver "github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver"
@@ -150,12 +150,12 @@ func components() (otelcol.Factories, error) {
 
 	factories.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
 		dictionarydedupprocessor.NewFactory(),
+		hostdetectionprocessor.NewFactory(),
 		processresourceprocessor.NewFactory(),
 		symbolizeprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
 		filterprocessor.NewFactory(),
 		k8sattributesprocessor.NewFactory(),
-		resourcedetectionprocessor.NewFactory(),
 		resourceprocessor.NewFactory(),
 		transformprocessor.NewFactory(),
 	)
@@ -164,12 +164,12 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ProcessorModules = makeModulesMap(factories.Processors, map[component.Type]string{
 		dictionarydedupprocessor.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
+		hostdetectionprocessor.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		processresourceprocessor.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		symbolizeprocessor.NewFactory().Type(): "github.com/otelcol-profiles/otelcol-profiles v0.1.0",
 		memorylimiterprocessor.NewFactory().Type(): "go.opentelemetry.io/collector/processor/memorylimiterprocessor v0.165.0",
 		filterprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor v0.161.0",
 		k8sattributesprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/k8sattributesprocessor v0.160.0",
-		resourcedetectionprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourcedetectionprocessor v0.160.0",
 		resourceprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor v0.165.1",
 		transformprocessor.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor v0.161.0",
 	})

@@ -31,16 +31,16 @@ func createDefaultConfig() component.Config {
 	return &Config{Detectors: []string{"env"}, Override: true, System: SystemConfig{HostnameSources: []string{}}}
 }
 
-// Validate reports everything that the slim build lacks.
+// Validate reports what contrib's processor has and this one lacks.
 func (c *Config) Validate() error {
 	var faults config.Faults
 	for i, name := range c.Detectors {
 		faults.Require(detectors[name] != nil,
-			"`detectors[%d]` must be env or system in the slim build, found %q: the full build of otelcol-profiles has the others", i, name)
+			"`detectors[%d]` must be env or system, found %q: contrib's processor has the others, see builder-config.yaml", i, name)
 	}
-	// By default the full build asks DNS first. The same configuration must not result in another host name here.
+	// By default contrib's processor asks DNS first. The same configuration must not result in another host name here.
 	sources := c.System.HostnameSources
 	faults.Require(!slices.Contains(c.Detectors, "system") || slices.Equal(sources, []string{"os"}),
-		"`system.hostname_sources` must be [os] in the slim build, found %q: the full build of otelcol-profiles also asks DNS, and does so by default", sources)
+		"`system.hostname_sources` must be [os], found %q: contrib's processor, see builder-config.yaml, also asks DNS, and does so by default", sources)
 	return faults.Err()
 }

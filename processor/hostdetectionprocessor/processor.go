@@ -12,10 +12,11 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/xconsumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/environment"
@@ -30,22 +31,16 @@ const (
 	oldEnvVariable = "OTEL_RESOURCE"
 )
 
-// detectors are those that the slim build has.
+// detectors are those that need no SDK of a cloud.
 var detectors = map[string]func(to pcommon.Map) error{"env": detectEnv, "system": detectSystem}
 
 // hostDetection adds the attributes that Start has found to every resource.
 type hostDetection struct {
-	cfg  *Config
-	next xconsumer.Profiles
+	cfg *Config
 
 	// found and schema are read only once Start has returned.
 	found  pcommon.Map
 	schema string
-}
-
-// Capabilities reports that resources change.
-func (*hostDetection) Capabilities() consumer.Capabilities {
-	return consumer.Capabilities{MutatesData: true}
 }
 
 // Start runs the detectors.
@@ -64,20 +59,46 @@ func (p *hostDetection) Start(context.Context, component.Host) error {
 	return nil
 }
 
-// Shutdown has nothing to stop.
-func (*hostDetection) Shutdown(context.Context) error { return nil }
-
-// ConsumeProfiles adds what was found to each resource.
-func (p *hostDetection) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
+func (p *hostDetection) profiles(_ context.Context, pd pprofile.Profiles) (pprofile.Profiles, error) {
 	// An attribute of a message that an exporter has marshalled would have no key yet.
 	compact.ResolveInPlace(pd)
 	for _, rp := range pd.ResourceProfiles().All() {
-		if rp.SchemaUrl() == "" {
-			rp.SetSchemaUrl(p.schema)
-		}
-		add(rp.Resource().Attributes(), p.found, p.cfg.Override)
+		p.describe(rp)
 	}
-	return p.next.ConsumeProfiles(ctx, pd)
+	return pd, nil
+}
+
+func (p *hostDetection) traces(_ context.Context, td ptrace.Traces) (ptrace.Traces, error) {
+	for _, rs := range td.ResourceSpans().All() {
+		p.describe(rs)
+	}
+	return td, nil
+}
+
+func (p *hostDetection) metrics(_ context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
+	for _, rm := range md.ResourceMetrics().All() {
+		p.describe(rm)
+	}
+	return md, nil
+}
+
+func (p *hostDetection) logs(_ context.Context, ld plog.Logs) (plog.Logs, error) {
+	for _, rl := range ld.ResourceLogs().All() {
+		p.describe(rl)
+	}
+	return ld, nil
+}
+
+// describe adds what was found to a resource of any signal.
+func (p *hostDetection) describe(of interface {
+	Resource() pcommon.Resource
+	SchemaUrl() string
+	SetSchemaUrl(url string)
+}) {
+	if of.SchemaUrl() == "" {
+		of.SetSchemaUrl(p.schema)
+	}
+	add(of.Resource().Attributes(), p.found, p.cfg.Override)
 }
 
 // add copies attributes. It replaces those that exist only if override is set.

@@ -12,9 +12,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/processor/xprocessor"
 
@@ -75,11 +80,11 @@ func TestReferencesAreAttributesOfTheSender(t *testing.T) {
 	_, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd) // moves the texts into the dictionary
 	require.NoError(t, err)
 
-	sink := new(consumertest.ProfilesSink)
-	p := &hostDetection{cfg: &Config{Detectors: []string{"system"}}, next: sink}
+	p := &hostDetection{cfg: &Config{Detectors: []string{"system"}}}
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
-	require.NoError(t, p.ConsumeProfiles(t.Context(), pd))
-	got := sink.AllProfiles()[0].ResourceProfiles().At(0).Resource().Attributes()
+	pd, err = p.profiles(t.Context(), pd)
+	require.NoError(t, err)
+	got := pd.ResourceProfiles().At(0).Resource().Attributes()
 	assert.Equal(t, map[string]any{"host.name": "theirs", "os.type": runtime.GOOS}, got.AsRaw())
 	assert.Equal(t, 2, got.Len())
 }
@@ -100,14 +105,43 @@ func TestABadVariableEndsTheStart(t *testing.T) {
 	}
 }
 
-func TestValidateNamesTheFullBuild(t *testing.T) {
+func TestValidateNamesContribsProcessor(t *testing.T) {
 	require.NoError(t, createDefaultConfig().(*Config).Validate())
 	for want, c := range map[string]Config{
-		"`detectors[1]` must be env or system in the slim build, found \"ec2\": the full build":            {Detectors: []string{"env", "ec2"}},
-		"`system.hostname_sources` must be [os] in the slim build, found []: the full build":               {Detectors: []string{"system"}},
-		"`system.hostname_sources` must be [os] in the slim build, found [\"dns\" \"os\"]: the full build": {Detectors: []string{"system"}, System: SystemConfig{HostnameSources: []string{"dns", "os"}}},
+		"`detectors[1]` must be env or system, found \"ec2\": contrib's processor":            {Detectors: []string{"env", "ec2"}},
+		"`system.hostname_sources` must be [os], found []: contrib's processor":               {Detectors: []string{"system"}},
+		"`system.hostname_sources` must be [os], found [\"dns\" \"os\"]: contrib's processor": {Detectors: []string{"system"}, System: SystemConfig{HostnameSources: []string{"dns", "os"}}},
 	} {
 		assert.ErrorContains(t, c.Validate(), want)
+	}
+}
+
+func TestEverySignal(t *testing.T) {
+	t.Setenv(envVariable, "team=shop")
+	set, cfg := processortest.NewNopSettings(metadata.Type), createDefaultConfig()
+	traces, metrics, logs := new(consumertest.TracesSink), new(consumertest.MetricsSink), new(consumertest.LogsSink)
+	ofTraces, err := NewFactory().CreateTraces(t.Context(), set, cfg, traces)
+	require.NoError(t, err)
+	ofMetrics, err := NewFactory().CreateMetrics(t.Context(), set, cfg, metrics)
+	require.NoError(t, err)
+	ofLogs, err := NewFactory().CreateLogs(t.Context(), set, cfg, logs)
+	require.NoError(t, err)
+	for _, p := range []component.Component{ofTraces, ofMetrics, ofLogs} {
+		require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	}
+	td, md, ld := ptrace.NewTraces(), pmetric.NewMetrics(), plog.NewLogs()
+	td.ResourceSpans().AppendEmpty()
+	md.ResourceMetrics().AppendEmpty()
+	ld.ResourceLogs().AppendEmpty()
+	require.NoError(t, ofTraces.ConsumeTraces(t.Context(), td))
+	require.NoError(t, ofMetrics.ConsumeMetrics(t.Context(), md))
+	require.NoError(t, ofLogs.ConsumeLogs(t.Context(), ld))
+	for _, resource := range []pcommon.Resource{
+		traces.AllTraces()[0].ResourceSpans().At(0).Resource(),
+		metrics.AllMetrics()[0].ResourceMetrics().At(0).Resource(),
+		logs.AllLogs()[0].ResourceLogs().At(0).Resource(),
+	} {
+		assert.Equal(t, map[string]any{"team": "shop"}, resource.Attributes().AsRaw())
 	}
 }
 

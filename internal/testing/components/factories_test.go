@@ -88,6 +88,15 @@ func signalsOf(factory component.Factory) map[string]signal {
 			"profiles": {f.ProfilesStability(), func(c ctx, set telemetry, cfg config) (made, error) {
 				return f.CreateProfiles(c, processor.Settings{ID: id, TelemetrySettings: set}, cfg, next)
 			}},
+			"traces": {f.TracesStability(), func(c ctx, set telemetry, cfg config) (made, error) {
+				return f.CreateTraces(c, processor.Settings{ID: id, TelemetrySettings: set}, cfg, next)
+			}},
+			"metrics": {f.MetricsStability(), func(c ctx, set telemetry, cfg config) (made, error) {
+				return f.CreateMetrics(c, processor.Settings{ID: id, TelemetrySettings: set}, cfg, next)
+			}},
+			"logs": {f.LogsStability(), func(c ctx, set telemetry, cfg config) (made, error) {
+				return f.CreateLogs(c, processor.Settings{ID: id, TelemetrySettings: set}, cfg, next)
+			}},
 		}
 	case xexporter.Factory:
 		return map[string]signal{

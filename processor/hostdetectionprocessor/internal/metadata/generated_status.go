@@ -15,4 +15,7 @@ var (
 
 const (
 	ProfilesStability = component.StabilityLevelAlpha
+	TracesStability   = component.StabilityLevelAlpha
+	MetricsStability  = component.StabilityLevelAlpha
+	LogsStability     = component.StabilityLevelAlpha
 )
