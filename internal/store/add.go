@@ -289,8 +289,8 @@ func (a *adder) setTime(c *chunk) {
 		if !hasTime || first < c.start {
 			c.start = first - 1 // it ends at its timestamp
 		}
-		if !hasTime || last > c.end {
-			c.end = last + 1
+		if !hasTime || last >= c.end {
+			c.end = last + 1 // ends are exclusive
 		}
 	}
 	if isOutside || !hasTime && !isTimed {
