@@ -33,7 +33,7 @@ const segmentBytes = 32 << 20
 // Log is open for writing. Its methods are called one at a time.
 type Log struct{ *wlog.WL }
 
-// Open begins a segment after those that are there.
+// Open begins a segment after those that are there. The name of the folder is durable then.
 func Open(dir string) (*Log, error) {
 	if err := blockfile.Fault("create", dir); err != nil {
 		return nil, fmt.Errorf("open the write-ahead log: %w", err)
@@ -41,6 +41,9 @@ func Open(dir string) (*Log, error) {
 	w, err := wlog.NewSize(slog.New(slog.DiscardHandler), nil, dir, segmentBytes, compression.None)
 	if err != nil {
 		return nil, fmt.Errorf("open the write-ahead log: %w", err)
+	}
+	if err := blockfile.SyncDir(filepath.Dir(dir)); err != nil {
+		return nil, errors.Join(err, w.Close())
 	}
 	return &Log{w}, nil
 }
