@@ -9,8 +9,8 @@ import "time"
 // while, as after the start of a machine, before its first answer of a time server.
 type clock struct {
 	last time.Time
-	// doubted is the first reading of those that were ahead of last by more than maxLeap, if the latest is one of them.
-	doubted time.Time
+	// doubted is the first of the readings that were ahead of last by more than maxLeap and agree with each other, latest the last of them.
+	doubted, latest time.Time
 }
 
 // maxLeap is how far ahead a reading may be of the one before. One that is further ahead is believed after this time.
@@ -27,13 +27,14 @@ func (c *clock) start(nanos int64) {
 func (c *clock) trusted(now time.Time) time.Time {
 	limit := c.last.Add(maxLeap)
 	if !c.last.IsZero() && now.After(limit) {
-		if c.doubted.IsZero() || now.Before(c.doubted) {
+		if c.doubted.IsZero() || now.Before(c.doubted) || now.After(c.latest.Add(maxLeap)) {
 			c.doubted = now
 		}
+		c.latest = now
 		if now.Sub(c.doubted) < maxLeap {
 			return limit
 		}
 	}
-	c.last, c.doubted = now, time.Time{}
+	c.last, c.doubted, c.latest = now, time.Time{}, time.Time{}
 	return now
 }

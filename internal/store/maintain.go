@@ -49,7 +49,8 @@ func (s *Store) MaintainContext(ctx context.Context, now time.Time) {
 			s.maintained(now)
 		}
 	}
-	s.retain(s.disk.clock.trusted(now))
+	now = s.disk.clock.trusted(now)
+	s.retain(now)
 	s.Expire(now)
 }
 
