@@ -279,22 +279,23 @@ func (r *replayer) add(d *dictionary.RecordReader) error {
 			return d.Err
 		}
 		sr := &e.series[i]
-		sr.use.restore(&c)
+		sr.use.restore(&c, e.begun)
 		e.add(sr, c)
 	}
 	e.measure()
 	return d.Err
 }
 
-// restore brings what is known of a series up to date with a chunk of the log.
-func (u *seriesUse) restore(c *chunk) {
-	u.last = time.Unix(0, c.last())
+// restore brings what is known of a series up to date with a chunk of the log. It arrived after its block was begun, whatever its time is.
+func (u *seriesUse) restore(c *chunk, begun time.Time) {
+	for _, t := range []time.Time{begun, time.Unix(0, c.last())} {
+		if t.After(u.last) {
+			u.last = t
+		}
+	}
 	switch c.values {
 	case kind.Gauge:
-		if u.gaugeAt != 0 {
-			u.gaugeInterval = c.interval()
-		}
-		u.gaugeAt = max(u.gaugeAt, c.start)
+		u.seeGauge(c.start)
 	case kind.Cumulative:
 		var cols columns
 		for row := c.rows(); row.next(); {

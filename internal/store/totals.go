@@ -201,13 +201,17 @@ const (
 	maxGaugeInterval   = int64(time.Hour)
 )
 
-// hold sets the time for which a gauge may count: two intervals, which are the time since the gauge before. A series that was missing for
-// more than four intervals keeps its previous interval.
+// hold sets the time for which a gauge may count: two intervals, which are the time since the gauge before.
 func (u *seriesUse) hold(c *chunk, resolution int64) {
-	since := c.end - u.gaugeAt
+	u.seeGauge(c.end)
+	c.start, c.end = c.end, c.end+2*max(cmp.Or(u.gaugeInterval, firstGaugeInterval), resolution)
+}
+
+// seeGauge notes the time of a gauge. A series that was missing for more than four intervals keeps its previous interval.
+func (u *seriesUse) seeGauge(at int64) {
+	since := at - u.gaugeAt
 	if u.gaugeAt != 0 && since > 0 && (u.gaugeInterval == 0 || since <= 4*u.gaugeInterval) {
 		u.gaugeInterval = min(since, maxGaugeInterval)
 	}
-	u.gaugeAt = max(u.gaugeAt, c.end)
-	c.start, c.end = c.end, c.end+2*max(cmp.Or(u.gaugeInterval, firstGaugeInterval), resolution)
+	u.gaugeAt = max(u.gaugeAt, at)
 }
