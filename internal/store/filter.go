@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // filter decides, for one block, which samples have the attributes of a selection. Whoever reads samples by it checks the memory.
@@ -173,11 +174,27 @@ func (f *filter) seriesValue(sr *series, key dictionary.StringIndex) (string, bo
 	return known.value, known.has
 }
 
-// canMatch reports whether samples of the series can have the attributes.
-func (f *filter) canMatch(sr *series) bool {
+// isOverridden reports whether only samples with attributes of their own can match, since the series has other ones.
+func (f *filter) isOverridden(sr *series) bool {
 	for _, k := range f.keys {
 		if !k.known {
+			continue
+		}
+		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) {
+			return true
+		}
+	}
+	return false
+}
+
+// canMatch reports whether samples of the series can have the attributes. A state counts although they do not: see rule.states.
+func (f *filter) canMatch(sr *series) bool {
+	for _, k := range f.keys {
+		if !k.known && sr.values != kind.Gauge {
 			return false
+		}
+		if !k.known {
+			continue
 		}
 		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) && !f.samplesHave(sr, k.name, k.key, k.values) {
 			return false
@@ -189,7 +206,7 @@ func (f *filter) canMatch(sr *series) bool {
 // required returns the keys that samples must have because their series does not have one of the values, as bits.
 func (f *filter) required(sr *series) (required uint64) {
 	for i, k := range f.keys {
-		if value, ok := f.seriesValue(sr, k.key); !ok || !slices.Contains(k.values, value) {
+		if value, ok := f.seriesValue(sr, k.key); !k.known || !ok || !slices.Contains(k.values, value) {
 			required |= 1 << i
 		}
 	}
@@ -209,7 +226,7 @@ func (f *filter) sample(set dictionary.AttributeSetIndex, required uint64) bool 
 		for i, k := range f.keys {
 			if required&(1<<i) != 0 {
 				value, has := f.value(set, k.key)
-				match = match && has && slices.Contains(k.values, value)
+				match = match && k.known && has && slices.Contains(k.values, value)
 			}
 		}
 		f.sets[key] = match

@@ -32,10 +32,10 @@ func (t *tally) add(c *chunk) {
 type rule struct {
 	// others are those that are no baselines. Baselines count only if there are no others: they are older than the selection.
 	others, baselines tally
-	// from and until bound the time for which any selected state holds: the mean is that over this time. isMean reports that there are
-	// such states, and mixed that not all of them hold for all of it.
-	from, until     int64
-	isMean, isMixed bool
+	// states is the time over which states are averaged: that for which any holds whose series can be selected. Which samples it has does
+	// not matter: in the next block, the series may have some that are selected. overridden is that of series which have another value of a
+	// selected attribute, and samples with theirs; it counts if there are no others.
+	states, overridden held
 	// isFractional reports that a weight is not a whole number.
 	isFractional bool
 	// timeType is that of the time for which a sample stands, if the type counts samples, and periods are the smallest and the largest such
@@ -43,6 +43,21 @@ type rule struct {
 	timeType SampleType
 	periods  [2]int64
 	isTime   bool
+}
+
+// held is the time for which any state holds. isMixed reports that not all of them hold for all of it.
+type held struct {
+	from, until    int64
+	isSet, isMixed bool
+}
+
+func (h *held) add(from, until int64) {
+	if !h.isSet {
+		*h = held{from: from, until: until, isSet: true}
+		return
+	}
+	h.isMixed = h.isMixed || from != h.from || until != h.until
+	h.from, h.until = min(h.from, from), max(h.until, until)
 }
 
 // seePeriod adds the period of a profile.
@@ -62,7 +77,7 @@ func (r *rule) counted() *tally {
 }
 
 // see adds a selected profile.
-func (r *rule) see(sel *Selection, w *weightedChunk, isMean bool) {
+func (r *rule) see(sel *Selection, w *weightedChunk, isMean, isOverridden bool) {
 	from, until, _ := sel.overlap(w.chunk.start, w.end)
 	switch c := w.chunk; {
 	case c.flags&isBaseline != 0:
@@ -70,11 +85,10 @@ func (r *rule) see(sel *Selection, w *weightedChunk, isMean bool) {
 		return
 	case c.values != kind.Gauge || !isMean:
 		r.isFractional = r.isFractional || w.weight != math.Trunc(w.weight)
-	case !r.isMean:
-		r.isMean, r.from, r.until = true, from, until
+	case isOverridden:
+		r.overridden.add(from, until)
 	default:
-		r.isMixed = r.isMixed || from != r.from || until != r.until
-		r.from, r.until = min(r.from, from), max(r.until, until)
+		r.states.add(from, until)
 	}
 	r.others.add(w.chunk)
 }
@@ -101,7 +115,7 @@ func (s *scan) plan() (*Selected, error) {
 					if r.timeType != (SampleType{}) {
 						r.seePeriod(p.metas[list[i].chunk.meta].period)
 					}
-					r.see(&s.query.Selection, &list[i], isMean)
+					r.see(&s.query.Selection, &list[i], isMean, s.filter.isOverridden(list[i].series))
 				}
 				return nil
 			})
@@ -115,9 +129,13 @@ func (s *scan) plan() (*Selected, error) {
 		return nil, err
 	}
 	for i := range s.rules {
-		s.rules[i].isFractional = s.rules[i].isFractional || s.rules[i].isMixed
-		out.Samples += s.rules[i].counted().samples
-		if r := &s.rules[i]; r.periods[0] > 0 && (r.periods[0] < r.periods[1] || s.query.asTime) {
+		r := &s.rules[i]
+		r.isFractional = r.isFractional || r.states.isMixed || r.overridden.isMixed || r.states.isSet && r.overridden.isSet
+		if !r.states.isSet {
+			r.states = r.overridden
+		}
+		out.Samples += r.counted().samples
+		if r.periods[0] > 0 && (r.periods[0] < r.periods[1] || s.query.asTime) {
 			r.isTime, out.Types[i] = true, r.timeType
 		}
 	}

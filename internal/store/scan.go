@@ -45,6 +45,8 @@ type scan struct {
 type part struct {
 	*block
 	hasDictionary bool
+	// resources are the sets of attributes of the resources of a service on disk.
+	resources []dictionary.AttributeSetIndex
 	// selected are in the order of their types.
 	selected []selectedSeries
 }
@@ -158,8 +160,8 @@ func (s *scan) use(p *part, use func(*part) error) error {
 	for i := range p.block.series {
 		s.filter.resources[p.block.series[i].resource] = true
 	}
-	for _, in := range p.selected {
-		s.filter.resources[in.series.resource] = true
+	for _, set := range p.resources {
+		s.filter.resources[set] = true
 	}
 	maps.Copy(s.filter.onSamples, s.view.onSamples)
 	if len(s.filter.keys) > 0 {
@@ -208,6 +210,7 @@ func (s *scan) listedOnDisk(d *diskBlock, service *blockfile.Service, list []blo
 	defer p.disk.rows.Close()
 	for i := range list {
 		in := &list[i]
+		p.resources = append(p.resources, dictionary.AttributeSetIndex(in.Resource))
 		t := SampleType{in.Type, in.Unit}
 		if typ, ok := s.typeOf(in.Profile, t, in.Timestamps, func() seriesID { return parseID(in.ID) }); ok && s.wants(in.Start, in.End, in.Total, in.Unit) {
 			p.selected = append(p.selected, selectedSeries{typ: typ, in: in})
@@ -357,7 +360,7 @@ func (s *scan) counts(p *part, in *selectedSeries, w *weightedChunk, next int64)
 		if q.LastState && next != noStart && (q.Until == 0 || next < q.Until) {
 			return false
 		}
-		if whole := r.until - r.from; !q.LastState && s.reads && whole > 0 {
+		if whole := r.states.until - r.states.from; !q.LastState && s.reads && whole > 0 {
 			w.weight = float64(until-from) / float64(whole)
 		}
 	case c.flags&isBaseline != 0:
