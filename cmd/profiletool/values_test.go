@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -30,10 +31,12 @@ import (
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mcp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// What a producer has sent several times has one sum: on the page, as pprof, as text, in Grafana and as a metric. A state is not added up over
+// What a producer has sent several times has one sum: on the page, as pprof, as text, to assistants, in Grafana and as a metric. A state is not added up over
 // time, a difference is not subtracted.
 func TestOneSum(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -42,13 +45,14 @@ func TestOneSum(t *testing.T) {
 		stated        profilekind.Temporality
 		profiles      [][]int64 // the values of the last type, in the functions a, b …
 		want          int64
+		wantText      string // for assistants
 	}{
-		"leaked goroutines":     {"goroutineleak/count", "goroutineleak/count", 0, "", [][]int64{{5}, {5}, {5}}, 5},
-		"dd-trace-py's heap":    {"cpu-time/nanoseconds heap-space/bytes", "cpu-time/nanoseconds", 10, "", [][]int64{{1e8}, {1e8}, {1e8}}, 1e8},
-		"tcmalloc's residents":  {"space/bytes resident_space/bytes", "space/bytes", 0, "", [][]int64{{800}, {800}}, 800},
-		"a difference of heaps": {"inuse_space/bytes", "space/bytes", 10, "", [][]int64{{500, -300, -200}}, 0},
-		"godeltaprof":           {"alloc_space/bytes", "space/bytes", 0, profilekind.StatedDelta, [][]int64{{10}, {10}, {30}}, 50},
-		"Datadog's cpu-time":    {"wall-time/nanoseconds cpu-time/nanoseconds", "", 10, "", [][]int64{{3, 4}, {5, 6}}, 18},
+		"leaked goroutines":     {"goroutineleak/count", "goroutineleak/count", 0, "", [][]int64{{5}, {5}, {5}}, 5, "5"},
+		"dd-trace-py's heap":    {"cpu-time/nanoseconds heap-space/bytes", "cpu-time/nanoseconds", 10, "", [][]int64{{1e8}, {1e8}, {1e8}}, 1e8, "95.4 MiB"},
+		"tcmalloc's residents":  {"space/bytes resident_space/bytes", "space/bytes", 0, "", [][]int64{{800}, {800}}, 800, "800 B"},
+		"a difference of heaps": {"inuse_space/bytes", "space/bytes", 10, "", [][]int64{{500, -300, -200}}, 0, "0 B"},
+		"godeltaprof":           {"alloc_space/bytes", "space/bytes", 0, profilekind.StatedDelta, [][]int64{{10}, {10}, {30}}, 50, "50 B"},
+		"Datadog's cpu-time":    {"wall-time/nanoseconds cpu-time/nanoseconds", "", 10, "", [][]int64{{3, 4}, {5, 6}}, 18, "18 ns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now().Truncate(time.Second)
@@ -98,10 +102,13 @@ func TestOneSum(t *testing.T) {
 			}
 			assert.Equal(t, tc.want, sum, "collapsed")
 
+			answer := askAssistant(t, kept, now, fmt.Sprintf(`{"service":"shop","profile":%q,"type":%q}`, profileName, typ))
+			assert.Contains(t, answer, "; total "+tc.wantText+"\n", "MCP")
+
 			periodType, periodUnit, _ := strings.Cut(tc.period, "/")
-			query := profilekind.ProfileTypeID(profileName, typ, unit, periodType, periodUnit) + `{service_name="shop"}`
+			of := profilekind.ProfileTypeID(profileName, typ, unit, periodType, periodUnit) + `{service_name="shop"}`
 			var rendered struct{ Flamebearer struct{ NumTicks int64 } }
-			require.NoError(t, json.Unmarshal(get("/pyroscope/render?from=now-1h&until=now&query="+url.QueryEscape(query)), &rendered))
+			require.NoError(t, json.Unmarshal(get("/pyroscope/render?from=now-1h&until=now&query="+url.QueryEscape(of)), &rendered))
 			want := tc.want
 			for _, in := range catalog.Profiles {
 				if in.Type == typ+"/"+unit && in.Kind == profilekind.Gauge.String() {
@@ -113,6 +120,23 @@ func TestOneSum(t *testing.T) {
 			assert.Equal(t, tc.want, metricOf(t, all, profileName+"/"+typ), "the metric")
 		})
 	}
+}
+
+// askAssistant returns what the MCP tool hottest_functions answers.
+func askAssistant(t *testing.T, kept *store.Store, now time.Time, arguments string) string {
+	t.Helper()
+	here, there := sdk.NewInMemoryTransports()
+	server, err := mcp.New(mcp.Settings{
+		Store: store.NewQuerier(kept), Now: func() time.Time { return now }, Queries: query.New(query.Limits{MaxConcurrent: 1, Timeout: time.Minute}),
+	}).Connect(t.Context(), there, nil)
+	require.NoError(t, err)
+	client, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), here, nil)
+	require.NoError(t, err)
+	result, err := client.CallTool(t.Context(), &sdk.CallToolParams{Name: "hottest_functions", Arguments: json.RawMessage(arguments)})
+	require.NoError(t, err)
+	require.NoError(t, client.Close())
+	_ = server.Wait()
+	return result.Content[0].(*sdk.TextContent).Text
 }
 
 // sentProfile returns what a pprof of these types is decoded to. Only its last type has values.

@@ -497,7 +497,7 @@ func compare(c *call, in *compareIn) error {
 	changes := changesOf(t, g.Total[0], g.BaseTotal[0], by)
 	c.describe("changes by "+by, &sel, g, t)
 	c.linef("base: %s%s; total %s", name(base.Service), sideText(&base), value(float64(g.BaseTotal[0]), g.Type.Unit))
-	c.linef("change is that of the part of the total, in points of percent, the largest first")
+	c.linef("change: percentage points of the total, the largest first")
 	c.row("change", "now", "now%", "base", "base%", "function")
 	leftOut := c.rows(len(changes), limit, func(i int) []string {
 		r := &changes[i]
