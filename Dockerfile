@@ -1,4 +1,4 @@
-# A container image of the collector: `make image`, described in README.md.
+# A container image of the collector: `make image`, described in docs/install.md.
 #
 # Compiling happens on the machine's own architecture, whatever the image is for. Nothing of the first image reaches
 # the second but the binaries, the certificates of authorities, and an empty folder.

@@ -113,7 +113,7 @@ e2e-datadog: ## run an application with Datadog's library for Node.js, from npm,
 # DuckDB has 70 MB.
 E2E_SQL ?= 1
 .PHONY: e2e-sql
-e2e-sql: ## run the SQL of docs/store.md over blocks of the store, by DuckDB from npm
+e2e-sql: ## run the SQL of docs/sql.md over blocks of the store, by DuckDB from npm
 	E2E_SQL=$(E2E_SQL) $(GO) test -count=1 -v -timeout 10m -run '^TestSQL$$' ./internal/testing/e2e
 
 # ClickHouse's engine has 546 MB.

@@ -18,6 +18,12 @@ import (
 
 const root = ".."
 
+const (
+	maxPageWords   = 1_200
+	maxReadmeWords = 900
+	maxWords       = 28_000 // of this folder, without decisions
+)
+
 var (
 	// fence matches the beginning or the end of a code block.
 	fence   = regexp.MustCompile("^ *```(.*)$")
@@ -129,4 +135,28 @@ func TestNamedPages(t *testing.T) {
 			assert.True(t, fromRoot == nil || fromHere == nil, "%s names %s", name, path)
 		}
 	}
+}
+
+// A page answers one question within a few minutes of reading, and the index has it.
+func TestPages(t *testing.T) {
+	index, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	all := 0
+	for _, d := range documents(t) {
+		words := len(strings.Fields(d.text))
+		name, isPage := strings.CutPrefix(d.path, filepath.Join(root, "docs")+"/")
+		switch {
+		case d.path == filepath.Join(root, "README.md"):
+			assert.LessOrEqual(t, words, maxReadmeWords, d.path)
+		case isPage && strings.HasPrefix(name, "decisions/"):
+			// Decisions are history: they explain what they have to.
+		case isPage:
+			all += words
+			assert.LessOrEqual(t, words, maxPageWords, d.path)
+			if name != "README.md" {
+				assert.Contains(t, string(index), "("+name+")", "the index lacks a page")
+			}
+		}
+	}
+	assert.LessOrEqual(t, all, maxWords)
 }

@@ -20,7 +20,7 @@ func TestDocs(t *testing.T) {
 	rules, err := os.ReadFile("base/relabel.yaml")
 	require.NoError(t, err)
 	root := filepath.Join("..", "..")
-	for _, name := range []string{"docs/kubernetes.md"} {
+	for _, name := range []string{"docs/kubernetes.md", "docs/kubernetes-operations.md"} {
 		content, err := os.ReadFile(filepath.Join(root, name))
 		require.NoError(t, err)
 		for _, match := range regexp.MustCompile(`pprof\.io/(scrape|port_name|port|path|[a-z_]+)`).FindAllStringSubmatch(string(content), -1) {
@@ -37,13 +37,16 @@ func TestDocs(t *testing.T) {
 				require.NoError(t, err, name)
 			}
 		}
+		if name != "docs/kubernetes.md" {
+			continue
+		}
 		for _, service := range all[*corev1.Service](build(t, "overlays/agent")) {
 			for _, port := range service.Spec.Ports {
 				require.Contains(t, string(content), strconv.Itoa(int(port.Port)), name)
 			}
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "kubernetes.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "kubernetes-operations.md"))
 	require.NoError(t, err)
 	agent := build(t, "overlays/agent").workloads()[0].container()
 	for _, size := range []int64{agent.Resources.Requests.Memory().Value(), agent.Resources.Limits.Memory().Value()} {

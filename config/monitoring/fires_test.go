@@ -41,7 +41,7 @@ func TestAlertsFire(t *testing.T) {
 			p.Store(series, time.UnixMilli(at.Milliseconds()), m.first+m.grows*at.Minutes())
 		}
 	}
-	advice, err := os.ReadFile("../../docs/troubleshooting.md")
+	advice, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	alerts := 0
 	for _, rule := range p.Groups[0].Rules {

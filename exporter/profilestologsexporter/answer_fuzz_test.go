@@ -28,7 +28,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// What an answer may cost; docs/limits.md has the same numbers. Of an HTTP answer no more than httpclient.MaxAnswerBytes is read.
+// What an answer may cost. Of an HTTP answer no more than httpclient.MaxAnswerBytes is read.
 const (
 	answerConstantBytes = 4 << 20
 	answerPerByte       = 40

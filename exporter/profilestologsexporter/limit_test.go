@@ -226,7 +226,7 @@ func TestSharedEntryThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// The bounds of docs/limits.md.
+// The permitted cost.
 const (
 	partsConstantBytes = 64 << 20
 	partsFactor        = 64

@@ -20,7 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// The permitted costs of Add and of all queries on what it kept, by the message's bytes: docs/limits.md.
+// The permitted costs of Add and of all queries on what it kept, by the message's bytes.
 const (
 	addConstant, addFactor     = 16 << 20, 24
 	queryConstant, queryFactor = 64 << 20, 64

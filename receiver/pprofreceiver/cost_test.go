@@ -218,7 +218,7 @@ func TestHostileSendersTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// The constants of docs/limits.md for the entries of this receiver.
+// The permitted cost of the entries of this receiver.
 const (
 	entryConstant = 24 << 20
 	entryFactor   = 64

@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// The peak of the heap is at most batchConstant + batchFactor × the message's encoded bytes: docs/limits.md. Most of the
+// The peak of the heap is at most batchConstant + batchFactor × the message's encoded bytes. Most of the
 // factor is what pdata's objects for the parts take against a message of two or three bytes on the wire, and what a
 // reference of ten bytes to a text may expand to.
 const (

@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
-// The bounds of docs/limits.md. A value of one byte of an old sample becomes a sample of its own, of about 118 bytes, and
+// The permitted cost. A value of one byte of an old sample becomes a sample of its own, of about 118 bytes, and
 // copiesPerByte is added for its attributes.
 const (
 	boundConstant = 8 << 20

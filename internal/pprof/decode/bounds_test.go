@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
-// The peak of the heap is at most decodeConstant + decodeFactor × the plain payload: docs/limits.md. Most of the
+// The peak of the heap is at most decodeConstant + decodeFactor × the plain payload. Most of the
 // factor is the size of a Sample of pdata, about eighty bytes, whose value has one byte in a pprof.
 const (
 	decodeConstant = 16 << 20

@@ -17,7 +17,7 @@ import (
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// The peak of the heap is at most encodeConstant + encodeFactor × the size of the message as protobuf: docs/limits.md.
+// The peak of the heap is at most encodeConstant + encodeFactor × the size of the message as protobuf.
 // It is three times maxExpansion, since the buffer of the pprof grows by doubling and is then copied.
 const (
 	encodeConstant = 16 << 20

@@ -82,7 +82,7 @@ func readEvents(body []byte, library string) (ld plog.Logs, fault *Fault) {
 	return reader.Read(body)
 }
 
-// The bounds of docs/limits.md.
+// The permitted cost.
 const (
 	eventsConstantBytes = 8 << 20
 	eventsFactor        = 48

@@ -37,7 +37,7 @@ func TestEventTime(t *testing.T) {
 	}
 }
 
-// The bounds of docs/limits.md, for the bytes of the records and of the limit together.
+// The permitted cost, for the bytes of the records and of the limit together.
 const (
 	writeConstantBytes = 4 << 20
 	writeFactor        = 16

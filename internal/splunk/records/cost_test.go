@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
-// The bounds of docs/limits.md: heap <= constant + factor × bytes, decompressed.
+// The permitted cost: heap <= constant + factor × bytes, decompressed.
 const (
 	translateConstantBytes = 16 << 20
 	translateFactor        = 56

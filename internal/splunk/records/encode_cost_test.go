@@ -16,7 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// The bounds of docs/limits.md: heap <= constant + factor × bytes.
+// The permitted cost: heap <= constant + factor × bytes.
 const (
 	encodeConstantBytes = 96 << 20
 	encodeFactor        = 128

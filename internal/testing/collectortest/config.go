@@ -81,7 +81,7 @@ func ReadmeExamples(t testing.TB, path string) (examples []map[string]map[string
 	return examples
 }
 
-// What comments lines of the shipped configurations out, beside Doors: a word after "# @", as docs/scaling.md has it.
+// What comments lines of the shipped configurations out, beside Doors: a word after "# @", as docs/tls.md has it.
 const (
 	Doors   = ""         // TLS and tokens of all ports: a # with no space after it
 	Backend = "@backend" // TLS and a token of what comes next

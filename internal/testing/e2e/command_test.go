@@ -64,7 +64,7 @@ func chartMetrics(t *testing.T) (config string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "metrics.md"))
 	require.NoError(t, err)
-	_, block, ok := strings.Cut(string(text), "```yaml\nagent:\n")
+	_, block, ok := strings.Cut(string(text), "```yaml of the chart\nagent:\n")
 	require.True(t, ok)
 	block, _, _ = strings.Cut(block, "```")
 	var values struct{ Config map[string]any }

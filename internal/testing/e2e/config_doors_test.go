@@ -91,15 +91,15 @@ func TestEveryBackendHasAMark(t *testing.T) {
 	}
 }
 
-// The commands of docs/scaling.md do what the tests do.
+// The commands of docs/tls.md do what the tests do.
 func TestCommandsThatRemoveMarks(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "scaling.md"))
+	text, err := os.ReadFile(filepath.Join(repository, "docs", "tls.md"))
 	require.NoError(t, err)
 	for _, command := range []string{
 		"sed -E '/^ *#[^ ]/ s/#//' config/standalone.yaml > secured.yaml",
 		"sed 's/# @backend //' config/agent.yaml > agent-tls.yaml",
 	} {
-		require.Contains(t, string(text), "\n    "+command+"\n")
+		require.Contains(t, string(text), "\n"+command+"\n")
 	}
 	for _, file := range doorsOf(t) {
 		require.Equal(t, collectortest.Uncommented(t, file, collectortest.Doors), sed(t, "/^ *#[^ ]/ s/#//", file), file)

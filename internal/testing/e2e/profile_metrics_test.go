@@ -125,7 +125,7 @@ func TestContribConnectors(t *testing.T) {
 	require.NoError(t, err)
 	_, section, ok := strings.Cut(string(text), "## How much arrives")
 	require.True(t, ok)
-	_, block, _ := strings.Cut(section, "```yaml\n")
+	_, block, _ := strings.Cut(section, "```yaml part\n")
 	block, _, _ = strings.Cut(block, "```")
 	c := launchWith(t, newFile(t, "contrib.yaml", []byte(block)), []string{"--config", `yaml:
 receivers: {pprof: {server: {endpoint: "${env:PPROF_ENDPOINT}"}}}

@@ -15,7 +15,7 @@ import (
 )
 
 // The peak of the heap is at most boundConstant + boundFactor × the message's encoded bytes, and what comes out has at most
-// sizeFactor times its bytes and sizeConstant more: docs/limits.md.
+// sizeFactor times its bytes and sizeConstant more.
 const (
 	boundConstant = 32 << 20
 	boundFactor   = 100
