@@ -137,6 +137,18 @@ func TestNamedPages(t *testing.T) {
 	}
 }
 
+// Code is in fenced blocks, which say how they are tested.
+func TestCodeIsFenced(t *testing.T) {
+	for _, d := range documents(t) {
+		if strings.Contains(d.path, "testdata") {
+			continue
+		}
+		for i := 1; i < len(d.prose); i++ {
+			assert.False(t, d.prose[i-1] == "" && strings.HasPrefix(d.prose[i], "    "), "%s: %s", d.path, d.prose[i])
+		}
+	}
+}
+
 // A page answers one question within a few minutes of reading, and the index has it.
 func TestPages(t *testing.T) {
 	index, err := os.ReadFile("README.md")

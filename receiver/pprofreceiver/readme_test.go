@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -27,8 +26,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
@@ -111,25 +108,6 @@ func TestReadmeConfigurationsAreValid(t *testing.T) {
 		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), section)
 		assert.NoError(t, err, example)
 	}
-}
-
-// The README's curl line works as written, except for the port: the default one may be in use here.
-func TestReadmeCurlLine(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed")
-	}
-	block := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(readme(t))
-	require.NotNil(t, block)
-	f := startFixture(t, serverOnly)
-	command := strings.Replace(block[1], "http://localhost:4040"+push.Path, f.pushURL(), 1)
-	require.NotEqual(t, block[1], command)
-	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "cpu.pb.gz"), sourcetest.Captured(t, "go-cpu-labels.pb.gz"), 0o600))
-	shell := exec.Command("sh", "-e", "-c", command)
-	shell.Dir = folder
-	output, err := shell.CombinedOutput()
-	require.NoError(t, err, "%s", output)
-	assert.Equal(t, "shop", sourcetest.ResourceOf(t, f.Await(1)[0])["service.name"])
 }
 
 // The README's table lists the statuses in the code.
