@@ -15,6 +15,6 @@ import (
 func addConverters(set *otelcol.CollectorSettings) *config.Durations {
 	durations := &config.Durations{}
 	converters := &set.ConfigProviderSettings.ResolverSettings.ConverterFactories
-	*converters = append(*converters, config.NewConverterFactory(), config.NewTelemetryFactory(), budget.NewConverterFactory(), durations.Factory())
+	*converters = append(*converters, config.NewTelemetryFactory(), budget.NewConverterFactory(), durations.Factory())
 	return durations
 }
