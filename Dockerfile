@@ -31,13 +31,15 @@ RUN --mount=type=cache,target=/cache \
     go -C cmd/otelcol-profiles build -trimpath -buildvcs=false -ldflags='-s -w' -tags=grpcnotrace${SLIM:+,slim} -o /out/otelcol-profiles . && \
     CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} \
     go build -trimpath -buildvcs=false -ldflags="-s -w -X main.toolVersion=${VERSION}" -tags=grpcnotrace -o /out/profiletool ./cmd/profiletool && \
+    go run ./internal/build/notice -C cmd/otelcol-profiles,cmd/profiletool -tags=grpcnotrace -texts > /out/NOTICE && \
     mkdir /out/state
 
 FROM ${BASE_IMAGE}
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/otelcol-profiles /otelcol-profiles
 COPY --from=build /out/profiletool /profiletool
-COPY LICENSE NOTICE /licenses/
+COPY LICENSE /licenses/
+COPY --from=build /out/NOTICE /licenses/NOTICE
 COPY config/*.yaml /etc/otelcol-profiles/
 COPY config/targets /etc/otelcol-profiles/targets/
 COPY config/standalone.yaml /etc/otelcol-profiles/config.yaml

@@ -1,11 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command notice writes NOTICE: the licences of everything that is compiled or embedded into the binary, on any platform.
+// Command notice writes NOTICE: the licences of everything that is compiled or embedded into the binary, on any platform. The file in
+// git has a table of modules; releases, packages and images have the texts, too.
 //
 // list asks the go command which packages the binary has, and which files they embed. collect reads the licence files of
 // their folders, up to each module's root. classify names each licence; an unknown one is an error. write prints a table of
-// modules, and each text once, with the copyright lines of all modules that use it. writeSBOM prints only the table, in a format
+// modules, and with -texts each text once, with the copyright lines of all modules that use it. writeSBOM prints only the table, in a format
 // for programs.
 package main
 
@@ -29,28 +30,35 @@ import (
 // platforms are those whose dependencies are listed.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/arm64", "windows/amd64"}
 
+type options struct {
+	folders, tags, own, header, version string
+	texts                               bool
+}
+
 func main() {
-	folder := flag.String("C", "cmd/otelcol-profiles", "folders of the main packages, with commas between them")
-	tags := flag.String("tags", "", "build tags, as for the binary")
-	own := flag.String("own", "github.com/otelcol-profiles/otelcol-profiles", "modules that begin with this are left out")
-	header := flag.String("header", "internal/build/notice/header.txt", "file with the text at the beginning")
-	version := flag.String("sbom", "", "write a bill of materials instead, of this version of the program")
+	var o options
+	flag.StringVar(&o.folders, "C", "cmd/otelcol-profiles", "folders of the main packages, with commas between them")
+	flag.StringVar(&o.tags, "tags", "", "build tags, as for the binary")
+	flag.StringVar(&o.own, "own", "github.com/otelcol-profiles/otelcol-profiles", "modules that begin with this are left out")
+	flag.StringVar(&o.header, "header", "internal/build/notice/header.txt", "file with the text at the beginning")
+	flag.StringVar(&o.version, "sbom", "", "write a bill of materials instead, of this version of the program")
+	flag.BoolVar(&o.texts, "texts", false, "write the texts of the licences, too")
 	flag.Parse()
-	if err := run(os.Stdout, *folder, *tags, *own, *header, *version); err != nil {
+	if err := run(os.Stdout, o); err != nil {
 		fmt.Fprintln(os.Stderr, "notice:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, folder, tags, own, header, version string) error {
-	text, err := os.ReadFile(header)
+func run(w io.Writer, o options) error {
+	text, err := os.ReadFile(o.header)
 	if err != nil {
 		return err
 	}
 	modules := map[string]*module{}
-	for _, folder := range strings.Split(folder, ",") {
+	for _, folder := range strings.Split(o.folders, ",") {
 		for _, platform := range platforms {
-			if err := list(modules, folder, tags, own, platform); err != nil {
+			if err := list(modules, folder, o.tags, o.own, platform); err != nil {
 				return err
 			}
 		}
@@ -63,10 +71,10 @@ func run(w io.Writer, folder, tags, own, header, version string) error {
 		return err
 	}
 	sorted := slices.SortedFunc(maps.Values(modules), func(a, b *module) int { return cmp.Compare(a.path, b.path) })
-	if version != "" {
-		return writeSBOM(w, filepath.Base(folder), version, sorted)
+	if o.version != "" {
+		return writeSBOM(w, filepath.Base(o.folders), o.version, sorted)
 	}
-	return write(w, string(text), sorted)
+	return write(w, string(text), sorted, o.texts)
 }
 
 // module is a module with packages in the binary.

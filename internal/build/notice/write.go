@@ -20,8 +20,8 @@ type shared struct {
 	users []string
 }
 
-// write prints the header, the table and the texts.
-func write(out io.Writer, header string, modules []*module) error {
+// write prints the header and the table, and the texts if they are wanted.
+func write(out io.Writer, header string, modules []*module, wantTexts bool) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "%s\n", strings.TrimSpace(header))
 	fmt.Fprintf(w, "\n%s\nModules\n%s\n\n", rule, rule)
@@ -38,6 +38,9 @@ func write(out io.Writer, header string, modules []*module) error {
 			}
 			byText[key].users = append(byText[key].users, strings.Join(append([]string{m.path + " (" + file.name + ")"}, copyrights...), "\n  "))
 		}
+	}
+	if !wantTexts {
+		return w.Flush()
 	}
 	slices.SortStableFunc(texts, func(a, b *shared) int { return cmp.Compare(a.spdx, b.spdx) })
 	for _, text := range texts {
