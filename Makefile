@@ -214,13 +214,14 @@ VERSION     ?= $(shell sed -n 's/^  version: //p' builder-config.yaml)
 REVISION    ?= $(shell git describe --always --abbrev=40 --dirty --match '' 2>/dev/null || echo unknown)
 PLATFORM    ?=
 IMAGE_FLAGS ?=
+IMAGE_COMMAND ?= build
 IMAGE_TOOL  ?= $(shell for tool in docker podman buildah; do command -v $$tool >/dev/null || continue; \
 	if [ $$tool != docker ] || docker info >/dev/null 2>&1; then echo $$tool; break; fi; done)
 export DOCKER_BUILDKIT = 1
 
 image: ## build the container image (IMAGE, VERSION, REVISION, PLATFORM, SLIM, IMAGE_FLAGS) with docker, podman or buildah
 	@[ -n '$(IMAGE_TOOL)' ] || { echo 'make image needs docker (with a running daemon), podman or buildah' >&2; exit 1; }
-	$(IMAGE_TOOL) build $(if $(PLATFORM),--platform=$(PLATFORM) \
+	$(IMAGE_TOOL) $(IMAGE_COMMAND) $(if $(PLATFORM),--platform=$(PLATFORM) \
 		$(if $(filter docker,$(IMAGE_TOOL)),,--build-arg BUILDPLATFORM=linux/$(shell $(GO) env GOHOSTARCH))) \
 		--build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg SLIM=$(SLIM) $(IMAGE_FLAGS) --tag $(IMAGE) .
 
