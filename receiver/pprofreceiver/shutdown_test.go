@@ -61,7 +61,7 @@ func soon(t *testing.T) context.Context {
 }
 
 // Every source ends in time while the next component hangs: without an error if that component heeds its context, and
-// with one otherwise.
+// with one otherwise. How much time is enough depends on what else the machine does: if it was not, twice as much must be.
 func TestShutdownWithABlockedPipeline(t *testing.T) {
 	heap := sourcetest.Captured(t, "go-heap.pb.gz")
 	site := sourcetest.NewSite(t, sourcetest.Serve(heap))
@@ -77,39 +77,58 @@ func TestShutdownWithABlockedPipeline(t *testing.T) {
 	} {
 		for _, heeds := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, context heeded: %v", name, heeds), func(t *testing.T) {
-				blocked := &blockedPipeline{entered: make(chan struct{}, 1)}
-				if !heeds {
-					blocked.ignoreContext = make(chan struct{})
-					defer close(blocked.ignoreContext)
+				timeout := shutdownTimeout
+				for {
+					require.NoError(t, os.WriteFile(path, heap, 0o600))
+					require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
+					err := stopWhileBlocked(t, name == "server", config, heeds, timeout)
+					assert.FileExists(t, path, "a file that was not accepted is not removed")
+					if (err == nil) == heeds {
+						return
+					}
+					timeout *= 2
+					require.Less(t, timeout, sourcetest.Patience, "%v", err)
 				}
-				require.NoError(t, os.WriteFile(path, heap, 0o600))
-				require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
-				f := newFixture(t, serverOnly)
-				cfg, err := loadConfig(config)
-				require.NoError(t, err)
-				made, err := newReceiver(f.Set, cfg, blocked)
-				require.NoError(t, err)
-				require.NoError(t, made.Start(t.Context(), sourcetest.Host{}))
-				if name == "server" {
-					f.receiver = made
-					go func() {
-						response, err := http.Post(f.pushURL(), "", bytes.NewReader(heap))
-						if err == nil {
-							_ = response.Body.Close()
-						}
-					}()
-					defer http.DefaultClient.CloseIdleConnections()
-				}
-				<-blocked.entered
-				began := time.Now()
-				err = made.Shutdown(soon(t))
-				took := time.Since(began)
-				assert.Less(t, took, shutdownTimeout+5*time.Second)
-				assert.Equal(t, heeds, err == nil, "%v", err)
-				assert.FileExists(t, path, "a file that was not accepted is not removed")
 			})
 		}
 	}
+}
+
+// stopWhileBlocked shuts a receiver down while what comes next hangs, and returns the error of that.
+func stopWhileBlocked(t *testing.T, isServer bool, config string, heeds bool, timeout time.Duration) error {
+	t.Helper()
+	blocked := &blockedPipeline{entered: make(chan struct{}, 1)}
+	if !heeds {
+		blocked.ignoreContext = make(chan struct{})
+		defer close(blocked.ignoreContext)
+	}
+	f := newFixture(t, serverOnly)
+	cfg, err := loadConfig(config)
+	require.NoError(t, err)
+	made, err := newReceiver(f.Set, cfg, blocked)
+	require.NoError(t, err)
+	require.NoError(t, made.Start(t.Context(), sourcetest.Host{}))
+	if isServer {
+		f.receiver = made
+		go func() {
+			response, err := http.Post(f.pushURL(), "", bytes.NewReader(sourcetest.Captured(t, "go-heap.pb.gz")))
+			if err == nil {
+				_ = response.Body.Close()
+			}
+		}()
+		defer http.DefaultClient.CloseIdleConnections()
+	}
+	<-blocked.entered
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- made.Shutdown(ctx) }()
+	select {
+	case err = <-stopped:
+	case <-time.After(timeout + sourcetest.Patience):
+		require.FailNow(t, "it does not stop")
+	}
+	return err
 }
 
 // At shutdown, a slow sender gets an answer that asks for a retry.

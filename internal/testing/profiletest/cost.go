@@ -63,8 +63,11 @@ const (
 // becomes 297 of pdata, so the budget reserves all of it before it is taken. Old layouts of OTLP have several values in a sample, each of
 // which is a sample today. JSON and Go's reader of traces make objects of small strings. And steps behind the entries have the message, a
 // dictionary of it and their result in memory together, or repeat for each sample what profiles share; these limit what they write, too.
+//
+// Under -short it skips the test: the race detector multiplies both time and memory, so there is nothing to bound.
 func MeasureCost(tb testing.TB, run func()) Cost {
 	tb.Helper()
+	SkipLarge(tb)
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercentWhileMeasuring))
 	heap := newHeapReader()
 	if objects, live := heap.read(); objects > live+maxGarbageBefore {
@@ -148,11 +151,11 @@ func (s *sampler) stop() uint64 {
 	return <-s.peak
 }
 
-// SkipLarge skips a test of large inputs under -short. That is how `make test` runs the race detector: small inputs show a
-// race as well, and without the detector the test runs anyway.
+// SkipLarge skips a test of large inputs, of bounds or of peers under -short. That is how `make test` runs the race detector:
+// small inputs show a race as well, and without the detector the test runs anyway.
 func SkipLarge(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("a test of large inputs")
+		t.Skip("-short leaves out large inputs, bounds and peers")
 	}
 }
