@@ -52,8 +52,6 @@ const (
 	KindStack
 	KindSet
 	KindScope
-	KindPprofLocation
-	KindPprofLabels
 )
 
 // NewKey begins the key of a value.

@@ -5,7 +5,10 @@ package profiletest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/google/pprof/profile"
 
@@ -37,7 +40,7 @@ func CanonicalLinks() PprofOption { return func(o *pprofOptions) { o.canonicalLi
 // Entries that no sample refers to are ignored. A unit "" is no unit, and a function or mapping whose fields are all
 // empty is no function or mapping. The error lists the first differences.
 func EqualPprof(want, got *profile.Profile, opts ...PprofOption) error {
-	c := &pprofComparison{space: resolved.NewSpace()}
+	c := &pprofComparison{ids: map[string]int{}}
 	for _, opt := range opts {
 		opt(&c.options)
 	}
@@ -47,8 +50,9 @@ func EqualPprof(want, got *profile.Profile, opts ...PprofOption) error {
 }
 
 type pprofComparison struct {
-	options     pprofOptions
-	space       *resolved.Space
+	options pprofOptions
+	// ids are those of the texts of locations.
+	ids         map[string]int
 	differences differences
 }
 
@@ -77,12 +81,12 @@ type pprofSamples struct {
 }
 
 func (c *pprofComparison) compareSamples(want, got *profile.Profile) {
-	index := make(map[pprofIdentity]int, len(want.Sample))
+	index := make(map[string]int, len(want.Sample))
 	all := make([]pprofSamples, 0, len(want.Sample))
 	collect := func(p *profile.Profile, add func(*pprofSamples, []int64)) {
-		r := pprofResolver{space: c.space, canonicalLinks: c.options.canonicalLinks, locations: make(map[*profile.Location]resolved.ID)}
+		known := map[*profile.Location]int{}
 		for _, s := range p.Sample {
-			identity := r.identity(s)
+			identity := c.identity(s, known)
 			i, seen := index[identity]
 			if !seen {
 				i = len(all)
@@ -102,6 +106,44 @@ func (c *pprofComparison) compareSamples(want, got *profile.Profile) {
 		}
 		c.differences.add("sample "+pprofSampleText(s.sample), "is %s, want %s", valuesText(s.got), valuesText(s.want))
 	}
+}
+
+// identity returns the labels and the ids of the locations of a sample. known are the ids of the profile's locations.
+func (c *pprofComparison) identity(s *profile.Sample, known map[*profile.Location]int) string {
+	labels := s.Label
+	if c.options.canonicalLinks {
+		labels = withCanonicalLink(s)
+	}
+	identity := []byte(pprofLabelsText(s, labels))
+	for _, l := range s.Location {
+		id, ok := known[l]
+		if !ok {
+			text := pprofLocationText(l)
+			if id, ok = c.ids[text]; !ok {
+				id = len(c.ids)
+				c.ids[text] = id
+			}
+			known[l] = id
+		}
+		identity = strconv.AppendInt(append(identity, ' '), int64(id), 10)
+	}
+	return string(identity)
+}
+
+// withCanonicalLink returns a sample's labels with its link, if it has one, as hex digits in lower case and full width.
+func withCanonicalLink(s *profile.Sample) map[string][]string {
+	labels := maps.Clone(s.Label)
+	for name, digits := range map[string]int{"trace_id": 32, "span_id": 16} {
+		if len(s.Label[name]) != 1 || len(s.NumLabel[name]) != 0 {
+			return s.Label
+		}
+		significant := strings.ToLower(strings.TrimLeft(s.Label[name][0], "0"))
+		if significant == "" || len(significant) > digits || strings.Trim(significant, "0123456789abcdef") != "" {
+			return s.Label
+		}
+		labels[name] = []string{significant}
+	}
+	return labels
 }
 
 func addValues(sums, values []int64) []int64 {

@@ -40,21 +40,31 @@ func pprofSampleText(s *profile.Sample) string {
 		}
 		frames = append(frames, pprofLocationText(l))
 	}
+	return resolved.Spaced(pprofLabelsText(s, s.Label), "<"+strings.Join(frames, " < ")+">")
+}
+
+// pprofLabelsText covers the strings and then the numbers: profile.Profile does not keep their order under one key. Keys
+// without values are ignored.
+func pprofLabelsText(s *profile.Sample, ofStrings map[string][]string) string {
 	var labels []string
-	for _, name := range slices.Sorted(maps.Keys(s.Label)) {
-		labels = append(labels, fmt.Sprintf("%s=%q", resolved.Word(name), s.Label[name]))
+	for _, name := range slices.Sorted(maps.Keys(ofStrings)) {
+		if values := ofStrings[name]; len(values) > 0 {
+			labels = append(labels, fmt.Sprintf("%s=%q", resolved.Word(name), values))
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.NumLabel)) {
 		values := make([]string, len(s.NumLabel[name]))
 		for i, v := range s.NumLabel[name] {
 			values[i] = strconv.FormatInt(v, 10)
-			if unit := unitOf(s, name, i); unit != "" {
-				values[i] += " in " + resolved.Word(unit)
+			if units := s.NumUnit[name]; i < len(units) && units[i] != "" {
+				values[i] += " in " + resolved.Word(units[i])
 			}
 		}
-		labels = append(labels, resolved.Word(name)+"=["+strings.Join(values, ", ")+"]")
+		if len(values) > 0 {
+			labels = append(labels, resolved.Word(name)+"=["+strings.Join(values, ", ")+"]")
+		}
 	}
-	return resolved.Spaced(resolved.Braces("{"+strings.Join(labels, ", ")+"}"), "<"+strings.Join(frames, " < ")+">")
+	return resolved.Braces("{" + strings.Join(labels, ", ") + "}")
 }
 
 func pprofLocationText(l *profile.Location) string {
@@ -69,15 +79,19 @@ func pprofLocationText(l *profile.Location) string {
 	if l.Address != 0 {
 		text += fmt.Sprintf(" at 0x%x", l.Address)
 	}
-	if m := l.Mapping; m != nil {
-		text += fmt.Sprintf(" in [%s 0x%x-0x%x+0x%x build id %s, has functions %t, filenames %t, lines %t, inlined %t]",
-			resolved.Word(m.File), m.Start, m.Limit, m.Offset, resolved.Word(m.BuildID),
-			m.HasFunctions, m.HasFilenames, m.HasLineNumbers, m.HasInlineFrames)
+	if m := l.Mapping; m != nil && pprofMappingText(m) != pprofMappingText(&profile.Mapping{}) {
+		text += pprofMappingText(m)
 	}
 	if l.IsFolded {
 		text += " folded"
 	}
 	return strings.TrimLeft(text, " ")
+}
+
+func pprofMappingText(m *profile.Mapping) string {
+	return fmt.Sprintf(" in [%s 0x%x-0x%x+0x%x build id %s, has functions %t, filenames %t, lines %t, inlined %t]",
+		resolved.Word(m.File), m.Start, m.Limit, m.Offset, resolved.Word(m.BuildID),
+		m.HasFunctions, m.HasFilenames, m.HasLineNumbers, m.HasInlineFrames)
 }
 
 func pprofLineText(line profile.Line) string {
