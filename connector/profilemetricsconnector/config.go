@@ -6,6 +6,7 @@ package profilemetricsconnector
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,9 +30,7 @@ type Config struct {
 	Temporality string `mapstructure:"temporality"`
 	// ResourceAttributes distinguish the series of all metrics that do not name others.
 	ResourceAttributes []string `mapstructure:"resource_attributes"`
-	// DisabledMetrics are built-in metrics that are not made.
-	DisabledMetrics []string `mapstructure:"disabled_metrics"`
-	// Metrics are metrics by their names.
+	// Metrics are metrics by their names. One with the name of a built-in metric replaces it.
 	Metrics map[string]Metric `mapstructure:"metrics"`
 	// TopFunctions are the types whose functions with the largest shares are reported.
 	TopFunctions []TopFunctions `mapstructure:"top_functions"`
@@ -47,6 +46,8 @@ type Config struct {
 
 // Metric configures a metric.
 type Metric struct {
+	// Enabled is true if it is not set.
+	Enabled     *bool  `mapstructure:"enabled"`
 	Description string `mapstructure:"description"`
 	// Unit is s, By, 1 or an annotation such as {sample}.
 	Unit string `mapstructure:"unit"`
@@ -177,13 +178,10 @@ func (c *Config) Validate() error {
 	check(c.SeriesExpiry >= c.Interval, "`series_expiry` must be at least `interval`, found %s", c.SeriesExpiry)
 	check(len(c.ResourceAttributes) <= maxGroupKeys, "`resource_attributes` must have at most %d keys, found %d", maxGroupKeys, len(c.ResourceAttributes))
 	checkKeys(&faults, "`resource_attributes`", c.ResourceAttributes)
-	for _, name := range c.DisabledMetrics {
-		_, ok := builtIn[name]
-		check(ok, "`disabled_metrics`: %q is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(builtIn)), ", "))
-	}
 	for name, metric := range c.Metrics {
-		_, isBuiltIn := builtIn[name]
-		check(!isBuiltIn || slices.Contains(c.DisabledMetrics, name), "`metrics`: %q is a built-in metric: list it in `disabled_metrics` to replace it", name)
+		if _, isBuiltIn := builtIn[name]; isBuiltIn && metric.isSwitch() {
+			continue
+		}
 		check(metricName.MatchString(name), "`metrics`: %q must begin with a letter, and have only letters, digits and _ . / -", name)
 		_, err := metric.definition(name, c.ResourceAttributes)
 		faults.Add(err)
@@ -266,10 +264,14 @@ func (c *Config) seriesBytes() int {
 // set returns all metrics.
 func (c *Config) set() (*selection.Set, error) {
 	all := maps.Clone(builtIn)
-	for _, name := range c.DisabledMetrics {
-		delete(all, name)
+	for name, metric := range c.Metrics {
+		switch {
+		case metric.Enabled != nil && !*metric.Enabled:
+			delete(all, name)
+		case !metric.isSwitch():
+			all[name] = metric
+		}
 	}
-	maps.Copy(all, c.Metrics)
 	set := &selection.Set{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		metric := all[name]
@@ -283,6 +285,9 @@ func (c *Config) set() (*selection.Set, error) {
 	}
 	return set, nil
 }
+
+// isSwitch reports whether the metric has nothing but `enabled`.
+func (m *Metric) isSwitch() bool { return reflect.DeepEqual(*m, Metric{Enabled: m.Enabled}) }
 
 // definition checks a metric.
 func (m *Metric) definition(name string, resourceKeys []string) (d selection.Definition, err error) {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -270,8 +269,8 @@ func TestRefusedPoints(t *testing.T) {
 }
 
 const conditional = `
-disabled_metrics: [profile.cpu.time]
 metrics:
+  profile.cpu.time: {enabled: false}
   anywhere: {profiles: [process_cpu/cpu], unit: s, functions: ['^encoding/json\.', '^net/http\.']}
   leaf:     {profiles: [process_cpu/cpu], unit: s, functions: ['^encoding/json\.'], match: leaf}
   below:    {profiles: [process_cpu/cpu], unit: s, functions: ['^runtime\.mallocgc$'], below: ['^encoding/json\.']}
@@ -496,14 +495,14 @@ func TestSideBySide(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for section, want := range map[string]string{
-		"interval: 0s":          "`interval` must be at least 1s, found 0s",
-		"temporality: both":     "`temporality` must be cumulative or delta",
-		"max_series: 0":         "`max_series` must be positive, found 0",
-		"max_bytes: 1":          "`max_bytes` must be at least 65536, found 1",
-		"series_expiry: 1s":     "`series_expiry` must be at least `interval`",
-		"disabled_metrics: [x]": "`disabled_metrics`: \"x\" is not one of profile.cpu.time, ",
-		"metrics: {profile.cpu.time: {unit: s, profiles: [process_cpu/cpu]}}": "is a built-in metric",
-		"metrics: {'a b': {unit: s, profiles: [process_cpu/cpu]}}":            "must begin with a letter",
+		"interval: 0s":      "`interval` must be at least 1s, found 0s",
+		"temporality: both": "`temporality` must be cumulative or delta",
+		"max_series: 0":     "`max_series` must be positive, found 0",
+		"max_bytes: 1":      "`max_bytes` must be at least 65536, found 1",
+		"series_expiry: 1s": "`series_expiry` must be at least `interval`",
+		"metrics: {profile.cpu.tim: {enabled: false}}":                                                                    "`metrics.profile.cpu.tim.profiles` must name at least one sample type",
+		"metrics: {profile.cpu.time: {enabled: false, unit: s}}":                                                          "`metrics.profile.cpu.time.profiles` must name at least one sample type",
+		"metrics: {'a b': {unit: s, profiles: [process_cpu/cpu]}}":                                                        "must begin with a letter",
 		"metrics: {x: {unit: s}}":                                                                                         "`metrics.x.profiles` must name at least one sample type",
 		"metrics: {x: {unit: s, profiles: [cpu]}}":                                                                        "`metrics.x.profiles`: \"cpu\" must be a profile and a sample type",
 		"metrics: {x: {unit: apples, profiles: [process_cpu/cpu]}}":                                                       "`metrics.x.unit` must be s, By, 1 or an annotation such as {sample}, found \"apples\"",
@@ -533,10 +532,30 @@ func TestConfig(t *testing.T) {
 	}
 	_, err := collectortest.LoadYAML(createDefaultConfig().(*Config), many)
 	assert.ErrorContains(t, err, "more than 64 different regular expressions")
-	cfg := load(t, "{disabled_metrics: [profile.cpu.time], metrics: {profile.cpu.time: {unit: s, profiles: [cpu/cpu]}}}")
-	set, err := cfg.set()
-	require.NoError(t, err)
-	assert.Len(t, set.Metrics, len(slices.Collect(maps.Keys(builtIn))))
+}
+
+// TestBuiltInMetrics has the sections that keep, replace and leave out a built-in metric, and one of an own metric.
+func TestBuiltInMetrics(t *testing.T) {
+	for section, want := range map[string]struct{ metrics, types int }{
+		"{}":                                   {len(builtIn), len(builtIn["profile.cpu.time"].Profiles)},
+		"{profile.cpu.time: {enabled: true}}":  {len(builtIn), len(builtIn["profile.cpu.time"].Profiles)},
+		"{profile.cpu.time: {enabled: false}}": {len(builtIn) - 1, 0},
+		"{profile.cpu.time: {unit: s, profiles: [cpu/cpu]}}":                 {len(builtIn), 1},
+		"{profile.cpu.time: {enabled: false, unit: s, profiles: [cpu/cpu]}}": {len(builtIn) - 1, 0},
+		"{x: {enabled: false, unit: s, profiles: [cpu/cpu]}}":                {len(builtIn), len(builtIn["profile.cpu.time"].Profiles)},
+		"{x: {unit: s, profiles: [cpu/cpu]}}":                                {len(builtIn) + 1, len(builtIn["profile.cpu.time"].Profiles)},
+	} {
+		set, err := load(t, "metrics: "+section).set()
+		require.NoError(t, err, section)
+		assert.Len(t, set.Metrics, want.metrics, section)
+		types := 0
+		for i := range set.Metrics {
+			if set.Metrics[i].Name == "profile.cpu.time" {
+				types = len(set.Metrics[i].Types)
+			}
+		}
+		assert.Equal(t, want.types, types, section)
+	}
 }
 
 // TestShutdownEndsGauges has a sum, a state and a hottest function: what the last message has are the gauges, without values.
