@@ -4,51 +4,54 @@
 package torchmemory
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A pickle is a program for a machine with a stack, which can import modules and call functions. This machine has only the instructions
-// of protocols 2 to 5 that make data: int64, float64, bool, nil, string, *list and *dict, which the memo can share. Any other instruction is an error. The
-// instructions and their arguments are those of Python's pickletools.
+// of protocols 2 to 5 that make data: int64, string, *object, and nil for values that no snapshot needs. The memo can share them. Any other
+// instruction is an error. The instructions and their arguments are those of Python's pickletools.
 
-// list is a list or a tuple.
-type list struct{ items []any }
+// object is a list or a tuple, or a dictionary: keys and values in turn.
+type object struct {
+	items  []any
+	isDict bool
+}
 
-// dict has keys and values in turn.
-type dict struct{ items []any }
-
-// maxKeys is how many entries of a dict are looked at: the allocator's have fewer than 20.
+// maxKeys is how many entries of a dictionary are looked at: the allocator's have fewer than 20.
 const maxKeys = 64
 
 // at returns the value of a key, or nil.
-func (d *dict) at(key string) any {
-	if d == nil {
+func (o *object) at(key string) any {
+	if o == nil || !o.isDict {
 		return nil
 	}
-	for i := 0; i+1 < min(len(d.items), 2*maxKeys); i += 2 {
-		if d.items[i] == key {
-			return d.items[i+1]
+	for i := 0; i+1 < min(len(o.items), 2*maxKeys); i += 2 {
+		if o.items[i] == key {
+			return o.items[i+1]
 		}
 	}
 	return nil
 }
 
-func (d *dict) text(key string) string {
-	s, _ := d.at(key).(string)
+func (o *object) text(key string) string {
+	s, _ := o.at(key).(string)
 	return s
 }
 
-func (d *dict) number(key string) int64 {
-	n, _ := d.at(key).(int64)
+func (o *object) number(key string) int64 {
+	n, _ := o.at(key).(int64)
 	return n
 }
 
-func (d *dict) list(key string) []any {
-	if l, ok := d.at(key).(*list); ok {
-		return l.items
+// list returns the list of a key, or nil.
+func (o *object) list(key string) *object { return listOf(o.at(key)) }
+
+func listOf(value any) *object {
+	if l, ok := value.(*object); ok && !l.isDict {
+		return l
 	}
 	return nil
 }
@@ -70,7 +73,7 @@ type unpickler struct {
 	memo  map[int64]any
 	// values is how many values have been made or put somewhere.
 	values int
-	step   func(memoryBytes int) error
+	err    error // the first one, after which results are 0 or nil
 }
 
 // The instructions. Their names are Python's.
@@ -91,239 +94,178 @@ const (
 
 // unpickle returns the value of a pickle. step is called for each instruction with the memory of all values so far.
 func unpickle(data []byte, step func(memoryBytes int) error) (any, error) {
-	u := unpickler{data: data, memo: map[int64]any{}, step: step}
-	for {
-		if err := u.step(u.values * valueBytes); err != nil {
+	u := unpickler{data: data, memo: map[int64]any{}}
+	for u.err == nil {
+		if err := step(u.values * valueBytes); err != nil {
 			return nil, err
 		}
-		op, err := u.bytes(1)
-		if err != nil {
-			return nil, err
-		}
-		if op[0] == opStop {
-			items, err := u.take(1)
-			if err != nil {
-				return nil, err
-			}
-			return items[0], nil
-		}
-		if err := u.run(op[0]); err != nil {
-			return nil, fmt.Errorf("%w (byte %d)", err, u.at)
+		op := u.number(1)
+		if op != opStop {
+			u.values++
+			u.run(op)
+		} else if result := u.take(1); u.err == nil {
+			return result[0], nil
 		}
 	}
+	return nil, fmt.Errorf("%w (byte %d)", u.err, u.at)
 }
 
-// run runs one instruction: one that makes a value, or one that puts values together.
-func (u *unpickler) run(op byte) error {
-	u.values++
-	value, isValue, err := u.scalar(op)
-	switch {
-	case err != nil:
-		return err
-	case isValue:
-		u.stack = append(u.stack, value)
-		return nil
-	}
+// run runs one instruction.
+func (u *unpickler) run(op int64) {
 	switch op {
 	case opProto:
-		_, err = u.bytes(1)
+		u.bytes(1)
 	case opFrame:
-		_, err = u.bytes(8)
+		u.bytes(8)
 	case opMark:
 		u.marks = append(u.marks, len(u.stack))
 	case opPop:
-		_, err = u.take(1)
+		u.take(1)
 	case opPopMark:
-		_, err = u.sinceMark()
-	case opEmptyDict:
-		u.stack = append(u.stack, &dict{})
-	case opEmptyList, opEmptyTuple:
-		u.stack = append(u.stack, &list{})
-	case opTuple1, opTuple2, opTuple3:
-		return u.collect(op)(u.take(int(op-opTuple1) + 1))
-	case opTuple, opList, opDict:
-		return u.collect(op)(u.sinceMark())
-	case opAppend:
-		return u.extend(u.take(1))
-	case opSetItem:
-		return u.extend(u.take(2))
-	case opAppends, opSetItems:
-		return u.extend(u.sinceMark())
-	default:
-		return u.remember(op)
-	}
-	return err
-}
-
-// scalar makes a value of one instruction, if that is one of them.
-func (u *unpickler) scalar(op byte) (value any, ok bool, err error) {
-	switch op {
-	case opNone:
-		return nil, true, nil
-	case opTrue, opFalse:
-		return op == opTrue, true, nil
-	case opBinInt1, opBinInt2, opBinInt:
-		n, err := u.number(map[byte]int{opBinInt1: 1, opBinInt2: 2, opBinInt: 4}[op])
-		if op == opBinInt {
-			n = int64(int32(n))
-		}
-		return n, true, err
-	case opLong1, opLong4:
-		value, err = u.long(op)
-		return value, true, err
+		u.takeMarked()
+	case opNone, opTrue, opFalse:
+		u.push(nil)
 	case opBinFloat:
-		b, err := u.bytes(8)
-		if err != nil {
-			return nil, true, err
-		}
-		return math.Float64frombits(binary.BigEndian.Uint64(b)), true, nil
-	case opShortUnicode, opBinUnicode, opUnicode8:
-		n, err := u.number(map[byte]int{opShortUnicode: 1, opBinUnicode: 4, opUnicode8: 8}[op])
-		if err != nil {
-			return nil, true, err
-		}
-		b, err := u.bytes(n)
-		return string(b), true, err
+		u.bytes(8)
+		u.push(nil)
+	case opBinInt1:
+		u.push(u.number(1))
+	case opBinInt2:
+		u.push(u.number(2))
+	case opBinInt:
+		u.push(int64(int32(u.number(4))))
+	case opLong1:
+		u.push(long(u.bytes(u.number(1))))
+	case opLong4:
+		u.push(long(u.bytes(u.number(4))))
+	case opShortUnicode:
+		u.push(string(u.bytes(u.number(1))))
+	case opBinUnicode:
+		u.push(string(u.bytes(u.number(4))))
+	case opUnicode8:
+		u.push(string(u.bytes(u.number(8))))
+	case opEmptyDict, opEmptyList, opEmptyTuple:
+		u.collect(nil, op == opEmptyDict)
+	case opTuple1, opTuple2, opTuple3:
+		u.collect(u.take(int(op-opTuple1)+1), false)
+	case opTuple, opList, opDict:
+		u.collect(u.takeMarked(), op == opDict)
+	case opAppend:
+		u.extend(u.take(1))
+	case opSetItem:
+		u.extend(u.take(2))
+	case opAppends, opSetItems:
+		u.extend(u.takeMarked())
+	case opMemoize:
+		u.memo[int64(len(u.memo))] = u.top()
+	case opBinPut:
+		u.memo[u.number(1)] = u.top()
+	case opLongBinPut:
+		u.memo[u.number(4)] = u.top()
+	case opBinGet:
+		u.pushKnown(u.number(1))
+	case opLongBinGet:
+		u.pushKnown(u.number(4))
+	default:
+		u.fail(fmt.Errorf("%w: instruction %#x", errObject, op))
 	}
-	return nil, false, nil
 }
 
-// long reads a whole number in two's complement. One beyond 64 bits is nil: nothing that is read has it.
-func (u *unpickler) long(op byte) (any, error) {
-	size := 1
-	if op == opLong4 {
-		size = 4
+func (u *unpickler) fail(err error) {
+	if u.err == nil {
+		u.err = err
 	}
-	n, err := u.number(size)
-	if err != nil {
-		return nil, err
+}
+
+// long returns a whole number in two's complement. One beyond 64 bits is nil: nothing that is read has it.
+func long(b []byte) any {
+	if n := len(b); n > 9 || n == 9 && b[8] != 0 {
+		return nil
 	}
-	b, err := u.bytes(n)
-	if err != nil || n > 9 || n == 9 && b[8] != 0 {
-		return nil, err
-	}
-	var v uint64
-	for i := range min(n, 8) {
-		v |= uint64(b[i]) << (8 * i)
-	}
-	if n > 0 && n < 8 && b[n-1] >= 0x80 {
+	v := little(b[:min(len(b), 8)])
+	if n := len(b); n > 0 && n < 8 && b[n-1] >= 0x80 {
 		v |= math.MaxUint64 << (8 * n)
 	}
-	return int64(v), nil
+	return int64(v)
 }
 
-// number reads a number of size bytes, the least significant first.
-func (u *unpickler) number(size int) (n int64, err error) {
-	b, err := u.bytes(int64(size))
+// little returns a number whose least significant byte is the first.
+func little(b []byte) (v uint64) {
 	for i, c := range b {
-		n |= int64(c) << (8 * i)
+		v |= uint64(c) << (8 * i)
 	}
-	return n, err
+	return v
 }
 
-func (u *unpickler) bytes(n int64) ([]byte, error) {
+// number reads a number of size bytes.
+func (u *unpickler) number(size int64) int64 { return int64(little(u.bytes(size))) }
+
+func (u *unpickler) bytes(n int64) []byte {
 	if n < 0 || n > int64(len(u.data)-u.at) {
-		return nil, fmt.Errorf("%w: it breaks off", errPickle)
+		u.fail(fmt.Errorf("%w: it breaks off", errPickle))
+		return nil
 	}
 	u.at += int(n)
-	return u.data[u.at-int(n) : u.at], nil
+	return u.data[u.at-int(n) : u.at]
+}
+
+func (u *unpickler) push(value any) { u.stack = append(u.stack, value) }
+
+func (u *unpickler) pushKnown(key int64) {
+	value, ok := u.memo[key]
+	if !ok {
+		u.fail(errPickle)
+	}
+	u.push(value)
+}
+
+// top returns the last value, which must be above the last mark.
+func (u *unpickler) top() any {
+	last := u.take(1)
+	if last == nil {
+		return nil
+	}
+	u.stack = u.stack[:len(u.stack)+1]
+	return last[0]
 }
 
 // take takes the last n values off the stack, which must be above the last mark. They are valid until the next instruction.
-func (u *unpickler) take(n int) ([]any, error) {
-	at := len(u.stack) - n
-	if at < u.lastMark() {
-		return nil, errPickle
-	}
-	items := u.stack[at:]
-	u.stack = u.stack[:at]
-	return items, nil
-}
-
-func (u *unpickler) lastMark() int {
-	if n := len(u.marks); n > 0 {
-		return u.marks[n-1]
-	}
-	return 0
-}
-
-// sinceMark takes what is above the last mark off the stack. It is valid until the next instruction.
-func (u *unpickler) sinceMark() ([]any, error) {
-	if len(u.marks) == 0 {
-		return nil, errPickle
-	}
-	at := u.marks[len(u.marks)-1]
-	u.marks = u.marks[:len(u.marks)-1]
-	items := u.stack[at:]
-	u.stack = u.stack[:at]
-	return items, nil
-}
-
-// collect makes a tuple, a list or a dict of values.
-func (u *unpickler) collect(op byte) func(items []any, err error) error {
-	return func(items []any, err error) error {
-		u.values += len(items)
-		items = append([]any(nil), items...)
-		if op == opDict {
-			u.stack = append(u.stack, &dict{items})
-		} else {
-			u.stack = append(u.stack, &list{items})
-		}
-		return err
-	}
-}
-
-// extend adds items to the list or the dict on top of the stack.
-func (u *unpickler) extend(items []any, err error) error {
-	switch {
-	case err != nil:
-		return err
-	case len(u.stack) <= u.lastMark():
-		return errPickle
-	}
-	u.values += len(items)
-	switch to := u.stack[len(u.stack)-1].(type) {
-	case *list:
-		to.items = append(to.items, items...)
-	case *dict:
-		if len(items)%2 != 0 {
-			return errPickle
-		}
-		to.items = append(to.items, items...)
-	default:
-		return errPickle
-	}
-	return nil
-}
-
-// remember runs the instructions of the memo.
-func (u *unpickler) remember(op byte) (err error) {
-	var key int64
-	isGet := op == opBinGet || op == opLongBinGet
-	switch op {
-	case opMemoize:
-		key = int64(len(u.memo))
-	case opBinGet, opBinPut:
-		key, err = u.number(1)
-	case opLongBinGet, opLongBinPut:
-		key, err = u.number(4)
-	default:
-		return fmt.Errorf("%w: instruction %#x", errObject, op)
-	}
-	if err != nil {
-		return err
-	}
-	if isGet {
-		value, ok := u.memo[key]
-		if !ok {
-			return errPickle
-		}
-		u.stack = append(u.stack, value)
+func (u *unpickler) take(n int) []any {
+	at, marks := len(u.stack)-n, len(u.marks)
+	if at < 0 || marks > 0 && at < u.marks[marks-1] {
+		u.fail(errPickle)
 		return nil
 	}
-	if len(u.stack) <= u.lastMark() {
-		return errPickle
+	items := u.stack[at:]
+	u.stack = u.stack[:at]
+	return items
+}
+
+// takeMarked takes the values above the last mark off the stack, and the mark. They are valid until the next instruction.
+func (u *unpickler) takeMarked() []any {
+	last := len(u.marks) - 1
+	if last < 0 {
+		u.fail(errPickle)
+		return nil
 	}
-	u.memo[key] = u.stack[len(u.stack)-1]
-	return nil
+	at := u.marks[last]
+	u.marks = u.marks[:last]
+	return u.take(len(u.stack) - at)
+}
+
+// collect makes a list or a dictionary of values.
+func (u *unpickler) collect(items []any, isDict bool) {
+	u.values += len(items)
+	u.push(&object{items: slices.Clone(items), isDict: isDict})
+}
+
+// extend adds items to the list or the dictionary on top of the stack.
+func (u *unpickler) extend(items []any) {
+	to, ok := u.top().(*object)
+	if !ok || to.isDict && len(items)%2 != 0 {
+		u.fail(errPickle)
+		return
+	}
+	u.values += len(items)
+	to.items = append(to.items, items...)
 }

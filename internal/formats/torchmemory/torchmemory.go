@@ -8,13 +8,15 @@
 //	reserved_space/bytes                    the segments that the allocator holds
 //	allocated_space/bytes                   what was allocated while the history was recorded, with its times
 //
-// unpickle makes the values, and runs nothing else (pickle.go). decoder.addSegments and addTraces go over them. A stack is a list that
+// unpickle makes the values, and runs nothing else (pickle.go). decoder.addSegment and addEntry read them. A stack is a list that
 // many blocks share: decoder.stack interns each once.
 package torchmemory
 
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -56,8 +58,8 @@ type decoder struct {
 	b        events.Builder
 	profiles [numProfiles]compact.ProfileIndex
 	visits   int // how many more
-	stacks   map[*list]dictionary.StackIndex
-	frames   map[*dict]int32
+	stacks   map[*object]dictionary.StackIndex
+	frames   map[*object]int32
 	scratch  []int32
 	sets     map[place]dictionary.AttributeSetIndex
 	// first and last are the times of the history, in nanoseconds.
@@ -70,7 +72,7 @@ type place struct{ device, stream int64 }
 // Decode returns the profiles of a snapshot. Its time is that of the last entry of the history, or else the anchor.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{
-		visits: minVisits + visitsPerByte*len(data), stacks: map[*list]dictionary.StackIndex{}, frames: map[*dict]int32{},
+		visits: minVisits + visitsPerByte*len(data), stacks: map[*object]dictionary.StackIndex{}, frames: map[*object]int32{},
 		sets: map[place]dictionary.AttributeSetIndex{},
 	}
 	return d.b.Run(options, 0, len(data), func() error {
@@ -85,7 +87,7 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 		if err := d.b.Take(kept); err != nil {
 			return err
 		}
-		snapshot, _ := value.(*dict)
+		snapshot, _ := value.(*object)
 		if snapshot.at("segments") == nil {
 			return ErrNotSnapshot
 		}
@@ -93,17 +95,21 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 	})
 }
 
-func (d *decoder) add(snapshot *dict, anchor events.Anchor) error {
+func (d *decoder) add(snapshot *object, anchor events.Anchor) error {
 	scope := d.b.NewScope()
 	for i, t := range types {
 		p := events.Profile{Sample: t, Period: events.Type{Name: "gpu_memory", Unit: "bytes"}, Shape: compact.Shape{Values: true}}
 		p.Shape.Timestamps = i == allocatedSpace
 		d.profiles[i] = d.b.NewProfile(scope, p)
 	}
-	if err := d.addTraces(snapshot.list("device_traces")); err != nil {
-		return err
+	if traces := snapshot.list("device_traces"); traces != nil {
+		for device, trace := range traces.items {
+			if err := d.each(listOf(trace), func(entry *object) error { return d.addEntry(int64(device), entry) }); err != nil {
+				return err
+			}
+		}
 	}
-	if err := d.addSegments(snapshot.list("segments")); err != nil {
+	if err := d.each(snapshot.list("segments"), d.addSegment); err != nil {
 		return err
 	}
 	if d.last == 0 {
@@ -119,86 +125,66 @@ func (d *decoder) add(snapshot *dict, anchor events.Anchor) error {
 	return nil
 }
 
-// visit counts a value that is looked at.
-func (d *decoder) visit() error {
-	if d.visits--; d.visits < 0 {
-		return errTooMany
+// each calls use for the dictionaries of a list. Other values are counted.
+func (d *decoder) each(values *object, use func(*object) error) error {
+	if values == nil {
+		return nil
 	}
-	return d.b.Step(0)
-}
-
-// addTraces adds the history: a list for each device.
-func (d *decoder) addTraces(traces []any) error {
-	for device, trace := range traces {
-		entries, _ := trace.(*list)
-		if entries == nil {
-			d.b.Stats.Dropped++
-			continue
+	for _, value := range values.items {
+		if d.visits--; d.visits < 0 {
+			return errTooMany
 		}
-		for _, value := range entries.items {
-			if err := d.visit(); err != nil {
-				return err
-			}
-			entry, _ := value.(*dict)
-			time := events.UnixNanos(entry.number("time_us"))
-			if time == 0 {
-				d.b.Stats.Dropped++
-				continue
-			}
-			if d.first == 0 {
-				d.first = time
-			}
-			d.first, d.last = min(d.first, time), max(d.last, time)
-			if entry.text("action") != "alloc" {
-				continue
-			}
-			stack, err := d.stack(entry)
-			if err != nil {
-				return err
-			}
-			id := compact.Identity{Stack: stack, Attributes: d.place(int64(device), entry.number("stream"))}
-			d.b.Event(d.profiles[allocatedSpace], id, compact.Observation{Timestamp: time, Value: entry.number("size")})
+		if err := d.b.Step(0); err != nil {
+			return err
+		}
+		if dict, ok := value.(*object); !ok || !dict.isDict {
+			d.b.Stats.Dropped++
+		} else if err := use(dict); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// addSegments adds what the allocator holds now.
-func (d *decoder) addSegments(segments []any) error {
-	for _, value := range segments {
-		if err := d.visit(); err != nil {
-			return err
-		}
-		segment, _ := value.(*dict)
-		if segment == nil {
-			d.b.Stats.Dropped++
-			continue
-		}
-		set := d.place(segment.number("device"), segment.number("stream"))
-		stack, err := d.stack(segment)
-		if err != nil {
-			return err
-		}
-		d.observe(reservedSpace, compact.Identity{Stack: stack, Attributes: set}, segment.number("total_size"))
-		for _, value := range segment.list("blocks") {
-			if err := d.visit(); err != nil {
-				return err
-			}
-			block, _ := value.(*dict)
-			// active_awaiting_free is not free yet: another stream uses it.
-			if !strings.HasPrefix(block.text("state"), "active") {
-				continue
-			}
-			stack, err := d.stack(block)
-			if err != nil {
-				return err
-			}
-			id := compact.Identity{Stack: stack, Attributes: set}
-			d.observe(inuseSpace, id, block.number("size"))
-			d.observe(inuseObjects, id, 1)
-		}
+// addEntry adds an entry of a device's history.
+func (d *decoder) addEntry(device int64, entry *object) error {
+	time := events.UnixNanos(entry.number("time_us"))
+	if time == 0 {
+		d.b.Stats.Dropped++
+		return nil
 	}
-	return nil
+	if d.first == 0 {
+		d.first = time
+	}
+	d.first, d.last = min(d.first, time), max(d.last, time)
+	if entry.text("action") != "alloc" {
+		return nil
+	}
+	stack, err := d.stack(entry)
+	id := compact.Identity{Stack: stack, Attributes: d.place(device, entry.number("stream"))}
+	d.b.Event(d.profiles[allocatedSpace], id, compact.Observation{Timestamp: time, Value: entry.number("size")})
+	return err
+}
+
+// addSegment adds a segment that the allocator holds, and its blocks.
+func (d *decoder) addSegment(segment *object) error {
+	set := d.place(segment.number("device"), segment.number("stream"))
+	stack, err := d.stack(segment)
+	if err != nil {
+		return err
+	}
+	d.observe(reservedSpace, compact.Identity{Stack: stack, Attributes: set}, segment.number("total_size"))
+	return d.each(segment.list("blocks"), func(block *object) error {
+		// active_awaiting_free is not free yet: another stream uses it.
+		if !strings.HasPrefix(block.text("state"), "active") {
+			return nil
+		}
+		stack, err := d.stack(block)
+		id := compact.Identity{Stack: stack, Attributes: set}
+		d.observe(inuseSpace, id, block.number("size"))
+		d.observe(inuseObjects, id, 1)
+		return err
+	})
 }
 
 func (d *decoder) observe(p int, id compact.Identity, value int64) {
@@ -219,60 +205,46 @@ func (d *decoder) place(device, stream int64) dictionary.AttributeSetIndex {
 }
 
 // stack interns the frames of a block, a segment or an entry of the history, the leaf first. Those that made the stack are left out.
-func (d *decoder) stack(of *dict) (dictionary.StackIndex, error) {
-	frames, _ := of.at("frames").(*list)
-	if frames == nil {
-		return 0, nil
-	}
-	if stack, ok := d.stacks[frames]; ok {
+func (d *decoder) stack(of *object) (dictionary.StackIndex, error) {
+	frames := of.list("frames")
+	if stack, ok := d.stacks[frames]; ok || frames == nil {
 		return stack, nil
 	}
 	items := frames.items
 	for len(items) > 1 && isOfCapture(items[0]) {
 		items = items[1:]
 	}
-	hasPython := false
-	for _, value := range items {
-		frame, _ := value.(*dict)
-		hasPython = hasPython || isPython(frame)
-	}
+	hasPython := slices.ContainsFunc(items, isPython)
 	d.scratch = d.scratch[:0]
-	for _, value := range items {
-		if err := d.visit(); err != nil {
-			return 0, err
+	err := d.each(&object{items: items}, func(frame *object) error {
+		if len(d.scratch) < maxDepth && !(hasPython && ofInterpreter.MatchString(frame.text("name"))) {
+			d.scratch = append(d.scratch, d.frame(frame))
 		}
-		frame, _ := value.(*dict)
-		if frame == nil || hasPython && isOfInterpreter(frame.text("name")) || len(d.scratch) == maxDepth {
-			continue
-		}
-		d.scratch = append(d.scratch, d.frame(frame))
-	}
+		return nil
+	})
 	stack := d.b.Dict.Stacks.Intern(d.scratch)
 	d.stacks[frames] = stack
-	return stack, nil
+	return stack, err
 }
 
-func isPython(frame *dict) bool { return strings.HasSuffix(frame.text("filename"), ".py") }
+func isPython(value any) bool {
+	frame, _ := value.(*object)
+	return strings.HasSuffix(frame.text("filename"), ".py")
+}
 
-// isOfCapture reports whether a frame is of what makes a stack, which is on top of all of them.
+// isOfCapture reports whether a frame is of the code that makes a stack, which is on top of all of them.
 func isOfCapture(value any) bool {
-	frame, _ := value.(*dict)
-	name := frame.text("name")
-	return strings.Contains(name, "unwind::unwind") || strings.Contains(name, "CapturedTraceback::gather") ||
-		strings.Contains(name, "gather_with_cpp")
+	frame, _ := value.(*object)
+	return ofCapture.MatchString(frame.text("name"))
 }
 
-// isOfInterpreter reports whether a frame of C runs a frame of Python, which is there, too.
-func isOfInterpreter(name string) bool {
-	for _, prefix := range []string{"_PyEval_", "PyEval_", "_PyObject_", "PyObject_", "_PyFunction_", "PyFunction_"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
-}
+var (
+	ofCapture = regexp.MustCompile(`unwind::unwind|CapturedTraceback::gather|gather_with_cpp`)
+	// ofInterpreter matches frames of C that run a frame of Python, which is there, too.
+	ofInterpreter = regexp.MustCompile(`^_?Py(Eval|Object|Function)_`)
+)
 
-func (d *decoder) frame(frame *dict) int32 {
+func (d *decoder) frame(frame *object) int32 {
 	if i, ok := d.frames[frame]; ok {
 		return i
 	}
