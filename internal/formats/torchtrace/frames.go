@@ -4,6 +4,7 @@
 package torchtrace
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,41 +28,27 @@ func (d *decoder) frame(name []byte, is category) int32 {
 	return i
 }
 
-// newFrame interns a frame. Python's name their file and line: file(line): function.
+// pythonName is how Python's frames are named: file(line): function. Objects have an address, which is another one in each process.
+var (
+	pythonName = regexp.MustCompile(`(?s)^(.*?)\((-?\d{1,9})\): (.*)$`)
+	address    = regexp.MustCompile(` at 0x[0-9a-f]*`)
+)
+
 func (d *decoder) newFrame(name string, is category) int32 {
 	typ := frameTypes[is]
 	var f dictionary.Function
 	switch {
 	case is == python:
-		if file, line, function, ok := cutPython(name); ok {
-			f.Filename, f.StartLine, name = d.b.Dict.Strings.Intern(d.b.CleanString(file)), line, function
+		if parts := pythonName.FindStringSubmatch(name); parts != nil {
+			line, _ := strconv.ParseInt(parts[2], 10, 64)
+			f.Filename, f.StartLine, name = d.b.Dict.Strings.Intern(d.b.CleanString(parts[1])), max(line, 0), parts[3]
 		}
-		name = withoutAddress(name)
+		name = address.ReplaceAllLiteralString(name, "")
 	case strings.HasPrefix(name, "Memcpy"), strings.HasPrefix(name, "Memset"):
 		typ = "gpu_memory"
 	}
 	f.Name = d.b.Dict.Strings.Intern(d.b.CleanString(name))
 	return d.b.TypedFrame(f, f.StartLine, typ)
-}
-
-// cutPython cuts the name of a Python function: file(line): function.
-func cutPython(s string) (file string, line int64, function string, ok bool) {
-	before, function, ok := strings.Cut(s, "): ")
-	at := strings.LastIndexByte(before, '(')
-	if !ok || at < 0 {
-		return "", 0, "", false
-	}
-	line, err := strconv.ParseInt(before[at+1:], 10, 32)
-	return before[:at], max(line, 0), function, err == nil
-}
-
-// withoutAddress removes the address of an object, which is another one in each process: <built-in method f of C object at 0x7f1ff11e0800>.
-func withoutAddress(s string) string {
-	before, after, ok := strings.Cut(s, " at 0x")
-	if !ok {
-		return s
-	}
-	return before + strings.TrimLeft(after, "0123456789abcdef")
 }
 
 // callStack returns the number of a list of Python frames, which is written from the leaf: name;name;.

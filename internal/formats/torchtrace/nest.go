@@ -333,23 +333,14 @@ func (d *decoder) inStep(set dictionary.AttributeSetIndex, step int64) dictionar
 
 // setClock sets the times of all profiles, which are those of the whole trace, and their attributes.
 func (d *decoder) setClock(anchor events.Anchor) {
-	first, last := int64(maxNanos), int64(0)
-	for _, t := range d.list {
-		for i := range t.spans {
-			first, last = min(first, t.spans[i].start), max(last, t.spans[i].end)
-		}
-	}
-	for i := range d.work {
-		first, last = min(first, d.work[i].start), max(last, d.work[i].end)
-	}
-	if first > last {
+	if d.first > d.last {
 		return
 	}
 	list := d.attributes[:0]
 	shift := uint64(max(d.base, 0))
-	if d.base <= 0 && first < events.Year2000*1e9 {
+	if d.base <= 0 && d.first < events.Year2000*1e9 {
 		list = append(list, d.b.Dict.AttributeSets.At(d.b.ClockGuess())...)
-		shift = anchor.EndNanos - min(uint64(last), anchor.EndNanos)
+		shift = anchor.EndNanos - min(uint64(d.last), anchor.EndNanos)
 	}
 	for _, a := range []struct {
 		key   string
@@ -363,7 +354,7 @@ func (d *decoder) setClock(anchor events.Anchor) {
 	for _, p := range d.profiles {
 		if p > 0 {
 			d.b.Header(p - 1).Attributes = set
-			d.b.Widen(p-1, uint64(first), uint64(last))
+			d.b.Widen(p-1, uint64(d.first), uint64(d.last))
 		}
 	}
 	d.b.Shift(shift)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 )
@@ -53,7 +54,7 @@ func (s *scanner) fill() bool {
 func (s *scanner) next() (byte, error) {
 	for {
 		for ; s.at < len(s.buf); s.at++ {
-			if c := s.buf[s.at]; c != ' ' && c != '\n' && c != '\r' && c != '\t' {
+			if c := s.buf[s.at]; !isBlank(c) {
 				return c, nil
 			}
 		}
@@ -146,8 +147,7 @@ func valueLen(data []byte) (n int, isWhole bool) {
 		return n, n > 0
 	}
 	for i, c := range data {
-		switch c {
-		case ',', '}', ']', ':', ' ', '\n', '\r', '\t':
+		if c == ',' || c == '}' || c == ']' || c == ':' || isBlank(c) {
 			return max(i, 1), true
 		}
 	}
@@ -194,39 +194,41 @@ func stringLen(data []byte) int {
 	}
 }
 
-// fields calls use for each key of an object, with its value as it is written. It returns false for anything else.
-func fields(object []byte, use func(key, value []byte)) bool {
+// fields sets into[keys[k]] to the value of each key k of an object, as it is written. It returns false for anything else.
+func fields(object []byte, keys map[string]int, into [][]byte) bool {
 	if len(object) == 0 || object[0] != '{' {
 		return false
 	}
 	for i := 1; i < len(object)-1; {
-		switch object[i] {
-		case ' ', '\n', '\r', '\t', ',':
+		if c := object[i]; c == ',' || isBlank(c) {
 			i++
 			continue
-		case '"':
-		default:
+		}
+		if object[i] != '"' {
 			return false
 		}
-		keyLen := stringLen(object[i:])
-		if keyLen == 0 {
+		n := stringLen(object[i:])
+		if n == 0 {
 			return false
 		}
-		key := object[i+1 : i+keyLen-1]
-		for i += keyLen; i < len(object) && (object[i] == ':' || object[i] == ' ' || object[i] == '\n'); i++ {
+		key := object[i+1 : i+n-1]
+		for i += n; i < len(object) && (object[i] == ':' || isBlank(object[i])); i++ {
 		}
 		if i == len(object) {
 			return false
 		}
-		n, _ := valueLen(object[i:])
-		if n == 0 {
+		if n, _ = valueLen(object[i:]); n == 0 {
 			return false
 		}
-		use(key, object[i:i+n])
+		if k, ok := keys[string(key)]; ok {
+			into[k] = object[i : i+n]
+		}
 		i += n
 	}
 	return true
 }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
 // text returns what a string says, and other values as they are written.
 func text(value []byte) string {
@@ -246,29 +248,17 @@ func text(value []byte) string {
 
 // nanoseconds returns a number of microseconds, exactly: PyTorch writes the nanoseconds after the point, and a float has no room for them.
 func nanoseconds(value []byte) (int64, bool) {
-	whole, fraction, _ := bytes.Cut(value, []byte("."))
-	micros, err := strconv.ParseInt(string(whole), 10, 64)
-	if err != nil || micros > maxNanos/1000 || micros < 0 {
-		f, err := strconv.ParseFloat(string(value), 64)
-		return int64(f * 1000), err == nil && f >= 0 && f < maxNanos/1000
+	whole, fraction, _ := strings.Cut(string(value), ".")
+	fraction += "0000"
+	nanos, err := strconv.ParseInt(whole+fraction[:3], 10, 64)
+	if fraction[3] >= '5' {
+		nanos++
 	}
-	nanos := int64(0)
-	for i := range 4 {
-		digit := byte('0')
-		if i < len(fraction) {
-			digit = fraction[i]
-		}
-		switch {
-		case digit < '0' || digit > '9': // an exponent
-			f, err := strconv.ParseFloat(string(value), 64)
-			return int64(f * 1000), err == nil && f >= 0 && f < maxNanos/1000
-		case i < 3:
-			nanos = 10*nanos + int64(digit-'0')
-		case digit >= '5':
-			nanos++
-		}
+	if err == nil && whole != "" && nanos >= 0 && nanos < maxNanos && !bytes.ContainsAny(value, "eE") {
+		return nanos, true
 	}
-	return micros*1000 + nanos, true
+	f, err := strconv.ParseFloat(string(value), 64) // with an exponent
+	return int64(f * 1000), err == nil && f >= 0 && f < maxNanos/1000
 }
 
 // maxNanos is the last time: the year 2116, and far enough from an overflow for two of them to be added.

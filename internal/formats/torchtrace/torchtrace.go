@@ -57,7 +57,7 @@ var ErrNotTrace = errors.New("there are no events of PyTorch's profiler in the t
 func Decode(r io.Reader, options Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{
 		scan: scanner{from: r}, options: options, frames: map[frameKey]int32{}, callStacks: map[string]int32{},
-		rank: none, worldSize: none, threads: map[string]*thread{}, launches: map[int64]launch{}, ops: map[int64]launch{},
+		rank: none, worldSize: none, first: maxNanos, threads: map[string]*thread{}, launches: map[int64]launch{}, ops: map[int64]launch{},
 	}
 	return d.b.Run(options.Options, firstBufferBytes, 0, func() error {
 		if err := d.read(); err != nil {
@@ -123,6 +123,7 @@ type decoder struct {
 
 	base            int64 // nanoseconds
 	rank, worldSize int64
+	first, last     int64 // the times of all events
 	framesLeft      int
 	scope           compact.ScopeIndex
 	// profiles are those with samples: their indices, plus one.
@@ -152,55 +153,81 @@ type launch struct {
 	isSet bool
 }
 
-// event is one of the trace, as far as all have the same fields. They are valid until the next one is read.
-type event struct {
-	phase                byte
-	is                   category
-	name, pid, tid, args []byte
-	start, duration      int64 // nanoseconds
-	hasTime              bool
-}
-
 // none is a number that an event does not have.
 const none = math.MinInt64
 
-// integerOr returns a whole number, which may be written as a string.
-func integerOr(value []byte, other int64) int64 {
-	if n, err := strconv.ParseInt(string(bytes.Trim(value, `"`)), 0, 64); err == nil {
-		return n
+// integer returns the first value that is a whole number, which may be written as a string, or none.
+func integer(values ...[]byte) int64 {
+	for _, value := range values {
+		if n, err := strconv.ParseInt(string(bytes.Trim(value, `"`)), 0, 64); err == nil {
+			return n
+		}
 	}
-	return other
+	return none
 }
 
 func (d *decoder) read() error {
-	if c, err := d.scan.next(); err != nil {
-		return err
-	} else if c == '[' {
-		return d.scan.list('[', ']', d.readEvent)
+	readEvents := func() error { return d.scan.list('[', ']', d.readEvent) }
+	if c, err := d.scan.next(); err != nil || c == '[' {
+		return readEvents() // which returns the error again
 	}
 	return d.scan.object(func(key string) error {
 		if key == "traceEvents" {
-			return d.scan.list('[', ']', d.readEvent)
+			return readEvents()
 		}
 		value, err := d.scan.value()
-		if err != nil {
-			return err
-		}
 		switch key {
 		case "baseTimeNanoseconds":
-			d.base = integerOr(value, 0)
+			d.base = integer(value)
 		case "distributedInfo":
-			fields(value, func(key, value []byte) {
-				switch string(key) {
-				case "rank":
-					d.rank = integerOr(value, none)
-				case "world_size":
-					d.worldSize = integerOr(value, none)
-				}
-			})
+			var ranks [2][]byte
+			fields(value, map[string]int{"rank": 0, "world_size": 1}, ranks[:])
+			d.rank, d.worldSize = integer(ranks[0]), integer(ranks[1])
 		}
-		return nil
+		return err
 	})
+}
+
+// The fields of an event that are read, and of its args.
+const (
+	phaseField = iota
+	catField
+	nameField
+	pidField
+	tidField
+	tsField
+	durField
+	argsField
+	numFields
+)
+
+const (
+	correlationArg = iota
+	externalArg
+	callStackArg
+	deviceArg
+	deviceTypeArg
+	streamArg
+	sizeArg
+	gridArg
+	blockArg
+	numArgs
+)
+
+var (
+	fieldsOfEvents = map[string]int{"ph": phaseField, "cat": catField, "name": nameField, "pid": pidField, "tid": tidField, "ts": tsField, "dur": durField, "args": argsField}
+	fieldsOfArgs   = map[string]int{
+		"correlation": correlationArg, "External id": externalArg, "external id": externalArg, "Call stack": callStackArg, "device": deviceArg,
+		"Device Id": deviceArg, "Device Type": deviceTypeArg, "stream": streamArg, "Bytes": sizeArg, "grid": gridArg, "block": blockArg,
+	}
+)
+
+// event has the fields of an event as they are written. They are valid until the next one is read.
+type event struct {
+	fields     [numFields][]byte
+	args       [numArgs][]byte
+	is         category
+	start, end int64 // nanoseconds
 }
 
 func (d *decoder) readEvent() error {
@@ -212,49 +239,32 @@ func (d *decoder) readEvent() error {
 		return err
 	}
 	var e event
-	var unread []byte // its category, if that is unknown
-	isObject := fields(value, func(key, value []byte) {
-		switch string(key) {
-		case "ph":
-			if len(value) == 3 {
-				e.phase = value[1]
-			}
-		case "cat":
-			is, isKnown := categories[string(bytes.Trim(value, `"`))]
-			if e.is = is; !isKnown {
-				unread = value
-			}
-			d.isKnown = d.isKnown || is != ignored
-		case "name":
-			e.name = value
-		case "pid":
-			e.pid = value
-		case "tid":
-			e.tid = value
-		case "ts":
-			e.start, e.hasTime = nanoseconds(value)
-		case "dur":
-			e.duration, _ = nanoseconds(value)
-		case "args":
-			e.args = value
-		}
-	})
-	switch {
-	case !isObject:
+	if !fields(value, fieldsOfEvents, e.fields[:]) {
 		d.b.Stats.Dropped++
-	case e.phase == 'M':
+		return nil
+	}
+	is, isRead := categories[string(bytes.Trim(e.fields[catField], `"`))]
+	e.is, d.isKnown = is, d.isKnown || is != ignored
+	var hasTime bool
+	e.start, hasTime = nanoseconds(e.fields[tsField])
+	length, _ := nanoseconds(e.fields[durField])
+	e.end = e.start + length
+	switch ph := string(bytes.Trim(e.fields[phaseField], `"`)); {
+	case ph == "M":
 		d.readName(&e)
-	case e.phase == 'E' && e.hasTime:
+	case ph == "E" && hasTime:
 		t := d.thread(&e)
 		t.ends = append(t.ends, e.start)
+		d.last = max(d.last, e.start)
 		d.records++
-	case unread != nil && e.phase == 'X':
-		d.b.CountUnread(text(unread))
-	case e.is == ignored || e.phase != 'X' && e.phase != 'B' && e.phase != 'i':
-	case !e.hasTime:
+	case !isRead && ph == "X":
+		d.b.CountUnread(text(e.fields[catField]))
+	case is == ignored || ph != "X" && ph != "B" && ph != "i":
+	case !hasTime:
 		d.b.Stats.Dropped++
 	default:
-		d.add(&e)
+		fields(e.fields[argsField], fieldsOfArgs, e.args[:])
+		d.add(&e, ph == "B")
 	}
 	return nil
 }
@@ -272,30 +282,26 @@ func (d *decoder) keptBytes() int {
 		entryBytes*(len(d.frames)+len(d.callStacks)) + 2*cap(d.scan.buf)
 }
 
-// readName reads the name of a thread.
+// readName reads the name of a thread. Kineto's thread 1649 (python3) repeats the number.
 func (d *decoder) readName(e *event) {
-	if text(e.name) != "thread_name" {
+	var written [1][]byte
+	if text(e.fields[nameField]) != "thread_name" || !fields(e.fields[argsField], map[string]int{"name": 0}, written[:]) {
 		return
 	}
-	fields(e.args, func(key, value []byte) {
-		if string(key) == "name" {
-			// Kineto's thread 1649 (python3) repeats the number.
-			name := strings.TrimSpace(d.b.CleanString(text(value)))
-			if _, inside, ok := strings.Cut(name, " ("); ok && strings.HasPrefix(name, "thread ") {
-				name = strings.TrimSuffix(inside, ")")
-			}
-			d.textBytes += len(name)
-			d.thread(e).name = name
-		}
-	})
+	s := strings.TrimSpace(d.b.CleanString(text(written[0])))
+	if _, inside, ok := strings.Cut(s, " ("); ok && strings.HasPrefix(s, "thread ") {
+		s = strings.TrimSuffix(inside, ")")
+	}
+	d.textBytes += len(s)
+	d.thread(e).name = s
 }
 
 // thread returns the thread that an event is of.
 func (d *decoder) thread(e *event) *thread {
-	d.key = append(append(append(d.key[:0], e.pid...), 0), e.tid...)
+	d.key = append(append(append(d.key[:0], e.fields[pidField]...), 0), e.fields[tidField]...)
 	t := d.threads[string(d.key)]
 	if t == nil {
-		t = &thread{process: integerOr(e.pid, none), id: integerOr(e.tid, none)}
+		t = &thread{process: integer(e.fields[pidField]), id: integer(e.fields[tidField])}
 		d.threads[string(d.key)] = t
 		d.list = append(d.list, t)
 		d.textBytes += len(d.key)
@@ -304,86 +310,61 @@ func (d *decoder) thread(e *event) *thread {
 }
 
 // add keeps an event.
-func (d *decoder) add(e *event) {
-	s := span{start: e.start, end: e.start + e.duration, is: e.is, list: noList, isOpen: e.phase == 'B'}
-	w := work{start: e.start, end: s.end, correlation: none, external: none}
-	size, device, deviceType := int64(0), int64(none), int64(0)
-	var grid, block []byte
-	stream := int64(none)
-	fields(e.args, func(key, value []byte) {
-		switch string(key) {
-		case "correlation":
-			w.correlation = integerOr(value, none)
-		case "External id", "external id":
-			w.external = integerOr(value, none)
-		case "Call stack":
-			s.list = d.callStack(value)
-		case "device", "Device Id":
-			device = integerOr(value, none)
-		case "Device Type":
-			deviceType = integerOr(value, 0)
-		case "stream":
-			stream = integerOr(value, none)
-		case "Bytes":
-			size = integerOr(value, 0)
-		case "grid":
-			grid = value
-		case "block":
-			block = value
-		}
-	})
-	switch {
-	case e.is == gpu:
-		w.frame = d.frame(e.name, gpu)
-		w.attributes = d.streamAttributes(e, device, stream, grid, block)
+func (d *decoder) add(e *event, isOpen bool) {
+	s := span{start: e.start, end: e.end, is: e.is, list: noList, isOpen: isOpen}
+	switch e.is {
+	case gpu:
+		w := work{e.start, e.end, integer(e.args[correlationArg]), integer(e.args[externalArg]), d.frame(e.fields[nameField], gpu), d.streamAttributes(e)}
 		d.work = append(d.work, w)
 		d.launches[w.correlation], d.ops[w.external] = launch{}, launch{}
+		d.first, d.last = min(d.first, e.start), max(d.last, e.end)
 		return
-	case e.is == memory && (text(e.name) != "[memory]" || size == 0 || deviceType == 0): // 0 is the processor
-		return
-	case e.is == memory:
-		s.id, s.end, s.isOpen = size, s.start, false
-	case e.is == annotation && bytes.HasPrefix(e.name, []byte(`"`+stepPrefix)):
-		d.records++
-		d.steps = append(d.steps, step{s.start, s.end, integerOr(e.name[len(stepPrefix)+1:], none)})
-		return
-	case e.is == runtime:
-		s.id = w.correlation
+	case memory:
+		s.id, s.end, s.isOpen = integer(e.args[sizeArg]), s.start, false
+		on := integer(e.args[deviceTypeArg]) // 0 is the processor
+		if text(e.fields[nameField]) != "[memory]" || s.id == none || s.id == 0 || on == none || on == 0 {
+			return
+		}
+	case annotation:
+		if number, ok := bytes.CutPrefix(e.fields[nameField], []byte(`"ProfilerStep#`)); ok {
+			d.records++
+			d.steps = append(d.steps, step{e.start, e.end, integer(number)})
+			return
+		}
+		s.id = integer(e.args[externalArg])
+	case runtime:
+		s.id = integer(e.args[correlationArg])
 	default:
-		s.id = w.external
+		s.id = integer(e.args[externalArg])
 	}
 	if e.is != memory {
-		s.frame = d.frame(e.name, e.is)
+		s.frame = d.frame(e.fields[nameField], e.is)
 	}
+	if written := e.args[callStackArg]; written != nil {
+		s.list = d.callStack(written)
+	}
+	d.first, d.last = min(d.first, s.start), max(d.last, s.end)
 	t := d.thread(e)
 	t.spans = append(t.spans, s)
 	d.records++
 }
 
-// stepPrefix begins the annotation of one step of the profiler's schedule.
-const stepPrefix = "ProfilerStep#"
-
 // step is a step of the profiler's schedule.
 type step struct{ start, end, number int64 }
 
 // streamAttributes returns those of work on a GPU. Its stream is a thread to people: it has a name.
-func (d *decoder) streamAttributes(e *event, device, stream int64, grid, block []byte) dictionary.AttributeSetIndex {
-	if device == none {
-		device = integerOr(e.pid, none)
-	}
-	if stream == none {
-		stream = integerOr(e.tid, none)
-	}
+func (d *decoder) streamAttributes(e *event) dictionary.AttributeSetIndex {
 	list := d.attributes[:0]
-	if device != none {
-		list = append(list, d.b.IntAttribute(events.AttributeGPUDevice, device))
+	on, s := integer(e.args[deviceArg], e.fields[pidField]), integer(e.args[streamArg], e.fields[tidField])
+	if on != none {
+		list = append(list, d.b.IntAttribute(events.AttributeGPUDevice, on))
 	}
-	if stream != none {
-		list = append(list, d.b.IntAttribute(events.AttributeGPUStream, stream),
-			d.b.StringAttribute(events.AttributeThreadName, fmt.Sprintf("GPU %d stream %d", max(device, 0), stream)))
+	if s != none {
+		list = append(list, d.b.IntAttribute(events.AttributeGPUStream, s),
+			d.b.StringAttribute(events.AttributeThreadName, fmt.Sprintf("GPU %d stream %d", max(on, 0), s)))
 	}
-	if d.options.LaunchSizes && grid != nil && block != nil {
-		for key, value := range map[string][]byte{AttributeGrid: grid, AttributeBlock: block} {
+	if d.options.LaunchSizes && e.args[gridArg] != nil && e.args[blockArg] != nil {
+		for key, value := range map[string][]byte{AttributeGrid: e.args[gridArg], AttributeBlock: e.args[blockArg]} {
 			list = append(list, d.b.StringAttribute(key, strings.NewReplacer("[", "", "]", "", " ", "").Replace(string(value))))
 		}
 	}
