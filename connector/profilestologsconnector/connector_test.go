@@ -77,7 +77,7 @@ func TestConfig(t *testing.T) {
 		Format: records.FormatOTLP, MaxRecordBytes: 2000, MaxPartBytes: 9, SplunkTypesOnly: true,
 	}, cfg.Encoding.Options(9))
 	_, err = load(map[string]any{"format": "jfr", "max_record_bytes": 999})
-	assert.ErrorContains(t, err, "`format` must be pprof, text or otlp, found \"jfr\"")
+	assert.ErrorContains(t, err, "`format` must be pprof or otlp, found \"jfr\"")
 	assert.ErrorContains(t, err, "`max_record_bytes` must be at least 1000, found 999")
 	_, err = load(map[string]any{"formats": "otlp"})
 	assert.ErrorContains(t, err, "formats")
@@ -85,7 +85,7 @@ func TestConfig(t *testing.T) {
 
 // splunk_profiling's translator reads back what the connector passes on.
 func TestProfilesToLogs(t *testing.T) {
-	for _, format := range []string{"pprof", "text", "otlp"} {
+	for _, format := range []string{"pprof", "otlp"} {
 		for _, splunkTypesOnly := range []bool{false, true} {
 			t.Run(fmt.Sprint(format, " ", splunkTypesOnly), func(t *testing.T) {
 				set, _ := settings(t)

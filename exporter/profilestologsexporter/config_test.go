@@ -59,7 +59,7 @@ func TestConfigFaults(t *testing.T) {
 		"`max_request_bytes` must be at least 16384, found 100":                       {"grpc": grpc, "max_request_bytes": 100},
 		"`max_request_bytes` must be at least 16384, found 1":                         {"hec": map[string]any{"endpoint": "https://splunk:8088", "token": "x", "max_request_bytes": 1}},
 		"`timeout` must not be negative, found -1s":                                   {"grpc": grpc, "timeout": "-1s"},
-		"`format` must be pprof, text or otlp":                                        {"grpc": grpc, "format": "jfr"},
+		"`format` must be pprof or otlp":                                              {"grpc": grpc, "format": "jfr"},
 		"`endpoint` must be set, or both":                                             {"http": map[string]any{"logs_endpoint": "http://logs"}},
 		"`endpoint` must be an http or https URL with a host, found \"backend:4318\"": {"http": map[string]any{"endpoint": "backend:4318"}},
 		"invalid keys: logs_endpoints":                                                {"http": map[string]any{"endpoint": "http://backend", "logs_endpoints": "x"}},

@@ -61,7 +61,7 @@ func TestPeerWithProfiles(t *testing.T) {
 
 // A peer without the service gets the batch that it refused, and those after it, as log records.
 func TestPeerWithoutProfiles(t *testing.T) {
-	for _, format := range []string{"pprof", "text", "otlp"} {
+	for _, format := range []string{"pprof", "otlp"} {
 		b := &inbox{}
 		e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false), "format": format})
 		e.send(t, batch("x", 5), batch("y", 3))
@@ -183,7 +183,6 @@ func TestLargeBatch(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			b := &inbox{refuseLogs: tc.refuse}
 			config := createDefaultConfig().(*Config)
-			config.Encoding.Format = "text"
 			config.Encoding.MaxRecordBytes = 1000
 			e, err := newExporter(exporter.Settings{TelemetrySettings: componenttest.NewNopTelemetrySettings()}, config)
 			require.NoError(t, err)
@@ -319,8 +318,8 @@ func TestSentAndFailedSamplesAreExact(t *testing.T) {
 // What the peer rejects of a request that it accepts has failed.
 func TestRejectedSamplesHaveFailed(t *testing.T) {
 	b := &inbox{partialLogs: 1}
-	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false), "format": "text"})
-	e.send(t, batch("x", 5))
+	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false)})
+	e.send(t, manyProfiles(5, 1))
 	assert.EqualValues(t, 4, collectortest.Sum(t, e.telemetry, "otelcol_exporter_sent_profile_samples"))
 	assert.EqualValues(t, 1, collectortest.Sum(t, e.telemetry, "otelcol_exporter_send_failed_profile_samples"))
 }

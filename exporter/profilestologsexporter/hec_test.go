@@ -160,7 +160,7 @@ func TestHECAnswers(t *testing.T) {
 
 // splunk_profiling restores the profiles from the events.
 func TestHECToSplunkProfiling(t *testing.T) {
-	for _, format := range []string{"pprof", "otlp", "text"} {
+	for _, format := range []string{"pprof", "otlp"} {
 		t.Run(format, func(t *testing.T) {
 			address := collectortest.FreeAddress(t)
 			sink := startSplunkProfiling(t, "hec", address)
@@ -220,16 +220,11 @@ func TestHECRetryAfter(t *testing.T) {
 // Events repeat what records share: their bodies are within the limit nevertheless.
 func TestHECSize(t *testing.T) {
 	profiletest.SkipLarge(t)
-	builder := profiletest.New().Resource("service.name", "shop", "note", strings.Repeat("\n", 1000)).
-		Profile("samples", "count").Time(start, 20_000_000_000)
 	const n = 2500
-	for i := range n {
-		builder.Sample(profiletest.Observed([]uint64{start + uint64(i)*1_000_000}, "leaf", "main"))
-	}
 	s := &hecStub{}
-	e := runExporter(t, map[string]any{"hec": s.serve(t), "format": "text"})
-	e.send(t, builder.Build())
-	assert.Len(t, s.events, n, "in text each observation is an event")
+	e := runExporter(t, map[string]any{"hec": s.serve(t)})
+	e.send(t, manyProfiles(n, 1000))
+	assert.Len(t, s.events, n, "each profile is an event")
 	assert.Greater(t, s.asked, 2)
 }
 
@@ -245,13 +240,11 @@ func manyProfiles(n, resourceBytes int) pprofile.Profiles {
 // Events that repeat a long resource arrive in requests within the limit, although the profiles would be larger in parts.
 func TestHECResource(t *testing.T) {
 	profiletest.SkipLarge(t)
-	for _, format := range []string{"pprof", "text"} {
-		s := &hecStub{}
-		e := runExporter(t, map[string]any{"hec": s.serve(t), "format": format})
-		e.send(t, manyProfiles(600, 30_000))
-		assert.Len(t, s.events, 600)
-		assert.Less(t, s.asked, 30)
-	}
+	s := &hecStub{}
+	e := runExporter(t, map[string]any{"hec": s.serve(t)})
+	e.send(t, manyProfiles(600, 30_000))
+	assert.Len(t, s.events, 600)
+	assert.Less(t, s.asked, 30)
 }
 
 // A profile is not split because its resource alone is larger than a request.

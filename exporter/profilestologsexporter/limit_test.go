@@ -213,7 +213,7 @@ func TestSharedEntryThatIsTooLarge(t *testing.T) {
 	pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").
 		Sample(profiletest.Value(1, "a", name), profiletest.Value(2, "b", name), profiletest.Value(3, "c", name)).Build()
 	for _, profiles := range []bool{true, false} {
-		for _, format := range []string{"otlp", "pprof", "text"} {
+		for _, format := range []string{"otlp", "pprof"} {
 			b := &inbox{}
 			e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, profiles, grpc.MaxRecvMsgSize(8<<20)), "format": format, "max_request_bytes": 65536})
 			e.send(t, pd)

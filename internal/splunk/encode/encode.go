@@ -17,7 +17,7 @@ import (
 
 // Config configures how profiles become log records.
 type Config struct {
-	// Format is that of the records' bodies: pprof, text or otlp.
+	// Format is that of the records' bodies: pprof or otlp.
 	Format string `mapstructure:"format"`
 	// MaxRecordBytes bounds the encoded size of a record, in bytes.
 	MaxRecordBytes int `mapstructure:"max_record_bytes"`
@@ -25,9 +25,7 @@ type Config struct {
 	SplunkTypesOnly bool `mapstructure:"splunk_types_only"`
 }
 
-var formats = map[string]records.Format{
-	"pprof": records.FormatPprof, "text": records.FormatText, "otlp": records.FormatOTLP,
-}
+var formats = map[string]records.Format{"pprof": records.FormatPprof, "otlp": records.FormatOTLP}
 
 // minRecordBytes leaves room for a record's attributes.
 const minRecordBytes = 1000
@@ -41,7 +39,7 @@ func DefaultConfig() Config {
 func (c *Config) Validate() error {
 	var faults config.Faults
 	_, ok := formats[c.Format]
-	faults.Require(ok, "`format` must be pprof, text or otlp, found %q", c.Format)
+	faults.Require(ok, "`format` must be pprof or otlp, found %q", c.Format)
 	faults.Require(c.MaxRecordBytes >= minRecordBytes, "`max_record_bytes` must be at least %d, found %d", minRecordBytes, c.MaxRecordBytes)
 	return faults.Err()
 }

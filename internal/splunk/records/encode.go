@@ -35,11 +35,10 @@ type Encoder struct {
 	opts EncodeOptions
 	// todo has the profiles that are not in a part yet, in reverse order.
 	todo []unsent
-	text []byte // the text that is being written
 	// Dropped is the number of samples that were dropped because they cannot be understood.
 	Dropped int
-	// budget is how many bytes of records, uncompressed, may still be written, of wholeBudget at first.
-	budget, wholeBudget int
+	// budget is how many bytes of records, uncompressed, may still be written.
+	budget int
 }
 
 // source is profiles that pieces are cut from, without duplicates and orphans.
@@ -60,10 +59,9 @@ type unsent struct {
 // isDoubleCounted returns source.doubleCounted of a profile by its position in the message.
 func (u *unsent) isDoubleCounted(position int) bool { return u.doubleCounted[u.Profile(position)] }
 
-// Profiles share stacks and attributes by index; texts repeat them for each sample, and pprof repeats the indices of a
-// stack. What an Encoder writes is bounded by expansionConstantBytes + maxExpansion × the size of the profiles.
-// Beyond it, texts are written as pprof, with a budget of its own, and samples of a pprof are dropped. Splunk's agents stay far below: a sample
-// of 100 frames is a time of 8 bytes in OTLP, about 250 bytes as pprof and 10,000 as text.
+// Profiles share stacks by index; pprof repeats the indices of a stack for each sample. What an Encoder writes is bounded by
+// expansionConstantBytes + maxExpansion × the size of the profiles: samples beyond it are dropped. Splunk's agents stay far below: a sample
+// of 100 frames is a time of 8 bytes in OTLP, and about 250 bytes as pprof.
 const (
 	expansionConstantBytes = 16 << 20
 	maxExpansion           = 256
@@ -143,15 +141,10 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 			for position, found := range findDoubleCounted(whole.Profiles) {
 				next.doubleCounted[next.Profile(position)] = found
 			}
-			e.wholeBudget = expansionBudget(whole.Bytes)
-			e.budget = e.wholeBudget
+			e.budget = expansionBudget(whole.Bytes)
 		}
 		budget := e.budget
 		encoded := e.encode(next, whole.Profiles)
-		if e.budget <= 0 && e.opts.Format == FormatText {
-			e.opts.Format, e.budget, budget = FormatPprof, e.wholeBudget, e.wholeBudget
-			encoded = e.encode(next, whole.Profiles)
-		}
 		if e.split(next, whole, encoded) {
 			e.budget = budget // the records are not sent
 			continue

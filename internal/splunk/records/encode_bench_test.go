@@ -34,7 +34,7 @@ func BenchmarkEncode(b *testing.B) {
 			}
 			report(b)
 		})
-		for _, format := range []Format{FormatOTLP, FormatPprof, FormatText} {
+		for _, format := range []Format{FormatOTLP, FormatPprof} {
 			b.Run("input="+name+"/impl="+format.String(), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

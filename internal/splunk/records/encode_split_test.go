@@ -29,14 +29,11 @@ func TestPartsStayBelowTheLimits(t *testing.T) {
 			want = pd
 		}
 	}
-	for _, format := range []Format{FormatPprof, FormatText, FormatOTLP} {
+	for _, format := range []Format{FormatPprof, FormatOTLP} {
 		t.Run(format.String(), func(t *testing.T) {
 			record, request := 20_000, 50_000
 			if format == FormatOTLP {
 				record = 10_000 // a record for each part
-			}
-			if format == FormatText {
-				request = 500_000 // a text for each sample
 			}
 			ld, parts := records(t, want, EncodeOptions{Format: format, MaxRecordBytes: record, MaxPartBytes: request})
 			require.Greater(t, len(parts), 2)
@@ -65,7 +62,7 @@ func TestObservationsAboveTheLimit(t *testing.T) {
 	for times := 1; times < 3; times++ {
 		pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(start, 2).
 			Sample(profiletest.Sample{Stack: profiletest.Stack(random(20_000)), Timestamps: []uint64{start, start + 1}[:times]}).Build()
-		for _, format := range []Format{FormatPprof, FormatText, FormatOTLP} {
+		for _, format := range []Format{FormatPprof, FormatOTLP} {
 			_, parts := records(t, pd, EncodeOptions{Format: format, MaxRecordBytes: 1000})
 			require.Len(t, parts, 1, format.String())
 			assert.Equal(t, times, parts[0].Samples)
@@ -111,7 +108,7 @@ func TestEncodeBrokenProfiles(t *testing.T) {
 	broken := pprofile.NewProfiles()
 	pd.CopyTo(broken)
 	profiletest.SampleAt(broken, 0).SetStackIndex(-9)
-	for _, format := range []Format{FormatPprof, FormatText, FormatOTLP} {
+	for _, format := range []Format{FormatPprof, FormatOTLP} {
 		encoder := NewEncoder(broken, EncodeOptions{Format: format})
 		assert.Equal(t, 1, encoder.Dropped)
 		part, ok := encoder.Next()

@@ -4,10 +4,8 @@
 package records
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -180,98 +177,4 @@ func TestPprofKeepsTimesLabelsAndLinks(t *testing.T) {
 		frames = append(frames, n.Int())
 	})
 	assert.Equal(t, []int64{4, 1}, frames)
-}
-
-// Captured stacks are restored from text, except for what a text lacks.
-func TestTextKeepsStacksTimesAndLinks(t *testing.T) {
-	for name, ld := range captured(t) {
-		want := translated(t, ld, Options{})
-		again, parts := records(t, want.Profiles, EncodeOptions{Format: FormatText})
-		got := translated(t, again, Options{})
-		assert.Equal(t, want.Samples, got.Samples, name)
-		sent := 0
-		for _, part := range parts {
-			sent += part.Records
-		}
-		assert.Equal(t, want.Samples, sent, name)
-		assert.Equal(t, seenIn(want.Profiles), seenIn(got.Profiles), name)
-	}
-}
-
-// seenIn lists what was seen: time, value, link and frames.
-func seenIn(pd pprofile.Profiles) map[string]int {
-	d := pd.Dictionary()
-	seen := map[string]int{}
-	for p := range otlp.Profiles(pd) {
-		for _, s := range p.Samples().All() {
-			var stack strings.Builder
-			for _, i := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
-				for _, line := range d.LocationTable().At(int(i)).Lines().All() {
-					f := d.FunctionTable().At(int(line.FunctionIndex()))
-					name := d.StringTable().At(int(f.NameStrindex()))
-					if file := d.StringTable().At(int(f.FilenameStrindex())); name == "" && file == "" && line.Line() == 0 {
-						name = noName
-					}
-					fmt.Fprintf(&stack, "%s:%d;", name, line.Line())
-				}
-			}
-			if stack.Len() == 0 {
-				stack.WriteString(noStack + ":0;")
-			}
-			for i := range observationsIn(s) {
-				m := timedValueAt(p, s, i)
-				link := d.LinkTable().At(int(s.LinkIndex()))
-				seen[fmt.Sprint(p.Period(), m.time, m.value, link.TraceID(), link.SpanID(), stack.String())]++
-			}
-		}
-	}
-	return seen
-}
-
-func TestTextBody(t *testing.T) {
-	pd := profiletest.New().Resource("service.name", "shop").
-		Profile("samples", "count").Period(20_000_000, "cpu", "nanoseconds").Time(start, 1).
-		Sample(profiletest.Sample{
-			Timestamps: []uint64{start},
-			Stack: []profiletest.Location{
-				{Lines: []profiletest.Line{
-					{Function: profiletest.Function{Name: "inlined", File: "a.js"}, Line: 3, Column: 4},
-					{Function: profiletest.Function{Name: "main.(*Cart).Total(int)", File: "cart.go"}, Line: 7},
-				}},
-				{Address: 0x1f, Mapping: &profiletest.Mapping{File: "libc.so"}},
-				{Lines: []profiletest.Line{{Function: profiletest.Function{Name: "native"}}}},
-			},
-			Attributes: []profiletest.Attribute{
-				profiletest.Attr("thread.name", "worker-1"), profiletest.Attr("thread.id", int64(12)), profiletest.Attr("thread.os.id", int64(255)),
-				profiletest.Attr("thread.state", "RUNNABLE"), profiletest.Attr("shop.cart", "7"), profiletest.Attr("thread.status", "waiting"),
-			},
-		}).Build()
-	ld, _ := records(t, pd, EncodeOptions{Format: FormatText})
-	require.Equal(t, 1, ld.LogRecordCount())
-	record := onlyRecord(ld)
-	assert.Equal(t, "\"worker-1\" #12 nid=0xff\njava.lang.Thread.State: RUNNABLE\n"+
-		"\tat inlined(a.js:3:4)\n\tat main.(*Cart).Total(int)(cart.go:7)\n\tat 0x1f(libc.so)\n\tat native(Unknown Source)\n", record.Body().Str())
-	assert.Equal(t, map[string]any{
-		"com.splunk.sourcetype": "otel.profiling", "profiling.data.format": "text", "profiling.data.type": "cpu",
-		"profiling.data.total.frame.count": int64(4), "source.event.period": int64(20), "shop.cart": "7", "thread.status": "waiting",
-	}, record.Attributes().AsRaw())
-	got := translated(t, ld, Options{}).Profiles
-	assert.Contains(t, profiletest.Render(got), "main.(*Cart).Total(int) cart.go:7")
-}
-
-// In a text, a sample's attributes become the record's: they come before the profile's, and change nothing of the record's own.
-func TestTextAttributes(t *testing.T) {
-	pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(start, 1).
-		Sample(profiletest.Observed([]uint64{start}, "leaf").With(
-			profiletest.Attr(keyFormat, "x"), profiletest.Attr(keySampleType, "y"), profiletest.Attr("both", "sample"), profiletest.Attr("sample", 1)),
-		).Attributes(profiletest.Attr("both", "profile"), profiletest.Attr("profile", 2)).Build()
-	ld, _ := records(t, pd, EncodeOptions{Format: FormatText})
-	record := onlyRecord(ld)
-	got := record.Attributes().AsRaw()
-	assert.Len(t, got, record.Attributes().Len(), "no key is there twice")
-	assert.Equal(t, FormatText.String(), got[keyFormat])
-	assert.Equal(t, "sample", got["both"])
-	assert.Equal(t, int64(1), got["sample"])
-	assert.Equal(t, int64(2), got["profile"])
-	assert.Equal(t, 1, translated(t, ld, Options{}).Samples)
 }

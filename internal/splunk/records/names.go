@@ -43,7 +43,7 @@ type Format uint8
 // The formats.
 const (
 	FormatPprof Format = iota
-	// FormatText is Splunk's older format: one stack a record.
+	// FormatText is Splunk's older format, which is only read: one stack a record.
 	FormatText
 	// FormatOTLP is the serialized ProfilesData, compressed with zstd.
 	FormatOTLP

@@ -33,12 +33,6 @@ type sink struct {
 	stopped bool
 
 	pprof *encode.Writer
-
-	// texts numbers the texts. own are the attributes of the current text's sample that are not in its first two lines, and
-	// ownKeys[i] is the last text that has one with key i.
-	texts   int32
-	own     []int32
-	ownKeys []int32
 }
 
 var sizer plog.ProtoMarshaler
@@ -102,10 +96,6 @@ func (s *sink) addProfile(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 		s.done += n
 		return
 	}
-	if s.opts.Format == FormatText {
-		s.addTexts(p, k, to)
-		return
-	}
 	if s.budget <= s.part.RepeatedBytes { // which are charged when the part is sent
 		s.part.Dropped += n
 		s.done += n
@@ -129,38 +119,27 @@ func (s *sink) addProfile(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 	s.finish(record, n)
 }
 
-// newRecord adds a record with the attributes that all formats share. Of an attribute of the profile and one of s.own with the same
-// key, it has the latter.
+// newRecord adds a record with the attributes of its profile. One whose name would change what the record is is left out and counted.
 func (s *sink) newRecord(p pprofile.Profile, k kind, to plog.ScopeLogs) plog.LogRecord {
 	record := to.LogRecords().AppendEmpty()
 	record.SetTimestamp(p.Time())
 	var attributes xpdata.MapBuilder // Map.Put would look through all attributes before each
-	attributes.EnsureCapacity(8 + len(s.own) + p.AttributeIndices().Len())
+	attributes.EnsureCapacity(8 + p.AttributeIndices().Len())
 	attributes.AppendEmpty(KeySourceType).SetStr(ProfilingName)
 	attributes.AppendEmpty(keyType).SetStr(k.name)
 	if d, needed := s.describe(p, k.typ); needed {
 		d.put(&attributes)
 	}
 	for _, i := range p.AttributeIndices().All() {
-		if len(s.own) == 0 || s.ownKeys[s.dict.AttributeTable().At(int(i)).KeyStrindex()] != s.texts {
-			s.putAttribute(i, &attributes)
+		attribute := s.dict.AttributeTable().At(int(i))
+		if key := s.dict.StringTable().At(int(attribute.KeyStrindex())); describesRecord(key) {
+			s.part.LeftOutAttributes++
+		} else {
+			attribute.Value().CopyTo(attributes.AppendEmpty(key))
 		}
-	}
-	for _, i := range s.own {
-		s.putAttribute(i, &attributes)
 	}
 	attributes.UnsafeIntoMap(record.Attributes())
 	return record
-}
-
-// putAttribute appends an attribute to those of a record, unless one of that name would change what the record is: then it counts it.
-func (s *sink) putAttribute(i int32, to *xpdata.MapBuilder) {
-	attribute := s.dict.AttributeTable().At(int(i))
-	if key := s.dict.StringTable().At(int(attribute.KeyStrindex())); describesRecord(key) {
-		s.part.LeftOutAttributes++
-	} else {
-		attribute.Value().CopyTo(to.AppendEmpty(key))
-	}
 }
 
 // finish counts a record, of n observations, that has all of its content.

@@ -227,9 +227,7 @@ func (d *description) put(to *xpdata.MapBuilder) {
 	if d.period != 0 {
 		to.AppendEmpty(keyPeriod).SetInt(d.period)
 	}
-	if !d.spans {
-		to.AppendEmpty(keyDuration).SetInt(int64(d.duration))
-	}
+	to.AppendEmpty(keyDuration).SetInt(int64(d.duration))
 }
 
 // readDescription reads an attribute of the record that may be part of its description.
@@ -269,9 +267,7 @@ func (s *sink) describe(p pprofile.Profile, typ Type) (d description, needed boo
 		time:       int64(min(p.Time(), math.MaxInt64)),
 		duration:   min(p.DurationNano(), math.MaxInt64),
 	}
-	// A text has one time, that of its stack.
-	d.spans = s.opts.Format == FormatText && d.shape.Timestamps
-	return d, s.hasUnnamed || !d.isPlain(typ) || !d.spans && !spannedBy(p, max(d.period, 1))
+	return d, s.hasUnnamed || !d.isPlain(typ) || !spannedBy(p, max(d.period, 1))
 }
 
 // isPlain reports whether a record without a description is read as this one, apart from time and duration.

@@ -52,7 +52,7 @@ func types(t testing.TB, pd pprofile.Profiles, opts EncodeOptions) map[string]in
 	return found
 }
 
-// Each type is sent under one of Splunk's words or another word, and is restored from both formats.
+// Each type is sent under one of Splunk's words or another word, and is restored.
 func TestTypes(t *testing.T) {
 	builder := profiletest.New().Resource("service.name", "shop")
 	want := map[string]int{"cpu": 4, "allocation": 2, "inuse_space": 1, "goroutine": 1, "unknown": 1, "allocation/count": 1}
@@ -63,22 +63,20 @@ func TestTypes(t *testing.T) {
 		builder.Profile(typ[0], typ[1]).Time(start+uint64(i), 5).Period(512, "space", "bytes").Sample(profiletest.Value(3, typ[0]+typ[1]+"_leaf", "main"))
 	}
 	pd := builder.Build()
-	for _, format := range []Format{FormatPprof, FormatText} {
-		assert.Equal(t, want, types(t, pd, EncodeOptions{Format: format}))
-		ld, _ := records(t, pd, EncodeOptions{Format: format})
-		got := translated(t, ld, Options{}).Profiles
-		assert.NoError(t, profiletest.Equal(asSent(pd), withoutIDs(got), profiletest.IgnoreOrder()), format.String())
+	assert.Equal(t, want, types(t, pd, EncodeOptions{Format: FormatPprof}))
+	ld, _ := records(t, pd, EncodeOptions{Format: FormatPprof})
+	got := translated(t, ld, Options{}).Profiles
+	assert.NoError(t, profiletest.Equal(asSent(pd), withoutIDs(got), profiletest.IgnoreOrder()))
 
-		_, parts := records(t, pd, EncodeOptions{Format: format, SplunkTypesOnly: true})
-		require.Len(t, parts, 1)
-		assert.Equal(t, 4, parts[0].LeftOut)
-		assert.Equal(t, 6, parts[0].Samples)
-	}
-	_, parts := records(t, pd, EncodeOptions{Format: FormatOTLP, SplunkTypesOnly: true})
+	_, parts := records(t, pd, EncodeOptions{Format: FormatPprof, SplunkTypesOnly: true})
+	require.Len(t, parts, 1)
+	assert.Equal(t, 4, parts[0].LeftOut)
+	assert.Equal(t, 6, parts[0].Samples)
+	_, parts = records(t, pd, EncodeOptions{Format: FormatOTLP, SplunkTypesOnly: true})
 	assert.Equal(t, 10, parts[0].Samples, "OTLP carries all")
 }
 
-// Each shape of samples is restored from both formats.
+// Each shape of samples is restored.
 func TestShapes(t *testing.T) {
 	for _, typ := range []valueType{cpuSamples, allocatedSpace, {"contentions", "count"}} {
 		for name, sample := range map[string]profiletest.Sample{
@@ -88,11 +86,9 @@ func TestShapes(t *testing.T) {
 		} {
 			pd := profiletest.New().Resource("service.name", "shop").Scope("otel.profiling", "").Profile(typ.typ, typ.unit).
 				Time(start, 4).Sample(sample).Build()
-			for _, format := range []Format{FormatPprof, FormatText} {
-				ld, _ := records(t, pd, EncodeOptions{Format: format})
-				got := translated(t, ld, Options{}).Profiles
-				assert.NoError(t, profiletest.Equal(asSent(pd), withoutIDs(got)), "%v %s %s", typ, name, format)
-			}
+			ld, _ := records(t, pd, EncodeOptions{Format: FormatPprof})
+			got := translated(t, ld, Options{}).Profiles
+			assert.NoError(t, profiletest.Equal(asSent(pd), withoutIDs(got)), "%v %s", typ, name)
 		}
 	}
 }

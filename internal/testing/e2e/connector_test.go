@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -89,23 +88,15 @@ func TestConnectorTakesProfilesOutOfLogs(t *testing.T) {
 }
 
 // TestConnectorsCarryProfilesAsLogs pushes every captured pprof to collectors that make log records of it. The Collector's
-// exporter sends these to another collector, which makes profiles of them again. In the formats pprof and otlp the result equals
-// the payload, in text its sums do.
+// exporter sends these to another collector, which makes profiles of them again. The result equals the payload.
 func TestConnectorsCarryProfilesAsLogs(t *testing.T) {
 	t.Parallel()
 	end := startFromLogs(t)
 	payloads := capturedPayloads(t)
-	tooLarge := map[string][]string{
-		// With a record of text for each sample, these are larger than a request may be.
-		"text": {hugePayload, "go-compile-nethttp-heap-large.pb.gz", "go-build-merged-cpu-large.pb.gz"},
-	}
-	formats := []string{"pprof", "otlp", "text"}
+	formats := []string{"pprof", "otlp"}
 	for _, format := range formats {
 		agent := startToLogs(t, end.otlpHTTP, format)
 		for name, payload := range payloads {
-			if slices.Contains(tooLarge[format], name) {
-				continue
-			}
 			agent.requirePush(t, format+" "+name, payload) // 204: the other collector's file exporter has written it
 		}
 		agent.Terminate(t)
@@ -114,16 +105,11 @@ func TestConnectorsCarryProfilesAsLogs(t *testing.T) {
 	byService := end.output(t)
 	for _, format := range formats {
 		for name, payload := range payloads {
-			if slices.Contains(tooLarge[format], name) {
-				continue
-			}
 			got := byService[format+" "+name]
 			require.Len(t, got, 1, "%s %s", format, name)
 			requireIdentity(t, got[0])
 			require.NoError(t, profiletest.Check(got[0], profiletest.AllowRepeatedSamples()), name)
-			if format == "text" || format == "otlp" && name == hugePayload {
-				// Text has labels as attributes of a profile, so that one profile becomes several. In otlp a profile that is larger
-				// than a record arrives in parts.
+			if format == "otlp" && name == hugePayload { // a profile that is larger than a record arrives in parts
 				want, err := profile.ParseData(payload)
 				require.NoError(t, err)
 				require.Equal(t, sumsOfPprof(want), sumsOfOTLP(profilesIn(got[0])), name)

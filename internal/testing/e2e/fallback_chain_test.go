@@ -16,9 +16,8 @@ import (
 // config/splunk.yaml at the end.
 type chain struct {
 	agent, middle, end *collector
-	// format is that of the log records, detail is what they keep of an observation.
+	// format is that of the log records.
 	format string
-	detail detail
 	// agentTo is the address that the agent sends to, endAddress the one at which the end receives.
 	agentTo, endAddress string
 	// agentQueue and middleQueue outlive the processes.
@@ -28,11 +27,7 @@ type chain struct {
 // newChain prepares a chain. Nothing runs yet.
 func newChain(t *testing.T, agentTo, endAddress, format string) *chain {
 	t.Helper()
-	c := &chain{format: format, detail: inPprof, agentTo: agentTo, endAddress: endAddress, agentQueue: t.TempDir(), middleQueue: t.TempDir()}
-	if format == "text" {
-		c.detail = inAllFormats
-	}
-	return c
+	return &chain{format: format, agentTo: agentTo, endAddress: endAddress, agentQueue: t.TempDir(), middleQueue: t.TempDir()}
 }
 
 // startChain starts all three collectors.
@@ -95,7 +90,7 @@ func (c *chain) arrived(t *testing.T) observations {
 	arrived := observations{}
 	for _, pd := range readProfiles(t, c.end.outputDir) {
 		require.NoError(t, profiletest.Check(pd))
-		arrived.add(pd, c.detail)
+		arrived.add(pd)
 	}
 	return arrived
 }
@@ -122,7 +117,7 @@ func (c *chain) sendMessages(t *testing.T, from, to int) observations {
 			t.Errorf("the agent refused a message: %v", err)
 			return acked
 		}
-		acked.add(pd, c.detail)
+		acked.add(pd)
 	}
 	return acked
 }

@@ -21,18 +21,8 @@ import (
 // with a time it has how often it occurs, of one without a time the sum of the values.
 type observations map[string]int64
 
-// detail is how much of an observation is compared.
-type detail int
-
-const (
-	// inAllFormats is what records of text have, too: no addresses of named frames, no system names and start lines, and no
-	// difference between attributes of a sample and of its profile.
-	inAllFormats detail = iota
-	inPprof
-)
-
-func (s observations) add(pd pprofile.Profiles, d detail) {
-	n := names{pd.Dictionary(), d, map[int32]string{}, map[int32]string{}}
+func (s observations) add(pd pprofile.Profiles) {
+	n := names{pd.Dictionary(), map[int32]string{}, map[int32]string{}}
 	for p := range profilesIn(pd) {
 		header := fmt.Sprintln(p.resource.AsRaw(), p.scope.Name(), p.scope.Version(), p.scope.Attributes().AsRaw(),
 			n.valueType(p.SampleType()), p.Period(), n.valueType(p.PeriodType()))
@@ -92,7 +82,6 @@ func totalValue(pd pprofile.Profiles) (sum int64) {
 // names resolves what samples refer to.
 type names struct {
 	pprofile.ProfilesDictionary
-	detail
 	// stacks and locations cache texts, because many samples share them.
 	stacks, locations map[int32]string
 }
@@ -106,11 +95,7 @@ func (n names) valueType(t pprofile.ValueType) string {
 func (n names) sample(p pprofile.Profile, sample pprofile.Sample) string {
 	attributes := map[string]string{}
 	n.addAttributes(p.AttributeIndices(), "", attributes)
-	prefix := ""
-	if n.detail == inPprof {
-		prefix = "sample "
-	}
-	n.addAttributes(sample.AttributeIndices(), prefix, attributes)
+	n.addAttributes(sample.AttributeIndices(), "sample ", attributes)
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(attributes)) {
 		fmt.Fprintf(&text, "%s=%s ", key, attributes[key])
@@ -130,9 +115,6 @@ func (n names) stack(index int32) string {
 	var text strings.Builder
 	for _, i := range n.StackTable().At(int(index)).LocationIndices().All() {
 		text.WriteString(n.location(i))
-	}
-	if text.Len() == 0 && n.detail == inAllFormats {
-		text.WriteString("\n[no stack] (:0)")
 	}
 	n.stacks[index] = short(text.String())
 	return n.stacks[index]
@@ -166,33 +148,15 @@ func (n names) location(index int32) string {
 }
 
 func (n names) writeLocation(to *strings.Builder, location pprofile.Location) {
-	if n.detail == inPprof {
-		fmt.Fprintf(to, "\n%#x", location.Address())
-		if i := location.MappingIndex(); i != 0 {
-			mapping := n.MappingTable().At(int(i))
-			fmt.Fprintf(to, " in %s %#x-%#x+%#x", n.str(mapping.FilenameStrindex()), mapping.MemoryStart(), mapping.MemoryLimit(),
-				mapping.FileOffset())
-		}
-	}
-	if location.Lines().Len() == 0 && n.detail == inAllFormats {
-		// Text has only frames with names.
-		name := "[unknown]"
-		if location.Address() != 0 {
-			name = fmt.Sprintf("%#x", location.Address())
-		}
-		mapping := n.MappingTable().At(int(location.MappingIndex()))
-		fmt.Fprintf(to, "\n%s (%s:0)", name, n.str(mapping.FilenameStrindex()))
+	fmt.Fprintf(to, "\n%#x", location.Address())
+	if i := location.MappingIndex(); i != 0 {
+		mapping := n.MappingTable().At(int(i))
+		fmt.Fprintf(to, " in %s %#x-%#x+%#x", n.str(mapping.FilenameStrindex()), mapping.MemoryStart(), mapping.MemoryLimit(), mapping.FileOffset())
 	}
 	for _, line := range location.Lines().All() {
 		function := n.FunctionTable().At(int(line.FunctionIndex()))
-		name := n.str(function.NameStrindex())
-		if name == "" && n.detail == inAllFormats {
-			name = "[unknown]"
-		}
-		fmt.Fprintf(to, "\n%s (%s:%d)", name, n.str(function.FilenameStrindex()), line.Line())
-		if n.detail == inPprof {
-			fmt.Fprintf(to, " %s %d %d", n.str(function.SystemNameStrindex()), function.StartLine(), line.Column())
-		}
+		fmt.Fprintf(to, "\n%s (%s:%d) %s %d %d", n.str(function.NameStrindex()), n.str(function.FilenameStrindex()), line.Line(),
+			n.str(function.SystemNameStrindex()), function.StartLine(), line.Column())
 	}
 }
 

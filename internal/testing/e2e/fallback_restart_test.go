@@ -78,7 +78,7 @@ func (c *chain) sendUntilRefused(t *testing.T, some int, stop func()) observatio
 			}
 			pd := message(sent)
 			if err = export(client, pd); err == nil {
-				acked.add(pd, c.detail)
+				acked.add(pd)
 			}
 		}
 	})

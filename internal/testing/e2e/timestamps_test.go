@@ -115,18 +115,6 @@ func requireEvents(t *testing.T, want, got map[profiletest.Event]int, name strin
 	}
 }
 
-// renamed returns the events with another name for one stack.
-func renamed(of map[profiletest.Event]int, stack, as string) map[profiletest.Event]int {
-	to := map[profiletest.Event]int{}
-	for e, count := range of {
-		if e.Stack == stack {
-			e.Stack = as
-		}
-		to[e] += count
-	}
-	return to
-}
-
 // TestTimestampsThroughKafka sends the payloads through config/kafka-agent.yaml, which merges them and splits the result, a
 // broker and config/kafka-gateway.yaml.
 func TestTimestampsThroughKafka(t *testing.T) {
@@ -156,7 +144,7 @@ func TestTimestampsThroughKafka(t *testing.T) {
 // TestTimestampsThroughFilesAndLogs sends the payloads through dictionary_dedup, which merges them and splits the result, to
 // the file exporter, and by profiles_to_logs in every format to splunk_profiling and from there to files.
 func TestTimestampsThroughFilesAndLogs(t *testing.T) {
-	out, logsFormats := t.TempDir(), []string{"otlp", "pprof", "text"}
+	out, logsFormats := t.TempDir(), []string{"otlp", "pprof"}
 	var receivers, logsExporters, files, pipelines, exporters strings.Builder
 	for _, format := range logsFormats {
 		address := freeAddress(t)
@@ -186,9 +174,6 @@ func TestTimestampsThroughFilesAndLogs(t *testing.T) {
 	}
 	requireEvents(t, want, profiletest.Events(direct...), "file")
 	for _, format := range logsFormats {
-		if format == "text" { // which has no record without a frame
-			want = renamed(want, "", "[no stack]")
-		}
 		requireEvents(t, want, profiletest.Events(readProfiles(t, filepath.Join(out, format))...), format+" in logs")
 	}
 }
