@@ -50,6 +50,8 @@ type EngineType struct {
 	// Stated is the name that the producer gave the profile, or empty.
 	Stated           string
 	Type, PeriodType SampleType
+	// Temporality is what its profiles state about their values (kind.TemporalityAttribute), or empty.
+	Temporality string
 	// From and Until are the first start and the last end of the profiles, Duration is their longest one.
 	From, Until, Duration int64
 	Samples, Instances    int
@@ -62,11 +64,15 @@ func (t *EngineType) profile() string {
 	return kind.Name(kind.CutName(t.Stated), t.Type.Type, t.PeriodType.Type)
 }
 
-// declared returns what one of its profiles declares.
-func (t *EngineType) declared(duration int64) kind.Declared {
-	return kind.Declared{
-		SampleType: t.Type.Type, Unit: t.Type.Unit, PeriodType: t.PeriodType.Type, DurationNanos: uint64(max(duration, 0)),
+// valuesOf returns what the values of one of its profiles are, which states a temporality or none. Observations with times are events, as in
+// kind.DeclaredOf.
+func (t *EngineType) valuesOf(temporality string, duration int64, isTimed bool) kind.Values {
+	if isTimed {
+		duration = max(duration, 1)
 	}
+	return kind.StatedValues(temporality, kind.Declared{
+		SampleType: t.Type.Type, Unit: t.Type.Unit, PeriodType: t.PeriodType.Type, DurationNanos: uint64(max(duration, 0)),
+	})
 }
 
 // EngineProfile is a profile without its samples. First and Last are the times of its observations, if it has some.
@@ -162,9 +168,15 @@ func (s *EngineSource) Catalog(ctx context.Context, service string, meter *size.
 type engineBlock struct {
 	*block
 	bySeries map[engineSeries]int32
-	// found has the attributes of the series of each service.
-	found map[EngineID][2]dictionary.AttributeSetIndex
+	// found are the series of each service.
+	found map[EngineID]engineFound
 	types []EngineType
+}
+
+// engineFound has the attributes of a series. Its profiles state the same temporality.
+type engineFound struct {
+	resource, profile dictionary.AttributeSetIndex
+	temporality       string
 }
 
 type engineSeries struct {
@@ -175,7 +187,7 @@ type engineSeries struct {
 
 // view returns a view whose only block has the types of a service, or of all if service is empty.
 func (s *EngineSource) view(ctx context.Context, memory *Memory, service string, sel *Selection) (v *view, e *engineBlock, err error) {
-	e = &engineBlock{block: newBlock(time.Time{}), bySeries: map[engineSeries]int32{}, found: map[EngineID][2]dictionary.AttributeSetIndex{}}
+	e = &engineBlock{block: newBlock(time.Time{}), bySeries: map[engineSeries]int32{}, found: map[EngineID]engineFound{}}
 	v = &view{blocks: []*block{e.block}, memory: memory, onSamples: map[string]bool{}}
 	if e.types, err = s.types(ctx, memory, service, sel.From, sel.Until); err != nil {
 		return nil, nil, err
@@ -189,7 +201,7 @@ func (s *EngineSource) view(ctx context.Context, memory *Memory, service string,
 		t := &e.types[i]
 		e.series = append(e.series, series{
 			service: strs.Intern(t.Service), profile: strs.Intern(t.profile()), typ: strs.Intern(t.Type.Type), unit: strs.Intern(t.Type.Unit),
-			profiles: 1, position: int32(i), values: kind.ValuesOf(t.declared(t.Duration)), from: t.From, until: t.Until,
+			profiles: 1, position: int32(i), values: t.valuesOf(t.Temporality, t.Duration, t.IsTimed), from: t.From, until: t.Until,
 			samples: t.Samples, timestamps: t.IsTimed,
 		})
 	}
@@ -214,7 +226,7 @@ func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view,
 	}
 	before, after := deltaMargin, int64(0)
 	for i := range types {
-		switch kind.ValuesOf(types[i].declared(0)) {
+		switch types[i].valuesOf(types[i].Temporality, 0, false) {
 		case kind.Cumulative:
 			before, after = stateMargin, stateMargin
 		case kind.Gauge:
@@ -229,7 +241,13 @@ func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view,
 			return fmt.Errorf("%w: service %q has more than %d series", ErrTooLarge, Shorten(types[0].Service), maxEngineSeries)
 		}
 		before := e.dict.MemoryBytes()
-		e.found[id] = [2]dictionary.AttributeSetIndex{e.attributes(resource), e.attributes(profile)}
+		found := engineFound{resource: e.attributes(resource), profile: e.attributes(profile)}
+		for _, a := range profile {
+			if a.Key == kind.TemporalityAttribute {
+				found.temporality = a.Value
+			}
+		}
+		e.found[id] = found
 		return v.memory.Take(seriesBytes + 2*cacheBytes*(len(resource)+len(profile)) + e.dict.MemoryBytes() - before)
 	})
 	if err != nil {
@@ -269,17 +287,17 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	if !ok {
 		i = int32(len(e.series))
 		e.bySeries[key] = i
-		sets := e.found[p.Series]
+		found := e.found[p.Series]
 		sr := series{
 			id: engineSeriesID(key), service: strs.Intern(t.Service), profile: strs.Intern(key.profile), typ: strs.Intern(t.Type.Type),
-			unit: strs.Intern(t.Type.Unit), resource: sets[0], attributes: sets[1], use: &seriesUse{},
+			unit: strs.Intern(t.Type.Unit), resource: found.resource, attributes: found.profile, use: &seriesUse{},
 		}
 		e.series = append(e.series, sr)
 	}
 	sr := &e.series[i]
 	c := chunk{
 		time: p.Time, duration: p.Duration, start: p.Time, end: p.Time + p.Duration, total: p.Total,
-		samples: int32(min(p.Samples, math.MaxInt32)), values: kind.ValuesOf(t.declared(p.Duration)),
+		samples: int32(min(p.Samples, math.MaxInt32)), values: t.valuesOf(e.found[p.Series].temporality, p.Duration, p.IsTimed),
 	}
 	if p.IsTimed {
 		c.flags |= hasTimestamps

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
 // fakeEngine has one sample type. It takes the whole of each profile that a query selects.
@@ -53,6 +56,9 @@ func (e *fakeEngine) Profiles(_ context.Context, _ []EngineType, _, _ int64, use
 		}
 		p := &EngineProfile{Series: s.id, Time: e.typ.From, Duration: e.typ.Duration, Samples: len(s.samples)}
 		for _, sample := range s.samples {
+			if p.IsTimed = e.typ.IsTimed; p.IsTimed {
+				p.First, p.Last = p.Time+1, p.Time+1
+			}
 			p.Total, p.HasAttributes = p.Total+sample.value, p.HasAttributes || len(sample.attributes) > 0
 		}
 		if err := use(p); err != nil {
@@ -205,6 +211,42 @@ func TestAttributesOfSamplesAndResourcesInEngine(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, want, g.Total[0], value)
 			}
+		})
+	}
+}
+
+// What a profile states about its values decides in an engine as it does in a store, and observations with times are events.
+func TestStatedValuesInEngine(t *testing.T) {
+	for name, c := range map[string]struct {
+		typ, temporality string
+		isTimed          bool
+		want             kind.Values
+	}{
+		"a known total":      {"alloc_space", "", false, kind.Cumulative},
+		"a stated delta":     {"alloc_space", "delta", false, kind.Delta},
+		"a stated state":     {"alloc_space", "gauge", false, kind.Gauge},
+		"a stated total":     {"things", "cumulative", false, kind.Cumulative},
+		"an unknown word":    {"things", "sum", false, kind.Gauge},
+		"events without end": {"alloc_space", "", true, kind.Delta},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &fakeEngine{
+				typ: EngineType{
+					Service: "shop", Stated: "memory", Type: SampleType{c.typ, "count"}, From: noon.UnixNano(), Until: noon.UnixNano(),
+					Samples: 1, Instances: 1, IsTimed: c.isTimed, Temporality: c.temporality,
+				},
+				series: []fakeSeries{{id: EngineID{1}, samples: []fakeSample{{value: 10}}}},
+			}
+			if c.temporality != "" {
+				e.series[0].profile = []Attribute{{kind.TemporalityAttribute, c.temporality}}
+			}
+			s := NewEngineSource(e, time.Hour, time.Second, func() time.Time { return noon.Add(time.Minute) })
+			list, err := s.Catalog(t.Context(), "shop", &size.Meter{Context: t.Context()})
+			require.NoError(t, err)
+			require.Equal(t, shownValues(c.want), list[0].Values)
+			_, block, err := s.selected(t.Context(), s.query(t.Context(), Selection{Service: "shop", Profile: "memory"}, Want{}))
+			require.NoError(t, err)
+			require.Equal(t, c.want, block.series[len(block.series)-1].chunks[0].values)
 		})
 	}
 }

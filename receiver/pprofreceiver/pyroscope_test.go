@@ -502,6 +502,8 @@ func TestTotalsAndDeltas(t *testing.T) {
 		"a total of old versions":         {between, total, 0},
 		"a delta that nobody timed":       {"%7B__delta__=false%7D", "", 1},
 		"nothing said, as of a raw pprof": {"", "", 0},
+		"a delta, says the query":         {"&temporality=delta", total, 1},
+		"a total, says the query":         {between + "&temporality=cumulative", `{"alloc_space":{"units":"bytes"}}`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := startFixture(t, serverOnly)

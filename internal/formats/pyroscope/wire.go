@@ -103,6 +103,8 @@ type Ingest struct {
 	// Units and SampleRate are those of the samples in formats without types.
 	Units      string
 	SampleRate int64
+	// Temporality is what the query states about the values, or empty.
+	Temporality kind.Temporality
 
 	// application is the name of the application, which can end in a type.
 	application string
@@ -129,6 +131,11 @@ func ParseQuery(query url.Values) (Ingest, error) {
 	if rate := query.Get("sampleRate"); rate != "" {
 		if in.SampleRate, err = strconv.ParseInt(rate, 10, 64); err != nil || in.SampleRate < 0 {
 			return Ingest{}, fmt.Errorf("sampleRate=%q is not a number", rate)
+		}
+	}
+	if query.Has("temporality") {
+		if in.Temporality, err = kind.ParseTemporality(query.Get("temporality")); err != nil {
+			return Ingest{}, fmt.Errorf("temporality %w", err)
 		}
 	}
 	return in, nil

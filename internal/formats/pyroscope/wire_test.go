@@ -72,6 +72,7 @@ func TestParseQuery(t *testing.T) {
 		"name=app%7Ba%3Db":       "closing brace",
 		"name=app%7Ba%7D":        "without a value",
 		"name=app&sampleRate=-1": "not a number",
+		"name=app&temporality=x": "temporality must be delta, gauge or cumulative",
 		"name=app%7B" + url.QueryEscape(strings.Repeat("a=b,", 300)) + "%7D": "at most",
 	} {
 		values, err := url.ParseQuery(query)

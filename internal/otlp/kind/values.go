@@ -118,6 +118,14 @@ func (t Temporality) ValuesOf(d Declared) Values {
 // field for it.
 const TemporalityAttribute = "otlp.aggregation_temporality"
 
+// StatedValues returns what the values of a profile are whose TemporalityAttribute is a string, empty if it has none.
+func StatedValues(stated string, d Declared) Values {
+	if v := slices.Index(valuesNames[:], stated); v >= 0 {
+		return Values(v)
+	}
+	return ValuesOf(d)
+}
+
 // Statement adds attributes that state what the values of profiles of a message are.
 type Statement struct {
 	Dictionary pprofile.ProfilesDictionary

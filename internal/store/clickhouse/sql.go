@@ -124,18 +124,21 @@ func (e *Engine) Types(ctx context.Context, service string, from, until int64, u
 		return err
 	}
 	s := newStatement()
-	where := between(s, from, until)
+	where, ofDays := between(s, from, until), c.days(s, from, until)
 	if service != "" {
-		where += " AND " + services(s, service)
+		where, ofDays = where+" AND "+services(s, service), ofDays+" AND "+services(s, service)
 	}
 	s.add("SELECT if(ServiceName = '', ", s.string(kind.UnknownService), ", toString(ServiceName)) AS Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit,",
 		" min(toUnixTimestamp64Nano(Timestamp)), max(toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)), toInt64(max(Duration)),",
-		" toInt64(sum(Samples)), toInt64(uniqExact(Series)), max(Last) != 0",
-		" FROM (", e.profiles(&c, where), ") GROUP BY Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit")
+		" toInt64(sum(Samples)), toInt64(uniqExact(Series)), max(Last) != 0, Temporality",
+		" FROM (", e.profiles(&c, where), ") AS profiles LEFT JOIN (SELECT ", c.series, " AS OfSeries, toString(any(ProfileAttributes)['",
+		kind.TemporalityAttribute, "']) AS Temporality", e.from(), " WHERE ", ofDays, " GROUP BY OfSeries HAVING Temporality != '') AS stated",
+		" ON Series = OfSeries GROUP BY Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit, Temporality")
 	return e.run(ctx, s, func(r *reader) error {
 		t := store.EngineType{
 			Service: r.string(), Stated: r.string(), Type: store.SampleType{Type: r.string(), Unit: r.string()}, PeriodType: store.SampleType{Type: r.string(), Unit: r.string()},
 			From: r.int64(), Until: r.int64(), Duration: r.int64(), Samples: int(r.int64()), Instances: int(r.int64()), IsTimed: r.bool(),
+			Temporality: r.string(),
 		}
 		if r.err != nil {
 			return nil

@@ -8,6 +8,7 @@ package storetest
 import (
 	"math"
 	"math/rand/v2"
+	"path"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -105,10 +107,10 @@ type Kept struct {
 }
 
 // One returns one profile of the service shop.
-func One(instance, typ, unit string, from, seconds int, value int64) (pd pprofile.Profiles, arrived time.Time) {
+func One(instance, typ, unit string, from, seconds int, value int64, attributes ...profiletest.Attribute) (pd pprofile.Profiles, arrived time.Time) {
 	start := Noon.Add(time.Duration(from) * time.Second)
 	b := profiletest.New().Resource("service.name", "shop", "service.instance.id", instance).
-		Profile(typ, unit).Time(uint64(start.UnixNano()), uint64(seconds)*1e9).Sample(profiletest.Value(value, "leaf"))
+		Profile(typ, unit).Time(uint64(start.UnixNano()), uint64(seconds)*1e9).Attributes(attributes...).Sample(profiletest.Value(value, "leaf"))
 	return b.Build(), start.Add(time.Duration(seconds) * time.Second)
 }
 
@@ -126,6 +128,12 @@ func SumsFollowTheRules(t *testing.T, seed uint64, sources map[string]*Kept) {
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	deltas, cumulatives, gauges := Naive{}, Naive{}, Naive{}
 	second, interval := 0, 15+rnd.IntN(900)
+	// Of every other seed, the totals are known as such by what they state alone.
+	total, stated := "memory/alloc_space", []profiletest.Attribute(nil)
+	if seed%2 == 0 {
+		total = "handles/handles"
+		stated = []profiletest.Attribute{{Key: kind.TemporalityAttribute, Value: kind.Cumulative.String()}}
+	}
 	rounds, ranges := 120, 40
 	if profiletest.IsRace { // everything takes minutes
 		rounds, ranges = rounds/2, ranges/2
@@ -140,7 +148,7 @@ func SumsFollowTheRules(t *testing.T, seed uint64, sources map[string]*Kept) {
 			for _, s := range sources {
 				s.Add(One(id, "cpu", "nanoseconds", p.Time, p.Seconds, int64(p.Value)))
 				s.Add(One(id, "inuse_space", "bytes", p.Time, 0, int64(p.Value)))
-				s.Add(One(id, "alloc_space", "bytes", p.Time, 0, int64(p.Value)))
+				s.Add(One(id, path.Base(total), "bytes", p.Time, 0, int64(p.Value), stated...))
 			}
 			deltas[id], gauges[id], cumulatives[id] = append(deltas[id], p), append(gauges[id], p), append(cumulatives[id], p)
 		}
@@ -161,13 +169,13 @@ func SumsFollowTheRules(t *testing.T, seed uint64, sources map[string]*Kept) {
 		until := from + 1 + rnd.IntN(second)
 		for name, want := range map[string]float64{
 			"process_cpu/cpu": deltas.Delta(from, until), "memory/inuse_space": gauges.Gauge(from, until),
-			"memory/alloc_space": cumulatives.Cumulative(from, until),
+			total: cumulatives.Cumulative(from, until),
 		} {
 			profile, typ, _ := strings.Cut(name, "/")
 			sel := store.Selection{Service: "shop", Profile: profile, Type: typ, From: At(from), Until: At(until)}
 			for where, s := range sources {
 				// Baselines are shown if nothing else is selected.
-				if got := Sum(t, s, sel); want != 0 || typ != "alloc_space" {
+				if got := Sum(t, s, sel); want != 0 || name != total {
 					require.InDelta(t, want, got, 2, "seed %d, %s in %s, %d to %d", seed, name, where, from, until)
 				}
 			}

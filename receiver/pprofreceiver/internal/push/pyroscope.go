@@ -155,7 +155,7 @@ func (s *Server) ingestPayload(r *pushRequest, in *pyroscopewire.Ingest, form *i
 	if config.ProfileName != "" {
 		p.ProfileName = config.ProfileName
 	}
-	p.Temporality = cmp.Or(config.Temporality, p.Temporality)
+	p.Temporality = cmp.Or(in.Temporality, config.Temporality, p.Temporality)
 	switch {
 	case isText:
 		p.Format, p.Folded = formats.Folded, foldedOptions(&text, in)
