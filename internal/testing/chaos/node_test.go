@@ -158,7 +158,15 @@ func (n *node) requireRuns(t testing.TB) {
 // usage is what a process uses at a moment.
 type usage struct{ goroutines, descriptors int }
 
-func (n *node) usage(t testing.TB) (u usage) {
+func (n *node) usage(t testing.TB) usage {
+	t.Helper()
+	u, err := n.askUsage(t)
+	require.NoError(t, err)
+	return u
+}
+
+// askUsage returns an error if the process does not answer in time.
+func (n *node) askUsage(t testing.TB) (u usage, err error) {
 	t.Helper()
 	descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", n.Pid))
 	if err != nil {
@@ -166,8 +174,7 @@ func (n *node) usage(t testing.TB) (u usage) {
 	}
 	u.descriptors = len(descriptors)
 	_, err = fmt.Sscanf(n.goroutines(), "goroutine profile: total %d", &u.goroutines)
-	require.NoError(t, err)
-	return u
+	return u, err
 }
 
 // requireBack waits until the process uses no more than before, with some slack.
@@ -177,8 +184,9 @@ func (n *node) requireBack(t testing.TB, before usage) {
 	var now usage
 	ok := func() bool {
 		httpClient.CloseIdleConnections()
-		now = n.usage(t)
-		return now.goroutines <= before.goroutines+slack && now.descriptors <= before.descriptors+slack
+		var err error
+		now, err = n.askUsage(t)
+		return err == nil && now.goroutines <= before.goroutines+slack && now.descriptors <= before.descriptors+slack
 	}
 	for deadline := time.Now().Add(deliveryTimeout); !ok(); time.Sleep(500 * time.Millisecond) {
 		if time.Now().After(deadline) {
