@@ -32,7 +32,7 @@ type TooLargeError struct {
 	Need int64
 	// Limit is the most that a payload can have, in bytes.
 	Limit int64
-	// IsMemory tells that the bytes are those of the profiles in memory, and not those of the payload.
+	// IsMemory reports that the bytes are those of the profiles in memory, and not those of the payload.
 	IsMemory bool
 }
 
@@ -156,7 +156,7 @@ func (c *Claim) grow(ctx context.Context, n int64) error {
 	return c.profiles.acquire(ctx, more)
 }
 
-// Built tells that the payload of the last Build or Acquire has become profiles that take n bytes of memory, and that
+// Built records that the payload of the last Build or Acquire has become profiles that take n bytes of memory, and that
 // nothing else of it is kept.
 func (c *Claim) Built(n int64) { c.settle(c.floor + n) }
 

@@ -34,7 +34,7 @@ func (l *lane) isSmall(n int64) bool { return n <= l.maxSmallBytes }
 type share struct {
 	lane         *lane
 	small, large int64
-	// isLarge tells that the share will be large: it keeps off what is reserved from the beginning.
+	// isLarge reports that the share will be large: it keeps off what is reserved from the beginning.
 	isLarge bool
 }
 

@@ -83,7 +83,7 @@ type Body struct {
 	ctx     context.Context
 	stated  int64
 	reading *bodyReading
-	// isRead tells that all that was sent has been read, so that the connection can be used again after an error.
+	// isRead reports that the whole body has been read, so that the connection can be used again after an error.
 	isRead bool
 	// finish returns the decoder to its pool; nil if there is none.
 	finish func()

@@ -19,7 +19,7 @@ import (
 type Browsers struct {
 	// AllowedOrigins are the origins whose pages may send here. They have patterns as in CORS, where `*` matches any characters.
 	AllowedOrigins []string
-	// IsPage tells that browsers read here, too. Then a request without an origin must have a known host.
+	// IsPage reports that browsers read here, too. Then a request without an origin must have a known host.
 	IsPage bool
 	// AllowedHosts are the hosts that a server of pages is known by, besides addresses and localhost, and names without a dot
 	// where it does not listen on a loopback address.

@@ -13,7 +13,7 @@ import (
 
 // Limits bound what a logger writes, where one cause can have a line for each of thousands of targets or processes.
 type Limits struct {
-	// Lines is how many entries of Level or above are written in each Period. The last of them tells that more are suppressed, and the
+	// Lines is how many entries of Level or above are written in each Period. The last of them says that more are suppressed, and the
 	// first of the next period how many were.
 	Lines  int
 	Period time.Duration

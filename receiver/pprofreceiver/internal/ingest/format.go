@@ -55,7 +55,7 @@ func (in *Ingester) accepts(format formats.Format) bool {
 	return slices.Contains(in.Config.Formats, string(format))
 }
 
-// SniffFormat returns the format that data seems to have: one that formats.Decode reads, or else pprof, whose decoder explains what
+// SniffFormat returns the format of data by its content: one that formats.Decode reads, or else pprof, whose decoder explains what
 // is wrong with the data.
 func SniffFormat(data []byte) formats.Format {
 	if seen := formats.Sniff(decode.Head(data, formats.SniffBytes)); formats.IsDecodable(seen) {

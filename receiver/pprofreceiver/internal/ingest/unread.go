@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
-// unreadTypes are the types of events that were not read so far. Their names come from senders, so there are only so many.
+// unreadTypes are the types of events that were not read so far. Senders choose the names, so their number is bounded.
 type unreadTypes struct {
 	mu    sync.Mutex
 	known map[string]bool
