@@ -8,15 +8,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestReadme compares the README's tables and its configurations with the code.
+// TestReadme compares the README's tables with the code.
 func TestReadme(t *testing.T) {
 	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
 	defaults := collectortest.Defaults(createDefaultConfig())
@@ -46,12 +44,6 @@ func TestReadme(t *testing.T) {
 			assert.Equal(t, m.Unit, metrics[name][1], name)
 			assert.Equal(t, strings.Join(m.Profiles, "`, `"), strings.Trim(metrics[name][2], "`"), name)
 		}
-	}
-	for _, example := range collectortest.ReadmeExamples(t, "README.md") {
-		require.Contains(t, example["connectors"], metadata.Type.String())
-		section, _ := example["connectors"][metadata.Type.String()].(map[string]any)
-		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), section)
-		assert.NoError(t, err)
 	}
 }
 

@@ -12,13 +12,12 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/otelcol-profiles/otelcol-profiles/connector/profilestologsconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestReadme compares the README's tables and its configuration with the defaults and with metadata.yaml.
+// TestReadme compares the README's tables with the defaults and with metadata.yaml.
 func TestReadme(t *testing.T) {
 	rows := profiletest.ReadmeRows(t)
 	cfg := createDefaultConfig().(*Config).Encoding
@@ -34,7 +33,6 @@ func TestReadme(t *testing.T) {
 	}
 	cfg.Format = records.FormatOther.String()
 	assert.ErrorContains(t, cfg.Validate(), strings.Join(formats[:len(formats)-1], ", ")+" or "+formats[len(formats)-1])
-	assert.Contains(t, collectortest.ReadmeExamples(t, "README.md")[0]["connectors"], metadata.Type.String())
 }
 
 // TestMetadata compares metadata.yaml with what the code really makes.

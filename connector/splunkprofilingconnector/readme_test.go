@@ -10,13 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
-	"github.com/otelcol-profiles/otelcol-profiles/connector/splunkprofilingconnector/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestReadme compares the README's tables and its configuration with the defaults and with metadata.yaml.
+// TestReadme compares the README's tables with the defaults and with metadata.yaml.
 func TestReadme(t *testing.T) {
 	rows := profiletest.ReadmeRows(t)
 	cfg := createDefaultConfig().(*Config).Translation
@@ -24,7 +23,6 @@ func TestReadme(t *testing.T) {
 		"text_thread_metadata": cfg.TextThreadMetadata, "limits.max_profile_bytes": cfg.Limits.MaxProfileBytes,
 		"limits.max_stack_depth": cfg.Limits.MaxStackDepth,
 	})
-	assert.Contains(t, collectortest.ReadmeExamples(t, "README.md")[0]["connectors"], metadata.Type.String())
 }
 
 // TestMetadata compares metadata.yaml with what the code really makes.

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestReadme compares the README's table with the defaults, and reads its configurations.
+// TestReadme compares the README's table with the defaults.
 func TestReadme(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
 	rows := profiletest.ReadmeRows(t)
@@ -25,12 +24,6 @@ func TestReadme(t *testing.T) {
 	})
 	assert.True(t, cfg.Queue.HasValue())
 	assert.True(t, cfg.Retry.Enabled)
-	for _, example := range collectortest.ReadmeExamples(t, "README.md") {
-		require.Contains(t, example["exporters"], "pprof_file")
-		section, _ := example["exporters"]["pprof_file"].(map[string]any)
-		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), section)
-		assert.NoError(t, err)
-	}
 }
 
 // Every fault of a configuration is named.

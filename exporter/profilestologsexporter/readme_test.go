@@ -10,12 +10,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestologsexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestReadme compares the README's table and its configuration with the defaults.
+// TestReadme compares the README's table with the defaults.
 func TestReadme(t *testing.T) {
 	rows := profiletest.ReadmeRows(t)
 	cfg := createDefaultConfig().(*Config)
@@ -32,7 +31,6 @@ func TestReadme(t *testing.T) {
 	}
 	assert.True(t, cfg.Queue.HasValue())
 	assert.True(t, cfg.Retry.Enabled)
-	assert.Contains(t, collectortest.ReadmeExamples(t, "README.md")[0]["exporters"], metadata.Type.String())
 }
 
 // TestMetadata makes something of everything that is counted, by the names of metadata.yaml.

@@ -75,16 +75,6 @@ func TestReadmeDefaults(t *testing.T) {
 	collectortest.CheckDefaults(t, rows, 2, want)
 }
 
-func TestReadmeConfigurationsAreValid(t *testing.T) {
-	examples := collectortest.ReadmeExamples(t, "README.md")
-	require.Len(t, examples, 3)
-	for _, example := range examples {
-		section, _ := example["receivers"]["splunk_profiling"].(map[string]any)
-		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), section)
-		assert.NoError(t, err, example)
-	}
-}
-
 // Every code of HEC that the receiver can answer with is explained.
 func TestReadmeHECCodes(t *testing.T) {
 	var got []string
