@@ -15,9 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/gzip"
 	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -105,44 +103,23 @@ func bodies(ld plog.Logs) (list []string, bytes int64) {
 	return list, bytes
 }
 
-// BenchmarkPprof compares Translate with only decoding base64 and gzip: with the decompressor that Translate uses and
-// reused memory (floor), and with the standard library (stdlib). pdata is the floor plus unmarshalling the result. Bytes
-// are those of the bodies as sent.
+// BenchmarkPprof compares Translate with only decoding base64 and gzip with the standard library. Bytes are those of the bodies as
+// sent.
 func BenchmarkPprof(b *testing.B) {
 	for name, ld := range benchRequests(b) {
 		records, size := bodies(ld)
-		all := func(decode func(string) error) (err error) {
-			for _, body := range records {
-				err = errors.Join(err, decode(body))
-			}
-			return err
-		}
-		var floor floor
-		marshalled := marshal(b, Translate(ld, Options{}).Profiles)
 		for impl, run := range map[string]func() error{
 			"translate": func() error { return translateAll(ld, Options{}) },
-			"floor":     func() error { return all(floor.decode) },
-			"pdata":     func() error { return errors.Join(all(floor.decode), unmarshal(marshalled)) },
-			"stdlib":    func() error { return all(decodeWithStandardLibrary) },
+			"stdlib": func() (err error) {
+				for _, body := range records {
+					err = errors.Join(err, decodeWithStandardLibrary(body))
+				}
+				return err
+			},
 		} {
 			b.Run(name+"/impl="+impl, func(b *testing.B) { measure(b, len(records), size, run) })
 		}
 	}
-}
-
-func marshal(b *testing.B, pd pprofile.Profiles) []byte {
-	b.Helper()
-	pd.MarkReadOnly()
-	marshalled, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return marshalled
-}
-
-func unmarshal(marshalled []byte) error {
-	_, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(marshalled)
-	return err
 }
 
 func translateAll(ld plog.Logs, opts Options) error {
@@ -174,33 +151,6 @@ func cpuTime() time.Duration {
 		panic(err)
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-// floor decodes base64 and gzip, and reuses its memory.
-type floor struct {
-	payload, plain []byte
-	source         bytes.Reader
-	reader         *gzip.Reader
-}
-
-func (f *floor) decode(body string) error {
-	var err error
-	if f.payload, err = base64.StdEncoding.AppendDecode(f.payload[:0], []byte(body)); err != nil {
-		return err
-	}
-	f.source.Reset(f.payload)
-	if f.reader == nil {
-		f.reader, err = gzip.NewReader(&f.source)
-	} else {
-		err = f.reader.Reset(&f.source)
-	}
-	if err != nil {
-		return err
-	}
-	plain := bytes.NewBuffer(f.plain[:0])
-	_, err = io.Copy(plain, f.reader)
-	f.plain = plain.Bytes()
-	return err
 }
 
 func decodeWithStandardLibrary(body string) error {
