@@ -248,7 +248,7 @@ func requireBoundedBatch(t testing.TB, wire []byte, pd pprofile.Profiles, maxByt
 }
 
 func TestABatchIsBoundedByItsInput(t *testing.T) {
-	for name, wire := range worstMessages(t, 1<<20) {
+	for name, wire := range worstMessages(t, 1<<19) {
 		for _, overGRPC := range []bool{false, true} {
 			pd := unmarshal(t, wire)
 			if overGRPC {

@@ -24,7 +24,7 @@ const (
 )
 
 func TestUnmarshalIsBounded(t *testing.T) {
-	for name, data := range worst.OTLP.All(1 << 20) {
+	for name, data := range worst.OTLP.All(1 << 19) {
 		t.Run(name, func(t *testing.T) {
 			size := len(data)
 			var profiles pprofile.Profiles

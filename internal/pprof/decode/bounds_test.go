@@ -17,6 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
@@ -30,8 +31,8 @@ const (
 )
 
 // decodeEveryWay measures every way to read a payload: Decode of each form, Decode with a Baseline, and Read. plain is
-// the size of the payload without compression.
-func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits scan.Limits) {
+// the size of the payload without compression. The results are those of the form "plain".
+func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits scan.Limits) (peak int64, reserved int) {
 	require := func(cost pt.Cost, way string, err error) {
 		if t, ok := t.(*testing.T); ok && testing.Verbose() {
 			t.Logf("%s: %.0f × %d; %v; error: %v", way, float64(cost.PeakHeapBytes)/float64(plain), plain, cost, err)
@@ -41,10 +42,16 @@ func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits sca
 	var kept pprofile.Profiles
 	var err error
 	for form, payload := range forms {
+		n := 0
 		cost := pt.MeasureCost(t, func() {
-			kept, _, err = Decode(payload, Options{Limits: limits, TimestampLabels: DefaultTimestampLabels()})
+			kept, _, err = Decode(payload, Options{
+				Limits: limits, TimestampLabels: DefaultTimestampLabels(), Meter: &pdatasize.Meter{Reserve: counted(&n)},
+			})
 		})
 		require(cost, "Decode "+form, err)
+		if form == "plain" {
+			peak, reserved = cost.PeakHeapBytes, n
+		}
 	}
 	payload := forms["plain"]
 	baseline := NewBaseline(BaselineOptions{})
@@ -59,6 +66,7 @@ func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits sca
 	cost := pt.MeasureCost(t, func() { _, err = Read(payload, dict, limits, "", nil, func(Sample) {}) })
 	require(cost, "Read", err)
 	_ = kept
+	return peak, reserved
 }
 
 func TestDecodeIsBoundedByItsInput(t *testing.T) {
@@ -73,7 +81,8 @@ func TestDecodeIsBoundedByItsInput(t *testing.T) {
 			if slices.Contains(compressed, name) {
 				forms["gzip"], forms["zstd"] = gzipped(t, payload), zipped.EncodeAll(payload, nil)
 			}
-			decodeEveryWay(t, len(payload), forms, scan.Limits{})
+			peak, reserved := decodeEveryWay(t, len(payload), forms, scan.Limits{})
+			requireReserved(t, name, peak, reserved)
 		})
 	}
 }
