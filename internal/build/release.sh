@@ -12,6 +12,8 @@ rm -rf "$to" && mkdir -p "$to"
 awk -v version="$VERSION" '/^## / { here = $2 "" == version } here' CHANGELOG.md > "$to/notes.md"
 [ -s "$to/notes.md" ] || { echo "CHANGELOG.md has no section $VERSION" >&2; exit 1; }
 
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) # the time of all files
+export SOURCE_DATE_EPOCH
 for platform in $RELEASE_PLATFORMS; do
   export GOOS=${platform%/*} GOARCH=${platform#*/}
   exe=
@@ -29,4 +31,4 @@ unset GOOS GOARCH
 internal/build/packages.sh "$to"
 $go run ./internal/build/notice -C cmd/otelcol-profiles -tags="$COLLECTOR_TAGS" -sbom "$VERSION" > "$to/${DIST}_$VERSION.cdx.json"
 $go run ./internal/build/notice -C cmd/profiletool -tags=grpcnotrace -sbom "$VERSION" > "$to/profiletool_$VERSION.cdx.json"
-$go run ./internal/build/release -dir "$to" -time "$(git log -1 --format=%ct)"
+$go run ./internal/build/release -dir "$to" -time "$SOURCE_DATE_EPOCH"

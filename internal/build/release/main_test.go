@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -77,5 +78,29 @@ func TestRelease(t *testing.T) {
 
 	for _, name := range append(names, "SHA256SUMS") {
 		assert.Equal(t, read(t, dir, name), read(t, build(t), name), "the same files give the same bytes")
+	}
+}
+
+// The packages take files of the repository, and those that the script makes before.
+func TestPackagesHaveTheirFiles(t *testing.T) {
+	const root = "../../../"
+	var made string
+	for _, name := range []string{"Makefile", "internal/build/packages.sh"} {
+		text, err := os.ReadFile(root + name)
+		require.NoError(t, err)
+		made += string(text)
+	}
+	for _, name := range []string{"collector", "tool"} {
+		text, err := os.ReadFile(root + "config/packages/" + name + ".yaml")
+		require.NoError(t, err)
+		sources := regexp.MustCompile(`src: "?([^",$]+)`).FindAllStringSubmatch(string(text), -1)
+		require.NotEmpty(t, sources)
+		for _, source := range sources {
+			if strings.HasPrefix(source[1], "bin/") {
+				require.Contains(t, made, "> "+source[1])
+			} else {
+				require.FileExists(t, root+source[1])
+			}
+		}
 	}
 }
