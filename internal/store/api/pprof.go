@@ -78,7 +78,8 @@ func (s *server) debugPprof(r *request) (*answer, error) {
 	if name := r.PathValue("kind"); !hasTime && (name == "allocs" || name == "block" || name == "mutex") {
 		return nil, &query.Error{Status: http.StatusBadRequest,
 			Message: "there are no totals since the process began: the store has what happened in a time",
-			Hint:    fmt.Sprintf("add seconds=%d for the last minute; scrapers have a setting for it (`profiles.memory.seconds` of the receiver pprof)", debugSeconds)}
+			Hint: fmt.Sprintf("add seconds=%d for the last minute; the receiver pprof does that with an interval of a minute and "+
+				"`profiles.memory: {delta: false, seconds: 59}`", debugSeconds)}
 	}
 	if r.params.Get("from") == "" {
 		r.params.SetDefault("seconds", strconv.Itoa(debugSeconds))
