@@ -123,6 +123,25 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// Each target of make that a page names is there.
+func TestTargets(t *testing.T) {
+	targets := map[string]bool{}
+	for _, name := range []string{"Makefile", "internal/build/e2e.mk"} {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		for _, match := range regexp.MustCompile(`(?m)^([a-z0-9 -]+):`).FindAllStringSubmatch(string(content), -1) {
+			for target := range strings.FieldsSeq(match[1]) {
+				targets[target] = true
+			}
+		}
+	}
+	for _, d := range documents(t) {
+		for _, match := range regexp.MustCompile("`make ([a-z0-9][a-z0-9-]*)").FindAllStringSubmatch(strings.Join(d.prose, "\n"), -1) {
+			assert.True(t, targets[match[1]], "%s: %s", d.path, match[0])
+		}
+	}
+}
+
 // Each page that a comment, a configuration or an error message names is there.
 func TestNamedPages(t *testing.T) {
 	names := append(files(t, ".go", ".yaml", ".yml", ".sh", ".txt", ".service"), root+"/Makefile", root+"/Dockerfile")
