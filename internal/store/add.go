@@ -239,65 +239,65 @@ func (a *adder) stringAt(i int32) string {
 
 func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes dictionary.AttributeSetIndex) {
 	sr := &a.block.series[series]
-	c := chunk{time: int64(min(uint64(p.Time()), math.MaxInt64)), duration: int64(min(p.DurationNano(), math.MaxInt64/4))}
-	c.values = kind.ValuesOfProfile(p, a.src)
+	c := chunk{Profile: Profile{Time: int64(min(uint64(p.Time()), math.MaxInt64)), Duration: int64(min(p.DurationNano(), math.MaxInt64/4))}}
+	c.Values = kind.ValuesOfProfile(p, a.src)
 	cols := &a.scratch.columns
 	cols.reset()
-	a.samples(p, &c)
-	a.setTime(&c)
+	a.samples(p, &c.Profile)
+	a.setTime(&c.Profile)
 	a.scratch.before = append(a.scratch.before, seriesBefore{sr.use, sr.use.totals, sr.use.gaugeAt, sr.use.gaugeInterval})
-	switch c.values {
+	switch c.Values {
 	case kind.Gauge:
-		sr.use.hold(&c, int64(a.cfg.Resolution))
+		sr.use.hold(&c.Profile, int64(a.cfg.Resolution))
 	case kind.Cumulative:
 		before := sr.use.totals.bytes()
-		isInOrder := sr.use.difference(cols, &c)
+		isInOrder := sr.use.difference(cols, &c.Profile)
 		a.totalsBytes += sr.use.totals.bytes() - before
 		if !isInOrder {
 			a.added.Refused[RefusedOrder]++
 			return
 		}
 	}
-	c.samples = int32(len(cols.values))
-	c.data = cols.encode(c.flags)
-	c.meta = a.block.meta(meta{
-		periodType: a.importer.Field(p.PeriodType().TypeStrindex()),
-		periodUnit: a.importer.Field(p.PeriodType().UnitStrindex()),
-		period:     p.Period(),
-		attributes: attributes,
-		scope:      a.scopeAttributeSet(),
-		position:   a.position(index, p),
+	c.Samples = int32(len(cols.values))
+	c.data = cols.encode(c.Flags)
+	c.meta = a.block.meta(Meta{
+		PeriodType: a.importer.Field(p.PeriodType().TypeStrindex()),
+		PeriodUnit: a.importer.Field(p.PeriodType().UnitStrindex()),
+		Period:     p.Period(),
+		Attributes: attributes,
+		Scope:      a.scopeAttributeSet(),
+		Position:   a.position(index, p),
 	})
 	a.scratch.added = append(a.scratch.added, addedChunk{series, c})
 	a.added.Profiles++
-	a.added.Samples += int(c.samples)
-	if c.flags&isMoved != 0 {
+	a.added.Samples += int(c.Samples)
+	if c.Flags&isMoved != 0 {
 		a.added.Moved++
 	}
 }
 
 // setTime sets the time under which a profile is kept: its own with that of its observations. It is the time of its arrival if it has
 // neither, or if one of them is outside the window.
-func (a *adder) setTime(c *chunk) {
+func (a *adder) setTime(c *Profile) {
 	now, window := a.now.UnixNano(), int64(a.Window())
 	oldest, newest := now-window, now+int64(time.Minute)
-	c.start, c.end = c.time, c.time+min(c.duration, math.MaxInt64-c.time)
-	isTimed, hasTime := c.flags&hasTimestamps != 0, c.time != 0
-	isOutside := hasTime && (c.end < oldest || c.end > newest) || isTimed && (a.last < oldest || a.first > newest)
+	c.Start, c.End = c.Time, c.Time+min(c.Duration, math.MaxInt64-c.Time)
+	isTimed, hasTime := c.Flags&hasTimestamps != 0, c.Time != 0
+	isOutside := hasTime && (c.End < oldest || c.End > newest) || isTimed && (a.last < oldest || a.first > newest)
 	if isTimed {
 		first, last := max(a.first, oldest), min(a.last, newest)
-		if !hasTime || first < c.start {
-			c.start = first - 1 // it ends at its timestamp
+		if !hasTime || first < c.Start {
+			c.Start = first - 1 // it ends at its timestamp
 		}
-		if !hasTime || last >= c.end {
-			c.end = last + 1 // ends are exclusive
+		if !hasTime || last >= c.End {
+			c.End = last + 1 // ends are exclusive
 		}
 	}
 	if isOutside || !hasTime && !isTimed {
-		c.start, c.end = now-min(c.duration, window), now
+		c.Start, c.End = now-min(c.Duration, window), now
 	}
 	if isOutside {
-		c.flags |= isMoved
+		c.Flags |= isMoved
 	}
 }
 
@@ -316,7 +316,7 @@ func (a *adder) position(index int, p pprofile.Profile) int32 {
 }
 
 // samples fills the columns.
-func (a *adder) samples(p pprofile.Profile, c *chunk) {
+func (a *adder) samples(p pprofile.Profile, c *Profile) {
 	cols, samples := &a.scratch.columns, p.Samples()
 	a.first, a.last = math.MaxInt64, 0
 	for i := range samples.Len() {
@@ -330,13 +330,13 @@ func (a *adder) samples(p pprofile.Profile, c *chunk) {
 		}
 		attributes, link := a.importer.AttributeSet(sample.AttributeIndices()), a.importer.Link(sample.LinkIndex())
 		if attributes != 0 {
-			c.flags |= hasAttributes
+			c.Flags |= hasAttributes
 		}
 		if link != 0 {
-			c.flags |= hasLinks
+			c.Flags |= hasLinks
 		}
 		if n > 0 {
-			c.flags |= hasTimestamps
+			c.Flags |= hasTimestamps
 		}
 		for k := range max(n, 1) {
 			value, timestamp := int64(1), int64(0)
@@ -346,9 +346,9 @@ func (a *adder) samples(p pprofile.Profile, c *chunk) {
 			if n > 0 {
 				at := int64(min(timestamps.At(k), math.MaxInt64))
 				a.first, a.last = min(a.first, at), max(a.last, at)
-				timestamp = at - c.time
+				timestamp = at - c.Time
 			}
-			c.total += value
+			c.Total += value
 			cols.stacks = append(cols.stacks, int32(stack))
 			cols.attributes = append(cols.attributes, int32(attributes))
 			cols.links = append(cols.links, int32(link))

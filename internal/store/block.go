@@ -14,7 +14,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // block holds what arrived in a part of the window, over one dictionary. Only the last block of a store grows.
@@ -23,16 +22,14 @@ type block struct {
 	id      uint64
 	segment int
 	logged  logged
-	// disk is where the samples of chunks without data are, or nil.
-	disk *diskPart
 
 	dict *dictionary.Dictionary
 	// series are in the order of their arrival; byKey has their positions.
 	series []series
 	byKey  map[seriesKey]int32
 	// metas are what chunks share; byMeta has their positions.
-	metas  []meta
-	byMeta map[meta]int32
+	metas  []Meta
+	byMeta map[Meta]int32
 	// bySet has, for the attributes of profiles, those that are of their series.
 	bySet map[dictionary.AttributeSetIndex]seriesAttributes
 
@@ -46,25 +43,12 @@ type block struct {
 	chunkBytes, bytes int
 }
 
-// series holds the profiles of one service, profile, sample type, resource and attributes.
+// series has the profiles of a series, whose position in the block is First.
 type series struct {
-	id seriesID
+	BlockSeries
 	// use is nil if the series was dropped.
-	use                         *seriesUse
-	service, profile, typ, unit dictionary.StringIndex
-	resource, attributes        dictionary.AttributeSetIndex
-	chunks                      []chunk
-	values                      kind.Values
-
-	profiles, samples, bytes, moved int
-	from, until                     int64
-	timestamps                      bool
-	// periodType and periodUnit are those of its latest profile, flags what any of them has.
-	periodType, periodUnit dictionary.StringIndex
-	flags                  chunkFlags
-	// position is that of its latest profile, instance a part of the hash of its resource.
-	position int32
-	instance uint64
+	use    *seriesUse
+	chunks []chunk
 }
 
 // seriesKey identifies a series in its block: hashes of the attributes of its resource and its profiles, and the strings.
@@ -112,50 +96,17 @@ func (e *block) attributeKey(i int32) string {
 	return e.dict.Strings.At(e.dict.Attributes.At(dictionary.AttributeIndex(i)).Key)
 }
 
-// meta has the fields of a pprof except its samples. Most profiles of a series share them.
-type meta struct {
-	periodType, periodUnit dictionary.StringIndex
-	period                 int64
-	// attributes are the profile's, scope those of its scope that describe a pprof.
-	attributes, scope dictionary.AttributeSetIndex
-	// position is that of the profile in its scope.
-	position int32
-}
-
-// chunk is one profile. Times are Unix nanoseconds.
+// chunk is one profile, whose position in its series is At, with its samples: see columns.
 type chunk struct {
-	// time and duration are those of the profile.
-	time, duration int64
-	// start and end are the time for which the profile counts, which differs from its own if that is outside the window: of a delta, when
-	// it happened; of what was cumulative, the time since the profile before; of a gauge, two intervals (seriesHistory.holds).
-	start, end int64
-	total      int64
-	// data are the samples: see columns. row is where they are on disk.
-	data    []byte
-	row     int64
-	samples int32
-	meta    int32
-	values  kind.Values
-	flags   chunkFlags
+	Profile
+	data []byte
 }
-
-// chunkFlags are those of blockfile.
-type chunkFlags uint8
-
-const (
-	hasAttributes = chunkFlags(blockfile.HasAttributes)
-	hasLinks      = chunkFlags(blockfile.HasLinks)
-	hasTimestamps = chunkFlags(blockfile.HasTimestamps)
-	isMoved       = chunkFlags(blockfile.IsMoved)
-	isBaseline    = chunkFlags(blockfile.IsBaseline)
-	isReset       = chunkFlags(blockfile.IsReset)
-)
 
 const chunkBytes = 96
 
 func newBlock(now time.Time) *block {
 	return &block{
-		dict: dictionary.NewCopying(), byKey: map[seriesKey]int32{}, byMeta: map[meta]int32{},
+		dict: dictionary.NewCopying(), byKey: map[seriesKey]int32{}, byMeta: map[Meta]int32{},
 		bySet: map[dictionary.AttributeSetIndex]seriesAttributes{}, begun: now,
 	}
 }
@@ -167,54 +118,30 @@ func (e *block) freeze() {
 	e.measure()
 }
 
-// first and last return the start and the end of the profile.
-func (c *chunk) first() int64 {
-	if c.values == kind.Gauge {
-		return c.start - c.duration
-	}
-	return c.start
-}
-
-func (c *chunk) last() int64 {
-	if c.values == kind.Gauge {
-		return c.start
-	}
-	return c.end
-}
-
-// interval returns the time between a gauge and the next one of its series, as far as it is known.
-func (c *chunk) interval() int64 { return (c.end - c.start) / 2 }
-
-// snapshot returns the block as it is now, for readers that go on while profiles are added.
-func (e *block) snapshot() *block {
-	s := e.clone()
-	s.dict = e.dict.Snapshot()
-	return s
-}
-
 // clone returns a copy of a block that does not grow, with the same dictionary and profiles.
 func (e *block) clone() *block {
 	return &block{
-		id: e.id, segment: e.segment, logged: e.logged, disk: e.disk, dict: e.dict, series: slices.Clone(e.series), metas: e.metas, begun: e.begun, until: e.until,
+		id: e.id, segment: e.segment, logged: e.logged, dict: e.dict, series: e.series, metas: e.metas, begun: e.begun, until: e.until,
 		profiles: e.profiles, samples: e.samples, chunkBytes: e.chunkBytes, bytes: e.bytes,
 	}
 }
 
 // dropGone drops the profiles of series that are gone, and returns their number.
 func (e *block) dropGone() (profiles int) {
+	e.series = slices.Clone(e.series) // snapshots read the others
 	maps.DeleteFunc(e.byKey, func(_ seriesKey, i int32) bool { return isGone(e.series[i]) })
 	for i := range e.series {
 		sr := &e.series[i]
 		if !isGone(*sr) {
 			continue
 		}
-		profiles += sr.profiles
-		e.samples -= sr.samples
+		profiles += sr.Profiles
+		e.samples -= sr.Samples
 		e.chunkBytes -= cap(sr.chunks) * chunkBytes
 		for k := range sr.chunks {
 			e.chunkBytes -= cap(sr.chunks[k].data)
 		}
-		*sr = series{}
+		*sr = series{BlockSeries: BlockSeries{First: int64(i)}}
 	}
 	e.profiles -= profiles
 	e.measure()
@@ -225,7 +152,7 @@ func (e *block) measure() {
 	e.bytes = e.dict.MemoryBytes() + e.chunkBytes + len(e.series)*seriesBytes + len(e.metas)*2*64 + len(e.bySet)*128
 }
 
-func (e *block) meta(m meta) int32 {
+func (e *block) meta(m Meta) int32 {
 	i, ok := e.byMeta[m]
 	if !ok {
 		i = int32(len(e.metas))
@@ -233,6 +160,13 @@ func (e *block) meta(m meta) int32 {
 		e.byMeta[m] = i
 	}
 	return i
+}
+
+// addSeries adds a series, and returns its position.
+func (e *block) addSeries(sr BlockSeries, use *seriesUse) int32 {
+	sr.First = int64(len(e.series))
+	e.series = append(e.series, series{BlockSeries: sr, use: use})
+	return int32(sr.First)
 }
 
 func (e *block) add(sr *series, c chunk) {
@@ -243,24 +177,22 @@ func (e *block) add(sr *series, c chunk) {
 		e.chunkBytes += (cap(grown) - cap(sr.chunks)) * chunkBytes
 		sr.chunks = grown
 	}
-	if len(sr.chunks) == 0 {
-		sr.from, sr.until = c.first(), c.last()
+	if c.At = int64(len(sr.chunks)); c.At == 0 {
+		sr.From, sr.Until, sr.Start, sr.End = c.first(), c.last(), c.Start, c.End
 	}
 	sr.chunks = append(sr.chunks, c)
-	sr.values = c.values
-	sr.profiles++
-	m := &e.metas[c.meta]
-	sr.position, sr.periodType, sr.periodUnit = m.position, m.periodType, m.periodUnit
-	sr.flags |= c.flags
-	sr.samples += int(c.samples)
-	sr.bytes += cap(c.data) + chunkBytes
-	sr.from, sr.until = min(sr.from, c.first()), max(sr.until, c.last())
-	sr.timestamps = sr.timestamps || c.flags&(hasTimestamps|isMoved) == hasTimestamps
-	if c.flags&isMoved != 0 {
-		sr.moved++
+	m, strs := &e.metas[c.meta], &e.dict.Strings
+	sr.Position, sr.Period = m.Position, SampleType{strs.At(m.PeriodType), strs.At(m.PeriodUnit)}
+	sr.Values, sr.Flags = c.Values, sr.Flags|c.Flags
+	sr.Profiles, sr.Samples, sr.Bytes, sr.Total = sr.Profiles+1, sr.Samples+int(c.Samples), sr.Bytes+cap(c.data)+chunkBytes, sr.Total+c.Total
+	sr.From, sr.Until = min(sr.From, c.first()), max(sr.Until, c.last())
+	sr.Start, sr.End = min(sr.Start, c.Start), max(sr.End, c.End)
+	sr.Timestamps = sr.Timestamps || c.isTimed()
+	if c.Flags&isMoved != 0 {
+		sr.Moved++
 	}
 	e.chunkBytes += cap(c.data)
 	e.profiles++
-	e.samples += int(c.samples)
+	e.samples += int(c.Samples)
 	e.until = max(e.until, c.last())
 }

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
@@ -26,9 +25,11 @@ import (
 // diskBlock is a block in a directory of its own.
 type diskBlock struct {
 	*blockfile.Reader
-	// services has the positions of services in the index, lists the series that were read.
-	services map[string]int
+	// services are those of the index, lists the series that were read.
+	services map[string]*blockfile.Service
 	lists    *seriesLists
+	// start and end are the time in which its profiles may count.
+	start, end int64
 	// readers is how many views have it. One that isGone is deleted after the last of them.
 	readers int
 	isGone  bool
@@ -151,9 +152,12 @@ func sortBlocks(list []*diskBlock) {
 }
 
 func (d *disk) blockOf(r *blockfile.Reader) *diskBlock {
-	b := &diskBlock{Reader: r, services: map[string]int{}, lists: d.lists}
+	b := &diskBlock{Reader: r, services: map[string]*blockfile.Service{}, lists: d.lists, start: r.From, end: r.Until}
 	for i := range r.Services {
-		b.services[r.Services[i].Name] = i
+		of := &r.Services[i]
+		b.services[of.Name] = of
+		_, end, _ := b.Span(of.Name)
+		b.start, b.end = min(b.start, of.Start), max(b.end, end)
 	}
 	return b
 }
@@ -167,18 +171,6 @@ const (
 	// are deleted.
 	indexPart = 4
 )
-
-// diskSampleBytes is about what a sample takes on disk.
-const diskSampleBytes = 3
-
-// seriesOf returns a series of a block on disk, without profiles and attributes.
-func seriesOf(strs *dictionary.Strings, service string, in *blockfile.Series) series {
-	sr := series{
-		service: strs.Intern(service), profile: strs.Intern(in.Profile), typ: strs.Intern(in.Type), unit: strs.Intern(in.Unit), id: parseID(in.ID),
-	}
-	sr.values, sr.instance = valuesOf(in), instanceOfID(in.Instance)
-	return sr
-}
 
 func valuesOf(in *blockfile.Series) kind.Values {
 	for _, v := range []kind.Values{kind.Gauge, kind.Cumulative} { // or else kind.Delta
@@ -267,21 +259,13 @@ func parseID(s string) (id seriesID) {
 	return id
 }
 
-type damagedBlock struct {
-	block *diskBlock
-	err   error
-}
-
-// fault returns an error of reading the block: damagedBlock only if its bytes are wrong.
+// fault returns an error of reading the block: a DamagedError only if its bytes are wrong.
 func (b *diskBlock) fault(err error) error {
 	if errors.Is(err, blockfile.ErrDamaged) {
-		return &damagedBlock{b, err}
+		return &DamagedError{b, err}
 	}
 	return fmt.Errorf("block %s: %w", b.Block, err)
 }
 
 // ErrUnreadable is wrapped by the error of a query that may work later: files cannot be read at the moment.
 var ErrUnreadable = blockfile.ErrUnreadable
-
-func (e *damagedBlock) Error() string { return e.err.Error() }
-func (e *damagedBlock) Unwrap() error { return e.err }

@@ -5,6 +5,9 @@ package store
 
 import "encoding/binary"
 
+// rowsPerCheck is the number of rows between two checks of the memory.
+const rowsPerCheck = 1 << 12
+
 // columns are the observations of one profile, by column. An observation is a sample with a value, or one timestamp of
 // a sample. The encoded form is
 //
@@ -101,57 +104,60 @@ func scaleOf(values []int64) int64 {
 	return max(scale, 1)
 }
 
-// rows reads the columns of a chunk row by row.
-type rows struct {
-	left                                          int
-	scale                                         int64
-	stacks, attributes, links, timestamps, values []byte
-	flags                                         chunkFlags
-
-	stack, attribute, link int32
-	timestamp, value       int64
-}
-
-func (c *chunk) rows() rows {
-	r := rows{left: int(c.samples), flags: c.flags}
+// decode decodes all rows but for some columns, in pieces that are valid until use returns.
+func (c *chunk) decode(want ColumnsWanted, to *Columns, use func(*Columns) error) error {
 	data := c.data
 	next := func() int {
 		v, n := binary.Uvarint(data)
 		data = data[n:]
 		return int(v)
 	}
-	r.scale = int64(next())
+	scale := int64(next())
+	var parts [5][]byte
 	var sizes [4]int
 	for i := range sizes {
 		sizes[i] = next()
 	}
-	part := func(n int) []byte {
-		p := data[:n]
-		data = data[n:]
-		return p
+	for i, size := range sizes {
+		parts[i], data = data[:size], data[size:]
 	}
-	r.stacks, r.attributes, r.links, r.timestamps = part(sizes[0]), part(sizes[1]), part(sizes[2]), part(sizes[3])
-	r.values = data
-	return r
+	parts[4] = data
+	var before [4]int64
+	for left := int(c.Samples); left > 0; {
+		n := min(left, rowsPerCheck)
+		left -= n
+		to.Stacks = decodeIndices(to.Stacks, n, true, &parts[0], &before[0])
+		to.Attributes = decodeIndices(to.Attributes, n, want.Attributes && c.Flags&hasAttributes != 0, &parts[1], &before[1])
+		to.Links = decodeIndices(to.Links, n, want.Links && c.Flags&hasLinks != 0, &parts[2], &before[2])
+		to.Timestamps = to.Timestamps[:0]
+		if want.Timestamps && c.Flags&hasTimestamps != 0 {
+			for range n {
+				before[3] += readVarint(&parts[3])
+				to.Timestamps = append(to.Timestamps, c.Time+before[3])
+			}
+		}
+		to.Values = to.Values[:0]
+		for range n {
+			to.Values = append(to.Values, readVarint(&parts[4])*scale)
+		}
+		if err := use(to); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (r *rows) next() bool {
-	if r.left == 0 {
-		return false
+// decodeIndices decodes a column, which has no rows if it is not wanted.
+func decodeIndices(to []int32, n int, isWanted bool, b *[]byte, before *int64) []int32 {
+	to = to[:0]
+	if !isWanted {
+		return to
 	}
-	r.left--
-	r.stack += int32(readVarint(&r.stacks))
-	if r.flags&hasAttributes != 0 {
-		r.attribute += int32(readVarint(&r.attributes))
+	for range n {
+		*before += readVarint(b)
+		to = append(to, int32(*before))
 	}
-	if r.flags&hasLinks != 0 {
-		r.link += int32(readVarint(&r.links))
-	}
-	if r.flags&hasTimestamps != 0 {
-		r.timestamp += readVarint(&r.timestamps)
-	}
-	r.value = readVarint(&r.values) * r.scale
-	return true
+	return to
 }
 
 func readVarint(b *[]byte) int64 {
@@ -163,45 +169,4 @@ func readVarint(b *[]byte) int64 {
 	v, n := binary.Varint(s)
 	*b = s[n:]
 	return v
-}
-
-// number is the type of sums: integers, or floating-point numbers if chunks have weights.
-type number interface{ int64 | float64 }
-
-// addTo adds weight times each value to the sum of its stack. It reads two columns only.
-func addTo[T number](c *chunk, sums []T, weight T) {
-	r := c.rows()
-	stacks, values := r.stacks, r.values
-	stack, i, j := 0, 0, 0
-	weight *= T(r.scale)
-	for range c.samples {
-		d := uint64(stacks[i])
-		i++
-		if d >= 0x80 {
-			d &= 0x7f
-			for shift := 7; ; shift += 7 {
-				b := stacks[i]
-				i++
-				d |= uint64(b&0x7f) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-		}
-		stack += int(int64(d>>1) ^ -int64(d&1))
-		v := uint64(values[j])
-		j++
-		if v >= 0x80 {
-			v &= 0x7f
-			for shift := 7; ; shift += 7 {
-				b := values[j]
-				j++
-				v |= uint64(b&0x7f) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-		}
-		sums[stack] += T(int64(v>>1)^-int64(v&1)) * weight
-	}
 }

@@ -160,11 +160,11 @@ func (s *EngineSource) Catalog(ctx context.Context, service string, meter *size.
 	if err != nil {
 		return nil, err
 	}
-	list, err = v.profiles("", "", func(p *ProfileInfo, sr *listed) { p.Instances = max(p.Instances, e.types[sr.position].Instances) })
+	list, err = v.profiles("", "", func(p *ProfileInfo, sr *BlockSeries) { p.Instances = max(p.Instances, e.types[sr.Position].Instances) })
 	return list, cmp.Or(err, memory.keep(catalogBytes*len(list)))
 }
 
-// engineBlock is a block of what an engine lists for a query. It has the types first, as series without chunks.
+// engineBlock is a block of what an engine lists for a query.
 type engineBlock struct {
 	*block
 	bySeries map[engineSeries]int32
@@ -185,10 +185,41 @@ type engineSeries struct {
 	typ              SampleType
 }
 
-// view returns a view whose only block has the types of a service, or of all if service is empty.
+// typeList is a Block of types without profiles.
+type typeList struct{ list []BlockSeries }
+
+// Span implements Block.
+func (t *typeList) Span(string) (start, end int64, ok bool) { return 0, 0, false }
+
+// Series implements Block.
+func (t *typeList) Series(service string, _ *Memory, use func([]BlockSeries) error) error {
+	for of := range runs(t.list, func(a, b *BlockSeries) bool { return a.Service == b.Service }) {
+		if service != "" && service != of[0].Service {
+			continue
+		}
+		if err := use(of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Labels implements Block.
+func (t *typeList) Labels(string) ([]map[string]string, error) { return nil, errNoProfiles }
+
+// Starts implements Block.
+func (t *typeList) Starts([]*BlockSeries, func(int, []int64) error) error { return errNoProfiles }
+
+// Open implements Block.
+func (t *typeList) Open(string, bool, *Memory) (Part, error) { return nil, errNoProfiles }
+
+var errNoProfiles = errors.New("these are types without profiles")
+
+// view returns a view that has the types of a service, or of all if service is empty.
 func (s *EngineSource) view(ctx context.Context, memory *Memory, service string, sel *Selection) (v *view, e *engineBlock, err error) {
 	e = &engineBlock{block: newBlock(time.Time{}), bySeries: map[engineSeries]int32{}, found: map[EngineID]engineFound{}}
-	v = &view{blocks: []*block{e.block}, memory: memory, onSamples: map[string]bool{}}
+	types := &typeList{}
+	v = &view{blocks: []Block{types}, memory: memory, onSamples: map[string]bool{}, release: func() {}}
 	if e.types, err = s.types(ctx, memory, service, sel.From, sel.Until); err != nil {
 		return nil, nil, err
 	}
@@ -199,10 +230,9 @@ func (s *EngineSource) view(ctx context.Context, memory *Memory, service string,
 	}
 	for i := range e.types {
 		t := &e.types[i]
-		e.series = append(e.series, series{
-			service: strs.Intern(t.Service), profile: strs.Intern(t.profile()), typ: strs.Intern(t.Type.Type), unit: strs.Intern(t.Type.Unit),
-			profiles: 1, position: int32(i), values: t.valuesOf(t.Temporality, t.Duration, t.IsTimed), from: t.From, until: t.Until,
-			samples: t.Samples, timestamps: t.IsTimed,
+		types.list = append(types.list, BlockSeries{
+			Service: t.Service, Profile: t.profile(), Type: t.Type, Period: t.PeriodType, Profiles: 1, Position: int32(i),
+			Values: t.valuesOf(t.Temporality, t.Duration, t.IsTimed), From: t.From, Until: t.Until, Samples: t.Samples, Timestamps: t.IsTimed,
 		})
 	}
 	return v, e, nil
@@ -216,7 +246,8 @@ func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, sel *S
 			return err
 		}
 	}
-	return nil
+	v.blocks = append(v.blocks, snapshotOf(e.block, v.memory))
+	return v.memory.Take(0)
 }
 
 func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view, types []EngineType, sel *Selection) error {
@@ -285,34 +316,31 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	i, ok := e.bySeries[key]
 	strs := &e.dict.Strings
 	if !ok {
-		i = int32(len(e.series))
-		e.bySeries[key] = i
 		found := e.found[p.Series]
-		sr := series{
-			id: engineSeriesID(key), service: strs.Intern(t.Service), profile: strs.Intern(key.profile), typ: strs.Intern(t.Type.Type),
-			unit: strs.Intern(t.Type.Unit), resource: found.resource, attributes: found.profile, use: &seriesUse{},
-		}
-		e.series = append(e.series, sr)
+		i = e.addSeries(BlockSeries{
+			ID: engineSeriesID(key), Service: t.Service, Profile: key.profile, Type: t.Type, Resource: found.resource, Attributes: found.profile,
+		}, &seriesUse{})
+		e.bySeries[key] = i
 	}
 	sr := &e.series[i]
-	c := chunk{
-		time: p.Time, duration: p.Duration, start: p.Time, end: p.Time + p.Duration, total: p.Total,
-		samples: int32(min(p.Samples, math.MaxInt32)), values: t.valuesOf(e.found[p.Series].temporality, p.Duration, p.IsTimed),
+	c := Profile{
+		Time: p.Time, Duration: p.Duration, Start: p.Time, End: p.Time + p.Duration, Total: p.Total,
+		Samples: int32(min(p.Samples, math.MaxInt32)), Values: t.valuesOf(e.found[p.Series].temporality, p.Duration, p.IsTimed),
 	}
 	if p.IsTimed {
-		c.flags |= hasTimestamps
-		if p.Time == 0 || p.First < c.start {
-			c.start = p.First - 1
+		c.Flags |= hasTimestamps
+		if p.Time == 0 || p.First < c.Start {
+			c.Start = p.First - 1
 		}
-		c.end = max(c.end, p.Last+1)
+		c.End = max(c.End, p.Last+1)
 	}
 	if p.HasAttributes {
-		c.flags |= hasAttributes
+		c.Flags |= hasAttributes
 	}
 	if p.HasLinks {
-		c.flags |= hasLinks
+		c.Flags |= hasLinks
 	}
-	switch c.values {
+	switch c.Values {
 	case kind.Gauge:
 		sr.use.hold(&c, resolution)
 	case kind.Cumulative:
@@ -320,10 +348,10 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 			return
 		}
 	}
-	c.meta = e.meta(meta{
-		periodType: strs.Intern(t.PeriodType.Type), periodUnit: strs.Intern(t.PeriodType.Unit), period: p.Period, attributes: sr.attributes,
+	c.meta = e.meta(Meta{
+		PeriodType: strs.Intern(t.PeriodType.Type), PeriodUnit: strs.Intern(t.PeriodType.Unit), Period: p.Period, Attributes: sr.Attributes,
 	})
-	e.add(sr, c)
+	e.add(sr, chunk{Profile: c})
 }
 
 // engineSeriesID returns the identity of a series by its names and attributes.
@@ -409,11 +437,9 @@ func (s *EngineSource) Series(ctx context.Context, sel Selection) ([]Series, err
 	}
 	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
 	for i := range e.series {
-		if sr := &e.series[i]; len(sr.chunks) > 0 {
-			in := e.listedOf(sr)
-			if err := c.add(&in, e.labels(sr)); err != nil {
-				return nil, err
-			}
+		sr := &e.series[i].BlockSeries
+		if err := c.add(sr, labelsOf(e.dict, sr)); err != nil {
+			return nil, err
 		}
 	}
 	return c.list()

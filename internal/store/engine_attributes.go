@@ -38,7 +38,7 @@ func (s *EngineSource) findOnSamples(ctx context.Context, e *engineBlock, v *vie
 	f := newFilter(e.dict, v.memory)
 	for _, k := range keys {
 		k.key = e.dict.Strings.Intern(k.name)
-		if !slices.ContainsFunc(e.series, func(sr series) bool { return f.resourceHides(&sr, &k) }) {
+		if !slices.ContainsFunc(e.series, func(sr series) bool { return f.resourceHides(&sr.BlockSeries, &k) }) {
 			continue
 		}
 		has, err := s.engine.HasAttribute(ctx, types, from, until+1, k.name, k.values)
@@ -58,8 +58,8 @@ func (e *engineBlock) timesWithAttributes() (first, last int64) {
 	first, last = math.MaxInt64, math.MinInt64
 	for i := range e.series {
 		for k := range e.series[i].chunks {
-			if c := &e.series[i].chunks[k]; c.flags&hasAttributes != 0 {
-				first, last = min(first, c.time), max(last, c.time)
+			if c := &e.series[i].chunks[k]; c.Flags&hasAttributes != 0 {
+				first, last = min(first, c.Time), max(last, c.Time)
 			}
 		}
 	}
@@ -68,11 +68,8 @@ func (e *engineBlock) timesWithAttributes() (first, last int64) {
 
 // resourceHides reports whether the resource of a series has a key, and not one of its values; the profiles do not have
 // it.
-func (f *filter) resourceHides(sr *series, k *filterKey) bool {
-	if len(sr.chunks) == 0 {
-		return false
-	}
-	if _, decides := f.value(sr.attributes, k.key); decides {
+func (f *filter) resourceHides(sr *BlockSeries, k *filterKey) bool {
+	if _, decides := f.value(sr.Attributes, k.key); decides {
 		return false
 	}
 	value, ok := f.seriesValue(sr, k.key)
@@ -80,7 +77,7 @@ func (f *filter) resourceHides(sr *series, k *filterKey) bool {
 }
 
 // otherGroup returns what a query has as the group of a series that does not decide it alone.
-func (r *engineReader) otherGroup(sr *series) int {
+func (r *engineReader) otherGroup(sr *BlockSeries) int {
 	name := r.filter.seriesGroup(sr)
 	i := slices.Index(r.others, name)
 	if i < 0 {

@@ -114,22 +114,24 @@ func (r *engineReader) Read(use func(*Samples) error) error {
 func (r *engineReader) readType(p *part, list []selectedSeries, use func(*Samples) error) error {
 	typ := list[0].typ
 	r.out = Samples{Type: typ, Weight: 1}
-	var chunks []weightedChunk
-	err := r.eachBatch(p, list, func(batch []weightedChunk) error {
+	var chunks []weightedProfile
+	want := r.query.Want
+	err := r.eachBatch(p, list, func(batch []weightedProfile) error {
 		r.see(typ, batch)
-		if r.query.Want.Profiles {
-			var err error
-			if batch, err = r.totals(p, batch, use); err != nil {
-				return err
-			}
+		if !want.Profiles {
+			chunks = append(chunks, batch...)
+			return r.memory.Take(2 * weightedProfileBytes * len(batch))
 		}
-		chunks = append(chunks, batch...)
-		return r.memory.Take(2 * weightedChunkBytes * len(batch))
+		_, rest, err := r.divide(p, batch, use)
+		for _, w := range rest {
+			chunks = append(chunks, *w)
+		}
+		return cmp.Or(err, r.memory.Take(2*weightedProfileBytes*len(rest)))
 	})
 	if err != nil {
 		return err
 	}
-	for of := range runs(chunks, func(a, b *weightedChunk) bool { return a.series.service == b.series.service }) {
+	for of := range runs(chunks, func(a, b *weightedProfile) bool { return a.series.Service == b.series.Service }) {
 		if err := r.read(of, use); err != nil {
 			return err
 		}
@@ -138,42 +140,41 @@ func (r *engineReader) readType(p *part, list []selectedSeries, use func(*Sample
 }
 
 // engineQuery returns the query of chunks, of which there is at least one.
-func (r *engineReader) engineQuery(chunks []weightedChunk, want Want) *EngineQuery {
+func (r *engineReader) engineQuery(chunks []weightedProfile, want Want) *EngineQuery {
 	e, sel := r.block, r.sel
 	first := chunks[0].series
-	strs := &e.dict.Strings
 	q := &EngineQuery{
-		Service: strs.At(first.service), Type: SampleType{strs.At(first.typ), strs.At(first.unit)}, GroupBy: sel.GroupBy, Want: want,
+		Service: first.Service, Type: first.Type, GroupBy: sel.GroupBy, Want: want,
 		CutFrom: sel.From, CutUntil: sel.Until, From: math.MaxInt64, IsListed: want.Profiles || r.query.Only != nil || r.query.TimedOnly || r.rules[r.out.Type].isTime,
 	}
 	for _, k := range r.filter.keys {
-		q.Filters = append(q.Filters, EngineFilter{strs.At(k.key), k.values})
+		q.Filters = append(q.Filters, EngineFilter{k.name, k.values})
 	}
 	for i := range chunks {
 		w := &chunks[i]
-		q.IsTimed = q.IsTimed || w.chunk.flags&hasTimestamps != 0
-		q.IsListed = q.IsListed || w.chunk.values != kind.Delta
+		q.IsTimed = q.IsTimed || w.Flags&hasTimestamps != 0
+		q.IsListed = q.IsListed || w.Values != kind.Delta
 		q.IsFractional = q.IsFractional || w.weight != math.Trunc(w.weight)
 	}
 	for i := range e.types {
 		t := &e.types[i]
 		// Of observations with times of all profiles, the series decide.
-		if t.Service == q.Service && t.Type == q.Type && !r.query.TimedOnly && t.profile() == strs.At(first.profile) {
+		if t.Service == q.Service && t.Type == q.Type && !r.query.TimedOnly && t.profile() == first.Profile {
 			q.Types = append(q.Types, *t)
 		}
 	}
-	before := map[*series]map[int64]*chunk{}
+	before := map[*BlockSeries]map[int64]*Profile{}
 	chosen := map[EngineChosen]float64{} // by all but its coefficient
-	add := func(w *weightedChunk, of *chunk, weight float64) {
-		q.From, q.Until = min(q.From, of.time), max(q.Until, of.time)
+	add := func(w *weightedProfile, of *Profile, weight float64) {
+		q.From, q.Until = min(q.From, of.Time), max(q.Until, of.Time)
 		group, same := r.groups.ofSeries(sel, r.filter, w.series)
 		if !same {
 			group = r.otherGroup(w.series)
 		}
 		c := EngineChosen{Series: idOf(w.series), Group: int32(group), Required: r.filter.required(w.series)}
 		if q.IsListed {
-			if c.Time = of.time; want.Profiles {
-				c.Into = w.chunk.profileTime()
+			if c.Time = of.Time; want.Profiles {
+				c.Into = w.profileTime()
 			}
 		} else {
 			weight = 0
@@ -183,18 +184,20 @@ func (r *engineReader) engineQuery(chunks []weightedChunk, want Want) *EngineQue
 	for i := range chunks {
 		w := &chunks[i]
 		if want.isCount() {
-			add(w, w.chunk, 1)
+			add(w, &w.Profile, 1)
 			continue
 		}
-		add(w, w.chunk, w.weight)
-		if w.chunk.values == kind.Cumulative && w.chunk.flags&(isBaseline|isReset) == 0 {
+		add(w, &w.Profile, w.weight)
+		if w.Values == kind.Cumulative && w.Flags&(isBaseline|isReset) == 0 {
 			if before[w.series] == nil {
-				before[w.series] = map[int64]*chunk{}
-				for k := 1; k < len(w.series.chunks); k++ {
-					before[w.series][w.series.chunks[k].end] = &w.series.chunks[k-1]
+				before[w.series] = map[int64]*Profile{}
+				i := slices.IndexFunc(e.series, func(sr series) bool { return sr.ID == w.series.ID })
+				list := e.series[i].chunks
+				for k := 1; k < len(list); k++ {
+					before[w.series][list[k].End] = &list[k-1].Profile
 				}
 			}
-			add(w, before[w.series][w.chunk.end], -w.weight)
+			add(w, before[w.series][w.End], -w.weight)
 		}
 	}
 	for c, weight := range chosen {
@@ -215,7 +218,7 @@ func (r *engineReader) engineQuery(chunks []weightedChunk, want Want) *EngineQue
 }
 
 // wholeHours returns the bounds of the hours of a query of series in which no profile of its type reaches beyond what is selected.
-func (r *engineReader) wholeHours(q *EngineQuery, of *series) (from, until int64) {
+func (r *engineReader) wholeHours(q *EngineQuery, of *BlockSeries) (from, until int64) {
 	const hour = int64(time.Hour)
 	before := func(t int64) int64 { return t - (t%hour+hour)%hour }
 	// Profiles outside of these are not listed.
@@ -235,10 +238,10 @@ func (r *engineReader) wholeHours(q *EngineQuery, of *series) (from, until int64
 		for k := range sr.chunks {
 			c := &sr.chunks[k]
 			switch {
-			case c.start < q.CutFrom:
-				from = max(from, before(c.time)+hour)
-			case q.CutUntil != 0 && (c.end > q.CutUntil || c.start == q.CutUntil):
-				until = min(until, before(c.time))
+			case c.Start < q.CutFrom:
+				from = max(from, before(c.Time)+hour)
+			case q.CutUntil != 0 && (c.End > q.CutUntil || c.Start == q.CutUntil):
+				until = min(until, before(c.Time))
 			}
 		}
 	}
@@ -246,12 +249,12 @@ func (r *engineReader) wholeHours(q *EngineQuery, of *series) (from, until int64
 }
 
 // isOfType reports whether a series has profiles, and those have the same name and sample type as those of another one of its service.
-func (sr *series) isOfType(other *series) bool {
-	return len(sr.chunks) > 0 && sr.profile == other.profile && sr.typ == other.typ && sr.unit == other.unit
+func (sr *BlockSeries) isOfType(other *BlockSeries) bool {
+	return sr.Profiles > 0 && sr.Profile == other.Profile && sr.Type == other.Type
 }
 
 // isAll reports whether a query of series is one of all series of its type, which count alike.
-func (r *engineReader) isAll(q *EngineQuery, of *series) bool {
+func (r *engineReader) isAll(q *EngineQuery, of *BlockSeries) bool {
 	all := 0
 	for i := range r.block.series {
 		if r.block.series[i].isOfType(of) {
@@ -261,8 +264,8 @@ func (r *engineReader) isAll(q *EngineQuery, of *series) bool {
 	return len(q.Chosen) == all && !slices.ContainsFunc(q.Chosen, func(c EngineChosen) bool { return c.Group != 0 || c.Required != 0 })
 }
 
-func idOf(sr *series) (id EngineID) {
-	copy(id[:], sr.id[:])
+func idOf(sr *BlockSeries) (id EngineID) {
+	copy(id[:], sr.ID[:])
 	return id
 }
 
@@ -285,7 +288,7 @@ type engineColumns struct {
 // engineChunkBytes is what a profile takes in a query that names it, and in the request: totals are there twice.
 const engineChunkBytes = 512
 
-func (r *engineReader) read(chunks []weightedChunk, use func(*Samples) error) error {
+func (r *engineReader) read(chunks []weightedProfile, use func(*Samples) error) error {
 	want := r.query.Want
 	if err := r.memory.Take(engineChunkBytes * len(chunks)); err != nil {
 		return err
@@ -344,11 +347,11 @@ func (r *engineReader) read(chunks []weightedChunk, use func(*Samples) error) er
 	if err := r.stacks(q, wanted); err != nil {
 		return err
 	}
-	bySeries := map[EngineID]*series{}
+	bySeries := map[EngineID]*BlockSeries{}
 	only := map[EngineID]int{}
 	for i := range chunks {
 		id := idOf(chunks[i].series)
-		bySeries[id], only[id] = chunks[i].series, r.only[chunks[i].series.id]
+		bySeries[id], only[id] = chunks[i].series, r.only[chunks[i].series.ID]
 	}
 	slices.SortStableFunc(order, func(a, b engineKey) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), slices.Compare(a.series[:], b.series[:]), cmp.Compare(a.into, b.into))
@@ -361,7 +364,7 @@ func (r *engineReader) read(chunks []weightedChunk, use func(*Samples) error) er
 			Attributes: c.attributes, Links: c.links, Values: c.values, Fractions: c.fractions, Time: key.into,
 		}
 		if sr := bySeries[key.series]; sr != nil {
-			out.Resource, out.Profile, out.Series = sr.resource, sr.attributes, only[key.series]
+			out.Resource, out.Profile, out.Series = sr.Resource, sr.Attributes, only[key.series]
 		}
 		if out.IsTimed {
 			out.Times = c.times
@@ -448,35 +451,34 @@ func (r *engineReader) line(lines []dictionary.Line, f EngineFrame) []dictionary
 	return append(lines, dictionary.Line{Function: function, Line: max(f.Line, 0)})
 }
 
-// byGroup returns the values of the chunks that do not count as a whole, by group.
-func (r *engineReader) byGroup(s *scan, chunks []weightedChunk) (map[*chunk]map[int]float64, error) {
-	sums := map[*chunk]map[int]float64{}
-	if len(chunks) == 0 {
+// byGroup returns the values of the profiles that do not count as a whole, by group.
+func (r *engineReader) byGroup(s *scan, list []*weightedProfile) (profileSums, error) {
+	sums := profileSums{}
+	if len(list) == 0 {
 		return sums, nil
 	}
 	type at struct {
 		series EngineID
 		into   int64
 	}
-	byTime := map[at]*chunk{}
-	for i := range chunks {
-		chunks[i].weight = 1
-		byTime[at{idOf(chunks[i].series), chunks[i].chunk.profileTime()}] = chunks[i].chunk
+	byTime := map[at]*weightedProfile{}
+	profiles := make([]weightedProfile, len(list))
+	for i, w := range list {
+		profiles[i] = *w
+		profiles[i].weight = 1
+		byTime[at{idOf(w.series), w.profileTime()}] = w
 	}
-	if err := s.memory.Take(engineChunkBytes * len(chunks)); err != nil {
+	if err := s.memory.Take(engineChunkBytes * len(list)); err != nil {
 		return nil, err
 	}
 	of := &engineReader{viewReader: &viewReader{scan: s}, ctx: r.ctx, engine: r.engine, block: r.block}
-	q := of.engineQuery(chunks, Want{Profiles: true, Series: true})
+	q := of.engineQuery(profiles, Want{Profiles: true, Series: true})
 	err := r.engine.Rows(r.ctx, q, func(row *EngineRow) error {
-		c := byTime[at{row.Series, row.Into}]
-		if c == nil {
+		w := byTime[at{row.Series, row.Into}]
+		if w == nil {
 			return nil
 		}
-		if sums[c] == nil {
-			sums[c] = map[int]float64{}
-		}
-		sums[c][of.groupOf(row)] += float64(row.Value)
+		sums.add(w, of.groupOf(row), float64(row.Value))
 		return s.memory.Take(2 * cacheBytes)
 	})
 	return sums, err

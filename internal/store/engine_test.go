@@ -246,7 +246,7 @@ func TestStatedValuesInEngine(t *testing.T) {
 			require.Equal(t, shownValues(c.want), list[0].Values)
 			_, block, err := s.selected(t.Context(), s.query(t.Context(), Selection{Service: "shop", Profile: "memory"}, Want{}))
 			require.NoError(t, err)
-			require.Equal(t, c.want, block.series[len(block.series)-1].chunks[0].values)
+			require.Equal(t, c.want, block.series[len(block.series)-1].chunks[0].Values)
 		})
 	}
 }

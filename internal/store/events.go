@@ -114,7 +114,7 @@ type eventCollector struct {
 	laneTime      []int64
 	// filter and series are the current ones, and sets has the names of sets of the series.
 	filter *filter
-	series series
+	series BlockSeries
 	sets   map[dictionary.AttributeSetIndex]setNames
 	// stacks are the stacks of events of earlier blocks, as frames of the tree; byStack has their positions.
 	tree    *treeBuilder
@@ -130,8 +130,7 @@ func (c *eventCollector) begin(s *Samples) error {
 		}
 		c.filter = newFilter(s.Dict, c.memory)
 	}
-	service, _ := s.Dict.Strings.Lookup(c.sel.Service)
-	if sr := (series{service: service, resource: s.Resource, attributes: s.Profile}); isNew || !c.series.isOf(&sr) {
+	if sr := (BlockSeries{Service: c.sel.Service, Resource: s.Resource, Attributes: s.Profile}); isNew || !c.series.isOf(&sr) {
 		c.series, c.sets = sr, map[dictionary.AttributeSetIndex]setNames{}
 	}
 	return nil
@@ -181,8 +180,8 @@ func (c *eventCollector) stackOf(frames []int32) int32 {
 	return at
 }
 
-func (sr *series) isOf(other *series) bool {
-	return sr.resource == other.resource && sr.attributes == other.attributes
+func (sr *BlockSeries) isOf(other *BlockSeries) bool {
+	return sr.Resource == other.Resource && sr.Attributes == other.Attributes
 }
 
 // numberOf returns the number of a name, the next one if the name is new.
@@ -225,7 +224,7 @@ func (c *eventCollector) names(set dictionary.AttributeSetIndex, typ string) set
 }
 
 // lookup returns the value of a key on the sample or its series.
-func (f *filter) lookup(sr *series, set dictionary.AttributeSetIndex, key string) (string, bool) {
+func (f *filter) lookup(sr *BlockSeries, set dictionary.AttributeSetIndex, key string) (string, bool) {
 	k, ok := f.lookupKey(key)
 	if !ok {
 		return "", false
@@ -236,7 +235,7 @@ func (f *filter) lookup(sr *series, set dictionary.AttributeSetIndex, key string
 	return f.seriesValue(sr, k)
 }
 
-func laneName(f *filter, sr *series, sel *Selection, set dictionary.AttributeSetIndex) string {
+func laneName(f *filter, sr *BlockSeries, sel *Selection, set dictionary.AttributeSetIndex) string {
 	if sel.GroupBy != "" {
 		if value, has := f.lookup(sr, set, sel.GroupBy); has {
 			return Shorten(value)
@@ -264,7 +263,7 @@ const instanceMark = "\x00"
 
 var instanceKeys = []string{"service.instance.id", "k8s.pod.name", "container.id", "host.name"}
 
-func instanceName(f *filter, sr *series) string {
+func instanceName(f *filter, sr *BlockSeries) string {
 	for _, key := range instanceKeys {
 		if value, has := f.lookup(sr, 0, key); has {
 			return Shorten(value)

@@ -24,9 +24,8 @@ type filter struct {
 	values map[dictionary.AttributeIndex]string
 	// strings has the results of lookupKey: very many samples are looked at, and few keys.
 	strings map[string]stringOf
-	// resources are the sets of attributes of resources, or nil if those of samples are not in the dictionary. onSamples has the results of
-	// samplesHave.
-	resources map[dictionary.AttributeSetIndex]bool
+	// resources returns the sets of attributes of resources. onSamples has the results of samplesHave.
+	resources func() map[dictionary.AttributeSetIndex]bool
 	onSamples map[string]bool
 	// groupKey is the key of GroupBy, if hasGroupKey reports that the block has it.
 	groupKey    dictionary.StringIndex
@@ -113,18 +112,16 @@ func newFilter(dict *dictionary.Dictionary, m *Memory) *filter {
 
 // samplesHave reports whether samples of a series can have an attribute of a key, with one of some values; nil means any. A sample's
 // attribute counts beside that of its resource with the same key, but not beside that of its profile.
-func (f *filter) samplesHave(sr *series, name string, key dictionary.StringIndex, values []string) bool {
-	if f.resources == nil {
-		return false
-	}
-	if _, decides := f.value(sr.attributes, key); decides {
+func (f *filter) samplesHave(sr *BlockSeries, name string, key dictionary.StringIndex, values []string) bool {
+	if _, decides := f.value(sr.Attributes, key); decides {
 		return false
 	}
 	has, ok := f.onSamples[name]
-	if !ok {
+	if !ok && f.resources != nil {
+		resources := f.resources()
 		for i := range f.dict.AttributeSets.Len() {
 			set := dictionary.AttributeSetIndex(i)
-			if f.resources[set] {
+			if resources[set] {
 				continue
 			}
 			if value, found := f.value(set, key); found && (values == nil || slices.Contains(values, value)) {
@@ -158,24 +155,24 @@ func (f *filter) valueAt(i dictionary.AttributeIndex) string {
 
 // seriesValue returns the value of a key on the profiles of a series, or else on its resource. A resource without service.name has
 // that of the series.
-func (f *filter) seriesValue(sr *series, key dictionary.StringIndex) (string, bool) {
-	at := seriesAttributeKey{sr.resource, sr.attributes, key}
+func (f *filter) seriesValue(sr *BlockSeries, key dictionary.StringIndex) (string, bool) {
+	at := seriesAttributeKey{sr.Resource, sr.Attributes, key}
 	known, ok := f.series[at]
 	if !ok {
 		_ = f.memory.Take(cacheBytes)
-		if known.value, known.has = f.value(sr.attributes, key); !known.has {
-			known.value, known.has = f.value(sr.resource, key)
+		if known.value, known.has = f.value(sr.Attributes, key); !known.has {
+			known.value, known.has = f.value(sr.Resource, key)
 		}
 		f.series[at] = known
 	}
 	if !known.has && f.dict.Strings.At(key) == "service.name" {
-		return f.dict.Strings.At(sr.service), true
+		return sr.Service, true
 	}
 	return known.value, known.has
 }
 
 // isOverridden reports whether only samples with attributes of their own can match, since the series has other ones.
-func (f *filter) isOverridden(sr *series) bool {
+func (f *filter) isOverridden(sr *BlockSeries) bool {
 	for _, k := range f.keys {
 		if !k.known {
 			continue
@@ -188,9 +185,9 @@ func (f *filter) isOverridden(sr *series) bool {
 }
 
 // canMatch reports whether samples of the series can have the attributes. A state counts although they do not: see rule.states.
-func (f *filter) canMatch(sr *series) bool {
+func (f *filter) canMatch(sr *BlockSeries) bool {
 	for _, k := range f.keys {
-		if !k.known && sr.values != kind.Gauge {
+		if !k.known && sr.Values != kind.Gauge {
 			return false
 		}
 		if !k.known {
@@ -204,7 +201,7 @@ func (f *filter) canMatch(sr *series) bool {
 }
 
 // required returns the keys that samples must have because their series does not have one of the values, as bits.
-func (f *filter) required(sr *series) (required uint64) {
+func (f *filter) required(sr *BlockSeries) (required uint64) {
 	for i, k := range f.keys {
 		if value, ok := f.seriesValue(sr, k.key); !k.known || !ok || !slices.Contains(k.values, value) {
 			required |= 1 << i

@@ -6,6 +6,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -112,7 +113,7 @@ func (s *Store) writeHead(ctx context.Context, e *block) (written []*diskBlock, 
 // hourOf returns the hour of the block in which a profile of it goes: that in which the block began, if it is not
 // further away than an hour.
 func (e *block) hourOf(c *chunk) int64 {
-	begun, start := e.begun.Truncate(time.Hour).UnixNano(), time.Unix(0, c.start).Truncate(time.Hour).UnixNano()
+	begun, start := e.begun.Truncate(time.Hour).UnixNano(), time.Unix(0, c.Start).Truncate(time.Hour).UnixNano()
 	if d := start - begun; d >= -int64(time.Hour) && d <= int64(time.Hour) {
 		return begun
 	}
@@ -128,8 +129,8 @@ type headSource struct {
 // Services returns the names of all services of the head.
 func (h *headSource) Services() (names []string) {
 	for i := range h.series {
-		if h.series[i].profiles > 0 {
-			names = append(names, h.dict.Strings.At(h.series[i].service))
+		if h.series[i].Profiles > 0 {
+			names = append(names, h.series[i].Service)
 		}
 	}
 	slices.Sort(names)
@@ -143,21 +144,24 @@ func (h *headSource) Begin(service string, dict *dictionary.Dictionary) (list []
 	chunks := map[*series][]*chunk{}
 	for i := range h.series {
 		sr := &h.series[i]
-		if sr.profiles == 0 || h.dict.Strings.At(sr.service) != service {
+		if sr.Profiles == 0 || sr.Service != service {
 			continue
 		}
 		for k := range sr.chunks {
 			if c := &sr.chunks[k]; h.hourOf(c) == h.hour {
 				chunks[sr] = append(chunks[sr], c)
-				for row := c.rows(); row.next(); {
-					used[dictionary.StackIndex(row.stack)] = true
-				}
+				_ = c.decode(ColumnsWanted{}, &Columns{}, func(part *Columns) error {
+					for _, stack := range part.Stacks {
+						used[dictionary.StackIndex(stack)] = true
+					}
+					return nil
+				})
 			}
 		}
 	}
 	moves.Stacks(slices.Sorted(maps.Keys(used)))
 	for sr, of := range chunks {
-		slices.SortStableFunc(of, func(a, b *chunk) int { return cmp.Compare(a.start, b.start) })
+		slices.SortStableFunc(of, func(a, b *chunk) int { return cmp.Compare(a.Start, b.Start) })
 		list = append(list, h.seriesOf(sr, of, moves))
 	}
 	return list, nil
@@ -170,19 +174,19 @@ func (h *headSource) seriesOf(sr *series, chunks []*chunk, moves *mover.Mover) c
 	strs := &h.dict.Strings
 	return compaction.Series{
 		Series: blockfile.Series{
-			ID: blockfile.ID(sr.id[:]), Instance: fmt.Sprintf("%016x", sr.instance), Profile: strs.At(sr.profile), Type: strs.At(sr.typ), Unit: strs.At(sr.unit),
-			Kind: sr.values.String(), Start: chunks[0].start,
-			Resource: int32(moves.Set(sr.resource)), Attributes: int32(moves.Set(sr.attributes)),
+			ID: blockfile.ID(sr.ID[:]), Instance: fmt.Sprintf("%016x", sr.Instance), Profile: sr.Profile, Type: sr.Type.Type, Unit: sr.Type.Unit,
+			Kind: sr.Values.String(), Start: chunks[0].Start,
+			Resource: int32(moves.Set(sr.Resource)), Attributes: int32(moves.Set(sr.Attributes)),
 		},
-		Labels: h.labels(sr),
+		Labels: labelsOf(h.dict, &sr.BlockSeries),
 		Profiles: func(yield func(compaction.Profile, error) bool) {
 			for _, c := range chunks {
 				m := h.metas[c.meta]
 				p := blockfile.Profile{
-					Time: c.time, DurationNanos: c.duration, Start: c.start, End: c.end, Total: c.total, Samples: c.samples,
-					PeriodType: strs.At(m.periodType), PeriodUnit: strs.At(m.periodUnit), Period: m.period,
-					AttributeSet: int32(moves.Set(m.attributes)), ScopeSet: int32(moves.Set(m.scope)),
-					Position: m.position, Kind: int32(c.values), Flags: int32(c.flags),
+					Time: c.Time, DurationNanos: c.Duration, Start: c.Start, End: c.End, Total: c.Total, Samples: c.Samples,
+					PeriodType: strs.At(m.PeriodType), PeriodUnit: strs.At(m.PeriodUnit), Period: m.Period,
+					AttributeSet: int32(moves.Set(m.Attributes)), ScopeSet: int32(moves.Set(m.Scope)),
+					Position: m.Position, Kind: int32(c.Values), Flags: int32(c.Flags),
 				}
 				if !yield(compaction.Profile{Profile: p, Rows: h.rowsOf(c, moves)}, nil) {
 					return
@@ -192,16 +196,26 @@ func (h *headSource) seriesOf(sr *series, chunks []*chunk, moves *mover.Mover) c
 	}
 }
 
+var errEnough = errors.New("nobody wants more")
+
 // rowsOf returns the samples of a chunk, over the dictionary of the new block.
 func (h *headSource) rowsOf(c *chunk, moves *mover.Mover) iter.Seq2[blockfile.Row, error] {
 	return func(yield func(blockfile.Row, error) bool) {
-		for row := c.rows(); row.next(); {
-			if !yield(blockfile.Row{
-				Stack: int32(moves.Stack(dictionary.StackIndex(row.stack))), Attributes: int32(moves.Set(dictionary.AttributeSetIndex(row.attribute))),
-				Link: h.dict.Links.At(dictionary.LinkIndex(row.link)), Value: row.value, Timestamp: c.time + row.timestamp,
-			}, nil) {
-				return
+		_ = c.decode(ColumnsWanted{true, true, true}, &Columns{}, func(part *Columns) error {
+			for i := range part.Stacks {
+				row := blockfile.Row{
+					Stack: int32(moves.Stack(dictionary.StackIndex(part.Stacks[i]))), Value: part.Values[i], Timestamp: c.Time,
+					Attributes: int32(moves.Set(dictionary.AttributeSetIndex(at32(part.Attributes, i)))),
+					Link:       h.dict.Links.At(dictionary.LinkIndex(at32(part.Links, i))),
+				}
+				if len(part.Timestamps) > 0 {
+					row.Timestamp = part.Timestamps[i]
+				}
+				if !yield(row, nil) {
+					return errEnough
+				}
 			}
-		}
+			return nil
+		})
 	}
 }

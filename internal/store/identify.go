@@ -46,12 +46,12 @@ func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) i
 		a.resourceSet, a.hasResourceSet = a.intern(a.resource, nil), true
 	}
 	key.profile, key.typ, key.unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
-	e.byKey[key] = int32(len(e.series))
-	e.series = append(e.series, series{
-		id: id, use: use, service: strs.Intern(a.service), profile: key.profile, typ: key.typ, unit: key.unit,
-		resource: a.resourceSet, attributes: attributes.set, instance: instanceOf(a.resourceHash),
-	})
-	return int32(len(e.series) - 1)
+	i := e.addSeries(BlockSeries{
+		ID: id, Service: strs.At(strs.Intern(a.service)), Profile: strs.At(key.profile), Type: SampleType{strs.At(key.typ), strs.At(key.unit)},
+		Resource: a.resourceSet, Attributes: attributes.set, Instance: instanceOf(a.resourceHash),
+	}, use)
+	e.byKey[key] = i
+	return i
 }
 
 // seriesID returns the identity of a series of the current resource, with a hash of the attributes of its profiles.

@@ -4,11 +4,12 @@
 package store
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
@@ -27,24 +28,24 @@ const (
 // seriesLists is the cache.
 type seriesLists struct {
 	mu    sync.Mutex
-	lists *simplelru.LRU[*blockfile.Service, []blockfile.Series]
+	lists *simplelru.LRU[*blockfile.Service, []BlockSeries]
 	bytes int
 	limit int
 }
 
 func newSeriesLists(limit int) *seriesLists {
 	l := &seriesLists{limit: limit}
-	l.lists, _ = simplelru.NewLRU(maxLists, func(_ *blockfile.Service, list []blockfile.Series) { l.bytes -= len(list) * listedSeriesBytes })
+	l.lists, _ = simplelru.NewLRU(maxLists, func(_ *blockfile.Service, list []BlockSeries) { l.bytes -= len(list) * listedSeriesBytes })
 	return l
 }
 
-func (l *seriesLists) get(s *blockfile.Service) ([]blockfile.Series, bool) {
+func (l *seriesLists) get(s *blockfile.Service) ([]BlockSeries, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lists.Get(s)
 }
 
-func (l *seriesLists) add(s *blockfile.Service, list []blockfile.Series) {
+func (l *seriesLists) add(s *blockfile.Service, list []BlockSeries) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if bytes := len(list) * listedSeriesBytes; bytes <= l.limit && !l.lists.Contains(s) {
@@ -72,8 +73,23 @@ func (l *seriesLists) forget(b *diskBlock) {
 	}
 }
 
-// withSeries calls use with the series of a service, which are in the order of their profile, type and ID, and valid until use returns.
-func (b *diskBlock) withSeries(service *blockfile.Service, m *Memory, use func([]blockfile.Series) error) error {
+// Series implements Block.
+func (b *diskBlock) Series(service string, m *Memory, use func([]BlockSeries) error) error {
+	if service != "" {
+		return b.seriesOf(b.services[service], m, use)
+	}
+	for i := range b.Services {
+		if err := b.seriesOf(&b.Services[i], m, use); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *diskBlock) seriesOf(service *blockfile.Service, m *Memory, use func([]BlockSeries) error) error {
+	if service == nil {
+		return nil
+	}
 	list, isKnown := b.lists.get(service)
 	if !isKnown {
 		taken := service.SeriesCount * listedSeriesBytes
@@ -81,110 +97,49 @@ func (b *diskBlock) withSeries(service *blockfile.Service, m *Memory, use func([
 		if err := m.Take(taken); err != nil {
 			return err
 		}
-		var err error
-		if list, err = b.Series(service); err != nil {
+		rows, err := b.Reader.Series(service)
+		if err != nil {
 			return b.fault(err)
+		}
+		list = make([]BlockSeries, len(rows))
+		for i := range rows {
+			list[i] = blockSeriesOf(service.Name, &rows[i])
 		}
 		b.lists.add(service, list)
 	}
-	return use(list)
+	return cmp.Or(use(list), m.Check())
 }
 
-// listed is what lists have of a series of a block.
-type listed struct {
-	id                              seriesID
-	service, profile                string
-	typ, period                     SampleType
-	values                          kind.Values
-	from, until                     int64
-	profiles, samples, bytes, moved int
-	timestamps                      bool
-	position                        int32
-	flags                           chunkFlags
-	instance                        uint64
+// Labels implements Block.
+func (b *diskBlock) Labels(service string) ([]map[string]string, error) {
+	list, err := b.Reader.Labels(b.services[service])
+	if err != nil {
+		return nil, b.fault(err)
+	}
+	return list, nil
 }
 
-// listedOf returns a series of a block in memory.
-func (e *block) listedOf(sr *series) listed {
-	strs := &e.dict.Strings
-	return listed{
-		id: sr.id, service: strs.At(sr.service), profile: strs.At(sr.profile), typ: SampleType{strs.At(sr.typ), strs.At(sr.unit)},
-		period: SampleType{strs.At(sr.periodType), strs.At(sr.periodUnit)}, values: sr.values, from: sr.from, until: sr.until,
-		profiles: sr.profiles, samples: sr.samples, bytes: sr.bytes, moved: sr.moved, timestamps: sr.timestamps, position: sr.position,
-		flags: sr.flags, instance: sr.instance,
+// Span implements Block.
+func (b *diskBlock) Span(service string) (start, end int64, ok bool) {
+	of := b.services[service]
+	if of == nil {
+		return b.start, b.end, service == ""
 	}
+	// The interval of a state is not known here.
+	return of.Start, of.End + 2*max(maxGaugeInterval, b.Step), true
 }
 
-// listedOnDisk returns a series of a block on disk.
-func listedOnDisk(service string, in *blockfile.Series) listed {
-	return listed{
-		id: parseID(in.ID), service: service, profile: in.Profile, typ: SampleType{in.Type, in.Unit}, period: SampleType{in.PeriodType, in.PeriodUnit},
-		values: valuesOf(in), from: in.From, until: in.Until, profiles: in.Profiles, samples: in.Samples, bytes: in.Samples * diskSampleBytes,
-		moved: in.Moved, timestamps: in.Timestamps, position: in.Position, flags: chunkFlags(in.Flags), instance: instanceOfID(in.Instance),
-	}
-}
+// diskSampleBytes is about what a sample takes on disk.
+const diskSampleBytes = 3
 
-// eachListed calls use with the series of a service, or of all if it is empty, the oldest block first. For blocks on disk that selects wants,
-// labels reads those of the current series.
-func (v *view) eachListed(service string, wants func(*diskBlock) bool, use func(sr *listed, labels func() (map[string]string, error)) error) error {
-	for _, d := range v.disk {
-		if !wants(d) {
-			continue
-		}
-		if err := v.eachListedOnDisk(d, service, use); err != nil {
-			if err = v.withoutDamaged(err); err != nil {
-				return err
-			}
-		}
+// blockSeriesOf returns a row of series.parquet.
+func blockSeriesOf(service string, in *blockfile.Series) BlockSeries {
+	return BlockSeries{
+		ID: parseID(in.ID), Service: service, Profile: in.Profile, Type: SampleType{in.Type, in.Unit}, Period: SampleType{in.PeriodType, in.PeriodUnit},
+		Position: in.Position, Values: valuesOf(in), Instance: instanceOfID(in.Instance),
+		Resource: dictionary.AttributeSetIndex(in.Resource), Attributes: dictionary.AttributeSetIndex(in.Attributes),
+		From: in.From, Until: in.Until, Start: in.Start, End: in.End, Total: in.Total,
+		Profiles: in.Profiles, Samples: in.Samples, Bytes: in.Samples * diskSampleBytes, Moved: in.Moved,
+		Flags: chunkFlags(in.Flags), Timestamps: in.Timestamps, First: in.FirstProfile, FirstSample: in.FirstSample,
 	}
-	for _, e := range v.blocks {
-		for i := range e.series {
-			sr := &e.series[i]
-			if sr.profiles == 0 || service != "" && e.dict.Strings.At(sr.service) != service {
-				continue
-			}
-			in := e.listedOf(sr)
-			if err := use(&in, func() (map[string]string, error) { return e.labels(sr), nil }); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (v *view) eachListedOnDisk(d *diskBlock, service string, use func(*listed, func() (map[string]string, error)) error) error {
-	for i := range d.Services {
-		s := &d.Services[i]
-		if service != "" && s.Name != service {
-			continue
-		}
-		err := d.withSeries(s, v.memory, func(list []blockfile.Series) error { return d.eachOf(s, list, use) })
-		if err != nil {
-			return err
-		}
-		if err := v.memory.Check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// eachOf calls use with the series of a service, whose labels are read when use first wants any.
-func (b *diskBlock) eachOf(s *blockfile.Service, list []blockfile.Series, use func(*listed, func() (map[string]string, error)) error) error {
-	var labels []map[string]string
-	for k := range list {
-		in := listedOnDisk(s.Name, &list[k])
-		err := use(&in, func() (_ map[string]string, err error) {
-			if labels == nil {
-				if labels, err = b.Labels(s); err != nil {
-					return nil, b.fault(err)
-				}
-			}
-			return labels[k], nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

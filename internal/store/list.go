@@ -63,15 +63,15 @@ func (s *Store) Catalog(ctx context.Context, service string, meter *size.Meter) 
 	if err := memory.Take(catalogBytes * s.Stats().Series); err != nil {
 		return nil, err
 	}
-	v := s.view(memory)
+	v := s.viewOf(memory, service)
 	defer v.release()
 	type instance struct {
 		of *ProfileInfo
 		id uint64
 	}
 	seen := map[instance]bool{}
-	list, err := v.profiles(service, "", func(p *ProfileInfo, sr *listed) {
-		if in := (instance{p, sr.instance}); !seen[in] {
+	list, err := v.profiles(service, "", func(p *ProfileInfo, sr *BlockSeries) {
+		if in := (instance{p, sr.Instance}); !seen[in] {
 			seen[in] = true
 			p.Instances++
 		}
@@ -81,7 +81,7 @@ func (s *Store) Catalog(ctx context.Context, service string, meter *size.Meter) 
 
 // profiles lists the profiles of a service and a name, or of all if they are empty, in the order of Catalog. count adds the instances of a
 // series.
-func (v *view) profiles(service, profile string, count func(*ProfileInfo, *listed)) ([]ProfileInfo, error) {
+func (v *view) profiles(service, profile string, count func(*ProfileInfo, *BlockSeries)) ([]ProfileInfo, error) {
 	type key struct {
 		service, profile string
 		SampleType
@@ -92,22 +92,24 @@ func (v *view) profiles(service, profile string, count func(*ProfileInfo, *liste
 		number   int
 	}
 	byKey := map[key]*found{}
-	all := func(*diskBlock) bool { return true }
-	err := v.eachListed(service, all, func(sr *listed, _ func() (map[string]string, error)) error {
-		if profile != "" && sr.profile != profile {
-			return nil
+	err := v.eachSeries(service, func(_ Block, list []BlockSeries) error {
+		for i := range list {
+			sr := &list[i]
+			if profile != "" && sr.Profile != profile {
+				continue
+			}
+			k := key{sr.Service, sr.Profile, sr.Type}
+			p := byKey[k]
+			if p == nil {
+				p = &found{ProfileInfo: ProfileInfo{Service: sr.Service, Profile: sr.Profile, Type: sr.Type, From: sr.From, Until: sr.Until}, number: len(byKey)}
+				byKey[k] = p
+			}
+			p.position, p.Values, p.PeriodType = sr.Position, shownValues(sr.Values), sr.Period
+			p.From, p.Until = min(p.From, sr.From), max(p.Until, sr.Until)
+			p.Samples, p.Bytes, p.Moved = p.Samples+sr.Samples, p.Bytes+sr.Bytes, p.Moved+sr.Moved
+			p.Timestamps = p.Timestamps || sr.Timestamps
+			count(&p.ProfileInfo, sr)
 		}
-		k := key{sr.service, sr.profile, sr.typ}
-		p := byKey[k]
-		if p == nil {
-			p = &found{ProfileInfo: ProfileInfo{Service: sr.service, Profile: sr.profile, Type: sr.typ, From: sr.from, Until: sr.until}, number: len(byKey)}
-			byKey[k] = p
-		}
-		p.position, p.Values, p.PeriodType = sr.position, shownValues(sr.values), sr.period
-		p.From, p.Until = min(p.From, sr.from), max(p.Until, sr.until)
-		p.Samples, p.Bytes, p.Moved = p.Samples+sr.samples, p.Bytes+sr.bytes, p.Moved+sr.moved
-		p.Timestamps = p.Timestamps || sr.timestamps
-		count(&p.ProfileInfo, sr)
 		return nil
 	})
 	if err != nil {

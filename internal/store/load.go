@@ -4,6 +4,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -13,27 +14,95 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
+const (
+	// dictionaryLoadFactor is about how many bytes of memory a byte of a dictionary takes while it is loaded, with the
+	// buffers that it is read from.
+	dictionaryLoadFactor = 8
+	// rowsPerLoad is how many profiles are read at once, and loadBytes the memory of that.
+	rowsPerLoad = 4 << 10
+	loadBytes   = rowsPerLoad * 256
+	// rowsPerFields is how many rows are read at once of which one is wanted.
+	rowsPerFields = 512
+	// maxRowsLoaded is how many samples are read at once, and rowLoadedBytes the memory of one.
+	maxRowsLoaded  = 1 << 16
+	rowLoadedBytes = 60
+)
+
 // diskPart is what of a block on disk a service has.
 type diskPart struct {
 	block   *diskBlock
 	service *blockfile.Service
-	rows    *blockfile.Scan
-	columns blockfile.Columns
-	// isUnchecked is set if the dictionary is not loaded: nobody looks up what samples refer to.
-	isUnchecked bool
+	scan    *blockfile.Scan
+	memory  *Memory
+	taken   int
+	dict    *dictionary.Dictionary
+	// hasDictionary is not set if nobody looks up what samples refer to.
+	hasDictionary bool
+
+	rows    []blockfile.Profile
+	metas   []Meta
+	last    blockfile.Profile // whose meta is the last one
+	current Profile
+	raw     blockfile.Columns
+	columns Columns
+	// rowsTaken is how many rows the memory is for.
+	rowsTaken int
 }
 
-// series returns a series without profiles; without the dictionary of the service, it has no attributes.
-func (d *diskPart) series(dict *dictionary.Dictionary, service string, in *blockfile.Series, withDictionary bool) (*series, error) {
-	sr := seriesOf(&dict.Strings, service, in)
+// Open implements Block.
+func (b *diskBlock) Open(service string, withDictionary bool, m *Memory) (Part, error) {
+	p := &diskPart{block: b, service: b.services[service], memory: m, dict: dictionary.New(), hasDictionary: withDictionary}
+	if err := p.take(loadBytes); err != nil {
+		p.Close()
+		return nil, err
+	}
+	p.scan = b.Scan()
 	if withDictionary {
-		sr.resource, sr.attributes = dictionary.AttributeSetIndex(in.Resource), dictionary.AttributeSetIndex(in.Attributes)
+		if err := p.loadDictionary(); err != nil {
+			p.Close()
+			return nil, err
+		}
 	}
-	if sets := dict.AttributeSets.Len(); isOutside(int32(sr.resource), sets) || isOutside(int32(sr.attributes), sets) {
-		return nil, &damagedBlock{d.block, errRange}
-	}
-	return &sr, nil
+	return p, nil
 }
+
+func (p *diskPart) take(n int) error {
+	p.taken += n
+	return p.memory.Take(n)
+}
+
+func (p *diskPart) loadDictionary() error {
+	loading := dictionaryLoadFactor * p.service.Dictionary.Plain
+	if err := p.memory.Take(loading); err != nil {
+		return err
+	}
+	dict, err := p.block.Dictionary(p.service)
+	p.memory.Release(loading)
+	if err != nil {
+		return p.block.fault(err)
+	}
+	p.dict = dict
+	return p.take(dict.MemoryBytes() + p.service.Dictionary.Plain) // its strings are parts of that
+}
+
+// Close implements Part.
+func (p *diskPart) Close() {
+	p.memory.Release(p.taken)
+	if p.scan != nil {
+		p.scan.Close()
+	}
+}
+
+// Dict implements Part.
+func (p *diskPart) Dict() *dictionary.Dictionary { return p.dict }
+
+// Resources implements Part: a dictionary is of one service.
+func (p *diskPart) Resources() iter.Seq[dictionary.AttributeSetIndex] {
+	return func(func(dictionary.AttributeSetIndex) bool) {}
+}
+
+// Meta implements Part.
+func (p *diskPart) Meta(of *Profile) *Meta { return &p.metas[of.meta] }
 
 // isOutside reports whether an index is none of a table of n entries. Every table has entry 0.
 func isOutside(i int32, n int) bool { return i < 0 || i > 0 && int(i) >= n }
@@ -52,225 +121,230 @@ func runsBy[T any](list []T, follows func(last, next T) bool) iter.Seq[[]T] {
 }
 
 // isNext reports whether the profiles of a series follow those of another one.
-func isNext(last, next *blockfile.Series) bool {
-	return last.FirstProfile+int64(last.Profiles) == next.FirstProfile
-}
+func isNext(last, next *BlockSeries) bool { return last.First+int64(last.Profiles) == next.First }
 
-// dictionary loads the dictionary of a service.
-func (b *diskBlock) dictionary(service *blockfile.Service, m *Memory) (*dictionary.Dictionary, error) {
-	loading := dictionaryLoadFactor * service.Dictionary.Plain
-	if err := m.Take(loading); err != nil {
-		return nil, err
-	}
-	dict, err := b.Dictionary(service)
-	if err != nil {
-		return nil, b.fault(err)
-	}
-	m.Release(loading)
-	return dict, m.Take(dict.MemoryBytes() + service.Dictionary.Plain) // its strings are parts of that
-}
-
-const (
-	// dictionaryLoadFactor is about how many bytes of memory a byte of a dictionary takes while it is loaded, with the
-	// buffers that it is read from.
-	dictionaryLoadFactor = 8
-	// rowsPerLoad is how many profiles are read at once, and loadBytes the memory of that.
-	rowsPerLoad = 4 << 10
-	loadBytes   = rowsPerLoad * 256
-	// rowsPerFields is how many rows are read at once of which one is wanted.
-	rowsPerFields = 512
-)
-
-var errRange = fmt.Errorf("%w: a profile has an index that is out of range", blockfile.ErrDamaged)
-
-// profileLoader reads profiles of a block on disk.
-type profileLoader struct {
-	block  *block
-	memory *Memory
-	rows   []blockfile.Profile
-	// wants chooses profiles.
-	wants func(*blockfile.Series, *blockfile.Profile) bool
-	// Without withFields, profiles have no meta; without withDictionary, that has no attributes.
-	withFields, withDictionary bool
-	current                    chunk
-	last                       blockfile.Profile // whose meta is lastMeta
-	lastMeta                   int32
-}
-
-// each calls use with the profiles of series: the index of the series, the number of the profile in it, and the profile, which is valid
-// until use returns.
-func (l *profileLoader) each(list []*blockfile.Series, use func(in, number int, c *chunk) error) error {
-	l.lastMeta = -1
+// Starts implements Block.
+func (b *diskBlock) Starts(list []*BlockSeries, use func(in int, starts []int64) error) error {
+	scan := b.Scan()
+	defer scan.Close()
 	first := 0
-	for of := range runsBy(list, isNext) { // they are read at once
-		if err := l.run(of, func(in, number int, c *chunk) error { return use(first+in, number, c) }); err != nil {
-			return err
+	for run := range runsBy(list, isNext) {
+		rows := 0
+		for _, in := range run {
+			rows += in.Profiles
 		}
-		first += len(of)
+		starts := make([]int64, rows)
+		if err := scan.ProfileStarts(run[0].First, starts); err != nil {
+			return b.fault(err)
+		}
+		for i, in := range run {
+			if err := use(first+i, starts[:in.Profiles]); err != nil {
+				return err
+			}
+			starts = starts[in.Profiles:]
+		}
+		first += len(run)
 	}
 	return nil
 }
 
-func (l *profileLoader) run(list []*blockfile.Series, use func(in, number int, c *chunk) error) error {
-	b := l.block.disk.block
-	at, number, sample := 0, 0, list[0].FirstSample
-	first, last := list[0].FirstProfile, list[len(list)-1]
-	for end := last.FirstProfile + int64(last.Profiles); first < end; {
-		rows := l.rows[:min(end-first, int64(len(l.rows)))]
-		if err := l.block.disk.rows.ProfileTimes(first, rows); err != nil {
-			return b.fault(err)
+// Profiles implements Part.
+func (p *diskPart) Profiles(
+	list []*BlockSeries, withFields bool, wants func(*BlockSeries, *Profile) bool, use func(in, number int, p *Profile) error,
+) error {
+	if p.rows == nil {
+		p.rows = make([]blockfile.Profile, rowsPerLoad)
+	}
+	first := 0
+	for run := range runsBy(list, isNext) { // they are read at once
+		r := profileRun{diskPart: p, list: run, withFields: withFields, wants: wants}
+		if err := r.each(func(in, number int, c *Profile) error { return use(first+in, number, c) }); err != nil {
+			return err
+		}
+		first += len(run)
+	}
+	return nil
+}
+
+// profileRun reads the profiles of series that follow each other.
+type profileRun struct {
+	*diskPart
+	list       []*BlockSeries
+	withFields bool
+	wants      func(*BlockSeries, *Profile) bool
+}
+
+func (r *profileRun) each(use func(in, number int, p *Profile) error) error {
+	at, number, sample := 0, 0, r.list[0].FirstSample
+	first, last := r.list[0].First, r.list[len(r.list)-1]
+	for end := last.First + int64(last.Profiles); first < end; {
+		rows := r.rows[:min(end-first, int64(len(r.rows)))]
+		if err := r.scan.ProfileTimes(first, rows); err != nil {
+			return r.block.fault(err)
 		}
 		known := 0 // rows whose other fields are read, or are not needed
 		for i := range rows {
-			for number == list[at].Profiles {
+			for number == r.list[at].Profiles {
 				at, number = at+1, 0
-				sample = list[at].FirstSample
+				sample = r.list[at].FirstSample
 			}
-			p := &rows[i]
-			if p.Samples < 0 {
-				return &damagedBlock{b, errRange}
+			row := &rows[i]
+			if row.Samples < 0 {
+				return r.block.fault(errRange)
 			}
-			row := sample
-			sample += int64(p.Samples)
+			p := r.profile(row, sample)
+			sample += int64(row.Samples)
 			number++
-			if !l.wants(list[at], p) {
+			if !r.wants(r.list[at], p) {
 				continue
 			}
 			if i >= known {
 				known = min(len(rows), i+rowsPerFields)
-				if err := l.fields(first+int64(i), rows[i:known]); err != nil {
-					return b.fault(err)
+				if err := r.fields(first+int64(i), rows[i:known]); err != nil {
+					return r.block.fault(err)
 				}
 			}
-			c, err := l.chunk(p, row)
-			if err != nil {
-				return err
-			}
-			if err := use(at, number-1, c); err != nil {
+			if err := cmp.Or(r.setFields(p, row), use(at, number-1, p)); err != nil {
 				return err
 			}
 		}
 		first += int64(len(rows))
-		if err := l.memory.Check(); err != nil {
+		if err := r.memory.Check(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *profileLoader) fields(first int64, rows []blockfile.Profile) error {
-	d := l.block.disk
-	if err := d.rows.ProfileKinds(first, rows); err != nil || !l.withFields {
+func (r *profileRun) fields(first int64, rows []blockfile.Profile) error {
+	if err := r.scan.ProfileKinds(first, rows); err != nil || !r.withFields {
 		return err
 	}
-	return d.rows.ProfileFields(d.service, first, rows)
+	return r.scan.ProfileFields(r.service, first, rows)
 }
 
-// chunk returns a profile whose samples begin at a row.
-func (l *profileLoader) chunk(p *blockfile.Profile, row int64) (*chunk, error) {
-	c := &l.current
-	*c = chunk{
-		time: p.Time, duration: p.DurationNanos, start: p.Start, end: p.End, total: p.Total, samples: p.Samples,
-		values: kind.Values(p.Kind), flags: chunkFlags(p.Flags), row: row,
+// profile returns a profile, of which only the time for which it counts is known, and whose samples begin at a row.
+func (p *diskPart) profile(row *blockfile.Profile, at int64) *Profile {
+	p.current = Profile{Start: row.Start, End: row.End, Total: row.Total, Samples: row.Samples, At: at}
+	return &p.current
+}
+
+// setFields sets the other fields.
+func (r *profileRun) setFields(p *Profile, row *blockfile.Profile) error {
+	p.Time, p.Duration, p.Values, p.Flags = row.Time, row.DurationNanos, kind.Values(row.Kind), chunkFlags(row.Flags)
+	if !r.withFields {
+		return nil
 	}
-	if !l.withFields {
-		return c, nil
+	if !r.hasDictionary {
+		row.AttributeSet, row.ScopeSet = 0, 0
 	}
-	if !l.withDictionary {
-		p.AttributeSet, p.ScopeSet = 0, 0
-	}
-	last := &l.last
-	if l.lastMeta < 0 || p.PeriodType != last.PeriodType || p.PeriodUnit != last.PeriodUnit || p.Period != last.Period ||
-		p.Position != last.Position || p.AttributeSet != last.AttributeSet || p.ScopeSet != last.ScopeSet {
-		strs, sets := &l.block.dict.Strings, l.block.dict.AttributeSets.Len()
-		if isOutside(p.AttributeSet, sets) || isOutside(p.ScopeSet, sets) {
-			return nil, &damagedBlock{l.block.disk.block, errRange}
+	last := &r.last
+	if len(r.metas) == 0 || row.PeriodType != last.PeriodType || row.PeriodUnit != last.PeriodUnit || row.Period != last.Period ||
+		row.Position != last.Position || row.AttributeSet != last.AttributeSet || row.ScopeSet != last.ScopeSet {
+		strs, sets := &r.dict.Strings, r.dict.AttributeSets.Len()
+		if isOutside(row.AttributeSet, sets) || isOutside(row.ScopeSet, sets) {
+			return r.block.fault(errRange)
 		}
-		l.last, l.lastMeta = *p, l.block.meta(meta{
-			periodType: strs.Intern(p.PeriodType), periodUnit: strs.Intern(p.PeriodUnit), period: p.Period, position: p.Position,
-			attributes: dictionary.AttributeSetIndex(p.AttributeSet), scope: dictionary.AttributeSetIndex(p.ScopeSet),
+		r.last = *row
+		r.metas = append(r.metas, Meta{
+			PeriodType: strs.Intern(row.PeriodType), PeriodUnit: strs.Intern(row.PeriodUnit), Period: row.Period, Position: row.Position,
+			Attributes: dictionary.AttributeSetIndex(row.AttributeSet), Scope: dictionary.AttributeSetIndex(row.ScopeSet),
 		})
 	}
-	c.meta = l.lastMeta
-	return c, nil
+	p.meta = int32(len(r.metas) - 1)
+	return nil
 }
 
-const (
-	// maxRowsLoaded is how many rows are read at once, and rowsLoadedBytes the memory of that.
-	maxRowsLoaded   = 1 << 16
-	rowsLoadedBytes = maxRowsLoaded * 56
-)
-
-// read reads samples of chunks, which must be in the order of the block, and calls use with those of each, in one or more parts: stacks and
-// values, and what else is wanted of the columns that the chunks have.
-func (d *diskPart) read(
-	dict *dictionary.Dictionary, chunks []*chunk, want blockfile.Want, m *Memory, use func(*chunk, *blockfile.Columns) error,
+// Rows implements Part.
+func (p *diskPart) Rows(
+	n int, at func(i int) (*BlockSeries, *Profile), want ColumnsWanted, use func(i int, c *Columns) error,
 ) error {
-	taken := 0
-	defer func() { m.Release(taken) }()
-	for len(chunks) > 0 {
+	defer func() {
+		p.memory.Release(rowLoadedBytes * p.rowsTaken)
+		p.rowsTaken = 0
+	}()
+	profile := func(i int) *Profile {
+		_, of := at(i)
+		return of
+	}
+	for first := 0; first < n; {
 		// Rows that follow each other are read at once.
-		n, rows := 1, int(chunks[0].samples)
-		for n < len(chunks) && rows < maxRowsLoaded && chunks[n].row == chunks[0].row+int64(rows) {
-			rows += int(chunks[n].samples)
-			n++
-		}
-		if n > 1 && rows > maxRowsLoaded { // without the last one, which may be large
-			n--
-			rows -= int(chunks[n].samples)
-		}
-		if more := rowsLoadedBytes/maxRowsLoaded*min(rows, maxRowsLoaded) - taken; more > 0 {
-			taken += more
-			if err := m.Take(more); err != nil {
-				return err
+		run := rowRun{diskPart: p, first: profile(first).At, profiles: 1, rows: int(profile(first).Samples), flags: profile(first).Flags}
+		for first+run.profiles < n {
+			next := profile(first + run.profiles)
+			if next.At != run.first+int64(run.rows) || run.rows+int(next.Samples) > maxRowsLoaded {
+				break
 			}
+			run.profiles, run.rows, run.flags = run.profiles+1, run.rows+int(next.Samples), run.flags|next.Flags
 		}
-		if err := d.readRows(dict, chunks[:n], rows, want, m, use); err != nil {
+		begin := first
+		samplesOf := func(i int) int { return int(profile(begin + i).Samples) }
+		if err := run.each(samplesOf, want, func(i int, c *Columns) error { return use(begin+i, c) }); err != nil {
 			return err
 		}
-		chunks = chunks[n:]
+		first += run.profiles
 	}
 	return nil
 }
 
-// readRows reads the rows of chunks that follow each other: those of several are at most maxRowsLoaded.
-func (d *diskPart) readRows(
-	dict *dictionary.Dictionary, chunks []*chunk, rows int, want blockfile.Want, m *Memory, use func(*chunk, *blockfile.Columns) error,
-) error {
-	stacks, sets := uint32(dict.Stacks.Len()), uint32(dict.AttributeSets.Len())
-	isAnyOutside := func(list []int32, n uint32) bool {
-		return slices.ContainsFunc(list, func(i int32) bool { return uint32(i) >= n })
-	}
-	flags := chunkFlags(0)
-	for _, c := range chunks {
-		flags |= c.flags
-	}
-	want.Attributes, want.Links = want.Attributes && flags&hasAttributes != 0, want.Links && flags&hasLinks != 0
-	want.Timestamps = want.Timestamps && flags&hasTimestamps != 0
-	cols := &d.columns
-	for done := 0; done == 0 || done < rows; {
-		n := min(rows-done, maxRowsLoaded)
-		if err := d.rows.Samples(d.service, chunks[0].row+int64(done), n, want, cols); err != nil {
-			return d.block.fault(err)
+// rowRun reads the rows of profiles that follow each other: those of several are at most maxRowsLoaded.
+type rowRun struct {
+	*diskPart
+	first          int64
+	profiles, rows int
+	flags          chunkFlags
+}
+
+func (r *rowRun) each(samplesOf func(i int) int, want ColumnsWanted, use func(i int, c *Columns) error) error {
+	if more := min(r.rows, maxRowsLoaded) - r.rowsTaken; more > 0 {
+		r.rowsTaken += more
+		if err := r.memory.Take(rowLoadedBytes * more); err != nil {
+			return err
 		}
-		if !d.isUnchecked && (isAnyOutside(cols.Stacks, stacks) || isAnyOutside(cols.Attributes, sets)) {
-			return &damagedBlock{d.block, fmt.Errorf("%w: a sample has an index that is out of range", blockfile.ErrDamaged)}
+	}
+	want.Attributes, want.Links = want.Attributes && r.flags&hasAttributes != 0, want.Links && r.flags&hasLinks != 0
+	want.Timestamps = want.Timestamps && r.flags&hasTimestamps != 0
+	for done := 0; done < r.rows; {
+		n := min(r.rows-done, maxRowsLoaded)
+		if err := r.read(r.first+int64(done), n, want); err != nil {
+			return err
 		}
 		at := 0
-		for _, c := range chunks {
-			end := min(at+int(c.samples), n)
-			part := cols.Slice(at, end)
-			if err := use(c, &part); err != nil {
+		for i := range r.profiles {
+			end := min(at+samplesOf(i), n)
+			part := r.columns.Slice(at, end)
+			if err := use(i, &part); err != nil {
 				return err
 			}
 			at = end
 		}
-		if err := m.Check(); err != nil {
+		if err := r.memory.Check(); err != nil {
 			return err
 		}
-		if done += n; n == 0 {
-			break
-		}
+		done += n
 	}
+	return nil
+}
+
+// read fills the columns.
+func (p *diskPart) read(first int64, n int, want ColumnsWanted) error {
+	if err := p.scan.Samples(p.service, first, n, blockfile.Want(want), &p.raw); err != nil {
+		return p.block.fault(err)
+	}
+	isAnyOutside := func(list []int32, n int) bool {
+		return slices.ContainsFunc(list, func(i int32) bool { return uint32(i) >= uint32(n) })
+	}
+	if p.hasDictionary && (isAnyOutside(p.raw.Stacks, p.dict.Stacks.Len()) || isAnyOutside(p.raw.Attributes, p.dict.AttributeSets.Len())) {
+		return p.block.fault(fmt.Errorf("%w: a sample has an index that is out of range", blockfile.ErrDamaged))
+	}
+	links := p.columns.Links[:0]
+	for _, link := range p.raw.Links {
+		i := int32(0)
+		if link != (dictionary.Link{}) {
+			i = int32(p.dict.Links.Intern(link))
+		}
+		links = append(links, i)
+	}
+	p.columns = Columns{p.raw.Stacks, p.raw.Attributes, links, p.raw.Timestamps, p.raw.Values}
 	return nil
 }

@@ -84,8 +84,8 @@ func (w *writeLog) add(e *block, chunks []addedChunk) error {
 	b = binary.AppendUvarint(b, uint64(len(chunks)))
 	for i := range chunks {
 		c := &chunks[i].chunk
-		b = appendInts(b, chunks[i].series, c.samples, c.meta, int32(c.values), int32(c.flags))
-		for _, v := range []int64{c.time, c.duration, c.start, c.end, c.total} {
+		b = appendInts(b, chunks[i].series, c.Samples, c.meta, int32(c.Values), int32(c.Flags))
+		for _, v := range []int64{c.Time, c.Duration, c.Start, c.End, c.Total} {
 			b = binary.AppendVarint(b, v)
 		}
 		b = append(binary.AppendUvarint(b, uint64(len(c.data))), c.data...)
@@ -116,19 +116,22 @@ func (e *block) appendEntries(b []byte) []byte {
 	binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
 	b = binary.AppendUvarint(b, uint64(len(e.metas)-e.logged.metas))
 	for _, m := range e.metas[e.logged.metas:] {
-		b = appendInts(b, int32(m.periodType), int32(m.periodUnit), int32(m.attributes), int32(m.scope), m.position)
-		b = binary.AppendVarint(b, m.period)
+		b = appendInts(b, int32(m.PeriodType), int32(m.PeriodUnit), int32(m.Attributes), int32(m.Scope), m.Position)
+		b = binary.AppendVarint(b, m.Period)
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.series)-e.logged.series))
 	for i := range e.series[e.logged.series:] {
 		sr := &e.series[e.logged.series+i]
-		b = append(b, sr.id[:]...)
+		b = append(b, sr.ID[:]...)
 		var key seriesKey
 		if sr.use != nil {
 			key.resource, key.attributes = sr.use.resource, sr.use.attributes
 		}
 		b = append(append(b, key.resource[:]...), key.attributes[:]...)
-		b = appendInts(b, int32(sr.service), int32(sr.profile), int32(sr.typ), int32(sr.unit), int32(sr.resource), int32(sr.attributes))
+		for _, name := range []string{sr.Service, sr.Profile, sr.Type.Type, sr.Type.Unit} {
+			b = appendInts(b, int32(e.dict.Strings.Intern(name)))
+		}
+		b = appendInts(b, int32(sr.Resource), int32(sr.Attributes))
 	}
 	e.logged = logged{e.dict.Mark(), len(e.metas), len(e.series)}
 	return b
@@ -237,29 +240,29 @@ func (r *replayer) entries(e *block, d *dictionary.RecordReader) error {
 	}
 	strs, sets := e.dict.Strings.Len(), e.dict.AttributeSets.Len()
 	for range d.Count() {
-		m := meta{periodType: dictionary.StringIndex(d.Index(strs)), periodUnit: dictionary.StringIndex(d.Index(strs))}
-		m.attributes, m.scope = dictionary.AttributeSetIndex(d.Index(sets)), dictionary.AttributeSetIndex(d.Index(sets))
-		m.position, m.period = int32(d.Uvarint()), d.Varint()
+		m := Meta{PeriodType: dictionary.StringIndex(d.Index(strs)), PeriodUnit: dictionary.StringIndex(d.Index(strs))}
+		m.Attributes, m.Scope = dictionary.AttributeSetIndex(d.Index(sets)), dictionary.AttributeSetIndex(d.Index(sets))
+		m.Position, m.Period = int32(d.Uvarint()), d.Varint()
 		e.meta(m)
 	}
 	for range d.Count() {
-		var sr series
+		var sr BlockSeries
 		var key seriesKey
-		d.Fill(sr.id[:])
+		d.Fill(sr.ID[:])
 		d.Fill(key.resource[:])
 		d.Fill(key.attributes[:])
-		sr.service, sr.profile = dictionary.StringIndex(d.Index(strs)), dictionary.StringIndex(d.Index(strs))
-		sr.typ, sr.unit = dictionary.StringIndex(d.Index(strs)), dictionary.StringIndex(d.Index(strs))
-		sr.resource, sr.attributes = dictionary.AttributeSetIndex(d.Index(sets)), dictionary.AttributeSetIndex(d.Index(sets))
-		use := r.series[sr.id]
+		service := dictionary.StringIndex(d.Index(strs))
+		key.profile, key.typ, key.unit = dictionary.StringIndex(d.Index(strs)), dictionary.StringIndex(d.Index(strs)), dictionary.StringIndex(d.Index(strs))
+		sr.Resource, sr.Attributes = dictionary.AttributeSetIndex(d.Index(sets)), dictionary.AttributeSetIndex(d.Index(sets))
+		use := r.series[sr.ID]
 		if use == nil {
 			use = &seriesUse{resource: key.resource, attributes: key.attributes}
-			r.series[sr.id] = use
+			r.series[sr.ID] = use
 		}
-		sr.use, sr.instance = use, instanceOf(key.resource)
-		key.profile, key.typ, key.unit = sr.profile, sr.typ, sr.unit
-		e.byKey[key] = int32(len(e.series))
-		e.series = append(e.series, sr)
+		names := &e.dict.Strings
+		sr.Service, sr.Profile, sr.Type = names.At(service), names.At(key.profile), SampleType{names.At(key.typ), names.At(key.unit)}
+		sr.Instance = instanceOf(key.resource)
+		e.byKey[key] = e.addSeries(sr, use)
 	}
 	e.logged = logged{e.dict.Mark(), len(e.metas), len(e.series)}
 	return d.Err
@@ -272,8 +275,8 @@ func (r *replayer) add(d *dictionary.RecordReader) error {
 	}
 	for range d.Count() {
 		i := d.Index(len(e.series))
-		c := chunk{samples: int32(d.Uvarint()), meta: d.Index(len(e.metas)), values: kind.Values(d.Uvarint()), flags: chunkFlags(d.Uvarint())}
-		c.time, c.duration, c.start, c.end, c.total = d.Varint(), d.Varint(), d.Varint(), d.Varint(), d.Varint()
+		c := chunk{Profile: Profile{Samples: int32(d.Uvarint()), meta: d.Index(len(e.metas)), Values: kind.Values(d.Uvarint()), Flags: chunkFlags(d.Uvarint())}}
+		c.Time, c.Duration, c.Start, c.End, c.Total = d.Varint(), d.Varint(), d.Varint(), d.Varint(), d.Varint()
 		c.data = append([]byte(nil), d.Bytes(d.Count())...)
 		if d.Err != nil {
 			return d.Err
@@ -293,17 +296,20 @@ func (u *seriesUse) restore(c *chunk, begun time.Time) {
 			u.last = t
 		}
 	}
-	switch c.values {
+	switch c.Values {
 	case kind.Gauge:
-		u.seeGauge(c.start)
+		u.seeGauge(c.Start)
 	case kind.Cumulative:
 		var cols columns
-		for row := c.rows(); row.next(); {
-			cols.stacks, cols.attributes, cols.links = append(cols.stacks, row.stack), append(cols.attributes, row.attribute), append(cols.links, row.link)
-			cols.values = append(cols.values, row.value)
-		}
-		now := &totals{at: c.end, sum: c.total, rows: cols.totals()}
-		if u.totals != nil && c.flags&(isBaseline|isReset) == 0 {
+		_ = c.decode(ColumnsWanted{Attributes: true, Links: true}, &Columns{}, func(part *Columns) error {
+			for i := range part.Stacks {
+				cols.stacks, cols.values = append(cols.stacks, part.Stacks[i]), append(cols.values, part.Values[i])
+				cols.attributes, cols.links = append(cols.attributes, at32(part.Attributes, i)), append(cols.links, at32(part.Links, i))
+			}
+			return nil
+		})
+		now := &totals{at: c.End, sum: c.Total, rows: cols.totals()}
+		if u.totals != nil && c.Flags&(isBaseline|isReset) == 0 {
 			for i := range now.rows {
 				now.rows[i].value = -now.rows[i].value
 			}

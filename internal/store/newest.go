@@ -21,8 +21,12 @@ type newestProfile struct {
 	fields *ProfileFields
 	last   int64
 	// latest is that of the current block, if it is later. sets are the sets of attributes of the block's series.
-	latest *chunk
+	latest *Profile
 	sets   map[dictionary.AttributeSetIndex]bool
+	// moves is from the dictionary from: blocks in memory have one for all services.
+	moves      *mover.Mover
+	from       *dictionary.Dictionary
+	movesBytes int
 	// dict has the copies. known is how many sets there were, and counts how many of them have an attribute.
 	dict   *dictionary.Dictionary
 	known  int
@@ -36,37 +40,45 @@ func newNewest(m *Memory) newestProfile {
 }
 
 // add adds a profile of the current block.
-func (n *newestProfile) add(w *weightedChunk, at int64) {
+func (n *newestProfile) add(w *weightedProfile, at int64) {
 	if n.time == 0 || at < n.time {
 		n.time = at
 	}
-	n.sets[w.series.attributes] = true
-	if last := w.chunk.last(); n.fields == nil && n.latest == nil || last > n.last {
-		n.latest, n.last = new(*w.chunk), last
+	n.sets[w.series.Attributes] = true
+	if last := w.last(); n.fields == nil && n.latest == nil || last > n.last {
+		n.latest, n.last = new(w.Profile), last
 	}
 }
 
-// endBlock copies what is needed of a block, which is released then.
-func (n *newestProfile) endBlock(e *block) error {
+// endPart copies what is needed of a part, which is released then.
+func (n *newestProfile) endPart(p Part) error {
 	if len(n.sets) == 0 {
 		return nil
 	}
-	taken := moverBytes(e.dict)
+	dict, taken := p.Dict(), 0
+	if n.from != dict {
+		n.endMoves()
+		n.movesBytes = moverBytes(dict)
+		if err := n.memory.Take(n.movesBytes); err != nil {
+			return err
+		}
+		n.moves, n.from = mover.New(dict, n.dict), dict
+	}
 	for set := range n.sets {
-		taken += setBytes(e.dict, set)
+		taken += setBytes(dict, set)
 	}
 	if n.latest != nil {
-		m := e.metas[n.latest.meta]
-		taken += setBytes(e.dict, m.attributes) + setBytes(e.dict, m.scope)
+		m := p.Meta(n.latest)
+		taken += setBytes(dict, m.Attributes) + setBytes(dict, m.Scope)
 	}
 	defer n.memory.Release(taken)
 	if err := n.memory.Take(taken); err != nil {
 		return err
 	}
-	moves, before := mover.New(e.dict, n.dict), n.bytes()
+	before := n.bytes()
 	attributesOf := func(set dictionary.AttributeSetIndex) (list []int32) {
-		for _, i := range e.dict.AttributeSets.At(set) {
-			list = append(list, int32(moves.Attribute(dictionary.AttributeIndex(i))))
+		for _, i := range dict.AttributeSets.At(set) {
+			list = append(list, int32(n.moves.Attribute(dictionary.AttributeIndex(i))))
 		}
 		return list
 	}
@@ -78,14 +90,20 @@ func (n *newestProfile) endBlock(e *block) error {
 	n.known += len(n.sets)
 	clear(n.sets)
 	if n.latest != nil {
-		m := e.metas[n.latest.meta]
+		m := p.Meta(n.latest)
 		n.latest = nil
 		n.fields = &ProfileFields{
-			Dict: n.dict, PeriodType: strings.Clone(e.dict.Strings.At(m.periodType)), PeriodUnit: strings.Clone(e.dict.Strings.At(m.periodUnit)),
-			Period: m.period, Attributes: attributesOf(m.attributes), Scope: attributesOf(m.scope),
+			Dict: n.dict, PeriodType: strings.Clone(dict.Strings.At(m.PeriodType)), PeriodUnit: strings.Clone(dict.Strings.At(m.PeriodUnit)),
+			Period: m.Period, Attributes: attributesOf(m.Attributes), Scope: attributesOf(m.Scope),
 		}
 	}
 	return n.memory.Take(n.bytes() - before)
+}
+
+// endMoves frees what is known of a dictionary.
+func (n *newestProfile) endMoves() {
+	n.memory.Release(n.movesBytes)
+	n.moves, n.from, n.movesBytes = nil, nil, 0
 }
 
 // setBytes is about what a copy of a set of attributes takes.

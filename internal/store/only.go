@@ -12,14 +12,6 @@ import (
 
 // This file selects whole profiles of given series: Query.Only. For Grafana's data sources, a profile has one time.
 
-// profileTime returns the time of a profile, or under which it is kept.
-func (c *chunk) profileTime() int64 {
-	if c.time == 0 || c.flags&isMoved != 0 {
-		return c.first()
-	}
-	return c.time
-}
-
 // NameTree merges the samples of one or two queries into a tree of the names of functions. keeps choose among their samples; nil keeps all.
 func (s *Querier) NameTree(ctx context.Context, queries []*Query, keeps []func(samples *Samples, row int) bool) (tree *Tree, err error) {
 	err = queries[0].Memory.fitted(func(parts int) (err error) {

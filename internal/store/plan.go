@@ -19,13 +19,13 @@ type tally struct {
 	first, last, begins int64
 }
 
-func (t *tally) add(c *chunk) {
+func (t *tally) add(c *Profile) {
 	if t.profiles == 0 {
-		t.first, t.last, t.begins = c.first(), c.last(), c.start
+		t.first, t.last, t.begins = c.first(), c.last(), c.Start
 	}
 	t.profiles++
-	t.samples += int(c.samples)
-	t.first, t.last, t.begins = min(t.first, c.first()), max(t.last, c.last()), min(t.begins, c.start)
+	t.samples += int(c.Samples)
+	t.first, t.last, t.begins = min(t.first, c.first()), max(t.last, c.last()), min(t.begins, c.Start)
 }
 
 // rule is how the profiles of one type count.
@@ -77,20 +77,20 @@ func (r *rule) counted() *tally {
 }
 
 // see adds a selected profile.
-func (r *rule) see(sel *Selection, w *weightedChunk, isMean, isOverridden bool) {
-	from, until, _ := sel.overlap(w.chunk.start, w.end)
-	switch c := w.chunk; {
-	case c.flags&isBaseline != 0:
-		r.baselines.add(c)
+func (r *rule) see(sel *Selection, w *weightedProfile, isMean, isOverridden bool) {
+	from, until, _ := sel.overlap(w.Start, w.end)
+	switch {
+	case w.Flags&isBaseline != 0:
+		r.baselines.add(&w.Profile)
 		return
-	case c.values != kind.Gauge || !isMean:
+	case w.Values != kind.Gauge || !isMean:
 		r.isFractional = r.isFractional || w.weight != math.Trunc(w.weight)
 	case isOverridden:
 		r.overridden.add(from, until)
 	default:
 		r.states.add(from, until)
 	}
-	r.others.add(w.chunk)
+	r.others.add(&w.Profile)
 }
 
 // plan makes the rules of a scan, and describes what is selected.
@@ -103,17 +103,17 @@ func (s *scan) plan() (*Selected, error) {
 		s.plansPeriods = s.plansPeriods || s.rules[i].timeType != SampleType{}
 	}
 	isMean := s.only == nil && !s.query.LastState
-	s.memory.progress.begin(len(s.view.disk))
+	s.memory.progress.begin(s.view.onDisk)
 	err := s.eachPart(len(s.keys) > 0, func(p *part) error {
 		for of := range runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
 			r := &s.rules[of[0].typ]
 			if of[0].typ == 0 {
-				out.Values = shownValues(of[len(of)-1].values)
+				out.Values = shownValues(of[len(of)-1].Values)
 			}
-			err := s.eachBatch(p, of, func(list []weightedChunk) error {
+			err := s.eachBatch(p, of, func(list []weightedProfile) error {
 				for i := range list {
 					if r.timeType != (SampleType{}) {
-						r.seePeriod(p.metas[list[i].chunk.meta].period)
+						r.seePeriod(p.Meta(&list[i].Profile).Period)
 					}
 					r.see(&s.query.Selection, &list[i], isMean, s.filter.isOverridden(list[i].series))
 				}

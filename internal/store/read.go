@@ -4,11 +4,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // This file reads the samples of a query from a view: Source.Select of a Store.
@@ -35,7 +34,7 @@ type rowBuffers struct {
 
 // Select begins to read the samples of a selection.
 func (s *Store) Select(ctx context.Context, q *Query) (*Selected, error) {
-	v := s.view(q.Memory)
+	v := s.view(q.Memory, q.services()...)
 	r, err := v.selected(q)
 	if err != nil {
 		v.release()
@@ -66,9 +65,11 @@ func (v *view) selected(q *Query) (*viewReader, error) {
 		selected.Values = q.Only[0].Values
 	}
 	s.reads = true
-	return &viewReader{
+	r := &viewReader{
 		scan: s, selected: selected, newest: newNewest(v.memory), durations: make([]int64, len(types)), counted: make([]int, len(types)),
-	}, nil
+	}
+	s.blockEnded = r.newest.endMoves
+	return r, nil
 }
 
 // typesOf returns the types that a query selects.
@@ -81,7 +82,7 @@ func (v *view) typesOf(q *Query) ([]SampleType, error) {
 	case !q.TimedOnly || q.Profile != "":
 		return v.resolveTypes(&q.Selection, q.allTypes())
 	}
-	list, err := v.profiles(q.Service, "", func(*ProfileInfo, *listed) {})
+	list, err := v.profiles(q.Service, "", func(*ProfileInfo, *BlockSeries) {})
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (r *viewReader) eachType(withDictionary bool, read func(*part, []selectedSe
 				return err
 			}
 		}
-		return r.newest.endBlock(p.block)
+		return r.newest.endPart(p)
 	})
 	r.describe()
 	return err
@@ -130,17 +131,17 @@ func (r *viewReader) describe() {
 }
 
 // see adds profiles to the description.
-func (r *viewReader) see(typ int, list []weightedChunk) {
+func (r *viewReader) see(typ int, list []weightedProfile) {
 	for i := range list {
 		w := &list[i]
 		if w.weight <= 0 && r.only == nil {
 			continue
 		}
-		r.durations[typ] += w.chunk.duration
+		r.durations[typ] += w.Duration
 		r.counted[typ]++
-		at := w.chunk.time
+		at := w.Time
 		if r.only != nil {
-			at = w.chunk.profileTime()
+			at = w.profileTime()
 		}
 		r.newest.add(w, at)
 	}
@@ -150,8 +151,8 @@ func (r *viewReader) see(typ int, list []weightedChunk) {
 func (r *viewReader) readType(p *part, list []selectedSeries, use func(*Samples) error) error {
 	typ := list[0].typ
 	r.out = Samples{Type: typ, Weight: 1}
-	sum := newSums(&r.reader, p.block, r.rules[typ].isFractional)
-	err := r.eachBatch(p, list, func(batch []weightedChunk) error {
+	sum := newSums(&r.reader, p, r.rules[typ].isFractional)
+	err := r.eachBatch(p, list, func(batch []weightedProfile) error {
 		r.see(typ, batch)
 		plain, rest, err := r.divide(p, batch, use)
 		if err == nil && len(plain) > 0 {
@@ -169,87 +170,77 @@ func (r *viewReader) readType(p *part, list []selectedSeries, use func(*Samples)
 }
 
 // divide uses the profiles of which no samples are wanted, and returns those of which samples are added up, and the others.
-func (r *viewReader) divide(p *part, list []weightedChunk, use func(*Samples) error) (plain, rest []weightedChunk, err error) {
+func (r *viewReader) divide(p *part, list []weightedProfile, use func(*Samples) error) (plain, rest []*weightedProfile, err error) {
 	want := r.query.Want
-	switch {
-	case want.Profiles:
-		rest, err = r.totals(p, list, use)
-		return nil, rest, err
-	case want.isCount():
-		rest, err = r.counts(p, list, use)
-		return nil, rest, err
-	case want.Series || r.query.TimedOnly:
-		return nil, list, nil
-	case !want.Attributes && !want.Links && !want.Times:
-		return list, nil, nil
-	}
-	for _, w := range list {
-		simple := w.chunk.flags&(hasAttributes|hasLinks) == 0 && (w.chunk.flags&hasTimestamps == 0 || !want.Times)
-		// A single profile keeps the order of its samples, and those whose value is 0.
-		if _, whole := r.whole(&w); whole && simple && r.rules[r.out.Type].counted().profiles > 1 {
+	for i := range list {
+		w := &list[i]
+		isAlone := false
+		switch {
+		case want.Profiles:
+			isAlone = want.Stacks || want.Attributes && w.Flags&hasAttributes != 0 || want.Links && w.Flags&hasLinks != 0
+			if !isAlone {
+				err = r.total(p, w, use)
+			}
+		case want.isCount():
+			if isAlone = w.Flags&hasAttributes != 0; !isAlone {
+				err = r.count(p, w, use)
+			}
+		case want.Series || r.query.TimedOnly:
+			isAlone = true
+		case !want.Attributes && !want.Links && !want.Times:
 			plain = append(plain, w)
-		} else {
+		default:
+			simple := w.Flags&(hasAttributes|hasLinks) == 0 && (w.Flags&hasTimestamps == 0 || !want.Times)
+			// A single profile keeps the order of its samples, and those whose value is 0.
+			if _, whole := r.whole(w); whole && simple && r.rules[r.out.Type].counted().profiles > 1 {
+				plain = append(plain, w)
+			} else {
+				isAlone = true
+			}
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if isAlone {
 			rest = append(rest, w)
 		}
 	}
 	return plain, rest, nil
 }
 
-// totals uses the totals of the profiles of which nothing else is wanted, and returns the others.
-func (r *viewReader) totals(p *part, list []weightedChunk, use func(*Samples) error) (rest []weightedChunk, err error) {
-	want := r.query.Want
-	var value [1]int64
-	for i := range list {
-		w := &list[i]
-		if want.Stacks || want.Attributes && w.chunk.flags&hasAttributes != 0 || want.Links && w.chunk.flags&hasLinks != 0 {
-			rest = append(rest, *w)
-			continue
-		}
-		r.begin(p, w)
-		value[0] = w.chunk.total
-		r.out.Values, r.out.Stacks, r.out.Attributes, r.out.Links = value[:], nil, nil, nil
-		if err := use(&r.out); err != nil {
-			return nil, err
-		}
-	}
-	return rest, nil
+// total uses the total of a profile of which nothing else is wanted.
+func (r *viewReader) total(p *part, w *weightedProfile, use func(*Samples) error) error {
+	r.begin(p, w)
+	value := [1]int64{w.Total}
+	r.out.Values, r.out.Stacks, r.out.Attributes, r.out.Links = value[:], nil, nil, nil
+	return use(&r.out)
 }
 
-// counts uses the number of samples of profiles without attributes, and returns the others.
-func (r *viewReader) counts(p *part, list []weightedChunk, use func(*Samples) error) (rest []weightedChunk, err error) {
-	for i := range list {
-		w := &list[i]
-		if w.chunk.flags&hasAttributes != 0 {
-			rest = append(rest, *w)
-			continue
-		}
-		r.begin(p, w)
-		r.out.Count = int(w.chunk.samples)
-		if err := use(&r.out); err != nil {
-			return nil, err
-		}
-	}
+// count uses the number of samples of a profile without attributes.
+func (r *viewReader) count(p *part, w *weightedProfile, use func(*Samples) error) error {
+	r.begin(p, w)
+	r.out.Count = int(w.Samples)
+	err := use(&r.out)
 	r.out.Count = 0
-	return rest, nil
+	return err
 }
 
 // begin sets what samples of a profile have in common.
-func (r *viewReader) begin(p *part, w *weightedChunk) {
-	r.out.Dict = p.dict
-	r.out.Resource, r.out.Profile, r.out.Weight = w.series.resource, w.series.attributes, w.weight
-	r.out.Series, r.out.Time = r.only[w.series.id], w.chunk.profileTime()
-	r.out.IsTimed = r.query.Want.Times && w.chunk.flags&hasTimestamps != 0
+func (r *viewReader) begin(p *part, w *weightedProfile) {
+	r.out.Dict = p.Dict()
+	r.out.Resource, r.out.Profile, r.out.Weight = w.series.Resource, w.series.Attributes, w.weight
+	r.out.Series, r.out.Time = r.only[w.series.ID], w.profileTime()
+	r.out.IsTimed = r.query.Want.Times && w.Flags&hasTimestamps != 0
 }
 
 // rows uses samples one by one.
-func (r *viewReader) rows(p *part, list []weightedChunk, use func(*Samples) error) error {
+func (r *viewReader) rows(p *part, list []*weightedProfile, use func(*Samples) error) error {
 	if r.buffers == nil {
 		r.buffers = &rowBuffers{} // once: there can be very many types
 	}
 	want, buffers, n := r.query.Want, r.buffers, 0
-	var of *weightedChunk
-	var err error
-	flush := func() {
+	var of *weightedProfile
+	flush := func() (err error) {
 		r.out.Values = buffers.values[:n]
 		if r.out.Stacks = nil; want.Stacks {
 			r.out.Stacks = buffers.stacks[:n]
@@ -263,27 +254,28 @@ func (r *viewReader) rows(p *part, list []weightedChunk, use func(*Samples) erro
 		if r.out.Times = nil; r.out.IsTimed {
 			r.out.Times = buffers.times[:n]
 		}
-		if n > 0 && err == nil {
+		if n > 0 {
 			err = use(&r.out)
 		}
 		n = 0
+		return err
 	}
-	columns := blockfile.Want{Attributes: want.Attributes, Links: want.Links, Timestamps: want.Times}
-	failed := r.observations(p.block, list, columns, func(w *weightedChunk, _ int, row *rows) {
+	columns := ColumnsWanted{Attributes: want.Attributes, Links: want.Links, Timestamps: want.Times}
+	err := r.observations(p, list, columns, func(w *weightedProfile, _ int, c *Columns, i int) (err error) {
 		if of != w {
-			flush()
+			err = flush()
 			of = w
 			r.begin(p, w)
 		}
-		buffers.stacks[n], buffers.attributes[n], buffers.links[n] = row.stack, row.attribute, row.link
-		buffers.times[n], buffers.values[n] = w.chunk.time+row.timestamp, row.value
-		if n++; n == rowsPerRead {
-			flush()
+		buffers.stacks[n], buffers.attributes[n], buffers.links[n] = c.Stacks[i], at32(c.Attributes, i), at32(c.Links, i)
+		buffers.values[n], buffers.times[n] = c.Values[i], w.Time
+		if len(c.Timestamps) > 0 {
+			buffers.times[n] = c.Timestamps[i]
 		}
+		if n++; n == rowsPerRead {
+			err = cmp.Or(err, flush())
+		}
+		return err
 	})
-	if failed != nil {
-		return failed
-	}
-	flush()
-	return err
+	return cmp.Or(err, flush())
 }

@@ -59,7 +59,7 @@ func (t SampleType) is(name string) bool { return name == "" || name == t.Type |
 func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err error) {
 	var list []ProfileInfo
 	if sel.Service != "" && sel.Profile != "" {
-		if list, err = v.profiles(sel.Service, sel.Profile, func(*ProfileInfo, *listed) {}); err != nil {
+		if list, err = v.profiles(sel.Service, sel.Profile, func(*ProfileInfo, *BlockSeries) {}); err != nil {
 			return nil, err
 		}
 	}

@@ -14,20 +14,10 @@ import (
 // Series lists the series of a selection with their labels, which its attributes must match. Of blocks on disk, only that is read.
 func (s *Store) Series(ctx context.Context, sel Selection) ([]Series, error) {
 	memory := newMemory(ctx, sel.Meter)
-	v := s.view(memory)
+	v := s.viewOf(memory, sel.Service)
 	defer v.release()
 	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
-	isInTime := func(d *diskBlock) bool { return d.Until >= sel.From && (sel.Until == 0 || d.From < sel.Until) }
-	err := v.eachListed(sel.Service, isInTime, func(sr *listed, labels func() (map[string]string, error)) error {
-		if !sr.isSelected(&sel) {
-			return nil
-		}
-		of, err := labels()
-		if err != nil {
-			return err
-		}
-		return c.add(sr, of)
-	})
+	err := v.eachSeries(sel.Service, c.block)
 	if err != nil {
 		return nil, err
 	}
@@ -44,20 +34,28 @@ func (c *seriesCollector) list() ([]Series, error) {
 }
 
 // isSelected reports whether the names and the time of a series are selected. Labels cost more, and come after.
-func (sr *listed) isSelected(sel *Selection) bool {
-	return (sel.Profile == "" || sr.profile == sel.Profile) && sr.typ.is(sel.Type) && sr.until >= sel.From && (sel.Until == 0 || sr.from < sel.Until)
+func (sr *BlockSeries) isSelected(sel *Selection) bool {
+	return (sel.Profile == "" || sr.Profile == sel.Profile) && sr.Type.is(sel.Type) && sr.Until >= sel.From && (sel.Until == 0 || sr.From < sel.Until)
 }
 
-// labels returns the attributes of a series' resource and profiles as strings. Of one key, that of the profiles counts.
-func (e *block) labels(sr *series) map[string]string {
-	labels := map[string]string{}
-	for _, set := range []dictionary.AttributeSetIndex{sr.resource, sr.attributes} {
-		for _, i := range e.dict.AttributeSets.At(set) {
-			a := e.dict.Attributes.At(dictionary.AttributeIndex(i))
-			labels[e.dict.Strings.At(a.Key)] = a.Value.AsString()
+// block adds what a block has of the series of a service, whose labels are read when there is one to add.
+func (c *seriesCollector) block(b Block, list []BlockSeries) error {
+	var labels []map[string]string
+	for i := range list {
+		if !list[i].isSelected(c.sel) {
+			continue
+		}
+		if labels == nil {
+			var err error
+			if labels, err = b.Labels(list[i].Service); err != nil {
+				return err
+			}
+		}
+		if err := c.add(&list[i], labels[i]); err != nil {
+			return err
 		}
 	}
-	return labels
+	return nil
 }
 
 type seriesCollector struct {
@@ -69,14 +67,14 @@ type seriesCollector struct {
 }
 
 // add adds what a block has of a series, if its labels are selected.
-func (c *seriesCollector) add(sr *listed, labels map[string]string) error {
+func (c *seriesCollector) add(sr *BlockSeries, labels map[string]string) error {
 	if !matchLabels(labels, c.sel.Attributes) {
 		return nil
 	}
 	in := Series{
-		Service: sr.service, Profile: sr.profile, Type: sr.typ, PeriodType: sr.period,
-		Values: shownValues(sr.values), From: sr.from, Until: sr.until, Samples: sr.samples,
-		HasAttributes: sr.flags&hasAttributes != 0, HasLinks: sr.flags&hasLinks != 0, ids: []seriesID{sr.id},
+		Service: sr.Service, Profile: sr.Profile, Type: sr.Type, PeriodType: sr.Period,
+		Values: shownValues(sr.Values), From: sr.From, Until: sr.Until, Samples: sr.Samples,
+		HasAttributes: sr.Flags&hasAttributes != 0, HasLinks: sr.Flags&hasLinks != 0, ids: []seriesID{sr.ID},
 	}
 	c.key = c.key[:0]
 	for _, name := range []string{
@@ -94,8 +92,8 @@ func (c *seriesCollector) add(sr *listed, labels map[string]string) error {
 		return c.memory.Take(catalogBytes + 2*len(c.key))
 	}
 	known.HasAttributes, known.HasLinks = known.HasAttributes || in.HasAttributes, known.HasLinks || in.HasLinks
-	if !slices.Contains(known.ids, sr.id) {
-		known.ids = append(known.ids, sr.id)
+	if !slices.Contains(known.ids, sr.ID) {
+		known.ids = append(known.ids, sr.ID)
 	}
 	known.From, known.Until, known.Samples = min(known.From, in.From), max(known.Until, in.Until), known.Samples+in.Samples
 	return nil

@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -52,6 +53,18 @@ type Query struct {
 	Memory *Memory
 	// asTime counts samples × their period, as if the periods differed.
 	asTime bool
+}
+
+// services returns the services of the query.
+func (q *Query) services() (names []string) {
+	if q.Only == nil {
+		return []string{q.Service}
+	}
+	for i := range q.Only {
+		names = append(names, q.Only[i].Service)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (q *Query) allTypes() bool { return q.AllTypes && q.Type == "" }
@@ -124,9 +137,9 @@ type Samples struct {
 // Len returns the number of rows.
 func (s *Samples) Len() int { return max(len(s.Values), len(s.Fractions)) }
 
-// at returns an entry of a column.
+// at32 returns an entry of a column, or 0 if nothing has one.
 func at32(column []int32, i int) int32 {
-	if column == nil {
+	if len(column) == 0 {
 		return 0
 	}
 	return column[i]

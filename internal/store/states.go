@@ -9,20 +9,18 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // This file finds out until when a state holds: until the next one of its series, which can be in any block.
 
 // holds returns until when a gauge counts: until the next one of the selection if that comes within two intervals, otherwise for one.
-func (sel *Selection) holds(c *chunk, next int64) int64 {
-	if next <= c.end && (sel.Until == 0 || next < sel.Until) {
+func (sel *Selection) holds(c *Profile, next int64) int64 {
+	if next <= c.End && (sel.Until == 0 || next < sel.Until) {
 		return next
 	}
-	return c.start + c.interval()
+	return c.Start + c.interval()
 }
 
 // noStart is the start of the profile after the last one.
@@ -54,111 +52,48 @@ type seriesStarts struct {
 func (s *seriesStarts) isBetween(in int) bool { return s.between[in] }
 
 // after returns the start of the profile after one of a series, or noStart.
-func (s *seriesStarts) after(in, number int, c *chunk) int64 {
+func (s *seriesStarts) after(in, number int, c *Profile) int64 {
 	if in >= len(s.lists) || s.lists[in] == nil {
 		return noStart
 	}
-	list, at := s.lists[in], profileStart{c.start, s.block, int32(number)}
+	list, at := s.lists[in], profileStart{c.Start, s.block, int32(number)}
 	if i := sort.Search(len(list), func(i int) bool { return list[i].compare(at) > 0 }); i < len(list) {
 		return list[i].start
 	}
 	return noStart
 }
 
-// stateSeries is a series of states of which starts are needed: its key in a block, and its first and last start, and its last end.
-type stateSeries struct {
-	position         int
-	profile, typ, id string
-	from, until, end int64
-}
-
-// statesOf returns the series of a list that are states.
-func (p *part) statesOf(list []selectedSeries) (states []stateSeries) {
-	strs := &p.dict.Strings
-	for i := range list {
-		in := &list[i]
-		if in.values != kind.Gauge {
-			continue
-		}
-		of := stateSeries{position: i, profile: strs.At(in.profile), typ: strs.At(in.series.typ)}
-		if in.in != nil {
-			of.id, of.from, of.until, of.end = in.in.ID, in.in.Start, in.in.Until, in.in.End
-			states = append(states, of)
-			continue
-		}
-		of.id, of.from, of.until, of.end = blockfile.ID(in.id[:]), math.MaxInt64, math.MinInt64, math.MinInt64
-		for k := range in.chunks {
-			c := &in.chunks[k]
-			of.from, of.until, of.end = min(of.from, c.start), max(of.until, c.start), max(of.end, c.end)
-		}
-		states = append(states, of)
-	}
-	return states
-}
-
 // starts returns the starts that the states of series of a part need.
 func (s *scan) starts(p *part, list []selectedSeries) (*seriesStarts, error) {
 	out := &seriesStarts{}
-	if s.only != nil {
-		return out, nil
-	}
-	states := p.statesOf(list)
-	if len(states) == 0 {
+	if s.only != nil || !slices.ContainsFunc(list, func(in selectedSeries) bool { return in.Values == kind.Gauge }) {
 		return out, nil
 	}
 	out.lists, out.between = make([][]profileStart, len(list)), map[int]bool{}
-	service := p.dict.Strings.At(list[0].service)
-	block := int32(0)
-	for _, d := range s.view.disk {
-		isOwn := p.disk != nil && d == p.disk.block
-		if isOwn {
-			out.block = block
+	for i, b := range s.view.blocks {
+		if b == p.block {
+			out.block = int32(i)
 		}
-		if !s.damaged[d] {
-			if err := s.withoutDamagedBut(p, s.startsOnDisk(d, service, states, block, isOwn, out)); err != nil {
-				return nil, err
-			}
+		if s.damaged[b] {
+			continue
 		}
-		block++
+		err := b.Series(list[0].Service, s.memory, func(others []BlockSeries) error { return s.startsOf(b, others, list, int32(i), b == p.block, out) })
+		var damaged *DamagedError
+		if errors.As(err, &damaged) && damaged.Block == p.block {
+			return nil, err
+		}
+		if err := s.withoutDamaged(err); err != nil {
+			return nil, err
+		}
 	}
-	for _, e := range s.view.blocks {
-		if e == p.block {
-			out.block = block
-		}
-		byID := s.byID(e)
-		for i := range states {
-			at := states[i].position
-			sr := byID[list[at].id]
-			if sr == nil {
-				continue
-			}
-			if err := out.take(s.memory, len(sr.chunks)); err != nil {
-				return nil, err
-			}
-			for k := range sr.chunks {
-				out.add(at, block, k, sr.chunks[k].start)
-			}
-		}
-		block++
-	}
-	for i := range states {
-		of := &states[i]
-		starts := out.lists[of.position]
+	for i := range list {
+		starts := out.lists[i]
 		slices.SortFunc(starts, profileStart.compare)
-		out.between[of.position] = slices.ContainsFunc(starts, func(p profileStart) bool {
-			return p.block != out.block && p.start > of.from && p.start < of.until
+		out.between[i] = slices.ContainsFunc(starts, func(p profileStart) bool {
+			return p.block != out.block && p.start > list[i].Start && p.start < list[i].Until
 		})
 	}
 	return out, nil
-}
-
-// withoutDamagedBut takes a block that is damaged out of the store, and returns other errors: those of the part's own block, too.
-func (s *scan) withoutDamagedBut(p *part, err error) error {
-	var damaged *damagedBlock
-	if errors.As(err, &damaged) && p.disk != nil && damaged.block == p.disk.block {
-		return err
-	}
-	return s.withoutDamaged(err)
 }
 
 func (s *seriesStarts) take(m *Memory, n int) error {
@@ -170,78 +105,38 @@ func (s *seriesStarts) add(in int, block int32, number int, start int64) {
 	s.lists[in] = append(s.lists[in], profileStart{start, block, int32(number)})
 }
 
-// byID returns the series of a block in memory.
-func (s *scan) byID(e *block) map[seriesID]*series {
-	known := s.inMemory[e]
-	if known == nil {
-		known = make(map[seriesID]*series, len(e.series))
-		_ = s.memory.Take(cacheBytes * len(e.series)) // its caller checks
-		for i := range e.series {
-			known[e.series[i].id] = &e.series[i]
-		}
-		s.inMemory[e] = known
-	}
-	return known
-}
-
-// startsOnDisk reads the starts of series that a block has: of one that begins after the other ends, the first start is all that counts.
-func (s *scan) startsOnDisk(d *diskBlock, service string, states []stateSeries, block int32, isOwn bool, out *seriesStarts) error {
-	at, ok := d.services[service]
-	if !ok {
-		return nil
-	}
-	return d.withSeries(&d.Services[at], s.memory, func(list []blockfile.Series) error { return s.startsOfList(d, list, states, block, isOwn, out) })
-}
-
-func (s *scan) startsOfList(d *diskBlock, list []blockfile.Series, states []stateSeries, block int32, isOwn bool, out *seriesStarts) error {
-	var found []*blockfile.Series
+// startsOf adds the starts that a block has of states: of one that begins after the other ends, the first start is all that counts.
+func (s *scan) startsOf(b Block, others []BlockSeries, states []selectedSeries, number int32, isOwn bool, out *seriesStarts) error {
+	var found []*BlockSeries
 	var positions []int
+	rows := 0
 	for i := range states {
-		of := &states[i]
-		in := of.in(list)
-		switch {
-		case in == nil, in.Until < of.from:
-		case isOwn || in.Start <= of.until:
-			found, positions = append(found, in), append(positions, of.position)
-		case in.Start <= of.end || s.query.LastState:
+		of := &states[i].BlockSeries
+		if of.Values != kind.Gauge {
+			continue
+		}
+		at, ok := slices.BinarySearchFunc(others, *of, compareSeries)
+		if !ok {
+			continue
+		}
+		switch in := &others[at]; {
+		case in.Until < of.Start:
+		case isOwn || in.Start <= of.Until:
+			found, positions, rows = append(found, in), append(positions, i), rows+in.Profiles
+		case in.Start <= of.End || s.query.LastState:
 			if err := out.take(s.memory, 1); err != nil {
 				return err
 			}
-			out.add(of.position, block, 0, in.Start)
+			out.add(i, number, 0, in.Start)
 		}
 	}
-	scan := d.Scan()
-	defer scan.Close()
-	for run := range runsBy(found, isNext) {
-		rows := 0
-		for _, in := range run {
-			rows += in.Profiles
-		}
-		if err := out.take(s.memory, rows); err != nil {
-			return err
-		}
-		starts := make([]int64, rows)
-		if err := scan.ProfileStarts(run[0].FirstProfile, starts); err != nil {
-			return d.fault(err)
-		}
-		for i, in := range run {
-			for k := range in.Profiles {
-				out.add(positions[i], block, k, starts[k])
-			}
-			starts = starts[in.Profiles:]
-		}
-		positions = positions[len(run):]
+	if err := out.take(s.memory, rows); err != nil || len(found) == 0 {
+		return err
 	}
-	return s.memory.Check()
-}
-
-// in returns what a list of a block has of the series, or nil. The series are in the order of their names and IDs.
-func (of *stateSeries) in(list []blockfile.Series) *blockfile.Series {
-	i, ok := slices.BinarySearchFunc(list, of, func(in blockfile.Series, of *stateSeries) int {
-		return cmp.Or(strings.Compare(in.Profile, of.profile), strings.Compare(in.Type, of.typ), strings.Compare(in.ID, of.id))
+	return b.Starts(found, func(in int, starts []int64) error {
+		for k, start := range starts {
+			out.add(positions[in], number, k, start)
+		}
+		return s.memory.Take(0)
 	})
-	if !ok {
-		return nil
-	}
-	return &list[i]
 }

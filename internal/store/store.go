@@ -300,59 +300,46 @@ func (s *Store) measure() {
 	}
 }
 
-// view is what a query reads: all blocks as they were when it began. It holds no lock. release ends it.
-type view struct {
-	blocks []*block
-	memory *Memory
-	disk   []*diskBlock
-	store  *Store
-	// timeTypes has, for types that count samples, that of the time for which one stands.
-	timeTypes map[SampleType]SampleType
-	// onSamples has the results of filter.samplesHave of an engine, whose samples are not in the dictionary.
-	onSamples map[string]bool
-}
-
-// view returns the blocks in memory, and what is known of those on disk without reading them.
-func (s *Store) view(memory *Memory) *view {
+// view returns what the blocks in memory have of some services, or of all if none is given, and what is known of those on disk without
+// reading them.
+func (s *Store) view(memory *Memory, services ...string) *view {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	v := &view{blocks: slices.Clone(s.blocks), memory: memory, store: s}
-	if n := len(v.blocks); n > 0 && v.blocks[n-1].byKey != nil {
-		_ = v.memory.Take(seriesCopyBytes * len(v.blocks[n-1].series)) // its caller checks
-		v.blocks[n-1] = v.blocks[n-1].snapshot()
-	}
+	v := &view{memory: memory, drop: func(b Block, err error) { s.drop(b.(*diskBlock), err) }, release: func() {}}
 	if s.disk != nil {
-		v.disk = slices.Clone(s.disk.blocks)
-		for _, d := range v.disk {
+		list := slices.Clone(s.disk.blocks)
+		for _, d := range list {
 			d.readers++
+			v.blocks = append(v.blocks, d)
 		}
+		v.release = func() { s.releaseBlocks(list) }
+		v.onDisk = len(list)
+	}
+	for _, e := range s.blocks {
+		v.blocks = append(v.blocks, snapshotOf(e, memory, services...))
 	}
 	return v
 }
 
-// withoutDamaged takes a block out of the store if the error tells that it is damaged. The query goes on without it.
-func (v *view) withoutDamaged(err error) error {
-	var damaged *damagedBlock
-	if !errors.As(err, &damaged) {
-		return err
+// viewOf is view of one service, or of all if it is empty.
+func (s *Store) viewOf(memory *Memory, service string) *view {
+	if service == "" {
+		return s.view(memory)
 	}
-	v.store.drop(damaged.block, err)
-	return nil
+	return s.view(memory, service)
 }
 
-func (v *view) release() {
-	if v.disk == nil {
-		return
-	}
-	v.store.adding.Lock()
+// releaseBlocks ends the reading of blocks.
+func (s *Store) releaseBlocks(list []*diskBlock) {
+	s.adding.Lock()
 	var gone []*diskBlock
-	for _, d := range v.disk {
+	for _, d := range list {
 		if d.readers--; d.readers == 0 && d.isGone {
 			gone = append(gone, d)
 		}
 	}
-	v.store.adding.Unlock()
+	s.adding.Unlock()
 	for _, d := range gone {
-		v.store.disk.delete(d)
+		s.disk.delete(d)
 	}
 }

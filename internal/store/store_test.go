@@ -391,12 +391,21 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 		require.Equal(t, 1, send(now, "honest").Profiles)
 	}
 	view := s.view(newMemory(t.Context(), nil)) // a query that goes on
-	read := view.blocks[0].profiles
+	profiles := func() (n int) {
+		require.NoError(t, view.eachSeries("", func(_ Block, list []BlockSeries) error {
+			for i := range list {
+				n += list[i].Profiles
+			}
+			return nil
+		}))
+		return n
+	}
+	read := profiles()
 	assert.Equal(t, 1, send(now, "new").Profiles)
 	assert.EqualValues(t, 31, sum(t, s, Selection{Service: "honest", Profile: "process_cpu"}))
 	assert.EqualValues(t, 1, sum(t, s, Selection{Service: "new", Profile: "process_cpu"}))
 	assert.Equal(t, cfg.MaxSeries/replacedPart, s.Stats().Evicted[EvictedSeries])
-	assert.Equal(t, read, view.blocks[0].profiles, "a query keeps what it reads")
+	assert.Equal(t, read, profiles(), "a query keeps what it reads")
 	// They come back as new ones do, also in the block that had them.
 	gone := 0
 	for _, service := range many[1:] {
@@ -582,7 +591,7 @@ func TestFramesAreBounded(t *testing.T) {
 	view := s.view(newMemory(ended, nil))
 	builder := newTreeBuilder(view.memory)
 	builder.maxExtra = math.MaxInt
-	framer := &blockFramer{b: builder, dict: view.blocks[0].dict}
+	framer := &blockFramer{b: builder, dict: view.blocks[0].(*snapshot).dict}
 	err = nil
 	for stack := 1; err == nil && stack < framer.dict.Stacks.Len(); stack++ {
 		_, err = framer.node(0, dictionary.StackIndex(stack))

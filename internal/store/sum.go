@@ -8,7 +8,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 const (
@@ -65,7 +64,7 @@ func (g *groups) number(value string) int {
 const groupOnSamples = "\x00group"
 
 // ofSeries returns the group of all samples of a series, or false if it depends on the sample.
-func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
+func (g *groups) ofSeries(sel *Selection, f *filter, sr *BlockSeries) (int, bool) {
 	if sel.GroupBy == "" {
 		return g.number(""), true
 	}
@@ -79,7 +78,7 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *series) (int, bool) {
 }
 
 // ofSample returns the group of samples with a set of attributes, of a series that does not decide it alone.
-func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, sr *series) int {
+func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, sr *BlockSeries) int {
 	i, ok := g.sets[set]
 	if !ok {
 		i = -1
@@ -96,7 +95,7 @@ func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, sr *serie
 }
 
 // seriesGroup returns the group of samples of a series that do not have the attribute themselves.
-func (f *filter) seriesGroup(sr *series) string {
+func (f *filter) seriesGroup(sr *BlockSeries) string {
 	if value, has := f.seriesValue(sr, f.groupKey); has {
 		return value
 	}
@@ -113,51 +112,44 @@ type reader struct {
 	memory *Memory
 }
 
-// begin prepares for a block.
-func (r *reader) begin(e *block) {
-	r.filter = r.filterOf(e.dict)
+// begin prepares for a part.
+func (r *reader) begin(p Part) {
+	r.filter = r.filterOf(p.Dict())
 	clear(r.groups.sets)
 }
 
-// rowsPerCheck is the number of rows between two checks of the memory.
-const rowsPerCheck = 1 << 12
-
-// whole reports whether all observations of a chunk belong to the selection and to one group.
-func (r *reader) whole(w *weightedChunk) (group int, whole bool) {
+// whole reports whether all observations of a profile belong to the selection and to one group.
+func (r *reader) whole(w *weightedProfile) (group int, whole bool) {
 	group, same := r.groups.ofSeries(r.sel, r.filter, w.series)
-	return group, same && r.filter.required(w.series) == 0 && !r.sel.cuts(w.chunk)
+	return group, same && r.filter.required(w.series) == 0 && !r.sel.cuts(&w.Profile)
 }
 
-// cuts reports whether only a part of a chunk's timestamps lies in the selected time.
-func (sel *Selection) cuts(c *chunk) bool {
-	return c.values != kind.Gauge && c.flags&(hasTimestamps|isMoved) == hasTimestamps &&
-		(sel.From > c.start || sel.Until != 0 && sel.Until < c.end)
+// cuts reports whether only a part of a profile's timestamps lies in the selected time.
+func (sel *Selection) cuts(p *Profile) bool {
+	return p.Values != kind.Gauge && p.isTimed() && (sel.From > p.Start || sel.Until != 0 && sel.Until < p.End)
 }
 
-// observed decides which observations of one chunk belong to the selection, and to which group.
+// observed decides which observations of one profile belong to the selection, and to which group.
 type observed struct {
 	*reader
-	w        *weightedChunk
+	w        *weightedProfile
 	group    int
 	same     bool
 	required uint64
 	cuts     bool
 }
 
-func (r *reader) observed(w *weightedChunk) observed {
+func (r *reader) observed(w *weightedProfile) observed {
 	group, same := r.groups.ofSeries(r.sel, r.filter, w.series)
-	return observed{r, w, group, same, r.filter.required(w.series), r.sel.cuts(w.chunk)}
+	return observed{r, w, group, same, r.filter.required(w.series), r.sel.cuts(&w.Profile)}
 }
 
 // groupOf returns the group of an observation, or false if it is not selected.
-func (o *observed) groupOf(row *rows) (group int, ok bool) {
-	if o.cuts {
-		at := o.w.chunk.time + row.timestamp
-		if at < o.sel.From || o.sel.Until != 0 && at >= o.sel.Until {
-			return 0, false
-		}
+func (o *observed) groupOf(c *Columns, i int) (group int, ok bool) {
+	if o.cuts && (c.Timestamps[i] < o.sel.From || o.sel.Until != 0 && c.Timestamps[i] >= o.sel.Until) {
+		return 0, false
 	}
-	set := dictionary.AttributeSetIndex(row.attribute)
+	set := dictionary.AttributeSetIndex(at32(c.Attributes, i))
 	if !o.filter.sample(set, o.required) {
 		return 0, false
 	}
@@ -167,160 +159,110 @@ func (o *observed) groupOf(row *rows) (group int, ok bool) {
 	return o.group, true
 }
 
-// observations calls use for each observation of chunks of a block that belongs to the selection. Of those on disk, it reads the wanted
-// columns and those that decide, some thousand rows at a time.
-func (r *reader) observations(e *block, list []weightedChunk, want blockfile.Want, use func(w *weightedChunk, group int, row *rows)) error {
-	var onDisk []*weightedChunk
-	for i := range list {
-		w := &list[i]
+// observations calls use for each observation of profiles that belongs to the selection. It reads the wanted columns and those that decide,
+// some thousand rows at a time.
+func (r *reader) observations(
+	p Part, list []*weightedProfile, want ColumnsWanted, use func(w *weightedProfile, group int, c *Columns, i int) error,
+) error {
+	for _, w := range list {
 		o := r.observed(w)
-		if e.disk != nil {
-			want.Attributes = want.Attributes || !o.same || o.required != 0
-			want.Timestamps = want.Timestamps || o.cuts
-			onDisk = append(onDisk, w)
-			continue
+		want.Attributes = want.Attributes || !o.same || o.required != 0
+		want.Timestamps = want.Timestamps || o.cuts
+	}
+	var o observed
+	return eachColumns(p, list, want, func(w *weightedProfile, c *Columns) error {
+		if o.w != w {
+			o = r.observed(w)
 		}
-		row := w.chunk.rows() // of the loop, it would be allocated for each turn
-		for row.next() {
-			if group, ok := o.groupOf(&row); ok {
-				use(w, group, &row)
-			}
-			if row.left%rowsPerCheck == 0 {
-				if err := r.memory.Check(); err != nil {
+		for i := range c.Stacks {
+			if group, ok := o.groupOf(c, i); ok {
+				if err := use(w, group, c, i); err != nil {
 					return err
 				}
 			}
 		}
-	}
-	if len(onDisk) == 0 {
-		return r.memory.Check()
-	}
-	var o observed
-	return e.readWeighted(onDisk, want, r.memory, func(w *weightedChunk, cols *blockfile.Columns) {
-		if o.w != w {
-			o = r.observed(w)
-		}
-		var row rows
-		for i := range cols.Stacks {
-			row.set(w.chunk, e.dict, cols, i)
-			if group, ok := o.groupOf(&row); ok {
-				use(w, group, &row)
-			}
-		}
-	})
-}
-
-// set sets the fields to those of an observation on disk.
-func (r *rows) set(c *chunk, dict *dictionary.Dictionary, cols *blockfile.Columns, i int) {
-	r.stack, r.value, r.attribute, r.link, r.timestamp = cols.Stacks[i], cols.Values[i], 0, 0, 0
-	if cols.Attributes != nil {
-		r.attribute = cols.Attributes[i]
-	}
-	if cols.Links != nil && cols.Links[i] != (dictionary.Link{}) {
-		r.link = int32(dict.Links.Intern(cols.Links[i]))
-	}
-	if c.flags&hasTimestamps != 0 && cols.Timestamps != nil {
-		r.timestamp = cols.Timestamps[i] - c.time
-	}
-}
-
-// readWeighted calls use with the columns of chunks on disk, in one or more parts for each.
-func (e *block) readWeighted(
-	list []*weightedChunk, want blockfile.Want, m *Memory, use func(*weightedChunk, *blockfile.Columns),
-) error {
-	chunks := make([]*chunk, len(list))
-	for i, w := range list {
-		chunks[i] = w.chunk
-	}
-	next := 0
-	return e.disk.read(e.dict, chunks, want, m, func(c *chunk, cols *blockfile.Columns) error {
-		for list[next].chunk != c {
-			next++
-		}
-		use(list[next], cols)
 		return nil
 	})
 }
 
-// summer adds up the values of chunks of one block and type by group and stack.
+// eachColumns calls use with the samples of profiles.
+func eachColumns(p Part, list []*weightedProfile, want ColumnsWanted, use func(*weightedProfile, *Columns) error) error {
+	at := func(i int) (*BlockSeries, *Profile) { return list[i].series, &list[i].Profile }
+	return p.Rows(len(list), at, want, func(i int, c *Columns) error { return use(list[i], c) })
+}
+
+// number is the type of sums: integers, or floating-point numbers if profiles have weights.
+type number interface{ int64 | float64 }
+
+// summer adds up the values of profiles of one part and type by group and stack.
 type summer interface {
-	add(list []weightedChunk) error
+	add(list []*weightedProfile) error
 	// each calls use with the sums of each group, and forgets them.
 	each(out *Samples, use func(*Samples) error) error
 }
 
-// sums is the summer of numbers of type T: integers, or floating-point numbers if chunks have weights. Sums are rounded in the end: those of
-// a block can be small.
+// sums is the summer of numbers of type T. Sums are rounded in the end: those of a block can be small.
 type sums[T number] struct {
 	*reader
-	block *block
+	part  Part
 	of    [][]T // by group and stack
 	set   func(out *Samples, values []T)
 	taken int
 }
 
-func newSums(r *reader, e *block, isFractional bool) summer {
+func newSums(r *reader, p Part, isFractional bool) summer {
 	if isFractional {
-		return &sums[float64]{reader: r, block: e, set: func(out *Samples, values []float64) { out.Fractions = values }}
+		return &sums[float64]{reader: r, part: p, set: func(out *Samples, values []float64) { out.Fractions = values }}
 	}
-	return &sums[int64]{reader: r, block: e, set: func(out *Samples, values []int64) { out.Values = values }}
+	return &sums[int64]{reader: r, part: p, set: func(out *Samples, values []int64) { out.Values = values }}
 }
 
-// ofGroup returns the sums of a group, or nil if there is no memory: each chunk checks it.
-func (s *sums[T]) ofGroup(group int) []T {
+// ofGroup returns the sums of a group.
+func (s *sums[T]) ofGroup(group int) ([]T, error) {
 	for len(s.of) <= group {
 		s.of = append(s.of, nil)
 	}
 	if s.of[group] == nil {
-		stacks := s.block.dict.Stacks.Len()
-		if s.taken += sumBytes * stacks; s.memory.Take(sumBytes*stacks) != nil {
-			return nil
+		stacks := s.part.Dict().Stacks.Len()
+		s.taken += sumBytes * stacks
+		if err := s.memory.Take(sumBytes * stacks); err != nil {
+			return nil, err
 		}
 		s.of[group] = make([]T, stacks)
 	}
-	return s.of[group]
+	return s.of[group], nil
 }
 
-func (s *sums[T]) add(list []weightedChunk) error {
-	// Of whole profiles on disk only two columns are read.
-	var onDisk []*weightedChunk
-	var parts []weightedChunk
-	for i := range list {
-		w := &list[i]
-		switch group, whole := s.whole(w); {
-		case !whole:
-			parts = append(parts, *w)
-		case s.block.disk != nil:
-			onDisk = append(onDisk, w)
-		default:
-			if sum := s.ofGroup(group); sum != nil {
-				addTo(w.chunk, sum, T(w.weight))
-			}
-			if err := s.memory.Check(); err != nil {
-				return err
-			}
+func (s *sums[T]) add(list []*weightedProfile) error {
+	// Of whole profiles only two columns are read.
+	var whole, parts []*weightedProfile
+	for _, w := range list {
+		if _, isWhole := s.whole(w); isWhole {
+			whole = append(whole, w)
+		} else {
+			parts = append(parts, w)
 		}
 	}
-	if len(onDisk) > 0 {
-		err := s.block.readWeighted(onDisk, blockfile.Want{}, s.memory, func(w *weightedChunk, cols *blockfile.Columns) {
-			group, _ := s.whole(w)
-			if sum := s.ofGroup(group); sum != nil {
-				for i, stack := range cols.Stacks {
-					sum[stack] += T(cols.Values[i]) * T(w.weight)
-				}
-			}
-		})
+	err := eachColumns(s.part, whole, ColumnsWanted{}, func(w *weightedProfile, c *Columns) error {
+		group, _ := s.whole(w)
+		sum, err := s.ofGroup(group)
 		if err != nil {
 			return err
 		}
-	}
-	if len(parts) == 0 {
-		return s.memory.Check()
-	}
-	return s.observations(s.block, parts, blockfile.Want{}, func(w *weightedChunk, group int, row *rows) {
-		if sum := s.ofGroup(group); sum != nil {
-			sum[row.stack] += T(row.value) * T(w.weight)
+		for i, stack := range c.Stacks {
+			sum[stack] += T(c.Values[i]) * T(w.weight)
 		}
+		return nil
+	})
+	if err != nil || len(parts) == 0 {
+		return err
+	}
+	return s.observations(s.part, parts, ColumnsWanted{}, func(w *weightedProfile, group int, c *Columns, i int) error {
+		sum, err := s.ofGroup(group)
+		if err == nil {
+			sum[c.Stacks[i]] += T(c.Values[i]) * T(w.weight)
+		}
+		return err
 	})
 }
 
@@ -350,7 +292,7 @@ func (s *sums[T]) each(out *Samples, use func(*Samples) error) error {
 				stacks, values = append(stacks, int32(stack)), append(values, value)
 			}
 		}
-		out.Dict, out.Group, out.Stacks = s.block.dict, s.groups.names[group], stacks
+		out.Dict, out.Group, out.Stacks = s.part.Dict(), s.groups.names[group], stacks
 		s.set(out, values)
 		if err := use(out); err != nil {
 			return err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // Timeline is the sum of values in each step of time. NaN is a step without profiles.
@@ -35,14 +34,14 @@ const maxPoints = 10_000
 // Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it;
 // a gauge holds until the next one.
 func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error) {
-	v := s.view(newMemory(ctx, sel.Meter))
+	v := s.view(newMemory(ctx, sel.Meter), sel.Service)
 	defer v.release()
 	return v.timeline(&sel, points, now, Config{Window: s.cfg.Window, Resolution: s.cfg.Resolution}, nil)
 }
 
 // timeline adds up the selected values. byGroup returns those of chunks whose values depend on their samples, if an engine has these.
 func (v *view) timeline(sel *Selection, points int, now time.Time, cfg Config,
-	byGroup func(*scan, []weightedChunk) (map[*chunk]map[int]float64, error),
+	byGroup func(*scan, []*weightedProfile) (profileSums, error),
 ) (*Timeline, error) {
 	types, err := v.resolveTypes(sel, false)
 	if err != nil {
@@ -107,6 +106,16 @@ func (tl *Timeline) steps(sel *Selection, of *rule, points int, now time.Time, c
 	return int(min((until-tl.From+step-1)/step, maxPoints+1))
 }
 
+// profileSums are the sums of samples of profiles, by group.
+type profileSums map[*weightedProfile]map[int]float64
+
+func (s profileSums) add(w *weightedProfile, group int, value float64) {
+	if s[w] == nil {
+		s[w] = map[int]float64{}
+	}
+	s[w][group] += value
+}
+
 // plotter draws profiles into lines, one for each group.
 type plotter struct {
 	*scan
@@ -114,12 +123,12 @@ type plotter struct {
 	n          int
 	lines      []*line
 	// own has what the current series adds, by group; only for gauges.
-	series *series
+	series *BlockSeries
 	own    map[int]*ownLine
 	// carried are the steps of series of gauges to which further blocks may add.
 	carried map[carriedKey]*carriedStep
 	// byGroup adds up samples, if an engine has them.
-	byGroup func(*scan, []weightedChunk) (map[*chunk]map[int]float64, error)
+	byGroup func(*scan, []*weightedProfile) (profileSums, error)
 }
 
 type carriedKey struct {
@@ -170,7 +179,7 @@ func (p *plotter) draw() error {
 	p.own, p.reads = map[int]*ownLine{}, true
 	withDictionary := len(p.keys) > 0 || p.sel.GroupBy != ""
 	err := p.eachPart(withDictionary, func(of *part) error {
-		err := p.eachBatch(of, of.selected, func(list []weightedChunk) error { return p.batch(of, list) })
+		err := p.eachBatch(of, of.selected, func(list []weightedProfile) error { return p.batch(of, list) })
 		p.endSeries()
 		p.endBlock(of)
 		return err
@@ -179,7 +188,7 @@ func (p *plotter) draw() error {
 	return err
 }
 
-func (p *plotter) batch(of *part, list []weightedChunk) error {
+func (p *plotter) batch(of *part, list []weightedProfile) error {
 	sums, err := p.sums(of, list)
 	if err != nil {
 		return err
@@ -190,52 +199,50 @@ func (p *plotter) batch(of *part, list []weightedChunk) error {
 			p.endSeries()
 			p.series = w.series
 		}
-		if w.chunk.flags&isBaseline != 0 || !p.shows(w.chunk.start, w.end) {
+		if w.Flags&isBaseline != 0 || !p.shows(w.Start, w.end) {
 			continue
 		}
 		factor := 1.0
 		if p.rules[0].isTime {
-			factor = float64(of.metas[w.chunk.meta].period)
+			factor = float64(of.Meta(&w.Profile).Period)
 		}
 		if group, whole := p.whole(w); whole {
-			p.add(w, group, factor*float64(w.chunk.total))
+			p.add(w, group, factor*float64(w.Total))
 			continue
 		}
-		for group, value := range sums[w.chunk] {
+		for group, value := range sums[w] {
 			p.add(w, group, factor*value)
 		}
 	}
 	return nil
 }
 
-func (p *plotter) add(w *weightedChunk, group int, value float64) {
-	if w.chunk.values == kind.Gauge {
+func (p *plotter) add(w *weightedProfile, group int, value float64) {
+	if w.Values == kind.Gauge {
 		p.state(group, w, value)
 	} else {
-		p.spread(group, w.chunk.start, w.end, value)
+		p.spread(group, w.Start, w.end, value)
 	}
 }
 
 // sums returns the values of profiles that depend on their samples, by group.
-func (p *plotter) sums(of *part, list []weightedChunk) (map[*chunk]map[int]float64, error) {
-	var parts []weightedChunk
-	for _, w := range list {
-		if _, whole := p.whole(&w); !whole {
-			parts = append(parts, w)
+func (p *plotter) sums(of *part, list []weightedProfile) (profileSums, error) {
+	var parts []*weightedProfile
+	for i := range list {
+		if _, whole := p.whole(&list[i]); !whole {
+			parts = append(parts, &list[i])
 		}
 	}
 	if p.byGroup != nil {
 		return p.byGroup(p.scan, parts)
 	}
-	sums := map[*chunk]map[int]float64{}
+	sums := profileSums{}
 	if len(parts) == 0 {
 		return sums, nil
 	}
-	return sums, p.observations(of.block, parts, blockfile.Want{}, func(w *weightedChunk, group int, row *rows) {
-		if sums[w.chunk] == nil {
-			sums[w.chunk] = map[int]float64{}
-		}
-		sums[w.chunk][group] += float64(row.value)
+	return sums, p.observations(of, parts, ColumnsWanted{}, func(w *weightedProfile, group int, c *Columns, i int) error {
+		sums.add(w, group, float64(c.Values[i]))
+		return nil
 	})
 }
 
@@ -257,8 +264,8 @@ func (p *plotter) spread(group int, start, end int64, value float64) {
 }
 
 // state records a gauge for endSeries.
-func (p *plotter) state(group int, w *weightedChunk, value float64) {
-	start, end := max(w.chunk.start, p.from), min(w.end, p.from+p.step*int64(p.n))
+func (p *plotter) state(group int, w *weightedProfile, value float64) {
+	start, end := max(w.Start, p.from), min(w.end, p.from+p.step*int64(p.n))
 	if start >= end {
 		return
 	}
@@ -292,7 +299,7 @@ func (p *plotter) endSeries() {
 				p.mean(group, i, step)
 				continue
 			}
-			key := carriedKey{p.series.id, group, i}
+			key := carriedKey{p.series.ID, group, i}
 			known := p.carried[key]
 			if known == nil {
 				_ = p.memory.Take(carriedBytes) // the batch checks
@@ -315,20 +322,12 @@ func (p *plotter) mean(group, i int, step carriedStep) {
 	line.known[i+1]--
 }
 
-// endBlock draws what was carried to steps that end before all blocks that follow on disk begin.
+// endBlock draws what was carried to steps that end before all blocks that follow begin.
 func (p *plotter) endBlock(of *part) {
-	if of.disk == nil {
-		return
-	}
 	begin := int64(math.MaxInt64)
-	for _, d := range p.view.disk[slices.Index(p.view.disk, of.disk.block)+1:] {
-		begin = min(begin, d.From)
-	}
-	for _, e := range p.view.blocks {
-		for i := range e.series {
-			if sr := &e.series[i]; sr.profiles > 0 {
-				begin = min(begin, sr.from)
-			}
+	for _, b := range p.view.blocks[slices.Index(p.view.blocks, of.block)+1:] {
+		if start, _, ok := b.Span(""); ok {
+			begin = min(begin, start)
 		}
 	}
 	p.drawCarried(begin)

@@ -62,25 +62,25 @@ func (c *columns) set(rows []totalRow) {
 // difference replaces the totals of a profile by what was added since the profile before. A sum that is smaller than before means that
 // the process has restarted: all of it was added since. The first profile is a baseline. difference reports whether the profile is
 // not older than the one before. Profiles of an engine have no rows: their totals alone are replaced.
-func (u *seriesUse) difference(cols *columns, c *chunk) bool {
-	now, before := &totals{at: c.end, sum: c.total, rows: cols.totals()}, u.totals
+func (u *seriesUse) difference(cols *columns, c *Profile) bool {
+	now, before := &totals{at: c.End, sum: c.Total, rows: cols.totals()}, u.totals
 	if before != nil && now.at < before.at {
 		return false
 	}
 	u.totals = now
 	if before == nil {
-		c.flags |= isBaseline
+		c.Flags |= isBaseline
 		return true
 	}
 	if now.sum >= before.sum {
 		cols.set(subtract(now.rows, before.rows))
-		c.total -= before.sum
+		c.Total -= before.sum
 	} else {
 		cols.set(now.rows)
-		c.flags |= isReset
+		c.Flags |= isReset
 	}
-	c.flags &^= hasTimestamps
-	c.start = before.at
+	c.Flags &^= hasTimestamps
+	c.Start = before.at
 	return true
 }
 
@@ -202,9 +202,9 @@ const (
 )
 
 // hold sets the time for which a gauge may count: two intervals, which are the time since the gauge before.
-func (u *seriesUse) hold(c *chunk, resolution int64) {
-	u.seeGauge(c.end)
-	c.start, c.end = c.end, c.end+2*max(cmp.Or(u.gaugeInterval, firstGaugeInterval), resolution)
+func (u *seriesUse) hold(c *Profile, resolution int64) {
+	u.seeGauge(c.End)
+	c.Start, c.End = c.End, c.End+2*max(cmp.Or(u.gaugeInterval, firstGaugeInterval), resolution)
 }
 
 // seeGauge notes the time of a gauge. A series that was missing for more than four intervals keeps its previous interval.

@@ -12,9 +12,6 @@ import (
 
 // This file has what the store knows of series besides their profiles.
 
-// seriesID identifies a series in all blocks: a hash of its names and attributes, which nobody can make collide.
-type seriesID [sha256.Size]byte
-
 // seriesUse is how a series is used: how many blocks have it, and when its last profile arrived.
 type seriesUse struct {
 	blocks int
@@ -47,7 +44,7 @@ func (s *Store) countBlocks() {
 	}
 	for _, e := range s.blocks {
 		for i := range e.series {
-			if use := s.series[e.series[i].id]; use != nil {
+			if use := s.series[e.series[i].ID]; use != nil {
 				e.series[i].use = use
 				use.blocks++
 			}

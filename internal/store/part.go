@@ -1,0 +1,174 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"iter"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+)
+
+// Block is what a query reads: a snapshot of what is in memory, a block on disk, or what an engine lists. It does not change.
+type Block interface {
+	// Span returns the time in which profiles of a service may count, or those of all services if it is empty. ok is false if the block has
+	// none of the service.
+	Span(service string) (start, end int64, ok bool)
+	// Series calls use with the series of a service, or of one service after the other if it is empty. They are in the order of their
+	// profile, type and ID, and valid until use returns.
+	Series(service string, m *Memory, use func([]BlockSeries) error) error
+	// Labels returns the attributes of the series of a service, in their order.
+	Labels(service string) ([]map[string]string, error)
+	// Starts calls use with the starts of the profiles of series, which are in their order.
+	Starts(list []*BlockSeries, use func(in int, starts []int64) error) error
+	// Open begins to read the profiles of a service. Without its dictionary, these have no attributes, and their samples refer to nothing.
+	Open(service string, withDictionary bool, m *Memory) (Part, error)
+}
+
+// Part reads what a block has of a service. It is for one goroutine.
+type Part interface {
+	// Dict returns the dictionary.
+	Dict() *dictionary.Dictionary
+	// Resources returns the sets of attributes that are of resources of other services.
+	Resources() iter.Seq[dictionary.AttributeSetIndex]
+	// Meta returns what a profile has that was read with its fields.
+	Meta(p *Profile) *Meta
+	// Profiles calls use with the profiles of series that wants chooses by their Start, End and Total: with the index of the series, the
+	// number of the profile in it, and the profile, which is valid until use returns.
+	Profiles(list []*BlockSeries, withFields bool, wants func(*BlockSeries, *Profile) bool, use func(in, number int, p *Profile) error) error
+	// Rows calls use with the samples of n profiles, which are in the order of Profiles: in one or more parts for each.
+	Rows(n int, at func(i int) (*BlockSeries, *Profile), want ColumnsWanted, use func(i int, c *Columns) error) error
+	// Close ends the reading.
+	Close()
+}
+
+// DamagedError is of a block whose bytes are wrong.
+type DamagedError struct {
+	Block Block
+	Err   error
+}
+
+func (e *DamagedError) Error() string { return e.Err.Error() }
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+var errRange = fmt.Errorf("%w: a profile has an index that is out of range", blockfile.ErrDamaged)
+
+// seriesID identifies a series in all blocks: a hash of its names and attributes, which nobody can make collide.
+type seriesID [sha256.Size]byte
+
+// BlockSeries is what a block has of a series: profiles of one service, profile, sample type, resource and attributes.
+type BlockSeries struct {
+	ID               seriesID
+	Service, Profile string
+	// Type is its sample type. Period and Position, that of the type in its pprof, are those of its latest profile.
+	Type, Period SampleType
+	Position     int32
+	Values       kind.Values
+	// Instance is a part of the hash of its resource.
+	Instance uint64
+	// Resource and Attributes are those of its resource and of its profiles.
+	Resource, Attributes dictionary.AttributeSetIndex
+	// From and Until are the first start and the last end of its profiles, Start and End the time for which they count.
+	From, Until, Start, End int64
+	// Total is the sum of its values.
+	Total                           int64
+	Profiles, Samples, Bytes, Moved int
+	// Flags is the union of those of its profiles. Timestamps reports that observations have times, which can be shown.
+	Flags      chunkFlags
+	Timestamps bool
+	// First and FirstSample are where its block has its profiles and their samples.
+	First, FirstSample int64
+}
+
+// Profile is one profile without its samples. Times are Unix nanoseconds.
+type Profile struct {
+	// Time and Duration are those of the profile.
+	Time, Duration int64
+	// Start and End are the time for which the profile counts, which differs from its own if that is outside the window: of a delta, when
+	// it happened; of what was cumulative, the time since the profile before; of a gauge, two intervals (seriesHistory.holds).
+	Start, End int64
+	Total      int64
+	// At is where its block has its samples.
+	At      int64
+	Samples int32
+	meta    int32
+	Values  kind.Values
+	Flags   chunkFlags
+}
+
+// Meta has the fields of a pprof except its samples. Most profiles of a series share them.
+type Meta struct {
+	PeriodType, PeriodUnit dictionary.StringIndex
+	Period                 int64
+	// Attributes are the profile's, Scope those of its scope that describe a pprof.
+	Attributes, Scope dictionary.AttributeSetIndex
+	// Position is that of the profile in its scope.
+	Position int32
+}
+
+// ColumnsWanted are the columns to read besides stacks and values.
+type ColumnsWanted struct{ Attributes, Timestamps, Links bool }
+
+// Columns are samples. A column is empty if it was not wanted, or if no profile that is read has it. Timestamps are Unix nanoseconds.
+type Columns struct {
+	Stacks, Attributes, Links []int32
+	Timestamps, Values        []int64
+}
+
+// Slice returns a part of the rows.
+func (c *Columns) Slice(from, until int) Columns {
+	return Columns{partOf(c.Stacks, from, until), partOf(c.Attributes, from, until), partOf(c.Links, from, until),
+		partOf(c.Timestamps, from, until), partOf(c.Values, from, until)}
+}
+
+func partOf[T any](list []T, from, until int) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[from:until]
+}
+
+// chunkFlags are those of blockfile.
+type chunkFlags uint8
+
+const (
+	hasAttributes = chunkFlags(blockfile.HasAttributes)
+	hasLinks      = chunkFlags(blockfile.HasLinks)
+	hasTimestamps = chunkFlags(blockfile.HasTimestamps)
+	isMoved       = chunkFlags(blockfile.IsMoved)
+	isBaseline    = chunkFlags(blockfile.IsBaseline)
+	isReset       = chunkFlags(blockfile.IsReset)
+)
+
+// first and last return the start and the end of the profile.
+func (p *Profile) first() int64 {
+	if p.Values == kind.Gauge {
+		return p.Start - p.Duration
+	}
+	return p.Start
+}
+
+func (p *Profile) last() int64 {
+	if p.Values == kind.Gauge {
+		return p.Start
+	}
+	return p.End
+}
+
+// interval returns the time between a gauge and the next one of its series, as far as it is known.
+func (p *Profile) interval() int64 { return (p.End - p.Start) / 2 }
+
+// profileTime returns the time of a profile, or under which it is kept.
+func (p *Profile) profileTime() int64 {
+	if p.Time == 0 || p.Flags&isMoved != 0 {
+		return p.first()
+	}
+	return p.Time
+}
+
+// isTimed reports whether its observations have times that can be shown.
+func (p *Profile) isTimed() bool { return p.Flags&(hasTimestamps|isMoved) == hasTimestamps }
