@@ -11,10 +11,11 @@
 // old ones are deleted. Package blocks has the directory and the list of live blocks, package blockfile the files of one, docs/store.md the
 // format. Memory has the services of blocks on disk; their series are read when they are needed (index.go).
 //
-// A query (Source, Querier) reads a view: the blocks as they are when it begins. It holds no lock. One loop (scan.go) goes over the blocks,
-// oldest first: it opens one, reads the profiles of the selected series some thousand at a time, weighs them, passes on those that count, and
-// releases the block. It does so twice: first without samples (plan.go), since how a profile counts can depend on all others, then with them
-// (read.go). Values are added up by stack, for each block in a dense array (sum.go). The answers are made of these parts: a tree of frames
+// A query (Source, Querier) reads a view: the blocks as they are when it begins. It holds no lock. A Block (part.go) is a snapshot of what is
+// in memory (snapshot.go), one on disk (load.go), or what an engine lists; a Part is what it has of a service. One loop (scan.go) goes over
+// them, oldest first: it opens a part, reads the profiles of the selected series some thousand at a time, weighs them, passes on those that
+// count, and closes the part. It does so twice: first without samples (plan.go), since how a profile counts can depend on all others, then
+// with them (read.go). Values are added up by stack, for each part in a dense array (sum.go). The answers are made of these: a tree of frames
 // (tree.go), a pprof's samples over one dictionary (profiles.go), a line over time (timeline.go), a heat map, events, lists. So the memory of
 // a query follows from one block and from its answer, not from its range. Each kind of values (otlp/kind) has one rule, so that no answer
 // depends on profiles outside of the selection, nor on how profiles are spread over blocks:
