@@ -41,8 +41,6 @@ func TestDecodeIsBounded(t *testing.T) {
 	for name, data := range worst.GoTrace.All(512 << 10) {
 		t.Run(name, func(t *testing.T) {
 			requireBounded(t, data)
-			_, stats, err := Decode(data, everything())
-			t.Log(len(data), stats, err)
 			patient := everything()
 			patient.MinDuration = time.Hour // pieces wait until the end
 			requireBoundedBy(t, data, patient)
