@@ -71,7 +71,8 @@ func useOf(pd pprofile.Profiles, i int, cfg *LabelsConfig, names labelNames) att
 	return use
 }
 
-// prepare changes pd, and returns how many attributes of samples were dropped because a sample had too many:
+// prepare changes pd, and returns how many attributes of samples were dropped because a sample had too many, and how many samples:
+//   - Samples below 0 are dropped. Pyroscope would drop the values of all other types of their stacks with them.
 //   - Samples lose their timestamps, and have one value: the sum of their values, or the number of their timestamps.
 //   - Samples lose the attributes that the configuration excludes, and string attributes whose name is too long for a label. If a
 //     sample has more string attributes than its series has room for beside the labels of the resource, it loses the last ones.
@@ -79,7 +80,7 @@ func useOf(pd pprofile.Profiles, i int, cfg *LabelsConfig, names labelNames) att
 //   - Strings that are too long for a label are cut, and bytes in them that are not UTF-8 are replaced.
 //   - A link becomes the attributes span_id and, if configured, trace_id.
 //   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
-func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
+func prepare(pd pprofile.Profiles, cfg *Config) (attributes, samples int) {
 	p := preparer{
 		pd: pd, cfg: &cfg.Labels, maxStrings: cfg.maxSampleLabels(),
 		strings: map[string]int32{}, links: map[int32][]int32{}, typeNames: map[int32]int32{},
@@ -88,11 +89,16 @@ func prepare(pd pprofile.Profiles, cfg *Config) (dropped int) {
 	for profile := range otlp.Profiles(pd) {
 		p.valueType(profile.SampleType())
 		p.valueType(profile.PeriodType())
-		for _, sample := range profile.Samples().All() {
+		profile.Samples().RemoveIf(func(sample pprofile.Sample) bool {
 			p.sample(sample)
-		}
+			if isNegative(sample) {
+				samples++
+				return true
+			}
+			return false
+		})
 	}
-	return p.dropped
+	return p.dropped, samples
 }
 
 func (p *preparer) useAttributes() {
@@ -154,7 +160,7 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 				samples := profile.Samples()
 				for i := range samples.Len() {
 					sample := samples.At(i)
-					if sample.TimestampsUnixNano().Len() > 0 || sample.LinkIndex() != 0 || sample.AttributeIndices().Len() > maxStrings {
+					if isNegative(sample) || sample.TimestampsUnixNano().Len() > 0 || sample.LinkIndex() != 0 || sample.AttributeIndices().Len() > maxStrings {
 						return false
 					}
 				}
@@ -165,6 +171,14 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 		}
 	}
 	return true
+}
+
+func isNegative(sample pprofile.Sample) bool {
+	sum := int64(0)
+	for _, v := range sample.Values().All() {
+		sum += v
+	}
+	return sum < 0
 }
 
 // stringAt returns string i of the dictionary, or an empty string if i is out of range.

@@ -47,7 +47,9 @@ func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) erro
 	if !p.sendAsIs(ctx, pd) {
 		prepared := pprofile.NewProfiles()
 		pd.CopyTo(prepared)
-		e.countDroppedLabels(ctx, prepare(prepared, e.cfg))
+		labels, negative := prepare(prepared, e.cfg)
+		e.countDroppedLabels(ctx, labels)
+		e.countDroppedSamples(ctx, droppedNegative, negative)
 		p.parts(ctx, prepared, e.cfg.MaxProfileBytes)
 	}
 	var left pprofile.Profiles
@@ -256,6 +258,7 @@ func (p *pusher) sendSeries(ctx context.Context, from *source, payload *encode.P
 // The reasons for which samples are dropped.
 const (
 	droppedInvalid  = "invalid"
+	droppedNegative = "negative"
 	droppedTooLarge = "too_large"
 )
 

@@ -30,5 +30,5 @@ func TestReadmeDefaults(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	attributes := profiletest.LoadMetadata(t).Attributes
 	assert.Equal(t, []string{outcomeAccepted, outcomeRefused, outcomeRetry}, attributes["outcome"].Enum)
-	assert.Equal(t, []string{droppedInvalid, droppedTooLarge}, attributes["reason"].Enum)
+	assert.Equal(t, []string{droppedInvalid, droppedNegative, droppedTooLarge}, attributes["reason"].Enum)
 }
