@@ -61,8 +61,12 @@ func run(page string, flags []string) error {
 		fmt.Printf("%s: %s\n", strings.TrimSpace(row.cells[1]), result)
 		row.cells[resultCell] = " " + result + " "
 		lines[i] = strings.Join(row.cells, "|")
+		// All of them take long: what has been measured stays if a later one fails.
+		if err := os.WriteFile(page, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(page, []byte(strings.Join(lines, "\n")), 0o600)
+	return nil
 }
 
 type row struct {

@@ -39,6 +39,22 @@ func TestResult(t *testing.T) {
 	assert.Nil(t, parseRow("| figure | result | peer | metric | command |"))
 }
 
+func TestRun(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{"go": "#!/bin/sh\n[ \"$5\" = -count ] && cat " + folder + "/output", "output": output} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o700))
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	const before, after = "# Page\n\n| Decode | – | peer | `cpu-ns/op` | `go test -bench 'Decode/.*/impl=(ours\\|peer)' ./decode` |\n", "| Decode | 1.00 (0.50 to 2.00) | peer |"
+	page := filepath.Join(folder, "page.md")
+	require.NoError(t, os.WriteFile(page, []byte(before), 0o600))
+	require.NoError(t, run(page, []string{"-count", "3"}))
+	written, err := os.ReadFile(page)
+	require.NoError(t, err)
+	assert.Contains(t, string(written), after)
+	require.Error(t, run(page, []string{"-fails"}))
+}
+
 // Each row of the page is measured, or says which program it needs; and its benchmark is there.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/benchmarks.md")
