@@ -184,7 +184,8 @@ func TestBuiltIn(t *testing.T) {
 	add(b.Scope("locks", ""), "delay", "nanoseconds", 3*second).Period(1, "contentions", "count")
 	add(b.Scope("blocked", "", "pprof.scope.profile_name", "block"), "delay", "nanoseconds", 9*second).Period(1, "contentions", "count")
 	// The eBPF profiler and Splunk's agents count samples of a period.
-	b.Resource("service.name", "ebpf").Profile("samples", "count").Time(second, 10*second).Period(50_000_000, "cpu", "nanoseconds").
+	b.Resource("service.name", "ebpf").Scope("", "", "pprof.scope.sample_type_order", []any{"samples"}).
+		Profile("samples", "count").Time(second, 10*second).Period(50_000_000, "cpu", "nanoseconds").
 		Sample(profiletest.Observed([]uint64{second, 2 * second}, "main.main"))
 	f.consume(t, b.Build())
 	shop := "{service.name=shop,service.namespace=demo}"
