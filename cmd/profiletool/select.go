@@ -66,7 +66,7 @@ func (s *selection) apply(pd pprofile.Profiles) error {
 			if s.sampleType != "" {
 				attributes := sp.Scope().Attributes()
 				attributes.RemoveIf(func(key string, _ pcommon.Value) bool {
-					return key == "pprof.scope.sample_type_order" || key == "pprof.scope.default_sample_type"
+					return key == profilekind.AttributeSampleTypeOrder || key == profilekind.AttributeDefaultSampleType
 				})
 				for name := range names {
 					if len(names) == 1 && name != profilekind.Other {
@@ -121,7 +121,7 @@ func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			kinds.begin(rp.Resource(), sp)
-			defaultType, hasDefault := sp.Scope().Attributes().Get("pprof.scope.default_sample_type")
+			defaultType, hasDefault := sp.Scope().Attributes().Get(profilekind.AttributeDefaultSampleType)
 			for _, p := range sp.Profiles().All() {
 				k := kinds.of(p)
 				isDefault := hasDefault && defaultType.Type() == pcommon.ValueTypeStr && defaultType.Str() == k.Type

@@ -22,7 +22,7 @@ import (
 const UnknownService = kind.UnknownService
 
 // scopeAttributes are those that describe the sample types of a pprof, so that it can be restored.
-var scopeAttributes = []string{"pprof.scope.sample_type_order", "pprof.scope.default_sample_type"}
+var scopeAttributes = []string{kind.AttributeSampleTypeOrder, kind.AttributeDefaultSampleType}
 
 // addScratch is memory that Add reuses.
 type addScratch struct {

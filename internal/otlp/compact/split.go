@@ -189,15 +189,15 @@ func (s *splitter) headerLen(p *sampleRange) int {
 	return s.b.sampleLen(&s.b.samples.Entries[p.from], s.b.profiles[p.profile].shape, 0, 0, &s.b.subset.Writer)
 }
 
-// maxSampleTypes is the largest group. Real profiles have up to a handful of sample types.
-const maxSampleTypes = 16
+// MaxSampleTypes is how many profiles are looked at as the sample types of one payload. Real ones have a handful.
+const MaxSampleTypes = 16
 
 // groupLen returns how many of the first profiles look like sample types of the same samples, as in a pprof. They refer to
 // the same stacks, so they share a part or are cut at the same stacks.
 func (b *Batch) groupLen(ranges []sampleRange) int {
 	first := &b.profiles[ranges[0].profile]
 	n := 1
-	for ; n < min(len(ranges), maxSampleTypes); n++ {
+	for ; n < min(len(ranges), MaxSampleTypes); n++ {
 		next := &b.profiles[ranges[n].profile]
 		if first.scope != next.scope || first.Time != next.Time || first.DurationNanos != next.DurationNanos ||
 			first.Attributes != next.Attributes || slices.ContainsFunc(ranges[:n], func(p sampleRange) bool {
@@ -217,8 +217,8 @@ func (s *splitter) cutGroup(group []sampleRange) {
 	s.rankStacks()
 	// Sorting keys with positions and then moving the samples is cheaper than sorting samples.
 	var order []uint64
-	var samples [maxSampleTypes][]sample
-	var next [maxSampleTypes]int32
+	var samples [MaxSampleTypes][]sample
+	var next [MaxSampleTypes]int32
 	for k, p := range group {
 		for i := p.from; i < p.to; i++ {
 			order = append(order, uint64(s.key(i))<<32|uint64(i))

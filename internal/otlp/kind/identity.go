@@ -66,10 +66,10 @@ func keyOf(p pprofile.Profile) pprofKey {
 // resolved in scope.
 func (n *Namer) Begin(scope pcommon.Map, profiles pprofile.ProfilesSlice, d pprofile.ProfilesDictionary) {
 	n.names, n.profiles, n.dict = nil, profiles, d
-	if _, n.isPprof = scope.Get("pprof.scope.default_sample_type"); n.isPprof {
+	if _, n.isPprof = scope.Get(AttributeDefaultSampleType); n.isPprof {
 		return
 	}
-	order, ok := scope.Get("pprof.scope.sample_type_order")
+	order, ok := scope.Get(AttributeSampleTypeOrder)
 	n.isPprof = ok && order.Type() == pcommon.ValueTypeSlice && order.Slice().Len() > 0
 }
 

@@ -13,6 +13,13 @@ import (
 // NameAttribute is the scope attribute in which a producer names the profile that its sample types belong to.
 const NameAttribute = "pprof.scope.profile_name"
 
+// The scope attributes that keep which sample types a pprof has: their order, if it is another than that of the profiles, and the default
+// that it names.
+const (
+	AttributeSampleTypeOrder   = "pprof.scope.sample_type_order"
+	AttributeDefaultSampleType = "pprof.scope.default_sample_type"
+)
+
 // The names of the common profiles. A producer's own word is a name too.
 const (
 	ProcessCPU = "process_cpu"

@@ -169,9 +169,9 @@ func (r *legacyReader) recordOrder(p *legacyProfile, t *legacyTables, order []in
 		r.stats.Repaired[RepairExpansion]++
 		return
 	}
-	scope.PutStr("pprof.scope.default_sample_type", name)
+	scope.PutStr(profilekind.AttributeDefaultSampleType, name)
 	if order[0] != 0 {
-		indices := scope.PutEmptySlice("pprof.scope.sample_type_order")
+		indices := scope.PutEmptySlice(profilekind.AttributeSampleTypeOrder)
 		for _, k := range order {
 			indices.AppendEmpty().SetInt(int64(k))
 		}

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 // identityProfile returns a profile with one sample, and a value in every field that can matter.
@@ -142,7 +141,7 @@ func TestDeltaScopes(t *testing.T) {
 					for _, p := range scope.Profiles().All() {
 						text.WriteString(" " + pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())))
 					}
-					for _, a := range []struct{ word, key string }{{"order", scan.AttributeSampleTypeOrder}, {"default", scan.AttributeDefaultSampleType}} {
+					for _, a := range []struct{ word, key string }{{"order", kind.AttributeSampleTypeOrder}, {"default", kind.AttributeDefaultSampleType}} {
 						if v, ok := scope.Scope().Attributes().Get(a.key); ok {
 							text.WriteString(" " + a.word + " " + v.AsString())
 						}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
@@ -187,11 +188,11 @@ func (w *worker) order(h *profileHeader, members []int, scope pcommon.Map) []int
 	first := firstType(h.types, members, h.defaultType)
 	// If there are two scopes, the one that has the type names it.
 	if h.defaultType != "" && (!w.comparison.isActive || h.types[members[first]].typ == h.defaultType) {
-		scope.PutStr(scan.AttributeDefaultSampleType, strings.Clone(h.defaultType))
+		scope.PutStr(kind.AttributeDefaultSampleType, strings.Clone(h.defaultType))
 	}
 	order := slices.Concat(members[first:first+1], members[:first], members[first+1:])
 	if first != 0 || haveEqual(h.types, members) {
-		indices := scope.PutEmptySlice(scan.AttributeSampleTypeOrder)
+		indices := scope.PutEmptySlice(kind.AttributeSampleTypeOrder)
 		indices.EnsureCapacity(len(order))
 		indices.AppendEmpty().SetInt(int64(first))
 		for i := range members {

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -182,13 +183,13 @@ func worstMessages(size int) map[string]pprofile.Profiles {
 			}
 		}),
 		"types without common samples": build(func(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
-			types(d, scope, maxSampleTypes, func(p pprofile.Profile) {
-				samples(p, size/maxSampleTypes/8, func(i int, s pprofile.Sample) { s.SetLinkIndex(0); s.SetStackIndex(int32(i & 1)) })
+			types(d, scope, maxAlwaysJoined, func(p pprofile.Profile) {
+				samples(p, size/maxAlwaysJoined/8, func(i int, s pprofile.Sample) { s.SetLinkIndex(0); s.SetStackIndex(int32(i & 1)) })
 			})
 		}),
 		"many types in an order": build(func(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
 			n := size / 64
-			order := scope.Scope().Attributes().PutEmptySlice(scan.AttributeSampleTypeOrder)
+			order := scope.Scope().Attributes().PutEmptySlice(kind.AttributeSampleTypeOrder)
 			for i := range n {
 				order.AppendEmpty().SetInt(int64(i))
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -50,7 +51,7 @@ func TestEncodeNothing(t *testing.T) {
 
 func TestEncodeHeader(t *testing.T) {
 	pd := profiletest.New().
-		Scope("", "", scan.AttributeDefaultSampleType, "alloc_space").
+		Scope("", "", kind.AttributeDefaultSampleType, "alloc_space").
 		Profile("cpu", "nanoseconds").Time(1_700_000_000_000_000_000, 10_000_000_000).Period(10_000_000, "cpu", "ns").
 		Attributes(
 			profiletest.Attr(scan.AttributeComment, []any{"first", "", "first"}),

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -19,7 +20,7 @@ import (
 func FuzzEncode(f *testing.F) {
 	for _, pd := range []pprofile.Profiles{
 		sound(),
-		profiletest.New().Scope("", "", scan.AttributeSampleTypeOrder, []any{1, 0}, scan.AttributeDefaultSampleType, "a").
+		profiletest.New().Scope("", "", kind.AttributeSampleTypeOrder, []any{1, 0}, kind.AttributeDefaultSampleType, "a").
 			Profile("b", "").Attributes(profiletest.Attr(scan.AttributeComment, []any{"c"})).
 			Sample(profiletest.Value(1, "x", "y"), profiletest.Value(2, "z")).
 			Profile("a", "").Attributes(profiletest.Attr(scan.AttributeComment, []any{"c"})).

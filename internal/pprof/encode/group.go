@@ -13,12 +13,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
 const (
-	// maxSampleTypes is the number of profiles that are always joined if they belong together.
-	maxSampleTypes = 64
+	// maxAlwaysJoined is the number of profiles that are always joined if they belong together.
+	maxAlwaysJoined = 64
 	// maxJoinedValues bounds the values that are written if more of them are joined. A pprof has a value for
 	// each sample and type, so that a few megabytes of OTLP could become a pprof of any size.
 	maxJoinedValues = 4 << 20
@@ -177,7 +178,7 @@ func splitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
 	seen := map[valueType]bool{}
 	for i, p := range group {
 		t := sampleType(profiles.At(p))
-		if i == 0 || seen[t] || (!mayJoinAll && len(seen) == maxSampleTypes) {
+		if i == 0 || seen[t] || (!mayJoinAll && len(seen) == maxAlwaysJoined) {
 			clear(seen)
 			pprofs = append(pprofs, nil)
 		}
@@ -190,7 +191,7 @@ func splitGroup(profiles pprofile.ProfilesSlice, group, order []int) [][]int {
 
 // isSmall reports whether profiles can become one pprof of a reasonable size.
 func isSmall(profiles pprofile.ProfilesSlice, group []int) bool {
-	if len(group) <= maxSampleTypes {
+	if len(group) <= maxAlwaysJoined {
 		return true
 	}
 	samples := 0
@@ -204,12 +205,12 @@ func isSmall(profiles pprofile.ProfilesSlice, group []int) bool {
 
 // readScope reads the attributes of a scope, once for all of its pprofs: there can be many of both.
 func (e *encoder) readScope(scope pcommon.Map) {
-	order, ok := scope.Get(scan.AttributeSampleTypeOrder)
+	order, ok := scope.Get(kind.AttributeSampleTypeOrder)
 	e.order, e.hasOrder = nil, ok
 	if ok && order.Type() == pcommon.ValueTypeSlice {
 		e.order = permutation(order.Slice())
 	}
-	typ, ok := scope.Get(scan.AttributeDefaultSampleType)
+	typ, ok := scope.Get(kind.AttributeDefaultSampleType)
 	e.defaultType, e.hasDefault = "", ok && typ.Type() == pcommon.ValueTypeStr
 	if e.hasDefault {
 		e.defaultType = typ.Str()

@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func TestEncodeGroups(t *testing.T) {
 	type builder = profiletest.Builder
 	order := func(order ...any) func(*builder) {
-		return func(b *builder) { b.Scope("", "", scan.AttributeSampleTypeOrder, order) }
+		return func(b *builder) { b.Scope("", "", kind.AttributeSampleTypeOrder, order) }
 	}
 	types := func(names ...string) func(*builder) {
 		return func(b *builder) {
@@ -43,7 +43,7 @@ func TestEncodeGroups(t *testing.T) {
 		"order that repeats":       {[]func(*builder){order(0, 0), types("a", "b")}, [][]int{{0, 1}}},
 		"order that is no numbers": {[]func(*builder){order("1", "0"), types("a", "b")}, [][]int{{0, 1}}},
 		"no order":                 {[]func(*builder){order(), types("a", "b")}, [][]int{{0, 1}}},
-		"order that is no array":   {[]func(*builder){func(b *builder) { b.Scope("", "", scan.AttributeSampleTypeOrder, 1) }, types("a", "b")}, [][]int{{0, 1}}},
+		"order that is no array":   {[]func(*builder){func(b *builder) { b.Scope("", "", kind.AttributeSampleTypeOrder, 1) }, types("a", "b")}, [][]int{{0, 1}}},
 		"unit tells types apart": {[]func(*builder){types("a"), func(b *builder) { b.Profile("a", "bytes") }},
 			[][]int{{0, 1}}},
 		"time": {[]func(*builder){types("a"), func(b *builder) { b.Profile("b", "count").Time(1, 0) }, types("c")},
@@ -102,7 +102,7 @@ func TestEncodeManySampleTypes(t *testing.T) {
 	manyTypes := func(types, samples int, order []any) pprofile.Profiles {
 		b := profiletest.New()
 		if order != nil {
-			b.Scope("", "", scan.AttributeSampleTypeOrder, order)
+			b.Scope("", "", kind.AttributeSampleTypeOrder, order)
 		}
 		for i := range types {
 			b.Profile(fmt.Sprint("t", i), "")
@@ -143,8 +143,8 @@ func TestEncodeKeepsTheDefaultSampleType(t *testing.T) {
 	}{
 		"never a pprof":       {nil, []string{"cpu", "samples"}, "cpu"},
 		"one type":            {nil, []string{"cpu"}, ""},
-		"named by the scope":  {[]any{scan.AttributeDefaultSampleType, "samples"}, []string{"cpu", "samples"}, "samples"},
-		"last one of a pprof": {[]any{scan.AttributeSampleTypeOrder, []any{1, 0}}, []string{"cpu", "samples"}, ""},
+		"named by the scope":  {[]any{kind.AttributeDefaultSampleType, "samples"}, []string{"cpu", "samples"}, "samples"},
+		"last one of a pprof": {[]any{kind.AttributeSampleTypeOrder, []any{1, 0}}, []string{"cpu", "samples"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := profiletest.New().Resource().Scope("", "", test.scope...)

@@ -74,9 +74,6 @@ const (
 	AttributeKeepFrames = "pprof.profile.keep_frames"
 	AttributeDocURL     = "pprof.profile.doc_url"
 
-	AttributeSampleTypeOrder   = "pprof.scope.sample_type_order"
-	AttributeDefaultSampleType = "pprof.scope.default_sample_type"
-
 	AttributeBuildIDGNU = "process.executable.build_id.gnu"
 	AttributeBuildIDGo  = "process.executable.build_id.go"
 	// AttributeBuildIDHTLHash is what profilers write for binaries without a build id. Reading a pprof never yields it.

@@ -29,10 +29,6 @@ type cpuProfile struct {
 	sampleType valueType
 }
 
-// maxSampleTypes is how many profiles findDoubleCounted looks back for another sample type of the same pprof. Real ones have a
-// handful.
-const maxSampleTypes = 16
-
 // findDoubleCounted reports, by position, which of conformant profiles have a type that Splunk knows as cpu although another
 // profile already counts their samples: a Go profile has samples and cpu, and Splunk must count only one of them.
 func findDoubleCounted(pd pprofile.Profiles) []bool {
@@ -48,7 +44,7 @@ func findDoubleCounted(pd pprofile.Profiles) []bool {
 					continue
 				}
 				next := cpuProfile{p, len(found) - 1, typ}
-				recent := cpu[max(0, len(cpu)-maxSampleTypes):]
+				recent := cpu[max(0, len(cpu)-compact.MaxSampleTypes):]
 				i := slices.IndexFunc(recent, func(other cpuProfile) bool { return sameObservations(other, next) })
 				if i < 0 {
 					cpu = append(cpu, next)

@@ -19,7 +19,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
@@ -107,8 +106,8 @@ func withValues(pd pprofile.Profiles, isWanted func(kind.Values) bool) {
 			all := sp.Profiles().Len()
 			sp.Profiles().RemoveIf(func(p pprofile.Profile) bool { return !isWanted(kind.ValuesOfProfile(p, pd.Dictionary())) })
 			if sp.Profiles().Len() < all { // they describe all types
-				sp.Scope().Attributes().Remove(scan.AttributeSampleTypeOrder)
-				sp.Scope().Attributes().Remove(scan.AttributeDefaultSampleType)
+				sp.Scope().Attributes().Remove(kind.AttributeSampleTypeOrder)
+				sp.Scope().Attributes().Remove(kind.AttributeDefaultSampleType)
 			}
 		}
 	}

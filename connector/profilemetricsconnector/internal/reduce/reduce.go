@@ -90,7 +90,7 @@ func (r *Reducer) Reduce(pd pprofile.Profiles) *Result {
 			scope := resolved.ResourceProfiles().At(i).ScopeProfiles().At(j).Scope().Attributes()
 			r.namer.Begin(scope, sp.Profiles(), r.dict)
 			r.scope, r.scopeTypes, r.order = sp, nil, 0
-			if v, ok := scope.Get("pprof.scope.sample_type_order"); ok && v.Type() == pcommon.ValueTypeSlice {
+			if v, ok := scope.Get(kind.AttributeSampleTypeOrder); ok && v.Type() == pcommon.ValueTypeSlice {
 				r.order = v.Slice().Len()
 			}
 			stated := kind.Stated(scope)
