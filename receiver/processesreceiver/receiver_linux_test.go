@@ -7,8 +7,14 @@ package processesreceiver
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +69,37 @@ func TestGoProgram(t *testing.T) {
 			pid, _ := rp.Resource().Attributes().Get("process.pid")
 			assert.Equal(t, int64(program.PID), pid.Int())
 		}
+	}
+}
+
+// TestContainer profiles a program that has a user, a root, and a number of its own, as in a container.
+func TestContainer(t *testing.T) {
+	namespaces := []string{"unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"}
+	if out, err := exec.Command(namespaces[0], append(namespaces[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("no namespaces here: %s", out)
+	}
+	path := filepath.Join(t.TempDir(), "start")
+	program := programtest.Build(t, []string{"CGO_ENABLED=0"}, "-ldflags=-s -w")
+	script := fmt.Sprintf("#!/bin/sh\nexec %s %s \"$@\"\n", strings.Join(namespaces, " "), program)
+	require.NoError(t, os.WriteFile(path, []byte(script), 0o700)) //nolint:gosec // it is executed
+	running := programtest.Start(t, path, "collect")
+	sink := &consumertest.ProfilesSink{}
+	start(t, sink, func(c *Config) {
+		c.Interval = time.Second
+		c.Include = []Match{{Name: "^program$", CommandLine: regexp.QuoteMeta(running.Dir)}}
+	})
+	require.Eventually(t, func() bool { return sumOf(sink.AllProfiles(), "inuse_space") > 0 }, 30*time.Second, 10*time.Millisecond)
+	first := sink.AllProfiles()[:1]
+	assert.Equal(t, sumOwn(running.Profile(t, "heap"), "inuse_space"), sumOf(first, "inuse_space"))
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", running.PID))
+	require.NoError(t, err)
+	pid, err := strconv.ParseInt(strings.TrimSpace(string(children)), 10, 64)
+	require.NoError(t, err)
+	for key, want := range map[string]any{
+		"process.pid": pid, "process.executable.name": "program", "process.executable.path": program,
+	} {
+		got, _ := first[0].ResourceProfiles().At(0).Resource().Attributes().Get(key)
+		assert.Equal(t, want, got.AsRaw(), key)
 	}
 }
 

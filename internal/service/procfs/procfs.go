@@ -71,12 +71,12 @@ func (r *Reader) Read(pid int64) (Process, error) {
 	}
 	dir, err := os.OpenRoot(filepath.Join(r.Root, strconv.FormatInt(pid, 10)))
 	if err != nil {
-		return Process{}, orGone(err)
+		return Process{}, OrGone(err)
 	}
 	defer func() { _ = dir.Close() }()
 	stat, err := r.readFile(dir, "stat")
 	if err != nil {
-		return Process{}, orGone(err)
+		return Process{}, OrGone(err)
 	}
 	name, flags, err := parseStat(stat)
 	if err != nil {
@@ -120,8 +120,8 @@ func (r *Reader) readFile(dir *os.Root, name string) ([]byte, error) {
 	return content, err
 }
 
-// orGone returns ErrGone if the process ended before or while it was read, otherwise err.
-func orGone(err error) error {
+// OrGone returns ErrGone if the process ended before or while it was read, otherwise err.
+func OrGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return ErrGone
 	}

@@ -69,6 +69,22 @@ func compareWithEndpoint(t *testing.T, path string) {
 	}
 }
 
+// TestProcessThatChanges: one that executes another program, or has ended, has no memory any more to be misread.
+func TestProcessThatChanges(t *testing.T) {
+	path := programtest.Build(t, []string{"CGO_ENABLED=0"})
+	for _, end := range []func(*programtest.Program){
+		func(p *programtest.Program) { p.Next(t) },
+		func(p *programtest.Program) { p.Stop() },
+	} {
+		program := programtest.Start(t, path, "collect", "execute")
+		process := openProcess(t, program.PID)
+		require.NotEmpty(t, process.profiles(t))
+		end(program)
+		_, _, err := process.reader.Read(process.memory)
+		require.ErrorIs(t, err, ErrUnreadable)
+	}
+}
+
 // TestSwitchedOff: a program that nothing in it reads the profile of is told apart from one that sets the rate to 0.
 func TestSwitchedOff(t *testing.T) {
 	const program = `package main

@@ -5,7 +5,9 @@ package hotspot
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +49,9 @@ func Inspect(t *target.Target, mappings []target.Mapping) (*VM, error) {
 	if err := checkSignal(status); err != nil {
 		return nil, err
 	}
+	if err := checkDispatcher(t); err != nil {
+		return nil, err
+	}
 	for _, name := range []string{"cmdline", "environ"} {
 		options, err := t.ReadFile(name, maxOptionsBytes)
 		if err != nil {
@@ -73,6 +78,27 @@ func checkSignal(status map[string]string) error {
 		return fmt.Errorf("the process is in state %s: %w", state, ErrNoAnswer)
 	}
 	return nil
+}
+
+// checkDispatcher returns an error unless the process has the thread to which HotSpot's handler gives SIGQUIT. Another program that has loaded
+// the library may handle the signal, too, by ending as those of Go do.
+func checkDispatcher(t *target.Target) error {
+	const name, most = "Signal Dispatch", 1000 // it is one of the first threads; names have 15 characters
+	tasks, err := t.OpenFile("task")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tasks.Close() }()
+	ids, err := tasks.Readdirnames(most)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for _, id := range ids {
+		if comm, _ := t.ReadFile("task/"+id+"/comm", maxOptionsBytes); strings.TrimSpace(string(comm)) == name {
+			return nil
+		}
+	}
+	return fmt.Errorf("the process has libjvm.so, but no thread for its signals, as with the option -Xrs or before it starts Java: %w", ErrDisabled)
 }
 
 // parseStatus reads the effective ids, the second of four, and the number in the innermost namespace, the last.

@@ -69,8 +69,8 @@ func start(t *testing.T, java jdk, uid uint32, options ...string) (*target.Targe
 	return startIn(t, nil, java, uid, options...)
 }
 
-// startIn starts it by another command, such as unshare.
-func startIn(t *testing.T, by []string, of jdk, uid uint32, options ...string) (*target.Target, *exec.Cmd) {
+// compiled returns a folder with the classes of a program, as the JDK's file system has it.
+func compiled(t *testing.T, of jdk, source string) string {
 	classes := t.TempDir()
 	if of.root != "" {
 		var err error
@@ -78,12 +78,17 @@ func startIn(t *testing.T, by []string, of jdk, uid uint32, options ...string) (
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = os.RemoveAll(classes) })
 	}
-	out, err := exec.Command(filepath.Join(javas(t)[0].home, "bin/javac"), "--release", "8", "-d", classes, "testdata/Burn.java").CombinedOutput()
+	out, err := exec.Command(filepath.Join(javas(t)[0].home, "bin/javac"), "--release", "8", "-d", classes, source).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for dir := classes; dir != of.root+"/tmp" && dir != "/"; dir = filepath.Dir(dir) {
 		require.NoError(t, os.Chmod(dir, 0o755))
 	}
-	classes = strings.TrimPrefix(classes, of.root)
+	return strings.TrimPrefix(classes, of.root)
+}
+
+// startIn starts it by another command, such as unshare.
+func startIn(t *testing.T, by []string, of jdk, uid uint32, options ...string) (*target.Target, *exec.Cmd) {
+	classes := compiled(t, of, "testdata/Burn.java")
 	command := append(append(by, filepath.Join(of.home, "bin/java")), append(options, "-Xmx128m", "-cp", classes, "Burn")...)
 	java := exec.Command(command[0], command[1:]...)
 	java.Dir = "/"

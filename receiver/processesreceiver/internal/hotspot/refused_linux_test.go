@@ -18,7 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/programtest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
 )
 
@@ -43,6 +45,53 @@ func TestProcessesThatSIGQUITWouldEnd(t *testing.T) {
 	defer process.Close()
 	_, err = inspect(t, process)
 	require.ErrorIs(t, err, ErrUnsupported)
+}
+
+// TestProgramsThatAreNotHotSpot are left alone, although they have loaded what a JVM has: OpenJ9, and a program in Go, which handles SIGQUIT by
+// ending.
+func TestProgramsThatAreNotHotSpot(t *testing.T) {
+	program := programtest.Start(t, programtest.Build(t, []string{"CGO_ENABLED=0"}))
+	process, err := target.Open("/proc", int64(program.PID))
+	require.NoError(t, err)
+	defer process.Close()
+	library := func(name string) target.Mapping {
+		return target.Mapping{IsExecutable: true, Path: "/opt/java/lib/" + name}
+	}
+	_, err = Inspect(process, []target.Mapping{library("server/libjvm.so")})
+	require.ErrorIs(t, err, ErrDisabled)
+	_, err = Inspect(process, []target.Mapping{library("j9vm/libjvm.so"), library("default/libj9vm29.so")})
+	require.ErrorIs(t, err, ErrUnsupported)
+	require.ErrorContains(t, err, "OpenJ9")
+	program.Next(t) // it goes on
+}
+
+// TestRootOfTheJVM: links in the file system of the JVM lead nowhere else.
+func TestRootOfTheJVM(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can change the root of a process")
+	}
+	outside, root := t.TempDir(), t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("secret"), 0o600))
+	program, err := os.ReadFile(programtest.Build(t, []string{"CGO_ENABLED=0"}))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(root, "program"), program, 0o700))
+	command := exec.Command("/program", "/")
+	command.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+	collectortest.StartProgram(t, command)
+	process, err := target.Open("/proc", int64(command.Process.Pid))
+	require.NoError(t, err)
+	defer process.Close()
+	vm := &VM{PID: 1}
+	for _, link := range []string{outside, "../../../../../../../.." + outside, "/proc/1/root" + outside, fmt.Sprintf("/proc/%d/cwd", os.Getpid())} {
+		require.NoError(t, os.Symlink(link, filepath.Join(root, "tmp")))
+		err := vm.with(process, time.Second, func(s *session) error {
+			_, err := s.readFile("secret", allocate)
+			return err
+		})
+		require.ErrorIs(t, err, ErrNoRecorder, "%s: not even the folder is found", link)
+		require.NoError(t, os.Remove(filepath.Join(root, "tmp")))
+	}
 }
 
 // TestOthersRecordingsStay: ours begins and ends beside another one.

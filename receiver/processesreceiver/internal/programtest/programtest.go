@@ -32,7 +32,7 @@ func BuildSource(t testing.TB, source []byte, env []string, flags ...string) str
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), source, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module program\n\ngo 1.18\n"), 0o600))
-	compile := exec.Command("go", append(append([]string{"build", "-o", "program"}, flags...), ".")...)
+	compile := exec.Command("go", append(append([]string{"build", "-o", "program"}, flags...), "main.go")...)
 	compile.Dir, compile.Env = dir, append(os.Environ(), env...)
 	out, err := compile.CombinedOutput()
 	require.NoError(t, err, "%s", out)

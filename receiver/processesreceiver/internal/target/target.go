@@ -13,7 +13,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path"
@@ -72,12 +71,12 @@ type Target struct {
 func Open(root string, pid int64) (*Target, error) {
 	dir, err := os.OpenFile(filepath.Join(root, strconv.FormatInt(pid, 10)), unix.O_DIRECTORY|os.O_RDONLY, 0)
 	if err != nil {
-		return nil, gone(err)
+		return nil, procfs.OrGone(err)
 	}
 	t := &Target{ID: ID{PID: pid}, dir: dir}
 	if t.Start, err = t.start(); err != nil {
 		t.Close()
-		return nil, gone(err)
+		return nil, procfs.OrGone(err)
 	}
 	return t, nil
 }
@@ -85,18 +84,11 @@ func Open(root string, pid int64) (*Target, error) {
 // Close closes the directory.
 func (t *Target) Close() { _ = t.dir.Close() }
 
-func gone(err error) error {
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("%w: %w", procfs.ErrGone, err)
-	}
-	return err
-}
-
 // OpenFile opens one of the process's files in /proc. `exe` is the program itself, wherever its path leads to.
 func (t *Target) OpenFile(name string) (*os.File, error) {
 	fd, err := unix.Openat(int(t.dir.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, gone(&os.PathError{Op: "open", Path: filepath.Join(t.dir.Name(), name), Err: err})
+		return nil, procfs.OrGone(&os.PathError{Op: "open", Path: filepath.Join(t.dir.Name(), name), Err: err})
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }
@@ -189,7 +181,7 @@ func (t *Target) Executable() (string, error) {
 	path := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(int(t.dir.Fd()), "exe", path)
 	if err != nil {
-		return "", gone(err)
+		return "", procfs.OrGone(err)
 	}
 	return string(path[:n]), nil
 }
@@ -217,7 +209,7 @@ type File struct {
 func (t *Target) File() (File, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstatat(int(t.dir.Fd()), "exe", &stat, 0); err != nil {
-		return File{}, gone(&os.PathError{Op: "stat", Path: filepath.Join(t.dir.Name(), "exe"), Err: err})
+		return File{}, procfs.OrGone(&os.PathError{Op: "stat", Path: filepath.Join(t.dir.Name(), "exe"), Err: err})
 	}
 	return File{Device: stat.Dev, Inode: stat.Ino, Size: stat.Size, Seconds: stat.Mtim.Sec, Nanos: stat.Mtim.Nsec}, nil
 }
@@ -229,7 +221,7 @@ func (t *Target) Fd() int { return int(t.dir.Fd()) }
 func (t *Target) OpenPath(name string) (*os.File, error) {
 	fd, err := unix.Openat(t.Fd(), name, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, gone(&os.PathError{Op: "open", Path: filepath.Join(t.dir.Name(), name), Err: err})
+		return nil, procfs.OrGone(&os.PathError{Op: "open", Path: filepath.Join(t.dir.Name(), name), Err: err})
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }

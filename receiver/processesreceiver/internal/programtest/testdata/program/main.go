@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command program allocates, waits, writes its own profiles to the folder of its
-// argument, and is idle until a byte arrives. Then it does so again.
+// argument, and is idle until a byte arrives. Then it does so again, or with three
+// arguments becomes another program.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"runtime/pprof"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -101,6 +103,9 @@ func main() {
 		report()
 		if n, err := os.Stdin.Read(make([]byte, 1)); n == 0 || err != nil {
 			return
+		}
+		if len(os.Args) > 3 {
+			panic(syscall.Exec("/bin/sh", []string{"sh", "-c", "echo; exec cat"}, nil))
 		}
 		retain()
 		contend()
