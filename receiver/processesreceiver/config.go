@@ -100,7 +100,7 @@ func createDefaultConfig() component.Config {
 		Timeout:      30 * time.Second,
 		Go:           GoConfig{Enabled: true, Profiles: slices.Clone(goProfiles), MaxBuckets: 65536},
 		Java: JavaConfig{
-			Enabled: true, CPUPeriod: 20 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond,
+			Enabled: true, CPUPeriod: 50 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond,
 			LiveObjects: true, MaxRecordingBytes: 32 << 20, Timeout: 10 * time.Second,
 		},
 	}

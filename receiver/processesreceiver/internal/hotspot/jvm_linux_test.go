@@ -222,22 +222,23 @@ func TestRecording(t *testing.T) {
 			require.NoError(t, err)
 			recording := &Recording{VM: vm, Timeout: patience}
 			require.NoError(t, recording.Start(process, &settings))
-			seen := map[string]bool{}
-			for range 2 {
+			seen, names := map[string]bool{}, ""
+			hasAll := func() bool {
+				isOld := strings.Contains(java.home, "java-8-") // it has no frame of its own for what is inlined
+				return (isOld || strings.Contains(names, "Burn.hot")) && strings.Contains(names, "Burn.allocate") && strings.Contains(names, "Burn.hold")
+			}
+			for end := time.Now().Add(patience); len(seen) < 2 || !hasAll(); {
+				require.True(t, time.Now().Before(end), names)
 				time.Sleep(time.Second)
 				chunks, err := recording.Dump(process, allocate)
 				require.NoError(t, err)
 				anchor := events.Anchor{EndNanos: uint64(time.Now().UnixNano())}
-				pd, stats, err := jfr.Decode(chunks, jfr.Options{Options: events.Options{Anchor: anchor}})
+				pd, _, err := jfr.Decode(chunks, jfr.Options{Options: events.Options{Anchor: anchor}})
 				require.NoError(t, err)
-				assert.Greater(t, stats.Events, 10)
 				for sampleType, event := range map[string]string{"samples": "ExecutionSample", "gc_collections": "GarbageCollection"} {
 					assert.Equal(t, summarized(t, chunks, "jdk."+event), observations(pd, sampleType), "as `jfr summary` counts")
 				}
-				strs := strings.Join(pd.Dictionary().StringTable().AsRaw(), "\n")
-				for _, name := range []string{"Burn.hot", "Burn.allocate", "Burn.hold"} {
-					assert.Contains(t, strs, name)
-				}
+				names += strings.Join(pd.Dictionary().StringTable().AsRaw(), "\n")
 				assert.False(t, seen[string(chunks[:chunkHeader])], "the same chunk again")
 				seen[string(chunks[:chunkHeader])] = true
 			}
@@ -246,9 +247,11 @@ func TestRecording(t *testing.T) {
 			require.NoError(t, recording.Stop(process))
 			_, err = recording.Dump(process, allocate)
 			require.ErrorIs(t, err, ErrEnded)
-			left, err := filepath.Glob("/tmp/otelcol-profiles-*.j*")
-			require.NoError(t, err)
-			assert.Empty(t, left)
 		})
 	}
+	t.Cleanup(func() { // those that run in parallel share /tmp
+		left, err := filepath.Glob("/tmp/otelcol-profiles-*.j*")
+		require.NoError(t, err)
+		assert.Empty(t, left)
+	})
 }

@@ -1,0 +1,153 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hotspot
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
+)
+
+// work is the program Work, pinned to a processor.
+type work struct {
+	t       *testing.T
+	process *target.Target
+	stdin   io.Writer
+	stdout  *bufio.Reader
+}
+
+func startWork(t *testing.T, of jdk) *work {
+	java := exec.Command("nice", "-n", cmp.Or(os.Getenv("COST_PRIORITY"), "0"), "taskset", "--cpu-list", "0",
+		filepath.Join(of.home, "bin/java"), "-Xmx256m", "-XX:TLABSize=8k", "-XX:-ResizeTLAB", "-cp", compiled(t, of, "testdata/Work.java"), "Work")
+	w := &work{t: t}
+	stdin, err := java.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := java.StdoutPipe()
+	require.NoError(t, err)
+	w.stdin, w.stdout = stdin, bufio.NewReader(stdout)
+	require.NoError(t, java.Start())
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = java.Wait()
+	})
+	_, err = w.stdout.ReadString('\n')
+	require.NoError(t, err)
+	w.process, err = target.Open("/proc", int64(java.Process.Pid))
+	require.NoError(t, err)
+	t.Cleanup(w.process.Close)
+	return w
+}
+
+// read returns how much was done, and the processor time of the thread that does it.
+func (w *work) read() (done, cpu float64) {
+	_, err := w.stdin.Write([]byte{'\n'})
+	require.NoError(w.t, err)
+	line, err := w.stdout.ReadString('\n')
+	require.NoError(w.t, err)
+	_, err = fmt.Sscan(line, &done, &cpu)
+	require.NoError(w.t, err)
+	return done, cpu
+}
+
+// others returns the processor time of the threads that record and answer, in nanoseconds.
+func (w *work) others() (cpu float64) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", w.process.PID))
+	require.NoError(w.t, err)
+	for _, thread := range threads {
+		name, _ := os.ReadFile(filepath.Join(thread, "comm"))
+		if !strings.HasPrefix(string(name), "JFR") && !strings.HasPrefix(string(name), "Attach") {
+			continue
+		}
+		stat, _ := os.ReadFile(filepath.Join(thread, "schedstat"))
+		nanos, _, _ := strings.Cut(string(stat), " ")
+		n, _ := strconv.ParseFloat(nanos, 64)
+		cpu += n
+	}
+	return cpu
+}
+
+// window returns the processor time that one piece of work takes.
+func (w *work) window(length time.Duration) float64 {
+	done, cpu := w.read()
+	time.Sleep(length)
+	doneLater, cpuLater := w.read()
+	return (cpuLater - cpu) / (doneLater - done)
+}
+
+// TestCost measures what events cost a JVM that is recorded: the processor time of a piece of work without, with, with and without a
+// recording, again and again in one process. Buffers for allocations are so small, and samples so many, that the cost stands out of the
+// noise of a machine that others use. The cost of an event does not depend on how many there are, and the README multiplies it.
+func TestCost(t *testing.T) {
+	rounds, _ := strconv.Atoi(os.Getenv("COST_ROUNDS"))
+	if rounds == 0 {
+		t.Skip("COST_ROUNDS=8 takes three minutes for each JDK; COST_PRIORITY=-5 has it run beside other work")
+	}
+	const window = 1200 * time.Millisecond
+	few := Settings{CPUPeriod: 50 * time.Millisecond, AllocationsPerSecond: 1, WaitThreshold: time.Second, MaxAge: time.Minute, MaxBytes: 64 << 20}
+	each, live := few, few
+	each.AllocationsPerSecond = 1e6
+	live.LiveObjects = true
+	for _, of := range javas(t) {
+		if of.root != "" {
+			continue
+		}
+		t.Run(of.String(), func(t *testing.T) {
+			w := startWork(t, of)
+			vm, err := inspect(t, w.process)
+			require.NoError(t, err)
+			recording := &Recording{VM: vm, Timeout: patience}
+			require.NoError(t, recording.Start(w.process, &settings)) // the first loads classes
+			time.Sleep(5 * window)
+			require.NoError(t, recording.Stop(w.process))
+			more, dumps, samplers := map[string][]float64{}, []float64{}, []float64{}
+			var buffers float64
+			for range rounds {
+				for name, set := range map[string]*Settings{"processor time": &few, "each allocation buffer": &each, "live objects": &live} {
+					before := w.window(window)
+					done, _ := w.read()
+					require.NoError(t, recording.Start(w.process, set))
+					time.Sleep(window / 3)
+					others := w.others()
+					first, second := w.window(window), w.window(window)
+					samplers = append(samplers, (w.others()-others)/(2*window.Seconds()))
+					others = w.others()
+					chunks, err := recording.Dump(w.process, allocate)
+					require.NoError(t, err)
+					dumps = append(dumps, w.others()-others)
+					doneLater, _ := w.read()
+					require.NoError(t, recording.Stop(w.process))
+					if name == "each allocation buffer" {
+						buffers = float64(summarized(t, chunks, "jdk.ObjectAllocationSample")) / (doneLater - done)
+					}
+					time.Sleep(window / 3)
+					after := w.window(window)
+					more[name] = append(more[name], (first+second-before-after)/2)
+					more["a piece of work"] = append(more["a piece of work"], (before+after)/2)
+				}
+			}
+			more["a second of the threads that record"], more["a dump"] = samplers, dumps
+			t.Logf("a piece of work has %.2f allocation buffers", buffers)
+			for name, nanos := range more {
+				slices.Sort(nanos)
+				n := len(nanos)
+				low := max(0, int(float64(n)/2-0.98*math.Sqrt(float64(n)))) // the order statistics that enclose the median in 95 of 100 cases
+				t.Logf("%-36s median %9.1f µs, 95 %% of the time in %.1f to %.1f", name, nanos[n/2]/1e3, nanos[low]/1e3, nanos[n-1-low]/1e3)
+			}
+		})
+	}
+}
