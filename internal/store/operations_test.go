@@ -238,7 +238,7 @@ func (h *history) losePower() {
 		return
 	}
 	h.disk.heal()
-	h.store.Maintain(h.now)
+	h.maintain()
 	if h.rnd.IntN(8) > 0 {
 		h.instances = nil // what the log knew of their series may be lost, although their profiles are in blocks
 	} else {
