@@ -132,3 +132,41 @@ export class Scale {
     return [this.byShare, this.factor, this.perSecond];
   }
 }
+
+// halves returns an initial comparison: the later half of the samples' time with the earlier one. They meet between two steps of
+// the time line, unless these are too coarse for the shown time.
+export function halves({times, shown, state}) {
+  if (!times) return {};
+  const {answer} = times;
+  const step = answer.step_ms;
+  let [first, last] = [Infinity, 0];
+  for (const {values} of answer.groups) {
+    values.forEach((value, i) => {
+      const start = answer.from + i * step;
+      if (value === null || start + step <= shown.from || start >= shown.until) return;
+      [first, last] = [Math.min(first, start), Math.max(last, start + step)];
+    });
+  }
+  if (last - first > step) [first, last] = [Math.max(first, shown.from), Math.min(last, shown.until)];
+  else [first, last] = [shown.from, shown.until];
+  let middle = (first + last) / 2;
+  if (last - first >= 8 * step) middle = answer.from + Math.round((middle - answer.from) / step) * step;
+  middle = Math.round(middle);
+  return {time: {from: middle, until: Math.round(last)}, base: {...state.base, time: {from: Math.round(first), until: middle}}};
+}
+
+// swapped returns the change of a state that shows the base, and compares it with what is shown now.
+export function swapped(state, shown) {
+  const {base} = state;
+  const keys = new Set(base.attrs.map(([key]) => key));
+  return {
+    service: base.service || state.service,
+    time: base.time ?? state.time,
+    attrs: [...state.attrs.filter(([key]) => !keys.has(key)), ...base.attrs],
+    base: {
+      service: base.service ? state.service : '',
+      time: base.time ? {from: Math.round(shown.from), until: Math.round(shown.until)} : null,
+      attrs: state.attrs.filter(([key]) => keys.has(key)),
+    },
+  };
+}

@@ -12,7 +12,7 @@ export function listenToKeys(app) {
   const actions = {
     '/': () => {
       back = document.activeElement;
-      (app.isStart ? app.start.search : toolbar.search).select();
+      (app.isStart ? app.stage.start.search : toolbar.search).select();
     },
     s: () => selection.service.open(),
     p: () => selection.type.open(),
@@ -41,7 +41,7 @@ export function listenToKeys(app) {
     if (event.target.matches('input, textarea, select')) {
       if (event.key !== 'Escape') return;
       event.target.blur();
-      if ([toolbar.search, app.start.search].includes(event.target)) back?.focus();
+      if ([toolbar.search, app.stage.start.search].includes(event.target)) back?.focus();
       return;
     }
     const action = actions[event.key];
