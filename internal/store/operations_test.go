@@ -239,7 +239,7 @@ func (h *history) losePower() {
 	}
 	h.disk.heal()
 	h.maintain()
-	if h.rnd.IntN(8) > 0 {
+	if h.rnd.IntN(4) > 0 {
 		h.instances = nil // what the log knew of their series may be lost, although their profiles are in blocks
 	} else {
 		h.note("wait until the log is synced")
@@ -333,6 +333,9 @@ func (h *history) add(at time.Time) {
 	of := h.instance()
 	start, seconds := at.Add(-of.interval).UnixNano(), int64(of.interval/time.Second)
 	cpu := h.profile(of, "process_cpu", "cpu", "nanoseconds", kind.Delta, start, int64(of.interval))
+	if h.rnd.IntN(6) == 0 {
+		cpu.time, cpu.duration = at.UnixNano(), 0 // it happened at once
+	}
 	cpu.rows = append(h.rows(1e9), modelRow{stack: m.frame(), value: 1e9})
 	m.profiles = append(m.profiles, cpu)
 	if h.rnd.IntN(2) == 0 {
