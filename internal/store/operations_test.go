@@ -311,12 +311,12 @@ func (h *history) end() {
 		h.disk.heal()
 		h.maintain()
 	}
-	for range 20 {
+	for range 60 {
 		h.query()
 	}
 	if h.disk != nil {
 		h.wait(30 * time.Hour)
-		for range 20 {
+		for range 60 {
 			h.query()
 		}
 		entries, err := os.ReadDir(filepath.Join(h.cfg.Disk.Directory, "damaged"))

@@ -152,6 +152,16 @@ func TestViewsByTimeAreAsPromised(t *testing.T) {
 	}
 }
 
+// An observation at the end of its profile is in the time that begins there, not in that which ends there.
+func TestObservationAtTheEnd(t *testing.T) {
+	s := New(testConfig())
+	add(t, s, "a", "cpu", "nanoseconds", 0, 10, profiletest.Observed([]uint64{uint64(at(10))}, "leaf"))
+	before, after := allOfShop, allOfShop
+	before.Until, after.From = at(10), at(10)
+	assert.EqualValues(t, 0, sum(t, s, before))
+	assert.EqualValues(t, 1, sum(t, s, after))
+}
+
 // One service of one pod, and fifty that had a pod with one profile each, one after the other: as many bytes as the time line shows.
 func TestGaugesOfShortLivedPods(t *testing.T) {
 	s := New(testConfig())
