@@ -28,7 +28,7 @@ import (
 // Random operations on stores of random configurations have the results that the model expects. STORE_OPERATIONS is the number of
 // histories, STORE_SEED the seed of the first one, a random one without it: a failure names the seed with which it comes again.
 func TestOperations(t *testing.T) {
-	histories, first := uint64(4), uint64(1)
+	histories, first := uint64(3), uint64(1)
 	if profiletest.IsRace { // everything takes minutes
 		histories = 1
 	}
