@@ -45,7 +45,7 @@ type Options struct {
 const (
 	// parserFactor is the memory of the text itself.
 	parserFactor = 1
-	// indexBytes is what an entry of a list takes that may just have grown; of a stack, with that of the table.
+	// indexBytes is the worst case of an entry of a stack: one in the slice after growth, one in the table.
 	indexBytes = 3 * 4
 )
 

@@ -24,8 +24,8 @@ type Sample[O any] struct {
 // its first use.
 type Samples[O any] struct {
 	Entries []Sample[O]
-	// firstOfStack[i] is the first sample of stack i. If it is less than start, it does not count. Sample 0 is the first of
-	// its stack, so that others need not know an entry 0.
+	// firstOfStack[i] is the first sample of stack i; entries below start are stale. Sample 0 is always the first of its stack, so it is never
+	// in others, whose entry 0 means none.
 	firstOfStack []int32
 	start        int32
 	others       HashIndex
@@ -38,7 +38,7 @@ func (t *Samples[O]) Reset(samples int) {
 	t.others.Reset(min(t.others.len(), maxHint))
 }
 
-// Begin tells that no more samples come of the groups so far.
+// Begin starts a new set of groups: those so far get no more samples.
 func (t *Samples[O]) Begin() {
 	t.start = int32(len(t.Entries))
 	if n := t.others.len(); n > 0 {

@@ -32,7 +32,7 @@ type legacyReader struct {
 	// shared are the tables of the message, in 1.6 and 1.7.
 	shared legacyTables
 
-	// stackRefs is how many more locations the ranges of samples may name: ranges can overlap.
+	// stackRefs is the remaining budget of stack entries: the ranges of samples may overlap.
 	stackRefs int
 	// scopes are those of the message, and profiles the bytes of their profiles.
 	scopes   []legacyScope

@@ -86,7 +86,7 @@ func (m *Meter) Reach(total int) error {
 // Check returns an error if the work has ended.
 func (m *Meter) Check() error { return m.More(0) }
 
-// Restart tells that nothing is in use any more. What was reserved serves what comes next.
+// Restart sets the use to 0 and keeps the reservation.
 func (m *Meter) Restart() {
 	if m != nil {
 		m.level = 0

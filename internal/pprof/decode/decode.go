@@ -94,9 +94,8 @@ type worker struct {
 	stats  Stats
 	types  []int // scratch: the numbers of all sample types
 
-	// stacks are those that Read has interned, by the bytes of their location ids. It pays if samples of one stack come
-	// again and again, as they do if each has a time: Read is for those. Decode's samples are already combined
-	// by stack, so that a stack seldom comes a third time.
+	// stacks are those that Read has interned, by the bytes of their location ids. It pays off when
+	// stacks repeat, as in samples with timestamps, which Read is for. Decode's samples are already combined by stack.
 	stacks scan.Memo[dictionary.StackIndex]
 }
 
@@ -307,7 +306,7 @@ func (w *worker) addSamples() error {
 const (
 	// checkEvery is the number of samples after which the worker reserves what they have taken.
 	checkEvery = 1 << 10
-	// A sample above largeSampleBytes can be of labels, each byte of which takes up to perLabelByte while it is read.
+	// A sample above largeSampleBytes can consist of labels, which need up to perLabelByte bytes for each of theirs.
 	largeSampleBytes = 16 << 10
 	perLabelByte     = 64
 )

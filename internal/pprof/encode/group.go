@@ -99,8 +99,8 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	return pprofs
 }
 
-// splitMixed splits each pprof in which some profiles have samples with timestamps and others without. As one they would
-// be read back as profiles of all types with timestamps and of all types without.
+// splitMixed splits each pprof in which some profiles have samples with timestamps and others without. Otherwise the
+// decoder would emit every sample type twice, with and without timestamps.
 func splitMixed(profiles pprofile.ProfilesSlice, pprofs [][]int) (split [][]int) {
 	for _, members := range pprofs {
 		var parts [2][]int // those like the first profile with samples, and the others

@@ -104,7 +104,7 @@ var dropReasonNames = [NumDropReasons]string{
 
 func (r DropReason) String() string { return dropReasonNames[r] }
 
-// Repair is a fault in spite of which the decoder reads on. Its String is the value of a metric's attribute.
+// Repair is a fault that the decoder tolerates. Its String is the value of a metric's attribute.
 type Repair int
 
 // The faults that producers are known to make.

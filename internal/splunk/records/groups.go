@@ -96,7 +96,7 @@ func (g *groups) reset() {
 
 const maxKeptGroups = 1 << 12
 
-// add adds an observation of the current record, which has the link and the time of an observation without one.
+// add adds an observation of the current record. The record supplies the link and time that the observation lacks.
 func (t *translator) add(o *observation) {
 	if !t.begun {
 		t.begin()

@@ -115,7 +115,7 @@ func (r *record) classify() {
 	}
 }
 
-// uses reports whether an attribute of the record is used for something other than an attribute of the Profile.
+// uses reports whether the translator consumes the attribute itself.
 func (r *record) uses(key string) bool {
 	switch key {
 	case KeyEventTimeNanos:

@@ -153,7 +153,7 @@ func (t *translator) start(opts Options) {
 		bytesLeft:   limits.MaxProfileBytes,
 		samplesLeft: limits.MaxSamples,
 		memoryLeft:  constantMemory + memoryFactor*limits.MaxProfileBytes,
-		workLeft:    2 * limits.MaxProfileBytes, // so that the others can be read although one or two are bombs
+		workLeft:    2 * limits.MaxProfileBytes, // leaves room for valid records beside one or two bombs
 		sharedLeft:  constantShared,
 		groupsLeft:  constantGroups,
 	}

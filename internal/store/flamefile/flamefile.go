@@ -73,7 +73,7 @@ func OfGraph(g *store.Graph, name func(string) string) Stacks {
 	}}
 }
 
-// noStack is the line of samples without frames, as in Splunk's records. unknownName is the name of a frame without one.
+// noStack is the line of samples without frames. unknownName is the name of a frame without one.
 const (
 	noStack     = "[no stack]"
 	unknownName = "(unknown)"
