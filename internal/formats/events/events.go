@@ -165,8 +165,8 @@ func (b *Builder) Take(n int) error {
 	return b.meter.Reach(b.parserBytes + b.BuildBytes())
 }
 
-// Step is called for each record. After an error the work must end; Step and Finish return it again. more is the memory in
-// use that Take does not know about.
+// Step is called for each record. After an error the work must end; Step and Finish return it again. more is the memory
+// in use that Take does not know about.
 func (b *Builder) Step(more int) error {
 	const checkEvery = 1 << 8
 	if b.steps++; b.steps%checkEvery != 0 {

@@ -24,8 +24,8 @@ type Sample[O any] struct {
 // its first use.
 type Samples[O any] struct {
 	Entries []Sample[O]
-	// firstOfStack[i] is the first sample of stack i; entries below start are stale. Sample 0 is always the first of its stack, so it is never
-	// in others, whose entry 0 means none.
+	// firstOfStack[i] is the first sample of stack i; entries below start are stale. Sample 0 is always the first of its
+	// stack, so it is never in others, whose entry 0 means none.
 	firstOfStack []int32
 	start        int32
 	others       HashIndex

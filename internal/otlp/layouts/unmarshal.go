@@ -38,7 +38,8 @@ type DropReason int
 
 // The reasons for which a sample of an old layout is dropped.
 const (
-	// DropStackRange is a range of locations that is not within the profile's location indices, or its location table if it has no indices.
+	// DropStackRange is a range of locations that is not within the profile's location indices, or its location table if
+	// it has no indices.
 	DropStackRange DropReason = iota
 	// DropLocation is a location that the message does not have.
 	DropLocation

@@ -29,8 +29,8 @@ func (w *worker) hasValues(v int) bool {
 	return false
 }
 
-// isIn reports whether an observation with these values is in the profile of type v. An all-zero observation goes to the first
-// profile only.
+// isIn reports whether an observation with these values is in the profile of type v. An all-zero observation goes to the
+// first profile only.
 func isIn(values []int64, v int, isFirst bool) bool {
 	return values[v] != 0 || len(values) == 1 || isFirst && !slices.ContainsFunc(values, func(v int64) bool { return v != 0 })
 }

@@ -27,7 +27,8 @@ func (e *encoder) writeSamples(columns []column, types int) {
 		return
 	}
 	e.join.reset()
-	for first := 0; first < len(columns); first += types { // timestamped columns first: the decoder identifies the profile by the first label
+	// Timestamped columns first: the decoder identifies the profile by the first label.
+	for first := 0; first < len(columns); first += types {
 		for _, c := range longestFirst(columns[first : first+types]) {
 			e.joinColumn(columns, first+c)
 		}

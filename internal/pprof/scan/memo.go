@@ -9,7 +9,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// Memo caches the result of decoding a byte range of a payload, keyed by its bytes. A Memo must be Reset before its first use.
+// Memo caches the result of decoding a byte range of a payload, keyed by its bytes. A Memo must be Reset before its first
+// use.
 type Memo[T any] struct {
 	data []byte
 	// spans and values are those of the entries. Entry 0 is unused, since HashIndex has no entry 0.
