@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,9 @@ var (
 	heading = regexp.MustCompile(`^#{1,6} (.*)$`)
 	// dropped is what GitHub removes from a heading to make its anchor.
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	made    = regexp.MustCompile("`make ([a-z0-9][a-z0-9-]*)")
+	// skipped are folders of what nobody wrote.
+	skipped = []string{".git", "bin", "node_modules"}
 	linked  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	// named matches a page that a comment or an error message names.
 	named = regexp.MustCompile(`(?:\.\./)*\b(?:docs|receiver|processor|exporter|connector)/[\w/-]+\.md\b`)
@@ -50,7 +54,7 @@ func files(t *testing.T, extensions ...string) (paths []string) {
 			return err
 		}
 		switch name := entry.Name(); {
-		case entry.IsDir() && (name == ".git" || name == "bin" || name == "node_modules" || strings.HasPrefix(name, "profiles-")):
+		case entry.IsDir() && (slices.Contains(skipped, name) || strings.HasPrefix(name, "profiles-")):
 			return filepath.SkipDir
 		case !entry.IsDir():
 			for _, extension := range extensions {
@@ -136,7 +140,7 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	for _, d := range documents(t) {
-		for _, match := range regexp.MustCompile("`make ([a-z0-9][a-z0-9-]*)").FindAllStringSubmatch(strings.Join(d.prose, "\n"), -1) {
+		for _, match := range made.FindAllStringSubmatch(strings.Join(d.prose, "\n"), -1) {
 			assert.True(t, targets[match[1]], "%s: %s", d.path, match[0])
 		}
 	}

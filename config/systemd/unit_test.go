@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The unit of config/standalone.yaml is that of config/host.yaml without what sampling needs, and with the page's profiles beside the queue.
+// The unit of config/standalone.yaml is that of config/host.yaml without what sampling needs, and with the page's
+// profiles beside the queue.
 func TestStandalone(t *testing.T) {
 	settings := func(path string) (lines []string) {
 		content, err := os.ReadFile(path)

@@ -3,10 +3,11 @@
 
 // Command benchreport measures the rows of docs/benchmarks.md again: `make bench-report`.
 //
-// A row of the page's table is a figure, its result, its peer, a metric and a command. If the command begins with `go test -bench`,
-// benchreport runs it and replaces the result. If its pattern ends with a group of two names, as in `impl=(ours|peer)`, the result is the
-// metric of the first by that of the second, as geometric mean over all inputs, with the least and the largest ratio. Otherwise it is the
-// geometric mean of the metric. Rows with another command need other programs: they are left as they are.
+// A row of the page's table is a figure, its result, its peer, a metric and a command. If the command begins with `go
+// test -bench`, benchreport runs it and replaces the result. If its pattern ends with a group of two names, as in
+// `impl=(ours|peer)`, the result is the metric of the first by that of the second, as geometric mean over all inputs,
+// with the least and the largest ratio. Otherwise it is the geometric mean of the metric. Rows with another command
+// need other programs: they are left as they are.
 package main
 
 import (

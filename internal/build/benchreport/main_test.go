@@ -24,7 +24,8 @@ BenchmarkDecode/large/impl=ours-2   	  10	  100 ns/op	  2000 cpu-ns/op
 
 func TestResult(t *testing.T) {
 	for command, want := range map[string]string{
-		"`go test -bench 'Decode/.*/impl=(ours\\|peer)' ./decode`": "1.00 (0.50 to 2.00)", // the medians 50 by 100, and 2000 by 1000
+		// The medians are 50 by 100, and 2000 by 1000.
+		"`go test -bench 'Decode/.*/impl=(ours\\|peer)' ./decode`": "1.00 (0.50 to 2.00)",
 		"`go test -bench Decode ./decode`":                         "316 (50 to 2000)",
 	} {
 		r := parseRow("| Decode | – | `profile.Parse` | `cpu-ns/op` | " + command + " |")
@@ -41,11 +42,15 @@ func TestResult(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	folder := t.TempDir()
-	for name, text := range map[string]string{"go": "#!/bin/sh\n[ \"$5\" = -count ] && cat " + folder + "/output", "output": output} {
+	for name, text := range map[string]string{
+		"go": "#!/bin/sh\n[ \"$5\" = -count ] && cat " + folder + "/output", "output": output,
+	} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o700))
 	}
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
-	const before, after = "# Page\n\n| Decode | – | peer | `cpu-ns/op` | `go test -bench 'Decode/.*/impl=(ours\\|peer)' ./decode` |\n", "| Decode | 1.00 (0.50 to 2.00) | peer |"
+	const before = "# Page\n\n" +
+		"| Decode | – | peer | `cpu-ns/op` | `go test -bench 'Decode/.*/impl=(ours\\|peer)' ./decode` |\n"
+	const after = "| Decode | 1.00 (0.50 to 2.00) | peer |"
 	page := filepath.Join(folder, "page.md")
 	require.NoError(t, os.WriteFile(page, []byte(before), 0o600))
 	require.NoError(t, run(page, []string{"-count", "3"}))

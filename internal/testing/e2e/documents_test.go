@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	runtimepprof "runtime/pprof"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,10 +28,11 @@ import (
 // fenced matches a fenced block of a Markdown page: its language, the rest of its first line, and its content.
 var fenced = regexp.MustCompile("(?ms)^ *```(\\w+)(?: ([^\n]*))?\n(.*?)^ *```$")
 
-// TestDocuments runs what the README, docs/ and the components' READMEs tell users to type, and validates the configurations in them. A block of commands is marked
-// `run`, or `needs` and what a machine may not have; one of YAML `run`, or `over` the file that it is a part of. The blocks of a page are
-// one script, and all pages share one collector, whose ports replace the usual ones. Nothing is built, and no further collector runs:
-// make lists what it would do, and a configuration that would run is validated.
+// TestDocuments runs what the README, docs/ and the components' READMEs tell users to type, and validates the
+// configurations in them. A block of commands is marked `run`, or `needs` and what a machine may not have; one of YAML
+// `run`, or `over` the file that it is a part of. The blocks of a page are one script, and all pages share one
+// collector, whose ports replace the usual ones. Nothing is built, and no further collector runs: make lists what it
+// would do, and a configuration that would run is validated.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -50,9 +52,10 @@ func TestDocuments(t *testing.T) {
 				requireValid(t, newFile(t, "config.yaml", []byte(text)))
 			case language == "yaml" && isPart:
 				requireValid(t, base, newFile(t, "config.yaml", []byte(text)))
-			case language == "yaml" && filepath.Base(page) != page && !strings.HasPrefix(page, "docs"): // each component tests its own
+			case language == "yaml" && filepath.Base(page) != page && !strings.HasPrefix(page, "docs"):
+				// Each component tests its own.
 			case language == "yaml":
-				assert.Regexp(t, "^(part|of .+)$", mark, "%s: a configuration that is neither validated nor says why\n%s", page, text)
+				assert.Regexp(t, "^(part|of .+)$", mark, "%s: a configuration without a test or a reason\n%s", page, text)
 			}
 		}
 		if script.Len() > 0 {
@@ -67,7 +70,10 @@ func TestDocuments(t *testing.T) {
 // pages returns the pages whose commands are for users: the README, those of docs/, and those of components.
 func pages(t *testing.T) (paths []string) {
 	t.Helper()
-	for _, pattern := range []string{"*.md", "docs/*.md", "receiver/*/*.md", "receiver/*/docs/*.md", "processor/*/*.md", "exporter/*/*.md", "connector/*/*.md"} {
+	for _, pattern := range []string{
+		"*.md", "docs/*.md", "receiver/*/*.md", "receiver/*/docs/*.md", "processor/*/*.md", "exporter/*/*.md",
+		"connector/*/*.md",
+	} {
 		found, err := filepath.Glob(filepath.Join(repository, pattern))
 		require.NoError(t, err)
 		for _, path := range found {
@@ -79,8 +85,8 @@ func pages(t *testing.T) (paths []string) {
 	return paths
 }
 
-// desk is where somebody who reads the documents types: a collector runs, a program serves net/http/pprof, and profiles of two versions of
-// the service shop have arrived.
+// desk is where somebody who reads the documents types: a collector runs, a program serves net/http/pprof, and profiles
+// of two versions of the service shop have arrived.
 type desk struct {
 	repository string
 	ports      *strings.Replacer
@@ -97,8 +103,8 @@ func newDesk(t *testing.T) *desk {
 	t.Cleanup(server.Close)
 	root, err := filepath.Abs(repository)
 	require.NoError(t, err)
-	d := &desk{repository: root, ports: strings.NewReplacer("localhost:4040", c.endpoint, "localhost:4042", c.graphs, "localhost:4317", c.otlp,
-		"localhost:4318", c.otlpHTTP, "localhost:6060", strings.TrimPrefix(server.URL, "http://"))}
+	d := &desk{repository: root, ports: strings.NewReplacer("localhost:4040", c.endpoint, "localhost:4042", c.graphs,
+		"localhost:4317", c.otlp, "localhost:4318", c.otlpHTTP, "localhost:6060", strings.TrimPrefix(server.URL, "http://"))}
 
 	var cpu, heap bytes.Buffer
 	require.NoError(t, runtimepprof.WriteHeapProfile(&heap))
@@ -117,15 +123,17 @@ func newDesk(t *testing.T) *desk {
 	realMake, err := exec.LookPath("make")
 	require.NoError(t, err)
 	for name, script := range map[string]string{
-		"sudo":             `exec env "$@"`,
-		"make":             `for a; do case $a in CONFIG=*) otelcol-profiles --config "${a#CONFIG=}";; esac; done; exec ` + realMake + ` -C "` + root + `" --dry-run "$@" >/dev/null`,
+		"sudo": `exec env "$@"`,
+		"make": `for a; do case $a in CONFIG=*) otelcol-profiles --config "${a#CONFIG=}";; esac; done
+exec ` + realMake + ` -C "` + root + `" --dry-run "$@" >/dev/null`,
 		"otelcol-profiles": `case $1 in --*) set -- validate "$@";; esac; exec "` + root + `/bin/otelcol-profiles" "$@"`,
 		"profiletool":      `exec "` + root + `/bin/profiletool" "$@"`,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(commands, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	}
 	curl := newFile(t, ".curlrc", []byte("fail\nsilent\nshow-error\n"))
-	d.env = append(freshMake, "PATH="+commands+":"+os.Getenv("PATH"), "CURL_HOME="+filepath.Dir(curl), "PPROF_TMPDIR="+t.TempDir())
+	d.env = append(slices.Clone(freshMake), "PATH="+commands+":"+os.Getenv("PATH"), "CURL_HOME="+filepath.Dir(curl),
+		"PPROF_TMPDIR="+t.TempDir())
 	return d
 }
 
