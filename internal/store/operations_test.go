@@ -309,7 +309,7 @@ func (h *history) failNext() {
 func (h *history) end() {
 	if h.disk != nil {
 		h.disk.heal()
-		h.maintain()
+		h.wait(61 * time.Minute) // all is in blocks of hours
 	}
 	for range 60 {
 		h.query()
