@@ -143,10 +143,10 @@ func TestRetention(t *testing.T) {
 // Blocks that are full are written at once: those that wait do not fill the memory, and nothing is dropped.
 func TestFullBlocksAreWrittenAtOnce(t *testing.T) {
 	cfg := diskConfig(t, t.TempDir())
-	cfg.MaxBytes = 8 << 20
+	cfg.MaxBytes = 4 << 20
 	s := open(t, cfg)
 	sent := 0
-	for i := range 60 {
+	for i := range 30 {
 		b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(at(i)), 1e9)
 		for k := range 2000 {
 			b.Sample(profiletest.Value(1, fmt.Sprint("function", i, "x", k)))
@@ -159,7 +159,7 @@ func TestFullBlocksAreWrittenAtOnce(t *testing.T) {
 	stats := s.Stats()
 	assert.Greater(t, stats.DiskBlocks, 3)
 	assert.Zero(t, stats.Evicted)
-	assert.Equal(t, 120_000, sent)
+	assert.Equal(t, 60_000, sent)
 	assert.EqualValues(t, sent, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 	require.NoError(t, s.Close())
 }
