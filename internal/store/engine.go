@@ -23,69 +23,6 @@ import (
 // samples: they make a block like one on disk, so that all rules are those of a Store. Each profile has a coefficient then, by which the
 // engine adds up its samples (engine_rows.go).
 
-// EngineID identifies a series or a stack in an engine: 128 bits of a hash of all that it has.
-type EngineID [16]byte
-
-// Engine is a database of samples. Its methods call use for each row of the answer, and return its error. What use gets is valid until it
-// returns. Times are Unix nanoseconds; 0 as until means no bound.
-type Engine interface {
-	// Types lists what profiles there are whose time lies in [from, until), of a service, or of all if service is empty.
-	Types(ctx context.Context, service string, from, until int64, use func(*EngineType) error) error
-	// Series lists the series of a service that have profiles on the days of [from, until).
-	Series(ctx context.Context, service string, from, until int64, use func(id EngineID, resource, profile []Attribute) error) error
-	// Profiles lists the profiles of the types whose time lies in [from, until), in the order of their times.
-	Profiles(ctx context.Context, types []EngineType, from, until int64, use func(*EngineProfile) error) error
-	// HasAttribute reports whether samples of the types, which are of one service, have an attribute of a key, with one
-	// of some values; nil means any.
-	HasAttribute(ctx context.Context, types []EngineType, from, until int64, key string, values []string) (bool, error)
-	// Rows adds up samples.
-	Rows(ctx context.Context, q *EngineQuery, use func(*EngineRow) error) error
-	// Stacks resolves stacks of a service that have samples on the days of [from, until).
-	Stacks(ctx context.Context, service string, from, until int64, ids []EngineID, use func(*EngineStack) error) error
-}
-
-// EngineType is one sample type of a service.
-type EngineType struct {
-	Service string
-	// Stated is the name that the producer gave the profile, or empty.
-	Stated           string
-	Type, PeriodType SampleType
-	// Temporality is what its profiles state about their values (kind.TemporalityAttribute), or empty.
-	Temporality string
-	// From and Until are the first start and the last end of the profiles, Duration is their longest one.
-	From, Until, Duration int64
-	Samples, Instances    int
-	// IsTimed reports that observations have times.
-	IsTimed bool
-}
-
-// profile returns the name of the profile that the type belongs to.
-func (t *EngineType) profile() string {
-	return kind.Name(kind.CutName(t.Stated), t.Type.Type, t.PeriodType.Type)
-}
-
-// valuesOf returns what the values of one of its profiles are, which states a temporality or none. Observations with times are events, as in
-// kind.DeclaredOf.
-func (t *EngineType) valuesOf(temporality string, duration int64, isTimed bool) kind.Values {
-	if isTimed {
-		duration = max(duration, 1)
-	}
-	return kind.StatedValues(temporality, kind.Declared{
-		SampleType: t.Type.Type, Unit: t.Type.Unit, PeriodType: t.PeriodType.Type, DurationNanos: uint64(max(duration, 0)),
-	})
-}
-
-// EngineProfile is a profile without its samples. First and Last are the times of its observations, if it has some.
-type EngineProfile struct {
-	// Type is the index of its type in the query.
-	Type                                int
-	Series                              EngineID
-	Time, Duration, Period, First, Last int64
-	Total                               int64
-	Samples                             int
-	IsTimed, HasAttributes, HasLinks    bool
-}
-
 // ErrEngine is wrapped by errors of an engine that does not answer, or refuses a query.
 var ErrEngine = errors.New("the engine of the profiles")
 
