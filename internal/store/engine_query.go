@@ -59,12 +59,7 @@ func (r *engineReader) engineQuery(chunks []weightedProfile, want Want) *EngineQ
 		add(w, &w.Profile, w.weight)
 		if w.Values == kind.Cumulative && w.Flags&(isBaseline|isReset) == 0 {
 			if before[w.series] == nil {
-				before[w.series] = map[int64]*Profile{}
-				i := slices.IndexFunc(e.series, func(sr series) bool { return sr.ID == w.series.ID })
-				list := e.series[i].chunks
-				for k := 1; k < len(list); k++ {
-					before[w.series][list[k].End] = &list[k-1].Profile
-				}
+				before[w.series] = e.before(w.series)
 			}
 			add(w, before[w.series][w.End], -w.weight)
 		}
@@ -84,6 +79,16 @@ func (r *engineReader) engineQuery(chunks []weightedProfile, want Want) *EngineQ
 		}
 	}
 	return q
+}
+
+// before returns the profiles of a series before others, by the ends of these.
+func (e *engineBlock) before(sr *BlockSeries) map[int64]*Profile {
+	i := slices.IndexFunc(e.series, func(in series) bool { return in.ID == sr.ID })
+	list, before := e.series[i].chunks, map[int64]*Profile{}
+	for k := 1; k < len(list); k++ {
+		before[list[k].End] = &list[k-1].Profile
+	}
+	return before
 }
 
 // typesOf returns the types of a series.

@@ -106,20 +106,10 @@ func (s *scan) plan() (*Selected, error) {
 	s.memory.progress.begin(s.view.onDisk)
 	err := s.eachPart(len(s.keys) > 0, func(p *part) error {
 		for of := range runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
-			r := &s.rules[of[0].typ]
 			if of[0].typ == 0 {
 				out.Values = shownValues(of[len(of)-1].Values)
 			}
-			err := s.eachBatch(p, of, func(list []weightedProfile) error {
-				for i := range list {
-					if r.timeType != (SampleType{}) {
-						r.seePeriod(p.Meta(&list[i].Profile).Period)
-					}
-					r.see(&s.query.Selection, &list[i], isMean, s.filter.isOverridden(list[i].series))
-				}
-				return nil
-			})
-			if err != nil {
+			if err := s.planType(p, of, isMean); err != nil {
 				return err
 			}
 		}
@@ -145,4 +135,18 @@ func (s *scan) plan() (*Selected, error) {
 		out.Profiles, out.From, out.Until = of.profiles, of.first, of.last
 	}
 	return out, nil
+}
+
+// planType shows the profiles of series of one type to its rule.
+func (s *scan) planType(p *part, of []selectedSeries, isMean bool) error {
+	r := &s.rules[of[0].typ]
+	return s.eachBatch(p, of, func(list []weightedProfile) error {
+		for i := range list {
+			if r.timeType != (SampleType{}) {
+				r.seePeriod(p.Meta(&list[i].Profile).Period)
+			}
+			r.see(&s.query.Selection, &list[i], isMean, s.filter.isOverridden(list[i].series))
+		}
+		return nil
+	})
 }
