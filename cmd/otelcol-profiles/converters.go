@@ -10,8 +10,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
-// addConverters adds what reads a configuration before any component is made. run calls it, on Windows by a line that `make generate`
-// inserts.
+// addConverters adds what reads a configuration before any component is made. run calls it, on Windows by a line that
+// `make generate` inserts.
 func addConverters(set *otelcol.CollectorSettings) *config.Durations {
 	durations := &config.Durations{}
 	converters := &set.ConfigProviderSettings.ResolverSettings.ConverterFactories

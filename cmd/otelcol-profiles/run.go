@@ -17,9 +17,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
-// run replaces the one in main_others.go, which `make generate` removes. It runs the collector so that signals work from the
-// start and so that it stops in time (internal/service/shutdown), that queues lose nothing while the disk is full and log what is so
-// (internal/service/safestorage), and that what it receives fits into its memory (internal/service/budget).
+// run replaces the one in main_others.go, which `make generate` removes. It runs the collector so that signals work
+// from the start and so that it stops in time (internal/service/shutdown), that queues lose nothing while the disk is
+// full and log what is so (internal/service/safestorage), and that what it receives fits into its memory
+// (internal/service/budget).
 func run(set otelcol.CollectorSettings) error {
 	signals := shutdown.Listen()
 	timeout, err := shutdown.Timeout()

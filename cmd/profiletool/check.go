@@ -23,11 +23,11 @@ func newCheck(term *terminal) *cobra.Command {
 		Long: `Check lists every fault of OTLP profiles with its path, one on each line, and exits with 1 if there is one. An
 older layout is upgraded first.
 
-The rules: indices in range; entry 0 of each table its zero value; no resource or scope without profiles; no entry twice,
-and none without a reference to it;
+The rules: indices in range; entry 0 of each table its zero value; no resource or scope without profiles; no entry
+twice, and none without a reference to it;
 attribute keys once in a list; memory_start below memory_limit; lines, columns and ids that are valid;
-one value, or as many values as timestamps, or timestamps alone, and the same for all samples of a profile; timestamps within
-the profile's time; no two samples of one identity; strings in UTF-8; an original payload only with its format.
+one value, or as many values as timestamps, or timestamps alone, and the same for all samples of a profile; timestamps
+within the profile's time; no two samples of one identity; strings in UTF-8; an original payload only with its format.
 
 Mappings without a build id are a warning, which does not change the exit code.`,
 		Example: `  profiletool check profiles.jsonl

@@ -55,9 +55,12 @@ var compressions = []string{"gzip", "none"}
 func (c *clientConfig) flags(cmd *cobra.Command) {
 	c.protocol, c.compression = protocolGRPC, "gzip"
 	f := cmd.Flags()
-	f.StringVar(&c.endpoint, "endpoint", "", "`ADDRESS` of the receiver, with https:// for TLS (default: localhost and the protocol's port)")
-	addChoice(cmd, choice{&c.protocol, protocols}, "protocol", "", "`PROTOCOL` of the receiver: "+strings.Join(protocols, ", "))
-	addChoice(cmd, choice{&c.compression, compressions}, "compression", "", "`METHOD` of compression: "+strings.Join(compressions, " or "))
+	f.StringVar(&c.endpoint, "endpoint", "",
+		"`ADDRESS` of the receiver, with https:// for TLS (default: localhost and the protocol's port)")
+	addChoice(cmd, choice{&c.protocol, protocols}, "protocol", "",
+		"`PROTOCOL` of the receiver: "+strings.Join(protocols, ", "))
+	addChoice(cmd, choice{&c.compression, compressions}, "compression", "",
+		"`METHOD` of compression: "+strings.Join(compressions, " or "))
 	addPairsFlag(cmd, &c.headers, "header", "header of each request, `NAME=VALUE`")
 	f.StringVar(&c.caFile, "ca-file", "", "`FILE` with the certificates of authorities to trust, in PEM")
 	f.BoolVar(&c.skipVerify, "insecure-skip-verify", false, "accept any certificate")
@@ -74,7 +77,8 @@ type sender interface {
 func (c *clientConfig) connect() (sender, error) {
 	endpoint := c.endpoint
 	if endpoint == "" {
-		endpoint = "localhost:" + map[string]string{protocolGRPC: "4317", protocolHTTP: "4318", protocolPprof: "4040"}[c.protocol]
+		endpoint = "localhost:" + map[string]string{protocolGRPC: "4317", protocolHTTP: "4318",
+			protocolPprof: "4040"}[c.protocol]
 	}
 	scheme, address, hasScheme := strings.Cut(endpoint, "://")
 	if !hasScheme {
@@ -88,9 +92,11 @@ func (c *clientConfig) connect() (sender, error) {
 	default:
 		return nil, fmt.Errorf("--endpoint %q must begin with http:// or https://, or with neither", endpoint)
 	}
-	settings := component.TelemetrySettings{Logger: zap.NewNop(), TracerProvider: notrace.NewTracerProvider(), MeterProvider: nometric.NewMeterProvider()}
+	settings := component.TelemetrySettings{Logger: zap.NewNop(), TracerProvider: notrace.NewTracerProvider(),
+		MeterProvider: nometric.NewMeterProvider()}
 	if c.protocol == protocolGRPC {
-		config := configgrpc.ClientConfig{Endpoint: strings.TrimSuffix(address, "/"), TLS: security, Compression: configcompression.Type(c.compression)}
+		config := configgrpc.ClientConfig{Endpoint: strings.TrimSuffix(address, "/"), TLS: security,
+			Compression: configcompression.Type(c.compression)}
 		conn, err := config.ToClientConn(context.Background(), nil, settings)
 		if err != nil {
 			return nil, err
@@ -105,7 +111,8 @@ func (c *clientConfig) connect() (sender, error) {
 	config := confighttp.NewDefaultClientConfig()
 	config.TLS, config.Timeout, config.Compression = security, c.timeout, configcompression.Type(c.compression)
 	// The connections of a load stay open between its messages.
-	config.Keepalive = configoptional.Some(confighttp.KeepaliveClientConfig{IdleConnTimeout: time.Minute, MaxIdleConns: 1000, MaxIdleConnsPerHost: 1000})
+	config.Keepalive = configoptional.Some(confighttp.KeepaliveClientConfig{IdleConnTimeout: time.Minute,
+		MaxIdleConns: 1000, MaxIdleConnsPerHost: 1000})
 	if c.protocol == protocolPprof {
 		path = "/v1/pprof"
 		config.Compression = "" // a pprof is compressed by itself
@@ -196,7 +203,8 @@ func (s *httpSender) post(ctx context.Context, target, content string, body []by
 	case a.IsAccepted():
 		return a.Body, nil
 	}
-	return nil, errors.New(strings.TrimRight(fmt.Sprintf("%d %s: %s", a.Status, http.StatusText(a.Status), a.Message), ": "))
+	return nil, errors.New(strings.TrimRight(fmt.Sprintf("%d %s: %s", a.Status, http.StatusText(a.Status), a.Message),
+		": "))
 }
 
 // pprofSender posts a pprof for each kind of profile of each resource.

@@ -55,7 +55,8 @@ func (c choice) Set(value string) error {
 // addChoice adds a flag. Its default is the value that it has.
 func addChoice(cmd *cobra.Command, c choice, name, shorthand, usage string) {
 	cmd.Flags().VarP(c, name, shorthand, usage)
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.allowed, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	// the flag exists
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.allowed, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // addPairsFlag adds a flag for NAME=VALUE that may be repeated.
@@ -84,8 +85,9 @@ func newConvert(term *terminal) *cobra.Command {
   collapsed    a line for each stack with its value, of one sample type
   speedscope   a file for https://www.speedscope.app, with all sample types
 
-A pprof has one kind of profile: if there are several, choose one by --service and --profile. Collapsed stacks have one sample
-type: without --profile and --type that of process_cpu, or else of the first kind, that is shown first elsewhere, too.
+A pprof has one kind of profile: if there are several, choose one by --service and --profile. Collapsed stacks have
+one sample type: without --profile and --type that of process_cpu, or else of the first kind, that is shown first
+elsewhere, too.
 With --out, each input becomes files of its own in that folder, one for each kind.`,
 		Example: `  profiletool convert -o pprof profiles.jsonl --service shop --profile process_cpu > cpu.pb.gz
   curl -s localhost:6060/debug/pprof/heap | profiletool convert -o otlp-json --at now -`,
@@ -120,8 +122,8 @@ type converter struct {
 	format string
 }
 
-// outFile is a file to be written. kind describes its profiles. Stacks are written as they are formatted: a few bytes can
-// have very many frames.
+// outFile is a file to be written. kind describes its profiles. Stacks are written as they are formatted: a few bytes
+// can have very many frames.
 type outFile struct {
 	kind  string
 	write func(io.Writer) error
@@ -281,7 +283,8 @@ func pprofsOf(term *terminal, pd pprofile.Profiles) ([]pprofOf, error) {
 	return out, nil
 }
 
-// renameTypes adds the unit to the names of sample types that share a name: pprof refuses profiles with two types of one name. async-profiler writes itimer/count and itimer/nanoseconds.
+// renameTypes adds the unit to the names of sample types that share a name: pprof refuses profiles with two types of
+// one name. async-profiler writes itimer/count and itimer/nanoseconds.
 func renameTypes(p *profile.Profile) {
 	count := map[string]int{}
 	for _, t := range p.SampleType {

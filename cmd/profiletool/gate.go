@@ -89,11 +89,13 @@ var conditionPattern = regexp.MustCompile(`^(self|total)\((.+)\)\s*>\s*(\+?)([0-
 func parseCondition(s string) (c condition, err error) {
 	m := conditionPattern.FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil || m[5] == "pp" && m[3] == "" {
-		return c, fmt.Errorf("--fail-if %q must look like self(pkg/...)>+5%%, total(main.handle)>+5pp or self(runtime)>20%%", s)
+		return c, fmt.Errorf("--fail-if %q must look like self(pkg/...)>+5%%, total(main.handle)>+5pp or self(runtime)>20%%",
+			s)
 	}
 	limit, err := strconv.ParseFloat(m[4], 64)
 	return condition{
-		text: strings.TrimSpace(s), pattern: m[2], isTotal: m[1] == "total", growth: m[3] != "", points: m[5] == "pp", limit: limit / 100,
+		text: strings.TrimSpace(s), pattern: m[2], isTotal: m[1] == "total", growth: m[3] != "", points: m[5] == "pp",
+		limit: limit / 100,
 	}, err
 }
 
@@ -111,8 +113,8 @@ func (c *condition) matches(function string) bool {
 type side struct {
 	kind  kind
 	whole shares.Whole
-	// conditions has a part for each condition, self one for each function. isKnown reports that a condition's pattern matches a function
-	// that is on a stack.
+	// conditions has a part for each condition, self one for each function. isKnown reports that a condition's pattern
+	// matches a function that is on a stack.
 	conditions []shares.Part
 	isKnown    []bool
 	self       map[string]*shares.Part
@@ -154,8 +156,9 @@ func (g *gate) run(base, files []string) error {
 	}
 	for i, c := range conditions {
 		if !before.isKnown[i] && !now.isKnown[i] {
-			return fmt.Errorf("--fail-if %q: no function or package in the profiles %s is %q, in the base or in the other files: "+
-				"check the name, and write pkg/... for all below a package", c.text, now.kind, c.pattern)
+			return fmt.Errorf(
+				"--fail-if %q: no function or package in the profiles %s is %q, in the base or in the other files: "+
+					"check the name, and write pkg/... for all below a package", c.text, now.kind, c.pattern)
 		}
 	}
 	results := g.judge(conditions, before, now)
@@ -278,7 +281,8 @@ func (c comparison) format(layout string) string {
 		p = "<0.0001"
 	}
 	percent := func(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
-	return fmt.Sprintf(layout, percent(c.before.Value), percent(c.now.Value), fmt.Sprintf("%+.2f pp", 100*c.difference()), p)
+	return fmt.Sprintf(layout, percent(c.before.Value), percent(c.now.Value), fmt.Sprintf("%+.2f pp", 100*c.difference()),
+		p)
 }
 
 type judged struct {
@@ -290,7 +294,8 @@ type judged struct {
 
 func (g *gate) judge(conditions []condition, before, now *side) (results []judged) {
 	for i, c := range conditions {
-		r := judged{condition: c, comparison: comparison{before.whole.Measure(before.conditions[i]), now.whole.Measure(now.conditions[i])}}
+		r := judged{condition: c,
+			comparison: comparison{before.whole.Measure(before.conditions[i]), now.whole.Measure(now.conditions[i])}}
 		switch {
 		case !c.growth:
 			r.failed = r.now.Value > c.limit
@@ -320,7 +325,8 @@ func (r *judged) verdict() string {
 }
 
 func (r *judged) String() string {
-	return fmt.Sprintf("%s: %s, %.0f and %.0f samples)", r.text, r.format("%s → %s (%s, p = %s"), r.before.Observations, r.now.Observations)
+	return fmt.Sprintf("%s: %s, %.0f and %.0f samples)", r.text, r.format("%s → %s (%s, p = %s"), r.before.Observations,
+		r.now.Observations)
 }
 
 // change is a function whose share is another one than before.
@@ -351,7 +357,9 @@ func (g *gate) changes(before, now *side) (list []change) {
 		}
 	}
 	size := func(c change) float64 { return math.Abs(c.difference()) }
-	slices.SortFunc(list, func(a, b change) int { return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(list, func(a, b change) int {
+		return cmp.Or(cmp.Compare(size(b), size(a)), cmp.Compare(a.name, b.name))
+	})
 	return list[:min(len(list), max(g.rows, 0))]
 }
 
@@ -376,8 +384,8 @@ func (g *gate) writeMarkdown(results []judged, before, now *side) {
 		}
 		fmt.Fprintln(g.term.out)
 	}
-	fmt.Fprintf(g.term.out, "Share of %s/%s by function, %.0f samples before and %.0f now:\n\n", now.kind.Profile, now.kind.Type,
-		before.whole.Observations, now.whole.Observations)
+	fmt.Fprintf(g.term.out, "Share of %s/%s by function, %.0f samples before and %.0f now:\n\n", now.kind.Profile,
+		now.kind.Type, before.whole.Observations, now.whole.Observations)
 	fmt.Fprintf(g.term.out, "| function | before | now | change | p |\n|---|---|---|---|---|\n")
 	for _, c := range g.changes(before, now) {
 		fmt.Fprintf(g.term.out, "| `%s` | %s |\n", cell(c.name), c.format("%s | %s | %s | %s"))
@@ -418,7 +426,8 @@ func writeSARIF(w io.Writer, results []judged, now *side) error {
 		"runs": []object{{
 			"tool": object{"driver": object{
 				"name": "profiletool", "version": toolVersion,
-				"rules": []object{{"id": "profile-share", "shortDescription": object{"text": "A function's share of a profile is above its limit"}}},
+				"rules": []object{{"id": "profile-share",
+					"shortDescription": object{"text": "A function's share of a profile is above its limit"}}},
 			}},
 			"results": found,
 		}},

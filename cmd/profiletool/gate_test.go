@@ -42,7 +42,8 @@ func TestGate(t *testing.T) {
 		{"self(example.com/shop/...)>+5%", more, exitFound, "failed"},
 		{"self(example.com/shop/…)>+5%", more, exitFound, "failed"},
 		{"self(example.com/shop/cart)>+5%", more, exitFound, "failed"},
-		{"self(example.com/shop/cart.Add)>+5pp", more, exitFound, "10.00 % → 20.00 % (+10.00 pp, p = <0.0001, 1000 and 1000 samples)"},
+		{"self(example.com/shop/cart.Add)>+5pp", more, exitFound,
+			"10.00 % → 20.00 % (+10.00 pp, p = <0.0001, 1000 and 1000 samples)"},
 		{"self(example.com/shop/cart.Add)>+15pp", more, exitOK, "ok"},
 		{"self(example.com/shop/cart.Add)>+5%", same, exitOK, "ok"},
 		{"self(example.com/shop/cart.Add)>+5%", little, exitOK, "by chance"},
@@ -55,8 +56,10 @@ func TestGate(t *testing.T) {
 		assert.Equal(t, c.code, r.code, "%s: %s%s", c.condition, r.out, r.log)
 		assert.Contains(t, r.out, c.says, c.condition)
 	}
-	assert.Equal(t, exitFound, run(t, nil, "diff", "--fail-if=self(example.com/shop/cart)>+5%", "--alpha", "1", base, little).code)
-	assert.Equal(t, exitFound, run(t, nil, "diff", base, more, "--fail-if=total(net/http)>90%", "--fail-if=self(runtime)>1%").code)
+	assert.Equal(t, exitFound, run(t, nil, "diff", "--fail-if=self(example.com/shop/cart)>+5%", "--alpha", "1", base,
+		little).code)
+	assert.Equal(t, exitFound,
+		run(t, nil, "diff", base, more, "--fail-if=total(net/http)>90%", "--fail-if=self(runtime)>1%").code)
 }
 
 // TestGateLetsImprovementsPass has a function that takes less than before, whatever the condition on its growth.
@@ -65,16 +68,19 @@ func TestGateLetsImprovementsPass(t *testing.T) {
 	for _, growth := range []string{"+5%", "+5pp", "+0%", "+0pp"} {
 		r := run(t, nil, "diff", "--fail-if", "self(example.com/shop/cart)>"+growth, more, less)
 		assert.Equal(t, exitOK, r.code, "%s: %s%s", growth, r.out, r.log)
-		assert.Equal(t, exitFound, run(t, nil, "diff", "--fail-if", "self(example.com/shop/cart)>"+growth, less, more).code, growth)
+		assert.Equal(t, exitFound, run(t, nil, "diff", "--fail-if", "self(example.com/shop/cart)>"+growth, less, more).code,
+			growth)
 	}
 }
 
-// TestGateIgnoresProfilesWithoutValues has recordings in which nothing happened: they tell nothing about how shares vary.
+// TestGateIgnoresProfilesWithoutValues has recordings in which nothing happened: they tell nothing about how shares
+// vary.
 func TestGateIgnoresProfilesWithoutValues(t *testing.T) {
 	empty := func(name string) string {
 		b := profiletest.New().Resource("service.name", "shop")
 		for range 100 {
-			b.Profile("cpu", "nanoseconds").Time(1, 10_000_000_000).Period(10_000_000, "cpu", "nanoseconds").Sample(profiletest.Value(0, "runtime.idle"))
+			b.Profile("cpu", "nanoseconds").Time(1, 10_000_000_000).Period(10_000_000, "cpu", "nanoseconds").
+				Sample(profiletest.Value(0, "runtime.idle"))
 		}
 		wire, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(b.Build())
 		require.NoError(t, err)
@@ -102,7 +108,8 @@ func TestGateReadsURLs(t *testing.T) {
 	r := run(t, nil, "diff", condition, site.URL, site.URL+"/more")
 	assert.Equal(t, exitFound, r.code, r.log)
 	assert.Contains(t, r.out, "10.00 % → 20.00 %")
-	assert.Equal(t, exitOK, run(t, nil, "diff", condition, site.URL+"/debug/pprof/profile?seconds=1", files["/debug/pprof/profile"]).code)
+	assert.Equal(t, exitOK,
+		run(t, nil, "diff", condition, site.URL+"/debug/pprof/profile?seconds=1", files["/debug/pprof/profile"]).code)
 	r = run(t, nil, "diff", condition, site.URL, site.URL+"/none")
 	assert.Equal(t, exitFailed, r.code)
 	assert.Contains(t, r.log, "404 Not Found no such profile")
@@ -135,7 +142,9 @@ func TestGateFormats(t *testing.T) {
 			}
 		}
 	}
-	require.NoError(t, json.Unmarshal([]byte(run(t, nil, "diff", "--format=sarif", "--fail-if", "self(runtime)>+5%", base, more).out), &report))
+	require.NoError(t,
+		json.Unmarshal([]byte(run(t, nil, "diff", "--format=sarif", "--fail-if", "self(runtime)>+5%", base, more).out),
+			&report))
 	assert.Equal(t, "2.1.0", report.Version)
 	require.Len(t, report.Runs, 1)
 	assert.NotNil(t, report.Runs[0].Results, "an empty list, not null")

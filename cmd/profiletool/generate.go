@@ -50,7 +50,8 @@ func (t *loadType) generate(samples int) pprofile.Profiles {
 			Name:     intern(fmt.Sprintf("github.com/example/shop/internal/package%02d.(*Service).Function%03d", i%20, i)),
 			Filename: intern(fmt.Sprintf("/src/internal/package%02d/service.go", i%20)), StartLine: int64(10 * i),
 		})
-		functions[i] = int32(dict.Locations.Intern(dictionary.Location{}, []dictionary.Line{{Function: function, Line: int64(10*i + 3)}}))
+		functions[i] = int32(dict.Locations.Intern(dictionary.Location{},
+			[]dictionary.Line{{Function: function, Line: int64(10*i + 3)}}))
 	}
 	resource := pcommon.NewResource()
 	resource.Attributes().PutStr("service.name", "load")
@@ -70,7 +71,8 @@ func (t *loadType) generate(samples int) pprofile.Profiles {
 		for i := range min(4, len(stack)) { // the roots: one of eight handlers
 			stack[len(stack)-1-i] = functions[i*8+random.IntN(8)/(4-i)]
 		}
-		a.Observe(profile, compact.Identity{Stack: dict.Stacks.Intern(stack)}, compact.Observation{Value: (1 + random.Int64N(20)) * t.period})
+		a.Observe(profile, compact.Identity{Stack: dict.Stacks.Intern(stack)},
+			compact.Observation{Value: (1 + random.Int64N(20)) * t.period})
 	}
 	return a.Build()
 }

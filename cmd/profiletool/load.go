@@ -233,7 +233,8 @@ func (l *loader) report() error {
 	w := tabwriter.NewWriter(l.term.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "time\t%s\n", l.took.Round(time.Millisecond))
 	if sent := float64(c.accepted+c.refused) / seconds; l.config.rate > 0 && sent < 0.95*l.config.rate {
-		fmt.Fprintf(w, "rate\t%.1f/s of %.1f/s: the answers were too slow for --connections %d\n", sent, l.config.rate, l.config.connections)
+		fmt.Fprintf(w, "rate\t%.1f/s of %.1f/s: the answers were too slow for --connections %d\n", sent, l.config.rate,
+			l.config.connections)
 	}
 	fmt.Fprintf(w, "accepted\t%d messages\t%.1f/s\n", c.accepted, float64(c.accepted)/seconds)
 	fmt.Fprintf(w, "refused\t%d messages\n", c.refused)

@@ -122,16 +122,19 @@ func TestExitCodes(t *testing.T) {
 		"no such flag":    {[]string{"stats", "--frobnicate", good}, exitFailed, "unknown flag: --frobnicate"},
 		"no such file":    {[]string{"stats", "/none"}, exitFailed, "profiletool: /none: no such file or directory"},
 		"no format":       {[]string{"convert", good}, exitFailed, "-o must name the output format"},
-		"a wrong format":  {[]string{"convert", "-o", "jpeg", good}, exitFailed, "must be one of pprof, otlp, otlp-json, collapsed, speedscope"},
-		"not a profile":   {[]string{"stats", "../../README.md"}, exitFailed, "profiletool: ../../README.md: "},
-		"a text dump":     {[]string{"stats", pprofData + "go-goroutine-debug1.txt"}, exitFailed, "ask without debug=1"},
-		"stdin twice":     {[]string{"stats", "-", "-"}, exitFailed, "standard input can be read only once"},
-		"nothing chosen":  {[]string{"cat", "--service", "none", good}, exitFailed, "nothing is selected; there is:\n  unknown_service process_cpu cpu/nanoseconds"},
-		"none to send":    {[]string{"send", "--service", "none", good, goHeap}, exitFailed, "nothing is selected; there is:\n  unknown_service process_cpu cpu/nanoseconds"},
-		"a wrong time":    {[]string{"cat", "--at", "yesterday", good}, exitFailed, `"yesterday" is not a time`},
-		"pprof's flag":    {[]string{"top", "-frobnicate", goCPU}, exitFailed, "-frobnicate"},
-		"pprof's file":    {[]string{"top", "/none"}, exitFailed, "/none: no such file"},
-		"pprof's regexp":  {[]string{"peek", "-cum"}, exitFailed, "a regular expression for the functions is missing"},
+		"a wrong format": {[]string{"convert", "-o", "jpeg", good}, exitFailed,
+			"must be one of pprof, otlp, otlp-json, collapsed, speedscope"},
+		"not a profile": {[]string{"stats", "../../README.md"}, exitFailed, "profiletool: ../../README.md: "},
+		"a text dump":   {[]string{"stats", pprofData + "go-goroutine-debug1.txt"}, exitFailed, "ask without debug=1"},
+		"stdin twice":   {[]string{"stats", "-", "-"}, exitFailed, "standard input can be read only once"},
+		"nothing chosen": {[]string{"cat", "--service", "none", good}, exitFailed,
+			"nothing is selected; there is:\n  unknown_service process_cpu cpu/nanoseconds"},
+		"none to send": {[]string{"send", "--service", "none", good, goHeap}, exitFailed,
+			"nothing is selected; there is:\n  unknown_service process_cpu cpu/nanoseconds"},
+		"a wrong time":   {[]string{"cat", "--at", "yesterday", good}, exitFailed, `"yesterday" is not a time`},
+		"pprof's flag":   {[]string{"top", "-frobnicate", goCPU}, exitFailed, "-frobnicate"},
+		"pprof's file":   {[]string{"top", "/none"}, exitFailed, "/none: no such file"},
+		"pprof's regexp": {[]string{"peek", "-cum"}, exitFailed, "a regular expression for the functions is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := run(t, nil, c.args...)
@@ -144,14 +147,16 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestUnreadableFiles runs every command that reads files without one, and with files that it cannot read. Each run writes one line
-// that says so.
+// TestUnreadableFiles runs every command that reads files without one, and with files that it cannot read. Each run
+// writes one line that says so.
 func TestUnreadableFiles(t *testing.T) {
 	good, text := write(t, "good.otlp", must(t, "merge", goCPU)), write(t, "a.txt", "# Title\n")
 	for _, command := range [][]string{
-		{"convert", "-o", "otlp"}, {"check"}, {"stats"}, {"cat"}, {"merge"}, {"split", "--max-bytes=1000", "--out=" + t.TempDir()},
+		{"convert", "-o", "otlp"}, {"check"}, {"stats"}, {"cat"}, {"merge"},
+		{"split", "--max-bytes=1000", "--out=" + t.TempDir()},
 		{"serve", "--endpoint=localhost:0"}, {"send", "--endpoint=localhost:1"},
-		{"top"}, {"tree"}, {"peek", "main"}, {"list", "main"}, {"diff", good}, {"flamegraph", "-no_browser"}, {"web"}, {"pprof", "-top"},
+		{"top"}, {"tree"}, {"peek", "main"}, {"list", "main"}, {"diff", good}, {"flamegraph", "-no_browser"}, {"web"},
+		{"pprof", "-top"},
 	} {
 		for _, c := range []struct{ file, log string }{
 			{"", `profiletool: a file is missing; "-" is standard input`},
@@ -199,7 +204,8 @@ func TestPprofRoundTrip(t *testing.T) {
 				require.Equal(t, exitOK, run(t, nil, "check", otlp).code)
 				original, err := os.ReadFile(path)
 				require.NoError(t, err)
-				assert.NoError(t, profiletest.EqualPprof(parse(t, string(original)), parse(t, must(t, "convert", "-o", outPprof, otlp))))
+				assert.NoError(t,
+					profiletest.EqualPprof(parse(t, string(original)), parse(t, must(t, "convert", "-o", outPprof, otlp))))
 			}
 		})
 	}
@@ -214,7 +220,8 @@ func TestReads(t *testing.T) {
 		require.NotEmpty(t, found)
 		paths = append(paths, found...)
 	}
-	paths = append(paths, write(t, "a.folded", "main;work 12\nmain;rest 3\n"), pprofData+"go-exec.trace", "../../internal/formats/jfr/testdata/jdk17.jfr.gz")
+	paths = append(paths, write(t, "a.folded", "main;work 12\nmain;rest 3\n"), pprofData+"go-exec.trace",
+		"../../internal/formats/jfr/testdata/jdk17.jfr.gz")
 	for _, path := range paths {
 		if strings.Contains(path, "-empty-") {
 			continue
@@ -236,7 +243,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestReadsTimesInLabels reads a profile of dd-trace, which has the time of each sample in a label that the receiver reads by default.
+// TestReadsTimesInLabels reads a profile of dd-trace, which has the time of each sample in a label that the receiver
+// reads by default.
 func TestReadsTimesInLabels(t *testing.T) {
 	pd := unmarshal(t, must(t, "convert", "-o", outOTLP, pprofData+"node-datadog-timeline-wall.pb.gz"))
 	timed := 0
@@ -248,7 +256,8 @@ func TestReadsTimesInLabels(t *testing.T) {
 	assert.Equal(t, pd.SampleCount()-1, timed, "all but one have the label")
 }
 
-// TestReadsFileExporter reads files of the Collector's file exporter: lines of JSON, and messages that follow their length.
+// TestReadsFileExporter reads files of the Collector's file exporter: lines of JSON, and messages that follow their
+// length.
 func TestReadsFileExporter(t *testing.T) {
 	cpu, heap := must(t, "convert", "-o", outJSON, goCPU), must(t, "convert", "-o", outJSON, goHeap)
 	lines := write(t, "profiles.jsonl", cpu+heap)
@@ -285,7 +294,9 @@ func TestConvert(t *testing.T) {
 	path := write(t, "a.folded", folded)
 	assert.Equal(t, folded, must(t, "convert", "-o", outCollapsed, path))
 	assert.Contains(t, must(t, "convert", "-o", outSpeedscope, path), `"unit":"none"`)
-	assert.Equal(t, uint64(1769860800e9), uint64(profiletest.ProfileAt(unmarshal(t, must(t, "convert", "-o", outOTLP, "--at", "2026-01-31T12:00:00Z", path)), 0).Time()))
+	assert.Equal(t, uint64(1769860800e9),
+		uint64(profiletest.ProfileAt(unmarshal(t, must(t, "convert", "-o", outOTLP, "--at", "2026-01-31T12:00:00Z", path)),
+			0).Time()))
 
 	// Of several sample types, collapsed stacks have the default one, as reports have.
 	byHand := must(t, "convert", "-o", outCollapsed, "--type", "cpu", goCPU)
@@ -295,9 +306,11 @@ func TestConvert(t *testing.T) {
 	r = run(t, nil, "convert", "-o", outCollapsed, goHeap, goCPU)
 	assert.Equal(t, byHand, r.out)
 	assert.Equal(t, 5, strings.Count(r.log, "can choose this, too"))
-	assert.Equal(t, must(t, "convert", "-o", outCollapsed, "--type", "inuse_space", goHeap), run(t, nil, "convert", "-o", outCollapsed, goHeap).out)
+	assert.Equal(t, must(t, "convert", "-o", outCollapsed, "--type", "inuse_space", goHeap),
+		run(t, nil, "convert", "-o", outCollapsed, goHeap).out)
 	allocs := filepath.Join("..", "..", "testdata", "pprof", "go-allocs.pb.gz") // names alloc_space as its default
-	assert.Equal(t, must(t, "convert", "-o", outCollapsed, "--type", "alloc_space", allocs), run(t, nil, "convert", "-o", outCollapsed, allocs).out)
+	assert.Equal(t, must(t, "convert", "-o", outCollapsed, "--type", "alloc_space", allocs),
+		run(t, nil, "convert", "-o", outCollapsed, allocs).out)
 	assert.Equal(t, byHand, must(t, "convert", "-o", outCollapsed, "--type", "cpu/nanoseconds", goCPU))
 	r = run(t, nil, "convert", "-o", outPprof, goCPU, goHeap)
 	assert.Equal(t, exitFailed, r.code)
@@ -325,7 +338,8 @@ func TestConvert(t *testing.T) {
 // TestConvertStreamsStacks converts a few bytes to very many.
 func TestConvertStreamsStacks(t *testing.T) {
 	const functions = 1024
-	pd := profiletest.New().Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, strings.Repeat("name", 16<<10))).Build()
+	pd := profiletest.New().Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, strings.Repeat("name", 16<<10))).
+		Build()
 	d := pd.Dictionary()
 	for i := range functions {
 		f := d.FunctionTable().AppendEmpty()
@@ -394,7 +408,8 @@ func TestServeIgnoresEmptyFiles(t *testing.T) {
 // TestGoTraceModes reads a trace in both modes: intervals with their times, and sums.
 func TestGoTraceModes(t *testing.T) {
 	const trace = pprofData + "go-exec.trace"
-	assert.Contains(t, must(t, "stats", write(t, "events.otlp", must(t, "convert", "-o", outOTLP, trace))), "samples with values and timestamps")
+	assert.Contains(t, must(t, "stats", write(t, "events.otlp", must(t, "convert", "-o", outOTLP, trace))),
+		"samples with values and timestamps")
 	sums := must(t, "convert", "-o", outOTLP, "--mode", modeAggregated, "--profile", "off_cpu", trace)
 	assert.NotContains(t, must(t, "stats", write(t, "sums.otlp", sums)), "timestamps")
 	assert.Contains(t, must(t, "top", "-profile=off_cpu", trace), "Type: off_cpu")
@@ -409,7 +424,8 @@ func TestCheck(t *testing.T) {
 
 	r = run(t, []byte(must(t, "convert", "-o", outOTLP, pprofData+"cpp-unsymbolized.pb.gz")), "check", "-")
 	assert.Equal(t, exitOK, r.code)
-	assert.Regexp(t, `^standard input: warning: \d+ of \d+ mappings have no build id \(.*\), such as mapping_table\[1\], .*\nstandard input: conformant\n$`, r.log)
+	assert.Regexp(t,
+		`^standard input: warning: \d+ of \d+ mappings have no build id \(.*\), such as mapping_table\[1\], .*\nstandard input: conformant\n$`, r.log)
 
 	pd := unmarshal(t, sound)
 	profiletest.SampleAt(pd, 3).SetStackIndex(9999)
@@ -420,7 +436,8 @@ func TestCheck(t *testing.T) {
 	assert.Equal(t, exitFound, r.code)
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
 	require.Len(t, lines, 2, r.out)
-	assert.Regexp(t, `^standard input: resource_profiles\[0\]\.scope_profiles\[0\]\.profiles\[0\]\.samples\[3\]\.stack_index: index 9999 is out of range \[0\.\.\d+\)$`, lines[0])
+	assert.Regexp(t,
+		`^standard input: resource_profiles\[0\]\.scope_profiles\[0\]\.profiles\[0\]\.samples\[3\]\.stack_index: index 9999 is out of range \[0\.\.\d+\)$`, lines[0])
 	assert.Regexp(t, `^standard input: string_table\[\d+\]: is not reached from any profile$`, lines[1])
 	assert.Equal(t, "standard input: not conformant\n", r.log)
 	r = run(t, broken, "check", "--allow-orphans", "-")
@@ -431,7 +448,8 @@ func TestCheck(t *testing.T) {
 	assert.Contains(t, r.log, "1 of 478 samples were left out")
 }
 
-// Every command that reads files exits with an error if nothing is left of one: an empty result would look like a success.
+// Every command that reads files exits with an error if nothing is left of one: an empty result would look like a
+// success.
 func TestNothingLeftIsAnError(t *testing.T) {
 	const message = `{"resourceProfiles":[{"scopeProfiles":[{"profiles":[{"sampleType":[{}],"stringTable":[""],"locationTable":[{}],
 		"sample":[{"locationsStartIndex":7,"locationsLength":1,"value":["1"]},{"locationsStartIndex":0,"locationsLength":1}]}]}]}]}`

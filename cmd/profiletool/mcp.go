@@ -30,8 +30,8 @@ func newMCP(term *terminal) *cobra.Command {
 		Short:   "Answer an assistant about files or a remote store",
 		GroupID: groupNetwork,
 		Long: `Mcp answers an assistant by the Model Context Protocol, over standard input and output: about files, or with --url about the
-exporter profile_store of a collector, whose section mcp must be on. It is read only. The assistant starts it; docs/mcp.md has the
-configuration for that.
+exporter profile_store of a collector, whose section mcp must be on. It is read only. The assistant starts it;
+docs/mcp.md has the configuration for that.
 
 For files, the present is the end of the latest profile, and a question that names no time is about all of them.`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -41,7 +41,8 @@ For files, the present is the end of the latest profile, and a question that nam
 			return needFile(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			transport := &sdk.IOTransport{Reader: io.NopCloser(term.in), Writer: nopWriteCloser{term.out}, MaxLineLength: mcp.MaxRequestBytes}
+			transport := &sdk.IOTransport{Reader: io.NopCloser(term.in), Writer: nopWriteCloser{term.out},
+				MaxLineLength: mcp.MaxRequestBytes}
 			var server *sdk.Server
 			if remote != "" {
 				var err error
@@ -83,7 +84,8 @@ func bridge(ctx context.Context, url string, headers map[string]string) (*sdk.Se
 	implementation := &sdk.Implementation{Name: "profiletool", Version: toolVersion}
 	session, err := sdk.NewClient(implementation, nil).Connect(ctx, &sdk.StreamableClientTransport{
 		Endpoint: url, DisableStandaloneSSE: true,
-		HTTPClient: &http.Client{Transport: withHeaders(headers), Timeout: 2 * time.Minute, CheckRedirect: httpserver.SameOriginOnly},
+		HTTPClient: &http.Client{Transport: withHeaders(headers), Timeout: 2 * time.Minute,
+			CheckRedirect: httpserver.SameOriginOnly},
 	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w; is the section `mcp` of its exporter `profile_store` on?", url, err)

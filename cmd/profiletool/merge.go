@@ -73,8 +73,8 @@ func newSplit(term *terminal) *cobra.Command {
 		Short:   "Write messages as parts of limited size",
 		GroupID: groupFiles,
 		Long: `Split writes all profiles of its files as messages of at most --max-bytes each, for a backend with a limit. Each part has
-the entries of the dictionary that it needs. Only a part with a single observation, or whose samples share an entry that is too
-large, can be larger.
+the entries of the dictionary that it needs. Only a part with a single observation, or whose samples share an entry
+that is too large, can be larger.
 
 The parts are files part-0001, part-0002 … in the folder --out, or lines of JSON on standard output with -o otlp-json.`,
 		Args: needFile,

@@ -62,7 +62,8 @@ func (r *receiver) next(token string) (int, codes.Code) {
 	return r.answer(r.n)
 }
 
-func (r *receiver) Export(ctx context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse, error) {
+func (r *receiver) Export(ctx context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse,
+	error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	md, _ := metadata.FromIncomingContext(ctx)
@@ -135,7 +136,8 @@ func TestSend(t *testing.T) {
 			}
 			send := func(args ...string) result {
 				return run(t, nil, append([]string{
-					"send", "--protocol", protocol, "--endpoint", endpoint, "--resource", "service.name=shop", "--resource", "region=eu",
+					"send", "--protocol", protocol, "--endpoint", endpoint, "--resource", "service.name=shop", "--resource",
+					"region=eu",
 					"--header", "token=secret",
 				}, args...)...)
 			}
@@ -152,11 +154,13 @@ func TestSend(t *testing.T) {
 				require.Len(t, r.profiles, 2)
 				rp := r.profiles[0].ResourceProfiles().At(0)
 				assert.Equal(t, map[string]any{"service.name": "shop", "region": "eu"}, rp.Resource().Attributes().AsRaw())
-				first, second := rp.ScopeProfiles().At(0).Profiles().At(0), r.profiles[1].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
+				first, second := rp.ScopeProfiles().At(0).Profiles().At(0),
+					r.profiles[1].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 				assert.WithinRange(t, unixTime(uint64(first.Time())+first.DurationNano()), before, time.Now())
 				assert.Greater(t, second.Time(), first.Time())
 				assert.NotEqual(t, first.ProfileID(), second.ProfileID())
-				assert.NotEqual(t, first.ProfileID(), r.profiles[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(1).ProfileID())
+				assert.NotEqual(t, first.ProfileID(),
+					r.profiles[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(1).ProfileID())
 			}
 
 			r.answer = func(n int) (int, codes.Code) {
@@ -167,7 +171,8 @@ func TestSend(t *testing.T) {
 			}
 			got = send("--compression", "none", "--repeat", "2", "--interval", "0", goCPU)
 			assert.Equal(t, exitFound, got.code)
-			assert.Regexp(t, `go-cpu-labels.pb.gz: not accepted: (Unavailable|503 Service Unavailable): not today\n1 messages accepted, 1 not, in 2 requests\n$`, got.log)
+			assert.Regexp(t,
+				`go-cpu-labels.pb.gz: not accepted: (Unavailable|503 Service Unavailable): not today\n1 messages accepted, 1 not, in 2 requests\n$`, got.log)
 			if protocol == protocolHTTP {
 				r.partial = 6
 				got = send("--repeat", "3", "--interval", "0", goCPU)
@@ -192,7 +197,8 @@ func TestSendByTLS(t *testing.T) {
 			web.EnableHTTP2 = true
 			web.StartTLS()
 			t.Cleanup(web.Close)
-			trusted := write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})))
+			trusted := write(t, "ca.pem",
+				string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw})))
 			send := func(args ...string) result {
 				return run(t, nil, append([]string{"send", "--protocol", protocol, "--endpoint", web.URL, goCPU}, args...)...)
 			}
@@ -212,7 +218,8 @@ func TestSendAsItIs(t *testing.T) {
 	var r receiver
 	endpoint, _ := r.listen(t)
 	require.Equal(t, exitOK, run(t, nil, "send", "--endpoint", endpoint, goCPU).code)
-	assert.Equal(t, uint64(1795174188297516326), uint64(r.profiles[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time()))
+	assert.Equal(t, uint64(1795174188297516326),
+		uint64(r.profiles[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Time()))
 	got := run(t, nil, "send", "--endpoint", "127.0.0.1:1", "--timeout", "5s", goCPU)
 	assert.Equal(t, exitFound, got.code)
 	assert.Contains(t, got.log, "connection refused")
@@ -221,7 +228,8 @@ func TestSendAsItIs(t *testing.T) {
 }
 
 func TestServe(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), tool, "serve", "--endpoint", "127.0.0.1:0", goCPU, write(t, "old.folded", "main;work 10\n"), goHeap)
+	cmd := exec.CommandContext(t.Context(), tool, "serve", "--endpoint", "127.0.0.1:0", goCPU,
+		write(t, "old.folded", "main;work 10\n"), goHeap)
 	url := started(t, cmd, `open (http://\S+)/ `)
 	get := func(path string) string {
 		response, err := http.Get(url + path)
@@ -241,7 +249,8 @@ func TestServe(t *testing.T) {
 	for _, p := range profiles.Profiles {
 		seen[p.Service+" "+p.Profile] = true
 	}
-	assert.Equal(t, map[string]bool{"go-cpu-labels process_cpu": true, "go-heap memory": true, "old process_cpu": true}, seen)
+	assert.Equal(t, map[string]bool{"go-cpu-labels process_cpu": true, "go-heap memory": true, "old process_cpu": true},
+		seen)
 	assert.Contains(t, get("/profiles/go-cpu-labels/process_cpu.collapsed"), "main.fib")
 	assert.Equal(t, "main;work 10\n", get("/profiles/old/process_cpu.collapsed"))
 
@@ -307,9 +316,13 @@ func TestLoad(t *testing.T) {
 	got := run(t, nil, "load", "--endpoint", endpoint, "--rate", "0", "--duration", "200ms")
 	assert.Equal(t, exitFound, got.code)
 	assert.Regexp(t, `(?m)^\d+ times +ResourceExhausted: not today$`, got.out)
-	slow := receiver{answer: func(int) (int, codes.Code) { time.Sleep(100 * time.Millisecond); return http.StatusOK, codes.OK }}
+	slow := receiver{answer: func(int) (int, codes.Code) {
+		time.Sleep(100 * time.Millisecond)
+		return http.StatusOK, codes.OK
+	}}
 	endpoint, _ = slow.listen(t)
-	got = run(t, nil, "load", "--endpoint", endpoint, "--rate", "200", "--connections", "1", "--duration", "700ms", "--samples", "5")
+	got = run(t, nil, "load", "--endpoint", endpoint, "--rate", "200", "--connections", "1", "--duration", "700ms",
+		"--samples", "5")
 	assert.Equal(t, exitOK, got.code, got.log)
 	assert.Regexp(t, `(?m)^rate +\d+\.\d/s of 200\.0/s: the answers were too slow for --connections 1$`, got.out)
 	got = run(t, nil, "load", "--types", "99", "--rate", "-1")
@@ -336,7 +349,8 @@ func TestPercentiles(t *testing.T) {
 	for i := 1; i <= 1000; i++ {
 		c.add(time.Duration(i) * time.Millisecond)
 	}
-	for percent, want := range map[float64]time.Duration{50: 500 * time.Millisecond, 99: 990 * time.Millisecond, 100: time.Second} {
+	for percent, want := range map[float64]time.Duration{50: 500 * time.Millisecond, 99: 990 * time.Millisecond,
+		100: time.Second} {
 		assert.InEpsilon(t, want, c.percentile(percent), 0.001)
 	}
 	c.add(1000 * time.Hour)

@@ -40,9 +40,9 @@ func newReports(term *terminal) []*cobra.Command {
 			Long: report.short + `.
 
 The flags are those of go tool pprof, with one dash: -cum, -focus=REGEXP, -nodecount=20, -sample_index=alloc_space …
-Files may have any format. -service=NAME, -profile=NAME and -type=NAME choose among the profiles of a file. Without -service
-the profiles of all services are added up; without -profile it is process_cpu, or else the first kind in the file. A URL is
-fetched as pprof does it.`,
+Files may have any format. -service=NAME, -profile=NAME and -type=NAME choose among the profiles of a file. Without
+-service the profiles of all services are added up; without -profile it is process_cpu, or else the first kind in the
+file. A URL is fetched as pprof does it.`,
 			DisableFlagParsing: true,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if len(args) > 0 && (args[0] == "--help" || args[0] == "-h") {
@@ -97,7 +97,8 @@ func runPprof(term *terminal, args []string) error {
 	run.reader.wanted.flags(run.FlagSet)
 	run.StringVar(&run.directory, "store", "", "")
 	run.DurationVar(&run.since, "since", 0, "")
-	run.AddExtraUsage("    -store DIR            Profiles of a store's directory, with -service and -since\n    -since DURATION       Profiles of this time up to now: 24h, 30m\n    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …\n    -type NAME            This sample type alone: cpu, alloc_space, …")
+	run.AddExtraUsage(
+		"    -store DIR            Profiles of a store's directory, with -service and -since\n    -since DURATION       Profiles of this time up to now: 24h, 30m\n    -service NAME         Profiles of this service.name alone\n    -profile NAME         This profile alone: process_cpu, memory, …\n    -type NAME            This sample type alone: cpu, alloc_space, …")
 	err := driver.PProf(&driver.Options{Flagset: run, Fetch: run})
 	switch {
 	case errors.Is(run.err, flag.ErrHelp):
@@ -110,7 +111,8 @@ func runPprof(term *terminal, args []string) error {
 	return err
 }
 
-// pprofRun is what the pprof driver uses for one command: its flags, of given arguments, and the files that it reads, several at once.
+// pprofRun is what the pprof driver uses for one command: its flags, of given arguments, and the files that it reads,
+// several at once.
 type pprofRun struct {
 	*flag.FlagSet
 	args   []string
@@ -132,7 +134,8 @@ func (f *pprofRun) StringList(name, value, usage string) *[]*string {
 func (f *pprofRun) ExtraUsage() string         { return strings.Join(f.usage, "\n") }
 func (f *pprofRun) AddExtraUsage(usage string) { f.usage = append(f.usage, usage) }
 
-// Parse returns the arguments that are not flags. These may stand before, between and after them. pprof ends if there are none.
+// Parse returns the arguments that are not flags. These may stand before, between and after them. pprof ends if there
+// are none.
 func (f *pprofRun) Parse(usage func()) (files []string) {
 	f.FlagSet.Usage = func() {}
 	for rest := f.args; ; {

@@ -58,14 +58,16 @@ func TestReports(t *testing.T) {
 		})
 	}
 	assert.Contains(t, must(t, "list", "main.fib", otlp), "ROUTINE ======================== main.fib")
-	assert.Contains(t, must(t, "top", "-profile=memory", "-sample_index=alloc_space", write(t, "all.otlp", must(t, "merge", goCPU, goHeap))), "Type: alloc_space")
+	assert.Contains(t,
+		must(t, "top", "-profile=memory", "-sample_index=alloc_space", write(t, "all.otlp", must(t, "merge", goCPU, goHeap))),
+		"Type: alloc_space")
 	r := run(t, nil, "top", write(t, "all.otlp", must(t, "merge", goCPU, goHeap)))
 	assert.Equal(t, exitOK, r.code)
 	assert.Contains(t, r.out, "Type: cpu")
 	assert.Contains(t, r.log, "-profile and -type can choose this, too: memory alloc_objects/count")
 
-	assert.Contains(t, must(t, "top", write(t, "all.otlp", must(t, "merge", goHeap, goCPU)), "-sample_index=samples"), "Type: samples",
-		"process_cpu is the default, and flags may follow files")
+	assert.Contains(t, must(t, "top", write(t, "all.otlp", must(t, "merge", goHeap, goCPU)), "-sample_index=samples"),
+		"Type: samples", "process_cpu is the default, and flags may follow files")
 	period := &profile.ValueType{Type: "cpu", Unit: "nanoseconds"}
 	samples := write(t, "samples.otlp", must(t, "merge", cpuSamples(t, nil), cpuSamples(t, period)))
 	assert.Contains(t, must(t, "top", samples), "Type: samples", "profiles of different periods")
@@ -81,7 +83,8 @@ func TestReports(t *testing.T) {
 // cpuSamples writes a pprof that only counts CPU samples.
 func cpuSamples(t *testing.T, period *profile.ValueType) string {
 	var b bytes.Buffer
-	p := profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}}, PeriodType: period, Sample: []*profile.Sample{{Value: []int64{1}}}}
+	p := profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}}, PeriodType: period,
+		Sample: []*profile.Sample{{Value: []int64{1}}}}
 	require.NoError(t, p.Write(&b))
 	return write(t, "samples.pb.gz", b.String())
 }
@@ -119,7 +122,8 @@ func TestFlamegraph(t *testing.T) {
 	assert.Contains(t, string(body), `"work"`)
 }
 
-// started starts a command that serves, and returns the part of its log that matches. The command is killed when the test ends.
+// started starts a command that serves, and returns the part of its log that matches. The command is killed when the
+// test ends.
 func started(t *testing.T, cmd *exec.Cmd, pattern string) string {
 	t.Helper()
 	log, err := cmd.StderrPipe()

@@ -23,18 +23,22 @@ import (
 // corpus returns messages by name: a conformant one, and the same with one change each.
 func corpus(t *testing.T) map[string][]byte {
 	build := func() pprofile.Profiles {
-		binary := &profiletest.Mapping{Start: 1, Limit: 9, File: "/bin/shop", Attributes: []profiletest.Attribute{profiletest.Attr("build", "x")}}
+		binary := &profiletest.Mapping{Start: 1, Limit: 9, File: "/bin/shop",
+			Attributes: []profiletest.Attribute{profiletest.Attr("build", "x")}}
 		other := &profiletest.Mapping{Start: 9, Limit: 20, File: "/lib/so"}
 		stack := []profiletest.Location{
-			{Address: 2, Mapping: binary, Lines: []profiletest.Line{{Function: profiletest.Function{Name: "leaf", File: "a.go", StartLine: 2}, Line: 3, Column: 4}}},
+			{Address: 2, Mapping: binary,
+				Lines: []profiletest.Line{{Function: profiletest.Function{Name: "leaf", File: "a.go", StartLine: 2}, Line: 3,
+					Column: 4}}},
 			{Address: 10, Mapping: other, Attributes: []profiletest.Attribute{profiletest.Attr("folded", true)}},
 		}
 		return profiletest.New().Profile("cpu", "nanoseconds").Time(1000, 100).Period(10, "cpu", "ticks").
 			Attributes(profiletest.Attr("profile.key", "v")).
 			Sample(
-				profiletest.Sample{Stack: stack, Values: []int64{1, 2}, Timestamps: []uint64{1000, 1099}, Attributes: []profiletest.Attribute{
-					profiletest.Attr("thread.name", "a"), {Key: "size", Value: 3, Unit: "bytes"},
-				}}.Linked([16]byte{1}, [8]byte{2}),
+				profiletest.Sample{Stack: stack, Values: []int64{1, 2}, Timestamps: []uint64{1000, 1099},
+					Attributes: []profiletest.Attribute{
+						profiletest.Attr("thread.name", "a"), {Key: "size", Value: 3, Unit: "bytes"},
+					}}.Linked([16]byte{1}, [8]byte{2}),
 				profiletest.Sample{Stack: stack[1:], Values: []int64{5}, Timestamps: []uint64{1001}},
 			).Build()
 	}
@@ -62,21 +66,26 @@ func corpus(t *testing.T) map[string][]byte {
 		"attribute twice": func(p pprofile.Profile) {
 			p.Samples().At(0).AttributeIndices().Append(p.Samples().At(0).AttributeIndices().At(0))
 		},
-		"profile attribute range":      func(p pprofile.Profile) { p.AttributeIndices().Append(99) },
-		"sample type out of range":     func(p pprofile.Profile) { p.SampleType().SetTypeStrindex(99) },
-		"sample unit negative":         func(p pprofile.Profile) { p.SampleType().SetUnitStrindex(-7) },
-		"period type out of range":     func(p pprofile.Profile) { p.PeriodType().SetTypeStrindex(99) },
-		"timestamp before":             func(p pprofile.Profile) { p.Samples().At(0).TimestampsUnixNano().SetAt(0, 999) },
-		"timestamp at the end":         func(p pprofile.Profile) { p.Samples().At(0).TimestampsUnixNano().SetAt(0, 1100) },
-		"more values than timestamps":  func(p pprofile.Profile) { p.Samples().At(0).Values().Append(9) },
-		"more timestamps than values":  func(p pprofile.Profile) { p.Samples().At(0).TimestampsUnixNano().Append(1050) },
-		"neither value nor timestamp":  func(p pprofile.Profile) { empty(p.Samples().At(1)) },
-		"another shape":                func(p pprofile.Profile) { p.Samples().At(1).TimestampsUnixNano().FromRaw(nil) },
-		"two values alone":             func(p pprofile.Profile) { empty(p.Samples().At(1)); p.Samples().At(1).Values().Append(1, 2) },
-		"a sample twice":               func(p pprofile.Profile) { p.Samples().At(1).CopyTo(p.Samples().AppendEmpty()) },
-		"payload without format":       func(p pprofile.Profile) { p.OriginalPayload().FromRaw([]byte("x")) },
-		"format without payload":       func(p pprofile.Profile) { p.SetOriginalPayloadFormat("pprof") },
-		"stack without a sample":       func(p pprofile.Profile) { p.Samples().At(0).SetStackIndex(p.Samples().At(1).StackIndex()) },
+		"profile attribute range":     func(p pprofile.Profile) { p.AttributeIndices().Append(99) },
+		"sample type out of range":    func(p pprofile.Profile) { p.SampleType().SetTypeStrindex(99) },
+		"sample unit negative":        func(p pprofile.Profile) { p.SampleType().SetUnitStrindex(-7) },
+		"period type out of range":    func(p pprofile.Profile) { p.PeriodType().SetTypeStrindex(99) },
+		"timestamp before":            func(p pprofile.Profile) { p.Samples().At(0).TimestampsUnixNano().SetAt(0, 999) },
+		"timestamp at the end":        func(p pprofile.Profile) { p.Samples().At(0).TimestampsUnixNano().SetAt(0, 1100) },
+		"more values than timestamps": func(p pprofile.Profile) { p.Samples().At(0).Values().Append(9) },
+		"more timestamps than values": func(p pprofile.Profile) { p.Samples().At(0).TimestampsUnixNano().Append(1050) },
+		"neither value nor timestamp": func(p pprofile.Profile) { empty(p.Samples().At(1)) },
+		"another shape":               func(p pprofile.Profile) { p.Samples().At(1).TimestampsUnixNano().FromRaw(nil) },
+		"two values alone": func(p pprofile.Profile) {
+			empty(p.Samples().At(1))
+			p.Samples().At(1).Values().Append(1, 2)
+		},
+		"a sample twice":         func(p pprofile.Profile) { p.Samples().At(1).CopyTo(p.Samples().AppendEmpty()) },
+		"payload without format": func(p pprofile.Profile) { p.OriginalPayload().FromRaw([]byte("x")) },
+		"format without payload": func(p pprofile.Profile) { p.SetOriginalPayloadFormat("pprof") },
+		"stack without a sample": func(p pprofile.Profile) {
+			p.Samples().At(0).SetStackIndex(p.Samples().At(1).StackIndex())
+		},
 		"attribute without a sample":   func(p pprofile.Profile) { p.Samples().At(0).AttributeIndices().FromRaw(nil) },
 		"link without a sample":        func(p pprofile.Profile) { p.Samples().At(0).SetLinkIndex(0) },
 		"no time, no timestamps in it": func(p pprofile.Profile) { p.SetTime(0) },
@@ -94,25 +103,39 @@ func corpus(t *testing.T) map[string][]byte {
 		"first function":           func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(0).SetStartLine(1) },
 		"first mapping":            func(d pprofile.ProfilesDictionary) { d.MappingTable().At(0).SetFileOffset(1) },
 		"first location":           func(d pprofile.ProfilesDictionary) { d.LocationTable().At(0).SetAddress(1) },
-		"no links":                 func(d pprofile.ProfilesDictionary) { d.LinkTable().RemoveIf(func(pprofile.Link) bool { return true }) },
-		"mapping twice":            func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).CopyTo(d.MappingTable().AppendEmpty()) },
-		"function twice":           func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).CopyTo(d.FunctionTable().AppendEmpty()) },
-		"location twice":           func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).CopyTo(d.LocationTable().AppendEmpty()) },
-		"stack twice":              func(d pprofile.ProfilesDictionary) { d.StackTable().At(1).CopyTo(d.StackTable().AppendEmpty()) },
-		"mapping without memory":   func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).SetMemoryLimit(0) },
-		"mapping name range":       func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).SetFilenameStrindex(99) },
-		"mapping attribute range":  func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).AttributeIndices().Append(99) },
+		"no links": func(d pprofile.ProfilesDictionary) {
+			d.LinkTable().RemoveIf(func(pprofile.Link) bool { return true })
+		},
+		"mapping twice": func(d pprofile.ProfilesDictionary) {
+			d.MappingTable().At(1).CopyTo(d.MappingTable().AppendEmpty())
+		},
+		"function twice": func(d pprofile.ProfilesDictionary) {
+			d.FunctionTable().At(1).CopyTo(d.FunctionTable().AppendEmpty())
+		},
+		"location twice": func(d pprofile.ProfilesDictionary) {
+			d.LocationTable().At(1).CopyTo(d.LocationTable().AppendEmpty())
+		},
+		"stack twice": func(d pprofile.ProfilesDictionary) {
+			d.StackTable().At(1).CopyTo(d.StackTable().AppendEmpty())
+		},
+		"mapping without memory": func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).SetMemoryLimit(0) },
+		"mapping name range":     func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).SetFilenameStrindex(99) },
+		"mapping attribute range": func(d pprofile.ProfilesDictionary) {
+			d.MappingTable().At(1).AttributeIndices().Append(99)
+		},
 		"location's mapping range": func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).SetMappingIndex(99) },
-		"function range":           func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetFunctionIndex(99) },
-		"negative line":            func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetLine(-1) },
-		"negative column":          func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetColumn(-1) },
-		"negative start line":      func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetStartLine(-1) },
-		"function name range":      func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetNameStrindex(99) },
-		"function file range":      func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetFilenameStrindex(99) },
-		"attribute key range":      func(d pprofile.ProfilesDictionary) { d.AttributeTable().At(1).SetKeyStrindex(99) },
-		"attribute unit range":     func(d pprofile.ProfilesDictionary) { d.AttributeTable().At(1).SetUnitStrindex(99) },
-		"location range":           func(d pprofile.ProfilesDictionary) { d.StackTable().At(1).LocationIndices().Append(99) },
-		"link of zeros":            func(d pprofile.ProfilesDictionary) { d.LinkTable().At(1).SetSpanID([8]byte{}) },
+		"function range": func(d pprofile.ProfilesDictionary) {
+			d.LocationTable().At(1).Lines().At(0).SetFunctionIndex(99)
+		},
+		"negative line":        func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetLine(-1) },
+		"negative column":      func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetColumn(-1) },
+		"negative start line":  func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetStartLine(-1) },
+		"function name range":  func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetNameStrindex(99) },
+		"function file range":  func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetFilenameStrindex(99) },
+		"attribute key range":  func(d pprofile.ProfilesDictionary) { d.AttributeTable().At(1).SetKeyStrindex(99) },
+		"attribute unit range": func(d pprofile.ProfilesDictionary) { d.AttributeTable().At(1).SetUnitStrindex(99) },
+		"location range":       func(d pprofile.ProfilesDictionary) { d.StackTable().At(1).LocationIndices().Append(99) },
+		"link of zeros":        func(d pprofile.ProfilesDictionary) { d.LinkTable().At(1).SetSpanID([8]byte{}) },
 	} {
 		changes[name] = func(_ pprofile.Profiles, _ pprofile.Profile, d pprofile.ProfilesDictionary) { change(d) }
 	}

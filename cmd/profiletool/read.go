@@ -53,8 +53,8 @@ type message struct {
 	Ambiguous bool
 	// Bytes is its size, decompressed.
 	Bytes int
-	// Dropped counts samples that could not be understood, Repaired faults that were repaired. TooShort and Filtered count what the
-	// defaults for the format leave out.
+	// Dropped counts samples that could not be understood, Repaired faults that were repaired. TooShort and Filtered count
+	// what the defaults for the format leave out.
 	Dropped, Repaired, TooShort, Filtered int
 	// Unread counts the events of a recording that have a stack and are not read, by type.
 	Unread map[string]int
@@ -138,10 +138,13 @@ func (r *reader) readAll(paths []string) ([]message, error) {
 					m.Source, m.Dropped, inParentheses(m.Reasons), m.Repaired)
 			}
 			if m.TooShort > 0 {
-				r.term.logf("%s: %d intervals below %v were left out; --mode aggregated sums them too", m.Source, m.TooShort, gotrace.DefaultOptions().MinDuration)
+				r.term.logf("%s: %d intervals below %v were left out; --mode aggregated sums them too", m.Source, m.TooShort,
+					gotrace.DefaultOptions().MinDuration)
 			}
 			if m.Filtered > 0 {
-				r.term.logf("%s: %d samples of idle threads, of the runtime's own goroutines or of those that never ran were left out", m.Source, m.Filtered)
+				r.term.logf(
+					"%s: %d samples of idle threads, of the runtime's own goroutines or of those that never ran were left out",
+					m.Source, m.Filtered)
 			}
 			if len(m.Unread) > 0 {
 				r.term.logf("%s: events of these types have stacks, and are not read: %s", m.Source, countsOfTypes(m.Unread))
@@ -347,8 +350,8 @@ func (r *reader) decodeJSON(data []byte) ([]message, error) {
 	}
 }
 
-// lengthPrefixed splits a file in which each message follows its length, in four bytes: the Collector's file exporter writes such
-// files for protobuf and for compressed messages. It returns nil for any other file.
+// lengthPrefixed splits a file in which each message follows its length, in four bytes: the Collector's file exporter
+// writes such files for protobuf and for compressed messages. It returns nil for any other file.
 func lengthPrefixed(data []byte) (parts [][]byte) {
 	for len(data) > 0 {
 		if len(data) < 4 {
@@ -402,7 +405,8 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		m.Reasons = httpserver.Reasons[scan.DropReason](stats.Dropped[:])
 	default:
 		var stats events.Stats
-		options := formats.Options{Options: events.Options{Anchor: r.anchor(), Meter: meter}, GoTrace: gotrace.DefaultOptions()}
+		options := formats.Options{Options: events.Options{Anchor: r.anchor(), Meter: meter},
+			GoTrace: gotrace.DefaultOptions()}
 		options.GoTrace.Aggregate = r.mode == modeAggregated
 		options.GoTrace.MaxLegacyBytes = maxInputBytes
 		if formats.IsStreamed(format) {
@@ -469,7 +473,8 @@ func (r *reader) selected(messages ...message) (pprofile.Profiles, error) {
 	return pd, err
 }
 
-// cleaned returns all messages in one that keeps the rules of OTLP, and logs what was left out. If that is everything, it is an error.
+// cleaned returns all messages in one that keeps the rules of OTLP, and logs what was left out. If that is everything,
+// it is an error.
 func (r *reader) cleaned(messages ...message) (pprofile.Profiles, error) {
 	var batch compact.Batch
 	all := make([]pprofile.Profiles, len(messages))
@@ -480,7 +485,8 @@ func (r *reader) cleaned(messages ...message) (pprofile.Profiles, error) {
 	stats := batch.Stats()
 	dropped := sum(stats.Dropped[:])
 	if dropped > 0 {
-		r.term.logf("%d of %d samples were left out, since they cannot be understood; profiletool check lists the faults", dropped, stats.Samples)
+		r.term.logf("%d of %d samples were left out, since they cannot be understood; profiletool check lists the faults",
+			dropped, stats.Samples)
 	}
 	return merged, nothingLeft(merged.SampleCount(), dropped)
 }

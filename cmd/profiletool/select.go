@@ -113,7 +113,8 @@ type group struct {
 	profiles  []pprofile.Profile
 }
 
-// groupsOf lists the profiles of each kind, in the order in which kinds first occur. It ignores services unless byService.
+// groupsOf lists the profiles of each kind, in the order in which kinds first occur. It ignores services unless
+// byService.
 func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 	var groups []*group
 	known := map[kind]*group{}
@@ -147,8 +148,8 @@ type candidate struct {
 	isDefault bool
 }
 
-// mainOf returns which of a list is shown if nothing is chosen: of process_cpu, or else of the first profile, the type that a pprof names as its
-// default, or else the main one.
+// mainOf returns which of a list is shown if nothing is chosen: of process_cpu, or else of the first profile, the type
+// that a pprof names as its default, or else the main one.
 func mainOf[T any](list []T, candidateOf func(T) candidate) int {
 	first := max(0, slices.IndexFunc(list, func(t T) bool { return candidateOf(t).Profile == profilekind.ProcessCPU }))
 	types := make([]string, len(list))

@@ -33,8 +33,8 @@ func newSend(term *terminal) *cobra.Command {
 		GroupID: groupNetwork,
 		Long: `Send sends each message of its files by OTLP over gRPC or HTTP, or as pprof to the receiver pprof.
 
-With --retime, times are moved so that the latest of all is now, and profiles without a time get the present one. With --repeat,
-everything is sent that many times, --interval apart; with --retime, each time with new times and profile ids.
+With --retime, times are moved so that the latest of all is now, and profiles without a time get the present one. With
+--repeat, everything is sent that many times, --interval apart; with --retime, each time with new times and profile ids.
 
 It exits with 1 if something was not accepted. Nothing is retried.`,
 		Example: `  profiletool send --resource service.name=shop --retime cpu.pb.gz

@@ -28,7 +28,8 @@ func newStats(term *terminal) *cobra.Command {
 		Short:   "Show what messages consist of, and what dictionary_dedup would save",
 		GroupID: groupFiles,
 		Long: `Stats shows for each message its format and layout, how many profiles and samples it has and in which shape, what the
-values of each type are (delta, gauge or cumulative), the entries and bytes of each table of the dictionary, and both again as the processor dictionary_dedup would write the message.
+values of each type are (delta, gauge or cumulative), the entries and bytes of each table of the dictionary, and both
+again as the processor dictionary_dedup would write the message.
 Bytes are those of today's layout, before compression.`,
 		Args: needFile,
 		RunE: func(_ *cobra.Command, paths []string) error {
@@ -51,7 +52,8 @@ Bytes are those of today's layout, before compression.`,
 					all[i] = m.Profiles
 					before += sizer.ProfilesSize(m.Profiles)
 				}
-				fmt.Fprintf(term.out, "\nall %d messages: %d bytes; merged %s\n", len(messages), before, saving(before, sizer.ProfilesSize(compactly(all...))))
+				fmt.Fprintf(term.out, "\nall %d messages: %d bytes; merged %s\n", len(messages), before,
+					saving(before, sizer.ProfilesSize(compactly(all...))))
 			}
 			return nil
 		},
@@ -119,7 +121,8 @@ func countsOf(pd pprofile.Profiles) (c counts) {
 	return c
 }
 
-// tableBytes returns the encoded size of each table, in the order of compact.Tables, which is that of the dictionary's fields.
+// tableBytes returns the encoded size of each table, in the order of compact.Tables, which is that of the dictionary's
+// fields.
 func tableBytes(pd pprofile.Profiles) (sizes [len(compact.Tables)]int, err error) {
 	data, err := sizer.MarshalProfiles(pd)
 	for field := wire.New(data); field.Next(); {
@@ -141,7 +144,8 @@ func printStats(term *terminal, m message) error {
 		format += ", layout " + m.Layout
 	}
 	fmt.Fprintf(term.out, "%s: %s, %d bytes\n", m.Source, format, m.Bytes)
-	fmt.Fprintf(term.out, "%d resources, %d scopes, %d profiles, %d samples, %d observations\n", c.resources, c.scopes, c.profiles, c.samples, c.observations)
+	fmt.Fprintf(term.out, "%d resources, %d scopes, %d profiles, %d samples, %d observations\n", c.resources, c.scopes,
+		c.profiles, c.samples, c.observations)
 	for i, n := range c.shapes {
 		if n > 0 {
 			fmt.Fprintf(term.out, "%d samples with %s\n", n, shapeNames[i])
@@ -169,7 +173,8 @@ func printStats(term *terminal, m message) error {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t\n", name, entries[i], bytes[i], after[i], bytesAfter[i])
 	}
 	size, sizeAfter := sizer.ProfilesSize(m.Profiles), sizer.ProfilesSize(deduped)
-	fmt.Fprintf(w, "profiles\t%d\t%d\t%d\t%d\t\n", c.samples, size-sum(bytes[:]), countsOf(deduped).samples, sizeAfter-sum(bytesAfter[:]))
+	fmt.Fprintf(w, "profiles\t%d\t%d\t%d\t%d\t\n", c.samples, size-sum(bytes[:]), countsOf(deduped).samples,
+		sizeAfter-sum(bytesAfter[:]))
 	if err := w.Flush(); err != nil {
 		return err
 	}

@@ -36,9 +36,10 @@ running: what it has in memory and in its log becomes a block within an hour.`,
 func withStore(term *terminal, directory string, use func(*store.Store) error) error {
 	s := store.New(store.Config{
 		Window: math.MaxInt64, Resolution: 10 * time.Second, MaxBytes: 1 << 30, MaxSeries: 1,
-		Disk: store.DiskConfig{Directory: directory, Retention: math.MaxInt64, ReadOnly: true, Report: func(message string, err error) {
-			term.logf("profiletool: %s: %v", message, err)
-		}},
+		Disk: store.DiskConfig{Directory: directory, Retention: math.MaxInt64, ReadOnly: true,
+			Report: func(message string, err error) {
+				term.logf("profiletool: %s: %v", message, err)
+			}},
 	})
 	if err := s.Open(); err != nil {
 		return err
@@ -92,7 +93,8 @@ func newStoreExport(term *terminal) *cobra.Command {
 	var since time.Duration
 	r := newReader(term)
 	cmd := &cobra.Command{
-		Use: "export DIR", Short: "Write the profiles of a service, merged, as one pprof to standard output", Args: cobra.ExactArgs(1),
+		Use: "export DIR", Short: "Write the profiles of a service, merged, as one pprof to standard output",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, err := r.readStored(args[0], since)
 			if err != nil {
@@ -106,8 +108,8 @@ func newStoreExport(term *terminal) *cobra.Command {
 	return cmd
 }
 
-// readStored returns the selected profiles of a store's directory, merged: process_cpu of the only service, unless others are wanted.
-// Those from before since are left out, unless it is 0.
+// readStored returns the selected profiles of a store's directory, merged: process_cpu of the only service, unless
+// others are wanted. Those from before since are left out, unless it is 0.
 func (r *reader) readStored(directory string, since time.Duration) (p *profile.Profile, err error) {
 	sel := store.Selection{Service: r.wanted.service, Profile: r.wanted.profile, Type: r.wanted.sampleType}
 	if since > 0 {
@@ -151,8 +153,10 @@ func whatIsOnDisk(s *store.Store, sel *store.Selection) string {
 		from, until = min(from, b.From), max(until, b.Until)
 	}
 	service, profile := cmp.Or(sel.Service, "SERVICE"), cmp.Or(sel.Profile, "process_cpu")
-	newer := fmt.Sprintf("newer ones, up to an hour, are in the memory of the collector that writes there, if one runs; ask its page: "+
-		"profiletool top 'http://localhost:4042/profiles/%s/%s?seconds=3600'", url.PathEscape(service), url.PathEscape(profile))
+	newer := fmt.Sprintf(
+		"newer ones, up to an hour, are in the memory of the collector that writes there, if one runs; ask its page: "+
+			"profiletool top 'http://localhost:4042/profiles/%s/%s?seconds=3600'", url.PathEscape(service),
+		url.PathEscape(profile))
 	if until == 0 {
 		return "the directory has no profiles yet; " + newer
 	}
@@ -176,7 +180,8 @@ func complete(ctx context.Context, s *store.Store, sel *store.Selection) error {
 	}
 	profiles, err := s.Catalog(ctx, sel.Service, nil)
 	if len(profiles) > 0 {
-		sel.Profile = profiles[mainOf(profiles, func(p store.ProfileInfo) candidate { return candidate{kind: kind{Profile: p.Profile}} })].Profile
+		sel.Profile = profiles[mainOf(profiles,
+			func(p store.ProfileInfo) candidate { return candidate{kind: kind{Profile: p.Profile}} })].Profile
 	}
 	return err
 }

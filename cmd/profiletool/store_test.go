@@ -22,12 +22,14 @@ func TestStore(t *testing.T) {
 	dir := t.TempDir()
 	s := store.New(store.Config{
 		Window: time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 100,
-		Disk: store.DiskConfig{Directory: dir, Retention: 1000 * time.Hour, MaxBytes: 1 << 30, Report: func(string, error) {}},
+		Disk: store.DiskConfig{Directory: dir, Retention: 1000 * time.Hour, MaxBytes: 1 << 30,
+			Report: func(string, error) {}},
 	})
 	require.NoError(t, s.Open())
 	now := time.Now().Add(-3 * time.Hour)
 	for range 3 {
-		pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 1e9).
+		pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()),
+			1e9).
 			Sample(profiletest.Value(1_000_000, "leaf", "main"))
 		s.Add(pd.Build(), now)
 		now = now.Add(time.Hour)
@@ -42,7 +44,8 @@ func TestStore(t *testing.T) {
 	cart := run(t, nil, "top", "-store", dir, "-service", "cart").log
 	assert.Contains(t, cart, `service "cart" has no profile`)
 	hour := now.Add(-time.Hour)
-	newest := fmt.Sprintf("to %s; newer ones, up to an hour, are in the memory", hour.Add(time.Second).UTC().Format(time.RFC3339))
+	newest := fmt.Sprintf("to %s; newer ones, up to an hour, are in the memory",
+		hour.Add(time.Second).UTC().Format(time.RFC3339))
 	assert.Contains(t, cart, newest)
 	assert.Contains(t, cart, "profiletool top 'http://localhost:4042/profiles/cart/process_cpu?seconds=3600'")
 	assert.Contains(t, run(t, nil, "top", "--store", dir).log, newest)

@@ -36,8 +36,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// What a producer has sent several times has one sum: on the page, as pprof, as text, to assistants, in Grafana and as a metric. A state is not added up over
-// time, a difference is not subtracted.
+// What a producer has sent several times has one sum: on the page, as pprof, as text, to assistants, in Grafana and as
+// a metric. A state is not added up over time, a difference is not subtracted.
 func TestOneSum(t *testing.T) {
 	for name, tc := range map[string]struct {
 		types, period string
@@ -47,12 +47,16 @@ func TestOneSum(t *testing.T) {
 		want          int64
 		wantText      string // for assistants
 	}{
-		"leaked goroutines":     {"goroutineleak/count", "goroutineleak/count", 0, "", [][]int64{{5}, {5}, {5}}, 5, "5"},
-		"dd-trace-py's heap":    {"cpu-time/nanoseconds heap-space/bytes", "cpu-time/nanoseconds", 10, "", [][]int64{{1e8}, {1e8}, {1e8}}, 1e8, "95.4 MiB"},
-		"tcmalloc's residents":  {"space/bytes resident_space/bytes", "space/bytes", 0, "", [][]int64{{800}, {800}}, 800, "800 B"},
+		"leaked goroutines": {"goroutineleak/count", "goroutineleak/count", 0, "", [][]int64{{5}, {5}, {5}}, 5, "5"},
+		"dd-trace-py's heap": {"cpu-time/nanoseconds heap-space/bytes", "cpu-time/nanoseconds", 10, "",
+			[][]int64{{1e8}, {1e8}, {1e8}}, 1e8, "95.4 MiB"},
+		"tcmalloc's residents": {"space/bytes resident_space/bytes", "space/bytes", 0, "", [][]int64{{800}, {800}}, 800,
+			"800 B"},
 		"a difference of heaps": {"inuse_space/bytes", "space/bytes", 10, "", [][]int64{{500, -300, -200}}, 0, "0 B"},
-		"godeltaprof":           {"alloc_space/bytes", "space/bytes", 0, profilekind.StatedDelta, [][]int64{{10}, {10}, {30}}, 50, "50 B"},
-		"Datadog's cpu-time":    {"wall-time/nanoseconds cpu-time/nanoseconds", "", 10, "", [][]int64{{3, 4}, {5, 6}}, 18, "18 ns"},
+		"godeltaprof": {"alloc_space/bytes", "space/bytes", 0, profilekind.StatedDelta, [][]int64{{10}, {10}, {30}},
+			50, "50 B"},
+		"Datadog's cpu-time": {"wall-time/nanoseconds cpu-time/nanoseconds", "", 10, "", [][]int64{{3, 4}, {5, 6}}, 18,
+			"18 ns"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now().Truncate(time.Second)
@@ -68,8 +72,9 @@ func TestOneSum(t *testing.T) {
 				require.Zero(t, kept.Add(pd, now).Refused)
 			}
 			handler := api.New(api.Settings{
-				Store: store.NewQuerier(kept), Page: page.Files, MaxBytes: 64 << 20, MaxConcurrent: 4, Timeout: time.Minute, ReadTimeout: time.Minute,
-				Now: func() time.Time { return now },
+				Store: store.NewQuerier(kept), Page: page.Files, MaxBytes: 64 << 20, MaxConcurrent: 4, Timeout: time.Minute,
+				ReadTimeout: time.Minute,
+				Now:         func() time.Time { return now },
 			})
 			get := func(path string) []byte {
 				recorder := httptest.NewRecorder()
@@ -83,7 +88,8 @@ func TestOneSum(t *testing.T) {
 			require.NoError(t, json.Unmarshal(get("/api/profiles?service=shop"), &catalog))
 			profileName := catalog.Profiles[0].Profile
 			var table struct{ Total int64 }
-			require.NoError(t, json.Unmarshal(get(fmt.Sprintf("/api/table?service=shop&profile=%s&type=%s", profileName, typ)), &table))
+			require.NoError(t, json.Unmarshal(get(fmt.Sprintf("/api/table?service=shop&profile=%s&type=%s", profileName, typ)),
+				&table))
 			assert.Equal(t, tc.want, table.Total, "the page")
 
 			p, err := profile.ParseData(get(fmt.Sprintf("/profiles/shop/%s?type=%s", profileName, typ)))
@@ -108,7 +114,8 @@ func TestOneSum(t *testing.T) {
 			periodType, periodUnit, _ := strings.Cut(tc.period, "/")
 			of := profilekind.ProfileTypeID(profileName, typ, unit, periodType, periodUnit) + `{service_name="shop"}`
 			var rendered struct{ Flamebearer struct{ NumTicks int64 } }
-			require.NoError(t, json.Unmarshal(get("/pyroscope/render?from=now-1h&until=now&query="+url.QueryEscape(of)), &rendered))
+			require.NoError(t, json.Unmarshal(get("/pyroscope/render?from=now-1h&until=now&query="+url.QueryEscape(of)),
+				&rendered))
 			want := tc.want
 			for _, in := range catalog.Profiles {
 				if in.Type == typ+"/"+unit && in.Kind == profilekind.Gauge.String() {
@@ -127,12 +134,14 @@ func askAssistant(t *testing.T, kept *store.Store, now time.Time, arguments stri
 	t.Helper()
 	here, there := sdk.NewInMemoryTransports()
 	server, err := mcp.New(mcp.Settings{
-		Store: store.NewQuerier(kept), Now: func() time.Time { return now }, Queries: query.New(query.Limits{MaxConcurrent: 1, Timeout: time.Minute}),
+		Store: store.NewQuerier(kept), Now: func() time.Time { return now },
+		Queries: query.New(query.Limits{MaxConcurrent: 1, Timeout: time.Minute}),
 	}).Connect(t.Context(), there, nil)
 	require.NoError(t, err)
 	client, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), here, nil)
 	require.NoError(t, err)
-	result, err := client.CallTool(t.Context(), &sdk.CallToolParams{Name: "hottest_functions", Arguments: json.RawMessage(arguments)})
+	result, err := client.CallTool(t.Context(),
+		&sdk.CallToolParams{Name: "hottest_functions", Arguments: json.RawMessage(arguments)})
 	require.NoError(t, err)
 	require.NoError(t, client.Close())
 	_ = server.Wait()
@@ -140,9 +149,11 @@ func askAssistant(t *testing.T, kept *store.Store, now time.Time, arguments stri
 }
 
 // sentProfile returns what a pprof of these types is decoded to. Only its last type has values.
-func sentProfile(t *testing.T, types []string, period string, start time.Time, seconds int, stated profilekind.Temporality, values []int64) pprofile.Profiles {
+func sentProfile(t *testing.T, types []string, period string, start time.Time, seconds int,
+	stated profilekind.Temporality, values []int64) pprofile.Profiles {
 	t.Helper()
-	b := profiletest.New().Resource("service.name", "shop", "service.instance.id", "one").Scope("", "", "pprof.scope.sample_type_order", []any{int64(0)})
+	b := profiletest.New().Resource("service.name", "shop", "service.instance.id", "one").Scope("", "",
+		"pprof.scope.sample_type_order", []any{int64(0)})
 	for i, typ := range types {
 		name, unit, _ := strings.Cut(typ, "/")
 		periodType, periodUnit, _ := strings.Cut(period, "/")
@@ -157,7 +168,8 @@ func sentProfile(t *testing.T, types []string, period string, start time.Time, s
 	statement := profilekind.Statement{Dictionary: pd.Dictionary()}
 	for i := range types {
 		p := profiletest.ProfileAt(pd, i)
-		statement.Put(p, profilekind.DeclaredOf(p, pd.Dictionary()), stated.ValuesOf(profilekind.DeclaredOf(p, pd.Dictionary())))
+		statement.Put(p, profilekind.DeclaredOf(p, pd.Dictionary()),
+			stated.ValuesOf(profilekind.DeclaredOf(p, pd.Dictionary())))
 	}
 	return pd
 }

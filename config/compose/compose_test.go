@@ -42,7 +42,8 @@ func load(t *testing.T, file string) (project, string) {
 	t.Helper()
 	file, err := filepath.Abs(file)
 	require.NoError(t, err)
-	command := exec.CommandContext(t.Context(), "go", "-C", filepath.Join(root, "internal", "build", "tools", "compose"), "run", ".", file)
+	command := exec.CommandContext(t.Context(), "go", "-C", filepath.Join(root, "internal", "build", "tools", "compose"),
+		"run", ".", file)
 	var problem bytes.Buffer
 	command.Stderr = &problem
 	out, err := command.Output()
@@ -63,7 +64,8 @@ func TestCompose(t *testing.T) {
 
 	builder, err := os.ReadFile(filepath.Join(root, "builder-config.yaml"))
 	require.NoError(t, err)
-	require.Equal(t, "otelcol-profiles:"+regexp.MustCompile(`\n  version: (.*)`).FindStringSubmatch(string(builder))[1], collector.Image)
+	require.Equal(t, "otelcol-profiles:"+regexp.MustCompile(`\n  version: (.*)`).FindStringSubmatch(string(builder))[1],
+		collector.Image)
 	absolute, err := filepath.Abs(root)
 	require.NoError(t, err)
 	require.Equal(t, absolute, collector.Build.Context)
@@ -91,7 +93,8 @@ func TestCompose(t *testing.T) {
 		}
 	}
 
-	require.Equal(t, "http://collector"+collector.Environment["PAGE_ENDPOINT"], p.Services["grafana"].Environment["PROFILES_URL"])
+	require.Equal(t, "http://collector"+collector.Environment["PAGE_ENDPOINT"],
+		p.Services["grafana"].Environment["PROFILES_URL"])
 
 	content, err := os.ReadFile(filepath.Join("targets", "shop.yaml"))
 	require.NoError(t, err)

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubernetes has the tests of the manifests in this folder. They build the manifests as kubectl does, decode them
-// strictly into Kubernetes' own types, and check what the API server does not.
+// Package kubernetes has the tests of the manifests in this folder. They build the manifests as kubectl does, decode
+// them strictly into Kubernetes' own types, and check what the API server does not.
 package kubernetes
 
 import (
@@ -36,21 +36,24 @@ var overlays = map[string]struct {
 	folder     string
 	components []string
 }{
-	"agent":            {folder: "overlays/agent"},
-	"gateway":          {folder: "overlays/gateway"},
-	"page":             {folder: "overlays/page"},
-	"agent, token":     {folder: "overlays/agent", components: []string{"components/backend-token"}},
-	"gateway, token":   {folder: "overlays/gateway", components: []string{"components/backend-token"}},
-	"agent, ports":     {folder: "overlays/agent", components: []string{"components/host-ports"}},
-	"gateway, all":     {folder: "overlays/gateway", components: []string{"components/host-ports", "components/backend-token"}},
-	"gateway, volumes": {folder: "overlays/gateway", components: []string{"components/gateway-volumes", "components/backend-token"}},
-	"agent, secure":    {folder: "overlays/agent", components: []string{"components/secure-ports"}},
-	"gateway, secure":  {folder: "overlays/gateway", components: []string{"components/gateway-volumes", "components/secure-ports"}},
-	"page, secure":     {folder: "overlays/page", components: []string{"components/secure-ports"}},
-	"agent, ebpf":      {folder: "overlays/agent", components: []string{"components/ebpf"}},
-	"gateway, ebpf":    {folder: "overlays/gateway", components: []string{"components/host-ports", "components/ebpf"}},
-	"page, ebpf":       {folder: "overlays/page", components: []string{"components/host-ports", "components/ebpf"}},
-	"own, from parts":  {folder: "base", components: []string{"components/gateway", "components/host-ports"}},
+	"agent":          {folder: "overlays/agent"},
+	"gateway":        {folder: "overlays/gateway"},
+	"page":           {folder: "overlays/page"},
+	"agent, token":   {folder: "overlays/agent", components: []string{"components/backend-token"}},
+	"gateway, token": {folder: "overlays/gateway", components: []string{"components/backend-token"}},
+	"agent, ports":   {folder: "overlays/agent", components: []string{"components/host-ports"}},
+	"gateway, all": {folder: "overlays/gateway",
+		components: []string{"components/host-ports", "components/backend-token"}},
+	"gateway, volumes": {folder: "overlays/gateway",
+		components: []string{"components/gateway-volumes", "components/backend-token"}},
+	"agent, secure": {folder: "overlays/agent", components: []string{"components/secure-ports"}},
+	"gateway, secure": {folder: "overlays/gateway",
+		components: []string{"components/gateway-volumes", "components/secure-ports"}},
+	"page, secure":    {folder: "overlays/page", components: []string{"components/secure-ports"}},
+	"agent, ebpf":     {folder: "overlays/agent", components: []string{"components/ebpf"}},
+	"gateway, ebpf":   {folder: "overlays/gateway", components: []string{"components/host-ports", "components/ebpf"}},
+	"page, ebpf":      {folder: "overlays/page", components: []string{"components/host-ports", "components/ebpf"}},
+	"own, from parts": {folder: "base", components: []string{"components/gateway", "components/host-ports"}},
 }
 
 // forEach runs a test for every overlay.

@@ -38,7 +38,8 @@ func TestPorts(t *testing.T) {
 		for _, w := range m.workloads() {
 			text := m.configuration(t, w)
 			listening := map[string]bool{}
-			for _, match := range regexp.MustCompile(`(?:endpoint|port): \$\{env:[A-Z_]+:-:?(\d+)\}`).FindAllStringSubmatch(text, -1) {
+			for _, match := range regexp.MustCompile(`(?:endpoint|port): \$\{env:[A-Z_]+:-:?(\d+)\}`).
+				FindAllStringSubmatch(text, -1) {
 				listening[match[1]] = true
 			}
 			want := map[string]bool{}
@@ -99,9 +100,10 @@ func TestAgentReceivesWithinTheBudget(t *testing.T) {
 // TestBackends checks where agents and gateways send.
 func TestBackends(t *testing.T) {
 	for name, want := range map[string]map[string]string{
-		"overlays/agent":   {"otelcol-profiles-agent": "backend.observability:4317"},
-		"overlays/gateway": {"otelcol-profiles-agent": "otelcol-profiles-gateway:4317", "otelcol-profiles-gateway": "backend.observability:4317"},
-		"overlays/page":    {"otelcol-profiles-agent": "otelcol-profiles-page:4317"},
+		"overlays/agent": {"otelcol-profiles-agent": "backend.observability:4317"},
+		"overlays/gateway": {"otelcol-profiles-agent": "otelcol-profiles-gateway:4317",
+			"otelcol-profiles-gateway": "backend.observability:4317"},
+		"overlays/page": {"otelcol-profiles-agent": "otelcol-profiles-page:4317"},
 	} {
 		m := build(t, name)
 		got := map[string]string{}
@@ -165,10 +167,12 @@ func TestLimits(t *testing.T) {
 		}
 		require.NoError(t, yaml.Unmarshal([]byte(m.configuration(t, w)), &config))
 		resources := w.container().Resources
-		require.Less(t, 40*config.Receivers.PProf.Limits.MaxProfileBytes, resources.Requests.Memory().Value(), "a costly profile fits into memory")
+		require.Less(t, 40*config.Receivers.PProf.Limits.MaxProfileBytes, resources.Requests.Memory().Value(),
+			"a costly profile fits into memory")
 		limiter := config.Processors.MemoryLimiter
 		percent := resources.Limits.Memory().Value() / 100
-		require.Less(t, limiter.LimitPercentage*percent, resources.Requests.Memory().Value(), "the limiter acts before Go's garbage collector has to work hard")
+		require.Less(t, limiter.LimitPercentage*percent, resources.Requests.Memory().Value(),
+			"the limiter acts before Go's garbage collector has to work hard")
 		lowerMark := (limiter.LimitPercentage - limiter.SpikeLimitPercentage) * percent
 		queue := config.Exporters.OTLP.SendingQueue
 		require.Positive(t, queue.QueueSize)
@@ -243,7 +247,8 @@ func TestPage(t *testing.T) {
 	m := build(t, "overlays/page")
 	page := find[*appsv1.StatefulSet](t, m, "otelcol-profiles-page")
 	require.EqualValues(t, 1, *page.Spec.Replicas, "a store has one writer")
-	require.Equal(t, appsv1.RetainPersistentVolumeClaimRetentionPolicyType, page.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted)
+	require.Equal(t, appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+		page.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted)
 	claim := page.Spec.VolumeClaimTemplates[0]
 	mount := page.Spec.Template.Spec.Containers[0].VolumeMounts[1]
 	require.Equal(t, claim.Name, mount.Name)
@@ -258,7 +263,8 @@ func TestPage(t *testing.T) {
 func TestRelabelRules(t *testing.T) {
 	shipped, err := os.ReadFile("base/relabel.yaml")
 	require.NoError(t, err)
-	tested, err := os.ReadFile(filepath.Join("..", "..", "receiver", "pprofreceiver", "testdata", "kubernetes-relabel.yaml"))
+	tested, err := os.ReadFile(filepath.Join("..", "..", "receiver", "pprofreceiver", "testdata",
+		"kubernetes-relabel.yaml"))
 	require.NoError(t, err)
 	require.Equal(t, string(tested), string(shipped))
 	m := build(t, "overlays/agent")

@@ -23,7 +23,8 @@ func TestDocs(t *testing.T) {
 	for _, name := range []string{"docs/kubernetes.md", "docs/kubernetes-operations.md"} {
 		content, err := os.ReadFile(filepath.Join(root, name))
 		require.NoError(t, err)
-		for _, match := range regexp.MustCompile(`pprof\.io/(scrape|port_name|port|path|[a-z_]+)`).FindAllStringSubmatch(string(content), -1) {
+		for _, match := range regexp.MustCompile(`pprof\.io/(scrape|port_name|port|path|[a-z_]+)`).
+			FindAllStringSubmatch(string(content), -1) {
 			require.Contains(t, string(rules), "__meta_kubernetes_pod_annotation_pprof_io_"+match[1]+"]", match[0])
 		}
 		for _, match := range regexp.MustCompile(`apply -k (\S+?)\x60?\s`).FindAllStringSubmatch(string(content), -1) {

@@ -29,8 +29,8 @@ type helm string
 func newHelm(t *testing.T) helm {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "helm")
-	out, err := exec.CommandContext(t.Context(), "go", "-C", filepath.Join("..", "..", "internal", "build", "tools", "helm"),
-		"build", "-o", program, ".").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "-C",
+		filepath.Join("..", "..", "internal", "build", "tools", "helm"), "build", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return helm(program)
 }
@@ -57,9 +57,9 @@ func (h helm) template(t *testing.T, release, values string) (manifest, string) 
 	return m, ""
 }
 
-// TestHelm compares the chart's objects with those of the overlays, which are tested in the other files. The differences are
-// those between the tools: kustomize has a hash of a ConfigMap in its name, and Helm, which deletes old ConfigMaps, an
-// annotation of the pods. Helm also keeps the namespace, with its volumes.
+// TestHelm compares the chart's objects with those of the overlays, which are tested in the other files. The
+// differences are those between the tools: kustomize has a hash of a ConfigMap in its name, and Helm, which deletes old
+// ConfigMaps, an annotation of the pods. Helm also keeps the namespace, with its volumes.
 func TestHelm(t *testing.T) {
 	h := newHelm(t)
 	requireSame(t, build(t, "overlays/agent"), h.mustTemplate(t, `{}`))
@@ -127,8 +127,8 @@ func testHelmValues(t *testing.T, h helm) {
 	claim := gateway.Spec.VolumeClaimTemplates[0].Spec
 	assert.EqualValues(t, 9<<30, claim.Resources.Requests.Storage().Value())
 	assert.Equal(t, "fast", *claim.StorageClassName)
-	assert.Equal(t, map[string]string{"BACKEND_ENDPOINT": "pyroscope:4317", "BACKEND_INSECURE": "true", "BACKEND_COMPRESSION": "zstd"},
-		find[*corev1.ConfigMap](t, m, "otelcol-profiles-gateway-env").Data)
+	assert.Equal(t, map[string]string{"BACKEND_ENDPOINT": "pyroscope:4317", "BACKEND_INSECURE": "true",
+		"BACKEND_COMPRESSION": "zstd"}, find[*corev1.ConfigMap](t, m, "otelcol-profiles-gateway-env").Data)
 
 	for _, object := range m {
 		accessor, err := meta.Accessor(object)
@@ -141,10 +141,12 @@ func testHelmValues(t *testing.T, h helm) {
 	require.Empty(t, all[*corev1.Namespace](inside), "a release cannot make the namespace that it is in")
 
 	// A changed configuration rolls out, to the pods that have it.
-	before, after := h.mustTemplate(t, `{"mode": "gateway"}`), h.mustTemplate(t, `{"mode": "gateway", "clusterName": "west"}`)
+	before, after := h.mustTemplate(t, `{"mode": "gateway"}`),
+		h.mustTemplate(t, `{"mode": "gateway", "clusterName": "west"}`)
 	for _, w := range before.workloads() {
 		annotations := after.selected(t, w.selector).template.Annotations
-		require.Equal(t, w.kind == "DaemonSet", w.template.Annotations["checksum/config"] != annotations["checksum/config"], w.name)
+		require.Equal(t, w.kind == "DaemonSet", w.template.Annotations["checksum/config"] != annotations["checksum/config"],
+			w.name)
 	}
 
 	for values, want := range map[string]string{

@@ -60,8 +60,8 @@ func documentedCapabilities(t *testing.T) (found []corev1.Capability, text strin
 	return found, string(page)
 }
 
-// TestUnit compares the capabilities of the systemd unit and of the `docker run` line with the table. Both raise the limit on
-// locked memory without a capability.
+// TestUnit compares the capabilities of the systemd unit and of the `docker run` line with the table. Both raise the
+// limit on locked memory without a capability.
 func TestUnit(t *testing.T) {
 	documented, page := documentedCapabilities(t)
 	unit, err := os.ReadFile(filepath.Join("..", "systemd", "otelcol-profiles.service"))
@@ -73,7 +73,8 @@ func TestUnit(t *testing.T) {
 			docker = append(docker, "--cap-add="+string(capability))
 		}
 	}
-	for _, want := range []string{"AmbientCapabilities=" + strings.Join(systemd, " "), "CapabilityBoundingSet=" + strings.Join(systemd, " "), "LimitMEMLOCK=infinity"} {
+	for _, want := range []string{"AmbientCapabilities=" + strings.Join(systemd, " "), "CapabilityBoundingSet=" +
+		strings.Join(systemd, " "), "LimitMEMLOCK=infinity"} {
 		require.Contains(t, string(unit), "\n"+want+"\n")
 	}
 	require.Contains(t, page, "--cap-drop=ALL "+strings.Join(docker, " ")+" ")

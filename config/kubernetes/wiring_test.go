@@ -119,7 +119,8 @@ func TestServices(t *testing.T) {
 		for _, service := range all[*corev1.Service](m) {
 			w := m.selected(t, service.Spec.Selector)
 			for _, port := range service.Spec.Ports {
-				require.Equal(t, port.Port, containerPorts(w.container())[port.TargetPort.StrVal], "%s of %s", port.Name, service.Name)
+				require.Equal(t, port.Port, containerPorts(w.container())[port.TargetPort.StrVal], "%s of %s", port.Name,
+					service.Name)
 			}
 			if w.kind == "DaemonSet" {
 				require.Equal(t, corev1.ServiceInternalTrafficPolicyLocal, *service.Spec.InternalTrafficPolicy)
@@ -156,8 +157,8 @@ func TestNetworkPolicies(t *testing.T) {
 	})
 }
 
-// TestRoles checks that the permissions are those that discovery and k8s_attributes need; `make e2e-kubernetes` shows that they
-// suffice.
+// TestRoles checks that the permissions are those that discovery and k8s_attributes need; `make e2e-kubernetes` shows
+// that they suffice.
 func TestRoles(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		roles, bindings := all[*rbacv1.ClusterRole](m), all[*rbacv1.ClusterRoleBinding](m)
@@ -165,7 +166,9 @@ func TestRoles(t *testing.T) {
 		require.Len(t, bindings, 1)
 		require.Empty(t, all[*rbacv1.Role](m))
 		require.Empty(t, all[*rbacv1.RoleBinding](m))
-		require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}}, roles[0].Rules)
+		require.Equal(t,
+			[]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch"}}},
+			roles[0].Rules)
 		require.Equal(t, roles[0].Name, bindings[0].RoleRef.Name)
 		agent := all[*appsv1.DaemonSet](m)[0]
 		require.Equal(t, []rbacv1.Subject{{

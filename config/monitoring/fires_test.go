@@ -16,8 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/prometheustest"
 )
 
-// Each alert on the store or on refused clients fires for the instance that has the fault, and for no other: one that leaves a type to
-// another exporter, say, or drops profiles whose time is over, or refused a client long ago.
+// Each alert on the store or on refused clients fires for the instance that has the fault, and for no other: one that
+// leaves a type to another exporter, say, or drops profiles whose time is over, or refused a client long ago.
 func TestAlertsFire(t *testing.T) {
 	const store, until = "otelcol_exporter_profile_store_", 2 * time.Hour
 	content, err := os.ReadFile("alerts.yaml")
@@ -28,13 +28,16 @@ func TestAlertsFire(t *testing.T) {
 		name, instance, reason string
 		first, grows           float64
 	}{
-		{store + "refused_items", "bad", "max_series", 0, 1}, {store + "refused_items", "good", "kept_elsewhere", 0, 7}, {store + "refused_items", "good", "max_series", 3, 0},
+		{store + "refused_items", "bad", "max_series", 0, 1}, {store + "refused_items", "good", "kept_elsewhere", 0, 7},
+		{store + "refused_items", "good", "max_series", 3, 0},
 		{store + "disk_failing", "bad", "", 1, 0}, {store + "disk_failing", "good", "", 0, 0},
 		{store + "damaged_blocks", "bad", "", 2, 0}, {store + "damaged_blocks", "good", "", 0, 0},
 		{store + "evicted_profiles", "bad", "bytes", 0, 5}, {store + "evicted_profiles", "good", "age", 0, 5},
 		{store + "maintenance_age", "bad", "", 0, 60}, {store + "maintenance_age", "good", "", 10, 0},
-		{"otelcol_process_refused_connections", "good", "address", 9, 0}, {"otelcol_process_refused_requests", "good", "all", 9, 0},
-		{"otelcol_process_refused_connections", "slow", "address", 0, 0}, {"otelcol_process_refused_requests", "bad", "all", 0, 2},
+		{"otelcol_process_refused_connections", "good", "address", 9, 0},
+		{"otelcol_process_refused_requests", "good", "all", 9, 0},
+		{"otelcol_process_refused_connections", "slow", "address", 0, 0},
+		{"otelcol_process_refused_requests", "bad", "all", 0, 2},
 	} {
 		series := labels.FromStrings(model.MetricNameLabel, m.name, "instance", m.instance, "reason", m.reason)
 		for at := time.Duration(0); at <= until; at += time.Minute {

@@ -35,11 +35,14 @@ type metric struct {
 }
 
 // coreLabels are the labels that the Collector's helpers and Prometheus add. Metadata does not list them.
-var coreLabels = []string{"instance", "job", "exported_job", "receiver", "exporter", "processor", "transport", "data_type"}
+var coreLabels = []string{"instance", "job", "exported_job", "receiver", "exporter", "processor", "transport",
+	"data_type"}
 
-// profileMetrics are those of the connector profile_metrics, by their names in Prometheus. The connector's TestRules produces them.
+// profileMetrics are those of the connector profile_metrics, by their names in Prometheus. The connector's TestRules
+// produces them.
 var profileMetrics = []string{
-	"profile_cpu_time_seconds_total", "profile_memory_used_bytes", "profile_memory_allocated_bytes_total", "profile_lock_wait_time_seconds_total",
+	"profile_cpu_time_seconds_total", "profile_memory_used_bytes", "profile_memory_allocated_bytes_total",
+	"profile_lock_wait_time_seconds_total",
 	"profile_function_share_ratio", "profile_function_share_change_ratio", "profile_function_share_change_p_value",
 	"job:profile_cpu_time_seconds:rate10m", "job:profile_memory_used_bytes:min1h",
 }
@@ -91,7 +94,8 @@ func declared(t *testing.T) map[string]metric {
 	}
 	for _, name := range profileMetrics {
 		all[name] = metric{labels: map[string][]string{
-			"job": nil, "code_function_name": nil, "profile_type": nil, "profile_share_of": {"self", "total"}, "profile_baseline": nil,
+			"job": nil, "code_function_name": nil, "profile_type": nil, "profile_share_of": {"self", "total"},
+			"profile_baseline": nil,
 		}}
 	}
 	for name := range budget.Metrics {
@@ -171,7 +175,8 @@ func requireRules(t *testing.T, file, table string) {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
-	groups, errs := rulefmt.Parse(content, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	groups, errs := rulefmt.Parse(content, false, model.UTF8Validation, parser.NewParser(parser.Options{}),
+		slog.New(slog.DiscardHandler))
 	require.Empty(t, errs)
 	all := declared(t)
 	readme := profiletest.ReadmeTable(t, "README.md", table)

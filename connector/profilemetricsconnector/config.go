@@ -77,8 +77,8 @@ type GroupBy struct {
 	Frame string `mapstructure:"frame"`
 }
 
-// TopFunctions configures the functions with the largest shares of each service. A key that is not set has the default of
-// defaultTopFunctions.
+// TopFunctions configures the functions with the largest shares of each service. A key that is not set has the default
+// of defaultTopFunctions.
 type TopFunctions struct {
 	Profile string `mapstructure:"profile"`
 	// Count is how many functions are reported.
@@ -121,8 +121,8 @@ const (
 	maxGroupKeys = 16
 )
 
-// builtIn are the metrics that are made unless they are disabled. Those of a runtime have other names (go.memory.allocated): they are
-// exact, and these are estimates by samples.
+// builtIn are the metrics that are made unless they are disabled. Those of a runtime have other names
+// (go.memory.allocated): they are exact, and these are estimates by samples.
 var builtIn = map[string]Metric{
 	"profile.cpu.time": {
 		Description: "Processor time, by samples of what was running.", Unit: "s",
@@ -132,13 +132,15 @@ var builtIn = map[string]Metric{
 		Description: "Memory allocated, by samples.", Unit: "By",
 		Profiles: []string{
 			"memory/alloc_space", "memory/allocated_space", "memory/alloc_in_new_tlab_bytes", "memory/alloc_outside_tlab_bytes",
-			"memory/alloc_sample_bytes", "memory/alloc_size", "process_cpu/alloc_size", "process_cpu/alloc_space", "wall/alloc_size",
+			"memory/alloc_sample_bytes", "memory/alloc_size", "process_cpu/alloc_size", "process_cpu/alloc_space",
+			"wall/alloc_size",
 		},
 	},
 	"profile.memory.allocations": {
 		Description: "Objects allocated, by samples.", Unit: "{allocation}",
 		Profiles: []string{
-			"memory/alloc_objects", "memory/alloc_in_new_tlab_objects", "memory/alloc_outside_tlab_objects", "memory/alloc_sample_objects",
+			"memory/alloc_objects", "memory/alloc_in_new_tlab_objects", "memory/alloc_outside_tlab_objects",
+			"memory/alloc_sample_objects",
 			"memory/alloc_samples", "process_cpu/alloc_samples", "wall/alloc_samples",
 		},
 	},
@@ -156,7 +158,8 @@ var builtIn = map[string]Metric{
 	"profile.lock.wait.time": {
 		Description: "Time for which threads or goroutines waited for locks, by samples.", Unit: "s",
 		Profiles: []string{
-			"mutex/delay", "mutex/lock_time", "mutex/lock_acquire_wait", "process_cpu/lock_time", "process_cpu/lock_acquire_wait",
+			"mutex/delay", "mutex/lock_time", "mutex/lock_acquire_wait", "process_cpu/lock_time",
+			"process_cpu/lock_acquire_wait",
 		},
 	},
 }
@@ -176,21 +179,26 @@ func (c *Config) Validate() error {
 	check(c.MaxSeries > 0, "`max_series` must be positive, found %d", c.MaxSeries)
 	check(c.MaxBytes >= 1<<16, "`max_bytes` must be at least 65536, found %d", c.MaxBytes)
 	check(c.SeriesExpiry >= c.Interval, "`series_expiry` must be at least `interval`, found %s", c.SeriesExpiry)
-	check(len(c.ResourceAttributes) <= maxGroupKeys, "`resource_attributes` must have at most %d keys, found %d", maxGroupKeys, len(c.ResourceAttributes))
+	check(len(c.ResourceAttributes) <= maxGroupKeys, "`resource_attributes` must have at most %d keys, found %d",
+		maxGroupKeys, len(c.ResourceAttributes))
 	checkKeys(&faults, "`resource_attributes`", c.ResourceAttributes)
 	for name, metric := range c.Metrics {
 		if _, isBuiltIn := builtIn[name]; isBuiltIn && metric.isSwitch() {
 			continue
 		}
-		check(metricName.MatchString(name), "`metrics`: %q must begin with a letter, and have only letters, digits and _ . / -", name)
+		check(metricName.MatchString(name),
+			"`metrics`: %q must begin with a letter, and have only letters, digits and _ . / -", name)
 		_, err := metric.definition(name, c.ResourceAttributes)
 		faults.Add(err)
 	}
 	for i := range c.TopFunctions {
 		f := &c.TopFunctions[i]
 		faults.Add(f.check(i))
-		same := slices.IndexFunc(c.TopFunctions, func(g TopFunctions) bool { return canonical(g.Profile) == canonical(f.Profile) && g.Of == f.Of })
-		check(same == i, "`top_functions[%d]` has the `profile` and `of` of `top_functions[%d]`, whose series would be the same", i, same)
+		same := slices.IndexFunc(c.TopFunctions, func(g TopFunctions) bool {
+			return canonical(g.Profile) == canonical(f.Profile) && g.Of == f.Of
+		})
+		check(same == i,
+			"`top_functions[%d]` has the `profile` and `of` of `top_functions[%d]`, whose series would be the same", i, same)
 	}
 	if len(faults) == 0 {
 		_, err := c.set()
@@ -316,7 +324,8 @@ func (m *Metric) definition(name string, resourceKeys []string) (d selection.Def
 	d = selection.Definition{
 		Name: name, Description: m.Description, Unit: m.Unit, Leaf: m.Match == matchLeaf,
 		Functions: patterns("functions", m.Functions), Below: patterns("below", m.Below),
-		Resource: conditions("has_resource_attributes", m.HasResourceAttributes), Sample: conditions("has_sample_attributes", m.HasSampleAttributes),
+		Resource:     conditions("has_resource_attributes", m.HasResourceAttributes),
+		Sample:       conditions("has_sample_attributes", m.HasSampleAttributes),
 		ResourceKeys: resourceKeys, SampleKeys: m.GroupBy.SampleAttributes,
 	}
 	if patterns("services", m.Services); len(m.Services) > 0 {
@@ -333,9 +342,11 @@ func (m *Metric) definition(name string, resourceKeys []string) (d selection.Def
 	checkKeys(&faults, "`metrics."+name+".group_by.sample_attributes`", m.GroupBy.SampleAttributes)
 	n := len(d.ResourceKeys) + len(d.SampleKeys)
 	check(n <= maxGroupKeys, "group_by` must have at most %d attributes, found %d", maxGroupKeys, n)
-	check(slices.Contains([]string{"", matchLeaf, matchAnywhere}, m.Match), "match` must be anywhere or leaf, found %q", m.Match)
+	check(slices.Contains([]string{"", matchLeaf, matchAnywhere}, m.Match), "match` must be anywhere or leaf, found %q",
+		m.Match)
 	frame := slices.Index(selection.Frames[:], m.GroupBy.Frame)
-	check(frame >= 0 || m.GroupBy.Frame == "", "group_by.frame` must be none, package or function, found %q", m.GroupBy.Frame)
+	check(frame >= 0 || m.GroupBy.Frame == "", "group_by.frame` must be none, package or function, found %q",
+		m.GroupBy.Frame)
 	d.Frame = selection.Frame(max(frame, 0))
 	check(metricUnit.MatchString(m.Unit), "unit` must be s, By, 1 or an annotation such as {sample}, found %q", m.Unit)
 	for _, s := range m.Profiles {
@@ -346,10 +357,12 @@ func (m *Metric) definition(name string, resourceKeys []string) (d selection.Def
 		}
 	}
 	check(len(m.Profiles) > 0, "profiles` must name at least one sample type, such as process_cpu/cpu")
-	if mixed := slices.IndexFunc(d.Types, func(t selection.Type) bool { return t.IsGauge() != d.Types[0].IsGauge() }); mixed > 0 {
+	if mixed := slices.IndexFunc(d.Types,
+		func(t selection.Type) bool { return t.IsGauge() != d.Types[0].IsGauge() }); mixed > 0 {
 		check(false, "profiles` must not mix what happens (%s) and what is a state (%s)", d.Types[0], d.Types[mixed])
 	}
-	check(slices.Contains([]string{"", temporalityDelta, temporalityGauge}, m.Temporality), "temporality` must be delta or gauge, found %q", m.Temporality)
+	check(slices.Contains([]string{"", temporalityDelta, temporalityGauge}, m.Temporality),
+		"temporality` must be delta or gauge, found %q", m.Temporality)
 	d.IsGauge = m.Temporality == temporalityGauge || m.Temporality == "" && len(d.Types) > 0 && d.Types[0].IsGauge()
 	return d, faults.Err()
 }

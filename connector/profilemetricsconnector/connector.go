@@ -58,7 +58,8 @@ type profileMetrics struct {
 	done chan struct{}
 }
 
-func newConnector(set connector.Settings, config *Config, next consumer.Metrics, now func() time.Time) (*profileMetrics, error) {
+func newConnector(set connector.Settings, config *Config, next consumer.Metrics, now func() time.Time) (*profileMetrics,
+	error) {
 	selected, err := config.set()
 	if err != nil {
 		return nil, err
@@ -69,14 +70,17 @@ func newConnector(set connector.Settings, config *Config, next consumer.Metrics,
 	}
 	c := &profileMetrics{
 		config: config, id: set.ID, logger: set.Logger, next: next, now: now, stop: func() {},
-		refusals: telemetry.Changes{Logger: set.Logger, Failed: "the metrics pipeline refused points; suppressing repeats until it accepts " +
-			"all of them. Points that it refused permanently are lost if `temporality` is delta; the others are sent again"},
-		failedSaves: telemetry.Changes{Logger: set.Logger, Failed: "the history of functions cannot be stored; trying again, and suppressing " +
-			"repeats until it can. A restart loses what is not stored"},
+		refusals: telemetry.Changes{Logger: set.Logger,
+			Failed: "the metrics pipeline refused points; suppressing repeats until it accepts " +
+				"all of them. Points that it refused permanently are lost if `temporality` is delta; the others are sent again"},
+		failedSaves: telemetry.Changes{Logger: set.Logger,
+			Failed: "the history of functions cannot be stored; trying again, and suppressing " +
+				"repeats until it can. A restart loses what is not stored"},
 	}
 	sums, functions := config.topFunctions()
 	c.functions, c.writer = hot.New(functions), writer
-	options := reduce.Options{Set: selected, Hot: sums, ResourceKeys: config.ResourceAttributes, MaxAdditions: config.MaxSeries}
+	options := reduce.Options{Set: selected, Hot: sums, ResourceKeys: config.ResourceAttributes,
+		MaxAdditions: config.MaxSeries}
 	c.reducers.New = func() any { return reduce.New(options) }
 	c.table = series.New(series.Options{
 		Set: selected, MaxSeries: config.MaxSeries, MaxBytes: config.seriesBytes(), Expiry: config.SeriesExpiry,
@@ -114,8 +118,8 @@ func (c *profileMetrics) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown sends what has arrived since the last interval, and ends the gauges. It stores the history even if the metrics pipeline does
-// not answer in time.
+// Shutdown sends what has arrived since the last interval, and ends the gauges. It stores the history even if the
+// metrics pipeline does not answer in time.
 func (c *profileMetrics) Shutdown(ctx context.Context) error {
 	sending, whole, cancel := shutdown.Drain(ctx)
 	defer cancel()
@@ -134,7 +138,8 @@ func (c *profileMetrics) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// ConsumeProfiles adds a message to the series. It never refuses one: what cannot be counted would not be counted the next time.
+// ConsumeProfiles adds a message to the series. It never refuses one: what cannot be counted would not be counted the
+// next time.
 func (c *profileMetrics) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	reducer := c.reducers.Get().(*reduce.Reducer)
 	result := reducer.Reduce(pd)
@@ -152,8 +157,8 @@ func (c *profileMetrics) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 // leastSendTime is how long the metrics pipeline has at least for the points of an interval.
 const leastSendTime = time.Minute
 
-// flush sends the points of an interval. Points that the pipeline refuses for now, or does not accept in time, are sent again, with what
-// arrives until then, by the next flush.
+// flush sends the points of an interval. Points that the pipeline refuses for now, or does not accept in time, are sent
+// again, with what arrives until then, by the next flush.
 func (c *profileMetrics) flush(ctx context.Context) {
 	c.flushing.Lock()
 	defer c.flushing.Unlock()
@@ -192,8 +197,8 @@ func (c *profileMetrics) sendAll(ctx context.Context) {
 	c.refusals.Note("refused", refused)
 }
 
-// endGauges sends that gauges have no values any more. Otherwise Prometheus adds them for five minutes to those of the next process, which
-// are series of another writer.
+// endGauges sends that gauges have no values any more. Otherwise Prometheus adds them for five minutes to those of the
+// next process, which are series of another writer.
 func (c *profileMetrics) endGauges(ctx context.Context) {
 	now := c.now().Add(time.Millisecond) // after the last values
 	c.mu.Lock()

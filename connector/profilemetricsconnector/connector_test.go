@@ -64,7 +64,8 @@ func start(t testing.TB, section string) *fixture {
 func (f *fixture) startWith(t testing.TB, section string, next consumer.Metrics) {
 	t.Helper()
 	f.clock, f.telemetry = newClock(), componenttest.NewTelemetry()
-	set := connector.Settings{ID: component.MustNewID("profile_metrics"), TelemetrySettings: f.telemetry.NewTelemetrySettings()}
+	set := connector.Settings{ID: component.MustNewID("profile_metrics"),
+		TelemetrySettings: f.telemetry.NewTelemetrySettings()}
 	set.Resource.Attributes().PutStr("service.instance.id", "collector-1")
 	c, err := newConnector(set, load(t, section), next, f.clock.now)
 	require.NoError(t, err)
@@ -156,14 +157,16 @@ func TestFactory(t *testing.T) {
 	assert.Equal(t, component.StabilityLevelAlpha, factory.ProfilesToMetricsStability())
 	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
 	telemetry := componenttest.NewTelemetry()
-	set := connector.Settings{ID: component.MustNewID("profile_metrics"), TelemetrySettings: telemetry.NewTelemetrySettings()}
+	set := connector.Settings{ID: component.MustNewID("profile_metrics"),
+		TelemetrySettings: telemetry.NewTelemetrySettings()}
 	sink := &consumertest.MetricsSink{}
 	c, err := factory.CreateProfilesToMetrics(t.Context(), set, createDefaultConfig(), sink)
 	require.NoError(t, err)
 	require.NoError(t, c.Start(t.Context(), nil))
 	require.NoError(t, c.ConsumeProfiles(t.Context(), cpu("shop", 5*second).Build()))
 	require.NoError(t, c.Shutdown(t.Context()))
-	assert.Equal(t, map[string]float64{"profile.cpu.time{service.name=shop}": 5}, pointsOf(t, sink.AllMetrics()...), "the end sends what is left")
+	assert.Equal(t, map[string]float64{"profile.cpu.time{service.name=shop}": 5}, pointsOf(t, sink.AllMetrics()...),
+		"the end sends what is left")
 	require.NoError(t, telemetry.Shutdown(t.Context()))
 }
 
@@ -174,7 +177,8 @@ func TestBuiltIn(t *testing.T) {
 		return b.Profile(sampleType, unit).Time(second, 10*second).Sample(profiletest.Value(value, "main.main"))
 	}
 	b := profiletest.New().Resource("service.name", "shop", "service.namespace", "demo")
-	add(add(b.Scope("cpu", ""), "samples", "count", 7).Period(10, "cpu", "nanoseconds"), "cpu", "milliseconds", 1500).Period(10, "cpu", "nanoseconds")
+	add(add(b.Scope("cpu", ""), "samples", "count", 7).Period(10, "cpu", "nanoseconds"), "cpu", "milliseconds", 1500).
+		Period(10, "cpu", "nanoseconds")
 	b.Scope("heap", "")
 	for i, typ := range []string{"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"} {
 		unit := []string{"count", "bytes"}[i%2]
@@ -182,7 +186,8 @@ func TestBuiltIn(t *testing.T) {
 	}
 	add(b.Scope("goroutines", ""), "goroutine", "count", 12)
 	add(b.Scope("locks", ""), "delay", "nanoseconds", 3*second).Period(1, "contentions", "count")
-	add(b.Scope("blocked", "", "pprof.scope.profile_name", "block"), "delay", "nanoseconds", 9*second).Period(1, "contentions", "count")
+	add(b.Scope("blocked", "", "pprof.scope.profile_name", "block"), "delay", "nanoseconds", 9*second).Period(1,
+		"contentions", "count")
 	// The eBPF profiler and Splunk's agents count samples of a period.
 	b.Resource("service.name", "ebpf").Scope("", "", "pprof.scope.sample_type_order", []any{"samples"}).
 		Profile("samples", "count").Time(second, 10*second).Period(50_000_000, "cpu", "nanoseconds").
@@ -199,7 +204,8 @@ func TestBuiltIn(t *testing.T) {
 func TestOTLP(t *testing.T) {
 	f := start(t, "")
 	f.consume(t, cpu("shop", second).Build(),
-		profiletest.New().Resource("service.name", "shop").Profile("goroutine", "count").Sample(profiletest.Value(3, "main.main")).Build())
+		profiletest.New().Resource("service.name", "shop").Profile("goroutine", "count").
+			Sample(profiletest.Value(3, "main.main")).Build())
 	began := f.clock.at
 	f.clock.at = began.Add(time.Minute)
 	f.flush(t.Context())
@@ -265,7 +271,8 @@ func TestRefusedPoints(t *testing.T) {
 	f.consume(t, cpu("shop", second).Build())
 	assert.Equal(t, map[string]float64{name: 1}, f.collect(t))
 	for outcome, want := range map[string]int64{"accepted": 2, "retried": 1, "refused": 1} {
-		assert.Equal(t, want, collectortest.Sum(t, f.telemetry, "otelcol_connector_profile_metrics_points", "outcome", outcome), outcome)
+		assert.Equal(t, want, collectortest.Sum(t, f.telemetry, "otelcol_connector_profile_metrics_points", "outcome",
+			outcome), outcome)
 	}
 }
 
@@ -286,18 +293,24 @@ metrics:
 func TestConditions(t *testing.T) {
 	f := start(t, conditional)
 	b := profiletest.New().Resource("service.name", "shop", "host.name", "a").Profile("cpu", "nanoseconds").Sample(
-		profiletest.Value(1*second, "runtime.mallocgc", "encoding/json.Marshal", "net/http.serve", "main.main").With(profiletest.Attr("http.route", "/api/x")),
-		profiletest.Value(2*second, "encoding/json.Marshal", "runtime.mallocgc", "main.main").With(profiletest.Attr("http.route", "/api/y")),
-		profiletest.Value(4*second, "runtime.mallocgc", "net/http.serve", "net/http.listen", "main.main").With(profiletest.Attr("http.route", "/health")),
+		profiletest.Value(1*second, "runtime.mallocgc", "encoding/json.Marshal", "net/http.serve", "main.main").
+			With(profiletest.Attr("http.route", "/api/x")),
+		profiletest.Value(2*second, "encoding/json.Marshal", "runtime.mallocgc", "main.main").
+			With(profiletest.Attr("http.route", "/api/y")),
+		profiletest.Value(4*second, "runtime.mallocgc", "net/http.serve", "net/http.listen", "main.main").
+			With(profiletest.Attr("http.route", "/health")),
 		profiletest.Value(8*second, "main.main"),
 	)
 	b.Resource("service.name", "other", "deployment.environment.name", "production").Profile("cpu", "nanoseconds").
 		Sample(profiletest.Value(16*second, "main.main"))
 	f.consume(t, b.Build())
 	assert.Equal(t, map[string]float64{
-		"anywhere{service.name=shop}": 7, "leaf{service.name=shop}": 2, "below{service.name=shop}": 1, "leafbelow{service.name=shop}": 5,
-		"package{profile.package.name=runtime,service.name=shop}": 5, "package{profile.package.name=encoding/json,service.name=shop}": 2,
-		"package{profile.package.name=main,service.name=shop}": 8, "package{profile.package.name=main,service.name=other}": 16,
+		"anywhere{service.name=shop}": 7, "leaf{service.name=shop}": 2, "below{service.name=shop}": 1,
+		"leafbelow{service.name=shop}":                                       5,
+		"package{profile.package.name=runtime,service.name=shop}":            5,
+		"package{profile.package.name=encoding/json,service.name=shop}":      2,
+		"package{profile.package.name=main,service.name=shop}":               8,
+		"package{profile.package.name=main,service.name=other}":              16,
 		"listed{code.function.name=encoding/json.Marshal,service.name=shop}": 3,
 		"listed{code.function.name=net/http.serve,service.name=shop}":        5,
 		"listed{code.function.name=net/http.listen,service.name=shop}":       4,
@@ -346,7 +359,8 @@ func TestExemplarsHaveTheTimeOfTheirSample(t *testing.T) {
 
 // state returns a profile of a process whose values are a state or a total.
 func state(pod, sampleType string, atSecond uint64, values ...int64) pprofile.Profiles {
-	b := profiletest.New().Resource("service.name", "shop", "pod", pod).Profile(sampleType, "bytes").Time(atSecond*second, 0)
+	b := profiletest.New().Resource("service.name", "shop", "pod", pod).Profile(sampleType, "bytes").Time(atSecond*second,
+		0)
 	for i, v := range values {
 		b.Sample(profiletest.Value(v, fmt.Sprint("main.leaf", i)))
 	}
@@ -385,7 +399,8 @@ metrics:
 	f.consume(t, state("a", "alloc_space", 130, 20))
 	assert.Equal(t, map[string]float64{all: 31, leaf: 1}, f.collect(t), "the process has restarted")
 	f.consume(t, state("a", "alloc_space", 190, 20, 3))
-	assert.Equal(t, map[string]float64{all: 34, leaf: 4}, f.collect(t), "what a function had before the restart does not count")
+	assert.Equal(t, map[string]float64{all: 34, leaf: 4}, f.collect(t),
+		"what a function had before the restart does not count")
 	f.consume(t, state("b", "alloc_space", 190, 7))
 	assert.Equal(t, map[string]float64{all: 34, leaf: 4}, f.collect(t), "another process")
 }
@@ -394,15 +409,18 @@ metrics:
 func TestProfilesNamedTwice(t *testing.T) {
 	f := start(t, "metrics: {twice: {unit: s, profiles: [process_cpu/cpu, cpu/cpu, process_cpu/cpu]}}")
 	f.consume(t, cpu("shop", 5*second).Build())
-	assert.Equal(t, map[string]float64{"twice{service.name=shop}": 5, "profile.cpu.time{service.name=shop}": 5}, f.collect(t))
+	assert.Equal(t, map[string]float64{"twice{service.name=shop}": 5, "profile.cpu.time{service.name=shop}": 5},
+		f.collect(t))
 }
 
-// TestNothingVanishes adds up: the values that were sent are those that arrive, in the overflow included, and dropped samples are counted.
+// TestNothingVanishes adds up: the values that were sent are those that arrive, in the overflow included, and dropped
+// samples are counted.
 func TestNothingVanishes(t *testing.T) {
 	f := start(t, "max_series: 10")
 	b := profiletest.New()
 	for i := range 100 {
-		b.Resource("service.name", fmt.Sprint("service", i)).Profile("cpu", "nanoseconds").Sample(profiletest.Value(second, "main.main"))
+		b.Resource("service.name", fmt.Sprint("service", i)).Profile("cpu", "nanoseconds").
+			Sample(profiletest.Value(second, "main.main"))
 	}
 	b.Resource("service.name", "units").Profile("cpu", "bytes").Sample(profiletest.Value(second, "main.main"))
 	b.Resource("service.name", "negative").Profile("cpu", "nanoseconds").Sample(profiletest.Value(-1, "main.main"))
@@ -459,7 +477,8 @@ func TestManyPointsAreSeveralMessages(t *testing.T) {
 	f := start(t, "")
 	b := profiletest.New()
 	for i := range 2*pointsPerMessage + 1 {
-		b.Resource("service.name", fmt.Sprint("service", i)).Profile("cpu", "nanoseconds").Sample(profiletest.Value(second, "main.main"))
+		b.Resource("service.name", fmt.Sprint("service", i)).Profile("cpu", "nanoseconds").
+			Sample(profiletest.Value(second, "main.main"))
 	}
 	f.consume(t, b.Build())
 	f.flush(t.Context())
@@ -543,8 +562,9 @@ func TestBuiltInMetrics(t *testing.T) {
 		"{profile.cpu.time: {enabled: false}}": {len(builtIn) - 1, 0},
 		"{profile.cpu.time: {unit: s, profiles: [cpu/cpu]}}":                 {len(builtIn), 1},
 		"{profile.cpu.time: {enabled: false, unit: s, profiles: [cpu/cpu]}}": {len(builtIn) - 1, 0},
-		"{x: {enabled: false, unit: s, profiles: [cpu/cpu]}}":                {len(builtIn), len(builtIn["profile.cpu.time"].Profiles)},
-		"{x: {unit: s, profiles: [cpu/cpu]}}":                                {len(builtIn) + 1, len(builtIn["profile.cpu.time"].Profiles)},
+		"{x: {enabled: false, unit: s, profiles: [cpu/cpu]}}": {len(builtIn),
+			len(builtIn["profile.cpu.time"].Profiles)},
+		"{x: {unit: s, profiles: [cpu/cpu]}}": {len(builtIn) + 1, len(builtIn["profile.cpu.time"].Profiles)},
 	} {
 		set, err := load(t, "metrics: "+section).set()
 		require.NoError(t, err, section)
@@ -559,7 +579,8 @@ func TestBuiltInMetrics(t *testing.T) {
 	}
 }
 
-// TestShutdownEndsGauges has a sum, a state and a hottest function: what the last message has are the gauges, without values.
+// TestShutdownEndsGauges has a sum, a state and a hottest function: what the last message has are the gauges, without
+// values.
 func TestShutdownEndsGauges(t *testing.T) {
 	f := start(t, "{top_functions: [{profile: process_cpu/cpu, window: 1m}]}")
 	f.clock.at = f.clock.at.Truncate(time.Minute)
@@ -589,8 +610,8 @@ func TestShutdownEndsGauges(t *testing.T) {
 	}
 }
 
-// TestShutdownBesideABackendThatIsAway has a metrics pipeline that answers nothing, as an exporter does that retries: the connector stops
-// in the time that it has, and stores its history.
+// TestShutdownBesideABackendThatIsAway has a metrics pipeline that answers nothing, as an exporter does that retries:
+// the connector stops in the time that it has, and stores its history.
 func TestShutdownBesideABackendThatIsAway(t *testing.T) {
 	entered := make(chan struct{}, 16)
 	next, err := consumer.NewMetrics(func(ctx context.Context, _ pmetric.Metrics) error {
@@ -619,8 +640,8 @@ func TestShutdownBesideABackendThatIsAway(t *testing.T) {
 	}
 }
 
-// TestDeltasThatOneOfTwoRefuses has two metrics exporters of which one refuses points permanently, and the other one for the moment: they
-// are sent again, since the other one has not got them.
+// TestDeltasThatOneOfTwoRefuses has two metrics exporters of which one refuses points permanently, and the other one
+// for the moment: they are sent again, since the other one has not got them.
 func TestDeltasThatOneOfTwoRefuses(t *testing.T) {
 	permanent, temporary := consumererror.NewPermanent(errors.New("never")), errors.New("later")
 	for name, tc := range map[string]struct {
@@ -655,8 +676,8 @@ func (f *fixture) at(seconds int) {
 	f.clock.at = newClock().at.Add(time.Duration(seconds) * time.Second)
 }
 
-// TestGaugeSurvivesTwoStatesCloseTogether has a process that sends a state when it starts, another one soon after, and then one each minute,
-// as the receiver's own profiles are.
+// TestGaugeSurvivesTwoStatesCloseTogether has a process that sends a state when it starts, another one soon after, and
+// then one each minute, as the receiver's own profiles are.
 func TestGaugeSurvivesTwoStatesCloseTogether(t *testing.T) {
 	f := start(t, "")
 	next := 0
@@ -685,7 +706,8 @@ func TestGaugesEnd(t *testing.T) {
 // divided returns a profile in parts of some samples.
 func divided(sampleType string, atSecond uint64, size int, values ...int64) (parts []pprofile.Profiles) {
 	for first := 0; first < len(values); first += size {
-		b := profiletest.New().Resource("service.name", "shop").Profile(sampleType, "bytes").Time(atSecond*second, 0).ID([16]byte{byte(atSecond)})
+		b := profiletest.New().Resource("service.name", "shop").Profile(sampleType, "bytes").Time(atSecond*second, 0).
+			ID([16]byte{byte(atSecond)})
 		for i := first; i < min(first+size, len(values)); i++ {
 			b.Sample(profiletest.Value(values[i], fmt.Sprint("main.leaf", i)))
 		}
@@ -734,13 +756,16 @@ func TestSentAgain(t *testing.T) {
 	f.consume(t, used, used)
 	f.consume(t, divided("inuse_space", 20, 1, 30, 40)...)
 	f.consume(t, divided("inuse_space", 20, 1, 30, 40)...)
-	assert.Equal(t, map[string]float64{"profile.memory.allocated{service.name=shop}": 10, "profile.memory.used{service.name=shop}": 81}, f.collect(t))
+	assert.Equal(t,
+		map[string]float64{"profile.memory.allocated{service.name=shop}": 10, "profile.memory.used{service.name=shop}": 81},
+		f.collect(t))
 	f.consume(t, total)
 	assert.InDelta(t, 10, f.collect(t)["profile.memory.allocated{service.name=shop}"], 0)
 	assert.Equal(t, int64(1+2+2+1), f.dropped(t, "duplicate"))
 }
 
-// TestStartTimes has sums that begin with the interval in which they begin, and deltas that begin where the last ones ended.
+// TestStartTimes has sums that begin with the interval in which they begin, and deltas that begin where the last ones
+// ended.
 func TestStartTimes(t *testing.T) {
 	for temporality, wantFirst := range map[string]int{temporalityCumulative: 60, temporalityDelta: 120} {
 		f := start(t, "temporality: "+temporality)
@@ -752,7 +777,8 @@ func TestStartTimes(t *testing.T) {
 			f.flush(t.Context())
 			md := f.sink.AllMetrics()[0]
 			f.sink.Reset()
-			return dataPoints(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)).At(0).StartTimestamp().AsTime().Local()
+			return dataPoints(md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)).At(0).StartTimestamp().AsTime().
+				Local()
 		}
 		assert.Equal(t, newClock().at.Add(time.Minute), starts(), temporality)
 		assert.Equal(t, newClock().at.Add(time.Duration(wantFirst)*time.Second), starts(), temporality)
@@ -764,7 +790,8 @@ func TestProcessesByProfileAttributes(t *testing.T) {
 	f := start(t, "")
 	b := profiletest.New().Resource("service.name", "shop")
 	for pid, value := range []int64{30, 40} {
-		b.Profile("inuse_space", "bytes").Time(second, 0).Attributes(profiletest.Attr("process.pid", pid)).Sample(profiletest.Value(value, "main.main"))
+		b.Profile("inuse_space", "bytes").Time(second, 0).Attributes(profiletest.Attr("process.pid", pid)).
+			Sample(profiletest.Value(value, "main.main"))
 	}
 	f.consume(t, b.Build())
 	assert.Equal(t, map[string]float64{"profile.memory.used{service.name=shop}": 70}, f.collect(t))
@@ -776,12 +803,15 @@ func TestProcessesByProfileAttributes(t *testing.T) {
 func TestUnitsAreConverted(t *testing.T) {
 	for unit, want := range map[string]float64{"bytes": 3, "kilobytes": 3 << 10, "megabytes": 3 << 20} {
 		f := start(t, "")
-		f.consume(t, profiletest.New().Resource("service.name", "shop").Profile("inuse_space", unit).Time(second, 0).Sample(profiletest.Value(3, "main.main")).Build())
+		f.consume(t, profiletest.New().Resource("service.name", "shop").Profile("inuse_space", unit).Time(second, 0).
+			Sample(profiletest.Value(3, "main.main")).Build())
 		assert.Equal(t, map[string]float64{"profile.memory.used{service.name=shop}": want}, f.collect(t), unit)
 	}
-	for unit, want := range map[string]float64{"nanoseconds": 3e-9, "microseconds": 3e-6, "milliseconds": 3e-3, "seconds": 3} {
+	for unit, want := range map[string]float64{"nanoseconds": 3e-9, "microseconds": 3e-6, "milliseconds": 3e-3,
+		"seconds": 3} {
 		f := start(t, "")
-		f.consume(t, profiletest.New().Resource("service.name", "shop").Profile("cpu", unit).Time(second, second).Sample(profiletest.Value(3, "main.main")).Build())
+		f.consume(t, profiletest.New().Resource("service.name", "shop").Profile("cpu", unit).Time(second, second).
+			Sample(profiletest.Value(3, "main.main")).Build())
 		assert.InDelta(t, want, f.collect(t)["profile.cpu.time{service.name=shop}"], 1e-15, unit)
 	}
 }

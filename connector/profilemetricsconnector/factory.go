@@ -36,6 +36,7 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-func createProfilesToMetrics(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Metrics) (xconnector.Profiles, error) {
+func createProfilesToMetrics(_ context.Context, set connector.Settings, cfg component.Config,
+	next consumer.Metrics) (xconnector.Profiles, error) {
 	return newConnector(set, cfg.(*Config), next, time.Now)
 }

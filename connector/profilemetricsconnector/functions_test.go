@@ -35,7 +35,8 @@ func profileOf(version string, samples map[string]int) pprofile.Profiles {
 func named(points map[string]float64, metric string, having ...string) map[string]float64 {
 	list := map[string]float64{}
 	for name, v := range points {
-		if !strings.HasPrefix(name, metric+"{") || slices.ContainsFunc(having, func(s string) bool { return !strings.Contains(name, s) }) {
+		if !strings.HasPrefix(name, metric+"{") ||
+			slices.ContainsFunc(having, func(s string) bool { return !strings.Contains(name, s) }) {
 			continue
 		}
 		_, function, _ := strings.Cut(name, hotFunction)
@@ -57,18 +58,20 @@ func requireShares(t *testing.T, want, got map[string]float64) {
 }
 
 func TestTopFunctions(t *testing.T) {
-	f := start(t, "top_functions: [{profile: process_cpu/cpu, count: 2, window: 1m}, {profile: process_cpu/cpu, of: total, count: 1, window: 1m}]")
+	f := start(t,
+		"top_functions: [{profile: process_cpu/cpu, count: 2, window: 1m}, {profile: process_cpu/cpu, of: total, count: 1, window: 1m}]")
 	f.clock.at = f.clock.at.Truncate(time.Minute)
 	f.consume(t, profileOf("1", map[string]int{"a": 50, "b": 30, "c": 15}), profileOf("1", map[string]int{"c": 5}))
 	points := f.collect(t)
-	requireShares(t, map[string]float64{"a": 0.5, "b": 0.3, "other": 0.2}, named(points, "profile.function.share", "share.of=self"))
+	requireShares(t, map[string]float64{"a": 0.5, "b": 0.3, "other": 0.2},
+		named(points, "profile.function.share", "share.of=self"))
 	requireShares(t, map[string]float64{"main.main": 1}, named(points, "profile.function.share", "share.of=total"))
 	assert.Empty(t, named(f.collect(t), "profile.function.share"), "nothing happened in the next window")
 	assert.Zero(t, f.dropped(t, "max_series"))
 }
 
-// TestManyNames has a stranger who sends new names all the time beside two hot functions: they keep their shares, which are too small by
-// at most a 512th, and the rest is `other`.
+// TestManyNames has a stranger who sends new names all the time beside two hot functions: they keep their shares, which
+// are too small by at most a 512th, and the rest is `other`.
 func TestManyNames(t *testing.T) {
 	f := start(t, "{max_bytes: 1048576, top_functions: [{profile: process_cpu/cpu, count: 3, window: 1m}]}")
 	f.clock.at = f.clock.at.Truncate(time.Minute)
@@ -106,7 +109,8 @@ func TestCompare(t *testing.T) {
 		f.consume(t, profileOf("1", samples))
 		points = f.collect(t)
 		if minute < 39 {
-			assert.Empty(t, named(points, "profile.function.share.change"), "there is nothing to compare with in minute %d", minute)
+			assert.Empty(t, named(points, "profile.function.share.change"), "there is nothing to compare with in minute %d",
+				minute)
 		}
 	}
 	change := named(points, "profile.function.share.change", "baseline=30m")
@@ -126,13 +130,16 @@ func TestCompareVersions(t *testing.T) {
 	f.consume(t, profileOf("2", map[string]int{"a": 800, "b": 100, "new": 100}))
 	points := f.collect(t)
 	requireShares(t, map[string]float64{"a": -0.1, "b": 0, "new": 0.1},
-		named(points, "profile.function.share.change", "service.version=2", "profile.baseline.version=1", "profile.baseline=service.version"))
-	requireShares(t, map[string]float64{"a": 0.8, "b": 0.1, "new": 0.1, "other": 0}, named(points, "profile.function.share"))
+		named(points, "profile.function.share.change", "service.version=2", "profile.baseline.version=1",
+			"profile.baseline=service.version"))
+	requireShares(t, map[string]float64{"a": 0.8, "b": 0.1, "new": 0.1, "other": 0},
+		named(points, "profile.function.share"))
 }
 
 // TestFunctionsAreBounded has services and versions that come all the time.
 func TestFunctionsAreBounded(t *testing.T) {
-	f := start(t, "{max_bytes: 131072, max_series: 110, top_functions: [{profile: process_cpu/cpu, count: 10, window: 1m, compare: {to: 5m, by: service.version}}]}")
+	f := start(t,
+		"{max_bytes: 131072, max_series: 110, top_functions: [{profile: process_cpu/cpu, count: 10, window: 1m, compare: {to: 5m, by: service.version}}]}")
 	for i := range 100 {
 		pd := profileOf(fmt.Sprint(i), map[string]int{"a": 1, "b": 2, "c": 3})
 		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("service.name", fmt.Sprint("shop", i%20))
@@ -155,7 +162,8 @@ func TestCumulativeHasNoTopFunctions(t *testing.T) {
 
 func TestTopFunctionsConfig(t *testing.T) {
 	cfg := load(t, "top_functions: [{profile: process_cpu/cpu}, {profile: memory/inuse_space, count: 3}]")
-	assert.Equal(t, TopFunctions{Profile: "process_cpu/cpu", Count: 10, Of: hot.Self, Window: 10 * time.Minute}, cfg.TopFunctions[0])
+	assert.Equal(t, TopFunctions{Profile: "process_cpu/cpu", Count: 10, Of: hot.Self, Window: 10 * time.Minute},
+		cfg.TopFunctions[0])
 	assert.Equal(t, 3, cfg.TopFunctions[1].Count)
 	for entry, want := range map[string]string{
 		"{}":                                "`top_functions[0].profile`: \"\" must be a profile and a sample type",
@@ -169,7 +177,8 @@ func TestTopFunctionsConfig(t *testing.T) {
 	}
 }
 
-// TestSharesWithoutRoom has more services than there is memory for: each has the right shares, or none and its samples are counted.
+// TestSharesWithoutRoom has more services than there is memory for: each has the right shares, or none and its samples
+// are counted.
 func TestSharesWithoutRoom(t *testing.T) {
 	for name, compare := range map[string]string{"": "", "versions": ", compare: {by: service.version, to: 5m}"} {
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +216,8 @@ func TestSharesWithoutRoom(t *testing.T) {
 
 // TestHistoryMakesRoom has services that come when history has used up the memory: the oldest windows go.
 func TestHistoryMakesRoom(t *testing.T) {
-	f := start(t, "{max_bytes: 262144, top_functions: [{profile: process_cpu/cpu, count: 20, window: 1m, compare: {to: 24h}}]}")
+	f := start(t,
+		"{max_bytes: 262144, top_functions: [{profile: process_cpu/cpu, count: 20, window: 1m, compare: {to: 24h}}]}")
 	f.clock.at = f.clock.at.Truncate(time.Minute)
 	samples := map[string]int{}
 	for i := range 60 {
@@ -226,7 +236,8 @@ func TestTotalSharesOfDeepStacks(t *testing.T) {
 	f := start(t, "top_functions: [{profile: process_cpu/cpu, of: total, count: 3, window: 1m}]")
 	f.clock.at = f.clock.at.Truncate(time.Minute)
 	for i := range 40 {
-		b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Period(10_000_000, "cpu", "nanoseconds")
+		b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Period(10_000_000, "cpu",
+			"nanoseconds")
 		for k := range 25 {
 			stack := make([]string, 60)
 			for n := range stack {
@@ -246,7 +257,8 @@ func TestTotalSharesOfDeepStacks(t *testing.T) {
 	assert.Zero(t, f.dropped(t, "max_series"))
 }
 
-// TestGrowthOfAFunctionWithoutACounter has a function that may have been among those for which the earlier window had no counters.
+// TestGrowthOfAFunctionWithoutACounter has a function that may have been among those for which the earlier window had
+// no counters.
 func TestGrowthOfAFunctionWithoutACounter(t *testing.T) {
 	f := start(t, "top_functions: [{profile: process_cpu/cpu, count: 1, window: 1m, compare: {to: 1m}}]")
 	f.clock.at = f.clock.at.Truncate(time.Minute)

@@ -15,9 +15,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/safestorage"
 )
 
-// openHistory restores what the storage has of functions. What cannot be read is logged, and its comparisons begin anew.
+// openHistory restores what the storage has of functions. What cannot be read is logged, and its comparisons begin
+// anew.
 func (c *profileMetrics) openHistory(ctx context.Context, host component.Host) (err error) {
-	if c.history, err = safestorage.Open(ctx, host, c.config.Storage, component.KindConnector, c.id, "functions"); err != nil {
+	if c.history, err = safestorage.Open(ctx, host, c.config.Storage, component.KindConnector, c.id,
+		"functions"); err != nil {
 		return err
 	}
 	if err := c.restore(ctx); err != nil {
@@ -58,8 +60,8 @@ func (c *profileMetrics) warnUnreadable(err error) {
 	}
 }
 
-// saveHistory writes the windows that have ended. What cannot be written is tried again by the next flush. The end of a flush whose time
-// is up leaves them to closeHistory.
+// saveHistory writes the windows that have ended. What cannot be written is tried again by the next flush. The end of a
+// flush whose time is up leaves them to closeHistory.
 func (c *profileMetrics) saveHistory(ctx context.Context) {
 	if ctx.Err() != nil {
 		return

@@ -71,8 +71,8 @@ func (d *disk) restart(t testing.TB, section string, at time.Time) *fixture {
 	return f
 }
 
-// TestHistorySurvivesRestarts has a connector that restarts within each window beside one that does not: both compare alike, and the
-// storage does not grow beyond a record for each window.
+// TestHistorySurvivesRestarts has a connector that restarts within each window beside one that does not: both compare
+// alike, and the storage does not grow beyond a record for each window.
 func TestHistorySurvivesRestarts(t *testing.T) {
 	const section = "{storage: disk, top_functions: [{profile: process_cpu/cpu, count: 5, window: 10m, compare: {to: 30m, by: service.version}}]}"
 	d := newDisk()
@@ -146,7 +146,8 @@ func TestStorageMustExist(t *testing.T) {
 	require.ErrorContains(t, f.Start(t.Context(), newDisk()), `extension "absent" is not among the service's extensions`)
 }
 
-// TestHistoryHoldsItsNames has functions with long names, new ones in each window, which the bound on bytes has to count.
+// TestHistoryHoldsItsNames has functions with long names, new ones in each window, which the bound on bytes has to
+// count.
 func TestHistoryHoldsItsNames(t *testing.T) {
 	f := start(t, "{max_bytes: 4194304, top_functions: [{profile: process_cpu/cpu, count: 100, window: 1m, compare: {to: 24h}}]}")
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -56,9 +56,11 @@ func requireBounded(t *testing.T, wire []byte) {
 	require.LessOrEqual(t, f.table.Bytes()+f.functions.Bytes(), f.config.MaxBytes)
 }
 
-// TestExpansionIsCounted has locations of many lines that many stacks share: samples whose functions are not visited are counted.
+// TestExpansionIsCounted has locations of many lines that many stacks share: samples whose functions are not visited
+// are counted.
 func TestExpansionIsCounted(t *testing.T) {
-	pd := profiletest.New().Resource().Profile("cpu", "nanoseconds").Period(1, "cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
+	pd := profiletest.New().Resource().Profile("cpu", "nanoseconds").Period(1, "cpu", "nanoseconds").
+		Sample(profiletest.Value(1, "leaf")).Build()
 	d := pd.Dictionary()
 	lines := d.LocationTable().At(1).Lines()
 	for range 2000 {
@@ -76,7 +78,8 @@ func TestExpansionIsCounted(t *testing.T) {
 	assert.Positive(t, f.dropped(t, "expansion"))
 }
 
-// TestMessagesAreBounded has messages whose parts refer to each other so often that following all references would never end.
+// TestMessagesAreBounded has messages whose parts refer to each other so often that following all references would
+// never end.
 func TestMessagesAreBounded(t *testing.T) {
 	profiletest.SkipLarge(t)
 	for name, make := range map[string]func() pprofile.Profiles{
@@ -179,7 +182,8 @@ func FuzzMessages(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(encoded(f, pd))
 	}
-	for _, pd := range []pprofile.Profiles{manyServices(3), shared(3, 3, 3, 3), manyNames(3), cpu("shop", 1, 2).Build(), state("a", "inuse_space", 1, 2)} {
+	for _, pd := range []pprofile.Profiles{manyServices(3), shared(3, 3, 3, 3), manyNames(3), cpu("shop", 1, 2).Build(),
+		state("a", "inuse_space", 1, 2)} {
 		f.Add(encoded(f, pd))
 	}
 	f.Fuzz(requireBounded)

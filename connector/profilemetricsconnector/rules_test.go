@@ -33,7 +33,8 @@ type prometheus struct {
 	since map[string]time.Time
 }
 
-// promName returns the name of a metric in Prometheus' OTLP receiver, which adds the unit, and `total` to what is monotonic.
+// promName returns the name of a metric in Prometheus' OTLP receiver, which adds the unit, and `total` to what is
+// monotonic.
 func promName(m pmetric.Metric) string {
 	name := strings.ReplaceAll(m.Name(), ".", "_")
 	switch {
@@ -102,8 +103,8 @@ func (p *prometheus) evaluate(t *testing.T, at time.Time) (firing []string) {
 	return firing
 }
 
-// TestRules sends 33 hours of profiles of three services through the connector to Prometheus, which evaluates the shipped rules: each fires
-// for the service that gives a reason, after its change, and nothing fires for the calm one.
+// TestRules sends 33 hours of profiles of three services through the connector to Prometheus, which evaluates the
+// shipped rules: each fires for the service that gives a reason, after its change, and nothing fires for the calm one.
 func TestRules(t *testing.T) {
 	profiletest.SkipLarge(t)
 	content, err := os.ReadFile("../../config/monitoring/profiles.yaml")
@@ -127,7 +128,8 @@ func TestRules(t *testing.T) {
 		if since >= 20*time.Hour {
 			leak += int64(since/time.Hour-20) * 10 << 20
 		}
-		f.consume(t, serviceProfiles("shop", f.clock.at, busy, heap), serviceProfiles("calm", f.clock.at, calm, heap), serviceProfiles("leaky", f.clock.at, calm, leak))
+		f.consume(t, serviceProfiles("shop", f.clock.at, busy, heap), serviceProfiles("calm", f.clock.at, calm, heap),
+			serviceProfiles("leaky", f.clock.at, calm, leak))
 		f.clock.at = f.clock.at.Add(step)
 		p.deliver(t, f)
 		for _, alert := range p.evaluate(t, f.clock.at) {
@@ -137,7 +139,8 @@ func TestRules(t *testing.T) {
 		}
 	}
 	for alert, after := range map[string]time.Duration{
-		"ServiceCPUDoubled shop ": 27 * time.Hour, "FunctionTakesMore shop cart.Add": 27 * time.Hour, "LiveHeapGrows leaky ": 25 * time.Hour,
+		"ServiceCPUDoubled shop ": 27 * time.Hour, "FunctionTakesMore shop cart.Add": 27 * time.Hour,
+		"LiveHeapGrows leaky ": 25 * time.Hour,
 	} {
 		if assert.Contains(t, fired, alert) {
 			assert.Greater(t, fired[alert], after, alert)
@@ -149,7 +152,8 @@ func TestRules(t *testing.T) {
 	cpu := p.Query(t, `sum by (job) (rate(profile_cpu_time_seconds_total{job="shop"}[10m]))`, f.clock.at)
 	require.Len(t, cpu, 1)
 	assert.InDelta(t, 2.4, cpu[0].F, 1e-6)
-	share := p.Query(t, `sum(profile_function_share_ratio{job="shop", profile_type="process_cpu/cpu", profile_share_of="self"})`, f.clock.at)
+	share := p.Query(t,
+		`sum(profile_function_share_ratio{job="shop", profile_type="process_cpu/cpu", profile_share_of="self"})`, f.clock.at)
 	require.Len(t, share, 1)
 	assert.InDelta(t, 1, share[0].F, 1e-6)
 	if os.Getenv("E2E_PROMETHEUS") != "" { // `make e2e-prometheus`
@@ -190,14 +194,17 @@ func (p *prometheus) requirePromtool(t *testing.T, began time.Time, step time.Du
 		for _, labels := range alerts {
 			samples = append(samples, sample{"{" + labels + "}", 1})
 		}
-		return map[string]any{"expr": `count by (alertname, job, code_function_name) (ALERTS{alertstate="firing"})`, "eval_time": at, "exp_samples": samples}
+		return map[string]any{"expr": `count by (alertname, job, code_function_name) (ALERTS{alertstate="firing"})`,
+			"eval_time": at, "exp_samples": samples}
 	}
-	shop, function, leaky := `alertname="ServiceCPUDoubled",job="shop"`, `alertname="FunctionTakesMore",job="shop",code_function_name="cart.Add"`, `alertname="LiveHeapGrows",job="leaky"`
+	shop, function, leaky := `alertname="ServiceCPUDoubled",job="shop"`,
+		`alertname="FunctionTakesMore",job="shop",code_function_name="cart.Add"`, `alertname="LiveHeapGrows",job="leaky"`
 	content, err := yaml.Marshal(map[string]any{
 		"rule_files": []string{rules}, "evaluation_interval": step.String(),
 		"tests": []any{map[string]any{
 			"interval": step.String(), "input_series": input,
-			"promql_expr_test": []any{firing("26h"), firing("26h50m", leaky), firing("28h30m", shop, function, leaky), firing("33h", shop, function, leaky)},
+			"promql_expr_test": []any{firing("26h"), firing("26h50m", leaky), firing("28h30m", shop, function, leaky),
+				firing("33h", shop, function, leaky)},
 		}},
 	})
 	require.NoError(t, err)
@@ -209,10 +216,12 @@ func (p *prometheus) requirePromtool(t *testing.T, began time.Time, step time.Du
 }
 
 func serviceProfiles(service string, at time.Time, samples map[string]int64, heap int64) pprofile.Profiles {
-	b := profiletest.New().Resource("service.name", service).Profile("cpu", "nanoseconds").Period(10_000_000, "cpu", "nanoseconds")
+	b := profiletest.New().Resource("service.name", service).Profile("cpu", "nanoseconds").Period(10_000_000, "cpu",
+		"nanoseconds")
 	for _, name := range []string{"cart.Add", "json.Marshal"} {
 		b.Sample(profiletest.Value(samples[name]*10_000_000, name, "main.main"))
 	}
-	b.Profile("inuse_space", "bytes").Time(uint64(at.UnixNano()), 0).Sample(profiletest.Value(heap, "cache.Get", "main.main"))
+	b.Profile("inuse_space", "bytes").Time(uint64(at.UnixNano()), 0).
+		Sample(profiletest.Value(heap, "cache.Get", "main.main"))
 	return b.Build()
 }

@@ -29,7 +29,8 @@ func settings(t *testing.T) (connector.Settings, *componenttest.Telemetry) {
 	t.Helper()
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
-	return connector.Settings{ID: component.MustNewID("profiles_to_logs"), TelemetrySettings: telemetry.NewTelemetrySettings()}, telemetry
+	return connector.Settings{ID: component.MustNewID("profiles_to_logs"),
+		TelemetrySettings: telemetry.NewTelemetrySettings()}, telemetry
 }
 
 func connectorOf(t *testing.T, set connector.Settings, cfg *Config, next consumer.Logs) xconnector.Profiles {
@@ -46,7 +47,8 @@ func shop() *profiletest.Builder {
 	const start = 1_700_000_000_000_000_123
 	return profiletest.New().Resource("service.name", "shop").Scope("profiler", "1").
 		Profile("samples", "count").Time(start, 20).Period(10_000_000, "cpu", "nanoseconds").
-		Sample(profiletest.Observed([]uint64{start, start + 1}, "leaf", "main"), profiletest.Observed([]uint64{start + 2}, "other", "main")).
+		Sample(profiletest.Observed([]uint64{start, start + 1}, "leaf", "main"),
+			profiletest.Observed([]uint64{start + 2}, "other", "main")).
 		Profile("inuse_space", "bytes").Sample(profiletest.Value(7, "kept"))
 }
 

@@ -29,7 +29,8 @@ func NewFactory() connector.Factory {
 // createDefaultConfig and what it calls are the only place for defaults; a test compares the README with them.
 func createDefaultConfig() component.Config { return &Config{Encoding: encode.DefaultConfig()} }
 
-func createProfilesToLogs(_ context.Context, set connector.Settings, cfg component.Config, next consumer.Logs) (xconnector.Profiles, error) {
+func createProfilesToLogs(_ context.Context, set connector.Settings, cfg component.Config,
+	next consumer.Logs) (xconnector.Profiles, error) {
 	encoding := cfg.(*Config).Encoding
 	b, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {

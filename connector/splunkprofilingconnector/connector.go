@@ -28,8 +28,8 @@ func newFromLogs(consume consumer.ConsumeLogsFunc) (connector.Logs, error) {
 	return fromLogs{Logs: logs}, err
 }
 
-// toProfiles passes on the profiles of log records. A record that cannot be read is counted and does not fail the request: sending
-// it again would not help.
+// toProfiles passes on the profiles of log records. A record that cannot be read is counted and does not fail the
+// request: sending it again would not help.
 func toProfiles(path *delivery.Path, logger *zap.Logger) consumer.ConsumeLogsFunc {
 	return func(ctx context.Context, ld plog.Logs) error {
 		claim := path.Budget.Begin()
@@ -37,7 +37,8 @@ func toProfiles(path *delivery.Path, logger *zap.Logger) consumer.ConsumeLogsFun
 		report, err := path.Deliver(ctx, ld, claim)
 		if err == nil && report.Message != "" {
 			logger.Debug("log records were rejected, or lost samples",
-				zap.Int("rejected", report.Rejected), zap.Int("incomplete", report.Incomplete), zap.String("reason", report.Message))
+				zap.Int("rejected", report.Rejected), zap.Int("incomplete", report.Incomplete),
+				zap.String("reason", report.Message))
 		}
 		return err
 	}

@@ -31,7 +31,8 @@ func settings(t *testing.T) (connector.Settings, *componenttest.Telemetry) {
 	t.Helper()
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
-	return connector.Settings{ID: component.MustNewID("splunk_profiling"), TelemetrySettings: telemetry.NewTelemetrySettings()}, telemetry
+	return connector.Settings{ID: component.MustNewID("splunk_profiling"),
+		TelemetrySettings: telemetry.NewTelemetrySettings()}, telemetry
 }
 
 func toProfilesOf(t *testing.T, set connector.Settings, next *consumertest.ProfilesSink) connector.Logs {
@@ -87,7 +88,8 @@ func TestConfig(t *testing.T) {
 	limits := scan.DefaultLimits()
 	limits.MaxStackDepth = 7
 	assert.Equal(t, records.Options{FullThreadMetadata: true, Limits: limits}, cfg.Translation.Options())
-	_, err = load(map[string]any{"text_thread_metadata": "all", "limits": map[string]any{"max_stack_depth": 0, "max_profile_bytes": -1}})
+	_, err = load(map[string]any{"text_thread_metadata": "all",
+		"limits": map[string]any{"max_stack_depth": 0, "max_profile_bytes": -1}})
 	assert.ErrorContains(t, err, "`text_thread_metadata` must be basic or full")
 	assert.ErrorContains(t, err, "`max_stack_depth` must be positive")
 	assert.ErrorContains(t, err, "`max_profile_bytes` must be positive")
@@ -133,7 +135,8 @@ func TestLogsToLogs(t *testing.T) {
 	rest := sink.AllLogs()[0]
 	require.Equal(t, 1, rest.LogRecordCount())
 	assert.Equal(t, "hello", rest.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Body().Str())
-	assert.Equal(t, mixed(t).ResourceLogs().At(0).Resource().Attributes().AsRaw(), rest.ResourceLogs().At(0).Resource().Attributes().AsRaw())
+	assert.Equal(t, mixed(t).ResourceLogs().At(0).Resource().Attributes().AsRaw(),
+		rest.ResourceLogs().At(0).Resource().Attributes().AsRaw())
 
 	sink.Reset()
 	require.NoError(t, c.ConsumeLogs(t.Context(), rest))

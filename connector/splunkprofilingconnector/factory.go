@@ -37,7 +37,8 @@ func createDefaultConfig() component.Config {
 	return &Config{Translation: delivery.DefaultConfig()}
 }
 
-func createLogsToProfiles(_ context.Context, set connector.Settings, cfg component.Config, next xconsumer.Profiles) (connector.Logs, error) {
+func createLogsToProfiles(_ context.Context, set connector.Settings, cfg component.Config,
+	next xconsumer.Profiles) (connector.Logs, error) {
 	b, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -60,6 +61,7 @@ func createLogsToProfiles(_ context.Context, set connector.Settings, cfg compone
 	}, set.Logger))
 }
 
-func createLogsToLogs(_ context.Context, _ connector.Settings, _ component.Config, next consumer.Logs) (connector.Logs, error) {
+func createLogsToLogs(_ context.Context, _ connector.Settings, _ component.Config, next consumer.Logs) (connector.Logs,
+	error) {
 	return newFromLogs(toLogs(next))
 }

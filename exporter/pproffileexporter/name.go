@@ -49,19 +49,21 @@ func parseName(name string) (*template, error) {
 	switch whole := strings.Join(t.texts, "x"); {
 	case !strings.HasSuffix(name, suffix):
 		return nil, errors.New("must end in " + suffix)
-	case path.IsAbs(whole), path.Clean(whole) != whole, strings.HasPrefix(whole, "../"), strings.ContainsAny(whole, "\\\x00"):
+	case path.IsAbs(whole), path.Clean(whole) != whole, strings.HasPrefix(whole, "../"),
+		strings.ContainsAny(whole, "\\\x00"):
 		return nil, errors.New("must be a plain path below `directory`")
 	}
 	t.made = regexp.MustCompile(pattern + `(-[0-9a-f]{16})?\.pb\.gz$`)
 	return t, t.divide()
 }
 
-// File systems allow 255 bytes between two slashes. The rest is for the prefix of unfinished files, the hash of a collision, and
-// the suffix.
+// File systems allow 255 bytes between two slashes. The rest is for the prefix of unfinished files, the hash of a
+// collision, and the suffix.
 const maxElementBytes = 255 - len(temporary) - len("-0123456789abcdef") - len(suffix)
 
 const (
-	// maxValueBytes bounds a value in a path, minValueBytes keeps room for a time. Both include the hash of a changed value.
+	// maxValueBytes bounds a value in a path, minValueBytes keeps room for a time. Both include the hash of a changed
+	// value.
 	maxValueBytes = 110
 	minValueBytes = 30
 	// changedBytes is what safe adds to a changed value.
@@ -111,13 +113,14 @@ func (t *template) path(value func(i int) string) string {
 // reserved matches names that Windows reserves for devices, with any extension.
 var reserved = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)`)
 
-// safe returns a value as a part of a path of at most room bytes: letters, digits, dots, - and _. If it has to change the value,
-// it appends a hash, so that different values stay different.
+// safe returns a value as a part of a path of at most room bytes: letters, digits, dots, - and _. If it has to change
+// the value, it appends a hash, so that different values stay different.
 func safe(value string, room int) string {
 	clean := []byte(value[:min(len(value), room-changedBytes)])
 	for i, c := range clean {
 		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.' && i > 0 && i < len(value)-1:
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.' && i > 0 &&
+			i < len(value)-1:
 		default:
 			clean[i] = '_'
 		}

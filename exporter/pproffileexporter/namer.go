@@ -18,8 +18,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 )
 
-// namer names the files of one message. It keeps what is about the resource and the scope of the last file, since a small message
-// can become many files.
+// namer names the files of one message. It keeps what is about the resource and the scope of the last file, since a
+// small message can become many files.
 type namer struct {
 	template *template
 	// resolved has the resources and scopes of pd without references to strings.
@@ -35,7 +35,8 @@ type namer struct {
 }
 
 func newNamer(t *template, pd pprofile.Profiles, now time.Time) *namer {
-	return &namer{template: t, pd: pd, resolved: compact.ResolveReferences(pd), now: now, resource: -1, values: make([]string, len(t.keys))}
+	return &namer{template: t, pd: pd, resolved: compact.ResolveReferences(pd), now: now, resource: -1,
+		values: make([]string, len(t.keys))}
 }
 
 // path returns the path of the file for a pprof, without the suffix.
@@ -48,10 +49,12 @@ func (n *namer) path(e *encode.Payload) string {
 	if isNew || e.ScopeIndex != n.scope {
 		scope := rp.ScopeProfiles().At(e.ScopeIndex).Scope().Attributes()
 		n.stated = kind.Stated(scope)
-		n.names.Begin(scope, n.pd.ResourceProfiles().At(e.ResourceIndex).ScopeProfiles().At(e.ScopeIndex).Profiles(), n.pd.Dictionary())
+		n.names.Begin(scope, n.pd.ResourceProfiles().At(e.ResourceIndex).ScopeProfiles().At(e.ScopeIndex).Profiles(),
+			n.pd.Dictionary())
 	}
 	n.resource, n.scope = e.ResourceIndex, e.ScopeIndex
-	p := n.pd.ResourceProfiles().At(e.ResourceIndex).ScopeProfiles().At(e.ScopeIndex).Profiles().At(slices.Min(e.ProfileIndices))
+	p := n.pd.ResourceProfiles().At(e.ResourceIndex).ScopeProfiles().At(e.ScopeIndex).Profiles().
+		At(slices.Min(e.ProfileIndices))
 	return n.template.path(func(i int) string {
 		switch n.template.keys[i] {
 		case "profile":

@@ -21,13 +21,14 @@ import (
 // retrying has short waits and no end.
 var retrying = map[string]any{"initial_interval": "10ms", "max_interval": "20ms", "max_elapsed_time": 0}
 
-// While no file can be written, messages wait. What the queue refuses has an error and is counted; the others have one file each, as soon
-// as they can be written.
+// While no file can be written, messages wait. What the queue refuses has an error and is counted; the others have one
+// file each, as soon as they can be written.
 func TestNothingVanishesWhileTheDiskFails(t *testing.T) {
 	const messages, size = 40, 5
 	folder := t.TempDir()
 	f := startExporter(t, folder, map[string]any{
-		"sending_queue": map[string]any{"enabled": true, "sizer": "requests", "queue_size": size}, "retry_on_failure": retrying,
+		"sending_queue":    map[string]any{"enabled": true, "sizer": "requests", "queue_size": size},
+		"retry_on_failure": retrying,
 	})
 	blocked := filepath.Join(folder, "shop")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
@@ -41,7 +42,8 @@ func TestNothingVanishesWhileTheDiskFails(t *testing.T) {
 	assert.Positive(t, refused)
 	assert.Equal(t, refused, count("enqueue_failed_profile_samples"))
 	require.NoError(t, os.Remove(blocked))
-	require.Eventually(t, func() bool { return count("sent_profile_samples")+refused == messages }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return count("sent_profile_samples")+refused == messages }, time.Minute,
+		10*time.Millisecond)
 	assert.Len(t, filesIn(t, folder), messages-refused)
 	assert.Equal(t, messages-refused, count("pprof_file_written"))
 }
@@ -55,7 +57,8 @@ func TestTheQueueIsBoundedByBytes(t *testing.T) {
 	const messages = 40
 	folder := t.TempDir()
 	f := startExporter(t, folder, map[string]any{
-		"sending_queue": map[string]any{"enabled": true, "queue_size": 100_000, "num_consumers": 1}, "retry_on_failure": retrying,
+		"sending_queue":    map[string]any{"enabled": true, "queue_size": 100_000, "num_consumers": 1},
+		"retry_on_failure": retrying,
 	})
 	blocked := filepath.Join(folder, "shop")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))

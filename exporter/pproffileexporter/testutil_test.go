@@ -32,8 +32,8 @@ type fixture struct {
 	stop      func()
 }
 
-// startExporter starts an exporter with more keys as in YAML. Unless they turn it on, it has no queue: files are written when send
-// returns.
+// startExporter starts an exporter with more keys as in YAML. Unless they turn it on, it has no queue: files are
+// written when send returns.
 func startExporter(t testing.TB, folder string, more map[string]any) *fixture {
 	t.Helper()
 	section := map[string]any{"directory": folder, "sending_queue": map[string]any{"enabled": false}}
@@ -79,5 +79,6 @@ func small(service string, samples ...profiletest.Sample) pprofile.Profiles {
 	}
 	return profiletest.New().Resource("service.name", service, "service.instance.id", "one").
 		Scope("s", "1", "pprof.scope.profile_name", "cpu").Profile("cpu", "nanoseconds").
-		Period(1, "cpu", "nanoseconds").Time(uint64(time.Now().Add(-10*time.Second).UnixNano()), 10e9).Sample(samples...).Build()
+		Period(1, "cpu", "nanoseconds").Time(uint64(time.Now().Add(-10*time.Second).UnixNano()), 10e9).Sample(samples...).
+		Build()
 }

@@ -84,7 +84,8 @@ func openWriter(config *Config, logger *zap.Logger, metrics *metadata.TelemetryB
 	return w, nil
 }
 
-// reopen opens the directory again if its path leads to another one than before, or to none: somebody has removed it, or moved it away.
+// reopen opens the directory again if its path leads to another one than before, or to none: somebody has removed it,
+// or moved it away.
 func (w *writer) reopen() error {
 	opened, err := w.root.Stat(".")
 	if err != nil {
@@ -100,7 +101,8 @@ func (w *writer) reopen() error {
 	_ = w.root.Close()
 	w.root, w.files, w.bytes = again.root, again.files, again.bytes
 	clear(w.unsynced)
-	w.logger.Warn("the folder of pprof files was removed or moved; writing to a new one", zap.String("directory", w.config.Directory))
+	w.logger.Warn("the folder of pprof files was removed or moved; writing to a new one",
+		zap.String("directory", w.config.Directory))
 	return nil
 }
 
@@ -115,7 +117,8 @@ func (w *writer) find() error {
 		}
 		if strings.HasPrefix(path.Base(name), temporary) {
 			if err := w.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				w.logger.Warn("an unfinished pprof file cannot be deleted and is left alone", zap.String("path", name), zap.Error(err))
+				w.logger.Warn("an unfinished pprof file cannot be deleted and is left alone", zap.String("path", name),
+					zap.Error(err))
 			}
 			return nil
 		}
@@ -141,8 +144,8 @@ func (w *writer) remember(f file) {
 // close closes the directory.
 func (w *writer) close() error { return w.root.Close() }
 
-// writeAll writes the files of pd. After an error that is not permanent it can be called again with the same profiles and time: no
-// file is written twice.
+// writeAll writes the files of pd. After an error that is not permanent it can be called again with the same profiles
+// and time: no file is written twice.
 func (w *writer) writeAll(ctx context.Context, pd pprofile.Profiles, now time.Time) error {
 	malformed := 0
 	encoded, stats, err := encode.Encode(pd)
@@ -206,13 +209,14 @@ func (w *writer) countDroppedSamples(ctx context.Context, why string, n int) {
 	w.metrics.ExporterPprofFileDroppedSamples.Add(ctx, int64(n), telemetry.Attributes("reason", why))
 	if time.Since(w.warned) >= time.Minute {
 		w.warned = time.Now()
-		w.logger.Warn("samples are missing in pprof files: malformed ones, or those whose stacks and labels would take too many times the bytes of their message",
+		w.logger.Warn(
+			"samples are missing in pprof files: malformed ones, or those whose stacks and labels would take too many times the bytes of their message",
 			zap.String("reason", why), zap.Int("samples", n))
 	}
 }
 
-// write writes one file, unless it is there. If there is another one of its name, the new one has a hash of its content in its
-// name.
+// write writes one file, unless it is there. If there is another one of its name, the new one has a hash of its content
+// in its name.
 func (w *writer) write(ctx context.Context, stem string, payload []byte, now time.Time) error {
 	for _, name := range []string{stem + suffix, fmt.Sprintf("%s-%016x%s", stem, xxhash.Sum64(payload), suffix)} {
 		switch same, err := w.compare(name, payload); {
@@ -229,7 +233,8 @@ func (w *writer) write(ctx context.Context, stem string, payload []byte, now tim
 			return nil // written before a retry
 		}
 	}
-	return consumererror.NewPermanent(fmt.Errorf("there are other files named like %q, even with the hash of its content", stem+suffix))
+	return consumererror.NewPermanent(fmt.Errorf("there are other files named like %q, even with the hash of its content",
+		stem+suffix))
 }
 
 // compare reports whether the named file contains payload. The error wraps fs.ErrNotExist if there is no such file.
@@ -313,7 +318,8 @@ func (w *writer) expire(ctx context.Context, now time.Time) {
 		w.bytes -= oldest.size
 		if err := w.root.Remove(oldest.path); err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
-				w.logger.Warn("an old pprof file cannot be deleted and is left alone", zap.String("path", oldest.path), zap.Error(err))
+				w.logger.Warn("an old pprof file cannot be deleted and is left alone", zap.String("path", oldest.path),
+					zap.Error(err))
 			}
 			continue
 		}

@@ -46,12 +46,14 @@ func filesIn(t testing.TB, folder string) (paths []string) {
 	return paths
 }
 
-// A pprof is written equal to what was received, with all sample types in one file, and the receiver pprof reads the file.
+// A pprof is written equal to what was received, with all sample types in one file, and the receiver pprof reads the
+// file.
 func TestFilesRoundTrip(t *testing.T) {
 	folder := t.TempDir()
 	f := startExporter(t, folder, nil)
 	wants := map[string]*profile.Profile{}
-	for _, name := range []string{"go-cpu-labels", "go-heap", "go-goroutine", "node-datadog-wall-cpu", "cpp-unsymbolized"} {
+	for _, name := range []string{"go-cpu-labels", "go-heap", "go-goroutine", "node-datadog-wall-cpu",
+		"cpp-unsymbolized"} {
 		payload, err := os.ReadFile("../../testdata/pprof/" + name + ".pb.gz")
 		require.NoError(t, err)
 		pd, _, err := decode.Decode(payload, decode.Options{})
@@ -71,7 +73,8 @@ func TestFilesRoundTrip(t *testing.T) {
 		got, err := profile.ParseData(data)
 		require.NoError(t, err)
 		service, _, _ := strings.Cut(path, "/")
-		assert.NoError(t, profiletest.EqualPprof(wants[service], got, profiletest.StrictZero(), profiletest.CanonicalLinks()), path)
+		assert.NoError(t, profiletest.EqualPprof(wants[service], got, profiletest.StrictZero(), profiletest.CanonicalLinks()),
+			path)
 	}
 
 	factory := pprofreceiver.NewFactory().(xreceiver.Factory)
@@ -80,10 +83,12 @@ func TestFilesRoundTrip(t *testing.T) {
 		"include": filepath.Join(folder, "**", "*.pb.gz"), "initial_delay": "0s",
 	}}).Unmarshal(cfg))
 	sink := &consumertest.ProfilesSink{}
-	receiver, err := factory.CreateProfiles(t.Context(), receivertest.NewNopSettings(component.MustNewType("pprof")), cfg, sink)
+	receiver, err := factory.CreateProfiles(t.Context(), receivertest.NewNopSettings(component.MustNewType("pprof")), cfg,
+		sink)
 	require.NoError(t, err)
 	require.NoError(t, receiver.Start(t.Context(), componenttest.NewNopHost()))
-	require.Eventually(t, func() bool { return len(sink.AllProfiles()) == len(wants) }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return len(sink.AllProfiles()) == len(wants) }, 20*time.Second,
+		20*time.Millisecond)
 	require.NoError(t, receiver.Shutdown(context.Background()))
 }
 
@@ -93,7 +98,8 @@ func TestFilesOfHostileNames(t *testing.T) {
 	folder := filepath.Join(outside, "in")
 	f := startExporter(t, folder, nil)
 	names := []string{
-		"../../etc/passwd", "..", ".", "/etc/passwd", `C:\windows`, "a/b", "a_b", "a\x00b", "con", "NUL.txt", "", "-rf", ".hidden",
+		"../../etc/passwd", "..", ".", "/etc/passwd", `C:\windows`, "a/b", "a_b", "a\x00b", "con", "NUL.txt", "", "-rf",
+		".hidden",
 		strings.Repeat("long", 1000), "<script>", "ünï",
 	}
 	for _, name := range names {
@@ -164,8 +170,8 @@ func TestFilesAreRetried(t *testing.T) {
 	assert.Len(t, filesIn(t, folder), 1)
 }
 
-// TestFolderIsReplaced has somebody remove the folder, with and without making it again, and move it away: files go to the one that the
-// configuration names, and those in the old one no longer count.
+// TestFolderIsReplaced has somebody remove the folder, with and without making it again, and move it away: files go to
+// the one that the configuration names, and those in the old one no longer count.
 func TestFolderIsReplaced(t *testing.T) {
 	for name, replace := range map[string]func(folder string) error{
 		"removed":  os.RemoveAll,
@@ -185,8 +191,8 @@ func TestFolderIsReplaced(t *testing.T) {
 	}
 }
 
-// What cannot be written for one service keeps neither the others from being written, nor a retry from leaving those alone. A
-// profile without a time has the time of its arrival in its name.
+// What cannot be written for one service keeps neither the others from being written, nor a retry from leaving those
+// alone. A profile without a time has the time of its arrival in its name.
 func TestOneServiceDoesNotBlockTheOthers(t *testing.T) {
 	folder := t.TempDir()
 	f := startExporter(t, folder, nil)
@@ -273,14 +279,15 @@ func TestFilesCostIsBounded(t *testing.T) {
 				rp.Resource().Attributes().PutStr("long", long.Str())
 			}
 		}).Build(),
-		"deep stack": build(1, "cpu").Sample(profiletest.Value(1, slices.Repeat([]string{"f"}, 10_000)...)).Break(func(pd pprofile.Profiles) {
-			deep := profiletest.SampleAt(pd, 1)
-			for i := range 5000 {
-				sample := profiletest.ProfileAt(pd, 0).Samples().AppendEmpty()
-				deep.CopyTo(sample)
-				sample.Values().SetAt(0, int64(i))
-			}
-		}).Build(),
+		"deep stack": build(1, "cpu").Sample(profiletest.Value(1, slices.Repeat([]string{"f"}, 10_000)...)).
+			Break(func(pd pprofile.Profiles) {
+				deep := profiletest.SampleAt(pd, 1)
+				for i := range 5000 {
+					sample := profiletest.ProfileAt(pd, 0).Samples().AppendEmpty()
+					deep.CopyTo(sample)
+					sample.Values().SetAt(0, int64(i))
+				}
+			}).Build(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := startExporter(t, t.TempDir(), nil)

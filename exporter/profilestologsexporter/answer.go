@@ -122,14 +122,14 @@ func explain(o outcome, err error, delay time.Duration) error {
 	return consumererror.NewPermanent(err)
 }
 
-// namesLayout reports whether a message, in lower case, is about the layout of profiles: a peer with an older one cannot
-// unmarshal them, or names the version. Such answers have no code of their own.
+// namesLayout reports whether a message, in lower case, is about the layout of profiles: a peer with an older one
+// cannot unmarshal them, or names the version. Such answers have no code of their own.
 func namesLayout(message string) bool {
 	return containsAny(message, "version", "unmarshal", "wiretype", "wire type", "not supported", "unsupported")
 }
 
-// namesSize reports whether a message, in lower case, means that a request is too large. The words are those of the gRPC
-// libraries for Go, C++, Java, .NET, JavaScript and Rust, and of net/http.
+// namesSize reports whether a message, in lower case, means that a request is too large. The words are those of the
+// gRPC libraries for Go, C++, Java, .NET, JavaScript and Rust, and of net/http.
 func namesSize(message string) bool {
 	return containsAny(message, "larger than", "too large", "exceeds maximum size", "exceeds the maximum")
 }

@@ -24,8 +24,8 @@ type part struct {
 	// asRecords reports that records are sent, not profiles.
 	asRecords bool
 	records   splunklog.EncodedPart
-	// single reports that the part is not split any further: it is a single observation, smaller parts would repeat too much
-	// of what its samples share, or it is an event most of which is its resource.
+	// single reports that the part is not split any further: it is a single observation, smaller parts would repeat too
+	// much of what its samples share, or it is an event most of which is its resource.
 	single bool
 }
 
@@ -37,8 +37,8 @@ func (p part) bytes() int {
 	return new(pprofile.ProtoMarshaler).ProfilesSize(p.profiles)
 }
 
-// rejectedSamples estimates how many samples the peer rejected. rejected is a number of profiles or records: the answer does not name
-// them, so each counts as much as the others.
+// rejectedSamples estimates how many samples the peer rejected. rejected is a number of profiles or records: the answer
+// does not name them, so each counts as much as the others.
 func (p part) rejectedSamples(rejected int64) int {
 	if rejected <= 0 {
 		return 0
@@ -53,8 +53,8 @@ func (p part) rejectedSamples(rejected int64) int {
 
 // parts are a batch, cut into requests.
 type parts struct {
-	// next makes the next part. All together can be much larger than the batch, so only one is in memory. It is called until there
-	// are no more.
+	// next makes the next part. All together can be much larger than the batch, so only one is in memory. It is called
+	// until there are no more.
 	next func() (part, bool)
 	// rest returns the part that next returned last, and all after it, as one batch.
 	rest func(from part) pprofile.Profiles
@@ -62,9 +62,10 @@ type parts struct {
 	dropped int
 }
 
-// maxGrowth bounds the size of all parts together, divided by that of the whole: each part repeats what its samples share.
-// Beyond it, parts are larger than the limit, which the peer may refuse. With 8, that needs samples that share seven
-// eighths of a request, one stack of 100,000 frames for example; and what a sender can make of a message stays small.
+// maxGrowth bounds the size of all parts together, divided by that of the whole: each part repeats what its samples
+// share. Beyond it, parts are larger than the limit, which the peer may refuse. With 8, that needs samples that share
+// seven eighths of a request, one stack of 100,000 frames for example; and what a sender can make of a message stays
+// small.
 const maxGrowth = 8
 
 // splitProfiles cuts profiles into parts of up to limit bytes. Each has all that its samples refer to.

@@ -38,7 +38,8 @@ func TestShutdownIsBounded(t *testing.T) {
 				"sending_queue": map[string]any{"queue_size": 2, "block_on_overflow": true, "num_consumers": 1},
 			})
 			require.NoError(t, err)
-			set := exporter.Settings{ID: component.MustNewID("profiles_to_logs"), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
+			set := exporter.Settings{ID: component.MustNewID("profiles_to_logs"),
+				TelemetrySettings: componenttest.NewNopTelemetrySettings()}
 			e, err := NewFactory().(xexporter.Factory).CreateProfiles(t.Context(), set, cfg)
 			require.NoError(t, err)
 			require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
@@ -65,7 +66,8 @@ func TestShutdownIsBounded(t *testing.T) {
 			case <-time.After(30 * time.Second):
 				t.Fatal("the exporter does not stop")
 			}
-			require.Eventually(t, func() bool { return len(ended) == 6 }, 30*time.Second, time.Millisecond, "no sender waits any more")
+			require.Eventually(t, func() bool { return len(ended) == 6 }, 30*time.Second, time.Millisecond,
+				"no sender waits any more")
 		})
 	}
 }
@@ -132,8 +134,8 @@ func (d *disk) items() int {
 	return n
 }
 
-// A queue on disk keeps what it has not read, and a batch under way when the exporter stops only if that may be retried: the
-// README and docs/reliability.md say so.
+// A queue on disk keeps what it has not read, and a batch under way when the exporter stops only if that may be
+// retried: the README and docs/reliability.md say so.
 func TestQueueOnDiskAtShutdown(t *testing.T) {
 	for _, test := range []struct {
 		retries bool
@@ -150,7 +152,8 @@ func TestQueueOnDiskAtShutdown(t *testing.T) {
 			"sending_queue": map[string]any{"storage": "disk", "num_consumers": 1},
 		})
 		require.NoError(t, err)
-		set := exporter.Settings{ID: component.MustNewID("profiles_to_logs"), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
+		set := exporter.Settings{ID: component.MustNewID("profiles_to_logs"),
+			TelemetrySettings: componenttest.NewNopTelemetrySettings()}
 		e, err := NewFactory().(xexporter.Factory).CreateProfiles(t.Context(), set, cfg)
 		require.NoError(t, err)
 		queue := &disk{content: map[string][]byte{}}

@@ -75,8 +75,8 @@ func (e *profilesToLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	return e.Profiles.ConsumeProfiles(ctx, pd)
 }
 
-// Shutdown sends what the queue in memory holds, each batch once. When the time for it has passed, requests end. A queue on disk
-// keeps their data; otherwise it is lost, and the queue counts and logs it.
+// Shutdown sends what the queue in memory holds, each batch once. When the time for it has passed, requests end. A
+// queue on disk keeps their data; otherwise it is lost, and the queue counts and logs it.
 func (e *profilesToLogs) Shutdown(ctx context.Context) error {
 	ctx, cancel := shutdown.Deadline(ctx)
 	defer cancel()
@@ -107,7 +107,8 @@ func (e *profilesToLogs) shutdown(context.Context) error {
 
 // push delivers one batch, request by request: as profiles, or as log records from the part on for which the peer
 // answers that it has no service for profiles. If a part is refused permanently, the others are sent. If one is refused
-// temporarily, the error carries that part and those after it, which must be sent again. Each sample is reported as sent or lost.
+// temporarily, the error carries that part and those after it, which must be sent again. Each sample is reported as
+// sent or lost.
 func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 	ctx, cancel := until(e.stopped, ctx)
 	defer cancel()
@@ -175,8 +176,8 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 	return report.Finish(ctx, e.logger, nil, pprofile.Profiles{})
 }
 
-// minRequestBytes is a size that every peer accepts. If a peer refuses smaller requests as too large, splitting does not
-// help.
+// minRequestBytes is a size that every peer accepts. If a peer refuses smaller requests as too large, splitting does
+// not help.
 const minRequestBytes = 16 << 10
 
 // maxPartBytes returns the largest size of the profiles or records of a request. Requests of records also have
@@ -237,7 +238,8 @@ func (e *profilesToLogs) send(ctx context.Context, p part) (sent answer) {
 	if sent.outcome == tooLarge {
 		e.metrics.ExporterProfilesToLogsTooLargeRequests.Add(ctx, 1, telemetry.Attributes("signal", signal))
 		if !e.tooLargeLogged.Swap(true) {
-			e.logger.Warn("the peer refuses requests as too large; they are halved and sent again, which costs a request each time: lower max_request_bytes",
+			e.logger.Warn(
+				"the peer refuses requests as too large; they are halved and sent again, which costs a request each time: lower max_request_bytes",
 				zap.Int("request_bytes", sent.size), zap.Error(sent.err))
 		}
 	}

@@ -86,11 +86,13 @@ func TestAlways(t *testing.T) {
 // In the mode always, no answer to log records makes the exporter send profiles.
 func TestAlwaysSendsNoProbe(t *testing.T) {
 	b := &inbox{}
-	e := runExporter(t, map[string]any{"mode": "always", "http": httpServerOf(t, b, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
-		assert.Equal(t, "/v1/logs", r.URL.Path)
-		http.Error(w, "unsupported", http.StatusBadRequest)
-		return true
-	})})
+	e := runExporter(t,
+		map[string]any{"mode": "always",
+			"http": httpServerOf(t, b, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+				assert.Equal(t, "/v1/logs", r.URL.Path)
+				http.Error(w, "unsupported", http.StatusBadRequest)
+				return true
+			})})
 	err := e.ConsumeProfiles(t.Context(), batch("x", 5))
 	require.Error(t, err)
 	assert.True(t, consumererror.IsPermanent(err))
@@ -136,7 +138,8 @@ func TestPeerThatChanges(t *testing.T) {
 
 // What passes is retried as profiles, and does not mean that there are none.
 func TestFaultsThatPass(t *testing.T) {
-	throttled, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Millisecond)})
+	throttled, err := status.New(codes.ResourceExhausted, "slow down").
+		WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Millisecond)})
 	require.NoError(t, err)
 	for name, fault := range map[string]error{
 		"unavailable": status.Error(codes.Unavailable, "restarting"),
@@ -253,8 +256,8 @@ func TestPartialSuccess(t *testing.T) {
 	b.requireOnce(t, batch("x", 5))
 }
 
-// Each sample counts as sent or as failed by the answer to its own request, in the Collector's own metrics: with a queue and without,
-// as profiles and as log records, refused at once or after a retry, or never accepted.
+// Each sample counts as sent or as failed by the answer to its own request, in the Collector's own metrics: with a
+// queue and without, as profiles and as log records, refused at once or after a retry, or never accepted.
 func TestSentAndFailedSamplesAreExact(t *testing.T) {
 	const samples = 4000
 	later, never := status.Error(codes.Unavailable, "later"), status.Error(codes.InvalidArgument, "never")
@@ -284,14 +287,17 @@ func TestSentAndFailedSamplesAreExact(t *testing.T) {
 					b := &inbox{refuseProfiles: answer, refuseLogs: answer}
 					e := runExporter(t, map[string]any{
 						"grpc": grpcServer(t, b, true), "mode": mode, "max_request_bytes": minRequestBytes, "max_record_bytes": 1000,
-						"sending_queue":    map[string]any{"enabled": queue},
-						"retry_on_failure": map[string]any{"enabled": name != "given up", "initial_interval": "1ms", "max_interval": "1ms"},
+						"sending_queue": map[string]any{"enabled": queue},
+						"retry_on_failure": map[string]any{"enabled": name != "given up", "initial_interval": "1ms",
+							"max_interval": "1ms"},
 					})
 					err := e.ConsumeProfiles(t.Context(), batch("x", samples))
 					count := func(name string) int {
-						return int(collectortest.Sum(t, e.telemetry, "otelcol_exporter_"+name+"_profile_samples", "exporter", "profiles_to_logs"))
+						return int(collectortest.Sum(t, e.telemetry, "otelcol_exporter_"+name+"_profile_samples", "exporter",
+							"profiles_to_logs"))
 					}
-					require.Eventually(t, func() bool { return count("sent")+count("send_failed") == samples }, time.Minute, time.Millisecond)
+					require.Eventually(t, func() bool { return count("sent")+count("send_failed") == samples }, time.Minute,
+						time.Millisecond)
 					arrived := 0
 					got, _ := b.samples(t)
 					for _, n := range got {
@@ -304,7 +310,8 @@ func TestSentAndFailedSamplesAreExact(t *testing.T) {
 						assert.Equal(t, samples, arrived)
 					case "all refused":
 						assert.Zero(t, arrived)
-						assert.LessOrEqual(t, strings.Count(fmt.Sprint(e.log.All()), "Permanent error"), 1+strings.Count(fmt.Sprint(e.log.All()), "not retryable"))
+						assert.LessOrEqual(t, strings.Count(fmt.Sprint(e.log.All()), "Permanent error"),
+							1+strings.Count(fmt.Sprint(e.log.All()), "not retryable"))
 					default:
 						assert.Positive(t, arrived)
 						assert.Less(t, arrived, samples)

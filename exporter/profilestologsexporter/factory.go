@@ -27,7 +27,8 @@ import (
 
 // NewFactory returns the factory of the exporter `profiles_to_logs`.
 func NewFactory() exporter.Factory {
-	return xexporter.NewFactory(metadata.Type, createDefaultConfig, xexporter.WithProfiles(createProfiles, metadata.ProfilesStability))
+	return xexporter.NewFactory(metadata.Type, createDefaultConfig,
+		xexporter.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
 // createDefaultConfig and what it calls are the only place for defaults; a test compares the README with them.
@@ -60,7 +61,8 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 		return nil, err
 	}
 	userAgent := httpclient.UserAgent(set.BuildInfo)
-	client := httpclient.Client{Telemetry: set.TelemetrySettings, UserAgent: userAgent, MaxRetryAfter: config.MaxRetryAfter}
+	client := httpclient.Client{Telemetry: set.TelemetrySettings, UserAgent: userAgent,
+		MaxRetryAfter: config.MaxRetryAfter}
 	switch {
 	case config.GRPC.HasValue():
 		e.peer = &grpcPeer{

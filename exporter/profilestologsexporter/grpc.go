@@ -66,7 +66,8 @@ func (p *grpcPeer) profilesRequest(pd pprofile.Profiles) (request, error) {
 		if err != nil {
 			return grpcAnswer(err, p.maxDelay)
 		}
-		return answer{rejected: response.PartialSuccess().RejectedProfiles(), message: response.PartialSuccess().ErrorMessage()}
+		return answer{rejected: response.PartialSuccess().RejectedProfiles(),
+			message: response.PartialSuccess().ErrorMessage()}
 	}}, nil
 }
 
@@ -76,6 +77,7 @@ func (p *grpcPeer) logsRequest(ld plog.Logs, _ int) (request, error) {
 		if err != nil {
 			return grpcAnswer(err, p.maxDelay)
 		}
-		return answer{rejected: response.PartialSuccess().RejectedLogRecords(), message: response.PartialSuccess().ErrorMessage()}
+		return answer{rejected: response.PartialSuccess().RejectedLogRecords(),
+			message: response.PartialSuccess().ErrorMessage()}
 	}}, nil
 }

@@ -42,7 +42,8 @@ func TestConnectParams(t *testing.T) {
 }
 
 func TestGRPCAnswers(t *testing.T) {
-	delayed, err := status.New(codes.ResourceExhausted, "quota").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(24 * time.Hour)})
+	delayed, err := status.New(codes.ResourceExhausted, "quota").
+		WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(24 * time.Hour)})
 	require.NoError(t, err)
 	for _, tc := range []struct {
 		err  error
@@ -50,7 +51,8 @@ func TestGRPCAnswers(t *testing.T) {
 		says string
 	}{
 		{status.Error(codes.Unimplemented, "unknown service"), noService, "unknown service"},
-		{status.Error(codes.Internal, "grpc: error unmarshalling request: proto: wrong wireType = 2 for field Values"), unreadable, ""},
+		{status.Error(codes.Internal, "grpc: error unmarshalling request: proto: wrong wireType = 2 for field Values"),
+			unreadable, ""},
 		{status.Error(codes.InvalidArgument, "profiles version is not known"), unreadable, ""},
 		{status.Error(codes.InvalidArgument, "no tenant"), refused, ""},
 		{status.Error(codes.Internal, "disk full"), refused, ""},

@@ -97,10 +97,13 @@ func checkEvent(t *testing.T, e map[string]any) {
 func TestHECEvents(t *testing.T) {
 	s := &hecStub{}
 	e := runExporter(t, map[string]any{"hec": s.serve(t)})
-	pd := profiletest.New().Resource("service.name", "shop", "host.name", "box", "com.splunk.source", "agent", "com.splunk.index", "main", "tags", []any{"a", 1}, "deep", []any{[]any{"a"}},
-		"os", map[string]any{"type": "linux", "version": map[string]any{"major": 6}}, "com.splunk.hec.access_token", "not to be seen").
+	pd := profiletest.New().Resource("service.name", "shop", "host.name", "box", "com.splunk.source", "agent",
+		"com.splunk.index", "main", "tags", []any{"a", 1}, "deep", []any{[]any{"a"}},
+		"os", map[string]any{"type": "linux", "version": map[string]any{"major": 6}}, "com.splunk.hec.access_token",
+		"not to be seen").
 		Scope("otel.profiling", "1").
-		Profile("samples", "count").Time(start+1, 1).Attributes(profiletest.Attr("ratio", 0.5), profiletest.Attr("profiling.instrumentation.source", "continuous")).
+		Profile("samples", "count").Time(start+1, 1).Attributes(profiletest.Attr("ratio", 0.5),
+		profiletest.Attr("profiling.instrumentation.source", "continuous")).
 		Sample(profiletest.Observed([]uint64{start + 1}, "leaf")).Build()
 	e.send(t, pd)
 	require.Len(t, s.events, 1)
@@ -108,11 +111,15 @@ func TestHECEvents(t *testing.T) {
 	assert.NotEmpty(t, got["event"])
 	delete(got, "event")
 	assert.Equal(t, map[string]any{
-		"time": json.Number("1700000000.000"), "host": "box", "source": "agent", "sourcetype": "otel.profiling", "index": "main",
+		"time": json.Number("1700000000.000"), "host": "box", "source": "agent", "sourcetype": "otel.profiling",
+		"index": "main",
 		"fields": map[string]any{
-			"service.name": "shop", "source.event.time.unix_nano": json.Number("1700000000000000001"), "tags": []any{"a", json.Number("1")}, "deep": `[["a"]]`,
-			"os.type": "linux", "os.version.major": json.Number("6"), "ratio": json.Number("0.5"), "profiling.instrumentation.source": "continuous",
-			"profiling.data.type": "cpu", "profiling.data.format": "pprof-gzip-base64", "profiling.data.total.frame.count": json.Number("1"),
+			"service.name": "shop", "source.event.time.unix_nano": json.Number("1700000000000000001"),
+			"tags": []any{"a", json.Number("1")}, "deep": `[["a"]]`,
+			"os.type": "linux", "os.version.major": json.Number("6"), "ratio": json.Number("0.5"),
+			"profiling.instrumentation.source": "continuous",
+			"profiling.data.type":              "cpu", "profiling.data.format": "pprof-gzip-base64",
+			"profiling.data.total.frame.count": json.Number("1"),
 		},
 	}, got)
 	assert.Equal(t, int64(1), e.metric(t, "mode"), "events are always log records")
@@ -150,7 +157,8 @@ func TestHECAnswers(t *testing.T) {
 	assert.Equal(t, int64(1), e.metric(t, "rejected_items"))
 
 	s = &hecStub{answer: func(w http.ResponseWriter, _ int) bool {
-		http.Error(w, `{"text":"Invalid data format","code":6,"rejected":1,"reason":"`+strings.Repeat("not this one", 200)+`"}`, http.StatusBadRequest)
+		http.Error(w, `{"text":"Invalid data format","code":6,"rejected":1,"reason":"`+strings.Repeat("not this one", 200)+
+			`"}`, http.StatusBadRequest)
 		return true
 	}}
 	e = runExporter(t, map[string]any{"hec": s.serve(t)})
@@ -232,12 +240,14 @@ func TestHECSize(t *testing.T) {
 func manyProfiles(n, resourceBytes int) pprofile.Profiles {
 	builder := profiletest.New().Resource("service.name", "shop", "note", strings.Repeat("n", resourceBytes))
 	for i := range n {
-		builder.Profile("samples", "count").Time(start+uint64(i), 1).Sample(profiletest.Observed([]uint64{start + uint64(i)}, "main"))
+		builder.Profile("samples", "count").Time(start+uint64(i), 1).
+			Sample(profiletest.Observed([]uint64{start + uint64(i)}, "main"))
 	}
 	return builder.Build()
 }
 
-// Events that repeat a long resource arrive in requests within the limit, although the profiles would be larger in parts.
+// Events that repeat a long resource arrive in requests within the limit, although the profiles would be larger in
+// parts.
 func TestHECResource(t *testing.T) {
 	profiletest.SkipLarge(t)
 	s := &hecStub{}
@@ -281,7 +291,8 @@ func TestHECIsBounded(t *testing.T) {
 		sent += int(n)
 	}))
 	defer server.Close()
-	e := runExporter(t, map[string]any{"hec": map[string]any{"endpoint": server.URL, "token": "secret", "compression": "none"}})
+	e := runExporter(t,
+		map[string]any{"hec": map[string]any{"endpoint": server.URL, "token": "secret", "compression": "none"}})
 	cost := profiletest.MeasureCost(t, func() { assert.NoError(t, e.ConsumeProfiles(t.Context(), pd)) })
 	t.Logf("%d bytes, %d sent: %v", size, sent, cost)
 	assert.Equal(t, int64(2000), e.metric(t, "samples")+e.metric(t, "dropped_samples"))

@@ -54,7 +54,8 @@ func (p *httpPeer) logsRequest(ld plog.Logs, _ int) (request, error) {
 }
 
 // request returns a request to which interpret returns the outcome of the server's answer.
-func (p *httpPeer) request(url string, header http.Header, body []byte, interpret func(*httpclient.Answer) answer) request {
+func (p *httpPeer) request(url string, header http.Header, body []byte,
+	interpret func(*httpclient.Answer) answer) request {
 	return request{len(body), func(ctx context.Context) answer {
 		a, err := p.Post(ctx, url, header, body)
 		if err != nil {
@@ -108,7 +109,8 @@ func hecAnswer(a *httpclient.Answer) answer {
 		return answer{}
 	case a.Status == http.StatusBadRequest && json.Unmarshal(a.Body, &counted) == nil && counted.Rejected > 0:
 		return answer{rejected: int64(counted.Rejected), message: counted.Reason}
-	case a.Status == http.StatusInternalServerError || a.Status == http.StatusRequestTimeout: // unlike with OTLP these are temporary
+	case a.Status == http.StatusInternalServerError ||
+		a.Status == http.StatusRequestTimeout: // unlike with OTLP these are temporary
 		return answer{outcome: later, err: exportreport.Retry(a, a.RetryAfter)}
 	default:
 		return httpAnswer(a)

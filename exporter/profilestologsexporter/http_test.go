@@ -82,10 +82,11 @@ func TestHTTPStatuses(t *testing.T) {
 // While the peer accepts records, a recheck that is refused for another reason costs nothing.
 func TestRecheckRefused(t *testing.T) {
 	b := &inbox{}
-	e := runExporter(t, map[string]any{"recheck_interval": "1ms", "http": httpServer(t, b, func(w http.ResponseWriter, n int) bool {
-		w.WriteHeader([]int{404, 403}[min(n-1, 1)])
-		return true
-	})})
+	e := runExporter(t,
+		map[string]any{"recheck_interval": "1ms", "http": httpServer(t, b, func(w http.ResponseWriter, n int) bool {
+			w.WriteHeader([]int{404, 403}[min(n-1, 1)])
+			return true
+		})})
 	e.send(t, batch("x", 1))
 	time.Sleep(2 * time.Millisecond)
 	e.send(t, batch("y", 1))
@@ -144,7 +145,8 @@ func TestMalformedProfile(t *testing.T) {
 	}
 }
 
-// TestProbeRefusedForTheMoment has a peer that cannot read a message, and is too busy to answer the probe: the message is sent again.
+// TestProbeRefusedForTheMoment has a peer that cannot read a message, and is too busy to answer the probe: the message
+// is sent again.
 func TestProbeRefusedForTheMoment(t *testing.T) {
 	b := &inbox{}
 	e := runExporter(t, map[string]any{"http": httpServer(t, b, func(w http.ResponseWriter, n int) bool {
@@ -169,10 +171,11 @@ func TestProbe(t *testing.T) {
 // nothing is switched.
 func TestPeerWithoutAnyService(t *testing.T) {
 	b := &inbox{}
-	e := runExporter(t, map[string]any{"http": httpServerOf(t, b, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
-		http.NotFound(w, r)
-		return true
-	})})
+	e := runExporter(t,
+		map[string]any{"http": httpServerOf(t, b, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {
+			http.NotFound(w, r)
+			return true
+		})})
 	err := e.ConsumeProfiles(t.Context(), batch("x", 5))
 	require.ErrorContains(t, err, "/v1development/profiles")
 	require.ErrorContains(t, err, "/v1/logs")

@@ -181,7 +181,8 @@ func TestPeerThatTakesLess(t *testing.T) {
 		assert.Equal(t, 1, e.log.FilterMessageSnippet("lower max_request_bytes").Len(), "said once")
 
 		b = &inbox{}
-		e = runExporter(t, map[string]any{"http": smallServer(t, b, limit, profiles), "format": "otlp", "max_request_bytes": limit})
+		e = runExporter(t,
+			map[string]any{"http": smallServer(t, b, limit, profiles), "format": "otlp", "max_request_bytes": limit})
 		e.send(t, large)
 		b.requireWhole(t, large)
 		assert.Zero(t, b.tooLarge)
@@ -215,12 +216,14 @@ func TestSharedEntryThatIsTooLarge(t *testing.T) {
 	for _, profiles := range []bool{true, false} {
 		for _, format := range []string{"otlp", "pprof"} {
 			b := &inbox{}
-			e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, profiles, grpc.MaxRecvMsgSize(8<<20)), "format": format, "max_request_bytes": 65536})
+			e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, profiles, grpc.MaxRecvMsgSize(8<<20)), "format": format,
+				"max_request_bytes": 65536})
 			e.send(t, pd)
 			assert.Len(t, b.profiles, map[bool]int{true: 1}[profiles])
 			assert.Equal(t, !profiles, len(b.logs) > 0)
 			refusing := &inbox{}
-			e = runExporter(t, map[string]any{"grpc": grpcServer(t, refusing, profiles, grpc.MaxRecvMsgSize(100_000)), "format": format})
+			e = runExporter(t, map[string]any{"grpc": grpcServer(t, refusing, profiles, grpc.MaxRecvMsgSize(100_000)),
+				"format": format})
 			assert.Error(t, e.ConsumeProfiles(t.Context(), pd))
 		}
 	}

@@ -19,8 +19,9 @@ func TestReadme(t *testing.T) {
 	rows := profiletest.ReadmeRows(t)
 	cfg := createDefaultConfig().(*Config)
 	collectortest.CheckDefaults(t, rows, 1, map[string]any{
-		"format": cfg.Encoding.Format, "max_record_bytes": cfg.Encoding.MaxRecordBytes, "splunk_types_only": cfg.Encoding.SplunkTypesOnly,
-		"mode": cfg.Mode, "recheck_interval": cfg.RecheckInterval, "timeout": cfg.Timeout,
+		"format": cfg.Encoding.Format, "max_record_bytes": cfg.Encoding.MaxRecordBytes,
+		"splunk_types_only": cfg.Encoding.SplunkTypesOnly,
+		"mode":              cfg.Mode, "recheck_interval": cfg.RecheckInterval, "timeout": cfg.Timeout,
 		"max_request_bytes": cfg.MaxRequestBytes, "max_retry_after": cfg.MaxRetryAfter,
 		"hec.max_request_bytes": cfg.HEC.GetOrInsertDefault().MaxRequestBytes,
 	})
@@ -36,13 +37,15 @@ func TestReadme(t *testing.T) {
 // TestMetadata makes something of everything that is counted, by the names of metadata.yaml.
 func TestMetadata(t *testing.T) {
 	b := &inbox{partialLogs: 1}
-	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false), "splunk_types_only": true, "max_record_bytes": 1000})
+	e := runExporter(t,
+		map[string]any{"grpc": grpcServer(t, b, false), "splunk_types_only": true, "max_record_bytes": 1000})
 	pd := batch("x", 2)
 	profiletest.SampleAt(pd, 1).SetStackIndex(99)
 	other := profiletest.New().Resource("service.name", "shop").
 		Profile("inuse_space", "bytes").Sample(profiletest.Value(7, "kept")).
 		Profile("samples", "count").Sample(profiletest.Value(1, strings.Repeat(t.Name()+"é", 200))).
-		Attributes(profiletest.Attr("note", strings.Repeat("x", 2000)), profiletest.Attr("profiling.data.type", "another")).Build()
+		Attributes(profiletest.Attr("note", strings.Repeat("x", 2000)), profiletest.Attr("profiling.data.type", "another")).
+		Build()
 	e.send(t, pd, other)
 	choosy := runExporter(t, map[string]any{"http": smallServer(t, &inbox{}, 20_000, true)})
 	choosy.send(t, profiletest.New().Profile("samples", "count").Sample(profiletest.Value(1, "leaf")).

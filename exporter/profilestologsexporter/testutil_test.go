@@ -232,7 +232,8 @@ func runExporter(t *testing.T, raw map[string]any) *running {
 	telemetry := componenttest.NewTelemetry()
 	t.Cleanup(func() { require.NoError(t, telemetry.Shutdown(context.Background())) })
 	core, log := observer.New(zapcore.InfoLevel)
-	set := exporter.Settings{ID: component.MustNewID("profiles_to_logs"), TelemetrySettings: telemetry.NewTelemetrySettings()}
+	set := exporter.Settings{ID: component.MustNewID("profiles_to_logs"),
+		TelemetrySettings: telemetry.NewTelemetrySettings()}
 	set.Logger = zap.New(core)
 	e, err := NewFactory().(xexporter.Factory).CreateProfiles(t.Context(), set, cfg)
 	require.NoError(t, err)

@@ -20,15 +20,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// Thousands of services that come at once are all there afterwards, with the bounds of the configurations that people run. With any
-// bounds, what was not kept was refused or evicted, and counted.
+// Thousands of services that come at once are all there afterwards, with the bounds of the configurations that people
+// run. With any bounds, what was not kept was refused or evicted, and counted.
 func TestManyServices(t *testing.T) {
 	const services = 5000
 	keep := map[string]any{"max_bytes": 256 << 20}
 	for _, file := range []string{"quickstart", "standalone"} {
 		text, err := os.ReadFile("../../config/" + file + ".yaml")
 		require.NoError(t, err)
-		require.Contains(t, string(text), fmt.Sprintf("max_bytes: ${env:PAGE_MAX_BYTES:-%d} # of memory", keep["max_bytes"]), file)
+		require.Contains(t, string(text), fmt.Sprintf("max_bytes: ${env:PAGE_MAX_BYTES:-%d} # of memory", keep["max_bytes"]),
+			file)
 		require.NotContains(t, string(text), "max_series", file)
 	}
 	for name, c := range map[string]struct {

@@ -25,7 +25,8 @@ type Config struct {
 	ClickHouse configoptional.Optional[ClickHouseConfig] `mapstructure:"clickhouse"`
 
 	MCP configoptional.Optional[MCPConfig] `mapstructure:"mcp"`
-	// SourceLink is a template of the links from the page to source code. Empty: links to the repository that the profiles name.
+	// SourceLink is a template of the links from the page to source code. Empty: links to the repository that the profiles
+	// name.
 	SourceLink string `mapstructure:"source_link"`
 }
 
@@ -45,7 +46,8 @@ func (c *MCPConfig) Validate() error {
 // Validate reports sections that contradict each other.
 func (c *Config) Validate() error {
 	var faults config.Faults
-	faults.Require(!c.ClickHouse.HasValue() || c.Storage.Directory == "", "`storage.directory` and `clickhouse` exclude each other")
+	faults.Require(!c.ClickHouse.HasValue() || c.Storage.Directory == "",
+		"`storage.directory` and `clickhouse` exclude each other")
 	link, err := url.Parse(c.SourceLink)
 	isLink := err == nil && (link.Scheme == "https" || link.Scheme == "http") && strings.Contains(c.SourceLink, "{file}")
 	faults.Require(c.SourceLink == "" || isLink,
@@ -72,8 +74,11 @@ type ClickHouseConfig struct {
 func (c *ClickHouseConfig) Validate() error {
 	var faults config.Faults
 	endpoint, err := url.Parse(c.Client.Endpoint)
-	isURL := err == nil && (endpoint.Scheme == "http" || endpoint.Scheme == "https") && endpoint.Host != "" && endpoint.RawQuery == ""
-	faults.Require(isURL, "`endpoint` must be the URL of ClickHouse's port for HTTP, such as http://localhost:8123, found %q", c.Client.Endpoint)
+	isURL := err == nil && (endpoint.Scheme == "http" || endpoint.Scheme == "https") && endpoint.Host != "" &&
+		endpoint.RawQuery == ""
+	faults.Require(isURL,
+		"`endpoint` must be the URL of ClickHouse's port for HTTP, such as http://localhost:8123, found %q",
+		c.Client.Endpoint)
 	faults.Require(clickhouse.IsIdentifier(c.Database), "`database` must be an identifier, found %q", c.Database)
 	faults.Require(clickhouse.IsIdentifier(c.Table), "`table` must be an identifier, found %q", c.Table)
 	faults.Require(c.Window >= time.Minute, "`window` must be at least 1m, found %s", c.Window)
@@ -127,8 +132,10 @@ func (c *StorageConfig) Validate() error {
 	var faults config.Faults
 	faults.Require(c.Retention >= time.Hour, "`retention` must be at least 1h, found %s", c.Retention)
 	faults.Require(c.MaxBytes >= minStoredBytes, "`max_bytes` must be at least %d, found %d", minStoredBytes, c.MaxBytes)
-	faults.Require(c.Downsample.After == 0 || c.Downsample.After >= time.Hour, "`downsample.after` must be 0 or at least 1h, found %s", c.Downsample.After)
-	faults.Require(c.Downsample.Step >= time.Second && c.Downsample.Step <= time.Hour, "`downsample.step` must be from 1s to 1h, found %s", c.Downsample.Step)
+	faults.Require(c.Downsample.After == 0 || c.Downsample.After >= time.Hour,
+		"`downsample.after` must be 0 or at least 1h, found %s", c.Downsample.After)
+	faults.Require(c.Downsample.Step >= time.Second && c.Downsample.Step <= time.Hour,
+		"`downsample.step` must be from 1s to 1h, found %s", c.Downsample.Step)
 	return faults.Err()
 }
 
@@ -136,7 +143,8 @@ func (c *StorageConfig) Validate() error {
 func (c *ServerConfig) Validate() error {
 	var faults config.Faults
 	faults.Require(c.HTTP.NetAddr.Endpoint != "", "`endpoint` must be set")
-	faults.Require(c.MaxConcurrentQueries >= 1, "`max_concurrent_queries` must be positive, found %d", c.MaxConcurrentQueries)
+	faults.Require(c.MaxConcurrentQueries >= 1, "`max_concurrent_queries` must be positive, found %d",
+		c.MaxConcurrentQueries)
 	faults.Require(c.QueryTimeout > 0, "`query_timeout` must be positive, found %s", c.QueryTimeout)
 	return faults.Err()
 }
@@ -150,8 +158,10 @@ const (
 // Validate reports everything that is wrong at once.
 func (c *KeepConfig) Validate() error {
 	var faults config.Faults
-	faults.Require(c.Resolution >= time.Second && c.Resolution <= time.Hour, "`resolution` must be from 1s to 1h, found %s", c.Resolution)
-	faults.Require(c.Window >= c.Resolution && c.Window <= maxWindow, "`window` must be from `resolution` to %s, found %s", maxWindow, c.Window)
+	faults.Require(c.Resolution >= time.Second && c.Resolution <= time.Hour,
+		"`resolution` must be from 1s to 1h, found %s", c.Resolution)
+	faults.Require(c.Window >= c.Resolution && c.Window <= maxWindow, "`window` must be from `resolution` to %s, found %s",
+		maxWindow, c.Window)
 	faults.Require(c.MaxBytes >= minKeptBytes, "`max_bytes` must be at least %d, found %d", minKeptBytes, c.MaxBytes)
 	faults.Require(c.MaxSeries >= 0, "`max_series` must not be negative, found %d", c.MaxSeries)
 	return faults.Err()

@@ -28,8 +28,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
-// keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for messages and queries under way,
-// and for the garbage that they leave.
+// keptShare is the part of keep.max_bytes that the store may occupy, in percent. The rest is for messages and queries
+// under way, and for the garbage that they leave.
 const keptShare = 70
 
 // maintainInterval is how often old profiles are deleted, whether or not anything arrives.
@@ -56,8 +56,9 @@ type storeExporter struct {
 	warned [store.NumRefused]time.Time
 }
 
-// consume adds pd to the store, and returns when it is kept: with a directory, when it is in the log. It returns an error if there is no
-// room; then nothing of pd is kept. With ClickHouse another exporter of the pipeline keeps profiles: this one only counts them.
+// consume adds pd to the store, and returns when it is kept: with a directory, when it is in the log. It returns an
+// error if there is no room; then nothing of pd is kept. With ClickHouse another exporter of the pipeline keeps
+// profiles: this one only counts them.
 func (e *storeExporter) consume(_ context.Context, pd pprofile.Profiles) error {
 	if e.config.ClickHouse.HasValue() {
 		e.store.Refuse(store.RefusedElsewhere, pd.ProfileCount())
@@ -77,7 +78,8 @@ func newStoreExporter(config *Config, set exporter.Settings) (*storeExporter, er
 		Window: config.Keep.Window, Resolution: config.Keep.Resolution,
 		MaxBytes: config.Keep.MaxBytes / 100 * keptShare, MaxSeries: config.Keep.MaxSeries,
 		Disk: store.DiskConfig{
-			Directory: config.Storage.Directory, Retention: config.Storage.Retention, MaxBytes: config.Storage.MaxBytes, Report: e.report,
+			Directory: config.Storage.Directory, Retention: config.Storage.Retention, MaxBytes: config.Storage.MaxBytes,
+			Report:       e.report,
 			Downsampling: store.Downsampling{After: config.Storage.Downsample.After, Step: config.Storage.Downsample.Step},
 		},
 	})
@@ -138,7 +140,8 @@ func (e *storeExporter) open(ctx context.Context, host component.Host) error {
 	}
 	engine, err := clickhouse.New(clickhouse.Config{
 		Client: client, Endpoint: cfg.Client.Endpoint, Database: cfg.Database, Table: cfg.Table,
-		Username: cfg.Username, Password: string(cfg.Password), MaxResultRows: cfg.MaxResultRows, MaxResultBytes: cfg.MaxResultBytes,
+		Username: cfg.Username, Password: string(cfg.Password), MaxResultRows: cfg.MaxResultRows,
+		MaxResultBytes: cfg.MaxResultBytes,
 	})
 	if err != nil {
 		return err
@@ -228,15 +231,19 @@ func (e *storeExporter) warn(added *store.Added) {
 		e.warned[reason] = time.Now()
 		switch store.Refused(reason) {
 		case store.RefusedSeries:
-			e.set.Logger.Warn("profiles refused for `keep.max_series`; drop resource attributes with many values, or raise the limit",
+			e.set.Logger.Warn(
+				"profiles refused for `keep.max_series`; drop resource attributes with many values, or raise the limit",
 				zap.Int("profiles", n), zap.Int("max_series", e.config.Keep.MaxSeries), zap.Error(added.Err))
 		case store.RefusedSize:
-			e.set.Logger.Warn("profiles refused: a message is too large for `keep.max_bytes`; send smaller ones, or raise the limit",
+			e.set.Logger.Warn(
+				"profiles refused: a message is too large for `keep.max_bytes`; send smaller ones, or raise the limit",
 				zap.Int("profiles", n), zap.Int("max_bytes", e.config.Keep.MaxBytes), zap.Error(added.Err))
 		case store.RefusedFull:
-			e.set.Logger.Error("profiles refused: the disk cannot be written; senders are asked to retry", zap.Int("profiles", n), zap.Error(added.Err))
+			e.set.Logger.Error("profiles refused: the disk cannot be written; senders are asked to retry",
+				zap.Int("profiles", n), zap.Error(added.Err))
 		case store.RefusedOrder:
-			e.set.Logger.Warn("profiles dropped: their totals are older than those before of the same series", zap.Int("profiles", n))
+			e.set.Logger.Warn("profiles dropped: their totals are older than those before of the same series",
+				zap.Int("profiles", n))
 		default:
 			e.set.Logger.Warn("samples dropped: their message lacks entries that the samples refer to", zap.Int("samples", n))
 		}

@@ -88,10 +88,11 @@ func TestErrors(t *testing.T) {
 		"/api/flamegraph?service=shop&profile=process_cpu&seconds=NaN":    {400, "`seconds` must be a positive number"},
 		"/api/flamegraph?service=shop&profile=process_cpu&from=yesterday": {400, "`from` is not a time"},
 		"/api/flamegraph?service=shop&profile=process_cpu&from=5&until=4": {400, "`until` must be after `from`"},
-		"/api/flamegraph?service=shop&profile=process_cpu&max_nodes=1e9":  {400, "`max_nodes` must be a number from 1 to 500000"},
-		"/api/table?service=shop&profile=process_cpu&sort=x":              {400, "`sort` must be one of self, total, name"},
-		"/api/sandwich?service=shop&profile=process_cpu":                  {404, "nothing is here"},
-		"/api/heatmap?service=shop&profile=process_cpu&rows=7":            {400, "`rows` must be one of"},
+		"/api/flamegraph?service=shop&profile=process_cpu&max_nodes=1e9": {400,
+			"`max_nodes` must be a number from 1 to 500000"},
+		"/api/table?service=shop&profile=process_cpu&sort=x":   {400, "`sort` must be one of self, total, name"},
+		"/api/sandwich?service=shop&profile=process_cpu":       {404, "nothing is here"},
+		"/api/heatmap?service=shop&profile=process_cpu&rows=7": {400, "`rows` must be one of"},
 		"/api/events":                                                         {400, "`service` must be given"},
 		"/api/events?service=x":                                               {404, `there is no service \"x\"`},
 		"/api/flamegraph?service=%zz":                                         {400, "cannot be read"},
@@ -111,11 +112,13 @@ func TestErrors(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, response.StatusCode)
 	assert.Equal(t, "1", response.Header.Get("X-Go-Pprof"))
 	assert.Equal(t, "text/plain; charset=utf-8", response.Header.Get("Content-Type"))
-	assert.Equal(t, "no such profiles: service \"shop\" has no profile \"nope\"; GET /api/profiles lists what there is\n", body)
+	assert.Equal(t, "no such profiles: service \"shop\" has no profile \"nope\"; GET /api/profiles lists what there is\n",
+		body)
 	_, body = f.get("/profiles/shop/process_cpu?until=1000")
 	assert.Contains(t, body, "there are profiles from=")
 
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.address.String()+"/api/services", http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.address.String()+"/api/services",
+		http.NoBody)
 	require.NoError(t, err)
 	refused, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
 	require.NoError(t, err)
@@ -127,7 +130,8 @@ func TestErrors(t *testing.T) {
 func TestHostsThatAnybodyCouldHave(t *testing.T) {
 	f := startExporter(t, map[string]any{"server": map[string]any{"allowed_hosts": []any{"profiles.example.org"}}})
 	for host, want := range map[string]int{
-		"evil.example.com": 403, "evil.example.com:4042": 403, "printer": 403, "localhost:4042": 200, "127.0.0.1": 200, "profiles.example.org": 200,
+		"evil.example.com": 403, "evil.example.com:4042": 403, "printer": 403, "localhost:4042": 200, "127.0.0.1": 200,
+		"profiles.example.org": 200,
 	} {
 		response, body := f.get("/api/status", "Host", host)
 		assert.Equal(t, want, response.StatusCode, host)
@@ -172,7 +176,8 @@ func TestGoToolPprofReadsTheURL(t *testing.T) {
 	require.NoError(t, err)
 	assert.NoError(t, profiletest.EqualPprof(want, got, profiletest.CanonicalLinks()))
 
-	command := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top", "http://"+f.address.String()+"/profiles/shop/process_cpu?seconds=300")
+	command := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top",
+		"http://"+f.address.String()+"/profiles/shop/process_cpu?seconds=300")
 	command.Env = append(os.Environ(), "PPROF_TMPDIR="+t.TempDir())
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -196,7 +201,8 @@ func TestProfileGuidedOptimisation(t *testing.T) {
 	require.Equal(t, http.StatusOK, response.StatusCode, body)
 	folder := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod": "module example.com/pgo\n\ngo 1.26\n", "main.go": "package main\n\nfunc main() { println(\"optimised\") }\n", "default.pgo": body,
+		"go.mod":  "module example.com/pgo\n\ngo 1.26\n",
+		"main.go": "package main\n\nfunc main() { println(\"optimised\") }\n", "default.pgo": body,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
@@ -218,7 +224,8 @@ func TestScrapersCanPull(t *testing.T) {
 		f.send(pd)
 	}
 	for path, types := range map[string]int{
-		// A state without a time; what happened with one. net/http/pprof has totals without one, and differences of states with one.
+		// A state without a time; what happened with one. net/http/pprof has totals without one, and differences of states
+		// with one.
 		"profile?seconds=10": 2, "heap": 2, "allocs?debug=0&seconds=3600": 2, "goroutine": 1,
 	} {
 		response, body := f.get("/services/shop/debug/pprof/" + path)
@@ -269,7 +276,8 @@ func TestCollapsedAndSpeedscope(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	f := startExporter(t, nil)
 	names := []string{
-		"<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "a\x00\x1b[31mb\r\nc", "\u202egnp.exe", "../../etc/passwd",
+		"<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "a\x00\x1b[31mb\r\nc", "\u202egnp.exe",
+		"../../etc/passwd",
 		`"; DROP TABLE`, strings.Repeat("m", 1<<20),
 	}
 	for _, name := range names {
@@ -332,7 +340,8 @@ func TestHeatMapAndEvents(t *testing.T) {
 	wait := profiletest.Observed([]uint64{uint64(begin.Add(530 * time.Millisecond).UnixNano())}, "lock", "main")
 	wait.Values = []int64{30e6}
 	f.send(profiletest.New().Resource("service.name", "shop").Profile("off_cpu", "nanoseconds").
-		Time(uint64(begin.UnixNano()), 10e9).Sample(wait.With(profiletest.Attr("thread.id", 7), profiletest.Attr("thread.name", "worker"))).Build())
+		Time(uint64(begin.UnixNano()), 10e9).
+		Sample(wait.With(profiletest.Attr("thread.id", 7), profiletest.Attr("thread.name", "worker"))).Build())
 	var heat struct {
 		From, Columns, Rows, Observations int64
 		Cells                             []float64
@@ -398,7 +407,8 @@ func TestProgressAndCancelling(t *testing.T) {
 		require.NoError(t, claims[i].AcquireBody(t.Context(), budget.Queries().MaxBodyBytes()/12))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.address.String()+"/api/flamegraph?service=shop&profile=process_cpu", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+f.address.String()+"/api/flamegraph?service=shop&profile=process_cpu", http.NoBody)
 	require.NoError(t, err)
 	request.Header.Set("Progress-Id", "one")
 	ended := make(chan error, 1)
@@ -421,7 +431,8 @@ func TestProgressAndCancelling(t *testing.T) {
 
 // processBytes is the memory that the Go runtime has from the system and has not given back.
 func processBytes() uint64 {
-	samples := []runtimemetrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	samples := []runtimemetrics.Sample{{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"}}
 	runtimemetrics.Read(samples)
 	return samples[0].Value.Uint64() - samples[1].Value.Uint64()
 }
@@ -448,7 +459,8 @@ func TestMemoryStaysWithinMaxBytes(t *testing.T) {
 		peak = max(peak, processBytes())
 	}
 	grown := float64(peak) - float64(before)
-	t.Logf("grown by %.0f MiB, %.2f of the bound; the store holds %d bytes", grown/(1<<20), grown/bound, f.store.Stats().Bytes)
+	t.Logf("grown by %.0f MiB, %.2f of the bound; the store holds %d bytes", grown/(1<<20), grown/bound,
+		f.store.Stats().Bytes)
 	assert.Less(t, grown, 1.3*bound)
 	assert.Greater(t, f.store.Stats().Bytes, bound/100*keptShare*5/10)
 }
@@ -478,8 +490,10 @@ func manyFunctions(n int) (pd pprofile.Profiles, names []int) {
 func FuzzQuery(f *testing.F) {
 	for _, target := range []string{
 		"/api/flamegraph?service=shop&profile=process_cpu&from=1&until=1e18&attr.x=y&group_by=service.name&max_nodes=1",
-		"/api/timeline?service=shop&profile=process_cpu&seconds=1e300&points=10000", "/api/diff?service=shop&profile=process_cpu&base.from=5",
-		"/profiles/shop/process_cpu.collapsed?state=last", "/services/shop/debug/pprof/heap?seconds=1&gc=1", "/api/timeline?service=shop&profile=process_cpu&from=1&until=9223372036854775807",
+		"/api/timeline?service=shop&profile=process_cpu&seconds=1e300&points=10000",
+		"/api/diff?service=shop&profile=process_cpu&base.from=5",
+		"/profiles/shop/process_cpu.collapsed?state=last", "/services/shop/debug/pprof/heap?seconds=1&gc=1",
+		"/api/timeline?service=shop&profile=process_cpu&from=1&until=9223372036854775807",
 	} {
 		f.Add(target)
 	}
@@ -491,7 +505,8 @@ func FuzzQuery(f *testing.F) {
 		if err != nil || u.Host != "" {
 			return
 		}
-		r := (&http.Request{Method: http.MethodGet, URL: u, Host: "localhost", Header: http.Header{}}).WithContext(t.Context())
+		r := (&http.Request{Method: http.MethodGet, URL: u, Host: "localhost", Header: http.Header{}}).
+			WithContext(t.Context())
 		w := &recorder{header: http.Header{}}
 		handler.ServeHTTP(w, r)
 		if w.status >= http.StatusInternalServerError && w.status != http.StatusServiceUnavailable {
@@ -539,7 +554,8 @@ func TestAssistants(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, status)
 	assert.Contains(t, body, "set `mcp: {}`")
 	// What Grafana asks has a body, too.
-	response, err := http.Post("http://"+off.address.String()+"/querier.v1.QuerierService/ProfileTypes", "application/json", strings.NewReader(`{"start":1000,"end":4000}`))
+	response, err := http.Post("http://"+off.address.String()+"/querier.v1.QuerierService/ProfileTypes",
+		"application/json", strings.NewReader(`{"start":1000,"end":4000}`))
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	assert.Equal(t, http.StatusOK, response.StatusCode)
@@ -559,6 +575,7 @@ func TestAssistants(t *testing.T) {
 		status, _ = ask(on, "Content-Encoding", encoding)
 		assert.Contains(t, []int{http.StatusBadRequest, http.StatusUnsupportedMediaType}, status)
 	}
-	_, err = collectortest.LoadConfig(createDefaultConfig().(*Config), map[string]any{"mcp": map[string]any{"default_time": "-1s"}})
+	_, err = collectortest.LoadConfig(createDefaultConfig().(*Config),
+		map[string]any{"mcp": map[string]any{"default_time": "-1s"}})
 	assert.ErrorContains(t, err, "`default_time` must not be negative")
 }

@@ -42,9 +42,10 @@ func createDefaultConfig() component.Config {
 	client := confighttp.NewDefaultClientConfig()
 	client.Endpoint, client.Timeout = "http://localhost:8123", 0 // `server.query_timeout` bounds queries
 	return &Config{
-		Server:  server,
-		Keep:    KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20},
-		Storage: StorageConfig{Retention: 14 * 24 * time.Hour, MaxBytes: 10 << 30, Downsample: DownsampleConfig{Step: time.Minute}},
+		Server: server,
+		Keep:   KeepConfig{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20},
+		Storage: StorageConfig{Retention: 14 * 24 * time.Hour, MaxBytes: 10 << 30,
+			Downsample: DownsampleConfig{Step: time.Minute}},
 		ClickHouse: configoptional.Default(ClickHouseConfig{
 			Client: client, Database: "default", Table: "otel_profiles", Username: "default", Window: 24 * time.Hour,
 			MaxResultRows: 2_000_000, MaxResultBytes: 256 << 20,
@@ -61,8 +62,8 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 	return e.wrapped(ctx)
 }
 
-// wrapped returns the exporter with the Collector's own metrics. There is no queue: consume returns when the store has the message, and
-// senders retry what it does not take.
+// wrapped returns the exporter with the Collector's own metrics. There is no queue: consume returns when the store has
+// the message, and senders retry what it does not take.
 func (e *storeExporter) wrapped(ctx context.Context) (xexporter.Profiles, error) {
 	return xexporterhelper.NewProfiles(ctx, e.set, e.config, e.consume,
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),

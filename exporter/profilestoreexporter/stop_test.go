@@ -20,8 +20,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// An exporter that is shut down while a day becomes one block, which takes hundreds of reads, ends after a few more, and the next one can
-// use the directory, as after a reload. Nothing is lost, and the day is joined later.
+// An exporter that is shut down while a day becomes one block, which takes hundreds of reads, ends after a few more,
+// and the next one can use the directory, as after a reload. Nothing is lost, and the day is joined later.
 func TestShutdownWhileBlocksAreJoined(t *testing.T) {
 	const hours, services = 24, 20
 	dir := t.TempDir()

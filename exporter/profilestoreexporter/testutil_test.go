@@ -84,7 +84,8 @@ type reply struct {
 // get sends a request to the server. header has names, each followed by its value.
 func (f *fixture) get(path string, header ...string) (reply, string) {
 	f.t.Helper()
-	request, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "http://"+f.address.String()+path, http.NoBody)
+	request, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "http://"+f.address.String()+path,
+		http.NoBody)
 	require.NoError(f.t, err)
 	request.Header.Set("Accept-Encoding", "identity")
 	for i := 0; i < len(header); i += 2 {
@@ -143,7 +144,8 @@ func small(service string, samples ...profiletest.Sample) pprofile.Profiles {
 	}
 	return profiletest.New().Resource("service.name", service, "service.instance.id", "one").
 		Scope("s", "1", "pprof.scope.profile_name", "cpu").Profile("cpu", "nanoseconds").
-		Period(1, "cpu", "nanoseconds").Time(uint64(time.Now().Add(-10*time.Second).UnixNano()), 10e9).Sample(samples...).Build()
+		Period(1, "cpu", "nanoseconds").Time(uint64(time.Now().Add(-10*time.Second).UnixNano()), 10e9).Sample(samples...).
+		Build()
 }
 
 func unixNow() pcommon.Timestamp { return pcommon.NewTimestampFromTime(time.Now()) }

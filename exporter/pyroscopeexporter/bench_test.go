@@ -26,11 +26,12 @@ type accepting struct{}
 
 func (accepting) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, err := io.Copy(io.Discard, r.Body)
-	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: io.NopCloser(strings.NewReader("")), Request: r}, err
+	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Body: io.NopCloser(strings.NewReader("")),
+		Request: r}, err
 }
 
-// BenchmarkExport compares the exporter with what it cannot do without: Encode and gzip. With threads, samples have to be
-// prepared and combined first.
+// BenchmarkExport compares the exporter with what it cannot do without: Encode and gzip. With threads, samples have to
+// be prepared and combined first.
 func BenchmarkExport(b *testing.B) {
 	for _, name := range []string{"go-heap", "go-cpu-labels", "go-compile-nethttp-heap-large", "node-datadog-wall-cpu"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", name+".pb.gz"))

@@ -45,8 +45,8 @@ const (
 
 // LabelsConfig configures which attributes become labels of a series.
 type LabelsConfig struct {
-	// Include names the only resource attributes that become labels, in the order in which they are kept if there are more than
-	// Max. Empty means all.
+	// Include names the only resource attributes that become labels, in the order in which they are kept if there are more
+	// than Max. Empty means all.
 	Include []string `mapstructure:"include"`
 	// Exclude names attributes of resources and profiles that do not become labels.
 	Exclude []string `mapstructure:"exclude"`
@@ -91,14 +91,17 @@ func (c *Config) Validate() error {
 	faults.RequireURL("endpoint", c.Client.Endpoint)
 	least := fixedLabels + len(c.ExternalLabels)
 	faults.Require(c.Labels.Max >= least,
-		"`labels.max` must be at least %d, for __name__, __delta__, service_name and `external_labels`, found %d", least, c.Labels.Max)
+		"`labels.max` must be at least %d, for __name__, __delta__, service_name and `external_labels`, found %d", least,
+		c.Labels.Max)
 	faults.Require(c.Labels.Dots == dotsKeep || c.Labels.Dots == dotsUnderscore,
 		"`labels.dots` must be %s or %s, found %q", dotsKeep, dotsUnderscore, c.Labels.Dots)
 	for _, name := range slices.Sorted(maps.Keys(c.ExternalLabels)) {
-		faults.Require(kind.LabelName(name, c.Labels.Dots == dotsKeep) == name, "`external_labels`: %q is not the name of a label", name)
+		faults.Require(kind.LabelName(name, c.Labels.Dots == dotsKeep) == name,
+			"`external_labels`: %q is not the name of a label", name)
 	}
 	faults.Require(c.MaxProfileSamples > 0, "`max_profile_samples` must be positive, found %d", c.MaxProfileSamples)
-	faults.Require(c.MaxProfileBytes >= minMaxProfileBytes, "`max_profile_bytes` must be at least %d, found %d", minMaxProfileBytes, c.MaxProfileBytes)
+	faults.Require(c.MaxProfileBytes >= minMaxProfileBytes, "`max_profile_bytes` must be at least %d, found %d",
+		minMaxProfileBytes, c.MaxProfileBytes)
 	faults.Require(c.MaxRetryAfter > 0, "`max_retry_after` must be positive, found %s", c.MaxRetryAfter)
 	return faults.Err()
 }

@@ -1,7 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pyroscopeexporter is the exporter `pyroscope`: profiles in the form that Grafana Pyroscope's own clients send.
+// Package pyroscopeexporter is the exporter `pyroscope`: profiles in the form that Grafana Pyroscope's own clients
+// send.
 //
 //	prepare     changes profiles for Pyroscope: one value instead of timestamps, labels that a server accepts (prepare.go)
 //	parts       combines profiles, and splits them by their size as OTLP (push.go)

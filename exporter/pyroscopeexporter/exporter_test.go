@@ -64,7 +64,8 @@ func settingsOf(telemetry *componenttest.Telemetry) exporter.Settings {
 	return set
 }
 
-func newTestExporterWith(t testing.TB, s *pyroscopetest.Server, set exporter.Settings, change func(*Config)) *pyroscopeExporter {
+func newTestExporterWith(t testing.TB, s *pyroscopetest.Server, set exporter.Settings,
+	change func(*Config)) *pyroscopeExporter {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.Client.Endpoint = s.URL
@@ -79,10 +80,12 @@ func newTestExporterWith(t testing.TB, s *pyroscopetest.Server, set exporter.Set
 	return e
 }
 
-// A pprof of a Go program arrives as it was, with its name and labels, but for differences below 0, which Pyroscope does not take.
+// A pprof of a Go program arrives as it was, with its name and labels, but for differences below 0, which Pyroscope
+// does not take.
 func TestPprofArrivesAsItWas(t *testing.T) {
 	for file, name := range map[string]string{
-		"go-cpu-labels": "process_cpu", "go-heap": "memory", "go-goroutine": "goroutine", "go-mutex": "mutex", "go-block": "block",
+		"go-cpu-labels": "process_cpu", "go-heap": "memory", "go-goroutine": "goroutine", "go-mutex": "mutex",
+		"go-block":      "block",
 		"go-heap-delta": "memory",
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -135,7 +138,8 @@ func TestObservationsBecomeCPUTime(t *testing.T) {
 	third := profiletest.Observed([]uint64{5000}, "leaf", "main")
 	third.Attributes = []profiletest.Attribute{profiletest.Attr("thread.id", 9)}
 	pd := profiletest.New().Resource("service.name", "shop").
-		Profile("samples", "count").Period(50_000_000, "cpu", "nanoseconds").Sample(sample).Sample(other).Sample(third).Build()
+		Profile("samples", "count").Period(50_000_000, "cpu", "nanoseconds").Sample(sample).Sample(other).Sample(third).
+		Build()
 	before := profiletest.Render(pd)
 	s := pyroscopetest.New(t)
 	require.NoError(t, newTestExporter(t, s, nil).push(t.Context(), pd))
@@ -169,7 +173,8 @@ func TestLargeProfilesAreSplit(t *testing.T) {
 		build.Sample(profiletest.Value(int64(i+1), fmt.Sprint("leaf", i), "main"))
 	}
 	s := pyroscopetest.New(t)
-	require.NoError(t, newTestExporter(t, s, func(c *Config) { c.MaxProfileSamples = 1000 }).push(t.Context(), build.Build()))
+	require.NoError(t, newTestExporter(t, s, func(c *Config) { c.MaxProfileSamples = 1000 }).push(t.Context(),
+		build.Build()))
 	require.GreaterOrEqual(t, len(s.Series()), 5)
 	require.Less(t, len(s.Series()), 20)
 	samples, total, ids := 0, int64(0), map[string]bool{}
@@ -247,7 +252,8 @@ func TestOneSeriesThatIsAlwaysRetriedLeavesTheOthers(t *testing.T) {
 		"too many": {[]http.HandlerFunc{refuse(429, ""), refuse(500, ""), nil, refuse(429, "")}, 1, 4},
 		"away":     {[]http.HandlerFunc{nil, refuse(503, "")}, 1, 4},
 	} {
-		for kind, sample := range map[string]profiletest.Sample{"as is": profiletest.Value(1, "f"), "prepared": profiletest.Observed([]uint64{7}, "f")} {
+		for kind, sample := range map[string]profiletest.Sample{"as is": profiletest.Value(1, "f"),
+			"prepared": profiletest.Observed([]uint64{7}, "f")} {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				build := profiletest.New()
 				for i := range 5 {
@@ -272,7 +278,8 @@ func TestAnswersOfTheServer(t *testing.T) {
 		permanent bool
 		message   string
 	}{
-		"bad labels":   {refuse(400, `{"code":"invalid_argument","message":"too many labels"}`), true, "invalid_argument: too many labels"},
+		"bad labels": {refuse(400, `{"code":"invalid_argument","message":"too many labels"}`), true,
+			"invalid_argument: too many labels"},
 		"no token":     {refuse(401, "who are you"), true, "who are you"},
 		"too large":    {refuse(413, ""), true, "413"},
 		"rate limited": {refuse(429, "slow down", "Retry-After", "86400"), false, "slow down"},
@@ -284,7 +291,8 @@ func TestAnswersOfTheServer(t *testing.T) {
 			s.Answer(tt.answer)
 			err := newTestExporter(t, s, func(c *Config) {
 				c.Client.Endpoint = strings.Replace(s.URL, "http://", "http://user:secret@", 1)
-			}).push(t.Context(), profiletest.New().Resource("service.name", "a").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "f")).Build())
+			}).push(t.Context(), profiletest.New().Resource("service.name", "a").Profile("cpu",
+				"nanoseconds").Sample(profiletest.Value(1, "f")).Build())
 			require.ErrorContains(t, err, tt.message)
 			assert.Equal(t, tt.permanent, consumererror.IsPermanent(err))
 			assert.NotContains(t, err.Error(), "secret")
@@ -306,8 +314,8 @@ func services(samples ...int) pprofile.Profiles {
 	return build.Build()
 }
 
-// Each sample counts as sent or as failed by the answer to its own series, in the Collector's own metrics: with a queue and without,
-// for series that are refused at once or after a retry, and for those that were never accepted.
+// Each sample counts as sent or as failed by the answer to its own series, in the Collector's own metrics: with a queue
+// and without, for series that are refused at once or after a retry, and for those that were never accepted.
 func TestSentAndFailedSamplesAreExact(t *testing.T) {
 	ten := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10} // 55 samples
 	bad, later := refuse(400, "bad"), refuse(429, "slow down")
@@ -329,7 +337,8 @@ func TestSentAndFailedSamplesAreExact(t *testing.T) {
 			`Permanent error: refused 10 series (55 samples), such as process_cpu of s0: URL answered 400 Bad Request: "bad"`,
 		}},
 		// The retry has s0 and s4.
-		"refused after a retry": {append([]http.HandlerFunc{later, nil, nil, nil, later}, append(make([]http.HandlerFunc, 5), nil, bad)...), 5, []string{
+		"refused after a retry": {append([]http.HandlerFunc{later, nil, nil, nil, later},
+			append(make([]http.HandlerFunc, 5), nil, bad)...), 5, []string{
 			`refused 1 series (5 samples), process_cpu of s4: URL answered 400 Bad Request: "bad"`,
 		}},
 		"refused, then retried": {append([]http.HandlerFunc{later, bad}, make([]http.HandlerFunc, 8)...), 2, []string{
@@ -353,21 +362,24 @@ func TestSentAndFailedSamplesAreExact(t *testing.T) {
 					}
 					telemetry := componenttest.NewTelemetry()
 					core, logs := observer.New(zapcore.ErrorLevel)
-					set := exporter.Settings{ID: component.NewID(NewFactory().Type()), TelemetrySettings: telemetry.NewTelemetrySettings()}
+					set := exporter.Settings{ID: component.NewID(NewFactory().Type()),
+						TelemetrySettings: telemetry.NewTelemetrySettings()}
 					set.Logger = zap.New(core)
 					e, err := createProfiles(t.Context(), set, cfg)
 					require.NoError(t, err)
 					require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
 					pd := services(ten...)
 					if prepared {
-						pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SampleType().SetUnitStrindex(int32(pd.Dictionary().StringTable().Len()))
+						pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SampleType().
+							SetUnitStrindex(int32(pd.Dictionary().StringTable().Len()))
 						pd.Dictionary().StringTable().Append("nano:seconds")
 					}
 					err = e.ConsumeProfiles(t.Context(), pd)
 					count := func(name string, attributes ...string) int64 {
 						return collectortest.Sum(t, telemetry, "otelcol_exporter_"+name+"_profile_samples", attributes...)
 					}
-					require.Eventually(t, func() bool { return count("sent")+count("send_failed") == 55 }, time.Minute, time.Millisecond)
+					require.Eventually(t, func() bool { return count("sent")+count("send_failed") == 55 }, time.Minute,
+						time.Millisecond)
 					require.Equal(t, tt.failed, count("send_failed"))
 					require.Equal(t, tt.failed, count("send_failed", "exporter", "pyroscope"))
 					require.Equal(t, 55-tt.failed, count("sent", "exporter", "pyroscope"))
@@ -388,8 +400,8 @@ func TestSentAndFailedSamplesAreExact(t *testing.T) {
 	}
 }
 
-// What a Splunk agent samples all the time, and what it samples during requests, differ only by an attribute of the profile: they are
-// series of their own, whose totals are those of the records.
+// What a Splunk agent samples all the time, and what it samples during requests, differ only by an attribute of the
+// profile: they are series of their own, whose totals are those of the records.
 func TestSplunkSourcesAreSeries(t *testing.T) {
 	s := pyroscopetest.New(t)
 	e := newTestExporter(t, s, nil)
@@ -422,7 +434,8 @@ func TestSplunkSourcesAreSeries(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// Attributes of a profile that distinguish it are labels, within the same bounds as others. Those of pprof's header are not.
+// Attributes of a profile that distinguish it are labels, within the same bounds as others. Those of pprof's header are
+// not.
 func TestProfileAttributesAreLabels(t *testing.T) {
 	var attributes []profiletest.Attribute
 	for i := range 40 {
@@ -434,12 +447,22 @@ func TestProfileAttributesAreLabels(t *testing.T) {
 		dropped    int64
 		change     func(*Config)
 	}{
-		"header":   {attributes: []profiletest.Attribute{profiletest.Attr("pprof.profile.comment", "x"), profiletest.Attr("pprof.profile.doc_url", "x")}, want: map[string]string{"host_name": "h", "region": "eu"}},
-		"numbers":  {attributes: []profiletest.Attribute{profiletest.Attr("cpu.number", 3), profiletest.Attr("empty", "")}, want: map[string]string{"host_name": "h", "region": "eu", "cpu_number": "3"}},
-		"same":     {attributes: []profiletest.Attribute{profiletest.Attr("region", "us"), profiletest.Attr("service.name", "other")}, want: map[string]string{"host_name": "h", "region": "us"}},
-		"excluded": {attributes: []profiletest.Attribute{profiletest.Attr("secret", "x")}, want: map[string]string{"host_name": "h", "region": "eu"}, change: func(c *Config) { c.Labels.Exclude = []string{"secret"} }},
-		"too long": {attributes: []profiletest.Attribute{profiletest.Attr(strings.Repeat("k", 1025), "x"), profiletest.Attr("v", strings.Repeat("v", 3000))}, want: map[string]string{"host_name": "h", "region": "eu", "v": strings.Repeat("v", 2048)}, dropped: 1},
-		"too many": {attributes: attributes, want: map[string]string{"a_00": "0"}, dropped: 41, change: func(c *Config) { c.Labels.Max = 4 }},
+		"header": {attributes: []profiletest.Attribute{profiletest.Attr("pprof.profile.comment", "x"),
+			profiletest.Attr("pprof.profile.doc_url", "x")}, want: map[string]string{"host_name": "h", "region": "eu"}},
+		"numbers": {attributes: []profiletest.Attribute{profiletest.Attr("cpu.number", 3), profiletest.Attr("empty", "")},
+			want: map[string]string{"host_name": "h", "region": "eu", "cpu_number": "3"}},
+		"same": {attributes: []profiletest.Attribute{profiletest.Attr("region", "us"),
+			profiletest.Attr("service.name", "other")}, want: map[string]string{"host_name": "h", "region": "us"}},
+		"excluded": {attributes: []profiletest.Attribute{profiletest.Attr("secret", "x")},
+			want: map[string]string{"host_name": "h", "region": "eu"}, change: func(c *Config) {
+				c.Labels.Exclude = []string{"secret"}
+			}},
+		"too long": {attributes: []profiletest.Attribute{profiletest.Attr(strings.Repeat("k", 1025), "x"),
+			profiletest.Attr("v", strings.Repeat("v", 3000))}, want: map[string]string{"host_name": "h", "region": "eu",
+			"v": strings.Repeat("v", 2048)}, dropped: 1},
+		"too many": {attributes: attributes, want: map[string]string{"a_00": "0"}, dropped: 41, change: func(c *Config) {
+			c.Labels.Max = 4
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := pyroscopetest.New(t)
@@ -460,7 +483,8 @@ func TestProfileAttributesAreLabels(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	pd := profiletest.New().Resource("service.name", "shop", "k8s.pod.name", "p", "z", "1", "a/b", "2", "9", "3", "host.name", "h", "empty", "").Build()
+	pd := profiletest.New().Resource("service.name", "shop", "k8s.pod.name", "p", "z", "1", "a/b", "2", "9", "3",
+		"host.name", "h", "empty", "").Build()
 	attributes := pd.ResourceProfiles().At(0).Resource().Attributes()
 	names := func(change func(*Config), sampleLabels int) (string, int) {
 		cfg := createDefaultConfig().(*Config)
@@ -480,13 +504,20 @@ func TestLabels(t *testing.T) {
 		dropped      int
 		sampleLabels int
 	}{
-		"defaults": {func(*Config) {}, "_9=3 __delta__=false __name__=memory a_b=2 host_name=h k8s_pod_name=p service_name=shop z=1", 0, 0},
-		"dots":     {func(c *Config) { c.Labels.Dots = dotsKeep }, "_9=3 __delta__=false __name__=memory a_b=2 host.name=h k8s.pod.name=p service_name=shop z=1", 0, 0},
-		"four":     {func(c *Config) { c.Labels.Max = 4 }, "__delta__=false __name__=memory k8s_pod_name=p service_name=shop", 4, 0},
-		"include":  {func(c *Config) { c.Labels.Include = []string{"z", "host.name"}; c.Labels.Max = 4 }, "__delta__=false __name__=memory service_name=shop z=1", 1, 0},
-		"exclude":  {func(c *Config) { c.Labels.Exclude = []string{"z", "9", "a/b"} }, "__delta__=false __name__=memory host_name=h k8s_pod_name=p service_name=shop", 0, 0},
-		"external": {func(c *Config) { c.ExternalLabels = map[string]string{"z": "mine"}; c.Labels.Include = []string{"z"} }, "__delta__=false __name__=memory service_name=shop z=mine", 0, 0},
-		"samples":  {func(c *Config) { c.Labels.Max = 6 }, "__delta__=false __name__=memory k8s_pod_name=p service_name=shop", 4, 2},
+		"defaults": {func(*Config) {},
+			"_9=3 __delta__=false __name__=memory a_b=2 host_name=h k8s_pod_name=p service_name=shop z=1", 0, 0},
+		"dots": {func(c *Config) { c.Labels.Dots = dotsKeep },
+			"_9=3 __delta__=false __name__=memory a_b=2 host.name=h k8s.pod.name=p service_name=shop z=1", 0, 0},
+		"four": {func(c *Config) { c.Labels.Max = 4 }, "__delta__=false __name__=memory k8s_pod_name=p service_name=shop",
+			4, 0},
+		"include": {func(c *Config) { c.Labels.Include = []string{"z", "host.name"}; c.Labels.Max = 4 },
+			"__delta__=false __name__=memory service_name=shop z=1", 1, 0},
+		"exclude": {func(c *Config) { c.Labels.Exclude = []string{"z", "9", "a/b"} },
+			"__delta__=false __name__=memory host_name=h k8s_pod_name=p service_name=shop", 0, 0},
+		"external": {func(c *Config) { c.ExternalLabels = map[string]string{"z": "mine"}; c.Labels.Include = []string{"z"} },
+			"__delta__=false __name__=memory service_name=shop z=mine", 0, 0},
+		"samples": {func(c *Config) { c.Labels.Max = 6 }, "__delta__=false __name__=memory k8s_pod_name=p service_name=shop",
+			4, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, dropped := names(tt.change, tt.sampleLabels)
@@ -498,14 +529,18 @@ func TestLabels(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"`endpoint` must be an http or https URL with a host, found \"\"":               func(c *Config) { c.Client.Endpoint = "" },
-		"`endpoint` must be an http or https URL with a host, found \"pyroscope:4040\"": func(c *Config) { c.Client.Endpoint = "pyroscope:4040" },
-		"`labels.max` must be at least 4":                                               func(c *Config) { c.Labels.Max = 3; c.ExternalLabels["a"] = "b" },
-		"`labels.dots` must be keep or":                                                 func(c *Config) { c.Labels.Dots = "both" },
-		"`external_labels`: \"a.b\"":                                                    func(c *Config) { c.ExternalLabels["a.b"] = "x" },
-		"`max_profile_samples` must be":                                                 func(c *Config) { c.MaxProfileSamples = 0 },
-		"`max_profile_bytes` must be at l":                                              func(c *Config) { c.MaxProfileBytes = 1 },
-		"`max_retry_after` must be posit":                                               func(c *Config) { c.MaxRetryAfter = 0 },
+		"`endpoint` must be an http or https URL with a host, found \"\"": func(c *Config) {
+			c.Client.Endpoint = ""
+		},
+		"`endpoint` must be an http or https URL with a host, found \"pyroscope:4040\"": func(c *Config) {
+			c.Client.Endpoint = "pyroscope:4040"
+		},
+		"`labels.max` must be at least 4":  func(c *Config) { c.Labels.Max = 3; c.ExternalLabels["a"] = "b" },
+		"`labels.dots` must be keep or":    func(c *Config) { c.Labels.Dots = "both" },
+		"`external_labels`: \"a.b\"":       func(c *Config) { c.ExternalLabels["a.b"] = "x" },
+		"`max_profile_samples` must be":    func(c *Config) { c.MaxProfileSamples = 0 },
+		"`max_profile_bytes` must be at l": func(c *Config) { c.MaxProfileBytes = 1 },
+		"`max_retry_after` must be posit":  func(c *Config) { c.MaxRetryAfter = 0 },
 	} {
 		cfg := createDefaultConfig().(*Config)
 		cfg.Client.Endpoint = "http://localhost:4040"

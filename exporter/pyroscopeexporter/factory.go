@@ -20,7 +20,8 @@ import (
 
 // NewFactory returns the factory of the exporter `pyroscope`, for profiles pipelines.
 func NewFactory() exporter.Factory {
-	return xexporter.NewFactory(metadata.Type, createDefaultConfig, xexporter.WithProfiles(createProfiles, metadata.ProfilesStability))
+	return xexporter.NewFactory(metadata.Type, createDefaultConfig,
+		xexporter.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
 func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Config) (xexporter.Profiles, error) {

@@ -21,8 +21,10 @@ func FuzzPush(f *testing.F) {
 		f.Add(data)
 	}
 	seed(twoServices())
-	sample := pt.Observed([]uint64{7, 8}, "leaf", "main").With(pt.Attr("thread.id", 8), pt.Attr("region", "eu")).Linked([16]byte{1}, [8]byte{2})
-	seed(pt.New().Resource("service.name", "shop").Profile("samples", "count").Period(5, "cpu", "nanoseconds").Sample(sample).Build())
+	sample := pt.Observed([]uint64{7, 8}, "leaf", "main").With(pt.Attr("thread.id", 8), pt.Attr("region", "eu")).
+		Linked([16]byte{1}, [8]byte{2})
+	seed(pt.New().Resource("service.name", "shop").Profile("samples", "count").Period(5, "cpu", "nanoseconds").
+		Sample(sample).Build())
 	seed(pt.New().Resource("service.name", "shop").Profile("cache-misses", "count").Sample(pt.Value(1, "f")).
 		Break(func(pd pprofile.Profiles) {
 			pt.SampleAt(pd, 0).AttributeIndices().Append(-1, 1<<30)

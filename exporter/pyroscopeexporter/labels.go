@@ -54,15 +54,16 @@ func newLabeler(cfg *Config) *labeler {
 // resourceLabels are the labels that the series of a resource share.
 type resourceLabels struct {
 	service string
-	// best are the labels that are kept first, at most as many as a series can have, and total is how many there are. No name
-	// is that of a label that every series has.
+	// best are the labels that are kept first, at most as many as a series can have, and total is how many there are. No
+	// name is that of a label that every series has.
 	best  []label
 	total int
 }
 
-// ofResource returns the labels that attributes become: the preferred attributes first, then the others by name. If several
-// attributes become the same label, the first is used. Only the values that a series can have are read, and those that are no
-// string only if the budget allows it. Pyroscope would refuse a whole profile for a name that is too long.
+// ofResource returns the labels that attributes become: the preferred attributes first, then the others by name. If
+// several attributes become the same label, the first is used. Only the values that a series can have are read, and
+// those that are no string only if the budget allows it. Pyroscope would refuse a whole profile for a name that is too
+// long.
 func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resourceLabels) {
 	if v, ok := attributes.Get(attributeService); ok {
 		labels.service = labelValue(v, b)
@@ -76,7 +77,8 @@ func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resource
 	var candidates []candidate
 	for key, v := range attributes.All() {
 		rank := slices.Index(l.first, key)
-		if key == attributeService || slices.Contains(l.cfg.Labels.Exclude, key) || len(l.cfg.Labels.Include) > 0 && rank < 0 || isEmpty(v) {
+		if key == attributeService || slices.Contains(l.cfg.Labels.Exclude, key) || len(l.cfg.Labels.Include) > 0 &&
+			rank < 0 || isEmpty(v) {
 			continue
 		}
 		if len(key) > maxLabelNameBytes {
@@ -111,8 +113,8 @@ func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resource
 	return labels
 }
 
-// ofProfile returns the labels that the attributes of a profile become, at most as many as a series can have, and how many were
-// dropped. They distinguish profiles that are otherwise of one series.
+// ofProfile returns the labels that the attributes of a profile become, at most as many as a series can have, and how
+// many were dropped. They distinguish profiles that are otherwise of one series.
 func (l *labeler) ofProfile(pd pprofile.Profiles, profile pprofile.Profile, b *budget) (labels []label, dropped int) {
 	table := pd.Dictionary().AttributeTable()
 	for _, i := range profile.AttributeIndices().All() {
@@ -140,11 +142,13 @@ func hasLabel(labels []label, name string) bool {
 	return slices.ContainsFunc(labels, func(l label) bool { return l.name == name })
 }
 
-// labels returns the labels of a series, sorted by name, and how many of the profile's and the resource's were dropped because there
-// are more than allowed. If both have one of the same name, the profile's is used. The server adds sampleLabels labels of samples,
-// and counts all labels, including __delta__.
-func (l *labeler) labels(resource *resourceLabels, profileName string, ofProfile []label, sampleLabels int) (labels []label, dropped int) {
-	labels = append(labels, label{labelProfileName, profileName}, label{labelDelta, "false"}, label{labelService, resource.service})
+// labels returns the labels of a series, sorted by name, and how many of the profile's and the resource's were dropped
+// because there are more than allowed. If both have one of the same name, the profile's is used. The server adds
+// sampleLabels labels of samples, and counts all labels, including __delta__.
+func (l *labeler) labels(resource *resourceLabels, profileName string, ofProfile []label,
+	sampleLabels int) (labels []label, dropped int) {
+	labels = append(labels, label{labelProfileName, profileName}, label{labelDelta, "false"},
+		label{labelService, resource.service})
 	labels = append(labels, l.external...)
 	dropped = len(ofProfile) + resource.total
 	for _, candidate := range slices.Concat(ofProfile, resource.best) {
@@ -177,7 +181,8 @@ func labelValue(v pcommon.Value, b *budget) string {
 	return kind.LabelValue(v.AsString())
 }
 
-// stringBytes returns the size of the strings in a value. Those of several values can be the same entry of the string table.
+// stringBytes returns the size of the strings in a value. Those of several values can be the same entry of the string
+// table.
 func stringBytes(v pcommon.Value) (n int) {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:

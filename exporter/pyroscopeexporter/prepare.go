@@ -18,8 +18,8 @@ import (
 // maxLabelNameBytes is the longest name of a label. Pyroscope refuses the whole profile for a longer one.
 const maxLabelNameBytes = 1024
 
-// preparer changes profiles into a form that Pyroscope can count. It must be idempotent: profiles that were not accepted come
-// back prepared.
+// preparer changes profiles into a form that Pyroscope can count. It must be idempotent: profiles that were not
+// accepted come back prepared.
 type preparer struct {
 	pd  pprofile.Profiles
 	cfg *LabelsConfig
@@ -57,7 +57,8 @@ type labelNames map[int32]string
 func useOf(pd pprofile.Profiles, i int, cfg *LabelsConfig, names labelNames) attributeUse {
 	entry := pd.Dictionary().AttributeTable().At(i)
 	key, value := stringAt(pd, entry.KeyStrindex()), entry.Value()
-	use := attributeUse{isExcluded: slices.Contains(cfg.SampleExclude, key), isLabel: isSeriesLabel(pd, entry), index: int32(i), name: key}
+	use := attributeUse{isExcluded: slices.Contains(cfg.SampleExclude, key), isLabel: isSeriesLabel(pd, entry),
+		index: int32(i), name: key}
 	use.isTooLong = use.isLabel && (len(key) > maxLabelNameBytes || key == "")
 	if use.isLabel && !use.isTooLong && !use.isExcluded {
 		name, ok := names[entry.KeyStrindex()]
@@ -67,19 +68,21 @@ func useOf(pd pprofile.Profiles, i int, cfg *LabelsConfig, names labelNames) att
 		}
 		use.name, use.isRenamed = name, name != key
 	}
-	use.isCut = value.Type() == pcommon.ValueTypeStr && !use.isExcluded && (len(value.Str()) > kind.MaxLabelBytes || !utf8.ValidString(value.Str()))
+	use.isCut = value.Type() == pcommon.ValueTypeStr && !use.isExcluded &&
+		(len(value.Str()) > kind.MaxLabelBytes || !utf8.ValidString(value.Str()))
 	return use
 }
 
-// prepare changes pd, and returns how many attributes of samples were dropped because a sample had too many, and how many samples:
+// prepare changes pd, and returns how many attributes of samples were dropped because a sample had too many, and how
+// many samples:
 //   - Samples below 0 are dropped. Pyroscope would drop the values of all other types of their stacks with them.
 //   - Samples lose their timestamps, and have one value: the sum of their values, or the number of their timestamps.
-//   - Samples lose the attributes that the configuration excludes, and string attributes whose name is too long for a label. If a
-//     sample has more string attributes than its series has room for beside the labels of the resource, it loses the last ones.
-//   - String attributes get the names of labels, as those of resources do; of several with one name, a sample keeps the first.
-//   - Strings that are too long for a label are cut, and bytes in them that are not UTF-8 are replaced.
-//   - A link becomes the attributes span_id and, if configured, trace_id.
-//   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
+//   - Samples lose the attributes that the configuration excludes, and string attributes whose name is too long for a
+//     label. If a sample has more string attributes than its series has room for beside the labels of the resource, it
+//     loses the last ones. - String attributes get the names of labels, as those of resources do; of several with one
+//     name, a sample keeps the first. - Strings that are too long for a label are cut, and bytes in them that are not
+//     UTF-8 are replaced. - A link becomes the attributes span_id and, if configured, trace_id. - In names of types,
+//     underscores replace the characters that Pyroscope refuses or uses as separators.
 func prepare(pd pprofile.Profiles, cfg *Config) (attributes, samples int) {
 	p := preparer{
 		pd: pd, cfg: &cfg.Labels, maxStrings: cfg.maxSampleLabels(),
@@ -160,7 +163,8 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 				samples := profile.Samples()
 				for i := range samples.Len() {
 					sample := samples.At(i)
-					if isNegative(sample) || sample.TimestampsUnixNano().Len() > 0 || sample.LinkIndex() != 0 || sample.AttributeIndices().Len() > maxStrings {
+					if isNegative(sample) || sample.TimestampsUnixNano().Len() > 0 || sample.LinkIndex() != 0 ||
+						sample.AttributeIndices().Len() > maxStrings {
 						return false
 					}
 				}

@@ -61,7 +61,8 @@ func TestOffCPUStaysApartFromCPU(t *testing.T) {
 	}, got)
 }
 
-// CPU time is added only to what is sent. The profiles that come back for a retry do not have it, so nothing is counted twice.
+// CPU time is added only to what is sent. The profiles that come back for a retry do not have it, so nothing is counted
+// twice.
 func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {
 	const n = 4000
 	build := pt.New().Resource("service.name", "shop").Profile("samples", "count").Period(10, "cpu", "nanoseconds")
@@ -127,7 +128,8 @@ func TestSizeOfThePprofDecides(t *testing.T) {
 	build := pt.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Sample(pt.Value(1, stack...)).
 		Break(func(pd pprofile.Profiles) { repeatSample(pd, n) })
 	s := pyroscopetest.New(t)
-	require.NoError(t, newTestExporter(t, s, func(c *Config) { c.MaxProfileBytes = limit }).push(t.Context(), build.Build()))
+	require.NoError(t, newTestExporter(t, s, func(c *Config) { c.MaxProfileBytes = limit }).push(t.Context(),
+		build.Build()))
 	total := int64(0)
 	for _, one := range s.Series() {
 		assert.LessOrEqual(t, one.Bytes, limit)
@@ -199,7 +201,8 @@ func TestWhatServersRefuseIsChanged(t *testing.T) {
 	require.Equal(t, "cache_misses", got.Pprof.PeriodType.Type)
 	require.Equal(t, "cpu_count", got.Pprof.PeriodType.Unit)
 	require.Equal(t, "cache_misses", got.Labels["__name__"])
-	for _, text := range []string{got.Labels["service_name"], got.Labels["command"], got.Pprof.Sample[0].Label["query"][0]} {
+	for _, text := range []string{got.Labels["service_name"], got.Labels["command"],
+		got.Pprof.Sample[0].Label["query"][0]} {
 		require.Len(t, text, kind.MaxLabelBytes)
 		require.True(t, utf8.ValidString(text))
 	}
@@ -216,7 +219,8 @@ func TestTextIsMadeAcceptable(t *testing.T) {
 	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
 	require.NoError(t, newTestExporterWith(t, s, settingsOf(telemetry), nil).push(t.Context(), pd))
 	require.Len(t, s.Series(), 1)
-	require.Equal(t, map[string]string{"__name__": "process_cpu", "__delta__": "false", "service_name": good, "command": good}, s.Series()[0].Labels)
+	require.Equal(t, map[string]string{"__name__": "process_cpu", "__delta__": "false", "service_name": good,
+		"command": good}, s.Series()[0].Labels)
 	require.Equal(t, map[string][]string{"query": {good}}, s.Series()[0].Pprof.Sample[0].Label)
 	require.EqualValues(t, 2, collectortest.Sum(t, telemetry, "otelcol_exporter_pyroscope_dropped_labels"))
 }
@@ -246,7 +250,8 @@ func TestInvalidSamplesAreCounted(t *testing.T) {
 	require.Len(t, s.Series(), 1)
 	_, sums := typesOf(s.Series()[0].Pprof)
 	require.Equal(t, []int64{1}, sums)
-	require.EqualValues(t, 1, collectortest.Sum(t, telemetry, "otelcol_exporter_pyroscope_dropped_samples", "reason", droppedInvalid))
+	require.EqualValues(t, 1, collectortest.Sum(t, telemetry, "otelcol_exporter_pyroscope_dropped_samples", "reason",
+		droppedInvalid))
 }
 
 // If all series of a message are refused, the error has a bounded size.
@@ -271,7 +276,8 @@ func TestProductsSaturate(t *testing.T) {
 func TestCostIsBounded(t *testing.T) {
 	const size = 256 << 10
 	text := strings.Repeat("x", size/2)
-	shared := pt.New().Resource("service.name", "shop", "long", text).Profile("samples", "count").Period(1, "cpu", "nanoseconds")
+	shared := pt.New().Resource("service.name", "shop", "long", text).Profile("samples", "count").Period(1, "cpu",
+		"nanoseconds")
 	stack := make([]string, 10_000)
 	for i := range stack {
 		stack[i] = "f"
@@ -304,7 +310,8 @@ func TestCostIsBounded(t *testing.T) {
 	for name, pd := range map[string]pprofile.Profiles{
 		"shared text": shared.Build(), "deep stacks": deep.Build(), "many profiles": series(2000, "samples", "long", text),
 		"many attributes": series(1000, "samples", many...), "large map": nested,
-		"long labels": series(2000, "samples", long...), "long type": series(2000, strings.Repeat(text, 2)), "long type with a hyphen": series(2000, strings.Repeat(text, 2)+"-"),
+		"long labels": series(2000, "samples", long...), "long type": series(2000, strings.Repeat(text, 2)),
+		"long type with a hyphen": series(2000, strings.Repeat(text, 2)+"-"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newTestExporter(t, pyroscopetest.New(t), nil)
@@ -349,7 +356,8 @@ func TestLabelsAreBoundedByTheMessage(t *testing.T) {
 	e.client.HTTP.Transport = sent
 	require.NoError(t, e.push(t.Context(), build.Build()), "some were sent")
 	require.Len(t, logs.All(), 1)
-	require.Contains(t, logs.All()[0].ContextMap()["error"], "the labels of the message's series take more than 64 times its size")
+	require.Contains(t, logs.All()[0].ContextMap()["error"],
+		"the labels of the message's series take more than 64 times its size")
 	dropped := collectortest.Sum(t, telemetry, "otelcol_exporter_pyroscope_dropped_samples", "reason", droppedTooLarge)
 	require.Positive(t, dropped)
 	require.EqualValues(t, n, dropped+int64(sent.requests))
@@ -377,7 +385,8 @@ func TestSampleAttributesGetNamesOfLabels(t *testing.T) {
 	} {
 		got := map[string]any{}
 		for _, a := range pt.SampleAt(pd, i).AttributeIndices().All() {
-			got[d.StringTable().At(int(d.AttributeTable().At(int(a)).KeyStrindex()))] = d.AttributeTable().At(int(a)).Value().AsRaw()
+			got[d.StringTable().At(int(d.AttributeTable().At(int(a)).KeyStrindex()))] = d.AttributeTable().At(int(a)).Value().
+				AsRaw()
 		}
 		require.Equal(t, want, got)
 	}

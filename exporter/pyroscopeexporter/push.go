@@ -43,7 +43,8 @@ func (e *pyroscopeExporter) shutdown(context.Context) error {
 
 // push sends profiles as series. The error carries the profiles that the server refused temporarily, for a retry.
 func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) error {
-	p := pusher{pyroscopeExporter: e, report: exportreport.Report{Unit: "series"}, budget: budget{message: pd, limit: minBytes}}
+	p := pusher{pyroscopeExporter: e, report: exportreport.Report{Unit: "series"},
+		budget: budget{message: pd, limit: minBytes}}
 	if !p.sendAsIs(ctx, pd) {
 		prepared := pprofile.NewProfiles()
 		pd.CopyTo(prepared)
@@ -63,7 +64,8 @@ func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) erro
 type pusher struct {
 	*pyroscopeExporter
 	retry []pprofile.Profiles
-	// failures is how many series must be retried, retryErr the error of the first one. Nothing is sent once isStopped is set.
+	// failures is how many series must be retried, retryErr the error of the first one. Nothing is sent once isStopped is
+	// set.
 	failures  int
 	retryErr  error
 	isStopped bool
@@ -94,8 +96,8 @@ func (b *budget) allow(n int) bool {
 	return true
 }
 
-// maxFailures is how many series may fail before the rest is left for the retry. One that the server always asks to send later,
-// for example because it is too large for a limit on the rate, must not keep all the others from arriving.
+// maxFailures is how many series may fail before the rest is left for the retry. One that the server always asks to
+// send later, for example because it is too large for a limit on the rate, must not keep all the others from arriving.
 const maxFailures = 3
 
 // fail notes that a series must be retried.
@@ -105,8 +107,8 @@ func (p *pusher) fail(err error) {
 	p.isStopped = p.isStopped || p.failures >= maxFailures || !errors.Is(err, errOfSeries)
 }
 
-// sendAsIs sends pd if nothing has to be changed and no pprof is too large, as is usual for scraped and pushed pprofs. It reports
-// whether it did. pd is only read.
+// sendAsIs sends pd if nothing has to be changed and no pprof is too large, as is usual for scraped and pushed pprofs.
+// It reports whether it did. pd is only read.
 func (p *pusher) sendAsIs(ctx context.Context, pd pprofile.Profiles) bool {
 	if !isPrepared(pd, p.cfg) {
 		return false
@@ -169,9 +171,9 @@ func (p *pusher) sendPart(ctx context.Context, part pprofile.Profiles, must bool
 	return size
 }
 
-// send sends a series for each pprof that the profiles become, and returns the positions of the profiles that need no retry. If a
-// pprof is larger than the server accepts, it sends nothing unless must is set. The samples of added profiles do not count as sent
-// or lost: the message does not have them.
+// send sends a series for each pprof that the profiles become, and returns the positions of the profiles that need no
+// retry. If a pprof is larger than the server accepts, it sends nothing unless must is set. The samples of added
+// profiles do not count as sent or lost: the message does not have them.
 func (p *pusher) send(
 	ctx context.Context, pd pprofile.Profiles, added map[position]bool, must bool,
 ) (size encodedSize, done map[position]bool, err error) {
@@ -226,7 +228,8 @@ const (
 	outcomeRetry    = "retry"
 )
 
-// sendSeries sends one series. samples is the number of the message's samples in it. An error means that it must be retried.
+// sendSeries sends one series. samples is the number of the message's samples in it. An error means that it must be
+// retried.
 func (p *pusher) sendSeries(ctx context.Context, from *source, payload *encode.Payload, samples int) error {
 	s := p.series(ctx, from, payload)
 	if !p.budget.allow(s.labelBytes()) {
@@ -352,8 +355,8 @@ func mostStrings(profile pprofile.Profile, isString []bool) (most int) {
 	return most
 }
 
-// Samples of OTLP share stacks and attributes, which samples of pprof repeat. Together the pprofs of a part have at most minBytes
-// plus maxExpansion times the part's size as OTLP, like those of one call of Encode.
+// Samples of OTLP share stacks and attributes, which samples of pprof repeat. Together the pprofs of a part have at
+// most minBytes plus maxExpansion times the part's size as OTLP, like those of one call of Encode.
 const (
 	minBytes     = 1 << 20
 	maxExpansion = 64
@@ -366,8 +369,8 @@ type unsent struct {
 	next    int
 }
 
-// sendPieces sends a part whose pprofs are larger than the server accepts. It sends pieces, which are runs of each profile's
-// samples. They share the part's dictionary; a pprof has only the entries that its samples refer to.
+// sendPieces sends a part whose pprofs are larger than the server accepts. It sends pieces, which are runs of each
+// profile's samples. They share the part's dictionary; a pprof has only the entries that its samples refer to.
 func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size encodedSize) {
 	budget := minBytes + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(part)
 	list := removeSamples(part)
@@ -394,7 +397,8 @@ func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size en
 			left, _ := movePiece(list, 1)
 			p.countDroppedSamples(ctx, droppedTooLarge, left)
 			if left > 0 {
-				p.report.Refused(left, "", fmt.Errorf("dropped: as pprof the profiles take more than %d times their size as OTLP", maxExpansion))
+				p.report.Refused(left, "", fmt.Errorf("dropped: as pprof the profiles take more than %d times their size as OTLP",
+					maxExpansion))
 			}
 			return
 		}
@@ -416,8 +420,8 @@ func removeSamples(part pprofile.Profiles) (list []*unsent) {
 	return list
 }
 
-// movePiece moves the first of pieces pieces of the unsent samples into the profiles. It returns how many samples it moved, and
-// the largest number in one profile.
+// movePiece moves the first of pieces pieces of the unsent samples into the profiles. It returns how many samples it
+// moved, and the largest number in one profile.
 func movePiece(list []*unsent, pieces int) (moved, most int) {
 	for _, w := range list {
 		left := w.samples.Len() - w.next

@@ -18,9 +18,12 @@ func TestReadmeDefaults(t *testing.T) {
 	delete(rows, "key")
 	defaults := map[string]any{
 		"endpoint": "", "timeout": cfg.Client.Timeout, "tenant": "",
-		"labels.include": cfg.Labels.Include, "labels.exclude": cfg.Labels.Exclude, "labels.sample_exclude": cfg.Labels.SampleExclude,
-		"labels.trace_id": cfg.Labels.TraceID, "labels.max": cfg.Labels.Max, "labels.dots": cfg.Labels.Dots, "external_labels": cfg.ExternalLabels,
-		"max_profile_samples": cfg.MaxProfileSamples, "max_profile_bytes": cfg.MaxProfileBytes, "max_retry_after": cfg.MaxRetryAfter,
+		"labels.include": cfg.Labels.Include, "labels.exclude": cfg.Labels.Exclude,
+		"labels.sample_exclude": cfg.Labels.SampleExclude,
+		"labels.trace_id":       cfg.Labels.TraceID, "labels.max": cfg.Labels.Max, "labels.dots": cfg.Labels.Dots,
+		"external_labels":     cfg.ExternalLabels,
+		"max_profile_samples": cfg.MaxProfileSamples, "max_profile_bytes": cfg.MaxProfileBytes,
+		"max_retry_after": cfg.MaxRetryAfter,
 	}
 	collectortest.CheckDefaults(t, rows, 2, defaults)
 	assert.Len(t, rows, len(defaults))

@@ -1,9 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plainattributesextension is the extension `plain_attributes`: a middleware of gRPC clients, for backends that do not know
-// references to strings. Exporters write attributes of resources and scopes as such references; plain.Rewrite puts the strings back
-// into the message before it is sent.
+// Package plainattributesextension is the extension `plain_attributes`: a middleware of gRPC clients, for backends that
+// do not know references to strings. Exporters write attributes of resources and scopes as such references;
+// plain.Rewrite puts the strings back into the message before it is sent.
 package plainattributesextension
 
 import (

@@ -50,7 +50,8 @@ func export(t *testing.T, isPlain bool) (profiles, logs []byte) {
 	defer server.Stop()
 
 	id := component.NewID(metadata.Type)
-	made, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), NewFactory().CreateDefaultConfig())
+	made, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type),
+		NewFactory().CreateDefaultConfig())
 	require.NoError(t, err)
 	config := configgrpc.NewDefaultClientConfig()
 	config.Endpoint, config.TLS.Insecure = listener.Addr().String(), true

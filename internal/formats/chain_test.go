@@ -35,7 +35,8 @@ func chainInputs(t *testing.T) map[string]pprofile.Profiles {
 		require.NotEmpty(t, profiletest.Events(pd), name)
 		inputs[name] = pd
 	}
-	options := formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}}, GoTrace: gotrace.DefaultOptions()}
+	options := formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}},
+		GoTrace: gotrace.DefaultOptions()}
 	read := func(path string) []byte {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -55,14 +56,16 @@ func chainInputs(t *testing.T) map[string]pprofile.Profiles {
 		"java":      read("jfr/testdata/jdk17.jfr.gz"),
 		"evented":   read("speedscope/testdata/evented.speedscope.json"),
 		"firefox":   read("firefox/testdata/columns.json"),
-		"folded":    []byte("main;work 3 1687841528000000\nmain;work 4 1687841529000000\nmain;rest 9 region=eu 1687841530000000\n"),
+		"folded": []byte(
+			"main;work 3 1687841528000000\nmain;work 4 1687841529000000\nmain;rest 9 region=eu 1687841530000000\n"),
 	} {
 		format := formats.Sniff(data)
 		require.True(t, formats.IsDecodable(format), name)
 		pd, _, err := formats.Decode(data, format, options)
 		add(name, pd, err)
 	}
-	pd, _, err := decode.Decode(read("../../testdata/pprof/node-datadog-timeline-wall.pb.gz"), decode.Options{TimestampLabels: decode.DefaultTimestampLabels()})
+	pd, _, err := decode.Decode(read("../../testdata/pprof/node-datadog-timeline-wall.pb.gz"),
+		decode.Options{TimestampLabels: decode.DefaultTimestampLabels()})
 	add("datadog", pd, err)
 	return inputs
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// The formats that are text take about as long if the fields of their entries are correlated as if they are random. jfr has
-// a test of its own; all intern by the same tables.
+// The formats that are text take about as long if the fields of their entries are correlated as if they are random. jfr
+// has a test of its own; all intern by the same tables.
 func TestCorrelatedKeys(t *testing.T) {
 	for format, write := range map[formats.Format]func(text *bytes.Buffer, n int, keys profiletest.Keys){
 		formats.Folded: func(text *bytes.Buffer, n int, keys profiletest.Keys) {
@@ -35,7 +35,8 @@ func TestCorrelatedKeys(t *testing.T) {
 			fmt.Fprint(text, "{\"nodes\":[{\"id\":1,\"callFrame\":{\"functionName\":\"(root)\"}}")
 			for i := range uint64(n) {
 				k := at(keys(i+1), n)
-				fmt.Fprintf(text, ",\n{\"id\":%d,\"parent\":1,\"callFrame\":{\"functionName\":\"f%d\",\"url\":\"u%d\",", i+2, k[0], k[1])
+				fmt.Fprintf(text, ",\n{\"id\":%d,\"parent\":1,\"callFrame\":{\"functionName\":\"f%d\",\"url\":\"u%d\",", i+2, k[0],
+					k[1])
 				fmt.Fprintf(text, "\"lineNumber\":%d,\"columnNumber\":%d}}", k[2], k[3])
 			}
 			fmt.Fprint(text, "],\"startTime\":1,\"endTime\":100000000,\"samples\":[2")

@@ -48,8 +48,8 @@ type Options struct {
 // SniffBytes is how much of a payload Sniff needs to recognise the Decodable formats.
 const SniffBytes = headBytes + 1
 
-// Decode returns the profiles of an uncompressed payload in one of the Decodable formats. Profiles without an id get one that
-// follows from the payload, so that a payload that is sent again has the same ids.
+// Decode returns the profiles of an uncompressed payload in one of the Decodable formats. Profiles without an id get
+// one that follows from the payload, so that a payload that is sent again has the same ids.
 func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
 	if signature.IsUTF16(data) {
 		return pprofile.NewProfiles(), stats, ErrUTF16
@@ -77,7 +77,8 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 	case Firefox:
 		pd, stats, err = firefox.Decode(data, options.Options)
 	case JFR:
-		pd, stats, err = jfr.Decode(data, jfr.Options{Options: options.Options, Labels: options.Labels, Period: options.Period})
+		pd, stats, err = jfr.Decode(data,
+			jfr.Options{Options: options.Options, Labels: options.Labels, Period: options.Period})
 	case TorchMemory:
 		pd, stats, err = torchmemory.Decode(data, options.Options)
 	case TorchTrace:
@@ -95,11 +96,13 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 func IsStreamed(format Format) bool { return format == TorchTrace }
 
 // DecodeStream is Decode for a format that IsStreamed. payload is what r has, as it arrived.
-func DecodeStream(r io.Reader, payload []byte, format Format, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
+func DecodeStream(r io.Reader, payload []byte, format Format, options Options) (pd pprofile.Profiles,
+	stats events.Stats, err error) {
 	if !IsStreamed(format) {
 		return pprofile.NewProfiles(), stats, fmt.Errorf("format %q is not read as a stream", format)
 	}
-	if pd, stats, err = torchtrace.Decode(r, torchtrace.Options{Options: options.Options, LaunchSizes: options.LaunchSizes}); err == nil {
+	if pd, stats, err = torchtrace.Decode(r,
+		torchtrace.Options{Options: options.Options, LaunchSizes: options.LaunchSizes}); err == nil {
 		identify(pd, payload)
 	}
 	return pd, stats, err

@@ -84,7 +84,8 @@ func (d *decoder) payloads(t *testing.T) map[string][]byte {
 // other decodes one of the formats of this package.
 func other(format formats.Format, files ...string) decoder {
 	return decoder{files: files, decode: func(ctx context.Context, data []byte) error {
-		pd, _, err := formats.Decode(data, format, formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9}, Meter: meterOf(ctx)}})
+		pd, _, err := formats.Decode(data, format,
+			formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9}, Meter: meterOf(ctx)}})
 		return conformant(pd, err)
 	}}
 }
@@ -102,14 +103,16 @@ func conformant(pd pprofile.Profiles, err error) error {
 func meterOf(ctx context.Context) *size.Meter { return &size.Meter{Context: ctx} }
 
 func decodePprof(ctx context.Context, data []byte) error {
-	pd, _, err := pprofdecode.Decode(data, pprofdecode.Options{TimestampLabels: pprofdecode.DefaultTimestampLabels(), Meter: meterOf(ctx)})
+	pd, _, err := pprofdecode.Decode(data,
+		pprofdecode.Options{TimestampLabels: pprofdecode.DefaultTimestampLabels(), Meter: meterOf(ctx)})
 	return conformant(pd, err)
 }
 
 // decodeTotals decodes a pprof of totals against itself without its last byte, which both decode or neither does.
 func decodeTotals(ctx context.Context, data []byte) error {
 	baseline := pprofdecode.NewBaseline(pprofdecode.BaselineOptions{})
-	if _, _, err := pprofdecode.Decode(data[:len(data)-min(len(data), 1)], pprofdecode.Options{Baseline: baseline, Meter: meterOf(ctx)}); err == nil {
+	if _, _, err := pprofdecode.Decode(data[:len(data)-min(len(data), 1)],
+		pprofdecode.Options{Baseline: baseline, Meter: meterOf(ctx)}); err == nil {
 		baseline.Commit()
 	}
 	pd, _, err := pprofdecode.Decode(data, pprofdecode.Options{Baseline: baseline, Meter: meterOf(ctx)})
@@ -260,8 +263,9 @@ func chromeOf(t *testing.T, file []byte) [][]byte {
 	})
 	chunk, err := json.Marshal(map[string]any{"nodes": nodes, "samples": samples})
 	require.NoError(t, err)
-	return [][]byte{file, fmt.Appendf(nil, `[{"name":"Profile","id":"0x1","pid":7,"tid":8,"args":{"data":{"startTime":5000}}},`+
-		`{"name":"ProfileChunk","id":"0x1","pid":7,"tid":9,"args":{"data":{"timeDeltas":[10,20],"cpuProfile":%s}}}]`, chunk)}
+	return [][]byte{file,
+		fmt.Appendf(nil, `[{"name":"Profile","id":"0x1","pid":7,"tid":8,"args":{"data":{"startTime":5000}}},`+
+			`{"name":"ProfileChunk","id":"0x1","pid":7,"tid":9,"args":{"data":{"timeDeltas":[10,20],"cpuProfile":%s}}}]`, chunk)}
 }
 
 const (
@@ -272,19 +276,21 @@ const (
 
 func decoders() map[string]decoder {
 	return map[string]decoder{
-		"pprof": {files: []string{pprofFolder + "go-[bcghmt]*.pb.gz", pprofFolder + "[cn]*.pb.gz"}, isProtobuf: true, decode: decodePprof},
+		"pprof": {files: []string{pprofFolder + "go-[bcghmt]*.pb.gz", pprofFolder + "[cn]*.pb.gz"}, isProtobuf: true,
+			decode: decodePprof},
 		"totals": {files: []string{pprofFolder + "go-[abm]*[klx].pb.gz", pprofFolder + "go-allocs.pb.gz"}, isProtobuf: true,
 			decode: decodeTotals},
 		"V8": {files: []string{"cpuprofile/testdata/*.cpuprofile"}, prepare: chromeOf, mutants: 1200,
 			words:  []string{"(root)", "(program)", "(idle)", "(garbage collector)", ""},
 			decode: other(formats.CPUProfile).decode}, // a circle of nodes needs several edits
-		"Go trace":     other(formats.GoTrace, "gotrace/testdata/*.trace.gz"),
-		"JFR":          other(formats.JFR, "jfr/testdata/*.jfr.gz"),
-		"perf script":  other(formats.PerfScript, "perfscript/testdata/*.perf.txt"),
-		"speedscope":   other(formats.Speedscope, "speedscope/testdata/*.json"),
-		"Firefox":      other(formats.Firefox, "firefox/testdata/*.json"),
-		"folded":       other(formats.Folded, "jfr/testdata/*.collapsed.gz"),
-		"OTLP":         {files: []string{layoutFolder + "*.pb", layoutFolder + "async-profiler/*.otlp"}, isProtobuf: true, decode: decodeOTLP},
+		"Go trace":    other(formats.GoTrace, "gotrace/testdata/*.trace.gz"),
+		"JFR":         other(formats.JFR, "jfr/testdata/*.jfr.gz"),
+		"perf script": other(formats.PerfScript, "perfscript/testdata/*.perf.txt"),
+		"speedscope":  other(formats.Speedscope, "speedscope/testdata/*.json"),
+		"Firefox":     other(formats.Firefox, "firefox/testdata/*.json"),
+		"folded":      other(formats.Folded, "jfr/testdata/*.collapsed.gz"),
+		"OTLP": {files: []string{layoutFolder + "*.pb", layoutFolder + "async-profiler/*.otlp"}, isProtobuf: true,
+			decode: decodeOTLP},
 		"OTLP JSON":    {files: []string{layoutFolder + "*.json"}, decode: decodeOTLPJSON},
 		"Splunk":       {files: []string{splunkFiles}, isProtobuf: true, decode: decodeLogs},
 		"Splunk pprof": {files: []string{splunkFiles}, prepare: bodiesOf, isProtobuf: true, decode: decodeRecord},
@@ -299,7 +305,8 @@ func TestMutants(t *testing.T) {
 	for name, d := range decoders() {
 		for file, payload := range d.payloads(t) {
 			t.Run(name+"/"+file, func(t *testing.T) {
-				profiletest.Mutation{Payload: payload, IsProtobuf: d.isProtobuf, Mutants: d.mutants, Words: d.words, Decode: d.decode}.Run(t)
+				profiletest.Mutation{Payload: payload, IsProtobuf: d.isProtobuf, Mutants: d.mutants, Words: d.words,
+					Decode: d.decode}.Run(t)
 			})
 		}
 	}

@@ -27,13 +27,15 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// BenchmarkSizes reports how many bytes the events of a source take: in its own format, as OTLP, and after dictionary_dedup.
-// EVENT_FILES has the paths of further sources, as PATH has those of folders.
+// BenchmarkSizes reports how many bytes the events of a source take: in its own format, as OTLP, and after
+// dictionary_dedup. EVENT_FILES has the paths of further sources, as PATH has those of folders.
 func BenchmarkSizes(b *testing.B) {
 	paths := []string{
-		"gotrace/testdata/go1.26.trace.gz", "../../testdata/pprof/node-datadog-timeline-wall.pb.gz", "cpuprofile/testdata/node20.cpuprofile",
+		"gotrace/testdata/go1.26.trace.gz", "../../testdata/pprof/node-datadog-timeline-wall.pb.gz",
+		"cpuprofile/testdata/node20.cpuprofile",
 		"perfscript/testdata/burn.perf.txt", "jfr/testdata/dump2.jfr.gz",
-		"../../testdata/splunk/v4.11.0-002-cpu-continuous.otlp-logs.pb", "../../testdata/splunk/v4.11.0-003-allocation-continuous.otlp-logs.pb",
+		"../../testdata/splunk/v4.11.0-002-cpu-continuous.otlp-logs.pb",
+		"../../testdata/splunk/v4.11.0-003-allocation-continuous.otlp-logs.pb",
 	}
 	for _, path := range append(paths, filepath.SplitList(os.Getenv("EVENT_FILES"))...) {
 		data, err := os.ReadFile(path)
@@ -61,7 +63,8 @@ func decodeEvents(b *testing.B, data []byte) (pd pprofile.Profiles) {
 		err = request.UnmarshalProto(data)
 		pd = records.Translate(request.Logs(), records.Options{}).Profiles
 	default:
-		pd, _, err = formats.Decode(data, format, formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9}}})
+		pd, _, err = formats.Decode(data, format,
+			formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9}}})
 	}
 	require.NoError(b, err)
 	return pd

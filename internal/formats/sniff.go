@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package formats names the formats in which profiles arrive, and recognises them by content. The packages below it, pprof/decode
-// and otlp/layouts read them.
+// Package formats names the formats in which profiles arrive, and recognises them by content. The packages below it,
+// pprof/decode and otlp/layouts read them.
 package formats
 
 import (
@@ -26,8 +26,8 @@ const (
 	// Unknown means anything else.
 	Unknown Format = ""
 	Pprof   Format = "pprof"
-	// OTLP is an export request or a ProfilesData message of any layout, in protobuf. OTLPJSON is the same in JSON, one message or
-	// a sequence of them.
+	// OTLP is an export request or a ProfilesData message of any layout, in protobuf. OTLPJSON is the same in JSON, one
+	// message or a sequence of them.
 	OTLP     Format = "otlp"
 	OTLPJSON Format = "otlp_json"
 	// OTLPLogs is log records in protobuf, which may carry profiles. OTLPLogsJSON is the same in JSON.
@@ -54,8 +54,8 @@ const (
 // headBytes is how much of a text Sniff reads.
 const headBytes = signature.HeadBytes
 
-// Sniff returns the format of a payload. To be cheap, it reads only the head of a text or the outermost fields of a protobuf
-// message; the rest may still be malformed. A text dump that only looks like one of the formats is Unknown.
+// Sniff returns the format of a payload. To be cheap, it reads only the head of a text or the outermost fields of a
+// protobuf message; the rest may still be malformed. A text dump that only looks like one of the formats is Unknown.
 func Sniff(data []byte) Format {
 	if known, ok := signature.Of(data); ok {
 		if format := Format(known.Format); format != CPUProfile {
@@ -75,8 +75,8 @@ func Sniff(data []byte) Format {
 	return sniffLines(signature.Head(head), isTruncated)
 }
 
-// sniffMessage distinguishes protobuf messages. A pprof has outermost numbers or fields that OTLP lacks, or sample types in
-// field 1: two numbers, where OTLP has a resource.
+// sniffMessage distinguishes protobuf messages. A pprof has outermost numbers or fields that OTLP lacks, or sample
+// types in field 1: two numbers, where OTLP has a resource.
 func sniffMessage(data []byte) Format {
 	otlp, pprof := Unknown, false
 	r := wire.New(data)
@@ -124,7 +124,8 @@ func sniffResource(data []byte) Format {
 		for item := range wire.Messages(scope, 2) {
 			for r := wire.New(item); r.Next(); {
 				if r.Wire == protowire.Fixed64Type && (r.Number == 1 || r.Number == 11) ||
-					r.Wire == protowire.BytesType && r.Number == 6 && bytes.HasPrefix(r.Content, []byte{1<<3 | byte(protowire.BytesType)}) {
+					r.Wire == protowire.BytesType && r.Number == 6 &&
+						bytes.HasPrefix(r.Content, []byte{1<<3 | byte(protowire.BytesType)}) {
 					return OTLPLogs
 				}
 			}
@@ -150,8 +151,8 @@ func sniffEvents(head []byte) Format {
 var (
 	// foldedLine is a stack with a value, and what OTEP 239 adds after it.
 	foldedLine = regexp.MustCompile(`^\S.*\s-?\d+(\s+\S+=\S*)?(\s+\d+)?$`)
-	// otherFoldedLine ends in other values, a decimal number or Austin's metrics. So do lines of many texts: it counts only
-	// among calls.
+	// otherFoldedLine ends in other values, a decimal number or Austin's metrics. So do lines of many texts: it counts
+	// only among calls.
 	otherFoldedLine = regexp.MustCompile(`^\S.*\s(-?\d+\.\d*|\d+,[01],-?\d+)$`)
 )
 
@@ -162,8 +163,8 @@ func count(is bool) int {
 	return 0
 }
 
-// sniffLines reads the lines of a text, the last of which may be cut. Half of them must be stacks, and all of them if no frame calls
-// another: words with a number behind them are in many texts.
+// sniffLines reads the lines of a text, the last of which may be cut. Half of them must be stacks, and all of them if
+// no frame calls another: words with a number behind them are in many texts.
 func sniffLines(head []byte, isTruncated bool) Format {
 	lines, stacks, others, calls, isLong := 0, 0, 0, 0, false
 	for line := range bytes.Lines(head) {

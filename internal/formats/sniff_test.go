@@ -116,7 +116,8 @@ func TestSniffTexts(t *testing.T) {
 	}
 }
 
-// Lines of many texts begin with a hexadecimal number. What perf script prints is told by its columns, or by the line of a sample.
+// Lines of many texts begin with a hexadecimal number. What perf script prints is told by its columns, or by the line
+// of a sample.
 func TestSniffPerf(t *testing.T) {
 	for text, isPerf := range map[string]bool{
 		"  1254 foo\n  1300 bar\n":   false,
@@ -165,7 +166,8 @@ func TestSniffMessages(t *testing.T) {
 }
 
 func FuzzSniff(f *testing.F) {
-	for _, path := range []string{"../../testdata/pprof/go-mutex.pb.gz", "../otlp/layouts/testdata/124.pb", "../otlp/layouts/testdata/124.json"} {
+	for _, path := range []string{"../../testdata/pprof/go-mutex.pb.gz", "../otlp/layouts/testdata/124.pb",
+		"../otlp/layouts/testdata/124.json"} {
 		data, err := os.ReadFile(path)
 		require.NoError(f, err)
 		f.Add(data)

@@ -38,8 +38,10 @@ var outsideOfConventions = map[string]string{
 	"thread.priority": "", "thread.os.priority": "", "thread.cpu_time": "", "thread.elapsed_time": "",
 }
 
-// name matches the whole name of an attribute in a namespace that the conventions have; a name that ends with a dot is a prefix.
-var name = regexp.MustCompile(`^(process|pprof|profile\.frame|thread|container|host|os|deployment|service|telemetry\.sdk)\.[a-z0-9_.]*[a-z0-9_]$`)
+// name matches the whole name of an attribute in a namespace that the conventions have; a name that ends with a dot is
+// a prefix.
+var name = regexp.MustCompile(
+	`^(process|pprof|profile\.frame|thread|container|host|os|deployment|service|telemetry\.sdk)\.[a-z0-9_.]*[a-z0-9_]$`)
 
 // The attributes that the code names are those of the semantic conventions, or are listed above.
 func TestAttributesAreThoseOfTheConventions(t *testing.T) {
@@ -47,27 +49,31 @@ func TestAttributesAreThoseOfTheConventions(t *testing.T) {
 	require.NoError(t, err)
 	conventions := strings.Fields(string(published))
 	used := map[string]string{}
-	for _, root := range []string{"internal", "receiver", "processor", "exporter", "connector", "extension", "cmd/profiletool"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join("..", "..", filepath.FromSlash(root)), func(path string, _ fs.DirEntry, err error) error {
-			isProduct := strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "testdata") &&
-				!slices.Contains(strings.Split(filepath.ToSlash(path), "/"), "testing")
-			if err != nil || !isProduct {
-				return err
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-					if text, err := strconv.Unquote(literal.Value); err == nil && name.MatchString(text) {
-						used[text] = path
+	for _, root := range []string{"internal", "receiver", "processor", "exporter", "connector", "extension",
+		"cmd/profiletool"} {
+		require.NoError(t,
+			filepath.WalkDir(filepath.Join("..", "..", filepath.FromSlash(root)),
+				func(path string, _ fs.DirEntry, err error) error {
+					isProduct := strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") &&
+						!strings.Contains(path, "testdata") &&
+						!slices.Contains(strings.Split(filepath.ToSlash(path), "/"), "testing")
+					if err != nil || !isProduct {
+						return err
 					}
-				}
-				return true
-			})
-			return nil
-		}))
+					file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+					if err != nil {
+						return err
+					}
+					ast.Inspect(file, func(n ast.Node) bool {
+						if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+							if text, err := strconv.Unquote(literal.Value); err == nil && name.MatchString(text) {
+								used[text] = path
+							}
+						}
+						return true
+					})
+					return nil
+				}))
 	}
 	require.Greater(t, len(used), 30)
 	for attribute, path := range used {

@@ -1,10 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otlp is the door to what OTLP profiles are. dictionary has the tables and interns, compact imports, deduplicates and
-// splits messages, layouts reads old layouts of the format, resolved checks its rules, size measures messages as pdata before
-// they are built, kind names services and kinds of profiles, and wire reads the fields of protobuf messages. The package itself
-// iterates over the profiles of a message, and makes ids of their content.
+// Package otlp is the door to what OTLP profiles are. dictionary has the tables and interns, compact imports,
+// deduplicates and splits messages, layouts reads old layouts of the format, resolved checks its rules, size measures
+// messages as pdata before they are built, kind names services and kinds of profiles, and wire reads the fields of
+// protobuf messages. The package itself iterates over the profiles of a message, and makes ids of their content.
 package otlp
 
 import (

@@ -71,7 +71,8 @@ type Added struct {
 	Profiles, Samples, Moved int
 	// Refused counts profiles (for RefusedSamples: samples) that were not kept.
 	Refused [NumRefused]int
-	// Err is why nothing of the message was kept, or nil. Unless it is ErrMessageTooLarge, the same message may be kept later.
+	// Err is why nothing of the message was kept, or nil. Unless it is ErrMessageTooLarge, the same message may be kept
+	// later.
 	Err error
 }
 
@@ -127,8 +128,8 @@ type adder struct {
 	// first and last are the times of the first and the last observation of the current profile that has some.
 	first, last int64
 
-	// attributes are the current resource's. The first of its profiles makes a clean copy of them (resource) with its hash,
-	// the first that is kept their set.
+	// attributes are the current resource's. The first of its profiles makes a clean copy of them (resource) with its
+	// hash, the first that is kept their set.
 	attributes     pcommon.Map
 	resource       pcommon.Map
 	resourceHash   [sha256.Size]byte
@@ -177,7 +178,8 @@ func (a *adder) begin() func() {
 	}
 }
 
-// each calls use with each profile of a message and its position in its scope. resolved has the attributes of resources and scopes.
+// each calls use with each profile of a message and its position in its scope. resolved has the attributes of resources
+// and scopes.
 func (a *adder) each(pd, resolved pprofile.Profiles, use func(index int, p pprofile.Profile)) {
 	for r, rp := range pd.ResourceProfiles().All() {
 		a.attributes = resolved.ResourceProfiles().At(r).Resource().Attributes()
@@ -239,7 +241,8 @@ func (a *adder) stringAt(i int32) string {
 
 func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes dictionary.AttributeSetIndex) {
 	sr := &a.block.series[series]
-	c := chunk{Profile: Profile{Time: int64(min(uint64(p.Time()), math.MaxInt64)), Duration: int64(min(p.DurationNano(), math.MaxInt64/4))}}
+	c := chunk{Profile: Profile{Time: int64(min(uint64(p.Time()), math.MaxInt64)),
+		Duration: int64(min(p.DurationNano(), math.MaxInt64/4))}}
 	c.Values = kind.ValuesOfProfile(p, a.src)
 	cols := &a.scratch.columns
 	cols.reset()
@@ -276,8 +279,8 @@ func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes 
 	}
 }
 
-// setTime sets the time under which a profile is kept: its own with that of its observations. It is the time of its arrival if it has
-// neither, or if one of them is outside the window.
+// setTime sets the time under which a profile is kept: its own with that of its observations. It is the time of its
+// arrival if it has neither, or if one of them is outside the window.
 func (a *adder) setTime(c *Profile) {
 	now, window := a.now.UnixNano(), int64(a.Window())
 	oldest, newest := now-window, now+int64(time.Minute)

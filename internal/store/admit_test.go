@@ -22,7 +22,8 @@ import (
 func ofServices(now time.Time, services ...string) pprofile.Profiles {
 	b := profiletest.New()
 	for _, service := range services {
-		b.Resource("service.name", service).Profile("cpu", "nanoseconds").Time(uint64(now.Add(-10*time.Second).UnixNano()), 10e9).
+		b.Resource("service.name", service).Profile("cpu", "nanoseconds").Time(uint64(now.Add(-10*time.Second).UnixNano()),
+			10e9).
 			Sample(profiletest.Value(1, "leaf"))
 	}
 	return b.Build()
@@ -76,7 +77,8 @@ func TestSeriesAfterARestart(t *testing.T) {
 	}
 }
 
-// A new series replaces one that is unused, whether that is in memory or waits to be written. No message is refused meanwhile.
+// A new series replaces one that is unused, whether that is in memory or waits to be written. No message is refused
+// meanwhile.
 func TestEachMessageFindsTheRoomOfUnusedSeries(t *testing.T) {
 	cfg := testConfig()
 	cfg.MaxSeries = 10
@@ -188,8 +190,8 @@ func TestAFullMemoryBeforeADiskThatFails(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Series of blocks on disk take no memory: pods of many hours stay, and are found, also after a restart. Lists that are read are kept within
-// their part of the memory.
+// Series of blocks on disk take no memory: pods of many hours stay, and are found, also after a restart. Lists that are
+// read are kept within their part of the memory.
 func TestOldSeriesTakeNoMemory(t *testing.T) {
 	cfg := diskConfig(t, memoryDir(t))
 	cfg.MaxBytes, cfg.MaxSeries = 16<<20, 0
@@ -264,7 +266,8 @@ func ofTotals(typ, service string, stacks int, at time.Time, value int64) pprofi
 	return b.Build()
 }
 
-// The last totals of each series count in the bytes: the oldest are forgotten, and those of series that go on still make deltas.
+// The last totals of each series count in the bytes: the oldest are forgotten, and those of series that go on still
+// make deltas.
 func TestTotalsAreBounded(t *testing.T) {
 	cfg := testConfig()
 	cfg.MaxBytes, cfg.MaxSeries = 4<<20, 0
@@ -304,7 +307,8 @@ func TestANewBlockHasRoomBesideTotals(t *testing.T) {
 	cfg.MaxBytes = 4 << 20
 	s := New(cfg)
 	for i := range 40 {
-		b := profiletest.New().Resource("service.name", fmt.Sprint("service", i)).Profile("alloc_space", "bytes").Time(uint64(at(i)), 0)
+		b := profiletest.New().Resource("service.name", fmt.Sprint("service", i)).Profile("alloc_space", "bytes").
+			Time(uint64(at(i)), 0)
 		for k := range 200 {
 			b.Sample(profiletest.Value(1, fmt.Sprint("function", i, "x", k)))
 		}
@@ -332,7 +336,8 @@ func TestScratchOfALargeMessage(t *testing.T) {
 			cfg := testConfig()
 			cfg.MaxBytes = 256 << 20
 			s := New(cfg)
-			pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(uint64(noon.UnixNano()), 10e9).
+			pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(uint64(noon.UnixNano()),
+				10e9).
 				Sample(sample).Build()
 			assert.GreaterOrEqual(t, messageBytes(pd), 8*observations)
 			require.Equal(t, observations, s.Add(pd, noon).Samples)

@@ -24,7 +24,8 @@ func addTo(s *store.Store) func(pd pprofile.Profiles, arrived time.Time) {
 	return func(pd pprofile.Profiles, arrived time.Time) { s.Add(pd, arrived) }
 }
 
-// What a store on disk answers is what one in memory does, after restarts with and without a shutdown, and after blocks became days.
+// What a store on disk answers is what one in memory does, after restarts with and without a shutdown, and after blocks
+// became days.
 func TestDiskAnswersAsMemory(t *testing.T) {
 	cfg := store.MemoryConfig()
 	cfg.Window = 100 * time.Hour
@@ -43,7 +44,8 @@ func TestDiskAnswersAsMemory(t *testing.T) {
 		t.Helper()
 		for _, span := range spans {
 			from, until := begun.Add(span[0]).UnixNano(), begun.Add(span[1]).UnixNano()
-			require.Equal(t, storetest.Answers(t, inMemory, from, until), storetest.Answers(t, s, from, until), "%s, %v", what, span)
+			require.Equal(t, storetest.Answers(t, inMemory, from, until), storetest.Answers(t, s, from, until), "%s, %v", what,
+				span)
 		}
 	}
 	for step := range steps {
@@ -75,8 +77,8 @@ func TestDiskAnswersAsMemory(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A process that ends after a block of a day was written and before those of its hours were deleted leaves both: each profile counts once.
-// What is left of a head, some of whose blocks are gone for their age, stays.
+// A process that ends after a block of a day was written and before those of its hours were deleted leaves both: each
+// profile counts once. What is left of a head, some of whose blocks are gone for their age, stays.
 func TestReplacedBlocks(t *testing.T) {
 	dir := t.TempDir()
 	cfg := store.DirectoryConfig(t, dir)

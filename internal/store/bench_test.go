@@ -21,8 +21,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// service is a program whose CPU profiles are like those of a busy server: each profile has some of its stacks, mostly the
-// same ones.
+// service is a program whose CPU profiles are like those of a busy server: each profile has some of its stacks, mostly
+// the same ones.
 type service struct {
 	rnd       *rand.Rand
 	functions []*profile.Function
@@ -33,7 +33,8 @@ type service struct {
 
 func newService(stacks, functions, depth int) *service {
 	s := &service{rnd: rand.New(rand.NewPCG(1, 2))}
-	s.mapping = &profile.Mapping{ID: 1, Start: 0x400000, Limit: 0x4000000, File: "/usr/bin/shop", BuildID: "abcdef0123456789", HasFunctions: true}
+	s.mapping = &profile.Mapping{ID: 1, Start: 0x400000, Limit: 0x4000000, File: "/usr/bin/shop",
+		BuildID: "abcdef0123456789", HasFunctions: true}
 	for i := range functions {
 		f := &profile.Function{
 			ID: uint64(i + 1), Name: fmt.Sprintf("example.com/shop/internal/package%d.(*Type%d).Method%d", i%97, i%31, i),

@@ -18,7 +18,8 @@ import (
 
 // block holds what arrived in a part of the window, over one dictionary. Only the last block of a store grows.
 type block struct {
-	// id numbers the blocks of a directory, segment is the first file of the log that has a part of it, and logged what the log has.
+	// id numbers the blocks of a directory, segment is the first file of the log that has a part of it, and logged what
+	// the log has.
 	id      uint64
 	segment int
 	logged  logged
@@ -51,7 +52,8 @@ type series struct {
 	chunks []chunk
 }
 
-// seriesKey identifies a series in its block: hashes of the attributes of its resource and its profiles, and the strings.
+// seriesKey identifies a series in its block: hashes of the attributes of its resource and its profiles, and the
+// strings.
 type seriesKey struct {
 	resource, attributes [sha256.Size]byte
 	profile, typ, unit   dictionary.StringIndex
@@ -121,7 +123,8 @@ func (e *block) freeze() {
 // clone returns a copy of a block that does not grow, with the same dictionary and profiles.
 func (e *block) clone() *block {
 	return &block{
-		id: e.id, segment: e.segment, logged: e.logged, dict: e.dict, series: e.series, metas: e.metas, begun: e.begun, until: e.until,
+		id: e.id, segment: e.segment, logged: e.logged, dict: e.dict, series: e.series, metas: e.metas, begun: e.begun,
+		until:    e.until,
 		profiles: e.profiles, samples: e.samples, chunkBytes: e.chunkBytes, bytes: e.bytes,
 	}
 }
@@ -184,7 +187,8 @@ func (e *block) add(sr *series, c chunk) {
 	m, strs := &e.metas[c.meta], &e.dict.Strings
 	sr.Position, sr.Period = m.Position, SampleType{strs.At(m.PeriodType), strs.At(m.PeriodUnit)}
 	sr.Values, sr.Flags = c.Values, sr.Flags|c.Flags
-	sr.Profiles, sr.Samples, sr.Bytes, sr.Total = sr.Profiles+1, sr.Samples+int(c.Samples), sr.Bytes+cap(c.data)+chunkBytes, sr.Total+c.Total
+	sr.Profiles, sr.Samples, sr.Bytes, sr.Total = sr.Profiles+1, sr.Samples+int(c.Samples),
+		sr.Bytes+cap(c.data)+chunkBytes, sr.Total+c.Total
 	sr.From, sr.Until = min(sr.From, c.first()), max(sr.Until, c.last())
 	sr.Start, sr.End = min(sr.Start, c.Start), max(sr.End, c.End)
 	sr.Timestamps = sr.Timestamps || c.isTimed()

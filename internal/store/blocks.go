@@ -60,13 +60,15 @@ func (d *disk) setLive(head uint64, list []*diskBlock) error {
 	return d.files.SetLive(head, readers)
 }
 
-// replace makes blocks live in place of others, which are deleted when no query reads them. head is the block in memory that they have, or
-// nil. After an error, the blocks are as they were. It is not known then which list is on disk, so no file is deleted.
+// replace makes blocks live in place of others, which are deleted when no query reads them. head is the block in memory
+// that they have, or nil. After an error, the blocks are as they were. It is not known then which list is on disk, so
+// no file is deleted.
 func (s *Store) replace(old, made []*diskBlock, head *block) error {
 	d := s.disk
 	d.replacing.Lock()
 	defer d.replacing.Unlock()
-	list := append(slices.DeleteFunc(slices.Clone(d.blocks), func(b *diskBlock) bool { return slices.Contains(old, b) }), made...)
+	list := append(slices.DeleteFunc(slices.Clone(d.blocks), func(b *diskBlock) bool { return slices.Contains(old, b) }),
+		made...)
 	sortBlocks(list)
 	number, isLost := uint64(0), false
 	if head != nil {
@@ -137,7 +139,8 @@ func (s *Store) nextNumber() uint64 {
 }
 
 // write writes a block of all profiles of the sources. It is not live yet.
-func (d *disk) write(ctx context.Context, name string, sources []compaction.Source, step time.Duration) (*diskBlock, error) {
+func (d *disk) write(ctx context.Context, name string, sources []compaction.Source, step time.Duration) (*diskBlock,
+	error) {
 	r, err := d.files.Write(ctx, name, sources, step)
 	if err != nil {
 		return nil, err
@@ -231,7 +234,8 @@ func (s *Store) deleteBeyond(more int64) {
 	}, EvictedBytes)
 }
 
-// deleteBlocks deletes blocks, the oldest first. It does so although the manifest cannot be written: there may be no room for it.
+// deleteBlocks deletes blocks, the oldest first. It does so although the manifest cannot be written: there may be no
+// room for it.
 func (s *Store) deleteBlocks(which func(*diskBlock) bool, reason Evicted) {
 	d := s.disk
 	d.replacing.Lock()

@@ -39,17 +39,18 @@ func worst() map[string]pprofile.Profiles {
 		})
 		messages[name] = pd
 	}
-	add("profiles of a large resource and scope", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("long", long)
-		sp.Scope().Attributes().PutStr("pprof.scope.profile_name", long)
-		typ := str(long)
-		for i := range 10_000 {
-			p := sp.Profiles().AppendEmpty()
-			p.SampleType().SetTypeStrindex(typ)
-			p.SampleType().SetUnitStrindex(str(fmt.Sprint(i)))
-			p.PeriodType().SetTypeStrindex(typ)
-		}
-	})
+	add("profiles of a large resource and scope",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+			pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("long", long)
+			sp.Scope().Attributes().PutStr("pprof.scope.profile_name", long)
+			typ := str(long)
+			for i := range 10_000 {
+				p := sp.Profiles().AppendEmpty()
+				p.SampleType().SetTypeStrindex(typ)
+				p.SampleType().SetUnitStrindex(str(fmt.Sprint(i)))
+				p.PeriodType().SetTypeStrindex(typ)
+			}
+		})
 	add("functions of a long name", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
 		name := str(long)
 		samples := sp.Profiles().At(0).Samples()
@@ -57,56 +58,61 @@ func worst() map[string]pprofile.Profiles {
 			f := pd.Dictionary().FunctionTable().AppendEmpty()
 			f.SetNameStrindex(name)
 			f.SetStartLine(int64(i))
-			pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
+			pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().
+				SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
 			pd.Dictionary().StackTable().AppendEmpty().LocationIndices().Append(int32(pd.Dictionary().LocationTable().Len() - 1))
 			s := samples.AppendEmpty()
 			s.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
 			s.Values().Append(1)
 		}
 	})
-	add("samples that share many attributes", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		var set []int32
-		for i := range 1000 {
-			a := pd.Dictionary().AttributeTable().AppendEmpty()
-			a.SetKeyStrindex(str(fmt.Sprint("key", i)))
-			a.Value().SetStr("v")
-			set = append(set, int32(pd.Dictionary().AttributeTable().Len()-1))
-		}
-		for i := range 1000 {
-			s := sp.Profiles().At(0).Samples().AppendEmpty()
-			s.Values().Append(int64(i))
-			s.AttributeIndices().FromRaw(set)
-		}
-	})
-	add("a deep stack with every depth of it", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		var stack []int32
-		for i := range 1000 {
-			f := pd.Dictionary().FunctionTable().AppendEmpty()
-			f.SetNameStrindex(str(fmt.Sprint("f", i)))
-			pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
-			stack = append([]int32{int32(pd.Dictionary().LocationTable().Len() - 1)}, stack...)
-			pd.Dictionary().StackTable().AppendEmpty().LocationIndices().FromRaw(stack)
-			s := sp.Profiles().At(0).Samples().AppendEmpty()
-			s.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
-			s.Values().Append(1)
-		}
-	})
-	add("one stack of very many links and attributes", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		key := str("key")
-		for i := range 20_000 {
-			l := pd.Dictionary().LinkTable().AppendEmpty()
-			l.SetTraceID([16]byte{byte(i), byte(i >> 8), 1})
-			l.SetSpanID([8]byte{1})
-			a := pd.Dictionary().AttributeTable().AppendEmpty()
-			a.SetKeyStrindex(key)
-			a.Value().SetInt(int64(i))
-			s := sp.Profiles().At(0).Samples().AppendEmpty()
-			s.SetStackIndex(1)
-			s.SetLinkIndex(int32(pd.Dictionary().LinkTable().Len() - 1))
-			s.AttributeIndices().Append(int32(pd.Dictionary().AttributeTable().Len() - 1))
-			s.Values().Append(1)
-		}
-	})
+	add("samples that share many attributes",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+			var set []int32
+			for i := range 1000 {
+				a := pd.Dictionary().AttributeTable().AppendEmpty()
+				a.SetKeyStrindex(str(fmt.Sprint("key", i)))
+				a.Value().SetStr("v")
+				set = append(set, int32(pd.Dictionary().AttributeTable().Len()-1))
+			}
+			for i := range 1000 {
+				s := sp.Profiles().At(0).Samples().AppendEmpty()
+				s.Values().Append(int64(i))
+				s.AttributeIndices().FromRaw(set)
+			}
+		})
+	add("a deep stack with every depth of it",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+			var stack []int32
+			for i := range 1000 {
+				f := pd.Dictionary().FunctionTable().AppendEmpty()
+				f.SetNameStrindex(str(fmt.Sprint("f", i)))
+				pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().
+					SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
+				stack = append([]int32{int32(pd.Dictionary().LocationTable().Len() - 1)}, stack...)
+				pd.Dictionary().StackTable().AppendEmpty().LocationIndices().FromRaw(stack)
+				s := sp.Profiles().At(0).Samples().AppendEmpty()
+				s.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
+				s.Values().Append(1)
+			}
+		})
+	add("one stack of very many links and attributes",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+			key := str("key")
+			for i := range 20_000 {
+				l := pd.Dictionary().LinkTable().AppendEmpty()
+				l.SetTraceID([16]byte{byte(i), byte(i >> 8), 1})
+				l.SetSpanID([8]byte{1})
+				a := pd.Dictionary().AttributeTable().AppendEmpty()
+				a.SetKeyStrindex(key)
+				a.Value().SetInt(int64(i))
+				s := sp.Profiles().At(0).Samples().AppendEmpty()
+				s.SetStackIndex(1)
+				s.SetLinkIndex(int32(pd.Dictionary().LinkTable().Len() - 1))
+				s.AttributeIndices().Append(int32(pd.Dictionary().AttributeTable().Len() - 1))
+				s.Values().Append(1)
+			}
+		})
 	addSample := func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, stack int32) pprofile.Sample {
 		s := sp.Profiles().At(0).Samples().AppendEmpty()
 		s.SetStackIndex(stack)
@@ -130,71 +136,77 @@ func worst() map[string]pprofile.Profiles {
 			list.AppendEmpty().SetStr(fmt.Sprint("item-", i))
 		}
 	}
-	add("resources and scopes that share a long attribute", func(pd pprofile.Profiles, _ pprofile.ScopeProfiles, _ func(string) int32) {
-		for i := range 1000 {
-			rp := pd.ResourceProfiles().AppendEmpty()
-			pd.ResourceProfiles().At(0).CopyTo(rp)
-			rp.Resource().Attributes().PutStr("long", long)
-			rp.Resource().Attributes().PutInt("i", int64(i))
-			rp.ScopeProfiles().At(0).Scope().Attributes().PutEmptySlice("pprof.scope.profile_name").AppendEmpty().SetStr(long)
-		}
-	})
-	add("a location of many lines in many stacks", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
-		l, many := addLocation(pd)
-		for i := range 10_000 {
-			line := l.Lines().AppendEmpty()
-			line.SetFunctionIndex(1)
-			line.SetLine(int64(i))
-		}
-		for range 10_000 {
-			l, leaf := addLocation(pd)
-			l.SetAddress(uint64(leaf))
-			addSample(pd, sp, addStack(pd, leaf, many))
-		}
-	})
-	add("a location of many lines below many others", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
-		l, many := addLocation(pd)
-		for range 10_000 {
-			l.Lines().AppendEmpty().SetFunctionIndex(1)
-		}
-		for range 10_000 {
-			l, root := addLocation(pd)
-			l.SetAddress(uint64(root))
-			addSample(pd, sp, addStack(pd, many, root))
-		}
-	})
-	add("a location of many lines very often in a stack", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
-		l, many := addLocation(pd)
-		for range 10_000 {
-			l.Lines().AppendEmpty().SetFunctionIndex(1)
-		}
-		addSample(pd, sp, addStack(pd, slices.Repeat([]int32{many}, 50_000)...))
-	})
-	add("locations without lines of a long mapping", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		pd.Dictionary().MappingTable().AppendEmpty().SetFilenameStrindex(str(long))
-		for i := range 1000 {
-			l, at := addLocation(pd)
-			l.SetMappingIndex(int32(pd.Dictionary().MappingTable().Len() - 1))
-			l.SetAddress(uint64(i))
-			addSample(pd, sp, addStack(pd, at))
-		}
-	})
-	add("locations of a mapping with very many attributes", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		m := pd.Dictionary().MappingTable().AppendEmpty()
-		for i := range 20_000 {
-			_, a := addAttribute(pd, str(fmt.Sprint("key", i)))
-			m.AttributeIndices().Append(a)
-		}
-		value, frameType := addAttribute(pd, str("profile.frame.type"))
-		fillList(value.SetEmptySlice())
-		for i := range 20_000 {
-			l, at := addLocation(pd)
-			l.SetMappingIndex(int32(pd.Dictionary().MappingTable().Len() - 1))
-			l.SetAddress(uint64(i))
-			l.AttributeIndices().Append(frameType)
-			addSample(pd, sp, addStack(pd, at))
-		}
-	})
+	add("resources and scopes that share a long attribute",
+		func(pd pprofile.Profiles, _ pprofile.ScopeProfiles, _ func(string) int32) {
+			for i := range 1000 {
+				rp := pd.ResourceProfiles().AppendEmpty()
+				pd.ResourceProfiles().At(0).CopyTo(rp)
+				rp.Resource().Attributes().PutStr("long", long)
+				rp.Resource().Attributes().PutInt("i", int64(i))
+				rp.ScopeProfiles().At(0).Scope().Attributes().PutEmptySlice("pprof.scope.profile_name").AppendEmpty().SetStr(long)
+			}
+		})
+	add("a location of many lines in many stacks",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
+			l, many := addLocation(pd)
+			for i := range 10_000 {
+				line := l.Lines().AppendEmpty()
+				line.SetFunctionIndex(1)
+				line.SetLine(int64(i))
+			}
+			for range 10_000 {
+				l, leaf := addLocation(pd)
+				l.SetAddress(uint64(leaf))
+				addSample(pd, sp, addStack(pd, leaf, many))
+			}
+		})
+	add("a location of many lines below many others",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
+			l, many := addLocation(pd)
+			for range 10_000 {
+				l.Lines().AppendEmpty().SetFunctionIndex(1)
+			}
+			for range 10_000 {
+				l, root := addLocation(pd)
+				l.SetAddress(uint64(root))
+				addSample(pd, sp, addStack(pd, many, root))
+			}
+		})
+	add("a location of many lines very often in a stack",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
+			l, many := addLocation(pd)
+			for range 10_000 {
+				l.Lines().AppendEmpty().SetFunctionIndex(1)
+			}
+			addSample(pd, sp, addStack(pd, slices.Repeat([]int32{many}, 50_000)...))
+		})
+	add("locations without lines of a long mapping",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+			pd.Dictionary().MappingTable().AppendEmpty().SetFilenameStrindex(str(long))
+			for i := range 1000 {
+				l, at := addLocation(pd)
+				l.SetMappingIndex(int32(pd.Dictionary().MappingTable().Len() - 1))
+				l.SetAddress(uint64(i))
+				addSample(pd, sp, addStack(pd, at))
+			}
+		})
+	add("locations of a mapping with very many attributes",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+			m := pd.Dictionary().MappingTable().AppendEmpty()
+			for i := range 20_000 {
+				_, a := addAttribute(pd, str(fmt.Sprint("key", i)))
+				m.AttributeIndices().Append(a)
+			}
+			value, frameType := addAttribute(pd, str("profile.frame.type"))
+			fillList(value.SetEmptySlice())
+			for i := range 20_000 {
+				l, at := addLocation(pd)
+				l.SetMappingIndex(int32(pd.Dictionary().MappingTable().Len() - 1))
+				l.SetAddress(uint64(i))
+				l.AttributeIndices().Append(frameType)
+				addSample(pd, sp, addStack(pd, at))
+			}
+		})
 	add("very many sample types", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
 		sp.Scope().Attributes().PutStr("pprof.scope.profile_name", "process_cpu")
 		for i := range 90 {
@@ -210,58 +222,63 @@ func worst() map[string]pprofile.Profiles {
 			}
 		}
 	})
-	add("a sample of very many attributes and timestamps", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		s := addSample(pd, sp, 1)
-		s.Values().FromRaw(nil)
-		for i := range 3000 {
-			value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
-			value.SetInt(1)
-			s.AttributeIndices().Append(a)
-		}
-		for i := range 15_000 {
-			s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
-		}
-	})
-	add("a sample of some attributes and very many timestamps", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		s := addSample(pd, sp, 1)
-		s.Values().FromRaw(nil)
-		for i := range maxRepeatedAttributes {
-			value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
-			value.SetInt(1)
-			s.AttributeIndices().Append(a)
-		}
-		for i := range 200_000 {
-			s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
-		}
-	})
-	add("very many sample types of a profile with very many attributes", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		sp.Scope().Attributes().PutStr("pprof.scope.profile_name", "process_cpu")
-		for i := range 1500 {
-			p := sp.Profiles().AppendEmpty()
-			p.SampleType().SetUnitStrindex(str(fmt.Sprint(i)))
-			p.SetTime(pcommon.Timestamp(noon.UnixNano()))
-		}
-		last := sp.Profiles().At(sp.Profiles().Len() - 1)
-		for i := range 30_000 {
-			value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
-			value.SetInt(1)
-			last.AttributeIndices().Append(a)
-		}
-		last.SetDurationNano(1e9)
-	})
-	add("a deep stack with very many timestamps", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
-		s := addSample(pd, sp, addStack(pd, slices.Repeat([]int32{1}, 100_000)...))
-		s.Values().FromRaw(nil)
-		for i := range 30_000 {
-			s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
-		}
-	})
-	add("profiles of a resource with a long list", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
-		fillList(pd.ResourceProfiles().At(0).Resource().Attributes().PutEmptySlice("key"))
-		for range 5000 {
-			sp.Profiles().At(0).CopyTo(sp.Profiles().AppendEmpty())
-		}
-	})
+	add("a sample of very many attributes and timestamps",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+			s := addSample(pd, sp, 1)
+			s.Values().FromRaw(nil)
+			for i := range 3000 {
+				value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
+				value.SetInt(1)
+				s.AttributeIndices().Append(a)
+			}
+			for i := range 15_000 {
+				s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
+			}
+		})
+	add("a sample of some attributes and very many timestamps",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+			s := addSample(pd, sp, 1)
+			s.Values().FromRaw(nil)
+			for i := range maxRepeatedAttributes {
+				value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
+				value.SetInt(1)
+				s.AttributeIndices().Append(a)
+			}
+			for i := range 200_000 {
+				s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
+			}
+		})
+	add("very many sample types of a profile with very many attributes",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+			sp.Scope().Attributes().PutStr("pprof.scope.profile_name", "process_cpu")
+			for i := range 1500 {
+				p := sp.Profiles().AppendEmpty()
+				p.SampleType().SetUnitStrindex(str(fmt.Sprint(i)))
+				p.SetTime(pcommon.Timestamp(noon.UnixNano()))
+			}
+			last := sp.Profiles().At(sp.Profiles().Len() - 1)
+			for i := range 30_000 {
+				value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
+				value.SetInt(1)
+				last.AttributeIndices().Append(a)
+			}
+			last.SetDurationNano(1e9)
+		})
+	add("a deep stack with very many timestamps",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
+			s := addSample(pd, sp, addStack(pd, slices.Repeat([]int32{1}, 100_000)...))
+			s.Values().FromRaw(nil)
+			for i := range 30_000 {
+				s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
+			}
+		})
+	add("profiles of a resource with a long list",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, _ func(string) int32) {
+			fillList(pd.ResourceProfiles().At(0).Resource().Attributes().PutEmptySlice("key"))
+			for range 5000 {
+				sp.Profiles().At(0).CopyTo(sp.Profiles().AppendEmpty())
+			}
+		})
 	add("samples that share a long list", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
 		value, list := addAttribute(pd, str("key"))
 		fillList(value.SetEmptySlice())
@@ -272,23 +289,24 @@ func worst() map[string]pprofile.Profiles {
 			addSample(pd, sp, 1).AttributeIndices().Append(a, list)
 		}
 	})
-	add("threads of a resource with very many attributes", func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
-		resource := pd.ResourceProfiles().At(0).Resource().Attributes()
-		resource.EnsureCapacity(20_000)
-		for i := range 20_000 {
-			value := resource.PutEmpty(fmt.Sprint("key", i))
-			value.SetInt(1)
-		}
-		resource.PutStr("host.name", "h")
-		thread := str("thread.id")
-		for i := range 20_000 {
-			value, a := addAttribute(pd, thread)
-			value.SetInt(int64(i))
-			s := addSample(pd, sp, 1)
-			s.AttributeIndices().Append(a)
-			s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
-		}
-	})
+	add("threads of a resource with very many attributes",
+		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
+			resource := pd.ResourceProfiles().At(0).Resource().Attributes()
+			resource.EnsureCapacity(20_000)
+			for i := range 20_000 {
+				value := resource.PutEmpty(fmt.Sprint("key", i))
+				value.SetInt(1)
+			}
+			resource.PutStr("host.name", "h")
+			thread := str("thread.id")
+			for i := range 20_000 {
+				value, a := addAttribute(pd, thread)
+				value.SetInt(int64(i))
+				s := addSample(pd, sp, 1)
+				s.AttributeIndices().Append(a)
+				s.TimestampsUnixNano().Append(uint64(noon.UnixNano() + int64(i)))
+			}
+		})
 	add("services of one profile each", func(pd pprofile.Profiles, _ pprofile.ScopeProfiles, _ func(string) int32) {
 		for i := range 5000 {
 			rp := pd.ResourceProfiles().AppendEmpty()
@@ -328,7 +346,9 @@ func queryAll(s *Store, service, profile string) {
 
 // queryEverything runs every query on the first few profiles of the store.
 func queryEverything(s *Store) {
-	list := slices.CompactFunc(s.profiles(""), func(a, b ProfileInfo) bool { return a.Service == b.Service && a.Profile == b.Profile })
+	list := slices.CompactFunc(s.profiles(""), func(a, b ProfileInfo) bool {
+		return a.Service == b.Service && a.Profile == b.Profile
+	})
 	for _, p := range list[:min(len(list), 3)] {
 		queryAll(s, p.Service, p.Profile)
 	}
@@ -376,14 +396,16 @@ func TestOldestAreDropped(t *testing.T) {
 	cfg := testConfig()
 	cfg.MaxBytes = 2 << 20
 	s := New(cfg)
-	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(noon.UnixNano()), 1e9).
+	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(noon.UnixNano()),
+		1e9).
 		Sample(profiletest.Value(1, "leaf", "main")).Build()
 	for i := range 100 {
 		pd.Dictionary().StringTable().Append("")
 		f := pd.Dictionary().FunctionTable().AppendEmpty()
 		f.SetNameStrindex(int32(pd.Dictionary().StringTable().Len() - 1))
 		f.SetStartLine(int64(i))
-		pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
+		pd.Dictionary().LocationTable().AppendEmpty().Lines().AppendEmpty().
+			SetFunctionIndex(int32(pd.Dictionary().FunctionTable().Len() - 1))
 		pd.Dictionary().StackTable().AppendEmpty().LocationIndices().Append(int32(pd.Dictionary().LocationTable().Len() - 1))
 		sample := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().AppendEmpty()
 		sample.SetStackIndex(int32(pd.Dictionary().StackTable().Len() - 1))
@@ -421,7 +443,8 @@ func TestTooLargeMessagesAreRefused(t *testing.T) {
 		"function": func(pd pprofile.Profiles) { pd.Dictionary().StringTable().Append(text) },
 		"resource": func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).Resource().Attributes().PutStr("key", text) },
 		"scope": func(pd pprofile.Profiles) {
-			pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutEmptySlice("key").AppendEmpty().SetStr(text)
+			pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().PutEmptySlice("key").AppendEmpty().
+				SetStr(text)
 		},
 		"sample": func(pd pprofile.Profiles) {
 			pd.Dictionary().AttributeTable().AppendEmpty().Value().SetEmptyMap().PutStr(text, "")
@@ -430,22 +453,24 @@ func TestTooLargeMessagesAreRefused(t *testing.T) {
 			pd.Dictionary().AttributeTable().AppendEmpty().Value().SetEmptyBytes().FromRaw([]byte(text))
 		},
 	} {
-		huge := profiletest.New().Resource("service.name", "huge").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
+		huge := profiletest.New().Resource("service.name", "huge").Profile("cpu", "nanoseconds").
+			Sample(profiletest.Value(1, "leaf")).Build()
 		change(huge)
 		assert.Equal(t, 1, s.Add(huge, noon).Refused[RefusedSize], name)
 		assert.Equal(t, 1, s.Stats().Profiles, name)
 	}
 }
 
-// Attributes of many keys that share a string take its memory for each of them. What is kept of such a message stays; one that would not
-// leave room for others is refused.
+// Attributes of many keys that share a string take its memory for each of them. What is kept of such a message stays;
+// one that would not leave room for others is refused.
 func TestSharedStringsCountForEachKey(t *testing.T) {
 	cfg := testConfig()
 	cfg.MaxBytes = 1 << 20
 	s := New(cfg)
 	message := func(keys int) pprofile.Profiles {
 		text := strings.Repeat("x", cfg.MaxBytes/64)
-		pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
+		pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
+			Sample(profiletest.Value(1, "leaf")).Build()
 		table := pd.Dictionary()
 		table.StringTable().Append(text)
 		for i := range keys {
@@ -454,7 +479,8 @@ func TestSharedStringsCountForEachKey(t *testing.T) {
 			a := table.AttributeTable().AppendEmpty()
 			a.SetKeyStrindex(int32(table.StringTable().Len() - 1))
 			a.Value().SetStr(text)
-			pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).AttributeIndices().Append(int32(table.AttributeTable().Len() - 1))
+			pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).AttributeIndices().
+				Append(int32(table.AttributeTable().Len() - 1))
 		}
 		return pd
 	}
@@ -470,7 +496,8 @@ func TestSharedStringsCountForEachKey(t *testing.T) {
 // A timeline costs as much as its profiles and its points, not their product.
 func TestTimelineOfLongIntervals(t *testing.T) {
 	const profiles = 60_000
-	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(1, uint64(noon.UnixNano())).
+	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(1,
+		uint64(noon.UnixNano())).
 		Sample(profiletest.Value(10_000, "leaf")).Build()
 	sp := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
 	for range profiles - 1 {
@@ -479,7 +506,8 @@ func TestTimelineOfLongIntervals(t *testing.T) {
 	s := New(testConfig())
 	require.Equal(t, profiles, s.Add(pd, noon).Profiles)
 	cost := profiletest.MeasureCost(t, func() {
-		tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "process_cpu", From: 1}, maxPoints, noon)
+		tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "process_cpu", From: 1}, maxPoints,
+			noon)
 		require.NoError(t, err)
 		require.Greater(t, len(tl.Groups[0].Values), maxPoints*9/10)
 		total := 0.0
@@ -492,7 +520,8 @@ func TestTimelineOfLongIntervals(t *testing.T) {
 	profiletest.RequireBounded(t, cost, 8*(profiles+maxPoints), 4<<20, 16)
 }
 
-// A store in which hardly any two samples share a function makes the most costly queries: their memory follows from its bytes.
+// A store in which hardly any two samples share a function makes the most costly queries: their memory follows from its
+// bytes.
 func TestQueriesOfAFullStoreAreBounded(t *testing.T) {
 	profiletest.SkipLarge(t)
 	const maxBytes = 16 << 20

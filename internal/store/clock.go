@@ -9,7 +9,8 @@ import "time"
 // while, as after the start of a machine, before its first answer of a time server.
 type clock struct {
 	last time.Time
-	// doubted is the first of the readings that were ahead of last by more than maxLeap and agree with each other, latest the last of them.
+	// doubted is the first of the readings that were ahead of last by more than maxLeap and agree with each other, latest
+	// the last of them.
 	doubted, latest time.Time
 }
 

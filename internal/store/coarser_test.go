@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// A minute of work, then an outage of three hours, in which the process hardly does anything: after the day has become coarser, the minute
-// still has its work, and the outage hardly any.
+// A minute of work, then an outage of three hours, in which the process hardly does anything: after the day has become
+// coarser, the minute still has its work, and the outage hardly any.
 func TestCoarserAcrossAnOutage(t *testing.T) {
 	for _, c := range []struct {
 		typ    string
@@ -32,10 +32,12 @@ func TestCoarserAcrossAnOutage(t *testing.T) {
 			push := func(from, until int, value int64) {
 				b := profiletest.New().Resource("service.name", "shop")
 				if typ == "cpu" { // a delta states its time
-					b.Profile("cpu", "nanoseconds").Time(uint64(second(from).UnixNano()), uint64(until-from)*1e9).Sample(profiletest.Value(value, "leaf"))
+					b.Profile("cpu", "nanoseconds").Time(uint64(second(from).UnixNano()), uint64(until-from)*1e9).
+						Sample(profiletest.Value(value, "leaf"))
 				} else { // totals are made deltas since the profile before
 					total += value
-					b.Profile("alloc_space", "bytes").Time(uint64(second(until).UnixNano()), 0).Sample(profiletest.Value(total, "leaf"))
+					b.Profile("alloc_space", "bytes").Time(uint64(second(until).UnixNano()), 0).
+						Sample(profiletest.Value(total, "leaf"))
 				}
 				require.Equal(t, 1, s.Add(b.Build(), second(until)).Profiles)
 			}
@@ -48,7 +50,8 @@ func TestCoarserAcrossAnOutage(t *testing.T) {
 			}
 			push(begun+50, begun+50+outage, 60) // the first one after it
 			profile := map[string]string{"cpu": "process_cpu", "alloc_space": "memory"}[typ]
-			sel := Selection{Service: "shop", Profile: profile, From: second(begun).UnixNano(), Until: second(begun + 60).UnixNano()}
+			sel := Selection{Service: "shop", Profile: profile, From: second(begun).UnixNano(),
+				Until: second(begun + 60).UnixNano()}
 			idle := sel
 			idle.From, idle.Until = second(begun+3600).UnixNano(), second(begun+7200).UnixNano()
 			s.Maintain(day.Add(25*time.Hour + time.Minute))

@@ -11,7 +11,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// Add, and what flame graphs are made by, take about as long if the fields of entries are correlated as if they are random.
+// Add, and what flame graphs are made by, take about as long if the fields of entries are correlated as if they are
+// random.
 func TestCorrelatedKeys(t *testing.T) {
 	profiletest.RequireCorrelatedKeys(t, func(n int, keys profiletest.Keys) func() {
 		pd := profiletest.KeyedProfiles(n, keys)

@@ -25,7 +25,8 @@ const lineBytes = 24
 // messageBytes estimates the memory of a message in the store.
 func messageBytes(pd pprofile.Profiles) int {
 	d := pd.Dictionary()
-	entries := d.FunctionTable().Len() + d.LocationTable().Len() + d.MappingTable().Len() + d.AttributeTable().Len() + d.LinkTable().Len()
+	entries := d.FunctionTable().Len() + d.LocationTable().Len() + d.MappingTable().Len() + d.AttributeTable().Len() +
+		d.LinkTable().Len()
 	n := 64*entries + compact.LongStringBytes(pd)
 	for _, s := range d.StringTable().All() {
 		n += 32 + len(s)

@@ -53,7 +53,8 @@ const (
 	// waitingPart is the part that blocks which wait to be written may take before small messages wait: an eighth waits
 	// when a large message is added, and leaves a block of an eighth and a quarter.
 	waitingPart = 2
-	// joinedPart is the part of the bytes on disk that blocks may have which become one: the disk has them twice for a while.
+	// joinedPart is the part of the bytes on disk that blocks may have which become one: the disk has them twice for a
+	// while.
 	joinedPart = 8
 )
 
@@ -92,7 +93,8 @@ func (s *Store) Open() error {
 	if s.cfg.Disk.Directory == "" {
 		return nil
 	}
-	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes, lists: newSeriesLists(s.cfg.MaxBytes / listedPart)}
+	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes,
+		lists: newSeriesLists(s.cfg.MaxBytes / listedPart)}
 	d.files = blocks.Directory{Dir: d.Directory, ReadOnly: d.ReadOnly, Report: d.Report}
 	if d.ReadOnly {
 		s.disk = d
@@ -158,12 +160,16 @@ func (s *Store) load() error {
 	if err := s.loadBlocks(); err != nil {
 		return err
 	}
-	if err := s.replay(d.path(logFolder), func(head uint64) bool { return head >= d.files.Head || d.files.Lost[head] }); err != nil {
+	if err := s.replay(d.path(logFolder),
+		func(head uint64) bool { return head >= d.files.Head || d.files.Lost[head] }); err != nil {
 		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
 	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
-		// Some block of its head is lost, or it is not known whether all were written, since there is no manifest. The log has all of it.
-		return compaction.IsHour(b.Block) && slices.ContainsFunc(s.blocks, func(e *block) bool { return e.id == compaction.NumberOf(b.Block) })
+		// Some block of its head is lost, or it is not known whether all were written, since there is no manifest. The log
+		// has all of it.
+		return compaction.IsHour(b.Block) && slices.ContainsFunc(s.blocks, func(e *block) bool {
+			return e.id == compaction.NumberOf(b.Block)
+		})
 	})
 	maps.DeleteFunc(d.files.Lost, func(head uint64, _ bool) bool { // the log has not all of them
 		return !slices.ContainsFunc(s.blocks, func(e *block) bool { return e.id == head })

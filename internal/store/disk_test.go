@@ -301,8 +301,8 @@ func TestLateProfilesDoNotRewriteADay(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// The blocks of a quarter of a day become one while the day goes on, and a kill at that time neither loses nor doubles anything: heads may
-// have late profiles of other quarters, of which only theirs are in the new block.
+// The blocks of a quarter of a day become one while the day goes on, and a kill at that time neither loses nor doubles
+// anything: heads may have late profiles of other quarters, of which only theirs are in the new block.
 func TestKilledWhileJoining(t *testing.T) {
 	seeds, hours := []uint64{0, 2}, 27
 	if profiletest.IsRace { // everything takes minutes
@@ -314,12 +314,14 @@ func TestKilledWhileJoining(t *testing.T) {
 		cfg.Disk.Report = func(message string, err error) { t.Errorf("%s: %v", message, err) }
 		s := open(t, cfg)
 		day := noon.Truncate(24 * time.Hour)
-		all := Selection{Service: "shop", Profile: "process_cpu", From: day.UnixNano(), Until: day.Add(48 * time.Hour).UnixNano()}
+		all := Selection{Service: "shop", Profile: "process_cpu", From: day.UnixNano(),
+			Until: day.Add(48 * time.Hour).UnixNano()}
 		want, most := int64(0), 0
 		for hour := range hours {
 			now := day.Add(time.Duration(hour) * time.Hour)
 			push := func(start time.Time) {
-				b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 1e9)
+				b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()),
+					1e9)
 				value := 1 + rnd.Int64N(1<<40)
 				want += value
 				require.Equal(t, 1, s.Add(b.Sample(profiletest.Value(value, fmt.Sprint("leaf", rnd.IntN(5)))).Build(), now).Samples)

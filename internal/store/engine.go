@@ -19,9 +19,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
-// This file makes a Source of an engine that has profiles as rows of samples. The engine lists the profiles of a query without their
-// samples: they make a block like one on disk, so that all rules are those of a Store. Each profile has a coefficient then, by which the
-// engine adds up its samples (engine_rows.go).
+// This file makes a Source of an engine that has profiles as rows of samples. The engine lists the profiles of a query
+// without their samples: they make a block like one on disk, so that all rules are those of a Store. Each profile has a
+// coefficient then, by which the engine adds up its samples (engine_rows.go).
 
 // ErrEngine is wrapped by errors of an engine that does not answer, or refuses a query.
 var ErrEngine = errors.New("the engine of the profiles")
@@ -34,7 +34,8 @@ type EngineSource struct {
 	now                func() time.Time
 }
 
-// NewEngineSource returns a source of an engine, of which a list has the last window. Resolution is the finest step of a timeline.
+// NewEngineSource returns a source of an engine, of which a list has the last window. Resolution is the finest step of
+// a timeline.
 func NewEngineSource(e Engine, window, resolution time.Duration, now func() time.Time) *EngineSource {
 	s := &EngineSource{engine: e, window: window, resolution: resolution, now: now}
 	s.Querier = NewQuerier(s)
@@ -47,18 +48,21 @@ func (s *EngineSource) Status(context.Context) (Status, error) {
 }
 
 const (
-	// maxEngineTypes bounds the list of what there is, maxEngineSeries and maxEngineProfiles bound the series and the profiles of a query.
+	// maxEngineTypes bounds the list of what there is, maxEngineSeries and maxEngineProfiles bound the series and the
+	// profiles of a query.
 	maxEngineTypes    = 100_000
 	maxEngineSeries   = 200_000
 	maxEngineProfiles = 4_000_000
-	// Profiles before a selection have a part in it: deltas that go on, and states and totals before the first one, as in forgetAfter.
+	// Profiles before a selection have a part in it: deltas that go on, and states and totals before the first one, as in
+	// forgetAfter.
 	deltaMargin = int64(time.Hour)
 	stateMargin = int64(forgetAfter)
 )
 
-// types lists the types of a service, or of all services, that have profiles in the window or in [from, until), in the order of services,
-// profiles and types: an engine does not know the order of a pprof's types.
-func (s *EngineSource) types(ctx context.Context, memory *Memory, service string, from, until int64) (list []EngineType, err error) {
+// types lists the types of a service, or of all services, that have profiles in the window or in [from, until), in the
+// order of services, profiles and types: an engine does not know the order of a pprof's types.
+func (s *EngineSource) types(ctx context.Context, memory *Memory, service string, from, until int64) (list []EngineType,
+	err error) {
 	start := s.now().Add(-s.window).UnixNano()
 	if from != 0 && from < start {
 		start = from
@@ -71,10 +75,12 @@ func (s *EngineSource) types(ctx context.Context, memory *Memory, service string
 			return fmt.Errorf("%w: there are more than %d types of profiles; choose a service", ErrTooLarge, maxEngineTypes)
 		}
 		list = append(list, *t)
-		return memory.Take(catalogBytes + 2*(len(t.Service)+len(t.Stated)+len(t.Type.Type)+len(t.Type.Unit)+len(t.PeriodType.Type)+len(t.PeriodType.Unit)))
+		return memory.Take(catalogBytes +
+			2*(len(t.Service)+len(t.Stated)+len(t.Type.Type)+len(t.Type.Unit)+len(t.PeriodType.Type)+len(t.PeriodType.Unit)))
 	})
 	slices.SortFunc(list, func(a, b EngineType) int {
-		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.profile(), b.profile()), compareTypes(a.Type, b.Type))
+		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.profile(), b.profile()),
+			compareTypes(a.Type, b.Type))
 	})
 	return list, err
 }
@@ -97,7 +103,9 @@ func (s *EngineSource) Catalog(ctx context.Context, service string, meter *size.
 	if err != nil {
 		return nil, err
 	}
-	list, err = v.profiles("", "", func(p *ProfileInfo, sr *BlockSeries) { p.Instances = max(p.Instances, e.types[sr.Position].Instances) })
+	list, err = v.profiles("", "", func(p *ProfileInfo, sr *BlockSeries) {
+		p.Instances = max(p.Instances, e.types[sr.Position].Instances)
+	})
 	return list, cmp.Or(err, memory.keep(catalogBytes*len(list)))
 }
 
@@ -153,7 +161,8 @@ func (t *typeList) Open(string, bool, *Memory) (Part, error) { return nil, errNo
 var errNoProfiles = errors.New("these are types without profiles")
 
 // view returns a view that has the types of a service, or of all if service is empty.
-func (s *EngineSource) view(ctx context.Context, memory *Memory, service string, sel *Selection) (v *view, e *engineBlock, err error) {
+func (s *EngineSource) view(ctx context.Context, memory *Memory, service string, sel *Selection) (v *view,
+	e *engineBlock, err error) {
 	e = &engineBlock{block: newBlock(time.Time{}), bySeries: map[engineSeries]int32{}, found: map[EngineID]engineFound{}}
 	types := &typeList{}
 	v = &view{blocks: []Block{types}, memory: memory, onSamples: map[string]bool{}, release: func() {}}
@@ -169,14 +178,17 @@ func (s *EngineSource) view(ctx context.Context, memory *Memory, service string,
 		t := &e.types[i]
 		types.list = append(types.list, BlockSeries{
 			Service: t.Service, Profile: t.profile(), Type: t.Type, Period: t.PeriodType, Profiles: 1, Position: int32(i),
-			Values: t.valuesOf(t.Temporality, t.Duration, t.IsTimed), From: t.From, Until: t.Until, Samples: t.Samples, Timestamps: t.IsTimed,
+			Values: t.valuesOf(t.Temporality, t.Duration, t.IsTimed), From: t.From, Until: t.Until, Samples: t.Samples,
+			Timestamps: t.IsTimed,
 		})
 	}
 	return v, e, nil
 }
 
-// list lists the profiles of the wanted types that have a part in the selected time, with what is needed of those around.
-func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, sel *Selection, wanted func(*EngineType) bool) error {
+// list lists the profiles of the wanted types that have a part in the selected time, with what is needed of those
+// around.
+func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, sel *Selection,
+	wanted func(*EngineType) bool) error {
 	types := slices.DeleteFunc(slices.Clone(e.types), func(t EngineType) bool { return !wanted(&t) })
 	for of := range runs(types, func(a, b *EngineType) bool { return a.Service == b.Service }) {
 		if err := s.listService(ctx, e, v, of, sel); err != nil {
@@ -187,7 +199,8 @@ func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, sel *S
 	return v.memory.Take(0)
 }
 
-func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view, types []EngineType, sel *Selection) error {
+func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view, types []EngineType,
+	sel *Selection) error {
 	from, until := sel.From, sel.Until
 	if from == 0 {
 		from = s.now().Add(-s.window).UnixNano()
@@ -244,7 +257,8 @@ func (e *engineBlock) attributes(list []Attribute) dictionary.AttributeSetIndex 
 }
 
 func (e *engineBlock) attribute(a Attribute) int32 {
-	return int32(e.dict.Attributes.Intern(dictionary.Attribute{Key: e.dict.Strings.Intern(a.Key), Value: dictionary.StringValue(a.Value)}))
+	return int32(e.dict.Attributes.Intern(dictionary.Attribute{Key: e.dict.Strings.Intern(a.Key),
+		Value: dictionary.StringValue(a.Value)}))
 }
 
 // addProfile adds a profile, which is later than those before of its series.
@@ -255,14 +269,16 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	if !ok {
 		found := e.found[p.Series]
 		i = e.addSeries(BlockSeries{
-			ID: engineSeriesID(key), Service: t.Service, Profile: key.profile, Type: t.Type, Resource: found.resource, Attributes: found.profile,
+			ID: engineSeriesID(key), Service: t.Service, Profile: key.profile, Type: t.Type, Resource: found.resource,
+			Attributes: found.profile,
 		}, &seriesUse{})
 		e.bySeries[key] = i
 	}
 	sr := &e.series[i]
 	c := Profile{
 		Time: p.Time, Duration: p.Duration, Start: p.Time, End: p.Time + p.Duration, Total: p.Total,
-		Samples: int32(min(p.Samples, math.MaxInt32)), Values: t.valuesOf(e.found[p.Series].temporality, p.Duration, p.IsTimed),
+		Samples: int32(min(p.Samples, math.MaxInt32)),
+		Values:  t.valuesOf(e.found[p.Series].temporality, p.Duration, p.IsTimed),
 	}
 	if p.IsTimed {
 		c.Flags |= hasTimestamps
@@ -286,7 +302,8 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 		}
 	}
 	c.meta = e.meta(Meta{
-		PeriodType: strs.Intern(t.PeriodType.Type), PeriodUnit: strs.Intern(t.PeriodType.Unit), Period: p.Period, Attributes: sr.Attributes,
+		PeriodType: strs.Intern(t.PeriodType.Type), PeriodUnit: strs.Intern(t.PeriodType.Unit), Period: p.Period,
+		Attributes: sr.Attributes,
 	})
 	e.add(sr, chunk{Profile: c})
 }
@@ -317,7 +334,9 @@ func (s *EngineSource) selected(ctx context.Context, q *Query) (*view, *engineBl
 	switch {
 	case q.Only != nil:
 		wanted = func(t *EngineType) bool {
-			return slices.ContainsFunc(q.Only, func(o Series) bool { return o.Service == t.Service && o.Profile == t.profile() && o.Type == t.Type })
+			return slices.ContainsFunc(q.Only, func(o Series) bool {
+				return o.Service == t.Service && o.Profile == t.profile() && o.Type == t.Type
+			})
 		}
 	case q.TimedOnly && q.Profile == "":
 		wanted = func(t *EngineType) bool { return t.IsTimed }

@@ -18,7 +18,8 @@ func (r *engineReader) engineQuery(chunks []weightedProfile, want Want) *EngineQ
 	first := chunks[0].series
 	q := &EngineQuery{
 		Service: first.Service, Type: first.Type, GroupBy: sel.GroupBy, Want: want,
-		CutFrom: sel.From, CutUntil: sel.Until, From: math.MaxInt64, IsListed: want.Profiles || r.query.Only != nil || r.query.TimedOnly || r.rules[r.out.Type].isTime,
+		CutFrom: sel.From, CutUntil: sel.Until, From: math.MaxInt64, IsListed: want.Profiles || r.query.Only != nil ||
+			r.query.TimedOnly || r.rules[r.out.Type].isTime,
 	}
 	for _, k := range r.filter.keys {
 		q.Filters = append(q.Filters, EngineFilter{k.name, k.values})
@@ -101,7 +102,8 @@ func (e *engineBlock) typesOf(sr *BlockSeries) (types []EngineType) {
 	return types
 }
 
-// wholeHours returns the bounds of the hours of a query of series in which no profile of its type reaches beyond what is selected.
+// wholeHours returns the bounds of the hours of a query of series in which no profile of its type reaches beyond what
+// is selected.
 func (r *engineReader) wholeHours(q *EngineQuery, of *BlockSeries) (from, until int64) {
 	const hour = int64(time.Hour)
 	before := func(t int64) int64 { return t - (t%hour+hour)%hour }
@@ -132,7 +134,8 @@ func (r *engineReader) wholeHours(q *EngineQuery, of *BlockSeries) (from, until 
 	return from, max(from, until)
 }
 
-// isOfType reports whether a series has profiles, and those have the same name and sample type as those of another one of its service.
+// isOfType reports whether a series has profiles, and those have the same name and sample type as those of another one
+// of its service.
 func (sr *BlockSeries) isOfType(other *BlockSeries) bool {
 	return sr.Profiles > 0 && sr.Profile == other.Profile && sr.Type == other.Type
 }
@@ -145,7 +148,9 @@ func (r *engineReader) isAll(q *EngineQuery, of *BlockSeries) bool {
 			all++
 		}
 	}
-	return len(q.Chosen) == all && !slices.ContainsFunc(q.Chosen, func(c EngineChosen) bool { return c.Group != 0 || c.Required != 0 })
+	return len(q.Chosen) == all && !slices.ContainsFunc(q.Chosen, func(c EngineChosen) bool {
+		return c.Group != 0 || c.Required != 0
+	})
 }
 
 func idOf(sr *BlockSeries) (id EngineID) {

@@ -83,7 +83,8 @@ func (r *engineReader) read(chunks []weightedProfile, use func(*Samples) error) 
 		q.IsTimed = true
 	}
 	rows := engineRows{
-		engineReader: r, query: q, used: r.block.dict.MemoryBytes(), columns: map[engineKey]*engineColumns{}, wanted: map[EngineID]int32{},
+		engineReader: r, query: q, used: r.block.dict.MemoryBytes(), columns: map[engineKey]*engineColumns{},
+		wanted: map[EngineID]int32{},
 	}
 	if err := r.engine.Rows(r.ctx, q, rows.add); err != nil {
 		return err
@@ -255,7 +256,8 @@ func (r *engineReader) line(lines []dictionary.Line, f EngineFrame) []dictionary
 		return lines
 	}
 	strs := &r.block.dict.Strings
-	function := r.block.dict.Functions.Intern(dictionary.Function{Name: strs.Intern(f.Function), Filename: strs.Intern(f.File)})
+	function := r.block.dict.Functions.Intern(dictionary.Function{Name: strs.Intern(f.Function),
+		Filename: strs.Intern(f.File)})
 	return append(lines, dictionary.Line{Function: function, Line: max(f.Line, 0)})
 }
 

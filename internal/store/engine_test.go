@@ -215,7 +215,8 @@ func TestAttributesOfSamplesAndResourcesInEngine(t *testing.T) {
 	}
 }
 
-// What a profile states about its values decides in an engine as it does in a store, and observations with times are events.
+// What a profile states about its values decides in an engine as it does in a store, and observations with times are
+// events.
 func TestStatedValuesInEngine(t *testing.T) {
 	for name, c := range map[string]struct {
 		typ, temporality string

@@ -12,13 +12,14 @@ import (
 // EngineID identifies a series or a stack in an engine: 128 bits of a hash of all that it has.
 type EngineID [16]byte
 
-// Engine is a database of samples. Its methods call use for each row of the answer, and return its error. What use gets is valid until it
-// returns. Times are Unix nanoseconds; 0 as until means no bound.
+// Engine is a database of samples. Its methods call use for each row of the answer, and return its error. What use gets
+// is valid until it returns. Times are Unix nanoseconds; 0 as until means no bound.
 type Engine interface {
 	// Types lists what profiles there are whose time lies in [from, until), of a service, or of all if service is empty.
 	Types(ctx context.Context, service string, from, until int64, use func(*EngineType) error) error
 	// Series lists the series of a service that have profiles on the days of [from, until).
-	Series(ctx context.Context, service string, from, until int64, use func(id EngineID, resource, profile []Attribute) error) error
+	Series(ctx context.Context, service string, from, until int64,
+		use func(id EngineID, resource, profile []Attribute) error) error
 	// Profiles lists the profiles of the types whose time lies in [from, until), in the order of their times.
 	Profiles(ctx context.Context, types []EngineType, from, until int64, use func(*EngineProfile) error) error
 	// HasAttribute reports whether samples of the types, which are of one service, have an attribute of a key, with one
@@ -50,8 +51,8 @@ func (t *EngineType) profile() string {
 	return kind.Name(kind.CutName(t.Stated), t.Type.Type, t.PeriodType.Type)
 }
 
-// valuesOf returns what the values of one of its profiles are, which states a temporality or none. Observations with times are events, as in
-// kind.DeclaredOf.
+// valuesOf returns what the values of one of its profiles are, which states a temporality or none. Observations with
+// times are events, as in kind.DeclaredOf.
 func (t *EngineType) valuesOf(temporality string, duration int64, isTimed bool) kind.Values {
 	if isTimed {
 		duration = max(duration, 1)
@@ -83,11 +84,11 @@ type EngineQuery struct {
 	// Chosen are series, or profiles if IsListed, and how they count. If it is empty all series count.
 	Chosen   []EngineChosen
 	IsListed bool
-	// CutFrom and CutUntil select observations that have times. If the profiles are not listed, each of the others counts by the part of
-	// its time that lies there. 0 means no bound.
+	// CutFrom and CutUntil select observations that have times. If the profiles are not listed, each of the others counts
+	// by the part of its time that lies there. 0 means no bound.
 	CutFrom, CutUntil int64
-	// WholeFrom and WholeUntil are the bounds of hours in which all profiles count as a whole, so that an engine can take them from sums by
-	// hour, if it has some of what is wanted. They are equal if there are none.
+	// WholeFrom and WholeUntil are the bounds of hours in which all profiles count as a whole, so that an engine can take
+	// them from sums by hour, if it has some of what is wanted. They are equal if there are none.
 	WholeFrom, WholeUntil int64
 	// IsTimed reports that some of the profiles have observations with times. TimesOnly leaves out the others.
 	IsTimed, TimesOnly bool
@@ -103,7 +104,8 @@ type EngineQuery struct {
 // EngineChosen is a series, or a profile, and how it counts.
 type EngineChosen struct {
 	Series EngineID
-	// Time is that of the profile. Into is the time of the profile for which it counts: totals count for the next one, too.
+	// Time is that of the profile. Into is the time of the profile for which it counts: totals count for the next one,
+	// too.
 	Time, Into  int64
 	Coefficient float64
 	// Group is that of its samples. If it is negative, samples with an attribute of the key GroupBy are of OwnGroup

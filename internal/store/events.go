@@ -48,8 +48,8 @@ var (
 	}
 	stateKeys = []string{"go.goroutine.state", "thread.state"}
 	// typeStates are the states that sample types imply.
-	typeStates = map[string]string{"on_cpu": "running", "cpu": "running", "off_cpu": "off CPU", "gc_pause": "GC pause", "samples": "sample",
-		"gpu_time": "GPU", "cpu_time": "CPU",
+	typeStates = map[string]string{"on_cpu": "running", "cpu": "running", "off_cpu": "off CPU", "gc_pause": "GC pause",
+		"samples": "sample", "gpu_time": "GPU", "cpu_time": "CPU",
 	}
 )
 
@@ -130,7 +130,8 @@ func (c *eventCollector) begin(s *Samples) error {
 		}
 		c.filter = newFilter(s.Dict, c.memory)
 	}
-	if sr := (BlockSeries{Service: c.sel.Service, Resource: s.Resource, Attributes: s.Profile}); isNew || !c.series.isOf(&sr) {
+	if sr := (BlockSeries{Service: c.sel.Service, Resource: s.Resource, Attributes: s.Profile}); isNew ||
+		!c.series.isOf(&sr) {
 		c.series, c.sets = sr, map[dictionary.AttributeSetIndex]setNames{}
 	}
 	return nil

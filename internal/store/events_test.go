@@ -82,7 +82,8 @@ func TestEventsOfGoroutines(t *testing.T) {
 		for _, frame := range events.Stacks[e.Stack] {
 			names += "/" + events.Frames[frame].Name
 		}
-		got = append(got, fmt.Sprintf("%s %s %d-%d %s", events.Lanes[e.Lane], events.States[e.State], (e.Start-at(0))/ms, (e.End-at(0))/ms, names))
+		got = append(got, fmt.Sprintf("%s %s %d-%d %s", events.Lanes[e.Lane], events.States[e.State], (e.Start-at(0))/ms,
+			(e.End-at(0))/ms, names))
 	}
 	assert.Equal(t, []string{
 		"goroutine 8 select 1000-9000 /wait", // it has a part in that second

@@ -14,7 +14,8 @@ func MemoryConfig() Config { return testConfig() }
 
 func DirectoryConfig(t testing.TB, dir string) Config { return diskConfig(t, dir) }
 
-// Kill releases the directory, as if the process had been killed. What writes it by itself ends first: it would go on beside the next store.
+// Kill releases the directory, as if the process had been killed. What writes it by itself ends first: it would go on
+// beside the next store.
 func (s *Store) Kill() error {
 	close(s.disk.stopSync)
 	<-s.disk.synced

@@ -31,7 +31,8 @@ var allOfShop = Selection{Service: "shop", Profile: "process_cpu"}
 // addHour adds a profile to the hour of the day that begins at midnight.
 func addHour(s *Store, hour int) Added {
 	start := noon.Truncate(24 * time.Hour).Add(time.Duration(hour) * time.Hour)
-	return s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 10e9).
+	return s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").
+		Time(uint64(start.UnixNano()), 10e9).
 		Sample(profiletest.Value(1, "leaf")).Build(), start.Add(10*time.Second))
 }
 
@@ -174,19 +175,23 @@ func TestBlocksAreDurableBeforeTheirNames(t *testing.T) {
 	block := "blocks/" + s.Blocks()[0].Block
 	require.NoError(t, s.Close())
 	blockfile.SetFault(nil)
-	renamed, listed, truncated := slices.Index(uses, "rename "+block), slices.Index(uses, "rename "+blocks.ManifestFile), slices.Index(uses, "remove wal")
+	renamed, listed, truncated := slices.Index(uses, "rename "+block), slices.Index(uses, "rename "+blocks.ManifestFile),
+		slices.Index(uses, "remove wal")
 	listed += 1 + slices.Index(uses[listed+1:], "rename "+blocks.ManifestFile) // the first is that of Open
 	require.Positive(t, renamed)
 	before := uses[:renamed]
 	for _, name := range []string{
-		"/samples.parquet", "/profiles.parquet", "/series.parquet", "/stacks.parquet", "/attributes.parquet", "/dictionaries.zst", "/index.json", "",
+		"/samples.parquet", "/profiles.parquet", "/series.parquet", "/stacks.parquet", "/attributes.parquet",
+		"/dictionaries.zst", "/index.json", "",
 	} {
 		assert.Contains(t, before, "sync "+block+blocks.Unfinished+name)
 	}
 	named := slices.Index(uses, "sync blocks")
 	assert.Greater(t, named, renamed)
 	assert.Greater(t, listed, named)
-	assert.Equal(t, []string{"write " + blocks.ManifestFile + blocks.Unfinished, "sync " + blocks.ManifestFile + blocks.Unfinished}, uses[listed-2:listed])
+	assert.Equal(t,
+		[]string{"write " + blocks.ManifestFile + blocks.Unfinished, "sync " + blocks.ManifestFile + blocks.Unfinished},
+		uses[listed-2:listed])
 	assert.Equal(t, "sync "+cfg.Disk.Directory, uses[listed+1])
 	assert.Greater(t, truncated, listed)
 }
@@ -288,7 +293,8 @@ func TestJoiningNeedsRoom(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// If it is not known whether the new list of blocks is durable, both the old blocks and the new one stay, and a kill loses nothing.
+// If it is not known whether the new list of blocks is durable, both the old blocks and the new one stay, and a kill
+// loses nothing.
 func TestKilledWhenTheListIsNotDurable(t *testing.T) {
 	cfg := diskConfig(t, memoryDir(t))
 	s := open(t, cfg)
@@ -320,7 +326,8 @@ func TestKilledWhenTheListIsNotDurable(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A head that is read from the log since its block is damaged stays in the log until it is written again, and does not bring others back.
+// A head that is read from the log since its block is damaged stays in the log until it is written again, and does not
+// bring others back.
 func TestBlockIsLostWhileTheLogHasIt(t *testing.T) {
 	cfg, _ := threeHours(t)
 	path := filepath.Join(cfg.Disk.Directory, blocks.Folder, "20261121T02-00000002", blockfile.IndexFile) // the last one
@@ -383,8 +390,8 @@ func TestLogBeginsAgain(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A message that the log could not take is as if it had never come, whether its sender tries again or gives up: totals are compared with
-// those before it, and states hold as long as without it.
+// A message that the log could not take is as if it had never come, whether its sender tries again or gives up: totals
+// are compared with those before it, and states hold as long as without it.
 func TestMessagesThatTheLogCannotTake(t *testing.T) {
 	message := func(at time.Time, value int64) pprofile.Profiles {
 		b := profiletest.New().Resource("service.name", "shop")
@@ -420,7 +427,8 @@ func TestMessagesThatTheLogCannotTake(t *testing.T) {
 		for _, typ := range []string{"alloc_space", "inuse_space"} {
 			for until := 10; until < 120; until += 10 {
 				sel := Selection{Service: "shop", Profile: "memory", Type: typ, From: at(until - 10), Until: at(until)}
-				assert.Equal(t, sum(t, stores[false], sel), sum(t, stores[true], sel), "%s until %d, comes again: %t", typ, until, comesAgain)
+				assert.Equal(t, sum(t, stores[false], sel), sum(t, stores[true], sel), "%s until %d, comes again: %t", typ, until,
+					comesAgain)
 			}
 		}
 		for _, s := range stores {

@@ -11,7 +11,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// filter decides, for one block, which samples have the attributes of a selection. Whoever reads samples by it checks the memory.
+// filter decides, for one block, which samples have the attributes of a selection. Whoever reads samples by it checks
+// the memory.
 type filter struct {
 	dict   *dictionary.Dictionary
 	memory *Memory
@@ -105,13 +106,14 @@ func (r *reader) filterOf(dict *dictionary.Dictionary) *filter {
 
 func newFilter(dict *dictionary.Dictionary, m *Memory) *filter {
 	return &filter{
-		dict: dict, memory: m, sets: map[filterSet]bool{}, series: map[seriesAttributeKey]attributeValue{}, values: map[dictionary.AttributeIndex]string{},
+		dict: dict, memory: m, sets: map[filterSet]bool{}, series: map[seriesAttributeKey]attributeValue{},
+		values:  map[dictionary.AttributeIndex]string{},
 		strings: map[string]stringOf{}, onSamples: map[string]bool{},
 	}
 }
 
-// samplesHave reports whether samples of a series can have an attribute of a key, with one of some values; nil means any. A sample's
-// attribute counts beside that of its resource with the same key, but not beside that of its profile.
+// samplesHave reports whether samples of a series can have an attribute of a key, with one of some values; nil means
+// any. A sample's attribute counts beside that of its resource with the same key, but not beside that of its profile.
 func (f *filter) samplesHave(sr *BlockSeries, name string, key dictionary.StringIndex, values []string) bool {
 	if _, decides := f.value(sr.Attributes, key); decides {
 		return false
@@ -153,8 +155,8 @@ func (f *filter) valueAt(i dictionary.AttributeIndex) string {
 	return value
 }
 
-// seriesValue returns the value of a key on the profiles of a series, or else on its resource. A resource without service.name has
-// that of the series.
+// seriesValue returns the value of a key on the profiles of a series, or else on its resource. A resource without
+// service.name has that of the series.
 func (f *filter) seriesValue(sr *BlockSeries, key dictionary.StringIndex) (string, bool) {
 	at := seriesAttributeKey{sr.Resource, sr.Attributes, key}
 	known, ok := f.series[at]
@@ -184,7 +186,8 @@ func (f *filter) isOverridden(sr *BlockSeries) bool {
 	return false
 }
 
-// canMatch reports whether samples of the series can have the attributes. A state counts although they do not: see rule.states.
+// canMatch reports whether samples of the series can have the attributes. A state counts although they do not: see
+// rule.states.
 func (f *filter) canMatch(sr *BlockSeries) bool {
 	for _, k := range f.keys {
 		if !k.known && sr.Values != kind.Gauge {
@@ -193,7 +196,8 @@ func (f *filter) canMatch(sr *BlockSeries) bool {
 		if !k.known {
 			continue
 		}
-		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) && !f.samplesHave(sr, k.name, k.key, k.values) {
+		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) &&
+			!f.samplesHave(sr, k.name, k.key, k.values) {
 			return false
 		}
 	}

@@ -18,7 +18,8 @@ func TestAttributesOfSamplesAndResources(t *testing.T) {
 	defer func() { require.NoError(t, s.Close()) }()
 	for i, region := range []string{"eu", "us", "asia"} {
 		start := noon.Add(time.Duration(i) * time.Second)
-		b := profiletest.New().Resource("service.name", "shop", "region", region).Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 1e9)
+		b := profiletest.New().Resource("service.name", "shop", "region", region).Profile("cpu", "nanoseconds").
+			Time(uint64(start.UnixNano()), 1e9)
 		b.Sample(profiletest.Value(10, "plain"))
 		if region == "eu" {
 			b.Sample(profiletest.Value(1, "abroad").With(profiletest.Attr("region", "us")))

@@ -101,7 +101,8 @@ func (s *Store) writeHead(ctx context.Context, e *block) (written []*diskBlock, 
 		}
 	}
 	for hour := range hours {
-		b, err := s.disk.write(ctx, compaction.Name(compaction.HourOf(hour), e.id), []compaction.Source{&headSource{e, hour}}, 0)
+		b, err := s.disk.write(ctx, compaction.Name(compaction.HourOf(hour), e.id), []compaction.Source{&headSource{e, hour}},
+			0)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +175,8 @@ func (h *headSource) seriesOf(sr *series, chunks []*chunk, moves *mover.Mover) c
 	strs := &h.dict.Strings
 	return compaction.Series{
 		Series: blockfile.Series{
-			ID: blockfile.ID(sr.ID[:]), Instance: fmt.Sprintf("%016x", sr.Instance), Profile: sr.Profile, Type: sr.Type.Type, Unit: sr.Type.Unit,
+			ID: blockfile.ID(sr.ID[:]), Instance: fmt.Sprintf("%016x", sr.Instance), Profile: sr.Profile, Type: sr.Type.Type,
+			Unit: sr.Type.Unit,
 			Kind: sr.Values.String(), Start: chunks[0].Start,
 			Resource: int32(moves.Set(sr.Resource)), Attributes: int32(moves.Set(sr.Attributes)),
 		},

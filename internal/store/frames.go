@@ -25,8 +25,8 @@ type blockFramer struct {
 	// byFunction has the frames of functions of kind user (0) and inlined (1), plus one; byLine has those of other kinds.
 	byFunction [2][]int32
 	byLine     map[lineKey]int32
-	// buildIDs and values have the strings of mappings and attributes that were needed so far: many locations can share a mapping
-	// of many attributes, or an attribute with a long list.
+	// buildIDs and values have the strings of mappings and attributes that were needed so far: many locations can share a
+	// mapping of many attributes, or an attribute with a long list.
 	buildIDs map[dictionary.MappingIndex]string
 	values   map[dictionary.AttributeIndex]string
 	// numbers are the builder's numbers of the block's strings, plus one.
@@ -52,7 +52,8 @@ func (f *blockFramer) begin() error {
 		return err
 	}
 	f.spans = make([]frameSpan, f.dict.Locations.Len())
-	f.byLine, f.buildIDs, f.values = map[lineKey]int32{}, map[dictionary.MappingIndex]string{}, map[dictionary.AttributeIndex]string{}
+	f.byLine, f.buildIDs, f.values = map[lineKey]int32{}, map[dictionary.MappingIndex]string{},
+		map[dictionary.AttributeIndex]string{}
 	f.numbers = make([]int32, f.dict.Strings.Len())
 	f.byFunction[0], f.byFunction[1] = make([]int32, f.dict.Functions.Len()), make([]int32, f.dict.Functions.Len())
 	f.frames = append(f.frames, 0) // no span ends at 0
@@ -117,7 +118,8 @@ func (f *blockFramer) location(i int32) frameSpan {
 	span := frameSpan{start: uint32(len(f.frames))}
 	l, lines := f.dict.Locations.At(dictionary.LocationIndex(i))
 	mapping := f.dict.Mappings.At(l.Mapping)
-	base := Frame{Mapping: f.dict.Strings.At(mapping.Filename), BuildID: f.buildID(l.Mapping, mapping), Kind: f.kind(l, mapping)}
+	base := Frame{Mapping: f.dict.Strings.At(mapping.Filename), BuildID: f.buildID(l.Mapping, mapping),
+		Kind: f.kind(l, mapping)}
 	binary := mapping.Filename
 	f.take(9 * max(len(lines), 1))
 	for k := len(lines) - 1; k >= 0; k-- {
@@ -213,10 +215,12 @@ func (f *blockFramer) function(base Frame, binary dictionary.StringIndex, line d
 	case name == 0:
 		base.Name, base.Kind = unknownName, kindUnknown
 		return f.b.frameIndex(base)
-	case strings.HasPrefix(base.Name, "runtime.") && (base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
+	case strings.HasPrefix(base.Name, "runtime.") &&
+		(base.Kind == kindUser || base.Kind == kindInlined || base.Kind == "go"):
 		base.Kind = kindRuntime
 	}
-	return f.b.keyedFrame(frameKey{f.number(name), f.number(cmp.Or(function.Filename, binary)), f.b.number(base.Kind)}, base)
+	return f.b.keyedFrame(frameKey{f.number(name), f.number(cmp.Or(function.Filename, binary)), f.b.number(base.Kind)},
+		base)
 }
 
 func (f *blockFramer) number(i dictionary.StringIndex) int32 {

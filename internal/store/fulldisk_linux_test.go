@@ -65,7 +65,9 @@ func TestFullDiskKeepsItsLog(t *testing.T) {
 			require.NoError(t, s.Kill())
 			require.NoError(t, os.Remove(filepath.Join(disk, "ballast"))) // the operator makes room
 			s = open(t, diskConfig(t, dir))
-			got := sum(t, s, Selection{Service: "shop", Profile: "process_cpu", Attributes: []Attribute{{"service.instance.id", "late in the order"}}})
+			got := sum(t, s,
+				Selection{Service: "shop", Profile: "process_cpu",
+					Attributes: []Attribute{{"service.instance.id", "late in the order"}}})
 			assert.EqualValues(t, 20, got, "of 20 profiles that were acknowledged while the disk worked")
 			require.NoError(t, s.Close())
 		})
@@ -82,7 +84,8 @@ func TestRestartOnFullDisk(t *testing.T) {
 			s := open(t, diskConfig(t, dir))
 			logged := 0
 			push := func(i int) {
-				add(t, s, "a", "cpu", "nanoseconds", i%3000, 1, profiletest.Value(1, fmt.Sprint("a leaf of this push alone, with a long name ", i)))
+				add(t, s, "a", "cpu", "nanoseconds", i%3000, 1,
+					profiletest.Value(1, fmt.Sprint("a leaf of this push alone, with a long name ", i)))
 			}
 			for ; logged < 3000; logged++ {
 				push(logged)

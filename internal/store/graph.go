@@ -51,7 +51,8 @@ func (s *Querier) graph(ctx context.Context, sides []Selection, maxNodes int) (*
 		b.parts = parts
 		ends, periods := make([]int64, len(sides)), make([][2]int64, len(sides))
 		for side, sel := range sides {
-			summary, err := s.addTo(ctx, b, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: memory, asTime: asTime}, nil, side)
+			summary, err := s.addTo(ctx, b, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: memory, asTime: asTime},
+				nil, side)
 			if err != nil {
 				return err
 			}
@@ -82,7 +83,8 @@ func differ(periods [][2]int64) bool {
 }
 
 // addTo adds the samples of a query to a side of a tree. keep chooses among them; nil keeps all.
-func (s *Querier) addTo(ctx context.Context, b *treeBuilder, q *Query, keep func(*Samples, int) bool, side int) (summary Summary, err error) {
+func (s *Querier) addTo(ctx context.Context, b *treeBuilder, q *Query, keep func(*Samples, int) bool,
+	side int) (summary Summary, err error) {
 	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return summary, err
@@ -100,7 +102,8 @@ func (s *Querier) addTo(ctx context.Context, b *treeBuilder, q *Query, keep func
 	return selected.Summary, err
 }
 
-// Ends returns, for each node, the first one after it that is not below it: nodes are in the order of a walk, depth first.
+// Ends returns, for each node, the first one after it that is not below it: nodes are in the order of a walk, depth
+// first.
 func (t *Tree) Ends() []int32 {
 	ends := make([]int32, len(t.Frame))
 	for i := int32(len(ends)) - 1; i >= 0; i-- {

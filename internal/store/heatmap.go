@@ -33,7 +33,8 @@ const (
 // HeatRows are the numbers of rows that a heat map can have: they divide a second into whole nanoseconds.
 var HeatRows = []int{10, 20, 25, 40, 50, 100, 200}
 
-// HeatMap adds up observations that have timestamps. A value that is a time, which ends at its timestamp, is spread over that time.
+// HeatMap adds up observations that have timestamps. A value that is a time, which ends at its timestamp, is spread
+// over that time.
 func (s *Querier) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecond int) (*HeatMap, error) {
 	sel.GroupBy = ""
 	q := s.query(ctx, sel, Want{Times: true})
@@ -116,7 +117,8 @@ func durationOf(value, unit int64) int64 {
 	return value * unit
 }
 
-// bins are sums over time in bins of equal width. The cost of adding a value does not depend on how many bins it covers.
+// bins are sums over time in bins of equal width. The cost of adding a value does not depend on how many bins it
+// covers.
 type bins struct {
 	from, width int64
 	// direct[i] is what was added to bin i alone; slopes[i] is by how much all bins from i on exceed those before.

@@ -21,7 +21,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// fleet makes messages of services that have the stacks of a program each, a few of them in each profile, mostly the same ones.
+// fleet makes messages of services that have the stacks of a program each, a few of them in each profile, mostly the
+// same ones.
 type fleet struct {
 	rnd      *rand.Rand
 	services []pprofile.Profiles
@@ -49,10 +50,13 @@ func newFleet(services, stacks int) *fleet {
 				}
 				n := f.rnd.IntN(1500)
 				function := d.Functions.Intern(dictionary.Function{
-					Name:     d.Strings.Intern(fmt.Sprintf("example.com/service%d/internal/package%d.(*Type%d).Method%d", i, n%97, n%31, n)),
-					Filename: d.Strings.Intern(fmt.Sprintf("/src/service%d/internal/package%d/file%d.go", i, n%97, n%11)), StartLine: int64(n),
+					Name: d.Strings.Intern(fmt.Sprintf("example.com/service%d/internal/package%d.(*Type%d).Method%d", i, n%97,
+						n%31, n)),
+					Filename:  d.Strings.Intern(fmt.Sprintf("/src/service%d/internal/package%d/file%d.go", i, n%97, n%11)),
+					StartLine: int64(n),
 				})
-				location := d.Locations.Intern(dictionary.Location{Address: uint64(n * 16)}, []dictionary.Line{{Function: function, Line: int64(n + 3)}})
+				location := d.Locations.Intern(dictionary.Location{Address: uint64(n * 16)},
+					[]dictionary.Line{{Function: function, Line: int64(n + 3)}})
 				path = append([]int32{int32(location)}, path...)
 				d.Stacks.Intern(path)
 			}
@@ -94,8 +98,8 @@ func (f *fleet) message(service int, at time.Time, samples int) pprofile.Profile
 	return pd
 }
 
-// BenchmarkHistory measures a store on disk: HISTORY_SERVICES (4), each with five sample types every ten seconds, of HISTORY_SAMPLES (50),
-// for HISTORY_DAYS (1). HISTORY_HOURS ends the first day before its blocks become one.
+// BenchmarkHistory measures a store on disk: HISTORY_SERVICES (4), each with five sample types every ten seconds, of
+// HISTORY_SAMPLES (50), for HISTORY_DAYS (1). HISTORY_HOURS ends the first day before its blocks become one.
 func BenchmarkHistory(b *testing.B) {
 	number := func(key string, def int) int {
 		n, err := strconv.Atoi(os.Getenv(key))
@@ -164,7 +168,8 @@ func BenchmarkHistory(b *testing.B) {
 		name  string
 		hours int
 	}{{"hour", 1}, {"day", 24}, {"all", 24 * days}} {
-		sel := Selection{Service: "service0", Profile: "process_cpu", Type: "cpu", From: end - int64(span.hours)*int64(time.Hour), Until: end}
+		sel := Selection{Service: "service0", Profile: "process_cpu", Type: "cpu",
+			From: end - int64(span.hours)*int64(time.Hour), Until: end}
 		b.Run("flamegraph/"+span.name, func(b *testing.B) {
 			report(b, func(s *Store) {
 				g, err := s.FlameGraph(context.Background(), sel, 20_000)
@@ -208,7 +213,8 @@ func BenchmarkSeries(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/service=%s", impl.name, service), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					list, err := impl.s.Series(context.Background(), Selection{Service: service, From: noon.UnixNano(), Until: end.UnixNano()})
+					list, err := impl.s.Series(context.Background(),
+						Selection{Service: service, From: noon.UnixNano(), Until: end.UnixNano()})
 					require.NoError(b, err)
 					if want := len(fleetTypes); service != "" {
 						require.Len(b, list, want)

@@ -47,7 +47,8 @@ func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) i
 	}
 	key.profile, key.typ, key.unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
 	i := e.addSeries(BlockSeries{
-		ID: id, Service: strs.At(strs.Intern(a.service)), Profile: strs.At(key.profile), Type: SampleType{strs.At(key.typ), strs.At(key.unit)},
+		ID: id, Service: strs.At(strs.Intern(a.service)), Profile: strs.At(key.profile),
+		Type:     SampleType{strs.At(key.typ), strs.At(key.unit)},
 		Resource: a.resourceSet, Attributes: attributes.set, Instance: instanceOf(a.resourceHash),
 	}, use)
 	e.byKey[key] = i

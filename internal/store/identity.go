@@ -13,9 +13,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// This file decides which frames of a tree are one function. A function is its name: the files of two builds differ by their folder, and
-// those of a dependency by its version. Where one profile has two functions of a name, as Python has with __init__, or two binaries with
-// static functions, the ends of their paths tell them apart: as many elements as they need.
+// This file decides which frames of a tree are one function. A function is its name: the files of two builds differ by
+// their folder, and those of a dependency by its version. Where one profile has two functions of a name, as Python has
+// with __init__, or two binaries with static functions, the ends of their paths tell them apart: as many elements as
+// they need.
 
 // pathKey identifies the frames that have a name and a kind. name and kind are numbers of the builder's strings.
 type pathKey struct{ name, kind int32 }
@@ -39,8 +40,8 @@ func (b *treeBuilder) namesakes() map[pathKey][]int32 {
 }
 
 const (
-	// evidenceTime is how much of the end of a selection is searched for profiles that have two functions of a name, and evidenceRows how many
-	// of its rows.
+	// evidenceTime is how much of the end of a selection is searched for profiles that have two functions of a name, and
+	// evidenceRows how many of its rows.
 	evidenceTime = int64(10 * time.Minute)
 	evidenceRows = 1 << 20
 	// maxNamesakes bounds the functions of a name that are compared with each other.
@@ -49,7 +50,8 @@ const (
 	namesakeBytes = 64
 )
 
-// unite makes one frame of all that are one function, and leaves out those of no interest. summaries has the last time of each side.
+// unite makes one frame of all that are one function, and leaves out those of no interest. summaries has the last time
+// of each side.
 func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []Selection, ends []int64) error {
 	if err := b.memory.Take(namesakeBytes * len(b.frames)); err != nil {
 		return err
@@ -79,7 +81,8 @@ func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []Selection, 
 	}
 	for key, frames := range same {
 		first := map[string]int32{}
-		// The last path in alphabetical order is that of the newest version, most likely; in any case it is always the same one.
+		// The last path in alphabetical order is that of the newest version, most likely; in any case it is always the same
+		// one.
 		slices.SortFunc(frames, func(x, y int32) int { return strings.Compare(pathOf(&b.frames[y]), pathOf(&b.frames[x])) })
 		for _, i := range frames {
 			end := lastElements(pathOf(&b.frames[i]), e.elements[key])
@@ -96,7 +99,8 @@ func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []Selection, 
 	return b.replaceFrames(to, dropped)
 }
 
-// uninterestingFrames reports for each frame whether it is of no interest; it is nil if none is, or if that takes too long to find out.
+// uninterestingFrames reports for each frame whether it is of no interest; it is nil if none is, or if that takes too
+// long to find out.
 func (b *treeBuilder) uninterestingFrames() (dropped []bool) {
 	work := 0
 	for i := range b.frames {
@@ -119,8 +123,8 @@ func (b *treeBuilder) isCaller(node int32) bool {
 	return node > 0 && b.frames[b.frame[node]].Kind != kindGroup
 }
 
-// replaceFrames replaces each frame by another, and adds up the nodes that become the same. Nodes move to the front, in their order. Values of
-// frames that are dropped, and of all below them, go to their callers.
+// replaceFrames replaces each frame by another, and adds up the nodes that become the same. Nodes move to the front, in
+// their order. Values of frames that are dropped, and of all below them, go to their callers.
 func (b *treeBuilder) replaceFrames(to []int32, dropped []bool) error {
 	n := len(b.parent)
 	if err := cmp.Or(b.memory.Take(5*n), b.memory.Check()); err != nil {

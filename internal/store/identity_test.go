@@ -18,7 +18,8 @@ import (
 func inFiles(value int64, namesAndPlaces ...string) profiletest.Sample {
 	s := profiletest.Sample{Values: []int64{value}}
 	for i := 0; i < len(namesAndPlaces); i += 3 {
-		l := profiletest.Location{Lines: []profiletest.Line{{Function: profiletest.Function{Name: namesAndPlaces[i], File: namesAndPlaces[i+1]}}}}
+		l := profiletest.Location{
+			Lines: []profiletest.Line{{Function: profiletest.Function{Name: namesAndPlaces[i], File: namesAndPlaces[i+1]}}}}
 		if binary := namesAndPlaces[i+2]; binary != "" {
 			l.Mapping = &profiletest.Mapping{File: binary}
 		}
@@ -27,7 +28,8 @@ func inFiles(value int64, namesAndPlaces ...string) profiletest.Sample {
 	return s
 }
 
-// A function is its name, whatever folder it was built in. Its path counts as far as it must to tell it from another one in the same profile.
+// A function is its name, whatever folder it was built in. Its path counts as far as it must to tell it from another
+// one in the same profile.
 func TestFunctionsOfTwoBuilds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after []profiletest.Sample
@@ -40,8 +42,10 @@ func TestFunctionsOfTwoBuilds(t *testing.T) {
 			[]string{"leaf 30 10", "main 30 10"},
 		},
 		"a version in the path, and another file": {
-			[]profiletest.Sample{inFiles(10, "zstd.match", "/mod/compress@v1.17.11/zstd/match.go", ""), inFiles(1, "moved", "/b/old.go", "")},
-			[]profiletest.Sample{inFiles(30, "zstd.match", "/mod/compress@v1.18.0/zstd/match.go", ""), inFiles(1, "moved", "/b/new.go", "")},
+			[]profiletest.Sample{inFiles(10, "zstd.match", "/mod/compress@v1.17.11/zstd/match.go", ""),
+				inFiles(1, "moved", "/b/old.go", "")},
+			[]profiletest.Sample{inFiles(30, "zstd.match", "/mod/compress@v1.18.0/zstd/match.go", ""),
+				inFiles(1, "moved", "/b/new.go", "")},
 			[]string{"moved 1 1", "zstd.match 30 10"},
 		},
 		"two of a name in one profile": {
@@ -50,7 +54,8 @@ func TestFunctionsOfTwoBuilds(t *testing.T) {
 			[]string{"init 30 10", "init 6 5"},
 		},
 		"two of a name and a file name": {
-			[]profiletest.Sample{inFiles(10, "<module>", "/v1/a/__init__.py", "", "main", "/v1/m.py", ""), inFiles(5, "<module>", "/v1/b/__init__.py", "", "main", "/v1/m.py", "")},
+			[]profiletest.Sample{inFiles(10, "<module>", "/v1/a/__init__.py", "", "main", "/v1/m.py", ""),
+				inFiles(5, "<module>", "/v1/b/__init__.py", "", "main", "/v1/m.py", "")},
 			[]profiletest.Sample{inFiles(30, "<module>", "/v2/a/__init__.py", "", "main", "/v2/m.py", "")},
 			[]string{"<module> 0 5", "<module> 30 10", "main 30 15"},
 		},
@@ -60,7 +65,8 @@ func TestFunctionsOfTwoBuilds(t *testing.T) {
 			[]string{"init 30 10", "init 6 5"},
 		},
 		"one function in a binary of another name": {
-			[]profiletest.Sample{inFiles(10, "work", "", "/srv/shop-1")}, []profiletest.Sample{inFiles(30, "work", "", "/srv/shop-2")},
+			[]profiletest.Sample{inFiles(10, "work", "", "/srv/shop-1")},
+			[]profiletest.Sample{inFiles(30, "work", "", "/srv/shop-2")},
 			[]string{"work 30 10"},
 		},
 	} {
@@ -102,7 +108,8 @@ func TestEndsOfPaths(t *testing.T) {
 		a, b   string
 		common int
 	}{
-		{"/a/b/c.go", "/x/b/c.go", 2}, {"c.go", "c.go", 1}, {"/c.go", "c.go", 1}, {"a.go", "b.go", 0}, {`C:\a\b.cs`, `D:\a\b.cs`, 2}, {"", "a", 0},
+		{"/a/b/c.go", "/x/b/c.go", 2}, {"c.go", "c.go", 1}, {"/c.go", "c.go", 1}, {"a.go", "b.go", 0},
+		{`C:\a\b.cs`, `D:\a\b.cs`, 2}, {"", "a", 0},
 	} {
 		assert.Equal(t, tc.common, commonElements(tc.a, tc.b), tc)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
-// This file lists the series of blocks. Those of blocks on disk are in series.parquet alone, and read when they are needed. A cache has the
-// lists that were needed last.
+// This file lists the series of blocks. Those of blocks on disk are in series.parquet alone, and read when they are
+// needed. A cache has the lists that were needed last.
 
 const (
 	// listedSeriesBytes is the memory of a series that was read.
@@ -35,7 +35,9 @@ type seriesLists struct {
 
 func newSeriesLists(limit int) *seriesLists {
 	l := &seriesLists{limit: limit}
-	l.lists, _ = simplelru.NewLRU(maxLists, func(_ *blockfile.Service, list []BlockSeries) { l.bytes -= len(list) * listedSeriesBytes })
+	l.lists, _ = simplelru.NewLRU(maxLists, func(_ *blockfile.Service, list []BlockSeries) {
+		l.bytes -= len(list) * listedSeriesBytes
+	})
 	return l
 }
 
@@ -135,7 +137,8 @@ const diskSampleBytes = 3
 // blockSeriesOf returns a row of series.parquet.
 func blockSeriesOf(service string, in *blockfile.Series) BlockSeries {
 	return BlockSeries{
-		ID: parseID(in.ID), Service: service, Profile: in.Profile, Type: SampleType{in.Type, in.Unit}, Period: SampleType{in.PeriodType, in.PeriodUnit},
+		ID: parseID(in.ID), Service: service, Profile: in.Profile, Type: SampleType{in.Type, in.Unit},
+		Period:   SampleType{in.PeriodType, in.PeriodUnit},
 		Position: in.Position, Values: valuesOf(in), Instance: instanceOfID(in.Instance),
 		Resource: dictionary.AttributeSetIndex(in.Resource), Attributes: dictionary.AttributeSetIndex(in.Attributes),
 		From: in.From, Until: in.Until, Start: in.Start, End: in.End, Total: in.Total,

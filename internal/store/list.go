@@ -31,8 +31,8 @@ type ProfileInfo struct {
 	Values           kind.Values
 	From, Until      int64
 	Samples, Bytes   int
-	// Timestamps reports that observations have times of their own, which can be shown: those of profiles that are kept under another time
-	// cannot.
+	// Timestamps reports that observations have times of their own, which can be shown: those of profiles that are kept
+	// under another time cannot.
 	Timestamps bool
 	// PeriodType comes from the latest profile.
 	PeriodType SampleType
@@ -79,8 +79,8 @@ func (s *Store) Catalog(ctx context.Context, service string, meter *size.Meter) 
 	return list, cmp.Or(err, memory.Check())
 }
 
-// profiles lists the profiles of a service and a name, or of all if they are empty, in the order of Catalog. count adds the instances of a
-// series.
+// profiles lists the profiles of a service and a name, or of all if they are empty, in the order of Catalog. count adds
+// the instances of a series.
 func (v *view) profiles(service, profile string, count func(*ProfileInfo, *BlockSeries)) ([]ProfileInfo, error) {
 	type key struct {
 		service, profile string
@@ -101,7 +101,8 @@ func (v *view) profiles(service, profile string, count func(*ProfileInfo, *Block
 			k := key{sr.Service, sr.Profile, sr.Type}
 			p := byKey[k]
 			if p == nil {
-				p = &found{ProfileInfo: ProfileInfo{Service: sr.Service, Profile: sr.Profile, Type: sr.Type, From: sr.From, Until: sr.Until}, number: len(byKey)}
+				p = &found{ProfileInfo: ProfileInfo{Service: sr.Service, Profile: sr.Profile, Type: sr.Type, From: sr.From,
+					Until: sr.Until}, number: len(byKey)}
 				byKey[k] = p
 			}
 			p.position, p.Values, p.PeriodType = sr.Position, shownValues(sr.Values), sr.Period
@@ -217,8 +218,8 @@ func (s *Querier) Attributes(ctx context.Context, sel Selection, limit int) ([]A
 	return list, q.Memory.keep(bytes)
 }
 
-// attributeCounter counts samples by their attributes. It does so by set, sets by attribute, and only then by value: very many samples can
-// share a set of many attributes, and very many sets an attribute with a long list.
+// attributeCounter counts samples by their attributes. It does so by set, sets by attribute, and only then by value:
+// very many samples can share a set of many attributes, and very many sets an attribute with a long list.
 type attributeCounter struct {
 	memory *Memory
 	counts map[attributeKey]map[string]int

@@ -51,7 +51,8 @@ type diskPart struct {
 
 // Open implements Block.
 func (b *diskBlock) Open(service string, withDictionary bool, m *Memory) (Part, error) {
-	p := &diskPart{block: b, service: b.services[service], memory: m, dict: dictionary.New(), hasDictionary: withDictionary}
+	p := &diskPart{block: b, service: b.services[service], memory: m, dict: dictionary.New(),
+		hasDictionary: withDictionary}
 	if err := p.take(loadBytes); err != nil {
 		p.Close()
 		return nil, err
@@ -150,7 +151,8 @@ func (b *diskBlock) Starts(list []*BlockSeries, use func(in int, starts []int64)
 
 // Profiles implements Part.
 func (p *diskPart) Profiles(
-	list []*BlockSeries, withFields bool, wants func(*BlockSeries, *Profile) bool, use func(in, number int, p *Profile) error,
+	list []*BlockSeries, withFields bool, wants func(*BlockSeries, *Profile) bool,
+	use func(in, number int, p *Profile) error,
 ) error {
 	if p.rows == nil {
 		p.rows = make([]blockfile.Profile, rowsPerLoad)
@@ -239,7 +241,8 @@ func (r *profileRun) setFields(p *Profile, row *blockfile.Profile) error {
 		row.AttributeSet, row.ScopeSet = 0, 0
 	}
 	last := &r.last
-	if len(r.metas) == 0 || row.PeriodType != last.PeriodType || row.PeriodUnit != last.PeriodUnit || row.Period != last.Period ||
+	if len(r.metas) == 0 || row.PeriodType != last.PeriodType || row.PeriodUnit != last.PeriodUnit ||
+		row.Period != last.Period ||
 		row.Position != last.Position || row.AttributeSet != last.AttributeSet || row.ScopeSet != last.ScopeSet {
 		strs, sets := &r.dict.Strings, r.dict.AttributeSets.Len()
 		if isOutside(row.AttributeSet, sets) || isOutside(row.ScopeSet, sets) {
@@ -247,7 +250,8 @@ func (r *profileRun) setFields(p *Profile, row *blockfile.Profile) error {
 		}
 		r.last = *row
 		r.metas = append(r.metas, Meta{
-			PeriodType: strs.Intern(row.PeriodType), PeriodUnit: strs.Intern(row.PeriodUnit), Period: row.Period, Position: row.Position,
+			PeriodType: strs.Intern(row.PeriodType), PeriodUnit: strs.Intern(row.PeriodUnit), Period: row.Period,
+			Position:   row.Position,
 			Attributes: dictionary.AttributeSetIndex(row.AttributeSet), Scope: dictionary.AttributeSetIndex(row.ScopeSet),
 		})
 	}
@@ -269,7 +273,8 @@ func (p *diskPart) Rows(
 	}
 	for first := 0; first < n; {
 		// Rows that follow each other are read at once.
-		run := rowRun{diskPart: p, first: profile(first).At, profiles: 1, rows: int(profile(first).Samples), flags: profile(first).Flags}
+		run := rowRun{diskPart: p, first: profile(first).At, profiles: 1, rows: int(profile(first).Samples),
+			flags: profile(first).Flags}
 		for first+run.profiles < n {
 			next := profile(first + run.profiles)
 			if next.At != run.first+int64(run.rows) || run.rows+int(next.Samples) > maxRowsLoaded {
@@ -334,7 +339,8 @@ func (p *diskPart) read(first int64, n int, want ColumnsWanted) error {
 	isAnyOutside := func(list []int32, n int) bool {
 		return slices.ContainsFunc(list, func(i int32) bool { return uint32(i) >= uint32(n) })
 	}
-	if p.hasDictionary && (isAnyOutside(p.raw.Stacks, p.dict.Stacks.Len()) || isAnyOutside(p.raw.Attributes, p.dict.AttributeSets.Len())) {
+	if p.hasDictionary &&
+		(isAnyOutside(p.raw.Stacks, p.dict.Stacks.Len()) || isAnyOutside(p.raw.Attributes, p.dict.AttributeSets.Len())) {
 		return p.block.fault(fmt.Errorf("%w: a sample has an index that is out of range", blockfile.ErrDamaged))
 	}
 	links := p.columns.Links[:0]

@@ -137,8 +137,8 @@ func (e *block) appendEntries(b []byte) []byte {
 	return b
 }
 
-// replay reads the log in a directory into blocks, of which wants tells which are not on disk. Wrong bytes cost what follows them up to the
-// next block.
+// replay reads the log in a directory into blocks, of which wants tells which are not on disk. Wrong bytes cost what
+// follows them up to the next block.
 func (s *Store) replay(dir string, wants func(head uint64) bool) error {
 	r := replayer{Store: s, wants: wants}
 	err := wal.Replay(dir, func(segment int, record []byte) error {
@@ -156,12 +156,14 @@ func (r *replayer) found(fault *wal.Fault) {
 	if fault.IsTorn {
 		r.stats.Torn++
 		r.isBroken = fault.Err != nil
-		r.disk.Report("the end of the write-ahead log is torn and was cut: the process had been ended, or the disk was full, while it wrote", nil)
+		r.disk.Report(
+			"the end of the write-ahead log is torn and was cut: the process had been ended, or the disk was full, while it wrote", nil)
 		return
 	}
 	r.stats.Damaged++
 	r.isBroken = true
-	r.disk.Report("the write-ahead log is damaged; what follows in the block is lost: "+fault.Path, fmt.Errorf("at byte %d: %w", fault.At, fault.Err))
+	r.disk.Report("the write-ahead log is damaged; what follows in the block is lost: "+fault.Path,
+		fmt.Errorf("at byte %d: %w", fault.At, fault.Err))
 }
 
 type replayer struct {
@@ -252,7 +254,8 @@ func (r *replayer) entries(e *block, d *dictionary.RecordReader) error {
 		d.Fill(key.resource[:])
 		d.Fill(key.attributes[:])
 		service := dictionary.StringIndex(d.Index(strs))
-		key.profile, key.typ, key.unit = dictionary.StringIndex(d.Index(strs)), dictionary.StringIndex(d.Index(strs)), dictionary.StringIndex(d.Index(strs))
+		key.profile, key.typ, key.unit = dictionary.StringIndex(d.Index(strs)), dictionary.StringIndex(d.Index(strs)),
+			dictionary.StringIndex(d.Index(strs))
 		sr.Resource, sr.Attributes = dictionary.AttributeSetIndex(d.Index(sets)), dictionary.AttributeSetIndex(d.Index(sets))
 		use := r.series[sr.ID]
 		if use == nil {
@@ -260,7 +263,8 @@ func (r *replayer) entries(e *block, d *dictionary.RecordReader) error {
 			r.series[sr.ID] = use
 		}
 		names := &e.dict.Strings
-		sr.Service, sr.Profile, sr.Type = names.At(service), names.At(key.profile), SampleType{names.At(key.typ), names.At(key.unit)}
+		sr.Service, sr.Profile, sr.Type = names.At(service), names.At(key.profile),
+			SampleType{names.At(key.typ), names.At(key.unit)}
 		sr.Instance = instanceOf(key.resource)
 		e.byKey[key] = e.addSeries(sr, use)
 	}
@@ -275,7 +279,8 @@ func (r *replayer) add(d *dictionary.RecordReader) error {
 	}
 	for range d.Count() {
 		i := d.Index(len(e.series))
-		c := chunk{Profile: Profile{Samples: int32(d.Uvarint()), meta: d.Index(len(e.metas)), Values: kind.Values(d.Uvarint()), Flags: chunkFlags(d.Uvarint())}}
+		c := chunk{Profile: Profile{Samples: int32(d.Uvarint()), meta: d.Index(len(e.metas)),
+			Values: kind.Values(d.Uvarint()), Flags: chunkFlags(d.Uvarint())}}
 		c.Time, c.Duration, c.Start, c.End, c.Total = d.Varint(), d.Varint(), d.Varint(), d.Varint(), d.Varint()
 		c.data = append([]byte(nil), d.Bytes(d.Count())...)
 		if d.Err != nil {
@@ -289,7 +294,8 @@ func (r *replayer) add(d *dictionary.RecordReader) error {
 	return d.Err
 }
 
-// restore brings what is known of a series up to date with a chunk of the log. It arrived after its block was begun, whatever its time is.
+// restore brings what is known of a series up to date with a chunk of the log. It arrived after its block was begun,
+// whatever its time is.
 func (u *seriesUse) restore(c *chunk, begun time.Time) {
 	for _, t := range []time.Time{begun, time.Unix(0, c.last())} {
 		if t.After(u.last) {
@@ -304,7 +310,8 @@ func (u *seriesUse) restore(c *chunk, begun time.Time) {
 		_ = c.decode(ColumnsWanted{Attributes: true, Links: true}, &Columns{}, func(part *Columns) error {
 			for i := range part.Stacks {
 				cols.stacks, cols.values = append(cols.stacks, part.Stacks[i]), append(cols.values, part.Values[i])
-				cols.attributes, cols.links = append(cols.attributes, at32(part.Attributes, i)), append(cols.links, at32(part.Links, i))
+				cols.attributes, cols.links = append(cols.attributes, at32(part.Attributes, i)),
+					append(cols.links, at32(part.Links, i))
 			}
 			return nil
 		})

@@ -48,7 +48,8 @@ func TestDamagedLog(t *testing.T) {
 			var reports []string
 			cfg.Disk.Report = func(message string, err error) { reports = append(reports, fmt.Sprint(message, " ", err)) }
 			again := open(t, cfg)
-			got := sum(t, again, Selection{Service: "shop", Profile: "process_cpu", From: noon.Add(100 * time.Minute).UnixNano()})
+			got := sum(t, again,
+				Selection{Service: "shop", Profile: "process_cpu", From: noon.Add(100 * time.Minute).UnixNano()})
 			t.Log(reports)
 			assert.EqualValues(t, 5, got, "the third block, which begins in a segment of its own")
 			require.NoError(t, again.Close())
@@ -63,7 +64,8 @@ func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
 		t.Run(fmt.Sprint("compacting: ", compacting), func(t *testing.T) {
 			s := open(t, diskConfig(t, t.TempDir()))
 			push := func(now time.Time) {
-				s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 1e9).
+				s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()),
+					1e9).
 					Sample(profiletest.Value(1, "leaf")).Build(), now.Add(time.Second))
 			}
 			push(noon)
@@ -167,8 +169,10 @@ func TestKilledBetweenBlocksOfAHead(t *testing.T) {
 		s := open(t, diskConfig(t, dir))
 		for _, hour := range []int{10, 5, 0} {
 			start := noon.Add(time.Duration(hour) * time.Hour)
-			s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 10e9).
-				Sample(profiletest.Value(int64(hour+1), "leaf")).Build(), noon.Add(10*time.Hour+time.Minute)) // two of them are late
+			s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()),
+				10e9).
+				// two of them are late
+				Sample(profiletest.Value(int64(hour+1), "leaf")).Build(), noon.Add(10*time.Hour+time.Minute))
 		}
 		wal := t.TempDir()
 		s.adding.Lock()
@@ -196,12 +200,14 @@ func TestQueryKeepsItsBlocks(t *testing.T) {
 	day := noon.Truncate(24 * time.Hour)
 	for hour := range 3 {
 		start := day.Add(time.Duration(hour) * time.Hour)
-		s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()), 10e9).
+		s.Add(profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(start.UnixNano()),
+			10e9).
 			Sample(profiletest.Value(1, "leaf")).Build(), start.Add(10*time.Second))
 		s.Maintain(start.Add(time.Hour))
 	}
 	require.Len(t, s.Blocks(), 3)
-	q := &Query{Selection: Selection{Service: "shop", Profile: "process_cpu"}, Want: Want{Stacks: true}, Memory: newMemory(t.Context(), nil)}
+	q := &Query{Selection: Selection{Service: "shop", Profile: "process_cpu"}, Want: Want{Stacks: true},
+		Memory: newMemory(t.Context(), nil)}
 	selected, err := s.Select(t.Context(), q)
 	require.NoError(t, err)
 	s.Maintain(day.Add(26 * time.Hour)) // they become one

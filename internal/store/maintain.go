@@ -118,7 +118,8 @@ func (s *Store) compact(ctx context.Context, now time.Time) error {
 		list = append(list, compaction.Block{Name: b.Block, Bytes: b.Bytes(), Step: time.Duration(b.Step)})
 		byName[b.Block] = b
 	}
-	rules := compaction.Rules{CoarserAfter: d.Downsampling.After, Step: d.Downsampling.Step, MaxBytes: d.MaxBytes / joinedPart}
+	rules := compaction.Rules{CoarserAfter: d.Downsampling.After, Step: d.Downsampling.Step,
+		MaxBytes: d.MaxBytes / joinedPart}
 	var errs []error
 	for _, job := range compaction.Plan(list, now, rules) {
 		var sources []*diskBlock

@@ -127,7 +127,8 @@ func TestMaxBytesHoldWhileBlocksAreJoined(t *testing.T) {
 		name                string
 		days, allowed       int
 		isJoined, isEvicted bool
-	}{{"there is room", 2, 20, true, false}, {"the oldest go for the new one", 13, 8, true, true}, {"a day is too large", 2, 2, false, false}} {
+	}{{"there is room", 2, 20, true, false}, {"the oldest go for the new one", 13, 8, true, true},
+		{"a day is too large", 2, 2, false, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := diskConfig(t, memoryDir(t))
 			cfg.Disk.MaxBytes = 1 << 40
@@ -147,7 +148,8 @@ func TestMaxBytesHoldWhileBlocksAreJoined(t *testing.T) {
 			for n := range c.days {
 				for hour := 0; hour < 24; hour += 4 {
 					now := day.Add(time.Duration(24*n+hour) * time.Hour)
-					b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 1e9)
+					b := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()),
+						1e9)
 					for k := range 500 {
 						b.Sample(profiletest.Value(int64(k*k), fmt.Sprint("function", n, hour, "x", k)))
 					}

@@ -11,8 +11,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
-// Memory is what a query uses. It is reserved before it is taken, memoryStep bytes at a time. After an error, Take and Check
-// return the same one again, so that a loop may go on for a few steps.
+// Memory is what a query uses. It is reserved before it is taken, memoryStep bytes at a time. After an error, Take and
+// Check return the same one again, so that a loop may go on for a few steps.
 type Memory struct {
 	meter          *size.Meter
 	used, reserved int
@@ -43,8 +43,8 @@ func (m *Memory) Take(n int) error {
 // Release tells that n bytes are no longer in use. What was reserved for them serves what comes next.
 func (m *Memory) Release(n int) { m.used -= n }
 
-// Check returns an error if the query has ended: that of its context, or of Take. It lets others run first: otherwise a push may wait until
-// Go's scheduler interrupts the query, which it does after 10 ms.
+// Check returns an error if the query has ended: that of its context, or of Take. It lets others run first: otherwise a
+// push may wait until Go's scheduler interrupts the query, which it does after 10 ms.
 func (m *Memory) Check() error {
 	runtime.Gosched()
 	return m.meter.Check()
@@ -56,8 +56,8 @@ func (m *Memory) keep(n int) error {
 	return m.meter.More(n)
 }
 
-// fitted computes an answer that may leave out nodes. If all nodes need more memory than a query can ever have, fitted calls compute
-// again with a number of parts: the answer may use one such part of the free memory.
+// fitted computes an answer that may leave out nodes. If all nodes need more memory than a query can ever have, fitted
+// calls compute again with a number of parts: the answer may use one such part of the free memory.
 func (m *Memory) fitted(compute func(parts int) error) error {
 	used := m.used
 	var err error
@@ -74,8 +74,8 @@ func (m *Memory) fitted(compute func(parts int) error) error {
 // free returns how much of its limit a query does not use.
 func (m *Memory) free() int { return m.meter.Limit - m.used }
 
-// What the parts of a query take for each entry. A slice that grows by append takes up to 9/4 of its length, while it is copied; an index
-// up to 40 bytes for an entry.
+// What the parts of a query take for each entry. A slice that grows by append takes up to 9/4 of its length, while it
+// is copied; an index up to 40 bytes for an entry.
 const (
 	weightedProfileBytes = 144 // with its places in the lists of those that are read
 	selectedBytes        = 640 // of a series in a list that grows
@@ -101,6 +101,7 @@ const (
 
 // moverBytes is what a mover.Mover from a dictionary takes.
 func moverBytes(d *dictionary.Dictionary) int {
-	return 4 * (d.Strings.Len() + d.Functions.Len() + d.Mappings.Len() + d.Locations.Len() + d.Stacks.Len() + d.Attributes.Len() +
+	return 4 * (d.Strings.Len() + d.Functions.Len() + d.Mappings.Len() + d.Locations.Len() + d.Stacks.Len() +
+		d.Attributes.Len() +
 		d.AttributeSets.Len() + d.Links.Len())
 }

@@ -23,25 +23,37 @@ func allQueries(s *Store, sel Selection) map[string]func(ctx context.Context, m 
 	sel.Timestamps = true
 	grouped := sel
 	grouped.GroupBy = "key"
-	run := func(sel Selection, query func(context.Context, Selection) (any, error)) func(context.Context, *size.Meter) (any, error) {
+	run := func(sel Selection, query func(context.Context, Selection) (any, error)) func(context.Context,
+		*size.Meter) (any, error) {
 		return func(ctx context.Context, m *size.Meter) (any, error) {
 			sel.Meter = m
 			return query(ctx, sel)
 		}
 	}
 	return map[string]func(context.Context, *size.Meter) (any, error){
-		"flame graph": run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.FlameGraph(ctx, sel, 500_000) }),
-		"groups":      run(grouped, func(ctx context.Context, sel Selection) (any, error) { return s.FlameGraph(ctx, sel, 500_000) }),
-		"diff":        run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.Diff(ctx, sel, sel, 500_000) }),
-		"merge":       run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.Merge(ctx, sel) }),
-		"timeline":    run(grouped, func(ctx context.Context, sel Selection) (any, error) { return s.Timeline(ctx, sel, 10_000, noon) }),
-		"attributes":  run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.Attributes(ctx, sel, 10_000) }),
-		"heat map":    run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.HeatMap(ctx, sel, 1200, 200) }),
-		"events":      run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.Events(ctx, sel, 20_000) }),
+		"flame graph": run(sel, func(ctx context.Context, sel Selection) (any, error) {
+			return s.FlameGraph(ctx, sel, 500_000)
+		}),
+		"groups": run(grouped, func(ctx context.Context, sel Selection) (any, error) {
+			return s.FlameGraph(ctx, sel, 500_000)
+		}),
+		"diff": run(sel, func(ctx context.Context, sel Selection) (any, error) {
+			return s.Diff(ctx, sel, sel, 500_000)
+		}),
+		"merge": run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.Merge(ctx, sel) }),
+		"timeline": run(grouped, func(ctx context.Context, sel Selection) (any, error) {
+			return s.Timeline(ctx, sel, 10_000, noon)
+		}),
+		"attributes": run(sel, func(ctx context.Context, sel Selection) (any, error) {
+			return s.Attributes(ctx, sel, 10_000)
+		}),
+		"heat map": run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.HeatMap(ctx, sel, 1200, 200) }),
+		"events":   run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.Events(ctx, sel, 20_000) }),
 	}
 }
 
-// What a query takes, it reserves before: of the worst messages, and of a store in which hardly any two samples share a function.
+// What a query takes, it reserves before: of the worst messages, and of a store in which hardly any two samples share a
+// function.
 func TestQueriesReserveTheirMemory(t *testing.T) {
 	profiletest.SkipLarge(t)
 	stores := map[string]func(t *testing.T) *Store{"distinct functions": func(t *testing.T) *Store { return fullStore(t, 16<<20) }}
@@ -85,7 +97,8 @@ func fullStore(t *testing.T, maxBytes int) *Store {
 	for round := 0; s.Stats().Evicted[EvictedBytes] == 0; round++ {
 		var samples []profiletest.Sample
 		for i := range 2000 {
-			samples = append(samples, profiletest.Value(int64(i+1), fmt.Sprintf("f%d.%d", round, i), fmt.Sprint("g", i%100), "main").
+			samples = append(samples, profiletest.Value(int64(i+1), fmt.Sprintf("f%d.%d", round, i), fmt.Sprint("g", i%100),
+				"main").
 				With(profiletest.Attr("key", fmt.Sprint(i%33))))
 		}
 		add(t, s, "a", "cpu", "nanoseconds", round, 1, samples...)

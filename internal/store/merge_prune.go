@@ -58,8 +58,9 @@ func (m *merger) prune() error {
 		switch {
 		case keep[i]:
 			id = identity{
-				stack: int32(moves.Stack(dictionary.StackIndex(row.stack))), attributes: int32(moves.Set(dictionary.AttributeSetIndex(row.attributes))),
-				link: int32(moves.Link(dictionary.LinkIndex(row.link))), timed: row.timed, timestamp: row.timestamp,
+				stack:      int32(moves.Stack(dictionary.StackIndex(row.stack))),
+				attributes: int32(moves.Set(dictionary.AttributeSetIndex(row.attributes))),
+				link:       int32(moves.Link(dictionary.LinkIndex(row.link))), timed: row.timed, timestamp: row.timestamp,
 			}
 		case leftOut[row.stack]:
 			id.stack = int32(moves.Stack(dictionary.StackIndex(row.stack)))
@@ -88,7 +89,8 @@ func (m *merger) prune() error {
 	return cmp.Or(m.memory.Take(m.dictBytes), m.ended())
 }
 
-// largest marks the n largest samples: a value is as large as the part that it is of the values of its type. What was left out stays.
+// largest marks the n largest samples: a value is as large as the part that it is of the values of its type. What was
+// left out stays.
 func (m *merger) largest(n int) []bool {
 	wholes := make([]float64, m.types)
 	value := func(i int) float64 {
@@ -156,8 +158,10 @@ func (m *merger) comment(attributes []int32) []int32 {
 		}
 		return true
 	})
-	list.AppendEmpty().SetStr(fmt.Sprintf("The %d smallest samples are left out: all of them need more memory than a query may take. Their values are in %s.",
-		m.leftOutRows, LeftOutName))
+	list.AppendEmpty().
+		SetStr(fmt.Sprintf(
+			"The %d smallest samples are left out: all of them need more memory than a query may take. Their values are in %s.",
+			m.leftOutRows, LeftOutName))
 	return append(attributes, int32(m.dict.Attributes.Intern(dictionary.Attribute{
 		Key: m.dict.Strings.Intern(pprofscan.AttributeComment), Value: dictionary.ValueOf(comments),
 	})))

@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// This file is a store as README, docs/store.md and docs/values.md describe it, in the simplest way: a list of messages, and loops over it.
-// Times are Unix nanoseconds.
+// This file is a store as README, docs/store.md and docs/values.md describe it, in the simplest way: a list of
+// messages, and loops over it. Times are Unix nanoseconds.
 
 // message is what a sender pushed, which arrived at once.
 type message struct {
@@ -75,7 +75,8 @@ func (m *message) build() *profiletest.Builder {
 	return b
 }
 
-// counted is a profile as it counts: from start to end, or, as a state that no other follows, until interval after start.
+// counted is a profile as it counts: from start to end, or, as a state that no other follows, until interval after
+// start.
 type counted struct {
 	*modelProfile
 	rows                 []modelRow
@@ -201,14 +202,16 @@ func (s *modelSelection) overlap(start, end int64) (length int64, ok bool) {
 	return length, length > 0
 }
 
-// matches reports whether the resource of a profile has the selected attributes, and, if row is not nil, the row its own.
+// matches reports whether the resource of a profile has the selected attributes, and, if row is not nil, the row its
+// own.
 func (s *modelSelection) matches(p *modelProfile, row *modelRow) bool {
 	wanted := map[string][]string{}
 	for _, a := range s.Attributes {
 		wanted[a.Key] = append(wanted[a.Key], a.Value)
 	}
 	for key, values := range wanted {
-		value := map[string]string{"service.name": p.service, "service.instance.id": p.instance, "service.version": p.version}[key]
+		value := map[string]string{"service.name": p.service, "service.instance.id": p.instance,
+			"service.version": p.version}[key]
 		if key == "endpoint" {
 			if row == nil {
 				continue
@@ -276,7 +279,8 @@ func (m *model) next(c *counted) *counted {
 	return nil
 }
 
-// holds returns until when a state holds: until the next selected one if that comes within two intervals, otherwise for one.
+// holds returns until when a state holds: until the next selected one if that comes within two intervals, otherwise for
+// one.
 func (m *model) holds(c *counted, until int64) int64 {
 	if next := m.next(c); next != nil && next.start <= c.start+2*c.interval && next.start < until {
 		return next.start

@@ -12,7 +12,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
-// newestProfile finds the latest profile of a query, and what its series have in common. Of each block, it keeps copies.
+// newestProfile finds the latest profile of a query, and what its series have in common. Of each block, it keeps
+// copies.
 type newestProfile struct {
 	memory *Memory
 	// time is the earliest start of the profiles.
@@ -35,7 +36,8 @@ type newestProfile struct {
 
 func newNewest(m *Memory) newestProfile {
 	return newestProfile{
-		memory: m, sets: map[dictionary.AttributeSetIndex]bool{}, dict: dictionary.NewCopying(), counts: map[dictionary.AttributeIndex]int{},
+		memory: m, sets: map[dictionary.AttributeSetIndex]bool{}, dict: dictionary.NewCopying(),
+		counts: map[dictionary.AttributeIndex]int{},
 	}
 }
 
@@ -93,8 +95,9 @@ func (n *newestProfile) endPart(p Part) error {
 		m := p.Meta(n.latest)
 		n.latest = nil
 		n.fields = &ProfileFields{
-			Dict: n.dict, PeriodType: strings.Clone(dict.Strings.At(m.PeriodType)), PeriodUnit: strings.Clone(dict.Strings.At(m.PeriodUnit)),
-			Period: m.Period, Attributes: attributesOf(m.Attributes), Scope: attributesOf(m.Scope),
+			Dict: n.dict, PeriodType: strings.Clone(dict.Strings.At(m.PeriodType)),
+			PeriodUnit: strings.Clone(dict.Strings.At(m.PeriodUnit)),
+			Period:     m.Period, Attributes: attributesOf(m.Attributes), Scope: attributesOf(m.Scope),
 		}
 	}
 	return n.memory.Take(n.bytes() - before)

@@ -12,8 +12,10 @@ import (
 
 // This file selects whole profiles of given series: Query.Only. For Grafana's data sources, a profile has one time.
 
-// NameTree merges the samples of one or two queries into a tree of the names of functions. keeps choose among their samples; nil keeps all.
-func (s *Querier) NameTree(ctx context.Context, queries []*Query, keeps []func(samples *Samples, row int) bool) (tree *Tree, err error) {
+// NameTree merges the samples of one or two queries into a tree of the names of functions. keeps choose among their
+// samples; nil keeps all.
+func (s *Querier) NameTree(ctx context.Context, queries []*Query,
+	keeps []func(samples *Samples, row int) bool) (tree *Tree, err error) {
 	err = queries[0].Memory.fitted(func(parts int) (err error) {
 		b := newTreeBuilder(queries[0].Memory)
 		b.namesOnly, b.parts = true, parts
@@ -43,7 +45,8 @@ func (s *Samples) kept(keep func(samples *Samples, row int) bool) *Samples {
 	return &out
 }
 
-// NewQuery returns a query of the profiles of series whose time lies in [from, until). Its memory comes on top of what the meter has.
+// NewQuery returns a query of the profiles of series whose time lies in [from, until). Its memory comes on top of what
+// the meter has.
 func NewQuery(ctx context.Context, meter *size.Meter, only []Series, from, until int64, want Want) *Query {
 	m := newMemory(ctx, meter)
 	m.used = m.meter.Level()

@@ -17,7 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
-// faultyDisk is a folder on a disk that fails when a test wants it, and that forgets what was not synced when the power fails.
+// faultyDisk is a folder on a disk that fails when a test wants it, and that forgets what was not synced when the power
+// fails.
 type faultyDisk struct {
 	dir string
 	// isModelled reports that inodes are not used again, so that what is durable can be told by them.

@@ -86,7 +86,8 @@ func (h *history) someTime() (from, until int64) {
 	return from, max(until, from+1)
 }
 
-// exactness is how near an answer must be to that of the model: the parts that became coarser are known by whole ranges.
+// exactness is how near an answer must be to that of the model: the parts that became coarser are known by whole
+// ranges.
 func (h *history) exactness(sel store.Selection) (tolerance float64, ok bool) {
 	stats := h.store.Stats()
 	switch coarse := stats.CoarseUntil; {
@@ -206,11 +207,13 @@ func (h *history) pprof(sel store.Selection) error {
 				names = append(names, l.Line[0].Function.Name)
 			}
 			if sample.Value[0] != 0 {
-				got[modelKey{stack: strings.Join(names, ";"), endpoint: strings.Join(sample.Label["endpoint"], "")}] += float64(sample.Value[0])
+				got[modelKey{stack: strings.Join(names, ";"),
+					endpoint: strings.Join(sample.Label["endpoint"], "")}] += float64(sample.Value[0])
 			}
 		}
 	}
-	if want, isOpen := h.model.sums(sel); !isOpen && sel.Type != "off_cpu" { // whose samples differ by thread, and are rounded one by one
+	// whose samples differ by thread, and are rounded one by one
+	if want, isOpen := h.model.sums(sel); !isOpen && sel.Type != "off_cpu" {
 		h.compare(sel, want, got)
 	}
 	return nil
@@ -247,7 +250,8 @@ func (h *history) timeLine(sel store.Selection) error {
 				require.True(h.t, math.IsNaN(value) || value == 0, "step %d of %q of %+v: %v", i, name, sel, value)
 				continue
 			}
-			require.InDelta(h.t, zero(line[i]), zero(value), 1e-3+1e-9*math.Abs(zero(line[i])), "step %d of %q of %+v", i, name, sel)
+			require.InDelta(h.t, zero(line[i]), zero(value), 1e-3+1e-9*math.Abs(zero(line[i])), "step %d of %q of %+v", i, name,
+				sel)
 			if sel.GroupBy == "" && sel.Attributes == nil {
 				require.Equal(h.t, math.IsNaN(line[i]), math.IsNaN(value), "step %d of %q of %+v", i, name, sel)
 			}
@@ -337,7 +341,8 @@ func (h *history) lists(sel store.Selection) error {
 		}
 		isInTime := c.start >= sel.From && c.start < selectionOf(sel).until
 		if isInTime && c.service == sel.Service {
-			labels := []store.Attribute{{Key: "service.instance.id", Value: c.instance}, {Key: "service.name", Value: c.service}, {Key: "service.version", Value: c.version}}
+			labels := []store.Attribute{{Key: "service.instance.id", Value: c.instance}, {Key: "service.name", Value: c.service},
+				{Key: "service.version", Value: c.version}}
 			require.True(h.t, found[fmt.Sprint(c.service, c.name, c.typ, labels)], "%s of %+v", c.series(), sel)
 		}
 	}

@@ -25,8 +25,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// Random operations on stores of random configurations have the results that the model expects. STORE_OPERATIONS is the number of
-// histories, STORE_SEED the seed of the first one, a random one without it: a failure names the seed with which it comes again.
+// Random operations on stores of random configurations have the results that the model expects. STORE_OPERATIONS is the
+// number of histories, STORE_SEED the seed of the first one, a random one without it: a failure names the seed with
+// which it comes again.
 func TestOperations(t *testing.T) {
 	histories, first := uint64(3), uint64(1)
 	if profiletest.IsRace { // everything takes minutes
@@ -92,7 +93,8 @@ type instance struct {
 
 func newHistory(t *testing.T, seed uint64) *history {
 	rnd := rand.New(rand.NewPCG(seed, 46))
-	h := &history{t: t, rnd: rnd, model: newModel(nil), now: time.Date(2026, 11, 20+rnd.IntN(3), rnd.IntN(24), rnd.IntN(60), 0, 0, time.UTC)}
+	h := &history{t: t, rnd: rnd, model: newModel(nil),
+		now: time.Date(2026, 11, 20+rnd.IntN(3), rnd.IntN(24), rnd.IntN(60), 0, 0, time.UTC)}
 	h.oldest = h.now.UnixNano()
 	h.cfg = store.MemoryConfig()
 	h.cfg.Resolution = pick(rnd, time.Second, 10*time.Second, time.Minute)
@@ -104,11 +106,13 @@ func newHistory(t *testing.T, seed uint64) *history {
 	} else {
 		h.disk = newFaultyDisk(t)
 		h.cfg.Disk = store.DiskConfig{
-			Directory: filepath.Join(h.disk.dir, "store"), Retention: pick(rnd, 6*time.Hour, 60*time.Hour, 14*24*time.Hour), MaxBytes: 1 << 30,
-			Report: func(message string, err error) { h.note("report: %s: %v", message, err) },
+			Directory: filepath.Join(h.disk.dir, "store"), Retention: pick(rnd, 6*time.Hour, 60*time.Hour, 14*24*time.Hour),
+			MaxBytes: 1 << 30,
+			Report:   func(message string, err error) { h.note("report: %s: %v", message, err) },
 		}
 		if rnd.IntN(3) == 0 {
-			h.cfg.Disk.Downsampling = store.Downsampling{After: pick(rnd, time.Hour, 30*time.Hour), Step: pick(rnd, 10*time.Second, 10*time.Minute)}
+			h.cfg.Disk.Downsampling = store.Downsampling{After: pick(rnd, time.Hour, 30*time.Hour),
+				Step: pick(rnd, 10*time.Second, 10*time.Minute)}
 		}
 	}
 	h.open()
@@ -180,11 +184,13 @@ func (h *history) maintain() {
 	after := h.store.Stats()
 	h.note("maintained: %d blocks, %d profiles, coarse until %d", after.DiskBlocks, after.Profiles, after.CoarseUntil)
 	h.cut = max(h.cut, h.now.Add(-h.store.Window()).UnixNano())
-	require.Zero(h.t, after.Evicted[store.EvictedBytes]+after.Evicted[store.EvictedSeries]+after.Evicted[store.EvictedTotals])
+	require.Zero(h.t,
+		after.Evicted[store.EvictedBytes]+after.Evicted[store.EvictedSeries]+after.Evicted[store.EvictedTotals])
 	if h.oldest > h.cut {
 		require.Equal(h.t, before.Evicted[store.EvictedAge], after.Evicted[store.EvictedAge], "nothing is too old")
 	}
-	if n := len(h.model.messages); !h.disk.isFailing() && after.DiskFailing == 0 && n > 0 && h.now.Sub(h.model.messages[n-1].arrived) > time.Hour {
+	if n := len(h.model.messages); !h.disk.isFailing() && after.DiskFailing == 0 && n > 0 &&
+		h.now.Sub(h.model.messages[n-1].arrived) > time.Hour {
 		h.durable = n
 	}
 }
@@ -287,7 +293,8 @@ func (h *history) flame(sel store.Selection) map[string]bool {
 	return frames
 }
 
-// failNext lets uses of the file system fail from one on, for a moment or until the disk is healed, while something else happens.
+// failNext lets uses of the file system fail from one on, for a moment or until the disk is healed, while something
+// else happens.
 func (h *history) failNext() {
 	if h.disk == nil {
 		return
@@ -372,7 +379,8 @@ func (h *history) add(at time.Time) {
 	}
 	h.model.add(m)
 	h.oldest = min(h.oldest, h.first(m))
-	h.note("message %d of %s %s at %s: %d profiles", m.number, of.service, of.id, at.Format("02 15:04:05"), len(m.profiles))
+	h.note("message %d of %s %s at %s: %d profiles", m.number, of.service, of.id, at.Format("02 15:04:05"),
+		len(m.profiles))
 	require.Equal(h.t, h.model.refused-refused, added.Refused[store.RefusedOrder])
 	require.Equal(h.t, len(m.profiles), added.Profiles+added.Refused[store.RefusedOrder])
 }
@@ -388,7 +396,8 @@ func (h *history) first(m *message) int64 {
 	return first
 }
 
-// instance returns one that sends. Those that were silent for hours do not come back: when they are forgotten is not promised.
+// instance returns one that sends. Those that were silent for hours do not come back: when they are forgotten is not
+// promised.
 func (h *history) instance() *instance {
 	h.instances = slices.DeleteFunc(h.instances, func(of *instance) bool { return h.now.Sub(of.last) > 2*time.Hour })
 	if len(h.instances) < 4 || h.rnd.IntN(20) == 0 {
@@ -402,10 +411,12 @@ func (h *history) instance() *instance {
 	return of
 }
 
-func (h *history) profile(of *instance, name, typ, unit string, values kind.Values, start, duration int64) *modelProfile {
+func (h *history) profile(of *instance, name, typ, unit string, values kind.Values, start,
+	duration int64) *modelProfile {
 	return &modelProfile{
-		service: of.service, instance: of.id, version: of.version, name: name, typ: store.SampleType{Type: typ, Unit: unit}, values: values,
-		time: start, duration: duration,
+		service: of.service, instance: of.id, version: of.version, name: name, typ: store.SampleType{Type: typ, Unit: unit},
+		values: values,
+		time:   start, duration: duration,
 	}
 }
 

@@ -13,19 +13,21 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
-// Block is what a query reads: a snapshot of what is in memory, a block on disk, or what an engine lists. It does not change.
+// Block is what a query reads: a snapshot of what is in memory, a block on disk, or what an engine lists. It does not
+// change.
 type Block interface {
-	// Span returns the time in which profiles of a service may count, or those of all services if it is empty. ok is false if the block has
-	// none of the service.
+	// Span returns the time in which profiles of a service may count, or those of all services if it is empty. ok is false
+	// if the block has none of the service.
 	Span(service string) (start, end int64, ok bool)
-	// Series calls use with the series of a service, or of one service after the other if it is empty. They are in the order of their
-	// profile, type and ID, and valid until use returns.
+	// Series calls use with the series of a service, or of one service after the other if it is empty. They are in the
+	// order of their profile, type and ID, and valid until use returns.
 	Series(service string, m *Memory, use func([]BlockSeries) error) error
 	// Labels returns the attributes of the series of a service, in their order.
 	Labels(service string) ([]map[string]string, error)
 	// Starts calls use with the starts of the profiles of series, which are in their order.
 	Starts(list []*BlockSeries, use func(in int, starts []int64) error) error
-	// Open begins to read the profiles of a service. Without its dictionary, these have no attributes, and their samples refer to nothing.
+	// Open begins to read the profiles of a service. Without its dictionary, these have no attributes, and their samples
+	// refer to nothing.
 	Open(service string, withDictionary bool, m *Memory) (Part, error)
 }
 
@@ -37,9 +39,10 @@ type Part interface {
 	Resources() iter.Seq[dictionary.AttributeSetIndex]
 	// Meta returns what a profile has that was read with its fields.
 	Meta(p *Profile) *Meta
-	// Profiles calls use with the profiles of series that wants chooses by their Start, End and Total: with the index of the series, the
-	// number of the profile in it, and the profile, which is valid until use returns.
-	Profiles(list []*BlockSeries, withFields bool, wants func(*BlockSeries, *Profile) bool, use func(in, number int, p *Profile) error) error
+	// Profiles calls use with the profiles of series that wants chooses by their Start, End and Total: with the index of
+	// the series, the number of the profile in it, and the profile, which is valid until use returns.
+	Profiles(list []*BlockSeries, withFields bool, wants func(*BlockSeries, *Profile) bool,
+		use func(in, number int, p *Profile) error) error
 	// Rows calls use with the samples of n profiles, which are in the order of Profiles: in one or more parts for each.
 	Rows(n int, at func(i int) (*BlockSeries, *Profile), want ColumnsWanted, use func(i int, c *Columns) error) error
 	// Close ends the reading.
@@ -88,8 +91,9 @@ type BlockSeries struct {
 type Profile struct {
 	// Time and Duration are those of the profile.
 	Time, Duration int64
-	// Start and End are the time for which the profile counts, which differs from its own if that is outside the window: of a delta, when
-	// it happened; of what was cumulative, the time since the profile before; of a gauge, two intervals (seriesHistory.holds).
+	// Start and End are the time for which the profile counts, which differs from its own if that is outside the window:
+	// of a delta, when it happened; of what was cumulative, the time since the profile before; of a gauge, two intervals
+	// (seriesHistory.holds).
 	Start, End int64
 	Total      int64
 	// At is where its block has its samples.
@@ -113,7 +117,8 @@ type Meta struct {
 // ColumnsWanted are the columns to read besides stacks and values.
 type ColumnsWanted struct{ Attributes, Timestamps, Links bool }
 
-// Columns are samples. A column is empty if it was not wanted, or if no profile that is read has it. Timestamps are Unix nanoseconds.
+// Columns are samples. A column is empty if it was not wanted, or if no profile that is read has it. Timestamps are
+// Unix nanoseconds.
 type Columns struct {
 	Stacks, Attributes, Links []int32
 	Timestamps, Values        []int64

@@ -15,7 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// described returns all that a Block has, sorted, without what differs between implementations: numbers, places and bytes.
+// described returns all that a Block has, sorted, without what differs between implementations: numbers, places and
+// bytes.
 func described(t *testing.T, b Block) (lines []string) {
 	m := newMemory(t.Context(), nil)
 	require.NoError(t, b.Series("", m, func(list []BlockSeries) error {
@@ -45,7 +46,10 @@ func described(t *testing.T, b Block) (lines []string) {
 		}
 		var profiles []found
 		all := func(*BlockSeries, *Profile) bool { return true }
-		require.NoError(t, p.Profiles(series, true, all, func(in, _ int, c *Profile) error { profiles = append(profiles, found{in, *c}); return nil }))
+		require.NoError(t, p.Profiles(series, true, all, func(in, _ int, c *Profile) error {
+			profiles = append(profiles, found{in, *c})
+			return nil
+		}))
 		require.Len(t, starts, len(profiles))
 		rows := make([]int, len(profiles))
 		at := func(i int) (*BlockSeries, *Profile) { return series[profiles[i].in], &profiles[i].Profile }
@@ -61,8 +65,8 @@ func described(t *testing.T, b Block) (lines []string) {
 				if profiles[i].Flags&hasTimestamps != 0 {
 					timestamp = c.Timestamps[k]
 				}
-				lines = append(lines, fmt.Sprint("row ", list[profiles[i].in].Type, profiles[i].Start, frames, c.Values[k], timestamp,
-					labelsOf(p.Dict(), &BlockSeries{Resource: dictionary.AttributeSetIndex(at32(c.Attributes, k))}),
+				lines = append(lines, fmt.Sprint("row ", list[profiles[i].in].Type, profiles[i].Start, frames, c.Values[k],
+					timestamp, labelsOf(p.Dict(), &BlockSeries{Resource: dictionary.AttributeSetIndex(at32(c.Attributes, k))}),
 					p.Dict().Links.At(dictionary.LinkIndex(at32(c.Links, k)))))
 			}
 			return nil
@@ -72,7 +76,8 @@ func described(t *testing.T, b Block) (lines []string) {
 			require.Equal(t, starts[i], c.Start)
 			require.EqualValues(t, c.Samples, rows[i])
 			c.At, c.meta = 0, 0
-			lines = append(lines, fmt.Sprintf("profile %s %+v %d %s", list[c.in].Type, c.Profile, meta.Period, p.Dict().Strings.At(meta.PeriodUnit)))
+			lines = append(lines,
+				fmt.Sprintf("profile %s %+v %d %s", list[c.in].Type, c.Profile, meta.Period, p.Dict().Strings.At(meta.PeriodUnit)))
 		}
 		return nil
 	}))
@@ -80,7 +85,8 @@ func described(t *testing.T, b Block) (lines []string) {
 	return lines
 }
 
-// What a block on disk has is what the snapshot has of the block in memory of which it was made, for each kind of values.
+// What a block on disk has is what the snapshot has of the block in memory of which it was made, for each kind of
+// values.
 func TestBlocksConform(t *testing.T) {
 	s := open(t, diskConfig(t, t.TempDir()))
 	defer func() { require.NoError(t, s.Close()) }()
@@ -90,10 +96,12 @@ func TestBlocksConform(t *testing.T) {
 			start := uint64(now.Add(-10 * time.Second).UnixNano())
 			b := profiletest.New().Resource("service.name", service, "host.name", fmt.Sprint("host", i%2))
 			b.Profile("cpu", "nanoseconds").Time(start, 10e9).Period(1e7, "cpu", "nanoseconds").Sample(
-				profiletest.Value(int64(20+i), "leaf", "main").With(profiletest.Attr("endpoint", "/pay")).Linked([16]byte{1}, [8]byte{2}),
+				profiletest.Value(int64(20+i), "leaf", "main").With(profiletest.Attr("endpoint", "/pay")).Linked([16]byte{1},
+					[8]byte{2}),
 				profiletest.Value(3, "other", "main"))
 			b.Profile("inuse_space", "bytes").Time(start, 10e9).Sample(profiletest.Value(int64(50*i+1), "alloc", "main"))
-			b.Profile("wall", "nanoseconds").Time(start, 10e9).Sample(profiletest.Observed([]uint64{start + 5, start + 7}, "wait", "main"))
+			b.Profile("wall", "nanoseconds").Time(start, 10e9).
+				Sample(profiletest.Observed([]uint64{start + 5, start + 7}, "wait", "main"))
 			b.Profile("alloc_space", "bytes").Time(0, 0).Sample(profiletest.Value(int64(100*i), "alloc", "main"))
 			require.Zero(t, s.Add(b.Build(), now).Refused)
 		}

@@ -22,8 +22,8 @@ func addCounted(t *testing.T, s *Store, version, function string, second int, pe
 	require.Zero(t, s.Add(pd, noon).Refused)
 }
 
-// Samples of different periods count as the time for which they stand, in every answer, in memory and on disk. Those of one period are
-// counted.
+// Samples of different periods count as the time for which they stand, in every answer, in memory and on disk. Those of
+// one period are counted.
 func TestSamplesOfDifferentPeriods(t *testing.T) {
 	s := open(t, diskConfig(t, t.TempDir()))
 	defer func() { require.NoError(t, s.Close()) }()

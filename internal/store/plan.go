@@ -10,7 +10,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// This file goes over the profiles of a query without their samples, before these are read: how a profile counts can depend on all others.
+// This file goes over the profiles of a query without their samples, before these are read: how a profile counts can
+// depend on all others.
 
 // tally describes profiles.
 type tally struct {
@@ -30,16 +31,17 @@ func (t *tally) add(c *Profile) {
 
 // rule is how the profiles of one type count.
 type rule struct {
-	// others are those that are no baselines. Baselines count only if there are no others: they are older than the selection.
+	// others are those that are no baselines. Baselines count only if there are no others: they are older than the
+	// selection.
 	others, baselines tally
-	// states is the time over which states are averaged: that for which any holds whose series can be selected. Which samples it has does
-	// not matter: in the next block, the series may have some that are selected. overridden is that of series which have another value of a
-	// selected attribute, and samples with theirs; it counts if there are no others.
+	// states is the time over which states are averaged: that for which any holds whose series can be selected. Which
+	// samples it has does not matter: in the next block, the series may have some that are selected. overridden is that of
+	// series which have another value of a selected attribute, and samples with theirs; it counts if there are no others.
 	states, overridden held
 	// isFractional reports that a weight is not a whole number.
 	isFractional bool
-	// timeType is that of the time for which a sample stands, if the type counts samples, and periods are the smallest and the largest such
-	// time. Samples of different periods count as time: isTime.
+	// timeType is that of the time for which a sample stands, if the type counts samples, and periods are the smallest and
+	// the largest such time. Samples of different periods count as time: isTime.
 	timeType SampleType
 	periods  [2]int64
 	isTime   bool

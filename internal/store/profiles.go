@@ -20,15 +20,16 @@ type Merged struct {
 	pprofile.Profiles
 	// Count is the number of profiles that were merged.
 	Count int
-	// LeftOut is the number of samples that are left out because all of them need more memory than a query can have. Their values are in
-	// stacks of the outermost location and LeftOutName.
+	// LeftOut is the number of samples that are left out because all of them need more memory than a query can have. Their
+	// values are in stacks of the outermost location and LeftOutName.
 	LeftOut int
 }
 
 // LeftOutName is the name of a frame that stands for what is left out.
 const LeftOutName = "(left out)"
 
-// Merge merges the selected samples of all sample types, or of the one that is selected, to OTLP profiles that are one pprof.
+// Merge merges the selected samples of all sample types, or of the one that is selected, to OTLP profiles that are one
+// pprof.
 func (s *Querier) Merge(ctx context.Context, sel Selection) (merged *Merged, err error) {
 	err = s.MergeTo(ctx, sel, func(m *Merged) error { merged = m; return nil })
 	return merged, err
@@ -43,7 +44,8 @@ func (s *Querier) MergeTo(ctx context.Context, sel Selection, use func(*Merged) 
 }
 
 // MergeQuery merges the samples of a query as MergeTo does. keep chooses among them; nil keeps all.
-func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *Samples, row int) bool, use func(*Merged) error) error {
+func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *Samples, row int) bool,
+	use func(*Merged) error) error {
 	return q.Memory.fitted(func(parts int) error {
 		merged, err := s.merge(ctx, q, keep, parts)
 		if err != nil {
@@ -53,7 +55,8 @@ func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *S
 	})
 }
 
-func (s *Querier) merge(ctx context.Context, q *Query, keep func(samples *Samples, row int) bool, parts int) (*Merged, error) {
+func (s *Querier) merge(ctx context.Context, q *Query, keep func(samples *Samples, row int) bool, parts int) (*Merged,
+	error) {
 	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return nil, err
@@ -84,13 +87,14 @@ type merger struct {
 	// dict takes dictBytes.
 	dict      *dictionary.Dictionary
 	dictBytes int
-	// moves is from the dictionary of the current block. mappings has the positions of mappings, and placed is the last of them.
+	// moves is from the dictionary of the current block. mappings has the positions of mappings, and placed is the last of
+	// them.
 	moves    *mover.Mover
 	from     *dictionary.Dictionary
 	mappings []dictionary.MappingIndex
 	placed   dictionary.MappingIndex
-	// parts is 0, or how many parts of the free memory there are, of which the answer has one. leftOut are the stacks of what was left out,
-	// leftOutRows is how many samples were.
+	// parts is 0, or how many parts of the free memory there are, of which the answer has one. leftOut are the stacks of
+	// what was left out, leftOutRows is how many samples were.
 	parts       int
 	leftOut     map[int32]bool
 	leftOutRows int
@@ -177,10 +181,10 @@ func (m *merger) step() error {
 	return nil
 }
 
-// An answer may have minMergedValues + rowValues × the samples that it merges, up to maxMergedValues, which bounds its memory.
-// Each distinct sample of a block has a value of each type, and counts as rowValues at least, the memory of its identity. So
-// samples of up to rowValues types are refused only above maxMergedValues, and those of very many types that hardly share a
-// stack before they take memory in proportion to their product.
+// An answer may have minMergedValues + rowValues × the samples that it merges, up to maxMergedValues, which bounds its
+// memory. Each distinct sample of a block has a value of each type, and counts as rowValues at least, the memory of its
+// identity. So samples of up to rowValues types are refused only above maxMergedValues, and those of very many types
+// that hardly share a stack before they take memory in proportion to their product.
 const (
 	minMergedValues = 4 << 20
 	maxMergedValues = 16 << 20
@@ -218,8 +222,8 @@ func (m *merger) assemble() (*Merged, error) {
 	return out, m.memory.keep(copied + m.written)
 }
 
-// endBlock frees what is known of a block's dictionary. Mappings stay in the order of the blocks' dictionaries: readers treat the first one as
-// the main binary.
+// endBlock frees what is known of a block's dictionary. Mappings stay in the order of the blocks' dictionaries: readers
+// treat the first one as the main binary.
 func (m *merger) endBlock() {
 	m.mappings = append(m.mappings, make([]dictionary.MappingIndex, m.dict.Mappings.Len()-len(m.mappings))...)
 	if m.moves == nil {

@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// Progress counts the blocks on disk that queries have read: once when their profiles are known, and once when their samples are summed.
+// Progress counts the blocks on disk that queries have read: once when their profiles are known, and once when their
+// samples are summed.
 type Progress struct{ done, total atomic.Int64 }
 
 type progressKey struct{}

@@ -29,7 +29,8 @@ func bounded(limit int) *size.Meter {
 	}}
 }
 
-// The answer of a query whose functions need more memory than it may take has the large ones, and the totals of all. It is the same from disk.
+// The answer of a query whose functions need more memory than it may take has the large ones, and the totals of all. It
+// is the same from disk.
 func TestWhatDoesNotFitIsPruned(t *testing.T) {
 	const functions, large = 100_000, 1 << 40
 	s := open(t, diskConfig(t, t.TempDir()))
@@ -93,7 +94,8 @@ func TestWhatDoesNotFitIsPruned(t *testing.T) {
 	}
 }
 
-// A query that ends for another reason than its size is not repeated, and one that cannot be made small enough is refused.
+// A query that ends for another reason than its size is not repeated, and one that cannot be made small enough is
+// refused.
 func TestWhatCannotBePrunedIsRefused(t *testing.T) {
 	s := New(testConfig())
 	add(t, s, "a", "cpu", "nanoseconds", 0, 10, profiletest.Value(1, "leaf", "main"))
@@ -128,8 +130,8 @@ func TestPruningReservesItsMemory(t *testing.T) {
 	assert.True(t, g.IsPruned)
 }
 
-// A pprof that needs more memory than a query may take has the largest samples of each type, whole, and the totals of all, also over several
-// blocks, and by weight.
+// A pprof that needs more memory than a query may take has the largest samples of each type, whole, and the totals of
+// all, also over several blocks, and by weight.
 func TestPprofThatDoesNotFitIsPruned(t *testing.T) {
 	const functions = 32_000
 	s := open(t, diskConfig(t, t.TempDir()))
@@ -144,7 +146,8 @@ func TestPprofThatDoesNotFitIsPruned(t *testing.T) {
 		objects = append(objects, profiletest.Value(1<<40, "large", "main").With(profiletest.Attr("key", "a")))
 		bytes = append(bytes, profiletest.Value(1<<40, "holds", "main").With(profiletest.Attr("key", "b")))
 		start := uint64(at(10 * profile))
-		s.Add(profiletest.New().Resource("service.name", "shop").Profile("inuse_objects", "count").Time(start, 0).Sample(objects...).
+		s.Add(profiletest.New().Resource("service.name", "shop").Profile("inuse_objects", "count").Time(start, 0).
+			Sample(objects...).
 			Profile("inuse_space", "bytes").Time(start, 0).Sample(bytes...).Build(), noon)
 	}
 	s.Maintain(noon.Add(time.Hour))
@@ -160,7 +163,8 @@ func TestPprofThatDoesNotFitIsPruned(t *testing.T) {
 		require.NoError(t, profiletest.Check(merged.Profiles))
 		require.Positive(t, merged.LeftOut)
 		want, got := encode(t, all.Profiles), encode(t, merged.Profiles)
-		require.Contains(t, got.Comments[len(got.Comments)-1], fmt.Sprintf("The %d smallest samples are left out", merged.LeftOut))
+		require.Contains(t, got.Comments[len(got.Comments)-1],
+			fmt.Sprintf("The %d smallest samples are left out", merged.LeftOut))
 		assert.Greater(t, len(got.Sample), 500)
 		wholes, sums := [2]int64{}, [2]int64{}
 		large := map[string]int64{}

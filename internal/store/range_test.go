@@ -32,7 +32,8 @@ func addDay(t *testing.T, s *Store, day time.Time) {
 		begun := day.Add(time.Duration(hour) * time.Hour)
 		for at := begun; at.Before(begun.Add(time.Hour)); at = at.Add(time.Minute) {
 			start := uint64(at.UnixNano())
-			b.Profile("cpu", "nanoseconds").Time(start, 10e9).Sample(profiletest.Value(1e9, fmt.Sprint("f", at.Minute()%10), "main"))
+			b.Profile("cpu", "nanoseconds").Time(start, 10e9).
+				Sample(profiletest.Value(1e9, fmt.Sprint("f", at.Minute()%10), "main"))
 			b.Profile("inuse_space", "bytes").Time(start, 0).Sample(profiletest.Value(1000, "f", "main"))
 			b.Profile("off_cpu", "nanoseconds").Time(start, 10e9).
 				Sample(profiletest.Observed([]uint64{start + 1e9, start + 2e9}, "wait", "main"))

@@ -66,7 +66,8 @@ func (v *view) selected(q *Query) (*viewReader, error) {
 	}
 	s.reads = true
 	r := &viewReader{
-		scan: s, selected: selected, newest: newNewest(v.memory), durations: make([]int64, len(types)), counted: make([]int, len(types)),
+		scan: s, selected: selected, newest: newNewest(v.memory), durations: make([]int64, len(types)),
+		counted: make([]int, len(types)),
 	}
 	s.blockEnded = r.newest.endMoves
 	return r, nil
@@ -169,8 +170,10 @@ func (r *viewReader) readType(p *part, list []selectedSeries, use func(*Samples)
 	return sum.each(&r.out, use)
 }
 
-// divide uses the profiles of which no samples are wanted, and returns those of which samples are added up, and the others.
-func (r *viewReader) divide(p *part, list []weightedProfile, use func(*Samples) error) (plain, rest []*weightedProfile, err error) {
+// divide uses the profiles of which no samples are wanted, and returns those of which samples are added up, and the
+// others.
+func (r *viewReader) divide(p *part, list []weightedProfile, use func(*Samples) error) (plain, rest []*weightedProfile,
+	err error) {
 	want := r.query.Want
 	for i := range list {
 		w := &list[i]

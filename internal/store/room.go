@@ -15,11 +15,12 @@ import (
 
 // This file finds the room for a message.
 
-// room returns the block for a message of cost bytes, or why there is no room for it. It may wait until blocks have been written. It adds
-// nothing of the message.
+// room returns the block for a message of cost bytes, or why there is no room for it. It may wait until blocks have
+// been written. It adds nothing of the message.
 func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*block, Refused, error) {
 	if most := s.cfg.MaxBytes / maxMessagePart; cost > most {
-		return nil, RefusedSize, fmt.Errorf("%w: it needs %d bytes of memory there, and one message may take %d", ErrMessageTooLarge, cost, most)
+		return nil, RefusedSize, fmt.Errorf("%w: it needs %d bytes of memory there, and one message may take %d",
+			ErrMessageTooLarge, cost, most)
 	}
 	for {
 		e := s.current(now, cost)
@@ -35,11 +36,13 @@ func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*block, Ref
 		all, missing := s.seriesOfMessage(pd, now)
 		switch {
 		case all > s.cfg.MaxSeries:
-			return nil, RefusedSeries, fmt.Errorf("%w: it has %d series, and there may be %d", ErrMessageTooLarge, all, s.cfg.MaxSeries)
+			return nil, RefusedSeries, fmt.Errorf("%w: it has %d series, and there may be %d", ErrMessageTooLarge, all,
+				s.cfg.MaxSeries)
 		case len(s.series)+missing <= s.cfg.MaxSeries:
 			return e, 0, nil
 		case !s.dropUnused(now, len(s.series)+missing-s.cfg.MaxSeries):
-			return nil, RefusedSeries, fmt.Errorf("%w: the message has %d new ones, and there may be %d", errSeries, missing, s.cfg.MaxSeries)
+			return nil, RefusedSeries, fmt.Errorf("%w: the message has %d new ones, and there may be %d", errSeries, missing,
+				s.cfg.MaxSeries)
 		}
 	}
 }
@@ -63,8 +66,9 @@ func (s *Store) seriesOfMessage(pd pprofile.Profiles, now time.Time) (all, missi
 	return len(of.series), missing
 }
 
-// dropUnused drops at least n series that have been unused for the longest time, if there are as many, and reports whether it dropped
-// any. It may wait until blocks have been written. Queries keep what they read: earlier blocks are replaced by others.
+// dropUnused drops at least n series that have been unused for the longest time, if there are as many, and reports
+// whether it dropped any. It may wait until blocks have been written. Queries keep what they read: earlier blocks are
+// replaced by others.
 func (s *Store) dropUnused(now time.Time, n int) bool {
 	isUnused := func(use *seriesUse) bool { return now.Sub(use.last) > unusedTime }
 	isOfNoBlock := func(use *seriesUse) bool { return use.blocks == 0 && isUnused(use) }

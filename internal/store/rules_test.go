@@ -33,8 +33,8 @@ func seeds() uint64 {
 	return 4
 }
 
-// The sums of a range are those of the rules in the package comment, whatever is asked for, and whether profiles are in memory, were there
-// when the process was killed, or are in blocks of hours and days.
+// The sums of a range are those of the rules in the package comment, whatever is asked for, and whether profiles are in
+// memory, were there when the process was killed, or are in blocks of hours and days.
 func TestSumsFollowTheRules(t *testing.T) {
 	for seed := range seeds() {
 		inMemory := store.MemoryConfig()
@@ -54,7 +54,8 @@ func TestSumsFollowTheRules(t *testing.T) {
 		}
 		onDisk.Finish = func(now time.Time) { disk.Maintain(now) }
 		storetest.SumsFollowTheRules(t, seed, map[string]*storetest.Kept{
-			"memory": {Source: memory, Add: func(pd pprofile.Profiles, arrived time.Time) { memory.Add(pd, arrived) }}, "disk": onDisk,
+			"memory": {Source: memory, Add: func(pd pprofile.Profiles, arrived time.Time) { memory.Add(pd, arrived) }},
+			"disk":   onDisk,
 		})
 		require.NoError(t, disk.Close())
 	}
@@ -98,8 +99,8 @@ func added(s storetest.Naive) storetest.Naive {
 	return deltas
 }
 
-// A day that is coarser answers as if the deltas of each step had been one, and its sums and means over many steps are those of before,
-// also of small states, whatever is coarser how often and whatever arrives late.
+// A day that is coarser answers as if the deltas of each step had been one, and its sums and means over many steps are
+// those of before, also of small states, whatever is coarser how often and whatever arrives late.
 func TestCoarserDaysFollowTheRules(t *testing.T) {
 	const minute = 60
 	for seed := range seeds() {
@@ -116,7 +117,8 @@ func TestCoarserDaysFollowTheRules(t *testing.T) {
 					if rnd.IntN(8) == 0 {
 						continue
 					}
-					p := storetest.Point{Time: second + rnd.IntN(5), Seconds: 1 + rnd.IntN(20), Value: 1_000_000 * (1 + rnd.IntN(1000))}
+					p := storetest.Point{Time: second + rnd.IntN(5), Seconds: 1 + rnd.IntN(20),
+						Value: 1_000_000 * (1 + rnd.IntN(1000))}
 					few := storetest.Point{Time: p.Time, Value: rnd.IntN(3)}
 					s.Add(storetest.One(id, "cpu", "nanoseconds", p.Time, p.Seconds, int64(p.Value)))
 					s.Add(storetest.One(id, "inuse_space", "bytes", p.Time, 0, int64(p.Value)))
@@ -137,19 +139,22 @@ func TestCoarserDaysFollowTheRules(t *testing.T) {
 		s.Maintain(storetest.Noon.Add(72 * time.Hour))
 		require.NoError(t, s.Close())
 		s = open(t, cfg)
-		coarse := map[string]storetest.Naive{"process_cpu/cpu": coarser(deltas, 10*minute), "memory/alloc_space": coarser(added(cumulatives), 10*minute)}
+		coarse := map[string]storetest.Naive{"process_cpu/cpu": coarser(deltas, 10*minute),
+			"memory/alloc_space": coarser(added(cumulatives), 10*minute)}
 		for range 60 {
 			from := rnd.IntN(second)
 			until := from + 1 + rnd.IntN(second)
 			for name, series := range coarse {
 				profile, typ, _ := strings.Cut(name, "/")
-				sel := store.Selection{Service: "shop", Profile: profile, Type: typ, From: storetest.At(from), Until: storetest.At(until)}
+				sel := store.Selection{Service: "shop", Profile: profile, Type: typ, From: storetest.At(from),
+					Until: storetest.At(until)}
 				if want := series.Delta(from, until); want != 0 {
 					require.InDelta(t, want, storetest.Sum(t, s, sel), 2, "seed %d, %s, %d to %d", seed, name, from, until)
 				}
 			}
 		}
-		whole := store.Selection{Service: "shop", Profile: "memory", Type: "inuse_space", From: storetest.At(0), Until: storetest.At(2 * second)}
+		whole := store.Selection{Service: "shop", Profile: "memory", Type: "inuse_space", From: storetest.At(0),
+			Until: storetest.At(2 * second)}
 		require.InEpsilon(t, gauges.Gauge(0, 2*second), storetest.Sum(t, s, whole), 1e-6)
 		whole.Profile, whole.Type = "goroutine", "goroutine"
 		require.InDelta(t, small.Gauge(0, 2*second), storetest.Sum(t, s, whole), 1)

@@ -14,9 +14,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// This file is the loop of all queries: eachPart opens one block after the other, eachBatch reads the profiles that count of the series of
-// one, some thousand at a time. Nothing of a block stays when the next one is opened, so the memory of a query follows from one block and
-// from its answer, not from its range.
+// This file is the loop of all queries: eachPart opens one block after the other, eachBatch reads the profiles that
+// count of the series of one, some thousand at a time. Nothing of a block stays when the next one is opened, so the
+// memory of a query follows from one block and from its answer, not from its range.
 
 // view is what a query reads: all blocks as they were when it began, oldest first. It holds no lock. release ends it.
 type view struct {
@@ -69,7 +69,8 @@ type scan struct {
 	rules []rule
 	// damaged are blocks that were found to be damaged: the query goes on without them.
 	damaged map[Block]bool
-	// reads is set while samples are read: profiles then have all fields. plansPeriods is set if they have them before, too.
+	// reads is set while samples are read: profiles then have all fields. plansPeriods is set if they have them before,
+	// too.
 	reads, plansPeriods bool
 	// blockEnded is nil, or called after the last part of each block.
 	blockEnded func()
@@ -91,8 +92,8 @@ type selectedSeries struct {
 	typ int
 }
 
-// weightedProfile is a profile that counts, by weight, until end. isBetween reports that other blocks have profiles between those of its
-// series, which are states.
+// weightedProfile is a profile that counts, by weight, until end. isBetween reports that other blocks have profiles
+// between those of its series, which are states.
 type weightedProfile struct {
 	Profile
 	series    *BlockSeries
@@ -103,7 +104,8 @@ type weightedProfile struct {
 
 func (v *view) scan(q *Query, types []SampleType) *scan {
 	s := &scan{
-		view: v, query: q, types: types, byType: map[SampleType]int{}, services: q.services(), rules: make([]rule, len(types)),
+		view: v, query: q, types: types, byType: map[SampleType]int{}, services: q.services(),
+		rules:  make([]rule, len(types)),
 		reader: reader{sel: &q.Selection, groups: newGroups(), memory: v.memory}, damaged: map[Block]bool{},
 	}
 	for i, t := range types {
@@ -134,8 +136,8 @@ func (s *scan) typeOf(sr *BlockSeries) (typ int, ok bool) {
 	return typ, ok
 }
 
-// eachPart calls use with the parts of all blocks, oldest first. Without the dictionary, a part on disk has no attributes, and its samples
-// cannot be read.
+// eachPart calls use with the parts of all blocks, oldest first. Without the dictionary, a part on disk has no
+// attributes, and its samples cannot be read.
 func (s *scan) eachPart(withDictionary bool, use func(*part) error) error {
 	for i, b := range s.view.blocks {
 		for _, service := range s.services {
@@ -222,7 +224,9 @@ func (s *scan) use(p *part, use func(*part) error) error {
 	}
 	maps.Copy(s.filter.onSamples, s.view.onSamples)
 	if len(s.filter.keys) > 0 {
-		p.selected = slices.DeleteFunc(p.selected, func(in selectedSeries) bool { return !s.filter.canMatch(&in.BlockSeries) })
+		p.selected = slices.DeleteFunc(p.selected, func(in selectedSeries) bool {
+			return !s.filter.canMatch(&in.BlockSeries)
+		})
 	}
 	if len(p.selected) == 0 {
 		return nil
@@ -244,10 +248,12 @@ func (s *scan) wants(start, end, total int64, unit string) bool {
 	return s.reaches(start, end) && (s.query.before == 0 || start-durationOf(total, TimeUnit(unit)) < s.query.before)
 }
 
-// rowsPerBatch is the most profiles that are in memory at once, and of how many series the starts are, unless one has more.
+// rowsPerBatch is the most profiles that are in memory at once, and of how many series the starts are, unless one has
+// more.
 const rowsPerBatch = 4 << 10
 
-// eachBatch calls use with the profiles that count of series of one type, in their order. They are valid until use returns.
+// eachBatch calls use with the profiles that count of series of one type, in their order. They are valid until use
+// returns.
 func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProfile) error) error {
 	batch := make([]weightedProfile, 0, min(rowsPerBatch, countProfiles(list)))
 	taken := weightedProfileBytes * cap(batch)
@@ -291,8 +297,8 @@ func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProf
 	return flush()
 }
 
-// counts reports whether a profile of a type counts, and sets until when, and its weight. next is the start of the next one of its series,
-// or noStart.
+// counts reports whether a profile of a type counts, and sets until when, and its weight. next is the start of the next
+// one of its series, or noStart.
 func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
 	q, r := s.query, &s.rules[typ]
 	if s.only != nil {

@@ -21,8 +21,8 @@ type Selection struct {
 	Service, Profile string
 	// Type is a sample type, `cpu` or `cpu/nanoseconds`. Empty means the profile's default.
 	Type string
-	// From and Until are Unix nanoseconds. 0 means no bound. A profile belongs to the selection by the part of its time that lies in
-	// [From, Until); if it has timestamps, the observations inside do.
+	// From and Until are Unix nanoseconds. 0 means no bound. A profile belongs to the selection by the part of its time
+	// that lies in [From, Until); if it has timestamps, the observations inside do.
 	From, Until int64
 	// Attributes must all match, on the profile, the resource or the sample. Of several with one key, one must match.
 	Attributes []Attribute
@@ -34,8 +34,8 @@ type Selection struct {
 	Timestamps bool
 	// before is 0, or leaves out profiles of which no observation, which lasts for its value, can have begun before it.
 	before int64
-	// Meter reserves the memory of the query before it is taken, and has that of the result afterwards; nil means no bound. A comparison
-	// uses that of its first selection.
+	// Meter reserves the memory of the query before it is taken, and has that of the result afterwards; nil means no
+	// bound. A comparison uses that of its first selection.
 	Meter *size.Meter
 }
 
@@ -54,8 +54,8 @@ func (t SampleType) String() string { return t.Type + "/" + t.Unit }
 // is reports whether a selection that names a type, or none, selects this one.
 func (t SampleType) is(name string) bool { return name == "" || name == t.Type || name == t.String() }
 
-// resolveTypes returns the sample type that a selection names, or else the profile's default, or all of them, in the order in which its pprof
-// had them.
+// resolveTypes returns the sample type that a selection names, or else the profile's default, or all of them, in the
+// order in which its pprof had them.
 func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err error) {
 	var list []ProfileInfo
 	if sel.Service != "" && sel.Profile != "" {
@@ -102,7 +102,8 @@ const maxNamedTypes = 20
 // Shorten cuts a string that a client or a producer chose, for a message.
 func Shorten(s string) string { return dictionary.Shorten(s, 100) }
 
-// overlap returns the part of [start, until) that lies in the selected time, and whether there is one. A time without a length has itself.
+// overlap returns the part of [start, until) that lies in the selected time, and whether there is one. A time without a
+// length has itself.
 func (sel *Selection) overlap(start, until int64) (from, end int64, ok bool) {
 	from, end = max(start, sel.From), until
 	if sel.Until != 0 {

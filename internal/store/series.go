@@ -11,7 +11,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// Series lists the series of a selection with their labels, which its attributes must match. Of blocks on disk, only that is read.
+// Series lists the series of a selection with their labels, which its attributes must match. Of blocks on disk, only
+// that is read.
 func (s *Store) Series(ctx context.Context, sel Selection) ([]Series, error) {
 	memory := newMemory(ctx, sel.Meter)
 	v := s.viewOf(memory, sel.Service)
@@ -35,7 +36,8 @@ func (c *seriesCollector) list() ([]Series, error) {
 
 // isSelected reports whether the names and the time of a series are selected. Labels cost more, and come after.
 func (sr *BlockSeries) isSelected(sel *Selection) bool {
-	return (sel.Profile == "" || sr.Profile == sel.Profile) && sr.Type.is(sel.Type) && sr.Until >= sel.From && (sel.Until == 0 || sr.From < sel.Until)
+	return (sel.Profile == "" || sr.Profile == sel.Profile) && sr.Type.is(sel.Type) && sr.Until >= sel.From &&
+		(sel.Until == 0 || sr.From < sel.Until)
 }
 
 // block adds what a block has of the series of a service, whose labels are read when there is one to add.

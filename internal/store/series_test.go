@@ -15,8 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// Attributes of a profile are part of what a series is, as those of its resource are: queries filter and group by them, and in a pprof
-// of several series are those that all of them have. What describes one profile is not.
+// Attributes of a profile are part of what a series is, as those of its resource are: queries filter and group by them,
+// and in a pprof of several series are those that all of them have. What describes one profile is not.
 func TestProfileAttributesAreOfTheSeries(t *testing.T) {
 	const source = "profiling.instrumentation.source"
 	s := New(testConfig())
@@ -25,7 +25,8 @@ func TestProfileAttributesAreOfTheSeries(t *testing.T) {
 		b := profiletest.New().Resource("service.name", "shop", "host.name", "h")
 		for i, name := range []string{"continuous", "snapshot"} {
 			b.Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 1e9).
-				Attributes(profiletest.Attr("pprof.profile.comment", now.String()), profiletest.Attr(source, name), profiletest.Attr("both", "x")).
+				Attributes(profiletest.Attr("pprof.profile.comment", now.String()), profiletest.Attr(source, name),
+					profiletest.Attr("both", "x")).
 				Sample(profiletest.Value(int64(1+99*i), "leaf"))
 		}
 		require.Equal(t, 2, s.Add(b.Build(), now).Profiles)
@@ -73,7 +74,8 @@ func TestProfileAttributesAreOfTheSeries(t *testing.T) {
 	}
 	newest := noon.Add(19 * time.Minute).String()
 	assert.Equal(t, map[string]string{"pprof.profile.comment": newest, "both": "x"}, attributes(sel))
-	assert.Equal(t, map[string]string{"pprof.profile.comment": newest, "both": "x", source: "snapshot"}, attributes(of(source, "snapshot")))
+	assert.Equal(t, map[string]string{"pprof.profile.comment": newest, "both": "x", source: "snapshot"},
+		attributes(of(source, "snapshot")))
 }
 
 // A service has as many profiles as names of them, whatever their sample types.
@@ -84,14 +86,18 @@ func TestServicesCountProfiles(t *testing.T) {
 		b.Profile(typ, "count").Time(uint64(noon.UnixNano()), 1e9).Sample(profiletest.Value(1, "leaf"))
 	}
 	require.Equal(t, 5, s.Add(b.Build(), noon).Profiles)
-	assert.Equal(t, []ServiceInfo{{Service: "shop", Profiles: 2, Samples: 5, From: noon.UnixNano(), Until: noon.UnixNano() + 1e9}}, s.services())
+	assert.Equal(t,
+		[]ServiceInfo{{Service: "shop", Profiles: 2, Samples: 5, From: noon.UnixNano(), Until: noon.UnixNano() + 1e9}},
+		s.services())
 }
 
-// Profiles whose times are outside of the window are kept under another one. Views by time have nothing of them, and the list says so.
+// Profiles whose times are outside of the window are kept under another one. Views by time have nothing of them, and
+// the list says so.
 func TestMovedProfilesHaveNoTimes(t *testing.T) {
 	s := New(testConfig())
 	old := noon.Add(-24 * time.Hour)
-	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(old.UnixNano()), 1e9).
+	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(old.UnixNano()),
+		1e9).
 		Sample(profiletest.Observed([]uint64{uint64(old.UnixNano())}, "leaf")).Build()
 	require.Equal(t, 1, s.Add(pd, noon).Moved)
 	sel := Selection{Service: "shop", Profile: "process_cpu"}
@@ -115,7 +121,8 @@ func TestInstancesOfASingleState(t *testing.T) {
 	assert.InDelta(t, 100+100, sum(t, s, Selection{Service: "shop", Profile: "memory", Type: "inuse_space"}), 1)
 }
 
-// Whatever times a profile and its observations have: the list of profiles promises views by time if, and only if, they show something.
+// Whatever times a profile and its observations have: the list of profiles promises views by time if, and only if, they
+// show something.
 func TestViewsByTimeAreAsPromised(t *testing.T) {
 	moment := func(before time.Duration) uint64 { return uint64(noon.Add(-before).UnixNano()) }
 	for name, c := range map[string]struct {
@@ -162,7 +169,8 @@ func TestObservationAtTheEnd(t *testing.T) {
 	assert.EqualValues(t, 1, sum(t, s, after))
 }
 
-// One service of one pod, and fifty that had a pod with one profile each, one after the other: as many bytes as the time line shows.
+// One service of one pod, and fifty that had a pod with one profile each, one after the other: as many bytes as the
+// time line shows.
 func TestGaugesOfShortLivedPods(t *testing.T) {
 	s := New(testConfig())
 	for second := 0; second < 3600; second += 60 {
@@ -194,7 +202,8 @@ func TestAnswersDoNotDependOnEviction(t *testing.T) {
 	s.Expire(noon.Add(150 * time.Minute))
 	require.Greater(t, s.Stats().Evicted[EvictedAge], evicted)
 	assert.EqualValues(t, 10, sum(t, s, sel))
-	assert.Equal(t, 1, add(t, s, "a", "alloc_space", "bytes", 60*98, 0, profiletest.Value(1_000_980, "leaf")).Refused[RefusedOrder])
+	assert.Equal(t, 1,
+		add(t, s, "a", "alloc_space", "bytes", 60*98, 0, profiletest.Value(1_000_980, "leaf")).Refused[RefusedOrder])
 }
 
 // A profile is kept in the window whatever its time and duration are, for as long as others that arrive with it.
@@ -228,7 +237,8 @@ func TestProfilesOfAnyTimeAreKept(t *testing.T) {
 			if c.observed != nil {
 				sample = profiletest.Observed(c.observed, "leaf")
 			}
-			pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(c.time, uint64(c.duration)).Sample(sample).Build()
+			pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(c.time,
+				uint64(c.duration)).Sample(sample).Build()
 			require.Equal(t, 1, s.Add(pd, noon).Profiles)
 			info := s.services()[0]
 			assert.Equal(t, c.end.UnixNano(), info.Until)

@@ -22,8 +22,8 @@ type snapshot struct {
 	parts map[string]*snapshotService
 }
 
-// snapshotService has copies of the series of a service. list has them in their order when somebody asked for it; their First is the position
-// in series.
+// snapshotService has copies of the series of a service. list has them in their order when somebody asked for it; their
+// First is the position in series.
 type snapshotService struct {
 	series     []series
 	start, end int64
@@ -33,8 +33,8 @@ type snapshotService struct {
 // seriesCopyBytes is the memory of a series of a snapshot, and in its list.
 const seriesCopyBytes = 768
 
-// snapshotOf returns a block in memory as it is now, for readers that go on while profiles are added: with the services, or with all if none
-// is given.
+// snapshotOf returns a block in memory as it is now, for readers that go on while profiles are added: with the
+// services, or with all if none is given.
 func snapshotOf(e *block, m *Memory, services ...string) *snapshot {
 	s := &snapshot{dict: e.dict, metas: e.metas, all: e.series, parts: map[string]*snapshotService{}}
 	if e.byKey != nil {
@@ -102,7 +102,8 @@ func (s *snapshot) Series(service string, m *Memory, use func([]BlockSeries) err
 
 // compareSeries orders the series of a service.
 func compareSeries(a, b BlockSeries) int {
-	return cmp.Or(strings.Compare(a.Profile, b.Profile), strings.Compare(a.Type.Type, b.Type.Type), slices.Compare(a.ID[:], b.ID[:]))
+	return cmp.Or(strings.Compare(a.Profile, b.Profile), strings.Compare(a.Type.Type, b.Type.Type),
+		slices.Compare(a.ID[:], b.ID[:]))
 }
 
 // Labels implements Block.
@@ -115,7 +116,8 @@ func (s *snapshot) Labels(service string) ([]map[string]string, error) {
 	return labels, nil
 }
 
-// labelsOf returns the attributes of a series' resource and profiles as strings. If both have a key, the profile's value wins.
+// labelsOf returns the attributes of a series' resource and profiles as strings. If both have a key, the profile's
+// value wins.
 func labelsOf(dict *dictionary.Dictionary, sr *BlockSeries) map[string]string {
 	labels := map[string]string{}
 	for _, set := range []dictionary.AttributeSetIndex{sr.Resource, sr.Attributes} {

@@ -13,18 +13,18 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
-// Source is where profiles are: a Store, in memory or in a directory, or a table of another engine. A Querier computes all answers from
-// what it returns. The package comment has the rules for each kind of values.
+// Source is where profiles are: a Store, in memory or in a directory, or a table of another engine. A Querier computes
+// all answers from what it returns. The package comment has the rules for each kind of values.
 type Source interface {
-	// Catalog lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample types in their
-	// order.
+	// Catalog lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample
+	// types in their order.
 	Catalog(ctx context.Context, service string, meter *size.Meter) ([]ProfileInfo, error)
 	// Series lists the series of a selection, in which any of service, profile and type may be empty, with their labels.
 	Series(ctx context.Context, sel Selection) ([]Series, error)
 	// Select begins to read the samples of a selection. The caller closes what it returns.
 	Select(ctx context.Context, q *Query) (*Selected, error)
-	// Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it; a gauge holds until
-	// the next one.
+	// Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it; a
+	// gauge holds until the next one.
 	Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error)
 	// Status describes what there is.
 	Status(ctx context.Context) (Status, error)
@@ -43,11 +43,11 @@ type Query struct {
 	Selection
 	// AllTypes selects all sample types of the profile if the selection names none. Otherwise that is its default type.
 	AllTypes bool
-	// TimedOnly selects the observations that have times of their own, of all profiles and types if the selection names none. Profiles that
-	// are kept under another time have none.
+	// TimedOnly selects the observations that have times of their own, of all profiles and types if the selection names
+	// none. Profiles that are kept under another time have none.
 	TimedOnly bool
-	// Only has series of one sample type, and selects their profiles instead of by service, profile, type and attributes. Each profile whose
-	// time lies in [From, Until) counts as it is, regardless of its kind; a baseline never counts.
+	// Only has series of one sample type, and selects their profiles instead of by service, profile, type and attributes.
+	// Each profile whose time lies in [From, Until) counts as it is, regardless of its kind; a baseline never counts.
 	Only   []Series
 	Want   Want
 	Memory *Memory
@@ -69,9 +69,9 @@ func (q *Query) services() (names []string) {
 
 func (q *Query) allTypes() bool { return q.AllTypes && q.Type == "" }
 
-// Want selects the columns of samples to read besides values. Samples that do not differ in it may be added up, except those with times. With
-// Profiles, which needs Query.Only, samples of different profiles are not added up; if nothing else is wanted of a profile, it has one
-// row: its total.
+// Want selects the columns of samples to read besides values. Samples that do not differ in it may be added up, except
+// those with times. With Profiles, which needs Query.Only, samples of different profiles are not added up; if nothing
+// else is wanted of a profile, it has one row: its total.
 type Want struct{ Series, Stacks, Attributes, Links, Times, Profiles bool }
 
 // Selected describes the samples of a query. It is valid until Close.
@@ -80,8 +80,8 @@ type Selected struct {
 	Types []SampleType
 	// Summary describes the first type.
 	Summary
-	// Time is the earliest start of the profiles of all types. Duration (the sum of their durations) and Count (their number) describe the
-	// type that has the most.
+	// Time is the earliest start of the profiles of all types. Duration (the sum of their durations) and Count (their
+	// number) describe the type that has the most.
 	Time, Duration int64
 	Count          int
 	// Samples is the number of samples of all types.
@@ -103,13 +103,13 @@ type ProfileFields struct {
 	Dict                   *dictionary.Dictionary
 	PeriodType, PeriodUnit string
 	Period                 int64
-	// Attributes are the profile's own, except those of its series that not all selected series share. Scope holds the attributes of its
-	// scope that describe a pprof.
+	// Attributes are the profile's own, except those of its series that not all selected series share. Scope holds the
+	// attributes of its scope that describe a pprof.
 	Attributes, Scope []int32
 }
 
-// Samples are samples, or sums of samples, of one type and one group over one dictionary, in columns. They are valid until use returns.
-// A column is nil if it was not requested or if all of its values are 0.
+// Samples are samples, or sums of samples, of one type and one group over one dictionary, in columns. They are valid
+// until use returns. A column is nil if it was not requested or if all of its values are 0.
 type Samples struct {
 	Dict *dictionary.Dictionary
 	// Type is the index of the sample type in Selected.Types.

@@ -15,7 +15,8 @@ import (
 
 // This file finds out until when a state holds: until the next one of its series, which can be in any block.
 
-// holds returns until when a gauge counts: until the next one of the selection if that comes within two intervals, otherwise for one.
+// holds returns until when a gauge counts: until the next one of the selection if that comes within two intervals,
+// otherwise for one.
 func (sel *Selection) holds(c *Profile, next int64) int64 {
 	if next <= c.End && (sel.Until == 0 || next < sel.Until) {
 		return next
@@ -39,7 +40,8 @@ func (a profileStart) compare(b profileStart) int {
 // startBytes is the memory of one in a list that grows.
 const startBytes = 16 * 9 / 4
 
-// seriesStarts are the starts of the profiles of some series, in all blocks where a state of one block may be followed by another.
+// seriesStarts are the starts of the profiles of some series, in all blocks where a state of one block may be followed
+// by another.
 type seriesStarts struct {
 	block int32
 	lists [][]profileStart // nil for series that are no states
@@ -77,7 +79,9 @@ func (s *scan) starts(p *part, list []selectedSeries) (*seriesStarts, error) {
 		if s.damaged[b] {
 			continue
 		}
-		err := b.Series(list[0].Service, s.memory, func(others []BlockSeries) error { return s.startsOf(b, others, list, int32(i), b == p.block, out) })
+		err := b.Series(list[0].Service, s.memory, func(others []BlockSeries) error {
+			return s.startsOf(b, others, list, int32(i), b == p.block, out)
+		})
 		var damaged *DamagedError
 		if errors.As(err, &damaged) && damaged.Block == p.block {
 			return nil, err
@@ -105,8 +109,10 @@ func (s *seriesStarts) add(in int, block int32, number int, start int64) {
 	s.lists[in] = append(s.lists[in], profileStart{start, block, int32(number)})
 }
 
-// startsOf adds the starts that a block has of states: of one that begins after the other ends, the first start is all that counts.
-func (s *scan) startsOf(b Block, others []BlockSeries, states []selectedSeries, number int32, isOwn bool, out *seriesStarts) error {
+// startsOf adds the starts that a block has of states: of one that begins after the other ends, the first start is all
+// that counts.
+func (s *scan) startsOf(b Block, others []BlockSeries, states []selectedSeries, number int32, isOwn bool,
+	out *seriesStarts) error {
 	var found []*BlockSeries
 	var positions []int
 	rows := 0

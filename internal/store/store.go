@@ -23,19 +23,20 @@ type Config struct {
 	Resolution time.Duration
 	// MaxBytes bounds what the store holds, dictionaries and indices included.
 	MaxBytes int
-	// MaxSeries bounds the number of distinct series: service, profile, sample type, and the attributes of the resource and of the profile
-	// (kind.IsSeriesAttribute). A message with a new one beyond it waits until others have had no profile for unusedTime. 0 is no bound:
-	// series take a part of MaxBytes, and make room as profiles do.
+	// MaxSeries bounds the number of distinct series: service, profile, sample type, and the attributes of the resource
+	// and of the profile (kind.IsSeriesAttribute). A message with a new one beyond it waits until others have had no
+	// profile for unusedTime. 0 is no bound: series take a part of MaxBytes, and make room as profiles do.
 	MaxSeries int
 	// Disk is where profiles are kept for longer, if its Directory is set. Window does not limit them then.
 	Disk DiskConfig
 }
 
 const (
-	// blockCount is about how many blocks a full store has: a block ends after this part of the window or of the bytes. Old
-	// profiles are dropped a block at a time.
+	// blockCount is about how many blocks a full store has: a block ends after this part of the window or of the bytes.
+	// Old profiles are dropped a block at a time.
 	blockCount = 8
-	// seriesBytes estimates the memory of a series of a block without its strings, useBytes that of what the store knows of it.
+	// seriesBytes estimates the memory of a series of a block without its strings, useBytes that of what the store knows
+	// of it.
 	seriesBytes = 448
 	useBytes    = 256
 	// maxMessagePart is the part of the bytes that a message may take.
@@ -77,7 +78,8 @@ const (
 	RefusedOrder
 	// RefusedElsewhere is a profile that another exporter keeps, in the engine that answers queries.
 	RefusedElsewhere
-	// RefusedFull is a profile that cannot be written to the log, or that has no room in memory while blocks cannot be written.
+	// RefusedFull is a profile that cannot be written to the log, or that has no room in memory while blocks cannot be
+	// written.
 	RefusedFull
 	// NumRefused is the number of reasons.
 	NumRefused = int(iota)
@@ -91,7 +93,8 @@ func (r Refused) String() string {
 type Stats struct {
 	// Series counts the series in memory. Profiles and Samples count what the store holds; Bytes estimates its memory.
 	Series, Profiles, Samples, Bytes int
-	// DiskBlocks and DiskBytes are the number and the size of the blocks on disk. DiskFailing is 1 while profiles cannot be written there.
+	// DiskBlocks and DiskBytes are the number and the size of the blocks on disk. DiskFailing is 1 while profiles cannot
+	// be written there.
 	DiskBlocks  int
 	DiskBytes   int64
 	DiskFailing int
@@ -180,7 +183,8 @@ func (s *Store) Expire(now time.Time) {
 	s.evict(now)
 }
 
-// current returns the block for a message of cost bytes: a new one if the last is full or old. It may wait until others have been written.
+// current returns the block for a message of cost bytes: a new one if the last is full or old. It may wait until others
+// have been written.
 func (s *Store) current(now time.Time, cost int) *block {
 	for {
 		var last *block
@@ -274,7 +278,8 @@ func (s *Store) dropBlocks(now time.Time) {
 
 // measure brings the statistics up to date. adding and mu are locked.
 func (s *Store) measure() {
-	s.stats.Series, s.stats.Bytes, s.stats.Profiles, s.stats.Samples = len(s.series), len(s.series)*useBytes+s.totalsBytes, 0, 0
+	s.stats.Series, s.stats.Bytes = len(s.series), len(s.series)*useBytes+s.totalsBytes
+	s.stats.Profiles, s.stats.Samples = 0, 0
 	for _, e := range s.blocks {
 		s.stats.Bytes += e.bytes
 		s.stats.Profiles += e.profiles
@@ -300,8 +305,8 @@ func (s *Store) measure() {
 	}
 }
 
-// view returns what the blocks in memory have of some services, or of all if none is given, and what is known of those on disk without
-// reading them.
+// view returns what the blocks in memory have of some services, or of all if none is given, and what is known of those
+// on disk without reading them.
 func (s *Store) view(memory *Memory, services ...string) *view {
 	s.adding.Lock()
 	defer s.adding.Unlock()

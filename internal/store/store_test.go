@@ -130,7 +130,8 @@ func TestDeltasAreSummed(t *testing.T) {
 	sel.Attributes = []Attribute{{"service.instance.id", "c"}}
 	assert.EqualValues(t, 0, sum(t, s, sel))
 
-	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(80)}, 8, noon.Add(time.Minute))
+	tl, err := s.Timeline(context.Background(),
+		Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(80)}, 8, noon.Add(time.Minute))
 	require.NoError(t, err)
 	require.Len(t, tl.Groups, 1)
 	values := tl.Groups[0].Values
@@ -162,7 +163,8 @@ func TestStatesAreMeans(t *testing.T) {
 	sel = Selection{Service: "shop", Profile: "memory", From: at(21), Until: at(24)}
 	assert.EqualValues(t, 1120, sum(t, s, sel), "a state holds until the next")
 
-	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(60)}, 6, noon.Add(time.Minute))
+	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(60)},
+		6, noon.Add(time.Minute))
 	require.NoError(t, err)
 	assert.Equal(t, kind.Gauge, tl.Values)
 	assert.Equal(t, []float64{1100, 1110, 1120}, tl.Groups[0].Values[:3])
@@ -183,7 +185,8 @@ func TestTotalsAreDifferenced(t *testing.T) {
 	add(t, s, "a", "alloc_space", "bytes", 40, 0, profiletest.Value(400, "leaf"))
 	sel.From, sel.Until = 0, 0
 	assert.EqualValues(t, 750+400, sum(t, s, sel), "the process began anew at 300")
-	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(50)}, 5, noon.Add(time.Minute))
+	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(50)},
+		5, noon.Add(time.Minute))
 	require.NoError(t, err)
 	assert.Equal(t, kind.Delta, tl.Values, "differences are what happened")
 	assert.InDeltaSlice(t, []float64{500, 250, 300, 100}, tl.Groups[0].Values[:4], 0.001)
@@ -210,7 +213,8 @@ func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
 // Samples keep attributes, links and timestamps, and can be selected by them.
 func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 	s := New(testConfig())
-	pd := profiletest.New().Resource("service.name", "shop", "region", "eu").Profile("wall", "nanoseconds").Time(uint64(at(0)), 60e9).
+	pd := profiletest.New().Resource("service.name", "shop", "region", "eu").Profile("wall", "nanoseconds").
+		Time(uint64(at(0)), 60e9).
 		Sample(
 			profiletest.Value(1, "leaf", "main").With(profiletest.Attr("endpoint", "/cart")).Linked([16]byte{1}, [8]byte{2}),
 			profiletest.Value(2, "leaf", "main").With(profiletest.Attr("endpoint", "/pay"), profiletest.Attr("n", 7)),
@@ -264,7 +268,8 @@ func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 func TestTreeOfARecursiveProgram(t *testing.T) {
 	s := New(testConfig())
 	add(t, s, "a", "cpu", "nanoseconds", 0, 10,
-		profiletest.Value(1, "fib", "fib", "main"), profiletest.Value(2, "fib", "main"), profiletest.Value(4, "leaf", "fib", "main"),
+		profiletest.Value(1, "fib", "fib", "main"), profiletest.Value(2, "fib", "main"),
+		profiletest.Value(4, "leaf", "fib", "main"),
 		profiletest.Value(8, "leaf", "main"))
 	sel := Selection{Service: "shop", Profile: "process_cpu"}
 	g, err := s.FlameGraph(context.Background(), sel, 100)
@@ -356,7 +361,8 @@ func TestManySeriesAreRefused(t *testing.T) {
 	assert.EqualValues(t, 11, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
 }
 
-// Very many services keep new ones off for as long as they could be services that go on, and take nothing from those that do.
+// Very many services keep new ones off for as long as they could be services that go on, and take nothing from those
+// that do.
 func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 	cfg := testConfig()
 	s := New(cfg)
@@ -364,13 +370,15 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 	send := func(now time.Time, services ...string) Added {
 		b := profiletest.New()
 		for _, service := range services {
-			b.Resource("service.name", service).Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 1e9).Sample(profiletest.Value(1, "leaf"))
+			b.Resource("service.name", service).Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 1e9).
+				Sample(profiletest.Value(1, "leaf"))
 		}
 		sent += len(services)
 		added := s.Add(b.Build(), now)
 		stats := s.Stats()
 		require.LessOrEqual(t, stats.Series, cfg.MaxSeries)
-		require.Equal(t, sent, stats.Profiles+stats.Evicted[EvictedSeries]+stats.Evicted[EvictedAge]+stats.Refused[RefusedSeries])
+		require.Equal(t, sent,
+			stats.Profiles+stats.Evicted[EvictedSeries]+stats.Evicted[EvictedAge]+stats.Refused[RefusedSeries])
 		require.Equal(t, added.Profiles == 0, added.Err != nil)
 		return added
 	}
@@ -380,7 +388,8 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 	}
 	send(noon, "honest")
 	require.ErrorIs(t, send(noon, append(many, "one more")...).Err, ErrMessageTooLarge, "it could never be kept")
-	require.Equal(t, cfg.MaxSeries, send(noon, many...).Refused[RefusedSeries], "nothing of a message is kept if not all of it can be")
+	require.Equal(t, cfg.MaxSeries, send(noon, many...).Refused[RefusedSeries],
+		"nothing of a message is kept if not all of it can be")
 	require.Equal(t, cfg.MaxSeries-1, send(noon, many[1:]...).Profiles)
 	added := send(noon.Add(time.Second), "new", "honest")
 	require.Equal(t, 2, added.Refused[RefusedSeries])
@@ -435,8 +444,8 @@ func TestTimelineOfTotalsAtItsEdges(t *testing.T) {
 		"all": {0, 120, 200}, "from between two": {90, 130, 50}, "until between two": {0, 90, 150},
 		"between two": {70, 100, 50}, "after the last": {121, 200, 0}, "from one on": {60, 130, 100},
 	} {
-		tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(test.from), Until: at(test.until)},
-			10, noon.Add(time.Hour))
+		tl, err := s.Timeline(context.Background(),
+			Selection{Service: "shop", Profile: "memory", From: at(test.from), Until: at(test.until)}, 10, noon.Add(time.Hour))
 		require.NoError(t, err)
 		got := 0.0
 		for _, value := range tl.Groups[0].Values {
@@ -455,7 +464,8 @@ func TestTimelineOfAnyTime(t *testing.T) {
 	for _, from := range []int64{0, 1, at(0), math.MaxInt64 - 1} {
 		for _, until := range []int64{0, 2, at(5), math.MaxInt64 - 1023, math.MaxInt64} {
 			for _, points := range []int{1, 360, maxPoints} {
-				tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "process_cpu", From: from, Until: until}, points, noon)
+				tl, err := s.Timeline(context.Background(),
+					Selection{Service: "shop", Profile: "process_cpu", From: from, Until: until}, points, noon)
 				require.NoError(t, err)
 				assert.LessOrEqual(t, len(tl.Groups[0].Values), maxPoints+1)
 			}

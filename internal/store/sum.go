@@ -159,8 +159,8 @@ func (o *observed) groupOf(c *Columns, i int) (group int, ok bool) {
 	return o.group, true
 }
 
-// observations calls use for each observation of profiles that belongs to the selection. It reads the wanted columns and those that decide,
-// some thousand rows at a time.
+// observations calls use for each observation of profiles that belongs to the selection. It reads the wanted columns
+// and those that decide, some thousand rows at a time.
 func (r *reader) observations(
 	p Part, list []*weightedProfile, want ColumnsWanted, use func(w *weightedProfile, group int, c *Columns, i int) error,
 ) error {
@@ -186,7 +186,8 @@ func (r *reader) observations(
 }
 
 // eachColumns calls use with the samples of profiles.
-func eachColumns(p Part, list []*weightedProfile, want ColumnsWanted, use func(*weightedProfile, *Columns) error) error {
+func eachColumns(p Part, list []*weightedProfile, want ColumnsWanted,
+	use func(*weightedProfile, *Columns) error) error {
 	at := func(i int) (*BlockSeries, *Profile) { return list[i].series, &list[i].Profile }
 	return p.Rows(len(list), at, want, func(i int, c *Columns) error { return use(list[i], c) })
 }

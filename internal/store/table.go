@@ -97,9 +97,9 @@ func (t *table) round() {
 // maxRepeatedAttributes is how many attributes each observation of a sample may have for itself.
 const maxRepeatedAttributes = 16
 
-// write writes a column's samples. One that is 0 in all columns goes into the first. Observations that differ in their time
-// alone and have many attributes are one sample, which has these once. Others keep their order, and the message a size that
-// allows a pprof in which each of them has a deep stack.
+// write writes a column's samples. One that is 0 in all columns goes into the first. Observations that differ in their
+// time alone and have many attributes are one sample, which has these once. Others keep their order, and the message a
+// size that allows a pprof in which each of them has a deep stack.
 func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, column int) {
 	timed := map[identity]pprofile.Sample{}
 	for i, row := range t.rows {
@@ -110,7 +110,8 @@ func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, col
 		if values[column] == 0 && (column > 0 || slices.ContainsFunc(values, func(v int64) bool { return v != 0 })) {
 			continue
 		}
-		isShared := row.timed && len(dict.AttributeSets.At(dictionary.AttributeSetIndex(row.attributes))) > maxRepeatedAttributes
+		isShared := row.timed &&
+			len(dict.AttributeSets.At(dictionary.AttributeSetIndex(row.attributes))) > maxRepeatedAttributes
 		if isShared {
 			if s, ok := timed[row.untimed()]; ok {
 				t.written += 2 * valueBytes

@@ -48,7 +48,8 @@ func TestStatedTemporality(t *testing.T) {
 			now := time.Now().Truncate(time.Second)
 			s := New(Config{Window: time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 100})
 			for i, value := range []uint64{100, 150, 170} {
-				pd, stats, err := layouts.Unmarshal(exportOf17(typ, now.Add(time.Duration(i-4)*10*time.Second), value, temporality), nil)
+				pd, stats, err := layouts.Unmarshal(exportOf17(typ, now.Add(time.Duration(i-4)*10*time.Second), value, temporality),
+					nil)
 				require.NoError(t, err)
 				require.Equal(t, layouts.V1_7, stats.Layout)
 				s.Add(pd, now)

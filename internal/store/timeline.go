@@ -39,7 +39,8 @@ func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now tim
 	return v.timeline(&sel, points, now, Config{Window: s.cfg.Window, Resolution: s.cfg.Resolution}, nil)
 }
 
-// timeline adds up the selected values. byGroup returns those of chunks whose values depend on their samples, if an engine has these.
+// timeline adds up the selected values. byGroup returns those of chunks whose values depend on their samples, if an
+// engine has these.
 func (v *view) timeline(sel *Selection, points int, now time.Time, cfg Config,
 	byGroup func(*scan, []*weightedProfile) (profileSums, error),
 ) (*Timeline, error) {
@@ -287,7 +288,8 @@ func (p *plotter) state(group int, w *weightedProfile, value float64) {
 
 func (c *carriedStep) add(sum, time float64) { c.sum, c.time = c.sum+sum, c.time+time }
 
-// endSeries adds the gauges of the current series to the lines. To a step at its start or end, another block may add, which is carried.
+// endSeries adds the gauges of the current series to the lines. To a step at its start or end, another block may add,
+// which is carried.
 func (p *plotter) endSeries() {
 	for group, own := range p.own {
 		for i := own.first; i <= own.last; i++ {

@@ -28,7 +28,8 @@ type totalRow struct {
 type rowKey struct{ stack, attributes, link int32 }
 
 func (r totalRow) compare(other totalRow) int {
-	return cmp.Or(cmp.Compare(r.stack, other.stack), cmp.Compare(r.attributes, other.attributes), cmp.Compare(r.link, other.link))
+	return cmp.Or(cmp.Compare(r.stack, other.stack), cmp.Compare(r.attributes, other.attributes),
+		cmp.Compare(r.link, other.link))
 }
 
 // totals returns the values of the columns: one for each identity, sorted.
@@ -54,14 +55,16 @@ func (c *columns) totals() (rows []totalRow) {
 func (c *columns) set(rows []totalRow) {
 	c.reset()
 	for _, row := range rows {
-		c.stacks, c.attributes, c.links = append(c.stacks, row.stack), append(c.attributes, row.attributes), append(c.links, row.link)
+		c.stacks, c.attributes, c.links = append(c.stacks, row.stack), append(c.attributes, row.attributes),
+			append(c.links, row.link)
 		c.timestamps, c.values = append(c.timestamps, 0), append(c.values, row.value)
 	}
 }
 
-// difference replaces the totals of a profile by what was added since the profile before. A sum that is smaller than before means that
-// the process has restarted: all of it was added since. The first profile is a baseline. difference reports whether the profile is
-// not older than the one before. Profiles of an engine have no rows: their totals alone are replaced.
+// difference replaces the totals of a profile by what was added since the profile before. A sum that is smaller than
+// before means that the process has restarted: all of it was added since. The first profile is a baseline. difference
+// reports whether the profile is not older than the one before. Profiles of an engine have no rows: their totals alone
+// are replaced.
 func (u *seriesUse) difference(cols *columns, c *Profile) bool {
 	now, before := &totals{at: c.End, sum: c.Total, rows: cols.totals()}, u.totals
 	if before != nil && now.at < before.at {
@@ -113,8 +116,8 @@ func subtract(now, before []totalRow) (rows []totalRow) {
 }
 
 const (
-	// totalsPart is the part of the bytes that the totals of all series may take, movedPart that of the dictionary that a new block begins
-	// with for them.
+	// totalsPart is the part of the bytes that the totals of all series may take, movedPart that of the dictionary that a
+	// new block begins with for them.
 	totalsPart = 8
 	movedPart  = 16
 	totalsBase = 64
@@ -156,7 +159,8 @@ func (s *Store) dropTotals(list []*seriesUse) {
 	s.stats.Evicted[EvictedTotals] += len(list)
 }
 
-// trimTotals drops totals that take more than their part of the bytes, the oldest first, and some more, so that not each message does.
+// trimTotals drops totals that take more than their part of the bytes, the oldest first, and some more, so that not
+// each message does.
 func (s *Store) trimTotals() {
 	most := s.cfg.MaxBytes / totalsPart
 	if s.totalsBytes <= most {
@@ -172,7 +176,8 @@ func (s *Store) trimTotals() {
 	}
 }
 
-// moveTotals moves the totals of all series to the dictionary of a new block. It drops the oldest of them if these alone would fill it.
+// moveTotals moves the totals of all series to the dictionary of a new block. It drops the oldest of them if these
+// alone would fill it.
 func (s *Store) moveTotals(dict *dictionary.Dictionary) {
 	list := s.withTotals()
 	var moves *mover.Mover
@@ -207,7 +212,8 @@ func (u *seriesUse) hold(c *Profile, resolution int64) {
 	c.Start, c.End = c.End, c.End+2*max(cmp.Or(u.gaugeInterval, firstGaugeInterval), resolution)
 }
 
-// seeGauge notes the time of a gauge. A series that was missing for more than four intervals keeps its previous interval.
+// seeGauge notes the time of a gauge. A series that was missing for more than four intervals keeps its previous
+// interval.
 func (u *seriesUse) seeGauge(at int64) {
 	since := at - u.gaugeAt
 	if u.gaugeAt != 0 && since > 0 && (u.gaugeInterval == 0 || since <= 4*u.gaugeInterval) {

@@ -32,8 +32,9 @@ const (
 	kindGroup   = "group"
 )
 
-// frameKey identifies a frame. file is that of its binary where it has none. Lines are not part of it, since they differ between versions of a
-// program; in the end, files and binaries are only where they must (unite). Strings are numbered, since many frames can share a long one.
+// frameKey identifies a frame. file is that of its binary where it has none. Lines are not part of it, since they
+// differ between versions of a program; in the end, files and binaries are only where they must (unite). Strings are
+// numbered, since many frames can share a long one.
 type frameKey struct{ name, file, kind int32 }
 
 // Tree is a flame graph: columns of nodes, parents before their children, children of one parent in the order of their
@@ -48,8 +49,8 @@ type Tree struct {
 	BaseSelf, BaseTotal []int64
 	// Truncated is the number of nodes that were left out. Their values are in their parents' totals.
 	Truncated int
-	// IsPruned reports that nodes were left out because all of them need more memory than a query can have. One that was left out several
-	// times counts as often.
+	// IsPruned reports that nodes were left out because all of them need more memory than a query can have. One that was
+	// left out several times counts as often.
 	IsPruned bool
 }
 
@@ -72,7 +73,8 @@ type treeBuilder struct {
 	index     dictionary.HashIndex
 	// dropped counts the nodes above maxBuiltNodes: their values go to their parents.
 	dropped int
-	// extra counts the frames of all stacks so far beyond framesPerLocation. unchecked are those since chargeFrames has checked the memory.
+	// extra counts the frames of all stacks so far beyond framesPerLocation. unchecked are those since chargeFrames has
+	// checked the memory.
 	extra, maxExtra, unchecked int
 	// framer is that of the current dictionary.
 	framer *blockFramer
@@ -108,8 +110,8 @@ const (
 	framesPerCheck = 1 << 16
 )
 
-// chargeFrames counts the frames of a stack before they are walked over. Few bytes can have many: a location has any number of lines, a
-// stack has it any number of times, and any number of stacks have it.
+// chargeFrames counts the frames of a stack before they are walked over. Few bytes can have many: a location has any
+// number of lines, a stack has it any number of times, and any number of stacks have it.
 func (b *treeBuilder) chargeFrames(locations, frames int) error {
 	b.extra += max(0, frames-framesPerLocation*locations)
 	if b.extra > b.maxExtra {

@@ -41,8 +41,9 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 		return nil, err
 	}
 	t := &Tree{
-		Truncated: b.dropped, IsPruned: b.isPruned, Frames: make([]Frame, 0, shown), Frame: make([]int32, 0, size), Parent: make([]int32, 0, size),
-		Self: make([]int64, 0, size), Total: make([]int64, 0, size),
+		Truncated: b.dropped, IsPruned: b.isPruned, Frames: make([]Frame, 0, shown), Frame: make([]int32, 0, size),
+		Parent: make([]int32, 0, size),
+		Self:   make([]int64, 0, size), Total: make([]int64, 0, size),
 	}
 	if withBase {
 		t.BaseSelf, t.BaseTotal = make([]int64, 0, size), make([]int64, 0, size)
@@ -92,8 +93,8 @@ func (b *treeBuilder) fill(t *Tree, first, next []int32, total [2][]int64) {
 	}
 }
 
-// largest marks the nodes that stay. The size of a node is the sum of the values at and below it, without their signs: it is never larger
-// than its parent, so what stays is a tree.
+// largest marks the nodes that stay. The size of a node is the sum of the values at and below it, without their signs:
+// it is never larger than its parent, so what stays is a tree.
 func (b *treeBuilder) largest(maxNodes int) []bool {
 	n := len(b.parent)
 	sizes := make([]int64, n)

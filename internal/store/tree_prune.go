@@ -25,7 +25,8 @@ func (b *treeBuilder) finishing(maxNodes int) (passing, treeBytes int) {
 
 // builtBytes is what the nodes and frames take so far.
 func (b *treeBuilder) builtBytes() int {
-	return len(b.parent)*nodeBytes + len(b.frames)*frameBytes + b.stringBytes + valueBytes*(len(b.fractions[0])+len(b.fractions[1]))
+	return len(b.parent)*nodeBytes + len(b.frames)*frameBytes + b.stringBytes +
+		valueBytes*(len(b.fractions[0])+len(b.fractions[1]))
 }
 
 // isFull reports whether the nodes and frames have taken their part of the memory, with what they take in the end.

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// turns is a mutex that is locked in the order in which it was asked for. With a sync.Mutex, a large message that comes next would
-// overtake small ones that wait.
+// turns is a mutex that is locked in the order in which it was asked for. With a sync.Mutex, a large message that comes
+// next would overtake small ones that wait.
 type turns struct{ *semaphore.Weighted }
 
 func newTurns() turns { return turns{semaphore.NewWeighted(1)} }

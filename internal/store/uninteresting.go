@@ -12,8 +12,9 @@ import (
 	pprofscan "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// A pprof can name functions that are of no interest to its readers, such as those of an allocator in a profile of memory: drop_frames, but
-// not keep_frames. As `go tool pprof` does, trees leave them out with all that they call, where somebody calls them. The profile keeps them.
+// A pprof can name functions that are of no interest to its readers, such as those of an allocator in a profile of
+// memory: drop_frames, but not keep_frames. As `go tool pprof` does, trees leave them out with all that they call,
+// where somebody calls them. The profile keeps them.
 
 // uninteresting are the patterns of the latest profile.
 type uninteresting struct {
@@ -25,13 +26,15 @@ type uninteresting struct {
 const (
 	// maxPatternBytes bounds a pattern: tcmalloc's has 2 kB.
 	maxPatternBytes = 8 << 10
-	// maxMatchedBytes bounds what is matched of a name, maxSteps the instructions of a pattern, and maxWork those for all names of a tree.
+	// maxMatchedBytes bounds what is matched of a name, maxSteps the instructions of a pattern, and maxWork those for all
+	// names of a tree.
 	maxMatchedBytes = 512
 	maxSteps        = 16 << 10
 	maxWork         = 1 << 31
 )
 
-// uninterestingOf returns the patterns of a profile. One that cannot be compiled, or is too long, is ignored, as it is a matter of taste.
+// uninterestingOf returns the patterns of a profile. One that cannot be compiled, or is too long, is ignored, as it is
+// a matter of taste.
 func uninterestingOf(p *ProfileFields) (u uninteresting) {
 	if p == nil {
 		return u

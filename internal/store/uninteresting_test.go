@@ -17,11 +17,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// A tree leaves out what `go tool pprof` leaves out, with what it calls, and adds its values to its callers. The stored profile keeps it.
+// A tree leaves out what `go tool pprof` leaves out, with what it calls, and adds its values to its callers. The stored
+// profile keeps it.
 func TestDroppedFrames(t *testing.T) {
 	const drop, keep = "malloc|tcmalloc::.*|operator new", "tcmalloc::Kept"
 	stacks := []string{ // root first
-		"main;use;malloc;tcmalloc::Allocate(int);sys", "main;use", "malloc;sys", "main;tcmalloc::Kept;leaf", "main;operator new(unsigned long);x",
+		"main;use;malloc;tcmalloc::Allocate(int);sys", "main;use", "malloc;sys", "main;tcmalloc::Kept;leaf",
+		"main;operator new(unsigned long);x",
 		"main;mymalloc;leaf", "main;use;operator()(int);leaf", "main;(anonymous namespace)::f(int)",
 	}
 	s := New(testConfig())
@@ -72,7 +74,8 @@ func stackOf(s *profile.Sample) string {
 // A pattern that nobody can compile, that is very long, or that takes very long, changes nothing.
 func TestBadPatternsAreIgnored(t *testing.T) {
 	var u uninteresting
-	for _, pattern := range []string{"(", strings.Repeat("a|", maxPatternBytes), strings.Repeat("((a{0,30}){0,30}b?)", 40)} {
+	for _, pattern := range []string{"(", strings.Repeat("a|", maxPatternBytes),
+		strings.Repeat("((a{0,30}){0,30}b?)", 40)} {
 		assert.Nil(t, u.patternOf(pattern))
 	}
 	assert.True(t, u.patternOf("a|b").MatchString("b"))

@@ -81,7 +81,8 @@ const (
 	rememberedPart = 16
 )
 
-// trimSeries drops series of no block that take more than their part of the bytes: those that have been unused for the longest time.
+// trimSeries drops series of no block that take more than their part of the bytes: those that have been unused for the
+// longest time.
 func (s *Store) trimSeries() {
 	most := s.cfg.MaxBytes / rememberedPart / useBytes
 	if len(s.series) <= most {

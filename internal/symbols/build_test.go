@@ -23,8 +23,8 @@ type elfSection struct {
 
 const textAddr = 0x1000
 
-// buildELF writes a 64-bit little-endian file with the sections and one executable segment at textAddr, which is all of the
-// file.
+// buildELF writes a 64-bit little-endian file with the sections and one executable segment at textAddr, which is all of
+// the file.
 func buildELF(sections ...elfSection) []byte {
 	sections = append([]elfSection{{}}, sections...)
 	sections = append(sections, elfSection{name: ".shstrtab", kind: elf.SHT_STRTAB})
@@ -53,7 +53,8 @@ func buildELF(sections ...elfSection) []byte {
 			size = s.claimed
 		}
 		_ = binary.Write(&body, binary.LittleEndian, elf.Section64{
-			Name: nameAt[i], Type: uint32(s.kind), Flags: uint64(s.flags), Addr: s.addr, Off: offsets[i], Size: size, Link: s.link,
+			Name: nameAt[i], Type: uint32(s.kind), Flags: uint64(s.flags), Addr: s.addr, Off: offsets[i], Size: size,
+			Link: s.link,
 		})
 	}
 	file := body.Bytes()
@@ -63,7 +64,8 @@ func buildELF(sections ...elfSection) []byte {
 		Shstrndx: uint16(len(sections) - 1),
 	}
 	segment := elf.Prog64{
-		Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Vaddr: textAddr, Filesz: uint64(len(file)), Memsz: 1 << 40,
+		Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R | elf.PF_X), Vaddr: textAddr, Filesz: uint64(len(file)),
+		Memsz: 1 << 40,
 	}
 	var front bytes.Buffer
 	_ = binary.Write(&front, binary.LittleEndian, header)
@@ -109,8 +111,8 @@ const (
 	attrLinkageName      = byte(dwarf.AttrLinkageName)
 )
 
-// Abbreviations: 1 a compile unit with addresses and a line table, 2 a function with addresses, 3 one with ranges, 4 a compile
-// unit with addresses and nothing else.
+// Abbreviations: 1 a compile unit with addresses and a line table, 2 a function with addresses, 3 one with ranges, 4 a
+// compile unit with addresses and nothing else.
 var testAbbrevs = []byte{
 	1, tagCompileUnit, 1, attrLowPC, formAddr, attrHighPC, formData8, attrStmtList, formSecOffset, 0, 0,
 	2, tagSubprogram, 0, attrName, formStrp, attrLowPC, formAddr, attrHighPC, formData8, 0, 0,

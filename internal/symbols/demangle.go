@@ -55,8 +55,8 @@ func Demangle(name string, style DemangleStyle) (result string) {
 // maxExpansion bounds the work of expanding the parameter packs of a name, in steps of about 0.1 µs.
 const maxExpansion = 1 << 18
 
-// neutral replaces expansions of packs by operators of the same length and shape, which real names seldom have: an array
-// without a bound for types, co_await for expressions. In identifiers it changes letters, but not their number.
+// neutral replaces expansions of packs by operators of the same length and shape, which real names seldom have: an
+// array without a bound for types, co_await for expressions. In identifiers it changes letters, but not their number.
 var neutral = newNeutral()
 
 func newNeutral() *strings.Replacer {
@@ -72,8 +72,9 @@ func newNeutral() *strings.Replacer {
 	return strings.NewReplacer(append(pairs, "Dp", "A_", "sp", "aw")...)
 }
 
-// mayExplode reports whether expanding the parameter packs of a C++ name could take too long: expansions can be nested, so that
-// a hundred bytes are enough to take years. It reads the name without expansions, to compute how large it would become.
+// mayExplode reports whether expanding the parameter packs of a C++ name could take too long: expansions can be nested,
+// so that a hundred bytes are enough to take years. It reads the name without expansions, to compute how large it would
+// become.
 func mayExplode(name string, style DemangleStyle) bool {
 	if strings.HasPrefix(name, "_R") || !strings.Contains(name, "Dp") && !strings.Contains(name, "sp") {
 		return false
@@ -97,8 +98,8 @@ type expansion struct {
 	steps int
 }
 
-// measure returns the number of links below a node, with all expansions carried out, and the length of the largest pack that
-// the node itself can expand. Results above maxExpansion are not exact.
+// measure returns the number of links below a node, with all expansions carried out, and the length of the largest pack
+// that the node itself can expand. Results above maxExpansion are not exact.
 func (e *expansion) measure(root demangle.AST) (size, largest int) {
 	seen := map[demangle.AST]bool{}
 	var visit func(demangle.AST) bool
@@ -127,7 +128,8 @@ func (e *expansion) measure(root demangle.AST) (size, largest int) {
 	return size, largest
 }
 
-// expand returns the size of an expansion: each element of the pack gets a copy of what is expanded, with its expansions.
+// expand returns the size of an expansion: each element of the pack gets a copy of what is expanded, with its
+// expansions.
 func (e *expansion) expand(a, base demangle.AST) int {
 	if _, ok := e.sizes[a]; !ok {
 		e.sizes[a] = 0 // it can contain itself

@@ -30,8 +30,10 @@ var demangled = map[string]string{
 
 // Names of C++ with packs, or with letters of which one could think that they expand packs.
 var expandedNames = map[string]string{
-	"_ZN5spark9transport8dispatchIJiiiiiiiiiiiiiiiiiEEEvDpT_": "void spark::transport::dispatch<" + ints(17) + ">(" + ints(17) + ")",
-	"_ZZN5spark9transport8dispatchIJiiiiiiiiiiiiiiiiiEEEvDpT_ENKUlvE_clEv": "spark::transport::dispatch<" + ints(17) + ">(" + ints(17) +
+	"_ZN5spark9transport8dispatchIJiiiiiiiiiiiiiiiiiEEEvDpT_": "void spark::transport::dispatch<" + ints(17) + ">(" +
+		ints(17) + ")",
+	"_ZZN5spark9transport8dispatchIJiiiiiiiiiiiiiiiiiEEEvDpT_ENKUlvE_clEv": "spark::transport::dispatch<" + ints(17) +
+		">(" + ints(17) +
 		")::{lambda()#1}::operator()() const",
 	"_ZNSspLEPKc":                        "std::string::operator+=(char const*)",
 	"_ZN8responsepLERKS_":                "response::operator+=(response const&)",
@@ -81,7 +83,8 @@ func TestLongNamesAreCut(t *testing.T) {
 // Nested expansions of packs are not carried out.
 func TestDemangleIsBounded(t *testing.T) {
 	packs := func(elements, depth int) string {
-		return "IJ" + strings.Repeat("i", elements) + "EEv" + strings.Repeat("Dp1AI", depth) + "T_" + strings.Repeat("T_E", depth)
+		return "IJ" + strings.Repeat("i", elements) + "EEv" + strings.Repeat("Dp1AI", depth) + "T_" + strings.Repeat("T_E",
+			depth)
 	}
 	for _, name := range []string{
 		"_Z1f" + packs(50, 50),
@@ -91,8 +94,10 @@ func TestDemangleIsBounded(t *testing.T) {
 		"_Z1fIJ" + strings.Repeat("i", 4000) + "EEvDpT_",
 		"_Z1fIJ" + strings.Repeat("i", 500) + "EEv" + strings.Repeat("DpT_", 20),
 		"_Z1fIJ" + strings.Repeat("i", 30) + "EEv" + strings.Repeat("DpSt5tupleIJ", 30) + "T_" + strings.Repeat("EE", 30),
-		"_Z1fIJ" + strings.Repeat("i", 30) + "EEDTcl1g" + strings.Repeat("spcl1g", 30) + "fp_" + strings.Repeat("E", 30) + "EEDpT_",
-		"_Z1fIJ" + strings.Repeat("i", 30) + "EEDTcl1g" + strings.Repeat("spcl1gIT_E", 30) + strings.Repeat("E", 30) + "EEDpT_",
+		"_Z1fIJ" + strings.Repeat("i", 30) + "EEDTcl1g" + strings.Repeat("spcl1g", 30) + "fp_" + strings.Repeat("E", 30) +
+			"EEDpT_",
+		"_Z1fIJ" + strings.Repeat("i", 30) + "EEDTcl1g" + strings.Repeat("spcl1gIT_E", 30) + strings.Repeat("E", 30) +
+			"EEDpT_",
 		"_ZN1fspLIJ" + strings.Repeat("i", 50) + "EEEv" + strings.Repeat("Dp1AI", 50) + "T_" + strings.Repeat("T_E", 50),
 	} {
 		for _, style := range []DemangleStyle{DemangleFull, DemangleTemplates, DemangleSimple} {
@@ -102,5 +107,6 @@ func TestDemangleIsBounded(t *testing.T) {
 	}
 	assert.Equal(t, "f", Demangle("_Z1f"+packs(50, 50), DemangleFull), "without templates and parameters")
 	const real = "_ZSt11make_uniqueI3FooJRiiEENSt9_MakeUniqIT_E15__single_objectEDpOT0_"
-	assert.Equal(t, "std::_MakeUniq<Foo>::__single_object std::make_unique<Foo, int&, int>(int&, int&&)", Demangle(real, DemangleFull))
+	assert.Equal(t, "std::_MakeUniq<Foo>::__single_object std::make_unique<Foo, int&, int>(int&, int&&)",
+		Demangle(real, DemangleFull))
 }

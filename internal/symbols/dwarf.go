@@ -13,8 +13,8 @@ import (
 	"unsafe"
 )
 
-// dwarfTable finds functions, inlined calls and lines in DWARF 2 to 5. It keeps the address ranges of the units in memory;
-// a lookup reads the units that it needs, once for all of its addresses.
+// dwarfTable finds functions, inlined calls and lines in DWARF 2 to 5. It keeps the address ranges of the units in
+// memory; a lookup reads the units that it needs, once for all of its addresses.
 type dwarfTable struct {
 	image  *Image
 	abbrev []byte
@@ -93,8 +93,8 @@ func (m *Image) readDWARF() (*dwarfTable, error) {
 
 const unitTypeCompile = 1
 
-// readUnits reads the header and the first entry of each unit. It skips those that it cannot read, and returns the first of
-// their errors.
+// readUnits reads the header and the first entry of each unit. It skips those that it cannot read, and returns the
+// first of their errors.
 func (d *dwarfTable) readUnits() (first error) {
 	for off := int64(0); off < d.info.size; {
 		unit, kind, err := d.readUnitHeader(off)
@@ -227,7 +227,8 @@ type target struct {
 	row   lineRow
 }
 
-// resolve improves the results without lines whose addresses it knows. It returns the first error of a unit that it could not read.
+// resolve improves the results without lines whose addresses it knows. It returns the first error of a unit that it
+// could not read.
 func (d *dwarfTable) resolve(addrs []uint64, resolved []Resolved) (first error) {
 	defer func() { d.windows = nil }()
 	var targets []target
@@ -236,7 +237,9 @@ func (d *dwarfTable) resolve(addrs []uint64, resolved []Resolved) (first error) 
 			targets = append(targets, target{addr: addr, unit: unit, resolved: &resolved[i]})
 		}
 	}
-	slices.SortFunc(targets, func(a, b target) int { return cmp.Or(cmp.Compare(a.unit, b.unit), cmp.Compare(a.addr, b.addr)) })
+	slices.SortFunc(targets, func(a, b target) int {
+		return cmp.Or(cmp.Compare(a.unit, b.unit), cmp.Compare(a.addr, b.addr))
+	})
 	for len(targets) > 0 {
 		n := sort.Search(len(targets), func(i int) bool { return targets[i].unit > targets[0].unit })
 		w := &unitWalk{table: d, unit: &d.units[targets[0].unit], targets: targets[:n]}
@@ -354,7 +357,8 @@ func (w *unitWalk) match(e *entry) error {
 				continue
 			}
 			*chain = append(*chain, call{entry: e.off, sourcePosition: sourcePosition{
-				file: e.number(dwarf.AttrCallFile, 0), line: e.number(dwarf.AttrCallLine, 0), column: e.number(dwarf.AttrCallColumn, 0),
+				file: e.number(dwarf.AttrCallFile, 0), line: e.number(dwarf.AttrCallLine, 0),
+				column: e.number(dwarf.AttrCallColumn, 0),
 			}})
 		}
 		return nil

@@ -126,7 +126,8 @@ const (
 // keepParsed counts the memory of d.parsed, which is used again for each table.
 func (d *dwarfTable) keepParsed() error {
 	t := &d.parsed
-	size := int64(len(t.decls))*int64(unsafe.Sizeof(abbrevDecl{})) + int64(len(t.specs))*int64(unsafe.Sizeof(abbrevSpec{})) +
+	size := int64(len(t.decls))*int64(unsafe.Sizeof(abbrevDecl{})) +
+		int64(len(t.specs))*int64(unsafe.Sizeof(abbrevSpec{})) +
 		int64(len(t.byCode))*codeBytes
 	if size <= d.parsedBytes {
 		return nil
@@ -233,8 +234,10 @@ func (e *entry) number(attr dwarf.Attr, without uint64) uint64 {
 
 func isWanted(attr dwarf.Attr) bool {
 	switch attr {
-	case dwarf.AttrName, dwarf.AttrStmtList, dwarf.AttrLowpc, dwarf.AttrHighpc, dwarf.AttrCompDir, dwarf.AttrAbstractOrigin, dwarf.AttrDeclLine,
-		dwarf.AttrSpecification, dwarf.AttrRanges, dwarf.AttrCallColumn, dwarf.AttrCallFile, dwarf.AttrCallLine, dwarf.AttrLinkageName, dwarf.AttrStrOffsetsBase,
+	case dwarf.AttrName, dwarf.AttrStmtList, dwarf.AttrLowpc, dwarf.AttrHighpc, dwarf.AttrCompDir,
+		dwarf.AttrAbstractOrigin, dwarf.AttrDeclLine,
+		dwarf.AttrSpecification, dwarf.AttrRanges, dwarf.AttrCallColumn, dwarf.AttrCallFile, dwarf.AttrCallLine,
+		dwarf.AttrLinkageName, dwarf.AttrStrOffsetsBase,
 		dwarf.AttrAddrBase, dwarf.AttrRnglistsBase, attrMIPSLinkageName, attrGNUDwoName, attrGNUAddrBase:
 		return true
 	}
@@ -392,8 +395,8 @@ func (d *dwarfTable) indexed(e *extent, base, i uint64, size uint8) (uint64, boo
 	return wordAt(d.image.order, b, int64(size)), true
 }
 
-// windowBytes is how much of a table is read at once, since entries refer to it mostly in its order. maxWindows is the number
-// of parts of tables that stay in memory during a call.
+// windowBytes is how much of a table is read at once, since entries refer to it mostly in its order. maxWindows is the
+// number of parts of tables that stay in memory during a call.
 const (
 	windowBytes = 1 << 10
 	maxWindows  = 64

@@ -18,8 +18,8 @@ type lineTable struct {
 	paths              map[uint64]string
 }
 
-// lineEntries are directories or files: their offsets in the data, from number first on. The format has content types in place of
-// attributes.
+// lineEntries are directories or files: their offsets in the data, from number first on. The format has content types
+// in place of attributes.
 type lineEntries struct {
 	format  []abbrevSpec
 	first   uint64
@@ -127,10 +127,12 @@ func (p *lineProgram) readHeader() error {
 // Up to version 4, the formats are fixed: a file's time and length follow its directory.
 var (
 	oldDirectoryFormat = []abbrevSpec{{attr: lineContentPath, form: formString}}
-	oldFileFormat      = append(oldDirectoryFormat[:1:1], abbrevSpec{attr: lineContentDirectory, form: formUdata}, abbrevSpec{form: formUdata}, abbrevSpec{form: formUdata})
+	oldFileFormat      = append(oldDirectoryFormat[:1:1], abbrevSpec{attr: lineContentDirectory, form: formUdata},
+		abbrevSpec{form: formUdata}, abbrevSpec{form: formUdata})
 )
 
-// readOldEntries records directories or files of versions 2 to 4, which end with an empty path. Number 0 is the unit's own directory.
+// readOldEntries records directories or files of versions 2 to 4, which end with an empty path. Number 0 is the unit's
+// own directory.
 func (p *lineProgram) readOldEntries(format []abbrevSpec) lineEntries {
 	e := lineEntries{format: format, first: 1}
 	for !p.bad && len(e.offsets) < maxLineFiles {

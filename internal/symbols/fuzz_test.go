@@ -29,12 +29,16 @@ func FuzzImage(f *testing.F) {
 
 // FuzzDWARF puts its inputs into the sections of a file.
 func FuzzDWARF(f *testing.F) {
-	header := le(1, 1, 1, int(uint8(0xfb)), 14, 1, []byte{0, 'f', 0, 0, 0, 0, 0}, []byte{0, 9, 2}, uint64(textAddr), 1, 200, 0, 1, 1)
+	header := le(1, 1, 1, int(uint8(0xfb)), 14, 1, []byte{0, 'f', 0, 0, 0, 0, 0}, []byte{0, 9, 2}, uint64(textAddr), 1,
+		200, 0, 1, 1)
 	line := le(uint32(2+4+len(header)), uint16(4), uint32(13), header)
-	entries := append(le(1, uint64(textAddr), uint64(100), uint32(0)), le(2, uint32(0), uint64(textAddr), uint64(10), 0)...)
-	f.Add(unit4(0, entries), testAbbrevs, line, le(uint64(textAddr), uint64(textAddr+9), uint64(0), uint64(0)), []byte("name\x00"))
+	entries := append(le(1, uint64(textAddr), uint64(100), uint32(0)),
+		le(2, uint32(0), uint64(textAddr), uint64(10), 0)...)
+	f.Add(unit4(0, entries), testAbbrevs, line, le(uint64(textAddr), uint64(textAddr+9), uint64(0), uint64(0)),
+		[]byte("name\x00"))
 	entries = le(4, uint64(textAddr), uint64(100), 3, uint32(0), uint32(0), 0)
-	f.Add(unit4(0, entries), testAbbrevs, []byte{}, le(uint64(textAddr), uint64(textAddr+9), uint64(0), uint64(0)), []byte("name\x00"))
+	f.Add(unit4(0, entries), testAbbrevs, []byte{}, le(uint64(textAddr), uint64(textAddr+9), uint64(0), uint64(0)),
+		[]byte("name\x00"))
 	unit5 := func(entries []byte) []byte { return le(uint32(8+len(entries)), uint16(5), 1, 8, uint32(0), entries) }
 	f.Add(unit5(le(4, uint64(textAddr), uint64(100), 3, uint32(0), uint32(0), 0)), testAbbrevs, line,
 		le(5, uint64(textAddr), 4, 1, 9, 7, uint64(textAddr), 5, 1, 2, 3, 2, 0, 1, 0), []byte("name\x00"))
@@ -42,7 +46,8 @@ func FuzzDWARF(f *testing.F) {
 		requireBounded(t, buildELF(
 			debugSection(".debug_info", info), debugSection(".debug_abbrev", abbrev), debugSection(".debug_line", line),
 			debugSection(".debug_ranges", ranges), debugSection(".debug_rnglists", ranges), debugSection(".debug_str", text),
-			debugSection(".debug_line_str", text), debugSection(".debug_addr", ranges), debugSection(".debug_str_offsets", ranges),
+			debugSection(".debug_line_str", text), debugSection(".debug_addr", ranges),
+			debugSection(".debug_str_offsets", ranges),
 		))
 	})
 }

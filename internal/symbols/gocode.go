@@ -10,7 +10,8 @@ import (
 	"fmt"
 )
 
-// maxCodeBytes bounds the code of one function that GoFunctions returns: functions of the runtime have a few thousand bytes.
+// maxCodeBytes bounds the code of one function that GoFunctions returns: functions of the runtime have a few thousand
+// bytes.
 const maxCodeBytes = 64 << 10
 
 const (
@@ -26,8 +27,8 @@ type GoFunction struct {
 	Code    []byte
 }
 
-// GoVersion returns the version of the Go compiler in the build information, such as go1.26.1. Programs of Go before 1.18 have it in
-// another form, and none is returned.
+// GoVersion returns the version of the Go compiler in the build information, such as go1.26.1. Programs of Go before
+// 1.18 have it in another form, and none is returned.
 func (m *Image) GoVersion() string {
 	const header, isInline, maxVersion = 32, 2, 256
 	s := m.section(".go.buildinfo")
@@ -49,8 +50,8 @@ func (m *Image) GoVersion() string {
 // Architecture returns the machine that the program is for.
 func (m *Image) Architecture() elf.Machine { return m.arch }
 
-// InitialData fills b with what the file has at a virtual address of writable memory; what the file does not have begins as zeros. It
-// returns false unless all of b is in such memory.
+// InitialData fills b with what the file has at a virtual address of writable memory; what the file does not have
+// begins as zeros. It returns false unless all of b is in such memory.
 func (m *Image) InitialData(addr uint64, b []byte) bool {
 	for _, s := range m.segments {
 		if s.flags&elf.PF_W == 0 || addr < s.addr || s.memorySz < uint64(len(b)) || addr-s.addr > s.memorySz-uint64(len(b)) {
@@ -68,7 +69,8 @@ func (m *Image) InitialData(addr uint64, b []byte) bool {
 	return false
 }
 
-// GoFunctions returns the functions of those names that the program has. It reads the whole table of functions, which takes milliseconds.
+// GoFunctions returns the functions of those names that the program has. It reads the whole table of functions, which
+// takes milliseconds.
 func (m *Image) GoFunctions(names ...string) (found map[string]GoFunction, err error) {
 	defer func() { // as in Resolve
 		if p := recover(); p != nil {

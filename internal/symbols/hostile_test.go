@@ -79,10 +79,11 @@ func requireBounded(t testing.TB, data []byte) {
 func TestHostileFilesAreBounded(t *testing.T) {
 	text := bytes.Repeat([]byte{'x'}, 4<<20) // no NUL
 	for name, data := range map[string][]byte{
-		"sections with one long name":        manySections(text),
-		"symbols with one long name":         manySymbols(text, 60_000),
-		"symbols at one address":             sameAddress(100_000),
-		"a symbol table that is claimed":     buildELF(elfSection{name: ".symtab", kind: elf.SHT_SYMTAB, claimed: 1 << 60, link: 0}),
+		"sections with one long name": manySections(text),
+		"symbols with one long name":  manySymbols(text, 60_000),
+		"symbols at one address":      sameAddress(100_000),
+		"a symbol table that is claimed": buildELF(elfSection{name: ".symtab", kind: elf.SHT_SYMTAB, claimed: 1 << 60,
+			link: 0}),
 		"names of sections that are claimed": claimedNames(),
 		"a section that says it is large":    compressed(1<<40, nil),
 		"a bomb of zlib":                     compressed(128<<20, zeros(t, 128<<20)),
@@ -96,14 +97,16 @@ func TestHostileFilesAreBounded(t *testing.T) {
 		"pclntab: a call within itself":      buildELF(goSections(true)...),
 		"MiniDebugInfo in MiniDebugInfo":     nestedMini(t),
 		"many blocks of xz":                  buildELF(debugSection(".gnu_debugdata", xzBlocks(3000, 0, nil))),
-		"many blocks of xz with a byte each": buildELF(debugSection(".gnu_debugdata", xzBlocks(100_000, 1, []byte{1, 0, 0, 'x'}))),
-		"many chunks of xz":                  buildELF(debugSection(".gnu_debugdata", xzBlocks(1, 100_000, lzmaByte))),
-		"a declaration of many attributes":   manyAttributes(t, 7<<19),
-		"many declarations":                  manyDeclarations(t),
-		"entries of many attributes":         manyFlags(1000, 2_000_000),
-		"long names of many references":      longNames(),
-		"sections with one long note":        manyNotes(),
-		"tiny units":                         buildELF(debugSection(".debug_info", make([]byte, 1<<20)), debugSection(".debug_abbrev", testAbbrevs)),
+		"many blocks of xz with a byte each": buildELF(debugSection(".gnu_debugdata",
+			xzBlocks(100_000, 1, []byte{1, 0, 0, 'x'}))),
+		"many chunks of xz":                buildELF(debugSection(".gnu_debugdata", xzBlocks(1, 100_000, lzmaByte))),
+		"a declaration of many attributes": manyAttributes(t, 7<<19),
+		"many declarations":                manyDeclarations(t),
+		"entries of many attributes":       manyFlags(1000, 2_000_000),
+		"long names of many references":    longNames(),
+		"sections with one long note":      manyNotes(),
+		"tiny units": buildELF(debugSection(".debug_info", make([]byte, 1<<20)),
+			debugSection(".debug_abbrev", testAbbrevs)),
 	} {
 		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
 	}
@@ -123,7 +126,8 @@ func (z zeroReader) ReadAt(b []byte, off int64) (int, error) {
 // A sparse file of a terabyte can have tables of any size at no cost.
 func TestSparseFileIsBounded(t *testing.T) {
 	const size = 1 << 40
-	for _, name := range []string{".symtab", ".gopclntab", ".debug_info", ".debug_abbrev", ".data", ".rela.dyn", ".gnu_debugdata", ".rodata"} {
+	for _, name := range []string{".symtab", ".gopclntab", ".debug_info", ".debug_abbrev", ".data", ".rela.dyn",
+		".gnu_debugdata", ".rodata"} {
 		kind := elf.SHT_PROGBITS
 		if name == ".symtab" {
 			kind = elf.SHT_SYMTAB
@@ -209,7 +213,8 @@ var lzmaByte = []byte{0xe0, 0, 0, 0, 5, 4, 0, 0, 0, 0, 0, 0}
 
 // manyAttributes has a declaration with n attributes, in a section that is compressed.
 func manyAttributes(tb testing.TB, n int) []byte {
-	return withAbbrevs(tb, append(append([]byte{1, tagCompileUnit, 1}, bytes.Repeat([]byte{attrName, formString}, n)...), 0, 0, 0))
+	return withAbbrevs(tb, append(append([]byte{1, tagCompileUnit, 1}, bytes.Repeat([]byte{attrName, formString}, n)...),
+		0, 0, 0))
 }
 
 // manyDeclarations has declarations whose codes are not in order.
@@ -217,7 +222,8 @@ func manyDeclarations(tb testing.TB) []byte {
 	var table []byte
 	for i := range uint32(800_000) {
 		code := 2<<21 - i
-		table = append(table, byte(code)|0x80, byte(code>>7)|0x80, byte(code>>14)|0x80, byte(code>>21), tagSubprogram, 0, 0, 0)
+		table = append(table, byte(code)|0x80, byte(code>>7)|0x80, byte(code>>14)|0x80, byte(code>>21), tagSubprogram, 0, 0,
+			0)
 	}
 	return withAbbrevs(tb, append(table, testAbbrevs...))
 }
@@ -248,7 +254,8 @@ func longNames() []byte {
 	abbrevs := []byte{
 		4, tagCompileUnit, 1, attrLowPC, formAddr, attrHighPC, formData8, 0, 0,
 		5, tagSubprogram, 0, attrLowPC, formAddr, attrHighPC, formData8, attrAbstractOrigin, formRef4, 0, 0,
-		6, tagSubprogram, 0, attrName, formStrp, attrLinkageName, formStrp, attrAbstractOrigin, formRef4, attrSpecification, formRef4, 0, 0,
+		6, tagSubprogram, 0, attrName, formStrp, attrLinkageName, formStrp, attrAbstractOrigin, formRef4, attrSpecification,
+		formRef4, 0, 0,
 		0,
 	}
 	const unitHeader, rootSize, functionSize, nodeSize, nodes = 11, 17, 21, 17, 1 << maxReferences
@@ -414,15 +421,18 @@ func sharedLines() []byte {
 			info.Write(unit4(0, le(1, uint64(textAddr)+7*i, uint64(1), uint32(0))))
 		}
 	}
-	return buildELF(debugSection(".debug_info", info.Bytes()), debugSection(".debug_abbrev", testAbbrevs), debugSection(".debug_line", line))
+	return buildELF(debugSection(".debug_info", info.Bytes()), debugSection(".debug_abbrev", testAbbrevs),
+		debugSection(".debug_line", line))
 }
 
 // nestedReferences has functions that are their own abstract origin, and each other's.
 func nestedReferences() []byte {
 	abbrevs := []byte{
 		4, tagCompileUnit, 1, attrLowPC, formAddr, attrHighPC, formData8, 0, 0,
-		5, tagSubprogram, 1, attrLowPC, formAddr, attrHighPC, formData8, attrAbstractOrigin, formRef4, attrSpecification, formRef4, 0, 0,
-		6, tagInlinedSubroutine, 1, attrLowPC, formAddr, attrHighPC, formData8, attrAbstractOrigin, formRef4, attrSpecification, formRef4, 0, 0,
+		5, tagSubprogram, 1, attrLowPC, formAddr, attrHighPC, formData8, attrAbstractOrigin, formRef4, attrSpecification,
+		formRef4, 0, 0,
+		6, tagInlinedSubroutine, 1, attrLowPC, formAddr, attrHighPC, formData8, attrAbstractOrigin, formRef4,
+		attrSpecification, formRef4, 0, 0,
 		0,
 	}
 	random := rand.New(rand.NewPCG(3, 4))
@@ -433,8 +443,8 @@ func nestedReferences() []byte {
 	return buildELF(debugSection(".debug_info", unit4(0, entries)), debugSection(".debug_abbrev", abbrevs))
 }
 
-// goSections is a pclntab of Go 1.20 with one function at textAddr, and the module data. With a loop, all calls in it were
-// inlined into each other.
+// goSections is a pclntab of Go 1.20 with one function at textAddr, and the module data. With a loop, all calls in it
+// were inlined into each other.
 func goSections(loop bool) []elfSection {
 	const functionsAt, pcTableAt, tableAddr = 0x200, 0x300, 0x100000
 	table := make([]byte, 0x2000)
@@ -448,8 +458,9 @@ func goSections(loop bool) []elfSection {
 	if loop {
 		inlineTree = 0
 	}
-	copy(table[functionsAt+0x20:], le(uint32(0), uint32(0), uint32(0), uint32(0), uint32(0), uint32(1), uint32(9), uint32(3), uint32(0),
-		uint32(7), 0, 0, 0, 4, uint32(1), uint32(1), uint32(1), ^uint32(0), ^uint32(0), ^uint32(0), inlineTree))
+	copy(table[functionsAt+0x20:],
+		le(uint32(0), uint32(0), uint32(0), uint32(0), uint32(0), uint32(1), uint32(9), uint32(3), uint32(0),
+			uint32(7), 0, 0, 0, 4, uint32(1), uint32(1), uint32(1), ^uint32(0), ^uint32(0), ^uint32(0), inlineTree))
 	// The value 0 for the first 2^20 addresses, in two ways.
 	copy(table[pcTableAt+1:], []byte{2, 0x80, 0x80, 0x40, 0})
 	copy(table[pcTableAt+9:], []byte{20, 0x80, 0x80, 0x40, 0})
@@ -549,7 +560,8 @@ func TestLimits(t *testing.T) {
 func TestFunctionWithoutAnEntry(t *testing.T) {
 	header := le(1, 1, 1, 0xfb, 14, 1, 0, "f.c", 0, 0, 0, 0)
 	const line7, advance16 = 12, 230
-	lines := le(uint16(4), uint32(len(header)), header, 0, 9, lineExtSetAddress, uint64(textAddr), line7, advance16, 0, 1, lineExtEndSequence)
+	lines := le(uint16(4), uint32(len(header)), header, 0, 9, lineExtSetAddress, uint64(textAddr), line7, advance16, 0, 1,
+		lineExtEndSequence)
 	symtab := le(uint32(1), int(elf.STT_FUNC), 0, uint16(1), uint64(textAddr), uint64(16))
 	splitAbbrevs := append(slices.Clone(testAbbrevs[:9]), 0xb0, 0x42, formFlagPresent, 0, 0, 0) // with attrGNUDwoName
 	for _, test := range []struct {
@@ -576,7 +588,8 @@ func TestFunctionWithoutAnEntry(t *testing.T) {
 
 // A file that was cut off, or shrinks while it is read, is an error.
 func TestCutFiles(t *testing.T) {
-	whole := buildELF(append(goSections(true), debugSection(".debug_info", unit4(0, []byte{1})), debugSection(".debug_abbrev", testAbbrevs))...)
+	whole := buildELF(append(goSections(true), debugSection(".debug_info", unit4(0, []byte{1})),
+		debugSection(".debug_abbrev", testAbbrevs))...)
 	for n := 0; n < len(whole); n += 13 {
 		resolveAll(whole[:n], testLimits)
 		m, err := Open(bytes.NewReader(whole[:n]), int64(len(whole)), testLimits)

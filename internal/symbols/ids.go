@@ -23,8 +23,8 @@ func (i IDs) IsEmpty() bool { return i == IDs{} }
 func (i IDs) String() string { return cmp.Or(i.GNU, i.Go, i.Htlhash) }
 
 // Matches reports whether a file is of the build that has the wanted ids: the program itself, or its debug file. Every
-// GNU or Go id that is wanted must be the file's. The hash counts if none of these is wanted, since a debug file has the
-// program's build id and a hash of its own.
+// GNU or Go id that is wanted must be the file's. The hash counts if none of these is wanted, since a debug file has
+// the program's build id and a hash of its own.
 func (m *Image) Matches(want IDs) bool {
 	isSameBuild := false
 	for _, pair := range [][2]string{{want.GNU, m.ids.GNU}, {want.Go, m.ids.Go}} {

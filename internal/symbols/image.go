@@ -100,7 +100,8 @@ func (m *Image) readHeaders(ident []byte) error {
 	m.elf, m.arch = elf.Type(c.u16()), elf.Machine(c.u16())
 	c.skip(4)
 	m.word(&c) // entry
-	segments, sections := headers{name: "program headers", at: m.word(&c)}, headers{name: "section headers", at: m.word(&c)}
+	segments, sections := headers{name: "program headers", at: m.word(&c)},
+		headers{name: "section headers", at: m.word(&c)}
 	c.skip(6) // flags, header size
 	segments.size, segments.n = int(c.u16()), int(c.u16())
 	sections.size, sections.n = int(c.u16()), int(c.u16())
@@ -299,7 +300,8 @@ func decompressor(kind elf.CompressionType, from io.Reader) (io.ReadCloser, erro
 	case elf.COMPRESS_ZLIB:
 		return zlib.NewReader(from)
 	case elf.COMPRESS_ZSTD:
-		z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
+		z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(8<<20))
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,8 @@ const (
 	// maxMiniFactor is above the ratio that xz reaches on symbol tables. A bomb has 7000.
 	maxMiniFactor = 64
 
-	// workOfPacked and workOfChunk are how much work a packed byte and a chunk count as: a chunk can reset tables of 30 kB.
+	// workOfPacked and workOfChunk are how much work a packed byte and a chunk count as: a chunk can reset tables of 30
+	// kB.
 	workOfPacked = 16
 	workOfChunk  = 32 << 10
 )
@@ -59,8 +60,8 @@ const xzMagic = "\xfd7zXZ\x00"
 
 // decompressXZ reads the blocks of an xz stream (https://tukaani.org/xz/xz-file-format.txt). The library's own reader
 // of the container allocates the dictionary that the stream asks for, up to 4 GiB. So this function reads the
-// container, and the library only LZMA2. Readers that bound the dictionary, such as therootcompany/xz, do not bound the chunks:
-// each can reset 30 kB of tables for a byte. Checksums are not compared: a forged file has valid ones.
+// container, and the library only LZMA2. Readers that bound the dictionary, such as therootcompany/xz, do not bound the
+// chunks: each can reset 30 kB of tables for a byte. Checksums are not compared: a forged file has valid ones.
 func decompressXZ(b []byte, limit int64, work *meter) ([]byte, error) {
 	if len(b) < 12 || string(b[:6]) != xzMagic {
 		return nil, errors.New("not an xz stream")
@@ -104,7 +105,8 @@ func decompressXZ(b []byte, limit int64, work *meter) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// measureLZMA2 reads the headers of a block's chunks: the size of the block, that of its content, and the number of chunks.
+// measureLZMA2 reads the headers of a block's chunks: the size of the block, that of its content, and the number of
+// chunks.
 func measureLZMA2(b []byte) (packed int, plain, chunks int64, err error) {
 	c := cursor{data: b, order: binary.BigEndian}
 	for {
@@ -133,7 +135,8 @@ func measureLZMA2(b []byte) (packed int, plain, chunks int64, err error) {
 	}
 }
 
-// xzDictionary returns the size of the dictionary that a block's header asks for. LZMA2 is the only filter that is supported.
+// xzDictionary returns the size of the dictionary that a block's header asks for. LZMA2 is the only filter that is
+// supported.
 func xzDictionary(header []byte) (int64, error) {
 	c := cursor{data: header, order: binary.LittleEndian}
 	c.skip(1)

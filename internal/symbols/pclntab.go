@@ -125,7 +125,8 @@ func (t *goTable) readHeader() error {
 	}
 	version, ok := goMagics[t.order.Uint32(b)]
 	t.version, t.quantum, t.ptrSize = version, uint64(b[6]), int64(b[7])
-	if !ok || b[4] != 0 || b[5] != 0 || t.quantum != 1 && t.quantum != 2 && t.quantum != 4 || t.ptrSize != 4 && t.ptrSize != 8 {
+	if !ok || b[4] != 0 || b[5] != 0 || t.quantum != 1 && t.quantum != 2 && t.quantum != 4 || t.ptrSize != 4 &&
+		t.ptrSize != 8 {
 		return fmt.Errorf("header % x: %w", b[:8], ErrMalformed)
 	}
 	c := cursor{data: b, off: 8, order: t.order}
@@ -271,8 +272,8 @@ func (f *goFunction) read(at int64) error {
 	return nil
 }
 
-// maxPCBytes bounds how much of one table of values by address is read: the largest function of the Kubernetes API server has
-// 300 kB.
+// maxPCBytes bounds how much of one table of values by address is read: the largest function of the Kubernetes API
+// server has 300 kB.
 const maxPCBytes = 4 << 20
 
 // value returns the entry for addr in a table of values by address, or −1 if there is none.

@@ -77,7 +77,8 @@ func peer(t testing.TB, tool, name string, addrs []uint64) (frames [][]Frame) {
 	}
 	args := []string{"-f", "-i", "-a", "-e", name}
 	if tool == "llvm-symbolizer" {
-		args = []string{"--functions=linkage", "--inlines", "--no-demangle", "--print-address", "--output-style=GNU", "--obj=" + name}
+		args = []string{"--functions=linkage", "--inlines", "--no-demangle", "--print-address", "--output-style=GNU",
+			"--obj=" + name}
 	}
 	for _, a := range addrs {
 		args = append(args, fmt.Sprintf("%#x", a))
@@ -183,8 +184,8 @@ func compareWithPeer(t testing.TB, tool, ours, program string, n int, lines bool
 	return a
 }
 
-// plainName converts a peer's function name to our form: without the symbol's version, the suffix of Go's ABI, and the number
-// of a clone.
+// plainName converts a peer's function name to our form: without the symbol's version, the suffix of Go's ABI, and the
+// number of a clone.
 func plainName(name string) string {
 	name, _, _ = strings.Cut(name, "@")
 	for _, clone := range []string{".constprop.", ".isra.", ".part.", ".cold", ".abi0", ".llvm."} {
@@ -231,10 +232,13 @@ func TestAgreesWithPeers(t *testing.T) {
 		{name: "C", lines: true, build: cc("gcc", "shop.c", "-O2", "-g")},
 		// addr2line 2.40 reads no lines of 64-bit DWARF.
 		{name: "C, 64-bit DWARF", lines: true, build: cc("gcc", "shop.c", "-O2", "-g", "-gdwarf64"), peers: llvm},
-		{name: "C, debug file", lines: true, build: cc("gcc", "shop.c", "-O2", "-g"), strip: []string{"objcopy", "--only-keep-debug"}},
+		{name: "C, debug file", lines: true, build: cc("gcc", "shop.c", "-O2", "-g"),
+			strip: []string{"objcopy", "--only-keep-debug"}},
 		{name: "Go", lines: true, peers: llvm, build: func(t *testing.T) string { return symbolstest.Go(t, static) }},
-		{name: "Go, stripped", lines: true, peers: llvm, build: func(t *testing.T) string { return symbolstest.Go(t, static) }, strip: []string{"strip"}},
-		{name: "Go, PIE, stripped", lines: true, peers: llvm, build: func(t *testing.T) string { return symbolstest.Go(t, static, "-buildmode=pie") }, strip: []string{"strip"}},
+		{name: "Go, stripped", lines: true, peers: llvm,
+			build: func(t *testing.T) string { return symbolstest.Go(t, static) }, strip: []string{"strip"}},
+		{name: "Go, PIE, stripped", lines: true, peers: llvm,
+			build: func(t *testing.T) string { return symbolstest.Go(t, static, "-buildmode=pie") }, strip: []string{"strip"}},
 		{name: "Go, linked by gcc, PIE, stripped", lines: true, peers: llvm, build: func(t *testing.T) string {
 			if _, err := exec.LookPath("gcc"); err != nil {
 				t.Skip("no gcc")
@@ -263,7 +267,8 @@ func TestAgreesWithPeers(t *testing.T) {
 				assert.Positive(t, a.known, tool)
 				least := 97
 				if tool == "addr2line" {
-					least = 90 // where DWARF has no linkage name it prints DW_AT_name, and the inlined frames of a clone are the clone's
+					// where DWARF has no linkage name it prints DW_AT_name, and the inlined frames of a clone are the clone's
+					least = 90
 				}
 				assert.GreaterOrEqual(t, a.names*100, a.known*least, tool)
 				if program.lines {
@@ -287,7 +292,8 @@ func TestLibcAgreesWithPeers(t *testing.T) {
 // libcWithDebug returns the C library and its debug file.
 func libcWithDebug(t testing.TB) (libc, debug string) {
 	t.Helper()
-	for _, libc = range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib64/libc.so.6"} {
+	for _, libc = range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6",
+		"/lib64/libc.so.6"} {
 		if _, err := os.Stat(libc); err != nil {
 			continue
 		}

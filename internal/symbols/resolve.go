@@ -66,7 +66,8 @@ type tables struct {
 
 // HasSymbols reports whether the file has a table with more than exported functions.
 func (m *Image) HasSymbols() bool {
-	return m.sectionOf(elf.SHT_SYMTAB) != nil || m.section(".gopclntab", ".data.rel.ro.gopclntab", ".gnu_debugdata", ".debug_info") != nil
+	return m.sectionOf(elf.SHT_SYMTAB) != nil ||
+		m.section(".gopclntab", ".data.rel.ro.gopclntab", ".gnu_debugdata", ".debug_info") != nil
 }
 
 // KeptBytes returns the memory of the image without its headers.

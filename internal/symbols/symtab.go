@@ -13,8 +13,8 @@ import (
 	"unsafe"
 )
 
-// symbolTable has the functions of .symtab or .dynsym, ordered by address. Names stay in the file: a table needs 16 bytes
-// for each function, two thirds of its size in the file.
+// symbolTable has the functions of .symtab or .dynsym, ordered by address. Names stay in the file: a table needs 16
+// bytes for each function, two thirds of its size in the file.
 type symbolTable struct {
 	symbols []symbol
 	names   extent

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Indexed addresses cost little more than the bytes of their table if entries use them in order; otherwise each costs a read.
+// Indexed addresses cost little more than the bytes of their table if entries use them in order; otherwise each costs a
+// read.
 func TestIndexedAddresses(t *testing.T) {
 	const n = 100_000
 	data := make([]byte, 8*n)

@@ -18,9 +18,9 @@ import (
 )
 
 // batcher batches the messages of one combination of client metadata. It has a lane for each core. A sender adds its
-// message to a lane's batch by itself, so senders work in parallel. A full batch is sent from its lane, which nobody else
-// can use until the next component has accepted all of it: there are never more batches pending or on their way than
-// lanes, and senders wait for a lane if the next component is slower than they are.
+// message to a lane's batch by itself, so senders work in parallel. A full batch is sent from its lane, which nobody
+// else can use until the next component has accepted all of it: there are never more batches pending or on their way
+// than lanes, and senders wait for a lane if the next component is slower than they are.
 type batcher struct {
 	dedup *dedup
 	key   string
@@ -28,10 +28,11 @@ type batcher struct {
 	// ctx has the client metadata, but no sender's deadline.
 	ctx context.Context
 
-	// tokens has one for each lane that nobody holds. Those who wait for one get it in the order in which they came, and then
-	// remove a lane from free.
+	// tokens has one for each lane that nobody holds. Those who wait for one get it in the order in which they came, and
+	// then remove a lane from free.
 	tokens chan struct{}
-	// large has a token for each lane but one. Whoever adds a large message to a batch needs one, too: a lane is left for the others.
+	// large has a token for each lane but one. Whoever adds a large message to a batch needs one, too: a lane is left for
+	// the others.
 	large chan struct{}
 	// closing is closed when no lane may be acquired any more.
 	closing chan struct{}
@@ -58,7 +59,8 @@ type lane struct {
 
 func newBatcher(d *dedup, key string, metadata map[string][]string) *batcher {
 	n := lanes()
-	b := &batcher{dedup: d, key: key, tokens: make(chan struct{}, n), large: make(chan struct{}, n-1), closing: make(chan struct{})}
+	b := &batcher{dedup: d, key: key, tokens: make(chan struct{}, n), large: make(chan struct{}, n-1),
+		closing: make(chan struct{})}
 	b.ctx = client.NewContext(d.sendContext, client.Info{Metadata: client.NewMetadata(metadata)})
 	for range n {
 		b.release(&lane{})
@@ -270,7 +272,8 @@ func (b *batcher) isIdle() bool {
 	return len(b.free) == cap(b.tokens) && !slices.ContainsFunc(b.free, func(l *lane) bool { return l.batch != nil })
 }
 
-// shutdown sends pending batches and returns when no batch is on its way. Senders that wait for a lane are told to retry.
+// shutdown sends pending batches and returns when no batch is on its way. Senders that wait for a lane are told to
+// retry.
 func (b *batcher) shutdown() {
 	close(b.closing)
 	var draining sync.WaitGroup

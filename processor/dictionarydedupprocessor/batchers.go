@@ -17,8 +17,8 @@ import (
 
 var errShutdown = retryLater("the processor is shutting down")
 
-// batchers has a batcher for each combination of client metadata with pending messages. A batcher without any is removed,
-// so memory depends on the load, not on the age of the process.
+// batchers has a batcher for each combination of client metadata with pending messages. A batcher without any is
+// removed, so memory depends on the load, not on the age of the process.
 type batchers struct {
 	dedup *dedup
 	keys  []string // of metadata: lower case, sorted

@@ -122,8 +122,8 @@ func TestACancelledSenderLosesNothing(t *testing.T) {
 	assert.Equal(t, 3, f.sink.samples())
 }
 
-// TestBackpressure lets the next component hang. No more messages are accepted than there are lanes for, the other senders
-// wait, those that give up get an error, and in the end everything that was accepted arrives.
+// TestBackpressure lets the next component hang. No more messages are accepted than there are lanes for, the other
+// senders wait, those that give up get an error, and in the end everything that was accepted arrives.
 func TestBackpressure(t *testing.T) {
 	f := start(t, func(c *Config) {
 		slowly(c)

@@ -19,20 +19,20 @@ type Config struct {
 	Timeout time.Duration `mapstructure:"timeout"`
 	// Acknowledge is when a sender gets its answer.
 	Acknowledge Acknowledge `mapstructure:"acknowledge"`
-	// MaxWait bounds how long a sender waits; then it is told to retry. With AcknowledgeDelivered it begins when the batch's
-	// Timeout has passed. If receivers wait for senders when they stop, it bounds that too.
+	// MaxWait bounds how long a sender waits; then it is told to retry. With AcknowledgeDelivered it begins when the
+	// batch's Timeout has passed. If receivers wait for senders when they stop, it bounds that too.
 	MaxWait time.Duration `mapstructure:"max_wait"`
 	// RetryOnFailure configures how a batch is sent again after the next component refused it temporarily.
 	RetryOnFailure configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 	// SendBatchSize is the number of samples at which a batch is sent at once.
 	SendBatchSize int `mapstructure:"send_batch_size"`
-	// MaxBatchBytes is the largest encoded size of an outgoing message, in bytes of OTLP, dictionary included. Larger batches
-	// are split. 0 means no limit.
+	// MaxBatchBytes is the largest encoded size of an outgoing message, in bytes of OTLP, dictionary included. Larger
+	// batches are split. 0 means no limit.
 	MaxBatchBytes int `mapstructure:"max_batch_bytes"`
 	// MetadataKeys are the keys of client metadata whose values keep requests in separate batches. Case does not matter.
 	MetadataKeys []string `mapstructure:"metadata_keys"`
-	// MetadataCardinalityLimit is the largest number of distinct combinations of those values with pending requests. 0 means
-	// no limit.
+	// MetadataCardinalityLimit is the largest number of distinct combinations of those values with pending requests. 0
+	// means no limit.
 	MetadataCardinalityLimit int `mapstructure:"metadata_cardinality_limit"`
 }
 

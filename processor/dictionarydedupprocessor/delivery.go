@@ -48,8 +48,8 @@ var lossNames = [numLosses]string{"refused", "gave_up", "shutdown"}
 
 func (l loss) String() string { return lossNames[l] }
 
-// send delivers a batch part by part, and returns nil if the next component accepted all of them. It counts and logs lost
-// samples.
+// send delivers a batch part by part, and returns nil if the next component accepted all of them. It counts and logs
+// lost samples.
 func (d *dedup) send(ctx context.Context, batch *compact.Batch, why reason) error {
 	parts := 0
 	var lost [numLosses]int
@@ -91,9 +91,10 @@ func (d *dedup) logLost(why loss, samples int, err error) {
 }
 
 // deliver passes on a part, and retries the rest of it while the next component temporarily refuses it. If the next
-// component does not accept all samples, deliver returns the error, the others, and why it stopped. With once there is no retry, and
-// the next component may change the part.
-func (d *dedup) deliver(ctx context.Context, part *compact.Part, once bool) (rest pprofile.Profiles, why loss, err error) {
+// component does not accept all samples, deliver returns the error, the others, and why it stopped. With once there is
+// no retry, and the next component may change the part.
+func (d *dedup) deliver(ctx context.Context, part *compact.Part, once bool) (rest pprofile.Profiles, why loss,
+	err error) {
 	d.warnOversized(ctx, part)
 	bytes := d.metrics.outgoingSize(ctx, part)
 	rest = part.Profiles

@@ -74,7 +74,8 @@ func TestABatchRefusedForTheMomentIsKept(t *testing.T) {
 	assert.Equal(t, 1, f.logs.FilterMessageSnippet("accepts profiles again").Len())
 }
 
-// While the next component refuses, senders wait and are then told to retry; in the end, everything that was accepted arrives.
+// While the next component refuses, senders wait and are then told to retry; in the end, everything that was accepted
+// arrives.
 func TestRefusalsHoldSenders(t *testing.T) {
 	f := start(t, func(c *Config) {
 		slowly(c)
@@ -179,8 +180,8 @@ func TestAPartialFailureRepeatsTheRest(t *testing.T) {
 	assert.EqualValues(t, 10, f.sum("outgoing_samples"))
 }
 
-// An error with timeout: 0 has all that was not accepted, whichever part was refused and how, so that a sender that repeats only
-// that loses nothing and repeats nothing else.
+// An error with timeout: 0 has all that was not accepted, whichever part was refused and how, so that a sender that
+// repeats only that loses nothing and repeats nothing else.
 func TestAloneAnErrorHasEverythingThatWasNotTaken(t *testing.T) {
 	for name, tt := range map[string]struct {
 		refused int64 // the first call that is refused
@@ -225,7 +226,8 @@ func TestAloneAnErrorHasEverythingThatWasNotTaken(t *testing.T) {
 	}
 }
 
-// With timeout: 0, a part that is refused permanently does not keep the others from being sent: the sender repeats nothing.
+// With timeout: 0, a part that is refused permanently does not keep the others from being sent: the sender repeats
+// nothing.
 func TestAloneAPermanentRefusalLeavesTheOtherParts(t *testing.T) {
 	f := start(t, func(c *Config) {
 		c.Timeout = 0

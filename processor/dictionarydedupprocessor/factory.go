@@ -23,6 +23,7 @@ func NewFactory() processor.Factory {
 	)
 }
 
-func createProfiles(_ context.Context, set processor.Settings, cfg component.Config, next xconsumer.Profiles) (xprocessor.Profiles, error) {
+func createProfiles(_ context.Context, set processor.Settings, cfg component.Config,
+	next xconsumer.Profiles) (xprocessor.Profiles, error) {
 	return newProcessor(set, cfg.(*Config), next)
 }

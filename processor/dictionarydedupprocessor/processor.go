@@ -75,8 +75,8 @@ func (d *dedup) Start(context.Context, component.Host) error { return nil }
 // sendEnds is the time in which sends must return after their contexts have ended.
 const sendEnds = time.Second
 
-// Shutdown sends pending batches until the time for it has passed, and tells waiting senders to retry. It counts and logs the
-// samples that could not be sent by then.
+// Shutdown sends pending batches until the time for it has passed, and tells waiting senders to retry. It counts and
+// logs the samples that could not be sent by then.
 func (d *dedup) Shutdown(ctx context.Context) error {
 	if d.sendContext.Err() != nil { // Shutdown was called before
 		return nil
@@ -100,8 +100,9 @@ func (d *dedup) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// ConsumeProfiles adds a message to a batch. Depending on `acknowledge`, it returns when the message is in a batch, or when
-// the next component has accepted that batch. A sender waits for at most `max_wait` if the next component is slower.
+// ConsumeProfiles adds a message to a batch. Depending on `acknowledge`, it returns when the message is in a batch, or
+// when the next component has accepted that batch. A sender waits for at most `max_wait` if the next component is
+// slower.
 func (d *dedup) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -124,10 +125,10 @@ func (d *dedup) add(ctx context.Context, batch *compact.Batch, pd pprofile.Profi
 	d.metrics.countIncoming(ctx, batch.TakeStats())
 }
 
-// passOn sends a batch of one message and returns the result to its sender. The first part is not retried, so that the sender can;
-// later parts are, for a while. A part that is refused permanently does not keep the others from being sent, because the sender will
-// not repeat them. After a part that is refused for the moment, the error has everything that was not accepted, for senders that
-// repeat only that.
+// passOn sends a batch of one message and returns the result to its sender. The first part is not retried, so that the
+// sender can; later parts are, for a while. A part that is refused permanently does not keep the others from being
+// sent, because the sender will not repeat them. After a part that is refused for the moment, the error has everything
+// that was not accepted, for senders that repeat only that.
 func (d *dedup) passOn(ctx context.Context, batch *compact.Batch) error {
 	ctx, cancel := context.WithTimeout(ctx, d.config.MaxWait)
 	defer cancel()

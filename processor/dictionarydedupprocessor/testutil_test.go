@@ -69,8 +69,9 @@ type fixture struct {
 	logs      *observer.ObservedLogs
 }
 
-// start makes the processor with the default configuration as change leaves it, and starts it. Senders do not wait for the delivery unless
-// change sets it: most tests send several messages from one goroutine, and look at the batch that they are in.
+// start makes the processor with the default configuration as change leaves it, and starts it. Senders do not wait for
+// the delivery unless change sets it: most tests send several messages from one goroutine, and look at the batch that
+// they are in.
 func start(t *testing.T, change func(*Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, config: createDefaultConfig().(*Config), telemetry: componenttest.NewTelemetry()}

@@ -36,7 +36,8 @@ func (c *Config) Validate() error {
 	var faults config.Faults
 	for i, name := range c.Detectors {
 		faults.Require(detectors[name] != nil,
-			"`detectors[%d]` must be env or system, found %q: contrib's processor has the others, see builder-config.yaml", i, name)
+			"`detectors[%d]` must be env or system, found %q: contrib's processor has the others, see builder-config.yaml", i,
+			name)
 	}
 	// By default contrib's processor asks DNS first. The same configuration must not result in another host name here.
 	sources := c.System.HostnameSources

@@ -33,22 +33,26 @@ func NewFactory() processor.Factory {
 	)
 }
 
-func createProfiles(ctx context.Context, set processor.Settings, cfg component.Config, next xconsumer.Profiles) (xprocessor.Profiles, error) {
+func createProfiles(ctx context.Context, set processor.Settings, cfg component.Config,
+	next xconsumer.Profiles) (xprocessor.Profiles, error) {
 	p := &hostDetection{cfg: cfg.(*Config)}
 	return xprocessorhelper.NewProfiles(ctx, set, cfg, next, p.profiles, xprocessorhelper.WithStart(p.Start))
 }
 
-func createTraces(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {
+func createTraces(ctx context.Context, set processor.Settings, cfg component.Config,
+	next consumer.Traces) (processor.Traces, error) {
 	p := &hostDetection{cfg: cfg.(*Config)}
 	return processorhelper.NewTraces(ctx, set, cfg, next, p.traces, processorhelper.WithStart(p.Start))
 }
 
-func createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
+func createMetrics(ctx context.Context, set processor.Settings, cfg component.Config,
+	next consumer.Metrics) (processor.Metrics, error) {
 	p := &hostDetection{cfg: cfg.(*Config)}
 	return processorhelper.NewMetrics(ctx, set, cfg, next, p.metrics, processorhelper.WithStart(p.Start))
 }
 
-func createLogs(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Logs) (processor.Logs, error) {
+func createLogs(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Logs) (processor.Logs,
+	error) {
 	p := &hostDetection{cfg: cfg.(*Config)}
 	return processorhelper.NewLogs(ctx, set, cfg, next, p.logs, processorhelper.WithStart(p.Start))
 }

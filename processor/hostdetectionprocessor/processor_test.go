@@ -38,22 +38,30 @@ func TestResourcesGetWhatWasFound(t *testing.T) {
 		schema    string
 	}{
 		"both": {
-			map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=a%20b, team = shop ,"}, []string{"env", "system"}, false,
-			map[string]any{"host.name": "theirs", "service.name": "s", "os.type": runtime.GOOS, "deployment.environment.name": "a b", "team": "shop"}, schemaURL,
+			map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=a%20b, team = shop ,"},
+			[]string{"env", "system"}, false,
+			map[string]any{"host.name": "theirs", "service.name": "s", "os.type": runtime.GOOS,
+				"deployment.environment.name": "a b", "team": "shop"}, schemaURL,
 		},
-		"override":            {nil, []string{"system"}, true, map[string]any{"host.name": host, "service.name": "s", "os.type": runtime.GOOS}, schemaURL},
-		"a version with +":    {map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "service.version=1.2.0+build5,a=x%2By"}, []string{"env"}, false, map[string]any{"host.name": "theirs", "service.name": "s", "service.version": "1.2.0+build5", "a": "x+y"}, ""},
-		"the first one stays": {map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "os.type=mine"}, []string{"env", "system"}, false, map[string]any{"host.name": "theirs", "service.name": "s", "os.type": "mine"}, schemaURL},
-		"the old variable":    {map[string]string{"OTEL_RESOURCE": "a=b"}, []string{"env"}, false, map[string]any{"host.name": "theirs", "service.name": "s", "a": "b"}, ""},
-		"nothing":             {nil, []string{"env"}, true, map[string]any{"host.name": "theirs", "service.name": "s"}, ""},
-		"no detectors":        {nil, nil, true, map[string]any{"host.name": "theirs", "service.name": "s"}, ""},
+		"override": {nil, []string{"system"}, true,
+			map[string]any{"host.name": host, "service.name": "s", "os.type": runtime.GOOS}, schemaURL},
+		"a version with +": {map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "service.version=1.2.0+build5,a=x%2By"},
+			[]string{"env"}, false, map[string]any{"host.name": "theirs", "service.name": "s", "service.version": "1.2.0+build5",
+				"a": "x+y"}, ""},
+		"the first one stays": {map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "os.type=mine"}, []string{"env", "system"},
+			false, map[string]any{"host.name": "theirs", "service.name": "s", "os.type": "mine"}, schemaURL},
+		"the old variable": {map[string]string{"OTEL_RESOURCE": "a=b"}, []string{"env"}, false,
+			map[string]any{"host.name": "theirs", "service.name": "s", "a": "b"}, ""},
+		"nothing":      {nil, []string{"env"}, true, map[string]any{"host.name": "theirs", "service.name": "s"}, ""},
+		"no detectors": {nil, nil, true, map[string]any{"host.name": "theirs", "service.name": "s"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(envVariable, tc.variables[envVariable])
 			t.Setenv(oldEnvVariable, tc.variables[oldEnvVariable])
 			sink := new(consumertest.ProfilesSink)
 			p, err := NewFactory().(xprocessor.Factory).CreateProfiles(t.Context(), processortest.NewNopSettings(metadata.Type),
-				&Config{Detectors: tc.detectors, Override: tc.override, System: SystemConfig{HostnameSources: []string{"os"}}}, sink)
+				&Config{Detectors: tc.detectors, Override: tc.override, System: SystemConfig{HostnameSources: []string{"os"}}},
+				sink)
 			require.NoError(t, err)
 			require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 			pd := pprofile.NewProfiles()
@@ -108,9 +116,12 @@ func TestABadVariableEndsTheStart(t *testing.T) {
 func TestValidateNamesContribsProcessor(t *testing.T) {
 	require.NoError(t, createDefaultConfig().(*Config).Validate())
 	for want, c := range map[string]Config{
-		"`detectors[1]` must be env or system, found \"ec2\": contrib's processor":            {Detectors: []string{"env", "ec2"}},
-		"`system.hostname_sources` must be [os], found []: contrib's processor":               {Detectors: []string{"system"}},
-		"`system.hostname_sources` must be [os], found [\"dns\" \"os\"]: contrib's processor": {Detectors: []string{"system"}, System: SystemConfig{HostnameSources: []string{"dns", "os"}}},
+		"`detectors[1]` must be env or system, found \"ec2\": contrib's processor": {Detectors: []string{"env",
+			"ec2"}},
+		"`system.hostname_sources` must be [os], found []: contrib's processor": {
+			Detectors: []string{"system"}},
+		"`system.hostname_sources` must be [os], found [\"dns\" \"os\"]: contrib's processor": {Detectors: []string{"system"},
+			System: SystemConfig{HostnameSources: []string{"dns", "os"}}},
 	} {
 		assert.ErrorContains(t, c.Validate(), want)
 	}

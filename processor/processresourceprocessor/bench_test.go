@@ -21,7 +21,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/processresourceprocessor/internal/metadata"
 )
 
-// hostMessage is as large as the profiler's: stacks of 20 frames, each with its type, five attributes or more on a sample.
+// hostMessage is as large as the profiler's: stacks of 20 frames, each with its type, five attributes or more on a
+// sample.
 func hostMessage(processes, samples int) pprofile.Profiles {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	b := profiletest.New().Resource("container.id", "").Scope("go.opentelemetry.io/ebpf-profiler", "v0.0.202606").
@@ -36,7 +37,8 @@ func hostMessage(processes, samples int) pprofile.Profiles {
 		for k := range s.Stack {
 			s.Stack[k].Attributes = []profiletest.Attribute{profiletest.Attr("profile.frame.type", "go")}
 		}
-		b.Sample(s.With(process(pid, fmt.Sprint("/usr/bin/program", pid%40), profiletest.Attr("cpu.logical_number", int64(i%4)))...))
+		b.Sample(s.With(process(pid, fmt.Sprint("/usr/bin/program", pid%40),
+			profiletest.Attr("cpu.logical_number", int64(i%4)))...))
 	}
 	return b.Build()
 }
@@ -63,7 +65,8 @@ func BenchmarkMessage(b *testing.B) {
 			})
 		}
 		config := createDefaultConfig().(*Config)
-		p, err := NewFactory().(xprocessor.Factory).CreateProfiles(b.Context(), processortest.NewNopSettings(metadata.Type), config, consumertest.NewNop())
+		p, err := NewFactory().(xprocessor.Factory).CreateProfiles(b.Context(), processortest.NewNopSettings(metadata.Type),
+			config, consumertest.NewNop())
 		require.NoError(b, err)
 		run("process_resource", func(pd pprofile.Profiles) { require.NoError(b, p.ConsumeProfiles(b.Context(), pd)) })
 		var batch compact.Batch

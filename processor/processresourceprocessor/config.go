@@ -28,7 +28,8 @@ type Config struct {
 	Rules []Rule `mapstructure:"rules"`
 	// Attributes are further sample attributes that move to the resource. Their values become part of its identity.
 	Attributes []string `mapstructure:"attributes"`
-	// MaxResources bounds the resources that are made within ResourceTTL. Processes of further ones share the service `other`.
+	// MaxResources bounds the resources that are made within ResourceTTL. Processes of further ones share the service
+	// `other`.
 	MaxResources int `mapstructure:"max_resources"`
 	// ResourceTTL is how long after its last sample a resource counts towards MaxResources. It has no key.
 	ResourceTTL time.Duration `mapstructure:"-"`
@@ -44,7 +45,8 @@ type ProcConfig struct {
 	Root string `mapstructure:"root"`
 	// ReadEnvironment allows the processor to read two variables of the environment.
 	ReadEnvironment bool `mapstructure:"read_environment"`
-	// EnvironmentAttributes are the attributes of the process context, and in OTEL_RESOURCE_ATTRIBUTES, that the resource gets.
+	// EnvironmentAttributes are the attributes of the process context, and in OTEL_RESOURCE_ATTRIBUTES, that the resource
+	// gets.
 	EnvironmentAttributes []string `mapstructure:"environment_attributes"`
 
 	// The bounds below have no keys; tests lower them.
@@ -95,7 +97,8 @@ const (
 	SourceExecutable  Source = "executable"
 )
 
-var allSources = []Source{SourceSample, SourceContext, SourceEnvironment, SourceContainer, SourceSystemd, SourceRules, SourceExecutable}
+var allSources = []Source{SourceSample, SourceContext, SourceEnvironment, SourceContainer, SourceSystemd, SourceRules,
+	SourceExecutable}
 
 // defaultContainerAttributes are in the order of the semantic conventions for service.name in Kubernetes.
 var defaultContainerAttributes = []string{
@@ -135,14 +138,18 @@ func (c *Config) Validate() error {
 	faults.Require(slices.Contains(allBy, c.By), "`by` must be one of %q, found %q", allBy, c.By)
 	faults.Require(len(c.ServiceNameFrom) > 0, "`service_name_from` must not be empty")
 	for i, source := range c.ServiceNameFrom {
-		faults.Require(slices.Contains(allSources, source), "`service_name_from` must have only %q, found %q", allSources, source)
-		faults.Require(!slices.Contains(c.ServiceNameFrom[:i], source), "`service_name_from` must be distinct, found %q twice", source)
+		faults.Require(slices.Contains(allSources, source), "`service_name_from` must have only %q, found %q", allSources,
+			source)
+		faults.Require(!slices.Contains(c.ServiceNameFrom[:i], source),
+			"`service_name_from` must be distinct, found %q twice", source)
 	}
 	requireKeys(&faults, "container_attributes", c.ContainerAttributes)
 	requireKeys(&faults, "attributes", c.Attributes)
 	requireKeys(&faults, "proc.environment_attributes", c.Proc.EnvironmentAttributes)
-	faults.Require(!slices.Contains(c.Attributes, "service.name"), "`attributes` must not have service.name, which moves if it is the name")
-	faults.Require(len(c.Attributes) <= maxAttributes, "`attributes` must be at most %d, found %d", maxAttributes, len(c.Attributes))
+	faults.Require(!slices.Contains(c.Attributes, "service.name"),
+		"`attributes` must not have service.name, which moves if it is the name")
+	faults.Require(len(c.Attributes) <= maxAttributes, "`attributes` must be at most %d, found %d", maxAttributes,
+		len(c.Attributes))
 	faults.Require(len(c.Rules) <= maxRules, "`rules` must be at most %d, found %d", maxRules, len(c.Rules))
 	_, err := compile(c.Rules)
 	faults.Add(err)
@@ -172,7 +179,8 @@ func compile(rules []Rule) ([]servicename.Rule, error) {
 			return compiled
 		}
 		faults.Require(rule.ServiceName != "", "`rules[%d].service_name` must not be empty", i)
-		faults.Require(rule.Executable != "" || rule.CommandLine != "", "`rules[%d]` must have `executable` or `command_line`", i)
+		faults.Require(rule.Executable != "" || rule.CommandLine != "",
+			"`rules[%d]` must have `executable` or `command_line`", i)
 		compiled[i] = servicename.Rule{
 			Executable:  expression("executable", rule.Executable),
 			CommandLine: expression("command_line", rule.CommandLine),

@@ -16,9 +16,11 @@ import (
 
 // NewFactory returns the factory of the processor `process_resource`, for profiles pipelines.
 func NewFactory() processor.Factory {
-	return xprocessor.NewFactory(metadata.Type, createDefaultConfig, xprocessor.WithProfiles(createProfiles, metadata.ProfilesStability))
+	return xprocessor.NewFactory(metadata.Type, createDefaultConfig,
+		xprocessor.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
-func createProfiles(_ context.Context, set processor.Settings, cfg component.Config, next xconsumer.Profiles) (xprocessor.Profiles, error) {
+func createProfiles(_ context.Context, set processor.Settings, cfg component.Config,
+	next xconsumer.Profiles) (xprocessor.Profiles, error) {
 	return newProcessor(set, cfg.(*Config), next)
 }

@@ -196,7 +196,8 @@ func (p *processResource) factsOf(key procfs.Key, process *procfs.Process) *fact
 		environment: servicename.FromEnvironment(process.ServiceName, process.ResourceAttributes),
 		unit:        servicename.Clean(process.Unit),
 		container:   process.Container,
-		command:     servicename.FromCommand(servicename.Command{Executable: name, Name: process.Name, Arguments: process.Arguments}),
+		command: servicename.FromCommand(servicename.Command{Executable: name, Name: process.Name,
+			Arguments: process.Arguments}),
 	}
 	if f.environment == "" && name == "java" {
 		f.environment = servicename.FromJavaProperty(process.Arguments)
@@ -273,8 +274,8 @@ const (
 
 var metricSources = append([]Source{fromNothing, unchanged}, allSources...)
 
-// name finds the name of a process by the order of sources. stated are the facts from the message, found those from /proc, or
-// the same.
+// name finds the name of a process by the order of sources. stated are the facts from the message, found those from
+// /proc, or the same.
 func (p *processResource) name(k *known, stated, found *facts) (id regroup.Identity, from Source) {
 	id.Attributes, id.Key = found.attributes, found.key
 	if stated != found && len(stated.attributes) > 0 {

@@ -52,7 +52,8 @@ func newMetrics(settings component.TelemetrySettings, id component.ID, p *proces
 	}
 	return m, errors.Join(
 		m.RegisterProcessorProcessResourceResourcesCallback(telemetry.Observe(p.resources.len, m.own)),
-		m.RegisterProcessorProcessResourceProcessesCallback(telemetry.Observe(func() int { return p.processes.Len() }, m.own)),
+		m.RegisterProcessorProcessResourceProcessesCallback(telemetry.Observe(func() int { return p.processes.Len() },
+			m.own)),
 	)
 }
 

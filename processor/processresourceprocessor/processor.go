@@ -49,7 +49,8 @@ func newProcessor(set processor.Settings, config *Config, next xconsumer.Profile
 	options := optionsOf(config)
 	p.spare.New = func() any { return regroup.New(options) }
 	proc := &config.Proc
-	reader := &procfs.Reader{Root: proc.Root, MaxFileBytes: proc.MaxFileBytes, ReadEnvironment: proc.ReadEnvironment, ContextKeys: contextKeys(config)}
+	reader := &procfs.Reader{Root: proc.Root, MaxFileBytes: proc.MaxFileBytes, ReadEnvironment: proc.ReadEnvironment,
+		ContextKeys: contextKeys(config)}
 	read := func(pid int64) (procfs.Process, error) {
 		process, err := reader.Read(pid)
 		p.metrics.countContext(process.Context.Outcome)
@@ -103,7 +104,8 @@ func (p *processResource) Shutdown(ctx context.Context) error {
 	return p.processes.Shutdown(ctx)
 }
 
-// ConsumeProfiles moves the samples of a message to their resources and passes it on. It returns the next component's error.
+// ConsumeProfiles moves the samples of a message to their resources and passes it on. It returns the next component's
+// error.
 func (p *processResource) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) error {
 	if pd.IsReadOnly() {
 		own := pprofile.NewProfiles()
@@ -126,7 +128,7 @@ func (p *processResource) ConsumeProfiles(ctx context.Context, pd pprofile.Profi
 func (p *processResource) logOthers(stats regroup.Stats) {
 	isFull := stats.OverResources > 0
 	if p.isFull.Swap(isFull) != isFull && isFull {
-		p.logger.Warn("there are more resources than `max_resources`; processes of further ones share the service `"+regroup.Other+"`",
-			zap.Int("max_resources", p.config.MaxResources))
+		p.logger.Warn("there are more resources than `max_resources`; processes of further ones share the service `"+
+			regroup.Other+"`", zap.Int("max_resources", p.config.MaxResources))
 	}
 }

@@ -39,7 +39,8 @@ func without(t *testing.T) func(*Config) {
 // Each source names the process unless an earlier one does.
 func TestOrderOfSources(t *testing.T) {
 	root := machine(t, fakeProcess{
-		pid: 7, executable: "/usr/bin/python3.11", command: "python3 /srv/app.py --name cart", cgroup: "0::/system.slice/shop.service",
+		pid: 7, executable: "/usr/bin/python3.11", command: "python3 /srv/app.py --name cart",
+		cgroup:  "0::/system.slice/shop.service",
 		environ: []string{"OTEL_SERVICE_NAME=environment"}, context: "published",
 	})
 	own := profiletest.Attr("service.name", "own")
@@ -85,11 +86,13 @@ func TestProcessContext(t *testing.T) {
 	root := machine(t,
 		fakeProcess{pid: 7, executable: "/bin/a", command: "a", context: "shop"},
 		fakeProcess{pid: 8, executable: "/bin/a", command: "a"},
-		fakeProcess{pid: 9, executable: "/bin/b", command: "b", context: "unknown_service:b", environ: []string{"OTEL_SERVICE_NAME=cart"}},
+		fakeProcess{pid: 9, executable: "/bin/b", command: "b", context: "unknown_service:b",
+			environ: []string{"OTEL_SERVICE_NAME=cart"}},
 		fakeProcess{pid: 10, executable: "/bin/c", command: "c", context: "\xff\n" + strings.Repeat("x", 1000)},
 		fakeProcess{pid: 11, executable: "/bin/d", command: "d", context: strings.Repeat("x", 1<<20)},
 	)
-	all := sampled(process(7, "/bin/a"), process(8, "/bin/a"), process(9, "/bin/b"), process(10, "/bin/c"), process(11, "/bin/d"))
+	all := sampled(process(7, "/bin/a"), process(8, "/bin/a"), process(9, "/bin/b"), process(10, "/bin/c"),
+		process(11, "/bin/d"))
 	f := start(t, func(c *Config) { c.Proc.Root, c.Proc.ReadEnvironment = root, true })
 	pd := f.consume(all)
 	long := "\ufffd " + strings.Repeat("x", servicename.MaxBytes-4)
@@ -158,7 +161,8 @@ func TestContainers(t *testing.T) {
 		fakeProcess{pid: 8, executable: "/bin/sh", command: "sh /run.sh", cgroup: inPod},
 		fakeProcess{pid: 9, executable: "/usr/bin/cron", command: "cron", cgroup: "0::/system.slice/cron.service"},
 	)
-	processes := [][]profiletest.Attribute{process(7, "/usr/bin/nginx"), process(8, "/bin/sh"), process(9, "/usr/bin/cron")}
+	processes := [][]profiletest.Attribute{process(7, "/usr/bin/nginx"), process(8, "/bin/sh"),
+		process(9, "/usr/bin/cron")}
 	f := start(t, func(c *Config) { c.By, c.Proc.Root = ByContainer, root })
 	pd := f.consume(sampled(processes...))
 	assert.Equal(t, map[string]int{id[:12]: 2, "cron": 1}, services(pd), "one resource for the container, by its short id")
@@ -167,14 +171,16 @@ func TestContainers(t *testing.T) {
 
 	// The resource knows the container, as the profiler's do, and k8s_attributes has added to it.
 	resource := []any{"container.id", id, "container.name", "web", "k8s.pod.name", "web-0"}
-	assert.Equal(t, map[string]any{"service.name": "web-0", "container.id": id, "container.name": "web", "k8s.pod.name": "web-0", "k8s.pod.uid": uid},
-		only(t, f.consume(sampledOn(resource, processes[:2]...))))
+	assert.Equal(t, map[string]any{"service.name": "web-0", "container.id": id, "container.name": "web",
+		"k8s.pod.name": "web-0", "k8s.pod.uid": uid}, only(t, f.consume(sampledOn(resource, processes[:2]...))))
 
 	// The service that runs containers does not name what runs in them.
 	f = start(t, func(c *Config) {
-		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/nginx", command: "nginx", cgroup: "0::/system.slice/containerd.service"})
+		c.Proc.Root = machine(t,
+			fakeProcess{pid: 7, executable: "/usr/bin/nginx", command: "nginx", cgroup: "0::/system.slice/containerd.service"})
 	})
-	assert.Equal(t, "nginx", only(t, f.consume(sampledOn([]any{"container.id", id}, process(7, "/usr/bin/nginx"))))["service.name"])
+	assert.Equal(t, "nginx",
+		only(t, f.consume(sampledOn([]any{"container.id", id}, process(7, "/usr/bin/nginx"))))["service.name"])
 
 	f = start(t, func(c *Config) { c.Proc.Root = root })
 	assert.Equal(t, map[string]int{"nginx": 1, "run.sh": 1, "cron": 1}, services(f.consume(sampled(processes...))))
@@ -184,7 +190,8 @@ func TestContainers(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	root := machine(t, fakeProcess{
 		pid: 7, executable: "/srv/cart", command: "/srv/cart",
-		environ: []string{"PATH=/bin", "SECRET=x", "OTEL_RESOURCE_ATTRIBUTES=service.name=cart-service,service.namespace=shop,service.version=1%2E2+5,secret=x"},
+		environ: []string{"PATH=/bin", "SECRET=x",
+			"OTEL_RESOURCE_ATTRIBUTES=service.name=cart-service,service.namespace=shop,service.version=1%2E2+5,secret=x"},
 	}, fakeProcess{pid: 8, executable: "/usr/bin/java", command: "java -Dotel.service.name=orders -jar orders.jar"})
 	f := start(t, func(c *Config) { c.Proc.Root, c.Proc.ReadEnvironment = root, true })
 	assert.Equal(t, map[string]any{
@@ -194,19 +201,24 @@ func TestEnvironment(t *testing.T) {
 	assert.Equal(t, "orders", only(t, f.consume(sampled(process(8, "/usr/bin/java"))))["service.name"])
 
 	f = start(t, func(c *Config) { c.Proc.Root = root })
-	assert.Equal(t, map[string]any{"service.name": "cart", "process.executable.name": "cart", "process.executable.path": "/srv/cart"},
+	assert.Equal(t,
+		map[string]any{"service.name": "cart", "process.executable.name": "cart", "process.executable.path": "/srv/cart"},
 		only(t, f.consume(sampled(process(7, "/srv/cart")))))
-	said := profiletest.Attr("process.environment_variable.OTEL_RESOURCE_ATTRIBUTES", "service.name=said,service.namespace=ns")
+	said := profiletest.Attr("process.environment_variable.OTEL_RESOURCE_ATTRIBUTES",
+		"service.name=said,service.namespace=ns")
 	got := only(t, f.consume(sampled(process(7, "/srv/cart", said))))
-	assert.Equal(t, []any{"said", "ns"}, []any{got["service.name"], got["service.namespace"]}, "the profiler was allowed to")
+	assert.Equal(t, []any{"said", "ns"}, []any{got["service.name"], got["service.namespace"]},
+		"the profiler was allowed to")
 }
 
 func TestKernelThreads(t *testing.T) {
 	f := start(t, func(c *Config) {
 		c.Proc.Root = machine(t, fakeProcess{pid: 2, flags: 0x00200000}, fakeProcess{pid: 20, flags: 0x00200040})
 	})
-	assert.Equal(t, map[string]int{"kernel": 2, "unknown_service": 1}, services(f.consume(sampled(process(2, ""), process(20, ""), process(21, "")))))
-	idle := []profiletest.Attribute{profiletest.Attr("process.pid", int64(0)), profiletest.Attr("thread.name", "swapper/0")}
+	assert.Equal(t, map[string]int{"kernel": 2, "unknown_service": 1},
+		services(f.consume(sampled(process(2, ""), process(20, ""), process(21, "")))))
+	idle := []profiletest.Attribute{profiletest.Attr("process.pid", int64(0)),
+		profiletest.Attr("thread.name", "swapper/0")}
 	assert.Equal(t, map[string]int{"kernel": 1}, services(f.consume(sampled(idle))))
 }
 
@@ -241,7 +253,8 @@ func TestAnonymousExecutables(t *testing.T) {
 			fakeProcess{pid: 9, executable: "/usr/bin/node (deleted)", command: "node cart.js"})
 	})
 	assert.Equal(t, map[string]int{"shop": 2, "a": 1, "cart.js": 2, "unknown_service": 1}, services(f.consume(sampled(
-		process(7, memory), process(7, "/memfd:sealed-91173221a7ea"), process(8, memory), process(9, "/usr/bin/node"), process(9, "/usr/bin/node (deleted)"), process(10, memory)))))
+		process(7, memory), process(7, "/memfd:sealed-91173221a7ea"), process(8, memory), process(9, "/usr/bin/node"),
+		process(9, "/usr/bin/node (deleted)"), process(10, memory)))))
 	assert.Zero(t, f.sum("process_reads", "outcome", "mismatch"))
 }
 
@@ -251,7 +264,8 @@ func TestProcDisabled(t *testing.T) {
 		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"})
 		c.Rules = []Rule{{Executable: "^(ng)inx$", ServiceName: "$1"}}
 	})
-	assert.Equal(t, map[string]int{"node": 1, "ng": 1}, services(f.consume(sampled(process(7, "/usr/bin/node"), process(8, "/usr/bin/nginx")))))
+	assert.Equal(t, map[string]int{"node": 1, "ng": 1},
+		services(f.consume(sampled(process(7, "/usr/bin/node"), process(8, "/usr/bin/nginx")))))
 	assert.Zero(t, f.sum("process_reads"))
 	assert.Zero(t, f.logs.Len())
 }
@@ -276,8 +290,9 @@ func TestResourcesThatAreProcesses(t *testing.T) {
 		return b.Build()
 	}
 	for by, want := range map[By]map[string]any{
-		ByExecutable: {"service.name": "shop.js", "process.executable.path": "/usr/bin/node", "process.executable.name": "node"},
-		ByContainer:  {"service.name": "shop.js"},
+		ByExecutable: {"service.name": "shop.js", "process.executable.path": "/usr/bin/node",
+			"process.executable.name": "node"},
+		ByContainer: {"service.name": "shop.js"},
 	} {
 		f := start(t, func(c *Config) { c.By, c.Proc.Root = by, root })
 		pd := f.consume(message())
@@ -295,7 +310,8 @@ func TestResourcesThatAreProcesses(t *testing.T) {
 	pd := f.consume(message())
 	require.Equal(t, 2, pd.ResourceProfiles().Len())
 	assert.Equal(t, map[string]any{
-		"service.name": "shop.js", "process.executable.path": "/usr/bin/node", "process.executable.name": "node", "process.pid": int64(8),
+		"service.name": "shop.js", "process.executable.path": "/usr/bin/node", "process.executable.name": "node",
+		"process.pid": int64(8),
 	}, pd.ResourceProfiles().At(1).Resource().Attributes().AsRaw())
 }
 
@@ -318,12 +334,14 @@ func TestResourcesWithANameOfTheirOwn(t *testing.T) {
 		c.Proc.Root = machine(t, fakeProcess{pid: 7, executable: "/usr/bin/node", command: "node shop.js"},
 			fakeProcess{pid: 8, executable: "/usr/bin/node", command: "node shop.js", cgroup: "0::/docker/" + id})
 	})
-	resource := []any{"process.pid", int64(7), "process.executable.path", "/usr/bin/node", "process.executable.name", "node"}
+	resource := []any{"process.pid", int64(7), "process.executable.path", "/usr/bin/node", "process.executable.name",
+		"node"}
 	resource = append(resource, "service.name", "own")
 	got := only(t, f.consume(sampledOn(resource, nil)))
 	assert.Equal(t, []any{"own", int64(7)}, []any{got["service.name"], got["process.pid"]})
 
-	plain := profiletest.New().Resource("service.name", "scraped", "process.pid", int64(8)).Profile("cpu", "ns").Sample(profiletest.Value(1, "f")).Build()
+	plain := profiletest.New().Resource("service.name", "scraped", "process.pid", int64(8)).Profile("cpu", "ns").
+		Sample(profiletest.Value(1, "f")).Build()
 	want := pprofile.NewProfiles()
 	plain.CopyTo(want)
 	require.NoError(t, profiletest.Equal(want, f.consume(plain)))
@@ -349,14 +367,16 @@ func TestMaxResources(t *testing.T) {
 		return sampled(processes...)
 	}
 	assert.Equal(t, map[string]int{"a": 1, "b": 1, "other": 2}, services(f.consume(message("a", "b", "c", "d"))))
-	assert.Equal(t, map[string]int{"other": 1, "b": 1}, services(f.consume(message("c", "b"))), "those that are known stay")
+	assert.Equal(t, map[string]int{"other": 1, "b": 1}, services(f.consume(message("c", "b"))),
+		"those that are known stay")
 	assert.Equal(t, 1, f.logs.FilterMessageSnippet("`max_resources`").Len(), "it is logged when it begins")
 	assert.EqualValues(t, 3, f.sum("other_samples", "reason", "max_resources"))
 	assert.EqualValues(t, 2, f.sum("resources"))
 	now = now.Add(f.config.ResourceTTL - time.Minute)
 	f.consume(message("b"))
 	now = now.Add(2 * time.Minute)
-	assert.Equal(t, map[string]int{"c": 1, "b": 1, "other": 1}, services(f.consume(message("c", "d", "b"))), "a had no samples for so long")
+	assert.Equal(t, map[string]int{"c": 1, "b": 1, "other": 1}, services(f.consume(message("c", "d", "b"))),
+		"a had no samples for so long")
 }
 
 func TestCopiesOfALargeResourceAreBounded(t *testing.T) {
@@ -376,7 +396,8 @@ func TestTheSenderGetsTheAnswer(t *testing.T) {
 	refusal := errors.New("come back later")
 	next, err := xconsumer.NewProfiles(func(context.Context, pprofile.Profiles) error { return refusal })
 	require.NoError(t, err)
-	p, err := NewFactory().(xprocessor.Factory).CreateProfiles(t.Context(), processortest.NewNopSettings(metadata.Type), createDefaultConfig(), next)
+	p, err := NewFactory().(xprocessor.Factory).CreateProfiles(t.Context(), processortest.NewNopSettings(metadata.Type),
+		createDefaultConfig(), next)
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	assert.True(t, p.Capabilities().MutatesData)

@@ -38,8 +38,8 @@ func TestAsAProcess(t *testing.T) {
 	}
 }
 
-// publishNames publishes a process context, as the specification has it, in a memfd or in anonymous memory. Each line of the input is
-// a service's name to publish; each is confirmed by a line of the output.
+// publishNames publishes a process context, as the specification has it, in a memfd or in anonymous memory. Each line
+// of the input is a service's name to publish; each is confirmed by a line of the output.
 func publishNames(t *testing.T, kind string) {
 	const size = 4096
 	var (
@@ -70,14 +70,16 @@ func publishNames(t *testing.T, kind string) {
 		copy(memory[32:], payload)
 		publishedAt.Store(number)
 		name := []byte("OTEL_CTX\x00")
-		err := unix.Prctl(unix.PR_SET_VMA, unix.PR_SET_VMA_ANON_NAME, uintptr(unsafe.Pointer(&memory[0])), size, uintptr(unsafe.Pointer(&name[0])))
+		err := unix.Prctl(unix.PR_SET_VMA, unix.PR_SET_VMA_ANON_NAME, uintptr(unsafe.Pointer(&memory[0])), size,
+			uintptr(unsafe.Pointer(&name[0])))
 		fmt.Println(err)
 	}
 }
 
-// run starts a program that prints something when it is running, and ends it with the test. It returns the profiler's attributes
-// of its process.
-func run(t *testing.T, environment []string, name string, arguments ...string) (attributes []profiletest.Attribute, end func()) {
+// run starts a program that prints something when it is running, and ends it with the test. It returns the profiler's
+// attributes of its process.
+func run(t *testing.T, environment []string, name string, arguments ...string) (attributes []profiletest.Attribute,
+	end func()) {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -128,15 +130,18 @@ func TestRealProcesses(t *testing.T) {
 	}{
 		{"a script in Python", "app.py", "", nil, []string{"python3", "-u", write(t, "app.py", python)}},
 		{"a module in Python", "timeit", "", nil, []string{"python3", "-m", "timeit", "-n", "1", "-r", "1", python}},
-		{"Python with a name", "app.py", "shop", []string{"OTEL_SERVICE_NAME=shop"}, []string{"python3", write(t, "app.py", python)}},
+		{"Python with a name", "app.py", "shop", []string{"OTEL_SERVICE_NAME=shop"},
+			[]string{"python3", write(t, "app.py", python)}},
 		{"Node", "server.js", "", nil, []string{"node", "--no-warnings", write(t, "server.js", node)}},
 		{
 			"Node with a name", "server.js", "cart", []string{"OTEL_RESOURCE_ATTRIBUTES=a=b,service.name=cart"},
 			[]string{"node", write(t, "server.js", node)},
 		},
 		{"Node with a script in its arguments", "node", "", nil, []string{"node", "-e", node}},
-		{"a shell script", "run.sh", "", nil, []string{"bash", write(t, "run.sh", "echo started; while :; do read -t 1 < <(:); sleep 1; done")}},
-		{"Go", filepath.Base(self), "", []string{"PROCESS_RESOURCE_TEST=sleep"}, []string{self, "-test.run=^TestAsAProcess$"}},
+		{"a shell script", "run.sh", "", nil,
+			[]string{"bash", write(t, "run.sh", "echo started; while :; do read -t 1 < <(:); sleep 1; done")}},
+		{"Go", filepath.Base(self), "", []string{"PROCESS_RESOURCE_TEST=sleep"},
+			[]string{self, "-test.run=^TestAsAProcess$"}},
 		{"a program in C", "sleep", "", nil, nil},
 	} {
 		t.Run(test.what, func(t *testing.T) {

@@ -70,7 +70,8 @@ func start(t *testing.T, change func(*Config)) *fixture {
 	return f
 }
 
-// consume passes a message to the processor and returns the result, which must be conformant but for entries that nothing refers to.
+// consume passes a message to the processor and returns the result, which must be conformant but for entries that
+// nothing refers to.
 func (f *fixture) consume(pd pprofile.Profiles) pprofile.Profiles {
 	f.t.Helper()
 	samples := pd.SampleCount()
@@ -120,7 +121,8 @@ func sampledOn(resource []any, processes ...[]profiletest.Attribute) pprofile.Pr
 
 // process returns the profiler's attributes of a process, and more.
 func process(pid int, executable string, more ...profiletest.Attribute) []profiletest.Attribute {
-	attributes := []profiletest.Attribute{profiletest.Attr("thread.name", "thread"), profiletest.Attr("thread.id", int64(pid))}
+	attributes := []profiletest.Attribute{profiletest.Attr("thread.name", "thread"),
+		profiletest.Attr("thread.id", int64(pid))}
 	if executable != "" {
 		attributes = append(attributes, profiletest.Attr("process.executable.name", filepath.Base(executable)),
 			profiletest.Attr("process.executable.path", executable))

@@ -95,5 +95,6 @@ func requirePaths(faults *config.Faults, c *sources.Config) {
 	if d.CacheDirectory != "" {
 		absolute("debuginfod.cache_directory", d.CacheDirectory)
 	}
-	faults.Require(d.HTTP.Endpoint == "", "`debuginfod.http.endpoint` is not used: the servers are in `debuginfod.servers`")
+	faults.Require(d.HTTP.Endpoint == "",
+		"`debuginfod.http.endpoint` is not used: the servers are in `debuginfod.servers`")
 }

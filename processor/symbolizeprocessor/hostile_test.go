@@ -159,7 +159,8 @@ func TestWrongIndices(t *testing.T) {
 			pd := build()
 			change(pd.Dictionary(), profiletest.SampleAt(pd, 0))
 			require.NoError(t, h.ConsumeProfiles(t.Context(), pd))
-			assert.Positive(t, pd.Dictionary().LocationTable().At(2).Lines().Len()+pd.Dictionary().LocationTable().At(1).Lines().Len())
+			assert.Positive(t, pd.Dictionary().LocationTable().At(2).Lines().Len()+pd.Dictionary().LocationTable().At(1).Lines().
+				Len())
 		}
 		bare := pprofile.NewProfiles()
 		require.NoError(t, h.ConsumeProfiles(t.Context(), bare))

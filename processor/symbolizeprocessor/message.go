@@ -25,8 +25,8 @@ const (
 	attributePID            = "process.pid"
 )
 
-// message is a message whose locations are being resolved. All of its profiles share the dictionary, so each location is
-// looked up and changed once. Any index can be out of range.
+// message is a message whose locations are being resolved. All of its profiles share the dictionary, so each location
+// is looked up and changed once. Any index can be out of range.
 type message struct {
 	*symbolizer
 	profiles   pprofile.Profiles

@@ -35,8 +35,8 @@ func running(t *testing.T, path, root string) int {
 	return command.Process.Pid
 }
 
-// asProfiled is a message like those of the eBPF profiler: virtual addresses, the file's name without its directory, and the
-// process on the sample or, after process_resource, on the resource.
+// asProfiled is a message like those of the eBPF profiler: virtual addresses, the file's name without its directory,
+// and the process on the sample or, after process_resource, on the resource.
 func asProfiled(p program, ids symbols.IDs, onSample, onResource int) pprofile.Profiles {
 	m := p.mapping(p.text.Vaddr, ids)
 	m.File = "shop"

@@ -62,7 +62,8 @@ func TestBuildIDs(t *testing.T) {
 		{"go", goProgram, symbols.IDs{Go: goProgram.ids.Go}, "main.main", "main.main"},
 		{"gnu and htlhash", p, symbols.IDs{GNU: p.ids.GNU, Htlhash: p.ids.Htlhash}, "main", "main"},
 		{"another gnu", p, symbols.IDs{GNU: strings.Repeat("ab", 20)}, "main", ""},
-		{"another gnu, the file's htlhash", p, symbols.IDs{GNU: strings.Repeat("ab", 20), Htlhash: p.ids.Htlhash}, "main", ""},
+		{"another gnu, the file's htlhash", p, symbols.IDs{GNU: strings.Repeat("ab", 20), Htlhash: p.ids.Htlhash}, "main",
+			""},
 		{"another htlhash", p, symbols.IDs{Htlhash: strings.Repeat("ab", 16)}, "main", ""},
 		{"another go", goProgram, symbols.IDs{Go: "other"}, "main.main", ""},
 		{"none", p, symbols.IDs{}, "main", ""},
@@ -118,12 +119,13 @@ func TestOtherFramesStay(t *testing.T) {
 	assert.Equal(t, []string{"", "", "as it came", "exported"}, functions(out))
 }
 
-// What the eBPF profiler has named is not looked for again either: its mapping gets the flag once, and nothing else changes. A pprof
-// has no types of frames, and stays as it is.
+// What the eBPF profiler has named is not looked for again either: its mapping gets the flag once, and nothing else
+// changes. A pprof has no types of frames, and stays as it is.
 func TestNamedMappingsGetTheFlag(t *testing.T) {
 	h := start(t, nil)
 	named := func(attributes ...profiletest.Attribute) pprofile.Profiles {
-		l := profiletest.Location{Address: 0x1000, Lines: []profiletest.Line{{Function: profiletest.Function{Name: "main.main"}}}, Attributes: attributes}
+		l := profiletest.Location{Address: 0x1000,
+			Lines: []profiletest.Line{{Function: profiletest.Function{Name: "main.main"}}}, Attributes: attributes}
 		l.Mapping = shop(t).mapping(0x10000000, symbols.IDs{Go: "another"})
 		return sampled(l)
 	}
@@ -230,7 +232,8 @@ func TestDebugDirectory(t *testing.T) {
 	// Without the program, only the debug file's own headers are left.
 	m := p.mapping(0x10000000, symbols.IDs{GNU: p.ids.GNU})
 	m.File = "/nowhere/program"
-	assert.Equal(t, []string{"main"}, functions(start(t, func(c *Config) { c.Sources.DebugDirectories = []string{dir} }).pass(sampled(p.at(m, "main")))))
+	assert.Equal(t, []string{"main"},
+		functions(start(t, func(c *Config) { c.Sources.DebugDirectories = []string{dir} }).pass(sampled(p.at(m, "main")))))
 }
 
 func TestUploads(t *testing.T) {
@@ -264,7 +267,8 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, b, 0o600))
 }
 
-// A captured pprof of a C++ program without build ids passes unchanged: paths are only used if the configuration allows it.
+// A captured pprof of a C++ program without build ids passes unchanged: paths are only used if the configuration allows
+// it.
 func TestCapturedWithoutBuildIDs(t *testing.T) {
 	payload, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", "cpp-unsymbolized.pb.gz"))
 	require.NoError(t, err)

@@ -16,8 +16,8 @@ import (
 // attributeSource is the attribute of resolved locations that names the source of the symbols.
 const attributeSource = "symbolize.source"
 
-// additions are the entries that a table needs, each once. They are collected first, and then looked up by reading the table once, so
-// that it does not need an index of the whole table.
+// additions are the entries that a table needs, each once. They are collected first, and then looked up by reading the
+// table once, so that it does not need an index of the whole table.
 type additions[K comparable] struct {
 	// index has the entries by their value, unknown until resolve has returned.
 	index map[K]int32
@@ -37,7 +37,8 @@ func (a *additions[K]) need(entry K) {
 	}
 }
 
-// resolve finds the entries in a table of n, and appends those that it lacks. The first entry of a table is its zero value.
+// resolve finds the entries in a table of n, and appends those that it lacks. The first entry of a table is its zero
+// value.
 func (a *additions[K]) resolve(n int, at func(i int) K, add func(K)) {
 	if n == 0 {
 		add(*new(K))
@@ -110,13 +111,14 @@ func (m *message) write() {
 	}
 }
 
-// attributeHasFunctions is the attribute for pprof's has_functions. Without it, readers such as google/pprof look for the names of
-// a mapping again, in a file that may have none.
+// attributeHasFunctions is the attribute for pprof's has_functions. Without it, readers such as google/pprof look for
+// the names of a mapping again, in a file that may have none.
 const attributeHasFunctions = "pprof.mapping.has_functions"
 
 // unflagged returns the mappings of resolved locations and of those in named that do not have attributeHasFunctions.
 func (m *message) unflagged() (list []int32) {
-	locations, mappings, attributes := m.dictionary.LocationTable(), m.dictionary.MappingTable(), m.dictionary.AttributeTable()
+	locations, mappings, attributes := m.dictionary.LocationTable(), m.dictionary.MappingTable(),
+		m.dictionary.AttributeTable()
 	isFlag := func(i int32) bool {
 		return i >= 0 && int(i) < attributes.Len() && m.stringAt(attributes.At(int(i)).KeyStrindex()) == attributeHasFunctions
 	}
@@ -139,13 +141,15 @@ func (m *message) unflagged() (list []int32) {
 	return list
 }
 
-// A message gets at most linesConstant lines, and linesForLocation more for each location. Programs with inlined calls have two or three for a location.
+// A message gets at most linesConstant lines, and linesForLocation more for each location. Programs with inlined calls
+// have two or three for a location.
 const (
 	linesConstant    = 1 << 16
 	linesForLocation = 8
 )
 
-// limitFrames leaves inlined calls out once there are too many: thousands of locations could be at an address with hundreds.
+// limitFrames leaves inlined calls out once there are too many: thousands of locations could be at an address with
+// hundreds.
 func (m *message) limitFrames() {
 	left := linesConstant + linesForLocation*len(m.resolved)
 	for i := range m.resolved {

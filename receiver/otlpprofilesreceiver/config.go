@@ -35,6 +35,7 @@ func createDefaultConfig() component.Config {
 // Validate reports everything that is wrong at once.
 func (c *Config) Validate() error {
 	var faults config.Faults
-	faults.Require(c.Protocols.GRPC.HasValue() || c.Protocols.HTTP.HasValue(), "`protocols` must have `grpc`, `http` or both")
+	faults.Require(c.Protocols.GRPC.HasValue() || c.Protocols.HTTP.HasValue(),
+		"`protocols` must have `grpc`, `http` or both")
 	return faults.Err()
 }

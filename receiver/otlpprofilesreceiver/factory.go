@@ -19,16 +19,19 @@ import (
 // NewFactory returns the factory of the receiver `otlp_profiles`, for profiles pipelines and logs pipelines.
 func NewFactory() receiver.Factory {
 	return xreceiver.NewFactory(metadata.Type, createDefaultConfig,
-		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability), xreceiver.WithLogs(createLogs, metadata.LogsStability))
+		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability),
+		xreceiver.WithLogs(createLogs, metadata.LogsStability))
 }
 
 // instances are one receiver for each configuration: its pipelines share the ports.
 var instances shared.Components[*Config, *otlpReceiver]
 
-func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
+func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config,
+	next xconsumer.Profiles) (xreceiver.Profiles, error) {
 	return instances.Get(cfg.(*Config), set, newReceiver, func(r *otlpReceiver) { r.profiles = next })
 }
 
-func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
+func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs,
+	error) {
 	return instances.Get(cfg.(*Config), set, newReceiver, func(r *otlpReceiver) { r.logs = next })
 }

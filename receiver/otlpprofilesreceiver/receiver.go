@@ -126,8 +126,9 @@ func (r *otlpReceiver) profilesSignal(obsreport *receiverhelper.ObsReport) otlps
 			if dropped := stats.DroppedSamples(); dropped > 0 {
 				// A number of 0 would say that everything was accepted (OTLP specification, Partial success).
 				response.PartialSuccess().SetRejectedProfiles(int64(stats.IncompleteProfiles))
-				response.PartialSuccess().SetErrorMessage(fmt.Sprintf("%d samples of %d profiles were dropped, since they cannot be read: %s",
-					dropped, stats.IncompleteProfiles, httpserver.Reasons[layouts.DropReason](stats.Dropped[:])))
+				response.PartialSuccess().
+					SetErrorMessage(fmt.Sprintf("%d samples of %d profiles were dropped, since they cannot be read: %s",
+						dropped, stats.IncompleteProfiles, httpserver.Reasons[layouts.DropReason](stats.Dropped[:])))
 			}
 			return response, err
 		},
@@ -145,8 +146,9 @@ func checkVersion(values []string) (isStated bool, err error) {
 	case len(values) > 1:
 		return true, fmt.Errorf("%s must have one value, found %d", versionHeader, len(values))
 	case values[0] != pprofileotlp.DevelopmentVersion:
-		return true, fmt.Errorf("%s: version %.20q is not supported here, only %s and older layouts without this header: upgrade this collector",
-			versionHeader, values[0], pprofileotlp.DevelopmentVersion)
+		return true,
+			fmt.Errorf("%s: version %.20q is not supported here, only %s and older layouts without this header: upgrade this collector",
+				versionHeader, values[0], pprofileotlp.DevelopmentVersion)
 	}
 	return true, nil
 }
@@ -155,7 +157,8 @@ func checkVersion(values []string) (isStated bool, err error) {
 const expectedFactor = 10
 
 // deliver reads a request and passes its profiles on.
-func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message, obsreport *receiverhelper.ObsReport) (stats layouts.Stats, _ error) {
+func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message,
+	obsreport *receiverhelper.ObsReport) (stats layouts.Stats, _ error) {
 	isCurrent, err := checkVersion(m.Header(versionHeader))
 	if err != nil {
 		return stats, otlpserver.BadRequest(err)
@@ -187,7 +190,9 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message, obsre
 		r.logOldSender(ctx, stats.Layout)
 	}
 	if err != nil {
-		return stats, otlpserver.BadRequest(fmt.Errorf("read OTLP profiles, by its fields of opentelemetry-proto %s: %w", stats.Layout, err))
+		return stats,
+			otlpserver.BadRequest(fmt.Errorf("read OTLP profiles, by its fields of opentelemetry-proto %s: %w", stats.Layout,
+				err))
 	}
 	if profiles.ResourceProfiles().Len() == 0 {
 		return stats, nil

@@ -72,7 +72,8 @@ func start(t *testing.T, next xconsumer.Profiles, change func(*Config)) *harness
 	if change != nil {
 		change(cfg)
 	}
-	h := &harness{sink: new(consumertest.ProfilesSink), logSink: new(consumertest.LogsSink), telemetry: componenttest.NewTelemetry()}
+	h := &harness{sink: new(consumertest.ProfilesSink), logSink: new(consumertest.LogsSink),
+		telemetry: componenttest.NewTelemetry()}
 	if next == nil {
 		next = h.sink
 	}
@@ -113,7 +114,8 @@ func current(t *testing.T) (pprofile.Profiles, []byte) {
 
 func (h *harness) post(t *testing.T, path, content string, body []byte, headers ...string) (int, string, http.Header) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.servers["http"].Addr().String()+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.servers["http"].Addr().String()+path,
+		bytes.NewReader(body))
 	require.NoError(t, err)
 	r.Header.Set("Content-Type", content)
 	for i := 0; i < len(headers); i += 2 {
@@ -136,7 +138,8 @@ func (h *harness) export(t *testing.T, service string, body []byte) error {
 
 func (h *harness) exportAnswer(t *testing.T, service string, body []byte) (answer []byte, err error) {
 	t.Helper()
-	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	err = client.Invoke(t.Context(), "/"+service+"/Export", &body, &answer, grpc.ForceCodecV2(httpserver.RawCodec{}))
@@ -177,7 +180,8 @@ func TestReceivesEveryLayoutByEveryWay(t *testing.T) {
 
 	total := int64(0)
 	for layout, n := range map[string]int64{"1.3": 6, "1.4": 12, "1.7": 6, "1.8": 6, "1.9": 4, "1.10": 2} {
-		require.Equal(t, n, collectortest.Sum(t, h.telemetry, "otelcol_receiver_otlp_profiles_requests", "layout", layout), layout)
+		require.Equal(t, n, collectortest.Sum(t, h.telemetry, "otelcol_receiver_otlp_profiles_requests", "layout", layout),
+			layout)
 		total += n
 	}
 	require.Equal(t, total, collectortest.Sum(t, h.telemetry, "otelcol_receiver_otlp_profiles_requests"))
@@ -193,7 +197,8 @@ func TestReportsDroppedSamples(t *testing.T) {
 		response := pprofileotlp.NewExportResponse()
 		require.NoError(t, unmarshal(response))
 		assert.EqualValues(t, 1, response.PartialSuccess().RejectedProfiles())
-		assert.Equal(t, "2 samples of 1 profiles were dropped, since they cannot be read: stack_range: 1, empty: 1", response.PartialSuccess().ErrorMessage())
+		assert.Equal(t, "2 samples of 1 profiles were dropped, since they cannot be read: stack_range: 1, empty: 1",
+			response.PartialSuccess().ErrorMessage())
 	}
 	for _, layout := range []string{"1.3", "1.4", "1.6", "1.7"} {
 		data, text := fixture(t, "ranges/"+layout+".pb"), fixture(t, "ranges/"+layout+".json")
@@ -254,8 +259,10 @@ func TestReceivesLogs(t *testing.T) {
 	for _, got := range arrived {
 		assert.Equal(t, want, got)
 	}
-	assert.EqualValues(t, 1, collectortest.Sum(t, h.telemetry, "otelcol_receiver_accepted_log_records", "transport", "grpc"))
-	assert.EqualValues(t, 2, collectortest.Sum(t, h.telemetry, "otelcol_receiver_accepted_log_records", "transport", "http"))
+	assert.EqualValues(t, 1, collectortest.Sum(t, h.telemetry, "otelcol_receiver_accepted_log_records", "transport",
+		"grpc"))
+	assert.EqualValues(t, 2, collectortest.Sum(t, h.telemetry, "otelcol_receiver_accepted_log_records", "transport",
+		"http"))
 	assert.Empty(t, h.sink.AllProfiles())
 
 	code, answer, _ := h.post(t, "/v1/logs", "application/x-protobuf", []byte("\xff"))
@@ -283,7 +290,8 @@ func TestLogsAreCharged(t *testing.T) {
 	defer func() { require.NoError(t, r.Shutdown(context.Background())) }()
 	h := &harness{otlpReceiver: r}
 	logs := plog.NewLogs()
-	logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body().SetEmptyBytes().FromRaw(make([]byte, 1<<20))
+	logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body().SetEmptyBytes().
+		FromRaw(make([]byte, 1<<20))
 	data, err := plogotlp.NewExportRequestFromLogs(logs).MarshalProto()
 	require.NoError(t, err)
 	code, answer, header := h.post(t, "/v1/logs", "application/x-protobuf", data)
@@ -305,7 +313,8 @@ func TestLogsAreCharged(t *testing.T) {
 func TestReceivesTodaysLayout(t *testing.T) {
 	h := start(t, nil, nil)
 	want, data := current(t)
-	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	sent, _ := current(t)
@@ -339,13 +348,14 @@ func TestAnswersSayWhatToDo(t *testing.T) {
 		retryAfter bool
 		message    string
 	}{
-		"not protobuf":  {nil, []byte("\xff\xff\xff\xff"), "", "", 400, codes.InvalidArgument, false, "read OTLP profiles"},
-		"not JSON":      {nil, []byte("hello"), "application/json", "", 400, 0, false, "not JSON"},
-		"text":          {nil, data, "text/plain", "", 415, 0, false, "is not accepted"},
-		"another path":  {nil, data, "", "/v1/profiles", 404, 0, false, "send profiles to /v1development/profiles"},
-		"too large":     {nil, make([]byte, 2<<20), "", "", 413, codes.ResourceExhausted, false, "larger"},
-		"busy":          {errors.New("queue is full"), data, "", "", 503, codes.Unavailable, true, "queue is full"},
-		"never welcome": {consumererror.NewPermanent(errors.New("no")), data, "", "", 400, codes.InvalidArgument, false, "no"},
+		"not protobuf": {nil, []byte("\xff\xff\xff\xff"), "", "", 400, codes.InvalidArgument, false, "read OTLP profiles"},
+		"not JSON":     {nil, []byte("hello"), "application/json", "", 400, 0, false, "not JSON"},
+		"text":         {nil, data, "text/plain", "", 415, 0, false, "is not accepted"},
+		"another path": {nil, data, "", "/v1/profiles", 404, 0, false, "send profiles to /v1development/profiles"},
+		"too large":    {nil, make([]byte, 2<<20), "", "", 413, codes.ResourceExhausted, false, "larger"},
+		"busy":         {errors.New("queue is full"), data, "", "", 503, codes.Unavailable, true, "queue is full"},
+		"never welcome": {consumererror.NewPermanent(errors.New("no")), data, "", "", 400, codes.InvalidArgument, false,
+			"no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, consumertest.NewErr(tt.next), func(c *Config) {
@@ -380,15 +390,17 @@ func TestStatedVersions(t *testing.T) {
 	for version, want := range map[string]int{"1": 200, "2": 400, "": 400, "x": 400} {
 		code, answer, _ := h.post(t, paths[0], "application/x-protobuf", data, "OTLP-Profiles-Development-Version", version)
 		assert.Equal(t, want, code, "%q: %s", version, answer)
-		client, err := grpc.NewClient(h.servers["grpc"].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		client, err := grpc.NewClient(h.servers["grpc"].Addr().String(),
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
 		require.NoError(t, err)
 		var none []byte
-		err = client.Invoke(metadata.AppendToOutgoingContext(t.Context(), versionHeader, version), "/"+services[0]+"/Export", &data, &none,
-			grpc.ForceCodecV2(httpserver.RawCodec{}))
+		err = client.Invoke(metadata.AppendToOutgoingContext(t.Context(), versionHeader, version), "/"+services[0]+"/Export",
+			&data, &none, grpc.ForceCodecV2(httpserver.RawCodec{}))
 		assert.Equal(t, want == 200, err == nil, "%q: %v", version, err)
 		require.NoError(t, client.Close())
 	}
-	code, answer, _ := h.post(t, paths[0], "application/x-protobuf", fixture(t, "136.pb"), "OTLP-Profiles-Development-Version", "1")
+	code, answer, _ := h.post(t, paths[0], "application/x-protobuf", fixture(t, "136.pb"),
+		"OTLP-Profiles-Development-Version", "1")
 	assert.Equal(t, 400, code, "not read as an old layout")
 	assert.Contains(t, answer, "read OTLP profiles")
 	require.Len(t, h.sink.AllProfiles(), 2)
@@ -543,11 +555,13 @@ func TestMessagesThatDoNotArriveAreBounded(t *testing.T) {
 	h := start(t, nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, err := grpc.NewClient(h.servers["grpc"].Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	for range 50 {
-		_, err := client.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, "/"+services[0]+"/Export", grpc.ForceCodecV2(httpserver.RawCodec{}))
+		_, err := client.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, "/"+services[0]+"/Export",
+			grpc.ForceCodecV2(httpserver.RawCodec{}))
 		require.NoError(t, err)
 	}
 	for i := range 50 {
@@ -555,7 +569,8 @@ func TestMessagesThatDoNotArriveAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		defer conn.Close()
 		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n"+
-			"Content-Encoding: %s\r\nContent-Length: 18000000\r\n\r\n", paths[0], httpserver.Encodings[i%len(httpserver.Encodings)])
+			"Content-Encoding: %s\r\nContent-Length: 18000000\r\n\r\n", paths[0],
+			httpserver.Encodings[i%len(httpserver.Encodings)])
 		require.NoError(t, err)
 	}
 	_, data := current(t)
@@ -570,10 +585,12 @@ func TestConfig(t *testing.T) {
 		yaml map[string]any
 		want string
 	}{
-		"nothing":           {map[string]any{}, "must have `grpc`, `http` or both"},
-		"an unknown key":    {map[string]any{"protocols": map[string]any{"http": map[string]any{"endpont": "x"}}}, "endpont"},
-		"an empty endpoint": {map[string]any{"protocols": map[string]any{"grpc": map[string]any{"endpoint": ""}}}, "protocols::grpc: `endpoint` must be set"},
-		"an unknown encoding": {map[string]any{"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []any{"brotli"}}}},
+		"nothing":        {map[string]any{}, "must have `grpc`, `http` or both"},
+		"an unknown key": {map[string]any{"protocols": map[string]any{"http": map[string]any{"endpont": "x"}}}, "endpont"},
+		"an empty endpoint": {map[string]any{"protocols": map[string]any{"grpc": map[string]any{"endpoint": ""}}},
+			"protocols::grpc: `endpoint` must be set"},
+		"an unknown encoding": {
+			map[string]any{"protocols": map[string]any{"http": map[string]any{"compression_algorithms": []any{"brotli"}}}},
 			"`compression_algorithms` must be among"},
 	} {
 		t.Run(name, func(t *testing.T) {

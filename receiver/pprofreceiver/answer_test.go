@@ -31,17 +31,19 @@ func TestPushWhatThePipelineRefuses(t *testing.T) {
 		code       int
 		retryAfter string
 	}{
-		"for now":                  {errors.New("data refused due to high memory usage"), 503, "5"},
-		"for now, wrapped":         {fmt.Errorf("queue: %w", consumererror.NewRetryableError(errors.New("full"))), 503, "5"},
-		"unavailable":              {status.Error(codes.Unavailable, "later"), 503, "5"},
-		"throttled, with a delay":  {throttled.Err(), 429, "2"},
-		"throttled over HTTP":      {consumererror.NewOTLPHTTPError(errors.New("429"), 429), 429, "5"},
-		"cancelled":                {context.Canceled, 503, "5"},
-		"for good":                 {consumererror.NewPermanent(errors.New("no such tenant")), 422, ""},
-		"for good, wrapped":        {fmt.Errorf("export: %w", consumererror.NewPermanent(status.Error(codes.InvalidArgument, "no"))), 422, ""},
+		"for now":                 {errors.New("data refused due to high memory usage"), 503, "5"},
+		"for now, wrapped":        {fmt.Errorf("queue: %w", consumererror.NewRetryableError(errors.New("full"))), 503, "5"},
+		"unavailable":             {status.Error(codes.Unavailable, "later"), 503, "5"},
+		"throttled, with a delay": {throttled.Err(), 429, "2"},
+		"throttled over HTTP":     {consumererror.NewOTLPHTTPError(errors.New("429"), 429), 429, "5"},
+		"cancelled":               {context.Canceled, 503, "5"},
+		"for good":                {consumererror.NewPermanent(errors.New("no such tenant")), 422, ""},
+		"for good, wrapped": {fmt.Errorf("export: %w",
+			consumererror.NewPermanent(status.Error(codes.InvalidArgument, "no"))), 422, ""},
 		"for good over HTTP":       {consumererror.NewOTLPHTTPError(errors.New("400"), 400), 422, ""},
 		"for now and for good too": {errors.Join(errors.New("busy"), consumererror.NewPermanent(errors.New("no"))), 503, "5"},
-		"for good by all":          {errors.Join(consumererror.NewPermanent(errors.New("a")), consumererror.NewPermanent(errors.New("b"))), 422, ""},
+		"for good by all": {errors.Join(consumererror.NewPermanent(errors.New("a")),
+			consumererror.NewPermanent(errors.New("b"))), 422, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := startFixture(t, serverOnly)
@@ -56,7 +58,8 @@ func TestPushWhatThePipelineRefuses(t *testing.T) {
 			f.Next.RefuseWith(nil)
 			code, _, _ = send(t, f.pushURL(), sourcetest.Captured(t, "go-heap.pb.gz"))
 			assert.Equal(t, http.StatusNoContent, code)
-			assert.Equal(t, int64(f.Next.All()[0].SampleCount()), f.Sum("otelcol_receiver_accepted_profile_samples", "receiver", "pprof"))
+			assert.Equal(t, int64(f.Next.All()[0].SampleCount()),
+				f.Sum("otelcol_receiver_accepted_profile_samples", "receiver", "pprof"))
 		})
 	}
 }

@@ -47,8 +47,9 @@ type LimitsConfig struct {
 	MaxProfileBytes int `mapstructure:"max_profile_bytes"`
 }
 
-// limits returns the limits of payloads. An entry of an OTLP table takes up to a hundred bytes, one of a pprof as little as two. The
-// limit on entries follows from the size of the largest payload, so that lowering max_profile_bytes lowers the memory.
+// limits returns the limits of payloads. An entry of an OTLP table takes up to a hundred bytes, one of a pprof as
+// little as two. The limit on entries follows from the size of the largest payload, so that lowering max_profile_bytes
+// lowers the memory.
 func (c *LimitsConfig) limits() scan.Limits {
 	const bytesPerEntry, leastEntries = 32, 64 << 10
 	limits := scan.DefaultLimits()
@@ -61,8 +62,8 @@ func (c *LimitsConfig) limits() scan.Limits {
 // Validate returns all faults of the receiver's own keys; each section validates itself.
 func (c *Config) Validate() error {
 	var faults config.Faults
-	faults.Require(c.Server.HasValue() || c.Remote.HasValue() || c.Scrape.HasValue() || c.File.HasValue() || c.Self.HasValue(),
-		"at least one of `server`, `remote`, `scrape`, `file` and `self` must be configured")
+	faults.Require(c.Server.HasValue() || c.Remote.HasValue() || c.Scrape.HasValue() || c.File.HasValue() ||
+		c.Self.HasValue(), "at least one of `server`, `remote`, `scrape`, `file` and `self` must be configured")
 	for _, key := range slices.Sorted(maps.Keys(c.ResourceAttributes)) {
 		faults.Require(key != "", "`resource_attributes` must not have an empty key")
 		switch value := c.ResourceAttributes[key].(type) {

@@ -32,8 +32,8 @@ func TestFactory(t *testing.T) {
 	assert.NoError(t, made.Shutdown(t.Context()), "a receiver may be shut down without a start")
 }
 
-// A configuration for collector-contrib's receiver of the same name works unchanged. Its keys are those of scraperhelper's controller
-// config for the three sources that poll, and of confighttp's client and server configs.
+// A configuration for collector-contrib's receiver of the same name works unchanged. Its keys are those of
+// scraperhelper's controller config for the three sources that poll, and of confighttp's client and server configs.
 func TestConfigOfContrib(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "contrib.yaml"))
 	require.NoError(t, err)
@@ -70,12 +70,15 @@ func TestConfigOfContrib(t *testing.T) {
 }
 
 func TestConfigSectionsAreOptional(t *testing.T) {
-	for _, only := range []string{"server:", "self:", "self: {}", "server: {endpoint: 'localhost:1'}", "remote: {endpoint: 'http://h'}", "file: {include: '*.pb.gz'}", "scrape: {configs: [{job_name: j, static_configs: [{targets: [h]}]}]}"} {
+	for _, only := range []string{"server:", "self:", "self: {}", "server: {endpoint: 'localhost:1'}",
+		"remote: {endpoint: 'http://h'}", "file: {include: '*.pb.gz'}",
+		"scrape: {configs: [{job_name: j, static_configs: [{targets: [h]}]}]}"} {
 		t.Run(only, func(t *testing.T) {
 			cfg, err := loadConfig(only)
 			require.NoError(t, err)
 			values := 0
-			for _, has := range []bool{cfg.Server.HasValue(), cfg.Remote.HasValue(), cfg.Scrape.HasValue(), cfg.File.HasValue(), cfg.Self.HasValue()} {
+			for _, has := range []bool{cfg.Server.HasValue(), cfg.Remote.HasValue(), cfg.Scrape.HasValue(), cfg.File.HasValue(),
+				cfg.Self.HasValue()} {
 				if has {
 					values++
 				}
@@ -90,20 +93,34 @@ func TestConfigFaults(t *testing.T) {
 		config string
 		says   []string
 	}{
-		"nothing":         {"limits: {max_profile_bytes: 0}", []string{"at least one of `server`, `remote`, `scrape`, `file` and `self`", "`max_profile_bytes` must be positive, found 0"}},
-		"huge":            {"self:\nlimits: {max_profile_bytes: 4611686018427387904}", []string{"`max_profile_bytes` must be at most 1099511627776, found 4611686018427387904"}},
-		"no address":      {"server: {endpoint: ''}", []string{"server: `endpoint` must be set"}},
-		"no URL":          {"remote: {collection_interval: 0s, initial_delay: -1s, timeout: -1s}", []string{"`endpoint` must be an http or https URL with a host, found \"\"", "`collection_interval` must be positive, found 0s", "`initial_delay` must not be negative, found -1s", "`timeout` must not be negative"}},
-		"no http":         {"remote: {endpoint: 'ftp://me:secret@h/p'}", []string{`must be an http or https URL with a host, found "ftp://REDACTED:REDACTED@h/p"`}},
-		"no host":         {"remote: {endpoint: 'localhost:6060'}", []string{"must be an http or https URL"}},
-		"a secret":        {"remote: {endpoint: 'http://u:se cret@h'}", []string{"`endpoint` must be an http or https URL with a host, found \"REDACTED\""}},
-		"no files":        {"file: {after_read: burn, collection_interval: -1s}", []string{"`include` must be set", "`after_read` must be keep, delete or move, found \"burn\"", "`collection_interval` must be positive"}},
-		"no glob":         {"file: {include: '/tmp/[a'}", []string{"`include` must be a glob, found \"/tmp/[a\""}},
-		"nowhere":         {"file: {include: '*', after_read: move}", []string{"`move_to` must be set with `after_read: move`"}},
-		"somewhere":       {"file: {include: '*', move_to: /tmp}", []string{"`move_to` must be set with `after_read: move` and only then"}},
-		"self":            {"self: {collection_interval: 0s}", []string{"self: `collection_interval` must be positive"}},
-		"a list":          {"self:\nresource_attributes: {a: [1], '': x}", []string{"scalar values, found []interface {} for \"a\"", "empty key"}},
-		"a misspelt key":  {"remote: {endpoint: 'http://h', collection_intervall: 1s, timeuot: 1s}", []string{"invalid keys: collection_intervall, timeuot"}},
+		"nothing": {"limits: {max_profile_bytes: 0}",
+			[]string{"at least one of `server`, `remote`, `scrape`, `file` and `self`",
+				"`max_profile_bytes` must be positive, found 0"}},
+		"huge": {"self:\nlimits: {max_profile_bytes: 4611686018427387904}",
+			[]string{"`max_profile_bytes` must be at most 1099511627776, found 4611686018427387904"}},
+		"no address": {"server: {endpoint: ''}", []string{"server: `endpoint` must be set"}},
+		"no URL": {"remote: {collection_interval: 0s, initial_delay: -1s, timeout: -1s}",
+			[]string{"`endpoint` must be an http or https URL with a host, found \"\"",
+				"`collection_interval` must be positive, found 0s", "`initial_delay` must not be negative, found -1s",
+				"`timeout` must not be negative"}},
+		"no http": {"remote: {endpoint: 'ftp://me:secret@h/p'}",
+			[]string{`must be an http or https URL with a host, found "ftp://REDACTED:REDACTED@h/p"`}},
+		"no host": {"remote: {endpoint: 'localhost:6060'}", []string{"must be an http or https URL"}},
+		"a secret": {"remote: {endpoint: 'http://u:se cret@h'}",
+			[]string{"`endpoint` must be an http or https URL with a host, found \"REDACTED\""}},
+		"no files": {"file: {after_read: burn, collection_interval: -1s}",
+			[]string{"`include` must be set", "`after_read` must be keep, delete or move, found \"burn\"",
+				"`collection_interval` must be positive"}},
+		"no glob": {"file: {include: '/tmp/[a'}", []string{"`include` must be a glob, found \"/tmp/[a\""}},
+		"nowhere": {"file: {include: '*', after_read: move}",
+			[]string{"`move_to` must be set with `after_read: move`"}},
+		"somewhere": {"file: {include: '*', move_to: /tmp}",
+			[]string{"`move_to` must be set with `after_read: move` and only then"}},
+		"self": {"self: {collection_interval: 0s}", []string{"self: `collection_interval` must be positive"}},
+		"a list": {"self:\nresource_attributes: {a: [1], '': x}",
+			[]string{"scalar values, found []interface {} for \"a\"", "empty key"}},
+		"a misspelt key": {"remote: {endpoint: 'http://h', collection_intervall: 1s, timeuot: 1s}",
+			[]string{"invalid keys: collection_intervall, timeuot"}},
 		"misspelt server": {"server: {endpont: 'localhost:1'}", []string{"invalid keys: endpont"}},
 		"misspelt file":   {"file: {includes: '*'}", []string{"includes"}},
 		"misspelt source": {"sever: {}", []string{"sever"}},

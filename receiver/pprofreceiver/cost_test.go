@@ -51,13 +51,15 @@ func costlyPayloads(size int) map[string][]byte {
 		"samples": fill(base, func(int) pt.PprofWire { return pt.PprofWire(nil).Message(pt.PprofSample, nil) }),
 		"distinct stacks": fill(base, func(i int) pt.PprofWire {
 			return pt.PprofWire(nil).Location(pt.PprofLocationFields{ID: uint64(i) + 1, Address: uint64(i)}).
-				Message(pt.PprofSample, pt.PprofWire(nil).Packed(pt.PprofSampleLocation, uint64(i)+1).Packed(pt.PprofSampleValue, 1))
+				Message(pt.PprofSample, pt.PprofWire(nil).Packed(pt.PprofSampleLocation, uint64(i)+1).Packed(pt.PprofSampleValue,
+					1))
 		}),
 		"labels": fill(base, func(i int) pt.PprofWire {
 			return pt.PprofWire(nil).Message(pt.PprofSample, pt.PprofWire(nil).Label(pt.PprofLabel{Key: 1, Num: int64(i + 1)}))
 		}),
 		"text": fill(base.Strings(strings.Repeat("x", size/2)), func(i int) pt.PprofWire {
-			return pt.PprofWire(nil).Message(pt.PprofSample, pt.PprofWire(nil).Label(pt.PprofLabel{Key: 1, Str: 3}).Label(pt.PprofLabel{Key: 2, Num: int64(i + 1)}))
+			return pt.PprofWire(nil).Message(pt.PprofSample,
+				pt.PprofWire(nil).Label(pt.PprofLabel{Key: 1, Str: 3}).Label(pt.PprofLabel{Key: 2, Num: int64(i + 1)}))
 		}),
 		"zeros": make([]byte, size),
 	}
@@ -73,13 +75,18 @@ func costlyFormats(size int) map[string][]byte {
 		return append(b, tail...)
 	}
 	return map[string][]byte{
-		"folded":     fill("", "", func(i int) string { return fmt.Sprintf("a;%d 1 k=%d %d\n", i, i, 1687841528000000+i) }),
-		"perf":       fill("", "", func(i int) string { return fmt.Sprintf("a %d/1 9.%06d: 1 x:\n\t%x a (b)\n", i%1000, i%1e6, i) }),
-		"speedscope": fill(`{"shared":{"frames":[{}]},"profiles":[{"unit":"seconds","events":[{}`, "]}]}", func(i int) string { return fmt.Sprintf(`,{"type":"O","frame":0,"at":%d}`, i) }),
-		"firefox": fill(`{"threads":[{"stackTable":{"frame":[0]},"frameTable":{"func":[0]}}`, "]}", func(i int) string {
-			return fmt.Sprintf(`,{"tid":%d,"samples":{"stack":[0],"time":[%d]},"stackTable":{"frame":[0]},"frameTable":{"func":[0]}}`, i, i)
+		"folded": fill("", "", func(i int) string { return fmt.Sprintf("a;%d 1 k=%d %d\n", i, i, 1687841528000000+i) }),
+		"perf": fill("", "", func(i int) string {
+			return fmt.Sprintf("a %d/1 9.%06d: 1 x:\n\t%x a (b)\n", i%1000, i%1e6, i)
 		}),
-		"cpuprofile": fill(`{"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1],"nodes":[{"id":0,"callFrame":{}}`, "]}", func(i int) string { return fmt.Sprintf(`,{"id":%d,"callFrame":{"functionName":"%d"}}`, i+1, i) }),
+		"speedscope": fill(`{"shared":{"frames":[{}]},"profiles":[{"unit":"seconds","events":[{}`, "]}]}",
+			func(i int) string { return fmt.Sprintf(`,{"type":"O","frame":0,"at":%d}`, i) }),
+		"firefox": fill(`{"threads":[{"stackTable":{"frame":[0]},"frameTable":{"func":[0]}}`, "]}", func(i int) string {
+			return fmt.Sprintf(
+				`,{"tid":%d,"samples":{"stack":[0],"time":[%d]},"stackTable":{"frame":[0]},"frameTable":{"func":[0]}}`, i, i)
+		}),
+		"cpuprofile": fill(`{"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1],"nodes":[{"id":0,"callFrame":{}}`, "]}",
+			func(i int) string { return fmt.Sprintf(`,{"id":%d,"callFrame":{"functionName":"%d"}}`, i+1, i) }),
 	}
 }
 
@@ -89,10 +96,13 @@ func costlyUploads(t testing.TB, size int) map[string][2]string {
 	pprof := costlyPayloads(size / 128)["samples"]
 	uploads := map[string][2]string{}
 	for name, parts := range map[string][]any{
-		"upload of tags":          {"event.json", `{"tags_profiler":"` + strings.Repeat("a:b,", size/4) + `"}`, "a.pprof", pprof},
-		"upload of a tag":         {"event.json", `{"tags_profiler":"a:` + strings.Repeat("b", size) + `"}`, "a.pprof", pprof},
-		"upload of nested JSON":   {"event.json", strings.Repeat(`{"info":`, size/8), "a.pprof", pprof},
-		"upload of endpoints":     {"event.json", `{"endpoint_counts":{` + strings.Repeat(`"a":1,`, size/6) + `"b":1}}`, "a.pprof", pprof},
+		"upload of tags": {"event.json", `{"tags_profiler":"` + strings.Repeat("a:b,", size/4) + `"}`, "a.pprof",
+			pprof},
+		"upload of a tag": {"event.json", `{"tags_profiler":"a:` + strings.Repeat("b", size) + `"}`, "a.pprof",
+			pprof},
+		"upload of nested JSON": {"event.json", strings.Repeat(`{"info":`, size/8), "a.pprof", pprof},
+		"upload of endpoints": {"event.json", `{"endpoint_counts":{` + strings.Repeat(`"a":1,`, size/6) + `"b":1}}`,
+			"a.pprof", pprof},
 		"upload of many profiles": append(manyFiles(127, pprof), "event.json", event),
 		"upload of a large one":   {"event.json", event, "a.pprof", costlyPayloads(size)["distinct stacks"]},
 		"upload of folded stacks": {"event.json", event, "a.txt", costlyFormats(size)["folded"]},
@@ -143,7 +153,8 @@ type hostileBody struct {
 	most int64
 }
 
-// Eight senders of bodies that are far too large do not take much more memory than the limit allows, whatever they send.
+// Eight senders of bodies that are far too large do not take much more memory than the limit allows, whatever they
+// send.
 func TestHostileSendersTakeLittleMemory(t *testing.T) {
 	const (
 		limit   = 8 * mib
@@ -167,9 +178,11 @@ func TestHostileSendersTakeLittleMemory(t *testing.T) {
 		"a gzip in one sent with gzip": {sourcetest.Gzipped(t, gzipMember), 1, "gzip", true, mostForAnything},
 	}
 	// Profiles of the largest size, and with the largest number of samples.
-	for name, size := range map[string]int{"samples": 500_000, "distinct stacks": 4 * mib, "labels": limit - 1, "text": 4 * mib} {
+	for name, size := range map[string]int{"samples": 500_000, "distinct stacks": 4 * mib, "labels": limit - 1,
+		"text": 4 * mib} {
 		if payload := costlyPayloads(size)[name]; payload != nil {
-			bodies[fmt.Sprintf("%d bytes of %s", size, name)] = hostileBody{sourcetest.Gzipped(t, payload), 1, "", true, mostForProfiles}
+			bodies[fmt.Sprintf("%d bytes of %s", size, name)] = hostileBody{sourcetest.Gzipped(t, payload), 1, "", true,
+				mostForProfiles}
 		}
 	}
 	budget.SetMemoryLimit(400 * mib)
@@ -230,8 +243,8 @@ type answerWith func(*http.Request) *http.Response
 
 func (a answerWith) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
 
-// entries returns the ways by which bytes reach the receiver. Each sends one body with a Content-Encoding and a content type.
-// Files are decoded as the answers of scrapes are.
+// entries returns the ways by which bytes reach the receiver. Each sends one body with a Content-Encoding and a content
+// type. Files are decoded as the answers of scrapes are.
 func entries(t testing.TB, f *fixture) map[string]func(body []byte, encoding, contentType string) {
 	in := f.Ingester("scrape", "http", f.receiver.cfg.Limits.MaxProfileBytes)
 	scraped := fetch.Fetcher{ExplicitEncoding: true, MaxBytes: in.MaxBytes()}
@@ -268,7 +281,8 @@ func entries(t testing.TB, f *fixture) map[string]func(body []byte, encoding, co
 // Payloads cost memory and time in proportion to their decompressed size, by every entry and in every form.
 func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 	const size = mib
-	f := startFixture(t, "server: {endpoint: 'localhost:0', compression_algorithms: ['', gzip, zstd, zlib, snappy, lz4]}\nlimits: {max_profile_bytes: 4194304}")
+	f := startFixture(t,
+		"server: {endpoint: 'localhost:0', compression_algorithms: ['', gzip, zstd, zlib, snappy, lz4]}\nlimits: {max_profile_bytes: 4194304}")
 	f.Next.Discard = true
 	bodies := costlyPayloads(size)
 	maps.Copy(bodies, costlyFormats(size))
@@ -277,7 +291,8 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 		bodies[name] = []byte(upload[0])
 	}
 	bodies["many parts"], _ = form(t, manyFiles(128, costlyPayloads(size / 128)["samples"])...)
-	bodies["long headers"] = []byte("--x\r\nContent-Disposition: form-data; name=a; filename=b\r\n" + strings.Repeat("A: b\r\n", size/6) + "\r\n")
+	bodies["long headers"] = []byte("--x\r\nContent-Disposition: form-data; name=a; filename=b\r\n" +
+		strings.Repeat("A: b\r\n", size/6) + "\r\n")
 	bodies["many boundaries"] = bytes.Repeat([]byte("--x\r\n\r\n"), size/7)
 	bodies["one boundary"] = bytes.Repeat([]byte("--x\r\n"), size/5)
 	for name, body := range bodies {
@@ -319,14 +334,16 @@ func FuzzEntries(f *testing.F) {
 		f.Add([]byte(upload[0]), "", upload[1])
 	}
 	for _, path := range []string{
-		"formats/gotrace/testdata/go1.22.trace.gz", "formats/jfr/testdata/jdk17.jfr.gz", "formats/cpuprofile/testdata/node20.cpuprofile",
+		"formats/gotrace/testdata/go1.22.trace.gz", "formats/jfr/testdata/jdk17.jfr.gz",
+		"formats/cpuprofile/testdata/node20.cpuprofile",
 		"formats/perfscript/testdata/burn.perf.txt",
 	} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "internal", path))
 		require.NoError(f, err)
 		f.Add(data, "", "")
 	}
-	upload, err := os.ReadFile(filepath.Join("..", "..", "internal", "pprof", "decode", "testdata", "dd-trace", "input.body"))
+	upload, err := os.ReadFile(filepath.Join("..", "..", "internal", "pprof", "decode", "testdata", "dd-trace",
+		"input.body"))
 	require.NoError(f, err)
 	f.Add(upload, "", "multipart/form-data; boundary=151e358505afa95f")
 	f.Add([]byte("\xff\x06\x00\x00sNaPpY"), "snappy", "")
@@ -334,8 +351,9 @@ func FuzzEntries(f *testing.F) {
 	f.Add([]byte("\x28\xb5\x2f\xfd\xa4\xff\xff\xff\x7f\x00"), "zstd", "")
 	f.Add([]byte("\x04\x22\x4d\x18\x60\x70\x73\x00"), "lz4", "")
 	const limit = 400_000
-	fixture := newFixture(f, "server: {endpoint: 'localhost:0', compression_algorithms: ['', gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4]}\n"+
-		fmt.Sprintf("limits: {max_profile_bytes: %d}", limit)).start(nil)
+	fixture := newFixture(f,
+		"server: {endpoint: 'localhost:0', compression_algorithms: ['', gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4]}\n"+
+			fmt.Sprintf("limits: {max_profile_bytes: %d}", limit)).start(nil)
 	fixture.Next.Discard = true
 	all := entries(f, fixture)
 	f.Fuzz(func(t *testing.T, body []byte, encoding, contentType string) {

@@ -28,7 +28,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// datadogUpload returns a form as of Datadog's libraries of (name, content) pairs. A part and its file have the same name.
+// datadogUpload returns a form as of Datadog's libraries of (name, content) pairs. A part and its file have the same
+// name.
 func datadogUpload(t testing.TB, parts ...any) (body []byte, contentType string) {
 	t.Helper()
 	var b strings.Builder
@@ -52,10 +53,12 @@ func datadogUpload(t testing.TB, parts ...any) (body []byte, contentType string)
 
 // What dd-trace for Node has sent arrives with its service, its ids and its times.
 func TestDatadogsUpload(t *testing.T) {
-	body, err := os.ReadFile(filepath.Join("..", "..", "internal", "pprof", "decode", "testdata", "dd-trace", "input.body"))
+	body, err := os.ReadFile(filepath.Join("..", "..", "internal", "pprof", "decode", "testdata", "dd-trace",
+		"input.body"))
 	require.NoError(t, err)
 	f := startFixture(t, serverOnly)
-	code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", "multipart/form-data; boundary=151e358505afa95f")
+	code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type",
+		"multipart/form-data; boundary=151e358505afa95f")
 	require.Equal(t, http.StatusOK, code, answer)
 	require.Empty(t, answer)
 	names := map[string]int{}
@@ -69,8 +72,10 @@ func TestDatadogsUpload(t *testing.T) {
 		name, _ := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().Attributes().Get("pprof.scope.profile_name")
 		names[name.Str()] = timestampsIn(pd)
 		for p := range otlp.Profiles(pd) {
-			// dd-trace for Node writes the end of the recording into time_nanos; event.json has both. Times of samples in milliseconds are rounded.
-			require.WithinDuration(t, time.Date(2026, 11, 21, 21, 29, 33, 369e6, time.UTC), p.Time().AsTime(), 10*time.Millisecond, name.Str())
+			// dd-trace for Node writes the end of the recording into time_nanos; event.json has both. Times of samples in
+			// milliseconds are rounded.
+			require.WithinDuration(t, time.Date(2026, 11, 21, 21, 29, 33, 369e6, time.UTC), p.Time().AsTime(),
+				10*time.Millisecond, name.Str())
 			require.InDelta(t, 4176e6, p.DurationNano(), 20e6, name.Str())
 		}
 	}
@@ -106,7 +111,8 @@ func TestDatadogsTimes(t *testing.T) {
 		if want == 0 {
 			own, err := profile.ParseData(goCPU)
 			require.NoError(t, err)
-			require.Equal(t, [2]int64{own.TimeNanos, own.DurationNanos}, [2]int64{int64(p.Time()), int64(p.DurationNano())}, event)
+			require.Equal(t, [2]int64{own.TimeNanos, own.DurationNanos}, [2]int64{int64(p.Time()), int64(p.DurationNano())},
+				event)
 			continue
 		}
 		require.Equal(t, want, time.Duration(p.DurationNano()))
@@ -123,11 +129,15 @@ func TestDatadogsTags(t *testing.T) {
 		"tags": {`{"tags_profiler":"service:shop,env:prod,version:1.2,host:web-1,region:eu,runtime-id:x,profile_seq:7,a:b:c"}`, map[string]any{
 			"service.name": "shop", "deployment.environment.name": "prod", "service.version": "1.2", "host.name": "web-1",
 			"region": "eu", "service.instance.id": "x", "a": "b:c"}},
-		"info": {`{"info":{"application":{"service":"shop","env":"prod","version":"1.2"},"platform":{"hostname":"web-1"}}}`, map[string]any{
-			"service.name": "shop", "deployment.environment.name": "prod", "service.version": "1.2", "host.name": "web-1"}},
-		"the first counts": {`{"tags_profiler":"service:shop,service:other","info":{"application":{"service":"third"}}}`, map[string]any{"service.name": "shop"}},
-		"nothing":          {`{"tags_profiler":"version:undefined,env:,lonely, "}`, map[string]any{"service.name": "unknown_service"}},
-		"not a number":     {`{"tags_profiler":"service:s,process_id:me"}`, map[string]any{"service.name": "s", "process.pid": "me"}},
+		"info": {`{"info":{"application":{"service":"shop","env":"prod","version":"1.2"},"platform":{"hostname":"web-1"}}}`,
+			map[string]any{
+				"service.name": "shop", "deployment.environment.name": "prod", "service.version": "1.2", "host.name": "web-1"}},
+		"the first counts": {`{"tags_profiler":"service:shop,service:other","info":{"application":{"service":"third"}}}`,
+			map[string]any{"service.name": "shop"}},
+		"nothing": {`{"tags_profiler":"version:undefined,env:,lonely, "}`,
+			map[string]any{"service.name": "unknown_service"}},
+		"not a number": {`{"tags_profiler":"service:s,process_id:me"}`,
+			map[string]any{"service.name": "s", "process.pid": "me"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// dd-trace-go writes event.json after the profiles, and adds metrics.json.
@@ -148,7 +158,8 @@ func TestDatadogsTags(t *testing.T) {
 // Attachments that are not read may be of any size, such as the provenance of a large application's code.
 func TestDatadogsAttachmentsAreSkipped(t *testing.T) {
 	f := startFixture(t, serverOnly)
-	body, contentType := datadogUpload(t, "code-provenance.json", strings.Repeat("x", 1<<20), "a.pprof", sourcetest.Captured(t, "go-mutex.pb.gz"),
+	body, contentType := datadogUpload(t, "code-provenance.json", strings.Repeat("x", 1<<20), "a.pprof",
+		sourcetest.Captured(t, "go-mutex.pb.gz"),
 		"metrics.json", strings.Repeat("x", 1<<20), "event.json", `{"tags_profiler":"service:shop"}`)
 	code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
 	require.Equal(t, http.StatusOK, code, answer)
@@ -165,14 +176,17 @@ func TestDatadogsAnswers(t *testing.T) {
 		status int
 		says   string
 	}{
-		"no event":         {[]any{"a.pprof", mutex}, http.StatusBadRequest, "no part event"},
-		"no profiles":      {[]any{"event.json", event}, http.StatusBadRequest, "no profiles"},
-		"nothing":          {nil, http.StatusBadRequest, "form"},
-		"not JSON":         {[]any{"event.json", "{", "a.pprof", mutex}, http.StatusBadRequest, "event.json"},
-		"one is bad":       {[]any{"event.json", event, "a.pprof", mutex, "b.pprof", "\x01\x02"}, http.StatusBadRequest, `nothing was accepted: file \"b.pprof\"`},
-		"many tags":        {[]any{"event.json", manyTags, "a.pprof", mutex}, http.StatusBadRequest, "257 tags"},
-		"a long tag":       {[]any{"event.json", longTag, "a.pprof", mutex}, http.StatusRequestEntityTooLarge, "stated attributes"},
-		"many parts":       {append([]any{"event.json", event}, manyFiles(128, mutex)...), http.StatusRequestEntityTooLarge, "128 files"},
+		"no event":    {[]any{"a.pprof", mutex}, http.StatusBadRequest, "no part event"},
+		"no profiles": {[]any{"event.json", event}, http.StatusBadRequest, "no profiles"},
+		"nothing":     {nil, http.StatusBadRequest, "form"},
+		"not JSON":    {[]any{"event.json", "{", "a.pprof", mutex}, http.StatusBadRequest, "event.json"},
+		"one is bad": {[]any{"event.json", event, "a.pprof", mutex, "b.pprof", "\x01\x02"}, http.StatusBadRequest,
+			`nothing was accepted: file \"b.pprof\"`},
+		"many tags": {[]any{"event.json", manyTags, "a.pprof", mutex}, http.StatusBadRequest, "257 tags"},
+		"a long tag": {[]any{"event.json", longTag, "a.pprof", mutex}, http.StatusRequestEntityTooLarge,
+			"stated attributes"},
+		"many parts": {append([]any{"event.json", event}, manyFiles(128, mutex)...), http.StatusRequestEntityTooLarge,
+			"128 files"},
 		"the old form":     {[]any{"format", "pprof", "data[0]", mutex}, http.StatusBadRequest, "no part event"},
 		"an empty profile": {[]any{"event.json", event, "a.pprof", ""}, http.StatusBadRequest, "empty"},
 	} {

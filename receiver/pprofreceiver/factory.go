@@ -27,7 +27,8 @@ import (
 
 // NewFactory returns the factory of the receiver `pprof`, for profiles pipelines only.
 func NewFactory() receiver.Factory {
-	return xreceiver.NewFactory(metadata.Type, createDefaultConfig, xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability))
+	return xreceiver.NewFactory(metadata.Type, createDefaultConfig,
+		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
 // createDefaultConfig is the only place for defaults; a test compares the README's table with it.
@@ -74,6 +75,7 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
+func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config,
+	next xconsumer.Profiles) (xreceiver.Profiles, error) {
 	return newReceiver(set, cfg.(*Config), next)
 }

@@ -49,17 +49,29 @@ func TestFormatsByContent(t *testing.T) {
 		body       []byte
 		want       string
 	}{
-		"folded":                {url: f.profilesURL(), query: "?format=auto&service.name=shop", body: []byte(foldedText), want: "profile samples in count"},
-		"folded, gzip":          {url: f.profilesURL(), query: "", body: sourcetest.Gzipped(t, []byte(foldedText)), want: "profile samples in count"},
-		"folded to /v1/pprof":   {url: f.pushURL(), query: "", body: []byte(foldedText), want: "profile samples in count"},
-		"a Go trace":            {url: f.profilesURL(), query: "", body: sourcetest.Captured(t, "go-exec.trace"), want: "profile off_cpu in nanoseconds"},
-		"a Go trace, gzip":      {url: f.pushURL(), query: "", body: sourcetest.Gzipped(t, sourcetest.Captured(t, "go-exec.trace")), want: "profile off_cpu in nanoseconds"},
-		"perf script":           {url: f.profilesURL(), query: "", body: []byte("sh 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\n"), want: "profile cpu in nanoseconds"},
-		"a .cpuprofile":         {url: f.profilesURL(), query: "", body: []byte(`{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1]}`), want: "profile samples in count"},
-		"a trace of PyTorch":    {url: f.profilesURL(), query: "", body: captured(t, "torch/torch-plain.json.gz"), want: "profile gpu_time in nanoseconds"},
-		"a snapshot of PyTorch": {url: f.pushURL(), query: "", body: captured(t, "torch/torch-memory.pickle.gz"), want: "profile inuse_space in bytes"},
-		"stated, with a type":   {url: f.profilesURL(), query: "?format=folded&sample_type=cpu/nanoseconds", body: []byte("# nothing but a comment\nmain 1"), want: "profile cpu in nanoseconds"},
-		"pprof to /v1/profiles": {url: f.profilesURL(), query: "?format=pprof", body: sourcetest.Captured(t, "go-cpu-labels.pb.gz"), want: "profile cpu in nanoseconds"},
+		"folded": {url: f.profilesURL(), query: "?format=auto&service.name=shop", body: []byte(foldedText),
+			want: "profile samples in count"},
+		"folded, gzip": {url: f.profilesURL(), query: "", body: sourcetest.Gzipped(t, []byte(foldedText)),
+			want: "profile samples in count"},
+		"folded to /v1/pprof": {url: f.pushURL(), query: "", body: []byte(foldedText), want: "profile samples in count"},
+		"a Go trace": {url: f.profilesURL(), query: "", body: sourcetest.Captured(t, "go-exec.trace"),
+			want: "profile off_cpu in nanoseconds"},
+		"a Go trace, gzip": {url: f.pushURL(), query: "",
+			body: sourcetest.Gzipped(t, sourcetest.Captured(t, "go-exec.trace")), want: "profile off_cpu in nanoseconds"},
+		"perf script": {url: f.profilesURL(), query: "",
+			body: []byte("sh 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\n"),
+			want: "profile cpu in nanoseconds"},
+		"a .cpuprofile": {url: f.profilesURL(), query: "",
+			body: []byte(
+				`{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1]}`), want: "profile samples in count"},
+		"a trace of PyTorch": {url: f.profilesURL(), query: "", body: captured(t, "torch/torch-plain.json.gz"),
+			want: "profile gpu_time in nanoseconds"},
+		"a snapshot of PyTorch": {url: f.pushURL(), query: "", body: captured(t, "torch/torch-memory.pickle.gz"),
+			want: "profile inuse_space in bytes"},
+		"stated, with a type": {url: f.profilesURL(), query: "?format=folded&sample_type=cpu/nanoseconds",
+			body: []byte("# nothing but a comment\nmain 1"), want: "profile cpu in nanoseconds"},
+		"pprof to /v1/profiles": {url: f.profilesURL(), query: "?format=pprof",
+			body: sourcetest.Captured(t, "go-cpu-labels.pb.gz"), want: "profile cpu in nanoseconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(f.Next.All())
@@ -150,7 +162,8 @@ func TestPprofWithoutATime(t *testing.T) {
 	}
 }
 
-// A recording without wall-clock times ends at the time that the sender states, when its file was written, or when it arrived.
+// A recording without wall-clock times ends at the time that the sender states, when its file was written, or when it
+// arrived.
 func TestClocks(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	at := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
@@ -188,11 +201,14 @@ func TestFormatsOfFiles(t *testing.T) {
 func TestFormatsOfScrapes(t *testing.T) {
 	const v8 = `{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1]}`
 	for name, handler := range map[string]http.HandlerFunc{
-		"folded, gzip":               sourcetest.Serve(sourcetest.Gzipped(t, []byte(foldedText)), "Content-Type", "application/octet-stream"),
-		"folded as text":             sourcetest.Serve([]byte(foldedText), "Content-Type", "text/plain; charset=utf-8"),
-		"folded as a page":           sourcetest.Serve([]byte(strings.Repeat(foldedText, 1000)), "Content-Type", "text/html"),
-		"folded as text, gzip":       sourcetest.Serve(sourcetest.Gzipped(t, []byte(foldedText)), "Content-Type", "text/plain", "Content-Encoding", "gzip"),
-		"perf script as text":        sourcetest.Serve([]byte("sh 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\n"), "Content-Type", "text/plain"),
+		"folded, gzip": sourcetest.Serve(sourcetest.Gzipped(t, []byte(foldedText)), "Content-Type",
+			"application/octet-stream"),
+		"folded as text":   sourcetest.Serve([]byte(foldedText), "Content-Type", "text/plain; charset=utf-8"),
+		"folded as a page": sourcetest.Serve([]byte(strings.Repeat(foldedText, 1000)), "Content-Type", "text/html"),
+		"folded as text, gzip": sourcetest.Serve(sourcetest.Gzipped(t, []byte(foldedText)), "Content-Type",
+			"text/plain", "Content-Encoding", "gzip"),
+		"perf script as text": sourcetest.Serve(
+			[]byte("sh 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\n"), "Content-Type", "text/plain"),
 		"a .cpuprofile as JSON":      sourcetest.Serve([]byte(v8), "Content-Type", "application/json"),
 		"a .cpuprofile as text":      sourcetest.Serve([]byte(v8), "Content-Type", "text/plain"),
 		"folded, lz4, as it is sent": sourcetest.Serve(lz4Frame(t, []byte(foldedText)), "Content-Type", "text/plain"),
@@ -285,7 +301,8 @@ func TestGoTraceConfig(t *testing.T) {
 		assert.ErrorContains(t, err, says, config)
 	}
 	f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 50000000}\n")
-	code, _, a := send(t, f.profilesURL(), sourcetest.Gzipped(t, []byte("go 1.21 trace\x00\x00\x00"+strings.Repeat("x", 33<<20))))
+	code, _, a := send(t, f.profilesURL(),
+		sourcetest.Gzipped(t, []byte("go 1.21 trace\x00\x00\x00"+strings.Repeat("x", 33<<20))))
 	assert.Equal(t, http.StatusRequestEntityTooLarge, code)
 	assert.Contains(t, a.Error, "more than 33554432 bytes")
 	f = startFixture(t, serverOnly+"go_trace: {mode: aggregated}\n")
@@ -321,7 +338,8 @@ func TestGoTraceCountsWhatItLeavesOut(t *testing.T) {
 // dd-trace's wall profile has the time of each sample.
 func TestTimestampLabels(t *testing.T) {
 	payload := sourcetest.Captured(t, "node-datadog-timeline-wall.pb.gz")
-	for config, want := range map[string]string{"": `profile.timestamp_label="end_timestamp_ns"`, "timestamp_labels: []\n": "end_timestamp_ns=1"} {
+	for config, want := range map[string]string{"": `profile.timestamp_label="end_timestamp_ns"`,
+		"timestamp_labels: []\n": "end_timestamp_ns=1"} {
 		f := startFixture(t, serverOnly+config)
 		code, _, a := send(t, f.pushURL(), payload)
 		require.Equal(t, http.StatusNoContent, code, "%v", a)

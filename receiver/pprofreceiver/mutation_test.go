@@ -74,7 +74,8 @@ func plain(t *testing.T, data []byte) []byte {
 
 // send passes the request with another body to the server.
 func (r *capturedRequest) send(ctx context.Context, server http.Handler, body []byte) error {
-	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+strings.TrimPrefix(r.Path, "/")+"?"+r.Query, bytes.NewReader(body))
+	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+strings.TrimPrefix(r.Path, "/")+"?"+r.Query,
+		bytes.NewReader(body))
 	request.Header = r.Headers.Clone()
 	answer := httptest.NewRecorder()
 	server.ServeHTTP(answer, request)
@@ -165,9 +166,10 @@ func TestMutantsOfRequests(t *testing.T) {
 			t.Run(name+"/"+p.name, func(t *testing.T) {
 				require.NoError(t, r.send(t.Context(), f.pushServer(), p.with(p.content)), "undamaged")
 				isMessage := r.Headers.Get("Content-Type") == "application/proto" || formats.Sniff(p.content) == formats.Pprof
-				profiletest.Mutation{Payload: p.content, Mutants: mutants, IsProtobuf: isMessage, Decode: func(ctx context.Context, mutant []byte) error {
-					return r.send(ctx, f.pushServer(), p.with(mutant))
-				}}.Run(t)
+				profiletest.Mutation{Payload: p.content, Mutants: mutants, IsProtobuf: isMessage,
+					Decode: func(ctx context.Context, mutant []byte) error {
+						return r.send(ctx, f.pushServer(), p.with(mutant))
+					}}.Run(t)
 			})
 		}
 	}

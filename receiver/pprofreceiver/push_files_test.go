@@ -153,7 +153,8 @@ func TestPushFiles(t *testing.T) {
 		in := f.Ingester("server", "http", 64<<20)
 		claim := in.Begin()
 		defer claim.Release()
-		_, _, err := in.Decode(t.Context(), ingest.Payload{Claim: claim, Data: sourcetest.Gzipped(t, []byte(`{"nodes":[`+strings.Repeat(" ", 3<<20)))})
+		_, _, err := in.Decode(t.Context(),
+			ingest.Payload{Claim: claim, Data: sourcetest.Gzipped(t, []byte(`{"nodes":[`+strings.Repeat(" ", 3<<20)))})
 		require.Equal(t, ingest.NotPprof, ingest.ReasonOf(err), "%v", err)
 		assert.Zero(t, claim.HeldBytes())
 	})

@@ -18,8 +18,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// FuzzPush sends arbitrary requests through the handlers of real ones. The answer is always one of those in the README. It is 204 if and
-// only if the pipeline got something or there was nothing to deliver. The pipeline checks that profiles are conformant.
+// FuzzPush sends arbitrary requests through the handlers of real ones. The answer is always one of those in the README.
+// It is 204 if and only if the pipeline got something or there was nothing to deliver. The pipeline checks that
+// profiles are conformant.
 func FuzzPush(f *testing.F) {
 	paths, err := filepath.Glob(filepath.Join("..", "..", "testdata", "pprof", "*"))
 	require.NoError(f, err)
@@ -34,10 +35,12 @@ func FuzzPush(f *testing.F) {
 		}
 	}
 	f.Add([]byte("x"), "%zz", "br", "multipart/form-data; boundary=x")
-	f.Add([]byte("--x\r\nContent-Disposition: form-data; name=a; filename=b\r\n\r\n\x1f\x8b\r\n--x--"), "", "", "multipart/form-data; boundary=x")
+	f.Add([]byte("--x\r\nContent-Disposition: form-data; name=a; filename=b\r\n\r\n\x1f\x8b\r\n--x--"), "", "",
+		"multipart/form-data; boundary=x")
 
 	// Small limits, so that inputs reach them.
-	fixture := newFixture(f, "server: {endpoint: 'localhost:0', max_request_body_size: 100000}\nlimits: {max_profile_bytes: 400000}").start(nil)
+	fixture := newFixture(f,
+		"server: {endpoint: 'localhost:0', max_request_body_size: 100000}\nlimits: {max_profile_bytes: 400000}").start(nil)
 	server := fixture.pushServer()
 	f.Fuzz(func(t *testing.T, body []byte, query, encoding, contentType string) {
 		fixture.Next.T = t

@@ -114,9 +114,13 @@ func TestPushEveryWayOfSending(t *testing.T) {
 }
 
 func TestPushIdentity(t *testing.T) {
-	f := startFixture(t, serverOnly+"resource_attributes: {deployment.environment.name: dev, shard: 7, service.name: configured, zone: a}\n")
+	f := startFixture(t,
+		serverOnly+"resource_attributes: {deployment.environment.name: dev, shard: 7, service.name: configured, zone: a}\n")
 	body := sourcetest.Captured(t, "go-heap.pb.gz")
-	code, _, a := send(t, f.pushURL()+"?service.name=shop&service.namespace=eu&service.version=2&service.instance.id=x%20y&attr.region=eu&attr.zone=b", body)
+	code, _, a := send(t,
+		f.pushURL()+
+			"?service.name=shop&service.namespace=eu&service.version=2&service.instance.id=x%20y&attr.region=eu&attr.zone=b",
+		body)
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
 	assert.Equal(t, map[string]any{
 		"service.name": "shop", "service.namespace": "eu", "service.version": "2", "service.instance.id": "x y",
@@ -141,40 +145,71 @@ func TestPushAnswers(t *testing.T) {
 		reason        ingest.Reason
 		says          string
 	}{
-		"a GET":                        {method: http.MethodGet, code: 405, reason: ingest.BadRequest, says: "use POST"},
-		"an unknown key":               {query: "?name=shop", body: good, code: 400, reason: ingest.BadRequest, says: `"name" is unknown`},
-		"an attribute without a name":  {query: "?attr.=shop", body: good, code: 400, reason: ingest.BadRequest, says: `"attr." is unknown`},
-		"a key twice":                  {query: "?service.name=a&service.name=b", body: good, code: 400, reason: ingest.BadRequest, says: "more than once"},
-		"a key under two names":        {query: "?service.name=a&attr.service.name=b", body: good, code: 400, reason: ingest.BadRequest, says: "more than once"},
-		"a name without text":          {query: "?service.name=", body: good, code: 400, reason: ingest.BadRequest, says: "must not be empty"},
-		"a value that is not UTF-8":    {query: "?service.name=%ff", body: good, code: 400, reason: ingest.BadRequest, says: "not UTF-8"},
-		"a malformed query":            {query: "?service.name=%zz", body: good, code: 400, reason: ingest.BadRequest, says: "query"},
-		"a page of another origin":     {body: good, headers: []string{"Origin", "https://evil.example"}, code: 403, reason: ingest.BadRequest, says: "`cors.allowed_origins`"},
-		"no body":                      {code: 400, reason: ingest.Empty, says: "empty"},
-		"a text dump":                  {body: sourcetest.Captured(t, "go-goroutine-debug1.txt"), code: 415, reason: ingest.NotPprof, says: "seems to be"},
-		"a heap snapshot":              {body: []byte(`{"snapshot":{"meta":{}},"nodes":[3,0]}`), code: 415, reason: ingest.NotPprof, says: "node --heap-prof"},
-		"a YAML file":                  {body: []byte("replicas: 3\nimage: shop\nports: [80]"), code: 400, reason: ingest.NotPprof, says: "seems to be YAML"},
-		"metrics":                      {body: []byte("# TYPE up gauge\nup 1\nup{job=\"a;b\"} 1\n"), code: 400, reason: ingest.NotPprof, says: "seems to be metrics"},
-		"a text":                       {body: []byte("hello\n"), code: 400, reason: ingest.NotPprof, says: "it seems to be text; accepted are [pprof"},
-		"perf report with its header":  {body: []byte("# ========\n# captured on    : Fri Nov 27\n#" + strings.Repeat(" x", 5000) + "\n# Samples: 2  of event 'cycles'\n#\n    99.00%  dd\n"), code: 400, reason: ingest.NotPprof, says: "send what perf script prints"},
-		"perf without addresses":       {query: "?format=perf_script", body: []byte("              dd 24957\n"), code: 400, reason: ingest.NotPprof, says: "-F comm,pid,tid,time"},
-		"a log":                        {body: []byte("2026-01-02 03:04:05 started; pid 12\n"), code: 400, reason: ingest.NotPprof, says: "seems to be a log"},
-		"a report":                     {body: []byte("Type: cpu\nShowing nodes accounting for 1s\nmain 12\n"), code: 400, reason: ingest.NotPprof, says: "seems to be a text report"},
-		"a JSON error":                 {body: []byte(`{"code": 404}`), code: 400, reason: ingest.NotPprof, says: "seems to be JSON (an error message?)"},
-		"an error page":                {body: []byte("<html>404</html>"), code: 400, reason: ingest.NotPprof, says: "seems to be HTML"},
-		"a gperftools file":            {body: sourcetest.Captured(t, "cpp-gperftools-legacy.prof"), code: 415, reason: ingest.NotPprof, says: "seems to be"},
-		"a truncated execution trace":  {body: sourcetest.Captured(t, "go-exec.trace")[:50000], code: 400, reason: ingest.NotPprof, says: "read go_trace"},
-		"HTML":                         {body: []byte("<!DOCTYPE html><html><body>Sign in</body></html>"), code: 400, reason: ingest.NotPprof, says: "HTML"},
-		"a truncated gzip":             {body: good[:len(good)/2], code: 400, reason: ingest.NotPprof, says: "truncated gzip"},
-		"a bomb":                       {body: sourcetest.Gzipped(t, make([]byte, 1<<20)), code: 413, reason: ingest.TooLarge, says: "limit"},
-		"a bomb, as Content-Encoding":  {body: sourcetest.Gzipped(t, make([]byte, 1<<20)), headers: []string{"Content-Encoding", "gzip"}, code: 413, reason: ingest.TooLarge, says: "larger than 100000 bytes"},
-		"a large body":                 {body: make([]byte, 100001), code: 413, reason: ingest.TooLarge, says: "larger than 100000 bytes"},
-		"an unknown encoding":          {body: good, headers: []string{"Content-Encoding", "br"}, code: 415, reason: ingest.Encoding, says: "gzip, zstd"},
-		"an encoding it does not have": {body: sourcetest.Gunzip(t, good), headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: ingest.Unreadable, says: "gzip"},
-		"a truncated encoding":         {body: sourcetest.Gzipped(t, good)[:500], headers: []string{"Content-Encoding", "gzip"}, code: 400, reason: ingest.Unreadable, says: "read body"},
-		"a form without a boundary":    {body: good, headers: []string{"Content-Type", "multipart/form-data"}, code: 400, reason: ingest.BadRequest, says: "boundary"},
-		"a malformed form":             {body: good, headers: []string{"Content-Type", "multipart/form-data; boundary=x"}, code: 400, reason: ingest.Empty, says: "no files"},
-		"an unknown path":              {query: "/else", body: good, code: 404, says: "/v1/pprof"},
+		"a GET": {method: http.MethodGet, code: 405, reason: ingest.BadRequest, says: "use POST"},
+		"an unknown key": {query: "?name=shop", body: good, code: 400, reason: ingest.BadRequest,
+			says: `"name" is unknown`},
+		"an attribute without a name": {query: "?attr.=shop", body: good, code: 400, reason: ingest.BadRequest,
+			says: `"attr." is unknown`},
+		"a key twice": {query: "?service.name=a&service.name=b", body: good, code: 400,
+			reason: ingest.BadRequest, says: "more than once"},
+		"a key under two names": {query: "?service.name=a&attr.service.name=b", body: good, code: 400,
+			reason: ingest.BadRequest, says: "more than once"},
+		"a name without text": {query: "?service.name=", body: good, code: 400, reason: ingest.BadRequest,
+			says: "must not be empty"},
+		"a value that is not UTF-8": {query: "?service.name=%ff", body: good, code: 400, reason: ingest.BadRequest,
+			says: "not UTF-8"},
+		"a malformed query": {query: "?service.name=%zz", body: good, code: 400, reason: ingest.BadRequest,
+			says: "query"},
+		"a page of another origin": {body: good, headers: []string{"Origin", "https://evil.example"}, code: 403,
+			reason: ingest.BadRequest, says: "`cors.allowed_origins`"},
+		"no body": {code: 400, reason: ingest.Empty, says: "empty"},
+		"a text dump": {body: sourcetest.Captured(t, "go-goroutine-debug1.txt"), code: 415,
+			reason: ingest.NotPprof, says: "seems to be"},
+		"a heap snapshot": {body: []byte(`{"snapshot":{"meta":{}},"nodes":[3,0]}`), code: 415,
+			reason: ingest.NotPprof, says: "node --heap-prof"},
+		"a YAML file": {body: []byte("replicas: 3\nimage: shop\nports: [80]"), code: 400,
+			reason: ingest.NotPprof, says: "seems to be YAML"},
+		"metrics": {body: []byte("# TYPE up gauge\nup 1\nup{job=\"a;b\"} 1\n"), code: 400,
+			reason: ingest.NotPprof, says: "seems to be metrics"},
+		"a text": {body: []byte("hello\n"), code: 400, reason: ingest.NotPprof,
+			says: "it seems to be text; accepted are [pprof"},
+		"perf report with its header": {body: []byte("# ========\n# captured on    : Fri Nov 27\n#" + strings.Repeat(" x",
+			5000) + "\n# Samples: 2  of event 'cycles'\n#\n    99.00%  dd\n"), code: 400, reason: ingest.NotPprof, says: "send what perf script prints"},
+		"perf without addresses": {query: "?format=perf_script", body: []byte("              dd 24957\n"), code: 400,
+			reason: ingest.NotPprof, says: "-F comm,pid,tid,time"},
+		"a log": {body: []byte("2026-01-02 03:04:05 started; pid 12\n"), code: 400,
+			reason: ingest.NotPprof, says: "seems to be a log"},
+		"a report": {body: []byte("Type: cpu\nShowing nodes accounting for 1s\nmain 12\n"), code: 400,
+			reason: ingest.NotPprof, says: "seems to be a text report"},
+		"a JSON error": {body: []byte(`{"code": 404}`), code: 400, reason: ingest.NotPprof,
+			says: "seems to be JSON (an error message?)"},
+		"an error page": {body: []byte("<html>404</html>"), code: 400, reason: ingest.NotPprof,
+			says: "seems to be HTML"},
+		"a gperftools file": {body: sourcetest.Captured(t, "cpp-gperftools-legacy.prof"), code: 415,
+			reason: ingest.NotPprof, says: "seems to be"},
+		"a truncated execution trace": {body: sourcetest.Captured(t, "go-exec.trace")[:50000], code: 400,
+			reason: ingest.NotPprof, says: "read go_trace"},
+		"HTML": {body: []byte("<!DOCTYPE html><html><body>Sign in</body></html>"), code: 400,
+			reason: ingest.NotPprof, says: "HTML"},
+		"a truncated gzip": {body: good[:len(good)/2], code: 400, reason: ingest.NotPprof,
+			says: "truncated gzip"},
+		"a bomb": {body: sourcetest.Gzipped(t, make([]byte, 1<<20)), code: 413, reason: ingest.TooLarge,
+			says: "limit"},
+		"a bomb, as Content-Encoding": {body: sourcetest.Gzipped(t, make([]byte, 1<<20)),
+			headers: []string{"Content-Encoding", "gzip"}, code: 413, reason: ingest.TooLarge, says: "larger than 100000 bytes"},
+		"a large body": {body: make([]byte, 100001), code: 413, reason: ingest.TooLarge,
+			says: "larger than 100000 bytes"},
+		"an unknown encoding": {body: good, headers: []string{"Content-Encoding", "br"}, code: 415,
+			reason: ingest.Encoding, says: "gzip, zstd"},
+		"an encoding it does not have": {body: sourcetest.Gunzip(t, good), headers: []string{"Content-Encoding", "gzip"},
+			code: 400, reason: ingest.Unreadable, says: "gzip"},
+		"a truncated encoding": {body: sourcetest.Gzipped(t, good)[:500], headers: []string{"Content-Encoding", "gzip"},
+			code: 400, reason: ingest.Unreadable, says: "read body"},
+		"a form without a boundary": {body: good, headers: []string{"Content-Type", "multipart/form-data"}, code: 400,
+			reason: ingest.BadRequest, says: "boundary"},
+		"a malformed form": {body: good, headers: []string{"Content-Type", "multipart/form-data; boundary=x"}, code: 400,
+			reason: ingest.Empty, says: "no files"},
+		"an unknown path": {query: "/else", body: good, code: 404, says: "/v1/pprof"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := f.Sum(sourcetest.MetricRejected, "reason", string(tc.reason), "source", "server")
@@ -256,7 +291,8 @@ func TestPushOddProfiles(t *testing.T) {
 	assert.Equal(t, 1, f.Await(1)[0].SampleCount())
 	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricRepaired, "fault", "missing_sample_types"))
 
-	const unknownLocation = "\x0a\x02\x08\x00\x12\x05\x0a\x01\x07\x12\x00" // sample_type: [{}], sample: [{location_id: [7]}]
+	// sample_type: [{}], sample: [{location_id: [7]}]
+	const unknownLocation = "\x0a\x02\x08\x00\x12\x05\x0a\x01\x07\x12\x00"
 	code, _, a = send(t, f.pushURL(), []byte(unknownLocation+emptyString))
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
 	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricDropped, "reason", "unknown_location"))
@@ -265,7 +301,8 @@ func TestPushOddProfiles(t *testing.T) {
 // The sender can state what values are, of every format. Without a time, a profile ends when it arrives.
 func TestPushedTemporality(t *testing.T) {
 	stacks := func(f *fixture, query string) pprofile.Profiles {
-		code, _, answer := postRaw(t, f.profilesURL()+"?service.name=shop&sample_type=odd/count"+query, []byte("main;work 3\n"))
+		code, _, answer := postRaw(t, f.profilesURL()+"?service.name=shop&sample_type=odd/count"+query,
+			[]byte("main;work 3\n"))
 		require.Equal(t, http.StatusNoContent, code, answer)
 		all := f.Next.All()
 		return all[len(all)-1]
@@ -289,8 +326,9 @@ func TestPushedTemporality(t *testing.T) {
 // A pprof of several kinds is named after all of them: .NET's default type is its last, lock_time.
 func TestPushedPprofOfSeveralKinds(t *testing.T) {
 	mixed := &profile.Profile{
-		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}, {Type: "exception", Unit: "count"}, {Type: "lock_time", Unit: "nanoseconds"}},
-		Sample:     []*profile.Sample{{Value: []int64{1, 2, 3}}},
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}, {Type: "exception", Unit: "count"},
+			{Type: "lock_time", Unit: "nanoseconds"}},
+		Sample: []*profile.Sample{{Value: []int64{1, 2, 3}}},
 	}
 	var b bytes.Buffer
 	require.NoError(t, mixed.Write(&b))

@@ -15,8 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// BenchmarkPyroscopePush compares pushes of one pprof to Pyroscope's routes with one to /v1/pprof, from the request to a
-// pipeline that discards it.
+// BenchmarkPyroscopePush compares pushes of one pprof to Pyroscope's routes with one to /v1/pprof, from the request to
+// a pipeline that discards it.
 func BenchmarkPyroscopePush(b *testing.B) {
 	f := startFixture(b, serverOnly)
 	f.Next.Discard = true

@@ -54,8 +54,9 @@ func postRaw(t testing.TB, url string, body []byte, headers ...string) (int, htt
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	client := &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // clients do not follow them
+		Transport: &http.Transport{DisableKeepAlives: true},
+		// clients do not follow them
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	response, err := client.Do(r)
 	require.NoError(t, err)
@@ -104,7 +105,8 @@ func TestRequestsOfPyroscopesClients(t *testing.T) {
 				assert.NotContains(t, attributes, "__delta__")
 				scope := rp.ScopeProfiles().At(0)
 				// The SDK for Node.js states its scope since 0.6.
-				assert.Equal(t, strings.Contains(captured.Query, "otel.scope.name"), strings.Contains(scope.Scope().Name(), "com.grafana.pyroscope/"))
+				assert.Equal(t, strings.Contains(captured.Query, "otel.scope.name"),
+					strings.Contains(scope.Scope().Name(), "com.grafana.pyroscope/"))
 				name, ok := scope.Scope().Attributes().Get("pprof.scope.profile_name")
 				assert.True(t, ok)
 				names[name.AsString()] = true
@@ -115,7 +117,8 @@ func TestRequestsOfPyroscopesClients(t *testing.T) {
 			}
 		})
 	}
-	assert.Subset(t, names, map[string]bool{"process_cpu": true, "memory": true, "goroutine": true, "block": true, "mutex": true, "wall": true})
+	assert.Subset(t, names, map[string]bool{"process_cpu": true, "memory": true, "goroutine": true, "block": true,
+		"mutex": true, "wall": true})
 }
 
 // The real client, with all of its profiles: each arrives under its name, with its types, as a delta.
@@ -123,20 +126,24 @@ func TestPyroscopeGo(t *testing.T) {
 	spin(t)
 	f := startFixture(t, serverOnly)
 	defer runtime.SetMutexProfileFraction(runtime.SetMutexProfileFraction(1))
-	runtime.SetBlockProfileRate(int(100 * time.Microsecond)) // the profile stays for the tests after this one: keep it small
+	// the profile stays for the tests after this one: keep it small
+	runtime.SetBlockProfileRate(int(100 * time.Microsecond))
 	defer runtime.SetBlockProfileRate(0)
 	profiler, err := pyroscope.Start(pyroscope.Config{
-		ApplicationName: "shop", ServerAddress: f.base(), Tags: map[string]string{"region": "eu"}, UploadRate: 200 * time.Millisecond,
+		ApplicationName: "shop", ServerAddress: f.base(), Tags: map[string]string{"region": "eu"},
+		UploadRate: 200 * time.Millisecond,
 		ProfileTypes: []pyroscope.ProfileType{
 			pyroscope.ProfileCPU, pyroscope.ProfileGoroutines, pyroscope.ProfileInuseSpace, pyroscope.ProfileInuseObjects,
-			pyroscope.ProfileAllocSpace, pyroscope.ProfileAllocObjects, pyroscope.ProfileMutexCount, pyroscope.ProfileMutexDuration,
+			pyroscope.ProfileAllocSpace, pyroscope.ProfileAllocObjects, pyroscope.ProfileMutexCount,
+			pyroscope.ProfileMutexDuration,
 			pyroscope.ProfileBlockCount, pyroscope.ProfileBlockDuration,
 		},
 		DisableGCRuns: true,
 	})
 	require.NoError(t, err)
 	want := map[string][]string{
-		"process_cpu": {"cpu", "samples"}, "goroutine": {"goroutine"}, "mutex": {"delay", "contentions"}, "block": {"delay", "contentions"},
+		"process_cpu": {"cpu", "samples"}, "goroutine": {"goroutine"}, "mutex": {"delay", "contentions"},
+		"block":  {"delay", "contentions"},
 		"memory": {"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"},
 	}
 	types := map[string]map[string]bool{}
@@ -203,7 +210,8 @@ func TestPushV1(t *testing.T) {
 	body, err := proto.Marshal(pushRequest(t, data, plain))
 	require.NoError(t, err)
 	f := startFixture(t, serverOnly)
-	code, header, answer := postRaw(t, f.base()+connectPath, body, "Content-Type", "application/proto", "Connect-Protocol-Version", "1")
+	code, header, answer := postRaw(t, f.base()+connectPath, body, "Content-Type", "application/proto",
+		"Connect-Protocol-Version", "1")
 	require.Equal(t, http.StatusOK, code, answer)
 	require.Equal(t, "application/proto", header.Get("Content-Type"))
 	require.Empty(t, answer)
@@ -213,7 +221,8 @@ func TestPushV1(t *testing.T) {
 	w := gzip.NewWriter(&compressed)
 	_, _ = w.Write(body)
 	require.NoError(t, w.Close())
-	code, _, answer = postRaw(t, f.base()+connectPath, compressed.Bytes(), "Content-Type", "application/proto", "Content-Encoding", "gzip")
+	code, _, answer = postRaw(t, f.base()+connectPath, compressed.Bytes(), "Content-Type", "application/proto",
+		"Content-Encoding", "gzip")
 	require.Equal(t, http.StatusOK, code, answer)
 	requireShop(t, f, 4)
 
@@ -242,12 +251,14 @@ func TestPushV1(t *testing.T) {
 // Text formats: the types of values follow from units and sampleRate.
 func TestTextFormatsOfPyroscope(t *testing.T) {
 	for name, tt := range map[string]struct{ query, body, want string }{
-		"folded":     {"format=folded&sampleRate=250", "main;work 3\n", "time 1795167161000000000 ns\n      duration 4000000000 ns\n      period 4000000 cpu in nanoseconds\n      sample 3"},
+		"folded": {"format=folded&sampleRate=250", "main;work 3\n",
+			"time 1795167161000000000 ns\n      duration 4000000000 ns\n      period 4000000 cpu in nanoseconds\n      sample 3"},
 		"groups":     {"format=groups&units=bytes", "main;work 3\n", "alloc_space in bytes"},
 		"lines":      {"format=lines", "main;work\nmain;work\n", "sample 2\n        work\n        main"},
 		"goroutines": {"format=folded&units=goroutines", "main 7", "goroutine in count"},
 		// The example of Pyroscope's documentation, a printf into curl.
-		"no format":   {"", "foo;bar 100\n foo;baz 200", "sample 100\n        bar\n        foo\n      sample 200\n        baz\n        foo"},
+		"no format": {"", "foo;bar 100\n foo;baz 200",
+			"sample 100\n        bar\n        foo\n      sample 200\n        baz\n        foo"},
 		"groups only": {"format=groups", "foo;bar 100", "sample 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,12 +278,14 @@ func TestTextFormatsOfPyroscope(t *testing.T) {
 	}
 }
 
-// The application's name can end in the type of the values, which is not part of the service's name. The types are those of
-// convertMetadata in Pyroscope's pkg/ingester/pyroscope/ingest_adapter.go; those of clocks have the period of sampleRate.
+// The application's name can end in the type of the values, which is not part of the service's name. The types are
+// those of convertMetadata in Pyroscope's pkg/ingester/pyroscope/ingest_adapter.go; those of clocks have the period of
+// sampleRate.
 func TestTypesInNames(t *testing.T) {
 	const cpu, wall = "samples in count, cpu 4000000", "samples in count, wall 4000000"
 	want := map[string]string{
-		"shop.cpu": "process_cpu: " + cpu, "shop.itimer": "process_cpu: " + cpu, "shop.wall": "wall: " + wall, "shop.seconds": "wall: " + wall,
+		"shop.cpu": "process_cpu: " + cpu, "shop.itimer": "process_cpu: " + cpu, "shop.wall": "wall: " + wall,
+		"shop.seconds":      "wall: " + wall,
 		"shop.milliseconds": "wall: " + wall, "shop.microseconds": "wall: " + wall, "shop.nanoseconds": "wall: " + wall,
 		"shop.inuse_objects": "memory: inuse_objects in count", "shop.inuse_space": "memory: inuse_space in bytes",
 		"shop.alloc_objects": "memory: alloc_objects in count", "shop.alloc_space": "memory: alloc_space in bytes",
@@ -280,10 +293,12 @@ func TestTypesInNames(t *testing.T) {
 		"shop.alloc_in_new_tlab_bytes":    "memory: alloc_in_new_tlab_bytes in bytes",
 		"shop.alloc_outside_tlab_objects": "memory: alloc_outside_tlab_objects in count",
 		"shop.alloc_outside_tlab_bytes":   "memory: alloc_outside_tlab_bytes in bytes",
-		"shop.live":                       "memory: live in count", "shop.bytes": "memory: samples in bytes", "shop.goroutines": "goroutine: goroutine in count",
+		"shop.live":                       "memory: live in count", "shop.bytes": "memory: samples in bytes",
+		"shop.goroutines":  "goroutine: goroutine in count",
 		"shop.mutex_count": "mutex: contentions in count", "shop.mutex_duration": "mutex: delay in nanoseconds",
 		"shop.block_count": "block: contentions in count", "shop.block_duration": "block: delay in nanoseconds",
-		"shop.lock_count": "block: contentions in count", "shop.lock_duration": "block: delay in nanoseconds", "shop.exceptions": "exceptions: samples in count",
+		"shop.lock_count": "block: contentions in count", "shop.lock_duration": "block: delay in nanoseconds",
+		"shop.exceptions": "exceptions: samples in count",
 	}
 	require.Len(t, want, 25)
 	want["shop"] = "process_cpu: " + cpu
@@ -298,7 +313,8 @@ func TestTypesInNames(t *testing.T) {
 		text := func(index int32) string { return pd.Dictionary().StringTable().At(int(index)) }
 		profile := sp.Profiles().At(0)
 		name0, _ := sp.Scope().Attributes().Get("pprof.scope.profile_name")
-		kind = fmt.Sprintf("%s: %s in %s", name0.Str(), text(profile.SampleType().TypeStrindex()), text(profile.SampleType().UnitStrindex()))
+		kind = fmt.Sprintf("%s: %s in %s", name0.Str(), text(profile.SampleType().TypeStrindex()),
+			text(profile.SampleType().UnitStrindex()))
 		if profile.Period() != 0 {
 			kind += fmt.Sprintf(", %s %d", text(profile.PeriodType().TypeStrindex()), profile.Period())
 		}
@@ -331,7 +347,8 @@ func TestPreviousTotalsAreSubtracted(t *testing.T) {
 	}
 	body, contentType := form(t, "=profile", read("go-heap.pb.gz"), "=prev_profile", read("go-heap.pb.gz"))
 	f := startFixture(t, serverOnly)
-	code, _, answer := postRaw(t, f.base()+"/ingest?name=shop&from=1795167161&until=1795167165", body, "Content-Type", contentType)
+	code, _, answer := postRaw(t, f.base()+"/ingest?name=shop&from=1795167161&until=1795167165", body, "Content-Type",
+		contentType)
 	require.Equal(t, http.StatusOK, code, answer)
 	require.Len(t, f.Next.All(), 1)
 	text := profiletest.Render(f.Next.All()[0])
@@ -349,7 +366,8 @@ func TestJavaAgentOfPyroscope(t *testing.T) {
 	}
 	var names []string
 	f := startFixture(t, serverOnly)
-	url := f.base() + "/ingest?format=jfr&name=shop%7Bregion%3Deu%7D&from=1744271337&until=1744271340&spyName=javaspy&sampleRate=250"
+	url := f.base() +
+		"/ingest?format=jfr&name=shop%7Bregion%3Deu%7D&from=1744271337&until=1744271340&spyName=javaspy&sampleRate=250"
 	body, contentType := form(t, "=jfr", read("new_spancontext.jfr.gz"), "=labels", read("new_spancontext.labels.gz"))
 	code, _, answer := postRaw(t, url, body, "Content-Type", contentType)
 	require.Equal(t, http.StatusOK, code, answer)
@@ -402,20 +420,27 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 		connect string
 		message string
 	}{
-		"no name":       {"/ingest", data, nil, 400, "invalid_argument", "no name="},
-		"trie":          {"/ingest?name=a&format=trie", data, nil, 415, "unimplemented", "use one of pprof, jfr, folded, lines, groups"},
-		"tree":          {"/ingest?name=a&format=tree", data, nil, 415, "unimplemented", "use one of pprof, jfr, folded, lines, groups"},
-		"speedscope":    {"/ingest?name=a&format=speedscope", data, nil, 415, "unimplemented", "use one of pprof, jfr, folded, lines, groups"},
-		"not jfr":       {"/ingest?name=a&format=jfr", data, nil, 400, "invalid_argument", "not a recording of Java Flight Recorder"},
-		"not pprof":     {"/ingest?name=a", []byte("<html>"), nil, 400, "invalid_argument", "HTML"},
-		"not folded":    {"/ingest?name=a&format=folded", []byte("<html>"), nil, 400, "invalid_argument", "no line is a stack"},
-		"empty":         {"/ingest?name=a", nil, nil, 400, "invalid_argument", "empty"},
-		"not a push":    {connectPath, []byte("hello"), nil, 400, "invalid_argument", "push.v1"},
-		"too large":     {connectPath, make([]byte, 3<<20), nil, 413, "invalid_argument", "larger"},
-		"busy":          {connectPath, push, errors.New("queue is full"), 503, "unavailable", "queue is full"},
-		"throttled":     {connectPath, push, consumererror.NewOTLPHTTPError(errors.New("slow down"), 429), 429, "resource_exhausted", "slow down"},
+		"no name": {"/ingest", data, nil, 400, "invalid_argument", "no name="},
+		"trie": {"/ingest?name=a&format=trie", data, nil, 415, "unimplemented",
+			"use one of pprof, jfr, folded, lines, groups"},
+		"tree": {"/ingest?name=a&format=tree", data, nil, 415, "unimplemented",
+			"use one of pprof, jfr, folded, lines, groups"},
+		"speedscope": {"/ingest?name=a&format=speedscope", data, nil, 415, "unimplemented",
+			"use one of pprof, jfr, folded, lines, groups"},
+		"not jfr": {"/ingest?name=a&format=jfr", data, nil, 400, "invalid_argument",
+			"not a recording of Java Flight Recorder"},
+		"not pprof": {"/ingest?name=a", []byte("<html>"), nil, 400, "invalid_argument", "HTML"},
+		"not folded": {"/ingest?name=a&format=folded", []byte("<html>"), nil, 400, "invalid_argument",
+			"no line is a stack"},
+		"empty":      {"/ingest?name=a", nil, nil, 400, "invalid_argument", "empty"},
+		"not a push": {connectPath, []byte("hello"), nil, 400, "invalid_argument", "push.v1"},
+		"too large":  {connectPath, make([]byte, 3<<20), nil, 413, "invalid_argument", "larger"},
+		"busy":       {connectPath, push, errors.New("queue is full"), 503, "unavailable", "queue is full"},
+		"throttled": {connectPath, push, consumererror.NewOTLPHTTPError(errors.New("slow down"), 429), 429,
+			"resource_exhausted", "slow down"},
 		"never welcome": {connectPath, push, consumererror.NewPermanent(errors.New("no")), 422, "invalid_argument", "no"},
-		"debug info":    {"/debuginfo.v1alpha1.DebuginfoService/ShouldInitiateUpload", nil, nil, 404, "unimplemented", "not stored here"},
+		"debug info": {"/debuginfo.v1alpha1.DebuginfoService/ShouldInitiateUpload", nil, nil, 404, "unimplemented",
+			"not stored here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 2097152}\n")
@@ -468,10 +493,12 @@ func TestRefusalsAreInTheClientsForm(t *testing.T) {
 	code, _, answer := postRaw(t, open.base()+"/ingest?name=a", []byte("x"), "Content-Encoding", "lzma")
 	assert.Equal(t, http.StatusUnsupportedMediaType, code)
 	assert.Contains(t, answer, `"code":"unimplemented"`)
-	debug, err := grpc.NewClient(open.pushServer().Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	debug, err := grpc.NewClient(open.pushServer().Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer debug.Close()
-	err = debug.Invoke(t.Context(), "/debuginfo.v1alpha1.DebuginfoService/UploadFinished", pushRequest(t), &pushv1.PushResponse{})
+	err = debug.Invoke(t.Context(), "/debuginfo.v1alpha1.DebuginfoService/UploadFinished", pushRequest(t),
+		&pushv1.PushResponse{})
 	assert.Equal(t, codes.Unimplemented, status.Code(err), "%v", err)
 	assert.Zero(t, open.Logs.FilterMessageSnippet("does not exist").Len())
 }
@@ -553,7 +580,8 @@ func TestLabelsOfPyroscopesClientsAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := startFixture(t, serverOnly)
 			push := pushRequest(t, slices.Repeat([][]byte{[]byte("\x12\x00")}, tt.profiles)...)
-			push.Series[0].Labels = append(push.Series[0].Labels, &typesv1.LabelPair{Name: "x", Value: strings.Repeat("x", tt.labelBytes)})
+			push.Series[0].Labels = append(push.Series[0].Labels,
+				&typesv1.LabelPair{Name: "x", Value: strings.Repeat("x", tt.labelBytes)})
 			body, err := proto.Marshal(push)
 			require.NoError(t, err)
 			code, _, answer := postRaw(t, f.base()+connectPath, body, "Content-Type", "application/proto")
@@ -569,9 +597,11 @@ func TestLabelsOfPyroscopesClientsAreBounded(t *testing.T) {
 }
 
 func TestPyroscopeConfig(t *testing.T) {
-	f := startFixture(t, "server:\n  endpoint: localhost:0\n  pyroscope:\n    formats: [folded]\n    labels: {region: cloud.region, version: ''}\n"+
-		"    session_id: session.id\n    tenant_attribute: tenant\n")
-	code, _, _ := postRaw(t, f.base()+"/ingest?format=folded&name=shop%7Bregion%3Deu,version%3D1,__session_id__%3Ds%7D", []byte("main 1"), "X-Scope-OrgID", "team")
+	f := startFixture(t,
+		"server:\n  endpoint: localhost:0\n  pyroscope:\n    formats: [folded]\n    labels: {region: cloud.region, version: ''}\n"+
+			"    session_id: session.id\n    tenant_attribute: tenant\n")
+	code, _, _ := postRaw(t, f.base()+"/ingest?format=folded&name=shop%7Bregion%3Deu,version%3D1,__session_id__%3Ds%7D",
+		[]byte("main 1"), "X-Scope-OrgID", "team")
 	require.Equal(t, http.StatusOK, code)
 	require.Equal(t, map[string]any{"service.name": "shop", "cloud.region": "eu", "session.id": "s", "tenant": "team"},
 		f.Next.All()[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw())
@@ -583,9 +613,10 @@ func TestPyroscopeConfig(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, code)
 
 	for section, faults := range map[string][]string{
-		"formats: [trie], session_id: drop":                   {`server: pyroscope: `, `found "trie"`, "`session_id` must be the name of an attribute"},
-		"formats: []":                                         {"`formats` must not be empty"},
-		"labels: {a: x, b: x}":                                {"`labels.b` must differ from `labels.a`, found \"x\" in both"},
+		"formats: [trie], session_id: drop": {`server: pyroscope: `, `found "trie"`,
+			"`session_id` must be the name of an attribute"},
+		"formats: []":          {"`formats` must not be empty"},
+		"labels: {a: x, b: x}": {"`labels.b` must differ from `labels.a`, found \"x\" in both"},
 		"session_id: service.name, tenant_attribute: x":       {"`session_id` must differ from `labels.service_name`"},
 		"session_id: x, tenant_attribute: x":                  {"`session_id` must differ from `tenant_attribute`"},
 		"labels: {service_name: drop, a: '', b: ''}, more: 1": {"more"},
@@ -618,8 +649,10 @@ func TestPyroscopePushesAreBounded(t *testing.T) {
 	bombs, err := proto.Marshal(pushRequest(t, bomb.Bytes(), bomb.Bytes(), bomb.Bytes()))
 	require.NoError(t, err)
 	empty := bytes.Repeat(field(2, field(1, nil)), 1024)
-	longLabels := field(1, append(field(1, append(field(1, []byte("a")), field(2, bytes.Repeat([]byte("a\xff"), 256<<10))...)), empty...))
-	longName := field(1, append(field(1, append(field(1, []byte("__name__")), field(2, bytes.Repeat([]byte("a\xff"), 256<<10))...)), empty...))
+	longLabels := field(1,
+		append(field(1, append(field(1, []byte("a")), field(2, bytes.Repeat([]byte("a\xff"), 256<<10))...)), empty...))
+	longName := field(1,
+		append(field(1, append(field(1, []byte("__name__")), field(2, bytes.Repeat([]byte("a\xff"), 256<<10))...)), empty...))
 	repeated := field(1, field(2, bytes.Repeat(field(1, nil), 1<<20)))
 	bombedForm, formType := form(t, "=jfr", []byte("FLR"), "=labels", bomb.Bytes())
 	asJSON := []byte(`{"series":[{"samples":[{"rawProfile":"` + base64.StdEncoding.EncodeToString(bomb.Bytes()) + `"}]}]}`)
@@ -629,10 +662,13 @@ func TestPyroscopePushesAreBounded(t *testing.T) {
 		path, content string
 		body          []byte
 	}{
-		{connectPath, "application/proto", longLabels}, {connectPath, "application/proto", longName}, {connectPath, "application/proto", repeated},
-		{connectPath, "application/proto", many}, {connectPath, "application/proto", bombs}, {connectPath, "application/json", asJSON},
+		{connectPath, "application/proto", longLabels}, {connectPath, "application/proto", longName},
+		{connectPath, "application/proto", repeated},
+		{connectPath, "application/proto", many}, {connectPath, "application/proto", bombs},
+		{connectPath, "application/json", asJSON},
 		{"/ingest?name=a&format=folded", "", bomb.Bytes()}, {"/ingest?name=a&format=jfr", "", bomb.Bytes()},
-		{"/ingest?name=a&format=jfr", formType, bombedForm}, {"/ingest?name=a&format=lines", "", bytes.Repeat([]byte("a\n"), 1<<20)},
+		{"/ingest?name=a&format=jfr", formType, bombedForm},
+		{"/ingest?name=a&format=lines", "", bytes.Repeat([]byte("a\n"), 1<<20)},
 	} {
 		cost := profiletest.MeasureCost(t, func() {
 			code, _, answer := postRaw(t, f.base()+request.path, request.body, "Content-Type", request.content)

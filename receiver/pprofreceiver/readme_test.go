@@ -36,8 +36,8 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// flatten collects a config struct's values by key. It collects the keys of confighttp separately: the README lists only those whose
-// defaults are the receiver's own.
+// flatten collects a config struct's values by key. It collects the keys of confighttp separately: the README lists
+// only those whose defaults are the receiver's own.
 func flatten(value reflect.Value, prefix string, own, others map[string]any) {
 	for i := range value.NumField() {
 		field := value.Type().Field(i)
@@ -46,14 +46,16 @@ func flatten(value reflect.Value, prefix string, own, others map[string]any) {
 		}
 		name, options, _ := strings.Cut(field.Tag.Get("mapstructure"), ",")
 		inner := value.Field(i)
-		if get := inner.Addr().MethodByName("GetOrInsertDefault"); get.IsValid() && strings.Contains(get.Type().Out(0).Elem().PkgPath(), "pprofreceiver") {
+		if get := inner.Addr().MethodByName("GetOrInsertDefault"); get.IsValid() &&
+			strings.Contains(get.Type().Out(0).Elem().PkgPath(), "pprofreceiver") {
 			flatten(get.Call(nil)[0].Elem(), prefix+name+".", own, others)
 			continue
 		}
 		switch {
 		case options == "squash" && strings.Contains(field.Type.PkgPath(), "collector/config/"):
 			flatten(inner, prefix, others, others)
-		case options == "squash" || (field.Type.Kind() == reflect.Struct && strings.Contains(field.Type.PkgPath(), "pprofreceiver")):
+		case options == "squash" ||
+			(field.Type.Kind() == reflect.Struct && strings.Contains(field.Type.PkgPath(), "pprofreceiver")):
 			if name != "" {
 				name += "."
 			}
@@ -101,7 +103,8 @@ func TestReadmeDefaults(t *testing.T) {
 }
 
 func TestReadmeConfigurationsAreValid(t *testing.T) {
-	examples := append(collectortest.ReadmeExamples(t, "README.md"), collectortest.ReadmeExamples(t, filepath.Join("docs", "scraping.md"))...)
+	examples := append(collectortest.ReadmeExamples(t, "README.md"),
+		collectortest.ReadmeExamples(t, filepath.Join("docs", "scraping.md"))...)
 	require.GreaterOrEqual(t, len(examples), 4)
 	for _, example := range examples {
 		section, _ := example["receivers"]["pprof"].(map[string]any)
@@ -117,7 +120,8 @@ func TestReadmeStatuses(t *testing.T) {
 		codes["Status"+strings.ReplaceAll(http.StatusText(code), " ", "")] = fmt.Sprint(code)
 	}
 	named := map[string]bool{"429": true} // otlpstatus.ForRetry passes it on from the pipeline
-	for _, file := range []string{"internal/push/answer.go", "internal/push/push.go", "internal/push/server.go", "../../internal/service/httpserver/body.go", "../../internal/service/httpserver/http.go"} {
+	for _, file := range []string{"internal/push/answer.go", "internal/push/push.go", "internal/push/server.go",
+		"../../internal/service/httpserver/body.go", "../../internal/service/httpserver/http.go"} {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, match := range regexp.MustCompile(`http\.(Status[A-Z]\w+)`).FindAllStringSubmatch(string(source), -1) {

@@ -61,7 +61,9 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (*
 		add("server", "http", func(in *ingest.Ingester) component.Component { return push.New(c, set.TelemetrySettings, in) })
 	}
 	if c := cfg.Remote.Get(); c != nil {
-		add("remote", "http", func(in *ingest.Ingester) component.Component { return remote.New(c, set.TelemetrySettings, in) })
+		add("remote", "http", func(in *ingest.Ingester) component.Component {
+			return remote.New(c, set.TelemetrySettings, in)
+		})
 	}
 	if c := cfg.Scrape.Get(); c != nil {
 		add("scrape", "http", func(in *ingest.Ingester) component.Component { return scrape.New(c, set, in) })
@@ -90,8 +92,8 @@ func (r *pprofReceiver) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown stops all sources at once. The payloads that they are processing reach the pipeline unless it needs longer than until the
-// deadline of ctx.
+// Shutdown stops all sources at once. The payloads that they are processing reach the pipeline unless it needs longer
+// than until the deadline of ctx.
 func (r *pprofReceiver) Shutdown(ctx context.Context) error {
 	err := shutdown.All(ctx, r.started)
 	clear(r.started)

@@ -60,7 +60,8 @@ func named(all []pprofile.Profiles, name string) []pprofile.Profiles {
 
 func (f *fixture) awaitNamed(n int, name string) []pprofile.Profiles {
 	f.T.Helper()
-	require.Eventually(f.T, func() bool { return len(named(f.Next.All(), name)) >= n }, sourcetest.Patience, 5*time.Millisecond, name)
+	require.Eventually(f.T, func() bool { return len(named(f.Next.All(), name)) >= n }, sourcetest.Patience,
+		5*time.Millisecond, name)
 	return named(f.Next.All(), name)
 }
 
@@ -102,16 +103,21 @@ func TestSelfTotalsBecomeDifferences(t *testing.T) {
 	defer runtime.SetMutexProfileFraction(rate)
 	contend()
 	f := startFixture(t, "self: {collection_interval: 100ms, mutex_profile_fraction: 1}")
-	require.Eventually(t, func() bool { return len(named(f.Next.All(), "memory")) >= 6 }, sourcetest.Patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(named(f.Next.All(), "memory")) >= 6 }, sourcetest.Patience,
+		5*time.Millisecond)
 	f.stop()
 	for i, pd := range named(f.Next.All(), "mutex") {
-		assert.Equal(t, i == 0, slices.ContainsFunc(functionNames(pd), func(name string) bool { return strings.Contains(name, ".contend.") }),
+		assert.Equal(t, i == 0, slices.ContainsFunc(functionNames(pd), func(name string) bool {
+			return strings.Contains(name, ".contend.")
+		}),
 			"window %d", i)
 	}
 	// Goroutines are what exists at the end of each window.
 	assert.InDelta(t, len(named(f.Next.All(), "memory")), len(named(f.Next.All(), "goroutine")), 1)
 	for i, pd := range named(f.Next.All(), "goroutine") {
-		assert.True(t, slices.ContainsFunc(functionNames(pd), func(name string) bool { return strings.HasPrefix(name, "testing.") }), "window %d", i)
+		assert.True(t,
+			slices.ContainsFunc(functionNames(pd), func(name string) bool { return strings.HasPrefix(name, "testing.") }),
+			"window %d", i)
 		assert.Zero(t, pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).DurationNano(), "window %d", i)
 	}
 	for i, pd := range named(f.Next.All(), "memory") {
@@ -145,8 +151,8 @@ func TestSelfWindowsHaveNoGaps(t *testing.T) {
 	assert.Empty(t, named(f.Next.All(), "block"))
 }
 
-// self neither breaks somebody else's CPU profile nor waits for it: it goes on with the other profiles, and profiles the CPU again when
-// that profile ends.
+// self neither breaks somebody else's CPU profile nor waits for it: it goes on with the other profiles, and profiles
+// the CPU again when that profile ends.
 func TestSelfBesideAnotherCPUProfile(t *testing.T) {
 	spin(t)
 	var others bytes.Buffer
@@ -238,8 +244,8 @@ func TestSelfPipelineBehind(t *testing.T) {
 	f.awaitNamed(4, "memory")
 }
 
-// The profiles of a window are delivered concurrently: one after the other would each wait for a batch, together longer than a shutdown
-// may take.
+// The profiles of a window are delivered concurrently: one after the other would each wait for a batch, together longer
+// than a shutdown may take.
 func TestSelfDeliversAWindowAtOnce(t *testing.T) {
 	f := newFixture(t, "self: {collection_interval: 1h}")
 	var window sync.WaitGroup

@@ -32,7 +32,8 @@ func TestServerLogsACurlLine(t *testing.T) {
 		t.Skip("curl is not installed")
 	}
 	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "cpu.pb.gz"), sourcetest.Captured(t, "go-cpu-labels.pb.gz"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "cpu.pb.gz"), sourcetest.Captured(t, "go-cpu-labels.pb.gz"),
+		0o600))
 	for name, config := range map[string]string{
 		"one address":     serverOnly,
 		"all addresses":   "server: {endpoint: ':0'}",
@@ -76,7 +77,8 @@ func TestServerShutdownFinishesRequests(t *testing.T) {
 	answered := make(chan int, 1)
 	url, body := f.pushURL(), sourcetest.Captured(t, "go-heap.pb.gz")
 	go func() {
-		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Post(url, "", bytes.NewReader(body))
+		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Post(url, "",
+			bytes.NewReader(body))
 		if err != nil {
 			answered <- 0
 			return
@@ -104,7 +106,8 @@ func TestServerShutdownEndsInTime(t *testing.T) {
 	failed := make(chan error, 1)
 	url, body := f.pushURL(), sourcetest.Captured(t, "go-heap.pb.gz")
 	go func() {
-		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Post(url, "", bytes.NewReader(body))
+		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Post(url, "",
+			bytes.NewReader(body))
 		if err == nil {
 			_ = response.Body.Close()
 		}
@@ -176,5 +179,6 @@ func TestServerAuthenticates(t *testing.T) {
 
 	code, _, a = send(t, f.pushURL()+"?key=open&service.name=shop", body)
 	require.Equal(t, http.StatusNoContent, code, "%v", a)
-	assert.Equal(t, map[string]any{"service.name": "shop"}, sourcetest.ResourceOf(t, f.Next.All()[0]), "the key is not part of the identity")
+	assert.Equal(t, map[string]any{"service.name": "shop"}, sourcetest.ResourceOf(t, f.Next.All()[0]),
+		"the key is not part of the identity")
 }

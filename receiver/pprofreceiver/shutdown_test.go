@@ -61,7 +61,8 @@ func soon(t *testing.T) context.Context {
 }
 
 // Every source ends in time while the next component hangs: without an error if that component heeds its context, and
-// with one otherwise. How much time is enough depends on what else the machine does: if it was not, twice as much must be.
+// with one otherwise. How much time is enough depends on what else the machine does: if it was not, twice as much must
+// be.
 func TestShutdownWithABlockedPipeline(t *testing.T) {
 	heap := sourcetest.Captured(t, "go-heap.pb.gz")
 	site := sourcetest.NewSite(t, sourcetest.Serve(heap))
@@ -71,9 +72,11 @@ func TestShutdownWithABlockedPipeline(t *testing.T) {
 	for name, config := range map[string]string{
 		"server": serverOnly,
 		"remote": fmt.Sprintf("remote: {endpoint: 'http://%s/', initial_delay: 1ms}", address),
-		"scrape": fmt.Sprintf("scrape: {configs: [{job_name: j, scrape_interval: 1s, profiles: {process_cpu: {enabled: false}}, static_configs: [{targets: ['%s']}]}]}", address),
-		"file":   fmt.Sprintf("file: {include: '%s/*', initial_delay: 1ms, collection_interval: 1s, after_read: delete}", files),
-		"self":   "self: {collection_interval: 20ms}",
+		"scrape": fmt.Sprintf(
+			"scrape: {configs: [{job_name: j, scrape_interval: 1s, profiles: {process_cpu: {enabled: false}}, static_configs: [{targets: ['%s']}]}]}", address),
+		"file": fmt.Sprintf("file: {include: '%s/*', initial_delay: 1ms, collection_interval: 1s, after_read: delete}",
+			files),
+		"self": "self: {collection_interval: 20ms}",
 	} {
 		for _, heeds := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, context heeded: %v", name, heeds), func(t *testing.T) {
@@ -154,7 +157,8 @@ func TestShutdownWithASlowSender(t *testing.T) {
 	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricRejected, "reason", string(ingest.Stopping)))
 }
 
-// A request that shutdown ends while it is decoded gets an answer that asks for a retry, and counts as one for the moment.
+// A request that shutdown ends while it is decoded gets an answer that asks for a retry, and counts as one for the
+// moment.
 func TestShutdownWhileDecoding(t *testing.T) {
 	budget.SetMemoryLimit(8 << 30)
 	t.Cleanup(func() { budget.SetMemoryLimit(math.MaxInt64) })
@@ -177,7 +181,8 @@ func TestShutdownWhileDecoding(t *testing.T) {
 		answered <- err
 	}()
 	defer http.DefaultClient.CloseIdleConnections()
-	require.Eventually(t, func() bool { return budget.Process().HeldBytes() > int64(len(body)+len(body)/4) }, sourcetest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return budget.Process().HeldBytes() > int64(len(body)+len(body)/4) },
+		sourcetest.Patience, time.Millisecond)
 	began := time.Now()
 	require.NoError(t, f.receiver.Shutdown(soon(t)))
 	assert.Less(t, time.Since(began), 5*time.Second)

@@ -40,13 +40,15 @@ cuda = types.SimpleNamespace(memory=types.SimpleNamespace(
     _dump_snapshot=write("torch-memory.pickle.gz"), _record_memory_history=lambda max_entries, clear_history=False: None))
 `
 
-// JAX's device memory profile, as XLA writes it: a pprof without a time, of what is allocated now, with labels for the device and the kind.
+// JAX's device memory profile, as XLA writes it: a pprof without a time, of what is allocated now, with labels for the
+// device and the kind.
 func TestMemoryOfJAX(t *testing.T) {
 	call := &profile.Function{ID: 1, Name: "__call__", Filename: "flax/linen/module.py"}
 	at := &profile.Location{ID: 1, Line: []profile.Line{{Function: call, Line: 7}}}
 	buffer := func(n, bytes int64, device string) *profile.Sample {
 		return &profile.Sample{
-			Location: []*profile.Location{at}, Value: []int64{n, bytes}, Label: map[string][]string{"device": {device}, "kind": {"buffer"}},
+			Location: []*profile.Location{at}, Value: []int64{n, bytes},
+			Label: map[string][]string{"device": {device}, "kind": {"buffer"}},
 		}
 	}
 	memory := profile.Profile{

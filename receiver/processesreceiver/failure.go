@@ -38,7 +38,8 @@ const (
 )
 
 var reasons = []reason{
-	switchedOff, unsupported, permission, malformed, changing, tooLarge, timeout, attachDisabled, noRecorder, busy, refused, other,
+	switchedOff, unsupported, permission, malformed, changing, tooLarge, timeout, attachDisabled, noRecorder, busy,
+	refused, other,
 }
 
 // refusal is an error of the pipeline.

@@ -45,7 +45,8 @@ type binaries struct {
 
 func newBinaries() *binaries { return &binaries{byFile: map[target.File]*binary{}} }
 
-// goLimits bound what is read of a program's file: its tables are read where they are, and one call reads at most 64 MiB of them.
+// goLimits bound what is read of a program's file: its tables are read where they are, and one call reads at most 64
+// MiB of them.
 var goLimits = symbols.Limits{TableBytes: 16 << 20, Work: 256 << 20}
 
 // get returns the program of a process, or nil if it is not Go's. The caller must release it.
@@ -82,7 +83,8 @@ func newBinary(exe *os.File) (*binary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &binary{file: exe, users: 1, image: image, program: program, names: goheap.NewNames(image), buildID: image.IDs().GNU}, nil
+	return &binary{file: exe, users: 1, image: image, program: program, names: goheap.NewNames(image),
+		buildID: image.IDs().GNU}, nil
 }
 
 func (b *binaries) release(file target.File) {
@@ -120,7 +122,8 @@ func (r *processes) newGoSource(t *target.Target, file target.File, resource pco
 	}, nil
 }
 
-// maxKeptBytes bounds the buckets that are kept of all processes: those of some 200,000 stacks. What is not kept is read anew each time.
+// maxKeptBytes bounds the buckets that are kept of all processes: those of some 200,000 stacks. What is not kept is
+// read anew each time.
 const maxKeptBytes = 64 << 20
 
 // keep reports whether there is room for so many more bytes.
@@ -195,7 +198,8 @@ func (s *goSource) collect(ctx context.Context, t *target.Target) error {
 	return errors.Join(errs...)
 }
 
-func (s *goSource) deliver(ctx context.Context, p *goheap.Profile, name string, bias uint64, first target.Mapping) error {
+func (s *goSource) deliver(ctx context.Context, p *goheap.Profile, name string, bias uint64,
+	first target.Mapping) error {
 	data, err := s.write(p, bias, first)
 	if err != nil {
 		return err
@@ -212,6 +216,7 @@ func (s *goSource) deliver(ctx context.Context, p *goheap.Profile, name string, 
 func (s *goSource) write(p *goheap.Profile, bias uint64, first target.Mapping) ([]byte, error) {
 	return goheap.Write(p, &goheap.Source{
 		Names: s.binary.names, Bias: bias, TicksPerSecond: goheap.TicksPerSecond(), At: time.Now(),
-		Mapping: goheap.Mapping{Start: first.Start, Limit: first.Limit, Offset: first.Offset, File: first.Path, BuildID: s.binary.buildID},
+		Mapping: goheap.Mapping{Start: first.Start, Limit: first.Limit, Offset: first.Offset, File: first.Path,
+			BuildID: s.binary.buildID},
 	})
 }

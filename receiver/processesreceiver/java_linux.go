@@ -44,7 +44,8 @@ func (s *javaSource) collect(ctx context.Context, t *target.Target) error {
 	defer claim.Release()
 	chunks, err := s.recording.Dump(t, func(bytes int64) ([]byte, error) {
 		if limit := dumpFactor * s.r.cfg.Java.MaxRecordingBytes; bytes > limit {
-			return nil, fmt.Errorf("a recording (`java::max_recording_bytes`): %w", &budget.TooLargeError{Need: bytes, Limit: limit})
+			return nil, fmt.Errorf("a recording (`java::max_recording_bytes`): %w",
+				&budget.TooLargeError{Need: bytes, Limit: limit})
 		}
 		if err := claim.AcquireBody(ctx, bytes); err != nil {
 			return nil, err

@@ -71,7 +71,8 @@ func newReceiver(set receiver.Settings, cfg *Config, next xconsumer.Profiles) (c
 		return nil, err
 	}
 	r := &processes{
-		cfg: cfg, set: set, filter: selected, known: map[target.ID]*process{}, binaries: newBinaries(), workers: make(chan struct{}, maxWorkers),
+		cfg: cfg, set: set, filter: selected, known: map[target.ID]*process{}, binaries: newBinaries(),
+		workers:  make(chan struct{}, maxWorkers),
 		profiled: map[runtimeName]*atomic.Int64{runtimeGo: {}, runtimeJava: {}},
 		reader:   &procfs.Reader{Root: cfg.ProcRoot, MaxFileBytes: 128 << 10},
 		logger:   telemetry.Limits{Lines: 20, Period: time.Minute, Level: zapcore.InfoLevel}.Apply(set.Logger),
@@ -233,7 +234,8 @@ func (r *processes) admit() bool {
 	}
 	r.sources.Add(-1)
 	r.full.Do(func() {
-		r.logger.Warn("there are more processes than `max_processes`; further ones are not profiled", zap.Int("max_processes", r.cfg.MaxProcesses))
+		r.logger.Warn("there are more processes than `max_processes`; further ones are not profiled",
+			zap.Int("max_processes", r.cfg.MaxProcesses))
 	})
 	return false
 }
@@ -258,9 +260,11 @@ func (r *processes) attempt(ctx context.Context, p *process, t *target.Target) {
 		return
 	}
 	if p.source == nil && errors.Is(err, fs.ErrPermission) {
-		r.metrics.ReceiverProcessesFailures.Add(ctx, 1, telemetry.Attributes("runtime", string(runtimeUnknown), "reason", string(permission)))
+		r.metrics.ReceiverProcessesFailures.Add(ctx, 1,
+			telemetry.Attributes("runtime", string(runtimeUnknown), "reason", string(permission)))
 		r.lacksRights.Do(func() {
-			r.logger.Warn("cannot look at all processes: run the collector as root, or with the capability SYS_PTRACE", zap.Error(err))
+			r.logger.Warn("cannot look at all processes: run the collector as root, or with the capability SYS_PTRACE",
+				zap.Error(err))
 		})
 		err = nil
 	}
@@ -290,7 +294,8 @@ func (r *processes) note(ctx context.Context, p *process, t *target.Target, err 
 	why := reasonOf(err)
 	p.failures = min(p.failures+1, maxDoubling)
 	p.next = time.Now().Add(r.cfg.Interval * (1<<p.failures - 1))
-	r.metrics.ReceiverProcessesFailures.Add(ctx, 1, telemetry.Attributes("runtime", string(p.runtime), "reason", string(why)))
+	r.metrics.ReceiverProcessesFailures.Add(ctx, 1,
+		telemetry.Attributes("runtime", string(p.runtime), "reason", string(why)))
 	if why == p.why {
 		return
 	}
@@ -318,5 +323,6 @@ func (r *processes) count(p *process, isProfiled bool) {
 }
 
 func (p *process) fields(t *target.Target) []zap.Field {
-	return []zap.Field{zap.Int64("pid", t.PID), zap.String("executable", p.executable), zap.String("runtime", string(p.runtime))}
+	return []zap.Field{zap.Int64("pid", t.PID), zap.String("executable", p.executable),
+		zap.String("runtime", string(p.runtime))}
 }

@@ -31,8 +31,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/programtest"
 )
 
-// TestGoProgram profiles a program that offers nothing. States are those of the program's own profile, and what is sent of totals is the
-// difference of two of them.
+// TestGoProgram profiles a program that offers nothing. States are those of the program's own profile, and what is sent
+// of totals is the difference of two of them.
 func TestGoProgram(t *testing.T) {
 	program := programtest.Start(t, programtest.Build(t, []string{"CGO_ENABLED=0"}, "-ldflags=-s -w"), "collect")
 	sink := &consumertest.ProfilesSink{}
@@ -54,10 +54,13 @@ func TestGoProgram(t *testing.T) {
 	want := func(name, sampleType string) int64 {
 		return sumOwn(program.Profile(t, name), sampleType) - sumOwn(before[name], sampleType)
 	}
-	require.Eventually(t, func() bool { return sumOf(sink.AllProfiles(), "alloc_space") > 0 }, 20*time.Second, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return sumOf(sink.AllProfiles(), "delay") > 0 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return sumOf(sink.AllProfiles(), "alloc_space") > 0 }, 20*time.Second,
+		10*time.Millisecond)
+	require.Eventually(t, func() bool { return sumOf(sink.AllProfiles(), "delay") > 0 }, 20*time.Second,
+		10*time.Millisecond)
 	assert.Equal(t, want("heap", "alloc_space"), sumOf(sink.AllProfiles(), "alloc_space"))
-	require.Eventually(t, func() bool { return inUse(since) >= sumOwn(program.Profile(t, "heap"), "inuse_space") }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return inUse(since) >= sumOwn(program.Profile(t, "heap"), "inuse_space") },
+		20*time.Second, 10*time.Millisecond)
 	// The block and the mutex profile may come in two rounds, and the program waits while it reports.
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		waits := want("block", "contentions") + want("mutex", "contentions")
@@ -88,7 +91,8 @@ func TestContainer(t *testing.T) {
 		c.Interval = time.Second
 		c.Include = []Match{{Name: "^program$", CommandLine: regexp.QuoteMeta(running.Dir)}}
 	})
-	require.Eventually(t, func() bool { return sumOf(sink.AllProfiles(), "inuse_space") > 0 }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return sumOf(sink.AllProfiles(), "inuse_space") > 0 }, 30*time.Second,
+		10*time.Millisecond)
 	first := sink.AllProfiles()[:1]
 	assert.Equal(t, sumOwn(running.Profile(t, "heap"), "inuse_space"), sumOf(first, "inuse_space"))
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", running.PID))

@@ -34,7 +34,8 @@ func newSink(set receiver.Settings, next xconsumer.Profiles, timeout time.Durati
 	obsreport, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: set.ID, Transport: "memory", ReceiverCreateSettings: set,
 	})
-	return &sink{next: next, obsreport: obsreport, budget: budget.Process(), version: set.BuildInfo.Version, timeout: timeout}, err
+	return &sink{next: next, obsreport: obsreport, budget: budget.Process(), version: set.BuildInfo.Version,
+		timeout: timeout}, err
 }
 
 // profiles are what was read of a process: bytes, and the function that decodes them.
@@ -85,9 +86,10 @@ func (s *sink) deliver(ctx context.Context, p *profiles) error {
 	return nil
 }
 
-// deliverTotals delivers what has happened since the last profile that the pipeline accepted. The first only begins the Baseline, apart
-// from states.
-func (s *sink) deliverTotals(ctx context.Context, data []byte, name string, baseline *decode.Baseline, resource pcommon.Map) error {
+// deliverTotals delivers what has happened since the last profile that the pipeline accepted. The first only begins the
+// Baseline, apart from states.
+func (s *sink) deliverTotals(ctx context.Context, data []byte, name string, baseline *decode.Baseline,
+	resource pcommon.Map) error {
 	at := time.Now()
 	err := s.deliver(ctx, &profiles{
 		format: "pprof", name: name, bytes: len(data), resource: resource,

@@ -27,8 +27,8 @@ import (
 type machine struct {
 	root string
 	cpus int
-	// needsKprobes and seesNamespace come from the configuration: kprobes are wanted, and PIDs are translated to those of this process's
-	// namespace.
+	// needsKprobes and seesNamespace come from the configuration: kprobes are wanted, and PIDs are translated to those of
+	// this process's namespace.
 	needsKprobes, seesNamespace bool
 	// memlock returns the limit on locked memory, in bytes. raiseMemlock raises it as the profiler does, and restores it.
 	memlock      func() (uint64, error)
@@ -87,7 +87,8 @@ func (m *machine) check() problems {
 		add(reasonKernel, "%v", err)
 	}
 	if strings.Contains(m.read("sys/kernel/security/lockdown"), "[confidentiality]") {
-		add(reasonKernel, "the kernel is locked down for confidentiality, which forbids eBPF to read memory: boot it without lockdown=confidentiality")
+		add(reasonKernel,
+			"the kernel is locked down for confidentiality, which forbids eBPF to read memory: boot it without lockdown=confidentiality")
 	}
 	caps, err := m.capabilities()
 	if err != nil {
@@ -97,7 +98,8 @@ func (m *machine) check() problems {
 	if err := m.raiseMemlock(); err != nil {
 		missing = append(missing, "SYS_RESOURCE (or an unlimited hard limit on locked memory)")
 	} else if need, limit, isEnough := m.perfBuffers(caps); !isEnough {
-		missing = append(missing, fmt.Sprintf("IPC_LOCK (or a limit on locked memory of %d KiB, found %d)", need>>10, limit>>10))
+		missing = append(missing, fmt.Sprintf("IPC_LOCK (or a limit on locked memory of %d KiB, found %d)", need>>10,
+			limit>>10))
 	}
 	symbols, err := m.kernelSymbols()
 	switch {
@@ -115,12 +117,17 @@ func (m *machine) check() problems {
 	} else if err := m.bpf(); errors.Is(err, unix.ENOSYS) {
 		add(reasonKernel, "the kernel has no eBPF: it needs CONFIG_BPF_SYSCALL")
 	} else if err != nil {
-		add(reasonPrivilege, "bpf() is refused (%v) in spite of the capabilities: allow it in the seccomp profile or security module, and run in the first user namespace", err)
+		add(reasonPrivilege,
+			"bpf() is refused (%v) in spite of the capabilities: allow it in the seccomp profile or security module, and run in the first user namespace", err)
 	} else if err := m.perf(); err != nil {
-		add(reasonPrivilege, "perf_event_open() is refused (%v) in spite of the capabilities: allow it in the seccomp profile or security module", err)
+		add(reasonPrivilege,
+			"perf_event_open() is refused (%v) in spite of the capabilities: allow it in the seccomp profile or security module",
+			err)
 	}
-	if namespace, err := os.Readlink(m.path("proc/self/ns/pid")); err == nil && namespace != initialPIDNamespace && !m.seesNamespace {
-		add(reasonPrivilege, "other processes cannot be seen from this PID namespace: docker run --pid=host, or hostPID: true in Kubernetes. `pid_namespace_translation: true` samples those of this namespace alone")
+	if namespace, err := os.Readlink(m.path("proc/self/ns/pid")); err == nil && namespace != initialPIDNamespace &&
+		!m.seesNamespace {
+		add(reasonPrivilege,
+			"other processes cannot be seen from this PID namespace: docker run --pid=host, or hostPID: true in Kubernetes. `pid_namespace_translation: true` samples those of this namespace alone")
 	}
 	return append(found, m.checkTracing()...)
 }
@@ -153,13 +160,15 @@ func (m *machine) checkTracing() (found problems) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return append(found, problem{reasonPrivilege, "tracefs cannot be read: run as root, or add the capability DAC_READ_SEARCH"})
+		return append(found,
+			problem{reasonPrivilege, "tracefs cannot be read: run as root, or add the capability DAC_READ_SEARCH"})
 	case err != nil:
 		found = append(found, problem{reasonMount,
 			"tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing, or mount the machine's /sys/kernel/tracing into the container"})
 	default:
 		if _, err := os.Stat(m.path(tracefs + "/events/sched/sched_process_free/id")); err != nil {
-			found = append(found, problem{reasonKernel, fmt.Sprintf("the kernel has no tracepoint sched:sched_process_free (%v)", err)})
+			found = append(found,
+				problem{reasonKernel, fmt.Sprintf("the kernel has no tracepoint sched:sched_process_free (%v)", err)})
 		}
 	}
 	if !m.needsKprobes {
@@ -170,15 +179,18 @@ func (m *machine) checkTracing() (found problems) {
 			return found
 		}
 	}
-	return append(found, problem{reasonKernel, "the kernel has no kprobes: it needs CONFIG_KPROBES and CONFIG_KPROBE_EVENTS, or the configuration has to leave out " +
-		"`off_cpu_threshold`, `probes` and `load_probe`"})
+	return append(found,
+		problem{reasonKernel,
+			"the kernel has no kprobes: it needs CONFIG_KPROBES and CONFIG_KPROBE_EVENTS, or the configuration has to leave out " +
+				"`off_cpu_threshold`, `probes` and `load_probe`"})
 }
 
-// The profiler maps two buffers for each CPU: of symbolPages for changes of the kernel's symbols (go-perf's DefaultNumPages), and of
-// one page for new processes. Each has a page of control data.
+// The profiler maps two buffers for each CPU: of symbolPages for changes of the kernel's symbols (go-perf's
+// DefaultNumPages), and of one page for new processes. Each has a page of control data.
 const symbolPages = 128
 
-// perfBuffers reports whether the profiler's buffers can be mapped, and if not, how much locked memory that needs and how much is allowed.
+// perfBuffers reports whether the profiler's buffers can be mapped, and if not, how much locked memory that needs and
+// how much is allowed.
 func (m *machine) perfBuffers(caps capabilities) (need, limit uint64, isEnough bool) {
 	paranoid, err := strconv.Atoi(m.read("proc/sys/kernel/perf_event_paranoid"))
 	if caps.has(capIPCLock) || err == nil && paranoid < 0 {

@@ -18,9 +18,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 )
 
-// reportConsumer passes the profiler's reports on to the pipeline, counts them, and bounds how long each may take: while the pipeline does
-// not return, the profiler collects samples without a limit. close ends that, since the profiler's goroutines can outlive its
-// Shutdown, and nothing may reach the pipeline after the receiver's Shutdown.
+// reportConsumer passes the profiler's reports on to the pipeline, counts them, and bounds how long each may take:
+// while the pipeline does not return, the profiler collects samples without a limit. close ends that, since the
+// profiler's goroutines can outlive its Shutdown, and nothing may reach the pipeline after the receiver's Shutdown.
 type reportConsumer struct {
 	next      xconsumer.Profiles
 	obsreport *receiverhelper.ObsReport
@@ -35,8 +35,8 @@ type reportConsumer struct {
 // Capabilities returns those of the pipeline, which the profiler ignores.
 func (c *reportConsumer) Capabilities() consumer.Capabilities { return c.next.Capabilities() }
 
-// ConsumeProfiles always returns nil, because the profiler would only log an error for each report. A report that the pipeline
-// refuses is counted and lost, since the profiler keeps no reports.
+// ConsumeProfiles always returns nil, because the profiler would only log an error for each report. A report that the
+// pipeline refuses is counted and lost, since the profiler keeps no reports.
 func (c *reportConsumer) ConsumeProfiles(ctx context.Context, profiles pprofile.Profiles) error {
 	c.mu.Lock()
 	if c.isClosed {

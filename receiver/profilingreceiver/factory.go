@@ -16,9 +16,11 @@ import (
 
 // NewFactory returns the factory of the receiver `profiling`, for profiles pipelines.
 func NewFactory() receiver.Factory {
-	return xreceiver.NewFactory(metadata.Type, createDefaultConfig, xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability))
+	return xreceiver.NewFactory(metadata.Type, createDefaultConfig,
+		xreceiver.WithProfiles(createProfiles, metadata.ProfilesStability))
 }
 
-func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
+func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config,
+	next xconsumer.Profiles) (xreceiver.Profiles, error) {
 	return newReceiver(set, cfg.(*Config), next)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 )
 
-// ProfilerConfig is the profiler's own configuration. It is a type without methods, so that the Collector does not call the
-// profiler's Validate, which refuses a configuration because of the machine that reads it.
+// ProfilerConfig is the profiler's own configuration. It is a type without methods, so that the Collector does not call
+// the profiler's Validate, which refuses a configuration because of the machine that reads it.
 type ProfilerConfig profiler.Config
 
 func defaultProfilerConfig() ProfilerConfig {
@@ -30,7 +30,8 @@ func defaultProfilerConfig() ProfilerConfig {
 func (p ProfilerConfig) check() error {
 	var faults config.Faults
 	for key, interval := range map[string]time.Duration{
-		"reporter_interval": p.ReporterInterval, "monitor_interval": p.MonitorInterval, "clock_sync_interval": p.ClockSyncInterval,
+		"reporter_interval": p.ReporterInterval, "monitor_interval": p.MonitorInterval,
+		"clock_sync_interval": p.ClockSyncInterval,
 	} {
 		faults.Require(interval > 0, "`%s` must be positive, found %v", key, interval)
 	}
@@ -46,7 +47,8 @@ func (p *ProfilerConfig) needsKprobes() bool {
 	return p.OffCPUThreshold > 0 || p.LoadProbe || len(p.Probes) > 0
 }
 
-func createProfiler(ctx context.Context, set receiver.Settings, cfg *ProfilerConfig, next xconsumer.Profiles) (component.Component, error) {
+func createProfiler(ctx context.Context, set receiver.Settings, cfg *ProfilerConfig,
+	next xconsumer.Profiles) (component.Component, error) {
 	own := profiler.Config(*cfg)
 	own.ErrorMode = profiler.PropagateError // `on_unavailable` decides what an error means
 	if err := own.Validate(); err != nil {  // it also reads `pin_cpu_ids`

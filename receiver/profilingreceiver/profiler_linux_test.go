@@ -98,7 +98,9 @@ func TestCheck(t *testing.T) {
 		want   string
 	}{
 		"nothing": {func(*testing.T, *machine) {}, reasonOther, ""},
-		"an old kernel": {func(_ *testing.T, m *machine) { m.version = func() error { return errors.New("kernel 5.10 or newer") } },
+		"an old kernel": {func(_ *testing.T, m *machine) {
+			m.version = func() error { return errors.New("kernel 5.10 or newer") }
+		},
 			reasonKernel, "kernel 5.10 or newer"},
 		"a locked kernel": {func(t *testing.T, m *machine) {
 			m.write(t, "sys/kernel/security/lockdown", "none integrity [confidentiality]\n")
@@ -107,7 +109,8 @@ func TestCheck(t *testing.T) {
 			m.without(t, capBPF, capPerfmon, capSysPtrace, capRestore, capSysAdmin)
 		},
 			reasonPrivilege, "missing capabilities: BPF, PERFMON, SYS_PTRACE, CHECKPOINT_RESTORE: run as root"},
-		"capabilities that SYS_ADMIN includes": {func(t *testing.T, m *machine) { m.without(t, capBPF, capPerfmon) }, reasonOther, ""},
+		"capabilities that SYS_ADMIN includes": {func(t *testing.T, m *machine) { m.without(t, capBPF, capPerfmon) },
+			reasonOther, ""},
 		"capabilities unknown": {func(t *testing.T, m *machine) { m.remove(t, "proc/self/status") },
 			reasonPrivilege, "does not list the capabilities"},
 		"locked memory": {func(_ *testing.T, m *machine) { m.raiseMemlock = func() error { return unix.EPERM } },
@@ -127,16 +130,20 @@ func TestCheck(t *testing.T) {
 			m.write(t, "proc/kallsyms", "0000000000000000 T _stext\n")
 			m.write(t, "proc/sys/kernel/kptr_restrict", "2\n")
 		}, reasonPrivilege, "kernel.kptr_restrict=1"},
-		"bpf": {func(_ *testing.T, m *machine) { m.bpf = func() error { return unix.ENOSYS } }, reasonKernel, "CONFIG_BPF_SYSCALL"},
+		"bpf": {func(_ *testing.T, m *machine) { m.bpf = func() error { return unix.ENOSYS } }, reasonKernel,
+			"CONFIG_BPF_SYSCALL"},
 		"bpf, by a filter": {func(_ *testing.T, m *machine) { m.bpf = func() error { return unix.EPERM } },
 			reasonPrivilege, "bpf() is refused (operation not permitted)"},
-		"perf": {func(_ *testing.T, m *machine) { m.perf = func() error { return unix.EACCES } }, reasonPrivilege, "perf_event_open() is refused"},
+		"perf": {func(_ *testing.T, m *machine) { m.perf = func() error { return unix.EACCES } }, reasonPrivilege,
+			"perf_event_open() is refused"},
 		"the host's processes": {func(t *testing.T, m *machine) { m.linkPID(t, "pid:[4026532000]") },
 			reasonPrivilege, "hostPID: true in Kubernetes"},
-		"tracefs":              {func(t *testing.T, m *machine) { m.remove(t, "sys/kernel/tracing", "sys/kernel/debug") }, reasonMount, "mount -t tracefs"},
+		"tracefs": {func(t *testing.T, m *machine) { m.remove(t, "sys/kernel/tracing", "sys/kernel/debug") },
+			reasonMount, "mount -t tracefs"},
 		"tracefs, but debugfs": {func(t *testing.T, m *machine) { m.remove(t, "sys/kernel/tracing") }, reasonOther, ""},
-		"the tracepoint":       {func(t *testing.T, m *machine) { m.remove(t, "sys/kernel/tracing/events/sched") }, reasonKernel, "sched:sched_process_free"},
-		"kprobes":              {func(t *testing.T, m *machine) { m.remove(t, "sys/bus") }, reasonKernel, "CONFIG_KPROBES"},
+		"the tracepoint": {func(t *testing.T, m *machine) { m.remove(t, "sys/kernel/tracing/events/sched") },
+			reasonKernel, "sched:sched_process_free"},
+		"kprobes": {func(t *testing.T, m *machine) { m.remove(t, "sys/bus") }, reasonKernel, "CONFIG_KPROBES"},
 		"kprobes, but tracefs'": {func(t *testing.T, m *machine) {
 			m.remove(t, "sys/bus")
 			m.write(t, "sys/kernel/tracing/kprobe_events", "")

@@ -25,10 +25,12 @@ func defaultProfilerConfig() (none ProfilerConfig) { return none }
 func (ProfilerConfig) check() error { return nil }
 
 func checkMachine(*Config) problems {
-	return problems{{reasonPlatform, "the profiler is for Linux on amd64 and arm64, and this is " + runtime.GOOS + " on " + runtime.GOARCH +
+	return problems{{reasonPlatform, "the profiler is for Linux on amd64 and arm64, and this is " + runtime.GOOS + " on " +
+		runtime.GOARCH +
 		": take the receiver `profiling` out of the configuration"}}
 }
 
-func createProfiler(context.Context, receiver.Settings, *ProfilerConfig, xconsumer.Profiles) (component.Component, error) {
+func createProfiler(context.Context, receiver.Settings, *ProfilerConfig, xconsumer.Profiles) (component.Component,
+	error) {
 	return nil, errors.New("not for this platform")
 }

@@ -22,7 +22,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/profilingreceiver/internal/metadata"
 )
 
-// slot has a token while a profiler runs. A process can have only one: the profiler's logger, metrics and clock are global.
+// slot has a token while a profiler runs. A process can have only one: the profiler's logger, metrics and clock are
+// global.
 var slot = make(chan struct{}, 1)
 
 // maxRetry bounds the time between two attempts to start the profiler.
@@ -38,8 +39,8 @@ type profilingReceiver struct {
 	// check and create are checkMachine and createProfiler, except in tests.
 	check  func(*Config) problems
 	create func(context.Context, receiver.Settings, *ProfilerConfig, xconsumer.Profiles) (component.Component, error)
-	// settleTime passes between the end of a profiler and the start of the next one: the goroutines of the first run on for a
-	// moment after Shutdown, and share tables without locks with the next.
+	// settleTime passes between the end of a profiler and the start of the next one: the goroutines of the first run on
+	// for a moment after Shutdown, and share tables without locks with the next.
 	settleTime time.Duration
 	// slotWait is how long a start waits for another receiver to end, for example when the configuration is reloaded.
 	slotWait time.Duration
@@ -101,7 +102,8 @@ func (r *profilingReceiver) Start(_ context.Context, host component.Host) error 
 // startEventually returns the profiler when it has started, or nil if ctx ends first.
 func (r *profilingReceiver) startEventually(ctx context.Context, host component.Host) component.Component {
 	failures := telemetry.Changes{
-		Logger: r.set.Logger, Failed: "eBPF profiling cannot start; retrying while everything else goes on; suppressing repeats until the error changes",
+		Logger: r.set.Logger,
+		Failed: "eBPF profiling cannot start; retrying while everything else goes on; suppressing repeats until the error changes",
 	}
 	for wait := r.firstRetry; ; wait = min(2*wait, maxRetry) {
 		profiler, err := r.attempt(ctx, host)
@@ -141,8 +143,9 @@ func (r *profilingReceiver) startAlone(ctx context.Context, host component.Host)
 	select {
 	case slot <- struct{}{}:
 	case <-time.After(r.slotWait):
-		return nil, problems{{reasonBusy, fmt.Sprintf("another `profiling` receiver runs in this process, which can have only one: "+
-			"list %s in several pipelines instead of configuring two", r.set.ID)}}
+		return nil, problems{{reasonBusy,
+			fmt.Sprintf("another `profiling` receiver runs in this process, which can have only one: "+
+				"list %s in several pipelines instead of configuring two", r.set.ID)}}
 	}
 	profiler, err := r.startProfiler(ctx, host)
 	if err != nil {

@@ -89,7 +89,8 @@ func newHarness(t *testing.T, next xconsumer.Profiles, change func(*Config)) *ha
 		}
 		return nil
 	}
-	h.create = func(_ context.Context, _ receiver.Settings, _ *ProfilerConfig, next xconsumer.Profiles) (component.Component, error) {
+	h.create = func(_ context.Context, _ receiver.Settings, _ *ProfilerConfig,
+		next xconsumer.Profiles) (component.Component, error) {
 		h.fake.next = next
 		return h.fake, nil
 	}
@@ -111,8 +112,8 @@ func (h *harness) requireRunning(t *testing.T, want int64) {
 	}, waitTimeout, time.Millisecond)
 }
 
-// If the machine lacks something, each attempt is counted, and each change is logged once. The profiler starts when nothing is
-// missing any more.
+// If the machine lacks something, each attempt is counted, and each change is logged once. The profiler starts when
+// nothing is missing any more.
 func TestRetries(t *testing.T) {
 	h := newHarness(t, nil, nil)
 	h.lacks.Store(&problems{{reasonMount, "no tracefs"}, {reasonPrivilege, "no BPF"}})
@@ -200,7 +201,8 @@ func TestShutdownIsBounded(t *testing.T) {
 	h.consumer.inFlight.Wait()
 }
 
-// A report that is under way when the profiler stops arrives, although the profiler cancels its context. None arrives later.
+// A report that is under way when the profiler stops arrives, although the profiler cancels its context. None arrives
+// later.
 func TestGate(t *testing.T) {
 	arrived, leave := make(chan struct{}), make(chan struct{})
 	var seen atomic.Int64
@@ -268,7 +270,8 @@ func TestLogIsLimited(t *testing.T) {
 
 	core, lines = observer.New(zap.InfoLevel)
 	logger = limitLog(zap.New(core))
-	logger.Error("Failed to load /bin/otelcol-profiles (0x00000000002a1b3c): unsupported Go version go1.26.8 (need >= 1.13 and <= 1.25)")
+	logger.Error(
+		"Failed to load /bin/otelcol-profiles (0x00000000002a1b3c): unsupported Go version go1.26.8 (need >= 1.13 and <= 1.25)")
 	logger.Error("Failed to load /bin/otelcol-profiles (0x00000000002a1b3c): unexpected EOF")
 	require.Equal(t, 1, lines.Len(), "frames of Go do not depend on the version")
 
@@ -287,6 +290,7 @@ func TestLogIsLimited(t *testing.T) {
 
 func report() pprofile.Profiles {
 	profiles := pprofile.NewProfiles()
-	profiles.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().AppendEmpty()
+	profiles.ResourceProfiles().AppendEmpty().ScopeProfiles().AppendEmpty().Profiles().AppendEmpty().Samples().
+		AppendEmpty()
 	return profiles
 }

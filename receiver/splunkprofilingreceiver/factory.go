@@ -45,10 +45,12 @@ func createDefaultConfig() component.Config {
 // instances are one receiver for each configuration: its pipelines share the ports.
 var instances shared.Components[*Config, *splunkReceiver]
 
-func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config, next xconsumer.Profiles) (xreceiver.Profiles, error) {
+func createProfiles(_ context.Context, set receiver.Settings, cfg component.Config,
+	next xconsumer.Profiles) (xreceiver.Profiles, error) {
 	return instances.Get(cfg.(*Config), set, newReceiver, func(r *splunkReceiver) { r.profiles = next })
 }
 
-func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs, error) {
+func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs,
+	error) {
 	return instances.Get(cfg.(*Config), set, newReceiver, func(r *splunkReceiver) { r.logs = next })
 }

@@ -30,7 +30,8 @@ type hecServer struct {
 
 func (s *hecServer) start(ctx context.Context, env httpserver.Env) (otlpserver.Server, error) {
 	mux := http.NewServeMux()
-	for _, path := range []string{"/services/collector", "/services/collector/event", "/services/collector/event/1.0", "/v1/log"} {
+	for _, path := range []string{"/services/collector", "/services/collector/event", "/services/collector/event/1.0",
+		"/v1/log"} {
 		mux.HandleFunc(path, s.handleEvents)
 	}
 	answer := func(path string, status int, answer hec.Answer) {

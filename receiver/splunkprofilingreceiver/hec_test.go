@@ -114,8 +114,8 @@ func TestHECSeveralEvents(t *testing.T) {
 	require.Len(t, logs, 1)
 	require.Equal(t, 2, logs[0].LogRecordCount())
 	rl := logs[0].ResourceLogs().At(1)
-	assert.Equal(t, map[string]any{"host.name": "h", "com.splunk.source": "s", "com.splunk.index": "i", "com.splunk.sourcetype": "httpevent"},
-		rl.Resource().Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"host.name": "h", "com.splunk.source": "s", "com.splunk.index": "i",
+		"com.splunk.sourcetype": "httpevent"}, rl.Resource().Attributes().AsRaw())
 	record := rl.ScopeLogs().At(0).LogRecords().At(0)
 	assert.EqualValues(t, int64(1_700_000_000_000_000_000), record.Timestamp())
 	assert.NotZero(t, record.ObservedTimestamp())
@@ -134,14 +134,15 @@ func withoutID(text string) string {
 	return strings.Join(kept, "")
 }
 
-// Splunk's collector names a host even if there is none, writes a record's severity as fields, and rounds its time to the
-// millisecond. None of it is the profile's.
+// Splunk's collector names a host even if there is none, writes a record's severity as fields, and rounds its time to
+// the millisecond. None of it is the profile's.
 func TestHECAsSplunkCollectorWritesIt(t *testing.T) {
 	f := startFixture(t, allOfThem, true)
 	fields := `"fields": {"otel.log.severity.text": "INFO", "otel.log.severity.number": 9, "otel.log.name": "n", "service.name": "shop",
 		"profiling.data.format": "text", "source.event.time.unix_nano": 1700000000000000123, "source.event.period": 1000}`
-	_, answer := f.postHEC(t, eventPath, `{"time": 1700000000.000, "host": "unknown", "source": "shop", "sourcetype": "otel.profiling", "event": "\n\nat f(x:1)", `+fields+`}`+
-		`{"time": 1700000000.000, "host": "unknown", "event": "ordinary", `+fields+`}`)
+	_, answer := f.postHEC(t, eventPath,
+		`{"time": 1700000000.000, "host": "unknown", "source": "shop", "sourcetype": "otel.profiling", "event": "\n\nat f(x:1)", `+fields+`}`+
+			`{"time": 1700000000.000, "host": "unknown", "event": "ordinary", `+fields+`}`)
 	require.Equal(t, hec.Success, answer.Code, answer)
 	profiles, logs := f.next.drain()
 	require.Len(t, profiles, 1)
@@ -166,7 +167,8 @@ func TestHECAsSplunkCollectorWritesIt(t *testing.T) {
 func TestHECNumberOfARefusedEvent(t *testing.T) {
 	f := startFixture(t, allOfThem, true)
 	f.next.refuse(consumererror.NewPermanent(errors.New("never")), nil)
-	response, answer := f.postHEC(t, eventPath, `{"event": "ordinary"}{"event": "ordinary"}{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`)
+	response, answer := f.postHEC(t, eventPath,
+		`{"event": "ordinary"}{"event": "ordinary"}{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`)
 	assert.Equal(t, http.StatusBadRequest, response.StatusCode)
 	assert.Equal(t, 1, answer.Rejected)
 	if assert.NotNil(t, answer.InvalidEvent) {
@@ -215,7 +217,8 @@ func TestHECLibraryHeader(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
 	text, err := json.Marshal(stack)
 	require.NoError(t, err)
-	_, answer := f.postHEC(t, "/v1/log", `{"event": `+string(text)+`, "fields": {"profiling.data.format": "text"}}`, hec.LibraryHeader, "otel.profiling")
+	_, answer := f.postHEC(t, "/v1/log", `{"event": `+string(text)+`, "fields": {"profiling.data.format": "text"}}`,
+		hec.LibraryHeader, "otel.profiling")
 	assert.Equal(t, hec.Success, answer.Code)
 	profiles, _ := f.next.drain()
 	assert.Len(t, profiles, 1)
@@ -230,25 +233,27 @@ func TestHECAnswers(t *testing.T) {
 		code       hec.Code
 		invalid    int // −1: none
 	}{
-		"nothing":             {eventPath, "", 400, hec.NoData, -1},
-		"white space":         {eventPath, " \n", 400, hec.NoData, -1},
-		"no JSON":             {eventPath, "hello", 400, hec.InvalidData, 0},
-		"a list":              {eventPath, "[" + good + "]", 400, hec.InvalidData, 0},
-		"half an event":       {eventPath, good + `{"event": "x"`, 400, hec.InvalidData, 1},
-		"no event":            {eventPath, good + `{"time": 1}`, 400, hec.EventRequired, 1},
-		"a blank event":       {eventPath, `{"event": ""}`, 400, hec.EventBlank, 0},
-		"null":                {eventPath, `{"event": null}`, 400, hec.EventBlank, 0},
-		"nested fields":       {eventPath, `{"event": "x", "fields": {"a": {"b": 1}}}`, 400, hec.InvalidFields, 0},
-		"no time":             {eventPath, `{"event": "x", "time": "now"}`, 400, hec.InvalidData, 0},
-		"a negative time":     {eventPath, `{"event": "x", "time": -1}`, 400, hec.InvalidData, 0},
-		"an endless time":     {eventPath, `{"event": "x", "time": 1e300}`, 400, hec.InvalidData, 0},
-		"garbage as profile":  {eventPath, good + good + `{"event": "x", "sourcetype": "otel.profiling"}`, 400, hec.InvalidData, 2},
-		"an ordinary event":   {eventPath, good + `{"event": "x"}`, 400, hec.InvalidData, 1},
-		"acknowledgement":     {"/services/collector/ack?channel=1", `{"acks": [1]}`, 400, hec.AckDisabled, -1},
-		"another path":        {"/services/collector/raw", "x", 404, 404, -1},
-		"health":              {"/services/collector/health", "", 200, hec.Healthy, -1},
-		"too many":            {eventPath, strings.Repeat(`{"event":1}`, hec.MaxEvents+1), 413, hec.TooLarge, -1},
-		"a number out of all": {eventPath, good + `{"event": 1e999, "fields": {"n": 12345678901234567890}}`, 400, hec.InvalidData, 1},
+		"nothing":         {eventPath, "", 400, hec.NoData, -1},
+		"white space":     {eventPath, " \n", 400, hec.NoData, -1},
+		"no JSON":         {eventPath, "hello", 400, hec.InvalidData, 0},
+		"a list":          {eventPath, "[" + good + "]", 400, hec.InvalidData, 0},
+		"half an event":   {eventPath, good + `{"event": "x"`, 400, hec.InvalidData, 1},
+		"no event":        {eventPath, good + `{"time": 1}`, 400, hec.EventRequired, 1},
+		"a blank event":   {eventPath, `{"event": ""}`, 400, hec.EventBlank, 0},
+		"null":            {eventPath, `{"event": null}`, 400, hec.EventBlank, 0},
+		"nested fields":   {eventPath, `{"event": "x", "fields": {"a": {"b": 1}}}`, 400, hec.InvalidFields, 0},
+		"no time":         {eventPath, `{"event": "x", "time": "now"}`, 400, hec.InvalidData, 0},
+		"a negative time": {eventPath, `{"event": "x", "time": -1}`, 400, hec.InvalidData, 0},
+		"an endless time": {eventPath, `{"event": "x", "time": 1e300}`, 400, hec.InvalidData, 0},
+		"garbage as profile": {eventPath, good + good + `{"event": "x", "sourcetype": "otel.profiling"}`, 400,
+			hec.InvalidData, 2},
+		"an ordinary event": {eventPath, good + `{"event": "x"}`, 400, hec.InvalidData, 1},
+		"acknowledgement":   {"/services/collector/ack?channel=1", `{"acks": [1]}`, 400, hec.AckDisabled, -1},
+		"another path":      {"/services/collector/raw", "x", 404, 404, -1},
+		"health":            {"/services/collector/health", "", 200, hec.Healthy, -1},
+		"too many":          {eventPath, strings.Repeat(`{"event":1}`, hec.MaxEvents+1), 413, hec.TooLarge, -1},
+		"a number out of all": {eventPath, good + `{"event": 1e999, "fields": {"n": 12345678901234567890}}`, 400,
+			hec.InvalidData, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response, answer := f.postHEC(t, tc.path, tc.body)

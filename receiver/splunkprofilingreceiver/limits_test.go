@@ -161,7 +161,8 @@ func TestNestedRequests(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, refused.StatusCode)
 	assert.Equal(t, hec.InvalidData, answer.Code)
 	assert.Equal(t, codes.InvalidArgument, status.Code(f.sendRaw(t, body)))
-	assert.Equal(t, codes.InvalidArgument, status.Code(f.sendRaw(t, bytes.Repeat(field(1, nil), 1<<20))), "empty resources")
+	assert.Equal(t, codes.InvalidArgument, status.Code(f.sendRaw(t, bytes.Repeat(field(1, nil), 1<<20))),
+		"empty resources")
 	assert.Equal(t, codes.InvalidArgument, status.Code(f.sendRaw(t, []byte{0xff})))
 	assert.NoError(t, f.sendRaw(t, captured(t)["v3.1.2-001-cpu"]))
 }
@@ -171,7 +172,8 @@ func (f *fixture) sendRaw(t testing.TB, message []byte) error {
 	conn, err := grpc.NewClient(f.address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
-	return conn.Invoke(t.Context(), "/"+logsService+"/Export", &message, new([]byte), grpc.ForceCodecV2(httpserver.RawCodec{}))
+	return conn.Invoke(t.Context(), "/"+logsService+"/Export", &message, new([]byte),
+		grpc.ForceCodecV2(httpserver.RawCodec{}))
 }
 
 // Without room, senders are told to retry.
@@ -208,7 +210,8 @@ func slowSenders(t testing.TB, f *fixture) map[string]func() string {
 		conn, err := net.Dial("tcp", address)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
-		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n{", path, content)
+		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n{", path,
+			content)
 		require.NoError(t, err)
 		return func() string {
 			require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
@@ -222,7 +225,8 @@ func slowSenders(t testing.TB, f *fixture) map[string]func() string {
 	t.Cleanup(func() { _ = conn.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/"+logsService+"/Export", grpc.ForceCodecV2(httpserver.RawCodec{}))
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/"+logsService+"/Export", grpc.ForceCodecV2(httpserver.RawCodec{}))
 	require.NoError(t, err)
 	return map[string]func() string{
 		"http": begin(f.address("http"), logsPath, httpserver.ContentProtobuf),
@@ -240,7 +244,8 @@ func TestSlowSenders(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		require.NoError(t, f.receiver.Shutdown(ctx))
-		for name, want := range map[string]string{"http": "HTTP/1.1 503", "hec": "HTTP/1.1 503", "grpc": codes.Unavailable.String()} {
+		for name, want := range map[string]string{"http": "HTTP/1.1 503", "hec": "HTTP/1.1 503",
+			"grpc": codes.Unavailable.String()} {
 			assert.Equal(t, want, answers[name](), name)
 		}
 	})
@@ -248,7 +253,8 @@ func TestSlowSenders(t *testing.T) {
 		const at = "{endpoint: 'localhost:0', read_timeout: 200ms}"
 		f := startFixture(t, "protocols: {grpc: "+at+", http: "+at+", hec: "+at+"}", false)
 		answers := slowSenders(t, f)
-		for name, want := range map[string]string{"http": "HTTP/1.1 503", "hec": "HTTP/1.1 503", "grpc": codes.DeadlineExceeded.String()} {
+		for name, want := range map[string]string{"http": "HTTP/1.1 503", "hec": "HTTP/1.1 503",
+			"grpc": codes.DeadlineExceeded.String()} {
 			assert.Equal(t, want, answers[name](), name)
 		}
 	})

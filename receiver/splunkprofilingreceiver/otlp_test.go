@@ -85,7 +85,8 @@ func post(t testing.TB, url string, body []byte, headers ...string) answered {
 	return answered{response.StatusCode, response.Header, answer}
 }
 
-func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content string) (plogotlp.ExportResponse, error) {
+func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content string) (plogotlp.ExportResponse,
+	error) {
 	body, err := request.MarshalProto()
 	if content == httpserver.ContentJSON {
 		body, err = request.MarshalJSON()
@@ -139,7 +140,8 @@ func TestCapturedRequests(t *testing.T) {
 	for metric, want := range map[string]int64{"records": 27, "profiles": 21, "rejected_records": 0} {
 		assert.Equal(t, want, f.sum("otelcol_receiver_splunk_profiling_"+metric), metric)
 	}
-	assert.EqualValues(t, 3, f.sum("otelcol_receiver_splunk_profiling_records", "format", "pprof-gzip-base64", "type", "cpu", "source", "snapshot"))
+	assert.EqualValues(t, 3, f.sum("otelcol_receiver_splunk_profiling_records", "format", "pprof-gzip-base64", "type",
+		"cpu", "source", "snapshot"))
 	assert.Positive(t, f.sum("otelcol_receiver_splunk_profiling_samples"))
 	assert.Positive(t, f.sum("otelcol_receiver_splunk_profiling_repaired", "fault", "negative_line"))
 	assert.Positive(t, f.sum("otelcol_receiver_accepted_profile_samples", "transport", "grpc"))
@@ -179,7 +181,8 @@ func TestReportsDroppedSamples(t *testing.T) {
 			response, err := send(t, plogotlp.NewExportRequestFromLogs(incomplete(t)))
 			require.NoError(t, err)
 			assert.EqualValues(t, 2, response.PartialSuccess().RejectedLogRecords())
-			assert.Equal(t, "2 samples of 2 records were dropped: unknown_location: 1, malformed: 1", response.PartialSuccess().ErrorMessage())
+			assert.Equal(t, "2 samples of 2 records were dropped: unknown_location: 1, malformed: 1",
+				response.PartialSuccess().ErrorMessage())
 			profiles, _ := f.next.drain()
 			require.Len(t, profiles, 1)
 			sent, arrived = sent+4, arrived+profiles[0].SampleCount()
@@ -201,8 +204,12 @@ func TestMixedTrafficWithLogs(t *testing.T) {
 			require.Len(t, profiles, 1)
 			require.Len(t, logs, 1)
 			want := mixed()
-			want.ResourceLogs().At(0).ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool { return sl.Scope().Name() == "otel.profiling" })
-			want.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().RemoveIf(func(r plog.LogRecord) bool { return r.Body().Str() == "garbage" })
+			want.ResourceLogs().At(0).ScopeLogs().RemoveIf(func(sl plog.ScopeLogs) bool {
+				return sl.Scope().Name() == "otel.profiling"
+			})
+			want.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().RemoveIf(func(r plog.LogRecord) bool {
+				return r.Body().Str() == "garbage"
+			})
 			assert.Equal(t, want, logs[0])
 		})
 	}
@@ -217,7 +224,8 @@ func TestMixedTrafficWithoutLogs(t *testing.T) {
 			response, err := send(t, plogotlp.NewExportRequestFromLogs(mixed()))
 			require.NoError(t, err)
 			assert.EqualValues(t, 2, response.PartialSuccess().RejectedLogRecords())
-			assert.Contains(t, response.PartialSuccess().ErrorMessage(), "1 records carry no profile, and there is no logs pipeline for them")
+			assert.Contains(t, response.PartialSuccess().ErrorMessage(),
+				"1 records carry no profile, and there is no logs pipeline for them")
 			profiles, logs := f.next.drain()
 			assert.Len(t, profiles, 1)
 			assert.Empty(t, logs)
@@ -300,7 +308,8 @@ func TestRefusalWithoutADelay(t *testing.T) {
 		assert.Equal(t, otlpstatus.DefaultRetryDelay, otlpstatus.RetryDelay(s.Err()))
 	}
 	assert.Equal(t, codes.Unavailable, otlpstatus.Of(context.DeadlineExceeded).Code())
-	assert.Equal(t, codes.InvalidArgument, otlpstatus.Of(consumererror.NewPermanent(throttled(t, codes.Unavailable))).Code())
+	assert.Equal(t, codes.InvalidArgument,
+		otlpstatus.Of(consumererror.NewPermanent(throttled(t, codes.Unavailable))).Code())
 	assert.Equal(t, codes.Internal, otlpstatus.Of(consumererror.NewPermanent(status.Error(codes.Internal, "x"))).Code())
 	assert.Equal(t, codes.Unavailable, otlpstatus.Of(status.Error(codes.Unknown, "x")).Code())
 }
@@ -345,7 +354,8 @@ func TestHTTPTakesGzip(t *testing.T) {
 	_, err := w.Write(captured(t)["v3.1.2-001-cpu"])
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	response := post(t, "http://"+f.address("http")+"/v1/logs", b.Bytes(), "Content-Type", httpserver.ContentProtobuf, "Content-Encoding", "GZip")
+	response := post(t, "http://"+f.address("http")+"/v1/logs", b.Bytes(), "Content-Type", httpserver.ContentProtobuf,
+		"Content-Encoding", "GZip")
 	assert.Equal(t, http.StatusOK, response.StatusCode)
 	profiles, _ := f.next.drain()
 	assert.Len(t, profiles, 1)

@@ -55,7 +55,8 @@ func tableRows(t *testing.T, header string) [][]string {
 
 func TestReadmeDefaults(t *testing.T) {
 	cfg := createDefaultConfig().(*Config)
-	grpc, http, hec := cfg.Protocols.GRPC.GetOrInsertDefault(), cfg.Protocols.HTTP.GetOrInsertDefault(), cfg.Protocols.HEC.GetOrInsertDefault()
+	grpc, http, hec := cfg.Protocols.GRPC.GetOrInsertDefault(), cfg.Protocols.HTTP.GetOrInsertDefault(),
+		cfg.Protocols.HEC.GetOrInsertDefault()
 	want := map[string]any{
 		"protocols.grpc.endpoint":              grpc.Server.NetAddr.Endpoint,
 		"protocols.grpc.max_recv_msg_size_mib": grpc.Server.MaxRecvMsgSizeMiB,
@@ -85,7 +86,8 @@ func TestReadmeHECCodes(t *testing.T) {
 		assert.Contains(t, got, fmt.Sprint(int(code)))
 	}
 	for _, code := range got {
-		assert.True(t, code == "404" || slices.ContainsFunc(hecCodes(), func(c hec.Code) bool { return fmt.Sprint(int(c)) == code }), code)
+		assert.True(t, code == "404" ||
+			slices.ContainsFunc(hecCodes(), func(c hec.Code) bool { return fmt.Sprint(int(c)) == code }), code)
 	}
 	assert.Contains(t, readme(t), fmt.Sprintf("more than %d events", hec.MaxEvents))
 }

@@ -70,7 +70,8 @@ func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
 			if err != nil {
 				return nil, err
 			}
-			h := &hecServer{path: path, http: httpserver.HTTP{Config: &c.Server, MaxBodyBytes: largest, AnswerError: answerHECError}}
+			h := &hecServer{path: path,
+				http: httpserver.HTTP{Config: &c.Server, MaxBodyBytes: largest, AnswerError: answerHECError}}
 			return h.start(ctx, env)
 		})
 	}
@@ -83,7 +84,8 @@ func (r *splunkReceiver) Start(ctx context.Context, host component.Host) error {
 // signals are OTLP logs, on a path of their own.
 func (r *splunkReceiver) signals(protocol string) ([]otlpserver.Signal, error) {
 	path, err := r.newPath(protocol)
-	return []otlpserver.Signal{otlpserver.Logs(func(ctx context.Context, m *otlpserver.Message, ld plog.Logs) (int, string, error) {
+	return []otlpserver.Signal{otlpserver.Logs(func(ctx context.Context, m *otlpserver.Message, ld plog.Logs) (int, string,
+		error) {
 		report, err := path.Deliver(ctx, ld, m.Claim)
 		return report.Rejected + report.Incomplete, report.Message, err
 	})}, err

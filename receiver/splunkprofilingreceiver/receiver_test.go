@@ -93,7 +93,8 @@ func TestPipelinesShareTheServers(t *testing.T) {
 func TestLogsPipelineAloneIsAnError(t *testing.T) {
 	cfg, err := loadConfig(allOfThem)
 	require.NoError(t, err)
-	set := receiver.Settings{ID: component.MustNewID("splunk_profiling"), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
+	set := receiver.Settings{ID: component.MustNewID("splunk_profiling"),
+		TelemetrySettings: componenttest.NewNopTelemetrySettings()}
 	r, err := NewFactory().CreateLogs(t.Context(), set, cfg, &pipelines{t: t})
 	require.NoError(t, err)
 	assert.ErrorContains(t, r.Start(t.Context(), host{}), "the receiver is in no profiles pipeline")
@@ -168,7 +169,8 @@ func TestShutdownEndsInTime(t *testing.T) {
 					failed <- err
 					return
 				}
-				response, err := client.Post("http://"+f.address("http")+"/v1/logs", httpserver.ContentProtobuf, bytes.NewReader(body))
+				response, err := client.Post("http://"+f.address("http")+"/v1/logs", httpserver.ContentProtobuf,
+					bytes.NewReader(body))
 				if err == nil {
 					err = response.Body.Close()
 				}

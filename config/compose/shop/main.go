@@ -1,7 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command shop is a program to profile: it uses about a tenth of a core and allocates memory. It serves net/http/pprof at LISTEN.
+// Command shop is a program to profile: it uses about a tenth of a core and allocates memory. It serves net/http/pprof
+// at LISTEN.
 package main
 
 import (

@@ -39,7 +39,8 @@ func main() {
 	if err := recorder.Start(); err != nil {
 		log.Fatal(err)
 	}
-	dumps := &dumper{recorder: recorder, target: *collector + "/v1/profiles?format=go_trace&service.name=" + url.QueryEscape("flight recorder")}
+	dumps := &dumper{recorder: recorder,
+		target: *collector + "/v1/profiles?format=go_trace&service.name=" + url.QueryEscape("flight recorder")}
 	http.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		ctx, task := trace.NewTask(r.Context(), "request")
 		defer task.End()

@@ -29,8 +29,9 @@ func TestFiles(t *testing.T) {
 	var (
 		inline   = regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]+</script>|<style|\sstyle\s*=|\son[a-z]+\s*=`)
 		external = regexp.MustCompile(`(?i)(?:https?:)?//[a-z0-9-]+\.[a-z]{2,}`)
-		parsed   = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(|createContextualFragment|DOMParser`)
-		loads    = regexp.MustCompile(`(?:from|src=|href=)\s*["']((?:\./|static/)[^"']+)["']`)
+		parsed   = regexp.MustCompile(
+			`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(|createContextualFragment|DOMParser`)
+		loads = regexp.MustCompile(`(?:from|src=|href=)\s*["']((?:\./|static/)[^"']+)["']`)
 	)
 	names := map[string]bool{}
 	texts := map[string]string{}

@@ -1,13 +1,13 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command notice writes NOTICE: the licences of everything that is compiled or embedded into the binary, on any platform. The file in
-// git has a table of modules; releases, packages and images have the texts, too.
+// Command notice writes NOTICE: the licences of everything that is compiled or embedded into the binary, on any
+// platform. The file in git has a table of modules; releases, packages and images have the texts, too.
 //
-// list asks the go command which packages the binary has, and which files they embed. collect reads the licence files of
-// their folders, up to each module's root. classify names each licence; an unknown one is an error. write prints a table of
-// modules, and with -texts each text once, with the copyright lines of all modules that use it. writeSBOM prints only the table, in a format
-// for programs.
+// list asks the go command which packages the binary has, and which files they embed. collect reads the licence files
+// of their folders, up to each module's root. classify names each licence; an unknown one is an error. write prints a
+// table of modules, and with -texts each text once, with the copyright lines of all modules that use it. writeSBOM
+// prints only the table, in a format for programs.
 package main
 
 import (
@@ -39,7 +39,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.folders, "C", "cmd/otelcol-profiles", "folders of the main packages, with commas between them")
 	flag.StringVar(&o.tags, "tags", "", "build tags, as for the binary")
-	flag.StringVar(&o.own, "own", "github.com/otelcol-profiles/otelcol-profiles", "modules that begin with this are left out")
+	flag.StringVar(&o.own, "own", "github.com/otelcol-profiles/otelcol-profiles",
+		"modules that begin with this are left out")
 	flag.StringVar(&o.header, "header", "internal/build/notice/header.txt", "file with the text at the beginning")
 	flag.StringVar(&o.version, "sbom", "", "write a bill of materials instead, of this version of the program")
 	flag.BoolVar(&o.texts, "texts", false, "write the texts of the licences, too")
@@ -134,8 +135,8 @@ func list(modules map[string]*module, folder, tags, own, platform string) error 
 	}
 }
 
-// module returns the module of a package, or nil if it has none. The standard library is treated as a module without a version:
-// that depends on who builds.
+// module returns the module of a package, or nil if it has none. The standard library is treated as a module without a
+// version: that depends on who builds.
 func (p *goList) module() *module {
 	switch {
 	case p.Standard:
@@ -181,7 +182,8 @@ func (m *module) collect() error {
 			}
 			spdx := classify(name, string(text))
 			if spdx == "" {
-				return fmt.Errorf("%s %s: the licence in %s is not known here: read it, and add it to classify", m.path, m.version, name)
+				return fmt.Errorf("%s %s: the licence in %s is not known here: read it, and add it to classify", m.path, m.version,
+					name)
 			}
 			m.files = append(m.files, licenceFile{name: filepath.ToSlash(name), spdx: spdx, text: string(text)})
 		}
@@ -238,7 +240,8 @@ func classify(name, text string) string {
 		}
 	}
 	// Both BSD licences begin alike.
-	if found == "BSD-2-Clause" && (strings.Contains(text, "neither the name of") || strings.Contains(text, "names of its contributors may not")) {
+	if found == "BSD-2-Clause" &&
+		(strings.Contains(text, "neither the name of") || strings.Contains(text, "names of its contributors may not")) {
 		return "BSD-3-Clause"
 	}
 	return found

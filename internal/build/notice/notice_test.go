@@ -29,7 +29,8 @@ func newModule(t *testing.T, path string, files map[string]string) *module {
 // collect reads the licences of a package's folder and of the folders above it, but not of those beside it.
 func TestCollect(t *testing.T) {
 	m := newModule(t, "example.com/a", map[string]string{
-		"LICENSE": "Apache License\nVersion 2.0, January 2004", "NOTICE": "Thanks.", "below/COPYING": "GNU GENERAL PUBLIC LICENSE\n Version 2, June 1991",
+		"LICENSE": "Apache License\nVersion 2.0, January 2004", "NOTICE": "Thanks.",
+		"below/COPYING":  "GNU GENERAL PUBLIC LICENSE\n Version 2, June 1991",
 		"beside/LICENSE": "nobody knows", "below/license.go": "package below",
 	})
 	require.NoError(t, m.collect())
@@ -65,7 +66,8 @@ func TestSBOM(t *testing.T) {
 // Texts that differ only in copyright lines are printed once, with all of these lines.
 func TestWrite(t *testing.T) {
 	var modules []*module
-	for name, author := range map[string]string{"a": "Copyright (c) 2020 Ann", "b": "Copyright 2021 Bob. All rights reserved."} {
+	for name, author := range map[string]string{"a": "Copyright (c) 2020 Ann",
+		"b": "Copyright 2021 Bob. All rights reserved."} {
 		modules = append(modules, newModule(t, name, map[string]string{"LICENSE": author + "\n\n" + mit, "below/doc.go": ""}))
 	}
 	for _, m := range modules {

@@ -34,11 +34,12 @@ type license struct {
 	} `json:"license"`
 }
 
-// writeSBOM writes the bill of a program. It has neither a time nor a serial number, so that the same modules result in the same
-// bytes.
+// writeSBOM writes the bill of a program. It has neither a time nor a serial number, so that the same modules result in
+// the same bytes.
 func writeSBOM(w io.Writer, name, version string, modules []*module) error {
 	bill := sbom{Format: "CycloneDX", Spec: "1.5", Version: 1, Components: []component{}}
-	bill.Metadata.Component = component{Type: "application", Name: name, Version: version, Licenses: licensesOf([]string{"Apache-2.0"})}
+	bill.Metadata.Component = component{Type: "application", Name: name, Version: version,
+		Licenses: licensesOf([]string{"Apache-2.0"})}
 	for _, m := range modules {
 		c := component{Type: "library", Name: m.path, Version: m.version, Licenses: licensesOf(m.licences())}
 		if !strings.Contains(m.path, " ") { // the standard library is not a module

@@ -36,7 +36,8 @@ func write(out io.Writer, header string, modules []*module, wantTexts bool) erro
 				byText[key] = &shared{spdx: file.spdx, text: text}
 				texts = append(texts, byText[key])
 			}
-			byText[key].users = append(byText[key].users, strings.Join(append([]string{m.path + " (" + file.name + ")"}, copyrights...), "\n  "))
+			byText[key].users = append(byText[key].users,
+				strings.Join(append([]string{m.path + " (" + file.name + ")"}, copyrights...), "\n  "))
 		}
 	}
 	if !wantTexts {
@@ -54,8 +55,8 @@ func write(out io.Writer, header string, modules []*module, wantTexts bool) erro
 
 var notWords = regexp.MustCompile(`https?:|[^a-z0-9]+`)
 
-// essence returns a text's words, so that texts are equal that differ only in line breaks and punctuation. It ignores what
-// follows the terms of the Apache License, which describes how to apply it.
+// essence returns a text's words, so that texts are equal that differ only in line breaks and punctuation. It ignores
+// what follows the terms of the Apache License, which describes how to apply it.
 func essence(text string) string {
 	text, _, _ = strings.Cut(strings.ToLower(text), "end of terms and conditions")
 	return notWords.ReplaceAllString(text, " ")
@@ -63,15 +64,18 @@ func essence(text string) string {
 
 const rule = "--------------------------------------------------------------------------------"
 
-// split separates a licence's copyright lines from its text, so that licences that differ only in them are printed once.
+// split separates a licence's copyright lines from its text, so that licences that differ only in them are printed
+// once.
 func split(text string) (body string, copyrights []string) {
 	var kept []string
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \t\r\n")
 		trimmed := strings.TrimSpace(line)
 		lower := strings.ToLower(trimmed)
-		if (strings.HasPrefix(lower, "copyright (c)") || strings.HasPrefix(lower, "copyright ©") || strings.HasPrefix(lower, "copyright 2") ||
-			strings.HasPrefix(lower, "copyright 1") || strings.HasPrefix(lower, "copyright the ")) && !strings.Contains(line, "[yyyy]") {
+		if (strings.HasPrefix(lower, "copyright (c)") || strings.HasPrefix(lower, "copyright ©") ||
+			strings.HasPrefix(lower, "copyright 2") ||
+			strings.HasPrefix(lower, "copyright 1") || strings.HasPrefix(lower, "copyright the ")) && !strings.Contains(line,
+			"[yyyy]") {
 			copyrights = append(copyrights, trimmed)
 			continue
 		}

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release packs what `make release` has built. Each folder below a folder becomes an archive beside it: a zip for
-// Windows, a compressed tar otherwise. SHA256SUMS lists all files. The same files result in the same bytes.
+// Command release packs what `make release` has built. Each folder below a folder becomes an archive beside it: a zip
+// for Windows, a compressed tar otherwise. SHA256SUMS lists all files. The same files result in the same bytes.
 package main
 
 import (
@@ -63,7 +63,8 @@ type tarball struct {
 }
 
 func (t tarball) add(name string, info fs.FileInfo, at time.Time) (io.Writer, error) {
-	return t, t.WriteHeader(&tar.Header{Name: name, Size: info.Size(), Mode: mode(info), ModTime: at, Format: tar.FormatUSTAR})
+	return t, t.WriteHeader(&tar.Header{Name: name, Size: info.Size(), Mode: mode(info), ModTime: at,
+		Format: tar.FormatUSTAR})
 }
 
 func (t tarball) Close() error { return errors.Join(t.Writer.Close(), t.compressed.Close()) }

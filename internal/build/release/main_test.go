@@ -26,7 +26,8 @@ import (
 func build(t *testing.T) string {
 	dir := t.TempDir()
 	for name, permissions := range map[string]os.FileMode{
-		"p_1_linux_amd64/program": 0o700, "p_1_linux_amd64/config/a.yaml": 0o600, "p_1_windows_amd64/program.exe": 0o755, "sbom.json": 0o644,
+		"p_1_linux_amd64/program": 0o700, "p_1_linux_amd64/config/a.yaml": 0o600, "p_1_windows_amd64/program.exe": 0o755,
+		"sbom.json": 0o644,
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("content of "+name), permissions))

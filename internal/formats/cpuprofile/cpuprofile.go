@@ -1,13 +1,13 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cpuprofile reads V8's profiles: a .cpuprofile file (node --cpu-prof, Chrome's inspector), Chrome's trace events with a CPU
-// profile, in an array or under traceEvents, or a .heapprofile file (node --heap-prof).
+// Package cpuprofile reads V8's profiles: a .cpuprofile file (node --cpu-prof, Chrome's inspector), Chrome's trace
+// events with a CPU profile, in an array or under traceEvents, or a .heapprofile file (node --heap-prof).
 //
-// Decode walks over the JSON without keeping it (read.go, events.go). A profile is a tree of nodes, each of which has a function
-// (tree.go). The samples of a CPU profile name nodes (samples.go); the nodes of a heap profile have the bytes themselves (heap.go). Times
-// are microseconds. If they are not Unix time, they count from the start of the machine: the metadata of a trace state when it began, and
-// otherwise the anchor is the end of the recording.
+// Decode walks over the JSON without keeping it (read.go, events.go). A profile is a tree of nodes, each of which has a
+// function (tree.go). The samples of a CPU profile name nodes (samples.go); the nodes of a heap profile have the bytes
+// themselves (heap.go). Times are microseconds. If they are not Unix time, they count from the start of the machine:
+// the metadata of a trace state when it began, and otherwise the anchor is the end of the recording.
 package cpuprofile
 
 import (
@@ -25,8 +25,8 @@ import (
 const (
 	// maxDepth is the largest number of nodes of a stack. V8 records 255.
 	maxDepth = 512
-	// All stacks together may have minNodes + nodesPerByte × the length of the file. A node of 100 bytes is rarely at a depth
-	// of more than 50.
+	// All stacks together may have minNodes + nodesPerByte × the length of the file. A node of 100 bytes is rarely at a
+	// depth of more than 50.
 	minNodes     = 64 << 10
 	nodesPerByte = 2
 	// parserFactor is the memory of numbers.
@@ -41,10 +41,13 @@ var (
 	errDeep = errors.New("the tree of calls is too deep")
 )
 
-// Decode returns the profiles of a file. CPU profiles are samples/count with timestamps alone: samples of (idle) are left out, those of
-// (garbage collector) and (program) become a frame on top of the previous stack. Heap profiles are inuse_space/bytes.
+// Decode returns the profiles of a file. CPU profiles are samples/count with timestamps alone: samples of (idle) are
+// left out, those of (garbage collector) and (program) become a frame on top of the previous stack. Heap profiles are
+// inuse_space/bytes.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{byKey: map[profileKey]*profile{}, threadNames: map[threadKey]string{}, nodesLeft: minNodes + nodesPerByte*len(data)}
+	d := decoder{
+		byKey: map[profileKey]*profile{}, threadNames: map[threadKey]string{}, nodesLeft: minNodes + nodesPerByte*len(data),
+	}
 	return d.b.Run(options, parserFactor*len(data), len(data), func() error {
 		if err := d.read(bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n")); err != nil {
 			return fmt.Errorf("read JSON: %w", err)
@@ -64,7 +67,8 @@ type decoder struct {
 	b        events.Builder
 	profiles []*profile
 	byKey    map[profileKey]*profile
-	// numEvents, firstEvent and threadNames are of Chrome's trace events; firstEvent is the least of their times that are not 0.
+	// numEvents, firstEvent and threadNames are of Chrome's trace events; firstEvent is the least of their times that are
+	// not 0.
 	numEvents   int
 	firstEvent  float64
 	threadNames map[threadKey]string

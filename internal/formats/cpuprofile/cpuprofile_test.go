@@ -72,7 +72,8 @@ func TestSmall(t *testing.T) {
       sample @1795297433999996000
         "(garbage collector)"
 `},
-		"a Unix time": {`{"startTime":1714979289000000,"endTime":1714979290000000,` + nodes + `,"samples":[5],"timeDeltas":[7]}`, "      time 1714979289000000000 ns\n"},
+		"a Unix time": {`{"startTime":1714979289000000,"endTime":1714979290000000,` + nodes +
+			`,"samples":[5],"timeDeltas":[7]}`, "      time 1714979289000000000 ns\n"},
 		"Chrome": {`{"metadata":{"x":[1]},"traceEvents":[
 			{"name":"Other","ph":"X","args":"text"},
 			{"name":"Profile","ph":"P","id":"0x1","pid":7,"tid":8,"args":{"data":{"startTime":5000}}},
@@ -152,12 +153,15 @@ func hostileProfiles(n int) map[string][]byte {
 	return map[string][]byte{
 		"states above deep stacks": []byte(deepStates.String()),
 		"circle of idle nodes": []byte(`{"nodes":[{"id":1,"parent":2,"callFrame":{"functionName":"(idle)"}},` +
-			`{"id":2,"parent":1,"callFrame":{"functionName":"(idle)"}},{"id":3,"parent":1}],"samples":[3` + strings.Repeat(",3", n) + `]}`),
-		"idle circle": []byte(`{"nodes":[{"id":1,"parent":1,"callFrame":{"functionName":"(idle)"}},{"id":2,"parent":1}],"samples":[2` +
-			strings.Repeat(",2", n) + `]}`),
+			`{"id":2,"parent":1,"callFrame":{"functionName":"(idle)"}},{"id":3,"parent":1}],"samples":[3` + strings.Repeat(",3",
+			n) + `]}`),
+		"idle circle": []byte(
+			`{"nodes":[{"id":1,"parent":1,"callFrame":{"functionName":"(idle)"}},{"id":2,"parent":1}],"samples":[2` +
+				strings.Repeat(",2", n) + `]}`),
 		"states above all stacks": []byte(states + chain.String() + `],"samples":[` +
 			strings.ReplaceAll(numbers.String(), ",", ",1,") + `]}`),
-		"unreadable stack": []byte(`{"nodes":[` + tooDeep.String() + `{"id":1}],"samples":[600` + strings.Repeat(",600", 4*n) + `]}`),
+		"unreadable stack": []byte(`{"nodes":[` + tooDeep.String() + `{"id":1}],"samples":[600` + strings.Repeat(",600",
+			4*n) + `]}`),
 	}
 }
 

@@ -78,7 +78,8 @@ func (d *decoder) readProfileEvent(event *traceEvent) error {
 	return d.b.Take(chunkBytes)
 }
 
-// readArgs reads the arguments of an event: {"data":{"startTime":1,"timeDeltas":[1],"cpuProfile":{"nodes":[],"samples":[1]}}}.
+// readArgs reads the arguments of an event:
+// {"data":{"startTime":1,"timeDeltas":[1],"cpuProfile":{"nodes":[],"samples":[1]}}}.
 func (d *decoder) readArgs(p *profile, part *chunk) error {
 	return d.json.Object(func(key string) error {
 		if key != "data" {

@@ -10,7 +10,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 )
 
-// addHeap adds a sampling heap profile: the bytes that the functions allocated and that are still in use. It has no time of its own.
+// addHeap adds a sampling heap profile: the bytes that the functions allocated and that are still in use. It has no
+// time of its own.
 func (d *decoder) addHeap(scope compact.ScopeIndex, p *profile, anchor events.Anchor) error {
 	space := events.Type{Name: "space", Unit: "bytes"}
 	to := d.b.NewProfile(scope, events.Profile{

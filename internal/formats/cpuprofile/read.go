@@ -111,8 +111,8 @@ func (d *decoder) readNode(p *profile) error {
 	return d.b.Take(nodeBytes * (len(p.nodes) - before))
 }
 
-// readHead reads a tree whose nodes have their children in them: that of a heap profile, or of a CPU profile before Chrome 58 and Node 8,
-// whose nodes have their functions without a callFrame.
+// readHead reads a tree whose nodes have their children in them: that of a heap profile, or of a CPU profile before
+// Chrome 58 and Node 8, whose nodes have their functions without a callFrame.
 func (d *decoder) readHead(p *profile, parent int32, depth int) error {
 	if err := d.b.Step(0); err != nil {
 		return err

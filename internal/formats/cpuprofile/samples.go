@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// samples returns the node and the time of all samples, in the order in which they were recorded. The first delta is the time from the
-// profile's start to the first sample.
+// samples returns the node and the time of all samples, in the order in which they were recorded. The first delta is
+// the time from the profile's start to the first sample.
 func (p *profile) samples() iter.Seq2[int32, float64] {
 	return func(yield func(int32, float64) bool) {
 		at := p.start
@@ -60,7 +60,8 @@ func (p *profile) order() (w window) {
 	return w
 }
 
-// period returns the mean time between two samples, or if there is only one, the time from start to it. Times can be out of order.
+// period returns the mean time between two samples, or if there is only one, the time from start to it. Times can be
+// out of order.
 func (w *window) period(start float64) int64 {
 	if w.number == 0 {
 		return 0
@@ -118,7 +119,8 @@ func (d *decoder) begin(first, last float64, anchor events.Anchor) uint64 {
 	switch {
 	case first >= events.Year2000*1e6: // a Unix time
 		return uint64(first) * 1000
-	case d.began.Unix() >= events.Year2000 && d.began.Unix() < events.Year2100 && d.firstEvent > 0 && first >= d.firstEvent:
+	case d.began.Unix() >= events.Year2000 && d.began.Unix() < events.Year2100 && d.firstEvent > 0 &&
+		first >= d.firstEvent:
 		return uint64(d.began.UnixNano()) + uint64((first-d.firstEvent)*1000)
 	}
 	d.b.GuessClock()
@@ -135,7 +137,8 @@ type stackKey struct{ node, before int32 }
 func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, period int64, first float64) error {
 	cpu := events.Type{Name: "cpu", Unit: "nanoseconds"}
 	to := d.b.NewProfile(scope, events.Profile{
-		Sample: events.Type{Name: "samples", Unit: "count"}, Period: cpu, Every: period, Shape: compact.Shape{Timestamps: true},
+		Sample: events.Type{Name: "samples", Unit: "count"}, Period: cpu, Every: period,
+		Shape: compact.Shape{Timestamps: true},
 	})
 	attributes := d.attributesOf(p)
 	stacks := map[stackKey]dictionary.StackIndex{}
@@ -170,7 +173,8 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, period int64,
 		if n.kind == ordinary {
 			before = at
 		}
-		d.b.Event(to, compact.Identity{Stack: stack, Attributes: attributes}, compact.Observation{Timestamp: uint64((t - first) * 1000)})
+		d.b.Event(to, compact.Identity{Stack: stack, Attributes: attributes},
+			compact.Observation{Timestamp: uint64((t - first) * 1000)})
 	}
 	if p.end > 0 {
 		d.b.Widen(to, uint64(max(0, p.start-first)*1000), uint64(max(0, p.end-first)*1000))
@@ -189,7 +193,8 @@ func (d *decoder) addHits(scope compact.ScopeIndex, p *profile) error {
 	}
 	cpu := events.Type{Name: "cpu", Unit: "nanoseconds"}
 	to := d.b.NewProfile(scope, events.Profile{
-		Sample: events.Type{Name: "samples", Unit: "count"}, Period: cpu, Every: int64(max(0, (p.end-p.start)/hits*1000)), Shape: compact.Shape{Values: true},
+		Sample: events.Type{Name: "samples", Unit: "count"}, Period: cpu, Every: int64(max(0, (p.end-p.start)/hits*1000)),
+		Shape: compact.Shape{Values: true},
 	})
 	attributes := d.attributesOf(p)
 	for i := range p.nodes {
@@ -220,7 +225,8 @@ func (d *decoder) attributesOf(p *profile) dictionary.AttributeSetIndex {
 	if !p.isOfBrowser {
 		return 0
 	}
-	attributes := []int32{d.b.IntAttribute(events.AttributeProcessID, p.process), d.b.IntAttribute(events.AttributeThreadID, p.thread)}
+	attributes := []int32{d.b.IntAttribute(events.AttributeProcessID, p.process),
+		d.b.IntAttribute(events.AttributeThreadID, p.thread)}
 	if name := d.threadNames[threadKey{p.process, p.thread}]; name != "" {
 		attributes = append(attributes, d.b.StringAttribute(events.AttributeThreadName, name))
 	}

@@ -88,7 +88,8 @@ func (d *decoder) define(n *node, f *callFrame, first int64) {
 	}
 	intern := d.b.Dict.Strings.Intern
 	function := dictionary.Function{
-		Name: intern(d.b.CleanString(name)), Filename: intern(d.b.CleanString(f.URL)), StartLine: fromOne(f.LineNumber, first),
+		Name: intern(d.b.CleanString(name)), Filename: intern(d.b.CleanString(f.URL)),
+		StartLine: fromOne(f.LineNumber, first),
 	}
 	n.location = d.b.Frame(function, function.StartLine, fromOne(f.ColumnNumber, first))
 }
@@ -104,8 +105,9 @@ func fromOne(n *int64, first int64) int64 {
 // unreadable is the stack of a node that has none.
 const unreadable dictionary.StackIndex = -1
 
-// stackOf interns a stack: the node and its ancestors, or if the node is above another stack, itself and that stack: before and its
-// ancestors. It returns unreadable if the stack is too deep or a circle, or if all stacks have too many nodes.
+// stackOf interns a stack: the node and its ancestors, or if the node is above another stack, itself and that stack:
+// before and its ancestors. It returns unreadable if the stack is too deep or a circle, or if all stacks have too many
+// nodes.
 func (d *decoder) stackOf(t *tree, at, before int32) dictionary.StackIndex {
 	d.stack = d.stack[:0]
 	if n := t.nodes[at]; n.kind == above {

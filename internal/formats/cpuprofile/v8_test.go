@@ -28,7 +28,8 @@ func TestFirstDelta(t *testing.T) {
 		"500,3000,-1000,1000":   "period 1000000 cpu", // Chrome's samples can be out of order
 		"250":                   "period 0 cpu",       // all samples at one time
 	} {
-		text := `{"startTime":1764212400000000,"endTime":1764212400303000,` + nodes + `,"samples":[4,5,5,4],"timeDeltas":[` + deltas + `]}`
+		text := `{"startTime":1764212400000000,"endTime":1764212400303000,` + nodes + `,"samples":[4,5,5,4],"timeDeltas":[` +
+			deltas + `]}`
 		pd, stats, err := Decode([]byte(text), events.Options{})
 		require.NoError(t, err)
 		assert.Equal(t, 4, stats.Events)
@@ -42,12 +43,14 @@ func TestIDsFromZero(t *testing.T) {
 		`[{"id":0,"callFrame":{"functionName":"main"},"children":[1]},{"id":1,"callFrame":{"functionName":"update"}}]`,
 		`[{"id":1,"parent":0,"callFrame":{"functionName":"update"}},{"id":0,"callFrame":{"functionName":"main"}}]`,
 	} {
-		pd, stats, err := Decode([]byte(`{"nodes":`+nodes+`,"samples":[0,1,1,1],"timeDeltas":[0,1,1,1],"startTime":1764212400000000}`), events.Options{})
+		pd, stats, err := Decode([]byte(`{"nodes":`+nodes+
+			`,"samples":[0,1,1,1],"timeDeltas":[0,1,1,1],"startTime":1764212400000000}`), events.Options{})
 		require.NoError(t, err)
 		assert.Equal(t, events.Stats{Events: 4}, stats)
 		text := profiletest.Render(pd)
 		assert.Contains(t, text, "@1764212400000000000\n        main\n")
-		assert.Contains(t, text, "@1764212400000001000 @1764212400000002000 @1764212400000003000\n        update\n        main\n")
+		assert.Contains(t, text,
+			"@1764212400000001000 @1764212400000002000 @1764212400000003000\n        update\n        main\n")
 	}
 }
 
@@ -58,14 +61,16 @@ const (
 )
 
 func chunkEvent(ts int, samples, deltas, nodes string) string {
-	return fmt.Sprintf(`{"name":"ProfileChunk","ph":"P","id":"0x2","pid":7,"tid":2,"ts":%d,"args":{"data":{"cpuProfile":{"nodes":[%s],"samples":[%s]},"timeDeltas":[%s]}}}`,
+	return fmt.Sprintf(
+		`{"name":"ProfileChunk","ph":"P","id":"0x2","pid":7,"tid":2,"ts":%d,"args":{"data":{"cpuProfile":{"nodes":[%s],"samples":[%s]},"timeDeltas":[%s]}}}`,
 		ts, nodes, samples, deltas)
 }
 
 // Trace events are in no order, and their metadata, before or after them, place them in time.
 func TestTraceEvents(t *testing.T) {
 	const f, g = `{"id":1,"callFrame":{"functionName":"f"}}`, `{"id":2,"parent":1,"callFrame":{"functionName":"g"}}`
-	events1 := strings.Join([]string{chunkEvent(6000, "2", "200", g), threadEvent, profileEvent, chunkEvent(5500, "1,1", "100,100", f)}, ",")
+	events1 := strings.Join([]string{chunkEvent(6000, "2", "200", g), threadEvent, profileEvent,
+		chunkEvent(5500, "1,1", "100,100", f)}, ",")
 	want := `
       sample @1767323045000100000 @1767323045000200000 {process.pid=7, thread.id=1, thread.name="CrRendererMain"}
         f
@@ -96,8 +101,10 @@ func TestTraceEvents(t *testing.T) {
 
 // Chrome up to 66 has a profile in one event, and up to 57 a tree in the file.
 func TestOldChrome(t *testing.T) {
-	pd, stats, err := Decode([]byte(`[{"pid":7,"tid":8,"ts":9,"ph":"I","name":"CpuProfile","args":{"data":{"cpuProfile":{`+nodes+
-		`,"startTime":5,"endTime":4000,"samples":[4,4,5,2],"timeDeltas":[0,1000,1000,1000]}}}}]`), events.Options{Anchor: guess})
+	pd, stats, err := Decode([]byte(`[{"pid":7,"tid":8,"ts":9,"ph":"I","name":"CpuProfile","args":{"data":{"cpuProfile":{`+
+		nodes+
+		`,"startTime":5,"endTime":4000,"samples":[4,4,5,2],"timeDeltas":[0,1000,1000,1000]}}}}]`), events.Options{
+		Anchor: guess})
 	require.NoError(t, err)
 	assert.Equal(t, events.Stats{Events: 3, Filtered: 1, GuessedClock: true}, stats)
 	assert.Contains(t, profiletest.Render(pd), "{process.pid=7, thread.id=8}")
@@ -123,7 +130,8 @@ func TestHitCounts(t *testing.T) {
 	require.NoError(t, profiletest.Check(pd))
 	assert.Equal(t, events.Stats{Events: 2, Filtered: 1}, stats)
 	text := profiletest.Render(pd)
-	assert.Contains(t, text, "      time 1764212400000000000 ns\n      duration 5000001 ns\n      period 1000000 cpu in nanoseconds\n")
+	assert.Contains(t, text,
+		"      time 1764212400000000000 ns\n      duration 5000001 ns\n      period 1000000 cpu in nanoseconds\n")
 	assert.Contains(t, text, "      sample 3\n        f\n      sample 1\n        g\n        f\n")
 }
 
@@ -155,7 +163,8 @@ func TestHeapProfile(t *testing.T) {
 	assert.Equal(t, events.Stats{Events: 2, GuessedClock: true}, stats)
 	got := profiletest.Render(pd)
 	assert.Contains(t, got, "profile inuse_space in bytes\n      time "+fmt.Sprint(ended.UnixNano())+" ns\n")
-	assert.Contains(t, got, "      sample 10\n      sample 4096\n        parse from line 8 a.js:8\n        load from line 3 a.js:3:5\n")
+	assert.Contains(t, got,
+		"      sample 10\n      sample 4096\n        parse from line 8 a.js:8\n        load from line 3 a.js:3:5\n")
 }
 
 func TestRefusals(t *testing.T) {
@@ -168,7 +177,8 @@ func TestRefusals(t *testing.T) {
 		_, _, err := Decode([]byte(text), events.Options{})
 		assert.ErrorIs(t, err, want, "%.40s", text)
 	}
-	_, stats, err := Decode([]byte(`[`+profileEvent+`,{"name":"ProfileChunk","id":"0x2","pid":7},{"name":"ProfileChunk","id":"0x2","pid":7,"args":{"data":null}}]`), events.Options{})
+	_, stats, err := Decode([]byte(`[`+profileEvent+
+		`,{"name":"ProfileChunk","id":"0x2","pid":7},{"name":"ProfileChunk","id":"0x2","pid":7,"args":{"data":null}}]`), events.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, 2, stats.Dropped)
 }
@@ -190,7 +200,8 @@ func TestNodeOfThisMachine(t *testing.T) {
 	folder := t.TempDir()
 	script := filepath.Join(folder, "program.js")
 	require.NoError(t, os.WriteFile(script, []byte(program), 0o600))
-	cmd := exec.Command(node, "--cpu-prof", "--cpu-prof-name=a.cpuprofile", "--heap-prof", "--heap-prof-name=a.heapprofile", script)
+	cmd := exec.Command(node, "--cpu-prof", "--cpu-prof-name=a.cpuprofile", "--heap-prof",
+		"--heap-prof-name=a.heapprofile", script)
 	cmd.Dir = folder
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -5,8 +5,8 @@ package events
 
 import "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 
-// CallTree has stacks as the nodes of a tree: each is a location and the node of its caller. A few bytes of input can be a node at any
-// depth, so that all stacks together have a budget of locations.
+// CallTree has stacks as the nodes of a tree: each is a location and the node of its caller. A few bytes of input can
+// be a node at any depth, so that all stacks together have a budget of locations.
 type CallTree struct {
 	nodes []callNode
 	left  int // how many more locations stacks may have
@@ -23,7 +23,8 @@ const NoNode = -1
 
 const notInterned, unreadable dictionary.StackIndex = -1, -2
 
-// The budget of locations is leastLocations and locationsPerByte of the payload. Stacks have at most maxStackDepth of them.
+// The budget of locations is leastLocations and locationsPerByte of the payload. Stacks have at most maxStackDepth of
+// them.
 const leastLocations, locationsPerByte, maxStackDepth = 64 << 10, 2, 4096
 
 // NodeBytes is the memory of a node, in a list that may just have grown.
@@ -53,7 +54,8 @@ func (t *CallTree) Add(caller, location int32) int32 {
 	return int32(len(t.nodes) - 1)
 }
 
-// Stack interns the stack of a node, leaf first. It is false if the stack is too deep or a circle, or if the budget is spent.
+// Stack interns the stack of a node, leaf first. It is false if the stack is too deep or a circle, or if the budget is
+// spent.
 func (t *CallTree) Stack(b *Builder, node int32) (stack dictionary.StackIndex, ok bool) {
 	if node == NoNode {
 		return 0, true

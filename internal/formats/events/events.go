@@ -73,7 +73,8 @@ const (
 type Stats struct {
 	// Events is the number of observations, Dropped that of records that could not be understood.
 	Events, Dropped int
-	// TooShort and Filtered count the observations that the options leave out: below the minimum, or of a kind that is not wanted.
+	// TooShort and Filtered count the observations that the options leave out: below the minimum, or of a kind that is not
+	// wanted.
 	TooShort, Filtered int
 	// LeftOutAttributes counts the attributes that cannot be understood, repeat another's key, or are beyond a limit.
 	LeftOutAttributes int
@@ -128,7 +129,8 @@ func (b *Builder) Reset(o Options) {
 	}
 }
 
-// Run resets the builder, reserves parserBytes, and returns what read adds to it. plainBytes are those of the payload, for Finish.
+// Run resets the builder, reserves parserBytes, and returns what read adds to it. plainBytes are those of the payload,
+// for Finish.
 func (b *Builder) Run(o Options, parserBytes, plainBytes int, read func() error) (pprofile.Profiles, Stats, error) {
 	b.Reset(o)
 	err := b.Take(parserBytes)
@@ -153,7 +155,8 @@ func (b *Builder) CountUnread(eventType string) {
 	if b.Stats.Unread == nil {
 		b.Stats.Unread = map[string]int{}
 	}
-	if _, known := b.Stats.Unread[eventType]; !known && (len(b.Stats.Unread) >= maxUnreadTypes || len(eventType) > maxUnreadTypeBytes) {
+	if _, known := b.Stats.Unread[eventType]; !known &&
+		(len(b.Stats.Unread) >= maxUnreadTypes || len(eventType) > maxUnreadTypeBytes) {
 		eventType = UnreadOther
 	}
 	b.Stats.Unread[dictionary.ValidUTF8(eventType)]++
@@ -200,13 +203,16 @@ func (b *Builder) NewScope() compact.ScopeIndex {
 // NewProfile adds a profile to a scope.
 func (b *Builder) NewProfile(scope compact.ScopeIndex, p Profile) compact.ProfileIndex {
 	header := compact.Header{Period: p.Every}
-	header.SampleType = compact.ValueType{Type: b.Dict.Strings.Intern(p.Sample.Name), Unit: b.Dict.Strings.Intern(p.Sample.Unit)}
-	header.PeriodType = compact.ValueType{Type: b.Dict.Strings.Intern(p.Period.Name), Unit: b.Dict.Strings.Intern(p.Period.Unit)}
+	header.SampleType = compact.ValueType{Type: b.Dict.Strings.Intern(p.Sample.Name),
+		Unit: b.Dict.Strings.Intern(p.Sample.Unit)}
+	header.PeriodType = compact.ValueType{Type: b.Dict.Strings.Intern(p.Period.Name),
+		Unit: b.Dict.Strings.Intern(p.Period.Unit)}
 	b.windows = append(b.windows, window{})
 	return b.Profile(scope, p.Shape, header)
 }
 
-// SetWindow sets the times of a profile's first and last moment. Event widens the window if an observation lies outside.
+// SetWindow sets the times of a profile's first and last moment. Event widens the window if an observation lies
+// outside.
 func (b *Builder) SetWindow(p compact.ProfileIndex, first, last uint64) {
 	b.windows[p] = window{isSet: true, first: first, last: last}
 }
@@ -235,8 +241,8 @@ func (b *Builder) Shift(nanos uint64) {
 	}
 }
 
-// Finish writes the windows and returns what was added. If the payload, of plainBytes, is far larger than the strings, they
-// share no memory with it afterwards. The error is that of the Meter.
+// Finish writes the windows and returns what was added. If the payload, of plainBytes, is far larger than the strings,
+// they share no memory with it afterwards. The error is that of the Meter.
 func (b *Builder) Finish(plainBytes int) (pprofile.Profiles, error) {
 	if err := b.Take(0); err != nil {
 		return pprofile.NewProfiles(), err
@@ -279,7 +285,8 @@ func (b *Builder) TypedFrame(f dictionary.Function, line int64, typ string) int3
 }
 
 func (b *Builder) frame(l dictionary.Location, f dictionary.Function, line, column int64) int32 {
-	b.lines = append(b.lines[:0], dictionary.Line{Function: b.Dict.Functions.Intern(f), Line: max(line, 0), Column: max(column, 0)})
+	b.lines = append(b.lines[:0],
+		dictionary.Line{Function: b.Dict.Functions.Intern(f), Line: max(line, 0), Column: max(column, 0)})
 	return int32(b.Dict.Locations.Intern(l, b.lines))
 }
 
@@ -308,7 +315,8 @@ func CutLast(s string) (before, last string) {
 // TraceParent returns the link that a traceparent of W3C Trace Context names: version-trace-span-flags.
 func TraceParent(s string) (dictionary.Link, bool) {
 	parts := strings.SplitN(strings.TrimSpace(s), "-", 5)
-	if len(s) > 512 || len(parts) < 4 || len(parts[0]) != 2 || parts[0] == "ff" || len(parts[1]) != 32 || len(parts[2]) != 16 {
+	if len(s) > 512 || len(parts) < 4 || len(parts[0]) != 2 || parts[0] == "ff" || len(parts[1]) != 32 ||
+		len(parts[2]) != 16 {
 		return dictionary.Link{}, false
 	}
 	return dictionary.ParseLink(parts[1], parts[2])
@@ -320,8 +328,8 @@ const (
 	Year2100 = 4102444800
 )
 
-// UnixNanos converts a Unix time in seconds, milliseconds, microseconds or nanoseconds to nanoseconds. It returns 0 if v is not
-// a time from 2000 to 2100 in any of these units.
+// UnixNanos converts a Unix time in seconds, milliseconds, microseconds or nanoseconds to nanoseconds. It returns 0 if
+// v is not a time from 2000 to 2100 in any of these units.
 func UnixNanos(v int64) uint64 {
 	for unit := int64(1e9); unit >= 1; unit /= 1000 {
 		if perSecond := int64(1e9) / unit; v >= Year2000*perSecond && v < Year2100*perSecond {
@@ -331,8 +339,8 @@ func UnixNanos(v int64) uint64 {
 	return 0
 }
 
-// Scaled returns v × factor, rounded, as exactly as v is: the product of a Unix time is beyond the integers of a float64. It is false if
-// the product is not a positive int64.
+// Scaled returns v × factor, rounded, as exactly as v is: the product of a Unix time is beyond the integers of a
+// float64. It is false if the product is not a positive int64.
 func Scaled(v float64, factor int64) (int64, bool) {
 	whole, fraction := math.Modf(v)
 	if !(v >= 0 && v < math.MaxInt64/float64(factor)) {
@@ -342,7 +350,8 @@ func Scaled(v float64, factor int64) (int64, bool) {
 	return scaled, scaled >= 0
 }
 
-// ShortError returns err, or if its message is long, the beginning of the first line: a parser's error can list whole tables.
+// ShortError returns err, or if its message is long, the beginning of the first line: a parser's error can list whole
+// tables.
 func ShortError(err error) error {
 	const longest = 300
 	line, _, _ := strings.Cut(dictionary.ValidUTF8(err.Error()), "\n")

@@ -55,7 +55,8 @@ func (c *reals) UnmarshalJSON(b []byte) error {
 	return eachNumber(b, func(v float64) { *c = append(*c, v) })
 }
 
-// eachNumber calls add for each element of a list, which is valid JSON. A null, in place of the list or of an element, is NaN.
+// eachNumber calls add for each element of a list, which is valid JSON. A null, in place of the list or of an element,
+// is NaN.
 func eachNumber(b []byte, add func(float64)) error {
 	b = bytes.TrimSpace(b)
 	if string(b) == "null" {

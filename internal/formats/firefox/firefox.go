@@ -1,20 +1,21 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package firefox reads profiles of the Firefox Profiler: those that samply and profiler.firefox.com write, in columns ("processed"), and
-// those of Firefox itself, in rows ("Gecko").
+// Package firefox reads profiles of the Firefox Profiler: those that samply and profiler.firefox.com write, in columns
+// ("processed"), and those of Firefox itself, in rows ("Gecko").
 //
-// Decode walks over the JSON (read.go). Of each thread it keeps the columns of numbers (columns.go): samples name nodes of a table of
-// stacks, those name frames, and those functions, whose names are strings (tables.go). The tables are the thread's own, or shared by all.
-// Rows become columns as they are read. When a process has been read, addThread adds the samples of its threads (samples.go):
+// Decode walks over the JSON (read.go). Of each thread it keeps the columns of numbers (columns.go): samples name nodes
+// of a table of stacks, those name frames, and those functions, whose names are strings (tables.go). The tables are the
+// thread's own, or shared by all. Rows become columns as they are read. When a process has been read, addThread adds
+// the samples of its threads (samples.go):
 //
 //	samples/count     the samples; the period is the interval, of wall clock time
 //	cpu/nanoseconds   the CPU time between two samples, if it was recorded
 //	wall/nanoseconds  samples whose weight is a time
 //	alloc_space/bytes allocations that were sampled
 //
-// Every sample keeps its time, and the thread is its attributes. Times count from the start of the profile, which is Unix time, or 0 in
-// files that were converted: those end at the anchor.
+// Every sample keeps its time, and the thread is its attributes. Times count from the start of the profile, which is
+// Unix time, or 0 in files that were converted: those end at the anchor.
 package firefox
 
 import (
@@ -39,7 +40,8 @@ var ErrNotProfile = errors.New("there is no thread of the Firefox Profiler in th
 
 // Decode returns the profiles of a file.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{options: options, tree: events.NewCallTree(len(data)), profiles: map[profileKey]compact.ProfileIndex{}, first: math.MaxUint64}
+	d := decoder{options: options, tree: events.NewCallTree(len(data)), profiles: map[profileKey]compact.ProfileIndex{},
+		first: math.MaxUint64}
 	return d.Run(options, parserFactor*len(data), len(data), func() error {
 		d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n")))}
 		d.scope = d.NewScope()

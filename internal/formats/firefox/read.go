@@ -111,7 +111,8 @@ func (d *decoder) readTable(t *tables, key string) error {
 		}
 	case "funcTable":
 		columns = map[string]any{
-			"name": &t.functions.name, "fileName": &t.functions.file, "source": &t.functions.source, "resource": &t.functions.resource,
+			"name": &t.functions.name, "fileName": &t.functions.file, "source": &t.functions.source,
+			"resource":   &t.functions.resource,
 			"lineNumber": &t.functions.line,
 		}
 	case "resourceTable":
@@ -124,7 +125,8 @@ func (d *decoder) readTable(t *tables, key string) error {
 	return d.readColumns(columns)
 }
 
-// readColumns reads a table: as an object with a list for each column, or with a list of rows and a schema, which comes first.
+// readColumns reads a table: as an object with a list for each column, or with a list of rows and a schema, which comes
+// first.
 func (d *decoder) readColumns(columns map[string]any) error {
 	schema := map[string]int{}
 	return d.json.Object(func(key string) error {

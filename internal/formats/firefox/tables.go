@@ -86,7 +86,8 @@ const missing = events.NoNode - 1
 // jsLocation is a frame of Firefox's own format that names a place in a script.
 var jsLocation = regexp.MustCompile(`^(.*) \((.+?):(\d+)(?::(\d+))?\)$`)
 
-// location interns a frame. One of native code that has no name yet keeps its address and its file, so that it can be symbolized.
+// location interns a frame. One of native code that has no name yet keeps its address and its file, so that it can be
+// symbolized.
 func (d *decoder) location(r *resolver, frame int32) int32 {
 	line, column := int64(r.frames.line.at(frame)), int64(r.frames.column.at(frame))
 	intern := func(s string) dictionary.StringIndex { return d.Dict.Strings.Intern(d.CleanString(s)) }
@@ -131,7 +132,8 @@ func (d *decoder) mapping(r *resolver, i int32) dictionary.MappingIndex {
 	l := &r.libs[i]
 	m := dictionary.Mapping{Filename: d.Dict.Strings.Intern(d.CleanString(cmp.Or(l.Path, l.Name)))}
 	if l.CodeID != nil && *l.CodeID != "" {
-		m.Attributes = d.Dict.AttributeSets.Intern([]int32{d.StringAttribute("process.executable.build_id.gnu", strings.ToLower(*l.CodeID))})
+		m.Attributes = d.Dict.AttributeSets.Intern([]int32{d.StringAttribute("process.executable.build_id.gnu",
+			strings.ToLower(*l.CodeID))})
 	}
 	return d.Dict.Mappings.Intern(m)
 }

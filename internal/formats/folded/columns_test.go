@@ -23,15 +23,20 @@ func TestColumns(t *testing.T) {
 		want string // samples without their attributes and times, leaf first
 		err  error
 	}{
-		"difffolded.pl":                {text: "a;b 31 56\na;c 6 2\na;[unknown] 2 2\n", err: ErrDifference},
-		"difffolded.pl, decimals":      {text: "a;b 31.0 56.5\na;c 6 2\n", err: ErrDifference},
-		"names with numbers":           {text: "rails;worker 1 500\nrails;worker 2 700\n", want: "500 worker 1;rails, 700 worker 2;rails"},
-		"some names with numbers":      {text: "rails;worker 1 500\nrails;main 700\n", want: "500 worker 1;rails, 700 main;rails"},
-		"padded numbers in names":      {text: "rails;puma 001 1500000000\nrails;rb 002 1200000000\n", want: "1200000000 rb 002;rails, 1500000000 puma 001;rails"},
-		"one name with a number":       {text: "main 3 12", want: "12 main 3"},
-		"large values":                 {text: "a;puma srv 1 1500000000\na;wait 700000000\na;worker 3 1700000000\n", want: "1500000000 puma srv 1;a, 1700000000 worker 3;a, 700000000 wait;a"},
-		"times":                        {text: "a;b 3 1687841528\na;c 4 1687841529\n", want: "3 b;a, 4 c;a"},
-		"years apart":                  {text: "a;b 3 1287841528\na;b 4 1687841529\n", want: "1287841528 b 3;a, 1687841529 b 4;a"},
+		"difffolded.pl":           {text: "a;b 31 56\na;c 6 2\na;[unknown] 2 2\n", err: ErrDifference},
+		"difffolded.pl, decimals": {text: "a;b 31.0 56.5\na;c 6 2\n", err: ErrDifference},
+		"names with numbers": {text: "rails;worker 1 500\nrails;worker 2 700\n",
+			want: "500 worker 1;rails, 700 worker 2;rails"},
+		"some names with numbers": {text: "rails;worker 1 500\nrails;main 700\n",
+			want: "500 worker 1;rails, 700 main;rails"},
+		"padded numbers in names": {text: "rails;puma 001 1500000000\nrails;rb 002 1200000000\n",
+			want: "1200000000 rb 002;rails, 1500000000 puma 001;rails"},
+		"one name with a number": {text: "main 3 12", want: "12 main 3"},
+		"large values": {text: "a;puma srv 1 1500000000\na;wait 700000000\na;worker 3 1700000000\n",
+			want: "1500000000 puma srv 1;a, 1700000000 worker 3;a, 700000000 wait;a"},
+		"times": {text: "a;b 3 1687841528\na;c 4 1687841529\n", want: "3 b;a, 4 c;a"},
+		"years apart": {text: "a;b 3 1287841528\na;b 4 1687841529\n",
+			want: "1287841528 b 3;a, 1687841529 b 4;a"},
 		"a name ends with a semicolon": {text: "a;b 31; 56\na;c 6; 2\n", want: "2 c 6;a, 56 b 31;a"},
 		"decimals":                     {text: "a 31.0\nb 6.\nc 2.5\nd 274\n", want: "274 d, 3 c, 31 a, 6 b"},
 		"sums of decimals":             {text: strings.Repeat("a 0.3\nb 0.4\n", 10), want: "3 a, 4 b"},
@@ -39,9 +44,10 @@ func TestColumns(t *testing.T) {
 		"versions in names":            {text: "python3.11 12\njava 1.8 7\n", want: "12 python3.11, 7 java 1.8"},
 		"names of classes":             {text: "#<Class:Cart>;add 3\n# a;b 4\n#\n", want: "3 add;#<Class:Cart>"},
 		"a byte order mark":            {text: "\xef\xbb\xbfmain;work 12\nmain;idle 8\n", want: "12 work;main, 8 idle;main"},
-		"Austin, wall":                 {text: "# austin: 3.6.0\n# interval: 100\n# mode: wall\n\nP1;T0:1;a.py:main:3 1000\n", want: "1000000 a.py:main:3;T0:1;P1"},
-		"Austin, memory":               {text: "# mode: memory\nP1;T1;a.py:main:3 1024\n", want: "1024 a.py:main:3;T1;P1"},
-		"Austin, full":                 {text: "P1;T1;a.py:main:3 1000,1,-4096\nP1;T1;a.py:f:3 1000,0,0\n", err: ErrMetrics},
+		"Austin, wall": {text: "# austin: 3.6.0\n# interval: 100\n# mode: wall\n\nP1;T0:1;a.py:main:3 1000\n",
+			want: "1000000 a.py:main:3;T0:1;P1"},
+		"Austin, memory": {text: "# mode: memory\nP1;T1;a.py:main:3 1024\n", want: "1024 a.py:main:3;T1;P1"},
+		"Austin, full":   {text: "P1;T1;a.py:main:3 1000,1,-4096\nP1;T1;a.py:f:3 1000,0,0\n", err: ErrMetrics},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pd, stats, err := Decode([]byte(tc.text), Options{})
@@ -57,7 +63,8 @@ func TestColumns(t *testing.T) {
 }
 
 func TestTypesOfAustin(t *testing.T) {
-	for mode, want := range map[string]string{"wall": "wall in nanoseconds", "cpu": "cpu in nanoseconds", "memory": "alloc_space in bytes", "other": "samples in count"} {
+	for mode, want := range map[string]string{"wall": "wall in nanoseconds", "cpu": "cpu in nanoseconds",
+		"memory": "alloc_space in bytes", "other": "samples in count"} {
 		text := []byte("# mode: " + mode + "\na;b 3\n")
 		pd, _, err := Decode(text, Options{})
 		require.NoError(t, err)

@@ -30,7 +30,8 @@ func TestExampleOfOTEP239(t *testing.T) {
 	first := profiletest.Sample{
 		Stack: profiletest.Stack("baz", "bar", "foo"), Values: []int64{100}, Timestamps: []uint64{1687841528_000000_000},
 		Attributes: []profiletest.Attribute{profiletest.Attr("region", "us")},
-		TraceID:    [16]byte{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}, SpanID: [8]byte{0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99},
+		TraceID:    [16]byte{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4},
+		SpanID:     [8]byte{0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99},
 	}
 	second := profiletest.Value(200, "bar", "foo")
 	second.Attributes = []profiletest.Attribute{profiletest.Attr("region", "us")}

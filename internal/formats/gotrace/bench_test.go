@@ -35,8 +35,8 @@ func readAll(data []byte) error {
 	return err
 }
 
-// measuredTrace returns the trace at the path GO_TRACE. If there is no file and GO_TRACE_SECONDS is set, it records one for that
-// time. Without GO_TRACE it returns a small one.
+// measuredTrace returns the trace at the path GO_TRACE. If there is no file and GO_TRACE_SECONDS is set, it records one
+// for that time. Without GO_TRACE it returns a small one.
 func measuredTrace(tb testing.TB) []byte {
 	tb.Helper()
 	path := os.Getenv("GO_TRACE")
@@ -55,7 +55,8 @@ func measuredTrace(tb testing.TB) []byte {
 	return data
 }
 
-// recordBusyServer traces a server that 16 clients keep busy: each answer sorts a little, and every eighth waits for a lock.
+// recordBusyServer traces a server that 16 clients keep busy: each answer sorts a little, and every eighth waits for a
+// lock.
 func recordBusyServer(tb testing.TB, path string, duration time.Duration) {
 	tb.Helper()
 	file, err := os.Create(path)
@@ -100,7 +101,8 @@ func recordBusyServer(tb testing.TB, path string, duration time.Duration) {
 func BenchmarkDecode(b *testing.B) {
 	data := measuredTrace(b)
 	everything := DefaultOptions()
-	everything.MinDuration, everything.SystemGoroutines, everything.GCWorkers, everything.ForeverBlocked = 0, true, true, true
+	everything.MinDuration, everything.SystemGoroutines, everything.GCWorkers, everything.ForeverBlocked = 0, true, true,
+		true
 	for name, options := range map[string]Options{"default": DefaultOptions(), "everything": everything} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -8,12 +8,13 @@
 //	on_cpu/nanoseconds   goroutines that run
 //	gc_pause/nanoseconds stopping the world, and goroutines that assist the garbage collector
 //
-// An interval is an observation: its length is the value, its end the timestamp. It is split where the task, region or span changes.
+// An interval is an observation: its length is the value, its end the timestamp. It is split where the task, region or
+// span changes.
 //
-// checkSize bounds what the reader may cost (scan.go), then golang.org/x/exp/trace reads event after event. decoder.event follows
-// goroutines from state to state (goroutines.go) and the user's tasks and regions (tasks.go); decoder.stack interns stacks. Times
-// count from the first event. At the end finish moves them to the wall clock: by the trace's clock snapshot (Go 1.25), or else by the
-// anchor.
+// checkSize bounds what the reader may cost (scan.go), then golang.org/x/exp/trace reads event after event.
+// decoder.event follows goroutines from state to state (goroutines.go) and the user's tasks and regions (tasks.go);
+// decoder.stack interns stacks. Times count from the first event. At the end finish moves them to the wall clock: by
+// the trace's clock snapshot (Go 1.25), or else by the anchor.
 package gotrace
 
 import (
@@ -32,8 +33,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// legacyReader allows one trace from before Go 1.22 to be read at a time: the reader allocates 32 MiB even for the smallest,
-// which are reserved for each.
+// legacyReader allows one trace from before Go 1.22 to be read at a time: the reader allocates 32 MiB even for the
+// smallest, which are reserved for each.
 var legacyReader sync.Mutex
 
 // The memory of what is known of a goroutine, and of a part of its state that waits.
@@ -42,8 +43,8 @@ const (
 	partBytes      = 72
 )
 
-// Decode returns the profiles of a trace. Of a trace that breaks off it returns what comes before that, and counts one dropped record.
-// data is only read.
+// Decode returns the profiles of a trace. Of a trace that breaks off it returns what comes before that, and counts one
+// dropped record. data is only read.
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
 	isLegacy, readerBytes, err := checkSize(data, &options)
 	if err != nil {
@@ -53,7 +54,8 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 		legacyReader.Lock()
 		defer legacyReader.Unlock()
 	}
-	d := decoder{options: options, goroutines: map[trace.GoID]*goroutine{}, tasks: map[trace.TaskID]*task{}, ranges: map[rangeKey]openRange{}, splitsLeft: splitsConstant}
+	d := decoder{options: options, goroutines: map[trace.GoID]*goroutine{}, tasks: map[trace.TaskID]*task{},
+		ranges: map[rangeKey]openRange{}, splitsLeft: splitsConstant}
 	return d.b.Run(options.Options, readerBytes, len(data), func() error {
 		d.addProfiles()
 		if err := d.read(bytes.NewReader(data)); err != nil {
@@ -98,7 +100,8 @@ type decoder struct {
 	profiles [numProfiles]compact.ProfileIndex
 
 	syncs int
-	// start, generation and now are the times of the first event, of the beginning of the generation, and of the current event.
+	// start, generation and now are the times of the first event, of the beginning of the generation, and of the current
+	// event.
 	start, generation, now trace.Time
 	clock                  *trace.ClockSnapshot // the first one
 
@@ -187,7 +190,8 @@ func (d *decoder) stack(s trace.Stack) stackInfo {
 		location, ok := d.locations[frame.PC]
 		if !ok {
 			location = d.b.Frame(dictionary.Function{
-				Name: d.b.Dict.Strings.Intern(d.b.CleanString(frame.Func)), Filename: d.b.Dict.Strings.Intern(d.b.CleanString(frame.File)),
+				Name:     d.b.Dict.Strings.Intern(d.b.CleanString(frame.Func)),
+				Filename: d.b.Dict.Strings.Intern(d.b.CleanString(frame.File)),
 			}, int64(frame.Line), 0)
 			d.locations[frame.PC] = location
 		}
@@ -218,7 +222,8 @@ func (d *decoder) addProfiles() {
 }
 
 // observe adds an observation with d.attributes.
-func (d *decoder) observe(which int, stack dictionary.StackIndex, link dictionary.LinkIndex, end trace.Time, value int64) {
+func (d *decoder) observe(which int, stack dictionary.StackIndex, link dictionary.LinkIndex, end trace.Time,
+	value int64) {
 	id := compact.Identity{Stack: stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link}
 	d.b.Event(d.profiles[which], id, compact.Observation{Timestamp: uint64(end - d.start), Value: value})
 }

@@ -125,10 +125,12 @@ func TestVersions(t *testing.T) {
 			for _, i := range intervals(pd) {
 				states[i.state]++
 				profiles[i.profile]++
-				isRegion = isRegion || i.region == "compute" && i.isTask && i.state == "running" && strings.Contains(i.stack, "main.compute")
+				isRegion = isRegion || i.region == "compute" && i.isTask && i.state == "running" &&
+					strings.Contains(i.stack, "main.compute")
 				isLinked = isLinked || i.link == traceID && i.region == "compute"
 			}
-			for _, state := range []string{"running", "runnable", "syscall", "chan receive", "select", "sleep", "network", "sync"} {
+			for _, state := range []string{"running", "runnable", "syscall", "chan receive", "select", "sleep", "network",
+				"sync"} {
 				assert.Positive(t, states[state], "%s in %v", state, states)
 			}
 			for _, p := range []string{"samples", "off_cpu", "on_cpu", "gc_pause"} {
@@ -147,7 +149,8 @@ func TestVersions(t *testing.T) {
 			if isGuess {
 				assert.EqualValues(t, arrival.UnixNano(), uint64(first.Time())+first.DurationNano()-1)
 			} else {
-				assert.WithinRange(t, first.Time().AsTime(), time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
+				assert.WithinRange(t, first.Time().AsTime(), time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC),
+					time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
 			}
 		})
 	}
@@ -177,7 +180,8 @@ func TestNoHoles(t *testing.T) {
 		for id, list := range of {
 			slices.SortFunc(list, func(a, b interval) int { return cmp.Compare(a.end, b.end) })
 			for i := 1; i < len(list); i++ {
-				require.Equal(t, list[i-1].end, list[i].end-uint64(list[i].length), "%s: goroutine %d between %q and %q", name, id, list[i-1].state, list[i].state)
+				require.Equal(t, list[i-1].end, list[i].end-uint64(list[i].length), "%s: goroutine %d between %q and %q", name, id,
+					list[i-1].state, list[i].state)
 			}
 		}
 	}

@@ -32,7 +32,8 @@ type goroutine struct {
 	task    trace.TaskID // the last one that the goroutine began
 	link    dictionary.LinkIndex
 
-	// parts are the parts of the state that wait until it has lasted for Options.MinDuration. partStart is where the next one begins.
+	// parts are the parts of the state that wait until it has lasted for Options.MinDuration. partStart is where the next
+	// one begins.
 	parts     []part
 	partStart trace.Time
 }
@@ -83,7 +84,8 @@ func (d *decoder) transition(e *trace.Event, t *trace.StateTransition) {
 	g.partStart = g.since
 }
 
-// label marks the workers of the garbage collector: the runtime labels them GC (dedicated), GC (fractional) or GC (idle).
+// label marks the workers of the garbage collector: the runtime labels them GC (dedicated), GC (fractional) or GC
+// (idle).
 func (d *decoder) label(e *trace.Event) {
 	l := e.Label()
 	if l.Resource.Kind != trace.ResourceGoroutine || !strings.HasPrefix(l.Label, "GC (") {
@@ -101,8 +103,8 @@ func (d *decoder) end(id trace.GoID, g *goroutine) {
 	g.parts = g.parts[:0]
 }
 
-// split ends the part of a goroutine's state that had a context. All parts so far become observations as soon as the state has
-// lasted long enough.
+// split ends the part of a goroutine's state that had a context. All parts so far become observations as soon as the
+// state has lasted long enough.
 func (d *decoder) split(id trace.GoID, g *goroutine, context workContext) {
 	if length := int64(d.now - g.partStart); length > 0 {
 		d.parts -= cap(g.parts)

@@ -62,10 +62,12 @@ func TestLogsDoNotSplit(t *testing.T) {
 
 	pd, stats := decode(t, data.Bytes(), DefaultOptions())
 	_, long := running(intervals(pd), busy)
-	assert.GreaterOrEqual(t, long, total-int64(stats.TooShort)*int64(DefaultOptions().MinDuration), "what is missing is counted")
+	assert.GreaterOrEqual(t, long, total-int64(stats.TooShort)*int64(DefaultOptions().MinDuration),
+		"what is missing is counted")
 }
 
-// An interval is split where the task, the region or the span changes. Its length as a whole decides whether its pieces are left out.
+// An interval is split where the task, the region or the span changes. Its length as a whole decides whether its pieces
+// are left out.
 func TestPiecesAddUp(t *testing.T) {
 	const (
 		goStop, goStart, taskBegin, taskEnd, regionBegin, regionEnd, userLog = 19, 16, 40, 41, 42, 43, 44

@@ -11,8 +11,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
-// A batch of five bytes and a goroutine of seven take 512 bytes in the reader and the decoder. Few bytes hide that factor behind the
-// constant of the other tests, so that this one is smaller.
+// A batch of five bytes and a goroutine of seven take 512 bytes in the reader and the decoder. Few bytes hide that
+// factor behind the constant of the other tests, so that this one is smaller.
 func TestLargeTracesAreBounded(t *testing.T) {
 	const largeBytes, constantBytes, factor = 1 << 20, 12 << 20, 128
 	for name, data := range worst.GoTrace.Only("goroutines", "batches without events").All(largeBytes) {

@@ -15,7 +15,8 @@ type Options struct {
 	events.Options
 	// Aggregate sums the intervals of each stack and state, without timestamps and ids.
 	Aggregate bool
-	// MinDuration is the shortest interval that becomes an event. Stopping the world always does, and sums contain all intervals.
+	// MinDuration is the shortest interval that becomes an event. Stopping the world always does, and sums contain all
+	// intervals.
 	MinDuration time.Duration
 	// Period is the sampling period of the CPU profiler that ran beside the trace.
 	Period time.Duration
@@ -35,5 +36,6 @@ type Options struct {
 
 // DefaultOptions returns the options that configurations begin with.
 func DefaultOptions() Options {
-	return Options{MinDuration: 100 * time.Microsecond, Period: 10 * time.Millisecond, MaxThreads: 250, MaxLegacyBytes: 32 << 20}
+	return Options{MinDuration: 100 * time.Microsecond, Period: 10 * time.Millisecond, MaxThreads: 250,
+		MaxLegacyBytes: 32 << 20}
 }

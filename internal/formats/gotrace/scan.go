@@ -11,8 +11,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 )
 
-// The header is "go 1.22 trace" and three zeros. From Go 1.22 on a trace is a sequence of generations, each of which has
-// batches of threads; before, it had batches of processors.
+// The header is "go 1.22 trace" and three zeros. From Go 1.22 on a trace is a sequence of generations, each of which
+// has batches of threads; before, it had batches of processors.
 const (
 	headerBytes     = 16
 	firstGeneration = 22
@@ -32,12 +32,13 @@ var (
 	ErrLegacy  = fmt.Errorf("%w: a trace of before Go 1.22, which is read whole", events.ErrTooLarge)
 )
 
-// checkSize refuses what would make the reader slow or large: for each event it tries the heads of all threads that are not
-// ready, and it keeps a trace from before Go 1.22, which isLegacy reports, in memory whole. A trace that ends within an event
-// passes: the reader reports where, and keeps what is before. readerBytes is the memory of the reader.
+// checkSize refuses what would make the reader slow or large: for each event it tries the heads of all threads that are
+// not ready, and it keeps a trace from before Go 1.22, which isLegacy reports, in memory whole. A trace that ends
+// within an event passes: the reader reports where, and keeps what is before. readerBytes is the memory of the reader.
 func checkSize(data []byte, o *Options) (isLegacy bool, readerBytes int, err error) {
 	version := 0
-	if _, err := fmt.Sscanf(string(data[:min(len(data), headerBytes)]), "go 1.%d trace", &version); err != nil || len(data) < headerBytes {
+	if _, err := fmt.Sscanf(string(data[:min(len(data), headerBytes)]), "go 1.%d trace", &version); err != nil ||
+		len(data) < headerBytes {
 		return false, 0, errors.New("not a Go execution trace: unknown header")
 	}
 	s := scanner{rest: data[headerBytes:], maxThreads: o.MaxThreads, seen: map[uint64]struct{}{}}

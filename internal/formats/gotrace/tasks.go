@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// Attributes of samples besides those of package events: the user's annotations in the words of runtime/trace, and the name of
-// a pause.
+// Attributes of samples besides those of package events: the user's annotations in the words of runtime/trace, and the
+// name of a pause.
 const (
 	attributeTaskID   = "go.task.id"
 	attributeTaskType = "go.task.type"
@@ -39,9 +39,9 @@ type task struct {
 	workers map[trace.GoID]struct{}
 }
 
-// user follows the user's annotations. A goroutine works on the task of its innermost region, or else on the last task that it
-// began. If it runs and its context changes, its interval is split, and so are those of others that work on a task that ends or gets
-// another link.
+// user follows the user's annotations. A goroutine works on the task of its innermost region, or else on the last task
+// that it began. If it runs and its context changes, its interval is split, and so are those of others that work on a
+// task that ends or gets another link.
 func (d *decoder) user(e *trace.Event) {
 	id := e.Goroutine()
 	g := d.goroutines[id]
@@ -61,8 +61,8 @@ func (d *decoder) user(e *trace.Event) {
 	}
 }
 
-// Each event of the user's allows splitsPerEvent goroutines to be split, and the trace splitsConstant more: a task can have very
-// many goroutines, and very many logs. A state beyond that has the context of its end.
+// Each event of the user's allows splitsPerEvent goroutines to be split, and the trace splitsConstant more: a task can
+// have very many goroutines, and very many logs. A state beyond that has the context of its end.
 const (
 	splitsConstant = 1 << 16
 	splitsPerEvent = 4

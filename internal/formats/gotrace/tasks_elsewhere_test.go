@@ -16,17 +16,20 @@ import (
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// A goroutine waits on a task, which another goroutine ends or links to a span. The wait until then has the context of until then.
+// A goroutine waits on a task, which another goroutine ends or links to a span. The wait until then has the context of
+// until then.
 func TestTasksThatOthersChange(t *testing.T) {
 	const traceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for name, c := range map[string]struct {
 		change func(ctx context.Context, task *trace.Task)
 		want   []string // of the parts of the wait
 	}{
-		"nothing":  {func(context.Context, *trace.Task) {}, []string{`go.task.type="request"`}},
-		"it ends":  {func(_ context.Context, task *trace.Task) { task.End() }, []string{`go.task.type="request"`, ""}},
-		"a link":   {func(ctx context.Context, _ *trace.Task) { trace.Log(ctx, logTraceParent, traceParent) }, []string{"", "link "}},
-		"its name": {func(ctx context.Context, _ *trace.Task) { trace.Log(ctx, "user", "ada") }, []string{`go.task.type="request"`}},
+		"nothing": {func(context.Context, *trace.Task) {}, []string{`go.task.type="request"`}},
+		"it ends": {func(_ context.Context, task *trace.Task) { task.End() }, []string{`go.task.type="request"`, ""}},
+		"a link": {func(ctx context.Context, _ *trace.Task) { trace.Log(ctx, logTraceParent, traceParent) },
+			[]string{"", "link "}},
+		"its name": {func(ctx context.Context, _ *trace.Task) { trace.Log(ctx, "user", "ada") },
+			[]string{`go.task.type="request"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

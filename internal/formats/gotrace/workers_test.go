@@ -21,8 +21,8 @@ import (
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// runningTime sums how long the goroutines of a trace ran: all of them, and those that were never labelled as workers of the garbage
-// collector.
+// runningTime sums how long the goroutines of a trace ran: all of them, and those that were never labelled as workers
+// of the garbage collector.
 func runningTime(t *testing.T, data []byte) (all, others int64) {
 	t.Helper()
 	reader, err := trace.NewReader(bytes.NewReader(data))
@@ -69,12 +69,13 @@ func runningTime(t *testing.T, data []byte) (all, others int64) {
 	return all, others
 }
 
-// The toolchain's own traces of before Go 1.22, in which preempted goroutines have a stack of nothing, and workers of the garbage collector
-// are preempted, too.
+// The toolchain's own traces of before Go 1.22, in which preempted goroutines have a stack of nothing, and workers of
+// the garbage collector are preempted, too.
 func TestWorkersOfTheGarbageCollector(t *testing.T) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	require.NoError(t, err)
-	paths, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "src/internal/trace/internal/tracev1/testdata/stress_1_*_good"))
+	paths, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)),
+		"src/internal/trace/internal/tracev1/testdata/stress_1_*_good"))
 	require.NoError(t, err)
 	if len(paths) == 0 {
 		t.Skip("the toolchain has no traces of before Go 1.22")

@@ -40,7 +40,8 @@ func requireBounded(t *testing.T, data, labels []byte) (err error) {
 	t.Helper()
 	var result any
 	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
-		result, _, err = Decode(data, Options{Labels: labels, Options: events.Options{Meter: &pdatasize.Meter{Reserve: reserve}}})
+		result, _, err = Decode(data,
+			Options{Labels: labels, Options: events.Options{Meter: &pdatasize.Meter{Reserve: reserve}}})
 	})
 	profiletest.RequireBounded(t, cost, len(data)+len(labels), 8<<20, 72)
 	_ = result
@@ -50,8 +51,9 @@ func requireBounded(t *testing.T, data, labels []byte) (err error) {
 // wantErrors are the errors for hostile recordings that are refused; the others are read.
 var wantErrors = map[string]error{
 	"symbols": errCount, "stacks": errCount, "frames": errCount, "characters": errCount, "metadata of 1": errCount,
-	"metadata of 9": errCount, "metadata of 10": errCount, "an event beyond its end": errCount, "objects without fields": errCount,
-	"pools in a circle": errPools, "pools within pools": errCount, "long names": errNames,
+	"metadata of 9": errCount, "metadata of 10": errCount, "an event beyond its end": errCount,
+	"objects without fields": errCount,
+	"pools in a circle":      errPools, "pools within pools": errCount, "long names": errNames,
 }
 
 func TestDecodeIsBounded(t *testing.T) {

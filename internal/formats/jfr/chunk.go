@@ -87,7 +87,8 @@ func (d *decoder) openChunk(start int) error {
 		stacks: map[stackKey]dictionary.StackIndex{}, names: map[constantKey]dictionary.StringIndex{},
 		origins: map[origin]interned{}, threads: map[constantKey][]int32{}, states: map[constantKey]string{},
 	}
-	if c := &d.chunk; h.ticksPerSecond == 0 || c.start < year2000 || c.start >= year2100 || h.durationNanos > year2100 || c.end >= year2100 {
+	if c := &d.chunk; h.ticksPerSecond == 0 || c.start < year2000 || c.start >= year2100 || h.durationNanos > year2100 ||
+		c.end >= year2100 {
 		return errors.New("the time of a chunk is impossible")
 	}
 	d.chunkBytes = 0

@@ -29,7 +29,8 @@ type origin struct {
 	span
 }
 
-// span is what Pyroscope's Java agent adds: the number of a context of labels, a span with the number of its name, a trace.
+// span is what Pyroscope's Java agent adds: the number of a context of labels, a span with the number of its name, a
+// trace.
 type span struct{ context, id, name, traceHi, traceLo uint64 }
 
 // interned is an origin in the dictionary.

@@ -29,7 +29,9 @@ func TestCorrelatedKeys(t *testing.T) {
 		pool("java.lang.Class", func(id int, k [4]uint64) { w.Entry(id, at(k[0])) })
 		pool("jdk.types.Method", func(id int, k [4]uint64) { w.Entry(id, at(k[0]), at(k[1])) })
 		pool("jdk.types.StackTrace", func(id int, k [4]uint64) { w.Entry(id, 0, 1, at(k[2]), int(k[3]&math.MaxInt16)) })
-		pool("java.lang.Thread", func(id int, k [4]uint64) { w.Entry(id, "os", at(k[0]), fmt.Sprint("thread", at(k[1])), at(k[2])) })
+		pool("java.lang.Thread", func(id int, k [4]uint64) {
+			w.Entry(id, "os", at(k[0]), fmt.Sprint("thread", at(k[1])), at(k[2]))
+		})
 		for i := range uint64(n) {
 			k := keys(i + 1)
 			w.Event("jdk.ExecutionSample", i, uint64(at(k[0])), uint64(at(k[1])), 0, uint64(at(k[2])))

@@ -17,8 +17,9 @@ var (
 	errClass     = errors.New("an unknown class")
 )
 
-// cursor reads a part of a recording. After the first fault it reads only zeros, so that a single read needs no check; loops over
-// counts end when err is set. A count is checked against the bytes that are left before anything is allocated for it.
+// cursor reads a part of a recording. After the first fault it reads only zeros, so that a single read needs no check;
+// loops over counts end when err is set. A count is checked against the bytes that are left before anything is
+// allocated for it.
 type cursor struct {
 	data []byte
 	pos  int
@@ -88,8 +89,8 @@ const (
 	textLatin1
 )
 
-// text reads a string of any encoding, and returns the first bytes of it: at most limit, and what is left of the last character. For
-// a string in the pool it returns its number there instead.
+// text reads a string of any encoding, and returns the first bytes of it: at most limit, and what is left of the last
+// character. For a string in the pool it returns its number there instead.
 func (c *cursor) text(limit int) (text []byte, constant uint64) {
 	form := textNull
 	if b := c.bytes(1); len(b) > 0 {

@@ -40,10 +40,12 @@ const (
 
 var slotOf = map[string]slot{
 	"startTime": slotStartTime, "duration": slotDuration, "sampledThread": slotThread, "eventThread": slotThread,
-	"stackTrace": slotStackTrace, "state": slotState, "allocationSize": slotAllocationSize, "tlabSize": slotTLABSize, "size": slotSize,
+	"stackTrace": slotStackTrace, "state": slotState, "allocationSize": slotAllocationSize, "tlabSize": slotTLABSize,
+	"size":   slotSize,
 	"weight": slotWeight, "samples": slotSamples, "samplingPeriod": slotSamplingPeriod, "method": slotMethod,
-	"contextId": slotContext, "spanId": slotSpan, "spanName": slotSpanName, "traceIdHi": slotTraceHi, "traceIdLo": slotTraceLo,
-	"id": slotID, "name": slotName, "value": slotValue, "cause": slotCause, "sumOfPauses": slotPauses,
+	"contextId": slotContext, "spanId": slotSpan, "spanName": slotSpanName, "traceIdHi": slotTraceHi,
+	"traceIdLo": slotTraceLo,
+	"id":        slotID, "name": slotName, "value": slotValue, "cause": slotCause, "sumOfPauses": slotPauses,
 	"objectSize": slotSize, "bytesRead": slotSize, "bytesWritten": slotSize,
 }
 

@@ -133,8 +133,8 @@ type oldObject struct {
 	size uint64
 }
 
-// oldObject keeps an object of the last state. The JDK writes all that it has sampled each time that a recording is dumped, with the same
-// time for all.
+// oldObject keeps an object of the last state. The JDK writes all that it has sampled each time that a recording is
+// dumped, with the same time for all.
 func (d *decoder) oldObject(e *event) error {
 	t, ok := d.chunk.at(e.get(slotStartTime))
 	switch {
@@ -185,7 +185,8 @@ func (d *decoder) collection(e *event) error {
 		d.stackScratch = d.stackScratch[:0]
 		for _, of := range []slot{slotCause, slotName} {
 			name := d.CleanString(d.symbol(e.fields[of], e.get(of), maxNameBytes))
-			d.stackScratch = append(d.stackScratch, d.Frame(dictionary.Function{Name: d.Dict.Strings.Intern(cmp.Or(name, unknownMethod))}, 0, 0))
+			d.stackScratch = append(d.stackScratch,
+				d.Frame(dictionary.Function{Name: d.Dict.Strings.Intern(cmp.Or(name, unknownMethod))}, 0, 0))
 		}
 		stack = d.Dict.Stacks.Intern(d.stackScratch)
 		d.chunk.stacks[ref] = stack
@@ -210,8 +211,8 @@ func (d *decoder) place(e *event, lengthNanos uint64) (t uint64, id compact.Iden
 	return t, id, nil
 }
 
-// executionSample adds a sample of CPU or wall clock time, or of what async-profiler samples by: it writes all of them as this event. If it
-// samples by wall clock, a sample of a running thread counts as CPU time too.
+// executionSample adds a sample of CPU or wall clock time, or of what async-profiler samples by: it writes all of them
+// as this event. If it samples by wall clock, a sample of a running thread counts as CPU time too.
 func (d *decoder) executionSample(e *event) error {
 	state := d.state(e)
 	isSleeping, byWall := state == stateSleeping, d.settings.event == eventWall
@@ -234,8 +235,8 @@ func (d *decoder) executionSample(e *event) error {
 	return nil
 }
 
-// wallClockSample adds samples of wall clock time. One event can represent several samples of a sleeping thread: it begins with
-// the first.
+// wallClockSample adds samples of wall clock time. One event can represent several samples of a sleeping thread: it
+// begins with the first.
 func (d *decoder) wallClockSample(e *event) error {
 	n, period := max(e.get(slotSamples), 1), uint64(d.settings.wallPeriod(d.options.Period))
 	if n > math.MaxUint32 || period > math.MaxInt64/(1<<32) {

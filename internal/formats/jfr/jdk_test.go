@@ -55,7 +55,8 @@ func TestRecordingsOfThisMachine(t *testing.T) {
 			for _, event := range []string{"FileRead", "FileWrite", "SocketRead", "SocketWrite"} {
 				start += ",jdk." + event + "#threshold=0ns"
 			}
-			if release, _ := os.ReadFile(filepath.Join(jdk, "..", "release")); strings.Contains(string(release), `JAVA_VERSION="25`) {
+			if release, _ := os.ReadFile(filepath.Join(jdk, "..", "release")); strings.Contains(string(release),
+				`JAVA_VERSION="25`) {
 				start += ",jdk.CPUTimeSample#enabled=true,jdk.CPUTimeSample#throttle=10ms,method-trace=Burn::compute"
 			}
 			command(t, jdk, "java", start, "-cp", folder, "Burn", "400")
@@ -81,8 +82,9 @@ func TestRecordingsOfThisMachine(t *testing.T) {
 				"file_io_read_size in bytes": "FileRead bytesRead", "file_io_write_size in bytes": "FileWrite bytesWritten",
 				"socket_read_size in bytes": "SocketRead bytesRead", "socket_write_size in bytes": "SocketWrite bytesWritten",
 				"file_io_read_time in nanoseconds": "FileRead duration", "file_io_write_time in nanoseconds": "FileWrite duration",
-				"socket_read_time in nanoseconds": "SocketRead duration", "socket_write_time in nanoseconds": "SocketWrite duration",
-				"gc_pause_time in nanoseconds": "GarbageCollection sumOfPauses", "gc_collections in count": "GarbageCollection",
+				"socket_read_time in nanoseconds":  "SocketRead duration",
+				"socket_write_time in nanoseconds": "SocketWrite duration",
+				"gc_pause_time in nanoseconds":     "GarbageCollection sumOfPauses", "gc_collections in count": "GarbageCollection",
 				"live in count": "OldObjectSample", "live_bytes in bytes": "OldObjectSample objectSize",
 			} {
 				event, _, _ := strings.Cut(field, " ")
@@ -120,7 +122,8 @@ func printed(t *testing.T, jdk, file string) map[string]float64 {
 		}
 	}
 	const events = "OldObjectSample,FileRead,FileWrite,SocketRead,SocketWrite,GarbageCollection"
-	require.NoError(t, json.Unmarshal([]byte(command(t, jdk, "jfr", "print", "--json", "--events", events, file)), &recording))
+	require.NoError(t, json.Unmarshal([]byte(command(t, jdk, "jfr", "print", "--json", "--events", events, file)),
+		&recording))
 	totals := map[string]float64{}
 	for _, e := range recording.Recording.Events {
 		event := strings.TrimPrefix(e.Type, "jdk.")

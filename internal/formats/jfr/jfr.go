@@ -1,12 +1,13 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jfr reads recordings of Java Flight Recorder, which the JDK, async-profiler, Datadog's profiler and Pyroscope's Java agent
-// write.
+// Package jfr reads recordings of Java Flight Recorder, which the JDK, async-profiler, Datadog's profiler and
+// Pyroscope's Java agent write.
 //
 //	pd, stats, err := jfr.Decode(data, jfr.Options{})
 //
-// data is the uncompressed file, with any number of chunks. Decode is a pure function, and keeps nothing of data. Its steps:
+// data is the uncompressed file, with any number of chunks. Decode is a pure function, and keeps nothing of data. Its
+// steps:
 //
 //	parseLabels    reads the labels that Pyroscope's Java agent sends beside a recording (labels.go)
 //	openChunk      reads the header of a chunk (chunk.go), its classes (metadata.go), and where its constants are (pools.go)
@@ -16,10 +17,11 @@
 //	sampleOf       its thread, labels and span, as attributes and a link (context.go)
 //	finish         times and durations of the profiles (below)
 //
-// A recording costs no more than its bytes: counts are checked against what follows them (cursor.go), constant pools must not overlap,
-// and constants are read where they are, when something refers to them.
+// A recording costs no more than its bytes: counts are checked against what follows them (cursor.go), constant pools
+// must not overlap, and constants are read where they are, when something refers to them.
 //
-// Every event keeps its time. The profiles, by the scope attribute pprof.scope.profile_name, with Pyroscope's names for the
+// Every event keeps its time. The profiles, by the scope attribute pprof.scope.profile_name, with Pyroscope's names for
+// the
 // types:
 //
 //	process_cpu   samples/count, timestamps alone; the period is the recording's, or else Options.Period
@@ -34,8 +36,9 @@
 //	gc            gc_pause_time/nanoseconds and gc_collections/count, ending at the timestamp; the stack is the collector and the cause
 //	page-faults   and any other event that async-profiler samples by, in count
 //
-// An event with a length is a value, with its end as the timestamp. If each event counts as one, samples have only timestamps.
-// Live objects are a state: they have a value and no timestamp, and the last state counts. If the period changes, there is a profile for each period.
+// An event with a length is a value, with its end as the timestamp. If each event counts as one, samples have only
+// timestamps. Live objects are a state: they have a value and no timestamp, and the last state counts. If the period
+// changes, there is a profile for each period.
 package jfr
 
 import (
@@ -60,21 +63,23 @@ type Options struct {
 	events.Options
 	// Labels is a LabelsSnapshot, as Pyroscope's Java agent sends it, in protobuf without compression. It may be empty.
 	Labels []byte
-	// Period is the time between two samples of CPU or wall clock time, for recordings that do not state it. 0 means 10 ms.
+	// Period is the time between two samples of CPU or wall clock time, for recordings that do not state it. 0 means 10
+	// ms.
 	Period time.Duration
 }
 
 // ErrNotJFR is the error for data that does not begin as a recording does.
 var ErrNotJFR = errors.New("not a recording of Java Flight Recorder")
 
-// Decode returns the profiles of a recording, on a resource without attributes. A recording without events of interest makes
-// no profiles. Events whose time is impossible are dropped. The error is ErrNotJFR, or describes what is wrong with
-// the recording or the labels.
+// Decode returns the profiles of a recording, on a resource without attributes. A recording without events of interest
+// makes no profiles. Events whose time is impossible are dropped. The error is ErrNotJFR, or describes what is wrong
+// with the recording or the labels.
 func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
 	if !bytes.HasPrefix(data, []byte(chunkMagic)) {
 		return pprofile.NewProfiles(), stats, ErrNotJFR
 	}
-	d := decoder{options: options, data: data, nameBytes: nameBytesPerByte*len(data) + 1<<20, profiles: map[profileKey]compact.ProfileIndex{}, windows: map[settings]window{}}
+	d := decoder{options: options, data: data, nameBytes: nameBytesPerByte*len(data) + 1<<20,
+		profiles: map[profileKey]compact.ProfileIndex{}, windows: map[settings]window{}}
 	d.longest = max(options.MaxStringBytes, events.DefaultMaxStringBytes) + 1
 	if d.labels, err = parseLabels(options.Labels); err != nil {
 		return pprofile.NewProfiles(), stats, err
@@ -365,7 +370,8 @@ type profileKey struct {
 	event  string
 }
 
-// keyOf returns the key of a profile in the chunk. The period is what lies between two samples, or 1 if each event is one.
+// keyOf returns the key of a profile in the chunk. The period is what lies between two samples, or 1 if each event is
+// one.
 func (d *decoder) keyOf(p profileID) profileKey {
 	key := profileKey{id: p, period: 1}
 	switch s := &d.settings; p {
@@ -408,10 +414,12 @@ func (d *decoder) newProfile(key profileKey) compact.ProfileIndex {
 	}
 	scope := pcommon.NewInstrumentationScope()
 	scope.Attributes().PutStr(profilekind.NameAttribute, of.name)
-	return d.NewProfile(d.Scope(d.resource, scope, ""), events.Profile{Sample: of.sample, Period: of.period, Every: key.period, Shape: of.shape})
+	return d.NewProfile(d.Scope(d.resource, scope, ""),
+		events.Profile{Sample: of.sample, Period: of.period, Every: key.period, Shape: of.shape})
 }
 
-// finish sets the times of the profiles. Each is of the whole recording, or if the settings changed within it, of the chunks with its own.
+// finish sets the times of the profiles. Each is of the whole recording, or if the settings changed within it, of the
+// chunks with its own.
 func (d *decoder) finish() {
 	if len(d.windows) < 2 || len(d.windows) > maxWindows {
 		for _, p := range d.profiles {

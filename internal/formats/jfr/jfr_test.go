@@ -61,7 +61,8 @@ func TestRecordings(t *testing.T) {
 			require.NoError(t, profiletest.Equal(pd, again))
 			clear(data) // nothing of it is kept
 			require.NoError(t, profiletest.Equal(pd, again))
-			profiletest.Golden(t, filepath.Join("testdata", "golden", name+".golden"), fmt.Sprintf("%+v\n%s", stats, summary(pd)))
+			profiletest.Golden(t, filepath.Join("testdata", "golden", name+".golden"),
+				fmt.Sprintf("%+v\n%s", stats, summary(pd)))
 		})
 	}
 }
@@ -131,10 +132,12 @@ func shortStacks(text string) string {
 func TestTotalsAreThoseOfTheParsersTests(t *testing.T) {
 	// Our profiles by the types of the expectations, in the order of their values.
 	types := map[string][]string{
-		"block_contentions__count delay__nanoseconds":                              {"block contentions", "block delay"},
-		"mutex_contentions__count delay__nanoseconds":                              {"mutex contentions", "mutex delay"},
-		"memory_alloc_in_new_tlab_objects__count alloc_in_new_tlab_bytes__bytes":   {"memory alloc_in_new_tlab_objects", "memory alloc_in_new_tlab_bytes"},
-		"memory_alloc_outside_tlab_objects__count alloc_outside_tlab_bytes__bytes": {"memory alloc_outside_tlab_objects", "memory alloc_outside_tlab_bytes"},
+		"block_contentions__count delay__nanoseconds": {"block contentions", "block delay"},
+		"mutex_contentions__count delay__nanoseconds": {"mutex contentions", "mutex delay"},
+		"memory_alloc_in_new_tlab_objects__count alloc_in_new_tlab_bytes__bytes": {"memory alloc_in_new_tlab_objects",
+			"memory alloc_in_new_tlab_bytes"},
+		"memory_alloc_outside_tlab_objects__count alloc_outside_tlab_bytes__bytes": {"memory alloc_outside_tlab_objects",
+			"memory alloc_outside_tlab_bytes"},
 		"memory_live__count": {"memory live"},
 		"memory_malloc_objects__count malloc_bytes__bytes": {"memory malloc_objects", "memory malloc_bytes"},
 		"process_cpu_cpu__nanoseconds":                     {"process_cpu samples"},
@@ -207,7 +210,8 @@ func totals(pd pprofile.Profiles) map[string]map[string]int64 {
 				var frames []string
 				for _, l := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
 					line := d.LocationTable().At(int(l)).Lines().At(0)
-					frames = append(frames, fmt.Sprintf("%s:%d", text(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex()), line.Line()))
+					frames = append(frames, fmt.Sprintf("%s:%d", text(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex()),
+						line.Line()))
 				}
 				slices.Reverse(frames)
 				value := int64(s.TimestampsUnixNano().Len())

@@ -86,9 +86,11 @@ func TestTimesOfChangedSettings(t *testing.T) {
 	for p := range otlp.Profiles(pd) {
 		from := p.Time().AsTime()
 		until := from.Add(time.Duration(p.DurationNano()))
-		times = append(times, fmt.Sprintf("%v %s %s", time.Duration(p.Period()), from.Format("05.000"), until.Format("05.000")))
+		times = append(times,
+			fmt.Sprintf("%v %s %s", time.Duration(p.Period()), from.Format("05.000"), until.Format("05.000")))
 	}
-	assert.ElementsMatch(t, []string{"100ms 48.244 52.455", "10ms 50.914 52.426"}, times) // of the headers of its three chunks
+	// of the headers of its three chunks
+	assert.ElementsMatch(t, []string{"100ms 48.244 52.455", "10ms 50.914 52.426"}, times)
 }
 
 // withSettings writes settings of jdk.ExecutionSample (class 16): name and value alternate.
@@ -105,7 +107,8 @@ func withSettings(w *worst.JFRWriter, class uint64, nameValues ...string) {
 const executionSample = 16 // its number among the writer's classes
 
 func newRecording(more ...string) *worst.JFRWriter {
-	w := worst.NewJFR(append([]string{"jdk.ActiveSetting startTime:long id:long name:java.lang.String value:java.lang.String"}, more...)...)
+	w := worst.NewJFR(append([]string{
+		"jdk.ActiveSetting startTime:long id:long name:java.lang.String value:java.lang.String"}, more...)...)
 	w.Pool("jdk.types.Symbol", 3).Entry(1, "Shop", 2, "buy", 3, "pay").Pool("java.lang.Class", 1).Entry(1, 1)
 	w.Pool("jdk.types.Method", 2).Entry(1, 1, 2, 2, 1, 3).Pool("jdk.types.StackTrace", 1).Entry(1, 0, 1, 1, 7)
 	return w
@@ -162,7 +165,8 @@ func TestSettingsOfChunks(t *testing.T) {
 		withSettings(w, executionSample, settings...)
 		return w.Bytes()
 	}
-	pd, _, err := Decode(slices.Concat(chunk("event", "page-faults"), chunk(), chunk("period", "20 ms"), chunk()), Options{})
+	pd, _, err := Decode(slices.Concat(chunk("event", "page-faults"), chunk(), chunk("period", "20 ms"), chunk()),
+		Options{})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]sum{
 		"page-faults in count": {2, 2, []int64{1}}, "samples in count": {2, 40 * ms, []int64{20 * ms}},
@@ -173,7 +177,8 @@ func TestSettingsOfChunks(t *testing.T) {
 func TestDatadog(t *testing.T) {
 	const classes = "startTime:long eventThread:java.lang.Thread* stackTrace:jdk.types.StackTrace* "
 	w := newRecording("datadog.ExecutionSample "+classes+"weight:long", "datadog.MethodSample "+classes+"weight:long",
-		"datadog.ObjectSample "+classes+"size:long weight:float", "datadog.HeapLiveObject "+classes+"size:long weight:float age:long")
+		"datadog.ObjectSample "+classes+"size:long weight:float",
+		"datadog.HeapLiveObject "+classes+"size:long weight:float age:long")
 	w.Event("datadog.ExecutionSample", 10, 0, 1, 1).Event("datadog.MethodSample", 11, 0, 1, 3)
 	object := func(size byte, weight float32, more ...byte) []byte {
 		return append(binary.BigEndian.AppendUint32([]byte{12, 0, 1, size}, math.Float32bits(weight)), more...)
@@ -188,8 +193,9 @@ func TestDatadog(t *testing.T) {
 	assert.Empty(t, stats.Unread)
 	got := observations(pd)
 	for key, total := range map[string]int64{
-		"cpu in nanoseconds": 9 * ms, "wall in nanoseconds": 150 * ms, "alloc_sample_bytes in bytes": 40, "alloc_sample_objects in count": 3,
-		"live in count": 4, "live_bytes in bytes": 96,
+		"cpu in nanoseconds": 9 * ms, "wall in nanoseconds": 150 * ms, "alloc_sample_bytes in bytes": 40,
+		"alloc_sample_objects in count": 3,
+		"live in count":                 4, "live_bytes in bytes": 96,
 	} {
 		assert.Equal(t, total, got[key].total, key)
 	}
@@ -199,8 +205,10 @@ func TestDatadog(t *testing.T) {
 // Waits for native locks, and calls of traced methods: the JDK names the method, async-profiler has it in the stack.
 func TestIntervals(t *testing.T) {
 	const classes = "startTime:long duration:long eventThread:java.lang.Thread* stackTrace:jdk.types.StackTrace*"
-	w := newRecording("profiler.NativeLock "+classes+" address:long", "jdk.MethodTrace "+classes+" method:jdk.types.Method*")
-	w.Event("profiler.NativeLock", 10, 5, 0, 1, 99).Event("jdk.MethodTrace", 20, 7, 0, 1, 2).Event("jdk.MethodTrace", 30, 8, 0, 1, 0)
+	w := newRecording("profiler.NativeLock "+classes+" address:long",
+		"jdk.MethodTrace "+classes+" method:jdk.types.Method*")
+	w.Event("profiler.NativeLock", 10, 5, 0, 1, 99).Event("jdk.MethodTrace", 20, 7, 0, 1, 2).Event("jdk.MethodTrace", 30,
+		8, 0, 1, 0)
 	pd, _, err := Decode(w.Bytes(), Options{})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))
@@ -214,11 +222,13 @@ func TestIntervals(t *testing.T) {
 	assert.Contains(t, text, `"mutex"`)
 }
 
-// The JDK writes the objects that are still there each time that a recording is dumped: the last time counts, in whatever chunk.
+// The JDK writes the objects that are still there each time that a recording is dumped: the last time counts, in
+// whatever chunk.
 func TestOldObjects(t *testing.T) {
 	const object = "jdk.OldObjectSample"
 	state := func(time uint64, stacks ...uint64) []byte {
-		w := newRecording(object + " startTime:long eventThread:java.lang.Thread* stackTrace:jdk.types.StackTrace* objectSize:long")
+		w := newRecording(object +
+			" startTime:long eventThread:java.lang.Thread* stackTrace:jdk.types.StackTrace* objectSize:long")
 		w.Event(object, 10, 0, 1, 5)
 		for _, stack := range stacks {
 			w.Event(object, time, 0, stack, 24)
@@ -234,7 +244,8 @@ func TestOldObjects(t *testing.T) {
 		require.NoError(t, profiletest.Check(pd))
 		assert.Empty(t, stats.Unread)
 		// A state has a value for each stack.
-		assert.Equal(t, map[string]sum{"live in count": {2, 3, []int64{1}}, "live_bytes in bytes": {2, 72, []int64{1}}}, observations(pd), name)
+		assert.Equal(t, map[string]sum{"live in count": {2, 3, []int64{1}}, "live_bytes in bytes": {2, 72, []int64{1}}},
+			observations(pd), name)
 	}
 }
 
@@ -243,7 +254,8 @@ func TestTransfersAndCollections(t *testing.T) {
 	const classes = "startTime:long duration:long eventThread:java.lang.Thread* stackTrace:jdk.types.StackTrace* "
 	w := newRecording("jdk.FileRead "+classes+"bytesRead:long", "jdk.FileForce "+classes+"metaData:boolean",
 		"jdk.SocketWrite "+classes+"port:int bytesWritten:long", "jdk.types.GCName name:java.lang.String",
-		"jdk.types.GCCause cause:java.lang.String", "jdk.GarbageCollection startTime:long duration:long gcId:int name:jdk.types.GCName* "+
+		"jdk.types.GCCause cause:java.lang.String",
+		"jdk.GarbageCollection startTime:long duration:long gcId:int name:jdk.types.GCName* "+
 			"cause:jdk.types.GCCause* sumOfPauses:long longestPause:long")
 	w.Pool("jdk.types.GCName", 1).Entry(7, "G1New").Pool("jdk.types.GCCause", 1).Entry(8, "System.gc()")
 	w.Event("jdk.FileRead", 10, 5, 0, 1, 100).Event("jdk.FileRead", 20, 6, 0, 1, 11).Event("jdk.FileForce", 30, 7, 0, 1, 1)
@@ -267,15 +279,18 @@ func TestTransfersAndCollections(t *testing.T) {
 
 // Events of other types are counted if they have a stack, and their names are bounded.
 func TestUnreadEvents(t *testing.T) {
-	classes := []string{"double", "shop.Checkout startTime:long stackTrace:jdk.types.StackTrace* nested:shop.Item", "shop.Item price:double tags:shop.Tag[]",
-		"shop.Tag name:java.lang.String", strings.Repeat("x", 200) + " stackTrace:jdk.types.StackTrace*", "shop.NoStack startTime:long"}
+	classes := []string{"double", "shop.Checkout startTime:long stackTrace:jdk.types.StackTrace* nested:shop.Item",
+		"shop.Item price:double tags:shop.Tag[]",
+		"shop.Tag name:java.lang.String", strings.Repeat("x", 200) + " stackTrace:jdk.types.StackTrace*",
+		"shop.NoStack startTime:long"}
 	for i := range 100 {
 		classes = append(classes, fmt.Sprintf("shop.Type%d stackTrace:jdk.types.StackTrace*", i))
 	}
 	w := newRecording(classes...)
 	withoutStack := append([]byte{9, 0}, make([]byte, 9)...)
 	withStack := append([]byte{9, 1}, append(make([]byte, 8), 1, 3, 1, 'a')...)
-	w.RawEvent("shop.Checkout", withoutStack).RawEvent("shop.Checkout", withStack).RawEvent("shop.Checkout", withStack).Event("shop.NoStack", 1)
+	w.RawEvent("shop.Checkout", withoutStack).RawEvent("shop.Checkout", withStack).RawEvent("shop.Checkout", withStack).
+		Event("shop.NoStack", 1)
 	for _, class := range classes[4:] {
 		w.Event(strings.Fields(class)[0], 1)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
-// labels are what Pyroscope's Java agent sends beside a recording (LabelsSnapshot). An event has the number of a context, and
-// perhaps that of a span's name.
+// labels are what Pyroscope's Java agent sends beside a recording (LabelsSnapshot). An event has the number of a
+// context, and perhaps that of a span's name.
 type labels struct {
 	contexts map[int64][]label
 	strings  map[int64]string
@@ -25,8 +25,8 @@ type labels struct {
 // label is a key and a value, as numbers of strings.
 type label struct{ key, value int64 }
 
-// maxLabels bounds the labels of a context, and maxLabelBytes the value of a label: every event can refer to the same ones.
-// Pyroscope itself accepts 30 labels, and values of this size.
+// maxLabels bounds the labels of a context, and maxLabelBytes the value of a label: every event can refer to the same
+// ones. Pyroscope itself accepts 30 labels, and values of this size.
 const maxLabels, maxLabelBytes = 32, 2048
 
 var errLabels = errors.New("the labels are not a LabelsSnapshot")
@@ -66,8 +66,8 @@ func parseLabels(data []byte) (labels, error) {
 	return l, err
 }
 
-// eachEntry calls visit for each entry of the maps in a message: with the number of the map's field, and the value as a number and as
-// bytes.
+// eachEntry calls visit for each entry of the maps in a message: with the number of the map's field, and the value as a
+// number and as bytes.
 func eachEntry(message []byte, visit func(number protowire.Number, entry label, content []byte) error) error {
 	r := wire.New(message)
 	for r.Next() {

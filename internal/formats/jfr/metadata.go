@@ -10,8 +10,8 @@ import (
 
 var errMetadata = errors.New("not the metadata of Flight Recorder")
 
-// class is a class of events or of constants, as the metadata of a chunk describes it. Two classes can have one name: two class loaders
-// of an application may both have loaded it.
+// class is a class of events or of constants, as the metadata of a chunk describes it. Two classes can have one name:
+// two class loaders of an application may both have loaded it.
 type class struct {
 	name   string
 	fields []field

@@ -29,7 +29,9 @@ const constantBytes = 16
 func (c *constants) find(key uint64) (at int, ok bool) {
 	if !c.isSorted {
 		c.isSorted = true
-		slices.SortFunc(c.entries, func(a, b constant) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(b.at, a.at)) })
+		slices.SortFunc(c.entries, func(a, b constant) int {
+			return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(b.at, a.at))
+		})
 	}
 	i, ok := slices.BinarySearchFunc(c.entries, key, func(e constant, key uint64) int { return cmp.Compare(e.key, key) })
 	if !ok {
@@ -38,8 +40,8 @@ func (c *constants) find(key uint64) (at int, ok bool) {
 	return int(c.entries[i].at), true
 }
 
-// readPools reads constant pools from the last to the first: each has the offset of the previous one. They must not overlap, so that
-// no byte is read twice.
+// readPools reads constant pools from the last to the first: each has the offset of the previous one. They must not
+// overlap, so that no byte is read twice.
 func (d *decoder) readPools(start, at, end int) error {
 	c := &cursor{data: d.data}
 	for {
@@ -96,7 +98,8 @@ func (d *decoder) readPool(c *cursor, of *class) error {
 	return c.err
 }
 
-// constant returns a cursor at a constant that a field refers to, and its class. It is false if the chunk does not have it.
+// constant returns a cursor at a constant that a field refers to, and its class. It is false if the chunk does not have
+// it.
 func (d *decoder) constant(f *field, key uint64) (c cursor, of *class, ok bool) {
 	if f == nil || f.of == nil || !f.isPool {
 		return c, nil, false
@@ -126,7 +129,8 @@ func (d *decoder) string(c *cursor, f *field, limit int) string {
 	return string(text)
 }
 
-// symbol returns the string in the first field of a constant, such as that of a Symbol or a ThreadState; "" if the chunk does not have it.
+// symbol returns the string in the first field of a constant, such as that of a Symbol or a ThreadState; "" if the
+// chunk does not have it.
 func (d *decoder) symbol(f *field, key uint64, limit int) (text string) {
 	c, of, ok := d.constant(f, key)
 	if !ok {

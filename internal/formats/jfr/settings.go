@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// settings are those of the recorder's settings that matter here. 0 means that the recording does not state it. They hold for a chunk:
-// a second recording that begins while the first runs changes them. async-profiler writes them in its first chunk alone.
+// settings are those of the recorder's settings that matter here. 0 means that the recording does not state it. They
+// hold for a chunk: a second recording that begins while the first runs changes them. async-profiler writes them in its
+// first chunk alone.
 type settings struct {
 	event      string // what async-profiler samples by: cpu, wall, itimer, page-faults, shop.Cart.add …
 	cpu, wall  int64
@@ -85,8 +86,8 @@ const eventWall = "wall"
 // timers are the settings `event` with which async-profiler samples by time. The JDK has no such setting.
 var timers = []string{"", "cpu", "cpu-clock", "task-clock", "itimer", "ctimer", eventWall}
 
-// countedEvent returns what async-profiler samples by if that is not time, such as page faults or calls of a method, and how many of them
-// lie between two samples.
+// countedEvent returns what async-profiler samples by if that is not time, such as page faults or calls of a method,
+// and how many of them lie between two samples.
 func (s *settings) countedEvent() (name string, interval int64) {
 	if slices.Contains(timers, s.event) {
 		return "", 0
@@ -97,7 +98,8 @@ func (s *settings) countedEvent() (name string, interval int64) {
 // defaultInterval is async-profiler's own.
 func defaultInterval(event string) int64 {
 	switch event {
-	case "cycles", "instructions", "cache-references", "branch-instructions", "bus-cycles", "ref-cycles", "L1-dcache-load-misses":
+	case "cycles", "instructions", "cache-references", "branch-instructions", "bus-cycles", "ref-cycles",
+		"L1-dcache-load-misses":
 		return 1_000_000
 	case "cache-misses", "branch-misses", "LLC-load-misses", "dTLB-load-misses":
 		return 1000

@@ -137,23 +137,28 @@ func (d *decoder) className(f *field, key uint64) (name string) {
 	return name
 }
 
-// generated are the names of classes and libraries that differ from run to run: the JVM generates a class for each lambda and for
-// reflection, frameworks generate others, and libraries are unpacked to a new file.
+// generated are the names of classes and libraries that differ from run to run: the JVM generates a class for each
+// lambda and for reflection, frameworks generate others, and libraries are unpacked to a new file.
 var generated = []struct {
 	// part is in all such names: the pattern is tried only then.
 	part    string
 	pattern *regexp.Regexp
 	name    string
 }{
-	// Shop$$Lambda$87+0x00007fba0c007a08/330084561, Shop$$Lambda$14.0x0000000800c03000, Shop$$Lambda/0x00007ffa600c4da0, Shop$$Lambda12
+	// Shop$$Lambda$87+0x00007fba0c007a08/330084561, Shop$$Lambda$14.0x0000000800c03000, Shop$$Lambda/0x00007ffa600c4da0,
+	// Shop$$Lambda12
 	{"$$Lambda", regexp.MustCompile(`^(.+\$\$Lambda)(?:\$.*|[./+](?:0x)?[\da-f]+(?:/\d+)?|\d+)$`), "${1}_"},
-	// java.lang.invoke.LambdaForm$DMH/666988784, java/lang/invoke/LambdaForm$MH+0x00007f0a0c007a08/12, …$MH.0x0000000800c03000
-	{"LambdaForm$", regexp.MustCompile(`^(java[./]lang[./]invoke[./]LambdaForm\$[A-Z]+)[./+](?:0x)?[\da-f]+(?:/\d+)?$`), "${1}_"},
+	// java.lang.invoke.LambdaForm$DMH/666988784, java/lang/invoke/LambdaForm$MH+0x00007f0a0c007a08/12,
+	// …$MH.0x0000000800c03000
+	{"LambdaForm$", regexp.MustCompile(`^(java[./]lang[./]invoke[./]LambdaForm\$[A-Z]+)[./+](?:0x)?[\da-f]+(?:/\d+)?$`),
+		"${1}_"},
 	{"GeneratedMethodAccessor", regexp.MustCompile(`^(jdk/internal/reflect/GeneratedMethodAccessor)\d+$`), "${1}_"},
 	{"$$EnhancerBySpringCGLIB$$", regexp.MustCompile(`^(.+\$\$EnhancerBySpringCGLIB\$\$).*$`), "${1}_"},
-	{"libzstd-jni-", regexp.MustCompile(`^(?:\.?/tmp/)?libzstd-jni-\d+\.\d+\.\d+-\d+\.so(?: \(deleted\))?$`), "libzstd-jni-_.so"},
-	{"amazonCorrettoCryptoProvider", regexp.MustCompile(`^(?:\.?/tmp/)?(?:lib)?amazonCorrettoCryptoProvider(?:NativeLibraries\.)?[\da-f]{16}` +
-		`(?:/lib(?:crypto|amazonCorrettoCryptoProvider))?\.so(?: \(deleted\))?$`), "libamazonCorrettoCryptoProvider_.so"},
+	{"libzstd-jni-", regexp.MustCompile(`^(?:\.?/tmp/)?libzstd-jni-\d+\.\d+\.\d+-\d+\.so(?: \(deleted\))?$`),
+		"libzstd-jni-_.so"},
+	{"amazonCorrettoCryptoProvider",
+		regexp.MustCompile(`^(?:\.?/tmp/)?(?:lib)?amazonCorrettoCryptoProvider(?:NativeLibraries\.)?[\da-f]{16}` +
+			`(?:/lib(?:crypto|amazonCorrettoCryptoProvider))?\.so(?: \(deleted\))?$`), "libamazonCorrettoCryptoProvider_.so"},
 }
 
 // withoutNumbers returns a name without what differs from run to run.

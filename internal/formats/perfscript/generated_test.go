@@ -18,8 +18,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// writer prints samples as perf does (tools/perf/builtin-script.c, process_event): fields in a fixed order and in columns. Which of them
-// are printed is the same for all samples.
+// writer prints samples as perf does (tools/perf/builtin-script.c, process_event): fields in a fixed order and in
+// columns. Which of them are printed is the same for all samples.
 type writer struct {
 	comm, pid, tid, cpu, misc, time, period, event, ip, sym, offset, file, source bool
 	// hasChains means that the recording has call chains.
@@ -103,35 +103,45 @@ func (w *writer) frame(f writtenFrame) {
 }
 
 var (
-	writtenComms   = []string{"dd", "f", "cc1", "bc", "shop", "my prog", "Web Content", "worker 3", "(sd-pam)", "kworker/0:1-ev", ":-1", "a.out", "beef 12/13", "[x]"}
+	writtenComms = []string{"dd", "f", "cc1", "bc", "shop", "my prog", "Web Content", "worker 3", "(sd-pam)",
+		"kworker/0:1-ev", ":-1", "a.out", "beef 12/13", "[x]"}
 	writtenSymbols = []string{
-		"main", "add", "[unknown]", "operator delete(void*)", "std::map<int, (anonymous namespace)::x>::at(int)", "main.(*worker).mix",
-		"void [shop] Shop.Cart::Add(int32)[Tier1]", "std::_Function_handler<void (), f()::{lambda()#1}>::_M_invoke(std::_Any_data const&)",
-		"LazyCompile:*price /srv/app.js:12", "<impl core::fmt::Debug for (A,B)>::fmt", "-[Cart add:to:]", "py::total:/srv/shop.py",
+		"main", "add", "[unknown]", "operator delete(void*)", "std::map<int, (anonymous namespace)::x>::at(int)",
+		"main.(*worker).mix",
+		"void [shop] Shop.Cart::Add(int32)[Tier1]",
+		"std::_Function_handler<void (), f()::{lambda()#1}>::_M_invoke(std::_Any_data const&)",
+		"LazyCompile:*price /srv/app.js:12", "<impl core::fmt::Debug for (A,B)>::fmt", "-[Cart add:to:]",
+		"py::total:/srv/shop.py",
 	}
 	writtenFiles = []string{
-		"/srv/shop", "[kernel.kallsyms]", "[unknown]", "/opt/shop (deleted)", "/memfd:doublemapper (deleted)", "//anon", "/opt/my shop (2)/bin/x", "inlined.so", "/tmp/perf-12.map",
+		"/srv/shop", "[kernel.kallsyms]", "[unknown]", "/opt/shop (deleted)", "/memfd:doublemapper (deleted)", "//anon",
+		"/opt/my shop (2)/bin/x", "inlined.so", "/tmp/perf-12.map",
 	}
-	writtenEvents = []string{"cycles", "cpu-clock:u", "page-faults", "sched:sched_waking", "raw_syscalls:sys_enter", "cpu/event=0x3c,name=x/", "L1-dcache-load-misses"}
+	writtenEvents = []string{"cycles", "cpu-clock:u", "page-faults", "sched:sched_waking", "raw_syscalls:sys_enter",
+		"cpu/event=0x3c,name=x/", "L1-dcache-load-misses"}
 )
 
 func (w *writer) draw(t *rapid.T) {
 	flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 	*w = writer{
-		comm: flag("comm"), pid: flag("pid"), tid: flag("tid"), cpu: flag("cpu"), misc: flag("misc"), time: flag("time"), period: flag("period"),
-		event: flag("event"), ip: flag("ip"), hasChains: flag("chains"), eventName: rapid.SampledFrom(writtenEvents).Draw(t, "name"),
+		comm: flag("comm"), pid: flag("pid"), tid: flag("tid"), cpu: flag("cpu"), misc: flag("misc"), time: flag("time"),
+		period: flag("period"),
+		event:  flag("event"), ip: flag("ip"), hasChains: flag("chains"),
+		eventName: rapid.SampledFrom(writtenEvents).Draw(t, "name"),
 	}
 	w.sym, w.file, w.source = w.ip && flag("sym"), w.ip && flag("dso"), w.ip && flag("srcline")
 	w.offset = w.sym && flag("symoff")
 	w.misc = w.misc && (w.comm || w.pid || w.tid || w.cpu || w.time || w.event) // alone it is blanks
-	if !w.time && !w.event {                                                    // then the address is all that tells a sample from another line
+	// then the address is all that tells a sample from another line
+	if !w.time && !w.event {
 		w.ip = true
 	}
 }
 
 func drawSample(t *rapid.T) written {
 	s := written{
-		comm: rapid.SampledFrom(writtenComms).Draw(t, "comm"), tid: rapid.SampledFrom([]int{2, 57, 999, 1234, 29776, 4194303}).Draw(t, "tid"),
+		comm:   rapid.SampledFrom(writtenComms).Draw(t, "comm"),
+		tid:    rapid.SampledFrom([]int{2, 57, 999, 1234, 29776, 4194303}).Draw(t, "tid"),
 		period: rapid.SampledFrom([]int{1, 250000, 2004008, 10101010, 1 << 40}).Draw(t, "period"),
 	}
 	for range rapid.IntRange(1, 4).Draw(t, "frames") {

@@ -22,25 +22,36 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// scripts are options of perf script, by recording: with and without call chains, and with everything else that perf can record of a
-// clock.
+// scripts are options of perf script, by recording: with and without call chains, and with everything else that perf
+// can record of a clock.
 var scripts = map[string][]string{
 	"chains": {
-		"", "-F +pid", "-F +srcline", "-F +srcline --full-source-path", "-F +srccode", "-F +misc", "-F +insn", "-F +insnlen", "-F -dso", "-F -symoff",
-		"-F -symoff,-dso", "-F -symoff,-sym", "-F -comm", "-F -tid", "-F -tid,-comm", "-F -time", "-F -time,-period", "-F -time,-comm", "-F -event",
-		"-F -period", "-F -time,-event", "-F comm,pid,event,ip,sym,dso", "-F comm,ip,sym", "-F ip,sym", "-F ip", "-F ip,sym,dso", "-F time,event,ip",
-		"-F period,event,ip,sym", "-F sym,ip,event,time,comm", "-F -ip,-sym,-dso,-symoff", "-G", "-G -F +srcline", "-L", "--ns", "--reltime", "--header",
-		"--header -I", "--show-task-events", "--show-mmap-events", "--show-mmap-events --show-task-events --show-namespace-events", "--inline", "--show-kernel-path",
+		"", "-F +pid", "-F +srcline", "-F +srcline --full-source-path", "-F +srccode", "-F +misc", "-F +insn", "-F +insnlen",
+		"-F -dso", "-F -symoff",
+		"-F -symoff,-dso", "-F -symoff,-sym", "-F -comm", "-F -tid", "-F -tid,-comm", "-F -time", "-F -time,-period",
+		"-F -time,-comm", "-F -event",
+		"-F -period", "-F -time,-event", "-F comm,pid,event,ip,sym,dso", "-F comm,ip,sym", "-F ip,sym", "-F ip",
+		"-F ip,sym,dso", "-F time,event,ip",
+		"-F period,event,ip,sym", "-F sym,ip,event,time,comm", "-F -ip,-sym,-dso,-symoff", "-G", "-G -F +srcline", "-L",
+		"--ns", "--reltime", "--header",
+		"--header -I", "--show-task-events", "--show-mmap-events",
+		"--show-mmap-events --show-task-events --show-namespace-events", "--inline", "--show-kernel-path",
 	},
 	"addresses": {
-		"", "-F +pid", "-F +srcline", "-F +srccode", "-F +misc", "-F +insn", "-F -dso", "-F -symoff", "-F -symoff,-dso", "-F -symoff,-sym", "-F -comm", "-F -tid",
-		"-F -time", "-F -time,-period", "-F -event", "-F -time,-event", "-F comm,ip,sym", "-F ip,sym", "-F ip,sym,dso", "-F period,event,ip,sym",
-		"-F comm,tid,event,ip,sym", "-L", "--ns", "--header", "--show-task-events", "--show-mmap-events", "-F -ip,-sym,-dso,-symoff",
+		"", "-F +pid", "-F +srcline", "-F +srccode", "-F +misc", "-F +insn", "-F -dso", "-F -symoff", "-F -symoff,-dso",
+		"-F -symoff,-sym", "-F -comm", "-F -tid",
+		"-F -time", "-F -time,-period", "-F -event", "-F -time,-event", "-F comm,ip,sym", "-F ip,sym", "-F ip,sym,dso",
+		"-F period,event,ip,sym",
+		"-F comm,tid,event,ip,sym", "-L", "--ns", "--header", "--show-task-events", "--show-mmap-events",
+		"-F -ip,-sym,-dso,-symoff",
 	},
 	"everything": {
-		"", "-G", "-F +addr", "-F +addr -G", "-F +addr,-sym,-symoff -G", "-F +weight", "-F +weight -G", "-F +iregs", "-F +iregs -G", "-F +phys_addr",
-		"-F +phys_addr -G", "-F +tod", "-F +tod,-time", "-F +cpu", "-F +cpu,+pid", "-F +cpu,-tid", "-L -F +cpu", "-F +addr,+weight,+iregs,+phys_addr,+misc,+tod,+insn -G",
-		"-F +addr,+weight,+iregs,+phys_addr,+misc,+tod,+insn", "--show-switch-events", "--show-switch-events -F -time -G", "-F +addr,+srcline -G",
+		"", "-G", "-F +addr", "-F +addr -G", "-F +addr,-sym,-symoff -G", "-F +weight", "-F +weight -G", "-F +iregs",
+		"-F +iregs -G", "-F +phys_addr",
+		"-F +phys_addr -G", "-F +tod", "-F +tod,-time", "-F +cpu", "-F +cpu,+pid", "-F +cpu,-tid", "-L -F +cpu",
+		"-F +addr,+weight,+iregs,+phys_addr,+misc,+tod,+insn -G",
+		"-F +addr,+weight,+iregs,+phys_addr,+misc,+tod,+insn", "--show-switch-events", "--show-switch-events -F -time -G",
+		"-F +addr,+srcline -G",
 	},
 }
 
@@ -51,14 +62,15 @@ var records = map[string]string{
 	"everything": "-g -d --phys-data -W --intr-regs=sp,ip -k mono --switch-events --sample-cpu",
 }
 
-// result is what samples add up to: all of them, and those that have a function as their leaf. Functions without a name are not in it.
+// result is what samples add up to: all of them, and those that have a function as their leaf. Functions without a name
+// are not in it.
 type result struct {
 	samples, periods         int64
 	leafSamples, leafPeriods map[string]int64
 }
 
-// The samples and leaves of one program, recorded by the real perf and printed under every set of options, are those that perf report
-// finds. The program's name is a hexadecimal number.
+// The samples and leaves of one program, recorded by the real perf and printed under every set of options, are those
+// that perf report finds. The program's name is a hexadecimal number.
 func TestScriptsOfPerf(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it records programs")
@@ -93,7 +105,8 @@ func record(t *testing.T, arguments []string) {
 	t.Helper()
 	arguments = append([]string{"record", "-q", "-e", "cpu-clock:u", "-F", "999"}, arguments...)
 	out, err := exec.Command("perf", arguments...).CombinedOutput()
-	if err != nil && regexp.MustCompile(`(?i)permission|not permitted|perf_event_paranoid|not supported|Unknown option`).Match(out) {
+	if err != nil && regexp.MustCompile(`(?i)permission|not permitted|perf_event_paranoid|not supported|Unknown option`).
+		Match(out) {
 		t.Skipf("perf cannot record this here: %v: %s", err, out)
 	}
 	require.NoError(t, err, "%s", out)
@@ -102,7 +115,8 @@ func record(t *testing.T, arguments []string) {
 // report returns what perf report prints of a recording.
 func report(t *testing.T, file string) result {
 	t.Helper()
-	out, err := exec.Command("perf", "report", "-i", file, "--stdio", "--no-children", "-g", "none", "-F", "sample,period,sym", "-t", "|").Output()
+	out, err := exec.Command("perf", "report", "-i", file, "--stdio", "--no-children", "-g", "none", "-F",
+		"sample,period,sym", "-t", "|").Output()
 	require.NoError(t, err)
 	r := result{leafSamples: map[string]int64{}, leafPeriods: map[string]int64{}}
 	for line := range strings.Lines(string(out)) {
@@ -157,7 +171,8 @@ func requireScript(t *testing.T, file, script string, want result) {
 	if fields["sym"] || fields["event"] { // addresses alone are in other texts, too
 		assert.Equal(t, formats.PerfScript, formats.Sniff(text))
 	}
-	pd, stats, err := perfscript.Decode(text, events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}})
+	pd, stats, err := perfscript.Decode(text,
+		events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(pd))
 	require.Zero(t, stats.Dropped)
@@ -182,7 +197,8 @@ func requireScript(t *testing.T, file, script string, want result) {
 	}
 }
 
-// sums returns the type of the samples, and the sums of their values: of all of them, and by the function that is their leaf.
+// sums returns the type of the samples, and the sums of their values: of all of them, and by the function that is their
+// leaf.
 func sums(pd pprofile.Profiles) (kind string, sum int64, leaves map[string]int64) {
 	d := pd.Dictionary()
 	text := func(index int32) string { return d.StringTable().At(int(index)) }

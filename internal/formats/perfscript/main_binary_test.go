@@ -11,7 +11,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 )
 
-// Readers of pprof take the first mapping for the main binary. Stacks of perf begin with the leaf, in the kernel or in a library.
+// Readers of pprof take the first mapping for the main binary. Stacks of perf begin with the leaf, in the kernel or in
+// a library.
 func TestMainBinaryIsFirst(t *testing.T) {
 	const kernelThread = "kworker 9/9 9.4: 1000 cpu-clock:\n\tffffffff81 worker_thread+0x1 ([kernel.kallsyms])\n\n"
 	const frames = "\t55 main+0x1 (/srv/shop)\n\n"

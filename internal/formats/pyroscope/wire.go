@@ -48,7 +48,8 @@ type Source struct {
 	ProfileName             string
 	ScopeName, ScopeVersion string
 	SessionID               string
-	// Temporality is delta with the label __delta__=false: the values are differences already, so the receiver must not compute any.
+	// Temporality is delta with the label __delta__=false: the values are differences already, so the receiver must not
+	// compute any.
 	Temporality kind.Temporality
 	// Labels are the other labels in the order in which they came, each name once.
 	Labels []Label
@@ -164,7 +165,8 @@ func parseName(name string) (application string, labels []Label, err error) {
 	return application, labels, nil
 }
 
-// parseTime reads a Unix time in any unit. Anything else, and any time before 2000 or after 2100, becomes the zero time.
+// parseTime reads a Unix time in any unit. Anything else, and any time before 2000 or after 2100, becomes the zero
+// time.
 func parseTime(digits string) time.Time {
 	v, err := strconv.ParseInt(digits, 10, 64)
 	nanos := events.UnixNanos(v)
@@ -181,8 +183,8 @@ const maxConfigBytes = 64 << 10
 type SampleTypeConfig struct {
 	// ProfileName is mutex, block or empty. Nothing else distinguishes the two.
 	ProfileName string
-	// Temporality is cumulative if values count from the start of the process, as those of old versions do, and delta if the client has
-	// described its values, and none do.
+	// Temporality is cumulative if values count from the start of the process, as those of old versions do, and delta if
+	// the client has described its values, and none do.
 	Temporality kind.Temporality
 }
 

@@ -33,8 +33,9 @@ func TestParseQuery(t *testing.T) {
 			"aggregationType=average&from=1795174275000000000&name=demo.go.shop%7B__session_id__%3D77e425ea48b3919f%2Cotel.scope.name%3Dcom.grafana.pyroscope%2Fgo%2Cotel.scope.version%3Dv1.4.3%2Cprocess.runtime.name%3Dgo%2Cregion%3Deu-demo-1%7D&sampleRate=0&spyName=gospy&units=goroutines&until=1795174282905099426",
 			Ingest{
 				Source: Source{
-					Service: "demo.go.shop", ScopeName: "com.grafana.pyroscope/go", ScopeVersion: "v1.4.3", SessionID: "77e425ea48b3919f",
-					Labels: []Label{{"process.runtime.name", "go"}, {"region", "eu-demo-1"}},
+					Service: "demo.go.shop", ScopeName: "com.grafana.pyroscope/go", ScopeVersion: "v1.4.3",
+					SessionID: "77e425ea48b3919f",
+					Labels:    []Label{{"process.runtime.name", "go"}, {"region", "eu-demo-1"}},
 				},
 				From: time.Unix(1795174275, 0), Until: time.Unix(0, 1795174282905099426), Units: "goroutines",
 			},
@@ -46,14 +47,18 @@ func TestParseQuery(t *testing.T) {
 				From:   time.Unix(1795167161, 0), Until: time.Unix(1795167165, 0), Format: "pprof", SampleRate: 250,
 			},
 		},
-		"no labels":        {"name=app", Ingest{Source: Source{Service: "app"}}},
-		"service_name":     {"name=app%7Bservice_name%3Dshop%7D", Ingest{Source: Source{Service: "shop"}}},
-		"milliseconds":     {"name=app&from=1795167161123&until=1795167161123456", Ingest{Source: Source{Service: "app"}, From: time.UnixMilli(1795167161123), Until: time.UnixMicro(1795167161123456)}},
-		"no time":          {"name=app&from=0&until=-1", Ingest{Source: Source{Service: "app"}}},
-		"1970 is no time":  {"name=app&from=100&until=31535999000", Ingest{Source: Source{Service: "app"}}},
-		"a name twice":     {"name=app%7Ba%3D1,a%3D2,%7D", Ingest{Source: Source{Service: "app", Labels: []Label{{"a", "1"}}}}},
+		"no labels":    {"name=app", Ingest{Source: Source{Service: "app"}}},
+		"service_name": {"name=app%7Bservice_name%3Dshop%7D", Ingest{Source: Source{Service: "shop"}}},
+		"milliseconds": {"name=app&from=1795167161123&until=1795167161123456",
+			Ingest{Source: Source{Service: "app"}, From: time.UnixMilli(1795167161123),
+				Until: time.UnixMicro(1795167161123456)}},
+		"no time":         {"name=app&from=0&until=-1", Ingest{Source: Source{Service: "app"}}},
+		"1970 is no time": {"name=app&from=100&until=31535999000", Ingest{Source: Source{Service: "app"}}},
+		"a name twice": {"name=app%7Ba%3D1,a%3D2,%7D",
+			Ingest{Source: Source{Service: "app", Labels: []Label{{"a", "1"}}}}},
 		"the server's own": {"name=app%7B__period_type__%3Dcpu,__delta__%3Dtrue%7D", Ingest{Source: Source{Service: "app"}}},
-		"a delta":          {"name=app%7B__delta__%3Dfalse%7D", Ingest{Source: Source{Service: "app", Temporality: kind.StatedDelta}}},
+		"a delta": {"name=app%7B__delta__%3Dfalse%7D",
+			Ingest{Source: Source{Service: "app", Temporality: kind.StatedDelta}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			query, err := url.ParseQuery(tt.query)
@@ -97,14 +102,16 @@ func TestSampleTypeConfig(t *testing.T) {
 
 func pushRequest() *pushv1.PushRequest {
 	return &pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{{
-		Labels:  []*typesv1.LabelPair{{Name: "__name__", Value: "process_cpu"}, {Name: "service_name", Value: "shop"}, {Name: "region", Value: "eu"}},
+		Labels: []*typesv1.LabelPair{{Name: "__name__", Value: "process_cpu"}, {Name: "service_name", Value: "shop"},
+			{Name: "region", Value: "eu"}},
 		Samples: []*pushv1.RawSample{{RawProfile: []byte("one"), ID: "1"}, {RawProfile: []byte("two")}},
 	}, {Labels: []*typesv1.LabelPair{{Name: "service_name", Value: "cart"}}}}}
 }
 
 func TestParsePush(t *testing.T) {
 	want := []Series{
-		{Source{Service: "shop", ProfileName: "process_cpu", Labels: []Label{{"region", "eu"}}}, [][]byte{[]byte("one"), []byte("two")}},
+		{Source{Service: "shop", ProfileName: "process_cpu", Labels: []Label{{"region", "eu"}}},
+			[][]byte{[]byte("one"), []byte("two")}},
 		{Source{Service: "cart"}, nil},
 	}
 	body, err := proto.Marshal(pushRequest())
@@ -132,7 +139,8 @@ func hostilePushes() [][]byte {
 		bytes.Repeat([]byte("\x0a\x02\x12\x00"), 250_000),
 		bytes.Repeat(series, 500),
 		append([]byte("\x0a\xc0\x84\x3d"), bytes.Repeat([]byte("\x12\x00"), 500_000)...),
-		append([]byte("\x0a\xc4\x84\x3d\x12\xc0\x84\x3d"), bytes.Repeat([]byte("\x0a\x00"), 500_000)...), // one sample with many pprofs
+		// one sample with many pprofs
+		append([]byte("\x0a\xc4\x84\x3d\x12\xc0\x84\x3d"), bytes.Repeat([]byte("\x0a\x00"), 500_000)...),
 		[]byte(`{"series":[` + strings.Repeat(`{},`, 300_000) + `{}]}`),
 		[]byte(strings.Repeat("[", 100_000)),
 	}
@@ -177,7 +185,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A sample without a profile is an empty profile, in protobuf as in JSON: it counts towards the limit, and its bytes are empty.
+// A sample without a profile is an empty profile, in protobuf as in JSON: it counts towards the limit, and its bytes
+// are empty.
 func TestParsePushWithoutProfiles(t *testing.T) {
 	push := func(samples int) []byte {
 		message := func(number protowire.Number, content []byte) []byte {

@@ -39,7 +39,8 @@ func (d *decoder) readStack(p *profile) error {
 	return nil
 }
 
-// addSamples adds the samples of a sampled profile. Equal stacks are one sample: the file need not have them in their order in time.
+// addSamples adds the samples of a sampled profile. Equal stacks are one sample: the file need not have them in their
+// order in time.
 func (d *decoder) addSamples(p *profile, attributes dictionary.AttributeSetIndex) error {
 	if len(p.stacks) == 0 {
 		return nil

@@ -1,16 +1,17 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package speedscope reads files for speedscope (https://www.speedscope.app/file-format-schema.json), which py-spy, rbspy, pyinstrument,
-// dotnet-trace, Excimer and speedscope itself write.
+// Package speedscope reads files for speedscope (https://www.speedscope.app/file-format-schema.json), which py-spy,
+// rbspy, pyinstrument, dotnet-trace, Excimer and speedscope itself write.
 //
-// The frames are shared by all profiles, and may come after them: Decode walks over the JSON twice, without keeping it. readFrames interns
-// the frames, readProfile reads one profile. A sampled profile is stacks with weights (sampled.go). An evented one is when frames open and
-// close; the time between two events is that of the stack that is open then (evented.go).
+// The frames are shared by all profiles, and may come after them: Decode walks over the JSON twice, without keeping it.
+// readFrames interns the frames, readProfile reads one profile. A sampled profile is stacks with weights (sampled.go).
+// An evented one is when frames open and close; the time between two events is that of the stack that is open then
+// (evented.go).
 //
-// The values of times are wall/nanoseconds, as the format does not tell what the time is, or of the type in Options; others are
-// space/bytes or samples/count. Evented profiles keep their times, which are Unix time or end at the anchor. If a file has several
-// profiles, their names are those of threads.
+// The values of times are wall/nanoseconds, as the format does not tell what the time is, or of the type in Options;
+// others are space/bytes or samples/count. Evented profiles keep their times, which are Unix time or end at the anchor.
+// If a file has several profiles, their names are those of threads.
 package speedscope
 
 import (
@@ -142,7 +143,8 @@ func (d *decoder) readFrame() error {
 		return err
 	}
 	intern := d.Dict.Strings.Intern
-	function := dictionary.Function{Name: intern(d.CleanString(cmp.Or(f.Name, "(unknown)"))), Filename: intern(d.CleanString(f.File))}
+	function := dictionary.Function{Name: intern(d.CleanString(cmp.Or(f.Name, "(unknown)"))),
+		Filename: intern(d.CleanString(f.File))}
 	d.frames = append(d.frames, d.Frame(function, position(f.Line), position(f.Col)))
 	return nil
 }

@@ -73,7 +73,8 @@ func TestDecode(t *testing.T) {
       sample 5000@1714979289000007000
         price
 `},
-		"two threads": {text: `{"profiles":[{"name":"worker 1","unit":"none","samples":[[0]],"weights":[3]},{"name":"worker 2","unit":"none","samples":[[0]],"weights":[4]}],` + frames + `}`,
+		"two threads": {
+			text:  `{"profiles":[{"name":"worker 1","unit":"none","samples":[[0]],"weights":[3]},{"name":"worker 2","unit":"none","samples":[[0]],"weights":[4]}],` + frames + `}`,
 			stats: events.Stats{Events: 2, GuessedClock: true}, want: `
       sample 3 {thread.name="worker 1"}
         main shop.py:3
@@ -82,10 +83,13 @@ func TestDecode(t *testing.T) {
 `},
 		"bytes": {text: `{"profiles":[{"unit":"bytes","samples":[[0]],"weights":[4096]}],` + frames + `}`,
 			stats: events.Stats{Events: 1, GuessedClock: true}, want: "    profile space in bytes\n"},
-		"evented bytes have no times": {text: `{"profiles":[{"unit":"bytes","events":[{"type":"O","frame":0,"at":0},{"type":"C","frame":0,"at":12}]}],` + frames + `}`,
+		"evented bytes have no times": {
+			text: `{"profiles":[{"unit":"bytes","events":[{"type":"O","frame":0,"at":0},{"type":"C","frame":0,"at":12}]}],` +
+				frames + `}`,
 			stats: events.Stats{Events: 1, GuessedClock: true}, want: "      sample 12\n        main shop.py:3\n"},
-		"a stated type": {text: `{"profiles":[{"unit":"seconds","samples":[[0]],"weights":[1]}],` + frames + `}`, options: Options{SampleType: "cpu"},
-			stats: events.Stats{Events: 1, GuessedClock: true}, want: "    profile cpu in nanoseconds\n"},
+		"a stated type": {text: `{"profiles":[{"unit":"seconds","samples":[[0]],"weights":[1]}],` + frames + `}`,
+			options: Options{SampleType: "cpu"},
+			stats:   events.Stats{Events: 1, GuessedClock: true}, want: "    profile cpu in nanoseconds\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.options.Anchor = guess
@@ -145,6 +149,8 @@ func FuzzDecode(f *testing.F) {
 	for _, data := range worst.Speedscope.All(256) {
 		f.Add(data)
 	}
-	f.Add([]byte(fmt.Sprintf(`{%s,"profiles":[{"unit":"seconds","samples":[[0,1]],"weights":[1],"events":[{"type":"O","frame":1,"at":2}],"endValue":5}]}`, frames)))
+	f.Add([]byte(
+		fmt.Sprintf(
+			`{%s,"profiles":[{"unit":"seconds","samples":[[0,1]],"weights":[1],"events":[{"type":"O","frame":1,"at":2}],"endValue":5}]}`, frames)))
 	f.Fuzz(requireBounded)
 }

@@ -10,9 +10,10 @@ import (
 	"slices"
 )
 
-// A pickle is a program for a machine with a stack, which can import modules and call functions. This machine has only the instructions
-// of protocols 2 to 5 that make data: int64, string, *object, and nil for values that no snapshot needs. The memo can share them. Any other
-// instruction is an error. The instructions and their arguments are those of Python's pickletools.
+// A pickle is a program for a machine with a stack, which can import modules and call functions. This machine has only
+// the instructions of protocols 2 to 5 that make data: int64, string, *object, and nil for values that no snapshot
+// needs. The memo can share them. Any other instruction is an error. The instructions and their arguments are those of
+// Python's pickletools.
 
 // object is a list or a tuple, or a dictionary: keys and values in turn.
 type object struct {
@@ -229,7 +230,8 @@ func (u *unpickler) top() any {
 	return last[0]
 }
 
-// take takes the last n values off the stack, which must be above the last mark. They are valid until the next instruction.
+// take takes the last n values off the stack, which must be above the last mark. They are valid until the next
+// instruction.
 func (u *unpickler) take(n int) []any {
 	at, marks := len(u.stack)-n, len(u.marks)
 	if at < 0 || marks > 0 && at < u.marks[marks-1] {
@@ -241,7 +243,8 @@ func (u *unpickler) take(n int) []any {
 	return items
 }
 
-// takeMarked takes the values above the last mark off the stack, and the mark. They are valid until the next instruction.
+// takeMarked takes the values above the last mark off the stack, and the mark. They are valid until the next
+// instruction.
 func (u *unpickler) takeMarked() []any {
 	last := len(u.marks) - 1
 	if last < 0 {

@@ -1,15 +1,15 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package torchmemory reads the memory snapshots of PyTorch's allocator of GPU memory: the pickle of torch.cuda.memory._dump_snapshot. It
-// returns, in one scope:
+// Package torchmemory reads the memory snapshots of PyTorch's allocator of GPU memory: the pickle of
+// torch.cuda.memory._dump_snapshot. It returns, in one scope:
 //
 //	inuse_space/bytes, inuse_objects/count  the blocks that are in use, by the stack that allocated them
 //	reserved_space/bytes                    the segments that the allocator holds
 //	allocated_space/bytes                   what was allocated while the history was recorded, with its times
 //
-// unpickle makes the values, and runs nothing else (pickle.go). decoder.addSegment and addEntry read them. A stack is a list that
-// many blocks share: decoder.stack interns each once.
+// unpickle makes the values, and runs nothing else (pickle.go). decoder.addSegment and addEntry read them. A stack is a
+// list that many blocks share: decoder.stack interns each once.
 package torchmemory
 
 import (
@@ -29,8 +29,8 @@ import (
 const (
 	// maxDepth is the largest number of frames of a stack: the outermost of a deeper one are left out.
 	maxDepth = 1024
-	// Values can be shared, so a small file can have very many blocks: minVisits + visitsPerByte × its length. A frame of a shared stack
-	// takes two bytes.
+	// Values can be shared, so a small file can have very many blocks: minVisits + visitsPerByte × its length. A frame of
+	// a shared stack takes two bytes.
 	minVisits     = 64 << 10
 	visitsPerByte = 1
 )
@@ -98,7 +98,8 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 func (d *decoder) add(snapshot *object, anchor events.Anchor) error {
 	scope := d.b.NewScope()
 	for i, t := range types {
-		p := events.Profile{Sample: t, Period: events.Type{Name: "gpu_memory", Unit: "bytes"}, Shape: compact.Shape{Values: true}}
+		p := events.Profile{Sample: t, Period: events.Type{Name: "gpu_memory", Unit: "bytes"},
+			Shape: compact.Shape{Values: true}}
 		p.Shape.Timestamps = i == allocatedSpace
 		d.profiles[i] = d.b.NewProfile(scope, p)
 	}
@@ -204,7 +205,8 @@ func (d *decoder) place(device, stream int64) dictionary.AttributeSetIndex {
 	return set
 }
 
-// stack interns the frames of a block, a segment or an entry of the history, the leaf first. Those that made the stack are left out.
+// stack interns the frames of a block, a segment or an entry of the history, the leaf first. Those that made the stack
+// are left out.
 func (d *decoder) stack(of *object) (dictionary.StackIndex, error) {
 	frames := of.list("frames")
 	if stack, ok := d.stacks[frames]; ok || frames == nil {

@@ -82,7 +82,8 @@ func TestProtocols(t *testing.T) {
 		require.NoError(t, err, protocol)
 		require.NoError(t, profiletest.Check(pd), protocol)
 		text := profiletest.Render(pd)
-		assert.Contains(t, text, "sample 1048576 {gpu.device=1, gpu.stream=7}\n        malloc {profile.frame.type=\"native\"}\n        train a.py:3 {profile.frame.type=\"cpython\"}\n", protocol)
+		assert.Contains(t, text,
+			"sample 1048576 {gpu.device=1, gpu.stream=7}\n        malloc {profile.frame.type=\"native\"}\n        train a.py:3 {profile.frame.type=\"cpython\"}\n", protocol)
 		assert.Contains(t, text, "sample 512 {gpu.device=1, gpu.stream=7}\n", "a block that another stream still uses")
 		assert.Contains(t, text, "sample 4294967295@1795748703728407000 {gpu.device=1, gpu.stream=7}\n", protocol)
 	}
@@ -92,8 +93,10 @@ func TestOnlyData(t *testing.T) {
 	for name, data := range map[string]string{
 		"os.system":    "\x80\x04cos\nsystem\n\x8c\x02id\x85R.",
 		"stack global": "\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x02id\x85R.",
-		"an instance":  "\x80\x02(ios\nsystem\n.", "an object": "\x80\x02(cos\nsystem\no.", "new": "\x80\x02\x81.", "build": "\x80\x02}}b.",
-		"text": "\x80\x02I1\n.", "persistent": "\x80\x02Pid\n.", "persistent by value": "\x80\x02NQ.", "extension": "\x80\x02\x82\x01.", "bytes": "\x80\x03C\x01a.",
+		"an instance":  "\x80\x02(ios\nsystem\n.", "an object": "\x80\x02(cos\nsystem\no.", "new": "\x80\x02\x81.",
+		"build": "\x80\x02}}b.",
+		"text":  "\x80\x02I1\n.", "persistent": "\x80\x02Pid\n.", "persistent by value": "\x80\x02NQ.",
+		"extension": "\x80\x02\x82\x01.", "bytes": "\x80\x03C\x01a.",
 	} {
 		_, _, err := Decode([]byte(data), events.Options{})
 		require.ErrorIs(t, err, errObject, name)
@@ -102,13 +105,15 @@ func TestOnlyData(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for name, data := range map[string]string{
-		"nothing": "", "breaks off": "\x80\x04}\x8c\x09seg", "no value": "\x80\x04.", "no mark": "\x80\x04]e.", "odd dict": "\x80\x04}(Nu.",
-		"no memo": "\x80\x04h\x00.", "no list": "\x80\x04NNa.", "long text": "\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff.",
+		"nothing": "", "breaks off": "\x80\x04}\x8c\x09seg", "no value": "\x80\x04.", "no mark": "\x80\x04]e.",
+		"odd dict": "\x80\x04}(Nu.",
+		"no memo":  "\x80\x04h\x00.", "no list": "\x80\x04NNa.", "long text": "\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff.",
 	} {
 		_, _, err := Decode([]byte(data), events.Options{})
 		require.ErrorIs(t, err, errPickle, name)
 	}
-	for name, data := range map[string]string{"a number": "K\x01.", "a list": "].", "a dictionary": "}.", "another dictionary": "}(\x8c\x01aK\x01u."} {
+	for name, data := range map[string]string{"a number": "K\x01.", "a list": "].", "a dictionary": "}.",
+		"another dictionary": "}(\x8c\x01aK\x01u."} {
 		_, _, err := Decode([]byte("\x80\x04"+data), events.Options{})
 		require.ErrorIs(t, err, ErrNotSnapshot, name)
 	}
@@ -118,15 +123,19 @@ func TestFaults(t *testing.T) {
 func hostile(n int) map[string][]byte {
 	const key = "\x80\x04}\x94\x8c\x08segments"
 	// A list of n segments, all the same one, which has a list of n blocks, all the same one.
-	shared := key + "](}(\x8c\x06blocks](}(\x8c\x05state\x8c\x06active\x8c\x04size\x4b\x01u\x94" + strings.Repeat("h\x01", n/4) + "eu\x94" +
+	shared := key + "](}(\x8c\x06blocks](}(\x8c\x05state\x8c\x06active\x8c\x04size\x4b\x01u\x94" + strings.Repeat("h\x01",
+		n/4) + "eu\x94" +
 		strings.Repeat("h\x02", n/4) + "es."
 	bomb := "]\x94" + strings.Repeat("](h\x00h\x00e\x94", n/8)
 	return map[string][]byte{
-		"lists": []byte("\x80\x04(" + strings.Repeat("]", n) + "l."), "nested": []byte("\x80\x04" + strings.Repeat("]", n) + strings.Repeat("a", n) + "."),
-		"dicts": []byte("\x80\x04" + strings.Repeat("}", n) + "."), "shared": []byte(shared), "memo": []byte("\x80\x04N" + strings.Repeat("\x94", n) + "."),
+		"lists":  []byte("\x80\x04(" + strings.Repeat("]", n) + "l."),
+		"nested": []byte("\x80\x04" + strings.Repeat("]", n) + strings.Repeat("a", n) + "."),
+		"dicts":  []byte("\x80\x04" + strings.Repeat("}", n) + "."), "shared": []byte(shared),
+		"memo":      []byte("\x80\x04N" + strings.Repeat("\x94", n) + "."),
 		"memo bomb": []byte(key + bomb + "s."), "marks": []byte("\x80\x04" + strings.Repeat("(", n) + "."),
-		"texts": []byte("\x80\x04" + strings.Repeat("\x8c\x00", n/2) + "."), "numbers": []byte("\x80\x04" + strings.Repeat("J\xff\xff\xff\xff", n/5) + "."),
-		"keys": []byte(key + "](}(" + strings.Repeat("NN", n/4) + "u" + "es."),
+		"texts":   []byte("\x80\x04" + strings.Repeat("\x8c\x00", n/2) + "."),
+		"numbers": []byte("\x80\x04" + strings.Repeat("J\xff\xff\xff\xff", n/5) + "."),
+		"keys":    []byte(key + "](}(" + strings.Repeat("NN", n/4) + "u" + "es."),
 	}
 }
 

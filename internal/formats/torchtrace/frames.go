@@ -28,7 +28,8 @@ func (d *decoder) frame(name []byte, is category) int32 {
 	return i
 }
 
-// pythonName is how Python's frames are named: file(line): function. Objects have an address, which is another one in each process.
+// pythonName is how Python's frames are named: file(line): function. Objects have an address, which is another one in
+// each process.
 var (
 	pythonName = regexp.MustCompile(`(?s)^(.*?)\((-?\d{1,9})\): (.*)$`)
 	address    = regexp.MustCompile(` at 0x[0-9a-f]*`)

@@ -27,8 +27,10 @@ var profileTypes = [numProfiles]events.Profile{
 	{Sample: events.Type{Name: "gpu_time", Unit: "nanoseconds"}, Shape: compact.Shape{Values: true, Timestamps: true}},
 	{Sample: events.Type{Name: "cpu_time", Unit: "nanoseconds"}, Shape: compact.Shape{Values: true, Timestamps: true}},
 	{Sample: events.Type{Name: "gpu_launch_delay", Unit: "nanoseconds"}, Shape: compact.Shape{Values: true}},
-	{Sample: events.Type{Name: "allocated_space", Unit: "bytes"}, Period: gpuMemory, Shape: compact.Shape{Values: true, Timestamps: true}},
-	{Sample: events.Type{Name: "freed_space", Unit: "bytes"}, Period: gpuMemory, Shape: compact.Shape{Values: true, Timestamps: true}},
+	{Sample: events.Type{Name: "allocated_space", Unit: "bytes"}, Period: gpuMemory,
+		Shape: compact.Shape{Values: true, Timestamps: true}},
+	{Sample: events.Type{Name: "freed_space", Unit: "bytes"}, Period: gpuMemory,
+		Shape: compact.Shape{Values: true, Timestamps: true}},
 }
 
 var gpuMemory = events.Type{Name: "gpu_memory", Unit: "bytes"}
@@ -42,7 +44,8 @@ const (
 	noList        = -1
 )
 
-// thread is a thread of the processor, or a stream. ends are those of spans of which begin and end are events of their own.
+// thread is a thread of the processor, or a stream. ends are those of spans of which begin and end are events of their
+// own.
 type thread struct {
 	process, id int64
 	name        string
@@ -236,7 +239,8 @@ func (d *decoder) profile(p int) compact.ProfileIndex {
 }
 
 func (d *decoder) observe(p int, stack dictionary.StackIndex, set dictionary.AttributeSetIndex, at, value int64) {
-	d.b.Event(d.profile(p), compact.Identity{Stack: stack, Attributes: set}, compact.Observation{Timestamp: uint64(at), Value: value})
+	d.b.Event(d.profile(p), compact.Identity{Stack: stack, Attributes: set},
+		compact.Observation{Timestamp: uint64(at), Value: value})
 }
 
 // threadAttributes returns those of the thread in a step.
@@ -316,7 +320,8 @@ func (d *decoder) addWork() error {
 		at := d.intern(stack)
 		d.observe(gpuTime, at, set, w.end, w.end-w.start)
 		if isLaunch && w.start > from.start {
-			d.b.Observe(d.profile(launchDelay), compact.Identity{Stack: at, Attributes: set}, compact.Observation{Value: w.start - from.start})
+			d.b.Observe(d.profile(launchDelay), compact.Identity{Stack: at, Attributes: set},
+				compact.Observation{Value: w.start - from.start})
 		}
 	}
 	return nil
@@ -327,7 +332,8 @@ func (d *decoder) inStep(set dictionary.AttributeSetIndex, step int64) dictionar
 	if step == none {
 		return set
 	}
-	d.attributes = append(append(d.attributes[:0], d.b.Dict.AttributeSets.At(set)...), d.b.IntAttribute(AttributeStep, step))
+	d.attributes = append(append(d.attributes[:0], d.b.Dict.AttributeSets.At(set)...),
+		d.b.IntAttribute(AttributeStep, step))
 	return d.b.Dict.AttributeSets.Intern(d.attributes)
 }
 

@@ -23,8 +23,8 @@ const (
 
 var errSyntax = errors.New("malformed JSON")
 
-// scanner cuts a JSON document, which need not fit into memory, into values. It looks only for where a value ends: most of an event is
-// of no interest, and reading it properly costs most of the time.
+// scanner cuts a JSON document, which need not fit into memory, into values. It looks only for where a value ends: most
+// of an event is of no interest, and reading it properly costs most of the time.
 type scanner struct {
 	from io.Reader
 	buf  []byte
@@ -135,8 +135,8 @@ func (s *scanner) object(field func(key string) error) error {
 	})
 }
 
-// valueLen returns the length of the value at the beginning of data. If data ends before it does, isWhole is false, and n is 0 unless
-// the value can end there.
+// valueLen returns the length of the value at the beginning of data. If data ends before it does, isWhole is false, and
+// n is 0 unless the value can end there.
 func valueLen(data []byte) (n int, isWhole bool) {
 	switch data[0] {
 	case '"':
@@ -194,7 +194,8 @@ func stringLen(data []byte) int {
 	}
 }
 
-// fields sets into[keys[k]] to the value of each key k of an object, as it is written. It returns false for anything else.
+// fields sets into[keys[k]] to the value of each key k of an object, as it is written. It returns false for anything
+// else.
 func fields(object []byte, keys map[string]int, into [][]byte) bool {
 	if len(object) == 0 || object[0] != '{' {
 		return false
@@ -246,7 +247,8 @@ func text(value []byte) string {
 	return s
 }
 
-// nanoseconds returns a number of microseconds, exactly: PyTorch writes the nanoseconds after the point, and a float has no room for them.
+// nanoseconds returns a number of microseconds, exactly: PyTorch writes the nanoseconds after the point, and a float
+// has no room for them.
 func nanoseconds(value []byte) (int64, bool) {
 	whole, fraction, _ := strings.Cut(string(value), ".")
 	fraction += "0000"

@@ -1,17 +1,18 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package torchtrace reads the traces of PyTorch's profiler: Kineto's JSON, as export_chrome_trace, Dynolog and vLLM write it. It
-// returns, in one scope:
+// Package torchtrace reads the traces of PyTorch's profiler: Kineto's JSON, as export_chrome_trace, Dynolog and vLLM
+// write it. It returns, in one scope:
 //
 //	gpu_time/nanoseconds          kernels, copies and fills of memory: when they ran, under the launch and what called it
 //	cpu_time/nanoseconds          ops, Python functions and calls of the runtime: the time that is their own, waiting included
 //	gpu_launch_delay/nanoseconds  from the beginning of the launch to that of the kernel
 //	gpu_memory                    allocated_space/bytes and freed_space/bytes of the allocator, if profile_memory was on
 //
-// Decode reads the events as a stream, in any order, and keeps of each a few numbers: of the threads' (spans, which nest by time), of the
-// GPU's (work, which names its launch by a correlation id) and of the allocator's. Then thread.walk goes over each thread in the order of time
-// (nest.go), and the GPU's work gets the stack of its launch. Times are microseconds since baseTimeNanoseconds, or Unix time.
+// Decode reads the events as a stream, in any order, and keeps of each a few numbers: of the threads' (spans, which
+// nest by time), of the GPU's (work, which names its launch by a correlation id) and of the allocator's. Then
+// thread.walk goes over each thread in the order of time (nest.go), and the GPU's work gets the stack of its launch.
+// Times are microseconds since baseTimeNanoseconds, or Unix time.
 package torchtrace
 
 import (
@@ -57,7 +58,8 @@ var ErrNotTrace = errors.New("there are no events of PyTorch's profiler in the t
 func Decode(r io.Reader, options Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{
 		scan: scanner{from: r}, options: options, frames: map[frameKey]int32{}, callStacks: map[string]int32{},
-		rank: none, worldSize: none, first: maxNanos, threads: map[string]*thread{}, launches: map[int64]launch{}, ops: map[int64]launch{},
+		rank: none, worldSize: none, first: maxNanos, threads: map[string]*thread{}, launches: map[int64]launch{},
+		ops: map[int64]launch{},
 	}
 	return d.b.Run(options.Options, firstBufferBytes, 0, func() error {
 		if err := d.read(); err != nil {
@@ -86,14 +88,18 @@ var categories = map[string]category{
 	"cpu_op": op, "Operator": op, "operator": op, "hpu_op": op,
 	"python_function": python, "Python function": python, "user_annotation": annotation,
 	"cuda_runtime": runtime, "cuda_driver": runtime, "Runtime": runtime, "runtime": runtime, "hip_runtime": runtime,
-	"xpu_runtime": runtime, "xpu_driver": runtime, "mtia_runtime": runtime, "glow_runtime": runtime, "mlu_runtime": runtime,
+	"xpu_runtime": runtime, "xpu_driver": runtime, "mtia_runtime": runtime, "glow_runtime": runtime,
+	"mlu_runtime":         runtime,
 	"privateuse1_runtime": runtime, "privateuse1_driver": runtime,
-	"kernel": gpu, "Kernel": gpu, "gpu_memcpy": gpu, "gpu_memset": gpu, "Memcpy": gpu, "Memset": gpu, "mtia_ccp_events": gpu,
+	"kernel": gpu, "Kernel": gpu, "gpu_memcpy": gpu, "gpu_memset": gpu, "Memcpy": gpu, "Memset": gpu,
+	"mtia_ccp_events": gpu,
 	"collective_comm": gpu, "mlu_memcpy": gpu, "mlu_memset": gpu,
 	"cpu_instant_event": memory,
 	// What these say is in the others, or is no time of anything.
-	"": ignored, "Trace": ignored, "gpu_user_annotation": ignored, "gpu_user_Annotation": ignored, "mlu_user_annotation": ignored,
-	"overhead": ignored, "external_correlation": ignored, "cuda_sync": ignored, "xpu_sync": ignored, "cuda_event": ignored,
+	"": ignored, "Trace": ignored, "gpu_user_annotation": ignored, "gpu_user_Annotation": ignored,
+	"mlu_user_annotation": ignored,
+	"overhead":            ignored, "external_correlation": ignored, "cuda_sync": ignored, "xpu_sync": ignored,
+	"cuda_event":          ignored,
 	"cuda_profiler_range": ignored, "xpu_scope_profiler": ignored, "mtia_insight": ignored, "mtia_counters": ignored,
 	"gpu_pm_counter": ignored,
 }
@@ -115,8 +121,8 @@ type decoder struct {
 	list    []*thread
 	key     []byte
 	work    []work
-	// launches are the calls that the GPU's work came from, by correlation id, ops what encloses them by external id. read adds the keys that
-	// are asked for.
+	// launches are the calls that the GPU's work came from, by correlation id, ops what encloses them by external id. read
+	// adds the keys that are asked for.
 	launches, ops map[int64]launch
 	records       int // spans, ends of spans and steps
 	steps         []step
@@ -215,10 +221,13 @@ const (
 )
 
 var (
-	fieldsOfEvents = map[string]int{"ph": phaseField, "cat": catField, "name": nameField, "pid": pidField, "tid": tidField, "ts": tsField, "dur": durField, "args": argsField}
-	fieldsOfArgs   = map[string]int{
-		"correlation": correlationArg, "External id": externalArg, "external id": externalArg, "Call stack": callStackArg, "device": deviceArg,
-		"Device Id": deviceArg, "Device Type": deviceTypeArg, "stream": streamArg, "Bytes": sizeArg, "grid": gridArg, "block": blockArg,
+	fieldsOfEvents = map[string]int{"ph": phaseField, "cat": catField, "name": nameField, "pid": pidField, "tid": tidField,
+		"ts": tsField, "dur": durField, "args": argsField}
+	fieldsOfArgs = map[string]int{
+		"correlation": correlationArg, "External id": externalArg, "external id": externalArg, "Call stack": callStackArg,
+		"device":    deviceArg,
+		"Device Id": deviceArg, "Device Type": deviceTypeArg, "stream": streamArg, "Bytes": sizeArg, "grid": gridArg,
+		"block": blockArg,
 	}
 )
 
@@ -269,7 +278,8 @@ func (d *decoder) readEvent() error {
 	return nil
 }
 
-// The memory of what is kept: records, of which spans are the largest, and work, in slices that grow, a thread, an entry of a map beside its key.
+// The memory of what is kept: records, of which spans are the largest, and work, in slices that grow, a thread, an
+// entry of a map beside its key.
 const (
 	recordBytes = 2 * int(unsafe.Sizeof(span{}))
 	workBytes   = 2*int(unsafe.Sizeof(work{})) + 4*int(unsafe.Sizeof(launch{}))
@@ -314,7 +324,8 @@ func (d *decoder) add(e *event, isOpen bool) {
 	s := span{start: e.start, end: e.end, is: e.is, list: noList, isOpen: isOpen}
 	switch e.is {
 	case gpu:
-		w := work{e.start, e.end, integer(e.args[correlationArg]), integer(e.args[externalArg]), d.frame(e.fields[nameField], gpu), d.streamAttributes(e)}
+		w := work{e.start, e.end, integer(e.args[correlationArg]), integer(e.args[externalArg]),
+			d.frame(e.fields[nameField], gpu), d.streamAttributes(e)}
 		d.work = append(d.work, w)
 		d.launches[w.correlation], d.ops[w.external] = launch{}, launch{}
 		d.first, d.last = min(d.first, e.start), max(d.last, e.end)

@@ -45,7 +45,8 @@ func sampleTypes(pd pprofile.Profiles) map[string]pprofile.Profile {
 }
 
 // sums adds up the values of a profile by what key returns for the frames of a sample, the leaf first.
-func sums(pd pprofile.Profiles, p pprofile.Profile, key func(frames []string) string) (values map[string]int64, counts map[string]int) {
+func sums(pd pprofile.Profiles, p pprofile.Profile, key func(frames []string) string) (values map[string]int64,
+	counts map[string]int) {
 	values, counts = map[string]int64{}, map[string]int{}
 	for _, sample := range p.Samples().All() {
 		k := key(namesOf(pd.Dictionary(), sample.StackIndex()))
@@ -129,10 +130,13 @@ func TestCaptures(t *testing.T) {
 			}
 			assert.NotContains(t, ops, "", "each has a launch in an op")
 			_, threads := sums(pd, types["gpu_time"], func(frames []string) string {
-				isBackward := slices.ContainsFunc(frames, func(f string) bool { return strings.HasPrefix(f, "autograd::engine::evaluate_function") })
+				isBackward := slices.ContainsFunc(frames, func(f string) bool {
+					return strings.HasPrefix(f, "autograd::engine::evaluate_function")
+				})
 				return fmt.Sprint(isBackward)
 			})
-			assert.Equal(t, map[string]int{"true": 591, "false": 195}, threads, "launches of autograd's thread and of the main one")
+			assert.Equal(t, map[string]int{"true": 591, "false": 195}, threads,
+				"launches of autograd's thread and of the main one")
 			assert.Equal(t, want.cpu, total("cpu_time"))
 			assert.Equal(t, want.delay, total("gpu_launch_delay"))
 			assert.Equal(t, want.allocated, total("allocated_space"))
@@ -171,7 +175,8 @@ func TestPythonStacks(t *testing.T) {
 `} {
 		assert.Contains(t, text, want)
 	}
-	assert.Contains(t, text, "sample 7711@1795748711473895761", "the end of the first kernel: 1790857026000000000 + 1000 × 4891685473888.05 + 7711")
+	assert.Contains(t, text, "sample 7711@1795748711473895761",
+		"the end of the first kernel: 1790857026000000000 + 1000 × 4891685473888.05 + 7711")
 }
 
 func written(phase, category, name string, ts, more string) string {
@@ -179,7 +184,8 @@ func written(phase, category, name string, ts, more string) string {
 }
 
 func trace(list ...string) string {
-	return `{"schemaVersion":1,"baseTimeNanoseconds":1790000000000000000,"traceEvents":[` + strings.Join(list, ",\n") + `]}`
+	return `{"schemaVersion":1,"baseTimeNanoseconds":1790000000000000000,"traceEvents":[` + strings.Join(list, ",\n") +
+		`]}`
 }
 
 var guess = events.Options{Anchor: events.Anchor{EndNanos: 1790000000000000000, Guess: "arrival"}}
@@ -193,14 +199,16 @@ func TestEvents(t *testing.T) {
 		unread  map[string]int
 	}{
 		"time of its own, out of order": {text: trace(
-			written("X", "cpu_op", "inner", "2", `,"dur":1`), written("X", "cpu_op", "outer", "1", `,"dur":4.5`), written("X", "cpu_op", "last", "9", `,"dur":1`),
+			written("X", "cpu_op", "inner", "2", `,"dur":1`), written("X", "cpu_op", "outer", "1", `,"dur":4.5`),
+			written("X", "cpu_op", "last", "9", `,"dur":1`),
 		), want: []string{
 			"sample 1000@1790000000000002000 2500@1790000000000005500 {process.pid=1, thread.id=2}\n        outer ",
 			"sample 1000@1790000000000003000 {process.pid=1, thread.id=2}\n        inner {profile.frame.type=\"torch_op\"}\n        outer ",
 			"sample 1000@1790000000000010000 {process.pid=1, thread.id=2}\n        last ",
 		}},
 		"begin and end are events": {text: trace(
-			written("E", "cpu_op", "a", "8", ""), written("B", "cpu_op", "a", "1", ""), written("B", "cpu_op", "b", "2", ""), written("E", "", "", "4", ""),
+			written("E", "cpu_op", "a", "8", ""), written("B", "cpu_op", "a", "1", ""), written("B", "cpu_op", "b", "2", ""),
+			written("E", "", "", "4", ""),
 		), want: []string{
 			"sample 1000@1790000000000002000 4000@1790000000000008000 {process.pid=1, thread.id=2}\n        a ",
 			"sample 2000@1790000000000004000 {process.pid=1, thread.id=2}\n        b ",
@@ -212,7 +220,8 @@ func TestEvents(t *testing.T) {
 			written("X", "kernel", "k1", "20", `,"dur":2,"args":{"device":3,"stream":7,"correlation":5}`),
 			written("X", "user_annotation", "ProfilerStep#12", "0", `,"dur":10`),
 			written("X", "cuda_runtime", "cudaGraphLaunch", "1", `,"dur":1,"args":{"correlation":5}`),
-			written("X", "kernel", "k2", "30", `,"dur":3,"args":{"device":3,"stream":7,"correlation":5,"grid":[4,2,1],"block":[128, 1, 1]}`),
+			written("X", "kernel", "k2", "30",
+				`,"dur":3,"args":{"device":3,"stream":7,"correlation":5,"grid":[4,2,1],"block":[128, 1, 1]}`),
 		), "{", `{"distributedInfo":{"backend":"nccl","rank":6,"world_size":8},`, 1), want: []string{
 			"sample 2000@1790000000000022000 {gpu.device=3, gpu.stream=7, thread.name=\"GPU 3 stream 7\", torch.profiler.step=12}\n        k1 {profile.frame.type=\"gpu_kernel\"}\n        cudaGraphLaunch ",
 			"sample 3000@1790000000000033000 {gpu.device=3, gpu.stream=7, thread.name=\"GPU 3 stream 7\", torch.profiler.step=12}\n        k2 ",
@@ -222,11 +231,13 @@ func TestEvents(t *testing.T) {
 			written("X", "kernel", "k", "20", `,"dur":2,"args":{"stream":7,"External id":9,"correlation":5}`),
 			written("X", "cpu_op", "op", "1", `,"dur":1,"args":{"External id":9}`),
 		), want: []string{"thread.name=\"GPU 1 stream 7\"}\n        k {profile.frame.type=\"gpu_kernel\"}\n        op "}},
-		"no launch": {text: trace(written("X", "Kernel", "k", "20", `,"dur":2`)), want: []string{"sample 2000@1790000000000022000 {"}},
+		"no launch": {text: trace(written("X", "Kernel", "k", "20", `,"dur":2`)),
+			want: []string{"sample 2000@1790000000000022000 {"}},
 		"a call stack of an op within an op": {text: trace(
 			written("X", "cpu_op", "outer", "1", `,"dur":4,"args":{"Call stack":"a.py(7): f;<string>(2): g;"}`),
 			written("X", "cpu_op", "inner", "2", `,"dur":1,"args":{"Call stack":"a.py(7): f;<string>(2): g;"}`),
-		), want: []string{"inner {profile.frame.type=\"torch_op\"}\n        outer {profile.frame.type=\"torch_op\"}\n        f from line 7 a.py:7 {profile.frame.type=\"cpython\"}\n        g from line 2 "}},
+		), want: []string{
+			"inner {profile.frame.type=\"torch_op\"}\n        outer {profile.frame.type=\"torch_op\"}\n        f from line 7 a.py:7 {profile.frame.type=\"cpython\"}\n        g from line 2 "}},
 		"Unix time": {
 			text: `[` + written("X", "cpu_op", "a", "1712195495520883.5", `,"dur":1`) + `]`,
 			want: []string{"sample 1000@1712195495520884500 {"},
@@ -236,12 +247,15 @@ func TestEvents(t *testing.T) {
 			want: []string{"sample 1000@1790000000000000000 {", `profile.clock.guess="arrival"`},
 		},
 		"names of threads": {
-			text: trace(written("X", "cpu_op", "a", "1", `,"dur":1`), `{"name":"thread_name","ph":"M","pid":1,"tid":2,"args":{"name":"thread 2 (python3) "}}`),
+			text: trace(written("X", "cpu_op", "a", "1", `,"dur":1`),
+				`{"name":"thread_name","ph":"M","pid":1,"tid":2,"args":{"name":"thread 2 (python3) "}}`),
 			want: []string{`thread.name="python3"`},
 		},
 		"what cannot be read is counted": {
-			text: trace(`7`, noTimes, written("X", "a new category", "", "1", `,"dur":1`), written("X", "cpu_op", "a", `"x"`, ""), written("X", "cpu_op", "b", "1e1", `,"dur":1`)),
-			want: []string{"sample 1000@1790000000000011000 {process.pid=1, thread.id=2}\n        b "}, dropped: 3, unread: map[string]int{"a new category": 1},
+			text: trace(`7`, noTimes, written("X", "a new category", "", "1", `,"dur":1`),
+				written("X", "cpu_op", "a", `"x"`, ""), written("X", "cpu_op", "b", "1e1", `,"dur":1`)),
+			want: []string{"sample 1000@1790000000000011000 {process.pid=1, thread.id=2}\n        b "}, dropped: 3,
+			unread: map[string]int{"a new category": 1},
 		},
 		"strings with escapes": {
 			text: trace(written("X", "cpu_op", `a"\é`+"\n", "1", `,"dur":1`)), want: []string{`"a\"\\é\n" {`},
@@ -267,13 +281,16 @@ func TestEvents(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		``: "EOF", `7`: "malformed", `{}`: "no events of PyTorch", `[]`: "no events of PyTorch", `{"traceEvents":7}`: "malformed",
-		`{"traceEvents":[{"ph":"X"`: "EOF", `{"traceEvents"`: "EOF", `{"a" 7}`: "no value", `{"traceEvents":[{"ph":"X","cat":"devtools"}]}`: "no events of PyTorch",
+		``: "EOF", `7`: "malformed", `{}`: "no events of PyTorch", `[]`: "no events of PyTorch",
+		`{"traceEvents":7}`:         "malformed",
+		`{"traceEvents":[{"ph":"X"`: "EOF", `{"traceEvents"`: "EOF", `{"a" 7}`: "no value",
+		`{"traceEvents":[{"ph":"X","cat":"devtools"}]}`: "no events of PyTorch",
 	} {
 		_, _, err := Decode(strings.NewReader(text), Options{})
 		assert.ErrorContains(t, err, want, text)
 	}
-	_, _, err := Decode(io.MultiReader(strings.NewReader(`{"traceEvents":["`), strings.NewReader(strings.Repeat("x", maxValueBytes+1))), Options{})
+	_, _, err := Decode(io.MultiReader(strings.NewReader(`{"traceEvents":["`),
+		strings.NewReader(strings.Repeat("x", maxValueBytes+1))), Options{})
 	require.ErrorIs(t, err, events.ErrTooLarge)
 	_, _, err = Decode(io.MultiReader(strings.NewReader(`{"traceEvents":[`), brokenReader{}), Options{})
 	require.ErrorIs(t, err, os.ErrClosed)
@@ -286,7 +303,8 @@ func (brokenReader) Read([]byte) (int, error) { return 0, os.ErrClosed }
 // A value may lie across any two reads.
 func TestReadsOfOneByte(t *testing.T) {
 	data := capture(t, "plain")
-	data = append(data[:bytes.Index(data[:200_000], []byte("\"traceEvents\""))], []byte(`"traceEvents":[`+written("X", "cpu_op", "a\\\"", "1", `,"dur":1`)+` ] }`)...)
+	data = append(data[:bytes.Index(data[:200_000], []byte("\"traceEvents\""))],
+		[]byte(`"traceEvents":[`+written("X", "cpu_op", "a\\\"", "1", `,"dur":1`)+` ] }`)...)
 	whole, _, err := Decode(bytes.NewReader(data), Options{})
 	require.NoError(t, err)
 	parts, _, err := Decode(oneByte{bytes.NewReader(data)}, Options{})
@@ -300,7 +318,8 @@ func (r oneByte) Read(p []byte) (int, error) { return r.Reader.Read(p[:1]) }
 
 func TestNanoseconds(t *testing.T) {
 	for text, want := range map[string]int64{
-		"0": 0, "1": 1000, "4891685484492.058": 4891685484492058, "1.0005": 1001, "1.00049": 1000, "2.5": 2500, "1e3": 1_000_000, "1.5e1": 15_000,
+		"0": 0, "1": 1000, "4891685484492.058": 4891685484492058, "1.0005": 1001, "1.00049": 1000, "2.5": 2500,
+		"1e3": 1_000_000, "1.5e1": 15_000,
 		"0.9999": 1000,
 	} {
 		got, ok := nanoseconds([]byte(text))
@@ -327,7 +346,8 @@ func hostile(n int) map[string][]byte {
 	}
 	shared := []string{written("X", "cpu_op", "a", "0", `,"dur":99999999,"args":{"Call stack":"`+stack.String()+`"}`)}
 	for i := range n / 120 {
-		shared = append(shared, written("X", "cuda_runtime", fmt.Sprint(i), fmt.Sprint(i+1), fmt.Sprintf(`,"dur":1,"args":{"correlation":%d}`, i)),
+		shared = append(shared,
+			written("X", "cuda_runtime", fmt.Sprint(i), fmt.Sprint(i+1), fmt.Sprintf(`,"dur":1,"args":{"correlation":%d}`, i)),
 			written("X", "kernel", fmt.Sprint(i), fmt.Sprint(i), fmt.Sprintf(`,"dur":1,"args":{"correlation":%d}`, i)))
 	}
 	threads := make([]string, 0, n/40)
@@ -335,9 +355,11 @@ func hostile(n int) map[string][]byte {
 		threads = append(threads, fmt.Sprintf(`{"ph":"E","pid":%d,"ts":1}`, i))
 	}
 	return map[string][]byte{
-		"deep": []byte(trace(deep...)), "wide": []byte(trace(wide...)), "shared call stack": []byte(trace(shared...)), "threads": []byte(trace(threads...)),
-		"ends": []byte(trace(slices.Repeat([]string{`{"ph":"E","ts":1}`}, n/20)...)), "brackets": []byte(`{"a":` + strings.Repeat("[", n)),
-		"empty": []byte(`{"traceEvents":[` + strings.Repeat("{},", n/3) + written("X", "cpu_op", "a", "1", "") + `]}`),
+		"deep": []byte(trace(deep...)), "wide": []byte(trace(wide...)), "shared call stack": []byte(trace(shared...)),
+		"threads":  []byte(trace(threads...)),
+		"ends":     []byte(trace(slices.Repeat([]string{`{"ph":"E","ts":1}`}, n/20)...)),
+		"brackets": []byte(`{"a":` + strings.Repeat("[", n)),
+		"empty":    []byte(`{"traceEvents":[` + strings.Repeat("{},", n/3) + written("X", "cpu_op", "a", "1", "") + `]}`),
 	}
 }
 
@@ -383,7 +405,9 @@ func FuzzDecode(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add(capture(f, "plain")[:3000])
-	f.Add([]byte(trace(written("B", "cpu_op", "a", "1", ""), written("E", "", "", "4", ""), written("i", "cpu_instant_event", "[memory]", "2",
-		`,"args":{"Bytes":-5,"Device Type":1,"Call stack":"a.py(1): f;"}`), written("X", "kernel", "k", "3", `,"dur":1,"args":{"correlation":1}`))))
+	f.Add([]byte(trace(written("B", "cpu_op", "a", "1", ""), written("E", "", "", "4", ""),
+		written("i", "cpu_instant_event", "[memory]", "2",
+			`,"args":{"Bytes":-5,"Device Type":1,"Call stack":"a.py(1): f;"}`), written("X", "kernel", "k", "3",
+			`,"dur":1,"args":{"correlation":1}`))))
 	f.Fuzz(requireBounded)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
-// Assembler builds a message from profiles in other formats than OTLP. A translator interns stacks, attributes and links
-// in its Dictionary, and adds resources, scopes, profiles and observations in any order:
+// Assembler builds a message from profiles in other formats than OTLP. A translator interns stacks, attributes and
+// links in its Dictionary, and adds resources, scopes, profiles and observations in any order:
 //
 //	a.Reset()
 //	scope := a.Scope(a.Resource(resource, schemaURL), instrumentationScope, schemaURL)
@@ -24,8 +24,8 @@ import (
 //	pd := a.Build()
 //
 // It combines equal resources, equal scopes, and samples of a profile with the same identity {stack, attributes, link}.
-// The message is conformant if the headers and observations are; dictionary entries that nothing refers to are left out.
-// An Assembler is not safe for concurrent use. Reset prepares it for the next message and keeps its memory.
+// The message is conformant if the headers and observations are; dictionary entries that nothing refers to are left
+// out. An Assembler is not safe for concurrent use. Reset prepares it for the next message and keeps its memory.
 type Assembler struct {
 	batch   Batch
 	samples dictionary.ObservedSamples
@@ -48,10 +48,11 @@ const (
 	buildProfileBytes = 2 << 10
 )
 
-// BuildBytes estimates the memory of all that has been added and of the message that Build makes of it, without strings. It takes
-// no time.
+// BuildBytes estimates the memory of all that has been added and of the message that Build makes of it, without
+// strings. It takes no time.
 func (a *Assembler) BuildBytes() int {
-	return a.batch.dict.BuildBytes() + len(a.samples.Entries)*buildSampleBytes + len(a.samples.Observations)*buildObservationBytes +
+	return a.batch.dict.BuildBytes() + len(a.samples.Entries)*buildSampleBytes +
+		len(a.samples.Observations)*buildObservationBytes +
 		len(a.batch.profiles)*buildProfileBytes
 }
 

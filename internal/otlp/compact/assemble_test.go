@@ -44,9 +44,11 @@ func TestAssembler(t *testing.T) {
 		d := a.Dictionary()
 		shop, cart := newScope(&a, "shop", "agent"), newScope(&a, "cart", "agent")
 		require.Equal(t, shop, newScope(&a, "shop", "agent"), "equal scopes are one")
-		cpu := a.Profile(shop, Shape{Timestamps: true}, Header{SampleType: a.valueType("samples", "count"), DurationNanos: 10})
+		cpu := a.Profile(shop, Shape{Timestamps: true},
+			Header{SampleType: a.valueType("samples", "count"), DurationNanos: 10})
 		heap := a.Profile(cart, Shape{Values: true}, Header{SampleType: a.valueType("space", "bytes")})
-		alloc := a.Profile(shop, Shape{Timestamps: true, Values: true}, Header{SampleType: a.valueType("alloc", "bytes"), Time: 100, DurationNanos: 10})
+		alloc := a.Profile(shop, Shape{Timestamps: true, Values: true},
+			Header{SampleType: a.valueType("alloc", "bytes"), Time: 100, DurationNanos: 10})
 		one, other := Identity{Stack: stackOf(d, "f", "main")}, Identity{Stack: stackOf(d, "g", "main")}
 		d.Strings.Intern("an orphan")
 		a.Observe(cpu, one, Observation{Timestamp: 101})
@@ -64,7 +66,8 @@ func TestAssembler(t *testing.T) {
 			Sample(profiletest.Observed([]uint64{101, 104}, "f", "main")).
 			Sample(profiletest.Observed([]uint64{103}, "g", "main")).
 			Profile("alloc", "bytes").Time(100, 10).
-			Sample(profiletest.Sample{Stack: profiletest.Stack("f", "main"), Timestamps: []uint64{102, 105}, Values: []int64{5, 6}}).
+			Sample(profiletest.Sample{Stack: profiletest.Stack("f", "main"), Timestamps: []uint64{102, 105},
+				Values: []int64{5, 6}}).
 			Resource("service.name", "cart").Scope("agent", "").
 			Profile("space", "bytes").Sample(profiletest.Value(15, "f", "main")).Build()
 		got := a.Build()

@@ -21,8 +21,8 @@ type Options struct {
 	// whole would be, and samples that share an entry larger than MaxBytes stay together. A part can then be larger than
 	// MaxBytes. 0 means defaultMaxGrowth.
 	MaxGrowth int
-	// OrderByFrequency orders the entries of tables for compression: similar ones are neighbours, and the locations, stacks,
-	// attributes and links with the most references have the shortest indices.
+	// OrderByFrequency orders the entries of tables for compression: similar ones are neighbours, and the locations,
+	// stacks, attributes and links with the most references have the shortest indices.
 	OrderByFrequency bool
 	// CombineSamples combines samples of a profile that have the same identity.
 	CombineSamples bool
@@ -56,7 +56,8 @@ type Batch struct {
 	// donated is the dictionary of the first consumed message, which that of the first part overwrites.
 	donated pprofile.ProfilesDictionary
 
-	// targets has, for each incoming sample with timestamps, the sample to which it was added, or unknown if it was dropped.
+	// targets has, for each incoming sample with timestamps, the sample to which it was added, or unknown if it was
+	// dropped.
 	targets []int32
 	stats   Stats
 	// isUnsized reports that nobody needs the size of parts, so that those of resources and scopes are not computed.
@@ -103,8 +104,8 @@ type Identity = dictionary.Identity
 
 type sample = dictionary.Sample[observations]
 
-// observations are the observations of a sample: depending on its profile's shape, count values from firstValue on, count timestamps from
-// firstTimestamp on, or both.
+// observations are the observations of a sample: depending on its profile's shape, count values from firstValue on,
+// count timestamps from firstTimestamp on, or both.
 type observations struct {
 	firstValue, firstTimestamp uint32
 	count                      uint32

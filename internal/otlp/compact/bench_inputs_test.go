@@ -24,8 +24,8 @@ const (
 
 func (o overlap) String() string { return [...]string{"same", "half", "disjoint"}[o] }
 
-// generated returns n messages of 290 to 380 KB, each a CPU profile with labels of one of eight services. The program of a
-// message has the same functions as the others', half of them, or none.
+// generated returns n messages of 290 to 380 KB, each a CPU profile with labels of one of eight services. The program
+// of a message has the same functions as the others', half of them, or none.
 func generated(t testing.TB, n int, o overlap) []pprofile.Profiles {
 	t.Helper()
 	messages := make([]pprofile.Profiles, n)

@@ -19,8 +19,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// BenchmarkBytes reports encoded sizes: of the result of a chain of pdata's MergeTo, and of a batch of the same inputs. Its
-// times mean nothing.
+// BenchmarkBytes reports encoded sizes: of the result of a chain of pdata's MergeTo, and of a batch of the same inputs.
+// Its times mean nothing.
 func BenchmarkBytes(b *testing.B) {
 	for _, input := range benchInputs(b) {
 		b.Run(input.name, func(b *testing.B) {

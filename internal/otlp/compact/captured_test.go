@@ -15,8 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestCapturedAlone compacts each captured payload: nothing is lost, and it becomes no larger, but for the hundredth part that
-// an order for compression may cost.
+// TestCapturedAlone compacts each captured payload: nothing is lost, and it becomes no larger, but for the hundredth
+// part that an order for compression may cost.
 func TestCapturedAlone(t *testing.T) {
 	for name, pd := range captured(t) {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,8 @@ func TestOrderHelpsCompression(t *testing.T) {
 		}
 	}
 	before, after := marshal(t, whole(t, interned)), marshal(t, whole(t, ordered))
-	t.Logf("zstd: %d bytes instead of %d; gzip: %d instead of %d", zstdLen(t, after), zstdLen(t, before), gzipLen(t, after), gzipLen(t, before))
+	t.Logf("zstd: %d bytes instead of %d; gzip: %d instead of %d", zstdLen(t, after), zstdLen(t, before),
+		gzipLen(t, after), gzipLen(t, before))
 	assert.Less(t, zstdLen(t, after), zstdLen(t, before)*14/15)
 	assert.Less(t, gzipLen(t, after), gzipLen(t, before)*11/12)
 	assert.Less(t, len(after), len(before))
@@ -89,7 +90,8 @@ func TestCapturedSplit(t *testing.T) {
 			for _, part := range parts {
 				total, largest, smallest = total+part.Bytes, max(largest, part.Bytes), min(smallest, part.Bytes)
 			}
-			t.Logf("%s: %d bytes at %d: %d parts of %d to %d, %d in all", name, size, limit, len(parts), smallest, largest, total)
+			t.Logf("%s: %d bytes at %d: %d parts of %d to %d, %d in all", name, size, limit, len(parts), smallest, largest,
+				total)
 		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// maxValueDepth is the largest number of arrays and maps inside each other. Readers of protobuf reject a message that is
-// nested more than 100 levels deep, and a map has three levels: with one deeper value, all profiles of the message would
-// be lost.
+// maxValueDepth is the largest number of arrays and maps inside each other. Readers of protobuf reject a message that
+// is nested more than 100 levels deep, and a map has three levels: with one deeper value, all profiles of the message
+// would be lost.
 const maxValueDepth = 24
 
 // CleanValue returns v or, if a string in it is not UTF-8, a repaired copy. ok is false for a value that is nested too

@@ -32,7 +32,8 @@ func TestCorrelatedKeys(t *testing.T) {
 				for i := range uint64(n) {
 					k := keys(i + 1)
 					a.Observe(p, Identity{
-						Stack: dictionary.StackIndex(profiletest.KeyIndex(k[0], n)), Attributes: dictionary.AttributeSetIndex(k[1]), Link: dictionary.LinkIndex(k[2]),
+						Stack: dictionary.StackIndex(profiletest.KeyIndex(k[0], n)), Attributes: dictionary.AttributeSetIndex(k[1]),
+						Link: dictionary.LinkIndex(k[2]),
 					}, Observation{Timestamp: k[3]})
 				}
 			}

@@ -1,9 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compact writes messages of OTLP profiles in the smallest conformant form: one dictionary without duplicates and
-// orphans, with equal resources, scopes and sample identities combined, and split by encoded bytes if there is a limit.
-// The output resolves to the same profiles as the input.
+// Package compact writes messages of OTLP profiles in the smallest conformant form: one dictionary without duplicates
+// and orphans, with equal resources, scopes and sample identities combined, and split by encoded bytes if there is a
+// limit. The output resolves to the same profiles as the input.
 //
 // Input from OTLP messages, which may be malformed, by Batch.Add:
 //

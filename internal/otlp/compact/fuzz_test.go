@@ -14,7 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// theSendersOwn are faults in a message's content, not in its layout. They pass, since only the sender could correct them.
+// theSendersOwn are faults in a message's content, not in its layout. They pass, since only the sender could correct
+// them.
 var theSendersOwn = []string{
 	"is not below memory_limit", "below 0", "outside the profile's time", "_id: is zero", "original_payload",
 }

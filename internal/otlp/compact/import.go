@@ -73,7 +73,8 @@ const (
 )
 
 var repairNames = [NumRepairs]string{
-	"attribute_index", "attribute_key", "attribute_depth", "link_index", "profile_field", "invalid_utf8", "attribute_expansion",
+	"attribute_index", "attribute_key", "attribute_depth", "link_index", "profile_field", "invalid_utf8",
+	"attribute_expansion",
 }
 
 func (r Repair) String() string { return repairNames[r] }
@@ -84,8 +85,8 @@ type remap []int32
 
 const reached = -1
 
-// find returns the index of entry i in the Dictionary, or the reason why it has none. done is false if the entry must be interned
-// first.
+// find returns the index of entry i in the Dictionary, or the reason why it has none. done is false if the entry must
+// be interned first.
 func (r remap) find(i int32, outOfRange DropReason) (index int32, why DropReason, done bool) {
 	if uint(i) >= uint(len(r)) { // a negative index is a huge one
 		return 0, outOfRange, true
@@ -181,8 +182,8 @@ func (im *Importer) Field(i int32) dictionary.StringIndex {
 	return s
 }
 
-// Link imports the link at index i. Index 0 means no link, regardless of what entry 0 holds. An index out of range is counted and
-// treated as 0.
+// Link imports the link at index i. Index 0 means no link, regardless of what entry 0 holds. An index out of range is
+// counted and treated as 0.
 func (im *Importer) Link(i int32) dictionary.LinkIndex {
 	if i == 0 {
 		return 0
@@ -272,10 +273,10 @@ func orZero[T interface{ Len() int }](table, zero T) T {
 // Reach notes that a sample refers to a stack.
 func (im *Importer) Reach(stack int32) { im.stacks.reach(stack) }
 
-// ImportReached imports all stacks that samples refer to, and what those refer to, table by table, each in the message's
-// order. Following the references of each sample in turn would import the same, but jump about in memory and leave
-// entries in an arbitrary order. The message's own order keeps related entries together, which compresses better, and
-// the main binary's mapping first.
+// ImportReached imports all stacks that samples refer to, and what those refer to, table by table, each in the
+// message's order. Following the references of each sample in turn would import the same, but jump about in memory and
+// leave entries in an arbitrary order. The message's own order keeps related entries together, which compresses better,
+// and the main binary's mapping first.
 func (im *Importer) ImportReached() {
 	for i, v := range im.stacks {
 		if v == reached {
@@ -328,7 +329,8 @@ func (im *Importer) newLocation(i int32) (int32, DropReason) {
 		if why != Understood {
 			return 0, why
 		}
-		lines = append(lines, dictionary.Line{Function: dictionary.FunctionIndex(function), Line: line.Line(), Column: line.Column()})
+		lines = append(lines, dictionary.Line{Function: dictionary.FunctionIndex(function), Line: line.Line(),
+			Column: line.Column()})
 	}
 	im.lineScratch = lines
 	l := dictionary.Location{
@@ -374,8 +376,8 @@ func (im *Importer) newFunction(i int32) (int32, DropReason) {
 	return int32(im.dict.Functions.Intern(f)), Understood
 }
 
-// AttributeSet imports the attributes of a sample, location, mapping or profile. Attributes that cannot be understood are
-// left out; of several with one key, the first is used.
+// AttributeSet imports the attributes of a sample, location, mapping or profile. Attributes that cannot be understood
+// are left out; of several with one key, the first is used.
 func (im *Importer) AttributeSet(indices pcommon.Int32Slice) dictionary.AttributeSetIndex {
 	n := indices.Len()
 	if n == 0 {
@@ -429,5 +431,6 @@ func (im *Importer) newAttribute(i int32) (int32, DropReason) {
 	if !ok {
 		return 0, valueLeftOut
 	}
-	return int32(im.dict.Attributes.Intern(dictionary.Attribute{Key: key, Unit: unit, Value: dictionary.ValueOf(value)})), Understood
+	return int32(im.dict.Attributes.Intern(dictionary.Attribute{Key: key, Unit: unit, Value: dictionary.ValueOf(value)})),
+		Understood
 }

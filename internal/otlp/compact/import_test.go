@@ -195,7 +195,8 @@ func TestManyAttributesOfOneKey(t *testing.T) {
 	im := importer(d)
 	kept := im.dict.AttributeSets.At(im.AttributeSet(set))
 	require.Len(t, kept, 1)
-	assert.Equal(t, dictionary.IntValue(n-1), im.dict.Attributes.At(dictionary.AttributeIndex(kept[0])).Value, "the first counts")
+	assert.Equal(t, dictionary.IntValue(n-1), im.dict.Attributes.At(dictionary.AttributeIndex(kept[0])).Value,
+		"the first counts")
 	assert.Equal(t, n-1, im.Repairs[RepairAttributeKey])
 }
 

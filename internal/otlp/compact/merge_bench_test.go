@@ -21,8 +21,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// measured runs f on fresh input, whose making is not measured, nor the collection of what making it has left behind, and
-// reports CPU time in addition to wall-clock time.
+// measured runs f on fresh input, whose making is not measured, nor the collection of what making it has left behind,
+// and reports CPU time in addition to wall-clock time.
 func measured[T any](b *testing.B, fresh func() T, f func(T)) {
 	b.ReportAllocs()
 	cpu := time.Duration(0)

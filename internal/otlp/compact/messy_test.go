@@ -203,8 +203,8 @@ func expected(pd pprofile.Profiles) pprofile.Profiles {
 	return pd
 }
 
-// emptyFirst puts the empty string at 0 and changes all indices of empty strings to 0, since profiletest names some things
-// by whether their index is 0.
+// emptyFirst puts the empty string at 0 and changes all indices of empty strings to 0, since profiletest names some
+// things by whether their index is 0.
 func emptyFirst(pd pprofile.Profiles) {
 	pad(pd.Dictionary())
 	table := pd.Dictionary().StringTable()

@@ -38,11 +38,12 @@ func (t *tableUse) rest() {
 	}
 }
 
-// firstOfWidth are the first indices, less 1, that take a varint of one, two, three and four bytes. Indices of one width keep the
-// entries' order, since that of their counts compresses worse.
+// firstOfWidth are the first indices, less 1, that take a varint of one, two, three and four bytes. Indices of one
+// width keep the entries' order, since that of their counts compresses worse.
 var firstOfWidth = [...]int32{0, 1<<7 - 1, 1<<14 - 1, 1<<21 - 1}
 
-// maxCounted bounds the histogram of counts. Entries that are used more often are ordered as if they were used this often.
+// maxCounted bounds the histogram of counts. Entries that are used more often are ordered as if they were used this
+// often.
 const maxCounted = 1 << 14
 
 // frequencyScratch is memory that byFrequency reuses for the next table.

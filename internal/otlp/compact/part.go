@@ -18,8 +18,8 @@ type Part struct {
 	Profiles pprofile.Profiles
 	// ProfileCount and SampleCount are the numbers of profiles and samples in it.
 	ProfileCount, SampleCount int
-	// Bytes is the encoded size; 0 from Parts if Options.MaxBytes is 0. It is a few bytes too high, and up to five for each string in the
-	// attributes of resources and scopes.
+	// Bytes is the encoded size; 0 from Parts if Options.MaxBytes is 0. It is a few bytes too high, and up to five for
+	// each string in the attributes of resources and scopes.
 	Bytes int
 	// Oversized reports that the part is larger than Options.MaxBytes: it is a single observation with everything that
 	// this refers to, or smaller parts would repeat too much of what its samples share.
@@ -82,8 +82,8 @@ func (b *Batch) Parts() iter.Seq[Part] {
 	}
 }
 
-// inOrder returns all profiles whole, in the order in which they were added, except that profiles of a scope and scopes of
-// a resource are consecutive.
+// inOrder returns all profiles whole, in the order in which they were added, except that profiles of a scope and scopes
+// of a resource are consecutive.
 func (b *Batch) inOrder() []sampleRange {
 	ranges := make([]sampleRange, len(b.profiles))
 	for i := range b.profiles {

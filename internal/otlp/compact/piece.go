@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Piece is a range of the observations of each of some profiles of a Batch. Callers cut it whose limit is not the encoded size
-// that Options.MaxBytes bounds. It is valid until the batch changes.
+// Piece is a range of the observations of each of some profiles of a Batch. Callers cut it whose limit is not the
+// encoded size that Options.MaxBytes bounds. It is valid until the batch changes.
 type Piece struct{ ranges []sampleRange }
 
 // All returns everything in the batch.
@@ -18,8 +18,8 @@ func (b *Batch) All() Piece { return Piece{b.inOrder()} }
 // Len returns the number of profiles of which the piece has a range.
 func (p Piece) Len() int { return len(p.ranges) }
 
-// Profile returns the number that profile k of the piece has in all pieces of the batch. They are numbered in the order in which
-// they were added.
+// Profile returns the number that profile k of the piece has in all pieces of the batch. They are numbered in the order
+// in which they were added.
 func (p Piece) Profile(k int) int { return int(p.ranges[k].profile) }
 
 // Part returns a piece as a message of its own, with its size.
@@ -36,9 +36,10 @@ func (b *Batch) SizeOf(p Piece) int {
 	return b.sizeOf(p.ranges)
 }
 
-// Cut cuts a piece into up to n of about as many observations, in their order. If keepProfiles is set, it cuts only between
-// profiles. If not, each piece has the same share of every profile, since the sample types of one pprof have the same
-// stacks in the same order; except if a profile has fewer than n observations. Profiles without samples stay in the first piece.
+// Cut cuts a piece into up to n of about as many observations, in their order. If keepProfiles is set, it cuts only
+// between profiles. If not, each piece has the same share of every profile, since the sample types of one pprof have
+// the same stacks in the same order; except if a profile has fewer than n observations. Profiles without samples stay
+// in the first piece.
 func (b *Batch) Cut(p Piece, n int, keepProfiles bool) []Piece {
 	counts := make([]int, len(p.ranges))
 	smallest, total, profiles := math.MaxInt, 0, 0

@@ -28,8 +28,8 @@ func observationsPerProfile(pd pprofile.Profiles) map[string]int {
 	return counts
 }
 
-// Pieces, and pieces of pieces, are together what they were cut from, wherever cuts fall within samples. Only profiles that are to
-// stay whole, and those without samples, are in one piece.
+// Pieces, and pieces of pieces, are together what they were cut from, wherever cuts fall within samples. Only profiles
+// that are to stay whole, and those without samples, are in one piece.
 func TestPiecesAreTheWhole(t *testing.T) {
 	b := profiletest.New().Resource("service.name", "shop")
 	for i, times := range []int{1, 7, 0, 12} {

@@ -16,8 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestAnyInput batches up to three messages that break the rules, and compares the output with an independent reading of
-// the messages.
+// TestAnyInput batches up to three messages that break the rules, and compares the output with an independent reading
+// of the messages.
 func TestAnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		options := Options{
@@ -46,7 +46,8 @@ func TestAnyInput(t *testing.T) {
 		if options.MaxBytes > 0 && len(out) > 0 {
 			unsplit := options
 			unsplit.MaxBytes = math.MaxInt
-			if whole := parts(batchOf(unsplit, messages...))[0].Bytes; total > cmp.Or(options.MaxGrowth, defaultMaxGrowth)*whole {
+			if whole := parts(batchOf(unsplit, messages...))[0].Bytes; total > cmp.Or(options.MaxGrowth, defaultMaxGrowth)*
+				whole {
 				t.Fatalf("%d parts have %d bytes, the whole has %d", len(out), total, whole)
 			}
 		}
@@ -83,7 +84,8 @@ func check(t *rapid.T, part Part, options Options) {
 		return
 	}
 	wire, _ := (&pprofile.ProtoMarshaler{}).MarshalProfiles(clone(part.Profiles))
-	if size := max(len(wire), sizer.ProfilesSize(part.Profiles)); size > part.Bytes || part.Bytes > size+64+slack(part.Profiles) {
+	if size := max(len(wire), sizer.ProfilesSize(part.Profiles)); size > part.Bytes ||
+		part.Bytes > size+64+slack(part.Profiles) {
 		t.Fatalf("the part is said to have %d bytes and has %d", part.Bytes, size)
 	}
 	if part.Oversized != (part.Bytes > options.MaxBytes) {
@@ -91,8 +93,8 @@ func check(t *rapid.T, part Part, options Options) {
 	}
 }
 
-// merge appends src and its tables to dst, with offset indices. pdata's MergeTo would refuse what the tables of a message
-// may hold.
+// merge appends src and its tables to dst, with offset indices. pdata's MergeTo would refuse what the tables of a
+// message may hold.
 func merge(src, dst pprofile.Profiles) {
 	if dst.Dictionary().StringTable().Len() == 0 && dst.ResourceProfiles().Len() == 0 {
 		src.CopyTo(dst)

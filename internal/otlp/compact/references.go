@@ -10,9 +10,9 @@ import (
 
 // resolved returns the values of the message's attribute table in which string references (key_strindex,
 // string_value_strindex) have been resolved, at the same indices; those without references are empty. pdata resolves
-// references of resources and scopes when it unmarshals a message, but neither those in the attribute table nor those that
-// its marshaler leaves in a message that is written: an exporter may split that message, and send it again. pdata gives no
-// access to references: a key reads as empty, a value as absent. Only its marshaler and unmarshaler know them.
+// references of resources and scopes when it unmarshals a message, but neither those in the attribute table nor those
+// that its marshaler leaves in a message that is written: an exporter may split that message, and send it again. pdata
+// gives no access to references: a key reads as empty, a value as absent. Only its marshaler and unmarshaler know them.
 func (im *Importer) resolved() pcommon.Slice {
 	if im.referenced != (pcommon.Slice{}) {
 		return im.referenced

@@ -108,7 +108,8 @@ func (b *Batch) copyEntity(src, dst entity.EntityRef) {
 }
 
 // scope returns the index of a scope of a resource, in the same way as resource.
-func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attributes pcommon.Map, schemaURL string) int32 {
+func (b *Batch) scope(resource int32, src pcommon.InstrumentationScope, attributes pcommon.Map,
+	schemaURL string) int32 {
 	clean := pcommon.NewMap()
 	b.importer.CleanMap(attributes, clean)
 	template := pprofile.NewScopeProfiles()

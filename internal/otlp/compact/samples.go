@@ -33,8 +33,8 @@ func shapeOf(values, timestamps int) (Shape, DropReason) {
 	}
 }
 
-// addSamples adds a profile with its samples of one shape, and returns the other shapes that occur. anyShape means the shape
-// of the first sample that has one; samples without a shape are then counted as dropped.
+// addSamples adds a profile with its samples of one shape, and returns the other shapes that occur. anyShape means the
+// shape of the first sample that has one; samples without a shape are then counted as dropped.
 func (b *Batch) addSamples(p profile, src pprofile.SampleSlice, want Shape) (others []Shape) {
 	first := want == anyShape
 	p.first = int32(len(b.samples.Entries))

@@ -144,7 +144,8 @@ func TestASampleIsSplitBetweenItsTimestamps(t *testing.T) {
 	for i := range timestamps {
 		timestamps[i], values[i] = uint64(i), int64(i)*1000
 	}
-	pd := profiletest.New().Profile("cpu", "ns").Time(0, 10_000).Sample(observed(values, timestamps, "leaf", "main")).Build()
+	pd := profiletest.New().Profile("cpu", "ns").Time(0, 10_000).Sample(observed(values, timestamps, "leaf", "main")).
+		Build()
 	options := all
 	options.MaxBytes = 8000
 	parts := parts(batchOf(options, pd))
@@ -191,7 +192,8 @@ func TestManyResourcesFitInBothForms(t *testing.T) {
 	}
 }
 
-// A consumed message is compacted in its own memory, but for entries that have another length than the one before at this index.
+// A consumed message is compacted in its own memory, but for entries that have another length than the one before at
+// this index.
 func TestConsumingAllocatesLittle(t *testing.T) {
 	message := fromPprof(t, "go-build-merged-cpu-large.pb.gz")
 	var c consumer

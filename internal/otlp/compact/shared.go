@@ -10,10 +10,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// sharedStrings bounds what few bytes of a message can expand to: attributes can refer to strings of the string table, which
-// pdata puts in place of the references without copying them. Reading, comparing and encoding such a string costs as much
-// as if it were repeated. The first occurrence of a string is free, since it is part of the message; repeats of long strings
-// have a budget, which depends on the size of these strings.
+// sharedStrings bounds what few bytes of a message can expand to: attributes can refer to strings of the string table,
+// which pdata puts in place of the references without copying them. Reading, comparing and encoding such a string costs
+// as much as if it were repeated. The first occurrence of a string is free, since it is part of the message; repeats of
+// long strings have a budget, which depends on the size of these strings.
 type sharedStrings struct {
 	seen     map[*byte]struct{}
 	distinct int // bytes of the strings in seen
@@ -23,8 +23,8 @@ type sharedStrings struct {
 const (
 	// sharedStringBytes is the size from which strings are counted. A reference itself takes some ten bytes.
 	sharedStringBytes = 64
-	// A message may repeat sharedStringConstant + sharedStringFactor × the size of the strings. Hundreds of processes on one
-	// host repeat everything that they have in common, which is short.
+	// A message may repeat sharedStringConstant + sharedStringFactor × the size of the strings. Hundreds of processes on
+	// one host repeat everything that they have in common, which is short.
 	sharedStringConstant = 4 << 20
 	sharedStringFactor   = 32
 )
@@ -69,8 +69,8 @@ func (t *sharedStrings) addValue(v pcommon.Value) bool {
 	return true
 }
 
-// LongStringBytes returns the bytes of the long strings in the attributes of a message: each once for each key, since the same value of the
-// same key is one attribute.
+// LongStringBytes returns the bytes of the long strings in the attributes of a message: each once for each key, since
+// the same value of the same key is one attribute.
 func LongStringBytes(pd pprofile.Profiles) (n int) {
 	type keyed struct{ key, s *byte }
 	seen := map[keyed]struct{}{}

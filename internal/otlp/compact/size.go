@@ -14,8 +14,8 @@ import (
 
 var sizer pprofile.ProtoMarshaler
 
-// headerBound bounds the encoded size of a resource or scope without what is below it: of inPlace bytes with its strings in place, or
-// with references to them, when pdata moves the strings to the string table while it marshals.
+// headerBound bounds the encoded size of a resource or scope without what is below it: of inPlace bytes with its
+// strings in place, or with references to them, when pdata moves the strings to the string table while it marshals.
 func headerBound(inPlace int, attributes pcommon.Map) int {
 	const (
 		reference    = 1 + 4 // into a table of less than 2^28 strings
@@ -38,7 +38,8 @@ func (p *Header) headerLen(w *dictionary.Writer) int {
 	if p.Time != 0 {
 		n += 9
 	}
-	n += dictionary.NumberLen(p.DurationNanos) + dictionary.NumberLen(uint64(p.Period)) + dictionary.NumberLen(uint64(p.DroppedAttributesCount))
+	n += dictionary.NumberLen(p.DurationNanos) + dictionary.NumberLen(uint64(p.Period)) +
+		dictionary.NumberLen(uint64(p.DroppedAttributesCount))
 	if p.ID.IsEmpty() {
 		return n + dictionary.FieldLen(0)
 	}
@@ -46,7 +47,8 @@ func (p *Header) headerLen(w *dictionary.Writer) int {
 }
 
 func valueTypeLen(t ValueType, w *dictionary.Writer) int {
-	return dictionary.FieldLen(indexLen(w, dictionary.StringTable, int32(t.Type)) + indexLen(w, dictionary.StringTable, int32(t.Unit)))
+	return dictionary.FieldLen(indexLen(w, dictionary.StringTable, int32(t.Type)) + indexLen(w, dictionary.StringTable,
+		int32(t.Unit)))
 }
 
 func indexLen(w *dictionary.Writer, t table, i int32) int {
@@ -81,7 +83,8 @@ func (b *Batch) rangeLen(r *sampleRange, w *dictionary.Writer) int {
 
 // sampleLen is the encoded size of the observations [from, to) of a sample.
 func (b *Batch) sampleLen(s *sample, shape Shape, from, to uint32, w *dictionary.Writer) int {
-	n := indexLen(w, dictionary.StackTable, int32(s.Stack)) + indexLen(w, dictionary.LinkTable, int32(s.Link)) + w.AttributesLen(s.Attributes)
+	n := indexLen(w, dictionary.StackTable, int32(s.Stack)) + indexLen(w, dictionary.LinkTable, int32(s.Link)) +
+		w.AttributesLen(s.Attributes)
 	if shape.Values {
 		values := 0
 		for _, v := range b.values[s.Observed.firstValue+from : s.Observed.firstValue+to] {
@@ -101,7 +104,8 @@ const maxPrefix = 1 + 4
 func (b *Batch) lens() (lens [numTables]int) {
 	dict := b.dict.Lens()
 	copy(lens[:], dict[:])
-	lens[tableResource], lens[tableScope], lens[tableProfile] = len(b.resources.items), len(b.scopes.items), len(b.profiles)
+	lens[tableResource], lens[tableScope], lens[tableProfile] = len(b.resources.items), len(b.scopes.items),
+		len(b.profiles)
 	return lens
 }
 
@@ -121,8 +125,8 @@ func (b *Batch) entryLen(t table, i int32, w *dictionary.Writer) int {
 	}
 }
 
-// measureNew adds what was added since the last call to the estimate of the batch's size: with the indices of the dictionary, since
-// the final order is not known yet, and entries that nothing refers to.
+// measureNew adds what was added since the last call to the estimate of the batch's size: with the indices of the
+// dictionary, since the final order is not known yet, and entries that nothing refers to.
 func (b *Batch) measureNew() {
 	unordered := dictionary.Writer{Dict: &b.dict}
 	for t, n := range b.lens() {
@@ -137,7 +141,8 @@ func (b *Batch) measureNew() {
 	}
 }
 
-// ApproximateBytes returns an estimate of the batch's encoded size, usually a few percent too high. It is a field access.
+// ApproximateBytes returns an estimate of the batch's encoded size, usually a few percent too high. It is a field
+// access.
 func (b *Batch) ApproximateBytes() int { return b.approximateBytes }
 
 // sizeOf bounds the encoded size of the ranges, whose dictionary is b.subset.

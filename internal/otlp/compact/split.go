@@ -23,9 +23,9 @@ import (
 // Samples are sorted by their stacks from the root on, those of all sample types together, so that parts have little in
 // common. Samples that share an entry larger than a part stay together.
 //
-// Each part repeats the entries that it shares with others. If that would exceed Options.MaxGrowth, a part becomes larger
-// than Options.MaxBytes instead. Apart from sorting, the time is linear in the encoded size: shared entries are visited
-// once for each part, not once for each profile or sample that refers to them.
+// Each part repeats the entries that it shares with others. If that would exceed Options.MaxGrowth, a part becomes
+// larger than Options.MaxBytes instead. Apart from sorting, the time is linear in the encoded size: shared entries are
+// visited once for each part, not once for each profile or sample that refers to them.
 type splitter struct {
 	b     *Batch
 	limit int
@@ -69,7 +69,8 @@ type unit struct {
 type entry struct {
 	// size is its encoded size, deepSize an upper bound of its size with everything that it refers to.
 	size, deepSize int32
-	// large is the number of the entry, this one or one that it refers to, which is larger than a part; 0 if there is none.
+	// large is the number of the entry, this one or one that it refers to, which is larger than a part; 0 if there is
+	// none.
 	large int32
 }
 
@@ -99,8 +100,8 @@ func (s *splitter) reset(b *Batch, size int) {
 	s.stackRanks = nil
 }
 
-// measureEntries computes the size of each entry, after those that it refers to, and numbers the entries that are larger
-// than a part. An entry that refers to several of these has the number of the first.
+// measureEntries computes the size of each entry, after those that it refers to, and numbers the entries that are
+// larger than a part. An entry that refers to several of these has the number of the first.
 func (s *splitter) measureEntries() {
 	for t := range numTables {
 		for i := range s.entries[t] {
@@ -192,8 +193,8 @@ func (s *splitter) headerLen(p *sampleRange) int {
 // MaxSampleTypes is how many profiles are looked at as the sample types of one payload. Real ones have a handful.
 const MaxSampleTypes = 16
 
-// groupLen returns how many of the first profiles look like sample types of the same samples, as in a pprof. They refer to
-// the same stacks, so they share a part or are cut at the same stacks.
+// groupLen returns how many of the first profiles look like sample types of the same samples, as in a pprof. They refer
+// to the same stacks, so they share a part or are cut at the same stacks.
 func (b *Batch) groupLen(ranges []sampleRange) int {
 	first := &b.profiles[ranges[0].profile]
 	n := 1
@@ -248,8 +249,8 @@ func (s *splitter) cutGroup(group []sampleRange) {
 	}
 }
 
-// fits reports whether a group fits into a part, and lists its profiles whole if it does. Groups that share entries count
-// them again, so after measuring a few times the size of the whole, fits reports false for all other groups.
+// fits reports whether a group fits into a part, and lists its profiles whole if it does. Groups that share entries
+// count them again, so after measuring a few times the size of the whole, fits reports false for all other groups.
 func (s *splitter) fits(group []sampleRange) bool {
 	const maxMeasured = 8
 	if s.measured/maxMeasured > s.whole {
@@ -273,7 +274,8 @@ func (s *splitter) fits(group []sampleRange) bool {
 // key orders the samples of a group: first those that share a large entry, then by their stacks from the root on.
 func (s *splitter) key(i int32) uint32 {
 	sample := &s.b.samples.Entries[i]
-	large := cmp.Or(s.entries[dictionary.StackTable][sample.Stack].large, s.entries[dictionary.SetTable][sample.Attributes].large)
+	large := cmp.Or(s.entries[dictionary.StackTable][sample.Stack].large,
+		s.entries[dictionary.SetTable][sample.Attributes].large)
 	if large > 0 {
 		return uint32(large - 1)
 	}
@@ -307,7 +309,8 @@ func compareFromRoot(a, b []int32) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// cutSample lists a sample whole or, if it is larger than half a part or may not fit into one, in ranges of its observations.
+// cutSample lists a sample whole or, if it is larger than half a part or may not fit into one, in ranges of its
+// observations.
 func (s *splitter) cutSample(f unit) {
 	p, sample := f.sampleRange, &s.b.samples.Entries[f.from]
 	room := int64(s.limit - emptyMessage)

@@ -34,7 +34,8 @@ func splitAll(t *testing.T, options Options, pd pprofile.Profiles) (out []Part, 
 	return out, total
 }
 
-// Samples that share an entry larger than a part are in one message, and the rest of the profile in parts of the usual size.
+// Samples that share an entry larger than a part are in one message, and the rest of the profile in parts of the usual
+// size.
 func TestAnEntryLargerThanAPartIsSentOnce(t *testing.T) {
 	long := strings.Repeat("n", 70_000)
 	for name, stack := range map[string]func(i int) profiletest.Sample{
@@ -108,7 +109,8 @@ func TestPartsKeepTheLimit(t *testing.T) {
 	for i := range timestamps {
 		timestamps[i] = 1000 + uint64(i)
 	}
-	manyObservations := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(1000, 40_000).
+	manyObservations := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(1000,
+		40_000).
 		Sample(profiletest.Sample{Stack: profiletest.Stack("f", "main"), Timestamps: timestamps}).
 		Sample(profiletest.Sample{Stack: profiletest.Stack("g", "main"), Timestamps: timestamps}).Build()
 	manyProfiles := profiletest.New()
@@ -123,7 +125,8 @@ func TestPartsKeepTheLimit(t *testing.T) {
 		stack[i] = fmt.Sprint("f", i, strings.Repeat("n", 90))
 	}
 	for i := range 2000 {
-		sameStack.Resource("service.name", fmt.Sprint("shop-", i)).Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, stack...))
+		sameStack.Resource("service.name", fmt.Sprint("shop-", i)).Profile("cpu", "nanoseconds").
+			Sample(profiletest.Value(1, stack...))
 	}
 	for name, pd := range map[string]pprofile.Profiles{
 		"observations": manyObservations, "profiles": manyProfiles.Build(), "samples": labelled(t, 3),

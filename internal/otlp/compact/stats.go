@@ -6,8 +6,8 @@ package compact
 // DropReason is why a sample was left out. Its String is the value of a metric's attribute.
 type DropReason int
 
-// Understood means that there is no reason to drop a sample: no index, of it or of anything that it refers to, is out of
-// range.
+// Understood means that there is no reason to drop a sample: no index, of it or of anything that it refers to, is out
+// of range.
 const Understood DropReason = -1
 
 // The reasons for which a sample is dropped, but not the rest of its message. The first five are named by the table for

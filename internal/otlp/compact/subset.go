@@ -60,9 +60,9 @@ func (s *subset) use(t table, i int32) {
 	}
 }
 
-// arrange assigns an index to every entry: in the order in which they were interned or, if isReordered, so that the message
-// compresses well. Then entries that are alike are neighbours, except that the entries with the most references have the shortest
-// indices. Mappings keep their order in any case: a reader treats the first as the main binary.
+// arrange assigns an index to every entry: in the order in which they were interned or, if isReordered, so that the
+// message compresses well. Then entries that are alike are neighbours, except that the entries with the most references
+// have the shortest indices. Mappings keep their order in any case: a reader treats the first as the main binary.
 func (s *subset) arrange(isReordered bool) {
 	attributes := s.tables[dictionary.AttributeTable].uses
 	for set, n := range s.tables[dictionary.SetTable].uses {
@@ -101,10 +101,12 @@ func (s *subset) arrange(isReordered bool) {
 	}
 }
 
-// bringTogether sorts locations by their addresses, lists functions in the order of their locations, and names in that of their
-// functions. Most functions and strings are referred to once or twice, so that the width of their indices matters little.
+// bringTogether sorts locations by their addresses, lists functions in the order of their locations, and names in that
+// of their functions. Most functions and strings are referred to once or twice, so that the width of their indices
+// matters little.
 func (s *subset) bringTogether() {
-	locations, functions, strings := &s.tables[dictionary.LocationTable], &s.tables[dictionary.FunctionTable], &s.tables[dictionary.StringTable]
+	locations, functions, strings := &s.tables[dictionary.LocationTable], &s.tables[dictionary.FunctionTable],
+		&s.tables[dictionary.StringTable]
 	s.locationKeys = s.locationKeys[:0]
 	for i, n := range locations.uses {
 		if n != 0 && i != 0 {

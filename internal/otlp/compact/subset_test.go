@@ -81,7 +81,8 @@ func TestSortLocations(t *testing.T) {
 		}
 		want := slices.Clone(s.locationKeys)
 		slices.SortFunc(want, func(x, y locationKey) int {
-			return cmp.Or(cmp.Compare(x.mapping, y.mapping), cmp.Compare(x.address, y.address), cmp.Compare(x.location, y.location))
+			return cmp.Or(cmp.Compare(x.mapping, y.mapping), cmp.Compare(x.address, y.address),
+				cmp.Compare(x.location, y.location))
 		})
 		require.Equal(t, want, s.sortLocations())
 	}
@@ -96,7 +97,8 @@ func TestNeighboursAreAlike(t *testing.T) {
 	second, third, first := function("second", "b.go"), function("third", "a.go"), function("first", "a.go")
 	var stack []int32
 	for address, lines := range map[uint64][]dictionary.Line{
-		30: {{Function: third, Line: 1}}, 10: {{Function: first, Line: 1}}, 20: {{Function: second, Line: 1}, {Function: first, Line: 2}},
+		30: {{Function: third, Line: 1}}, 10: {{Function: first, Line: 1}},
+		20: {{Function: second, Line: 1}, {Function: first, Line: 2}},
 	} {
 		stack = append(stack, int32(d.Locations.Intern(dictionary.Location{Address: address}, lines)))
 	}
@@ -116,12 +118,16 @@ func TestNeighboursAreAlike(t *testing.T) {
 
 func TestSubsetHoldsWhatIsUsed(t *testing.T) {
 	d := dictionary.New()
-	function := d.Functions.Intern(dictionary.Function{Name: d.Strings.Intern("main"), Filename: d.Strings.Intern("main.go")})
-	mapping := d.Mappings.Intern(dictionary.Mapping{Filename: d.Strings.Intern("/bin/main"), Attributes: d.AttributeSets.Intern([]int32{
-		int32(d.Attributes.Intern(dictionary.Attribute{Key: d.Strings.Intern("id"), Value: dictionary.StringValue("x")})),
-	})})
-	used := d.Locations.Intern(dictionary.Location{Mapping: mapping, Address: 7}, []dictionary.Line{{Function: function, Line: 3}})
-	d.Locations.Intern(dictionary.Location{Address: 8}, []dictionary.Line{{Function: d.Functions.Intern(dictionary.Function{Name: d.Strings.Intern("orphan")})}})
+	function := d.Functions.Intern(dictionary.Function{Name: d.Strings.Intern("main"),
+		Filename: d.Strings.Intern("main.go")})
+	mapping := d.Mappings.Intern(dictionary.Mapping{Filename: d.Strings.Intern("/bin/main"),
+		Attributes: d.AttributeSets.Intern([]int32{
+			int32(d.Attributes.Intern(dictionary.Attribute{Key: d.Strings.Intern("id"), Value: dictionary.StringValue("x")})),
+		})})
+	used := d.Locations.Intern(dictionary.Location{Mapping: mapping, Address: 7},
+		[]dictionary.Line{{Function: function, Line: 3}})
+	d.Locations.Intern(dictionary.Location{Address: 8},
+		[]dictionary.Line{{Function: d.Functions.Intern(dictionary.Function{Name: d.Strings.Intern("orphan")})}})
 	stack := d.Stacks.Intern([]int32{int32(used), int32(used)})
 	d.Stacks.Intern([]int32{2})
 
@@ -201,6 +207,7 @@ func TestEncodedLenOfValues(t *testing.T) {
 		bare := len(marshalDictionary(t, d))
 		value.CopyTo(d.AttributeTable().AppendEmpty().Value())
 		// The dictionary's own length is below 128 in all cases.
-		assert.Equal(t, len(marshalDictionary(t, d))-bare, dictionary.FieldLen(dictionary.FieldLen(dictionary.ValueOf(value).EncodedLen())), "%v", raw)
+		assert.Equal(t, len(marshalDictionary(t, d))-bare,
+			dictionary.FieldLen(dictionary.FieldLen(dictionary.ValueOf(value).EncodedLen())), "%v", raw)
 	}
 }

@@ -26,7 +26,8 @@ func TestTablesInternByValue(t *testing.T) {
 	}{
 		"strings": {func(n int) int32 { return int32(d.Strings.Intern(strings.Repeat("x", n))) }, d.Strings.Len},
 		"functions": {func(n int) int32 {
-			return int32(d.Functions.Intern(Function{Name: StringIndex(n % 7), Filename: StringIndex(n % 3), StartLine: int64(n / 21)}))
+			return int32(d.Functions.Intern(Function{Name: StringIndex(n % 7), Filename: StringIndex(n % 3),
+				StartLine: int64(n / 21)}))
 		}, d.Functions.Len},
 		"mappings": {func(n int) int32 {
 			return int32(d.Mappings.Intern(Mapping{MemoryLimit: uint64(n % 5), FileOffset: uint64(n / 5)}))
@@ -46,7 +47,8 @@ func TestTablesInternByValue(t *testing.T) {
 			return int32(d.Stacks.Intern(stack))
 		}, d.Stacks.Len},
 		"links": {func(n int) int32 {
-			return int32(d.Links.Intern(Link{TraceID: pcommon.TraceID{byte(n % 2)}, SpanID: pcommon.SpanID{byte(n >> 1), byte(n >> 9)}}))
+			return int32(d.Links.Intern(Link{TraceID: pcommon.TraceID{byte(n % 2)},
+				SpanID: pcommon.SpanID{byte(n >> 1), byte(n >> 9)}}))
 		}, d.Links.Len},
 		"attributes": {func(n int) int32 {
 			a := Attribute{Key: StringIndex(n % 2), Unit: StringIndex(n % 3)}

@@ -18,8 +18,8 @@ var (
 
 const scatterMultiplier = 0xff51afd7ed558ccd
 
-// Mix combines the hash h with the next word of a key. Each has a seed of its own, so that h may be a word, too: the result
-// does not depend on h^word. Words that share bits must not be joined to one: each field of 64 bits needs a Mix.
+// Mix combines the hash h with the next word of a key. Each has a seed of its own, so that h may be a word, too: the
+// result does not depend on h^word. Words that share bits must not be joined to one: each field of 64 bits needs a Mix.
 func Mix(h, word uint64) uint64 {
 	hi, lo := bits.Mul64(h^mixSeed, word^wordSeed)
 	return hi ^ lo

@@ -24,8 +24,8 @@ func (x *HashIndex) longestRun() int {
 	return longest
 }
 
-// The keys of tables are mostly consecutive numbers, and those of several fields are the same or grow alike. With no seed may
-// they cluster in a few slots, since linear probing would then be quadratic.
+// The keys of tables are mostly consecutive numbers, and those of several fields are the same or grow alike. With no
+// seed may they cluster in a few slots, since linear probing would then be quadratic.
 func TestHashIndexScattersWhateverTheSeed(t *testing.T) {
 	beforeMix, beforeWord := mixSeed, wordSeed
 	defer func() { mixSeed, wordSeed = beforeMix, beforeWord }()
@@ -62,7 +62,8 @@ func TestHashIndexScattersWhateverTheSeed(t *testing.T) {
 	}
 }
 
-// Each table finds entries whose fields are correlated as fast as random ones: what a walk may have to pass is about as long.
+// Each table finds entries whose fields are correlated as fast as random ones: what a walk may have to pass is about as
+// long.
 func TestCorrelatedEntries(t *testing.T) {
 	const entries = 100_000
 	random := rand.New(rand.NewPCG(1, 2))
@@ -89,10 +90,12 @@ func TestCorrelatedEntries(t *testing.T) {
 			d.Mappings.Intern(Mapping{MemoryStart: f[0], MemoryLimit: f[1], FileOffset: f[2], Filename: StringIndex(f[3])})
 		},
 		"locations": func(d *Dictionary, f [4]uint64) {
-			d.Locations.Intern(Location{Address: f[0], Mapping: MappingIndex(f[1])}, []Line{{Function: FunctionIndex(f[2]), Line: int64(f[3])}})
+			d.Locations.Intern(Location{Address: f[0], Mapping: MappingIndex(f[1])},
+				[]Line{{Function: FunctionIndex(f[2]), Line: int64(f[3])}})
 		},
 		"locations, swapped": func(d *Dictionary, f [4]uint64) {
-			d.Locations.Intern(Location{Address: f[2], Mapping: MappingIndex(f[3])}, []Line{{Function: FunctionIndex(f[0]), Line: int64(f[1])}})
+			d.Locations.Intern(Location{Address: f[2], Mapping: MappingIndex(f[3])},
+				[]Line{{Function: FunctionIndex(f[0]), Line: int64(f[1])}})
 		},
 		"links": func(d *Dictionary, f [4]uint64) {
 			var l Link
@@ -118,7 +121,8 @@ func TestCorrelatedEntries(t *testing.T) {
 				intern(d, of(i+1))
 			}
 			for _, index := range []*HashIndex{
-				&d.Functions.index, &d.Mappings.index, &d.Locations.index, &d.Links.index, &d.Attributes.index, &d.Stacks.index, &d.AttributeSets.index,
+				&d.Functions.index, &d.Mappings.index, &d.Locations.index, &d.Links.index, &d.Attributes.index, &d.Stacks.index,
+				&d.AttributeSets.index,
 			} {
 				if longest := index.longestRun(); longest > 512 {
 					assert.LessOrEqual(t, longest, 512, "%s of %s fields", table, name)

@@ -40,7 +40,8 @@ func (a *arena) clone(s string) string {
 	return a.block.String()[start:]
 }
 
-// NewCopying returns a dictionary that copies the strings that it interns, so that it keeps nothing else of a message alive.
+// NewCopying returns a dictionary that copies the strings that it interns, so that it keeps nothing else of a message
+// alive.
 func NewCopying() *Dictionary {
 	d := New()
 	copies := &arena{}
@@ -78,12 +79,14 @@ func (d *Dictionary) Freeze() {
 // freeze keeps what Lookup needs.
 func (t *Strings) freeze() { t.entries, t.index.spare = clip(t.entries), nil }
 
-// Snapshot returns the dictionary as it is now, for readers that go on while entries are interned into d: tables only grow, and what
-// they have does not change. OrderMappings and Reset must not be called.
+// Snapshot returns the dictionary as it is now, for readers that go on while entries are interned into d: tables only
+// grow, and what they have does not change. OrderMappings and Reset must not be called.
 func (d *Dictionary) Snapshot() *Dictionary {
 	s := *d
-	s.Strings.index, s.Functions.index, s.Mappings.index, s.Locations.index = HashIndex{}, HashIndex{}, HashIndex{}, HashIndex{}
-	s.Stacks.index, s.Links.index, s.Attributes.index, s.AttributeSets.index = HashIndex{}, HashIndex{}, HashIndex{}, HashIndex{}
+	s.Strings.index, s.Functions.index, s.Mappings.index, s.Locations.index = HashIndex{}, HashIndex{}, HashIndex{},
+		HashIndex{}
+	s.Stacks.index, s.Links.index, s.Attributes.index, s.AttributeSets.index = HashIndex{}, HashIndex{}, HashIndex{},
+		HashIndex{}
 	s.Strings.kept, s.Attributes.kept = nil, nil
 	return &s
 }

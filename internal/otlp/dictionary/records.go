@@ -18,12 +18,14 @@ type Mark [NumTables]int
 // Mark returns how many entries each table has.
 func (d *Dictionary) Mark() Mark { return d.Lens() }
 
-// AppendSince appends the entries that were added after a mark to b. Read adds them to another dictionary that has the entries before.
+// AppendSince appends the entries that were added after a mark to b. Read adds them to another dictionary that has the
+// entries before.
 //
-// The form is, for each table in this order, the number of entries as uvarint and then the entries: strings (length, bytes), attributes
-// (key, unit, kind, bits, string), sets of attributes (length, attributes), functions (name, system name, file, start line), mappings
-// (start, limit, offset, file, set), locations (mapping, set, address, number of lines, and of each line function, line, column),
-// stacks (length, and each location as a difference to the one before) and links (16 and 8 bytes). Numbers are varints.
+// The form is, for each table in this order, the number of entries as uvarint and then the entries: strings (length,
+// bytes), attributes (key, unit, kind, bits, string), sets of attributes (length, attributes), functions (name, system
+// name, file, start line), mappings (start, limit, offset, file, set), locations (mapping, set, address, number of
+// lines, and of each line function, line, column), stacks (length, and each location as a difference to the one before)
+// and links (16 and 8 bytes). Numbers are varints.
 func (d *Dictionary) AppendSince(b []byte, m Mark) []byte {
 	lens := d.Lens()
 	added := func(t TableID) (from, to int) {
@@ -81,12 +83,12 @@ func (d *Dictionary) AppendSince(b []byte, m Mark) []byte {
 	return b
 }
 
-// Read adds the entries that AppendSince wrote. One that refers to an entry that is not there, or that is there already, is an error.
-// d interns copies of the strings if it is of NewCopying; otherwise it keeps b.
+// Read adds the entries that AppendSince wrote. One that refers to an entry that is not there, or that is there
+// already, is an error. d interns copies of the strings if it is of NewCopying; otherwise it keeps b.
 func (d *Dictionary) Read(b []byte) error { return d.read(b, false) }
 
-// Load returns a dictionary of which AppendSince has written all entries. It is for readers: its functions, locations and stacks, which are
-// most of it, are not found again by value, hence none may be interned.
+// Load returns a dictionary of which AppendSince has written all entries. It is for readers: its functions, locations
+// and stacks, which are most of it, are not found again by value, hence none may be interned.
 func Load(b []byte) (*Dictionary, error) {
 	d := New()
 	entries := RecordReader{Left: b}
@@ -101,7 +103,8 @@ func (d *Dictionary) read(b []byte, isLoaded bool) error {
 	})
 	r.table(func() (int, int) {
 		a := Attribute{Key: StringIndex(r.Index(d.Strings.Len())), Unit: StringIndex(r.Index(d.Strings.Len()))}
-		a.Value = Value{kind: pcommon.ValueType(r.Index(int(pcommon.ValueTypeBytes) + 1)), bits: r.Uvarint(), content: r.string()}
+		a.Value = Value{kind: pcommon.ValueType(r.Index(int(pcommon.ValueTypeBytes) + 1)), bits: r.Uvarint(),
+			content: r.string()}
 		if r.Err == nil && !a.Value.isWellFormed() {
 			r.fail(errValue)
 		}
@@ -113,7 +116,8 @@ func (d *Dictionary) read(b []byte, isLoaded bool) error {
 	})
 	r.table(func() (int, int) {
 		n := d.Strings.Len()
-		f := Function{Name: StringIndex(r.Index(n)), SystemName: StringIndex(r.Index(n)), Filename: StringIndex(r.Index(n)), StartLine: int64(r.Uvarint())}
+		f := Function{Name: StringIndex(r.Index(n)), SystemName: StringIndex(r.Index(n)), Filename: StringIndex(r.Index(n)),
+			StartLine: int64(r.Uvarint())}
 		if isLoaded {
 			return int(d.Functions.append(f)), d.Functions.Len()
 		}
@@ -126,7 +130,8 @@ func (d *Dictionary) read(b []byte, isLoaded bool) error {
 	})
 	var lines []Line
 	r.table(func() (int, int) {
-		l := Location{Mapping: MappingIndex(r.Index(d.Mappings.Len())), Attributes: AttributeSetIndex(r.Index(d.AttributeSets.Len())), Address: r.Uvarint()}
+		l := Location{Mapping: MappingIndex(r.Index(d.Mappings.Len())),
+			Attributes: AttributeSetIndex(r.Index(d.AttributeSets.Len())), Address: r.Uvarint()}
 		lines = lines[:0]
 		for range r.Count() {
 			lines = append(lines, Line{FunctionIndex(r.Index(d.Functions.Len())), int64(r.Uvarint()), int64(r.Uvarint())})
@@ -167,7 +172,8 @@ var errValue = errors.New("a value is damaged")
 
 var errTruncated = errors.New("the record ends too early")
 
-// RecordReader reads the numbers and bytes of a record, which AppendSince or the store's log wrote. After an error it returns zeros.
+// RecordReader reads the numbers and bytes of a record, which AppendSince or the store's log wrote. After an error it
+// returns zeros.
 type RecordReader struct {
 	Left []byte
 	Err  error

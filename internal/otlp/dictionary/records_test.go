@@ -20,9 +20,11 @@ func fill(d *Dictionary, from, until int) {
 		a := d.Attributes.Intern(Attribute{Key: key, Value: StringValue(fmt.Sprint("value", i))})
 		b := d.Attributes.Intern(Attribute{Key: key, Unit: key, Value: IntValue(int64(-i))})
 		set := d.AttributeSets.Intern([]int32{int32(a), int32(b)})
-		function := d.Functions.Intern(Function{Name: d.Strings.Intern(fmt.Sprint("f", i)), Filename: key, StartLine: int64(i)})
+		function := d.Functions.Intern(Function{Name: d.Strings.Intern(fmt.Sprint("f", i)), Filename: key,
+			StartLine: int64(i)})
 		mapping := d.Mappings.Intern(Mapping{MemoryStart: uint64(i), MemoryLimit: 1 << 63, Filename: key, Attributes: set})
-		location := d.Locations.Intern(Location{Mapping: mapping, Attributes: set, Address: 1<<64 - 1 - uint64(i)}, []Line{{function, int64(i), 3}, {function, 1, 0}})
+		location := d.Locations.Intern(Location{Mapping: mapping, Attributes: set, Address: 1<<64 - 1 - uint64(i)},
+			[]Line{{function, int64(i), 3}, {function, 1, 0}})
 		d.Stacks.Intern([]int32{int32(location), 1, int32(location)})
 		d.Links.Intern(Link{TraceID: [16]byte{byte(i), byte(i >> 8), 1}, SpanID: [8]byte{2}})
 	}

@@ -19,9 +19,9 @@ type Sample[O any] struct {
 	Observed O
 }
 
-// Samples finds samples by their group and identity. The first sample of each stack is found by the stack's index, which is
-// all that most profiles need; the others, which differ in group, attributes or link, by hash. Samples must be Reset before
-// its first use.
+// Samples finds samples by their group and identity. The first sample of each stack is found by the stack's index,
+// which is all that most profiles need; the others, which differ in group, attributes or link, by hash. Samples must be
+// Reset before its first use.
 type Samples[O any] struct {
 	Entries []Sample[O]
 	// firstOfStack[i] is the first sample of stack i; entries below start are stale. Sample 0 is always the first of its

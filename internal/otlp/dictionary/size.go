@@ -151,11 +151,14 @@ const (
 	attributeBytes = 64 + indexBytes + 88
 )
 
-// BuildBytes estimates the memory that the entries take until CopyTo has written them, without strings. It takes no time.
+// BuildBytes estimates the memory that the entries take until CopyTo has written them, without strings. It takes no
+// time.
 func (d *Dictionary) BuildBytes() int {
 	return d.Strings.Len()*stringBytes + d.Functions.Len()*functionBytes + d.Mappings.Len()*mappingBytes +
-		d.Locations.Len()*locationBytes + len(d.Locations.lines)*lineBytes + (d.Stacks.Len()+d.AttributeSets.Len())*listBytes +
-		(len(d.Stacks.flat)+len(d.AttributeSets.flat))*memberBytes + d.Links.Len()*linkBytes + d.Attributes.Len()*attributeBytes
+		d.Locations.Len()*locationBytes + len(d.Locations.lines)*lineBytes +
+		(d.Stacks.Len()+d.AttributeSets.Len())*listBytes +
+		(len(d.Stacks.flat)+len(d.AttributeSets.flat))*memberBytes + d.Links.Len()*linkBytes +
+		d.Attributes.Len()*attributeBytes
 }
 
 // Bytes estimates the memory of tables with these numbers of entries, before CopyTo.

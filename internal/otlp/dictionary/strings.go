@@ -38,8 +38,8 @@ func (t *Strings) add(p HashProbe, s string) StringIndex {
 	return t.Table.add(p, s)
 }
 
-// Lookup returns the index of s if the table has it. It changes nothing, so that several readers can look up at once. In a Snapshot it
-// looks at all entries.
+// Lookup returns the index of s if the table has it. It changes nothing, so that several readers can look up at once.
+// In a Snapshot it looks at all entries.
 func (t *Strings) Lookup(s string) (i StringIndex, ok bool) {
 	if t.index.slots == nil {
 		at := slices.Index(t.entries, s)
@@ -73,7 +73,8 @@ func ValidUTF8(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// CutUTF8 returns the longest beginning of s of at most limit bytes that does not end within a character. s may be invalid.
+// CutUTF8 returns the longest beginning of s of at most limit bytes that does not end within a character. s may be
+// invalid.
 func CutUTF8(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -89,7 +90,8 @@ func CutUTF8(s string, limit int) string {
 	return s[:limit]
 }
 
-// Shorten returns s for a message or a table: of a longer string the first limit bytes, as valid UTF-8, and an ellipsis.
+// Shorten returns s for a message or a table: of a longer string the first limit bytes, as valid UTF-8, and an
+// ellipsis.
 func Shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s

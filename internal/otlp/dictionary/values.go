@@ -73,8 +73,8 @@ func AppendString(b []byte, s string) []byte {
 // maxValueDepth is how deep a value that is read may be nested. Importers leave deeper ones out.
 const maxValueDepth = 1000
 
-// isWellFormed reports whether an array or a map has the form that appendValue writes, so that readValue can read it. Other kinds always
-// have.
+// isWellFormed reports whether an array or a map has the form that appendValue writes, so that readValue can read it.
+// Other kinds always have.
 func (v Value) isWellFormed() bool {
 	if v.kind != pcommon.ValueTypeSlice && v.kind != pcommon.ValueTypeMap {
 		return true

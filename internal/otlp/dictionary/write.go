@@ -16,8 +16,8 @@ type Order struct {
 	Entries, Index []int32
 }
 
-// Writer writes the tables of a dictionary, which must not change meanwhile, and lists of indices for what refers to them. Entries
-// that are written may only refer to others that are.
+// Writer writes the tables of a dictionary, which must not change meanwhile, and lists of indices for what refers to
+// them. Entries that are written may only refer to others that are.
 type Writer struct {
 	Dict   *Dictionary
 	Orders [NumTables]Order
@@ -26,8 +26,8 @@ type Writer struct {
 	strings []string
 }
 
-// Write writes the tables to dst. It overwrites what dst holds and reuses its memory: most of the cost of writing a dictionary is
-// memory, and that of a consumed message has about the right shape. The dictionary keeps nothing of dst.
+// Write writes the tables to dst. It overwrites what dst holds and reuses its memory: most of the cost of writing a
+// dictionary is memory, and that of a consumed message has about the right shape. The dictionary keeps nothing of dst.
 func (w *Writer) Write(dst pprofile.ProfilesDictionary) {
 	w.writeStrings(dst.StringTable())
 	w.writeFunctions(dst.FunctionTable())

@@ -1,8 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frames finds the functions of the stacks of one message: Leaf the one that was running, All each one that was on the stack,
-// Package the package of a name. Functions are numbered by the string of their name, so that a caller can keep sums in slices.
+// Package frames finds the functions of the stacks of one message: Leaf the one that was running, All each one that was
+// on the stack, Package the package of a name. Functions are numbered by the string of their name, so that a caller can
+// keep sums in slices.
 package frames
 
 import (
@@ -18,15 +19,16 @@ const Unknown = "[unknown]"
 // Fault is why the functions of a stack are not known.
 type Fault uint8
 
-// The faults. Index is an index out of range, Expansion means that the stacks of the message share their frames too often.
+// The faults. Index is an index out of range, Expansion means that the stacks of the message share their frames too
+// often.
 const (
 	None Fault = iota
 	Index
 	Expansion
 )
 
-// Stacks share locations, and locations share lines: all of them may have as many frames as roomFactor times the entries of the
-// message, and minRoom.
+// Stacks share locations, and locations share lines: all of them may have as many frames as roomFactor times the
+// entries of the message, and minRoom.
 const (
 	roomFactor = 64
 	minRoom    = 1 << 20
@@ -41,7 +43,8 @@ type Frames struct {
 	locations pprofile.LocationSlice
 	stacks    pprofile.StackSlice
 
-	// leaves has the name of each stack's leaf and 2, or 0 for a stack that has not been asked for, or 1 for one that has a bad index.
+	// leaves has the name of each stack's leaf and 2, or 0 for a stack that has not been asked for, or 1 for one that has
+	// a bad index.
 	leaves []int32
 	// names has the names of those stacks that All has been asked for, and spans where those of each stack are.
 	names []int32
@@ -148,7 +151,8 @@ func (f *Frames) function(i int32) (int32, Fault) {
 	return name, None
 }
 
-// All returns the names of the functions of a stack, each once, in the order of the stack. They are valid until the next message.
+// All returns the names of the functions of a stack, each once, in the order of the stack. They are valid until the
+// next message.
 func (f *Frames) All(stack int32) ([]int32, Fault) {
 	if f.room < 0 {
 		f.room = minRoom + roomFactor*f.entries()
@@ -236,8 +240,8 @@ func (f *Frames) entries() int {
 	return n
 }
 
-// Package returns the package, module or class that a function's name begins with: net/http of net/http.(*conn).serve, com.shop.Cart of
-// com.shop.Cart.add, app::cart of app::cart::add. It is the whole name if that has no such part.
+// Package returns the package, module or class that a function's name begins with: net/http of net/http.(*conn).serve,
+// com.shop.Cart of com.shop.Cart.add, app::cart of app::cart::add. It is the whole name if that has no such part.
 func Package(function string) string {
 	end := len(function)
 	if i := strings.IndexAny(function, "(<[ "); i > 0 { // arguments, type parameters, a receiver

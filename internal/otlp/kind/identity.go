@@ -15,8 +15,8 @@ import (
 // UnknownService is the service of a resource without service.name, as in the semantic conventions.
 const UnknownService = "unknown_service"
 
-// maxNameBytes bounds the names of services, profiles, types and units. They are part of keys, URLs and paths, and very many profiles
-// can share a long one.
+// maxNameBytes bounds the names of services, profiles, types and units. They are part of keys, URLs and paths, and very
+// many profiles can share a long one.
 const maxNameBytes = 256
 
 // CutName returns a name as valid UTF-8 of bounded length.
@@ -41,8 +41,8 @@ func nameAttribute(attributes pcommon.Map, key string) string {
 	return CutName(v.AsString())
 }
 
-// Namer names the profiles of one scope. All sample types of one pprof have the same name, which follows from all of them, if neither the
-// scope nor the period type names them.
+// Namer names the profiles of one scope. All sample types of one pprof have the same name, which follows from all of
+// them, if neither the scope nor the period type names them.
 type Namer struct {
 	profiles pprofile.ProfilesSlice
 	dict     pprofile.ProfilesDictionary
@@ -59,11 +59,12 @@ type pprofKey struct {
 }
 
 func keyOf(p pprofile.Profile) pprofKey {
-	return pprofKey{uint64(p.Time()), p.DurationNano(), p.Period(), p.PeriodType().TypeStrindex(), p.PeriodType().UnitStrindex()}
+	return pprofKey{uint64(p.Time()), p.DurationNano(), p.Period(), p.PeriodType().TypeStrindex(),
+		p.PeriodType().UnitStrindex()}
 }
 
-// Begin begins another scope. Its attributes tell whether its profiles were the sample types of pprofs. References to strings must be
-// resolved in scope.
+// Begin begins another scope. Its attributes tell whether its profiles were the sample types of pprofs. References to
+// strings must be resolved in scope.
 func (n *Namer) Begin(scope pcommon.Map, profiles pprofile.ProfilesSlice, d pprofile.ProfilesDictionary) {
 	n.names, n.profiles, n.dict = nil, profiles, d
 	if _, n.isPprof = scope.Get(AttributeDefaultSampleType); n.isPprof {
@@ -92,10 +93,12 @@ func (n *Namer) Name(p pprofile.Profile, stated string) string {
 }
 
 func (n *Namer) nameAlone(p pprofile.Profile, stated string) string {
-	return Name(stated, CutName(stringAt(n.dict, p.SampleType().TypeStrindex())), CutName(stringAt(n.dict, p.PeriodType().TypeStrindex())))
+	return Name(stated, CutName(stringAt(n.dict, p.SampleType().TypeStrindex())),
+		CutName(stringAt(n.dict, p.PeriodType().TypeStrindex())))
 }
 
-// NameOfPprof returns the name of the profiles of a scope that were one pprof, and whether it is another than that of one of them alone.
+// NameOfPprof returns the name of the profiles of a scope that were one pprof, and whether it is another than that of
+// one of them alone.
 func NameOfPprof(profiles pprofile.ProfilesSlice, d pprofile.ProfilesDictionary) (name string, differs bool) {
 	n := Namer{profiles: profiles, dict: d}
 	for i, p := range profiles.All() {

@@ -1,8 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kind has the names that the whole distribution uses for profiles: which service and which profile it is (`process_cpu`,
-// `memory`, `goroutine` …), which of its sample types is shown first, and what its values are over time (ValuesOf).
+// Package kind has the names that the whole distribution uses for profiles: which service and which profile it is
+// (`process_cpu`, `memory`, `goroutine` …), which of its sample types is shown first, and what its values are over
+// time (ValuesOf).
 package kind
 
 import (
@@ -13,8 +14,8 @@ import (
 // NameAttribute is the scope attribute in which a producer names the profile that its sample types belong to.
 const NameAttribute = "pprof.scope.profile_name"
 
-// The scope attributes that keep which sample types a pprof has: their order, if it is another than that of the profiles, and the default
-// that it names.
+// The scope attributes that keep which sample types a pprof has: their order, if it is another than that of the
+// profiles, and the default that it names.
 const (
 	AttributeSampleTypeOrder   = "pprof.scope.sample_type_order"
 	AttributeDefaultSampleType = "pprof.scope.default_sample_type"
@@ -42,8 +43,8 @@ var aliases = map[string]string{
 	"off-cpu": OffCPU, "offcpu": OffCPU, "off_cpu": OffCPU, "wall": Wall,
 }
 
-// Canonical returns the common name for a producer's word: process_cpu for cpu, memory for heap and allocs. It removes the
-// prefix with which Grafana Alloy marks differences. Other words are returned as they are.
+// Canonical returns the common name for a producer's word: process_cpu for cpu, memory for heap and allocs. It removes
+// the prefix with which Grafana Alloy marks differences. Other words are returned as they are.
 func Canonical(name string) string {
 	name = strings.TrimPrefix(name, "godeltaprof_")
 	if common, ok := aliases[strings.ToLower(name)]; ok {
@@ -92,7 +93,8 @@ func hasAnyPrefix(s string, prefixes ...string) bool {
 // mainProfiles are the profiles after which a pprof of several is named, the most telling first.
 var mainProfiles = []string{ProcessCPU, Wall, Memory, Mutex, Block, OffCPU, Goroutine}
 
-// nameOfSet returns the name of a pprof with types of these names, whatever their order, or the first name if none is telling.
+// nameOfSet returns the name of a pprof with types of these names, whatever their order, or the first name if none is
+// telling.
 func nameOfSet(a, b string) string {
 	for _, main := range mainProfiles {
 		if a == main || b == main {
@@ -104,7 +106,8 @@ func nameOfSet(a, b string) string {
 
 // preferred are the sample types that a reader most likely wants to see, in order.
 var preferred = []string{
-	"cpu", "cpu_time", "on_cpu", "wall", "wall_time", "off_cpu", "inuse_space", "space", "alloc_space", "delay", "goroutine", "samples",
+	"cpu", "cpu_time", "on_cpu", "wall", "wall_time", "off_cpu", "inuse_space", "space", "alloc_space", "delay",
+	"goroutine", "samples",
 }
 
 // Default returns the index of the sample type to show first, or 0 if there are no types.

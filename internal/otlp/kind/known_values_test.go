@@ -9,9 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// knownSampleTypes are the known values of Profile.sample_type that the specification proposes, with what this package makes of them:
-// open-telemetry/opentelemetry-specification, pull request 5296, opened on 2026-09-03, with the two types of the eBPF profiler that its
-// review of 2026-09-04 adds. Each type is a profile without a period type, and with a duration.
+// knownSampleTypes are the known values of Profile.sample_type that the specification proposes, with what this package
+// makes of them: open-telemetry/opentelemetry-specification, pull request 5296, opened on 2026-09-03, with the two
+// types of the eBPF profiler that its review of 2026-09-04 adds. Each type is a profile without a period type, and with
+// a duration.
 var knownSampleTypes = []struct {
 	sampleType, unit, name string
 	values                 Values
@@ -35,6 +36,7 @@ var knownSampleTypes = []struct {
 func TestKnownSampleTypes(t *testing.T) {
 	for _, known := range knownSampleTypes {
 		assert.Equal(t, known.name, Name("", known.sampleType, ""), known.sampleType)
-		assert.Equal(t, known.values, ValuesOf(Declared{SampleType: known.sampleType, Unit: known.unit, DurationNanos: 1e9}), known.sampleType)
+		assert.Equal(t, known.values, ValuesOf(Declared{SampleType: known.sampleType, Unit: known.unit, DurationNanos: 1e9}),
+			known.sampleType)
 	}
 }

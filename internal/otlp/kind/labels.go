@@ -10,7 +10,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// This file has the names that Pyroscope has for attributes and types: the exporter `pyroscope` sends them, and the store answers by them.
+// This file has the names that Pyroscope has for attributes and types: the exporter `pyroscope` sends them, and the
+// store answers by them.
 
 // Labels of samples that Pyroscope links to spans and traces, instead of making series of them.
 const (
@@ -18,13 +19,15 @@ const (
 	TraceLabel = "trace_id"
 )
 
-// SampleDetails are attributes of samples that become no labels unless asked for, because each of their values would become a series.
+// SampleDetails are attributes of samples that become no labels unless asked for, because each of their values would
+// become a series.
 func SampleDetails() []string {
-	return []string{"thread.id", "thread.name", "thread.os.id", "cpu.logical_number", "process.pid", "go.goroutine.id", "source.event.time"}
+	return []string{"thread.id", "thread.name", "thread.os.id", "cpu.logical_number", "process.pid", "go.goroutine.id",
+		"source.event.time"}
 }
 
-// LabelName returns the name of the label for an attribute: characters that Prometheus does not allow become underscores, and so
-// do dots unless they are kept.
+// LabelName returns the name of the label for an attribute: characters that Prometheus does not allow become
+// underscores, and so do dots unless they are kept.
 func LabelName(key string, keepsDots bool) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {
@@ -40,8 +43,8 @@ func LabelName(key string, keepsDots bool) string {
 	return clean
 }
 
-// typeCharacters replaces the characters that names of types cannot have: a server refuses a hyphen, and queries separate names
-// by colons.
+// typeCharacters replaces the characters that names of types cannot have: a server refuses a hyphen, and queries
+// separate names by colons.
 var typeCharacters = strings.NewReplacer("-", "_", ":", "_")
 
 // TypeName returns the name of a profile or of a type, with characters that it cannot have replaced.
@@ -50,9 +53,11 @@ func TypeName(s string) string { return typeCharacters.Replace(s) }
 // IsTypeName reports whether TypeName changes nothing.
 func IsTypeName(s string) bool { return !strings.ContainsAny(s, "-:") }
 
-// ProfileTypeID returns the name by which queries select a sample type of a profile: process_cpu:cpu:nanoseconds:cpu:nanoseconds.
+// ProfileTypeID returns the name by which queries select a sample type of a profile:
+// process_cpu:cpu:nanoseconds:cpu:nanoseconds.
 func ProfileTypeID(profile, typ, unit, periodType, periodUnit string) string {
-	return strings.Join([]string{TypeName(profile), TypeName(typ), TypeName(unit), TypeName(periodType), TypeName(periodUnit)}, ":")
+	return strings.Join([]string{TypeName(profile), TypeName(typ), TypeName(unit), TypeName(periodType),
+		TypeName(periodUnit)}, ":")
 }
 
 // MaxLabelBytes is the longest value of a label. Pyroscope refuses the whole profile for a longer one.

@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// producers are profiles as known producers write them: their sample types in their order, the period type, whether they have a duration,
-// and what is right for them.
+// producers are profiles as known producers write them: their sample types in their order, the period type, whether
+// they have a duration, and what is right for them.
 var producers = map[string]struct {
 	types, period string
 	hasDuration   bool
@@ -22,49 +22,60 @@ var producers = map[string]struct {
 	// values are those of the types: d, g and c.
 	values string
 }{
-	"Go: cpu":                {"samples/count cpu/nanoseconds", "cpu/nanoseconds", true, ProcessCPU, "dd"},
-	"Go: heap":               {"alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes", "space/bytes", false, Memory, "ccgg"},
-	"Go: block or mutex":     {"contentions/count delay/nanoseconds", "contentions/count", false, Mutex, "cc"},
-	"Go: ?seconds= of it":    {"contentions/count delay/nanoseconds", "contentions/count", true, Mutex, "dd"},
-	"Go: goroutine":          {"goroutine/count", "goroutine/count", false, Goroutine, "g"},
-	"Go 1.26: goroutines":    {"goroutineleak/count", "goroutineleak/count", false, "goroutineleak", "g"},
-	"Go: threadcreate":       {"threadcreate/count", "threadcreate/count", false, "threadcreate", "g"},
-	"Go: pprof.NewProfile":   {"open.files/count", "open.files/count", false, "open.files", "g"},
-	"fgprof":                 {"samples/count time/nanoseconds", "wallclock/nanoseconds", true, Wall, "dd"},
-	"pyroscope-go: heap":     {"alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes", "space/bytes", true, Memory, "ddgg"},
-	"dd-trace-go: waiting":   {"waitduration/nanoseconds", "waitduration/nanoseconds", false, "waitduration", "g"},
-	"pprof-rs":               {"samples/count cpu/nanoseconds", "cpu/nanoseconds", true, ProcessCPU, "dd"},
-	"jemalloc by Rust":       {"inuse_objects/count inuse_space/bytes", "space/bytes", false, Memory, "gg"},
-	"tcmalloc, Envoy":        {"objects/count space/bytes resident_space/bytes swapped_space/bytes stale_space/bytes locked_space/bytes", "space/bytes", false, Memory, "gggggg"},
-	"tcmalloc, a new type":   {"objects/count space/bytes cold_space/bytes", "space/bytes", false, Memory, "ggg"},
-	"gperftools: threads":    {"thread/count", "thread/count", false, "thread", "g"},
-	"Node: time":             {"samples/count wall/nanoseconds cpu/nanoseconds", "wall/nanoseconds", true, Wall, "ddd"},
-	"Node: heap":             {"objects/count space/bytes", "space/bytes", true, Memory, "gg"},
-	"dd-trace-py":            {"cpu-time/nanoseconds cpu-samples/count wall-time/nanoseconds wall-samples/count exception-samples/count lock-acquire/count lock-acquire-wait/nanoseconds lock-release/count lock-release-hold/nanoseconds alloc-space/bytes alloc-samples/count heap-space/bytes gpu-time/nanoseconds gpu-samples/count gpu-space/bytes gpu-alloc-samples/count gpu-flops/count gpu-flops-samples/count", "cpu-time/nanoseconds", true, ProcessCPU, "dddddddddddgdddddd"},
-	"dd-trace-rb":            {"cpu-time/nanoseconds cpu-samples/count wall-time/nanoseconds alloc-samples/count alloc-samples-unscaled/count heap-live-samples/count heap-live-size/bytes timeline/nanoseconds", "", true, ProcessCPU, "dddddggd"},
-	"dd-trace-php":           {"sample/count wall-time/nanoseconds cpu-time/nanoseconds alloc-samples/count alloc-size/bytes timeline/nanoseconds exception-samples/count socket-read-time/nanoseconds file-io-read-size/bytes heap-live-samples/count heap-live-size/bytes", "wall-time/nanoseconds", true, Wall, "dddddddddgg"},
-	"dd-trace-dotnet":        {"cpu/nanoseconds cpu-samples/count wall/nanoseconds alloc-samples/count alloc-size/bytes exception/count lock-count/count lock-time/nanoseconds inuse-objects/count inuse-space/bytes request-time/nanoseconds", "", true, ProcessCPU, "ddddddddggd"},
-	".NET by Pyroscope":      {"cpu/nanoseconds exception/count lock_time/nanoseconds", "", false, ProcessCPU, "ddd"},
-	"ddprof":                 {"cpu-samples/count cpu-time/nanoseconds alloc-samples/count alloc-space/bytes inuse-objects/count inuse-space/bytes", "cpu-time/nanoseconds", true, ProcessCPU, "ddddgg"},
-	"Java by async-profiler": {"alloc_in_new_tlab_objects/count alloc_in_new_tlab_bytes/bytes alloc_outside_tlab_objects/count alloc_outside_tlab_bytes/bytes", "", false, Memory, "dddd"},
-	"Java: live objects":     {"live/count", "", true, Memory, "g"},
-	"Google's agents":        {"sample/count CPU/nanoseconds", "CPU/nanoseconds", true, ProcessCPU, "dd"},
-	"Google's agents: wall":  {"sample/count WALL/nanoseconds", "WALL/nanoseconds", true, Wall, "dd"},
-	"JAX: memory":            {"allocations/count space/bytes", "", false, Memory, "gg"},
-	"OpenTelemetry's eBPF":   {"samples/count", "cpu/nanoseconds", true, ProcessCPU, "d"},
-	"OpenTelemetry: heap":    {"allocated_objects/count allocated_space/bytes", "", true, Memory, "dd"},
-	"Splunk: allocations":    {"allocated_space/bytes", "", true, Memory, "d"},
-	"perf":                   {"cache-misses/count", "cache-misses/count", true, "cache-misses", "d"},
-	"perf without times":     {"page-faults/count", "", false, "page-faults", "d"},
-	"unknown, a time":        {"stalls/nanoseconds", "", false, "stalls", "d"},
-	"unknown, a state":       {"buffers/bytes", "", false, "buffers", "g"},
-	"unknown, in a time":     {"buffers/bytes", "", true, "buffers", "d"},
-	"unknown, by its words":  {"used_buffers/bytes", "", true, "used_buffers", "g"},
-	"unknown flow":           {"bytes_sent/bytes", "", false, "bytes_sent", "d"},
+	"Go: cpu": {"samples/count cpu/nanoseconds", "cpu/nanoseconds", true, ProcessCPU, "dd"},
+	"Go: heap": {"alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes",
+		"space/bytes", false, Memory, "ccgg"},
+	"Go: block or mutex":   {"contentions/count delay/nanoseconds", "contentions/count", false, Mutex, "cc"},
+	"Go: ?seconds= of it":  {"contentions/count delay/nanoseconds", "contentions/count", true, Mutex, "dd"},
+	"Go: goroutine":        {"goroutine/count", "goroutine/count", false, Goroutine, "g"},
+	"Go 1.26: goroutines":  {"goroutineleak/count", "goroutineleak/count", false, "goroutineleak", "g"},
+	"Go: threadcreate":     {"threadcreate/count", "threadcreate/count", false, "threadcreate", "g"},
+	"Go: pprof.NewProfile": {"open.files/count", "open.files/count", false, "open.files", "g"},
+	"fgprof":               {"samples/count time/nanoseconds", "wallclock/nanoseconds", true, Wall, "dd"},
+	"pyroscope-go: heap": {"alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes",
+		"space/bytes", true, Memory, "ddgg"},
+	"dd-trace-go: waiting": {"waitduration/nanoseconds", "waitduration/nanoseconds", false, "waitduration", "g"},
+	"pprof-rs":             {"samples/count cpu/nanoseconds", "cpu/nanoseconds", true, ProcessCPU, "dd"},
+	"jemalloc by Rust":     {"inuse_objects/count inuse_space/bytes", "space/bytes", false, Memory, "gg"},
+	"tcmalloc, Envoy": {
+		"objects/count space/bytes resident_space/bytes swapped_space/bytes stale_space/bytes locked_space/bytes",
+		"space/bytes", false, Memory, "gggggg"},
+	"tcmalloc, a new type": {"objects/count space/bytes cold_space/bytes", "space/bytes", false, Memory, "ggg"},
+	"gperftools: threads":  {"thread/count", "thread/count", false, "thread", "g"},
+	"Node: time":           {"samples/count wall/nanoseconds cpu/nanoseconds", "wall/nanoseconds", true, Wall, "ddd"},
+	"Node: heap":           {"objects/count space/bytes", "space/bytes", true, Memory, "gg"},
+	"dd-trace-py": {
+		"cpu-time/nanoseconds cpu-samples/count wall-time/nanoseconds wall-samples/count exception-samples/count lock-acquire/count lock-acquire-wait/nanoseconds lock-release/count lock-release-hold/nanoseconds alloc-space/bytes alloc-samples/count heap-space/bytes gpu-time/nanoseconds gpu-samples/count gpu-space/bytes gpu-alloc-samples/count gpu-flops/count gpu-flops-samples/count", "cpu-time/nanoseconds", true, ProcessCPU, "dddddddddddgdddddd"},
+	"dd-trace-rb": {
+		"cpu-time/nanoseconds cpu-samples/count wall-time/nanoseconds alloc-samples/count alloc-samples-unscaled/count heap-live-samples/count heap-live-size/bytes timeline/nanoseconds", "", true, ProcessCPU, "dddddggd"},
+	"dd-trace-php": {
+		"sample/count wall-time/nanoseconds cpu-time/nanoseconds alloc-samples/count alloc-size/bytes timeline/nanoseconds exception-samples/count socket-read-time/nanoseconds file-io-read-size/bytes heap-live-samples/count heap-live-size/bytes", "wall-time/nanoseconds", true, Wall, "dddddddddgg"},
+	"dd-trace-dotnet": {
+		"cpu/nanoseconds cpu-samples/count wall/nanoseconds alloc-samples/count alloc-size/bytes exception/count lock-count/count lock-time/nanoseconds inuse-objects/count inuse-space/bytes request-time/nanoseconds", "", true, ProcessCPU, "ddddddddggd"},
+	".NET by Pyroscope": {"cpu/nanoseconds exception/count lock_time/nanoseconds", "", false, ProcessCPU, "ddd"},
+	"ddprof": {
+		"cpu-samples/count cpu-time/nanoseconds alloc-samples/count alloc-space/bytes inuse-objects/count inuse-space/bytes",
+		"cpu-time/nanoseconds", true, ProcessCPU, "ddddgg"},
+	"Java by async-profiler": {
+		"alloc_in_new_tlab_objects/count alloc_in_new_tlab_bytes/bytes alloc_outside_tlab_objects/count alloc_outside_tlab_bytes/bytes", "", false, Memory, "dddd"},
+	"Java: live objects":    {"live/count", "", true, Memory, "g"},
+	"Google's agents":       {"sample/count CPU/nanoseconds", "CPU/nanoseconds", true, ProcessCPU, "dd"},
+	"Google's agents: wall": {"sample/count WALL/nanoseconds", "WALL/nanoseconds", true, Wall, "dd"},
+	"JAX: memory":           {"allocations/count space/bytes", "", false, Memory, "gg"},
+	"OpenTelemetry's eBPF":  {"samples/count", "cpu/nanoseconds", true, ProcessCPU, "d"},
+	"OpenTelemetry: heap":   {"allocated_objects/count allocated_space/bytes", "", true, Memory, "dd"},
+	"Splunk: allocations":   {"allocated_space/bytes", "", true, Memory, "d"},
+	"perf":                  {"cache-misses/count", "cache-misses/count", true, "cache-misses", "d"},
+	"perf without times":    {"page-faults/count", "", false, "page-faults", "d"},
+	"unknown, a time":       {"stalls/nanoseconds", "", false, "stalls", "d"},
+	"unknown, a state":      {"buffers/bytes", "", false, "buffers", "g"},
+	"unknown, in a time":    {"buffers/bytes", "", true, "buffers", "d"},
+	"unknown, by its words": {"used_buffers/bytes", "", true, "used_buffers", "g"},
+	"unknown flow":          {"bytes_sent/bytes", "", false, "bytes_sent", "d"},
 }
 
-// Each producer's profile has one name for all of its types, and each of its values is what the producer means, in whatever order the types
-// come.
+// Each producer's profile has one name for all of its types, and each of its values is what the producer means, in
+// whatever order the types come.
 func TestProducers(t *testing.T) {
 	for producer, want := range producers {
 		pd, scope := pprofOf(want.types, want.period, want.hasDuration)
@@ -97,7 +108,8 @@ func pprofOf(types, period string, hasDuration bool) (pprofile.Profiles, pprofil
 
 // What somebody states wins over names and durations, but a state beside totals and differences stays one.
 func TestStatedTemporality(t *testing.T) {
-	heap := []Declared{{SampleType: "alloc_space", Unit: "bytes"}, {SampleType: "inuse_space", Unit: "bytes"}, {SampleType: "odd", Unit: "count", DurationNanos: 1}}
+	heap := []Declared{{SampleType: "alloc_space", Unit: "bytes"}, {SampleType: "inuse_space", Unit: "bytes"},
+		{SampleType: "odd", Unit: "count", DurationNanos: 1}}
 	for stated, want := range map[Temporality][3]Values{
 		"":               {Cumulative, Gauge, Delta},
 		StatedDelta:      {Delta, Gauge, Delta},
@@ -109,7 +121,8 @@ func TestStatedTemporality(t *testing.T) {
 		}
 	}
 	for word, want := range map[string]Values{"delta": Delta, "gauge": Gauge, "cumulative": Cumulative, "often": Gauge} {
-		pd := profiletest.New().Profile("inuse_space", "bytes").Attributes(profiletest.Attr(TemporalityAttribute, word)).Build()
+		pd := profiletest.New().Profile("inuse_space", "bytes").Attributes(profiletest.Attr(TemporalityAttribute, word)).
+			Build()
 		assert.Equal(t, want, ValuesOfProfile(profiletest.ProfileAt(pd, 0), pd.Dictionary()), word)
 	}
 	_, err := ParseTemporality("total")

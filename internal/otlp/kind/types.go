@@ -5,23 +5,25 @@ package kind
 
 import "strings"
 
-// knownType is what is known of a sample type: what its values are, and the profile that it belongs to. Cumulative types are what a
-// runtime counts from the start of the process; where their profile has a duration, it is what happened in it.
+// knownType is what is known of a sample type: what its values are, and the profile that it belongs to. Cumulative
+// types are what a runtime counts from the start of the process; where their profile has a duration, it is what
+// happened in it.
 type knownType struct {
 	values Values
 	// profile is empty for types that are a profile of their own.
 	profile string
 }
 
-// knownTypes are the sample types of the producers that we know, by PlainType. This is the one declaration of them: names, totals, pages
-// and metrics follow from it.
+// knownTypes are the sample types of the producers that we know, by PlainType. This is the one declaration of them:
+// names, totals, pages and metrics follow from it.
 var knownTypes = func() map[string]knownType {
 	types := map[string]knownType{}
 	for _, of := range []struct {
 		knownType
 		names string
 	}{
-		// Time on a processor, and samples of what was running: Go, Java, eBPF, perf, Datadog (cpu-time), Google's agents (CPU).
+		// Time on a processor, and samples of what was running: Go, Java, eBPF, perf, Datadog (cpu-time), Google's agents
+		// (CPU).
 		{knownType{Delta, ProcessCPU}, `cpu cpu_time cpu_samples cpu_sample on_cpu itimer ctimer task_clock cpu_clock`},
 		// What these are samples of is the period type's to say.
 		{knownType{Delta, ""}, `samples sample`},
@@ -50,7 +52,8 @@ var knownTypes = func() map[string]knownType {
 			cache_references cache_misses faults page_faults minor_faults major_faults context_switches cpu_migrations
 			alignment_faults emulation_faults syscalls`},
 
-		// What exists now: Go, jemalloc, V8 and gperftools (objects, space), tcmalloc and Envoy (…_space), Datadog, Java (live).
+		// What exists now: Go, jemalloc, V8 and gperftools (objects, space), tcmalloc and Envoy (…_space), Datadog, Java
+		// (live).
 		{knownType{Gauge, Memory}, `inuse_objects inuse_space objects space resident_space swapped_space stale_space locked_space reserved_space
 			heap_space heap_live_samples heap_live_size live live_objects live_space live_bytes retained_objects retained_space
 			peak_objects peak_space`},
@@ -74,6 +77,7 @@ func PlainType(sampleType string) string {
 var (
 	flowWords  = []string{"alloc", "allocs", "allocated", "freed", "read", "written", "sent", "received"}
 	stateWords = []string{
-		"inuse", "live", "heap", "resident", "rss", "retained", "used", "open", "current", "active", "leaked", "leak", "peak", "cached",
+		"inuse", "live", "heap", "resident", "rss", "retained", "used", "open", "current", "active", "leaked", "leak", "peak",
+		"cached",
 	}
 )

@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// Values is what the values of a sample type are over time, which decides how profiles are merged. The words are those of OTLP's
-// metrics.
+// Values is what the values of a sample type are over time, which decides how profiles are merged. The words are those
+// of OTLP's metrics.
 type Values uint8
 
 const (
@@ -37,9 +37,9 @@ type Declared struct {
 	DurationNanos                uint64
 }
 
-// ValuesOf returns what the values of a profile are that does not state it, by the evidence in this order: the known sample types, the unit
-// and the words of an unknown one, the type of the period. In the end, what has no duration is a state: an unknown type is never a total,
-// whose differences would make nonsense of a state.
+// ValuesOf returns what the values of a profile are that does not state it, by the evidence in this order: the known
+// sample types, the unit and the words of an unknown one, the type of the period. In the end, what has no duration is a
+// state: an unknown type is never a total, whose differences would make nonsense of a state.
 func ValuesOf(d Declared) Values {
 	if known, ok := d.known(); ok {
 		if known == Cumulative && d.DurationNanos > 0 {
@@ -99,8 +99,8 @@ const (
 	StatedCumulative = Temporality("cumulative")
 )
 
-// ValuesOf returns what the values of one of the profile's types are. A state stays one: inuse_space stands beside alloc_space in a
-// profile of deltas, and in one of totals.
+// ValuesOf returns what the values of one of the profile's types are. A state stays one: inuse_space stands beside
+// alloc_space in a profile of deltas, and in one of totals.
 func (t Temporality) ValuesOf(d Declared) Values {
 	known, isKnown := d.known()
 	switch {
@@ -114,8 +114,8 @@ func (t Temporality) ValuesOf(d Declared) Values {
 	return Delta
 }
 
-// TemporalityAttribute is the attribute of a profile that states what its values are, by the name of Values. Layouts up to 1.8 of OTLP had a
-// field for it.
+// TemporalityAttribute is the attribute of a profile that states what its values are, by the name of Values. Layouts up
+// to 1.8 of OTLP had a field for it.
 const TemporalityAttribute = "otlp.aggregation_temporality"
 
 // StatedValues returns what the values of a profile are whose TemporalityAttribute is a string, empty if it has none.
@@ -160,7 +160,8 @@ func (s *Statement) intern(values Values) int32 {
 		strs.Append(TemporalityAttribute)
 	}
 	for i, a := range attributes.All() {
-		if a.KeyStrindex() == int32(key) && a.UnitStrindex() == 0 && a.Value().Type() == pcommon.ValueTypeStr && a.Value().Str() == values.String() {
+		if a.KeyStrindex() == int32(key) && a.UnitStrindex() == 0 && a.Value().Type() == pcommon.ValueTypeStr &&
+			a.Value().Str() == values.String() {
 			return int32(i)
 		}
 	}
@@ -170,8 +171,8 @@ func (s *Statement) intern(values Values) int32 {
 	return int32(attributes.Len() - 1)
 }
 
-// ValuesOfProfile returns what the values of a profile are: what the profile states itself, otherwise ValuesOf what it declares.
-// Indices may be out of range.
+// ValuesOfProfile returns what the values of a profile are: what the profile states itself, otherwise ValuesOf what it
+// declares. Indices may be out of range.
 func ValuesOfProfile(p pprofile.Profile, d pprofile.ProfilesDictionary) Values {
 	table, strs := d.AttributeTable(), d.StringTable()
 	for _, i := range p.AttributeIndices().All() {
@@ -189,7 +190,8 @@ func ValuesOfProfile(p pprofile.Profile, d pprofile.ProfilesDictionary) Values {
 	return ValuesOf(DeclaredOf(p, d))
 }
 
-// DeclaredOf returns what a profile declares. Samples with times are events, which happened. Indices may be out of range.
+// DeclaredOf returns what a profile declares. Samples with times are events, which happened. Indices may be out of
+// range.
 func DeclaredOf(p pprofile.Profile, d pprofile.ProfilesDictionary) Declared {
 	declared := Declared{
 		SampleType: stringAt(d, p.SampleType().TypeStrindex()), Unit: stringAt(d, p.SampleType().UnitStrindex()),
@@ -201,7 +203,8 @@ func DeclaredOf(p pprofile.Profile, d pprofile.ProfilesDictionary) Declared {
 	return declared
 }
 
-// stringAt returns the beginning of a string of a dictionary, as much as CutName needs, or "" if its index is out of range.
+// stringAt returns the beginning of a string of a dictionary, as much as CutName needs, or "" if its index is out of
+// range.
 func stringAt(d pprofile.ProfilesDictionary, i int32) string {
 	if table := d.StringTable(); uint(i) < uint(table.Len()) {
 		s := table.At(int(i))

@@ -28,7 +28,9 @@ func TestUnmarshalIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			size := len(data)
 			var profiles pprofile.Profiles
-			cost := profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) { profiles, _, _ = Unmarshal(data, &pdatasize.Meter{Reserve: reserve}) })
+			cost := profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) {
+				profiles, _, _ = Unmarshal(data, &pdatasize.Meter{Reserve: reserve})
+			})
 			t.Logf("%.0f × %d; %v", float64(cost.PeakHeapBytes)/float64(size), size, cost)
 			profiletest.RequireBounded(t, cost, size, boundConstant, boundFactor)
 			if profiles != (pprofile.Profiles{}) {

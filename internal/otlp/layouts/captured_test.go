@@ -18,7 +18,8 @@ import (
 
 // TestAsyncProfiler reads what async-profiler wrote.
 func TestAsyncProfiler(t *testing.T) {
-	for name, want := range map[string]Layout{"4.1": V1_7, "4.3": V1_9, "4.3-threads": V1_9, "4.5": V1_10, "4.5-threads": V1_10} {
+	for name, want := range map[string]Layout{"4.1": V1_7, "4.3": V1_9, "4.3-threads": V1_9, "4.5": V1_10,
+		"4.5-threads": V1_10} {
 		t.Run(name, func(t *testing.T) {
 			pd, stats, err := Unmarshal(readFixture(t, "async-profiler/"+name+".otlp"), nil)
 			require.NoError(t, err)
@@ -51,11 +52,13 @@ func TestUnpackedLists(t *testing.T) {
 		"1.10: a value": {sample: fieldsOf{1, 1, 4, 7}, want: V1_10, links: 1, attrs: 1},
 		"1.10: an attribute, a value above all links": {sample: fieldsOf{1, 1, 2, 1, 4, 7}, want: V1_10, links: 1, attrs: 2},
 		"1.9: a value above all attributes, a link":   {sample: fieldsOf{1, 1, 2, 9, 4, 1}, want: V1_9, links: 2, attrs: 2},
-		"either":                        {sample: fieldsOf{1, 1, 2, 1, 4, 1}, want: V1_10, uncertain: true, links: 2, attrs: 2},
+		"either": {sample: fieldsOf{1, 1, 2, 1, 4, 1}, want: V1_10, uncertain: true, links: 2,
+			attrs: 2},
 		"1.9: a value":                  {sample: fieldsOf{1, 1, 2, 7}, want: V1_9, links: 1, attrs: 1},
 		"1.9: a value and an attribute": {sample: fieldsOf{1, 1, 2, 7, 3, 1}, want: V1_9, links: 1, attrs: 2},
 	} {
-		dictionary := slices.Concat(worst.Many(c.links, 4, ""), worst.Many(c.attrs, 6, ""), fieldsOf{7, fieldsOf{1, []byte{1}}})
+		dictionary := slices.Concat(worst.Many(c.links, 4, ""), worst.Many(c.attrs, 6, ""),
+			fieldsOf{7, fieldsOf{1, []byte{1}}})
 		layout, certain := Detect(request(fieldsOf{2, c.sample, 3, uint64(1e18)}, 2, dictionary))
 		assert.Equal(t, c.want, layout, name)
 		assert.Equal(t, !c.uncertain, certain, name)

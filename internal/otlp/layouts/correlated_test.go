@@ -86,7 +86,8 @@ func keyedTables(n int, keys profiletest.Keys) (all oldTables) {
 		start, limit := number(k[0]>>2), number(k[0]>>2+k[1]>>2)+1
 		all.mappings = append(all.mappings, fieldsOf{1, start, 2, limit, 3, number(k[2]), 4, text(k[3])})
 		all.functions = append(all.functions, fieldsOf{1, text(k[0]), 2, text(k[1]), 3, text(k[2]), 4, number(k[3])})
-		all.locations = append(all.locations, fieldsOf{1, at(k[0]), 2, number(k[1]), 3, fieldsOf{1, at(k[2]), 2, number(k[3])}})
+		all.locations = append(all.locations,
+			fieldsOf{1, at(k[0]), 2, number(k[1]), 3, fieldsOf{1, at(k[2]), 2, number(k[3])}})
 		trace, span := fmt.Sprintf("%08x%08x", uint32(k[0]), uint32(k[1])), fmt.Sprintf("%08x", uint32(k[2]))
 		all.links = append(all.links, fieldsOf{1, trace, 2, span})
 		all.attributes = append(all.attributes, fieldsOf{1, fmt.Sprint("text", at(k[0])), 2, fieldsOf{3, number(k[1])}})
@@ -114,7 +115,8 @@ func addTexts(message fieldsOf, number int, texts []string) fieldsOf {
 func keyed1x4(n int, keys profiletest.Keys) []byte {
 	all := keyedTables(n, keys)
 	profile := addTo(addTo(addTo(nil, 2, all.samples), 3, all.mappings), 4, all.locations)
-	profile = addTo(addTo(addTo(append(profile, 5, all.locationIndices), 6, all.functions), 7, all.attributes), 9, all.links)
+	profile = addTo(addTo(addTo(append(profile, 5, all.locationIndices), 6, all.functions), 7, all.attributes), 9,
+		all.links)
 	return request(append(addTexts(profile, 10, all.texts), 11, 1000))
 }
 

@@ -112,8 +112,8 @@ var (
 	valueTypeEvidence = newEvidence(func(s *schema) *message { return s.profile.fields[1].message })
 )
 
-// request reads the outermost fields, then the profiles, and the dictionary only if that was not enough: it is the largest
-// part of current messages.
+// request reads the outermost fields, then the profiles, and the dictionary only if that was not enough: it is the
+// largest part of current messages.
 func (d *detector) request(data []byte) {
 	for r := wire.New(data); r.Next(); {
 		d.keep(requestEvidence.of(&r))
@@ -147,7 +147,8 @@ func (d *detector) profile(data []byte) {
 			d.sample(r.Content)
 		case r.Wire == protowire.BytesType && r.Number == 1:
 			sampleType = r.Content
-		case r.Wire == protowire.BytesType && r.Number == 7 && len(r.Content)%16 != 0 && !d.left.has(V1_4) && !d.left.has(V1_3):
+		case r.Wire == protowire.BytesType && r.Number == 7 && len(r.Content)%16 != 0 && !d.left.has(V1_4) &&
+			!d.left.has(V1_3):
 			d.keep(^setOf(V1_9, V1_10)) // comments, since a profile id has 16 bytes or none
 		case r.Wire == protowire.BytesType && r.Number == 8 && !has[2] && d.left.has(V1_3) && isProfile1x3(r.Content):
 			d.keep(setOf(V1_3))

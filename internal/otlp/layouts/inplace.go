@@ -33,8 +33,8 @@ type leftOver struct {
 	temporality profilekind.Temporality
 }
 
-// renumberFields changes the field numbers of profiles and samples in data to the current ones. It returns what is left over, by
-// the position of the profile in the message.
+// renumberFields changes the field numbers of profiles and samples in data to the current ones. It returns what is left
+// over, by the position of the profile in the message.
 func renumberFields(data []byte, from Layout) (map[int]leftOver, error) {
 	all, profiles := map[int]leftOver{}, 0
 	for resource := range wire.Messages(data, 1) {

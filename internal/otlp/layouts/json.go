@@ -21,8 +21,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
-// UnmarshalJSON is Unmarshal for OTLP's JSON. The keys identify the layout. 1.9 and 1.10 differ only in field numbers, so
-// they are the same here. Messages of older layouts are turned into bytes first.
+// UnmarshalJSON is Unmarshal for OTLP's JSON. The keys identify the layout. 1.9 and 1.10 differ only in field numbers,
+// so they are the same here. Messages of older layouts are turned into bytes first.
 func UnmarshalJSON(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error) {
 	data = withoutBOM(data)
 	layout, err := detectJSON(data)
@@ -52,7 +52,8 @@ func UnmarshalJSON(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, er
 	t.decoder.UseNumber()
 	request, err := t.next(field{kind: kindMessage, message: schemas[layout].request}, 0)
 	if err != nil {
-		return pprofile.Profiles{}, stats, fmt.Errorf("JSON of layout %s, at byte %d: %w", layout, t.decoder.InputOffset(), err)
+		return pprofile.Profiles{}, stats, fmt.Errorf("JSON of layout %s, at byte %d: %w", layout, t.decoder.InputOffset(),
+			err)
 	}
 	var profiles pprofile.Profiles
 	if layout == V1_8 {

@@ -47,7 +47,8 @@ type legacyReader struct {
 	meter *pdatasize.Meter
 	// builtBytes is the memory of the lists of entries, and of the profiles that are emitted.
 	builtBytes int
-	// isMalformed reports that a resource, scope, profile or sample is not a message, so that the number of lost samples is unknown.
+	// isMalformed reports that a resource, scope, profile or sample is not a message, so that the number of lost samples
+	// is unknown.
 	isMalformed bool
 
 	// Scratch.
@@ -68,8 +69,8 @@ func (r *legacyReader) reserve(more int) error {
 	return r.meter.Reach(r.builtBytes + r.dict.BuildBytes() + more)
 }
 
-// memory returns what the profile takes, and will take as pdata: each value is a sample of the Profile of its type, with a copy of
-// the timestamps, as far as copyBudget allows.
+// memory returns what the profile takes, and will take as pdata: each value is a sample of the Profile of its type,
+// with a copy of the timestamps, as far as copyBudget allows.
 func (p *legacyProfile) memory(copyBudget int) int {
 	const sampleBytes, numberBytes = 64, 24
 	timestamps := min(len(p.timestamps)*max(1, len(p.types)), len(p.timestamps)+copyBudget/8)
@@ -165,8 +166,8 @@ func (r *legacyReader) unmarshalEnvelopes(data []byte) (profiles pprofile.Profil
 	return profiles, nil
 }
 
-// envelope copies the fields of a resource or a scope. In place of those of its list, field 2, it writes what replace returns, unless
-// that is nil.
+// envelope copies the fields of a resource or a scope. In place of those of its list, field 2, it writes what replace
+// returns, unless that is nil.
 func (r *legacyReader) envelope(data []byte, replace func(content []byte) []byte) []byte {
 	envelope := []byte{}
 	f := wire.New(data)
@@ -463,9 +464,9 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 	p.samples = append(p.samples, s)
 }
 
-// resolveStack replaces a sample's locations in r.stack by those of the dictionary. length locations from start on are the sample's if
-// length is not 0. They count in the profile's location indices (opentelemetry-proto 1.4, Sample), or in its location table if it has
-// no such indices (1.3, Sample).
+// resolveStack replaces a sample's locations in r.stack by those of the dictionary. length locations from start on are
+// the sample's if length is not 0. They count in the profile's location indices (opentelemetry-proto 1.4, Sample), or
+// in its location table if it has no such indices (1.3, Sample).
 func (r *legacyReader) resolveStack(t *legacyTables, start, length uint64) (why DropReason, ok bool) {
 	if length > 0 {
 		size, isTable := uint64(len(t.locationIndices)), false
@@ -610,8 +611,8 @@ func (r *legacyReader) profileComments(t *legacyTables, comments []int32) dictio
 	return dictionary.ValueOf(value)
 }
 
-// maxShared bounds, in addition to the message's size, how many bytes are written of strings that a message has once and
-// refers to often.
+// maxShared bounds, in addition to the message's size, how many bytes are written of strings that a message has once
+// and refers to often.
 const maxShared = 64 << 10
 
 // order returns the sample types in the order of their profiles: the default first.

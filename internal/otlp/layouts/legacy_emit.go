@@ -54,8 +54,8 @@ type emitter struct {
 	attributes dictionary.AttributeSetIndex
 	from       uint64
 	duration   uint64
-	// samples are the samples that have a value to be written, by sample type and shape: those of type k and shape s end at
-	// ends[numShapes*k+s], and begin where the ones before end.
+	// samples are the samples that have a value to be written, by sample type and shape: those of type k and shape s end
+	// at ends[numShapes*k+s], and begin where the ones before end.
 	samples []int32
 	ends    []int32
 	isCount map[uint64]bool // by the string index of a unit: whether it is "count"
@@ -146,7 +146,8 @@ func (e *emitter) mayCopy(attributes dictionary.AttributeSetIndex, numbers int) 
 		return true // all is written once
 	}
 	const attributeBytes, numberBytes = 4, 8
-	n := attributeBytes*len(e.r.dict.AttributeSets.At(attributes)) + numberBytes*max(0, numbers-1) // each has its own value
+	// each has its own value
+	n := attributeBytes*len(e.r.dict.AttributeSets.At(attributes)) + numberBytes*max(0, numbers-1)
 	if n > e.r.copyBudget {
 		return false
 	}
@@ -158,8 +159,8 @@ func (r *legacyReader) valueType(t *legacyTables, v legacyType) [2]dictionary.St
 	return [2]dictionary.StringIndex{r.internString(t, v.typ), r.internString(t, v.unit)}
 }
 
-// recordOrder records the order that the sample types had, and the default if one was named: OTLP's default is the first
-// profile (semantic conventions, registry/attributes/pprof).
+// recordOrder records the order that the sample types had, and the default if one was named: OTLP's default is the
+// first profile (semantic conventions, registry/attributes/pprof).
 func (r *legacyReader) recordOrder(p *legacyProfile, t *legacyTables, order []int, scope pcommon.Map) {
 	if p.defaultType < 0 || p.defaultType >= len(p.types) {
 		return
@@ -270,7 +271,8 @@ func (e *emitter) numbers(s shape, sample int32) int {
 	return len(timestamps) + max(1, len(timestamps))
 }
 
-// event returns what a sample has for sample type k, in the shape that each found. The values are valid until the next call.
+// event returns what a sample has for sample type k, in the shape that each found. The values are valid until the next
+// call.
 func (e *emitter) event(k int, s shape, sample int32) ([]int64, []uint64) {
 	values, timestamps := e.p.observations(sample)
 	switch {

@@ -35,7 +35,8 @@ type legacyTables struct {
 	stringAttributes map[stringAttribute]dictionary.AttributeIndex
 }
 
-// stringAttribute is an attribute whose value is a string of the string table, its key a constant or a string of that table too.
+// stringAttribute is an attribute whose value is a string of the string table, its key a constant or a string of that
+// table too.
 type stringAttribute struct {
 	key             string
 	keyIndex, value uint64
@@ -64,8 +65,8 @@ func (t *legacyTable) entry(ref uint64) (int, bool) {
 	return int(ref), ref < uint64(len(t.entries))
 }
 
-// reach returns the index of an entry in the dictionary, and counts a reference that is out of range. The entry is read and interned
-// when the first sample reaches it.
+// reach returns the index of an entry in the dictionary, and counts a reference that is out of range. The entry is read
+// and interned when the first sample reaches it.
 func reach[I ~int32](r *legacyReader, t *legacyTable, ref uint64, intern func(entry []byte) I) I {
 	i, ok := t.entry(ref)
 	if !ok {
@@ -213,7 +214,8 @@ var frameTypes = map[string]string{
 	"python": "cpython", "hotspot": "jvm", "java": "jvm", "v8": "v8js", "nodejs": "v8js", "phpjit": "php",
 }
 
-// frameType returns the current name of a frame type. Long strings are not looked up, because many locations can share one.
+// frameType returns the current name of a frame type. Long strings are not looked up, because many locations can share
+// one.
 func frameType(old string) (renamed string, ok bool) {
 	if len(old) > len("nodejs") && old != "hotspot" {
 		return "", false
@@ -443,10 +445,12 @@ func (s *attributeSet) addString(key string, index uint64) {
 	}
 }
 
-func (r *legacyReader) stringAttribute(t *legacyTables, k stringAttribute, key dictionary.StringIndex) dictionary.AttributeIndex {
+func (r *legacyReader) stringAttribute(t *legacyTables, k stringAttribute,
+	key dictionary.StringIndex) dictionary.AttributeIndex {
 	index, known := t.stringAttributes[k]
 	if !known {
-		index = r.dict.Attributes.Intern(dictionary.Attribute{Key: key, Value: dictionary.StringValue(r.stringAt(t, k.value))})
+		index = r.dict.Attributes.Intern(dictionary.Attribute{Key: key,
+			Value: dictionary.StringValue(r.stringAt(t, k.value))})
 		if t.stringAttributes == nil {
 			t.stringAttributes = map[stringAttribute]dictionary.AttributeIndex{}
 		}

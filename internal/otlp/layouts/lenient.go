@@ -9,8 +9,9 @@ import (
 	"encoding/hex"
 )
 
-// What protobuf's mapping to JSON allows and pdata's reader refuses: null for any field, and base64 with either alphabet, padded or not.
-// OTLP has an exception for trace ids and span ids, which are hexadecimal; others write a profile's id so, too.
+// What protobuf's mapping to JSON allows and pdata's reader refuses: null for any field, and base64 with either
+// alphabet, padded or not. OTLP has an exception for trace ids and span ids, which are hexadecimal; others write a
+// profile's id so, too.
 
 // withoutBOM removes the byte order mark that some editors write.
 func withoutBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }

@@ -16,9 +16,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
-// withoutIndices returns a message of each layout whose samples have ranges, and whose profiles have no location indices, so that the
-// ranges count in the location table. It has four samples: leaf ← main with the value 1, main with 2, one of a range that ends beyond
-// the two locations, and one without a value. testdata/ranges has the same messages in JSON.
+// withoutIndices returns a message of each layout whose samples have ranges, and whose profiles have no location
+// indices, so that the ranges count in the location table. It has four samples: leaf ← main with the value 1, main
+// with 2, one of a range that ends beyond the two locations, and one without a value. testdata/ranges has the same
+// messages in JSON.
 func withoutIndices() map[Layout][]byte {
 	texts := func(number int) fieldsOf {
 		return fieldsOf{number, "", number, "leaf", number, "main", number, "samples", number, "count"}
@@ -64,7 +65,8 @@ func TestRangesOfTheLocationTable(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, layout, stats.Layout)
 				require.NoError(t, profiletest.Check(profiles))
-				require.Regexp(t, `(?s)sample 1\b.*leaf.*at 0x10.*main.*at 0x20.*sample 2\b.*main.*at 0x20`, profiletest.Render(profiles))
+				require.Regexp(t, `(?s)sample 1\b.*leaf.*at 0x10.*main.*at 0x20.*sample 2\b.*main.*at 0x20`,
+					profiletest.Render(profiles))
 				require.Equal(t, [NumDropReasons]int{DropStackRange: 1, DropEmpty: 1}, stats.Dropped)
 				require.Equal(t, 4, profiles.SampleCount()+stats.DroppedSamples(), "sent = arrived + counted")
 				require.Equal(t, 1, stats.IncompleteProfiles)
@@ -78,8 +80,8 @@ func TestCutOffProfilesAreRefused(t *testing.T) {
 	sample := fieldsOf{1, 0, 2, 1, 3, []int{1}}
 	for name, data := range map[string][]byte{
 		"profile": fieldsOf{1, fieldsOf{2, fieldsOf{2, append(worst.OldProfile(2, sample).Bytes(), 2<<3|2, 100)}}}.Bytes(),
-		"container": request(append(fieldsOf{2, uint64(1), 3, uint64(2), 8, fieldsOf{6, "", 4, fieldsOf{3, 1}, 2, fieldsOf{1, []int{0}, 2, []int{1}}}}.Bytes(),
-			8<<3|2, 100)),
+		"container": request(append(fieldsOf{2, uint64(1), 3, uint64(2), 8,
+			fieldsOf{6, "", 4, fieldsOf{3, 1}, 2, fieldsOf{1, []int{0}, 2, []int{1}}}}.Bytes(), 8<<3|2, 100)),
 		"sample":   request(worst.OldProfile(2, append(sample.Bytes(), 3<<3|2, 100))),
 		"scope":    fieldsOf{1, fieldsOf{2, append(fieldsOf{2, worst.OldProfile(2, sample)}.Bytes(), 2<<3|2, 100)}}.Bytes(),
 		"resource": fieldsOf{1, append(fieldsOf{2, fieldsOf{2, worst.OldProfile(2, sample)}}.Bytes(), 2<<3|2, 100)}.Bytes(),

@@ -18,9 +18,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 )
 
-// BenchmarkRatio reads a captured message of the current layout alternately by Unmarshal and by pdata, as the Collector's
-// receiver does. It reports the median of the ratios of their times, and the times for detecting the layout, checking the size
-// and measuring the profiles as shares of pdata's; and the memory of the profiles as a multiple of the message.
+// BenchmarkRatio reads a captured message of the current layout alternately by Unmarshal and by pdata, as the
+// Collector's receiver does. It reports the median of the ratios of their times, and the times for detecting the
+// layout, checking the size and measuring the profiles as shares of pdata's; and the memory of the profiles as a
+// multiple of the message.
 func BenchmarkRatio(b *testing.B) {
 	for _, name := range []string{"go-cpu-labels", "go-heap", "go-build-merged-cpu-large", "merged"} {
 		b.Run("profile="+name, func(b *testing.B) {
@@ -41,8 +42,10 @@ func BenchmarkRatio(b *testing.B) {
 					}
 				}
 				ratios = append(ratios, float64(ours)/float64(pdata))
-				detecting = append(detecting, float64(timed(b, data, func(data []byte) error { Detect(data); return nil }))/float64(pdata))
-				checking = append(checking, float64(timed(b, data, func(data []byte) error { _, err := size.CheckProfiles(data); return err }))/float64(pdata))
+				detecting = append(detecting,
+					float64(timed(b, data, func(data []byte) error { Detect(data); return nil }))/float64(pdata))
+				checking = append(checking,
+					float64(timed(b, data, func(data []byte) error { _, err := size.CheckProfiles(data); return err }))/float64(pdata))
 				measuring = append(measuring, float64(timed(b, data, measure))/float64(pdata))
 			}
 			b.ReportMetric(median(ratios), "ratio")

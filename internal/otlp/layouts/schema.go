@@ -155,7 +155,8 @@ var (
 	})
 )
 
-var schemas = [NumLayouts]*schema{schema1x3(), schema1x4(), schema1x6(), schema1x7(), schema1x8(), schema1x9(), schema1x10()}
+var schemas = [NumLayouts]*schema{schema1x3(), schema1x4(), schema1x6(), schema1x7(), schema1x8(), schema1x9(),
+	schema1x10()}
 
 // newSchema returns a schema whose requests have further fields beside the resources and the dictionary.
 func newSchema(profile, sample, dictionary *message, request fields) *schema {
@@ -270,8 +271,8 @@ func schema1x7() *schema {
 	return newSchema(sharedTablesProfile, oldSample, newMessage(sharedTables(1)), fields{})
 }
 
-// newDictionary is ProfilesDictionary since 1.8. Since 1.9 the lines of a location are called lines, but only JSON of 1.8 is read by
-// these names.
+// newDictionary is ProfilesDictionary since 1.8. Since 1.9 the lines of a location are called lines, but only JSON of
+// 1.8 is read by these names.
 var newDictionary = newMessage(fields{
 	1: nested("mapping_table", newMessage(fields{
 		1: varint("memory_start"), 2: varint("memory_limit"), 3: varint("file_offset"),

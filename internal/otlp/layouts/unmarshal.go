@@ -82,13 +82,15 @@ const (
 
 // String returns the fault's name in metrics.
 func (r Repair) String() string {
-	return [NumRepairs]string{"index", "invalid_utf8", "negative", "attribute_key", "attribute_depth", "value_count", "expansion"}[r]
+	return [NumRepairs]string{"index", "invalid_utf8", "negative", "attribute_key", "attribute_depth", "value_count",
+		"expansion"}[r]
 }
 
 // Unmarshal reads an export request or a ProfilesData message of any layout. It changes data, which must not be used
 // afterwards. The error means that the message cannot be read in the detected layout.
 //
-// Current messages go to pdata as they are. Their indices are not checked. meter bounds the work; its error is returned.
+// Current messages go to pdata as they are. Their indices are not checked. meter bounds the work; its error is
+// returned.
 func Unmarshal(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error) {
 	layout, certain := Detect(data)
 	stats := Stats{Layout: layout, Ambiguous: !certain}

@@ -76,20 +76,31 @@ func TestValuesAndTimestampsOfOldSamples(t *testing.T) {
 		notWant  []string
 		repaired int
 	}{
-		"a value":                   {[]fieldsOf{samples}, fieldsOf{3, []int{7}}, []string{"sample 7"}, nil, 0},
-		"values of two types":       {[]fieldsOf{samples, alloc}, fieldsOf{3, []int{7, 900}}, []string{"samples in count", "sample 7", "alloc in bytes", "sample 900"}, nil, 0},
-		"zero is left out":          {[]fieldsOf{samples, alloc}, fieldsOf{3, []int{7, 0}}, []string{"sample 7"}, []string{"alloc in bytes"}, 0},
-		"timestamps alone":          {[]fieldsOf{samples}, fieldsOf{6, []int{100, 200}}, []string{"sample @100 @200"}, nil, 0},
-		"a value for each":          {[]fieldsOf{alloc}, fieldsOf{3, []int{7, 8}, 6, []int{100, 200}}, []string{"sample 7@100 8@200"}, nil, 0},
-		"a count of timestamps":     {[]fieldsOf{samples}, fieldsOf{3, []int{2}, 6, []int{100, 200}}, []string{"sample @100 @200"}, nil, 0},
-		"a dummy count":             {[]fieldsOf{samples}, fieldsOf{3, []int{1}, 6, []int{100, 200}}, []string{"sample @100 @200"}, nil, 0},
-		"a total":                   {[]fieldsOf{alloc}, fieldsOf{3, []int{7}, 6, []int{100, 200}}, []string{"sample 4@100 3@200"}, nil, 0},
-		"a total of two types":      {[]fieldsOf{samples, alloc}, fieldsOf{3, []int{2, 7}, 6, []int{100, 200}}, []string{"sample @100 @200", "sample 4@100 3@200"}, nil, 0},
-		"a repeated type":           {[]fieldsOf{samples, samples, samples}, fieldsOf{3, []int{7}}, []string{"sample 7"}, nil, 0},
-		"no type":                   {nil, fieldsOf{3, []int{7}}, []string{"samples in count", "sample 7"}, nil, 0},
-		"fewer values than types":   {[]fieldsOf{samples, alloc}, fieldsOf{3, []int{7}}, []string{"sample 7"}, []string{"alloc"}, 1},
-		"more values than types":    {[]fieldsOf{samples}, fieldsOf{3, []int{7, 8}}, []string{"sample 7"}, []string{"8"}, 1},
-		"more timestamps than time": {[]fieldsOf{samples}, fieldsOf{6, []int{100, 900}}, []string{"time 100 ns", "duration 801 ns"}, nil, 0},
+		"a value": {[]fieldsOf{samples}, fieldsOf{3, []int{7}}, []string{"sample 7"}, nil, 0},
+		"values of two types": {[]fieldsOf{samples, alloc}, fieldsOf{3, []int{7, 900}},
+			[]string{"samples in count", "sample 7", "alloc in bytes", "sample 900"}, nil, 0},
+		"zero is left out": {[]fieldsOf{samples, alloc}, fieldsOf{3, []int{7, 0}}, []string{"sample 7"},
+			[]string{"alloc in bytes"}, 0},
+		"timestamps alone": {[]fieldsOf{samples}, fieldsOf{6, []int{100, 200}}, []string{"sample @100 @200"}, nil,
+			0},
+		"a value for each": {[]fieldsOf{alloc}, fieldsOf{3, []int{7, 8}, 6, []int{100, 200}},
+			[]string{"sample 7@100 8@200"}, nil, 0},
+		"a count of timestamps": {[]fieldsOf{samples}, fieldsOf{3, []int{2}, 6, []int{100, 200}},
+			[]string{"sample @100 @200"}, nil, 0},
+		"a dummy count": {[]fieldsOf{samples}, fieldsOf{3, []int{1}, 6, []int{100, 200}},
+			[]string{"sample @100 @200"}, nil, 0},
+		"a total": {[]fieldsOf{alloc}, fieldsOf{3, []int{7}, 6, []int{100, 200}},
+			[]string{"sample 4@100 3@200"}, nil, 0},
+		"a total of two types": {[]fieldsOf{samples, alloc}, fieldsOf{3, []int{2, 7}, 6, []int{100, 200}},
+			[]string{"sample @100 @200", "sample 4@100 3@200"}, nil, 0},
+		"a repeated type": {[]fieldsOf{samples, samples, samples}, fieldsOf{3, []int{7}}, []string{"sample 7"}, nil,
+			0},
+		"no type": {nil, fieldsOf{3, []int{7}}, []string{"samples in count", "sample 7"}, nil, 0},
+		"fewer values than types": {[]fieldsOf{samples, alloc}, fieldsOf{3, []int{7}}, []string{"sample 7"},
+			[]string{"alloc"}, 1},
+		"more values than types": {[]fieldsOf{samples}, fieldsOf{3, []int{7, 8}}, []string{"sample 7"}, []string{"8"}, 1},
+		"more timestamps than time": {[]fieldsOf{samples}, fieldsOf{6, []int{100, 900}},
+			[]string{"time 100 ns", "duration 801 ns"}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			profile := worst.OldProfile(2, append(fieldsOf{1, 0, 2, 1}, tt.sample...))
@@ -133,7 +144,8 @@ func TestPeculiaritiesOf1x3(t *testing.T) {
 		},
 		"build id, frame type, times": {
 			build(3, fieldsOf{5, 3, 6, 4, 11, 1}, 4, fieldsOf{3, 0x10, 6, 5}, 2, fieldsOf{1, []int{0}, 2, []int{5}}),
-			[]string{`process.executable.build_id.htlhash="f00d"`, `profile.frame.type="cpython"`, "time 1000 ns", "duration 2000 ns"},
+			[]string{`process.executable.build_id.htlhash="f00d"`, `profile.frame.type="cpython"`, "time 1000 ns",
+				"duration 2000 ns"},
 		},
 		"labels": {
 			build(4, fieldsOf{3, 0x10}, 2, fieldsOf{1, []int{0}, 2, []int{5}, 3, fieldsOf{1, 6, 2, 7}},
@@ -141,7 +153,8 @@ func TestPeculiaritiesOf1x3(t *testing.T) {
 			[]string{`sample 5 {key="text"}`, `sample 6 {key=12 in ms}`},
 		},
 		"without times": {
-			request(fieldsOf{8, append(append(fieldsOf{}, strings...), 4, fieldsOf{3, 0x10}, 2, fieldsOf{1, []int{0}, 2, []int{5}})}),
+			request(fieldsOf{8,
+				append(append(fieldsOf{}, strings...), 4, fieldsOf{3, 0x10}, 2, fieldsOf{1, []int{0}, 2, []int{5}})}),
 			[]string{"sample 5", "at 0x10"},
 		},
 	} {
@@ -156,7 +169,8 @@ func TestPeculiaritiesOf1x3(t *testing.T) {
 }
 
 func TestTablesOfTheMessageIn1x6(t *testing.T) {
-	data := append(request(fieldsOf{1, fieldsOf{1, 2, 2, 3, 3, 2}, 2, fieldsOf{1, 0, 2, 1, 3, []int{5}, 4, []int{0}}, 3, []int{0}, 4, 1000, 9, 0}),
+	data := append(request(fieldsOf{1, fieldsOf{1, 2, 2, 3, 3, 2}, 2, fieldsOf{1, 0, 2, 1, 3, []int{5}, 4, []int{0}}, 3,
+		[]int{0}, 4, 1000, 9, 0}),
 		fieldsOf{
 			3, fieldsOf{2, 0x10, 3, fieldsOf{1, 0}}, 4, fieldsOf{1, 1}, 6, "", 6, "main", 6, "samples", 6, "count", 6, "ms",
 			7, fieldsOf{1, "wait", 2, fieldsOf{3, 4}}, 8, fieldsOf{1, 5, 2, 4}, 6, "wait",
@@ -172,7 +186,8 @@ func TestTablesOfTheMessageIn1x6(t *testing.T) {
 func TestDefaultSampleType(t *testing.T) {
 	types := []any{1, fieldsOf{1, 2, 2, 3}, 1, fieldsOf{1, 4, 2, 5}, 2, fieldsOf{1, 0, 2, 1, 3, []int{7, 900}}, 16, 4}
 	got, _ := render(t, request(worst.OldProfile(types...)))
-	require.Regexp(t, `(?s)default_sample_type="alloc".*sample_type_order=\[1, ?0\].*alloc in bytes.*samples in count`, got)
+	require.Regexp(t, `(?s)default_sample_type="alloc".*sample_type_order=\[1, ?0\].*alloc in bytes.*samples in count`,
+		got)
 }
 
 func TestOnlyUnreadableSamplesAreDropped(t *testing.T) {
@@ -191,7 +206,8 @@ func TestOnlyUnreadableSamplesAreDropped(t *testing.T) {
 // A list can be written in several parts, packed or not. Nothing of the message around it may change.
 func TestDetectDoesNotChangeTheMessage(t *testing.T) {
 	long := slices.Repeat([]int{1}, 130)
-	data := request(fieldsOf{2, fieldsOf{1, 1, 2, long, 2, 1, 5, []uint64{9}}}, 2, fieldsOf{6, fieldsOf{}, 6, fieldsOf{1, 1}})
+	data := request(fieldsOf{2, fieldsOf{1, 1, 2, long, 2, 1, 5, []uint64{9}}}, 2,
+		fieldsOf{6, fieldsOf{}, 6, fieldsOf{1, 1}})
 	before := bytes.Clone(data)
 	Detect(data)
 	require.Equal(t, before, data)
@@ -200,14 +216,16 @@ func TestDetectDoesNotChangeTheMessage(t *testing.T) {
 // The comments of 1.8 that can be read are kept, and the others counted, as in older layouts.
 func TestCommentsOf1x8(t *testing.T) {
 	long := strings.Repeat("x", maxShared)
-	data := request(fieldsOf{7, []int{1, 99, 2}, 8, "0123456789abcdef", 2, fieldsOf{1, 0, 2, []int{1}}}, 2, fieldsOf{5, "", 5, "first", 5, "last", 5, long})
+	data := request(fieldsOf{7, []int{1, 99, 2}, 8, "0123456789abcdef", 2, fieldsOf{1, 0, 2, []int{1}}}, 2,
+		fieldsOf{5, "", 5, "first", 5, "last", 5, long})
 	profiles, stats, err := Unmarshal(data, nil)
 	require.NoError(t, err)
 	require.Equal(t, V1_8, stats.Layout)
 	require.Contains(t, profiletest.Render(profiles), `pprof.profile.comment=["first", "", "last"]`)
 	require.Equal(t, 1, stats.Repaired[RepairIndex])
 
-	data = request(fieldsOf{7, slices.Repeat([]int{3}, 10), 8, "0123456789abcdef", 2, fieldsOf{1, 0, 2, []int{1}}}, 2, fieldsOf{5, "", 5, "first", 5, "last", 5, long})
+	data = request(fieldsOf{7, slices.Repeat([]int{3}, 10), 8, "0123456789abcdef", 2, fieldsOf{1, 0, 2, []int{1}}}, 2,
+		fieldsOf{5, "", 5, "first", 5, "last", 5, long})
 	_, stats, err = Unmarshal(data, nil)
 	require.NoError(t, err)
 	require.Equal(t, 1, stats.Repaired[RepairExpansion])
@@ -234,7 +252,8 @@ func TestFrameTypesAreThoseOfTheConventions(t *testing.T) {
 	}
 }
 
-// Protobuf's mapping to JSON allows null for every field, base64 with either alphabet, padded or not, and nobody minds a byte order mark.
+// Protobuf's mapping to JSON allows null for every field, base64 with either alphabet, padded or not, and nobody minds
+// a byte order mark.
 func TestJSONAsOthersWriteIt(t *testing.T) {
 	const id = "fbff0123456789abcdef0123456789ab"
 	message := func(profile string) []byte {
@@ -242,7 +261,8 @@ func TestJSONAsOthersWriteIt(t *testing.T) {
 			"droppedAttributesCount":null},"scopeProfiles":[{"scope":null,"schemaUrl":null,"profiles":[{` + profile + `}]}]}],
 			"dictionary":{"stringTable":["","cpu"],"mappingTable":[{}],"locationTable":[{"mappingIndex":null,"address": null }],"linkTable":[{}]}}`)
 	}
-	want, _, err := UnmarshalJSON(message(`"profileId":"`+id+`","originalPayload":"+/8=","timeUnixNano":"5","samples":[{"values":["1"]}]`), nil)
+	want, _, err := UnmarshalJSON(message(`"profileId":"`+id+
+		`","originalPayload":"+/8=","timeUnixNano":"5","samples":[{"values":["1"]}]`), nil)
 	require.NoError(t, err)
 	require.Equal(t, id, profiletest.ProfileAt(want, 0).ProfileID().String())
 	require.Equal(t, []byte{0xfb, 0xff}, profiletest.ProfileAt(want, 0).OriginalPayload().AsRaw())

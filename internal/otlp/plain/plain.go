@@ -4,7 +4,8 @@
 // Package plain writes messages of profiles for readers that do not know references to strings.
 //
 // pdata writes strings in attributes of resources and scopes as indices into the string table (key_strindex,
-// string_value_strindex), and has no option to leave that. Rewrite copies a marshalled message with the strings in their place.
+// string_value_strindex), and has no option to leave that. Rewrite copies a marshalled message with the strings in
+// their place.
 package plain
 
 import (
@@ -30,8 +31,8 @@ const (
 	elements                                            = 1          // of ArrayValue and KeyValueList
 )
 
-// A string in the table can be referred to any number of times. The strings that a message gets are at most as large as maxGrowth times
-// the message, plus minRoom.
+// A string in the table can be referred to any number of times. The strings that a message gets are at most as large as
+// maxGrowth times the message, plus minRoom.
 const (
 	maxGrowth = 32
 	minRoom   = 4 << 20
@@ -63,15 +64,16 @@ var request = func() *message {
 	within := func(number protowire.Number, m *message) *message {
 		return &message{nested: map[protowire.Number]*message{number: m}}
 	}
-	value.nested = map[protowire.Number]*message{valueArray: within(elements, value), valueMap: within(elements, attribute)}
+	value.nested = map[protowire.Number]*message{valueArray: within(elements, value),
+		valueMap: within(elements, attribute)}
 	return within(resourceProfiles, &message{nested: map[protowire.Number]*message{
 		resource:      within(resourceAttributes, attribute),
 		scopeProfiles: within(scope, within(scopeAttributes, attribute)),
 	}})
 }()
 
-// Rewrite returns the message without references in attributes of resources and scopes. Its string table stays as it is. An error
-// means that the message is malformed, or that its strings are too large.
+// Rewrite returns the message without references in attributes of resources and scopes. Its string table stays as it
+// is. An error means that the message is malformed, or that its strings are too large.
 func Rewrite(data []byte) ([]byte, error) {
 	r := rewriter{room: maxGrowth*len(data) + minRoom}
 	for tables := range wire.Messages(data, dictionary) {

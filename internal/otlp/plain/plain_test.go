@@ -83,10 +83,13 @@ func TestRewriteHostile(t *testing.T) {
 		message []byte
 		want    string
 	}{
-		"out of range":                     {in(attribute), "string reference 1 is out of range [0..0)"},
-		"malformed":                        {in([]byte{0x0a, 0x7f}), "malformed message: the last 2 of 2 bytes cannot be read"},
-		"nested":                           {in(field(resourceAttributes, field(attributeValue, nested))), "nested more than 100 deep"},
-		"a text of a megabyte, many times": {append(in(bytes.Repeat(attribute, 1<<16)), long...), "more than 32 times as large"},
+		"out of range": {in(attribute), "string reference 1 is out of range [0..0)"},
+		"malformed": {in([]byte{0x0a, 0x7f}),
+			"malformed message: the last 2 of 2 bytes cannot be read"},
+		"nested": {in(field(resourceAttributes, field(attributeValue, nested))),
+			"nested more than 100 deep"},
+		"a text of a megabyte, many times": {append(in(bytes.Repeat(attribute, 1<<16)), long...),
+			"more than 32 times as large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error

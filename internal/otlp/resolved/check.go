@@ -30,8 +30,9 @@ const (
 	RequireProfiles
 )
 
-// Check returns an error if pd breaks a rule of OTLP profiles (opentelemetry-proto profiles/v1development/profiles.proto,
-// and this project's docs). The error joins all faults, each with its path, such as
+// Check returns an error if pd breaks a rule of OTLP profiles (opentelemetry-proto
+// profiles/v1development/profiles.proto, and this project's docs). The error joins all faults, each with its path, such
+// as
 //
 //	resource_profiles[0].scope_profiles[0].profiles[1].samples[3].stack_index: index 9 is out of range [0..4)
 //

@@ -87,8 +87,8 @@ func (c *checker) notNegative(p path, field string, v int64) {
 	}
 }
 
-// index checks that an index is in its table. Index 0 is valid in an empty table, whose missing zero value is reported once, for the
-// table.
+// index checks that an index is in its table. Index 0 is valid in an empty table, whose missing zero value is reported
+// once, for the table.
 func (c *checker) index(p path, field string, to tableID, i int32) {
 	if i != 0 && !holds(i, c.lengths[to]) {
 		c.outOfRange(p.child(field), to, i)

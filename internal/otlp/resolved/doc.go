@@ -1,7 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolved looks at OTLP profiles by what their indices refer to, independent of the layout of their dictionary.
+// Package resolved looks at OTLP profiles by what their indices refer to, independent of the layout of their
+// dictionary.
 //
 //	Check     the rules of the format, each fault with its path: check*.go, references.go
 //	Render    profiles as text with names instead of indices: render.go, names.go, values.go

@@ -39,7 +39,8 @@ func (n Namer) str(index int32) string {
 // Word returns s if it is one word, and otherwise s in quotes.
 func Word(s string) string {
 	plain := s != "" && s != "-" && !strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == unicode.ReplacementChar || strings.ContainsRune("\"`,;={}<>", r)
+		return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == unicode.ReplacementChar ||
+			strings.ContainsRune("\"`,;={}<>", r)
 	})
 	if plain {
 		return s

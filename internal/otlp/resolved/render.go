@@ -15,9 +15,9 @@ import (
 )
 
 // Write writes profiles as indented text with resolved names instead of indices, for golden files. The text has all of
-// the content, but not the layout of the dictionary: profiles of equal content have equal texts, regardless of the order of
-// their tables. Resources, profiles and samples keep their order, frames are leaf first, attributes are sorted. Every
-// sample's stack is written in full, so the text of a large profile is very large.
+// the content, but not the layout of the dictionary: profiles of equal content have equal texts, regardless of the
+// order of their tables. Resources, profiles and samples keep their order, frames are leaf first, attributes are
+// sorted. Every sample's stack is written in full, so the text of a large profile is very large.
 func Write(w io.Writer, pd pprofile.Profiles) error {
 	r := &renderer{namer: Namer{pd.Dictionary()}, text: bufio.NewWriter(w)}
 	for _, rp := range pd.ResourceProfiles().All() {
@@ -56,7 +56,8 @@ func (r *renderer) profile(p pprofile.Profile) error {
 		_ = r.line(3, "original_payload", hex.EncodeToString(payload))
 	}
 	for _, s := range p.Samples().All() {
-		if err := r.line(3, "sample", observations(s), Braces(r.namer.Attributes(s.AttributeIndices())), r.linkText(s)); err != nil {
+		if err := r.line(3, "sample", observations(s), Braces(r.namer.Attributes(s.AttributeIndices())),
+			r.linkText(s)); err != nil {
 			return err
 		}
 		for frame := range r.namer.eachFrame(s.StackIndex()) {

@@ -32,7 +32,8 @@ type table[T any] interface {
 func NewResolver(s *Space, dict pprofile.ProfilesDictionary) *Resolver {
 	r := &Resolver{space: s}
 	r.ids[stringTable], r.zero[stringTable] = resolveTable[string](dict.StringTable(), "", r.stringID)
-	r.ids[attributeTable], r.zero[attributeTable] = resolveTable(dict.AttributeTable(), pprofile.NewKeyValueAndUnit(), r.attributeID)
+	r.ids[attributeTable], r.zero[attributeTable] = resolveTable(dict.AttributeTable(), pprofile.NewKeyValueAndUnit(),
+		r.attributeID)
 	r.ids[linkTable], r.zero[linkTable] = resolveTable(dict.LinkTable(), pprofile.NewLink(), r.linkID)
 	r.ids[functionTable], r.zero[functionTable] = resolveTable(dict.FunctionTable(), pprofile.NewFunction(), r.functionID)
 	r.ids[mappingTable], r.zero[mappingTable] = resolveTable(dict.MappingTable(), pprofile.NewMapping(), r.mappingID)
@@ -105,7 +106,8 @@ func (r *Resolver) functionID(f pprofile.Function) ID {
 }
 
 func (r *Resolver) mappingID(m pprofile.Mapping) ID {
-	return r.space.Intern(keyOf(r, KindMapping, m, visitMapping).Num(m.MemoryStart()).Num(m.MemoryLimit()).Num(m.FileOffset()))
+	return r.space.Intern(keyOf(r, KindMapping, m, visitMapping).Num(m.MemoryStart()).Num(m.MemoryLimit()).
+		Num(m.FileOffset()))
 }
 
 // locationID needs no number of lines in the key: it follows from how many numbers the key has.

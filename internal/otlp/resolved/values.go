@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// valueText writes a value so that its type is visible: texts are quoted, a double has a point or an exponent, bytes are
-// hex after 0x.
+// valueText writes a value so that its type is visible: texts are quoted, a double has a point or an exponent, bytes
+// are hex after 0x.
 func valueText(v pcommon.Value) string {
 	switch v.Type() {
 	case pcommon.ValueTypeStr:

@@ -13,9 +13,9 @@ import (
 // buildIDPrefix begins the three attributes for a build id: process.executable.build_id.gnu, .go and .htlhash.
 const buildIDPrefix = "process.executable.build_id."
 
-// Warnings returns what readers of profiles miss although the format itself is kept: mappings without a build id, of which the
-// specification wants at least one (specification/profiles/mappings.md). Indices may be out of range. One warning names the first
-// of them.
+// Warnings returns what readers of profiles miss although the format itself is kept: mappings without a build id, of
+// which the specification wants at least one (specification/profiles/mappings.md). Indices may be out of range. One
+// warning names the first of them.
 func Warnings(pd pprofile.Profiles) []string {
 	d := pd.Dictionary()
 	without, first := 0, 0
@@ -31,8 +31,10 @@ func Warnings(pd pprofile.Profiles) []string {
 		return nil
 	}
 	name := Namer{Dictionary: d}.str(d.MappingTable().At(first).FilenameStrindex())
-	return []string{fmt.Sprintf("%d of %d mappings have no build id (process.executable.build_id.gnu, .go or .htlhash), such as mapping_table[%d], %s",
-		without, d.MappingTable().Len()-1, first, name)}
+	return []string{
+		fmt.Sprintf(
+			"%d of %d mappings have no build id (process.executable.build_id.gnu, .go or .htlhash), such as mapping_table[%d], %s",
+			without, d.MappingTable().Len()-1, first, name)}
 }
 
 func hasBuildID(d pprofile.ProfilesDictionary, m pprofile.Mapping) bool {
@@ -42,7 +44,8 @@ func hasBuildID(d pprofile.ProfilesDictionary, m pprofile.Mapping) bool {
 			continue
 		}
 		a := attributes.At(int(i))
-		if key := a.KeyStrindex(); holds(key, strs.Len()) && strings.HasPrefix(strs.At(int(key)), buildIDPrefix) && a.Value().Str() != "" {
+		if key := a.KeyStrindex(); holds(key, strs.Len()) && strings.HasPrefix(strs.At(int(key)), buildIDPrefix) &&
+			a.Value().Str() != "" {
 			return true
 		}
 	}

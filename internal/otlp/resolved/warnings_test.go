@@ -16,7 +16,8 @@ import (
 func TestWarnings(t *testing.T) {
 	pd := pprofile.NewProfiles()
 	d := pd.Dictionary()
-	d.StringTable().Append("", "process.executable.build_id.go", "/bin/a", "/bin/b", "process.executable.build_id.htlhash", "other")
+	d.StringTable().Append("", "process.executable.build_id.go", "/bin/a", "/bin/b", "process.executable.build_id.htlhash",
+		"other")
 	add := func(key int32, value string) int32 {
 		a := d.AttributeTable().AppendEmpty()
 		a.SetKeyStrindex(key)

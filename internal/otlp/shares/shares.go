@@ -3,14 +3,16 @@
 
 // Package shares measures which share of a profile a function has, and whether two shares differ by more than chance.
 //
-// A profile is a sample of what a program does, so that a share has a variance. There are two estimates of it, and the larger one counts:
+// A profile is a sample of what a program does, so that a share has a variance. There are two estimates of it, and the
+// larger one counts:
 //
-//   - that of a binomial distribution, p(1−p)/n over n observations, with Agresti and Caffo's addition of one observation of each kind;
-//   - that between clusters: profiles of one service, whose observations depend on each other since a program does different things at
-//     different times. For a share p = Σx/ΣN over clusters it is k/(k−1) · Σ(x−pN)² / (ΣN)², as for a ratio of sums.
+//   - that of a binomial distribution, p(1−p)/n over n observations, with Agresti and Caffo's addition of one
+//     observation of each kind; - that between clusters: profiles of one service, whose observations depend on each
+//     other since a program does different things at different times. For a share p = Σx/ΣN over clusters it is
+//     k/(k−1) · Σ(x−pN)² / (ΣN)², as for a ratio of sums.
 //
-// PValue is the two-sided z-test of the difference of two shares. A function's share is compared with its own, so nothing is corrected for
-// the number of functions.
+// PValue is the two-sided z-test of the difference of two shares. A function's share is compared with its own, so
+// nothing is corrected for the number of functions.
 package shares
 
 import "math"
@@ -86,7 +88,8 @@ type Weighting struct {
 	Each float64
 }
 
-// WeightingOf returns the weighting of a profile: values that are counts of samples, or multiples of a period in their own unit.
+// WeightingOf returns the weighting of a profile: values that are counts of samples, or multiples of a period in their
+// own unit.
 func WeightingOf(sampleType, unit string, period int64, periodUnit string) Weighting {
 	switch {
 	case sampleType == "samples", sampleType == "sample":
@@ -98,8 +101,8 @@ func WeightingOf(sampleType, unit string, period int64, periodUnit string) Weigh
 	}
 }
 
-// Observations returns how many observations values are, by their sum and the sum of their squares. Where the value of one is not known,
-// this is Kish's effective size: the number of equal values that would have this variance.
+// Observations returns how many observations values are, by their sum and the sum of their squares. Where the value of
+// one is not known, this is Kish's effective size: the number of equal values that would have this variance.
 func (w Weighting) Observations(sum, squares float64) float64 {
 	if w.Each > 0 {
 		return sum / w.Each

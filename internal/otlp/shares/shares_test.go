@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// simulate measures a share in clusters of 100 observations. In each cluster the true share is drawn anew around p: burst is its standard
-// deviation.
+// simulate measures a share in clusters of 100 observations. In each cluster the true share is drawn anew around p:
+// burst is its standard deviation.
 func simulate(rnd *rand.Rand, clusters int, p, burst float64) Share {
 	var w Whole
 	var part Part
@@ -30,7 +30,8 @@ func simulate(rnd *rand.Rand, clusters int, p, burst float64) Share {
 	return w.Measure(part)
 }
 
-// TestPValueIsRight compares how often the test is wrong with the level that it states, and how often it sees 10 points.
+// TestPValueIsRight compares how often the test is wrong with the level that it states, and how often it sees 10
+// points.
 func TestPValueIsRight(t *testing.T) {
 	const runs, level = 4000, 0.01
 	for name, c := range map[string]struct {
@@ -39,13 +40,14 @@ func TestPValueIsRight(t *testing.T) {
 		atLeast, atMost    float64
 		withoutClusterRule bool
 	}{
-		"independent":                        {clusters: 20, p: 0.2, atMost: 0.015},
-		"rare":                               {clusters: 20, p: 0.01, atMost: 0.015},
-		"bursts":                             {clusters: 20, p: 0.2, burst: 0.1, atMost: 0.025},
-		"bursts in few clusters":             {clusters: 10, p: 0.2, burst: 0.1, atMost: 0.04},
-		"10 points more":                     {clusters: 20, p: 0.2, growth: 0.1, atLeast: 0.99, atMost: 1},
-		"10 points more in bursts":           {clusters: 20, p: 0.2, burst: 0.1, growth: 0.1, atLeast: 0.6, atMost: 1},
-		"a binomial test of bursts is wrong": {clusters: 20, p: 0.2, burst: 0.1, withoutClusterRule: true, atLeast: 0.1, atMost: 1},
+		"independent":              {clusters: 20, p: 0.2, atMost: 0.015},
+		"rare":                     {clusters: 20, p: 0.01, atMost: 0.015},
+		"bursts":                   {clusters: 20, p: 0.2, burst: 0.1, atMost: 0.025},
+		"bursts in few clusters":   {clusters: 10, p: 0.2, burst: 0.1, atMost: 0.04},
+		"10 points more":           {clusters: 20, p: 0.2, growth: 0.1, atLeast: 0.99, atMost: 1},
+		"10 points more in bursts": {clusters: 20, p: 0.2, burst: 0.1, growth: 0.1, atLeast: 0.6, atMost: 1},
+		"a binomial test of bursts is wrong": {clusters: 20, p: 0.2, burst: 0.1, withoutClusterRule: true, atLeast: 0.1,
+			atMost: 1},
 	} {
 		rnd := rand.New(rand.NewPCG(1, 2))
 		found := 0
@@ -71,7 +73,8 @@ func TestPValueOfLittle(t *testing.T) {
 	var none, few Whole
 	few.Add(3, 3)
 	assert.Greater(t, PValue(none.Measure(Part{}), few.Measure(Part{Sum: 3, Squares: 9, Cross: 9})), 0.1)
-	assert.Greater(t, PValue(few.Measure(Part{}), few.Measure(Part{Sum: 3, Squares: 9, Cross: 9})), 0.01, "3 of 3 after 0 of 3")
+	assert.Greater(t, PValue(few.Measure(Part{}), few.Measure(Part{Sum: 3, Squares: 9, Cross: 9})), 0.01,
+		"3 of 3 after 0 of 3")
 	assert.InDelta(t, 1.0, PValue(Share{}, Share{}), 0)
 	var many Whole
 	many.Add(1e4, 1e4)

@@ -21,8 +21,8 @@ var ErrFull = errors.New("more memory than one may have")
 // Reserve reserves n bytes of memory before they are taken. Its error ends the work that needs them, which returns it.
 type Reserve func(n int) error
 
-// Meter bounds the work of a decoder: it reserves the memory of what grows, and ends the work when a context does. Decoders
-// call Reach, More or Check every thousand steps or so. A nil Meter has no bounds.
+// Meter bounds the work of a decoder: it reserves the memory of what grows, and ends the work when a context does.
+// Decoders call Reach, More or Check every thousand steps or so. A nil Meter has no bounds.
 type Meter struct {
 	// Context is nil if time is not limited.
 	Context context.Context //nolint:containedctx // it is that of one call, as the Meter is
@@ -51,8 +51,8 @@ func (m *Meter) More(n int) error { return m.Reach(m.Level() + n) }
 // largeBytes is the memory from which work is large. Usual payloads take less.
 const largeBytes = 8 << 20
 
-// Reach takes bytes until total are in use. After an error it returns the same error again. Large work lets others run first: otherwise
-// small payloads wait at each step until Go's scheduler interrupts it, which it does after 10 ms.
+// Reach takes bytes until total are in use. After an error it returns the same error again. Large work lets others run
+// first: otherwise small payloads wait at each step until Go's scheduler interrupts it, which it does after 10 ms.
 func (m *Meter) Reach(total int) error {
 	if m == nil {
 		return nil

@@ -57,13 +57,14 @@ var (
 	}}
 	scope = &message{size: 64, fields: [8]*message{3: keyValue}}
 
-	sample       = &message{size: SampleBytes}
-	profile      = &message{size: 320, fields: [8]*message{1: leaf, 2: sample, 5: leaf}}
-	location     = &message{size: 96, perByte: 24, fields: [8]*message{3: leaf}}
-	mapping      = &message{size: 96}
-	stack        = &message{size: 40}
-	attribute    = &message{size: 48, fields: [8]*message{2: anyValue}}
-	dictionary   = &message{fields: [8]*message{1: mapping, 2: location, 3: leaf, 4: leaf, 5: listString, 6: attribute, 7: stack}}
+	sample     = &message{size: SampleBytes}
+	profile    = &message{size: 320, fields: [8]*message{1: leaf, 2: sample, 5: leaf}}
+	location   = &message{size: 96, perByte: 24, fields: [8]*message{3: leaf}}
+	mapping    = &message{size: 96}
+	stack      = &message{size: 40}
+	attribute  = &message{size: 48, fields: [8]*message{2: anyValue}}
+	dictionary = &message{fields: [8]*message{1: mapping, 2: location, 3: leaf, 4: leaf, 5: listString, 6: attribute,
+		7: stack}}
 	profilesData = &message{fields: [8]*message{1: inResource(inScope(profile)), 2: dictionary}}
 
 	logRecord = &message{size: 208, fields: [8]*message{5: anyValue, 6: keyValue}}
@@ -85,7 +86,8 @@ func inScope(content *message) *message {
 }
 
 func init() {
-	anyValue.fields = [8]*message{5: {size: 24, fields: [8]*message{1: anyValue}}, 6: {size: 24, fields: [8]*message{1: keyValue}}}
+	anyValue.fields = [8]*message{5: {size: 24, fields: [8]*message{1: anyValue}},
+		6: {size: 24, fields: [8]*message{1: keyValue}}}
 }
 
 // Logs checks an ExportLogsServiceRequest or a LogsData.
@@ -94,8 +96,8 @@ func Logs(data []byte) (memoryBytes int, err error) { return check(data, logsDat
 // Profiles checks an ExportProfilesServiceRequest or a ProfilesData.
 func Profiles(data []byte) (memoryBytes int, err error) { return check(data, profilesData, false) }
 
-// CheckProfiles is Profiles in less time: its estimate is rougher, and only a message that may take too much is looked at
-// closely.
+// CheckProfiles is Profiles in less time: its estimate is rougher, and only a message that may take too much is looked
+// at closely.
 func CheckProfiles(data []byte) (memoryBytes int, err error) {
 	memoryBytes, err = check(data, profilesData, true)
 	if errors.Is(err, ErrExpands) {
@@ -137,7 +139,8 @@ func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
 	for p := range otlp.Profiles(pd) {
 		n += profile.size + indexBytes*p.AttributeIndices().Len() + p.OriginalPayload().Len()
 		for _, s := range p.Samples().All() {
-			n += SampleBytes + indexBytes*s.AttributeIndices().Len() + NumberBytes*(s.Values().Len()+s.TimestampsUnixNano().Len())
+			n += SampleBytes + indexBytes*s.AttributeIndices().Len() +
+				NumberBytes*(s.Values().Len()+s.TimestampsUnixNano().Len())
 		}
 	}
 	return n
@@ -216,8 +219,8 @@ func (c *checker) message(data []byte, is *message, depth int) error {
 	return nil
 }
 
-// JSONCosts are the bytes of memory that a reader of JSON takes for each byte of the text, for each object or array, for each field
-// of an object inside of another object, and for each further member of an object or array.
+// JSONCosts are the bytes of memory that a reader of JSON takes for each byte of the text, for each object or array,
+// for each field of an object inside of another object, and for each further member of an object or array.
 type JSONCosts struct{ Byte, Container, Field, Element int }
 
 // otlpJSON is for pdata, which reads messages without anything in between.
@@ -226,7 +229,8 @@ var otlpJSON = JSONCosts{Byte: 1, Container: 224, Element: 40}
 // JSON checks a message of OTLP as JSON. It does not check whether the text is valid.
 func JSON(text []byte) (memoryBytes int, err error) { return otlpJSON.Of(text) }
 
-// Of checks a JSON text, and returns the memory that a reader with these costs takes. It does not check whether the text is valid.
+// Of checks a JSON text, and returns the memory that a reader with these costs takes. It does not check whether the
+// text is valid.
 func (costs JSONCosts) Of(text []byte) (memoryBytes int, err error) {
 	c := checker{memory: costs.Byte * len(text), limit: constantBytes + factor*len(text)}
 	depth := 0

@@ -46,13 +46,15 @@ func nested(depth int) []byte {
 func worstLogs() map[string][]byte {
 	const size = 1 << 20
 	return map[string][]byte{
-		"records":        fill(size, field(2, nil), 1, 2),
-		"scopes":         fill(size, field(2, nil), 1),
-		"resources":      fill(size, field(1, nil)),
-		"attributes":     fill(size, field(6, nil), 1, 2, 2),
-		"values":         fill(size, field(1, nil), 1, 2, 2, 5, 5),
-		"small values":   fill(size, field(1, field(1, []byte("a"))), 1, 2, 2, 5, 5),
-		"real records":   fill(size, field(2, bytes.Join([][]byte{field(5, field(1, []byte("x"))), field(6, append(field(1, []byte("k")), field(2, field(1, []byte("v")))...))}, nil)), 1, 2),
+		"records":      fill(size, field(2, nil), 1, 2),
+		"scopes":       fill(size, field(2, nil), 1),
+		"resources":    fill(size, field(1, nil)),
+		"attributes":   fill(size, field(6, nil), 1, 2, 2),
+		"values":       fill(size, field(1, nil), 1, 2, 2, 5, 5),
+		"small values": fill(size, field(1, field(1, []byte("a"))), 1, 2, 2, 5, 5),
+		"real records": fill(size,
+			field(2, bytes.Join([][]byte{field(5, field(1, []byte("x"))),
+				field(6, append(field(1, []byte("k")), field(2, field(1, []byte("v")))...))}, nil)), 1, 2),
 		"entities":       fill(size, field(3, nil), 1, 1),
 		"nested":         field(1, field(2, field(2, field(5, nested(90))))),
 		"nested, deeper": field(1, field(2, field(2, field(5, nested(10_000))))),
@@ -75,7 +77,8 @@ func worstProfiles() map[string][]byte {
 }
 
 // requireBounded expects that messages that pass the check take no more memory than the package promises.
-func requireBounded(t *testing.T, name string, data []byte, check func([]byte) (int, error), unmarshal func([]byte) any) {
+func requireBounded(t *testing.T, name string, data []byte, check func([]byte) (int, error),
+	unmarshal func([]byte) any) {
 	t.Helper()
 	var estimate int
 	var err error
@@ -114,8 +117,9 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"objects": `{"resourceLogs":[` + strings.Repeat("{},", 1<<18) + `{}]}`,
-		"values":  `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"arrayValue":{"values":[` + strings.Repeat("{},", 1<<18) + `{}]}}}]}]}]}`,
-		"nested":  strings.Repeat("[", 1<<20),
+		"values": `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"arrayValue":{"values":[` + strings.Repeat("{},",
+			1<<18) + `{}]}}}]}]}]}`,
+		"nested": strings.Repeat("[", 1<<20),
 	} {
 		requireBounded(t, "JSON "+name, []byte(text), JSON, unmarshalJSON)
 	}

@@ -32,7 +32,8 @@ func TestJSON(t *testing.T) {
 	assert.Equal(t, []string{"d", "e"}, found)
 	_, err = read(`{"list": null}`)
 	require.ErrorIs(t, err, ErrNull)
-	for text, want := range map[string]string{`[]`: "must be an object, found [", `{"list": "d"}`: "must be a list, found d", `{"list": ["d"`: "EOF", `{"a": {`: "EOF"} {
+	for text, want := range map[string]string{`[]`: "must be an object, found [",
+		`{"list": "d"}`: "must be a list, found d", `{"list": ["d"`: "EOF", `{"a": {`: "EOF"} {
 		_, err = read(text)
 		assert.ErrorContains(t, err, want, text)
 	}

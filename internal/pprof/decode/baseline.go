@@ -146,6 +146,7 @@ const (
 	NumRestartReasons int = iota
 )
 
-var restartReasonNames = [NumRestartReasons]string{"", "types_changed", "time_went_back", "value_fell", "stack_vanished"}
+var restartReasonNames = [NumRestartReasons]string{"", "types_changed", "time_went_back", "value_fell",
+	"stack_vanished"}
 
 func (r RestartReason) String() string { return restartReasonNames[r] }

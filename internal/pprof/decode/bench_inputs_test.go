@@ -60,8 +60,9 @@ func program(rnd *rand.Rand, types []*profile.ValueType, functions, perFunction,
 		BuildID: "5bc3f1b2a0e94c6d8f7e6d5c4b3a29180f1e2d3c", HasFunctions: true}}
 	for i := range functions {
 		p.Function = append(p.Function, &profile.Function{
-			ID:         uint64(i + 1),
-			Name:       fmt.Sprintf("company::product::module%d::Class%d<std::string, int>::method%d(std::vector<int> const&)", i%97, i%1009, i),
+			ID: uint64(i + 1),
+			Name: fmt.Sprintf("company::product::module%d::Class%d<std::string, int>::method%d(std::vector<int> const&)",
+				i%97, i%1009, i),
 			SystemName: fmt.Sprintf("_ZN7company7product8module%d5Class%dI3strE6method%dEv", i%97, i%1009, i),
 			Filename:   fmt.Sprintf("src/company/product/module%d/class%d.cc", i%97, i%1009),
 			StartLine:  int64(10 + i%500),

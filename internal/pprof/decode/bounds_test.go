@@ -123,7 +123,8 @@ func TestDecoderKeepsLittle(t *testing.T) {
 		"many keys of one sample", "comments", "many types",
 	} {
 		payload := worst.PProf[name](2 << 20)
-		for way, opts := range map[string]Options{"alone": {}, "with a Baseline": {Temporality: kind.StatedCumulative, Baseline: NewBaseline(BaselineOptions{})}} {
+		for way, opts := range map[string]Options{"alone": {},
+			"with a Baseline": {Temporality: kind.StatedCumulative, Baseline: NewBaseline(BaselineOptions{})}} {
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
@@ -163,14 +164,16 @@ func TestLongTextsAreCutOff(t *testing.T) {
 		"after a rune":            {"abcde\u20acx", "abcde\u20ac", map[scan.Repair]int{scan.RepairTruncatedText: 1}},
 		"not UTF-8":               {"ab\xff", "ab\ufffd", map[scan.Repair]int{scan.RepairInvalidUTF8: 1}},
 		"longer once it is UTF-8": {"abcdefg\xff", "abcdefg", map[scan.Repair]int{scan.RepairInvalidUTF8: 1}},
-		"longer and not UTF-8":    {"\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\ufffd", map[scan.Repair]int{scan.RepairInvalidUTF8: 1, scan.RepairTruncatedText: 1}},
+		"longer and not UTF-8": {"\xff\xff\xff\xff\xff\xff\xff\xff\xff", "\ufffd",
+			map[scan.Repair]int{scan.RepairInvalidUTF8: 1, scan.RepairTruncatedText: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			payload := oddBase().Strings(test.text).
 				Function(pt.PprofFunctionFields{ID: 3, Name: 15, SystemName: 15}).
 				Location(pt.PprofLocationFields{ID: 3, Lines: []pt.PprofLine{{Function: 3}}}).
 				Message(pt.PprofSample, oddSample(1, 3).Label(pt.PprofLabel{Key: sThread, Str: 15})).
-				Message(pt.PprofSample, oddSample(1, 3).Label(pt.PprofLabel{Key: sThread, Str: 15}).Label(pt.PprofLabel{Key: 15, Num: 1, Unit: 15})).
+				Message(pt.PprofSample,
+					oddSample(1, 3).Label(pt.PprofLabel{Key: sThread, Str: 15}).Label(pt.PprofLabel{Key: 15, Num: 1, Unit: 15})).
 				Packed(pt.PprofComment, 15)
 			pd, stats := decoded(t, payload, scan.Limits{MaxStringBytes: 8})
 			var want [scan.NumRepairs]int
@@ -220,13 +223,15 @@ func TestSamplesAboveTheBudgetAreDropped(t *testing.T) {
 		dropped int
 	}{
 		"each label once": {[]pt.PprofWire{
-			sample(label(1, 15)), sample(label(1, 15), label(2, 4)), sample(label(1, 15), label(2, 3)), sample(label(1, 15), label(3, 4)),
+			sample(label(1, 15)), sample(label(1, 15), label(2, 4)), sample(label(1, 15), label(2, 3)),
+			sample(label(1, 15), label(3, 4)),
 		}, 0},
 		"too many keys of a text": {[]pt.PprofWire{
 			sample(label(1, 15)), sample(label(2, 15)), sample(label(3, 15)), sample(label(4, 15)), sample(label(4, 3)),
 		}, 1},
 		"an array": {[]pt.PprofWire{
-			sample(label(1, 15)), sample(label(1, 15), label(1, 3)), sample(label(1, 15), label(1, 3), label(2, 3)), sample(label(1, 15), label(1, 4)),
+			sample(label(1, 15)), sample(label(1, 15), label(1, 3)), sample(label(1, 15), label(1, 3), label(2, 3)),
+			sample(label(1, 15), label(1, 4)),
 			sample(label(1, 15), label(1, 6)),
 		}, 1},
 	} {

@@ -13,15 +13,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// comparison finds what has happened since the last payload of an endpoint, whose values count from the start of the process.
-// compare goes through these steps before anything of the payload is interned, so that what has not changed costs no more
+// comparison finds what has happened since the last payload of an endpoint, whose values count from the start of the
+// process. compare goes through these steps before anything of the payload is interned, so that what has not changed
+// costs no more
 // than its fingerprint:
 //
-//   - fingerprint each sample: a hash of the names in its stack and labels, since ids do not last (fingerprints.sample);
-//   - add up the values of the samples with the same fingerprint (sumSamples);
-//   - compare them with those of the Baseline: if a value fell or a stack vanished, the process has restarted (restart);
-//   - subtract (subtract), and mark the samples that have something new (markNew);
-//   - make a snapshot, which becomes the Baseline's when the profiles are delivered (Baseline.Commit).
+//   - fingerprint each sample: a hash of the names in its stack and labels, since ids do not last
+//     (fingerprints.sample); - add up the values of the samples with the same fingerprint (sumSamples); - compare them
+//     with those of the Baseline: if a value fell or a stack vanished, the process has restarted (restart); - subtract
+//     (subtract), and mark the samples that have something new (markNew); - make a snapshot, which becomes the
+//     Baseline's when the profiles are delivered (Baseline.Commit).
 type comparison struct {
 	// isActive tells that there are a Baseline and cumulative types. If not, nothing else is set.
 	isActive bool
@@ -62,7 +63,8 @@ func (c *comparison) compare(r *scan.SampleReader, opts *Options, counts *scan.C
 	p, baseline, at, meter := r.Payload, opts.Baseline, opts.At, opts.Meter
 	c.forget()
 	c.fingerprints.reset(r)
-	now := snapshot{exists: true, shape: c.shape(opts.Temporality), payloadNanos: max(0, int64(p.Numbers[scan.ProfileTimeNanos]))}
+	now := snapshot{exists: true, shape: c.shape(opts.Temporality),
+		payloadNanos: max(0, int64(p.Numbers[scan.ProfileTimeNanos]))}
 	if !at.IsZero() {
 		now.atNanos = at.UnixNano()
 	}

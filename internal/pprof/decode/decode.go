@@ -4,12 +4,11 @@
 // Package decode turns pprof payloads into OTLP profiles. It is pure: bytes in, pdata out; no clock, no network, no
 // logging.
 //
-// Decode decompresses a payload (decompress.go) and scans it with pprof/scan; with a Baseline, it finds what is new (baseline.go,
-// compare.go, fingerprint.go).
-// Then it reads each sample and interns what it refers to: strings (strings.go), locations, functions and mappings
-// (entities.go), labels (labels.go). Samples of one identity are added up, or listed if they have times
-// (timed.go), and everything is written as pdata (samples.go, emit.go). Read also interns the samples of a payload, but leaves it to the
-// caller what they mean (read.go).
+// Decode decompresses a payload (decompress.go) and scans it with pprof/scan; with a Baseline, it finds what is new
+// (baseline.go, compare.go, fingerprint.go). Then it reads each sample and interns what it refers to: strings
+// (strings.go), locations, functions and mappings (entities.go), labels (labels.go). Samples of one identity are added
+// up, or listed if they have times (timed.go), and everything is written as pdata (samples.go, emit.go). Read also
+// interns the samples of a payload, but leaves it to the caller what they mean (read.go).
 package decode
 
 import (
@@ -40,11 +39,10 @@ type Options struct {
 	TimestampLabels []string
 
 	// Baseline, if set, turns cumulative values into what has happened since the payload that was committed last: see
-	// Baseline, and Stats.Delta for the outcome. Temporality is what is stated of the values: cumulative means that all but
-	// states (inuse_*, objects …) are totals. Without it they are those of otlp/kind.
-	// Their profiles begin at that payload's time and last until this one's; those without samples are
-	// left out. They have a ScopeProfiles of their own, since a pprof has one time. The values
-	// of other types do not change.
+	// Baseline, and Stats.Delta for the outcome. Temporality is what is stated of the values: cumulative means that all
+	// but states (inuse_*, objects …) are totals. Without it they are those of otlp/kind. Their profiles begin at that
+	// payload's time and last until this one's; those without samples are left out. They have a ScopeProfiles of their
+	// own, since a pprof has one time. The values of other types do not change.
 	Baseline    *Baseline
 	Temporality kind.Temporality
 	// At is when the payload was fetched. With a Baseline it is used if the payloads have no times
@@ -54,7 +52,8 @@ type Options struct {
 	// Window, if it has a duration, is the time and duration of the profiles, whatever the payload states.
 	Window Window
 
-	// Meter, if set, bounds Decode, which takes memory for the plain bytes, the tables and the profiles. Decode returns its error.
+	// Meter, if set, bounds Decode, which takes memory for the plain bytes, the tables and the profiles. Decode returns
+	// its error.
 	Meter *size.Meter
 }
 
@@ -74,7 +73,8 @@ type Stats struct {
 	Delta DeltaStats
 }
 
-// DefaultTimestampLabels returns the keys of the labels in which Datadog's profilers and this project's encoder write times.
+// DefaultTimestampLabels returns the keys of the labels in which Datadog's profilers and this project's encoder write
+// times.
 func DefaultTimestampLabels() []string { return []string{"end_timestamp_ns", scan.KeyTimestamp} }
 
 // worker is the scratch memory of one Decode or Read. It is kept for the next one.
@@ -145,7 +145,8 @@ func (w *worker) run(payload []byte, opts Options) (pprofile.Profiles, error) {
 // open decompresses and scans a payload whose strings go into dict.
 func (w *worker) open(payload []byte, dict *dictionary.Dictionary, limits scan.Limits) error {
 	w.limits, w.stats = limits.WithDefaults(), Stats{}
-	w.stringTable.dict, w.stringTable.payload, w.stringTable.limits, w.stringTable.counts = dict, &w.payload, &w.limits, &w.stats.Counts
+	w.stringTable.dict, w.stringTable.payload, w.stringTable.limits, w.stringTable.counts = dict, &w.payload, &w.limits,
+		&w.stats.Counts
 	data, err := w.plain(payload, w.limits.MaxProfileBytes, w.meter)
 	if err != nil {
 		return err
@@ -195,7 +196,8 @@ func (w *worker) decode(opts Options) (pprofile.Profiles, error) {
 		StackLocations: share(p.SampleBytes) / 2, // most ids take two bytes
 	}
 	w.opened = w.meter.Level()
-	if err := w.meter.More(sizes.Bytes() + (sampleBytes+observationBytes)*emitted + numberBytes*min(emitted*p.ValuesPerSample(), p.SampleBytes)); err != nil {
+	if err := w.meter.More(sizes.Bytes() + (sampleBytes+observationBytes)*emitted +
+		numberBytes*min(emitted*p.ValuesPerSample(), p.SampleBytes)); err != nil {
 		return pprofile.NewProfiles(), err
 	}
 	w.dict.Reset(sizes)
@@ -229,7 +231,8 @@ func (w *worker) reserve(more int) error {
 		observationBytes*len(s.Observations) + numberBytes*len(s.Values) + more)
 }
 
-// commentBytes returns the memory of the comments: each is in the payload's list, in a value, and in the attribute of all.
+// commentBytes returns the memory of the comments: each is in the payload's list, in a value, and in the attribute of
+// all.
 func (w *worker) commentBytes() int {
 	const listed, copies = 48, 4
 	total := 0
@@ -278,9 +281,9 @@ func (w *worker) prepare(maxValues int) {
 	}
 }
 
-// addSamples interns all samples that can be read, with what they refer to. With a Baseline it interns only those that have
-// something new: the comparison has counted those that cannot be read, but not those over the budget, which only emitted
-// samples use.
+// addSamples interns all samples that can be read, with what they refer to. With a Baseline it interns only those that
+// have something new: the comparison has counted those that cannot be read, but not those over the budget, which only
+// emitted samples use.
 func (w *worker) addSamples() error {
 	w.stats.Samples = len(w.payload.Samples)
 	if w.comparison.isActive {
@@ -351,8 +354,8 @@ func (w *worker) addSample(i int, at scan.Span) (scan.DropReason, bool) {
 	return 0, true
 }
 
-// freeTypes is how many sample types a payload may have before a sample's values and labels count against the budget: each
-// non-zero value becomes an OTLP sample with attributes of its own, and a missing value becomes a zero.
+// freeTypes is how many sample types a payload may have before a sample's values and labels count against the budget:
+// each non-zero value becomes an OTLP sample with attributes of its own, and a missing value becomes a zero.
 const freeTypes = 16
 
 // spendOnTypes reports whether the budget allows the current sample to be in the profiles of all its types.
@@ -396,5 +399,6 @@ func (w *worker) bytes() int {
 		w.stacks.Bytes() +
 		(16+hashSlots)*entries.Strings + (32+hashSlots)*(entries.Functions+entries.Locations+w.dict.Links.Len()) +
 		(64+hashSlots)*(w.dict.Attributes.Len()+w.dict.Mappings.Len()) + (4+hashSlots)*entries.Stacks +
-		24*len(w.payload.Lines) + 2*w.payload.SampleBytes // lines and stacks of the dictionary, whose ids mostly take two bytes
+		// lines and stacks of the dictionary, whose ids mostly take two bytes
+		24*len(w.payload.Lines) + 2*w.payload.SampleBytes
 }

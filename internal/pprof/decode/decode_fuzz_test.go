@@ -38,7 +38,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(wire))
 	}
 	// FuzzDecodeCost limits texts and their expansion: here the limits would only cause differences to profile.Parse.
-	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxStringBytes: 1 << 20, MaxExpansion: 1 << 20}
+	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxStringBytes: 1 << 20,
+		MaxExpansion: 1 << 20}
 	before := []byte(oddPayloads()["sparse ids"])
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		// What an earlier payload left in the scratch memory must have no effect.

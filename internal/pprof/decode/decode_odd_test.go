@@ -19,11 +19,13 @@ import (
 )
 
 // The strings of every odd payload; the second empty string is a string that is there and empty.
-var oddStrings = []string{"", "cpu", "ns", "main", "work", "", "thread", "bytes", "trace_id", "span_id", "0000abc", "7", "kB", "x/y/z", "00ff"}
+var oddStrings = []string{"", "cpu", "ns", "main", "work", "", "thread", "bytes", "trace_id", "span_id", "0000abc", "7",
+	"kB", "x/y/z", "00ff"}
 
 // The indices of oddStrings.
 const (
-	sCPU, sNs, sMain, sWork, sEmpty, sThread, sBytes, sTrace, sSpan, sTraceHex, sSpanHex, sKB, sGoID, sGNUID = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
+	sCPU, sNs, sMain, sWork, sEmpty, sThread, sBytes, sTrace, sSpan, sTraceHex, sSpanHex, sKB, sGoID, sGNUID = 1, 2, 3, 4,
+		5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 )
 
 func oddBase() pt.PprofWire {
@@ -65,15 +67,17 @@ func oddPayloads() map[string]pt.PprofWire {
 			oddSample(1, 2).Int(pt.PprofSampleValue, 5)),
 		"negative line": with(oddSample(1, 3)).
 			Location(pt.PprofLocationFields{ID: 3, Lines: []pt.PprofLine{{Function: 1, Line: -1, Column: -2}}}),
-		"negative time":       with(good).Int(pt.PprofTimeNanos, -5).Int(pt.PprofDurationNanos, -6),
-		"not UTF-8":           with(good, oddSample(2, 2).Label(pt.PprofLabel{Key: sThread, Str: 15})).Strings("a\xffb"),
-		"duplicate ids":       with(good).Location(pt.PprofLocationFields{ID: 1, Address: 5}),
-		"sparse ids":          with(oddSample(1, 1<<40)).Location(pt.PprofLocationFields{ID: 1 << 40, Address: 5}),
-		"zero location":       with(oddSample(1, 3, 1)).Location(pt.PprofLocationFields{ID: 3}),
-		"equal entries":       with(oddSample(1, 3), oddSample(2, 4)).Location(pt.PprofLocationFields{ID: 3, Address: 5}).Location(pt.PprofLocationFields{ID: 4, Address: 5}),
-		"overflowing sum":     with(oddSample(math.MaxInt64, 1), oddSample(1, 1), oddSample(2, 2), oddSample(3, 2)),
-		"unknown fields":      with(good).Fixed32(90, 1).Fixed64(91, 2).Varint(92, 3).Message(93, pt.PprofWire("abc")),
-		"packed and unpacked": with(pt.PprofWire(nil).Packed(pt.PprofSampleLocation, 1, 2).Unpacked(pt.PprofSampleLocation, 1).Packed(pt.PprofSampleValue, 3)),
+		"negative time": with(good).Int(pt.PprofTimeNanos, -5).Int(pt.PprofDurationNanos, -6),
+		"not UTF-8":     with(good, oddSample(2, 2).Label(pt.PprofLabel{Key: sThread, Str: 15})).Strings("a\xffb"),
+		"duplicate ids": with(good).Location(pt.PprofLocationFields{ID: 1, Address: 5}),
+		"sparse ids":    with(oddSample(1, 1<<40)).Location(pt.PprofLocationFields{ID: 1 << 40, Address: 5}),
+		"zero location": with(oddSample(1, 3, 1)).Location(pt.PprofLocationFields{ID: 3}),
+		"equal entries": with(oddSample(1, 3), oddSample(2, 4)).Location(pt.PprofLocationFields{ID: 3, Address: 5}).
+			Location(pt.PprofLocationFields{ID: 4, Address: 5}),
+		"overflowing sum": with(oddSample(math.MaxInt64, 1), oddSample(1, 1), oddSample(2, 2), oddSample(3, 2)),
+		"unknown fields":  with(good).Fixed32(90, 1).Fixed64(91, 2).Varint(92, 3).Message(93, pt.PprofWire("abc")),
+		"packed and unpacked": with(pt.PprofWire(nil).Packed(pt.PprofSampleLocation, 1, 2).Unpacked(pt.PprofSampleLocation,
+			1).Packed(pt.PprofSampleValue, 3)),
 		"labels": with(
 			oddSample(1, 1).Label(pt.PprofLabel{Key: sThread, Str: sMain}),
 			oddSample(2, 1).Label(pt.PprofLabel{Key: sThread, Str: sEmpty}),
@@ -82,10 +86,13 @@ func oddPayloads() map[string]pt.PprofWire {
 			oddSample(5, 1).Label(pt.PprofLabel{Key: sBytes, Num: 0, Unit: sEmpty}),
 			oddSample(6, 1).Label(pt.PprofLabel{Key: sBytes, Num: 0, Unit: sKB}),
 			oddSample(7, 1).Label(pt.PprofLabel{Key: sThread, Str: sMain}).Label(pt.PprofLabel{Key: sThread, Str: sWork}),
-			oddSample(8, 1).Label(pt.PprofLabel{Key: sBytes, Num: 1, Unit: sKB}).Label(pt.PprofLabel{Key: sBytes, Num: 2, Unit: sKB}),
-			oddSample(9, 1).Label(pt.PprofLabel{Key: sBytes, Num: 1, Unit: sKB}).Label(pt.PprofLabel{Key: sBytes, Num: 2, Unit: sNs}),
+			oddSample(8, 1).Label(pt.PprofLabel{Key: sBytes, Num: 1, Unit: sKB}).
+				Label(pt.PprofLabel{Key: sBytes, Num: 2, Unit: sKB}),
+			oddSample(9, 1).Label(pt.PprofLabel{Key: sBytes, Num: 1, Unit: sKB}).
+				Label(pt.PprofLabel{Key: sBytes, Num: 2, Unit: sNs}),
 			oddSample(10, 1).Label(pt.PprofLabel{Key: sBytes, Num: 1, Unit: sKB}).Label(pt.PprofLabel{Key: sBytes, Str: sMain}),
-			oddSample(11, 1).Label(pt.PprofLabel{Key: sTrace, Str: sTraceHex}).Label(pt.PprofLabel{Key: sThread, Str: sMain}).Label(pt.PprofLabel{Key: sSpan, Str: sSpanHex}),
+			oddSample(11, 1).Label(pt.PprofLabel{Key: sTrace, Str: sTraceHex}).Label(pt.PprofLabel{Key: sThread, Str: sMain}).
+				Label(pt.PprofLabel{Key: sSpan, Str: sSpanHex}),
 			oddSample(12, 1).Label(pt.PprofLabel{Key: sTrace, Str: sTraceHex}),
 			oddSample(13, 1).Label(pt.PprofLabel{Key: sTrace, Str: sMain}).Label(pt.PprofLabel{Key: sSpan, Str: sSpanHex}),
 		),
@@ -93,7 +100,8 @@ func oddPayloads() map[string]pt.PprofWire {
 			Location(pt.PprofLocationFields{ID: 3, Mapping: 2, Address: 5}).
 			Location(pt.PprofLocationFields{ID: 4, Mapping: 1, Address: 5}).
 			Location(pt.PprofLocationFields{ID: 5, Mapping: 1, Address: 5, IsFolded: true}).
-			Mapping(pt.PprofMappingFields{ID: 1, Start: 1, Limit: 9, Offset: 4, File: sMain, BuildID: sGNUID, HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true}).
+			Mapping(pt.PprofMappingFields{ID: 1, Start: 1, Limit: 9, Offset: 4, File: sMain, BuildID: sGNUID, HasFunctions: true,
+				HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true}).
 			Mapping(pt.PprofMappingFields{ID: 2, Start: 9, Limit: 9, File: sWork, BuildID: sGoID}),
 		"profile fields": with(good).Unpacked(pt.PprofComment, sMain, sWork).Varint(pt.PprofDropFrames, sMain).
 			Varint(pt.PprofKeepFrames, sWork).Varint(pt.PprofDocURL, sGoID).Int(pt.PprofPeriod, -4).
@@ -112,9 +120,10 @@ func oddPayloads() map[string]pt.PprofWire {
 		"line without functions": pt.PprofWire(nil).Strings(oddStrings...).ValueType(pt.PprofSampleType, sCPU, sNs).
 			Location(pt.PprofLocationFields{ID: 1, Mapping: 1, Lines: []pt.PprofLine{{Function: 1, Line: 2}}}).
 			Message(pt.PprofSample, oddSample(1, 1)),
-		"nothing but strings":        pt.PprofWire(nil).Strings(oddStrings...),
-		"sample types alone":         pt.PprofWire(nil).Strings(oddStrings...).ValueType(pt.PprofSampleType, sCPU, sNs),
-		"sample types that repeat":   oddBase().ValueType(pt.PprofSampleType, sCPU, sNs).Message(pt.PprofSample, oddSample(1, 1).Int(pt.PprofSampleValue, 2)),
+		"nothing but strings": pt.PprofWire(nil).Strings(oddStrings...),
+		"sample types alone":  pt.PprofWire(nil).Strings(oddStrings...).ValueType(pt.PprofSampleType, sCPU, sNs),
+		"sample types that repeat": oddBase().ValueType(pt.PprofSampleType, sCPU, sNs).Message(pt.PprofSample,
+			oddSample(1, 1).Int(pt.PprofSampleValue, 2)),
 		"unknown string of the type": pt.PprofWire(nil).Strings("").ValueType(pt.PprofSampleType, 7, 8),
 	}
 }
@@ -222,7 +231,9 @@ func TestReadKnowsStacksByTheirBytes(t *testing.T) {
 	}
 	dict := dictionary.New()
 	var got [][]int32
-	_, err := Read(wire, dict, scan.Limits{}, "", nil, func(s Sample) { got = append(got, slices.Clone(dict.Stacks.At(s.Stack))) })
+	_, err := Read(wire, dict, scan.Limits{}, "", nil, func(s Sample) {
+		got = append(got, slices.Clone(dict.Stacks.At(s.Stack)))
+	})
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
 }

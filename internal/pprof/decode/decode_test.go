@@ -50,7 +50,8 @@ func otlpBytes(t testing.TB, pd pprofile.Profiles) []byte {
 }
 
 // withGolden are payloads whose golden files are small enough to be checked by a reader: one of each shape.
-var withGolden = []string{"go-block.pb.gz", "go-threadcreate.pb.gz", "node-datadog-heap.pb.gz", "node-datadog-wall-cpu.pb.gz"}
+var withGolden = []string{"go-block.pb.gz", "go-threadcreate.pb.gz", "node-datadog-heap.pb.gz",
+	"node-datadog-wall-cpu.pb.gz"}
 
 func TestDecodeCapturedPayloads(t *testing.T) {
 	for name, payload := range captured(t) {

@@ -39,8 +39,8 @@ type decompressor struct {
 	probe  [1]byte
 }
 
-// Uncompress returns the plain bytes of a payload that is gzip, zstd, lz4 or plain. The error is ErrTooLarge if they are more than
-// limit, or that of meter.
+// Uncompress returns the plain bytes of a payload that is gzip, zstd, lz4 or plain. The error is ErrTooLarge if they
+// are more than limit, or that of meter.
 func Uncompress(payload []byte, limit int, meter *pdatasize.Meter) ([]byte, error) {
 	d := decompressors.Get().(*decompressor)
 	defer decompressors.Put(d)
@@ -67,8 +67,8 @@ func Head(payload []byte, n int) []byte {
 	return head[:n]
 }
 
-// Stream calls use with the plain bytes of a payload that is gzip, zstd or plain, one after the other. Reading more than limit of them is
-// ErrTooLarge. It returns how many were read.
+// Stream calls use with the plain bytes of a payload that is gzip, zstd or plain, one after the other. Reading more
+// than limit of them is ErrTooLarge. It returns how many were read.
 func Stream(payload []byte, limit int64, use func(io.Reader) error) (read int64, err error) {
 	plain := limited{r: bytes.NewReader(payload), left: limit, limit: limit}
 	if isGzip(payload) || isZstd(payload) {
@@ -101,12 +101,12 @@ func isGzip(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x1f, 
 
 func isZstd(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x28, 0xb5, 0x2f, 0xfd}) }
 
-// IsLZ4 reports whether a payload is a frame of lz4. Head and Stream do not read it: its blocks take up to 12 MiB, which only Uncompress
-// reserves.
+// IsLZ4 reports whether a payload is a frame of lz4. Head and Stream do not read it: its blocks take up to 12 MiB,
+// which only Uncompress reserves.
 func IsLZ4(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x04, 0x22, 0x4d, 0x18}) }
 
-// lz4Bytes is the memory that reading a frame takes beside its plain bytes. Its sixth byte has the largest size of a block: 64 KiB, or
-// four times as much for each step.
+// lz4Bytes is the memory that reading a frame takes beside its plain bytes. Its sixth byte has the largest size of a
+// block: 64 KiB, or four times as much for each step.
 func lz4Bytes(payload []byte) int {
 	const smallest, sizes = 4, 4
 	if !IsLZ4(payload) || len(payload) < 6 {
@@ -162,7 +162,8 @@ func (d *decompressor) plain(payload []byte, limit int, meter *pdatasize.Meter) 
 }
 
 // read reads up to size plain bytes of a payload into the buffer, and counts those that are left, up to the limit.
-func (d *decompressor) read(payload []byte, size, limit int, meter *pdatasize.Meter) (plain []byte, left int, err error) {
+func (d *decompressor) read(payload []byte, size, limit int, meter *pdatasize.Meter) (plain []byte, left int,
+	err error) {
 	if err := meter.More(size + lz4Bytes(payload)); err != nil {
 		return nil, 0, err
 	}

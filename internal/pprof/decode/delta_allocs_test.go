@@ -15,8 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// TestDeltaAllocatesLittleMoreThanTheResult scrapes the same process again and again. In one case the first payload stays
-// the Baseline; in the other each payload becomes the Baseline, so that there is nothing new.
+// TestDeltaAllocatesLittleMoreThanTheResult scrapes the same process again and again. In one case the first payload
+// stays the Baseline; in the other each payload becomes the Baseline, so that there is nothing new.
 func TestDeltaAllocatesLittleMoreThanTheResult(t *testing.T) {
 	for _, name := range []string{"go-heap.pb.gz", "go-allocs.pb.gz", "go-mutex.pb.gz", "go-block.pb.gz"} {
 		plain := plainBytes(t, captured(t)[name])

@@ -18,7 +18,8 @@ import (
 // net/http/pprof and others do for a delta, with the last profile kept in memory: profile.ParseData, and profile.Merge
 // with the last one's values negated. impl=decode is Decode without a Baseline.
 func BenchmarkDelta(b *testing.B) {
-	for _, name := range []string{"go-heap", "go-allocs", "go-mutex", "go-block", "go-compile-nethttp-heap-large", "go-compile-nethttp-heap-huge"} {
+	for _, name := range []string{"go-heap", "go-allocs", "go-mutex", "go-block", "go-compile-nethttp-heap-large",
+		"go-compile-nethttp-heap-huge"} {
 		first, err := os.ReadFile(filepath.Join(testdata, name+".pb.gz"))
 		require.NoError(b, err)
 		second := gzipped(b, grown(b, first, 20))

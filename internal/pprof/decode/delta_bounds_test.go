@@ -149,7 +149,9 @@ func TestComparisonEndsWithItsContext(t *testing.T) {
 	asked := 0
 	for ; ; asked++ {
 		baseline := NewBaseline(BaselineOptions{})
-		_, _, err := Decode(w, Options{Temporality: kind.StatedCumulative, Baseline: baseline, Meter: &size.Meter{Context: &endsAfter{t.Context(), asked}}})
+		_, _, err := Decode(w,
+			Options{Temporality: kind.StatedCumulative, Baseline: baseline,
+				Meter: &size.Meter{Context: &endsAfter{t.Context(), asked}}})
 		if err == nil {
 			break
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// FuzzDelta decodes two arbitrary payloads with one Baseline. The result of the second is conformant and never negative,
-// and if profile.Parse can read both, it equals the naive delta.
+// FuzzDelta decodes two arbitrary payloads with one Baseline. The result of the second is conformant and never
+// negative, and if profile.Parse can read both, it equals the naive delta.
 func FuzzDelta(f *testing.F) {
 	for _, payload := range captured(f) {
 		if plain := bytes.Clone(plainBytes(f, payload)); len(plain) < 10<<10 {
@@ -39,7 +39,8 @@ func FuzzDelta(f *testing.F) {
 		baseline, naive := NewBaseline(BaselineOptions{}), &naiveBaseline{}
 		for i, payload := range [][]byte{first, second} {
 			at := time.Unix(int64(1000+i), 0)
-			pd, stats, err := Decode(payload, Options{Limits: limits, Temporality: kind.StatedCumulative, Baseline: baseline, At: at})
+			pd, stats, err := Decode(payload,
+				Options{Limits: limits, Temporality: kind.StatedCumulative, Baseline: baseline, At: at})
 			_, plainStats, plainErr := Decode(payload, Options{Limits: limits})
 			require.Equal(t, plainErr == nil, err == nil, "%v, without a Baseline %v", err, plainErr)
 			if err != nil {

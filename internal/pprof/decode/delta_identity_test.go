@@ -32,8 +32,8 @@ func identityProfile(address uint64) *profile.Profile {
 	}
 }
 
-// Some changes make a stack a different one, others do not. To confuse different stacks would report what never happened;
-// to miss that two are the same loses an interval.
+// Some changes make a stack a different one, others do not. To confuse different stacks would report what never
+// happened; to miss that two are the same loses an interval.
 func TestDeltaIdentity(t *testing.T) {
 	const same, another = true, false
 	location := func(p *profile.Profile) *profile.Location { return p.Location[0] }
@@ -45,31 +45,34 @@ func TestDeltaIdentity(t *testing.T) {
 		"ids": {func(p *profile.Profile) {
 			p.Mapping[0].ID, p.Function[0].ID, p.Location[0].ID = 9, 8, 7
 		}, same},
-		"what the mapping has": {func(p *profile.Profile) { p.Mapping[0].HasFunctions, p.Mapping[0].HasFilenames = false, true }, same},
-		"mapping start":        {func(p *profile.Profile) { p.Mapping[0].Start++ }, another},
-		"mapping limit":        {func(p *profile.Profile) { p.Mapping[0].Limit++ }, another},
-		"mapping offset":       {func(p *profile.Profile) { p.Mapping[0].Offset++ }, another},
-		"mapping file":         {func(p *profile.Profile) { p.Mapping[0].File = "b" }, another},
-		"build id":             {func(p *profile.Profile) { p.Mapping[0].BuildID = "app" }, another},
-		"no mapping":           {func(p *profile.Profile) { location(p).Mapping = nil }, another},
-		"address":              {func(p *profile.Profile) { location(p).Address++ }, another},
-		"folded":               {func(p *profile.Profile) { location(p).IsFolded = true }, another},
-		"line":                 {func(p *profile.Profile) { location(p).Line[0].Line++ }, another},
-		"column":               {func(p *profile.Profile) { location(p).Line[0].Column++ }, another},
-		"a line more":          {func(p *profile.Profile) { location(p).Line = append(location(p).Line, location(p).Line[0]) }, another},
-		"no line":              {func(p *profile.Profile) { location(p).Line = nil }, another},
-		"name":                 {func(p *profile.Profile) { p.Function[0].Name = "m" }, another},
-		"system name":          {func(p *profile.Profile) { p.Function[0].SystemName = "n" }, another},
-		"start line":           {func(p *profile.Profile) { p.Function[0].StartLine++ }, another},
-		"depth":                {func(p *profile.Profile) { p.Sample[0].Location = p.Sample[0].Location[:1] }, another},
-		"no label":             {func(p *profile.Profile) { p.Sample[0].Label = nil }, another},
-		"label":                {func(p *profile.Profile) { p.Sample[0].Label["other"][0] = "d" }, another},
+		"what the mapping has": {
+			func(p *profile.Profile) { p.Mapping[0].HasFunctions, p.Mapping[0].HasFilenames = false, true }, same},
+		"mapping start":  {func(p *profile.Profile) { p.Mapping[0].Start++ }, another},
+		"mapping limit":  {func(p *profile.Profile) { p.Mapping[0].Limit++ }, another},
+		"mapping offset": {func(p *profile.Profile) { p.Mapping[0].Offset++ }, another},
+		"mapping file":   {func(p *profile.Profile) { p.Mapping[0].File = "b" }, another},
+		"build id":       {func(p *profile.Profile) { p.Mapping[0].BuildID = "app" }, another},
+		"no mapping":     {func(p *profile.Profile) { location(p).Mapping = nil }, another},
+		"address":        {func(p *profile.Profile) { location(p).Address++ }, another},
+		"folded":         {func(p *profile.Profile) { location(p).IsFolded = true }, another},
+		"line":           {func(p *profile.Profile) { location(p).Line[0].Line++ }, another},
+		"column":         {func(p *profile.Profile) { location(p).Line[0].Column++ }, another},
+		"a line more": {func(p *profile.Profile) { location(p).Line = append(location(p).Line, location(p).Line[0]) },
+			another},
+		"no line":     {func(p *profile.Profile) { location(p).Line = nil }, another},
+		"name":        {func(p *profile.Profile) { p.Function[0].Name = "m" }, another},
+		"system name": {func(p *profile.Profile) { p.Function[0].SystemName = "n" }, another},
+		"start line":  {func(p *profile.Profile) { p.Function[0].StartLine++ }, another},
+		"depth":       {func(p *profile.Profile) { p.Sample[0].Location = p.Sample[0].Location[:1] }, another},
+		"no label":    {func(p *profile.Profile) { p.Sample[0].Label = nil }, another},
+		"label":       {func(p *profile.Profile) { p.Sample[0].Label["other"][0] = "d" }, another},
 		"label key": {func(p *profile.Profile) {
 			p.Sample[0].Label["c"] = []string{"other"}
 			delete(p.Sample[0].Label, "other")
 		}, another},
-		"order of values":           {func(p *profile.Profile) { slices.Reverse(p.Sample[0].Label["k"]) }, another},
-		"a value elsewhere":         {func(p *profile.Profile) { p.Sample[0].Label = map[string][]string{"k": {"a"}, "other": {"b", "c"}} }, another},
+		"order of values": {func(p *profile.Profile) { slices.Reverse(p.Sample[0].Label["k"]) }, another},
+		"a value elsewhere": {
+			func(p *profile.Profile) { p.Sample[0].Label = map[string][]string{"k": {"a"}, "other": {"b", "c"}} }, another},
 		"number":                    {func(p *profile.Profile) { p.Sample[0].NumLabel["k"][0]++ }, another},
 		"unit":                      {func(p *profile.Profile) { p.Sample[0].NumUnit["k"][0] = "s" }, another},
 		"comments and other fields": {func(p *profile.Profile) { p.Comments, p.DocURL = []string{"c"}, "u" }, same},
@@ -121,7 +124,8 @@ func TestDeltaScopes(t *testing.T) {
 			"alloc_objects alloc_space default alloc_objects; inuse_space inuse_objects order [1,0]"},
 		"a type without anything new": {goHeap, "alloc_space", [2][]int64{{1, 1, 1, 1}, {2, 1, 1, 1}},
 			"alloc_objects; inuse_space inuse_objects order [1,0]"},
-		"nothing new": {goHeap, "alloc_space", [2][]int64{{1, 1, 1, 1}, {1, 1, 1, 1}}, "inuse_space inuse_objects order [1,0]"},
+		"nothing new": {goHeap, "alloc_space", [2][]int64{{1, 1, 1, 1}, {1, 1, 1, 1}},
+			"inuse_space inuse_objects order [1,0]"},
 		"nothing in use": {goHeap, "alloc_space", [2][]int64{{1, 1, 1, 1}, {2, 2, 0, 0}},
 			"alloc_space alloc_objects order [1,0] default alloc_space; inuse_space inuse_objects order [1,0]"},
 		"types that repeat": {types("delay", "inuse", "delay"), "", [2][]int64{{1, 1, 1}, {2, 1, 3}},
@@ -141,7 +145,8 @@ func TestDeltaScopes(t *testing.T) {
 					for _, p := range scope.Profiles().All() {
 						text.WriteString(" " + pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex())))
 					}
-					for _, a := range []struct{ word, key string }{{"order", kind.AttributeSampleTypeOrder}, {"default", kind.AttributeDefaultSampleType}} {
+					for _, a := range []struct{ word, key string }{{"order", kind.AttributeSampleTypeOrder},
+						{"default", kind.AttributeDefaultSampleType}} {
 						if v, ok := scope.Scope().Attributes().Get(a.key); ok {
 							text.WriteString(" " + a.word + " " + v.AsString())
 						}

@@ -112,8 +112,8 @@ func (d *deltaProcess) live(t *rapid.T) {
 	}
 	if n := len(p.Sample); n > 0 && rapid.Bool().Draw(t, "a new stack") {
 		old := p.Sample[rapid.IntRange(0, n-1).Draw(t, "like")]
-		s := &profile.Sample{Location: old.Location, Label: map[string][]string{"new": {rapid.String().Draw(t, "label") + "x"}},
-			Value: make([]int64, len(p.SampleType))}
+		s := &profile.Sample{Location: old.Location,
+			Label: map[string][]string{"new": {rapid.String().Draw(t, "label") + "x"}}, Value: make([]int64, len(p.SampleType))}
 		d.count(t, s)
 		p.Sample = append(p.Sample, s)
 	}

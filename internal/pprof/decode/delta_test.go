@@ -33,7 +33,8 @@ func newDeltaSteps(t testing.TB, maxStacks int) *deltaSteps {
 // decode does not commit.
 func (s *deltaSteps) decode(payload []byte) (pprofile.Profiles, Stats) {
 	s.at = s.at.Add(15 * time.Second)
-	pd, stats, err := Decode(payload, Options{Temporality: kind.StatedCumulative, Baseline: s.baseline, At: s.at, IncludeOriginalPayload: true})
+	pd, stats, err := Decode(payload,
+		Options{Temporality: kind.StatedCumulative, Baseline: s.baseline, At: s.at, IncludeOriginalPayload: true})
 	require.NoError(s, err)
 	require.NoError(s, profiletest.Check(pd))
 	return pd, stats

@@ -32,7 +32,8 @@ func (w *worker) writeValueType(v valueType, dst pprofile.ValueType) {
 func (w *worker) emit(window Window) pprofile.Profiles {
 	profiles := pprofile.NewProfiles()
 	types := make([]valueType, 0, w.payload.ValuesPerSample())
-	known := map[scan.ValueType]valueType{} // sample types can share a long string, which is copied if it is cut or repaired
+	// sample types can share a long string, which is copied if it is cut or repaired
+	known := map[scan.ValueType]valueType{}
 	for _, raw := range w.payload.SampleTypes {
 		if _, ok := known[raw]; !ok {
 			known[raw] = w.valueTypeOf(raw)
@@ -145,8 +146,9 @@ func (w *worker) notNegativeTime(field int) uint64 {
 	return nanos
 }
 
-// scopes lists the scopes to write, each by its sample types. Without a Baseline all are in one. With it, the deltas that
-// have something new are in a scope of their own, since they have another time; the scope with the default type is first.
+// scopes lists the scopes to write, each by its sample types. Without a Baseline all are in one. With it, the deltas
+// that have something new are in a scope of their own, since they have another time; the scope with the default type is
+// first.
 func (w *worker) scopes(types []valueType, defaultType string) [][]int {
 	w.types = w.types[:0]
 	for t := range types {

@@ -14,8 +14,8 @@ import (
 )
 
 // fingerprint identifies a sample in all payloads of an endpoint, whose ids and order of tables do not last. It is two
-// hashes of the same bytes under seeds that are drawn once a process: two samples have the same one with odds of
-// 1 in 2^128, and nobody can forge such a pair from outside (docs/decisions/0007-scrape-deltas.md). The hashed bytes of an
+// hashes of the same bytes under seeds that are drawn once a process: two samples have the same one with odds of 1 in
+// 2^128, and nobody can forge such a pair from outside (docs/decisions/0007-scrape-deltas.md). The hashed bytes of an
 // entry contain the whole fingerprints of its parts.
 type fingerprint struct{ a, b uint64 }
 
@@ -68,7 +68,8 @@ func (f *fingerprints) reset(r *scan.SampleReader) {
 	p := r.Payload
 	f.payload, f.reader = p, r
 	f.strings, f.mappings = dictionary.Zeroed(f.strings, len(p.Strings)), dictionary.Zeroed(f.mappings, len(p.Mappings))
-	f.functions, f.locations = dictionary.Zeroed(f.functions, len(p.Functions)), dictionary.Zeroed(f.locations, len(p.Locations))
+	f.functions, f.locations = dictionary.Zeroed(f.functions, len(p.Functions)),
+		dictionary.Zeroed(f.locations, len(p.Locations))
 	f.labelSets.Reset(p.Data, 0)
 }
 
@@ -165,9 +166,9 @@ func (f *fingerprints) function(position int) fingerprint {
 	return *known
 }
 
-// location computes the fingerprint of a location, and returns its number for the reader: the position plus one. The files
-// of its functions count only if there is no address: Go writes one file for a function, that of the frame it meets first,
-// and a function can have several (by //line).
+// location computes the fingerprint of a location, and returns its number for the reader: the position plus one. The
+// files of its functions count only if there is no address: Go writes one file for a function, that of the frame it
+// meets first, and a function can have several (by //line).
 func (f *fingerprints) location(position int) int32 {
 	l := &f.payload.Locations[position]
 	mapping := f.mapping(l.MappingID)
@@ -194,8 +195,8 @@ func (f *fingerprints) location(position int) int32 {
 	return int32(position + 1)
 }
 
-// labelSet returns the fingerprint of the labels at a span: for each key its strings in their order, then its numbers. The
-// order of keys does not count.
+// labelSet returns the fingerprint of the labels at a span: for each key its strings in their order, then its numbers.
+// The order of keys does not count.
 func (f *fingerprints) labelSet(at scan.Span) (fingerprint, scan.DropReason, bool) {
 	if known := f.labelSets.Find(at); known != 0 {
 		return *f.labelSets.At(known), 0, true

@@ -54,7 +54,8 @@ func noteSample(s *profile.Sample, note func(string, bool)) {
 	}
 	traceIDs, spanIDs := s.Label[scan.KeyTraceID], s.Label[scan.KeySpanID]
 	var link dictionary.Link
-	isLink := len(traceIDs) == 1 && len(spanIDs) == 1 && len(s.NumLabel[scan.KeyTraceID])+len(s.NumLabel[scan.KeySpanID]) == 0
+	isLink := len(traceIDs) == 1 && len(spanIDs) == 1 &&
+		len(s.NumLabel[scan.KeyTraceID])+len(s.NumLabel[scan.KeySpanID]) == 0
 	if isLink {
 		link, isLink = dictionary.ParseLink(traceIDs[0], spanIDs[0])
 	}

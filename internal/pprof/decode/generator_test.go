@@ -24,11 +24,12 @@ type generatorOptions struct {
 	InvalidUTF8 bool
 }
 
-// profileGenerator generates profiles that pass CheckValid and do not change in profile.Write and profile.Parse.
-// They are full of things that a translator can confuse: entries that differ in one field only or not at all, names
-// whose concatenations are equal, ids in any order, entries that nothing refers to, sample types that repeat, a default
-// sample type that does not exist, samples without locations and with the identity of others, labels with several values,
-// with text and numbers under one key, with numbers 0 and a unit, and trace_id and span_id labels of every form.
+// profileGenerator generates profiles that pass CheckValid and do not change in profile.Write and profile.Parse. They
+// are full of things that a translator can confuse: entries that differ in one field only or not at all, names whose
+// concatenations are equal, ids in any order, entries that nothing refers to, sample types that repeat, a default
+// sample type that does not exist, samples without locations and with the identity of others, labels with several
+// values, with text and numbers under one key, with numbers 0 and a unit, and trace_id and span_id labels of every
+// form.
 func profileGenerator(opts generatorOptions) *rapid.Generator[*profile.Profile] {
 	return rapid.Custom(func(t *rapid.T) *profile.Profile {
 		g := pprofDraw{T: t, opts: opts}
@@ -212,8 +213,8 @@ func putText(s *profile.Sample, name, text string) {
 	s.Label[name] = append(s.Label[name], text)
 }
 
-// numLabel adds one to three numbers, with one unit or with several. A 0 always has a unit: otherwise profile.Write would
-// leave out the label.
+// numLabel adds one to three numbers, with one unit or with several. A 0 always has a unit: otherwise profile.Write
+// would leave out the label.
 func (g pprofDraw) numLabel(s *profile.Sample, name string) {
 	units := rapid.SampledFrom([]string{"", "bytes", "ns"})
 	unit, oneUnit := units.Draw(g.T, "unit"), !g.oneIn(3)

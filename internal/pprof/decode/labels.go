@@ -28,13 +28,14 @@ type labelSets struct {
 	// hint is the number of labels in the payload before: payloads that follow each other are much alike.
 	hint int
 
-	// keys has the keys, orders the ID of each key's first label. keyOf[i] is the key that string i is, 0 if it is not known yet.
+	// keys has the keys, orders the ID of each key's first label. keyOf[i] is the key that string i is, 0 if it is not
+	// known yet.
 	keys   dictionary.Strings
 	orders []int32
 	keyOf  []dictionary.StringIndex // indices of keys
 
-	// lists are lists of labels, by the labels' IDs: several of one key, and the pairs of links. interned has the attribute or
-	// link that each has become, 0 if it is not interned yet.
+	// lists are lists of labels, by the labels' IDs: several of one key, and the pairs of links. interned has the
+	// attribute or link that each has become, 0 if it is not interned yet.
 	lists    dictionary.Lists[int32]
 	interned []int32
 
@@ -137,7 +138,8 @@ func (in *interner) readLabels(reader *scan.SampleReader) (scan.DropReason, bool
 	}
 }
 
-// label reads one Label message, or finds it among those that were read before. The result is valid until the next call.
+// label reads one Label message, or finds it among those that were read before. The result is valid until the next
+// call.
 func (in *interner) label(at scan.Span) (*knownLabel, scan.DropReason, bool) {
 	l := &in.labels
 	if known := l.known.Find(at); known != 0 {
@@ -202,8 +204,8 @@ func orderLabels(labels []Label) {
 	}
 }
 
-// splitLabels groups in.labels.labels by key into in.labels.groups, without those of the link, which it interns. It returns
-// false if the budget does not allow the arrays that keys with several labels become.
+// splitLabels groups in.labels.labels by key into in.labels.groups, without those of the link, which it interns. It
+// returns false if the budget does not allow the arrays that keys with several labels become.
 func (in *interner) splitLabels() (link dictionary.LinkIndex, ok bool) {
 	l := &in.labels
 	l.groups = l.groups[:0]
@@ -244,8 +246,8 @@ func (in *interner) splitLabels() (link dictionary.LinkIndex, ok bool) {
 	return dictionary.LinkIndex(l.interned[pair]), true
 }
 
-// linkOf returns the link of the labels trace_id and span_id, and the number of that list, if there is exactly one of each.
-// ids is only set if the link is not interned yet. Anything else, half a pair included, stays labels.
+// linkOf returns the link of the labels trace_id and span_id, and the number of that list, if there is exactly one of
+// each. ids is only set if the link is not interned yet. Anything else, half a pair included, stays labels.
 func (in *interner) linkOf(labels []Label) (pair int32, ids dictionary.Link, ok bool) {
 	trace, span := onlyString(labels, scan.KeyTraceID), onlyString(labels, scan.KeySpanID)
 	if trace == nil || span == nil {
@@ -330,7 +332,8 @@ func (in *interner) groupAttribute(group LabelGroup) int32 {
 	return *known
 }
 
-// sharedUnit returns the unit of the numbers of a group, as an index of the payload, and reports whether they all have it.
+// sharedUnit returns the unit of the numbers of a group, as an index of the payload, and reports whether they all have
+// it.
 func sharedUnit(group []Label) (unit uint64, shared bool) {
 	var first *Label
 	for i := range group {

@@ -39,7 +39,9 @@ func layOut(t *rapid.T, p *profile.Profile) profiletest.PprofWire {
 	}
 	queues = append(queues,
 		l.numbers(profiletest.PprofComment, comments),
-		each(p.SampleType, func(v *profile.ValueType) profiletest.PprofWire { return l.valueType(profiletest.PprofSampleType, v) }),
+		each(p.SampleType, func(v *profile.ValueType) profiletest.PprofWire {
+			return l.valueType(profiletest.PprofSampleType, v)
+		}),
 		each(p.Sample, l.sample),
 		each(p.Mapping, l.mapping),
 		each(p.Location, l.location),

@@ -33,7 +33,8 @@ func lz4Frame(t testing.TB, plain []byte, options ...lz4.Option) []byte {
 func TestUncompressLZ4(t *testing.T) {
 	plain := bytes.Clone(plainBytes(t, captured(t)["go-heap.pb.gz"]))
 	for _, block := range []lz4.BlockSize{lz4.Block64Kb, lz4.Block256Kb, lz4.Block1Mb, lz4.Block4Mb} {
-		frame := lz4Frame(t, plain, lz4.BlockSizeOption(block), lz4.ChecksumOption(block != lz4.Block1Mb), lz4.BlockChecksumOption(block == lz4.Block1Mb))
+		frame := lz4Frame(t, plain, lz4.BlockSizeOption(block), lz4.ChecksumOption(block != lz4.Block1Mb),
+			lz4.BlockChecksumOption(block == lz4.Block1Mb))
 		require.True(t, IsLZ4(frame))
 		require.Equal(t, lz4Buffers*int(block), lz4Bytes(frame))
 		got, err := Uncompress(frame, 1<<30, nil)
@@ -69,7 +70,8 @@ func TestDamagedLZ4(t *testing.T) {
 func TestLZ4IsBounded(t *testing.T) {
 	bomb := lz4Frame(t, make([]byte, 64<<20), lz4.BlockSizeOption(lz4.Block4Mb))
 	errFull := errors.New("full")
-	for limit, payload := range map[int][]byte{1 << 20: bomb, 8 << 20: bomb, 1 << 16: lz4Frame(t, []byte("a"), lz4.BlockSizeOption(lz4.Block4Mb))} {
+	for limit, payload := range map[int][]byte{1 << 20: bomb, 8 << 20: bomb,
+		1 << 16: lz4Frame(t, []byte("a"), lz4.BlockSizeOption(lz4.Block4Mb))} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			cost := pt.MeasureReserved(t, 1<<20, func(reserve func(int) error) {
 				_, _ = Uncompress(payload, limit, &size.Meter{Reserve: reserve})

@@ -53,10 +53,11 @@ func (s *Sample) Attribute(labels LabelGroup) dictionary.AttributeIndex {
 //
 // Functions without a name are named unnamed, which may be empty.
 //
-// Strings in dict and in labels share memory with a copy of the payload's string table until
-// Dictionary.DetachStrings is called. meter bounds the work, and the memory of the plain bytes and tables of the payload, without
-// what goes into dict.
-func Read(payload []byte, dict *dictionary.Dictionary, limits scan.Limits, unnamed string, meter *size.Meter, visit func(Sample)) (Stats, error) {
+// Strings in dict and in labels share memory with a copy of the payload's string table until Dictionary.DetachStrings
+// is called. meter bounds the work, and the memory of the plain bytes and tables of the payload, without what goes into
+// dict.
+func Read(payload []byte, dict *dictionary.Dictionary, limits scan.Limits, unnamed string, meter *size.Meter,
+	visit func(Sample)) (Stats, error) {
 	w := workers.Get().(*worker)
 	defer w.release()
 	w.unnamed, w.meter = unnamed, meter

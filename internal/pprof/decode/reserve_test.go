@@ -26,7 +26,8 @@ func readCaptured(t *testing.T, name string) []byte {
 
 // hasHugeSamples are the payloads of samples for which the memory of labels is reserved, whatever it has.
 var hasHugeSamples = map[string]bool{
-	"text of two units": true, "unpacked stack ids": true, "stack ids": true, "no numbers": true, "values": true, "empty labels": true,
+	"text of two units": true, "unpacked stack ids": true, "stack ids": true, "no numbers": true, "values": true,
+	"empty labels":          true,
 	"many types and labels": true,
 }
 

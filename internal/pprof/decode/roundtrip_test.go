@@ -204,7 +204,8 @@ func labelsInOrder(t *testing.T, payload []byte) []string {
 			labels = append(labels, fmt.Sprintf("%s: %q", table[l[scan.LabelKey]], table[l[scan.LabelStr]]))
 			continue
 		}
-		labels = append(labels, fmt.Sprintf("%s: %d%s", table[l[scan.LabelKey]], l[scan.LabelNum], table[l[scan.LabelNumUnit]]))
+		labels = append(labels,
+			fmt.Sprintf("%s: %d%s", table[l[scan.LabelKey]], l[scan.LabelNum], table[l[scan.LabelNumUnit]]))
 	}
 	return labels
 }

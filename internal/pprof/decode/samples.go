@@ -29,13 +29,16 @@ func (w *worker) hasValues(v int) bool {
 	return false
 }
 
-// isIn reports whether an observation with these values is in the profile of type v. An all-zero observation goes to the
-// first profile only.
+// isIn reports whether an observation with these values is in the profile of type v. An all-zero observation goes to
+// the first profile only.
 func isIn(values []int64, v int, isFirst bool) bool {
-	return values[v] != 0 || len(values) == 1 || isFirst && !slices.ContainsFunc(values, func(v int64) bool { return v != 0 })
+	return values[v] != 0 || len(values) == 1 || isFirst && !slices.ContainsFunc(values, func(v int64) bool {
+		return v != 0
+	})
 }
 
-// observationsOf returns the observations of a sample that are in the profile of type v. They are valid until the next call.
+// observationsOf returns the observations of a sample that are in the profile of type v. They are valid until the next
+// call.
 func (w *worker) observationsOf(s *observedSample, v int, isFirst bool) []int32 {
 	w.set = w.set[:0]
 	for o := s.Observed.First; o >= 0; o = w.samples.Observations[o].Next {

@@ -11,15 +11,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// stringTable has a payload's strings in a form that is valid in OTLP: UTF-8 of no more than MaxStringBytes. Each is checked once,
-// however often it is referred to.
+// stringTable has a payload's strings in a form that is valid in OTLP: UTF-8 of no more than MaxStringBytes. Each is
+// checked once, however often it is referred to.
 type stringTable struct {
 	payload *scan.Payload
 	dict    *dictionary.Dictionary
 	limits  *scan.Limits
 	counts  *scan.Counts
 
-	// content holds the bytes of string_table; entry i is content[Strings[i].Start−contentStart : Strings[i].End−contentStart].
+	// content holds the bytes of string_table; entry i is content[Strings[i].Start−contentStart :
+	// Strings[i].End−contentStart].
 	content      string
 	contentStart uint32
 	// indices[i] is the dictionary's index of string i if it is positive, otherwise the state of a string that is not

@@ -12,8 +12,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// timestampForm is how a payload writes the time of a sample: a label's key, with its keyOrder, and unit. The first label
-// that can be a time decides; others stay labels, so that the encoder knows which one to write.
+// timestampForm is how a payload writes the time of a sample: a label's key, with its keyOrder, and unit. The first
+// label that can be a time decides; others stay labels, so that the encoder knows which one to write.
 type timestampForm struct {
 	keyOrder  int32 // 0 if there is none yet
 	key, unit string
@@ -38,7 +38,8 @@ func (in *interner) cutTimestamp() uint64 {
 		} else if !slices.Contains(in.timestampLabels, label.Key) || label.Unit != "" && label.Unit != scan.TimestampUnit {
 			continue
 		}
-		if i > 0 && l.labels[i-1].keyOrder == label.keyOrder || i+1 < len(l.labels) && l.labels[i+1].keyOrder == label.keyOrder {
+		if i > 0 && l.labels[i-1].keyOrder == label.keyOrder || i+1 < len(l.labels) &&
+			l.labels[i+1].keyOrder == label.keyOrder {
 			return 0 // a key with several labels is not a time
 		}
 		in.form = timestampForm{keyOrder: label.keyOrder, key: label.Key, unit: label.Unit}
@@ -105,7 +106,8 @@ func (w *worker) areOnes(v int, isFirst bool) bool {
 	return found
 }
 
-// readTimestampedValues reads the last comment of a payload, and reports whether the encoder wrote it because values are all
+// readTimestampedValues reads the last comment of a payload, and reports whether the encoder wrote it because values
+// are all
 // 1. One that the encoder would not write again is a comment like others.
 func (w *worker) readTimestampedValues(comment string, first int) bool {
 	list, ok := strings.CutPrefix(comment, scan.CommentTimestampedValues)

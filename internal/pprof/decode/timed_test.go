@@ -94,19 +94,26 @@ func TestTimestampsOfPprof(t *testing.T) {
 		payload timedPprof
 		want    string
 	}{
-		"points": {newTimedPprof("samples").add("a", key, "", at(1), 1).add("a", key, "", at(2), 1), "sample @1767225601000000000 @1767225602000000000"},
+		"points": {newTimedPprof("samples").add("a", key, "", at(1), 1).add("a", key, "", at(2), 1),
+			"sample @1767225601000000000 @1767225602000000000"},
 		"intervals": {newTimedPprof("off_cpu").add("a", key, "nanoseconds", at(1), 7).add("a", key, "nanoseconds", at(2), 1),
 			"sample 7@1767225601000000000 1@1767225602000000000"},
-		"our own label": {newTimedPprof("samples").add("a", "timestamps_unix_nano", "nanoseconds", at(1), 1), "sample @1767225601000000000"},
+		"our own label": {newTimedPprof("samples").add("a", "timestamps_unix_nano", "nanoseconds", at(1), 1),
+			"sample @1767225601000000000"},
 		"of some alone": {newTimedPprof("samples").add("a", key, "", at(1), 1).add("a", "", "", 0, 5), "sample 5"},
-		"of two types":  {newTimedPprof("samples", "cpu").add("a", key, "", at(1), 1, 9).add("b", key, "", at(2), 1, 0).add("b", "", "", 0, 3, 4), "sample 9@1767225601000000000"},
-		"zeros":         {newTimedPprof("samples", "cpu").add("a", key, "", at(1), 0, 0), "sample 0@1767225601000000000"},
-		"outside":       {newTimedPprof("samples").add("a", key, "", at(-5), 1).add("a", key, "", at(100), 1).add("b", "", "", 0, 2), "pprof.profile.time_nanos=1767225600000000000"},
-		"another unit":  {newTimedPprof("samples").add("a", key, "milliseconds", at(1), 1), "end_timestamp_ns=1767225601000000000 in milliseconds"},
-		"another key":   {newTimedPprof("samples").add("a", "start", "", at(1), 1), "start=1767225601000000000"},
-		"not this age":  {newTimedPprof("samples").add("a", key, "", 17, 1), "end_timestamp_ns=17"},
-		"of two forms":  {newTimedPprof("samples").add("a", key, "", at(1), 1).add("b", key, "nanoseconds", at(2), 1), "end_timestamp_ns=1767225602000000000 in nanoseconds"},
-		"repeated":      {newTimedPprof("samples").add("a", key, "", at(1), 1).add("a", key, "", at(1), 1), "sample @1767225601000000000 @1767225601000000000"},
+		"of two types": {newTimedPprof("samples", "cpu").add("a", key, "", at(1), 1, 9).add("b", key, "", at(2), 1, 0).
+			add("b", "", "", 0, 3, 4), "sample 9@1767225601000000000"},
+		"zeros": {newTimedPprof("samples", "cpu").add("a", key, "", at(1), 0, 0), "sample 0@1767225601000000000"},
+		"outside": {newTimedPprof("samples").add("a", key, "", at(-5), 1).add("a", key, "", at(100), 1).add("b", "", "",
+			0, 2), "pprof.profile.time_nanos=1767225600000000000"},
+		"another unit": {newTimedPprof("samples").add("a", key, "milliseconds", at(1), 1),
+			"end_timestamp_ns=1767225601000000000 in milliseconds"},
+		"another key":  {newTimedPprof("samples").add("a", "start", "", at(1), 1), "start=1767225601000000000"},
+		"not this age": {newTimedPprof("samples").add("a", key, "", 17, 1), "end_timestamp_ns=17"},
+		"of two forms": {newTimedPprof("samples").add("a", key, "", at(1), 1).add("b", key, "nanoseconds", at(2), 1),
+			"end_timestamp_ns=1767225602000000000 in nanoseconds"},
+		"repeated": {newTimedPprof("samples").add("a", key, "", at(1), 1).add("a", key, "", at(1), 1),
+			"sample @1767225601000000000 @1767225601000000000"},
 		"without a time": {timedPprof{func() *profile.Profile {
 			p := newTimedPprof("samples")
 			p.TimeNanos, p.DurationNanos = 0, 0
@@ -119,7 +126,8 @@ func TestTimestampsOfPprof(t *testing.T) {
 		})
 	}
 	two := newTimedPprof("samples").add("a", "x", "", 1, 1)
-	two.Sample[0].NumLabel, two.Sample[0].NumUnit = map[string][]int64{key: {at(1), at(2)}}, map[string][]string{key: {"", ""}}
+	two.Sample[0].NumLabel, two.Sample[0].NumUnit = map[string][]int64{key: {at(1), at(2)}},
+		map[string][]string{key: {"", ""}}
 	pd := requireLossless(t, two.bytes(t))
 	assert.Contains(t, profiletest.Render(pd), "end_timestamp_ns=[", "two numbers are not a time")
 	plain, _, err := Decode(newTimedPprof("samples").add("a", key, "", at(1), 1).bytes(t), Options{})
@@ -160,7 +168,8 @@ func TestOTLPTimestampsComeBack(t *testing.T) {
 				Time(uint64(year2026), 10e9)
 			shape := rapid.SampledFrom([]string{"points", "intervals", "values"}).Draw(t, "shape")
 			mostValue := rapid.Int64Range(1, 2).Draw(t, "most")
-			for _, function := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3, rapid.ID).Draw(t, "functions") {
+			for _, function := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3, rapid.ID).
+				Draw(t, "functions") {
 				s := profiletest.Sample{Stack: profiletest.Stack(function, "main")}
 				if shape == "values" {
 					s.Values = []int64{rapid.Int64Range(1, mostValue).Draw(t, "value")}
@@ -213,8 +222,10 @@ func TestCommentOfTimestampedValues(t *testing.T) {
 	}
 	for comment, isNote := range map[string]bool{
 		"timestamped_values=0": true, "timestamped_values=0,1": true, "timestamped_values=1": true,
-		"timestamped_values=2": false, "timestamped_values=0,2": false, "timestamped_values=0,0": false, "timestamped_values=1,0": false,
-		"timestamped_values=": false, "timestamped_values=3": false, "timestamped_values=-1": false, "timestamped_values=00": false, "other": false,
+		"timestamped_values=2": false, "timestamped_values=0,2": false, "timestamped_values=0,0": false,
+		"timestamped_values=1,0": false,
+		"timestamped_values=":    false, "timestamped_values=3": false, "timestamped_values=-1": false,
+		"timestamped_values=00": false, "other": false,
 	} {
 		pd := requireLossless(t, payload("first", comment))
 		assert.Equal(t, !isNote, strings.Contains(profiletest.Render(pd), comment), comment)
@@ -226,13 +237,15 @@ func TestCommentOfTimestampedValues(t *testing.T) {
 // FuzzTimestamps converts arbitrary payloads with times to OTLP and back. If profile.Parse reads them, nothing is lost.
 func FuzzTimestamps(f *testing.F) {
 	const key = "end_timestamp_ns"
-	payload := newTimedPprof("samples", "cpu").add("a", key, "", year2026, 1, 1).add("a", key, "", year2026+1, 1, 2).add("b", "", "", 0, 1, 3)
+	payload := newTimedPprof("samples", "cpu").add("a", key, "", year2026, 1, 1).add("a", key, "", year2026+1, 1, 2).
+		add("b", "", "", 0, 1, 3)
 	f.Add(payload.bytes(f))
 	payload.Comments = []string{"first", "timestamped_values=0"}
 	f.Add(payload.bytes(f))
 	f.Add(newTimedPprof("samples").add("a", "timestamps_unix_nano", "nanoseconds", year2026-1, 1).bytes(f))
 	f.Add(newTimedPprof("samples").add("a", key, "", year2026, 0).add("a", key, "", 17, 1).bytes(f))
-	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxStringBytes: 1 << 20, MaxExpansion: 1 << 20}
+	limits := scan.Limits{MaxProfileBytes: 1 << 20, MaxSamples: 1 << 16, MaxTableEntries: 1 << 16, MaxStringBytes: 1 << 20,
+		MaxExpansion: 1 << 20}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		pd, _, err := Decode(data, Options{Limits: limits, TimestampLabels: DefaultTimestampLabels()})
 		if err != nil {
@@ -274,7 +287,8 @@ func TestTimestampsOfDatadog(t *testing.T) {
 			for _, s := range p.Samples().All() {
 				for _, at := range s.TimestampsUnixNano().All() {
 					seen[part.FileName()]++
-					require.WithinRange(t, time.Unix(0, int64(at)), time.Date(2026, 11, 21, 21, 29, 20, 0, time.UTC), time.Date(2026, 11, 21, 21, 29, 50, 0, time.UTC))
+					require.WithinRange(t, time.Unix(0, int64(at)), time.Date(2026, 11, 21, 21, 29, 20, 0, time.UTC),
+						time.Date(2026, 11, 21, 21, 29, 50, 0, time.UTC))
 				}
 			}
 		}
@@ -287,13 +301,16 @@ func TestTimestampsOfDatadog(t *testing.T) {
 
 // Samples that each have a time and a stack of their own are the most expensive for their bytes.
 func TestTimestampsAreBounded(t *testing.T) {
-	base := profiletest.PprofWire(nil).Strings("", "samples", "count", "end_timestamp_ns").ValueType(profiletest.PprofSampleType, 1, 2)
+	base := profiletest.PprofWire(nil).Strings("", "samples", "count", "end_timestamp_ns").
+		ValueType(profiletest.PprofSampleType, 1, 2)
 	var distinct, alike profiletest.PprofWire
 	for i := range 60_000 {
 		label := profiletest.PprofLabel{Key: 3, Num: year2026 + int64(i)}
-		alike = alike.Message(profiletest.PprofSample, profiletest.PprofWire(nil).Packed(profiletest.PprofSampleValue, 2).Label(label))
+		alike = alike.Message(profiletest.PprofSample,
+			profiletest.PprofWire(nil).Packed(profiletest.PprofSampleValue, 2).Label(label))
 		distinct = distinct.Location(profiletest.PprofLocationFields{ID: uint64(i) + 1, Address: uint64(i)}).
-			Message(profiletest.PprofSample, profiletest.PprofWire(nil).Packed(profiletest.PprofSampleLocation, uint64(i)+1).Label(label))
+			Message(profiletest.PprofSample, profiletest.PprofWire(nil).Packed(profiletest.PprofSampleLocation, uint64(i)+1).
+				Label(label))
 	}
 	for name, samples := range map[string]profiletest.PprofWire{"alike": alike, "distinct": distinct} {
 		payload := append(slices.Clone(base), samples...)

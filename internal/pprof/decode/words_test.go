@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// Attributes with pprof's own words do not change the time or the link of a sample on the way to pprof and back: they arrive, or
-// they are counted.
+// Attributes with pprof's own words do not change the time or the link of a sample on the way to pprof and back: they
+// arrive, or they are counted.
 func TestAttributesOfPprofsWords(t *testing.T) {
 	for seed := range uint64(300) {
 		pd := profiletest.WordyProfiles(rand.New(rand.NewPCG(seed, 0)))
@@ -38,8 +38,10 @@ func TestAttributesOfPprofsWords(t *testing.T) {
 // Id 0 is no mapping, even if a mapping has no id.
 func TestMappingWithoutID(t *testing.T) {
 	for id, want := range map[uint64]bool{0: false, 1: true} {
-		pd, _, err := Decode(profiletest.PprofWire(nil).Strings("", "cpu", "ns", "/lib/x.so").ValueType(profiletest.PprofSampleType, 1, 2).
-			Message(profiletest.PprofSample, profiletest.PprofWire(nil).Packed(profiletest.PprofSampleLocation, 1).Packed(profiletest.PprofSampleValue, 5)).
+		pd, _, err := Decode(profiletest.PprofWire(nil).Strings("", "cpu", "ns", "/lib/x.so").
+			ValueType(profiletest.PprofSampleType, 1, 2).
+			Message(profiletest.PprofSample,
+				profiletest.PprofWire(nil).Packed(profiletest.PprofSampleLocation, 1).Packed(profiletest.PprofSampleValue, 5)).
 			Mapping(profiletest.PprofMappingFields{ID: id, File: 3}).
 			Location(profiletest.PprofLocationFields{ID: 1, Mapping: id, Address: 7}), Options{})
 		require.NoError(t, err)

@@ -122,7 +122,9 @@ func worstMessages(size int) map[string]pprofile.Profiles {
 			attribute(d, 2).SetInt(1)
 			timed(scope, 1)
 		}),
-		"no attributes and timestamps": build(func(_ pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) { timed(scope, 0) }),
+		"no attributes and timestamps": build(func(_ pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
+			timed(scope, 0)
+		}),
 		"no attributes and timestamps of two types": build(func(_ pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
 			timed(scope, 0)
 			timed(scope, 0)
@@ -171,7 +173,8 @@ func worstMessages(size int) map[string]pprofile.Profiles {
 				scope.Profiles().AppendEmpty()
 			}
 		}),
-		"many attributes of a scope with many profiles": build(func(_ pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
+		"many attributes of a scope with many profiles": build(func(_ pprofile.ProfilesDictionary,
+			scope pprofile.ScopeProfiles) {
 			var attributes xpdata.MapBuilder // Map.Put would look through all attributes before each
 			attributes.EnsureCapacity(size / 8)
 			for range size / 8 {
@@ -184,7 +187,10 @@ func worstMessages(size int) map[string]pprofile.Profiles {
 		}),
 		"types without common samples": build(func(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
 			types(d, scope, maxAlwaysJoined, func(p pprofile.Profile) {
-				samples(p, size/maxAlwaysJoined/8, func(i int, s pprofile.Sample) { s.SetLinkIndex(0); s.SetStackIndex(int32(i & 1)) })
+				samples(p, size/maxAlwaysJoined/8, func(i int, s pprofile.Sample) {
+					s.SetLinkIndex(0)
+					s.SetStackIndex(int32(i & 1))
+				})
 			})
 		}),
 		"many types in an order": build(func(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles) {
@@ -217,7 +223,8 @@ func encodeMeasured(t testing.TB, pd pprofile.Profiles) (encoded []Payload, stat
 		total += len(e.Bytes)
 	}
 	if testing.Verbose() {
-		t.Logf("%.0f × %d; %v; %d bytes of pprof; %+v; %v", float64(cost.PeakHeapBytes)/float64(size), size, cost, total, stats, err)
+		t.Logf("%.0f × %d; %v; %d bytes of pprof; %+v; %v", float64(cost.PeakHeapBytes)/float64(size), size, cost, total,
+			stats, err)
 	}
 	pt.RequireBounded(t, cost, size, encodeConstant, encodeFactor)
 	assert.LessOrEqual(t, total, minBytes+maxExpansion*size)

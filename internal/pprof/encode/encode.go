@@ -57,8 +57,8 @@ const (
 	OmitLocationAttribute
 	// OmitUnit is the unit of a sample attribute that is not a number: only numeric labels have units.
 	OmitUnit
-	// OmitReservedAttribute is a sample's attribute whose name the format uses for a field of the sample that is set: its link
-	// or its time.
+	// OmitReservedAttribute is a sample's attribute whose name the format uses for a field of the sample that is set: its
+	// link or its time.
 	OmitReservedAttribute
 	// NumOmissions is the number of kinds.
 	NumOmissions int = iota
@@ -74,12 +74,12 @@ const (
 // (More than 64 sample types stay together only if that keeps the pprof small.) The samples of such
 // profiles are joined by their identity {stack, attributes, link}; a value that a profile lacks is 0.
 //
-// A sample with timestamps becomes one pprof sample per timestamp, which is the numeric label
-// `timestamps_unix_nano` in `nanoseconds`, or the label that the payload had; without values each counts 1. Profiles that
-// differ only in having timestamps, those that have them first, are one pprof; otherwise profiles with and without
-// timestamps are not mixed. Values that are all 1 are recorded in a last comment, see scan.CommentTimestampedValues.
-// A link becomes the labels `trace_id` and `span_id` in lower-case hex. Beside a link or a timestamp, an attribute with the name of
-// its label is left out, since readers could not tell them apart. Any other attribute becomes labels of its key:
+// A sample with timestamps becomes one pprof sample per timestamp, which is the numeric label `timestamps_unix_nano` in
+// `nanoseconds`, or the label that the payload had; without values each counts 1. Profiles that differ only in having
+// timestamps, those that have them first, are one pprof; otherwise profiles with and without timestamps are not mixed.
+// Values that are all 1 are recorded in a last comment, see scan.CommentTimestampedValues. A link becomes the labels
+// `trace_id` and `span_id` in lower-case hex. Beside a link or a timestamp, an attribute with the name of its label is
+// left out, since readers could not tell them apart. Any other attribute becomes labels of its key:
 //
 //	attribute value                   label
 //	string                            string
@@ -100,8 +100,8 @@ const (
 // pprofs together take at most 1 MiB and 64 times the size of pd as protobuf: samples and profiles beyond that are left
 // out and counted.
 //
-// pd should follow OTLP's rules. An index out of range, or a sample whose numbers of values and timestamps do not match, is
-// an error that names it. Entries that repeat each other are written as they are, nothing is lost.
+// pd should follow OTLP's rules. An index out of range, or a sample whose numbers of values and timestamps do not
+// match, is an error that names it. Entries that repeat each other are written as they are, nothing is lost.
 func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 	e := newEncoder(pd)
 	defer e.release()
@@ -119,7 +119,9 @@ func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 					return nil, e.stats, e.err
 				}
 				if payload != nil {
-					out = append(out, Payload{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group.profiles, Samples: e.stats.Samples - before, Bytes: payload})
+					out = append(out,
+						Payload{ResourceIndex: r, ScopeIndex: s, ProfileIndices: group.profiles, Samples: e.stats.Samples - before,
+							Bytes: payload})
 				}
 			}
 		}
@@ -139,8 +141,8 @@ type encoder struct {
 	// resource, scope, profile and sample are what is being written, for errors.
 	resource, scope, profile, sample int
 
-	// order and defaultType are what the scope records about the pprof that its profiles were decoded from. order is nil if
-	// it is not a permutation, even if hasOrder.
+	// order and defaultType are what the scope records about the pprof that its profiles were decoded from. order is nil
+	// if it is not a permutation, even if hasOrder.
 	order                []int
 	defaultType          string
 	hasOrder, hasDefault bool
@@ -148,12 +150,13 @@ type encoder struct {
 	// out is the payload so far; the caller gets a copy of its exact size.
 	out     []byte
 	strings stringTable
-	// shared has the fields that any number of samples copy: the location ids of stacks, the labels of attributes and of links.
+	// shared has the fields that any number of samples copy: the location ids of stacks, the labels of attributes and of
+	// links.
 	shared                    []byte
 	stacks, attributes, links sparse[span]
 	timestampLabel            []byte
-	// reserved has the attributes of a name that the format uses for the link or the time of a sample, and whether they have
-	// been left out. There are hardly ever any.
+	// reserved has the attributes of a name that the format uses for the link or the time of a sample, and whether they
+	// have been left out. There are hardly ever any.
 	reserved map[int32]reservedAttribute
 	// reservedNames are further names, which are those of the writer's own labels.
 	reservedNames []string
@@ -227,8 +230,10 @@ func (e *encoder) release() {
 
 // bytes estimates the encoder's memory.
 func (e *encoder) bytes() int {
-	return dictionary.BytesOf(e.out) + dictionary.BytesOf(e.shared) + dictionary.BytesOf(e.values) + e.sets.MemoryBytes() + e.join.bytes() +
-		e.strings.remap.bytes() + dictionary.BytesOf(e.strings.values) + e.stacks.bytes() + e.attributes.bytes() + e.links.bytes() +
+	return dictionary.BytesOf(e.out) + dictionary.BytesOf(e.shared) + dictionary.BytesOf(e.values) + e.sets.MemoryBytes() +
+		e.join.bytes() +
+		e.strings.remap.bytes() + dictionary.BytesOf(e.strings.values) + e.stacks.bytes() + e.attributes.bytes() +
+		e.links.bytes() +
 		e.locations.bytes() + e.functions.bytes() + e.mappings.bytes()
 }
 
@@ -300,7 +305,8 @@ func (e *encoder) samplePath(field string) string {
 }
 
 // entries calls use with the attributes at a record's indices, except for the null attribute at index 0.
-func (e *encoder) entries(indices pcommon.Int32Slice, path func() string, use func(attribute int32, key string, v pcommon.Value)) {
+func (e *encoder) entries(indices pcommon.Int32Slice, path func() string,
+	use func(attribute int32, key string, v pcommon.Value)) {
 	n := e.dict.AttributeTable().Len()
 	for k := range indices.Len() {
 		i := indices.At(k)

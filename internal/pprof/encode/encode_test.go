@@ -142,7 +142,8 @@ func TestEncodeLinks(t *testing.T) {
 		sample profiletest.Sample
 		want   map[string][]string
 	}{
-		"both":       {profiletest.Value(1).Linked(trace, span), map[string][]string{"trace_id": {traceText}, "span_id": {spanText}}},
+		"both": {profiletest.Value(1).Linked(trace, span),
+			map[string][]string{"trace_id": {traceText}, "span_id": {spanText}}},
 		"only trace": {profiletest.Value(1).Linked(trace, [8]byte{}), map[string][]string{"trace_id": {traceText}}},
 		"only span":  {profiletest.Value(1).Linked([16]byte{}, span), map[string][]string{"span_id": {spanText}}},
 		"none":       {profiletest.Value(1), nil},

@@ -32,16 +32,30 @@ func TestEncodeNamesWhatIsOutOfRange(t *testing.T) {
 		want    string // the text before ": index ..."
 		n       string // the table's length
 	}{
-		"stack":             {func(pd pprofile.Profiles, i int32) { profiletest.SampleAt(pd, 0).SetStackIndex(i) }, profile + ".samples[0].stack_index", "2"},
-		"link":              {func(pd pprofile.Profiles, i int32) { profiletest.SampleAt(pd, 0).SetLinkIndex(i) }, profile + ".samples[0].link_index", "2"},
-		"sample attribute":  {func(pd pprofile.Profiles, i int32) { profiletest.SampleAt(pd, 0).AttributeIndices().SetAt(0, i) }, profile + ".samples[0].attribute_indices[0]", "5"},
-		"profile attribute": {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).AttributeIndices().SetAt(0, i) }, profile + ".attribute_indices[0]", "5"},
-		"sample type":       {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).SampleType().SetTypeStrindex(i) }, profile + ".sample_type.type_strindex", "10"},
-		"sample unit":       {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).SampleType().SetUnitStrindex(i) }, profile + ".sample_type.unit_strindex", "10"},
-		"period type":       {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).PeriodType().SetTypeStrindex(i) }, profile + ".period_type.type_strindex", "10"},
-		"period unit":       {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).PeriodType().SetUnitStrindex(i) }, profile + ".period_type.unit_strindex", "10"},
-		"location":          {func(pd pprofile.Profiles, i int32) { pd.Dictionary().StackTable().At(1).LocationIndices().SetAt(0, i) }, "stack_table[1].location_indices[0]", "2"},
-		"mapping":           {func(pd pprofile.Profiles, i int32) { pd.Dictionary().LocationTable().At(1).SetMappingIndex(i) }, "location_table[1].mapping_index", "2"},
+		"stack": {func(pd pprofile.Profiles, i int32) { profiletest.SampleAt(pd, 0).SetStackIndex(i) },
+			profile + ".samples[0].stack_index", "2"},
+		"link": {func(pd pprofile.Profiles, i int32) { profiletest.SampleAt(pd, 0).SetLinkIndex(i) },
+			profile + ".samples[0].link_index", "2"},
+		"sample attribute": {func(pd pprofile.Profiles,
+			i int32) {
+			profiletest.SampleAt(pd, 0).AttributeIndices().SetAt(0, i)
+		}, profile + ".samples[0].attribute_indices[0]", "5"},
+		"profile attribute": {func(pd pprofile.Profiles,
+			i int32) {
+			profiletest.ProfileAt(pd, 0).AttributeIndices().SetAt(0, i)
+		}, profile + ".attribute_indices[0]", "5"},
+		"sample type": {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).SampleType().SetTypeStrindex(i) },
+			profile + ".sample_type.type_strindex", "10"},
+		"sample unit": {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).SampleType().SetUnitStrindex(i) },
+			profile + ".sample_type.unit_strindex", "10"},
+		"period type": {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).PeriodType().SetTypeStrindex(i) },
+			profile + ".period_type.type_strindex", "10"},
+		"period unit": {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).PeriodType().SetUnitStrindex(i) },
+			profile + ".period_type.unit_strindex", "10"},
+		"location": {func(pd pprofile.Profiles, i int32) { pd.Dictionary().StackTable().At(1).LocationIndices().SetAt(0, i) },
+			"stack_table[1].location_indices[0]", "2"},
+		"mapping": {func(pd pprofile.Profiles, i int32) { pd.Dictionary().LocationTable().At(1).SetMappingIndex(i) },
+			"location_table[1].mapping_index", "2"},
 		"function": {func(pd pprofile.Profiles, i int32) {
 			pd.Dictionary().LocationTable().At(1).Lines().At(0).SetFunctionIndex(i)
 		}, "location_table[1].lines[0].function_index", "2"},
@@ -51,13 +65,26 @@ func TestEncodeNamesWhatIsOutOfRange(t *testing.T) {
 		"mapping attribute": {func(pd pprofile.Profiles, i int32) {
 			pd.Dictionary().MappingTable().At(1).AttributeIndices().SetAt(0, i)
 		}, "mapping_table[1].attribute_indices[0]", "5"},
-		"mapping file":   {func(pd pprofile.Profiles, i int32) { pd.Dictionary().MappingTable().At(1).SetFilenameStrindex(i) }, "mapping_table[1].filename_strindex", "10"},
-		"function name":  {func(pd pprofile.Profiles, i int32) { pd.Dictionary().FunctionTable().At(1).SetNameStrindex(i) }, "function_table[1].name_strindex", "10"},
-		"system name":    {func(pd pprofile.Profiles, i int32) { pd.Dictionary().FunctionTable().At(1).SetSystemNameStrindex(i) }, "function_table[1].system_name_strindex", "10"},
-		"function file":  {func(pd pprofile.Profiles, i int32) { pd.Dictionary().FunctionTable().At(1).SetFilenameStrindex(i) }, "function_table[1].filename_strindex", "10"},
-		"attribute key":  {func(pd pprofile.Profiles, i int32) { sampleAttribute(pd).SetKeyStrindex(i) }, "attribute_table[4].key_strindex", "10"},
-		"attribute unit": {func(pd pprofile.Profiles, i int32) { sampleAttribute(pd).SetUnitStrindex(i) }, "attribute_table[4].unit_strindex", "10"},
-		"profile's key":  {func(pd pprofile.Profiles, i int32) { pd.Dictionary().AttributeTable().At(1).SetKeyStrindex(i) }, "attribute_table[1].key_strindex", "10"},
+		"mapping file": {func(pd pprofile.Profiles,
+			i int32) {
+			pd.Dictionary().MappingTable().At(1).SetFilenameStrindex(i)
+		}, "mapping_table[1].filename_strindex", "10"},
+		"function name": {func(pd pprofile.Profiles, i int32) { pd.Dictionary().FunctionTable().At(1).SetNameStrindex(i) },
+			"function_table[1].name_strindex", "10"},
+		"system name": {func(pd pprofile.Profiles,
+			i int32) {
+			pd.Dictionary().FunctionTable().At(1).SetSystemNameStrindex(i)
+		}, "function_table[1].system_name_strindex", "10"},
+		"function file": {func(pd pprofile.Profiles,
+			i int32) {
+			pd.Dictionary().FunctionTable().At(1).SetFilenameStrindex(i)
+		}, "function_table[1].filename_strindex", "10"},
+		"attribute key": {func(pd pprofile.Profiles, i int32) { sampleAttribute(pd).SetKeyStrindex(i) },
+			"attribute_table[4].key_strindex", "10"},
+		"attribute unit": {func(pd pprofile.Profiles, i int32) { sampleAttribute(pd).SetUnitStrindex(i) },
+			"attribute_table[4].unit_strindex", "10"},
+		"profile's key": {func(pd pprofile.Profiles, i int32) { pd.Dictionary().AttributeTable().At(1).SetKeyStrindex(i) },
+			"attribute_table[1].key_strindex", "10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			encodeOne(t, sound())
@@ -87,12 +114,16 @@ func TestEncodeNamesFaultsOfJoinedProfiles(t *testing.T) {
 		breakIt func(s pprofile.Sample)
 		want    string
 	}{
-		"stack":      {func(s pprofile.Sample) { s.SetStackIndex(9) }, ".stack_index: index 9 is out of range [0..4)"},
-		"link":       {func(s pprofile.Sample) { s.SetLinkIndex(-9) }, ".link_index: index -9 is out of range [0..1)"},
-		"attribute":  {func(s pprofile.Sample) { s.AttributeIndices().Append(-9) }, ".attribute_indices[0]: index -9 is out of range [0..1)"},
-		"attributes": {func(s pprofile.Sample) { s.AttributeIndices().Append(0, 7) }, ".attribute_indices[1]: index 7 is out of range [0..1)"},
-		"no value":   {func(s pprofile.Sample) { s.Values().FromRaw(nil) }, ": without timestamps, a sample has exactly one value, found 0"},
-		"two values": {func(s pprofile.Sample) { s.Values().Append(2) }, ": without timestamps, a sample has exactly one value, found 2"},
+		"stack": {func(s pprofile.Sample) { s.SetStackIndex(9) }, ".stack_index: index 9 is out of range [0..4)"},
+		"link":  {func(s pprofile.Sample) { s.SetLinkIndex(-9) }, ".link_index: index -9 is out of range [0..1)"},
+		"attribute": {func(s pprofile.Sample) { s.AttributeIndices().Append(-9) },
+			".attribute_indices[0]: index -9 is out of range [0..1)"},
+		"attributes": {func(s pprofile.Sample) { s.AttributeIndices().Append(0, 7) },
+			".attribute_indices[1]: index 7 is out of range [0..1)"},
+		"no value": {func(s pprofile.Sample) { s.Values().FromRaw(nil) },
+			": without timestamps, a sample has exactly one value, found 0"},
+		"two values": {func(s pprofile.Sample) { s.Values().Append(2) },
+			": without timestamps, a sample has exactly one value, found 2"},
 		"too few values": {func(s pprofile.Sample) { s.TimestampsUnixNano().Append(1, 2) },
 			": found 1 values for 2 timestamps"},
 	} {

@@ -26,7 +26,8 @@ func FuzzEncode(f *testing.F) {
 			Profile("a", "").Attributes(profiletest.Attr(scan.AttributeComment, []any{"c"})).
 			Sample(profiletest.Value(2, "z"), profiletest.Value(2, "z"), profiletest.Value(1, "x", "y")).Build(),
 		build(profiletest.Observed([]uint64{1, 2}, "f").With(
-			profiletest.Attr("list", []any{"a", 1, map[string]any{"value": 1, "unit": "s"}}), profiletest.Attr("map", map[string]any{"k": []any{nil, true}}))),
+			profiletest.Attr("list", []any{"a", 1, map[string]any{"value": 1, "unit": "s"}}),
+			profiletest.Attr("map", map[string]any{"k": []any{nil, true}}))),
 	} {
 		seed, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 		require.NoError(f, err)

@@ -40,8 +40,8 @@ func sampleType(p pprofile.Profile) valueType {
 	return valueType{p.SampleType().TypeStrindex(), p.SampleType().UnitStrindex()}
 }
 
-// origin is the time, the duration and the timestamp label of the pprof that a profile was decoded from, as its attributes
-// record them. What they do not record are the profile's own fields, and the default label.
+// origin is the time, the duration and the timestamp label of the pprof that a profile was decoded from, as its
+// attributes record them. What they do not record are the profile's own fields, and the default label.
 type origin struct {
 	time, duration uint64
 	label, unit    string
@@ -65,8 +65,8 @@ func (e *encoder) originOf(p pprofile.Profile, profile int) origin {
 	return o
 }
 
-// group lists the profiles that become one pprof, in the order of its sample types. There are as many as types, or twice as
-// many: those with timestamps first.
+// group lists the profiles that become one pprof, in the order of its sample types. There are as many as types, or
+// twice as many: those with timestamps first.
 type group struct {
 	profiles []int
 	types    int
@@ -217,8 +217,8 @@ func (e *encoder) readScope(scope pcommon.Map) {
 	}
 }
 
-// permutation reads the order of sample types: element i is profile i's position in the pprof. It returns nil if it is not a
-// permutation.
+// permutation reads the order of sample types: element i is profile i's position in the pprof. It returns nil if it is
+// not a permutation.
 func permutation(list pcommon.Slice) []int {
 	n := list.Len()
 	order, isUsed := make([]int, n), make([]bool, n)

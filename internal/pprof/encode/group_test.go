@@ -43,7 +43,9 @@ func TestEncodeGroups(t *testing.T) {
 		"order that repeats":       {[]func(*builder){order(0, 0), types("a", "b")}, [][]int{{0, 1}}},
 		"order that is no numbers": {[]func(*builder){order("1", "0"), types("a", "b")}, [][]int{{0, 1}}},
 		"no order":                 {[]func(*builder){order(), types("a", "b")}, [][]int{{0, 1}}},
-		"order that is no array":   {[]func(*builder){func(b *builder) { b.Scope("", "", kind.AttributeSampleTypeOrder, 1) }, types("a", "b")}, [][]int{{0, 1}}},
+		"order that is no array": {
+			[]func(*builder){func(b *builder) { b.Scope("", "", kind.AttributeSampleTypeOrder, 1) }, types("a", "b")},
+			[][]int{{0, 1}}},
 		"unit tells types apart": {[]func(*builder){types("a"), func(b *builder) { b.Profile("a", "bytes") }},
 			[][]int{{0, 1}}},
 		"time": {[]func(*builder){types("a"), func(b *builder) { b.Profile("b", "count").Time(1, 0) }, types("c")},

@@ -10,8 +10,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// compressor compresses one payload after another into the same memory. A writer's tables take almost a megabyte: making one costs
-// more than compressing a small payload.
+// compressor compresses one payload after another into the same memory. A writer's tables take almost a megabyte:
+// making one costs more than compressing a small payload.
 type compressor struct {
 	writer *gzip.Writer
 	out    bytes.Buffer

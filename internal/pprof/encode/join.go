@@ -106,8 +106,8 @@ func valueAt(s pprofile.Sample, k int) int64 {
 	return s.Values().At(k)
 }
 
-// longestFirst returns the columns' numbers, those with most samples first. Profiles that were decoded from one pprof leave out
-// the samples that are 0 for them: the longest one's order is then closest to the original's.
+// longestFirst returns the columns' numbers, those with most samples first. Profiles that were decoded from one pprof
+// leave out the samples that are 0 for them: the longest one's order is then closest to the original's.
 func longestFirst(columns []column) []int {
 	order := make([]int, len(columns))
 	for i := range order {
@@ -173,8 +173,8 @@ func (e *encoder) writeRows(columns []column) {
 
 // row is a pprof sample in the making.
 type row struct {
-	// column and sample are the OTLP sample that came first, to be read again when the row is written; time is its number in
-	// joiner.times.
+	// column and sample are the OTLP sample that came first, to be read again when the row is written; time is its number
+	// in joiner.times.
 	column, sample, time int32
 	// next is the following row of the same identity, cell the head of the row's values. -1 ends each list.
 	next, cell int32
@@ -187,7 +187,8 @@ type cell struct {
 	column, next int32
 }
 
-// chain lists the rows of one identity: several if a profile repeats it. Rows before cursor have a value of column already.
+// chain lists the rows of one identity: several if a profile repeats it. Rows before cursor have a value of column
+// already.
 type chain struct{ first, last, cursor, column int32 }
 
 // timestamp is a timestamp in a comparable form that is not zero.
@@ -221,8 +222,8 @@ func (j *joiner) time(nanos uint64) int32 {
 	return j.times.Intern(dictionary.Mix(nanos, 0), timestamp{exists: true, nanos: nanos})
 }
 
-// add adds an observation of the current column to a row of its time and identity. A row has one value of each column, so that
-// two samples of one identity in a profile stay two samples.
+// add adds an observation of the current column to a row of its time and identity. A row has one value of each column,
+// so that two samples of one identity in a profile stay two samples.
 func (j *joiner) add(time int32, id dictionary.Identity, sample int32, value int64) {
 	at, isNew := j.samples.Intern(time, id)
 	c := &j.samples.Entries[at].Observed

@@ -60,20 +60,33 @@ func TestEncodeJoinsSamples(t *testing.T) {
 		profiles []samples
 		want     []string
 	}{
-		"same order":             {[]samples{{v(1, "a"), v(2, "b")}, {v(10, "a"), v(20, "b")}}, []string{"a|=[1 10]", "b|=[2 20]"}},
-		"other order":            {[]samples{{v(1, "a"), v(2, "b")}, {v(20, "b"), v(10, "a")}}, []string{"a|=[1 10]", "b|=[2 20]"}},
-		"some missing":           {[]samples{{v(2, "b")}, {v(10, "a"), v(20, "b"), v(30, "c")}}, []string{"a|=[0 10]", "b|=[2 20]", "c|=[0 30]"}},
-		"nothing in common":      {[]samples{{v(1, "a")}, {v(2, "b")}}, []string{"a|=[1 0]", "b|=[0 2]"}},
-		"one is empty":           {[]samples{{}, {v(2, "b")}, {}}, []string{"b|=[0 2 0]"}},
-		"all are empty":          {[]samples{{}, {}}, nil},
-		"only attributes differ": {[]samples{{v(1, "a").With(x)}, {v(2, "a").With(y)}}, []string{"a|k:x=[1 0]", "a|l:y=[0 2]"}},
-		"attributes differ":      {[]samples{{v(1, "a").With(x)}, {v(2, "a"), v(3, "a").With(x)}}, []string{"a|=[0 2]", "a|k:x=[1 3]"}},
-		"sets of attributes":     {[]samples{{v(1, "a").With(x, y)}, {v(4, "b"), v(2, "a").With(y, x), v(3, "a").With(x)}}, []string{"b|=[0 4]", "a|k:x l:y=[1 2]", "a|k:x=[0 3]"}},
-		"links differ":           {[]samples{{link(v(1, "a"), 1)}, {link(v(2, "a"), 2)}}, []string{"a|span_id:0100000000000000 trace_id:01000000000000000000000000000000=[1 0]", "a|span_id:0200000000000000 trace_id:01000000000000000000000000000000=[0 2]"}},
-		"timestamps":             {[]samples{{timed("a", 5, 1, 6, 2)}, {timed("a", 5, 10, 6, 20)}}, []string{"a|timestamps_unix_nano:[5]=[1 10]", "a|timestamps_unix_nano:[6]=[2 20]"}},
-		"timestamps differ":      {[]samples{{timed("a", 5, 1, 6, 2)}, {timed("a", 6, 20, 7, 30)}}, []string{"a|timestamps_unix_nano:[5]=[1 0]", "a|timestamps_unix_nano:[6]=[2 20]", "a|timestamps_unix_nano:[7]=[0 30]"}},
-		"timestamp repeats":      {[]samples{{timed("a", 5, 1, 5, 2)}, {timed("a", 5, 10)}}, []string{"a|timestamps_unix_nano:[5]=[1 10]", "a|timestamps_unix_nano:[5]=[2 0]"}},
-		"identity repeats":       {[]samples{{v(1, "a"), v(2, "a")}, {v(9, "b"), v(10, "a"), v(20, "a"), v(30, "a")}}, []string{"b|=[0 9]", "a|=[1 10]", "a|=[2 20]", "a|=[0 30]"}},
+		"same order": {[]samples{{v(1, "a"), v(2, "b")}, {v(10, "a"), v(20, "b")}},
+			[]string{"a|=[1 10]", "b|=[2 20]"}},
+		"other order": {[]samples{{v(1, "a"), v(2, "b")}, {v(20, "b"), v(10, "a")}},
+			[]string{"a|=[1 10]", "b|=[2 20]"}},
+		"some missing": {[]samples{{v(2, "b")}, {v(10, "a"), v(20, "b"), v(30, "c")}},
+			[]string{"a|=[0 10]", "b|=[2 20]", "c|=[0 30]"}},
+		"nothing in common": {[]samples{{v(1, "a")}, {v(2, "b")}}, []string{"a|=[1 0]", "b|=[0 2]"}},
+		"one is empty":      {[]samples{{}, {v(2, "b")}, {}}, []string{"b|=[0 2 0]"}},
+		"all are empty":     {[]samples{{}, {}}, nil},
+		"only attributes differ": {[]samples{{v(1, "a").With(x)}, {v(2, "a").With(y)}},
+			[]string{"a|k:x=[1 0]", "a|l:y=[0 2]"}},
+		"attributes differ": {[]samples{{v(1, "a").With(x)}, {v(2, "a"), v(3, "a").With(x)}},
+			[]string{"a|=[0 2]", "a|k:x=[1 3]"}},
+		"sets of attributes": {[]samples{{v(1, "a").With(x, y)}, {v(4, "b"), v(2, "a").With(y, x), v(3, "a").With(x)}},
+			[]string{"b|=[0 4]", "a|k:x l:y=[1 2]", "a|k:x=[0 3]"}},
+		"links differ": {[]samples{{link(v(1, "a"), 1)}, {link(v(2, "a"), 2)}},
+			[]string{"a|span_id:0100000000000000 trace_id:01000000000000000000000000000000=[1 0]",
+				"a|span_id:0200000000000000 trace_id:01000000000000000000000000000000=[0 2]"}},
+		"timestamps": {[]samples{{timed("a", 5, 1, 6, 2)}, {timed("a", 5, 10, 6, 20)}},
+			[]string{"a|timestamps_unix_nano:[5]=[1 10]", "a|timestamps_unix_nano:[6]=[2 20]"}},
+		"timestamps differ": {[]samples{{timed("a", 5, 1, 6, 2)}, {timed("a", 6, 20, 7, 30)}},
+			[]string{"a|timestamps_unix_nano:[5]=[1 0]", "a|timestamps_unix_nano:[6]=[2 20]",
+				"a|timestamps_unix_nano:[7]=[0 30]"}},
+		"timestamp repeats": {[]samples{{timed("a", 5, 1, 5, 2)}, {timed("a", 5, 10)}},
+			[]string{"a|timestamps_unix_nano:[5]=[1 10]", "a|timestamps_unix_nano:[5]=[2 0]"}},
+		"identity repeats": {[]samples{{v(1, "a"), v(2, "a")}, {v(9, "b"), v(10, "a"), v(20, "a"), v(30, "a")}},
+			[]string{"b|=[0 9]", "a|=[1 10]", "a|=[2 20]", "a|=[0 30]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := profiletest.New()
@@ -222,7 +235,8 @@ func TestEncodeSetsAreSets(t *testing.T) {
 		s.AttributeIndices().FromRaw(indices)
 		return e.attributeSet(s.AttributeIndices())
 	}
-	ids := []dictionary.AttributeSetIndex{list(), list(0), list(1), list(5), list(1, 2), list(1, 2, 3), list(2, 3), list(1, 3), list(-4), list(-4, 1)}
+	ids := []dictionary.AttributeSetIndex{list(), list(0), list(1), list(5), list(1, 2), list(1, 2, 3), list(2, 3),
+		list(1, 3), list(-4), list(-4, 1)}
 	for i, a := range ids {
 		for k, b := range ids {
 			assert.Equal(t, i == k, a == b, "%d and %d", i, k)

@@ -69,14 +69,15 @@ func (e *encoder) reserve(i int32, name string) {
 	e.reserved[i] = reservedAttribute{of: of}
 }
 
-// isLeftOut reports whether an attribute of a sample is left out, since its name is that of a label that the sample has for
-// its link or time.
+// isLeftOut reports whether an attribute of a sample is left out, since its name is that of a label that the sample has
+// for its link or time.
 func (e *encoder) isLeftOut(s pprofile.Sample, i int32) bool {
 	if len(e.reserved) == 0 {
 		return false
 	}
 	r, isReserved := e.reserved[i]
-	isUsed := r.of == forWriter || r.of == forLink && s.LinkIndex() != 0 || r.of == forTimestamp && s.TimestampsUnixNano().Len() > 0
+	isUsed := r.of == forWriter || r.of == forLink && s.LinkIndex() != 0 || r.of == forTimestamp &&
+		s.TimestampsUnixNano().Len() > 0
 	if !isReserved || !isUsed {
 		return false
 	}

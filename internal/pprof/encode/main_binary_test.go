@@ -30,7 +30,8 @@ func firstFile(t *testing.T, payloads []Payload) (files []string) {
 	return files
 }
 
-// The main binary of each service is the first mapping of its pprof, also if a message has several services that share files.
+// The main binary of each service is the first mapping of its pprof, also if a message has several services that share
+// files.
 func TestMainBinaryIsFirst(t *testing.T) {
 	const libc, kernel = "/lib/libc.so.6", "[kernel.kallsyms]"
 	service := func(name string, stacks ...[]pt.Location) *compact.Batch {
@@ -43,7 +44,8 @@ func TestMainBinaryIsFirst(t *testing.T) {
 		batch.Add(b.Build())
 		return batch
 	}
-	first := service("a", []pt.Location{in("/bin/a", "main")}, []pt.Location{in(libc, "read"), in("/bin/a", "main")}).Whole()
+	first := service("a", []pt.Location{in("/bin/a", "main")}, []pt.Location{in(libc, "read"), in("/bin/a", "main")}).
+		Whole()
 	for name, stacks := range map[string][][]pt.Location{
 		"libraries at the leaf": {{in(libc, "read"), in("/bin/b", "main")}},
 		"threads begin in libc": {{in(libc, "read"), in(libc, "clone")}, {in("/bin/b", "work"), in(libc, "clone")}},
@@ -63,8 +65,8 @@ func TestMainBinaryIsFirst(t *testing.T) {
 		require.Equal(t, []string{"/bin/a", "/bin/b"}, firstFile(t, payloads), name)
 	}
 	// The first mapping of a message stays, if it can be the main binary.
-	payloads, _, err := Encode(service("c", []pt.Location{in("/bin/c", "main")}, []pt.Location{in("/bin/c", "x"), in("/bin/other", "y")},
-		[]pt.Location{in("/bin/other", "y")}).Whole())
+	payloads, _, err := Encode(service("c", []pt.Location{in("/bin/c", "main")},
+		[]pt.Location{in("/bin/c", "x"), in("/bin/other", "y")}, []pt.Location{in("/bin/other", "y")}).Whole())
 	require.NoError(t, err)
 	require.Equal(t, []string{"/bin/c"}, firstFile(t, payloads))
 }

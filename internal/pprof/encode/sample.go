@@ -23,8 +23,9 @@ type sampleLabels struct {
 	size, start int
 }
 
-// labelsOf makes sure that the labels of a sample are in e.shared. The budget is checked against their size before they are
-// copied: a sample can refer to a large attribute many times. Link 0 means no link, regardless of what the table has there.
+// labelsOf makes sure that the labels of a sample are in e.shared. The budget is checked against their size before they
+// are copied: a sample can refer to a large attribute many times. Link 0 means no link, regardless of what the table
+// has there.
 func (e *encoder) labelsOf(s pprofile.Sample) (labels sampleLabels) {
 	if i := s.LinkIndex(); i != 0 {
 		if !e.links.has(i) {

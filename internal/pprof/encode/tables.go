@@ -77,8 +77,10 @@ func (e *encoder) writeFunctions() {
 		b, start := openMessage(e.out, scan.ProfileFunction)
 		b = appendUint(b, scan.FunctionID, e.functions.id(i))
 		b = appendUint(b, scan.FunctionName, e.tableString("function_table", i, "name_strindex", f.NameStrindex()))
-		b = appendUint(b, scan.FunctionSystemName, e.tableString("function_table", i, "system_name_strindex", f.SystemNameStrindex()))
-		b = appendUint(b, scan.FunctionFilename, e.tableString("function_table", i, "filename_strindex", f.FilenameStrindex()))
+		b = appendUint(b, scan.FunctionSystemName,
+			e.tableString("function_table", i, "system_name_strindex", f.SystemNameStrindex()))
+		b = appendUint(b, scan.FunctionFilename,
+			e.tableString("function_table", i, "filename_strindex", f.FilenameStrindex()))
 		b = appendUint(b, scan.FunctionStartLine, uint64(f.StartLine()))
 		e.out = closeMessage(b, start)
 	}
@@ -131,9 +133,10 @@ func (e *encoder) writeMappings() {
 	}
 }
 
-// putMainFirst makes the main binary the first of the mappings that are used. The dictionary's first one is, if any stack has it at
-// its root. A dictionary of several services can have a file first that they share: then the main binary is the one at the root of most stacks.
-// The kernel and shared libraries do not count, which can be there, too: libc begins threads.
+// putMainFirst makes the main binary the first of the mappings that are used. The dictionary's first one is, if any
+// stack has it at its root. A dictionary of several services can have a file first that they share: then the main
+// binary is the one at the root of most stacks. The kernel and shared libraries do not count, which can be there, too:
+// libc begins threads.
 func (e *encoder) putMainFirst() {
 	used := e.mappings.used
 	if len(used) < 2 || e.err != nil {
@@ -159,7 +162,8 @@ func (e *encoder) putMainFirst() {
 	used[0] = main
 }
 
-// rootOf returns the outermost mapping of a stack that can be a main binary, or 0. The stack has been written. kinds remembers which mappings can be.
+// rootOf returns the outermost mapping of a stack that can be a main binary, or 0. The stack has been written. kinds
+// remembers which mappings can be.
 func (e *encoder) rootOf(stack int32, kinds map[int32]bool) int32 {
 	locations := e.dict.StackTable().At(int(stack)).LocationIndices()
 	last := int32(0)
@@ -312,8 +316,8 @@ func (t *stringTable) add(s string) uint64 {
 	return at
 }
 
-// notZero replaces index 0 with that of a second "": a label is a string only if its string index is not 0, and a number 0
-// is a label only if its unit index is not 0.
+// notZero replaces index 0 with that of a second "": a label is a string only if its string index is not 0, and a
+// number 0 is a label only if its unit index is not 0.
 func (t *stringTable) notZero(index uint64) uint64 {
 	if index != 0 {
 		return index
@@ -380,7 +384,8 @@ func (r *reach) id(i int32) uint64 {
 	return uint64(i)
 }
 
-// span is a part of encoder.shared. A size of 0 means that nothing has been written yet, or that there is nothing to write.
+// span is a part of encoder.shared. A size of 0 means that nothing has been written yet, or that there is nothing to
+// write.
 type span struct{ start, size int }
 
 // cleared returns an empty map, which is m unless m has been large: clearing that would cost as much each time.

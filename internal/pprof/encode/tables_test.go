@@ -19,10 +19,11 @@ func TestEncodeLocation(t *testing.T) {
 	leaf := profiletest.Function{Name: "leaf", SystemName: "_leaf", File: "leaf.go", StartLine: 3}
 	outer := profiletest.Function{Name: "outer", File: "outer.go"}
 	full := profiletest.Location{
-		Address:    0xFFFFFFFFFFFFFFFF,
-		Mapping:    &profiletest.Mapping{Start: 1, Limit: 2, Offset: 3, File: "bin"},
-		Lines:      []profiletest.Line{{Function: leaf, Line: 9, Column: 4}, {Function: outer, Line: 2}},
-		Attributes: []profiletest.Attribute{profiletest.Attr(scan.AttributeIsFolded, true), profiletest.Attr("profile.frame.type", "go"), {}},
+		Address: 0xFFFFFFFFFFFFFFFF,
+		Mapping: &profiletest.Mapping{Start: 1, Limit: 2, Offset: 3, File: "bin"},
+		Lines:   []profiletest.Line{{Function: leaf, Line: 9, Column: 4}, {Function: outer, Line: 2}},
+		Attributes: []profiletest.Attribute{profiletest.Attr(scan.AttributeIsFolded, true),
+			profiletest.Attr("profile.frame.type", "go"), {}},
 	}
 	bare := profiletest.Location{Address: 7}
 	s := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{full, bare, full}}
@@ -70,7 +71,8 @@ func TestEncodeZeroEntries(t *testing.T) {
 }
 
 func TestEncodeStackShapes(t *testing.T) {
-	pd := build(profiletest.Value(1), profiletest.Value(2, "a"), profiletest.Value(3, "a", "b"), profiletest.Value(4, deepStack(5000)...),
+	pd := build(profiletest.Value(1), profiletest.Value(2, "a"), profiletest.Value(3, "a", "b"),
+		profiletest.Value(4, deepStack(5000)...),
 		profiletest.Value(5, deepStack(5000)...).With(profiletest.Attr("k", "again")))
 	p, _ := encodeOne(t, pd)
 	var depths []int
@@ -140,18 +142,26 @@ func TestEncodeMapping(t *testing.T) {
 		want    profile.Mapping
 		omitted int
 	}{
-		"gnu build id":  {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}, 0},
-		"go build id":   {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDGo, "a/b")}}, profile.Mapping{BuildID: "a/b"}, 0},
-		"file hash":     {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDHTLHash, "h")}}, profile.Mapping{BuildID: "h"}, 0},
-		"go, then hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDHTLHash, "h"), attr(scan.AttributeBuildIDGo, "a/b")}}, profile.Mapping{BuildID: "a/b"}, 1},
+		"gnu build id": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDGNU, "g")}},
+			profile.Mapping{BuildID: "g"}, 0},
+		"go build id": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDGo, "a/b")}},
+			profile.Mapping{BuildID: "a/b"}, 0},
+		"file hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDHTLHash, "h")}},
+			profile.Mapping{BuildID: "h"}, 0},
+		"go, then hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{attr(scan.AttributeBuildIDHTLHash, "h"),
+			attr(scan.AttributeBuildIDGo, "a/b")}}, profile.Mapping{BuildID: "a/b"}, 1},
 		"gnu, then go, then hash": {profiletest.Mapping{Attributes: []profiletest.Attribute{
-			attr(scan.AttributeBuildIDHTLHash, "h"), attr(scan.AttributeBuildIDGo, "a/b"), attr(scan.AttributeBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}, 2},
+			attr(scan.AttributeBuildIDHTLHash, "h"), attr(scan.AttributeBuildIDGo, "a/b"),
+			attr(scan.AttributeBuildIDGNU, "g")}}, profile.Mapping{BuildID: "g"}, 2},
 		"has": {profiletest.Mapping{Attributes: []profiletest.Attribute{
-			attr(scan.MappingFlags[0], true), attr(scan.MappingFlags[3], true)}}, profile.Mapping{HasFunctions: true, HasInlineFrames: true}, 0},
+			attr(scan.MappingFlags[0], true),
+			attr(scan.MappingFlags[3], true)}}, profile.Mapping{HasFunctions: true, HasInlineFrames: true}, 0},
 		"has others": {profiletest.Mapping{Attributes: []profiletest.Attribute{
-			attr(scan.MappingFlags[1], true), attr(scan.MappingFlags[2], true)}}, profile.Mapping{HasFilenames: true, HasLineNumbers: true}, 0},
+			attr(scan.MappingFlags[1], true),
+			attr(scan.MappingFlags[2], true)}}, profile.Mapping{HasFilenames: true, HasLineNumbers: true}, 0},
 		"start above limit": {profiletest.Mapping{File: "x", Attributes: []profiletest.Attribute{
-			attr(scan.AttributeMappingStart, int64(-1)), attr(scan.AttributeMappingLimit, int64(5))}}, profile.Mapping{Start: 1<<64 - 1, Limit: 5, File: "x"}, 0},
+			attr(scan.AttributeMappingStart, int64(-1)),
+			attr(scan.AttributeMappingLimit, int64(5))}}, profile.Mapping{Start: 1<<64 - 1, Limit: 5, File: "x"}, 0},
 		"foreign": {profiletest.Mapping{Start: 1, Limit: 9, Attributes: []profiletest.Attribute{
 			attr("x", "y"), attr("z", true), attr("i", int64(1)), attr("d", 1.5)}}, profile.Mapping{Start: 1, Limit: 9}, 4},
 	} {
@@ -172,8 +182,10 @@ func TestEncodeKeepsTheMainBinaryFirst(t *testing.T) {
 	at := func(address uint64, file string) profiletest.Location {
 		return profiletest.Location{Address: address, Mapping: &profiletest.Mapping{File: file}}
 	}
-	first := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{at(1, "main"), at(2, "libc.so"), at(3, "libm.so")}}
-	second := profiletest.Sample{Values: []int64{1}, Stack: []profiletest.Location{at(3, "libm.so"), at(1, "main"), at(2, "libc.so")}}
+	first := profiletest.Sample{Values: []int64{1},
+		Stack: []profiletest.Location{at(1, "main"), at(2, "libc.so"), at(3, "libm.so")}}
+	second := profiletest.Sample{Values: []int64{1},
+		Stack: []profiletest.Location{at(3, "libm.so"), at(1, "main"), at(2, "libc.so")}}
 	pd := profiletest.New().
 		Scope("a", "").Profile("cpu", "ns").Sample(first).
 		Scope("b", "").Profile("cpu", "ns").Sample(second).

@@ -28,8 +28,8 @@ func openMessage(b []byte, field int) (_ []byte, start int) {
 	return b, len(b)
 }
 
-// closeMessage writes the length of the message that began at start. It has room for one byte: a message of 128 bytes or
-// more, such as a location with many inlined lines, has to be moved.
+// closeMessage writes the length of the message that began at start. It has room for one byte: a message of 128 bytes
+// or more, such as a location with many inlined lines, has to be moved.
 func closeMessage(b []byte, start int) []byte {
 	size := len(b) - start
 	if size < 0x80 {

@@ -17,8 +17,9 @@ type Writer struct {
 	samples int
 }
 
-// NewWriter returns a writer of pprofs whose samples refer to the dictionary of pd, which must follow OTLP's rules. reserved are the
-// keys of labels that are the format's own: attributes with these names are left out. Call Close when it is no longer used.
+// NewWriter returns a writer of pprofs whose samples refer to the dictionary of pd, which must follow OTLP's rules.
+// reserved are the keys of labels that are the format's own: attributes with these names are left out. Call Close when
+// it is no longer used.
 func NewWriter(pd pprofile.Profiles, reserved ...string) *Writer {
 	e := newEncoder(pd)
 	e.reservedNames = reserved
@@ -44,8 +45,8 @@ type Number struct {
 	Value int64
 }
 
-// Add writes a sample with the stack, attributes and link of s, these values and these labels. It returns false if there
-// was no room; there always is for the first one.
+// Add writes a sample with the stack, attributes and link of s, these values and these labels. It returns false if
+// there was no room; there always is for the first one.
 func (w *Writer) Add(s pprofile.Sample, values []int64, numbers []Number) bool {
 	e := w.e
 	e.timestampLabel = e.timestampLabel[:0]

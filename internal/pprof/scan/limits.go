@@ -129,7 +129,8 @@ const (
 	RepairTruncatedText
 	// RepairDroppedComment is a comment beyond what Limits.MaxExpansion allows.
 	RepairDroppedComment
-	// RepairDroppedAttribute is an attribute of another format that is not understood, repeats another's key, or is beyond a limit.
+	// RepairDroppedAttribute is an attribute of another format that is not understood, repeats another's key, or is beyond
+	// a limit.
 	RepairDroppedAttribute
 	// RepairFunctionIDs is a function of a payload in which all have the same id: they are numbered by their positions.
 	RepairFunctionIDs

@@ -9,8 +9,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// Memo caches the result of decoding a byte range of a payload, keyed by its bytes. A Memo must be Reset before its first
-// use.
+// Memo caches the result of decoding a byte range of a payload, keyed by its bytes. A Memo must be Reset before its
+// first use.
 type Memo[T any] struct {
 	data []byte
 	// spans and values are those of the entries. Entry 0 is unused, since HashIndex has no entry 0.
@@ -20,8 +20,8 @@ type Memo[T any] struct {
 	probe  dictionary.HashProbe // where the last Find ended
 }
 
-// Reset forgets all entries and makes room for about that many. Their spans are those of data, which is borrowed until the
-// next Reset.
+// Reset forgets all entries and makes room for about that many. Their spans are those of data, which is borrowed until
+// the next Reset.
 func (m *Memo[T]) Reset(data []byte, entries int) {
 	clear(m.values)
 	var unused T

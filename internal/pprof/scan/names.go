@@ -3,8 +3,8 @@
 
 // Package scan reads pprof payloads: their fields, tables and samples as they are on the wire, not yet translated to
 // OTLP. Payload.Scan reads the tables and finds the samples (payload.go), SampleReader reads one sample after another
-// (sample.go), both with the field reader of wire.go. Limits bound what a payload may cost (limits.go). names.go has the
-// field numbers, and the attributes for what OTLP has no fields for.
+// (sample.go), both with the field reader of wire.go. Limits bound what a payload may cost (limits.go). names.go has
+// the field numbers, and the attributes for what OTLP has no fields for.
 package scan
 
 // The field numbers of pprof's messages (github.com/google/pprof/proto/profile.proto). All are below 16, so that every
@@ -107,9 +107,9 @@ const (
 	AttributeDurationNanos  = "pprof.profile.duration_nanos"
 )
 
-// CommentTimestampedValues begins the last comment of a payload in which samples of some types have a timestamp and a value,
-// and all these values are 1: the indices of these types follow, as in "timestamped_values=0,2". Without this comment
-// such samples are points in time, which OTLP writes without values.
+// CommentTimestampedValues begins the last comment of a payload in which samples of some types have a timestamp and a
+// value, and all these values are 1: the indices of these types follow, as in "timestamped_values=0,2". Without this
+// comment such samples are points in time, which OTLP writes without values.
 const CommentTimestampedValues = "timestamped_values="
 
 // The label that a sample's timestamp becomes.

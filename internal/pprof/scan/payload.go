@@ -12,8 +12,8 @@ import (
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
-// MaxSampleTypes is far above what any profiler records. It bounds the number of Profiles that a payload of sample types
-// becomes.
+// MaxSampleTypes is far above what any profiler records. It bounds the number of Profiles that a payload of sample
+// types becomes.
 const MaxSampleTypes = 1024
 
 var (
@@ -82,9 +82,9 @@ type Payload struct {
 	maxString uint64
 }
 
-// Scan reads data into p. Fields may come in any order, so nothing is resolved yet. An entry that is malformed in itself
-// is left out. A fault between entries is an error, and so is a limit, with an error that wraps ErrTooLarge. Scan reserves
-// the memory of the tables with meter.
+// Scan reads data into p. Fields may come in any order, so nothing is resolved yet. An entry that is malformed in
+// itself is left out. A fault between entries is an error, and so is a limit, with an error that wraps ErrTooLarge.
+// Scan reserves the memory of the tables with meter.
 func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts, meter *pdatasize.Meter) error {
 	*p = Payload{
 		Data:        data,
@@ -123,8 +123,8 @@ func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts, meter *pdata
 	)
 }
 
-// repairFunctionIDs numbers functions by their position if all have the same id, although lines refer to them by position: Pyroscope's profiler
-// for .NET writes 0.
+// repairFunctionIDs numbers functions by their position if all have the same id, although lines refer to them by
+// position: Pyroscope's profiler for .NET writes 0.
 func (p *Payload) repairFunctionIDs(counts *Counts) {
 	n := uint64(len(p.Functions))
 	if n == 0 || n == 1 && p.Functions[0].ID != 0 {
@@ -153,9 +153,11 @@ func (p *Payload) repairFunctionIDs(counts *Counts) {
 
 // Bytes estimates the memory in use, without Data and maps.
 func (p *Payload) Bytes() int {
-	return dictionary.BytesOf(p.SampleTypes) + dictionary.BytesOf(p.Samples) + dictionary.BytesOf(p.Strings) + dictionary.BytesOf(p.Comments) + dictionary.BytesOf(p.Mappings) +
+	return dictionary.BytesOf(p.SampleTypes) + dictionary.BytesOf(p.Samples) + dictionary.BytesOf(p.Strings) +
+		dictionary.BytesOf(p.Comments) + dictionary.BytesOf(p.Mappings) +
 		dictionary.BytesOf(p.Functions) + dictionary.BytesOf(p.Locations) + dictionary.BytesOf(p.Lines) +
-		dictionary.BytesOf(p.MappingIDs.dense) + dictionary.BytesOf(p.FunctionIDs.dense) + dictionary.BytesOf(p.LocationIDs.dense)
+		dictionary.BytesOf(p.MappingIDs.dense) + dictionary.BytesOf(p.FunctionIDs.dense) +
+		dictionary.BytesOf(p.LocationIDs.dense)
 }
 
 // ValuesPerSample returns how many values a sample should have: one if there are no sample types, a count.
@@ -249,7 +251,8 @@ func (p *Payload) count(limits *Limits, meter *pdatasize.Meter) error {
 	}
 	const spanBytes, mappingBytes, functionBytes, locationBytes, lineBytes = 8, 64, 40, 40, 24
 	if err := meter.More(spanBytes*(counts[ProfileSample]+counts[ProfileStringTable]) +
-		(locationBytes+lineBytes)*counts[ProfileLocation] + functionBytes*counts[ProfileFunction] + mappingBytes*counts[ProfileMapping]); err != nil {
+		(locationBytes+lineBytes)*counts[ProfileLocation] + functionBytes*counts[ProfileFunction] +
+		mappingBytes*counts[ProfileMapping]); err != nil {
 		return err
 	}
 	p.Samples = slices.Grow(p.Samples, counts[ProfileSample])
@@ -428,7 +431,8 @@ func (p *Payload) readLine(start, end int) bool {
 	if !numbers(p.Data, start, end, v[:]) {
 		return false
 	}
-	p.Lines = append(p.Lines, Line{FunctionID: v[LineFunctionID-1], Line: int64(v[LineLine-1]), Column: int64(v[LineColumn-1])})
+	p.Lines = append(p.Lines,
+		Line{FunctionID: v[LineFunctionID-1], Line: int64(v[LineLine-1]), Column: int64(v[LineColumn-1])})
 	return true
 }
 
@@ -439,8 +443,8 @@ func checkEntries(table string, n int, limits *Limits) error {
 	return nil
 }
 
-// IDs finds the position of an entry by pprof's id. Ids are usually the positions plus one, and nothing has to be looked
-// up. Otherwise a slice has the positions, and a map those of ids above the number of entries.
+// IDs finds the position of an entry by pprof's id. Ids are usually the positions plus one, and nothing has to be
+// looked up. Otherwise a slice has the positions, and a map those of ids above the number of entries.
 type IDs struct {
 	// ordered is the number of entries if each id is the position plus one, else 0.
 	ordered uint64

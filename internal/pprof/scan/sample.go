@@ -9,15 +9,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// SampleReader reads the samples of a payload, one at a time: Read, ReadStack, Resolve. Its fields are borrowed until the next
-// Read.
+// SampleReader reads the samples of a payload, one at a time: Read, ReadStack, Resolve. Its fields are borrowed until
+// the next Read.
 type SampleReader struct {
 	// Stack has the sample's locations, leaf first, by the numbers that Resolve has assigned.
 	Stack []int32
 	// Values has the sample's values, but no more than Reset allows; ValueCount is how many there are.
 	Values     []int64
 	ValueCount int
-	// Locations spans all location ids, Labels all labels, each with other fields between them; End is 0 if there are none.
+	// Locations spans all location ids, Labels all labels, each with other fields between them; End is 0 if there are
+	// none.
 	Locations, Labels Span
 
 	// Payload is the payload that is read.
@@ -55,11 +56,12 @@ func (r *SampleReader) Release() { r.Payload, r.limits = nil, nil }
 
 // Bytes returns the memory in use.
 func (r *SampleReader) Bytes() int {
-	return dictionary.BytesOf(r.Stack) + dictionary.BytesOf(r.Values) + dictionary.BytesOf(r.numbers) + dictionary.BytesOf(r.byID)
+	return dictionary.BytesOf(r.Stack) + dictionary.BytesOf(r.Values) + dictionary.BytesOf(r.numbers) +
+		dictionary.BytesOf(r.byID)
 }
 
-// Read reads the values of the sample at a span, and finds its locations and labels. If it returns false, the sample cannot
-// be understood.
+// Read reads the values of the sample at a span, and finds its locations and labels. If it returns false, the sample
+// cannot be understood.
 func (r *SampleReader) Read(at Span) (DropReason, bool) {
 	r.Values, r.ValueCount = r.Values[:0], 0
 	r.Locations, r.Labels = Span{}, Span{}
@@ -243,8 +245,8 @@ func (r *SampleReader) readValues(f *field) bool {
 	return true
 }
 
-// FitValues adjusts the number of values to that of sample types, and reports whether that was a repair. A missing value
-// is 0. A sample without values, in a payload without sample types, is one observation and counts 1.
+// FitValues adjusts the number of values to that of sample types, and reports whether that was a repair. A missing
+// value is 0. A sample without values, in a payload without sample types, is one observation and counts 1.
 func (r *SampleReader) FitValues() (repaired bool) {
 	n := r.Payload.ValuesPerSample()
 	if r.ValueCount == n {
@@ -296,7 +298,8 @@ func (p *Payload) ReadLabel(at Span) (label Label, reason DropReason, ok bool) {
 		return Label{}, DropMalformed, false
 	}
 	label = Label{Key: v[LabelKey-1], Str: v[LabelStr-1], Num: int64(v[LabelNum-1]), Unit: v[LabelNumUnit-1]}
-	if !p.HasString(label.Key) || !p.HasString(label.Str) || label.Str == 0 && !p.HasString(label.Unit) { // a string has no unit
+	// a string has no unit
+	if !p.HasString(label.Key) || !p.HasString(label.Str) || label.Str == 0 && !p.HasString(label.Unit) {
 		return Label{}, DropUnknownString, false
 	}
 	return label, 0, true

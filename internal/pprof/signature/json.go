@@ -23,16 +23,18 @@ var (
 	firefox    = Signature{Format: "firefox", Name: "a profile of the Firefox Profiler"}
 )
 
-// document is a JSON document that has an outermost key. pattern matches what follows the key in the head, if it is not nil.
+// document is a JSON document that has an outermost key. pattern matches what follows the key in the head, if it is not
+// nil.
 type document struct {
 	Signature
 	pattern *regexp.Regexp
 }
 
-// documents are the documents that are known, by each outermost key that distinguishes them from others. A document can begin with a value
-// that is larger than the head, so that its other keys remain unseen.
+// documents are the documents that are known, by each outermost key that distinguishes them from others. A document can
+// begin with a value that is larger than the head, so that its other keys remain unseen.
 var documents = map[string]document{
-	"resourceProfiles": {Signature: otlpProfiles}, "resource_profiles": {Signature: otlpProfiles}, "dictionary": {Signature: otlpProfiles},
+	"resourceProfiles": {Signature: otlpProfiles}, "resource_profiles": {Signature: otlpProfiles},
+	"dictionary":   {Signature: otlpProfiles},
 	"resourceLogs": {Signature: otlpLogs}, "resource_logs": {Signature: otlpLogs},
 
 	"nodes": {Signature: v8}, "head": {Signature: v8}, "ph": {Signature: v8}, "traceEvents": {Signature: v8},
@@ -47,7 +49,8 @@ var documents = map[string]document{
 	"shared":             {speedscope, regexp.MustCompile(`^\s*:\s*\{\s*"frames"\s*:`)},
 	"profiles":           {speedscope, regexp.MustCompile(`"(startValue|endValue)"|"type"\s*:\s*"(evented|sampled)"`)},
 
-	"meta":                       {firefox, regexp.MustCompile(`"(interval|processType|preprocessedProfileVersion|stackwalk|markerSchema)"\s*:`)},
+	"meta": {firefox,
+		regexp.MustCompile(`"(interval|processType|preprocessedProfileVersion|stackwalk|markerSchema)"\s*:`)},
 	"libs":                       {firefox, regexp.MustCompile(`"(debugName|breakpadId|codeId)"`)},
 	"threads":                    {firefox, regexp.MustCompile(`"(frameTable|stackTable|registerTime)"`)},
 	"duration":                   {firefox, regexp.MustCompile(`^\s*:\s*[\d.]+\s*,\s*"markers"\s*:`)},
@@ -60,11 +63,12 @@ var documents = map[string]document{
 		regexp.MustCompile(`"start_ts"\s*:`)},
 	"gc_samples":  {Signature: stackprof},
 	"flamebearer": {Signature: Signature{Name: "Pyroscope's JSON for flame graphs (export pprof or collapsed stacks)"}},
-	"root_frame":  {Signature: Signature{Name: "a session of pyinstrument (convert it with: pyinstrument -r speedscope --load FILE)"}},
+	"root_frame": {
+		Signature: Signature{Name: "a session of pyinstrument (convert it with: pyinstrument -r speedscope --load FILE)"}},
 }
 
-// ofJSON returns the signature of a document that begins with head, or of the first one in a list: that of the first outermost key which
-// is known. An error, such as at the end of the head, ends the search.
+// ofJSON returns the signature of a document that begins with head, or of the first one in a list: that of the first
+// outermost key which is known. An error, such as at the end of the head, ends the search.
 func ofJSON(head []byte) (found Signature, ok bool) {
 	if len(head) == 0 || head[0] != '{' && head[0] != '[' {
 		return found, false

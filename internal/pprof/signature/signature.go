@@ -1,9 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package signature recognises payloads by how they begin. Of finds the formats with a signature of their own, and Describe names what
-// a payload is if it is no profile: people push what their tools have written, and the name of the mistake helps them more than the
-// offset of the first bad byte. TextKind distinguishes texts by their lines.
+// Package signature recognises payloads by how they begin. Of finds the formats with a signature of their own, and
+// Describe names what a payload is if it is no profile: people push what their tools have written, and the name of the
+// mistake helps them more than the offset of the first bad byte. TextKind distinguishes texts by their lines.
 package signature
 
 import (
@@ -43,17 +43,23 @@ var signatures = []Signature{
 	{prefix: "\x28\xb5\x2f\xfd", Format: "zstd", Name: "compressed by zstd"},
 	{prefix: "\x04\x22\x4d\x18", Format: "lz4", Name: "compressed by lz4"},
 	{prefix: "FLR\x00", Format: "jfr", Name: "a Java Flight Recorder file"},
-	{prefix: "go 1.", Format: "go_trace", Name: "a Go execution trace (fetch a pprof from /debug/pprof/profile, not /debug/pprof/trace)"},
+	{prefix: "go 1.", Format: "go_trace",
+		Name: "a Go execution trace (fetch a pprof from /debug/pprof/profile, not /debug/pprof/trace)"},
 
 	// gperftools and those that write as it does.
-	{prefix: "heap_v2/", Name: "a heap profile of jemalloc (convert it with: jeprof --collapsed PROGRAM FILE > out.folded)"},
-	{prefix: "heap profile:", pattern: regexp.MustCompile(`^heap profile:.*@ heap_v2/`), Name: "a heap profile of jemalloc or tcmalloc" + withPprof},
-	{prefix: "heap profile:", pattern: regexp.MustCompile(`^heap profile:.*@ (heapprofile|growthz)`), Name: "a heap profile of gperftools" + withPprof},
+	{prefix: "heap_v2/",
+		Name: "a heap profile of jemalloc (convert it with: jeprof --collapsed PROGRAM FILE > out.folded)"},
+	{prefix: "heap profile:", pattern: regexp.MustCompile(`^heap profile:.*@ heap_v2/`),
+		Name: "a heap profile of jemalloc or tcmalloc" + withPprof},
+	{prefix: "heap profile:", pattern: regexp.MustCompile(`^heap profile:.*@ (heapprofile|growthz)`),
+		Name: "a heap profile of gperftools" + withPprof},
 	{prefix: "heap profile:", Name: "a text dump of a heap profile (ask without debug=1)"},
 	{prefix: "heapz ", Name: "a legacy gperftools heap profile" + withPprof},
-	{prefix: "--- symbol\n", Name: "a profile of jeprof or gperftools with symbols (convert it with: jeprof --collapsed FILE > out.folded)"},
+	{prefix: "--- symbol\n",
+		Name: "a profile of jeprof or gperftools with symbols (convert it with: jeprof --collapsed FILE > out.folded)"},
 	{prefix: "goroutine profile:", Name: "a text dump of goroutines (ask without debug=1)"},
-	{prefix: "goroutine ", pattern: regexp.MustCompile(`^goroutine \d+ [^;\n]*\[`), Name: "a text dump of the stacks of goroutines (ask without debug=2)"},
+	{prefix: "goroutine ", pattern: regexp.MustCompile(`^goroutine \d+ [^;\n]*\[`),
+		Name: "a text dump of the stacks of goroutines (ask without debug=2)"},
 	{prefix: "threadcreate profile:", Name: "a text dump of a thread creation profile (ask without debug=1)"},
 	{pattern: regexp.MustCompile(`^\w+ profile: `), Name: "a text dump of a profile (ask without debug=1)"},
 	{prefix: "--- contention", Name: "a text dump of a contention profile (ask without debug=1)"},
@@ -62,25 +68,33 @@ var signatures = []Signature{
 	{prefix: "--- ", pattern: regexp.MustCompile(`^--- [A-Za-z]`), Name: "a legacy text profile"},
 
 	// The kernel's perf.
-	{prefix: "#", pattern: regexp.MustCompile(`(?m)^# (Samples: \S+ +of events? '|Total Lost Samples: \d)`), Name: "a report of perf (send what perf script prints)"},
-	{prefix: "0x", pattern: regexp.MustCompile(`^0x[0-9a-f]+(@\S+)? \[0x[0-9a-f]+\]: `), Name: "a dump of perf script -D (leave -D out)"},
+	{prefix: "#", pattern: regexp.MustCompile(`(?m)^# (Samples: \S+ +of events? '|Total Lost Samples: \d)`),
+		Name: "a report of perf (send what perf script prints)"},
+	{prefix: "0x", pattern: regexp.MustCompile(`^0x[0-9a-f]+(@\S+)? \[0x[0-9a-f]+\]: `),
+		Name: "a dump of perf script -D (leave -D out)"},
 	{prefix: "PERFILE2", Name: perfData},
 	{prefix: "2ELIFREP", Name: perfData},
 	{prefix: "SIMPLEPERF", Name: "the protobuf of simpleperf (send what report_sample.py prints)"},
 
 	// Other runtimes and tools.
 	{prefix: "\x04\x08{", pattern: regexp.MustCompile(`(?s)^\x04\x08\{..?:.(version|mode)`), Name: stackprof.Name},
-	{pattern: regexp.MustCompile(`^(# callgrind format|version: \d+\r?\ncreator: |(?s:(desc|cmd|pid|part|positions|events|creator): .*\n(fl|fn|ob)=))`), Name: "a file of callgrind" + withSpeedscope},
-	{prefix: "<?xml", pattern: regexp.MustCompile(`<trace-(query-result|toc)`), Name: "an export of Instruments (copy the call tree by Deep Copy, " +
-		"open it in speedscope, and export it from there)"},
+	{pattern: regexp.MustCompile(
+		`^(# callgrind format|version: \d+\r?\ncreator: |(?s:(desc|cmd|pid|part|positions|events|creator): .*\n(fl|fn|ob)=))`), Name: "a file of callgrind" + withSpeedscope},
+	{prefix: "<?xml", pattern: regexp.MustCompile(`<trace-(query-result|toc)`),
+		Name: "an export of Instruments (copy the call tree by Deep Copy, " +
+			"open it in speedscope, and export it from there)"},
 	{pattern: regexp.MustCompile(`^Weight\tSelf Weight\t`), Name: "a call tree of Instruments" + withSpeedscope},
 	{prefix: "Nettrace", Name: "a trace of .NET (convert it with: dotnet-trace convert --format Speedscope FILE)"},
-	{prefix: "JAVA PROFILE 1.0", Name: "a heap dump of Java, which has objects and no stacks (record with Flight Recorder)"},
-	{prefix: "gmon", pattern: regexp.MustCompile(`^gmon[\x00-\x09]`), Name: "a gmon.out of gprof, which has no stacks (sample with perf)"},
-	{prefix: "Analysis of sampling ", Name: "a report of macOS's sample (convert it with: stackcollapse-sample.awk FILE > out.folded)"},
+	{prefix: "JAVA PROFILE 1.0",
+		Name: "a heap dump of Java, which has objects and no stacks (record with Flight Recorder)"},
+	{prefix: "gmon", pattern: regexp.MustCompile(`^gmon[\x00-\x09]`),
+		Name: "a gmon.out of gprof, which has no stacks (sample with perf)"},
+	{prefix: "Analysis of sampling ",
+		Name: "a report of macOS's sample (convert it with: stackcollapse-sample.awk FILE > out.folded)"},
 	{prefix: utf16LittleEndian, Name: UTF16},
 	{prefix: utf16BigEndian, Name: UTF16},
-	{prefix: "MOJ", pattern: regexp.MustCompile(`^MOJ[\x00-\x1f]`), Name: "Austin's binary format (record without -b, or convert it with mojo2austin)"},
+	{prefix: "MOJ", pattern: regexp.MustCompile(`^MOJ[\x00-\x1f]`),
+		Name: "Austin's binary format (record without -b, or convert it with mojo2austin)"},
 	{prefix: "\x7fELF", Name: "an ELF binary"},
 	{prefix: "PK\x03\x04", Name: "a zip archive"},
 }
@@ -120,7 +134,8 @@ func Of(data []byte) (Signature, bool) {
 		return Signature{Name: "a legacy gperftools CPU profile" + withPprof}, true
 	}
 	if isPerfProto(data) {
-		return Signature{Name: "a perf.data file as protobuf (convert the perf.data with: perf_to_profile, or send what perf script prints)"}, true
+		return Signature{
+			Name: "a perf.data file as protobuf (convert the perf.data with: perf_to_profile, or send what perf script prints)"}, true
 	}
 	if isPickle(data) {
 		if bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("device_traces")) {
@@ -133,17 +148,20 @@ func Of(data []byte) (Signature, bool) {
 		return Signature{Name: "an XPlane of XLA (JAX's device memory profile is a pprof, and read)"}, true
 	}
 	if isPythonProfile(data) {
-		return Signature{Name: "a file of Python's cProfile, which has no stacks (sample with perf, or with py-spy record -f raw)"}, true
+		return Signature{
+			Name: "a file of Python's cProfile, which has no stacks (sample with perf, or with py-spy record -f raw)"}, true
 	}
 	return Signature{}, false
 }
 
-// xplane is the beginning of an XSpace: a plane (field 1) with a number (1) and a name (2), or a name alone. Names are paths.
+// xplane is the beginning of an XSpace: a plane (field 1) with a number (1) and a name (2), or a name alone. Names are
+// paths.
 var xplane = regexp.MustCompile(`^\n(?s:.{1,5}?)(\x08(?s:.{1,2}?))?\x12(?s:.)/(host|device):`)
 
 // isPickle reports whether data is a pickle of protocol 2 to 5 that begins with a frame, a dictionary or a list.
 func isPickle(data []byte) bool {
-	return len(data) > 3 && data[0] == 0x80 && data[1] >= 2 && data[1] <= 5 && bytes.IndexByte([]byte("\x95}](c"), data[2]) >= 0
+	return len(data) > 3 && data[0] == 0x80 && data[1] >= 2 && data[1] <= 5 &&
+		bytes.IndexByte([]byte("\x95}](c"), data[2]) >= 0
 }
 
 // Describe returns what a payload that is not pprof seems to be, or "" if that is unknown.
@@ -263,8 +281,9 @@ func isGperftoolsCPU(data []byte) bool {
 	return len(data) >= 20 && order.Uint32(data) == 0 && order.Uint32(data[4:]) == 3 && order.Uint32(data[8:]) == 0
 }
 
-// isPerfProto recognizes a perf.data file as quipper and the tools of ChromeOS write it: its first field is a message, whose first field is a
-// perf_event_attr. That begins with two numbers, its type and its size, where OTLP has attributes.
+// isPerfProto recognizes a perf.data file as quipper and the tools of ChromeOS write it: its first field is a message,
+// whose first field is a perf_event_attr. That begins with two numbers, its type and its size, where OTLP has
+// attributes.
 func isPerfProto(data []byte) bool {
 	const message, isType, isSize = 1<<3 | 2, 1 << 3, 2 << 3
 	for range 2 {
@@ -281,12 +300,13 @@ func isPerfProto(data []byte) bool {
 	return len(data) > 3 && data[0] == isType && data[1] < 0x80 && data[2] == isSize
 }
 
-// isPythonProfile recognizes a dictionary of Python's marshal, perhaps with the flag of references, whose first key is a tuple of three:
-// file, line and function.
+// isPythonProfile recognizes a dictionary of Python's marshal, perhaps with the flag of references, whose first key is
+// a tuple of three: file, line and function.
 func isPythonProfile(data []byte) bool {
 	const isReferred = 0x80
 	if len(data) < 7 || data[0]&^isReferred != '{' {
 		return false
 	}
-	return data[1]&^isReferred == ')' && data[2] == 3 || data[1] == '(' && binary.LittleEndian.Uint32(data[2:]) == 3 // Python 2
+	isPython2 := data[1] == '(' && binary.LittleEndian.Uint32(data[2:]) == 3
+	return isPython2 || data[1]&^isReferred == ')' && data[2] == 3
 }

@@ -63,7 +63,8 @@ func TestDescribe(t *testing.T) {
 // Every format with a signature is one that package formats knows.
 func TestFormats(t *testing.T) {
 	for head, want := range map[string]formats.Format{
-		"\x1f\x8b\x08": formats.Gzip, "\x28\xb5\x2f\xfd": formats.Zstd, "go 1.26 trace": formats.GoTrace, "FLR\x00": formats.JFR,
+		"\x1f\x8b\x08": formats.Gzip, "\x28\xb5\x2f\xfd": formats.Zstd, "go 1.26 trace": formats.GoTrace,
+		"FLR\x00": formats.JFR,
 	} {
 		s, ok := signature.Of([]byte(head))
 		require.True(t, ok)

@@ -3,13 +3,14 @@
 
 // Package budget bounds the memory that a process takes for what it receives.
 //
-// Each payload has a Claim on the process's Budget, and goes through these steps: ReadAll reads its body, Acquire or Build
-// acquires the memory that its profiles will take before they are built, Built replaces that estimate by their size, and
-// Release ends the claim after the delivery. What the budget has no room for within MaxWait is refused with ErrBusy: the
-// sender should retry. What the whole budget has no room for is refused with a *TooLargeError.
+// Each payload has a Claim on the process's Budget, and goes through these steps: ReadAll reads its body, Acquire or
+// Build acquires the memory that its profiles will take before they are built, Built replaces that estimate by their
+// size, and Release ends the claim after the delivery. What the budget has no room for within MaxWait is refused with
+// ErrBusy: the sender should retry. What the whole budget has no room for is refused with a *TooLargeError.
 //
-// Nobody holds bytes in advance: a body holds what has arrived of it. So a claim may have to wait for more while it holds some.
-// Of those that hold bytes, at least one goes on; if all of them wait, one is refused, and the others go on with what it held.
+// Nobody holds bytes in advance: a body holds what has arrived of it. So a claim may have to wait for more while it
+// holds some. Of those that hold bytes, at least one goes on; if all of them wait, one is refused, and the others go on
+// with what it held.
 //
 // A quarter of the bytes is reserved for small payloads, so that large ones do not delay them.
 package budget
@@ -41,7 +42,8 @@ func (e *TooLargeError) Is(target error) bool { return target == size.ErrFull }
 
 func (e *TooLargeError) Error() string {
 	if e.IsMemory {
-		return fmt.Sprintf("its profiles would take %d bytes of memory, and the memory limit of this process leaves %d for one payload",
+		return fmt.Sprintf(
+			"its profiles would take %d bytes of memory, and the memory limit of this process leaves %d for one payload",
 			e.Need, e.Limit)
 	}
 	if e.Need > 0 {
@@ -121,8 +123,8 @@ func (c *Claim) Acquire(ctx context.Context, n int64) error {
 	return nil
 }
 
-// Build calls build, which reserves bytes before it takes them. expected is how many it will probably reserve: the claim
-// acquires them at once. After an error the claim is as before.
+// Build calls build, which reserves bytes before it takes them. expected is how many it will probably reserve: the
+// claim acquires them at once. After an error the claim is as before.
 func (c *Claim) Build(ctx context.Context, expected int64, build func(size.Reserve) error) error {
 	c.floor = c.used
 	err := c.grow(ctx, c.used+max(0, min(expected, c.profiles.lane.largeBytes-c.used)))

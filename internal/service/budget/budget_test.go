@@ -64,7 +64,9 @@ func TestSmallPayloadsGrowBesideALargeOne(t *testing.T) {
 			small := b.Begin()
 			defer small.Release()
 			for _, expected := range []int64{0, 30 * kib} {
-				require.NoError(t, small.Build(t.Context(), expected, func(reserve pdatasize.Reserve) error { return reserve(48 * kib) }))
+				require.NoError(t, small.Build(t.Context(), expected, func(reserve pdatasize.Reserve) error {
+					return reserve(48 * kib)
+				}))
 				small.Built(0)
 			}
 			return nil
@@ -107,8 +109,8 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// Whatever payloads grow to, together and in turn: none waits for another that waits, so that all of them end long before MaxWait, and
-// the budget holds.
+// Whatever payloads grow to, together and in turn: none waits for another that waits, so that all of them end long
+// before MaxWait, and the budget holds.
 func TestGrowingPayloadsNeverWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, began := newBudget(), time.Now()
@@ -192,7 +194,8 @@ func TestReadAll(t *testing.T) {
 	require.ErrorAs(t, err, &tooLarge)
 }
 
-// A body that has not begun to arrive holds nothing, and later at most twice what has arrived, whatever its sender states.
+// A body that has not begun to arrive holds nothing, and later at most twice what has arrived, whatever its sender
+// states.
 func TestABodyHoldsWhatHasArrived(t *testing.T) {
 	for _, stated := range []int64{-1, 180 * kib} {
 		b := newBudget()
@@ -217,7 +220,8 @@ func TestABodyHoldsWhatHasArrived(t *testing.T) {
 	}
 }
 
-// Bodies that arrive at once and need more than there is: some are refused, at once, and the others are read with what they held.
+// Bodies that arrive at once and need more than there is: some are refused, at once, and the others are read with what
+// they held.
 func TestBodiesThatOutgrowTheRoomDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, began := newBudget(), time.Now()
@@ -361,9 +365,11 @@ func TestLimiterBytes(t *testing.T) {
 			"memory_limiter/share": map[string]any{"limit_percentage": 50},
 			"dictionary_dedup":     nil,
 		}, 512 << 20},
-		"a percentage":          {map[string]any{"memory_limiter": map[string]any{"limit_percentage": 10}}, 400 << 20},
-		"all":                   {map[string]any{"memory_limiter": map[string]any{"limit_mib": 0, "limit_percentage": 100}}, allMemory},
-		"MiB and a percentage":  {map[string]any{"memory_limiter": map[string]any{"limit_mib": 512, "limit_percentage": 1}}, 512 << 20},
+		"a percentage": {map[string]any{"memory_limiter": map[string]any{"limit_percentage": 10}}, 400 << 20},
+		"all": {map[string]any{"memory_limiter": map[string]any{"limit_mib": 0, "limit_percentage": 100}},
+			allMemory},
+		"MiB and a percentage": {map[string]any{"memory_limiter": map[string]any{"limit_mib": 512, "limit_percentage": 1}},
+			512 << 20},
 		"an invalid percentage": {map[string]any{"memory_limiter": map[string]any{"limit_percentage": 101}}, math.MaxInt64},
 	} {
 		conf := confmap.NewFromStringMap(map[string]any{"processors": tc.limiters})

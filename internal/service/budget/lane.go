@@ -86,8 +86,8 @@ func (s *share) staysSmall(n int64) bool {
 	return s.large == 0 && !s.isLarge && s.lane.isSmall(s.small+n)
 }
 
-// leaveSmall records n bytes more that the share acquired of the large ones, with those that it held of the small ones: what is
-// reserved is for shares that stay small.
+// leaveSmall records n bytes more that the share acquired of the large ones, with those that it held of the small ones:
+// what is reserved is for shares that stay small.
 func (s *share) leaveSmall(n int64) {
 	s.lane.small.release(s.small, 0)
 	s.add(-s.small, s.small+n)
@@ -112,8 +112,8 @@ func (s *share) shrink(n int64) {
 	s.add(-small, -large)
 }
 
-// pool is a number of bytes that shares hold. Those that hold some of them come before those that wait for their first, and one of
-// them goes on at any time: if all wait, the last one is refused.
+// pool is a number of bytes that shares hold. Those that hold some of them come before those that wait for their first,
+// and one of them goes on at any time: if all wait, the last one is refused.
 type pool struct {
 	mu   sync.Mutex
 	free int64

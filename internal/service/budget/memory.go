@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// processParts of processWhole is the part of the process's memory that what it receives can take. The pipeline needs the
-	// rest: it merges, queues and sends what it was passed, each of which takes as much again.
+	// processParts of processWhole is the part of the process's memory that what it receives can take. The pipeline needs
+	// the rest: it merges, queues and sends what it was passed, each of which takes as much again.
 	processParts, processWhole = 3, 8
-	// A budget is not smaller than minProcessBytes: the process would hardly work. Nor is it larger than maxProcessBytes, so
-	// that a machine without a limit is not used up.
+	// A budget is not smaller than minProcessBytes: the process would hardly work. Nor is it larger than maxProcessBytes,
+	// so that a machine without a limit is not used up.
 	minProcessBytes = 16 << 20
 	maxProcessBytes = 1 << 30
 	// queryWhole is the part of the process's memory that queries can take, in the same bounds.
@@ -34,8 +34,8 @@ var (
 	process, queries *Budget
 )
 
-// Process returns the budget that all receivers of the process share. Its size follows from the memory that the process may
-// take: the least of GOMEMLIMIT, the limits of its control group, and what SetMemoryLimit was told.
+// Process returns the budget that all receivers of the process share. Its size follows from the memory that the process
+// may take: the least of GOMEMLIMIT, the limits of its control group, and what SetMemoryLimit was told.
 func Process() *Budget {
 	processMu.Lock()
 	defer processMu.Unlock()
@@ -45,9 +45,10 @@ func Process() *Budget {
 	return process
 }
 
-// Queries returns the budget of all queries of the process. It is apart from that of Process, so that neither keeps the other waiting:
-// who sends profiles does not wait for those who read them. Of a claim, the profiles are what a query computes with, and the body is
-// its answer until the last byte is written. So queries do not wait for readers of answers, either.
+// Queries returns the budget of all queries of the process. It is apart from that of Process, so that neither keeps the
+// other waiting: who sends profiles does not wait for those who read them. Of a claim, the profiles are what a query
+// computes with, and the body is its answer until the last byte is written. So queries do not wait for readers of
+// answers, either.
 func Queries() *Budget {
 	Process() // sets both
 	processMu.Lock()
@@ -55,8 +56,8 @@ func Queries() *Budget {
 	return queries
 }
 
-// SetMemoryLimit sizes the budget of the process for limit bytes of memory, unless its other limits are lower. It must be
-// called before receivers start.
+// SetMemoryLimit sizes the budget of the process for limit bytes of memory, unless its other limits are lower. It must
+// be called before receivers start.
 func SetMemoryLimit(limit int64) {
 	processMu.Lock()
 	defer processMu.Unlock()
@@ -76,7 +77,8 @@ func inBounds(n int64) int64 { return min(max(n, minProcessBytes), maxProcessByt
 
 func processGroupLimit() int64 { return groupLimit("/sys/fs/cgroup", "/proc/self/cgroup") }
 
-// groupLimit returns the memory limit of the process's control group, or of one above it; math.MaxInt64 if there is none.
+// groupLimit returns the memory limit of the process's control group, or of one above it; math.MaxInt64 if there is
+// none.
 func groupLimit(root, membership string) int64 {
 	limit := int64(math.MaxInt64)
 	text, err := os.ReadFile(membership)
@@ -111,7 +113,8 @@ func groupLimit(root, membership string) int64 {
 	return limit
 }
 
-// machineMemory returns the memory of the machine by its meminfo; math.MaxInt64 where there is no such file, which only Linux has.
+// machineMemory returns the memory of the machine by its meminfo; math.MaxInt64 where there is no such file, which only
+// Linux has.
 func machineMemory(meminfo string) int64 {
 	text, _ := os.ReadFile(meminfo)
 	for line := range strings.Lines(string(text)) {
@@ -143,8 +146,9 @@ func (converter) Convert(_ context.Context, conf *confmap.Conf) error {
 	return nil
 }
 
-// limiterBytes returns the smallest limit of all memory_limiters, or math.MaxInt64 if there is none. limit_percentage is a share of
-// allMemory: the limit of the control group, or else the memory of the machine. As in memory_limiter, limit_mib outranks it.
+// limiterBytes returns the smallest limit of all memory_limiters, or math.MaxInt64 if there is none. limit_percentage
+// is a share of allMemory: the limit of the control group, or else the memory of the machine. As in memory_limiter,
+// limit_mib outranks it.
 func limiterBytes(conf *confmap.Conf, allMemory int64) int64 {
 	limit := int64(math.MaxInt64)
 	processors, _ := conf.Get("processors").(map[string]any)

@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Metrics has the names of the metrics of the process's budget, and what each is. Both have the attribute `part`: `bodies` or
-// `profiles`.
+// Metrics has the names of the metrics of the process's budget, and what each is. Both have the attribute `part`:
+// `bodies` or `profiles`.
 var Metrics = map[string]string{
 	"otelcol_process_budget_used": "Bytes of the process's memory budget that payloads hold.",
 	"otelcol_process_budget_size": "Bytes of the process's memory budget.",
@@ -34,7 +34,8 @@ func Watch(set component.TelemetrySettings) (stop func() error, err error) {
 	watching.Lock()
 	defer watching.Unlock()
 	if watching.users == 0 {
-		if watching.registration, err = register(set.MeterProvider.Meter("github.com/otelcol-profiles/otelcol-profiles/internal/service/budget")); err != nil {
+		if watching.registration, err = register(
+			set.MeterProvider.Meter("github.com/otelcol-profiles/otelcol-profiles/internal/service/budget")); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// Several receivers report one budget, until the last of them stops; receivers of the next configuration report it again.
+// Several receivers report one budget, until the last of them stops; receivers of the next configuration report it
+// again.
 func TestWatch(t *testing.T) {
 	SetMemoryLimit(800 << 20)
 	claim := Process().Begin()

@@ -14,7 +14,8 @@ import (
 // firstBytes is the size of the first buffer. Until a byte has arrived, a body holds nothing.
 const firstBytes = 512
 
-// buffers are reused until the garbage collector frees them. Those in buffers[i] have more than 2^(i-1) and at most 2^i bytes.
+// buffers are reused until the garbage collector frees them. Those in buffers[i] have more than 2^(i-1) and at most 2^i
+// bytes.
 var buffers [48]sync.Pool
 
 func newBuffer(size int64) []byte {
@@ -24,20 +25,21 @@ func newBuffer(size int64) []byte {
 	return make([]byte, 0, size)
 }
 
-// maxKeptBytes is the largest buffer that is reused: the budget does not count the buffers that are kept until the garbage
-// collector has run twice.
+// maxKeptBytes is the largest buffer that is reused: the budget does not count the buffers that are kept until the
+// garbage collector has run twice.
 const maxKeptBytes = 4 << 20
 
 func keepBuffer(buffer []byte) {
 	if cap(buffer) > maxKeptBytes {
 		return
 	}
-	buffers[bits.Len64(uint64(cap(buffer)-1))].Put(buffer[:0]) //nolint:staticcheck // SA6002: the header costs 24 bytes, the buffer thousands
+	buffers[bits.Len64(uint64(cap(buffer)-1))].Put(
+		buffer[:0]) //nolint:staticcheck // SA6002: the header costs 24 bytes, the buffer thousands
 }
 
-// ReadAll reads body to its end into memory that the claim holds: at most twice what has arrived. It accepts at most limit bytes; for
-// a larger body it returns a *TooLargeError. stated is the length that the sender states; negative means unknown. The result is valid
-// until c.Release.
+// ReadAll reads body to its end into memory that the claim holds: at most twice what has arrived. It accepts at most
+// limit bytes; for a larger body it returns a *TooLargeError. stated is the length that the sender states; negative
+// means unknown. The result is valid until c.Release.
 func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64) ([]byte, error) {
 	room := c.body.lane.largeBytes - c.body.held()
 	if stated > min(limit, room) {
@@ -89,7 +91,8 @@ func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64
 	}
 }
 
-// tooLarge returns the error for a body of at least size bytes: that of the configured limit, unless the claim has less room.
+// tooLarge returns the error for a body of at least size bytes: that of the configured limit, unless the claim has less
+// room.
 func (c *Claim) tooLarge(size, limit, room int64) error {
 	if limit <= room {
 		return &TooLargeError{Limit: limit}

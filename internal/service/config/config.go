@@ -1,9 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config has what components share to read their configuration: Faults, so that Validate reports all faults at once;
-// Unmarshal, so that a misspelt key is an error in sections that squash one of the Collector's HTTP configs; and a converter
-// that names the keys that replaced old ones.
+// Package config has what components share to read their configuration: Faults, so that Validate reports all faults at
+// once; Unmarshal, so that a misspelt key is an error in sections that squash one of the Collector's HTTP configs; and
+// a converter that names the keys that replaced old ones.
 package config
 
 import (
@@ -28,7 +28,8 @@ func (f *Faults) Require(ok bool, format string, args ...any) {
 	}
 }
 
-// RequireURL adds a fault unless the address, which is the value of a key, is a URL of HTTP. The fault shows no secrets of it.
+// RequireURL adds a fault unless the address, which is the value of a key, is a URL of HTTP. The fault shows no secrets
+// of it.
 func (f *Faults) RequireURL(key, address string) {
 	u, err := url.Parse(address)
 	if strings.ContainsAny(address, "@?") { // others have no secrets, and some cannot be parsed

@@ -29,8 +29,10 @@ func TestFaults(t *testing.T) {
 func TestRequireURL(t *testing.T) {
 	for address, shown := range map[string]string{
 		"http://localhost:4040": "", "https://u:secret@host/path?token=x": "",
-		"": "", "localhost:4040": "localhost:4040", "ftp://host": "ftp://host", "http://": "http://", "http://host:port": "http://host:port",
-		"http://u:se cret@host": redact.Placeholder, "ftp://u:secret@host?token=x": "ftp://REDACTED:REDACTED@host?token=REDACTED",
+		"": "", "localhost:4040": "localhost:4040", "ftp://host": "ftp://host", "http://": "http://",
+		"http://host:port":            "http://host:port",
+		"http://u:se cret@host":       redact.Placeholder,
+		"ftp://u:secret@host?token=x": "ftp://REDACTED:REDACTED@host?token=REDACTED",
 	} {
 		var faults Faults
 		faults.RequireURL("endpoint", address)
@@ -38,6 +40,7 @@ func TestRequireURL(t *testing.T) {
 			require.NoError(t, faults.Err())
 			continue
 		}
-		require.EqualError(t, faults.Err(), fmt.Sprintf("`endpoint` must be an http or https URL with a host, found %q", shown))
+		require.EqualError(t, faults.Err(),
+			fmt.Sprintf("`endpoint` must be an http or https URL with a host, found %q", shown))
 	}
 }

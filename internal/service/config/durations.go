@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// Durations is a converter that changes nothing, and remembers the configuration: the Collector's error for a duration that it cannot
-// read names neither the value nor the units that there are.
+// Durations is a converter that changes nothing, and remembers the configuration: the Collector's error for a duration
+// that it cannot read names neither the value nor the units that there are.
 type Durations struct {
 	mu   sync.Mutex
 	last *confmap.Conf

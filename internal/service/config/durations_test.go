@@ -20,7 +20,8 @@ func TestDurations(t *testing.T) {
 		"300":     "`store.storage.retention`: \"300\" is not a duration: the units are h, m, s and ms, as in 1h30m",
 		"soon":    "`store.storage.retention`: \"soon\" is not a duration: the units are h, m, s and ms, as in 1h30m",
 	} {
-		conf := confmap.NewFromStringMap(map[string]any{"store": map[string]any{"storage": map[string]any{"retention": value}, "other": "14d"}})
+		conf := confmap.NewFromStringMap(map[string]any{"store": map[string]any{"storage": map[string]any{"retention": value},
+			"other": "14d"}})
 		d := &Durations{}
 		require.Empty(t, d.Explain("'storage.retention' time: unknown unit"), "nothing is loaded")
 		require.NoError(t, d.Factory().Create(confmap.ConverterSettings{}).Convert(t.Context(), conf))

@@ -13,11 +13,11 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// NewTelemetryFactory returns a factory of a converter that adds the distribution's defaults of service::telemetry, key by
-// key, to what a configuration has there:
+// NewTelemetryFactory returns a factory of a converter that adds the distribution's defaults of service::telemetry, key
+// by key, to what a configuration has there:
 //   - log lines for people, without the position in the code, the collector's own resource and stack traces;
-//   - the collector's own metrics for Prometheus at METRICS_HOST (localhost) and METRICS_PORT (8888), with the names that
-//     config/monitoring has.
+//   - the collector's own metrics for Prometheus at METRICS_HOST (localhost) and METRICS_PORT (8888), with the names
+//     that config/monitoring has.
 func NewTelemetryFactory() confmap.ConverterFactory {
 	return confmap.NewConverterFactory(func(confmap.ConverterSettings) confmap.Converter { return telemetry{} })
 }
@@ -34,7 +34,8 @@ func (telemetry) Convert(_ context.Context, conf *confmap.Conf) error {
 	missing := map[string]any{}
 	for key, value := range map[string]any{
 		"logs::disable_caller": true, "logs::disable_zap_resource": true, "logs::disable_stacktrace": true,
-		"metrics::readers": []any{map[string]any{"pull": map[string]any{"exporter": map[string]any{"prometheus": prometheus}}}},
+		"metrics::readers": []any{
+			map[string]any{"pull": map[string]any{"exporter": map[string]any{"prometheus": prometheus}}}},
 	} {
 		if key = "service::telemetry::" + key; !conf.IsSet(key) {
 			missing[key] = value

@@ -14,7 +14,9 @@ import (
 // What a configuration has stays, and the defaults join it.
 func TestTelemetryDefaults(t *testing.T) {
 	reader := func(host string, port int) any {
-		return []any{map[string]any{"pull": map[string]any{"exporter": map[string]any{"prometheus": map[string]any{"host": host, "port": port}}}}}
+		return []any{
+			map[string]any{
+				"pull": map[string]any{"exporter": map[string]any{"prometheus": map[string]any{"host": host, "port": port}}}}}
 	}
 	logs := map[string]any{"disable_caller": true, "disable_zap_resource": true, "disable_stacktrace": true}
 	own := []any{map[string]any{"periodic": map[string]any{"interval": 1000}}}
@@ -23,15 +25,20 @@ func TestTelemetryDefaults(t *testing.T) {
 		conf      map[string]any
 		telemetry map[string]any
 	}{
-		"none":     {nil, map[string]any{"service": map[string]any{"pipelines": nil}}, map[string]any{"logs": logs, "metrics": map[string]any{"readers": reader("localhost", 8888)}}},
-		"variable": {map[string]string{"METRICS_HOST": "::", "METRICS_PORT": "1"}, nil, map[string]any{"logs": logs, "metrics": map[string]any{"readers": reader("::", 1)}}},
+		"none": {nil, map[string]any{"service": map[string]any{"pipelines": nil}},
+			map[string]any{"logs": logs, "metrics": map[string]any{"readers": reader("localhost", 8888)}}},
+		"variable": {map[string]string{"METRICS_HOST": "::", "METRICS_PORT": "1"}, nil,
+			map[string]any{"logs": logs, "metrics": map[string]any{"readers": reader("::", 1)}}},
 		"own": {nil, map[string]any{"service": map[string]any{"telemetry": map[string]any{
-			"logs": map[string]any{"level": "debug", "disable_caller": false}, "metrics": map[string]any{"readers": own, "level": "detailed"}, "traces": nil,
+			"logs":    map[string]any{"level": "debug", "disable_caller": false},
+			"metrics": map[string]any{"readers": own, "level": "detailed"}, "traces": nil,
 		}}}, map[string]any{
-			"logs":    map[string]any{"level": "debug", "disable_caller": false, "disable_zap_resource": true, "disable_stacktrace": true},
+			"logs": map[string]any{"level": "debug", "disable_caller": false, "disable_zap_resource": true,
+				"disable_stacktrace": true},
 			"metrics": map[string]any{"readers": own, "level": "detailed"}, "traces": nil,
 		}},
-		"empty sections": {nil, map[string]any{"service": map[string]any{"telemetry": map[string]any{"logs": nil, "metrics": nil}}},
+		"empty sections": {nil,
+			map[string]any{"service": map[string]any{"telemetry": map[string]any{"logs": nil, "metrics": nil}}},
 			map[string]any{"logs": logs, "metrics": map[string]any{"readers": reader("localhost", 8888)}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,8 +15,9 @@ import (
 // Attribute is an attribute of a resource.
 type Attribute struct{ Key, Value string }
 
-// ResourceAttributes reads OTEL_RESOURCE_ATTRIBUTES by the specification: `key=value` pairs, separated by commas and percent-encoded.
-// A + stays a +, and a comma at the end is ignored. A malformed pair yields an error; the next pair follows.
+// ResourceAttributes reads OTEL_RESOURCE_ATTRIBUTES by the specification: `key=value` pairs, separated by commas and
+// percent-encoded. A + stays a +, and a comma at the end is ignored. A malformed pair yields an error; the next pair
+// follows.
 func ResourceAttributes(s string) iter.Seq2[Attribute, error] {
 	return func(yield func(Attribute, error) bool) {
 		if strings.TrimSpace(s) == "" {

@@ -21,9 +21,9 @@ const (
 	errorPermanent = "error.permanent"
 )
 
-// Settings returns settings for exporterhelper with which it counts what attempts report. exporterhelper starts a span for each
-// message that leaves the queue, makes all attempts with its context, and counts with that context in the end. So the span's
-// context carries the message's tally, by which the two counters divide the samples.
+// Settings returns settings for exporterhelper with which it counts what attempts report. exporterhelper starts a span
+// for each message that leaves the queue, makes all attempts with its context, and counts with that context in the end.
+// So the span's context carries the message's tally, by which the two counters divide the samples.
 func Settings(set component.TelemetrySettings) component.TelemetrySettings {
 	set.TracerProvider = tracerProvider{set.TracerProvider}
 	set.MeterProvider = meterProvider{set.MeterProvider}
@@ -32,7 +32,8 @@ func Settings(set component.TelemetrySettings) component.TelemetrySettings {
 
 // tally adds up the attempts to send a message. All its numbers are of samples.
 type tally struct {
-	// whole is the number of the first attempt. It differs from the message's if the exporter combined samples, or split some.
+	// whole is the number of the first attempt. It differs from the message's if the exporter combined samples, or split
+	// some.
 	whole      int
 	sent, lost int
 	// left is what had to be sent again after the last attempt.
@@ -60,7 +61,8 @@ func (t *tally) add(sent, lost, left int) (anySent bool) {
 	return t.sent > 0
 }
 
-// failed returns how many of a message's samples were not sent. It is exact unless the exporter combined or split samples.
+// failed returns how many of a message's samples were not sent. It is exact unless the exporter combined or split
+// samples.
 func (t *tally) failed(samples int64) int64 {
 	failed, whole := int64(t.lost+t.left), int64(t.whole)
 	return min(samples, (samples*failed+whole-1)/whole)
@@ -74,7 +76,8 @@ func (p tracerProvider) Tracer(name string, options ...trace.TracerOption) trace
 
 type tracer struct{ trace.Tracer }
 
-func (t tracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+func (t tracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context,
+	trace.Span) {
 	return t.Tracer.Start(context.WithValue(ctx, tallyKey{}, &tally{}), name, options...)
 }
 
@@ -103,7 +106,8 @@ func (m *meter) Int64Counter(name string, options ...metric.Int64CounterOption) 
 	return counter{c, m, name == failedSamples}, err
 }
 
-// counter is told the number of a message's samples: the one of sent samples after a success, the one of failed samples after a failure.
+// counter is told the number of a message's samples: the one of sent samples after a success, the one of failed samples
+// after a failure.
 type counter struct {
 	metric.Int64Counter
 	meter    *meter
@@ -119,7 +123,9 @@ func (c counter) Add(ctx context.Context, samples int64, options ...metric.AddOp
 		failed = t.failed(samples)
 	}
 	all := metric.NewAddConfig(options).Attributes()
-	ofExporter, ofFailure := all.Filter(func(a attribute.KeyValue) bool { return a.Key != errorType && a.Key != errorPermanent })
+	ofExporter, ofFailure := all.Filter(func(a attribute.KeyValue) bool {
+		return a.Key != errorType && a.Key != errorPermanent
+	})
 	if !c.isFailed {
 		ofFailure = []attribute.KeyValue{attribute.String(errorType, "_OTHER"), attribute.Bool(errorPermanent, true)}
 	}

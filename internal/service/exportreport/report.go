@@ -1,11 +1,13 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exportreport is for exporters that send a message by several requests, of which the server can refuse some permanently.
+// Package exportreport is for exporters that send a message by several requests, of which the server can refuse some
+// permanently.
 //
-// exporterhelper knows whole messages only: it counts all samples as sent if the last attempt returns no error, and otherwise all as
-// failed. An exporter that gets its settings from Settings, and ends each attempt with Report.Finish, has exact counts
-// (count.go). The error of an attempt names each reason once, however many requests were refused for it.
+// exporterhelper knows whole messages only: it counts all samples as sent if the last attempt returns no error, and
+// otherwise all as failed. An exporter that gets its settings from Settings, and ends each attempt with Report.Finish,
+// has exact counts (count.go). The error of an attempt names each reason once, however many requests were refused for
+// it.
 package exportreport
 
 import (
@@ -68,9 +70,9 @@ func (r *Report) Refused(samples int, what string, err error) {
 	r.reasons = append(r.reasons, &reason{message: message, first: what, err: err, requests: 1, samples: samples})
 }
 
-// Finish ends an attempt. If retryErr is not nil, left is what must be sent again. The error is for exporterhelper: it carries left;
-// or it is permanent, if the server has accepted nothing of the message. If the server has accepted a part, what it refused is
-// logged here: exporterhelper would log that it drops the whole message.
+// Finish ends an attempt. If retryErr is not nil, left is what must be sent again. The error is for exporterhelper: it
+// carries left; or it is permanent, if the server has accepted nothing of the message. If the server has accepted a
+// part, what it refused is logged here: exporterhelper would log that it drops the whole message.
 func (r *Report) Finish(ctx context.Context, logger *zap.Logger, retryErr error, left pprofile.Profiles) error {
 	remaining := 0
 	if retryErr != nil {

@@ -1,7 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpclient is for what sends by HTTP. Client.Post makes one exchange. Its Answer is an error that describes a refusal.
+// Package httpclient is for what sends by HTTP. Client.Post makes one exchange. Its Answer is an error that describes a
+// refusal.
 package httpclient
 
 import (
@@ -62,8 +63,8 @@ func (c *Client) Shutdown() {
 	}
 }
 
-// Post sends a body, and returns the server's answer. Without an answer it returns an error, which is permanent if the request
-// could not be made. Neither contains credentials of the URL.
+// Post sends a body, and returns the server's answer. Without an answer it returns an error, which is permanent if the
+// request could not be made. Neither contains credentials of the URL.
 func (c *Client) Post(ctx context.Context, url string, header http.Header, body []byte) (*Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -81,7 +82,8 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 		content = nil // the status suffices
 	}
 	a := &Answer{
-		URL: redact.RawURL(url), Status: response.StatusCode, Body: content, Message: Shorten(string(bytes.TrimSpace(content))),
+		URL: redact.RawURL(url), Status: response.StatusCode, Body: content,
+		Message:    Shorten(string(bytes.TrimSpace(content))),
 		IsProtobuf: strings.HasPrefix(response.Header.Get("Content-Type"), httpserver.ContentProtobuf),
 		RetryAfter: min(httpserver.RetryAfter(response.Header, time.Now()), c.MaxRetryAfter),
 	}

@@ -42,8 +42,8 @@ func SetRetryAfter(w http.ResponseWriter, delay time.Duration) {
 	}
 }
 
-// RetryAfter returns the delay that an answer asks for: seconds, or the time until a date (RFC 9110 section 10.2.3). It is 0 without
-// a valid header, and negative if the date has passed.
+// RetryAfter returns the delay that an answer asks for: seconds, or the time until a date (RFC 9110 section 10.2.3). It
+// is 0 without a valid header, and negative if the date has passed.
 func RetryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
@@ -70,7 +70,8 @@ func ContentType(r *http.Request) string {
 	return mediaType
 }
 
-// AnswerOTLPFailure answers with the status of an error of the pipeline, or of the body, and with Retry-After if the sender should retry.
+// AnswerOTLPFailure answers with the status of an error of the pipeline, or of the body, and with Retry-After if the
+// sender should retry.
 func AnswerOTLPFailure(w http.ResponseWriter, r *http.Request, err error) {
 	s := otlpstatus.Of(err)
 	code := otlpstatus.ToHTTP(s)
@@ -82,7 +83,8 @@ func AnswerOTLPFailure(w http.ResponseWriter, r *http.Request, err error) {
 	answerStatus(w, ContentType(r), s, code)
 }
 
-// AnswerOTLPError answers with a status message, as OTLP over HTTP requires: in the request's encoding, or else in JSON.
+// AnswerOTLPError answers with a status message, as OTLP over HTTP requires: in the request's encoding, or else in
+// JSON.
 func AnswerOTLPError(w http.ResponseWriter, r *http.Request, message string, httpCode int) {
 	answerStatus(w, ContentType(r), status.New(otlpstatus.CodeOf(httpCode), message), httpCode)
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
-// The errors of reading a body, for errors.Is. If the body is too large, the error is an *budget.TooLargeError; if the budget
-// is used up, it is budget.ErrBusy.
+// The errors of reading a body, for errors.Is. If the body is too large, the error is an *budget.TooLargeError; if the
+// budget is used up, it is budget.ErrBusy.
 var (
 	// ErrEncoding means that the Content-Encoding is not accepted.
 	ErrEncoding = errors.New("Content-Encoding is not accepted")
@@ -67,7 +67,8 @@ const (
 	maxSnappyRatio = 64
 )
 
-// zstdWindowBytes are the largest windows that decoders of each class accept. RFC 8878 section 3.1.1.1.2 recommends 8 MiB.
+// zstdWindowBytes are the largest windows that decoders of each class accept. RFC 8878 section 3.1.1.1.2 recommends 8
+// MiB.
 var zstdWindowBytes = [...]uint64{256 << 10, 1 << 20, 8 << 20}
 
 // Readers with large buffers are reused until the garbage collector frees them.
@@ -89,8 +90,9 @@ type Body struct {
 	finish func()
 }
 
-// OpenBody prepares to read the body of r, which nothing has read or decoded before. A body with a Content-Encoding is read at once.
-// The error is a *BodyError. After an error the server closes the connection with the answer if the rest of the body is not read.
+// OpenBody prepares to read the body of r, which nothing has read or decoded before. A body with a Content-Encoding is
+// read at once. The error is a *BodyError. After an error the server closes the connection with the answer if the rest
+// of the body is not read.
 func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Body, error) {
 	b := &Body{options: options, ctx: r.Context(), stated: r.ContentLength}
 	b.reading, _ = b.ctx.Value(bodyReadingKey{}).(*bodyReading)
@@ -158,7 +160,8 @@ func (b *Body) fail(err error) error {
 	return bodyError(err, b.reading.stopping.Err() != nil)
 }
 
-// bodyError returns the error of reading a body, with its status and, if the server stopped the reading, with that cause.
+// bodyError returns the error of reading a body, with its status and, if the server stopped the reading, with that
+// cause.
 func bodyError(err error, stopping bool) *BodyError {
 	var tooLarge *budget.TooLargeError
 	switch {
@@ -187,8 +190,10 @@ func (b *Body) ReadAll() ([]byte, error) {
 	return data, nil
 }
 
-// decode returns a reader of what data becomes, and what to call after its use, or nil. The claim holds the decoder's memory.
-func decode(ctx context.Context, encoding string, data []byte, claim *budget.Claim, limit int64) (io.Reader, func(), error) {
+// decode returns a reader of what data becomes, and what to call after its use, or nil. The claim holds the decoder's
+// memory.
+func decode(ctx context.Context, encoding string, data []byte, claim *budget.Claim, limit int64) (io.Reader, func(),
+	error) {
 	wire := bytes.NewReader(data)
 	var reader io.Reader
 	var err error

@@ -14,15 +14,16 @@ import (
 	"strings"
 )
 
-// Browsers is the rule by which a server refuses what a page of another site makes a browser send. Start applies it to every
-// request. Clients other than browsers send neither Origin nor Sec-Fetch-Site.
+// Browsers is the rule by which a server refuses what a page of another site makes a browser send. Start applies it to
+// every request. Clients other than browsers send neither Origin nor Sec-Fetch-Site.
 type Browsers struct {
-	// AllowedOrigins are the origins whose pages may send here. They have patterns as in CORS, where `*` matches any characters.
+	// AllowedOrigins are the origins whose pages may send here. They have patterns as in CORS, where `*` matches any
+	// characters.
 	AllowedOrigins []string
 	// IsPage reports that browsers read here, too. Then a request without an origin must have a known host.
 	IsPage bool
-	// AllowedHosts are the hosts that a server of pages is known by, besides addresses and localhost, and names without a dot
-	// where it does not listen on a loopback address.
+	// AllowedHosts are the hosts that a server of pages is known by, besides addresses and localhost, and names without a
+	// dot where it does not listen on a loopback address.
 	AllowedHosts []string
 	// Hint tells what to configure if a host is not allowed.
 	Hint string
@@ -39,7 +40,8 @@ func (b *Browsers) Check(r *http.Request) error {
 		return nil
 	}
 	if isCrossSite(r) && !b.isLink(r) {
-		return fmt.Errorf("pages of another origin (%q) may not send here: list the origin in `cors.allowed_origins` if they should", origin)
+		return fmt.Errorf(
+			"pages of another origin (%q) may not send here: list the origin in `cors.allowed_origins` if they should", origin)
 	}
 	// Whoever controls a name can make it resolve to this machine (DNS rebinding): such a page is of the same origin.
 	if (b.IsPage || origin != "") && !b.isKnown(r) {
@@ -67,7 +69,8 @@ func isCrossSite(r *http.Request) bool {
 
 // isLink reports whether somebody follows a link to a page.
 func (b *Browsers) isLink(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" &&
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" &&
+		r.Header.Get("Sec-Fetch-Dest") == "document" &&
 		slices.Contains(b.Linked, r.URL.Path)
 }
 
@@ -81,7 +84,8 @@ func (b *Browsers) isKnown(r *http.Request) bool {
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && at.IP.IsLoopback() {
 		return false
 	}
-	// Receivers are reached by names that they do not know. Pages are not, but a name without a dot is one of the own network.
+	// Receivers are reached by names that they do not know. Pages are not, but a name without a dot is one of the own
+	// network.
 	return !b.IsPage || !strings.Contains(host, ".")
 }
 

@@ -61,7 +61,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// A page of another site that made its name resolve to this machine is refused, and other clients reach a receiver by any name.
+// A page of another site that made its name resolve to this machine is refused, and other clients reach a receiver by
+// any name.
 func TestReceiversHosts(t *testing.T) {
 	var receiver Browsers
 	for host, ok := range map[string]bool{
@@ -72,7 +73,8 @@ func TestReceiversHosts(t *testing.T) {
 		r.Header.Del("Origin")
 		assert.NoError(t, receiver.Check(r), host)
 	}
-	r := browserRequest(network, http.MethodPost, "http://agent.example:4040/v1/pprof", "Origin", "http://agent.example:4040")
+	r := browserRequest(network, http.MethodPost, "http://agent.example:4040/v1/pprof", "Origin",
+		"http://agent.example:4040")
 	assert.NoError(t, receiver.Check(r))
 }
 
@@ -109,8 +111,10 @@ func TestPagesCrossSite(t *testing.T) {
 		headers []string
 		ok      bool
 	}{
-		{"/", link, true}, {"/", frame, false}, {"/", image, false}, {"/api/services", link, false}, {"/api/services", image, false},
-		{"/profiles/shop/cpu", link, false}, {"/services/shop/debug/pprof/profile", image, false}, {"/api/services", own, true},
+		{"/", link, true}, {"/", frame, false}, {"/", image, false}, {"/api/services", link, false},
+		{"/api/services", image, false},
+		{"/profiles/shop/cpu", link, false}, {"/services/shop/debug/pprof/profile", image, false},
+		{"/api/services", own, true},
 		{"/api/services", nil, true}, {"/api/services", []string{"Origin", "http://evil.example"}, false},
 	} {
 		err := page.Check(browserRequest(loopback, http.MethodGet, "http://localhost:4042"+tc.path, tc.headers...))

@@ -74,7 +74,8 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 		return err
 	}
 	for name, export := range g.Services {
-		server.RegisterService(exportService(name, func(stream grpc.ServerStream) error { return g.handle(stream, export) }), g)
+		server.RegisterService(exportService(name, func(stream grpc.ServerStream) error { return g.handle(stream, export) }),
+			g)
 	}
 	listener, err := g.Config.NetAddr.Listen(ctx)
 	if err != nil {
@@ -85,8 +86,8 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 	return nil
 }
 
-// exportService returns a service whose only method is registered as a stream: for other methods, gRPC reads the message before the
-// handler can acquire memory for it.
+// exportService returns a service whose only method is registered as a stream: for other methods, gRPC reads the
+// message before the handler can acquire memory for it.
 func exportService(name string, handle func(grpc.ServerStream) error) *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: name, HandlerType: (*any)(nil),
@@ -152,7 +153,8 @@ func (g *GRPC) receive(ctx context.Context, stream grpc.ServerStream, claim *bud
 	case err == nil:
 		return message, nil
 	case errors.Is(err, ErrLate):
-		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v (`read_timeout`)", g.ReadTimeout)
+		return nil, status.Errorf(codes.DeadlineExceeded, "the message did not arrive within %v (`read_timeout`)",
+			g.ReadTimeout)
 	case errors.As(err, &tooLarge):
 		if tooLarge.Need == 0 {
 			err = fmt.Errorf("received a message larger than max: %w", err)

@@ -37,19 +37,21 @@ func CheckConfig(c *confighttp.ServerConfig) error {
 	if k := c.Keepalive.Get(); k != nil {
 		faults.Require(k.IdleTimeout >= 0, "`keepalive.idle_timeout` must not be negative, found %v", k.IdleTimeout)
 	}
-	faults.Require(c.MaxRequestBodySize >= 0, "`max_request_body_size` must not be negative, found %d", c.MaxRequestBodySize)
+	faults.Require(c.MaxRequestBodySize >= 0, "`max_request_body_size` must not be negative, found %d",
+		c.MaxRequestBodySize)
 	var unknown []string
 	for _, name := range acceptedEncodings(c.CompressionAlgorithms) {
 		if !slices.Contains(Encodings, name) {
 			unknown = append(unknown, strconv.Quote(name))
 		}
 	}
-	faults.Require(unknown == nil, "`compression_algorithms` must be among %s, found %s", strings.Join(Encodings, ", "), strings.Join(unknown, ", "))
+	faults.Require(unknown == nil, "`compression_algorithms` must be among %s, found %s", strings.Join(Encodings, ", "),
+		strings.Join(unknown, ", "))
 	return faults.Err()
 }
 
-// acceptedEncodings returns the encodings to accept for confighttp's CompressionAlgorithms: nil means all, and "" is left out, since a
-// body without an encoding is always accepted.
+// acceptedEncodings returns the encodings to accept for confighttp's CompressionAlgorithms: nil means all, and "" is
+// left out, since a body without an encoding is always accepted.
 func acceptedEncodings(configured []string) []string {
 	if configured == nil {
 		return Encodings
@@ -62,10 +64,11 @@ type HTTP struct {
 	Config *confighttp.ServerConfig
 	// MaxBodyBytes bounds bodies in addition to Config; 0 adds no bound.
 	MaxBodyBytes int64
-	// AnswerError answers for confighttp, for example if a sender may not send, and to browsers that are refused; nil answers with the
-	// message alone.
+	// AnswerError answers for confighttp, for example if a sender may not send, and to browsers that are refused; nil
+	// answers with the message alone.
 	AnswerError func(w http.ResponseWriter, r *http.Request, message string, code int)
-	// Browsers is the rule for requests of browsers. Unless it is that of pages, pages of the origins that Config lists may send here.
+	// Browsers is the rule for requests of browsers. Unless it is that of pages, pages of the origins that Config lists
+	// may send here.
 	Browsers Browsers
 	// UnencryptedHTTP2 accepts HTTP/2 without TLS, too, as gRPC needs it.
 	UnencryptedHTTP2 bool
@@ -77,7 +80,9 @@ type HTTP struct {
 func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Server, error) {
 	h.encodings = acceptedEncodings(h.Config.CompressionAlgorithms)
 	if h.AnswerError == nil {
-		h.AnswerError = func(w http.ResponseWriter, _ *http.Request, message string, code int) { http.Error(w, message, code) }
+		h.AnswerError = func(w http.ResponseWriter, _ *http.Request, message string, code int) {
+			http.Error(w, message, code)
+		}
 	}
 	server, err := h.Config.ToServer(ctx, env.Host.GetExtensions(), env.Telemetry, handler,
 		append(bodiesAsSent(), confighttp.WithErrorHandler(h.answerTransportError))...)
@@ -106,7 +111,9 @@ func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Serve
 // bodiesAsSent makes confighttp leave bodies encoded, because OpenBody decodes them within limits.
 func bodiesAsSent() (options []confighttp.ToServerOption) {
 	for _, encoding := range append([]string{"", "identity"}, Encodings...) {
-		options = append(options, confighttp.WithDecoder(encoding, func(io.ReadCloser) (io.ReadCloser, error) { return nil, nil }))
+		options = append(options, confighttp.WithDecoder(encoding, func(io.ReadCloser) (io.ReadCloser, error) {
+			return nil, nil
+		}))
 	}
 	return options
 }

@@ -100,7 +100,8 @@ func serve(t *testing.T, budget *budget.Budget, limit int64, then func(*http.Req
 	return s, listener.Addr().String()
 }
 
-// post returns the answer's status and text. The status is 0 if the server closed the connection while the body was being sent.
+// post returns the answer's status and text. The status is 0 if the server closed the connection while the body was
+// being sent.
 func post(t testing.TB, address, encoding string, body io.Reader) (int, string) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodPost, "http://"+address, body)
@@ -128,7 +129,8 @@ func TestBodiesInEveryEncoding(t *testing.T) {
 		t.Run(encoding, func(t *testing.T) {
 			for size, want := range map[int]int{1: 200, 100: 200, 100_000: 200, limit: 200, limit + 1: 413} {
 				body := encode(t, encoding, bytes.Repeat([]byte("0123456789"), size/10+1)[:size])
-				for _, reader := range []io.Reader{bytes.NewReader(body), io.MultiReader(bytes.NewReader(body))} { // with a length, and chunked
+				// with a length, and chunked
+				for _, reader := range []io.Reader{bytes.NewReader(body), io.MultiReader(bytes.NewReader(body))} {
 					code, text := post(t, address, encoding, reader)
 					assert.Equal(t, want, code, "%d bytes: %s", size, text)
 					if want == 200 {
@@ -217,7 +219,8 @@ func dribble(t *testing.T, address string, start []byte, length int) net.Conn {
 	return c
 }
 
-// Large bodies that arrive slowly hold what is for large bodies, until the read timeout. Small ones are received meanwhile.
+// Large bodies that arrive slowly hold what is for large bodies, until the read timeout. Small ones are received
+// meanwhile.
 func TestSlowSendersLeaveRoomForSmallBodies(t *testing.T) {
 	budget := budget.New(16 * mib) // of which bodies have 4, and one may have 3
 	_, address := serve(t, budget, 4*mib, nil)
@@ -317,7 +320,8 @@ func TestFailureIsReported(t *testing.T) {
 }
 
 func TestRetryStatus(t *testing.T) {
-	withDelay, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)})
+	withDelay, err := status.New(codes.ResourceExhausted, "slow down").
+		WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)})
 	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		err       error
@@ -331,10 +335,12 @@ func TestRetryStatus(t *testing.T) {
 		"throttled by HTTP": {consumererror.NewOTLPHTTPError(errors.New("x"), 429), false, 429, otlpstatus.DefaultRetryDelay},
 		"unavailable":       {status.Error(codes.Unavailable, "away"), false, 503, otlpstatus.DefaultRetryDelay},
 		"permanent":         {consumererror.NewPermanent(errors.New("never")), true, 0, 0},
-		"permanent by all":  {errors.Join(consumererror.NewPermanent(errors.New("a")), consumererror.NewPermanent(errors.New("b"))), true, 0, 0},
+		"permanent by all": {errors.Join(consumererror.NewPermanent(errors.New("a")),
+			consumererror.NewPermanent(errors.New("b"))), true, 0, 0},
 		"permanent as such": {consumererror.NewPermanent(errors.Join(errors.New("a"), errors.New("b"))), true, 0, 0},
 		"permanent by one": {
-			fmt.Errorf("both: %w", errors.Join(errors.New("full"), consumererror.NewPermanent(errors.New("b")))), false, 503, otlpstatus.DefaultRetryDelay,
+			fmt.Errorf("both: %w", errors.Join(errors.New("full"), consumererror.NewPermanent(errors.New("b")))), false, 503,
+			otlpstatus.DefaultRetryDelay,
 		},
 		"not retryable": {consumererror.NewOTLPHTTPError(errors.New("x"), 400), true, 0, 0},
 	} {
@@ -347,7 +353,8 @@ func TestRetryStatus(t *testing.T) {
 			}
 		})
 	}
-	for delay, want := range map[time.Duration]string{0: "", time.Millisecond: "1", 1500 * time.Millisecond: "2", 5 * time.Second: "5", math.MaxInt64: "9223372037"} {
+	for delay, want := range map[time.Duration]string{0: "", time.Millisecond: "1", 1500 * time.Millisecond: "2",
+		5 * time.Second: "5", math.MaxInt64: "9223372037"} {
 		w := httptest.NewRecorder()
 		SetRetryAfter(w, delay)
 		assert.Equal(t, want, w.Header().Get("Retry-After"))
@@ -361,14 +368,17 @@ func TestRetryAfter(t *testing.T) {
 	assert.Equal(t, 9*time.Second, delay("Fri, 02 Jan 2026 03:04:14 GMT"))
 	assert.Zero(t, delay("soon"))
 	assert.Zero(t, RetryAfter(nil, now))
-	for _, long := range []string{"9223372036854775807", "99999999999999999999", "86400", "Fri, 31 Dec 9999 23:59:59 GMT"} {
+	for _, long := range []string{"9223372036854775807", "99999999999999999999", "86400",
+		"Fri, 31 Dec 9999 23:59:59 GMT"} {
 		assert.Greater(t, delay(long), time.Hour, long)
 	}
 	assert.LessOrEqual(t, delay("-5"), time.Duration(0))
 }
 
 func TestRedirects(t *testing.T) {
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request arrived at another origin") }))
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("a request arrived at another origin")
+	}))
 	defer elsewhere.Close()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		assert.Empty(t, r.Header.Get("Referer"))
@@ -417,20 +427,21 @@ func TestShutdownOfHTTP2(t *testing.T) {
 	unencrypted := new(http.Protocols)
 	unencrypted.SetUnencryptedHTTP2(true)
 	memory := budget.New(16 * mib)
-	s := Start(&http.Server{Protocols: unencrypted, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		claim := memory.Begin()
-		defer claim.Release()
-		body, err := OpenBody(w, r, BodyOptions{Claim: claim, LimitBytes: mib})
-		if err == nil {
-			_, err = body.ReadAll()
-		}
-		var fault *BodyError
-		if errors.As(err, &fault) {
-			http.Error(w, err.Error(), fault.Status)
-			return
-		}
-		<-r.Context().Done()
-	})}, listener, Options{})
+	s := Start(&http.Server{Protocols: unencrypted, ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			claim := memory.Begin()
+			defer claim.Release()
+			body, err := OpenBody(w, r, BodyOptions{Claim: claim, LimitBytes: mib})
+			if err == nil {
+				_, err = body.ReadAll()
+			}
+			var fault *BodyError
+			if errors.As(err, &fault) {
+				http.Error(w, err.Error(), fault.Status)
+				return
+			}
+			<-r.Context().Done()
+		})}, listener, Options{})
 	client := &http.Client{Transport: &http.Transport{Protocols: unencrypted}}
 	answers := make(chan string, 20)
 	for i := range cap(answers) {
@@ -470,7 +481,8 @@ func TestCheckConfig(t *testing.T) {
 	config.ReadTimeout, config.ReadHeaderTimeout, config.WriteTimeout, config.MaxRequestBodySize = -1, -1, -1, -1
 	config.Keepalive = configoptional.Some(confighttp.KeepaliveServerConfig{IdleTimeout: -1})
 	err := CheckConfig(&config)
-	for _, key := range []string{"read_timeout", "read_header_timeout", "write_timeout", "keepalive.idle_timeout", "max_request_body_size"} {
+	for _, key := range []string{"read_timeout", "read_header_timeout", "write_timeout", "keepalive.idle_timeout",
+		"max_request_body_size"} {
 		require.ErrorContains(t, err, "`"+key+"` must not be negative")
 	}
 }
@@ -493,7 +505,8 @@ func TestALateBody(t *testing.T) {
 		conn, err := net.Dial("tcp", s.Listener.Addr().String())
 		require.NoError(t, err)
 		defer func() { _ = conn.Close() }()
-		_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: %s\r\nContent-Length: 100\r\n\r\n{", encoding)
+		_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: %s\r\nContent-Length: 100\r\n\r\n{",
+			encoding)
 		require.NoError(t, err)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		require.NoError(t, err)

@@ -26,14 +26,15 @@ const (
 	MaxConnectionsEach = MaxConnections / 2
 	// MaxStreams is how many requests one HTTP/2 connection has, unless the configuration has another number.
 	MaxStreams = 64
-	// MaxRequests is how many requests are handled, for all clients and for one that is alone. More are refused for the moment.
+	// MaxRequests is how many requests are handled, for all clients and for one that is alone. More are refused for the
+	// moment.
 	MaxRequests     = 4096
 	MaxRequestsEach = MaxRequests / 2
 )
 
-// shares bounds what is open at a time, for all clients and for each address, or IPv6 network of 64 bits: one has at most half of what
-// the others leave. So an address of many clients, such as a load balancer's, has room while nobody else needs it, and none can keep
-// the others out.
+// shares bounds what is open at a time, for all clients and for each address, or IPv6 network of 64 bits: one has at
+// most half of what the others leave. So an address of many clients, such as a load balancer's, has room while nobody
+// else needs it, and none can keep the others out.
 type shares struct {
 	all  int
 	each map[netip.Addr]int
@@ -130,8 +131,8 @@ func (c *connections) remove(conn net.Conn) {
 	}
 }
 
-// networkOf returns the address of a client: of IPv6 the first 64 bits, since one client has all of the others. It is the zero value for
-// what is no IP address.
+// networkOf returns the address of a client: of IPv6 the first 64 bits, since one client has all of the others. It is
+// the zero value for what is no IP address.
 func networkOf(address net.Addr) netip.Addr {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok {
@@ -158,7 +159,8 @@ func networkOfIP(ip netip.Addr) netip.Addr {
 	return ip
 }
 
-// limitHTTP closes new connections where there are too many. It does not wrap connections: net/http would not recognise TLS.
+// limitHTTP closes new connections where there are too many. It does not wrap connections: net/http would not recognise
+// TLS.
 func (c *connections) limitHTTP(server *http.Server) {
 	if server.HTTP2 == nil {
 		server.HTTP2 = &http.HTTP2Config{}
@@ -180,8 +182,8 @@ func (c *connections) limitHTTP(server *http.Server) {
 	}
 }
 
-// limitedListener closes new connections where there are too many. It can close the others, too: a gRPC server that stops waits two
-// minutes for connections that have sent nothing.
+// limitedListener closes new connections where there are too many. It can close the others, too: a gRPC server that
+// stops waits two minutes for connections that have sent nothing.
 type limitedListener struct {
 	net.Listener
 	connections
@@ -236,7 +238,8 @@ var errTooManyRequests = errors.New("too many requests are being handled at the 
 // limitCalls refuses calls for the moment where too many are handled.
 func limitCalls(refused *refusals) grpc.ServerOption {
 	calls := requests{refused: refused}
-	return grpc.ChainStreamInterceptor(func(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	return grpc.ChainStreamInterceptor(func(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo,
+		next grpc.StreamHandler) error {
 		var from netip.Addr
 		if client, ok := peer.FromContext(stream.Context()); ok {
 			from = networkOf(client.Addr)

@@ -39,7 +39,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 )
 
-// dialMany opens more connections than one address may have, and returns how many stay open, with a function that closes one of them.
+// dialMany opens more connections than one address may have, and returns how many stay open, with a function that
+// closes one of them.
 func dialMany(t *testing.T, address string) (open int, closeOne func()) {
 	var all []net.Conn
 	for range MaxConnectionsEach + 20 {
@@ -85,7 +86,8 @@ func TestConnectionsOfAnAddressAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, metricdata.Sum[int64]{
 		Temporality: metricdata.CumulativeTemporality, IsMonotonic: true,
-		DataPoints: []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(attribute.String("reason", "address")), Value: 20}},
+		DataPoints: []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(attribute.String("reason", "address")),
+			Value: 20}},
 	}, refused.Data.(metricdata.Sum[int64]), metricdatatest.IgnoreTimestamp())
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	_, err = client.Get(url) //nolint:bodyclose // there is no answer
@@ -126,7 +128,8 @@ func TestNetworks(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.1": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::", "::1": "::",
 	} {
-		assert.Equal(t, want, networkOf(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 80))).String())
+		assert.Equal(t, want, networkOf(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(address), 80))).
+			String())
 	}
 	assert.Equal(t, netip.Addr{}, networkOf(&net.UnixAddr{Name: "socket"}))
 }
@@ -238,8 +241,8 @@ func TestShares(t *testing.T) {
 	assert.Empty(t, s.each)
 }
 
-// clientFrom returns a client whose connections come from an address of the loopback network. Other systems than Linux have only the
-// first of them.
+// clientFrom returns a client whose connections come from an address of the loopback network. Other systems than Linux
+// have only the first of them.
 func clientFrom(t *testing.T, address string) *http.Client {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs a second address of the loopback network")
@@ -275,7 +278,8 @@ func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 
 	var header bytes.Buffer
 	encoder := hpack.NewEncoder(&header)
-	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", "localhost"}, {":path", "/"}} {
+	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", "localhost"},
+		{":path", "/"}} {
 		require.NoError(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
 	var open []net.Conn
@@ -288,7 +292,8 @@ func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 		framer := http2.NewFramer(&sent, nil)
 		require.NoError(t, framer.WriteSettings())
 		for n := range uint32(MaxStreams) {
-			require.NoError(t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*n + 1, BlockFragment: header.Bytes(), EndHeaders: true}))
+			require.NoError(t,
+				framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*n + 1, BlockFragment: header.Bytes(), EndHeaders: true}))
 		}
 		_, err = conn.Write(sent.Bytes())
 		require.NoError(t, err)
@@ -303,7 +308,8 @@ func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 		}
 		return n
 	}
-	require.Eventually(t, func() bool { return refused() == MaxRequests-MaxRequestsEach }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return refused() == MaxRequests-MaxRequestsEach }, 30*time.Second,
+		10*time.Millisecond)
 	assert.Equal(t, MaxRequestsEach, s.requests.count())
 	code, _ := get(quiet)
 	assert.Equal(t, http.StatusOK, code)
@@ -335,7 +341,8 @@ func TestGRPCIsBounded(t *testing.T) {
 	g.serve(server, listener, nil)
 	var calls sync.WaitGroup
 	call := func(client *grpc.ClientConn) error {
-		stream, err := client.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true}, "/test/Export", grpc.ForceCodecV2(RawCodec{}))
+		stream, err := client.NewStream(context.Background(), &grpc.StreamDesc{ServerStreams: true}, "/test/Export",
+			grpc.ForceCodecV2(RawCodec{}))
 		if err == nil {
 			err = stream.RecvMsg(new([]byte))
 		}
@@ -388,7 +395,8 @@ func TestIdleConnectionsOfGRPCTakeLittle(t *testing.T) {
 	config := configgrpc.NewDefaultServerConfig()
 	config.NetAddr.Endpoint, config.NetAddr.Transport = "127.0.0.1:0", confignet.TransportTypeTCP
 	g := &GRPC{Config: &config}
-	require.NoError(t, g.Start(t.Context(), Env{Host: componenttest.NewNopHost(), Telemetry: componenttest.NewNopTelemetrySettings()}))
+	require.NoError(t,
+		g.Start(t.Context(), Env{Host: componenttest.NewNopHost(), Telemetry: componenttest.NewNopTelemetrySettings()}))
 	memory := func() int64 {
 		runtime.GC()
 		runtime.GC() // frees what pools hold

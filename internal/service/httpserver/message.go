@@ -18,8 +18,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
-// transportStream is what gRPC reads messages from (docs/decisions/0017). RecvMsg reads a message whole, and does not tell how much of it
-// has arrived. Here a message is read in parts, as the budget has room for them.
+// transportStream is what gRPC reads messages from (docs/decisions/0017). RecvMsg reads a message whole, and does not
+// tell how much of it has arrived. Here a message is read in parts, as the budget has room for them.
 type transportStream interface {
 	ReadMessageHeader(header []byte) error
 	Read(n int) (mem.BufferSlice, error)
@@ -80,7 +80,8 @@ func (m *arrivingMessage) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// await calls read until it returns, the server stops, or the time is up. Then read ends with the stream, and nobody uses its results.
+// await calls read until it returns, the server stops, or the time is up. Then read ends with the stream, and nobody
+// uses its results.
 func (m *arrivingMessage) await(read func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- read() }()
@@ -95,7 +96,8 @@ func (m *arrivingMessage) await(read func() error) error {
 }
 
 // decompress decodes a message that has arrived. gRPC has refused encodings that it does not know.
-func (m *arrivingMessage) decompress(ctx context.Context, message []byte, claim *budget.Claim, limit int64) ([]byte, error) {
+func (m *arrivingMessage) decompress(ctx context.Context, message []byte, claim *budget.Claim, limit int64) ([]byte,
+	error) {
 	encoding := m.stream.RecvCompress()
 	if !slices.Contains(Encodings, encoding) {
 		return nil, status.Errorf(codes.Unimplemented, "grpc-encoding %q is not accepted", encoding)

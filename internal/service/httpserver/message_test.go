@@ -35,7 +35,8 @@ func serveGRPC(t *testing.T, readTimeout time.Duration) *grpc.ClientConn {
 			return bytes.Clone(message), nil
 		},
 	}}
-	require.NoError(t, g.Start(t.Context(), Env{Host: componenttest.NewNopHost(), Telemetry: componenttest.NewNopTelemetrySettings()}))
+	require.NoError(t,
+		g.Start(t.Context(), Env{Host: componenttest.NewNopHost(), Telemetry: componenttest.NewNopTelemetrySettings()}))
 	client, err := grpc.NewClient(g.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(RawCodec{}), grpc.MaxCallRecvMsgSize(16*mib)))
 	require.NoError(t, err)
@@ -50,7 +51,8 @@ func serveGRPC(t *testing.T, readTimeout time.Duration) *grpc.ClientConn {
 func TestMessagesInEveryEncoding(t *testing.T) {
 	client := serveGRPC(t, 0)
 	for _, name := range []string{"", "gzip", "zstd", "snappy"} {
-		for size, want := range map[int]codes.Code{0: codes.OK, 1: codes.OK, 100_000: codes.OK, 8 * mib: codes.OK, 8*mib + 1: codes.ResourceExhausted} {
+		for size, want := range map[int]codes.Code{0: codes.OK, 1: codes.OK, 100_000: codes.OK, 8 * mib: codes.OK, 8*mib +
+			1: codes.ResourceExhausted} {
 			message, answer := bytes.Repeat([]byte("0123456789"), size/10+1)[:size], []byte(nil)
 			var options []grpc.CallOption
 			if name != "" {
@@ -70,19 +72,22 @@ func TestMessagesInEveryEncoding(t *testing.T) {
 
 func TestCallWithoutAMessage(t *testing.T) {
 	client := serveGRPC(t, 0)
-	stream, err := client.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/test/Export")
+	stream, err := client.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
+		"/test/Export")
 	require.NoError(t, err)
 	require.NoError(t, stream.CloseSend())
 	err = stream.RecvMsg(new([]byte))
 	assert.Equal(t, codes.InvalidArgument, status.Code(err), err)
 }
 
-// Calls that send nothing hold nothing, whatever their number: others are received meanwhile, and later they are told that they are late.
+// Calls that send nothing hold nothing, whatever their number: others are received meanwhile, and later they are told
+// that they are late.
 func TestIdleCallsHoldNothing(t *testing.T) {
 	client := serveGRPC(t, 3*time.Second)
 	var idle []grpc.ClientStream
 	for range 50 {
-		stream, err := client.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/test/Export")
+		stream, err := client.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
+			"/test/Export")
 		require.NoError(t, err)
 		idle = append(idle, stream)
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/senders"
 )
 
-// noted notes the outcome of a request that brings data. It keeps the start of an answer that refuses it, which has the reason.
+// noted notes the outcome of a request that brings data. It keeps the start of an answer that refuses it, which has the
+// reason.
 type noted struct {
 	http.ResponseWriter
 	status int
@@ -57,7 +58,8 @@ func (n *noted) note(r *http.Request) {
 	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		endpoint = r.Method + " :" + portOf(local.String()) + r.URL.Path
 	}
-	senders.Note(senders.Request{Address: addressOf(r.RemoteAddr), Endpoint: endpoint, Status: cmp.Or(n.status, http.StatusOK)}, reasonOf(n.reason), time.Now())
+	senders.Note(senders.Request{Address: addressOf(r.RemoteAddr), Endpoint: endpoint,
+		Status: cmp.Or(n.status, http.StatusOK)}, reasonOf(n.reason), time.Now())
 }
 
 // messageField finds the message of an answer in JSON, which may be cut.
@@ -89,7 +91,8 @@ func portOf(address string) string {
 // httpStatuses are the statuses of HTTP that correspond to those of gRPC.
 var httpStatuses = map[codes.Code]int{
 	codes.OK: http.StatusOK, codes.InvalidArgument: http.StatusBadRequest, codes.Unauthenticated: http.StatusUnauthorized,
-	codes.PermissionDenied: http.StatusForbidden, codes.ResourceExhausted: http.StatusTooManyRequests, codes.Unavailable: http.StatusServiceUnavailable,
+	codes.PermissionDenied: http.StatusForbidden, codes.ResourceExhausted: http.StatusTooManyRequests,
+	codes.Unavailable: http.StatusServiceUnavailable,
 }
 
 // noteCall notes what became of a call of gRPC.
@@ -104,6 +107,7 @@ func noteCall(ctx context.Context, err error) {
 		endpoint += " :" + portOf(p.LocalAddr.String())
 	}
 	senders.Note(senders.Request{
-		Address: addressOf(p.Addr.String()), Endpoint: endpoint, Status: cmp.Or(httpStatuses[s.Code()], http.StatusInternalServerError),
+		Address: addressOf(p.Addr.String()), Endpoint: endpoint,
+		Status: cmp.Or(httpStatuses[s.Code()], http.StatusInternalServerError),
 	}, s.Message(), time.Now())
 }

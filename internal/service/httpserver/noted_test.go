@@ -19,7 +19,8 @@ import (
 
 func TestReasonOf(t *testing.T) {
 	for answer, want := range map[string]string{
-		"not a profile\n": "not a profile\n", `{"error":"a \"b\" \u003c"}`: `a "b" <`, `{"code":3,"message":"cut he`: "cut he", `{"error":5}`: `{"error":5}`, "": "",
+		"not a profile\n": "not a profile\n", `{"error":"a \"b\" \u003c"}`: `a "b" <`,
+		`{"code":3,"message":"cut he`: "cut he", `{"error":5}`: `{"error":5}`, "": "",
 	} {
 		assert.Equal(t, want, reasonOf([]byte(answer)))
 	}
@@ -29,20 +30,23 @@ func TestReasonOf(t *testing.T) {
 func TestSendersAreNoted(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := Start(&http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/noted-refused" {
-			http.Error(w, "not a profile", http.StatusBadRequest)
-			return
-		}
-		_, _ = w.Write([]byte("welcome"))
-	})}, listener, Options{})
+	server := Start(&http.Server{ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/noted-refused" {
+				http.Error(w, "not a profile", http.StatusBadRequest)
+				return
+			}
+			_, _ = w.Write([]byte("welcome"))
+		})}, listener, Options{})
 	t.Cleanup(func() { assert.NoError(t, server.Shutdown(context.Background())) })
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	require.NoError(t, err)
 	for _, request := range []struct{ method, path string }{
-		{http.MethodPost, "/noted-refused"}, {http.MethodPost, "/noted"}, {http.MethodPost, "/noted"}, {http.MethodGet, "/noted-refused"},
+		{http.MethodPost, "/noted-refused"}, {http.MethodPost, "/noted"}, {http.MethodPost, "/noted"},
+		{http.MethodGet, "/noted-refused"},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), request.method, "http://"+listener.Addr().String()+request.path, strings.NewReader("x"))
+		r, err := http.NewRequestWithContext(t.Context(), request.method, "http://"+listener.Addr().String()+request.path,
+			strings.NewReader("x"))
 		require.NoError(t, err)
 		response, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
@@ -60,7 +64,8 @@ func TestSendersAreNoted(t *testing.T) {
 		return sum == 3
 	}, 10*time.Second, time.Millisecond)
 	require.Len(t, own, 2)
-	assert.Equal(t, senders.Request{Address: "127.0.0.1", Endpoint: "POST :" + port + "/noted-refused", Status: 400}, own[0].Request)
+	assert.Equal(t, senders.Request{Address: "127.0.0.1", Endpoint: "POST :" + port + "/noted-refused", Status: 400},
+		own[0].Request)
 	assert.Equal(t, "not a profile", own[0].Reason)
 	assert.Equal(t, 200, own[1].Status)
 	assert.Empty(t, own[1].Reason)

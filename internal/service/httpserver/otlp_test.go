@@ -18,7 +18,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 )
 
-// An error after which the sender should retry has a delay; a permanent error is never a status after which senders retry.
+// An error after which the sender should retry has a delay; a permanent error is never a status after which senders
+// retry.
 func TestOTLPStatus(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err       error
@@ -26,16 +27,23 @@ func TestOTLPStatus(t *testing.T) {
 		http      int
 		retryable bool
 	}{
-		"any error":           {errors.New("queue is full"), codes.Unavailable, http.StatusServiceUnavailable, true},
-		"throttled":           {consumererror.NewOTLPHTTPError(errors.New("x"), 429), codes.ResourceExhausted, http.StatusTooManyRequests, true},
-		"unknown":             {status.Error(codes.Unknown, "x"), codes.Unavailable, http.StatusServiceUnavailable, true},
-		"permanent":           {consumererror.NewPermanent(errors.New("x")), codes.InvalidArgument, http.StatusBadRequest, false},
-		"not UTF-8":           {consumererror.NewPermanent(errors.New("\xff")), codes.InvalidArgument, http.StatusBadRequest, false},
+		"any error": {errors.New("queue is full"), codes.Unavailable, http.StatusServiceUnavailable, true},
+		"throttled": {consumererror.NewOTLPHTTPError(errors.New("x"), 429), codes.ResourceExhausted,
+			http.StatusTooManyRequests, true},
+		"unknown": {status.Error(codes.Unknown, "x"), codes.Unavailable, http.StatusServiceUnavailable, true},
+		"permanent": {consumererror.NewPermanent(errors.New("x")), codes.InvalidArgument, http.StatusBadRequest,
+			false},
+		"not UTF-8": {consumererror.NewPermanent(errors.New("\xff")), codes.InvalidArgument, http.StatusBadRequest,
+			false},
 		"not UTF-8, yet busy": {errors.New("\xff"), codes.Unavailable, http.StatusServiceUnavailable, true},
-		"permanent, yet busy": {consumererror.NewPermanent(status.Error(codes.Unavailable, "x")), codes.InvalidArgument, http.StatusBadRequest, false},
-		"a bad body":          {&BodyError{Status: http.StatusRequestEntityTooLarge, Err: errors.New("x")}, codes.InvalidArgument, http.StatusRequestEntityTooLarge, false},
-		"no room for a body":  {&BodyError{Status: http.StatusServiceUnavailable, Err: errors.New("x")}, codes.Unavailable, http.StatusServiceUnavailable, true},
-		"permanent, denied":   {consumererror.NewPermanent(status.Error(codes.PermissionDenied, "x")), codes.PermissionDenied, http.StatusForbidden, false},
+		"permanent, yet busy": {consumererror.NewPermanent(status.Error(codes.Unavailable, "x")), codes.InvalidArgument,
+			http.StatusBadRequest, false},
+		"a bad body": {&BodyError{Status: http.StatusRequestEntityTooLarge, Err: errors.New("x")},
+			codes.InvalidArgument, http.StatusRequestEntityTooLarge, false},
+		"no room for a body": {&BodyError{Status: http.StatusServiceUnavailable, Err: errors.New("x")}, codes.Unavailable,
+			http.StatusServiceUnavailable, true},
+		"permanent, denied": {consumererror.NewPermanent(status.Error(codes.PermissionDenied, "x")), codes.PermissionDenied,
+			http.StatusForbidden, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := otlpstatus.Of(tt.err)

@@ -17,7 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// Decoders and buffers of bodies are used again and again: each body is read as the first one, and nothing of it is kept.
+// Decoders and buffers of bodies are used again and again: each body is read as the first one, and nothing of it is
+// kept.
 func TestPooledForgets(t *testing.T) {
 	// Encoders with little memory of their own.
 	zstdWriter, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<16))
@@ -47,7 +48,8 @@ func TestPooledForgets(t *testing.T) {
 				r.Header.Set("Content-Encoding", encoding)
 				claim := bodies.Begin()
 				defer claim.Release()
-				body, err := OpenBody(httptest.NewRecorder(), r, BodyOptions{Claim: claim, LimitBytes: 32 * mib, Encodings: Encodings})
+				body, err := OpenBody(httptest.NewRecorder(), r,
+					BodyOptions{Claim: claim, LimitBytes: 32 * mib, Encodings: Encodings})
 				require.NoError(t, err)
 				data, err := body.ReadAll()
 				require.NoError(t, err)

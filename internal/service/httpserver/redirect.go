@@ -8,8 +8,9 @@ import (
 	"net/http"
 )
 
-// SameOriginOnly is a CheckRedirect that follows redirects within the server's own origin. A redirect to another one could send
-// credentials in configured headers to a stranger, or lead the collector to addresses that only the collector can reach.
+// SameOriginOnly is a CheckRedirect that follows redirects within the server's own origin. A redirect to another one
+// could send credentials in configured headers to a stranger, or lead the collector to addresses that only the
+// collector can reach.
 func SameOriginOnly(next *http.Request, via []*http.Request) error {
 	first := via[0].URL
 	switch {
@@ -23,8 +24,8 @@ func SameOriginOnly(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// KeepMethod is SameOriginOnly for clients that send data: it does not follow a redirect that would turn a POST into a GET, as to
-// the page of a login. Such a page answers 200, although nobody has the data.
+// KeepMethod is SameOriginOnly for clients that send data: it does not follow a redirect that would turn a POST into a
+// GET, as to the page of a login. Such a page answers 200, although nobody has the data.
 func KeepMethod(next *http.Request, via []*http.Request) error {
 	if next.Method != via[0].Method {
 		return http.ErrUseLastResponse

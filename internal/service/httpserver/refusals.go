@@ -21,13 +21,16 @@ const (
 	refusedRequests    = "otelcol_process_refused_requests"
 )
 
-// RefusalMetrics has the names of these counters, and what each is. Both have the attribute `reason`, with the values RefusalReasons.
+// RefusalMetrics has the names of these counters, and what each is. Both have the attribute `reason`, with the values
+// RefusalReasons.
 var RefusalMetrics = map[string]struct{ description, unit string }{
 	refusedConnections: {"Connections that a server closed at once, because too many were open.", "{connection}"},
-	refusedRequests:    {"Requests that a server refused for the moment, because too many were being handled.", "{request}"},
+	refusedRequests: {"Requests that a server refused for the moment, because too many were being handled.",
+		"{request}"},
 }
 
-// The values of their attribute `reason`: the client's address has its share, or all clients together have what there is.
+// The values of their attribute `reason`: the client's address has its share, or all clients together have what there
+// is.
 const refusedForAddress, refusedForAll = "address", "all"
 
 // RefusalReasons are the values of the attribute `reason`.
@@ -48,8 +51,9 @@ func newRefusals(set component.TelemetrySettings, name string) *refusals {
 		return nil
 	}
 	// An error is one of the name, which is a constant; the counter works regardless.
-	counter, _ := set.MeterProvider.Meter("github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver").Int64Counter(name,
-		metric.WithDescription(RefusalMetrics[name].description), metric.WithUnit(RefusalMetrics[name].unit))
+	counter, _ := set.MeterProvider.Meter("github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver").
+		Int64Counter(name,
+			metric.WithDescription(RefusalMetrics[name].description), metric.WithUnit(RefusalMetrics[name].unit))
 	limits := telemetry.Limits{Lines: 1, Period: refusalInterval, Level: zap.WarnLevel}
 	return &refusals{name: name, logger: limits.Apply(set.Logger), counter: counter}
 }

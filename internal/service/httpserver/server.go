@@ -54,8 +54,8 @@ type Server struct {
 
 // Start serves on listener until Shutdown. The server must not be used before; its BaseContext is replaced.
 //
-// The context of a request ends when nine tenths of the server's WriteTimeout have passed, so that there is time to answer:
-// without an answer, a client would repeat what the pipeline may have accepted.
+// The context of a request ends when nine tenths of the server's WriteTimeout have passed, so that there is time to
+// answer: without an answer, a client would repeat what the pipeline may have accepted.
 func Start(server *http.Server, listener net.Listener, options Options) *Server {
 	s := &Server{http: server, address: listener.Addr(), options: options}
 	s.serveCtx, s.cancelRequests = context.WithCancel(context.Background())
@@ -112,8 +112,8 @@ func Start(server *http.Server, listener net.Listener, options Options) *Server 
 	return s
 }
 
-// normalizeEncodings writes content codings as confighttp expects them. By RFC 9110, section 8.4.1, case does not matter, and x-gzip
-// is gzip.
+// normalizeEncodings writes content codings as confighttp expects them. By RFC 9110, section 8.4.1, case does not
+// matter, and x-gzip is gzip.
 func normalizeEncodings(header http.Header) {
 	values := header["Content-Encoding"]
 	for i, encoding := range values {
@@ -146,9 +146,10 @@ func (s *Server) Addr() net.Addr { return s.address }
 // ServeHTTP handles a request as if it came from the listener.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.Handler.ServeHTTP(w, r) }
 
-// Shutdown accepts no new requests and waits for those under way until shortly before the deadline of ctx (shutdown.Drain). Then
-// bodies are no longer read, and the contexts of all requests end, so that handlers can answer: their senders should retry. At the end,
-// connections are closed. The error has the number of requests that had not ended.
+// Shutdown accepts no new requests and waits for those under way until shortly before the deadline of ctx
+// (shutdown.Drain). Then bodies are no longer read, and the contexts of all requests end, so that handlers can answer:
+// their senders should retry. At the end, connections are closed. The error has the number of requests that had not
+// ended.
 func (s *Server) Shutdown(ctx context.Context) error {
 	work, ctx, cancel := shutdown.Drain(ctx)
 	defer cancel()

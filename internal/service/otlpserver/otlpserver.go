@@ -35,8 +35,8 @@ type Signal struct {
 	Name string
 	// Services are the names of its gRPC services, Paths those of its HTTP paths.
 	Services, Paths []string
-	// Export reads a message and passes on what it has. The error is that of the pipeline, or a *httpserver.BodyError if the
-	// message itself is at fault.
+	// Export reads a message and passes on what it has. The error is that of the pipeline, or a *httpserver.BodyError if
+	// the message itself is at fault.
 	Export func(context.Context, *Message) (Response, error)
 }
 
@@ -65,7 +65,8 @@ type Response interface {
 	MarshalJSON() ([]byte, error)
 }
 
-// Logs returns the signal of OTLP logs. deliver passes on the records of a message, and returns how many were rejected, and why.
+// Logs returns the signal of OTLP logs. deliver passes on the records of a message, and returns how many were rejected,
+// and why.
 func Logs(deliver func(context.Context, *Message, plog.Logs) (rejected int, reasons string, err error)) Signal {
 	export := func(ctx context.Context, m *Message) (Response, error) {
 		request, response := plogotlp.NewExportRequest(), plogotlp.NewExportResponse()
@@ -87,13 +88,15 @@ func Logs(deliver func(context.Context, *Message, plog.Logs) (rejected int, reas
 		return response, err
 	}
 	return Signal{
-		Name: "logs", Services: []string{"opentelemetry.proto.collector.logs.v1.LogsService"}, Paths: []string{"/v1/logs"}, Export: export,
+		Name: "logs", Services: []string{"opentelemetry.proto.collector.logs.v1.LogsService"}, Paths: []string{"/v1/logs"},
+		Export: export,
 	}
 }
 
 // Admit adds the memory that check estimates for a message to its claim. If check refuses the message, the error is a
 // *httpserver.BodyError.
-func Admit(ctx context.Context, claim *budget.Claim, data []byte, check func([]byte) (memoryBytes int, err error)) error {
+func Admit(ctx context.Context, claim *budget.Claim, data []byte,
+	check func([]byte) (memoryBytes int, err error)) error {
 	memory, err := check(data)
 	switch {
 	case errors.Is(err, size.ErrExpands):
@@ -172,7 +175,8 @@ func (p *Protocols) startGRPC(ctx context.Context, env httpserver.Env) (Server, 
 		return nil, err
 	}
 	server := &httpserver.GRPC{
-		Config: &p.GRPC.Server, MaxBytes: p.MaxBytes, ReadTimeout: p.GRPC.ReadTimeout, Services: map[string]httpserver.Export{},
+		Config: &p.GRPC.Server, MaxBytes: p.MaxBytes, ReadTimeout: p.GRPC.ReadTimeout,
+		Services: map[string]httpserver.Export{},
 	}
 	for _, signal := range signals {
 		for _, name := range signal.Services {
@@ -238,7 +242,8 @@ func (p *Protocols) startHTTP(ctx context.Context, env httpserver.Env) (Server, 
 	return running, nil
 }
 
-// exportHTTP answers one request, a POST of protobuf or JSON, in its content type: 200 once the pipeline has accepted what the message has.
+// exportHTTP answers one request, a POST of protobuf or JSON, in its content type: 200 once the pipeline has accepted
+// what the message has.
 func (s *Signal) exportHTTP(server *httpserver.HTTP, w http.ResponseWriter, r *http.Request) {
 	content := httpserver.ContentType(r)
 	isJSON := content == httpserver.ContentJSON

@@ -49,11 +49,13 @@ func start(t *testing.T, deliver deliverFunc) Servers {
 
 // export sends a message over gRPC.
 func export(t *testing.T, servers Servers, message []byte) (plogotlp.ExportResponse, error) {
-	client, err := grpc.NewClient(servers["grpc"].Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	client, err := grpc.NewClient(servers["grpc"].Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer client.Close()
 	var answer []byte
-	err = client.Invoke(context.Background(), "/opentelemetry.proto.collector.logs.v1.LogsService/Export", &message, &answer, grpc.ForceCodecV2(httpserver.RawCodec{}))
+	err = client.Invoke(context.Background(), "/opentelemetry.proto.collector.logs.v1.LogsService/Export", &message,
+		&answer, grpc.ForceCodecV2(httpserver.RawCodec{}))
 	response := plogotlp.NewExportResponse()
 	require.NoError(t, response.UnmarshalProto(answer))
 	return response, err
@@ -61,7 +63,8 @@ func export(t *testing.T, servers Servers, message []byte) (plogotlp.ExportRespo
 
 // post sends a message over HTTP.
 func post(t *testing.T, servers Servers, content string, message []byte) (plogotlp.ExportResponse, int) {
-	request, err := http.NewRequest(http.MethodPost, "http://"+servers["http"].Addr().String()+"/v1/logs", bytes.NewReader(message))
+	request, err := http.NewRequest(http.MethodPost, "http://"+servers["http"].Addr().String()+"/v1/logs",
+		bytes.NewReader(message))
 	require.NoError(t, err)
 	request.Header.Set("Content-Type", content)
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -119,7 +122,8 @@ func TestAnswers(t *testing.T) {
 			response, err := export(t, servers, tt.message)
 			assert.Equal(t, tt.code, status.Code(err), err)
 			check(response)
-			for content, body := range map[string][]byte{httpserver.ContentProtobuf: tt.message, httpserver.ContentJSON: tt.text} {
+			for content, body := range map[string][]byte{httpserver.ContentProtobuf: tt.message,
+				httpserver.ContentJSON: tt.text} {
 				response, code := post(t, servers, content, body)
 				assert.Equal(t, tt.status, code, content)
 				check(response)

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otlpstatus returns what an error of the pipeline means to senders: whether a retry may help (IsPermanent), after
-// which delay (RetryDelay), and its status in gRPC (Of) and HTTP (ToHTTP).
+// Package otlpstatus returns what an error of the pipeline means to senders: whether a retry may help (IsPermanent),
+// after which delay (RetryDelay), and its status in gRPC (Of) and HTTP (ToHTTP).
 package otlpstatus
 
 import (
@@ -23,8 +23,8 @@ import (
 // DefaultRetryDelay is how long a sender is asked to wait if the pipeline names no delay.
 const DefaultRetryDelay = 5 * time.Second
 
-// IsPermanent reports whether the pipeline would refuse the same data again. If several components refused it, all must have done so
-// permanently: otherwise a component that refused it for the moment would never get it.
+// IsPermanent reports whether the pipeline would refuse the same data again. If several components refused it, all must
+// have done so permanently: otherwise a component that refused it for the moment would never get it.
 func IsPermanent(err error) bool {
 	var coded *consumererror.Error
 	if !consumererror.IsPermanent(err) && (!errors.As(err, &coded) || coded.IsRetryable()) {
@@ -35,7 +35,8 @@ func IsPermanent(err error) bool {
 		!slices.ContainsFunc(joined, func(one error) bool { return !IsPermanent(one) })
 }
 
-// Joined returns the errors that err joins, as those of several components of a pipeline. It is empty if err is a single one.
+// Joined returns the errors that err joins, as those of several components of a pipeline. It is empty if err is a
+// single one.
 func Joined(err error) []error {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -66,8 +67,9 @@ func ForRetry(err error) (code int, delay time.Duration) {
 	return ToHTTP(s), RetryDelay(s.Err())
 }
 
-// Of returns the gRPC status for an error of the pipeline, or for one that names its HTTP status (OTLP specification, Failures). If the sender should
-// retry, the status carries a RetryInfo: without it, senders treat ResourceExhausted as permanent.
+// Of returns the gRPC status for an error of the pipeline, or for one that names its HTTP status (OTLP specification,
+// Failures). If the sender should retry, the status carries a RetryInfo: without it, senders treat ResourceExhausted as
+// permanent.
 func Of(err error) *status.Status {
 	s, known := status.FromError(err)
 	message := dictionary.ValidUTF8(err.Error()) // it may quote what was sent
@@ -90,14 +92,16 @@ func Of(err error) *status.Status {
 	if RetryDelay(s.Err()) > 0 {
 		return s
 	}
-	s, _ = s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(DefaultRetryDelay)}) // it fails only for codes.OK
+	// it fails only for codes.OK
+	s, _ = s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(DefaultRetryDelay)})
 	return s
 }
 
 // IsRetryable reports whether OTLP's senders retry after a status (OTLP specification, Failures).
 func IsRetryable(code codes.Code) bool {
 	switch code {
-	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.OutOfRange, codes.Unavailable, codes.DataLoss, codes.ResourceExhausted:
+	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.OutOfRange, codes.Unavailable, codes.DataLoss,
+		codes.ResourceExhausted:
 		return true
 	default:
 		return false

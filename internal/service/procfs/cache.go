@@ -70,8 +70,8 @@ type Cache[T any] struct {
 	// pending has the processes that are being read, and those in queue, up to MaxProcesses.
 	pending map[Key]*entry[T]
 	queue   []*entry[T]
-	// active is the number of goroutines that read. The kernel can block them while it waits for a lock or a page of the process.
-	// lastBegin is when one of them last began, or went on with another process.
+	// active is the number of goroutines that read. The kernel can block them while it waits for a lock or a page of the
+	// process. lastBegin is when one of them last began, or went on with another process.
 	active    int
 	lastBegin time.Time
 }
@@ -90,12 +90,14 @@ type entry[T any] struct {
 // maxReaders is how many goroutines read at the same time.
 const maxReaders = 4
 
-// NewCache returns a cache over a reader. convert makes what is remembered of a process; its argument is nil if nothing could be
-// read. count is called with the outcome of each reading.
-func NewCache[T any](options Options, read func(pid int64) (Process, error), convert func(Key, *Process) T, count func(Outcome)) *Cache[T] {
+// NewCache returns a cache over a reader. convert makes what is remembered of a process; its argument is nil if nothing
+// could be read. count is called with the outcome of each reading.
+func NewCache[T any](options Options, read func(pid int64) (Process, error), convert func(Key, *Process) T,
+	count func(Outcome)) *Cache[T] {
 	known, _ := simplelru.NewLRU[Key, *entry[T]](max(1, options.MaxProcesses), nil) // a size below 1 is the only error
 	return &Cache[T]{
-		options: options, read: read, convert: convert, count: count, now: time.Now, known: known, pending: map[Key]*entry[T]{},
+		options: options, read: read, convert: convert, count: count, now: time.Now, known: known,
+		pending: map[Key]*entry[T]{},
 	}
 }
 
@@ -106,8 +108,9 @@ func (c *Cache[T]) Len() int {
 	return c.known.Len()
 }
 
-// Resolve returns what is known of processes, in their order. First it reads those that are unknown or due for a refresh, for at
-// most MaxWait. For a process that could not be read in time, and was not known before, it returns the result of convert(nil).
+// Resolve returns what is known of processes, in their order. First it reads those that are unknown or due for a
+// refresh, for at most MaxWait. For a process that could not be read in time, and was not known before, it returns the
+// result of convert(nil).
 func (c *Cache[T]) Resolve(ctx context.Context, keys []Key) []T {
 	type waiting struct {
 		index int
@@ -172,7 +175,8 @@ func (e *entry[T]) isDone() bool {
 	}
 }
 
-// ask queues a process for reading. It returns nil if the kernel blocks all readers, or the queue is full. c.mu is held.
+// ask queues a process for reading. It returns nil if the kernel blocks all readers, or the queue is full. c.mu is
+// held.
 func (c *Cache[T]) ask(key Key, now time.Time) *entry[T] {
 	areBlocked := c.active == maxReaders && now.Sub(c.lastBegin) >= c.options.MaxWait
 	if areBlocked || len(c.pending) >= c.options.MaxProcesses {
@@ -208,8 +212,8 @@ func (c *Cache[T]) readQueue() {
 	}
 }
 
-// finish sets the result of reading a process. If the process was read before and has ended since, the earlier result stays,
-// since its samples may come late.
+// finish sets the result of reading a process. If the process was read before and has ended since, the earlier result
+// stays, since its samples may come late.
 func (c *Cache[T]) finish(e *entry[T], process Process, err error) {
 	outcome := OutcomeRead
 	switch {
@@ -237,8 +241,8 @@ func (c *Cache[T]) finish(e *entry[T], process Process, err error) {
 	close(e.done)
 }
 
-// isSame reports whether two paths may be of the same program: equal paths, or the same name below another root, with or without what
-// the kernel adds if the file was deleted. An unknown path may be any.
+// isSame reports whether two paths may be of the same program: equal paths, or the same name below another root, with
+// or without what the kernel adds if the file was deleted. An unknown path may be any.
 func isSame(a, b string) bool {
 	a, b = strings.TrimSuffix(a, deleted), strings.TrimSuffix(b, deleted)
 	return a == "" || b == "" || a == b || path.Base(a) == path.Base(b)

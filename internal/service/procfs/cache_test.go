@@ -100,7 +100,8 @@ func TestCacheReadsOnceUntilItRefreshes(t *testing.T) {
 	m.pass(2 * time.Minute)
 	m.processes[1] = Process{Unit: "200"} // another process got the number
 	m.processes[2] = Process{Unit: "300"}
-	assert.Equal(t, []string{"read 200", "read 300"}, c.Resolve(t.Context(), []Key{{PID: 1}, {PID: 2, Executable: "gone"}}))
+	assert.Equal(t, []string{"read 200", "read 300"},
+		c.Resolve(t.Context(), []Key{{PID: 1}, {PID: 2, Executable: "gone"}}))
 }
 
 // Samples may arrive after their process has ended.
@@ -124,8 +125,10 @@ func TestCacheComparesExecutables(t *testing.T) {
 	bash, python := Key{PID: 1, Executable: "/usr/bin/bash"}, Key{PID: 1, Executable: "/usr/bin/python3"}
 	assert.Equal(t, []string{"read 100", "said /usr/bin/python3"}, c.Resolve(t.Context(), []Key{bash, python}))
 	assert.Equal(t, 1, m.outcomes[OutcomeMismatch])
-	assert.Equal(t, []string{"read 100", "read 100"}, c.Resolve(t.Context(), []Key{{PID: 1, Executable: "bash"}, {PID: 1}}))
-	assert.Equal(t, []string{"read 200"}, c.Resolve(t.Context(), []Key{{PID: 2, Executable: "/any"}}), "its executable may not be visible")
+	assert.Equal(t, []string{"read 100", "read 100"},
+		c.Resolve(t.Context(), []Key{{PID: 1, Executable: "bash"}, {PID: 1}}))
+	assert.Equal(t, []string{"read 200"}, c.Resolve(t.Context(), []Key{{PID: 2, Executable: "/any"}}),
+		"its executable may not be visible")
 	other := Key{PID: 1, Executable: "/bin/zsh"}
 	m.processes[1] = Process{Unit: "100", Executable: "/bin/zsh"}
 	assert.Equal(t, []string{"read 100"}, c.Resolve(t.Context(), []Key{other}), "it has replaced its program")

@@ -51,7 +51,8 @@ const (
 	NumContextOutcomes int = iota
 )
 
-var contextOutcomeNames = [NumContextOutcomes]string{"none", "read", "unreadable", "unsupported", "changing", "too_large", "malformed"}
+var contextOutcomeNames = [NumContextOutcomes]string{"none", "read", "unreadable", "unsupported", "changing",
+	"too_large", "malformed"}
 
 func (o ContextOutcome) String() string { return contextOutcomeNames[o] }
 
@@ -91,8 +92,8 @@ func (r *Reader) readContext(dir *os.Root) Context {
 	return c
 }
 
-// findContexts returns the addresses of mappings with the name of a context. maps has a line for each mapping: address range,
-// rights, offset, device, inode, name.
+// findContexts returns the addresses of mappings with the name of a context. maps has a line for each mapping: address
+// range, rights, offset, device, inode, name.
 func findContexts(maps io.Reader) (addresses []uint64) {
 	const nameField = 5
 	lines := bufio.NewScanner(maps)
@@ -112,12 +113,13 @@ func findContexts(maps io.Reader) (addresses []uint64) {
 	return addresses
 }
 
-// isContextName reports whether a mapping may be a context: a memfd, or anonymous memory, shared or private, that the process has
-// named.
+// isContextName reports whether a mapping may be a context: a memfd, or anonymous memory, shared or private, that the
+// process has named.
 func isContextName(name []byte) bool {
-	return slices.ContainsFunc([]string{"/memfd:OTEL_CTX", "[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]"}, func(prefix string) bool {
-		return bytes.HasPrefix(name, []byte(prefix))
-	})
+	return slices.ContainsFunc([]string{"/memfd:OTEL_CTX", "[anon_shmem:OTEL_CTX]", "[anon:OTEL_CTX]"},
+		func(prefix string) bool {
+			return bytes.HasPrefix(name, []byte(prefix))
+		})
 }
 
 // contextHeader is the beginning of the mapping: signature, version and size of the payload (32 bits each), time of the
@@ -132,8 +134,8 @@ func (h *contextHeader) payloadBytes() uint32 { return binary.NativeEndian.Uint3
 func (h *contextHeader) isComplete() bool     { return binary.NativeEndian.Uint64(h[16:]) != 0 }
 func (h *contextHeader) payload() uint64      { return binary.NativeEndian.Uint64(h[24:]) }
 
-// readContextAt reads the context whose header is at an address. The process writes a time of 0 before it changes a context, and
-// another time afterwards: the payload is whole if the header is complete and the same before and after.
+// readContextAt reads the context whose header is at an address. The process writes a time of 0 before it changes a
+// context, and another time afterwards: the payload is whole if the header is complete and the same before and after.
 func readContextAt(memory io.ReaderAt, address uint64, keys []string) Context {
 	var payload []byte
 	for range maxContextReads {
@@ -177,7 +179,8 @@ func readMemory(memory io.ReaderAt, to []byte, address uint64) bool {
 }
 
 // parseContext reads the attributes with the given keys of the resource, which is field 1 of a ProcessContext
-// (opentelemetry.proto.processcontext.v1development). Its other field has the keys of thread contexts, which nobody reads here.
+// (opentelemetry.proto.processcontext.v1development). Its other field has the keys of thread contexts, which nobody
+// reads here.
 func parseContext(payload []byte, keys []string) (attributes []Attribute, ok bool) {
 	fields := wire.New(payload)
 	for fields.Next() {

@@ -23,7 +23,8 @@ import (
 )
 
 func message(number protowire.Number, content ...string) string {
-	return string(protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), []byte(strings.Join(content, ""))))
+	return string(protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType),
+		[]byte(strings.Join(content, ""))))
 }
 
 // text returns a KeyValue with a text as value.
@@ -48,10 +49,12 @@ func header(version, size uint32, published, payload uint64) string {
 
 const contextLine = "00001000-00002000 rw-p 00000000 00:01 1032       /memfd:OTEL_CTX (deleted)\n"
 
-// readFake reads the context of a process with these mappings, and this content of its memory from contextLine's address on.
+// readFake reads the context of a process with these mappings, and this content of its memory from contextLine's
+// address on.
 func readFake(t *testing.T, maps, memory string) Context {
 	root, _ := processDir(t, map[string]string{"stat": stat, "maps": maps, "mem": strings.Repeat("\x00", 0x1000) + memory})
-	process, err := (&Reader{Root: root, MaxFileBytes: 4096, ContextKeys: []string{"service.name", "service.version"}}).Read(7)
+	process, err := (&Reader{Root: root, MaxFileBytes: 4096, ContextKeys: []string{"service.name", "service.version"}}).
+		Read(7)
 	require.NoError(t, err)
 	return process.Context
 }
@@ -70,37 +73,53 @@ func TestReadContext(t *testing.T) {
 		outcome      ContextOutcome
 		want         []Attribute
 	}{
-		"a resource":              {code + contextLine, published(resource(shop)), ContextRead, want},
-		"with other attributes":   {contextLine, published(resource(text("a", "b"), shop) + message(2, text("x", "y"))), ContextRead, want},
-		"beside the resource":     {contextLine, published(resource(text("a", "b")) + message(2, shop)), ContextRead, nil},
-		"in another field":        {contextLine, published(message(2, message(1, shop)) + message(3, message(1, shop))), ContextRead, nil},
-		"two of one key":          {contextLine, published(resource(shop, text("service.name", "other"))), ContextRead, want},
-		"two resources":           {contextLine, published(resource(shop) + resource(text("service.name", "other"))), ContextRead, want},
-		"a number as name":        {contextLine, published(resource(message(1, "service.name") + message(2, "\x18\x01"))), ContextRead, nil},
-		"no attributes":           {contextLine, published(""), ContextRead, nil},
-		"anonymous memory":        {strings.Replace(contextLine, "/memfd:OTEL_CTX (deleted)", "[anon_shmem:OTEL_CTX]", 1), published(resource(shop)), ContextRead, want},
-		"private memory":          {strings.Replace(contextLine, "/memfd:OTEL_CTX (deleted)", "[anon:OTEL_CTX]", 1), published(resource(shop)), ContextRead, want},
-		"no mapping":              {code, published(resource(shop)), ContextNone, nil},
-		"another name":            {strings.Replace(contextLine, "/memfd:", "/tmp/", 1), published(resource(shop)), ContextNone, nil},
-		"a mapping without name":  {"00001000-00002000 rw-p 00000000 00:01 OTEL_CTX\n", published(resource(shop)), ContextNone, nil},
-		"without rights":          {strings.Replace(contextLine, "rw-p", "---p", 1), published(resource(shop)), ContextNone, nil},
-		"an address of text":      {"OTEL" + contextLine, published(resource(shop)), ContextNone, nil},
-		"address above memory":    {"fffffffffffff000-ffffffffffffffff r--p 0 00:01 1 /memfd:OTEL_CTX\n", published(resource(shop)), ContextUnreadable, nil},
-		"another signature":       {contextLine, strings.Replace(published(resource(shop)), "CTX", "XYZ", 1), ContextUnsupported, nil},
-		"version 1":               {contextLine, header(1, 0, 1, 0), ContextUnsupported, nil},
-		"the second is one":       {strings.Replace(contextLine, "00001000", "00000000", 1) + contextLine, published(resource(shop)), ContextRead, want},
-		"the first is unreadable": {strings.Replace(contextLine, "00001000", "00800000", 1) + contextLine, published(resource(shop)), ContextRead, want},
-		"an unfinished header":    {contextLine, header(2, 0, 0, 0), ContextChanging, nil},
-		"half a header":           {contextLine, "OTEL_CTX", ContextUnreadable, nil},
-		"the largest size":        {contextLine, header(2, math.MaxUint32, 1, 0x1000), ContextTooLarge, nil},
-		"one byte too large":      {contextLine, published(strings.Repeat("\x08\x00", maxContextBytes/2) + "\x08"), ContextTooLarge, nil},
-		"payload without memory":  {contextLine, header(2, 8, 1, 1<<40), ContextUnreadable, nil},
-		"payload at the end":      {contextLine, header(2, 8, 1, math.MaxUint64), ContextUnreadable, nil},
-		"payload below zero":      {contextLine, header(2, 8, 1, 1<<63), ContextUnreadable, nil},
-		"payload is the header":   {contextLine, header(2, 32, 1, 0x1000), ContextMalformed, nil},
-		"a field that ends late":  {contextLine, published(resource(shop) + "\x0a\x7f"), ContextMalformed, nil},
-		"not UTF-8":               {contextLine, published(resource(text("service.name", "a\xff"))), ContextRead, []Attribute{{"service.name", "a\xff"}}},
-		"a mapping too far down":  {strings.Repeat(code, 1+maxMapsBytes/len(code)) + contextLine, published(resource(shop)), ContextNone, nil},
+		"a resource": {code + contextLine, published(resource(shop)), ContextRead, want},
+		"with other attributes": {contextLine, published(resource(text("a", "b"), shop) + message(2, text("x", "y"))),
+			ContextRead, want},
+		"beside the resource": {contextLine, published(resource(text("a", "b")) + message(2, shop)), ContextRead, nil},
+		"in another field": {contextLine, published(message(2, message(1, shop)) + message(3, message(1, shop))),
+			ContextRead, nil},
+		"two of one key": {contextLine, published(resource(shop, text("service.name", "other"))), ContextRead, want},
+		"two resources": {contextLine, published(resource(shop) + resource(text("service.name", "other"))),
+			ContextRead, want},
+		"a number as name": {contextLine, published(resource(message(1, "service.name") + message(2, "\x18\x01"))),
+			ContextRead, nil},
+		"no attributes": {contextLine, published(""), ContextRead, nil},
+		"anonymous memory": {strings.Replace(contextLine, "/memfd:OTEL_CTX (deleted)", "[anon_shmem:OTEL_CTX]", 1),
+			published(resource(shop)), ContextRead, want},
+		"private memory": {strings.Replace(contextLine, "/memfd:OTEL_CTX (deleted)", "[anon:OTEL_CTX]", 1),
+			published(resource(shop)), ContextRead, want},
+		"no mapping": {code, published(resource(shop)), ContextNone, nil},
+		"another name": {strings.Replace(contextLine, "/memfd:", "/tmp/", 1), published(resource(shop)),
+			ContextNone, nil},
+		"a mapping without name": {"00001000-00002000 rw-p 00000000 00:01 OTEL_CTX\n", published(resource(shop)),
+			ContextNone, nil},
+		"without rights": {strings.Replace(contextLine, "rw-p", "---p", 1), published(resource(shop)), ContextNone,
+			nil},
+		"an address of text": {"OTEL" + contextLine, published(resource(shop)), ContextNone, nil},
+		"address above memory": {"fffffffffffff000-ffffffffffffffff r--p 0 00:01 1 /memfd:OTEL_CTX\n",
+			published(resource(shop)), ContextUnreadable, nil},
+		"another signature": {contextLine, strings.Replace(published(resource(shop)), "CTX", "XYZ", 1),
+			ContextUnsupported, nil},
+		"version 1": {contextLine, header(1, 0, 1, 0), ContextUnsupported, nil},
+		"the second is one": {strings.Replace(contextLine, "00001000", "00000000", 1) + contextLine,
+			published(resource(shop)), ContextRead, want},
+		"the first is unreadable": {strings.Replace(contextLine, "00001000", "00800000", 1) + contextLine,
+			published(resource(shop)), ContextRead, want},
+		"an unfinished header": {contextLine, header(2, 0, 0, 0), ContextChanging, nil},
+		"half a header":        {contextLine, "OTEL_CTX", ContextUnreadable, nil},
+		"the largest size":     {contextLine, header(2, math.MaxUint32, 1, 0x1000), ContextTooLarge, nil},
+		"one byte too large": {contextLine, published(strings.Repeat("\x08\x00", maxContextBytes/2) + "\x08"),
+			ContextTooLarge, nil},
+		"payload without memory": {contextLine, header(2, 8, 1, 1<<40), ContextUnreadable, nil},
+		"payload at the end":     {contextLine, header(2, 8, 1, math.MaxUint64), ContextUnreadable, nil},
+		"payload below zero":     {contextLine, header(2, 8, 1, 1<<63), ContextUnreadable, nil},
+		"payload is the header":  {contextLine, header(2, 32, 1, 0x1000), ContextMalformed, nil},
+		"a field that ends late": {contextLine, published(resource(shop) + "\x0a\x7f"), ContextMalformed, nil},
+		"not UTF-8": {contextLine, published(resource(text("service.name", "a\xff"))), ContextRead,
+			[]Attribute{{"service.name", "a\xff"}}},
+		"a mapping too far down": {strings.Repeat(code, 1+maxMapsBytes/len(code)) + contextLine, published(resource(shop)),
+			ContextNone, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := readFake(t, tc.maps, tc.memory)
@@ -182,13 +201,14 @@ func TestReadContextIsBounded(t *testing.T) {
 		many.WriteString(resource(text(fmt.Sprint("a", i), "b")))
 	}
 	worst := map[string]struct{ maps, memory string }{
-		"a million attributes":    {contextLine, published(many.String())},
-		"as many as there may be": {contextLine, published(strings.Repeat(resource(text("", "")), maxContextBytes/len(resource(text("", "")))))},
-		"of one key":              {contextLine, published(strings.Repeat(resource(text("service.name", "a")), 2000))},
-		"nested":                  {contextLine, published(message(1, strings.Repeat("\x0a\x00", maxContextBytes/2-8)))},
-		"the largest size":        {contextLine, header(2, math.MaxUint32, 1, 0x1000)},
-		"a long line":             {strings.Repeat("x", 64<<20) + contextLine, ""},
-		"many contexts":           {strings.Repeat(contextLine, 100_000), strings.Repeat("x", 64<<10)},
+		"a million attributes": {contextLine, published(many.String())},
+		"as many as there may be": {contextLine,
+			published(strings.Repeat(resource(text("", "")), maxContextBytes/len(resource(text("", "")))))},
+		"of one key":       {contextLine, published(strings.Repeat(resource(text("service.name", "a")), 2000))},
+		"nested":           {contextLine, published(message(1, strings.Repeat("\x0a\x00", maxContextBytes/2-8)))},
+		"the largest size": {contextLine, header(2, math.MaxUint32, 1, 0x1000)},
+		"a long line":      {strings.Repeat("x", 64<<20) + contextLine, ""},
+		"many contexts":    {strings.Repeat(contextLine, 100_000), strings.Repeat("x", 64<<10)},
 	}
 	for name, tc := range worst {
 		t.Run(name, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 // isKernelThread is the kernel's PF_KTHREAD among the flags of a process.
 const isKernelThread = 0x00200000
 
-// parseStat reads the name and the flags in /proc/<pid>/stat. The process chooses its name, which is in parentheses and may
-// contain parentheses: the other fields follow the last one.
+// parseStat reads the name and the flags in /proc/<pid>/stat. The process chooses its name, which is in parentheses and
+// may contain parentheses: the other fields follow the last one.
 func parseStat(stat []byte) (name string, flags uint64, err error) {
 	const flagsField = 9 - 3 // man 5 proc, from the state, field 3, on
 	end := bytes.LastIndexByte(stat, ')')
@@ -143,8 +143,8 @@ func unitOf(path string) string {
 	return ""
 }
 
-// transient matches services with temporary names, such as run-u12, run-p4711-i4712, or run-r and 32 hexadecimal digits, and
-// managers of users.
+// transient matches services with temporary names, such as run-u12, run-p4711-i4712, or run-r and 32 hexadecimal
+// digits, and managers of users.
 var transient = regexp.MustCompile(`^(user@|run-([up][0-9]|r[0-9a-f]{32}$))`)
 
 var escaped = regexp.MustCompile(`\\x[0-9a-fA-F]{2}`)

@@ -1,9 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package procfs reads what /proc has about a process: its executable, arguments, control group, the context that it publishes in
-// its memory and, if allowed, two variables of its environment. The process, or whoever started it, wrote all of that: it is untrusted, and what is
-// read of it is bounded.
+// Package procfs reads what /proc has about a process: its executable, arguments, control group, the context that it
+// publishes in its memory and, if allowed, two variables of its environment. The process, or whoever started it, wrote
+// all of that: it is untrusted, and what is read of it is bounded.
 package procfs
 
 import (
@@ -63,8 +63,8 @@ func Check(root string) error {
 	return err
 }
 
-// Read reads a process, and leaves fields empty that it has no right to read. It reads all files below one open directory, so
-// that they are of the same process even if another process gets its id meanwhile.
+// Read reads a process, and leaves fields empty that it has no right to read. It reads all files below one open
+// directory, so that they are of the same process even if another process gets its id meanwhile.
 func (r *Reader) Read(pid int64) (Process, error) {
 	if pid <= 0 {
 		return Process{}, ErrGone

@@ -30,7 +30,8 @@ const stat = "7 (a) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0"
 
 func TestRead(t *testing.T) {
 	root, dir := processDir(t, map[string]string{
-		"stat": stat, "cmdline": "a\x00b\x00", "cgroup": "0::/system.slice/a.service\n", "environ": "OTEL_SERVICE_NAME=shop\x00",
+		"stat": stat, "cmdline": "a\x00b\x00", "cgroup": "0::/system.slice/a.service\n",
+		"environ": "OTEL_SERVICE_NAME=shop\x00",
 	})
 	require.NoError(t, os.Symlink("/usr/bin/a (deleted)", filepath.Join(dir, "exe")))
 	want := Process{Executable: "/usr/bin/a", Name: "a", Arguments: []string{"a", "b"}, Unit: "a"}
@@ -76,7 +77,8 @@ func TestReadIsBounded(t *testing.T) {
 		"stat":    stat,
 		"cmdline": "a\x00" + strings.Repeat("b", limit),
 		"cgroup":  "0::/system.slice/a.service\n" + strings.Repeat("x", limit),
-		"environ": "A=" + strings.Repeat("b", limit-40) + "\x00OTEL_SERVICE_NAME=" + strings.Repeat("c", 100) + "\x00" + strings.Repeat("d", 64<<20),
+		"environ": "A=" + strings.Repeat("b", limit-40) + "\x00OTEL_SERVICE_NAME=" + strings.Repeat("c", 100) + "\x00" +
+			strings.Repeat("d", 64<<20),
 	})
 	r := Reader{Root: root, MaxFileBytes: limit, ReadEnvironment: true}
 	var got Process

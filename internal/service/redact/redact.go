@@ -1,8 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redact keeps secrets out of logs, errors and pages: URL and RawURL render a URL without its credentials, URLs those in a
-// text, Error redacts the URL in an error of an HTTP client, and IsSecret reports whether the value of a query key is secret.
+// Package redact keeps secrets out of logs, errors and pages: URL and RawURL render a URL without its credentials, URLs
+// those in a text, Error redacts the URL in an error of an HTTP client, and IsSecret reports whether the value of a
+// query key is secret.
 package redact
 
 import (
@@ -20,8 +21,10 @@ const Placeholder = "REDACTED"
 // Query keys whose values are secret: those that the semantic conventions name for `url.full`, and words that mark a
 // secret in any other key.
 var (
-	secretKeys  = []string{"X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token", "sig", "X-Goog-Signature", "key", "auth"}
-	secretWords = []string{"token", "secret", "password", "passwd", "signature", "credential", "apikey", "api_key", "api-key", "access_key"}
+	secretKeys = []string{"X-Amz-Signature", "X-Amz-Credential", "X-Amz-Security-Token", "sig", "X-Goog-Signature", "key",
+		"auth"}
+	secretWords = []string{"token", "secret", "password", "passwd", "signature", "credential", "apikey", "api_key",
+		"api-key", "access_key"}
 )
 
 // URL renders a URL without its credentials, without the values of secret query keys, and without its fragment, which
@@ -55,8 +58,8 @@ func RawURL(rawURL string) string {
 	return URL(u)
 }
 
-// URLs renders each URL in a text as RawURL does, and returns the rest of the text as it is. If there are very many, it returns only
-// the Placeholder.
+// URLs renders each URL in a text as RawURL does, and returns the rest of the text as it is. If there are very many, it
+// returns only the Placeholder.
 func URLs(text string) string {
 	const maxURLs = 16 // each takes as long as the text
 	if strings.Count(text, "://") > maxURLs {
@@ -74,7 +77,8 @@ func URLs(text string) string {
 		end = len(strings.TrimRightFunc(text[:at], isScheme))
 		found, rest := text[end:], ""
 		// A URL ends at a space or a quote, unless that may be in a password, before an @, or in a value of its query.
-		if stop := strings.IndexAny(found, "? \t\r\n\""); stop >= 0 && found[stop] != '?' && !strings.Contains(found[stop:], "@") {
+		if stop := strings.IndexAny(found, "? \t\r\n\""); stop >= 0 && found[stop] != '?' &&
+			!strings.Contains(found[stop:], "@") {
 			found, rest = found[:stop], found[stop:]
 		}
 		text = text[:end] + RawURL(found) + rest

@@ -61,7 +61,8 @@ func TestURLs(t *testing.T) {
 func TestError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://secretuser:secret@localhost:1/?token=secret", http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://secretuser:secret@localhost:1/?token=secret",
+		http.NoBody)
 	require.NoError(t, err)
 	_, err = http.DefaultClient.Do(request) //nolint:bodyclose // there is no answer
 	require.Error(t, err)
@@ -105,7 +106,8 @@ func FuzzURL(f *testing.F) {
 			if shown := RawURL(text); strings.Contains(shown, secret) {
 				t.Errorf("%q is shown as %q", text, shown)
 			}
-			if shown := URLs("x " + text + " y"); i == 0 && !strings.ContainsAny(user, "/?#") && strings.Contains(shown, secret) {
+			if shown := URLs("x " + text + " y"); i == 0 && !strings.ContainsAny(user, "/?#") &&
+				strings.Contains(shown, secret) {
 				t.Errorf("%q in a text is shown as %q", text, shown)
 			}
 			if err == nil {

@@ -24,8 +24,8 @@ const (
 	isInterrupted = "interrupted due to shutdown: "
 )
 
-// Logger returns a logger for an exporter that corrects what exporterhelper logs about its queue: nothing is said of a legacy format,
-// and a message that stays in the storage at the end is not reported as dropped.
+// Logger returns a logger for an exporter that corrects what exporterhelper logs about its queue: nothing is said of a
+// legacy format, and a message that stays in the storage at the end is not reported as dropped.
 func (s *Storages) Logger(id component.ID, logger *zap.Logger) *zap.Logger {
 	return telemetry.Rewrite(logger, func(entry *zapcore.Entry, fields []zapcore.Field) ([]zapcore.Field, bool) {
 		if strings.HasPrefix(entry.Message, dropsData) && s.has(id) && slices.ContainsFunc(fields, endsByShutdown) {
@@ -42,7 +42,8 @@ func (s *Storages) Logger(id component.ID, logger *zap.Logger) *zap.Logger {
 	})
 }
 
-// endsByShutdown reports whether a field has the error after which the queue keeps an item. Its type is internal to exporterhelper.
+// endsByShutdown reports whether a field has the error after which the queue keeps an item. Its type is internal to
+// exporterhelper.
 func endsByShutdown(field zapcore.Field) bool {
 	for err, _ := field.Interface.(error); err != nil; err = errors.Unwrap(err) {
 		if strings.HasPrefix(err.Error(), isInterrupted) {

@@ -21,8 +21,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// A queue in a storage says nothing of a legacy format when it starts, and does not report as dropped what it keeps when it stops. What
-// is dropped is still reported: by a queue in memory, and if the backend refused it.
+// A queue in a storage says nothing of a legacy format when it starts, and does not report as dropped what it keeps
+// when it stops. What is dropped is still reported: by a queue in memory, and if the backend refused it.
 func TestWhatAQueueLogs(t *testing.T) {
 	const kept = "Stopping. A message stays in the queue's storage and is sent after the next start."
 	away, refused := errors.New("away"), consumererror.NewPermanent(errors.New("refused"))
@@ -55,7 +55,9 @@ func TestWhatAQueueLogs(t *testing.T) {
 				exporterhelper.WithRetry(retry),
 				xexporterhelper.WithQueueBatch(configoptional.Some(queue), xexporterhelper.NewProfilesQueueBatchSettings()))
 			require.NoError(t, err)
-			require.NoError(t, exporter.Start(t.Context(), host{disk: safeExtension{&memory{values: map[string][]byte{}}, &storages, zap.NewNop()}}))
+			require.NoError(t,
+				exporter.Start(t.Context(),
+					host{disk: safeExtension{&memory{values: map[string][]byte{}}, &storages, zap.NewNop()}}))
 			require.NoError(t, exporter.ConsumeProfiles(t.Context(), message()))
 			<-tried
 			require.NoError(t, exporter.Shutdown(t.Context()))

@@ -11,8 +11,10 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// Open returns the client for the key `storage` of a component: of the extension with the id, or one that stores nothing if id is nil.
-func Open(ctx context.Context, host component.Host, id *component.ID, kind component.Kind, owner component.ID, name string) (storage.Client, error) {
+// Open returns the client for the key `storage` of a component: of the extension with the id, or one that stores
+// nothing if id is nil.
+func Open(ctx context.Context, host component.Host, id *component.ID, kind component.Kind, owner component.ID,
+	name string) (storage.Client, error) {
 	if id == nil {
 		return storage.NewNopClient(), nil
 	}

@@ -1,28 +1,30 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package safestorage keeps the Collector's persistent queue from losing items while the disk is full, from writing when it only
-// reads, from standing still, and from logging what is not so.
+// Package safestorage keeps the Collector's persistent queue from losing items while the disk is full, from writing
+// when it only reads, from standing still, and from logging what is not so.
 //
-// The queue reads its next item in a batch of operations that also records the reading. If that write fails, the queue deletes
-// the item (exporterhelper v0.165, persistentQueue.getNextItem). Factories wraps storage extensions so that such a batch only
-// reads. On the disk the item is still in the queue then, until its deletion: after a crash it is read again, as an item under
-// way is anyway. The record is not missed, since each write of the queue has all of its indices. A third of the queue's
-// transactions goes with it.
+// The queue reads its next item in a batch of operations that also records the reading. If that write fails, the queue
+// deletes the item (exporterhelper v0.165, persistentQueue.getNextItem). Factories wraps storage extensions so that
+// such a batch only reads. On the disk the item is still in the queue then, until its deletion: after a crash it is
+// read again, as an item under way is anyway. The record is not missed, since each write of the queue has all of its
+// indices. A third of the queue's transactions goes with it.
 //
-// When it starts, the queue moves the items that were under way to its end: it deletes them and adds them again. On a full disk
-// both fail, and the items are lost. So GetClient returns a client only if there is some room: deleting items then makes room
-// for adding them. Otherwise the start fails, and the disk stays as it is.
+// When it starts, the queue moves the items that were under way to its end: it deletes them and adds them again. On a
+// full disk both fail, and the items are lost. So GetClient returns a client only if there is some room: deleting items
+// then makes room for adding them. Otherwise the start fails, and the disk stays as it is.
 //
-// The queue counts an item before it writes it, and does not take it back if the write fails (persistentQueue.Offer). The count is
-// corrected when the queue has been drained, but only a successful write wakes its consumers. So enough failed writes fill an
-// empty queue forever. Enter returns an error until the disk has room again; whoever adds items calls it before.
+// The queue counts an item before it writes it, and does not take it back if the write fails (persistentQueue.Offer).
+// The count is corrected when the queue has been drained, but only a successful write wakes its consumers. So enough
+// failed writes fill an empty queue forever. Enter returns an error until the disk has room again; whoever adds items
+// calls it before.
 //
-// If two senders wait for room in a full queue and the contexts of both end, the next two items that are finished stop the queue
-// forever (https://github.com/open-telemetry/opentelemetry-collector/issues/15700). So Enter lets only one sender wait there.
+// If two senders wait for room in a full queue and the contexts of both end, the next two items that are finished stop
+// the queue forever (https://github.com/open-telemetry/opentelemetry-collector/issues/15700). So Enter lets only one
+// sender wait there.
 //
-// The queue logs a legacy format when it starts for the first time, and that it drops data which it keeps when it stops. Logger
-// corrects that (log.go).
+// The queue logs a legacy format when it starts for the first time, and that it drops data which it keeps when it
+// stops. Logger corrects that (log.go).
 package safestorage
 
 import (
@@ -43,16 +45,19 @@ import (
 // Storages are the clients of all wrapped storage extensions. The zero value has none.
 type Storages struct{ clients sync.Map }
 
-// user is what a client belongs to: a component, and the name with which it asked for the client, for a queue its signal.
+// user is what a client belongs to: a component, and the name with which it asked for the client, for a queue its
+// signal.
 type user struct {
 	id   component.ID
 	name string
 }
 
-// Enter waits for the caller's turn to add an item to the queue of an exporter, if it has one. It returns an error if a write
-// failed and one of the item's size, or of the failed one's if that is smaller, fails too. signal is the queue's, such as "logs";
-// size returns about the bytes of the item, and is called only after a failure. The caller calls leave after it has added the item.
-func (s *Storages) Enter(ctx context.Context, id component.ID, signal string, size func() int) (leave func(), err error) {
+// Enter waits for the caller's turn to add an item to the queue of an exporter, if it has one. It returns an error if a
+// write failed and one of the item's size, or of the failed one's if that is smaller, fails too. signal is the queue's,
+// such as "logs"; size returns about the bytes of the item, and is called only after a failure. The caller calls leave
+// after it has added the item.
+func (s *Storages) Enter(ctx context.Context, id component.ID, signal string, size func() int) (leave func(),
+	err error) {
 	if c, ok := s.clients.Load(user{id, signal}); ok {
 		return c.(*client).enter(ctx, size)
 	}
@@ -73,7 +78,8 @@ type factory struct {
 	storages *Storages
 }
 
-func (f factory) Create(ctx context.Context, set extension.Settings, config component.Config) (extension.Extension, error) {
+func (f factory) Create(ctx context.Context, set extension.Settings, config component.Config) (extension.Extension,
+	error) {
 	created, err := f.Factory.Create(ctx, set, config)
 	if inner, ok := created.(storage.Extension); ok && err == nil {
 		return safeExtension{inner, f.storages, set.Logger}, nil
@@ -87,15 +93,18 @@ type safeExtension struct {
 	logger   *zap.Logger
 }
 
-func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
+func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id component.ID,
+	name string) (storage.Client, error) {
 	inner, err := e.Extension.GetClient(ctx, kind, id, name)
 	if err != nil {
-		return nil, fmt.Errorf("open the storage of %s: %w; if its file is damaged, move it away: the queue then starts without "+
-			"what the file has", id, err)
+		return nil, fmt.Errorf(
+			"open the storage of %s: %w; if its file is damaged, move it away: the queue then starts without "+
+				"what the file has", id, err)
 	}
 	c := &client{Client: inner, logger: e.logger.With(zap.Stringer("component", id)), turn: make(chan struct{}, 1)}
 	if err := c.probe(ctx, probeBytes); err != nil {
-		return nil, errors.Join(fmt.Errorf("storage of %s has no room to start with; free some: %w", id, err), inner.Close(ctx))
+		return nil, errors.Join(fmt.Errorf("storage of %s has no room to start with; free some: %w", id, err),
+			inner.Close(ctx))
 	}
 	of := user{id, name}
 	c.forget = func() { e.storages.clients.CompareAndDelete(of, c) }
@@ -119,8 +128,8 @@ type client struct {
 	// failedBytes is the size of the largest batch that could not be written; 0 if one of that size could.
 	failedBytes atomic.Int64
 
-	// turn is full while somebody adds an item, who then has the last probe that failed: probes take the storage's lock, which
-	// the queue needs to make room.
+	// turn is full while somebody adds an item, who then has the last probe that failed: probes take the storage's lock,
+	// which the queue needs to make room.
 	turn         chan struct{}
 	refused      error
 	refusedAt    time.Time

@@ -95,7 +95,8 @@ func (damagedFile) GetClient(context.Context, component.Kind, component.ID, stri
 
 func TestDamagedFile(t *testing.T) {
 	id := component.MustNewID("otlp")
-	_, err := safeExtension{damagedFile{}, new(Storages), zap.NewNop()}.GetClient(t.Context(), component.KindExporter, id, "profiles")
+	_, err := safeExtension{damagedFile{}, new(Storages), zap.NewNop()}.GetClient(t.Context(), component.KindExporter, id,
+		"profiles")
 	require.ErrorContains(t, err, "open the storage of otlp: invalid database; if its file is damaged, move it away")
 }
 
@@ -106,13 +107,16 @@ func TestItemsAreReadFromAFullDisk(t *testing.T) {
 	item := storage.GetOperation("7")
 	require.NoError(t, client.Batch(t.Context(), storage.SetOperation(queueMetadata, nil), item))
 	require.Equal(t, "item 7", string(item.Value))
-	require.ErrorIs(t, client.Batch(t.Context(), storage.SetOperation(queueMetadata, nil), storage.SetOperation("8", nil)), errFull)
-	require.ErrorIs(t, client.Batch(t.Context(), storage.SetOperation("another's", nil), storage.GetOperation("7")), errFull)
+	require.ErrorIs(t, client.Batch(t.Context(), storage.SetOperation(queueMetadata, nil), storage.SetOperation("8", nil)),
+		errFull)
+	require.ErrorIs(t, client.Batch(t.Context(), storage.SetOperation("another's", nil), storage.GetOperation("7")),
+		errFull)
 	require.ErrorIs(t, client.Batch(t.Context(), storage.DeleteOperation("7")), errFull)
 
 	broken, err := clientOf(t, fullDisk{writable: true, unreadable: true})
 	require.NoError(t, err)
-	require.ErrorIs(t, broken.Batch(t.Context(), storage.SetOperation(queueMetadata, nil), storage.GetOperation("7")), errFull)
+	require.ErrorIs(t, broken.Batch(t.Context(), storage.SetOperation(queueMetadata, nil), storage.GetOperation("7")),
+		errFull)
 	require.ErrorIs(t, broken.Batch(t.Context(), storage.GetOperation("7")), errFull)
 }
 
@@ -215,7 +219,8 @@ type host map[component.ID]component.Component
 func (h host) GetExtensions() map[component.ID]component.Component { return h }
 
 // startQueue starts an exporter with a queue of nine messages on the disk.
-func startQueue(t *testing.T, storages *Storages, disk *memory, logger *zap.Logger, push func(pprofile.Profiles)) xexporter.Profiles {
+func startQueue(t *testing.T, storages *Storages, disk *memory, logger *zap.Logger,
+	push func(pprofile.Profiles)) xexporter.Profiles {
 	t.Helper()
 	id := component.MustNewID("disk")
 	queue := exporterhelper.NewDefaultQueueConfig()
@@ -245,7 +250,9 @@ func message() pprofile.Profiles {
 
 // send adds a message to the queue of an exporter as the collector does.
 func send(ctx context.Context, storages *Storages, exporter xexporter.Profiles, pd pprofile.Profiles) error {
-	leave, err := storages.Enter(ctx, settings.ID, "profiles", func() int { return new(pprofile.ProtoMarshaler).ProfilesSize(pd) })
+	leave, err := storages.Enter(ctx, settings.ID, "profiles", func() int {
+		return new(pprofile.ProtoMarshaler).ProfilesSize(pd)
+	})
 	if err != nil {
 		return err
 	}
@@ -253,8 +260,8 @@ func send(ctx context.Context, storages *Storages, exporter xexporter.Profiles, 
 	return exporter.ConsumeProfiles(ctx, pd)
 }
 
-// TestQueueGoesOnAfterSendersGaveUp fills a queue, and lets the contexts of two senders end while two messages are being deleted.
-// The times only have to be long enough for goroutines to wait where the queue would stand still.
+// TestQueueGoesOnAfterSendersGaveUp fills a queue, and lets the contexts of two senders end while two messages are
+// being deleted. The times only have to be long enough for goroutines to wait where the queue would stand still.
 func TestQueueGoesOnAfterSendersGaveUp(t *testing.T) {
 	const soon = 50 * time.Millisecond
 	var storages Storages
@@ -295,8 +302,9 @@ func TestQueueGoesOnAfterSendersGaveUp(t *testing.T) {
 	require.NoError(t, exporter.Shutdown(t.Context()))
 }
 
-// TestAMessageIsWrittenOnceAndDeletedOnce ends with what a crash leaves while a message is under way: the next process sends it
-// again. The next version of the queue could name its indices differently: then the messages take a third write.
+// TestAMessageIsWrittenOnceAndDeletedOnce ends with what a crash leaves while a message is under way: the next process
+// sends it again. The next version of the queue could name its indices differently: then the messages take a third
+// write.
 func TestAMessageIsWrittenOnceAndDeletedOnce(t *testing.T) {
 	disk := &memory{values: map[string][]byte{}}
 	isBlocked, goOn := make(chan struct{}), make(chan struct{})
@@ -323,8 +331,8 @@ func TestAMessageIsWrittenOnceAndDeletedOnce(t *testing.T) {
 	require.Empty(t, arrived, "it has been delivered")
 }
 
-// TestQueueWorksAfterAFullDisk sends to an exporter whose consumers sleep, while the disk of its queue is full, more than the queue
-// has room for. After that the queue must work again.
+// TestQueueWorksAfterAFullDisk sends to an exporter whose consumers sleep, while the disk of its queue is full, more
+// than the queue has room for. After that the queue must work again.
 func TestQueueWorksAfterAFullDisk(t *testing.T) {
 	var storages Storages
 	disk := &memory{values: map[string][]byte{}}

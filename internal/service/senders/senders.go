@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package senders remembers who has sent to this process lately, and why it was refused, for an operator whose page is empty. Servers
-// call Note for each request that brings data; Recent lists what they noted.
+// Package senders remembers who has sent to this process lately, and why it was refused, for an operator whose page is
+// empty. Servers call Note for each request that brings data; Recent lists what they noted.
 package senders
 
 import (
@@ -110,7 +110,8 @@ func (l *Log) Recent(now time.Time) []Outcome {
 		return 1
 	}
 	slices.SortFunc(list, func(a, b Outcome) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), b.Last.Compare(a.Last), strings.Compare(a.Address, b.Address), strings.Compare(a.Endpoint, b.Endpoint))
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), b.Last.Compare(a.Last), strings.Compare(a.Address, b.Address),
+			strings.Compare(a.Endpoint, b.Endpoint))
 	})
 	return list
 }

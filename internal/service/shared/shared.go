@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shared makes one component of several: the Collector asks a factory for a receiver for each kind of pipeline that the
-// receiver is in, always with the same configuration.
+// Package shared makes one component of several: the Collector asks a factory for a receiver for each kind of pipeline
+// that the receiver is in, always with the same configuration.
 package shared
 
 import (
@@ -29,8 +29,10 @@ type Component[K comparable, C component.Component] struct {
 	startErr           error
 }
 
-// Get returns the component of a configuration, and creates it first if there is none. connect gives it one more consumer.
-func (c *Components[K, C]) Get(key K, set receiver.Settings, create func(receiver.Settings, K) (C, error), connect func(C)) (component.Component, error) {
+// Get returns the component of a configuration, and creates it first if there is none. connect gives it one more
+// consumer.
+func (c *Components[K, C]) Get(key K, set receiver.Settings, create func(receiver.Settings, K) (C, error),
+	connect func(C)) (component.Component, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, ok := c.all[key]

@@ -22,8 +22,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Receivers wraps the factories so that the components that they create stop within the limit. Factories without profiles stay
-// as they are. Extensions are not wrapped: they stop last.
+// Receivers wraps the factories so that the components that they create stop within the limit. Factories without
+// profiles stay as they are. Extensions are not wrapped: they stop last.
 func (l *Limit) Receivers(factories map[component.Type]receiver.Factory) map[component.Type]receiver.Factory {
 	return bindAll(factories, func(f xreceiver.Factory) receiver.Factory {
 		return xreceiver.NewFactory(f.Type(), f.CreateDefaultConfig, xreceiver.WithDeprecatedTypeAlias(aliasOf(f)),
@@ -97,15 +97,16 @@ func boundConnector[N any, C component.Component](l *Limit, create createConnect
 
 // Queues are the queues of exporters in storages.
 type Queues interface {
-	// Enter waits until a sender may give data of a signal to an exporter. size returns about the bytes of the data. The sender
-	// calls leave afterwards.
+	// Enter waits until a sender may give data of a signal to an exporter. size returns about the bytes of the data. The
+	// sender calls leave afterwards.
 	Enter(ctx context.Context, exporter component.ID, signal string, size func() int) (leave func(), err error)
 	// Logger returns the logger that an exporter uses in place of the given one.
 	Logger(exporter component.ID, logger *zap.Logger) *zap.Logger
 }
 
 // Exporters is Receivers for exporters. Senders of logs and profiles enter before they reach one.
-func (l *Limit) Exporters(factories map[component.Type]exporter.Factory, queues Queues) map[component.Type]exporter.Factory {
+func (l *Limit) Exporters(factories map[component.Type]exporter.Factory,
+	queues Queues) map[component.Type]exporter.Factory {
 	return bindAll(factories, func(f xexporter.Factory) exporter.Factory {
 		return xexporter.NewFactory(f.Type(), f.CreateDefaultConfig, xexporter.WithDeprecatedTypeAlias(aliasOf(f)),
 			xexporter.WithTraces(boundExporter(l, queues, f.CreateTraces), f.TracesStability()),
@@ -193,7 +194,8 @@ func (c profiles) ConsumeProfiles(ctx context.Context, pd pprofile.Profiles) err
 }
 
 // enter consumes data when the sender may give it to the component.
-func enter[D any](ctx context.Context, b *bounded, signal string, size func(D) int, consume func(context.Context, D) error, data D) error {
+func enter[D any](ctx context.Context, b *bounded, signal string, size func(D) int,
+	consume func(context.Context, D) error, data D) error {
 	if b.queues != nil {
 		leave, err := b.queues.Enter(ctx, b.id, signal, func() int { return size(data) })
 		if err != nil {

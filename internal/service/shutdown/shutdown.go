@@ -4,10 +4,10 @@
 // Package shutdown bounds how long the collector takes to stop.
 //
 // The Collector's service stops its components one after another, receivers first, and waits for each without a limit.
-// If one waits for a client, or for room in a queue whose backend is down, those after it cannot write what they hold to disk. So
-// Limit wraps the factories: if a component does not stop within its part of the timeout, that is logged, and the service goes on
-// to the next one. The last resort ends the process when the timeout has passed since a signal (Signals), or twice the timeout
-// since a shutdown for another reason began (Limit).
+// If one waits for a client, or for room in a queue whose backend is down, those after it cannot write what they hold
+// to disk. So Limit wraps the factories: if a component does not stop within its part of the timeout, that is logged,
+// and the service goes on to the next one. The last resort ends the process when the timeout has passed since a signal
+// (Signals), or twice the timeout since a shutdown for another reason began (Limit).
 package shutdown
 
 import (
@@ -26,8 +26,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Variable is the environment variable with the timeout. DefaultTimeout is less than the 30 s that Kubernetes, and most users of
-// Docker, allow.
+// Variable is the environment variable with the timeout. DefaultTimeout is less than the 30 s that Kubernetes, and most
+// users of Docker, allow.
 const (
 	Variable       = "OTELCOL_PROFILES_SHUTDOWN_TIMEOUT"
 	DefaultTimeout = 25 * time.Second
@@ -46,8 +46,8 @@ func Timeout() (time.Duration, error) {
 	return timeout, nil
 }
 
-// kind is a kind of component. The kinds share the timeout, so that a stuck receiver leaves time for the batches of a processor and the
-// queue of an exporter.
+// kind is a kind of component. The kinds share the timeout, so that a stuck receiver leaves time for the batches of a
+// processor and the queue of an exporter.
 type kind struct {
 	name string
 	// until is the fraction of the timeout by which all components of this kind must have stopped.
@@ -64,8 +64,8 @@ var (
 // defaultDrain bounds a component's shutdown where nothing else does, as in a collector without Limit.
 const defaultDrain = 10 * time.Second
 
-// Deadline returns the context in which a component passes on what it holds when it stops. Limit has given ctx a deadline; without one,
-// it ends after 10 s.
+// Deadline returns the context in which a component passes on what it holds when it stops. Limit has given ctx a
+// deadline; without one, it ends after 10 s.
 func Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return context.WithCancel(ctx)
@@ -76,8 +76,8 @@ func Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 // answerTime is how long before the deadline requests end, so that handlers can answer.
 const answerTime = time.Second
 
-// Drain is Deadline for what passes on requests or payloads. work ends shortly before the whole context, so that those who wait can
-// still be answered.
+// Drain is Deadline for what passes on requests or payloads. work ends shortly before the whole context, so that those
+// who wait can still be answered.
 func Drain(ctx context.Context) (work, whole context.Context, cancel context.CancelFunc) {
 	whole, cancelWhole := Deadline(ctx)
 	end, _ := whole.Deadline()
@@ -123,8 +123,8 @@ type Limit struct {
 	failed []error
 }
 
-// NewLimit returns a limit for services that must stop within timeout. It calls late if one still stops after twice that
-// time, unless Renew is called before.
+// NewLimit returns a limit for services that must stop within timeout. It calls late if one still stops after twice
+// that time, unless Renew is called before.
 func NewLimit(timeout time.Duration, late func()) *Limit { return &Limit{timeout: timeout, late: late} }
 
 // Renew resets the limit for the next service, that of a reloaded configuration.
@@ -144,7 +144,8 @@ func (l *Limit) Err() error {
 	defer l.mu.Unlock()
 	failed := errors.Join(l.failed...)
 	if l.left > 0 {
-		failed = errors.Join(failed, fmt.Errorf("%d components did not stop in time; what they held in memory is lost", l.left))
+		failed = errors.Join(failed, fmt.Errorf("%d components did not stop in time; what they held in memory is lost",
+			l.left))
 	}
 	return failed
 }
@@ -200,7 +201,8 @@ func (b *bounded) Shutdown(ctx context.Context) error {
 			b.limit.mu.Lock()
 			b.limit.failed = append(b.limit.failed, fmt.Errorf("%s: %w", name, err))
 			b.limit.mu.Unlock()
-			b.logger.Error("component returned an error when it stopped; continuing the shutdown", zap.String("component", name), zap.Error(err))
+			b.logger.Error("component returned an error when it stopped; continuing the shutdown", zap.String("component", name),
+				zap.Error(err))
 		}
 		return nil
 	case <-time.After(wait):
@@ -208,7 +210,8 @@ func (b *bounded) Shutdown(ctx context.Context) error {
 	b.limit.mu.Lock()
 	b.limit.left++
 	b.limit.mu.Unlock()
-	b.logger.Error("component did not stop in time; continuing the shutdown without it, and what it holds in memory is lost",
+	b.logger.Error(
+		"component did not stop in time; continuing the shutdown without it, and what it holds in memory is lost",
 		zap.String("component", name), zap.Duration("waited", wait), zap.String("waiting_in", waitingIn(name)))
 	return nil
 }

@@ -57,11 +57,13 @@ func service(t *testing.T, limit *Limit, logger *zap.Logger) (components []compo
 	config := func() component.Config { return &struct{}{} }
 	stuck := &stuckComponent{Profiles: consumertest.NewNop(), released: make(chan struct{})}
 	receivers := limit.Receivers(map[component.Type]receiver.Factory{stuckType: xreceiver.NewFactory(stuckType, config,
-		xreceiver.WithProfiles(func(context.Context, receiver.Settings, component.Config, xconsumer.Profiles) (xreceiver.Profiles, error) {
+		xreceiver.WithProfiles(func(context.Context, receiver.Settings, component.Config,
+			xconsumer.Profiles) (xreceiver.Profiles, error) {
 			return stuck, nil
 		}, component.StabilityLevelAlpha))})
 	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType, config,
-		xprocessor.WithProfiles(func(context.Context, processor.Settings, component.Config, xconsumer.Profiles) (xprocessor.Profiles, error) {
+		xprocessor.WithProfiles(func(context.Context, processor.Settings, component.Config,
+			xconsumer.Profiles) (xprocessor.Profiles, error) {
 			return stuck, nil
 		}, component.StabilityLevelAlpha))})
 	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, config,
@@ -71,11 +73,14 @@ func service(t *testing.T, limit *Limit, logger *zap.Logger) (components []compo
 
 	id, telemetry := component.NewID(stuckType), componenttest.NewNopTelemetrySettings()
 	telemetry.Logger = logger
-	r, err := receivers[stuckType].(xreceiver.Factory).CreateProfiles(t.Context(), receiver.Settings{ID: id, TelemetrySettings: telemetry}, nil, consumertest.NewNop())
+	r, err := receivers[stuckType].(xreceiver.Factory).CreateProfiles(t.Context(),
+		receiver.Settings{ID: id, TelemetrySettings: telemetry}, nil, consumertest.NewNop())
 	require.NoError(t, err)
-	p, err := processors[stuckType].(xprocessor.Factory).CreateProfiles(t.Context(), processor.Settings{ID: id, TelemetrySettings: telemetry}, nil, consumertest.NewNop())
+	p, err := processors[stuckType].(xprocessor.Factory).CreateProfiles(t.Context(),
+		processor.Settings{ID: id, TelemetrySettings: telemetry}, nil, consumertest.NewNop())
 	require.NoError(t, err)
-	e, err := exporters[stuckType].(xexporter.Factory).CreateProfiles(t.Context(), exporter.Settings{ID: id, TelemetrySettings: telemetry}, nil)
+	e, err := exporters[stuckType].(xexporter.Factory).CreateProfiles(t.Context(),
+		exporter.Settings{ID: id, TelemetrySettings: telemetry}, nil)
 	require.NoError(t, err)
 	require.NoError(t, p.ConsumeProfiles(t.Context(), pprofile.NewProfiles()))
 	require.NoError(t, e.ConsumeProfiles(t.Context(), pprofile.NewProfiles()))
@@ -96,7 +101,8 @@ func TestStuckComponentsAreLeftBehind(t *testing.T) {
 	for i, c := range components {
 		require.NoError(t, c.Shutdown(t.Context()))
 		// Each kind leaves time for the next one.
-		assert.GreaterOrEqual(t, time.Since(began), []time.Duration{time.Second, 1500 * time.Millisecond, 1900 * time.Millisecond}[i])
+		assert.GreaterOrEqual(t, time.Since(began),
+			[]time.Duration{time.Second, 1500 * time.Millisecond, 1900 * time.Millisecond}[i])
 	}
 	require.ErrorContains(t, limit.Err(), "3 components did not stop in time")
 	require.Equal(t, 3, log.Len())
@@ -117,7 +123,8 @@ func TestAStuckConnectorIsLeftBehind(t *testing.T) {
 	defer close(stuck.released)
 	factories := limit.Connectors(map[component.Type]connector.Factory{stuckType: xconnector.NewFactory(stuckType,
 		func() component.Config { return &struct{}{} },
-		xconnector.WithProfilesToMetrics(func(context.Context, connector.Settings, component.Config, consumer.Metrics) (xconnector.Profiles, error) {
+		xconnector.WithProfilesToMetrics(func(context.Context, connector.Settings, component.Config,
+			consumer.Metrics) (xconnector.Profiles, error) {
 			return stuck, nil
 		}, component.StabilityLevelAlpha))})
 	factory := factories[stuckType].(xconnector.Factory)
@@ -134,8 +141,8 @@ func TestAStuckConnectorIsLeftBehind(t *testing.T) {
 	limit.Renew()
 }
 
-// TestErrorsDoNotEndAReload stops components that fail in time. The service must not learn of it: it would end the process
-// instead of going on with the reloaded configuration.
+// TestErrorsDoNotEndAReload stops components that fail in time. The service must not learn of it: it would end the
+// process instead of going on with the reloaded configuration.
 func TestErrorsDoNotEndAReload(t *testing.T) {
 	core, log := observer.New(zap.ErrorLevel)
 	limit := NewLimit(time.Minute, func() {})
@@ -261,27 +268,41 @@ func TestBoundComponentsConsume(t *testing.T) {
 	}
 	limit, queues, alpha := NewLimit(time.Minute, func() {}), &enteringQueues{}, component.StabilityLevelAlpha
 	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType, config,
-		xprocessor.WithTraces(func(context.Context, processor.Settings, component.Config, consumer.Traces) (processor.Traces, error) {
+		xprocessor.WithTraces(func(context.Context, processor.Settings, component.Config, consumer.Traces) (processor.Traces,
+			error) {
 			return next, nil
 		}, alpha),
-		xprocessor.WithMetrics(func(context.Context, processor.Settings, component.Config, consumer.Metrics) (processor.Metrics, error) {
+		xprocessor.WithMetrics(func(context.Context, processor.Settings, component.Config,
+			consumer.Metrics) (processor.Metrics, error) {
 			return next, nil
 		}, alpha),
-		xprocessor.WithLogs(func(context.Context, processor.Settings, component.Config, consumer.Logs) (processor.Logs, error) {
+		xprocessor.WithLogs(func(context.Context, processor.Settings, component.Config, consumer.Logs) (processor.Logs,
+			error) {
 			return next, nil
 		}, alpha),
-		xprocessor.WithProfiles(func(context.Context, processor.Settings, component.Config, xconsumer.Profiles) (xprocessor.Profiles, error) {
+		xprocessor.WithProfiles(func(context.Context, processor.Settings, component.Config,
+			xconsumer.Profiles) (xprocessor.Profiles, error) {
 			return next, nil
 		}, alpha))})
 	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, config,
-		xexporter.WithTraces(func(context.Context, exporter.Settings, component.Config) (exporter.Traces, error) { return next, nil }, alpha),
-		xexporter.WithMetrics(func(context.Context, exporter.Settings, component.Config) (exporter.Metrics, error) { return next, nil }, alpha),
-		xexporter.WithLogs(func(context.Context, exporter.Settings, component.Config) (exporter.Logs, error) { return next, nil }, alpha),
+		xexporter.WithTraces(func(context.Context, exporter.Settings, component.Config) (exporter.Traces,
+			error) {
+			return next, nil
+		}, alpha),
+		xexporter.WithMetrics(func(context.Context, exporter.Settings, component.Config) (exporter.Metrics,
+			error) {
+			return next, nil
+		}, alpha),
+		xexporter.WithLogs(func(context.Context, exporter.Settings, component.Config) (exporter.Logs,
+			error) {
+			return next, nil
+		}, alpha),
 		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) {
 			return next, nil
 		}, alpha))}, queues)
 	p, e := processors[stuckType].(xprocessor.Factory), exporters[stuckType].(xexporter.Factory)
-	forProcessor := processor.Settings{ID: component.NewID(stuckType), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
+	forProcessor := processor.Settings{ID: component.NewID(stuckType),
+		TelemetrySettings: componenttest.NewNopTelemetrySettings()}
 	forExporter := exporter.Settings{ID: forProcessor.ID, TelemetrySettings: forProcessor.TelemetrySettings}
 	consume := func(c component.Component, err error) {
 		require.NoError(t, err)

@@ -21,7 +21,8 @@ const again = 50 * time.Millisecond
 // if it is the first of a container, do nothing at all.
 type Signals struct{ received chan os.Signal }
 
-// Listen catches the signals from now on. A SIGHUP before the start has no effect: the configuration is about to be read.
+// Listen catches the signals from now on. A SIGHUP before the start has no effect: the configuration is about to be
+// read.
 func Listen() *Signals {
 	s := &Signals{make(chan os.Signal, 1)}
 	signal.Notify(s.received, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)

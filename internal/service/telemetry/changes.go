@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Changes logs when failures begin, when their state changes, and when they end: what fails for a day takes two lines. It is safe for
-// concurrent use.
+// Changes logs when failures begin, when their state changes, and when they end: what fails for a day takes two lines.
+// It is safe for concurrent use.
 type Changes struct {
 	Logger *zap.Logger
 	// Failed and Recovered are the messages. Without Recovered, the end of failures is not logged.
@@ -20,8 +20,8 @@ type Changes struct {
 	state string
 }
 
-// Note logs err unless the last call had the same state, which is a coarse name of the error, or its message. A nil err is a success. It
-// reports whether the state has changed.
+// Note logs err unless the last call had the same state, which is a coarse name of the error, or its message. A nil err
+// is a success. It reports whether the state has changed.
 func (c *Changes) Note(state string, err error, fields ...zap.Field) bool {
 	if err == nil {
 		state = ""
@@ -53,7 +53,8 @@ type Once[Sender comparable] struct {
 	known map[Sender]struct{}
 }
 
-// IsNew reports whether a sender has not been seen yet. When there are too many to remember, further ones count as seen.
+// IsNew reports whether a sender has not been seen yet. When there are too many to remember, further ones count as
+// seen.
 func (o *Once[Sender]) IsNew(sender Sender) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

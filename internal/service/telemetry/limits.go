@@ -13,8 +13,8 @@ import (
 
 // Limits bound what a logger writes, where one cause can have a line for each of thousands of targets or processes.
 type Limits struct {
-	// Lines is how many entries of Level or above are written in each Period. The last of them says that more are suppressed, and the
-	// first of the next period how many were.
+	// Lines is how many entries of Level or above are written in each Period. The last of them says that more are
+	// suppressed, and the first of the next period how many were.
 	Lines  int
 	Period time.Duration
 	Level  zapcore.Level
@@ -50,8 +50,8 @@ func (l Limits) Apply(logger *zap.Logger) *zap.Logger {
 	})
 }
 
-// Rewrite returns a logger whose entries pass through change, which may change an entry and its fields, and reports whether it is
-// written.
+// Rewrite returns a logger whose entries pass through change, which may change an entry and its fields, and reports
+// whether it is written.
 func Rewrite(logger *zap.Logger, change func(*zapcore.Entry, []zapcore.Field) ([]zapcore.Field, bool)) *zap.Logger {
 	return logger.WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core { return rewriting{core, change} }))
 }

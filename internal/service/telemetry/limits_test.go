@@ -35,7 +35,8 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, 3, lines.FilterMessage("failed").Len())
 	assert.Equal(t, 10, lines.FilterMessage("usual").Len())
 	assert.Zero(t, lines.FilterMessage("never").Len())
-	assert.Equal(t, map[string]any{"target": int64(2), "suppressing_more_for": time.Minute}, lines.FilterMessage("failed").All()[2].ContextMap())
+	assert.Equal(t, map[string]any{"target": int64(2), "suppressing_more_for": time.Minute},
+		lines.FilterMessage("failed").All()[2].ContextMap())
 
 	now.Time = now.Add(time.Minute - 1)
 	logger.Warn("failed")

@@ -125,7 +125,8 @@ func (p *Path) others(ctx context.Context, ld plog.Logs, result *splunklog.Resul
 		if !p.IgnoreOthers {
 			p.Metrics.reject(ctx, ReasonNotProfiling, result.Others)
 			r.add(result.Others, result.FirstOther, fmt.Sprintf(
-				"%d records carry no profile, and there is no logs pipeline for them, the first: record %d", result.Others, result.FirstOther))
+				"%d records carry no profile, and there is no logs pipeline for them, the first: record %d", result.Others,
+				result.FirstOther))
 		}
 		return nil
 	}

@@ -117,9 +117,12 @@ func TestRefusalForGood(t *testing.T) {
 		"of both":          {never, never, []string{stack, "log"}, Report{}, true},
 		"of later profiles": {never, nil, []string{"log", "bad", "log", stack, stack}, Report{Rejected: 3, First: 1,
 			Message: "record 1: no line of the text is a stack frame; the profiles were refused: Permanent error: never"}, false},
-		"of the last":     {never, nil, []string{"log", "log", stack}, Report{Rejected: 1, First: 2, Message: "the profiles were refused: Permanent error: never"}, false},
-		"of the profiles": {never, nil, []string{stack, "log", stack}, Report{Rejected: 2, First: 0, Message: "the profiles were refused: Permanent error: never"}, false},
-		"of the logs":     {nil, never, []string{stack, "log"}, Report{Rejected: 1, First: 1, Message: "the records without a profile were refused: Permanent error: never"}, false},
+		"of the last": {never, nil, []string{"log", "log", stack},
+			Report{Rejected: 1, First: 2, Message: "the profiles were refused: Permanent error: never"}, false},
+		"of the profiles": {never, nil, []string{stack, "log", stack},
+			Report{Rejected: 2, First: 0, Message: "the profiles were refused: Permanent error: never"}, false},
+		"of the logs": {nil, never, []string{stack, "log"},
+			Report{Rejected: 1, First: 1, Message: "the records without a profile were refused: Permanent error: never"}, false},
 		"and one that is bad": {never, nil, []string{"log", stack, "bad"}, Report{Rejected: 2, First: 1,
 			Message: "record 2: no line of the text is a stack frame; the profiles were refused: Permanent error: never"}, false},
 	} {
@@ -135,7 +138,9 @@ func TestRefusalForGood(t *testing.T) {
 // An error that is marked as not retryable is permanent.
 func TestReportIsBounded(t *testing.T) {
 	var o order
-	report, err := o.path(t, nil, nil).Deliver(t.Context(), request(append([]string{stack}, strings.Split(strings.Repeat("bad,", 99)+"bad", ",")...)...), budget.New(1<<30).Begin())
+	report, err := o.path(t, nil, nil).Deliver(t.Context(),
+		request(append([]string{stack}, strings.Split(strings.Repeat("bad,", 99)+"bad", ",")...)...),
+		budget.New(1<<30).Begin())
 	require.NoError(t, err)
 	assert.Equal(t, 100, report.Rejected)
 	assert.Equal(t, 1, report.First)

@@ -40,14 +40,16 @@ func (c *Config) Validate() error {
 	var faults config.Faults
 	_, ok := formats[c.Format]
 	faults.Require(ok, "`format` must be pprof or otlp, found %q", c.Format)
-	faults.Require(c.MaxRecordBytes >= minRecordBytes, "`max_record_bytes` must be at least %d, found %d", minRecordBytes, c.MaxRecordBytes)
+	faults.Require(c.MaxRecordBytes >= minRecordBytes, "`max_record_bytes` must be at least %d, found %d", minRecordBytes,
+		c.MaxRecordBytes)
 	return faults.Err()
 }
 
 // Options returns the encoder's options. maxPartBytes bounds the records of one part together; 0 is no limit.
 func (c *Config) Options(maxPartBytes int) records.EncodeOptions {
 	return records.EncodeOptions{
-		Format: formats[c.Format], MaxRecordBytes: c.MaxRecordBytes, MaxPartBytes: maxPartBytes, SplunkTypesOnly: c.SplunkTypesOnly,
+		Format: formats[c.Format], MaxRecordBytes: c.MaxRecordBytes, MaxPartBytes: maxPartBytes,
+		SplunkTypesOnly: c.SplunkTypesOnly,
 	}
 }
 

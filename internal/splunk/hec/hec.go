@@ -96,16 +96,17 @@ type event struct {
 	Event      string         `json:"event"`
 	Fields     map[string]any `json:"fields,omitempty"`
 
-	// isSet has the names of the four fields above that an attribute has set. leftOut is the number of attributes that have no field, since
-	// another one has their name.
+	// isSet has the names of the four fields above that an attribute has set. leftOut is the number of attributes that
+	// have no field, since another one has their name.
 	isSet   map[string]bool
 	leftOut int
 }
 
 // Write writes profiling records as events, one after another. The attributes of resource, scope and record become
-// fields: HEC has one list for all. Of several with one name the resource's stays, which identifies the sender, then the scope's, unless the
-// name is one that describes the record; LeftOut counts the others. Each event repeats those of resource and scope, so that few bytes can become many:
-// after the event that makes the body larger than limit bytes, Write stops. 0 means no limit.
+// fields: HEC has one list for all. Of several with one name the resource's stays, which identifies the sender, then
+// the scope's, unless the name is one that describes the record; LeftOut counts the others. Each event repeats those of
+// resource and scope, so that few bytes can become many: after the event that makes the body larger than limit bytes,
+// Write stops. 0 means no limit.
 func Write(ld plog.Logs, limit int) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
@@ -127,7 +128,8 @@ func Write(ld plog.Logs, limit int) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// LeftOut returns the number of attributes that Write has left out of the events of ld, since another one has their name.
+// LeftOut returns the number of attributes that Write has left out of the events of ld, since another one has their
+// name.
 func LeftOut(ld plog.Logs) (n int) {
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {

@@ -11,7 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 )
 
-// A resource, its scope and a record can have attributes of one name. The resource's is the field, and others are counted.
+// A resource, its scope and a record can have attributes of one name. The resource's is the field, and others are
+// counted.
 func TestAttributesOfOneName(t *testing.T) {
 	ld := plog.NewLogs()
 	rl := ld.ResourceLogs().AppendEmpty()

@@ -59,7 +59,8 @@ type Reader struct {
 	Observed pcommon.Timestamp
 
 	logs plog.Logs
-	// lastScope and lastContent are the scope and resource of the last event: those of one sender mostly follow each other.
+	// lastScope and lastContent are the scope and resource of the last event: those of one sender mostly follow each
+	// other.
 	lastScope   plog.ScopeLogs
 	lastContent []byte
 	records     int
@@ -106,14 +107,16 @@ func (e *Reader) append(next *received) *Fault {
 	case string(next.Event) == "null" || string(next.Event) == `""`:
 		return badEvent(e.records, EventBlank, "")
 	}
-	profiling := next.SourceType == splunklog.ProfilingName || e.Library == splunklog.ProfilingName || next.Fields[attributeSourceType] == splunklog.ProfilingName
+	profiling := next.SourceType == splunklog.ProfilingName || e.Library == splunklog.ProfilingName ||
+		next.Fields[attributeSourceType] == splunklog.ProfilingName
 	host := next.Host
 	if profiling && host == unknownHost {
 		host = ""
 	}
 	var resource, attributes xpdata.MapBuilder // Map.Put would look through all fields before each
 	for _, own := range [...]struct{ key, value string }{
-		{attributeIndex, next.Index}, {attributeSource, next.Source}, {attributeSourceType, next.SourceType}, {attributeHost, host},
+		{attributeIndex, next.Index}, {attributeSource, next.Source}, {attributeSourceType, next.SourceType},
+		{attributeHost, host},
 	} {
 		if _, isField := next.Fields[own.key]; isField || own.value == "" {
 			continue // a field of the same name takes precedence
@@ -161,10 +164,11 @@ func (e *Reader) append(next *received) *Fault {
 	return nil
 }
 
-// isRecordField reports whether a field of a profiling event is an attribute of its record, not of its resource: HEC has
-// both in one list.
+// isRecordField reports whether a field of a profiling event is an attribute of its record, not of its resource: HEC
+// has both in one list.
 func isRecordField(key string) bool {
-	for _, prefix := range []string{"profiling.", "source.event.", "thread.", "memory.allocated", "otel.log.", "sampler."} {
+	for _, prefix := range []string{"profiling.", "source.event.", "thread.", "memory.allocated", "otel.log.",
+		"sampler."} {
 		if strings.HasPrefix(key, prefix) {
 			return true
 		}
@@ -222,8 +226,8 @@ func setValue(to pcommon.Value, from any) {
 	}
 }
 
-// eventTime reads seconds since 1970 with a fraction, as a number or as a string; 0 if there is none. A float64 cannot hold
-// nanoseconds, so it is only for numbers with an exponent.
+// eventTime reads seconds since 1970 with a fraction, as a number or as a string; 0 if there is none. A float64 cannot
+// hold nanoseconds, so it is only for numbers with an exponent.
 func eventTime(raw json.RawMessage) (pcommon.Timestamp, bool) {
 	s := strings.Trim(string(raw), `"`)
 	if s == "" || s == "null" {

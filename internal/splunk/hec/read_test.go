@@ -62,14 +62,15 @@ func worstEvents() map[string]string {
 		"a large object":        `{"event":{` + deep.String() + `"x":{}}}`,
 		"a list of numbers":     `{"event":[` + strings.Repeat("1,", 1<<18) + `1]}`,
 		"a list of lists":       `{"event":[` + strings.Repeat("[],", 1<<18) + `1]}`,
-		"lists in fields":       `{"event":1,"fields":{"a":[{` + fields.String() + `"x":1}]}}{"event":1,"fields":{"a":[{` + fields.String() + `"x":1}]}}`,
-		"nested":                `{"event":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
-		"tiny events":           strings.Repeat(`{"event":1}`, MaxEvents),
-		"too many events":       strings.Repeat(`{"event":1}`, 1<<18),
-		"empty objects":         strings.Repeat(`{}`, 1<<18),
-		"spaces":                strings.Repeat(" ", 1<<20),
-		"a long number":         `{"event":` + strings.Repeat("1", 1<<20) + `}`,
-		"a long text":           `{"event":"` + strings.Repeat(`\u0000`, 1<<17) + `"}`,
+		"lists in fields": `{"event":1,"fields":{"a":[{` + fields.String() + `"x":1}]}}{"event":1,"fields":{"a":[{` +
+			fields.String() + `"x":1}]}}`,
+		"nested":          `{"event":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
+		"tiny events":     strings.Repeat(`{"event":1}`, MaxEvents),
+		"too many events": strings.Repeat(`{"event":1}`, 1<<18),
+		"empty objects":   strings.Repeat(`{}`, 1<<18),
+		"spaces":          strings.Repeat(" ", 1<<20),
+		"a long number":   `{"event":` + strings.Repeat("1", 1<<20) + `}`,
+		"a long text":     `{"event":"` + strings.Repeat(`\u0000`, 1<<17) + `"}`,
 	}
 }
 

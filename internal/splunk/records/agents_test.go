@@ -41,36 +41,43 @@ func TestAgentsGolden(t *testing.T) {
 			p.sample([]uint64{1, 2}, nil, "source.event.period", 10_000, "source.event.time", int64(1_700_000_000_002))
 			p.sample([]uint64{1, 2}, nil, "source.event.period", 10, "source.event.time", int64(1_700_000_000_003))
 		}},
-		"java-allocation": {attributes: []any{keyType, "allocation", keyFormat, FormatPprof.String()}, pprof: func(p *rawPprof) {
-			p.str("")
-			p.sampleType("allocationSize", "bytes")
-			p.frame(1, "com.shop.Cart.total", "Cart.java", 12)
-			p.sample([]uint64{1}, []int64{4096}, "source.event.name", "jdk.ObjectAllocationSample", "source.event.time", int64(1_700_000_000_001))
-			p.sample([]uint64{1}, []int64{8}, "source.event.name", "jdk.ObjectAllocationSample", "source.event.time", int64(1_700_000_000_002))
-		}},
+		"java-allocation": {attributes: []any{keyType, "allocation", keyFormat, FormatPprof.String()},
+			pprof: func(p *rawPprof) {
+				p.str("")
+				p.sampleType("allocationSize", "bytes")
+				p.frame(1, "com.shop.Cart.total", "Cart.java", 12)
+				p.sample([]uint64{1}, []int64{4096}, "source.event.name", "jdk.ObjectAllocationSample", "source.event.time",
+					int64(1_700_000_000_001))
+				p.sample([]uint64{1}, []int64{8}, "source.event.name", "jdk.ObjectAllocationSample", "source.event.time",
+					int64(1_700_000_000_002))
+			}},
 		// .NET: a location of its own for every frame, numbers and bools as text.
-		"dotnet-cpu": {attributes: []any{keyType, "cpu", keyFormat, FormatPprof.String(), keySource, "continuous"}, pprof: func(p *rawPprof) {
-			p.str("")
-			p.frame(1, "Shop.Cart.Total", "unknown", 0)
-			p.frame(2, "Shop.Cart.Total", "unknown", 0)
-			p.sample([]uint64{1}, nil, "source.event.period", "1000", "source.event.time", "1700000000001",
-				"thread.id", "5", "thread.os.id", "77", "thread.stack.truncated", "True")
-			p.sample([]uint64{2}, nil, "source.event.period", "1000", "source.event.time", "1700000000002",
-				"thread.id", 5, "thread.os.id", 77, "thread.stack.truncated", "True")
-		}},
+		"dotnet-cpu": {attributes: []any{keyType, "cpu", keyFormat, FormatPprof.String(), keySource, "continuous"},
+			pprof: func(p *rawPprof) {
+				p.str("")
+				p.frame(1, "Shop.Cart.Total", "unknown", 0)
+				p.frame(2, "Shop.Cart.Total", "unknown", 0)
+				p.sample([]uint64{1}, nil, "source.event.period", "1000", "source.event.time", "1700000000001",
+					"thread.id", "5", "thread.os.id", "77", "thread.stack.truncated", "True")
+				p.sample([]uint64{2}, nil, "source.event.period", "1000", "source.event.time", "1700000000002",
+					"thread.id", 5, "thread.os.id", 77, "thread.stack.truncated", "True")
+			}},
 		// Python: string_table[0] is a label's key, ids have no leading zeros.
-		"python-cpu": {attributes: []any{keyType, "cpu", keyFormat, FormatPprof.String(), keyFrameCount, 1}, pprof: func(p *rawPprof) {
-			p.str("source.event.time")
-			p.frame(1, "total", "/srv/shop/cart.py", -1)
-			p.sample([]uint64{1}, nil, "source.event.time", int64(1_700_000_000_001), "source.event.period", 1000, "thread.id", int64(140592751362048),
-				"trace_id", "1f", "span_id", "2e")
-			p.sample([]uint64{1}, nil, "source.event.time", int64(1_700_000_000_002), "source.event.period", 1000, "trace_id", "0", "span_id", "0")
-		}},
+		"python-cpu": {attributes: []any{keyType, "cpu", keyFormat, FormatPprof.String(), keyFrameCount, 1},
+			pprof: func(p *rawPprof) {
+				p.str("source.event.time")
+				p.frame(1, "total", "/srv/shop/cart.py", -1)
+				p.sample([]uint64{1}, nil, "source.event.time", int64(1_700_000_000_001), "source.event.period", 1000, "thread.id",
+					int64(140592751362048), "trace_id", "1f", "span_id", "2e")
+				p.sample([]uint64{1}, nil, "source.event.time", int64(1_700_000_000_002), "source.event.period", 1000, "trace_id",
+					"0", "span_id", "0")
+			}},
 		// None of them: what the labels of a pprof can say beside.
 		"odd-labels": {attributes: []any{keyType, "cpu", keyTruncated, "x", keyEventPeriod, 20}, pprof: func(p *rawPprof) {
 			p.str("")
 			p.frame(1, "f", "", 0)
-			p.sample([]uint64{1}, []int64{1}, "source.event.time", "soon", "many", "b", "many", 3, "many", "a", "trace_id", traceID)
+			p.sample([]uint64{1}, []int64{1}, "source.event.time", "soon", "many", "b", "many", 3, "many", "a", "trace_id",
+				traceID)
 			p.sample([]uint64{1}, []int64{1}, "source.event.time", -1, "source.event.period", "often", "span_id", spanID)
 			p.sample([]uint64{1}, []int64{7}, "thread.id", "main", "trace_id", traceID, "trace_id", traceID)
 			p.sample(nil, nil, "source.event.time", int64(1_700_000_000_002))
@@ -97,7 +104,8 @@ func TestDotnetFramesBecomeOneLocation(t *testing.T) {
 	ld, _ := newRecord(p.encode(), keyType, "cpu")
 	pd := translated(t, ld, Options{}).Profiles
 	assert.Equal(t, 2, pd.Dictionary().LocationTable().Len())
-	assert.Equal(t, 100, pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).TimestampsUnixNano().Len())
+	assert.Equal(t, 100, pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().At(0).
+		TimestampsUnixNano().Len())
 }
 
 // Samples of one stack and several spans stay apart, in a pprof and in text.

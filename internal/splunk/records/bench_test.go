@@ -25,7 +25,8 @@ func benchRequests(b *testing.B) map[string]plog.Logs {
 	all := captured(b)
 	// Agents send one record a request. A batch processor in between combines three of one process.
 	batch := plog.NewLogs()
-	for _, name := range []string{"v4.11.0-001-cpu-snapshot", "v4.11.0-002-cpu-continuous", "v4.11.0-003-allocation-continuous"} {
+	for _, name := range []string{"v4.11.0-001-cpu-snapshot", "v4.11.0-002-cpu-continuous",
+		"v4.11.0-003-allocation-continuous"} {
 		if batch.LogRecordCount() == 0 {
 			all[name].CopyTo(batch)
 			continue
@@ -103,8 +104,8 @@ func bodies(ld plog.Logs) (list []string, bytes int64) {
 	return list, bytes
 }
 
-// BenchmarkPprof compares Translate with only decoding base64 and gzip with the standard library. Bytes are those of the bodies as
-// sent.
+// BenchmarkPprof compares Translate with only decoding base64 and gzip with the standard library. Bytes are those of
+// the bodies as sent.
 func BenchmarkPprof(b *testing.B) {
 	for name, ld := range benchRequests(b) {
 		records, size := bodies(ld)

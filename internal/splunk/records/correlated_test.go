@@ -37,7 +37,8 @@ func TestCorrelatedKeys(t *testing.T) {
 			at := func(number uint64) int { return profiletest.KeyIndex(number, n) }
 			for i := range uint64(n) {
 				k := keys(i + 1)
-				stack := fmt.Sprintf("\"thread-%d\" #%d\n\n\tat f%d(f%d:%d:%d)\n", at(k[0]), at(k[1]), at(k[0]), at(k[1]), at(k[2]), at(k[3]))
+				stack := fmt.Sprintf("\"thread-%d\" #%d\n\n\tat f%d(f%d:%d:%d)\n", at(k[0]), at(k[1]), at(k[0]), at(k[1]), at(k[2]),
+					at(k[3]))
 				appendRecord(sl, stack, keyFormat, FormatText.String(), keyType, "cpu")
 			}
 			return ld

@@ -38,7 +38,8 @@ func repeated(n int, of func(i int) []byte) (out []byte) {
 // worstPprofs are payloads of about size bytes that cost most, before compression.
 func worstPprofs(size int) map[string][]byte {
 	all := maps.Collect(worst.SplunkPProf.All(size))
-	maps.Insert(all, worst.PProf.Only("samples", "many keys of one sample", "text twice in one sample", "text as function names").All(size))
+	maps.Insert(all, worst.PProf.Only("samples", "many keys of one sample", "text twice in one sample",
+		"text as function names").All(size))
 	return all
 }
 
@@ -72,7 +73,8 @@ func worstRequests(t testing.TB, size int) map[string]worstRequest {
 		ld.MarkReadOnly()
 		all[name] = worstRequest{ld, unpacked + new(plog.ProtoMarshaler).LogsSize(ld)}
 	}
-	for name, data := range worst.Logs.Only("many stacks", "a deep stack", "many lines", "many parentheses", "attributes of a stack",
+	for name, data := range worst.Logs.Only("many stacks", "a deep stack", "many lines", "many parentheses",
+		"attributes of a stack",
 		"invalid attributes of a stack").All(size) {
 		ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(data)
 		require.NoError(t, err)
@@ -118,7 +120,8 @@ func TestTranslateIsBounded(t *testing.T) {
 			})
 			body, result = nil, Result{}
 			profiletest.MeasureReserved(t, 16<<20, func(reserve func(int) error) {
-				result = Translate(request.logs, Options{Limits: scan.Limits{MaxStackDepth: 1 << 20}, Meter: &pdatasize.Meter{Reserve: reserve}})
+				result = Translate(request.logs,
+					Options{Limits: scan.Limits{MaxStackDepth: 1 << 20}, Meter: &pdatasize.Meter{Reserve: reserve}})
 			})
 			t.Logf("%d bytes, %d out: %v", request.bytes, len(body), cost)
 			profiletest.RequireBounded(t, cost, request.bytes, translateConstantBytes, translateFactor)
@@ -138,7 +141,9 @@ func TestManyBombsAreBounded(t *testing.T) {
 			eachRecord(request, func(r plog.LogRecord) { r.Body().SetStr(base64.StdEncoding.EncodeToString(body)) })
 			size := new(plog.ProtoMarshaler).LogsSize(request)
 			var result Result
-			cost := profiletest.MeasureCost(t, func() { result = Translate(request, Options{Limits: scan.Limits{MaxProfileBytes: limit}}) })
+			cost := profiletest.MeasureCost(t, func() {
+				result = Translate(request, Options{Limits: scan.Limits{MaxProfileBytes: limit}})
+			})
 			t.Logf("%s: %d bytes: %v", compression, size, cost)
 			require.Len(t, result.Rejected, 2000)
 			for _, r := range result.Rejected {
@@ -153,7 +158,8 @@ func TestManyBombsAreBounded(t *testing.T) {
 func TestSharedAttributesAreBounded(t *testing.T) {
 	attribute := message(1, bytes.Join([][]byte{varintField(3, 1), message(2, varintField(8, 2))}, nil))
 	resources := repeated(20_000, func(int) []byte { return message(1, message(1, attribute)) })
-	texts := message(2, bytes.Join([][]byte{message(5, nil), message(5, []byte("k")), message(5, bytes.Repeat([]byte("x"), 128<<10))}, nil))
+	texts := message(2,
+		bytes.Join([][]byte{message(5, nil), message(5, []byte("k")), message(5, bytes.Repeat([]byte("x"), 128<<10))}, nil))
 	ld, record := newRecord("", keyFormat, FormatOTLP.String())
 	record.Body().SetEmptyBytes().FromRaw(append(resources, texts...))
 	ld.MarkReadOnly()
@@ -181,14 +187,17 @@ func TestSharedAttributesOfManyBodiesAreBounded(t *testing.T) {
 				i++
 				return message(1, append(message(1, append(reference(1, 2), number(i)...)), scope...))
 			})
-			texts := message(2, bytes.Join([][]byte{message(5, nil), message(5, []byte("k")), message(5, bytes.Repeat([]byte("x"), long)), message(5, []byte("n"))}, nil))
+			texts := message(2,
+				bytes.Join([][]byte{message(5, nil), message(5, []byte("k")), message(5, bytes.Repeat([]byte("x"), long)),
+					message(5, []byte("n"))}, nil))
 			r.Body().SetEmptyBytes().FromRaw(append(resources, texts...))
 		})
 		ld.MarkReadOnly()
 		size := new(plog.ProtoMarshaler).LogsSize(ld)
 		var result Result
 		cost := profiletest.MeasureCost(t, func() { result = Translate(ld, Options{}) })
-		t.Logf("%d bytes, %d rejected, %d resources: %v", size, len(result.Rejected), result.Profiles.ResourceProfiles().Len(), cost)
+		t.Logf("%d bytes, %d rejected, %d resources: %v", size, len(result.Rejected),
+			result.Profiles.ResourceProfiles().Len(), cost)
 		profiletest.RequireBounded(t, cost, size, translateConstantBytes, translateFactor)
 	}
 }

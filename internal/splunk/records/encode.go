@@ -23,8 +23,8 @@ type EncodeOptions struct {
 	// MaxPartBytes bounds the encoded size of all records of a part, in bytes. 0 means no limit. It has no effect below
 	// MaxRecordBytes.
 	MaxPartBytes int
-	// RepeatsResources reports that each record is sent with its resource and scope, as an event of HEC is. MaxPartBytes and the
-	// budget for what profiles may expand to then include them, once for each record. FormatOTLP ignores it.
+	// RepeatsResources reports that each record is sent with its resource and scope, as an event of HEC is. MaxPartBytes
+	// and the budget for what profiles may expand to then include them, once for each record. FormatOTLP ignores it.
 	RepeatsResources bool
 	// SplunkTypesOnly leaves out profiles whose type is neither cpu nor allocation. FormatOTLP ignores it.
 	SplunkTypesOnly bool
@@ -59,9 +59,9 @@ type unsent struct {
 // isDoubleCounted returns source.doubleCounted of a profile by its position in the message.
 func (u *unsent) isDoubleCounted(position int) bool { return u.doubleCounted[u.Profile(position)] }
 
-// Profiles share stacks by index; pprof repeats the indices of a stack for each sample. What an Encoder writes is bounded by
-// expansionConstantBytes + maxExpansion × the size of the profiles: samples beyond it are dropped. Splunk's agents stay far below: a sample
-// of 100 frames is a time of 8 bytes in OTLP, and about 250 bytes as pprof.
+// Profiles share stacks by index; pprof repeats the indices of a stack for each sample. What an Encoder writes is
+// bounded by expansionConstantBytes + maxExpansion × the size of the profiles: samples beyond it are dropped. Splunk's
+// agents stay far below: a sample of 100 frames is a time of 8 bytes in OTLP, and about 250 bytes as pprof.
 const (
 	expansionConstantBytes = 16 << 20
 	maxExpansion           = 256
@@ -83,7 +83,8 @@ type EncodedPart struct {
 	// LeftOut is the number of observations of types that SplunkTypesOnly leaves out, Dropped that of observations
 	// beyond the budget for what profiles may expand to.
 	LeftOut, Dropped int
-	// LeftOutAttributes is the number of attributes whose names are the format's own, so that readers would take them for something else.
+	// LeftOutAttributes is the number of attributes whose names are the format's own, so that readers would take them for
+	// something else.
 	LeftOutAttributes int
 }
 
@@ -155,8 +156,9 @@ func (e *Encoder) Next() (EncodedPart, bool) {
 	return EncodedPart{}, false
 }
 
-// split replaces profiles whose records are too large by pieces with an equal share of the observations each, unless there is a
-// single one. whole is next as a message. If encode stopped, there are several observations, of which it has not written all.
+// split replaces profiles whose records are too large by pieces with an equal share of the observations each, unless
+// there is a single one. whole is next as a message. If encode stopped, there are several observations, of which it has
+// not written all.
 func (e *Encoder) split(next unsent, whole compact.Part, encoded *sink) bool {
 	const (
 		margin = 1.05
@@ -185,8 +187,8 @@ func (e *Encoder) split(next unsent, whole compact.Part, encoded *sink) bool {
 	if e.opts.RepeatsResources {
 		repeatedBytes, profiles = repeatedIn(whole.Profiles)
 	}
-	// A profile should not become several records if that does not make them smaller than those of whole profiles. These are no
-	// more records, so what they share does not bound them.
+	// A profile should not become several records if that does not make them smaller than those of whole profiles. These
+	// are no more records, so what they share does not bound them.
 	cutsProfiles := profiles > 1
 	mustSplit := encoded.stopped || cutsProfiles
 	for n := min(encoded.total, int(margin*excess)+1, maxPieces); n > 1; n /= 2 {
@@ -208,7 +210,8 @@ func (e *Encoder) split(next unsent, whole compact.Part, encoded *sink) bool {
 	return false
 }
 
-// repeatedIn returns the size of the resources and scopes, which each record repeats, and the number of profiles with samples.
+// repeatedIn returns the size of the resources and scopes, which each record repeats, and the number of profiles with
+// samples.
 func repeatedIn(pd pprofile.Profiles) (bytes, profiles int) {
 	var sizer pprofile.ProtoMarshaler
 	for _, rp := range pd.ResourceProfiles().All() {

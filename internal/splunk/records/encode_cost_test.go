@@ -255,7 +255,8 @@ func TestEncodeIsBounded(t *testing.T) {
 				budget := expansionBudget(size)
 				assert.Less(t, out, 2*(budget+options.MaxPartBytes))
 				profiletest.RequireBounded(t, profiletest.Cost{CPU: cost.CPU}, size+budget, 0, 0)
-				profiletest.RequireBounded(t, profiletest.Cost{PeakHeapBytes: cost.PeakHeapBytes}, size, encodeConstantBytes, encodeFactor)
+				profiletest.RequireBounded(t, profiletest.Cost{PeakHeapBytes: cost.PeakHeapBytes}, size, encodeConstantBytes,
+					encodeFactor)
 			})
 		}
 	}
@@ -265,7 +266,8 @@ func TestEncodeIsBounded(t *testing.T) {
 func TestFindDoubleCountedIsBounded(t *testing.T) {
 	const large, small = 60_000, 20_000
 	table := newTable()
-	samples, count, cpu, nanoseconds := table.text("samples"), table.text("count"), table.text("cpu"), table.text("nanoseconds")
+	samples, count, cpu, nanoseconds := table.text("samples"), table.text("count"), table.text("cpu"),
+		table.text("nanoseconds")
 	sp := table.scope()
 	first := table.profile(sp, samples, count)
 	for range large {

@@ -56,12 +56,13 @@ func TestPartsStayBelowTheLimits(t *testing.T) {
 	}
 }
 
-// A single observation above the limit is sent unchanged, and so are observations that share an entry that is too large:
-// splitting them would make many records as large. They are counted.
+// A single observation above the limit is sent unchanged, and so are observations that share an entry that is too
+// large: splitting them would make many records as large. They are counted.
 func TestObservationsAboveTheLimit(t *testing.T) {
 	for times := 1; times < 3; times++ {
 		pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(start, 2).
-			Sample(profiletest.Sample{Stack: profiletest.Stack(random(20_000)), Timestamps: []uint64{start, start + 1}[:times]}).Build()
+			Sample(profiletest.Sample{Stack: profiletest.Stack(random(20_000)), Timestamps: []uint64{start, start + 1}[:times]}).
+			Build()
 		for _, format := range []Format{FormatPprof, FormatOTLP} {
 			_, parts := records(t, pd, EncodeOptions{Format: format, MaxRecordBytes: 1000})
 			require.Len(t, parts, 1, format.String())
@@ -131,12 +132,17 @@ func TestOTLPBodiesThatCannotBeRead(t *testing.T) {
 		opts   Options
 		want   Reason
 	}{
-		"version":      {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyVersion, "v9") }, Options{}, ReasonFormat},
-		"compression":  {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyCompression, "lzma") }, Options{}, ReasonFormat},
-		"not gzip":     {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyCompression, "gzip") }, Options{}, ReasonNotOTLP},
-		"not protobuf": {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyCompression, "none") }, Options{}, ReasonNotOTLP},
-		"truncated":    {func(r plog.LogRecord) { b := r.Body().Bytes().AsRaw(); r.Body().Bytes().FromRaw(b[:len(b)-9]) }, Options{}, ReasonNotOTLP},
-		"bomb":         {func(r plog.LogRecord) { r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(make([]byte, 64<<20), nil)) }, Options{Limits: scan.Limits{MaxProfileBytes: 1 << 20}}, ReasonTooLarge},
+		"version": {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyVersion, "v9") }, Options{}, ReasonFormat},
+		"compression": {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyCompression, "lzma") }, Options{},
+			ReasonFormat},
+		"not gzip": {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyCompression, "gzip") }, Options{},
+			ReasonNotOTLP},
+		"not protobuf": {func(r plog.LogRecord) { r.Attributes().PutStr(keyBodyCompression, "none") }, Options{},
+			ReasonNotOTLP},
+		"truncated": {func(r plog.LogRecord) { b := r.Body().Bytes().AsRaw(); r.Body().Bytes().FromRaw(b[:len(b)-9]) },
+			Options{}, ReasonNotOTLP},
+		"bomb": {func(r plog.LogRecord) { r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(make([]byte, 64<<20), nil)) },
+			Options{Limits: scan.Limits{MaxProfileBytes: 1 << 20}}, ReasonTooLarge},
 		"many messages": {func(r plog.LogRecord) {
 			profile := message(1, message(2, message(2, bytes.Repeat(message(2, message(9, make([]byte, 3))), 1<<20))))
 			r.Body().Bytes().FromRaw(zstdEncoder.EncodeAll(profile, nil))

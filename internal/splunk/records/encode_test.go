@@ -133,12 +133,13 @@ func shop() pprofile.Profiles {
 		Resource("service.name", "cellar").
 		Scope("otel.profiling", "0.1.0").
 		Profile("allocated_space", "bytes").Time(start+7_000_000, 1).
-		Sample(profiletest.Sample{Stack: profiletest.Stack("alloc"), Timestamps: []uint64{start + 7_000_000}, Values: []int64{0}}).
+		Sample(profiletest.Sample{Stack: profiletest.Stack("alloc"), Timestamps: []uint64{start + 7_000_000},
+			Values: []int64{0}}).
 		Build()
 }
 
-// asSent returns profiles as they are restored from records in the format pprof, which lacks ids and payloads, and has a
-// scope's name only as an attribute.
+// asSent returns profiles as they are restored from records in the format pprof, which lacks ids and payloads, and has
+// a scope's name only as an attribute.
 func asSent(pd pprofile.Profiles) pprofile.Profiles {
 	sent := pprofile.NewProfiles()
 	pd.CopyTo(sent)

@@ -64,8 +64,8 @@ func openingOf(text string) int {
 	return strings.LastIndexByte(text, '(')
 }
 
-// readPosition reads the string in the parentheses: file, file:line, file:line:column, or file:line:line and columns after a
-// space. Each number may be a range, whose start is used. A file may contain colons.
+// readPosition reads the string in the parentheses: file, file:line, file:line:column, or file:line:line and columns
+// after a space. Each number may be a range, whose start is used. A file may contain colons.
 func (f *frame) readPosition(text string) {
 	columns, hasColumns := int64(0), false
 	if space := strings.LastIndexByte(text, ' '); space > 0 {
@@ -88,7 +88,8 @@ func (f *frame) readPosition(text string) {
 	f.file = fileName(text)
 }
 
-// fileName removes the module from a file. It returns "" for the strings that runtimes write instead of an unknown file.
+// fileName removes the module from a file. It returns "" for the strings that runtimes write instead of an unknown
+// file.
 func fileName(text string) string {
 	if slash := strings.IndexByte(text, '/'); slash >= 0 && strings.IndexByte(text[slash+1:], '/') < 0 &&
 		strings.IndexByte(text[:slash], '@') > 0 {

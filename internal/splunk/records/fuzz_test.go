@@ -17,7 +17,8 @@ import (
 // requireSound expects conformant profiles, and every record either read or rejected.
 func requireSound(t *testing.T, ld plog.Logs) {
 	ld.MarkReadOnly()
-	for _, opts := range []Options{{}, {FullThreadMetadata: true, Limits: scan.Limits{MaxStackDepth: 3, MaxProfileBytes: 4096}}} {
+	for _, opts := range []Options{{},
+		{FullThreadMetadata: true, Limits: scan.Limits{MaxStackDepth: 3, MaxProfileBytes: 4096}}} {
 		result := Translate(ld, opts)
 		if err := profiletest.Check(result.Profiles); err != nil {
 			t.Fatal(err)
@@ -40,7 +41,8 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body, typ string, time, period int64) {
 		ld, record := newRecord(body, keyFormat, "text", keyType, typ, keyEventPeriod, period, keyEventName, body)
 		record.SetTimestamp(pcommon.Timestamp(time))
-		appendRecord(ld.ResourceLogs().At(0).ScopeLogs().At(0), body, keyEventPeriod, typ).SetObservedTimestamp(record.Timestamp())
+		appendRecord(ld.ResourceLogs().At(0).ScopeLogs().At(0), body, keyEventPeriod, typ).
+			SetObservedTimestamp(record.Timestamp())
 		requireSound(t, ld)
 	})
 }
@@ -57,7 +59,8 @@ func FuzzPprof(f *testing.F) {
 		}
 		body := base64.StdEncoding.EncodeToString(pprof)
 		ld, _ := newRecord(body, keyFormat, FormatPprof.String(), keyType, typ)
-		appendRecord(ld.ResourceLogs().At(0).ScopeLogs().At(0), body, keyFormat, FormatPprof.String(), keyType, typ, keyEventTime, 5).SetTimestamp(7)
+		appendRecord(ld.ResourceLogs().At(0).ScopeLogs().At(0), body, keyFormat, FormatPprof.String(), keyType, typ,
+			keyEventTime, 5).SetTimestamp(7)
 		requireSound(t, ld)
 	})
 }

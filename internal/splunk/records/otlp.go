@@ -32,7 +32,8 @@ const (
 )
 
 // compressions are the first bytes of bodies, by the name of their compression.
-var compressions = map[string]string{compressionZstd: "\x28\xb5\x2f\xfd", compressionGzip: "\x1f\x8b", compressionNone: ""}
+var compressions = map[string]string{compressionZstd: "\x28\xb5\x2f\xfd", compressionGzip: "\x1f\x8b",
+	compressionNone: ""}
 
 // addOTLP writes all of pd as one record. If pd has one resource, the record has it too.
 func (s *sink) addOTLP(pd pprofile.Profiles) {
@@ -109,7 +110,8 @@ func (t *translator) readOTLP(body string) *Rejection {
 	t.sharedLeft += maxShared * len(payload)
 	shared := sharedBytes(pd)
 	if shared > t.sharedLeft {
-		return reject(ReasonTooLarge, "the attributes of its resources and scopes would be %d bytes, more than the %d left", shared, t.sharedLeft)
+		return reject(ReasonTooLarge, "the attributes of its resources and scopes would be %d bytes, more than the %d left",
+			shared, t.sharedLeft)
 	}
 	t.sharedLeft -= shared
 	n := observations(pd)
@@ -154,8 +156,8 @@ func (t *translator) uncompress() ([]byte, *Rejection) {
 	return payload, nil
 }
 
-// Attributes of resources and scopes can refer to the string table too, and are resolved by the unmarshaler. Those of all
-// bodies together are bounded by constantShared + maxShared × the size of the bodies.
+// Attributes of resources and scopes can refer to the string table too, and are resolved by the unmarshaler. Those of
+// all bodies together are bounded by constantShared + maxShared × the size of the bodies.
 const (
 	constantShared = 1 << 20
 	maxShared      = 16

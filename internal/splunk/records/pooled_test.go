@@ -33,7 +33,8 @@ func requestOfStack(attributes func(resource pcommon.Map)) plog.Logs {
 	return ld
 }
 
-// Translators are used again and again: what one request has repeated must not count for the next, and nothing of it is kept.
+// Translators are used again and again: what one request has repeated must not count for the next, and nothing of it is
+// kept.
 func TestTranslatorForgets(t *testing.T) {
 	shared := strings.Repeat("x", 1024) // as a processor that inserts a configured value shares it
 	for name, valueOf := range map[string]func(text string) string{
@@ -43,7 +44,8 @@ func TestTranslatorForgets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			profiletest.RequireForgets(t, 0, func(text string) string {
 				ld := requestOfStack(func(m pcommon.Map) { m.PutStr("deployment", valueOf(text)) })
-				ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Body().SetStr(fmt.Sprintf("%q #1\n\n\tat %s(x.go:1)\n", text, text))
+				ld.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).Body().
+					SetStr(fmt.Sprintf("%q #1\n\n\tat %s(x.go:1)\n", text, text))
 				result := Translate(ld, Options{})
 				require.Empty(t, result.Rejected)
 				resource := result.Profiles.ResourceProfiles().At(0).Resource()

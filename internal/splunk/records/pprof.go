@@ -43,8 +43,8 @@ func (t *translator) readPprof(body string) *Rejection {
 	return nil
 }
 
-// decodeBase64 decodes a body into t.payload: with or without padding and line breaks, in either alphabet. If it is of bytes and
-// isPlain, it is not base64.
+// decodeBase64 decodes a body into t.payload: with or without padding and line breaks, in either alphabet. If it is of
+// bytes and isPlain, it is not base64.
 func (t *translator) decodeBase64(body string, isPlain bool) *Rejection {
 	if min(t.bytesLeft, t.workLeft, t.samplesLeft) <= 0 {
 		return reject(ReasonTooLarge, "earlier records used up what one request may carry")

@@ -191,7 +191,8 @@ func (t *translator) internSet(list []int32) dictionary.AttributeSetIndex {
 	return t.dict.AttributeSets.Intern(list)
 }
 
-// number reads an attribute that is a number, whether it is sent as a number or as a string. It returns 0 for any other.
+// number reads an attribute that is a number, whether it is sent as a number or as a string. It returns 0 for any
+// other.
 func number(value pcommon.Value) (int64, bool) {
 	switch value.Type() {
 	case pcommon.ValueTypeInt:

@@ -35,12 +35,15 @@ func TestRejections(t *testing.T) {
 		"an empty string":      {"", []any{keyFormat, FormatPprof.String()}, ReasonEmpty, "empty"},
 		"a number":             {int64(7), []any{keyFormat, "text"}, ReasonBody, "Int"},
 		"no base64":            {"H4sI!", []any{keyFormat, FormatPprof.String()}, ReasonBase64, "base64"},
-		"base64 of text":       {base64.StdEncoding.EncodeToString([]byte("heap profile: 1: 2")), []any{keyFormat, FormatPprof.String()}, ReasonNotPprof, "text dump"},
-		"half a gzip":          {encoded([]byte(javaStack))[:80], []any{keyFormat, FormatPprof.String()}, ReasonNotPprof, "truncated gzip"},
-		"gzip of text":         {encoded([]byte("<html>")), nil, ReasonNotPprof, "HTML"},
-		"no stack":             {"hello\nworld\nI am a log line", []any{keyFormat, "text"}, ReasonNotAStack, "frame"},
-		"no stack, no format":  {"hello", nil, ReasonNotAStack, "frame"},
-		"a deep stack":         {"\n\n" + strings.Repeat("at f(x:1)\n", 1025), []any{keyFormat, "text"}, ReasonTooDeep, "1024"},
+		"base64 of text": {base64.StdEncoding.EncodeToString([]byte("heap profile: 1: 2")),
+			[]any{keyFormat, FormatPprof.String()}, ReasonNotPprof, "text dump"},
+		"half a gzip": {encoded([]byte(javaStack))[:80], []any{keyFormat, FormatPprof.String()}, ReasonNotPprof,
+			"truncated gzip"},
+		"gzip of text":        {encoded([]byte("<html>")), nil, ReasonNotPprof, "HTML"},
+		"no stack":            {"hello\nworld\nI am a log line", []any{keyFormat, "text"}, ReasonNotAStack, "frame"},
+		"no stack, no format": {"hello", nil, ReasonNotAStack, "frame"},
+		"a deep stack": {"\n\n" + strings.Repeat("at f(x:1)\n", 1025), []any{keyFormat, "text"}, ReasonTooDeep,
+			"1024"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ld, _ := good()

@@ -43,7 +43,8 @@ const (
 )
 
 var reasonNames = [NumReasons]string{
-	"unknown_format", "unknown_type", "empty", "body_type", "base64", "not_pprof", "too_large", "not_a_stack", "stack_too_deep",
+	"unknown_format", "unknown_type", "empty", "body_type", "base64", "not_pprof", "too_large", "not_a_stack",
+	"stack_too_deep",
 	"not_otlp",
 }
 
@@ -80,8 +81,8 @@ type Result struct {
 	FirstRead int
 	// Rejected lists the records that could not be read, in their order.
 	Rejected []Rejection
-	// Dropped counts the dropped samples of records that were read, Incomplete these records, and Repaired the faults that were
-	// repaired.
+	// Dropped counts the dropped samples of records that were read, Incomplete these records, and Repaired the faults that
+	// were repaired.
 	Dropped    [scan.NumDropReasons]int
 	Incomplete int
 	Repaired   [scan.NumRepairs]int

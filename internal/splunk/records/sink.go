@@ -119,7 +119,8 @@ func (s *sink) addProfile(p pprofile.Profile, k kind, to plog.ScopeLogs) {
 	s.finish(record, n)
 }
 
-// newRecord adds a record with the attributes of its profile. One whose name would change what the record is is left out and counted.
+// newRecord adds a record with the attributes of its profile. One whose name would change what the record is is left
+// out and counted.
 func (s *sink) newRecord(p pprofile.Profile, k kind, to plog.ScopeLogs) plog.LogRecord {
 	record := to.LogRecords().AppendEmpty()
 	record.SetTimestamp(p.Time())

@@ -186,8 +186,8 @@ var threadWords = map[string]struct {
 // basicThreadKeys are the attributes that are kept without FullThreadMetadata.
 var basicThreadKeys = []string{keyThreadName, keyThreadID, keyThreadOSID, keyThreadState}
 
-// cutName cuts the quoted name off the line. Names can contain quotes: the closing one is before the thread's number, or
-// the last in the line.
+// cutName cuts the quoted name off the line. Names can contain quotes: the closing one is before the thread's number,
+// or the last in the line.
 func cutName(line string) (name, rest string) {
 	if line == "" || line[0] != '"' {
 		return "", line

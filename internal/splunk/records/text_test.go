@@ -35,17 +35,20 @@ func TestTextGolden(t *testing.T) {
 		attributes []any
 	}{
 		{name: "java-basic", body: javaStack, attributes: []any{
-			keyFormat, "text", keyType, "cpu", KeySourceType, ProfilingName, keyEventName, "jdk.ThreadDump", keyEventPeriod, 10_000,
+			keyFormat, "text", keyType, "cpu", KeySourceType, ProfilingName, keyEventName, "jdk.ThreadDump", keyEventPeriod,
+			10_000,
 		}},
 		{name: "java-full", body: javaStack, opts: Options{FullThreadMetadata: true}, attributes: []any{
 			keyFormat, "text", keyType, "cpu", keyEventPeriod, "10000", keyTruncated, "True",
 		}},
 		{name: "java-allocation", attributes: []any{
-			keyFormat, "text", keyType, "allocation", keyAllocated, 4096, keyEventName, "jdk.ObjectAllocationInNewTLAB", "sampler.name", "Systematic sampler",
+			keyFormat, "text", keyType, "allocation", keyAllocated, 4096, keyEventName, "jdk.ObjectAllocationInNewTLAB",
+			"sampler.name", "Systematic sampler",
 		}, body: "\"main\" #1 nid=0x3\n   java.lang.Thread.State: UNKNOWN\n\tat com.shop.Cart.total(Cart.java:12)\n"},
 		{name: "node-empty-header", attributes: []any{keyFormat, "text", keyType, "cpu", keyEventPeriod, 1000},
 			body: "\n\nat total(/srv/shop/cart.js:12:3)\nat (anonymous)(node:internal/timers:557:17)"},
-		{name: "no-header", attributes: []any{keyEventPeriod, 1000}, body: "\tat total(cart.js:12)\r\n\tat main(cart.js:1)\r\n"},
+		{name: "no-header", attributes: []any{keyEventPeriod, 1000},
+			body: "\tat total(cart.js:12)\r\n\tat main(cart.js:1)\r\n"},
 		{name: "dotnet", attributes: []any{keyFormat, "text", keyType, "cpu", keyEventPeriod, "1000", keyTruncated, true},
 			body: "\".NET ThreadPool Worker\" #5 prio=0 os_prio=0 cpu=0 elapsed=0 tid=0x1f nid=0x2b\n\n\tat System.Threading.Thread.Sleep(unknown:0)\n\tat Shop.Cart.Total(System.Int32)(unknown:0)\n"},
 	} {
@@ -55,7 +58,8 @@ func TestTextGolden(t *testing.T) {
 			record.SetTraceID([16]byte{15: 1})
 			record.SetSpanID([8]byte{7: 2})
 			result := translated(t, ld, tc.opts)
-			profiletest.Golden(t, filepath.Join("testdata", "golden", "text-"+tc.name+".txt"), profiletest.Render(result.Profiles))
+			profiletest.Golden(t, filepath.Join("testdata", "golden", "text-"+tc.name+".txt"),
+				profiletest.Render(result.Profiles))
 		})
 	}
 }
@@ -68,7 +72,8 @@ func TestTextRecordsBecomeOneProfile(t *testing.T) {
 	sl := ld.ResourceLogs().At(0).ScopeLogs().At(0)
 	for i := 1; i < records; i++ {
 		body := javaStack + fmt.Sprintf("\tat com.shop.Main.main(Main.java:%d)\n", i%10)
-		appendRecord(sl, body, keyFormat, "text", keyType, "cpu", keyEventPeriod, 1000).SetTimestamp(pcommon.Timestamp(1000 + i))
+		appendRecord(sl, body, keyFormat, "text", keyType, "cpu", keyEventPeriod, 1000).
+			SetTimestamp(pcommon.Timestamp(1000 + i))
 	}
 	pd := translated(t, ld, Options{}).Profiles
 	require.Equal(t, 1, pd.ProfileCount())

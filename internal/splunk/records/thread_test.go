@@ -31,9 +31,10 @@ func TestParseThread(t *testing.T) {
 			keyThreadName: "main", keyThreadID: 1, keyPriority: 5, keyCPUTime: 61_350_000, keyElapsedTime: 1_020_000_000,
 			keyThreadTID: 1, keyThreadOSID: 12345, keyThreadStatus: "waiting",
 		},
-		`"a "quoted" name #3 of many" #12 nid=0x1f`:              {keyThreadName: `a "quoted" name #3 of many`, keyThreadID: 12, keyThreadOSID: 0x1f},
-		`"of " #3 of many" #12 nid=0x1f`:                         {keyThreadName: `of " #3 of many`, keyThreadID: 12, keyThreadOSID: 0x1f},
-		`"no number"`:                                            {keyThreadName: "no number"},
+		`"a "quoted" name #3 of many" #12 nid=0x1f`: {keyThreadName: `a "quoted" name #3 of many`,
+			keyThreadID: 12, keyThreadOSID: 0x1f},
+		`"of " #3 of many" #12 nid=0x1f`: {keyThreadName: `of " #3 of many`, keyThreadID: 12, keyThreadOSID: 0x1f},
+		`"no number"`:                    {keyThreadName: "no number"},
 		`"" #5 prio=0 os_prio=0 cpu=0 elapsed=0 tid=0x0 nid=0x2`: {keyThreadID: 5, keyThreadOSID: 2},
 		`"VM Thread" os_prio=0 tid=0xffffffffffffffff nid=0x2 runnable`: {
 			keyThreadName: "VM Thread", keyThreadTID: -1, keyThreadOSID: 2, keyThreadStatus: "runnable",

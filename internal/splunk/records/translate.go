@@ -69,8 +69,8 @@ type request struct {
 	// whole are the profiles of bodies that are OTLP.
 	whole []pprofile.Profiles
 
-	// scratch is for what one record takes while it is read, scratchBytes the most that it has been. wholeBytes is the memory of
-	// whole, and of merging it.
+	// scratch is for what one record takes while it is read, scratchBytes the most that it has been. wholeBytes is the
+	// memory of whole, and of merging it.
 	scratch                  size.Meter
 	scratchBytes, wholeBytes int
 	visited                  int
@@ -170,7 +170,8 @@ func (t *translator) start(opts Options) {
 // memory estimates what the request takes so far, and what its profiles will take.
 func (t *translator) memory() int {
 	const rejectionBytes, memberBytes, lineBytes = 192, 16, 192
-	return t.assembler.BuildBytes() + t.scratchBytes + t.wholeBytes + rejectionBytes*len(t.result.Rejected) + memberBytes*t.groupMembers +
+	return t.assembler.BuildBytes() + t.scratchBytes + t.wholeBytes + rejectionBytes*len(t.result.Rejected) +
+		memberBytes*t.groupMembers +
 		lineBytes*len(t.lines)
 }
 
@@ -208,10 +209,12 @@ func (t *translator) translate(log plog.LogRecord) {
 func (t *translator) body() (string, *Rejection) {
 	r := &t.record
 	if r.format == FormatOther {
-		return "", reject(ReasonFormat, "`%s` is %.64q, not one of %s, %s and %s", keyFormat, r.formatName, FormatPprof, FormatText, FormatOTLP)
+		return "", reject(ReasonFormat, "`%s` is %.64q, not one of %s, %s and %s", keyFormat, r.formatName, FormatPprof,
+			FormatText, FormatOTLP)
 	}
 	if r.typ == TypeOther && r.format != FormatOTLP && !r.described {
-		return "", reject(ReasonType, "`%s` is %.64q, which is neither cpu nor allocation, and there is no `%s`", keyType, r.typeName, keySampleType)
+		return "", reject(ReasonType, "`%s` is %.64q, which is neither cpu nor allocation, and there is no `%s`", keyType,
+			r.typeName, keySampleType)
 	}
 	var body string
 	switch value := r.log.Body(); value.Type() {
@@ -233,7 +236,8 @@ func (t *translator) body() (string, *Rejection) {
 func (t *translator) release() {
 	t.request = request{}
 	d := t.dict
-	if max(d.Strings.Len(), d.Functions.Len(), d.Locations.Len(), d.Stacks.Len(), d.Attributes.Len(), d.AttributeSets.Len(), d.Links.Len()) > maxKeptEntries {
+	if max(d.Strings.Len(), d.Functions.Len(), d.Locations.Len(), d.Stacks.Len(), d.Attributes.Len(),
+		d.AttributeSets.Len(), d.Links.Len()) > maxKeptEntries {
 		return
 	}
 	t.sizes = dictionary.Sizes{

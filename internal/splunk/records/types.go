@@ -29,8 +29,9 @@ type cpuProfile struct {
 	sampleType valueType
 }
 
-// findDoubleCounted reports, by position, which of conformant profiles have a type that Splunk knows as cpu although another
-// profile already counts their samples: a Go profile has samples and cpu, and Splunk must count only one of them.
+// findDoubleCounted reports, by position, which of conformant profiles have a type that Splunk knows as cpu although
+// another profile already counts their samples: a Go profile has samples and cpu, and Splunk must count only one of
+// them.
 func findDoubleCounted(pd pprofile.Profiles) []bool {
 	found := make([]bool, 0, pd.ProfileCount())
 	strs := pd.Dictionary().StringTable()
@@ -146,7 +147,8 @@ const (
 
 func isDescription(key string) bool {
 	switch key {
-	case keySampleType, keySampleUnit, keySampleShape, keySampleValue, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration:
+	case keySampleType, keySampleUnit, keySampleShape, keySampleValue, keyPeriod, keyPeriodType, keyPeriodUnit,
+		keyDuration:
 		return true
 	}
 	return false
@@ -271,9 +273,11 @@ func (d *description) isPlain(typ Type) bool {
 	switch typ {
 	case TypeCPU:
 		return d.sample == cpuSamples && d.shape == shapeNamed(onlyTimes) &&
-			(d.period > 0 && d.periodNanos() == d.period && d.periodType == cpuPeriod || d.period == 0 && d.periodType == valueType{})
+			(d.period > 0 && d.periodNanos() == d.period && d.periodType == cpuPeriod || d.period == 0 &&
+				d.periodType == valueType{})
 	case TypeAllocation:
-		return d.sample == allocatedSpace && d.shape == shapeNamed(timesAndValue) && d.period == 1 && d.periodType == allocatedPeriod
+		return d.sample == allocatedSpace && d.shape == shapeNamed(timesAndValue) && d.period == 1 &&
+			d.periodType == allocatedPeriod
 	default:
 		return false
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// Everything that a captured pprof measures is restored from the format pprof: types, values, times, periods; also in parts.
+// Everything that a captured pprof measures is restored from the format pprof: types, values, times, periods; also in
+// parts.
 func TestEveryTypeComesBack(t *testing.T) {
 	for name, want := range pprofs(t) {
 		for limit, opts := range map[string][]profiletest.EqualOption{
@@ -55,12 +56,15 @@ func types(t testing.TB, pd pprofile.Profiles, opts EncodeOptions) map[string]in
 // Each type is sent under one of Splunk's words or another word, and is restored.
 func TestTypes(t *testing.T) {
 	builder := profiletest.New().Resource("service.name", "shop")
-	want := map[string]int{"cpu": 4, "allocation": 2, "inuse_space": 1, "goroutine": 1, "unknown": 1, "allocation/count": 1}
+	want := map[string]int{"cpu": 4, "allocation": 2, "inuse_space": 1, "goroutine": 1, "unknown": 1,
+		"allocation/count": 1}
 	for i, typ := range [][2]string{
-		{"cpu", "nanoseconds"}, {"wall", "nanoseconds"}, {"samples", "count"}, {"off_cpu", "nanoseconds"}, {"alloc_space", "bytes"},
+		{"cpu", "nanoseconds"}, {"wall", "nanoseconds"}, {"samples", "count"}, {"off_cpu", "nanoseconds"},
+		{"alloc_space", "bytes"},
 		{"allocated_space", "bytes"}, {"inuse_space", "bytes"}, {"goroutine", "count"}, {"", ""}, {"allocation", "count"},
 	} {
-		builder.Profile(typ[0], typ[1]).Time(start+uint64(i), 5).Period(512, "space", "bytes").Sample(profiletest.Value(3, typ[0]+typ[1]+"_leaf", "main"))
+		builder.Profile(typ[0], typ[1]).Time(start+uint64(i), 5).Period(512, "space", "bytes").
+			Sample(profiletest.Value(3, typ[0]+typ[1]+"_leaf", "main"))
 	}
 	pd := builder.Build()
 	assert.Equal(t, want, types(t, pd, EncodeOptions{Format: FormatPprof}))
@@ -80,9 +84,10 @@ func TestTypes(t *testing.T) {
 func TestShapes(t *testing.T) {
 	for _, typ := range []valueType{cpuSamples, allocatedSpace, {"contentions", "count"}} {
 		for name, sample := range map[string]profiletest.Sample{
-			"values":            profiletest.Value(0, "leaf", "main"),
-			"timestamps":        profiletest.Observed([]uint64{start, start + 3}, "leaf", "main"),
-			"timestamps+values": {Stack: profiletest.Stack("leaf", "main"), Timestamps: []uint64{start, start + 3}, Values: []int64{1, -7}},
+			"values":     profiletest.Value(0, "leaf", "main"),
+			"timestamps": profiletest.Observed([]uint64{start, start + 3}, "leaf", "main"),
+			"timestamps+values": {Stack: profiletest.Stack("leaf", "main"), Timestamps: []uint64{start, start + 3},
+				Values: []int64{1, -7}},
 		} {
 			pd := profiletest.New().Resource("service.name", "shop").Scope("otel.profiling", "").Profile(typ.typ, typ.unit).
 				Time(start, 4).Sample(sample).Build()
@@ -93,8 +98,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// Of two sample types of one pprof that Splunk knows as cpu, only one is sent as cpu, and both are restored; profiles of
-// different observations, such as those on and off CPU, are each sent as cpu.
+// Of two sample types of one pprof that Splunk knows as cpu, only one is sent as cpu, and both are restored; profiles
+// of different observations, such as those on and off CPU, are each sent as cpu.
 func TestCPUIsCountedOnce(t *testing.T) {
 	all := pprofs(t)
 	for name, want := range map[string]map[string]int{
@@ -133,16 +138,19 @@ func TestCPUIsCountedOnce(t *testing.T) {
 
 // A description can contain anything. It is read as far as it makes sense, and the result is conformant.
 func TestDescriptionsThatMakeNoSense(t *testing.T) {
-	ld, _ := newRecord(javaStack, keyFormat, "text", keyType, "wall", keySampleType, "wall\xff", keySampleUnit, 7, keySampleShape, "round",
+	ld, _ := newRecord(javaStack, keyFormat, "text", keyType, "wall", keySampleType, "wall\xff", keySampleUnit, 7,
+		keySampleShape, "round",
 		keySampleValue, "1e3", keyPeriod, int64(-9_223_372_036_854_775_808), keyPeriodUnit, "nanoseconds", keyDuration, -5)
 	onlyRecord(ld).SetTimestamp(1 << 62)
 	sl := ld.ResourceLogs().At(0).ScopeLogs().At(0)
-	appendRecord(sl, javaStack, keyFormat, "text", keySampleType, "x", keySampleShape, "values", keyDuration, int64(1<<62), keyPeriod, "many")
+	appendRecord(sl, javaStack, keyFormat, "text", keySampleType, "x", keySampleShape, "values", keyDuration, int64(1<<62),
+		keyPeriod, "many")
 	late := &rawPprof{}
 	late.str("")
 	late.sample(nil, nil, keyEventTime, int64(1<<43))
 	late.sample(nil, []int64{4}, keyEventTime, 5)
-	appendRecord(sl, late.encode(), keyType, "wall", keySampleType, "wall", keySampleShape, "timestamps+values", keyDuration, 6).SetTimestamp(9_000_000)
+	appendRecord(sl, late.encode(), keyType, "wall", keySampleType, "wall", keySampleShape, "timestamps+values",
+		keyDuration, 6).SetTimestamp(9_000_000)
 	got := translated(t, ld, Options{}).Profiles
 	require.Equal(t, 3, got.ProfileCount())
 	p := profiletest.ProfileAt(got, 2)
@@ -157,7 +165,8 @@ func TestDescriptionsThatMakeNoSense(t *testing.T) {
 	assert.Equal(t, []uint64{7}, both.TimestampsUnixNano().AsRaw())
 
 	// Without a sample type a record of an unknown type is rejected, whatever other attributes it has.
-	ld, _ = newRecord(javaStack, keyFormat, "text", keyType, "wall", keySampleUnit, "nanoseconds", keySampleShape, "values")
+	ld, _ = newRecord(javaStack, keyFormat, "text", keyType, "wall", keySampleUnit, "nanoseconds", keySampleShape,
+		"values")
 	result := Translate(ld, Options{})
 	require.Len(t, result.Rejected, 1)
 	assert.Equal(t, ReasonType, result.Rejected[0].Reason)
@@ -165,7 +174,8 @@ func TestDescriptionsThatMakeNoSense(t *testing.T) {
 
 // A record's time that has lost its nanoseconds on the way, as in HEC, can have them in an attribute.
 func TestTimeOfARecordInNanoseconds(t *testing.T) {
-	for stamp, want := range map[uint64]uint64{start - 123: start, start - 123 + millisecond: start, start + 1e9: start + 1e9} {
+	for stamp, want := range map[uint64]uint64{start - 123: start, start - 123 + millisecond: start, start + 1e9: start +
+		1e9} {
 		ld, record := newRecord(javaStack, keyFormat, "text", keyType, "cpu", KeyEventTimeNanos, "1700000000000000123")
 		record.SetTimestamp(pcommon.Timestamp(stamp))
 		got := translated(t, ld, Options{}).Profiles
@@ -176,7 +186,8 @@ func TestTimeOfARecordInNanoseconds(t *testing.T) {
 // A profile without a time is restored without one, and a period that is too long is restored too.
 func TestOddTimes(t *testing.T) {
 	pd := profiletest.New().Resource("service.name", "shop").Scope("otel.profiling", "").
-		Profile("samples", "count").Period(1<<62, "cpu", "nanoseconds").Time(start, 1<<62).Sample(profiletest.Observed([]uint64{start}, "leaf")).
+		Profile("samples", "count").Period(1<<62, "cpu", "nanoseconds").Time(start, 1<<62).
+		Sample(profiletest.Observed([]uint64{start}, "leaf")).
 		Profile("goroutine", "count").Sample(profiletest.Value(1, "leaf")).
 		Build()
 	ld, _ := records(t, pd, EncodeOptions{Format: FormatPprof})

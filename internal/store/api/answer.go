@@ -26,12 +26,14 @@ import (
 const (
 	// maxAnswerBytes bounds an answer before it is compressed.
 	maxAnswerBytes = 128 << 20
-	// pieceBytes is the size of an answer's pieces; overhang is room for what is appended before a piece is seen to be full.
+	// pieceBytes is the size of an answer's pieces; overhang is room for what is appended before a piece is seen to be
+	// full.
 	pieceBytes = 64 << 10
 	overhang   = 20 << 10
 )
 
-// body is what is sent. It is made of pieces, so that it is not copied while it grows; their memory is reserved before it is taken.
+// body is what is sent. It is made of pieces, so that it is not copied while it grows; their memory is reserved before
+// it is taken.
 type body struct {
 	meter  *pdatasize.Meter
 	pieces [][]byte // but the last one
@@ -86,8 +88,8 @@ func jsonAnswer(v any) (*answer, error) {
 	return &answer{body: body{last: data}, contentType: jsonType}, err
 }
 
-// write sends the answer. timeout bounds how long the client may take to read it; 0 is no limit. The claim holds the bytes, and releases
-// them as they are sent.
+// write sends the answer. timeout bounds how long the client may take to read it; 0 is no limit. The claim holds the
+// bytes, and releases them as they are sent.
 func (a *answer) write(w http.ResponseWriter, r *http.Request, claim *budget.Claim, timeout time.Duration) {
 	a.pieces, a.last = append(a.pieces, a.last), nil
 	h := w.Header()
@@ -118,7 +120,8 @@ func (a *answer) write(w http.ResponseWriter, r *http.Request, claim *budget.Cla
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeout))
 	}
 	for i, piece := range a.pieces {
-		// The server drops the body of an answer to HEAD. Any other error means that the client has disconnected, or is too slow.
+		// The server drops the body of an answer to HEAD. Any other error means that the client has disconnected, or is too
+		// slow.
 		if _, err := w.Write(piece); err != nil {
 			return
 		}

@@ -82,15 +82,19 @@ func timedHour(start time.Time, n int) pprofile.Profiles {
 	return pd
 }
 
-// historyOf returns a store on disk with hours that add returns, all of them in blocks, its address, and the start of its first day. The
-// process has a memory limit.
-func historyOf(t *testing.T, limit int64, hours int, add func(start time.Time) pprofile.Profiles) (s *store.Store, address string, day time.Time) {
+// historyOf returns a store on disk with hours that add returns, all of them in blocks, its address, and the start of
+// its first day. The process has a memory limit.
+func historyOf(t *testing.T, limit int64, hours int, add func(start time.Time) pprofile.Profiles) (s *store.Store,
+	address string, day time.Time) {
 	t.Helper()
 	limitMemory(t)
 	budget.SetMemoryLimit(limit)
-	s = store.New(store.Config{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 179 * mib, MaxSeries: 2000, Disk: store.DiskConfig{
-		Directory: t.TempDir(), Retention: 15 * 24 * time.Hour, MaxBytes: 10 << 30, Report: func(m string, err error) { t.Log(m, err) },
-	}})
+	s = store.New(store.Config{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 179 * mib, MaxSeries: 2000,
+		Disk: store.DiskConfig{
+			Directory: t.TempDir(), Retention: 15 * 24 * time.Hour, MaxBytes: 10 << 30, Report: func(m string, err error) {
+				t.Log(m, err)
+			},
+		}})
 	require.NoError(t, s.Open())
 	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	day = noon.Truncate(24 * time.Hour)
@@ -102,7 +106,8 @@ func historyOf(t *testing.T, limit int64, hours int, add func(start time.Time) p
 	now := day.Add(time.Duration(hours+2) * time.Hour)
 	s.Maintain(now)
 	require.NotEmpty(t, s.Blocks())
-	settings := api.Settings{Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 4, Timeout: time.Minute, Now: func() time.Time { return now }}
+	settings := api.Settings{Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 4, Timeout: time.Minute,
+		Now: func() time.Time { return now }}
 	server := httptest.NewServer(api.New(settings))
 	t.Cleanup(server.Close)
 	u, err := url.Parse(server.URL)
@@ -112,7 +117,9 @@ func historyOf(t *testing.T, limit int64, hours int, add func(start time.Time) p
 
 // A query costs what it selects of a block: five minutes of a day of 8 pods, and the time line of the whole day.
 func TestPartOfADayOnDisk(t *testing.T) {
-	s, address, day := historyOf(t, 400*mib, 24, func(start time.Time) pprofile.Profiles { return hourOf(start, 8, 10*time.Second) })
+	s, address, day := historyOf(t, 400*mib, 24, func(start time.Time) pprofile.Profiles {
+		return hourOf(start, 8, 10*time.Second)
+	})
 	require.Len(t, s.Blocks(), 1)
 	at := day.Add(15 * time.Hour)
 	for _, path := range []string{
@@ -126,7 +133,9 @@ func TestPartOfADayOnDisk(t *testing.T) {
 
 // Two days of one process, in a seventh of the memory that two weeks may take.
 func TestDaysOfOneProcessOnDisk(t *testing.T) {
-	_, address, _ := historyOf(t, memoryLimit/7, 48, func(start time.Time) pprofile.Profiles { return hourOf(start, 1, 10*time.Second) })
+	_, address, _ := historyOf(t, memoryLimit/7, 48, func(start time.Time) pprofile.Profiles {
+		return hourOf(start, 1, 10*time.Second)
+	})
 	for _, what := range []string{"flamegraph", "timeline"} {
 		status, _, body := ask(t, address, "/api/"+what+"?service=shop&profile=process_cpu")
 		assert.Equal(t, http.StatusOK, status, "%s: %.300s", what, body)
@@ -137,7 +146,9 @@ func TestDaysOfOneProcessOnDisk(t *testing.T) {
 func TestThreadsOfAMinuteOnDisk(t *testing.T) {
 	_, address, day := historyOf(t, 100*mib, 12, func(start time.Time) pprofile.Profiles { return timedHour(start, 200) })
 	at := day.Add(time.Hour)
-	status, _, body := ask(t, address, fmt.Sprintf("/api/events?service=shop&profile=process_cpu&limit=1000&from=%d&until=%d", at.Unix(), at.Add(time.Minute).Unix()))
+	status, _, body := ask(t, address,
+		fmt.Sprintf("/api/events?service=shop&profile=process_cpu&limit=1000&from=%d&until=%d", at.Unix(),
+			at.Add(time.Minute).Unix()))
 	assert.Equal(t, http.StatusOK, status, "%.300s", body)
 	assert.Contains(t, body, `"left_out":`)
 }
@@ -154,10 +165,12 @@ func TestLargeProfileOnDisk(t *testing.T) {
 		samples = append(samples, profiletest.Value(int64(1+i), append(leaf, deep...)...))
 	}
 	pd := build(samples...)
-	memory := store.New(store.Config{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 179 * mib, MaxSeries: 2000})
+	memory := store.New(store.Config{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 179 * mib,
+		MaxSeries: 2000})
 	require.Zero(t, memory.Add(pd, noon).Refused)
 	_, onDisk, _ := historyOf(t, memoryLimit, 1, func(time.Time) pprofile.Profiles { return pd })
-	settings := api.Settings{Store: memory.Querier, Page: fstest.MapFS{}, MaxConcurrent: 4, Timeout: time.Minute, Now: func() time.Time { return noon }}
+	settings := api.Settings{Store: memory.Querier, Page: fstest.MapFS{}, MaxConcurrent: 4, Timeout: time.Minute,
+		Now: func() time.Time { return noon }}
 	server := httptest.NewServer(api.New(settings))
 	t.Cleanup(server.Close)
 	u, err := url.Parse(server.URL)

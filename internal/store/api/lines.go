@@ -28,8 +28,8 @@ type functionLine struct {
 // The default and the bound of the lines that are listed.
 const defaultLines, maxLines = 50, 1000
 
-// lines answers with the lines of a function, the hottest first, and where its source is: the repository and revision that all selected
-// profiles have in common.
+// lines answers with the lines of a function, the hottest first, and where its source is: the repository and revision
+// that all selected profiles have in common.
 func (s *server) lines(r *request) (*answer, error) {
 	sel := r.selected()
 	name, file := r.params.Get("function"), r.params.Get("file")
@@ -67,7 +67,8 @@ func (s *server) lines(r *request) (*answer, error) {
 	repository, revision := common(series, "vcs.repository.url.full"), common(series, "vcs.ref.head.revision")
 	a := r.json()
 	a.format(`{"function":%s,"type":%s,`, quote(name), quote(sel.Type))
-	a.format(`"repository":%s,"revision":%s,"more":%d,"lines":`, quote(repository), quote(revision), max(0, len(list)-limit))
+	a.format(`"repository":%s,"revision":%s,"more":%d,"lines":`, quote(repository), quote(revision),
+		max(0, len(list)-limit))
 	a.list(min(limit, len(list)), func(i int) {
 		in := &list[i]
 		a.format(`{"file":%s,"line":%d,"self":%d,"total":%d}`, quote(in.File), in.Line, in.Self, in.Total)
@@ -90,7 +91,8 @@ func common(series []store.Series, key string) (value string) {
 
 // linesOf adds up the samples of the lines of a function.
 func linesOf(pd pprofile.Profiles, name, file string) []lineCost {
-	c := &lineCounter{dict: pd.Dictionary(), wanted: functionsNamed(pd.Dictionary(), name, file), costs: map[functionLine]*lineCost{}, seen: map[*lineCost]bool{}}
+	c := &lineCounter{dict: pd.Dictionary(), wanted: functionsNamed(pd.Dictionary(), name, file),
+		costs: map[functionLine]*lineCost{}, seen: map[*lineCost]bool{}}
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
@@ -105,7 +107,8 @@ func linesOf(pd pprofile.Profiles, name, file string) []lineCost {
 		list = append(list, *cost)
 	}
 	slices.SortFunc(list, func(a, b lineCost) int {
-		return cmp.Or(cmp.Compare(b.Self, a.Self), cmp.Compare(b.Total, a.Total), cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+		return cmp.Or(cmp.Compare(b.Self, a.Self), cmp.Compare(b.Total, a.Total), cmp.Compare(a.File, b.File),
+			cmp.Compare(a.Line, b.Line))
 	})
 	return list
 }
@@ -156,7 +159,8 @@ func (c *lineCounter) count(l pprofile.Line, value int64, isLeaf bool) {
 func functionsNamed(dict pprofile.ProfilesDictionary, name, file string) map[int32]bool {
 	found := map[int32]bool{}
 	for i, f := range dict.FunctionTable().All() {
-		if dict.StringTable().At(int(f.NameStrindex())) == name && (file == "" || dict.StringTable().At(int(f.FilenameStrindex())) == file) {
+		if dict.StringTable().At(int(f.NameStrindex())) == name &&
+			(file == "" || dict.StringTable().At(int(f.FilenameStrindex())) == file) {
 			found[int32(i)] = true
 		}
 	}

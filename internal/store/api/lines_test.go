@@ -18,18 +18,23 @@ import (
 // The lines of a function: where samples end, and what passes through, a recursion once.
 func TestLines(t *testing.T) {
 	at := func(name, file string, line int64) profiletest.Location {
-		return profiletest.Location{Lines: []profiletest.Line{{Function: profiletest.Function{Name: name, File: file}, Line: line}}}
+		return profiletest.Location{Lines: []profiletest.Line{{Function: profiletest.Function{Name: name, File: file},
+			Line: line}}}
 	}
 	sample := func(value int64, stack ...profiletest.Location) profiletest.Sample {
 		return profiletest.Sample{Stack: stack, Values: []int64{value}}
 	}
 	main := at("main.main", "main.go", 5)
-	inlined := profiletest.Location{Lines: slices.Concat(at("work", "w.go", 12).Lines, at("main.main", "main.go", 6).Lines)}
+	inlined := profiletest.Location{Lines: slices.Concat(at("work", "w.go", 12).Lines,
+		at("main.main", "main.go", 6).Lines)}
 	pd := profiletest.New().
-		Resource("service.name", "shop", "vcs.repository.url.full", "https://example.com/shop.git", "vcs.ref.head.revision", "abc").
+		Resource("service.name", "shop", "vcs.repository.url.full", "https://example.com/shop.git", "vcs.ref.head.revision",
+			"abc").
 		Profile("cpu", "nanoseconds").Time(uint64(noon.UnixNano()), 1e9).Sample(
-		sample(3, at("work", "w.go", 10), main), sample(5, at("work", "w.go", 12), main), sample(7, at("leaf", "l.go", 1), at("work", "w.go", 10), main),
-		sample(11, at("work", "w.go", 12), at("work", "w.go", 12), main), sample(13, inlined), sample(17, at("work", "other.go", 3), main)).Build()
+		sample(3, at("work", "w.go", 10), main), sample(5, at("work", "w.go", 12), main),
+		sample(7, at("leaf", "l.go", 1), at("work", "w.go", 10), main),
+		sample(11, at("work", "w.go", 12), at("work", "w.go", 12), main), sample(13, inlined),
+		sample(17, at("work", "other.go", 3), main)).Build()
 	get := serve(t, pd)
 	type line struct {
 		File              string

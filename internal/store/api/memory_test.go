@@ -35,7 +35,8 @@ const (
 	memoryLimit, queryShare = 1024 * mib, memoryLimit / 8
 )
 
-// listen serves a store of functions that hardly any two samples share, over HTTP. Ten of its samples are of a service of their own.
+// listen serves a store of functions that hardly any two samples share, over HTTP. Ten of its samples are of a service
+// of their own.
 func listen(t *testing.T, samples int, settings api.Settings) (address string) {
 	t.Helper()
 	s := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: 256 * mib, MaxSeries: 100})
@@ -122,8 +123,8 @@ func TestReadersWhoDoNotRead(t *testing.T) {
 	assert.Less(t, cost.PeakHeapBytes, int64(queryShare*3/2))
 }
 
-// Queries at the same time share the memory. What does not fit at the moment is refused for the moment. What never fits has fewer
-// nodes, or is refused with both numbers.
+// Queries at the same time share the memory. What does not fit at the moment is refused for the moment. What never fits
+// has fewer nodes, or is refused with both numbers.
 func TestQueriesShareTheMemory(t *testing.T) {
 	profiletest.SkipLarge(t)
 	limitMemory(t)
@@ -170,7 +171,8 @@ func TestQueriesShareTheMemory(t *testing.T) {
 	assert.Equal(t, 500_000, sum)
 
 	// A pprof has the largest samples, and the values of all; the header and a comment tell how many are left out.
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/profiles/shop/process_cpu", http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/profiles/shop/process_cpu",
+		http.NoBody)
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
@@ -220,7 +222,8 @@ func TestQueriesWaitForMemory(t *testing.T) {
 // The time of a query ends while its answer is built; that of its reader begins afterwards.
 func TestTimesOfAQuery(t *testing.T) {
 	address := listen(t, 50_000, api.Settings{Timeout: 5 * time.Millisecond, TimeoutHint: "`query_timeout` can be raised"})
-	for _, path := range []string{large, "/profiles/shop/process_cpu", "/profiles/shop/process_cpu.collapsed", "/api/table" + query} {
+	for _, path := range []string{large, "/profiles/shop/process_cpu", "/profiles/shop/process_cpu.collapsed",
+		"/api/table" + query} {
 		status, _, text := ask(t, address, path)
 		assert.Equal(t, http.StatusServiceUnavailable, status)
 		assert.Contains(t, text, "the query took longer than 5ms")
@@ -238,8 +241,10 @@ func TestTimesOfAQuery(t *testing.T) {
 func TestMisspeltParametersAreRefusedFirst(t *testing.T) {
 	get := serve(t, build(profiletest.Value(1, "leaf")))
 	for _, path := range []string{
-		"/api/status", "/api/services", "/api/profiles", "/api/attributes", "/api/timeline", "/api/flamegraph", "/api/table", "/api/diff",
-		"/api/heatmap", "/api/events", "/profiles/none/none", "/profiles/none/none.collapsed", "/services/none/debug/pprof/heap",
+		"/api/status", "/api/services", "/api/profiles", "/api/attributes", "/api/timeline", "/api/flamegraph", "/api/table",
+		"/api/diff",
+		"/api/heatmap", "/api/events", "/profiles/none/none", "/profiles/none/none.collapsed",
+		"/services/none/debug/pprof/heap",
 	} {
 		parameters := "?tpye=x"
 		if path[:5] == "/api/" && path != "/api/status" && path != "/api/services" {

@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// This file answers what costs what: the services by their processor time and memory, in one pass over the totals of their profiles. Only
-// those on the list get a time line, which has to be computed for each.
+// This file answers what costs what: the services by their processor time and memory, in one pass over the totals of
+// their profiles. Only those on the list get a time line, which has to be computed for each.
 
 const (
 	// The default and the bound of the services that are listed. Each has two time lines.
@@ -61,7 +61,9 @@ func (s *server) overview(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	costs = slices.DeleteFunc(costs, func(c serviceCost) bool { return !strings.Contains(strings.ToLower(c.Service), search) })
+	costs = slices.DeleteFunc(costs, func(c serviceCost) bool {
+		return !strings.Contains(strings.ToLower(c.Service), search)
+	})
 	sortCosts(costs, by)
 	return s.writeOverview(r, sel, costs, limit, total)
 }
@@ -139,7 +141,8 @@ func typeRank(in *store.Series, profile string) int {
 		return 1 + map[string]int{"inuse_space": 1}[in.Type.Type]
 	case profile == kind.ProcessCPU && in.Values != kind.Gauge && in.Type.Unit == "nanoseconds":
 		return 2 + map[string]int{"cpu": 1}[in.Type.Type]
-	case profile == kind.ProcessCPU && in.Values != kind.Gauge && in.Type.Unit == "count" && in.PeriodType.Unit == "nanoseconds":
+	case profile == kind.ProcessCPU && in.Values != kind.Gauge && in.Type.Unit == "count" &&
+		in.PeriodType.Unit == "nanoseconds":
 		return 1
 	}
 	return 0
@@ -162,11 +165,13 @@ type holding struct {
 }
 
 // readTotals adds up the totals of the profiles of series, before and after a time.
-func (s *server) readTotals(r *request, wide store.Selection, from int64, series []store.Series, spent map[string]*spending) error {
+func (s *server) readTotals(r *request, wide store.Selection, from int64, series []store.Series,
+	spent map[string]*spending) error {
 	if len(series) == 0 {
 		return nil
 	}
-	selected, err := s.Store.Select(r.Context(), store.NewQuery(r.Context(), r.meter, series, wide.From, wide.Until, store.Want{Profiles: true}))
+	selected, err := s.Store.Select(r.Context(),
+		store.NewQuery(r.Context(), r.meter, series, wide.From, wide.Until, store.Want{Profiles: true}))
 	if err != nil {
 		return err
 	}
@@ -201,7 +206,8 @@ func (s *server) readTotals(r *request, wide store.Selection, from int64, series
 	})
 }
 
-// rates returns the sums by time: from the first profile of each of the two times to the first one after it, or the end of the last one.
+// rates returns the sums by time: from the first profile of each of the two times to the first one after it, or the end
+// of the last one.
 func (u *spending) rates() cost {
 	rate := func(sum float64, first, end int64) float64 {
 		if first >= end {
@@ -230,7 +236,8 @@ func (u *spending) hold(r *request, series int, at int64, value float64, from in
 	return nil
 }
 
-// longest is for how long a state counts if nothing follows: an interval, and for the first one a minute, but two until the next one.
+// longest is for how long a state counts if nothing follows: an interval, and for the first one a minute, but two until
+// the next one.
 func (h *holding) longest() int64 { return 2 * cmp.Or(h.interval, int64(time.Minute)) }
 
 // keep adds a state that holds for a length of time, by the parts of it before and after from.
@@ -253,7 +260,8 @@ func (u *spending) states(from, until int64) cost {
 		return held / float64(end-first)
 	}
 	end := min(u.end, until)
-	return cost{now: mean(u.held.now, max(from, u.firstBefore), end), before: mean(u.held.before, u.firstBefore, min(from, end))}
+	return cost{now: mean(u.held.now, max(from, u.firstBefore), end),
+		before: mean(u.held.before, u.firstBefore, min(from, end))}
 }
 
 func sortCosts(list []serviceCost, by string) {
@@ -271,14 +279,16 @@ func sortCosts(list []serviceCost, by string) {
 	})
 }
 
-func (s *server) writeOverview(r *request, sel store.Selection, list []serviceCost, limit int, total cost) (*answer, error) {
+func (s *server) writeOverview(r *request, sel store.Selection, list []serviceCost, limit int, total cost) (*answer,
+	error) {
 	a := r.json()
 	a.format(`{"from":%d,"until":%d,"services":%d,"cpu":`, millis(sel.From), millis(sel.Until), len(list))
 	a.cost(total, true)
 	a.raw(`,"list":`)
 	a.list(min(limit, len(list)), func(i int) {
 		in := &list[i]
-		a.format(`{"service":%s,"profiles":%d,"from":%d,"until":%d,"cpu":`, quote(in.Service), in.Profiles, millis(in.From), millis(in.Until))
+		a.format(`{"service":%s,"profiles":%d,"from":%d,"until":%d,"cpu":`, quote(in.Service), in.Profiles, millis(in.From),
+			millis(in.Until))
 		a.cost(in.cpu, in.hasCPU)
 		a.raw(`,"memory":`)
 		a.cost(in.memory, in.hasState)

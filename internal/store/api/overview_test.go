@@ -33,9 +33,10 @@ type overviewJSON struct {
 	}
 }
 
-// minutes returns an hour of a service until noon: each minute a profile of CPU, and one of memory. cores and heap return what an instance
-// uses in a minute.
-func minutes(service string, instances int, cores func(minute int) float64, heap func(minute int) int64) *profiletest.Builder {
+// minutes returns an hour of a service until noon: each minute a profile of CPU, and one of memory. cores and heap
+// return what an instance uses in a minute.
+func minutes(service string, instances int, cores func(minute int) float64,
+	heap func(minute int) int64) *profiletest.Builder {
 	b := profiletest.New()
 	for instance := range instances {
 		b.Resource("service.name", service, "service.instance.id", fmt.Sprint(instance))
@@ -63,7 +64,8 @@ func overviewOf(t *testing.T, services ...*profiletest.Builder) func(query strin
 	})
 	return func(query string) (o overviewJSON) {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/api/overview"+query, http.NoBody))
+		handler.ServeHTTP(w,
+			httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/api/overview"+query, http.NoBody))
 		require.Equal(t, http.StatusOK, w.Code, w.Body.String())
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &o))
 		return o
@@ -85,7 +87,8 @@ func TestOverview(t *testing.T) {
 	get := overviewOf(t,
 		minutes("block-first", 1, nil, nil).Resource("service.name", "block-first").Profile("delay", "nanoseconds").
 			Time(uint64(noon.UnixNano()-1e9), 1e9).Sample(profiletest.Value(5, "lock")),
-		minutes("shop", 2, later(0.25, 0.5), constant[int64](100<<20)), minutes("cart", 1, constant(0.1), constant[int64](300<<20)))
+		minutes("shop", 2, later(0.25, 0.5), constant[int64](100<<20)),
+		minutes("cart", 1, constant(0.1), constant[int64](300<<20)))
 	o := get("?seconds=900")
 	require.Equal(t, 3, o.Services)
 	assert.InDelta(t, 1.1, o.CPU.Now, 1e-3)
@@ -171,7 +174,8 @@ func TestTypes(t *testing.T) {
 	})
 	get := func(path string, into any) {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/api/"+path, http.NoBody))
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/api/"+path,
+			http.NoBody))
 		require.Equal(t, http.StatusOK, w.Code, w.Body.String())
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), into))
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// page answers with all that the page needs at each load besides what it draws: the status, the number of services, and the profiles of the
-// one that is shown. If there is only one service, that is shown.
+// page answers with all that the page needs at each load besides what it draws: the status, the number of services, and
+// the profiles of the one that is shown. If there is only one service, that is shown.
 func (s *server) page(r *request) (*answer, error) {
 	service := r.params.Get("service")
 	if err := r.params.Check(); err != nil {
@@ -70,7 +70,8 @@ func recentSenders(now time.Time) []senderJSON {
 	return list
 }
 
-// troubles remembers what the store has refused and dropped lately, as those saw it who asked: the store counts from its start.
+// troubles remembers what the store has refused and dropped lately, as those saw it who asked: the store counts from
+// its start.
 type troubles struct {
 	mu      sync.Mutex
 	byCount map[string]*trouble
@@ -81,8 +82,8 @@ type trouble struct {
 	at         time.Time
 }
 
-// lately returns how many profiles or samples the store has refused or dropped, by reason, until nothing has been added for some minutes.
-// What is dropped for its age is meant to be.
+// lately returns how many profiles or samples the store has refused or dropped, by reason, until nothing has been added
+// for some minutes. What is dropped for its age is meant to be.
 func (t *troubles) lately(status map[string]any, now time.Time) map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +119,8 @@ func (t *troubles) lately(status map[string]any, now time.Time) map[string]int {
 // maxTypes is how many types of a service are listed with their values.
 const maxTypes = 64
 
-// types answers with what each type of a service's profiles adds up to, in a time and the one of the same length before.
+// types answers with what each type of a service's profiles adds up to, in a time and the one of the same length
+// before.
 func (s *server) types(r *request) (*answer, error) {
 	sel := r.selection()
 	if err := r.params.Check(); err != nil {
@@ -161,8 +163,8 @@ func (s *server) typeCost(r *request, a *answer, sel store.Selection, in *store.
 	a.raw("}")
 }
 
-// meanOf returns the mean of a state over the steps where it is known, or how much was added in a second of the part of a time that has
-// profiles.
+// meanOf returns the mean of a state over the steps where it is known, or how much was added in a second of the part of
+// a time that has profiles.
 func meanOf(values []float64, in *store.ProfileInfo, from, until int64) (mean float64, has bool) {
 	sum, known := 0.0, 0
 	for _, v := range values {

@@ -60,25 +60,28 @@ func (s *server) pprof(r *request) (*answer, error) {
 // debugSeconds is the duration if a scraper does not state one: most scrape once a minute.
 const debugSeconds = 60
 
-// debugPprof answers the paths of net/http/pprof, at once: the last seconds of what the store has. A store forgets, so that it has no totals since
-// a process began: without a time, heap has states alone, and allocs, block and mutex have nothing. With a time there is what happened in
-// it, but no states, since net/http/pprof has their differences there.
+// debugPprof answers the paths of net/http/pprof, at once: the last seconds of what the store has. A store forgets, so
+// that it has no totals since a process began: without a time, heap has states alone, and allocs, block and mutex have
+// nothing. With a time there is what happened in it, but no states, since net/http/pprof has their differences there.
 func (s *server) debugPprof(r *request) (*answer, error) {
 	kinds := map[string]string{
-		"profile": "process_cpu", "allocs": "memory", "heap": "memory", "goroutine": "goroutine", "block": "block", "mutex": "mutex",
+		"profile": "process_cpu", "allocs": "memory", "heap": "memory", "goroutine": "goroutine", "block": "block",
+		"mutex": "mutex",
 	}
 	profile, ok := kinds[r.PathValue("kind")]
 	if !ok {
-		return nil, &query.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("there is no profile %q", store.Shorten(r.PathValue("kind"))),
-			Hint: "use one of profile, allocs, heap, goroutine, block, mutex"}
+		return nil, &query.Error{Status: http.StatusNotFound,
+			Message: fmt.Sprintf("there is no profile %q", store.Shorten(r.PathValue("kind"))),
+			Hint:    "use one of profile, allocs, heap, goroutine, block, mutex"}
 	}
 	_, _ = r.params.Get("debug"), r.params.Get("gc") // scrapers send them; they change nothing
 	hasTime := r.params.Get("from") != "" || r.params.Get("seconds") != ""
 	if name := r.PathValue("kind"); !hasTime && (name == "allocs" || name == "block" || name == "mutex") {
 		return nil, &query.Error{Status: http.StatusBadRequest,
 			Message: "there are no totals since the process began: the store has what happened in a time",
-			Hint: fmt.Sprintf("add seconds=%d for the last minute; the receiver pprof does that with an interval of a minute and "+
-				"`profiles.memory: {delta: false, seconds: 59}`", debugSeconds)}
+			Hint: fmt.Sprintf(
+				"add seconds=%d for the last minute; the receiver pprof does that with an interval of a minute and "+
+					"`profiles.memory: {delta: false, seconds: 59}`", debugSeconds)}
 	}
 	if r.params.Get("from") == "" {
 		r.params.SetDefault("seconds", strconv.Itoa(debugSeconds))
@@ -156,7 +159,8 @@ func pprofAnswer(r *request, merged *store.Merged) (*answer, error) {
 	if len(encoded) != 1 {
 		return nil, errors.New("the profile's sample types do not make one pprof; choose one by `type`")
 	}
-	a := &answer{body: body{meter: r.meter}, contentType: "application/octet-stream", gzipped: true, leftOut: merged.LeftOut}
+	a := &answer{body: body{meter: r.meter}, contentType: "application/octet-stream", gzipped: true,
+		leftOut: merged.LeftOut}
 	zip, _ := gzip.NewWriterLevel(a, gzip.BestSpeed) // the level is valid
 	_, err = zip.Write(encoded[0].Bytes)
 	return a, cmp.Or(err, zip.Close())

@@ -26,8 +26,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/querier"
 )
 
-// This file serves what Grafana's Pyroscope data source and its Profiles Drilldown app call: querier.v1.QuerierService by Connect, gRPC-Web
-// and gRPC, as protobuf and as JSON, and the paths below /pyroscope/. Queries have the same limits as the page's.
+// This file serves what Grafana's Pyroscope data source and its Profiles Drilldown app call: querier.v1.QuerierService
+// by Connect, gRPC-Web and gRPC, as protobuf and as JSON, and the paths below /pyroscope/. Queries have the same limits
+// as the page's.
 
 // callPaths begin the paths of calls, which are POST requests.
 var callPaths = []string{"/querier.v1.", "/settings.v1.", "/adhocprofiles.v1.", "/vcs.v1."}
@@ -53,8 +54,8 @@ const answerFactor = 4
 
 func (s *server) pyroscope(compress func(http.Handler) http.HandlerFunc) {
 	q := &querier.Querier{Store: s.Store, Now: s.Now}
-	path, calls := querierv1connect.NewQuerierServiceHandler(q, connect.WithReadMaxBytes(maxCallBytes), connect.WithCompressMinBytes(1<<10),
-		connect.WithInterceptors(connect.UnaryInterceptorFunc(s.limit)))
+	path, calls := querierv1connect.NewQuerierServiceHandler(q, connect.WithReadMaxBytes(maxCallBytes),
+		connect.WithCompressMinBytes(1<<10), connect.WithInterceptors(connect.UnaryInterceptorFunc(s.limit)))
 	s.mux.Handle("POST "+path, s.claimed(calls))
 	s.mux.Handle("GET /pyroscope/render", compress(s.query("render", rendered(q.Render))))
 	s.mux.Handle("GET /pyroscope/render-diff", compress(s.query("render_diff", rendered(q.RenderDiff))))

@@ -39,7 +39,8 @@ func serveCalls(t *testing.T, n int, change func(*api.Settings)) *httptest.Serve
 		Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).Sample(samples...).Build()
 	require.NotZero(t, s.Add(pd, noon).Profiles)
 	settings := api.Settings{
-		Store: s.Querier, Page: fstest.MapFS{}, Version: "1.2.3", MaxConcurrent: 1, Timeout: time.Minute, Now: func() time.Time { return noon },
+		Store: s.Querier, Page: fstest.MapFS{}, Version: "1.2.3", MaxConcurrent: 1, Timeout: time.Minute,
+		Now: func() time.Time { return noon },
 	}
 	if change != nil {
 		change(&settings)
@@ -60,7 +61,8 @@ func stacktraces() *connect.Request[querierv1.SelectMergeStacktracesRequest] {
 func TestCallsInEachProtocol(t *testing.T) {
 	server := serveCalls(t, 3, nil)
 	for name, options := range map[string][]connect.ClientOption{
-		"protobuf": nil, "JSON": {connect.WithProtoJSON()}, "gRPC-Web": {connect.WithGRPCWeb()}, "gzip": {connect.WithSendGzip()},
+		"protobuf": nil, "JSON": {connect.WithProtoJSON()}, "gRPC-Web": {connect.WithGRPCWeb()},
+		"gzip": {connect.WithSendGzip()},
 	} {
 		c := querierv1connect.NewQuerierServiceClient(server.Client(), server.URL, options...)
 		in := stacktraces()
@@ -91,11 +93,13 @@ func TestCallsOfTheApp(t *testing.T) {
 		want   string
 	}{
 		"/querier.v1.QuerierService/Series": {
-			`{` + at + `, "labelNames": ["service_name", "__profile_type__"], "matchers": []}`, 200, `{"name":"service_name", "value":"shop"}`,
+			`{` + at + `, "labelNames": ["service_name", "__profile_type__"], "matchers": []}`, 200,
+			`{"name":"service_name", "value":"shop"}`,
 		},
 		"/querier.v1.QuerierService/GetProfileStats": {`{}`, 200, `"dataIngested":true`},
 		"/querier.v1.QuerierService/AnalyzeQuery": {
-			`{` + at + `, "query": "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"shop\"}"}`, 200, `"totalQueriedSeries":"1"`,
+			`{` + at + `, "query": "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"shop\"}"}`, 200,
+			`"totalQueriedSeries":"1"`,
 		},
 		"/querier.v1.QuerierService/ProfileTypes":               {`{"start": 1000, "end": 4000}`, 200, `{}`},
 		"/querier.v1.QuerierService/LabelValues":                {`{}`, 400, `"code":"invalid_argument"`},
@@ -123,7 +127,8 @@ func TestCallsOfTheApp(t *testing.T) {
 func TestCallsAreLimited(t *testing.T) {
 	ask := func(change func(*api.Settings)) error {
 		server := serveCalls(t, 20_000, change)
-		_, err := querierv1connect.NewQuerierServiceClient(server.Client(), server.URL).SelectMergeStacktraces(t.Context(), stacktraces())
+		_, err := querierv1connect.NewQuerierServiceClient(server.Client(), server.URL).SelectMergeStacktraces(t.Context(),
+			stacktraces())
 		return err
 	}
 	require.NoError(t, ask(nil))
@@ -134,7 +139,8 @@ func TestCallsAreLimited(t *testing.T) {
 	assert.Equal(t, connect.CodeDeadlineExceeded, connect.CodeOf(err), err)
 	assert.ErrorContains(t, err, "raise it")
 	server := serveCalls(t, 1, nil)
-	status, answer := post(t, server.URL+"/querier.v1.QuerierService/Series", `{"matchers": ["`+strings.Repeat("x", math.MaxUint16*16)+`"]}`)
+	status, answer := post(t, server.URL+"/querier.v1.QuerierService/Series",
+		`{"matchers": ["`+strings.Repeat("x", math.MaxUint16*16)+`"]}`)
 	assert.Equal(t, http.StatusTooManyRequests, status)
 	assert.Contains(t, answer, "larger than 524288 bytes")
 }
@@ -143,7 +149,8 @@ func TestCallsAreLimited(t *testing.T) {
 func TestCallsOfOtherSites(t *testing.T) {
 	rule := api.Browsers(nil, "")
 	for _, header := range []http.Header{{"Origin": {"https://elsewhere.example"}}, {"Sec-Fetch-Site": {"cross-site"}}} {
-		r := httptest.NewRequest(http.MethodPost, "http://localhost/querier.v1.QuerierService/Series", strings.NewReader("{}"))
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/querier.v1.QuerierService/Series",
+			strings.NewReader("{}"))
 		r.Header = header
 		r.Header.Set("Content-Type", "application/json")
 		err := rule.Check(r)

@@ -44,7 +44,8 @@ func (s *server) statusFields(r *request) (map[string]any, error) {
 		"version": s.Version, "now": millis(r.now.UnixNano()), "window_ms": stats.Window.Milliseconds(),
 		"resolution_ms": stats.Resolution.Milliseconds(), "max_bytes": s.MaxBytes, "bytes": stats.Bytes,
 		"series": stats.Series, "max_series": stats.MaxSeries, "profiles": stats.Profiles, "samples": stats.Samples,
-		"evicted": evicted, "refused": refused, "disk_failing": stats.DiskFailing, "disk_bytes": stats.DiskBytes, "disk_blocks": stats.DiskBlocks,
+		"evicted": evicted, "refused": refused, "disk_failing": stats.DiskFailing, "disk_bytes": stats.DiskBytes,
+		"disk_blocks":  stats.DiskBlocks,
 		"coarse_until": millis(stats.CoarseUntil), "coarse_step_ms": millis(stats.CoarseStep),
 	}, nil
 }
@@ -66,7 +67,9 @@ func (s *server) services(r *request) (*answer, error) {
 		From     int64  `json:"from"`
 		Until    int64  `json:"until"`
 	}
-	services = slices.DeleteFunc(services, func(in store.ServiceInfo) bool { return !strings.Contains(strings.ToLower(in.Service), search) })
+	services = slices.DeleteFunc(services, func(in store.ServiceInfo) bool {
+		return !strings.Contains(strings.ToLower(in.Service), search)
+	})
 	list := []service{}
 	for _, in := range services[:min(limit, len(services))] {
 		list = append(list, service{in.Service, in.Profiles, in.Samples, millis(in.From), millis(in.Until)})

@@ -1,10 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api serves a store over HTTP: the page, the JSON that it shows, pprof for pprof's tools, and what Grafana calls (pyroscope.go).
+// Package api serves a store over HTTP: the page, the JSON that it shows, pprof for pprof's tools, and what Grafana
+// calls (pyroscope.go).
 //
-// Every query gets the headers that browsers obey, and runs within the limits that all queries share (package query). Large answers are
-// written in columns (columns.go); all are sent with ETag (answer.go) and gzip. The server is read only.
+// Every query gets the headers that browsers obey, and runs within the limits that all queries share (package query).
+// Large answers are written in columns (columns.go); all are sent with ETag (answer.go) and gzip. The server is read
+// only.
 package api
 
 import (
@@ -38,7 +40,8 @@ type Settings struct {
 	Timeout, ReadTimeout time.Duration
 	// TimeoutHint tells users what to change if queries take too long.
 	TimeoutHint string
-	// SourceLink is a template of links to source code, for the page; empty: the page makes links to the repository of the profiles.
+	// SourceLink is a template of links to source code, for the page; empty: the page makes links to the repository of the
+	// profiles.
 	SourceLink string
 	// Budget has the memory of all queries; nil means the process's.
 	Budget *budget.Budget
@@ -50,8 +53,8 @@ type Settings struct {
 	MCP func(*query.Queries) http.Handler
 }
 
-// ServerTimeout is the WriteTimeout of a server of these settings. httpserver.Start ends requests after nine tenths of it; the whole
-// Timeout is before.
+// ServerTimeout is the WriteTimeout of a server of these settings. httpserver.Start ends requests after nine tenths of
+// it; the whole Timeout is before.
 func (s *Settings) ServerTimeout() time.Duration {
 	if s.ReadTimeout == 0 {
 		return 0
@@ -93,18 +96,22 @@ func Browsers(allowedHosts []string, hint string) httpserver.Browsers {
 
 // New returns the handler.
 func New(settings Settings) http.Handler {
-	s := &server{Settings: settings, mux: http.NewServeMux(), progress: progress{byID: map[string]*named{}}, queries: query.New(query.Limits{
-		MaxConcurrent: settings.MaxConcurrent, Timeout: settings.Timeout, TimeoutHint: settings.TimeoutHint, Budget: settings.Budget,
-		Observe: settings.Observe,
-	})}
+	s := &server{Settings: settings, mux: http.NewServeMux(), progress: progress{byID: map[string]*named{}},
+		queries: query.New(query.Limits{
+			MaxConcurrent: settings.MaxConcurrent, Timeout: settings.Timeout, TimeoutHint: settings.TimeoutHint,
+			Budget:  settings.Budget,
+			Observe: settings.Observe,
+		})}
 	if s.Now == nil {
 		s.Now = time.Now
 	}
-	compress, _ := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false)) // the level is valid
+	// the level is valid
+	compress, _ := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false))
 	for name, serve := range map[string]func(*request) (*answer, error){
 		"status": s.status, "services": s.services, "profiles": s.profiles, "attributes": s.attributes,
 		"timeline": s.timeline, "flamegraph": s.flamegraph, "table": s.table, "diff": s.diff,
-		"heatmap": s.heatmap, "events": s.events, "overview": s.overview, "types": s.types, "page": s.page, "versions": s.versions, "lines": s.lines, "findings": s.findings,
+		"heatmap": s.heatmap, "events": s.events, "overview": s.overview, "types": s.types, "page": s.page,
+		"versions": s.versions, "lines": s.lines, "findings": s.findings,
 	} {
 		s.mux.Handle("GET /api/"+name, compress(s.query(name, serve)))
 	}
@@ -128,7 +135,9 @@ func New(settings Settings) http.Handler {
 			writeCallError(w, r, errNotServed)
 			return
 		}
-		writeError(w, r, &query.Error{Status: http.StatusNotFound, Message: "nothing is here", Hint: "the page is at /; GET /api/services lists the services; " + receivedAt})
+		writeError(w, r,
+			&query.Error{Status: http.StatusNotFound, Message: "nothing is here",
+				Hint: "the page is at /; GET /api/services lists the services; " + receivedAt})
 	})
 	return s
 }

@@ -36,13 +36,15 @@ func serve(t *testing.T, pd pprofile.Profiles) func(path string) (status int, bo
 	})
 	return func(path string) (int, string) {
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path, http.NoBody))
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path,
+			http.NoBody))
 		return w.Code, w.Body.String()
 	}
 }
 
 func build(samples ...profiletest.Sample) pprofile.Profiles {
-	return profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(noon.UnixNano()), 1e9).Sample(samples...).Build()
+	return profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(noon.UnixNano()),
+		1e9).Sample(samples...).Build()
 }
 
 const query = "?service=shop&profile=process_cpu"
@@ -51,12 +53,14 @@ const query = "?service=shop&profile=process_cpu"
 func TestAnyTime(t *testing.T) {
 	get := serve(t, build(profiletest.Value(1, "leaf")))
 	times := []string{
-		"0", "1", "9.3e9", "5e10", "99999999999", "1e12", "5e13", "1e15", "9.9e16", "1e18", "9223372036854774784", "9223372036854775807",
+		"0", "1", "9.3e9", "5e10", "99999999999", "1e12", "5e13", "1e15", "9.9e16", "1e18", "9223372036854774784",
+		"9223372036854775807",
 		"9223372036854775808", "1e300", "1970-01-01T00:00:00Z", "2200-01-01T00:00:00Z",
 	}
 	for _, from := range times {
 		for _, until := range times {
-			for _, path := range []string{"/api/timeline" + query + "&points=1", "/api/timeline" + query, "/api/heatmap" + query, "/api/events" + query, "/api/flamegraph" + query} {
+			for _, path := range []string{"/api/timeline" + query + "&points=1", "/api/timeline" + query, "/api/heatmap" + query,
+				"/api/events" + query, "/api/flamegraph" + query} {
 				status, body := get(path + "&from=" + from + "&until=" + until)
 				assert.Contains(t, []int{http.StatusOK, http.StatusBadRequest}, status, body)
 				assert.Less(t, len(body), 1<<20)
@@ -145,7 +149,8 @@ func TestAttributes(t *testing.T) {
 // Services can have any name. One of dots has no path of its own.
 func TestProfilesOfServicesOfDots(t *testing.T) {
 	for _, service := range []string{".", "..", "a/../b", "%2e%2e"} {
-		get := serve(t, profiletest.New().Resource("service.name", service).Profile("cpu", "nanoseconds").Time(uint64(noon.UnixNano()), 1e9).
+		get := serve(t, profiletest.New().Resource("service.name", service).Profile("cpu", "nanoseconds").
+			Time(uint64(noon.UnixNano()), 1e9).
 			Sample(profiletest.Value(7, "leaf")).Build())
 		status, body := get("/profiles?service=" + url.QueryEscape(service) + "&profile=process_cpu.collapsed")
 		assert.Equal(t, http.StatusOK, status, body)
@@ -155,8 +160,8 @@ func TestProfilesOfServicesOfDots(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, status, body)
 }
 
-// The mean of states over the last minute counts each for the part of the minute for which it was there, not for what may come: nine pods
-// hold for all of it, the tenth for one second.
+// The mean of states over the last minute counts each for the part of the minute for which it was there, not for what
+// may come: nine pods hold for all of it, the tenth for one second.
 func TestMeansDoNotCountTheFuture(t *testing.T) {
 	b := profiletest.New()
 	for pod := range 10 {

@@ -15,12 +15,15 @@ func TestTroubles(t *testing.T) {
 	var found troubles
 	at := time.Unix(1_800_000_000, 0)
 	status := func(refused, evicted int) map[string]any {
-		return map[string]any{"refused": map[string]int{"max_series": refused, "kept_elsewhere": 9}, "evicted": map[string]int{"age": 1000, "bytes": evicted}}
+		return map[string]any{"refused": map[string]int{"max_series": refused, "kept_elsewhere": 9},
+			"evicted": map[string]int{"age": 1000, "bytes": evicted}}
 	}
 	assert.Empty(t, found.lately(status(0, 0), at))
 	assert.Equal(t, map[string]int{"refused.max_series": 5}, found.lately(status(5, 0), at.Add(time.Minute)))
-	assert.Equal(t, map[string]int{"refused.max_series": 7, "evicted.bytes": 1}, found.lately(status(7, 1), at.Add(6*time.Minute)))
-	assert.Equal(t, map[string]int{"refused.max_series": 7, "evicted.bytes": 1}, found.lately(status(7, 1), at.Add(16*time.Minute)))
+	assert.Equal(t, map[string]int{"refused.max_series": 7, "evicted.bytes": 1},
+		found.lately(status(7, 1), at.Add(6*time.Minute)))
+	assert.Equal(t, map[string]int{"refused.max_series": 7, "evicted.bytes": 1},
+		found.lately(status(7, 1), at.Add(16*time.Minute)))
 	assert.Empty(t, found.lately(status(7, 1), at.Add(17*time.Minute)))
 	assert.Equal(t, map[string]int{"refused.max_series": 2}, found.lately(status(9, 1), at.Add(time.Hour)))
 }

@@ -19,8 +19,8 @@ type version struct {
 	Until int64  `json:"until"`
 }
 
-// versions answers with the values of an attribute of a service's resources or profiles, in the order in which they first appeared: those of
-// service.version are marks on the time line.
+// versions answers with the values of an attribute of a service's resources or profiles, in the order in which they
+// first appeared: those of service.version are marks on the time line.
 func (s *server) versions(r *request) (*answer, error) {
 	sel := r.selected()
 	key := cmp.Or(r.params.Get("key"), "service.version")
@@ -54,6 +54,9 @@ func (s *server) versions(r *request) (*answer, error) {
 	for _, v := range found {
 		list = append(list, v)
 	}
-	slices.SortFunc(list, func(a, b *version) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Value, b.Value)) })
-	return jsonAnswer(map[string]any{"key": key, "versions": list[max(0, len(list)-maxVersions):], "more": max(0, len(list)-maxVersions)})
+	slices.SortFunc(list, func(a, b *version) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Value, b.Value))
+	})
+	return jsonAnswer(map[string]any{"key": key, "versions": list[max(0, len(list)-maxVersions):],
+		"more": max(0, len(list)-maxVersions)})
 }

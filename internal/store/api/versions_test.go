@@ -16,11 +16,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// Versions are in the order in which they first appeared, not in that of their names, and a filter by version leaves none out.
+// Versions are in the order in which they first appeared, not in that of their names, and a filter by version leaves
+// none out.
 func TestVersions(t *testing.T) {
 	b := profiletest.New()
 	for i, v := range []string{"1.9", "1.10", "1.10", "1.9", "1.11"} {
-		b.Resource("service.name", "shop", "service.version", v, "service.instance.id", fmt.Sprint(i)).Profile("cpu", "nanoseconds").
+		b.Resource("service.name", "shop", "service.version", v, "service.instance.id", fmt.Sprint(i)).Profile("cpu",
+			"nanoseconds").
 			Time(uint64(noon.Add(time.Duration(i-10)*time.Minute).UnixNano()), 60e9).Sample(profiletest.Value(1e9, "work"))
 	}
 	get := serve(t, b.Build())

@@ -38,7 +38,8 @@ func Open(dir string) (*Reader, error) {
 		return nil, err
 	}
 	if r.Version != Version {
-		return nil, fmt.Errorf("%w: %s has version %d, but this program reads version %d", ErrVersion, dir, r.Version, Version)
+		return nil, fmt.Errorf("%w: %s has version %d, but this program reads version %d", ErrVersion, dir, r.Version,
+			Version)
 	}
 	for _, name := range []string{samplesFile, profilesFile, seriesFile, stacksFile, attributesFile, dictionariesFile} {
 		path := filepath.Join(dir, name)

@@ -16,8 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// Scan reads rows of a block, from any on. It keeps the last page of each column, so that rows which follow those read before cost no more
-// than their bytes. It is for one goroutine, which must close it.
+// Scan reads rows of a block, from any on. It keeps the last page of each column, so that rows which follow those read
+// before cost no more than their bytes. It is for one goroutine, which must close it.
 type Scan struct {
 	r                 *Reader
 	profiles, samples map[int]*column
@@ -220,7 +220,8 @@ func (s *Scan) Samples(service *Service, first int64, n int, want Want, c *Colum
 	return err
 }
 
-// column reads values of a column. Those from row at on are left of the page, if there is one, and of the pages of the row group.
+// column reads values of a column. Those from row at on are left of the page, if there is one, and of the pages of the
+// row group.
 type column struct {
 	f     *parquetFile
 	index int
@@ -277,7 +278,8 @@ func (c *column) values(first int64, n int, use func(i int, v parquet.Value)) er
 	})
 }
 
-// read calls use until it has read n values from a row on: use reads values of a page, of which the first has the number from.
+// read calls use until it has read n values from a row on: use reads values of a page, of which the first has the
+// number from.
 func (c *column) read(first int64, n int, use func(values parquet.ValueReader, from int) (int, error)) error {
 	if first < 0 || n < 0 || first+int64(n) > c.f.starts[len(c.f.starts)-1] {
 		return fmt.Errorf("%w: %s has no rows %d to %d", ErrDamaged, c.f.name, first, first+int64(n))

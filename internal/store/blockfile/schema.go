@@ -35,7 +35,8 @@ type Index struct {
 	// From and Until are the first start and the last end of its profiles.
 	From  int64 `json:"from"`
 	Until int64 `json:"until"`
-	// Step is the interval of a downsampled block, in nanoseconds: each series has one profile per step, without timestamps. 0 means that the block has all profiles.
+	// Step is the interval of a downsampled block, in nanoseconds: each series has one profile per step, without
+	// timestamps. 0 means that the block has all profiles.
 	Step         int64           `json:"step_nanos,omitempty"`
 	ProfileCount int             `json:"profiles"`
 	SampleCount  int             `json:"samples"`
@@ -115,10 +116,12 @@ type Series struct {
 	Position int32 `parquet:"position"`
 	From     int64 `parquet:"from,timestamp(nanosecond)"`
 	Until    int64 `parquet:"until,timestamp(nanosecond)"`
-	// Names are not those of columns of profiles.parquet, with which people join them. Start and End are the time for which its profiles count.
+	// Names are not those of columns of profiles.parquet, with which people join them. Start and End are the time for
+	// which its profiles count.
 	Start int64 `parquet:"first_start,timestamp(nanosecond)"`
 	End   int64 `parquet:"last_end,timestamp(nanosecond)"`
-	// FirstProfile and FirstSample are the first rows in profiles.parquet and samples.parquet, and Profiles and Samples how many there are.
+	// FirstProfile and FirstSample are the first rows in profiles.parquet and samples.parquet, and Profiles and Samples
+	// how many there are.
 	FirstProfile int64 `parquet:"first_profile"`
 	Profiles     int   `parquet:"profiles"`
 	FirstSample  int64 `parquet:"first_sample"`
@@ -167,7 +170,8 @@ const (
 	IsReset
 )
 
-// first and last return the start and the end of the profile as lists have them: a gauge is of a moment, after its interval.
+// first and last return the start and the end of the profile as lists have them: a gauge is of a moment, after its
+// interval.
 func (p *Profile) first() int64 {
 	if kind.Values(p.Kind) == kind.Gauge {
 		return p.Start - p.DurationNanos

@@ -44,13 +44,13 @@ const (
 	maxFrames = 512
 	// pageBytes is the size of a page: what a query of a few rows has to read.
 	pageBytes = 64 << 10
-	// A series begins a page if the one before has at least this many rows, since most queries read whole series. A page takes about a
-	// hundred bytes in each column.
+	// A series begins a page if the one before has at least this many rows, since most queries read whole series. A page
+	// takes about a hundred bytes in each column.
 	minPageSamples, minPageProfiles = 4 << 10, 512
 )
 
-// Writer writes a block: Service, and for each of its series Series, and for each profile Profile; then EndService with the dictionary;
-// in the end Close. After an error, all of them return it again.
+// Writer writes a block: Service, and for each of its series Series, and for each profile Profile; then EndService with
+// the dictionary; in the end Close. After an error, all of them return it again.
 type Writer struct {
 	dir   string
 	index Index
@@ -83,7 +83,8 @@ func Create(dir, name string) (*Writer, error) {
 	}
 	w := &Writer{dir: dir, index: Index{Version: Version, Block: name, Files: map[string]File{}}}
 	w.samples, w.profiles = newTable[sample](w, samplesFile), newTable[Profile](w, profilesFile)
-	w.series, w.stacks, w.attributes = newTable[seriesRow](w, seriesFile), newTable[stackRow](w, stacksFile), newTable[attributeRow](w, attributesFile)
+	w.series, w.stacks, w.attributes = newTable[seriesRow](w, seriesFile), newTable[stackRow](w, stacksFile),
+		newTable[attributeRow](w, attributesFile)
 	w.dictionaries = w.create(dictionariesFile)
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	w.fail(err)
@@ -100,7 +101,8 @@ func (w *Writer) fail(err error) {
 
 // Service begins a service.
 func (w *Writer) Service(name string) {
-	w.index.Services = append(w.index.Services, Service{Name: name, FirstSeries: w.seriesCount, FirstStack: w.nextStack, FirstSet: w.nextSet})
+	w.index.Services = append(w.index.Services,
+		Service{Name: name, FirstSeries: w.seriesCount, FirstStack: w.nextStack, FirstSet: w.nextSet})
 	w.service = &w.index.Services[len(w.index.Services)-1]
 }
 
@@ -111,7 +113,8 @@ func (w *Writer) Series(s Series, labels map[string]string) {
 	s.Resource, s.Attributes = w.set(s.Resource), w.set(s.Attributes)
 	w.profiles.endPage(minPageProfiles)
 	w.samples.endPage(minPageSamples)
-	w.current = &seriesRow{Block: w.index.Block, Number: int32(w.seriesCount), ServiceName: w.service.Name, Series: s, Labels: labels}
+	w.current = &seriesRow{Block: w.index.Block, Number: int32(w.seriesCount), ServiceName: w.service.Name, Series: s,
+		Labels: labels}
 }
 
 // endSeries writes the series, if there is one.
@@ -194,7 +197,8 @@ func (w *Writer) EndService(d *dictionary.Dictionary) error {
 	for i := 1; i < d.AttributeSets.Len(); i++ {
 		for _, a := range d.AttributeSets.At(dictionary.AttributeSetIndex(i)) {
 			attribute := d.Attributes.At(dictionary.AttributeIndex(a))
-			w.attributes.add(attributeRow{w.index.Block, int32(w.nextSet + i), d.Strings.At(attribute.Key), attribute.Value.AsString()})
+			w.attributes.add(attributeRow{w.index.Block, int32(w.nextSet + i), d.Strings.At(attribute.Key),
+				attribute.Value.AsString()})
 		}
 	}
 	w.nextStack, w.nextSet = w.nextStack+d.Stacks.Len(), w.nextSet+d.AttributeSets.Len()
@@ -251,7 +255,8 @@ var noLine = []dictionary.Line{{}}
 // Close writes the index and makes all files durable. step is the interval of a coarser block, or 0.
 func (w *Writer) Close(step time.Duration) (*Index, error) {
 	w.index.Step = int64(step)
-	w.fail(errors.Join(w.samples.close(), w.profiles.close(), w.series.close(), w.stacks.close(), w.attributes.close(), w.dictionaries.close()))
+	w.fail(errors.Join(w.samples.close(), w.profiles.close(), w.series.close(), w.stacks.close(), w.attributes.close(),
+		w.dictionaries.close()))
 	if w.err == nil {
 		b, err := Seal(&w.index)
 		w.fail(err)
@@ -272,7 +277,8 @@ func (w *Writer) Close(step time.Duration) (*Index, error) {
 // Abort deletes the block. Close does so after an error.
 func (w *Writer) Abort() {
 	w.fail(errors.New("the block was abandoned"))
-	for _, f := range []*file{w.samples.file, w.profiles.file, w.series.file, w.stacks.file, w.attributes.file, w.dictionaries} {
+	for _, f := range []*file{w.samples.file, w.profiles.file, w.series.file, w.stacks.file, w.attributes.file,
+		w.dictionaries} {
 		if f != nil && f.f != nil {
 			_ = f.f.Close()
 		}
@@ -292,7 +298,8 @@ type table[T any] struct {
 
 func newTable[T any](w *Writer, name string) *table[T] {
 	t := &table[T]{w: w, file: w.create(name)}
-	t.writer = parquet.NewGenericWriter[T](t.file, parquet.PageBufferSize(pageBytes), parquet.MaxRowsPerRowGroup(maxRowsPerGroup), parquet.Compression(&parquet.Zstd),
+	t.writer = parquet.NewGenericWriter[T](t.file, parquet.PageBufferSize(pageBytes),
+		parquet.MaxRowsPerRowGroup(maxRowsPerGroup), parquet.Compression(&parquet.Zstd),
 		parquet.CreatedBy("otelcol-profiles", fmt.Sprint(Version), ""))
 	return t
 }

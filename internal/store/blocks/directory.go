@@ -35,8 +35,8 @@ const Version = 1
 // Manifest is the content of blocks.json.
 type Manifest struct {
 	Version int `json:"version"`
-	// Head is the number of the first head that is not in the blocks: earlier ones are skipped in the log, but for Lost. Those are in the
-	// log, and their blocks could not be read.
+	// Head is the number of the first head that is not in the blocks: earlier ones are skipped in the log, but for Lost.
+	// Those are in the log, and their blocks could not be read.
 	Head   uint64   `json:"head"`
 	Lost   []uint64 `json:"lost,omitempty"`
 	Blocks []string `json:"blocks"`
@@ -150,12 +150,14 @@ func (d *Directory) read(entries []os.DirEntry) (isLive map[string]bool, err err
 	return isLive, nil
 }
 
-// SetLive makes blocks the live ones, beside those that this program cannot read. After an error it is not known which list is on disk.
+// SetLive makes blocks the live ones, beside those that this program cannot read. After an error it is not known which
+// list is on disk.
 func (d *Directory) SetLive(head uint64, blocks []*blockfile.Reader) error {
 	if d.ReadOnly {
 		return nil
 	}
-	m := Manifest{Version: Version, Head: max(head, d.Head), Lost: slices.Sorted(maps.Keys(d.Lost)), Blocks: slices.Clone(d.others)}
+	m := Manifest{Version: Version, Head: max(head, d.Head), Lost: slices.Sorted(maps.Keys(d.Lost)),
+		Blocks: slices.Clone(d.others)}
 	for _, b := range blocks {
 		m.Blocks = append(m.Blocks, b.Block)
 	}
@@ -176,7 +178,8 @@ func (d *Directory) SetLive(head uint64, blocks []*blockfile.Reader) error {
 func (d *Directory) Doubt(blocks ...*blockfile.Reader) { d.unsure = append(d.unsure, blocks...) }
 
 // Write writes a block of all profiles of the sources, and opens it. It is not live yet.
-func (d *Directory) Write(ctx context.Context, name string, sources []compaction.Source, step time.Duration) (r *blockfile.Reader, err error) {
+func (d *Directory) Write(ctx context.Context, name string, sources []compaction.Source,
+	step time.Duration) (r *blockfile.Reader, err error) {
 	if err := d.remove(name); err != nil { // of an attempt that failed
 		return nil, err
 	}
@@ -199,7 +202,8 @@ func (d *Directory) Delete(b *blockfile.Reader) {
 	_ = d.remove(b.Block)
 }
 
-// remove deletes a block, if there is one. It loses its name first: a process that ends meanwhile leaves no part of a block.
+// remove deletes a block, if there is one. It loses its name first: a process that ends meanwhile leaves no part of a
+// block.
 func (d *Directory) remove(name string) error {
 	dir := d.Path(name)
 	gone := dir + ".gone" + Unfinished

@@ -36,7 +36,8 @@ func server(t *testing.T, answer func(w http.ResponseWriter, query url.Values)) 
 	}))
 	t.Cleanup(s.Close)
 	e, err := New(Config{
-		Client: s.Client(), Endpoint: s.URL, Database: "default", Table: "otel_profiles", Username: "me", Password: "secret", MaxResultRows: 7, MaxResultBytes: 99,
+		Client: s.Client(), Endpoint: s.URL, Database: "default", Table: "otel_profiles", Username: "me", Password: "secret",
+		MaxResultRows: 7, MaxResultBytes: 99,
 	})
 	require.NoError(t, err)
 	return e
@@ -60,11 +61,14 @@ func TestStringsAreParameters(t *testing.T) {
 	typ := store.SampleType{Type: evil, Unit: evil}
 	require.NoError(t, e.Types(t.Context(), evil, 1, 2, nil))
 	require.NoError(t, e.Series(t.Context(), evil, 1, 2, nil))
-	require.NoError(t, e.Profiles(t.Context(), []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}, 1, 2, nil))
+	require.NoError(t,
+		e.Profiles(t.Context(), []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}, 1, 2, nil))
 	require.NoError(t, e.Rows(t.Context(), &store.EngineQuery{
 		Service: evil, Type: typ, Types: []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}},
-		Chosen: []store.EngineChosen{{Group: -1, Required: 1}}, IsListed: true, CutFrom: 1, CutUntil: 2, IsTimed: true, GroupBy: evil,
-		Filters: []store.EngineFilter{{Key: evil, Values: []string{evil, evil}}}, Want: store.Want{Stacks: true, Attributes: true, Links: true},
+		Chosen: []store.EngineChosen{{Group: -1, Required: 1}}, IsListed: true, CutFrom: 1, CutUntil: 2, IsTimed: true,
+		GroupBy: evil,
+		Filters: []store.EngineFilter{{Key: evil, Values: []string{evil, evil}}},
+		Want:    store.Want{Stacks: true, Attributes: true, Links: true},
 	}, nil))
 	types := []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}
 	_, err := e.HasAttribute(t.Context(), types, 1, 2, evil, []string{evil})
@@ -126,7 +130,8 @@ func TestBounds(t *testing.T) {
 		"too much":          {bytes.Repeat(row, 8<<20/len(row)+1), "more than `max_result_bytes`"},
 		"a long text":       {append(make([]byte, 16), 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), "a length of"},
 		"a long list":       {append(make([]byte, 16), 0xff, 0xff, 0xff, 0x7f), "a length of"},
-		"a long row":        {append(append(make([]byte, 16), 3), bytes.Repeat(append([]byte{0x80, 0x80, 0x80, 1}, make([]byte, 2<<20)...), 3)...), "a row of ClickHouse's answer"},
+		"a long row": {append(append(make([]byte, 16), 3),
+			bytes.Repeat(append([]byte{0x80, 0x80, 0x80, 1}, make([]byte, 2<<20)...), 3)...), "a row of ClickHouse's answer"},
 	} {
 		e := server(t, func(w http.ResponseWriter, _ url.Values) { _, _ = w.Write(c.answer) })
 		e.cfg.MaxResultBytes = 8 << 20

@@ -32,8 +32,8 @@ type Config struct {
 	// Database and Table are identifiers (IsIdentifier).
 	Database, Table    string
 	Username, Password string
-	// MaxResultRows and MaxResultBytes bound the answer to each statement. The engine refuses a larger one, and what it sends beyond is not
-	// read.
+	// MaxResultRows and MaxResultBytes bound the answer to each statement. The engine refuses a larger one, and what it
+	// sends beyond is not read.
 	MaxResultRows, MaxResultBytes int
 }
 
@@ -80,7 +80,8 @@ func (s *statement) add(parts ...string) *statement {
 // escaped are the characters that the value of a parameter, and a text in a list, cannot have.
 var (
 	escaped = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`, "\b", `\b`, "\f", `\f`)
-	quoted  = strings.NewReplacer("\\", `\\`, "'", `\'`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`, "\b", `\b`, "\f", `\f`)
+	quoted  = strings.NewReplacer("\\", `\\`, "'", `\'`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`, "\b", `\b`,
+		"\f", `\f`)
 )
 
 // string adds a parameter, and returns the SQL of it.
@@ -103,7 +104,8 @@ func (s *statement) strings(list []string) string {
 
 func (s *statement) parameter(value, typ string) string {
 	if len(value) > maxParameterBytes {
-		s.err = fmt.Errorf("%w for ClickHouse: a name of %d bytes, of at most %d", store.ErrTooLarge, len(value), maxParameterBytes)
+		s.err = fmt.Errorf("%w for ClickHouse: a name of %d bytes, of at most %d", store.ErrTooLarge, len(value),
+			maxParameterBytes)
 		return "''"
 	}
 	key := typ + "=" + value
@@ -175,7 +177,8 @@ func (e *Engine) run(ctx context.Context, s *statement, read func(*reader) error
 		return err
 	}
 	if endpoint.RawQuery = settings.Encode(); len(endpoint.RawQuery) > maxAddressBytes {
-		return fmt.Errorf("%w for ClickHouse: the query has %d bytes of names, of at most %d", store.ErrTooLarge, len(endpoint.RawQuery), maxAddressBytes)
+		return fmt.Errorf("%w for ClickHouse: the query has %d bytes of names, of at most %d", store.ErrTooLarge,
+			len(endpoint.RawQuery), maxAddressBytes)
 	}
 	// A connection that ClickHouse has just closed lets the client send the body again.
 	getBody := func() (io.ReadCloser, error) {
@@ -227,7 +230,8 @@ func (e *Engine) run(ctx context.Context, s *statement, read func(*reader) error
 	}
 }
 
-// failure returns the error of a request that had no answer. Its own says where the engine is, which a reader need not know.
+// failure returns the error of a request that had no answer. Its own says where the engine is, which a reader need not
+// know.
 func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -16,7 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// columns are the SQL of what identifies rows. Hashes have all that makes a difference: the table's own StackHash has not.
+// columns are the SQL of what identifies rows. Hashes have all that makes a difference: the table's own StackHash has
+// not.
 type columns struct {
 	name, series, stack string
 	// hasProjections reports that there are sums by hour, and series and stacks by day.
@@ -39,8 +40,8 @@ func (e *Engine) layout(ctx context.Context) (columns, error) {
 		return *found, nil
 	}
 	s := newStatement()
-	s.add("SELECT countIf(name IN ('ProfileName', 'SeriesId', 'StackId')), count() FROM system.columns WHERE database = ", s.string(e.cfg.Database),
-		" AND table = ", s.string(e.cfg.Table))
+	s.add("SELECT countIf(name IN ('ProfileName', 'SeriesId', 'StackId')), count() FROM system.columns WHERE database = ",
+		s.string(e.cfg.Database), " AND table = ", s.string(e.cfg.Table))
 	own, all := int64(0), int64(0)
 	err := e.run(ctx, s, func(r *reader) error {
 		own, all = r.int64(), r.int64()
@@ -92,13 +93,15 @@ func (c *columns) ofTypes(s *statement, types []store.EngineType) string {
 	list := make([]string, len(types))
 	for i := range types {
 		t := &types[i]
-		list[i] = "(" + c.name + " = " + s.string(t.Stated) + " AND SampleType = " + s.string(t.Type.Type) + " AND SampleUnit = " + s.string(t.Type.Unit) +
+		list[i] = "(" + c.name + " = " + s.string(t.Stated) + " AND SampleType = " + s.string(t.Type.Type) +
+			" AND SampleUnit = " + s.string(t.Type.Unit) +
 			" AND PeriodType = " + s.string(t.PeriodType.Type) + " AND PeriodUnit = " + s.string(t.PeriodType.Unit) + ")"
 	}
 	return "(" + strings.Join(list, " OR ") + ")"
 }
 
-// The sums of rows in the projections `profiles` and `hours` of config/backends/clickhouse-table.sql, which have the same text.
+// The sums of rows in the projections `profiles` and `hours` of config/backends/clickhouse-table.sql, which have the
+// same text.
 const (
 	sumOfValues  = "sum(if(empty(Values), toInt64(length(TimestampsUnixNano)), arraySum(Values)))"
 	sumOfSamples = "sum(greatest(length(TimestampsUnixNano), 1))"
@@ -108,7 +111,8 @@ const (
 
 // profiles selects profiles without their samples, as does the projection `profiles`.
 func (e *Engine) profiles(c *columns, where string) string {
-	return "SELECT ServiceName, " + c.name + " AS Name, SampleType, SampleUnit, PeriodType, PeriodUnit, " + c.series + " AS Series, Timestamp," +
+	return "SELECT ServiceName, " + c.name + " AS Name, SampleType, SampleUnit, PeriodType, PeriodUnit, " + c.series +
+		" AS Series, Timestamp," +
 		" max(DurationNano) AS Duration, max(Period) AS MaxPeriod," +
 		" " + sumOfValues + " AS Total, " + sumOfSamples + " AS Samples," +
 		" min(arrayMin(TimestampsUnixNano)) AS First, max(arrayMax(TimestampsUnixNano)) AS Last," +
@@ -118,7 +122,8 @@ func (e *Engine) profiles(c *columns, where string) string {
 }
 
 // Types lists what profiles there are.
-func (e *Engine) Types(ctx context.Context, service string, from, until int64, use func(*store.EngineType) error) error {
+func (e *Engine) Types(ctx context.Context, service string, from, until int64,
+	use func(*store.EngineType) error) error {
 	c, err := e.layout(ctx)
 	if err != nil {
 		return err
@@ -128,16 +133,21 @@ func (e *Engine) Types(ctx context.Context, service string, from, until int64, u
 	if service != "" {
 		where, ofDays = where+" AND "+services(s, service), ofDays+" AND "+services(s, service)
 	}
-	s.add("SELECT if(ServiceName = '', ", s.string(kind.UnknownService), ", toString(ServiceName)) AS Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit,",
+	s.add("SELECT if(ServiceName = '', ", s.string(kind.UnknownService),
+		", toString(ServiceName)) AS Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit,",
 		" min(toUnixTimestamp64Nano(Timestamp)), max(toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)), toInt64(max(Duration)),",
 		" toInt64(sum(Samples)), toInt64(uniqExact(Series)), max(Last) != 0, Temporality",
-		" FROM (", e.profiles(&c, where), ") AS profiles LEFT JOIN (SELECT ", c.series, " AS OfSeries, toString(any(ProfileAttributes)['",
-		kind.TemporalityAttribute, "']) AS Temporality", e.from(), " WHERE ", ofDays, " GROUP BY OfSeries HAVING Temporality != '') AS stated",
+		" FROM (", e.profiles(&c, where), ") AS profiles LEFT JOIN (SELECT ", c.series,
+		" AS OfSeries, toString(any(ProfileAttributes)['",
+		kind.TemporalityAttribute, "']) AS Temporality", e.from(), " WHERE ", ofDays,
+		" GROUP BY OfSeries HAVING Temporality != '') AS stated",
 		" ON Series = OfSeries GROUP BY Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit, Temporality")
 	return e.run(ctx, s, func(r *reader) error {
 		t := store.EngineType{
-			Service: r.string(), Stated: r.string(), Type: store.SampleType{Type: r.string(), Unit: r.string()}, PeriodType: store.SampleType{Type: r.string(), Unit: r.string()},
-			From: r.int64(), Until: r.int64(), Duration: r.int64(), Samples: int(r.int64()), Instances: int(r.int64()), IsTimed: r.bool(),
+			Service: r.string(), Stated: r.string(), Type: store.SampleType{Type: r.string(), Unit: r.string()},
+			PeriodType: store.SampleType{Type: r.string(), Unit: r.string()},
+			From:       r.int64(), Until: r.int64(), Duration: r.int64(), Samples: int(r.int64()), Instances: int(r.int64()),
+			IsTimed:     r.bool(),
 			Temporality: r.string(),
 		}
 		if r.err != nil {
@@ -170,7 +180,8 @@ func (e *Engine) Series(ctx context.Context, service string, from, until int64,
 }
 
 // Profiles lists profiles without their samples.
-func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, until int64, use func(*store.EngineProfile) error) error {
+func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, until int64,
+	use func(*store.EngineProfile) error) error {
 	c, err := e.layout(ctx)
 	if err != nil {
 		return err
@@ -186,11 +197,14 @@ func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, u
 	s := newStatement()
 	s.add("SELECT Name, SampleType, SampleUnit, PeriodType, PeriodUnit, Series, toUnixTimestamp64Nano(Timestamp), toInt64(Duration), MaxPeriod, Total,",
 		" toInt64(Samples), toInt64(First), toInt64(Last), HasAttributes, HasLinks FROM (",
-		e.profiles(&c, services(s, types[0].Service)+" AND "+between(s, from, until)+" AND "+c.ofTypes(s, types)), ") ORDER BY Timestamp, Series")
+		e.profiles(&c, services(s, types[0].Service)+" AND "+between(s, from, until)+" AND "+c.ofTypes(s, types)),
+		") ORDER BY Timestamp, Series")
 	return e.run(ctx, s, func(r *reader) error {
-		k := key{r.string(), store.SampleType{Type: r.string(), Unit: r.string()}, store.SampleType{Type: r.string(), Unit: r.string()}}
+		k := key{r.string(), store.SampleType{Type: r.string(), Unit: r.string()},
+			store.SampleType{Type: r.string(), Unit: r.string()}}
 		p := store.EngineProfile{
-			Type: at[k], Series: r.id(), Time: r.int64(), Duration: min(r.int64(), math.MaxInt64/4), Period: r.int64(), Total: r.int64(),
+			Type: at[k], Series: r.id(), Time: r.int64(), Duration: min(r.int64(), math.MaxInt64/4), Period: r.int64(),
+			Total:   r.int64(),
 			Samples: int(r.int64()), First: r.int64(), Last: r.int64(), HasAttributes: r.bool(), HasLinks: r.bool(),
 		}
 		p.IsTimed = p.Last != 0
@@ -292,7 +306,8 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 	add(want.Stacks, c.stack, "Stack")
 	ofHours := slices.Clone(inner)
 	ofSamples := slices.ContainsFunc(q.Chosen, func(c store.EngineChosen) bool { return c.Group < 0 || c.Required != 0 })
-	hasHours := c.hasProjections && q.WholeFrom < q.WholeUntil && !ofSamples && !want.Attributes && !want.Links && !want.Times
+	hasHours := c.hasProjections && q.WholeFrom < q.WholeUntil && !ofSamples && !want.Attributes && !want.Links &&
+		!want.Times
 	add(want.Attributes, "SampleAttributes", "Attributes")
 	add(want.Links, "TraceId", "Trace")
 	add(want.Links, "SpanId", "Span")
@@ -308,7 +323,8 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 			where += " AND (At = 0 OR " + isIn("At") + ")"
 		}
 	case q.IsTimed && isCut:
-		value = "if(empty(TimestampsUnixNano), arraySum(Values), arraySum((v, t) -> if(" + isIn("t") + ", v, toInt64(0)), " + ones + ", TimestampsUnixNano))"
+		value = "if(empty(TimestampsUnixNano), arraySum(Values), arraySum((v, t) -> if(" + isIn("t") + ", v, toInt64(0)), " +
+			ones + ", TimestampsUnixNano))"
 		count = "if(empty(TimestampsUnixNano), 1, arrayCount(t -> " + isIn("t") + ", TimestampsUnixNano))"
 	case q.IsTimed:
 		value = "if(empty(TimestampsUnixNano), arraySum(Values), arraySum(" + ones + "))"
@@ -326,7 +342,8 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 	case isCut:
 		coefficient = "Coefficient"
 		start, duration := "toUnixTimestamp64Nano(Timestamp)", "toInt64(DurationNano)"
-		part := "if(DurationNano = 0, toFloat64" + isIn(start) + ", greatest(0, least(" + start + " + " + duration + ", " + s.int(cutUntil) + ") - greatest(" +
+		part := "if(DurationNano = 0, toFloat64" + isIn(start) + ", greatest(0, least(" + start + " + " + duration + ", " +
+			s.int(cutUntil) + ") - greatest(" +
 			start + ", " + s.int(q.CutFrom) + ")) / DurationNano)"
 		if q.IsTimed {
 			part = "if(empty(TimestampsUnixNano), " + part + ", 1.)"
@@ -336,14 +353,16 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 	if ofSamples {
 		inner = append(inner, "SampleAttributes AS Found")
 	}
-	of := services(s, q.Service) + " AND SampleType = " + s.string(q.Type.Type) + " AND SampleUnit = " + s.string(q.Type.Unit)
+	of := services(s, q.Service) + " AND SampleType = " + s.string(q.Type.Type) + " AND SampleUnit = " +
+		s.string(q.Type.Unit)
 	if q.Types != nil {
 		of += " AND " + c.ofTypes(s, q.Types)
 	}
 	where += " AND " + of + " AND " + between(s, q.From, q.Until+1)
 	hours := ""
 	if hasHours {
-		where += " AND (Timestamp < fromUnixTimestamp64Nano(" + s.int(q.WholeFrom) + ") OR Timestamp >= fromUnixTimestamp64Nano(" + s.int(q.WholeUntil) + "))"
+		where += " AND (Timestamp < fromUnixTimestamp64Nano(" + s.int(q.WholeFrom) +
+			") OR Timestamp >= fromUnixTimestamp64Nano(" + s.int(q.WholeUntil) + "))"
 		hours = " UNION ALL " + e.hours(s, q, ofHours, coefficient, of)
 	}
 	from := "(SELECT " + strings.Join(inner, ", ") + e.from() + arrayJoin + " WHERE " + where + hours + ") AS samples"
@@ -366,7 +385,8 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 				break
 			}
 			key := s.string(f.Key)
-			outer += " AND (NOT bitTest(chosen_required, " + s.int(int64(i)) + ") OR mapContains(Found, " + key + ") AND Found[" + key + "] IN " + s.strings(f.Values) + ")"
+			outer += " AND (NOT bitTest(chosen_required, " + s.int(int64(i)) + ") OR mapContains(Found, " + key +
+				") AND Found[" + key + "] IN " + s.strings(f.Values) + ")"
 		}
 		keys = append([]string{group + " AS GroupNumber", groupName + " AS GroupName", "chosen_into"}, keys...)
 	}
@@ -380,10 +400,12 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 		sum = "sum(Value * toInt64(" + coefficient + "))"
 	}
 	if want.Times { // each observation is one
-		s.add("SELECT ", strings.Join(append(keys, "Samples AS Count", strings.TrimPrefix(sum, "sum")+" AS Sum"), ", "), " FROM ", from, " WHERE ", outer)
+		s.add("SELECT ", strings.Join(append(keys, "Samples AS Count", strings.TrimPrefix(sum, "sum")+" AS Sum"), ", "),
+			" FROM ", from, " WHERE ", outer)
 		return s
 	}
-	s.add("SELECT ", strings.Join(append(keys, "toInt64(sum(Samples)) AS Count", sum+" AS Sum"), ", "), " FROM ", from, " WHERE ", outer)
+	s.add("SELECT ", strings.Join(append(keys, "toInt64(sum(Samples)) AS Count", sum+" AS Sum"), ", "), " FROM ", from,
+		" WHERE ", outer)
 	if len(keys) > 0 {
 		s.add(" GROUP BY ALL")
 	}
@@ -400,7 +422,8 @@ func (e *Engine) hours(s *statement, q *store.EngineQuery, keys []string, coeffi
 	if coefficient != "" {
 		columns = append(columns, "1. AS "+coefficient)
 	}
-	sql := "SELECT " + strings.Join(columns, ", ") + e.from() + " WHERE " + of + " AND " + hourOfRow + " >= toDateTime(" + s.int(q.WholeFrom/nanos) +
+	sql := "SELECT " + strings.Join(columns, ", ") + e.from() + " WHERE " + of + " AND " + hourOfRow + " >= toDateTime(" +
+		s.int(q.WholeFrom/nanos) +
 		", 'UTC') AND " + hourOfRow + " < toDateTime(" + s.int(q.WholeUntil/nanos) + ", 'UTC')"
 	if len(keys) > 0 {
 		sql += " GROUP BY ALL"
@@ -410,7 +433,8 @@ func (e *Engine) hours(s *statement, q *store.EngineQuery, keys []string, coeffi
 
 func (s *statement) choose(list []store.EngineChosen) {
 	s.tableName = "chosen"
-	s.structure = "chosen_series FixedString(16), chosen_time Int64, chosen_into Int64, coefficient Float64, chosen_group Int32, chosen_required UInt64"
+	s.structure =
+		"chosen_series FixedString(16), chosen_time Int64, chosen_into Int64, coefficient Float64, chosen_group Int32, chosen_required UInt64"
 	order := binary.LittleEndian
 	for i := range list {
 		c := &list[i]
@@ -424,7 +448,8 @@ func (s *statement) choose(list []store.EngineChosen) {
 }
 
 // Stacks resolves stacks.
-func (e *Engine) Stacks(ctx context.Context, service string, from, until int64, ids []store.EngineID, use func(*store.EngineStack) error) error {
+func (e *Engine) Stacks(ctx context.Context, service string, from, until int64, ids []store.EngineID,
+	use func(*store.EngineStack) error) error {
 	c, err := e.layout(ctx)
 	if err != nil {
 		return err
@@ -439,7 +464,8 @@ func (e *Engine) Stacks(ctx context.Context, service string, from, until int64, 
 		s.add(", groupArray(1)(", column, ")[1]") // any takes eight times as long for lists
 	}
 	s.add(e.from(),
-		" WHERE ", services(s, service), " AND ", c.days(s, from, until), " AND Stack IN (SELECT id FROM wanted) GROUP BY Stack")
+		" WHERE ", services(s, service), " AND ", c.days(s, from, until),
+		" AND Stack IN (SELECT id FROM wanted) GROUP BY Stack")
 	var functions, files, mappings []string
 	var lines []int32
 	var addresses []int64

@@ -16,12 +16,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
-// coarser makes one profile of those of a series that start within one step. Its samples are added up by stack, attributes and link, and
-// lose their timestamps.
+// coarser makes one profile of those of a series that start within one step. Its samples are added up by stack,
+// attributes and link, and lose their timestamps.
 //
-// Deltas are summed if they end in their step, too: a longer one, such as the first after an outage, would spread the others over its time,
-// and stays as it is. Gauges are averaged over the time for which they hold, and what rounding leaves goes to the next step, so that sums
-// over many steps are what they were. The last gauge before a gap stays as it is: it holds for its own interval.
+// Deltas are summed if they end in their step, too: a longer one, such as the first after an outage, would spread the
+// others over its time, and stays as it is. Gauges are averaged over the time for which they hold, and what rounding
+// leaves goes to the next step, so that sums over many steps are what they were. The last gauge before a gap stays as
+// it is: it holds for its own interval.
 type coarser struct {
 	step  int64
 	write func(*Profile) error
@@ -29,8 +30,8 @@ type coarser struct {
 	number int64
 	// sums are those of the current step's deltas.
 	sums map[fields]*group[int64]
-	// last is the latest gauge, of which it is not known yet for how long it holds. means has those of the current step before it, with
-	// values multiplied by nanoseconds.
+	// last is the latest gauge, of which it is not known yet for how long it holds. means has those of the current step
+	// before it, with values multiplied by nanoseconds.
 	last  *Profile
 	means *group[float64]
 	// rest is, for each row, the sum of gauges' values times nanoseconds that rounding has left so far.
@@ -46,7 +47,8 @@ type fields struct {
 }
 
 func fieldsOf(p *Profile) fields {
-	return fields{p.PeriodType, p.PeriodUnit, p.Period, p.AttributeSet, p.ScopeSet, p.Kind, p.Position, p.Flags & blockfile.IsMoved}
+	return fields{p.PeriodType, p.PeriodUnit, p.Period, p.AttributeSet, p.ScopeSet, p.Kind, p.Position,
+		p.Flags & blockfile.IsMoved}
 }
 
 // rowKey is what distinguishes the rows of a profile without timestamps.
@@ -155,7 +157,9 @@ func (c *coarser) gauge(next *Profile) error {
 		return nil
 	}
 	isFollowed := next != nil && next.Start <= last.End
-	if g := c.means; g != nil && (!isFollowed || c.stepOf(&last.Profile) != c.stepOf(&g.Profile) || fieldsOf(last) != fieldsOf(&Profile{Profile: g.Profile})) {
+	if g := c.means; g != nil &&
+		(!isFollowed || c.stepOf(&last.Profile) != c.stepOf(&g.Profile) ||
+			fieldsOf(last) != fieldsOf(&Profile{Profile: g.Profile})) {
 		if err := c.writeMean(last.Start); err != nil {
 			return err
 		}

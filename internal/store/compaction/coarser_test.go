@@ -22,7 +22,9 @@ func TestCoarserKeepsSmallStates(t *testing.T) {
 		return nil
 	})
 	for i := range int64(600) {
-		p := &Profile{Profile: blockfile.Profile{Start: i * 10e9, End: (i + 2) * 10e9, Kind: int32(kind.Gauge), Samples: 1, Total: i % 5 / 4}} // a fifth of the time
+		// a fifth of the time
+		p := &Profile{Profile: blockfile.Profile{Start: i * 10e9, End: (i + 2) * 10e9, Kind: int32(kind.Gauge), Samples: 1,
+			Total: i % 5 / 4}}
 		p.Rows = func(yield func(blockfile.Row, error) bool) { yield(blockfile.Row{Stack: 1, Value: p.Total}, nil) }
 		require.NoError(t, c.add(p))
 	}

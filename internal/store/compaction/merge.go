@@ -16,8 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
-// Merge writes a block of all profiles of the sources to a directory, which must not be there. step makes them coarser; 0 leaves them as
-// they are. When ctx ends, or after another error, nothing is left of the block.
+// Merge writes a block of all profiles of the sources to a directory, which must not be there. step makes them coarser;
+// 0 leaves them as they are. When ctx ends, or after another error, nothing is left of the block.
 func Merge(ctx context.Context, dir, name string, sources []Source, step time.Duration) error {
 	services := map[string][]Source{}
 	for _, s := range sources {
@@ -68,7 +68,8 @@ func (m *merger) service(name string, sources []Source) error {
 	}
 	m.w.Service(name)
 	ordered := slices.SortedFunc(maps.Values(byID), func(a, b []Series) int {
-		return cmp.Or(strings.Compare(a[0].Profile, b[0].Profile), strings.Compare(a[0].Type, b[0].Type), strings.Compare(a[0].ID, b[0].ID))
+		return cmp.Or(strings.Compare(a[0].Profile, b[0].Profile), strings.Compare(a[0].Type, b[0].Type),
+			strings.Compare(a[0].ID, b[0].ID))
 	})
 	for _, parts := range ordered {
 		if err := m.series(parts); err != nil {

@@ -31,12 +31,15 @@ func (f fake) Services() (names []string) {
 }
 
 func (f fake) Begin(service string, dict *dictionary.Dictionary) (list []Series, err error) {
-	function := dict.Functions.Intern(dictionary.Function{Name: dict.Strings.Intern("leaf"), Filename: dict.Strings.Intern("leaf.go")})
+	function := dict.Functions.Intern(dictionary.Function{Name: dict.Strings.Intern("leaf"),
+		Filename: dict.Strings.Intern("leaf.go")})
 	mapping := dict.Mappings.Intern(dictionary.Mapping{Filename: dict.Strings.Intern("/bin/shop")})
-	location := dict.Locations.Intern(dictionary.Location{Mapping: mapping}, []dictionary.Line{{Function: function, Line: 7}})
+	location := dict.Locations.Intern(dictionary.Location{Mapping: mapping},
+		[]dictionary.Line{{Function: function, Line: 7}})
 	stack := int32(dict.Stacks.Intern([]int32{int32(location)}))
 	for id, profiles := range f[service] {
-		sr := Series{Series: blockfile.Series{ID: id, Profile: "process_cpu", Type: "cpu", Start: profiles[0].Start}, Labels: map[string]string{"id": id}}
+		sr := Series{Series: blockfile.Series{ID: id, Profile: "process_cpu", Type: "cpu", Start: profiles[0].Start},
+			Labels: map[string]string{"id": id}}
 		sr.Profiles = func(yield func(Profile, error) bool) {
 			for _, p := range profiles {
 				rows := func(yield func(blockfile.Row, error) bool) { yield(blockfile.Row{Stack: stack, Value: p.Total}, nil) }
@@ -54,7 +57,8 @@ func (f fake) End() {}
 
 func starting(starts ...int64) (list []blockfile.Profile) {
 	for _, start := range starts {
-		list = append(list, blockfile.Profile{Start: start, End: start + 1, Time: start, Samples: 1, Total: start, Kind: int32(kind.Delta)})
+		list = append(list, blockfile.Profile{Start: start, End: start + 1, Time: start, Samples: 1, Total: start,
+			Kind: int32(kind.Delta)})
 	}
 	return list
 }
@@ -94,7 +98,8 @@ func contentOf(t *testing.T, r *blockfile.Reader) (content []string) {
 	return content
 }
 
-// A block has its services, its series, and the profiles of a series in order, however many blocks it is made of, and again.
+// A block has its services, its series, and the profiles of a series in order, however many blocks it is made of, and
+// again.
 func TestMergeIsSorted(t *testing.T) {
 	parts := []Source{
 		fake{"shop": {"b": starting(1, 5, 9), "a": starting(2)}},
@@ -174,7 +179,8 @@ func (c changed) Begin(service string, dict *dictionary.Dictionary) ([]Series, e
 	return list, err
 }
 
-// stack_hash is FNV-1a of the names, the file, the mapping and the line of each frame: the same in all blocks, and for everybody.
+// stack_hash is FNV-1a of the names, the file, the mapping and the line of each frame: the same in all blocks, and for
+// everybody.
 func TestStackHash(t *testing.T) {
 	hash := uint64(14695981039346656037)
 	for _, b := range []byte("leaf\xffleaf.go\xff/bin/shop\xff\x07\x00\x00\x00\x00\x00\x00\x00") {

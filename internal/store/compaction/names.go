@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// The names of blocks begin with their time (UTC), by which they are joined: an hour, 20261121T20, if nothing was joined; or a quarter of a
-// day, of which 20261121Q1 is the first; or a day. A number follows that no other block of the directory has.
+// The names of blocks begin with their time (UTC), by which they are joined: an hour, 20261121T20, if nothing was
+// joined; or a quarter of a day, of which 20261121Q1 is the first; or a day. A number follows that no other block of
+// the directory has.
 const (
 	dayLayout    = "20060102"
 	hourLayout   = dayLayout + "T15"

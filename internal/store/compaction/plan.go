@@ -41,14 +41,14 @@ const (
 	maxBlocks = 48
 	// settledAfter is how long after its end a day gets no more profiles as a rule.
 	settledAfter = time.Hour
-	// smallerPart bounds what is written again for late profiles: blocks are joined with a larger one that had been joined before only if
-	// they have this part of its size.
+	// smallerPart bounds what is written again for late profiles: blocks are joined with a larger one that had been joined
+	// before only if they have this part of its size.
 	smallerPart = 4
 )
 
-// Plan returns what is to be done at a time. No block is in two jobs. What arrives in time is written three times, besides the log: in its
-// hour, its quarter and its day. A byte that is late lets at most four others be written again each time that its block is joined with a
-// larger one.
+// Plan returns what is to be done at a time. No block is in two jobs. What arrives in time is written three times,
+// besides the log: in its hour, its quarter and its day. A byte that is late lets at most four others be written again
+// each time that its block is joined with a larger one.
 func Plan(list []Block, now time.Time, rules Rules) (jobs []Job) {
 	days := groups(list, func(b Block) string { day, _ := timeOf(b.Name); return day })
 	for _, day := range slices.Sorted(maps.Keys(days)) {
@@ -104,8 +104,8 @@ func planDay(day string, list []Block, age time.Duration, rules Rules) (jobs []J
 
 func (r *Rules) allow(list []Block) bool { return r.MaxBytes == 0 || bytesOf(list) <= r.MaxBytes }
 
-// isWorth reports whether blocks, the largest of which is the first, become one: they do so once, and again when those that came later are
-// large enough. isJoined reports whether a block is the result.
+// isWorth reports whether blocks, the largest of which is the first, become one: they do so once, and again when those
+// that came later are large enough. isJoined reports whether a block is the result.
 func isWorth(list []Block, isJoined func(Block) bool) bool {
 	return len(list) > 1 && (!isJoined(list[0]) || bytesOf(list[1:]) >= list[0].Bytes/smallerPart)
 }

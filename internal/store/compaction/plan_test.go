@@ -39,31 +39,48 @@ func TestPlan(t *testing.T) {
 		{name: "those of the next one stay", list: hours(0, 9, 100), age: 9 * time.Hour, want: "Q1 6 600 0s"},
 		{name: "two quarters", list: hours(0, 12, 100), age: 12 * time.Hour, want: "Q1 6 600 0s, Q2 6 600 0s"},
 		{name: "one block of a quarter", list: hours(0, 1, 100), age: 12 * time.Hour, want: ""},
-		{name: "a quarter with few late bytes", list: []Block{block("Q1-a", 1000), block("T03-b", 249)}, age: 12 * time.Hour, want: ""},
-		{name: "a quarter with a quarter of late bytes", list: []Block{block("Q1-a", 1000), block("T03-b", 250)}, age: 12 * time.Hour, want: "Q1 2 1250 0s"},
-		{name: "a large hour that came late", list: []Block{block("Q1-a", 1000), block("T03-b", 9000)}, age: 12 * time.Hour, want: "Q1 2 10000 0s"},
+		{name: "a quarter with few late bytes", list: []Block{block("Q1-a", 1000), block("T03-b", 249)}, age: 12 * time.Hour,
+			want: ""},
+		{name: "a quarter with a quarter of late bytes", list: []Block{block("Q1-a", 1000), block("T03-b", 250)},
+			age: 12 * time.Hour, want: "Q1 2 1250 0s"},
+		{name: "a large hour that came late", list: []Block{block("Q1-a", 1000), block("T03-b", 9000)}, age: 12 * time.Hour,
+			want: "Q1 2 10000 0s"},
 		{name: "a day just ended", list: hours(18, 6, 100), age: day, want: ""},
 		{name: "a day that may still get profiles", list: hours(18, 6, 100), age: day + time.Hour, want: ""},
-		{name: "a day that is over", list: append(hours(18, 6, 100), block("Q1-a", 600)), age: day + time.Hour + 1, want: " 7 1200 0s"},
+		{name: "a day that is over", list: append(hours(18, 6, 100), block("Q1-a", 600)), age: day + time.Hour + 1,
+			want: " 7 1200 0s"},
 		{name: "a day that is one block", list: []Block{block("-a", 1000)}, age: 2 * day, want: ""},
 		{name: "a day with few late bytes", list: append(hours(0, 20, 10), block("-a", 1000)), age: 2 * day, want: ""},
-		{name: "a day with a quarter of late bytes", list: append(hours(0, 25, 10), block("-a", 1000)), age: 2 * day, want: " 26 1250 0s"},
-		{name: "many late blocks become one, the day stays", list: append(hours(0, 47, 1), block("-a", 1000)), age: 2 * day, want: " 47 47 0s"},
-		{name: "those that had been joined stay, too", list: append(hours(0, 46, 1), block("-a", 1000), block("-b", 200)), age: 2 * day, want: " 46 46 0s"},
-		{name: "unless that is enough for them", list: append(hours(0, 46, 1), block("-a", 1000), block("-b", 47)), age: 2 * day, want: " 47 93 0s"},
+		{name: "a day with a quarter of late bytes", list: append(hours(0, 25, 10), block("-a", 1000)), age: 2 * day,
+			want: " 26 1250 0s"},
+		{name: "many late blocks become one, the day stays", list: append(hours(0, 47, 1), block("-a", 1000)), age: 2 * day,
+			want: " 47 47 0s"},
+		{name: "those that had been joined stay, too", list: append(hours(0, 46, 1), block("-a", 1000), block("-b", 200)),
+			age: 2 * day, want: " 46 46 0s"},
+		{name: "unless that is enough for them", list: append(hours(0, 46, 1), block("-a", 1000), block("-b", 47)),
+			age: 2 * day, want: " 47 93 0s"},
 		{name: "many blocks of a day that goes on", list: hours(0, 48, 10), age: 3 * time.Hour, want: " 48 480 0s"},
-		{name: "a day that becomes coarser", list: []Block{block("-a", 1000)}, age: 4*day + 1, rules: coarser, want: " 1 1000 1m0s"},
+		{name: "a day that becomes coarser", list: []Block{block("-a", 1000)}, age: 4*day + 1, rules: coarser,
+			want: " 1 1000 1m0s"},
 		{name: "not yet", list: []Block{block("-a", 1000)}, age: 4 * day, rules: coarser, want: ""},
-		{name: "with what was late", list: []Block{block("-a", 1000), block("T03-b", 1)}, age: 5 * day, rules: coarser, want: " 2 1001 1m0s"},
-		{name: "a day that is coarser", list: []Block{coarse(block("-a", 1000)), block("T03-b", 1)}, age: 5 * day, rules: coarser, want: ""},
-		{name: "what is late becomes coarser, too", list: append(hours(0, 47, 1), coarse(block("-a", 1000))), age: 5 * day, rules: coarser, want: " 47 47 1m0s"},
-		{name: "a longer step", list: []Block{coarse(block("-a", 1000))}, age: 5 * day, rules: Rules{CoarserAfter: 72 * time.Hour, Step: time.Hour}, want: " 1 1000 1h0m0s"},
-		{name: "a day too large", list: append(hours(18, 6, 100), block("Q1-a", 600)), age: 2 * day, rules: Rules{MaxBytes: 1199}, want: ""},
-		{name: "many blocks of one", list: append(hours(0, 48, 10), block("Q1-a", 900)), age: 2 * day, rules: Rules{MaxBytes: 1000}, want: " 48 480 0s"},
+		{name: "with what was late", list: []Block{block("-a", 1000), block("T03-b", 1)}, age: 5 * day, rules: coarser,
+			want: " 2 1001 1m0s"},
+		{name: "a day that is coarser", list: []Block{coarse(block("-a", 1000)), block("T03-b", 1)}, age: 5 * day,
+			rules: coarser, want: ""},
+		{name: "what is late becomes coarser, too", list: append(hours(0, 47, 1), coarse(block("-a", 1000))), age: 5 * day,
+			rules: coarser, want: " 47 47 1m0s"},
+		{name: "a longer step", list: []Block{coarse(block("-a", 1000))}, age: 5 * day,
+			rules: Rules{CoarserAfter: 72 * time.Hour, Step: time.Hour}, want: " 1 1000 1h0m0s"},
+		{name: "a day too large", list: append(hours(18, 6, 100), block("Q1-a", 600)), age: 2 * day,
+			rules: Rules{MaxBytes: 1199}, want: ""},
+		{name: "many blocks of one", list: append(hours(0, 48, 10), block("Q1-a", 900)), age: 2 * day,
+			rules: Rules{MaxBytes: 1000}, want: " 48 480 0s"},
 		{name: "a quarter too large", list: hours(0, 6, 100), age: 6 * time.Hour, rules: Rules{MaxBytes: 599}, want: ""},
 		{
-			name: "each block of a day too large becomes coarser", list: []Block{block("Q1-a", 600), coarse(block("Q2-b", 500)), block("Q3-c", 2000), block("Q4-d", 300)},
-			age: 5 * day, rules: Rules{CoarserAfter: 72 * time.Hour, Step: time.Minute, MaxBytes: 1000}, want: " 1 600 1m0s,  1 300 1m0s",
+			name: "each block of a day too large becomes coarser",
+			list: []Block{block("Q1-a", 600), coarse(block("Q2-b", 500)), block("Q3-c", 2000), block("Q4-d", 300)},
+			age:  5 * day, rules: Rules{CoarserAfter: 72 * time.Hour, Step: time.Minute, MaxBytes: 1000},
+			want: " 1 600 1m0s,  1 300 1m0s",
 		},
 		{name: "a name of somebody else", list: []Block{block("x", 1), block("y", 1)}, age: 2 * day, want: ""},
 	} {
@@ -78,7 +95,8 @@ func TestPlan(t *testing.T) {
 			var got []string
 			seen := map[string]bool{}
 			for _, job := range Plan(list, start.Add(c.age), c.rules) {
-				got = append(got, fmt.Sprintf("%s %d %d %s", strings.TrimPrefix(job.Time, "20261121"), len(job.Blocks), job.Bytes(), job.Step))
+				got = append(got, fmt.Sprintf("%s %d %d %s", strings.TrimPrefix(job.Time, "20261121"), len(job.Blocks), job.Bytes(),
+					job.Step))
 				for _, b := range job.Blocks {
 					assert.False(t, seen[b.Name], "%s is in two jobs", b.Name)
 					seen[b.Name] = true
@@ -89,7 +107,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// What late profiles cause to be written again is at most four times their bytes each time that they are joined with a larger block.
+// What late profiles cause to be written again is at most four times their bytes each time that they are joined with a
+// larger block.
 func TestPlanIsWorthItsBytes(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	list := []Block{{Name: "20261121-a", Bytes: 7_000_000}}

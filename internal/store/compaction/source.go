@@ -23,7 +23,8 @@ type Source interface {
 	End()
 }
 
-// Series is a series of a source, with the fields that identify it and, over the dictionary of the new block, its sets of attributes.
+// Series is a series of a source, with the fields that identify it and, over the dictionary of the new block, its sets
+// of attributes.
 type Series struct {
 	blockfile.Series
 	Labels map[string]string
@@ -160,7 +161,8 @@ func (d *diskSource) profiles(in *blockfile.Series) iter.Seq2[Profile, error] {
 // rows reads those of a profile, of which the first is given.
 func (d *diskSource) rows(p *blockfile.Profile, first int64) iter.Seq2[blockfile.Row, error] {
 	want := blockfile.Want{
-		Attributes: p.Flags&blockfile.HasAttributes != 0, Links: p.Flags&blockfile.HasLinks != 0, Timestamps: p.Flags&blockfile.HasTimestamps != 0,
+		Attributes: p.Flags&blockfile.HasAttributes != 0, Links: p.Flags&blockfile.HasLinks != 0,
+		Timestamps: p.Flags&blockfile.HasTimestamps != 0,
 	}
 	samples := int(p.Samples)
 	return func(yield func(blockfile.Row, error) bool) {

@@ -41,7 +41,8 @@ type search struct {
 	found []Finding
 }
 
-// Of returns what there is to say of a service in a time, which the selection has with its service. It is silent about everything else.
+// Of returns what there is to say of a service in a time, which the selection has with its service. It is silent about
+// everything else.
 func Of(ctx context.Context, q *store.Querier, sel store.Selection, now time.Time) ([]Finding, error) {
 	types, err := q.Catalog(ctx, sel.Service, sel.Meter)
 	if err != nil {
@@ -61,7 +62,8 @@ func Of(ctx context.Context, q *store.Querier, sel store.Selection, now time.Tim
 func (s *search) typeOf(profile, unit string) *store.ProfileInfo {
 	for i := range s.types {
 		in := &s.types[i]
-		if in.Service == s.sel.Service && in.Profile == profile && (unit == "" && in.Default || unit != "" && in.Type.Unit == unit) {
+		if in.Service == s.sel.Service && in.Profile == profile &&
+			(unit == "" && in.Default || unit != "" && in.Type.Unit == unit) {
 			return in
 		}
 	}
@@ -92,7 +94,8 @@ func (s *search) sum(sel store.Selection) (float64, error) {
 	return sum, nil
 }
 
-// samples returns how many samples a selection of processor time has: they are counted beside it, or it is taken every 10 ms.
+// samples returns how many samples a selection of processor time has: they are counted beside it, or it is taken every
+// 10 ms.
 func (s *search) samples(sel store.Selection, total int64) (float64, error) {
 	if in := s.typeOf(kind.ProcessCPU, "count"); in != nil {
 		sel.Type = in.Type.String()
@@ -152,8 +155,8 @@ func (s *search) growth() error {
 	}
 	if most, ok := grown(g, samplesNow, samplesBefore, float64(g.Profiles)/float64(earlier.Profiles)); ok {
 		link.Set("q", most.name)
-		s.add("growth", link, fmt.Sprintf("%s takes %s of the processor time %s, and took %s %s.", store.Shorten(most.name), percent(most.now), since, percent(most.before), before),
-			"The difference is far larger than chance: compare them.")
+		s.add("growth", link, fmt.Sprintf("%s takes %s of the processor time %s, and took %s %s.", store.Shorten(most.name),
+			percent(most.now), since, percent(most.before), before), "The difference is far larger than chance: compare them.")
 	}
 	return nil
 }
@@ -220,7 +223,8 @@ func (s *search) waiting() error {
 		return err
 	}
 	if waiting := sum / float64(s.sel.Until-max(s.sel.From, in.From)); waiting >= minWaiting {
-		s.add("waiting", s.link(in), fmt.Sprintf("%.1f goroutines or threads wait for a lock on average.", waiting), "The profile has who holds them.")
+		s.add("waiting", s.link(in), fmt.Sprintf("%.1f goroutines or threads wait for a lock on average.", waiting),
+			"The profile has who holds them.")
 	}
 	return nil
 }
@@ -238,7 +242,8 @@ func (s *search) leak() error {
 		return err
 	}
 	if first, last, ok := onlyGrows(t.Groups[0].Values); ok {
-		s.add("goroutines", s.link(in), fmt.Sprintf("Goroutines only become more: from %.0f to %.0f.", first, last), "Compare two times: what is new waits for something that does not come.")
+		s.add("goroutines", s.link(in), fmt.Sprintf("Goroutines only become more: from %.0f to %.0f.", first, last),
+			"Compare two times: what is new waits for something that does not come.")
 	}
 	return nil
 }
@@ -249,7 +254,8 @@ func (s *search) add(rule string, link url.Values, text, advice string) {
 
 // link returns the state of the page for a type in the time of the search.
 func (s *search) link(in *store.ProfileInfo, more ...string) url.Values {
-	v := url.Values{"service": {s.sel.Service}, "profile": {in.Profile}, "type": {in.Type.String()}, "from": {millis(s.sel.From)}, "until": {millis(s.sel.Until)}}
+	v := url.Values{"service": {s.sel.Service}, "profile": {in.Profile}, "type": {in.Type.String()},
+		"from": {millis(s.sel.From)}, "until": {millis(s.sel.Until)}}
 	for i := 0; i+1 < len(more); i += 2 {
 		v.Set(more[i], more[i+1])
 	}

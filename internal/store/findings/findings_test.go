@@ -31,7 +31,8 @@ func find(t *testing.T, pd pprofile.Profiles) map[string]findings.Finding {
 }
 
 // findAt returns them of profiles with another time of arrival, and how many seconds of processor time they have.
-func findAt(t *testing.T, pd pprofile.Profiles, arrival time.Time, window time.Duration) (byRule map[string]findings.Finding, seconds float64) {
+func findAt(t *testing.T, pd pprofile.Profiles, arrival time.Time,
+	window time.Duration) (byRule map[string]findings.Finding, seconds float64) {
 	t.Helper()
 	s := store.New(store.Config{Window: window, Resolution: 10 * time.Second, MaxBytes: 256 << 20})
 	require.Zero(t, s.Add(pd, arrival).Refused)
@@ -86,10 +87,13 @@ func TestLeaves(t *testing.T) {
 		assert.Contains(t, at[test.rule].Text, test.least+" of the processor time is ")
 		assert.Contains(t, at[test.rule].Text, test.text)
 		assert.Contains(t, at[test.rule].Link, "q=%2F")
-		assert.Empty(t, find(t, one(map[string]float64{test.leaf: share/5 - 0.1, "main.work": 20 - share/5})), "%s below its bound", test.leaf)
+		assert.Empty(t, find(t, one(map[string]float64{test.leaf: share/5 - 0.1, "main.work": 20 - share/5})),
+			"%s below its bound", test.leaf)
 		assert.Empty(t, find(t, one(map[string]float64{test.leaf: 2, "main.work": 2})), "%s in four seconds", test.leaf)
 	}
-	assert.Empty(t, find(t, one(map[string]float64{"main.regexp.Compiler": 10, "main.encoding/json": 10, "main.memmoves": 10, "runtime.gcBgMarkWorkers": 10})),
+	assert.Empty(t,
+		find(t, one(map[string]float64{"main.regexp.Compiler": 10, "main.encoding/json": 10, "main.memmoves": 10,
+			"runtime.gcBgMarkWorkers": 10})),
 		"names that only look like it")
 }
 
@@ -103,7 +107,8 @@ func versions(before, after float64, seconds float64) pprofile.Profiles {
 	}{{"1.10", after, -20}, {"1.9", before, -40}} {
 		b.Resource("service.name", "shop", "service.version", v.name)
 		for m := range 20 {
-			cpu(b, noon.Add(time.Duration(v.start+m)*time.Minute), map[string]float64{"main.price": v.share * seconds / 20, "main.work": (1 - v.share) * seconds / 20})
+			cpu(b, noon.Add(time.Duration(v.start+m)*time.Minute),
+				map[string]float64{"main.price": v.share * seconds / 20, "main.work": (1 - v.share) * seconds / 20})
 		}
 	}
 	return b.Build()
@@ -114,11 +119,14 @@ func TestGrowthSinceTheLastVersion(t *testing.T) {
 	assert.Equal(t, "main.price takes 30.0 % of the processor time in version 1.10, and took 10.0 % in 1.9.", f.Text)
 	link, err := url.ParseQuery(f.Link)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"diff", "1.10", "1.9", "main.price"}, []string{link.Get("view"), link.Get("attr.service.version"), link.Get("base.attr.service.version"), link.Get("q")})
+	assert.Equal(t, []string{"diff", "1.10", "1.9", "main.price"},
+		[]string{link.Get("view"), link.Get("attr.service.version"), link.Get("base.attr.service.version"), link.Get("q")})
 
 	for name, pd := range map[string]pprofile.Profiles{
-		"nothing has changed": versions(0.3, 0.3, 100), "less than three points": versions(0.1, 0.125, 1000), "less than a fifth": versions(0.5, 0.55, 1000),
-		"too few samples": versions(0.1, 0.9, 4), "within chance": versions(0.30, 0.36, 6), // 600 samples: 2.2 standard errors
+		"nothing has changed": versions(0.3, 0.3, 100), "less than three points": versions(0.1, 0.125, 1000),
+		"less than a fifth": versions(0.5, 0.55, 1000),
+		// 600 samples: 2.2 standard errors
+		"too few samples": versions(0.1, 0.9, 4), "within chance": versions(0.30, 0.36, 6),
 	} {
 		shrunk := find(t, pd)
 		assert.NotContains(t, shrunk, "growth", name)
@@ -136,7 +144,8 @@ func TestGrowthSinceYesterday(t *testing.T) {
 		cpu(b, noon.Add(-26*time.Hour), map[string]float64{"main.work": 1})
 		return find(t, b.Build())
 	}
-	assert.Equal(t, "main.price takes 50.0 % of the processor time today, and took 28.6 % a day earlier.", two(0.2, 0.5)["growth"].Text)
+	assert.Equal(t, "main.price takes 50.0 % of the processor time today, and took 28.6 % a day earlier.",
+		two(0.2, 0.5)["growth"].Text)
 	assert.Empty(t, two(0.5, 0.2)["growth"], "main.work has more of the total only since main.price is faster")
 	assert.Empty(t, two(0.5, 0.5))
 }
@@ -144,16 +153,21 @@ func TestGrowthSinceYesterday(t *testing.T) {
 func states(values func(minute int) int64) pprofile.Profiles {
 	b := profiletest.New().Resource("service.name", "shop")
 	for m := range 60 {
-		b.Profile("goroutine", "count").Time(uint64(noon.Add(time.Duration(m-60)*time.Minute).UnixNano()), 0).Sample(profiletest.Value(values(m), "main.wait"))
+		b.Profile("goroutine", "count").Time(uint64(noon.Add(time.Duration(m-60)*time.Minute).UnixNano()), 0).
+			Sample(profiletest.Value(values(m), "main.wait"))
 	}
 	return b.Build()
 }
 
 func TestGoroutinesThatOnlyGrow(t *testing.T) {
-	assert.Regexp(t, `^Goroutines only become more: from 1\d\d to 6\d\d\.$`, find(t, states(func(m int) int64 { return 100 + int64(10*m) }))["goroutines"].Text)
+	assert.Regexp(t, `^Goroutines only become more: from 1\d\d to 6\d\d\.$`,
+		find(t, states(func(m int) int64 { return 100 + int64(10*m) }))["goroutines"].Text)
 	for name, values := range map[string]func(int) int64{
-		"constant": func(int) int64 { return 500 }, "few": func(m int) int64 { return int64(m) / 2 }, "slowly": func(m int) int64 { return 1000 + int64(m) },
-		"up and down": func(m int) int64 { return 100 + int64(m%20)*50 }, "down again": func(m int) int64 { return min(int64(m), 50)*20 - max(0, int64(m)-50)*60 + 1000 },
+		"constant": func(int) int64 { return 500 }, "few": func(m int) int64 { return int64(m) / 2 },
+		"slowly":      func(m int) int64 { return 1000 + int64(m) },
+		"up and down": func(m int) int64 { return 100 + int64(m%20)*50 }, "down again": func(m int) int64 {
+			return min(int64(m), 50)*20 - max(0, int64(m)-50)*60 + 1000
+		},
 	} {
 		assert.Empty(t, find(t, states(values)), name)
 	}
@@ -161,8 +175,10 @@ func TestGoroutinesThatOnlyGrow(t *testing.T) {
 
 func TestWaiting(t *testing.T) {
 	mutex := func(seconds int64) pprofile.Profiles {
-		return profiletest.New().Resource("service.name", "shop").Profile("delay", "nanoseconds").Period(1, "contentions", "count").
-			Time(uint64(noon.Add(-time.Hour).UnixNano()), 3600e9).Sample(profiletest.Value(seconds*1e9, "sync.(*Mutex).Unlock")).Build()
+		return profiletest.New().Resource("service.name", "shop").Profile("delay", "nanoseconds").Period(1, "contentions",
+			"count").
+			Time(uint64(noon.Add(-time.Hour).UnixNano()), 3600e9).Sample(profiletest.Value(seconds*1e9, "sync.(*Mutex).Unlock")).
+			Build()
 	}
 	found := find(t, mutex(3*3600))
 	if f, ok := found["waiting"]; ok { // the profile is named by its producer
@@ -186,7 +202,8 @@ func TestCaptures(t *testing.T) {
 		require.NoError(t, err)
 		pd, _, err := decode.Decode(payload, decode.Options{})
 		require.NoError(t, err)
-		found, seconds := findAt(t, pd, noon.Add(-30*time.Minute), time.Hour) // they are old, and are kept under the time of their arrival
+		// they are old, and are kept under the time of their arrival
+		found, seconds := findAt(t, pd, noon.Add(-30*time.Minute), time.Hour)
 		looked += seconds
 		var rules []string
 		for rule := range found {

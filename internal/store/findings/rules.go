@@ -14,13 +14,14 @@ const (
 	// minSeconds and minSamples are the processor time and the samples of a selection below which shares are chance.
 	minSeconds = 5
 	minSamples = 500
-	// A function has grown if its own share of the total is larger by minPoints and by minGrowth, and by more than minDeviations standard
-	// errors of a share of so many samples: among thousands of functions, chance does not reach that.
+	// A function has grown if its own share of the total is larger by minPoints and by minGrowth, and by more than
+	// minDeviations standard errors of a share of so many samples: among thousands of functions, chance does not reach
+	// that.
 	minPoints     = 0.03
 	minGrowth     = 1.2
 	minDeviations = 4.5
-	// Goroutines only become more if the mean of each sixth of at least minLeakTime is larger than that of the one before, and the last by
-	// minLeakGrowth and minLeak goroutines than the first.
+	// Goroutines only become more if the mean of each sixth of at least minLeakTime is larger than that of the one before,
+	// and the last by minLeakGrowth and minLeak goroutines than the first.
 	minLeakMinutes = 15
 	minLeakGrowth  = 1.5
 	minLeak        = 50
@@ -41,25 +42,29 @@ var leafRules = []leafRule{
 	{
 		name: "garbage_collection", what: "garbage collection", least: 0.25,
 		advice: "Fewer or smaller allocations help: the profile memory has who allocates.",
-		function: regexp.MustCompile(`^(runtime\.(gcBgMarkWorker|gcAssistAlloc|bgsweep|bgscavenge|gcStart)\b|\(garbage collector\)$|\(garbage collection\)$|` +
-			`(G1|ZGC|Z|Shenandoah|PS)(Concurrent|Parallel|Young|Mark|Evac|Driver|Worker|Full)\w*(::|$)|WKS::gc_heap::|SVR::gc_heap::|gc_(marks|sweep)_)`),
+		function: regexp.MustCompile(
+			`^(runtime\.(gcBgMarkWorker|gcAssistAlloc|bgsweep|bgscavenge|gcStart)\b|\(garbage collector\)$|\(garbage collection\)$|` +
+				`(G1|ZGC|Z|Shenandoah|PS)(Concurrent|Parallel|Young|Mark|Evac|Driver|Worker|Full)\w*(::|$)|WKS::gc_heap::|SVR::gc_heap::|gc_(marks|sweep)_)`),
 	},
 	{
 		name: "locks", what: "waiting for locks by spinning and parking", least: 0.10,
 		advice: "The profiles mutex and block, or threads, have who waits for whom.",
-		function: regexp.MustCompile(`^(runtime\.(lock2|unlock2|lockWithRank|procyield|semacquire1|semrelease1)\b|sync\.\(\*(RW)?Mutex\)\.(lockSlow|unlockSlow|rUnlockSlow)|` +
-			`internal/sync\.\(\*Mutex\)\.(lockSlow|unlockSlow)|_*(pthread_mutex_lock|lll_lock_wait)|native_queued_spin_lock_slowpath|ObjectMonitor::|` +
-			`java\.util\.concurrent\.locks\.AbstractQueuedSynchronizer\.acquire)`),
+		function: regexp.MustCompile(
+			`^(runtime\.(lock2|unlock2|lockWithRank|procyield|semacquire1|semrelease1)\b|sync\.\(\*(RW)?Mutex\)\.(lockSlow|unlockSlow|rUnlockSlow)|` +
+				`internal/sync\.\(\*Mutex\)\.(lockSlow|unlockSlow)|_*(pthread_mutex_lock|lll_lock_wait)|native_queued_spin_lock_slowpath|ObjectMonitor::|` +
+				`java\.util\.concurrent\.locks\.AbstractQueuedSynchronizer\.acquire)`),
 	},
 	{
 		name: "regexp_compile", what: "compiling regular expressions", least: 0.03,
-		advice:   "Compile each once, outside of the request.",
-		function: regexp.MustCompile(`^(regexp\.(MustCompile|Compile|compile)$|java\.util\.regex\.Pattern\.(compile|<init>)|re\._compile|(sre|re)\.?_(compile|parse)r?\.)`),
+		advice: "Compile each once, outside of the request.",
+		function: regexp.MustCompile(
+			`^(regexp\.(MustCompile|Compile|compile)$|java\.util\.regex\.Pattern\.(compile|<init>)|re\._compile|(sre|re)\.?_(compile|parse)r?\.)`),
 	},
 	{
 		name: "json", what: "JSON", least: 0.20,
-		advice:   "A generated or streaming encoder, fewer fields, or another format help.",
-		function: regexp.MustCompile(`^(encoding/json\.|encoding/json/v2\.|github\.com/json-iterator/go\.|com\.fasterxml\.jackson\.|com\.google\.gson\.|JSON\.(parse|stringify)|json\.(de|en)coder\.|System\.Text\.Json\.|serde_json::)`),
+		advice: "A generated or streaming encoder, fewer fields, or another format help.",
+		function: regexp.MustCompile(
+			`^(encoding/json\.|encoding/json/v2\.|github\.com/json-iterator/go\.|com\.fasterxml\.jackson\.|com\.google\.gson\.|JSON\.(parse|stringify)|json\.(de|en)coder\.|System\.Text\.Json\.|serde_json::)`),
 	},
 	{
 		name: "copy", what: "copying memory", least: 0.10, self: true,
@@ -68,7 +73,8 @@ var leafRules = []leafRule{
 	},
 }
 
-// shareOf returns the part of a tree's total that passes through functions of a rule, or ends in them. A recursion counts once.
+// shareOf returns the part of a tree's total that passes through functions of a rule, or ends in them. A recursion
+// counts once.
 func (r *leafRule) shareOf(t *store.Tree) float64 {
 	if t.Total[0] <= 0 {
 		return 0
@@ -111,8 +117,9 @@ type growth struct {
 	now, before float64
 }
 
-// grown returns the function of a comparison that has grown most. samples are those of both sides, ratio is how many profiles the shown side
-// has for each of the base: what only takes a larger share because something else has become faster has not grown.
+// grown returns the function of a comparison that has grown most. samples are those of both sides, ratio is how many
+// profiles the shown side has for each of the base: what only takes a larger share because something else has become
+// faster has not grown.
 func grown(g *store.Graph, samplesNow, samplesBefore, ratio float64) (most growth, ok bool) {
 	total, baseTotal := float64(g.Total[0]), float64(g.BaseTotal[0])
 	if total <= 0 || baseTotal <= 0 || samplesNow < minSamples || samplesBefore < minSamples {
@@ -126,7 +133,8 @@ func grown(g *store.Graph, samplesNow, samplesBefore, ratio float64) (most growt
 	}
 	for name, share := range now {
 		more := share - before[name]
-		isMore := name != "" && more >= minPoints && share >= minGrowth*before[name] && share*total >= minGrowth*before[name]*baseTotal*ratio
+		isMore := name != "" && more >= minPoints && share >= minGrowth*before[name] &&
+			share*total >= minGrowth*before[name]*baseTotal*ratio
 		if isMore && deviations(share, before[name], samplesNow, samplesBefore) >= minDeviations &&
 			(more > most.now-most.before || more == most.now-most.before && name < most.name) {
 			most, ok = growth{name, share, before[name]}, true
@@ -135,7 +143,8 @@ func grown(g *store.Graph, samplesNow, samplesBefore, ratio float64) (most growt
 	return most, ok
 }
 
-// onlyGrows returns the means of the first and the last sixth of a state, and whether each sixth has more than the one before.
+// onlyGrows returns the means of the first and the last sixth of a state, and whether each sixth has more than the one
+// before.
 func onlyGrows(values []float64) (first, last float64, ok bool) {
 	const parts = 6
 	if len(values) < 2*parts {

@@ -8,8 +8,8 @@
 //	Collapsed             a line for each stack, root first, with its value
 //	Speedscope            several such Stacks
 //
-// A few bytes of input can be very many of output: a long name in each of very many frames. Both write frame by frame and stop at
-// the first error of their writer.
+// A few bytes of input can be very many of output: a long name in each of very many frames. Both write frame by frame
+// and stop at the first error of their writer.
 package flamefile
 
 import (
@@ -40,8 +40,9 @@ type Stacks struct {
 	Each       iter.Seq2[[]int32, int64]
 }
 
-// OfGraph returns the stacks of the nodes that have a value of their own, the root's too: samples without frames. name converts a
-// frame's name to the string to write. What was left out of a pruned tree below a node is a frame of its own.
+// OfGraph returns the stacks of the nodes that have a value of their own, the root's too: samples without frames. name
+// converts a frame's name to the string to write. What was left out of a pruned tree below a node is a frame of its
+// own.
 func OfGraph(g *store.Graph, name func(string) string) Stacks {
 	frames := make([]Frame, len(g.Frames))
 	for i, f := range g.Frames {
@@ -79,8 +80,8 @@ const (
 	unknownName = "(unknown)"
 )
 
-// Collapsed writes a line for each stack. Package folded reads the same stacks and values from it: what it would read otherwise is
-// replaced in names, as lineName describes.
+// Collapsed writes a line for each stack. Package folded reads the same stacks and values from it: what it would read
+// otherwise is replaced in names, as lineName describes.
 func Collapsed(w io.Writer, s Stacks) error {
 	b := bufio.NewWriter(w) // after an error, it returns the same one each time
 	names := make([]lineName, len(s.Frames))
@@ -113,8 +114,8 @@ func Collapsed(w io.Writer, s Stacks) error {
 //   - without blanks at its ends, and unknownName if it is empty;
 //   - with : in place of ; and a space in place of each control character;
 //   - with _ in front of a # that would make the line a comment;
-//   - with _ in place of the space in front of a number, which could be taken for the value of the stack, and what follows for
-//     attributes or a timestamp: main;worker 3 1687841528.
+//   - with _ in place of the space in front of a number, which could be taken for the value of the stack, and what
+//     follows for attributes or a timestamp: main;worker 3 1687841528.
 type lineName struct {
 	name string
 	// isPlain reports that nothing in it is replaced.
@@ -182,7 +183,8 @@ func startsWithNumber(s string) bool {
 // Speedscope writes a file of lists of stacks over the same frames, each a profile of type "sampled".
 func Speedscope(w io.Writer, name string, lists ...Stacks) error {
 	b := bufio.NewWriter(w)
-	_, _ = fmt.Fprintf(b, `{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"otelcol-profiles","name":%s,"shared":{"frames":[`, marshal(name))
+	_, _ = fmt.Fprintf(b,
+		`{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"otelcol-profiles","name":%s,"shared":{"frames":[`, marshal(name))
 	if len(lists) > 0 {
 		for i, f := range lists[0].Frames {
 			if i > 0 {

@@ -46,7 +46,8 @@ func sample() pprofile.Profiles {
 
 func stacks(t *testing.T, pd pprofile.Profiles) []flamefile.Stacks {
 	t.Helper()
-	all, err := flamefile.OfProfiles(pd.Dictionary(), []pprofile.Profile{profiletest.ProfileAt(pd, 0)}, []pprofile.Profile{profiletest.ProfileAt(pd, 1)})
+	all, err := flamefile.OfProfiles(pd.Dictionary(), []pprofile.Profile{profiletest.ProfileAt(pd, 0)},
+		[]pprofile.Profile{profiletest.ProfileAt(pd, 1)})
 	require.NoError(t, err)
 	return all
 }
@@ -77,7 +78,8 @@ func TestSpeedscope(t *testing.T) {
 // Stacks and files cost what their input has, and what they may have at most.
 func TestFilesAreBounded(t *testing.T) {
 	long := strings.Repeat("name", 16<<10)
-	build := func(change func(d pprofile.ProfilesDictionary, str func(string) int32, add func(locations ...int32))) pprofile.Profiles {
+	build := func(change func(d pprofile.ProfilesDictionary, str func(string) int32,
+		add func(locations ...int32))) pprofile.Profiles {
 		pd := profiletest.New().Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "leaf")).Build()
 		d := pd.Dictionary()
 		change(d, func(s string) int32 {
@@ -102,20 +104,23 @@ func TestFilesAreBounded(t *testing.T) {
 		pd       pprofile.Profiles
 		tooLarge bool
 	}{
-		"a location of many lines in many stacks": {build(func(d pprofile.ProfilesDictionary, _ func(string) int32, add func(...int32)) {
-			many := lines(d, 10_000)
-			for range 10_000 {
-				d.LocationTable().AppendEmpty().SetAddress(uint64(d.LocationTable().Len()))
-				add(int32(d.LocationTable().Len()-1), many)
-			}
-		}), true},
-		"a location of many lines very often in a stack": {build(func(d pprofile.ProfilesDictionary, _ func(string) int32, add func(...int32)) {
-			add(slices.Repeat([]int32{lines(d, 10_000)}, 50_000)...)
-		}), true},
-		"a long name very often in a stack": {build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
-			d.FunctionTable().At(1).SetNameStrindex(str(long))
-			add(slices.Repeat([]int32{1}, 50_000)...)
-		}), true},
+		"a location of many lines in many stacks": {
+			build(func(d pprofile.ProfilesDictionary, _ func(string) int32, add func(...int32)) {
+				many := lines(d, 10_000)
+				for range 10_000 {
+					d.LocationTable().AppendEmpty().SetAddress(uint64(d.LocationTable().Len()))
+					add(int32(d.LocationTable().Len()-1), many)
+				}
+			}), true},
+		"a location of many lines very often in a stack": {
+			build(func(d pprofile.ProfilesDictionary, _ func(string) int32, add func(...int32)) {
+				add(slices.Repeat([]int32{lines(d, 10_000)}, 50_000)...)
+			}), true},
+		"a long name very often in a stack": {
+			build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
+				d.FunctionTable().At(1).SetNameStrindex(str(long))
+				add(slices.Repeat([]int32{1}, 50_000)...)
+			}), true},
 		"functions of a long name": {build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
 			at := str(strings.Repeat(";", len(long)))
 			for i := range 10_000 {
@@ -126,15 +131,16 @@ func TestFilesAreBounded(t *testing.T) {
 				add(int32(d.LocationTable().Len() - 1))
 			}
 		}), true},
-		"locations of a long mapping": {build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
-			d.MappingTable().AppendEmpty().SetFilenameStrindex(str(long))
-			for i := range 10_000 {
-				l := d.LocationTable().AppendEmpty()
-				l.SetMappingIndex(int32(d.MappingTable().Len() - 1))
-				l.SetAddress(uint64(i))
-				add(int32(d.LocationTable().Len() - 1))
-			}
-		}), false},
+		"locations of a long mapping": {
+			build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
+				d.MappingTable().AppendEmpty().SetFilenameStrindex(str(long))
+				for i := range 10_000 {
+					l := d.LocationTable().AppendEmpty()
+					l.SetMappingIndex(int32(d.MappingTable().Len() - 1))
+					l.SetAddress(uint64(i))
+					add(int32(d.LocationTable().Len() - 1))
+				}
+			}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			size := (&pprofile.ProtoMarshaler{}).ProfilesSize(test.pd)

@@ -12,9 +12,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// OfProfiles returns the Stacks of each group of profiles, which must be of one sample type. It adds up samples by stack, in the
-// order in which stacks first occur. A sample without values counts one for each timestamp. The profiles and their dictionary
-// must keep the rules of OTLP. The error wraps store.ErrTooLarge.
+// OfProfiles returns the Stacks of each group of profiles, which must be of one sample type. It adds up samples by
+// stack, in the order in which stacks first occur. A sample without values counts one for each timestamp. The profiles
+// and their dictionary must keep the rules of OTLP. The error wraps store.ErrTooLarge.
 func OfProfiles(dict pprofile.ProfilesDictionary, groups ...[]pprofile.Profile) ([]Stacks, error) {
 	b := newBuilder(dict)
 	sums := make([]stackSums, len(groups))
@@ -66,8 +66,9 @@ type frameKey struct {
 	address    string // of a frame without a function
 }
 
-// Stacks may have maxFramesConstant + maxFramesFactor × the locations of stacks and the lines of locations in frames. Few bytes
-// can have many: a location has any number of lines, a stack has it any number of times, and any number of stacks have it.
+// Stacks may have maxFramesConstant + maxFramesFactor × the locations of stacks and the lines of locations in frames.
+// Few bytes can have many: a location has any number of lines, a stack has it any number of times, and any number of
+// stacks have it.
 const (
 	maxFramesConstant = 4 << 20
 	maxFramesFactor   = 8

@@ -72,12 +72,14 @@ func requireReadBack(t require.TestingT, want map[string]int64, text string) {
 
 // Whatever names and values are, what Collapsed writes is read back with the same total for each stack.
 func TestCollapsedReadsBack(t *testing.T) {
-	pieces := []string{"a", "b", " ", "  ", ";", "\n", "\t", "\x00", "#", "=", "_", "-", "1", "23", "k=v", " 4", "ä", "[", "{", "<", ",", "@"}
+	pieces := []string{"a", "b", " ", "  ", ";", "\n", "\t", "\x00", "#", "=", "_", "-", "1", "23", "k=v", " 4", "ä", "[",
+		"{", "<", ",", "@"}
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.Custom(func(t *rapid.T) string {
 			return strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 6).Draw(t, "pieces"), "")
 		})
-		value := rapid.OneOf(rapid.Int64Range(-3, 3), rapid.SampledFrom([]int64{1687841528, 1687841528000000000, math.MaxInt64 / 4, -1687841528}))
+		value := rapid.OneOf(rapid.Int64Range(-3, 3),
+			rapid.SampledFrom([]int64{1687841528, 1687841528000000000, math.MaxInt64 / 4, -1687841528}))
 		b := profiletest.New().Profile("cpu", "nanoseconds")
 		for range rapid.IntRange(0, 5).Draw(t, "samples") {
 			b.Sample(profiletest.Value(value.Draw(t, "value"), rapid.SliceOfN(name, 0, 3).Draw(t, "stack")...))
@@ -95,15 +97,19 @@ func TestCollapsedReadsBack(t *testing.T) {
 func TestStoreReadsBack(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	pd := profiletest.New().Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano())-1e9, 1e9).Sample(
-		profiletest.Value(3, "leaf", "main"), profiletest.Value(4), profiletest.Value(5, "main"), profiletest.Value(6, "worker 7", "#<Class>"),
+		profiletest.Value(3, "leaf", "main"), profiletest.Value(4), profiletest.Value(5, "main"),
+		profiletest.Value(6, "worker 7", "#<Class>"),
 	).Build()
 	s := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 10})
 	s.Add(pd, now)
-	g, err := s.FlameGraph(t.Context(), store.Selection{Service: store.UnknownService, Profile: "process_cpu", From: now.Add(-time.Hour).UnixNano(), Until: now.UnixNano()}, math.MaxInt32)
+	g, err := s.FlameGraph(t.Context(),
+		store.Selection{Service: store.UnknownService, Profile: "process_cpu", From: now.Add(-time.Hour).UnixNano(),
+			Until: now.UnixNano()}, math.MaxInt32)
 	require.NoError(t, err)
 	var text strings.Builder
 	require.NoError(t, flamefile.Collapsed(&text, flamefile.OfGraph(g, func(name string) string { return name })))
-	require.ElementsMatch(t, []string{"[no stack] 4", "main 5", "main;leaf 3", "_#<Class>;worker_7 6"}, strings.Split(strings.TrimSpace(text.String()), "\n"))
+	require.ElementsMatch(t, []string{"[no stack] 4", "main 5", "main;leaf 3", "_#<Class>;worker_7 6"},
+		strings.Split(strings.TrimSpace(text.String()), "\n"))
 	want := totals(pd)
 	require.Len(t, want, 4)
 	requireReadBack(t, want, text.String())

@@ -12,8 +12,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// callTree is what is below functions, or what is above them with the functions as the root's children. Node 0 is the root, and parents
-// come before their children.
+// callTree is what is below functions, or what is above them with the functions as the root's children. Node 0 is the
+// root, and parents come before their children.
 type callTree struct {
 	meter    *size.Meter
 	maxDepth int
@@ -35,7 +35,8 @@ type callKey struct{ parent, frame int32 }
 const callBytes = 160
 
 func newCallTree(meter *size.Meter, maxDepth int) *callTree {
-	return &callTree{meter: meter, maxDepth: maxDepth, nodes: []callNode{{frame: -1, parent: -1}}, index: map[callKey]int32{}}
+	return &callTree{meter: meter, maxDepth: maxDepth, nodes: []callNode{{frame: -1, parent: -1}},
+		index: map[callKey]int32{}}
 }
 
 func (c *callTree) child(parent, frame int32) (int32, error) {
@@ -129,8 +130,8 @@ func (c *callTree) addCallers(t *store.Tree, wanted []bool) error {
 	return nil
 }
 
-// largest returns the children that are written of each node, the largest first, and how many nodes are not written. A node is never
-// larger than its parent, so the largest are a tree.
+// largest returns the children that are written of each node, the largest first, and how many nodes are not written. A
+// node is never larger than its parent, so the largest are a tree.
 func (c *callTree) largest(limit int, least int64) (children map[int32][]int32, leftOut int) {
 	order := make([]int32, 0, len(c.nodes))
 	for i := 1; i < len(c.nodes); i++ {
@@ -148,7 +149,8 @@ func (c *callTree) largest(limit int, least int64) (children map[int32][]int32, 
 }
 
 // write appends the nodes as indented lines. Functions with one callee and no value of their own share a line with it.
-func (c *callTree) write(a *answer, frames []store.Frame, whole int64, unit string, children map[int32][]int32) (leftOut int) {
+func (c *callTree) write(a *answer, frames []store.Frame, whole int64, unit string,
+	children map[int32][]int32) (leftOut int) {
 	type step struct {
 		node   int32
 		indent int
@@ -164,7 +166,8 @@ func (c *callTree) write(a *answer, frames []store.Frame, whole int64, unit stri
 		at := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		node, path := at.node, label(&frames[c.nodes[at.node].frame])
-		for below := children[node]; len(below) == 1 && c.nodes[below[0]].total == c.nodes[node].total; below = children[node] {
+		for below := children[node]; len(below) == 1 &&
+			c.nodes[below[0]].total == c.nodes[node].total; below = children[node] {
 			node = below[0]
 			path += ";" + label(&frames[c.nodes[node].frame])
 		}

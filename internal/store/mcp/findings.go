@@ -38,7 +38,8 @@ func findingsOf(c *call, in *findingsIn) error {
 	if err != nil {
 		return err
 	}
-	c.linef("%d findings about %s from %s to %s", len(list), name(sel.Service), formatTime(sel.From), formatTime(sel.Until))
+	c.linef("%d findings about %s from %s to %s", len(list), name(sel.Service), formatTime(sel.From),
+		formatTime(sel.Until))
 	for i := range list {
 		f := &list[i]
 		c.linef("%s: %s %s On the page: /#%s", f.Rule, clean(f.Text, 500), f.Advice, f.Link)

@@ -15,22 +15,23 @@ import (
 )
 
 const (
-	// maxPatternBytes bounds a pattern, maxPatternSteps the program that a regular expression becomes: each byte of a name can take as
-	// many steps.
+	// maxPatternBytes bounds a pattern, maxPatternSteps the program that a regular expression becomes: each byte of a name
+	// can take as many steps.
 	maxPatternBytes = 200
 	maxPatternSteps = 1000
 	// maxMatchedBytes is how much of a name is looked at.
 	maxMatchedBytes = 1 << 10
 )
 
-// matcher returns a function that reports whether a name contains a pattern or, if slashes enclose the pattern, matches that regular
-// expression. It ignores case. It returns nil for an empty pattern.
+// matcher returns a function that reports whether a name contains a pattern or, if slashes enclose the pattern, matches
+// that regular expression. It ignores case. It returns nil for an empty pattern.
 func matcher(key, pattern string) (func(name string) bool, error) {
 	if pattern == "" {
 		return nil, nil
 	}
 	if len(pattern) > maxPatternBytes {
-		return nil, query.BadRequest(fmt.Sprintf("`%s` must have at most %d bytes, found %d", key, maxPatternBytes, len(pattern)), "")
+		return nil, query.BadRequest(fmt.Sprintf("`%s` must have at most %d bytes, found %d", key, maxPatternBytes,
+			len(pattern)), "")
 	}
 	if len(pattern) < 3 || pattern[0] != '/' || pattern[len(pattern)-1] != '/' {
 		part := strings.ToLower(pattern)
@@ -39,7 +40,8 @@ func matcher(key, pattern string) (func(name string) bool, error) {
 	source := "(?i)" + pattern[1:len(pattern)-1]
 	parsed, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {
-		return nil, query.BadRequest(fmt.Sprintf("`%s` is not a regular expression: %v", key, err), "leave out the slashes to look for the text itself")
+		return nil, query.BadRequest(fmt.Sprintf("`%s` is not a regular expression: %v", key, err),
+			"leave out the slashes to look for the text itself")
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil || len(program.Inst) > maxPatternSteps {

@@ -48,7 +48,8 @@ type server struct {
 // New returns a server of the SDK, for any of its transports.
 func New(settings Settings) *sdk.Server {
 	s := &server{Settings: settings, sdk: sdk.NewServer(
-		&sdk.Implementation{Name: "otelcol-profiles", Title: "otelcol-profiles: continuous profiles", Version: settings.Version},
+		&sdk.Implementation{Name: "otelcol-profiles", Title: "otelcol-profiles: continuous profiles",
+			Version: settings.Version},
 		// Nothing changes while it runs: there is nothing to notify of, and nothing is logged to clients.
 		&sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}},
 	)}
@@ -76,7 +77,8 @@ type requestOf struct {
 
 type requestKey struct{}
 
-// Handler returns the handler for Streamable HTTP. It is stateless: a request carries one message, and is answered in JSON.
+// Handler returns the handler for Streamable HTTP. It is stateless: a request carries one message, and is answered in
+// JSON.
 func Handler(settings Settings) http.Handler {
 	server := New(settings)
 	// httpserver.Browsers has checked host and origin.
@@ -116,7 +118,8 @@ func Handler(settings Settings) http.Handler {
 
 // readRequest reads the body into memory that the claim holds. A client that sends slowly does not hold it for long.
 func readRequest(w http.ResponseWriter, r *http.Request, claim *budget.Claim) ([]byte, error) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout)) // a server that knows no deadlines has none
+	// a server that knows no deadlines has none
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
 	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Claim: claim, LimitBytes: MaxRequestBytes})
 	if err != nil {
 		return nil, err
@@ -153,7 +156,8 @@ func addTool[In any](s *server, name, description string, compute func(c *call, 
 	})
 }
 
-// escaping is the memory of an answer as a multiple of its text: strings are longer in JSON, and are copied until they are sent.
+// escaping is the memory of an answer as a multiple of its text: strings are longer in JSON, and are copied until they
+// are sent.
 const escaping = 4
 
 func (s *server) run(ctx context.Context, compute func(c *call) error) (text string, err error) {

@@ -111,7 +111,8 @@ func scaleOf(unit string) (s scale, factor float64, known bool) {
 	return counts, 1, unit == "count" || unit == ""
 }
 
-// value returns a value of a unit with three digits, in the largest step that keeps it at 1 or more: 3.10 s, 42.1 MiB, 12.3 k.
+// value returns a value of a unit with three digits, in the largest step that keeps it at 1 or more: 3.10 s, 42.1 MiB,
+// 12.3 k.
 func value(v float64, unit string) string {
 	if math.IsNaN(v) {
 		return "-"

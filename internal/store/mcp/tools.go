@@ -19,14 +19,22 @@ import (
 
 func (s *server) addTools() {
 	addTool(s, "list_services", "Lists the services that have profiles, and for which time.", listServices)
-	addTool(s, "list_profiles", "Lists the profiles of a service (such as process_cpu, memory, goroutine) and their sample types.", listProfiles)
-	addTool(s, "list_attributes", "Lists attributes (such as service.version or k8s.pod.name) and their values, to filter and to compare by.", listAttributes)
-	addTool(s, "hottest_functions", "Lists the functions of a profile with the largest values: self is the function alone, total includes what it calls.", hottestFunctions)
-	addTool(s, "call_tree", "Shows what a function calls, or what calls it, as a tree of the largest paths; without a function, the whole profile from its entry.", callTreeOf)
-	addTool(s, "findings", "Lists what stands out in a service: functions that have grown since the last version or since yesterday, garbage collection, locks, "+
-		"compiled patterns, JSON, copies, goroutines that only become more. Begin here.", findingsOf)
+	addTool(s, "list_profiles",
+		"Lists the profiles of a service (such as process_cpu, memory, goroutine) and their sample types.", listProfiles)
+	addTool(s, "list_attributes",
+		"Lists attributes (such as service.version or k8s.pod.name) and their values, to filter and to compare by.",
+		listAttributes)
+	addTool(s, "hottest_functions",
+		"Lists the functions of a profile with the largest values: self is the function alone, total includes what it calls.",
+		hottestFunctions)
+	addTool(s, "call_tree",
+		"Shows what a function calls, or what calls it, as a tree of the largest paths; without a function, the whole profile from its entry.", callTreeOf)
+	addTool(s, "findings",
+		"Lists what stands out in a service: functions that have grown since the last version or since yesterday, garbage collection, locks, "+
+			"compiled patterns, JSON, copies, goroutines that only become more. Begin here.", findingsOf)
 	addTool(s, "timeline", "Shows the values of a profile over time, also by the values of an attribute.", timeline)
-	addTool(s, "compare", "Compares two times, or two values of an attribute such as service.version: which functions have become a larger or smaller part.", compare)
+	addTool(s, "compare",
+		"Compares two times, or two values of an attribute such as service.version: which functions have become a larger or smaller part.", compare)
 }
 
 type span struct {
@@ -55,13 +63,15 @@ func (s *span) set(p *query.Params, prefix string) {
 		p.Set(prefix+"seconds", strconv.FormatFloat(s.Seconds, 'g', -1, 64))
 	}
 	if len(s.Attributes) > maxAttributes {
-		p.Fail(query.BadRequest(fmt.Sprintf("`attributes` must have at most %d entries, found %d", maxAttributes, len(s.Attributes)), ""))
+		p.Fail(query.BadRequest(fmt.Sprintf("`attributes` must have at most %d entries, found %d", maxAttributes,
+			len(s.Attributes)), ""))
 		return
 	}
 	for _, given := range s.Attributes {
 		key, value, ok := strings.Cut(given, "=")
 		if !ok || key == "" {
-			p.Fail(query.BadRequest(fmt.Sprintf("`attributes` must be key=value, found %q", store.Shorten(given)), "list_attributes lists them"))
+			p.Fail(query.BadRequest(fmt.Sprintf("`attributes` must be key=value, found %q", store.Shorten(given)),
+				"list_attributes lists them"))
 		}
 		p.Add(prefix+"attr."+key, value)
 	}
@@ -93,7 +103,8 @@ func (s *selection) read(c *call, base *baseSelection) (sel, other store.Selecti
 // maxNames bounds the names that an error lists.
 const maxNames = 20
 
-// requireNames returns an error that lists what there is if the name of the service, or of the profile if there must be one, is missing.
+// requireNames returns an error that lists what there is if the name of the service, or of the profile if there must be
+// one, is missing.
 func (c *call) requireNames(service string, profile *string) error {
 	missing, tool := "service", "list_services"
 	var names []string
@@ -165,7 +176,8 @@ func listServices(c *call, in *listServicesIn) error {
 	c.row("service", "profiles", "samples", "from", "until")
 	leftOut := c.rows(len(list), limit, func(i int) []string {
 		s := &list[i]
-		return []string{name(s.Service), strconv.Itoa(s.Profiles), strconv.Itoa(s.Samples), formatTime(s.From), formatTime(s.Until)}
+		return []string{name(s.Service), strconv.Itoa(s.Profiles), strconv.Itoa(s.Samples), formatTime(s.From),
+			formatTime(s.Until)}
 	})
 	c.leftOut(leftOut, "services", "`contains`, or a larger `limit`")
 	return nil
@@ -231,7 +243,8 @@ func listAttributes(c *call, in *listAttributesIn) error {
 	list = slices.DeleteFunc(list, func(a store.AttributeInfo) bool {
 		return !strings.Contains(strings.ToLower(a.Key), strings.ToLower(in.Contains))
 	})
-	c.linef("%d attributes of %s %s, with the number of samples of each value", len(list), name(in.Service), name(in.Profile))
+	c.linef("%d attributes of %s %s, with the number of samples of each value", len(list), name(in.Service),
+		name(in.Profile))
 	c.row("attribute", "of", "values")
 	leftOut := c.rows(len(list), len(list), func(i int) []string {
 		a := &list[i]
@@ -249,7 +262,8 @@ func listAttributes(c *call, in *listAttributesIn) error {
 }
 
 // graph returns the tree of a selection, and that of the stacks that the filter selects.
-func (c *call) graph(in *selection, filter *frameFilter) (sel store.Selection, g *store.Graph, t *store.Tree, err error) {
+func (c *call) graph(in *selection, filter *frameFilter) (sel store.Selection, g *store.Graph, t *store.Tree,
+	err error) {
 	sel, _, err = in.read(c, nil)
 	if err := cmp.Or(err, filter.check()); err != nil {
 		return sel, nil, nil, err
@@ -266,13 +280,16 @@ func (c *call) graph(in *selection, filter *frameFilter) (sel store.Selection, g
 
 // describe appends what an answer is about.
 func (c *call) describe(what string, sel *store.Selection, g *store.Graph, t *store.Tree) {
-	c.linef("%s of %s %s %s, in %s (%s)", what, name(sel.Service), name(sel.Profile), name(g.Type.Type), clean(cmp.Or(g.Type.Unit, "count"), 30), g.Values)
-	c.linef("%d profiles from %s to %s; total %s", g.Profiles, formatTime(g.From), formatTime(g.Until), value(float64(g.Total[0]), g.Type.Unit))
+	c.linef("%s of %s %s %s, in %s (%s)", what, name(sel.Service), name(sel.Profile), name(g.Type.Type),
+		clean(cmp.Or(g.Type.Unit, "count"), 30), g.Values)
+	c.linef("%d profiles from %s to %s; total %s", g.Profiles, formatTime(g.From), formatTime(g.Until),
+		value(float64(g.Total[0]), g.Type.Unit))
 	if g.IsPruned {
 		c.linef("the smallest nodes are left out, since all need more memory than a query may take; their values are in the total")
 	}
 	if t != g.Tree {
-		c.linef("selected stacks: %s (%s); percentages are of the total", value(float64(t.Total[0]), g.Type.Unit), percent(t.Total[0], g.Total[0]))
+		c.linef("selected stacks: %s (%s); percentages are of the total", value(float64(t.Total[0]), g.Type.Unit),
+			percent(t.Total[0], g.Total[0]))
 	}
 }
 
@@ -310,7 +327,8 @@ func hottestFunctions(c *call, in *hottestIn) error {
 	for _, r := range rows[len(rows)-leftOut:] {
 		self += r.Self
 	}
-	c.leftOut(leftOut, fmt.Sprintf("functions with %s of self", percent(self, g.Total[0])), "a larger `limit`, `focus` or `ignore`")
+	c.leftOut(leftOut, fmt.Sprintf("functions with %s of self", percent(self, g.Total[0])),
+		"a larger `limit`, `focus` or `ignore`")
 	return nil
 }
 
@@ -356,7 +374,8 @@ func callTreeOf(c *call, in *callTreeIn) error {
 		return err
 	}
 	if len(tree.nodes) == 1 {
-		return &query.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("no selected function matches %q", in.Function), Hint: "hottest_functions lists names"}
+		return &query.Error{Status: http.StatusNotFound, Message: fmt.Sprintf("no selected function matches %q", in.Function),
+			Hint: "hottest_functions lists names"}
 	}
 	c.describe(direction, &sel, g, t)
 	if in.Function != "" {
@@ -391,7 +410,8 @@ func (c *call) matched(tree *callTree, t *store.Tree, pattern string, g *store.G
 	if more := len(names) - most; more > 0 {
 		shown += fmt.Sprintf(" and %d more", more)
 	}
-	c.linef("%q is %s, with %s (%s) in all", pattern, shown, value(float64(tree.nodes[0].total), g.Type.Unit), percent(tree.nodes[0].total, g.Total[0]))
+	c.linef("%q is %s, with %s (%s) in all", pattern, shown, value(float64(tree.nodes[0].total), g.Type.Unit),
+		percent(tree.nodes[0].total, g.Total[0]))
 }
 
 type timelineIn struct {
@@ -422,8 +442,8 @@ func timeline(c *call, in *timelineIn) error {
 		}
 	}
 	slices.SortStableFunc(tl.Groups, func(a, b store.TimelineGroup) int { return cmp.Compare(sums[b.Name], sums[a.Name]) })
-	c.linef("%s %s %s over time, in %s (%s) for each step of %s; - is without profiles", name(sel.Service), name(sel.Profile), name(tl.Type.Type),
-		clean(cmp.Or(tl.Type.Unit, "count"), 30), tl.Values, time.Duration(tl.Step))
+	c.linef("%s %s %s over time, in %s (%s) for each step of %s; - is without profiles", name(sel.Service),
+		name(sel.Profile), name(tl.Type.Type), clean(cmp.Or(tl.Type.Unit, "count"), 30), tl.Values, time.Duration(tl.Step))
 	shown := tl.Groups[:min(len(tl.Groups), limit)]
 	header := []string{"from"}
 	for _, g := range shown {
@@ -507,7 +527,9 @@ func compare(c *call, in *compareIn) error {
 		}
 	})
 	if leftOut > 0 {
-		c.leftOut(leftOut, fmt.Sprintf("functions, which change by at most %.1f", math.Abs(changes[len(changes)-leftOut].points)), "a larger `limit`, `focus` or `ignore`")
+		c.leftOut(leftOut,
+			fmt.Sprintf("functions, which change by at most %.1f", math.Abs(changes[len(changes)-leftOut].points)),
+			"a larger `limit`, `focus` or `ignore`")
 	}
 	return nil
 }
@@ -520,7 +542,8 @@ func (in *compareIn) sides(c *call) (sel, base store.Selection, err error) {
 		return sel, base, err
 	}
 	if sel.From == 0 {
-		return sel, base, query.BadRequest("`base` must be given where the selection has no start", "or give `seconds`, or `from`")
+		return sel, base,
+			query.BadRequest("`base` must be given where the selection has no start", "or give `seconds`, or `from`")
 	}
 	base = sel
 	until := cmp.Or(sel.Until, c.now.UnixNano())

@@ -31,17 +31,22 @@ type Mover struct {
 func New(from, to *dictionary.Dictionary) *Mover {
 	return &Mover{
 		from: from, to: to,
-		strings: make([]dictionary.StringIndex, from.Strings.Len()), functions: make([]dictionary.FunctionIndex, from.Functions.Len()),
-		Mappings: make([]dictionary.MappingIndex, from.Mappings.Len()), locations: make([]dictionary.LocationIndex, from.Locations.Len()),
-		stacks: make([]dictionary.StackIndex, from.Stacks.Len()), attributes: make([]dictionary.AttributeIndex, from.Attributes.Len()),
-		sets: make([]dictionary.AttributeSetIndex, from.AttributeSets.Len()), links: make([]dictionary.LinkIndex, from.Links.Len()),
+		strings:    make([]dictionary.StringIndex, from.Strings.Len()),
+		functions:  make([]dictionary.FunctionIndex, from.Functions.Len()),
+		Mappings:   make([]dictionary.MappingIndex, from.Mappings.Len()),
+		locations:  make([]dictionary.LocationIndex, from.Locations.Len()),
+		stacks:     make([]dictionary.StackIndex, from.Stacks.Len()),
+		attributes: make([]dictionary.AttributeIndex, from.Attributes.Len()),
+		sets:       make([]dictionary.AttributeSetIndex, from.AttributeSets.Len()),
+		links:      make([]dictionary.LinkIndex, from.Links.Len()),
 	}
 }
 
 // End releases all that only copying needs. Entries that are not copied yet must not be asked for.
 func (m *Mover) End() { *m = Mover{stacks: m.stacks, sets: m.sets} }
 
-// moved returns the index in the other dictionary of an entry, which move moves the first time. Entry 0 is the same in all dictionaries.
+// moved returns the index in the other dictionary of an entry, which move moves the first time. Entry 0 is the same in
+// all dictionaries.
 func moved[I ~int32](known *[]I, i I, move func() I) I {
 	if more := int(i) + 1 - len(*known); more > 0 {
 		*known = append(*known, make([]I, more)...)
@@ -83,7 +88,8 @@ func (m *Mover) Set(i dictionary.AttributeSetIndex) dictionary.AttributeSetIndex
 	})
 }
 
-// Stacks moves stacks, and before them their mappings in the order of the dictionary: readers treat the first one as the main binary.
+// Stacks moves stacks, and before them their mappings in the order of the dictionary: readers treat the first one as
+// the main binary.
 func (m *Mover) Stacks(stacks []dictionary.StackIndex) {
 	used := make([]bool, m.from.Mappings.Len())
 	for _, s := range stacks {
@@ -138,7 +144,8 @@ func (m *Mover) mapping(i dictionary.MappingIndex) dictionary.MappingIndex {
 func (m *Mover) function(i dictionary.FunctionIndex) dictionary.FunctionIndex {
 	return moved(&m.functions, i, func() dictionary.FunctionIndex {
 		entry := m.from.Functions.At(i)
-		entry.Name, entry.SystemName, entry.Filename = m.String(entry.Name), m.String(entry.SystemName), m.String(entry.Filename)
+		entry.Name, entry.SystemName, entry.Filename = m.String(entry.Name), m.String(entry.SystemName),
+			m.String(entry.Filename)
 		return m.to.Functions.Intern(entry)
 	})
 }

@@ -75,7 +75,8 @@ func (s *tee) Do(r *http.Request) (*http.Response, error) {
 	}
 	var last *http.Response
 	for _, server := range s.servers {
-		again, err := http.NewRequestWithContext(context.WithoutCancel(r.Context()), r.Method, server+r.URL.RequestURI(), bytes.NewReader(body))
+		again, err := http.NewRequestWithContext(context.WithoutCancel(r.Context()), r.Method, server+r.URL.RequestURI(),
+			bytes.NewReader(body))
 		if err != nil {
 			return nil, err
 		}
@@ -119,8 +120,8 @@ func burn(ctx context.Context, name string) {
 	})
 }
 
-// A program that pyroscope-go profiles has the same answers in a collector and in a real Pyroscope, whose server E2E_PYROSCOPE_SERVER
-// names: both get each of its requests.
+// A program that pyroscope-go profiles has the same answers in a collector and in a real Pyroscope, whose server
+// E2E_PYROSCOPE_SERVER names: both get each of its requests.
 func TestPyroscopeGoIsAsInPyroscope(t *testing.T) {
 	binary := os.Getenv("E2E_PYROSCOPE_SERVER")
 	if binary == "" {
@@ -134,11 +135,13 @@ func TestPyroscopeGoIsAsInPyroscope(t *testing.T) {
 	runtime.SetBlockProfileRate(int(100 * time.Microsecond))
 	defer runtime.SetBlockProfileRate(0)
 	profiler, err := pyroscope.Start(pyroscope.Config{
-		ApplicationName: "shop", ServerAddress: theirAddress, Tags: map[string]string{"region": "eu"}, UploadRate: 2 * time.Second,
+		ApplicationName: "shop", ServerAddress: theirAddress, Tags: map[string]string{"region": "eu"},
+		UploadRate: 2 * time.Second,
 		HTTPClient: both,
 		ProfileTypes: []pyroscope.ProfileType{
 			pyroscope.ProfileCPU, pyroscope.ProfileGoroutines, pyroscope.ProfileInuseSpace, pyroscope.ProfileInuseObjects,
-			pyroscope.ProfileAllocSpace, pyroscope.ProfileAllocObjects, pyroscope.ProfileMutexCount, pyroscope.ProfileMutexDuration,
+			pyroscope.ProfileAllocSpace, pyroscope.ProfileAllocObjects, pyroscope.ProfileMutexCount,
+			pyroscope.ProfileMutexDuration,
 			pyroscope.ProfileBlockCount, pyroscope.ProfileBlockDuration,
 		},
 	})
@@ -170,7 +173,8 @@ func TestPyroscopeGoIsAsInPyroscope(t *testing.T) {
 	}
 	waitFor(t, theirs, end)
 	types := func(c querierv1connect.QuerierServiceClient) (list []string) {
-		out, err := c.ProfileTypes(t.Context(), connect.NewRequest(&querierv1.ProfileTypesRequest{Start: begun.UnixMilli(), End: end.UnixMilli()}))
+		out, err := c.ProfileTypes(t.Context(),
+			connect.NewRequest(&querierv1.ProfileTypesRequest{Start: begun.UnixMilli(), End: end.UnixMilli()}))
 		require.NoError(t, err)
 		for _, id := range out.Msg.ProfileTypes {
 			list = append(list, id.ID)
@@ -194,7 +198,8 @@ func TestPyroscopeGoIsAsInPyroscope(t *testing.T) {
 			}
 			series := func(c querierv1connect.QuerierServiceClient, step float64) []string {
 				out, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
-					ProfileTypeID: id, LabelSelector: `{service_name="shop"}`, Start: begun.UnixMilli(), End: end.UnixMilli(), Step: step,
+					ProfileTypeID: id, LabelSelector: `{service_name="shop"}`, Start: begun.UnixMilli(), End: end.UnixMilli(),
+					Step:    step,
 					GroupBy: []string{"service_name", "region", "endpoint"},
 				}))
 				require.NoError(t, err)
@@ -216,7 +221,8 @@ func TestPyroscopeGoIsAsInPyroscope(t *testing.T) {
 	}
 	for _, name := range []string{"service_name", "region", "endpoint", "__profile_type__"} {
 		values := func(c querierv1connect.QuerierServiceClient) []string {
-			out, err := c.LabelValues(t.Context(), connect.NewRequest(&typesv1.LabelValuesRequest{Name: name, Start: begun.UnixMilli(), End: end.UnixMilli()}))
+			out, err := c.LabelValues(t.Context(),
+				connect.NewRequest(&typesv1.LabelValuesRequest{Name: name, Start: begun.UnixMilli(), End: end.UnixMilli()}))
 			require.NoError(t, err)
 			return out.Msg.Names
 		}

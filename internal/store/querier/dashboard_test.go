@@ -39,7 +39,8 @@ type dashboard struct {
 	}
 }
 
-// Each query of the dashboard, as the data source asks it, has an answer: a stand-in for Grafana, which cannot be had in a test.
+// Each query of the dashboard, as the data source asks it, has an answer: a stand-in for Grafana, which cannot be had
+// in a test.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile(grafanaFolder + "dashboards/profiles.json")
 	require.NoError(t, err)
@@ -100,7 +101,8 @@ func TestDashboard(t *testing.T) {
 			id, selector := replace(target.ProfileTypeID), replace(target.LabelSelector)
 			if target.QueryType == "metrics" {
 				out, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
-					ProfileTypeID: id, LabelSelector: selector, Start: start, End: end, Step: 15, GroupBy: target.GroupBy, Limit: target.Limit,
+					ProfileTypeID: id, LabelSelector: selector, Start: start, End: end, Step: 15, GroupBy: target.GroupBy,
+					Limit: target.Limit,
 				}))
 				require.NoError(t, err, p.Title)
 				require.NotEmpty(t, out.Msg.Series, p.Title)

@@ -18,8 +18,8 @@ import (
 
 const defaultDotNodes = 100
 
-// dot returns a graph for Graphviz of the functions with the largest totals, at most limit of them. A node shows its self and total values,
-// an edge what the caller spends in the callee. Recursion counts once.
+// dot returns a graph for Graphviz of the functions with the largest totals, at most limit of them. A node shows its
+// self and total values, an edge what the caller spends in the callee. Recursion counts once.
 func dot(t *store.Tree, limit int, typ *typesv1.ProfileType) string {
 	if len(t.Frame) == 1 {
 		return ""
@@ -56,8 +56,9 @@ func dot(t *store.Tree, limit int, typ *typesv1.ProfileType) string {
 	var b strings.Builder
 	total := t.Total[0]
 	fmt.Fprintf(&b, "digraph %s {\nnode [style=filled fillcolor=\"#f8f8f8\"]\n", strconv.Quote(typ.GetSampleType()))
-	fmt.Fprintf(&b, "L [shape=box label=%s]\n", strconv.Quote(fmt.Sprintf("Type: %s\nTotal: %d %s\nShowing %d of %d functions",
-		typ.GetSampleType(), total, typ.GetSampleUnit(), len(number), len(rows))))
+	fmt.Fprintf(&b, "L [shape=box label=%s]\n",
+		strconv.Quote(fmt.Sprintf("Type: %s\nTotal: %d %s\nShowing %d of %d functions",
+			typ.GetSampleType(), total, typ.GetSampleUnit(), len(number), len(rows))))
 	for _, frame := range order[:min(limit, len(order))] {
 		row := rows[frame]
 		fmt.Fprintf(&b, "N%d [shape=box label=%s]\n", number[frame], strconv.Quote(fmt.Sprintf("%s\n%d (%s)\nof %d (%s)",

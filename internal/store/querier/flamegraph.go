@@ -31,7 +31,8 @@ func (q *Querier) SelectMergeStacktraces(
 	ctx context.Context, r *connect.Request[querierv1.SelectMergeStacktracesRequest],
 ) (*connect.Response[querierv1.SelectMergeStacktracesResponse], error) {
 	in := r.Msg
-	if in.Async != nil && (in.Async.RequestId != "" || in.Async.Type != querierv1.AsyncQueryType_ASYNC_QUERY_TYPE_DISABLED) {
+	if in.Async != nil &&
+		(in.Async.RequestId != "" || in.Async.Type != querierv1.AsyncQueryType_ASYNC_QUERY_TYPE_DISABLED) {
 		return nil, connect.NewError(connect.CodeUnimplemented, errNoAsync)
 	}
 	out := &querierv1.SelectMergeStacktracesResponse{}
@@ -87,11 +88,13 @@ func (q *Querier) SelectMergeSpanProfile(
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&querierv1.SelectMergeSpanProfileResponse{Flamegraph: of.Msg.Flamegraph, Tree: of.Msg.Tree}), nil
+	return connect.NewResponse(&querierv1.SelectMergeSpanProfileResponse{Flamegraph: of.Msg.Flamegraph,
+		Tree: of.Msg.Tree}), nil
 }
 
 // Diff compares two selections.
-func (q *Querier) Diff(ctx context.Context, r *connect.Request[querierv1.DiffRequest]) (*connect.Response[querierv1.DiffResponse], error) {
+func (q *Querier) Diff(ctx context.Context,
+	r *connect.Request[querierv1.DiffRequest]) (*connect.Response[querierv1.DiffResponse], error) {
 	none := &querierv1.SelectMergeStacktracesRequest{}
 	left, right := cmp.Or(r.Msg.Left, none), cmp.Or(r.Msg.Right, none)
 	root, err := q.pruned(ctx, max(left.GetMaxNodes(), right.GetMaxNodes()), left, right)
@@ -160,7 +163,8 @@ func (q *Querier) tree(ctx context.Context, requests ...*querierv1.SelectMergeSt
 }
 
 // pruned merges the requests to a tree of about maxNodes.
-func (q *Querier) pruned(ctx context.Context, maxNodes int64, requests ...*querierv1.SelectMergeStacktracesRequest) (*node, error) {
+func (q *Querier) pruned(ctx context.Context, maxNodes int64,
+	requests ...*querierv1.SelectMergeStacktracesRequest) (*node, error) {
 	if maxNodes < 0 || maxNodes > maxMaxNodes {
 		return nil, invalid("max_nodes must be from 1 to %d, found %d", maxMaxNodes, maxNodes)
 	}
@@ -181,8 +185,9 @@ type node struct {
 	children                         []*node
 }
 
-// prune returns the tree with about most nodes, as Pyroscope prunes it: nodes below the value of the most-th largest, and those that are
-// named other, become one node named other below their parent. A node counts by the larger of its two sides.
+// prune returns the tree with about most nodes, as Pyroscope prunes it: nodes below the value of the most-th largest,
+// and those that are named other, become one node named other below their parent. A node counts by the larger of its
+// two sides.
 func prune(t *store.Tree, most int) *node {
 	n := len(t.Frame)
 	compares := t.BaseTotal != nil
@@ -335,8 +340,8 @@ func flameGraphDiff(root *node) *querierv1.FlameGraphDiff {
 	rows, names := levels{}, nameTable{}
 	layout(root, func(level int, n *node, offset, baseOffset int64) {
 		row := rows.at(level)
-		row.Values = append(row.Values, offset-rows.ends[0], n.total, n.self, baseOffset-rows.ends[1], n.baseTotal, n.baseSelf,
-			names.number(level, n.name))
+		row.Values = append(row.Values, offset-rows.ends[0], n.total, n.self, baseOffset-rows.ends[1], n.baseTotal,
+			n.baseSelf, names.number(level, n.name))
 		rows.ends = [2]int64{offset + n.total, baseOffset + n.baseTotal}
 		out.MaxSelf = max(out.MaxSelf, n.self, n.baseSelf)
 	})
@@ -344,8 +349,8 @@ func flameGraphDiff(root *node) *querierv1.FlameGraphDiff {
 	return out
 }
 
-// treeBytes writes a tree in Pyroscope's own form: for each node, the last child first, its name and own value, and how many children
-// follow. It is empty if there are none.
+// treeBytes writes a tree in Pyroscope's own form: for each node, the last child first, its name and own value, and how
+// many children follow. It is empty if there are none.
 func treeBytes(root *node) (b []byte) {
 	if len(root.children) == 0 {
 		return nil

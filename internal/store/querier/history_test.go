@@ -38,7 +38,8 @@ type kindOf struct {
 
 var kinds = []kindOf{
 	{"process_cpu", [][2]string{{"samples", "count"}, {"cpu", "nanoseconds"}}, [2]string{"cpu", "nanoseconds"}},
-	{"memory", [][2]string{{"alloc_objects", "count"}, {"alloc_space", "bytes"}, {"inuse_objects", "count"}, {"inuse_space", "bytes"}}, [2]string{"space", "bytes"}},
+	{"memory", [][2]string{{"alloc_objects", "count"}, {"alloc_space", "bytes"}, {"inuse_objects", "count"},
+		{"inuse_space", "bytes"}}, [2]string{"space", "bytes"}},
 	{"mutex", [][2]string{{"contentions", "count"}, {"delay", "nanoseconds"}}, [2]string{"contentions", "count"}},
 }
 
@@ -75,17 +76,20 @@ func history(r *rand.Rand, end time.Time, intervals int) (list []pushed) {
 // pprof returns a random profile.
 func (k kindOf) pprof(r *rand.Rand, at time.Time) []byte {
 	p := &profile.Profile{
-		TimeNanos: at.UnixNano(), DurationNanos: 15e9, Period: 10_000_000, PeriodType: &profile.ValueType{Type: k.period[0], Unit: k.period[1]},
-		Mapping: []*profile.Mapping{{ID: 1, Start: 0x1000, Limit: 0x100000, File: "/bin/shop"}},
+		TimeNanos: at.UnixNano(), DurationNanos: 15e9, Period: 10_000_000,
+		PeriodType: &profile.ValueType{Type: k.period[0], Unit: k.period[1]},
+		Mapping:    []*profile.Mapping{{ID: 1, Start: 0x1000, Limit: 0x100000, File: "/bin/shop"}},
 	}
 	for _, t := range k.types {
 		p.SampleType = append(p.SampleType, &profile.ValueType{Type: t[0], Unit: t[1]})
 	}
 	const functions = 12
 	for i := range functions {
-		f := &profile.Function{ID: uint64(i + 1), Name: fmt.Sprintf("main.f%d", i), SystemName: fmt.Sprintf("main.f%d", i), Filename: fmt.Sprintf("/src/f%d.go", i%3)}
+		f := &profile.Function{ID: uint64(i + 1), Name: fmt.Sprintf("main.f%d", i), SystemName: fmt.Sprintf("main.f%d", i),
+			Filename: fmt.Sprintf("/src/f%d.go", i%3)}
 		p.Function = append(p.Function, f)
-		l := &profile.Location{ID: uint64(i + 1), Mapping: p.Mapping[0], Address: 0x1000 + uint64(i)*16, Line: []profile.Line{{Function: f, Line: int64(10 + i)}}}
+		l := &profile.Location{ID: uint64(i + 1), Mapping: p.Mapping[0], Address: 0x1000 + uint64(i)*16,
+			Line: []profile.Line{{Function: f, Line: int64(10 + i)}}}
 		if i%4 == 3 { // the function before is inlined in it
 			l.Line = append([]profile.Line{{Function: p.Function[i-1], Line: 7}}, l.Line...)
 		}
@@ -149,13 +153,15 @@ func messages(t testing.TB, list []pushed) (all []pprofile.Profiles) {
 }
 
 func newStore() *store.Store {
-	return store.New(store.Config{Window: 2 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 10_000})
+	return store.New(store.Config{Window: 2 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20,
+		MaxSeries: 10_000})
 }
 
 // captured returns real profiles of the repository, which are pushed a minute before end.
 func captured(t testing.TB, end time.Time) (list []pushed) {
 	for file, name := range map[string]string{
-		"go-cpu-labels": "process_cpu", "go-heap": "memory", "go-mutex": "mutex", "go-goroutine": "goroutine", "go-block": "block",
+		"go-cpu-labels": "process_cpu", "go-heap": "memory", "go-mutex": "mutex", "go-goroutine": "goroutine",
+		"go-block": "block",
 	} {
 		payload, err := os.ReadFile("../../../testdata/pprof/" + file + ".pb.gz")
 		require.NoError(t, err)
@@ -164,7 +170,8 @@ func captured(t testing.TB, end time.Time) (list []pushed) {
 		p.TimeNanos, p.DurationNanos = end.Add(-time.Minute).UnixNano(), 15e9
 		var b bytes.Buffer
 		require.NoError(t, p.Write(&b))
-		list = append(list, pushed{name: name, payload: b.Bytes(), labels: map[string]string{"service_name": "captured-" + file}})
+		list = append(list,
+			pushed{name: name, payload: b.Bytes(), labels: map[string]string{"service_name": "captured-" + file}})
 	}
 	return list
 }

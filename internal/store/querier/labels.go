@@ -178,12 +178,14 @@ func (s *sampleLabels) label(i dictionary.AttributeIndex) (l sampleLabel) {
 	if s.value.Type() != pcommon.ValueTypeStr {
 		return l
 	}
-	return sampleLabel{strings.Clone(key), strings.Clone(kind.LabelValue(s.value.Str()))} // the dictionary goes with its block
+	// the dictionary goes with its block
+	return sampleLabel{strings.Clone(key), strings.Clone(kind.LabelValue(s.value.Str()))}
 }
 
 var sampleDetails = kind.SampleDetails()
 
-func (n *naming) sampleValue(dict *dictionary.Dictionary, set dictionary.AttributeSetIndex, name string) (found string) {
+func (n *naming) sampleValue(dict *dictionary.Dictionary, set dictionary.AttributeSetIndex,
+	name string) (found string) {
 	n.ofSample(dict, set, func(key, value string) {
 		if found == "" && n.is(key, name) {
 			found = value
@@ -192,8 +194,8 @@ func (n *naming) sampleValue(dict *dictionary.Dictionary, set dictionary.Attribu
 	return found
 }
 
-// The bounds of selectors. A regular expression is compiled to up to regexpBytes for each of its characters, classesBytes if it has
-// classes of characters, and that for each of the repetitions it counts.
+// The bounds of selectors. A regular expression is compiled to up to regexpBytes for each of its characters,
+// classesBytes if it has classes of characters, and that for each of the repetitions it counts.
 const (
 	maxSelectorBytes = 16 << 10
 	regexpBytes      = 160
@@ -231,7 +233,8 @@ func parseSelectors(meter *size.Meter, list ...string) (matchers []*labels.Match
 		}
 		matchers = append(matchers, parsed...)
 	}
-	// Variables of a dashboard, and AnalyzeQuery, write a profile type before a selector, where Prometheus has a metric's name.
+	// Variables of a dashboard, and AnalyzeQuery, write a profile type before a selector, where Prometheus has a metric's
+	// name.
 	for _, m := range matchers {
 		if m.Name == nameLabel && m.Type == labels.MatchEqual && strings.Count(m.Value, ":") >= 4 {
 			m.Name = typeIDLabel
@@ -307,8 +310,10 @@ func identify(s *store.Series, time int64) profileID {
 	return id
 }
 
-// choose returns the selection of series that match, between two times in Unix milliseconds, both of which belong to it.
-func (q *Querier) choose(ctx context.Context, matchers []*labels.Matcher, start, end int64, dots bool) (*selection, error) {
+// choose returns the selection of series that match, between two times in Unix milliseconds, both of which belong to
+// it.
+func (q *Querier) choose(ctx context.Context, matchers []*labels.Matcher, start, end int64, dots bool) (*selection,
+	error) {
 	meter := meterOf(ctx)
 	s := &selection{naming: newNaming(meter, dots), ctx: ctx, from: nanos(start), until: nanos(end)}
 	if s.until < maxNanos {
@@ -363,8 +368,8 @@ func (s *selection) match(in *store.Series, matchers []*labels.Matcher) (rest []
 	return rest, true
 }
 
-// withCPUTime adds, to series that only count samples of CPU time (eBPF's, Splunk's), those of the time itself, as the exporter
-// pyroscope does.
+// withCPUTime adds, to series that only count samples of CPU time (eBPF's, Splunk's), those of the time itself, as the
+// exporter pyroscope does.
 func withCPUTime(list []store.Series) []store.Series {
 	cpu, count := store.SampleType{Type: "cpu", Unit: "nanoseconds"}, store.SampleType{Type: "samples", Unit: "count"}
 	key := func(s *store.Series) string { return fmt.Sprint(s.Service, "\x00", s.Profile, "\x00", s.Labels) }
@@ -393,7 +398,9 @@ func withCPUTime(list []store.Series) []store.Series {
 
 // needsProfiles reports whether samples must be looked at, profile by profile, to decide what is selected.
 func (s *selection) needsProfiles() bool {
-	return len(s.spans)+len(s.traces)+len(s.profiles) > 0 || slices.ContainsFunc(s.rest, func(r []*labels.Matcher) bool { return len(r) > 0 })
+	return len(s.spans)+len(s.traces)+len(s.profiles) > 0 || slices.ContainsFunc(s.rest, func(r []*labels.Matcher) bool {
+		return len(r) > 0
+	})
 }
 
 // want returns what of samples the selection must see, besides what the query wants of them.
@@ -484,8 +491,8 @@ func setOf(samples *store.Samples, row int) dictionary.AttributeSetIndex {
 	return dictionary.AttributeSetIndex(samples.Attributes[row])
 }
 
-// labelSets calls use with the labels of each series and of its samples, as far as they are wanted: names are those that are wanted, or nil
-// for all.
+// labelSets calls use with the labels of each series and of its samples, as far as they are wanted: names are those
+// that are wanted, or nil for all.
 func (q *Querier) labelSets(s *selection, names []string, use func([]label) error) error {
 	var scan []store.Series
 	var rest [][]*labels.Matcher
@@ -505,7 +512,8 @@ func (q *Querier) labelSets(s *selection, names []string, use func([]label) erro
 	of := *s
 	of.decided = decisions[bool]{} // its series have other numbers
 	of.series, of.rest = scan, rest
-	selected, err := q.Store.Select(s.ctx, store.NewQuery(s.ctx, s.memory, scan, s.from, s.until, store.Want{Attributes: true, Profiles: true}))
+	selected, err := q.Store.Select(s.ctx,
+		store.NewQuery(s.ctx, s.memory, scan, s.from, s.until, store.Want{Attributes: true, Profiles: true}))
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
 
-// day returns CPU profiles of services for the day before end, one a minute and service. Each service has a fifth of the stacks of a large
-// program, and each profile a few of them, mostly the same ones.
+// day returns CPU profiles of services for the day before end, one a minute and service. Each service has a fifth of
+// the stacks of a large program, and each profile a few of them, mostly the same ones.
 func day(t testing.TB, r *rand.Rand, end time.Time, services int) (list []pushed) {
 	payload, err := os.ReadFile("../../../testdata/pprof/go-build-merged-cpu-large.pb.gz")
 	require.NoError(t, err)
@@ -39,7 +39,8 @@ func day(t testing.TB, r *rand.Rand, end time.Time, services int) (list []pushed
 		own = own[:len(own)/5]
 		for at := end.Add(-24*time.Hour + time.Minute); at.Before(end); at = at.Add(time.Minute) {
 			p := &profile.Profile{
-				SampleType: all.SampleType, PeriodType: all.PeriodType, Period: all.Period, Mapping: all.Mapping, Location: all.Location, Function: all.Function,
+				SampleType: all.SampleType, PeriodType: all.PeriodType, Period: all.Period, Mapping: all.Mapping,
+				Location: all.Location, Function: all.Function,
 				TimeNanos: at.Add(time.Duration(service) * time.Millisecond).UnixNano(), DurationNanos: 10e9,
 			}
 			seen := map[int]bool{}
@@ -61,9 +62,10 @@ func day(t testing.TB, r *rand.Rand, end time.Time, services int) (list []pushed
 	return list
 }
 
-// TestLatencyBesidePyroscope asks a store that was just opened from its directory, and the Pyroscope that E2E_PYROSCOPE_SERVER names, the
-// same queries of a day, and prints the medians: first at the last 00:50 UTC, when the day before is in more blocks than at any other time,
-// then when it is one block. It takes minutes, hence it runs only with ORACLE_LATENCY, the number of services, set.
+// TestLatencyBesidePyroscope asks a store that was just opened from its directory, and the Pyroscope that
+// E2E_PYROSCOPE_SERVER names, the same queries of a day, and prints the medians: first at the last 00:50 UTC, when the
+// day before is in more blocks than at any other time, then when it is one block. It takes minutes, hence it runs only
+// with ORACLE_LATENCY, the number of services, set.
 func TestLatencyBesidePyroscope(t *testing.T) {
 	binary := os.Getenv("E2E_PYROSCOPE_SERVER")
 	if binary == "" || os.Getenv("ORACLE_LATENCY") == "" {
@@ -82,7 +84,8 @@ func TestLatencyBesidePyroscope(t *testing.T) {
 
 	cfg := store.Config{
 		Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 10_000,
-		Disk: store.DiskConfig{Directory: t.TempDir(), Retention: 14 * 24 * time.Hour, MaxBytes: 10 << 30, Report: func(message string, err error) { t.Log(message, err) }},
+		Disk: store.DiskConfig{Directory: t.TempDir(), Retention: 14 * 24 * time.Hour, MaxBytes: 10 << 30,
+			Report: func(message string, err error) { t.Log(message, err) }},
 	}
 	s := store.New(cfg)
 	require.NoError(t, s.Open())
@@ -105,7 +108,8 @@ func TestLatencyBesidePyroscope(t *testing.T) {
 		require.NoError(t, s.Close())
 		s = store.New(cfg)
 		require.NoError(t, s.Open())
-		t.Logf("the store has %d blocks of %d bytes, and %d series in memory", s.Stats().DiskBlocks, s.Stats().DiskBytes, s.Stats().Series)
+		t.Logf("the store has %d blocks of %d bytes, and %d series in memory", s.Stats().DiskBlocks, s.Stats().DiskBytes,
+			s.Stats().Series)
 		ours, _ := client(t, s.Querier, now)
 		theirs := querierv1connect.NewQuerierServiceClient(http.DefaultClient, address)
 		compareLatencies(t, now, []querierv1connect.QuerierServiceClient{theirs, ours})
@@ -140,7 +144,8 @@ func compareLatencies(t *testing.T, now time.Time, clients []querierv1connect.Qu
 				slices.Sort(durations[side])
 			}
 			a, b := durations[0][repeats/2], durations[1][repeats/2]
-			t.Logf("| %s | `%s` | %.1f ms | %.1f ms | %.1f |", of.name, q.name, a.Seconds()*1000, b.Seconds()*1000, a.Seconds()/b.Seconds())
+			t.Logf("| %s | `%s` | %.1f ms | %.1f ms | %.1f |", of.name, q.name, a.Seconds()*1000, b.Seconds()*1000,
+				a.Seconds()/b.Seconds())
 		}
 	}
 }
@@ -155,11 +160,15 @@ func latencyQueries(selector string, start, end int64) []question {
 			return asJSON(out, err)
 		}},
 		{"LabelValues", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.LabelValues(ctx, connect.NewRequest(&typesv1.LabelValuesRequest{Name: names[0], Matchers: []string{selector}, Start: start, End: end}))
+			out, err := c.LabelValues(ctx,
+				connect.NewRequest(&typesv1.LabelValuesRequest{Name: names[0], Matchers: []string{selector}, Start: start,
+					End: end}))
 			return asJSON(out, err)
 		}},
 		{"Series", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.Series(ctx, connect.NewRequest(&querierv1.SeriesRequest{LabelNames: names, Matchers: []string{selector}, Start: start, End: end}))
+			out, err := c.Series(ctx,
+				connect.NewRequest(&querierv1.SeriesRequest{LabelNames: names, Matchers: []string{selector}, Start: start,
+					End: end}))
 			if err != nil {
 				return nil, err
 			}
@@ -194,7 +203,8 @@ func latencyQueries(selector string, start, end int64) []question {
 			return out.Msg.Flamegraph.Total, nil
 		}},
 		{"SelectMergeProfile", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.SelectMergeProfile(ctx, connect.NewRequest(&querierv1.SelectMergeProfileRequest{ //nolint:staticcheck // Grafana's app calls it
+			//nolint:staticcheck // Grafana's app calls it
+			out, err := c.SelectMergeProfile(ctx, connect.NewRequest(&querierv1.SelectMergeProfileRequest{
 				ProfileTypeID: cpuType, LabelSelector: selector, Start: start, End: end,
 			}))
 			if err != nil {
@@ -205,8 +215,10 @@ func latencyQueries(selector string, start, end int64) []question {
 		{"Diff", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
 			middle := (start + end) / 2
 			out, err := c.Diff(ctx, connect.NewRequest(&querierv1.DiffRequest{
-				Left:  &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: selector, Start: start, End: middle},
-				Right: &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: selector, Start: middle + 1, End: end},
+				Left: &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: selector, Start: start,
+					End: middle},
+				Right: &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: selector, Start: middle + 1,
+					End: end},
 			}))
 			if err != nil {
 				return nil, err

@@ -37,7 +37,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
 )
 
-// The answers of a real Pyroscope, whose server E2E_PYROSCOPE_SERVER names, are those of a store that has the same profiles.
+// The answers of a real Pyroscope, whose server E2E_PYROSCOPE_SERVER names, are those of a store that has the same
+// profiles.
 func TestAnswersAreThoseOfPyroscope(t *testing.T) {
 	binary := os.Getenv("E2E_PYROSCOPE_SERVER")
 	if binary == "" {
@@ -99,7 +100,8 @@ func TestAnswersAreThoseOfPyroscope(t *testing.T) {
 			name, o.equal, o.tolerated, o.different, len(o.answers), theirs, ours, float64(theirs)/float64(ours))
 		sum.equal, sum.different = sum.equal+o.equal, sum.different+o.different
 	}
-	t.Logf("%d queries: %d equal, %d tolerated, %d different", queries, sum.equal, queries-sum.equal-sum.different, sum.different)
+	t.Logf("%d queries: %d equal, %d tolerated, %d different", queries, sum.equal, queries-sum.equal-sum.different,
+		sum.different)
 	assert.Zero(t, sum.different)
 }
 
@@ -123,7 +125,8 @@ func compareProfilecli(t *testing.T, theirs, ours string, now time.Time) {
 		slices.Sort(list)
 		return slices.DeleteFunc(list, func(line string) bool {
 			// Names that are not ASCII, and those that only Pyroscope has, are in docs/grafana.md.
-			return strings.Contains(line, "größe") || strings.Contains(line, "gr__e") || strings.Contains(line, "__service_name__")
+			return strings.Contains(line, "größe") || strings.Contains(line, "gr__e") ||
+				strings.Contains(line, "__service_name__")
 		})
 	}
 	// Which of two exemplars with one value is shown is open, and so are their ids and labels.
@@ -152,7 +155,8 @@ func compareProfilecli(t *testing.T, theirs, ours string, now time.Time) {
 		{[]string{"query", "profile", "--query={service_name=\"shop-0\"}"}, stacks},
 		{[]string{"query", "profile", "--query={service_name=\"shop-1\"}", "--function-names-only"}, stacks},
 		{[]string{"query", "profile", "--query={service_name=\"captured-go-cpu-labels\"}"}, stacks},
-		{[]string{"query", "go-pgo", "--query={service_name=\"captured-go-cpu-labels\"}", "--keep-locations=3", "--no-aggregate-callees"}, stacks},
+		{[]string{"query", "go-pgo", "--query={service_name=\"captured-go-cpu-labels\"}", "--keep-locations=3",
+			"--no-aggregate-callees"}, stacks},
 		{[]string{"query", "top", "--output=json"}, lines},
 		{[]string{"query", "top", "--label-names=pod", "--profile-type=memory:inuse_space:bytes:space:bytes"}, lines},
 		{[]string{"query", "exemplars", "profile"}, values},
@@ -177,7 +181,8 @@ type outcome struct {
 
 const different = "different"
 
-// compare returns why two answers differ, or "". A reason that is not different is one of the differences that docs/grafana.md lists.
+// compare returns why two answers differ, or "". A reason that is not different is one of the differences that
+// docs/grafana.md lists.
 func compare(want, got any) (reason string) {
 	if assert.ObjectsAreEqual(want, got) {
 		return ""
@@ -295,7 +300,8 @@ type question struct {
 
 func (q question) String() string { return fmt.Sprintf("%s %v", q.name, q.text) }
 
-// randomQuery returns a query whose answer does not depend on how Pyroscope prunes, or on blocks. docs/grafana.md lists what still differs.
+// randomQuery returns a query whose answer does not depend on how Pyroscope prunes, or on blocks. docs/grafana.md lists
+// what still differs.
 func randomQuery(r *rand.Rand, now time.Time) question {
 	start := now.Add(-time.Duration(r.IntN(12*60_000)) * time.Millisecond).UnixMilli()
 	end := start + int64(r.IntN(10*60_000))
@@ -312,7 +318,8 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 	whole := []int64{now.Add(-time.Hour).UnixMilli(), now.UnixMilli()}
 	const nodes = 100_000
 	most, cut := int64(nodes), int64(1+r.IntN(200))
-	stacks := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end, MaxNodes: &most}
+	stacks := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end,
+		MaxNodes: &most}
 	switch r.IntN(12) {
 	case 0:
 		in := &querierv1.ProfileTypesRequest{Start: whole[0], End: whole[1]}
@@ -330,7 +337,8 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 			return slices.DeleteFunc(out.Msg.Names, isInternal), nil
 		}}
 	case 2:
-		in := &typesv1.LabelValuesRequest{Name: pick(append(names, "__profile_type__", "__name__", "__type__")...), Start: whole[0], End: whole[1], Matchers: []string{selector}}
+		in := &typesv1.LabelValuesRequest{Name: pick(append(names, "__profile_type__", "__name__", "__type__")...),
+			Start: whole[0], End: whole[1], Matchers: []string{selector}}
 		return question{"LabelValues", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
 			out, err := c.LabelValues(ctx, connect.NewRequest(in))
 			if err != nil {
@@ -357,7 +365,8 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 			return slices.Compact(sets), nil
 		}}
 	case 4, 5:
-		in := &querierv1.SelectSeriesRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end, GroupBy: by, Step: []float64{0.5, 1, 15, 60, 7.25}[r.IntN(5)]}
+		in := &querierv1.SelectSeriesRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end, GroupBy: by,
+			Step: []float64{0.5, 1, 15, 60, 7.25}[r.IntN(5)]}
 		if r.IntN(3) == 0 {
 			limit := int64(1 + r.IntN(3))
 			in.Limit = &limit
@@ -371,7 +380,8 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 		}}
 	case 6:
 		in := &querierv1.SelectHeatmapRequest{
-			ProfileTypeID: id, LabelSelector: selector, Start: start, End: end + 1, GroupBy: by, Step: []float64{1, 15, 60}[r.IntN(3)],
+			ProfileTypeID: id, LabelSelector: selector, Start: start, End: end + 1, GroupBy: by,
+			Step:      []float64{1, 15, 60}[r.IntN(3)],
 			QueryType: querierv1.HeatmapQueryType(1 + r.IntN(2)),
 		}
 		return question{"SelectHeatmap", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
@@ -389,27 +399,33 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 			return lines, nil
 		}}
 	case 7:
-		right := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: id, LabelSelector: randomSelector(r), Start: whole[0], End: whole[1], MaxNodes: &most}
-		return question{"Diff", fmt.Sprint(stacks, right), func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.Diff(ctx, connect.NewRequest(&querierv1.DiffRequest{Left: stacks, Right: right}))
-			if err != nil {
-				return nil, err
-			}
-			f := out.Msg.Flamegraph
-			return fmt.Sprint(f.Total, f.MaxSelf, f.LeftTicks, f.RightTicks, "\n", strings.Join(levelPaths(f.Names, f.Levels, 7), "\n")), nil
-		}}
+		right := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: id, LabelSelector: randomSelector(r),
+			Start: whole[0], End: whole[1], MaxNodes: &most}
+		return question{"Diff", fmt.Sprint(stacks, right),
+			func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+				out, err := c.Diff(ctx, connect.NewRequest(&querierv1.DiffRequest{Left: stacks, Right: right}))
+				if err != nil {
+					return nil, err
+				}
+				f := out.Msg.Flamegraph
+				return fmt.Sprint(f.Total, f.MaxSelf, f.LeftTicks, f.RightTicks, "\n",
+					strings.Join(levelPaths(f.Names, f.Levels, 7), "\n")), nil
+			}}
 	case 8:
-		in := &querierv1.SelectMergeSpanProfileRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end, MaxNodes: &most}
+		in := &querierv1.SelectMergeSpanProfileRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end,
+			MaxNodes: &most}
 		for range 1 + r.IntN(3) {
 			in.SpanSelector = append(in.SpanSelector, fmt.Sprintf("%016x", 1+r.IntN(5)))
 		}
-		return question{"SelectMergeSpanProfile", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.SelectMergeSpanProfile(ctx, connect.NewRequest(in)) //nolint:staticcheck // Grafana's data source calls it
-			if err != nil {
-				return nil, err
-			}
-			return flameText(out.Msg.Flamegraph), nil
-		}}
+		return question{"SelectMergeSpanProfile", in,
+			func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+				//nolint:staticcheck // Grafana's data source calls it
+				out, err := c.SelectMergeSpanProfile(ctx, connect.NewRequest(in))
+				if err != nil {
+					return nil, err
+				}
+				return flameText(out.Msg.Flamegraph), nil
+			}}
 	case 9:
 		in := &querierv1.SelectMergeProfileRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end}
 		text := func(p *profilev1.Profile) (any, error) { return pprofText(p) }
@@ -417,7 +433,8 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 		case 0:
 			in.StackTraceSelector = randomSite(r)
 		case 1:
-			in.StackTraceSelector = &typesv1.StackTraceSelector{GoPgo: &typesv1.GoPGO{KeepLocations: uint32(r.IntN(4)), AggregateCallees: r.IntN(2) == 0}}
+			in.StackTraceSelector = &typesv1.StackTraceSelector{GoPgo: &typesv1.GoPGO{KeepLocations: uint32(r.IntN(4)),
+				AggregateCallees: r.IntN(2) == 0}}
 			if in.StackTraceSelector.GoPgo.AggregateCallees {
 				// Pyroscope clears the lines of a location that is a leaf wherever it is, also as a caller.
 				text = func(p *profilev1.Profile) (any, error) {
@@ -432,16 +449,20 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 		case 2:
 			// One profile is in one block, which Pyroscope cuts as a whole.
 			in.MaxNodes = &cut
-			of := [][2]string{{"go-cpu-labels", typeIDs()[1]}, {"go-cpu-labels", typeIDs()[0]}, {"go-heap", typeIDs()[5]}, {"go-goroutine", ids[len(ids)-2]}}[r.IntN(4)]
-			in.LabelSelector, in.ProfileTypeID, in.Start, in.End = `{service_name="captured-`+of[0]+`"}`, of[1], whole[0], whole[1]
+			of := [][2]string{{"go-cpu-labels", typeIDs()[1]}, {"go-cpu-labels", typeIDs()[0]}, {"go-heap", typeIDs()[5]},
+				{"go-goroutine", ids[len(ids)-2]}}[r.IntN(4)]
+			in.LabelSelector, in.ProfileTypeID, in.Start, in.End = `{service_name="captured-`+of[0]+`"}`, of[1], whole[0],
+				whole[1]
 		}
-		return question{"SelectMergeProfile", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.SelectMergeProfile(ctx, connect.NewRequest(in)) //nolint:staticcheck // Grafana's data source calls it
-			if err != nil {
-				return nil, err
-			}
-			return text(out.Msg)
-		}}
+		return question{"SelectMergeProfile", in,
+			func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+				//nolint:staticcheck // Grafana's data source calls it
+				out, err := c.SelectMergeProfile(ctx, connect.NewRequest(in))
+				if err != nil {
+					return nil, err
+				}
+				return text(out.Msg)
+			}}
 	default:
 		switch r.IntN(4) {
 		case 0:
@@ -453,13 +474,14 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 		case 2:
 			stacks.Format = querierv1.ProfileFormat_PROFILE_FORMAT_TREE
 		}
-		return question{"SelectMergeStacktraces", stacks, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.SelectMergeStacktraces(ctx, connect.NewRequest(stacks))
-			if err != nil {
-				return nil, err
-			}
-			return fmt.Sprint(treeText(out.Msg.Tree), flameText(out.Msg.Flamegraph)), nil
-		}}
+		return question{"SelectMergeStacktraces", stacks,
+			func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+				out, err := c.SelectMergeStacktraces(ctx, connect.NewRequest(stacks))
+				if err != nil {
+					return nil, err
+				}
+				return fmt.Sprint(treeText(out.Msg.Tree), flameText(out.Msg.Flamegraph)), nil
+			}}
 	}
 }
 
@@ -473,8 +495,10 @@ func randomSite(r *rand.Rand) *typesv1.StackTraceSelector {
 
 func randomSelector(r *rand.Rand) string {
 	matchers := []string{
-		`service_name="shop-0"`, `service_name="shop-1"`, `service_name=~"shop-.*"`, `service_name!="shop-2"`, `pod=~"pod-.-1"`, `region="eu"`, `region!="eu"`,
-		`endpoint="/cart"`, `endpoint!="/cart"`, `endpoint=~"/.*"`, `endpoint!~".+"`, `endpoint=""`, `service_version="1.1"`, `nothing=""`, `nothing="x"`,
+		`service_name="shop-0"`, `service_name="shop-1"`, `service_name=~"shop-.*"`, `service_name!="shop-2"`,
+		`pod=~"pod-.-1"`, `region="eu"`, `region!="eu"`,
+		`endpoint="/cart"`, `endpoint!="/cart"`, `endpoint=~"/.*"`, `endpoint!~".+"`, `endpoint=""`, `service_version="1.1"`,
+		`nothing=""`, `nothing="x"`,
 		`service_name="captured-go-cpu-labels"`, `service_name=~"captured.*"`, `__name__="process_cpu"`,
 	}
 	r.Shuffle(len(matchers), func(i, j int) { matchers[i], matchers[j] = matchers[j], matchers[i] })
@@ -484,7 +508,8 @@ func randomSelector(r *rand.Rand) string {
 // isInternal reports whether a label is one that only Pyroscope has.
 func isInternal(name string) bool {
 	// It hides names that are no ASCII, which have underscores here.
-	return slices.Contains([]string{"__delta__", "__session_id__", "__service_name__", "__order__", "__otel__", "gr__e"}, name)
+	return slices.Contains([]string{"__delta__", "__session_id__", "__service_name__", "__order__", "__otel__", "gr__e"},
+		name)
 }
 
 func asJSON[T any](out *connect.Response[T], err error) (any, error) {

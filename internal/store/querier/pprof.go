@@ -32,7 +32,8 @@ func (q *Querier) SelectMergeProfile(
 	in := r.Msg
 	p, err := q.pprof(ctx, &querierv1.SelectMergeStacktracesRequest{
 		ProfileTypeID: in.ProfileTypeID, LabelSelector: in.LabelSelector, Start: in.Start, End: in.End, MaxNodes: in.MaxNodes,
-		StackTraceSelector: in.StackTraceSelector, ProfileIdSelector: in.ProfileIdSelector, TraceIdSelector: in.TraceIdSelector,
+		StackTraceSelector: in.StackTraceSelector, ProfileIdSelector: in.ProfileIdSelector,
+		TraceIdSelector: in.TraceIdSelector,
 	})
 	if err != nil {
 		return nil, err
@@ -57,7 +58,8 @@ func (q *Querier) pprof(ctx context.Context, in *querierv1.SelectMergeStacktrace
 }
 
 // message returns profiles as a pprof.
-func message(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest, merged *store.Merged) (*profilev1.Profile, error) {
+func message(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest,
+	merged *store.Merged) (*profilev1.Profile, error) {
 	meter := meterOf(ctx)
 	if err := meter.More(encode.Bytes(merged.Profiles)); err != nil {
 		return nil, err
@@ -88,7 +90,8 @@ func message(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest, m
 // messageFactor is how many bytes of memory a byte of a pprof takes as a message.
 const messageFactor = 12
 
-// selectStacks selects the stacks of a selector. What this service does not know of it is refused, instead of an answer that has too much.
+// selectStacks selects the stacks of a selector. What this service does not know of it is refused, instead of an answer
+// that has too much.
 func (s *selection) selectStacks(in *typesv1.StackTraceSelector) error {
 	if in != nil && len(in.ProtoReflect().GetUnknown()) > 0 {
 		return connect.NewError(connect.CodeUnimplemented, errNoFrameFilter)
@@ -128,9 +131,9 @@ func (c *cutter) add(l *profilev1.Location) uint64 {
 	return l.Id
 }
 
-// cut cuts the small ends of stacks, as Pyroscope does: nodes of the tree of functions are small if they are below the value of the most-th
-// largest. A stack keeps the location of its first small function, and what is below that becomes a location named other. Stacks without a
-// function that is large enough become one sample.
+// cut cuts the small ends of stacks, as Pyroscope does: nodes of the tree of functions are small if they are below the
+// value of the most-th largest. A stack keeps the location of its first small function, and what is below that becomes
+// a location named other. Stacks without a function that is large enough become one sample.
 func (c *cutter) cut(most int64) error {
 	if err := c.index(); err != nil {
 		return err
@@ -205,8 +208,8 @@ func (c *cutter) other() *profilev1.Location {
 	return &profilev1.Location{Line: []*profilev1.Line{{FunctionId: f.Id}}}
 }
 
-// forPGO makes a pprof for profile-guided optimization of Go: of each stack, only the leaf and its callers. If callees are aggregated, a leaf
-// is its function, wherever in that it was.
+// forPGO makes a pprof for profile-guided optimization of Go: of each stack, only the leaf and its callers. If callees
+// are aggregated, a leaf is its function, wherever in that it was.
 func (c *cutter) forPGO(in *typesv1.GoPGO) error {
 	if err := c.index(); err != nil {
 		return err

@@ -1,16 +1,16 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package querier answers the queries of Grafana's Pyroscope data source and of its Profiles Drilldown app (querier.v1.QuerierService,
-// and the two paths /pyroscope/render and /pyroscope/render-diff) from a store.
+// Package querier answers the queries of Grafana's Pyroscope data source and of its Profiles Drilldown app
+// (querier.v1.QuerierService, and the two paths /pyroscope/render and /pyroscope/render-diff) from a store.
 //
-// A query names a profile type, a label selector and a time range. choose lists the series in that range and matches their labels
-// (labels.go), which have the names that the exporter pyroscope writes. A matcher that the labels of a series cannot decide is applied to
-// the labels of its samples as they are read. The samples then become a flame graph (flamegraph.go), a pprof (pprof.go), points over time
-// or a heat map (series.go).
+// A query names a profile type, a label selector and a time range. choose lists the series in that range and matches
+// their labels (labels.go), which have the names that the exporter pyroscope writes. A matcher that the labels of a
+// series cannot decide is applied to the labels of its samples as they are read. The samples then become a flame graph
+// (flamegraph.go), a pprof (pprof.go), points over time or a heat map (series.go).
 //
-// Times follow Pyroscope: a profile counts as a whole if its start lies in [start, end], regardless of its kind. docs/grafana.md lists
-// the differences.
+// Times follow Pyroscope: a profile counts as a whole if its start lies in [start, end], regardless of its kind.
+// docs/grafana.md lists the differences.
 //
 // The caller, package api, has reserved a slot and a meter (WithMeter).
 package querier
@@ -74,7 +74,8 @@ func (q *Querier) recent(start, end int64) (int64, int64) {
 }
 
 // ProfileTypes lists the types of profiles.
-func (q *Querier) ProfileTypes(ctx context.Context, r *connect.Request[querierv1.ProfileTypesRequest]) (*connect.Response[querierv1.ProfileTypesResponse], error) {
+func (q *Querier) ProfileTypes(ctx context.Context,
+	r *connect.Request[querierv1.ProfileTypesRequest]) (*connect.Response[querierv1.ProfileTypesResponse], error) {
 	start, end := q.recent(r.Msg.Start, r.Msg.End)
 	s, err := q.choose(ctx, nil, start, end, false)
 	if err != nil {
@@ -103,7 +104,8 @@ func parsedType(id string) *typesv1.ProfileType {
 }
 
 // LabelNames lists the names of labels.
-func (q *Querier) LabelNames(ctx context.Context, r *connect.Request[typesv1.LabelNamesRequest]) (*connect.Response[typesv1.LabelNamesResponse], error) {
+func (q *Querier) LabelNames(ctx context.Context,
+	r *connect.Request[typesv1.LabelNamesRequest]) (*connect.Response[typesv1.LabelNamesResponse], error) {
 	names := map[string]bool{}
 	dots := allowsDots(r.Header())
 	err := q.list(ctx, r.Msg.Matchers, r.Msg.Start, r.Msg.End, dots, nil, func(list []label) error {
@@ -119,7 +121,8 @@ func (q *Querier) LabelNames(ctx context.Context, r *connect.Request[typesv1.Lab
 }
 
 // list calls use with the wanted labels of the series that match.
-func (q *Querier) list(ctx context.Context, selectors []string, start, end int64, dots bool, names []string, use func([]label) error) error {
+func (q *Querier) list(ctx context.Context, selectors []string, start, end int64, dots bool, names []string,
+	use func([]label) error) error {
 	matchers, err := parseSelectors(meterOf(ctx), selectors...)
 	if err != nil {
 		return err
@@ -133,7 +136,8 @@ func (q *Querier) list(ctx context.Context, selectors []string, start, end int64
 }
 
 // LabelValues lists the values of a label.
-func (q *Querier) LabelValues(ctx context.Context, r *connect.Request[typesv1.LabelValuesRequest]) (*connect.Response[typesv1.LabelValuesResponse], error) {
+func (q *Querier) LabelValues(ctx context.Context,
+	r *connect.Request[typesv1.LabelValuesRequest]) (*connect.Response[typesv1.LabelValuesResponse], error) {
 	if r.Msg.Name == "" {
 		return nil, invalid("name is required")
 	}
@@ -152,7 +156,8 @@ func (q *Querier) LabelValues(ctx context.Context, r *connect.Request[typesv1.La
 }
 
 // Series lists the sets of labels that series have.
-func (q *Querier) Series(ctx context.Context, r *connect.Request[querierv1.SeriesRequest]) (*connect.Response[querierv1.SeriesResponse], error) {
+func (q *Querier) Series(ctx context.Context,
+	r *connect.Request[querierv1.SeriesRequest]) (*connect.Response[querierv1.SeriesResponse], error) {
 	out, seen, meter := &querierv1.SeriesResponse{}, map[string]bool{}, meterOf(ctx)
 	names := r.Msg.LabelNames
 	if len(names) == 0 {
@@ -197,7 +202,8 @@ func comparePairs(a, b []*typesv1.LabelPair) int {
 }
 
 // GetProfileStats reports whether there are profiles, and of what time.
-func (q *Querier) GetProfileStats(ctx context.Context, _ *connect.Request[typesv1.GetProfileStatsRequest]) (*connect.Response[typesv1.GetProfileStatsResponse], error) {
+func (q *Querier) GetProfileStats(ctx context.Context,
+	_ *connect.Request[typesv1.GetProfileStatsRequest]) (*connect.Response[typesv1.GetProfileStatsResponse], error) {
 	list, err := q.Store.Catalog(ctx, "", meterOf(ctx))
 	if err != nil {
 		return nil, err
@@ -214,7 +220,8 @@ func (q *Querier) GetProfileStats(ctx context.Context, _ *connect.Request[typesv
 }
 
 // AnalyzeQuery estimates what a query reads.
-func (q *Querier) AnalyzeQuery(ctx context.Context, r *connect.Request[querierv1.AnalyzeQueryRequest]) (*connect.Response[querierv1.AnalyzeQueryResponse], error) {
+func (q *Querier) AnalyzeQuery(ctx context.Context,
+	r *connect.Request[querierv1.AnalyzeQueryRequest]) (*connect.Response[querierv1.AnalyzeQueryResponse], error) {
 	matchers, err := parseSelectors(meterOf(ctx), r.Msg.Query)
 	if err != nil {
 		return nil, err
@@ -245,14 +252,17 @@ func (q *Querier) selectTyped(ctx context.Context, typeID, selector string, star
 	return q.choose(ctx, matchers, start, end, false)
 }
 
-// goroutines is Pyroscope's name for goroutine profiles that pyroscope-go pushes. The store names them as it does scraped ones.
+// goroutines is Pyroscope's name for goroutine profiles that pyroscope-go pushes. The store names them as it does
+// scraped ones.
 const goroutines = "goroutines"
 
 // typed returns the matchers of a selector and of a profile type.
 func typed(ctx context.Context, typeID, selector string) ([]*labels.Matcher, error) {
 	t := parsedType(typeID)
 	if t == nil {
-		return nil, invalid("%q is not a profile type: it must be <name>:<sample type>:<sample unit>:<period type>:<period unit>", store.Shorten(typeID))
+		return nil, invalid(
+			"%q is not a profile type: it must be <name>:<sample type>:<sample unit>:<period type>:<period unit>",
+			store.Shorten(typeID))
 	}
 	matchers, err := parseSelectors(meterOf(ctx), selector)
 	if err != nil {

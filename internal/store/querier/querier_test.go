@@ -66,13 +66,15 @@ func requireAnswers(t *testing.T, s *store.Querier) {
 		require.NoError(t, err, q.name)
 		fmt.Fprintf(&got, "== %s\n%v\n", q.name, answer)
 	}
-	render := url.Values{"query": {`memory:inuse_space:bytes:space:bytes{service_name="shop-1"}`}, "from": {"now-2m"}, "max-nodes": {"20"}}
+	render := url.Values{"query": {`memory:inuse_space:bytes:space:bytes{service_name="shop-1"}`}, "from": {"now-2m"},
+		"max-nodes": {"20"}}
 	fmt.Fprintln(&got, "== render\n", renderText(t, address, "/pyroscope/render", render))
 	render.Set("format", "dot")
 	fmt.Fprintln(&got, "== dot\n", renderText(t, address, "/pyroscope/render", render))
 	fmt.Fprintln(&got, "== render-diff\n", renderText(t, address, "/pyroscope/render-diff", url.Values{
 		"leftQuery": {`mutex:delay:nanoseconds:contentions:count{service_version="1.0"}`}, "leftFrom": {"now-1h"},
-		"rightQuery": {`mutex:delay:nanoseconds:contentions:count{service_version="1.1"}`}, "rightFrom": {"now-1h"}, "max-nodes": {"12"},
+		"rightQuery": {`mutex:delay:nanoseconds:contentions:count{service_version="1.1"}`}, "rightFrom": {"now-1h"},
+		"max-nodes": {"12"},
 	}))
 	profiletest.Golden(t, "testdata/answers.golden", got.String())
 }
@@ -81,7 +83,8 @@ func requireAnswers(t *testing.T, s *store.Querier) {
 func storeOnDisk(t *testing.T, list []pushed) *store.Store {
 	s := store.New(store.Config{
 		Window: 2 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20, MaxSeries: 10_000,
-		Disk: store.DiskConfig{Directory: t.TempDir(), Retention: 48 * time.Hour, MaxBytes: 1 << 30, Report: func(string, error) {}},
+		Disk: store.DiskConfig{Directory: t.TempDir(), Retention: 48 * time.Hour, MaxBytes: 1 << 30,
+			Report: func(string, error) {}},
 	})
 	require.NoError(t, s.Open())
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -98,7 +101,8 @@ func TestLabelsWithDots(t *testing.T) {
 	b := profiletest.New().Resource("service.name", "shop", "k8s.pod.name", "pod-1", "replicas", int64(3))
 	b.Profile("cpu", "nanoseconds").Period(10, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
 		Attributes(profiletest.Attr("profiling.source", "timer"), profiletest.Attr("pprof.profile.comment", "x")).
-		Sample(profiletest.Value(5, "leaf", "root").With(profiletest.Attr("http.route", "/cart"), profiletest.Attr("thread.id", "7"), profiletest.Attr("size", int64(1))))
+		Sample(profiletest.Value(5, "leaf", "root").With(profiletest.Attr("http.route", "/cart"),
+			profiletest.Attr("thread.id", "7"), profiletest.Attr("size", int64(1))))
 	require.Equal(t, 1, s.Add(b.Build(), noon).Profiles)
 	c, _ := client(t, s.Querier, noon)
 	names := func(accept string) []string {
@@ -109,15 +113,19 @@ func TestLabelsWithDots(t *testing.T) {
 		return out.Msg.Names
 	}
 	every := []string{"__name__", "__period_type__", "__period_unit__", "__profile_type__", "__type__", "__unit__"}
-	assert.Equal(t, append(every, "http_route", "k8s_pod_name", "profiling_source", "replicas", "service_name"), names("*/*"))
-	assert.Equal(t, append(every, "http.route", "k8s.pod.name", "profiling.source", "replicas", "service_name"), names("*/*; allow-utf8-labelnames=true"))
+	assert.Equal(t, append(every, "http_route", "k8s_pod_name", "profiling_source", "replicas", "service_name"),
+		names("*/*"))
+	assert.Equal(t, append(every, "http.route", "k8s.pod.name", "profiling.source", "replicas", "service_name"),
+		names("*/*; allow-utf8-labelnames=true"))
 	for _, selector := range []string{
-		"", "{}", `{k8s_pod_name="pod-1"}`, `{"k8s.pod.name"="pod-1"}`, `{http_route="/cart"}`, `{"http.route"=~"/c.*"}`, `{replicas="3"}`, `{thread_id=""}`,
+		"", "{}", `{k8s_pod_name="pod-1"}`, `{"k8s.pod.name"="pod-1"}`, `{http_route="/cart"}`, `{"http.route"=~"/c.*"}`,
+		`{replicas="3"}`, `{thread_id=""}`,
 		`{"service.name"="shop"}`, `{profiling_source="timer", service_name="shop"}`,
 	} {
 		assert.EqualValues(t, 5, total(t, c, selector), selector)
 	}
-	for _, selector := range []string{`{k8s_pod_name="pod-2"}`, `{http_route!="/cart"}`, `{thread_id="7"}`, `{size="1"}`, `{pprof_profile_comment="x"}`, `{service_name=""}`} {
+	for _, selector := range []string{`{k8s_pod_name="pod-2"}`, `{http_route!="/cart"}`, `{thread_id="7"}`, `{size="1"}`,
+		`{pprof_profile_comment="x"}`, `{service_name=""}`} {
 		assert.Zero(t, total(t, c, selector), selector)
 	}
 }
@@ -125,7 +133,9 @@ func TestLabelsWithDots(t *testing.T) {
 const cpuType = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 
 func total(t *testing.T, c interface {
-	SelectMergeStacktraces(ctx context.Context, in *connect.Request[querierv1.SelectMergeStacktracesRequest]) (*connect.Response[querierv1.SelectMergeStacktracesResponse], error)
+	SelectMergeStacktraces(ctx context.Context,
+		in *connect.Request[querierv1.SelectMergeStacktracesRequest]) (
+		*connect.Response[querierv1.SelectMergeStacktracesResponse], error)
 }, selector string) int64 {
 	t.Helper()
 	out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
@@ -143,7 +153,8 @@ func TestCountsOfCPUAreTimes(t *testing.T) {
 		b.Profile("samples", "count").Period(50, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
 			Sample(profiletest.Value(3, "leaf").With(profiletest.Attr("endpoint", "/a")), profiletest.Value(1, "leaf"))
 		if both {
-			b.Profile("cpu", "nanoseconds").Period(50, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
+			b.Profile("cpu", "nanoseconds").Period(50, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()),
+				1e9).
 				Sample(profiletest.Value(7, "leaf"))
 		}
 		require.NotZero(t, s.Add(b.Build(), noon).Profiles)
@@ -153,41 +164,48 @@ func TestCountsOfCPUAreTimes(t *testing.T) {
 	assert.EqualValues(t, 150, total(t, c, `{service_name="ebpf", endpoint="/a"}`))
 	assert.EqualValues(t, 7, total(t, c, `{service_name="go"}`))
 	series, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
-		ProfileTypeID: cpuType, LabelSelector: "{}", Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(), Step: 3600, GroupBy: []string{"service_name", "endpoint"},
+		ProfileTypeID: cpuType, LabelSelector: "{}", Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(),
+		Step: 3600, GroupBy: []string{"service_name", "endpoint"},
 	}))
 	require.NoError(t, err)
-	assert.Equal(t, []string{"endpoint=/a,service_name=ebpf 1769860800000:150", "service_name=ebpf 1769860800000:50", "service_name=go 1769860800000:7"}, seriesText(series.Msg.Series))
+	assert.Equal(t, []string{"endpoint=/a,service_name=ebpf 1769860800000:150", "service_name=ebpf 1769860800000:50",
+		"service_name=go 1769860800000:7"}, seriesText(series.Msg.Series))
 }
 
 // Goroutine profiles can be queried by Pyroscope's name for them, too.
 func TestGoroutines(t *testing.T) {
 	s := newStore()
 	b := profiletest.New().Resource("service.name", "shop")
-	b.Profile("goroutine", "count").Period(1, "goroutine", "count").Time(uint64(noon.Add(-time.Minute).UnixNano()), 0).Sample(profiletest.Value(4, "leaf"))
+	b.Profile("goroutine", "count").Period(1, "goroutine", "count").Time(uint64(noon.Add(-time.Minute).UnixNano()), 0).
+		Sample(profiletest.Value(4, "leaf"))
 	require.NotZero(t, s.Add(b.Build(), noon).Profiles)
 	c, _ := client(t, s.Querier, noon)
 	for _, name := range []string{"goroutine", "goroutines"} {
 		out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
-			ProfileTypeID: name + ":goroutine:count:goroutine:count", Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(),
+			ProfileTypeID: name + ":goroutine:count:goroutine:count", Start: noon.Add(-time.Hour).UnixMilli(),
+			End: noon.UnixMilli(),
 		}))
 		require.NoError(t, err)
 		assert.EqualValues(t, 4, out.Msg.Flamegraph.Total, name)
 	}
 }
 
-// Profiles Drilldown asks newer servers for tables of functions and for the callers and callees of one, and works without: an answer to what
-// this one does not know must be a flame graph.
+// Profiles Drilldown asks newer servers for tables of functions and for the callers and callees of one, and works
+// without: an answer to what this one does not know must be a flame graph.
 func TestNewerFormats(t *testing.T) {
 	s := newStore()
 	keep(t, s, history(rand.New(rand.NewPCG(8, 8)), noon, 2), noon)
 	_, address := client(t, s.Querier, noon)
-	selected := fmt.Sprintf(`"profileTypeID": %q, "labelSelector": "{}", "start": "%d", "end": "%d"`, cpuType, noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli())
+	selected := fmt.Sprintf(`"profileTypeID": %q, "labelSelector": "{}", "start": "%d", "end": "%d"`, cpuType,
+		noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli())
 	for call, body := range map[string]string{
 		"SelectMergeStacktraces":  `{` + selected + `, "maxNodes": "5", "format": "PROFILE_FORMAT_FUNCTIONS"}`,
 		"SelectMergeStacktraces ": `{` + selected + `, "format": "PROFILE_FORMAT_SANDWICH", "sandwichFunction": "main.f1"}`,
-		"Diff":                    `{"left": {` + selected + `}, "right": {` + selected + `}, "maxNodes": "5", "format": "PROFILE_FORMAT_FUNCTIONS"}`,
+		"Diff": `{"left": {` + selected + `}, "right": {` + selected +
+			`}, "maxNodes": "5", "format": "PROFILE_FORMAT_FUNCTIONS"}`,
 	} {
-		response, err := http.Post(address+"/querier.v1.QuerierService/"+strings.TrimSpace(call), "application/json", strings.NewReader(body))
+		response, err := http.Post(address+"/querier.v1.QuerierService/"+strings.TrimSpace(call), "application/json",
+			strings.NewReader(body))
 		require.NoError(t, err)
 		text, err := io.ReadAll(response.Body)
 		require.NoError(t, err)
@@ -205,7 +223,8 @@ func TestSeriesOfLabels(t *testing.T) {
 		if pod != "" {
 			b.Resource("pod", pod)
 		}
-		b.Profile("cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).Sample(profiletest.Value(3, "leaf"))
+		b.Profile("cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
+			Sample(profiletest.Value(3, "leaf"))
 		require.NotZero(t, s.Add(b.Build(), noon).Profiles)
 	}
 	c, _ := client(t, s.Querier, noon)
@@ -226,7 +245,8 @@ func TestProfileIDs(t *testing.T) {
 	start, end := noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli()
 	heat, err := c.SelectHeatmap(t.Context(), connect.NewRequest(&querierv1.SelectHeatmapRequest{
 		ProfileTypeID: cpuType, LabelSelector: `{service_name="shop-0"}`, Start: start, End: end, Step: 60,
-		QueryType: querierv1.HeatmapQueryType_HEATMAP_QUERY_TYPE_INDIVIDUAL, ExemplarType: typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL,
+		QueryType:    querierv1.HeatmapQueryType_HEATMAP_QUERY_TYPE_INDIVIDUAL,
+		ExemplarType: typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL,
 	}))
 	require.NoError(t, err)
 	points, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
@@ -283,7 +303,8 @@ func TestSeriesOfACallSite(t *testing.T) {
 	c, _ := client(t, s.Querier, noon)
 	start, end := noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli()
 	sum, found := int64(0), 0
-	for _, names := range [][]string{{}, {"main.f1"}, {"main.f3", "main.f2"}, {"main.f0", "main.f5"}, {"main.f2"}, {"nothing"}} {
+	for _, names := range [][]string{{}, {"main.f1"}, {"main.f3", "main.f2"}, {"main.f0", "main.f5"}, {"main.f2"},
+		{"nothing"}} {
 		site := &typesv1.StackTraceSelector{}
 		for _, name := range names {
 			site.CallSite = append(site.CallSite, &typesv1.Location{Name: name})
@@ -293,7 +314,8 @@ func TestSeriesOfACallSite(t *testing.T) {
 		}))
 		require.NoError(t, err)
 		series, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
-			ProfileTypeID: cpuType, LabelSelector: `{endpoint="/cart"}`, Start: start, End: end, Step: 20, GroupBy: []string{"pod"}, StackTraceSelector: site,
+			ProfileTypeID: cpuType, LabelSelector: `{endpoint="/cart"}`, Start: start, End: end, Step: 20,
+			GroupBy: []string{"pod"}, StackTraceSelector: site,
 		}))
 		require.NoError(t, err)
 		points := int64(0)
@@ -302,7 +324,8 @@ func TestSeriesOfACallSite(t *testing.T) {
 				points += int64(p.Value)
 			}
 		}
-		merged, err := c.SelectMergeProfile(t.Context(), connect.NewRequest(&querierv1.SelectMergeProfileRequest{ //nolint:staticcheck // Grafana's app calls it
+		//nolint:staticcheck // Grafana's app calls it
+		merged, err := c.SelectMergeProfile(t.Context(), connect.NewRequest(&querierv1.SelectMergeProfileRequest{
 			ProfileTypeID: cpuType, LabelSelector: `{endpoint="/cart"}`, Start: start, End: end, StackTraceSelector: site,
 		}))
 		require.NoError(t, err)
@@ -325,22 +348,27 @@ func pprofTotal(p *profilev1.Profile) (sum int64) {
 	return sum
 }
 
-// Cutting a pprof by max_nodes, or for PGO, leaves its total as it is. Those of a real Pyroscope are the same: TestAnswersAreThoseOfPyroscope.
+// Cutting a pprof by max_nodes, or for PGO, leaves its total as it is. Those of a real Pyroscope are the same:
+// TestAnswersAreThoseOfPyroscope.
 func TestCutPprof(t *testing.T) {
 	s := newStore()
 	b := profiletest.New().Resource("service.name", "shop")
-	b.Profile("cpu", "nanoseconds").Period(1, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).Sample(
-		profiletest.Value(50, "leaf", "hot", "main"), profiletest.Value(30, "hot", "main"),
-		profiletest.Value(3, "deep", "small", "main"), profiletest.Value(2, "deeper", "deep", "small", "main"), profiletest.Value(1, "tiny"),
-	)
+	b.Profile("cpu", "nanoseconds").Period(1, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
+		Sample(
+			profiletest.Value(50, "leaf", "hot", "main"), profiletest.Value(30, "hot", "main"),
+			profiletest.Value(3, "deep", "small", "main"), profiletest.Value(2, "deeper", "deep", "small", "main"),
+			profiletest.Value(1, "tiny"),
+		)
 	require.NotZero(t, s.Add(b.Build(), noon).Profiles)
 	c, _ := client(t, s.Querier, noon)
 	ask := func(most int64, pgo *typesv1.GoPGO) *profilev1.Profile {
-		in := &querierv1.SelectMergeProfileRequest{ProfileTypeID: cpuType, Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli()}
+		in := &querierv1.SelectMergeProfileRequest{ProfileTypeID: cpuType, Start: noon.Add(-time.Hour).UnixMilli(),
+			End: noon.UnixMilli()}
 		if in.MaxNodes = &most; pgo != nil {
 			in.StackTraceSelector = &typesv1.StackTraceSelector{GoPgo: pgo, CallSite: []*typesv1.Location{{Name: "not used"}}}
 		}
-		out, err := c.SelectMergeProfile(t.Context(), connect.NewRequest(in)) //nolint:staticcheck // Grafana's app calls it
+		//nolint:staticcheck // Grafana's app calls it
+		out, err := c.SelectMergeProfile(t.Context(), connect.NewRequest(in))
 		require.NoError(t, err)
 		require.EqualValues(t, 86, pprofTotal(out.Msg))
 		return out.Msg
@@ -364,15 +392,20 @@ func TestCutPprof(t *testing.T) {
 		slices.Sort(lines)
 		return lines
 	}
-	whole := []string{"deep < small < main 3", "deeper < deep < small < main 2", "hot < main 30", "leaf < hot < main 50", "tiny 1"}
+	whole := []string{"deep < small < main 3", "deeper < deep < small < main 2", "hot < main 30", "leaf < hot < main 50",
+		"tiny 1"}
 	assert.Equal(t, whole, names(ask(0, nil)))
 	assert.Equal(t, whole, names(ask(8, nil)))
 	// The nodes are main 85, hot 80, leaf 50, small 5, deep 5, deeper 2, tiny 1, and the root.
-	assert.Equal(t, []string{"hot < main 30", "leaf < hot < main 50", "other 1", "other < small < main 5"}, names(ask(3, nil)))
-	assert.Equal(t, []string{"hot < main 30", "other 1", "other < hot < main 50", "other < small < main 5"}, names(ask(1, nil)))
+	assert.Equal(t, []string{"hot < main 30", "leaf < hot < main 50", "other 1", "other < small < main 5"},
+		names(ask(3, nil)))
+	assert.Equal(t, []string{"hot < main 30", "other 1", "other < hot < main 50", "other < small < main 5"},
+		names(ask(1, nil)))
 	assert.NotContains(t, ask(3, nil).StringTable, "deeper", "nothing refers to it")
-	assert.Equal(t, []string{"deep 3", "deeper 2", "hot 30", "leaf 50", "tiny 1"}, names(ask(0, &typesv1.GoPGO{KeepLocations: 1, AggregateCallees: true})))
-	assert.Equal(t, []string{"deep < small 3", "deeper < deep 2", "hot < main 30", "leaf < hot 50", "tiny 1"}, names(ask(3, &typesv1.GoPGO{KeepLocations: 2})))
+	assert.Equal(t, []string{"deep 3", "deeper 2", "hot 30", "leaf 50", "tiny 1"},
+		names(ask(0, &typesv1.GoPGO{KeepLocations: 1, AggregateCallees: true})))
+	assert.Equal(t, []string{"deep < small 3", "deeper < deep 2", "hot < main 30", "leaf < hot 50", "tiny 1"},
+		names(ask(3, &typesv1.GoPGO{KeepLocations: 2})))
 	for _, l := range ask(0, &typesv1.GoPGO{KeepLocations: 1, AggregateCallees: true}).Location {
 		assert.Zero(t, l.Line[0].Line)
 	}
@@ -393,16 +426,19 @@ func TestHostileQueries(t *testing.T) {
 		"is not a profile type":          {ProfileTypeID: "cpu"},
 		"label selector":                 {ProfileTypeID: cpuType, LabelSelector: `{a=`},
 		"missing argument to repetition": {ProfileTypeID: cpuType, LabelSelector: `{a=~"*"}`},
-		"more than 16384 bytes":          {ProfileTypeID: cpuType, LabelSelector: `{a=~"` + strings.Repeat("x|", 10_000) + `"}`},
-		"from 1 to 1048576":              {ProfileTypeID: cpuType, MaxNodes: nodes(1 << 40)},
-		"found -1":                       {ProfileTypeID: cpuType, MaxNodes: nodes(-1)},
-		"is not the id of a profile":     {ProfileTypeID: cpuType, ProfileIdSelector: []string{"x"}},
-		"is not the id of a span":        {ProfileTypeID: cpuType, SpanSelector: []string{"123"}},
-		"is not the id of a trace":       {ProfileTypeID: cpuType, TraceIdSelector: []string{strings.Repeat("g", 32)}},
-		"cannot be combined":             {ProfileTypeID: cpuType, SpanSelector: []string{strings.Repeat("0", 16)}, TraceIdSelector: []string{strings.Repeat("0", 32)}},
-		"may select at most 10000 ids":   {ProfileTypeID: cpuType, SpanSelector: make([]string, 10_001)},
-		"leave out `async`":              {ProfileTypeID: cpuType, Async: &querierv1.AsyncQueryRequest{RequestId: "x"}},
-		"`go_pgo`":                       {ProfileTypeID: cpuType, StackTraceSelector: &typesv1.StackTraceSelector{GoPgo: &typesv1.GoPGO{}}},
+		"more than 16384 bytes": {ProfileTypeID: cpuType,
+			LabelSelector: `{a=~"` + strings.Repeat("x|", 10_000) + `"}`},
+		"from 1 to 1048576":          {ProfileTypeID: cpuType, MaxNodes: nodes(1 << 40)},
+		"found -1":                   {ProfileTypeID: cpuType, MaxNodes: nodes(-1)},
+		"is not the id of a profile": {ProfileTypeID: cpuType, ProfileIdSelector: []string{"x"}},
+		"is not the id of a span":    {ProfileTypeID: cpuType, SpanSelector: []string{"123"}},
+		"is not the id of a trace":   {ProfileTypeID: cpuType, TraceIdSelector: []string{strings.Repeat("g", 32)}},
+		"cannot be combined": {ProfileTypeID: cpuType, SpanSelector: []string{strings.Repeat("0", 16)},
+			TraceIdSelector: []string{strings.Repeat("0", 32)}},
+		"may select at most 10000 ids": {ProfileTypeID: cpuType, SpanSelector: make([]string, 10_001)},
+		"leave out `async`":            {ProfileTypeID: cpuType, Async: &querierv1.AsyncQueryRequest{RequestId: "x"}},
+		"`go_pgo`": {ProfileTypeID: cpuType,
+			StackTraceSelector: &typesv1.StackTraceSelector{GoPgo: &typesv1.GoPGO{}}},
 	} {
 		assert.ErrorContains(t, ask(in), name)
 	}
@@ -415,19 +451,23 @@ func TestHostileQueries(t *testing.T) {
 		return nil
 	}
 	for _, text := range []string{
-		`{a=~"` + strings.Repeat(`\\pL{1000}|`, 1000) + `"}`, `{a=~"` + strings.Repeat(`(x{500}){2}|`, 1000) + `"}`, `{a=~"` + strings.Repeat(`[^x]{999}|`, 1000) + `"}`,
+		`{a=~"` + strings.Repeat(`\\pL{1000}|`, 1000) + `"}`, `{a=~"` + strings.Repeat(`(x{500}){2}|`, 1000) + `"}`,
+		`{a=~"` + strings.Repeat(`[^x]{999}|`, 1000) + `"}`,
 	} {
 		reserved = 0
 		bounds = size.Meter{Reserve: bounds.Reserve}
 		_, err := parseSelectors(&bounds, text)
 		assert.ErrorIs(t, err, store.ErrTooLarge, text[:20])
 	}
-	_, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{ProfileTypeID: cpuType, Start: -1 << 63, End: 1<<63 - 1, Step: 0.001}))
+	_, err := c.SelectSeries(t.Context(),
+		connect.NewRequest(&querierv1.SelectSeriesRequest{ProfileTypeID: cpuType, Start: -1 << 63, End: 1<<63 - 1,
+			Step: 0.001}))
 	require.NoError(t, err, "the cost is that of the profiles, not of the steps")
 }
 
 func FuzzSelectors(f *testing.F) {
-	for _, text := range []string{`{a="b"}`, `process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=~"shop|cart", "k8s.pod.name"!="x"}`, `{a=~"(x{500}){2}"}`} {
+	for _, text := range []string{`{a="b"}`,
+		`process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=~"shop|cart", "k8s.pod.name"!="x"}`, `{a=~"(x{500}){2}"}`} {
 		f.Add(text)
 	}
 	s := newStore()
@@ -435,12 +475,15 @@ func FuzzSelectors(f *testing.F) {
 	q := &Querier{Store: s.Querier, Now: func() time.Time { return noon }}
 	f.Fuzz(func(t *testing.T, text string) {
 		ctx := WithMeter(t.Context(), &size.Meter{Context: t.Context()})
-		in := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: text, Start: 0, End: noon.UnixMilli()}
+		in := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: text, Start: 0,
+			End: noon.UnixMilli()}
 		out, err := q.SelectMergeStacktraces(ctx, connect.NewRequest(in))
 		if err == nil {
 			require.NotNil(t, out.Msg.Flamegraph)
 		}
-		_, _ = q.Series(ctx, connect.NewRequest(&querierv1.SeriesRequest{Matchers: []string{text}, Start: 0, End: noon.UnixMilli(), LabelNames: []string{text}}))
+		_, _ = q.Series(ctx,
+			connect.NewRequest(&querierv1.SeriesRequest{Matchers: []string{text}, Start: 0, End: noon.UnixMilli(),
+				LabelNames: []string{text}}))
 		_, _ = query.ParseTime(text, noon)
 		_, _ = parseIDs[profileID]("profile", []string{text}, "-")
 	})
@@ -451,14 +494,16 @@ func TestEqualSums(t *testing.T) {
 	s := newStore()
 	for i, endpoint := range []string{"/pay", "/cart"} {
 		b := profiletest.New().Resource("service.name", fmt.Sprint("shop-", i), "endpoint", endpoint)
-		b.Profile("cpu", "nanoseconds").Period(50, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).Sample(profiletest.Value(7, "leaf"))
+		b.Profile("cpu", "nanoseconds").Period(50, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
+			Sample(profiletest.Value(7, "leaf"))
 		require.NotZero(t, s.Add(b.Build(), noon).Profiles)
 	}
 	c, _ := client(t, s.Querier, noon)
 	pay, cart := "endpoint=/pay,service_name=shop-0 1769860800000:7", "endpoint=/cart,service_name=shop-1 1769860800000:7"
 	for first, want := range map[string][]string{"service_name": {pay, cart}, "endpoint": {cart, pay}} {
 		series, err := c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{
-			ProfileTypeID: cpuType, LabelSelector: "{}", Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(), Step: 3600,
+			ProfileTypeID: cpuType, LabelSelector: "{}", Start: noon.Add(-time.Hour).UnixMilli(), End: noon.UnixMilli(),
+			Step:    3600,
 			GroupBy: []string{first, "service_name", "endpoint"},
 		}))
 		require.NoError(t, err)

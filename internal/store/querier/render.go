@@ -21,7 +21,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
-// This file answers GET /pyroscope/render and /pyroscope/render-diff: flame graphs as JSON, and one as a graph for Graphviz.
+// This file answers GET /pyroscope/render and /pyroscope/render-diff: flame graphs as JSON, and one as a graph for
+// Graphviz.
 
 type flamebearer struct {
 	Version     int                  `json:"version"`
@@ -57,8 +58,10 @@ type timeline struct {
 	Watermarks    map[string]int `json:"watermarks"`
 }
 
-func newFlamebearer(format string, t *typesv1.ProfileType, names []string, rows []*querierv1.Level, total, maxSelf int64) *flamebearer {
-	out := &flamebearer{Version: 1, Metadata: metadata{Format: format, SampleRate: 100, Units: t.SampleUnit, Name: t.SampleType}}
+func newFlamebearer(format string, t *typesv1.ProfileType, names []string, rows []*querierv1.Level, total,
+	maxSelf int64) *flamebearer {
+	out := &flamebearer{Version: 1,
+		Metadata: metadata{Format: format, SampleRate: 100, Units: t.SampleUnit, Name: t.SampleType}}
 	switch t.SampleType {
 	case "inuse_objects", "alloc_objects", "goroutine", "samples":
 		out.Metadata.Units = "objects"
@@ -143,7 +146,8 @@ func (q *Querier) RenderDiff(ctx context.Context, params url.Values, w io.Writer
 		return "", err
 	}
 	if t.ID != other.ID {
-		return "", invalid("both queries must have the same profile type, found %q and %q", store.Shorten(t.ID), store.Shorten(other.ID))
+		return "", invalid("both queries must have the same profile type, found %q and %q", store.Shorten(t.ID),
+			store.Shorten(other.ID))
 	}
 	diff, err := q.Diff(ctx, connect.NewRequest(&querierv1.DiffRequest{Left: left, Right: right}))
 	if err != nil {
@@ -156,7 +160,8 @@ func (q *Querier) RenderDiff(ctx context.Context, params url.Values, w io.Writer
 }
 
 // rendered reads a query of the form `process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="shop"}` and its time.
-func (q *Querier) rendered(ctx context.Context, params url.Values, selector, from, until string) (*querierv1.SelectMergeStacktracesRequest, *typesv1.ProfileType, error) {
+func (q *Querier) rendered(ctx context.Context, params url.Values, selector, from,
+	until string) (*querierv1.SelectMergeStacktracesRequest, *typesv1.ProfileType, error) {
 	value := params.Get(selector)
 	matchers, err := parseSelectors(meterOf(ctx), value)
 	if err != nil {
@@ -172,8 +177,9 @@ func (q *Querier) rendered(ctx context.Context, params url.Values, selector, fro
 		}
 	}
 	if t == nil {
-		return nil, nil, invalid("`%s` must be a profile type and a label selector, as in process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"shop\"}, found %q",
-			selector, store.Shorten(value))
+		return nil, nil,
+			invalid("`%s` must be a profile type and a label selector, as in process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"shop\"}, found %q",
+				selector, store.Shorten(value))
 	}
 	in := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: t.ID, LabelSelector: "{" + strings.Join(rest, ",") + "}"}
 	for key, at := range map[string]*int64{from: &in.Start, until: &in.End} {

@@ -57,7 +57,8 @@ func (g *groups) number(list []label) int {
 	return i
 }
 
-// points calls use with the points of a selection, in no order. Those of one profile and group may come in several parts.
+// points calls use with the points of a selection, in no order. Those of one profile and group may come in several
+// parts.
 func (q *Querier) points(s *selection, by []string, spans bool, use func(*point) error) (*groups, error) {
 	g := &groups{by: by, byKey: map[string]int{}}
 	// The group of a series, or -1 if that depends on its samples.
@@ -115,9 +116,10 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 
 func floorMillis(nanos int64) int64 { return nanos / 1e6 }
 
-// grouped returns the labels of a series and of a set of attributes of its samples, of the given names and in their order: so does Pyroscope,
-// and puts series with equal sums in the order of their labels.
-func (s *selection) grouped(in *store.Series, by []string, dict *dictionary.Dictionary, set dictionary.AttributeSetIndex) (list []label) {
+// grouped returns the labels of a series and of a set of attributes of its samples, of the given names and in their
+// order: so does Pyroscope, and puts series with equal sums in the order of their labels.
+func (s *selection) grouped(in *store.Series, by []string, dict *dictionary.Dictionary,
+	set dictionary.AttributeSetIndex) (list []label) {
 	for _, name := range by {
 		value, ok := s.value(in, name)
 		if !ok && dict != nil {
@@ -149,7 +151,8 @@ type exemplar struct {
 	value int64
 }
 
-// SelectSeries returns the sums of profiles, or of the stacks of a call site in them, over time. A point at t has the profiles in (t-step, t]; the first one those at t-step, too.
+// SelectSeries returns the sums of profiles, or of the stacks of a call site in them, over time. A point at t has the
+// profiles in (t-step, t]; the first one those at t-step, too.
 func (q *Querier) SelectSeries(
 	ctx context.Context, r *connect.Request[querierv1.SelectSeriesRequest],
 ) (*connect.Response[querierv1.SelectSeriesResponse], error) {
@@ -196,7 +199,8 @@ func (q *Querier) SelectSeries(
 		}
 		b.sum += float64(p.value)
 		of := profileGroup{p.group, p.series, p.time}
-		if !seen[of] && (exemplars || in.GetAggregation() == typesv1.TimeSeriesAggregationType_TIME_SERIES_AGGREGATION_TYPE_AVERAGE) {
+		if !seen[of] &&
+			(exemplars || in.GetAggregation() == typesv1.TimeSeriesAggregationType_TIME_SERIES_AGGREGATION_TYPE_AVERAGE) {
 			seen[of] = true
 			b.count++
 			if err := s.memory.More(pointBytes); err != nil {
@@ -335,7 +339,8 @@ func (q *Querier) SelectHeatmap(
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&querierv1.SelectHeatmapResponse{Series: topHeat(s.heatmap(g, values, in, step), in.GetLimit())}), nil
+	return connect.NewResponse(&querierv1.SelectHeatmapResponse{Series: topHeat(s.heatmap(g, values, in, step),
+		in.GetLimit())}), nil
 }
 
 // withLinks returns the series some of whose samples have links.
@@ -348,7 +353,8 @@ func (s *selection) withLinks() (series []store.Series, rest [][]*labels.Matcher
 	return series, rest
 }
 
-func (s *selection) heatmap(g *groups, values map[point]int64, in *querierv1.SelectHeatmapRequest, step int64) []*typesv1.HeatmapSeries {
+func (s *selection) heatmap(g *groups, values map[point]int64, in *querierv1.SelectHeatmapRequest,
+	step int64) []*typesv1.HeatmapSeries {
 	if len(values) == 0 {
 		return nil
 	}
@@ -373,7 +379,8 @@ func (s *selection) heatmap(g *groups, values map[point]int64, in *querierv1.Sel
 		row int
 	}
 	slots, best := map[slotKey]*typesv1.HeatmapSlot{}, map[cellKey]*exemplar{}
-	isShown := in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL || in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_SPAN
+	isShown := in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL ||
+		in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_SPAN
 	lastSlot := in.Start + (in.End-in.Start+step-1)/step*step
 	for p, value := range values {
 		at := in.Start

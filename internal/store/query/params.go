@@ -72,14 +72,16 @@ func (p *Params) Fail(err error) {
 	}
 }
 
-// Check returns the first error, or that of a key that was not read: a misspelt one would show other profiles than the user expects.
+// Check returns the first error, or that of a key that was not read: a misspelt one would show other profiles than the
+// user expects.
 func (p *Params) Check() error {
 	if p.err != nil {
 		return p.err
 	}
 	for key := range p.values {
 		if !p.used[key] {
-			return BadRequest(fmt.Sprintf("unknown parameter %q", store.Shorten(key)), "attributes are filtered by attr.<key>=<value>; see the README for the parameters")
+			return BadRequest(fmt.Sprintf("unknown parameter %q", store.Shorten(key)),
+				"attributes are filtered by attr.<key>=<value>; see the README for the parameters")
 		}
 	}
 	return nil
@@ -93,7 +95,8 @@ func (p *Params) Int(key string, def, least, limit int) int {
 	}
 	n, err := strconv.Atoi(value)
 	if err != nil || n < least || n > limit {
-		p.Fail(BadRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, limit, store.Shorten(value)), ""))
+		p.Fail(BadRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, limit,
+			store.Shorten(value)), ""))
 	}
 	return n
 }
@@ -105,7 +108,8 @@ func (p *Params) OneOf(key string, words ...string) string {
 		return words[0]
 	}
 	if !slices.Contains(words, value) {
-		p.Fail(BadRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "), store.Shorten(value)), ""))
+		p.Fail(BadRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "),
+			store.Shorten(value)), ""))
 	}
 	return value
 }
@@ -124,7 +128,8 @@ func (p *Params) Selection(now time.Time, prefix string, inherited *store.Select
 			*field = value
 		}
 	}
-	if inherited != nil && (p.values.Has(prefix+"service") || p.values.Has(prefix+"profile")) && !p.values.Has(prefix+"type") &&
+	if inherited != nil && (p.values.Has(prefix+"service") || p.values.Has(prefix+"profile")) &&
+		!p.values.Has(prefix+"type") &&
 		sel.Profile != inherited.Profile {
 		sel.Type = ""
 	}
@@ -158,8 +163,8 @@ func (p *Params) attributes(prefix string, sel *store.Selection) {
 	sel.Attributes = append(kept, found...)
 }
 
-// time reads the selected time. One that begins at a given time ends now unless its end is given, too: a state that was there a moment ago
-// holds on, and its mean must not count the future.
+// time reads the selected time. One that begins at a given time ends now unless its end is given, too: a state that was
+// there a moment ago holds on, and its mean must not count the future.
 func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
 	value := p.Get(prefix + "seconds")
 	if value == "" {
@@ -202,8 +207,8 @@ func (p *Params) moment(key string, now time.Time, without int64) int64 {
 
 const timeHint = "write 2026-01-31T12:00:00Z, now-1h, or Unix time in seconds or milliseconds"
 
-// ParseTime reads a time in Unix nanoseconds: RFC 3339, now or now-1h, or Unix time in seconds, milliseconds, microseconds or
-// nanoseconds, depending on its size.
+// ParseTime reads a time in Unix nanoseconds: RFC 3339, now or now-1h, or Unix time in seconds, milliseconds,
+// microseconds or nanoseconds, depending on its size.
 func ParseTime(s string, now time.Time) (int64, error) {
 	if t, ok := unixTime(s); ok {
 		return t, nil

@@ -35,7 +35,8 @@ func TestParseTime(t *testing.T) {
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"-1", "NaN", "9223372036854776", "9223372037", "99999999999", "1e300", "", "now-", "now--1h", "now-1", "now-70000d", "now-999999999h", "now+1h", "-1h"} {
+	for _, text := range []string{"-1", "NaN", "9223372036854776", "9223372037", "99999999999", "1e300", "", "now-",
+		"now--1h", "now-1", "now-70000d", "now-999999999h", "now+1h", "-1h"} {
 		_, err := ParseTime(text, now)
 		require.Error(t, err, text)
 	}

@@ -1,12 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package query runs the queries of a store for all protocols: with a memory budget, a limited number of slots, and a timeout.
-// All protocols share its parameters (params.go).
+// Package query runs the queries of a store for all protocols: with a memory budget, a limited number of slots, and a
+// timeout. All protocols share its parameters (params.go).
 //
-// All queries share a budget of memory. A query's claim holds what it computes with, and then the answer, until the last byte is
-// written. The slot is for the processor: it is free again when the answer is complete. Otherwise a few clients that do not read
-// would keep everyone else out.
+// All queries share a budget of memory. A query's claim holds what it computes with, and then the answer, until the
+// last byte is written. The slot is for the processor: it is free again when the answer is complete. Otherwise a few
+// clients that do not read would keep everyone else out.
 package query
 
 import (
@@ -25,8 +25,9 @@ import (
 
 // Limits bound queries.
 type Limits struct {
-	// MaxConcurrent is how many queries are computed at once, besides as many that have just begun (turn); others wait. Where there are
-	// several processors, queries leave one of them to what arrives: a push does not wait until queries let it run.
+	// MaxConcurrent is how many queries are computed at once, besides as many that have just begun (turn); others wait.
+	// Where there are several processors, queries leave one of them to what arrives: a push does not wait until queries
+	// let it run.
 	MaxConcurrent int
 	// Timeout bounds a query until its answer is complete.
 	Timeout time.Duration
@@ -83,9 +84,10 @@ func (q *Queries) Run(ctx context.Context, claim *budget.Claim, endpoint string,
 	return err
 }
 
-func (q *Queries) run(ctx context.Context, claim *budget.Claim, compute func(context.Context, *size.Meter) (int, error)) error {
-	// A part of the answer's memory is acquired before the query waits for a slot, and the rest at once or not at all: a query that has a
-	// slot does not wait for the clients of other queries.
+func (q *Queries) run(ctx context.Context, claim *budget.Claim,
+	compute func(context.Context, *size.Meter) (int, error)) error {
+	// A part of the answer's memory is acquired before the query waits for a slot, and the rest at once or not at all: a
+	// query that has a slot does not wait for the clients of other queries.
 	if err := claim.AcquireBody(ctx, WritingBytes); err != nil {
 		return err
 	}
@@ -107,7 +109,8 @@ func (q *Queries) run(ctx context.Context, claim *budget.Claim, compute func(con
 }
 
 // compute calls compute with the memory of a claim. t is nil for a query with a long slot.
-func (q *Queries) compute(ctx context.Context, claim *budget.Claim, t *turn, compute func(context.Context, *size.Meter) (int, error)) error {
+func (q *Queries) compute(ctx context.Context, claim *budget.Claim, t *turn,
+	compute func(context.Context, *size.Meter) (int, error)) error {
 	// Ordinary queries need no more than they begin with, and wait for no large one.
 	err := claim.Build(ctx, q.Budget.SmallBytes(), func(reserve size.Reserve) error {
 		meter := &size.Meter{Context: ctx, Reserve: reserve, Limit: int(q.Budget.MaxProfileBytes())}
@@ -144,9 +147,9 @@ func acquire(ctx context.Context, slots chan struct{}) error {
 // shortTime is how long a query may keep the slot with which it begins.
 const shortTime = 100 * time.Millisecond
 
-// turn is the slot with which a query begins. After shortTime, and before it takes more memory than small queries do, it goes on with a long
-// slot if one is free. Otherwise it ends, and is computed again when it has one: while it waits, it holds neither the slot nor memory that
-// small queries need.
+// turn is the slot with which a query begins. After shortTime, and before it takes more memory than small queries do,
+// it goes on with a long slot if one is free. Otherwise it ends, and is computed again when it has one: while it waits,
+// it holds neither the slot nor memory that small queries need.
 type turn struct {
 	queries *Queries
 	// bytes is the memory that the query has reserved.
@@ -212,8 +215,10 @@ func BadRequest(message, hint string) error {
 	return &Error{Status: http.StatusBadRequest, Message: message, Hint: hint}
 }
 
-// NothingFound returns the error of a selection without profiles. A hint has the time of those that there are, as shown writes it.
-func NothingFound(ctx context.Context, from *store.Querier, sel *store.Selection, shown func(from, until int64) string) error {
+// NothingFound returns the error of a selection without profiles. A hint has the time of those that there are, as shown
+// writes it.
+func NothingFound(ctx context.Context, from *store.Querier, sel *store.Selection,
+	shown func(from, until int64) string) error {
 	infos, err := from.Catalog(ctx, sel.Service, sel.Meter)
 	if err != nil {
 		return err
@@ -247,17 +252,21 @@ func (q *Queries) Error(err error) *Error {
 			"%s: it needs at least %d bytes of memory, and the memory limit of this process leaves %d for one query",
 			store.ErrTooLarge, tooLarge.Need, tooLarge.Limit), smallerHint, store.ErrTooLarge}
 	case errors.Is(err, budget.ErrBusy):
-		return &Error{Status: http.StatusServiceUnavailable, Message: "other queries take all the memory that queries may use at the moment", Hint: "try again"}
+		return &Error{Status: http.StatusServiceUnavailable,
+			Message: "other queries take all the memory that queries may use at the moment", Hint: "try again"}
 	case errors.Is(err, store.ErrUnreadable):
-		return &Error{http.StatusServiceUnavailable, err.Error(), "try again; if it stays, look at the disk, its permissions and the limit of open files", store.ErrUnreadable}
+		return &Error{http.StatusServiceUnavailable, err.Error(),
+			"try again; if it stays, look at the disk, its permissions and the limit of open files", store.ErrUnreadable}
 	case errors.Is(err, store.ErrEngine):
-		return &Error{http.StatusServiceUnavailable, err.Error(), "look whether ClickHouse runs, and at `clickhouse` of the exporter profile_store", store.ErrEngine}
+		return &Error{http.StatusServiceUnavailable, err.Error(),
+			"look whether ClickHouse runs, and at `clickhouse` of the exporter profile_store", store.ErrEngine}
 	case errors.Is(err, context.DeadlineExceeded):
 		hint := "try again, or choose a shorter time"
 		if q.TimeoutHint != "" {
 			hint += "; " + q.TimeoutHint
 		}
-		return &Error{Status: http.StatusServiceUnavailable, Message: fmt.Sprintf("the query took longer than %s", q.Timeout), Hint: hint}
+		return &Error{Status: http.StatusServiceUnavailable, Message: fmt.Sprintf("the query took longer than %s", q.Timeout),
+			Hint: hint}
 	case errors.Is(err, context.Canceled):
 		return &Error{Status: http.StatusServiceUnavailable, Message: "the server is stopping", Hint: "try again"}
 	default:

@@ -16,7 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
-// Queries that take much memory or much time leave slots to small ones, and no more of them go on at once than there are slots.
+// Queries that take much memory or much time leave slots to small ones, and no more of them go on at once than there
+// are slots.
 func TestSmallQueriesPassLargeOnes(t *testing.T) {
 	for name, grow := range map[string]func(*size.Meter) error{
 		"memory": func(m *size.Meter) error { return m.More(4 << 20) },
@@ -49,7 +50,9 @@ func TestSmallQueriesPassLargeOnes(t *testing.T) {
 			<-running
 			for range 20 {
 				claim := q.Begin()
-				require.NoError(t, q.Run(t.Context(), claim, "small", func(_ context.Context, m *size.Meter) (int, error) { return 1, m.More(1) }))
+				require.NoError(t, q.Run(t.Context(), claim, "small", func(_ context.Context, m *size.Meter) (int, error) {
+					return 1, m.More(1)
+				}))
 				claim.Release()
 			}
 			assert.Empty(t, running, "the others wait")

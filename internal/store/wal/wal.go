@@ -1,11 +1,12 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wal is a log of records in segments: files with numbers. Records are appended, made durable by Sync, read again by Replay, and
-// leave the log when whoever wrote them says that they are elsewhere: Cut deletes the segments before a number. Nothing else is deleted.
+// Package wal is a log of records in segments: files with numbers. Records are appended, made durable by Sync, read
+// again by Replay, and leave the log when whoever wrote them says that they are elsewhere: Cut deletes the segments
+// before a number. Nothing else is deleted.
 //
-// A process or a disk can stop within a record. Replay cuts such an end in place, which needs no room, and goes on. Wrong bytes cost what
-// follows in their segment, not the next ones.
+// A process or a disk can stop within a record. Replay cuts such an end in place, which needs no room, and goes on.
+// Wrong bytes cost what follows in their segment, not the next ones.
 package wal
 
 import (
@@ -90,8 +91,8 @@ type Fault struct {
 	Err    error
 }
 
-// Replay calls use with the records of all segments, which use does not keep, and found with faults. Records that use refuses are wrong
-// bytes. Replay returns an error if files cannot be read.
+// Replay calls use with the records of all segments, which use does not keep, and found with faults. Records that use
+// refuses are wrong bytes. Replay returns an error if files cannot be read.
 func Replay(dir string, use func(segment int, record []byte) error, found func(*Fault)) error {
 	list, err := segments(dir)
 	if err != nil {

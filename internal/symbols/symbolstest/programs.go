@@ -26,12 +26,13 @@ func Compile(tb testing.TB, compiler, source string, flags ...string) string {
 	return program
 }
 
-// Go builds the Go program of testdata with more variables in its environment, such as GOARCH=arm64. It has debugging information, which
-// the Makefile's GOFLAGS leave out.
+// Go builds the Go program of testdata with more variables in its environment, such as GOARCH=arm64. It has debugging
+// information, which the Makefile's GOFLAGS leave out.
 func Go(tb testing.TB, env []string, flags ...string) string {
 	tb.Helper()
 	program := filepath.Join(tb.TempDir(), "program")
-	run(tb, env, "go", append(append([]string{"build", "-gcflags=all=", "-o", program}, flags...), write(tb, "shop.go"))...)
+	run(tb, env, "go",
+		append(append([]string{"build", "-gcflags=all=", "-o", program}, flags...), write(tb, "shop.go"))...)
 	return program
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkAcknowledge compares the two values of dictionary_dedup's `acknowledge`. It reports how long senders wait, how many
-// requests per second an agent and a gateway accept, and the processor time of a request.
+// BenchmarkAcknowledge compares the two values of dictionary_dedup's `acknowledge`. It reports how long senders wait,
+// how many requests per second an agent and a gateway accept, and the processor time of a request.
 func BenchmarkAcknowledge(b *testing.B) {
 	for config, timeout := range map[string]string{agentConfig: "5s", gatewayConfig: "1s"} {
 		for _, senders := range []int{1, 64, 512} {

@@ -25,7 +25,8 @@ func startAnswered(t *testing.T, config string, refuse func(int64) error, flags 
 	to.start(t)
 	n := newNode(t, config, to.address, flags...)
 	n.start(t)
-	return n, l, startTraffic(t, l, 8, map[string]sendFunc{"http": otlpPosts(n.otlpHTTP, 0), "otlp": exports(t, n.otlp, 0)})
+	return n, l,
+		startTraffic(t, l, 8, map[string]sendFunc{"http": otlpPosts(n.otlpHTTP, 0), "otlp": exports(t, n.otlp, 0)})
 }
 
 // TestAlternatingAnswers has a backend that answers every second request with "no such service".
@@ -51,8 +52,8 @@ func TestLongRetryAfter(t *testing.T) {
 	from.requireDelivered(t, bySenders, n)
 }
 
-// TestLongRetryAfterOverRestart does the same with the Collector's own exporter, which waits that long. After a restart it tries
-// again.
+// TestLongRetryAfterOverRestart does the same with the Collector's own exporter, which waits that long. After a restart
+// it tries again.
 func TestLongRetryAfterOverRestart(t *testing.T) {
 	newScenario(t, alsoShort)
 	t.Parallel()
@@ -75,8 +76,8 @@ func busyOnce(request int64) error {
 	return answer.Err()
 }
 
-// TestRefusedForGood has a backend that refuses every third request permanently. What it refuses is lost, and every sample of it
-// is counted.
+// TestRefusedForGood has a backend that refuses every third request permanently. What it refuses is lost, and every
+// sample of it is counted.
 func TestRefusedForGood(t *testing.T) {
 	s := newScenario(t, alsoShort)
 	t.Parallel()
@@ -96,7 +97,8 @@ func TestRefusedForGood(t *testing.T) {
 			from.end()
 			var b balance
 			counted := func() float64 { return n.metric(t, "otelcol_exporter_send_failed_profile_samples") }
-			// A sample that is not delivered yet looks missing. The backend may have refused requests that were cancelled at the end.
+			// A sample that is not delivered yet looks missing. The backend may have refused requests that were cancelled at the
+			// end.
 			asCounted := func() bool { n := int(counted()); return b.missing > 0 && b.missing <= n && n <= b.sent-b.arrived }
 			for deadline := time.Now().Add(deliveryTimeout); !asCounted() && time.Now().Before(deadline); {
 				time.Sleep(100 * time.Millisecond)

@@ -95,8 +95,8 @@ func (m message) send(ctx context.Context) answer {
 	return answer{text, len(m.body)}
 }
 
-// attacks returns what a configuration is attacked with: all inputs or, if it is short or another configuration has the same doors,
-// those of mostCostly.
+// attacks returns what a configuration is attacked with: all inputs or, if it is short or another configuration has the
+// same doors, those of mostCostly.
 func (r *siege) attacks(short bool) (all []attack) {
 	senders := []int{1, 8}
 	if short {
@@ -125,8 +125,10 @@ var mostCostly = []string{
 	"push V8: samples", "push Go trace: batches without events", "push Go trace: CPU samples", "push JFR: a long state",
 	"push perf: inlined", "push folded: deep", "push raw: distinct labels", "push form: distinct labels",
 	"push push.v1 of a pprof: distinct labels",
-	"otlp gRPC: samples", "otlp gRPC: small stacks", "otlp gRPC: many small samples", "otlp gRPC: strings", "otlp HTTP: samples",
-	"otlp JSON: samples", "splunk gRPC: small records", "splunk JSON: records", "splunk HTTP: pprof: labels of mixed units",
+	"otlp gRPC: samples", "otlp gRPC: small stacks", "otlp gRPC: many small samples", "otlp gRPC: strings",
+	"otlp HTTP: samples",
+	"otlp JSON: samples", "splunk gRPC: small records", "splunk JSON: records",
+	"splunk HTTP: pprof: labels of mixed units",
 	"hec: many fields", "hec: a large object", "hec: pprof: labels of mixed units", "hec: pprof: distinct labels",
 }
 
@@ -147,24 +149,26 @@ func (r *siege) smallAttacks() (all []attack) {
 		byDoor[door] = append(byDoor[door], make)
 	})
 	for _, door := range slices.Sorted(maps.Keys(byDoor)) {
-		all = append(all, attack{name: door + ": all of 256 KiB", senders: []int{1, 8}, prepare: func(t *testing.T) func(context.Context) answer {
-			t.Helper()
-			var messages []message
-			for _, make := range byDoor[door] {
-				messages = append(messages, make(t))
-			}
-			var senders atomic.Int64
-			return func(ctx context.Context) (got answer) {
-				first := int(senders.Add(1)) * len(messages) / 8
-				for i := range messages {
-					a := messages[(first+i)%len(messages)].send(ctx)
-					if got.wire = max(got.wire, a.wire); got.text == "" || strings.HasPrefix(a.text, unexpected) {
-						got.text = a.text
+		all = append(all,
+			attack{name: door + ": all of 256 KiB", senders: []int{1, 8},
+				prepare: func(t *testing.T) func(context.Context) answer {
+					t.Helper()
+					var messages []message
+					for _, make := range byDoor[door] {
+						messages = append(messages, make(t))
 					}
-				}
-				return got
-			}
-		}})
+					var senders atomic.Int64
+					return func(ctx context.Context) (got answer) {
+						first := int(senders.Add(1)) * len(messages) / 8
+						for i := range messages {
+							a := messages[(first+i)%len(messages)].send(ctx)
+							if got.wire = max(got.wire, a.wire); got.text == "" || strings.HasPrefix(a.text, unexpected) {
+								got.text = a.text
+							}
+						}
+						return got
+					}
+				}})
 	}
 	return all
 }
@@ -174,11 +178,13 @@ type adder = func(name string, size int, make func(t *testing.T) message)
 
 // sizeNames are the names of the sizes of inputs.
 var sizeNames = map[int]string{
-	256 << 10: "256 KiB", 2 * mib: "2 MiB", 16 * mib: "16 MiB", 8_000_000: "8 MB", 20 * mib: "20 MiB", 32 * mib: "32 MiB", 64 * mib: "64 MiB", 128 * mib: "128 MiB",
+	256 << 10: "256 KiB", 2 * mib: "2 MiB", 16 * mib: "16 MiB", 8_000_000: "8 MB", 20 * mib: "20 MiB", 32 * mib: "32 MiB",
+	64 * mib: "64 MiB", 128 * mib: "128 MiB",
 }
 
-// inputs calls add for each input, at the largest size that a door accepts, and at smaller ones: what limits on memory and on the
-// number of entries do not refuse costs more than what they do. fits is what is left for the input: what surrounds it needs a place, too.
+// inputs calls add for each input, at the largest size that a door accepts, and at smaller ones: what limits on memory
+// and on the number of entries do not refuse costs more than what they do. fits is what is left for the input: what
+// surrounds it needs a place, too.
 func (r *siege) inputs(of worst.Inputs, largest int, add func(name string, size, fits int, input func(int) []byte)) {
 	sizes := r.sizes
 	if sizes == nil {
@@ -208,7 +214,8 @@ func (r *siege) addPushes(add adder) {
 	}
 	const octets, service = "application/octet-stream", "?service.name=worst"
 	formats := map[string]worst.Inputs{
-		"pprof": worst.PProf, "V8": worst.V8, "Go trace": worst.GoTrace, "JFR": worst.JFR, "perf": worst.Perf, "folded": worst.Folded,
+		"pprof": worst.PProf, "V8": worst.V8, "Go trace": worst.GoTrace, "JFR": worst.JFR, "perf": worst.Perf,
+		"folded":     worst.Folded,
 		"speedscope": worst.Speedscope, "Firefox": worst.Firefox,
 	}
 	for _, format := range slices.Sorted(maps.Keys(formats)) {
@@ -217,30 +224,41 @@ func (r *siege) addPushes(add adder) {
 		})
 	}
 	// The other ways, with a few payloads each.
-	r.inputs(worst.PProf.Only("samples", "distinct labels", "text as labels"), largest, func(name string, size, fits int, input func(int) []byte) {
-		whole, half := func() []byte { return input(fits) }, func() []byte { return worst.Gzip(input(fits / 2)) }
-		packed := func() []byte { return worst.Gzip(whole()) }
-		post("raw: "+name, "/v1/pprof"+service, octets, "", size, whole)
-		post("gzip: "+name, "/v1/pprof"+service, octets, "gzip", size, packed)
-		post("zstd: "+name, "/v1/pprof"+service, octets, "zstd", size, func() []byte { return worst.Zstd(whole()) })
-		post("gzip in gzip: "+name, "/v1/pprof"+service, octets, "gzip", size, func() []byte { return worst.Gzip(packed()) })
-		post("form: "+name, "/v1/pprof"+service, formType, "", size, func() []byte { return form("a.pb.gz", half(), "b.pb.gz", half()) })
-		post("Datadog: "+name, "/profiling/v1/input", formType, "", size, func() []byte { return form("event.json", datadogEvent, "cpu.pprof", packed()) })
-		post("ingest: "+name, "/ingest?name=worst&format=pprof", formType, "", size, func() []byte { return form("profile", packed()) })
-		post("ingest with previous: "+name, "/ingest?name=worst&format=pprof", formType, "", size, func() []byte {
-			return form("profile", half(), "prev_profile", half())
+	r.inputs(worst.PProf.Only("samples", "distinct labels", "text as labels"), largest,
+		func(name string, size, fits int, input func(int) []byte) {
+			whole, half := func() []byte { return input(fits) }, func() []byte { return worst.Gzip(input(fits / 2)) }
+			packed := func() []byte { return worst.Gzip(whole()) }
+			post("raw: "+name, "/v1/pprof"+service, octets, "", size, whole)
+			post("gzip: "+name, "/v1/pprof"+service, octets, "gzip", size, packed)
+			post("zstd: "+name, "/v1/pprof"+service, octets, "zstd", size, func() []byte { return worst.Zstd(whole()) })
+			post("gzip in gzip: "+name, "/v1/pprof"+service, octets, "gzip", size, func() []byte { return worst.Gzip(packed()) })
+			post("form: "+name, "/v1/pprof"+service, formType, "", size, func() []byte {
+				return form("a.pb.gz", half(), "b.pb.gz", half())
+			})
+			post("Datadog: "+name, "/profiling/v1/input", formType, "", size, func() []byte {
+				return form("event.json", datadogEvent, "cpu.pprof", packed())
+			})
+			post("ingest: "+name, "/ingest?name=worst&format=pprof", formType, "", size, func() []byte {
+				return form("profile", packed())
+			})
+			post("ingest with previous: "+name, "/ingest?name=worst&format=pprof", formType, "", size, func() []byte {
+				return form("profile", half(), "prev_profile", half())
+			})
+			post("push.v1 of a pprof: "+name, pushV1, "application/proto", "gzip", size, func() []byte {
+				return worst.Gzip(worst.PushV1Of(packed()))
+			})
 		})
-		post("push.v1 of a pprof: "+name, pushV1, "application/proto", "gzip", size, func() []byte { return worst.Gzip(worst.PushV1Of(packed())) })
-	})
 	uploads := worst.Inputs{
 		"Datadog tags": func(size int) []byte {
-			return form("event.json", []byte(`{"tags_profiler":"`+strings.Repeat("a:b,", size/4)+`"}`), "cpu.pprof", worst.PProf["samples"](1000))
+			return form("event.json", []byte(`{"tags_profiler":"`+strings.Repeat("a:b,", size/4)+`"}`), "cpu.pprof",
+				worst.PProf["samples"](1000))
 		},
 		"Datadog nesting": func(size int) []byte {
 			return form("event.json", []byte(strings.Repeat(`{"info":`, size/8)), "cpu.pprof", worst.PProf["samples"](1000))
 		},
 		"long headers": func(size int) []byte {
-			return []byte("--worst\r\nContent-Disposition: form-data; name=a; filename=b\r\n" + strings.Repeat("A: b\r\n", size/6) + "\r\n")
+			return []byte("--worst\r\nContent-Disposition: form-data; name=a; filename=b\r\n" + strings.Repeat("A: b\r\n",
+				size/6) + "\r\n")
 		},
 		"many boundaries": func(size int) []byte { return bytes.Repeat([]byte("--worst\r\n\r\n"), size/11) },
 		"many parts": func(size int) []byte {
@@ -319,7 +337,8 @@ func (r *siege) addOTLP(add adder) {
 		add("otlp gRPC: "+name, size, func(*testing.T) message { return overGRPC(r.node.otlp, profilesMethod, input(fits)) })
 	})
 	address := r.node.otlpHTTP + "/v1development/profiles"
-	r.addHTTP(add, "otlp HTTP: ", address, protobuf, worst.OTLP.Only("samples", "small stacks", "strings", "many small samples", "one long label"))
+	r.addHTTP(add, "otlp HTTP: ", address, protobuf,
+		worst.OTLP.Only("samples", "small stacks", "strings", "many small samples", "one long label"))
 	r.addHTTP(add, "otlp JSON: ", address, jsonType, worst.OTLPJSON)
 }
 
@@ -350,11 +369,13 @@ func (r *siege) addSplunk(add adder) {
 		r.inputs(worst.Logs, 20*mib, func(name string, size, fits int, input func(int) []byte) {
 			add("splunk gRPC: "+name, size, func(*testing.T) message { return overGRPC(grpc, logsMethod, input(fits)) })
 		})
-		r.addHTTP(add, "splunk HTTP: ", http, protobuf, worst.Logs.Only("small records", "many stacks", "attributes of a stack"))
+		r.addHTTP(add, "splunk HTTP: ", http, protobuf,
+			worst.Logs.Only("small records", "many stacks", "attributes of a stack"))
 		r.addHTTP(add, "splunk JSON: ", http, jsonType, worst.LogsJSON)
 		r.inputs(pprofs, 128*mib, func(name string, size, fits int, input func(int) []byte) {
 			add("splunk HTTP: pprof: "+name, size, func(*testing.T) message {
-				return message{"http://" + http, protobuf, "gzip", worst.Gzip(worst.LogRecord(encoded(input(fits)), worst.PProfAttributes()))}
+				return message{"http://" + http, protobuf, "gzip",
+					worst.Gzip(worst.LogRecord(encoded(input(fits)), worst.PProfAttributes()))}
 			})
 		})
 	}

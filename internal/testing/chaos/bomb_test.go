@@ -29,8 +29,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestBombs sends small requests that are costly to read to an agent with the memory and the settings of config/kubernetes, two
-// senders of each kind. The requests of other senders are still acknowledged.
+// TestBombs sends small requests that are costly to read to an agent with the memory and the settings of
+// config/kubernetes, two senders of each kind. The requests of other senders are still acknowledged.
 func TestBombs(t *testing.T) {
 	s := newScenario(t, alsoShort)
 	l, to := startBackend(t)
@@ -38,7 +38,8 @@ func TestBombs(t *testing.T) {
 	n.env = append(n.env, "GOMEMLIMIT=400MiB", "MEMORY_LIMIT_MIB=384")
 	n.start(t)
 	n.limitMemory(t, 512<<20)
-	from := startTraffic(t, l, 2, map[string]sendFunc{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "hec": events(n.hec, 0)})
+	from := startTraffic(t, l, 2,
+		map[string]sendFunc{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "hec": events(n.hec, 0)})
 	l.requireAcknowledged(t, 50)
 	before := n.usage(t)
 
@@ -84,8 +85,8 @@ func TestBombs(t *testing.T) {
 	from.requireDelivered(t, bySenders, n)
 }
 
-// limitMemory moves the process into a control group of its own, if this machine allows it. Otherwise there are only GOMEMLIMIT
-// and the check of the peak in the test.
+// limitMemory moves the process into a control group of its own, if this machine allows it. Otherwise there are only
+// GOMEMLIMIT and the check of the peak in the test.
 func (n *node) limitMemory(t *testing.T, limit int) {
 	t.Helper()
 	folder, file := fmt.Sprintf("/sys/fs/cgroup/memory/chaos-%d", n.Pid), "memory.limit_in_bytes"

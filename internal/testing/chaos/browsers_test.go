@@ -24,8 +24,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
-// TestBrowsers starts each configuration, and sends to each of its ports what a page of another site makes a browser send. The
-// servers of the Collector's own health check and metrics are not this project's.
+// TestBrowsers starts each configuration, and sends to each of its ports what a page of another site makes a browser
+// send. The servers of the Collector's own health check and metrics are not this project's.
 func TestBrowsers(t *testing.T) {
 	if os.Getenv("LIMITS") == "" {
 		t.Skip("`make test` runs this after the build")
@@ -55,17 +55,20 @@ func TestBrowsers(t *testing.T) {
 				}
 				found++
 				for name, header := range map[string]map[string]string{
-					"another site's page":      {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
-					"of an old browser":        {"Origin": "https://evil.example"},
-					"without credentials":      {"Origin": "null"},
-					"an image or a script":     {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
-					"a name that was rebound":  {"Origin": "http://evil.example", "Host": "evil.example", "Sec-Fetch-Site": "same-origin"},
+					"another site's page":  {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
+					"of an old browser":    {"Origin": "https://evil.example"},
+					"without credentials":  {"Origin": "null"},
+					"an image or a script": {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
+					"a name that was rebound": {"Origin": "http://evil.example", "Host": "evil.example",
+						"Sec-Fetch-Site": "same-origin"},
 					"a rebound name, and port": {"Origin": "http://evil.example:4040", "Host": "evil.example:4040"},
 				} {
 					for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodOptions} {
-						for _, path := range []string{"/v1/profiles", "/", "/api/services", "/mcp", "/querier.v1.QuerierService/ProfileTypes"} {
+						for _, path := range []string{"/v1/profiles", "/", "/api/services", "/mcp",
+							"/querier.v1.QuerierService/ProfileTypes"} {
 							status, isHTTP := ask(t, address, method, path, header)
-							assert.True(t, !isHTTP || status == http.StatusForbidden, "%s: %s %s from %s: %d", address, method, path, name, status)
+							assert.True(t, !isHTTP || status == http.StatusForbidden, "%s: %s %s from %s: %d", address, method, path, name,
+								status)
 						}
 					}
 				}
@@ -87,7 +90,8 @@ func TestBrowsers(t *testing.T) {
 	}
 }
 
-// ask sends a request over HTTP/1.1, which is what browsers send without TLS. isHTTP is false if the port has another protocol.
+// ask sends a request over HTTP/1.1, which is what browsers send without TLS. isHTTP is false if the port has another
+// protocol.
 func ask(t *testing.T, address, method, path string, header map[string]string) (status int, isHTTP bool) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, http.NoBody)

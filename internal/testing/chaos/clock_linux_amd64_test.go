@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClockJumps moves the wall clock of an agent and a gateway forward and back by an hour, while programs send and the agent
-// scrapes and retries.
+// TestClockJumps moves the wall clock of an agent and a gateway forward and back by an hour, while programs send and
+// the agent scrapes and retries.
 func TestClockJumps(t *testing.T) {
 	s := newScenario(t, alsoShort)
 	t.Parallel()
@@ -38,9 +38,9 @@ func TestClockJumps(t *testing.T) {
 	from.requireDelivered(t, byNodes, agent, gateway)
 }
 
-// moveClock adds an offset to the wall clock that a process reads. Go reads it by a function that the kernel maps into each
-// process, the vDSO's clock_gettime. moveClock overwrites it with another one, which asks the kernel and adds the offset to the
-// wall clock. The monotonic clock does not change, as when a machine's clock is set.
+// moveClock adds an offset to the wall clock that a process reads. Go reads it by a function that the kernel maps into
+// each process, the vDSO's clock_gettime. moveClock overwrites it with another one, which asks the kernel and adds the
+// offset to the wall clock. The monotonic clock does not change, as when a machine's clock is set.
 func (n *node) moveClock(t *testing.T, offset time.Duration) {
 	t.Helper()
 	start, end := n.vdso(t)
@@ -95,7 +95,8 @@ func (n *node) whileStopped(t *testing.T, start, end int64, change func()) {
 	t.Helper()
 	for deadline := time.Now().Add(deliveryTimeout); time.Now().Before(deadline); {
 		require.NoError(t, n.Signal(syscall.SIGSTOP))
-		require.Eventually(t, func() bool { _, running := n.threads(t, start, end); return !running }, deliveryTimeout, time.Millisecond)
+		require.Eventually(t, func() bool { _, running := n.threads(t, start, end); return !running }, deliveryTimeout,
+			time.Millisecond)
 		inside, _ := n.threads(t, start, end)
 		if !inside {
 			change()

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLostConnections cuts and resets connections between programs, an agent and a gateway: during requests, and between a
-// request and its answer.
+// TestLostConnections cuts and resets connections between programs, an agent and a gateway: during requests, and
+// between a request and its answer.
 func TestLostConnections(t *testing.T) {
 	s := newScenario(t, alsoShort)
 	t.Parallel()
@@ -32,12 +32,14 @@ func TestLostConnections(t *testing.T) {
 	agent := newNode(t, agentConfig, startProxy(t, gateway.otlp, unlucky).address)
 	agent.start(t)
 	push, otlp := startProxy(t, agent.pprof, unlucky), startProxy(t, agent.otlp, unlucky)
-	from := startTraffic(t, l, 8, map[string]sendFunc{"push": pushes(push.address, 0), "otlp": exports(t, otlp.address, 0)})
+	from := startTraffic(t, l, 8,
+		map[string]sendFunc{"push": pushes(push.address, 0), "otlp": exports(t, otlp.address, 0)})
 	l.requireAcknowledged(t, s.size(1_000, 20_000))
 	from.requireDelivered(t, byNodes, agent, gateway)
 }
 
-// TestSlowClients has a thousand clients that send their bodies a byte a second. The requests of others are still acknowledged.
+// TestSlowClients has a thousand clients that send their bodies a byte a second. The requests of others are still
+// acknowledged.
 func TestSlowClients(t *testing.T) {
 	s := newScenario(t, alsoShort)
 	t.Parallel()

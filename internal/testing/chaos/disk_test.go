@@ -32,7 +32,8 @@ func smallDisk(t *testing.T) (folder string, free func()) {
 	return folder, func() { require.NoError(t, os.Remove(ballast)) }
 }
 
-// TestFullDiskOfTheQueue fills the disk of an agent's queue while the backend is gone. Then it kills or stops the agent.
+// TestFullDiskOfTheQueue fills the disk of an agent's queue while the backend is gone. Then it kills or stops the
+// agent.
 func TestFullDiskOfTheQueue(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"SIGKILL", "SIGTERM", "SIGHUP and SIGTERM"} {
@@ -77,7 +78,8 @@ func TestFullDiskOfTheFileExporter(t *testing.T) {
 	l := newLedger()
 	n := newNode(t, quickstartConfig, "", collectortest.ToFile)
 	n.env = append(n.env, "PROFILES_OUT="+disk+"/out")
-	// The store has a disk of its own: while it refuses, the file exporter would write each message as often as it is sent again.
+	// The store has a disk of its own: while it refuses, the file exporter would write each message as often as it is sent
+	// again.
 	n.flags = append(n.flags, "--set=exporters.profile_store.storage.directory="+n.output)
 	n.start(t)
 	from := startTraffic(t, l, 4, map[string]sendFunc{"push": pushes(n.pprof, large)})
@@ -112,8 +114,8 @@ func TestKilledFileExporter(t *testing.T) {
 	l.requireDelivered(t, byNodes)
 }
 
-// addFiles enters what the file exporter wrote, and returns how many messages are incomplete. If the disk was full or the process
-// was killed while it wrote a message, the next one follows the incomplete one on the same line.
+// addFiles enters what the file exporter wrote, and returns how many messages are incomplete. If the disk was full or
+// the process was killed while it wrote a message, the next one follows the incomplete one on the same line.
 func (l *ledger) addFiles(t *testing.T, folder string) (incomplete int) {
 	t.Helper()
 	files, err := filepath.Glob(folder + "/*.jsonl")

@@ -80,7 +80,8 @@ func statementOf(sql string) statement {
 		part string
 		statement
 	}{
-		{"system.columns", ofLayout}, {"uniqExact", ofTypes}, {"any(ResourceAttributes)", ofSeries}, {"ORDER BY Timestamp", ofProfiles},
+		{"system.columns", ofLayout}, {"uniqExact", ofTypes}, {"any(ResourceAttributes)", ofSeries},
+		{"ORDER BY Timestamp", ofProfiles},
 		{"FunctionNames", ofStacks},
 	} {
 		if strings.Contains(sql, s.part) {
@@ -98,11 +99,13 @@ func honestRow(of statement, i int) rowBinary {
 	case ofLayout:
 		return r.ints(3, 30)
 	case ofTypes:
-		return r.texts("shop", "process_cpu", fmt.Sprint("cpu", i), "nanoseconds", "cpu", "nanoseconds").ints(at, at+1e9, 1e9, 1, 1).bytes(0)
+		return r.texts("shop", "process_cpu", fmt.Sprint("cpu", i), "nanoseconds", "cpu", "nanoseconds").ints(at, at+1e9, 1e9,
+			1, 1).bytes(0)
 	case ofSeries:
 		return r.id(i).pairs(1, "pod", "shop").pairs(0, "", "")
 	case ofProfiles:
-		return r.texts("process_cpu", "cpu0", "nanoseconds", "cpu", "nanoseconds").id(0).ints(at+int64(i), 1e9, 1, 1, 1, 0, 0).bytes(0, 0)
+		return r.texts("process_cpu", "cpu0", "nanoseconds", "cpu", "nanoseconds").id(0).ints(at+int64(i), 1e9, 1, 1, 1, 0,
+			0).bytes(0, 0)
 	case ofRows:
 		return r.id(i).ints(1, 1)
 	default:
@@ -156,8 +159,9 @@ func once(answer []byte) func(context.Context, io.Writer) {
 	return func(_ context.Context, w io.Writer) { _, _ = w.Write(answer) }
 }
 
-// TestHostileEngine runs config/backends/clickhouse-page.yaml in front of a server that sends the worst that it can, and asks it the worst.
-// The page stays below the memory of its container, and each answer is an error that says what it was.
+// TestHostileEngine runs config/backends/clickhouse-page.yaml in front of a server that sends the worst that it can,
+// and asks it the worst. The page stays below the memory of its container, and each answer is an error that says what
+// it was.
 func TestHostileEngine(t *testing.T) {
 	if os.Getenv("LIMITS") == "" {
 		t.Skip("`make limits` runs this, and `make test`")
@@ -208,7 +212,8 @@ func TestHostileEngine(t *testing.T) {
 			r = append(binary.AppendUvarint(r, 60_000), make([]byte, 8*60_000)...)
 			return r.list(60_000, fmt.Sprint(i))
 		}), shop, 400, "too large"},
-		{"a row that does not end", ofStacks, once(rowBinary{}.id(0).bytes(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f)), shop, 400, "a length of"},
+		{"a row that does not end", ofStacks, once(rowBinary{}.id(0).bytes(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f)),
+			shop, 400, "a length of"},
 		{"noise", ofProfiles, once([]byte(strings.Repeat("\x7f\xff\x01\x80", 5000))), shop, 503, "does not answer"},
 		{"an answer that stops", ofRows, func(ctx context.Context, w io.Writer) {
 			_, _ = w.Write(honestRow(ofRows, 0)[:7])
@@ -250,7 +255,8 @@ func TestHostileEngine(t *testing.T) {
 			}
 			all.Wait()
 			peak, anonymous := w.peak()
-			t.Logf("resident %.0f → %.0f MiB (%.0f anonymous) of %d, %.2f s", before, peak, anonymous, containerMiB, time.Since(began).Seconds())
+			t.Logf("resident %.0f → %.0f MiB (%.0f anonymous) of %d, %.2f s", before, peak, anonymous, containerMiB,
+				time.Since(began).Seconds())
 			assert.LessOrEqual(t, anonymous+hotPagesMiB, float64(containerMiB))
 			require.Empty(t, w.why(), "the process has ended")
 		})

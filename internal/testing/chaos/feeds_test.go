@@ -62,20 +62,21 @@ func (d *discovery) set(list string) {
 // targetAttacks are lists of very many targets, and targets that answer the worst inputs.
 func (r *siege) targetAttacks() (all []attack) {
 	add := func(name string, set func(list string), list func(t *testing.T) string) {
-		all = append(all, attack{name: "targets: " + name, senders: []int{1}, prepare: func(t *testing.T) func(context.Context) answer {
-			t.Helper()
-			set("[]")
-			targets := list(t)
-			return func(ctx context.Context) answer {
-				set(targets)
-				defer set("[]")
-				select {
-				case <-ctx.Done():
-				case <-time.After(attackTime):
+		all = append(all,
+			attack{name: "targets: " + name, senders: []int{1}, prepare: func(t *testing.T) func(context.Context) answer {
+				t.Helper()
+				set("[]")
+				targets := list(t)
+				return func(ctx context.Context) answer {
+					set(targets)
+					defer set("[]")
+					select {
+					case <-ctx.Done():
+					case <-time.After(attackTime):
+					}
+					return answer{"listed", len(targets)}
 				}
-				return answer{"listed", len(targets)}
-			}
-		}})
+			}})
 	}
 	million := func(*testing.T) string { return aMillionTargets() }
 	if r.discovery != nil {
@@ -110,23 +111,27 @@ func (r *siege) topicAttacks() (all []attack) {
 	if !r.doors.kafka {
 		return nil
 	}
-	costly := worst.OTLP.Only("samples", "small stacks", "many small samples", "strings", "many types and samples", "one long label")
+	costly := worst.OTLP.Only("samples", "small stacks", "many small samples", "strings", "many types and samples",
+		"one long label")
 	r.inputs(costly, 20*mib, func(name string, size, fits int, input func(int) []byte) {
-		all = append(all, attack{name: "topic: " + name + " of " + sizeNames[size], senders: []int{1, 8}, prepare: func(t *testing.T) func(context.Context) answer {
-			t.Helper()
-			client, err := kgo.NewClient(kgo.SeedBrokers(r.broker), kgo.DefaultProduceTopic(kafkaTopic),
-				kgo.ProducerBatchCompression(kgo.GzipCompression()), kgo.ProducerBatchMaxBytes(64*mib), kgo.BrokerMaxWriteBytes(100*mib))
-			require.NoError(t, err)
-			r.test.Cleanup(client.Close)
-			message := input(fits)
-			return func(ctx context.Context) answer {
-				if err := client.ProduceSync(ctx, &kgo.Record{Value: message}).FirstErr(); err != nil {
-					return answer{unexpected + ": " + err.Error(), len(message)}
-				}
-				time.Sleep(time.Second) // the gateway reads it after the answer
-				return answer{"produced", len(message)}
-			}
-		}})
+		all = append(all,
+			attack{name: "topic: " + name + " of " + sizeNames[size], senders: []int{1, 8},
+				prepare: func(t *testing.T) func(context.Context) answer {
+					t.Helper()
+					client, err := kgo.NewClient(kgo.SeedBrokers(r.broker), kgo.DefaultProduceTopic(kafkaTopic),
+						kgo.ProducerBatchCompression(kgo.GzipCompression()), kgo.ProducerBatchMaxBytes(64*mib),
+						kgo.BrokerMaxWriteBytes(100*mib))
+					require.NoError(t, err)
+					r.test.Cleanup(client.Close)
+					message := input(fits)
+					return func(ctx context.Context) answer {
+						if err := client.ProduceSync(ctx, &kgo.Record{Value: message}).FirstErr(); err != nil {
+							return answer{unexpected + ": " + err.Error(), len(message)}
+						}
+						time.Sleep(time.Second) // the gateway reads it after the answer
+						return answer{"produced", len(message)}
+					}
+				}})
 	})
 	return all
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestKilledWhileReadingFiles kills an agent that reads files and then keeps, deletes or moves them. Each file is delivered,
-// perhaps again after a kill.
+// TestKilledWhileReadingFiles kills an agent that reads files and then keeps, deletes or moves them. Each file is
+// delivered, perhaps again after a kill.
 func TestKilledWhileReadingFiles(t *testing.T) {
 	t.Parallel()
 	for mode, keys := range map[string][]string{

@@ -29,8 +29,8 @@ import (
 
 const (
 	honestService = "honest"
-	// Honest senders and readers begin a request at these intervals, answered or not, so that a pause shows in as many of them as
-	// it lasted.
+	// Honest senders and readers begin a request at these intervals, answered or not, so that a pause shows in as many of
+	// them as it lasted.
 	pushInterval  = 200 * time.Millisecond
 	queryInterval = 500 * time.Millisecond
 )
@@ -77,7 +77,8 @@ func (h *honest) warmUp(t testing.TB) {
 		return
 	}
 	var last error
-	require.Eventually(t, func() bool { last = h.push(t.Context()); return last == nil }, deliveryTimeout, 100*time.Millisecond, "%v", last)
+	require.Eventually(t, func() bool { last = h.push(t.Context()); return last == nil }, deliveryTimeout,
+		100*time.Millisecond, "%v", last)
 	if !h.siege.doors.page {
 		return
 	}
@@ -88,8 +89,10 @@ func (h *honest) warmUp(t testing.TB) {
 		text, err := get("http://" + n.page + "/api/profiles?service=" + honestService)
 		return err == nil && json.Unmarshal([]byte(text), &list) == nil && len(list.Profiles) > 0
 	}, deliveryTimeout, 100*time.Millisecond)
-	selection := url.Values{"service": {honestService}, "profile": {list.Profiles[0].Profile}, "seconds": {"3600"}}.Encode()
-	h.queries = []string{"/api/services", "/api/flamegraph?" + selection, "/api/timeline?" + selection, "/api/table?" + selection}
+	selection := url.Values{"service": {honestService}, "profile": {list.Profiles[0].Profile},
+		"seconds": {"3600"}}.Encode()
+	h.queries = []string{"/api/services", "/api/flamegraph?" + selection, "/api/timeline?" + selection,
+		"/api/table?" + selection}
 }
 
 // honestTraffic are requests under way.
@@ -109,7 +112,8 @@ func (h *honest) start(ctx context.Context) *honestTraffic {
 	}
 	if len(h.queries) > 0 {
 		tr.every(begin, queryInterval, &tr.queries, func(i int) {
-			_ = h.read(ctx, h.queries[i%len(h.queries)]) // a query that fails counts with the time that it took, or as the timeout
+			// a query that fails counts with the time that it took, or as the timeout
+			_ = h.read(ctx, h.queries[i%len(h.queries)])
 		})
 	}
 	return tr

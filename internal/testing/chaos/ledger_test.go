@@ -114,8 +114,8 @@ func (l *ledger) arrive(id string) {
 // balance is the summary of a ledger, in samples.
 type balance struct {
 	sent, acknowledged, arrived int
-	// missing samples were acknowledged and did not arrive. duplicates arrived more than once; unexplained are duplicates that
-	// their sender sent only once.
+	// missing samples were acknowledged and did not arrive. duplicates arrived more than once; unexplained are duplicates
+	// that their sender sent only once.
 	missing, duplicates, unexplained int
 	// examples name a few of the missing and the unexplained.
 	examples []string

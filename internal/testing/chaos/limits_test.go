@@ -65,13 +65,16 @@ func (c shipped) name() string {
 	return strings.Join(append([]string{strings.ReplaceAll(name, "/", " ")}, c.env...), " ")
 }
 
-// configurations are all that this repository ships. The limits of the files are those of docs/limits.md; those of Kubernetes are
-// the manifests' own.
+// configurations are all that this repository ships. The limits of the files are those of docs/limits.md; those of
+// Kubernetes are the manifests' own.
 var configurations = []shipped{
-	{"config/agent.yaml", 512, 400, doors{push: 32 * mib, otlp: 16 * mib, splunk: true, hec: true, targets: true}, true, nil},
+	{"config/agent.yaml", 512, 400, doors{push: 32 * mib, otlp: 16 * mib, splunk: true, hec: true, targets: true}, true,
+		nil},
 	{"config/agent.yaml", 512, 400, doors{push: 32 * mib, discovery: true}, false, nil},
-	{"config/agent.yaml", 512, 400, doors{push: 32 * mib, otlp: 16 * mib, splunk: true, hec: true, targets: true, metrics: true}, false, nil},
-	{"config/kafka-agent.yaml", 512, 400, doors{push: 32 * mib, otlp: 16 * mib, splunk: true, hec: true, targets: true}, false, nil},
+	{"config/agent.yaml", 512, 400,
+		doors{push: 32 * mib, otlp: 16 * mib, splunk: true, hec: true, targets: true, metrics: true}, false, nil},
+	{"config/kafka-agent.yaml", 512, 400, doors{push: 32 * mib, otlp: 16 * mib, splunk: true, hec: true, targets: true},
+		false, nil},
 	{"config/fallback.yaml", 1280, 1024, doors{push: 32 * mib, otlp: 32 * mib}, false, nil},
 	{"config/fallback.yaml", 1280, 1024, doors{push: 32 * mib, otlp: 32 * mib}, false, []string{"PROFILES_MODE=always"}},
 	{"config/gateway.yaml", 1280, 1024, doors{otlp: 32 * mib}, false, nil},
@@ -79,7 +82,8 @@ var configurations = []shipped{
 	{"config/kafka-gateway.yaml", 1280, 1024, doors{kafka: true}, false, nil},
 	{"config/quickstart.yaml", 1280, 1024, doors{push: 32 * mib, targets: true, page: true}, false, nil},
 	{"config/splunk.yaml", 1280, 1024, doors{splunk: true, hec: true, page: true}, false, nil},
-	{"config/standalone.yaml", 1280, 1024, doors{push: 32 * mib, otlp: 32 * mib, splunk: true, hec: true, targets: true, page: true}, false, nil},
+	{"config/standalone.yaml", 1280, 1024,
+		doors{push: 32 * mib, otlp: 32 * mib, splunk: true, hec: true, targets: true, page: true}, false, nil},
 	{kubernetes + "agent", 0, 0, doors{push: 8_000_000, otlp: 16 * mib, splunk: true, hec: true}, true, nil},
 	{kubernetes + "gateway", 0, 0, doors{otlp: 32 * mib}, false, nil},
 	{kubernetes + "page", 0, 0, doors{otlp: 32 * mib, page: true}, false, nil},
@@ -91,7 +95,9 @@ func TestAllConfigurations(t *testing.T) {
 	for _, c := range configurations {
 		known = append(known, c.config)
 	}
-	for pattern, prefix := range map[string]string{"config/*.yaml": "", "config/kubernetes/components/*/*set.yaml": kubernetes, "config/kubernetes/components/*/deployment.yaml": kubernetes} {
+	for pattern, prefix := range map[string]string{"config/*.yaml": "",
+		"config/kubernetes/components/*/*set.yaml":       kubernetes,
+		"config/kubernetes/components/*/deployment.yaml": kubernetes} {
 		files, err := filepath.Glob(filepath.Join(collectortest.Repository, pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
@@ -109,11 +115,11 @@ func TestAllConfigurations(t *testing.T) {
 const (
 	// stopAtMiB ends a process that is far above any limit, so that a fault does not take the machine's memory.
 	stopAtMiB = 3 << 10
-	// hotPagesMiB is what a container needs beside the memory that its process has allocated: the pages of the binary that are in
-	// use. The kernel takes the others back; right after a build all 120 MiB of them are resident.
+	// hotPagesMiB is what a container needs beside the memory that its process has allocated: the pages of the binary that
+	// are in use. The kernel takes the others back; right after a build all 120 MiB of them are resident.
 	hotPagesMiB = 64
-	// answerBound is how much longer than on an idle process honest requests may take. It is generous, since the machine may be busy
-	// with something else. The goal is a second; the log has the figures.
+	// answerBound is how much longer than on an idle process honest requests may take. It is generous, since the machine
+	// may be busy with something else. The goal is a second; the log has the figures.
 	answerBound = 4 * time.Second
 	// idleTime is how long that is measured.
 	idleTime = 5 * time.Second
@@ -125,13 +131,14 @@ const (
 	attackTime = 20 * time.Second
 )
 
-// TestLimits starts each configuration with its memory, and sends it the worst inputs at every door, alone and eight at once.
-// Honest senders push a captured profile and readers open the page meanwhile. The process stays below its limit and answers the
-// honest ones in time; what it refuses gets an error of the sender's or 503, with a reason.
+// TestLimits starts each configuration with its memory, and sends it the worst inputs at every door, alone and eight at
+// once. Honest senders push a captured profile and readers open the page meanwhile. The process stays below its limit
+// and answers the honest ones in time; what it refuses gets an error of the sender's or 503, with a reason.
 //
-// A process that was above the limit is ended and replaced, so that each figure is of its input. One that was not goes on, so that
-// what inputs leave behind adds up. LIMITS=short sends the most costly inputs to the agent alone, LIMITS=quick to all. Attacks wait
-// most of the time, so the short form shares them out among several agents side by side.
+// A process that was above the limit is ended and replaced, so that each figure is of its input. One that was not goes
+// on, so that what inputs leave behind adds up. LIMITS=short sends the most costly inputs to the agent alone,
+// LIMITS=quick to all. Attacks wait most of the time, so the short form shares them out among several agents side by
+// side.
 func TestLimits(t *testing.T) {
 	run := os.Getenv("LIMITS")
 	if run == "" {
@@ -272,7 +279,8 @@ func (r *siege) run(t *testing.T, a attack) {
 	}
 }
 
-// send has the senders attack once each, and returns when they and the honest requests that began meanwhile have answers.
+// send has the senders attack once each, and returns when they and the honest requests that began meanwhile have
+// answers.
 func (r *siege) send(t *testing.T, a attack, senders int, send func(context.Context) answer) outcome {
 	t.Helper()
 	o := outcome{name: a.name, senders: senders, answers: map[string]int{}}
@@ -312,13 +320,16 @@ func (r *siege) check(t *testing.T, o outcome) {
 	}
 	if o.ended == "" && !r.short { // the short form runs where other tests run, too
 		assert.Less(t, o.pushes.percentile(90), r.idlePushes.percentile(90)+answerBound, "honest pushes: %s", o.pushes)
-		assert.Less(t, o.queries.percentile(90), r.idleQueries.percentile(90)+answerBound, "queries of an ordinary hour: %s", o.queries)
+		assert.Less(t, o.queries.percentile(90), r.idleQueries.percentile(90)+answerBound, "queries of an ordinary hour: %s",
+			o.queries)
 	}
 }
 
 func (o outcome) String() string {
-	return fmt.Sprintf("%s × %d: %.1f kB each, resident %.0f → %.0f MiB (%.0f anonymous), %.2f s, answers %v; honest pushes %s; queries %s%s",
-		o.name, o.senders, float64(o.wire)/1000, o.before, o.peak, o.anonymous, o.took.Seconds(), o.answers, o.pushes, o.queries, o.ended)
+	return fmt.Sprintf(
+		"%s × %d: %.1f kB each, resident %.0f → %.0f MiB (%.0f anonymous), %.2f s, answers %v; honest pushes %s; queries %s%s",
+		o.name, o.senders, float64(o.wire)/1000, o.before, o.peak, o.anonymous, o.took.Seconds(), o.answers, o.pushes,
+		o.queries, o.ended)
 }
 
 // report logs the worst outcomes of a configuration, and ends the process.
@@ -334,7 +345,8 @@ func (r *siege) report(t *testing.T) {
 		accepted += o.answers["204 No Content"] + o.answers["200 OK"] + o.answers["grpc 0"]
 	}
 	// A gateway that reads from Kafka alone has no entry.
-	assert.True(t, accepted > 0 || len(r.outcomes) == 0, "an attack that is always refused does not show what the worst input costs")
+	assert.True(t, accepted > 0 || len(r.outcomes) == 0,
+		"an attack that is always refused does not show what the worst input costs")
 	slices.SortFunc(r.outcomes, func(a, b outcome) int { return cmp.Compare(b.peak, a.peak) })
 	var text strings.Builder
 	for i, o := range r.outcomes {
@@ -345,8 +357,8 @@ func (r *siege) report(t *testing.T) {
 		}
 		fmt.Fprintf(&text, "\n%6.0f MiB  %s × %d, %.1f kB each%s", o.peak, o.name, o.senders, float64(o.wire)/1000, o.ended)
 	}
-	t.Logf("%s: %d of %d attacks above %d MiB, %d requests accepted; honest pushes %s (idle %s); queries %s (idle %s)%s", r.config, above, len(r.outcomes),
-		r.containerMiB, accepted, pushes, r.idlePushes, queries, r.idleQueries, &text)
+	t.Logf("%s: %d of %d attacks above %d MiB, %d requests accepted; honest pushes %s (idle %s); queries %s (idle %s)%s",
+		r.config, above, len(r.outcomes), r.containerMiB, accepted, pushes, r.idlePushes, queries, r.idleQueries, &text)
 }
 
 // latencies are the times until requests were answered.
@@ -364,8 +376,8 @@ func (l latencies) String() string {
 	if len(l) == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d: median %d ms, 90%% %d ms, most %d ms", len(l), l.percentile(50).Milliseconds(), l.percentile(90).Milliseconds(),
-		l.percentile(100).Milliseconds())
+	return fmt.Sprintf("%d: median %d ms, 90%% %d ms, most %d ms", len(l), l.percentile(50).Milliseconds(),
+		l.percentile(90).Milliseconds(), l.percentile(100).Milliseconds())
 }
 
 // newShippedNode prepares a process with the configuration as it is shipped.
@@ -390,8 +402,9 @@ func (r *siege) newShippedNode(t *testing.T) *node {
 	n.env = append(n.env, r.env...)
 	if r.doors.discovery {
 		r.discovery = startDiscovery(t)
-		n.flags = append(n.flags, "--config=yaml:receivers::pprof::scrape::configs: [{job_name: discovered, http_sd_configs: [{refresh_interval: 5s, url: '"+
-			r.discovery.url+"'}]}]")
+		n.flags = append(n.flags,
+			"--config=yaml:receivers::pprof::scrape::configs: [{job_name: discovered, http_sd_configs: [{refresh_interval: 5s, url: '"+
+				r.discovery.url+"'}]}]")
 	}
 	return n
 }

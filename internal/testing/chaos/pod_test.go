@@ -17,8 +17,8 @@ import (
 // kubernetes begins the names of the pods of config/kubernetes.
 const kubernetes = "kubernetes/"
 
-// asPod gives a node the configuration, the environment and the limits of a pod. The agent and the gateway are those of the overlay
-// `gateway`, the page is that of the overlay `page`.
+// asPod gives a node the configuration, the environment and the limits of a pod. The agent and the gateway are those of
+// the overlay `gateway`, the page is that of the overlay `page`.
 func (r *siege) asPod(t *testing.T, n *node) {
 	t.Helper()
 	role := strings.TrimPrefix(r.config, kubernetes)
@@ -26,9 +26,11 @@ func (r *siege) asPod(t *testing.T, n *node) {
 	if role == "page" {
 		overlay = role
 	}
-	pod := podtest.New(t, filepath.Join(collectortest.Repository, podtest.Manifests, "overlays", overlay), "otelcol-profiles-"+role, nil)
+	pod := podtest.New(t, filepath.Join(collectortest.Repository, podtest.Manifests, "overlays", overlay),
+		"otelcol-profiles-"+role, nil)
 	r.containerMiB, r.goMiB = pod.LimitMiB, pod.RequestMiB
 	n.config, n.flags = strings.TrimPrefix(pod.Args[0], "--config="), pod.Args[1:]
 	n.env = append(n.env, pod.Env...)
-	n.env = append(n.env, "BACKEND_ENDPOINT="+r.backend, "QUEUE_DIRECTORY="+n.storage, "STORE_DIRECTORY="+n.output, "BACKEND_INSECURE=true", "METRICS_HOST=localhost")
+	n.env = append(n.env, "BACKEND_ENDPOINT="+r.backend, "QUEUE_DIRECTORY="+n.storage, "STORE_DIRECTORY="+n.output,
+		"BACKEND_INSECURE=true", "METRICS_HOST=localhost")
 }

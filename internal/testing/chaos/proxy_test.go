@@ -24,8 +24,8 @@ type proxy struct {
 	open map[net.Conn]struct{}
 }
 
-// fate is how many bytes of requests and answers pass before a connection ends. If only the answers end, requests are accepted
-// and their senders do not learn it.
+// fate is how many bytes of requests and answers pass before a connection ends. If only the answers end, requests are
+// accepted and their senders do not learn it.
 type fate struct {
 	requests, answers int64
 	// reset ends the connection with RST instead of FIN.

@@ -44,7 +44,8 @@ func (r *siege) pageAttacks() []attack {
 	}}
 	merged := "/profiles/" + historyService + "/process_cpu"
 	for _, path := range []string{
-		flameGraph, grouped, "/api/table?limit=100000&" + selection, merged, merged + ".collapsed", merged + ".speedscope.json",
+		flameGraph, grouped, "/api/table?limit=100000&" + selection, merged, merged + ".collapsed",
+		merged + ".speedscope.json",
 	} {
 		all = append(all, attack{
 			name: "page: readers who do not read: " + strings.TrimPrefix(path, "/"), senders: []int{30}, before: r.fill,
@@ -75,15 +76,16 @@ func (r *siege) fill(t *testing.T) {
 			break
 		}
 	}
-	t.Logf("filled by %d profiles of %d MiB to %.0f of %.0f MiB; resident %.0f MiB", number, historyBytes/mib, status.Bytes/mib,
-		status.MaxBytes/mib, r.node.statusMiB("VmRSS:"))
+	t.Logf("filled by %d profiles of %d MiB to %.0f of %.0f MiB; resident %.0f MiB", number, historyBytes/mib,
+		status.Bytes/mib, status.MaxBytes/mib, r.node.statusMiB("VmRSS:"))
 }
 
 // pushPProf sends a pprof through any door.
 func (r *siege) pushPProf(t *testing.T, ctx context.Context, service string, pprof []byte) error {
 	t.Helper()
 	if r.doors.push > 0 {
-		return post(ctx, "http://"+r.node.pprof+"/v1/pprof?service.name="+service, "application/octet-stream", worst.Gzip(pprof))
+		return post(ctx, "http://"+r.node.pprof+"/v1/pprof?service.name="+service, "application/octet-stream",
+			worst.Gzip(pprof))
 	}
 	return post(ctx, "http://"+r.node.hec+"/services/collector/event", jsonType, hecEvent(t, service, encoded(pprof)))
 }

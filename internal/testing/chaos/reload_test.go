@@ -19,7 +19,8 @@ func TestReloads(t *testing.T) {
 	s := newScenario(t, alsoShort)
 	t.Parallel()
 	l, _, n := startAgent(t)
-	from := startTraffic(t, l, 2, map[string]sendFunc{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "hec": events(n.hec, 0)})
+	from := startTraffic(t, l, 2,
+		map[string]sendFunc{"push": pushes(n.pprof, 0), "otlp": exports(t, n.otlp, 0), "hec": events(n.hec, 0)})
 	reload := func(times int) {
 		// A reload takes 0.6 s while the other scenarios run, and longer on a busy machine.
 		done, deadline := 0, time.Now().Add(11*time.Minute)
@@ -60,8 +61,8 @@ func (n *node) reloadOrEnd(t *testing.T) bool {
 	return true
 }
 
-// TestReloadOfABadConfiguration makes an agent reload a configuration that is not valid while its backend is gone. The process
-// ends in order, and the next one delivers.
+// TestReloadOfABadConfiguration makes an agent reload a configuration that is not valid while its backend is gone. The
+// process ends in order, and the next one delivers.
 func TestReloadOfABadConfiguration(t *testing.T) {
 	newScenario(t, alsoShort)
 	t.Parallel()

@@ -56,8 +56,8 @@ func TestManyServices(t *testing.T) {
 	}
 }
 
-// TestFlappingTargets lists thousands of targets, removes half of them, and lists them again, while an agent scrapes them. At the
-// end the agent uses no more than at the start.
+// TestFlappingTargets lists thousands of targets, removes half of them, and lists them again, while an agent scrapes
+// them. At the end the agent uses no more than at the start.
 func TestFlappingTargets(t *testing.T) {
 	s := newScenario(t, alsoShort)
 	t.Parallel()

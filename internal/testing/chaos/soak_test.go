@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSoak runs two agents and a gateway for SOAK. Now and then a process is killed, stopped, suspended or reloaded, or the
-// backend goes away. One agent is never restarted, so that leaks show.
+// TestSoak runs two agents and a gateway for SOAK. Now and then a process is killed, stopped, suspended or reloaded, or
+// the backend goes away. One agent is never restarted, so that leaks show.
 func TestSoak(t *testing.T) {
 	s := newScenario(t, fullOnly)
 	length := 20 * time.Second
@@ -27,7 +27,9 @@ func TestSoak(t *testing.T) {
 	l, to := startBackend(t)
 	gateway := newNode(t, gatewayConfig, to.address)
 	gateway.start(t)
-	between := startProxy(t, gateway.otlp, func() fate { return fate{requests: s.Int64N(10_000_000), answers: 1 << 40, reset: true} })
+	between := startProxy(t, gateway.otlp, func() fate {
+		return fate{requests: s.Int64N(10_000_000), answers: 1 << 40, reset: true}
+	})
 	lasting, mortal := newNode(t, agentConfig, between.address), newNode(t, agentConfig, between.address)
 	lasting.start(t)
 	mortal.start(t)

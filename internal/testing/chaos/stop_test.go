@@ -23,8 +23,8 @@ const fullQueue = "--set=exporters.otlp_grpc.sending_queue.queue_size=9000000"
 // large is the size of requests that fill it.
 const large = 200_000
 
-// TestStopWhileBlocked stops an agent and a gateway while their queue is full because the backend is gone or hangs, at once or
-// after a reload. The next process delivers what was acknowledged.
+// TestStopWhileBlocked stops an agent and a gateway while their queue is full because the backend is gone or hangs, at
+// once or after a reload. The next process delivers what was acknowledged.
 func TestStopWhileBlocked(t *testing.T) {
 	t.Parallel()
 	for i, config := range []string{agentConfig, gatewayConfig} {
@@ -81,7 +81,8 @@ func TestStopWithSlowBodies(t *testing.T) {
 	t.Parallel()
 	l, _, n := startAgent(t)
 	for path, address := range map[string]string{
-		"/v1/pprof": n.pprof, "/v1/logs": n.splunkHTTP, "/services/collector/event": n.hec, "/v1development/profiles": n.otlpHTTP,
+		"/v1/pprof": n.pprof, "/v1/logs": n.splunkHTTP, "/services/collector/event": n.hec,
+		"/v1development/profiles": n.otlpHTTP,
 	} {
 		for range 3 {
 			sendSlowly(t, address, path)
@@ -114,8 +115,8 @@ func sendSlowly(t *testing.T, address, path string) {
 	}()
 }
 
-// TestStopInTheFirstMoments stops an agent that has just started. It ends in order, unless Go has not reached main yet. Then the
-// signal ends it, and nothing has to be put in order.
+// TestStopInTheFirstMoments stops an agent that has just started. It ends in order, unless Go has not reached main yet.
+// Then the signal ends it, and nothing has to be put in order.
 func TestStopInTheFirstMoments(t *testing.T) {
 	s := newScenario(t, alsoShort)
 	n := newNode(t, agentConfig, "127.0.0.1:1")

@@ -38,8 +38,9 @@ func (l *storeLedger) push() bool {
 	l.next++
 	l.mu.Unlock()
 	p := &profile.Profile{
-		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, PeriodType: &profile.ValueType{Type: "cpu", Unit: "nanoseconds"},
-		Period: 1, TimeNanos: time.Now().UnixNano(), DurationNanos: 1e6,
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+		PeriodType: &profile.ValueType{Type: "cpu", Unit: "nanoseconds"},
+		Period:     1, TimeNanos: time.Now().UnixNano(), DurationNanos: 1e6,
 	}
 	for i := range l.functions {
 		f := &profile.Function{ID: uint64(i + 1), Name: fmt.Sprintf("push%d.function%d", n, i)}
@@ -51,7 +52,8 @@ func (l *storeLedger) push() bool {
 	if p.Write(&body) != nil {
 		return false
 	}
-	response, err := httpClient.Post(fmt.Sprintf("http://%s/v1/pprof?service.name=shop%d", l.node.pprof, l.service(n)), "application/octet-stream", &body)
+	response, err := httpClient.Post(fmt.Sprintf("http://%s/v1/pprof?service.name=shop%d", l.node.pprof, l.service(n)),
+		"application/octet-stream", &body)
 	if err != nil {
 		return false
 	}
@@ -103,7 +105,8 @@ func startStore(t *testing.T, folder string, functions int) *storeLedger {
 	return &storeLedger{node: n, functions: functions, acknowledged: map[int]bool{}}
 }
 
-// TestKilledStore kills a collector that keeps profiles on disk, again and again, while senders push. Whatever it acknowledged is there.
+// TestKilledStore kills a collector that keeps profiles on disk, again and again, while senders push. Whatever it
+// acknowledged is there.
 func TestKilledStore(t *testing.T) {
 	s := newScenario(t, alsoShort)
 	t.Parallel()
@@ -133,8 +136,9 @@ func TestKilledStore(t *testing.T) {
 	l.node.requireEnds(t)
 }
 
-// TestFullDiskOfTheStore fills the disk of the store. Senders are asked to retry, readers are served, and a kill loses nothing that was
-// acknowledged: neither at once, nor after starts while the disk is full, nor when there is room again.
+// TestFullDiskOfTheStore fills the disk of the store. Senders are asked to retry, readers are served, and a kill loses
+// nothing that was acknowledged: neither at once, nor after starts while the disk is full, nor when there is room
+// again.
 func TestFullDiskOfTheStore(t *testing.T) {
 	s := newScenario(t, alsoShort)
 	t.Parallel()

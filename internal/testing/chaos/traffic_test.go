@@ -34,8 +34,8 @@ import (
 // sendFunc sends one request. It returns nil if the request was acknowledged.
 type sendFunc func(ctx context.Context, sender string, request int) error
 
-// traffic is a number of senders. Each sends its requests one after the other, and repeats a request until it is acknowledged,
-// as the clients of profilers should.
+// traffic is a number of senders. Each sends its requests one after the other, and repeats a request until it is
+// acknowledged, as the clients of profilers should.
 type traffic struct {
 	ledger *ledger
 	stop   context.CancelFunc
@@ -95,7 +95,8 @@ func (tr *traffic) requireDelivered(t testing.TB, by repeats, nodes ...*node) {
 	}
 }
 
-// requireAcknowledged waits until this many more samples have been acknowledged. It fails if there are none for a while.
+// requireAcknowledged waits until this many more samples have been acknowledged. It fails if there are none for a
+// while.
 func (l *ledger) requireAcknowledged(t testing.TB, more int) {
 	t.Helper()
 	last, since := l.acknowledgedSoFar(), time.Now()

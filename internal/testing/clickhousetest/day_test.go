@@ -41,8 +41,8 @@ FROM numbers(%d)`
 const dayColumns = "Timestamp, SampleType, SampleUnit, ServiceName, ResourceAttributes, ProfileAttributes, Addresses, FunctionNames, FileNames, LineNumbers, " +
 	"MappingFileNames, Values, DurationNano, Period, PeriodType, PeriodUnit, ProfileName, SeriesId, StackId"
 
-// firstHourSQL makes an hour of samples of these stacks, furtherHourSQL another one with its stacks and other values, and otherServiceSQL the
-// first hour of another service. Hashes are inserted as they would be computed.
+// firstHourSQL makes an hour of samples of these stacks, furtherHourSQL another one with its stacks and other values,
+// and otherServiceSQL the first hour of another service. Hashes are inserted as they would be computed.
 const (
 	firstHourSQL = `INSERT INTO day (` + dayColumns + `)
 WITH map('service.name', 'service0', 'service.version', '1.2.3', 'service.instance.id', 'service-7f9c', 'k8s.pod.name', 'service-abcdef', 'k8s.namespace.name', 'shop',
@@ -62,9 +62,9 @@ SELECT * REPLACE ('%s' AS ServiceName, sipHash128('%[1]s', SeriesId) AS SeriesId
 SETTINGS insert_allow_materialized_columns = 1, max_insert_threads = 1, min_insert_block_size_rows = 2000000, min_insert_block_size_bytes = 4000000000, max_insert_block_size = 2000000`
 )
 
-// BenchmarkDay asks for flame graphs of the last CLICKHOUSE_HOURS (1) of a service, 1.8 million samples an hour, which are made in the
-// engine. CLICKHOUSE_SERVICES (1) is how many services there are: the others have one hour. CLICKHOUSE_DATA is a folder that keeps all for
-// another run.
+// BenchmarkDay asks for flame graphs of the last CLICKHOUSE_HOURS (1) of a service, 1.8 million samples an hour, which
+// are made in the engine. CLICKHOUSE_SERVICES (1) is how many services there are: the others have one hour.
+// CLICKHOUSE_DATA is a folder that keeps all for another run.
 func BenchmarkDay(b *testing.B) {
 	app := Install(b)
 	number := func(name string) int {

@@ -23,7 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Server speaks as much of ClickHouse's protocol over HTTP as the exporter and the page need. It has an engine, or keeps what is inserted.
+// Server speaks as much of ClickHouse's protocol over HTTP as the exporter and the page need. It has an engine, or
+// keeps what is inserted.
 type Server struct {
 	// URL is its address.
 	URL string
@@ -156,7 +157,8 @@ func (s *Server) selects(r *http.Request, sql string) ([]byte, error) {
 				return nil, err
 			}
 			sql = "WITH " + table + " AS (SELECT * FROM file(" + literal(file) + ", 'RowBinary', " + literal(value) + ")) " + sql
-		case slices.Contains([]string{"max_execution_time", "max_result_rows", "max_result_bytes", "result_overflow_mode", "optimize_functions_to_subcolumns"}, key):
+		case slices.Contains([]string{"max_execution_time", "max_result_rows", "max_result_bytes", "result_overflow_mode",
+			"optimize_functions_to_subcolumns"}, key):
 			settings = append(settings, key+" = "+literal(value))
 		}
 	}
@@ -188,8 +190,10 @@ func (s *Server) answer(insert string, body []byte) ([]byte, error) {
 	sql := string(body)
 	switch {
 	case strings.Contains(sql, "displayName()"):
-		// The client reads this as of the newest protocol, and what follows as of the revision in it. The engine writes that of 0.
-		return append([]byte{1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0}, nativeRow(true, "test", "26.7.2.1", uint32(0), "UTC")...), nil
+		// The client reads this as of the newest protocol, and what follows as of the revision in it. The engine writes that
+		// of 0.
+		return append([]byte{1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0}, nativeRow(true, "test", "26.7.2.1", uint32(0), "UTC")...),
+			nil
 	case insert == "" && s.engine != nil:
 		return s.engine.Query(sql, "Native")
 	case insert == "" && strings.Contains(sql, "DESCRIBE"):
@@ -234,7 +238,8 @@ func nativeRow(isNewest bool, values ...any) []byte {
 
 // describe answers DESCRIBE TABLE from the statement that made the table.
 func describe(table string) (blocks []byte) {
-	for _, column := range regexp.MustCompile("(?m)^ +`?([\\w.]+)`? (.+?) (CODEC|MATERIALIZED)").FindAllStringSubmatch(table, -1) {
+	for _, column := range regexp.MustCompile("(?m)^ +`?([\\w.]+)`? (.+?) (CODEC|MATERIALIZED)").
+		FindAllStringSubmatch(table, -1) {
 		kind := ""
 		if column[3] == "MATERIALIZED" {
 			kind = column[3]

@@ -25,9 +25,10 @@ import (
 )
 
 // names are the columns of Columns.
-var names = strings.Split("ServiceName, ScopeName, ScopeVersion, ResourceAttributes, ProfileAttributes, SampleAttributes, SampleType, SampleUnit, "+
-	"PeriodType, PeriodUnit, Period, Timestamp, DurationNano, TraceId, SpanId, Values, TimestampsUnixNano, FunctionNames, FileNames, "+
-	"MappingFileNames, LineNumbers, Addresses", ", ")
+var names = strings.Split(
+	"ServiceName, ScopeName, ScopeVersion, ResourceAttributes, ProfileAttributes, SampleAttributes, SampleType, SampleUnit, "+
+		"PeriodType, PeriodUnit, Period, Timestamp, DurationNano, TraceId, SpanId, Values, TimestampsUnixNano, FunctionNames, FileNames, "+
+		"MappingFileNames, LineNumbers, Addresses", ", ")
 
 // Table is a table that gets the rows of profiles as the exporter writes them.
 type Table struct {
@@ -36,7 +37,8 @@ type Table struct {
 	rows bytes.Buffer
 }
 
-// NewTable makes the table of config/backends/clickhouse-table.sql by another name. It keeps rows of any age: tests have fixed times.
+// NewTable makes the table of config/backends/clickhouse-table.sql by another name. It keeps rows of any age: tests
+// have fixed times.
 func NewTable(t testing.TB, s *Server, name string) *Table {
 	t.Helper()
 	ddl := statements(t, "config/backends/clickhouse-table.sql")
@@ -82,7 +84,8 @@ func (table *Table) Insert(t testing.TB) {
 	require.NoError(t, os.WriteFile(file, table.rows.Bytes(), 0o600))
 	table.rows.Reset()
 	columns := strings.Join(names, ", ")
-	table.Query(t, "INSERT INTO "+table.name+" ("+columns+") SELECT "+columns+" FROM file("+literal(file)+", 'JSONCompactEachRow', "+
+	table.Query(t, "INSERT INTO "+table.name+" ("+columns+") SELECT "+columns+" FROM file("+literal(file)+
+		", 'JSONCompactEachRow', "+
 		literal("ServiceName String, ScopeName String, ScopeVersion String, ResourceAttributes Map(String, String), ProfileAttributes Map(String, String), "+
 			"SampleAttributes Map(String, String), SampleType String, SampleUnit String, PeriodType String, PeriodUnit String, Period Int64, "+
 			"Timestamp DateTime64(9), DurationNano UInt64, TraceId String, SpanId String, Values Array(Int64), TimestampsUnixNano Array(UInt64), "+
@@ -93,7 +96,8 @@ func (table *Table) Insert(t testing.TB) {
 func (table *Table) Source(t testing.TB, now time.Time) *store.EngineSource {
 	t.Helper()
 	e, err := clickhouse.New(clickhouse.Config{
-		Client: http.DefaultClient, Endpoint: table.URL, Database: "default", Table: table.name, MaxResultRows: 1_000_000, MaxResultBytes: 1 << 30,
+		Client: http.DefaultClient, Endpoint: table.URL, Database: "default", Table: table.name, MaxResultRows: 1_000_000,
+		MaxResultBytes: 1 << 30,
 	})
 	require.NoError(t, err)
 	return store.NewEngineSource(e, 100*time.Hour, 10*time.Second, func() time.Time { return now })
@@ -101,7 +105,8 @@ func (table *Table) Source(t testing.TB, now time.Time) *store.EngineSource {
 
 // Columns are what the table has of a sample, in the order of RowsOf.
 const Columns = `ServiceName, ScopeName, ScopeVersion, ResourceAttributes, ProfileAttributes, SampleAttributes, SampleType, SampleUnit,
-	PeriodType, PeriodUnit, toString(Period), toString(toUnixTimestamp64Nano(Timestamp)), toString(DurationNano), TraceId, SpanId,
+	PeriodType, PeriodUnit, toString(Period), toString(toUnixTimestamp64Nano(Timestamp)), toString(DurationNano),
+	TraceId, SpanId,
 	arrayMap(v -> toString(v), Values), arrayMap(v -> toString(v), TimestampsUnixNano),
 	FunctionNames, FileNames, MappingFileNames, arrayMap(v -> toString(v), LineNumbers), arrayMap(v -> toString(v), Addresses)`
 
@@ -143,10 +148,13 @@ func RowsOf(t testing.TB, rows map[string]int, pd pprofile.Profiles) {
 			}
 			link := d.LinkTable().At(int(s.LinkIndex()))
 			row, err := json.Marshal([]any{
-				service.AsString(), scope.Name(), scope.Version(), texts(resource), attributes(p), attributes(s), str(p.SampleType().TypeStrindex()),
+				service.AsString(), scope.Name(), scope.Version(), texts(resource), attributes(p), attributes(s),
+				str(p.SampleType().TypeStrindex()),
 				str(p.SampleType().UnitStrindex()), str(p.PeriodType().TypeStrindex()), str(p.PeriodType().UnitStrindex()),
-				strconv.FormatInt(p.Period(), 10), strconv.FormatUint(uint64(p.Time()), 10), strconv.FormatUint(p.DurationNano(), 10),
-				link.TraceID().String(), link.SpanID().String(), decimals(s.Values().AsRaw()), decimals(s.TimestampsUnixNano().AsRaw()),
+				strconv.FormatInt(p.Period(), 10), strconv.FormatUint(uint64(p.Time()), 10),
+				strconv.FormatUint(p.DurationNano(), 10),
+				link.TraceID().String(), link.SpanID().String(), decimals(s.Values().AsRaw()),
+				decimals(s.TimestampsUnixNano().AsRaw()),
 				functions, files, mappings, lines, addresses,
 			})
 			require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// The ports that tests listen on are below those of outgoing connections (from 32768 on Linux, from 49152 elsewhere). Otherwise
-// a connection could use a free port before the collector listens on it.
+// The ports that tests listen on are below those of outgoing connections (from 32768 on Linux, from 49152 elsewhere).
+// Otherwise a connection could use a free port before the collector listens on it.
 const (
 	firstPort = 12_000
 	ports     = 20_000

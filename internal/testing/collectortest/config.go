@@ -36,8 +36,8 @@ func LoadYAML[C any](defaults *C, section string) (*C, error) {
 	return LoadConfig(defaults, raw)
 }
 
-// Defaults returns the values of a configuration by their keys. The keys of a section begin with its name and a dot. A section
-// whose type is listed in whole is one value.
+// Defaults returns the values of a configuration by their keys. The keys of a section begin with its name and a dot. A
+// section whose type is listed in whole is one value.
 func Defaults(config any, whole ...reflect.Type) map[string]any {
 	values := map[string]any{}
 	var add func(prefix string, section reflect.Value)

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// WantedBy skips the test unless a variable, which a target of the Makefile sets, is there. It reports whether the test can be
-// skipped if something that it needs is missing.
+// WantedBy skips the test unless a variable, which a target of the Makefile sets, is there. It reports whether the test
+// can be skipped if something that it needs is missing.
 func WantedBy(t testing.TB, variable string) (ifPossible bool) {
 	t.Helper()
 	switch os.Getenv(variable) {
@@ -45,7 +45,8 @@ func InstallNPM(t testing.TB, variable string, folder fs.FS) (copied string) {
 	npm.Dir = copied
 	out, err := npm.CombinedOutput()
 	if err != nil && ifPossible {
-		t.Skipf("SKIPPED: what package.json names cannot be installed, which takes npm, node and a registry: %v\n%s", err, out)
+		t.Skipf("SKIPPED: what package.json names cannot be installed, which takes npm, node and a registry: %v\n%s", err,
+			out)
 	}
 	require.NoError(t, err, "%s", out)
 	return copied

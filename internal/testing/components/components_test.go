@@ -83,7 +83,8 @@ func TestEveryComponentIsKnown(t *testing.T) {
 	}
 }
 
-// The factory has the type, and makes the signals with the stability, that metadata.yaml declares. All keys have valid names.
+// The factory has the type, and makes the signals with the stability, that metadata.yaml declares. All keys have valid
+// names.
 func TestFactoriesAreAsDeclared(t *testing.T) {
 	eachComponent(t, func(t *testing.T, _ string, factory component.Factory, declared metadata) {
 		assert.Equal(t, declared.Type, factory.Type().String())
@@ -102,8 +103,8 @@ func TestFactoriesAreAsDeclared(t *testing.T) {
 	})
 }
 
-// The components of all signals with one configuration can be shut down whether they were started or not, and others started after
-// them. Their metrics are of the scope that is their package.
+// The components of all signals with one configuration can be shut down whether they were started or not, and others
+// started after them. Their metrics are of the scope that is their package.
 func TestLifecycle(t *testing.T) {
 	eachComponent(t, func(t *testing.T, folder string, factory component.Factory, declared metadata) {
 		for _, start := range []bool{false, true, true} {

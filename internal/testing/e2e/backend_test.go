@@ -23,8 +23,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// backend is a gRPC server at the end of a pipeline. It can be killed at any moment, and started again at the same address.
-// It keeps the requests that it has answered.
+// backend is a gRPC server at the end of a pipeline. It can be killed at any moment, and started again at the same
+// address. It keeps the requests that it has answered.
 type backend struct {
 	pprofileotlp.UnimplementedGRPCServer
 	address string
@@ -156,8 +156,8 @@ func (b *backend) services() map[string]map[string]any {
 
 func (b *backend) service(name string) map[string]any { return b.services()[name] }
 
-// leaves counts the samples of conformant messages by the name of the leaf function. Samples without a stack do not count:
-// the runtime adds some to the collector's own profiles.
+// leaves counts the samples of conformant messages by the name of the leaf function. Samples without a stack do not
+// count: the runtime adds some to the collector's own profiles.
 func leaves(t *testing.T, messages []pprofile.Profiles) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
@@ -174,7 +174,8 @@ func leaves(t *testing.T, messages []pprofile.Profiles) map[string]int {
 	return counts
 }
 
-// requireSamples waits until all these samples have arrived, by service, and requires that no others of these services have.
+// requireSamples waits until all these samples have arrived, by service, and requires that no others of these services
+// have.
 func (b *backend) requireSamples(t *testing.T, want map[string]int) {
 	t.Helper()
 	var got map[string]int

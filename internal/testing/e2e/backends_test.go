@@ -73,7 +73,8 @@ func (h *hec) values(field string) map[string]bool {
 	return values
 }
 
-// sendOTLP sends a CPU profile as the eBPF profiler makes them, and an allocation profile as the receiver splunk_profiling does.
+// sendOTLP sends a CPU profile as the eBPF profiler makes them, and an allocation profile as the receiver
+// splunk_profiling does.
 func sendOTLP(t *testing.T, address string) {
 	t.Helper()
 	build := profiletest.New()
@@ -104,8 +105,8 @@ func (b *backend) requireTypes(t *testing.T, service string, want ...string) {
 // collector runs and the OTLP profiles are sent.
 type backendCheck func(t *testing.T) (variable string, check func(*testing.T, *collector))
 
-// TestBackendConfigsReceiveWhatStandaloneDoes compares receivers, their protocols, and what they scrape. Elastic is left out: there,
-// everything but profiles of the eBPF profiler is an error.
+// TestBackendConfigsReceiveWhatStandaloneDoes compares receivers, their protocols, and what they scrape. Elastic is
+// left out: there, everything but profiles of the eBPF profiler is an error.
 func TestBackendConfigsReceiveWhatStandaloneDoes(t *testing.T) {
 	t.Parallel()
 	received := func(path string) map[string]any {
@@ -142,7 +143,8 @@ func TestBackendConfigs(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(repository, "config", "backends", "*.yaml"))
 	require.NoError(t, err)
-	files = slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "-page.yaml") }) // it receives nothing
+	// it receives nothing
+	files = slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "-page.yaml") })
 	heap := capturedPayloads(t)["go-heap.pb.gz"]
 	overGRPC := func(check func(t *testing.T, c *collector, to *backend)) backendCheck {
 		return func(t *testing.T) (string, func(*testing.T, *collector)) {
@@ -168,7 +170,8 @@ func TestBackendConfigs(t *testing.T) {
 						names[s.Labels["profiling_instrumentation_source"]] = true
 					}
 					return names["shop memory"] && names["host process_cpu"] && names["host memory"] &&
-						names["otelcol-profiles memory"] && names["otelcol-profiles goroutine"] && names["snapshot"] && names["continuous"]
+						names["otelcol-profiles memory"] && names["otelcol-profiles goroutine"] && names["snapshot"] &&
+						names["continuous"]
 				}, startTimeout, 50*time.Millisecond)
 			}
 		},
@@ -281,15 +284,17 @@ func capturedBySDK(t *testing.T, n int) (name string, data []byte) {
 	return name, data
 }
 
-// TestScrapedIsAsSentByTheSDK serves profiles as a Go program does, scrapes them, and sends them on. They are those that
-// pyroscope-go sent of the same program, so Pyroscope must get the same: types, units, totals, labels of samples, functions.
+// TestScrapedIsAsSentByTheSDK serves profiles as a Go program does, scrapes them, and sends them on. They are those
+// that pyroscope-go sent of the same program, so Pyroscope must get the same: types, units, totals, labels of samples,
+// functions.
 func TestScrapedIsAsSentByTheSDK(t *testing.T) {
 	captured := map[string][]byte{}
 	for n := 1; n <= 10; n++ {
 		name, data := capturedBySDK(t, n)
 		captured[name] = data
 	}
-	kinds := map[string]string{"process_cpu": "profile", "memory": "allocs", "goroutine": "goroutine", "mutex": "mutex", "block": "block"}
+	kinds := map[string]string{"process_cpu": "profile", "memory": "allocs", "goroutine": "goroutine", "mutex": "mutex",
+		"block": "block"}
 	require.Len(t, captured, len(kinds))
 	mux := http.NewServeMux()
 	for name, path := range kinds {

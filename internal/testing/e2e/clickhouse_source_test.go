@@ -30,7 +30,8 @@ func TestClickHouseSource(t *testing.T) {
 	app := clickhousetest.Install(t)
 	server := clickhousetest.Start(t, clickhousetest.StartEngine(t, app, app))
 	memory := func() *store.Store {
-		return store.New(store.Config{Window: 100 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20, MaxSeries: 100})
+		return store.New(store.Config{Window: 100 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20,
+			MaxSeries: 100})
 	}
 	now := storetest.Noon.Add(72 * time.Hour)
 	for seed := range uint64(1) {
@@ -56,11 +57,13 @@ func TestClickHouseSource(t *testing.T) {
 	source := c.Source(t, now)
 	whole := storetest.Noon.Add(24 * time.Hour).UnixNano()
 	require.Equal(t, []string{"hours", "profiles", "series", "stacks"}, server.Projections(func() {
-		storetest.Sum(t, source, store.Selection{Service: "shop", Profile: "process_cpu", From: storetest.Noon.UnixNano(), Until: whole})
+		storetest.Sum(t, source, store.Selection{Service: "shop", Profile: "process_cpu", From: storetest.Noon.UnixNano(),
+			Until: whole})
 	}))
 	for _, span := range [][2]time.Duration{{0, 34 * time.Hour}, {50 * time.Minute, 130 * time.Minute}} {
 		from, until := storetest.Noon.Add(span[0]).UnixNano(), storetest.Noon.Add(span[1]).UnixNano()
-		want, got := strings.Split(storetest.Answers(t, m, from, until), "\n"), strings.Split(storetest.Answers(t, source, from, until), "\n")
+		want, got := strings.Split(storetest.Answers(t, m, from, until), "\n"),
+			strings.Split(storetest.Answers(t, source, from, until), "\n")
 		for i := range min(len(want), len(got)) {
 			require.Equal(t, want[i], got[i], "%v, line %d", span, i)
 		}
@@ -109,7 +112,8 @@ func attributesOfSamples(t *testing.T, table *clickhousetest.Table) {
 // clickhousePage compares the answers of a page in front of the table with those of a store that has the same profiles.
 func clickhousePage(t *testing.T, server *clickhousetest.Server, profiles []pprofile.Profiles) {
 	t.Helper()
-	m := store.New(store.Config{Window: 10 * 365 * 24 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20, MaxSeries: 1000})
+	m := store.New(store.Config{Window: 10 * 365 * 24 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20,
+		MaxSeries: 1000})
 	for _, pd := range profiles {
 		require.Zero(t, m.Add(pd, time.Now()).Refused)
 	}

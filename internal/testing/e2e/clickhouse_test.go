@@ -21,9 +21,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/clickhousetest"
 )
 
-// TestClickHouse runs config/backends/clickhouse.yaml against ClickHouse's engine, with the table that the exporter makes, and with that of
-// config/backends/clickhouse-table.sql. What arrives there is all that a table has a place for, also of what was sent while the engine was
-// away and the collector was killed: docs/clickhouse.md has what is lost.
+// TestClickHouse runs config/backends/clickhouse.yaml against ClickHouse's engine, with the table that the exporter
+// makes, and with that of config/backends/clickhouse-table.sql. What arrives there is all that a table has a place for,
+// also of what was sent while the engine was away and the collector was killed: docs/clickhouse.md has what is lost.
 func TestClickHouse(t *testing.T) {
 	t.Parallel()
 	app := clickhousetest.Install(t)
@@ -37,7 +37,8 @@ func TestClickHouse(t *testing.T) {
 			out, queue := filepath.Join(t.TempDir(), "out"), t.TempDir()
 			start := func(flags string) *collector {
 				return launchWith(t, "config/backends/clickhouse.yaml", []string{
-					`--config=yaml:{exporters: {clickhouse: ` + flags + `, file: {path: "${env:PROFILES_OUT}/profiles.jsonl", create_directory: true, append: true}}, ` +
+					`--config=yaml:{exporters: {clickhouse: ` + flags +
+						`, file: {path: "${env:PROFILES_OUT}/profiles.jsonl", create_directory: true, append: true}}, ` +
 						`service: {pipelines: {profiles: {exporters: [clickhouse, file]}}}}`,
 				}, "CLICKHOUSE_ENDPOINT="+server.ExporterEndpoint(), "BATCH_TIMEOUT=50ms", "PROFILES_OUT="+out, "QUEUE_DIRECTORY="+queue)
 			}
@@ -72,7 +73,8 @@ func requireClickHouseHas(t *testing.T, server *clickhousetest.Server, received 
 	got, want := map[string]int{}, map[string]int{}
 	assert.Eventually(t, func() bool {
 		clear(got)
-		for line := range strings.Lines(server.Query(t, "SELECT "+clickhousetest.Columns+" FROM otel_profiles", "JSONCompactEachRow")) {
+		for line := range strings.Lines(server.Query(t, "SELECT "+clickhousetest.Columns+" FROM otel_profiles",
+			"JSONCompactEachRow")) {
 			var row any
 			require.NoError(t, json.Unmarshal([]byte(line), &row))
 			text, err := json.Marshal(row)
@@ -93,7 +95,8 @@ func requireClickHouseHas(t *testing.T, server *clickhousetest.Server, received 
 		`SELECT sum(rows) AS rows, sum(data_compressed_bytes) AS bytes FROM system.parts WHERE table = 'otel_profiles' AND active`, "JSONCompactEachRow"))
 }
 
-// compareSQL runs the queries of docs/sql.md on the exporter's table, and on blocks of the same profiles by both engines.
+// compareSQL runs the queries of docs/sql.md on the exporter's table, and on blocks of the same profiles by both
+// engines.
 func compareSQL(t *testing.T, app string, server *clickhousetest.Server, c *collector) {
 	t.Helper()
 	sent := 0
@@ -112,7 +115,8 @@ func compareSQL(t *testing.T, app string, server *clickhousetest.Server, c *coll
 	}
 	inTable := func(sql string) []string { return lines(server.Query(t, sql, "JSONCompactEachRow")) }
 	require.Eventually(t, func() bool {
-		return slices.Equal(inTable("SELECT count() FROM otel_profiles WHERE ResourceAttributes['from'] = 'sql'"), []string{fmt.Sprint(sent)})
+		return slices.Equal(inTable("SELECT count() FROM otel_profiles WHERE ResourceAttributes['from'] = 'sql'"),
+			[]string{fmt.Sprint(sent)})
 	}, startTimeout, 200*time.Millisecond)
 	for _, sql := range []string{
 		"CREATE DATABASE people", "CREATE TABLE people.otel_profiles AS otel_profiles",

@@ -44,17 +44,18 @@ type collector struct {
 	command *exec.Cmd
 	// endpoint is where the pprof receiver listens, otlp and otlpHTTP are where OTLP is received, over gRPC and HTTP.
 	endpoint, otlp, otlpHTTP string
-	// splunk, splunkHTTP and hec are where log records of Splunk's agents are received: over gRPC, HTTP, and as HEC events.
+	// splunk, splunkHTTP and hec are where log records of Splunk's agents are received: over gRPC, HTTP, and as HEC
+	// events.
 	splunk, splunkHTTP, hec string
-	// health serves the health check, metrics the collector's own metrics, status the page of targets, graphs the page of flame
-	// graphs.
+	// health serves the health check, metrics the collector's own metrics, status the page of targets, graphs the page of
+	// flame graphs.
 	health, metrics, status, graphs string
 	// outputDir is where the file exporter writes. targets is the folder of the files that list what to scrape.
 	outputDir, targets string
 }
 
-// setAddresses sets free addresses, and returns the variables by which the files of config/ learn them. A variable in env
-// takes precedence.
+// setAddresses sets free addresses, and returns the variables by which the files of config/ learn them. A variable in
+// env takes precedence.
 func (c *collector) setAddresses(t *testing.T, env ...string) []string {
 	t.Helper()
 	var variables []string
@@ -84,13 +85,14 @@ func newCollector(t *testing.T, command []string, env ...string) *collector {
 	c.command = exec.Command(command[0], command[1:]...)
 	c.command.Dir = repository
 	c.command.Env = append(os.Environ(), c.setAddresses(t, env...)...)
-	c.command.Env = append(c.command.Env, "PROFILES_OUT="+c.outputDir, "SCRAPE_TARGETS="+c.targets+"/*.yaml", "QUEUE_DIRECTORY="+t.TempDir())
+	c.command.Env = append(c.command.Env, "PROFILES_OUT="+c.outputDir, "SCRAPE_TARGETS="+c.targets+"/*.yaml",
+		"QUEUE_DIRECTORY="+t.TempDir())
 	c.command.Env = append(c.command.Env, env...) // the last value counts
 	return c
 }
 
-// launchWith starts the binary with a configuration, flags and variables, and waits until it is ready. The collector is stopped
-// when the test ends, if the test has not done that.
+// launchWith starts the binary with a configuration, flags and variables, and waits until it is ready. The collector is
+// stopped when the test ends, if the test has not done that.
 func launchWith(t *testing.T, config string, flags []string, env ...string) *collector {
 	t.Helper()
 	path, err := collectortest.Binary()
@@ -114,7 +116,8 @@ func startQuickstart(t *testing.T, flags ...string) *collector {
 // startBatching starts a configuration with short batches, and waits until its health check is positive.
 func startBatching(t *testing.T, config string, env ...string) *collector {
 	t.Helper()
-	c := launch(t, config, append([]string{"BATCH_TIMEOUT=50ms", "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test"}, env...)...)
+	c := launch(t, config,
+		append([]string{"BATCH_TIMEOUT=50ms", "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test"}, env...)...)
 	c.requireHealthy(t)
 	return c
 }

@@ -34,11 +34,13 @@ func TestEveryConfigIsValid(t *testing.T) {
 	}
 }
 
-// TestManifestsAreValid validates the configurations in config/kubernetes with the variables that their pods have, merged as their
-// arguments merge them, and with the token, the volumes and the eBPF profiler that components add. The same holds if the lines of
-// profile_metrics are no longer commented out, and with the chart's values in docs/metrics.md.
+// TestManifestsAreValid validates the configurations in config/kubernetes with the variables that their pods have,
+// merged as their arguments merge them, and with the token, the volumes and the eBPF profiler that components add. The
+// same holds if the lines of profile_metrics are no longer commented out, and with the chart's values in
+// docs/metrics.md.
 func TestManifestsAreValid(t *testing.T) {
-	for _, variable := range []string{"BACKEND_TOKEN", "K8S_NODE_NAME", "K8S_NAMESPACE_NAME", "K8S_POD_NAME", "K8S_POD_UID"} {
+	for _, variable := range []string{"BACKEND_TOKEN", "K8S_NODE_NAME", "K8S_NAMESPACE_NAME", "K8S_POD_NAME",
+		"K8S_POD_UID"} {
 		t.Setenv(variable, "value")
 	}
 	t.Setenv("BACKEND_ENDPOINT", "backend:4317")
@@ -88,7 +90,8 @@ func TestProfilesSupportCanBeTurnedOff(t *testing.T) {
 
 // Whoever knows the Collector configures batch first. The error names what takes its place.
 func TestBatchIsExplained(t *testing.T) {
-	out, err := command(t, "validate", "--config", "config/quickstart.yaml", "--config", "yaml:processors::batch::timeout: 1s")
+	out, err := command(t, "validate", "--config", "config/quickstart.yaml", "--config",
+		"yaml:processors::batch::timeout: 1s")
 	require.Error(t, err)
 	require.Contains(t, out, `unknown type: "batch"`)
 	require.Contains(t, out, "dictionary_dedup makes the batches")
@@ -150,10 +153,12 @@ func TestComponents(t *testing.T) {
 	for kind, want := range map[string][]string{
 		"receivers": {"kafka", "otlp", "otlp_profiles", "pprof", "processes", "profiling", "splunk_profiling"},
 		"processors": {
-			"dictionary_dedup", "filter", "k8s_attributes", "memory_limiter", "process_resource", "resource", "resource_detection",
+			"dictionary_dedup", "filter", "k8s_attributes", "memory_limiter", "process_resource", "resource",
+			"resource_detection",
 			"symbolize", "transform",
 		},
-		"exporters":  {"clickhouse", "debug", "file", "kafka", "nop", "otlp_grpc", "otlp_http", "pprof_file", "profile_store", "profiles_to_logs", "pyroscope"},
+		"exporters": {"clickhouse", "debug", "file", "kafka", "nop", "otlp_grpc", "otlp_http", "pprof_file", "profile_store",
+			"profiles_to_logs", "pyroscope"},
 		"connectors": {"count", "profile_metrics", "profiles_to_logs", "signal_to_metrics", "splunk_profiling"},
 		"extensions": {"basicauth", "bearertokenauth", "file_storage", "health_check", "plain_attributes", "pprof", "zpages"},
 	} {

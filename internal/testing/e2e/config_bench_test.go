@@ -63,7 +63,8 @@ func benchAgentAndGateway(b *testing.B, f fleet) {
 	}
 	var samples atomic.Int64
 	wire := startCounter(b, startSink(b, &samples))
-	gateway, gatewayAddress := startBenchCollector(b, gatewayConfig, "OTLP_GRPC_ENDPOINT", "BACKEND_ENDPOINT="+wire.address)
+	gateway, gatewayAddress := startBenchCollector(b, gatewayConfig, "OTLP_GRPC_ENDPOINT",
+		"BACKEND_ENDPOINT="+wire.address)
 	agentWire := startCounter(b, gatewayAddress)
 	agent, agentAddress := startBenchCollector(b, agentConfig, "PPROF_ENDPOINT", "BACKEND_ENDPOINT="+agentWire.address)
 	f.agent, f.gateway, f.agentAddress, f.samples = agent, gateway, agentAddress, &samples
@@ -197,7 +198,8 @@ func startBenchCollector(b *testing.B, config, endpoint string, env ...string) (
 	}
 	c.endpoint = os.Getenv(endpoint)
 	_, metricsPort, _ := net.SplitHostPort(c.metrics)
-	for _, variable := range append(env, "METRICS_PORT="+metricsPort, "QUEUE_DIRECTORY="+b.TempDir(), "SCRAPE_TARGETS="+b.TempDir()+"/*.yaml") {
+	for _, variable := range append(env, "METRICS_PORT="+metricsPort, "QUEUE_DIRECTORY="+b.TempDir(), "SCRAPE_TARGETS="+
+		b.TempDir()+"/*.yaml") {
 		name, value, _ := strings.Cut(variable, "=")
 		b.Setenv(name, value)
 	}
@@ -244,7 +246,8 @@ type benchPayload struct {
 var benchClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 5 * benchTargets}}
 
 func pushBench(b *testing.B, address string, p benchPayload) {
-	response, err := benchClient.Post("http://"+address+"/v1/pprof?"+p.query, "application/octet-stream", bytes.NewReader(p.body))
+	response, err := benchClient.Post("http://"+address+"/v1/pprof?"+p.query, "application/octet-stream",
+		bytes.NewReader(p.body))
 	if err != nil {
 		b.Error(err)
 		return
@@ -256,9 +259,9 @@ func pushBench(b *testing.B, address string, p benchPayload) {
 	}
 }
 
-// benchPayloads makes the profiles of the targets in several intervals of captured ones. The functions of an application
-// are named after its service, so that services have only the libraries in common; of the samples, each target and
-// interval has another seven tenths, with other values.
+// benchPayloads makes the profiles of the targets in several intervals of captured ones. The functions of an
+// application are named after its service, so that services have only the libraries in common; of the samples, each
+// target and interval has another seven tenths, with other values.
 func benchPayloads(b *testing.B) (rounds [][]benchPayload) {
 	random := rand.New(rand.NewPCG(1, 2))
 	captured := map[string]*profile.Profile{}

@@ -46,7 +46,8 @@ func doorsOf(t *testing.T) []string {
 		require.NoError(t, err)
 		files = append(files, file)
 	}
-	return slices.DeleteFunc(files, func(file string) bool { return file == kafkaGatewayConfig }) // it reads from Kafka alone
+	// it reads from Kafka alone
+	return slices.DeleteFunc(files, func(file string) bool { return file == kafkaGatewayConfig })
 }
 
 // endpointOfDoor matches an address that a file listens on, and the two lines that belong to it.
@@ -116,9 +117,9 @@ func sed(t *testing.T, script, file string) string {
 	return string(output)
 }
 
-// Without the marks of ports, every port of every file that runs without another service refuses whoever has no TLS, and no token
-// or a wrong one, and serves who has both. No other variable is needed, and no other port is open but the health check and the
-// collector's own metrics.
+// Without the marks of ports, every port of every file that runs without another service refuses whoever has no TLS,
+// and no token or a wrong one, and serves who has both. No other variable is needed, and no other port is open but the
+// health check and the collector's own metrics.
 func TestEveryDoorIsClosed(t *testing.T) {
 	as := newIdentity(t)
 	tokens := newFile(t, "tokens", []byte("another-token\ntoken-of-clients\n"))
@@ -136,8 +137,9 @@ func TestEveryDoorIsClosed(t *testing.T) {
 	testEveryDoorOfPods(t, as)
 }
 
-// testEveryDoorOfPods does the same with the pods of each overlay, in which the # before components/secure-ports is removed. Their
-// pages listen on loopback addresses. What an agent takes arrives at the gateway or page behind it, which has the same doors.
+// testEveryDoorOfPods does the same with the pods of each overlay, in which the # before components/secure-ports is
+// removed. Their pages listen on loopback addresses. What an agent takes arrives at the gateway or page behind it,
+// which has the same doors.
 func testEveryDoorOfPods(t *testing.T, as identity) {
 	secret := map[string]string{"tokens": "another-token\ntoken-of-clients\n", "agents-token": "token-of-clients"}
 	for name, file := range map[string]string{"tls.crt": as.certFile, "tls.key": as.keyFile, "ca.crt": as.certFile} {

@@ -18,8 +18,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 )
 
-// sendAll sends a pprof, the same as OTLP, and a Splunk agent's log records. It returns the number of samples of the first two by
-// service.
+// sendAll sends a pprof, the same as OTLP, and a Splunk agent's log records. It returns the number of samples of the
+// first two by service.
 func (c *collector) sendAll(t *testing.T, prefix string) map[string]int {
 	t.Helper()
 	payload := capturedPayloads(t)["go-cpu-labels.pb.gz"]
@@ -73,7 +73,8 @@ func TestAgentDelivers(t *testing.T) {
 	for service, attributes := range to.services() {
 		require.Equal(t, "test", attributes["deployment.environment.name"], service)
 		// The Splunk agent's records name the host that it ran on.
-		require.Equal(t, service != "demo-node-shop", attributes["host.name"] == host, "%s ran on %s", service, attributes["host.name"])
+		require.Equal(t, service != "demo-node-shop", attributes["host.name"] == host, "%s ran on %s", service,
+			attributes["host.name"])
 	}
 
 	to.server.Stop()
@@ -85,8 +86,8 @@ func TestAgentDelivers(t *testing.T) {
 	agent.Terminate(t)
 }
 
-// TestStandaloneWritesAndDelivers sends profiles of every kind through config/standalone.yaml, with EXPORTERS set: first to its file,
-// then to a backend.
+// TestStandaloneWritesAndDelivers sends profiles of every kind through config/standalone.yaml, with EXPORTERS set:
+// first to its file, then to a backend.
 func TestStandaloneWritesAndDelivers(t *testing.T) {
 	t.Parallel()
 	standalone := startBatching(t, standaloneConfig, "EXPORTERS=[profile_store, file]")

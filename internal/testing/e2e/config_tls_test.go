@@ -102,10 +102,12 @@ func TestTLSAndTokens(t *testing.T) {
 	to.requireSamples(t, agent.sendAll(t, ""))
 
 	// The same gateway refuses senders without the token, and without TLS.
-	pd := profiletest.New().Resource("service.name", "stranger").Profile("cpu", "nanoseconds").Sample(profiletest.Value(1, "f")).Build()
+	pd := profiletest.New().Resource("service.name", "stranger").Profile("cpu", "nanoseconds").
+		Sample(profiletest.Value(1, "f")).Build()
 	trusted, err := credentials.NewClientTLSFromFile(gatewayIdentity.certFile, "")
 	require.NoError(t, err)
-	require.Equal(t, codes.Unauthenticated, status.Code(export(dial(t, gateway.otlp, grpc.WithTransportCredentials(trusted)), pd)))
+	require.Equal(t, codes.Unauthenticated,
+		status.Code(export(dial(t, gateway.otlp, grpc.WithTransportCredentials(trusted)), pd)))
 	require.Equal(t, codes.Unavailable, status.Code(export(dial(t, gateway.otlp), pd)))
 	agent.Terminate(t)
 	gateway.Terminate(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// startFromLogs starts a collector whose connector splunk_profiling takes profiles out of the logs of the receiver otlp_profiles, which
-// has a profiles pipeline too. It writes both to files.
+// startFromLogs starts a collector whose connector splunk_profiling takes profiles out of the logs of the receiver
+// otlp_profiles, which has a profiles pipeline too. It writes both to files.
 func startFromLogs(t *testing.T) *collector {
 	t.Helper()
 	return launch(t, `yaml:
@@ -38,8 +38,8 @@ service:
 `)
 }
 
-// startToLogs starts a collector whose connector profiles_to_logs makes log records of pushed profiles, for the Collector's
-// exporter of logs.
+// startToLogs starts a collector whose connector profiles_to_logs makes log records of pushed profiles, for the
+// Collector's exporter of logs.
 func startToLogs(t *testing.T, backend, format string) *collector {
 	t.Helper()
 	return launch(t, fmt.Sprintf(`yaml:
@@ -54,8 +54,8 @@ service:
 `, format, "http://"+backend))
 }
 
-// TestConnectorTakesProfilesOutOfLogs sends every captured request of Splunk's agents, each with an ordinary record, through a
-// logs pipeline: the profiles are those of the translator, and the record stays a log record.
+// TestConnectorTakesProfilesOutOfLogs sends every captured request of Splunk's agents, each with an ordinary record,
+// through a logs pipeline: the profiles are those of the translator, and the record stays a log record.
 func TestConnectorTakesProfilesOutOfLogs(t *testing.T) {
 	c := startFromLogs(t)
 	requests := capturedLogs(t)
@@ -87,8 +87,9 @@ func TestConnectorTakesProfilesOutOfLogs(t *testing.T) {
 	}
 }
 
-// TestConnectorsCarryProfilesAsLogs pushes every captured pprof to collectors that make log records of it. The Collector's
-// exporter sends these to another collector, which makes profiles of them again. The result equals the payload.
+// TestConnectorsCarryProfilesAsLogs pushes every captured pprof to collectors that make log records of it. The
+// Collector's exporter sends these to another collector, which makes profiles of them again. The result equals the
+// payload.
 func TestConnectorsCarryProfilesAsLogs(t *testing.T) {
 	t.Parallel()
 	end := startFromLogs(t)

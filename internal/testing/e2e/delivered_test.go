@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestStopsThoughSendersWait stops a gateway while requests in the Collector's otlp receiver wait for dictionary_dedup, which
-// waits for room in the queue. The process ends in time, and every sender gets an answer.
+// TestStopsThoughSendersWait stops a gateway while requests in the Collector's otlp receiver wait for dictionary_dedup,
+// which waits for room in the queue. The process ends in time, and every sender gets an answer.
 func TestStopsThoughSendersWait(t *testing.T) {
 	t.Parallel()
 	to := newBackend(t) // never started: it accepts nothing
@@ -64,7 +64,8 @@ func TestStopsThoughSendersWait(t *testing.T) {
 					}
 				})
 			}
-			require.Eventually(t, func() bool { return refused.Load() >= 10 }, startTimeout, 10*time.Millisecond, "senders wait, then they are asked to retry")
+			require.Eventually(t, func() bool { return refused.Load() >= 10 }, startTimeout, 10*time.Millisecond,
+				"senders wait, then they are asked to retry")
 			begin := time.Now()
 			stopping.Store(true)
 			gateway.Terminate(t)

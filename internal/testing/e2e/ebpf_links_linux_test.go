@@ -17,8 +17,8 @@ import (
 // linkedProgram is the one of the programs that TestEBPF reports to be in a span.
 const linkedProgram = "spin-c"
 
-// spanContext is a value of the table traces_ctx_v1, by which OpenTelemetry's eBPF instrumentation tells the profiler the span of
-// each thread (opentelemetry-ebpf-instrumentation, devdocs/trace-profile-correlation.md).
+// spanContext is a value of the table traces_ctx_v1, by which OpenTelemetry's eBPF instrumentation tells the profiler
+// the span of each thread (opentelemetry-ebpf-instrumentation, devdocs/trace-profile-correlation.md).
 type spanContext struct {
 	TraceID [16]byte
 	SpanID  [8]byte
@@ -34,7 +34,8 @@ type spans struct {
 func newSpans(t *testing.T) *spans {
 	t.Helper()
 	s := &spans{root: t.TempDir(), context: spanContext{
-		TraceID: [16]byte{0x0a, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, SpanID: [8]byte{0xb0, 1, 2, 3, 4, 5, 6, 7},
+		TraceID: [16]byte{0x0a, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+		SpanID:  [8]byte{0xb0, 1, 2, 3, 4, 5, 6, 7},
 	}}
 	if err := unix.Mount("bpf", s.root, "bpf", 0, ""); err != nil {
 		t.Logf("without links, since a BPF file system cannot be mounted: %v", err)
@@ -50,7 +51,8 @@ func (s *spans) flags() []string {
 		return nil
 	}
 	return []string{
-		"--config", "yaml:receivers::profiling::obi_process_ctx: true", "--config", "yaml:receivers::profiling::bpf_fs_root: " + s.root,
+		"--config", "yaml:receivers::profiling::obi_process_ctx: true", "--config",
+		"yaml:receivers::profiling::bpf_fs_root: " + s.root,
 	}
 }
 

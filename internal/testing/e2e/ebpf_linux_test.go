@@ -21,14 +21,17 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
-// TestEBPF samples programs with config/host.yaml. Each uses a quarter of a CPU for at most three minutes, and must arrive under its
-// name, with its functions and, but for Node.js, their shares of the time, within 5 points. It needs a kernel and privileges for eBPF, hence only `make e2e-ebpf` runs
-// it. It mounts tracefs, and makes the limit on locked memory no obstacle, where it has to and can.
+// TestEBPF samples programs with config/host.yaml. Each uses a quarter of a CPU for at most three minutes, and must
+// arrive under its name, with its functions and, but for Node.js, their shares of the time, within 5 points. It needs a
+// kernel and privileges for eBPF, hence only `make e2e-ebpf` runs it. It mounts tracefs, and makes the limit on locked
+// memory no obstacle, where it has to and can.
 func TestEBPF(t *testing.T) {
 	ifPossible := collectortest.WantedBy(t, "E2E_EBPF")
 	to := startBackend(t)
 	spans := newSpans(t)
-	c := newCollector(t, append(hostCommand(t), spans.flags()...), "SAMPLES_PER_SECOND=397", "PROCESSES_GO=false", "PROCESSES_JAVA=false", "EBPF_BATCH_TIMEOUT=1s", "EXPORTERS=[profile_store, otlp_grpc]", "BACKEND_ENDPOINT="+to.address)
+	c := newCollector(t, append(hostCommand(t), spans.flags()...), "SAMPLES_PER_SECOND=397", "PROCESSES_GO=false",
+		"PROCESSES_JAVA=false", "EBPF_BATCH_TIMEOUT=1s", "EXPORTERS=[profile_store, otlp_grpc]",
+		"BACKEND_ENDPOINT="+to.address)
 	c.start(t, "the collector with "+hostConfig)
 
 	require.Eventually(t, func() bool {
@@ -59,7 +62,8 @@ func TestEBPF(t *testing.T) {
 	c.Terminate(t)
 	for _, p := range programs {
 		s := found[p.service]
-		t.Logf("%s: %d samples, %.2f in hotWork, %.2f in coldWork, %.2f without a named function; frames: %v", p.service, s.total,
+		t.Logf("%s: %d samples, %.2f in hotWork, %.2f in coldWork, %.2f without a named function; frames: %v", p.service,
+			s.total,
 			float64(s.hot)/float64(s.total), float64(s.cold)/float64(s.total), float64(s.unnamed)/float64(s.total), s.types)
 		require.Positive(t, s.types[p.frames], "frames of %s", p.frames)
 		if p.isUnnamed {
@@ -99,8 +103,8 @@ func hostCommand(t *testing.T) (command []string) {
 	return append(command, path, "--config", hostConfig)
 }
 
-// ignoresLimits is the environment variable with which this test binary executes its arguments with a filter by which prlimit64
-// succeeds and does nothing (seccomp(2)).
+// ignoresLimits is the environment variable with which this test binary executes its arguments with a filter by which
+// prlimit64 succeeds and does nothing (seccomp(2)).
 const ignoresLimits = "E2E_IGNORES_LIMITS"
 
 func init() {
@@ -136,7 +140,8 @@ type program struct {
 	isUnnamed bool
 }
 
-// startPrograms starts every program for which there is a compiler or interpreter, and puts one into a span. They end with the test.
+// startPrograms starts every program for which there is a compiler or interpreter, and puts one into a span. They end
+// with the test.
 func startPrograms(t *testing.T, spans *spans) (programs []program) {
 	t.Helper()
 	source, err := filepath.Abs(filepath.Join("testdata", "ebpf"))
@@ -150,7 +155,8 @@ func startPrograms(t *testing.T, spans *spans) (programs []program) {
 		programs = append(programs, p)
 	}
 	for name, flags := range map[string]string{"spin-go": "", "spin-go-stripped": "-s -w"} {
-		requireRun(t, source, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags="+flags, "-o", filepath.Join(bin, name), "spin.go")
+		requireRun(t, source, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags="+flags, "-o", filepath.Join(bin, name),
+			"spin.go")
 		start(program{service: name, frames: "go"}, filepath.Join(bin, name))
 	}
 	if cc, err := exec.LookPath("cc"); err == nil {

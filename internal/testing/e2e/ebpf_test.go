@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
-// TestHostWithoutPrivileges runs config/host.yaml without privileges: it logs once what sampling needs, and everything else
-// works. With EBPF_ON_UNAVAILABLE=fail it ends with the same error.
+// TestHostWithoutPrivileges runs config/host.yaml without privileges: it logs once what sampling needs, and everything
+// else works. With EBPF_ON_UNAVAILABLE=fail it ends with the same error.
 func TestHostWithoutPrivileges(t *testing.T) {
 	t.Parallel()
 	path, err := collectortest.Binary()
@@ -35,7 +35,8 @@ func TestHostWithoutPrivileges(t *testing.T) {
 	binary = append(binary, "--config", hostConfig)
 	c := newCollector(t, binary, "PROCESSES_GO=false", "PROCESSES_JAVA=false")
 	c.start(t, "the collector with "+hostConfig)
-	require.Eventually(t, func() bool { return strings.Contains(c.Log.String(), "eBPF profiling cannot start") }, startTimeout, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(c.Log.String(), "eBPF profiling cannot start") },
+		startTimeout, 50*time.Millisecond)
 	want := "missing capabilities: BPF, PERFMON, SYS_PTRACE, CHECKPOINT_RESTORE, "
 	if runtime.GOOS != "linux" {
 		want = "the profiler is for Linux on amd64 and arm64"

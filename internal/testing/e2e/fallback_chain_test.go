@@ -12,8 +12,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// chain is three collectors: an agent with config/fallback.yaml, one in the middle that has logs pipelines only, and one with
-// config/splunk.yaml at the end.
+// chain is three collectors: an agent with config/fallback.yaml, one in the middle that has logs pipelines only, and
+// one with config/splunk.yaml at the end.
 type chain struct {
 	agent, middle, end *collector
 	// format is that of the log records.
@@ -27,7 +27,8 @@ type chain struct {
 // newChain prepares a chain. Nothing runs yet.
 func newChain(t *testing.T, agentTo, endAddress, format string) *chain {
 	t.Helper()
-	return &chain{format: format, agentTo: agentTo, endAddress: endAddress, agentQueue: t.TempDir(), middleQueue: t.TempDir()}
+	return &chain{format: format, agentTo: agentTo, endAddress: endAddress, agentQueue: t.TempDir(),
+		middleQueue: t.TempDir()}
 }
 
 // startChain starts all three collectors.

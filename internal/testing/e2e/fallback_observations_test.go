@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// observations are the observations of profiles as text, with all that a format of log records can express. Of an observation
-// with a time it has how often it occurs, of one without a time the sum of the values.
+// observations are the observations of profiles as text, with all that a format of log records can express. Of an
+// observation with a time it has how often it occurs, of one without a time the sum of the values.
 type observations map[string]int64
 
 func (s observations) add(pd pprofile.Profiles) {
@@ -151,12 +151,13 @@ func (n names) writeLocation(to *strings.Builder, location pprofile.Location) {
 	fmt.Fprintf(to, "\n%#x", location.Address())
 	if i := location.MappingIndex(); i != 0 {
 		mapping := n.MappingTable().At(int(i))
-		fmt.Fprintf(to, " in %s %#x-%#x+%#x", n.str(mapping.FilenameStrindex()), mapping.MemoryStart(), mapping.MemoryLimit(), mapping.FileOffset())
+		fmt.Fprintf(to, " in %s %#x-%#x+%#x", n.str(mapping.FilenameStrindex()), mapping.MemoryStart(), mapping.MemoryLimit(),
+			mapping.FileOffset())
 	}
 	for _, line := range location.Lines().All() {
 		function := n.FunctionTable().At(int(line.FunctionIndex()))
-		fmt.Fprintf(to, "\n%s (%s:%d) %s %d %d", n.str(function.NameStrindex()), n.str(function.FilenameStrindex()), line.Line(),
-			n.str(function.SystemNameStrindex()), function.StartLine(), line.Column())
+		fmt.Fprintf(to, "\n%s (%s:%d) %s %d %d", n.str(function.NameStrindex()), n.str(function.FilenameStrindex()),
+			line.Line(), n.str(function.SystemNameStrindex()), function.StartLine(), line.Column())
 	}
 }
 
@@ -177,7 +178,8 @@ func message(number int) pprofile.Profiles {
 			// Some are a whole number of milliseconds, the resolution of Splunk's format.
 			Timestamps: []uint64{start + uint64(i)*1_000_000 + uint64(number%3)},
 			Stack: []profiletest.Location{
-				frame(fmt.Sprintf("shop.Cart.leaf_%d_%d", number, i), "Cart.java", 10+i), frame("shop.Main.run", "Main.java", number),
+				frame(fmt.Sprintf("shop.Cart.leaf_%d_%d", number, i), "Cart.java", 10+i),
+				frame("shop.Main.run", "Main.java", number),
 				frame("main", "", 0),
 			},
 			Attributes: []profiletest.Attribute{

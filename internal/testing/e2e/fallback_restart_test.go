@@ -18,8 +18,8 @@ var stops = map[string]func(*collector, testing.TB){
 	"SIGKILL": func(c *collector, _ testing.TB) { c.Kill() },
 }
 
-// TestAgentRestartsWithItsQueue stops the agent while its backend is away. What it has acknowledged is on disk, and arrives
-// once when both are back.
+// TestAgentRestartsWithItsQueue stops the agent while its backend is away. What it has acknowledged is on disk, and
+// arrives once when both are back.
 func TestAgentRestartsWithItsQueue(t *testing.T) {
 	for name, stop := range stops {
 		t.Run(name, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestAgentRestartsWithItsQueue(t *testing.T) {
 	}
 }
 
-// TestAgentIsStoppedWhileItDelivers stops the agent while it delivers. What was acknowledged arrives: once after an orderly
-// stop, at least once after a kill.
+// TestAgentIsStoppedWhileItDelivers stops the agent while it delivers. What was acknowledged arrives: once after an
+// orderly stop, at least once after a kill.
 func TestAgentIsStoppedWhileItDelivers(t *testing.T) {
 	for name, stop := range stops {
 		t.Run(name, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestAgentIsStoppedWhileItDelivers(t *testing.T) {
 	}
 }
 
-// sendUntilRefused sends messages, and calls stop after some of them while it goes on. It returns the observations that were
-// acknowledged.
+// sendUntilRefused sends messages, and calls stop after some of them while it goes on. It returns the observations that
+// were acknowledged.
 func (c *chain) sendUntilRefused(t *testing.T, some int, stop func()) observations {
 	t.Helper()
 	client := dial(t, c.agent.otlp)
@@ -92,8 +92,8 @@ func (c *chain) sendUntilRefused(t *testing.T, some int, stop func()) observatio
 	return acked
 }
 
-// requireAcknowledged waits until all that was acknowledged is at the end, and stops the collectors. It returns how many samples
-// arrived again, and how many arrived without an acknowledgement.
+// requireAcknowledged waits until all that was acknowledged is at the end, and stops the collectors. It returns how
+// many samples arrived again, and how many arrived without an acknowledgement.
 func (c *chain) requireAcknowledged(t *testing.T, acked observations) (again, unacknowledged int) {
 	t.Helper()
 	waitForAll(t, acked, func() observations { return c.arrived(t) })

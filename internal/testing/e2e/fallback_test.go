@@ -20,8 +20,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestProfilesCrossLogs sends profiles, in each format, through a collector that has logs pipelines only, which is killed and
-// restarted in between. Nothing that was acknowledged is lost, and only what was under way at the kill can arrive twice.
+// TestProfilesCrossLogs sends profiles, in each format, through a collector that has logs pipelines only, which is
+// killed and restarted in between. Nothing that was acknowledged is lost, and only what was under way at the kill can
+// arrive twice.
 func TestProfilesCrossLogs(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"pprof", "otlp"} {
@@ -51,8 +52,8 @@ func TestProfilesCrossLogs(t *testing.T) {
 	}
 }
 
-// TestPayloadsCrossLogs pushes every captured pprof through the same collectors. In the format otlp the last one writes the
-// payload; in the others each sample keeps all that the format has fields for.
+// TestPayloadsCrossLogs pushes every captured pprof through the same collectors. In the format otlp the last one writes
+// the payload; in the others each sample keeps all that the format has fields for.
 func TestPayloadsCrossLogs(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"otlp", "pprof"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOwnFlameGraph starts the quickstart as `make run` does: the log has the page's address, and soon there is a flame graph
-// of the collector itself, also as pprof.
+// TestOwnFlameGraph starts the quickstart as `make run` does: the log has the page's address, and soon there is a flame
+// graph of the collector itself, also as pprof.
 func TestOwnFlameGraph(t *testing.T) {
 	c := launch(t, quickstartConfig)
 	started := time.Now()

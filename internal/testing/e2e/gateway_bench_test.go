@@ -25,9 +25,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
-// BenchmarkGateway sends captured profiles of a few services to a gateway, which sends them to a second collector, with and
-// without dictionary_dedup. It reports samples per second, the gateway's processor time and bytes sent for each sample, and its
-// largest resident set.
+// BenchmarkGateway sends captured profiles of a few services to a gateway, which sends them to a second collector, with
+// and without dictionary_dedup. It reports samples per second, the gateway's processor time and bytes sent for each
+// sample, and its largest resident set.
 func BenchmarkGateway(b *testing.B) {
 	for _, processors := range []string{"", "dictionary_dedup"} {
 		for _, compression := range []string{"none", "gzip", "zstd"} {

@@ -16,7 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// startGateway starts config/gateway.yaml in front of a backend, with further flags. A second one can use the storage of the first.
+// startGateway starts config/gateway.yaml in front of a backend, with further flags. A second one can use the storage
+// of the first.
 func startGateway(t *testing.T, to *backend, storage string, flags ...string) *collector {
 	t.Helper()
 	return launchWith(t, gatewayConfig, flags, "BACKEND_ENDPOINT="+to.address, "QUEUE_DIRECTORY="+storage)

@@ -19,8 +19,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
-// hardened are the flags with which the image should run: without capabilities or a way to get them, and with nothing to write
-// to but its volume. The ulimits make it work in a container, too.
+// hardened are the flags with which the image should run: without capabilities or a way to get them, and with nothing
+// to write to but its volume. The ulimits make it work in a container, too.
 var hardened = []string{
 	"--runtime=runc", "--network=host", "--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024", "--memory=256m",
 	"--read-only", "--read-only-tmpfs=false", "--cap-drop=ALL", "--security-opt=no-new-privileges",
@@ -32,7 +32,8 @@ func TestImage(t *testing.T) {
 	collectortest.WantedBy(t, "E2E_IMAGE")
 	for _, tool := range []string{"podman", "runc", "busybox"} {
 		_, err := exec.LookPath(tool)
-		require.NoError(t, err, "on Debian: apt-get install -y --no-install-recommends podman buildah runc busybox-static ca-certificates")
+		require.NoError(t, err,
+			"on Debian: apt-get install -y --no-install-recommends podman buildah runc busybox-static ca-certificates")
 	}
 	image := fmt.Sprintf("localhost/otelcol-profiles-test:%d", os.Getpid())
 	from := goImage(t)
@@ -50,20 +51,24 @@ func TestImage(t *testing.T) {
 		require.NoError(t, err)
 		return strings.Contains(body, `"contained"`)
 	}, startTimeout, 100*time.Millisecond, "the profile is on the page")
-	require.Contains(t, c.logs(t), `"total_memory_mib": 256, "limit_percentage": 80`, "memory_limiter knows the container's limit")
+	require.Contains(t, c.logs(t), `"total_memory_mib": 256, "limit_percentage": 80`,
+		"memory_limiter knows the container's limit")
 	c.requireHardened(t)
 
 	podman(t, "stop", "--time=60", c.name)
 	require.Equal(t, "0", podman(t, "inspect", "--format={{.State.ExitCode}}", c.name), "it ended by SIGTERM, in order")
 	require.Contains(t, c.logs(t), "Shutdown complete.")
-	run := []string{"--runtime", "runc", "run", "--rm", "--network=host", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"}
-	require.Equal(t, "profiletool version 1.2.3-test", podman(t, append(run, "--entrypoint", "/profiletool", image, "--version")...))
+	run := []string{"--runtime", "runc", "run", "--rm", "--network=host", "--ulimit", "nofile=1024:1024", "--ulimit",
+		"nproc=1024:1024"}
+	require.Equal(t, "profiletool version 1.2.3-test",
+		podman(t, append(run, "--entrypoint", "/profiletool", image, "--version")...))
 
 	slim := image + "-slim"
 	buildImage(t, slim, from, "SLIM=1")
 	require.Contains(t, podman(t, append(run, slim, "--help")...), "This is the slim build")
 	podman(t, append(run, slim, "validate", "--config", "/etc/otelcol-profiles/agent.yaml")...)
-	t.Logf("podman run %s %s\n%s\n%s", strings.Join(hardened, " "), image, podman(t, "images", "--noheading", image), podman(t, "images", "--noheading", slim))
+	t.Logf("podman run %s %s\n%s\n%s", strings.Join(hardened, " "), image, podman(t, "images", "--noheading", image),
+		podman(t, "images", "--noheading", slim))
 }
 
 // TestBaseImagesArePinned checks that the Dockerfile names every image by its digest.
@@ -75,7 +80,8 @@ func TestBaseImagesArePinned(t *testing.T) {
 	for _, image := range images {
 		require.Regexp(t, `^(scratch|.+@sha256:[0-9a-f]{64})$`, image[1])
 	}
-	for _, from := range regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?(\S+)`).FindAllStringSubmatch(string(text), -1) {
+	for _, from := range regexp.MustCompile(`(?m)^FROM (?:--platform=\S+ )?(\S+)`).
+		FindAllStringSubmatch(string(text), -1) {
 		require.Contains(t, []string{"${GO_IMAGE}", "${BASE_IMAGE}"}, from[1])
 	}
 }
@@ -87,7 +93,8 @@ func TestImageHasTheSources(t *testing.T) {
 	rules := strings.Fields(regexp.MustCompile(`(?m)^#.*`).ReplaceAllString(string(text), ""))
 	var list string
 	for _, program := range []string{"otelcol-profiles", "profiletool"} {
-		list += requireRun(t, filepath.Join(repository, "cmd", program), nil, "go", "list", "-deps", "-f", "{{.ImportPath}}", ".") + "\n"
+		list += requireRun(t, filepath.Join(repository, "cmd", program), nil, "go", "list", "-deps", "-f", "{{.ImportPath}}",
+			".") + "\n"
 	}
 	packages := 0
 	for line := range strings.Lines(list) {
@@ -134,10 +141,12 @@ func buildImage(t *testing.T, image, from string, variables ...string) {
 	t.Helper()
 	modules := requireRun(t, ".", nil, "go", "env", "GOMODCACHE")
 	compiled := requireRun(t, ".", nil, "go", "env", "GOCACHE")
-	requireRun(t, repository, append(freshMake, "BUILDAH_ISOLATION=chroot"), "make", append(variables, "--no-print-directory", "image",
-		"IMAGE_TOOL=podman", "IMAGE="+image, "VERSION=1.2.3-test", "REVISION=0123456789abcdef", "IMAGE_FLAGS=--pull=never --layers=false --build-arg=GO_IMAGE="+from+
-			" --build-arg=GOPROXY=off --build-arg=GOMODCACHE=/host/modules --build-arg=GOCACHE=/host/compiled"+
-			" --volume="+modules+":/host/modules:ro --volume="+compiled+":/host/compiled")...)
+	requireRun(t, repository, append(freshMake, "BUILDAH_ISOLATION=chroot"), "make",
+		append(variables, "--no-print-directory", "image",
+			"IMAGE_TOOL=podman", "IMAGE="+image, "VERSION=1.2.3-test", "REVISION=0123456789abcdef",
+			"IMAGE_FLAGS=--pull=never --layers=false --build-arg=GO_IMAGE="+from+
+				" --build-arg=GOPROXY=off --build-arg=GOMODCACHE=/host/modules --build-arg=GOCACHE=/host/compiled"+
+				" --volume="+modules+":/host/modules:ro --volume="+compiled+":/host/compiled")...)
 	t.Cleanup(func() { podman(t, "rmi", "--force", image) })
 }
 

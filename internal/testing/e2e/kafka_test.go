@@ -46,12 +46,13 @@ func startKafka(t *testing.T, address string, options ...kfake.Opt) *kfake.Clust
 	return cluster
 }
 
-// These flags make an agent and a gateway give up soon on what is not there. On a busy machine they give up on what is there, too, and
-// send it again.
+// These flags make an agent and a gateway give up soon on what is not there. On a busy machine they give up on what is
+// there, too, and send it again.
 var (
 	impatientAgent = []string{"--set=exporters.kafka.timeout=2s"}
 	// The shortest time that brokers allow, after which the next gateway gets the partitions of a dead one.
-	impatientGateway = []string{"--set=receivers.kafka.session_timeout=6s", "--set=receivers.kafka.heartbeat_interval=500ms"}
+	impatientGateway = []string{"--set=receivers.kafka.session_timeout=6s",
+		"--set=receivers.kafka.heartbeat_interval=500ms"}
 )
 
 // startKafkaAgent starts config/kafka-agent.yaml, or a copy of it.
@@ -96,8 +97,8 @@ func (a *arrivals) update(t *testing.T) {
 	}
 }
 
-// requireAll waits until every acknowledged sample is at the backend, each at most as often as limit allows. It returns the
-// number of samples that arrived again.
+// requireAll waits until every acknowledged sample is at the backend, each at most as often as limit allows. It returns
+// the number of samples that arrived again.
 func (a *arrivals) requireAll(t *testing.T, from *agents, limit func(function string) int) (again int) {
 	t.Helper()
 	waitForAll(t, from.acked, func() map[string]int { a.update(t); return a.counts })
@@ -110,8 +111,8 @@ func (a *arrivals) requireAll(t *testing.T, from *agents, limit func(function st
 }
 
 // TestKafkaLosesNothing sends from several clients through config/kafka-agent.yaml, a broker and
-// config/kafka-gateway.yaml. At first the broker is away, and the agent is restarted. Then the gateway is stopped while the
-// backend does not answer, and the next gateway is killed under load.
+// config/kafka-gateway.yaml. At first the broker is away, and the agent is restarted. Then the gateway is stopped while
+// the backend does not answer, and the next gateway is killed under load.
 func TestKafkaLosesNothing(t *testing.T) {
 	t.Parallel()
 	to, from := startBackend(t), newAgents(t)
@@ -156,11 +157,12 @@ func TestKafkaLosesNothing(t *testing.T) {
 	again := arrived.requireAll(t, from, unlessSettled)
 	gateway.Terminate(t)
 	agent.Terminate(t)
-	t.Logf("%d samples in %d messages arrived in %d, %d of them again", len(from.acked), from.sent, len(to.messages()), again)
+	t.Logf("%d samples in %d messages arrived in %d, %d of them again", len(from.acked), from.sent, len(to.messages()),
+		again)
 }
 
-// TestKafkaWithTLSAndPassword turns on what the configurations have commented out, and sends a profile that is larger than a
-// broker allows a message to be.
+// TestKafkaWithTLSAndPassword turns on what the configurations have commented out, and sends a profile that is larger
+// than a broker allows a message to be.
 func TestKafkaWithTLSAndPassword(t *testing.T) {
 	brokerIdentity, backendIdentity := newIdentity(t), newIdentity(t)
 	certificate, err := tls.LoadX509KeyPair(brokerIdentity.certFile, brokerIdentity.keyFile)
@@ -173,10 +175,11 @@ func TestKafkaWithTLSAndPassword(t *testing.T) {
 
 	// On a busy machine the large profile is not on disk within the usual five seconds.
 	patient := []string{"--set=processors.dictionary_dedup.max_wait=" + startTimeout.String()}
-	agent := startKafkaAgent(t, uncommented(t, kafkaAgentConfig, collectortest.Kafka), broker, t.TempDir(), patient, login...)
-	gateway := startKafkaGateway(t, uncommented(t, kafkaGatewayConfig, collectortest.Kafka, collectortest.Backend), broker, to, nil, append(login,
-		"BACKEND_INSECURE=false", "BACKEND_CA_FILE="+backendIdentity.certFile,
-		"BACKEND_TOKEN_FILE="+newFile(t, "token", []byte("token-of-gateways")))...)
+	agent := startKafkaAgent(t, uncommented(t, kafkaAgentConfig, collectortest.Kafka), broker, t.TempDir(), patient,
+		login...)
+	gateway := startKafkaGateway(t, uncommented(t, kafkaGatewayConfig, collectortest.Kafka, collectortest.Backend), broker,
+		to, nil, append(login, "BACKEND_INSECURE=false", "BACKEND_CA_FILE="+backendIdentity.certFile,
+			"BACKEND_TOKEN_FILE="+newFile(t, "token", []byte("token-of-gateways")))...)
 	payload := capturedPayloads(t)[hugePayload]
 	agent.requirePush(t, "huge", payload)
 	agent.Terminate(t)

@@ -131,12 +131,18 @@ func requireLeastPrivilege(t *testing.T, c *cluster, pod *corev1.Pod) {
 	require.NoError(t, err)
 	require.NotEmpty(t, pods.Items)
 	for what, ask := range map[string]func(context.Context) error{
-		"list secrets":      func(ctx context.Context) error { _, err := core.Secrets(installed).List(ctx, all); return err },
-		"list config maps":  func(ctx context.Context) error { _, err := core.ConfigMaps(installed).List(ctx, all); return err },
-		"list nodes":        func(ctx context.Context) error { _, err := core.Nodes().List(ctx, all); return err },
-		"list namespaces":   func(ctx context.Context) error { _, err := core.Namespaces().List(ctx, all); return err },
-		"list services":     func(ctx context.Context) error { _, err := core.Services(demo).List(ctx, all); return err },
-		"list replica sets": func(ctx context.Context) error { _, err := agent.AppsV1().ReplicaSets(demo).List(ctx, all); return err },
+		"list secrets": func(ctx context.Context) error { _, err := core.Secrets(installed).List(ctx, all); return err },
+		"list config maps": func(ctx context.Context) error {
+			_, err := core.ConfigMaps(installed).List(ctx, all)
+			return err
+		},
+		"list nodes":      func(ctx context.Context) error { _, err := core.Nodes().List(ctx, all); return err },
+		"list namespaces": func(ctx context.Context) error { _, err := core.Namespaces().List(ctx, all); return err },
+		"list services":   func(ctx context.Context) error { _, err := core.Services(demo).List(ctx, all); return err },
+		"list replica sets": func(ctx context.Context) error {
+			_, err := agent.AppsV1().ReplicaSets(demo).List(ctx, all)
+			return err
+		},
 		"get a pod": func(ctx context.Context) error {
 			_, err := core.Pods(demo).Get(ctx, "x", metav1.GetOptions{})
 			return err

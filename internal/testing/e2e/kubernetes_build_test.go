@@ -17,8 +17,8 @@ import (
 // kubernetesVersion is the version of the API server and of kubectl that the tests run.
 const kubernetesVersion = "v1.36.3"
 
-// kubernetesBinaries are the programs that the tests need of a cluster. There is no kubelet and no controller: the tests do
-// their work.
+// kubernetesBinaries are the programs that the tests need of a cluster. There is no kubelet and no controller: the
+// tests do their work.
 type kubernetesBinaries struct{ etcd, apiserver, kubectl string }
 
 // buildKubernetes builds them from their Go modules, with nothing but the Go toolchain, into the user's cache folder.
@@ -51,14 +51,15 @@ func buildKubernetes(t *testing.T) kubernetesBinaries {
 	return binaries
 }
 
-// writeKubernetesModule makes a module whose tools are the programs. Kubernetes' own go.mod requires its libraries at v0.0.0 and
-// replaces them by folders of its repository, which the module does not contain. They are also published as modules,
-// v0.x.y for v1.x.y.
+// writeKubernetesModule makes a module whose tools are the programs. Kubernetes' own go.mod requires its libraries at
+// v0.0.0 and replaces them by folders of its repository, which the module does not contain. They are also published as
+// modules, v0.x.y for v1.x.y.
 func writeKubernetesModule(t *testing.T, module string) {
 	t.Helper()
 	goCommand(t, module, "mod", "init", "kubernetes.local")
 	var downloaded struct{ GoMod string }
-	require.NoError(t, json.Unmarshal(goCommand(t, module, "mod", "download", "-json", "k8s.io/kubernetes@"+kubernetesVersion), &downloaded))
+	require.NoError(t,
+		json.Unmarshal(goCommand(t, module, "mod", "download", "-json", "k8s.io/kubernetes@"+kubernetesVersion), &downloaded))
 	var kubernetes struct {
 		Require []struct{ Path, Version string }
 	}

@@ -11,10 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testKubernetesGateway runs an agent and a gateway of the overlay `gateway`. A profile that a pod pushes to the agent reaches
-// the backend through both, with the pod's attributes.
+// testKubernetesGateway runs an agent and a gateway of the overlay `gateway`. A profile that a pod pushes to the agent
+// reaches the backend through both, with the pod's attributes.
 func testKubernetesGateway(t *testing.T, c *cluster) {
-	deployment, err := c.admin.AppsV1().Deployments(installed).Get(t.Context(), "otelcol-profiles-gateway", metav1.GetOptions{})
+	deployment, err := c.admin.AppsV1().Deployments(installed).Get(t.Context(), "otelcol-profiles-gateway",
+		metav1.GetOptions{})
 	require.NoError(t, err)
 	agentPod := c.addAgentPod(t, "gw", "node-c", podIP(4))
 	require.Equal(t, "otelcol-profiles-gateway:4317", c.environment(t, agentPod)["BACKEND_ENDPOINT"])

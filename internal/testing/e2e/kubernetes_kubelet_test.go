@@ -28,10 +28,10 @@ const (
 	imageUser = 65532
 )
 
-// runPod runs a collector's pod as the kubelet does. Environment, configuration, token, volumes and arguments are from the API
-// server. The root file system has only these and the binary, and is read-only except for the volumes. The user is not root. Only
-// the network differs: it is this machine's, the pod has a loopback address, and the environment names it as the address to
-// listen on.
+// runPod runs a collector's pod as the kubelet does. Environment, configuration, token, volumes and arguments are from
+// the API server. The root file system has only these and the binary, and is read-only except for the volumes. The user
+// is not root. Only the network differs: it is this machine's, the pod has a loopback address, and the environment
+// names it as the address to listen on.
 func (c *cluster) runPod(t *testing.T, pod *corev1.Pod, environment map[string]string) *collector {
 	t.Helper()
 	path, err := collectortest.Binary()
@@ -74,8 +74,9 @@ func (c *cluster) runPod(t *testing.T, pod *corev1.Pod, environment map[string]s
 	}
 	variables := c.environment(t, pod)
 	for name, port := range map[string]string{
-		"OTLP_GRPC_ENDPOINT": ":4317", "OTLP_HTTP_ENDPOINT": ":4318", "PPROF_ENDPOINT": ":4040", "SPLUNK_HEC_ENDPOINT": ":8088",
-		"HEALTH_ENDPOINT": ":13133", "STATUS_ENDPOINT": ":4041", "METRICS_HOST": "",
+		"OTLP_GRPC_ENDPOINT": ":4317", "OTLP_HTTP_ENDPOINT": ":4318", "PPROF_ENDPOINT": ":4040",
+		"SPLUNK_HEC_ENDPOINT": ":8088",
+		"HEALTH_ENDPOINT":     ":13133", "STATUS_ENDPOINT": ":4041", "METRICS_HOST": "",
 	} {
 		variables[name] = pod.Status.PodIP + port
 	}
@@ -93,7 +94,8 @@ func (c *cluster) mount(t *testing.T, pod *corev1.Pod, volume corev1.Volume, fol
 	t.Helper()
 	switch {
 	case volume.ConfigMap != nil:
-		content, err := c.admin.CoreV1().ConfigMaps(pod.Namespace).Get(t.Context(), volume.ConfigMap.Name, metav1.GetOptions{})
+		content, err := c.admin.CoreV1().ConfigMaps(pod.Namespace).Get(t.Context(), volume.ConfigMap.Name,
+			metav1.GetOptions{})
 		require.NoError(t, err)
 		for name, text := range content.Data {
 			writeFile(t, filepath.Join(folder, name), text)
@@ -118,7 +120,8 @@ func (c *cluster) token(t *testing.T, pod *corev1.Pod) string {
 	lifetime := int64(3600)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: &lifetime,
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name,
+			UID: pod.UID},
 	}}
 	answer, err := c.admin.CoreV1().ServiceAccounts(pod.Namespace).
 		CreateToken(t.Context(), pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
@@ -132,7 +135,8 @@ func (c *cluster) environment(t *testing.T, pod *corev1.Pod) map[string]string {
 	variables := map[string]string{"KUBERNETES_SERVICE_HOST": c.host, "KUBERNETES_SERVICE_PORT": c.port}
 	container := pod.Spec.Containers[0]
 	for _, from := range container.EnvFrom {
-		content, err := c.admin.CoreV1().ConfigMaps(pod.Namespace).Get(t.Context(), from.ConfigMapRef.Name, metav1.GetOptions{})
+		content, err := c.admin.CoreV1().ConfigMaps(pod.Namespace).Get(t.Context(), from.ConfigMapRef.Name,
+			metav1.GetOptions{})
 		require.NoError(t, err)
 		maps.Copy(variables, content.Data)
 	}
@@ -154,7 +158,8 @@ func (c *cluster) environment(t *testing.T, pod *corev1.Pod) map[string]string {
 		case from.ResourceFieldRef != nil:
 			require.EqualValues(t, 1, from.ResourceFieldRef.Divisor.Value())
 			quantity := map[string]int64{
-				"requests.memory": container.Resources.Requests.Memory().Value(), "limits.cpu": container.Resources.Limits.Cpu().Value(),
+				"requests.memory": container.Resources.Requests.Memory().Value(),
+				"limits.cpu":      container.Resources.Limits.Cpu().Value(),
 			}[from.ResourceFieldRef.Resource]
 			require.NotZero(t, quantity, from.ResourceFieldRef.Resource)
 			variables[variable.Name] = strconv.FormatInt(quantity, 10)

@@ -71,7 +71,8 @@ func TestKubernetesFullNode(t *testing.T) {
 	agent.requireNoErrors(t)
 }
 
-// growing returns a function that returns a heap profile. All its values grow each time that the pods have asked for it.
+// growing returns a function that returns a heap profile. All its values grow each time that the pods have asked for
+// it.
 func growing(t *testing.T, file string, pods int) func() []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(repository, "testdata", "pprof", file+".pb.gz"))

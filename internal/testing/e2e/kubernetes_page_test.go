@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// testKubernetesPage runs an agent and the page of the overlay `page`. A profile that a pod pushes to the agent is on the page,
-// also after the page's pod has been replaced.
+// testKubernetesPage runs an agent and the page of the overlay `page`. A profile that a pod pushes to the agent is on
+// the page, also after the page's pod has been replaced.
 func testKubernetesPage(t *testing.T, c *cluster) {
 	set, err := c.admin.AppsV1().StatefulSets(installed).Get(t.Context(), "otelcol-profiles-page", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -53,8 +53,8 @@ func requireOnPage(t *testing.T, address, service string) {
 	}, startTimeout, 100*time.Millisecond)
 }
 
-// testHelm installs the chart, changes its mode, and removes it. The objects are those of the overlays (config/kubernetes), so the
-// other tests need not run for both.
+// testHelm installs the chart, changes its mode, and removes it. The objects are those of the overlays
+// (config/kubernetes), so the other tests need not run for both.
 func testHelm(t *testing.T, c *cluster) {
 	helm := func(args ...string) string {
 		return requireRun(t, repository, []string{"KUBECONFIG=" + c.kubeconfig}, "go",

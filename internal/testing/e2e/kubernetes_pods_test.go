@@ -73,7 +73,8 @@ func (c *cluster) addAgentPod(t *testing.T, suffix, node, ip string) *corev1.Pod
 // agents returns the agents' DaemonSet.
 func (c *cluster) agents(t *testing.T) *appsv1.DaemonSet {
 	t.Helper()
-	daemonSet, err := c.admin.AppsV1().DaemonSets(installed).Get(t.Context(), "otelcol-profiles-agent", metav1.GetOptions{})
+	daemonSet, err := c.admin.AppsV1().DaemonSets(installed).Get(t.Context(), "otelcol-profiles-agent",
+		metav1.GetOptions{})
 	require.NoError(t, err)
 	return daemonSet
 }
@@ -160,7 +161,8 @@ func fakePayloads(t *testing.T) map[string][]byte {
 	t.Helper()
 	captured, payloads := capturedPayloads(t), map[string][]byte{}
 	for path, file := range map[string]string{
-		"profile": "go-cpu-labels", "allocs": "go-allocs", "goroutine": "go-goroutine", "block": "go-block", "mutex": "go-mutex",
+		"profile": "go-cpu-labels", "allocs": "go-allocs", "goroutine": "go-goroutine", "block": "go-block",
+		"mutex": "go-mutex",
 	} {
 		payloads["/debug/pprof/"+path] = captured[file+".pb.gz"]
 	}

@@ -16,8 +16,8 @@ import (
 // queued matches the size of an exporter's queue that is not empty.
 var queued = regexp.MustCompile(`(?m)^otelcol_exporter_queue_size\{.*\} [1-9]`)
 
-// testKubernetesRestart kills an agent's process while the backend is away. The kubelet starts the next container with the same
-// volumes, and it delivers the queue of the first one.
+// testKubernetesRestart kills an agent's process while the backend is away. The kubelet starts the next container with
+// the same volumes, and it delivers the queue of the first one.
 func testKubernetesRestart(t *testing.T, c *cluster) {
 	c.apply(t, "config/kubernetes/overlays/agent")
 	pod := c.addAgentPod(t, "restart", "node-e", podIP(6))

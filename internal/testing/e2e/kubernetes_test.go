@@ -42,8 +42,8 @@ func TestKubernetes(t *testing.T) {
 	t.Run("host ports", func(t *testing.T) { testKubernetesHostPorts(t, c) })
 }
 
-// apply runs the command of the README. The API server checks fields and values, and warns of pods that their namespace does
-// not allow.
+// apply runs the command of the README. The API server checks fields and values, and warns of pods that their namespace
+// does not allow.
 func (c *cluster) apply(t *testing.T, folder string) {
 	t.Helper()
 	out := c.kubectl(t, "apply", "-k", folder)
@@ -57,7 +57,8 @@ func (c *cluster) apply(t *testing.T, folder string) {
 func testKubernetesHostPorts(t *testing.T, c *cluster) {
 	template := c.agents(t).Spec.Template
 	template.Spec.Containers[0].Ports[0].HostPort = 4317
-	_, err := c.admin.CoreV1().Pods(installed).Create(t.Context(), podOf(template, "with-a-host-port", "node-a"), metav1.CreateOptions{})
+	_, err := c.admin.CoreV1().Pods(installed).Create(t.Context(), podOf(template, "with-a-host-port", "node-a"),
+		metav1.CreateOptions{})
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.ErrorContains(t, err, `violates PodSecurity "restricted:latest": hostPort`)
 

@@ -20,7 +20,8 @@ func testKubernetesToken(t *testing.T, c *cluster) {
 	pod := c.addAgentPod(t, "token", "node-d", podIP(5))
 
 	to, authorization := newBackend(t), make(chan []string, 1)
-	to.start(t, grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	to.start(t, grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo,
+		handle grpc.UnaryHandler) (any, error) {
 		select {
 		case authorization <- metadata.ValueFromIncomingContext(ctx, "authorization"):
 		default: // one is enough

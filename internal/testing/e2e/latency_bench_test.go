@@ -26,8 +26,8 @@ import (
 // latencyPushes is the time for which BenchmarkLatency pushes in each iteration.
 const latencyPushes = 5 * time.Second
 
-// BenchmarkLatency pushes profiles to config/agent.yaml at an even rate. It reports how long a push waits for its answer, and
-// how long after the push and after the answer the next hop has the profile: median and 99th percentile.
+// BenchmarkLatency pushes profiles to config/agent.yaml at an even rate. It reports how long a push waits for its
+// answer, and how long after the push and after the answer the next hop has the profile: median and 99th percentile.
 func BenchmarkLatency(b *testing.B) {
 	for _, rate := range []int{10, 1000} {
 		for _, acknowledge := range []string{"batched", "delivered"} {
@@ -78,7 +78,8 @@ func benchLatency(b *testing.B, rate int) {
 		tick.Stop()
 	}
 	running.Wait()
-	require.Eventually(b, func() bool { return to.has(len(pushes)) }, startTimeout, 50*time.Millisecond, "every profile arrives: %d of %d", len(to.at), len(pushes))
+	require.Eventually(b, func() bool { return to.has(len(pushes)) }, startTimeout, 50*time.Millisecond,
+		"every profile arrives: %d of %d", len(to.at), len(pushes))
 
 	var answers, arrivals, afterAnswer []time.Duration
 	for id, p := range pushes {
@@ -86,10 +87,12 @@ func benchLatency(b *testing.B, rate int) {
 		arrivals = append(arrivals, to.at[id].Sub(p.sent))
 		afterAnswer = append(afterAnswer, to.at[id].Sub(p.answered))
 	}
-	for name, durations := range map[string][]time.Duration{"answer": answers, "arrival": arrivals, "arrival-after-answer": afterAnswer} {
+	for name, durations := range map[string][]time.Duration{"answer": answers, "arrival": arrivals,
+		"arrival-after-answer": afterAnswer} {
 		slices.Sort(durations)
 		for _, percent := range []int{50, 99} {
-			b.ReportMetric(float64(durations[len(durations)*percent/100].Microseconds())/1e3, fmt.Sprintf("%s-p%d-ms", name, percent))
+			b.ReportMetric(float64(durations[len(durations)*percent/100].Microseconds())/1e3,
+				fmt.Sprintf("%s-p%d-ms", name, percent))
 		}
 	}
 }
@@ -127,7 +130,8 @@ type latencySink struct {
 	at map[int64]time.Time
 }
 
-func (a *latencySink) Export(_ context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse, error) {
+func (a *latencySink) Export(_ context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse,
+	error) {
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -23,8 +23,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
-// standIn is what mcp-grafana sees of a Grafana that has one data source: its description, and the proxy to its server, which adds the
-// data source's name and password.
+// standIn is what mcp-grafana sees of a Grafana that has one data source: its description, and the proxy to its server,
+// which adds the data source's name and password.
 type standIn struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -42,7 +42,8 @@ func newStandIn(t *testing.T, store string) *standIn {
 	mux.HandleFunc("GET /api/datasources/uid/"+standInUID, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{
-			"id": 1, "uid": standInUID, "name": "Profiles", "type": "grafana-pyroscope-datasource", "access": "proxy", "url": store,
+			"id": 1, "uid": standInUID, "name": "Profiles", "type": "grafana-pyroscope-datasource", "access": "proxy",
+			"url": store,
 		})
 	})
 	const proxied = "/api/datasources/proxy/uid/" + standInUID
@@ -58,8 +59,8 @@ func newStandIn(t *testing.T, store string) *standIn {
 	return s
 }
 
-// TestMCPGrafana asks mcp-grafana, which asks the collector through a stand-in for Grafana. The program takes minutes to build, hence
-// the test uses the one that E2E_MCP_GRAFANA names, or that is in the path.
+// TestMCPGrafana asks mcp-grafana, which asks the collector through a stand-in for Grafana. The program takes minutes
+// to build, hence the test uses the one that E2E_MCP_GRAFANA names, or that is in the path.
 func TestMCPGrafana(t *testing.T) {
 	program := os.Getenv("E2E_MCP_GRAFANA")
 	if program == "" {
@@ -73,7 +74,8 @@ func TestMCPGrafana(t *testing.T) {
 	require.NoError(t, err)
 	c := newCollector(t, []string{path, "--config", newFile(t, "mcp.yaml", []byte(mcpConfig))})
 	c.start(t, "the collector with mcp")
-	response, err := http.Post("http://"+c.endpoint+"/v1/pprof?service.name=shop", "application/octet-stream", bytes.NewReader(shopPprof(t)))
+	response, err := http.Post("http://"+c.endpoint+"/v1/pprof?service.name=shop", "application/octet-stream",
+		bytes.NewReader(shopPprof(t)))
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, 2, response.StatusCode/100)
@@ -81,7 +83,8 @@ func TestMCPGrafana(t *testing.T) {
 
 	command := exec.Command(program, "-t", "stdio", "--enabled-tools", "pyroscope,datasource")
 	command.Env = append(os.Environ(), "GRAFANA_URL="+grafana.URL, "GRAFANA_SERVICE_ACCOUNT_TOKEN=none")
-	client, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: command}, nil)
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(),
+		&mcp.CommandTransport{Command: command}, nil)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, client.Close()) }()
 	ask := func(tool string, args map[string]any) string {
@@ -99,7 +102,9 @@ func TestMCPGrafana(t *testing.T) {
 	const cpu = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
 	require.JSONEq(t, `["`+cpu+`"]`, ask("list_pyroscope_profile_types", map[string]any{}))
 	var names []string
-	require.NoError(t, json.Unmarshal([]byte(ask("list_pyroscope_label_names", map[string]any{"matchers": `{service_name="shop"}`})), &names))
+	require.NoError(t,
+		json.Unmarshal([]byte(ask("list_pyroscope_label_names", map[string]any{"matchers": `{service_name="shop"}`})),
+			&names))
 	require.Subset(t, names, []string{"__profile_type__", "service_name", "version"})
 	require.JSONEq(t, `["1","2"]`, ask("list_pyroscope_label_values", map[string]any{"name": "version"}))
 
@@ -131,14 +136,17 @@ func TestMCPGrafana(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]float64{"1": 3e9, "2": 6e9}, sums)
-	require.Contains(t, ask("query_pyroscope", map[string]any{"profile_type": cpu, "query_type": "profile", "format": "dot"}), "json.marshal")
+	require.Contains(t,
+		ask("query_pyroscope", map[string]any{"profile_type": cpu, "query_type": "profile", "format": "dot"}), "json.marshal")
 
 	grafana.mu.Lock()
 	defer grafana.mu.Unlock()
 	for _, call := range []string{
-		"/querier.v1.QuerierService/ProfileTypes", "/querier.v1.QuerierService/LabelNames", "/querier.v1.QuerierService/LabelValues",
+		"/querier.v1.QuerierService/ProfileTypes", "/querier.v1.QuerierService/LabelNames",
+		"/querier.v1.QuerierService/LabelValues",
 		"/querier.v1.QuerierService/SelectMergeStacktraces", "/querier.v1.QuerierService/SelectSeries", "/pyroscope/render",
 	} {
-		require.True(t, slices.ContainsFunc(grafana.calls, func(path string) bool { return strings.HasSuffix(path, call) }), "%s of %v", call, grafana.calls)
+		require.True(t, slices.ContainsFunc(grafana.calls, func(path string) bool { return strings.HasSuffix(path, call) }),
+			"%s of %v", call, grafana.calls)
 	}
 }

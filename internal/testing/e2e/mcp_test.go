@@ -42,8 +42,9 @@ service:
 func shopPprof(t *testing.T) []byte {
 	t.Helper()
 	p := &profile.Profile{
-		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, PeriodType: &profile.ValueType{Type: "cpu", Unit: "nanoseconds"},
-		Period: 1e7, TimeNanos: time.Now().Add(-20 * time.Second).UnixNano(), DurationNanos: 10e9,
+		SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}},
+		PeriodType: &profile.ValueType{Type: "cpu", Unit: "nanoseconds"},
+		Period:     1e7, TimeNanos: time.Now().Add(-20 * time.Second).UnixNano(), DurationNanos: 10e9,
 	}
 	locations := map[string]*profile.Location{}
 	for _, s := range []struct {
@@ -51,15 +52,18 @@ func shopPprof(t *testing.T) []byte {
 		version string
 		stack   []string
 	}{
-		{2e9, "1", []string{"json.marshal", "shop.handle", "main.main"}}, {1e9, "1", []string{"shop.price", "shop.handle", "main.main"}},
-		{5e9, "2", []string{"json.marshal", "shop.handle", "main.main"}}, {1e9, "2", []string{"json.marshal", "shop.audit", "main.main"}},
+		{2e9, "1", []string{"json.marshal", "shop.handle", "main.main"}},
+		{1e9, "1", []string{"shop.price", "shop.handle", "main.main"}},
+		{5e9, "2", []string{"json.marshal", "shop.handle", "main.main"}},
+		{1e9, "2", []string{"json.marshal", "shop.audit", "main.main"}},
 	} {
 		sample := &profile.Sample{Value: []int64{s.value}, Label: map[string][]string{"version": {s.version}}}
 		for _, name := range s.stack {
 			if locations[name] == nil {
 				function := &profile.Function{ID: uint64(len(p.Function) + 1), Name: name, Filename: "shop.go"}
 				p.Function = append(p.Function, function)
-				locations[name] = &profile.Location{ID: function.ID, Line: []profile.Line{{Function: function, Line: int64(function.ID)}}}
+				locations[name] = &profile.Location{ID: function.ID,
+					Line: []profile.Line{{Function: function, Line: int64(function.ID)}}}
 				p.Location = append(p.Location, locations[name])
 			}
 			sample.Location = append(sample.Location, locations[name])
@@ -71,8 +75,8 @@ func shopPprof(t *testing.T) []byte {
 	return zipped.Bytes()
 }
 
-// TestAssistant asks the collector over HTTP, and profiletool over standard input and output about a file and about that collector, by
-// the npm package of the Model Context Protocol. All answers are the same.
+// TestAssistant asks the collector over HTTP, and profiletool over standard input and output about a file and about
+// that collector, by the npm package of the Model Context Protocol. All answers are the same.
 func TestAssistant(t *testing.T) {
 	t.Parallel()
 	app := installNPM(t, "E2E_MCP", "mcp")
@@ -86,7 +90,8 @@ func TestAssistant(t *testing.T) {
 	require.NoError(t, err)
 	c := newCollector(t, []string{path, "--config", newFile(t, "mcp.yaml", []byte(mcpConfig))})
 	c.start(t, "the collector with mcp")
-	response, err := http.Post("http://"+c.endpoint+"/v1/pprof?service.name=shop", "application/octet-stream", bytes.NewReader(pprof))
+	response, err := http.Post("http://"+c.endpoint+"/v1/pprof?service.name=shop", "application/octet-stream",
+		bytes.NewReader(pprof))
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, 2, response.StatusCode/100)

@@ -52,8 +52,8 @@ func (p located) text(i int32) string { return p.dictionary.StringTable().At(int
 
 func (p located) sampleType() string { return p.text(p.SampleType().TypeStrindex()) }
 
-// frames iterates over the frames of a sample, from the leaf on: the type (profile.frame.type) and the function of each. A
-// location without a function is a frame without a name.
+// frames iterates over the frames of a sample, from the leaf on: the type (profile.frame.type) and the function of
+// each. A location without a function is a frame without a name.
 func (p located) frames(sample pprofile.Sample) iter.Seq2[string, string] {
 	return func(yield func(frameType, function string) bool) {
 		for _, index := range p.dictionary.StackTable().At(int(sample.StackIndex())).LocationIndices().All() {

@@ -18,8 +18,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// installNPM copies a folder of testdata, installs its dependencies from npm, and returns the copy. That takes npm, node and a
-// registry, hence tests with it run only if the variable is set.
+// installNPM copies a folder of testdata, installs its dependencies from npm, and returns the copy. That takes npm,
+// node and a registry, hence tests with it run only if the variable is set.
 func installNPM(t *testing.T, variable, folder string) (copied string) {
 	t.Helper()
 	return collectortest.InstallNPM(t, variable, os.DirFS(filepath.Join("testdata", folder)))
@@ -41,8 +41,8 @@ func runShop(t *testing.T, folder string, env ...string) string {
 	return requireRun(t, folder, env, "node", "app.js")
 }
 
-// TestSplunkAgent runs the shop with Splunk's agent for Node.js. Its functions arrive in conformant profiles, linked to the spans
-// that it printed.
+// TestSplunkAgent runs the shop with Splunk's agent for Node.js. Its functions arrive in conformant profiles, linked to
+// the spans that it printed.
 func TestSplunkAgent(t *testing.T) {
 	t.Parallel()
 	app := installShop(t, "E2E_SPLUNK", "splunk-agent")
@@ -82,8 +82,8 @@ func TestSplunkAgent(t *testing.T) {
 		len(spans), linked["checksumOfTheCart"], linked["fillTheShelves"])
 }
 
-// TestPyroscopeNodeJS runs the shop with two versions of Pyroscope's SDK for Node.js. Its functions arrive in conformant profiles
-// of wall clock time and memory.
+// TestPyroscopeNodeJS runs the shop with two versions of Pyroscope's SDK for Node.js. Its functions arrive in
+// conformant profiles of wall clock time and memory.
 func TestPyroscopeNodeJS(t *testing.T) {
 	t.Parallel()
 	app := installShop(t, "E2E_PYROSCOPE", "pyroscope-nodejs")
@@ -112,8 +112,8 @@ func TestPyroscopeNodeJS(t *testing.T) {
 	}
 }
 
-// TestDatadogNodeJS runs the shop with Datadog's library for Node.js. Its functions arrive in conformant profiles, and samples
-// of the wall clock have times.
+// TestDatadogNodeJS runs the shop with Datadog's library for Node.js. Its functions arrive in conformant profiles, and
+// samples of the wall clock have times.
 func TestDatadogNodeJS(t *testing.T) {
 	t.Parallel()
 	app := installShop(t, "E2E_DATADOG", "datadog-nodejs")

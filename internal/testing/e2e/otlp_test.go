@@ -11,8 +11,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestProfilesCrossOTLP pushes to a collector that sends OTLP to another one, over HTTP and over gRPC. What the second one
-// writes is conformant and equals the payload.
+// TestProfilesCrossOTLP pushes to a collector that sends OTLP to another one, over HTTP and over gRPC. What the second
+// one writes is conformant and equals the payload.
 func TestProfilesCrossOTLP(t *testing.T) {
 	t.Parallel()
 	payloads := capturedPayloads(t)

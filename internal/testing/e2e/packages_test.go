@@ -15,8 +15,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
-// TestPackages installs, upgrades, removes and purges the packages with dpkg in a fresh Debian, and with rpm as far as Debian's
-// rpm goes. It needs root, debootstrap, rpm and a mirror, hence only `make e2e-packages` runs it.
+// TestPackages installs, upgrades, removes and purges the packages with dpkg in a fresh Debian, and with rpm as far as
+// Debian's rpm goes. It needs root, debootstrap, rpm and a mirror, hence only `make e2e-packages` runs it.
 func TestPackages(t *testing.T) {
 	collectortest.WantedBy(t, "E2E_PACKAGES")
 	for _, tool := range []string{"debootstrap", "dpkg", "rpm"} {
@@ -78,8 +78,10 @@ func TestPackages(t *testing.T) {
 	})
 
 	t.Run("apk", func(t *testing.T) {
-		listing := requireRun(t, packages, nil, "tar", "--warning=no-unknown-keyword", "-tzf", "otelcol-profiles_0.1.0_x86_64.apk")
-		for _, name := range []string{".PKGINFO", ".pre-install", ".post-install", "usr/bin/otelcol-profiles", "etc/otelcol-profiles/config.yaml"} {
+		listing := requireRun(t, packages, nil, "tar", "--warning=no-unknown-keyword", "-tzf",
+			"otelcol-profiles_0.1.0_x86_64.apk")
+		for _, name := range []string{".PKGINFO", ".pre-install", ".post-install", "usr/bin/otelcol-profiles",
+			"etc/otelcol-profiles/config.yaml"} {
 			require.Contains(t, strings.Fields(listing), name)
 		}
 	})
@@ -111,7 +113,8 @@ func (d debian) read(name string) string {
 // sh runs a command inside.
 func (d debian) sh(command string) string {
 	d.t.Helper()
-	return requireRun(d.t, repository, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, "chroot", d.folder, "sh", "-c", command)
+	return requireRun(d.t, repository, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, "chroot", d.folder, "sh", "-c",
+		command)
 }
 
 // dpkg runs inside: files are handed over in a folder that is visible there.
@@ -126,7 +129,8 @@ func (d debian) dpkg(action string, args ...string) {
 	d.sh("DEBIAN_FRONTEND=noninteractive dpkg " + action + " " + strings.Join(args, " "))
 }
 
-// requireInstalled looks at everything that an installation brings, and runs the configuration's check as the service's user.
+// requireInstalled looks at everything that an installation brings, and runs the configuration's check as the service's
+// user.
 func (d debian) requireInstalled() {
 	d.t.Helper()
 	require.Contains(d.t, d.read("etc/passwd"), "otelcol-profiles:")

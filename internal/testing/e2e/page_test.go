@@ -25,8 +25,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestPage pushes captured, hostile and large profiles to the built binary, and drives the `profile_store` exporter's page in
-// Chromium by testdata/page/drive.js. Screenshots go to bin/page.
+// TestPage pushes captured, hostile and large profiles to the built binary, and drives the `profile_store` exporter's
+// page in Chromium by testdata/page/drive.js. Screenshots go to bin/page.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	ifPossible := collectortest.WantedBy(t, "E2E_PAGE")
@@ -50,7 +50,8 @@ func TestPage(t *testing.T) {
 	data, err := json.Marshal(pushed.expected())
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(expected, data, 0o600))
-	format, err := filepath.Abs(filepath.Join(repository, "exporter", "profilestoreexporter", "page", "static", "format.js"))
+	format, err := filepath.Abs(filepath.Join(repository, "exporter", "profilestoreexporter", "page", "static",
+		"format.js"))
 	require.NoError(t, err)
 	printed, err := run(driver, []string{"PAGE=http://" + c.graphs + "/", "CHROMIUM=" + browser, "OUT=" + results,
 		"EXPECT=" + expected, "FORMAT=" + format}, "node", "drive.js")
@@ -119,8 +120,8 @@ func pushProfile(t *testing.T, c *collector, query url.Values, p *profile.Profil
 	requirePost(t, "http://"+c.endpoint+"/v1/pprof?"+query.Encode(), "application/octet-stream", body.Bytes())
 }
 
-// pushVersions pushes a profile for each of the last 20 minutes of a service whose version 1.1, which has run for 8 minutes, takes 0.55
-// cores, since main.discounted takes 0.35 of them; 1.0 took 0.3, of which main.discounted took 0.1.
+// pushVersions pushes a profile for each of the last 20 minutes of a service whose version 1.1, which has run for 8
+// minutes, takes 0.55 cores, since main.discounted takes 0.35 of them; 1.0 took 0.3, of which main.discounted took 0.1.
 func pushVersions(t *testing.T, c *collector) {
 	t.Helper()
 	now := time.Now()
@@ -133,10 +134,13 @@ func pushVersions(t *testing.T, c *collector) {
 		p.TimeNanos, p.DurationNanos = now.Add(-time.Duration(minute)*time.Minute).UnixNano(), int64(time.Minute)
 		root := addFunction(p, "main.main")
 		for name, cores := range map[string]float64{"main.render": 0.2, "main.discounted": discounted} {
-			p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{addFunction(p, name), root}, Value: []int64{int64(cores * 6000), int64(cores * 60e9)}})
+			p.Sample = append(p.Sample,
+				&profile.Sample{Location: []*profile.Location{addFunction(p, name), root},
+					Value: []int64{int64(cores * 6000), int64(cores * 60e9)}})
 		}
-		pushProfile(t, c, url.Values{"service.name": {"deployed"}, "service.version": {version}, "attr.vcs.repository.url.full": {"https://example.com/shop.git"},
-			"attr.vcs.ref.head.revision": {"0123abc"}}, p)
+		pushProfile(t, c,
+			url.Values{"service.name": {"deployed"}, "service.version": {version},
+				"attr.vcs.repository.url.full": {"https://example.com/shop.git"}, "attr.vcs.ref.head.revision": {"0123abc"}}, p)
 	}
 }
 
@@ -209,7 +213,8 @@ func hostileProfile() *profile.Profile {
 	p := newCPUProfile()
 	root := addFunction(p, "main.main")
 	for i, name := range []string{
-		`<img src=x onerror="owned=1">`, `<script>owned=1</script>`, `"></div><h1>owned</h1>`, "a\x00b\nc\x1b[31m\u202egnp.exe",
+		`<img src=x onerror="owned=1">`, `<script>owned=1</script>`, `"></div><h1>owned</h1>`,
+		"a\x00b\nc\x1b[31m\u202egnp.exe",
 		strings.Repeat("N", 1<<20), `javascript:owned=1`, "__proto__", "constructor", "${owned=1}", "'; owned=1; '",
 	} {
 		p.Sample = append(p.Sample, &profile.Sample{Location: []*profile.Location{addFunction(p, name), root},
@@ -221,7 +226,8 @@ func hostileProfile() *profile.Profile {
 // treeProfile returns a profile whose flame graph has this many nodes, most of them small.
 func treeProfile(nodes int) *profile.Profile {
 	p := newCPUProfile()
-	packages := []string{"net/http", "encoding/json", "example.com/shop/cart", "runtime", "database/sql", "crypto/tls", "strings"}
+	packages := []string{"net/http", "encoding/json", "example.com/shop/cart", "runtime", "database/sql", "crypto/tls",
+		"strings"}
 	for i := range 3000 {
 		addFunction(p, fmt.Sprintf("%s.(*T%d).Method%d", packages[i%len(packages)], i/7, i))
 	}
@@ -243,7 +249,8 @@ func treeProfile(nodes int) *profile.Profile {
 			continue
 		}
 		tree[parent].children[location] = true
-		tree = append(tree, node{location: location, parent: parent, depth: tree[parent].depth + 1, children: map[*profile.Location]bool{}})
+		tree = append(tree,
+			node{location: location, parent: parent, depth: tree[parent].depth + 1, children: map[*profile.Location]bool{}})
 	}
 	for i := 1; i < len(tree); i++ {
 		var stack []*profile.Location

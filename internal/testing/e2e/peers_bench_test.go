@@ -35,12 +35,13 @@ const (
 
 // peerKinds maps the path of each kind to the captured profile that targets serve for it.
 var peerKinds = map[string]string{
-	"/debug/pprof/allocs": "go-allocs", "/debug/pprof/goroutine": "go-goroutine", "/debug/pprof/block": "go-block", "/debug/pprof/mutex": "go-mutex",
+	"/debug/pprof/allocs": "go-allocs", "/debug/pprof/goroutine": "go-goroutine", "/debug/pprof/block": "go-block",
+	"/debug/pprof/mutex": "go-mutex",
 }
 
-// BenchmarkPeers scrapes memory, goroutine, block and mutex profiles of 200 targets every 5 s for a minute. It measures only the
-// scraper: the targets and the next hop are other processes. PARCA and ALLOY name binaries of Parca and of Grafana Alloy;
-// a peer runs only if its variable is set.
+// BenchmarkPeers scrapes memory, goroutine, block and mutex profiles of 200 targets every 5 s for a minute. It measures
+// only the scraper: the targets and the next hop are other processes. PARCA and ALLOY name binaries of Parca and of
+// Grafana Alloy; a peer runs only if its variable is set.
 func BenchmarkPeers(b *testing.B) {
 	targets := startPeerTargets(b)
 	b.Run("impl=otelcol-profiles", func(b *testing.B) {
@@ -53,9 +54,11 @@ func BenchmarkPeers(b *testing.B) {
 	})
 	b.Run("impl=parca", func(b *testing.B) {
 		parca := peerBinary(b, "PARCA")
-		storage := newFile(b, "storage.yaml", []byte("object_storage: {bucket: {type: FILESYSTEM, config: {directory: "+b.TempDir()+"}}}\n"))
+		storage := newFile(b, "storage.yaml",
+			[]byte("object_storage: {bucket: {type: FILESYSTEM, config: {directory: "+b.TempDir()+"}}}\n"))
 		address := freeAddress(b)
-		store := collectortest.Start(b, exec.Command(parca, "--config-path", storage, "--http-address", address), "Parca's store")
+		store := collectortest.Start(b, exec.Command(parca, "--config-path", storage, "--http-address", address),
+			"Parca's store")
 		require.Eventually(b, func() bool {
 			connection, err := net.Dial("tcp", address)
 			return err == nil && connection.Close() == nil
@@ -108,7 +111,8 @@ type peerTarget struct {
 	fleet   *peerTargetFleet
 }
 
-// peerTargetFleet has the addresses of the targets and their answers: by path and service, snapshots with growing totals.
+// peerTargetFleet has the addresses of the targets and their answers: by path and service, snapshots with growing
+// totals.
 type peerTargetFleet struct {
 	addresses []string
 	snapshots map[string][][]byte
@@ -145,7 +149,8 @@ func startPeerTargets(b *testing.B) *peerTargetFleet {
 	for i := range peerTargets {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(b, err)
-		server := &http.Server{Handler: &peerTarget{service: fmt.Sprint("service-", i%benchServices), asked: map[string]int{}, fleet: fleet}}
+		server := &http.Server{Handler: &peerTarget{service: fmt.Sprint("service-", i%benchServices), asked: map[string]int{},
+			fleet: fleet}}
 		go func() { _ = server.Serve(listener) }()
 		b.Cleanup(func() { _ = server.Close() })
 		fleet.addresses = append(fleet.addresses, `"`+listener.Addr().String()+`"`)

@@ -29,8 +29,8 @@ service:
   telemetry: {metrics: {level: none}}
 `
 
-// TestProcessResource sends samples of two processes of this machine, as the eBPF profiler does. Each process gets a resource,
-// and a name: one from its environment, the other from its executable.
+// TestProcessResource sends samples of two processes of this machine, as the eBPF profiler does. Each process gets a
+// resource, and a name: one from its environment, the other from its executable.
 func TestProcessResource(t *testing.T) {
 	c := launch(t, processResourceConfig)
 
@@ -61,14 +61,16 @@ func TestProcessResource(t *testing.T) {
 	require.Equal(t, map[string]int{"shop": 1, "sleep": 1}, samplesByService(profilesIn(messages...)))
 }
 
-// TestProcessContext runs a program that publishes its context. Its samples get the name and version in there, without its environment.
+// TestProcessContext runs a program that publishes its context. Its samples get the name and version in there, without
+// its environment.
 func TestProcessContext(t *testing.T) {
 	t.Parallel()
 	app := installNPM(t, "E2E_DATADOG", "process-context")
 	c := launch(t, strings.Replace(processResourceConfig, "read_environment: true", "read_environment: false", 1))
 	command := exec.Command("node", "app.js")
 	command.Dir = app
-	command.Env = append(os.Environ(), "DD_TRACE_OTEL_CTX_ENABLED=true", "DD_SERVICE=shop", "DD_ENV=test", "DD_VERSION=1.2",
+	command.Env = append(os.Environ(), "DD_TRACE_OTEL_CTX_ENABLED=true", "DD_SERVICE=shop", "DD_ENV=test",
+		"DD_VERSION=1.2",
 		"DD_TRACE_STARTUP_LOGS=false", "DD_INSTRUMENTATION_TELEMETRY_ENABLED=false", "DD_REMOTE_CONFIGURATION_ENABLED=false")
 	output, err := command.StdoutPipe()
 	require.NoError(t, err)
@@ -77,7 +79,8 @@ func TestProcessContext(t *testing.T) {
 	_, err = output.Read(make([]byte, 1))
 	require.NoError(t, err)
 
-	body, err := pprofileotlp.NewExportRequestFromProfiles(profiletest.New().Resource("container.id", "").Scope("go.opentelemetry.io/ebpf-profiler", "v0.0.202606").
+	body, err := pprofileotlp.NewExportRequestFromProfiles(profiletest.New().Resource("container.id", "").
+		Scope("go.opentelemetry.io/ebpf-profiler", "v0.0.202606").
 		Profile("samples", "count").Time(1_000, 5_000_000).Period(50_000_000, "cpu", "nanoseconds").
 		Sample(profiletest.Observed([]uint64{1_000}, "leaf", "main").With(
 			profiletest.Attr("process.executable.name", "node"),

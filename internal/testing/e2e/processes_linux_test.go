@@ -21,9 +21,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
-// TestProcesses has config/host.yaml show memory and locks of a Go program and of a JVM that nobody has prepared, under one name each. The
-// collector is killed meanwhile, and another one goes on; at last nothing of it is left in the JVM. It reads all processes of the machine,
-// hence only `make e2e-processes` runs it.
+// TestProcesses has config/host.yaml show memory and locks of a Go program and of a JVM that nobody has prepared, under
+// one name each. The collector is killed meanwhile, and another one goes on; at last nothing of it is left in the JVM.
+// It reads all processes of the machine, hence only `make e2e-processes` runs it.
 func TestProcesses(t *testing.T) {
 	collectortest.WantedBy(t, "E2E_PROCESSES")
 	const receiver = repository + "/receiver/processesreceiver/internal/"

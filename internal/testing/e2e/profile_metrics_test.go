@@ -35,8 +35,8 @@ service:
   telemetry: {metrics: {level: none}}
 `
 
-// TestProfileMetrics pushes captured CPU profiles. The sums that come out as OTLP metrics are those of the page's API for the same
-// profiles: of each service, and of each function with all that it calls.
+// TestProfileMetrics pushes captured CPU profiles. The sums that come out as OTLP metrics are those of the page's API
+// for the same profiles: of each service, and of each function with all that it calls.
 func TestProfileMetrics(t *testing.T) {
 	t.Parallel()
 	c := launch(t, profileMetricsConfig)
@@ -55,7 +55,8 @@ func TestProfileMetrics(t *testing.T) {
 	want := map[string]table{}
 	for _, service := range services {
 		var answer table
-		query := url.Values{"service": {service}, "profile": {"process_cpu"}, "type": {"cpu"}, "seconds": {"3600"}, "limit": {"100000"}}
+		query := url.Values{"service": {service}, "profile": {"process_cpu"}, "type": {"cpu"}, "seconds": {"3600"},
+			"limit": {"100000"}}
 		require.NoError(t, json.Unmarshal([]byte(requireGet(t, "http://"+c.graphs+"/api/table?"+query.Encode())), &answer))
 		want[service] = answer
 	}
@@ -117,8 +118,8 @@ func attribute(m pcommon.Map, key string) string {
 	return ""
 }
 
-// TestContribConnectors runs the configuration of docs/metrics.md with contrib's connectors, and pushes a CPU profile and a heap: two and
-// four sample types, of which one is CPU time over five seconds.
+// TestContribConnectors runs the configuration of docs/metrics.md with contrib's connectors, and pushes a CPU profile
+// and a heap: two and four sample types, of which one is CPU time over five seconds.
 func TestContribConnectors(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "metrics.md"))
@@ -151,7 +152,8 @@ service:
 			service := attribute(rm.Resource().Attributes(), "service.name")
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
 				for _, dp := range m.Sum().DataPoints().All() {
-					got[service+" "+m.Name()+" "+attribute(dp.Attributes(), "pprof.scope.profile_name")] += dp.DoubleValue() + float64(dp.IntValue())
+					got[service+" "+m.Name()+" "+attribute(dp.Attributes(), "pprof.scope.profile_name")] += dp.DoubleValue() +
+						float64(dp.IntValue())
 				}
 			}
 		}

@@ -35,15 +35,16 @@ const otlpReceiver = "web.enable-otlp-receiver"
 
 var shortTimes = strings.NewReplacer(
 	"[10m]", "[6s]", "[1h:2m]", "[6s:1s]", "offset 1d", "offset 60s", `"24h"`, `"1m"`,
-	"offset 1h", "offset 6s", "offset 2h", "offset 12s", "offset 3h", "offset 18s", "offset 4h", "offset 24s", "offset 5h", "offset 30s",
+	"offset 1h", "offset 6s", "offset 2h", "offset 12s", "offset 3h", "offset 18s", "offset 4h", "offset 24s", "offset 5h",
+	"offset 30s",
 	"for: 10m", "for: 3s", "for: 15m", "for: 4s",
 	// The shipped rules are loaded, too.
 	"job:profile", "short:profile", "name: otelcol-profiles-services", "name: short",
 )
 
-// TestPrometheus runs Prometheus with the shipped rules, config/agent.yaml with its lines of profile_metrics, which sends to Prometheus'
-// OTLP receiver, and three services. Prometheus evaluates all shipped rules, and those of profiles.yaml once more with short times:
-// each alert must fire for the service that causes it, and only for that.
+// TestPrometheus runs Prometheus with the shipped rules, config/agent.yaml with its lines of profile_metrics, which
+// sends to Prometheus' OTLP receiver, and three services. Prometheus evaluates all shipped rules, and those of
+// profiles.yaml once more with short times: each alert must fire for the service that causes it, and only for that.
 func TestPrometheus(t *testing.T) {
 	ifPossible := collectortest.WantedBy(t, "E2E_PROMETHEUS")
 	program := collectortest.PrometheusTool(t, "prometheus")
@@ -71,7 +72,9 @@ func TestPrometheus(t *testing.T) {
 		last = now
 		fired = queryPrometheus(t, address, ever)
 		if now.Sub(began) < shortDay {
-			require.Empty(t, slices.DeleteFunc(slices.Clone(fired), func(alert string) bool { return strings.HasPrefix(alert, "LiveHeapGrows leaky") }))
+			require.Empty(t, slices.DeleteFunc(slices.Clone(fired), func(alert string) bool {
+				return strings.HasPrefix(alert, "LiveHeapGrows leaky")
+			}))
 		}
 	}
 	require.Equal(t, alerts, fired)
@@ -96,8 +99,8 @@ func TestPrometheus(t *testing.T) {
 	require.Greater(t, evaluated, 2*len(alerts))
 }
 
-// pushServices pushes what three services did in the time since the last push. After a short day, shop takes five times as many
-// processors, and a quarter of them in a function that had a tenth. After a half, leaky begins to leak.
+// pushServices pushes what three services did in the time since the last push. After a short day, shop takes five times
+// as many processors, and a quarter of them in a function that had a tenth. After a half, leaky begins to leak.
 func pushServices(t *testing.T, client pprofileotlp.GRPCClient, since, elapsed time.Duration) {
 	t.Helper()
 	const heap = 100 << 20
@@ -111,7 +114,8 @@ func pushServices(t *testing.T, client pprofileotlp.GRPCClient, since, elapsed t
 	}
 	send := func(service string, processors map[string]float64, heap int64) {
 		now := uint64(time.Now().UnixNano())
-		b := profiletest.New().Resource("service.name", service).Profile("cpu", "nanoseconds").Period(10_000_000, "cpu", "nanoseconds").
+		b := profiletest.New().Resource("service.name", service).Profile("cpu", "nanoseconds").Period(10_000_000, "cpu",
+			"nanoseconds").
 			Time(now-uint64(elapsed), uint64(elapsed))
 		for _, name := range []string{"cart.Add", "json.Marshal"} {
 			b.Sample(profiletest.Value(int64(processors[name]*float64(elapsed)), name, "main.main"))
@@ -130,7 +134,8 @@ func shortRules(t *testing.T) string {
 	content, err := os.ReadFile(filepath.Join(repository, "config", "monitoring", "profiles.yaml"))
 	require.NoError(t, err)
 	short := shortTimes.Replace(string(content))
-	require.NotRegexp(t, `[^"]\b\d+[mhd]\b`, regexp.MustCompile(`#.*|(summary|description):.*`).ReplaceAllString(short, ""), "times that are not short")
+	require.NotRegexp(t, `[^"]\b\d+[mhd]\b`,
+		regexp.MustCompile(`#.*|(summary|description):.*`).ReplaceAllString(short, ""), "times that are not short")
 	return newFile(t, "short.yaml", []byte(short))
 }
 
@@ -139,10 +144,12 @@ func withMetrics(t *testing.T, address string) string {
 	t.Helper()
 	short := strings.NewReplacer("  profile_metrics:\n", "  profile_metrics:\n    interval: 1s\n",
 		"compare: {to: 24h}", fmt.Sprintf("window: %s, compare: {to: %s}", shortHour, shortDay), "localhost:9090", address)
-	return newFile(t, "agent.yaml", []byte(short.Replace(collectortest.Uncommented(t, agentConfig, collectortest.Metrics))))
+	return newFile(t, "agent.yaml",
+		[]byte(short.Replace(collectortest.Uncommented(t, agentConfig, collectortest.Metrics))))
 }
 
-// startPrometheus starts Prometheus at an address with the shipped rules and other ones. It scrapes the collector's own metrics.
+// startPrometheus starts Prometheus at an address with the shipped rules and other ones. It scrapes the collector's own
+// metrics.
 func startPrometheus(t *testing.T, program, address, metrics, rules string) {
 	t.Helper()
 	monitoring, err := filepath.Abs(filepath.Join(repository, "config", "monitoring"))
@@ -152,7 +159,8 @@ global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q, %q, %q]
 scrape_configs: [{job_name: collector, static_configs: [{targets: [%q]}]}]
 `, filepath.Join(monitoring, "alerts.yaml"), filepath.Join(monitoring, "profiles.yaml"), rules, metrics)
-	collectortest.Start(t, exec.Command(program, "--config.file="+newFile(t, "prometheus.yaml", []byte(config)), "--storage.tsdb.path="+t.TempDir(),
+	collectortest.Start(t, exec.Command(program, "--config.file="+newFile(t, "prometheus.yaml", []byte(config)),
+		"--storage.tsdb.path="+t.TempDir(),
 		"--web.listen-address="+address, "--"+otlpReceiver, "--query.lookback-delta=5s"), "prometheus")
 	require.Eventually(t, func() bool {
 		_, err := get("http://" + address + "/-/ready")

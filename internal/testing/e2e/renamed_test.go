@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRenamed gives every key and component that was renamed or removed to the real `validate`: one run names all of them, and what to
-// write instead.
+// TestRenamed gives every key and component that was renamed or removed to the real `validate`: one run names all of
+// them, and what to write instead.
 func TestRenamed(t *testing.T) {
 	table, err := os.ReadFile(filepath.Join(repository, "internal", "service", "config", "renamed.go"))
 	require.NoError(t, err)
@@ -24,7 +24,8 @@ func TestRenamed(t *testing.T) {
 		args = append(args, "--config", "yaml:"+path+": "+value)
 		want = append(want, "`"+strings.ReplaceAll(path, "::", ".")+"`: ")
 	}
-	for _, old := range regexp.MustCompile(`(?m)^\t\{"(\w+)", "(\w+)", .*\[\]string\{([^}]*)\}\},$`).FindAllStringSubmatch(string(table), -1) {
+	for _, old := range regexp.MustCompile(`(?m)^\t\{"(\w+)", "(\w+)", .*\[\]string\{([^}]*)\}\},$`).
+		FindAllStringSubmatch(string(table), -1) {
 		for _, key := range regexp.MustCompile(`[\w:]+`).FindAllString(old[3], -1) {
 			add(old[1]+"::"+old[2]+"::"+key, "1")
 		}

@@ -65,8 +65,9 @@ func (c *collector) targetPage(t *testing.T) map[string]scraped {
 	return found
 }
 
-// TestScrapeRealPrograms lets the collector scrape two programs. One is listed in a file that comes and goes while it runs. Their
-// profiles have names and are conformant, totals become differences, and a restart of a program makes no wrong differences.
+// TestScrapeRealPrograms lets the collector scrape two programs. One is listed in a file that comes and goes while it
+// runs. Their profiles have names and are conformant, totals become differences, and a restart of a program makes no
+// wrong differences.
 func TestScrapeRealPrograms(t *testing.T) {
 	t.Parallel()
 	path, shop, till := buildTarget(t), freeAddress(t), freeAddress(t)
@@ -111,7 +112,8 @@ service:
 			if len(messages) >= n {
 				return messages
 			}
-			require.True(t, time.Now().Before(deadline), "%d messages of %s of %s instead of %d; the page: %v", len(messages), kind, service, n, c.targetPage(t))
+			require.True(t, time.Now().Before(deadline), "%d messages of %s of %s instead of %d; the page: %v", len(messages),
+				kind, service, n, c.targetPage(t))
 		}
 	}
 

@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestTheCollectorProfilesItself checks what `make run` does before anybody pushes: it writes profiles of the collector to the
-// folder and the console, and logs how to push others.
+// TestTheCollectorProfilesItself checks what `make run` does before anybody pushes: it writes profiles of the collector
+// to the folder and the console, and logs how to push others.
 func TestTheCollectorProfilesItself(t *testing.T) {
 	c := startQuickstart(t, "--set=receivers.pprof.self.collection_interval=1s")
 	wanted := []string{"cpu", "alloc_space", "goroutine"}

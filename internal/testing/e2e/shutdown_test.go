@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTerminationLosesNothingAcknowledged stops the collector while several clients push as fast as they can. The output has
-// every push that was answered with 204.
+// TestTerminationLosesNothingAcknowledged stops the collector while several clients push as fast as they can. The
+// output has every push that was answered with 204.
 func TestTerminationLosesNothingAcknowledged(t *testing.T) {
 	t.Run("the exporter writes at once", func(t *testing.T) {
 		terminateUnderLoad(t, startQuickstart(t))

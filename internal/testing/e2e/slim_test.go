@@ -16,8 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
-// TestPartsOfTheBuild compares the lists of components: each build has only components of the next larger one, in the same
-// versions.
+// TestPartsOfTheBuild compares the lists of components: each build has only components of the next larger one, in the
+// same versions.
 func TestPartsOfTheBuild(t *testing.T) {
 	for _, tc := range []struct{ part, whole string }{
 		{"builder-config.slim.yaml", "builder-config.yaml"},
@@ -49,8 +49,8 @@ func builderConfig(t *testing.T, name string) (read map[string]any) {
 	return read
 }
 
-// TestModulesHaveOneVersion keeps a dependency from being compiled twice: the collector is a module of its own, which may need a
-// later version than the packages and their tests.
+// TestModulesHaveOneVersion keeps a dependency from being compiled twice: the collector is a module of its own, which
+// may need a later version than the packages and their tests.
 func TestModulesHaveOneVersion(t *testing.T) {
 	collector := moduleVersions(t, "cmd/otelcol-profiles/go.mod")
 	var get []string
@@ -68,7 +68,8 @@ func moduleVersions(t *testing.T, name string) map[string]string {
 	require.NoError(t, err)
 	versions := map[string]string{}
 	for line := range strings.Lines(string(content)) {
-		if fields := strings.Fields(strings.TrimPrefix(line, "require ")); len(fields) >= 2 && strings.HasPrefix(fields[1], "v") {
+		if fields := strings.Fields(strings.TrimPrefix(line, "require ")); len(fields) >= 2 &&
+			strings.HasPrefix(fields[1], "v") {
 			versions[fields[0]] = fields[1]
 		}
 	}
@@ -84,12 +85,14 @@ func slimCommand(t *testing.T, args ...string) (string, error) {
 
 // TestRunBuildsTheSmallest asks which build `make run` chooses. The slim one lacks nothing that a node needs.
 func TestRunBuildsTheSmallest(t *testing.T) {
-	for _, build := range []func() (string, error){collectortest.Binary, collectortest.SlimBinary, collectortest.QuickstartBinary} {
+	for _, build := range []func() (string,
+		error){collectortest.Binary, collectortest.SlimBinary, collectortest.QuickstartBinary} {
 		_, err := build()
 		require.NoError(t, err)
 	}
 	choose := func(config string) string {
-		return strings.TrimPrefix(requireRun(t, repository, []string{"MAKE=true"}, "internal/build/choose.sh", config), "bin/otelcol-profiles")
+		return strings.TrimPrefix(requireRun(t, repository, []string{"MAKE=true"}, "internal/build/choose.sh", config),
+			"bin/otelcol-profiles")
 	}
 	chosen := map[string][]string{}
 	for _, config := range configs(t) {
@@ -97,7 +100,8 @@ func TestRunBuildsTheSmallest(t *testing.T) {
 		chosen[build] = append(chosen[build], config)
 	}
 	require.Equal(t, []string{"config/quickstart.yaml"}, chosen["-quickstart"])
-	require.Subset(t, chosen["-slim"], []string{"config/agent.yaml", "config/gateway.yaml", "config/host.yaml", "config/standalone.yaml"})
+	require.Subset(t, chosen["-slim"],
+		[]string{"config/agent.yaml", "config/gateway.yaml", "config/host.yaml", "config/standalone.yaml"})
 	require.Subset(t, chosen[""], []string{"config/kafka-agent.yaml", "config/kafka-gateway.yaml"})
 
 	const rest = "exporters: {profile_store: {}}\nservice: {pipelines: {profiles: {receivers: [pprof], exporters: [profile_store]}}}\n"

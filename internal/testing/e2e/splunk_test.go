@@ -43,8 +43,8 @@ func marshalLogs(t *testing.T, request plogotlp.ExportRequest) []byte {
 	return body
 }
 
-// TestSplunkRecordsBecomeProfiles sends every captured request and ordinary logs to config/splunk.yaml. The files that it
-// writes have the profiles of the translator, and the ordinary logs unchanged.
+// TestSplunkRecordsBecomeProfiles sends every captured request and ordinary logs to config/splunk.yaml. The files that
+// it writes have the profiles of the translator, and the ordinary logs unchanged.
 func TestSplunkRecordsBecomeProfiles(t *testing.T) {
 	c := launch(t, splunkConfig)
 	requests := capturedLogs(t)
@@ -53,7 +53,8 @@ func TestSplunkRecordsBecomeProfiles(t *testing.T) {
 	}
 
 	ordinary := plog.NewLogs()
-	ordinary.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body().SetStr("an ordinary line")
+	ordinary.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords().AppendEmpty().Body().
+		SetStr("an ordinary line")
 	requireLogs(t, c.splunkHTTP, marshalLogs(t, plogotlp.NewExportRequestFromLogs(ordinary)))
 	requirePost(t, "http://"+c.hec+"/services/collector/event", "application/json", []byte(
 		`{"event": "\n\nat total(cart.js:12:3)", "sourcetype": "otel.profiling", "time": 1700000000, "fields": {"service.name": "hec"}}`+

@@ -47,7 +47,8 @@ func sqlProfiles(add func(pd pprofile.Profiles, arrived time.Time)) {
 	for now := end.Add(-40 * time.Hour); now.Before(end); now = now.Add(20 * time.Minute) {
 		for i, service := range []string{"shop", "cart"} {
 			value := int64(i+1) * 1e9
-			add(profiletest.New().Resource("service.name", service, "service.version", now.Format("2"), "k8s.pod.name", service+"-1", "from", "sql").
+			add(profiletest.New().Resource("service.name", service, "service.version", now.Format("2"), "k8s.pod.name",
+				service+"-1", "from", "sql").
 				Profile("cpu", "nanoseconds").Time(uint64(now.UnixNano()), 10e9).Sample(
 				profiletest.Value(value, "encoding/json.Marshal", "handle", "main").With(profiletest.Attr("endpoint", "/cart")),
 				profiletest.Value(value, "leaf", "main").Linked(trace, [8]byte{1})).
@@ -63,7 +64,8 @@ func sqlStore(t *testing.T) (s *store.Store, dir string) {
 	dir = t.TempDir()
 	s = store.New(store.Config{
 		Window: time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 100,
-		Disk: store.DiskConfig{Directory: dir, Retention: 1000 * time.Hour, MaxBytes: 1 << 30, Report: func(string, error) {}},
+		Disk: store.DiskConfig{Directory: dir, Retention: 1000 * time.Hour, MaxBytes: 1 << 30,
+			Report: func(string, error) {}},
 	})
 	require.NoError(t, s.Open())
 	sqlProfiles(func(pd pprofile.Profiles, arrived time.Time) {
@@ -125,7 +127,9 @@ func TestSQL(t *testing.T) {
 	for i, query := range queries {
 		switch {
 		case strings.Contains(query, "as folded stacks"):
-			require.Equal(t, []string{sqlRow([]any{"main;handle;encoding/json.Marshal", total / 2}), sqlRow([]any{"main;leaf", total / 2})}, answers[query])
+			require.Equal(t,
+				[]string{sqlRow([]any{"main;handle;encoding/json.Marshal", total / 2}), sqlRow([]any{"main;leaf", total / 2})},
+				answers[query])
 		case strings.Contains(query, "cost of a package"):
 			require.Equal(t, []string{sqlRow([]any{"cart", total / 1e9}), sqlRow([]any{"shop", total / 2e9})}, answers[query])
 		default:

@@ -19,8 +19,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
-// TestStopWhileStarting sends signals soon after the start of the process. SIGTERM and SIGINT end it in order or, before Go has
-// reached main, by the signal itself and without output. After SIGHUP it goes on.
+// TestStopWhileStarting sends signals soon after the start of the process. SIGTERM and SIGINT end it in order or,
+// before Go has reached main, by the signal itself and without output. After SIGHUP it goes on.
 func TestStopWhileStarting(t *testing.T) {
 	path, err := collectortest.Binary()
 	require.NoError(t, err)
@@ -32,7 +32,8 @@ func TestStopWhileStarting(t *testing.T) {
 		for _, after := range moments {
 			command := exec.Command(path, "--config", "config/quickstart.yaml")
 			command.Dir = repository
-			command.Env = append(os.Environ(), "PPROF_ENDPOINT=localhost:0", "PAGE_ENDPOINT=localhost:0", "METRICS_PORT=0", "PROFILES_OUT="+t.TempDir())
+			command.Env = append(os.Environ(), "PPROF_ENDPOINT=localhost:0", "PAGE_ENDPOINT=localhost:0", "METRICS_PORT=0",
+				"PROFILES_OUT="+t.TempDir())
 			p := collectortest.Start(t, command, "the collector")
 			time.Sleep(after * time.Millisecond)
 			require.NoError(t, command.Process.Signal(signal))
@@ -96,8 +97,8 @@ service:
       exporters: [otlp_grpc]
 `
 
-// startStuck starts a collector whose backend is away or, if silent, never answers. Clients without a deadline wait for room in
-// its queue.
+// startStuck starts a collector whose backend is away or, if silent, never answers. Clients without a deadline wait for
+// room in its queue.
 func startStuck(t *testing.T, processors string, silent bool) *collector {
 	t.Helper()
 	backend := freeAddress(t)
@@ -125,8 +126,8 @@ func startStuck(t *testing.T, processors string, silent bool) *collector {
 	return c
 }
 
-// TestStopWhileStuck stops collectors in which components of the Collector would wait forever. What waited in memory is lost,
-// which the exit status reports.
+// TestStopWhileStuck stops collectors in which components of the Collector would wait forever. What waited in memory is
+// lost, which the exit status reports.
 func TestStopWhileStuck(t *testing.T) {
 	for name, silent := range map[string]bool{"backend away": false, "backend silent": true} {
 		for _, processors := range []string{"[]", "[dictionary_dedup]"} {

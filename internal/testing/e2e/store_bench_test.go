@@ -45,7 +45,8 @@ import (
 const (
 	storeStep     = 10 * time.Second
 	storeVariants = 8
-	// stepsOfRequest is how many steps a request has: one that has waited for Pyroscope's segment, half a second or more, brings a minute.
+	// stepsOfRequest is how many steps a request has: one that has waited for Pyroscope's segment, half a second or more,
+	// brings a minute.
 	stepsOfRequest = 6
 )
 
@@ -63,7 +64,8 @@ type storeDay struct {
 	steps, ofEach int
 }
 
-// requests sends all requests, several at a time: Pyroscope answers after it has written a segment, which takes half a second.
+// requests sends all requests, several at a time: Pyroscope answers after it has written a segment, which takes half a
+// second.
 func (d *storeDay) requests(t *testing.T, send func(body []byte) error) (samples int) {
 	var sent atomic.Int64
 	type batch struct{ service, step int }
@@ -112,7 +114,8 @@ func (d *storeDay) request(t *testing.T, service int, at time.Time, steps int) (
 			request.Series = append(request.Series, &pushv1.RawProfileSeries{
 				Labels: []*typesv1.LabelPair{
 					{Name: "__name__", Value: p.name}, {Name: "__delta__", Value: "false"},
-					{Name: "pod", Value: fmt.Sprintf("shop-%d-abcde", service)}, {Name: "service_name", Value: fmt.Sprintf("shop-%d", service)},
+					{Name: "pod", Value: fmt.Sprintf("shop-%d-abcde", service)},
+					{Name: "service_name", Value: fmt.Sprintf("shop-%d", service)},
 				},
 				Samples: []*pushv1.RawSample{{RawProfile: slices.Concat(p.bodies[variant], when.Bytes())}},
 			})
@@ -132,8 +135,8 @@ func generatedProfiles(t *testing.T) (list []*profile.Profile) {
 	pprofileotlp.RegisterGRPCServer(server, to)
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
-	tool := exec.Command(filepath.Join(repository, "bin", "profiletool"), "load", "--endpoint", listener.Addr().String(), "--services=1",
-		"--types=5", "--samples=100", "--rate=50", "--duration=1s")
+	tool := exec.Command(filepath.Join(repository, "bin", "profiletool"), "load", "--endpoint", listener.Addr().String(),
+		"--services=1", "--types=5", "--samples=100", "--rate=50", "--duration=1s")
 	out, err := tool.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, pd := range to.messages[:5] {
@@ -152,15 +155,16 @@ type firstMessages struct {
 	messages []pprofile.Profiles
 }
 
-func (m *firstMessages) Export(_ context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse, error) {
+func (m *firstMessages) Export(_ context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse,
+	error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.messages = append(m.messages, request.Profiles())
 	return pprofileotlp.NewExportResponse(), nil
 }
 
-// newStoreDay makes profiles of services. Half of them send captured ones, half of them generated ones. Each sends functions of its own, and
-// seven tenths of the samples with other values each time.
+// newStoreDay makes profiles of services. Half of them send captured ones, half of them generated ones. Each sends
+// functions of its own, and seven tenths of the samples with other values each time.
 func newStoreDay(t *testing.T, services, steps, ofEach int) *storeDay {
 	d := &storeDay{begun: time.Now().UTC().Truncate(24 * time.Hour).Add(-24 * time.Hour), steps: steps, ofEach: ofEach}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -169,7 +173,8 @@ func newStoreDay(t *testing.T, services, steps, ofEach int) *storeDay {
 	for service := range services {
 		var list []storeProfile
 		for i, kind := range []struct{ name, file string }{
-			{"process_cpu", "go-cpu-labels"}, {"memory", "go-heap"}, {"goroutine", "go-goroutine"}, {"mutex", "go-mutex"}, {"block", "go-block"},
+			{"process_cpu", "go-cpu-labels"}, {"memory", "go-heap"}, {"goroutine", "go-goroutine"}, {"mutex", "go-mutex"},
+			{"block", "go-block"},
 		} {
 			base := generated[i]
 			if service%2 == 0 {
@@ -228,8 +233,9 @@ func (p *storePeer) send(body []byte) error {
 // flameGraph returns the total of a service's processor time, and how long the answer took.
 func (p *storePeer) flameGraph(service int, from, until time.Time) (total int64, took time.Duration, err error) {
 	body, err := proto.Marshal(&querierv1.SelectMergeStacktracesRequest{
-		ProfileTypeID: "process_cpu:cpu:nanoseconds:cpu:nanoseconds", LabelSelector: fmt.Sprintf(`{service_name="shop-%d"}`, service),
-		Start: from.UnixMilli(), End: until.UnixMilli(),
+		ProfileTypeID: "process_cpu:cpu:nanoseconds:cpu:nanoseconds",
+		LabelSelector: fmt.Sprintf(`{service_name="shop-%d"}`, service),
+		Start:         from.UnixMilli(), End: until.UnixMilli(),
 	})
 	if err != nil {
 		return 0, 0, err
@@ -330,12 +336,13 @@ func storeDayOfEnvironment(t *testing.T) *storeDay {
 	}
 	_, err := collectortest.Binary() // and profiletool
 	require.NoError(t, err)
-	return newStoreDay(t, number("STORE_SERVICES", 20), number("STORE_DAY_MINUTES", 24*60)*6, number("STORE_MINUTES", 30)*6)
+	return newStoreDay(t, number("STORE_SERVICES", 20), number("STORE_DAY_MINUTES", 24*60)*6,
+		number("STORE_MINUTES", 30)*6)
 }
 
-// TestStoreBesidePyroscope sends the same requests to profile_store and to the Pyroscope of E2E_PYROSCOPE_SERVER, one after the other, and
-// prints what each of them took. STORE_SERVICES (20) services send five types every ten seconds of the first STORE_MINUTES (30) of yesterday;
-// one of them of all STORE_DAY_MINUTES (1440).
+// TestStoreBesidePyroscope sends the same requests to profile_store and to the Pyroscope of E2E_PYROSCOPE_SERVER, one
+// after the other, and prints what each of them took. STORE_SERVICES (20) services send five types every ten seconds of
+// the first STORE_MINUTES (30) of yesterday; one of them of all STORE_DAY_MINUTES (1440).
 func TestStoreBesidePyroscope(t *testing.T) {
 	binary := os.Getenv("E2E_PYROSCOPE_SERVER")
 	if binary == "" {
@@ -366,8 +373,8 @@ func TestStoreBesidePyroscope(t *testing.T) {
 		total, cold, err := p.flameGraph(0, d.begun, d.begun.Add(24*time.Hour))
 		require.NoError(t, err)
 		assert.Equal(t, totals[p.name][0], total, "%s after a restart", p.name)
-		t.Logf("%s: flame graph of 24 h: %s warm, %s after a restart with an empty cache; %s", p.name, warm.Round(time.Millisecond),
-			cold.Round(time.Millisecond), p.sizes(samples))
+		t.Logf("%s: flame graph of 24 h: %s warm, %s after a restart with an empty cache; %s", p.name,
+			warm.Round(time.Millisecond), cold.Round(time.Millisecond), p.sizes(samples))
 		if p == theirs {
 			text, bytes := pyroscope.Blocks(t)
 			t.Logf("%s: %.2f bytes a sample in blocks that are read: %s", p.name, float64(bytes)/float64(samples), text)
@@ -377,7 +384,8 @@ func TestStoreBesidePyroscope(t *testing.T) {
 	assert.Equal(t, totals[theirs.name], totals[ours.name], "both have everything")
 }
 
-// TestPushesBesideQueries prints how long pushes to profile_store take beside four clients that ask for flame graphs of a day again and again.
+// TestPushesBesideQueries prints how long pushes to profile_store take beside four clients that ask for flame graphs of
+// a day again and again.
 func TestPushesBesideQueries(t *testing.T) {
 	if os.Getenv("STORE_MINUTES") == "" {
 		t.Skip("STORE_MINUTES is not set")
@@ -397,8 +405,8 @@ func TestPushesBesideQueries(t *testing.T) {
 		}
 		slices.Sort(took)
 		at := func(percent int) time.Duration { return took[len(took)*percent/100].Round(100 * time.Microsecond) }
-		t.Logf("%d pushes%s: median %s, 90th percentile %s, 99th %s; %.2f processors", len(took), text, at(50), at(90), at(99),
-			(cpuSeconds(t, p.process.Pid)-before)/pushing.Seconds())
+		t.Logf("%d pushes%s: median %s, 90th percentile %s, 99th %s; %.2f processors", len(took), text, at(50), at(90),
+			at(99), (cpuSeconds(t, p.process.Pid)-before)/pushing.Seconds())
 	}
 	for range 3 {
 		push("")

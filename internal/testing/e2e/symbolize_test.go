@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestSymbolize pushes a pprof of a C program that has addresses alone, as gperftools writes it. The output has the program's
-// functions, with inlined calls and lines, and is conformant.
+// TestSymbolize pushes a pprof of a C program that has addresses alone, as gperftools writes it. The output has the
+// program's functions, with inlined calls and lines, and is conformant.
 func TestSymbolize(t *testing.T) {
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O2", "-g")
 	c := startQuickstart(t, "--config", "yaml:processors::symbolize: {max_wait: 30s, lines: true}",

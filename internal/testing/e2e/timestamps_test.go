@@ -35,10 +35,11 @@ func timedPayloads(t *testing.T) map[string][]byte {
 	t.Helper()
 	payloads := map[string][]byte{
 		// The example of OTEP 239, and more in its format.
-		"folded": []byte("foo;bar;baz 100 region=us,trace_id=0x01020304010203040102030401020304,span_id=0x9999999999999999 1687841528000000\n" +
-			"main;foo 3 k1=v1,k2=v2 1687841528000000\n" +
-			"main;foo;bar 5 trace_id=0123456789abcdef0123456789abcdef,span_id=0123456789abcdef 1687841528000001\n" +
-			"main;foo;bar 1 1687841528000002\nmain;foo;bar 1 1687841528000002\n"),
+		"folded": []byte(
+			"foo;bar;baz 100 region=us,trace_id=0x01020304010203040102030401020304,span_id=0x9999999999999999 1687841528000000\n" +
+				"main;foo 3 k1=v1,k2=v2 1687841528000000\n" +
+				"main;foo;bar 5 trace_id=0123456789abcdef0123456789abcdef,span_id=0123456789abcdef 1687841528000001\n" +
+				"main;foo;bar 1 1687841528000002\nmain;foo;bar 1 1687841528000002\n"),
 	}
 	for service, path := range map[string]string{
 		"go":      "internal/formats/gotrace/testdata/go1.26.trace.gz",
@@ -70,7 +71,8 @@ func eventsOf(t *testing.T, payloads map[string][]byte) map[profiletest.Event]in
 		if format == formats.Pprof {
 			pd, _, err = decode.Decode(data, decode.Options{TimestampLabels: decode.DefaultTimestampLabels()})
 		} else {
-			pd, _, err = formats.Decode(data, format, formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: uint64(recordingEnd.UnixNano())}}})
+			pd, _, err = formats.Decode(data, format,
+				formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: uint64(recordingEnd.UnixNano())}}})
 		}
 		require.NoError(t, err, service)
 		for _, rp := range pd.ResourceProfiles().All() {
@@ -115,8 +117,8 @@ func requireEvents(t *testing.T, want, got map[profiletest.Event]int, name strin
 	}
 }
 
-// TestTimestampsThroughKafka sends the payloads through config/kafka-agent.yaml, which merges them and splits the result, a
-// broker and config/kafka-gateway.yaml.
+// TestTimestampsThroughKafka sends the payloads through config/kafka-agent.yaml, which merges them and splits the
+// result, a broker and config/kafka-gateway.yaml.
 func TestTimestampsThroughKafka(t *testing.T) {
 	to, broker := startBackend(t), freeAddress(t)
 	startKafka(t, broker)
@@ -141,17 +143,20 @@ func TestTimestampsThroughKafka(t *testing.T) {
 	t.Logf("%d events arrived in %d messages", total(want), len(to.messages()))
 }
 
-// TestTimestampsThroughFilesAndLogs sends the payloads through dictionary_dedup, which merges them and splits the result, to
-// the file exporter, and by profiles_to_logs in every format to splunk_profiling and from there to files.
+// TestTimestampsThroughFilesAndLogs sends the payloads through dictionary_dedup, which merges them and splits the
+// result, to the file exporter, and by profiles_to_logs in every format to splunk_profiling and from there to files.
 func TestTimestampsThroughFilesAndLogs(t *testing.T) {
 	out, logsFormats := t.TempDir(), []string{"otlp", "pprof"}
 	var receivers, logsExporters, files, pipelines, exporters strings.Builder
 	for _, format := range logsFormats {
 		address := freeAddress(t)
 		fmt.Fprintf(&receivers, "  splunk_profiling/%s: {protocols: {grpc: {endpoint: %q}}}\n", format, address)
-		fmt.Fprintf(&files, "  file/%s: {path: %q, create_directory: true}\n", format, filepath.Join(out, format, "profiles.jsonl"))
+		fmt.Fprintf(&files, "  file/%s: {path: %q, create_directory: true}\n", format,
+			filepath.Join(out, format, "profiles.jsonl"))
 		fmt.Fprintf(&pipelines, "    profiles/%s: {receivers: [splunk_profiling/%[1]s], exporters: [file/%[1]s]}\n", format)
-		fmt.Fprintf(&logsExporters, "  profiles_to_logs/%s: {mode: always, format: %[1]s, timeout: 60s, grpc: {endpoint: %q, tls: {insecure: true}}}\n", format, address)
+		fmt.Fprintf(&logsExporters,
+			"  profiles_to_logs/%s: {mode: always, format: %[1]s, timeout: 60s, grpc: {endpoint: %q, tls: {insecure: true}}}\n",
+			format, address)
 		fmt.Fprintf(&exporters, ", profiles_to_logs/%s", format)
 	}
 	const telemetry = "  telemetry: {metrics: {level: none}}\n"
@@ -160,7 +165,8 @@ func TestTimestampsThroughFilesAndLogs(t *testing.T) {
 	agent := launch(t, "yaml:\nreceivers: {pprof: {server: {endpoint: \"${env:PPROF_ENDPOINT}\"}}}\n"+
 		"processors: {dictionary_dedup: {timeout: 1s, max_batch_bytes: 65536}}\n"+
 		"exporters:\n  file: {path: \"${env:PROFILES_OUT}/profiles.jsonl\", create_directory: true}\n"+logsExporters.String()+
-		"service:\n  pipelines:\n    profiles: {receivers: [pprof], processors: [dictionary_dedup], exporters: [file"+exporters.String()+"]}\n"+telemetry)
+		"service:\n  pipelines:\n    profiles: {receivers: [pprof], processors: [dictionary_dedup], exporters: [file"+
+		exporters.String()+"]}\n"+telemetry)
 	payloads := timedPayloads(t)
 	want := eventsOf(t, payloads)
 	agent.pushTimed(t, payloads)

@@ -1,7 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podtest gives a process on this machine what the pods of config/kubernetes have: arguments, files, variables and limits.
+// Package podtest gives a process on this machine what the pods of config/kubernetes have: arguments, files, variables
+// and limits.
 package podtest
 
 import (
@@ -39,8 +40,8 @@ type Pod struct {
 	LimitMiB, RequestMiB int
 }
 
-// New returns a pod of a workload of an overlay: its agent, gateway or page. Its Secrets have the given files. The cluster differs
-// from a real one: its API server has no pods and needs no token.
+// New returns a pod of a workload of an overlay: its agent, gateway or page. Its Secrets have the given files. The
+// cluster differs from a real one: its API server has no pods and needs no token.
 func New(t *testing.T, overlay, workload string, secret map[string]string) (p Pod) {
 	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), overlay)
@@ -95,7 +96,8 @@ func content(t *testing.T, built resmap.ResMap, volume corev1.Volume, secret map
 	var sources []corev1.VolumeProjection
 	switch {
 	case volume.ConfigMap != nil:
-		sources = []corev1.VolumeProjection{{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: volume.ConfigMap.LocalObjectReference}}}
+		sources = []corev1.VolumeProjection{
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: volume.ConfigMap.LocalObjectReference}}}
 	case volume.Projected != nil:
 		sources = volume.Projected.Sources
 	}
@@ -112,13 +114,14 @@ func content(t *testing.T, built resmap.ResMap, volume corev1.Volume, secret map
 
 var percentage = regexp.MustCompile(`\b(?:spike_)?limit_percentage: \d+`)
 
-// adapt changes what a configuration says about the machine: paths, the API server's address, and the memory, of which percentages
-// are of the container's.
+// adapt changes what a configuration says about the machine: paths, the API server's address, and the memory, of which
+// percentages are of the container's.
 func (p Pod) adapt(t *testing.T, root, text string) string {
 	t.Helper()
 	text = strings.ReplaceAll(text, mounted, root+mounted)
 	text = strings.ReplaceAll(text, "auth_type: serviceAccount", "auth_type: kubeConfig")
-	text = strings.ReplaceAll(text, "- role: pod\n              selectors:", "- role: pod\n              kubeconfig_file: ${env:KUBECONFIG}\n              selectors:")
+	text = strings.ReplaceAll(text, "- role: pod\n              selectors:",
+		"- role: pod\n              kubeconfig_file: ${env:KUBECONFIG}\n              selectors:")
 	text = percentage.ReplaceAllStringFunc(text, func(line string) string {
 		key, value, _ := strings.Cut(line, "_percentage: ")
 		percent, err := strconv.Atoi(value)

@@ -80,8 +80,8 @@ func (u *use) run(t testing.TB, sender, kind string, e *end) (output string, end
 
 func never() *end { return &end{allowed: 1 << 30} }
 
-// Whatever a sender sends, and wherever and however its request ends, the next sender's output is what it is without that
-// request, and has nothing of it.
+// Whatever a sender sends, and wherever and however its request ends, the next sender's output is what it is without
+// that request, and has nothing of it.
 func TestNothingOfOneSenderReachesTheNext(t *testing.T) {
 	for _, u := range uses {
 		t.Run(u.name, func(t *testing.T) {

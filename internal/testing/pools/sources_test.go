@@ -40,7 +40,8 @@ func poolsIn(t *testing.T, root string) (found []string) {
 		}
 		name := filepath.ToSlash(file)
 		if entry.IsDir() {
-			isOther := entry.Name() == "bin" || entry.Name() == "testing" || entry.Name() == "build" || entry.Name() == "testdata" ||
+			isOther := entry.Name() == "bin" || entry.Name() == "testing" || entry.Name() == "build" ||
+				entry.Name() == "testdata" ||
 				strings.HasPrefix(entry.Name(), ".") && entry.Name() != ".." && file != root
 			if isOther {
 				return filepath.SkipDir

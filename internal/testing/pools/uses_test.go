@@ -55,14 +55,17 @@ type use struct {
 
 var uses = []*use{
 	{
-		name:  "splunk records",
-		pools: []string{"internal/splunk/records/translators", "internal/pprof/decode/workers", "internal/pprof/decode/decompressors"},
-		kinds: []string{"pprof", "text", "otlp", "otlp, gzip", "otlp, plain", "all", "not base64", "truncated pprof", "truncated otlp"},
-		do:    translateRecords, buffers: scan.MaxKeptBytes / longBytes,
+		name: "splunk records",
+		pools: []string{"internal/splunk/records/translators", "internal/pprof/decode/workers",
+			"internal/pprof/decode/decompressors"},
+		kinds: []string{"pprof", "text", "otlp", "otlp, gzip", "otlp, plain", "all", "not base64", "truncated pprof",
+			"truncated otlp"},
+		do: translateRecords, buffers: scan.MaxKeptBytes / longBytes,
 	},
 	{
-		name:  "pprof to OTLP",
-		pools: []string{"internal/pprof/decode/workers", "internal/pprof/decode/decompressors", "internal/pprof/decode/snapshots"},
+		name: "pprof to OTLP",
+		pools: []string{"internal/pprof/decode/workers", "internal/pprof/decode/decompressors",
+			"internal/pprof/decode/snapshots"},
 		kinds: []string{"plain", "gzip", "zstd", "truncated", "baseline", "timestamps", "original payload"},
 		do:    decodePprof, buffers: 6,
 	},
@@ -88,8 +91,9 @@ var uses = []*use{
 		do:    merge,
 	},
 	{
-		name:  "bodies",
-		pools: []string{"internal/service/httpserver/zstdDecoders", "internal/service/httpserver/lz4Readers", "internal/service/budget/buffers"},
+		name: "bodies",
+		pools: []string{"internal/service/httpserver/zstdDecoders", "internal/service/httpserver/lz4Readers",
+			"internal/service/budget/buffers"},
 		kinds: []string{"", "gzip", "zstd", "lz4", "snappy", "x-snappy-framed"},
 		do:    readBody, buffers: 3,
 	},
@@ -113,7 +117,8 @@ var uses = []*use{
 
 // profilesOf are profiles in which everything that has a name has the sender's.
 func profilesOf(sender string) *pt.Builder {
-	return pt.New().Resource("service.name", sender).Scope(sender, "1", sender, sender).Profile("cpu", "nanoseconds").Time(1000, 10).
+	return pt.New().Resource("service.name", sender).Scope(sender, "1", sender, sender).Profile("cpu", "nanoseconds").
+		Time(1000, 10).
 		Period(1, "cpu", "nanoseconds").Attributes(pt.Attr("pprof.profile.comment", []any{sender})).
 		Sample(pt.Value(7, "main", sender).With(pt.Attr("thread.name", sender)), pt.Value(8, sender), pt.Value(9, "idle"))
 }
@@ -136,10 +141,13 @@ func pprofOf(sender, sampleType string, value int64) []byte {
 	number := func(key, num int64) pt.PprofLabel { return pt.PprofLabel{Key: key, Num: num} }
 	return pt.PprofWire(nil).Strings("", sampleType, "nanoseconds", sender, "end_timestamp_ns", "n").
 		ValueType(pt.PprofSampleType, 1, 2).
-		Function(pt.PprofFunctionFields{ID: 1, Name: 3}).Location(pt.PprofLocationFields{ID: 1, Lines: []pt.PprofLine{{Function: 1}}}).
-		Message(pt.PprofSample, pt.PprofWire(nil).Packed(pt.PprofSampleLocation, 1).Packed(pt.PprofSampleValue, uint64(value)).
-			Label(pt.PprofLabel{Key: 3, Str: 3}).Label(number(4, 1000))).
-		Message(pt.PprofSample, pt.PprofWire(nil).Packed(pt.PprofSampleValue, uint64(value)).Label(pt.PprofLabel{Key: 5, Num: 7, Unit: 3}))
+		Function(pt.PprofFunctionFields{ID: 1, Name: 3}).
+		Location(pt.PprofLocationFields{ID: 1, Lines: []pt.PprofLine{{Function: 1}}}).
+		Message(pt.PprofSample,
+			pt.PprofWire(nil).Packed(pt.PprofSampleLocation, 1).Packed(pt.PprofSampleValue, uint64(value)).
+				Label(pt.PprofLabel{Key: 3, Str: 3}).Label(number(4, 1000))).
+		Message(pt.PprofSample,
+			pt.PprofWire(nil).Packed(pt.PprofSampleValue, uint64(value)).Label(pt.PprofLabel{Key: 5, Num: 7, Unit: 3}))
 }
 
 func compress(encoding string, plain []byte) []byte {
@@ -198,8 +206,10 @@ func translateRecords(r *request) string {
 	base64Of := func(body []byte) []byte { return []byte(base64.StdEncoding.EncodeToString(body)) }
 	pprof := compress("gzip", pprofOf(r.sender, "cpu", 1))
 	kinds := map[string]func(){
-		"pprof":           func() { add("pprof-gzip-base64", base64Of(pprof)) },
-		"text":            func() { add("text", fmt.Appendf(nil, "%q #1 nid=0x1\n\tstate\n\tat %s(x.go:1)\n", r.sender, r.sender)) },
+		"pprof": func() { add("pprof-gzip-base64", base64Of(pprof)) },
+		"text": func() {
+			add("text", fmt.Appendf(nil, "%q #1 nid=0x1\n\tstate\n\tat %s(x.go:1)\n", r.sender, r.sender))
+		},
 		"otlp":            func() { add("otlp", compress("zstd", otlp), "profiling.data.compression", "zstd") },
 		"otlp, gzip":      func() { add("otlp", compress("gzip", otlp), "profiling.data.compression", "gzip") },
 		"otlp, plain":     func() { add("otlp", otlp) },
@@ -212,12 +222,14 @@ func translateRecords(r *request) string {
 			kinds[r.kind]()
 			continue
 		}
-		for _, kind := range []string{"text", "otlp", "pprof", "otlp, gzip", "truncated pprof", "otlp, plain", "not base64", "truncated otlp"} {
+		for _, kind := range []string{"text", "otlp", "pprof", "otlp, gzip", "truncated pprof", "otlp, plain", "not base64",
+			"truncated otlp"} {
 			kinds[kind]()
 		}
 	}
 	result := records.Translate(ld, records.Options{Meter: r.meter()})
-	return fmt.Sprintln(textOf(r, result.Profiles), result.Err, result.Rejected, result.Samples, ld.ResourceLogs().At(0).Resource().Attributes().AsRaw())
+	return fmt.Sprintln(textOf(r, result.Profiles), result.Err, result.Rejected, result.Samples,
+		ld.ResourceLogs().At(0).Resource().Attributes().AsRaw())
 }
 
 func decodePprof(r *request) string {
@@ -309,7 +321,8 @@ var regrouping = sync.OnceValue(func() xconsumer.Profiles {
 	if err != nil {
 		panic(err)
 	}
-	p, err := factory.(xprocessor.Factory).CreateProfiles(context.Background(), processortest.NewNopSettings(factory.Type()), config, next)
+	p, err := factory.(xprocessor.Factory).CreateProfiles(context.Background(),
+		processortest.NewNopSettings(factory.Type()), config, next)
 	if err != nil {
 		panic(err)
 	}
@@ -331,7 +344,8 @@ func processResource(r *request) (output string) {
 var metricsConnector = sync.OnceValue(func() xconsumer.Profiles {
 	factory := profilemetricsconnector.NewFactory()
 	set := connectortest.NewNopSettings(factory.Type())
-	c, err := factory.(xconnector.Factory).CreateProfilesToMetrics(context.Background(), set, factory.CreateDefaultConfig(), consumertest.NewNop())
+	c, err := factory.(xconnector.Factory).CreateProfilesToMetrics(context.Background(), set,
+		factory.CreateDefaultConfig(), consumertest.NewNop())
 	if err != nil {
 		panic(err)
 	}

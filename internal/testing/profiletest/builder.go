@@ -177,10 +177,11 @@ func (b *Builder) location(l Location) dictionary.LocationIndex {
 	lines := make([]dictionary.Line, len(l.Lines))
 	for i, line := range l.Lines {
 		f := line.Function
-		lines[i] = dictionary.Line{Line: line.Line, Column: line.Column, Function: b.dict.Functions.Intern(dictionary.Function{
-			Name: b.dict.Strings.Intern(f.Name), SystemName: b.dict.Strings.Intern(f.SystemName),
-			Filename: b.dict.Strings.Intern(f.File), StartLine: f.StartLine,
-		})}
+		lines[i] = dictionary.Line{Line: line.Line, Column: line.Column,
+			Function: b.dict.Functions.Intern(dictionary.Function{
+				Name: b.dict.Strings.Intern(f.Name), SystemName: b.dict.Strings.Intern(f.SystemName),
+				Filename: b.dict.Strings.Intern(f.File), StartLine: f.StartLine,
+			})}
 	}
 	return b.dict.Locations.Intern(entry, lines)
 }

@@ -182,16 +182,17 @@ func TestCheckListsABoundedNumberOfFaults(t *testing.T) {
 	assert.Equal(t, "and 5 more faults", lines[resolved.MaxListedFaults])
 }
 
-// FuzzCheck reads mutated OTLP bytes. Check, Equal and Render can read everything that pdata can unmarshal, and a Profiles
-// equals itself.
+// FuzzCheck reads mutated OTLP bytes. Check, Equal and Render can read everything that pdata can unmarshal, and a
+// Profiles equals itself.
 func FuzzCheck(f *testing.F) {
 	var m pprofile.ProtoMarshaler
-	for _, pd := range []pprofile.Profiles{sound().Build(), New().Build(), pprofile.NewProfiles(), sound().Break(func(pd pprofile.Profiles) {
-		SampleAt(pd, 0).SetStackIndex(-1)
-		SampleAt(pd, 0).SetLinkIndex(math.MaxInt32)
-		pd.Dictionary().StackTable().At(1).LocationIndices().Append(math.MinInt32)
-		pd.Dictionary().StringTable().SetAt(0, "not empty")
-	}).Build()} {
+	for _, pd := range []pprofile.Profiles{sound().Build(), New().Build(), pprofile.NewProfiles(), sound().
+		Break(func(pd pprofile.Profiles) {
+			SampleAt(pd, 0).SetStackIndex(-1)
+			SampleAt(pd, 0).SetLinkIndex(math.MaxInt32)
+			pd.Dictionary().StackTable().At(1).LocationIndices().Append(math.MinInt32)
+			pd.Dictionary().StringTable().SetAt(0, "not empty")
+		}).Build()} {
 		wire, err := m.MarshalProfiles(pd)
 		if err != nil {
 			f.Fatal(err)

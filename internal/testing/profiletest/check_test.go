@@ -61,7 +61,8 @@ func TestCheckKnowsStringsOfMarshalledResources(t *testing.T) {
 	require.NoError(t, err)
 	read, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(wire)
 	require.NoError(t, err)
-	require.Contains(t, read.Dictionary().StringTable().AsRaw(), "deep", "marshalling keeps a resource's strings in the table")
+	require.Contains(t, read.Dictionary().StringTable().AsRaw(), "deep",
+		"marshalling keeps a resource's strings in the table")
 	require.NoError(t, Check(read))
 }
 
@@ -187,11 +188,13 @@ func TestCheckFindsFaultsOfProfiles(t *testing.T) {
 		},
 		"timestamp before the profile": {
 			func(pd pprofile.Profiles) { ProfileAt(pd, 1).Samples().At(0).TimestampsUnixNano().SetAt(0, 999) },
-			[]string{profiles + "[1].samples[0].timestamps_unix_nano[0]: 999 is outside the profile's time, from 1000 for 50 ns"},
+			[]string{profiles +
+				"[1].samples[0].timestamps_unix_nano[0]: 999 is outside the profile's time, from 1000 for 50 ns"},
 		},
 		"timestamp at the profile's end": {
 			func(pd pprofile.Profiles) { ProfileAt(pd, 1).Samples().At(0).TimestampsUnixNano().SetAt(1, 1050) },
-			[]string{profiles + "[1].samples[0].timestamps_unix_nano[1]: 1050 is outside the profile's time, from 1000 for 50 ns"},
+			[]string{profiles +
+				"[1].samples[0].timestamps_unix_nano[1]: 1050 is outside the profile's time, from 1000 for 50 ns"},
 		},
 		"payload without format": {
 			func(pd pprofile.Profiles) { ProfileAt(pd, 0).SetOriginalPayloadFormat("") },

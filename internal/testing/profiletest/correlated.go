@@ -26,8 +26,8 @@ func RandomKeys(entry uint64) [4]uint64 {
 	return [4]uint64{random.Uint64(), random.Uint64(), random.Uint64(), random.Uint64()}
 }
 
-// CorrelatedKeys returns keys whose numbers follow from each other, as those of ordinary tables do: all count in parallel, or
-// two of them do and the others are constant, for each two.
+// CorrelatedKeys returns keys whose numbers follow from each other, as those of ordinary tables do: all count in
+// parallel, or two of them do and the others are constant, for each two.
 func CorrelatedKeys() map[string]Keys {
 	all := map[string]Keys{
 		"equal":    func(i uint64) [4]uint64 { return [4]uint64{i, i, i, i} },
@@ -56,15 +56,15 @@ func nonNegative(number uint64) int64 { return int64(number & math.MaxInt64) }
 const (
 	// correlatedEntries is large enough for what is quadratic to take far more than correlatedFactor times as long.
 	correlatedEntries = 12_000
-	// Interning correlated keys takes about as long as random ones, but what is made of the keys differs: strings are longer,
-	// entries or samples are alike.
+	// Interning correlated keys takes about as long as random ones, but what is made of the keys differs: strings are
+	// longer, entries or samples are alike.
 	correlatedFactor   = 3
 	correlatedConstant = 50 * time.Millisecond
 	correlatedAttempts = 4
 )
 
-// RequireCorrelatedKeys fails the test if what prepare returns takes far more processor time for correlated keys than for
-// random ones. prepare makes an input of n entries in each table.
+// RequireCorrelatedKeys fails the test if what prepare returns takes far more processor time for correlated keys than
+// for random ones. prepare makes an input of n entries in each table.
 func RequireCorrelatedKeys(t *testing.T, prepare func(n int, keys Keys) (run func())) {
 	t.Helper()
 	SkipLarge(t)
@@ -97,8 +97,8 @@ func measureKeys(prepare func(int, Keys) func(), keys Keys, enough time.Duration
 	return least
 }
 
-// KeyedProfiles returns a message whose tables have n entries each, with fields made of keys. Each of n samples refers to one
-// entry of each table, or, if the keys say so, to the same ones.
+// KeyedProfiles returns a message whose tables have n entries each, with fields made of keys. Each of n samples refers
+// to one entry of each table, or, if the keys say so, to the same ones.
 func KeyedProfiles(n int, keys Keys) pprofile.Profiles {
 	pd := New().Resource("service.name", "shop").Scope("scope", "1").
 		Profile("cpu", "nanoseconds").Time(1_700_000_000_000_000_000, 1_000_000_000).
@@ -162,8 +162,8 @@ func spanID(number uint64) (id pcommon.SpanID) {
 	return id
 }
 
-// KeyedPprof returns a payload whose tables have n entries each, with fields made of keys. Each of n samples refers to one
-// entry of each table, and has a number and a link as labels. If timed, each has a time, too.
+// KeyedPprof returns a payload whose tables have n entries each, with fields made of keys. Each of n samples refers to
+// one entry of each table, and has a number and a link as labels. If timed, each has a time, too.
 func KeyedPprof(n int, keys Keys, value uint64, timed bool) PprofWire {
 	const cpu, nanoseconds, number, trace, span, timestamp = 1, 2, 3, 4, 5, 6
 	w := PprofWire(nil).Strings("", "cpu", "nanoseconds", "number", "trace_id", "span_id", "end_timestamp_ns").
@@ -178,7 +178,8 @@ func KeyedPprof(n int, keys Keys, value uint64, timed bool) PprofWire {
 		k := keys(i + 1)
 		w = w.Strings(fmt.Sprintf("%016x%016x", k[0], k[1]), fmt.Sprintf("%016x", k[2])).
 			Mapping(PprofMappingFields{
-				ID: i + 1, Start: k[0] >> 2, Limit: k[0]>>2 + k[1]>>2 + 1, Offset: k[2], File: stringAt(k[3]), BuildID: stringAt(k[0]),
+				ID: i + 1, Start: k[0] >> 2, Limit: k[0]>>2 + k[1]>>2 + 1, Offset: k[2], File: stringAt(k[3]),
+				BuildID: stringAt(k[0]),
 			}).
 			Function(PprofFunctionFields{
 				ID: i + 1, Name: stringAt(k[0]), SystemName: stringAt(k[1]), File: stringAt(k[2]), StartLine: nonNegative(k[3]),

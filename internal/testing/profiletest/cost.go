@@ -58,12 +58,12 @@ const (
 // collected only after a megabyte of it. If one run takes less than about a millisecond, the
 // peak is what is on the heap at its end.
 //
-// The goal is 32 bytes of heap for each plain byte, beside a constant, and 1 µs of processor time. What needs more says
-// why beside its constants. There are four reasons. Some inputs become pdata and a dictionary at once: a line `a12345 1`
-// of folded stacks has 9 bytes and becomes 297 of pdata, so the budget reserves all of it before it is taken. Old layouts
-// of OTLP have several values in a sample, each of which is a sample today. JSON and Go's reader of traces make objects
-// of small strings. And steps behind the entries have the message, a dictionary of it and their result in memory
-// together, or repeat for each sample what profiles share; these limit what they write, too.
+// The goal is 32 bytes of heap for each plain byte, beside a constant, and 1 µs of processor time. What needs more
+// says why beside its constants. There are four reasons. Some inputs become pdata and a dictionary at once: a line
+// `a12345 1` of folded stacks has 9 bytes and becomes 297 of pdata, so the budget reserves all of it before it is
+// taken. Old layouts of OTLP have several values in a sample, each of which is a sample today. JSON and Go's reader of
+// traces make objects of small strings. And steps behind the entries have the message, a dictionary of it and their
+// result in memory together, or repeat for each sample what profiles share; these limit what they write, too.
 //
 // Under -short it skips the test: the race detector multiplies both time and memory, so there is nothing to bound.
 func MeasureCost(tb testing.TB, run func()) Cost {
@@ -152,8 +152,8 @@ func (s *sampler) stop() uint64 {
 	return <-s.peak
 }
 
-// SkipLarge skips a test of large inputs, of bounds or of peers under -short. That is how `make test` runs the race detector:
-// small inputs show a race as well, and without the detector the test runs anyway.
+// SkipLarge skips a test of large inputs, of bounds or of peers under -short. That is how `make test` runs the race
+// detector: small inputs show a race as well, and without the detector the test runs anyway.
 func SkipLarge(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

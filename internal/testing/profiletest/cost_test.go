@@ -72,7 +72,8 @@ func TestRequireBounded(t *testing.T) {
 	}{
 		"at both limits": {Cost{PeakHeapBytes: 100 + 30, CPU: raceSlowdown * (cpuConstant + 10*cpuPerByte)}, ""},
 		"heap":           {Cost{PeakHeapBytes: 100 + 31}, "10 bytes of input: heap above"},
-		"CPU":            {Cost{CPU: 1 + raceSlowdown*(cpuConstant+10*cpuPerByte)}, "10 bytes of input: processor time above"},
+		"CPU": {Cost{CPU: 1 + raceSlowdown*(cpuConstant+10*cpuPerByte)},
+			"10 bytes of input: processor time above"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &failure{TB: t}

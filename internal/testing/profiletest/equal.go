@@ -61,7 +61,8 @@ type side struct {
 }
 
 func newSide(s *resolved.Space, pd pprofile.Profiles) *side {
-	return &side{Resolver: resolved.NewResolver(s, pd.Dictionary()), Namer: resolved.Namer{Dictionary: pd.Dictionary()}, pd: pd}
+	return &side{Resolver: resolved.NewResolver(s, pd.Dictionary()), Namer: resolved.Namer{Dictionary: pd.Dictionary()},
+		pd: pd}
 }
 
 type comparison struct {

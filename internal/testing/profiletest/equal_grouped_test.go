@@ -48,7 +48,8 @@ func TestIgnoreOrderCountsEqualProfiles(t *testing.T) {
 }
 
 func TestMergeProfilesMergesASplitProfile(t *testing.T) {
-	want := New().Profile("cpu", "ns").Payload("pprof", []byte("bytes")).Sample(Value(1, "x"), Value(2, "y"), Value(4, "z")).Build()
+	want := New().Profile("cpu", "ns").Payload("pprof", []byte("bytes")).Sample(Value(1, "x"), Value(2, "y"),
+		Value(4, "z")).Build()
 	got := New().
 		Profile("cpu", "ns").Payload("pprof", []byte("bytes")).Sample(Value(1, "x")).
 		Profile("cpu", "ns").Sample(Value(2, "y"), Value(4, "z")).Build()

@@ -36,8 +36,8 @@ func LoadMetadata(t testing.TB) (m Metadata) {
 	return m
 }
 
-// ReadmeRows returns the other cells of the rows of all tables in README.md of the package under test, by the first cell.
-// Cells are without backquotes.
+// ReadmeRows returns the other cells of the rows of all tables in README.md of the package under test, by the first
+// cell. Cells are without backquotes.
 func ReadmeRows(t testing.TB) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}
@@ -54,8 +54,8 @@ func ReadmeRows(t testing.TB) map[string][]string {
 	return rows
 }
 
-// ReadmeTable returns the rows of the table with this header line in the README at path, by their first cell, which they
-// include. Cells are without the backquotes around them.
+// ReadmeTable returns the rows of the table with this header line in the README at path, by their first cell, which
+// they include. Cells are without the backquotes around them.
 func ReadmeTable(t testing.TB, path, header string) map[string][]string {
 	t.Helper()
 	_, rest, found := strings.Cut(readFile(t, path), header+"\n")

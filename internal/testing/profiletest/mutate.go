@@ -22,7 +22,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Mutation decodes damaged copies of a payload, to find those that a decoder does not come to an end with, or panics on.
+// Mutation decodes damaged copies of a payload, to find those that a decoder does not come to an end with, or panics
+// on.
 type Mutation struct {
 	// Payload is a captured payload without compression: behind compression, damage does not reach the decoder.
 	Payload []byte
@@ -44,8 +45,8 @@ const (
 	mutantConstant, mutantPerByte = 10 * time.Second, 50 * time.Microsecond
 )
 
-// Run fails the test at the first mutant that takes too long or panics, and writes it to a file. The mutants follow from the
-// test's name.
+// Run fails the test at the first mutant that takes too long or panics, and writes it to a file. The mutants follow
+// from the test's name.
 func (m Mutation) Run(t *testing.T) {
 	t.Helper()
 	seed := fnv.New64a()
@@ -258,7 +259,8 @@ type leaf struct {
 // near is how far from each other two leaves of one entry are.
 const near = 200
 
-// editJSON replaces a number or a text by another one, or repeats or removes an element of an array. The result is JSON again.
+// editJSON replaces a number or a text by another one, or repeats or removes an element of an array. The result is JSON
+// again.
 func (m *mutator) editJSON(text []byte) []byte {
 	all := leavesOf(text)
 	around := func(at int) []leaf {
@@ -307,7 +309,8 @@ func (m *mutator) pick(from []leaf) leaf {
 // maxKeys bounds the keys that pick distinguishes.
 const maxKeys = 32
 
-// leavesOf lists the leaves of JSON, with the objects that are elements of an array and have one behind them, with the comma.
+// leavesOf lists the leaves of JSON, with the objects that are elements of an array and have one behind them, with the
+// comma.
 func leavesOf(text []byte) (leaves []leaf) {
 	type container struct {
 		open  byte

@@ -43,8 +43,8 @@ func pprofSampleText(s *profile.Sample) string {
 	return resolved.Spaced(pprofLabelsText(s, s.Label), "<"+strings.Join(frames, " < ")+">")
 }
 
-// pprofLabelsText covers the strings and then the numbers: profile.Profile does not keep their order under one key. Keys
-// without values are ignored.
+// pprofLabelsText covers the strings and then the numbers: profile.Profile does not keep their order under one key.
+// Keys without values are ignored.
 func pprofLabelsText(s *profile.Sample, ofStrings map[string][]string) string {
 	var labels []string
 	for _, name := range slices.Sorted(maps.Keys(ofStrings)) {

@@ -5,8 +5,8 @@ package profiletest
 
 import "testing"
 
-// MeasureReserved is MeasureCost of a decoder that reserves its memory with the function that is passed to run. It fails the
-// test if the decoder took more than constantBytes and one and a half times what it had reserved.
+// MeasureReserved is MeasureCost of a decoder that reserves its memory with the function that is passed to run. It
+// fails the test if the decoder took more than constantBytes and one and a half times what it had reserved.
 func MeasureReserved(tb testing.TB, constantBytes int, run func(reserve func(n int) error)) Cost {
 	tb.Helper()
 	reserved := 0

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prometheustest is Prometheus' parser of rules and its query engine, over series in memory. Prometheus' database and its
-// receiver need the clients of three clouds to compile, which this module is not to depend on.
+// Package prometheustest is Prometheus' parser of rules and its query engine, over series in memory. Prometheus'
+// database and its receiver need the clients of three clouds to compile, which this module is not to depend on.
 package prometheustest
 
 import (
@@ -46,7 +46,8 @@ func Start(t *testing.T, rules []byte) *Prometheus {
 	groups, errs := rulefmt.Parse(rules, false, model.UTF8Validation, language, slog.New(slog.DiscardHandler))
 	require.Empty(t, errs)
 	p := &Prometheus{Groups: groups.Groups, Series: map[string]*Series{}}
-	p.engine = promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: language})
+	p.engine = promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute,
+		LookbackDelta: 5 * time.Minute, Parser: language})
 	t.Cleanup(func() { require.NoError(t, p.engine.Close()) })
 	return p
 }
@@ -99,7 +100,8 @@ type view struct {
 	mint, maxt int64
 }
 
-func (v *view) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+func (v *view) Select(_ context.Context, _ bool, _ *storage.SelectHints,
+	matchers ...*labels.Matcher) storage.SeriesSet {
 	var found []storage.Series
 	for _, s := range v.of.Series {
 		if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(s.Labels.Get(m.Name)) }) {
@@ -117,11 +119,13 @@ func (v *view) Select(_ context.Context, _ bool, _ *storage.SelectHints, matcher
 	return &list{series: found, at: -1}
 }
 
-func (*view) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (*view) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
 	return nil, nil, nil
 }
 
-func (*view) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (*view) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations,
+	error) {
 	return nil, nil, nil
 }
 

@@ -22,7 +22,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// History sends profiles of all kinds to stores, with random values: some instances come and go, and some processes restart.
+// History sends profiles of all kinds to stores, with random values: some instances come and go, and some processes
+// restart.
 type History struct {
 	Rand *rand.Rand
 	// Strings makes all attributes strings: some engines have no others.
@@ -62,12 +63,14 @@ func (h *History) Send(now time.Time, add ...func(pd pprofile.Profiles, arrived 
 				}
 				return s
 			}
-			b := profiletest.New().Resource("service.name", service, "service.instance.id", fmt.Sprint(pod), "version", attribute(h.Rand.IntN(2))).
+			b := profiletest.New().Resource("service.name", service, "service.instance.id", fmt.Sprint(pod), "version",
+				attribute(h.Rand.IntN(2))).
 				Profile("cpu", "nanoseconds").Time(start, 10e9).Sample(stack(), stack(), stack()).
 				Profile("inuse_space", "bytes").Time(start, 0).Sample(stack(), stack()).
 				Profile("alloc_space", "bytes").Time(start, 0).Sample(profiletest.Value(h.totals[id], "leaf1", service, "main")).
 				Profile("off_cpu", "nanoseconds").Time(start, 10e9).
-				Sample(profiletest.Observed([]uint64{start + 1e9, start + 3e9}, "wait", "main").With(profiletest.Attr("thread.id", attribute(h.Rand.IntN(2)))))
+				Sample(profiletest.Observed([]uint64{start + 1e9, start + 3e9}, "wait", "main").
+					With(profiletest.Attr("thread.id", attribute(h.Rand.IntN(2)))))
 			pd := b.Build()
 			for _, add := range add {
 				add(pd, now.Add(10*time.Second))
@@ -88,13 +91,15 @@ func Answers(t testing.TB, source store.Source, from, until int64) string {
 	require.NoError(t, err)
 	// Some engines do not know the order of a pprof's types.
 	slices.SortStableFunc(profiles, func(a, b store.ProfileInfo) int {
-		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Profile, b.Profile), strings.Compare(a.Type.Type, b.Type.Type))
+		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Profile, b.Profile),
+			strings.Compare(a.Type.Type, b.Type.Type))
 	})
 	for _, in := range profiles {
 		in.Bytes, in.Instances = 0, 0
 		fmt.Fprintln(&out, in)
 		for _, sel := range []store.Selection{
-			{From: from, Until: until}, {From: from, Until: until, GroupBy: "endpoint"}, {From: from, Until: until, GroupBy: "version"},
+			{From: from, Until: until}, {From: from, Until: until, GroupBy: "endpoint"},
+			{From: from, Until: until, GroupBy: "version"},
 			{From: from + 5e9, Until: until - 7e9, Attributes: []store.Attribute{{Key: "endpoint", Value: "/1"}}},
 			{From: from, Until: until, LastState: true, Attributes: []store.Attribute{{Key: "service.instance.id", Value: "1"}}},
 		} {

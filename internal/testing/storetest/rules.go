@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storetest holds what is true for every store.Source: SumsFollowTheRules compares sums over random histories with naive ones,
-// and Answers has what many queries return, so that two sources can be compared.
+// Package storetest holds what is true for every store.Source: SumsFollowTheRules compares sums over random histories
+// with naive ones, and Answers has what many queries return, so that two sources can be compared.
 package storetest
 
 import (
@@ -101,16 +101,19 @@ func (s Naive) Gauge(from, until int) float64 {
 type Kept struct {
 	store.Source
 	Add func(pd pprofile.Profiles, arrived time.Time)
-	// Disturb, if it is not nil, may do to the source what it should survive. Finish, if it is not nil, is called before queries.
+	// Disturb, if it is not nil, may do to the source what it should survive. Finish, if it is not nil, is called before
+	// queries.
 	Disturb func(rnd *rand.Rand, now time.Time)
 	Finish  func(now time.Time)
 }
 
 // One returns one profile of the service shop.
-func One(instance, typ, unit string, from, seconds int, value int64, attributes ...profiletest.Attribute) (pd pprofile.Profiles, arrived time.Time) {
+func One(instance, typ, unit string, from, seconds int, value int64,
+	attributes ...profiletest.Attribute) (pd pprofile.Profiles, arrived time.Time) {
 	start := Noon.Add(time.Duration(from) * time.Second)
 	b := profiletest.New().Resource("service.name", "shop", "service.instance.id", instance).
-		Profile(typ, unit).Time(uint64(start.UnixNano()), uint64(seconds)*1e9).Attributes(attributes...).Sample(profiletest.Value(value, "leaf"))
+		Profile(typ, unit).Time(uint64(start.UnixNano()), uint64(seconds)*1e9).Attributes(attributes...).
+		Sample(profiletest.Value(value, "leaf"))
 	return b.Build(), start.Add(time.Duration(seconds) * time.Second)
 }
 
@@ -122,7 +125,8 @@ func Sum(t testing.TB, s store.Source, sel store.Selection) float64 {
 	return float64(g.Total[0])
 }
 
-// SumsFollowTheRules compares the sums of ranges with those of the rules in the package comment of store, over one random history.
+// SumsFollowTheRules compares the sums of ranges with those of the rules in the package comment of store, over one
+// random history.
 func SumsFollowTheRules(t *testing.T, seed uint64, sources map[string]*Kept) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 7))

@@ -1,19 +1,22 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hot finds the functions that have the largest share of each service, and compares the shares with earlier ones.
+// Package hot finds the functions that have the largest share of each service, and compares the shares with earlier
+// ones.
 //
-// A track is a service and a type, and where versions are compared a version. Within a window it counts functions by a space-saving sketch:
-// a bounded number of counters, of which the smallest one is given to a new name. A reported share is the part that a counter has counted
-// for its name alone, so that it is about 1/counters of the whole too small at most, and never too large. Where a sample counts for each
-// function on its stack, there are as many times more counters as stacks have functions on average. All shares of a track and that of
-// `other` add up to 1 where a sample counts for one function.
+// A track is a service and a type, and where versions are compared a version. Within a window it counts functions by a
+// space-saving sketch: a bounded number of counters, of which the smallest one is given to a new name. A reported share
+// is the part that a counter has counted for its name alone, so that it is about 1/counters of the whole too small at
+// most, and never too large. Where a sample counts for each function on its stack, there are as many times more
+// counters as stacks have functions on average. All shares of a track and that of `other` add up to 1 where a sample
+// counts for one function.
 //
-// A sketch has all of the counters that it needs, or none: without memory, the oldest windows of all tracks are forgotten first, and then a
-// service has no shares in this window, and its samples are counted as dropped.
+// A sketch has all of the counters that it needs, or none: without memory, the oldest windows of all tracks are
+// forgotten first, and then a service has no shares in this window, and its samples are counted as dropped.
 //
-// When a window ends, its largest shares are reported until the next one ends, and kept for as long as comparisons need them. Windows begin
-// at multiples of their length. Records returns what a storage has not got yet, so that a restart loses no window (saved.go).
+// When a window ends, its largest shares are reported until the next one ends, and kept for as long as comparisons need
+// them. Windows begin at multiples of their length. Records returns what a storage has not got yet, so that a restart
+// loses no window (saved.go).
 package hot
 
 import (
@@ -65,7 +68,8 @@ const MaxCount = 100
 const (
 	// counters is the size of a sketch for each function that a sample counts for.
 	counters = 512
-	// keptPerCount is how many functions a window keeps for each that is reported, so that one that grows has its earlier share.
+	// keptPerCount is how many functions a window keeps for each that is reported, so that one that grows has its earlier
+	// share.
 	keptPerCount = 4
 	// leastShare is the share that a kept function has at least.
 	leastShare = 0.002
@@ -131,7 +135,8 @@ type name struct {
 
 // New returns Functions without tracks.
 func New(options Options) *Functions {
-	return &Functions{Options: options, tracks: map[string]*track{}, names: map[string]*name{}, unsaved: map[recordID]struct{}{}}
+	return &Functions{Options: options, tracks: map[string]*track{}, names: map[string]*name{},
+		unsaved: map[recordID]struct{}{}}
 }
 
 // Len returns the number of tracks, Bytes their memory.
@@ -180,7 +185,8 @@ func (f *Functions) add(r *reduce.Result, in *reduce.Functions, version string, 
 	}
 }
 
-// hasRoom reports whether there is room, for which it forgets the oldest windows of all tracks. What is reported now stays.
+// hasRoom reports whether there is room, for which it forgets the oldest windows of all tracks. What is reported now
+// stays.
 func (f *Functions) hasRoom(bytes int, now time.Time) bool {
 	for f.bytes+bytes > f.MaxBytes && !f.isFull {
 		var oldest time.Time
@@ -202,10 +208,12 @@ func (f *Functions) hasRoom(bytes int, now time.Time) bool {
 // isPast reports whether the oldest window of a track is not one that is reported.
 func (f *Functions) isPast(t *track, now time.Time) bool {
 	window := f.Entries[t.entry].Window
-	return len(t.windows) > 1 || len(t.windows) == 1 && t.version == "" && t.windows[0].begin.Before(now.Truncate(window).Add(-window))
+	return len(t.windows) > 1 || len(t.windows) == 1 && t.version == "" &&
+		t.windows[0].begin.Before(now.Truncate(window).Add(-window))
 }
 
-// track returns the track of a service, which it adds if there is room, and nil otherwise. first is the time of a new track's first samples.
+// track returns the track of a service, which it adds if there is room, and nil otherwise. first is the time of a new
+// track's first samples.
 func (f *Functions) track(entry int, resource []string, version string, first, now time.Time) *track {
 	key := f.keyOf(entry, resource, version)
 	t := f.tracks[key]
@@ -256,7 +264,8 @@ func (f *Functions) Advance(now time.Time) {
 	}
 }
 
-// End ends all windows, also those that are not over. What arrives later within them competes with what they have: see keep.
+// End ends all windows, also those that are not over. What arrives later within them competes with what they have: see
+// keep.
 func (f *Functions) End() {
 	for _, t := range f.tracks {
 		f.end(t)
@@ -276,8 +285,8 @@ func (f *Functions) end(t *track) {
 	}
 }
 
-// keep adds a window to a track. Without room, the track's oldest windows are forgotten. Of two windows of one time, before and after a
-// restart, the one with more observations stays.
+// keep adds a window to a track. Without room, the track's oldest windows are forgotten. Of two windows of one time,
+// before and after a restart, the one with more observations stays.
 func (f *Functions) keep(t *track, w window, rows []measured) {
 	if n := len(t.windows); n > 0 && !t.windows[n-1].begin.Before(w.begin) {
 		if last := &t.windows[n-1]; last.begin.After(w.begin) || last.observations > w.observations {
@@ -329,7 +338,8 @@ type sketch struct {
 	// byName has the counters; heap has them by what they have counted, the smallest first.
 	byName map[string]*counter
 	heap   []*counter
-	// counted is what all counters together were given, and floor the most that a function has had without a counter for it.
+	// counted is what all counters together were given, and floor the most that a function has had without a counter for
+	// it.
 	counted, floor float64
 	samples        int
 	// isRefused reports that there was no room for the window.
@@ -372,7 +382,8 @@ func (s *sketch) add(in *reduce.Functions, grow func(bytes int) bool) bool {
 	return true
 }
 
-// counter returns a counter for a new name: another one, or the smallest one if there are as many as are needed. It returns nil without room.
+// counter returns a counter for a new name: another one, or the smallest one if there are as many as are needed. It
+// returns nil without room.
 func (s *sketch) counter(name string, most int, grow func(bytes int) bool) *counter {
 	c := &counter{name: strings.Clone(name), at: len(s.heap), count: s.floor, over: s.floor}
 	if len(s.heap) < most {

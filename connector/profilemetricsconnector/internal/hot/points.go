@@ -31,10 +31,13 @@ const (
 type metric struct{ name, unit, description string }
 
 var (
-	shareMetric   = metric{"profile.function.share", "1", "Share that a function has of the profiles of its service within a window."}
-	changeMetric  = metric{"profile.function.share.change", "1", "How much the share has grown since the baseline."}
-	pValueMetric  = metric{"profile.function.share.change.p_value", "{probability}", "Probability of such a change in either direction if nothing had changed."}
-	samplesMetric = metric{"profile.function.share.samples", "{sample}", "Samples behind a change: the smaller number of both windows."}
+	shareMetric = metric{"profile.function.share", "1",
+		"Share that a function has of the profiles of its service within a window."}
+	changeMetric = metric{"profile.function.share.change", "1", "How much the share has grown since the baseline."}
+	pValueMetric = metric{"profile.function.share.change.p_value", "{probability}",
+		"Probability of such a change in either direction if nothing had changed."}
+	samplesMetric = metric{"profile.function.share.samples", "{sample}",
+		"Samples behind a change: the smaller number of both windows."}
 )
 
 type comparison struct {
@@ -69,7 +72,8 @@ func (f *Functions) Write(scope, writer string, maxPoints int, now time.Time) (m
 		series.PutAttributes(rm.Resource().Attributes(), f.ResourceKeys, t.resource)
 		sm := rm.ScopeMetrics().AppendEmpty()
 		sm.Scope().SetName(scope)
-		out := output{entry: &f.Entries[t.entry], metrics: sm.Metrics(), writer: writer, now: pcommon.NewTimestampFromTime(now)}
+		out := output{entry: &f.Entries[t.entry], metrics: sm.Metrics(), writer: writer,
+			now: pcommon.NewTimestampFromTime(now)}
 		out.shares(w)
 		out.changes(f.comparisons(t, w, versions, now))
 	}
@@ -86,7 +90,9 @@ func (e *Entry) current(t *track, now time.Time) *window {
 
 // at returns the window that began at a time, or nil if it has had no samples.
 func (t *track) at(begin time.Time) *window {
-	i, ok := slices.BinarySearchFunc(t.windows, begin, func(w window, begin time.Time) int { return w.begin.Compare(begin) })
+	i, ok := slices.BinarySearchFunc(t.windows, begin, func(w window, begin time.Time) int {
+		return w.begin.Compare(begin)
+	})
 	if !ok {
 		return nil
 	}
@@ -103,7 +109,9 @@ func (f *Functions) versions() map[string][]*track {
 		}
 	}
 	for _, list := range all {
-		slices.SortFunc(list, func(a, b *track) int { return cmp.Or(b.first.Compare(a.first), cmp.Compare(b.version, a.version)) })
+		slices.SortFunc(list, func(a, b *track) int {
+			return cmp.Or(b.first.Compare(a.first), cmp.Compare(b.version, a.version))
+		})
 	}
 	return all
 }
@@ -119,7 +127,8 @@ func (f *Functions) comparisons(t *track, w *window, versions map[string][]*trac
 	if of := versions[f.keyOf(t.entry, t.resource, "")]; len(of) > 1 && len(of[1].windows) > 0 {
 		if newest := entry.current(of[0], now); newest != nil {
 			list = append(list, comparison{
-				now: newest, before: &of[1].windows[len(of[1].windows)-1], baseline: entry.Version, version: of[0].version, ofVersion: of[1].version,
+				now: newest, before: &of[1].windows[len(of[1].windows)-1], baseline: entry.Version, version: of[0].version,
+				ofVersion: of[1].version,
 			})
 		}
 	}

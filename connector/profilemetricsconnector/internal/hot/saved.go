@@ -10,11 +10,13 @@ import (
 	"time"
 )
 
-// A storage has a record for each window that a comparison needs, with the tracks of all services, and one with the newest window of each
-// version. Records are used in turn, so that a storage has as many as there are windows in Entry.To, and two. Their keys have the settings
-// of the entry: with other ones it begins anew, and Settings names the records that are left.
+// A storage has a record for each window that a comparison needs, with the tracks of all services, and one with the
+// newest window of each version. Records are used in turn, so that a storage has as many as there are windows in
+// Entry.To, and two. Their keys have the settings of the entry: with other ones it begins anew, and Settings names the
+// records that are left.
 
-// recordID identifies a record: that of an entry for the window that began at a time in nanoseconds, or that for its versions.
+// recordID identifies a record: that of an entry for the window that began at a time in nanoseconds, or that for its
+// versions.
 type recordID struct {
 	entry      int
 	isVersions bool
@@ -72,7 +74,8 @@ const SettingsKey = "settings"
 // maxSlots is more than an entry can have.
 const maxSlots = 1 << 12
 
-// Settings returns what is stored under SettingsKey, and the keys of records of other settings that a storage has by what it had there.
+// Settings returns what is stored under SettingsKey, and the keys of records of other settings that a storage has by
+// what it had there.
 func (f *Functions) Settings(before []byte) (now []byte, obsolete []string, err error) {
 	slots := map[string]int{}
 	if before != nil {
@@ -119,7 +122,8 @@ func (f *Functions) Restore(record Record, now time.Time) error {
 	entry := &f.Entries[record.id.entry]
 	for i := range tracks {
 		s := &tracks[i]
-		if len(s.Resource) != len(f.ResourceKeys) || len(s.Functions) > keptPerCount*MaxCount || (s.Version != "") != record.id.isVersions {
+		if len(s.Resource) != len(f.ResourceKeys) || len(s.Functions) > keptPerCount*MaxCount ||
+			(s.Version != "") != record.id.isVersions {
 			return fmt.Errorf("read %q: track %d has %d values of attributes, %d functions and the version %q",
 				record.Key, i, len(s.Resource), len(s.Functions), s.Version)
 		}

@@ -42,7 +42,8 @@ func values(attributes pcommon.Map, keys []string) []string {
 
 // sampleAttribute is what an entry of the attribute table is for the metrics.
 type sampleAttribute struct {
-	// value is the number of the key among the set's SampleKeys and 1, or 0; conditions are the bits of those that it meets.
+	// value is the number of the key among the set's SampleKeys and 1, or 0; conditions are the bits of those that it
+	// meets.
 	value      int
 	label      string
 	conditions uint64
@@ -113,8 +114,8 @@ func (a *attributes) resolve(i int32, e *sampleAttribute) {
 
 type pair struct{ key, value string }
 
-// identity returns the identity of the series of a profile whose values are a state or a total: one process, and one type. Strings count up
-// to a bounded length, and nested values do not.
+// identity returns the identity of the series of a profile whose values are a state or a total: one process, and one
+// type. Strings count up to a bounded length, and nested values do not.
 func (r *Reducer) identity(p pprofile.Profile, names ...string) [sha256.Size]byte {
 	r.pairs = r.pairs[:0]
 	for key, v := range r.resource.All() {

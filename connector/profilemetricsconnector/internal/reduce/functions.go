@@ -87,7 +87,8 @@ func (r *Reducer) addHot(stack int32, value int64) {
 	}
 }
 
-// functions returns the names of the functions of a stack, or of its leaf. If it has none, the sample is counted as dropped.
+// functions returns the names of the functions of a stack, or of its leaf. If it has none, the sample is counted as
+// dropped.
 func (r *Reducer) functions(stack int32, isLeaf bool) (names []int32, ok bool) {
 	var fault frames.Fault
 	if isLeaf {
@@ -119,8 +120,9 @@ func (r *Reducer) endResource() {
 		h := &r.hot[i]
 		if h.total > 0 {
 			f := Functions{
-				Entry: i, Resource: values(r.resource, r.ResourceKeys), Total: h.total, Observations: h.observations, Samples: h.samples,
-				Sums: make([]FunctionSum, 0, len(h.touched)),
+				Entry: i, Resource: values(r.resource, r.ResourceKeys), Total: h.total, Observations: h.observations,
+				Samples: h.samples,
+				Sums:    make([]FunctionSum, 0, len(h.touched)),
 			}
 			if key := r.Hot[i].VersionKey; key != "" {
 				f.Version = values(r.resource, []string{key})[0]

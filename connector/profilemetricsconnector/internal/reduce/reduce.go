@@ -28,7 +28,8 @@ type Options struct {
 	// Hot are the types whose functions are added up, for each resource by the values of ResourceKeys.
 	Hot          []Hot
 	ResourceKeys []string
-	// MaxAdditions bounds the series of one message. What is beyond goes to the series of its metric that has no attributes.
+	// MaxAdditions bounds the series of one message. What is beyond goes to the series of its metric that has no
+	// attributes.
 	MaxAdditions int
 }
 
@@ -41,8 +42,8 @@ type Reducer struct {
 	namer      kind.Namer
 	result     Result
 	byKey      map[string]int
-	// perFunction has, for each metric, the additions of the current profile that only functions distinguish, each with 1 added. last is the
-	// number of the addition that was returned last.
+	// perFunction has, for each metric, the additions of the current profile that only functions distinguish, each with 1
+	// added. last is the number of the addition that was returned last.
 	perFunction []byName[int32]
 	last        int
 	// hot is for each of Options.Hot, hotNow has the numbers of those that the current profile is for.
@@ -72,13 +73,15 @@ type Reducer struct {
 // New returns a Reducer.
 func New(options Options) *Reducer {
 	r := &Reducer{
-		Options: options, perFunction: make([]byName[int32], len(options.Set.Metrics)), hot: make([]hotSums, len(options.Hot)),
+		Options: options, perFunction: make([]byName[int32], len(options.Set.Metrics)),
+		hot: make([]hotSums, len(options.Hot)),
 	}
 	r.matcher.set, r.attributes.set = options.Set, options.Set
 	return r
 }
 
-// Reduce returns what a message adds. The message is only read, and may be invalid. The result is valid until the next call.
+// Reduce returns what a message adds. The message is only read, and may be invalid. The result is valid until the next
+// call.
 func (r *Reducer) Reduce(pd pprofile.Profiles) *Result {
 	r.begin(pd)
 	resolved := compact.ResolveReferences(pd)
@@ -205,7 +208,8 @@ func (r *Reducer) isWanted(t selection.Type) bool {
 	return len(r.Set.Of(t)) > 0 || slices.ContainsFunc(r.Hot, func(h Hot) bool { return h.Type == t })
 }
 
-// hasType reports whether the current scope has profiles of a type. Its other types can be in another message, if it was split.
+// hasType reports whether the current scope has profiles of a type. Its other types can be in another message, if it
+// was split.
 func (r *Reducer) hasType(typ string) bool {
 	if r.order > 1 {
 		return true
@@ -298,15 +302,16 @@ func (r *Reducer) source(p *input, metric int) Source {
 		at += p.DurationNano()
 	}
 	return Source{
-		Identity: r.identity(p.Profile, p.typ.Profile, p.typ.Type), Metric: metric, Values: p.values, Time: int64(min(at, math.MaxInt64)),
+		Identity: r.identity(p.Profile, p.typ.Profile, p.typ.Type), Metric: metric, Values: p.values,
+		Time: int64(min(at, math.MaxInt64)),
 	}
 }
 
 // seed is that of fingerprints, which are not kept longer than the process lives.
 var seed = maphash.MakeSeed()
 
-// fingerprint returns a hash of what tells a profile from other profiles of the same time and process: its samples' values, depths and leaves.
-// The parts of a profile that dictionary_dedup divides share the profile's id.
+// fingerprint returns a hash of what tells a profile from other profiles of the same time and process: its samples'
+// values, depths and leaves. The parts of a profile that dictionary_dedup divides share the profile's id.
 func (r *Reducer) fingerprint(p *input) uint64 {
 	samples, stacks := p.Samples(), r.dict.StackTable()
 	r.hash.SetSeed(seed)
@@ -371,8 +376,8 @@ func (r *Reducer) samples(p *input, isSimple, isHot bool) (t total, exemplars Ex
 	return t, exemplars
 }
 
-// valueOf returns the sum of the values of a sample. One that has timestamps alone counts once for each. What happens cannot be negative; a
-// state can, as the difference of two.
+// valueOf returns the sum of the values of a sample. One that has timestamps alone counts once for each. What happens
+// cannot be negative; a state can, as the difference of two.
 func valueOf(s pprofile.Sample, stacks int, isState bool) (value int64, dropped Reason) {
 	if stack := s.StackIndex(); stack != 0 && uint(stack) >= uint(stacks) {
 		return 0, Index
@@ -536,7 +541,8 @@ func (r *Reducer) addition(plan *planned, sampleValues []int, frame string) *Add
 				a.Sample = append(a.Sample, r.attributes.values[k])
 			}
 		} else { // the metric's series that has no attributes
-			r.key = binary.AppendVarint(binary.AppendUvarint(append(r.key[:0], 0xff, 0xff), uint64(plan.metric)), int64(min(plan.source, 0)))
+			r.key = binary.AppendVarint(binary.AppendUvarint(append(r.key[:0], 0xff, 0xff), uint64(plan.metric)),
+				int64(min(plan.source, 0)))
 			i, ok = r.byKey[string(r.key)]
 		}
 		if !ok {

@@ -26,8 +26,8 @@ const (
 	Values
 	// Expansion: the stacks of the message share their frames too often.
 	Expansion
-	// Baseline: the first total of a process: nothing shows how much of it is new. Order: a total or state that is older than the last one.
-	// Duplicate: a total or state that was sent again.
+	// Baseline: the first total of a process: nothing shows how much of it is new. Order: a total or state that is older
+	// than the last one. Duplicate: a total or state that was sent again.
 	Baseline
 	Order
 	Duplicate
@@ -39,7 +39,8 @@ const (
 )
 
 func (r Reason) String() string {
-	return [NumReasons]string{"index", "shape", "negative", "unit", "values", "expansion", "baseline", "order", "duplicate", "cumulative", "max_series"}[r]
+	return [NumReasons]string{"index", "shape", "negative", "unit", "values", "expansion", "baseline", "order",
+		"duplicate", "cumulative", "max_series"}[r]
 }
 
 // Dropped counts samples by reason, once for each metric that they are not in.
@@ -103,7 +104,8 @@ type Source struct {
 	Time     int64
 	// Total is the sum of all its values.
 	Total int64
-	// Fingerprint tells the profile from another part of it, if it was divided: a message that is sent again has the same one.
+	// Fingerprint tells the profile from another part of it, if it was divided: a message that is sent again has the same
+	// one.
 	Fingerprint uint64
 }
 

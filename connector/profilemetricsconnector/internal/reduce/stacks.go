@@ -46,7 +46,8 @@ func (m *matched) call(callers matched, isFirst bool, below []*selection.Metric)
 	}
 }
 
-// matcher finds what stacks match: each pattern is tried once for each string, each location and each stack is combined once.
+// matcher finds what stacks match: each pattern is tried once for each string, each location and each stack is combined
+// once.
 type matcher struct {
 	set               *selection.Set
 	cache             nameCache

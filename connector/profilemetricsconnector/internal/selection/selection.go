@@ -1,8 +1,9 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selection decides which samples belong to which metric. A Set is built once, by Add. Regular expressions of functions, and conditions on
-// attributes of samples, have a bit each, so that what an entry of a message matches is one number.
+// Package selection decides which samples belong to which metric. A Set is built once, by Add. Regular expressions of
+// functions, and conditions on attributes of samples, have a bit each, so that what an entry of a message matches is
+// one number.
 package selection
 
 import (
@@ -85,7 +86,8 @@ type Condition struct {
 	Pattern *regexp.Regexp
 }
 
-// MaxBits bounds the different regular expressions of functions, the conditions on attributes of samples, and the metrics with `below`.
+// MaxBits bounds the different regular expressions of functions, the conditions on attributes of samples, and the
+// metrics with `below`.
 const MaxBits = 64
 
 // Set has all metrics.

@@ -16,7 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
-// WriterKey is the attribute of points that tells which collector has written them: several can have profiles of one service.
+// WriterKey is the attribute of points that tells which collector has written them: several can have profiles of one
+// service.
 const WriterKey = "profile.writer.id"
 
 // OverflowKey is the attribute of the series that collects what did not fit, by the semantic conventions.
@@ -44,7 +45,8 @@ func (t *Table) Points(now time.Time) (points []Point) {
 			t.detectReset(of)
 		}
 	}
-	all := slices.AppendSeq(slices.DeleteFunc(slices.Clone(t.overflow), func(s *series) bool { return s == nil }), maps.Values(t.series))
+	all := slices.AppendSeq(slices.DeleteFunc(slices.Clone(t.overflow), func(s *series) bool { return s == nil }),
+		maps.Values(t.series))
 	for _, s := range all {
 		p, isLive := Point{series: s, sum: s.sum}, t.Cumulative || s.sum != s.sent
 		if t.Set.Metrics[s.metric].IsGauge {
@@ -65,7 +67,8 @@ func (t *Table) Points(now time.Time) (points []Point) {
 	}
 	slices.SortFunc(points, func(a, b Point) int {
 		x, y := a.series, b.series
-		return cmp.Or(t.compareResources(x, y), cmp.Compare(x.metric, y.metric), slices.Compare(x.sample, y.sample), cmp.Compare(x.frame, y.frame))
+		return cmp.Or(t.compareResources(x, y), cmp.Compare(x.metric, y.metric), slices.Compare(x.sample, y.sample),
+			cmp.Compare(x.frame, y.frame))
 	})
 	return points
 }
@@ -79,7 +82,8 @@ func (t *Table) compareResources(a, b *series) int {
 		return -1
 	}
 	return cmp.Or(
-		slices.Compare(t.Set.Metrics[a.metric].ResourceKeys, t.Set.Metrics[b.metric].ResourceKeys), slices.Compare(a.resource, b.resource))
+		slices.Compare(t.Set.Metrics[a.metric].ResourceKeys, t.Set.Metrics[b.metric].ResourceKeys),
+		slices.Compare(a.resource, b.resource))
 }
 
 // Write returns points as OTLP metrics, below a scope. Points of one resource are in one resource.

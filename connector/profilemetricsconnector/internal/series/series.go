@@ -1,16 +1,16 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package series keeps the series of metrics from one message to the next, and writes them as OTLP metrics. Add adds what reduce has made
-// of a message, Points writes the values, and Sent ends an interval once they have been delivered.
+// Package series keeps the series of metrics from one message to the next, and writes them as OTLP metrics. Add adds
+// what reduce has made of a message, Points writes the values, and Sent ends an interval once they have been delivered.
 //
-// What happened is added up. A total of a process becomes what was added since the total before of the same process; the first one is a
-// baseline, and a total that falls begins anew. A state counts until the next one of its process, for two intervals at most. States of
-// several processes in one series are added up. The parts of a profile that was divided have one time, and are added up; a part that is sent
-// again is dropped.
+// What happened is added up. A total of a process becomes what was added since the total before of the same process;
+// the first one is a baseline, and a total that falls begins anew. A state counts until the next one of its process,
+// for two intervals at most. States of several processes in one series are added up. The parts of a profile that was
+// divided have one time, and are added up; a part that is sent again is dropped.
 //
-// Series, processes and their bytes are bounded. What happened beyond that is in one series of each metric, with the attribute
-// otel.metric.overflow; totals and states are counted as dropped, since they could not be told apart.
+// Series, processes and their bytes are bounded. What happened beyond that is in one series of each metric, with the
+// attribute otel.metric.overflow; totals and states are counted as dropped, since they could not be told apart.
 package series
 
 import (
@@ -161,13 +161,15 @@ type admission struct {
 	dropped reduce.Reason
 }
 
-// beginProfiles finds the process of each profile, and begins its next profile unless this is a part of one that has begun.
+// beginProfiles finds the process of each profile, and begins its next profile unless this is a part of one that has
+// begun.
 func (t *Table) beginProfiles(r *reduce.Result, now time.Time) []admission {
 	if len(r.Sources) == 0 {
 		return nil
 	}
 	list := make([]admission, len(r.Sources))
-	// Of several profiles of one process in a message, the newest one counts: totals include what the others have, and a state is replaced.
+	// Of several profiles of one process in a message, the newest one counts: totals include what the others have, and a
+	// state is replaced.
 	newest := map[sourceKey]int64{}
 	for i := range r.Sources {
 		in := &r.Sources[i]
@@ -237,8 +239,8 @@ func (s *source) begin(at int64) {
 	clear(s.messages)
 }
 
-// detectReset counts the totals of a profile whole whose parts have all arrived, if they are less than those of the one before: the process
-// has restarted.
+// detectReset counts the totals of a profile whole whose parts have all arrived, if they are less than those of the one
+// before: the process has restarted.
 func (t *Table) detectReset(of *source) {
 	if of.values != kind.Cumulative || of.total >= of.totalBefore || of.resetAt == of.generation {
 		return
@@ -252,8 +254,8 @@ func (t *Table) detectReset(of *source) {
 	}
 }
 
-// holds reports whether a state still counts: for two intervals after it has arrived. An interval is the larger one of the last two gaps,
-// so that two states close together do not end it.
+// holds reports whether a state still counts: for two intervals after it has arrived. An interval is the larger one of
+// the last two gaps, so that two states close together do not end it.
 func (s *source) holds(now time.Time) bool {
 	return now.Sub(s.last) <= 2*time.Duration(max(s.gaps[0], s.gaps[1]))
 }
@@ -291,7 +293,8 @@ func (t *Table) addPart(s *series, of *source, value int64, values kind.Values) 
 	return true
 }
 
-// seriesOf returns the series of an addition, that of the overflow if there is no room, or nil for a state or total that has none.
+// seriesOf returns the series of an addition, that of the overflow if there is no room, or nil for a state or total
+// that has none.
 func (t *Table) seriesOf(a *reduce.Addition, hasSource bool, now time.Time) *series {
 	if a.Key != nil {
 		if s, ok := t.series[string(a.Key)]; ok {

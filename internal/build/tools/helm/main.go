@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command helm does what the tests need of Helm by Helm's own packages: it compiles in a fraction of the time of the whole command,
-// which `make e2e-kubernetes` uses.
+// Command helm does what the tests need of Helm by Helm's own packages: it compiles in a fraction of the time of the
+// whole command, which `make e2e-kubernetes` uses.
 //
 //	helm CHART RELEASE_NAMESPACE < values.json
 //

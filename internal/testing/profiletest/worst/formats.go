@@ -12,7 +12,8 @@ import (
 // around puts pieces between a head and a tail.
 func around(head, tail string, piece func(i int) string) func(int) []byte {
 	return func(size int) []byte {
-		return append(fill(size-len(tail), []byte(head), func(b []byte, i int) []byte { return append(b, piece(i)...) }), tail...)
+		return append(fill(size-len(tail), []byte(head), func(b []byte, i int) []byte { return append(b, piece(i)...) }),
+			tail...)
 	}
 }
 
@@ -53,18 +54,25 @@ var V8 = Inputs{
 	"heads within heads": around(`{"head":{"children":[{}`, "]}}", func(int) string {
 		return "," + strings.Repeat(`{"selfSize":1,"children":[`, 500) + strings.Repeat("]}", 500)
 	}),
-	"chunks":  around(`[{"name":"Profile"}`, "]", func(i int) string { return fmt.Sprintf(`,{"name":"ProfileChunk","ts":%d}`, 1<<30-i) }),
-	"threads": around("[{}", "]", func(i int) string { return fmt.Sprintf(`,{"name":"thread_name","tid":%d,"args":{"name":"%d"}}`, i, i) }),
-	"text":    same(`{"nodes":[{"callFrame":{"functionName":"`, "\xff", `"}}]}`),
-	"stacks": around(`{"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1],"nodes":[{"id":0,"callFrame":{}}`, "]}", func(i int) string {
-		return fmt.Sprintf(`,{"id":%d,"callFrame":{"functionName":"%d"}}`, i+1, i)
+	"chunks": around(`[{"name":"Profile"}`, "]", func(i int) string {
+		return fmt.Sprintf(`,{"name":"ProfileChunk","ts":%d}`, 1<<30-i)
 	}),
+	"threads": around("[{}", "]", func(i int) string {
+		return fmt.Sprintf(`,{"name":"thread_name","tid":%d,"args":{"name":"%d"}}`, i, i)
+	}),
+	"text": same(`{"nodes":[{"callFrame":{"functionName":"`, "\xff", `"}}]}`),
+	"stacks": around(`{"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1],"nodes":[{"id":0,"callFrame":{}}`, "]}",
+		func(i int) string {
+			return fmt.Sprintf(`,{"id":%d,"callFrame":{"functionName":"%d"}}`, i+1, i)
+		}),
 }
 
 // Speedscope are files for speedscope.
 var Speedscope = Inputs{
-	"frames":   same(`{"shared":{"frames":[{}`, ",{}", `]},"profiles":[{}]}`),
-	"names":    around(`{"shared":{"frames":[{}`, `]},"profiles":[{}]}`, func(i int) string { return fmt.Sprintf(`,{"name":"%d"}`, i) }),
+	"frames": same(`{"shared":{"frames":[{}`, ",{}", `]},"profiles":[{}]}`),
+	"names": around(`{"shared":{"frames":[{}`, `]},"profiles":[{}]}`, func(i int) string {
+		return fmt.Sprintf(`,{"name":"%d"}`, i)
+	}),
 	"profiles": same(`{"profiles":[{}`, ",{}", "]}"),
 	"stacks":   same(`{"shared":{"frames":[{}]},"profiles":[{"samples":[[0]`, ",[0]", "]}]}"),
 	"weights":  same(`{"shared":{"frames":[{}]},"profiles":[{"samples":[[0]],"weights":[1`, ",1", "]}]}"),
@@ -78,9 +86,10 @@ var Speedscope = Inputs{
 				return fmt.Sprintf(`,{"type":"%c","frame":0,"at":%d}`, "CO"[i%2], i)
 			})(size-23*n))
 	},
-	"many stacks": around(`{"shared":{"frames":[{}]},"profiles":[{"unit":"seconds","events":[{}`, "]}]}", func(i int) string {
-		return fmt.Sprintf(`,{"type":"O","frame":0,"at":%d}`, i)
-	}),
+	"many stacks": around(`{"shared":{"frames":[{}]},"profiles":[{"unit":"seconds","events":[{}`, "]}]}",
+		func(i int) string {
+			return fmt.Sprintf(`,{"type":"O","frame":0,"at":%d}`, i)
+		}),
 	"nesting": same(`{"profiles":`, "[", ""),
 }
 
@@ -91,11 +100,12 @@ var Firefox = Inputs{
 	"libraries": same(`{"libs":[{}`, ",{}", `],"threads":[{}]}`),
 	"strings":   same(`{"threads":[{"stringArray":[""`, `,""`, `]}]}`),
 	"columns":   same(`{"threads":[{"stackTable":{"frame":[0`, ",0", `]},"samples":{"stack":[0]}}]}`),
-	"rows":      same(`{"threads":[{"stackTable":{"schema":{"prefix":0,"frame":1},"data":[[0,0]`, ",[0]", `]},"samples":{"stack":[0]}}]}`),
-	"samples":   same(`{"threads":[{"samples":{"stack":[0`, ",0", `]}}]}`),
-	"times":     same(`{"threads":[{"samples":{"stack":[0],"time":[0`, ",0", `]}}]}`),
-	"nulls":     same(`{"threads":[{"samples":{"stack":[null`, ",null", `]}}]}`),
-	"small":     same(`{"threads":[{}`, `,{"samples":{"stack":[0]}}`, `]}`),
+	"rows": same(`{"threads":[{"stackTable":{"schema":{"prefix":0,"frame":1},"data":[[0,0]`, ",[0]",
+		`]},"samples":{"stack":[0]}}]}`),
+	"samples": same(`{"threads":[{"samples":{"stack":[0`, ",0", `]}}]}`),
+	"times":   same(`{"threads":[{"samples":{"stack":[0],"time":[0`, ",0", `]}}]}`),
+	"nulls":   same(`{"threads":[{"samples":{"stack":[null`, ",null", `]}}]}`),
+	"small":   same(`{"threads":[{}`, `,{"samples":{"stack":[0]}}`, `]}`),
 	"shared stacks": func(size int) []byte {
 		return join(same(`{"shared":{"frameTable":{"func":[0]},"stackTable":{"frame":[0`, ",0", `]}},"threads":[{}`)(size/2),
 			same("", `,{"samples":{"stack":[0],"timeDeltas":[1]}}`, "]}")(size/2))
@@ -107,23 +117,31 @@ var Firefox = Inputs{
 			[]byte(`],"prefix":[null`), numbers(6*n), []byte(`]},"samples":{"timeDeltas":[1`), bytes.Repeat([]byte(",1"), n),
 			[]byte(`],"stack":[0`), numbers(6*n), []byte("]}}]}"))
 	},
-	"circle": same(`{"threads":[{"frameTable":{"func":[0]},"stackTable":{"frame":[0,0],"prefix":[1,0]},"samples":{"stack":[0`, ",1", `]}}]}`),
+	"circle": same(
+		`{"threads":[{"frameTable":{"func":[0]},"stackTable":{"frame":[0,0],"prefix":[1,0]},"samples":{"stack":[0`, ",1",
+		`]}}]}`),
 }
 
 // Perf are outputs of perf script.
 var Perf = Inputs{
-	"processes":    around("", "", func(i int) string { return fmt.Sprintf("a %d/%d 1.1: e%d:\n", i, i, i) }),
-	"stacks":       around("", "", func(i int) string { return fmt.Sprintf("a 1 1.%d: e:\n\t%x f%x (x)\n", i, i, i) }),
-	"small stacks": around("", "", func(i int) string { return fmt.Sprintf("a %d/1 9.%06d: 1 x:\n\t%x a (b)\n", i%1000, i%1e6, i) }),
-	"deep":         same("a 1 1.1: e:\n", "\t1 a\n", ""),
-	"inlined":      same("a 1 1.1: e:\n", "\t1 a (inlined)\n", ""),
-	"times":        same("", "1.1: ", ""),
-	"candidates":   same("a ", "1 1.1: ", ""),
-	"many times":   same("", "1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1:\n", ""),
-	"many events":  same("", "a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a:\n", ""),
-	"addresses":    same("", "               a", ""),
-	"parentheses":  same("a 1 1.1: e:\n\t1 (", "()", ")"),
-	"source lines": around("a 1 1.1: e:\n", "", func(i int) string { return fmt.Sprintf("\t%x a\n  a%d.c:%d (inlined)\n", i%7, i, i) }),
+	"processes": around("", "", func(i int) string { return fmt.Sprintf("a %d/%d 1.1: e%d:\n", i, i, i) }),
+	"stacks":    around("", "", func(i int) string { return fmt.Sprintf("a 1 1.%d: e:\n\t%x f%x (x)\n", i, i, i) }),
+	"small stacks": around("", "", func(i int) string {
+		return fmt.Sprintf("a %d/1 9.%06d: 1 x:\n\t%x a (b)\n", i%1000, i%1e6, i)
+	}),
+	"deep":       same("a 1 1.1: e:\n", "\t1 a\n", ""),
+	"inlined":    same("a 1 1.1: e:\n", "\t1 a (inlined)\n", ""),
+	"times":      same("", "1.1: ", ""),
+	"candidates": same("a ", "1 1.1: ", ""),
+	"many times": same("",
+		"1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1: 1.1:\n", ""),
+	"many events": same("",
+		"a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a: a:\n", ""),
+	"addresses":   same("", "               a", ""),
+	"parentheses": same("a 1 1.1: e:\n\t1 (", "()", ")"),
+	"source lines": around("a 1 1.1: e:\n", "", func(i int) string {
+		return fmt.Sprintf("\t%x a\n  a%d.c:%d (inlined)\n", i%7, i, i)
+	}),
 	"no times": around("", "", func(i int) string {
 		return fmt.Sprintf("a%d %d e%d:\n\t            12%02x f%d (x%d)\n\n", i, i, i%9, i%256, i, i)
 	}),

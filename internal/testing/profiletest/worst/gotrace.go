@@ -91,16 +91,18 @@ func threads(n int) (out []byte) {
 
 // aString is a batch with the string 1.
 func aString(length int) []byte {
-	return TraceBatches(1, noThread, 1, []byte{evStrings}, append(TraceEvent(evString, 1, uint64(length)), strings.Repeat("x", length)...))
+	return TraceBatches(1, noThread, 1, []byte{evStrings},
+		append(TraceEvent(evString, 1, uint64(length)), strings.Repeat("x", length)...))
 }
 
 func created(i uint64) []byte { return TraceEvent(evGoCreate, 1, i+2, 0, 0) }
 
 // GoTrace are Go execution traces.
 var GoTrace = Inputs{
-	"threads that wait": traceOf(func(i uint64) []byte { return TraceEvent(evHeapAlloc, 1, i&0x7f) }, threads(maxThreads-2)),
-	"threads":           func(size int) []byte { return append(TraceGeneration(TraceHeader, 1), threads(size/13)...) },
-	"goroutines":        traceOf(created),
+	"threads that wait": traceOf(func(i uint64) []byte { return TraceEvent(evHeapAlloc, 1, i&0x7f) },
+		threads(maxThreads-2)),
+	"threads":    func(size int) []byte { return append(TraceGeneration(TraceHeader, 1), threads(size/13)...) },
+	"goroutines": traceOf(created),
 	"generations": func(size int) []byte {
 		trace := TraceGeneration(TraceHeader, 1, eventsOf(size/10, created)...)
 		for i := uint64(2); len(trace) < size; i++ {
@@ -120,7 +122,8 @@ var GoTrace = Inputs{
 	"same CPU samples": tableOf(evCPUSamples, func(uint64) []byte { return TraceEvent(evCPUSample, 1, 7, 0, 1, 0) }),
 	"regions":          traceOf(func(uint64) []byte { return TraceEvent(evRegionBegin, 1, 0, 1, 0) }, aString(900)),
 	"pieces": traceOf(func(i uint64) []byte { return TraceEvent(evRegionBegin, 1, 0, i%2+1, 0) },
-		TraceBatches(1, noThread, 1, []byte{evStrings}, append(TraceEvent(evString, 1, 1), 'x'), append(TraceEvent(evString, 2, 1), 'y'))),
+		TraceBatches(1, noThread, 1, []byte{evStrings}, append(TraceEvent(evString, 1, 1), 'x'),
+			append(TraceEvent(evString, 2, 1), 'y'))),
 	"region ends": traceOf(func(uint64) []byte { return TraceEvent(evRegionEnd, 1, 0, 1, 0) }, aString(900)),
 	"tasks":       traceOf(func(i uint64) []byte { return TraceEvent(evTaskBegin, 1, i+1, 0, 1, 0) }, aString(900)),
 	"logs":        traceOf(func(uint64) []byte { return TraceEvent(evLog, 1, 0, 1, 1, 0) }, aString(900)),
@@ -129,7 +132,9 @@ var GoTrace = Inputs{
 		return join(TraceEvent(evGoStop, 200_000, 1, 0), TraceEvent(evGoStart, 200_000, 1, i+1))
 	}, aString(1)),
 	"legacy processors": func(size int) []byte {
-		return fill(size, []byte(legacyHeader), func(b []byte, i int) []byte { return append(b, TraceEvent(1|1<<6, uint64(i), 1)...) })
+		return fill(size, []byte(legacyHeader), func(b []byte, i int) []byte {
+			return append(b, TraceEvent(1|1<<6, uint64(i), 1)...)
+		})
 	},
 	"legacy events": same(legacyHeader+string(TraceEvent(1|1<<6, 0, 1))+string(TraceEvent(2, 1e9)), "\x61\x01\x02", ""),
 

@@ -150,7 +150,8 @@ func jfrSized(b []byte) []byte {
 
 // Bytes returns the chunk: header, events, pools, metadata.
 func (w *JFRWriter) Bytes() []byte {
-	pools := jfrNumbers(nil, 1, 0, 0, uint64(w.delta), 1, w.nPools) // type, start, duration, the distance to those before, flags
+	// type, start, duration, the distance to those before, flags
+	pools := jfrNumbers(nil, 1, 0, 0, uint64(w.delta), 1, w.nPools)
 	return recordingOf(w.events, jfrSized(append(pools, w.pools...)), w.metadata())
 }
 
@@ -186,7 +187,8 @@ const huge = 1<<31 - 1
 // metadataOf is a recording whose metadata ends after these numbers.
 func metadataOf(tree ...uint64) func(int) []byte {
 	return fixed(func() []byte {
-		return recordingOf(nil, jfrSized(jfrNumbers(nil, 1, 0, 0, 0, 1, 0)), jfrSized(jfrNumbers(jfrNumbers(nil, 0, 0, 0, 0), tree...)))
+		return recordingOf(nil, jfrSized(jfrNumbers(nil, 1, 0, 0, 0, 1, 0)),
+			jfrSized(jfrNumbers(jfrNumbers(nil, 0, 0, 0, 0), tree...)))
 	})
 }
 
@@ -224,7 +226,8 @@ var JFR = Inputs{
 	// What others refer to, again and again.
 	"long names": func(size int) []byte {
 		long, n := longName(size), size/8
-		w := NewJFR().Pool("jdk.types.Symbol", 2).Entry(1, long, 2, long).Pool("java.lang.Class", 1).Entry(1, 1).Pool("jdk.types.Method", n)
+		w := NewJFR().Pool("jdk.types.Symbol", 2).Entry(1, long, 2, long).Pool("java.lang.Class", 1).Entry(1, 1).
+			Pool("jdk.types.Method", n)
 		for i := range n {
 			w.Entry(i, 1, 2)
 		}
@@ -279,7 +282,9 @@ var JFR = Inputs{
 	},
 
 	// Much of what is small.
-	"events":                      manyJFR(func(w *JFRWriter, i int) { w.Event("jdk.ExecutionSample", uint64(i), 0, 0, 0, 0) }),
+	"events": manyJFR(func(w *JFRWriter, i int) {
+		w.Event("jdk.ExecutionSample", uint64(i), 0, 0, 0, 0)
+	}),
 	"events that each become two": manyJFR(func(w *JFRWriter, _ int) { w.Event("jdk.ThreadPark", 1, 1, 1, 0) }),
 	"spans": manyJFR(func(w *JFRWriter, i int) {
 		w.Event("jdk.ThreadPark", 1, 1, 1, 0).Event("jdk.ExecutionSample", 1, 1, 1, 0, uint64(i))

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Fields are pairs of a field's number and its content: an int (varint), uint64 (fixed64), string, []byte, Fields (a message), or
-// []int and []uint64 (packed).
+// Fields are pairs of a field's number and its content: an int (varint), uint64 (fixed64), string, []byte, Fields (a
+// message), or []int and []uint64 (packed).
 type Fields []any
 
 // Bytes encodes the fields as a message of protobuf.
@@ -55,7 +55,8 @@ func OldRequest(profile Fields, more ...any) []byte {
 	return append(Fields{1, Fields{2, Fields{2, profile}}}, more...).Bytes()
 }
 
-// OldProfile is a profile of 1.4 with one location, main at 0x10, and the strings "", "main", "samples", "count", "alloc", "bytes".
+// OldProfile is a profile of 1.4 with one location, main at 0x10, and the strings "", "main", "samples", "count",
+// "alloc", "bytes".
 func OldProfile(more ...any) Fields {
 	return append(Fields{
 		4, Fields{2, 0x10, 3, Fields{1, 0}}, 5, []int{0}, 6, Fields{1, 1},
@@ -147,12 +148,14 @@ var OTLP = Inputs{
 		return Fields{2, Fields{6, Fields{2, nestedValue(min(size/10, 5000))}}}.Bytes()
 	},
 	"empty samples": func(size int) []byte {
-		return Fields{1, Fields{2, Fields{2, concat(Fields{7, "", 2, Fields{4, []int{1}}}, Many(size/2, 2, Fields{}))}}}.Bytes()
+		return Fields{1,
+			Fields{2, Fields{2, concat(Fields{7, "", 2, Fields{4, []int{1}}}, Many(size/2, 2, Fields{}))}}}.Bytes()
 	},
 	"samples of a long name": func(size int) []byte {
 		n := size / 8
 		return Fields{1, Fields{2, Fields{2, Many(n, 2, Fields{1, 1, 4, []int{1}})}},
-			2, Fields{5, "", 5, long(size), 3, Fields{}, 3, Fields{1, 1}, 2, Fields{}, 2, Fields{3, Fields{1, 1}}, 7, Fields{}, 7, Fields{1, []int{1}}}}.Bytes()
+			2, Fields{5, "", 5, long(size), 3, Fields{}, 3, Fields{1, 1}, 2, Fields{}, 2, Fields{3, Fields{1, 1}}, 7, Fields{},
+				7, Fields{1, []int{1}}}}.Bytes()
 	},
 	"a timestamp a sample": func(size int) []byte {
 		return Fields{1, Fields{2, Fields{2, Many(size/16, 2, Fields{4, []int{1}, 5, []uint64{1}})}}}.Bytes()
@@ -163,24 +166,29 @@ var OTLP = Inputs{
 		return concat(Fields{5, make([]int, size/3)}, Many(size/20, 2, Fields{1, 0, 2, size / 3, 3, []int{1}}))
 	}),
 	"one long label": older(func(size int) Fields {
-		return concat(Fields{6, "", 6, "key", 6, long(size), 4, Fields{3, 1}}, Many(size/30, 2, Fields{1, []int{0}, 2, []int{1}, 3, Fields{1, 1, 2, 2}}))
+		return concat(Fields{6, "", 6, "key", 6, long(size), 4, Fields{3, 1}},
+			Many(size/30, 2, Fields{1, []int{0}, 2, []int{1}, 3, Fields{1, 1, 2, 2}}))
 	}),
 	"one long label key": older(func(size int) Fields {
-		return concat(Fields{6, "", 6, "val", 6, long(size), 4, Fields{3, 1}}, Many(size/30, 2, Fields{1, []int{0}, 2, []int{1}, 3, Fields{1, 2, 2, 1}}))
+		return concat(Fields{6, "", 6, "val", 6, long(size), 4, Fields{3, 1}},
+			Many(size/30, 2, Fields{1, []int{0}, 2, []int{1}, 3, Fields{1, 2, 2, 1}}))
 	}),
 	"one long build id": older(func(size int) Fields {
-		return concat(Fields{6, "", 6, long(size)}, Many(size/12, 3, Fields{6, 1, 2, 5}), Fields{4, Fields{2, 7}, 2, Fields{1, []int{0}, 2, []int{1}}})
+		return concat(Fields{6, "", 6, long(size)}, Many(size/12, 3, Fields{6, 1, 2, 5}),
+			Fields{4, Fields{2, 7}, 2, Fields{1, []int{0}, 2, []int{1}}})
 	}),
 	"one long comment": oldOf(func(size int) Fields {
 		return concat(Fields{10, long(size), 15, times(size/2, 6)}, Many(10, 2, oldSample))
 	}),
 	"comments of many profiles": func(size int) []byte {
 		profile := Fields{8, times(50, 1), 2, oldSample, 3, []int{0}, 4, 1000}
-		return join(Fields{1, Fields{2, Many(size/2/70, 2, profile)}}.Bytes(), Fields{2, Fields{2, Fields{2, 1}, 5, "", 5, long(size)}}.Bytes())
+		return join(Fields{1, Fields{2, Many(size/2/70, 2, profile)}}.Bytes(),
+			Fields{2, Fields{2, Fields{2, 1}, 5, "", 5, long(size)}}.Bytes())
 	},
 	"comments of many 1.8 profiles": func(size int) []byte {
 		profile := Fields{7, times(50, 1), 8, "0123456789abcdef", 2, Fields{1, 0, 2, []int{1}}}
-		return join(Fields{1, Fields{2, Many(size/2/80, 2, profile)}}.Bytes(), Fields{2, Fields{2, Fields{2, 1}, 5, "", 5, long(size)}}.Bytes())
+		return join(Fields{1, Fields{2, Many(size/2/80, 2, profile)}}.Bytes(),
+			Fields{2, Fields{2, Fields{2, 1}, 5, "", 5, long(size)}}.Bytes())
 	},
 	"a big scope of many profiles": func(size int) []byte {
 		profile := Fields{1, Fields{1, 1}, 1, Fields{1, 2}, 4, 1000, 3, []int{0}, 2, Fields{2, 1, 3, []int{1, 1}}}
@@ -194,23 +202,27 @@ var OTLP = Inputs{
 		return concat(oldTypes(size/4/4), Fields{2, Fields{1, 0, 2, 1, 3, times(size/8, 3), 6, times(size/2, 3)}})
 	}),
 	"many types and attributes": oldOf(func(size int) Fields {
-		return concat(oldTypes(size/4/4), oldAttributes(size/3/15), Fields{2, Fields{1, 0, 2, 1, 3, times(size/4/4, 1), 4, upTo(size / 3 / 15)}})
+		return concat(oldTypes(size/4/4), oldAttributes(size/3/15),
+			Fields{2, Fields{1, 0, 2, 1, 3, times(size/4/4, 1), 4, upTo(size / 3 / 15)}})
 	}),
 	"many types, and attributes of the profile": oldOf(func(size int) Fields {
-		return concat(oldTypes(size/4/4), oldAttributes(size/3/15), Fields{2, Fields{1, 0, 2, 1, 3, times(size/4/4, 1)}, 22, upTo(size / 3 / 15)})
+		return concat(oldTypes(size/4/4), oldAttributes(size/3/15),
+			Fields{2, Fields{1, 0, 2, 1, 3, times(size/4/4, 1)}, 22, upTo(size / 3 / 15)})
 	}),
 	"few types and many samples": oldOf(func(size int) Fields {
 		return concat(oldTypes(100), Many(size/106, 2, Fields{2, 1, 3, times(100, 1)}))
 	}),
 	"few types, many samples and attributes": oldOf(func(size int) Fields {
-		return concat(oldTypes(100), oldAttributes(100), Many(size/112, 2, Fields{2, 1, 3, times(100, 1), 4, []int{1, 2, 3, 4}}))
+		return concat(oldTypes(100), oldAttributes(100),
+			Many(size/112, 2, Fields{2, 1, 3, times(100, 1), 4, []int{1, 2, 3, 4}}))
 	}),
 	"many types of one sample": oldOf(func(size int) Fields {
 		return concat(oldTypes(size/5), Fields{2, Fields{2, 1, 3, times(size/5, 1)}})
 	}),
 	"one long key of many units": oldOf(func(size int) Fields {
 		s := strings.Repeat("x", size/4)
-		return concat(Fields{7, Fields{1, "key", 2, Fields{3, 1}}, 10, s, 10, s}, Many(size/2/6, 8, Fields{1, 6, 2, 7}), Fields{2, oldSample})
+		return concat(Fields{7, Fields{1, "key", 2, Fields{3, 1}}, 10, s, 10, s}, Many(size/2/6, 8, Fields{1, 6, 2, 7}),
+			Fields{2, oldSample})
 	}),
 	"one long unit of many keys": oldOf(func(size int) Fields {
 		n := size / 2 / 40
@@ -235,7 +247,8 @@ var OTLP = Inputs{
 		return Fields{7, Fields{1, "map", 2, Fields{6, keys}}, 2, Fields{1, 0, 2, 1, 3, []int{1}, 4, []int{0}}}
 	}),
 	"nested values": oldOf(func(size int) Fields {
-		return Fields{7, Fields{1, "list", 2, nestedValue(min(size/10, 5000))}, 2, Fields{1, 0, 2, 1, 3, []int{1}, 4, []int{0}}}
+		return Fields{7, Fields{1, "list", 2, nestedValue(min(size/10, 5000))}, 2,
+			Fields{1, 0, 2, 1, 3, []int{1}, 4, []int{0}}}
 	}),
 	"many lines": oldOf(func(size int) Fields {
 		return Fields{4, Many(size/2, 3, Fields{}), 5, []int{1}, 2, Fields{1, 1, 2, 1, 3, []int{1}}}
@@ -284,10 +297,12 @@ var Logs = Inputs{
 	"small values": nest(field(1, field(1, []byte("a"))), 1, 2, 2, 5, 5),
 	"small records": nest(field(2, join(field(5, field(1, []byte("x"))),
 		field(6, join(field(1, []byte("k")), field(2, field(1, []byte("v"))))))), 1, 2),
-	"entities":       nest(field(3, nil), 1, 1),
-	"nested":         func(size int) []byte { return field(1, field(2, field(2, field(5, nestedMessages(90, size))))) },
-	"nested, deeper": func(size int) []byte { return field(1, field(2, field(2, field(5, nestedMessages(10_000, size))))) },
-	"many stacks":    func(size int) []byte { return records(size, func(int) string { return oneStack }) },
+	"entities": nest(field(3, nil), 1, 1),
+	"nested":   func(size int) []byte { return field(1, field(2, field(2, field(5, nestedMessages(90, size))))) },
+	"nested, deeper": func(size int) []byte {
+		return field(1, field(2, field(2, field(5, nestedMessages(10_000, size)))))
+	},
+	"many stacks": func(size int) []byte { return records(size, func(int) string { return oneStack }) },
 	"a deep stack": func(size int) []byte {
 		return records(0, func(int) string { return "\n\n" + strings.Repeat("at f(x:1)\n", size/10) })
 	},
@@ -300,10 +315,14 @@ var Logs = Inputs{
 		return records(0, func(int) string { return "\n\nat " + strings.Repeat("(", size/2) + strings.Repeat(")", size/2) })
 	},
 	"attributes of a stack": func(size int) []byte {
-		return LogRecord(oneStack, fill(size, nil, func(b []byte, i int) []byte { return append(b, attribute(fmt.Sprint("attribute", i), "x")...) }))
+		return LogRecord(oneStack, fill(size, nil, func(b []byte, i int) []byte {
+			return append(b, attribute(fmt.Sprint("attribute", i), "x")...)
+		}))
 	},
 	"invalid attributes of a stack": func(size int) []byte {
-		return LogRecord(oneStack, fill(size, nil, func(b []byte, i int) []byte { return append(b, attribute(fmt.Sprint("attribute", i), "\xff")...) }))
+		return LogRecord(oneStack, fill(size, nil, func(b []byte, i int) []byte {
+			return append(b, attribute(fmt.Sprint("attribute", i), "\xff")...)
+		}))
 	},
 }
 
@@ -311,8 +330,9 @@ var Logs = Inputs{
 var LogsJSON = Inputs{
 	"records":   same(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[`, "{},", "{}]}]}]}"),
 	"resources": same(`{"resourceLogs":[`, "{},", "{}]}"),
-	"values":    same(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"arrayValue":{"values":[`, "{},", "{}]}}}]}]}]}"),
-	"nested":    same("", "[", ""),
+	"values": same(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"arrayValue":{"values":[`, "{},",
+		"{}]}}}]}]}]}"),
+	"nested": same("", "[", ""),
 }
 
 // oneStack is a stack as text.

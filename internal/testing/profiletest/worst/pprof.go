@@ -63,7 +63,8 @@ func sharing(s string, piece func(i int) pt.PprofWire) func(int) []byte {
 }
 
 // within is an input of one sample or location, whose content is made of pieces.
-func within(head, tail pt.PprofWire, message func(to, content pt.PprofWire) pt.PprofWire, piece func(i int) pt.PprofWire) func(int) []byte {
+func within(head, tail pt.PprofWire, message func(to, content pt.PprofWire) pt.PprofWire,
+	piece func(i int) pt.PprofWire) func(int) []byte {
 	return func(size int) []byte {
 		content := fill(size, head, func(b []byte, i int) []byte { return append(b, piece(i)...) })
 		return append(message(pprofHead(), content), tail...)
@@ -101,7 +102,9 @@ var PProf = Inputs{
 	"sparse ids": numbered(func(i int) pt.PprofWire {
 		return none.Location(pt.PprofLocationFields{ID: uint64(i)<<40 + 3, Address: 1})
 	}),
-	"reached locations": numbered(func(i int) pt.PprofWire { return reached(i, pt.PprofLocationFields{Address: uint64(i)}) }),
+	"reached locations": numbered(func(i int) pt.PprofWire {
+		return reached(i, pt.PprofLocationFields{Address: uint64(i)})
+	}),
 	"reached mappings": numbered(func(i int) pt.PprofWire {
 		return append(none.Mapping(pt.PprofMappingFields{ID: uint64(i) + 1, Start: uint64(i) + 9}),
 			reached(i, pt.PprofLocationFields{Mapping: uint64(i) + 1})...)
@@ -155,8 +158,10 @@ var PProf = Inputs{
 	"text as labels": sharing("x", func(i int) pt.PprofWire {
 		return labelled(pt.PprofLabel{Key: 1, Str: own, Num: int64(i + 1)})
 	}),
-	"text as key":  sharing("x", func(i int) pt.PprofWire { return labelled(pt.PprofLabel{Key: own, Num: int64(i + 1)}) }),
-	"text as unit": sharing("x", func(i int) pt.PprofWire { return labelled(pt.PprofLabel{Key: 1, Num: int64(i + 1), Unit: own}) }),
+	"text as key": sharing("x", func(i int) pt.PprofWire { return labelled(pt.PprofLabel{Key: own, Num: int64(i + 1)}) }),
+	"text as unit": sharing("x", func(i int) pt.PprofWire {
+		return labelled(pt.PprofLabel{Key: 1, Num: int64(i + 1), Unit: own})
+	}),
 	"text of two units": func(size int) []byte {
 		s := strings.Repeat("x", size/8)
 		return append(pprofHead().Strings(s, s), asSample(nil, fill(size/2, nil, func(b []byte, i int) []byte {
@@ -167,7 +172,8 @@ var PProf = Inputs{
 		return append(none.Strings(fmt.Sprint(i)), labelled(pt.PprofLabel{Key: int64(i) + own + 1, Str: own})...)
 	}),
 	"text twice in one sample": sharing("x", func(i int) pt.PprofWire {
-		return labelled(pt.PprofLabel{Key: 1, Str: own}, pt.PprofLabel{Key: 1, Str: own}, pt.PprofLabel{Key: 2, Num: int64(i + 1)})
+		return labelled(pt.PprofLabel{Key: 1, Str: own}, pt.PprofLabel{Key: 1, Str: own},
+			pt.PprofLabel{Key: 2, Num: int64(i + 1)})
 	}),
 	"text beside a number": sharing("x", func(i int) pt.PprofWire {
 		return labelled(pt.PprofLabel{Key: 1, Str: own}, pt.PprofLabel{Key: 2, Num: int64(i + 1)})
@@ -177,8 +183,8 @@ var PProf = Inputs{
 			reached(i, pt.PprofLocationFields{Lines: []pt.PprofLine{{Function: uint64(i) + 3}}})...)
 	}),
 	"text as build ids": sharing("x", func(i int) pt.PprofWire {
-		return append(none.Mapping(pt.PprofMappingFields{ID: uint64(i) + 1, Start: 1, Limit: uint64(i) + 9, File: own, BuildID: own}),
-			reached(i, pt.PprofLocationFields{Mapping: uint64(i) + 1})...)
+		return append(none.Mapping(pt.PprofMappingFields{ID: uint64(i) + 1, Start: 1, Limit: uint64(i) + 9, File: own,
+			BuildID: own}), reached(i, pt.PprofLocationFields{Mapping: uint64(i) + 1})...)
 	}),
 	"text that is not UTF-8 as labels": sharing(invalid, func(i int) pt.PprofWire {
 		return labelled(pt.PprofLabel{Key: 1, Str: own, Num: int64(i + 1)})
@@ -230,7 +236,8 @@ func manyTypes(values bool) func(size int) []byte {
 			sample = ones()
 		}
 		return fill(size, headOfManyTypes(), func(b []byte, i int) []byte {
-			return pt.PprofWire(b).Message(pt.PprofSample, sample[:len(sample):len(sample)].Label(pt.PprofLabel{Key: 1, Num: int64(i + 1)}))
+			return pt.PprofWire(b).Message(pt.PprofSample,
+				sample[:len(sample):len(sample)].Label(pt.PprofLabel{Key: 1, Num: int64(i + 1)}))
 		})
 	}
 }
@@ -245,8 +252,8 @@ func manyTypesAndLabels(size int) []byte {
 	return w.Message(pt.PprofSample, sample)
 }
 
-// unreadableLocation returns stacks of one location with many lines. Each line has to be checked, since another function refers
-// to a string that the payload does not have.
+// unreadableLocation returns stacks of one location with many lines. Each line has to be checked, since another
+// function refers to a string that the payload does not have.
 func unreadableLocation(size int) []byte {
 	line := none.Message(pt.PprofLocationLine, none.Varint(1, 1))
 	location := repeat(size/4, none.Varint(1, 3), line)
@@ -254,13 +261,14 @@ func unreadableLocation(size int) []byte {
 		none.Message(pt.PprofSample, sampleOf(3, 3, 3, 3, 3, 3, 3, 99)))
 }
 
-// History returns a pprof as a store of profiles has most work with: hardly any two samples share a function, and the label key has
-// a few more values than a query groups by. Different numbers make pprofs without a common function.
+// History returns a pprof as a store of profiles has most work with: hardly any two samples share a function, and the
+// label key has a few more values than a query groups by. Different numbers make pprofs without a common function.
 func History(number int) func(size int) []byte {
 	return func(size int) []byte {
 		const group, key = own, own + 1
 		head := pprofHead().Strings("group", "key").
-			Function(pt.PprofFunctionFields{ID: 3, Name: group}).Location(pt.PprofLocationFields{ID: 3, Lines: []pt.PprofLine{{Function: 3}}})
+			Function(pt.PprofFunctionFields{ID: 3, Name: group}).
+			Location(pt.PprofLocationFields{ID: 3, Lines: []pt.PprofLine{{Function: 3}}})
 		return fill(size, head, func(b []byte, i int) []byte {
 			id, name, value := uint64(i)+4, int64(own+2+2*i), int64(own+3+2*i)
 			return pt.PprofWire(b).Strings(fmt.Sprintf("f%d.%d", number, i), fmt.Sprint(i%33)).

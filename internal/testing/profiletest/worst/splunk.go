@@ -22,7 +22,8 @@ func labelsOfOneString(s string) func(int) []byte {
 	}
 }
 
-// SplunkPProf are pprofs that cost most in log records of Splunk's agents, which have a profile for each period, and times as labels.
+// SplunkPProf are pprofs that cost most in log records of Splunk's agents, which have a profile for each period, and
+// times as labels.
 var SplunkPProf = Inputs{
 	"a long text under many keys":         labelsOfOneString("x"),
 	"a long invalid text under many keys": labelsOfOneString("\xff"),

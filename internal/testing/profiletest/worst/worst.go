@@ -1,11 +1,13 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package worst makes inputs that cost the most memory and time for their size, for each way by which bytes enter. The tests that
-// bound a translator (profiletest.MeasureCost) and the test of whole processes (TestLimits in internal/testing/chaos) send the same ones.
+// Package worst makes inputs that cost the most memory and time for their size, for each way by which bytes enter. The
+// tests that bound a translator (profiletest.MeasureCost) and the test of whole processes (TestLimits in
+// internal/testing/chaos) send the same ones.
 //
-// Inputs are made of many of the smallest possible entries, of entries that share a long string, of deep nesting, or of large counts.
-// They are plain: Gzip and Zstd compress them, most of them by a factor of a thousand. The same size makes the same bytes.
+// Inputs are made of many of the smallest possible entries, of entries that share a long string, of deep nesting, or of
+// large counts. They are plain: Gzip and Zstd compress them, most of them by a factor of a thousand. The same size
+// makes the same bytes.
 package worst
 
 import (

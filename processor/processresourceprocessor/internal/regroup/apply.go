@@ -97,8 +97,8 @@ type mover struct {
 	// needed.
 	scopeContents map[string]int32
 	scopeContent  int32
-	// resource is the current resource. If it was not measured, its scopes are not read; unread is the last number that such a
-	// scope got.
+	// resource is the current resource. If it was not measured, its scopes are not read; unread is the last number that
+	// such a scope got.
 	resource, unread int32
 	scopeOf          map[scopeKey]pprofile.ScopeProfiles
 }
@@ -193,7 +193,8 @@ func (m *mover) onlyGroup(rp pprofile.ResourceProfiles) (group int32, samples in
 }
 
 // moveProfile moves the samples that leave a profile, and reports whether none is left.
-func (m *mover) moveProfile(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile) (isEmptied bool) {
+func (m *mover) moveProfile(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles,
+	p pprofile.Profile) (isEmptied bool) {
 	samples := p.Samples()
 	if samples.Len() == 0 {
 		return false
@@ -243,9 +244,10 @@ func (m *mover) moveProfile(rp pprofile.ResourceProfiles, sp pprofile.ScopeProfi
 	return stay == 0
 }
 
-// newProfile begins a profile of a group with the header of p. Its id depends only on the content. Only one of the profiles gets
-// the original payload.
-func (m *mover) newProfile(group int32, rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile, withPayload bool) {
+// newProfile begins a profile of a group with the header of p. Its id depends only on the content. Only one of the
+// profiles gets the original payload.
+func (m *mover) newProfile(group int32, rp pprofile.ResourceProfiles, sp pprofile.ScopeProfiles, p pprofile.Profile,
+	withPayload bool) {
 	to := &m.targets[group]
 	dst := m.scope(group, rp, sp).Profiles().AppendEmpty()
 	dst.SetTime(p.Time())

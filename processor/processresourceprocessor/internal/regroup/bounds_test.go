@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// The peak of the heap is at most boundConstant + boundFactor × the message's encoded bytes, and what comes out has at most
-// sizeFactor times its bytes and sizeConstant more.
+// The peak of the heap is at most boundConstant + boundFactor × the message's encoded bytes, and what comes out has at
+// most sizeFactor times its bytes and sizeConstant more.
 const (
 	boundConstant = 32 << 20
 	boundFactor   = 100
@@ -176,7 +176,8 @@ func requireBounded(t testing.TB, wire []byte) {
 		Lower: []string{"process.pid", "process.executable.path"},
 	})
 	if len(wire)%2 == 0 {
-		r = New(Options{Move: []string{"process.pid", "process.executable.name", "process.executable.path", "container.id", "moved"}})
+		r = New(Options{Move: []string{"process.pid", "process.executable.name", "process.executable.path", "container.id",
+			"moved"}})
 	}
 	for _, admit := range []func([32]byte) bool{admitAll, func([32]byte) bool { return false }} {
 		own := pprofile.NewProfiles()

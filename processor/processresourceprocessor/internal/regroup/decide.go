@@ -97,7 +97,8 @@ func (r *Regrouper) groupFor(attributes pprofile.KeyValueAndUnitSlice, base *bas
 	tuple := r.tupleAt(p.tuple)
 	strip := r.stripOf(tuple, p)
 	id := &p.Identity
-	if id.ServiceName == "" || strip == 0 && id.ServiceName == base.serviceName && len(id.Attributes) == 0 && !base.isProcess {
+	if id.ServiceName == "" || strip == 0 && id.ServiceName == base.serviceName && len(id.Attributes) == 0 &&
+		!base.isProcess {
 		return 0
 	}
 	if !base.measure(r) {
@@ -156,7 +157,8 @@ func (r *Regrouper) stripOf(tuple []int32, p *Process) (strip uint64) {
 	return strip
 }
 
-func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *base, tuple []int32, strip uint64, id *Identity, group Group) int32 {
+func (r *Regrouper) newGroup(attributes pprofile.KeyValueAndUnitSlice, base *base, tuple []int32, strip uint64,
+	id *Identity, group Group) int32 {
 	size := base.bytes + len(id.Key)
 	if id.ServiceName != base.serviceName {
 		size += len(id.ServiceName)
@@ -207,7 +209,8 @@ func (b *base) measure(r *Regrouper) bool {
 	attributes := b.rp.Resource().Attributes()
 	b.bytes = mapBytes(attributes) + len(b.rp.SchemaUrl())
 	for _, sp := range b.rp.ScopeProfiles().All() {
-		b.bytes += mapBytes(sp.Scope().Attributes()) + len(sp.Scope().Name()) + len(sp.Scope().Version()) + len(sp.SchemaUrl())
+		b.bytes += mapBytes(sp.Scope().Attributes()) + len(sp.Scope().Name()) + len(sp.Scope().Version()) +
+			len(sp.SchemaUrl())
 		for _, p := range sp.Profiles().All() {
 			b.bytes += 4 * p.AttributeIndices().Len()
 		}
@@ -249,8 +252,8 @@ func (r *Regrouper) other(base *base) int32 {
 	return at
 }
 
-// sharedKeys are prefixes of the attributes that all processes of a machine share. The resource `other` keeps only these, so that
-// a machine has one.
+// sharedKeys are prefixes of the attributes that all processes of a machine share. The resource `other` keeps only
+// these, so that a machine has one.
 var sharedKeys = []string{"host.", "os.", "cloud.", "k8s.cluster.", "k8s.node.", "deployment.environment"}
 
 func isShared(key string) bool {

@@ -13,8 +13,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestMutatedMessages is a fixed count of what the fuzzer does: bytes of a message changed anywhere. No sample is lost, and what
-// is still conformant stays so.
+// TestMutatedMessages is a fixed count of what the fuzzer does: bytes of a message changed anywhere. No sample is lost,
+// and what is still conformant stays so.
 func TestMutatedMessages(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	understood, conformant := 0, 0
@@ -31,7 +31,8 @@ func TestMutatedMessages(t *testing.T) {
 				}
 				understood++
 				samples, isConformant := pd.SampleCount(), profiletest.Check(pd) == nil
-				New(Options{Move: byExecutable, Lower: []string{"process.pid"}}).Regroup(pd, Group{Identify: nameAll, Admit: admitAll})
+				New(Options{Move: byExecutable, Lower: []string{"process.pid"}}).Regroup(pd,
+					Group{Identify: nameAll, Admit: admitAll})
 				require.Equal(t, samples, pd.SampleCount())
 				if isConformant {
 					conformant++

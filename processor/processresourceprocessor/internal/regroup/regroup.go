@@ -1,18 +1,18 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package regroup moves the samples of a message to resources by process, in place: a message with a resource for the whole
-// host becomes a message with a resource for each service.
+// Package regroup moves the samples of a message to resources by process, in place: a message with a resource for the
+// whole host becomes a message with a resource for each service.
 //
 //	scan.go     finds the attributes that the samples of each process share; Group.Identify names the process
 //	decide.go   decides which processes share a resource, within bounds
 //	lower.go    finds the attributes of a process's resource that move to its samples, so that others can share the resource
 //	apply.go    moves attributes and samples
 //
-// The dictionary keeps all of its entries, and gets those that move to samples. Nothing may refer any more to those that moved to
-// resources; that is the only fault which a conformant message can get. What reads entries by reference does not see them: the
-// exporters, symbolize, otlp_profiles, and dictionary_dedup, which leaves them out. Indices out of range stay out of
-// range. Everything takes time and memory in proportion to the message.
+// The dictionary keeps all of its entries, and gets those that move to samples. Nothing may refer any more to those
+// that moved to resources; that is the only fault which a conformant message can get. What reads entries by reference
+// does not see them: the exporters, symbolize, otlp_profiles, and dictionary_dedup, which leaves them out. Indices out
+// of range stay out of range. Everything takes time and memory in proportion to the message.
 package regroup
 
 import (
@@ -30,8 +30,8 @@ type Resource struct {
 	Attributes pcommon.Map
 	Processes  []Process
 
-	// Identify must set IsProcess if the resource is for one process. Then the attributes that Options.Lower lists move to the
-	// samples, so that several processes can share a resource.
+	// Identify must set IsProcess if the resource is for one process. Then the attributes that Options.Lower lists move to
+	// the samples, so that several processes can share a resource.
 	IsProcess bool
 }
 
@@ -126,7 +126,8 @@ type Regrouper struct {
 type Options struct {
 	// Move lists those that move from samples to resources, at most 50. service.name moves if it is the name.
 	Move []string
-	// Lower lists those that move from the resource of a process to its samples, such as process.pid. No key is in both lists.
+	// Lower lists those that move from the resource of a process to its samples, such as process.pid. No key is in both
+	// lists.
 	Lower []string
 }
 

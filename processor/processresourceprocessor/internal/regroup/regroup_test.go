@@ -23,13 +23,14 @@ import (
 
 var byExecutable = []string{"process.executable.name", "process.executable.path", "container.id"}
 
-// host returns a message like the eBPF profiler's: a resource for the host and one for a container, CPU samples with timestamps,
-// and off-CPU samples with values too.
+// host returns a message like the eBPF profiler's: a resource for the host and one for a container, CPU samples with
+// timestamps, and off-CPU samples with values too.
 func host(seed uint64, processes, samples int) pprofile.Profiles {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	b := profiletest.New()
 	for _, container := range []string{"", strings.Repeat("c1", 32)} {
-		b.Resource("container.id", container).Scope("go.opentelemetry.io/ebpf-profiler", "v1").SchemaURLs("https://example.com/1.37", "https://example.com/1.37")
+		b.Resource("container.id", container).Scope("go.opentelemetry.io/ebpf-profiler", "v1").
+			SchemaURLs("https://example.com/1.37", "https://example.com/1.37")
 		for _, kind := range []string{"samples", "off_cpu"} {
 			b.Profile(kind, "count").Time(1_000, 5_000_000).Period(50_000_000, "cpu", "nanoseconds")
 			seen := map[string]bool{}
@@ -54,8 +55,8 @@ func host(seed uint64, processes, samples int) pprofile.Profiles {
 					attributes = append(attributes, profiletest.Attr("service.name", "apm"))
 					s = s.Linked([16]byte{1, byte(i)}, [8]byte{2})
 				}
-				attributes = append(attributes, profiletest.Attr("process.pid", int64(pid)), profiletest.Attr("thread.id", int64(thread)),
-					profiletest.Attr("cpu.logical_number", int64(rnd.IntN(2))))
+				attributes = append(attributes, profiletest.Attr("process.pid", int64(pid)),
+					profiletest.Attr("thread.id", int64(thread)), profiletest.Attr("cpu.logical_number", int64(rnd.IntN(2))))
 				if key := fmt.Sprint(functions, attributes, s.TraceID); !seen[key] {
 					seen[key] = true
 					b.Sample(s.With(attributes...))
@@ -96,7 +97,8 @@ func facts(pd pprofile.Profiles, ofResource ...string) (all []string) {
 	for _, rp := range pd.ResourceProfiles().All() {
 		for _, sp := range rp.ScopeProfiles().All() {
 			for _, p := range sp.Profiles().All() {
-				header := fmt.Sprint(rp.SchemaUrl(), sp.Scope().Name(), sp.Scope().Version(), sp.SchemaUrl(), p.Time(), p.DurationNano(), p.Period(),
+				header := fmt.Sprint(rp.SchemaUrl(), sp.Scope().Name(), sp.Scope().Version(), sp.SchemaUrl(), p.Time(),
+					p.DurationNano(), p.Period(),
 					text(p.SampleType().TypeStrindex()), text(p.SampleType().UnitStrindex()), text(p.PeriodType().TypeStrindex()))
 				for _, s := range p.Samples().All() {
 					attributes := map[string]string{}
@@ -136,14 +138,16 @@ func facts(pd pprofile.Profiles, ofResource ...string) (all []string) {
 
 func TestHostBecomesServices(t *testing.T) {
 	for seed := range uint64(8) {
-		for _, move := range [][]string{byExecutable, append(slices.Clone(byExecutable), "process.pid"), {"container.id"}, {"container.id", "thread.name"}} {
+		for _, move := range [][]string{byExecutable, append(slices.Clone(byExecutable), "process.pid"), {"container.id"},
+			{"container.id", "thread.name"}} {
 			pd := host(seed, 2+int(seed)*7, 10+int(seed)*30)
 			require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
 			before := clone(pd)
 			stats := New(Options{Move: move}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 			require.Zero(t, stats)
 			require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
-			require.NoError(t, profiletest.Check(new(compact.Batch).Merge([]pprofile.Profiles{clone(pd)})), "conformant after dictionary_dedup")
+			require.NoError(t, profiletest.Check(new(compact.Batch).Merge([]pprofile.Profiles{clone(pd)})),
+				"conformant after dictionary_dedup")
 			require.Equal(t, facts(before, "container.id"), facts(pd, append(move, "container.id")...))
 
 			again := clone(before)
@@ -170,7 +174,8 @@ func processes(seed uint64, n int) pprofile.Profiles {
 		for kind := range 1 + rnd.IntN(2) {
 			b.Profile(fmt.Sprint("kind", kind), "count").Time(1_000, 5_000_000)
 			for i := range 1 + rnd.IntN(4) {
-				s := profiletest.Observed([]uint64{1_000 + uint64(i)}, fmt.Sprint("f", i)).With(profiletest.Attr("thread.id", int64(rnd.IntN(9))))
+				s := profiletest.Observed([]uint64{1_000 + uint64(i)}, fmt.Sprint("f", i)).
+					With(profiletest.Attr("thread.id", int64(rnd.IntN(9))))
 				if rnd.IntN(5) == 0 {
 					s = s.With(profiletest.Attr("process.pid", int64(pid)))
 				}
@@ -228,7 +233,8 @@ func TestProcessesAreNotSplitNeedlessly(t *testing.T) {
 		require.Equal(t, 1, rp.ScopeProfiles().Len())
 		assert.LessOrEqual(t, rp.ScopeProfiles().At(0).Profiles().Len(), 2)
 	}
-	assert.Len(t, seen, 2*(7+1+6), "7 programs, the kernel, and 6 of them with a name of their own, on the host and in the container")
+	assert.Len(t, seen, 2*(7+1+6),
+		"7 programs, the kernel, and 6 of them with a name of their own, on the host and in the container")
 }
 
 // If a dictionary has an attribute twice, the samples that keep the one keep it, even if others lose the other.
@@ -292,7 +298,8 @@ func TestWhatStays(t *testing.T) {
 	assert.Equal(t, 1, p.Samples().Len())
 	assert.Equal(t, "payload", string(p.OriginalPayload().AsRaw()), "the payload goes out once")
 	assert.Equal(t, pprofile.ProfileID{1}, p.ProfileID())
-	assert.Equal(t, map[string]any{"service.name": "a", "process.executable.name": "a", "host.name": "h"}, moved.Resource().Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"service.name": "a", "process.executable.name": "a", "host.name": "h"},
+		moved.Resource().Attributes().AsRaw())
 	p = moved.ScopeProfiles().At(0).Profiles().At(0)
 	assert.Zero(t, p.OriginalPayload().Len())
 	assert.False(t, p.ProfileID().IsEmpty())
@@ -307,7 +314,8 @@ func TestOneProcess(t *testing.T) {
 	New(Options{Move: byExecutable}).Regroup(pd, Group{Identify: byProgram, Admit: admitAll})
 	require.NoError(t, profiletest.Check(pd, profiletest.AllowOrphans()))
 	require.Equal(t, 1, pd.ResourceProfiles().Len())
-	assert.Equal(t, map[string]any{"service.name": "shop", "process.pid": int64(7)}, pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"service.name": "shop", "process.pid": int64(7)},
+		pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
 	p := profiletest.ProfileAt(pd, 0)
 	assert.Equal(t, pprofile.ProfileID{1}, p.ProfileID())
 	assert.Equal(t, "payload", string(p.OriginalPayload().AsRaw()))
@@ -366,11 +374,14 @@ func TestSharedAttributesStay(t *testing.T) {
 	assert.Equal(t, 1, profiletest.SampleAt(pd, 0).AttributeIndices().Len())
 }
 
-// Processes above the limit share one resource, which has only attributes of the machine. Their samples keep all attributes.
+// Processes above the limit share one resource, which has only attributes of the machine. Their samples keep all
+// attributes.
 func TestOther(t *testing.T) {
-	b := profiletest.New().Resource("container.id", strings.Repeat("a", 64), "host.name", "h", "k8s.pod.name", "p").Profile("cpu", "ns")
+	b := profiletest.New().Resource("container.id", strings.Repeat("a", 64), "host.name", "h", "k8s.pod.name", "p").
+		Profile("cpu", "ns")
 	for i := range 5 {
-		b.Sample(sampleOf(profiletest.Attr("process.executable.name", fmt.Sprint("program", i)), profiletest.Attr("process.pid", int64(i+1))))
+		b.Sample(sampleOf(profiletest.Attr("process.executable.name", fmt.Sprint("program", i)),
+			profiletest.Attr("process.pid", int64(i+1))))
 	}
 	pd := b.Build()
 	admitted := 0
@@ -391,10 +402,11 @@ func TestOther(t *testing.T) {
 func TestContentIsStable(t *testing.T) {
 	seen := map[[32]byte]int{}
 	for seed := range uint64(5) {
-		New(Options{Move: byExecutable}).Regroup(host(seed, 20, 1000), Group{Identify: byProgram, Admit: func(content [32]byte) bool {
-			seen[content]++
-			return true
-		}})
+		New(Options{Move: byExecutable}).Regroup(host(seed, 20, 1000),
+			Group{Identify: byProgram, Admit: func(content [32]byte) bool {
+				seen[content]++
+				return true
+			}})
 	}
 	for content, n := range seen {
 		assert.Zero(t, n%5, content)
@@ -403,7 +415,8 @@ func TestContentIsStable(t *testing.T) {
 
 // References into the string table, in attributes of resources, keep their meaning.
 func TestReferencesKeepTheirMeaning(t *testing.T) {
-	pd := profiletest.New().Resource("zone", "north", "container.id", "").Scope("s", "1", "key", "value").Profile("cpu", "ns").
+	pd := profiletest.New().Resource("zone", "north", "container.id", "").Scope("s", "1", "key", "value").Profile("cpu",
+		"ns").
 		Sample(sampleOf(profiletest.Attr("process.executable.name", "a"), profiletest.Attr("z", "last"))).Build()
 	_, err := sizer.MarshalProfiles(pd) // leaves references behind, as over gRPC
 	require.NoError(t, err)
@@ -411,7 +424,8 @@ func TestReferencesKeepTheirMeaning(t *testing.T) {
 	again, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(marshal(t, pd))
 	require.NoError(t, err)
 	rp := again.ResourceProfiles().At(0)
-	assert.Equal(t, map[string]any{"service.name": "a", "process.executable.name": "a", "zone": "north"}, rp.Resource().Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"service.name": "a", "process.executable.name": "a", "zone": "north"},
+		rp.Resource().Attributes().AsRaw())
 	assert.Equal(t, map[string]any{"key": "value"}, rp.ScopeProfiles().At(0).Scope().Attributes().AsRaw())
 }
 
@@ -435,7 +449,8 @@ func TestDuplicateAttributes(t *testing.T) {
 
 // Entry 0 stays, whatever its content is.
 func TestARealAttributeAtZero(t *testing.T) {
-	pd := profiletest.New().Resource().Profile("cpu", "ns").Sample(sampleOf(profiletest.Attr("process.executable.name", "a"))).Build()
+	pd := profiletest.New().Resource().Profile("cpu", "ns").
+		Sample(sampleOf(profiletest.Attr("process.executable.name", "a"))).Build()
 	d := pd.Dictionary()
 	d.AttributeTable().At(1).CopyTo(d.AttributeTable().At(0))
 	profiletest.SampleAt(pd, 0).AttributeIndices().FromRaw([]int32{0})
@@ -487,7 +502,8 @@ func TestIndicesOutOfRangeWhereTablesGrow(t *testing.T) {
 		resources[0].IsProcess = true
 		resources[0].Processes[0].Identity.ServiceName = "a"
 	}, Admit: admitAll})
-	assert.Equal(t, map[string]any{"service.name": "a", "process.executable.name": "a"}, pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"service.name": "a", "process.executable.name": "a"},
+		pd.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
 	assert.Equal(t, []string{"", "thread.id", "process.pid"}, keysOf(pd))
 	assert.Equal(t, []int32{1, outOfRange, 2}, s.AttributeIndices().AsRaw())
 	assert.Equal(t, []int32{outOfRange}, d.LocationTable().At(1).AttributeIndices().AsRaw())

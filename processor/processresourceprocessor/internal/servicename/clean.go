@@ -16,7 +16,8 @@ import (
 // MaxBytes bounds a name.
 const MaxBytes = 255
 
-// Clean makes a name from an untrusted string: at most MaxBytes of UTF-8 without control characters or spaces around it.
+// Clean makes a name from an untrusted string: at most MaxBytes of UTF-8 without control characters or spaces around
+// it.
 func Clean(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

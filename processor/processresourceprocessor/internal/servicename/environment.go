@@ -9,8 +9,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/environment"
 )
 
-// FromEnvironment returns the name in OTEL_SERVICE_NAME, or the one in OTEL_RESOURCE_ATTRIBUTES, whose malformed pairs it skips. Neither
-// is a name if it is that of an unknown service.
+// FromEnvironment returns the name in OTEL_SERVICE_NAME, or the one in OTEL_RESOURCE_ATTRIBUTES, whose malformed pairs
+// it skips. Neither is a name if it is that of an unknown service.
 func FromEnvironment(serviceName, resourceAttributes string) string {
 	if name := Clean(serviceName); !IsUnknown(name) {
 		return name

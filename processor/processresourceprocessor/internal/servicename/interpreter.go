@@ -37,8 +37,8 @@ func FromCommand(c Command) string {
 	return name
 }
 
-// program returns the name of the executable, or of the first argument or the process if they name it better: the executable contains
-// many programs, or was started from memory or an open file.
+// program returns the name of the executable, or of the first argument or the process if they name it better: the
+// executable contains many programs, or was started from memory or an open file.
 func (c *Command) program() string {
 	name := Clean(c.Executable)
 	isMulticall := name == "busybox" || name == "toybox" || name == "coreutils"
@@ -60,10 +60,11 @@ func (c *Command) program() string {
 	}
 }
 
-// isAnonymous reports whether a name is that of no file, such as memfd:sealed-91173221a7ea, or the number of an open one in
-// /proc/self/fd.
+// isAnonymous reports whether a name is that of no file, such as memfd:sealed-91173221a7ea, or the number of an open
+// one in /proc/self/fd.
 func isAnonymous(name string) bool {
-	return strings.HasPrefix(name, "memfd:") || strings.Trim(name, "0123456789") == "" || name == "exe" || name == "." || name == "/"
+	return strings.HasPrefix(name, "memfd:") || strings.Trim(name, "0123456789") == "" || name == "exe" || name == "." ||
+		name == "/"
 }
 
 // titleOf returns the first word of a title that a program wrote over its arguments: `gunicorn: worker [shop]`.
@@ -104,7 +105,8 @@ func node(arguments []string) string {
 	for i := 0; i < len(arguments); i++ {
 		argument := arguments[i]
 		switch {
-		case argument == "-e" || argument == "--eval" || argument == "-p" || argument == "--print" || argument == "-pe" || argument == "-":
+		case argument == "-e" || argument == "--eval" || argument == "-p" || argument == "--print" || argument == "-pe" ||
+			argument == "-":
 			return ""
 		case slices.Contains(nodeValues, argument):
 			i++
@@ -179,7 +181,8 @@ func dotnet(arguments []string) string {
 	return ""
 }
 
-// script describes the arguments of an interpreter whose options are letters: the first that is not an option is the script.
+// script describes the arguments of an interpreter whose options are letters: the first that is not an option is the
+// script.
 type script struct {
 	inline   string   // letters with code to run instead of a file
 	module   string   // letters with the name of what to run

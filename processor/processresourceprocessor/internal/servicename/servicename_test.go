@@ -71,16 +71,23 @@ func TestFromCommand(t *testing.T) {
 		assert.Equal(t, want, FromCommand(Command{Executable: arguments[0], Arguments: arguments}), command)
 		assert.Equal(t, arguments[0], FromCommand(Command{Executable: arguments[0], Arguments: nil}), "without arguments")
 	}
-	assert.Equal(t, "gunicorn", FromCommand(Command{Executable: "python3", Arguments: []string{"gunicorn: worker [shop]"}}))
-	assert.Equal(t, "celeryd", FromCommand(Command{Executable: "python3", Arguments: []string{"[celeryd: celery@host:MainProcess]"}}))
+	assert.Equal(t, "gunicorn",
+		FromCommand(Command{Executable: "python3", Arguments: []string{"gunicorn: worker [shop]"}}))
+	assert.Equal(t, "celeryd",
+		FromCommand(Command{Executable: "python3", Arguments: []string{"[celeryd: celery@host:MainProcess]"}}))
 	assert.Equal(t, "python3", FromCommand(Command{Executable: "python3", Arguments: []string{"what the program likes"}}))
 	assert.Equal(t, "run.sh", FromCommand(Command{Executable: "busybox", Arguments: []string{"-sh", "run.sh"}}))
 	assert.Equal(t, "runc", FromCommand(Command{Executable: "memfd:runc_cloned:", Arguments: []string{"runc", "init"}}))
-	assert.Equal(t, "shop.js", FromCommand(Command{Executable: "memfd:sealed-91173221a7ea", Arguments: []string{"/usr/bin/node", "shop.js"}}))
+	assert.Equal(t, "shop.js",
+		FromCommand(Command{Executable: "memfd:sealed-91173221a7ea", Arguments: []string{"/usr/bin/node", "shop.js"}}))
 	assert.Equal(t, "shop", FromCommand(Command{Executable: "memfd:sealed-91173221a7ea", Name: "shop"}))
-	assert.Equal(t, "shop", FromCommand(Command{Executable: "memfd:sealed-91173221a7ea", Name: "shop", Arguments: []string{"/proc/self/fd/7"}}))
-	assert.Equal(t, "shop", FromCommand(Command{Executable: "memfd:sealed-91173221a7ea", Name: "shop", Arguments: []string{"", "x"}}))
-	assert.Empty(t, FromCommand(Command{Executable: "memfd:sealed-91173221a7ea", Name: "7", Arguments: []string{"/proc/self/exe", "init"}}))
+	assert.Equal(t, "shop",
+		FromCommand(Command{Executable: "memfd:sealed-91173221a7ea", Name: "shop", Arguments: []string{"/proc/self/fd/7"}}))
+	assert.Equal(t, "shop",
+		FromCommand(Command{Executable: "memfd:sealed-91173221a7ea", Name: "shop", Arguments: []string{"", "x"}}))
+	assert.Empty(t,
+		FromCommand(Command{Executable: "memfd:sealed-91173221a7ea", Name: "7",
+			Arguments: []string{"/proc/self/exe", "init"}}))
 	assert.Empty(t, FromCommand(Command{Executable: "memfd:sealed-91173221a7ea"}))
 	assert.Equal(t, "busybox", FromCommand(Command{Executable: "busybox", Name: "main"}))
 	assert.Equal(t, "helper", FromCommand(Command{Executable: "3", Arguments: []string{"/usr/lib/helper"}}))
@@ -137,12 +144,14 @@ func FuzzNames(f *testing.F) {
 }
 
 func requireBoundedNames(t testing.TB, executable, commandLine, attributes string) {
-	rules := []Rule{{Executable: regexp.MustCompile(`(a*)*b`), CommandLine: regexp.MustCompile(`(.*)x(.*)`), Template: "$1$2"}}
+	rules := []Rule{{Executable: regexp.MustCompile(`(a*)*b`), CommandLine: regexp.MustCompile(`(.*)x(.*)`),
+		Template: "$1$2"}}
 	var names []string
 	cost := profiletest.MeasureCost(t, func() {
 		arguments := strings.Split(commandLine, "\x00")
 		names = []string{
-			FromCommand(Command{Executable: executable, Arguments: arguments}), FromEnvironment(executable, attributes), FromJavaProperty(arguments),
+			FromCommand(Command{Executable: executable, Arguments: arguments}), FromEnvironment(executable, attributes),
+			FromJavaProperty(arguments),
 			Match(rules, Clean(executable), arguments),
 		}
 		for _, language := range []string{"python3", "node", "java", "ruby", "perl", "php", "sh", "dotnet", "busybox"} {

@@ -41,7 +41,8 @@ func BenchmarkCachedLookup(b *testing.B) {
 		m := r.Module(Key{IDs: symbols.IDs{GNU: fmt.Sprintf("%040x", i)}}, "file")
 		modules = append(modules, m)
 		for k := range uint64(1000) {
-			r.cache.put(key{module: m.id, address: symbols.Position{Offset: k * 97}}, &Answer{Frames: []symbols.Frame{{Name: "function"}}})
+			r.cache.put(key{module: m.id, address: symbols.Position{Offset: k * 97}},
+				&Answer{Frames: []symbols.Frame{{Name: "function"}}})
 		}
 	}
 	b.ReportAllocs()

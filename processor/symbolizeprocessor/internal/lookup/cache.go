@@ -30,8 +30,9 @@ type key struct {
 	address symbols.Position
 }
 
-// cache holds answers up to a number of bytes. When it is full, it drops those that were used least recently. A cache that admits
-// only what is used often, such as otter, would not do: a message asks again for what a worker has just found.
+// cache holds answers up to a number of bytes. When it is full, it drops those that were used least recently. A cache
+// that admits only what is used often, such as otter, would not do: a message asks again for what a worker has just
+// found.
 type cache struct {
 	shards [shards]shard
 }

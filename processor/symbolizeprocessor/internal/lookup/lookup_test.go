@@ -228,7 +228,9 @@ func TestOpenFilesAreBounded(t *testing.T) {
 // A file that costs too much work is searched once, and again only after the interval.
 func TestCostlyFilesAreLeftAlone(t *testing.T) {
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
-	r := newResolver(t, func(_ *Config, files *sources.Config) { files.Limits = symbols.Limits{TableBytes: 1 << 20, Work: 10} })
+	r := newResolver(t, func(_ *Config, files *sources.Config) {
+		files.Limits = symbols.Limits{TableBytes: 1 << 20, Work: 10}
+	})
 	m := r.Module(Key{IDs: idsOf(t, program)}, program)
 	_, why := request(t, r, m, symbols.Position{Offset: 0x1100})
 	assert.Equal(t, TooLarge, why)
@@ -307,14 +309,16 @@ func hangingServer(t *testing.T) (url string, requests *atomic.Int64) {
 	return server.URL, requests
 }
 
-// Unknown build ids and a slow server do not keep files of this machine from being read, and every one of them has a reason.
+// Unknown build ids and a slow server do not keep files of this machine from being read, and every one of them has a
+// reason.
 func TestDownloadsDoNotDelayFiles(t *testing.T) {
 	url, requests := hangingServer(t)
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
 	const unknown, queueSize = 100, 20
 	r := newResolver(t, func(c *Config, files *sources.Config) {
 		c.QueueSize, c.MaxModules, c.Lines = queueSize, 2*unknown, true
-		files.Debuginfod = sources.DebuginfodConfig{Servers: []string{url}, CacheDirectory: t.TempDir(), MaxCacheBytes: 1 << 20}
+		files.Debuginfod = sources.DebuginfodConfig{Servers: []string{url}, CacheDirectory: t.TempDir(),
+			MaxCacheBytes: 1 << 20}
 	})
 	at := []symbols.Position{{Offset: 0x1100, MappingOffset: 0x1000}}
 	counts := map[Reason]int{}
@@ -334,7 +338,8 @@ func TestDownloadsDoNotDelayFiles(t *testing.T) {
 		}
 	}
 	assert.Eventually(t, func() bool { return requests.Load() == 1 }, 30*time.Second, time.Millisecond)
-	assert.Eventually(t, func() bool { return r.Sizes().Queued == queueSize }, 30*time.Second, time.Millisecond, "all wait but the one that a worker has")
+	assert.Eventually(t, func() bool { return r.Sizes().Queued == queueSize }, 30*time.Second, time.Millisecond,
+		"all wait but the one that a worker has")
 	assert.Equal(t, unknown, counts[Pending]+counts[QueueFull], counts)
 
 	// The file has functions, but no lines, for which the server would be asked.
@@ -354,7 +359,8 @@ func TestFilesAreClosedDuringDownloads(t *testing.T) {
 	program := symbolstest.Compile(t, "gcc", "shop.c", "-O1")
 	r := newResolver(t, func(c *Config, files *sources.Config) {
 		c.Lines = true
-		files.Debuginfod = sources.DebuginfodConfig{Servers: []string{url}, CacheDirectory: t.TempDir(), MaxCacheBytes: 1 << 20}
+		files.Debuginfod = sources.DebuginfodConfig{Servers: []string{url}, CacheDirectory: t.TempDir(),
+			MaxCacheBytes: 1 << 20}
 	})
 	m := r.Module(Key{IDs: idsOf(t, program)}, program)
 	why, _ := r.Request(m, []symbols.Position{{Offset: 0x1100, MappingOffset: 0x1000}}, nil)

@@ -37,7 +37,8 @@ const (
 )
 
 var reasonNames = [NumReasons]string{
-	"pending", "not_a_file", "not_found", "queue_full", "no_build_id", "mismatch", "no_symbol", "too_large", "malformed", "unavailable",
+	"pending", "not_a_file", "not_found", "queue_full", "no_build_id", "mismatch", "no_symbol", "too_large", "malformed",
+	"unavailable",
 }
 
 func (r Reason) String() string { return reasonNames[r] }
@@ -76,7 +77,8 @@ type Resolver struct {
 	// observe is called for each source that was tried.
 	observe func(kind sources.Kind, took time.Duration)
 	cache   *cache
-	// queue has the modules to search, downloads those that wait for a server. Servers are slow, so they keep nothing else waiting.
+	// queue has the modules to search, downloads those that wait for a server. Servers are slow, so they keep nothing else
+	// waiting.
 	queue, downloads chan *Module
 	stop             context.Context
 	cancel           context.CancelFunc
@@ -177,8 +179,8 @@ func (r *Resolver) Module(k Key, path string) *Module {
 	return m
 }
 
-// forget is called with the least recently used module, which makes room for another. Resolver.mu is held. A worker that has the
-// module keeps it.
+// forget is called with the least recently used module, which makes room for another. Resolver.mu is held. A worker
+// that has the module keeps it.
 func forget(_ Key, m *Module) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,8 +215,8 @@ func (r *Resolver) Missing(m *Module) (Reason, bool) {
 	return m.missing, m.missing != Pending && time.Now().Before(m.retryAt)
 }
 
-// Request queues addresses of a module for a worker. pids are processes that have it mapped. It does not wait: it returns
-// why the addresses are missing, and, if that is Pending, a channel that is closed when the search has ended.
+// Request queues addresses of a module for a worker. pids are processes that have it mapped. It does not wait: it
+// returns why the addresses are missing, and, if that is Pending, a channel that is closed when the search has ended.
 func (r *Resolver) Request(m *Module, at []symbols.Position, pids []int64) (Reason, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -279,7 +281,8 @@ func (r *Resolver) allModules() []*Module {
 	return r.modules.Values()
 }
 
-// DrainUnresolved returns the n modules with most unresolved locations, and the number of all such locations. It resets the counts.
+// DrainUnresolved returns the n modules with most unresolved locations, and the number of all such locations. It resets
+// the counts.
 func (r *Resolver) DrainUnresolved(n int) (top []Unresolved, all int) {
 	for _, m := range r.allModules() {
 		m.mu.Lock()
@@ -296,7 +299,8 @@ func (r *Resolver) DrainUnresolved(n int) (top []Unresolved, all int) {
 		top = append(top, u)
 	}
 	slices.SortFunc(top, func(a, b Unresolved) int {
-		return cmp.Or(-cmp.Compare(a.Locations, b.Locations), cmp.Compare(a.Path, b.Path), cmp.Compare(a.IDs.String(), b.IDs.String()))
+		return cmp.Or(-cmp.Compare(a.Locations, b.Locations), cmp.Compare(a.Path, b.Path),
+			cmp.Compare(a.IDs.String(), b.IDs.String()))
 	})
 	return top[:min(n, len(top))], all
 }

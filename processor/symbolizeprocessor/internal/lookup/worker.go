@@ -16,7 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
-// opened is the result of a source, if it was asked: a file, or an error that is kept as long as the module's files are open.
+// opened is the result of a source, if it was asked: a file, or an error that is kept as long as the module's files are
+// open.
 type opened struct {
 	file *sources.SymbolFile
 	err  error
@@ -56,7 +57,8 @@ func (r *Resolver) download() {
 	}
 }
 
-// search resolves the addresses that a module waits for, until none were added meanwhile or a file has to be downloaded.
+// search resolves the addresses that a module waits for, until none were added meanwhile or a file has to be
+// downloaded.
 func (r *Resolver) search(m *Module) {
 	for {
 		s := m.suspended
@@ -96,7 +98,8 @@ func (r *Resolver) next(m *Module) *search {
 		return nil
 	}
 	addresses := slices.SortedFunc(maps.Keys(wanted), comparePositions)
-	return &search{resolver: r, module: m, pids: slices.Clone(m.pids), addresses: addresses, best: make([]found, len(addresses))}
+	return &search{resolver: r, module: m, pids: slices.Clone(m.pids), addresses: addresses,
+		best: make([]found, len(addresses))}
 }
 
 // release ends the worker's use of a module. m.mu is held.
@@ -125,7 +128,8 @@ type search struct {
 	retryAt time.Time
 
 	kind sources.Kind // the source that is next
-	// downloads counts how often the module's file was downloaded; downloading and downloadErr are the last one's time and error.
+	// downloads counts how often the module's file was downloaded; downloading and downloadErr are the last one's time and
+	// error.
 	downloads   int
 	downloading time.Duration
 	downloadErr error
@@ -136,8 +140,8 @@ type found struct {
 	kind sources.Kind
 }
 
-// run tries the sources in their order until all addresses are resolved as wanted. It returns false if the search was suspended: it goes
-// on after a download.
+// run tries the sources in their order until all addresses are resolved as wanted. It returns false if the search was
+// suspended: it goes on after a download.
 func (s *search) run() bool {
 	r := s.resolver
 	enough := symbols.QualityExported
@@ -183,8 +187,8 @@ var errDownloadsFull = errors.New("too many files wait for a download")
 // downloadRetry is the time after which a file is searched again if too many others waited for a download.
 const downloadRetry = time.Second
 
-// suspend queues the search for a download. It returns false if too many wait, or if files do not stay in the cache until they are
-// opened. Meanwhile the functions that were found are known, and the module holds no file open.
+// suspend queues the search for a download. It returns false if too many wait, or if files do not stay in the cache
+// until they are opened. Meanwhile the functions that were found are known, and the module holds no file open.
 func (s *search) suspend() bool {
 	r, m := s.resolver, s.module
 	const maxDownloads = 2
@@ -240,8 +244,8 @@ func (s *search) open(kind sources.Kind) (*sources.SymbolFile, error) {
 	return file, err
 }
 
-// maxDemangling bounds the time for slow names of one lookup, those above slowDemangling. Real ones take microseconds each: how
-// many there are, or how busy the machine is, does not matter.
+// maxDemangling bounds the time for slow names of one lookup, those above slowDemangling. Real ones take microseconds
+// each: how many there are, or how busy the machine is, does not matter.
 const (
 	maxDemangling  = 2 * time.Second
 	slowDemangling = 10 * time.Millisecond

@@ -205,7 +205,8 @@ func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err e
 	case http.StatusNotFound:
 		result, err = "not_found", ErrNotFound
 	default:
-		return d.failed(ctx, i, httpserver.RetryAfter(response.Header, time.Now()), fmt.Errorf("debuginfod: %s", response.Status))
+		return d.failed(ctx, i, httpserver.RetryAfter(response.Header, time.Now()),
+			fmt.Errorf("debuginfod: %s", response.Status))
 	}
 	d.succeeded(i)
 	d.observe(result)

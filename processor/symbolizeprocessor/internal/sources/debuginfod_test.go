@@ -234,8 +234,10 @@ func TestDebuginfodCacheIsBounded(t *testing.T) {
 	assert.ElementsMatch(t, []string{idOf(1) + ".debug", idOf(9) + ".debug", idOf(10) + ".debug"}, list(t, f))
 
 	// After a restart, a smaller bound applies, and partial downloads are removed.
-	require.NoError(t, os.WriteFile(filepath.Join(f.config.Debuginfod.CacheDirectory, "download-1.part"), make([]byte, 100), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(f.config.Debuginfod.CacheDirectory, "someone's notes"), make([]byte, 100), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(f.config.Debuginfod.CacheDirectory, "download-1.part"),
+		make([]byte, 100), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(f.config.Debuginfod.CacheDirectory, "someone's notes"),
+		make([]byte, 100), 0o600))
 	config := f.config
 	config.Debuginfod.MaxCacheBytes = 400 << 10
 	assert.Equal(t, int64(300<<10), NewFinder(config, http.DefaultClient, func(string) {}).DebuginfodCacheBytes())
@@ -272,7 +274,8 @@ func TestBuildIDsAreNoPaths(t *testing.T) {
 	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(elfWithID(1, 0)) })
 	f := finder(t, nil, s)
 	f.config.DebugDirectories = []string{"/"}
-	for _, id := range []string{"", "ab", "../../../../etc/passwd", "../../" + idOf(1), idOf(1) + "?a=b", idOf(1)[:39] + "/", "ABCDEF0123"} {
+	for _, id := range []string{"", "ab", "../../../../etc/passwd", "../../" + idOf(1), idOf(1) + "?a=b", idOf(1)[:39] +
+		"/", "ABCDEF0123"} {
 		require.ErrorIs(t, fetch(t, f, id), ErrNotFound, id)
 		_, err := f.Open(DebugDirectory, Module{IDs: symbols.IDs{GNU: id}})
 		require.ErrorIs(t, err, ErrNotFound, id)

@@ -51,8 +51,8 @@ func isFileName(name string) bool {
 }
 
 // openOfProcess opens the file that a process, whose directory in /proc is dir, has mapped under the module's name. The
-// kernel's link to a mapping leads to the file itself, even if it was deleted, but needs CAP_CHECKPOINT_RESTORE; the path
-// below the process's root does not.
+// kernel's link to a mapping leads to the file itself, even if it was deleted, but needs CAP_CHECKPOINT_RESTORE; the
+// path below the process's root does not.
 func (s *search) openOfProcess(dir string) *SymbolFile {
 	m, root := s.module, filepath.Join(dir, "root")
 	maps, err := readMaps(filepath.Join(dir, "maps"), m.Path)

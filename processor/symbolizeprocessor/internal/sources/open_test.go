@@ -22,9 +22,11 @@ func TestOpenStaysBelowItsRoot(t *testing.T) {
 	require.NoError(t, os.Symlink("usr/lib", filepath.Join(root, "lib")))
 	require.NoError(t, os.Symlink(outside, filepath.Join(root, "absolute")))
 	require.NoError(t, os.Symlink("../../../../../../../../"+outside, filepath.Join(root, "relative")))
-	for name, open := range map[string]func(root, name string) (*os.File, error){"openFile": openFile, "openInRoot": openInRoot} {
+	for name, open := range map[string]func(root, name string) (*os.File,
+		error){"openFile": openFile, "openInRoot": openInRoot} {
 		t.Run(name, func(t *testing.T) {
-			for _, inside := range []string{"/usr/lib/file", "usr/lib/file", "/lib/file", "/lib/../lib/file", "/../../usr/lib/file"} {
+			for _, inside := range []string{"/usr/lib/file", "usr/lib/file", "/lib/file", "/lib/../lib/file",
+				"/../../usr/lib/file"} {
 				file, err := open(root, inside)
 				if !assert.NoError(t, err, inside) {
 					continue
@@ -54,7 +56,8 @@ func TestPseudoFilesAreRefused(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("no /proc")
 	}
-	for _, name := range []string{"/proc/self/status", "/proc/self/maps", "/proc/self/exe", "/proc/self/root/etc/passwd", "/sys/kernel/notes", "/dev/null"} {
+	for _, name := range []string{"/proc/self/status", "/proc/self/maps", "/proc/self/exe", "/proc/self/root/etc/passwd",
+		"/sys/kernel/notes", "/dev/null"} {
 		file, err := openFile("/", name)
 		if !assert.Error(t, err, name) {
 			_ = file.Close()

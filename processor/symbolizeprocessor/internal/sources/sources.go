@@ -197,7 +197,8 @@ func (s *search) check(file *os.File) (*symbols.Image, error) {
 
 // note keeps err, unless it only means that a candidate does not exist.
 func (s *search) note(err error) {
-	if s.err == nil || errors.Is(s.err, ErrNotFound) || errors.Is(s.err, fs.ErrPermission) && !errors.Is(err, ErrNotFound) {
+	if s.err == nil || errors.Is(s.err, ErrNotFound) || errors.Is(s.err, fs.ErrPermission) &&
+		!errors.Is(err, ErrNotFound) {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = ErrNotFound
 		}

@@ -77,7 +77,8 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL, claim *budget.Claim)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, ingest.Reject(ingest.HTTPStatus, fmt.Errorf("%w%s", ingest.StatusError(response.StatusCode), firstLine(response.Body)))
+		return nil, ingest.Reject(ingest.HTTPStatus,
+			fmt.Errorf("%w%s", ingest.StatusError(response.StatusCode), firstLine(response.Body)))
 	}
 	body := io.Reader(response.Body)
 	if f.ExplicitEncoding {
@@ -128,8 +129,8 @@ func isTextType(contentType string) bool {
 	return err == nil && (strings.HasPrefix(kind, "text/") || kind == "application/json" || strings.HasSuffix(kind, "xml"))
 }
 
-// isOtherText reports whether a body is text, as its content type states, and no text that can be read, such as folded stacks. Several web
-// frameworks call everything text: the decoder judges what is binary.
+// isOtherText reports whether a body is text, as its content type states, and no text that can be read, such as folded
+// stacks. Several web frameworks call everything text: the decoder judges what is binary.
 func isOtherText(body *bufio.Reader) bool {
 	start, _ := body.Peek(formats.SniffBytes) // reading on returns the error
 	return strings.HasPrefix(http.DetectContentType(start), "text/") && !formats.IsDecodable(formats.Sniff(start))
@@ -145,9 +146,9 @@ func firstLine(body io.Reader) string {
 	return fmt.Sprintf(": it begins with %q", line)
 }
 
-// undoEncoding decompresses a body whose Content-Encoding is gzip. It leaves other compression to the decoder, which reads a pprof
-// with its own gzip or without: servers differ in whether they call a pprof's own gzip an encoding, and some compress it again. The
-// error is a *ingest.Rejection.
+// undoEncoding decompresses a body whose Content-Encoding is gzip. It leaves other compression to the decoder, which
+// reads a pprof with its own gzip or without: servers differ in whether they call a pprof's own gzip an encoding, and
+// some compress it again. The error is a *ingest.Rejection.
 func undoEncoding(encodings []string, body io.Reader) (io.Reader, error) {
 	switch name := strings.ToLower(strings.Join(encodings, ", ")); name {
 	case "", "identity", "zstd": // the decoder reads zstd too

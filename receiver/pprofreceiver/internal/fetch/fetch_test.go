@@ -40,17 +40,19 @@ func TestBinaryAnswerNamedText(t *testing.T) {
 			handler http.HandlerFunc
 			want    []byte
 		}{
-			"gzip":          {sourcetest.Serve(zipped, "Content-Type", kind), zipped},
-			"plain":         {sourcetest.Serve(plain, "Content-Type", kind), plain},
-			"encoded":       {sourcetest.Serve(zipped, "Content-Type", kind, "Content-Encoding", "gzip"), plain},
-			"encoded twice": {sourcetest.Serve(sourcetest.Gzipped(t, zipped), "Content-Type", kind, "Content-Encoding", "gzip"), zipped},
+			"gzip":    {sourcetest.Serve(zipped, "Content-Type", kind), zipped},
+			"plain":   {sourcetest.Serve(plain, "Content-Type", kind), plain},
+			"encoded": {sourcetest.Serve(zipped, "Content-Type", kind, "Content-Encoding", "gzip"), plain},
+			"encoded twice": {sourcetest.Serve(sourcetest.Gzipped(t, zipped), "Content-Type", kind, "Content-Encoding", "gzip"),
+				zipped},
 		} {
 			got, err := get(t, tc.handler, 1<<20, 64<<20)
 			require.NoError(t, err, "%s as %s", name, kind)
 			assert.Equal(t, tc.want, got, "%s as %s", name, kind)
 		}
 		text := []byte("<html>goroutine profile: total 7</html>")
-		_, err := get(t, sourcetest.Serve(sourcetest.Gzipped(t, text), "Content-Type", kind, "Content-Encoding", "gzip"), 1<<20, 64<<20)
+		_, err := get(t, sourcetest.Serve(sourcetest.Gzipped(t, text), "Content-Type", kind, "Content-Encoding", "gzip"),
+			1<<20, 64<<20)
 		assert.ErrorContains(t, err, `it begins with "<html>goroutine profile`, kind)
 	}
 }

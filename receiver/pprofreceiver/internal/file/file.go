@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package file is the source `file`: it finds files by a glob, reads each that has not changed for an interval, and remembers which
-// were delivered (seen.go), over restarts too if there is a storage extension.
+// Package file is the source `file`: it finds files by a glob, reads each that has not changed for an interval, and
+// remembers which were delivered (seen.go), over restarts too if there is a storage extension.
 package file
 
 import (
@@ -150,9 +150,9 @@ func (f *Reader) find(ctx context.Context) []foundFile {
 	return found
 }
 
-// sortByPreference puts the path first by which a file with several paths is read. That is the shortest: in a mounted ConfigMap it
-// stays the same, while the link's target is in a folder named by the time. If files are removed after reading, it is the path of
-// the file itself and not of a link to it.
+// sortByPreference puts the path first by which a file with several paths is read. That is the shortest: in a mounted
+// ConfigMap it stays the same, while the link's target is in a folder named by the time. If files are removed after
+// reading, it is the path of the file itself and not of a link to it.
 func (f *Reader) sortByPreference(paths []string) {
 	links := map[string]int{} // 1 for a path that has links
 	if f.cfg.AfterRead != AfterReadKeep {
@@ -167,8 +167,8 @@ func (f *Reader) sortByPreference(paths []string) {
 	})
 }
 
-// visit reads one file if it is complete and has not been read yet. It reports false if the pipeline refuses for now: then the other
-// files wait as well.
+// visit reads one file if it is complete and has not been read yet. It reports false if the pipeline refuses for now:
+// then the other files wait as well.
 func (f *Reader) visit(ctx context.Context, file foundFile) bool {
 	seen := f.seen.files[file.path]
 	switch {

@@ -229,7 +229,8 @@ func TestFileTooLarge(t *testing.T) {
 	assert.Equal(t, int64(1), d.Sum(sourcetest.MetricRejected, "reason", "too_large", "source", "file"))
 }
 
-// TestFileAboveTheBudget has a file that is smaller than max_profile_bytes, while the memory limit of the process leaves less for a body.
+// TestFileAboveTheBudget has a file that is smaller than max_profile_bytes, while the memory limit of the process
+// leaves less for a body.
 func TestFileAboveTheBudget(t *testing.T) {
 	d := newFolder(t, "", nil)
 	d.reader.ingest.Budget = budget.New(1 << 20)
@@ -242,7 +243,8 @@ func TestFileAboveTheBudget(t *testing.T) {
 	lines := d.Logs.FilterMessageSnippet("cannot read a profile from a file").All()
 	require.Len(t, lines, 1)
 	assert.Contains(t, lines[0].ContextMap()["error"], path)
-	assert.Contains(t, lines[0].ContextMap()["error"], fmt.Sprintf("%d bytes, and the memory limit of this process leaves %d for one body", limit+1, limit))
+	assert.Contains(t, lines[0].ContextMap()["error"],
+		fmt.Sprintf("%d bytes, and the memory limit of this process leaves %d for one body", limit+1, limit))
 }
 
 func TestFileThatCannotBeOpened(t *testing.T) {
@@ -296,11 +298,14 @@ func TestFileRefusedPermanently(t *testing.T) {
 // The loop itself, with a relative glob.
 func TestFileScansByItself(t *testing.T) {
 	t.Chdir(t.TempDir())
-	require.NoError(t, os.WriteFile("x.pb.gz", sourcetest.Gzipped(t, []byte("\x0a\x04\x08\x01\x10\x02\x12\x02\x12\x00\x32\x00\x32\x01a\x32\x01b")), 0o600))
+	require.NoError(t,
+		os.WriteFile("x.pb.gz",
+			sourcetest.Gzipped(t, []byte("\x0a\x04\x08\x01\x10\x02\x12\x02\x12\x00\x32\x00\x32\x01a\x32\x01b")), 0o600))
 	f := startFixture(t, "file: {include: '*.pb.gz', initial_delay: 1ms, collection_interval: 2ms, timeout: 1m}")
 	path, err := filepath.Abs("x.pb.gz")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return f.Logs.Len() > 0 || len(f.Next.All()) > 0 }, sourcetest.Patience, time.Millisecond)
+	require.Eventually(t, func() bool { return f.Logs.Len() > 0 || len(f.Next.All()) > 0 }, sourcetest.Patience,
+		time.Millisecond)
 	if all := f.Next.All(); assert.NotEmpty(t, all, "%v", f.Logs.All()) {
 		assert.Equal(t, path, pathOf(t, all[0]))
 	}

@@ -13,10 +13,12 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// glob returns the paths that match a pattern. It visits at most maxEntries files and folders; complete is false if there are more. It does not list the folder skip. `**` does not follow symbolic links, which could form a loop.
+// glob returns the paths that match a pattern. It visits at most maxEntries files and folders; complete is false if
+// there are more. It does not list the folder skip. `**` does not follow symbolic links, which could form a loop.
 func glob(pattern string, maxEntries int, skip string) (paths []string, complete bool, err error) {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
-	bounded := &boundedFS{FS: os.DirFS(base), base: filepath.FromSlash(base), skip: skip, left: maxEntries, listed: map[string]int{}}
+	bounded := &boundedFS{FS: os.DirFS(base), base: filepath.FromSlash(base), skip: skip, left: maxEntries,
+		listed: map[string]int{}}
 	paths, err = doublestar.Glob(bounded, rest, doublestar.WithNoFollow())
 	for i, path := range paths {
 		paths[i] = filepath.Join(bounded.base, filepath.FromSlash(path))

@@ -45,8 +45,8 @@ func (f *foundFile) isUnchanged() bool {
 	return err == nil && now.Size() == f.info.Size() && now.ModTime().Equal(f.info.ModTime()) && os.SameFile(now, f.info)
 }
 
-// finish keeps, deletes or moves a file that was read, as configured. If that fails, the next scan retries it, without reading the file
-// again.
+// finish keeps, deletes or moves a file that was read, as configured. If that fails, the next scan retries it, without
+// reading the file again.
 func (f *Reader) finish(file foundFile, seen *seenFile) {
 	path := file.path
 	if f.cfg.AfterRead == AfterReadKeep || !file.isUnchanged() {
@@ -106,8 +106,8 @@ func reserve(path string) (string, error) {
 	}
 }
 
-// moveAcross moves a file to another file system, where rename does not work. It removes the source only when the copy is on disk,
-// and gives the copy its name only when it is complete.
+// moveAcross moves a file to another file system, where rename does not work. It removes the source only when the copy
+// is on disk, and gives the copy its name only when it is complete.
 func moveAcross(path, name string) error {
 	source, err := os.Open(path)
 	if err != nil {

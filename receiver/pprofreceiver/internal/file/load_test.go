@@ -162,7 +162,8 @@ func TestFileIsReadOnceWhateverItsPaths(t *testing.T) {
 			} else {
 				assert.Equal(t, []string{inside, plain}, d.scan())
 				assert.NoFileExists(t, inside)
-				// Under its other name it is a file that was not read: nothing tells hard links to a removed file apart from new files.
+				// Under its other name it is a file that was not read: nothing tells hard links to a removed file apart from new
+				// files.
 				assert.Equal(t, []string{filepath.Join(d.path, "second.pb.gz")}, d.scan())
 			}
 			assert.Empty(t, d.scan())

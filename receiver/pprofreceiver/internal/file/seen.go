@@ -40,7 +40,8 @@ type seenFile struct {
 	Size    int64      `json:"size"`
 	ModTime int64      `json:"mod_time_unix_nano"`
 	Status  fileStatus `json:"status"`
-	// Content is a hash of what was last delivered from this path, so that a file of which only the time changes is not delivered again.
+	// Content is a hash of what was last delivered from this path, so that a file of which only the time changes is not
+	// delivered again.
 	Content string `json:"content,omitempty"`
 
 	goneSince time.Time

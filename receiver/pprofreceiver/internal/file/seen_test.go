@@ -34,7 +34,8 @@ type memoryStore struct {
 	fail   error
 }
 
-func (m *memoryStore) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
+func (m *memoryStore) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (storage.Client,
+	error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.opened = fmt.Sprintf("%s/%s/%s", kind, id, name)
@@ -115,7 +116,8 @@ func TestFileStoreFaults(t *testing.T) {
 	t.Run("it cannot be read", func(t *testing.T) {
 		store := &memoryStore{fail: errors.New("disk")}
 		f := newFixture(t, "file: {include: '*', storage: file_storage}")
-		assert.ErrorContains(t, f.reader.Start(t.Context(), sourcetest.Host{storeID: store}), "read what was remembered: disk")
+		assert.ErrorContains(t, f.reader.Start(t.Context(), sourcetest.Host{storeID: store}),
+			"read what was remembered: disk")
 		assert.Zero(t, store.open)
 	})
 	t.Run("it is another extension", func(t *testing.T) {
@@ -142,7 +144,8 @@ func TestFileStoreFaults(t *testing.T) {
 	})
 }
 
-// Files that are gone are forgotten, but not at once: a file system that is unavailable for a moment must not make all its files new.
+// Files that are gone are forgotten, but not at once: a file system that is unavailable for a moment must not make all
+// its files new.
 func TestFileForgets(t *testing.T) {
 	d := newFolder(t, "", nil)
 	data := sourcetest.Captured(t, "go-heap.pb.gz")

@@ -40,7 +40,8 @@ func (f *fixture) another(config string) *Reader {
 		}
 	}
 	require.NoError(f.T, yaml.Unmarshal([]byte(config), &raw))
-	cfg := &Config{CollectionInterval: 10 * time.Second, InitialDelay: time.Second, AfterRead: AfterReadKeep, MaxEntries: 1000}
+	cfg := &Config{CollectionInterval: 10 * time.Second, InitialDelay: time.Second, AfterRead: AfterReadKeep,
+		MaxEntries: 1000}
 	require.NoError(f.T, confmap.NewFromStringMap(raw.File).Unmarshal(cfg))
 	require.NoError(f.T, cfg.Validate())
 	return New(cfg, f.Set, f.Ingester("file", "file", raw.Limits.MaxProfileBytes))

@@ -38,7 +38,8 @@ const (
 
 // Reasons are all reasons.
 var Reasons = []Reason{
-	Empty, NotPprof, TooLarge, Busy, Stopping, BadRequest, UnknownPath, Encoding, ContentType, HTTPStatus, Unreachable, Timeout, Unreadable, Overrun,
+	Empty, NotPprof, TooLarge, Busy, Stopping, BadRequest, UnknownPath, Encoding, ContentType, HTTPStatus, Unreachable,
+	Timeout, Unreadable, Overrun,
 }
 
 // Rejection is the error of a payload that never reached the pipeline.
@@ -65,7 +66,8 @@ func ReasonOf(err error) Reason {
 // Changes returns the log of a source, of when its payloads are not accepted.
 func Changes(logger *zap.Logger) *telemetry.Changes {
 	return &telemetry.Changes{
-		Logger: logger, Failed: "cannot accept a profile; suppressing repeats until the reason changes", Recovered: "accepting profiles again",
+		Logger: logger, Failed: "cannot accept a profile; suppressing repeats until the reason changes",
+		Recovered: "accepting profiles again",
 	}
 }
 
@@ -94,8 +96,8 @@ func (s StatusError) Error() string {
 	return fmt.Sprintf("status %d %s", int(s), http.StatusText(int(s)))
 }
 
-// StateOf returns a coarse name of an error: its reason, and the status if it has one. Errors that differ only in details have the
-// same name.
+// StateOf returns a coarse name of an error: its reason, and the status if it has one. Errors that differ only in
+// details have the same name.
 func StateOf(err error) string {
 	why := ReasonOf(err)
 	if why == "" {

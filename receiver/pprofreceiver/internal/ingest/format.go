@@ -55,8 +55,8 @@ func (in *Ingester) accepts(format formats.Format) bool {
 	return slices.Contains(in.Config.Formats, string(format))
 }
 
-// SniffFormat returns the format of data by its content: one that formats.Decode reads, or else pprof, whose decoder explains what
-// is wrong with the data.
+// SniffFormat returns the format of data by its content: one that formats.Decode reads, or else pprof, whose decoder
+// explains what is wrong with the data.
 func SniffFormat(data []byte) formats.Format {
 	if seen := formats.Sniff(decode.Head(data, formats.SniffBytes)); formats.IsDecodable(seen) {
 		return seen
@@ -64,12 +64,13 @@ func SniffFormat(data []byte) formats.Format {
 	return formats.Pprof
 }
 
-// decodeFormat decodes a payload that is not pprof.
-// maxStreamFactor is how many times MaxProfileBytes a payload may have that is read as a stream: its plain bytes take no memory. JSON of
-// PyTorch's profiler is compressed to a twentieth.
+// decodeFormat decodes a payload that is not pprof. maxStreamFactor is how many times MaxProfileBytes a payload may
+// have that is read as a stream: its plain bytes take no memory. JSON of PyTorch's profiler is compressed to a
+// twentieth.
 const maxStreamFactor = 32
 
-func (in *Ingester) decodeFormat(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats decode.Stats, err error) {
+func (in *Ingester) decodeFormat(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats decode.Stats,
+	err error) {
 	if p.Format == formats.GoTrace || p.Format == formats.TorchTrace || p.Format == formats.TorchMemory {
 		p.ProfileName, p.IsNamedByTypes = "", false // it has several kinds of profiles, named by their types
 	}
@@ -156,7 +157,8 @@ func DefaultGoTrace() GoTraceConfig {
 // Validate returns all faults.
 func (c *GoTraceConfig) Validate() error {
 	var faults config.Faults
-	faults.Require(c.Mode == goTraceEvents || c.Mode == goTraceAggregated, "`mode` must be events or aggregated, found %q", c.Mode)
+	faults.Require(c.Mode == goTraceEvents || c.Mode == goTraceAggregated, "`mode` must be events or aggregated, found %q",
+		c.Mode)
 	faults.Require(c.MinDuration >= 0, "`min_duration` must not be negative, found %v", c.MinDuration)
 	return faults.Err()
 }

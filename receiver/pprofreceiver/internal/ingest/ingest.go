@@ -3,9 +3,9 @@
 
 // Package ingest is the path of all payloads, regardless of their source: decode, name, deliver.
 //
-// A source begins a claim on the budget, reads a payload into it, and calls Ingest (or Decode and Deliver, if
-// something happens in between). An error is a *Rejection if the payload never reached the pipeline; the source counts it
-// with CountRejected.
+// A source begins a claim on the budget, reads a payload into it, and calls Ingest (or Decode and Deliver, if something
+// happens in between). An error is a *Rejection if the payload never reached the pipeline; the source counts it with
+// CountRejected.
 package ingest
 
 import (
@@ -49,8 +49,8 @@ type Payload struct {
 	IsNamedByTypes bool
 	// ScopeName and ScopeVersion are the sender's, if it states them; otherwise the scope is this receiver.
 	ScopeName, ScopeVersion string
-	// From and Until are the time of the recording as the request states it, which wins over the profile's own: Node's libraries write its
-	// end there. Times of single samples stay as they are.
+	// From and Until are the time of the recording as the request states it, which wins over the profile's own: Node's
+	// libraries write its end there. Times of single samples stay as they are.
 	From, Until time.Time
 	// Temporality is what the sender or the configuration states about values.
 	Temporality kind.Temporality
@@ -110,8 +110,8 @@ func (id Identity) putTo(attributes, configured pcommon.Map) {
 	}
 }
 
-// Shared bounds the payloads of one request together: otherwise a small request could unpack to many times the limit of one payload, or
-// repeat the attributes that its sender states at too many resources.
+// Shared bounds the payloads of one request together: otherwise a small request could unpack to many times the limit of
+// one payload, or repeat the attributes that its sender states at too many resources.
 type Shared struct {
 	// OtherBytes is the size of the request besides its payloads.
 	OtherBytes int
@@ -175,8 +175,8 @@ func New(s Settings) (*Ingester, error) {
 	return in, nil
 }
 
-// Decode decodes a payload to OTLP profiles, sets their resource and scope, and counts the faults. The error is a *Rejection; the claim
-// is then as before.
+// Decode decodes a payload to OTLP profiles, sets their resource and scope, and counts the faults. The error is a
+// *Rejection; the claim is then as before.
 func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, pprofdecode.Stats, error) {
 	stated := statedSize(p.Data)
 	pd, stats, err := in.decode(ctx, &p)
@@ -239,7 +239,8 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 }
 
 // decodePprof decodes a payload as pprof.
-func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofdecode.Stats, err error) {
+func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofdecode.Stats,
+	err error) {
 	options := pprofdecode.Options{
 		Limits:                 in.Limits,
 		IncludeOriginalPayload: in.Config.IncludeOriginalPayload,
@@ -289,7 +290,8 @@ func (in *Ingester) build(ctx context.Context, p *Payload, decode func(*pdatasiz
 	return Reject(NotPprof, err)
 }
 
-// finish prepares decoded profiles for their delivery: they replace the payload in its claim, and get their resource and scope.
+// finish prepares decoded profiles for their delivery: they replace the payload in its claim, and get their resource
+// and scope.
 func (in *Ingester) finish(pd pprofile.Profiles, p *Payload, stats *pprofdecode.Stats) error {
 	if err := p.checkStated(pd, stats.UncompressedBytes); err != nil {
 		return err
@@ -325,8 +327,8 @@ func (in *Ingester) limit(p *Payload) int {
 	return max(in.Limits.MaxProfileBytes-p.Shared.plainBytes, 1)
 }
 
-// checkStated bounds the size of the attributes that the sender states: each resource of the payload repeats them, and so do the other
-// payloads of a request.
+// checkStated bounds the size of the attributes that the sender states: each resource of the payload repeats them, and
+// so do the other payloads of a request.
 func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
 	const leastBytes, maxFactor, attributeBytes = 64 << 10, 16, 64
 	size := 0
@@ -341,16 +343,18 @@ func (p *Payload) checkStated(pd pprofile.Profiles, plainBytes int) error {
 		plainBytes += p.Shared.plainBytes + p.Shared.OtherBytes
 	}
 	if size > leastBytes+maxFactor*plainBytes {
-		return Reject(TooLarge, fmt.Errorf("%d stated attributes for each of %d resources are too many for a payload of %d bytes",
-			p.Stated.Len(), resources, plainBytes))
+		return Reject(TooLarge,
+			fmt.Errorf("%d stated attributes for each of %d resources are too many for a payload of %d bytes",
+				p.Stated.Len(), resources, plainBytes))
 	}
 	return nil
 }
 
-// profileName returns which profile a scope holds, or "" if the scope gets no name. A pprof of several kinds gets one, so that its types keep
-// it where they are sent apart.
+// profileName returns which profile a scope holds, or "" if the scope gets no name. A pprof of several kinds gets one,
+// so that its types keep it where they are sent apart.
 func (p *Payload) profileName(pd pprofile.Profiles, sp pprofile.ScopeProfiles) string {
-	if p.ProfileName != "" || sp.Profiles().Len() == 0 || p.Format != formats.Pprof && p.Format != formats.Unknown && !p.IsNamedByTypes {
+	if p.ProfileName != "" || sp.Profiles().Len() == 0 || p.Format != formats.Pprof && p.Format != formats.Unknown &&
+		!p.IsNamedByTypes {
 		return p.ProfileName
 	}
 	name, differs := kind.NameOfPprof(sp.Profiles(), pd.Dictionary())
@@ -369,7 +373,8 @@ func (p *Payload) window() pprofdecode.Window {
 	return pprofdecode.Window{Time: uint64(p.From.UnixNano()), Duration: uint64(p.Until.Sub(p.From))}
 }
 
-// setTime sets the time and duration of a profile whose samples have no times of their own. A time in 1970 counts as none.
+// setTime sets the time and duration of a profile whose samples have no times of their own. A time in 1970 counts as
+// none.
 func (p *Payload) setTime(profile pprofile.Profile) {
 	const year1971 = 365 * 24 * time.Hour
 	if isTimed := profile.Samples().Len() > 0 && profile.Samples().At(0).TimestampsUnixNano().Len() > 0; isTimed {
@@ -468,8 +473,8 @@ func (in *Ingester) CheckSize(bytes int64) error {
 	return nil
 }
 
-// Deliver passes profiles to the pipeline, which owns them from then on. It does nothing if there are none, as after a payload
-// without samples.
+// Deliver passes profiles to the pipeline, which owns them from then on. It does nothing if there are none, as after a
+// payload without samples.
 func (in *Ingester) Deliver(ctx context.Context, pd pprofile.Profiles, timeout time.Duration) error {
 	if pd.ResourceProfiles().Len() == 0 {
 		return nil

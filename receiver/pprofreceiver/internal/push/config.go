@@ -54,9 +54,11 @@ func (c *PyroscopeConfig) Validate() error {
 	var faults config.Faults
 	faults.Require(len(c.Formats) > 0, "`formats` must not be empty: to turn the routes off, set `enabled` to false")
 	for _, name := range c.Formats {
-		faults.Require(slices.Contains(ingestFormats, name), "`formats` must be among %s, found %q", strings.Join(ingestFormats, ", "), name)
+		faults.Require(slices.Contains(ingestFormats, name), "`formats` must be among %s, found %q",
+			strings.Join(ingestFormats, ", "), name)
 	}
-	faults.Require(c.SessionID != "drop", "`session_id` must be the name of an attribute; without it the session id is dropped")
+	faults.Require(c.SessionID != "drop",
+		"`session_id` must be the name of an attribute; without it the session id is dropped")
 	setBy := map[string]string{}
 	requireUnique := func(attribute, key string) {
 		other, isSet := setBy[attribute]

@@ -64,8 +64,8 @@ func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 	return nil
 }
 
-// readDatadogForm reads event.json, which the libraries send first or last, and the profiles. It ignores other attachments, such as
-// metrics.json and code-provenance.json.
+// readDatadogForm reads event.json, which the libraries send first or last, and the profiles. It ignores other
+// attachments, such as metrics.json and code-provenance.json.
 func (s *Server) readDatadogForm(r *pushRequest) (event datadogEvent, profiles []namedPayload, err error) {
 	if !r.isForm() {
 		return event, nil, ingest.Reject(ingest.BadRequest,
@@ -89,7 +89,8 @@ func (s *Server) readDatadogForm(r *pushRequest) (event datadogEvent, profiles [
 	case err != nil:
 		return event, nil, err
 	case data == nil:
-		return event, nil, ingest.Reject(ingest.BadRequest, errors.New("the form has no part event (event.json), which names the service"))
+		return event, nil,
+			ingest.Reject(ingest.BadRequest, errors.New("the form has no part event (event.json), which names the service"))
 	case len(profiles) == 0:
 		return event, nil, ingest.Reject(ingest.Empty, errors.New("the form has no profiles beside event.json"))
 	}
@@ -101,8 +102,8 @@ func (s *Server) readDatadogForm(r *pushRequest) (event datadogEvent, profiles [
 
 const maxDatadogTags = 256
 
-// datadogAttributes are the semantic conventions' attributes for tags. Tags with an empty name here do not describe the resource: they
-// differ from one upload to the next, or are the same for all.
+// datadogAttributes are the semantic conventions' attributes for tags. Tags with an empty name here do not describe the
+// resource: they differ from one upload to the next, or are the same for all.
 var datadogAttributes = map[string]string{
 	"service":         ingest.AttributeServiceName,
 	"env":             "deployment.environment.name",
@@ -123,7 +124,8 @@ func (e *datadogEvent) putTo(attributes pcommon.Map) error {
 	if n := strings.Count(e.Tags, ",") + 1; n > maxDatadogTags {
 		return fmt.Errorf("%d tags: there can be %d at most", n, maxDatadogTags)
 	}
-	for _, tag := range append(strings.Split(e.Tags, ","), "service:"+application.Service, "env:"+application.Env, "version:"+application.Version, "host:"+e.Info.Platform.Hostname) {
+	for _, tag := range append(strings.Split(e.Tags, ","), "service:"+application.Service, "env:"+application.Env,
+		"version:"+application.Version, "host:"+e.Info.Platform.Hostname) {
 		key, value, _ := strings.Cut(strings.TrimSpace(tag), ":")
 		if attribute, isKnown := datadogAttributes[key]; isKnown {
 			key = attribute

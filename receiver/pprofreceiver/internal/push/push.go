@@ -106,8 +106,8 @@ func (r *pushRequest) isForm() bool {
 	return httpserver.ContentType(r.Request) == "multipart/form-data"
 }
 
-// readForm reads the parts of a form within limits. place returns where the content of a part goes, or nil to leave it out. The error is a
-// *Rejection, or that of place.
+// readForm reads the parts of a form within limits. place returns where the content of a part goes, or nil to leave it
+// out. The error is a *Rejection, or that of place.
 func (s *Server) readForm(r *pushRequest, place func(*multipart.Part) (*[]byte, error)) error {
 	_, parameters, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	boundary := parameters["boundary"]

@@ -30,8 +30,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
-// Where Pyroscope's clients push to. Alloy also calls the methods of debugInfoPath, which are not served: it continues without them if
-// the answer is "unimplemented".
+// Where Pyroscope's clients push to. Alloy also calls the methods of debugInfoPath, which are not served: it continues
+// without them if the answer is "unimplemented".
 const (
 	connectPath   = "/push.v1.PusherService/Push"
 	debugInfoPath = "/debuginfo.v1alpha1.DebuginfoService/"
@@ -72,8 +72,8 @@ func isPyroscope(path string) bool {
 	return slices.Contains(ingestPaths, path) || path == connectPath || strings.HasPrefix(path, debugInfoPath)
 }
 
-// withoutDoubleSlashes replaces repeated slashes in a path by one: @pyroscope/nodejs sends them, and does not follow the redirect that a
-// ServeMux answers with.
+// withoutDoubleSlashes replaces repeated slashes in a path by one: @pyroscope/nodejs sends them, and does not follow
+// the redirect that a ServeMux answers with.
 func withoutDoubleSlashes(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if path := singleSlashes(r.URL.Path); path != r.URL.Path {
@@ -111,7 +111,8 @@ func (s *Server) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 		return err
 	}
 	if !s.acceptsFormat(in.Format) {
-		return ingest.Reject(ingest.BadRequest, fmt.Errorf("%w: format=%q; use one of %s", errFormat, in.Format, strings.Join(s.cfg.Pyroscope.Formats, ", ")))
+		return ingest.Reject(ingest.BadRequest,
+			fmt.Errorf("%w: format=%q; use one of %s", errFormat, in.Format, strings.Join(s.cfg.Pyroscope.Formats, ", ")))
 	}
 	p, err := s.ingestPayload(r, &in, &form)
 	if err == nil {
@@ -128,7 +129,8 @@ func (s *Server) acceptsFormat(format string) bool {
 	return slices.Contains(s.cfg.Pyroscope.Formats, format)
 }
 
-// formatOf returns the format of a body whose sender states none: folded stacks, as for Pyroscope, or what it is by its content.
+// formatOf returns the format of a body whose sender states none: folded stacks, as for Pyroscope, or what it is by its
+// content.
 func formatOf(body []byte) string {
 	switch ingest.SniffFormat(body) {
 	case formats.Folded:
@@ -141,7 +143,8 @@ func formatOf(body []byte) string {
 }
 
 // ingestPayload returns the payload of a POST /ingest.
-func (s *Server) ingestPayload(r *pushRequest, in *pyroscopewire.Ingest, form *ingestForm) (p ingest.Payload, err error) {
+func (s *Server) ingestPayload(r *pushRequest, in *pyroscopewire.Ingest, form *ingestForm) (p ingest.Payload,
+	err error) {
 	isText := in.Format != formatPprof && in.Format != formatJFR
 	var text pyroscopewire.TextType
 	if isText {
@@ -190,7 +193,8 @@ func (s *Server) readIngestForm(r *pushRequest) (form ingestForm, err error) {
 	return form, err
 }
 
-// baseline returns a Baseline with the totals of previous: old versions of pyroscope-go send the last totals beside the new ones.
+// baseline returns a Baseline with the totals of previous: old versions of pyroscope-go send the last totals beside the
+// new ones.
 func (s *Server) baseline(ctx context.Context, p ingest.Payload, previous []byte) (*decode.Baseline, error) {
 	b := decode.NewBaseline(decode.BaselineOptions{})
 	p.Data, p.Baseline = previous, b
@@ -231,12 +235,14 @@ func (s *Server) tenant(r *pushRequest) string {
 
 // payload returns a payload without data, with the identity of its sender.
 func (s *Server) payload(claim *budget.Claim, tenant string, from *pyroscopewire.Source) (ingest.Payload, error) {
-	size := len(tenant) + len(from.Service) + len(from.SessionID) + len(from.ProfileName) + len(from.ScopeName) + len(from.ScopeVersion)
+	size := len(tenant) + len(from.Service) + len(from.SessionID) + len(from.ProfileName) + len(from.ScopeName) +
+		len(from.ScopeVersion)
 	for _, l := range from.Labels {
 		size += len(l.Name) + len(l.Value)
 	}
 	if size > maxLabelBytes {
-		return ingest.Payload{}, ingest.Reject(ingest.TooLarge, fmt.Errorf("labels of %d bytes: there can be %d at most", size, maxLabelBytes))
+		return ingest.Payload{},
+			ingest.Reject(ingest.TooLarge, fmt.Errorf("labels of %d bytes: there can be %d at most", size, maxLabelBytes))
 	}
 	id := ingest.NewIdentity()
 	put := func(key, value string) {

@@ -38,11 +38,12 @@ const (
 var bodyKeys = []string{queryFormat, queryAt, querySampleType, queryTemporality}
 
 var identityKeys = []string{
-	ingest.AttributeServiceName, ingest.AttributeServiceNamespace, ingest.AttributeServiceVersion, ingest.AttributeServiceInstanceID,
+	ingest.AttributeServiceName, ingest.AttributeServiceNamespace, ingest.AttributeServiceVersion,
+	ingest.AttributeServiceInstanceID,
 }
 
-// readQuery reads the identity of the sender and the description of the body from the query of a push. It ignores the keys in passed.
-// Other unknown keys are errors: a user would look in the backend for a key that was dropped silently.
+// readQuery reads the identity of the sender and the description of the body from the query of a push. It ignores the
+// keys in passed. Other unknown keys are errors: a user would look in the backend for a key that was dropped silently.
 func readQuery(rawQuery string, passed []string) (ingest.Payload, error) {
 	p := ingest.Payload{Identity: ingest.NewIdentity()}
 	query, err := url.ParseQuery(rawQuery)
@@ -60,7 +61,8 @@ func readQuery(rawQuery string, passed []string) (ingest.Payload, error) {
 		case isAttribute && name != "", slices.Contains(identityKeys, key):
 			err = stateAttribute(p.Stated, name, query[key])
 		default:
-			err = errors.New("is unknown: use service.name, service.namespace, service.version, service.instance.id, attr.<key>, format, at, sample_type or temporality")
+			err = errors.New(
+				"is unknown: use service.name, service.namespace, service.version, service.instance.id, attr.<key>, format, at, sample_type or temporality")
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("query key %q %w", key, err))

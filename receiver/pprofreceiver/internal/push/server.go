@@ -82,8 +82,9 @@ func (s *Server) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown accepts no new requests and waits until those in progress are answered, so that their payloads have reached the pipeline. A
-// request that takes too long, because of its sender or of the pipeline, is answered with a status that asks for a retry.
+// Shutdown accepts no new requests and waits until those in progress are answered, so that their payloads have reached
+// the pipeline. A request that takes too long, because of its sender or of the pipeline, is answered with a status that
+// asks for a retry.
 func (s *Server) Shutdown(ctx context.Context) error { return s.running.Shutdown(ctx) }
 
 // Addr is where the server listens.
@@ -107,7 +108,8 @@ func (s *Server) curlLine() string {
 	if tcp.IP.IsUnspecified() {
 		host = "localhost"
 	}
-	return fmt.Sprintf("curl --data-binary @cpu.pb.gz '%s://%s%s", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)), tail)
+	return fmt.Sprintf("curl --data-binary @cpu.pb.gz '%s://%s%s", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)),
+		tail)
 }
 
 // pushRequest is a request in hand, with the body opened and a claim for its memory.
@@ -146,9 +148,10 @@ type namedPayload struct {
 	ingest.Payload
 }
 
-// ingestAll decodes all payloads of a request before it delivers the first, so that nothing is accepted if one is bad. It then delivers
-// them one by one, and goes on if the pipeline refuses one permanently. Its *formError lists the bad files, or, if the pipeline refuses
-// one, what became of each. All payloads share the limits of one; otherBytes is the size of what the request has besides them and that each of them repeats.
+// ingestAll decodes all payloads of a request before it delivers the first, so that nothing is accepted if one is bad.
+// It then delivers them one by one, and goes on if the pipeline refuses one permanently. Its *formError lists the bad
+// files, or, if the pipeline refuses one, what became of each. All payloads share the limits of one; otherBytes is the
+// size of what the request has besides them and that each of them repeats.
 func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBytes int) error {
 	shared := &ingest.Shared{OtherBytes: otherBytes}
 	files := make([]pushedFile, 0, len(payloads))
@@ -174,7 +177,8 @@ func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBy
 		// The first file's fault decides the status.
 		err := bad[0].err
 		if bad[0].Name != "" {
-			err = fmt.Errorf("nothing was accepted: file %q: %w (%d of %d files are bad)", bad[0].Name, err, len(bad), len(payloads))
+			err = fmt.Errorf("nothing was accepted: file %q: %w (%d of %d files are bad)", bad[0].Name, err, len(bad),
+				len(payloads))
 		}
 		return &formError{err, bad}
 	}
@@ -203,8 +207,8 @@ func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBy
 	return nil
 }
 
-// handleUnknownPath answers for a path that does not exist. It logs a sender once: clients such as Pyroscope's for Node.js drop the answer
-// silently.
+// handleUnknownPath answers for a path that does not exist. It logs a sender once: clients such as Pyroscope's for
+// Node.js drop the answer silently.
 func (s *Server) handleUnknownPath(w http.ResponseWriter, r *http.Request) {
 	message := "nothing is here: push profiles to " + Path + ", or as Datadog's libraries do to " + DatadogPath
 	if s.cfg.Pyroscope.Enabled {
@@ -216,7 +220,8 @@ func (s *Server) handleUnknownPath(w http.ResponseWriter, r *http.Request) {
 		s.ingest.CountRejected(r.Context(), ingest.Reject(ingest.UnknownPath, err))
 		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil && s.unknownPathSenders.IsNew(host) {
 			s.set.Logger.Warn("received a request to a path that does not exist; "+message,
-				zap.String("sender", host), zap.String("path", strings.ToValidUTF8(r.URL.Path[:min(len(r.URL.Path), 200)], "\uFFFD")))
+				zap.String("sender", host),
+				zap.String("path", strings.ToValidUTF8(r.URL.Path[:min(len(r.URL.Path), 200)], "\uFFFD")))
 		}
 	}
 	writeError(w, r, http.StatusNotFound, err)

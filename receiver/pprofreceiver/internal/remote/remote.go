@@ -86,8 +86,8 @@ func (r *Remote) timeout() time.Duration {
 	return max(configured, recordingTime(r.target)+fetch.TransferTime)
 }
 
-// recordingTime returns how long the target records before it answers: `seconds` of the query, or the default of Go's net/http/pprof
-// for a CPU profile.
+// recordingTime returns how long the target records before it answers: `seconds` of the query, or the default of Go's
+// net/http/pprof for a CPU profile.
 func recordingTime(u *url.URL) time.Duration {
 	const longest = 24 * time.Hour // bounds the timeout, regardless of the query
 	if asked := u.Query().Get("seconds"); asked != "" {

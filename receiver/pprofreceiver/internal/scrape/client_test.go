@@ -42,7 +42,8 @@ func TestScrapeCredentials(t *testing.T) {
 		},
 		"http_headers": {
 			func(c *promconfig.HTTPClientConfig) {
-				c.HTTPHeaders = &promconfig.Headers{Headers: map[string]promconfig.Header{"X-Key": {Secrets: []promconfig.Secret{"hunter2"}}}}
+				c.HTTPHeaders = &promconfig.Headers{
+					Headers: map[string]promconfig.Header{"X-Key": {Secrets: []promconfig.Secret{"hunter2"}}}}
 			},
 			http.Header{"X-Key": {"hunter2"}},
 		},
@@ -69,7 +70,8 @@ func TestScrapeCredentials(t *testing.T) {
 			f := newFixture(t, 0, func(c *targets.Config) { tc.edit(&c.HTTPClient) })
 			f.begin(scrapeTargetOf(t, site.URL, "/memory", "/here", "/away"))
 			f.eventually(func() bool {
-				return f.endpoint(0, "memory").State == stateUp && f.endpoint(0, "here").State == stateUp && f.endpoint(0, "away").State == stateDown
+				return f.endpoint(0, "memory").State == stateUp && f.endpoint(0, "here").State == stateUp &&
+					f.endpoint(0, "away").State == stateDown
 			})
 			assert.Contains(t, f.endpoint(0, "away").Error, "redirects to another scheme, host or port")
 			assert.Zero(t, elsewhere.Requests.Load(), "credentials do not reach another host")
@@ -77,8 +79,8 @@ func TestScrapeCredentials(t *testing.T) {
 	}
 }
 
-// Redirects are followed within the target's own origin, or not at all: a target must not lead the collector to addresses that only the
-// collector can reach.
+// Redirects are followed within the target's own origin, or not at all: a target must not lead the collector to
+// addresses that only the collector can reach.
 func TestScrapeRedirects(t *testing.T) {
 	good := sourcetest.Captured(t, "go-heap.pb.gz")
 	elsewhere := sourcetest.NewSite(t, sourcetest.Serve(good))
@@ -99,7 +101,8 @@ func TestScrapeRedirects(t *testing.T) {
 	}))
 	f := newFixture(t, 0, nil).begin(scrapeTargetOf(t, site.URL, "/away", "/here?token=hunter2", "/circle"))
 	f.eventually(func() bool {
-		return f.endpoint(0, "away").State == stateDown && f.endpoint(0, "here").State == stateUp && f.endpoint(0, "circle").State == stateDown
+		return f.endpoint(0, "away").State == stateDown && f.endpoint(0, "here").State == stateUp &&
+			f.endpoint(0, "circle").State == stateDown
 	})
 	assert.Empty(t, <-referers)
 	assert.Contains(t, f.endpoint(0, "away").Error, "another scheme, host or port")

@@ -31,11 +31,12 @@ func (c *Config) Validate() error {
 	return faults.Err()
 }
 
-// StatusConfig configures the page that lists the targets of `scrape`. The zpages extension does not support pages of components, so
-// that the receiver serves its own.
+// StatusConfig configures the page that lists the targets of `scrape`. The zpages extension does not support pages of
+// components, so that the receiver serves its own.
 type StatusConfig struct {
 	HTTP confighttp.ServerConfig `mapstructure:",squash"`
-	// AllowedHosts are the DNS names that a request for the page may have as host, besides addresses and names without a dot.
+	// AllowedHosts are the DNS names that a request for the page may have as host, besides addresses and names without a
+	// dot.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
 }
 

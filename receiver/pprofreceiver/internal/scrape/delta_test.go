@@ -74,7 +74,8 @@ func TestScrapeDelta(t *testing.T) {
 	target.Endpoints[0].Profile.Delta = true
 	f := newFixture(t, 0, nil).begin(target)
 	for _, pd := range f.Await(5)[:5] {
-		assert.Equal(t, int64(5), total(pd, "contentions"), "the first scrape delivers nothing, the others deliver what is new")
+		assert.Equal(t, int64(5), total(pd, "contentions"),
+			"the first scrape delivers nothing, the others deliver what is new")
 		assert.Equal(t, int64(50), total(pd, "delay"))
 		profile := pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 		assert.Positive(t, profile.DurationNano())
@@ -101,10 +102,12 @@ func TestScrapeOfDifferences(t *testing.T) {
 		isWhole   bool
 		wantState kind.Values
 	}{
-		"godeltaprof":      {"/delta_heap", func(*targets.Endpoint) {}, kind.Delta, true, kind.Gauge},
-		"totals":           {"/heap", func(*targets.Endpoint) {}, kind.Delta, false, kind.Gauge},
-		"stated":           {"/heap", func(e *targets.Endpoint) { e.Profile.Temporality = kind.StatedDelta }, kind.Delta, true, kind.Gauge},
-		"stated as states": {"/heap", func(e *targets.Endpoint) { e.Profile.Temporality = kind.StatedGauge }, kind.Gauge, true, kind.Gauge},
+		"godeltaprof": {"/delta_heap", func(*targets.Endpoint) {}, kind.Delta, true, kind.Gauge},
+		"totals":      {"/heap", func(*targets.Endpoint) {}, kind.Delta, false, kind.Gauge},
+		"stated": {"/heap", func(e *targets.Endpoint) { e.Profile.Temporality = kind.StatedDelta }, kind.Delta,
+			true, kind.Gauge},
+		"stated as states": {"/heap", func(e *targets.Endpoint) { e.Profile.Temporality = kind.StatedGauge }, kind.Gauge,
+			true, kind.Gauge},
 		"?seconds=": {"/heap", func(e *targets.Endpoint) {
 			e.Recording, e.Profile.Delta = time.Second, false
 		}, kind.Delta, true, kind.Delta},

@@ -47,7 +47,8 @@ type scrapeJob struct {
 	dropped [targets.NumDropReasons]int
 }
 
-func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Logger, metrics *metadata.TelemetryBuilder) (*scrapeJob, error) {
+func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Logger,
+	metrics *metadata.TelemetryBuilder) (*scrapeJob, error) {
 	// A target's connection is used again at the next interval, and not kept for much longer.
 	idle := promconfig.WithIdleConnTimeout(min(cfg.ScrapeInterval+5*time.Second, 5*time.Minute))
 	client, err := promconfig.NewClientFromConfig(cfg.HTTPClient, cfg.JobName, idle)
@@ -75,9 +76,10 @@ func newScrapeJob(cfg *targets.Config, info component.BuildInfo, logger *zap.Log
 	}, nil
 }
 
-// makeLight halves the memory of a connection. Prometheus' client keeps a log of each connection's events, 13 kB large, for a page that
-// the collector does not have. A request needs no buffer of 4 kB, and a header not the 10 MB that are allowed by default. The client
-// of jobs with credentials, or with certificates in files, hides its transport and stays as it is.
+// makeLight halves the memory of a connection. Prometheus' client keeps a log of each connection's events, 13 kB large,
+// for a page that the collector does not have. A request needs no buffer of 4 kB, and a header not the 10 MB that are
+// allowed by default. The client of jobs with credentials, or with certificates in files, hides its transport and stays
+// as it is.
 func makeLight(client *http.Client) {
 	if transport, found := client.Transport.(*http.Transport); found {
 		transport.DialContext = (&net.Dialer{}).DialContext
@@ -86,8 +88,8 @@ func makeLight(client *http.Client) {
 	}
 }
 
-// observe registers the gauges of m, which follow the schedule until the receiver shuts m down. Each job has a value for every
-// state and reason, 0 included, so that no gauge keeps an old value.
+// observe registers the gauges of m, which follow the schedule until the receiver shuts m down. Each job has a value
+// for every state and reason, 0 included, so that no gauge keeps an old value.
 func (s *schedule) observe(m *metadata.TelemetryBuilder) error {
 	ofEachJob := func(observe func(metric.Int64Observer, *scrapeJob)) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {
@@ -129,7 +131,8 @@ func (j *scrapeJob) count(ctx context.Context, kind string, result *scrapeResult
 		return
 	}
 	attributes := telemetry.Attributes("job", j.name, "profile", kind)
-	j.metrics.ReceiverPprofScrapeAttempts.Add(ctx, 1, telemetry.Attributes("job", j.name, "profile", kind, "outcome", result.outcome))
+	j.metrics.ReceiverPprofScrapeAttempts.Add(ctx, 1,
+		telemetry.Attributes("job", j.name, "profile", kind, "outcome", result.outcome))
 	j.metrics.ReceiverPprofScrapeDuration.Record(ctx, result.took.Seconds(), attributes)
 	if result.bodyBytes > 0 {
 		j.metrics.ReceiverPprofScrapeBytes.Add(ctx, int64(result.bodyBytes), attributes)

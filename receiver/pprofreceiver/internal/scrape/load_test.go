@@ -32,10 +32,9 @@ import (
 // loadInterval is the interval at which everything is scraped under load.
 const loadInterval = 15 * time.Second
 
-// TestScrapeLoad scrapes SCRAPE_LOAD targets of another process, and prints what that costs this one. Then it does the same
-// scrapes with net/http and profile.Parse, and with net/http alone.
-// It takes five minutes. docs/benchmarks.md has the results. SCRAPE_LOAD_MEMORY names the file in
-// testdata/pprof that the targets serve as memory profile.
+// TestScrapeLoad scrapes SCRAPE_LOAD targets of another process, and prints what that costs this one. Then it does the
+// same scrapes with net/http and profile.Parse, and with net/http alone. It takes five minutes. docs/benchmarks.md has
+// the results. SCRAPE_LOAD_MEMORY names the file in testdata/pprof that the targets serve as memory profile.
 func TestScrapeLoad(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("SCRAPE_LOAD"))
 	if err != nil {
@@ -77,7 +76,8 @@ func loadOf(t *testing.T, n int, name string, start func(context.Context) loadRu
 	rss := residentBytes()
 	after := memoryNow()
 	kib := func(a, b uint64) float64 { return (float64(a) - float64(b)) / 1024 / float64(n) }
-	t.Logf("%s: %d scrapes in %.0f s, %.3f ms CPU each, %.1f %% of a core, %.3f ms CPU per target and second", name, scrapes,
+	t.Logf("%s: %d scrapes in %.0f s, %.3f ms CPU each, %.1f %% of a core, %.3f ms CPU per target and second", name,
+		scrapes,
 		time.Since(began).Seconds(), 1e3*cpu.Seconds()/float64(scrapes), 100*cpu.Seconds()/time.Since(began).Seconds(),
 		1e3*cpu.Seconds()/time.Since(began).Seconds()/float64(n))
 	t.Logf("  per target: %.1f KiB heap, %.1f KiB stacks; RSS %.1f MiB, %.1f MiB before; %d goroutines, %d open files",
@@ -120,7 +120,8 @@ func cpuNow() time.Duration {
 func scrapeAll(ctx context.Context, t *testing.T, addresses []string) loadRun {
 	var cfg Config
 	require.NoError(t, confmap.NewFromStringMap(map[string]any{"max_concurrent": 64, "configs": []any{map[string]any{
-		"job_name": "load", "scrape_interval": loadInterval.String(), "static_configs": []any{map[string]any{"targets": addresses}},
+		"job_name": "load", "scrape_interval": loadInterval.String(),
+		"static_configs": []any{map[string]any{"targets": addresses}},
 	}}}).Unmarshal(&cfg))
 	f := sourcetest.New(t)
 	in := f.Ingester("scrape", "http", 0)
@@ -148,7 +149,8 @@ func scrapeAll(ctx context.Context, t *testing.T, addresses []string) loadRun {
 		begun := time.Now()
 		require.NoError(t, s.Shutdown(context.Background()))
 		return fmt.Sprintf("%v; %d skipped; most requests at once %d; baselines %.1f KiB per target; shutdown in %v",
-			states, f.Sum(metricScrapeSkipped), most, float64(baselines)/1024/float64(len(addresses)), time.Since(begun).Round(time.Millisecond))
+			states, f.Sum(metricScrapeSkipped), most, float64(baselines)/1024/float64(len(addresses)),
+			time.Since(begun).Round(time.Millisecond))
 	}}
 }
 
@@ -158,7 +160,8 @@ func (loadSink) Capabilities() consumer.Capabilities { return consumer.Capabilit
 
 func (loadSink) ConsumeProfiles(context.Context, pprofile.Profiles) error { return nil }
 
-var loadPaths = []string{"/debug/pprof/profile?seconds=14", "/debug/pprof/allocs", "/debug/pprof/goroutine", "/debug/pprof/block", "/debug/pprof/mutex"}
+var loadPaths = []string{"/debug/pprof/profile?seconds=14", "/debug/pprof/allocs", "/debug/pprof/goroutine",
+	"/debug/pprof/block", "/debug/pprof/mutex"}
 
 // fetchAll sends the same requests without the receiver: a goroutine and a ticker for each endpoint.
 func fetchAll(ctx context.Context, addresses []string, use func(io.Reader) error) loadRun {

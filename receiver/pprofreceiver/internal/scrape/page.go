@@ -64,7 +64,9 @@ func (s *statusServer) start(ctx context.Context, host component.Host) (err erro
 			w.Header().Set("Allow", "GET, HEAD")
 			status = http.StatusMethodNotAllowed
 		}
-		http.Error(w, "only the page of targets is here, at "+statusPath+"; profiles are received on port 4040 by default, and shown on 4042", status)
+		http.Error(w,
+			"only the page of targets is here, at "+statusPath+
+				"; profiles are received on port 4040 by default, and shown on 4042", status)
 	})
 	server := httpserver.HTTP{Config: &s.cfg.HTTP, Browsers: httpserver.Browsers{
 		IsPage: true, AllowedHosts: slices.Concat(s.cfg.AllowedHosts, []string{name}), Linked: []string{"/", statusPath},
@@ -73,7 +75,8 @@ func (s *statusServer) start(ctx context.Context, host component.Host) (err erro
 	if s.http, err = server.Start(ctx, mux, httpserver.Env{Host: host, Telemetry: s.set}); err != nil {
 		return err
 	}
-	s.set.Logger.Info("serving the page of scraped targets", zap.Stringer("endpoint", s.http.Addr()), zap.String("path", statusPath))
+	s.set.Logger.Info("serving the page of scraped targets", zap.Stringer("endpoint", s.http.Addr()),
+		zap.String("path", statusPath))
 	return nil
 }
 
@@ -90,7 +93,8 @@ func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
 	if given := query.Get("limit"); given != "" {
 		limit, err := strconv.Atoi(given)
 		if err != nil || limit < 0 || limit > maxStatusTargets {
-			http.Error(w, fmt.Sprintf("limit must be a number of targets up to %d, found %q", maxStatusTargets, given), http.StatusBadRequest)
+			http.Error(w, fmt.Sprintf("limit must be a number of targets up to %d, found %q", maxStatusTargets, given),
+				http.StatusBadRequest)
 			return
 		}
 		filter.limit = limit
@@ -99,7 +103,8 @@ func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	if query.Get("format") == "json" || (query.Get("format") == "" && strings.HasPrefix(r.Header.Get("Accept"), "application/json")) {
+	if query.Get("format") == "json" ||
+		(query.Get("format") == "" && strings.HasPrefix(r.Header.Get("Accept"), "application/json")) {
 		header.Set("Content-Type", "application/json")
 		// An error means that the reader is gone.
 		_ = json.NewEncoder(w).Encode(status)
@@ -107,7 +112,8 @@ func (s *statusServer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	// Labels come from the targets. The template escapes them, and the policy forbids scripts and requests.
-	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
+	header.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
 	err := statusPage.Execute(w, statusView{scrapeStatus: status, Query: query, States: allStates, Limit: filter.limit})
 	if err != nil {
 		s.set.Logger.Debug("cannot send the whole page of targets", zap.Error(err))
@@ -235,7 +241,8 @@ func (j *scrapeJob) status(report targets.JobReport) jobStatus {
 	}
 	for _, dropped := range report.Examples {
 		status.Examples = append(status.Examples, droppedStatus{
-			Discovered: j.shownLabels(dropped.Discovered), Profile: dropped.Profile, Reason: dropped.Reason.String(), Detail: dropped.Detail,
+			Discovered: j.shownLabels(dropped.Discovered), Profile: dropped.Profile, Reason: dropped.Reason.String(),
+			Detail: dropped.Detail,
 		})
 	}
 	return status
@@ -275,8 +282,8 @@ func (t *scrapedTarget) status(state string, job *scrapeJob) targetStatus {
 	return made
 }
 
-// shownLabels returns labels without the hidden ones, without the values of query parameters whose names look secret, and without the
-// credentials in URLs: __meta_url is the configured one of http_sd_configs.
+// shownLabels returns labels without the hidden ones, without the values of query parameters whose names look secret,
+// and without the credentials in URLs: __meta_url is the configured one of http_sd_configs.
 func (j *scrapeJob) shownLabels(from labels.Labels) map[string]string {
 	shown := from.Map()
 	for name := range shown {

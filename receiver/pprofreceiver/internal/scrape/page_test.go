@@ -49,10 +49,13 @@ func TestScrapePage(t *testing.T) {
 	good := sourcetest.Captured(t, "go-heap.pb.gz")
 	site := sourcetest.NewSite(t, byPath(map[string]http.HandlerFunc{"/memory": sourcetest.Serve(good)}))
 	up := scrapeTargetOf(t, site.URL, "/memory?token=hunter2", "/mutex")
-	up.Labels = labels.FromStrings("instance", "till-1", "note", "<script>alert(1)</script>", "from", "http://me:hunter2@copied/", "about", "ask the shop: http://me:hunter2@wiki/")
-	up.Discovered = labels.FromStrings("__param_token", "hunter2", "__meta_url", "http://me:hunter2@discovery/targets?token=hunter2", "__address__", "till-1:80",
+	up.Labels = labels.FromStrings("instance", "till-1", "note", "<script>alert(1)</script>", "from",
+		"http://me:hunter2@copied/", "about", "ask the shop: http://me:hunter2@wiki/")
+	up.Discovered = labels.FromStrings("__param_token", "hunter2", "__meta_url",
+		"http://me:hunter2@discovery/targets?token=hunter2", "__address__", "till-1:80",
 		"__meta_kubernetes_pod_annotation_note", "hunter2", "__meta_kubernetes_pod_annotationpresent_note", "true",
-		"__meta_kubernetes_pod_annotation_read", "by-a-rule", "__meta_kubernetes_pod_annotation_pyroscope_io_service_name", "by-identity")
+		"__meta_kubernetes_pod_annotation_read", "by-a-rule", "__meta_kubernetes_pod_annotation_pyroscope_io_service_name",
+		"by-identity")
 	down := sourcetest.NewSite(t, sourcetest.Serve(nil))
 	down.Close()
 	f := newFixture(t, 0, func(c *targets.Config) {
@@ -61,11 +64,14 @@ func TestScrapePage(t *testing.T) {
 	report := targets.JobReport{Job: "shop", Discovered: 12}
 	report.Dropped[targets.DropRelabelled] = 10
 	report.Examples = []targets.Dropped{{
-		Discovered: labels.FromStrings("__address__", "dropped:80", "__param_secret", "hunter2"), Reason: targets.DropRelabelled, Detail: "why not",
+		Discovered: labels.FromStrings("__address__", "dropped:80", "__param_secret", "hunter2"),
+		Reason:     targets.DropRelabelled, Detail: "why not",
 	}}
-	f.report(targets.Update{Targets: []*targets.Target{up, scrapeTargetOf(t, down.URL, "/memory")}, Jobs: []targets.JobReport{report}})
+	f.report(targets.Update{Targets: []*targets.Target{up, scrapeTargetOf(t, down.URL, "/memory")},
+		Jobs: []targets.JobReport{report}})
 	f.eventually(func() bool {
-		return f.endpoint(0, "memory").State == stateUp && f.endpoint(0, "mutex").State == stateBackedOff && f.endpoint(1, "memory").State == stateDown
+		return f.endpoint(0, "memory").State == stateUp && f.endpoint(0, "mutex").State == stateBackedOff &&
+			f.endpoint(1, "memory").State == stateDown
 	})
 
 	status, html, header := f.page("")
@@ -73,7 +79,9 @@ func TestScrapePage(t *testing.T) {
 	assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'")
 	for _, want := range []string{
 		"<h2>shop</h2>", "12 discovered, 10 relabelled", "till-1", "/memory?token=REDACTED", "status 404 Not Found",
-		"by-a-rule", "by-identity", "REDACTED@discovery/targets?token=REDACTED", "REDACTED@copied/", "ask the shop: http://REDACTED:REDACTED@wiki/", "connection refused", "&lt;script&gt;", `service.name="till"`, "dropped:80", "why not", shortSize(len(good)), `<td class="error">status 404`,
+		"by-a-rule", "by-identity", "REDACTED@discovery/targets?token=REDACTED", "REDACTED@copied/",
+		"ask the shop: http://REDACTED:REDACTED@wiki/", "connection refused", "&lt;script&gt;", `service.name="till"`,
+		"dropped:80", "why not", shortSize(len(good)), `<td class="error">status 404`,
 	} {
 		assert.Contains(t, html, want)
 	}
@@ -191,7 +199,8 @@ func TestScrapePageOfNothing(t *testing.T) {
 }
 
 func TestShownSizesAndDurations(t *testing.T) {
-	assert.Equal(t, []string{"0 B", "1023 B", "1.0 KiB", "1.5 MiB"}, []string{shortSize(0), shortSize(1023), shortSize(1024), shortSize(3 << 19)})
+	assert.Equal(t, []string{"0 B", "1023 B", "1.0 KiB", "1.5 MiB"},
+		[]string{shortSize(0), shortSize(1023), shortSize(1024), shortSize(3 << 19)})
 	var shown []string
 	for _, d := range []time.Duration{-time.Second, 1234567, 14230 * time.Millisecond, 3723 * time.Second} {
 		shown = append(shown, shortDuration(d))

@@ -17,8 +17,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-// TestScrapeAmongBadTargets has as many targets that hang, drip, send garbage, bombs and endless answers as good ones, and few slots.
-// The good ones are scraped as if there were no others.
+// TestScrapeAmongBadTargets has as many targets that hang, drip, send garbage, bombs and endless answers as good ones,
+// and few slots. The good ones are scraped as if there were no others.
 func TestScrapeAmongBadTargets(t *testing.T) {
 	t.Parallel()
 	const each, interval = 6, time.Second
@@ -45,7 +45,8 @@ func TestScrapeAmongBadTargets(t *testing.T) {
 	}))
 	var found []*targets.Target
 	for i := range each {
-		for _, path := range []string{"/memory", "/memory", "/memory", "/memory", "/memory", "/hangs", "/drips", "/garbage", "/bomb", "/endless"} {
+		for _, path := range []string{"/memory", "/memory", "/memory", "/memory", "/memory", "/hangs", "/drips", "/garbage",
+			"/bomb", "/endless"} {
 			target := scrapeTargetOf(t, site.URL, fmt.Sprintf("%s?%d", path, i))
 			target.Key, target.Interval = fmt.Sprint(len(found)), interval
 			target.Endpoints[0].Timeout = time.Hour

@@ -16,8 +16,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-// schedule holds all targets, and which endpoint is due next. An endpoint that waits costs only an entry in a heap: one goroutine and one
-// timer serve all.
+// schedule holds all targets, and which endpoint is due next. An endpoint that waits costs only an entry in a heap: one
+// goroutine and one timer serve all.
 type schedule struct {
 	jobs map[string]*scrapeJob
 	seed string
@@ -33,7 +33,8 @@ type schedule struct {
 }
 
 func newSchedule(jobs map[string]*scrapeJob, seed string) *schedule {
-	return &schedule{jobs: jobs, seed: seed, now: time.Now, byKey: map[string]*scrapedTarget{}, changed: make(chan struct{}, 1)}
+	return &schedule{jobs: jobs, seed: seed, now: time.Now, byKey: map[string]*scrapedTarget{},
+		changed: make(chan struct{}, 1)}
 }
 
 // run calls begin for each endpoint when it is due, until ctx ends. begin must return at once.
@@ -59,8 +60,8 @@ func (s *schedule) run(ctx context.Context, begin func(scrapeTask)) {
 	}
 }
 
-// grain is how late a scrape may begin, so that scrapes that are due within it begin together. Waking up for each of 160
-// scrapes a second takes nearly half of their processor time (docs/benchmarks.md).
+// grain is how late a scrape may begin, so that scrapes that are due within it begin together. Waking up for each of
+// 160 scrapes a second takes nearly half of their processor time (docs/benchmarks.md).
 const grain = 50 * time.Millisecond
 
 // scrapeTask is one scrape of an endpoint as it was when it became due.
@@ -185,8 +186,8 @@ func (h *dueHeap) Pop() any {
 	return e
 }
 
-// apply replaces the targets that are scraped. Endpoints that are still there keep their place in time, their backoff and their baselines;
-// scrapes of those that have vanished are cancelled.
+// apply replaces the targets that are scraped. Endpoints that are still there keep their place in time, their backoff
+// and their baselines; scrapes of those that have vanished are cancelled.
 func (s *schedule) apply(update targets.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

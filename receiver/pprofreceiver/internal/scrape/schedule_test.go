@@ -39,13 +39,15 @@ func targetNamed(key string, kinds ...string) *targets.Target {
 	made := &targets.Target{Key: key, Job: "shop", Interval: 15 * time.Second, Resource: pcommon.NewMap()}
 	for _, kind := range kinds {
 		made.Endpoints = append(made.Endpoints, targets.Endpoint{
-			Profile: targets.ProfileConfig{Name: kind}, URL: &url.URL{Scheme: "http", Host: key, Path: "/" + kind}, Timeout: time.Minute,
+			Profile: targets.ProfileConfig{Name: kind}, URL: &url.URL{Scheme: "http", Host: key, Path: "/" + kind},
+			Timeout: time.Minute,
 		})
 	}
 	return made
 }
 
-// play advances the clock by d and returns the names of the endpoints that became due, in order. Each gets result at once.
+// play advances the clock by d and returns the names of the endpoints that became due, in order. Each gets result at
+// once.
 func play(t *testing.T, s *schedule, c *clock, d time.Duration, result scrapeResult) []string {
 	var begun []string
 	for end := c.Add(d); ; {
@@ -116,8 +118,10 @@ func TestScheduleSkipsMissedTicks(t *testing.T) {
 func TestScheduleBacksOff(t *testing.T) {
 	s, c := newClockedSchedule()
 	s.apply(targets.Update{Targets: []*targets.Target{targetNamed("h", "memory")}})
-	missing := scrapeResult{outcome: string(ingest.HTTPStatus), err: ingest.Reject(ingest.HTTPStatus, ingest.StatusError(http.StatusNotFound))}
-	down := scrapeResult{outcome: string(ingest.Unreachable), err: ingest.Reject(ingest.Unreachable, errors.New("refused"))}
+	missing := scrapeResult{outcome: string(ingest.HTTPStatus),
+		err: ingest.Reject(ingest.HTTPStatus, ingest.StatusError(http.StatusNotFound))}
+	down := scrapeResult{outcome: string(ingest.Unreachable),
+		err: ingest.Reject(ingest.Unreachable, errors.New("refused"))}
 	c.Time = c.Add(s.untilNext())
 	waits := func(results ...scrapeResult) (waits []time.Duration) {
 		for _, result := range results {
@@ -135,7 +139,8 @@ func TestScheduleBacksOff(t *testing.T) {
 		}
 		return waits
 	}
-	assert.Equal(t, seconds(30, 60, 120, 240, 480, 600, 600), waits(missing, missing, missing, missing, missing, missing, missing))
+	assert.Equal(t, seconds(30, 60, 120, 240, 480, 600, 600),
+		waits(missing, missing, missing, missing, missing, missing, missing))
 	assert.Equal(t, seconds(15, 30), waits(scrapeResult{outcome: outcomeDelivered}, missing))
 	assert.Equal(t, seconds(15, 15), waits(down, down), "a target that is down may be back soon")
 	assert.Equal(t, int64(1), backoffTicks(1, time.Hour), "an interval longer than maxBackoff does not change")
@@ -146,7 +151,8 @@ func TestScheduleBacksOff(t *testing.T) {
 func TestScheduleUpdates(t *testing.T) {
 	s, c := newClockedSchedule()
 	s.apply(targets.Update{Targets: []*targets.Target{targetNamed("a", "memory", "mutex"), targetNamed("b", "memory")}})
-	missing := scrapeResult{outcome: string(ingest.HTTPStatus), err: ingest.Reject(ingest.HTTPStatus, ingest.StatusError(http.StatusNotFound))}
+	missing := scrapeResult{outcome: string(ingest.HTTPStatus),
+		err: ingest.Reject(ingest.HTTPStatus, ingest.StatusError(http.StatusNotFound))}
 	play(t, s, c, 15*time.Second, missing)
 	a := s.byKey["a"]
 	kept := a.endpoints[0]

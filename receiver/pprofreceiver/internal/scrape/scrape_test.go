@@ -99,21 +99,30 @@ func TestScrapeFaults(t *testing.T) {
 		state   string
 		says    string
 	}{
-		"500":                       {fail(500), ingest.HTTPStatus, stateDown, `status 500 Internal Server Error: it begins with "profiling is in use"`},
-		"401":                       {fail(401), ingest.HTTPStatus, stateDown, "status 401"},
-		"404":                       {fail(404), ingest.HTTPStatus, stateBackedOff, "status 404 Not Found"},
-		"405":                       {fail(405), ingest.HTTPStatus, stateBackedOff, "status 405"},
-		"410":                       {fail(410), ingest.HTTPStatus, stateBackedOff, "status 410"},
-		"501":                       {fail(501), ingest.HTTPStatus, stateBackedOff, "status 501"},
-		"a page":                    {sourcetest.Serve([]byte("<html>hello</html>")), ingest.ContentType, stateBackedOff, "text/html"},
-		"a debug page":              {sourcetest.Serve([]byte("heap profile: 1: 2 [3: 4]"), "Content-Type", "text/plain"), ingest.ContentType, stateBackedOff, "heap profile"},
-		"garbage":                   {sourcetest.Serve([]byte{8, 1, 255, 254}, "Content-Type", "x/y"), ingest.NotPprof, stateBackedOff, "pprof"},
-		"nothing":                   {sourcetest.Serve(nil), ingest.Empty, stateDown, "empty"},
-		"a bomb":                    {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y"), ingest.TooLarge, stateBackedOff, "max_profile_bytes"},
-		"a bomb, Content-Encoding":  {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y", "Content-Encoding", "gzip"), ingest.TooLarge, stateBackedOff, "max_profile_bytes"},
-		"too much":                  {sourcetest.Serve(make([]byte, 100001), "Content-Type", "x/y"), ingest.TooLarge, stateBackedOff, "larger than 100000 bytes"},
-		"an unknown encoding":       {sourcetest.Serve(good, "Content-Type", "x/y", "Content-Encoding", "br"), ingest.Encoding, stateBackedOff, `"br"`},
-		"no gzip behind that name":  {sourcetest.Serve([]byte("hello, hello"), "Content-Type", "x/y", "Content-Encoding", "gzip"), ingest.NotPprof, stateBackedOff, "gzip"},
+		"500": {fail(500), ingest.HTTPStatus, stateDown,
+			`status 500 Internal Server Error: it begins with "profiling is in use"`},
+		"401": {fail(401), ingest.HTTPStatus, stateDown, "status 401"},
+		"404": {fail(404), ingest.HTTPStatus, stateBackedOff, "status 404 Not Found"},
+		"405": {fail(405), ingest.HTTPStatus, stateBackedOff, "status 405"},
+		"410": {fail(410), ingest.HTTPStatus, stateBackedOff, "status 410"},
+		"501": {fail(501), ingest.HTTPStatus, stateBackedOff, "status 501"},
+		"a page": {sourcetest.Serve([]byte("<html>hello</html>")), ingest.ContentType, stateBackedOff,
+			"text/html"},
+		"a debug page": {sourcetest.Serve([]byte("heap profile: 1: 2 [3: 4]"), "Content-Type", "text/plain"),
+			ingest.ContentType, stateBackedOff, "heap profile"},
+		"garbage": {sourcetest.Serve([]byte{8, 1, 255, 254}, "Content-Type", "x/y"), ingest.NotPprof,
+			stateBackedOff, "pprof"},
+		"nothing": {sourcetest.Serve(nil), ingest.Empty, stateDown, "empty"},
+		"a bomb": {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y"),
+			ingest.TooLarge, stateBackedOff, "max_profile_bytes"},
+		"a bomb, Content-Encoding": {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y",
+			"Content-Encoding", "gzip"), ingest.TooLarge, stateBackedOff, "max_profile_bytes"},
+		"too much": {sourcetest.Serve(make([]byte, 100001), "Content-Type", "x/y"), ingest.TooLarge,
+			stateBackedOff, "larger than 100000 bytes"},
+		"an unknown encoding": {sourcetest.Serve(good, "Content-Type", "x/y", "Content-Encoding", "br"),
+			ingest.Encoding, stateBackedOff, `"br"`},
+		"no gzip behind that name": {sourcetest.Serve([]byte("hello, hello"), "Content-Type", "x/y", "Content-Encoding",
+			"gzip"), ingest.NotPprof, stateBackedOff, "gzip"},
 		"an answer that breaks off": {breakOff, ingest.Unreachable, stateDown, "unexpected EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,8 +174,9 @@ func TestScrapeContentEncodings(t *testing.T) {
 		"its own gzip":                     sourcetest.Serve(zipped, "Content-Type", "x/y"),
 		"none":                             sourcetest.Serve(plain, "Content-Type", "x/y"),
 		"its own gzip, called an encoding": sourcetest.Serve(zipped, "Content-Type", "x/y", "Content-Encoding", "gzip"),
-		"gzip around its own":              sourcetest.Serve(sourcetest.Gzipped(t, zipped), "Content-Type", "x/y", "Content-Encoding", "GZIP"),
-		"identity":                         sourcetest.Serve(zipped, "Content-Type", "x/y", "Content-Encoding", "identity"),
+		"gzip around its own": sourcetest.Serve(sourcetest.Gzipped(t, zipped), "Content-Type", "x/y",
+			"Content-Encoding", "GZIP"),
+		"identity": sourcetest.Serve(zipped, "Content-Type", "x/y", "Content-Encoding", "identity"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			site := sourcetest.NewSite(t, handler)
@@ -244,7 +254,8 @@ func TestScrapeTimeout(t *testing.T) {
 	f := newFixture(t, 0, nil).begin(found...)
 	f.Await(20)
 	f.eventually(func() bool {
-		return f.endpoint(0, "hangs").Outcome == string(ingest.Timeout) && f.endpoint(0, "drips").Outcome == string(ingest.Timeout)
+		return f.endpoint(0, "hangs").Outcome == string(ingest.Timeout) &&
+			f.endpoint(0, "drips").Outcome == string(ingest.Timeout)
 	})
 	assert.Equal(t, stateDown, f.endpoint(0, "hangs").State)
 }

@@ -109,7 +109,9 @@ func (e *scrapedEndpoint) reason() string {
 
 // othersHave reports whether another endpoint of the same target failed for the same reason.
 func (e *scrapedEndpoint) othersHave(reason string) bool {
-	return slices.ContainsFunc(e.owner.endpoints, func(other *scrapedEndpoint) bool { return other != e && other.reason() == reason })
+	return slices.ContainsFunc(e.owner.endpoints, func(other *scrapedEndpoint) bool {
+		return other != e && other.reason() == reason
+	})
 }
 
 // maxBackoff bounds the time between two scrapes of a profile that is not served.
@@ -121,8 +123,8 @@ func backoffTicks(n int, interval time.Duration) int64 {
 	return min(int64(1)<<min(n, maxShift), max(1, int64(maxBackoff/interval)))
 }
 
-// isUnserved reports whether the answer will probably be the same next time: the target has no such profile, or its answer is not a
-// profile. Scraping it at every interval would waste the time of both sides.
+// isUnserved reports whether the answer will probably be the same next time: the target has no such profile, or its
+// answer is not a profile. Scraping it at every interval would waste the time of both sides.
 func isUnserved(err error) bool {
 	var rejected *ingest.Rejection
 	if !errors.As(err, &rejected) {
@@ -139,10 +141,11 @@ func isUnserved(err error) bool {
 }
 
 // unservedStatuses mean that a path does not exist, and probably will not at the next scrape.
-var unservedStatuses = []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented}
+var unservedStatuses = []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone,
+	http.StatusNotImplemented}
 
-// offsetOf returns the fixed place of an endpoint within its interval. It depends only on the endpoint and on seed, so that updates and
-// restarts do not change it, and it differs between collectors.
+// offsetOf returns the fixed place of an endpoint within its interval. It depends only on the endpoint and on seed, so
+// that updates and restarts do not change it, and it differs between collectors.
 func offsetOf(seed, key, kind string, interval time.Duration) time.Duration {
 	var digest xxhash.Digest
 	digest.Reset()

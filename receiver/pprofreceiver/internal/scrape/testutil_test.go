@@ -47,8 +47,8 @@ type fixture struct {
 	once    sync.Once
 }
 
-// newFixture makes a scraper of jobs that follow redirects and have nothing else set, unless edit does. A maxProfileBytes
-// of 0 is the default.
+// newFixture makes a scraper of jobs that follow redirects and have nothing else set, unless edit does. A
+// maxProfileBytes of 0 is the default.
 func newFixture(t testing.TB, maxProfileBytes int, edit func(*targets.Config)) *fixture {
 	t.Helper()
 	f := &fixture{Fixture: sourcetest.New(t), updates: make(chan targets.Update), applied: make(chan struct{})}
@@ -57,7 +57,8 @@ func newFixture(t testing.TB, maxProfileBytes int, edit func(*targets.Config)) *
 		edit(job)
 	}
 	f.jobs = []string{job.JobName}
-	f.scraper = New(&Config{MaxConcurrent: 8, Configs: []*targets.Config{job}}, f.Set, f.Ingester("scrape", "http", maxProfileBytes))
+	f.scraper = New(&Config{MaxConcurrent: 8, Configs: []*targets.Config{job}}, f.Set,
+		f.Ingester("scrape", "http", maxProfileBytes))
 	f.scraper.discover = func(ctx context.Context, apply func(targets.Update)) {
 		for {
 			select {

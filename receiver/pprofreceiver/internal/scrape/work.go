@@ -28,7 +28,8 @@ func (s *Scraper) scrape(deliver context.Context, task scrapeTask) {
 	}
 	e.job.count(deliver, profile, &result)
 	if report.skipped > 0 {
-		e.job.metrics.ReceiverPprofScrapeSkipped.Add(deliver, report.skipped, telemetry.Attributes("job", e.job.name, "profile", profile))
+		e.job.metrics.ReceiverPprofScrapeSkipped.Add(deliver, report.skipped,
+			telemetry.Attributes("job", e.job.name, "profile", profile))
 	}
 	e.job.note(report.change, profile, e.shown, result.err)
 }
@@ -101,7 +102,8 @@ func (j *scrapeJob) countRestart(ctx context.Context, profile string, stats *dec
 		why = restartTooManyStacks
 	}
 	if why != "" {
-		j.metrics.ReceiverPprofScrapeRestarts.Add(ctx, 1, telemetry.Attributes("job", j.name, "profile", profile, "reason", why))
+		j.metrics.ReceiverPprofScrapeRestarts.Add(ctx, 1,
+			telemetry.Attributes("job", j.name, "profile", profile, "reason", why))
 	}
 }
 
@@ -120,8 +122,8 @@ func (d *deltaState) get() *decode.Baseline {
 	return d.baseline
 }
 
-// finish keeps a payload as the baseline of the next one, if it was accepted. Otherwise the next difference covers this one too, so that
-// nothing is lost.
+// finish keeps a payload as the baseline of the next one, if it was accepted. Otherwise the next difference covers this
+// one too, so that nothing is lost.
 func (d *deltaState) finish(job *scrapeJob, accepted bool) {
 	if d.baseline == nil {
 		return

@@ -17,8 +17,8 @@ type cpuProfiler struct {
 	data    *bytes.Buffer // nil while it does not run
 }
 
-// start starts a profile, unless one is running. If something else has the profiler, such as a request to the pprof extension, the next
-// call retries.
+// start starts a profile, unless one is running. If something else has the profiler, such as a request to the pprof
+// extension, the next call retries.
 func (c *cpuProfiler) start() {
 	if c.data != nil {
 		return

@@ -39,15 +39,16 @@ const (
 	retryCPU = time.Second
 )
 
-// owner is the receiver that profiles this process. There can be only one: the runtime has one CPU profiler, and two receivers would
-// send the same data twice.
+// owner is the receiver that profiles this process. There can be only one: the runtime has one CPU profiler, and two
+// receivers would send the same data twice.
 var owner struct {
 	sync.Mutex
 	id *component.ID
 }
 
-// Recorder profiles the collector. CPU profiles of one window follow each other without a pause; the other profiles are taken as each
-// window ends. Recording never waits for the pipeline: another goroutine decodes and delivers the windows.
+// Recorder profiles the collector. CPU profiles of one window follow each other without a pause; the other profiles are
+// taken as each window ends. Recording never waits for the pipeline: another goroutine decodes and delivers the
+// windows.
 type Recorder struct {
 	cfg    *Config
 	set    receiver.Settings
@@ -182,12 +183,14 @@ func (s *Recorder) otherPayloads() (payloads []ingest.Payload) {
 			s.set.Logger.Error("cannot write the runtime's profile", zap.String("profile", name), zap.Error(err))
 			continue
 		}
-		payloads = append(payloads, ingest.Payload{Format: formats.Pprof, Data: data.Bytes(), Identity: s.id, ProfileName: kind.Canonical(name)})
+		payloads = append(payloads,
+			ingest.Payload{Format: formats.Pprof, Data: data.Bytes(), Identity: s.id, ProfileName: kind.Canonical(name)})
 	}
 	return payloads
 }
 
-// send passes a window on without waiting: while maxPendingWindows wait for the pipeline, new windows are dropped and counted.
+// send passes a window on without waiting: while maxPendingWindows wait for the pipeline, new windows are dropped and
+// counted.
 func (s *Recorder) send(ctx context.Context, payloads []ingest.Payload) {
 	select {
 	case s.windows <- payloads:
@@ -199,8 +202,8 @@ func (s *Recorder) send(ctx context.Context, payloads []ingest.Payload) {
 	}
 }
 
-// deliverWindows delivers the windows one after another, because totals become differences to the window before. It delivers the
-// profiles of a window concurrently, since each delivery may wait until a batch is full.
+// deliverWindows delivers the windows one after another, because totals become differences to the window before. It
+// delivers the profiles of a window concurrently, since each delivery may wait until a batch is full.
 func (s *Recorder) deliverWindows(ctx context.Context) {
 	for payloads := range s.windows {
 		errs := make([]error, len(payloads))
@@ -237,8 +240,8 @@ type totals struct {
 	isBegun bool
 }
 
-// ingestTotals delivers what has happened since the last window that the pipeline accepted. It delivers the first one unchanged, as
-// what has happened since the process began.
+// ingestTotals delivers what has happened since the last window that the pipeline accepted. It delivers the first one
+// unchanged, as what has happened since the process began.
 func (s *Recorder) ingestTotals(ctx context.Context, p ingest.Payload) error {
 	known := s.totals[p.ProfileName]
 	if known == nil {

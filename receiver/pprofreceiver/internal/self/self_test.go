@@ -24,7 +24,8 @@ func TestTotalsAreDeliveredOnce(t *testing.T) {
 	s := New(&Config{}, f.Set, in)
 	s.totals = map[string]*totals{"mutex": {baseline: decode.NewBaseline(decode.BaselineOptions{})}}
 	p := ingest.Payload{
-		Format: formats.Pprof, Data: sourcetest.Captured(t, "go-mutex.pb.gz"), Identity: ingest.NewIdentity(), ProfileName: "mutex",
+		Format: formats.Pprof, Data: sourcetest.Captured(t, "go-mutex.pb.gz"), Identity: ingest.NewIdentity(),
+		ProfileName: "mutex",
 	}
 	synctest.Test(t, func(t *testing.T) {
 		in.Budget = budget.New(4 << 20)

@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sourcetest is what the tests of the sources have in common: a pipeline that records, logs, metrics and servers. Only tests
-// import it.
+// Package sourcetest is what the tests of the sources have in common: a pipeline that records, logs, metrics and
+// servers. Only tests import it.
 package sourcetest
 
 import (
@@ -148,8 +148,8 @@ func New(t testing.TB) *Fixture {
 	return f
 }
 
-// Ingester returns the Ingester of a source, with the default limits and a budget of its own. A maxProfileBytes of 0 is the
-// default.
+// Ingester returns the Ingester of a source, with the default limits and a budget of its own. A maxProfileBytes of 0 is
+// the default.
 func (f *Fixture) Ingester(source, transport string, maxProfileBytes int) *ingest.Ingester {
 	f.T.Helper()
 	metrics, err := metadata.NewTelemetryBuilder(f.Set.TelemetrySettings)
@@ -161,7 +161,8 @@ func (f *Fixture) Ingester(source, transport string, maxProfileBytes int) *inges
 	}
 	in, err := ingest.New(ingest.Settings{
 		Set: f.Set, Limits: limits, Config: ingest.Config{Formats: ingest.AllFormats(), GoTrace: ingest.DefaultGoTrace()},
-		Budget: budget.New(64 * int64(limits.MaxProfileBytes)), Next: f.Next, Metrics: metrics, Source: source, Transport: transport,
+		Budget: budget.New(64 * int64(limits.MaxProfileBytes)), Next: f.Next, Metrics: metrics, Source: source,
+		Transport: transport,
 	})
 	require.NoError(f.T, err)
 	return in

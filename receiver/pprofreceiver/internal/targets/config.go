@@ -42,8 +42,8 @@ type Config struct {
 	Discovery discovery.Configs `yaml:"-"`
 	// RelabelConfigs are the rules.
 	RelabelConfigs []*relabel.Config `yaml:"relabel_configs,omitempty"`
-	// Profiles has the standard kinds in the order of the documentation, then the custom ones by name. It includes those that are not
-	// enabled.
+	// Profiles has the standard kinds in the order of the documentation, then the custom ones by name. It includes those
+	// that are not enabled.
 	Profiles []ProfileConfig `yaml:"-"`
 }
 
@@ -105,7 +105,8 @@ func (c *Config) Validate() error {
 	faults.Require(c.TargetLimit > 0, "`target_limit` must be positive, found %d", c.TargetLimit)
 	faults.Require(c.Scheme == "http" || c.Scheme == "https", "`scheme` must be http or https, found %q", c.Scheme)
 	faults.Require(!c.Params.Has("seconds"), "`params` must not have `seconds`: set `profiles.<kind>.seconds`")
-	faults.Require(!strings.ContainsAny(c.PathPrefix, "?#"), "`path_prefix` must be a path without a query, found %q", c.PathPrefix)
+	faults.Require(!strings.ContainsAny(c.PathPrefix, "?#"), "`path_prefix` must be a path without a query, found %q",
+		c.PathPrefix)
 	faults.Add(c.validateDiscovery())
 	faults.Add(c.validateProfiles())
 	return inJob(c.JobName, faults.Err())
@@ -161,16 +162,20 @@ func (c *Config) validateProfiles() error {
 		check(err == nil, ".seconds", "%w", err)
 		check(p.Seconds != 0 || standard < 0 || !defaults[standard].fitted,
 			".seconds", "must be positive: without it a target chooses for how long it records")
-		check(!p.Delta || p.Seconds <= 0, "", "must not have both `delta` and `seconds`: with `seconds` the target computes the difference itself")
+		check(!p.Delta || p.Seconds <= 0, "",
+			"must not have both `delta` and `seconds`: with `seconds` the target computes the difference itself")
 		if p.Temporality == "" {
 			continue
 		}
 		_, err = kind.ParseTemporality(string(p.Temporality))
 		check(err == nil, ".temporality", "%w", err)
-		check(!p.Delta || p.Temporality == kind.StatedCumulative, "", "must not have `delta` for values that are no totals (`temporality`)")
-		check(p.Seconds <= 0 || p.Temporality != kind.StatedCumulative, ".temporality", "must not be cumulative with `seconds`: the target computes the difference itself")
+		check(!p.Delta || p.Temporality == kind.StatedCumulative, "",
+			"must not have `delta` for values that are no totals (`temporality`)")
+		check(p.Seconds <= 0 || p.Temporality != kind.StatedCumulative, ".temporality",
+			"must not be cumulative with `seconds`: the target computes the difference itself")
 	}
-	faults.Require(slices.ContainsFunc(c.Profiles, func(p ProfileConfig) bool { return p.Enabled }), "`profiles` must have a kind that is enabled")
+	faults.Require(slices.ContainsFunc(c.Profiles, func(p ProfileConfig) bool { return p.Enabled }),
+		"`profiles` must have a kind that is enabled")
 	return faults.Err()
 }
 

@@ -97,7 +97,8 @@ profiles:
 
 func TestDefaultSecondsFollowTheInterval(t *testing.T) {
 	for interval, want := range map[string]int{"10s": 9, "15s": 14, "1m": 59, "2500ms": 1, "2s": 1, "1500ms": 1} {
-		assert.Equal(t, want, mustLoad(t, "job_name: a\nscrape_interval: "+interval+someDiscovery).Profiles[0].Seconds, interval)
+		assert.Equal(t, want, mustLoad(t, "job_name: a\nscrape_interval: "+interval+someDiscovery).Profiles[0].Seconds,
+			interval)
 	}
 }
 
@@ -106,39 +107,87 @@ func TestFaults(t *testing.T) {
 		config string
 		says   []string
 	}{
-		"nothing":                          {"{}", []string{"`job_name` must be set", "there must be a discovery: one of `dns_sd_configs`, `file_sd_configs`, `http_sd_configs`, `kubernetes_sd_configs`, `static_configs`"}},
-		"no discovery":                     {"job_name: a\nstatic_configs: []", []string{`job "a": there must be a discovery`}},
-		"an empty discovery":               {"job_name: a\nstatic_configs: [null]", []string{`job "a": empty or null section in static_configs`}},
-		"no targets":                       {"job_name: a\nstatic_configs: [{targets: [], labels: {x: y}}]", []string{`job "a": ` + "`static_configs[0].targets` must not be empty"}},
-		"intervals":                        {"job_name: a\nscrape_interval: 0s\nscrape_timeout: 0s" + someDiscovery, []string{"job \"a\": `scrape_interval` must be positive, found 0s", "job \"a\": `scrape_timeout` must be positive, found 0s"}},
-		"negative interval":                {"job_name: a\nscrape_interval: -1s" + someDiscovery, []string{`job "a": `, `not a valid duration string: "-1s"`}},
-		"a short interval":                 {"job_name: a\nscrape_interval: 1s" + someDiscovery, []string{"job \"a\": `profiles.process_cpu.seconds` must be below `scrape_interval` (1s) and not negative, found 1"}},
-		"long seconds":                     {"job_name: a\nprofiles: {process_cpu: {seconds: 15}, custom: {c: {path: /c, seconds: -1}}}" + someDiscovery, []string{"`profiles.process_cpu.seconds` must be below `scrape_interval` (15s) and not negative, found 15", "`profiles.custom.c.seconds` must be below"}},
-		"no seconds":                       {"job_name: a\nprofiles: {process_cpu: {seconds: 0}, goroutine: {seconds: 0}}" + someDiscovery, []string{"`profiles.process_cpu.seconds` must be positive"}},
-		"huge seconds":                     {"job_name: a\nprofiles: {process_cpu: {seconds: 9223372036854775807}}" + someDiscovery, []string{"found 9223372036854775807"}},
-		"scheme":                           {"job_name: a\nscheme: ftp" + someDiscovery, []string{"job \"a\": `scheme` must be http or https, found \"ftp\""}},
-		"a typo":                           {"job_name: a\nscrape_intervall: 1s" + someDiscovery, []string{"job \"a\": `scrape_intervall` is not a key here"}},
-		"a typo inside":                    {"job_name: a\nprofiles: {cpu: {}}\nrelabel_configs: [{sourcelabels: []}]" + someDiscovery, []string{"`cpu` is not a key here", "`sourcelabels` is not a key here"}},
-		"a discovery that is not built in": {"job_name: a\nconsul_sd_configs: [{server: h}]", []string{"`consul_sd_configs` is not a key here; use one of `dns_sd_configs`"}},
-		"keys of metrics":                  {"job_name: a\nmetrics_path: /metrics" + someDiscovery, []string{"`metrics_path` is not a key here"}},
-		"a scheme in a target":             {"job_name: a\nstatic_configs: [{targets: ['http://me:hunter2@h:1/x?token=hunter2']}]", []string{"`static_configs[0].targets` must be addresses: found \"http://%E2%80%A6@h:1/x\": write host:port, the scheme in `scheme`, and the path in `profiles` or `path_prefix`"}},
-		"a user in a target":               {"job_name: a\nstatic_configs: [{targets: ['me:hunter2@h:1']}]", []string{"found \"…@h:1\": a user and password belong in `basic_auth`"}},
-		"an empty target":                  {"job_name: a\nstatic_configs: [{targets: ['']}]", []string{"the address is empty"}},
-		"bad ports":                        {"job_name: a\nstatic_configs: [{targets: ['h:0', 'h:65536', 'h:x', ':1', 'a b:1', '[h]:1', '[::1', 'a:b:1']}]", []string{`found "h:0": the port must be a number from 1 to 65535`, `found "h:65536"`, `found "h:x"`, `found ":1": write host:port`, `found "a b:1"`, `found "[h]:1": brackets must hold an IPv6 address`, `found "[::1"`, `found "a:b:1"`}},
-		"bad rules":                        {"job_name: a\nrelabel_configs: [{action: replace}, null, {action: keep, regex: x}]" + someDiscovery, []string{"job \"a\": `relabel_configs[0]`: relabel configuration for replace action requires 'target_label' value", "job \"a\": `relabel_configs[1]` must not be empty"}},
-		"an unknown action":                {"job_name: a\nrelabel_configs: [{action: explode}]" + someDiscovery, []string{`unknown relabel action "explode"`}},
-		"a bad regex":                      {"job_name: a\nrelabel_configs: [{regex: '(', target_label: x}]" + someDiscovery, []string{`job "a": `, "error parsing regexp: missing closing"}},
-		"nothing to scrape":                {"job_name: a\nprofiles: {process_cpu: {enabled: false}, memory: {enabled: false}, goroutine: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}}" + someDiscovery, []string{"`profiles` must have a kind that is enabled"}},
-		"custom kinds":                     {"job_name: a\nprofiles: {custom: {memory: {path: /m}, 'a b': {path: m}, x: {path: '/m?gc=1'}, y: {}}}" + someDiscovery, []string{"`profiles.memory` must not be named like a standard kind", "`profiles.custom.a b` must have a name of letters", "`profiles.custom.a b.path` must be a path that begins with /", "`profiles.custom.x.path` must be a path that begins with / and has no query (see `params`), found \"/m?gc=1\"", "`profiles.custom.y.path` must be a path"}},
-		"seconds in params":                {"job_name: a\nparams: {seconds: ['1']}\nprofiles: {memory: {params: {seconds: ['1']}}}" + someDiscovery, []string{"`params` must not have `seconds`: set `profiles.<kind>.seconds`", "`profiles.memory.params` must not have `seconds`"}},
-		"delta of a recording":             {"job_name: a\nprofiles: {memory: {seconds: 5}}" + someDiscovery, []string{"`profiles.memory` must not have both `delta` and `seconds`"}},
-		"prefix":                           {"job_name: a\npath_prefix: /a?b" + someDiscovery, []string{"`path_prefix` must be a path without a query"}},
-		"two authorizations":               {"job_name: a\nbearer_token: hunter2\nbasic_auth: {username: u, password: hunter2}" + someDiscovery, []string{`job "a": at most one of basic_auth, oauth2, bearer_token & bearer_token_file must be configured`}},
-		"a secret in the wrong place":      {"job_name: a\nbasic_auth: hunter2" + someDiscovery, []string{"basic_auth"}},
-		"another":                          {"job_name: a\ntls_config: hunter2" + someDiscovery, []string{`job "a": found a value of type str where another type is expected`}},
-		"a number for a secret":            {"job_name: a\nbasic_auth: {username: u, password: 1234}" + someDiscovery, []string{"basic_auth.password", "string"}},
-		"discovery's own faults":           {"job_name: a\nkubernetes_sd_configs: [{role: pods}]\n", []string{`job "a": unknown Kubernetes SD role "pods"`}},
-		"files":                            {"job_name: a\nfile_sd_configs: [{files: [x.txt]}]\n", []string{`job "a": path name "x.txt" is not valid for file discovery`}},
+		"nothing": {"{}",
+			[]string{"`job_name` must be set",
+				"there must be a discovery: one of `dns_sd_configs`, `file_sd_configs`, `http_sd_configs`, `kubernetes_sd_configs`, `static_configs`"}},
+		"no discovery": {"job_name: a\nstatic_configs: []",
+			[]string{`job "a": there must be a discovery`}},
+		"an empty discovery": {"job_name: a\nstatic_configs: [null]",
+			[]string{`job "a": empty or null section in static_configs`}},
+		"no targets": {"job_name: a\nstatic_configs: [{targets: [], labels: {x: y}}]",
+			[]string{`job "a": ` + "`static_configs[0].targets` must not be empty"}},
+		"intervals": {"job_name: a\nscrape_interval: 0s\nscrape_timeout: 0s" + someDiscovery,
+			[]string{"job \"a\": `scrape_interval` must be positive, found 0s",
+				"job \"a\": `scrape_timeout` must be positive, found 0s"}},
+		"negative interval": {"job_name: a\nscrape_interval: -1s" + someDiscovery,
+			[]string{`job "a": `, `not a valid duration string: "-1s"`}},
+		"a short interval": {"job_name: a\nscrape_interval: 1s" + someDiscovery,
+			[]string{"job \"a\": `profiles.process_cpu.seconds` must be below `scrape_interval` (1s) and not negative, found 1"}},
+		"long seconds": {
+			"job_name: a\nprofiles: {process_cpu: {seconds: 15}, custom: {c: {path: /c, seconds: -1}}}" + someDiscovery,
+			[]string{"`profiles.process_cpu.seconds` must be below `scrape_interval` (15s) and not negative, found 15",
+				"`profiles.custom.c.seconds` must be below"}},
+		"no seconds": {"job_name: a\nprofiles: {process_cpu: {seconds: 0}, goroutine: {seconds: 0}}" +
+			someDiscovery, []string{"`profiles.process_cpu.seconds` must be positive"}},
+		"huge seconds": {"job_name: a\nprofiles: {process_cpu: {seconds: 9223372036854775807}}" +
+			someDiscovery, []string{"found 9223372036854775807"}},
+		"scheme": {"job_name: a\nscheme: ftp" + someDiscovery,
+			[]string{"job \"a\": `scheme` must be http or https, found \"ftp\""}},
+		"a typo": {"job_name: a\nscrape_intervall: 1s" + someDiscovery,
+			[]string{"job \"a\": `scrape_intervall` is not a key here"}},
+		"a typo inside": {"job_name: a\nprofiles: {cpu: {}}\nrelabel_configs: [{sourcelabels: []}]" +
+			someDiscovery, []string{"`cpu` is not a key here", "`sourcelabels` is not a key here"}},
+		"a discovery that is not built in": {"job_name: a\nconsul_sd_configs: [{server: h}]",
+			[]string{"`consul_sd_configs` is not a key here; use one of `dns_sd_configs`"}},
+		"keys of metrics": {"job_name: a\nmetrics_path: /metrics" + someDiscovery,
+			[]string{"`metrics_path` is not a key here"}},
+		"a scheme in a target": {"job_name: a\nstatic_configs: [{targets: ['http://me:hunter2@h:1/x?token=hunter2']}]",
+			[]string{"`static_configs[0].targets` must be addresses: found \"http://%E2%80%A6@h:1/x\": write host:port, the scheme in `scheme`, and the path in `profiles` or `path_prefix`"}},
+		"a user in a target": {"job_name: a\nstatic_configs: [{targets: ['me:hunter2@h:1']}]",
+			[]string{"found \"…@h:1\": a user and password belong in `basic_auth`"}},
+		"an empty target": {"job_name: a\nstatic_configs: [{targets: ['']}]", []string{"the address is empty"}},
+		"bad ports": {
+			"job_name: a\nstatic_configs: [{targets: ['h:0', 'h:65536', 'h:x', ':1', 'a b:1', '[h]:1', '[::1', 'a:b:1']}]",
+			[]string{`found "h:0": the port must be a number from 1 to 65535`, `found "h:65536"`, `found "h:x"`,
+				`found ":1": write host:port`, `found "a b:1"`, `found "[h]:1": brackets must hold an IPv6 address`, `found "[::1"`,
+				`found "a:b:1"`}},
+		"bad rules": {"job_name: a\nrelabel_configs: [{action: replace}, null, {action: keep, regex: x}]" +
+			someDiscovery,
+			[]string{"job \"a\": `relabel_configs[0]`: relabel configuration for replace action requires 'target_label' value",
+				"job \"a\": `relabel_configs[1]` must not be empty"}},
+		"an unknown action": {"job_name: a\nrelabel_configs: [{action: explode}]" + someDiscovery,
+			[]string{`unknown relabel action "explode"`}},
+		"a bad regex": {"job_name: a\nrelabel_configs: [{regex: '(', target_label: x}]" + someDiscovery,
+			[]string{`job "a": `, "error parsing regexp: missing closing"}},
+		"nothing to scrape": {
+			"job_name: a\nprofiles: {process_cpu: {enabled: false}, memory: {enabled: false}, goroutine: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}}" + someDiscovery, []string{"`profiles` must have a kind that is enabled"}},
+		"custom kinds": {
+			"job_name: a\nprofiles: {custom: {memory: {path: /m}, 'a b': {path: m}, x: {path: '/m?gc=1'}, y: {}}}" +
+				someDiscovery,
+			[]string{"`profiles.memory` must not be named like a standard kind",
+				"`profiles.custom.a b` must have a name of letters", "`profiles.custom.a b.path` must be a path that begins with /",
+				"`profiles.custom.x.path` must be a path that begins with / and has no query (see `params`), found \"/m?gc=1\"",
+				"`profiles.custom.y.path` must be a path"}},
+		"seconds in params": {
+			"job_name: a\nparams: {seconds: ['1']}\nprofiles: {memory: {params: {seconds: ['1']}}}" + someDiscovery,
+			[]string{"`params` must not have `seconds`: set `profiles.<kind>.seconds`",
+				"`profiles.memory.params` must not have `seconds`"}},
+		"delta of a recording": {"job_name: a\nprofiles: {memory: {seconds: 5}}" + someDiscovery,
+			[]string{"`profiles.memory` must not have both `delta` and `seconds`"}},
+		"prefix": {"job_name: a\npath_prefix: /a?b" + someDiscovery,
+			[]string{"`path_prefix` must be a path without a query"}},
+		"two authorizations": {"job_name: a\nbearer_token: hunter2\nbasic_auth: {username: u, password: hunter2}" +
+			someDiscovery,
+			[]string{`job "a": at most one of basic_auth, oauth2, bearer_token & bearer_token_file must be configured`}},
+		"a secret in the wrong place": {"job_name: a\nbasic_auth: hunter2" + someDiscovery, []string{"basic_auth"}},
+		"another": {"job_name: a\ntls_config: hunter2" + someDiscovery,
+			[]string{`job "a": found a value of type str where another type is expected`}},
+		"a number for a secret": {"job_name: a\nbasic_auth: {username: u, password: 1234}" + someDiscovery,
+			[]string{"basic_auth.password", "string"}},
+		"discovery's own faults": {"job_name: a\nkubernetes_sd_configs: [{role: pods}]\n",
+			[]string{`job "a": unknown Kubernetes SD role "pods"`}},
+		"files": {"job_name: a\nfile_sd_configs: [{files: [x.txt]}]\n",
+			[]string{`job "a": path name "x.txt" is not valid for file discovery`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(tc.config)
@@ -164,7 +213,8 @@ relabel_configs: [{target_label: __address__, replacement: "localhost:1"}]
 func TestJobs(t *testing.T) {
 	a, b := &Config{JobName: "a"}, &Config{JobName: "b"}
 	assert.NoError(t, ValidateJobs([]*Config{a, b}))
-	assert.EqualError(t, ValidateJobs([]*Config{a, b, a, nil}), "`job_name` must be unique, found \"a\" twice\n`configs` must not have an empty entry")
+	assert.EqualError(t, ValidateJobs([]*Config{a, b, a, nil}),
+		"`job_name` must be unique, found \"a\" twice\n`configs` must not have an empty entry")
 }
 
 const withSecrets = `
@@ -185,7 +235,8 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	asYAML, err := yaml.Marshal(marshalled.ToStringMap())
 	require.NoError(t, err)
 	for _, text := range []string{
-		fmt.Sprintf("%v", cfg), fmt.Sprintf("%+v", *cfg), fmt.Sprintf("%#v", cfg), fmt.Sprintf("%s", []*Config{cfg}), string(asYAML),
+		fmt.Sprintf("%v", cfg), fmt.Sprintf("%+v", *cfg), fmt.Sprintf("%#v", cfg), fmt.Sprintf("%s", []*Config{cfg}),
+		string(asYAML),
 	} {
 		assert.NotContains(t, text, "hunter2")
 		assert.Contains(t, text, "<secret>")
@@ -260,8 +311,9 @@ http_sd_configs: [{url: http://sd, basic_auth: {username: u, password: "${test:o
 func resolve(t *testing.T, texts testProvider) *confmap.Conf {
 	t.Helper()
 	resolver, err := confmap.NewResolver(confmap.ResolverSettings{
-		URIs:              []string{"test:config"},
-		ProviderFactories: []confmap.ProviderFactory{confmap.NewProviderFactory(func(confmap.ProviderSettings) confmap.Provider { return texts })},
+		URIs: []string{"test:config"},
+		ProviderFactories: []confmap.ProviderFactory{
+			confmap.NewProviderFactory(func(confmap.ProviderSettings) confmap.Provider { return texts })},
 	})
 	require.NoError(t, err)
 	conf, err := resolver.Resolve(t.Context())

@@ -19,8 +19,8 @@ import (
 // folderInterval is how often a folder is looked for that does not exist.
 const folderInterval = 5 * time.Second
 
-// folders runs Prometheus' discovery by files for each folder, while that exists: Prometheus' own logs an error where a folder does not
-// exist yet, and notices one that appears at its next refresh, five minutes later.
+// folders runs Prometheus' discovery by files for each folder, while that exists: Prometheus' own logs an error where a
+// folder does not exist yet, and notices one that appears at its next refresh, five minutes later.
 type folders struct {
 	files    map[string][]string // by folder
 	every    time.Duration
@@ -55,7 +55,8 @@ func (f *folders) follow(ctx context.Context, folder string, files []string, fou
 }
 
 // watch sends the groups of a folder's files until it is gone, or is another one, and then empty groups in their place.
-func (f *folders) watch(ctx context.Context, folder string, info os.FileInfo, files []string, found chan<- []*targetgroup.Group) {
+func (f *folders) watch(ctx context.Context, folder string, info os.FileInfo, files []string,
+	found chan<- []*targetgroup.Group) {
 	discoverer, err := f.discover(files)
 	if err != nil {
 		return // it was made once before, with the same configuration

@@ -60,8 +60,8 @@ type member struct {
 	id         identified
 	discovered labels.Labels
 	endpoints  []Endpoint
-	// exact means that discovery found the target at the address that is scraped. Rules that set the port from an annotation
-	// turn every container of a pod into the same address; at most one of them was found there.
+	// exact means that discovery found the target at the address that is scraped. Rules that set the port from an
+	// annotation turn every container of a pod into the same address; at most one of them was found there.
 	exact bool
 }
 
@@ -160,8 +160,8 @@ func isExact(from labels.Labels, at address) bool {
 	return err == nil && found == at
 }
 
-// merge settles the identity if several discovered targets turn out to be one. The one that was found at the address itself describes best
-// what listens there. If there is none, only the labels that all agree on count.
+// merge settles the identity if several discovered targets turn out to be one. The one that was found at the address
+// itself describes best what listens there. If there is none, only the labels that all agree on count.
 func (m *member) merge(from labels.Labels, exact bool) {
 	switch {
 	case labels.Equal(m.discovered, from) || m.exact:
@@ -185,7 +185,8 @@ func (g *grouping) target(key groupKey) *Target {
 		return cmp.Compare(g.cfg.position(a.Profile), g.cfg.position(b.Profile))
 	})
 	hash := sha256.New()
-	for _, part := range []string{g.cfg.JobName, key.scheme, key.address.host, strconv.Itoa(key.address.port), key.interval.String(), key.public} {
+	for _, part := range []string{g.cfg.JobName, key.scheme, key.address.host, strconv.Itoa(key.address.port),
+		key.interval.String(), key.public} {
 		hash.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
 	}
 	return &Target{
@@ -203,8 +204,8 @@ func (c *Config) position(p ProfileConfig) int {
 	return slices.IndexFunc(c.Profiles, func(other ProfileConfig) bool { return other.Name == p.Name })
 }
 
-// memo keeps the results of one job's rules for each discovered target. Discovery sends all targets when one changes, and in a cluster
-// something changes all the time.
+// memo keeps the results of one job's rules for each discovered target. Discovery sends all targets when one changes,
+// and in a cluster something changes all the time.
 type memo struct {
 	// The keys are the SHA-256 of the labels, so that equal keys need no comparison.
 	last, next map[[sha256.Size]byte]*relabelled
@@ -226,7 +227,8 @@ type relabelledKind struct {
 
 func newMemo() *memo { return &memo{next: map[[sha256.Size]byte]*relabelled{}} }
 
-// relabelled runs the rules for a discovered target, once for each kind of profile, or returns the result of the last time.
+// relabelled runs the rules for a discovered target, once for each kind of profile, or returns the result of the last
+// time.
 func (g *grouping) relabelled(found labels.Labels) *relabelled {
 	g.bytes = found.Bytes(g.bytes)
 	hash := sha256.Sum256(g.bytes)

@@ -22,20 +22,30 @@ func TestDuplicates(t *testing.T) {
 		want    []string
 		dropped [NumDropReasons]int
 	}{
-		"the same twice": {"", [][]string{{a, b}, {a, b}}, []string{"memory http://h:1/debug/pprof/allocs"}, [NumDropReasons]int{DropDuplicate: 1}},
+		"the same twice": {"", [][]string{{a, b}, {a, b}}, []string{"memory http://h:1/debug/pprof/allocs"},
+			[NumDropReasons]int{DropDuplicate: 1}},
 		"other public labels": {
 			"", [][]string{{a, b, "x", "1"}, {a, b, "x", "2"}},
 			[]string{"memory http://h:1/debug/pprof/allocs", "memory http://h:1/debug/pprof/allocs"}, [NumDropReasons]int{},
 		},
-		"other meta labels": {"", [][]string{{a, b, "__meta_x", "1"}, {a, b, "__meta_x", "2"}}, []string{"memory http://h:1/debug/pprof/allocs"}, [NumDropReasons]int{DropDuplicate: 1}},
+		"other meta labels": {"", [][]string{{a, b, "__meta_x", "1"}, {a, b, "__meta_x", "2"}},
+			[]string{"memory http://h:1/debug/pprof/allocs"}, [NumDropReasons]int{DropDuplicate: 1}},
 		"other paths of the same kind": {
-			"", [][]string{{a, b, "__profile_path__", "/1"}, {a, b, "__profile_path__", "/2"}}, []string{"memory http://h:1/1"}, [NumDropReasons]int{DropDuplicate: 1},
+			"", [][]string{{a, b, "__profile_path__", "/1"}, {a, b, "__profile_path__", "/2"}}, []string{"memory http://h:1/1"},
+			[NumDropReasons]int{DropDuplicate: 1},
 		},
-		"two kinds at one URL": {"profiles: {process_cpu: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}}", [][]string{{a, b, "__profile_path__", "/p"}}, []string{"memory http://h:1/p"}, [NumDropReasons]int{DropDuplicate: 1}},
-		"relabelled away":      {"relabel_configs: [{action: drop, source_labels: [x], regex: '1'}]", [][]string{{a, b, "x", "1"}, {a, "i:1"}}, []string{"memory http://i:1/debug/pprof/allocs"}, [NumDropReasons]int{DropRelabelled: 1}},
+		"two kinds at one URL": {
+			"profiles: {process_cpu: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}}",
+			[][]string{{a, b, "__profile_path__", "/p"}}, []string{"memory http://h:1/p"},
+			[NumDropReasons]int{DropDuplicate: 1}},
+		"relabelled away": {"relabel_configs: [{action: drop, source_labels: [x], regex: '1'}]",
+			[][]string{{a, b, "x", "1"}, {a, "i:1"}}, []string{"memory http://i:1/debug/pprof/allocs"},
+			[NumDropReasons]int{DropRelabelled: 1}},
 		"some of all": {
-			"relabel_configs: [{action: drop, source_labels: [x], regex: '1'}]", [][]string{{a, b, "x", "1"}, {a, ""}, {a, "i:1"}, {a, "i:1"}},
-			[]string{"memory http://i:1/debug/pprof/allocs"}, [NumDropReasons]int{DropRelabelled: 1, DropInvalid: 1, DropDuplicate: 1},
+			"relabel_configs: [{action: drop, source_labels: [x], regex: '1'}]",
+			[][]string{{a, b, "x", "1"}, {a, ""}, {a, "i:1"}, {a, "i:1"}},
+			[]string{"memory http://i:1/debug/pprof/allocs"},
+			[NumDropReasons]int{DropRelabelled: 1, DropInvalid: 1, DropDuplicate: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +78,8 @@ relabel_configs:
 func TestKindsAreGrouped(t *testing.T) {
 	update := func(labels ...string) *Target {
 		goroutine := append([]string{"__address__", "h:1", "__meta_only", "goroutine"}, labels...)
-		targets, report := mustLoad(t, oneKindEach).group(found([]string{"__address__", "h:1", "__meta_only", "memory"}, goroutine), newMemo())
+		targets, report := mustLoad(t, oneKindEach).
+			group(found([]string{"__address__", "h:1", "__meta_only", "memory"}, goroutine), newMemo())
 		require.Len(t, targets, 1)
 		assert.Equal(t, [NumDropReasons]int{}, report.Dropped)
 		return targets[0]
@@ -96,7 +107,8 @@ func TestOrder(t *testing.T) {
 	var groups []*targetgroup.Group
 	for _, name := range []string{"b", "a", "c"} {
 		groups = append(groups, &targetgroup.Group{Source: name, Targets: []model.LabelSet{
-			{"__address__": model.LabelValue(name + ":1"), "__meta_x": model.LabelValue(name)}, {"__address__": "same:1", "__meta_x": model.LabelValue(name)},
+			{"__address__": model.LabelValue(name + ":1"), "__meta_x": model.LabelValue(name)},
+			{"__address__": "same:1", "__meta_x": model.LabelValue(name)},
 		}})
 	}
 	first, firstReport := job.group(groups, newMemo())
@@ -110,14 +122,16 @@ func TestOrder(t *testing.T) {
 	}
 	assert.Equal(t, firstReport, secondReport)
 	assert.Equal(t, []string{"a:1", "b:1", "c:1", "same:1"}, []string{
-		first[0].Endpoints[0].URL.Host, first[1].Endpoints[0].URL.Host, first[2].Endpoints[0].URL.Host, first[3].Endpoints[0].URL.Host,
+		first[0].Endpoints[0].URL.Host, first[1].Endpoints[0].URL.Host, first[2].Endpoints[0].URL.Host,
+		first[3].Endpoints[0].URL.Host,
 	})
 }
 
 // A key is carried over what does not change who is scraped, and changes with what does.
 func TestKeys(t *testing.T) {
 	key := func(config string, labels ...string) string {
-		targets, report := mustLoad(t, onlyMemory+config).group(found(append([]string{"__address__", "h:1"}, labels...)), newMemo())
+		targets, report := mustLoad(t, onlyMemory+config).group(found(append([]string{"__address__", "h:1"}, labels...)),
+			newMemo())
 		require.Len(t, targets, 1, report.Examples)
 		return targets[0].Key
 	}
@@ -126,7 +140,8 @@ func TestKeys(t *testing.T) {
 	assert.Equal(t, plain, key("", "__meta_x", "y"))
 	assert.Equal(t, plain, key("", "__profile_path__", "/x"))
 	assert.Equal(t, plain, key("scrape_timeout: 1s"))
-	for _, other := range []string{key("", "x", "y"), key("", "__address__", "h:2"), key("scheme: https"), key("scrape_interval: 1m")} {
+	for _, other := range []string{key("", "x", "y"), key("", "__address__", "h:2"), key("scheme: https"),
+		key("scrape_interval: 1m")} {
 		assert.NotEqual(t, plain, other)
 	}
 }
@@ -180,7 +195,8 @@ func TestEqual(t *testing.T) {
 	}
 
 	// The identity of a target may change while it is the same one that discovery shows first.
-	ambiguous := "relabel_configs: [{target_label: __address__, replacement: 'h:2'}, {target_label: instance, replacement: x}]"
+	ambiguous :=
+		"relabel_configs: [{target_label: __address__, replacement: 'h:2'}, {target_label: instance, replacement: x}]"
 	alone := only(ambiguous, base)
 	both := only(ambiguous, base, []string{"__address__", "h:3", "__meta_kubernetes_pod_container_name", "d"})
 	assert.Equal(t, alone.Discovered, both.Discovered)

@@ -29,8 +29,8 @@ import (
 // maxHTTPBytes is the largest list that a server may answer with: half a million targets.
 const maxHTTPBytes = 32 << 20
 
-// httpDiscovery does what Prometheus' discovery by HTTP does, within bounds: Prometheus reads a list of any size into memory. It keeps
-// the first targets, and counts the others.
+// httpDiscovery does what Prometheus' discovery by HTTP does, within bounds: Prometheus reads a list of any size into
+// memory. It keeps the first targets, and counts the others.
 type httpDiscovery struct {
 	cfg    *http.SDConfig
 	client *nethttp.Client
@@ -87,7 +87,8 @@ func (d *httpDiscovery) refresh(ctx context.Context) ([]*targetgroup.Group, erro
 		return nil, fmt.Errorf("unsupported content type %q", response.Header.Get("Content-Type"))
 	}
 	list := newGroupReader(&io.LimitedReader{R: response.Body, N: maxHTTPBytes + 1}, d.limit)
-	if err := list.read(); list.json.InputOffset() > maxHTTPBytes || errors.Is(err, io.ErrUnexpectedEOF) && list.body.N == 0 {
+	if err := list.read(); list.json.InputOffset() > maxHTTPBytes || errors.Is(err, io.ErrUnexpectedEOF) &&
+		list.body.N == 0 {
 		return nil, fmt.Errorf("the list is larger than %d bytes", maxHTTPBytes)
 	} else if err != nil {
 		return nil, fmt.Errorf("read the list of targets: %w", err)
@@ -121,7 +122,8 @@ type groupReader struct {
 const labelOverhead = 64
 
 func newGroupReader(body *io.LimitedReader, limit int) *groupReader {
-	return &groupReader{body: body, json: wire.JSON{Decoder: json.NewDecoder(body)}, targets: limit, labelBytes: maxLabelBytes}
+	return &groupReader{body: body, json: wire.JSON{Decoder: json.NewDecoder(body)}, targets: limit,
+		labelBytes: maxLabelBytes}
 }
 
 func (r *groupReader) read() error {
@@ -141,7 +143,8 @@ func (r *groupReader) string() (s string, err error) {
 	return s, err
 }
 
-// readGroup keeps a group with the targets for which there is room. Keys that are not known are skipped, as by Prometheus.
+// readGroup keeps a group with the targets for which there is room. Keys that are not known are skipped, as by
+// Prometheus.
 func (r *groupReader) readGroup() error {
 	g := &targetgroup.Group{Labels: model.LabelSet{}}
 	isTooLarge := false

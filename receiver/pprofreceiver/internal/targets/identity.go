@@ -29,8 +29,8 @@ const (
 	metaContainer  = metaPod + "container_"
 )
 
-// HiddenLabels returns a function that reports whether a discovered label must not be shown. Annotations can hold secrets: only those that
-// the job's rules or the identity read are shown.
+// HiddenLabels returns a function that reports whether a discovered label must not be shown. Annotations can hold
+// secrets: only those that the job's rules or the identity read are shown.
 func (c *Config) HiddenLabels() func(label string) bool {
 	used := map[string]bool{metaAnnotation + "pyroscope_io_service_name": true}
 	for _, name := range []string{"service_name", "service_namespace", "service_version", "service_instance_id"} {
@@ -53,8 +53,8 @@ type identified struct {
 	job         string
 }
 
-// resource returns the attributes in the README's order of precedence: a public label with the name of an attribute wins, then the four
-// `service_…` labels, then what is derived.
+// resource returns the attributes in the README's order of precedence: a public label with the name of an attribute
+// wins, then the four `service_…` labels, then what is derived.
 func (id identified) resource() pcommon.Map {
 	attributes := pcommon.NewMap()
 	put := func(key string, values ...string) {
@@ -93,8 +93,8 @@ func (id identified) resource() pcommon.Map {
 	return attributes
 }
 
-// serviceName returns the first of these: labels that name a service, annotations that do, labels that name an application, the workload,
-// the container, the job.
+// serviceName returns the first of these: labels that name a service, annotations that do, labels that name an
+// application, the workload, the container, the job.
 func (id identified) serviceName(workload string) string {
 	return cmp.Or(
 		id.public.Get("service_name"),
@@ -109,8 +109,8 @@ func (id identified) serviceName(workload string) string {
 	)
 }
 
-// instanceID is unique among the instances of a service. For containers it has the form that the semantic conventions for Kubernetes'
-// attributes recommend.
+// instanceID is unique among the instances of a service. For containers it has the form that the semantic conventions
+// for Kubernetes' attributes recommend.
 func (id identified) instanceID() string {
 	if stated := cmp.Or(id.public.Get("service_instance_id"), id.annotated("service_instance_id")); stated != "" {
 		return stated
@@ -146,8 +146,8 @@ type owner struct{ kind, name string }
 // scheduled matches the names of jobs that a CronJob creates: its own and a time in minutes.
 var scheduled = regexp.MustCompile(`^(.+)-\d{8,10}$`)
 
-// workload returns the owners of a pod, and the name of the one that a user knows it by. Discovery asks Kubernetes for those above
-// the pod's controller only if `attach_metadata` is set; otherwise they follow from the controller's name.
+// workload returns the owners of a pod, and the name of the one that a user knows it by. Discovery asks Kubernetes for
+// those above the pod's controller only if `attach_metadata` is set; otherwise they follow from the controller's name.
 func (id identified) workload() (name string, owners []owner) {
 	name = id.pod("controller_name")
 	if name == "" {
@@ -166,7 +166,8 @@ func (id identified) workload() (name string, owners []owner) {
 			add("deployment", deployment)
 		} else if isDeployment {
 			add("deployment", stem)
-		} else if stem, isRollout := strings.CutSuffix(name, "-"+id.meta.Get(metaLabel+"rollouts_pod_template_hash")); isRollout {
+		} else if stem, isRollout := strings.CutSuffix(name,
+			"-"+id.meta.Get(metaLabel+"rollouts_pod_template_hash")); isRollout {
 			name = stem // an Argo Rollout, for which there is no attribute
 		}
 	case "Job":

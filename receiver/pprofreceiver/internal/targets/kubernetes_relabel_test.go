@@ -100,7 +100,8 @@ func TestShippedRules(t *testing.T) {
 	all := func(prefix string) []string {
 		return []string{
 			"process_cpu " + prefix + "/debug/pprof/profile?seconds=14", "memory " + prefix + "/debug/pprof/allocs",
-			"goroutine " + prefix + "/debug/pprof/goroutine", "block " + prefix + "/debug/pprof/block", "mutex " + prefix + "/debug/pprof/mutex",
+			"goroutine " + prefix + "/debug/pprof/goroutine", "block " + prefix + "/debug/pprof/block",
+			"mutex " + prefix + "/debug/pprof/mutex",
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -112,9 +113,11 @@ func TestShippedRules(t *testing.T) {
 		"another annotation": {pod("10.0.0.1", "prometheus.io/scrape", "true"), two, nil},
 		"everything":         {pod("10.0.0.1", "pprof.io/scrape", "true"), one, all("http://10.0.0.1:8080")},
 		"refused":            {pod("10.0.0.1", "pprof.io/scrape", "false"), one, nil},
-		"a port":             {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port", "6061"), two, all("http://10.0.0.1:6061")},
-		"a port's name":      {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port_name", "pprof"), two, all("http://10.0.0.1:6060")},
-		"a name of no port":  {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port_name", "nope"), two, nil},
+		"a port": {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port", "6061"), two,
+			all("http://10.0.0.1:6061")},
+		"a port's name": {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port_name", "pprof"), two,
+			all("http://10.0.0.1:6060")},
+		"a name of no port": {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port_name", "nope"), two, nil},
 		"scheme and path": {
 			pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/scheme", "https", "pprof.io/path", "/internal/"), one,
 			all("https://10.0.0.1:8080/internal"),
@@ -127,20 +130,26 @@ func TestShippedRules(t *testing.T) {
 			pod("10.0.0.1", grafana+"cpu.scrape", "true", grafana+"cpu.port_name", "pprof", grafana+"fgprof.scrape", "true",
 				grafana+"fgprof.port", "9999", grafana+"fgprof.path", "/fgprof", grafana+"fgprof.scheme", "https",
 				grafana+"goroutine.scrape", "false", grafana+"block.port", "1"), two,
-			[]string{"process_cpu http://10.0.0.1:6060/debug/pprof/profile?seconds=14", "fgprof https://10.0.0.1:9999/fgprof?seconds=14"},
+			[]string{"process_cpu http://10.0.0.1:6060/debug/pprof/profile?seconds=14",
+				"fgprof https://10.0.0.1:9999/fgprof?seconds=14"},
 		},
 		"each kind": {
 			pod("10.0.0.1", grafana+"cpu.scrape", "true", grafana+"memory.scrape", "true", grafana+"goroutine.scrape", "true",
 				grafana+"block.scrape", "true", grafana+"mutex.scrape", "true", grafana+"fgprof.scrape", "true",
-				grafana+"memory.path", "/m", grafana+"goroutine.path", "/g", grafana+"block.path", "/b", grafana+"mutex.path", "/x"), one,
+				grafana+"memory.path", "/m", grafana+"goroutine.path", "/g", grafana+"block.path", "/b", grafana+"mutex.path",
+				"/x"), one,
 			[]string{
-				"process_cpu http://10.0.0.1:8080/debug/pprof/profile?seconds=14", "memory http://10.0.0.1:8080/m", "goroutine http://10.0.0.1:8080/g",
-				"block http://10.0.0.1:8080/b", "mutex http://10.0.0.1:8080/x", "fgprof http://10.0.0.1:8080/debug/fgprof?seconds=14",
+				"process_cpu http://10.0.0.1:8080/debug/pprof/profile?seconds=14", "memory http://10.0.0.1:8080/m",
+				"goroutine http://10.0.0.1:8080/g",
+				"block http://10.0.0.1:8080/b", "mutex http://10.0.0.1:8080/x",
+				"fgprof http://10.0.0.1:8080/debug/fgprof?seconds=14",
 			},
 		},
 		"both families": {
-			pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port", "6060", "pprof.io/path", "/p", grafana+"memory.port", "7070",
-				grafana+"memory.path", "/heap", grafana+"block.scrape", "false", grafana+"mutex.scrape", "false", grafana+"goroutine.scrape", "false"), one,
+			pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port", "6060", "pprof.io/path", "/p", grafana+"memory.port",
+				"7070",
+				grafana+"memory.path", "/heap", grafana+"block.scrape", "false", grafana+"mutex.scrape", "false",
+				grafana+"goroutine.scrape", "false"), one,
 			[]string{"process_cpu http://10.0.0.1:6060/p/debug/pprof/profile?seconds=14", "memory http://10.0.0.1:7070/heap"},
 		},
 		"what only looks like a list": {
@@ -156,17 +165,25 @@ func TestShippedRules(t *testing.T) {
 			pod("10.0.0.1", grafana+"cpu.scrape", "true", grafana+"cpu.path", "/a;b", grafana+"memory.scrape", "true"), one,
 			[]string{"process_cpu http://10.0.0.1:8080/a;b?seconds=14", "memory http://10.0.0.1:8080/debug/pprof/allocs"},
 		},
-		"no declared port":       {pod("10.0.0.1", "pprof.io/scrape", "true"), []model.LabelSet{container("app", "10.0.0.1", "", "")}, nil},
-		"a port only annotated":  {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port", "6060"), []model.LabelSet{container("app", "10.0.0.1", "", "")}, all("http://10.0.0.1:6060")},
-		"IPv6":                   {pod("fd00::1", "pprof.io/scrape", "true", "pprof.io/port", "6060"), []model.LabelSet{container("app", "fd00::1", "", "")}, all("http://[fd00::1]:6060")},
-		"a pod that is over":     {with(pod("10.0.0.1", "pprof.io/scrape", "true"), "__meta_kubernetes_pod_phase", "Succeeded"), one, nil},
-		"a container that is":    {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port", "1"), []model.LabelSet{with(container("i", "10.0.0.1", "", ""), "__meta_kubernetes_pod_container_init", "true")}, nil},
-		"a sidecar":              {pod("10.0.0.1", "pprof.io/scrape", "true"), []model.LabelSet{with(one[0], "__meta_kubernetes_pod_container_init", "true")}, all("http://10.0.0.1:8080")},
-		"a UDP port":             {pod("10.0.0.1", "pprof.io/scrape", "true"), []model.LabelSet{with(one[0], "__meta_kubernetes_pod_container_port_protocol", "UDP")}, nil},
+		"no declared port": {pod("10.0.0.1", "pprof.io/scrape", "true"),
+			[]model.LabelSet{container("app", "10.0.0.1", "", "")}, nil},
+		"a port only annotated": {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port", "6060"),
+			[]model.LabelSet{container("app", "10.0.0.1", "", "")}, all("http://10.0.0.1:6060")},
+		"IPv6": {pod("fd00::1", "pprof.io/scrape", "true", "pprof.io/port", "6060"),
+			[]model.LabelSet{container("app", "fd00::1", "", "")}, all("http://[fd00::1]:6060")},
+		"a pod that is over": {with(pod("10.0.0.1", "pprof.io/scrape", "true"), "__meta_kubernetes_pod_phase",
+			"Succeeded"), one, nil},
+		"a container that is": {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port", "1"),
+			[]model.LabelSet{with(container("i", "10.0.0.1", "", ""), "__meta_kubernetes_pod_container_init", "true")}, nil},
+		"a sidecar": {pod("10.0.0.1", "pprof.io/scrape", "true"),
+			[]model.LabelSet{with(one[0], "__meta_kubernetes_pod_container_init", "true")}, all("http://10.0.0.1:8080")},
+		"a UDP port": {pod("10.0.0.1", "pprof.io/scrape", "true"),
+			[]model.LabelSet{with(one[0], "__meta_kubernetes_pod_container_port_protocol", "UDP")}, nil},
 		"a port that is no port": {pod("10.0.0.1", "pprof.io/scrape", "true", "pprof.io/port", "http"), one, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			targets, report := annotatedJob(t).group([]*targetgroup.Group{{Source: "pod/shop/cart", Targets: tc.containers, Labels: tc.pod}}, newMemo())
+			targets, report := annotatedJob(t).
+				group([]*targetgroup.Group{{Source: "pod/shop/cart", Targets: tc.containers, Labels: tc.pod}}, newMemo())
 			assert.Equal(t, tc.want, urls(Update{Targets: targets}), report.Examples)
 			assert.Equal(t, len(tc.containers), report.Discovered)
 			if name == "a port that is no port" {
@@ -181,9 +198,10 @@ func TestShippedRules(t *testing.T) {
 func TestShippedRulesIdentity(t *testing.T) {
 	job := annotatedJob(t)
 	group := func(annotations ...string) []*Target {
-		targets, _ := job.group([]*targetgroup.Group{{Source: "p", Labels: pod("10.0.0.1", annotations...), Targets: []model.LabelSet{
-			container("proxy", "10.0.0.1:15000", "15000", "admin"), container("app", "10.0.0.1:6060", "6060", "pprof"),
-		}}}, newMemo())
+		targets, _ := job.group([]*targetgroup.Group{{Source: "p", Labels: pod("10.0.0.1", annotations...),
+			Targets: []model.LabelSet{
+				container("proxy", "10.0.0.1:15000", "15000", "admin"), container("app", "10.0.0.1:6060", "6060", "pprof"),
+			}}}, newMemo())
 		return targets
 	}
 	want := map[string]any{

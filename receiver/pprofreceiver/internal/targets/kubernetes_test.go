@@ -32,7 +32,8 @@ type apiServer struct {
 }
 
 func newAPIServer(t *testing.T) *apiServer {
-	s := &apiServer{pods: map[string]object{}, changed: make(chan struct{}), selectors: map[string]bool{}, tokens: map[string]bool{}}
+	s := &apiServer{pods: map[string]object{}, changed: make(chan struct{}), selectors: map[string]bool{},
+		tokens: map[string]bool{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(func() {
 		s.CloseClientConnections()
@@ -47,7 +48,8 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.selectors[query.Get("fieldSelector")] = true
 	s.tokens[r.Header.Get("Authorization")] = true
 	next := len(s.events)
-	list := object{"kind": "PodList", "apiVersion": "v1", "metadata": object{"resourceVersion": strconv.Itoa(s.version)}, "items": s.all()}
+	list := object{"kind": "PodList", "apiVersion": "v1", "metadata": object{"resourceVersion": strconv.Itoa(s.version)},
+		"items": s.all()}
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	switch {
@@ -59,7 +61,8 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 		// As servers do that know no streaming lists.
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		_ = json.NewEncoder(w).Encode(object{
-			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": http.StatusUnprocessableEntity,
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid",
+			"code":    http.StatusUnprocessableEntity,
 			"message": "sendInitialEvents is forbidden",
 		})
 	default:
@@ -118,12 +121,15 @@ func apiPod(name, ip, annotation string) object {
 		"kind": "Pod", "apiVersion": "v1",
 		"metadata": object{
 			"name": name, "namespace": "shop", "uid": name + "-uid",
-			"labels":          object{"pod-template-hash": "7d9c", "app.kubernetes.io/version": "2.0"},
-			"annotations":     object{"pprof.io/scrape": annotation, "pprof.io/port": "6060", "resource.opentelemetry.io/service.namespace": "stores"},
-			"ownerReferences": []object{{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "cart-7d9c", "uid": "u", "controller": true}},
+			"labels": object{"pod-template-hash": "7d9c", "app.kubernetes.io/version": "2.0"},
+			"annotations": object{"pprof.io/scrape": annotation, "pprof.io/port": "6060",
+				"resource.opentelemetry.io/service.namespace": "stores"},
+			"ownerReferences": []object{{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "cart-7d9c", "uid": "u",
+				"controller": true}},
 		},
 		"spec": object{"nodeName": "node-1", "containers": []object{
-			{"name": "app", "image": "shop/cart:2.0", "ports": []object{{"name": "http", "containerPort": 6060, "protocol": "TCP"}}},
+			{"name": "app", "image": "shop/cart:2.0",
+				"ports": []object{{"name": "http", "containerPort": 6060, "protocol": "TCP"}}},
 			{"name": "proxy", "image": "envoy"},
 		}},
 		"status": object{
@@ -150,10 +156,13 @@ profiles: {process_cpu: {enabled: false}, goroutine: {enabled: false}, block: {e
 	u := w.await(func(u Update) bool { return len(u.Targets) == 1 })
 	assert.Equal(t, []string{"memory http://10.0.0.1:6060/debug/pprof/allocs"}, urls(u))
 	assert.Equal(t, map[string]any{
-		"service.name": "cart", "service.namespace": "stores", "service.version": "2.0", "service.instance.id": "shop.cart-7d9c-1.app",
-		"server.address": "10.0.0.1", "server.port": int64(6060),
-		"k8s.namespace.name": "shop", "k8s.pod.name": "cart-7d9c-1", "k8s.pod.uid": "cart-7d9c-1-uid", "k8s.pod.ip": "10.0.0.1",
-		"k8s.node.name": "node-1", "k8s.container.name": "app", "k8s.replicaset.name": "cart-7d9c", "k8s.deployment.name": "cart",
+		"service.name": "cart", "service.namespace": "stores", "service.version": "2.0",
+		"service.instance.id": "shop.cart-7d9c-1.app",
+		"server.address":      "10.0.0.1", "server.port": int64(6060),
+		"k8s.namespace.name": "shop", "k8s.pod.name": "cart-7d9c-1", "k8s.pod.uid": "cart-7d9c-1-uid",
+		"k8s.pod.ip":    "10.0.0.1",
+		"k8s.node.name": "node-1", "k8s.container.name": "app", "k8s.replicaset.name": "cart-7d9c",
+		"k8s.deployment.name":  "cart",
 		"container.image.name": "shop/cart", "container.image.tags": []any{"2.0"}, "container.id": "abc",
 	}, u.Targets[0].Resource.AsRaw())
 	assert.Equal(t, 4, u.Jobs[0].Discovered)

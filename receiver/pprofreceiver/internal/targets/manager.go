@@ -60,8 +60,8 @@ type provider struct {
 // settle is how long the first change after a quiet time waits for others.
 const settle = 100 * time.Millisecond
 
-// NewManager returns a Manager that does not run yet. Its error names the discoveries that cannot work, for example because a
-// certificate is missing or the collector does not run in Kubernetes.
+// NewManager returns a Manager that does not run yet. Its error names the discoveries that cannot work, for example
+// because a certificate is missing or the collector does not run in Kubernetes.
 func NewManager(cfgs []*Config, logger *zap.Logger) (*Manager, error) {
 	// Discovery requires these metrics. They are not exported: the receiver has its own.
 	metrics, err := discovery.CreateAndRegisterSDMetrics(prometheus.NewRegistry())
@@ -136,8 +136,8 @@ func newLogger(log zapcore.Core) *slog.Logger {
 	return slog.New(zapslog.NewHandler(log, zapslog.AddStacktraceAt(math.MaxInt)))
 }
 
-// Run discovers targets until ctx ends, and calls apply with what each discovery has found, which is often what it found before, never
-// twice at once. It returns when apply will not be called again. A manager runs once.
+// Run discovers targets until ctx ends, and calls apply with what each discovery has found, which is often what it
+// found before, never twice at once. It returns when apply will not be called again. A manager runs once.
 func (m *Manager) Run(ctx context.Context, apply func(Update)) {
 	changed := make(chan struct{}, 1)
 	changed <- struct{}{} // Jobs that find nothing are reported too.
@@ -169,8 +169,8 @@ func (p *provider) collect(ctx context.Context, found <-chan []*targetgroup.Grou
 	}
 }
 
-// merge replaces the groups of the same sources. A group without targets means that its source is gone. Some discoveries
-// send nil groups.
+// merge replaces the groups of the same sources. A group without targets means that its source is gone. Some
+// discoveries send nil groups.
 func (p *provider) merge(groups []*targetgroup.Group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +185,8 @@ func (p *provider) merge(groups []*targetgroup.Group) {
 	}
 }
 
-// follow calls apply with changes until ctx ends: the first after a quiet time soon, and less and less often while more come.
+// follow calls apply with changes until ctx ends: the first after a quiet time soon, and less and less often while more
+// come.
 func (m *Manager) follow(ctx context.Context, changed <-chan struct{}, apply func(Update)) {
 	var (
 		last      Update
@@ -219,7 +220,8 @@ func (m *Manager) follow(ctx context.Context, changed <-chan struct{}, apply fun
 	}
 }
 
-// warnOfNothing names the jobs that have found nothing. Where files list the targets, there may be none yet: that is no fault.
+// warnOfNothing names the jobs that have found nothing. Where files list the targets, there may be none yet: that is no
+// fault.
 func (m *Manager) warnOfNothing(last Update) {
 	for i, j := range m.jobs {
 		if i < len(last.Jobs) && last.Jobs[i].Discovered > 0 {
@@ -229,7 +231,8 @@ func (m *Manager) warnOfNothing(last Update) {
 			m.logger.Info("no targets yet; list them in a file with one of these names", "job", j.JobName, "files", files)
 			continue
 		}
-		m.logger.Warn("discovery found no targets yet; check the job's names or API server", "job", j.JobName, "after", m.firstLook.String())
+		m.logger.Warn("discovery found no targets yet; check the job's names or API server", "job", j.JobName, "after",
+			m.firstLook.String())
 	}
 }
 
@@ -264,8 +267,10 @@ func (m *Manager) update() Update {
 		report.Dropped[DropLimit] += beyond
 		if isOver := report.Dropped[DropLimit] > 0; isOver != j.isOverLimit {
 			if j.isOverLimit = isOver; isOver {
-				m.logger.Warn("discovery found more targets than `target_limit`, or targets with too many labels; the others are not scraped",
-					"job", j.JobName, "target_limit", j.TargetLimit, "found", report.Discovered, "not_scraped", report.Dropped[DropLimit])
+				m.logger.Warn(
+					"discovery found more targets than `target_limit`, or targets with too many labels; the others are not scraped",
+					"job", j.JobName, "target_limit", j.TargetLimit, "found", report.Discovered, "not_scraped",
+					report.Dropped[DropLimit])
 			}
 		}
 		u.Targets = append(u.Targets, targets...)

@@ -46,7 +46,8 @@ static_configs:
 		"mutex http://localhost:6060/debug/pprof/mutex",
 	}, urls(u))
 	assert.Equal(t, map[string]any{
-		"service.name": "shop", "service.instance.id": "localhost:6060", "server.address": "localhost", "server.port": int64(6060),
+		"service.name": "shop", "service.instance.id": "localhost:6060", "server.address": "localhost",
+		"server.port":                 int64(6060),
 		"deployment.environment.name": "dev",
 	}, u.Targets[0].Resource.AsRaw())
 }
@@ -160,7 +161,8 @@ func TestNothingFound(t *testing.T) {
 	dir := t.TempDir()
 	m, err := NewManager([]*Config{
 		mustLoad(t, "job_name: files\nfile_sd_configs: [{files: ["+dir+"/*.json]}]"),
-		mustLoad(t, "job_name: both\nfile_sd_configs: [{files: ["+dir+"/*.yml]}]\ndns_sd_configs: [{names: [shop.invalid], type: A, port: 6060}]"),
+		mustLoad(t, "job_name: both\nfile_sd_configs: [{files: ["+dir+
+			"/*.yml]}]\ndns_sd_configs: [{names: [shop.invalid], type: A, port: 6060}]"),
 	}, zap.New(core))
 	require.NoError(t, err)
 	m.firstLook = 10 * time.Millisecond
@@ -246,7 +248,8 @@ func (fake) Name() string { return "fake" }
 
 func (f fake) NewDiscoverer(discovery.DiscovererOptions) (discovery.Discoverer, error) { return f, nil }
 
-func (fake) NewDiscovererMetrics(prometheus.Registerer, discovery.RefreshMetricsInstantiator) discovery.DiscovererMetrics {
+func (fake) NewDiscovererMetrics(prometheus.Registerer,
+	discovery.RefreshMetricsInstantiator) discovery.DiscovererMetrics {
 	return &discovery.NoopDiscovererMetrics{}
 }
 
@@ -269,8 +272,8 @@ func group(source string, addresses ...string) *targetgroup.Group {
 	return g
 }
 
-// The first change after a quiet time is applied soon, and those that follow less and less often. Discoveries can send one
-// source of many, nil groups, and a group without targets when a source is gone.
+// The first change after a quiet time is applied soon, and those that follow less and less often. Discoveries can send
+// one source of many, nil groups, and a group without targets when a source is gone.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // the test has it except while time passes
@@ -334,7 +337,8 @@ func TestPace(t *testing.T) {
 func TestFoldersThatComeAndGo(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	folder := filepath.Join(t.TempDir(), "later", "targets")
-	w := watchWith(t, zap.New(core), "job_name: files\nfile_sd_configs: [{files: ["+folder+"/*.json, "+folder+"/*.yaml], refresh_interval: 1h}]")
+	w := watchWith(t, zap.New(core),
+		"job_name: files\nfile_sd_configs: [{files: ["+folder+"/*.json, "+folder+"/*.yaml], refresh_interval: 1h}]")
 	for range 2 {
 		require.NoError(t, os.MkdirAll(folder, 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "a.json"), []byte(`[{"targets": ["a:1"]}]`), 0o600))
@@ -359,10 +363,12 @@ func TestTargetLimit(t *testing.T) {
 		"http_sd_configs: [{url: '" + server + "', refresh_interval: 10ms}]",
 	} {
 		core, logs := observer.New(zap.InfoLevel)
-		w := watchWith(t, zap.New(core), "job_name: j\ntarget_limit: 3\nprofiles: {process_cpu: {enabled: false}, goroutine: {enabled: false},"+
-			" block: {enabled: false}, mutex: {enabled: false}}\n"+discovery)
+		w := watchWith(t, zap.New(core),
+			"job_name: j\ntarget_limit: 3\nprofiles: {process_cpu: {enabled: false}, goroutine: {enabled: false},"+
+				" block: {enabled: false}, mutex: {enabled: false}}\n"+discovery)
 		u := w.await(func(u Update) bool { return len(u.Targets) == 3 })
-		assert.Equal(t, []string{"memory http://h1:1/debug/pprof/allocs", "memory http://h2:1/debug/pprof/allocs", "memory http://h3:1/debug/pprof/allocs"}, urls(u))
+		assert.Equal(t, []string{"memory http://h1:1/debug/pprof/allocs", "memory http://h2:1/debug/pprof/allocs",
+			"memory http://h3:1/debug/pprof/allocs"}, urls(u))
 		assert.Equal(t, 5, u.Jobs[0].Discovered, discovery)
 		assert.Equal(t, 2, u.Jobs[0].Dropped[DropLimit], discovery)
 		assert.Equal(t, 1, logs.FilterMessageSnippet("more targets than `target_limit`").Len())
@@ -380,7 +386,8 @@ func serve(t *testing.T, text string) (url string) {
 	return server.URL
 }
 
-// What a server lists takes memory for the targets within the limit, not for the others, and not for labels that all of them share.
+// What a server lists takes memory for the targets within the limit, not for the others, and not for labels that all of
+// them share.
 func TestHTTPIsBounded(t *testing.T) {
 	var many strings.Builder
 	const count = 400_000
@@ -392,7 +399,8 @@ func TestHTTPIsBounded(t *testing.T) {
 		"targets":       `[{"targets": [` + targets + `]}]`,
 		"shared labels": `[{"labels": {"a": "` + strings.Repeat("x", 1<<20) + `"}, "targets": [` + targets + `]}]`,
 		"labels last":   `[{"targets": [` + targets + `], "labels": {"a": "` + strings.Repeat("x", 1<<20) + `"}}]`,
-		"groups":        `[` + strings.ReplaceAll(`{"targets": [`+targets+`]}`, ",", `]}, {"labels": {"a": "b"}, "targets": [`) + `]`,
+		"groups": `[` + strings.ReplaceAll(`{"targets": [`+targets+`]}`, ",",
+			`]}, {"labels": {"a": "b"}, "targets": [`) + `]`,
 	} {
 		url := serve(t, text)
 		var before, after runtime.MemStats
@@ -433,7 +441,9 @@ func TestHTTPFaults(t *testing.T) {
 // What is not known in a group is left alone, as Prometheus does.
 func TestHTTPGroups(t *testing.T) {
 	url := serve(t, `[{"more": [{"a": {}}], "targets": ["a:1"], "labels": {"x": "y"}}, {"targets": null, "labels": null}]`)
-	u := watch(t, "job_name: j\nhttp_sd_configs: [{url: '"+url+"', refresh_interval: 1h}]").await(func(u Update) bool { return len(u.Targets) > 0 })
+	u := watch(t, "job_name: j\nhttp_sd_configs: [{url: '"+url+"', refresh_interval: 1h}]").await(func(u Update) bool {
+		return len(u.Targets) > 0
+	})
 	assert.Equal(t, "y", u.Targets[0].Labels.Get("x"))
 	assert.Equal(t, url, u.Targets[0].Discovered.Get("__meta_url"))
 }

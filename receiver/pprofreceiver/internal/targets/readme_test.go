@@ -60,7 +60,8 @@ func TestReadmeJobs(t *testing.T) {
 	for _, key := range httpKeys {
 		assert.Contains(t, string(text), "`"+key+"`")
 	}
-	assert.Contains(t, string(text), fmt.Sprintf("and %d s more; it may be above the interval", fetch.TransferTime/time.Second))
+	assert.Contains(t, string(text),
+		fmt.Sprintf("and %d s more; it may be above the interval", fetch.TransferTime/time.Second))
 }
 
 func TestReadmeKinds(t *testing.T) {
@@ -68,7 +69,8 @@ func TestReadmeKinds(t *testing.T) {
 	kinds := mustLoad(t, "job_name: a"+someDiscovery).Profiles
 	assert.Len(t, rows, len(kinds))
 	for _, p := range kinds {
-		assert.Equal(t, []string{p.Name, fmt.Sprint(p.Enabled), p.Path, fmt.Sprint(p.Seconds), fmt.Sprint(p.Delta)}, rows[p.Name])
+		assert.Equal(t, []string{p.Name, fmt.Sprint(p.Enabled), p.Path, fmt.Sprint(p.Seconds), fmt.Sprint(p.Delta)},
+			rows[p.Name])
 	}
 }
 

@@ -40,7 +40,8 @@ type scrapeable struct {
 	instance bool
 }
 
-// discover returns the labels of a target before relabelling: those of discovery, and defaults for what discovery has not set.
+// discover returns the labels of a target before relabelling: those of discovery, and defaults for what discovery has
+// not set.
 func (c *Config) discover(lb *labels.Builder, target, group model.LabelSet) labels.Labels {
 	lb.Reset(labels.EmptyLabels())
 	for name, value := range group {
@@ -150,8 +151,8 @@ func (c *Config) query(lb *labels.Builder, p ProfileConfig) url.Values {
 	return query
 }
 
-// recordedSeconds returns for how long the target is asked to record: `__param_seconds` if a rule or the discovery has set it, otherwise as
-// configured. It is 0 for kinds that do not record, regardless of the label.
+// recordedSeconds returns for how long the target is asked to record: `__param_seconds` if a rule or the discovery has
+// set it, otherwise as configured. It is 0 for kinds that do not record, regardless of the label.
 func recordedSeconds(lb *labels.Builder, p ProfileConfig, interval time.Duration) (int, error) {
 	if p.Seconds == 0 {
 		return 0, nil
@@ -224,8 +225,9 @@ func parseAddress(s string) (address, error) {
 		return address{}, errors.New("the address is empty")
 	}
 	if strings.Contains(s, "/") {
-		return address{}, fmt.Errorf("found %q: write host:port, the scheme in `scheme`, and the path in `profiles` or `path_prefix`",
-			withoutUser(s))
+		return address{},
+			fmt.Errorf("found %q: write host:port, the scheme in `scheme`, and the path in `profiles` or `path_prefix`",
+				withoutUser(s))
 	}
 	if strings.Contains(s, "@") {
 		return address{}, fmt.Errorf("found %q: a user and password belong in `basic_auth`", withoutUser(s))
@@ -269,7 +271,8 @@ func parseIP(s string) (netip.Addr, bool) {
 // isHost is lenient: names of containers have underscores, and the resolver decides about letters beyond ASCII.
 func isHost(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
-		return r <= 0x7f && r != '-' && r != '.' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		return r <= 0x7f && r != '-' && r != '.' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') &&
+			(r < 'A' || r > 'Z')
 	})
 }
 

@@ -37,18 +37,26 @@ func TestURLs(t *testing.T) {
 		labels []string
 		want   string
 	}{
-		"plain":                {"", []string{"__address__", "h:1"}, "memory http://h:1/debug/pprof/allocs"},
-		"no port":              {"", []string{"__address__", "h"}, "memory http://h/debug/pprof/allocs"},
-		"IPv6":                 {"", []string{"__address__", "[::1]:1"}, "memory http://[::1]:1/debug/pprof/allocs"},
-		"IPv6 without a port":  {"", []string{"__address__", "[::1]"}, "memory http://[::1]/debug/pprof/allocs"},
-		"bare IPv6":            {"", []string{"__address__", "fd00::1"}, "memory http://[fd00::1]/debug/pprof/allocs"},
-		"configured":           {"scheme: https\npath_prefix: /p/\nparams: {a: [x, y], b: [z]}", []string{"__address__", "h:1"}, "memory https://h:1/p/debug/pprof/allocs?a=x&a=y&b=z"},
-		"found":                {"path_prefix: /p\nparams: {a: [x, y]}", []string{"__address__", "h:1", "__scheme__", "https", "__profile_path_prefix__", "q", "__profile_path__", "heap", "__param_a", "1", "__param_c", "2"}, "memory https://h:1/q/heap?a=1&a=y&c=2"},
-		"no metrics path":      {"", []string{"__address__", "h:1", "__metrics_path__", "/metrics"}, "memory http://h:1/debug/pprof/allocs"},
-		"no seconds":           {"", []string{"__address__", "h:1", "__param_seconds", "5"}, "memory http://h:1/debug/pprof/allocs"},
-		"by rules":             {`relabel_configs: [{target_label: __address__, replacement: "proxy:80"}, {source_labels: [__profile_name__], target_label: __param_kind}, {target_label: __profile_path__, replacement: /x}]`, []string{"__address__", "h:1"}, "memory http://proxy:80/x?kind=memory"},
-		"by a rule for a kind": {`relabel_configs: [{source_labels: [__profile_name__], regex: memory, target_label: __address__, replacement: "h:2"}]`, []string{"__address__", "h:1"}, "memory http://h:2/debug/pprof/allocs"},
-		"a path's odd letters": {"", []string{"__address__", "h:1", "__profile_path__", "/a b/ü%"}, "memory http://h:1/a%20b/%C3%BC%25"},
+		"plain":               {"", []string{"__address__", "h:1"}, "memory http://h:1/debug/pprof/allocs"},
+		"no port":             {"", []string{"__address__", "h"}, "memory http://h/debug/pprof/allocs"},
+		"IPv6":                {"", []string{"__address__", "[::1]:1"}, "memory http://[::1]:1/debug/pprof/allocs"},
+		"IPv6 without a port": {"", []string{"__address__", "[::1]"}, "memory http://[::1]/debug/pprof/allocs"},
+		"bare IPv6":           {"", []string{"__address__", "fd00::1"}, "memory http://[fd00::1]/debug/pprof/allocs"},
+		"configured": {"scheme: https\npath_prefix: /p/\nparams: {a: [x, y], b: [z]}",
+			[]string{"__address__", "h:1"}, "memory https://h:1/p/debug/pprof/allocs?a=x&a=y&b=z"},
+		"found": {"path_prefix: /p\nparams: {a: [x, y]}",
+			[]string{"__address__", "h:1", "__scheme__", "https", "__profile_path_prefix__", "q", "__profile_path__", "heap",
+				"__param_a", "1", "__param_c", "2"}, "memory https://h:1/q/heap?a=1&a=y&c=2"},
+		"no metrics path": {"", []string{"__address__", "h:1", "__metrics_path__", "/metrics"},
+			"memory http://h:1/debug/pprof/allocs"},
+		"no seconds": {"", []string{"__address__", "h:1", "__param_seconds", "5"},
+			"memory http://h:1/debug/pprof/allocs"},
+		"by rules": {
+			`relabel_configs: [{target_label: __address__, replacement: "proxy:80"}, {source_labels: [__profile_name__], target_label: __param_kind}, {target_label: __profile_path__, replacement: /x}]`, []string{"__address__", "h:1"}, "memory http://proxy:80/x?kind=memory"},
+		"by a rule for a kind": {
+			`relabel_configs: [{source_labels: [__profile_name__], regex: memory, target_label: __address__, replacement: "h:2"}]`, []string{"__address__", "h:1"}, "memory http://h:2/debug/pprof/allocs"},
+		"a path's odd letters": {"", []string{"__address__", "h:1", "__profile_path__", "/a b/ü%"},
+			"memory http://h:1/a%20b/%C3%BC%25"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := mustLoad(t, onlyMemory+tc.config)
@@ -76,14 +84,19 @@ func TestInvalidTargets(t *testing.T) {
 		labels []string
 		says   string
 	}{
-		"no address":    {[]string{"a", "b"}, "`__address__`: the address is empty"},
-		"a URL":         {[]string{"__address__", "http://h/x"}, "write host:port"},
-		"no port":       {[]string{"__address__", "h:http"}, "the port must be a number"},
-		"scheme":        {[]string{"__address__", "h:1", "__scheme__", "ftp"}, "`__scheme__` must be http or https, found \"ftp\""},
-		"interval":      {[]string{"__address__", "h:1", "__scrape_interval__", "soon"}, "`__scrape_interval__`: not a valid duration string"},
-		"no interval":   {[]string{"__address__", "h:1", "__scrape_interval__", "0s"}, "`__scrape_interval__` must be positive, found 0s"},
-		"timeout":       {[]string{"__address__", "h:1", "__scrape_timeout__", "0s"}, "`__scrape_timeout__` must be positive"},
-		"a query":       {[]string{"__address__", "h:1", "__profile_path__", "/x?y=z"}, "must have no query (see `__param_<name>`)"},
+		"no address": {[]string{"a", "b"}, "`__address__`: the address is empty"},
+		"a URL":      {[]string{"__address__", "http://h/x"}, "write host:port"},
+		"no port":    {[]string{"__address__", "h:http"}, "the port must be a number"},
+		"scheme": {[]string{"__address__", "h:1", "__scheme__", "ftp"},
+			"`__scheme__` must be http or https, found \"ftp\""},
+		"interval": {[]string{"__address__", "h:1", "__scrape_interval__", "soon"},
+			"`__scrape_interval__`: not a valid duration string"},
+		"no interval": {[]string{"__address__", "h:1", "__scrape_interval__", "0s"},
+			"`__scrape_interval__` must be positive, found 0s"},
+		"timeout": {[]string{"__address__", "h:1", "__scrape_timeout__", "0s"},
+			"`__scrape_timeout__` must be positive"},
+		"a query": {[]string{"__address__", "h:1", "__profile_path__", "/x?y=z"},
+			"must have no query (see `__param_<name>`)"},
 		"not UTF-8":     {[]string{"__address__", "h:1", "a", "\xff"}, "label \"a\" must be UTF-8"},
 		"not UTF-8 too": {[]string{"__address__", "h:1", "\xff", "a"}, "must be UTF-8"},
 	} {
@@ -108,11 +121,13 @@ static_configs: [{targets: [replaced]}]
 profiles: {goroutine: {enabled: false}, block: {enabled: false}, mutex: {enabled: false}, custom: {fixed: {path: /f, seconds: 20}}}
 `
 	times := func(config string, labels ...string) []string {
-		targets, report := mustLoad(t, cpuAndMemory+config).group(found(append([]string{"__address__", "h:1"}, labels...)), newMemo())
+		targets, report := mustLoad(t, cpuAndMemory+config).group(found(append([]string{"__address__", "h:1"}, labels...)),
+			newMemo())
 		var all []string
 		for _, target := range targets {
 			for _, e := range target.Endpoints {
-				all = append(all, fmt.Sprint(e.Profile.Name, " ", target.Interval, " ", e.Recording, " ", e.Timeout, " ", e.URL.RawQuery))
+				all = append(all, fmt.Sprint(e.Profile.Name, " ", target.Interval, " ", e.Recording, " ", e.Timeout, " ",
+					e.URL.RawQuery))
 			}
 		}
 		for _, d := range report.Examples {
@@ -120,14 +135,21 @@ profiles: {goroutine: {enabled: false}, block: {enabled: false}, mutex: {enabled
 		}
 		return all
 	}
-	assert.Equal(t, []string{"process_cpu 30s 29s 34s seconds=29", "memory 30s 0s 30s ", "fixed 30s 20s 30s seconds=20"}, times(""))
-	assert.Equal(t, []string{"process_cpu 30s 29s 34s seconds=29", "memory 30s 0s 10s ", "fixed 30s 20s 25s seconds=20"}, times("scrape_timeout: 10s"))
-	assert.Equal(t, []string{"process_cpu 30s 29s 40s seconds=29", "memory 30s 0s 40s ", "fixed 30s 20s 40s seconds=20"}, times("scrape_timeout: 40s"))
-	assert.Equal(t, []string{"process_cpu 1m0s 59s 1m4s seconds=59", "memory 1m0s 0s 5s ", "fixed 1m0s 20s 25s seconds=20"},
+	assert.Equal(t, []string{"process_cpu 30s 29s 34s seconds=29", "memory 30s 0s 30s ", "fixed 30s 20s 30s seconds=20"},
+		times(""))
+	assert.Equal(t, []string{"process_cpu 30s 29s 34s seconds=29", "memory 30s 0s 10s ", "fixed 30s 20s 25s seconds=20"},
+		times("scrape_timeout: 10s"))
+	assert.Equal(t, []string{"process_cpu 30s 29s 40s seconds=29", "memory 30s 0s 40s ", "fixed 30s 20s 40s seconds=20"},
+		times("scrape_timeout: 40s"))
+	assert.Equal(t,
+		[]string{"process_cpu 1m0s 59s 1m4s seconds=59", "memory 1m0s 0s 5s ", "fixed 1m0s 20s 25s seconds=20"},
 		times("", "__scrape_interval__", "1m", "__scrape_timeout__", "5s"))
-	assert.Equal(t, []string{"process_cpu 10s 9s 30s seconds=9", "memory 10s 0s 30s ", "fixed: seconds must be below `scrape_interval` (10s) and not negative, found 20"},
+	assert.Equal(t,
+		[]string{"process_cpu 10s 9s 30s seconds=9", "memory 10s 0s 30s ",
+			"fixed: seconds must be below `scrape_interval` (10s) and not negative, found 20"},
 		times("", "__scrape_interval__", "10s"))
-	assert.Equal(t, []string{"process_cpu 30s 3s 30s seconds=3", "memory 30s 0s 30s ", "fixed 30s 3s 30s seconds=3"}, times("", "__param_seconds", "3"))
+	assert.Equal(t, []string{"process_cpu 30s 3s 30s seconds=3", "memory 30s 0s 30s ", "fixed 30s 3s 30s seconds=3"},
+		times("", "__param_seconds", "3"))
 	assert.Equal(t, []string{
 		"memory 30s 0s 30s ", "process_cpu: `__param_seconds` must be a positive number of seconds, found \"x\"",
 		"fixed: `__param_seconds` must be a positive number of seconds, found \"x\"",
@@ -149,7 +171,8 @@ relabel_configs: [{source_labels: [__profile_name__], regex: goroutine, target_l
 		}
 	}
 	assert.Equal(t, map[string]time.Duration{
-		"process_cpu": 15 * time.Second, "memory": 15 * time.Second, "goroutine": 5 * time.Minute, "block": 15 * time.Second, "mutex": 15 * time.Second,
+		"process_cpu": 15 * time.Second, "memory": 15 * time.Second, "goroutine": 5 * time.Minute, "block": 15 * time.Second,
+		"mutex": 15 * time.Second,
 	}, intervals)
 	assert.True(t, targets[0].Resource.Equal(targets[1].Resource))
 }

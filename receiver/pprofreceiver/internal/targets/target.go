@@ -14,14 +14,15 @@ import (
 
 // Target is one process to scrape, after relabelling. It is immutable.
 type Target struct {
-	// Key identifies the target across updates: a hash of its job, scheme, address, interval and public labels. It does not depend
-	// on the endpoints. No two targets of an update have the same.
+	// Key identifies the target across updates: a hash of its job, scheme, address, interval and public labels. It does
+	// not depend on the endpoints. No two targets of an update have the same.
 	Key string
 	// Job is the `job_name` of the configuration that found the target. Relabelling may have changed the label `job`.
 	Job string
 	// Labels are the public labels: those without a leading `__`.
 	Labels labels.Labels
-	// Discovered are the labels before relabelling, for the status page. Query parameters among them (`__param_…`) may be secret.
+	// Discovered are the labels before relabelling, for the status page. Query parameters among them (`__param_…`) may
+	// be secret.
 	Discovered labels.Labels
 	// Resource is the target's identity. It is read only.
 	Resource pcommon.Map
@@ -66,8 +67,8 @@ type JobReport struct {
 	Job string
 	// Discovered counts the targets before relabelling.
 	Discovered int
-	// Dropped counts what is not scraped, by reason: targets of which the rules dropped all kinds, and single kinds that are invalid or
-	// duplicates.
+	// Dropped counts what is not scraped, by reason: targets of which the rules dropped all kinds, and single kinds that
+	// are invalid or duplicates.
 	Dropped [NumDropReasons]int
 	// Examples holds the first 100 of what was dropped.
 	Examples []Dropped

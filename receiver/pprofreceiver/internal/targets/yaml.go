@@ -76,8 +76,9 @@ func (y *yamlConfig) config() Config {
 	return c
 }
 
-// validateParts validates what YAML does not: Prometheus validates rules when it reads the whole configuration, and an inlined struct
-// not at all. It also moves the deprecated keys of the HTTP client to their successors, so that it cannot wait for Validate.
+// validateParts validates what YAML does not: Prometheus validates rules when it reads the whole configuration, and an
+// inlined struct not at all. It also moves the deprecated keys of the HTTP client to their successors, so that it
+// cannot wait for Validate.
 func (c *Config) validateParts() error {
 	var errs []error
 	for i, rule := range c.RelabelConfigs {
@@ -176,8 +177,9 @@ type secretKeys struct {
 	BearerToken *string `mapstructure:"bearer_token,omitempty"`
 }
 
-// withStrings returns a section in which values from environment variables keep their characters where YAML reads something else: a version
-// 1.10 is not the number 1.1, and a password 0123 not 83. yaml.v2 takes plain text as it is where a string is expected.
+// withStrings returns a section in which values from environment variables keep their characters where YAML reads
+// something else: a version 1.10 is not the number 1.1, and a password 0123 not 83. yaml.v2 takes plain text as it is
+// where a string is expected.
 func withStrings(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -218,11 +220,12 @@ func (c Config) String() string {
 // GoString returns String: %#v would show the secrets.
 func (c Config) GoString() string { return c.String() }
 
-// MarshalYAML returns the section as it could be written in a configuration, with <secret> for secrets. confmap encodes structs with
-// yaml tags by it.
+// MarshalYAML returns the section as it could be written in a configuration, with <secret> for secrets. confmap encodes
+// structs with yaml tags by it.
 func (c Config) MarshalYAML() (any, error) {
 	timeout := model.Duration(c.ScrapeTimeout)
-	y := yamlConfig{Config: c, ScrapeInterval: model.Duration(c.ScrapeInterval), ScrapeTimeout: &timeout, Discovery: c.Discovery}
+	y := yamlConfig{Config: c, ScrapeInterval: model.Duration(c.ScrapeInterval), ScrapeTimeout: &timeout,
+		Discovery: c.Discovery}
 	standard := y.Profiles.standard()
 	for i, p := range c.Profiles {
 		written := yamlProfile{Enabled: &p.Enabled, Path: &p.Path, Delta: &p.Delta, Params: p.Params}
@@ -271,8 +274,8 @@ var (
 	yamlValue   = regexp.MustCompile("cannot unmarshal !!(\\w+)( `[^`]*`)? into \\S+")
 )
 
-// readable rewords the errors of yaml.v2. Their line numbers are not those of the user's file, their types are Go's, and the values that
-// they quote may be secrets in the wrong place.
+// readable rewords the errors of yaml.v2. Their line numbers are not those of the user's file, their types are
+// Go's, and the values that they quote may be secrets in the wrong place.
 func readable(err error) error {
 	var several *yaml.TypeError
 	if !errors.As(err, &several) {

@@ -15,15 +15,15 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 )
 
-// Worker runs a source's goroutines and ends them in two steps: at first they begin nothing new; shortly before the deadline of
-// Shutdown, the contexts of deliveries end.
+// Worker runs a source's goroutines and ends them in two steps: at first they begin nothing new; shortly before the
+// deadline of Shutdown, the contexts of deliveries end.
 type Worker struct {
 	running                sync.WaitGroup
 	stop, cancelDeliveries context.CancelFunc
 }
 
-// Start runs fn in a goroutine until shutdown. stopping ends when shutdown begins; deliver ends later, so that payloads that have
-// arrived still reach the pipeline.
+// Start runs fn in a goroutine until shutdown. stopping ends when shutdown begins; deliver ends later, so that payloads
+// that have arrived still reach the pipeline.
 func (w *Worker) Start(fn func(stopping, deliver context.Context)) {
 	stopping, stop := context.WithCancel(context.Background())
 	deliver, cancelDeliveries := context.WithCancel(context.Background())
@@ -50,8 +50,8 @@ func (w *Worker) Shutdown(ctx context.Context) error {
 // Go runs fn in a further goroutine.
 func (w *Worker) Go(fn func()) { w.running.Go(fn) }
 
-// Every calls fn after delay and then at each interval until ctx ends. Calls never overlap: if one takes longer than the interval, the
-// next follows at once.
+// Every calls fn after delay and then at each interval until ctx ends. Calls never overlap: if one takes longer than
+// the interval, the next follows at once.
 func Every(ctx context.Context, delay, interval time.Duration, fn func()) {
 	if !await.Sleep(ctx, delay) {
 		return

@@ -31,7 +31,8 @@ var (
 	ErrChanging = errors.New("a bucket is changing")
 )
 
-// The layout of runtime.bucket in runtime/mprof.go: next, allnext, typ, hash, size and nstk, then the stack, then the record.
+// The layout of runtime.bucket in runtime/mprof.go: next, allnext, typ, hash, size and nstk, then the stack, then the
+// record.
 const (
 	headerBytes   = 6 * 8
 	allNextField  = 1 * 8
@@ -45,11 +46,11 @@ const (
 	maxStack = 1024
 )
 
-// Bucket is a record of the runtime. Memory has the objects and bytes that were allocated and freed, Block and Mutex have waits and
-// their ticks. These are the runtime's numbers, of sampled objects alone.
+// Bucket is a record of the runtime. Memory has the objects and bytes that were allocated and freed, Block and Mutex
+// have waits and their ticks. These are the runtime's numbers, of sampled objects alone.
 type Bucket struct {
-	// Stack has the return addresses in the process, innermost first. It is nil once the bucket has its locations, which are those of
-	// Names.
+	// Stack has the return addresses in the process, innermost first. It is nil once the bucket has its locations, which
+	// are those of Names.
 	Stack     []uint64
 	locations []uint32
 	// Size is the size of the objects of Memory.
@@ -85,8 +86,8 @@ type Reader struct {
 	MaxBuckets int
 	// Reserve, if set, is asked for the bytes that buckets take, before they do. Read returns its error.
 	Reserve func(bytes int) error
-	// Keep, if set, is asked whether a bucket of that many bytes may be kept until the next Read. The runtime never changes the
-	// stack of a bucket, so that only the numbers of those that are kept are read again.
+	// Keep, if set, is asked whether a bucket of that many bytes may be kept until the next Read. The runtime never
+	// changes the stack of a bucket, so that only the numbers of those that are kept are read again.
 	Keep func(bytes int) bool
 	kept map[uint64]*Bucket
 }
@@ -120,8 +121,8 @@ func (e *OffError) Error() string {
 	return "the program records no allocations: it sets runtime.MemProfileRate to 0"
 }
 
-// Read reads the lists that the process has. A list without buckets is left out. Off is an *OffError if the process does not record
-// its allocations; then it may have the other lists.
+// Read reads the lists that the process has. A list without buckets is left out. Off is an *OffError if the process
+// does not record its allocations; then it may have the other lists.
 func (r *Reader) Read(from io.ReaderAt) (profiles []Profile, off, err error) {
 	m := newMemory(from)
 	rate, err := m.word(r.Program.memoryRate + r.Bias)
@@ -158,8 +159,8 @@ func (r *Reader) Read(from io.ReaderAt) (profiles []Profile, off, err error) {
 	return profiles, off, nil
 }
 
-// heads returns the first bucket of each list. The variables in question are few, and other than lists they do not point to anything
-// with the hash of a bucket.
+// heads returns the first bucket of each list. The variables in question are few, and other than lists they do not
+// point to anything with the hash of a bucket.
 func (r *Reader) heads(m *memory) (heads [Mutex + 1]uint64, err error) {
 	for _, list := range r.Program.lists {
 		address, err := m.word(list + r.Bias)
@@ -183,7 +184,8 @@ func (r *Reader) heads(m *memory) (heads [Mutex + 1]uint64, err error) {
 	return heads, nil
 }
 
-// list reads a list. The program goes on meanwhile: new buckets are put before its head, and existing ones stay where they are.
+// list reads a list. The program goes on meanwhile: new buckets are put before its head, and existing ones stay where
+// they are.
 func (r *Reader) list(m *memory, want Kind, address uint64) (buckets []*Bucket, err error) {
 	frames, earlier := 0, uint64(0)
 	for address != 0 {
@@ -215,7 +217,8 @@ func (r *Reader) list(m *memory, want Kind, address uint64) (buckets []*Bucket, 
 	return buckets, nil
 }
 
-// meanFrames is how many frames stacks may have on average. The runtime keeps at most 128 of a stack unless it is told otherwise.
+// meanFrames is how many frames stacks may have on average. The runtime keeps at most 128 of a stack unless it is told
+// otherwise.
 const meanFrames = 64
 
 func (r *Reader) reserve(b *Bucket) error {
@@ -225,7 +228,8 @@ func (r *Reader) reserve(b *Bucket) error {
 	return r.Reserve(8*len(b.Stack) + keptBytes(b))
 }
 
-// publish adds the cycles that are not published yet if there has been no collection of garbage, as the runtime does when it is asked.
+// publish adds the cycles that are not published yet if there has been no collection of garbage, as the runtime does
+// when it is asked.
 func publish(buckets []*Bucket) {
 	for i := range buckets {
 		if buckets[i].Allocs != 0 || buckets[i].Frees != 0 {
@@ -300,7 +304,8 @@ func hashOf(stack []uint64, size uint64) (h uint64) {
 	return h
 }
 
-// readRecord reads the numbers. They are read again if they contradict each other, as they do for nanoseconds while they change.
+// readRecord reads the numbers. They are read again if they contradict each other, as they do for nanoseconds while
+// they change.
 func (b *Bucket) readRecord(m *memory, address uint64) error {
 	const attempts = 5
 	size := memoryRecord

@@ -43,7 +43,8 @@ func references(image *symbols.Image, f symbols.GoFunction) addresses {
 	return found
 }
 
-// referencesAMD64 calls add with the addresses relative to the instruction pointer, which Go's compiler uses for all variables.
+// referencesAMD64 calls add with the addresses relative to the instruction pointer, which Go's compiler uses for all
+// variables.
 func referencesAMD64(f symbols.GoFunction, add func(uint64)) {
 	// x86asm panics at some instructions that are cut off. Code of Go has none: what follows is not looked at.
 	defer func() { _ = recover() }()
@@ -62,8 +63,8 @@ func referencesAMD64(f symbols.GoFunction, add func(uint64)) {
 	}
 }
 
-// referencesARM64 calls add with the addresses that ADRP and the instruction after it make: a page, and the offset in it by ADD, or by a
-// load or store. The names of the masks are those of the architecture's manual.
+// referencesARM64 calls add with the addresses that ADRP and the instruction after it make: a page, and the offset in
+// it by ADD, or by a load or store. The names of the masks are those of the architecture's manual.
 func referencesARM64(f symbols.GoFunction, add func(uint64)) {
 	const (
 		adrpMask, adrp           = 0x9f000000, 0x90000000

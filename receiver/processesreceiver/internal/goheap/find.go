@@ -14,8 +14,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
-// Program is where a program has what is read of it. Addresses are those of the file: a program that may be loaded anywhere has its
-// own at a distance from them.
+// Program is where a program has what is read of it. Addresses are those of the file: a program that may be loaded
+// anywhere has its own at a distance from them.
 type Program struct {
 	// Version is that of Go, such as go1.26.1.
 	Version string
@@ -84,7 +84,8 @@ func Find(image *symbols.Image) (*Program, error) {
 		p.lists = append(p.lists, address)
 	}
 	slices.Sort(p.lists)
-	if p.memoryRate, err = only(references(image, functions[samples]).and(references(image, functions[prepares]))); err != nil {
+	if p.memoryRate, err = only(references(image, functions[samples]).
+		and(references(image, functions[prepares]))); err != nil {
 		return nil, fmt.Errorf("find runtime.MemProfileRate of %s: %w", p.Version, err)
 	}
 	const scalesItself = 20 // the runtime scales the mutex profile since this version

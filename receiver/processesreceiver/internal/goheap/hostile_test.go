@@ -27,7 +27,8 @@ var madeUp = &Program{lists: []uint64{listAt, otherAt}, memoryRate: rateAt, mute
 
 // bucketBytes returns a bucket of the runtime.
 func bucketBytes(kind Kind, next, size uint64, stack []uint64, record ...uint64) []byte {
-	words := append([]uint64{0, next, uint64(kind), hashOf(stack, size), size, uint64(len(stack))}, append(stack, record...)...)
+	words := append([]uint64{0, next, uint64(kind), hashOf(stack, size), size, uint64(len(stack))},
+		append(stack, record...)...)
 	var b []byte
 	for _, word := range words {
 		b = binary.LittleEndian.AppendUint64(b, word)
@@ -90,13 +91,14 @@ func TestMalformedMemory(t *testing.T) {
 		second []byte
 		want   error
 	}{
-		"another kind":      {bucketBytes(Block, 0, 0, []uint64{1}, 0, 0), ErrMalformed},
-		"no memory":         {nil, ErrUnreadable},
-		"a long stack":      {bucketBytes(Memory, 0, 100, make([]uint64, maxStack+1)), ErrMalformed},
-		"an unknown kind":   {bucketBytes(4, 0, 0, []uint64{1}), ErrMalformed},
-		"no size":           {bucketBytes(Memory, 0, 0, []uint64{1}, objects(0, 7, 3)...), ErrMalformed},
-		"another hash":      {append(append(bytes.Clone(good[:24]), 1), good[25:]...), ErrMalformed},
-		"half a change":     {bucketBytes(Memory, 0, 100, []uint64{1}, append([]uint64{8, 3, 700, 300}, make([]uint64, 12)...)...), ErrChanging},
+		"another kind":    {bucketBytes(Block, 0, 0, []uint64{1}, 0, 0), ErrMalformed},
+		"no memory":       {nil, ErrUnreadable},
+		"a long stack":    {bucketBytes(Memory, 0, 100, make([]uint64, maxStack+1)), ErrMalformed},
+		"an unknown kind": {bucketBytes(4, 0, 0, []uint64{1}), ErrMalformed},
+		"no size":         {bucketBytes(Memory, 0, 0, []uint64{1}, objects(0, 7, 3)...), ErrMalformed},
+		"another hash":    {append(append(bytes.Clone(good[:24]), 1), good[25:]...), ErrMalformed},
+		"half a change": {bucketBytes(Memory, 0, 100, []uint64{1},
+			append([]uint64{8, 3, 700, 300}, make([]uint64, 12)...)...), ErrChanging},
 		"more freed":        {bucketBytes(Memory, 0, 100, []uint64{1}, objects(100, 3, 7)...), ErrChanging},
 		"an overflow":       {bucketBytes(Memory, 0, 1<<40, []uint64{1}, objects(1<<40, 1<<40, 0)...), ErrChanging},
 		"a ring":            {bucketBytes(Memory, next, 100, []uint64{1}, objects(100, 7, 3)...), ErrMalformed},
@@ -142,7 +144,8 @@ func requireBounded(t testing.TB, memory []byte) {
 	profiletest.RequireBounded(t, cost, len(memory), 8<<20, 48)
 }
 
-// TestReadIsBounded reads lists that are as long as they may be: with short and with long stacks, and one that is a ring.
+// TestReadIsBounded reads lists that are as long as they may be: with short and with long stacks, and one that is a
+// ring.
 func TestReadIsBounded(t *testing.T) {
 	for _, depth := range []int{0, 32, maxStack} {
 		var buckets [][]byte

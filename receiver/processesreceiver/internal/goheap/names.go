@@ -12,7 +12,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
-// maxAddresses bounds the addresses of a program whose frames are kept. A program with 10,000 buckets has about as many.
+// maxAddresses bounds the addresses of a program whose frames are kept. A program with 10,000 buckets has about as
+// many.
 const maxAddresses = 200_000
 
 // frame is a call. Names and files are indices of Names.strings.
@@ -36,7 +37,8 @@ type calls struct {
 	isLocation bool
 }
 
-// Names turns addresses of a program into calls, and keeps them: a program has the same stacks each time. It is not for concurrent use.
+// Names turns addresses of a program into calls, and keeps them: a program has the same stacks each time. It is not for
+// concurrent use.
 type Names struct {
 	image   *symbols.Image
 	known   map[uint64]*calls
@@ -153,7 +155,8 @@ func (n *Names) isRuntime(frames []frame) bool {
 	return strings.HasPrefix(name, "runtime.") || strings.HasPrefix(name, "internal/runtime/")
 }
 
-// withoutRuntime returns a stack without the innermost calls if they are the runtime's. A stack of the runtime alone stays.
+// withoutRuntime returns a stack without the innermost calls if they are the runtime's. A stack of the runtime alone
+// stays.
 func (n *Names) withoutRuntime(stack []uint64, bias uint64) []uint64 {
 	for i, pc := range stack {
 		if !n.known[pc-bias].isRuntime {
@@ -163,8 +166,8 @@ func (n *Names) withoutRuntime(stack []uint64, bias uint64) []uint64 {
 	return stack
 }
 
-// locationsOf returns the locations of a stack. A stack may have an address for each inlined call, or one for all of a function: the calls
-// of an address that its followers have are theirs.
+// locationsOf returns the locations of a stack. A stack may have an address for each inlined call, or one for all of a
+// function: the calls of an address that its followers have are theirs.
 func (n *Names) locationsOf(stack []uint64, bias uint64) []uint32 {
 	if len(stack) > 0 && stack[0] == logicalStack {
 		stack = stack[1:]
@@ -189,8 +192,8 @@ func (n *Names) locationsOf(stack []uint64, bias uint64) []uint32 {
 	return locations
 }
 
-// visible returns the calls without those that the runtime never shows: the start of a goroutine, and wrappers into which a function was
-// inlined.
+// visible returns the calls without those that the runtime never shows: the start of a goroutine, and wrappers into
+// which a function was inlined.
 func (n *Names) visible(frames []frame) []frame {
 	if len(frames) == 1 && n.strings[frames[0].name] == "runtime.goexit" {
 		return nil

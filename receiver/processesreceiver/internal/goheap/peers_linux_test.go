@@ -32,9 +32,9 @@ var builds = map[string][]string{
 	"cgo":      {"-ldflags=-linkmode=external -s -w"},
 }
 
-// TestEqualToTheEndpoint compares what is read of a program with what it serves itself: the same stacks with the same values, and waits
-// to the precision with which the two processes know the processor's clock. GO_VERSIONS lists
-// more toolchains, which are fetched.
+// TestEqualToTheEndpoint compares what is read of a program with what it serves itself: the same stacks with the same
+// values, and waits to the precision with which the two processes know the processor's clock. GO_VERSIONS lists more
+// toolchains, which are fetched.
 func TestEqualToTheEndpoint(t *testing.T) {
 	toolchains := append([]string{"local"}, strings.Fields(os.Getenv("GO_VERSIONS"))...)
 	for _, toolchain := range toolchains {
@@ -104,7 +104,8 @@ func main() {
 		for _, isNeverAsked := range []bool{true, false} {
 			imports, statement := "", ""
 			if !isNeverAsked {
-				imports, statement = "\t\"runtime\"\n\t\"runtime/pprof\"\n", "runtime.MemProfileRate = 0; _ = pprof.Lookup(os.Args[0])"
+				imports, statement = "\t\"runtime\"\n\t\"runtime/pprof\"\n",
+					"runtime.MemProfileRate = 0; _ = pprof.Lookup(os.Args[0])"
 			}
 			env := []string{"GOTOOLCHAIN=" + toolchain, "CGO_ENABLED=0"}
 			if toolchain != "local" {
@@ -145,7 +146,8 @@ func openProcess(t *testing.T, pid int) *process {
 	require.NoError(t, err)
 	program, err := Find(image)
 	require.NoError(t, err)
-	p := &process{reader: Reader{Program: program, MaxBuckets: 100_000, Keep: func(int) bool { return true }}, memory: open("mem")}
+	p := &process{reader: Reader{Program: program, MaxBuckets: 100_000, Keep: func(int) bool { return true }},
+		memory: open("mem")}
 	p.source = Source{Names: NewNames(image), TicksPerSecond: TicksPerSecond(), At: time.Now()}
 	mappings, err := opened.Mappings()
 	require.NoError(t, err)
@@ -223,8 +225,8 @@ func byStack(p *profile.Profile) map[string][]int64 {
 	return all
 }
 
-// TestFindOnARM64 compares the variables that the code of a program for another architecture refers to with those of its symbol table.
-// It is slow the first time, since Go's library is compiled for that architecture.
+// TestFindOnARM64 compares the variables that the code of a program for another architecture refers to with those of
+// its symbol table. It is slow the first time, since Go's library is compiled for that architecture.
 func TestFindOnARM64(t *testing.T) {
 	if os.Getenv("E2E_PROCESSES") == "" {
 		t.Skip("`make e2e-processes` runs it")

@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// TicksPerSecond returns the rate of the clock with which Go's runtime measures waits on this machine: the processor's, which is the same
-// for all processes. The runtime writes its rate at the beginning of a mutex profile as text. It is 1e9 if there is none.
+// TicksPerSecond returns the rate of the clock with which Go's runtime measures waits on this machine: the processor's,
+// which is the same for all processes. The runtime writes its rate at the beginning of a mutex profile as text. It is
+// 1e9 if there is none.
 var TicksPerSecond = sync.OnceValue(func() float64 {
 	const nanoseconds = 1e9
 	var text bytes.Buffer

@@ -51,7 +51,8 @@ func Write(p *Profile, source *Source) ([]byte, error) {
 	w := &writer{source: source, strings: map[string]uint64{"": 0}, table: []string{""}, functions: map[frame]uint64{}}
 	w.locations = make([]bool, len(source.Names.locations))
 	if p.Kind == Memory {
-		w.types("space", "bytes", p.Rate, "alloc_objects", "count", "alloc_space", "bytes", "inuse_objects", "count", "inuse_space", "bytes")
+		w.types("space", "bytes", p.Rate, "alloc_objects", "count", "alloc_space", "bytes", "inuse_objects", "count",
+			"inuse_space", "bytes")
 	} else {
 		w.types("contentions", "count", 1, "contentions", "count", "delay", "nanoseconds")
 	}
@@ -88,8 +89,8 @@ func (p *Profile) values(b *Bucket, ticksPerSecond float64) []int64 {
 	return []int64{waits * p.Scale, saturated(nanos * float64(p.Scale))}
 }
 
-// unsampled estimates how many objects there were of which count were sampled. The runtime samples a byte of an average of rate: it finds
-// an object with the probability of 1 − exp(−size/rate).
+// unsampled estimates how many objects there were of which count were sampled. The runtime samples a byte of an average
+// of rate: it finds an object with the probability of 1 − exp(−size/rate).
 func unsampled(count, size, rate int64) (objects, bytes int64) {
 	if count == 0 || rate <= 1 {
 		return count, count * size

@@ -38,7 +38,8 @@ func (vm *VM) with(t *target.Target, timeout time.Duration, fn func(*session) er
 	}
 	defer func() { _ = root.Close() }()
 	// As the JVM resolves it: links that lead elsewhere stay within its root.
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	tmp, err := unix.Openat2(int(root.Fd()), "tmp", &how)
 	if err != nil {
 		return fmt.Errorf("open the JVM's /tmp, where it is spoken to: %w: %w", ErrNoRecorder, err)
@@ -138,7 +139,8 @@ func (s *session) openSocket() (int, error) {
 // create creates a file in /tmp, which must not exist.
 func (s *session) create(name string) (int, error) {
 	fd, err := unix.Openat(s.tmp, name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EDQUOT) {
+	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES) ||
+		errors.Is(err, unix.EDQUOT) {
 		err = fmt.Errorf("write to the JVM's /tmp: mount a writable /tmp with free space: %w: %w", ErrNoRecorder, err)
 	}
 	return fd, err

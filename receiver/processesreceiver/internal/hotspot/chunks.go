@@ -19,8 +19,8 @@ const (
 	minChunkLength = chunkHeader
 )
 
-// newChunks returns the part of a recording that begins at or after a time, and when its last chunk ended. The JVM writes all that it
-// keeps, and begins another chunk each time.
+// newChunks returns the part of a recording that begins at or after a time, and when its last chunk ended. The JVM
+// writes all that it keeps, and begins another chunk each time.
 func newChunks(recording []byte, since uint64) (chunks []byte, until uint64, err error) {
 	until = since
 	for at := 0; at < len(recording); {

@@ -33,7 +33,8 @@ type work struct {
 
 func startWork(t *testing.T, of jdk) *work {
 	java := exec.Command("nice", "-n", cmp.Or(os.Getenv("COST_PRIORITY"), "0"), "taskset", "--cpu-list", "0",
-		filepath.Join(of.home, "bin/java"), "-Xmx256m", "-XX:TLABSize=8k", "-XX:-ResizeTLAB", "-cp", compiled(t, of, "testdata/Work.java"), "Work")
+		filepath.Join(of.home, "bin/java"), "-Xmx256m", "-XX:TLABSize=8k", "-XX:-ResizeTLAB", "-cp",
+		compiled(t, of, "testdata/Work.java"), "Work")
 	w := &work{t: t}
 	stdin, err := java.StdinPipe()
 	require.NoError(t, err)
@@ -89,16 +90,18 @@ func (w *work) window(length time.Duration) float64 {
 	return (cpuLater - cpu) / (doneLater - done)
 }
 
-// TestCost measures what events cost a JVM that is recorded: the processor time of a piece of work without, with, with and without a
-// recording, again and again in one process. Buffers for allocations are so small, and samples so many, that the cost stands out of the
-// noise of a machine that others use. The cost of an event does not depend on how many there are, and the README multiplies it.
+// TestCost measures what events cost a JVM that is recorded: the processor time of a piece of work without, with, with
+// and without a recording, again and again in one process. Buffers for allocations are so small, and samples so many,
+// that the cost stands out of the noise of a machine that others use. The cost of an event does not depend on how many
+// there are, and the README multiplies it.
 func TestCost(t *testing.T) {
 	rounds, _ := strconv.Atoi(os.Getenv("COST_ROUNDS"))
 	if rounds == 0 {
 		t.Skip("COST_ROUNDS=8 takes three minutes for each JDK; COST_PRIORITY=-5 has it run beside other work")
 	}
 	const window = 1200 * time.Millisecond
-	few := Settings{CPUPeriod: 50 * time.Millisecond, AllocationsPerSecond: 1, WaitThreshold: time.Second, MaxAge: time.Minute, MaxBytes: 64 << 20}
+	few := Settings{CPUPeriod: 50 * time.Millisecond, AllocationsPerSecond: 1, WaitThreshold: time.Second,
+		MaxAge: time.Minute, MaxBytes: 64 << 20}
 	each, live := few, few
 	each.AllocationsPerSecond = 1e6
 	live.LiveObjects = true
@@ -117,7 +120,8 @@ func TestCost(t *testing.T) {
 			more, dumps, samplers := map[string][]float64{}, []float64{}, []float64{}
 			var buffers float64
 			for range rounds {
-				for name, set := range map[string]*Settings{"processor time": &few, "each allocation buffer": &each, "live objects": &live} {
+				for name, set := range map[string]*Settings{"processor time": &few, "each allocation buffer": &each,
+					"live objects": &live} {
 					before := w.window(window)
 					done, _ := w.read()
 					require.NoError(t, recording.Start(w.process, set))
@@ -145,8 +149,10 @@ func TestCost(t *testing.T) {
 			for name, nanos := range more {
 				slices.Sort(nanos)
 				n := len(nanos)
-				low := max(0, int(float64(n)/2-0.98*math.Sqrt(float64(n)))) // the order statistics that enclose the median in 95 of 100 cases
-				t.Logf("%-36s median %9.1f µs, 95 %% of the time in %.1f to %.1f", name, nanos[n/2]/1e3, nanos[low]/1e3, nanos[n-1-low]/1e3)
+				// the order statistics that enclose the median in 95 of 100 cases
+				low := max(0, int(float64(n)/2-0.98*math.Sqrt(float64(n))))
+				t.Logf("%-36s median %9.1f µs, 95 %% of the time in %.1f to %.1f", name, nanos[n/2]/1e3, nanos[low]/1e3,
+					nanos[n-1-low]/1e3)
 			}
 		})
 	}

@@ -33,8 +33,8 @@ func IsJVM(mappings []target.Mapping) bool {
 // maxOptionsBytes bounds what is read of the arguments and of the environment.
 const maxOptionsBytes = 1 << 20
 
-// Inspect returns an error unless a process is a HotSpot JVM that handles SIGQUIT, by which it is told to listen. Without a handler the
-// signal would end it.
+// Inspect returns an error unless a process is a HotSpot JVM that handles SIGQUIT, by which it is told to listen.
+// Without a handler the signal would end it.
 func Inspect(t *target.Target, mappings []target.Mapping) (*VM, error) {
 	if !IsJVM(mappings) {
 		return nil, fmt.Errorf("no libjvm.so is loaded: %w", ErrUnsupported)
@@ -74,14 +74,15 @@ func checkSignal(status map[string]string) error {
 	if caught&quit == 0 {
 		return fmt.Errorf("the JVM does not handle SIGQUIT, as with the option -Xrs: %w", ErrDisabled)
 	}
-	if state := status["State"]; strings.HasPrefix(state, "T") || strings.HasPrefix(state, "t") || strings.HasPrefix(state, "Z") {
+	if state := status["State"]; strings.HasPrefix(state, "T") || strings.HasPrefix(state, "t") ||
+		strings.HasPrefix(state, "Z") {
 		return fmt.Errorf("the process is in state %s: %w", state, ErrNoAnswer)
 	}
 	return nil
 }
 
-// checkDispatcher returns an error unless the process has the thread to which HotSpot's handler gives SIGQUIT. Another program that has loaded
-// the library may handle the signal, too, by ending as those of Go do.
+// checkDispatcher returns an error unless the process has the thread to which HotSpot's handler gives SIGQUIT. Another
+// program that has loaded the library may handle the signal, too, by ending as those of Go do.
 func checkDispatcher(t *target.Target) error {
 	const name, most = "Signal Dispatch", 1000 // it is one of the first threads; names have 15 characters
 	tasks, err := t.OpenFile("task")
@@ -98,7 +99,9 @@ func checkDispatcher(t *target.Target) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the process has libjvm.so, but no thread for its signals, as with the option -Xrs or before it starts Java: %w", ErrDisabled)
+	return fmt.Errorf(
+		"the process has libjvm.so, but no thread for its signals, as with the option -Xrs or before it starts Java: %w",
+		ErrDisabled)
 }
 
 // parseStatus reads the effective ids, the second of four, and the number in the innermost namespace, the last.

@@ -36,7 +36,8 @@ func (j jdk) run() []string {
 		return nil
 	}
 	return []string{
-		"unshare", "--mount", "--pid", "--fork", "--root=" + j.root, "--mount-proc", "--setuid", fmt.Sprint(user()), "--setgid", fmt.Sprint(user()),
+		"unshare", "--mount", "--pid", "--fork", "--root=" + j.root, "--mount-proc", "--setuid", fmt.Sprint(user()),
+		"--setgid", fmt.Sprint(user()),
 	}
 }
 
@@ -78,7 +79,8 @@ func compiled(t *testing.T, of jdk, source string) string {
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = os.RemoveAll(classes) })
 	}
-	out, err := exec.Command(filepath.Join(javas(t)[0].home, "bin/javac"), "--release", "8", "-d", classes, source).CombinedOutput()
+	out, err := exec.Command(filepath.Join(javas(t)[0].home, "bin/javac"), "--release", "8", "-d", classes, source).
+		CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for dir := classes; dir != of.root+"/tmp" && dir != "/"; dir = filepath.Dir(dir) {
 		require.NoError(t, os.Chmod(dir, 0o755))
@@ -89,7 +91,8 @@ func compiled(t *testing.T, of jdk, source string) string {
 // startIn starts it by another command, such as unshare.
 func startIn(t *testing.T, by []string, of jdk, uid uint32, options ...string) (*target.Target, *exec.Cmd) {
 	classes := compiled(t, of, "testdata/Burn.java")
-	command := append(append(by, filepath.Join(of.home, "bin/java")), append(options, "-Xmx128m", "-cp", classes, "Burn")...)
+	command := append(append(by, filepath.Join(of.home, "bin/java")),
+		append(options, "-Xmx128m", "-cp", classes, "Burn")...)
 	java := exec.Command(command[0], command[1:]...)
 	java.Dir = "/"
 	if uid != 0 {
@@ -159,10 +162,11 @@ func TestNamespaces(t *testing.T) {
 		t.Skip("only root can make such namespaces")
 	}
 	for name, by := range map[string][]string{
-		"pid and mount": {"unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", `mount -t tmpfs tmpfs /tmp; exec "$@"`, "sh"},
-		"user":          {"unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"},
-		"noexec":        {"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o noexec tmpfs /tmp; exec "$@"`, "sh"},
-		"read-only":     {"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o ro tmpfs /tmp; exec "$@"`, "sh"},
+		"pid and mount": {"unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c",
+			`mount -t tmpfs tmpfs /tmp; exec "$@"`, "sh"},
+		"user":      {"unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"},
+		"noexec":    {"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o noexec tmpfs /tmp; exec "$@"`, "sh"},
+		"read-only": {"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o ro tmpfs /tmp; exec "$@"`, "sh"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			classes := "/var/tmp" // outside of /tmp, which is another one there
@@ -225,7 +229,8 @@ func TestRecording(t *testing.T) {
 			seen, names := map[string]bool{}, ""
 			hasAll := func() bool {
 				isOld := strings.Contains(java.home, "java-8-") // it has no frame of its own for what is inlined
-				return (isOld || strings.Contains(names, "Burn.hot")) && strings.Contains(names, "Burn.allocate") && strings.Contains(names, "Burn.hold")
+				return (isOld || strings.Contains(names, "Burn.hot")) && strings.Contains(names, "Burn.allocate") &&
+					strings.Contains(names, "Burn.hold")
 			}
 			for end := time.Now().Add(patience); len(seen) < 2 || !hasAll(); {
 				require.True(t, time.Now().Before(end), names)
@@ -235,7 +240,8 @@ func TestRecording(t *testing.T) {
 				anchor := events.Anchor{EndNanos: uint64(time.Now().UnixNano())}
 				pd, _, err := jfr.Decode(chunks, jfr.Options{Options: events.Options{Anchor: anchor}})
 				require.NoError(t, err)
-				for sampleType, event := range map[string]string{"samples": "ExecutionSample", "gc_collections": "GarbageCollection"} {
+				for sampleType, event := range map[string]string{"samples": "ExecutionSample",
+					"gc_collections": "GarbageCollection"} {
 					assert.Equal(t, summarized(t, chunks, "jdk."+event), observations(pd, sampleType), "as `jfr summary` counts")
 				}
 				names += strings.Join(pd.Dictionary().StringTable().AsRaw(), "\n")

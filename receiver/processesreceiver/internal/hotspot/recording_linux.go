@@ -48,8 +48,9 @@ func (r *Recording) Start(t *target.Target, settings *Settings) error {
 			return err
 		}
 		defer func() { _ = unix.Unlinkat(s.tmp, name, 0) }()
-		answer, err := s.execute(fmt.Sprintf("JFR.start name=%s settings=/tmp/%s disk=true dumponexit=false maxage=%ds maxsize=%d",
-			recordingName, name, int64(settings.MaxAge/time.Second), settings.MaxBytes))
+		answer, err :=
+			s.execute(fmt.Sprintf("JFR.start name=%s settings=/tmp/%s disk=true dumponexit=false maxage=%ds maxsize=%d",
+				recordingName, name, int64(settings.MaxAge/time.Second), settings.MaxBytes))
 		if err == nil && !strings.Contains(answer, "Started recording") {
 			err = &commandError{text: answer}
 		}
@@ -65,8 +66,8 @@ func noRecorder(err error) error {
 	return err
 }
 
-// Dump has the recording written, and returns what is new. read is called with the size of the file, which it may refuse, and returns the
-// buffer for it.
+// Dump has the recording written, and returns what is new. read is called with the size of the file, which it may
+// refuse, and returns the buffer for it.
 func (r *Recording) Dump(t *target.Target, allocate func(size int64) ([]byte, error)) (chunks []byte, err error) {
 	var whole []byte
 	err = r.VM.with(t, r.Timeout, func(s *session) error {

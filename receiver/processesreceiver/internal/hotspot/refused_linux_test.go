@@ -47,8 +47,8 @@ func TestProcessesThatSIGQUITWouldEnd(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnsupported)
 }
 
-// TestProgramsThatAreNotHotSpot are left alone, although they have loaded what a JVM has: OpenJ9, and a program in Go, which handles SIGQUIT by
-// ending.
+// TestProgramsThatAreNotHotSpot are left alone, although they have loaded what a JVM has: OpenJ9, and a program in Go,
+// which handles SIGQUIT by ending.
 func TestProgramsThatAreNotHotSpot(t *testing.T) {
 	program := programtest.Start(t, programtest.Build(t, []string{"CGO_ENABLED=0"}))
 	process, err := target.Open("/proc", int64(program.PID))
@@ -83,7 +83,8 @@ func TestRootOfTheJVM(t *testing.T) {
 	require.NoError(t, err)
 	defer process.Close()
 	vm := &VM{PID: 1}
-	for _, link := range []string{outside, "../../../../../../../.." + outside, "/proc/1/root" + outside, fmt.Sprintf("/proc/%d/cwd", os.Getpid())} {
+	for _, link := range []string{outside, "../../../../../../../.." + outside, "/proc/1/root" + outside,
+		fmt.Sprintf("/proc/%d/cwd", os.Getpid())} {
 		require.NoError(t, os.Symlink(link, filepath.Join(root, "tmp")))
 		err := vm.with(process, time.Second, func(s *session) error {
 			_, err := s.readFile("secret", allocate)
@@ -268,7 +269,8 @@ func chunk(size, start, duration uint64, body string) []byte {
 func TestNewChunks(t *testing.T) {
 	first, second := chunk(chunkHeader+1, 100, 50, "a"), chunk(chunkHeader+2, 150, 60, "bc")
 	both := append(append([]byte{}, first...), second...)
-	for since, want := range map[uint64]string{0: string(both), 100: string(both), 101: string(second), 150: string(second), 151: ""} {
+	for since, want := range map[uint64]string{0: string(both), 100: string(both), 101: string(second),
+		150: string(second), 151: ""} {
 		chunks, until, err := newChunks(both, since)
 		require.NoError(t, err)
 		assert.Equal(t, want, string(chunks), fmt.Sprint(since))

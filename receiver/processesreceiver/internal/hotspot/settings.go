@@ -26,10 +26,12 @@ type Settings struct {
 	MaxBytes int64
 }
 
-// file returns the settings as Flight Recorder reads them from a file, which all versions do. It ignores events that it does not have.
+// file returns the settings as Flight Recorder reads them from a file, which all versions do. It ignores events that it
+// does not have.
 func (s *Settings) file() string {
 	var b strings.Builder
-	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?><configuration version="2.0" label="otelcol-profiles" provider="otelcol-profiles">`)
+	b.WriteString(
+		`<?xml version="1.0" encoding="UTF-8"?><configuration version="2.0" label="otelcol-profiles" provider="otelcol-profiles">`)
 	event := func(name string, settings ...string) {
 		fmt.Fprintf(&b, `<event name="%s"><setting name="enabled">true</setting>`, name)
 		for i := 0; i < len(settings); i += 2 {
@@ -42,7 +44,8 @@ func (s *Settings) file() string {
 	event("jdk.ActiveSetting")
 	event("jdk.ExecutionSample", "period", millis(s.CPUPeriod))
 	event("jdk.ObjectAllocationSample", "stackTrace", "true", "throttle", fmt.Sprintf("%d/s", s.AllocationsPerSecond))
-	for _, wait := range []string{"JavaMonitorEnter", "ThreadPark", "FileRead", "FileWrite", "FileForce", "SocketRead", "SocketWrite"} {
+	for _, wait := range []string{"JavaMonitorEnter", "ThreadPark", "FileRead", "FileWrite", "FileForce", "SocketRead",
+		"SocketWrite"} {
 		event("jdk."+wait, "stackTrace", "true", "threshold", nanos(s.WaitThreshold))
 	}
 	event("jdk.GarbageCollection", "threshold", "0 ns")

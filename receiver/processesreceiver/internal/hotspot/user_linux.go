@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asUser calls fn in a thread that has the rights of a user and its group, without other groups and capabilities. The thread ends
-// with it.
+// asUser calls fn in a thread that has the rights of a user and its group, without other groups and capabilities. The
+// thread ends with it.
 func asUser(uid, gid int, fn func() error) error {
 	result := make(chan error, 1)
 	go func() {
@@ -26,8 +26,8 @@ func asUser(uid, gid int, fn func() error) error {
 	return <-result
 }
 
-// become changes the effective ids of this thread, and drops its groups and capabilities. The functions of package syscall would change
-// those of all threads.
+// become changes the effective ids of this thread, and drops its groups and capabilities. The functions of package
+// syscall would change those of all threads.
 func become(uid, gid int) error {
 	const unchanged = ^uintptr(0)
 	if os.Geteuid() != uid || os.Getegid() != gid || os.Geteuid() == 0 {

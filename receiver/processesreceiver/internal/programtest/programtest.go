@@ -1,8 +1,8 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package programtest builds and starts a Go program that writes its own profiles to files, for tests that read them from outside. Only
-// tests import it.
+// Package programtest builds and starts a Go program that writes its own profiles to files, for tests that read them
+// from outside. Only tests import it.
 package programtest
 
 import (

@@ -5,8 +5,8 @@
 
 // Package target finds processes and opens what is needed of one: its program, its memory and the list of its mappings.
 //
-// All of that is read below one open directory of /proc, so that it is of the same process even if another one gets its id. A process can
-// write what it likes into its memory and files: the package bounds what it reads.
+// All of that is read below one open directory of /proc, so that it is of the same process even if another one gets its
+// id. A process can write what it likes into its memory and files: the package bounds what it reads.
 package target
 
 import (
@@ -103,7 +103,8 @@ func (t *Target) ReadFile(name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, limit))
 }
 
-// start returns field 22 of /proc/<pid>/stat. The name of the process, which may have anything in it, ends with the last parenthesis.
+// start returns field 22 of /proc/<pid>/stat. The name of the process, which may have anything in it, ends with the
+// last parenthesis.
 func (t *Target) start() (uint64, error) {
 	stat, err := t.ReadFile("stat", maxStatusBytes)
 	if err != nil {

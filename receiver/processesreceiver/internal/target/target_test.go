@@ -66,7 +66,9 @@ func TestParseMaps(t *testing.T) {
 		"00e03000-00e24000 rw-p 00000000 00:00 0\n" +
 		"zz-11 r--p 0 0:0 0 /bad\n5-4 r--p 0 0:0 0 /empty\n"))
 	require.NoError(t, err)
-	require.Equal(t, []Mapping{{Start: 0x400000, Limit: 0x452000, Offset: 0x1000, IsExecutable: true, Path: "/usr/bin/a b (deleted)"}}, mappings)
+	require.Equal(t,
+		[]Mapping{{Start: 0x400000, Limit: 0x452000, Offset: 0x1000, IsExecutable: true, Path: "/usr/bin/a b (deleted)"}},
+		mappings)
 	assert.Equal(t, "a b", mappings[0].Name())
 }
 
