@@ -40,15 +40,23 @@ func snapshotOf(e *block, m *Memory, services ...string) *snapshot {
 	if e.byKey != nil {
 		s.dict = e.dict.Snapshot()
 	}
+	counts := map[string]int{}
 	for i := range e.series {
 		sr := &e.series[i]
-		if sr.Profiles == 0 || len(services) > 0 && !slices.Contains(services, sr.Service) {
+		if sr.Profiles > 0 && (len(services) == 0 || slices.Contains(services, sr.Service)) {
+			counts[sr.Service]++
+			_ = m.Take(seriesCopyBytes) // its caller checks
+		}
+	}
+	for i := range e.series {
+		sr := &e.series[i]
+		n := counts[sr.Service]
+		if sr.Profiles == 0 || n == 0 {
 			continue
 		}
-		_ = m.Take(seriesCopyBytes) // its caller checks
 		of := s.parts[sr.Service]
 		if of == nil {
-			of = &snapshotService{start: sr.Start, end: sr.End}
+			of = &snapshotService{series: make([]series, 0, n), start: sr.Start, end: sr.End}
 			s.parts[sr.Service] = of
 		}
 		of.series = append(of.series, *sr)
