@@ -232,6 +232,7 @@ func TestOldSeriesTakeNoMemory(t *testing.T) {
 
 // What memory has of the services on disk is bounded: the oldest blocks are deleted, which is counted.
 func TestTheIndexOfOldServicesIsBounded(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	cfg := diskConfig(t, t.TempDir())
 	cfg.MaxBytes, cfg.MaxSeries = 1<<20, 0
 	s := open(t, cfg)

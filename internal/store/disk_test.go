@@ -48,6 +48,7 @@ func TestDirectoryIsLocked(t *testing.T) {
 
 // A block whose files are not what was written is set aside, and the others serve.
 func TestDamagedBlocks(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	for _, file := range []string{"index.json", "samples.parquet", "profiles.parquet", "dictionaries.zst"} {
 		for _, how := range []string{"cut", "changed", "removed"} {
 			t.Run(file+" "+how, func(t *testing.T) {

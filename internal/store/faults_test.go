@@ -473,6 +473,7 @@ func lifeOfAStore(s *Store) (logged int, failed error) {
 // Whichever use of the file system fails, for a moment or from then on, no profile is lost that was acknowledged, no
 // intact block is set aside, and somebody hears of it.
 func TestEveryUseOfTheDiskFails(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	faults := []error{syscall.EIO, syscall.EACCES, syscall.EMFILE, syscall.ENOSPC}
 	for n := 1; failAt(t, n, faults[n%len(faults)], n/len(faults)%2 == 0); n++ {
 	}

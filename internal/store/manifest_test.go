@@ -123,6 +123,7 @@ func sizeOf(dir string) (n int64) {
 
 // storage.max_bytes holds while blocks are joined. A day that is more than an eighth of it stays as it is.
 func TestMaxBytesHoldWhileBlocksAreJoined(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	for _, c := range []struct {
 		name                string
 		days, allowed       int

@@ -29,6 +29,7 @@ import (
 // number of histories, STORE_SEED the seed of the first one, a random one without it: a failure names the seed with
 // which it comes again.
 func TestOperations(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	histories, first := uint64(3), uint64(1)
 	if profiletest.IsRace { // everything takes minutes
 		histories = 1

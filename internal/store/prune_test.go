@@ -32,6 +32,7 @@ func bounded(limit int) *size.Meter {
 // The answer of a query whose functions need more memory than it may take has the large ones, and the totals of all. It
 // is the same from disk.
 func TestWhatDoesNotFitIsPruned(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	const functions, large = 100_000, 1 << 40
 	s := open(t, diskConfig(t, t.TempDir()))
 	defer func() { require.NoError(t, s.Close()) }()

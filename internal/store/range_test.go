@@ -46,6 +46,7 @@ func addDay(t *testing.T, s *Store, day time.Time) {
 
 // The memory of a query follows from one block and its answer: a range of more days does not need more.
 func TestMemoryOfAQueryDoesNotFollowFromItsRange(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	s := open(t, diskConfig(t, t.TempDir()))
 	day := noon.Truncate(24 * time.Hour)
 	queries := func() map[string]func(context.Context, *size.Meter) (any, error) {
