@@ -5,7 +5,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -26,22 +25,28 @@ func about(info component.BuildInfo, makeFactories func() (otelcol.Factories, er
 		return b.String() // the collector reports the error
 	}
 	for _, kind := range []struct {
-		name    string
-		modules map[component.Type]string
+		name string
+		own  []string
 	}{
-		{"receivers", factories.ReceiverModules}, {"processors", factories.ProcessorModules},
-		{"exporters", factories.ExporterModules}, {"connectors", factories.ConnectorModules},
+		{"receivers", own(factories.Receivers, factories.ReceiverModules)},
+		{"processors", own(factories.Processors, factories.ProcessorModules)},
+		{"exporters", own(factories.Exporters, factories.ExporterModules)},
+		{"connectors", own(factories.Connectors, factories.ConnectorModules)},
 	} {
-		var own []string
-		for id := range maps.Keys(kind.modules) {
-			if strings.HasPrefix(kind.modules[id], "github.com/otelcol-profiles/") {
-				own = append(own, id.String())
-			}
-		}
-		slices.Sort(own)
-		fmt.Fprintf(&b, "  %-12s%s\n", kind.name, strings.Join(own, ", "))
+		fmt.Fprintf(&b, "  %-12s%s\n", kind.name, strings.Join(kind.own, ", "))
 	}
 	b.WriteString("\n`" + info.Command + " components` lists all of them, with their modules and versions.\n" +
 		"profiletool has the same translators for files, at a terminal.")
 	return b.String()
+}
+
+// own returns the names of the project's components, without other names that they are also known by.
+func own[F component.Factory](factories map[component.Type]F, modules map[component.Type]string) (names []string) {
+	for id, factory := range factories {
+		if factory.Type() == id && strings.HasPrefix(modules[id], "github.com/otelcol-profiles/") {
+			names = append(names, id.String())
+		}
+	}
+	slices.Sort(names)
+	return names
 }
