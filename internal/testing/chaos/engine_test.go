@@ -100,7 +100,7 @@ func honestRow(of statement, i int) rowBinary {
 		return r.ints(3, 30)
 	case ofTypes:
 		return r.texts("shop", "process_cpu", fmt.Sprint("cpu", i), "nanoseconds", "cpu", "nanoseconds").ints(at, at+1e9, 1e9,
-			1, 1).bytes(0)
+			1, 1).bytes(0).texts("")
 	case ofSeries:
 		return r.id(i).pairs(1, "pod", "shop").pairs(0, "", "")
 	case ofProfiles:
@@ -193,7 +193,7 @@ func TestHostileEngine(t *testing.T) {
 		{"layouts without an end", ofLayout, endless(same(ofLayout)), shop, 400, "max_result_bytes"},
 		{"types without an end", ofTypes, endless(of(ofTypes)), shop, 400, "too large"},
 		{"long types without an end", ofTypes, endless(func(i int) rowBinary {
-			return rowBinary{}.texts("shop", fmt.Sprint(i, long), long, long, long, long).ints(1, 2, 3, 4, 5).bytes(0)
+			return rowBinary{}.texts("shop", fmt.Sprint(i, long), long, long, long, long).ints(1, 2, 3, 4, 5).bytes(0).texts(long)
 		}), shop, 400, "too large"},
 		{"series without an end", ofSeries, endless(of(ofSeries)), shop, 400, "too large"},
 		{"series of many attributes", ofSeries, endless(func(i int) rowBinary {
