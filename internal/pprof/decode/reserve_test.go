@@ -32,8 +32,8 @@ var hasHugeSamples = map[string]bool{
 	"many types and labels": true,
 }
 
-// requireReserved fails the test if Decode took more than it had reserved, or if it reserved far more than it took. On a
-// busy machine the peak of the heap has garbage in it, or is not seen: the best of three measurements counts.
+// requireReserved fails the test if Decode took more than it had reserved, or if it reserved far more than it took.
+// On a busy machine the peak of the heap has garbage in it, or is not seen: the best of three measurements counts.
 func requireReserved(t testing.TB, name string, measure func() (peak int64, reserved int)) {
 	t.Helper()
 	const constant = 16 << 20
