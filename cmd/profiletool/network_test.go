@@ -62,8 +62,9 @@ func (r *receiver) next(token string) (int, codes.Code) {
 	return r.answer(r.n)
 }
 
-func (r *receiver) Export(ctx context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse,
-	error) {
+func (r *receiver) Export(
+	ctx context.Context, request pprofileotlp.ExportRequest,
+) (pprofileotlp.ExportResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	md, _ := metadata.FromIncomingContext(ctx)

@@ -58,8 +58,9 @@ type profileMetrics struct {
 	done chan struct{}
 }
 
-func newConnector(set connector.Settings, config *Config, next consumer.Metrics, now func() time.Time) (*profileMetrics,
-	error) {
+func newConnector(
+	set connector.Settings, config *Config, next consumer.Metrics, now func() time.Time,
+) (*profileMetrics, error) {
 	selected, err := config.set()
 	if err != nil {
 		return nil, err

@@ -61,7 +61,8 @@ func createLogsToProfiles(_ context.Context, set connector.Settings, cfg compone
 	}, set.Logger))
 }
 
-func createLogsToLogs(_ context.Context, _ connector.Settings, _ component.Config, next consumer.Logs) (connector.Logs,
-	error) {
+func createLogsToLogs(
+	_ context.Context, _ connector.Settings, _ component.Config, next consumer.Logs,
+) (connector.Logs, error) {
 	return newFromLogs(toLogs(next))
 }

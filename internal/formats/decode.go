@@ -96,8 +96,9 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 func IsStreamed(format Format) bool { return format == TorchTrace }
 
 // DecodeStream is Decode for a format that IsStreamed. payload is what r has, as it arrived.
-func DecodeStream(r io.Reader, payload []byte, format Format, options Options) (pd pprofile.Profiles,
-	stats events.Stats, err error) {
+func DecodeStream(
+	r io.Reader, payload []byte, format Format, options Options,
+) (pd pprofile.Profiles, stats events.Stats, err error) {
 	if !IsStreamed(format) {
 		return pprofile.NewProfiles(), stats, fmt.Errorf("format %q is not read as a stream", format)
 	}

@@ -124,8 +124,7 @@ func (e *block) freeze() {
 func (e *block) clone() *block {
 	return &block{
 		id: e.id, segment: e.segment, logged: e.logged, dict: e.dict, series: e.series, metas: e.metas, begun: e.begun,
-		until:    e.until,
-		profiles: e.profiles, samples: e.samples, chunkBytes: e.chunkBytes, bytes: e.bytes,
+		until: e.until, profiles: e.profiles, samples: e.samples, chunkBytes: e.chunkBytes, bytes: e.bytes,
 	}
 }
 

@@ -139,8 +139,9 @@ func (s *Store) nextNumber() uint64 {
 }
 
 // write writes a block of all profiles of the sources. It is not live yet.
-func (d *disk) write(ctx context.Context, name string, sources []compaction.Source, step time.Duration) (*diskBlock,
-	error) {
+func (d *disk) write(
+	ctx context.Context, name string, sources []compaction.Source, step time.Duration,
+) (*diskBlock, error) {
 	r, err := d.files.Write(ctx, name, sources, step)
 	if err != nil {
 		return nil, err

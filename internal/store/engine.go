@@ -61,8 +61,9 @@ const (
 
 // types lists the types of a service, or of all services, that have profiles in the window or in [from, until), in the
 // order of services, profiles and types: an engine does not know the order of a pprof's types.
-func (s *EngineSource) types(ctx context.Context, memory *Memory, service string, from, until int64) (list []EngineType,
-	err error) {
+func (s *EngineSource) types(
+	ctx context.Context, memory *Memory, service string, from, until int64,
+) (list []EngineType, err error) {
 	start := s.now().Add(-s.window).UnixNano()
 	if from != 0 && from < start {
 		start = from
@@ -161,8 +162,9 @@ func (t *typeList) Open(string, bool, *Memory) (Part, error) { return nil, errNo
 var errNoProfiles = errors.New("these are types without profiles")
 
 // view returns a view that has the types of a service, or of all if service is empty.
-func (s *EngineSource) view(ctx context.Context, memory *Memory, service string, sel *Selection) (v *view,
-	e *engineBlock, err error) {
+func (s *EngineSource) view(
+	ctx context.Context, memory *Memory, service string, sel *Selection,
+) (v *view, e *engineBlock, err error) {
 	e = &engineBlock{block: newBlock(time.Time{}), bySeries: map[engineSeries]int32{}, found: map[EngineID]engineFound{}}
 	types := &typeList{}
 	v = &view{blocks: []Block{types}, memory: memory, onSamples: map[string]bool{}, release: func() {}}

@@ -55,8 +55,9 @@ func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *S
 	})
 }
 
-func (s *Querier) merge(ctx context.Context, q *Query, keep func(samples *Samples, row int) bool, parts int) (*Merged,
-	error) {
+func (s *Querier) merge(
+	ctx context.Context, q *Query, keep func(samples *Samples, row int) bool, parts int,
+) (*Merged, error) {
 	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return nil, err

@@ -172,8 +172,9 @@ func (r *viewReader) readType(p *part, list []selectedSeries, use func(*Samples)
 
 // divide uses the profiles of which no samples are wanted, and returns those of which samples are added up, and the
 // others.
-func (r *viewReader) divide(p *part, list []weightedProfile, use func(*Samples) error) (plain, rest []*weightedProfile,
-	err error) {
+func (r *viewReader) divide(
+	p *part, list []weightedProfile, use func(*Samples) error,
+) (plain, rest []*weightedProfile, err error) {
 	want := r.query.Want
 	for i := range list {
 		w := &list[i]

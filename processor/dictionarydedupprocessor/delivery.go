@@ -93,8 +93,9 @@ func (d *dedup) logLost(why loss, samples int, err error) {
 // deliver passes on a part, and retries the rest of it while the next component temporarily refuses it. If the next
 // component does not accept all samples, deliver returns the error, the others, and why it stopped. With once there is
 // no retry, and the next component may change the part.
-func (d *dedup) deliver(ctx context.Context, part *compact.Part, once bool) (rest pprofile.Profiles, why loss,
-	err error) {
+func (d *dedup) deliver(
+	ctx context.Context, part *compact.Part, once bool,
+) (rest pprofile.Profiles, why loss, err error) {
 	d.warnOversized(ctx, part)
 	bytes := d.metrics.outgoingSize(ctx, part)
 	rest = part.Profiles

@@ -51,8 +51,9 @@ func createMetrics(ctx context.Context, set processor.Settings, cfg component.Co
 	return processorhelper.NewMetrics(ctx, set, cfg, next, p.metrics, processorhelper.WithStart(p.Start))
 }
 
-func createLogs(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Logs) (processor.Logs,
-	error) {
+func createLogs(
+	ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Logs,
+) (processor.Logs, error) {
 	p := &hostDetection{cfg: cfg.(*Config)}
 	return processorhelper.NewLogs(ctx, set, cfg, next, p.logs, processorhelper.WithStart(p.Start))
 }

@@ -78,8 +78,9 @@ func publishNames(t *testing.T, kind string) {
 
 // run starts a program that prints something when it is running, and ends it with the test. It returns the profiler's
 // attributes of its process.
-func run(t *testing.T, environment []string, name string, arguments ...string) (attributes []profiletest.Attribute,
-	end func()) {
+func run(
+	t *testing.T, environment []string, name string, arguments ...string,
+) (attributes []profiletest.Attribute, end func()) {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {

@@ -31,7 +31,8 @@ func createProfiles(_ context.Context, set receiver.Settings, cfg component.Conf
 	return instances.Get(cfg.(*Config), set, newReceiver, func(r *otlpReceiver) { r.profiles = next })
 }
 
-func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs,
-	error) {
+func createLogs(
+	_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs,
+) (receiver.Logs, error) {
 	return instances.Get(cfg.(*Config), set, newReceiver, func(r *otlpReceiver) { r.logs = next })
 }

@@ -30,7 +30,8 @@ func checkMachine(*Config) problems {
 		": take the receiver `profiling` out of the configuration"}}
 }
 
-func createProfiler(context.Context, receiver.Settings, *ProfilerConfig, xconsumer.Profiles) (component.Component,
-	error) {
+func createProfiler(
+	context.Context, receiver.Settings, *ProfilerConfig, xconsumer.Profiles,
+) (component.Component, error) {
 	return nil, errors.New("not for this platform")
 }

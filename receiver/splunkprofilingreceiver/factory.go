@@ -50,7 +50,8 @@ func createProfiles(_ context.Context, set receiver.Settings, cfg component.Conf
 	return instances.Get(cfg.(*Config), set, newReceiver, func(r *splunkReceiver) { r.profiles = next })
 }
 
-func createLogs(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs) (receiver.Logs,
-	error) {
+func createLogs(
+	_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Logs,
+) (receiver.Logs, error) {
 	return instances.Get(cfg.(*Config), set, newReceiver, func(r *splunkReceiver) { r.logs = next })
 }

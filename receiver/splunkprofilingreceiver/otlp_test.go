@@ -85,8 +85,9 @@ func post(t testing.TB, url string, body []byte, headers ...string) answered {
 	return answered{response.StatusCode, response.Header, answer}
 }
 
-func (f *fixture) sendHTTP(t *testing.T, request plogotlp.ExportRequest, content string) (plogotlp.ExportResponse,
-	error) {
+func (f *fixture) sendHTTP(
+	t *testing.T, request plogotlp.ExportRequest, content string,
+) (plogotlp.ExportResponse, error) {
 	body, err := request.MarshalProto()
 	if content == httpserver.ContentJSON {
 		body, err = request.MarshalJSON()

@@ -45,8 +45,9 @@ func sampleTypes(pd pprofile.Profiles) map[string]pprofile.Profile {
 }
 
 // sums adds up the values of a profile by what key returns for the frames of a sample, the leaf first.
-func sums(pd pprofile.Profiles, p pprofile.Profile, key func(frames []string) string) (values map[string]int64,
-	counts map[string]int) {
+func sums(
+	pd pprofile.Profiles, p pprofile.Profile, key func(frames []string) string,
+) (values map[string]int64, counts map[string]int) {
 	values, counts = map[string]int64{}, map[string]int{}
 	for _, sample := range p.Samples().All() {
 		k := key(namesOf(pd.Dictionary(), sample.StackIndex()))

@@ -162,8 +162,9 @@ func (d *decompressor) plain(payload []byte, limit int, meter *pdatasize.Meter) 
 }
 
 // read reads up to size plain bytes of a payload into the buffer, and counts those that are left, up to the limit.
-func (d *decompressor) read(payload []byte, size, limit int, meter *pdatasize.Meter) (plain []byte, left int,
-	err error) {
+func (d *decompressor) read(
+	payload []byte, size, limit int, meter *pdatasize.Meter,
+) (plain []byte, left int, err error) {
 	if err := meter.More(size + lz4Bytes(payload)); err != nil {
 		return nil, 0, err
 	}

@@ -76,8 +76,9 @@ func (p tracerProvider) Tracer(name string, options ...trace.TracerOption) trace
 
 type tracer struct{ trace.Tracer }
 
-func (t tracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context,
-	trace.Span) {
+func (t tracer) Start(
+	ctx context.Context, name string, options ...trace.SpanStartOption,
+) (context.Context, trace.Span) {
 	return t.Tracer.Start(context.WithValue(ctx, tallyKey{}, &tally{}), name, options...)
 }
 

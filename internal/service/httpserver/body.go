@@ -192,8 +192,9 @@ func (b *Body) ReadAll() ([]byte, error) {
 
 // decode returns a reader of what data becomes, and what to call after its use, or nil. The claim holds the decoder's
 // memory.
-func decode(ctx context.Context, encoding string, data []byte, claim *budget.Claim, limit int64) (io.Reader, func(),
-	error) {
+func decode(
+	ctx context.Context, encoding string, data []byte, claim *budget.Claim, limit int64,
+) (io.Reader, func(), error) {
 	wire := bytes.NewReader(data)
 	var reader io.Reader
 	var err error

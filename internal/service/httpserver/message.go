@@ -96,8 +96,9 @@ func (m *arrivingMessage) await(read func() error) error {
 }
 
 // decompress decodes a message that has arrived. gRPC has refused encodings that it does not know.
-func (m *arrivingMessage) decompress(ctx context.Context, message []byte, claim *budget.Claim, limit int64) ([]byte,
-	error) {
+func (m *arrivingMessage) decompress(
+	ctx context.Context, message []byte, claim *budget.Claim, limit int64,
+) ([]byte, error) {
 	encoding := m.stream.RecvCompress()
 	if !slices.Contains(Encodings, encoding) {
 		return nil, status.Errorf(codes.Unimplemented, "grpc-encoding %q is not accepted", encoding)

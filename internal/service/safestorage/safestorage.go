@@ -56,8 +56,9 @@ type user struct {
 // write failed and one of the item's size, or of the failed one's if that is smaller, fails too. signal is the queue's,
 // such as "logs"; size returns about the bytes of the item, and is called only after a failure. The caller calls leave
 // after it has added the item.
-func (s *Storages) Enter(ctx context.Context, id component.ID, signal string, size func() int) (leave func(),
-	err error) {
+func (s *Storages) Enter(
+	ctx context.Context, id component.ID, signal string, size func() int,
+) (leave func(), err error) {
 	if c, ok := s.clients.Load(user{id, signal}); ok {
 		return c.(*client).enter(ctx, size)
 	}
@@ -78,8 +79,9 @@ type factory struct {
 	storages *Storages
 }
 
-func (f factory) Create(ctx context.Context, set extension.Settings, config component.Config) (extension.Extension,
-	error) {
+func (f factory) Create(
+	ctx context.Context, set extension.Settings, config component.Config,
+) (extension.Extension, error) {
 	created, err := f.Factory.Create(ctx, set, config)
 	if inner, ok := created.(storage.Extension); ok && err == nil {
 		return safeExtension{inner, f.storages, set.Logger}, nil

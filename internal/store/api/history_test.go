@@ -84,8 +84,9 @@ func timedHour(start time.Time, n int) pprofile.Profiles {
 
 // historyOf returns a store on disk with hours that add returns, all of them in blocks, its address, and the start of
 // its first day. The process has a memory limit.
-func historyOf(t *testing.T, limit int64, hours int, add func(start time.Time) pprofile.Profiles) (s *store.Store,
-	address string, day time.Time) {
+func historyOf(
+	t *testing.T, limit int64, hours int, add func(start time.Time) pprofile.Profiles,
+) (s *store.Store, address string, day time.Time) {
 	t.Helper()
 	limitMemory(t)
 	budget.SetMemoryLimit(limit)

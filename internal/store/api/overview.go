@@ -279,8 +279,9 @@ func sortCosts(list []serviceCost, by string) {
 	})
 }
 
-func (s *server) writeOverview(r *request, sel store.Selection, list []serviceCost, limit int, total cost) (*answer,
-	error) {
+func (s *server) writeOverview(
+	r *request, sel store.Selection, list []serviceCost, limit int, total cost,
+) (*answer, error) {
 	a := r.json()
 	a.format(`{"from":%d,"until":%d,"services":%d,"cpu":`, millis(sel.From), millis(sel.Until), len(list))
 	a.cost(total, true)

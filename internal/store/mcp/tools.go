@@ -262,8 +262,9 @@ func listAttributes(c *call, in *listAttributesIn) error {
 }
 
 // graph returns the tree of a selection, and that of the stacks that the filter selects.
-func (c *call) graph(in *selection, filter *frameFilter) (sel store.Selection, g *store.Graph, t *store.Tree,
-	err error) {
+func (c *call) graph(
+	in *selection, filter *frameFilter,
+) (sel store.Selection, g *store.Graph, t *store.Tree, err error) {
 	sel, _, err = in.read(c, nil)
 	if err := cmp.Or(err, filter.check()); err != nil {
 		return sel, nil, nil, err

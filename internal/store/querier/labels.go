@@ -312,8 +312,9 @@ func identify(s *store.Series, time int64) profileID {
 
 // choose returns the selection of series that match, between two times in Unix milliseconds, both of which belong to
 // it.
-func (q *Querier) choose(ctx context.Context, matchers []*labels.Matcher, start, end int64, dots bool) (*selection,
-	error) {
+func (q *Querier) choose(
+	ctx context.Context, matchers []*labels.Matcher, start, end int64, dots bool,
+) (*selection, error) {
 	meter := meterOf(ctx)
 	s := &selection{naming: newNaming(meter, dots), ctx: ctx, from: nanos(start), until: nanos(end)}
 	if s.until < maxNanos {

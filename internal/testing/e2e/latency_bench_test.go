@@ -130,8 +130,9 @@ type latencySink struct {
 	at map[int64]time.Time
 }
 
-func (a *latencySink) Export(_ context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse,
-	error) {
+func (a *latencySink) Export(
+	_ context.Context, request pprofileotlp.ExportRequest,
+) (pprofileotlp.ExportResponse, error) {
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -155,8 +155,9 @@ type firstMessages struct {
 	messages []pprofile.Profiles
 }
 
-func (m *firstMessages) Export(_ context.Context, request pprofileotlp.ExportRequest) (pprofileotlp.ExportResponse,
-	error) {
+func (m *firstMessages) Export(
+	_ context.Context, request pprofileotlp.ExportRequest,
+) (pprofileotlp.ExportResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.messages = append(m.messages, request.Profiles())

@@ -119,13 +119,15 @@ func (v *view) Select(_ context.Context, _ bool, _ *storage.SelectHints,
 	return &list{series: found, at: -1}
 }
 
-func (*view) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string,
-	annotations.Annotations, error) {
+func (*view) LabelValues(
+	context.Context, string, *storage.LabelHints, ...*labels.Matcher,
+) ([]string, annotations.Annotations, error) {
 	return nil, nil, nil
 }
 
-func (*view) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations,
-	error) {
+func (*view) LabelNames(
+	context.Context, *storage.LabelHints, ...*labels.Matcher,
+) ([]string, annotations.Annotations, error) {
 	return nil, nil, nil
 }
 

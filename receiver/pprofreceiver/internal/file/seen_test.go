@@ -34,8 +34,9 @@ type memoryStore struct {
 	fail   error
 }
 
-func (m *memoryStore) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (storage.Client,
-	error) {
+func (m *memoryStore) GetClient(
+	_ context.Context, kind component.Kind, id component.ID, name string,
+) (storage.Client, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.opened = fmt.Sprintf("%s/%s/%s", kind, id, name)

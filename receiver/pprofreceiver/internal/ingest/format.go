@@ -69,8 +69,9 @@ func SniffFormat(data []byte) formats.Format {
 // twentieth.
 const maxStreamFactor = 32
 
-func (in *Ingester) decodeFormat(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats decode.Stats,
-	err error) {
+func (in *Ingester) decodeFormat(
+	ctx context.Context, p *Payload,
+) (pd pprofile.Profiles, stats decode.Stats, err error) {
 	if p.Format == formats.GoTrace || p.Format == formats.TorchTrace || p.Format == formats.TorchMemory {
 		p.ProfileName, p.IsNamedByTypes = "", false // it has several kinds of profiles, named by their types
 	}

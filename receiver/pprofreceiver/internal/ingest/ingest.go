@@ -239,8 +239,9 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 }
 
 // decodePprof decodes a payload as pprof.
-func (in *Ingester) decodePprof(ctx context.Context, p *Payload) (pd pprofile.Profiles, stats pprofdecode.Stats,
-	err error) {
+func (in *Ingester) decodePprof(
+	ctx context.Context, p *Payload,
+) (pd pprofile.Profiles, stats pprofdecode.Stats, err error) {
 	options := pprofdecode.Options{
 		Limits:                 in.Limits,
 		IncludeOriginalPayload: in.Config.IncludeOriginalPayload,

@@ -143,8 +143,9 @@ func formatOf(body []byte) string {
 }
 
 // ingestPayload returns the payload of a POST /ingest.
-func (s *Server) ingestPayload(r *pushRequest, in *pyroscopewire.Ingest, form *ingestForm) (p ingest.Payload,
-	err error) {
+func (s *Server) ingestPayload(
+	r *pushRequest, in *pyroscopewire.Ingest, form *ingestForm,
+) (p ingest.Payload, err error) {
 	isText := in.Format != formatPprof && in.Format != formatJFR
 	var text pyroscopewire.TextType
 	if isText {
