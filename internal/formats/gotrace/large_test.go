@@ -19,6 +19,7 @@ func TestLargeTracesAreBounded(t *testing.T) {
 		reserved := 0
 		cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
 			options := everything()
+			reserved = 0
 			options.Meter = &size.Meter{Reserve: func(n int) error {
 				reserved += n
 				return reserve(n)
