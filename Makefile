@@ -133,9 +133,10 @@ fuzz-nightly: ## fuzz with FUZZTIME_NIGHTLY for each target
 
 METADATA ?= $(patsubst %/internal/metadata,%/metadata.yaml,$(wildcard */*/internal/metadata))
 
-generate: ## write what is generated: cmd/otelcol-profiles from builder-config.yaml, components' code from METADATA, NOTICE
+generate: ## write the generated files: cmd/otelcol-profiles from builder-config.yaml, components' code from METADATA, the Helm chart's manifests, NOTICE
 	internal/build/metadata.sh $(METADATA)
 	internal/build/assemble.sh $(MAIN)
+	mkdir -p bin && $(GO) run ./internal/build/chart > bin/manifests.tpl && mv bin/manifests.tpl config/helm/templates/_manifests.tpl
 	$(MAKE) --no-print-directory notice
 
 # NOTICE covers the binaries of all platforms. It is written to another file first, so that a failure keeps the old one.
@@ -165,7 +166,7 @@ vet-32bit: ## check that everything compiles for 32 bits
 vulnerabilities: ## look for known vulnerabilities that the code can reach; skipped if the database (GOVULNDB) is out of reach
 	GO='$(GO)' internal/build/vulnerabilities.sh
 
-check-generated: ## fail if cmd/otelcol-profiles, the output of mdatagen, NOTICE or a go.mod is stale
+check-generated: ## fail if cmd/otelcol-profiles, the output of mdatagen, the chart's manifests, NOTICE or a go.mod is stale
 	internal/build/check_generated.sh $(METADATA)
 
 validate: build ## let the binary validate every file in config/

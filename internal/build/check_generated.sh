@@ -17,6 +17,7 @@ done
 grep -L '^// Code generated' "$main"/*.go | xargs cp -t bin/generated
 internal/build/assemble.sh bin/generated
 diff -r -x otelcol-profiles "$main" bin/generated || stale "run \`make generate\` and commit $main"
+$go run ./internal/build/chart | diff - config/helm/templates/_manifests.tpl || stale "run \`make generate\` and commit config/helm"
 $go run ./internal/build/notice -C "$main,cmd/profiletool" -tags=grpcnotrace > bin/NOTICE.table
 diff NOTICE bin/NOTICE.table || stale 'run `make notice` and commit NOTICE'
 $go mod tidy -e -diff
