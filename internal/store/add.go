@@ -45,16 +45,16 @@ type addedChunk struct {
 
 // seriesBefore is what was known of a series before a profile.
 type seriesBefore struct {
-	use                    *seriesUse
-	totals                 *totals
-	gaugeAt, gaugeInterval int64
+	use    *seriesUse
+	totals *totals
+	gauge  gaugeTimes
 }
 
 // undo forgets the profiles of the message. The same message can be added later as if it came for the first time.
 func (a *adder) undo() {
 	for _, before := range slices.Backward(a.scratch.before) {
 		a.setTotals(before.use, before.totals)
-		before.use.gaugeAt, before.use.gaugeInterval = before.gaugeAt, before.gaugeInterval
+		before.use.gauge = before.gauge
 	}
 	a.scratch.added = a.scratch.added[:0]
 }
@@ -247,11 +247,11 @@ func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes 
 	cols := &a.scratch.columns
 	cols.reset()
 	a.samples(p, &c.Profile)
-	a.setTime(&c.Profile)
-	a.scratch.before = append(a.scratch.before, seriesBefore{sr.use, sr.use.totals, sr.use.gaugeAt, sr.use.gaugeInterval})
+	c.place(a.first, a.last, a.now.UnixNano(), int64(a.Window()))
+	a.scratch.before = append(a.scratch.before, seriesBefore{sr.use, sr.use.totals, sr.use.gauge})
 	switch c.Values {
 	case kind.Gauge:
-		sr.use.hold(&c.Profile, int64(a.cfg.Resolution))
+		sr.use.gauge.hold(&c.Profile, int64(a.cfg.Resolution))
 	case kind.Cumulative:
 		before := sr.use.totals.bytes()
 		isInOrder := sr.use.difference(cols, &c.Profile)
@@ -276,31 +276,6 @@ func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes 
 	a.added.Samples += int(c.Samples)
 	if c.Flags&isMoved != 0 {
 		a.added.Moved++
-	}
-}
-
-// setTime sets the time under which a profile is kept: its own with that of its observations. It is the time of its
-// arrival if it has neither, or if one of them is outside the window.
-func (a *adder) setTime(c *Profile) {
-	now, window := a.now.UnixNano(), int64(a.Window())
-	oldest, newest := now-window, now+int64(time.Minute)
-	c.Start, c.End = c.Time, c.Time+min(c.Duration, math.MaxInt64-c.Time)
-	isTimed, hasTime := c.Flags&hasTimestamps != 0, c.Time != 0
-	isOutside := hasTime && (c.End < oldest || c.End > newest) || isTimed && (a.last < oldest || a.first > newest)
-	if isTimed {
-		first, last := max(a.first, oldest), min(a.last, newest)
-		if !hasTime || first < c.Start {
-			c.Start = first - 1 // it ends at its timestamp
-		}
-		if !hasTime || last >= c.End {
-			c.End = last + 1 // ends are exclusive
-		}
-	}
-	if isOutside || !hasTime && !isTimed {
-		c.Start, c.End = now-min(c.Duration, window), now
-	}
-	if isOutside {
-		c.Flags |= isMoved
 	}
 }
 

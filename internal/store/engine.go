@@ -297,7 +297,7 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	}
 	switch c.Values {
 	case kind.Gauge:
-		sr.use.hold(&c, resolution)
+		sr.use.gauge.hold(&c, resolution)
 	case kind.Cumulative:
 		if !sr.use.difference(&columns{}, &c) {
 			return

@@ -348,7 +348,7 @@ func (c *eventCollector) finish() (*Events, error) {
 		out.List = append(out.List, e.Event)
 	}
 	out.Frames = c.tree.frames
-	return out, c.memory.keep(c.memory.used)
+	return out, c.memory.keep(c.memory.inUse())
 }
 
 // compareNumbered compares names that differ in a number by the number: goroutine 9 before goroutine 10.

@@ -44,7 +44,7 @@ func (s *Querier) Diff(ctx context.Context, sel, base Selection, maxNodes int) (
 func (s *Querier) graph(ctx context.Context, sides []Selection, maxNodes int) (*Graph, error) {
 	var g Graph
 	memory := newMemory(ctx, sides[0].Meter)
-	asTime, used := false, memory.used
+	asTime := false
 	var compute func(parts int) error
 	compute = func(parts int) (err error) {
 		b := newTreeBuilder(memory)
@@ -62,7 +62,7 @@ func (s *Querier) graph(ctx context.Context, sides []Selection, maxNodes int) (*
 		}
 		if !asTime && differ(periods) {
 			asTime = true
-			memory.Release(memory.used - used)
+			memory.Release(memory.inUse())
 			return compute(parts)
 		}
 		if err := s.unite(ctx, b, sides, ends); err != nil {

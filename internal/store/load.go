@@ -105,9 +105,6 @@ func (p *diskPart) Resources() iter.Seq[dictionary.AttributeSetIndex] {
 // Meta implements Part.
 func (p *diskPart) Meta(of *Profile) *Meta { return &p.metas[of.meta] }
 
-// isOutside reports whether an index is none of a table of n entries. Every table has entry 0.
-func isOutside(i int32, n int) bool { return i < 0 || i > 0 && int(i) >= n }
-
 // runsBy returns the parts of a list in which each entry follows the one before.
 func runsBy[T any](list []T, follows func(last, next T) bool) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {

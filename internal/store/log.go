@@ -62,8 +62,8 @@ func (w *writeLog) begin(e *block, series map[seriesID]*seriesUse) error {
 	b = binary.AppendUvarint(b, uint64(len(series)))
 	for id, use := range series {
 		b = append(append(append(b, id[:]...), use.resource[:]...), use.attributes[:]...)
-		b = binary.AppendVarint(binary.AppendVarint(b, use.last.UnixNano()), use.gaugeAt)
-		b = binary.AppendVarint(b, use.gaugeInterval)
+		b = binary.AppendVarint(binary.AppendVarint(b, use.last.UnixNano()), use.gauge.at)
+		b = binary.AppendVarint(b, use.gauge.interval)
 		if use.totals == nil {
 			b = append(b, 0)
 			continue
@@ -212,7 +212,7 @@ func (r *replayer) block(d *dictionary.RecordReader) error {
 		d.Fill(id[:])
 		d.Fill(use.resource[:])
 		d.Fill(use.attributes[:])
-		use.last, use.gaugeAt, use.gaugeInterval = time.Unix(0, d.Varint()), d.Varint(), d.Varint()
+		use.last, use.gauge.at, use.gauge.interval = time.Unix(0, d.Varint()), d.Varint(), d.Varint()
 		if d.Byte() == 1 {
 			use.totals = &totals{at: d.Varint(), sum: d.Varint()}
 			for range d.Count() {
@@ -304,7 +304,7 @@ func (u *seriesUse) restore(c *chunk, begun time.Time) {
 	}
 	switch c.Values {
 	case kind.Gauge:
-		u.seeGauge(c.Start)
+		u.gauge.see(c.Start)
 	case kind.Cumulative:
 		var cols columns
 		_ = c.decode(ColumnsWanted{Attributes: true, Links: true}, &Columns{}, func(part *Columns) error {

@@ -48,8 +48,6 @@ func (s *Samples) kept(keep func(samples *Samples, row int) bool) *Samples {
 // NewQuery returns a query of the profiles of series whose time lies in [from, until). Its memory comes on top of what
 // the meter has.
 func NewQuery(ctx context.Context, meter *size.Meter, only []Series, from, until int64, want Want) *Query {
-	m := newMemory(ctx, meter)
-	m.used = m.meter.Level()
-	m.reserved = m.used
-	return &Query{Selection: Selection{From: from, Until: until, Meter: meter}, Only: only, Want: want, Memory: m}
+	return &Query{Selection: Selection{From: from, Until: until, Meter: meter}, Only: only, Want: want,
+		Memory: newMemory(ctx, meter).onTop()}
 }

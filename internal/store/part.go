@@ -4,9 +4,12 @@
 package store
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -149,31 +152,32 @@ const (
 	isReset       = chunkFlags(blockfile.IsReset)
 )
 
-// first and last return the start and the end of the profile.
-func (p *Profile) first() int64 {
-	if p.Values == kind.Gauge {
-		return p.Start - p.Duration
+// at32 returns an entry of a column, or 0 if nothing has one.
+func at32(column []int32, i int) int32 {
+	if len(column) == 0 {
+		return 0
 	}
-	return p.Start
+	return column[i]
 }
 
-func (p *Profile) last() int64 {
-	if p.Values == kind.Gauge {
-		return p.Start
-	}
-	return p.End
+// isOutside reports whether an index is none of a table of n entries. Every table has entry 0.
+func isOutside(i int32, n int) bool { return i < 0 || i > 0 && int(i) >= n }
+
+// compareSeries orders the series of a service.
+func compareSeries(a, b BlockSeries) int {
+	return cmp.Or(strings.Compare(a.Profile, b.Profile), strings.Compare(a.Type.Type, b.Type.Type),
+		slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// interval returns the time between a gauge and the next one of its series, as far as it is known.
-func (p *Profile) interval() int64 { return (p.End - p.Start) / 2 }
-
-// profileTime returns the time of a profile, or under which it is kept.
-func (p *Profile) profileTime() int64 {
-	if p.Time == 0 || p.Flags&isMoved != 0 {
-		return p.first()
+// labelsOf returns the attributes of a series' resource and profiles as strings. If both have a key, the profile's
+// value wins.
+func labelsOf(dict *dictionary.Dictionary, sr *BlockSeries) map[string]string {
+	labels := map[string]string{}
+	for _, set := range []dictionary.AttributeSetIndex{sr.Resource, sr.Attributes} {
+		for _, i := range dict.AttributeSets.At(set) {
+			a := dict.Attributes.At(dictionary.AttributeIndex(i))
+			labels[dict.Strings.At(a.Key)] = a.Value.AsString()
+		}
 	}
-	return p.Time
+	return labels
 }
-
-// isTimed reports whether its observations have times that can be shown.
-func (p *Profile) isTimed() bool { return p.Flags&(hasTimestamps|isMoved) == hasTimestamps }

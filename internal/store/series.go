@@ -31,13 +31,7 @@ func (c *seriesCollector) list() ([]Series, error) {
 	for _, key := range slices.Sorted(maps.Keys(c.found)) {
 		list = append(list, *c.found[key])
 	}
-	return list, c.memory.keep(c.memory.used)
-}
-
-// isSelected reports whether the names and the time of a series are selected. Labels cost more, and come after.
-func (sr *BlockSeries) isSelected(sel *Selection) bool {
-	return (sel.Profile == "" || sr.Profile == sel.Profile) && sr.Type.is(sel.Type) && sr.Until >= sel.From &&
-		(sel.Until == 0 || sr.From < sel.Until)
+	return list, c.memory.keep(c.memory.inUse())
 }
 
 // block adds what a block has of the series of a service, whose labels are read when there is one to add.

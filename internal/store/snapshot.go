@@ -8,7 +8,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
@@ -108,12 +107,6 @@ func (s *snapshot) Series(service string, m *Memory, use func([]BlockSeries) err
 	return m.Check()
 }
 
-// compareSeries orders the series of a service.
-func compareSeries(a, b BlockSeries) int {
-	return cmp.Or(strings.Compare(a.Profile, b.Profile), strings.Compare(a.Type.Type, b.Type.Type),
-		slices.Compare(a.ID[:], b.ID[:]))
-}
-
 // Labels implements Block.
 func (s *snapshot) Labels(service string) ([]map[string]string, error) {
 	list := s.parts[service].list
@@ -122,19 +115,6 @@ func (s *snapshot) Labels(service string) ([]map[string]string, error) {
 		labels[i] = labelsOf(s.dict, &list[i])
 	}
 	return labels, nil
-}
-
-// labelsOf returns the attributes of a series' resource and profiles as strings. If both have a key, the profile's
-// value wins.
-func labelsOf(dict *dictionary.Dictionary, sr *BlockSeries) map[string]string {
-	labels := map[string]string{}
-	for _, set := range []dictionary.AttributeSetIndex{sr.Resource, sr.Attributes} {
-		for _, i := range dict.AttributeSets.At(set) {
-			a := dict.Attributes.At(dictionary.AttributeIndex(i))
-			labels[dict.Strings.At(a.Key)] = a.Value.AsString()
-		}
-	}
-	return labels
 }
 
 // Starts implements Block.

@@ -137,14 +137,6 @@ type Samples struct {
 // Len returns the number of rows.
 func (s *Samples) Len() int { return max(len(s.Values), len(s.Fractions)) }
 
-// at32 returns an entry of a column, or 0 if nothing has one.
-func at32(column []int32, i int) int32 {
-	if len(column) == 0 {
-		return 0
-	}
-	return column[i]
-}
-
 // Series is profiles of one resource, sample type and set of identifying attributes.
 type Series struct {
 	Service, Profile string

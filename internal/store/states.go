@@ -15,15 +15,6 @@ import (
 
 // This file finds out until when a state holds: until the next one of its series, which can be in any block.
 
-// holds returns until when a gauge counts: until the next one of the selection if that comes within two intervals,
-// otherwise for one.
-func (sel *Selection) holds(c *Profile, next int64) int64 {
-	if next <= c.End && (sel.Until == 0 || next < sel.Until) {
-		return next
-	}
-	return c.Start + c.interval()
-}
-
 // noStart is the start of the profile after the last one.
 const noStart = math.MaxInt64
 

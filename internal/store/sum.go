@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 const (
@@ -122,11 +121,6 @@ func (r *reader) begin(p Part) {
 func (r *reader) whole(w *weightedProfile) (group int, whole bool) {
 	group, same := r.groups.ofSeries(r.sel, r.filter, w.series)
 	return group, same && r.filter.required(w.series) == 0 && !r.sel.cuts(&w.Profile)
-}
-
-// cuts reports whether only a part of a profile's timestamps lies in the selected time.
-func (sel *Selection) cuts(p *Profile) bool {
-	return p.Values != kind.Gauge && p.isTimed() && (sel.From > p.Start || sel.Until != 0 && sel.Until < p.End)
 }
 
 // observed decides which observations of one profile belong to the selection, and to which group.

@@ -6,13 +6,12 @@ package store
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
-// This file makes deltas of cumulative profiles, and determines for how long gauges hold.
+// This file makes deltas of cumulative profiles.
 
 type totals struct {
 	at, sum int64
@@ -198,26 +197,4 @@ func (s *Store) moveTotals(dict *dictionary.Dictionary) {
 		slices.SortFunc(use.totals.rows, totalRow.compare)
 	}
 	s.totalsOver = dict
-}
-
-const (
-	// firstGaugeInterval is the interval of the first gauge of a series.
-	firstGaugeInterval = int64(time.Minute)
-	maxGaugeInterval   = int64(time.Hour)
-)
-
-// hold sets the time for which a gauge may count: two intervals, which are the time since the gauge before.
-func (u *seriesUse) hold(c *Profile, resolution int64) {
-	u.seeGauge(c.End)
-	c.Start, c.End = c.End, c.End+2*max(cmp.Or(u.gaugeInterval, firstGaugeInterval), resolution)
-}
-
-// seeGauge notes the time of a gauge. A series that was missing for more than four intervals keeps its previous
-// interval.
-func (u *seriesUse) seeGauge(at int64) {
-	since := at - u.gaugeAt
-	if u.gaugeAt != 0 && since > 0 && (u.gaugeInterval == 0 || since <= 4*u.gaugeInterval) {
-		u.gaugeInterval = min(since, maxGaugeInterval)
-	}
-	u.gaugeAt = max(u.gaugeAt, at)
 }

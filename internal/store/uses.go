@@ -21,8 +21,7 @@ type seriesUse struct {
 	resource, attributes [sha256.Size]byte
 	// totals are the values of its last cumulative profile, over the dictionary of the last block; nil if there is none.
 	totals *totals
-	// gaugeAt is the time of its last gauge, gaugeInterval the time from the one before.
-	gaugeAt, gaugeInterval int64
+	gauge  gaugeTimes
 }
 
 // release drops a block's series.
