@@ -17,7 +17,7 @@ import (
 func (s *EngineSource) findOnSamples(ctx context.Context, e *engineBlock, v *view, sel *Selection,
 	wanted func(*EngineType) bool,
 ) error {
-	keys, err := sel.filterKeys()
+	keys, err := filterKeys(sel)
 	if err != nil {
 		return err
 	}

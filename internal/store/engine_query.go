@@ -118,7 +118,7 @@ func (r *engineReader) wholeHours(q *EngineQuery, of *BlockSeries) (from, until 
 	from, until = before(from+hour-1), before(until)
 	for i := range r.block.series {
 		sr := &r.block.series[i]
-		if !sr.isOfType(of) {
+		if !isOfType(&sr.BlockSeries, of) {
 			continue
 		}
 		for k := range sr.chunks {
@@ -136,7 +136,7 @@ func (r *engineReader) wholeHours(q *EngineQuery, of *BlockSeries) (from, until 
 
 // isOfType reports whether a series has profiles, and those have the same name and sample type as those of another one
 // of its service.
-func (sr *BlockSeries) isOfType(other *BlockSeries) bool {
+func isOfType(sr, other *BlockSeries) bool {
 	return sr.Profiles > 0 && sr.Profile == other.Profile && sr.Type == other.Type
 }
 
@@ -144,7 +144,7 @@ func (sr *BlockSeries) isOfType(other *BlockSeries) bool {
 func (r *engineReader) isAll(q *EngineQuery, of *BlockSeries) bool {
 	all := 0
 	for i := range r.block.series {
-		if r.block.series[i].isOfType(of) {
+		if isOfType(&r.block.series[i].BlockSeries, of) {
 			all++
 		}
 	}

@@ -131,7 +131,7 @@ func (c *eventCollector) begin(s *Samples) error {
 		c.filter = newFilter(s.Dict, c.memory)
 	}
 	if sr := (BlockSeries{Service: c.sel.Service, Resource: s.Resource, Attributes: s.Profile}); isNew ||
-		!c.series.isOf(&sr) {
+		sr.Resource != c.series.Resource || sr.Attributes != c.series.Attributes {
 		c.series, c.sets = sr, map[dictionary.AttributeSetIndex]setNames{}
 	}
 	return nil
@@ -179,10 +179,6 @@ func (c *eventCollector) stackOf(frames []int32) int32 {
 		c.stacks = append(c.stacks, frames)
 	}
 	return at
-}
-
-func (sr *BlockSeries) isOf(other *BlockSeries) bool {
-	return sr.Resource == other.Resource && sr.Attributes == other.Attributes
 }
 
 // numberOf returns the number of a name, the next one if the name is new.

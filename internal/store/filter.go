@@ -76,7 +76,7 @@ type filterSet struct {
 const maxFilterKeys = 32
 
 // filterKeys returns the keys of a selection's attributes, with their values.
-func (sel *Selection) filterKeys() (keys []filterKey, err error) {
+func filterKeys(sel *Selection) (keys []filterKey, err error) {
 	for _, a := range sel.Attributes {
 		i := slices.IndexFunc(keys, func(k filterKey) bool { return k.name == a.Key })
 		if i < 0 {

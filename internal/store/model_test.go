@@ -84,8 +84,8 @@ type counted struct {
 	isBaseline, isMoved  bool
 }
 
-// model has what was acknowledged, in the order of its arrival.
-type model struct {
+// naiveStore has what was acknowledged, in the order of its arrival.
+type naiveStore struct {
 	messages []*message
 	refused  int // as older than the one before
 	list     []*counted
@@ -100,15 +100,15 @@ type knownSeries struct {
 	rows         []modelRow // of the last total
 }
 
-func newModel(messages []*message) *model {
-	m := &model{states: map[string][]*counted{}, known: map[string]*knownSeries{}}
+func newModel(messages []*message) *naiveStore {
+	m := &naiveStore{states: map[string][]*counted{}, known: map[string]*knownSeries{}}
 	for _, each := range messages {
 		m.add(each)
 	}
 	return m
 }
 
-func (m *model) add(of *message) {
+func (m *naiveStore) add(of *message) {
 	m.messages = append(m.messages, of)
 	for _, p := range of.profiles {
 		c := &counted{modelProfile: p, rows: p.rows, start: p.time, end: p.time + p.duration}
@@ -131,7 +131,7 @@ func (m *model) add(of *message) {
 }
 
 // addState sets the interval of a state, which is the time since the one before, unless that is missing.
-func (m *model) addState(c *counted, before *knownSeries, resolution int64) {
+func (m *naiveStore) addState(c *counted, before *knownSeries, resolution int64) {
 	c.start = c.end
 	known := &knownSeries{at: c.start}
 	if before != nil {
@@ -152,7 +152,7 @@ func (m *model) addState(c *counted, before *knownSeries, resolution int64) {
 }
 
 // addTotal makes a delta of a total, and reports whether it is not older than the one before.
-func (m *model) addTotal(c *counted, before *knownSeries) bool {
+func (m *naiveStore) addTotal(c *counted, before *knownSeries) bool {
 	sum := func(rows []modelRow) (n int64) {
 		for _, row := range rows {
 			n += row.value
@@ -244,7 +244,7 @@ func (s *modelSelection) group(p *modelProfile, row *modelRow) string {
 }
 
 // selected calls use with all profiles of a selection that count, until when, and for how long.
-func (m *model) selected(s *modelSelection, use func(c *counted, end, length int64)) (onlyBaselines bool) {
+func (m *naiveStore) selected(s *modelSelection, use func(c *counted, end, length int64)) (onlyBaselines bool) {
 	hasOthers, hasBaselines := false, false
 	for _, c := range m.list {
 		if c.service != s.Service || c.name != s.Profile || c.typ.Type != s.Type || !s.matches(c.modelProfile, nil) {
@@ -271,7 +271,7 @@ func (m *model) selected(s *modelSelection, use func(c *counted, end, length int
 }
 
 // next returns the state after one of a series, or nil.
-func (m *model) next(c *counted) *counted {
+func (m *naiveStore) next(c *counted) *counted {
 	states := m.states[c.series()]
 	if i := slices.Index(states, c); i+1 < len(states) {
 		return states[i+1]
@@ -281,7 +281,7 @@ func (m *model) next(c *counted) *counted {
 
 // holds returns until when a state holds: until the next selected one if that comes within two intervals, otherwise for
 // one.
-func (m *model) holds(c *counted, until int64) int64 {
+func (m *naiveStore) holds(c *counted, until int64) int64 {
 	if next := m.next(c); next != nil && next.start <= c.start+2*c.interval && next.start < until {
 		return next.start
 	}
@@ -292,7 +292,7 @@ func (m *model) holds(c *counted, until int64) int64 {
 type modelKey struct{ group, stack, endpoint string }
 
 // sums adds up what is selected. isOpen reports that nothing but first totals is selected.
-func (m *model) sums(sel store.Selection) (sums map[modelKey]float64, isOpen bool) {
+func (m *naiveStore) sums(sel store.Selection) (sums map[modelKey]float64, isOpen bool) {
 	s := selectionOf(sel)
 	sums = map[modelKey]float64{}
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
@@ -328,7 +328,7 @@ func (m *model) sums(sel store.Selection) (sums map[modelKey]float64, isOpen boo
 }
 
 // line returns the values of a time line by group: NaN for steps without profiles.
-func (m *model) line(sel store.Selection, from, step int64, n int) map[string][]float64 {
+func (m *naiveStore) line(sel store.Selection, from, step int64, n int) map[string][]float64 {
 	s := selectionOf(sel)
 	lines := map[string][]float64{}
 	type state struct {

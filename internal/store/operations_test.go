@@ -71,7 +71,7 @@ type history struct {
 	rnd   *rand.Rand
 	cfg   store.Config
 	store *store.Store
-	model *model
+	model *naiveStore
 	now   time.Time
 	log   []string
 	disk  *faultyDisk

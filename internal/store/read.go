@@ -54,7 +54,7 @@ func (v *view) selected(q *Query) (*viewReader, error) {
 		return nil, err
 	}
 	s := v.scan(q, types)
-	if s.keys, err = s.sel.filterKeys(); err != nil {
+	if s.keys, err = filterKeys(s.sel); err != nil {
 		return nil, err
 	}
 	selected, err := s.plan()

@@ -51,7 +51,7 @@ func (v *view) timeline(sel *Selection, points int, now time.Time, cfg Config,
 	q := &Query{Selection: *sel, Memory: v.memory}
 	q.LastState = false
 	s := v.scan(q, types)
-	if s.keys, err = sel.filterKeys(); err != nil {
+	if s.keys, err = filterKeys(sel); err != nil {
 		return nil, err
 	}
 	planned, err := s.plan()
