@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 func newStore(term *terminal) *cobra.Command {
@@ -111,7 +112,7 @@ func newStoreExport(term *terminal) *cobra.Command {
 // readStored returns the selected profiles of a store's directory, merged: process_cpu of the only service, unless
 // others are wanted. Those from before since are left out, unless it is 0.
 func (r *reader) readStored(directory string, since time.Duration) (p *profile.Profile, err error) {
-	sel := store.Selection{Service: r.wanted.service, Profile: r.wanted.profile, Type: r.wanted.sampleType}
+	sel := model.Selection{Service: r.wanted.service, Profile: r.wanted.profile, Type: r.wanted.sampleType}
 	if since > 0 {
 		sel.From = time.Now().Add(-since).UnixNano()
 	}
@@ -144,7 +145,7 @@ func (r *reader) readStored(directory string, since time.Duration) (p *profile.P
 }
 
 // whatIsOnDisk names the time for which a directory has profiles, and how to ask for what is newer.
-func whatIsOnDisk(s *store.Store, sel *store.Selection) string {
+func whatIsOnDisk(s *store.Store, sel *model.Selection) string {
 	var from, until int64
 	for i, b := range s.Blocks() {
 		if i == 0 {
@@ -164,7 +165,7 @@ func whatIsOnDisk(s *store.Store, sel *store.Selection) string {
 }
 
 // complete chooses the service and the profile, if the selection names none.
-func complete(ctx context.Context, s *store.Store, sel *store.Selection) error {
+func complete(ctx context.Context, s *store.Store, sel *model.Selection) error {
 	services, err := s.Services(ctx, nil)
 	if err != nil {
 		return err
@@ -195,7 +196,7 @@ func namesOf(services []store.ServiceInfo) (names string) {
 		case i > 0:
 			names += ", "
 		}
-		names += store.Shorten(s.Service)
+		names += model.Shorten(s.Service)
 	}
 	return names
 }

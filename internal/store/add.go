@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // UnknownService is the service of a resource without service.name.
@@ -47,7 +48,7 @@ type addedChunk struct {
 type seriesBefore struct {
 	use    *seriesUse
 	totals *totals
-	gauge  gaugeTimes
+	gauge  model.GaugeTimes
 }
 
 // undo forgets the profiles of the message. The same message can be added later as if it came for the first time.
@@ -241,17 +242,17 @@ func (a *adder) stringAt(i int32) string {
 
 func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes dictionary.AttributeSetIndex) {
 	sr := &a.block.series[series]
-	c := chunk{Profile: Profile{Time: int64(min(uint64(p.Time()), math.MaxInt64)),
+	c := chunk{Profile: model.Profile{Time: int64(min(uint64(p.Time()), math.MaxInt64)),
 		Duration: int64(min(p.DurationNano(), math.MaxInt64/4))}}
 	c.Values = kind.ValuesOfProfile(p, a.src)
 	cols := &a.scratch.columns
 	cols.reset()
 	a.samples(p, &c.Profile)
-	c.place(a.first, a.last, a.now.UnixNano(), int64(a.Window()))
+	c.Place(a.first, a.last, a.now.UnixNano(), int64(a.Window()))
 	a.scratch.before = append(a.scratch.before, seriesBefore{sr.use, sr.use.totals, sr.use.gauge})
 	switch c.Values {
 	case kind.Gauge:
-		sr.use.gauge.hold(&c.Profile, int64(a.cfg.Resolution))
+		sr.use.gauge.Hold(&c.Profile, int64(a.cfg.Resolution))
 	case kind.Cumulative:
 		before := sr.use.totals.bytes()
 		isInOrder := sr.use.difference(cols, &c.Profile)
@@ -263,7 +264,7 @@ func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes 
 	}
 	c.Samples = int32(len(cols.values))
 	c.data = cols.encode(c.Flags)
-	c.meta = a.block.meta(Meta{
+	c.Meta = a.block.meta(model.Meta{
 		PeriodType: a.importer.Field(p.PeriodType().TypeStrindex()),
 		PeriodUnit: a.importer.Field(p.PeriodType().UnitStrindex()),
 		Period:     p.Period(),
@@ -274,7 +275,7 @@ func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes 
 	a.scratch.added = append(a.scratch.added, addedChunk{series, c})
 	a.added.Profiles++
 	a.added.Samples += int(c.Samples)
-	if c.Flags&isMoved != 0 {
+	if c.Flags&model.IsMoved != 0 {
 		a.added.Moved++
 	}
 }
@@ -294,7 +295,7 @@ func (a *adder) position(index int, p pprofile.Profile) int32 {
 }
 
 // samples fills the columns.
-func (a *adder) samples(p pprofile.Profile, c *Profile) {
+func (a *adder) samples(p pprofile.Profile, c *model.Profile) {
 	cols, samples := &a.scratch.columns, p.Samples()
 	a.first, a.last = math.MaxInt64, 0
 	for i := range samples.Len() {
@@ -308,13 +309,13 @@ func (a *adder) samples(p pprofile.Profile, c *Profile) {
 		}
 		attributes, link := a.importer.AttributeSet(sample.AttributeIndices()), a.importer.Link(sample.LinkIndex())
 		if attributes != 0 {
-			c.Flags |= hasAttributes
+			c.Flags |= model.HasAttributes
 		}
 		if link != 0 {
-			c.Flags |= hasLinks
+			c.Flags |= model.HasLinks
 		}
 		if n > 0 {
-			c.Flags |= hasTimestamps
+			c.Flags |= model.HasTimestamps
 		}
 		for k := range max(n, 1) {
 			value, timestamp := int64(1), int64(0)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -101,7 +102,7 @@ func TestAMessageReplacesOtherSeries(t *testing.T) {
 	require.NoError(t, s.Add(ofServices(noon, "other"), noon.Add(time.Second)).Err)
 	now := noon.Add(5 * time.Minute)
 	require.NoError(t, s.Add(ofServices(now, "own", "new"), now).Err)
-	assert.EqualValues(t, 2, sum(t, s, Selection{Service: "own", Profile: "process_cpu"}))
+	assert.EqualValues(t, 2, sum(t, s, model.Selection{Service: "own", Profile: "process_cpu"}))
 }
 
 // Series of profiles that are not on disk yet are known after a restart for as long as they are in memory.
@@ -186,7 +187,7 @@ func TestAFullMemoryBeforeADiskThatFails(t *testing.T) {
 	s.disk.writing.Unlock()
 	s.Maintain(noon.Add(time.Hour))
 	require.NoError(t, s.Add(ofServices(noon, "shop"), noon).Err)
-	assert.EqualValues(t, kept+1, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	assert.EqualValues(t, kept+1, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 	require.NoError(t, s.Close())
 }
 
@@ -212,12 +213,12 @@ func TestOldSeriesTakeNoMemory(t *testing.T) {
 		stats := s.Stats()
 		require.Equal(t, hours*pods, stats.Profiles)
 		require.Zero(t, stats.Evicted)
-		list, err := s.Series(t.Context(), Selection{Service: "shop"})
+		list, err := s.Series(t.Context(), model.Selection{Service: "shop"})
 		require.NoError(t, err)
 		require.Len(t, list, hours*pods)
 		require.LessOrEqual(t, s.disk.lists.memory(), cfg.MaxBytes/listedPart)
 		require.Positive(t, s.disk.lists.memory())
-		require.EqualValues(t, hours*pods, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+		require.EqualValues(t, hours*pods, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 	}
 	check()
 	require.NoError(t, s.Close())
@@ -294,7 +295,7 @@ func TestTotalsAreBounded(t *testing.T) {
 		for _, service := range []string{fmt.Sprint("service", services-1), "service0"} {
 			require.NoError(t, s.Add(ofTotals("alloc_space", service, stacks, now, 3), now).Err)
 		}
-		later := Selection{Profile: "memory", From: now.Add(-time.Second).UnixNano()}
+		later := model.Selection{Profile: "memory", From: now.Add(-time.Second).UnixNano()}
 		later.Service = fmt.Sprint("service", services-1)
 		assert.EqualValues(t, 2*stacks, sum(t, s, later), "what was added since the one before")
 		s.Expire(now.Add(20 * forgetAfter))

@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -175,7 +176,7 @@ func BenchmarkHour(b *testing.B) {
 		samples += m.SampleCount()
 	}
 	s, _ := filled(b, messages)
-	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 	b.Run("flamegraph/impl=store", func(b *testing.B) {
 		before := profiletest.ProcessCPU()
 		for b.Loop() {

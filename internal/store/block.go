@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // block holds what arrived in a part of the window, over one dictionary. Only the last block of a store grows.
@@ -29,8 +30,8 @@ type block struct {
 	series []series
 	byKey  map[seriesKey]int32
 	// metas are what chunks share; byMeta has their positions.
-	metas  []Meta
-	byMeta map[Meta]int32
+	metas  []model.Meta
+	byMeta map[model.Meta]int32
 	// bySet has, for the attributes of profiles, those that are of their series.
 	bySet map[dictionary.AttributeSetIndex]seriesAttributes
 
@@ -46,7 +47,7 @@ type block struct {
 
 // series has the profiles of a series, whose position in the block is First.
 type series struct {
-	BlockSeries
+	model.BlockSeries
 	// use is nil if the series was dropped.
 	use    *seriesUse
 	chunks []chunk
@@ -100,7 +101,7 @@ func (e *block) attributeKey(i int32) string {
 
 // chunk is one profile, whose position in its series is At, with its samples: see columns.
 type chunk struct {
-	Profile
+	model.Profile
 	data []byte
 }
 
@@ -108,7 +109,7 @@ const chunkBytes = 96
 
 func newBlock(now time.Time) *block {
 	return &block{
-		dict: dictionary.NewCopying(), byKey: map[seriesKey]int32{}, byMeta: map[Meta]int32{},
+		dict: dictionary.NewCopying(), byKey: map[seriesKey]int32{}, byMeta: map[model.Meta]int32{},
 		bySet: map[dictionary.AttributeSetIndex]seriesAttributes{}, begun: now,
 	}
 }
@@ -143,7 +144,7 @@ func (e *block) dropGone() (profiles int) {
 		for k := range sr.chunks {
 			e.chunkBytes -= cap(sr.chunks[k].data)
 		}
-		*sr = series{BlockSeries: BlockSeries{First: int64(i)}}
+		*sr = series{BlockSeries: model.BlockSeries{First: int64(i)}}
 	}
 	e.profiles -= profiles
 	e.measure()
@@ -154,7 +155,7 @@ func (e *block) measure() {
 	e.bytes = e.dict.MemoryBytes() + e.chunkBytes + len(e.series)*seriesBytes + len(e.metas)*2*64 + len(e.bySet)*128
 }
 
-func (e *block) meta(m Meta) int32 {
+func (e *block) meta(m model.Meta) int32 {
 	i, ok := e.byMeta[m]
 	if !ok {
 		i = int32(len(e.metas))
@@ -165,7 +166,7 @@ func (e *block) meta(m Meta) int32 {
 }
 
 // addSeries adds a series, and returns its position.
-func (e *block) addSeries(sr BlockSeries, use *seriesUse) int32 {
+func (e *block) addSeries(sr model.BlockSeries, use *seriesUse) int32 {
 	sr.First = int64(len(e.series))
 	e.series = append(e.series, series{BlockSeries: sr, use: use})
 	return int32(sr.First)
@@ -180,22 +181,22 @@ func (e *block) add(sr *series, c chunk) {
 		sr.chunks = grown
 	}
 	if c.At = int64(len(sr.chunks)); c.At == 0 {
-		sr.From, sr.Until, sr.Start, sr.End = c.first(), c.last(), c.Start, c.End
+		sr.From, sr.Until, sr.Start, sr.End = c.First(), c.Last(), c.Start, c.End
 	}
 	sr.chunks = append(sr.chunks, c)
-	m, strs := &e.metas[c.meta], &e.dict.Strings
-	sr.Position, sr.Period = m.Position, SampleType{strs.At(m.PeriodType), strs.At(m.PeriodUnit)}
+	m, strs := &e.metas[c.Meta], &e.dict.Strings
+	sr.Position, sr.Period = m.Position, model.SampleType{Type: strs.At(m.PeriodType), Unit: strs.At(m.PeriodUnit)}
 	sr.Values, sr.Flags = c.Values, sr.Flags|c.Flags
 	sr.Profiles, sr.Samples, sr.Bytes, sr.Total = sr.Profiles+1, sr.Samples+int(c.Samples),
 		sr.Bytes+cap(c.data)+chunkBytes, sr.Total+c.Total
-	sr.From, sr.Until = min(sr.From, c.first()), max(sr.Until, c.last())
+	sr.From, sr.Until = min(sr.From, c.First()), max(sr.Until, c.Last())
 	sr.Start, sr.End = min(sr.Start, c.Start), max(sr.End, c.End)
-	sr.Timestamps = sr.Timestamps || c.isTimed()
-	if c.Flags&isMoved != 0 {
+	sr.Timestamps = sr.Timestamps || c.IsTimed()
+	if c.Flags&model.IsMoved != 0 {
 		sr.Moved++
 	}
 	e.chunkBytes += cap(c.data)
 	e.profiles++
 	e.samples += int(c.Samples)
-	e.until = max(e.until, c.last())
+	e.until = max(e.until, c.Last())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file has the list of blocks on disk. Package blocks has their directory.
@@ -259,7 +260,7 @@ func (s *Store) deleteBlocks(which func(*diskBlock) bool, reason Evicted) {
 	s.exchange(list, old, func() { s.stats.Evicted[reason] += profiles })
 }
 
-func parseID(s string) (id seriesID) {
+func parseID(s string) (id model.SeriesID) {
 	_, _ = hex.Decode(id[:], []byte(s[:min(len(s), 2*len(id))]))
 	return id
 }
@@ -267,7 +268,7 @@ func parseID(s string) (id seriesID) {
 // fault returns an error of reading the block: a DamagedError only if its bytes are wrong.
 func (b *diskBlock) fault(err error) error {
 	if errors.Is(err, blockfile.ErrDamaged) {
-		return &DamagedError{b, err}
+		return &model.DamagedError{Block: b, Err: err}
 	}
 	return fmt.Errorf("block %s: %w", b.Block, err)
 }

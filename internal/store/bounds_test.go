@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -330,7 +331,7 @@ func worst() map[string]pprofile.Profiles {
 // queryAll runs every query on one profile.
 func queryAll(s *Store, service, profile string) {
 	ctx := context.Background()
-	sel := Selection{Service: service, Profile: profile, Timestamps: true}
+	sel := model.Selection{Service: service, Profile: profile, Timestamps: true}
 	grouped := sel
 	grouped.GroupBy = "key"
 	_, _ = s.FlameGraph(ctx, sel, 1000)
@@ -340,7 +341,7 @@ func queryAll(s *Store, service, profile string) {
 	_, _ = s.Attributes(ctx, sel, 100)
 	_, _ = s.HeatMap(ctx, sel, 600, 50)
 	_, _ = s.Events(ctx, sel, 5000)
-	sel.Attributes = []Attribute{{"key", "1"}}
+	sel.Attributes = []model.Attribute{{Key: "key", Value: "1"}}
 	_, _ = s.FlameGraph(ctx, sel, 1000)
 }
 
@@ -429,7 +430,7 @@ func TestOldestAreDropped(t *testing.T) {
 	stats := s.Stats()
 	assert.NotZero(t, stats.Evicted[EvictedBytes])
 	assert.Greater(t, stats.Bytes, cfg.MaxBytes*6/10, "no more goes than must")
-	assert.NotZero(t, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	assert.NotZero(t, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 }
 
 // A message that is too large for the store does not change it, whatever part of it is large.
@@ -490,7 +491,7 @@ func TestSharedStringsCountForEachKey(t *testing.T) {
 		require.LessOrEqual(t, s.Stats().Bytes, cfg.MaxBytes)
 	}
 	require.Equal(t, 1, s.Stats().Profiles)
-	require.EqualValues(t, 1, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	require.EqualValues(t, 1, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 }
 
 // A timeline costs as much as its profiles and its points, not their product.
@@ -506,8 +507,8 @@ func TestTimelineOfLongIntervals(t *testing.T) {
 	s := New(testConfig())
 	require.Equal(t, profiles, s.Add(pd, noon).Profiles)
 	cost := profiletest.MeasureCost(t, func() {
-		tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "process_cpu", From: 1}, maxPoints,
-			noon)
+		tl, err := s.Timeline(context.Background(), model.Selection{Service: "shop", Profile: "process_cpu", From: 1},
+			maxPoints, noon)
 		require.NoError(t, err)
 		require.Greater(t, len(tl.Groups[0].Values), maxPoints*9/10)
 		total := 0.0
@@ -527,7 +528,7 @@ func TestQueriesOfAFullStoreAreBounded(t *testing.T) {
 	const maxBytes = 16 << 20
 	s := fullStore(t, maxBytes)
 	ctx := context.Background()
-	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 	grouped := sel
 	grouped.GroupBy = "key"
 	for name, query := range map[string]func() error{
@@ -603,7 +604,7 @@ func TestQueriesWhileProfilesArrive(t *testing.T) {
 			assert.NotZero(t, s.Stats().Evicted[EvictedBytes])
 			return
 		default:
-			require.Zero(t, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"})%10)
+			require.Zero(t, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"})%10)
 			queryAll(s, "shop", "process_cpu")
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -50,7 +51,7 @@ func TestCoarserAcrossAnOutage(t *testing.T) {
 			}
 			push(begun+50, begun+50+outage, 60) // the first one after it
 			profile := map[string]string{"cpu": "process_cpu", "alloc_space": "memory"}[typ]
-			sel := Selection{Service: "shop", Profile: profile, From: second(begun).UnixNano(),
+			sel := model.Selection{Service: "shop", Profile: profile, From: second(begun).UnixNano(),
 				Until: second(begun + 60).UnixNano()}
 			idle := sel
 			idle.From, idle.Until = second(begun+3600).UnixNano(), second(begun+7200).UnixNano()

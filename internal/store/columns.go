@@ -3,7 +3,10 @@
 
 package store
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+)
 
 // rowsPerCheck is the number of rows between two checks of the memory.
 const rowsPerCheck = 1 << 12
@@ -32,21 +35,21 @@ func (c *columns) reset() {
 }
 
 // encode returns the encoded form, in memory of its own.
-func (c *columns) encode(flags chunkFlags) []byte {
+func (c *columns) encode(flags model.Flags) []byte {
 	scale := scaleOf(c.values)
 	parts := c.parts[:0]
 	var ends [4]int
 	parts = appendIndices(parts, c.stacks)
 	ends[0] = len(parts)
-	if flags&hasAttributes != 0 {
+	if flags&model.HasAttributes != 0 {
 		parts = appendIndices(parts, c.attributes)
 	}
 	ends[1] = len(parts)
-	if flags&hasLinks != 0 {
+	if flags&model.HasLinks != 0 {
 		parts = appendIndices(parts, c.links)
 	}
 	ends[2] = len(parts)
-	if flags&hasTimestamps != 0 {
+	if flags&model.HasTimestamps != 0 {
 		before := int64(0)
 		for _, t := range c.timestamps {
 			parts = binary.AppendVarint(parts, t-before)
@@ -105,7 +108,7 @@ func scaleOf(values []int64) int64 {
 }
 
 // decode decodes all rows but for some columns, in pieces that are valid until use returns.
-func (c *chunk) decode(want ColumnsWanted, to *Columns, use func(*Columns) error) error {
+func (c *chunk) decode(want model.ColumnsWanted, to *model.Columns, use func(*model.Columns) error) error {
 	data := c.data
 	next := func() int {
 		v, n := binary.Uvarint(data)
@@ -127,10 +130,11 @@ func (c *chunk) decode(want ColumnsWanted, to *Columns, use func(*Columns) error
 		n := min(left, rowsPerCheck)
 		left -= n
 		to.Stacks = decodeIndices(to.Stacks, n, true, &parts[0], &before[0])
-		to.Attributes = decodeIndices(to.Attributes, n, want.Attributes && c.Flags&hasAttributes != 0, &parts[1], &before[1])
-		to.Links = decodeIndices(to.Links, n, want.Links && c.Flags&hasLinks != 0, &parts[2], &before[2])
+		to.Attributes = decodeIndices(to.Attributes, n, want.Attributes && c.Flags&model.HasAttributes != 0, &parts[1],
+			&before[1])
+		to.Links = decodeIndices(to.Links, n, want.Links && c.Flags&model.HasLinks != 0, &parts[2], &before[2])
 		to.Timestamps = to.Timestamps[:0]
-		if want.Timestamps && c.Flags&hasTimestamps != 0 {
+		if want.Timestamps && c.Flags&model.HasTimestamps != 0 {
 			for range n {
 				before[3] += readVarint(&parts[3])
 				to.Timestamps = append(to.Timestamps, c.Time+before[3])

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -19,7 +20,7 @@ func TestCorrelatedKeys(t *testing.T) {
 		return func() {
 			s := New(testConfig())
 			require.NotZero(t, s.Add(pd, noon).Profiles)
-			_, err := s.FlameGraph(t.Context(), Selection{Service: "shop", Profile: "process_cpu"}, 1000)
+			_, err := s.FlameGraph(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu"}, 1000)
 			require.NoError(t, err)
 		}
 	})

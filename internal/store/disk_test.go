@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -79,8 +80,8 @@ func TestDamagedBlocks(t *testing.T) {
 					require.NoError(t, os.Remove(paths[1]))
 				}
 				s = open(t, diskConfig(t, dir))
-				assert.EqualValues(t, 2, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
-				assert.EqualValues(t, 2, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+				assert.EqualValues(t, 2, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
+				assert.EqualValues(t, 2, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 				aside, err := os.ReadDir(filepath.Join(dir, "damaged"))
 				require.NoError(t, err)
 				assert.Len(t, aside, 1)
@@ -105,12 +106,12 @@ func TestTornLog(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Truncate(last, info.Size()-5))
 	s = open(t, diskConfig(t, dir))
-	assert.EqualValues(t, 9, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	assert.EqualValues(t, 9, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 	assert.Equal(t, 1, s.Stats().Torn)
 	add(t, s, "a", "cpu", "nanoseconds", 20, 1, profiletest.Value(1, "leaf"))
 	require.NoError(t, s.disk.lock.Release())
 	s = open(t, diskConfig(t, dir))
-	assert.EqualValues(t, 10, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	assert.EqualValues(t, 10, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 	assert.Zero(t, s.Stats().Torn)
 	require.NoError(t, s.Close())
 }
@@ -161,7 +162,7 @@ func TestFullBlocksAreWrittenAtOnce(t *testing.T) {
 	assert.Greater(t, stats.DiskBlocks, 3)
 	assert.Zero(t, stats.Evicted)
 	assert.Equal(t, 60_000, sent)
-	assert.EqualValues(t, sent, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	assert.EqualValues(t, sent, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 	require.NoError(t, s.Close())
 }
 
@@ -201,7 +202,7 @@ func TestLargeMessagesDoNotDelaySmallOnes(t *testing.T) {
 	s.disk.writing.Unlock()
 	large.Wait()
 	<-added
-	assert.EqualValues(t, largeMessages+smallMessages, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	assert.EqualValues(t, largeMessages+smallMessages, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 	require.NoError(t, s.Close())
 }
 
@@ -258,9 +259,9 @@ func TestProgress(t *testing.T) {
 	}
 	blocks := int64(len(s.Blocks()))
 	require.Positive(t, blocks)
-	var p Progress
-	sel := Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(2 * 3600)}
-	_, err := s.FlameGraph(WithProgress(t.Context(), &p), sel, 100)
+	var p model.Progress
+	sel := model.Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(2 * 3600)}
+	_, err := s.FlameGraph(model.WithProgress(t.Context(), &p), sel, 100)
 	require.NoError(t, err)
 	done, total := p.Blocks()
 	require.Equal(t, []int64{blocks, blocks}, []int64{done, total}, "those of other times, too")
@@ -298,7 +299,7 @@ func TestLateProfilesDoNotRewriteADay(t *testing.T) {
 	assert.Contains(t, late, day[0], "the day is as it was")
 	push(20, 2000)
 	assert.Len(t, maintain(), 1)
-	assert.EqualValues(t, 6001, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	assert.EqualValues(t, 6001, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 	require.NoError(t, s.Close())
 }
 
@@ -315,7 +316,7 @@ func TestKilledWhileJoining(t *testing.T) {
 		cfg.Disk.Report = func(message string, err error) { t.Errorf("%s: %v", message, err) }
 		s := open(t, cfg)
 		day := noon.Truncate(24 * time.Hour)
-		all := Selection{Service: "shop", Profile: "process_cpu", From: day.UnixNano(),
+		all := model.Selection{Service: "shop", Profile: "process_cpu", From: day.UnixNano(),
 			Until: day.Add(48 * time.Hour).UnixNano()}
 		want, most := int64(0), 0
 		for hour := range hours {

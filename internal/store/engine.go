@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file makes a Source of an engine that has profiles as rows of samples. The engine lists the profiles of a query
@@ -62,7 +63,7 @@ const (
 // types lists the types of a service, or of all services, that have profiles in the window or in [from, until), in the
 // order of services, profiles and types: an engine does not know the order of a pprof's types.
 func (s *EngineSource) types(
-	ctx context.Context, memory *Memory, service string, from, until int64,
+	ctx context.Context, memory *model.Memory, service string, from, until int64,
 ) (list []EngineType, err error) {
 	start := s.now().Add(-s.window).UnixNano()
 	if from != 0 && from < start {
@@ -73,7 +74,8 @@ func (s *EngineSource) types(
 	}
 	err = s.engine.Types(ctx, service, start, until, func(t *EngineType) error {
 		if len(list) == maxEngineTypes {
-			return fmt.Errorf("%w: there are more than %d types of profiles; choose a service", ErrTooLarge, maxEngineTypes)
+			return fmt.Errorf("%w: there are more than %d types of profiles; choose a service", model.ErrTooLarge,
+				maxEngineTypes)
 		}
 		list = append(list, *t)
 		return memory.Take(catalogBytes +
@@ -87,7 +89,7 @@ func (s *EngineSource) types(
 }
 
 // compareTypes orders types as most producers do.
-func compareTypes(a, b SampleType) int {
+func compareTypes(a, b model.SampleType) int {
 	if (a.Type == "samples") != (b.Type == "samples") {
 		if a.Type == "samples" {
 			return -1
@@ -99,15 +101,15 @@ func compareTypes(a, b SampleType) int {
 
 // Catalog lists the profiles of a service, or of all if service is empty.
 func (s *EngineSource) Catalog(ctx context.Context, service string, meter *size.Meter) (list []ProfileInfo, err error) {
-	memory := newMemory(ctx, meter)
-	v, e, err := s.view(ctx, memory, service, &Selection{})
+	memory := model.NewMemory(ctx, meter)
+	v, e, err := s.view(ctx, memory, service, &model.Selection{})
 	if err != nil {
 		return nil, err
 	}
-	list, err = v.profiles("", "", func(p *ProfileInfo, sr *BlockSeries) {
+	list, err = v.profiles("", "", func(p *ProfileInfo, sr *model.BlockSeries) {
 		p.Instances = max(p.Instances, e.types[sr.Position].Instances)
 	})
-	return list, cmp.Or(err, memory.keep(catalogBytes*len(list)))
+	return list, cmp.Or(err, memory.Keep(catalogBytes*len(list)))
 }
 
 // engineBlock is a block of what an engine lists for a query.
@@ -128,18 +130,18 @@ type engineFound struct {
 type engineSeries struct {
 	id               EngineID
 	service, profile string
-	typ              SampleType
+	typ              model.SampleType
 }
 
 // typeList is a Block of types without profiles.
-type typeList struct{ list []BlockSeries }
+type typeList struct{ list []model.BlockSeries }
 
 // Span implements Block.
 func (t *typeList) Span(string) (start, end int64, ok bool) { return 0, 0, false }
 
 // Series implements Block.
-func (t *typeList) Series(service string, _ *Memory, use func([]BlockSeries) error) error {
-	for of := range runs(t.list, func(a, b *BlockSeries) bool { return a.Service == b.Service }) {
+func (t *typeList) Series(service string, _ *model.Memory, use func([]model.BlockSeries) error) error {
+	for of := range runs(t.list, func(a, b *model.BlockSeries) bool { return a.Service == b.Service }) {
 		if service != "" && service != of[0].Service {
 			continue
 		}
@@ -154,20 +156,20 @@ func (t *typeList) Series(service string, _ *Memory, use func([]BlockSeries) err
 func (t *typeList) Labels(string) ([]map[string]string, error) { return nil, errNoProfiles }
 
 // Starts implements Block.
-func (t *typeList) Starts([]*BlockSeries, func(int, []int64) error) error { return errNoProfiles }
+func (t *typeList) Starts([]*model.BlockSeries, func(int, []int64) error) error { return errNoProfiles }
 
 // Open implements Block.
-func (t *typeList) Open(string, bool, *Memory) (Part, error) { return nil, errNoProfiles }
+func (t *typeList) Open(string, bool, *model.Memory) (model.Part, error) { return nil, errNoProfiles }
 
 var errNoProfiles = errors.New("these are types without profiles")
 
 // view returns a view that has the types of a service, or of all if service is empty.
 func (s *EngineSource) view(
-	ctx context.Context, memory *Memory, service string, sel *Selection,
+	ctx context.Context, memory *model.Memory, service string, sel *model.Selection,
 ) (v *view, e *engineBlock, err error) {
 	e = &engineBlock{block: newBlock(time.Time{}), bySeries: map[engineSeries]int32{}, found: map[EngineID]engineFound{}}
 	types := &typeList{}
-	v = &view{blocks: []Block{types}, memory: memory, onSamples: map[string]bool{}, release: func() {}}
+	v = &view{blocks: []model.Block{types}, memory: memory, onSamples: map[string]bool{}, release: func() {}}
 	if e.types, err = s.types(ctx, memory, service, sel.From, sel.Until); err != nil {
 		return nil, nil, err
 	}
@@ -178,7 +180,7 @@ func (s *EngineSource) view(
 	}
 	for i := range e.types {
 		t := &e.types[i]
-		types.list = append(types.list, BlockSeries{
+		types.list = append(types.list, model.BlockSeries{
 			Service: t.Service, Profile: t.profile(), Type: t.Type, Period: t.PeriodType, Profiles: 1, Position: int32(i),
 			Values: t.valuesOf(t.Temporality, t.Duration, t.IsTimed), From: t.From, Until: t.Until, Samples: t.Samples,
 			Timestamps: t.IsTimed,
@@ -189,7 +191,7 @@ func (s *EngineSource) view(
 
 // list lists the profiles of the wanted types that have a part in the selected time, with what is needed of those
 // around.
-func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, sel *Selection,
+func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, sel *model.Selection,
 	wanted func(*EngineType) bool) error {
 	types := slices.DeleteFunc(slices.Clone(e.types), func(t EngineType) bool { return !wanted(&t) })
 	for of := range runs(types, func(a, b *EngineType) bool { return a.Service == b.Service }) {
@@ -202,7 +204,7 @@ func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, sel *S
 }
 
 func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view, types []EngineType,
-	sel *Selection) error {
+	sel *model.Selection) error {
 	from, until := sel.From, sel.Until
 	if from == 0 {
 		from = s.now().Add(-s.window).UnixNano()
@@ -219,27 +221,29 @@ func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view,
 	if from -= before; until != 0 {
 		until = min(until, math.MaxInt64-after) + after
 	}
-	err := s.engine.Series(ctx, types[0].Service, from, until, func(id EngineID, resource, profile []Attribute) error {
-		if len(e.found) >= maxEngineSeries {
-			return fmt.Errorf("%w: service %q has more than %d series", ErrTooLarge, Shorten(types[0].Service), maxEngineSeries)
-		}
-		before := e.dict.MemoryBytes()
-		found := engineFound{resource: e.attributes(resource), profile: e.attributes(profile)}
-		for _, a := range profile {
-			if a.Key == kind.TemporalityAttribute {
-				found.temporality = a.Value
+	err := s.engine.Series(ctx, types[0].Service, from, until,
+		func(id EngineID, resource, profile []model.Attribute) error {
+			if len(e.found) >= maxEngineSeries {
+				return fmt.Errorf("%w: service %q has more than %d series", model.ErrTooLarge, model.Shorten(types[0].Service),
+					maxEngineSeries)
 			}
-		}
-		e.found[id] = found
-		return v.memory.Take(seriesBytes + 2*cacheBytes*(len(resource)+len(profile)) + e.dict.MemoryBytes() - before)
-	})
+			before := e.dict.MemoryBytes()
+			found := engineFound{resource: e.attributes(resource), profile: e.attributes(profile)}
+			for _, a := range profile {
+				if a.Key == kind.TemporalityAttribute {
+					found.temporality = a.Value
+				}
+			}
+			e.found[id] = found
+			return v.memory.Take(seriesBytes + 2*cacheBytes*(len(resource)+len(profile)) + e.dict.MemoryBytes() - before)
+		})
 	if err != nil {
 		return err
 	}
 	n := 0
 	return s.engine.Profiles(ctx, types, from, until, func(p *EngineProfile) error {
 		if n++; n > maxEngineProfiles {
-			return fmt.Errorf("%w: there are more than %d profiles", ErrTooLarge, maxEngineProfiles)
+			return fmt.Errorf("%w: there are more than %d profiles", model.ErrTooLarge, maxEngineProfiles)
 		}
 		e.addProfile(&types[p.Type], p, int64(s.resolution))
 		return v.memory.Take(2 * chunkBytes)
@@ -247,9 +251,9 @@ func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view,
 }
 
 // attributes interns those that are of a series.
-func (e *engineBlock) attributes(list []Attribute) dictionary.AttributeSetIndex {
+func (e *engineBlock) attributes(list []model.Attribute) dictionary.AttributeSetIndex {
 	var set []int32
-	slices.SortFunc(list, func(a, b Attribute) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(list, func(a, b model.Attribute) int { return strings.Compare(a.Key, b.Key) })
 	for _, a := range list {
 		if kind.IsSeriesAttribute(a.Key) && a.Key != kind.NameAttribute {
 			set = append(set, e.attribute(a))
@@ -258,7 +262,7 @@ func (e *engineBlock) attributes(list []Attribute) dictionary.AttributeSetIndex 
 	return e.dict.AttributeSets.Intern(set)
 }
 
-func (e *engineBlock) attribute(a Attribute) int32 {
+func (e *engineBlock) attribute(a model.Attribute) int32 {
 	return int32(e.dict.Attributes.Intern(dictionary.Attribute{Key: e.dict.Strings.Intern(a.Key),
 		Value: dictionary.StringValue(a.Value)}))
 }
@@ -270,40 +274,40 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	strs := &e.dict.Strings
 	if !ok {
 		found := e.found[p.Series]
-		i = e.addSeries(BlockSeries{
+		i = e.addSeries(model.BlockSeries{
 			ID: engineSeriesID(key), Service: t.Service, Profile: key.profile, Type: t.Type, Resource: found.resource,
 			Attributes: found.profile,
 		}, &seriesUse{})
 		e.bySeries[key] = i
 	}
 	sr := &e.series[i]
-	c := Profile{
+	c := model.Profile{
 		Time: p.Time, Duration: p.Duration, Start: p.Time, End: p.Time + p.Duration, Total: p.Total,
 		Samples: int32(min(p.Samples, math.MaxInt32)),
 		Values:  t.valuesOf(e.found[p.Series].temporality, p.Duration, p.IsTimed),
 	}
 	if p.IsTimed {
-		c.Flags |= hasTimestamps
+		c.Flags |= model.HasTimestamps
 		if p.Time == 0 || p.First < c.Start {
 			c.Start = p.First - 1
 		}
 		c.End = max(c.End, p.Last+1)
 	}
 	if p.HasAttributes {
-		c.Flags |= hasAttributes
+		c.Flags |= model.HasAttributes
 	}
 	if p.HasLinks {
-		c.Flags |= hasLinks
+		c.Flags |= model.HasLinks
 	}
 	switch c.Values {
 	case kind.Gauge:
-		sr.use.gauge.hold(&c, resolution)
+		sr.use.gauge.Hold(&c, resolution)
 	case kind.Cumulative:
 		if !sr.use.difference(&columns{}, &c) {
 			return
 		}
 	}
-	c.meta = e.meta(Meta{
+	c.Meta = e.meta(model.Meta{
 		PeriodType: strs.Intern(t.PeriodType.Type), PeriodUnit: strs.Intern(t.PeriodType.Unit), Period: p.Period,
 		Attributes: sr.Attributes,
 	})
@@ -311,7 +315,7 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 }
 
 // engineSeriesID returns the identity of a series by its names and attributes.
-func engineSeriesID(key engineSeries) (id seriesID) {
+func engineSeriesID(key engineSeries) (id model.SeriesID) {
 	var b []byte
 	for _, name := range []string{key.profile, key.typ.Type, key.typ.Unit} {
 		b = dictionary.AppendString(b, name)
@@ -371,7 +375,8 @@ func (s *EngineSource) Select(ctx context.Context, q *Query) (*Selected, error) 
 }
 
 // Timeline adds up the selected values over time.
-func (s *EngineSource) Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error) {
+func (s *EngineSource) Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline,
+	error) {
 	v, e, err := s.selected(ctx, s.query(ctx, sel, Want{}))
 	if err != nil {
 		return nil, err
@@ -381,14 +386,14 @@ func (s *EngineSource) Timeline(ctx context.Context, sel Selection, points int, 
 }
 
 // Series lists the series of a selection with their labels.
-func (s *EngineSource) Series(ctx context.Context, sel Selection) ([]Series, error) {
-	memory := newMemory(ctx, sel.Meter)
+func (s *EngineSource) Series(ctx context.Context, sel model.Selection) ([]Series, error) {
+	memory := model.NewMemory(ctx, sel.Meter)
 	v, e, err := s.view(ctx, memory, sel.Service, &sel)
 	if err != nil {
 		return nil, err
 	}
 	wanted := func(t *EngineType) bool {
-		return (sel.Profile == "" || sel.Profile == t.profile()) && t.Type.is(sel.Type)
+		return (sel.Profile == "" || sel.Profile == t.profile()) && t.Type.Is(sel.Type)
 	}
 	if err := s.list(ctx, e, v, &sel, wanted); err != nil {
 		return nil, err
@@ -396,7 +401,7 @@ func (s *EngineSource) Series(ctx context.Context, sel Selection) ([]Series, err
 	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
 	for i := range e.series {
 		sr := &e.series[i].BlockSeries
-		if err := c.add(sr, labelsOf(e.dict, sr)); err != nil {
+		if err := c.add(sr, model.LabelsOf(e.dict, sr)); err != nil {
 			return nil, err
 		}
 	}

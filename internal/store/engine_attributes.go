@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"math"
 	"slices"
 )
@@ -14,7 +15,7 @@ import (
 
 // findOnSamples asks which attributes of a selection samples have, where a resource has them, too. Elsewhere the series
 // decides, or each sample does, and nobody needs to know.
-func (s *EngineSource) findOnSamples(ctx context.Context, e *engineBlock, v *view, sel *Selection,
+func (s *EngineSource) findOnSamples(ctx context.Context, e *engineBlock, v *view, sel *model.Selection,
 	wanted func(*EngineType) bool,
 ) error {
 	keys, err := filterKeys(sel)
@@ -58,7 +59,7 @@ func (e *engineBlock) timesWithAttributes() (first, last int64) {
 	first, last = math.MaxInt64, math.MinInt64
 	for i := range e.series {
 		for k := range e.series[i].chunks {
-			if c := &e.series[i].chunks[k]; c.Flags&hasAttributes != 0 {
+			if c := &e.series[i].chunks[k]; c.Flags&model.HasAttributes != 0 {
 				first, last = min(first, c.Time), max(last, c.Time)
 			}
 		}
@@ -68,7 +69,7 @@ func (e *engineBlock) timesWithAttributes() (first, last int64) {
 
 // resourceHides reports whether the resource of a series has a key, and not one of its values; the profiles do not have
 // it.
-func (f *filter) resourceHides(sr *BlockSeries, k *filterKey) bool {
+func (f *filter) resourceHides(sr *model.BlockSeries, k *filterKey) bool {
 	if _, decides := f.value(sr.Attributes, k.key); decides {
 		return false
 	}
@@ -77,7 +78,7 @@ func (f *filter) resourceHides(sr *BlockSeries, k *filterKey) bool {
 }
 
 // otherGroup returns what a query has as the group of a series that does not decide it alone.
-func (r *engineReader) otherGroup(sr *BlockSeries) int {
+func (r *engineReader) otherGroup(sr *model.BlockSeries) int {
 	name := r.filter.seriesGroup(sr)
 	i := slices.Index(r.others, name)
 	if i < 0 {

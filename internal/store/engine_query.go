@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // engineQuery returns the query of chunks, of which there is at least one.
@@ -26,16 +27,16 @@ func (r *engineReader) engineQuery(chunks []weightedProfile, want Want) *EngineQ
 	}
 	for i := range chunks {
 		w := &chunks[i]
-		q.IsTimed = q.IsTimed || w.Flags&hasTimestamps != 0
+		q.IsTimed = q.IsTimed || w.Flags&model.HasTimestamps != 0
 		q.IsListed = q.IsListed || w.Values != kind.Delta
 		q.IsFractional = q.IsFractional || w.weight != math.Trunc(w.weight)
 	}
 	if !r.query.TimedOnly { // of observations with times of all profiles, the series decide
 		q.Types = e.typesOf(first)
 	}
-	before := map[*BlockSeries]map[int64]*Profile{}
+	before := map[*model.BlockSeries]map[int64]*model.Profile{}
 	chosen := map[EngineChosen]float64{} // by all but its coefficient
-	add := func(w *weightedProfile, of *Profile, weight float64) {
+	add := func(w *weightedProfile, of *model.Profile, weight float64) {
 		q.From, q.Until = min(q.From, of.Time), max(q.Until, of.Time)
 		group, same := r.groups.ofSeries(sel, r.filter, w.series)
 		if !same {
@@ -44,7 +45,7 @@ func (r *engineReader) engineQuery(chunks []weightedProfile, want Want) *EngineQ
 		c := EngineChosen{Series: idOf(w.series), Group: int32(group), Required: r.filter.required(w.series)}
 		if q.IsListed {
 			if c.Time = of.Time; want.Profiles {
-				c.Into = w.profileTime()
+				c.Into = w.KeptAt()
 			}
 		} else {
 			weight = 0
@@ -58,7 +59,7 @@ func (r *engineReader) engineQuery(chunks []weightedProfile, want Want) *EngineQ
 			continue
 		}
 		add(w, &w.Profile, w.weight)
-		if w.Values == kind.Cumulative && w.Flags&(isBaseline|isReset) == 0 {
+		if w.Values == kind.Cumulative && w.Flags&(model.IsBaseline|model.IsReset) == 0 {
 			if before[w.series] == nil {
 				before[w.series] = e.before(w.series)
 			}
@@ -83,9 +84,9 @@ func (r *engineReader) engineQuery(chunks []weightedProfile, want Want) *EngineQ
 }
 
 // before returns the profiles of a series before others, by the ends of these.
-func (e *engineBlock) before(sr *BlockSeries) map[int64]*Profile {
+func (e *engineBlock) before(sr *model.BlockSeries) map[int64]*model.Profile {
 	i := slices.IndexFunc(e.series, func(in series) bool { return in.ID == sr.ID })
-	list, before := e.series[i].chunks, map[int64]*Profile{}
+	list, before := e.series[i].chunks, map[int64]*model.Profile{}
 	for k := 1; k < len(list); k++ {
 		before[list[k].End] = &list[k-1].Profile
 	}
@@ -93,7 +94,7 @@ func (e *engineBlock) before(sr *BlockSeries) map[int64]*Profile {
 }
 
 // typesOf returns the types of a series.
-func (e *engineBlock) typesOf(sr *BlockSeries) (types []EngineType) {
+func (e *engineBlock) typesOf(sr *model.BlockSeries) (types []EngineType) {
 	for i := range e.types {
 		if t := &e.types[i]; t.Service == sr.Service && t.Type == sr.Type && t.profile() == sr.Profile {
 			types = append(types, *t)
@@ -104,7 +105,7 @@ func (e *engineBlock) typesOf(sr *BlockSeries) (types []EngineType) {
 
 // wholeHours returns the bounds of the hours of a query of series in which no profile of its type reaches beyond what
 // is selected.
-func (r *engineReader) wholeHours(q *EngineQuery, of *BlockSeries) (from, until int64) {
+func (r *engineReader) wholeHours(q *EngineQuery, of *model.BlockSeries) (from, until int64) {
 	const hour = int64(time.Hour)
 	before := func(t int64) int64 { return t - (t%hour+hour)%hour }
 	// Profiles outside of these are not listed.
@@ -136,12 +137,12 @@ func (r *engineReader) wholeHours(q *EngineQuery, of *BlockSeries) (from, until 
 
 // isOfType reports whether a series has profiles, and those have the same name and sample type as those of another one
 // of its service.
-func isOfType(sr, other *BlockSeries) bool {
+func isOfType(sr, other *model.BlockSeries) bool {
 	return sr.Profiles > 0 && sr.Profile == other.Profile && sr.Type == other.Type
 }
 
 // isAll reports whether a query of series is one of all series of its type, which count alike.
-func (r *engineReader) isAll(q *EngineQuery, of *BlockSeries) bool {
+func (r *engineReader) isAll(q *EngineQuery, of *model.BlockSeries) bool {
 	all := 0
 	for i := range r.block.series {
 		if isOfType(&r.block.series[i].BlockSeries, of) {
@@ -153,7 +154,7 @@ func (r *engineReader) isAll(q *EngineQuery, of *BlockSeries) bool {
 	})
 }
 
-func idOf(sr *BlockSeries) (id EngineID) {
+func idOf(sr *model.BlockSeries) (id EngineID) {
 	copy(id[:], sr.ID[:])
 	return id
 }

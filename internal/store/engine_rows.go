@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 type engineReader struct {
@@ -151,7 +152,7 @@ func (e *engineRows) add(row *EngineRow) error {
 // each calls use with the rows that have a key, for each key.
 func (e *engineRows) each(chunks []weightedProfile, use func(*Samples) error) error {
 	want := e.viewReader.query.Want
-	bySeries := map[EngineID]*BlockSeries{}
+	bySeries := map[EngineID]*model.BlockSeries{}
 	for i := range chunks {
 		bySeries[idOf(chunks[i].series)] = chunks[i].series
 	}
@@ -276,7 +277,7 @@ func (r *engineReader) byGroup(s *scan, list []*weightedProfile) (profileSums, e
 	for i, w := range list {
 		profiles[i] = *w
 		profiles[i].weight = 1
-		byTime[at{idOf(w.series), w.profileTime()}] = w
+		byTime[at{idOf(w.series), w.KeptAt()}] = w
 	}
 	if err := s.memory.Take(engineChunkBytes * len(list)); err != nil {
 		return nil, err

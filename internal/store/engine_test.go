@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // fakeEngine has one sample type. It takes the whole of each profile that a query selects.
@@ -25,7 +26,7 @@ type fakeEngine struct {
 
 type fakeSeries struct {
 	id                EngineID
-	resource, profile []Attribute
+	resource, profile []model.Attribute
 	samples           []fakeSample
 }
 
@@ -39,7 +40,7 @@ func (e *fakeEngine) Types(_ context.Context, _ string, _, _ int64, use func(*En
 }
 
 func (e *fakeEngine) Series(_ context.Context, _ string, _, _ int64,
-	use func(EngineID, []Attribute, []Attribute) error,
+	use func(EngineID, []model.Attribute, []model.Attribute) error,
 ) error {
 	for i := range e.series {
 		if err := use(e.series[i].id, e.series[i].resource, e.series[i].profile); err != nil {
@@ -132,12 +133,12 @@ func (e *fakeEngine) Stacks(_ context.Context, _ string, _, _ int64, ids []Engin
 // The attributes of samples, profiles and resources decide in an engine as they do in a store, and it is asked for
 // those of samples only where a resource has the key, too.
 func TestAttributesOfSamplesAndResourcesInEngine(t *testing.T) {
-	region := func(value string) []Attribute { return []Attribute{{"region", value}} }
+	region := func(value string) []model.Attribute { return []model.Attribute{{Key: "region", Value: value}} }
 	sample := func(value int64, key, attribute string) fakeSample {
 		return fakeSample{value, map[string]string{key: attribute}}
 	}
 	engine := func(series ...fakeSeries) *fakeEngine {
-		cpu := SampleType{"cpu", "nanoseconds"}
+		cpu := model.SampleType{Type: "cpu", Unit: "nanoseconds"}
 		e := &fakeEngine{series: series, typ: EngineType{
 			Service: "shop", Type: cpu, PeriodType: cpu, From: noon.UnixNano(),
 			Until: noon.Add(time.Second).UnixNano(), Duration: 1e9, Samples: 1, Instances: 1,
@@ -186,7 +187,7 @@ func TestAttributesOfSamplesAndResourcesInEngine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := NewEngineSource(c.engine, time.Hour, time.Second, func() time.Time { return noon.Add(time.Minute) })
-			sel := Selection{Service: "shop", Profile: "process_cpu", GroupBy: "region"}
+			sel := model.Selection{Service: "shop", Profile: "process_cpu", GroupBy: "region"}
 			g, err := s.FlameGraph(t.Context(), sel, 100)
 			require.NoError(t, err)
 			groups := map[string]int64{}
@@ -233,19 +234,21 @@ func TestStatedValuesInEngine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &fakeEngine{
 				typ: EngineType{
-					Service: "shop", Stated: "memory", Type: SampleType{c.typ, "count"}, From: noon.UnixNano(), Until: noon.UnixNano(),
+					Service: "shop", Stated: "memory", Type: model.SampleType{Type: c.typ, Unit: "count"}, From: noon.UnixNano(),
+					Until:   noon.UnixNano(),
 					Samples: 1, Instances: 1, IsTimed: c.isTimed, Temporality: c.temporality,
 				},
 				series: []fakeSeries{{id: EngineID{1}, samples: []fakeSample{{value: 10}}}},
 			}
 			if c.temporality != "" {
-				e.series[0].profile = []Attribute{{kind.TemporalityAttribute, c.temporality}}
+				e.series[0].profile = []model.Attribute{{Key: kind.TemporalityAttribute, Value: c.temporality}}
 			}
 			s := NewEngineSource(e, time.Hour, time.Second, func() time.Time { return noon.Add(time.Minute) })
 			list, err := s.Catalog(t.Context(), "shop", &size.Meter{Context: t.Context()})
 			require.NoError(t, err)
-			require.Equal(t, shownValues(c.want), list[0].Values)
-			_, block, err := s.selected(t.Context(), s.query(t.Context(), Selection{Service: "shop", Profile: "memory"}, Want{}))
+			require.Equal(t, model.Shown(c.want), list[0].Values)
+			_, block, err := s.selected(t.Context(),
+				s.query(t.Context(), model.Selection{Service: "shop", Profile: "memory"}, Want{}))
 			require.NoError(t, err)
 			require.Equal(t, c.want, block.series[len(block.series)-1].chunks[0].Values)
 		})

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // EngineID identifies a series or a stack in an engine: 128 bits of a hash of all that it has.
@@ -19,7 +20,7 @@ type Engine interface {
 	Types(ctx context.Context, service string, from, until int64, use func(*EngineType) error) error
 	// Series lists the series of a service that have profiles on the days of [from, until).
 	Series(ctx context.Context, service string, from, until int64,
-		use func(id EngineID, resource, profile []Attribute) error) error
+		use func(id EngineID, resource, profile []model.Attribute) error) error
 	// Profiles lists the profiles of the types whose time lies in [from, until), in the order of their times.
 	Profiles(ctx context.Context, types []EngineType, from, until int64, use func(*EngineProfile) error) error
 	// HasAttribute reports whether samples of the types, which are of one service, have an attribute of a key, with one
@@ -36,7 +37,7 @@ type EngineType struct {
 	Service string
 	// Stated is the name that the producer gave the profile, or empty.
 	Stated           string
-	Type, PeriodType SampleType
+	Type, PeriodType model.SampleType
 	// Temporality is what its profiles state about their values (kind.TemporalityAttribute), or empty.
 	Temporality string
 	// From and Until are the first start and the last end of the profiles, Duration is their longest one.
@@ -78,7 +79,7 @@ type EngineQuery struct {
 	Service string
 	// Types are those of the samples, which all have one sample type; nil means that Chosen decides.
 	Types []EngineType
-	Type  SampleType
+	Type  model.SampleType
 	// From and Until are the times of the first and of the last profile.
 	From, Until int64
 	// Chosen are series, or profiles if IsListed, and how they count. If it is empty all series count.
@@ -131,7 +132,7 @@ type EngineRow struct {
 	Series     EngineID
 	Into       int64
 	Stack      EngineID
-	Attributes []Attribute
+	Attributes []model.Attribute
 	// Trace and Span are hexadecimal.
 	Trace, Span string
 	// Time is that of the observation; 0 if it has none.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Events is what single threads or goroutines did over time.
@@ -57,10 +58,10 @@ var (
 // profiles unless the selection names one: the limit longest. GroupBy is the attribute that distinguishes threads; if
 // it is empty, the first of laneKeys that they have is used. A value that is a time ends at its timestamp, others have
 // no length.
-func (s *Querier) Events(ctx context.Context, sel Selection, limit int) (*Events, error) {
+func (s *Querier) Events(ctx context.Context, sel model.Selection, limit int) (*Events, error) {
 	q := s.query(ctx, sel, Want{Series: true, Stacks: true, Attributes: true, Times: true})
 	// An event belongs to the time if any part of it does: its end may be after it.
-	q.TimedOnly, q.Until, q.before, q.GroupBy = true, 0, sel.Until, ""
+	q.TimedOnly, q.Until, q.Before, q.GroupBy = true, 0, sel.Until, ""
 	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return nil, err
@@ -84,8 +85,8 @@ func (s *Querier) Events(ctx context.Context, sel Selection, limit int) (*Events
 			if end < sel.From || sel.Until != 0 && start >= sel.Until {
 				continue
 			}
-			names := c.names(dictionary.AttributeSetIndex(at32(samples.Attributes, i)), typ.Type)
-			c.add(collectedEvent{Event{names.lane, names.state, at32(samples.Stacks, i), start, end}, false})
+			names := c.names(dictionary.AttributeSetIndex(model.At(samples.Attributes, i)), typ.Type)
+			c.add(collectedEvent{Event{names.lane, names.state, model.At(samples.Stacks, i), start, end}, false})
 		}
 		return c.memory.Check()
 	})
@@ -105,8 +106,8 @@ type collectedEvent struct {
 type setNames struct{ lane, state int32 }
 
 type eventCollector struct {
-	sel           *Selection
-	memory        *Memory
+	sel           *model.Selection
+	memory        *model.Memory
 	limit         int
 	events        []collectedEvent
 	leftOut       int
@@ -114,7 +115,7 @@ type eventCollector struct {
 	laneTime      []int64
 	// filter and series are the current ones, and sets has the names of sets of the series.
 	filter *filter
-	series BlockSeries
+	series model.BlockSeries
 	sets   map[dictionary.AttributeSetIndex]setNames
 	// stacks are the stacks of events of earlier blocks, as frames of the tree; byStack has their positions.
 	tree    *treeBuilder
@@ -130,7 +131,7 @@ func (c *eventCollector) begin(s *Samples) error {
 		}
 		c.filter = newFilter(s.Dict, c.memory)
 	}
-	if sr := (BlockSeries{Service: c.sel.Service, Resource: s.Resource, Attributes: s.Profile}); isNew ||
+	if sr := (model.BlockSeries{Service: c.sel.Service, Resource: s.Resource, Attributes: s.Profile}); isNew ||
 		sr.Resource != c.series.Resource || sr.Attributes != c.series.Attributes {
 		c.series, c.sets = sr, map[dictionary.AttributeSetIndex]setNames{}
 	}
@@ -201,7 +202,7 @@ func (c *eventCollector) names(set dictionary.AttributeSetIndex, typ string) set
 		known.state = -1
 		for _, key := range stateKeys {
 			if value, has := f.lookup(sr, set, key); has {
-				known.state = numberOf(c.states, Shorten(value))
+				known.state = numberOf(c.states, model.Shorten(value))
 				break
 			}
 		}
@@ -221,7 +222,7 @@ func (c *eventCollector) names(set dictionary.AttributeSetIndex, typ string) set
 }
 
 // lookup returns the value of a key on the sample or its series.
-func (f *filter) lookup(sr *BlockSeries, set dictionary.AttributeSetIndex, key string) (string, bool) {
+func (f *filter) lookup(sr *model.BlockSeries, set dictionary.AttributeSetIndex, key string) (string, bool) {
 	k, ok := f.lookupKey(key)
 	if !ok {
 		return "", false
@@ -232,10 +233,10 @@ func (f *filter) lookup(sr *BlockSeries, set dictionary.AttributeSetIndex, key s
 	return f.seriesValue(sr, k)
 }
 
-func laneName(f *filter, sr *BlockSeries, sel *Selection, set dictionary.AttributeSetIndex) string {
+func laneName(f *filter, sr *model.BlockSeries, sel *model.Selection, set dictionary.AttributeSetIndex) string {
 	if sel.GroupBy != "" {
 		if value, has := f.lookup(sr, set, sel.GroupBy); has {
-			return Shorten(value)
+			return model.Shorten(value)
 		}
 		return NoGroup
 	}
@@ -244,10 +245,10 @@ func laneName(f *filter, sr *BlockSeries, sel *Selection, set dictionary.Attribu
 		if !has {
 			continue
 		}
-		name := lane.word + Shorten(value)
+		name := lane.word + model.Shorten(value)
 		if lane.key == "thread.id" {
 			if more, has := f.lookup(sr, set, "thread.name"); has && more != "" {
-				name += " " + Shorten(more)
+				name += " " + model.Shorten(more)
 			}
 		}
 		return name
@@ -260,10 +261,10 @@ const instanceMark = "\x00"
 
 var instanceKeys = []string{"service.instance.id", "k8s.pod.name", "container.id", "host.name"}
 
-func instanceName(f *filter, sr *BlockSeries) string {
+func instanceName(f *filter, sr *model.BlockSeries) string {
 	for _, key := range instanceKeys {
 		if value, has := f.lookup(sr, 0, key); has {
-			return Shorten(value)
+			return model.Shorten(value)
 		}
 	}
 	return ""
@@ -344,7 +345,7 @@ func (c *eventCollector) finish() (*Events, error) {
 		out.List = append(out.List, e.Event)
 	}
 	out.Frames = c.tree.frames
-	return out, c.memory.keep(c.memory.inUse())
+	return out, c.memory.Keep(c.memory.InUse())
 }
 
 // compareNumbered compares names that differ in a number by the number: goroutine 9 before goroutine 10.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -43,7 +44,8 @@ func addEvents(t testing.TB, s *Store) {
 func TestHeatMapShowsAStall(t *testing.T) {
 	s := New(testConfig())
 	addEvents(t, s)
-	sel := Selection{Service: "shop", Profile: "off_cpu", Attributes: []Attribute{{"go.goroutine.id", "7"}}}
+	sel := model.Selection{Service: "shop", Profile: "off_cpu",
+		Attributes: []model.Attribute{{Key: "go.goroutine.id", Value: "7"}}}
 	h, err := s.HeatMap(context.Background(), sel, 600, 50)
 	require.NoError(t, err)
 	assert.Equal(t, at(0), h.From)
@@ -73,7 +75,7 @@ func TestHeatMapShowsAStall(t *testing.T) {
 func TestEventsOfGoroutines(t *testing.T) {
 	s := New(testConfig())
 	addEvents(t, s)
-	events, err := s.Events(context.Background(), Selection{Service: "shop", From: at(2), Until: at(3)}, 100)
+	events, err := s.Events(context.Background(), model.Selection{Service: "shop", From: at(2), Until: at(3)}, 100)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"goroutine 7", "goroutine 8"}, events.Lanes)
 	var got []string
@@ -91,13 +93,13 @@ func TestEventsOfGoroutines(t *testing.T) {
 		"goroutine 7 sync 2500-2530 /lock/work",
 	}, got)
 
-	events, err = s.Events(context.Background(), Selection{Service: "shop"}, 11)
+	events, err = s.Events(context.Background(), model.Selection{Service: "shop"}, 11)
 	require.NoError(t, err)
 	assert.Equal(t, 10, events.LeftOut, "the shorter ones")
 	assert.Len(t, events.List, 11)
 
-	_, err = s.Events(context.Background(), Selection{Service: "nobody"}, 11)
-	require.ErrorIs(t, err, ErrNothing)
+	_, err = s.Events(context.Background(), model.Selection{Service: "nobody"}, 11)
+	require.ErrorIs(t, err, model.ErrNothing)
 }
 
 // Two instances have a goroutine 7 each.
@@ -106,7 +108,7 @@ func TestEventsDistinguishInstances(t *testing.T) {
 	for _, instance := range []string{"a", "b"} {
 		add(t, s, instance, "off_cpu", "nanoseconds", 0, 10, event(100, 10, "7", "sync", "lock"))
 	}
-	events, err := s.Events(context.Background(), Selection{Service: "shop"}, 10)
+	events, err := s.Events(context.Background(), model.Selection{Service: "shop"}, 10)
 	require.NoError(t, err)
 	assert.ElementsMatch(t, []string{"goroutine 7 · a", "goroutine 7 · b"}, events.Lanes)
 }
@@ -119,7 +121,7 @@ func TestHeatMapOfLongValues(t *testing.T) {
 		samples = append(samples, event(i, 1e11, "7", "sync", "lock"))
 	}
 	add(t, s, "a", "off_cpu", "nanoseconds", 0, 3600, samples...)
-	h, err := s.HeatMap(context.Background(), Selection{Service: "shop", Profile: "off_cpu"}, 1200, 200)
+	h, err := s.HeatMap(context.Background(), model.Selection{Service: "shop", Profile: "off_cpu"}, 1200, 200)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, len(h.Cells), maxHeatColumns*200)
 	for _, value := range h.Cells {
@@ -135,7 +137,7 @@ func TestHeatMapWeighsStates(t *testing.T) {
 		live.Values = []int64{100}
 		add(t, s, "a", "live_space", "bytes", 10*i, 10, live)
 	}
-	sel := Selection{Service: "shop", Profile: "memory"}
+	sel := model.Selection{Service: "shop", Profile: "memory"}
 	graph, err := s.FlameGraph(context.Background(), sel, 100)
 	require.NoError(t, err)
 	h, err := s.HeatMap(context.Background(), sel, 600, 10)

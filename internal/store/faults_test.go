@@ -23,10 +23,11 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-var allOfShop = Selection{Service: "shop", Profile: "process_cpu"}
+var allOfShop = model.Selection{Service: "shop", Profile: "process_cpu"}
 
 // addHour adds a profile to the hour of the day that begins at midnight.
 func addHour(s *Store, hour int) Added {
@@ -426,7 +427,7 @@ func TestMessagesThatTheLogCannotTake(t *testing.T) {
 		}
 		for _, typ := range []string{"alloc_space", "inuse_space"} {
 			for until := 10; until < 120; until += 10 {
-				sel := Selection{Service: "shop", Profile: "memory", Type: typ, From: at(until - 10), Until: at(until)}
+				sel := model.Selection{Service: "shop", Profile: "memory", Type: typ, From: at(until - 10), Until: at(until)}
 				assert.Equal(t, sum(t, stores[false], sel), sum(t, stores[true], sel), "%s until %d, comes again: %t", typ, until,
 					comesAgain)
 			}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // filter decides, for one block, which samples have the attributes of a selection. Whoever reads samples by it checks
 // the memory.
 type filter struct {
 	dict   *dictionary.Dictionary
-	memory *Memory
+	memory *model.Memory
 	keys   []filterKey
 	// sets has the results of sample.
 	sets map[filterSet]bool
@@ -76,7 +77,7 @@ type filterSet struct {
 const maxFilterKeys = 32
 
 // filterKeys returns the keys of a selection's attributes, with their values.
-func filterKeys(sel *Selection) (keys []filterKey, err error) {
+func filterKeys(sel *model.Selection) (keys []filterKey, err error) {
 	for _, a := range sel.Attributes {
 		i := slices.IndexFunc(keys, func(k filterKey) bool { return k.name == a.Key })
 		if i < 0 {
@@ -104,7 +105,7 @@ func (r *reader) filterOf(dict *dictionary.Dictionary) *filter {
 	return f
 }
 
-func newFilter(dict *dictionary.Dictionary, m *Memory) *filter {
+func newFilter(dict *dictionary.Dictionary, m *model.Memory) *filter {
 	return &filter{
 		dict: dict, memory: m, sets: map[filterSet]bool{}, series: map[seriesAttributeKey]attributeValue{},
 		values:  map[dictionary.AttributeIndex]string{},
@@ -114,7 +115,7 @@ func newFilter(dict *dictionary.Dictionary, m *Memory) *filter {
 
 // samplesHave reports whether samples of a series can have an attribute of a key, with one of some values; nil means
 // any. A sample's attribute counts beside that of its resource with the same key, but not beside that of its profile.
-func (f *filter) samplesHave(sr *BlockSeries, name string, key dictionary.StringIndex, values []string) bool {
+func (f *filter) samplesHave(sr *model.BlockSeries, name string, key dictionary.StringIndex, values []string) bool {
 	if _, decides := f.value(sr.Attributes, key); decides {
 		return false
 	}
@@ -157,7 +158,7 @@ func (f *filter) valueAt(i dictionary.AttributeIndex) string {
 
 // seriesValue returns the value of a key on the profiles of a series, or else on its resource. A resource without
 // service.name has that of the series.
-func (f *filter) seriesValue(sr *BlockSeries, key dictionary.StringIndex) (string, bool) {
+func (f *filter) seriesValue(sr *model.BlockSeries, key dictionary.StringIndex) (string, bool) {
 	at := seriesAttributeKey{sr.Resource, sr.Attributes, key}
 	known, ok := f.series[at]
 	if !ok {
@@ -174,7 +175,7 @@ func (f *filter) seriesValue(sr *BlockSeries, key dictionary.StringIndex) (strin
 }
 
 // isOverridden reports whether only samples with attributes of their own can match, since the series has other ones.
-func (f *filter) isOverridden(sr *BlockSeries) bool {
+func (f *filter) isOverridden(sr *model.BlockSeries) bool {
 	for _, k := range f.keys {
 		if !k.known {
 			continue
@@ -188,7 +189,7 @@ func (f *filter) isOverridden(sr *BlockSeries) bool {
 
 // canMatch reports whether samples of the series can have the attributes. A state counts although they do not: see
 // rule.states.
-func (f *filter) canMatch(sr *BlockSeries) bool {
+func (f *filter) canMatch(sr *model.BlockSeries) bool {
 	for _, k := range f.keys {
 		if !k.known && sr.Values != kind.Gauge {
 			return false
@@ -205,7 +206,7 @@ func (f *filter) canMatch(sr *BlockSeries) bool {
 }
 
 // required returns the keys that samples must have because their series does not have one of the values, as bits.
-func (f *filter) required(sr *BlockSeries) (required uint64) {
+func (f *filter) required(sr *model.BlockSeries) (required uint64) {
 	for i, k := range f.keys {
 		if value, ok := f.seriesValue(sr, k.key); !k.known || !ok || !slices.Contains(k.values, value) {
 			required |= 1 << i

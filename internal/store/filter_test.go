@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -32,10 +33,11 @@ func TestAttributesOfSamplesAndResources(t *testing.T) {
 			require.Positive(t, s.Stats().DiskBlocks)
 		}
 		for value, want := range map[string]int64{"eu": 11, "us": 11, "asia": 10} {
-			sel := Selection{Service: "shop", Profile: "process_cpu", Attributes: []Attribute{{"region", value}}}
+			sel := model.Selection{Service: "shop", Profile: "process_cpu",
+				Attributes: []model.Attribute{{Key: "region", Value: value}}}
 			require.Equal(t, want, sum(t, s, sel), "%s, %s", value, where)
 		}
-		g, err := s.FlameGraph(t.Context(), Selection{Service: "shop", Profile: "process_cpu", GroupBy: "region"}, 100)
+		g, err := s.FlameGraph(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu", GroupBy: "region"}, 100)
 		require.NoError(t, err)
 		groups := map[string]int64{}
 		for i, parent := range g.Parent {

@@ -16,6 +16,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
@@ -151,7 +152,7 @@ func (h *headSource) Begin(service string, dict *dictionary.Dictionary) (list []
 		for k := range sr.chunks {
 			if c := &sr.chunks[k]; h.hourOf(c) == h.hour {
 				chunks[sr] = append(chunks[sr], c)
-				_ = c.decode(ColumnsWanted{}, &Columns{}, func(part *Columns) error {
+				_ = c.decode(model.ColumnsWanted{}, &model.Columns{}, func(part *model.Columns) error {
 					for _, stack := range part.Stacks {
 						used[dictionary.StackIndex(stack)] = true
 					}
@@ -180,10 +181,10 @@ func (h *headSource) seriesOf(sr *series, chunks []*chunk, moves *mover.Mover) c
 			Kind: sr.Values.String(), Start: chunks[0].Start,
 			Resource: int32(moves.Set(sr.Resource)), Attributes: int32(moves.Set(sr.Attributes)),
 		},
-		Labels: labelsOf(h.dict, &sr.BlockSeries),
+		Labels: model.LabelsOf(h.dict, &sr.BlockSeries),
 		Profiles: func(yield func(compaction.Profile, error) bool) {
 			for _, c := range chunks {
-				m := h.metas[c.meta]
+				m := h.metas[c.Meta]
 				p := blockfile.Profile{
 					Time: c.Time, DurationNanos: c.Duration, Start: c.Start, End: c.End, Total: c.Total, Samples: c.Samples,
 					PeriodType: strs.At(m.PeriodType), PeriodUnit: strs.At(m.PeriodUnit), Period: m.Period,
@@ -203,21 +204,22 @@ var errEnough = errors.New("nobody wants more")
 // rowsOf returns the samples of a chunk, over the dictionary of the new block.
 func (h *headSource) rowsOf(c *chunk, moves *mover.Mover) iter.Seq2[blockfile.Row, error] {
 	return func(yield func(blockfile.Row, error) bool) {
-		_ = c.decode(ColumnsWanted{true, true, true}, &Columns{}, func(part *Columns) error {
-			for i := range part.Stacks {
-				row := blockfile.Row{
-					Stack: int32(moves.Stack(dictionary.StackIndex(part.Stacks[i]))), Value: part.Values[i], Timestamp: c.Time,
-					Attributes: int32(moves.Set(dictionary.AttributeSetIndex(at32(part.Attributes, i)))),
-					Link:       h.dict.Links.At(dictionary.LinkIndex(at32(part.Links, i))),
+		_ = c.decode(model.ColumnsWanted{Attributes: true, Timestamps: true, Links: true}, &model.Columns{},
+			func(part *model.Columns) error {
+				for i := range part.Stacks {
+					row := blockfile.Row{
+						Stack: int32(moves.Stack(dictionary.StackIndex(part.Stacks[i]))), Value: part.Values[i], Timestamp: c.Time,
+						Attributes: int32(moves.Set(dictionary.AttributeSetIndex(model.At(part.Attributes, i)))),
+						Link:       h.dict.Links.At(dictionary.LinkIndex(model.At(part.Links, i))),
+					}
+					if len(part.Timestamps) > 0 {
+						row.Timestamp = part.Timestamps[i]
+					}
+					if !yield(row, nil) {
+						return errEnough
+					}
 				}
-				if len(part.Timestamps) > 0 {
-					row.Timestamp = part.Timestamps[i]
-				}
-				if !yield(row, nil) {
-					return errEnough
-				}
-			}
-			return nil
-		})
+				return nil
+			})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file finds the frames of stacks.
@@ -139,7 +140,7 @@ func AddressName(address uint64, mapping string) string {
 	if mapping == "" {
 		return fmt.Sprintf("0x%x", address)
 	}
-	return fmt.Sprintf("0x%x [%s]", address, Shorten(baseName(mapping)))
+	return fmt.Sprintf("0x%x [%s]", address, model.Shorten(baseName(mapping)))
 }
 
 // baseName returns the last part of a path. It looks at the path's end alone: many locations can have a long one.
@@ -184,7 +185,7 @@ func nameOf(f *dictionary.Function) dictionary.StringIndex { return cmp.Or(f.Nam
 // Begins reports whether the stack of a sample begins, at its root, with frames of the given names.
 func (s *Samples) Begins(row int, names []string) bool {
 	d := s.Dict
-	for _, i := range slices.Backward(d.Stacks.At(dictionary.StackIndex(at32(s.Stacks, row)))) {
+	for _, i := range slices.Backward(d.Stacks.At(dictionary.StackIndex(model.At(s.Stacks, row)))) {
 		l, lines := d.Locations.At(dictionary.LocationIndex(i))
 		for k := max(len(lines), 1) - 1; k >= 0; k-- {
 			if len(names) == 0 {
@@ -247,7 +248,7 @@ func (f *blockFramer) kind(l dictionary.Location, m dictionary.Mapping) string {
 func (f *blockFramer) value(i dictionary.AttributeIndex) string {
 	value, ok := f.values[i]
 	if !ok {
-		value = Shorten(f.dict.Attributes.At(i).Value.AsString())
+		value = model.Shorten(f.dict.Attributes.At(i).Value.AsString())
 		f.take(cacheBytes + len(value))
 		f.values[i] = value
 	}

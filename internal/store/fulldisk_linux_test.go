@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -66,8 +67,8 @@ func TestFullDiskKeepsItsLog(t *testing.T) {
 			require.NoError(t, os.Remove(filepath.Join(disk, "ballast"))) // the operator makes room
 			s = open(t, diskConfig(t, dir))
 			got := sum(t, s,
-				Selection{Service: "shop", Profile: "process_cpu",
-					Attributes: []Attribute{{"service.instance.id", "late in the order"}}})
+				model.Selection{Service: "shop", Profile: "process_cpu",
+					Attributes: []model.Attribute{{Key: "service.instance.id", Value: "late in the order"}}})
 			assert.EqualValues(t, 20, got, "of 20 profiles that were acknowledged while the disk worked")
 			require.NoError(t, s.Close())
 		})
@@ -112,7 +113,8 @@ func TestRestartOnFullDisk(t *testing.T) {
 			require.NoError(t, os.Remove(filepath.Join(disk, "ballast")))
 			s = open(t, diskConfig(t, dir))
 			got := int64(0)
-			if g, err := s.FlameGraph(t.Context(), Selection{Service: "shop", Profile: "process_cpu"}, 100_000); err == nil {
+			if g, err := s.FlameGraph(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu"},
+				100_000); err == nil {
 				got = g.Total[0]
 			}
 			assert.GreaterOrEqual(t, got, int64(logged), "of what was logged")
@@ -143,7 +145,7 @@ func TestLogGoesOn(t *testing.T) {
 	require.Nil(t, s.disk.failed)
 	require.NoError(t, s.Kill())
 	s = open(t, diskConfig(t, dir))
-	assert.EqualValues(t, kept, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	assert.EqualValues(t, kept, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 	require.NoError(t, s.Close())
 }
 
@@ -168,12 +170,12 @@ func TestBlocksWithoutDescriptors(t *testing.T) {
 				low := before
 				low.Cur = uint64(len(entries)) - 1 // none is free
 				require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
-				_, err = s.FlameGraph(t.Context(), Selection{Service: "shop", Profile: "process_cpu"}, 100)
+				_, err = s.FlameGraph(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu"}, 100)
 				t.Log("the query's error:", err)
 				require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before))
 			}
 			got := int64(0)
-			if g, err := s.FlameGraph(t.Context(), Selection{Service: "shop", Profile: "process_cpu"}, 100); err == nil {
+			if g, err := s.FlameGraph(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu"}, 100); err == nil {
 				got = g.Total[0]
 			}
 			assert.EqualValues(t, 3, got, "afterwards, with free descriptors")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -43,8 +44,8 @@ func TestALateStateInALaterBlock(t *testing.T) {
 		require.NoError(t, disk.flush())
 	}
 	write()
-	sel := Selection{Service: "shop", Profile: "memory", Type: "inuse_space", From: ten.Add(50 * time.Minute).UnixNano(),
-		Until: ten.Add(60 * time.Minute).UnixNano()}
+	sel := model.Selection{Service: "shop", Profile: "memory", Type: "inuse_space",
+		From: ten.Add(50 * time.Minute).UnixNano(), Until: ten.Add(60 * time.Minute).UnixNano()}
 	want, got := sum(t, memory, sel), sum(t, disk, sel)
 	disk.Maintain(ten.Add(5 * time.Hour)) // the quarter becomes one block
 	assert.Equal(t, want, sum(t, disk, sel), "after the quarter became one block")

@@ -10,11 +10,12 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Summary describes the profiles that a query selected.
 type Summary struct {
-	Type SampleType
+	Type model.SampleType
 	// Values is the kind of the profiles; those that were cumulative are deltas.
 	Values kind.Values
 	// From and Until are the first start and the last end of the profiles, in Unix nanoseconds.
@@ -32,18 +33,18 @@ type Graph struct {
 }
 
 // FlameGraph merges the selected samples into a tree of at most maxNodes.
-func (s *Querier) FlameGraph(ctx context.Context, sel Selection, maxNodes int) (*Graph, error) {
-	return s.graph(ctx, []Selection{sel}, maxNodes)
+func (s *Querier) FlameGraph(ctx context.Context, sel model.Selection, maxNodes int) (*Graph, error) {
+	return s.graph(ctx, []model.Selection{sel}, maxNodes)
 }
 
 // Diff merges the samples of two selections into one tree.
-func (s *Querier) Diff(ctx context.Context, sel, base Selection, maxNodes int) (*Graph, error) {
-	return s.graph(ctx, []Selection{sel, base}, maxNodes)
+func (s *Querier) Diff(ctx context.Context, sel, base model.Selection, maxNodes int) (*Graph, error) {
+	return s.graph(ctx, []model.Selection{sel, base}, maxNodes)
 }
 
-func (s *Querier) graph(ctx context.Context, sides []Selection, maxNodes int) (*Graph, error) {
+func (s *Querier) graph(ctx context.Context, sides []model.Selection, maxNodes int) (*Graph, error) {
 	var g Graph
-	memory := newMemory(ctx, sides[0].Meter)
+	memory := model.NewMemory(ctx, sides[0].Meter)
 	asTime := false
 	var compute func(parts int) error
 	compute = func(parts int) (err error) {
@@ -62,7 +63,7 @@ func (s *Querier) graph(ctx context.Context, sides []Selection, maxNodes int) (*
 		}
 		if !asTime && differ(periods) {
 			asTime = true
-			memory.Release(memory.inUse())
+			memory.Release(memory.InUse())
 			return compute(parts)
 		}
 		if err := s.unite(ctx, b, sides, ends); err != nil {
@@ -71,7 +72,7 @@ func (s *Querier) graph(ctx context.Context, sides []Selection, maxNodes int) (*
 		g.Tree, err = b.finish(max(maxNodes, 1), len(sides) > 1)
 		return err
 	}
-	if err := memory.fitted(compute); err != nil {
+	if err := memory.Fitted(compute); err != nil {
 		return nil, err
 	}
 	return &g, nil

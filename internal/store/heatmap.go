@@ -5,13 +5,14 @@ package store
 
 import (
 	"context"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"math"
 	"time"
 )
 
 // HeatMap shows when something happened within each second: columns of whole seconds, rows of parts of a second.
 type HeatMap struct {
-	Type SampleType
+	Type model.SampleType
 	// From is the start of the first column, a whole second, in Unix nanoseconds.
 	From int64
 	// Seconds is how many seconds are added up in one column.
@@ -35,7 +36,7 @@ var HeatRows = []int{10, 20, 25, 40, 50, 100, 200}
 
 // HeatMap adds up observations that have timestamps. A value that is a time, which ends at its timestamp, is spread
 // over that time.
-func (s *Querier) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSecond int) (*HeatMap, error) {
+func (s *Querier) HeatMap(ctx context.Context, sel model.Selection, columns, rowsOfSecond int) (*HeatMap, error) {
 	sel.GroupBy = ""
 	q := s.query(ctx, sel, Want{Times: true})
 	q.TimedOnly = true
@@ -81,7 +82,7 @@ func (s *Querier) HeatMap(ctx context.Context, sel Selection, columns, rowsOfSec
 		return nil, err
 	}
 	h.addUp(b.sums())
-	return h, q.Memory.keep(8 * len(h.Cells))
+	return h, q.Memory.Keep(8 * len(h.Cells))
 }
 
 // addUp adds up the seconds of each column.

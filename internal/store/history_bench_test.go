@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -168,7 +169,7 @@ func BenchmarkHistory(b *testing.B) {
 		name  string
 		hours int
 	}{{"hour", 1}, {"day", 24}, {"all", 24 * days}} {
-		sel := Selection{Service: "service0", Profile: "process_cpu", Type: "cpu",
+		sel := model.Selection{Service: "service0", Profile: "process_cpu", Type: "cpu",
 			From: end - int64(span.hours)*int64(time.Hour), Until: end}
 		b.Run("flamegraph/"+span.name, func(b *testing.B) {
 			report(b, func(s *Store) {
@@ -214,7 +215,7 @@ func BenchmarkSeries(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					list, err := impl.s.Series(context.Background(),
-						Selection{Service: service, From: noon.UnixNano(), Until: end.UnixNano()})
+						model.Selection{Service: service, From: noon.UnixNano(), Until: end.UnixNano()})
 					require.NoError(b, err)
 					if want := len(fleetTypes); service != "" {
 						require.Len(b, list, want)

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file finds the series of the profiles of a message.
@@ -46,9 +47,9 @@ func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) i
 		a.resourceSet, a.hasResourceSet = a.intern(a.resource, nil), true
 	}
 	key.profile, key.typ, key.unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
-	i := e.addSeries(BlockSeries{
+	i := e.addSeries(model.BlockSeries{
 		ID: id, Service: strs.At(strs.Intern(a.service)), Profile: strs.At(key.profile),
-		Type:     SampleType{strs.At(key.typ), strs.At(key.unit)},
+		Type:     model.SampleType{Type: strs.At(key.typ), Unit: strs.At(key.unit)},
 		Resource: a.resourceSet, Attributes: attributes.set, Instance: instanceOf(a.resourceHash),
 	}, use)
 	e.byKey[key] = i
@@ -56,7 +57,7 @@ func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) i
 }
 
 // seriesID returns the identity of a series of the current resource, with a hash of the attributes of its profiles.
-func (a *adder) seriesID(attributes [sha256.Size]byte, names ...string) seriesID {
+func (a *adder) seriesID(attributes [sha256.Size]byte, names ...string) model.SeriesID {
 	key := append(append(a.scratch.key[:0], a.resourceHash[:]...), attributes[:]...)
 	for _, name := range names {
 		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)

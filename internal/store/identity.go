@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file decides which frames of a tree are one function. A function is its name: the files of two builds differ by
@@ -52,7 +53,7 @@ const (
 
 // unite makes one frame of all that are one function, and leaves out those of no interest. summaries has the last time
 // of each side.
-func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []Selection, ends []int64) error {
+func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []model.Selection, ends []int64) error {
 	if err := b.memory.Take(namesakeBytes * len(b.frames)); err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ type profileID struct {
 }
 
 // search looks for profiles at the end of a selection that have several functions of one name.
-func (s *Querier) search(ctx context.Context, e *evidence, sel Selection, end int64) error {
+func (s *Querier) search(ctx context.Context, e *evidence, sel model.Selection, end int64) error {
 	sel.GroupBy, sel.From = "", max(sel.From, end-evidenceTime)
 	selected, err := s.Select(ctx, &Query{Selection: sel, Want: Want{Stacks: true, Series: true}, Memory: e.b.memory})
 	if err != nil {
@@ -218,7 +219,7 @@ func (e *evidence) read(s *Samples) error {
 		e.b.framer = &blockFramer{b: e.b, dict: s.Dict}
 	}
 	for i := range s.Len() {
-		stack := at32(s.Stacks, i)
+		stack := model.At(s.Stacks, i)
 		if e.stacks[stack] || e.rows >= evidenceRows {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -74,7 +75,7 @@ func TestFunctionsOfTwoBuilds(t *testing.T) {
 			s := New(testConfig())
 			add(t, s, "x", "cpu", "nanoseconds", 0, 10, tc.before...)
 			add(t, s, "x", "cpu", "nanoseconds", 10, 10, tc.after...)
-			base := Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(10)}
+			base := model.Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(10)}
 			sel := base
 			sel.From, sel.Until = at(10), at(20)
 			g, err := s.Diff(t.Context(), sel, base, 1000)

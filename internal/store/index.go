@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file lists the series of blocks. Those of blocks on disk are in series.parquet alone, and read when they are
@@ -28,26 +29,26 @@ const (
 // seriesLists is the cache.
 type seriesLists struct {
 	mu    sync.Mutex
-	lists *simplelru.LRU[*blockfile.Service, []BlockSeries]
+	lists *simplelru.LRU[*blockfile.Service, []model.BlockSeries]
 	bytes int
 	limit int
 }
 
 func newSeriesLists(limit int) *seriesLists {
 	l := &seriesLists{limit: limit}
-	l.lists, _ = simplelru.NewLRU(maxLists, func(_ *blockfile.Service, list []BlockSeries) {
+	l.lists, _ = simplelru.NewLRU(maxLists, func(_ *blockfile.Service, list []model.BlockSeries) {
 		l.bytes -= len(list) * listedSeriesBytes
 	})
 	return l
 }
 
-func (l *seriesLists) get(s *blockfile.Service) ([]BlockSeries, bool) {
+func (l *seriesLists) get(s *blockfile.Service) ([]model.BlockSeries, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lists.Get(s)
 }
 
-func (l *seriesLists) add(s *blockfile.Service, list []BlockSeries) {
+func (l *seriesLists) add(s *blockfile.Service, list []model.BlockSeries) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if bytes := len(list) * listedSeriesBytes; bytes <= l.limit && !l.lists.Contains(s) {
@@ -76,7 +77,7 @@ func (l *seriesLists) forget(b *diskBlock) {
 }
 
 // Series implements Block.
-func (b *diskBlock) Series(service string, m *Memory, use func([]BlockSeries) error) error {
+func (b *diskBlock) Series(service string, m *model.Memory, use func([]model.BlockSeries) error) error {
 	if service != "" {
 		return b.seriesOf(b.services[service], m, use)
 	}
@@ -88,7 +89,7 @@ func (b *diskBlock) Series(service string, m *Memory, use func([]BlockSeries) er
 	return nil
 }
 
-func (b *diskBlock) seriesOf(service *blockfile.Service, m *Memory, use func([]BlockSeries) error) error {
+func (b *diskBlock) seriesOf(service *blockfile.Service, m *model.Memory, use func([]model.BlockSeries) error) error {
 	if service == nil {
 		return nil
 	}
@@ -103,7 +104,7 @@ func (b *diskBlock) seriesOf(service *blockfile.Service, m *Memory, use func([]B
 		if err != nil {
 			return b.fault(err)
 		}
-		list = make([]BlockSeries, len(rows))
+		list = make([]model.BlockSeries, len(rows))
 		for i := range rows {
 			list[i] = blockSeriesOf(service.Name, &rows[i])
 		}
@@ -128,21 +129,21 @@ func (b *diskBlock) Span(service string) (start, end int64, ok bool) {
 		return b.start, b.end, service == ""
 	}
 	// The interval of a state is not known here.
-	return of.Start, of.End + 2*max(maxGaugeInterval, b.Step), true
+	return of.Start, of.End + 2*max(model.MaxGaugeInterval, b.Step), true
 }
 
 // diskSampleBytes is about what a sample takes on disk.
 const diskSampleBytes = 3
 
 // blockSeriesOf returns a row of series.parquet.
-func blockSeriesOf(service string, in *blockfile.Series) BlockSeries {
-	return BlockSeries{
-		ID: parseID(in.ID), Service: service, Profile: in.Profile, Type: SampleType{in.Type, in.Unit},
-		Period:   SampleType{in.PeriodType, in.PeriodUnit},
+func blockSeriesOf(service string, in *blockfile.Series) model.BlockSeries {
+	return model.BlockSeries{
+		ID: parseID(in.ID), Service: service, Profile: in.Profile, Type: model.SampleType{Type: in.Type, Unit: in.Unit},
+		Period:   model.SampleType{Type: in.PeriodType, Unit: in.PeriodUnit},
 		Position: in.Position, Values: valuesOf(in), Instance: instanceOfID(in.Instance),
 		Resource: dictionary.AttributeSetIndex(in.Resource), Attributes: dictionary.AttributeSetIndex(in.Attributes),
 		From: in.From, Until: in.Until, Start: in.Start, End: in.End, Total: in.Total,
 		Profiles: in.Profiles, Samples: in.Samples, Bytes: in.Samples * diskSampleBytes, Moved: in.Moved,
-		Flags: chunkFlags(in.Flags), Timestamps: in.Timestamps, First: in.FirstProfile, FirstSample: in.FirstSample,
+		Flags: model.Flags(in.Flags), Timestamps: in.Timestamps, First: in.FirstProfile, FirstSample: in.FirstSample,
 	}
 }

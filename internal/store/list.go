@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // ServiceInfo describes what the store has of a service.
@@ -26,7 +27,7 @@ type ServiceInfo struct {
 // ProfileInfo describes what the store has of one sample type of a service's profile.
 type ProfileInfo struct {
 	Service, Profile string
-	Type             SampleType
+	Type             model.SampleType
 	Default          bool
 	Values           kind.Values
 	From, Until      int64
@@ -35,7 +36,7 @@ type ProfileInfo struct {
 	// under another time cannot.
 	Timestamps bool
 	// PeriodType comes from the latest profile.
-	PeriodType SampleType
+	PeriodType model.SampleType
 	// Moved is how many profiles are kept under their time of arrival, Instances the number of resources.
 	Moved, Instances int
 }
@@ -59,7 +60,7 @@ func servicesOf(profiles []ProfileInfo) (list []ServiceInfo) {
 // Catalog lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample
 // types in their order.
 func (s *Store) Catalog(ctx context.Context, service string, meter *size.Meter) ([]ProfileInfo, error) {
-	memory := newMemory(ctx, meter)
+	memory := model.NewMemory(ctx, meter)
 	if err := memory.Take(catalogBytes * s.Stats().Series); err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func (s *Store) Catalog(ctx context.Context, service string, meter *size.Meter) 
 		id uint64
 	}
 	seen := map[instance]bool{}
-	list, err := v.profiles(service, "", func(p *ProfileInfo, sr *BlockSeries) {
+	list, err := v.profiles(service, "", func(p *ProfileInfo, sr *model.BlockSeries) {
 		if in := (instance{p, sr.Instance}); !seen[in] {
 			seen[in] = true
 			p.Instances++
@@ -81,10 +82,10 @@ func (s *Store) Catalog(ctx context.Context, service string, meter *size.Meter) 
 
 // profiles lists the profiles of a service and a name, or of all if they are empty, in the order of Catalog. count adds
 // the instances of a series.
-func (v *view) profiles(service, profile string, count func(*ProfileInfo, *BlockSeries)) ([]ProfileInfo, error) {
+func (v *view) profiles(service, profile string, count func(*ProfileInfo, *model.BlockSeries)) ([]ProfileInfo, error) {
 	type key struct {
 		service, profile string
-		SampleType
+		model.SampleType
 	}
 	type found struct {
 		ProfileInfo
@@ -92,7 +93,7 @@ func (v *view) profiles(service, profile string, count func(*ProfileInfo, *Block
 		number   int
 	}
 	byKey := map[key]*found{}
-	err := v.eachSeries(service, func(_ Block, list []BlockSeries) error {
+	err := v.eachSeries(service, func(_ model.Block, list []model.BlockSeries) error {
 		for i := range list {
 			sr := &list[i]
 			if profile != "" && sr.Profile != profile {
@@ -105,7 +106,7 @@ func (v *view) profiles(service, profile string, count func(*ProfileInfo, *Block
 					Until: sr.Until}, number: len(byKey)}
 				byKey[k] = p
 			}
-			p.position, p.Values, p.PeriodType = sr.Position, shownValues(sr.Values), sr.Period
+			p.position, p.Values, p.PeriodType = sr.Position, model.Shown(sr.Values), sr.Period
 			p.From, p.Until = min(p.From, sr.From), max(p.Until, sr.Until)
 			p.Samples, p.Bytes, p.Moved = p.Samples+sr.Samples, p.Bytes+sr.Bytes, p.Moved+sr.Moved
 			p.Timestamps = p.Timestamps || sr.Timestamps
@@ -178,7 +179,7 @@ type AttributeValue struct {
 }
 
 // Attributes lists the attributes of a selection's samples, each with the limit most frequent values.
-func (s *Querier) Attributes(ctx context.Context, sel Selection, limit int) ([]AttributeInfo, error) {
+func (s *Querier) Attributes(ctx context.Context, sel model.Selection, limit int) ([]AttributeInfo, error) {
 	sel.GroupBy = ""
 	q := s.query(ctx, sel, Want{Series: true, Attributes: true})
 	selected, err := s.Select(ctx, q)
@@ -215,13 +216,13 @@ func (s *Querier) Attributes(ctx context.Context, sel Selection, limit int) ([]A
 	slices.SortFunc(list, func(a, b AttributeInfo) int {
 		return cmp.Or(cmp.Compare(a.Scope, b.Scope), strings.Compare(a.Key, b.Key))
 	})
-	return list, q.Memory.keep(bytes)
+	return list, q.Memory.Keep(bytes)
 }
 
 // attributeCounter counts samples by their attributes. It does so by set, sets by attribute, and only then by value:
 // very many samples can share a set of many attributes, and very many sets an attribute with a long list.
 type attributeCounter struct {
-	memory *Memory
+	memory *model.Memory
 	counts map[attributeKey]map[string]int
 	// dict is that of the current block, sets counts the samples of its sets.
 	dict *dictionary.Dictionary

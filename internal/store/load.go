@@ -12,6 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 const (
@@ -33,24 +34,24 @@ type diskPart struct {
 	block   *diskBlock
 	service *blockfile.Service
 	scan    *blockfile.Scan
-	memory  *Memory
+	memory  *model.Memory
 	taken   int
 	dict    *dictionary.Dictionary
 	// hasDictionary is not set if nobody looks up what samples refer to.
 	hasDictionary bool
 
 	rows    []blockfile.Profile
-	metas   []Meta
+	metas   []model.Meta
 	last    blockfile.Profile // whose meta is the last one
-	current Profile
+	current model.Profile
 	raw     blockfile.Columns
-	columns Columns
+	columns model.Columns
 	// rowsTaken is how many rows the memory is for.
 	rowsTaken int
 }
 
 // Open implements Block.
-func (b *diskBlock) Open(service string, withDictionary bool, m *Memory) (Part, error) {
+func (b *diskBlock) Open(service string, withDictionary bool, m *model.Memory) (model.Part, error) {
 	p := &diskPart{block: b, service: b.services[service], memory: m, dict: dictionary.New(),
 		hasDictionary: withDictionary}
 	if err := p.take(loadBytes); err != nil {
@@ -103,7 +104,7 @@ func (p *diskPart) Resources() iter.Seq[dictionary.AttributeSetIndex] {
 }
 
 // Meta implements Part.
-func (p *diskPart) Meta(of *Profile) *Meta { return &p.metas[of.meta] }
+func (p *diskPart) Meta(of *model.Profile) *model.Meta { return &p.metas[of.Meta] }
 
 // runsBy returns the parts of a list in which each entry follows the one before.
 func runsBy[T any](list []T, follows func(last, next T) bool) iter.Seq[[]T] {
@@ -119,10 +120,10 @@ func runsBy[T any](list []T, follows func(last, next T) bool) iter.Seq[[]T] {
 }
 
 // isNext reports whether the profiles of a series follow those of another one.
-func isNext(last, next *BlockSeries) bool { return last.First+int64(last.Profiles) == next.First }
+func isNext(last, next *model.BlockSeries) bool { return last.First+int64(last.Profiles) == next.First }
 
 // Starts implements Block.
-func (b *diskBlock) Starts(list []*BlockSeries, use func(in int, starts []int64) error) error {
+func (b *diskBlock) Starts(list []*model.BlockSeries, use func(in int, starts []int64) error) error {
 	scan := b.Scan()
 	defer scan.Close()
 	first := 0
@@ -148,8 +149,8 @@ func (b *diskBlock) Starts(list []*BlockSeries, use func(in int, starts []int64)
 
 // Profiles implements Part.
 func (p *diskPart) Profiles(
-	list []*BlockSeries, withFields bool, wants func(*BlockSeries, *Profile) bool,
-	use func(in, number int, p *Profile) error,
+	list []*model.BlockSeries, withFields bool, wants func(*model.BlockSeries, *model.Profile) bool,
+	use func(in, number int, p *model.Profile) error,
 ) error {
 	if p.rows == nil {
 		p.rows = make([]blockfile.Profile, rowsPerLoad)
@@ -157,7 +158,7 @@ func (p *diskPart) Profiles(
 	first := 0
 	for run := range runsBy(list, isNext) { // they are read at once
 		r := profileRun{diskPart: p, list: run, withFields: withFields, wants: wants}
-		if err := r.each(func(in, number int, c *Profile) error { return use(first+in, number, c) }); err != nil {
+		if err := r.each(func(in, number int, c *model.Profile) error { return use(first+in, number, c) }); err != nil {
 			return err
 		}
 		first += len(run)
@@ -168,12 +169,12 @@ func (p *diskPart) Profiles(
 // profileRun reads the profiles of series that follow each other.
 type profileRun struct {
 	*diskPart
-	list       []*BlockSeries
+	list       []*model.BlockSeries
 	withFields bool
-	wants      func(*BlockSeries, *Profile) bool
+	wants      func(*model.BlockSeries, *model.Profile) bool
 }
 
-func (r *profileRun) each(use func(in, number int, p *Profile) error) error {
+func (r *profileRun) each(use func(in, number int, p *model.Profile) error) error {
 	at, number, sample := 0, 0, r.list[0].FirstSample
 	first, last := r.list[0].First, r.list[len(r.list)-1]
 	for end := last.First + int64(last.Profiles); first < end; {
@@ -189,7 +190,7 @@ func (r *profileRun) each(use func(in, number int, p *Profile) error) error {
 			}
 			row := &rows[i]
 			if row.Samples < 0 {
-				return r.block.fault(errRange)
+				return r.block.fault(model.ErrRange)
 			}
 			p := r.profile(row, sample)
 			sample += int64(row.Samples)
@@ -223,14 +224,14 @@ func (r *profileRun) fields(first int64, rows []blockfile.Profile) error {
 }
 
 // profile returns a profile, of which only the time for which it counts is known, and whose samples begin at a row.
-func (p *diskPart) profile(row *blockfile.Profile, at int64) *Profile {
-	p.current = Profile{Start: row.Start, End: row.End, Total: row.Total, Samples: row.Samples, At: at}
+func (p *diskPart) profile(row *blockfile.Profile, at int64) *model.Profile {
+	p.current = model.Profile{Start: row.Start, End: row.End, Total: row.Total, Samples: row.Samples, At: at}
 	return &p.current
 }
 
 // setFields sets the other fields.
-func (r *profileRun) setFields(p *Profile, row *blockfile.Profile) error {
-	p.Time, p.Duration, p.Values, p.Flags = row.Time, row.DurationNanos, kind.Values(row.Kind), chunkFlags(row.Flags)
+func (r *profileRun) setFields(p *model.Profile, row *blockfile.Profile) error {
+	p.Time, p.Duration, p.Values, p.Flags = row.Time, row.DurationNanos, kind.Values(row.Kind), model.Flags(row.Flags)
 	if !r.withFields {
 		return nil
 	}
@@ -242,29 +243,30 @@ func (r *profileRun) setFields(p *Profile, row *blockfile.Profile) error {
 		row.Period != last.Period ||
 		row.Position != last.Position || row.AttributeSet != last.AttributeSet || row.ScopeSet != last.ScopeSet {
 		strs, sets := &r.dict.Strings, r.dict.AttributeSets.Len()
-		if isOutside(row.AttributeSet, sets) || isOutside(row.ScopeSet, sets) {
-			return r.block.fault(errRange)
+		if model.IsOutside(row.AttributeSet, sets) || model.IsOutside(row.ScopeSet, sets) {
+			return r.block.fault(model.ErrRange)
 		}
 		r.last = *row
-		r.metas = append(r.metas, Meta{
+		r.metas = append(r.metas, model.Meta{
 			PeriodType: strs.Intern(row.PeriodType), PeriodUnit: strs.Intern(row.PeriodUnit), Period: row.Period,
 			Position:   row.Position,
 			Attributes: dictionary.AttributeSetIndex(row.AttributeSet), Scope: dictionary.AttributeSetIndex(row.ScopeSet),
 		})
 	}
-	p.meta = int32(len(r.metas) - 1)
+	p.Meta = int32(len(r.metas) - 1)
 	return nil
 }
 
 // Rows implements Part.
 func (p *diskPart) Rows(
-	n int, at func(i int) (*BlockSeries, *Profile), want ColumnsWanted, use func(i int, c *Columns) error,
+	n int, at func(i int) (*model.BlockSeries, *model.Profile), want model.ColumnsWanted,
+	use func(i int, c *model.Columns) error,
 ) error {
 	defer func() {
 		p.memory.Release(rowLoadedBytes * p.rowsTaken)
 		p.rowsTaken = 0
 	}()
-	profile := func(i int) *Profile {
+	profile := func(i int) *model.Profile {
 		_, of := at(i)
 		return of
 	}
@@ -281,7 +283,7 @@ func (p *diskPart) Rows(
 		}
 		begin := first
 		samplesOf := func(i int) int { return int(profile(begin + i).Samples) }
-		if err := run.each(samplesOf, want, func(i int, c *Columns) error { return use(begin+i, c) }); err != nil {
+		if err := run.each(samplesOf, want, func(i int, c *model.Columns) error { return use(begin+i, c) }); err != nil {
 			return err
 		}
 		first += run.profiles
@@ -294,18 +296,20 @@ type rowRun struct {
 	*diskPart
 	first          int64
 	profiles, rows int
-	flags          chunkFlags
+	flags          model.Flags
 }
 
-func (r *rowRun) each(samplesOf func(i int) int, want ColumnsWanted, use func(i int, c *Columns) error) error {
+func (r *rowRun) each(samplesOf func(i int) int, want model.ColumnsWanted,
+	use func(i int, c *model.Columns) error) error {
 	if more := min(r.rows, maxRowsLoaded) - r.rowsTaken; more > 0 {
 		r.rowsTaken += more
 		if err := r.memory.Take(rowLoadedBytes * more); err != nil {
 			return err
 		}
 	}
-	want.Attributes, want.Links = want.Attributes && r.flags&hasAttributes != 0, want.Links && r.flags&hasLinks != 0
-	want.Timestamps = want.Timestamps && r.flags&hasTimestamps != 0
+	want.Attributes, want.Links = want.Attributes && r.flags&model.HasAttributes != 0, want.Links &&
+		r.flags&model.HasLinks != 0
+	want.Timestamps = want.Timestamps && r.flags&model.HasTimestamps != 0
 	for done := 0; done < r.rows; {
 		n := min(r.rows-done, maxRowsLoaded)
 		if err := r.read(r.first+int64(done), n, want); err != nil {
@@ -329,7 +333,7 @@ func (r *rowRun) each(samplesOf func(i int) int, want ColumnsWanted, use func(i 
 }
 
 // read fills the columns.
-func (p *diskPart) read(first int64, n int, want ColumnsWanted) error {
+func (p *diskPart) read(first int64, n int, want model.ColumnsWanted) error {
 	if err := p.scan.Samples(p.service, first, n, blockfile.Want(want), &p.raw); err != nil {
 		return p.block.fault(err)
 	}
@@ -348,6 +352,7 @@ func (p *diskPart) read(first int64, n int, want ColumnsWanted) error {
 		}
 		links = append(links, i)
 	}
-	p.columns = Columns{p.raw.Stacks, p.raw.Attributes, links, p.raw.Timestamps, p.raw.Values}
+	p.columns = model.Columns{Stacks: p.raw.Stacks, Attributes: p.raw.Attributes, Links: links,
+		Timestamps: p.raw.Timestamps, Values: p.raw.Values}
 	return nil
 }

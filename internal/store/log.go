@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/wal"
 )
 
@@ -49,7 +50,7 @@ func openLog(dir string) (*writeLog, error) {
 }
 
 // begin begins a block in a segment of its own, with what is known of the series before.
-func (w *writeLog) begin(e *block, series map[seriesID]*seriesUse) error {
+func (w *writeLog) begin(e *block, series map[model.SeriesID]*seriesUse) error {
 	segment, err := w.Begin()
 	if err != nil {
 		return err
@@ -62,8 +63,8 @@ func (w *writeLog) begin(e *block, series map[seriesID]*seriesUse) error {
 	b = binary.AppendUvarint(b, uint64(len(series)))
 	for id, use := range series {
 		b = append(append(append(b, id[:]...), use.resource[:]...), use.attributes[:]...)
-		b = binary.AppendVarint(binary.AppendVarint(b, use.last.UnixNano()), use.gauge.at)
-		b = binary.AppendVarint(b, use.gauge.interval)
+		b = binary.AppendVarint(binary.AppendVarint(b, use.last.UnixNano()), use.gauge.At)
+		b = binary.AppendVarint(b, use.gauge.Interval)
 		if use.totals == nil {
 			b = append(b, 0)
 			continue
@@ -84,7 +85,7 @@ func (w *writeLog) add(e *block, chunks []addedChunk) error {
 	b = binary.AppendUvarint(b, uint64(len(chunks)))
 	for i := range chunks {
 		c := &chunks[i].chunk
-		b = appendInts(b, chunks[i].series, c.Samples, c.meta, int32(c.Values), int32(c.Flags))
+		b = appendInts(b, chunks[i].series, c.Samples, c.Meta, int32(c.Values), int32(c.Flags))
 		for _, v := range []int64{c.Time, c.Duration, c.Start, c.End, c.Total} {
 			b = binary.AppendVarint(b, v)
 		}
@@ -208,11 +209,11 @@ func (r *replayer) block(d *dictionary.RecordReader) error {
 	}
 	for range d.Count() {
 		use := &seriesUse{}
-		var id seriesID
+		var id model.SeriesID
 		d.Fill(id[:])
 		d.Fill(use.resource[:])
 		d.Fill(use.attributes[:])
-		use.last, use.gauge.at, use.gauge.interval = time.Unix(0, d.Varint()), d.Varint(), d.Varint()
+		use.last, use.gauge.At, use.gauge.Interval = time.Unix(0, d.Varint()), d.Varint(), d.Varint()
 		if d.Byte() == 1 {
 			use.totals = &totals{at: d.Varint(), sum: d.Varint()}
 			for range d.Count() {
@@ -242,13 +243,13 @@ func (r *replayer) entries(e *block, d *dictionary.RecordReader) error {
 	}
 	strs, sets := e.dict.Strings.Len(), e.dict.AttributeSets.Len()
 	for range d.Count() {
-		m := Meta{PeriodType: dictionary.StringIndex(d.Index(strs)), PeriodUnit: dictionary.StringIndex(d.Index(strs))}
+		m := model.Meta{PeriodType: dictionary.StringIndex(d.Index(strs)), PeriodUnit: dictionary.StringIndex(d.Index(strs))}
 		m.Attributes, m.Scope = dictionary.AttributeSetIndex(d.Index(sets)), dictionary.AttributeSetIndex(d.Index(sets))
 		m.Position, m.Period = int32(d.Uvarint()), d.Varint()
 		e.meta(m)
 	}
 	for range d.Count() {
-		var sr BlockSeries
+		var sr model.BlockSeries
 		var key seriesKey
 		d.Fill(sr.ID[:])
 		d.Fill(key.resource[:])
@@ -264,7 +265,7 @@ func (r *replayer) entries(e *block, d *dictionary.RecordReader) error {
 		}
 		names := &e.dict.Strings
 		sr.Service, sr.Profile, sr.Type = names.At(service), names.At(key.profile),
-			SampleType{names.At(key.typ), names.At(key.unit)}
+			model.SampleType{Type: names.At(key.typ), Unit: names.At(key.unit)}
 		sr.Instance = instanceOf(key.resource)
 		e.byKey[key] = e.addSeries(sr, use)
 	}
@@ -279,8 +280,8 @@ func (r *replayer) add(d *dictionary.RecordReader) error {
 	}
 	for range d.Count() {
 		i := d.Index(len(e.series))
-		c := chunk{Profile: Profile{Samples: int32(d.Uvarint()), meta: d.Index(len(e.metas)),
-			Values: kind.Values(d.Uvarint()), Flags: chunkFlags(d.Uvarint())}}
+		c := chunk{Profile: model.Profile{Samples: int32(d.Uvarint()), Meta: d.Index(len(e.metas)),
+			Values: kind.Values(d.Uvarint()), Flags: model.Flags(d.Uvarint())}}
 		c.Time, c.Duration, c.Start, c.End, c.Total = d.Varint(), d.Varint(), d.Varint(), d.Varint(), d.Varint()
 		c.data = append([]byte(nil), d.Bytes(d.Count())...)
 		if d.Err != nil {
@@ -297,26 +298,26 @@ func (r *replayer) add(d *dictionary.RecordReader) error {
 // restore brings what is known of a series up to date with a chunk of the log. It arrived after its block was begun,
 // whatever its time is.
 func (u *seriesUse) restore(c *chunk, begun time.Time) {
-	for _, t := range []time.Time{begun, time.Unix(0, c.last())} {
+	for _, t := range []time.Time{begun, time.Unix(0, c.Last())} {
 		if t.After(u.last) {
 			u.last = t
 		}
 	}
 	switch c.Values {
 	case kind.Gauge:
-		u.gauge.see(c.Start)
+		u.gauge.See(c.Start)
 	case kind.Cumulative:
 		var cols columns
-		_ = c.decode(ColumnsWanted{Attributes: true, Links: true}, &Columns{}, func(part *Columns) error {
+		_ = c.decode(model.ColumnsWanted{Attributes: true, Links: true}, &model.Columns{}, func(part *model.Columns) error {
 			for i := range part.Stacks {
 				cols.stacks, cols.values = append(cols.stacks, part.Stacks[i]), append(cols.values, part.Values[i])
-				cols.attributes, cols.links = append(cols.attributes, at32(part.Attributes, i)),
-					append(cols.links, at32(part.Links, i))
+				cols.attributes, cols.links = append(cols.attributes, model.At(part.Attributes, i)),
+					append(cols.links, model.At(part.Links, i))
 			}
 			return nil
 		})
 		now := &totals{at: c.End, sum: c.Total, rows: cols.totals()}
-		if u.totals != nil && c.Flags&(isBaseline|isReset) == 0 {
+		if u.totals != nil && c.Flags&(model.IsBaseline|model.IsReset) == 0 {
 			for i := range now.rows {
 				now.rows[i].value = -now.rows[i].value
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -49,7 +50,7 @@ func TestDamagedLog(t *testing.T) {
 			cfg.Disk.Report = func(message string, err error) { reports = append(reports, fmt.Sprint(message, " ", err)) }
 			again := open(t, cfg)
 			got := sum(t, again,
-				Selection{Service: "shop", Profile: "process_cpu", From: noon.Add(100 * time.Minute).UnixNano()})
+				model.Selection{Service: "shop", Profile: "process_cpu", From: noon.Add(100 * time.Minute).UnixNano()})
 			t.Log(reports)
 			assert.EqualValues(t, 5, got, "the third block, which begins in a segment of its own")
 			require.NoError(t, again.Close())
@@ -110,7 +111,7 @@ func TestIntervalOfGaugesAfterAKill(t *testing.T) {
 		require.NoError(t, disk.Kill())
 		disk = open(t, disk.Config())
 		stores(85, "inuse_space", "bytes")
-		sel := Selection{Service: "shop", Profile: "memory", From: at(60 * 92), Until: at(60 * 98)}
+		sel := model.Selection{Service: "shop", Profile: "memory", From: at(60 * 92), Until: at(60 * 98)}
 		assert.EqualValues(t, 0, sum(t, memory, sel))
 		assert.Equal(t, sum(t, memory, sel), sum(t, disk, sel))
 		require.NoError(t, disk.Close())
@@ -142,7 +143,7 @@ func TestSmallerMemoryAfterAKill(t *testing.T) {
 	for s.Stats().Bytes < 5<<20 {
 		push()
 	}
-	all := func() int64 { return sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}) }
+	all := func() int64 { return sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}) }
 	require.EqualValues(t, 50*n, all())
 	require.Empty(t, s.Blocks())
 	require.NoError(t, s.Kill())
@@ -186,9 +187,10 @@ func TestKilledBetweenBlocksOfAHead(t *testing.T) {
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "wal")))
 		require.NoError(t, os.CopyFS(filepath.Join(dir, "wal"), os.DirFS(wal)))
 		s = open(t, diskConfig(t, dir))
-		assert.EqualValues(t, 18, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}), "without block %d", missing)
+		assert.EqualValues(t, 18, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}), "without block %d",
+			missing)
 		s.Maintain(noon.Add(13 * time.Hour))
-		assert.EqualValues(t, 18, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}), "written again")
+		assert.EqualValues(t, 18, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}), "written again")
 		require.NoError(t, s.Close())
 	}
 }
@@ -206,8 +208,8 @@ func TestQueryKeepsItsBlocks(t *testing.T) {
 		s.Maintain(start.Add(time.Hour))
 	}
 	require.Len(t, s.Blocks(), 3)
-	q := &Query{Selection: Selection{Service: "shop", Profile: "process_cpu"}, Want: Want{Stacks: true},
-		Memory: newMemory(t.Context(), nil)}
+	q := &Query{Selection: model.Selection{Service: "shop", Profile: "process_cpu"}, Want: Want{Stacks: true},
+		Memory: model.NewMemory(t.Context(), nil)}
 	selected, err := s.Select(t.Context(), q)
 	require.NoError(t, err)
 	s.Maintain(day.Add(26 * time.Hour)) // they become one

@@ -15,15 +15,16 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // allQueries are all queries that have a Meter, of one profile.
-func allQueries(s *Store, sel Selection) map[string]func(ctx context.Context, m *size.Meter) (any, error) {
+func allQueries(s *Store, sel model.Selection) map[string]func(ctx context.Context, m *size.Meter) (any, error) {
 	sel.Timestamps = true
 	grouped := sel
 	grouped.GroupBy = "key"
-	run := func(sel Selection, query func(context.Context, Selection) (any, error)) func(context.Context,
+	run := func(sel model.Selection, query func(context.Context, model.Selection) (any, error)) func(context.Context,
 		*size.Meter) (any, error) {
 		return func(ctx context.Context, m *size.Meter) (any, error) {
 			sel.Meter = m
@@ -31,24 +32,26 @@ func allQueries(s *Store, sel Selection) map[string]func(ctx context.Context, m 
 		}
 	}
 	return map[string]func(context.Context, *size.Meter) (any, error){
-		"flame graph": run(sel, func(ctx context.Context, sel Selection) (any, error) {
+		"flame graph": run(sel, func(ctx context.Context, sel model.Selection) (any, error) {
 			return s.FlameGraph(ctx, sel, 500_000)
 		}),
-		"groups": run(grouped, func(ctx context.Context, sel Selection) (any, error) {
+		"groups": run(grouped, func(ctx context.Context, sel model.Selection) (any, error) {
 			return s.FlameGraph(ctx, sel, 500_000)
 		}),
-		"diff": run(sel, func(ctx context.Context, sel Selection) (any, error) {
+		"diff": run(sel, func(ctx context.Context, sel model.Selection) (any, error) {
 			return s.Diff(ctx, sel, sel, 500_000)
 		}),
-		"merge": run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.Merge(ctx, sel) }),
-		"timeline": run(grouped, func(ctx context.Context, sel Selection) (any, error) {
+		"merge": run(sel, func(ctx context.Context, sel model.Selection) (any, error) { return s.Merge(ctx, sel) }),
+		"timeline": run(grouped, func(ctx context.Context, sel model.Selection) (any, error) {
 			return s.Timeline(ctx, sel, 10_000, noon)
 		}),
-		"attributes": run(sel, func(ctx context.Context, sel Selection) (any, error) {
+		"attributes": run(sel, func(ctx context.Context, sel model.Selection) (any, error) {
 			return s.Attributes(ctx, sel, 10_000)
 		}),
-		"heat map": run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.HeatMap(ctx, sel, 1200, 200) }),
-		"events":   run(sel, func(ctx context.Context, sel Selection) (any, error) { return s.Events(ctx, sel, 20_000) }),
+		"heat map": run(sel, func(ctx context.Context, sel model.Selection) (any, error) {
+			return s.HeatMap(ctx, sel, 1200, 200)
+		}),
+		"events": run(sel, func(ctx context.Context, sel model.Selection) (any, error) { return s.Events(ctx, sel, 20_000) }),
 	}
 }
 
@@ -74,7 +77,7 @@ func TestQueriesReserveTheirMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			first := s.profiles("")[0]
-			for name, query := range allQueries(s, Selection{Service: first.Service, Profile: first.Profile}) {
+			for name, query := range allQueries(s, model.Selection{Service: first.Service, Profile: first.Profile}) {
 				t.Run(name, func(t *testing.T) {
 					var result any
 					// A small heap, of which most is garbage, is collected at times only.
@@ -116,7 +119,7 @@ func TestQueriesEnd(t *testing.T) {
 	}
 	add(t, s, "a", "cpu", "nanoseconds", 0, 60, samples...)
 	errNone := errors.New("no memory")
-	for name, query := range allQueries(s, Selection{Service: "shop", Profile: "process_cpu"}) {
+	for name, query := range allQueries(s, model.Selection{Service: "shop", Profile: "process_cpu"}) {
 		t.Run(name, func(t *testing.T) {
 			steps := 0
 			count := func(int) error { steps++; return nil }

@@ -30,7 +30,7 @@ func (m *merger) isFull() bool {
 	}
 	built := m.dictBytes + m.tableBytes()
 	finishing := dictionaryPart*m.dictBytes + writtenBytes*len(m.values)
-	return built+finishing > (m.memory.free()+built)/m.parts
+	return built+finishing > (m.memory.Free()+built)/m.parts
 }
 
 // prune leaves out the smallest samples, three of four. Those with one outermost location become one sample.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -29,7 +30,7 @@ type message struct {
 // modelProfile is a profile of one type.
 type modelProfile struct {
 	service, instance, version, name string
-	typ                              store.SampleType
+	typ                              model.SampleType
 	values                           kind.Values
 	time, duration                   int64
 	rows                             []modelRow
@@ -181,11 +182,11 @@ func (m *naiveStore) addTotal(c *counted, before *knownSeries) bool {
 
 // modelSelection is a selection with what the model needs to know of it.
 type modelSelection struct {
-	store.Selection
+	model.Selection
 	until int64
 }
 
-func selectionOf(sel store.Selection) modelSelection {
+func selectionOf(sel model.Selection) modelSelection {
 	s := modelSelection{Selection: sel, until: sel.Until}
 	if s.until == 0 {
 		s.until = math.MaxInt64
@@ -292,7 +293,7 @@ func (m *naiveStore) holds(c *counted, until int64) int64 {
 type modelKey struct{ group, stack, endpoint string }
 
 // sums adds up what is selected. isOpen reports that nothing but first totals is selected.
-func (m *naiveStore) sums(sel store.Selection) (sums map[modelKey]float64, isOpen bool) {
+func (m *naiveStore) sums(sel model.Selection) (sums map[modelKey]float64, isOpen bool) {
 	s := selectionOf(sel)
 	sums = map[modelKey]float64{}
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
@@ -328,7 +329,7 @@ func (m *naiveStore) sums(sel store.Selection) (sums map[modelKey]float64, isOpe
 }
 
 // line returns the values of a time line by group: NaN for steps without profiles.
-func (m *naiveStore) line(sel store.Selection, from, step int64, n int) map[string][]float64 {
+func (m *naiveStore) line(sel model.Selection, from, step int64, n int) map[string][]float64 {
 	s := selectionOf(sel)
 	lines := map[string][]float64{}
 	type state struct {
@@ -354,7 +355,7 @@ func (m *naiveStore) line(sel store.Selection, from, step int64, n int) map[stri
 		}
 		for group, value := range byGroup {
 			for i := range n {
-				of := modelSelection{Selection: store.Selection{From: from + int64(i)*step}, until: from + int64(i+1)*step}
+				of := modelSelection{Selection: model.Selection{From: from + int64(i)*step}, until: from + int64(i+1)*step}
 				part, ok := of.overlap(c.start, end)
 				switch {
 				case !ok:

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -23,7 +24,7 @@ func TestOneTotal(t *testing.T) {
 		}
 		add(t, s, "x", "alloc_space", "bytes", 0, 0, profiletest.Value(100, "a"), profiletest.Value(100, "b"))
 		add(t, s, "x", "alloc_space", "bytes", 10, 0, second...)
-		sel := Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(10)}
+		sel := model.Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(10)}
 		tl, err := s.Timeline(t.Context(), sel, 1, noon.Add(time.Minute))
 		require.NoError(t, err)
 		merged, err := s.Merge(t.Context(), sel)

@@ -9,20 +9,21 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
 // newestProfile finds the latest profile of a query, and what its series have in common. Of each block, it keeps
 // copies.
 type newestProfile struct {
-	memory *Memory
+	memory *model.Memory
 	// time is the earliest start of the profiles.
 	time int64
 	// fields are those of the latest profile so far, which ended at last.
 	fields *ProfileFields
 	last   int64
 	// latest is that of the current block, if it is later. sets are the sets of attributes of the block's series.
-	latest *Profile
+	latest *model.Profile
 	sets   map[dictionary.AttributeSetIndex]bool
 	// moves is from the dictionary from: blocks in memory have one for all services.
 	moves      *mover.Mover
@@ -34,7 +35,7 @@ type newestProfile struct {
 	counts map[dictionary.AttributeIndex]int
 }
 
-func newNewest(m *Memory) newestProfile {
+func newNewest(m *model.Memory) newestProfile {
 	return newestProfile{
 		memory: m, sets: map[dictionary.AttributeSetIndex]bool{}, dict: dictionary.NewCopying(),
 		counts: map[dictionary.AttributeIndex]int{},
@@ -47,13 +48,13 @@ func (n *newestProfile) add(w *weightedProfile, at int64) {
 		n.time = at
 	}
 	n.sets[w.series.Attributes] = true
-	if last := w.last(); n.fields == nil && n.latest == nil || last > n.last {
+	if last := w.Last(); n.fields == nil && n.latest == nil || last > n.last {
 		n.latest, n.last = new(w.Profile), last
 	}
 }
 
 // endPart copies what is needed of a part, which is released then.
-func (n *newestProfile) endPart(p Part) error {
+func (n *newestProfile) endPart(p model.Part) error {
 	if len(n.sets) == 0 {
 		return nil
 	}

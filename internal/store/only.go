@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file selects whole profiles of given series: Query.Only. For Grafana's data sources, a profile has one time.
@@ -16,7 +17,7 @@ import (
 // samples; nil keeps all.
 func (s *Querier) NameTree(ctx context.Context, queries []*Query,
 	keeps []func(samples *Samples, row int) bool) (tree *Tree, err error) {
-	err = queries[0].Memory.fitted(func(parts int) (err error) {
+	err = queries[0].Memory.Fitted(func(parts int) (err error) {
 		b := newTreeBuilder(queries[0].Memory)
 		b.namesOnly, b.parts = true, parts
 		for side, q := range queries {
@@ -39,7 +40,7 @@ func (s *Samples) kept(keep func(samples *Samples, row int) bool) *Samples {
 	out.Stacks, out.Attributes, out.Links, out.Values, out.Weight = nil, nil, nil, nil, 1
 	for i := range s.Values {
 		if keep(s, i) {
-			out.Stacks, out.Values = append(out.Stacks, at32(s.Stacks, i)), append(out.Values, s.Values[i]*int64(s.Weight))
+			out.Stacks, out.Values = append(out.Stacks, model.At(s.Stacks, i)), append(out.Values, s.Values[i]*int64(s.Weight))
 		}
 	}
 	return &out
@@ -48,6 +49,6 @@ func (s *Samples) kept(keep func(samples *Samples, row int) bool) *Samples {
 // NewQuery returns a query of the profiles of series whose time lies in [from, until). Its memory comes on top of what
 // the meter has.
 func NewQuery(ctx context.Context, meter *size.Meter, only []Series, from, until int64, want Want) *Query {
-	return &Query{Selection: Selection{From: from, Until: until, Meter: meter}, Only: only, Want: want,
-		Memory: newMemory(ctx, meter).onTop()}
+	return &Query{Selection: model.Selection{From: from, Until: until, Meter: meter}, Only: only, Want: want,
+		Memory: model.NewMemory(ctx, meter).OnTop()}
 }

@@ -17,19 +17,20 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // query asks something, and compares the answer with that of the model.
 func (h *history) query() {
-	sel := store.Selection{Service: pick(h.rnd, "shop", "cart")}
+	sel := model.Selection{Service: pick(h.rnd, "shop", "cart")}
 	typ := pick(h.rnd, "process_cpu/cpu", "memory/inuse_space", "memory/alloc_space", "off_cpu/off_cpu")
 	sel.Profile, sel.Type, _ = strings.Cut(typ, "/")
 	sel.From, sel.Until = h.someTime()
 	switch h.rnd.IntN(4) {
 	case 0:
-		sel.Attributes = []store.Attribute{{Key: "endpoint", Value: "/pay"}}
+		sel.Attributes = []model.Attribute{{Key: "endpoint", Value: "/pay"}}
 	case 1:
-		sel.Attributes = []store.Attribute{{Key: "service.version", Value: pick(h.rnd, "1", "2")}}
+		sel.Attributes = []model.Attribute{{Key: "service.version", Value: pick(h.rnd, "1", "2")}}
 	}
 	sel.GroupBy = pick(h.rnd, "", "", "endpoint", "service.version", "service.instance.id")
 	sel.LastState = h.rnd.IntN(6) == 0
@@ -50,8 +51,8 @@ func (h *history) query() {
 	case "lists":
 		err = h.lists(sel)
 	}
-	if errors.Is(err, store.ErrNothing) {
-		want, _ := h.model.sums(store.Selection{Service: sel.Service, Profile: sel.Profile, Type: sel.Type, From: h.sure()})
+	if errors.Is(err, model.ErrNothing) {
+		want, _ := h.model.sums(model.Selection{Service: sel.Service, Profile: sel.Profile, Type: sel.Type, From: h.sure()})
 		require.Empty(h.t, want, "%v", err)
 		return
 	}
@@ -88,7 +89,7 @@ func (h *history) someTime() (from, until int64) {
 
 // exactness is how near an answer must be to that of the model: the parts that became coarser are known by whole
 // ranges.
-func (h *history) exactness(sel store.Selection) (tolerance float64, ok bool) {
+func (h *history) exactness(sel model.Selection) (tolerance float64, ok bool) {
 	stats := h.store.Stats()
 	switch coarse := stats.CoarseUntil; {
 	case coarse == 0 || sel.From > coarse+int64(3*time.Hour):
@@ -101,7 +102,7 @@ func (h *history) exactness(sel store.Selection) (tolerance float64, ok bool) {
 	return 1, true
 }
 
-func (h *history) compare(sel store.Selection, want, got map[modelKey]float64) {
+func (h *history) compare(sel model.Selection, want, got map[modelKey]float64) {
 	tolerance, ok := h.exactness(sel)
 	if !ok {
 		return
@@ -133,7 +134,7 @@ func withoutEndpoints(sums map[modelKey]float64) map[modelKey]float64 {
 }
 
 // stacks returns the own values of a tree by group and stack, or those of its base.
-func (h *history) stacks(tree *store.Tree, sel store.Selection, isBase bool) map[modelKey]float64 {
+func (h *history) stacks(tree *store.Tree, sel model.Selection, isBase bool) map[modelKey]float64 {
 	own, total := tree.Self, tree.Total
 	if isBase {
 		own, total = tree.BaseSelf, tree.BaseTotal
@@ -162,7 +163,7 @@ func (h *history) stacks(tree *store.Tree, sel store.Selection, isBase bool) map
 	return stacks
 }
 
-func (h *history) flameGraph(sel store.Selection) error {
+func (h *history) flameGraph(sel model.Selection) error {
 	g, err := h.store.FlameGraph(h.t.Context(), sel, 1<<20)
 	if err != nil {
 		return err
@@ -173,14 +174,14 @@ func (h *history) flameGraph(sel store.Selection) error {
 	return nil
 }
 
-func (h *history) diff(sel store.Selection) error {
+func (h *history) diff(sel model.Selection) error {
 	base := sel
 	base.From, base.Until = h.someTime()
 	g, err := h.store.Diff(h.t.Context(), sel, base, 1<<20)
 	if err != nil {
 		return err
 	}
-	for isBase, of := range map[bool]store.Selection{false: sel, true: base} {
+	for isBase, of := range map[bool]model.Selection{false: sel, true: base} {
 		if want, isOpen := h.model.sums(of); !isOpen {
 			h.compare(of, withoutEndpoints(want), h.stacks(g.Tree, of, isBase))
 		}
@@ -188,7 +189,7 @@ func (h *history) diff(sel store.Selection) error {
 	return nil
 }
 
-func (h *history) pprof(sel store.Selection) error {
+func (h *history) pprof(sel model.Selection) error {
 	sel.GroupBy = ""
 	merged, err := h.store.Merge(h.t.Context(), sel)
 	if err != nil {
@@ -220,7 +221,7 @@ func (h *history) pprof(sel store.Selection) error {
 }
 
 // timeLine compares a time line whose steps begin and end with the selection.
-func (h *history) timeLine(sel store.Selection) error {
+func (h *history) timeLine(sel model.Selection) error {
 	const steps = 20
 	width := int64(h.cfg.Resolution) * (1 + h.rnd.Int64N(100))
 	sel.From = (max(sel.From, h.oldest)/width + 1) * width
@@ -269,19 +270,19 @@ func zero(value float64) float64 {
 	return value
 }
 
-func (h *history) isOpen(sel store.Selection) bool {
+func (h *history) isOpen(sel model.Selection) bool {
 	_, isOpen := h.model.sums(sel)
 	return isOpen
 }
 
 // events compares the observations of a service, one by one, and their heat map.
-func (h *history) events(sel store.Selection) error {
+func (h *history) events(sel model.Selection) error {
 	sel.Profile, sel.Type, sel.GroupBy, sel.LastState, sel.Attributes = "", "", "", false, nil
 	e, err := h.store.Events(h.t.Context(), sel, 1<<20)
 	if err != nil {
 		return err
 	}
-	if _, ok := h.exactness(store.Selection{From: sel.From, Until: max(sel.Until, 1)}); !ok {
+	if _, ok := h.exactness(model.Selection{From: sel.From, Until: max(sel.Until, 1)}); !ok {
 		return nil
 	}
 	until := selectionOf(sel).until
@@ -320,12 +321,12 @@ func (h *history) events(sel store.Selection) error {
 }
 
 // lists compares which services, profiles and series there are.
-func (h *history) lists(sel store.Selection) error {
+func (h *history) lists(sel model.Selection) error {
 	profiles, err := h.store.Catalog(h.t.Context(), "", nil)
 	if err != nil {
 		return err
 	}
-	series, err := h.store.Series(h.t.Context(), store.Selection{Service: sel.Service, From: sel.From, Until: sel.Until})
+	series, err := h.store.Series(h.t.Context(), model.Selection{Service: sel.Service, From: sel.From, Until: sel.Until})
 	if err != nil {
 		return err
 	}
@@ -341,7 +342,7 @@ func (h *history) lists(sel store.Selection) error {
 		}
 		isInTime := c.start >= sel.From && c.start < selectionOf(sel).until
 		if isInTime && c.service == sel.Service {
-			labels := []store.Attribute{{Key: "service.instance.id", Value: c.instance}, {Key: "service.name", Value: c.service},
+			labels := []model.Attribute{{Key: "service.instance.id", Value: c.instance}, {Key: "service.name", Value: c.service},
 				{Key: "service.version", Value: c.version}}
 			require.True(h.t, found[fmt.Sprint(c.service, c.name, c.typ, labels)], "%s of %+v", c.series(), sel)
 		}

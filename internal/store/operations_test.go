@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -260,7 +261,7 @@ func (h *history) losePower() {
 	h.open()
 	require.Zero(h.t, h.store.Stats().Damaged)
 	// The last messages may be lost, and those that are too old.
-	sums := h.flame(store.Selection{Service: "", Profile: "process_cpu", Type: "cpu"})
+	sums := h.flame(model.Selection{Service: "", Profile: "process_cpu", Type: "cpu"})
 	n := len(h.model.messages)
 	for n > h.durable && !sums[h.model.messages[n-1].frame()] {
 		n--
@@ -278,12 +279,12 @@ func (h *history) losePower() {
 func (m *message) frame() string { return fmt.Sprint("message ", m.number) }
 
 // flame returns which frames any service has.
-func (h *history) flame(sel store.Selection) map[string]bool {
+func (h *history) flame(sel model.Selection) map[string]bool {
 	frames := map[string]bool{}
 	for _, service := range []string{"shop", "cart"} {
 		sel.Service = service
 		g, err := h.store.FlameGraph(h.t.Context(), sel, 1<<20)
-		if errors.Is(err, store.ErrNothing) {
+		if errors.Is(err, model.ErrNothing) {
 			continue
 		}
 		require.NoError(h.t, err)
@@ -415,7 +416,7 @@ func (h *history) instance() *instance {
 func (h *history) profile(of *instance, name, typ, unit string, values kind.Values, start,
 	duration int64) *modelProfile {
 	return &modelProfile{
-		service: of.service, instance: of.id, version: of.version, name: name, typ: store.SampleType{Type: typ, Unit: unit},
+		service: of.service, instance: of.id, version: of.version, name: name, typ: model.SampleType{Type: typ, Unit: unit},
 		values: values,
 		time:   start, duration: duration,
 	}

@@ -12,15 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // described returns all that a Block has, sorted, without what differs between implementations: numbers, places and
 // bytes.
-func described(t *testing.T, b Block) (lines []string) {
-	m := newMemory(t.Context(), nil)
-	require.NoError(t, b.Series("", m, func(list []BlockSeries) error {
-		require.True(t, slices.IsSortedFunc(list, compareSeries))
+func described(t *testing.T, b model.Block) (lines []string) {
+	m := model.NewMemory(t.Context(), nil)
+	require.NoError(t, b.Series("", m, func(list []model.BlockSeries) error {
+		require.True(t, slices.IsSortedFunc(list, model.CompareSeries))
 		service := list[0].Service
 		labels, err := b.Labels(service)
 		require.NoError(t, err)
@@ -29,7 +30,7 @@ func described(t *testing.T, b Block) (lines []string) {
 		defer p.Close()
 		start, end, ok := b.Span(service)
 		require.True(t, ok)
-		series := make([]*BlockSeries, len(list))
+		series := make([]*model.BlockSeries, len(list))
 		var starts []int64
 		for i := range list {
 			series[i] = &list[i]
@@ -42,40 +43,42 @@ func described(t *testing.T, b Block) (lines []string) {
 		require.NoError(t, b.Starts(series, func(_ int, of []int64) error { starts = append(starts, of...); return nil }))
 		type found struct {
 			in int
-			Profile
+			model.Profile
 		}
 		var profiles []found
-		all := func(*BlockSeries, *Profile) bool { return true }
-		require.NoError(t, p.Profiles(series, true, all, func(in, _ int, c *Profile) error {
+		all := func(*model.BlockSeries, *model.Profile) bool { return true }
+		require.NoError(t, p.Profiles(series, true, all, func(in, _ int, c *model.Profile) error {
 			profiles = append(profiles, found{in, *c})
 			return nil
 		}))
 		require.Len(t, starts, len(profiles))
 		rows := make([]int, len(profiles))
-		at := func(i int) (*BlockSeries, *Profile) { return series[profiles[i].in], &profiles[i].Profile }
-		require.NoError(t, p.Rows(len(profiles), at, ColumnsWanted{true, true, true}, func(i int, c *Columns) error {
-			for k := range c.Stacks {
-				rows[i]++
-				var frames []string
-				for _, l := range p.Dict().Stacks.At(dictionary.StackIndex(c.Stacks[k])) {
-					_, calls := p.Dict().Locations.At(dictionary.LocationIndex(l))
-					frames = append(frames, p.Dict().Strings.At(p.Dict().Functions.At(calls[0].Function).Name))
+		at := func(i int) (*model.BlockSeries, *model.Profile) { return series[profiles[i].in], &profiles[i].Profile }
+		require.NoError(t, p.Rows(len(profiles), at, model.ColumnsWanted{Attributes: true, Timestamps: true, Links: true},
+			func(i int, c *model.Columns) error {
+				for k := range c.Stacks {
+					rows[i]++
+					var frames []string
+					for _, l := range p.Dict().Stacks.At(dictionary.StackIndex(c.Stacks[k])) {
+						_, calls := p.Dict().Locations.At(dictionary.LocationIndex(l))
+						frames = append(frames, p.Dict().Strings.At(p.Dict().Functions.At(calls[0].Function).Name))
+					}
+					timestamp := int64(0)
+					if profiles[i].Flags&model.HasTimestamps != 0 {
+						timestamp = c.Timestamps[k]
+					}
+					lines = append(lines, fmt.Sprint("row ", list[profiles[i].in].Type, profiles[i].Start, frames, c.Values[k],
+						timestamp, model.LabelsOf(p.Dict(),
+							&model.BlockSeries{Resource: dictionary.AttributeSetIndex(model.At(c.Attributes, k))}),
+						p.Dict().Links.At(dictionary.LinkIndex(model.At(c.Links, k)))))
 				}
-				timestamp := int64(0)
-				if profiles[i].Flags&hasTimestamps != 0 {
-					timestamp = c.Timestamps[k]
-				}
-				lines = append(lines, fmt.Sprint("row ", list[profiles[i].in].Type, profiles[i].Start, frames, c.Values[k],
-					timestamp, labelsOf(p.Dict(), &BlockSeries{Resource: dictionary.AttributeSetIndex(at32(c.Attributes, k))}),
-					p.Dict().Links.At(dictionary.LinkIndex(at32(c.Links, k)))))
-			}
-			return nil
-		}))
+				return nil
+			}))
 		for i, c := range profiles {
 			meta := p.Meta(&c.Profile)
 			require.Equal(t, starts[i], c.Start)
 			require.EqualValues(t, c.Samples, rows[i])
-			c.At, c.meta = 0, 0
+			c.At, c.Meta = 0, 0
 			lines = append(lines,
 				fmt.Sprintf("profile %s %+v %d %s", list[c.in].Type, c.Profile, meta.Period, p.Dict().Strings.At(meta.PeriodUnit)))
 		}
@@ -111,7 +114,7 @@ func TestBlocksConform(t *testing.T) {
 		if where == "disk" {
 			s.Maintain(noon.Add(time.Hour))
 		}
-		v := s.view(newMemory(t.Context(), nil))
+		v := s.view(model.NewMemory(t.Context(), nil))
 		require.Equal(t, where == "disk", v.onDisk == 1)
 		views[where] = described(t, v.blocks[0])
 		v.release()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -29,7 +30,7 @@ func TestSamplesOfDifferentPeriods(t *testing.T) {
 	defer func() { require.NoError(t, s.Close()) }()
 	addCounted(t, s, "1", "a", 0, 10_000_000)
 	addCounted(t, s, "2", "b", 10, 50_000_000)
-	all := Selection{Service: "shop", Profile: "process_cpu"}
+	all := model.Selection{Service: "shop", Profile: "process_cpu"}
 	first := all
 	first.Until = at(5)
 	for _, where := range []string{"memory", "disk"} {
@@ -39,7 +40,7 @@ func TestSamplesOfDifferentPeriods(t *testing.T) {
 		}
 		g, err := s.FlameGraph(t.Context(), all, 100)
 		require.NoError(t, err)
-		assert.Equal(t, SampleType{"cpu", "nanoseconds"}, g.Type)
+		assert.Equal(t, model.SampleType{Type: "cpu", Unit: "nanoseconds"}, g.Type)
 		for _, row := range g.Functions() {
 			if row.Frame.Name != "main" {
 				assert.EqualValues(t, 1e9, row.Self, row.Frame.Name)
@@ -62,7 +63,8 @@ func TestSamplesOfDifferentPeriods(t *testing.T) {
 		assert.EqualValues(t, 100, g.Total[0])
 
 		one, two := all, all
-		one.Attributes, two.Attributes = []Attribute{{"service.version", "1"}}, []Attribute{{"service.version", "2"}}
+		one.Attributes, two.Attributes = []model.Attribute{{Key: "service.version", Value: "1"}},
+			[]model.Attribute{{Key: "service.version", Value: "2"}}
 		d, err := s.Diff(t.Context(), one, two, 100)
 		require.NoError(t, err)
 		assert.Equal(t, "cpu/nanoseconds", d.Type.String(), "two versions are compared by time")

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file goes over the profiles of a query without their samples, before these are read: how a profile counts can
@@ -20,13 +21,13 @@ type tally struct {
 	first, last, begins int64
 }
 
-func (t *tally) add(c *Profile) {
+func (t *tally) add(c *model.Profile) {
 	if t.profiles == 0 {
-		t.first, t.last, t.begins = c.first(), c.last(), c.Start
+		t.first, t.last, t.begins = c.First(), c.Last(), c.Start
 	}
 	t.profiles++
 	t.samples += int(c.Samples)
-	t.first, t.last, t.begins = min(t.first, c.first()), max(t.last, c.last()), min(t.begins, c.Start)
+	t.first, t.last, t.begins = min(t.first, c.First()), max(t.last, c.Last()), min(t.begins, c.Start)
 }
 
 // rule is how the profiles of one type count.
@@ -42,7 +43,7 @@ type rule struct {
 	isFractional bool
 	// timeType is that of the time for which a sample stands, if the type counts samples, and periods are the smallest and
 	// the largest such time. Samples of different periods count as time: isTime.
-	timeType SampleType
+	timeType model.SampleType
 	periods  [2]int64
 	isTime   bool
 }
@@ -79,10 +80,10 @@ func (r *rule) counted() *tally {
 }
 
 // see adds a selected profile.
-func (r *rule) see(sel *Selection, w *weightedProfile, isMean, isOverridden bool) {
-	from, until, _ := sel.overlap(w.Start, w.end)
+func (r *rule) see(sel *model.Selection, w *weightedProfile, isMean, isOverridden bool) {
+	from, until, _ := sel.Overlap(w.Start, w.end)
 	switch {
-	case w.Flags&isBaseline != 0:
+	case w.Flags&model.IsBaseline != 0:
 		r.baselines.add(&w.Profile)
 		return
 	case w.Values != kind.Gauge || !isMean:
@@ -102,14 +103,14 @@ func (s *scan) plan() (*Selected, error) {
 		if s.only == nil && !s.query.TimedOnly {
 			s.rules[i].timeType = s.view.timeTypes[t]
 		}
-		s.plansPeriods = s.plansPeriods || s.rules[i].timeType != SampleType{}
+		s.plansPeriods = s.plansPeriods || s.rules[i].timeType != model.SampleType{}
 	}
 	isMean := s.only == nil && !s.query.LastState
-	s.memory.progress.begin(s.view.onDisk)
+	s.memory.Progress.Begin(s.view.onDisk)
 	err := s.eachPart(len(s.keys) > 0, func(p *part) error {
 		for of := range runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
 			if of[0].typ == 0 {
-				out.Values = shownValues(of[len(of)-1].Values)
+				out.Values = model.Shown(of[len(of)-1].Values)
 			}
 			if err := s.planType(p, of, isMean); err != nil {
 				return err
@@ -144,7 +145,7 @@ func (s *scan) planType(p *part, of []selectedSeries, isMean bool) error {
 	r := &s.rules[of[0].typ]
 	return s.eachBatch(p, of, func(list []weightedProfile) error {
 		for i := range list {
-			if r.timeType != (SampleType{}) {
+			if r.timeType != (model.SampleType{}) {
 				r.seePeriod(p.Meta(&list[i].Profile).Period)
 			}
 			r.see(&s.query.Selection, &list[i], isMean, s.filter.isOverridden(list[i].series))

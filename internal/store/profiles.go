@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
@@ -30,13 +31,13 @@ const LeftOutName = "(left out)"
 
 // Merge merges the selected samples of all sample types, or of the one that is selected, to OTLP profiles that are one
 // pprof.
-func (s *Querier) Merge(ctx context.Context, sel Selection) (merged *Merged, err error) {
+func (s *Querier) Merge(ctx context.Context, sel model.Selection) (merged *Merged, err error) {
 	err = s.MergeTo(ctx, sel, func(m *Merged) error { merged = m; return nil })
 	return merged, err
 }
 
 // MergeTo calls use with what Merge returns: again with less if that, or use, needs more memory than a query can have.
-func (s *Querier) MergeTo(ctx context.Context, sel Selection, use func(*Merged) error) error {
+func (s *Querier) MergeTo(ctx context.Context, sel model.Selection, use func(*Merged) error) error {
 	sel.GroupBy = ""
 	q := s.query(ctx, sel, Want{Stacks: true, Attributes: true, Links: true, Times: sel.Timestamps})
 	q.AllTypes = true
@@ -46,7 +47,7 @@ func (s *Querier) MergeTo(ctx context.Context, sel Selection, use func(*Merged) 
 // MergeQuery merges the samples of a query as MergeTo does. keep chooses among them; nil keeps all.
 func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *Samples, row int) bool,
 	use func(*Merged) error) error {
-	return q.Memory.fitted(func(parts int) error {
+	return q.Memory.Fitted(func(parts int) error {
 		merged, err := s.merge(ctx, q, keep, parts)
 		if err != nil {
 			return err
@@ -82,7 +83,7 @@ func (s *Querier) merge(
 // merger merges the columns of a pprof, over one dictionary.
 type merger struct {
 	*Selected
-	sel *Selection
+	sel *model.Selection
 	table
 	maxValues int
 	// dict takes dictBytes.
@@ -132,9 +133,9 @@ func (m *merger) add(s *Samples) error {
 			return err
 		}
 		id := identity{
-			stack:      int32(m.moves.Stack(dictionary.StackIndex(at32(s.Stacks, i)))),
-			attributes: int32(m.moves.Set(dictionary.AttributeSetIndex(at32(s.Attributes, i)))),
-			link:       int32(m.moves.Link(dictionary.LinkIndex(at32(s.Links, i)))),
+			stack:      int32(m.moves.Stack(dictionary.StackIndex(model.At(s.Stacks, i)))),
+			attributes: int32(m.moves.Set(dictionary.AttributeSetIndex(model.At(s.Attributes, i)))),
+			link:       int32(m.moves.Link(dictionary.LinkIndex(model.At(s.Links, i)))),
 		}
 		if s.IsTimed {
 			id.timed, id.timestamp = true, s.Times[i]
@@ -196,7 +197,7 @@ const (
 func (m *merger) ended() error {
 	if m.room < 0 {
 		return fmt.Errorf("%w: its samples have more than %d values, one of each of %d sample types, or %d for fewer types",
-			ErrTooLarge, m.maxValues, len(m.Types), rowValues)
+			model.ErrTooLarge, m.maxValues, len(m.Types), rowValues)
 	}
 	return m.memory.Check()
 }
@@ -220,7 +221,7 @@ func (m *merger) assemble() (*Merged, error) {
 		return nil, err
 	}
 	m.dict.CopyTo(out.Dictionary())
-	return out, m.memory.keep(copied + m.written)
+	return out, m.memory.Keep(copied + m.written)
 }
 
 // endBlock frees what is known of a block's dictionary. Mappings stay in the order of the blocks' dictionaries: readers

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -55,13 +56,13 @@ func TestWhatDoesNotFitIsPruned(t *testing.T) {
 		}
 		for name, q := range map[string]struct {
 			limit, parts int
-			selection    Selection
+			selection    model.Selection
 			isPruned     bool
 		}{
-			"room for all":        {256 << 20, 1, Selection{}, false},
-			"too little":          {32 << 20, 1, Selection{}, true},
-			"groups":              {32 << 20, 1, Selection{GroupBy: "service.instance.id"}, true},
-			"a part of a profile": {32 << 20, 2, Selection{From: at(-5), Until: at(35)}, true},
+			"room for all":        {256 << 20, 1, model.Selection{}, false},
+			"too little":          {32 << 20, 1, model.Selection{}, true},
+			"groups":              {32 << 20, 1, model.Selection{GroupBy: "service.instance.id"}, true},
+			"a part of a profile": {32 << 20, 2, model.Selection{From: at(-5), Until: at(35)}, true},
 		} {
 			t.Run(where+" "+name, func(t *testing.T) {
 				sel := q.selection
@@ -102,7 +103,7 @@ func TestWhatCannotBePrunedIsRefused(t *testing.T) {
 	add(t, s, "a", "cpu", "nanoseconds", 0, 10, profiletest.Value(1, "leaf", "main"))
 	errBusy := errors.New("busy")
 	for _, reason := range []error{errBusy, size.ErrFull} {
-		_, err := s.FlameGraph(t.Context(), Selection{
+		_, err := s.FlameGraph(t.Context(), model.Selection{
 			Service: "shop", Profile: "process_cpu", Meter: &size.Meter{Limit: 1, Reserve: func(int) error { return reason }},
 		}, 1000)
 		require.ErrorIs(t, err, reason)
@@ -125,7 +126,8 @@ func TestPruningReservesItsMemory(t *testing.T) {
 			return reserve(n)
 		}
 		var err error
-		g, err = s.FlameGraph(t.Context(), Selection{Service: first.Service, Profile: first.Profile, Meter: meter}, 500_000)
+		g, err = s.FlameGraph(t.Context(), model.Selection{Service: first.Service, Profile: first.Profile, Meter: meter},
+			500_000)
 		require.NoError(t, err)
 	})
 	assert.True(t, g.IsPruned)
@@ -153,7 +155,7 @@ func TestPprofThatDoesNotFitIsPruned(t *testing.T) {
 	}
 	s.Maintain(noon.Add(time.Hour))
 	require.Positive(t, s.Stats().DiskBlocks)
-	for _, sel := range []Selection{{}, {From: at(5), Until: at(35)}} {
+	for _, sel := range []model.Selection{{}, {From: at(5), Until: at(35)}} {
 		sel.Service, sel.Profile = "shop", "memory"
 		all, err := s.Merge(t.Context(), sel)
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -52,14 +53,14 @@ func TestMemoryOfAQueryDoesNotFollowFromItsRange(t *testing.T) {
 	queries := func() map[string]func(context.Context, *size.Meter) (any, error) {
 		all := map[string]func(context.Context, *size.Meter) (any, error){}
 		for _, profile := range []string{"process_cpu", "memory", "off_cpu"} {
-			for name, run := range allQueries(s, Selection{Service: "shop", Profile: profile}) {
+			for name, run := range allQueries(s, model.Selection{Service: "shop", Profile: profile}) {
 				if name == "merge" && profile == "off_cpu" {
 					continue // it has each observation
 				}
 				all[profile+": "+name] = run
 			}
 		}
-		series, err := s.Series(t.Context(), Selection{Service: "shop", Profile: "process_cpu"})
+		series, err := s.Series(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu"})
 		require.NoError(t, err)
 		all["profiles of a series"] = func(ctx context.Context, m *size.Meter) (any, error) {
 			keep := func(*Samples, int) bool { return true }
@@ -96,7 +97,7 @@ func TestPartOfALargeProfileOnDisk(t *testing.T) {
 	}
 	add(t, s, "a", "off_cpu", "nanoseconds", 0, 40, profiletest.Observed(times, "wait", "main"))
 	s.Maintain(noon.Add(2 * time.Hour))
-	sel := Selection{Service: "shop", Profile: "off_cpu", From: at(10), Until: at(20)}
+	sel := model.Selection{Service: "shop", Profile: "off_cpu", From: at(10), Until: at(20)}
 	for _, name := range []string{"flame graph", "groups", "timeline", "heat map"} {
 		reserved := reservedOf(t, allQueries(s, sel)[name])
 		assert.Less(t, reserved, 10<<20, name)

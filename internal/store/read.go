@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"slices"
 )
 
@@ -74,25 +75,25 @@ func (v *view) selected(q *Query) (*viewReader, error) {
 }
 
 // typesOf returns the types that a query selects.
-func (v *view) typesOf(q *Query) ([]SampleType, error) {
+func (v *view) typesOf(q *Query) ([]model.SampleType, error) {
 	switch {
 	case len(q.Only) > 0:
-		return []SampleType{q.Only[0].Type}, nil
+		return []model.SampleType{q.Only[0].Type}, nil
 	case q.Only != nil:
 		return nil, nil
 	case !q.TimedOnly || q.Profile != "":
 		return v.resolveTypes(&q.Selection, q.allTypes())
 	}
-	list, err := v.profiles(q.Service, "", func(*ProfileInfo, *BlockSeries) {})
+	list, err := v.profiles(q.Service, "", func(*ProfileInfo, *model.BlockSeries) {})
 	if err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: there is no service %q", ErrNothing, Shorten(q.Service))
+		return nil, fmt.Errorf("%w: there is no service %q", model.ErrNothing, model.Shorten(q.Service))
 	}
-	var types []SampleType
+	var types []model.SampleType
 	for _, p := range list {
-		if p.Timestamps && p.Type.is(q.Type) && !slices.Contains(types, p.Type) {
+		if p.Timestamps && p.Type.Is(q.Type) && !slices.Contains(types, p.Type) {
 			types = append(types, p.Type)
 		}
 	}
@@ -142,7 +143,7 @@ func (r *viewReader) see(typ int, list []weightedProfile) {
 		r.counted[typ]++
 		at := w.Time
 		if r.only != nil {
-			at = w.profileTime()
+			at = w.KeptAt()
 		}
 		r.newest.add(w, at)
 	}
@@ -181,12 +182,13 @@ func (r *viewReader) divide(
 		isAlone := false
 		switch {
 		case want.Profiles:
-			isAlone = want.Stacks || want.Attributes && w.Flags&hasAttributes != 0 || want.Links && w.Flags&hasLinks != 0
+			isAlone = want.Stacks || want.Attributes && w.Flags&model.HasAttributes != 0 || want.Links &&
+				w.Flags&model.HasLinks != 0
 			if !isAlone {
 				err = r.total(p, w, use)
 			}
 		case want.isCount():
-			if isAlone = w.Flags&hasAttributes != 0; !isAlone {
+			if isAlone = w.Flags&model.HasAttributes != 0; !isAlone {
 				err = r.count(p, w, use)
 			}
 		case want.Series || r.query.TimedOnly:
@@ -194,7 +196,7 @@ func (r *viewReader) divide(
 		case !want.Attributes && !want.Links && !want.Times:
 			plain = append(plain, w)
 		default:
-			simple := w.Flags&(hasAttributes|hasLinks) == 0 && (w.Flags&hasTimestamps == 0 || !want.Times)
+			simple := w.Flags&(model.HasAttributes|model.HasLinks) == 0 && (w.Flags&model.HasTimestamps == 0 || !want.Times)
 			// A single profile keeps the order of its samples, and those whose value is 0.
 			if _, whole := r.whole(w); whole && simple && r.rules[r.out.Type].counted().profiles > 1 {
 				plain = append(plain, w)
@@ -233,8 +235,8 @@ func (r *viewReader) count(p *part, w *weightedProfile, use func(*Samples) error
 func (r *viewReader) begin(p *part, w *weightedProfile) {
 	r.out.Dict = p.Dict()
 	r.out.Resource, r.out.Profile, r.out.Weight = w.series.Resource, w.series.Attributes, w.weight
-	r.out.Series, r.out.Time = r.only[w.series.ID], w.profileTime()
-	r.out.IsTimed = r.query.Want.Times && w.Flags&hasTimestamps != 0
+	r.out.Series, r.out.Time = r.only[w.series.ID], w.KeptAt()
+	r.out.IsTimed = r.query.Want.Times && w.Flags&model.HasTimestamps != 0
 }
 
 // rows uses samples one by one.
@@ -264,14 +266,15 @@ func (r *viewReader) rows(p *part, list []*weightedProfile, use func(*Samples) e
 		n = 0
 		return err
 	}
-	columns := ColumnsWanted{Attributes: want.Attributes, Links: want.Links, Timestamps: want.Times}
-	err := r.observations(p, list, columns, func(w *weightedProfile, _ int, c *Columns, i int) (err error) {
+	columns := model.ColumnsWanted{Attributes: want.Attributes, Links: want.Links, Timestamps: want.Times}
+	err := r.observations(p, list, columns, func(w *weightedProfile, _ int, c *model.Columns, i int) (err error) {
 		if of != w {
 			err = flush()
 			of = w
 			r.begin(p, w)
 		}
-		buffers.stacks[n], buffers.attributes[n], buffers.links[n] = c.Stacks[i], at32(c.Attributes, i), at32(c.Links, i)
+		buffers.stacks[n], buffers.attributes[n], buffers.links[n] = c.Stacks[i], model.At(c.Attributes, i),
+			model.At(c.Links, i)
 		buffers.values[n], buffers.times[n] = c.Values[i], w.Time
 		if len(c.Timestamps) > 0 {
 			buffers.times[n] = c.Timestamps[i]

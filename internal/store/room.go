@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file finds the room for a message.
@@ -75,7 +76,7 @@ func (s *Store) dropUnused(now time.Time, n int) bool {
 	if s.forget(isOfNoBlock) {
 		return true
 	}
-	var unused []seriesID
+	var unused []model.SeriesID
 	for id, use := range s.series {
 		if isUnused(use) {
 			unused = append(unused, id)
@@ -89,7 +90,7 @@ func (s *Store) dropUnused(now time.Time, n int) bool {
 		s.writeBlocks()
 		return s.forget(isOfNoBlock)
 	}
-	slices.SortFunc(unused, func(a, b seriesID) int { return s.series[a].last.Compare(s.series[b].last) })
+	slices.SortFunc(unused, func(a, b model.SeriesID) int { return s.series[a].last.Compare(s.series[b].last) })
 	for _, id := range unused[:min(len(unused), max(n, s.cfg.MaxSeries/replacedPart))] {
 		s.series[id].isGone = true
 		s.setTotals(s.series[id], nil)

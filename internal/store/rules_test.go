@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/storetest"
 )
@@ -146,14 +147,14 @@ func TestCoarserDaysFollowTheRules(t *testing.T) {
 			until := from + 1 + rnd.IntN(second)
 			for name, series := range coarse {
 				profile, typ, _ := strings.Cut(name, "/")
-				sel := store.Selection{Service: "shop", Profile: profile, Type: typ, From: storetest.At(from),
+				sel := model.Selection{Service: "shop", Profile: profile, Type: typ, From: storetest.At(from),
 					Until: storetest.At(until)}
 				if want := series.Delta(from, until); want != 0 {
 					require.InDelta(t, want, storetest.Sum(t, s, sel), 2, "seed %d, %s, %d to %d", seed, name, from, until)
 				}
 			}
 		}
-		whole := store.Selection{Service: "shop", Profile: "memory", Type: "inuse_space", From: storetest.At(0),
+		whole := model.Selection{Service: "shop", Profile: "memory", Type: "inuse_space", From: storetest.At(0),
 			Until: storetest.At(2 * second)}
 		require.InEpsilon(t, gauges.Gauge(0, 2*second), storetest.Sum(t, s, whole), 1e-6)
 		whole.Profile, whole.Type = "goroutine", "goroutine"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file is the loop of all queries: eachPart opens one block after the other, eachBatch reads the profiles that
@@ -20,22 +21,22 @@ import (
 
 // view is what a query reads: all blocks as they were when it began, oldest first. It holds no lock. release ends it.
 type view struct {
-	blocks []Block
+	blocks []model.Block
 	// onDisk is how many of the blocks are on disk; these come first.
 	onDisk int
-	memory *Memory
+	memory *model.Memory
 	// drop takes a block out of the store that is damaged.
-	drop    func(Block, error)
+	drop    func(model.Block, error)
 	release func()
 	// timeTypes has, for types that count samples, that of the time for which one stands.
-	timeTypes map[SampleType]SampleType
+	timeTypes map[model.SampleType]model.SampleType
 	// onSamples has the results of filter.samplesHave of an engine, whose samples are not in the dictionary.
 	onSamples map[string]bool
 }
 
 // withoutDamaged takes a block out of the store if the error tells that it is damaged. The query goes on without it.
 func (v *view) withoutDamaged(err error) error {
-	var damaged *DamagedError
+	var damaged *model.DamagedError
 	if !errors.As(err, &damaged) {
 		return err
 	}
@@ -44,9 +45,9 @@ func (v *view) withoutDamaged(err error) error {
 }
 
 // eachSeries calls use with the series of a service, or of all if it is empty, the oldest block first.
-func (v *view) eachSeries(service string, use func(b Block, list []BlockSeries) error) error {
+func (v *view) eachSeries(service string, use func(b model.Block, list []model.BlockSeries) error) error {
 	for _, b := range v.blocks {
-		err := b.Series(service, v.memory, func(list []BlockSeries) error { return use(b, list) })
+		err := b.Series(service, v.memory, func(list []model.BlockSeries) error { return use(b, list) })
 		if err = v.withoutDamaged(err); err != nil {
 			return err
 		}
@@ -59,16 +60,16 @@ type scan struct {
 	reader
 	view  *view
 	query *Query
-	types []SampleType
+	types []model.SampleType
 	// byType has the positions in types. only has, for Query.Only, the positions there.
-	byType map[SampleType]int
-	only   map[seriesID]int
+	byType map[model.SampleType]int
+	only   map[model.SeriesID]int
 	// services are those of the query.
 	services []string
 	// rules are made by plan, by type.
 	rules []rule
 	// damaged are blocks that were found to be damaged: the query goes on without them.
-	damaged map[Block]bool
+	damaged map[model.Block]bool
 	// reads is set while samples are read: profiles then have all fields. plansPeriods is set if they have them before,
 	// too.
 	reads, plansPeriods bool
@@ -78,8 +79,8 @@ type scan struct {
 
 // part is what a query selects of a service of a block.
 type part struct {
-	Part
-	block Block
+	model.Part
+	block model.Block
 	// resources are the sets of attributes of the resources of the service.
 	resources []dictionary.AttributeSetIndex
 	// selected are in the order of their types.
@@ -88,25 +89,25 @@ type part struct {
 
 // selectedSeries is a series of a part.
 type selectedSeries struct {
-	BlockSeries
+	model.BlockSeries
 	typ int
 }
 
 // weightedProfile is a profile that counts, by weight, until end. isBetween reports that other blocks have profiles
 // between those of its series, which are states.
 type weightedProfile struct {
-	Profile
-	series    *BlockSeries
+	model.Profile
+	series    *model.BlockSeries
 	weight    float64
 	end       int64
 	isBetween bool
 }
 
-func (v *view) scan(q *Query, types []SampleType) *scan {
+func (v *view) scan(q *Query, types []model.SampleType) *scan {
 	s := &scan{
-		view: v, query: q, types: types, byType: map[SampleType]int{}, services: q.services(),
+		view: v, query: q, types: types, byType: map[model.SampleType]int{}, services: q.services(),
 		rules:  make([]rule, len(types)),
-		reader: reader{sel: &q.Selection, groups: newGroups(), memory: v.memory}, damaged: map[Block]bool{},
+		reader: reader{sel: &q.Selection, groups: newGroups(), memory: v.memory}, damaged: map[model.Block]bool{},
 	}
 	for i, t := range types {
 		s.byType[t] = i
@@ -114,7 +115,7 @@ func (v *view) scan(q *Query, types []SampleType) *scan {
 	if q.Only == nil {
 		return s
 	}
-	s.reader.sel, s.only = &Selection{}, map[seriesID]int{}
+	s.reader.sel, s.only = &model.Selection{}, map[model.SeriesID]int{}
 	for i := range q.Only {
 		for _, id := range q.Only[i].ids {
 			s.only[id] = i
@@ -124,7 +125,7 @@ func (v *view) scan(q *Query, types []SampleType) *scan {
 }
 
 // typeOf returns the position of a series' type, or false if the query does not select the series.
-func (s *scan) typeOf(sr *BlockSeries) (typ int, ok bool) {
+func (s *scan) typeOf(sr *model.BlockSeries) (typ int, ok bool) {
 	if s.only != nil {
 		_, ok := s.only[sr.ID]
 		return 0, ok
@@ -153,7 +154,7 @@ func (s *scan) eachPart(withDictionary bool, use func(*part) error) error {
 			s.blockEnded()
 		}
 		if i < s.view.onDisk {
-			s.memory.progress.read(1)
+			s.memory.Progress.Read(1)
 		}
 	}
 	return nil
@@ -161,7 +162,7 @@ func (s *scan) eachPart(withDictionary bool, use func(*part) error) error {
 
 // withoutDamaged takes a block out of the store if err says that it is damaged, and returns other errors.
 func (s *scan) withoutDamaged(err error) error {
-	var damaged *DamagedError
+	var damaged *model.DamagedError
 	if errors.As(err, &damaged) {
 		s.damaged[damaged.Block] = true
 	}
@@ -169,12 +170,12 @@ func (s *scan) withoutDamaged(err error) error {
 }
 
 // service uses the part of a block that a service has.
-func (s *scan) service(b Block, service string, withDictionary bool, use func(*part) error) error {
+func (s *scan) service(b model.Block, service string, withDictionary bool, use func(*part) error) error {
 	if start, end, ok := b.Span(service); !ok || !s.reaches(start, end) {
 		return nil
 	}
 	p := &part{block: b}
-	err := b.Series(service, s.memory, func(list []BlockSeries) error {
+	err := b.Series(service, s.memory, func(list []model.BlockSeries) error {
 		for i := range list {
 			in := &list[i]
 			p.resources = append(p.resources, in.Resource)
@@ -202,8 +203,8 @@ func (s *scan) service(b Block, service string, withDictionary bool, use func(*p
 		if !withDictionary {
 			sr.Resource, sr.Attributes = 0, 0
 		}
-		if isOutside(int32(sr.Resource), sets) || isOutside(int32(sr.Attributes), sets) {
-			return &DamagedError{b, errRange}
+		if model.IsOutside(int32(sr.Resource), sets) || model.IsOutside(int32(sr.Attributes), sets) {
+			return &model.DamagedError{Block: b, Err: model.ErrRange}
 		}
 	}
 	return s.use(p, use)
@@ -245,7 +246,7 @@ func (s *scan) wants(start, end, total int64, unit string) bool {
 	if s.only != nil {
 		return end >= s.query.From
 	}
-	return s.reaches(start, end) && (s.query.before == 0 || start-durationOf(total, TimeUnit(unit)) < s.query.before)
+	return s.reaches(start, end) && (s.query.Before == 0 || start-durationOf(total, TimeUnit(unit)) < s.query.Before)
 }
 
 // rowsPerBatch is the most profiles that are in memory at once, and of how many series the starts are, unless one has
@@ -269,17 +270,19 @@ func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProf
 		batch = batch[:0]
 		return err
 	}
-	wants := func(in *BlockSeries, c *Profile) bool { return s.wants(c.Start, c.End, c.Total, in.Type.Unit) }
+	wants := func(in *model.BlockSeries, c *model.Profile) bool {
+		return s.wants(c.Start, c.End, c.Total, in.Type.Unit)
+	}
 	for of := range groupsOf(list) {
 		next, err := s.starts(p, of)
 		if err != nil {
 			return err
 		}
-		series := make([]*BlockSeries, len(of))
+		series := make([]*model.BlockSeries, len(of))
 		for i := range of {
 			series[i] = &of[i].BlockSeries
 		}
-		err = p.Profiles(series, s.reads || s.plansPeriods, wants, func(in, number int, c *Profile) error {
+		err = p.Profiles(series, s.reads || s.plansPeriods, wants, func(in, number int, c *model.Profile) error {
 			w := weightedProfile{series: series[in], Profile: *c, weight: 1, isBetween: next.isBetween(in)}
 			if !s.counts(p, of[in].typ, &w, next.after(in, number, c)) {
 				return nil
@@ -302,8 +305,8 @@ func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProf
 func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
 	q, r := s.query, &s.rules[typ]
 	if s.only != nil {
-		t := w.profileTime()
-		if w.Flags&isBaseline != 0 || t < q.From || q.Until != 0 && t >= q.Until {
+		t := w.KeptAt()
+		if w.Flags&model.IsBaseline != 0 || t < q.From || q.Until != 0 && t >= q.Until {
 			return false
 		}
 		if q.Only[s.only[w.series.ID]].TimesPeriod && s.reads {
@@ -311,13 +314,13 @@ func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
 		}
 		return true
 	}
-	if q.TimedOnly && !w.isTimed() {
+	if q.TimedOnly && !w.IsTimed() {
 		return false
 	}
 	if w.end = w.End; w.Values == kind.Gauge {
-		w.end = q.holds(&w.Profile, next)
+		w.end = q.Holds(&w.Profile, next)
 	}
-	from, until, ok := q.overlap(w.Start, w.end)
+	from, until, ok := q.Overlap(w.Start, w.end)
 	if !ok {
 		return false
 	}
@@ -329,11 +332,11 @@ func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
 		if whole := r.states.until - r.states.from; !q.LastState && s.reads && whole > 0 {
 			w.weight = float64(until-from) / float64(whole)
 		}
-	case w.Flags&isBaseline != 0:
+	case w.Flags&model.IsBaseline != 0:
 		if s.reads && r.others.profiles > 0 {
 			return false
 		}
-	case !w.isTimed() && until-from < w.End-w.Start:
+	case !w.IsTimed() && until-from < w.End-w.Start:
 		w.weight = float64(until-from) / float64(w.End-w.Start)
 	}
 	if r.isTime {

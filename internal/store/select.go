@@ -5,23 +5,25 @@ package store
 
 import (
 	"fmt"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"strings"
 )
 
 // resolveTypes returns the sample type that a selection names, or else the profile's default, or all of them, in the
 // order in which its pprof had them.
-func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err error) {
+func (v *view) resolveTypes(sel *model.Selection, all bool) (types []model.SampleType, err error) {
 	var list []ProfileInfo
 	if sel.Service != "" && sel.Profile != "" {
-		if list, err = v.profiles(sel.Service, sel.Profile, func(*ProfileInfo, *BlockSeries) {}); err != nil {
+		if list, err = v.profiles(sel.Service, sel.Profile, func(*ProfileInfo, *model.BlockSeries) {}); err != nil {
 			return nil, err
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: service %q has no profile %q", ErrNothing, Shorten(sel.Service), Shorten(sel.Profile))
+		return nil, fmt.Errorf("%w: service %q has no profile %q", model.ErrNothing, model.Shorten(sel.Service),
+			model.Shorten(sel.Profile))
 	}
-	v.timeTypes = map[SampleType]SampleType{}
-	own := make(map[SampleType]bool, len(list))
+	v.timeTypes = map[model.SampleType]model.SampleType{}
+	own := make(map[model.SampleType]bool, len(list))
 	for _, p := range list {
 		own[p.Type] = true
 	}
@@ -30,7 +32,7 @@ func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err e
 		if p.Type.Unit == "count" && TimeUnit(p.PeriodType.Unit) > 0 && !own[p.PeriodType] {
 			v.timeTypes[p.Type] = p.PeriodType
 		}
-		if all || p.Type.is(sel.Type) && (sel.Type != "" || p.Default) {
+		if all || p.Type.Is(sel.Type) && (sel.Type != "" || p.Default) {
 			types = append(types, p.Type)
 		}
 	}
@@ -42,13 +44,13 @@ func (v *view) resolveTypes(sel *Selection, all bool) (types []SampleType, err e
 	}
 	var names []string
 	for _, p := range list[:min(len(list), maxNamedTypes)] {
-		names = append(names, Shorten(p.Type.String()))
+		names = append(names, model.Shorten(p.Type.String()))
 	}
 	if more := len(list) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return nil, fmt.Errorf("%w: profile %q has no sample type %q; it has %s",
-		ErrNothing, Shorten(sel.Profile), Shorten(sel.Type), strings.Join(names, ", "))
+		model.ErrNothing, model.Shorten(sel.Profile), model.Shorten(sel.Type), strings.Join(names, ", "))
 }
 
 const maxNamedTypes = 20

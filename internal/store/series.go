@@ -9,12 +9,13 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Series lists the series of a selection with their labels, which its attributes must match. Of blocks on disk, only
 // that is read.
-func (s *Store) Series(ctx context.Context, sel Selection) ([]Series, error) {
-	memory := newMemory(ctx, sel.Meter)
+func (s *Store) Series(ctx context.Context, sel model.Selection) ([]Series, error) {
+	memory := model.NewMemory(ctx, sel.Meter)
 	v := s.viewOf(memory, sel.Service)
 	defer v.release()
 	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
@@ -31,14 +32,14 @@ func (c *seriesCollector) list() ([]Series, error) {
 	for _, key := range slices.Sorted(maps.Keys(c.found)) {
 		list = append(list, *c.found[key])
 	}
-	return list, c.memory.keep(c.memory.inUse())
+	return list, c.memory.Keep(c.memory.InUse())
 }
 
 // block adds what a block has of the series of a service, whose labels are read when there is one to add.
-func (c *seriesCollector) block(b Block, list []BlockSeries) error {
+func (c *seriesCollector) block(b model.Block, list []model.BlockSeries) error {
 	var labels []map[string]string
 	for i := range list {
-		if !list[i].isSelected(c.sel) {
+		if !list[i].IsSelected(c.sel) {
 			continue
 		}
 		if labels == nil {
@@ -55,22 +56,23 @@ func (c *seriesCollector) block(b Block, list []BlockSeries) error {
 }
 
 type seriesCollector struct {
-	sel    *Selection
-	memory *Memory
+	sel    *model.Selection
+	memory *model.Memory
 	// found has the series by their names and labels.
 	found map[string]*Series
 	key   []byte
 }
 
 // add adds what a block has of a series, if its labels are selected.
-func (c *seriesCollector) add(sr *BlockSeries, labels map[string]string) error {
+func (c *seriesCollector) add(sr *model.BlockSeries, labels map[string]string) error {
 	if !matchLabels(labels, c.sel.Attributes) {
 		return nil
 	}
 	in := Series{
 		Service: sr.Service, Profile: sr.Profile, Type: sr.Type, PeriodType: sr.Period,
-		Values: shownValues(sr.Values), From: sr.From, Until: sr.Until, Samples: sr.Samples,
-		HasAttributes: sr.Flags&hasAttributes != 0, HasLinks: sr.Flags&hasLinks != 0, ids: []seriesID{sr.ID},
+		Values: model.Shown(sr.Values), From: sr.From, Until: sr.Until, Samples: sr.Samples,
+		HasAttributes: sr.Flags&model.HasAttributes != 0, HasLinks: sr.Flags&model.HasLinks != 0,
+		ids: []model.SeriesID{sr.ID},
 	}
 	c.key = c.key[:0]
 	for _, name := range []string{
@@ -80,7 +82,7 @@ func (c *seriesCollector) add(sr *BlockSeries, labels map[string]string) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		c.key = dictionary.AppendString(dictionary.AppendString(c.key, key), labels[key])
-		in.Labels = append(in.Labels, Attribute{key, labels[key]})
+		in.Labels = append(in.Labels, model.Attribute{Key: key, Value: labels[key]})
 	}
 	known := c.found[string(c.key)]
 	if known == nil {
@@ -96,10 +98,10 @@ func (c *seriesCollector) add(sr *BlockSeries, labels map[string]string) error {
 }
 
 // matchLabels reports whether, of each key of the attributes, one value is that of the label.
-func matchLabels(labels map[string]string, attributes []Attribute) bool {
+func matchLabels(labels map[string]string, attributes []model.Attribute) bool {
 	for _, a := range attributes {
 		value, has := labels[a.Key]
-		if !has || !slices.Contains(attributes, Attribute{a.Key, value}) {
+		if !has || !slices.Contains(attributes, model.Attribute{Key: a.Key, Value: value}) {
 			return false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -34,11 +35,11 @@ func TestProfileAttributesAreOfTheSeries(t *testing.T) {
 	require.Greater(t, len(s.blocks), 2)
 	assert.Equal(t, 2, s.Stats().Series)
 	assert.Equal(t, 1, s.profiles("shop")[0].Instances, "instances are resources")
-	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 	assert.EqualValues(t, 20*101, sum(t, s, sel))
-	of := func(key, value string) Selection {
+	of := func(key, value string) model.Selection {
 		sel := sel
-		sel.Attributes = []Attribute{{key, value}}
+		sel.Attributes = []model.Attribute{{Key: key, Value: value}}
 		return sel
 	}
 	assert.EqualValues(t, 20, sum(t, s, of(source, "continuous")))
@@ -62,7 +63,7 @@ func TestProfileAttributesAreOfTheSeries(t *testing.T) {
 		{Key: source, Scope: ProfileScope, Values: []AttributeValue{{"continuous", 20}, {"snapshot", 20}}},
 	}, infos)
 
-	attributes := func(sel Selection) map[string]string {
+	attributes := func(sel model.Selection) map[string]string {
 		merged, err := s.Merge(t.Context(), sel)
 		require.NoError(t, err)
 		found := map[string]string{}
@@ -100,7 +101,7 @@ func TestMovedProfilesHaveNoTimes(t *testing.T) {
 		1e9).
 		Sample(profiletest.Observed([]uint64{uint64(old.UnixNano())}, "leaf")).Build()
 	require.Equal(t, 1, s.Add(pd, noon).Moved)
-	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 	h, err := s.HeatMap(t.Context(), sel, 10, 10)
 	require.NoError(t, err)
 	assert.Zero(t, h.Observations)
@@ -118,7 +119,7 @@ func TestInstancesOfASingleState(t *testing.T) {
 	}
 	add(t, s, "short", "inuse_space", "bytes", 300, 0, profiletest.Value(1100, "leaf"))
 	// It held for as long as one interval of the others, of eleven.
-	assert.InDelta(t, 100+100, sum(t, s, Selection{Service: "shop", Profile: "memory", Type: "inuse_space"}), 1)
+	assert.InDelta(t, 100+100, sum(t, s, model.Selection{Service: "shop", Profile: "memory", Type: "inuse_space"}), 1)
 }
 
 // Whatever times a profile and its observations have: the list of profiles promises views by time if, and only if, they
@@ -146,7 +147,7 @@ func TestViewsByTimeAreAsPromised(t *testing.T) {
 			added := s.Add(b.Sample(profiletest.Observed([]uint64{c.observed}, "leaf")).Build(), noon)
 			require.Equal(t, 1, added.Profiles)
 			assert.Equal(t, !c.shown, added.Moved > 0)
-			sel := Selection{Service: "shop", Profile: "process_cpu"}
+			sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 			assert.Equal(t, c.shown, s.profiles("shop")[0].Timestamps)
 			h, err := s.HeatMap(t.Context(), sel, 10, 10)
 			require.NoError(t, err)
@@ -179,7 +180,7 @@ func TestGaugesOfShortLivedPods(t *testing.T) {
 			add(t, s, fmt.Sprint("pod-", second), "inuse_space", "bytes", second, 0, profiletest.Value(100_000, "leaf"))
 		}
 	}
-	sel := Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(3600)}
+	sel := model.Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(3600)}
 	tl, err := s.Timeline(t.Context(), sel, 60, noon.Add(time.Hour))
 	require.NoError(t, err)
 	mean := 0.0
@@ -196,7 +197,7 @@ func TestAnswersDoNotDependOnEviction(t *testing.T) {
 	for i := range 100 {
 		add(t, s, "a", "alloc_space", "bytes", 60*i, 0, profiletest.Value(int64(1_000_000+10*i), "leaf"))
 	}
-	sel := Selection{Service: "shop", Profile: "memory", From: at(5400), Until: at(5460)}
+	sel := model.Selection{Service: "shop", Profile: "memory", From: at(5400), Until: at(5460)}
 	assert.EqualValues(t, 10, sum(t, s, sel))
 	evicted := s.Stats().Evicted[EvictedAge]
 	s.Expire(noon.Add(150 * time.Minute))

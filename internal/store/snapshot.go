@@ -10,12 +10,13 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // snapshot is a Block of what a block in memory has of some services at a time. It is for one query.
 type snapshot struct {
 	dict  *dictionary.Dictionary
-	metas []Meta
+	metas []model.Meta
 	// all are the series of the block, of which only what never changes is read.
 	all   []series
 	parts map[string]*snapshotService
@@ -26,7 +27,7 @@ type snapshot struct {
 type snapshotService struct {
 	series     []series
 	start, end int64
-	list       []BlockSeries
+	list       []model.BlockSeries
 }
 
 // seriesCopyBytes is the memory of a series of a snapshot, and in its list.
@@ -34,7 +35,7 @@ const seriesCopyBytes = 768
 
 // snapshotOf returns a block in memory as it is now, for readers that go on while profiles are added: with the
 // services, or with all if none is given.
-func snapshotOf(e *block, m *Memory, services ...string) *snapshot {
+func snapshotOf(e *block, m *model.Memory, services ...string) *snapshot {
 	s := &snapshot{dict: e.dict, metas: e.metas, all: e.series, parts: map[string]*snapshotService{}}
 	if e.byKey != nil {
 		s.dict = e.dict.Snapshot()
@@ -83,7 +84,7 @@ func (s *snapshot) Span(service string) (start, end int64, ok bool) {
 }
 
 // Series implements Block.
-func (s *snapshot) Series(service string, m *Memory, use func([]BlockSeries) error) error {
+func (s *snapshot) Series(service string, m *model.Memory, use func([]model.BlockSeries) error) error {
 	names := []string{service}
 	if service == "" {
 		names = slices.Sorted(maps.Keys(s.parts))
@@ -94,11 +95,11 @@ func (s *snapshot) Series(service string, m *Memory, use func([]BlockSeries) err
 			continue
 		}
 		if of.list == nil {
-			of.list = make([]BlockSeries, len(of.series))
+			of.list = make([]model.BlockSeries, len(of.series))
 			for i := range of.series {
 				of.list[i] = of.series[i].BlockSeries
 			}
-			slices.SortFunc(of.list, compareSeries)
+			slices.SortFunc(of.list, model.CompareSeries)
 		}
 		if err := cmp.Or(use(of.list), m.Take(0)); err != nil {
 			return err
@@ -112,13 +113,13 @@ func (s *snapshot) Labels(service string) ([]map[string]string, error) {
 	list := s.parts[service].list
 	labels := make([]map[string]string, len(list))
 	for i := range list {
-		labels[i] = labelsOf(s.dict, &list[i])
+		labels[i] = model.LabelsOf(s.dict, &list[i])
 	}
 	return labels, nil
 }
 
 // Starts implements Block.
-func (s *snapshot) Starts(list []*BlockSeries, use func(in int, starts []int64) error) error {
+func (s *snapshot) Starts(list []*model.BlockSeries, use func(in int, starts []int64) error) error {
 	var starts []int64
 	for in, sr := range list {
 		starts = starts[:0]
@@ -134,15 +135,15 @@ func (s *snapshot) Starts(list []*BlockSeries, use func(in int, starts []int64) 
 }
 
 // Open implements Block.
-func (s *snapshot) Open(service string, _ bool, m *Memory) (Part, error) {
+func (s *snapshot) Open(service string, _ bool, m *model.Memory) (model.Part, error) {
 	return &snapshotPart{snapshot: s, series: s.parts[service].series, memory: m}, nil
 }
 
 type snapshotPart struct {
 	*snapshot
 	series  []series
-	memory  *Memory
-	columns Columns
+	memory  *model.Memory
+	columns model.Columns
 }
 
 // Dict implements Part.
@@ -160,11 +161,12 @@ func (p *snapshotPart) Resources() iter.Seq[dictionary.AttributeSetIndex] {
 }
 
 // Meta implements Part.
-func (p *snapshotPart) Meta(of *Profile) *Meta { return &p.metas[of.meta] }
+func (p *snapshotPart) Meta(of *model.Profile) *model.Meta { return &p.metas[of.Meta] }
 
 // Profiles implements Part.
 func (p *snapshotPart) Profiles(
-	list []*BlockSeries, _ bool, wants func(*BlockSeries, *Profile) bool, use func(in, number int, p *Profile) error,
+	list []*model.BlockSeries, _ bool, wants func(*model.BlockSeries, *model.Profile) bool,
+	use func(in, number int, p *model.Profile) error,
 ) error {
 	for in, sr := range list {
 		for i := range p.series[sr.First].chunks {
@@ -182,11 +184,12 @@ func (p *snapshotPart) Profiles(
 
 // Rows implements Part.
 func (p *snapshotPart) Rows(
-	n int, at func(i int) (*BlockSeries, *Profile), want ColumnsWanted, use func(i int, c *Columns) error,
+	n int, at func(i int) (*model.BlockSeries, *model.Profile), want model.ColumnsWanted,
+	use func(i int, c *model.Columns) error,
 ) error {
 	for i := range n {
 		sr, of := at(i)
-		err := p.series[sr.First].chunks[of.At].decode(want, &p.columns, func(c *Columns) error {
+		err := p.series[sr.First].chunks[of.At].decode(want, &p.columns, func(c *model.Columns) error {
 			return cmp.Or(use(i, c), p.memory.Check())
 		})
 		if err != nil {

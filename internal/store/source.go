@@ -11,6 +11,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Source is where profiles are: a Store, in memory or in a directory, or a table of another engine. A Querier computes
@@ -20,12 +21,12 @@ type Source interface {
 	// types in their order.
 	Catalog(ctx context.Context, service string, meter *size.Meter) ([]ProfileInfo, error)
 	// Series lists the series of a selection, in which any of service, profile and type may be empty, with their labels.
-	Series(ctx context.Context, sel Selection) ([]Series, error)
+	Series(ctx context.Context, sel model.Selection) ([]Series, error)
 	// Select begins to read the samples of a selection. The caller closes what it returns.
 	Select(ctx context.Context, q *Query) (*Selected, error)
 	// Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it; a
 	// gauge holds until the next one.
-	Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error)
+	Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline, error)
 	// Status describes what there is.
 	Status(ctx context.Context) (Status, error)
 }
@@ -40,7 +41,7 @@ type Status struct {
 
 // Query is a selection, and which parts of its samples to read.
 type Query struct {
-	Selection
+	model.Selection
 	// AllTypes selects all sample types of the profile if the selection names none. Otherwise that is its default type.
 	AllTypes bool
 	// TimedOnly selects the observations that have times of their own, of all profiles and types if the selection names
@@ -50,7 +51,7 @@ type Query struct {
 	// Each profile whose time lies in [From, Until) counts as it is, regardless of its kind; a baseline never counts.
 	Only   []Series
 	Want   Want
-	Memory *Memory
+	Memory *model.Memory
 	// asTime counts samples × their period, as if the periods differed.
 	asTime bool
 }
@@ -77,7 +78,7 @@ type Want struct{ Series, Stacks, Attributes, Links, Times, Profiles bool }
 // Selected describes the samples of a query. It is valid until Close.
 type Selected struct {
 	// Types has the sample types that Samples.Type refers to, in the order of their pprof.
-	Types []SampleType
+	Types []model.SampleType
 	// Summary describes the first type.
 	Summary
 	// Time is the earliest start of the profiles of all types. Duration (the sum of their durations) and Count (their
@@ -140,20 +141,20 @@ func (s *Samples) Len() int { return max(len(s.Values), len(s.Fractions)) }
 // Series is profiles of one resource, sample type and set of identifying attributes.
 type Series struct {
 	Service, Profile string
-	Type             SampleType
+	Type             model.SampleType
 	// PeriodType comes from the latest profile.
-	PeriodType  SampleType
+	PeriodType  model.SampleType
 	Values      kind.Values
 	From, Until int64
 	Samples     int
 	// HasAttributes and HasLinks report that some of its samples have some.
 	HasAttributes, HasLinks bool
 	// Labels are the attributes of the resource and of the profiles, by key.
-	Labels []Attribute
+	Labels []model.Attribute
 	// TimesPeriod, in a Query, makes its values count × the period of their profile.
 	TimesPeriod bool
 	// ids are what a Store knows it by.
-	ids []seriesID
+	ids []model.SeriesID
 }
 
 // Querier computes answers from a source.
@@ -169,6 +170,6 @@ func (s *Querier) Services(ctx context.Context, meter *size.Meter) ([]ServiceInf
 }
 
 // query begins a query.
-func (s *Querier) query(ctx context.Context, sel Selection, want Want) *Query {
-	return &Query{Selection: sel, Want: want, Memory: newMemory(ctx, sel.Meter)}
+func (s *Querier) query(ctx context.Context, sel model.Selection, want Want) *Query {
+	return &Query{Selection: sel, Want: want, Memory: model.NewMemory(ctx, sel.Meter)}
 }

@@ -11,6 +11,7 @@ import (
 	"sort"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file finds out until when a state holds: until the next one of its series, which can be in any block.
@@ -45,7 +46,7 @@ type seriesStarts struct {
 func (s *seriesStarts) isBetween(in int) bool { return s.between[in] }
 
 // after returns the start of the profile after one of a series, or noStart.
-func (s *seriesStarts) after(in, number int, c *Profile) int64 {
+func (s *seriesStarts) after(in, number int, c *model.Profile) int64 {
 	if in >= len(s.lists) || s.lists[in] == nil {
 		return noStart
 	}
@@ -70,10 +71,10 @@ func (s *scan) starts(p *part, list []selectedSeries) (*seriesStarts, error) {
 		if s.damaged[b] {
 			continue
 		}
-		err := b.Series(list[0].Service, s.memory, func(others []BlockSeries) error {
+		err := b.Series(list[0].Service, s.memory, func(others []model.BlockSeries) error {
 			return s.startsOf(b, others, list, int32(i), b == p.block, out)
 		})
-		var damaged *DamagedError
+		var damaged *model.DamagedError
 		if errors.As(err, &damaged) && damaged.Block == p.block {
 			return nil, err
 		}
@@ -91,7 +92,7 @@ func (s *scan) starts(p *part, list []selectedSeries) (*seriesStarts, error) {
 	return out, nil
 }
 
-func (s *seriesStarts) take(m *Memory, n int) error {
+func (s *seriesStarts) take(m *model.Memory, n int) error {
 	s.taken += startBytes * n
 	return m.Take(startBytes * n)
 }
@@ -102,9 +103,9 @@ func (s *seriesStarts) add(in int, block int32, number int, start int64) {
 
 // startsOf adds the starts that a block has of states: of one that begins after the other ends, the first start is all
 // that counts.
-func (s *scan) startsOf(b Block, others []BlockSeries, states []selectedSeries, number int32, isOwn bool,
+func (s *scan) startsOf(b model.Block, others []model.BlockSeries, states []selectedSeries, number int32, isOwn bool,
 	out *seriesStarts) error {
-	var found []*BlockSeries
+	var found []*model.BlockSeries
 	var positions []int
 	rows := 0
 	for i := range states {
@@ -112,7 +113,7 @@ func (s *scan) startsOf(b Block, others []BlockSeries, states []selectedSeries, 
 		if of.Values != kind.Gauge {
 			continue
 		}
-		at, ok := slices.BinarySearchFunc(others, *of, compareSeries)
+		at, ok := slices.BinarySearchFunc(others, *of, model.CompareSeries)
 		if !ok {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Config bounds a Store.
@@ -121,7 +122,7 @@ type Store struct {
 	adding   turns
 	importer compact.Importer
 	scratch  addScratch
-	series   map[seriesID]*seriesUse
+	series   map[model.SeriesID]*seriesUse
 	// totalsOver is the dictionary of the totals of series, which is that of the last block.
 	totalsOver *dictionary.Dictionary
 	// totalsBytes is the memory of the totals of all series.
@@ -148,7 +149,7 @@ func isGone(sr series) bool { return sr.use != nil && sr.use.isGone }
 
 // New returns an empty store.
 func New(cfg Config) *Store {
-	s := &Store{cfg: cfg, adding: newTurns(), series: map[seriesID]*seriesUse{}}
+	s := &Store{cfg: cfg, adding: newTurns(), series: map[model.SeriesID]*seriesUse{}}
 	s.Querier = NewQuerier(s)
 	return s
 }
@@ -307,10 +308,10 @@ func (s *Store) measure() {
 
 // view returns what the blocks in memory have of some services, or of all if none is given, and what is known of those
 // on disk without reading them.
-func (s *Store) view(memory *Memory, services ...string) *view {
+func (s *Store) view(memory *model.Memory, services ...string) *view {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	v := &view{memory: memory, drop: func(b Block, err error) { s.drop(b.(*diskBlock), err) }, release: func() {}}
+	v := &view{memory: memory, drop: func(b model.Block, err error) { s.drop(b.(*diskBlock), err) }, release: func() {}}
 	if s.disk != nil {
 		list := slices.Clone(s.disk.blocks)
 		for _, d := range list {
@@ -327,7 +328,7 @@ func (s *Store) view(memory *Memory, services ...string) *view {
 }
 
 // viewOf is view of one service, or of all if it is empty.
-func (s *Store) viewOf(memory *Memory, service string) *view {
+func (s *Store) viewOf(memory *model.Memory, service string) *view {
 	if service == "" {
 		return s.view(memory)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -67,7 +68,7 @@ func TestCapturedProfilesAreReturnedUnchanged(t *testing.T) {
 			}
 			require.Len(t, names, 1, "one pprof is one profile: %v", names)
 			for name := range names {
-				merged, err := s.Merge(context.Background(), Selection{Service: UnknownService, Profile: name})
+				merged, err := s.Merge(context.Background(), model.Selection{Service: UnknownService, Profile: name})
 				require.NoError(t, err)
 				assert.NoError(t, profiletest.EqualPprof(want, encode(t, merged.Profiles), profiletest.CanonicalLinks()))
 			}
@@ -76,7 +77,7 @@ func TestCapturedProfilesAreReturnedUnchanged(t *testing.T) {
 }
 
 // sum returns the total of a selection.
-func sum(t testing.TB, s *Store, sel Selection) int64 {
+func sum(t testing.TB, s *Store, sel model.Selection) int64 {
 	t.Helper()
 	g, err := s.FlameGraph(context.Background(), sel, 1000)
 	require.NoError(t, err)
@@ -106,7 +107,7 @@ func TestMergedMappingsKeepTheirOrder(t *testing.T) {
 	add(t, s, "a", "samples", "count", 10, 10, observed(11, "/bin/main"), observed(12, "/lib/libc.so"))
 	add(t, s, "a", "samples", "count", 0, 10, observed(1, "/lib/libc.so"))
 	for _, timestamps := range []bool{true, false} {
-		merged, err := s.Merge(t.Context(), Selection{Service: "shop", Profile: "process_cpu", Timestamps: timestamps})
+		merged, err := s.Merge(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu", Timestamps: timestamps})
 		require.NoError(t, err)
 		p := encode(t, merged.Profiles)
 		require.Len(t, p.Mapping, 2)
@@ -121,17 +122,17 @@ func TestDeltasAreSummed(t *testing.T) {
 		add(t, s, "a", "cpu", "nanoseconds", 10*i, 10, profiletest.Value(100, "leaf", "main"), profiletest.Value(1, "main"))
 	}
 	add(t, s, "b", "cpu", "nanoseconds", 0, 60, profiletest.Value(7, "leaf", "main"))
-	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 	assert.EqualValues(t, 613, sum(t, s, sel))
 	sel.From, sel.Until = at(10), at(30)
 	assert.EqualValues(t, 204, sum(t, s, sel), "a third of the 7 of a minute, each stack rounded")
-	sel.Attributes = []Attribute{{"service.instance.id", "a"}}
+	sel.Attributes = []model.Attribute{{Key: "service.instance.id", Value: "a"}}
 	assert.EqualValues(t, 202, sum(t, s, sel))
-	sel.Attributes = []Attribute{{"service.instance.id", "c"}}
+	sel.Attributes = []model.Attribute{{Key: "service.instance.id", Value: "c"}}
 	assert.EqualValues(t, 0, sum(t, s, sel))
 
 	tl, err := s.Timeline(context.Background(),
-		Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(80)}, 8, noon.Add(time.Minute))
+		model.Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(80)}, 8, noon.Add(time.Minute))
 	require.NoError(t, err)
 	require.Len(t, tl.Groups, 1)
 	values := tl.Groups[0].Values
@@ -153,18 +154,18 @@ func TestStatesAreMeans(t *testing.T) {
 		add(t, s, instance, "inuse_space", "bytes", 10*i, 0, profiletest.Value(int64(100+10*(i%3)), "leaf"))
 		add(t, s, "c", "inuse_space", "bytes", 10*i, 0, profiletest.Value(1000, "leaf"))
 	}
-	sel := Selection{Service: "shop", Profile: "memory"}
+	sel := model.Selection{Service: "shop", Profile: "memory"}
 	assert.EqualValues(t, 1110, sum(t, s, sel))
 	merged, err := s.Merge(context.Background(), sel)
 	require.NoError(t, err)
 	assert.EqualValues(t, 1110, encode(t, merged.Profiles).Sample[0].Value[0])
 	sel.LastState = true
 	assert.EqualValues(t, 120+120+1000, sum(t, s, sel), "the last of each instance")
-	sel = Selection{Service: "shop", Profile: "memory", From: at(21), Until: at(24)}
+	sel = model.Selection{Service: "shop", Profile: "memory", From: at(21), Until: at(24)}
 	assert.EqualValues(t, 1120, sum(t, s, sel), "a state holds until the next")
 
-	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(60)},
-		6, noon.Add(time.Minute))
+	tl, err := s.Timeline(context.Background(),
+		model.Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(60)}, 6, noon.Add(time.Minute))
 	require.NoError(t, err)
 	assert.Equal(t, kind.Gauge, tl.Values)
 	assert.Equal(t, []float64{1100, 1110, 1120}, tl.Groups[0].Values[:3])
@@ -173,7 +174,7 @@ func TestStatesAreMeans(t *testing.T) {
 // Totals since the process began are subtracted from each other; after a restart they begin again.
 func TestTotalsAreDifferenced(t *testing.T) {
 	s := New(testConfig())
-	sel := Selection{Service: "shop", Profile: "memory"}
+	sel := model.Selection{Service: "shop", Profile: "memory"}
 	add(t, s, "a", "alloc_space", "bytes", 0, 0, profiletest.Value(1000, "leaf"))
 	assert.EqualValues(t, 1000, sum(t, s, sel), "the only one stands for itself")
 	add(t, s, "a", "alloc_space", "bytes", 10, 0, profiletest.Value(1500, "leaf"))
@@ -185,8 +186,8 @@ func TestTotalsAreDifferenced(t *testing.T) {
 	add(t, s, "a", "alloc_space", "bytes", 40, 0, profiletest.Value(400, "leaf"))
 	sel.From, sel.Until = 0, 0
 	assert.EqualValues(t, 750+400, sum(t, s, sel), "the process began anew at 300")
-	tl, err := s.Timeline(context.Background(), Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(50)},
-		5, noon.Add(time.Minute))
+	tl, err := s.Timeline(context.Background(),
+		model.Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(50)}, 5, noon.Add(time.Minute))
 	require.NoError(t, err)
 	assert.Equal(t, kind.Delta, tl.Values, "differences are what happened")
 	assert.InDeltaSlice(t, []float64{500, 250, 300, 100}, tl.Groups[0].Values[:4], 0.001)
@@ -203,7 +204,7 @@ func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
 	info := s.profiles("shop")[0]
 	assert.Equal(t, 1, info.Moved)
 	assert.Equal(t, noon.UnixNano(), info.Until)
-	sel := Selection{Service: "shop", Profile: "process_cpu", From: at(-30)}
+	sel := model.Selection{Service: "shop", Profile: "process_cpu", From: at(-30)}
 	assert.EqualValues(t, 5, sum(t, s, sel))
 	merged, err := s.Merge(context.Background(), sel)
 	require.NoError(t, err)
@@ -223,7 +224,7 @@ func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 		Profile("samples", "count").Time(uint64(at(0)), 60e9).
 		Sample(profiletest.Observed([]uint64{uint64(at(1)), uint64(at(31)), uint64(at(32))}, "leaf"))
 	s.Add(pd.Build(), noon.Add(time.Minute))
-	sel := Selection{Service: "shop", Profile: "wall"}
+	sel := model.Selection{Service: "shop", Profile: "wall"}
 	merged, err := s.Merge(context.Background(), sel)
 	require.NoError(t, err)
 	p := encode(t, merged.Profiles)
@@ -233,11 +234,13 @@ func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 	}, p.Sample[0].Label)
 	assert.Equal(t, map[string][]int64{"n": {7}}, p.Sample[1].NumLabel)
 
-	sel.Attributes = []Attribute{{"region", "eu"}, {"endpoint", "/cart"}, {"endpoint", "/pay"}}
+	sel.Attributes = []model.Attribute{{Key: "region", Value: "eu"}, {Key: "endpoint", Value: "/cart"},
+		{Key: "endpoint", Value: "/pay"}}
 	assert.EqualValues(t, 3, sum(t, s, sel), "one of the values, and the resource's")
-	sel.Attributes = []Attribute{{"region", "us"}}
+	sel.Attributes = []model.Attribute{{Key: "region", Value: "us"}}
 	assert.EqualValues(t, 0, sum(t, s, sel))
-	g, err := s.FlameGraph(context.Background(), Selection{Service: "shop", Profile: "wall", GroupBy: "endpoint"}, 100)
+	g, err := s.FlameGraph(context.Background(), model.Selection{Service: "shop", Profile: "wall", GroupBy: "endpoint"},
+		100)
 	require.NoError(t, err)
 	groups := map[string]int64{}
 	for i, parent := range g.Parent {
@@ -246,7 +249,7 @@ func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string]int64{"endpoint=/cart": 1, "endpoint=/pay": 2, "endpoint=(none)": 4}, groups)
-	attributes, err := s.Attributes(context.Background(), Selection{Service: "shop", Profile: "wall"}, 10)
+	attributes, err := s.Attributes(context.Background(), model.Selection{Service: "shop", Profile: "wall"}, 10)
 	require.NoError(t, err)
 	assert.Equal(t, []AttributeInfo{
 		{Key: "region", Values: []AttributeValue{{"eu", 3}}},
@@ -255,7 +258,7 @@ func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 		{Key: "n", Scope: SampleScope, Values: []AttributeValue{{"7", 1}}},
 	}, attributes)
 
-	timed := Selection{Service: "shop", Profile: "process_cpu", From: at(30), Until: at(32)}
+	timed := model.Selection{Service: "shop", Profile: "process_cpu", From: at(30), Until: at(32)}
 	assert.EqualValues(t, 1, sum(t, s, timed), "observations with times of their own")
 	timed.From, timed.Until = 0, 0
 	timed.Timestamps = true
@@ -271,7 +274,7 @@ func TestTreeOfARecursiveProgram(t *testing.T) {
 		profiletest.Value(1, "fib", "fib", "main"), profiletest.Value(2, "fib", "main"),
 		profiletest.Value(4, "leaf", "fib", "main"),
 		profiletest.Value(8, "leaf", "main"))
-	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 	g, err := s.FlameGraph(context.Background(), sel, 100)
 	require.NoError(t, err)
 	var lines []string
@@ -296,7 +299,7 @@ func TestTreeOfARecursiveProgram(t *testing.T) {
 	assert.Equal(t, 3, small.Truncated)
 	assert.EqualValues(t, 15, small.Total[0])
 	base := sel
-	base.Attributes = []Attribute{{"service.instance.id", "none"}}
+	base.Attributes = []model.Attribute{{Key: "service.instance.id", Value: "none"}}
 	diff, err := s.Diff(context.Background(), sel, base, 100)
 	require.NoError(t, err)
 	assert.EqualValues(t, 15, diff.Total[0])
@@ -317,11 +320,11 @@ func TestMergeEqualsPprofs(t *testing.T) {
 	s.mu.Unlock()
 	want, err := profile.Merge(pprofs)
 	require.NoError(t, err)
-	got, err := s.Merge(context.Background(), Selection{Service: "shop", Profile: "process_cpu"})
+	got, err := s.Merge(context.Background(), model.Selection{Service: "shop", Profile: "process_cpu"})
 	require.NoError(t, err)
 	require.NoError(t, profiletest.Check(got.Profiles))
 	assert.NoError(t, profiletest.EqualPprof(want, encode(t, got.Profiles)))
-	g, err := s.FlameGraph(context.Background(), Selection{Service: "shop", Profile: "process_cpu"}, 1<<20)
+	g, err := s.FlameGraph(context.Background(), model.Selection{Service: "shop", Profile: "process_cpu"}, 1<<20)
 	require.NoError(t, err)
 	total := int64(0)
 	for _, sample := range want.Sample {
@@ -358,7 +361,7 @@ func TestManySeriesAreRefused(t *testing.T) {
 	assert.Equal(t, 991, stats.Refused[RefusedSeries])
 	assert.Less(t, stats.Bytes, 200_000, "what is refused leaves nothing behind")
 	add(t, s, "first", "cpu", "nanoseconds", 10, 10, profiletest.Value(1, "leaf"))
-	assert.EqualValues(t, 11, sum(t, s, Selection{Service: "shop", Profile: "process_cpu"}))
+	assert.EqualValues(t, 11, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 }
 
 // Very many services keep new ones off for as long as they could be services that go on, and take nothing from those
@@ -399,9 +402,9 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 		now = now.Add(time.Minute)
 		require.Equal(t, 1, send(now, "honest").Profiles)
 	}
-	view := s.view(newMemory(t.Context(), nil)) // a query that goes on
+	view := s.view(model.NewMemory(t.Context(), nil)) // a query that goes on
 	profiles := func() (n int) {
-		require.NoError(t, view.eachSeries("", func(_ Block, list []BlockSeries) error {
+		require.NoError(t, view.eachSeries("", func(_ model.Block, list []model.BlockSeries) error {
 			for i := range list {
 				n += list[i].Profiles
 			}
@@ -411,8 +414,8 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 	}
 	read := profiles()
 	assert.Equal(t, 1, send(now, "new").Profiles)
-	assert.EqualValues(t, 31, sum(t, s, Selection{Service: "honest", Profile: "process_cpu"}))
-	assert.EqualValues(t, 1, sum(t, s, Selection{Service: "new", Profile: "process_cpu"}))
+	assert.EqualValues(t, 31, sum(t, s, model.Selection{Service: "honest", Profile: "process_cpu"}))
+	assert.EqualValues(t, 1, sum(t, s, model.Selection{Service: "new", Profile: "process_cpu"}))
 	assert.Equal(t, cfg.MaxSeries/replacedPart, s.Stats().Evicted[EvictedSeries])
 	assert.Equal(t, read, profiles(), "a query keeps what it reads")
 	// They come back as new ones do, also in the block that had them.
@@ -445,7 +448,8 @@ func TestTimelineOfTotalsAtItsEdges(t *testing.T) {
 		"between two": {70, 100, 50}, "after the last": {121, 200, 0}, "from one on": {60, 130, 100},
 	} {
 		tl, err := s.Timeline(context.Background(),
-			Selection{Service: "shop", Profile: "memory", From: at(test.from), Until: at(test.until)}, 10, noon.Add(time.Hour))
+			model.Selection{Service: "shop", Profile: "memory", From: at(test.from), Until: at(test.until)}, 10,
+			noon.Add(time.Hour))
 		require.NoError(t, err)
 		got := 0.0
 		for _, value := range tl.Groups[0].Values {
@@ -465,7 +469,7 @@ func TestTimelineOfAnyTime(t *testing.T) {
 		for _, until := range []int64{0, 2, at(5), math.MaxInt64 - 1023, math.MaxInt64} {
 			for _, points := range []int{1, 360, maxPoints} {
 				tl, err := s.Timeline(context.Background(),
-					Selection{Service: "shop", Profile: "process_cpu", From: from, Until: until}, points, noon)
+					model.Selection{Service: "shop", Profile: "process_cpu", From: from, Until: until}, points, noon)
 				require.NoError(t, err)
 				assert.LessOrEqual(t, len(tl.Groups[0].Values), maxPoints+1)
 			}
@@ -486,7 +490,8 @@ func TestObservationsShareTheirAttributes(t *testing.T) {
 		profiletest.Observed(timestamps[:1], "leaf").With(many...).With(profiletest.Attr("a", 2)),
 	).Build()
 	s.Add(pd, noon.Add(time.Minute))
-	merged, err := s.Merge(context.Background(), Selection{Service: "shop", Profile: "process_cpu", Timestamps: true})
+	merged, err := s.Merge(context.Background(),
+		model.Selection{Service: "shop", Profile: "process_cpu", Timestamps: true})
 	require.NoError(t, err)
 	samples := profiletest.ProfileAt(merged.Profiles, 0).Samples()
 	require.Equal(t, 2, samples.Len())
@@ -504,7 +509,8 @@ func TestObservationsKeepTheirOrder(t *testing.T) {
 		profiletest.Observed([]uint64{uint64(at(3))}, "a"),
 	).Build()
 	s.Add(pd, noon.Add(time.Minute))
-	merged, err := s.Merge(context.Background(), Selection{Service: "shop", Profile: "process_cpu", Timestamps: true})
+	merged, err := s.Merge(context.Background(),
+		model.Selection{Service: "shop", Profile: "process_cpu", Timestamps: true})
 	require.NoError(t, err)
 	var names []string
 	for _, sample := range encode(t, merged.Profiles).Sample {
@@ -547,7 +553,7 @@ func TestManySamplesOfSeveralTypes(t *testing.T) {
 	cfg.MaxBytes = 1 << 30
 	s := New(cfg)
 	require.Zero(t, s.Add(pd, noon).Refused)
-	merged, err := s.Merge(context.Background(), Selection{Service: "shop", Profile: "memory"})
+	merged, err := s.Merge(context.Background(), model.Selection{Service: "shop", Profile: "memory"})
 	require.NoError(t, err)
 	assert.Equal(t, stacks*(threads+1), profiletest.ProfileAt(merged.Profiles, 0).Samples().Len())
 }
@@ -574,7 +580,8 @@ func TestSeriesKeepTheirIdentity(t *testing.T) {
 	info := s.profiles("shop")
 	require.Len(t, info, 1)
 	assert.Equal(t, 2, info[0].Instances)
-	assert.EqualValues(t, 24_000, sum(t, s, Selection{Service: "shop", Profile: "memory"}), "the mean of each instance")
+	assert.EqualValues(t, 24_000, sum(t, s, model.Selection{Service: "shop", Profile: "memory"}),
+		"the mean of each instance")
 	s.Expire(noon.Add(5 * time.Hour))
 	assert.Zero(t, s.Stats().Series)
 }
@@ -592,13 +599,13 @@ func TestFramesAreBounded(t *testing.T) {
 		b.Sample(profiletest.Sample{Stack: []profiletest.Location{{Address: uint64(i)}, {Lines: lines}}, Values: []int64{1}})
 	}
 	s.Add(b.Build(), noon.Add(time.Second))
-	sel := Selection{Service: "shop", Profile: "process_cpu"}
+	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 	_, err := s.FlameGraph(context.Background(), sel, 1000)
-	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorIs(t, err, model.ErrTooLarge)
 
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	view := s.view(newMemory(ended, nil))
+	view := s.view(model.NewMemory(ended, nil))
 	builder := newTreeBuilder(view.memory)
 	builder.maxExtra = math.MaxInt
 	framer := &blockFramer{b: builder, dict: view.blocks[0].(*snapshot).dict}

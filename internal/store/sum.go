@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 const (
@@ -63,7 +64,7 @@ func (g *groups) number(value string) int {
 const groupOnSamples = "\x00group"
 
 // ofSeries returns the group of all samples of a series, or false if it depends on the sample.
-func (g *groups) ofSeries(sel *Selection, f *filter, sr *BlockSeries) (int, bool) {
+func (g *groups) ofSeries(sel *model.Selection, f *filter, sr *model.BlockSeries) (int, bool) {
 	if sel.GroupBy == "" {
 		return g.number(""), true
 	}
@@ -77,7 +78,7 @@ func (g *groups) ofSeries(sel *Selection, f *filter, sr *BlockSeries) (int, bool
 }
 
 // ofSample returns the group of samples with a set of attributes, of a series that does not decide it alone.
-func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, sr *BlockSeries) int {
+func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, sr *model.BlockSeries) int {
 	i, ok := g.sets[set]
 	if !ok {
 		i = -1
@@ -94,7 +95,7 @@ func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, sr *Block
 }
 
 // seriesGroup returns the group of samples of a series that do not have the attribute themselves.
-func (f *filter) seriesGroup(sr *BlockSeries) string {
+func (f *filter) seriesGroup(sr *model.BlockSeries) string {
 	if value, has := f.seriesValue(sr, f.groupKey); has {
 		return value
 	}
@@ -103,16 +104,16 @@ func (f *filter) seriesGroup(sr *BlockSeries) string {
 
 // reader reads the observations of a block that belong to a selection.
 type reader struct {
-	sel *Selection
+	sel *model.Selection
 	// keys are those of the selection's attributes. filter and groups are those of the current block.
 	keys   []filterKey
 	filter *filter
 	groups *groups
-	memory *Memory
+	memory *model.Memory
 }
 
 // begin prepares for a part.
-func (r *reader) begin(p Part) {
+func (r *reader) begin(p model.Part) {
 	r.filter = r.filterOf(p.Dict())
 	clear(r.groups.sets)
 }
@@ -120,7 +121,7 @@ func (r *reader) begin(p Part) {
 // whole reports whether all observations of a profile belong to the selection and to one group.
 func (r *reader) whole(w *weightedProfile) (group int, whole bool) {
 	group, same := r.groups.ofSeries(r.sel, r.filter, w.series)
-	return group, same && r.filter.required(w.series) == 0 && !r.sel.cuts(&w.Profile)
+	return group, same && r.filter.required(w.series) == 0 && !r.sel.Cuts(&w.Profile)
 }
 
 // observed decides which observations of one profile belong to the selection, and to which group.
@@ -135,15 +136,15 @@ type observed struct {
 
 func (r *reader) observed(w *weightedProfile) observed {
 	group, same := r.groups.ofSeries(r.sel, r.filter, w.series)
-	return observed{r, w, group, same, r.filter.required(w.series), r.sel.cuts(&w.Profile)}
+	return observed{r, w, group, same, r.filter.required(w.series), r.sel.Cuts(&w.Profile)}
 }
 
 // groupOf returns the group of an observation, or false if it is not selected.
-func (o *observed) groupOf(c *Columns, i int) (group int, ok bool) {
+func (o *observed) groupOf(c *model.Columns, i int) (group int, ok bool) {
 	if o.cuts && (c.Timestamps[i] < o.sel.From || o.sel.Until != 0 && c.Timestamps[i] >= o.sel.Until) {
 		return 0, false
 	}
-	set := dictionary.AttributeSetIndex(at32(c.Attributes, i))
+	set := dictionary.AttributeSetIndex(model.At(c.Attributes, i))
 	if !o.filter.sample(set, o.required) {
 		return 0, false
 	}
@@ -156,7 +157,8 @@ func (o *observed) groupOf(c *Columns, i int) (group int, ok bool) {
 // observations calls use for each observation of profiles that belongs to the selection. It reads the wanted columns
 // and those that decide, some thousand rows at a time.
 func (r *reader) observations(
-	p Part, list []*weightedProfile, want ColumnsWanted, use func(w *weightedProfile, group int, c *Columns, i int) error,
+	p model.Part, list []*weightedProfile, want model.ColumnsWanted,
+	use func(w *weightedProfile, group int, c *model.Columns, i int) error,
 ) error {
 	for _, w := range list {
 		o := r.observed(w)
@@ -164,7 +166,7 @@ func (r *reader) observations(
 		want.Timestamps = want.Timestamps || o.cuts
 	}
 	var o observed
-	return eachColumns(p, list, want, func(w *weightedProfile, c *Columns) error {
+	return eachColumns(p, list, want, func(w *weightedProfile, c *model.Columns) error {
 		if o.w != w {
 			o = r.observed(w)
 		}
@@ -180,10 +182,10 @@ func (r *reader) observations(
 }
 
 // eachColumns calls use with the samples of profiles.
-func eachColumns(p Part, list []*weightedProfile, want ColumnsWanted,
-	use func(*weightedProfile, *Columns) error) error {
-	at := func(i int) (*BlockSeries, *Profile) { return list[i].series, &list[i].Profile }
-	return p.Rows(len(list), at, want, func(i int, c *Columns) error { return use(list[i], c) })
+func eachColumns(p model.Part, list []*weightedProfile, want model.ColumnsWanted,
+	use func(*weightedProfile, *model.Columns) error) error {
+	at := func(i int) (*model.BlockSeries, *model.Profile) { return list[i].series, &list[i].Profile }
+	return p.Rows(len(list), at, want, func(i int, c *model.Columns) error { return use(list[i], c) })
 }
 
 // number is the type of sums: integers, or floating-point numbers if profiles have weights.
@@ -199,13 +201,13 @@ type summer interface {
 // sums is the summer of numbers of type T. Sums are rounded in the end: those of a block can be small.
 type sums[T number] struct {
 	*reader
-	part  Part
+	part  model.Part
 	of    [][]T // by group and stack
 	set   func(out *Samples, values []T)
 	taken int
 }
 
-func newSums(r *reader, p Part, isFractional bool) summer {
+func newSums(r *reader, p model.Part, isFractional bool) summer {
 	if isFractional {
 		return &sums[float64]{reader: r, part: p, set: func(out *Samples, values []float64) { out.Fractions = values }}
 	}
@@ -238,7 +240,7 @@ func (s *sums[T]) add(list []*weightedProfile) error {
 			parts = append(parts, w)
 		}
 	}
-	err := eachColumns(s.part, whole, ColumnsWanted{}, func(w *weightedProfile, c *Columns) error {
+	err := eachColumns(s.part, whole, model.ColumnsWanted{}, func(w *weightedProfile, c *model.Columns) error {
 		group, _ := s.whole(w)
 		sum, err := s.ofGroup(group)
 		if err != nil {
@@ -252,13 +254,14 @@ func (s *sums[T]) add(list []*weightedProfile) error {
 	if err != nil || len(parts) == 0 {
 		return err
 	}
-	return s.observations(s.part, parts, ColumnsWanted{}, func(w *weightedProfile, group int, c *Columns, i int) error {
-		sum, err := s.ofGroup(group)
-		if err == nil {
-			sum[c.Stacks[i]] += T(c.Values[i]) * T(w.weight)
-		}
-		return err
-	})
+	return s.observations(s.part, parts, model.ColumnsWanted{},
+		func(w *weightedProfile, group int, c *model.Columns, i int) error {
+			sum, err := s.ofGroup(group)
+			if err == nil {
+				sum[c.Stacks[i]] += T(c.Values[i]) * T(w.weight)
+			}
+			return err
+		})
 }
 
 func (s *sums[T]) each(out *Samples, use func(*Samples) error) error {

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // identity is what samples that are combined have in common.
@@ -27,7 +28,7 @@ func (id identity) untimed() identity {
 
 // table adds up values by identity, with a column for each sample type.
 type table struct {
-	memory *Memory
+	memory *model.Memory
 	types  int
 	rows   []identity
 	// room is how many values may still be added.

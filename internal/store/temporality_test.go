@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 const (
@@ -54,7 +55,7 @@ func TestStatedTemporality(t *testing.T) {
 				require.Equal(t, layouts.V1_7, stats.Layout)
 				s.Add(pd, now)
 			}
-			line, err := s.Timeline(t.Context(), Selection{Service: UnknownService, Profile: name}, 10, now)
+			line, err := s.Timeline(t.Context(), model.Selection{Service: UnknownService, Profile: name}, 10, now)
 			require.NoError(t, err)
 			total := 0.0
 			for _, g := range line.Groups {

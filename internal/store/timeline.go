@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Timeline is the sum of values in each step of time. NaN is a step without profiles.
 type Timeline struct {
-	Type   SampleType
+	Type   model.SampleType
 	Values kind.Values
 	// From is the start of the first step, Step its length, in Unix nanoseconds.
 	From, Step int64
@@ -33,15 +34,15 @@ const maxPoints = 10_000
 
 // Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it;
 // a gauge holds until the next one.
-func (s *Store) Timeline(ctx context.Context, sel Selection, points int, now time.Time) (*Timeline, error) {
-	v := s.view(newMemory(ctx, sel.Meter), sel.Service)
+func (s *Store) Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline, error) {
+	v := s.view(model.NewMemory(ctx, sel.Meter), sel.Service)
 	defer v.release()
 	return v.timeline(&sel, points, now, Config{Window: s.cfg.Window, Resolution: s.cfg.Resolution}, nil)
 }
 
 // timeline adds up the selected values. byGroup returns those of chunks whose values depend on their samples, if an
 // engine has these.
-func (v *view) timeline(sel *Selection, points int, now time.Time, cfg Config,
+func (v *view) timeline(sel *model.Selection, points int, now time.Time, cfg Config,
 	byGroup func(*scan, []*weightedProfile) (profileSums, error),
 ) (*Timeline, error) {
 	types, err := v.resolveTypes(sel, false)
@@ -73,11 +74,11 @@ func (v *view) timeline(sel *Selection, points int, now time.Time, cfg Config,
 	if tl.Groups == nil {
 		tl.Groups = []TimelineGroup{{Values: p.line(0).values()}}
 	}
-	return tl, v.memory.keep(pointBytes * n * len(tl.Groups))
+	return tl, v.memory.Keep(pointBytes * n * len(tl.Groups))
 }
 
 // steps sets the start of the timeline and the length of its steps, and returns their number.
-func (tl *Timeline) steps(sel *Selection, of *rule, points int, now time.Time, cfg Config) int {
+func (tl *Timeline) steps(sel *model.Selection, of *rule, points int, now time.Time, cfg Config) int {
 	from, until := sel.From, sel.Until
 	if from == 0 || until == 0 {
 		first, last := int64(math.MaxInt64), int64(0)
@@ -124,7 +125,7 @@ type plotter struct {
 	n          int
 	lines      []*line
 	// own has what the current series adds, by group; only for gauges.
-	series *BlockSeries
+	series *model.BlockSeries
 	own    map[int]*ownLine
 	// carried are the steps of series of gauges to which further blocks may add.
 	carried map[carriedKey]*carriedStep
@@ -133,7 +134,7 @@ type plotter struct {
 }
 
 type carriedKey struct {
-	id          seriesID
+	id          model.SeriesID
 	group, step int
 }
 
@@ -200,7 +201,7 @@ func (p *plotter) batch(of *part, list []weightedProfile) error {
 			p.endSeries()
 			p.series = w.series
 		}
-		if w.Flags&isBaseline != 0 || !p.shows(w.Start, w.end) {
+		if w.Flags&model.IsBaseline != 0 || !p.shows(w.Start, w.end) {
 			continue
 		}
 		factor := 1.0
@@ -241,10 +242,11 @@ func (p *plotter) sums(of *part, list []weightedProfile) (profileSums, error) {
 	if len(parts) == 0 {
 		return sums, nil
 	}
-	return sums, p.observations(of, parts, ColumnsWanted{}, func(w *weightedProfile, group int, c *Columns, i int) error {
-		sums.add(w, group, float64(c.Values[i]))
-		return nil
-	})
+	return sums,
+		p.observations(of, parts, model.ColumnsWanted{}, func(w *weightedProfile, group int, c *model.Columns, i int) error {
+			sums.add(w, group, float64(c.Values[i]))
+			return nil
+		})
 }
 
 // shows reports whether a time from start to end has a part in the timeline.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
@@ -64,14 +65,14 @@ func (c *columns) set(rows []totalRow) {
 // before means that the process has restarted: all of it was added since. The first profile is a baseline. difference
 // reports whether the profile is not older than the one before. Profiles of an engine have no rows: their totals alone
 // are replaced.
-func (u *seriesUse) difference(cols *columns, c *Profile) bool {
+func (u *seriesUse) difference(cols *columns, c *model.Profile) bool {
 	now, before := &totals{at: c.End, sum: c.Total, rows: cols.totals()}, u.totals
 	if before != nil && now.at < before.at {
 		return false
 	}
 	u.totals = now
 	if before == nil {
-		c.Flags |= isBaseline
+		c.Flags |= model.IsBaseline
 		return true
 	}
 	if now.sum >= before.sum {
@@ -79,9 +80,9 @@ func (u *seriesUse) difference(cols *columns, c *Profile) bool {
 		c.Total -= before.sum
 	} else {
 		cols.set(now.rows)
-		c.Flags |= isReset
+		c.Flags |= model.IsReset
 	}
-	c.Flags &^= hasTimestamps
+	c.Flags &^= model.HasTimestamps
 	c.Start = before.at
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Frame is a function as a flame graph shows it.
@@ -55,7 +56,7 @@ type Tree struct {
 }
 
 type treeBuilder struct {
-	memory  *Memory
+	memory  *model.Memory
 	frames  []Frame
 	keys    []frameKey
 	byFrame map[frameKey]int32
@@ -93,7 +94,7 @@ const maxBuiltNodes = 2 << 20
 // nodeColumns is how many 32-bit numbers a node of a comparison has in a Tree.
 const nodeColumns = 10
 
-func newTreeBuilder(m *Memory) *treeBuilder {
+func newTreeBuilder(m *model.Memory) *treeBuilder {
 	b := &treeBuilder{memory: m, byFrame: map[frameKey]int32{}, strings: map[string]int32{}, maxExtra: maxExtraConstant}
 	b.index.Reset(0)
 	b.addNode(-1, -1)
@@ -115,7 +116,7 @@ const (
 func (b *treeBuilder) chargeFrames(locations, frames int) error {
 	b.extra += max(0, frames-framesPerLocation*locations)
 	if b.extra > b.maxExtra {
-		return fmt.Errorf("%w: its stacks have more than %d inlined frames", ErrTooLarge, b.maxExtra)
+		return fmt.Errorf("%w: its stacks have more than %d inlined frames", model.ErrTooLarge, b.maxExtra)
 	}
 	if b.unchecked += frames; b.unchecked < framesPerCheck {
 		return b.memory.Take(0)
@@ -230,7 +231,7 @@ func (b *treeBuilder) add(s *Samples, groupBy string, side int) error {
 			b.framer = &blockFramer{b: b, dict: s.Dict}
 			root = b.root(s, groupBy)
 		}
-		node, err := b.framer.node(root, dictionary.StackIndex(at32(s.Stacks, i)))
+		node, err := b.framer.node(root, dictionary.StackIndex(model.At(s.Stacks, i)))
 		if err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 			t.Truncated++
 		}
 	}
-	return t, b.memory.keep(treeBytes)
+	return t, b.memory.Keep(treeBytes)
 }
 
 // fill adds the nodes to a tree.

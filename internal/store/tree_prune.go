@@ -36,7 +36,7 @@ func (b *treeBuilder) isFull() bool {
 	}
 	built := b.builtBytes()
 	finishing, treeBytes := b.finishing(math.MaxInt32)
-	return built+finishing+treeBytes > (b.memory.free()+built)/b.parts
+	return built+finishing+treeBytes > (b.memory.Free()+built)/b.parts
 }
 
 // prune leaves out the smallest nodes: at least half of them. Their values go to nodes that are left out of the answer.

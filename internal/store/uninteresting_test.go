@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -35,7 +36,7 @@ func TestDroppedFrames(t *testing.T) {
 		b.Sample(profiletest.Value(1<<i, names...))
 	}
 	require.Zero(t, s.Add(b.Build(), noon).Refused)
-	sel := Selection{Service: "shop", Profile: "memory"}
+	sel := model.Selection{Service: "shop", Profile: "memory"}
 	merged, err := s.Merge(t.Context(), sel)
 	require.NoError(t, err)
 	p := encode(t, merged.Profiles)
@@ -81,7 +82,7 @@ func TestBadPatternsAreIgnored(t *testing.T) {
 	assert.True(t, u.patternOf("a|b").MatchString("b"))
 	assert.False(t, u.patternOf("a|b").MatchString("ab"))
 
-	b := newTreeBuilder(newMemory(t.Context(), nil))
+	b := newTreeBuilder(model.NewMemory(t.Context(), nil))
 	u = uninteresting{}
 	u.drop = u.patternOf("(a?){500}[^a]" + strings.Repeat("|b.*c", 500))
 	require.NotNil(t, u.drop)

@@ -5,6 +5,7 @@ package store
 
 import (
 	"crypto/sha256"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"maps"
 	"slices"
 	"time"
@@ -21,7 +22,7 @@ type seriesUse struct {
 	resource, attributes [sha256.Size]byte
 	// totals are the values of its last cumulative profile, over the dictionary of the last block; nil if there is none.
 	totals *totals
-	gauge  gaugeTimes
+	gauge  model.GaugeTimes
 }
 
 // release drops a block's series.
@@ -59,7 +60,7 @@ func (s *Store) forgetSeries(now time.Time) {
 // forget drops series, and reports whether there were any.
 func (s *Store) forget(which func(*seriesUse) bool) bool {
 	before := len(s.series)
-	maps.DeleteFunc(s.series, func(_ seriesID, use *seriesUse) bool {
+	maps.DeleteFunc(s.series, func(_ model.SeriesID, use *seriesUse) bool {
 		if !which(use) {
 			return false
 		}

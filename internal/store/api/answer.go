@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
@@ -52,7 +52,7 @@ func (b *body) grow() bool {
 	b.pieces, b.bytes = append(b.pieces, b.last), b.size()
 	b.last = nil
 	if b.bytes > maxAnswerBytes {
-		b.err = fmt.Errorf("%w: more than %d bytes", store.ErrTooLarge, maxAnswerBytes)
+		b.err = fmt.Errorf("%w: more than %d bytes", model.ErrTooLarge, maxAnswerBytes)
 	} else if b.err = b.meter.More(pieceBytes + overhang); b.err == nil {
 		b.last = make([]byte, 0, pieceBytes+overhang)
 	}

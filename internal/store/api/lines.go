@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
@@ -80,7 +81,7 @@ func (s *server) lines(r *request) (*answer, error) {
 // common returns the value of an attribute that all series have, or an empty string.
 func common(series []store.Series, key string) (value string) {
 	for i := range series {
-		at := slices.IndexFunc(series[i].Labels, func(a store.Attribute) bool { return a.Key == key })
+		at := slices.IndexFunc(series[i].Labels, func(a model.Attribute) bool { return a.Key == key })
 		if at < 0 || i > 0 && series[i].Labels[at].Value != value {
 			return ""
 		}

@@ -52,10 +52,12 @@ func TestLines(t *testing.T) {
 		return a
 	}
 	a := ask("&function=work")
-	assert.Equal(t, []line{{"w.go", 12, 29, 29}, {"other.go", 3, 17, 17}, {"w.go", 10, 3, 10}}, a.Lines)
+	assert.Equal(t, []line{{File: "w.go", Line: 12, Self: 29, Total: 29}, {File: "other.go", Line: 3, Self: 17, Total: 17},
+		{File: "w.go", Line: 10, Self: 3, Total: 10}}, a.Lines)
 	assert.Equal(t, "https://example.com/shop.git abc", a.Repository+" "+a.Revision)
-	assert.Equal(t, []line{{"other.go", 3, 17, 17}}, ask("&function=work&file=other.go").Lines)
-	assert.Equal(t, []line{{"main.go", 5, 0, 43}, {"main.go", 6, 0, 13}}, ask("&function=main.main").Lines)
+	assert.Equal(t, []line{{File: "other.go", Line: 3, Self: 17, Total: 17}}, ask("&function=work&file=other.go").Lines)
+	assert.Equal(t, []line{{File: "main.go", Line: 5, Self: 0, Total: 43}, {File: "main.go", Line: 6, Self: 0, Total: 13}},
+		ask("&function=main.main").Lines)
 	assert.Equal(t, 2, ask("&function=work&limit=1").More)
 	assert.Empty(t, ask("&function=none").Lines)
 	status, body := get("/api/lines?service=shop&profile=process_cpu")

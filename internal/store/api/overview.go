@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file answers what costs what: the services by their processor time and memory, in one pass over the totals of
@@ -69,14 +70,14 @@ func (s *server) overview(r *request) (*answer, error) {
 }
 
 // bounded returns the selected time. Without one it is the time that the store keeps.
-func (r *request) bounded(sel *store.Selection) (from, until int64) {
+func (r *request) bounded(sel *model.Selection) (from, until int64) {
 	until = cmp.Or(sel.Until, r.now.UnixNano())
 	from = cmp.Or(sel.From, until-int64(time.Hour))
 	return min(from, until-1), until
 }
 
 // addCosts adds the processor time and the memory of all services, and returns the sums of the processors in use.
-func (s *server) addCosts(r *request, sel store.Selection, byName map[string]*serviceCost) (total cost, err error) {
+func (s *server) addCosts(r *request, sel model.Selection, byName map[string]*serviceCost) (total cost, err error) {
 	span := sel.Until - sel.From
 	wide := sel
 	wide.From, wide.Service, wide.Type, wide.GroupBy = max(sel.From-span, 1), "", "", ""
@@ -165,7 +166,7 @@ type holding struct {
 }
 
 // readTotals adds up the totals of the profiles of series, before and after a time.
-func (s *server) readTotals(r *request, wide store.Selection, from int64, series []store.Series,
+func (s *server) readTotals(r *request, wide model.Selection, from int64, series []store.Series,
 	spent map[string]*spending) error {
 	if len(series) == 0 {
 		return nil
@@ -280,7 +281,7 @@ func sortCosts(list []serviceCost, by string) {
 }
 
 func (s *server) writeOverview(
-	r *request, sel store.Selection, list []serviceCost, limit int, total cost,
+	r *request, sel model.Selection, list []serviceCost, limit int, total cost,
 ) (*answer, error) {
 	a := r.json()
 	a.format(`{"from":%d,"until":%d,"services":%d,"cpu":`, millis(sel.From), millis(sel.Until), len(list))
@@ -323,7 +324,7 @@ func (b *body) cost(c cost, has bool) {
 func rounded(v float64) float64 { return math.Round(v*1e6) / 1e6 }
 
 // line writes the time line of a type of a service, or null.
-func (s *server) line(r *request, a *answer, sel store.Selection, of *store.Series) {
+func (s *server) line(r *request, a *answer, sel model.Selection, of *store.Series) {
 	if of == nil || a.err != nil {
 		a.raw("null")
 		return

@@ -12,6 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/senders"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // page answers with all that the page needs at each load besides what it draws: the status, the number of services, and
@@ -139,7 +140,7 @@ func (s *server) types(r *request) (*answer, error) {
 	return a, a.err
 }
 
-func (s *server) typeCost(r *request, a *answer, sel store.Selection, in *store.ProfileInfo) {
+func (s *server) typeCost(r *request, a *answer, sel model.Selection, in *store.ProfileInfo) {
 	wide := sel
 	wide.Profile, wide.Type, wide.GroupBy = in.Profile, in.Type.String(), ""
 	wide.From = max(sel.From-(sel.Until-sel.From), 1)

@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
@@ -71,7 +72,7 @@ func (s *server) debugPprof(r *request) (*answer, error) {
 	profile, ok := kinds[r.PathValue("kind")]
 	if !ok {
 		return nil, &query.Error{Status: http.StatusNotFound,
-			Message: fmt.Sprintf("there is no profile %q", store.Shorten(r.PathValue("kind"))),
+			Message: fmt.Sprintf("there is no profile %q", model.Shorten(r.PathValue("kind"))),
 			Hint:    "use one of profile, allocs, heap, goroutine, block, mutex"}
 	}
 	_, _ = r.params.Get("debug"), r.params.Get("gc") // scrapers send them; they change nothing
@@ -95,7 +96,7 @@ func (s *server) debugPprof(r *request) (*answer, error) {
 	return s.pprofOf(r, sel, func(v kind.Values) bool { return (v == kind.Gauge) != hasTime })
 }
 
-func (s *server) merged(r *request, sel store.Selection, format string) (*answer, error) {
+func (s *server) merged(r *request, sel model.Selection, format string) (*answer, error) {
 	if format != formatPprof {
 		return s.stacks(r, sel, format)
 	}
@@ -117,7 +118,7 @@ func withValues(pd pprofile.Profiles, isWanted func(kind.Values) bool) {
 }
 
 // pprofOf answers with the pprof of a selection, of the types whose values are wanted; nil wants all.
-func (s *server) pprofOf(r *request, sel store.Selection, isWanted func(kind.Values) bool) (*answer, error) {
+func (s *server) pprofOf(r *request, sel model.Selection, isWanted func(kind.Values) bool) (*answer, error) {
 	sel.Timestamps = r.params.OneOf("timestamps", "false", "true") == "true"
 	if err := r.params.Check(); err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func pprofAnswer(r *request, merged *store.Merged) (*answer, error) {
 	if stats.Dropped > 0 {
 		// Its sums would be wrong, and pprof's tools show nothing but the profile.
 		return nil, fmt.Errorf("%w: the pprof would be many times as large as what was sent, and had to leave out %d samples",
-			store.ErrTooLarge, stats.Dropped)
+			model.ErrTooLarge, stats.Dropped)
 	}
 	if len(encoded) != 1 {
 		return nil, errors.New("the profile's sample types do not make one pprof; choose one by `type`")
@@ -167,22 +168,22 @@ func pprofAnswer(r *request, merged *store.Merged) (*answer, error) {
 }
 
 // nothingFound returns an error that names the time for which there are profiles, as parameters have it.
-func (s *server) nothingFound(r *request, sel store.Selection) error {
+func (s *server) nothingFound(r *request, sel model.Selection) error {
 	return query.NothingFound(r.Context(), s.Store, &sel, func(from, until int64) string {
 		return fmt.Sprintf("from=%d to until=%d", millis(from), millis(until))
 	})
 }
 
 // filename returns the name of a downloaded file, in which other characters than letters, digits, _ and - are replaced.
-func filename(sel store.Selection, suffix string) string {
-	safe := func(s string) string { return unsafeCharacter.ReplaceAllString(store.Shorten(s), "_") }
+func filename(sel model.Selection, suffix string) string {
+	safe := func(s string) string { return unsafeCharacter.ReplaceAllString(model.Shorten(s), "_") }
 	return safe(sel.Service) + "." + safe(sel.Profile) + suffix
 }
 
 var unsafeCharacter = regexp.MustCompile(`[^0-9A-Za-z_-]`)
 
 // stacks answers in one of the formats that are text. They have no bound on nodes.
-func (s *server) stacks(r *request, sel store.Selection, format string) (*answer, error) {
+func (s *server) stacks(r *request, sel model.Selection, format string) (*answer, error) {
 	if err := r.params.Check(); err != nil {
 		return nil, err
 	}

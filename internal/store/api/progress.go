@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // progressHeader is the request header that names queries: GET /api/progress?id=… tells how far those of a name are.
@@ -24,7 +24,7 @@ type progress struct {
 }
 
 type named struct {
-	store.Progress
+	model.Progress
 	queries int
 }
 
@@ -42,7 +42,7 @@ func (p *progress) begin(r *http.Request) (ctx context.Context, end func()) {
 		p.byID[id] = n
 	}
 	n.queries++
-	return store.WithProgress(r.Context(), &n.Progress), func() {
+	return model.WithProgress(r.Context(), &n.Progress), func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if n.queries--; n.queries == 0 {

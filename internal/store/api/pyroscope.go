@@ -22,7 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/querier"
 )
 
@@ -167,7 +167,7 @@ func (s *server) callError(err error) *connect.Error {
 		code = connect.CodeNotFound
 	}
 	message, hint := e.Message, e.Hint
-	if errors.Is(e, store.ErrTooLarge) {
+	if errors.Is(e, model.ErrTooLarge) {
 		hint = "choose a shorter time, or add labels to the selector"
 	}
 	if hint != "" {

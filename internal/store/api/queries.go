@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
@@ -119,7 +120,7 @@ func listProfiles(infos []store.ProfileInfo, service string) []profileJSON {
 	return list
 }
 
-func (r *request) selection() store.Selection {
+func (r *request) selection() model.Selection {
 	sel := r.params.Selection(r.now, "", nil)
 	sel.Meter = r.meter
 	return sel
@@ -128,7 +129,7 @@ func (r *request) selection() store.Selection {
 func (r *request) json() *answer { return &answer{body: body{meter: r.meter}, contentType: jsonType} }
 
 // selected reads the selection, which must name a service and a profile.
-func (r *request) selected() store.Selection {
+func (r *request) selected() model.Selection {
 	sel := r.selection()
 	if sel.Service == "" || sel.Profile == "" {
 		r.params.Fail(query.BadRequest("`service` and `profile` must be given", "GET /api/profiles lists what there is"))

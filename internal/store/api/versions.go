@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // maxVersions is how many versions are listed, the latest.
@@ -27,7 +27,7 @@ func (s *server) versions(r *request) (*answer, error) {
 	if err := r.params.Check(); err != nil {
 		return nil, err
 	}
-	sel.Attributes = slices.DeleteFunc(sel.Attributes, func(a store.Attribute) bool { return a.Key == key })
+	sel.Attributes = slices.DeleteFunc(sel.Attributes, func(a model.Attribute) bool { return a.Key == key })
 	series, err := s.Store.Series(r.Context(), sel)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (s *server) versions(r *request) (*answer, error) {
 	found := map[string]*version{}
 	for i := range series {
 		in := &series[i]
-		at := slices.IndexFunc(in.Labels, func(a store.Attribute) bool { return a.Key == key })
+		at := slices.IndexFunc(in.Labels, func(a model.Attribute) bool { return a.Key == key })
 		if at < 0 {
 			continue
 		}

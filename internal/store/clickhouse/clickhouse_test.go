@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // server answers each statement by answer, and keeps its parameters.
@@ -58,7 +59,7 @@ func TestStringsAreParameters(t *testing.T) {
 		assert.Equal(t, "99", query.Get("max_result_bytes"))
 		assert.Equal(t, "throw", query.Get("result_overflow_mode"))
 	})
-	typ := store.SampleType{Type: evil, Unit: evil}
+	typ := model.SampleType{Type: evil, Unit: evil}
 	require.NoError(t, e.Types(t.Context(), evil, 1, 2, nil))
 	require.NoError(t, e.Series(t.Context(), evil, 1, 2, nil))
 	require.NoError(t,
@@ -86,8 +87,8 @@ func TestStringsAreParameters(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]error{
 		"Code: 159. DB::Exception: Timeout exceeded":             context.DeadlineExceeded,
-		"Code: 396. DB::Exception: Limit for result exceeded":    store.ErrTooLarge,
-		"Code: 241. DB::Exception: Memory limit exceeded":        store.ErrTooLarge,
+		"Code: 396. DB::Exception: Limit for result exceeded":    model.ErrTooLarge,
+		"Code: 241. DB::Exception: Memory limit exceeded":        model.ErrTooLarge,
 		"Code: 516. DB::Exception: me: Authentication failed":    store.ErrEngine,
 		"Code: 60. DB::Exception: Table default.x doesn't exist": store.ErrEngine,
 	} {
@@ -140,16 +141,16 @@ func TestBounds(t *testing.T) {
 			require.NoError(t, err, name)
 			continue
 		}
-		require.ErrorIs(t, err, store.ErrTooLarge, name)
+		require.ErrorIs(t, err, model.ErrTooLarge, name)
 		require.ErrorContains(t, err, c.want, name)
 	}
 	e := server(t, func(http.ResponseWriter, url.Values) { t.Error("this query is too long for ClickHouse") })
-	require.ErrorIs(t, e.Types(t.Context(), strings.Repeat("x", maxParameterBytes+1), 1, 2, nil), store.ErrTooLarge)
+	require.ErrorIs(t, e.Types(t.Context(), strings.Repeat("x", maxParameterBytes+1), 1, 2, nil), model.ErrTooLarge)
 	types := make([]store.EngineType, 100)
 	for i := range types {
 		types[i] = store.EngineType{Stated: strconv.Itoa(i) + strings.Repeat("x", maxParameterBytes/2)}
 	}
-	require.ErrorIs(t, e.Profiles(t.Context(), types, 1, 2, nil), store.ErrTooLarge)
+	require.ErrorIs(t, e.Profiles(t.Context(), types, 1, 2, nil), model.ErrTooLarge)
 }
 
 // FuzzReader reads rows of all kinds of columns.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Config is where the table is.
@@ -104,7 +105,7 @@ func (s *statement) strings(list []string) string {
 
 func (s *statement) parameter(value, typ string) string {
 	if len(value) > maxParameterBytes {
-		s.err = fmt.Errorf("%w for ClickHouse: a name of %d bytes, of at most %d", store.ErrTooLarge, len(value),
+		s.err = fmt.Errorf("%w for ClickHouse: a name of %d bytes, of at most %d", model.ErrTooLarge, len(value),
 			maxParameterBytes)
 		return "''"
 	}
@@ -177,7 +178,7 @@ func (e *Engine) run(ctx context.Context, s *statement, read func(*reader) error
 		return err
 	}
 	if endpoint.RawQuery = settings.Encode(); len(endpoint.RawQuery) > maxAddressBytes {
-		return fmt.Errorf("%w for ClickHouse: the query has %d bytes of names, of at most %d", store.ErrTooLarge,
+		return fmt.Errorf("%w for ClickHouse: the query has %d bytes of names, of at most %d", model.ErrTooLarge,
 			len(endpoint.RawQuery), maxAddressBytes)
 	}
 	// A connection that ClickHouse has just closed lets the client send the body again.
@@ -221,7 +222,7 @@ func (e *Engine) run(ctx context.Context, s *statement, read func(*reader) error
 		if err := read(in); err != nil {
 			return err
 		}
-		if errors.Is(in.err, store.ErrTooLarge) {
+		if errors.Is(in.err, model.ErrTooLarge) {
 			return in.err
 		}
 		if in.err != nil {
@@ -267,7 +268,7 @@ func refusal(status int, text string) error {
 	case codeTimeout, codeTooSlow, codeCancelled:
 		return fmt.Errorf("ClickHouse: %s: %w", text, context.DeadlineExceeded)
 	case codeTooManyRows, codeTooManyBytes, codeMemoryLimit, codeResultTooLarge:
-		return fmt.Errorf("%w for ClickHouse: %s", store.ErrTooLarge, text)
+		return fmt.Errorf("%w for ClickHouse: %s", model.ErrTooLarge, text)
 	default:
 		return fmt.Errorf("%w refuses the query with status %d: %s", store.ErrEngine, status, text)
 	}

@@ -12,6 +12,7 @@ import (
 	"math"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // reader reads RowBinary. After an error it returns zeros.
@@ -65,9 +66,9 @@ func (r *reader) isWithin(n int) bool {
 	switch {
 	case r.err != nil:
 	case n > r.left:
-		r.fail(fmt.Errorf("%w: ClickHouse sends more than `max_result_bytes`", store.ErrTooLarge))
+		r.fail(fmt.Errorf("%w: ClickHouse sends more than `max_result_bytes`", model.ErrTooLarge))
 	case n > r.rowLeft:
-		r.fail(fmt.Errorf("%w: a row of ClickHouse's answer has more than %d bytes", store.ErrTooLarge, maxRowBytes))
+		r.fail(fmt.Errorf("%w: a row of ClickHouse's answer has more than %d bytes", model.ErrTooLarge, maxRowBytes))
 	default:
 		r.left, r.rowLeft = r.left-n, r.rowLeft-n
 		return true
@@ -104,7 +105,7 @@ func (r *reader) length(limit int) int {
 	}
 	n, err := binary.ReadUvarint(r.in)
 	if err == nil && n > uint64(limit) {
-		err = fmt.Errorf("%w: ClickHouse sends a length of %d, of at most %d", store.ErrTooLarge, n, limit)
+		err = fmt.Errorf("%w: ClickHouse sends a length of %d, of at most %d", model.ErrTooLarge, n, limit)
 	}
 	if err != nil {
 		r.fail(err)
@@ -149,6 +150,6 @@ func list[T any](r *reader, to []T, read func() T) []T {
 	return to
 }
 
-func (r *reader) attributes(to []store.Attribute) []store.Attribute {
-	return list(r, to, func() store.Attribute { return store.Attribute{Key: r.string(), Value: r.string()} })
+func (r *reader) attributes(to []model.Attribute) []model.Attribute {
+	return list(r, to, func() model.Attribute { return model.Attribute{Key: r.string(), Value: r.string()} })
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // columns are the SQL of what identifies rows. Hashes have all that makes a difference: the table's own StackHash has
@@ -144,8 +145,8 @@ func (e *Engine) Types(ctx context.Context, service string, from, until int64,
 		" ON Series = OfSeries GROUP BY Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit, Temporality")
 	return e.run(ctx, s, func(r *reader) error {
 		t := store.EngineType{
-			Service: r.string(), Stated: r.string(), Type: store.SampleType{Type: r.string(), Unit: r.string()},
-			PeriodType: store.SampleType{Type: r.string(), Unit: r.string()},
+			Service: r.string(), Stated: r.string(), Type: model.SampleType{Type: r.string(), Unit: r.string()},
+			PeriodType: model.SampleType{Type: r.string(), Unit: r.string()},
 			From:       r.int64(), Until: r.int64(), Duration: r.int64(), Samples: int(r.int64()), Instances: int(r.int64()),
 			IsTimed:     r.bool(),
 			Temporality: r.string(),
@@ -159,7 +160,7 @@ func (e *Engine) Types(ctx context.Context, service string, from, until int64,
 
 // Series lists the series of a service.
 func (e *Engine) Series(ctx context.Context, service string, from, until int64,
-	use func(id store.EngineID, resource, profile []store.Attribute) error,
+	use func(id store.EngineID, resource, profile []model.Attribute) error,
 ) error {
 	c, err := e.layout(ctx)
 	if err != nil {
@@ -168,7 +169,7 @@ func (e *Engine) Series(ctx context.Context, service string, from, until int64,
 	s := newStatement()
 	s.add("SELECT ", c.series, " AS Series, any(ResourceAttributes), any(ProfileAttributes)", e.from(),
 		" WHERE ", services(s, service), " AND ", c.days(s, from, until), " GROUP BY Series")
-	var resource, profile []store.Attribute
+	var resource, profile []model.Attribute
 	return e.run(ctx, s, func(r *reader) error {
 		id := r.id()
 		resource, profile = r.attributes(resource), r.attributes(profile)
@@ -188,7 +189,7 @@ func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, u
 	}
 	type key struct {
 		stated          string
-		typ, periodType store.SampleType
+		typ, periodType model.SampleType
 	}
 	at := map[key]int{}
 	for i := range types {
@@ -200,8 +201,8 @@ func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, u
 		e.profiles(&c, services(s, types[0].Service)+" AND "+between(s, from, until)+" AND "+c.ofTypes(s, types)),
 		") ORDER BY Timestamp, Series")
 	return e.run(ctx, s, func(r *reader) error {
-		k := key{r.string(), store.SampleType{Type: r.string(), Unit: r.string()},
-			store.SampleType{Type: r.string(), Unit: r.string()}}
+		k := key{r.string(), model.SampleType{Type: r.string(), Unit: r.string()},
+			model.SampleType{Type: r.string(), Unit: r.string()}}
 		p := store.EngineProfile{
 			Type: at[k], Series: r.id(), Time: r.int64(), Duration: min(r.int64(), math.MaxInt64/4), Period: r.int64(),
 			Total:   r.int64(),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Finding is one sentence, with what shows it.
@@ -35,7 +36,7 @@ const (
 type search struct {
 	*store.Querier
 	ctx   context.Context //nolint:containedctx // it is that of one call
-	sel   store.Selection
+	sel   model.Selection
 	now   time.Time
 	types []store.ProfileInfo
 	found []Finding
@@ -43,7 +44,7 @@ type search struct {
 
 // Of returns what there is to say of a service in a time, which the selection has with its service. It is silent about
 // everything else.
-func Of(ctx context.Context, q *store.Querier, sel store.Selection, now time.Time) ([]Finding, error) {
+func Of(ctx context.Context, q *store.Querier, sel model.Selection, now time.Time) ([]Finding, error) {
 	types, err := q.Catalog(ctx, sel.Service, sel.Meter)
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func Of(ctx context.Context, q *store.Querier, sel store.Selection, now time.Tim
 	sel.GroupBy, sel.Attributes = "", nil
 	s := &search{Querier: q, ctx: ctx, sel: sel, now: now, types: types}
 	for _, look := range []func() error{s.growth, s.leaves, s.waiting, s.leak} {
-		if err := look(); err != nil && !errors.Is(err, store.ErrNothing) {
+		if err := look(); err != nil && !errors.Is(err, model.ErrNothing) {
 			return nil, err
 		}
 	}
@@ -71,14 +72,14 @@ func (s *search) typeOf(profile, unit string) *store.ProfileInfo {
 }
 
 // of returns the selection of a type.
-func (s *search) of(in *store.ProfileInfo) store.Selection {
+func (s *search) of(in *store.ProfileInfo) model.Selection {
 	sel := s.sel
 	sel.Profile, sel.Type = in.Profile, in.Type.String()
 	return sel
 }
 
 // sum returns what a type adds up to in a selection.
-func (s *search) sum(sel store.Selection) (float64, error) {
+func (s *search) sum(sel model.Selection) (float64, error) {
 	t, err := s.Timeline(s.ctx, sel, 1, s.now)
 	if err != nil {
 		return 0, err
@@ -96,7 +97,7 @@ func (s *search) sum(sel store.Selection) (float64, error) {
 
 // samples returns how many samples a selection of processor time has: they are counted beside it, or it is taken every
 // 10 ms.
-func (s *search) samples(sel store.Selection, total int64) (float64, error) {
+func (s *search) samples(sel model.Selection, total int64) (float64, error) {
 	if in := s.typeOf(kind.ProcessCPU, "count"); in != nil {
 		sel.Type = in.Type.String()
 		if n, err := s.sum(sel); err != nil || n > 0 {
@@ -121,8 +122,8 @@ func (s *search) growth() error {
 	link := s.link(in, "view", "diff")
 	if len(versions) > 1 {
 		last, previous := versions[len(versions)-1], versions[len(versions)-2]
-		sel.Attributes = []store.Attribute{{Key: versionKey, Value: last}}
-		base.Attributes = []store.Attribute{{Key: versionKey, Value: previous}}
+		sel.Attributes = []model.Attribute{{Key: versionKey, Value: last}}
+		base.Attributes = []model.Attribute{{Key: versionKey, Value: previous}}
 		since, before = "in version "+last, "in "+previous
 		link.Set("attr."+versionKey, last)
 		link.Set("base.attr."+versionKey, previous)
@@ -155,14 +156,14 @@ func (s *search) growth() error {
 	}
 	if most, ok := grown(g, samplesNow, samplesBefore, float64(g.Profiles)/float64(earlier.Profiles)); ok {
 		link.Set("q", most.name)
-		s.add("growth", link, fmt.Sprintf("%s takes %s of the processor time %s, and took %s %s.", store.Shorten(most.name),
+		s.add("growth", link, fmt.Sprintf("%s takes %s of the processor time %s, and took %s %s.", model.Shorten(most.name),
 			percent(most.now), since, percent(most.before), before), "The difference is far larger than chance: compare them.")
 	}
 	return nil
 }
 
 // versions returns the versions in the time, in the order in which they appeared.
-func (s *search) versions(sel store.Selection) ([]string, error) {
+func (s *search) versions(sel model.Selection) ([]string, error) {
 	series, err := s.Series(s.ctx, sel)
 	if err != nil {
 		return nil, err
@@ -170,7 +171,7 @@ func (s *search) versions(sel store.Selection) ([]string, error) {
 	first := map[string]int64{}
 	var names []string
 	for i := range series {
-		at := slices.IndexFunc(series[i].Labels, func(a store.Attribute) bool { return a.Key == versionKey })
+		at := slices.IndexFunc(series[i].Labels, func(a model.Attribute) bool { return a.Key == versionKey })
 		if at < 0 {
 			continue
 		}

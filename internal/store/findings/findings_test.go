@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/findings"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -38,7 +39,7 @@ func findAt(t *testing.T, pd pprofile.Profiles, arrival time.Time,
 	require.Zero(t, s.Add(pd, arrival).Refused)
 	list, err := s.Services(t.Context(), nil)
 	require.NoError(t, err)
-	sel := store.Selection{Service: list[0].Service, From: noon.Add(-time.Hour).UnixNano(), Until: noon.UnixNano()}
+	sel := model.Selection{Service: list[0].Service, From: noon.Add(-time.Hour).UnixNano(), Until: noon.UnixNano()}
 	found, err := findings.Of(t.Context(), s.Querier, sel, noon)
 	require.NoError(t, err)
 	sel.Profile, sel.Type = "process_cpu", "cpu/nanoseconds"

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -161,7 +161,7 @@ func TestFilesAreBounded(t *testing.T) {
 			t.Logf("%d bytes: %v; %v", size, cost, errs)
 			profiletest.RequireBounded(t, cost, size, 64<<20, 120)
 			if test.tooLarge {
-				require.ErrorIs(t, errs[0], store.ErrTooLarge)
+				require.ErrorIs(t, errs[0], model.ErrTooLarge)
 			} else {
 				require.NoError(t, errors.Join(errs...))
 			}
@@ -174,7 +174,7 @@ type limited struct{ written, most int }
 
 func (l *limited) Write(p []byte) (int, error) {
 	if l.written += len(p); l.written > l.most {
-		return 0, store.ErrTooLarge
+		return 0, model.ErrTooLarge
 	}
 	return len(p), nil
 }

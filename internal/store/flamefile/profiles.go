@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // OfProfiles returns the Stacks of each group of profiles, which must be of one sample type. It adds up samples by
@@ -130,7 +131,7 @@ func (b *builder) stack(index int32) (int32, error) {
 	before := b.total
 	for i := indices.Len() - 1; i >= 0; i-- { // in this order, frames are listed root first
 		if b.total += len(b.location(indices.At(i))); b.total > b.maxFrames {
-			return 0, fmt.Errorf("%w: the stacks have more than %d frames", store.ErrTooLarge, b.maxFrames)
+			return 0, fmt.Errorf("%w: the stacks have more than %d frames", model.ErrTooLarge, b.maxFrames)
 		}
 	}
 	stack := make([]int32, 0, b.total-before)

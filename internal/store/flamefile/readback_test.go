@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -103,7 +104,7 @@ func TestStoreReadsBack(t *testing.T) {
 	s := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: 64 << 20, MaxSeries: 10})
 	s.Add(pd, now)
 	g, err := s.FlameGraph(t.Context(),
-		store.Selection{Service: store.UnknownService, Profile: "process_cpu", From: now.Add(-time.Hour).UnixNano(),
+		model.Selection{Service: store.UnknownService, Profile: "process_cpu", From: now.Add(-time.Hour).UnixNano(),
 			Until: now.UnixNano()}, math.MaxInt32)
 	require.NoError(t, err)
 	var text strings.Builder

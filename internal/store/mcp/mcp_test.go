@@ -363,7 +363,7 @@ func TestLimitsOfQueries(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp", strings.NewReader(toolCall))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	w := writer{httptest.NewRecorder(), func() { held = max(held, all.HeldBytes()) }}
+	w := writer{ResponseRecorder: httptest.NewRecorder(), written: func() { held = max(held, all.HeldBytes()) }}
 	handler.ServeHTTP(w, r)
 	assert.Contains(t, w.Body.String(), "shop")
 	assert.GreaterOrEqual(t, held, int64(query.WritingBytes), "while the answer is written")

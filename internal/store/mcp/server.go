@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
@@ -187,9 +188,9 @@ func (s *server) explain(err error) error {
 	e := s.Queries.Error(err)
 	hint := e.Hint
 	switch {
-	case errors.Is(e, store.ErrNothing):
+	case errors.Is(e, model.ErrNothing):
 		hint = "list_services and list_profiles list what there is"
-	case errors.Is(e, store.ErrTooLarge):
+	case errors.Is(e, model.ErrTooLarge):
 		hint = "choose a shorter time (`seconds`, or `from` and `until`), one `type`, or filter by `attributes`"
 	}
 	if hint == "" {

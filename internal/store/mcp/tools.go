@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
@@ -70,7 +71,7 @@ func (s *span) set(p *query.Params, prefix string) {
 	for _, given := range s.Attributes {
 		key, value, ok := strings.Cut(given, "=")
 		if !ok || key == "" {
-			p.Fail(query.BadRequest(fmt.Sprintf("`attributes` must be key=value, found %q", store.Shorten(given)),
+			p.Fail(query.BadRequest(fmt.Sprintf("`attributes` must be key=value, found %q", model.Shorten(given)),
 				"list_attributes lists them"))
 		}
 		p.Add(prefix+"attr."+key, value)
@@ -78,7 +79,7 @@ func (s *span) set(p *query.Params, prefix string) {
 }
 
 // read returns the selection, and that of base if base is not nil, or the fault of an argument.
-func (s *selection) read(c *call, base *baseSelection) (sel, other store.Selection, err error) {
+func (s *selection) read(c *call, base *baseSelection) (sel, other model.Selection, err error) {
 	p := c.params
 	p.Set("service", s.Service)
 	p.Set("profile", s.Profile)
@@ -152,7 +153,7 @@ func (c *call) oneOf(key, word string, words ...string) string {
 }
 
 // nothingFound returns the error of a selection without profiles, with the time for which there are some.
-func (c *call) nothingFound(sel *store.Selection) error {
+func (c *call) nothingFound(sel *model.Selection) error {
 	return query.NothingFound(c.ctx, c.Store, sel, func(from, until int64) string {
 		return fmt.Sprintf("from %s to %s; list_attributes lists attributes", formatTime(from), formatTime(until))
 	})
@@ -205,7 +206,7 @@ func listProfiles(c *call, in *listProfilesIn) error {
 		return err
 	}
 	if len(list) == 0 {
-		return fmt.Errorf("%w: there is no service %q", store.ErrNothing, store.Shorten(in.Service))
+		return fmt.Errorf("%w: there is no service %q", model.ErrNothing, model.Shorten(in.Service))
 	}
 	c.linef("%d sample types of %s; now is %s", len(list), name(in.Service), formatTime(c.now.UnixNano()))
 	c.row("profile", "type", "unit", "values", "samples", "instances", "from", "until")
@@ -264,7 +265,7 @@ func listAttributes(c *call, in *listAttributesIn) error {
 // graph returns the tree of a selection, and that of the stacks that the filter selects.
 func (c *call) graph(
 	in *selection, filter *frameFilter,
-) (sel store.Selection, g *store.Graph, t *store.Tree, err error) {
+) (sel model.Selection, g *store.Graph, t *store.Tree, err error) {
 	sel, _, err = in.read(c, nil)
 	if err := cmp.Or(err, filter.check()); err != nil {
 		return sel, nil, nil, err
@@ -280,7 +281,7 @@ func (c *call) graph(
 }
 
 // describe appends what an answer is about.
-func (c *call) describe(what string, sel *store.Selection, g *store.Graph, t *store.Tree) {
+func (c *call) describe(what string, sel *model.Selection, g *store.Graph, t *store.Tree) {
 	c.linef("%s of %s %s %s, in %s (%s)", what, name(sel.Service), name(sel.Profile), name(g.Type.Type),
 		clean(cmp.Or(g.Type.Unit, "count"), 30), g.Values)
 	c.linef("%d profiles from %s to %s; total %s", g.Profiles, formatTime(g.From), formatTime(g.Until),
@@ -535,7 +536,7 @@ func compare(c *call, in *compareIn) error {
 	return nil
 }
 
-func (in *compareIn) sides(c *call) (sel, base store.Selection, err error) {
+func (in *compareIn) sides(c *call) (sel, base model.Selection, err error) {
 	if in.Base != nil {
 		return in.read(c, in.Base)
 	}
@@ -552,7 +553,7 @@ func (in *compareIn) sides(c *call) (sel, base store.Selection, err error) {
 	return sel, base, nil
 }
 
-func sideText(sel *store.Selection) string {
+func sideText(sel *model.Selection) string {
 	text := ""
 	for _, a := range sel.Attributes {
 		text += " " + name(a.Key) + "=" + name(a.Value)

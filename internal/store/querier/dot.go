@@ -14,6 +14,7 @@ import (
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 const defaultDotNodes = 100
@@ -62,7 +63,7 @@ func dot(t *store.Tree, limit int, typ *typesv1.ProfileType) string {
 	for _, frame := range order[:min(limit, len(order))] {
 		row := rows[frame]
 		fmt.Fprintf(&b, "N%d [shape=box label=%s]\n", number[frame], strconv.Quote(fmt.Sprintf("%s\n%d (%s)\nof %d (%s)",
-			store.Shorten(row.Frame.Name), row.Self, percent(row.Self, total), row.Total, percent(row.Total, total))))
+			model.Shorten(row.Frame.Name), row.Self, percent(row.Self, total), row.Total, percent(row.Total, total))))
 	}
 	for _, e := range slices.SortedFunc(maps.Keys(edges), func(a, b edge) int {
 		return cmp.Or(cmp.Compare(edges[b], edges[a]), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))

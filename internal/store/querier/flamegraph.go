@@ -15,6 +15,7 @@ import (
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // The bounds of max_nodes, which are Pyroscope's.
@@ -132,7 +133,7 @@ func parseIDs[ID profileID | [8]byte | [16]byte](what string, list []string, sep
 		var id ID
 		b, err := hex.DecodeString(strings.ReplaceAll(s, separator, ""))
 		if err != nil || len(b) != len(id) {
-			return nil, invalid("%q is not the id of a %s: %d hexadecimal digits", store.Shorten(s), what, 2*len(id))
+			return nil, invalid("%q is not the id of a %s: %d hexadecimal digits", model.Shorten(s), what, 2*len(id))
 		}
 		ids[ID(b)] = true
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // The labels that every series has.
@@ -229,7 +230,7 @@ func parseSelectors(meter *size.Meter, list ...string) (matchers []*labels.Match
 		}
 		parsed, err := selectors.ParseMetricSelector(selector)
 		if err != nil {
-			return nil, invalid("label selector %q: %s", store.Shorten(selector), store.Shorten(err.Error()))
+			return nil, invalid("label selector %q: %s", model.Shorten(selector), model.Shorten(err.Error()))
 		}
 		matchers = append(matchers, parsed...)
 	}
@@ -323,7 +324,7 @@ func (q *Querier) choose(
 	if s.until <= s.from {
 		return s, nil
 	}
-	sel := store.Selection{From: s.from, Until: s.until, Meter: meter}
+	sel := model.Selection{From: s.from, Until: s.until, Meter: meter}
 	for _, m := range matchers {
 		if m.Name == serviceLabel && m.Type == labels.MatchEqual {
 			sel.Service = m.Value
@@ -372,7 +373,7 @@ func (s *selection) match(in *store.Series, matchers []*labels.Matcher) (rest []
 // withCPUTime adds, to series that only count samples of CPU time (eBPF's, Splunk's), those of the time itself, as the
 // exporter pyroscope does.
 func withCPUTime(list []store.Series) []store.Series {
-	cpu, count := store.SampleType{Type: "cpu", Unit: "nanoseconds"}, store.SampleType{Type: "samples", Unit: "count"}
+	cpu, count := model.SampleType{Type: "cpu", Unit: "nanoseconds"}, model.SampleType{Type: "samples", Unit: "count"}
 	key := func(s *store.Series) string { return fmt.Sprint(s.Service, "\x00", s.Profile, "\x00", s.Labels) }
 	var has map[string]bool
 	for i := range list {

@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 var (
@@ -69,7 +70,7 @@ func message(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest,
 		return nil, err
 	}
 	if stats.Dropped > 0 || len(encoded) != 1 {
-		return nil, store.ErrTooLarge
+		return nil, model.ErrTooLarge
 	}
 	if err := meter.More(messageFactor * len(encoded[0].Bytes)); err != nil {
 		return nil, err

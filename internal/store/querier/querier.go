@@ -32,6 +32,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Querier implements the service.
@@ -262,7 +263,7 @@ func typed(ctx context.Context, typeID, selector string) ([]*labels.Matcher, err
 	if t == nil {
 		return nil, invalid(
 			"%q is not a profile type: it must be <name>:<sample type>:<sample unit>:<period type>:<period unit>",
-			store.Shorten(typeID))
+			model.Shorten(typeID))
 	}
 	matchers, err := parseSelectors(meterOf(ctx), selector)
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/clickhousetest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -446,7 +447,7 @@ func TestHostileQueries(t *testing.T) {
 	reserved := 0
 	bounds.Reserve = func(n int) error {
 		if reserved += n; reserved > 32<<20 {
-			return store.ErrTooLarge
+			return model.ErrTooLarge
 		}
 		return nil
 	}
@@ -457,7 +458,7 @@ func TestHostileQueries(t *testing.T) {
 		reserved = 0
 		bounds = size.Meter{Reserve: bounds.Reserve}
 		_, err := parseSelectors(&bounds, text)
-		assert.ErrorIs(t, err, store.ErrTooLarge, text[:20])
+		assert.ErrorIs(t, err, model.ErrTooLarge, text[:20])
 	}
 	_, err := c.SelectSeries(t.Context(),
 		connect.NewRequest(&querierv1.SelectSeriesRequest{ProfileTypeID: cpuType, Start: -1 << 63, End: 1<<63 - 1,

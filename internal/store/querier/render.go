@@ -17,7 +17,7 @@ import (
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
@@ -146,8 +146,8 @@ func (q *Querier) RenderDiff(ctx context.Context, params url.Values, w io.Writer
 		return "", err
 	}
 	if t.ID != other.ID {
-		return "", invalid("both queries must have the same profile type, found %q and %q", store.Shorten(t.ID),
-			store.Shorten(other.ID))
+		return "", invalid("both queries must have the same profile type, found %q and %q", model.Shorten(t.ID),
+			model.Shorten(other.ID))
 	}
 	diff, err := q.Diff(ctx, connect.NewRequest(&querierv1.DiffRequest{Left: left, Right: right}))
 	if err != nil {
@@ -179,7 +179,7 @@ func (q *Querier) rendered(ctx context.Context, params url.Values, selector, fro
 	if t == nil {
 		return nil, nil,
 			invalid("`%s` must be a profile type and a label selector, as in process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"shop\"}, found %q",
-				selector, store.Shorten(value))
+				selector, model.Shorten(value))
 	}
 	in := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: t.ID, LabelSelector: "{" + strings.Join(rest, ",") + "}"}
 	for key, at := range map[string]*int64{from: &in.Start, until: &in.End} {

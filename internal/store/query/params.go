@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Params are the parameters of a query. The methods that read one keep the first error in err, so that a handler checks
@@ -80,7 +80,7 @@ func (p *Params) Check() error {
 	}
 	for key := range p.values {
 		if !p.used[key] {
-			return BadRequest(fmt.Sprintf("unknown parameter %q", store.Shorten(key)),
+			return BadRequest(fmt.Sprintf("unknown parameter %q", model.Shorten(key)),
 				"attributes are filtered by attr.<key>=<value>; see the README for the parameters")
 		}
 	}
@@ -96,7 +96,7 @@ func (p *Params) Int(key string, def, least, limit int) int {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < least || n > limit {
 		p.Fail(BadRequest(fmt.Sprintf("`%s` must be a number from %d to %d, found %q", key, least, limit,
-			store.Shorten(value)), ""))
+			model.Shorten(value)), ""))
 	}
 	return n
 }
@@ -109,15 +109,15 @@ func (p *Params) OneOf(key string, words ...string) string {
 	}
 	if !slices.Contains(words, value) {
 		p.Fail(BadRequest(fmt.Sprintf("`%s` must be one of %s, found %q", key, strings.Join(words, ", "),
-			store.Shorten(value)), ""))
+			model.Shorten(value)), ""))
 	}
 	return value
 }
 
 // Selection reads which samples the query selects. Keys are read with the prefix; a missing one has the value of
 // inherited.
-func (p *Params) Selection(now time.Time, prefix string, inherited *store.Selection) store.Selection {
-	sel := store.Selection{}
+func (p *Params) Selection(now time.Time, prefix string, inherited *model.Selection) model.Selection {
+	sel := model.Selection{}
 	if inherited != nil {
 		sel = *inherited
 	}
@@ -140,8 +140,8 @@ func (p *Params) Selection(now time.Time, prefix string, inherited *store.Select
 	return sel
 }
 
-func (p *Params) attributes(prefix string, sel *store.Selection) {
-	var found []store.Attribute
+func (p *Params) attributes(prefix string, sel *model.Selection) {
+	var found []model.Attribute
 	for key, values := range p.values {
 		name, is := strings.CutPrefix(key, prefix+"attr.")
 		if !is {
@@ -153,19 +153,19 @@ func (p *Params) attributes(prefix string, sel *store.Selection) {
 			return
 		}
 		for _, value := range values {
-			found = append(found, store.Attribute{Key: name, Value: value})
+			found = append(found, model.Attribute{Key: name, Value: value})
 		}
 	}
 	// Attributes of the base replace those of the selection with the same key.
-	kept := slices.DeleteFunc(slices.Clone(sel.Attributes), func(a store.Attribute) bool {
-		return slices.ContainsFunc(found, func(b store.Attribute) bool { return a.Key == b.Key })
+	kept := slices.DeleteFunc(slices.Clone(sel.Attributes), func(a model.Attribute) bool {
+		return slices.ContainsFunc(found, func(b model.Attribute) bool { return a.Key == b.Key })
 	})
 	sel.Attributes = append(kept, found...)
 }
 
 // time reads the selected time. One that begins at a given time ends now unless its end is given, too: a state that was
 // there a moment ago holds on, and its mean must not count the future.
-func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
+func (p *Params) time(now time.Time, prefix string, sel *model.Selection) {
 	value := p.Get(prefix + "seconds")
 	if value == "" {
 		from := p.moment(prefix+"from", now, 0)
@@ -185,7 +185,7 @@ func (p *Params) time(now time.Time, prefix string, sel *store.Selection) {
 	}
 	seconds, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(seconds > 0 && seconds <= math.MaxInt32) {
-		p.Fail(BadRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, store.Shorten(value)), ""))
+		p.Fail(BadRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, model.Shorten(value)), ""))
 		return
 	}
 	sel.Until = p.moment(prefix+"until", now, now.UnixNano())
@@ -200,7 +200,7 @@ func (p *Params) moment(key string, now time.Time, without int64) int64 {
 	}
 	t, err := ParseTime(value, now)
 	if err != nil {
-		p.Fail(BadRequest(fmt.Sprintf("`%s` is not a time: %q", key, store.Shorten(value)), timeHint))
+		p.Fail(BadRequest(fmt.Sprintf("`%s` is not a time: %q", key, model.Shorten(value)), timeHint))
 	}
 	return t
 }
@@ -220,7 +220,7 @@ func ParseTime(s string, now time.Time) (int64, error) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil && t.Year() >= 1970 && t.Year() <= 2200 {
 		return t.UnixNano(), nil
 	}
-	return 0, fmt.Errorf("%q is not a time: %s", store.Shorten(s), timeHint)
+	return 0, fmt.Errorf("%q is not a time: %s", model.Shorten(s), timeHint)
 }
 
 // parseAgo reads a duration, in days too.

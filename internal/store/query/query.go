@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Limits bound queries.
@@ -217,7 +218,7 @@ func BadRequest(message, hint string) error {
 
 // NothingFound returns the error of a selection without profiles. A hint has the time of those that there are, as shown
 // writes it.
-func NothingFound(ctx context.Context, from *store.Querier, sel *store.Selection,
+func NothingFound(ctx context.Context, from *store.Querier, sel *model.Selection,
 	shown func(from, until int64) string) error {
 	infos, err := from.Catalog(ctx, sel.Service, sel.Meter)
 	if err != nil {
@@ -231,7 +232,7 @@ func NothingFound(ctx context.Context, from *store.Querier, sel *store.Selection
 			}
 		}
 	}
-	return store.ErrNothing
+	return model.ErrNothing
 }
 
 const smallerHint = "choose a shorter time or one sample type (type=<type>), or add a filter (attr.<key>=<value>)"
@@ -243,14 +244,14 @@ func (q *Queries) Error(err error) *Error {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.Is(err, store.ErrNothing):
-		return &Error{http.StatusNotFound, err.Error(), "GET /api/profiles lists what there is", store.ErrNothing}
-	case errors.Is(err, store.ErrTooLarge):
-		return &Error{http.StatusBadRequest, err.Error(), smallerHint, store.ErrTooLarge}
+	case errors.Is(err, model.ErrNothing):
+		return &Error{http.StatusNotFound, err.Error(), "GET /api/profiles lists what there is", model.ErrNothing}
+	case errors.Is(err, model.ErrTooLarge):
+		return &Error{http.StatusBadRequest, err.Error(), smallerHint, model.ErrTooLarge}
 	case errors.As(err, &tooLarge):
 		return &Error{http.StatusBadRequest, fmt.Sprintf(
 			"%s: it needs at least %d bytes of memory, and the memory limit of this process leaves %d for one query",
-			store.ErrTooLarge, tooLarge.Need, tooLarge.Limit), smallerHint, store.ErrTooLarge}
+			model.ErrTooLarge, tooLarge.Need, tooLarge.Limit), smallerHint, model.ErrTooLarge}
 	case errors.Is(err, budget.ErrBusy):
 		return &Error{Status: http.StatusServiceUnavailable,
 			Message: "other queries take all the memory that queries may use at the moment", Hint: "try again"}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // The day of BenchmarkDay has profiles of ten seconds.
@@ -112,7 +112,7 @@ func BenchmarkDay(b *testing.B) {
 	end := dayBegins.Add(time.Duration(hours) * time.Hour)
 	source := table.Source(b, end.Add(time.Minute))
 	for name, cut := range map[string]time.Duration{"whole hours": 0, "from and until half past": 30 * time.Minute} {
-		sel := store.Selection{Service: "service0", Profile: "process_cpu", From: dayBegins.Add(cut).UnixNano(), Until: end.Add(-cut).UnixNano()}
+		sel := model.Selection{Service: "service0", Profile: "process_cpu", From: dayBegins.Add(cut).UnixNano(), Until: end.Add(-cut).UnixNano()}
 		b.Run(name, func(b *testing.B) {
 			graph := func() {
 				g, err := source.FlameGraph(b.Context(), sel, 10_000)

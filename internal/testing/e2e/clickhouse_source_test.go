@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/clickhousetest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/storetest"
@@ -57,7 +58,7 @@ func TestClickHouseSource(t *testing.T) {
 	source := c.Source(t, now)
 	whole := storetest.Noon.Add(24 * time.Hour).UnixNano()
 	require.Equal(t, []string{"hours", "profiles", "series", "stacks"}, server.Projections(func() {
-		storetest.Sum(t, source, store.Selection{Service: "shop", Profile: "process_cpu", From: storetest.Noon.UnixNano(),
+		storetest.Sum(t, source, model.Selection{Service: "shop", Profile: "process_cpu", From: storetest.Noon.UnixNano(),
 			Until: whole})
 	}))
 	for _, span := range [][2]time.Duration{{0, 34 * time.Hour}, {50 * time.Minute, 130 * time.Minute}} {
@@ -90,9 +91,9 @@ func attributesOfSamples(t *testing.T, table *clickhousetest.Table) {
 	}
 	table.Insert(t)
 	source := table.Source(t, storetest.Noon.Add(time.Hour))
-	sel := store.Selection{Service: "shop", Profile: "process_cpu"}
+	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 	for value, want := range map[string]float64{"eu": 11, "us": 2, "asia": 10} {
-		sel.Attributes = []store.Attribute{{Key: "region", Value: value}}
+		sel.Attributes = []model.Attribute{{Key: "region", Value: value}}
 		require.InDelta(t, want, storetest.Sum(t, source, sel), 0, value)
 	}
 	sel.Attributes, sel.GroupBy = nil, "region"
@@ -131,7 +132,7 @@ func clickhousePage(t *testing.T, server *clickhousetest.Server, profiles []ppro
 	require.NoError(t, err)
 	require.NotEmpty(t, infos)
 	for _, in := range infos {
-		sel := store.Selection{Service: in.Service, Profile: in.Profile, Type: in.Type.String()}
+		sel := model.Selection{Service: in.Service, Profile: in.Profile, Type: in.Type.String()}
 		table, err := m.FlameGraph(t.Context(), sel, 100_000)
 		require.NoError(t, err)
 		want := map[string][2]int64{}

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -121,7 +122,7 @@ func TestSQL(t *testing.T) {
 	for _, query := range queries {
 		require.NotEmpty(t, answers[query], query)
 	}
-	g, err := s.FlameGraph(t.Context(), store.Selection{Service: "shop", Profile: "process_cpu"}, 1000)
+	g, err := s.FlameGraph(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu"}, 1000)
 	require.NoError(t, err)
 	total := float64(g.Total[0])
 	for i, query := range queries {

@@ -19,6 +19,7 @@ import (
 
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -97,11 +98,11 @@ func Answers(t testing.TB, source store.Source, from, until int64) string {
 	for _, in := range profiles {
 		in.Bytes, in.Instances = 0, 0
 		fmt.Fprintln(&out, in)
-		for _, sel := range []store.Selection{
+		for _, sel := range []model.Selection{
 			{From: from, Until: until}, {From: from, Until: until, GroupBy: "endpoint"},
 			{From: from, Until: until, GroupBy: "version"},
-			{From: from + 5e9, Until: until - 7e9, Attributes: []store.Attribute{{Key: "endpoint", Value: "/1"}}},
-			{From: from, Until: until, LastState: true, Attributes: []store.Attribute{{Key: "service.instance.id", Value: "1"}}},
+			{From: from + 5e9, Until: until - 7e9, Attributes: []model.Attribute{{Key: "endpoint", Value: "/1"}}},
+			{From: from, Until: until, LastState: true, Attributes: []model.Attribute{{Key: "service.instance.id", Value: "1"}}},
 		} {
 			sel.Service, sel.Profile, sel.Type = in.Service, in.Profile, in.Type.String()
 			g, err := s.FlameGraph(t.Context(), sel, 1000)
@@ -137,7 +138,7 @@ func Answers(t testing.TB, source store.Source, from, until int64) string {
 			require.NoError(t, err)
 			fmt.Fprintln(&out, h)
 		}
-		e, err := s.Events(t.Context(), store.Selection{Service: in.Service, From: from, Until: until}, 1000)
+		e, err := s.Events(t.Context(), model.Selection{Service: in.Service, From: from, Until: until}, 1000)
 		require.NoError(t, err)
 		fmt.Fprintln(&out, e.Lanes, e.States, len(e.List))
 	}

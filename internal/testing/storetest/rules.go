@@ -19,6 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -118,7 +119,7 @@ func One(instance, typ, unit string, from, seconds int, value int64,
 }
 
 // Sum returns the total of a selection.
-func Sum(t testing.TB, s store.Source, sel store.Selection) float64 {
+func Sum(t testing.TB, s store.Source, sel model.Selection) float64 {
 	t.Helper()
 	g, err := store.NewQuerier(s).FlameGraph(t.Context(), sel, 1000)
 	require.NoError(t, err)
@@ -176,7 +177,7 @@ func SumsFollowTheRules(t *testing.T, seed uint64, sources map[string]*Kept) {
 			total: cumulatives.Cumulative(from, until),
 		} {
 			profile, typ, _ := strings.Cut(name, "/")
-			sel := store.Selection{Service: "shop", Profile: profile, Type: typ, From: At(from), Until: At(until)}
+			sel := model.Selection{Service: "shop", Profile: profile, Type: typ, From: At(from), Until: At(until)}
 			for where, s := range sources {
 				// Baselines are shown if nothing else is selected.
 				if got := Sum(t, s, sel); want != 0 || name != total {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package model
 
 import (
 	"context"
@@ -15,19 +15,19 @@ import (
 type Memory struct {
 	meter          *size.Meter
 	used, reserved int
-	// progress is nil if nobody wants to know it.
-	progress *Progress
+	// Progress is nil if nobody wants to know it.
+	Progress *Progress
 }
 
 const memoryStep = 128 << 10
 
-// newMemory returns the memory of a query that ends with ctx. meter is nil if nothing bounds it.
-func newMemory(ctx context.Context, meter *size.Meter) *Memory {
+// NewMemory returns the memory of a query that ends with ctx. meter is nil if nothing bounds it.
+func NewMemory(ctx context.Context, meter *size.Meter) *Memory {
 	if meter == nil {
 		meter = &size.Meter{Context: ctx}
 	}
 	progress, _ := ctx.Value(progressKey{}).(*Progress)
-	return &Memory{meter: meter, progress: progress}
+	return &Memory{meter: meter, Progress: progress}
 }
 
 // Take takes n bytes more.
@@ -49,15 +49,15 @@ func (m *Memory) Check() error {
 	return m.meter.Check()
 }
 
-// keep ends a query whose result takes n bytes.
-func (m *Memory) keep(n int) error {
+// Keep ends a query whose result takes n bytes.
+func (m *Memory) Keep(n int) error {
 	m.meter.Restart()
 	return m.meter.More(n)
 }
 
-// fitted computes an answer that may leave out nodes. If all nodes need more memory than a query can ever have, fitted
+// Fitted computes an answer that may leave out nodes. If all nodes need more memory than a query can ever have, fitted
 // calls compute again with a number of parts: the answer may use one such part of the free memory.
-func (m *Memory) fitted(compute func(parts int) error) error {
+func (m *Memory) Fitted(compute func(parts int) error) error {
 	used := m.used
 	var err error
 	for _, parts := range []int{0, 2, 8} {
@@ -70,15 +70,15 @@ func (m *Memory) fitted(compute func(parts int) error) error {
 	return err
 }
 
-// onTop makes the memory come on top of what the meter has already.
-func (m *Memory) onTop() *Memory {
+// OnTop makes the memory come on top of what the meter has already.
+func (m *Memory) OnTop() *Memory {
 	m.used = m.meter.Level()
 	m.reserved = m.used
 	return m
 }
 
-// inUse returns how much the query uses.
-func (m *Memory) inUse() int { return m.used }
+// InUse returns how much the query uses.
+func (m *Memory) InUse() int { return m.used }
 
-// free returns how much of its limit a query does not use.
-func (m *Memory) free() int { return m.meter.Limit - m.used }
+// Free returns how much of its limit a query does not use.
+func (m *Memory) Free() int { return m.meter.Limit - m.used }

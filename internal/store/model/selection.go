@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package model
 
 import (
 	"errors"
@@ -29,8 +29,8 @@ type Selection struct {
 	LastState bool
 	// Timestamps makes Merge keep the time of each observation. Otherwise observations of one stack are added up.
 	Timestamps bool
-	// before is 0, or leaves out profiles of which no observation, which lasts for its value, can have begun before it.
-	before int64
+	// Before is 0, or leaves out profiles of which no observation, which lasts for its value, can have begun before it.
+	Before int64
 	// Meter reserves the memory of the query before it is taken, and has that of the result afterwards; nil means no
 	// bound. A comparison uses that of its first selection.
 	Meter *size.Meter
@@ -48,14 +48,14 @@ type SampleType struct{ Type, Unit string }
 // String returns `cpu/nanoseconds`.
 func (t SampleType) String() string { return t.Type + "/" + t.Unit }
 
-// is reports whether a selection that names a type, or none, selects this one.
-func (t SampleType) is(name string) bool { return name == "" || name == t.Type || name == t.String() }
+// Is reports whether a selection that names a type, or none, selects this one.
+func (t SampleType) Is(name string) bool { return name == "" || name == t.Type || name == t.String() }
 
 // Shorten cuts a string that a client or a producer chose, for a message.
 func Shorten(s string) string { return dictionary.Shorten(s, 100) }
 
-// isSelected reports whether the names and the time of a series are selected. Labels cost more, and come after.
-func (sr *BlockSeries) isSelected(sel *Selection) bool {
-	return (sel.Profile == "" || sr.Profile == sel.Profile) && sr.Type.is(sel.Type) && sr.Until >= sel.From &&
+// IsSelected reports whether the names and the time of a series are selected. Labels cost more, and come after.
+func (sr *BlockSeries) IsSelected(sel *Selection) bool {
+	return (sel.Profile == "" || sr.Profile == sel.Profile) && sr.Type.Is(sel.Type) && sr.Until >= sel.From &&
 		(sel.Until == 0 || sr.From < sel.Until)
 }

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package model
 
 import (
 	"cmp"
@@ -61,14 +61,14 @@ type DamagedError struct {
 func (e *DamagedError) Error() string { return e.Err.Error() }
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-var errRange = fmt.Errorf("%w: a profile has an index that is out of range", blockfile.ErrDamaged)
+var ErrRange = fmt.Errorf("%w: a profile has an index that is out of range", blockfile.ErrDamaged)
 
-// seriesID identifies a series in all blocks: a hash of its names and attributes, which nobody can make collide.
-type seriesID [sha256.Size]byte
+// SeriesID identifies a series in all blocks: a hash of its names and attributes, which nobody can make collide.
+type SeriesID [sha256.Size]byte
 
 // BlockSeries is what a block has of a series: profiles of one service, profile, sample type, resource and attributes.
 type BlockSeries struct {
-	ID               seriesID
+	ID               SeriesID
 	Service, Profile string
 	// Type is its sample type. Period and Position, that of the type in its pprof, are those of its latest profile.
 	Type, Period SampleType
@@ -84,7 +84,7 @@ type BlockSeries struct {
 	Total                           int64
 	Profiles, Samples, Bytes, Moved int
 	// Flags is the union of those of its profiles. Timestamps reports that observations have times, which can be shown.
-	Flags      chunkFlags
+	Flags      Flags
 	Timestamps bool
 	// First and FirstSample are where its block has its profiles and their samples.
 	First, FirstSample int64
@@ -96,15 +96,15 @@ type Profile struct {
 	Time, Duration int64
 	// Start and End are the time for which the profile counts, which differs from its own if that is outside the window:
 	// of a delta, when it happened; of what was cumulative, the time since the profile before; of a gauge, two intervals
-	// (seriesHistory.holds).
+	// (GaugeTimes.Hold).
 	Start, End int64
 	Total      int64
 	// At is where its block has its samples.
 	At      int64
 	Samples int32
-	meta    int32
+	Meta    int32
 	Values  kind.Values
-	Flags   chunkFlags
+	Flags   Flags
 }
 
 // Meta has the fields of a pprof except its samples. Most profiles of a series share them.
@@ -140,38 +140,38 @@ func partOf[T any](list []T, from, until int) []T {
 	return list[from:until]
 }
 
-// chunkFlags are those of blockfile.
-type chunkFlags uint8
+// Flags are those of blockfile.
+type Flags uint8
 
 const (
-	hasAttributes = chunkFlags(blockfile.HasAttributes)
-	hasLinks      = chunkFlags(blockfile.HasLinks)
-	hasTimestamps = chunkFlags(blockfile.HasTimestamps)
-	isMoved       = chunkFlags(blockfile.IsMoved)
-	isBaseline    = chunkFlags(blockfile.IsBaseline)
-	isReset       = chunkFlags(blockfile.IsReset)
+	HasAttributes = Flags(blockfile.HasAttributes)
+	HasLinks      = Flags(blockfile.HasLinks)
+	HasTimestamps = Flags(blockfile.HasTimestamps)
+	IsMoved       = Flags(blockfile.IsMoved)
+	IsBaseline    = Flags(blockfile.IsBaseline)
+	IsReset       = Flags(blockfile.IsReset)
 )
 
-// at32 returns an entry of a column, or 0 if nothing has one.
-func at32(column []int32, i int) int32 {
+// At returns an entry of a column, or 0 if nothing has one.
+func At(column []int32, i int) int32 {
 	if len(column) == 0 {
 		return 0
 	}
 	return column[i]
 }
 
-// isOutside reports whether an index is none of a table of n entries. Every table has entry 0.
-func isOutside(i int32, n int) bool { return i < 0 || i > 0 && int(i) >= n }
+// IsOutside reports whether an index is none of a table of n entries. Every table has entry 0.
+func IsOutside(i int32, n int) bool { return i < 0 || i > 0 && int(i) >= n }
 
-// compareSeries orders the series of a service.
-func compareSeries(a, b BlockSeries) int {
+// CompareSeries orders the series of a service.
+func CompareSeries(a, b BlockSeries) int {
 	return cmp.Or(strings.Compare(a.Profile, b.Profile), strings.Compare(a.Type.Type, b.Type.Type),
 		slices.Compare(a.ID[:], b.ID[:]))
 }
 
-// labelsOf returns the attributes of a series' resource and profiles as strings. If both have a key, the profile's
+// LabelsOf returns the attributes of a series' resource and profiles as strings. If both have a key, the profile's
 // value wins.
-func labelsOf(dict *dictionary.Dictionary, sr *BlockSeries) map[string]string {
+func LabelsOf(dict *dictionary.Dictionary, sr *BlockSeries) map[string]string {
 	labels := map[string]string{}
 	for _, set := range []dictionary.AttributeSetIndex{sr.Resource, sr.Attributes} {
 		for _, i := range dict.AttributeSets.At(set) {

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package model
 
 import (
 	"context"
@@ -22,15 +22,15 @@ func WithProgress(ctx context.Context, p *Progress) context.Context {
 // Blocks returns how many blocks have been read, of how many.
 func (p *Progress) Blocks() (done, total int64) { return p.done.Load() / 2, p.total.Load() / 2 }
 
-// begin adds blocks that will be read.
-func (p *Progress) begin(blocks int) {
+// Begin adds blocks that will be read.
+func (p *Progress) Begin(blocks int) {
 	if p != nil {
 		p.total.Add(2 * int64(blocks))
 	}
 }
 
-// read counts n of a block's two steps.
-func (p *Progress) read(n int64) {
+// Read counts n of a block's two steps.
+func (p *Progress) Read(n int64) {
 	if p != nil {
 		p.done.Add(n)
 	}
