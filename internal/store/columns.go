@@ -5,6 +5,7 @@ package store
 
 import (
 	"encoding/binary"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 

@@ -5,9 +5,10 @@ package store
 
 import (
 	"context"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"math"
 	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file is about attributes that both samples and their resources have (filter.samplesHave): the samples of an

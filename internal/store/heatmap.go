@@ -5,9 +5,10 @@ package store
 
 import (
 	"context"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"math"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // HeatMap shows when something happened within each second: columns of whole seconds, rows of parts of a second.

@@ -7,8 +7,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file reads the samples of a query from a view: Source.Select of a Store.

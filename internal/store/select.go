@@ -5,8 +5,9 @@ package store
 
 import (
 	"fmt"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // resolveTypes returns the sample type that a selection names, or else the profile's default, or all of them, in the

@@ -5,10 +5,11 @@ package store
 
 import (
 	"crypto/sha256"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file has what the store knows of series besides their profiles.
