@@ -32,9 +32,9 @@ func newFromLogs(consume consumer.ConsumeLogsFunc) (connector.Logs, error) {
 // request: sending it again would not help.
 func toProfiles(path *delivery.Path, logger *zap.Logger) consumer.ConsumeLogsFunc {
 	return func(ctx context.Context, ld plog.Logs) error {
-		claim := path.Budget.Begin()
-		defer claim.Release()
-		report, err := path.Deliver(ctx, ld, claim)
+		reservation := path.Budget.Begin()
+		defer reservation.Release()
+		report, err := path.Deliver(ctx, ld, reservation)
 		if err == nil && report.Message != "" {
 			logger.Debug("log records were rejected, or lost samples",
 				zap.Int("rejected", report.Rejected), zap.Int("incomplete", report.Incomplete),

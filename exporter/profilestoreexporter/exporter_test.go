@@ -380,13 +380,13 @@ func TestQueriesAreBounded(t *testing.T) {
 func TestQueryTimeoutIsNotCutShort(t *testing.T) {
 	f := startExporter(t, map[string]any{"server": map[string]any{"query_timeout": "20s", "write_timeout": "500ms"}})
 	f.send(small("shop"))
-	claims := make([]*budget.Claim, 16) // all memory of answers is in use for longer than write_timeout
-	for i := range claims {
-		claims[i] = budget.Queries().Begin()
-		require.NoError(t, claims[i].AcquireBody(t.Context(), budget.Queries().MaxBodyBytes()/12))
+	reservations := make([]*budget.Reservation, 16) // all memory of answers is in use for longer than write_timeout
+	for i := range reservations {
+		reservations[i] = budget.Queries().Begin()
+		require.NoError(t, reservations[i].ReserveBody(t.Context(), budget.Queries().MaxBodyBytes()/12))
 	}
 	time.AfterFunc(time.Second, func() {
-		for _, c := range claims {
+		for _, c := range reservations {
 			c.Release()
 		}
 	})
@@ -400,11 +400,11 @@ func TestQueryTimeoutIsNotCutShort(t *testing.T) {
 func TestProgressAndCancelling(t *testing.T) {
 	f := startExporter(t, nil)
 	f.send(small("shop"))
-	claims := make([]*budget.Claim, 16) // the query waits
-	for i := range claims {
-		claims[i] = budget.Queries().Begin()
-		defer claims[i].Release()
-		require.NoError(t, claims[i].AcquireBody(t.Context(), budget.Queries().MaxBodyBytes()/12))
+	reservations := make([]*budget.Reservation, 16) // the query waits
+	for i := range reservations {
+		reservations[i] = budget.Queries().Begin()
+		defer reservations[i].Release()
+		require.NoError(t, reservations[i].ReserveBody(t.Context(), budget.Queries().MaxBodyBytes()/12))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,

@@ -78,7 +78,7 @@ func (s *EngineSource) types(
 				maxEngineTypes)
 		}
 		list = append(list, *t)
-		return memory.Take(catalogBytes +
+		return memory.Grow(catalogBytes +
 			2*(len(t.Service)+len(t.Stated)+len(t.Type.Type)+len(t.Type.Unit)+len(t.PeriodType.Type)+len(t.PeriodType.Unit)))
 	})
 	slices.SortFunc(list, func(a, b EngineType) int {
@@ -200,7 +200,7 @@ func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, sel *m
 		}
 	}
 	v.blocks = append(v.blocks, snapshotOf(e.block, v.memory))
-	return v.memory.Take(0)
+	return v.memory.Grow(0)
 }
 
 func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view, types []EngineType,
@@ -235,7 +235,7 @@ func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view,
 				}
 			}
 			e.found[id] = found
-			return v.memory.Take(seriesBytes + 2*cacheBytes*(len(resource)+len(profile)) + e.dict.MemoryBytes() - before)
+			return v.memory.Grow(seriesBytes + 2*cacheBytes*(len(resource)+len(profile)) + e.dict.MemoryBytes() - before)
 		})
 	if err != nil {
 		return err
@@ -246,7 +246,7 @@ func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view,
 			return fmt.Errorf("%w: there are more than %d profiles", model.ErrTooLarge, maxEngineProfiles)
 		}
 		e.addProfile(&types[p.Type], p, int64(s.resolution))
-		return v.memory.Take(2 * chunkBytes)
+		return v.memory.Grow(2 * chunkBytes)
 	})
 }
 

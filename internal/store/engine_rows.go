@@ -37,13 +37,13 @@ func (r *engineReader) readType(p *part, list []selectedSeries, use func(*Sample
 		r.see(typ, batch)
 		if !want.Profiles {
 			chunks = append(chunks, batch...)
-			return r.memory.Take(2 * weightedProfileBytes * len(batch))
+			return r.memory.Grow(2 * weightedProfileBytes * len(batch))
 		}
 		_, rest, err := r.divide(p, batch, use)
 		for _, w := range rest {
 			chunks = append(chunks, *w)
 		}
-		return cmp.Or(err, r.memory.Take(2*weightedProfileBytes*len(rest)))
+		return cmp.Or(err, r.memory.Grow(2*weightedProfileBytes*len(rest)))
 	})
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ type engineColumns struct {
 const engineChunkBytes = 512
 
 func (r *engineReader) read(chunks []weightedProfile, use func(*Samples) error) error {
-	if err := r.memory.Take(engineChunkBytes * len(chunks)); err != nil {
+	if err := r.memory.Grow(engineChunkBytes * len(chunks)); err != nil {
 		return err
 	}
 	q := r.engineQuery(chunks, r.query.Want)
@@ -121,7 +121,7 @@ func (e *engineRows) add(row *EngineRow) error {
 		c.stacks = append(c.stacks, row.Stack)
 		if _, ok := e.wanted[row.Stack]; !ok {
 			e.wanted[row.Stack] = 0
-			_ = e.memory.Take(2 * cacheBytes)
+			_ = e.memory.Grow(2 * cacheBytes)
 		}
 	}
 	if want.Attributes {
@@ -136,7 +136,7 @@ func (e *engineRows) add(row *EngineRow) error {
 		c.links = append(c.links, int32(dict.Links.Intern(link)))
 	}
 	now := dict.MemoryBytes()
-	if err := e.memory.Take(now - e.used); err != nil {
+	if err := e.memory.Grow(now - e.used); err != nil {
 		return err
 	}
 	e.used = now
@@ -146,7 +146,7 @@ func (e *engineRows) add(row *EngineRow) error {
 	} else {
 		c.values = append(c.values, row.Value)
 	}
-	return e.memory.Take(rowBytes)
+	return e.memory.Grow(rowBytes)
 }
 
 // each calls use with the rows that have a key, for each key.
@@ -247,7 +247,7 @@ func (r *engineReader) stacks(q *EngineQuery, wanted map[EngineID]int32) error {
 		if _, ok := wanted[s.ID]; ok {
 			wanted[s.ID] = int32(dict.Stacks.Intern(locations))
 		}
-		return r.memory.Take(dict.MemoryBytes() - before)
+		return r.memory.Grow(dict.MemoryBytes() - before)
 	})
 }
 
@@ -279,7 +279,7 @@ func (r *engineReader) byGroup(s *scan, list []*weightedProfile) (profileSums, e
 		profiles[i].weight = 1
 		byTime[at{idOf(w.series), w.KeptAt()}] = w
 	}
-	if err := s.memory.Take(engineChunkBytes * len(list)); err != nil {
+	if err := s.memory.Grow(engineChunkBytes * len(list)); err != nil {
 		return nil, err
 	}
 	of := &engineReader{viewReader: &viewReader{scan: s}, ctx: r.ctx, engine: r.engine, block: r.block}
@@ -290,7 +290,7 @@ func (r *engineReader) byGroup(s *scan, list []*weightedProfile) (profileSums, e
 			return nil
 		}
 		sums.add(w, of.groupOf(row), float64(row.Value))
-		return s.memory.Take(2 * cacheBytes)
+		return s.memory.Grow(2 * cacheBytes)
 	})
 	return sums, err
 }

@@ -67,7 +67,7 @@ func (s *Querier) Events(ctx context.Context, sel model.Selection, limit int) (*
 		return nil, err
 	}
 	defer selected.Close()
-	if err := q.Memory.Take(4 * limit * eventBytes); err != nil {
+	if err := q.Memory.Grow(4 * limit * eventBytes); err != nil {
 		return nil, err
 	}
 	c := &eventCollector{
@@ -174,7 +174,7 @@ func (c *eventCollector) stackOf(frames []int32) int32 {
 	}
 	at, ok := c.byStack[string(key)]
 	if !ok {
-		_ = c.memory.Take(cacheBytes + len(key)) // Check returns the error
+		_ = c.memory.Grow(cacheBytes + len(key)) // Check returns the error
 		at = int32(len(c.stacks))
 		c.byStack[string(key)] = at
 		c.stacks = append(c.stacks, frames)
@@ -197,7 +197,7 @@ func (c *eventCollector) names(set dictionary.AttributeSetIndex, typ string) set
 	f, sr := c.filter, &c.series
 	known, ok := c.sets[set]
 	if !ok {
-		_ = c.memory.Take(laneBytes)
+		_ = c.memory.Grow(laneBytes)
 		known.lane = numberOf(c.lanes, laneName(f, sr, c.sel, set)+instanceMark+instanceName(f, sr))
 		known.state = -1
 		for _, key := range stateKeys {

@@ -150,7 +150,7 @@ func (f *filter) valueAt(i dictionary.AttributeIndex) string {
 	value, ok := f.values[i]
 	if !ok {
 		value = f.dict.Attributes.At(i).Value.AsString()
-		_ = f.memory.Take(cacheBytes + len(value))
+		_ = f.memory.Grow(cacheBytes + len(value))
 		f.values[i] = value
 	}
 	return value
@@ -162,7 +162,7 @@ func (f *filter) seriesValue(sr *model.BlockSeries, key dictionary.StringIndex) 
 	at := seriesAttributeKey{sr.Resource, sr.Attributes, key}
 	known, ok := f.series[at]
 	if !ok {
-		_ = f.memory.Take(cacheBytes)
+		_ = f.memory.Grow(cacheBytes)
 		if known.value, known.has = f.value(sr.Attributes, key); !known.has {
 			known.value, known.has = f.value(sr.Resource, key)
 		}
@@ -223,7 +223,7 @@ func (f *filter) sample(set dictionary.AttributeSetIndex, required uint64) bool 
 	key := filterSet{set: set, required: required}
 	match, ok := f.sets[key]
 	if !ok {
-		_ = f.memory.Take(cacheBytes)
+		_ = f.memory.Grow(cacheBytes)
 		match = true
 		for i, k := range f.keys {
 			if required&(1<<i) != 0 {

@@ -49,7 +49,7 @@ func (f *blockFramer) begin() error {
 		return nil
 	}
 	f.taken = 8*f.dict.Locations.Len() + 4*f.dict.Strings.Len() + 8*f.dict.Functions.Len()
-	if err := f.b.memory.Take(f.taken); err != nil {
+	if err := f.b.memory.Grow(f.taken); err != nil {
 		return err
 	}
 	f.spans = make([]frameSpan, f.dict.Locations.Len())
@@ -65,7 +65,7 @@ func (f *blockFramer) end() { f.b.memory.Release(f.taken) }
 
 func (f *blockFramer) take(n int) {
 	f.taken += n
-	_ = f.b.memory.Take(n) // chargeFrames returns the error
+	_ = f.b.memory.Grow(n) // chargeFrames returns the error
 }
 
 func (f *blockFramer) node(root int32, stack dictionary.StackIndex) (int32, error) {
@@ -112,7 +112,7 @@ func (f *blockFramer) stack(stack dictionary.StackIndex, most int) (frames []int
 			break
 		}
 	}
-	return frames, f.b.memory.Take(4 * cap(frames))
+	return frames, f.b.memory.Grow(4 * cap(frames))
 }
 
 func (f *blockFramer) location(i int32) frameSpan {

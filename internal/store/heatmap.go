@@ -65,7 +65,7 @@ func (s *Querier) HeatMap(ctx context.Context, sel model.Selection, columns, row
 	columns = min(max(columns, 1), maxHeatColumns)
 	h.Seconds = max((seconds+columns-1)/columns, 1)
 	h.Columns = (seconds + h.Seconds - 1) / h.Seconds
-	if err := q.Memory.Take(16*h.Columns*h.Seconds*rowsOfSecond + 8*h.Columns*rowsOfSecond); err != nil {
+	if err := q.Memory.Grow(16*h.Columns*h.Seconds*rowsOfSecond + 8*h.Columns*rowsOfSecond); err != nil {
 		return nil, err
 	}
 	b := newBins(h.From, second/int64(rowsOfSecond), h.Columns*h.Seconds*rowsOfSecond)

@@ -54,7 +54,7 @@ const (
 // unite makes one frame of all that are one function, and leaves out those of no interest. summaries has the last time
 // of each side.
 func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []model.Selection, ends []int64) error {
-	if err := b.memory.Take(namesakeBytes * len(b.frames)); err != nil {
+	if err := b.memory.Grow(namesakeBytes * len(b.frames)); err != nil {
 		return err
 	}
 	defer b.memory.Release(namesakeBytes * len(b.frames))
@@ -128,7 +128,7 @@ func (b *treeBuilder) isCaller(node int32) bool {
 // their order. Values of frames that are dropped, and of all below them, go to their callers.
 func (b *treeBuilder) replaceFrames(to []int32, dropped []bool) error {
 	n := len(b.parent)
-	if err := cmp.Or(b.memory.Take(5*n), b.memory.Check()); err != nil {
+	if err := cmp.Or(b.memory.Grow(5*n), b.memory.Check()); err != nil {
 		return err
 	}
 	defer b.memory.Release(5 * n)
@@ -243,7 +243,7 @@ func (e *evidence) stack(stack dictionary.StackIndex) error {
 			}
 		}
 	}
-	return e.b.memory.Take(0)
+	return e.b.memory.Grow(0)
 }
 
 func (e *evidence) add(key pathKey, frame int32) {

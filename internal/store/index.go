@@ -97,7 +97,7 @@ func (b *diskBlock) seriesOf(service *blockfile.Service, m *model.Memory, use fu
 	if !isKnown {
 		taken := service.SeriesCount * listedSeriesBytes
 		defer func() { m.Release(taken) }()
-		if err := m.Take(taken); err != nil {
+		if err := m.Grow(taken); err != nil {
 			return err
 		}
 		rows, err := b.Reader.Series(service)

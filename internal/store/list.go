@@ -61,7 +61,7 @@ func servicesOf(profiles []ProfileInfo) (list []ServiceInfo) {
 // types in their order.
 func (s *Store) Catalog(ctx context.Context, service string, meter *size.Meter) ([]ProfileInfo, error) {
 	memory := model.NewMemory(ctx, meter)
-	if err := memory.Take(catalogBytes * s.Stats().Series); err != nil {
+	if err := memory.Grow(catalogBytes * s.Stats().Series); err != nil {
 		return nil, err
 	}
 	v := s.viewOf(memory, service)
@@ -242,7 +242,7 @@ type attributeSet struct {
 func (c *attributeCounter) count(scope Scope, set dictionary.AttributeSetIndex, n int) {
 	before := len(c.sets)
 	if c.sets[attributeSet{scope, set}] += n; len(c.sets) > before {
-		_ = c.memory.Take(cacheBytes) // Check returns the error
+		_ = c.memory.Grow(cacheBytes) // Check returns the error
 	}
 }
 
@@ -267,10 +267,10 @@ func (c *attributeCounter) endBlock() error {
 			before := len(attributes)
 			if attributes[attributeOf{of.scope, dictionary.AttributeIndex(i)}] += n; len(attributes) > before {
 				taken += cacheBytes
-				_ = c.memory.Take(cacheBytes)
+				_ = c.memory.Grow(cacheBytes)
 			}
 		}
-		if err := c.memory.Take(0); err != nil {
+		if err := c.memory.Grow(0); err != nil {
 			return err
 		}
 	}
@@ -281,12 +281,12 @@ func (c *attributeCounter) endBlock() error {
 		if values == nil {
 			k.key, values = strings.Clone(k.key), map[string]int{}
 			c.counts[k] = values
-			_ = c.memory.Take(2*cacheBytes + len(k.key))
+			_ = c.memory.Grow(2*cacheBytes + len(k.key))
 		}
 		value := a.Value.AsString()
 		if _, ok := values[value]; !ok {
 			value = strings.Clone(value)
-			if err := c.memory.Take(2*cacheBytes + len(value)); err != nil { // among the counts, and in the list
+			if err := c.memory.Grow(2*cacheBytes + len(value)); err != nil { // among the counts, and in the list
 				return err
 			}
 		}

@@ -70,12 +70,12 @@ func (b *diskBlock) Open(service string, withDictionary bool, m *model.Memory) (
 
 func (p *diskPart) take(n int) error {
 	p.taken += n
-	return p.memory.Take(n)
+	return p.memory.Grow(n)
 }
 
 func (p *diskPart) loadDictionary() error {
 	loading := dictionaryLoadFactor * p.service.Dictionary.Plain
-	if err := p.memory.Take(loading); err != nil {
+	if err := p.memory.Grow(loading); err != nil {
 		return err
 	}
 	dict, err := p.block.Dictionary(p.service)
@@ -303,7 +303,7 @@ func (r *rowRun) each(samplesOf func(i int) int, want model.ColumnsWanted,
 	use func(i int, c *model.Columns) error) error {
 	if more := min(r.rows, maxRowsLoaded) - r.rowsTaken; more > 0 {
 		r.rowsTaken += more
-		if err := r.memory.Take(rowLoadedBytes * more); err != nil {
+		if err := r.memory.Grow(rowLoadedBytes * more); err != nil {
 			return err
 		}
 	}

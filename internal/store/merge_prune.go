@@ -38,7 +38,7 @@ func (m *merger) prune() error {
 	m.endBlock()
 	m.dict.OrderMappings(m.mappings)
 	pruning := 2*valueBytes*len(m.rows) + moverBytes(m.dict)
-	if err := cmp.Or(m.memory.Take(pruning), m.memory.Check()); err != nil {
+	if err := cmp.Or(m.memory.Grow(pruning), m.memory.Check()); err != nil {
 		return err
 	}
 	before, old, leftOut := m.table, m.dict, m.leftOut
@@ -86,7 +86,7 @@ func (m *merger) prune() error {
 	m.placed = dictionary.MappingIndex(len(m.mappings) - 1)
 	m.dictBytes = m.dict.MemoryBytes()
 	m.memory.Release(pruning)
-	return cmp.Or(m.memory.Take(m.dictBytes), m.ended())
+	return cmp.Or(m.memory.Grow(m.dictBytes), m.ended())
 }
 
 // largest marks the n largest samples: a value is as large as the part that it is of the values of its type. What was

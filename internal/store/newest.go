@@ -62,7 +62,7 @@ func (n *newestProfile) endPart(p model.Part) error {
 	if n.from != dict {
 		n.endMoves()
 		n.movesBytes = moverBytes(dict)
-		if err := n.memory.Take(n.movesBytes); err != nil {
+		if err := n.memory.Grow(n.movesBytes); err != nil {
 			return err
 		}
 		n.moves, n.from = mover.New(dict, n.dict), dict
@@ -75,7 +75,7 @@ func (n *newestProfile) endPart(p model.Part) error {
 		taken += setBytes(dict, m.Attributes) + setBytes(dict, m.Scope)
 	}
 	defer n.memory.Release(taken)
-	if err := n.memory.Take(taken); err != nil {
+	if err := n.memory.Grow(taken); err != nil {
 		return err
 	}
 	before := n.bytes()
@@ -101,7 +101,7 @@ func (n *newestProfile) endPart(p model.Part) error {
 			Period:     m.Period, Attributes: attributesOf(m.Attributes), Scope: attributesOf(m.Scope),
 		}
 	}
-	return n.memory.Take(n.bytes() - before)
+	return n.memory.Grow(n.bytes() - before)
 }
 
 // endMoves frees what is known of a dictionary.

@@ -116,7 +116,7 @@ func (m *merger) begin(dict *dictionary.Dictionary) error {
 		return nil
 	}
 	m.endBlock()
-	if err := m.memory.Take(moverBytes(dict)); err != nil {
+	if err := m.memory.Grow(moverBytes(dict)); err != nil {
 		return err
 	}
 	m.moves, m.from = mover.New(dict, m.dict), dict
@@ -164,7 +164,7 @@ func (m *merger) add(s *Samples) error {
 // growPlain makes room for all stacks.
 func (m *merger) growPlain() {
 	if more := m.dict.Stacks.Len() - len(m.plain); more > 0 {
-		_ = m.memory.Take(plainBytes * more) // step checks
+		_ = m.memory.Grow(plainBytes * more) // step checks
 		m.plain = append(m.plain, make([]int32, more)...)
 	}
 }
@@ -172,7 +172,7 @@ func (m *merger) growPlain() {
 // step takes the memory by which the dictionary has grown, and prunes what is full.
 func (m *merger) step() error {
 	bytes := m.dict.MemoryBytes()
-	err := m.memory.Take(bytes - m.dictBytes)
+	err := m.memory.Grow(bytes - m.dictBytes)
 	m.dictBytes = bytes
 	if err != nil || m.room < 0 {
 		return m.ended()
@@ -217,7 +217,7 @@ func (m *merger) assemble() (*Merged, error) {
 	}
 	m.dict.OrderMappings(m.mappings)
 	copied := dictionaryPart * m.dict.MemoryBytes()
-	if err := m.memory.Take(copied); err != nil {
+	if err := m.memory.Grow(copied); err != nil {
 		return nil, err
 	}
 	m.dict.CopyTo(out.Dictionary())

@@ -52,7 +52,7 @@ func (v *view) selected(q *Query) (*viewReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := v.memory.Take(ruleBytes * len(types)); err != nil {
+	if err := v.memory.Grow(ruleBytes * len(types)); err != nil {
 		return nil, err
 	}
 	s := v.scan(q, types)

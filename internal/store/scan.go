@@ -190,7 +190,7 @@ func (s *scan) service(b model.Block, service string, withDictionary bool, use f
 	}
 	taken := len(p.selected) * selectedBytes
 	defer s.memory.Release(taken)
-	if err := s.memory.Take(taken); err != nil {
+	if err := s.memory.Grow(taken); err != nil {
 		return err
 	}
 	if p.Part, err = b.Open(service, withDictionary, s.memory); err != nil {
@@ -259,7 +259,7 @@ func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProf
 	batch := make([]weightedProfile, 0, min(rowsPerBatch, countProfiles(list)))
 	taken := weightedProfileBytes * cap(batch)
 	defer func() { s.memory.Release(taken) }()
-	if err := s.memory.Take(taken); err != nil {
+	if err := s.memory.Grow(taken); err != nil {
 		return err
 	}
 	flush := func() error {

@@ -87,7 +87,7 @@ func (c *seriesCollector) add(sr *model.BlockSeries, labels map[string]string) e
 	known := c.found[string(c.key)]
 	if known == nil {
 		c.found[string(c.key)] = &in
-		return c.memory.Take(catalogBytes + 2*len(c.key))
+		return c.memory.Grow(catalogBytes + 2*len(c.key))
 	}
 	known.HasAttributes, known.HasLinks = known.HasAttributes || in.HasAttributes, known.HasLinks || in.HasLinks
 	if !slices.Contains(known.ids, sr.ID) {

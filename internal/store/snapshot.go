@@ -45,7 +45,7 @@ func snapshotOf(e *block, m *model.Memory, services ...string) *snapshot {
 		sr := &e.series[i]
 		if sr.Profiles > 0 && (len(services) == 0 || slices.Contains(services, sr.Service)) {
 			counts[sr.Service]++
-			_ = m.Take(seriesCopyBytes) // its caller checks
+			_ = m.Grow(seriesCopyBytes) // its caller checks
 		}
 	}
 	for i := range e.series {
@@ -101,7 +101,7 @@ func (s *snapshot) Series(service string, m *model.Memory, use func([]model.Bloc
 			}
 			slices.SortFunc(of.list, model.CompareSeries)
 		}
-		if err := cmp.Or(use(of.list), m.Take(0)); err != nil {
+		if err := cmp.Or(use(of.list), m.Grow(0)); err != nil {
 			return err
 		}
 	}

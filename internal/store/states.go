@@ -94,7 +94,7 @@ func (s *scan) starts(p *part, list []selectedSeries) (*seriesStarts, error) {
 
 func (s *seriesStarts) take(m *model.Memory, n int) error {
 	s.taken += startBytes * n
-	return m.Take(startBytes * n)
+	return m.Grow(startBytes * n)
 }
 
 func (s *seriesStarts) add(in int, block int32, number int, start int64) {
@@ -135,6 +135,6 @@ func (s *scan) startsOf(b model.Block, others []model.BlockSeries, states []sele
 		for k, start := range starts {
 			out.add(positions[in], number, k, start)
 		}
-		return s.memory.Take(0)
+		return s.memory.Grow(0)
 	})
 }

@@ -85,7 +85,7 @@ func (g *groups) ofSample(f *filter, set dictionary.AttributeSetIndex, sr *model
 		if value, has := f.value(set, f.groupKey); has {
 			i = g.number(value)
 		}
-		_ = f.memory.Take(cacheBytes)
+		_ = f.memory.Grow(cacheBytes)
 		g.sets[set] = i
 	}
 	if i >= 0 {
@@ -222,7 +222,7 @@ func (s *sums[T]) ofGroup(group int) ([]T, error) {
 	if s.of[group] == nil {
 		stacks := s.part.Dict().Stacks.Len()
 		s.taken += sumBytes * stacks
-		if err := s.memory.Take(sumBytes * stacks); err != nil {
+		if err := s.memory.Grow(sumBytes * stacks); err != nil {
 			return nil, err
 		}
 		s.of[group] = make([]T, stacks)
@@ -277,7 +277,7 @@ func (s *sums[T]) each(out *Samples, use func(*Samples) error) error {
 		}
 		if stacks == nil {
 			s.taken += 4 * len(sum)
-			if err := s.memory.Take(4 * len(sum)); err != nil {
+			if err := s.memory.Grow(4 * len(sum)); err != nil {
 				return err
 			}
 			stacks = make([]int32, 0, len(sum))

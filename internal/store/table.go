@@ -61,11 +61,11 @@ func (t *table) row(id identity) int {
 		}
 	}
 	t.room -= max(t.types, rowValues)
-	_ = t.memory.Take(rowBytes + valueBytes*t.types)
+	_ = t.memory.Grow(rowBytes + valueBytes*t.types)
 	t.rows = append(t.rows, id)
 	t.values = append(t.values, make([]int64, t.types)...)
 	if t.fractions != nil {
-		_ = t.memory.Take(valueBytes * t.types)
+		_ = t.memory.Grow(valueBytes * t.types)
 		t.fractions = append(t.fractions, make([]float64, t.types)...)
 	}
 	if isPlain {
@@ -83,7 +83,7 @@ func (t *table) add(id identity, column int, value int64) {
 func (t *table) addFraction(id identity, column int, value float64) {
 	row := t.row(id)
 	if t.fractions == nil {
-		_ = t.memory.Take(valueBytes * len(t.values))
+		_ = t.memory.Grow(valueBytes * len(t.values))
 		t.fractions = make([]float64, len(t.values))
 	}
 	t.fractions[row*t.types+column] += value
@@ -104,7 +104,7 @@ const maxRepeatedAttributes = 16
 func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, column int) {
 	timed := map[identity]pprofile.Sample{}
 	for i, row := range t.rows {
-		if t.memory.Take(0) != nil {
+		if t.memory.Grow(0) != nil {
 			return // assemble returns the error
 		}
 		values := t.values[i*t.types : (i+1)*t.types]
@@ -116,7 +116,7 @@ func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, col
 		if isShared {
 			if s, ok := timed[row.untimed()]; ok {
 				t.written += 2 * valueBytes
-				_ = t.memory.Take(2 * valueBytes)
+				_ = t.memory.Grow(2 * valueBytes)
 				s.Values().Append(values[column])
 				s.TimestampsUnixNano().Append(uint64(row.timestamp))
 				continue
@@ -124,7 +124,7 @@ func (t *table) write(dst pprofile.SampleSlice, dict *dictionary.Dictionary, col
 		}
 		taken := writtenBytes + 4*len(dict.AttributeSets.At(dictionary.AttributeSetIndex(row.attributes)))
 		t.written += taken
-		_ = t.memory.Take(taken)
+		_ = t.memory.Grow(taken)
 		s := dst.AppendEmpty()
 		s.SetStackIndex(row.stack)
 		s.SetLinkIndex(row.link)

@@ -170,7 +170,7 @@ func (p *plotter) line(group int) *line {
 		p.lines = append(p.lines, nil)
 	}
 	if p.lines[group] == nil {
-		_ = p.memory.Take(pointBytes * p.n) // there are few groups: instance checks
+		_ = p.memory.Grow(pointBytes * p.n) // there are few groups: instance checks
 		p.lines[group] = &line{newBins(p.from, p.step, p.n), make([]int32, p.n+1)}
 	}
 	return p.lines[group]
@@ -274,7 +274,7 @@ func (p *plotter) state(group int, w *weightedProfile, value float64) {
 	}
 	own := p.own[group]
 	if own == nil {
-		_ = p.memory.Take(pointBytes * p.n) // the batch checks
+		_ = p.memory.Grow(pointBytes * p.n) // the batch checks
 		own = &ownLine{steps: make([]carriedStep, p.n), first: p.n}
 		p.own[group] = own
 	}
@@ -306,7 +306,7 @@ func (p *plotter) endSeries() {
 			key := carriedKey{p.series.ID, group, i}
 			known := p.carried[key]
 			if known == nil {
-				_ = p.memory.Take(carriedBytes) // the batch checks
+				_ = p.memory.Grow(carriedBytes) // the batch checks
 				known = &carriedStep{}
 				p.carried[key] = known
 			}

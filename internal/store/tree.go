@@ -119,7 +119,7 @@ func (b *treeBuilder) chargeFrames(locations, frames int) error {
 		return fmt.Errorf("%w: its stacks have more than %d inlined frames", model.ErrTooLarge, b.maxExtra)
 	}
 	if b.unchecked += frames; b.unchecked < framesPerCheck {
-		return b.memory.Take(0)
+		return b.memory.Grow(0)
 	}
 	b.unchecked = 0
 	return b.memory.Check()
@@ -150,7 +150,7 @@ func (b *treeBuilder) child(parent, frame int32) int32 {
 	if e != 0 {
 		return e
 	}
-	if b.memory.Take(nodeBytes) != nil {
+	if b.memory.Grow(nodeBytes) != nil {
 		return parent // chargeFrames returns the error
 	}
 	if len(b.parent) >= maxBuiltNodes {
@@ -178,7 +178,7 @@ func (b *treeBuilder) number(s string) int32 {
 			s = strings.Clone(s)
 		}
 		b.stringBytes += stringBytes + len(s)
-		_ = b.memory.Take(stringBytes + len(s)) // chargeFrames returns the error
+		_ = b.memory.Grow(stringBytes + len(s)) // chargeFrames returns the error
 		i = int32(len(b.names))
 		b.strings[s] = i
 		b.names = append(b.names, s)
@@ -192,7 +192,7 @@ func (b *treeBuilder) keyedFrame(key frameKey, f Frame) int32 {
 	}
 	i, ok := b.byFrame[key]
 	if !ok {
-		_ = b.memory.Take(frameBytes)
+		_ = b.memory.Grow(frameBytes)
 		f.Name, f.Kind = b.names[key.name], b.names[key.kind]
 		if f.File != "" { // otherwise that of the key is the binary
 			f.File = b.names[key.file]

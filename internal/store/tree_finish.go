@@ -18,7 +18,7 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 	size := min(n, maxNodes)
 	shown := min(len(b.frames), size)
 	finishing, treeBytes := b.finishing(maxNodes)
-	if err := cmp.Or(b.memory.Take(finishing+treeBytes), b.memory.Check()); err != nil {
+	if err := cmp.Or(b.memory.Grow(finishing+treeBytes), b.memory.Check()); err != nil {
 		return nil, err
 	}
 	total := [2][]int64{}

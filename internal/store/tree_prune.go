@@ -44,7 +44,7 @@ func (b *treeBuilder) prune() error {
 	b.endBlock()
 	n, frames := len(b.parent), b.frames
 	pruning := n * finishedBytes
-	if err := cmp.Or(b.memory.Take(pruning), b.memory.Check()); err != nil {
+	if err := cmp.Or(b.memory.Grow(pruning), b.memory.Check()); err != nil {
 		return err
 	}
 	keep := b.largest(n / 4)
@@ -74,7 +74,7 @@ func (b *treeBuilder) prune() error {
 			}
 			node, ok := last[at]
 			if !ok {
-				_ = b.memory.Take(nodeBytes) // Check returns the error
+				_ = b.memory.Grow(nodeBytes) // Check returns the error
 				node = b.addNode(at, leftOut)
 				last[at] = node
 			}
@@ -93,7 +93,7 @@ func (b *treeBuilder) prune() error {
 // addFraction adds a part of a value to a node.
 func (b *treeBuilder) addFraction(side int, node int32, value float64) {
 	if more := len(b.parent) - len(b.fractions[side]); more > 0 {
-		_ = b.memory.Take(valueBytes * more) // chargeFrames returns the error
+		_ = b.memory.Grow(valueBytes * more) // chargeFrames returns the error
 		b.fractions[side] = append(b.fractions[side], make([]float64, more)...)
 	}
 	b.fractions[side][node] += value

@@ -171,7 +171,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message,
 		unmarshal = layouts.UnmarshalCurrent
 	}
 	var profiles pprofile.Profiles
-	err = m.Claim.Build(ctx, expectedFactor*int64(len(m.Data)), func(reserve size.Reserve) (err error) {
+	err = m.Reservation.Build(ctx, expectedFactor*int64(len(m.Data)), func(reserve size.Reserve) (err error) {
 		profiles, stats, err = unmarshal(m.Data, &size.Meter{Context: ctx, Reserve: reserve})
 		return err
 	})
@@ -182,8 +182,8 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message,
 	case errors.Is(err, budget.ErrBusy) || ctx.Err() != nil:
 		return stats, err
 	case err == nil:
-		m.Claim.DropBody()
-		m.Claim.Built(int64(size.OfProfiles(profiles))) // the pipeline may hold them for a while
+		m.Reservation.DropBody()
+		m.Reservation.Built(int64(size.OfProfiles(profiles))) // the pipeline may hold them for a while
 	}
 	r.count(ctx, &stats)
 	if stats.Layout != layouts.Current {

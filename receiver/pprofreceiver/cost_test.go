@@ -268,11 +268,12 @@ func entries(t testing.TB, f *fixture) map[string]func(body []byte, encoding, co
 					Header: http.Header{"Content-Encoding": {encoding}, "Content-Type": {contentType}},
 				}
 			})}
-			claim := in.Begin()
-			defer claim.Release()
-			data, err := scraped.Get(context.Background(), &url.URL{Scheme: "http", Host: "target", Path: "/"}, "", claim)
+			reservation := in.Begin()
+			defer reservation.Release()
+			data, err := scraped.Get(context.Background(), &url.URL{Scheme: "http", Host: "target", Path: "/"}, "", reservation)
 			if err == nil {
-				_ = in.Ingest(context.Background(), ingest.Payload{Data: data, Identity: ingest.NewIdentity(), Claim: claim}, 0)
+				_ = in.Ingest(context.Background(),
+					ingest.Payload{Data: data, Identity: ingest.NewIdentity(), Reservation: reservation}, 0)
 			}
 		},
 	}

@@ -151,12 +151,13 @@ func TestPushFiles(t *testing.T) {
 	t.Run("a bad file gives its memory back", func(t *testing.T) {
 		f := startFixture(t, serverOnly)
 		in := f.Ingester("server", "http", 64<<20)
-		claim := in.Begin()
-		defer claim.Release()
+		reservation := in.Begin()
+		defer reservation.Release()
 		_, _, err := in.Decode(t.Context(),
-			ingest.Payload{Claim: claim, Data: sourcetest.Gzipped(t, []byte(`{"nodes":[`+strings.Repeat(" ", 3<<20)))})
+			ingest.Payload{Reservation: reservation,
+				Data: sourcetest.Gzipped(t, []byte(`{"nodes":[`+strings.Repeat(" ", 3<<20)))})
 		require.Equal(t, ingest.NotPprof, ingest.ReasonOf(err), "%v", err)
-		assert.Zero(t, claim.HeldBytes())
+		assert.Zero(t, reservation.HeldBytes())
 	})
 	t.Run("the files share the limit", func(t *testing.T) {
 		size := len(sourcetest.Gunzip(t, heap))

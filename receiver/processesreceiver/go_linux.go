@@ -173,12 +173,12 @@ func (s *goSource) collect(ctx context.Context, t *target.Target) error {
 		s.forget()
 		s.generation = s.binary.generation
 	}
-	claim := s.r.sink.budget.Begin()
-	defer claim.Release()
+	reservation := s.r.sink.budget.Begin()
+	defer reservation.Release()
 	s.reader.Bias = bias
 	var read []goheap.Profile
 	var off error
-	err = claim.Build(ctx, 0, func(reserve size.Reserve) (err error) {
+	err = reservation.Build(ctx, 0, func(reserve size.Reserve) (err error) {
 		s.reader.Reserve = reserve
 		read, off, err = s.reader.Read(memory)
 		return err

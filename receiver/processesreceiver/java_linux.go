@@ -40,14 +40,14 @@ func (s *javaSource) collect(ctx context.Context, t *target.Target) error {
 	if s.recording == nil {
 		return s.start(t)
 	}
-	claim := s.r.sink.budget.Begin()
-	defer claim.Release()
+	reservation := s.r.sink.budget.Begin()
+	defer reservation.Release()
 	chunks, err := s.recording.Dump(t, func(bytes int64) ([]byte, error) {
 		if limit := dumpFactor * s.r.cfg.Java.MaxRecordingBytes; bytes > limit {
 			return nil, fmt.Errorf("a recording (`java::max_recording_bytes`): %w",
 				&budget.TooLargeError{Need: bytes, Limit: limit})
 		}
-		if err := claim.AcquireBody(ctx, bytes); err != nil {
+		if err := reservation.ReserveBody(ctx, bytes); err != nil {
 			return nil, err
 		}
 		return make([]byte, bytes), nil

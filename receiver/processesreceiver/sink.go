@@ -53,10 +53,10 @@ const expectedFactor = 10
 
 // deliver decodes profiles and passes them on.
 func (s *sink) deliver(ctx context.Context, p *profiles) error {
-	claim := s.budget.Begin()
-	defer claim.Release()
+	reservation := s.budget.Begin()
+	defer reservation.Release()
 	var pd pprofile.Profiles
-	err := claim.Build(ctx, int64(expectedFactor*p.bytes), func(reserve size.Reserve) (err error) {
+	err := reservation.Build(ctx, int64(expectedFactor*p.bytes), func(reserve size.Reserve) (err error) {
 		pd, err = p.decode(&size.Meter{Context: ctx, Reserve: reserve})
 		return err
 	})
@@ -73,7 +73,7 @@ func (s *sink) deliver(ctx context.Context, p *profiles) error {
 			}
 		}
 	}
-	claim.Built(int64(size.OfProfiles(pd)))
+	reservation.Built(int64(size.OfProfiles(pd)))
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	ctx = s.obsreport.StartProfilesOp(ctx)

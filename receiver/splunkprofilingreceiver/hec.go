@@ -63,11 +63,11 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	claim := s.path.Budget.Begin()
-	defer claim.Release()
-	body, err := s.http.ReadBody(w, r, claim)
+	reservation := s.path.Budget.Begin()
+	defer reservation.Release()
+	body, err := s.http.ReadBody(w, r, reservation)
 	if err == nil {
-		err = otlpserver.Admit(r.Context(), claim, body, hec.MemoryOf)
+		err = otlpserver.Admit(r.Context(), reservation, body, hec.MemoryOf)
 	}
 	if err != nil {
 		code := http.StatusServiceUnavailable
@@ -90,7 +90,7 @@ func (s *hecServer) handleEvents(w http.ResponseWriter, r *http.Request) {
 		answerHEC(w, fault.Status, fault.Answer)
 		return
 	}
-	report, err := s.path.Deliver(r.Context(), ld, claim)
+	report, err := s.path.Deliver(r.Context(), ld, reservation)
 	switch {
 	case err != nil && otlpstatus.IsPermanent(err):
 		answerHEC(w, http.StatusBadRequest, hec.Answer{Code: hec.InvalidData, Reason: err.Error()})

@@ -140,9 +140,9 @@ func TestMetadata(t *testing.T) {
 	path, err := f.receiver.Shared.newPath("test")
 	require.NoError(t, err)
 	send := func(ld plog.Logs) {
-		claim := path.Budget.Begin()
-		defer claim.Release()
-		_, err := path.Deliver(context.Background(), ld, claim)
+		reservation := path.Budget.Begin()
+		defer reservation.Release()
+		_, err := path.Deliver(context.Background(), ld, reservation)
 		require.NoError(t, err)
 	}
 	send(mixed())

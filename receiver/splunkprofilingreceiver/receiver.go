@@ -86,7 +86,7 @@ func (r *splunkReceiver) signals(protocol string) ([]otlpserver.Signal, error) {
 	path, err := r.newPath(protocol)
 	return []otlpserver.Signal{otlpserver.Logs(func(ctx context.Context, m *otlpserver.Message, ld plog.Logs) (int, string,
 		error) {
-		report, err := path.Deliver(ctx, ld, m.Claim)
+		report, err := path.Deliver(ctx, ld, m.Reservation)
 		return report.Rejected + report.Incomplete, report.Message, err
 	})}, err
 }

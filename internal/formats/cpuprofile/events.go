@@ -23,7 +23,7 @@ type traceEvent struct {
 }
 
 func (d *decoder) readEvent() error {
-	if err := d.b.Step(0); err != nil {
+	if err := d.b.Check(0); err != nil {
 		return err
 	}
 	var event traceEvent
@@ -71,11 +71,11 @@ func (d *decoder) readProfileEvent(event *traceEvent) error {
 	d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(event.Args))}
 	err := d.readArgs(p, &part)
 	d.json = whole
-	if d.b.Step(0) == nil && err != nil { // it is not what it should be
+	if d.b.Check(0) == nil && err != nil { // it is not what it should be
 		d.b.Stats.Dropped++
 	}
 	p.chunks = append(p.chunks, part)
-	return d.b.Take(chunkBytes)
+	return d.b.Grow(chunkBytes)
 }
 
 // readArgs reads the arguments of an event:

@@ -18,7 +18,7 @@ func (d *decoder) addHeap(scope compact.ScopeIndex, p *profile, anchor events.An
 		Sample: events.Type{Name: "inuse_space", Unit: "bytes"}, Period: space, Shape: compact.Shape{Values: true},
 	})
 	for i := range p.nodes {
-		if err := d.b.Step(0); err != nil {
+		if err := d.b.Check(0); err != nil {
 			return err
 		}
 		size := p.nodes[i].selfSize

@@ -83,7 +83,7 @@ func (d *decoder) readField(p *profile, c *chunk, key string) error {
 }
 
 func (d *decoder) readNode(p *profile) error {
-	if err := d.b.Step(0); err != nil {
+	if err := d.b.Check(0); err != nil {
 		return err
 	}
 	var n struct {
@@ -108,19 +108,19 @@ func (d *decoder) readNode(p *profile) error {
 	}
 	p.nodes[at].hits = n.HitCount
 	d.define(&p.nodes[at], &n.CallFrame, 0)
-	return d.b.Take(nodeBytes * (len(p.nodes) - before))
+	return d.b.Grow(nodeBytes * (len(p.nodes) - before))
 }
 
 // readHead reads a tree whose nodes have their children in them: that of a heap profile, or of a CPU profile before
 // Chrome 58 and Node 8, whose nodes have their functions without a callFrame.
 func (d *decoder) readHead(p *profile, parent int32, depth int) error {
-	if err := d.b.Step(0); err != nil {
+	if err := d.b.Check(0); err != nil {
 		return err
 	}
 	if depth > maxDepth {
 		return errDeep
 	}
-	if err := d.b.Take(nodeBytes); err != nil {
+	if err := d.b.Grow(nodeBytes); err != nil {
 		return err
 	}
 	at := p.add(parent)

@@ -144,7 +144,7 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, period int64,
 	stacks := map[stackKey]dictionary.StackIndex{}
 	before := int32(none)
 	for at, t := range p.samples() {
-		if err := d.b.Step(0); err != nil {
+		if err := d.b.Check(0); err != nil {
 			return err
 		}
 		if at == none {
@@ -198,7 +198,7 @@ func (d *decoder) addHits(scope compact.ScopeIndex, p *profile) error {
 	})
 	attributes := d.attributesOf(p)
 	for i := range p.nodes {
-		if err := d.b.Step(0); err != nil {
+		if err := d.b.Check(0); err != nil {
 			return err
 		}
 		n := &p.nodes[i]

@@ -105,7 +105,7 @@ type Builder struct {
 	anchor         Anchor
 	maxStringBytes int
 	meter          *size.Meter
-	// parserBytes is what the translator itself takes, and steps counts the calls of Step.
+	// parserBytes is what the translator itself takes, and steps counts the calls of Check.
 	parserBytes, steps int
 	// windows are those of the profiles with timestamps, by index.
 	windows []window
@@ -133,7 +133,7 @@ func (b *Builder) Reset(o Options) {
 // for Finish.
 func (b *Builder) Run(o Options, parserBytes, plainBytes int, read func() error) (pprofile.Profiles, Stats, error) {
 	b.Reset(o)
-	err := b.Take(parserBytes)
+	err := b.Grow(parserBytes)
 	if err == nil {
 		err = read()
 	}
@@ -162,20 +162,20 @@ func (b *Builder) CountUnread(eventType string) {
 	b.Stats.Unread[dictionary.ValidUTF8(eventType)]++
 }
 
-// Take reserves n bytes for the translator itself. Translators return its error.
-func (b *Builder) Take(n int) error {
+// Grow reserves n bytes for the translator itself. Translators return its error.
+func (b *Builder) Grow(n int) error {
 	b.parserBytes += n
-	return b.meter.Reach(b.parserBytes + b.BuildBytes())
+	return b.meter.GrowTo(b.parserBytes + b.BuildBytes())
 }
 
-// Step is called for each record. After an error the work must end; Step and Finish return it again. more is the memory
-// in use that Take does not know about.
-func (b *Builder) Step(more int) error {
+// Check is called for each record. After an error the work must end; Check and Finish return it again. more is the
+// memory in use that Grow does not know about.
+func (b *Builder) Check(more int) error {
 	const checkEvery = 1 << 8
 	if b.steps++; b.steps%checkEvery != 0 {
 		return b.meter.Err()
 	}
-	return b.meter.Reach(b.parserBytes + more + b.BuildBytes())
+	return b.meter.GrowTo(b.parserBytes + more + b.BuildBytes())
 }
 
 // GuessClock records that the times of all profiles follow from the anchor.
@@ -244,7 +244,7 @@ func (b *Builder) Shift(nanos uint64) {
 // Finish writes the windows and returns what was added. If the payload, of plainBytes, is far larger than the strings,
 // they share no memory with it afterwards. The error is that of the Meter.
 func (b *Builder) Finish(plainBytes int) (pprofile.Profiles, error) {
-	if err := b.Take(0); err != nil {
+	if err := b.Grow(0); err != nil {
 		return pprofile.NewProfiles(), err
 	}
 	for p, w := range b.windows {

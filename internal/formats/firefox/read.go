@@ -29,7 +29,7 @@ func (d *decoder) readProcess(depth int) error {
 	}
 	var p process
 	err := d.json.Object(func(key string) error {
-		if err := d.Step(0); err != nil {
+		if err := d.Check(0); err != nil {
 			return err
 		}
 		switch key {
@@ -42,7 +42,7 @@ func (d *decoder) readProcess(depth int) error {
 					return err
 				}
 				p.libs = append(p.libs, l)
-				return d.Take(libBytes)
+				return d.Grow(libBytes)
 			})
 		case "shared":
 			return d.json.Object(func(key string) error { return d.readTable(&p.shared, key) })
@@ -66,7 +66,7 @@ const threadBytes, libBytes = 1024, 3 * 48
 
 // readThread reads a thread, and keeps it if it has samples.
 func (d *decoder) readThread(p *process) error {
-	if err := d.Step(0); err != nil {
+	if err := d.Check(0); err != nil {
 		return err
 	}
 	d.threads++
@@ -93,7 +93,7 @@ func (d *decoder) readThread(p *process) error {
 		return err
 	}
 	p.threads = append(p.threads, t)
-	return d.Take(threadBytes)
+	return d.Grow(threadBytes)
 }
 
 // readTable reads a table into t. Keys that are not columns are skipped.
@@ -145,7 +145,7 @@ func (d *decoder) readColumns(columns map[string]any) error {
 
 // readRow appends a row to the columns.
 func (d *decoder) readRow(schema map[string]int, columns map[string]any) error {
-	if err := d.Step(0); err != nil {
+	if err := d.Check(0); err != nil {
 		return err
 	}
 	var row []json.RawMessage

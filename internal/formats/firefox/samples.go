@@ -146,7 +146,7 @@ func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.Attri
 	start, _ := events.Scaled(p.meta.StartTime, 1e6)
 	at := 0.0 // milliseconds since then
 	for i, node := range s.stack {
-		if err := d.Step(0); err != nil {
+		if err := d.Check(0); err != nil {
 			return err
 		}
 		if len(s.time) > 0 {

@@ -56,12 +56,12 @@ func (t *tables) string(i int32) string {
 func (d *decoder) fillTree(r *resolver) error {
 	d.tree.Reset()
 	numFrames := max(len(r.frames.function), len(r.frames.text))
-	if err := d.Take(4*numFrames + events.NodeBytes*len(r.stacks.frame)); err != nil {
+	if err := d.Grow(4*numFrames + events.NodeBytes*len(r.stacks.frame)); err != nil {
 		return err
 	}
 	r.locations = make([]int32, numFrames)
 	for i, frame := range r.stacks.frame {
-		if err := d.Step(0); err != nil {
+		if err := d.Check(0); err != nil {
 			return err
 		}
 		caller := int32(events.NoNode)

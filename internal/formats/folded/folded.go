@@ -65,7 +65,7 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 		}
 		d.scope = d.NewScope()
 		for line := range strings.Lines(text) {
-			if err := d.Step(d.scratchBytes()); err != nil {
+			if err := d.Check(d.scratchBytes()); err != nil {
 				return err
 			}
 			if line = strings.TrimSpace(line); line != "" && !IsComment(line) {
@@ -114,7 +114,7 @@ func (d *decoder) survey(text string) (err error) {
 	s := survey{seed: maphash.MakeSeed(), stacks: map[uint64]struct{}{}}
 	austin := columns{}
 	for line := range strings.Lines(text) {
-		if err := d.Step(0); err != nil {
+		if err := d.Check(0); err != nil {
 			return err
 		}
 		switch line = strings.TrimSpace(line); {
@@ -246,7 +246,7 @@ func (d *decoder) profile(shape compact.Shape) compact.ProfileIndex {
 func (d *decoder) stackOf(stack string) dictionary.StackIndex {
 	d.stack = d.stack[:0]
 	for frame := range strings.SplitSeq(stack, ";") {
-		if d.Step(indexBytes*len(d.stack)+d.scratchBytes()) != nil {
+		if d.Check(indexBytes*len(d.stack)+d.scratchBytes()) != nil {
 			return 0
 		}
 		if frame = strings.TrimSpace(frame); frame != "" {

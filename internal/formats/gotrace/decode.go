@@ -129,7 +129,7 @@ func (d *decoder) read(from io.Reader) (err error) {
 			return events.ShortError(err)
 		}
 		d.event(&event)
-		if err := d.b.Step(goroutineBytes*len(d.goroutines) + partBytes*d.parts); err != nil {
+		if err := d.b.Check(goroutineBytes*len(d.goroutines) + partBytes*d.parts); err != nil {
 			return err
 		}
 	}

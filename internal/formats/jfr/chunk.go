@@ -110,7 +110,7 @@ func (d *decoder) grow(bytes int) error {
 	}
 	more := d.chunkBytes - d.largestChunk
 	d.largestChunk = d.chunkBytes
-	return d.Take(more)
+	return d.Grow(more)
 }
 
 // at returns the time of a number of ticks, or false for one that is impossible.

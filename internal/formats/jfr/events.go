@@ -151,7 +151,7 @@ func (d *decoder) oldObject(e *event) error {
 		return err
 	}
 	if n := len(d.oldObjects); n == cap(d.oldObjects) {
-		if err := d.Take((n + 1) * oldObjectBytes); err != nil {
+		if err := d.Grow((n + 1) * oldObjectBytes); err != nil {
 			return err
 		}
 	}

@@ -137,7 +137,7 @@ type decoder struct {
 // read makes samples of all events.
 func (d *decoder) read() error {
 	for start := 0; start < len(d.data); start += d.chunk.size {
-		if err := d.Step(0); err != nil {
+		if err := d.Check(0); err != nil {
 			return err
 		}
 		err := d.openChunk(start)
@@ -194,7 +194,7 @@ func (d *decoder) readEvents(start int) error {
 		d.settings = own
 	}
 	return d.eachEvent(start, func(c *cursor, of *class) error {
-		if err := d.Step(0); err != nil {
+		if err := d.Check(0); err != nil {
 			return err
 		}
 		switch {

@@ -119,7 +119,7 @@ func (d *decoder) methodName(f *field, key uint64) (string, error) {
 	if d.nameBytes -= len(name); d.nameBytes < 0 {
 		return "", errNames
 	}
-	return name, d.Take(len(name)) // it was put together here
+	return name, d.Grow(len(name)) // it was put together here
 }
 
 func (d *decoder) className(f *field, key uint64) (name string) {

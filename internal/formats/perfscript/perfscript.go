@@ -56,7 +56,7 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 			return err
 		}
 		for line := range strings.Lines(text) {
-			if err := d.b.Step(0); err != nil {
+			if err := d.b.Check(0); err != nil {
 				return err
 			}
 			d.line(trimLine(line))
@@ -119,7 +119,7 @@ type profileKey struct {
 func (d *decoder) survey(text string) error {
 	var s survey
 	for line := range strings.Lines(text) {
-		if err := d.b.Step(0); err != nil {
+		if err := d.b.Check(0); err != nil {
 			return err
 		}
 		if s.add(trimLine(line)); s.isEnough() {

@@ -19,7 +19,7 @@ type opening struct {
 const openingBytes = 2 * 16
 
 func (d *decoder) readOpening(p *profile) error {
-	if err := d.Step(openingBytes * len(p.openings)); err != nil {
+	if err := d.Check(openingBytes * len(p.openings)); err != nil {
 		return err
 	}
 	event := struct {
@@ -69,7 +69,7 @@ func (d *decoder) addIntervals(p *profile, attributes dictionary.AttributeSetInd
 	t.to = d.profileOf(t.key)
 	d.tree.Reset()
 	for _, event := range p.openings {
-		if err := d.Step(0); err != nil {
+		if err := d.Check(0); err != nil {
 			return err
 		}
 		t.advance(event.at)
@@ -122,7 +122,7 @@ func (t *timeline) push(frame int32) error {
 	if !known {
 		node = t.d.tree.Add(t.node, t.d.frames[frame])
 		t.children[at] = node
-		if err := t.d.Take(events.NodeBytes + childBytes); err != nil {
+		if err := t.d.Grow(events.NodeBytes + childBytes); err != nil {
 			return err
 		}
 	}

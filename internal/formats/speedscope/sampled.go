@@ -15,7 +15,7 @@ const unreadable dictionary.StackIndex = -1
 
 // readStack reads a stack: indices of frames, root first.
 func (d *decoder) readStack(p *profile) error {
-	if err := d.Step(12 * len(p.stacks)); err != nil {
+	if err := d.Check(12 * len(p.stacks)); err != nil {
 		return err
 	}
 	var indices []int64
@@ -48,7 +48,7 @@ func (d *decoder) addSamples(p *profile, attributes dictionary.AttributeSetIndex
 	typ, factor := d.typeOf(p)
 	to := d.profileOf(profileKey{typ: typ})
 	for i, stack := range p.stacks {
-		if err := d.Step(0); err != nil {
+		if err := d.Check(0); err != nil {
 			return err
 		}
 		weight := 0.0

@@ -98,7 +98,7 @@ func (d *decoder) read() error {
 		case "profiles":
 			return d.json.Array(func() error {
 				d.number++
-				if err := d.Step(0); err != nil {
+				if err := d.Check(0); err != nil {
 					return err
 				}
 				return d.json.Skip()
@@ -130,7 +130,7 @@ func (d *decoder) value(to any) error {
 }
 
 func (d *decoder) readFrame() error {
-	if err := d.Step(4 * len(d.frames)); err != nil {
+	if err := d.Check(4 * len(d.frames)); err != nil {
 		return err
 	}
 	var f struct {

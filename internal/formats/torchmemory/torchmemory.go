@@ -79,12 +79,12 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 		kept := 0
 		value, err := unpickle(data, func(memoryBytes int) error {
 			kept = memoryBytes
-			return d.b.Step(memoryBytes)
+			return d.b.Check(memoryBytes)
 		})
 		if err != nil {
 			return fmt.Errorf("read the pickle: %w", err)
 		}
-		if err := d.b.Take(kept); err != nil {
+		if err := d.b.Grow(kept); err != nil {
 			return err
 		}
 		snapshot, _ := value.(*object)
@@ -135,7 +135,7 @@ func (d *decoder) each(values *object, use func(*object) error) error {
 		if d.visits--; d.visits < 0 {
 			return errTooMany
 		}
-		if err := d.b.Step(0); err != nil {
+		if err := d.b.Check(0); err != nil {
 			return err
 		}
 		if dict, ok := value.(*object); !ok || !dict.isDict {

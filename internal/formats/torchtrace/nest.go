@@ -123,7 +123,7 @@ func (w *walker) walk(t *thread) error {
 	w.thread, w.stack, w.path, w.sets = t, w.stack[:0], w.path[:0], map[int64]dictionary.AttributeSetIndex{}
 	t.order()
 	for i := range t.spans {
-		if err := w.b.Step(w.keptBytes() + openBytes*len(w.stack)); err != nil {
+		if err := w.b.Check(w.keptBytes() + openBytes*len(w.stack)); err != nil {
 			return err
 		}
 		s := &t.spans[i]
@@ -302,7 +302,7 @@ func (d *decoder) finish(anchor events.Anchor) error {
 func (d *decoder) addWork() error {
 	var stack []int32
 	for i := range d.work {
-		if err := d.b.Step(d.keptBytes()); err != nil {
+		if err := d.b.Check(d.keptBytes()); err != nil {
 			return err
 		}
 		w := &d.work[i]

@@ -244,7 +244,7 @@ func (d *decoder) readEvent() error {
 	if err != nil {
 		return err
 	}
-	if err := d.b.Step(d.keptBytes()); err != nil {
+	if err := d.b.Check(d.keptBytes()); err != nil {
 		return err
 	}
 	var e event

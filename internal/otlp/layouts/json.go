@@ -28,7 +28,7 @@ func UnmarshalJSON(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, er
 	layout, err := detectJSON(data)
 	stats := Stats{Layout: layout}
 	if err == nil {
-		err = meter.More(len(data)) // for strictly
+		err = meter.Grow(len(data)) // for strictly
 	}
 	if err != nil {
 		return pprofile.Profiles{}, stats, err
@@ -37,7 +37,7 @@ func UnmarshalJSON(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, er
 	if layout == Current {
 		memory, err := size.JSON(data)
 		if err == nil {
-			err = meter.More(memory)
+			err = meter.Grow(memory)
 		}
 		if err != nil {
 			return pprofile.Profiles{}, stats, err
@@ -45,7 +45,7 @@ func UnmarshalJSON(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, er
 		profiles, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(data)
 		return profiles, stats, err
 	}
-	if err := meter.More(len(data)); err != nil {
+	if err := meter.Grow(len(data)); err != nil {
 		return pprofile.Profiles{}, stats, err
 	}
 	t := transcoder{decoder: wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(data))}}

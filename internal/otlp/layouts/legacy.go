@@ -66,7 +66,7 @@ const listFactor = 12
 
 // reserve reserves what has been built, and more bytes.
 func (r *legacyReader) reserve(more int) error {
-	return r.meter.Reach(r.builtBytes + r.dict.BuildBytes() + more)
+	return r.meter.GrowTo(r.builtBytes + r.dict.BuildBytes() + more)
 }
 
 // memory returns what the profile takes, and will take as pdata: each value is a sample of the Profile of its type,

@@ -116,7 +116,7 @@ func UnmarshalCurrent(data []byte, meter *size.Meter) (pprofile.Profiles, Stats,
 func unmarshalCurrent(data []byte, meter *size.Meter) (pprofile.Profiles, error) {
 	memory, err := size.CheckProfiles(data)
 	if err == nil {
-		err = meter.More(memory)
+		err = meter.Grow(memory)
 	}
 	if err != nil {
 		return pprofile.Profiles{}, err

@@ -22,7 +22,9 @@ var ErrFull = errors.New("more memory than one may have")
 type Reserve func(n int) error
 
 // Meter bounds the work of a decoder: it reserves the memory of what grows, and ends the work when a context does.
-// Decoders call Reach, More or Check every thousand steps or so. A nil Meter has no bounds.
+// Everything that bounds memory uses these words: work *reserves* bytes, of a budget or a limit, before it *grows* by
+// them; then they are *in use* until they are *released*.
+// Decoders call Grow, GrowTo or Check every thousand steps or so. A nil Meter has no bounds.
 type Meter struct {
 	// Context is nil if time is not limited.
 	Context context.Context //nolint:containedctx // it is that of one call, as the Meter is
@@ -33,27 +35,27 @@ type Meter struct {
 	// Turn is nil, or called at each step. Its error ends the work.
 	Turn func() error
 
-	level, reserved int
+	inUse, reserved int
 	err             error
 }
 
-// Level returns how many bytes are in use.
-func (m *Meter) Level() int {
+// InUse returns how many bytes are in use.
+func (m *Meter) InUse() int {
 	if m == nil {
 		return 0
 	}
-	return m.level
+	return m.inUse
 }
 
-// More takes n bytes more.
-func (m *Meter) More(n int) error { return m.Reach(m.Level() + n) }
+// Grow reserves n bytes more.
+func (m *Meter) Grow(n int) error { return m.GrowTo(m.InUse() + n) }
 
 // largeBytes is the memory from which work is large. Usual payloads take less.
 const largeBytes = 8 << 20
 
-// Reach takes bytes until total are in use. After an error it returns the same error again. Large work lets others run
-// first: otherwise small payloads wait at each step until Go's scheduler interrupts it, which it does after 10 ms.
-func (m *Meter) Reach(total int) error {
+// GrowTo reserves what total bytes in use need. After an error it returns the same error again. Large work lets others
+// run first: otherwise small payloads wait at each step until Go's scheduler interrupts it, which it does after 10 ms.
+func (m *Meter) GrowTo(total int) error {
 	if m == nil {
 		return nil
 	}
@@ -70,34 +72,34 @@ func (m *Meter) Reach(total int) error {
 			return m.err
 		}
 	}
-	m.level = max(m.level, total)
-	if m.level > largeBytes {
+	m.inUse = max(m.inUse, total)
+	if m.inUse > largeBytes {
 		runtime.Gosched()
 	}
-	if m.level <= m.reserved || m.Reserve == nil {
+	if m.inUse <= m.reserved || m.Reserve == nil {
 		return nil
 	}
-	if m.err = m.Reserve(m.level - m.reserved); m.err == nil {
-		m.reserved = m.level
+	if m.err = m.Reserve(m.inUse - m.reserved); m.err == nil {
+		m.reserved = m.inUse
 	}
 	return m.err
 }
 
 // Check returns an error if the work has ended.
-func (m *Meter) Check() error { return m.More(0) }
+func (m *Meter) Check() error { return m.Grow(0) }
 
-// Restart sets the use to 0 and keeps the reservation.
-func (m *Meter) Restart() {
+// Reset sets the bytes in use to 0, and keeps the reservation.
+func (m *Meter) Reset() {
 	if m != nil {
-		m.level = 0
+		m.inUse = 0
 	}
 }
 
 // IsFull reports that the work has ended because it needs more than Limit.
 func (m *Meter) IsFull() bool { return m != nil && m.Limit > 0 && errors.Is(m.err, ErrFull) }
 
-// Again begins again at a level after IsFull. What was reserved serves what comes next.
-func (m *Meter) Again(level int) { m.level, m.err = level, nil }
+// Retry begins again with so many bytes in use after IsFull, and keeps the reservation.
+func (m *Meter) Retry(inUse int) { m.inUse, m.err = inUse, nil }
 
 // Err returns the error with which the work has ended: that of Reserve, or of the context.
 func (m *Meter) Err() error {

@@ -195,8 +195,8 @@ func (w *worker) decode(opts Options) (pprofile.Profiles, error) {
 		Stacks:         emitted,
 		StackLocations: share(p.SampleBytes) / 2, // most ids take two bytes
 	}
-	w.opened = w.meter.Level()
-	if err := w.meter.More(sizes.Bytes() + (sampleBytes+observationBytes)*emitted +
+	w.opened = w.meter.InUse()
+	if err := w.meter.Grow(sizes.Bytes() + (sampleBytes+observationBytes)*emitted +
 		numberBytes*min(emitted*p.ValuesPerSample(), p.SampleBytes)); err != nil {
 		return pprofile.NewProfiles(), err
 	}
@@ -227,7 +227,7 @@ const (
 // reserve reserves what the worker has built, and more bytes.
 func (w *worker) reserve(more int) error {
 	s := &w.samples
-	return w.meter.Reach(w.opened + w.dict.BuildBytes() + w.labels.buildBytes() + sampleBytes*len(s.Entries) +
+	return w.meter.GrowTo(w.opened + w.dict.BuildBytes() + w.labels.buildBytes() + sampleBytes*len(s.Entries) +
 		observationBytes*len(s.Observations) + numberBytes*len(s.Values) + more)
 }
 

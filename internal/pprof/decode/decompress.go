@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// maxTrustedRatio bounds the size that a gzip trailer may claim, as a multiple of the payload's: a sender can write
-	// anything there. Profiles are seldom compressed to less than a sixth.
+	// maxTrustedRatio bounds the size that a gzip trailer may reservation, as a multiple of the payload's: a sender can
+	// write anything there. Profiles are seldom compressed to less than a sixth.
 	maxTrustedRatio = 16
 	firstReadBytes  = 32 << 10
 	// maxZstdWindowBytes bounds the memory of a zstd stream beside its output.
@@ -151,7 +151,7 @@ func (d *decompressor) plain(payload []byte, limit int, meter *pdatasize.Meter) 
 		case len(plain)+left > limit:
 			return nil, tooLarge(limit)
 		case left > 0: // now the size is known
-			meter.Restart()
+			meter.Reset()
 			size = len(plain) + left
 		case len(plain) == 0:
 			return nil, &scan.FormatError{Seems: "an empty " + format + " stream"}
@@ -165,7 +165,7 @@ func (d *decompressor) plain(payload []byte, limit int, meter *pdatasize.Meter) 
 func (d *decompressor) read(
 	payload []byte, size, limit int, meter *pdatasize.Meter,
 ) (plain []byte, left int, err error) {
-	if err := meter.More(size + lz4Bytes(payload)); err != nil {
+	if err := meter.Grow(size + lz4Bytes(payload)); err != nil {
 		return nil, 0, err
 	}
 	if cap(d.buffer) < size {

@@ -65,11 +65,11 @@ func Read(payload []byte, dict *dictionary.Dictionary, limits scan.Limits, unnam
 		return w.stats, err
 	}
 	w.prepare(scan.MaxSampleTypes)
-	opened := meter.Level()
+	opened := meter.InUse()
 	w.stacks.Reset(w.payload.Data, 0)
 	for i, at := range w.payload.Samples {
 		if more, isDue := dueBefore(i, at); isDue {
-			if err := meter.Reach(opened + w.labels.buildBytes() + more); err != nil {
+			if err := meter.GrowTo(opened + w.labels.buildBytes() + more); err != nil {
 				return w.stats, err
 			}
 		}

@@ -250,7 +250,7 @@ func (p *Payload) count(limits *Limits, meter *pdatasize.Meter) error {
 		}
 	}
 	const spanBytes, mappingBytes, functionBytes, locationBytes, lineBytes = 8, 64, 40, 40, 24
-	if err := meter.More(spanBytes*(counts[ProfileSample]+counts[ProfileStringTable]) +
+	if err := meter.Grow(spanBytes*(counts[ProfileSample]+counts[ProfileStringTable]) +
 		(locationBytes+lineBytes)*counts[ProfileLocation] + functionBytes*counts[ProfileFunction] +
 		mappingBytes*counts[ProfileMapping]); err != nil {
 		return err
@@ -274,7 +274,7 @@ func (p *Payload) readField(f *field, limits *Limits, meter *pdatasize.Meter) er
 	}
 	if f.number == ProfileComment {
 		const perByte = 16 // a comment has at least a byte, and the slice of all comments grows twofold
-		if err := meter.More(perByte * max(1, f.end-f.start)); err != nil {
+		if err := meter.Grow(perByte * max(1, f.end-f.start)); err != nil {
 			return err
 		}
 		return p.readComments(f, limits)
@@ -299,7 +299,7 @@ func (p *Payload) readMessage(f *field, limits *Limits, meter *pdatasize.Meter) 
 	case ProfileLocation:
 		// A line has at least two bytes, and the slice of all lines grows twofold.
 		const largeBytes, perByte = 4 << 10, 36
-		if err := meter.More(perByte * max(0, f.end-f.start-largeBytes)); err != nil {
+		if err := meter.Grow(perByte * max(0, f.end-f.start-largeBytes)); err != nil {
 			return err
 		}
 		return p.readLocation(f.start, f.end, limits)
@@ -467,7 +467,7 @@ func (m *IDs) build(n int, id func(int) uint64, counts *Counts, meter *pdatasize
 			sparse++
 		}
 	}
-	if err := meter.More(denseBytes*size + sparseBytes*sparse); err != nil {
+	if err := meter.Grow(denseBytes*size + sparseBytes*sparse); err != nil {
 		return err
 	}
 	m.dense = dictionary.Zeroed(m.dense, size)

@@ -31,13 +31,14 @@ const kib = 1 << 10
 
 func noGrowth(pdatasize.Reserve) error { return nil }
 
-// Of 1024 KiB, profiles have 768, of which 192 are reserved for claims of at most 48; bodies have a third of each.
+// Of 1024 KiB, profiles have 768, of which 192 are reserved for reservations of at most 48; bodies have a third of
+// each.
 func newBudget() *Budget { return New(1024 * kib) }
 
 func TestLargePayloadsLeaveRoomForSmallOnes(t *testing.T) {
 	b := newBudget()
 	large := b.Begin()
-	require.NoError(t, large.Acquire(t.Context(), b.MaxProfileBytes()))
+	require.NoError(t, large.Reserve(t.Context(), b.MaxProfileBytes()))
 	for range 4 {
 		small := b.Begin()
 		require.NoError(t, small.Build(t.Context(), 48*kib, noGrowth))
@@ -45,10 +46,10 @@ func TestLargePayloadsLeaveRoomForSmallOnes(t *testing.T) {
 	}
 	large.Release()
 	assert.EqualValues(t, 192*kib, b.HeldBytes())
-	// Small claims use the rest, too.
+	// Small reservations use the rest, too.
 	for range 12 {
 		small := b.Begin()
-		require.NoError(t, small.Acquire(t.Context(), 48*kib))
+		require.NoError(t, small.Reserve(t.Context(), 48*kib))
 		defer small.Release()
 	}
 	assert.EqualValues(t, 768*kib, b.HeldBytes())
@@ -80,7 +81,7 @@ func TestRefusals(t *testing.T) {
 		b := newBudget()
 		var tooLarge *TooLargeError
 		c := b.Begin()
-		require.ErrorAs(t, c.Acquire(t.Context(), b.MaxProfileBytes()+1), &tooLarge)
+		require.ErrorAs(t, c.Reserve(t.Context(), b.MaxProfileBytes()+1), &tooLarge)
 		assert.Equal(t, TooLargeError{Need: 576*kib + 1, Limit: 576 * kib, IsMemory: true}, *tooLarge)
 		err := c.Build(t.Context(), kib, func(reserve pdatasize.Reserve) error {
 			assert.NoError(t, reserve(kib))
@@ -90,16 +91,16 @@ func TestRefusals(t *testing.T) {
 		assert.EqualValues(t, 577*kib, tooLarge.Need)
 		assert.Zero(t, b.HeldBytes(), "a build that fails returns what it took")
 
-		require.NoError(t, c.Acquire(t.Context(), b.MaxProfileBytes()))
+		require.NoError(t, c.Reserve(t.Context(), b.MaxProfileBytes()))
 		other := b.Begin()
-		require.ErrorIs(t, other.Acquire(t.Context(), 100*kib), ErrBusy)
+		require.ErrorIs(t, other.Reserve(t.Context(), 100*kib), ErrBusy)
 		require.ErrorIs(t, other.Build(t.Context(), 100*kib, noGrowth), ErrBusy)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, other.Acquire(ctx, 100*kib), context.Canceled)
+		require.ErrorIs(t, other.Reserve(ctx, 100*kib), context.Canceled)
 
 		waiting := make(chan error)
-		go func() { waiting <- other.Acquire(t.Context(), 100*kib) }()
+		go func() { waiting <- other.Reserve(t.Context(), 100*kib) }()
 		synctest.Wait()
 		c.Release()
 		require.NoError(t, <-waiting)
@@ -245,7 +246,7 @@ func TestBodiesThatOutgrowTheRoomDoNotWaitForEachOther(t *testing.T) {
 		assert.Zero(t, b.HeldBytes())
 		// Beside one that does not go on, another waits.
 		other, c := b.Begin(), b.Begin()
-		require.NoError(t, other.AcquireBody(t.Context(), 150*kib))
+		require.NoError(t, other.ReserveBody(t.Context(), 150*kib))
 		began = time.Now()
 		_, err := c.ReadAll(t.Context(), bytes.NewReader(make([]byte, 100*kib)), -1, 1<<20)
 		require.ErrorIs(t, err, ErrBusy)
@@ -267,7 +268,7 @@ func TestALargeBodyLeavesTheReserve(t *testing.T) {
 	for range 4 {
 		small := b.Begin()
 		defer small.Release()
-		require.NoError(t, small.AcquireBody(t.Context(), 16*kib))
+		require.NoError(t, small.ReserveBody(t.Context(), 16*kib))
 	}
 }
 
@@ -295,7 +296,7 @@ func TestPayloadsGrowTogether(t *testing.T) {
 	})
 }
 
-// net/http recovers from a panic of a handler: what its claim held is free again.
+// net/http recovers from a panic of a handler: what its reservation held is free again.
 func TestAPanicHoldsNothing(t *testing.T) {
 	b := newBudget()
 	func() {

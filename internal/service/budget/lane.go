@@ -11,7 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// lane is a number of bytes, of which a part is reserved for small claims. They use the rest, too, if that is free.
+// lane is a number of bytes, of which a part is reserved for small reservations. They use the rest, too, if that is
+// free.
 type lane struct {
 	small, large pool
 	// maxBytes is the whole lane.
@@ -30,7 +31,7 @@ func newLane(maxBytes int64, isMemory bool) *lane {
 
 func (l *lane) isSmall(n int64) bool { return n <= l.maxSmallBytes }
 
-// share is what a claim holds of a lane.
+// share is what a reservation holds of a lane.
 type share struct {
 	lane         *lane
 	small, large int64
@@ -40,26 +41,26 @@ type share struct {
 
 func (s *share) held() int64 { return s.small + s.large }
 
-// add records bytes that were acquired or, if negative, released.
+// add records bytes that were reserved or, if negative, released.
 func (s *share) add(small, large int64) {
 	s.small += small
 	s.large += large
 	s.lane.inUse.Add(small + large)
 }
 
-// acquire adds n bytes, and waits for them if it must.
-func (s *share) acquire(ctx context.Context, n int64) error {
+// reserve adds n bytes, and waits for them if it must.
+func (s *share) reserve(ctx context.Context, n int64) error {
 	if err := s.try(n); !errors.Is(err, ErrBusy) {
 		return err
 	}
 	if s.staysSmall(n) {
-		err := s.lane.small.acquire(ctx, n, s.small)
+		err := s.lane.small.reserve(ctx, n, s.small)
 		if err == nil {
 			s.add(n, 0)
 		}
 		return err
 	}
-	err := s.lane.large.acquire(ctx, s.small+n, s.large)
+	err := s.lane.large.reserve(ctx, s.small+n, s.large)
 	if err == nil {
 		s.leaveSmall(n)
 	}
@@ -86,7 +87,7 @@ func (s *share) staysSmall(n int64) bool {
 	return s.large == 0 && !s.isLarge && s.lane.isSmall(s.small+n)
 }
 
-// leaveSmall records n bytes more that the share acquired of the large ones, with those that it held of the small ones:
+// leaveSmall records n bytes more that the share reserved of the large ones, with those that it held of the small ones:
 // what is reserved is for shares that stay small.
 func (s *share) leaveSmall(n int64) {
 	s.lane.small.release(s.small, 0)
@@ -130,7 +131,7 @@ type request struct {
 	answer chan error
 }
 
-// try acquires n bytes for a share that holds some, if they are free. First bytes are for those that wait for theirs.
+// try reserves n bytes for a share that holds some, if they are free. First bytes are for those that wait for theirs.
 func (p *pool) try(n, held int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,8 +153,8 @@ func (p *pool) serve(n int64, isHolder bool) {
 	}
 }
 
-// acquire is try, but waits for at most MaxWait. Its error is ErrBusy, or that of ctx.
-func (p *pool) acquire(ctx context.Context, n, held int64) error {
+// reserve is try, but waits for at most MaxWait. Its error is ErrBusy, or that of ctx.
+func (p *pool) reserve(ctx context.Context, n, held int64) error {
 	p.mu.Lock()
 	if p.tryLocked(n, held) {
 		p.mu.Unlock()

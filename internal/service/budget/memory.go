@@ -46,8 +46,8 @@ func Process() *Budget {
 }
 
 // Queries returns the budget of all queries of the process. It is apart from that of Process, so that neither keeps the
-// other waiting: who sends profiles does not wait for those who read them. Of a claim, the profiles are what a query
-// computes with, and the body is its answer until the last byte is written. So queries do not wait for readers of
+// other waiting: who sends profiles does not wait for those who read them. Of a reservation, the profiles are what a
+// query computes with, and the body is its answer until the last byte is written. So queries do not wait for readers of
 // answers, either.
 func Queries() *Budget {
 	Process() // sets both

@@ -16,9 +16,9 @@ import (
 // again.
 func TestWatch(t *testing.T) {
 	SetMemoryLimit(800 << 20)
-	claim := Process().Begin()
-	defer claim.Release()
-	require.NoError(t, claim.AcquireBody(t.Context(), 1000))
+	reservation := Process().Begin()
+	defer reservation.Release()
+	require.NoError(t, reservation.ReserveBody(t.Context(), 1000))
 	for range 2 {
 		tel := componenttest.NewTelemetry()
 		stopFirst, err := Watch(tel.NewTelemetrySettings())

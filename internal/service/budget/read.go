@@ -37,19 +37,19 @@ func keepBuffer(buffer []byte) {
 		buffer[:0]) //nolint:staticcheck // SA6002: the header costs 24 bytes, the buffer thousands
 }
 
-// ReadAll reads body to its end into memory that the claim holds: at most twice what has arrived. It accepts at most
-// limit bytes; for a larger body it returns a *TooLargeError. stated is the length that the sender states; negative
-// means unknown. The result is valid until c.Release.
-func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64) ([]byte, error) {
-	room := c.body.lane.largeBytes - c.body.held()
+// ReadAll reads body to its end into memory that the reservation holds: at most twice what has arrived. It accepts at
+// most limit bytes; for a larger body it returns a *TooLargeError. stated is the length that the sender states;
+// negative means unknown. The result is valid until r.Release.
+func (r *Reservation) ReadAll(ctx context.Context, body io.Reader, stated, limit int64) ([]byte, error) {
+	room := r.body.lane.largeBytes - r.body.held()
 	if stated > min(limit, room) {
-		return nil, c.tooLarge(stated, limit, room)
+		return nil, r.tooLarge(stated, limit, room)
 	}
-	c.body.isLarge = !c.body.lane.isSmall(c.body.held() + stated)
+	r.body.isLarge = !r.body.lane.isSmall(r.body.held() + stated)
 	most := min(limit, room)
 	size, held := min(firstBytes, most), int64(0)
 	buffer := newBuffer(firstBytes)
-	defer func() { c.buffers = append(c.buffers, buffer) }()
+	defer func() { r.buffers = append(r.buffers, buffer) }()
 	var probe [1]byte // it tells a body that fills the buffer from a larger one
 	for {
 		free := buffer[len(buffer):size]
@@ -64,12 +64,12 @@ func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64
 				larger = min(larger, stated)
 			}
 			if larger <= size {
-				return buffer, c.tooLarge(max(stated, size+1), limit, room)
+				return buffer, r.tooLarge(max(stated, size+1), limit, room)
 			}
 			size = larger
 		}
 		if n > 0 && held < size {
-			if err := c.AcquireBody(ctx, size-held); err != nil {
+			if err := r.ReserveBody(ctx, size-held); err != nil {
 				return buffer, err
 			}
 			held = size
@@ -91,11 +91,11 @@ func (c *Claim) ReadAll(ctx context.Context, body io.Reader, stated, limit int64
 	}
 }
 
-// tooLarge returns the error for a body of at least size bytes: that of the configured limit, unless the claim has less
-// room.
-func (c *Claim) tooLarge(size, limit, room int64) error {
+// tooLarge returns the error for a body of at least size bytes: that of the configured limit, unless the reservation
+// has less room.
+func (r *Reservation) tooLarge(size, limit, room int64) error {
 	if limit <= room {
 		return &TooLargeError{Limit: limit}
 	}
-	return &TooLargeError{Need: c.body.held() + size, Limit: c.body.lane.largeBytes}
+	return &TooLargeError{Need: r.body.held() + size, Limit: r.body.lane.largeBytes}
 }

@@ -49,8 +49,8 @@ func (e *BodyError) HTTPStatus() int { return e.Status }
 
 // BodyOptions bound a body.
 type BodyOptions struct {
-	// Claim holds the body's memory. The caller releases it.
-	Claim *budget.Claim
+	// Reservation holds the body's memory. The caller releases it.
+	Reservation *budget.Reservation
 	// LimitBytes is the largest body, both as sent and decoded.
 	LimitBytes int64
 	// Encodings are the accepted values of Content-Encoding. No encoding and identity always are.
@@ -115,13 +115,13 @@ func OpenBody(w http.ResponseWriter, r *http.Request, options BodyOptions) (*Bod
 		}
 		return nil, b.fail(fmt.Errorf("%w: %q; %s", ErrEncoding, encoding, accepted))
 	}
-	// What a decoder needs is acquired once the body is there: its sender cannot hold that.
-	data, err := options.Claim.ReadAll(b.ctx, wire, b.stated, options.LimitBytes)
+	// What a decoder needs is reserved once the body is there: its sender cannot hold that.
+	data, err := options.Reservation.ReadAll(b.ctx, wire, b.stated, options.LimitBytes)
 	if err != nil {
 		return nil, b.fail(err)
 	}
 	b.isRead = true
-	decoded, finish, err := decode(b.ctx, encoding, data, options.Claim, options.LimitBytes)
+	decoded, finish, err := decode(b.ctx, encoding, data, options.Reservation, options.LimitBytes)
 	if err != nil {
 		return nil, b.fail(fmt.Errorf("undo Content-Encoding %s: %w", encoding, err))
 	}
@@ -180,9 +180,9 @@ func bodyError(err error, stopping bool) *BodyError {
 	return &BodyError{http.StatusBadRequest, err}
 }
 
-// ReadAll reads all of the body. The result is valid until the claim is released.
+// ReadAll reads all of the body. The result is valid until the reservation is released.
 func (b *Body) ReadAll() ([]byte, error) {
-	data, err := b.options.Claim.ReadAll(b.ctx, b.reader, b.stated, b.options.LimitBytes)
+	data, err := b.options.Reservation.ReadAll(b.ctx, b.reader, b.stated, b.options.LimitBytes)
 	if err != nil {
 		return nil, b.fail(err)
 	}
@@ -190,10 +190,10 @@ func (b *Body) ReadAll() ([]byte, error) {
 	return data, nil
 }
 
-// decode returns a reader of what data becomes, and what to call after its use, or nil. The claim holds the decoder's
-// memory.
+// decode returns a reader of what data becomes, and what to call after its use, or nil. The reservation holds the
+// decoder's memory.
 func decode(
-	ctx context.Context, encoding string, data []byte, claim *budget.Claim, limit int64,
+	ctx context.Context, encoding string, data []byte, reservation *budget.Reservation, limit int64,
 ) (io.Reader, func(), error) {
 	wire := bytes.NewReader(data)
 	var reader io.Reader
@@ -204,21 +204,21 @@ func decode(
 	case "zlib", "deflate": // RFC 9110 section 8.4.1.2: deflate is the zlib format
 		reader, err = zlib.NewReader(wire)
 	case "zstd":
-		return decodeZstd(ctx, data, claim)
+		return decodeZstd(ctx, data, reservation)
 	case "lz4":
-		return decodeLZ4(ctx, wire, claim)
+		return decodeLZ4(ctx, wire, reservation)
 	default:
 		// Collectors up to v0.120 use the same name for snappy's block format and its framing format.
 		if encoding == "x-snappy-framed" || bytes.HasPrefix(data, []byte(snappyFrame)) {
 			return s2.NewReader(wire, s2.ReaderMaxBlockSize(64<<10)), nil, nil
 		}
-		reader, err = decodeSnappy(ctx, data, claim, limit)
+		reader, err = decodeSnappy(ctx, data, reservation, limit)
 	}
 	return reader, nil, err
 }
 
-func decodeLZ4(ctx context.Context, wire io.Reader, claim *budget.Claim) (io.Reader, func(), error) {
-	if err := claim.AcquireBody(ctx, lz4Bytes); err != nil {
+func decodeLZ4(ctx context.Context, wire io.Reader, reservation *budget.Reservation) (io.Reader, func(), error) {
+	if err := reservation.ReserveBody(ctx, lz4Bytes); err != nil {
 		return nil, nil, err
 	}
 	reader := lz4Readers.Get().(*lz4.Reader)
@@ -229,8 +229,8 @@ func decodeLZ4(ctx context.Context, wire io.Reader, claim *budget.Claim) (io.Rea
 	}, nil
 }
 
-// decodeZstd decodes a stream. The claim holds the window, which the decoder allocates at once.
-func decodeZstd(ctx context.Context, data []byte, claim *budget.Claim) (io.Reader, func(), error) {
+// decodeZstd decodes a stream. The reservation holds the window, which the decoder allocates at once.
+func decodeZstd(ctx context.Context, data []byte, reservation *budget.Reservation) (io.Reader, func(), error) {
 	var frame zstd.Header
 	if err := frame.Decode(data); err != nil {
 		return nil, nil, err
@@ -240,7 +240,7 @@ func decodeZstd(ctx context.Context, data []byte, claim *budget.Claim) (io.Reade
 	for class < len(zstdWindowBytes)-1 && frame.WindowSize > zstdWindowBytes[class] {
 		class++
 	}
-	if err := claim.AcquireBody(ctx, int64(zstdWindowBytes[class])); err != nil {
+	if err := reservation.ReserveBody(ctx, int64(zstdWindowBytes[class])); err != nil {
 		return nil, nil, err
 	}
 	decoder, isPooled := zstdDecoders[class].Get().(*zstd.Decoder)
@@ -265,7 +265,7 @@ func decodeZstd(ctx context.Context, data []byte, claim *budget.Claim) (io.Reade
 const snappyFrame = "\xff\x06\x00\x00sNaPpY"
 
 // decodeSnappy decodes the block format.
-func decodeSnappy(ctx context.Context, data []byte, claim *budget.Claim, limit int64) (io.Reader, error) {
+func decodeSnappy(ctx context.Context, data []byte, reservation *budget.Reservation, limit int64) (io.Reader, error) {
 	size, err := s2.DecodedLen(data)
 	switch {
 	case err != nil:
@@ -275,7 +275,7 @@ func decodeSnappy(ctx context.Context, data []byte, claim *budget.Claim, limit i
 	case size/maxSnappyRatio > len(data):
 		return nil, s2.ErrCorrupt
 	}
-	if err := claim.AcquireBody(ctx, int64(size)); err != nil {
+	if err := reservation.ReserveBody(ctx, int64(size)); err != nil {
 		return nil, err
 	}
 	decoded, err := s2.Decode(make([]byte, size), data)

@@ -46,8 +46,9 @@ type GRPC struct {
 	cancelCalls context.CancelFunc
 }
 
-// Export handles one message, whose size the claim holds, and returns the answer. The error is that of the pipeline.
-type Export func(ctx context.Context, message []byte, claim *budget.Claim) (answer []byte, err error)
+// Export handles one message, whose size the reservation holds, and returns the answer. The error is that of the
+// pipeline.
+type Export func(ctx context.Context, message []byte, reservation *budget.Reservation) (answer []byte, err error)
 
 // Start binds the endpoint and begins to serve.
 func (g *GRPC) Start(ctx context.Context, env Env) error {
@@ -87,7 +88,7 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 }
 
 // exportService returns a service whose only method is registered as a stream: for other methods, gRPC reads the
-// message before the handler can acquire memory for it.
+// message before the handler can reserve memory for it.
 func exportService(name string, handle func(grpc.ServerStream) error) *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: name, HandlerType: (*any)(nil),
@@ -122,21 +123,21 @@ func (g *GRPC) answer(stream grpc.ServerStream, export Export) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(g.serveCtx, cancel)()
-	claim := budget.Process().Begin()
-	defer claim.Release()
-	message, err := g.receive(ctx, stream, claim)
+	reservation := budget.Process().Begin()
+	defer reservation.Release()
+	message, err := g.receive(ctx, stream, reservation)
 	if err != nil {
 		return err
 	}
-	answered, err := export(ctx, message, claim)
+	answered, err := export(ctx, message, reservation)
 	if err != nil {
 		return otlpstatus.Of(err).Err()
 	}
 	return stream.SendMsg(&answered)
 }
 
-// receive reads the message of a call. Then the claim holds its size. The error has a status.
-func (g *GRPC) receive(ctx context.Context, stream grpc.ServerStream, claim *budget.Claim) ([]byte, error) {
+// receive reads the message of a call. Then the reservation holds its size. The error has a status.
+func (g *GRPC) receive(ctx context.Context, stream grpc.ServerStream, reservation *budget.Reservation) ([]byte, error) {
 	wire, ok := grpc.ServerTransportStreamFromContext(stream.Context()).(transportStream)
 	if !ok {
 		return nil, status.Error(codes.Internal, "this version of gRPC does not read messages in parts")
@@ -147,7 +148,7 @@ func (g *GRPC) receive(ctx context.Context, stream grpc.ServerStream, claim *bud
 		defer late.Stop()
 		arriving.late = late.C
 	}
-	message, err := arriving.receive(ctx, claim, g.MaxBytes)
+	message, err := arriving.receive(ctx, reservation, g.MaxBytes)
 	var tooLarge *budget.TooLargeError
 	switch {
 	case err == nil:

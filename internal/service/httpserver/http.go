@@ -147,14 +147,14 @@ func (h *HTTP) LimitBytes() int64 {
 	return limit
 }
 
-// OpenBody opens a body within the limits, on the claim. The error is a *BodyError.
-func (h *HTTP) OpenBody(w http.ResponseWriter, r *http.Request, claim *budget.Claim) (*Body, error) {
-	return OpenBody(w, r, BodyOptions{Claim: claim, LimitBytes: h.LimitBytes(), Encodings: h.encodings})
+// OpenBody opens a body within the limits, on the reservation. The error is a *BodyError.
+func (h *HTTP) OpenBody(w http.ResponseWriter, r *http.Request, reservation *budget.Reservation) (*Body, error) {
+	return OpenBody(w, r, BodyOptions{Reservation: reservation, LimitBytes: h.LimitBytes(), Encodings: h.encodings})
 }
 
-// ReadBody reads a body within the limits. The claim holds its size. The error is a *BodyError.
-func (h *HTTP) ReadBody(w http.ResponseWriter, r *http.Request, claim *budget.Claim) ([]byte, error) {
-	body, err := h.OpenBody(w, r, claim)
+// ReadBody reads a body within the limits. The reservation holds its size. The error is a *BodyError.
+func (h *HTTP) ReadBody(w http.ResponseWriter, r *http.Request, reservation *budget.Reservation) ([]byte, error) {
+	body, err := h.OpenBody(w, r, reservation)
 	if err != nil {
 		return nil, err
 	}

@@ -74,9 +74,9 @@ func encode(t testing.TB, encoding string, data []byte) []byte {
 func serve(t *testing.T, budget *budget.Budget, limit int64, then func(*http.Request)) (*Server, string) {
 	t.Helper()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		claim := budget.Begin()
-		defer claim.Release()
-		body, err := OpenBody(w, r, BodyOptions{Claim: claim, LimitBytes: limit, Encodings: Encodings})
+		reservation := budget.Begin()
+		defer reservation.Release()
+		body, err := OpenBody(w, r, BodyOptions{Reservation: reservation, LimitBytes: limit, Encodings: Encodings})
 		var data []byte
 		if err == nil {
 			data, err = body.ReadAll()
@@ -429,9 +429,9 @@ func TestShutdownOfHTTP2(t *testing.T) {
 	memory := budget.New(16 * mib)
 	s := Start(&http.Server{Protocols: unencrypted, ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			claim := memory.Begin()
-			defer claim.Release()
-			body, err := OpenBody(w, r, BodyOptions{Claim: claim, LimitBytes: mib})
+			reservation := memory.Begin()
+			defer reservation.Release()
+			body, err := OpenBody(w, r, BodyOptions{Reservation: reservation, LimitBytes: mib})
 			if err == nil {
 				_, err = body.ReadAll()
 			}
@@ -490,9 +490,9 @@ func TestCheckConfig(t *testing.T) {
 // OTLP's senders retry after a late body, and its error does not name addresses.
 func TestALateBody(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		claim := budget.New(16 * mib).Begin()
-		defer claim.Release()
-		body, err := OpenBody(w, r, BodyOptions{Claim: claim, LimitBytes: mib, Encodings: Encodings})
+		reservation := budget.New(16 * mib).Begin()
+		defer reservation.Release()
+		body, err := OpenBody(w, r, BodyOptions{Reservation: reservation, LimitBytes: mib, Encodings: Encodings})
 		if err == nil {
 			_, err = body.ReadAll()
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 )
 
-// Bounds on what a server has open at a time, which takes memory that no claim on the budget counts.
+// Bounds on what a server has open at a time, which takes memory that no reservation on the budget counts.
 const (
 	// MaxConnections is for all clients, MaxConnectionsEach for one that is alone (shares).
 	MaxConnections     = 4096

@@ -37,13 +37,13 @@ type arrivingMessage struct {
 }
 
 // receive returns the message, decompressed.
-func (m *arrivingMessage) receive(ctx context.Context, claim *budget.Claim, limit int64) ([]byte, error) {
+func (m *arrivingMessage) receive(ctx context.Context, reservation *budget.Reservation, limit int64) ([]byte, error) {
 	var header [5]byte
 	if err := m.await(func() error { return m.stream.ReadMessageHeader(header[:]) }); err != nil {
 		return nil, err
 	}
 	m.left = int64(binary.BigEndian.Uint32(header[1:]))
-	message, err := claim.ReadAll(ctx, m, m.left, limit)
+	message, err := reservation.ReadAll(ctx, m, m.left, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (m *arrivingMessage) receive(ctx context.Context, claim *budget.Claim, limi
 	case 0:
 		return message, nil
 	case 1:
-		return m.decompress(ctx, message, claim, limit)
+		return m.decompress(ctx, message, reservation, limit)
 	}
 	return nil, status.Errorf(codes.Internal, "a message with unknown flags %#x", header[0])
 }
@@ -97,18 +97,18 @@ func (m *arrivingMessage) await(read func() error) error {
 
 // decompress decodes a message that has arrived. gRPC has refused encodings that it does not know.
 func (m *arrivingMessage) decompress(
-	ctx context.Context, message []byte, claim *budget.Claim, limit int64,
+	ctx context.Context, message []byte, reservation *budget.Reservation, limit int64,
 ) ([]byte, error) {
 	encoding := m.stream.RecvCompress()
 	if !slices.Contains(Encodings, encoding) {
 		return nil, status.Errorf(codes.Unimplemented, "grpc-encoding %q is not accepted", encoding)
 	}
-	decoded, finish, err := decode(ctx, encoding, message, claim, limit)
+	decoded, finish, err := decode(ctx, encoding, message, reservation, limit)
 	if err == nil {
 		if finish != nil {
 			defer finish()
 		}
-		message, err = claim.ReadAll(ctx, decoded, -1, limit)
+		message, err = reservation.ReadAll(ctx, decoded, -1, limit)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("decompress %s: %w", encoding, err)

@@ -30,8 +30,8 @@ func serveGRPC(t *testing.T, readTimeout time.Duration) *grpc.ClientConn {
 	config.NetAddr.Transport = "tcp"
 	config.MaxRecvMsgSizeMiB = 8
 	g := &GRPC{Config: &config, ReadTimeout: readTimeout, Services: map[string]Export{
-		"test": func(_ context.Context, message []byte, claim *budget.Claim) ([]byte, error) {
-			assert.GreaterOrEqual(t, claim.HeldBytes(), int64(len(message)))
+		"test": func(_ context.Context, message []byte, reservation *budget.Reservation) ([]byte, error) {
+			assert.GreaterOrEqual(t, reservation.HeldBytes(), int64(len(message)))
 			return bytes.Clone(message), nil
 		},
 	}}

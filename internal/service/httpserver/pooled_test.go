@@ -46,10 +46,10 @@ func TestPooledForgets(t *testing.T) {
 				}
 				r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(wire))
 				r.Header.Set("Content-Encoding", encoding)
-				claim := bodies.Begin()
-				defer claim.Release()
+				reservation := bodies.Begin()
+				defer reservation.Release()
 				body, err := OpenBody(httptest.NewRecorder(), r,
-					BodyOptions{Claim: claim, LimitBytes: 32 * mib, Encodings: Encodings})
+					BodyOptions{Reservation: reservation, LimitBytes: 32 * mib, Encodings: Encodings})
 				require.NoError(t, err)
 				data, err := body.ReadAll()
 				require.NoError(t, err)

@@ -45,8 +45,8 @@ type Message struct {
 	// Data may be changed. It is valid until Export returns.
 	Data   []byte
 	IsJSON bool
-	// Claim holds the size of Data. What the message becomes is added to it.
-	Claim *budget.Claim
+	// Reservation holds the size of Data. What the message becomes is added to it.
+	Reservation *budget.Reservation
 	// Header returns the values of an HTTP header, or of a key of gRPC's metadata.
 	Header func(key string) []string
 }
@@ -74,7 +74,7 @@ func Logs(deliver func(context.Context, *Message, plog.Logs) (rejected int, reas
 		if m.IsJSON {
 			check, unmarshal = size.JSON, request.UnmarshalJSON
 		}
-		if err := Admit(ctx, m.Claim, m.Data, check); err != nil {
+		if err := Admit(ctx, m.Reservation, m.Data, check); err != nil {
 			return nil, err
 		}
 		if err := unmarshal(m.Data); err != nil {
@@ -93,9 +93,9 @@ func Logs(deliver func(context.Context, *Message, plog.Logs) (rejected int, reas
 	}
 }
 
-// Admit adds the memory that check estimates for a message to its claim. If check refuses the message, the error is a
-// *httpserver.BodyError.
-func Admit(ctx context.Context, claim *budget.Claim, data []byte,
+// Admit adds the memory that check estimates for a message to its reservation. If check refuses the message, the error
+// is a *httpserver.BodyError.
+func Admit(ctx context.Context, reservation *budget.Reservation, data []byte,
 	check func([]byte) (memoryBytes int, err error)) error {
 	memory, err := check(data)
 	switch {
@@ -104,7 +104,7 @@ func Admit(ctx context.Context, claim *budget.Claim, data []byte,
 	case err != nil:
 		return BadRequest(err)
 	}
-	err = claim.Acquire(ctx, int64(memory))
+	err = reservation.Reserve(ctx, int64(memory))
 	var tooLarge *budget.TooLargeError
 	if errors.As(err, &tooLarge) {
 		return &httpserver.BodyError{Status: http.StatusRequestEntityTooLarge, Err: err}
@@ -190,8 +190,8 @@ func (p *Protocols) startGRPC(ctx context.Context, env httpserver.Env) (Server, 
 	return server, nil
 }
 
-func (s *Signal) exportGRPC(ctx context.Context, data []byte, claim *budget.Claim) ([]byte, error) {
-	return s.answer(ctx, &Message{Data: data, Claim: claim, Header: func(key string) []string {
+func (s *Signal) exportGRPC(ctx context.Context, data []byte, reservation *budget.Reservation) ([]byte, error) {
+	return s.answer(ctx, &Message{Data: data, Reservation: reservation, Header: func(key string) []string {
 		return metadata.ValueFromIncomingContext(ctx, key)
 	}})
 }
@@ -257,12 +257,12 @@ func (s *Signal) exportHTTP(server *httpserver.HTTP, w http.ResponseWriter, r *h
 			r.Header.Get("Content-Type"), httpserver.ContentProtobuf, httpserver.ContentJSON), http.StatusUnsupportedMediaType)
 		return
 	}
-	claim := budget.Process().Begin()
-	defer claim.Release()
-	m := &Message{IsJSON: isJSON, Claim: claim, Header: r.Header.Values}
+	reservation := budget.Process().Begin()
+	defer reservation.Release()
+	m := &Message{IsJSON: isJSON, Reservation: reservation, Header: r.Header.Values}
 	var answer []byte
 	var err error
-	if m.Data, err = server.ReadBody(w, r, claim); err != nil {
+	if m.Data, err = server.ReadBody(w, r, reservation); err != nil {
 		err = fmt.Errorf("read the body: %w", err)
 	} else {
 		answer, err = s.answer(r.Context(), m)

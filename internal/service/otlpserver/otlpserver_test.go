@@ -112,7 +112,7 @@ func TestAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			servers := start(t, func(_ context.Context, m *Message, ld plog.Logs) (int, string, error) {
 				assert.Equal(t, 1, ld.LogRecordCount())
-				assert.Greater(t, m.Claim.HeldBytes(), int64(len(m.Data)))
+				assert.Greater(t, m.Reservation.HeldBytes(), int64(len(m.Data)))
 				return tt.rejected, tt.reasons, tt.err
 			})
 			check := func(response plogotlp.ExportResponse) {

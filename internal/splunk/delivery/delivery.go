@@ -29,7 +29,7 @@ import (
 // Path passes requests to pipelines. It is safe for concurrent use.
 type Path struct {
 	Options splunklog.Options
-	// Budget is the budget of the requests' claims.
+	// Budget is the budget of the requests' reservations.
 	Budget  *budget.Budget
 	Metrics *Metrics
 	// Profiles and Logs are the next consumers. Logs is for the records that have nothing to do with profiling; without it
@@ -51,10 +51,10 @@ type Report struct {
 }
 
 // Deliver translates one request and passes on what is in it. After an error the sender should repeat all of it. After
-// a permanent error it should not: nothing was accepted, and nothing would be. claim holds the memory of the request
-// until Deliver returns; the caller releases it.
-func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *budget.Claim) (Report, error) {
-	result, err := p.translate(ctx, ld, claim)
+// a permanent error it should not: nothing was accepted, and nothing would be. reservation holds the memory of the
+// request until Deliver returns; the caller releases it.
+func (p *Path) Deliver(ctx context.Context, ld plog.Logs, reservation *budget.Reservation) (Report, error) {
+	result, err := p.translate(ctx, ld, reservation)
 	if err != nil {
 		return Report{}, err
 	}
@@ -102,9 +102,10 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, claim *budget.Claim) (
 // expectedFactor is how much memory most requests take while they are translated, for each byte of their bodies.
 const expectedFactor = 40
 
-// translate translates a request within what claim can get.
-func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *budget.Claim) (result splunklog.Result, err error) {
-	err = claim.Build(ctx, expectedFactor*int64(splunklog.BodyBytes(ld)), func(reserve size.Reserve) error {
+// translate translates a request within what reservation can get.
+func (p *Path) translate(ctx context.Context, ld plog.Logs, reservation *budget.Reservation) (result splunklog.Result,
+	err error) {
+	err = reservation.Build(ctx, expectedFactor*int64(splunklog.BodyBytes(ld)), func(reserve size.Reserve) error {
 		options := p.Options
 		options.Meter = &size.Meter{Context: ctx, Reserve: reserve}
 		result = splunklog.Translate(ld, options)
@@ -114,7 +115,7 @@ func (p *Path) translate(ctx context.Context, ld plog.Logs, claim *budget.Claim)
 		err = consumererror.NewPermanent(err)
 	}
 	if err == nil {
-		claim.Built(int64(size.OfProfiles(result.Profiles))) // the pipeline may hold them for a while
+		reservation.Built(int64(size.OfProfiles(result.Profiles))) // the pipeline may hold them for a while
 	}
 	return result, err
 }

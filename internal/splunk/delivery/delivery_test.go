@@ -80,8 +80,8 @@ func TestProfilesAreCharged(t *testing.T) {
 		unpacked += len(bodies[i])
 	}
 	budget := budget.New(1 << 30)
-	claim := budget.Begin()
-	require.NoError(t, claim.Acquire(t.Context(), 1000))
+	reservation := budget.Begin()
+	require.NoError(t, reservation.Reserve(t.Context(), 1000))
 	path := new(order).path(t, nil, nil)
 	path.Profiles = func(_ context.Context, pd pprofile.Profiles) error {
 		size := pdatasize.OfProfiles(pd)
@@ -89,9 +89,9 @@ func TestProfilesAreCharged(t *testing.T) {
 		assert.EqualValues(t, 1000+size, budget.HeldBytes())
 		return nil
 	}
-	_, err := path.Deliver(t.Context(), request(bodies...), claim)
+	_, err := path.Deliver(t.Context(), request(bodies...), reservation)
 	require.NoError(t, err)
-	claim.Release()
+	reservation.Release()
 	assert.Zero(t, budget.HeldBytes())
 }
 

@@ -100,7 +100,7 @@ func (t *translator) readOTLP(body string) *Rejection {
 		return reject(ReasonTooLarge, "the body would take %d bytes of memory, more than are left", memory)
 	}
 	t.wholeBytes += 2*memory + len(payload)
-	if err := t.opts.Meter.Reach(t.memory()); err != nil {
+	if err := t.opts.Meter.GrowTo(t.memory()); err != nil {
 		return reject(ReasonTooLarge, "%w", err)
 	}
 	pd, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(payload)

@@ -49,7 +49,7 @@ func (t *translator) decodeBase64(body string, isPlain bool) *Rejection {
 	if min(t.bytesLeft, t.workLeft, t.samplesLeft) <= 0 {
 		return reject(ReasonTooLarge, "earlier records used up what one request may carry")
 	}
-	if err := t.scratch.More(2 * len(body)); err != nil {
+	if err := t.scratch.Grow(2 * len(body)); err != nil {
 		return reject(ReasonTooLarge, "%w", err)
 	}
 	if isPlain && t.record.log.Body().Type() == pcommon.ValueTypeBytes {
@@ -72,7 +72,7 @@ func (t *translator) decodeBase64(body string, isPlain bool) *Rejection {
 // visit adds one sample of a pprof.
 func (t *translator) visit(s decode.Sample) {
 	const checkEvery = 1 << 8
-	if t.visited++; t.visited%checkEvery == 0 && t.opts.Meter.Reach(t.memory()) != nil || t.opts.Meter.Err() != nil {
+	if t.visited++; t.visited%checkEvery == 0 && t.opts.Meter.GrowTo(t.memory()) != nil || t.opts.Meter.Err() != nil {
 		return // the request has ended
 	}
 	o := observation{Identity: compact.Identity{Stack: s.Stack, Link: s.Link}, period: t.record.period, value: 1}

@@ -131,7 +131,7 @@ func Translate(ld plog.Logs, opts Options) Result {
 			t.result.Others++
 		}
 		t.number++
-		if err := t.opts.Meter.Reach(t.memory()); err != nil {
+		if err := t.opts.Meter.GrowTo(t.memory()); err != nil {
 			return Result{Err: err}
 		}
 	}
@@ -160,7 +160,7 @@ func (t *translator) start(opts Options) {
 	t.dict.Reset(t.sizes)
 	t.scratch = size.Meter{Reserve: func(n int) error {
 		t.scratchBytes += n
-		return t.opts.Meter.Reach(t.memory())
+		return t.opts.Meter.GrowTo(t.memory())
 	}}
 	if opts.Meter != nil {
 		t.scratch.Context = opts.Meter.Context
@@ -176,7 +176,7 @@ func (t *translator) memory() int {
 }
 
 func (t *translator) translate(log plog.LogRecord) {
-	t.scratch.Restart()
+	t.scratch.Reset()
 	r := &t.record
 	r.read(log, &t.result.BadTimes)
 	t.result.Records[r.format][r.typ][r.source]++
@@ -267,7 +267,7 @@ func (t *tables) empty() {
 type position struct {
 	resource plog.ResourceLogs
 	scope    plog.ScopeLogs
-	// isProfiling reports that the record claims to carry a profile, or that its scope or resource does.
+	// isProfiling reports that the record reservations to carry a profile, or that its scope or resource does.
 	isProfiling bool
 }
 
@@ -293,8 +293,8 @@ func isProfiling(attributes pcommon.Map) bool {
 	return ok && value.Type() == pcommon.ValueTypeStr && value.Str() == ProfilingName
 }
 
-// Rest returns the records that do not claim to carry profiles, with their resources and scopes, in their order. It
-// returns ld if there are only such records, otherwise a copy. It only reads ld.
+// Rest returns the records that do not reservation to carry profiles, with their resources and scopes, in their order.
+// It returns ld if there are only such records, otherwise a copy. It only reads ld.
 func Rest(ld plog.Logs) plog.Logs {
 	anyProfiling := false
 	for _, at := range recordsOf(ld) {

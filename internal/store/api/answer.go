@@ -53,7 +53,7 @@ func (b *body) grow() bool {
 	b.last = nil
 	if b.bytes > maxAnswerBytes {
 		b.err = fmt.Errorf("%w: more than %d bytes", model.ErrTooLarge, maxAnswerBytes)
-	} else if b.err = b.meter.More(pieceBytes + overhang); b.err == nil {
+	} else if b.err = b.meter.Grow(pieceBytes + overhang); b.err == nil {
 		b.last = make([]byte, 0, pieceBytes+overhang)
 	}
 	return b.err == nil
@@ -88,9 +88,9 @@ func jsonAnswer(v any) (*answer, error) {
 	return &answer{body: body{last: data}, contentType: jsonType}, err
 }
 
-// write sends the answer. timeout bounds how long the client may take to read it; 0 is no limit. The claim holds the
-// bytes, and releases them as they are sent.
-func (a *answer) write(w http.ResponseWriter, r *http.Request, claim *budget.Claim, timeout time.Duration) {
+// write sends the answer. timeout bounds how long the client may take to read it; 0 is no limit. The reservation holds
+// the bytes, and releases them as they are sent.
+func (a *answer) write(w http.ResponseWriter, r *http.Request, reservation *budget.Reservation, timeout time.Duration) {
 	a.pieces, a.last = append(a.pieces, a.last), nil
 	h := w.Header()
 	h.Set("Content-Type", a.contentType)
@@ -127,7 +127,7 @@ func (a *answer) write(w http.ResponseWriter, r *http.Request, claim *budget.Cla
 		}
 		a.pieces[i] = nil
 		size -= len(piece)
-		_ = claim.ResizeBody(int64(size) + query.WritingBytes) // it only shrinks
+		_ = reservation.ResizeBody(int64(size) + query.WritingBytes) // it only shrinks
 	}
 }
 

@@ -197,12 +197,12 @@ func TestQueriesShareTheMemory(t *testing.T) {
 func TestQueriesWaitForMemory(t *testing.T) {
 	limitMemory(t)
 	address := listen(t, 10_000, api.Settings{Timeout: time.Minute})
-	claim := budget.Queries().Begin()
-	require.NoError(t, claim.Acquire(t.Context(), budget.Queries().MaxProfileBytes()))
-	other := make([]*budget.Claim, 4)
+	reservation := budget.Queries().Begin()
+	require.NoError(t, reservation.Reserve(t.Context(), budget.Queries().MaxProfileBytes()))
+	other := make([]*budget.Reservation, 4)
 	for i := range other {
 		other[i] = budget.Queries().Begin()
-		require.NoError(t, other[i].Acquire(t.Context(), budget.Queries().SmallBytes()))
+		require.NoError(t, other[i].Reserve(t.Context(), budget.Queries().SmallBytes()))
 		if i > 0 {
 			defer other[i].Release()
 		}
@@ -212,7 +212,7 @@ func TestQueriesWaitForMemory(t *testing.T) {
 	assert.Equal(t, "5", retryAfter)
 	assert.Contains(t, text, "other queries take all the memory that queries may use at the moment")
 	time.AfterFunc(100*time.Millisecond, func() {
-		claim.Release()
+		reservation.Release()
 		other[0].Release()
 	})
 	status, _, _ = ask(t, address, large)

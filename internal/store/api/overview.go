@@ -49,7 +49,7 @@ func (s *server) overview(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.meter.More(serviceBytes * len(list)); err != nil {
+	if err := r.meter.Grow(serviceBytes * len(list)); err != nil {
 		return nil, err
 	}
 	costs := make([]serviceCost, len(list))
@@ -181,7 +181,7 @@ func (s *server) readTotals(r *request, wide model.Selection, from int64, series
 		in := &series[samples.Series]
 		used := spent[in.Service]
 		if used == nil {
-			if err := r.meter.More(serviceBytes); err != nil {
+			if err := r.meter.Grow(serviceBytes); err != nil {
 				return err
 			}
 			used = &spending{firstBefore: math.MaxInt64, first: math.MaxInt64, bySeries: map[int]*holding{}}
@@ -225,7 +225,7 @@ func (u *spending) hold(r *request, series int, at int64, value float64, from in
 	if h == nil {
 		u.bySeries[series] = &holding{at: at, value: value}
 		u.firstBefore = min(u.firstBefore, at)
-		return r.meter.More(serviceBytes)
+		return r.meter.Grow(serviceBytes)
 	}
 	gap := at - h.at
 	if gap <= 0 {
@@ -332,7 +332,7 @@ func (s *server) line(r *request, a *answer, sel model.Selection, of *store.Seri
 	sel.Service, sel.Profile, sel.Type, sel.GroupBy = of.Service, of.Profile, of.Type.String(), ""
 	t, err := s.Store.Timeline(r.Context(), sel, overviewPoints, r.now)
 	if err == nil {
-		err = r.meter.More(overviewBytes)
+		err = r.meter.Grow(overviewBytes)
 	}
 	if err != nil {
 		a.err = err

@@ -146,7 +146,7 @@ func (s *server) typeCost(r *request, a *answer, sel model.Selection, in *store.
 	wide.From = max(sel.From-(sel.Until-sel.From), 1)
 	t, err := s.Store.Timeline(r.Context(), wide, 2*overviewPoints, r.now)
 	if err == nil {
-		err = r.meter.More(overviewBytes)
+		err = r.meter.Grow(overviewBytes)
 	}
 	if err != nil {
 		a.err = err

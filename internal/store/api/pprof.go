@@ -145,7 +145,7 @@ func (s *server) pprofOf(r *request, sel model.Selection, isWanted func(kind.Val
 const leftOutHeader = "X-Profile-Left-Out"
 
 func pprofAnswer(r *request, merged *store.Merged) (*answer, error) {
-	if err := r.meter.More(encode.Bytes(merged.Profiles)); err != nil {
+	if err := r.meter.Grow(encode.Bytes(merged.Profiles)); err != nil {
 		return nil, err
 	}
 	encoded, stats, err := encode.Encode(merged.Profiles)
@@ -194,7 +194,7 @@ func (s *server) stacks(r *request, sel model.Selection, format string) (*answer
 	if g.Profiles == 0 {
 		return nil, s.nothingFound(r, sel)
 	}
-	if err := r.meter.More(stacksBytes * (len(g.Frames) + len(g.Frame))); err != nil {
+	if err := r.meter.Grow(stacksBytes * (len(g.Frames) + len(g.Frame))); err != nil {
 		return nil, err
 	}
 	a := &answer{body: body{meter: r.meter}, contentType: "text/plain; charset=utf-8", filename: filename(sel, format)}

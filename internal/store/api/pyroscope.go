@@ -80,24 +80,25 @@ func rendered(render func(context.Context, url.Values, io.Writer) (string, error
 type callKey struct{}
 
 type call struct {
-	claim *budget.Claim
-	w     http.ResponseWriter
+	reservation *budget.Reservation
+	w           http.ResponseWriter
 }
 
 // parsedFactor is how many times its bytes a parsed call can take: those of a list of short ids.
 const parsedFactor = 16
 
-// readCall reads the body of a call into memory that the claim holds. Connect would read it outside of the budget.
-func readCall(w http.ResponseWriter, r *http.Request, claim *budget.Claim) error {
+// readCall reads the body of a call into memory that the reservation holds. Connect would read it outside of the
+// budget.
+func readCall(w http.ResponseWriter, r *http.Request, reservation *budget.Reservation) error {
 	encoding := r.Header.Get("Content-Encoding")
 	r.Header.Del("Content-Encoding") // Connect decodes what has arrived
-	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Claim: claim, LimitBytes: maxCallBytes})
+	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Reservation: reservation, LimitBytes: maxCallBytes})
 	if err != nil {
 		return err
 	}
 	data, err := body.ReadAll()
 	if err == nil {
-		err = claim.AcquireBody(r.Context(), parsedFactor*int64(len(data)))
+		err = reservation.ReserveBody(r.Context(), parsedFactor*int64(len(data)))
 	}
 	if encoding != "" {
 		r.Header.Set("Content-Encoding", encoding)
@@ -106,16 +107,16 @@ func readCall(w http.ResponseWriter, r *http.Request, claim *budget.Claim) error
 	return err
 }
 
-// claimed holds a claim until the answer to a call is written.
+// claimed holds a reservation until the answer to a call is written.
 func (s *server) claimed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		claim := s.queries.Begin()
-		defer claim.Release()
-		if err := readCall(w, r, claim); err != nil {
+		reservation := s.queries.Begin()
+		defer reservation.Release()
+		if err := readCall(w, r, reservation); err != nil {
 			writeCallError(w, r, s.callError(err))
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, &call{claim, w})))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callKey{}, &call{reservation, w})))
 	})
 }
 
@@ -124,9 +125,9 @@ func (s *server) limit(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, in connect.AnyRequest) (out connect.AnyResponse, err error) {
 		c, ok := ctx.Value(callKey{}).(*call)
 		if !ok {
-			return nil, errors.New("the call has no claim")
+			return nil, errors.New("the call has no reservation")
 		}
-		err = s.queries.Run(ctx, c.claim, "querier", func(ctx context.Context, meter *size.Meter) (int, error) {
+		err = s.queries.Run(ctx, c.reservation, "querier", func(ctx context.Context, meter *size.Meter) (int, error) {
 			if out, err = next(querier.WithMeter(ctx, meter), in); err != nil {
 				return 0, err
 			}

@@ -312,7 +312,7 @@ func (s *server) table(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.meter.More(tableBytes * len(g.Frames)); err != nil {
+	if err := r.meter.Grow(tableBytes * len(g.Frames)); err != nil {
 		return nil, err
 	}
 	rows := g.Functions()

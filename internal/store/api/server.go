@@ -203,12 +203,12 @@ type request struct {
 
 func (s *server) query(endpoint string, serve func(*request) (*answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		claim := s.queries.Begin()
-		defer claim.Release()
+		reservation := s.queries.Begin()
+		defer reservation.Release()
 		ctx, end := s.progress.begin(r)
 		defer end()
 		var a *answer
-		err := s.queries.Run(ctx, claim, endpoint, func(ctx context.Context, meter *size.Meter) (int, error) {
+		err := s.queries.Run(ctx, reservation, endpoint, func(ctx context.Context, meter *size.Meter) (int, error) {
 			p, err := query.ParseParams(r.URL.RawQuery)
 			if err != nil {
 				return 0, err
@@ -222,7 +222,7 @@ func (s *server) query(endpoint string, serve func(*request) (*answer, error)) h
 			writeError(w, r, s.queries.Error(err))
 			return
 		}
-		a.write(w, r, claim, s.ReadTimeout)
+		a.write(w, r, reservation, s.ReadTimeout)
 	}
 }
 

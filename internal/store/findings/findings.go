@@ -202,7 +202,7 @@ func (s *search) leaves() error {
 	}
 	for i := range leafRules {
 		rule := &leafRules[i]
-		if err := s.sel.Meter.More(len(g.Frame) + len(g.Frames)); err != nil {
+		if err := s.sel.Meter.Grow(len(g.Frame) + len(g.Frames)); err != nil {
 			return err
 		}
 		if share := rule.shareOf(g.Tree); share >= rule.least {

@@ -43,7 +43,7 @@ func (c *callTree) child(parent, frame int32) (int32, error) {
 	key := callKey{parent, frame}
 	i, ok := c.index[key]
 	if !ok {
-		if err := c.meter.More(callBytes); err != nil {
+		if err := c.meter.Grow(callBytes); err != nil {
 			return 0, err
 		}
 		i = int32(len(c.nodes))
@@ -56,7 +56,7 @@ func (c *callTree) child(parent, frame int32) (int32, error) {
 // addCallees adds what is below the outermost frames that match; nil is everything.
 func (c *callTree) addCallees(t *store.Tree, wanted []bool) error {
 	const isOutside, isTooDeep = -1, -2
-	if err := c.meter.More(4 * len(t.Frame)); err != nil {
+	if err := c.meter.Grow(4 * len(t.Frame)); err != nil {
 		return err
 	}
 	at := make([]int32, len(t.Frame)) // the node of c for each node of t
@@ -97,7 +97,7 @@ func (c *callTree) addCallees(t *store.Tree, wanted []bool) error {
 
 // addCallers adds the paths from the outermost frames that match to the entry of the program.
 func (c *callTree) addCallers(t *store.Tree, wanted []bool) error {
-	if err := c.meter.More(len(t.Frame)); err != nil {
+	if err := c.meter.Grow(len(t.Frame)); err != nil {
 		return err
 	}
 	isInside := make([]bool, len(t.Frame))
@@ -123,7 +123,7 @@ func (c *callTree) addCallers(t *store.Tree, wanted []bool) error {
 			}
 			c.nodes[node].total += t.Total[i]
 		}
-		if err := c.meter.More(0); err != nil {
+		if err := c.meter.Grow(0); err != nil {
 			return err
 		}
 	}

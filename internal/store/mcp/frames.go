@@ -59,12 +59,12 @@ func matches(meter *size.Meter, frames []store.Frame, match func(string) bool) (
 	if match == nil {
 		return nil, nil
 	}
-	if err := meter.More(len(frames)); err != nil {
+	if err := meter.Grow(len(frames)); err != nil {
 		return nil, err
 	}
 	found := make([]bool, len(frames))
 	for i := range frames {
-		if err := meter.More(0); err != nil { // a name takes up to a millisecond
+		if err := meter.Grow(0); err != nil { // a name takes up to a millisecond
 			return nil, err
 		}
 		frame := frames[i].Name
@@ -103,7 +103,7 @@ func (f *frameFilter) apply(meter *size.Meter, t *store.Tree) (*store.Tree, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := meter.More(filteredBytes * len(t.Frame)); err != nil {
+	if err := meter.Grow(filteredBytes * len(t.Frame)); err != nil {
 		return nil, err
 	}
 	const isFocused, isIgnored = 1, 2

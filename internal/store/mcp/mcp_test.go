@@ -376,9 +376,9 @@ func TestLimitsOfQueries(t *testing.T) {
 
 	full := budget.New(32 << 20)
 	for range 4 {
-		claim := full.Begin()
-		defer claim.Release()
-		for claim.AcquireBody(t.Context(), 1<<10) == nil { // until no byte is left for it
+		reservation := full.Begin()
+		defer reservation.Release()
+		for reservation.ReserveBody(t.Context(), 1<<10) == nil { // until no byte is left for it
 		}
 	}
 	s.Queries = query.New(query.Limits{MaxConcurrent: 1, Timeout: time.Minute, Budget: full})

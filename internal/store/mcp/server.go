@@ -71,9 +71,9 @@ const (
 
 // requestOf is the HTTP request that a tool answers.
 type requestOf struct {
-	// claim holds the memory of the request and of its answer.
-	claim *budget.Claim
-	ctx   context.Context //nolint:containedctx // the SDK does not end a tool's context with that of its request
+	// reservation holds the memory of the request and of its answer.
+	reservation *budget.Reservation
+	ctx         context.Context //nolint:containedctx // the SDK does not end a tool's context with that of its request
 }
 
 type requestKey struct{}
@@ -92,9 +92,9 @@ func Handler(settings Settings) http.Handler {
 			inner.ServeHTTP(w, r) // it answers with 405
 			return
 		}
-		claim := settings.Queries.Begin()
-		defer claim.Release()
-		body, err := readRequest(w, r, claim)
+		reservation := settings.Queries.Begin()
+		defer reservation.Release()
+		body, err := readRequest(w, r, reservation)
 		if err != nil {
 			status := settings.Queries.Error(err).Status
 			var wrong *httpserver.BodyError
@@ -107,27 +107,28 @@ func Handler(settings Settings) http.Handler {
 			http.Error(w, err.Error(), status)
 			return
 		}
-		// A batch of messages, as older versions of the protocol have it, would run any number of queries on one claim.
+		// A batch of messages, as older versions of the protocol have it, would run any number of queries on one reservation.
 		if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 			http.Error(w, "a request must be one JSON-RPC message; batches are not supported", http.StatusBadRequest)
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, requestOf{claim, r.Context()})))
+		inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, requestOf{reservation, r.Context()})))
 	})
 }
 
-// readRequest reads the body into memory that the claim holds. A client that sends slowly does not hold it for long.
-func readRequest(w http.ResponseWriter, r *http.Request, claim *budget.Claim) ([]byte, error) {
+// readRequest reads the body into memory that the reservation holds. A client that sends slowly does not hold it for
+// long.
+func readRequest(w http.ResponseWriter, r *http.Request, reservation *budget.Reservation) ([]byte, error) {
 	// a server that knows no deadlines has none
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTimeout))
-	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Claim: claim, LimitBytes: MaxRequestBytes})
+	body, err := httpserver.OpenBody(w, r, httpserver.BodyOptions{Reservation: reservation, LimitBytes: MaxRequestBytes})
 	if err != nil {
 		return nil, err
 	}
 	text, err := body.ReadAll()
 	if err == nil {
-		err = claim.AcquireBody(r.Context(), parsedBytes)
+		err = reservation.ReserveBody(r.Context(), parsedBytes)
 	}
 	return text, err
 }
@@ -164,15 +165,15 @@ const escaping = 4
 func (s *server) run(ctx context.Context, compute func(c *call) error) (text string, err error) {
 	request, ok := ctx.Value(requestKey{}).(requestOf)
 	if !ok { // not over HTTP
-		request.claim = s.Queries.Begin()
-		defer request.claim.Release()
+		request.reservation = s.Queries.Begin()
+		defer request.reservation.Release()
 	} else {
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer context.AfterFunc(request.ctx, func() { cancel(context.Cause(request.ctx)) })()
 		defer cancel(nil)
 	}
-	err = s.Queries.Run(ctx, request.claim, "mcp", func(ctx context.Context, meter *size.Meter) (int, error) {
+	err = s.Queries.Run(ctx, request.reservation, "mcp", func(ctx context.Context, meter *size.Meter) (int, error) {
 		c := &call{server: s, ctx: ctx, meter: meter, now: s.Now(), params: query.NewParams()}
 		if err := compute(c); err != nil {
 			return 0, err

@@ -311,7 +311,7 @@ func hottestFunctions(c *call, in *hottestIn) error {
 	if err != nil {
 		return err
 	}
-	if err := c.meter.More(tableBytes * len(g.Frames)); err != nil {
+	if err := c.meter.Grow(tableBytes * len(g.Frames)); err != nil {
 		return err
 	}
 	rows := slices.DeleteFunc(t.Functions(), func(r store.FunctionRow) bool { return r.Total == 0 })
@@ -513,7 +513,7 @@ func compare(c *call, in *compareIn) error {
 	if err != nil {
 		return err
 	}
-	if err := c.meter.More(3 * tableBytes * len(g.Frames)); err != nil {
+	if err := c.meter.Grow(3 * tableBytes * len(g.Frames)); err != nil {
 		return err
 	}
 	changes := changesOf(t, g.Total[0], g.BaseTotal[0], by)

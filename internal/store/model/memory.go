@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
-// Memory is what a query uses. It is reserved before it is taken, memoryStep bytes at a time. After an error, Take and
+// Memory is what a query uses. It is reserved before it is taken, memoryStep bytes at a time. After an error, Grow and
 // Check return the same one again, so that a loop may go on for a few steps.
 type Memory struct {
 	meter          *size.Meter
@@ -30,19 +30,19 @@ func NewMemory(ctx context.Context, meter *size.Meter) *Memory {
 	return &Memory{meter: meter, Progress: progress}
 }
 
-// Take takes n bytes more.
-func (m *Memory) Take(n int) error {
+// Grow reserves n bytes more.
+func (m *Memory) Grow(n int) error {
 	if m.used += n; m.used <= m.reserved {
 		return m.meter.Err()
 	}
 	m.reserved = m.used + memoryStep
-	return m.meter.Reach(m.reserved)
+	return m.meter.GrowTo(m.reserved)
 }
 
-// Release tells that n bytes are no longer in use. What was reserved for them serves what comes next.
+// Release frees n bytes. What was reserved for them serves what comes next.
 func (m *Memory) Release(n int) { m.used -= n }
 
-// Check returns an error if the query has ended: that of its context, or of Take. It lets others run first: otherwise a
+// Check returns an error if the query has ended: that of its context, or of Grow. It lets others run first: otherwise a
 // push may wait until Go's scheduler interrupts the query, which it does after 10 ms.
 func (m *Memory) Check() error {
 	runtime.Gosched()
@@ -51,8 +51,8 @@ func (m *Memory) Check() error {
 
 // Keep ends a query whose result takes n bytes.
 func (m *Memory) Keep(n int) error {
-	m.meter.Restart()
-	return m.meter.More(n)
+	m.meter.Reset()
+	return m.meter.Grow(n)
 }
 
 // Fitted computes an answer that may leave out nodes. If all nodes need more memory than a query can ever have, fitted
@@ -65,14 +65,14 @@ func (m *Memory) Fitted(compute func(parts int) error) error {
 			return err
 		}
 		m.used, m.reserved = used, used
-		m.meter.Again(used)
+		m.meter.Retry(used)
 	}
 	return err
 }
 
 // OnTop makes the memory come on top of what the meter has already.
 func (m *Memory) OnTop() *Memory {
-	m.used = m.meter.Level()
+	m.used = m.meter.InUse()
 	m.reserved = m.used
 	return m
 }

@@ -173,7 +173,7 @@ func (q *Querier) pruned(ctx context.Context, maxNodes int64,
 	if err != nil {
 		return nil, err
 	}
-	if err := meterOf(ctx).More(flameBytes * len(tree.Frame)); err != nil {
+	if err := meterOf(ctx).Grow(flameBytes * len(tree.Frame)); err != nil {
 		return nil, err
 	}
 	return prune(tree, int(cmp.Or(maxNodes, defaultMaxNodes))), nil

@@ -159,7 +159,7 @@ func (n *naming) ofSample(dict *dictionary.Dictionary, set dictionary.AttributeS
 		l, ok := s.known[at]
 		if !ok {
 			l = s.label(at)
-			_ = n.memory.More(cacheBytes + len(l.value)) // its callers check
+			_ = n.memory.Grow(cacheBytes + len(l.value)) // its callers check
 			s.known[at] = l
 		}
 		if l.value != "" {
@@ -221,7 +221,7 @@ func parseSelectors(meter *size.Meter, list ...string) (matchers []*labels.Match
 			if strings.Count(selector, "{") > 1 {
 				cost *= maxRepetitions / 10
 			}
-			if err := meter.More(cost); err != nil {
+			if err := meter.Grow(cost); err != nil {
 				return nil, err
 			}
 		}
@@ -339,7 +339,7 @@ func (q *Querier) choose(
 	}
 	for _, in := range withCPUTime(list) {
 		rest, ok := s.match(&in, matchers)
-		if err := meter.More(0); err != nil {
+		if err := meter.Grow(0); err != nil {
 			return nil, err
 		}
 		if ok {
@@ -462,7 +462,7 @@ func (s *selection) keeps(samples *store.Samples, row int) bool {
 			}
 			ok = ok && m.Matches(s.sampleValue(samples.Dict, set, m.Name))
 		}
-		_ = s.memory.More(cacheBytes) // Read checks
+		_ = s.memory.Grow(cacheBytes) // Read checks
 		decided[key] = ok
 	}
 	return ok
@@ -480,7 +480,7 @@ func (s *selection) keepsStack(samples *store.Samples, row int) bool {
 	ok, known := s.begins[key]
 	if !known {
 		ok = samples.Begins(row, s.sites)
-		_ = s.memory.More(cacheBytes) // Read checks
+		_ = s.memory.Grow(cacheBytes) // Read checks
 		s.begins[key] = ok
 	}
 	return ok
@@ -529,7 +529,7 @@ func (q *Querier) labelSets(s *selection, names []string, use func([]label) erro
 				continue
 			}
 			seen[key] = true
-			if err := s.memory.More(cacheBytes); err != nil {
+			if err := s.memory.Grow(cacheBytes); err != nil {
 				return err
 			}
 			if !of.keeps(samples, row) {

@@ -62,7 +62,7 @@ func (q *Querier) pprof(ctx context.Context, in *querierv1.SelectMergeStacktrace
 func message(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest,
 	merged *store.Merged) (*profilev1.Profile, error) {
 	meter := meterOf(ctx)
-	if err := meter.More(encode.Bytes(merged.Profiles)); err != nil {
+	if err := meter.Grow(encode.Bytes(merged.Profiles)); err != nil {
 		return nil, err
 	}
 	encoded, stats, err := encode.Encode(merged.Profiles)
@@ -72,7 +72,7 @@ func message(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest,
 	if stats.Dropped > 0 || len(encoded) != 1 {
 		return nil, model.ErrTooLarge
 	}
-	if err := meter.More(messageFactor * len(encoded[0].Bytes)); err != nil {
+	if err := meter.Grow(messageFactor * len(encoded[0].Bytes)); err != nil {
 		return nil, err
 	}
 	p := &profilev1.Profile{}
@@ -121,7 +121,7 @@ func (c *cutter) index() error {
 		c.locations[l.Id] = l
 		c.lastID = max(c.lastID, l.Id)
 	}
-	return c.meter.More(cacheBytes * len(c.p.Location))
+	return c.meter.Grow(cacheBytes * len(c.p.Location))
 }
 
 func (c *cutter) add(l *profilev1.Location) uint64 {
@@ -164,7 +164,7 @@ func (c *cutter) cut(most int64) error {
 	for _, s := range c.p.Sample {
 		before := len(totals)
 		walk(s, func(node int32) bool { totals[node] += s.Value[0]; return true })
-		if err := c.meter.More(cacheBytes * (len(totals) - before)); err != nil {
+		if err := c.meter.Grow(cacheBytes * (len(totals) - before)); err != nil {
 			return err
 		}
 	}
@@ -239,7 +239,7 @@ func (c *cutter) forPGO(in *typesv1.GoPGO) error {
 			leaf.Address, leaf.Line[0].Line = 0, 0
 			id = c.add(leaf)
 			leaves[string(key)] = id
-			if err := c.meter.More(2*cacheBytes + 2*len(key) + cacheBytes*len(of.Line)); err != nil {
+			if err := c.meter.Grow(2*cacheBytes + 2*len(key) + cacheBytes*len(of.Line)); err != nil {
 				return err
 			}
 		}
@@ -263,7 +263,7 @@ func (c *cutter) finish() error {
 			continue
 		}
 		byStack[string(key)] = s
-		if err := c.meter.More(cacheBytes + len(key)); err != nil {
+		if err := c.meter.Grow(cacheBytes + len(key)); err != nil {
 			return err
 		}
 	}

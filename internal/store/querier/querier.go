@@ -148,7 +148,7 @@ func (q *Querier) LabelValues(ctx context.Context,
 			return nil
 		}
 		values[list[0].value] = true
-		return meter.More(cacheBytes + 2*len(list[0].value))
+		return meter.Grow(cacheBytes + 2*len(list[0].value))
 	})
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (q *Querier) Series(ctx context.Context,
 		}
 		seen[key] = true
 		out.LabelsSet = append(out.LabelsSet, &typesv1.Labels{Labels: pairs(list)})
-		return meter.More(2*len(key) + cacheBytes*(len(list)+1))
+		return meter.Grow(2*len(key) + cacheBytes*(len(list)+1))
 	})
 	if err != nil {
 		return nil, err

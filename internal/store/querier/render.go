@@ -109,7 +109,7 @@ func (q *Querier) Render(ctx context.Context, params url.Values, w io.Writer) (c
 		all = series.Msg.Series[0]
 	}
 	steps := newSteps(in.Start, in.End, int64(step))
-	if err := meterOf(ctx).More(8 * steps.n * (1 + len(series.Msg.Series))); err != nil {
+	if err := meterOf(ctx).Grow(8 * steps.n * (1 + len(series.Msg.Series))); err != nil {
 		return "", err
 	}
 	out.Timeline = steps.of(all)

@@ -96,7 +96,7 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 				if !known {
 					group = g.number(s.grouped(&s.series[p.series], by, samples.Dict, set))
 					ofSet[key] = group
-					if err := s.memory.More(2 * cacheBytes); err != nil {
+					if err := s.memory.Grow(2 * cacheBytes); err != nil {
 						return err
 					}
 				}
@@ -193,7 +193,7 @@ func (q *Querier) SelectSeries(
 		if b == nil {
 			b = &bucket{}
 			found[key{p.group, at}] = b
-			if err := s.memory.More(2 * pointBytes); err != nil {
+			if err := s.memory.Grow(2 * pointBytes); err != nil {
 				return err
 			}
 		}
@@ -203,7 +203,7 @@ func (q *Querier) SelectSeries(
 			(exemplars || in.GetAggregation() == typesv1.TimeSeriesAggregationType_TIME_SERIES_AGGREGATION_TYPE_AVERAGE) {
 			seen[of] = true
 			b.count++
-			if err := s.memory.More(pointBytes); err != nil {
+			if err := s.memory.Grow(pointBytes); err != nil {
 				return err
 			}
 		}
@@ -247,7 +247,7 @@ func (b *bucket) exemplify(s *selection, byProfile map[point]*exemplar, p *point
 	if e == nil {
 		e = &exemplar{point: *p}
 		byProfile[key] = e
-		if err := s.memory.More(2 * pointBytes); err != nil {
+		if err := s.memory.Grow(2 * pointBytes); err != nil {
 			return err
 		}
 	}
@@ -332,7 +332,7 @@ func (q *Querier) SelectHeatmap(
 		key.value = 0
 		before := len(values)
 		if values[key] += p.value; len(values) > before {
-			return s.memory.More(2 * pointBytes)
+			return s.memory.Grow(2 * pointBytes)
 		}
 		return nil
 	})

@@ -4,9 +4,9 @@
 // Package query runs the queries of a store for all protocols: with a memory budget, a limited number of slots, and a
 // timeout. All protocols share its parameters (params.go).
 //
-// All queries share a budget of memory. A query's claim holds what it computes with, and then the answer, until the
-// last byte is written. The slot is for the processor: it is free again when the answer is complete. Otherwise a few
-// clients that do not read would keep everyone else out.
+// All queries share a budget of memory. A query's reservation holds what it computes with, and then the answer, until
+// the last byte is written. The slot is for the processor: it is free again when the answer is complete. Otherwise a
+// few clients that do not read would keep everyone else out.
 package query
 
 import (
@@ -60,20 +60,20 @@ func New(limits Limits) *Queries {
 	return &Queries{Limits: limits, short: make(chan struct{}, slots), long: make(chan struct{}, slots)}
 }
 
-// Begin returns the claim of a query. The caller releases it when the answer is written.
-func (q *Queries) Begin() *budget.Claim { return q.Budget.Begin() }
+// Begin returns the reservation of a query. The caller releases it when the answer is written.
+func (q *Queries) Begin() *budget.Reservation { return q.Budget.Begin() }
 
 // WritingBytes is what sending an answer takes besides its bytes: buffers, and gzip's tables.
 const WritingBytes = 512 << 10
 
-// Run calls compute, which returns the size of the answer, on the claim. Afterwards the claim holds that.
-func (q *Queries) Run(ctx context.Context, claim *budget.Claim, endpoint string,
+// Run calls compute, which returns the size of the answer, on the reservation. Afterwards the reservation holds that.
+func (q *Queries) Run(ctx context.Context, reservation *budget.Reservation, endpoint string,
 	compute func(ctx context.Context, meter *size.Meter) (answerBytes int, err error),
 ) error {
 	start := time.Now()
 	limited, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()
-	err := q.run(limited, claim, compute)
+	err := q.run(limited, reservation, compute)
 	outcome := "ok"
 	if err != nil {
 		outcome = "failed"
@@ -85,11 +85,11 @@ func (q *Queries) Run(ctx context.Context, claim *budget.Claim, endpoint string,
 	return err
 }
 
-func (q *Queries) run(ctx context.Context, claim *budget.Claim,
+func (q *Queries) run(ctx context.Context, reservation *budget.Reservation,
 	compute func(context.Context, *size.Meter) (int, error)) error {
 	// A part of the answer's memory is acquired before the query waits for a slot, and the rest at once or not at all: a
 	// query that has a slot does not wait for the clients of other queries.
-	if err := claim.AcquireBody(ctx, WritingBytes); err != nil {
+	if err := reservation.ReserveBody(ctx, WritingBytes); err != nil {
 		return err
 	}
 	if err := acquire(ctx, q.short); err != nil {
@@ -97,7 +97,7 @@ func (q *Queries) run(ctx context.Context, claim *budget.Claim,
 	}
 	t := &turn{queries: q}
 	t.timer = time.AfterFunc(shortTime, t.endShort)
-	err := q.compute(ctx, claim, t, compute)
+	err := q.compute(ctx, reservation, t, compute)
 	t.end()
 	if !t.mustWait {
 		return err
@@ -106,14 +106,14 @@ func (q *Queries) run(ctx context.Context, claim *budget.Claim,
 		return err
 	}
 	defer func() { <-q.long }()
-	return q.compute(ctx, claim, nil, compute)
+	return q.compute(ctx, reservation, nil, compute)
 }
 
-// compute calls compute with the memory of a claim. t is nil for a query with a long slot.
-func (q *Queries) compute(ctx context.Context, claim *budget.Claim, t *turn,
+// compute calls compute with the memory of a reservation. t is nil for a query with a long slot.
+func (q *Queries) compute(ctx context.Context, reservation *budget.Reservation, t *turn,
 	compute func(context.Context, *size.Meter) (int, error)) error {
 	// Ordinary queries need no more than they begin with, and wait for no large one.
-	err := claim.Build(ctx, q.Budget.SmallBytes(), func(reserve size.Reserve) error {
+	err := reservation.Build(ctx, q.Budget.SmallBytes(), func(reserve size.Reserve) error {
 		meter := &size.Meter{Context: ctx, Reserve: reserve, Limit: int(q.Budget.MaxProfileBytes())}
 		if t != nil {
 			meter.Turn = t.check
@@ -128,11 +128,11 @@ func (q *Queries) compute(ctx context.Context, claim *budget.Claim, t *turn,
 		}
 		n, err := compute(ctx, meter)
 		if err == nil {
-			err = claim.ResizeBody(int64(n) + WritingBytes)
+			err = reservation.ResizeBody(int64(n) + WritingBytes)
 		}
 		return err
 	})
-	claim.Built(0)
+	reservation.Built(0)
 	return err
 }
 

@@ -20,7 +20,7 @@ import (
 // are slots.
 func TestSmallQueriesPassLargeOnes(t *testing.T) {
 	for name, grow := range map[string]func(*size.Meter) error{
-		"memory": func(m *size.Meter) error { return m.More(4 << 20) },
+		"memory": func(m *size.Meter) error { return m.Grow(4 << 20) },
 		"time": func(m *size.Meter) error {
 			time.Sleep(2 * shortTime)
 			return m.Check()
@@ -35,9 +35,9 @@ func TestSmallQueriesPassLargeOnes(t *testing.T) {
 			var all sync.WaitGroup
 			for range 4 {
 				all.Go(func() {
-					claim := q.Begin()
-					defer claim.Release()
-					assert.NoError(t, q.Run(t.Context(), claim, "large", func(_ context.Context, m *size.Meter) (int, error) {
+					reservation := q.Begin()
+					defer reservation.Release()
+					assert.NoError(t, q.Run(t.Context(), reservation, "large", func(_ context.Context, m *size.Meter) (int, error) {
 						if err := grow(m); err != nil {
 							return 0, err
 						}
@@ -49,11 +49,11 @@ func TestSmallQueriesPassLargeOnes(t *testing.T) {
 			}
 			<-running
 			for range 20 {
-				claim := q.Begin()
-				require.NoError(t, q.Run(t.Context(), claim, "small", func(_ context.Context, m *size.Meter) (int, error) {
-					return 1, m.More(1)
+				reservation := q.Begin()
+				require.NoError(t, q.Run(t.Context(), reservation, "small", func(_ context.Context, m *size.Meter) (int, error) {
+					return 1, m.Grow(1)
 				}))
-				claim.Release()
+				reservation.Release()
 			}
 			assert.Empty(t, running, "the others wait")
 			close(finish)

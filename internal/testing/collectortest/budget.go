@@ -14,11 +14,11 @@ import (
 // FillBudget takes all that a budget has for bodies, until the function that it returns is called.
 func FillBudget(tb testing.TB, process *budget.Budget) (release func()) {
 	tb.Helper()
-	var claims []*budget.Claim
+	var reservations []*budget.Reservation
 	take := func(n int64) {
 		c := process.Begin()
-		require.NoError(tb, c.AcquireBody(tb.Context(), n))
-		claims = append(claims, c)
+		require.NoError(tb, c.ReserveBody(tb.Context(), n))
+		reservations = append(reservations, c)
 	}
 	take(process.MaxBodyBytes())
 	const small = 12 // a small body has a twelfth of a large one, and there is room for four
@@ -26,7 +26,7 @@ func FillBudget(tb testing.TB, process *budget.Budget) (release func()) {
 		take(process.MaxBodyBytes() / small)
 	}
 	return func() {
-		for _, c := range claims {
+		for _, c := range reservations {
 			c.Release()
 		}
 	}

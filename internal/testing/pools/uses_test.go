@@ -370,10 +370,10 @@ func readBody(r *request) string {
 	in := httptest.NewRequest(http.MethodPost, "/", body).WithContext(r.context())
 	in.ContentLength = -1
 	in.Header.Set("Content-Encoding", r.kind)
-	claim := bodies().Begin()
-	defer claim.Release()
+	reservation := bodies().Begin()
+	defer reservation.Release()
 	opened, err := httpserver.OpenBody(httptest.NewRecorder(), in, httpserver.BodyOptions{
-		Claim: claim, LimitBytes: 64 << 20, Encodings: httpserver.Encodings,
+		Reservation: reservation, LimitBytes: 64 << 20, Encodings: httpserver.Encodings,
 	})
 	if err != nil {
 		return err.Error()

@@ -51,16 +51,17 @@ type Fetcher struct {
 	MaxBytes int64
 }
 
-// Get fetches one payload into memory that claim holds. Errors name the URL as shown.
-func (f *Fetcher) Get(ctx context.Context, target *url.URL, shown string, claim *budget.Claim) ([]byte, error) {
-	data, err := f.get(ctx, target, claim)
+// Get fetches one payload into memory that reservation holds. Errors name the URL as shown.
+func (f *Fetcher) Get(ctx context.Context, target *url.URL, shown string, reservation *budget.Reservation) ([]byte,
+	error) {
+	data, err := f.get(ctx, target, reservation)
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", shown, err)
 	}
 	return data, nil
 }
 
-func (f *Fetcher) get(ctx context.Context, target *url.URL, claim *budget.Claim) ([]byte, error) {
+func (f *Fetcher) get(ctx context.Context, target *url.URL, reservation *budget.Reservation) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
 	if err != nil {
 		return nil, ingest.Reject(ingest.Unreachable, errors.New("the URL is invalid")) // err repeats the URL
@@ -98,7 +99,7 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL, claim *budget.Claim)
 	if response.Header.Get("Content-Encoding") != "" {
 		stated = -1 // it is the encoded length
 	}
-	data, err := claim.ReadAll(ctx, body, stated, f.MaxBytes)
+	data, err := reservation.ReadAll(ctx, body, stated, f.MaxBytes)
 	var tooLarge *budget.TooLargeError
 	switch {
 	case errors.As(err, &tooLarge) && tooLarge.Limit == f.MaxBytes:

@@ -24,11 +24,11 @@ func get(t *testing.T, handler http.HandlerFunc, maxBytes, budgetBytes int64) ([
 	require.NoError(t, err)
 	transport := &http.Transport{DisableCompression: true}
 	defer transport.CloseIdleConnections()
-	claim := budget.New(budgetBytes).Begin()
-	defer claim.Release()
+	reservation := budget.New(budgetBytes).Begin()
+	defer reservation.Release()
 	f := Fetcher{Client: &http.Client{Transport: transport}, ExplicitEncoding: true, MaxBytes: maxBytes}
-	data, err := f.Get(t.Context(), target, "the target", claim)
-	return append([]byte(nil), data...), err // the claim owns data
+	data, err := f.Get(t.Context(), target, "the target", reservation)
+	return append([]byte(nil), data...), err // the reservation owns data
 }
 
 // TestBinaryAnswerNamedText has frameworks that call every answer text, or a page.

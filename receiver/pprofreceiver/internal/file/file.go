@@ -194,9 +194,9 @@ func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool 
 		f.bad(file, seen, err)
 		return true
 	}
-	claim := f.ingest.Begin()
-	defer claim.Release()
-	data, err := load(ctx, file, claim)
+	reservation := f.ingest.Begin()
+	defer reservation.Release()
+	data, err := load(ctx, file, reservation)
 	switch {
 	case ctx.Err() != nil:
 		return false
@@ -217,7 +217,7 @@ func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool 
 	sum := sha256.Sum256(data)
 	content := hex.EncodeToString(sum[:16])
 	if content != seen.Content { // otherwise only its time changed
-		err := f.deliver(ctx, file, ingest.Payload{Data: data, Claim: claim, Modified: file.info.ModTime()})
+		err := f.deliver(ctx, file, ingest.Payload{Data: data, Reservation: reservation, Modified: file.info.ModTime()})
 		f.ingest.CountRejected(ctx, err)
 		if err != nil && !ingest.IsPermanent(err) {
 			f.log.Note("refused", fmt.Errorf("deliver %q, and retry at the next scan: %w", file.path, err))

@@ -19,14 +19,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 )
 
-// load reads a file into memory that claim holds. It returns no data and no error if the file changed meanwhile.
-func load(ctx context.Context, file foundFile, claim *budget.Claim) (data []byte, err error) {
+// load reads a file into memory that reservation holds. It returns no data and no error if the file changed meanwhile.
+func load(ctx context.Context, file foundFile, reservation *budget.Reservation) (data []byte, err error) {
 	opened, err := os.Open(file.path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	data, err = claim.ReadAll(ctx, opened, file.info.Size(), file.info.Size())
+	data, err = reservation.ReadAll(ctx, opened, file.info.Size(), file.info.Size())
 	var grown *budget.TooLargeError
 	switch {
 	case errors.As(err, &grown) && !file.isUnchanged():

@@ -3,9 +3,9 @@
 
 // Package ingest is the path of all payloads, regardless of their source: decode, name, deliver.
 //
-// A source begins a claim on the budget, reads a payload into it, and calls Ingest (or Decode and Deliver, if something
-// happens in between). An error is a *Rejection if the payload never reached the pipeline; the source counts it with
-// CountRejected.
+// A source begins a reservation on the budget, reads a payload into it, and calls Ingest (or Decode and Deliver, if
+// something happens in between). An error is a *Rejection if the payload never reached the pipeline; the source counts
+// it with CountRejected.
 package ingest
 
 import (
@@ -40,8 +40,8 @@ import (
 // Payload is what a source received, and what it knows about it.
 type Payload struct {
 	Data []byte
-	// Claim holds the bytes of the payload and of what it is decoded to. The source releases it after the delivery.
-	Claim *budget.Claim
+	// Reservation holds the bytes of the payload and of what it is decoded to. The source releases it after the delivery.
+	Reservation *budget.Reservation
 	Identity
 	// ProfileName is which profile it is, as otlp/kind names it, or empty.
 	ProfileName string
@@ -176,7 +176,7 @@ func New(s Settings) (*Ingester, error) {
 }
 
 // Decode decodes a payload to OTLP profiles, sets their resource and scope, and counts the faults. The error is a
-// *Rejection; the claim is then as before.
+// *Rejection; the reservation is then as before.
 func (in *Ingester) Decode(ctx context.Context, p Payload) (pprofile.Profiles, pprofdecode.Stats, error) {
 	stated := statedSize(p.Data)
 	pd, stats, err := in.decode(ctx, &p)
@@ -266,10 +266,10 @@ func (in *Ingester) decodePprof(
 // expectedFactor is how much memory most payloads take while they are decoded, for each plain byte.
 const expectedFactor = 10
 
-// build calls decode with a meter that reserves memory in the payload's claim. The error is a *Rejection.
+// build calls decode with a meter that reserves memory in the payload's reservation. The error is a *Rejection.
 func (in *Ingester) build(ctx context.Context, p *Payload, decode func(*pdatasize.Meter) error) error {
 	plain := min(max(statedSize(p.Data), len(p.Data)), in.limit(p))
-	err := p.Claim.Build(ctx, int64(expectedFactor*plain), func(reserve pdatasize.Reserve) error {
+	err := p.Reservation.Build(ctx, int64(expectedFactor*plain), func(reserve pdatasize.Reserve) error {
 		return decode(&pdatasize.Meter{Context: ctx, Reserve: reserve})
 	})
 	is := func(target error) bool { return errors.Is(err, target) }
@@ -291,8 +291,8 @@ func (in *Ingester) build(ctx context.Context, p *Payload, decode func(*pdatasiz
 	return Reject(NotPprof, err)
 }
 
-// finish prepares decoded profiles for their delivery: they replace the payload in its claim, and get their resource
-// and scope.
+// finish prepares decoded profiles for their delivery: they replace the payload in its reservation, and get their
+// resource and scope.
 func (in *Ingester) finish(pd pprofile.Profiles, p *Payload, stats *pprofdecode.Stats) error {
 	if err := p.checkStated(pd, stats.UncompressedBytes); err != nil {
 		return err
@@ -316,7 +316,7 @@ func (in *Ingester) finish(pd pprofile.Profiles, p *Payload, stats *pprofdecode.
 			}
 		}
 	}
-	p.Claim.Built(int64(pdatasize.OfProfiles(pd)))
+	p.Reservation.Built(int64(pdatasize.OfProfiles(pd)))
 	return nil
 }
 
@@ -409,7 +409,8 @@ func (p *Payload) setTemporality(profile pprofile.Profile, statement *kind.State
 	statement.Put(profile, declared, values)
 }
 
-// Plain returns the plain bytes of a payload, whose memory its claim holds from then on. The error is a *Rejection.
+// Plain returns the plain bytes of a payload, whose memory its reservation holds from then on. The error is a
+// *Rejection.
 func (in *Ingester) Plain(ctx context.Context, p *Payload) (plain []byte, err error) {
 	if len(p.Data) == 0 {
 		return nil, nil
@@ -419,7 +420,7 @@ func (in *Ingester) Plain(ctx context.Context, p *Payload) (plain []byte, err er
 		return err
 	})
 	if err == nil {
-		p.Claim.Built(int64(len(plain)))
+		p.Reservation.Built(int64(len(plain)))
 	}
 	return plain, err
 }
@@ -457,8 +458,8 @@ func statedSize(data []byte) int {
 	return max(least, guessedRatio*len(data))
 }
 
-// Begin returns a claim on the budget for one payload.
-func (in *Ingester) Begin() *budget.Claim { return in.Budget.Begin() }
+// Begin returns a reservation on the budget for one payload.
+func (in *Ingester) Begin() *budget.Reservation { return in.Budget.Begin() }
 
 // MaxBytes returns the configured size of the largest payload. The budget can have less room: see CheckSize.
 func (in *Ingester) MaxBytes() int64 { return int64(in.Limits.MaxProfileBytes) }
@@ -498,6 +499,6 @@ func (in *Ingester) Ingest(ctx context.Context, p Payload, timeout time.Duration
 	if err != nil {
 		return err
 	}
-	p.Claim.DropBody()
+	p.Reservation.DropBody()
 	return in.Deliver(ctx, pd, timeout)
 }

@@ -81,7 +81,8 @@ func (s *Server) readDatadogForm(r *pushRequest) (event datadogEvent, profiles [
 			return nil, nil
 		}
 		profiles = append(profiles, namedPayload{name, ingest.Payload{
-			Claim: r.claim, IsNamedByTypes: true, Temporality: ingest.TemporalityOfPath(name), // dd-trace-go: delta-heap.pprof
+			// dd-trace-go: delta-heap.pprof
+			Reservation: r.reservation, IsNamedByTypes: true, Temporality: ingest.TemporalityOfPath(name),
 		}})
 		return &profiles[len(profiles)-1].Data, nil
 	})

@@ -24,7 +24,7 @@ func (s *Server) handlePush(w http.ResponseWriter, r *pushRequest) error {
 	if err != nil {
 		return ingest.Reject(ingest.BadRequest, err)
 	}
-	payload.Claim = r.claim
+	payload.Reservation = r.reservation
 	if r.isForm() {
 		var files []namedPayload
 		if files, err = s.readFiles(r, payload); err == nil {
@@ -137,7 +137,7 @@ func (s *Server) readForm(r *pushRequest, place func(*multipart.Part) (*[]byte, 
 			// Otherwise NextPart would read the part as if it were a header.
 			_, err = io.Copy(io.Discard, part)
 		} else {
-			*to, err = r.claim.ReadAll(r.Context(), part, -1, s.http.LimitBytes())
+			*to, err = r.reservation.ReadAll(r.Context(), part, -1, s.http.LimitBytes())
 		}
 		if err != nil {
 			return s.rejectionOfForm(err)

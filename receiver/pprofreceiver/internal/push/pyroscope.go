@@ -151,7 +151,7 @@ func (s *Server) ingestPayload(
 	if isText {
 		text = in.CutTextType()
 	}
-	if p, err = s.payload(r.claim, s.tenant(r), &in.Source); err != nil {
+	if p, err = s.payload(r.reservation, s.tenant(r), &in.Source); err != nil {
 		return p, err
 	}
 	p.Data, p.From, p.Until = form.profile, in.From, in.Until
@@ -164,7 +164,8 @@ func (s *Server) ingestPayload(
 	case isText:
 		p.Format, p.Folded = formats.Folded, foldedOptions(&text, in)
 	case in.Format == formatJFR:
-		if p.Labels, err = s.ingest.Plain(r.Context(), &ingest.Payload{Data: form.labels, Claim: r.claim}); err != nil {
+		if p.Labels, err = s.ingest.Plain(r.Context(),
+			&ingest.Payload{Data: form.labels, Reservation: r.reservation}); err != nil {
 			return p, fmt.Errorf("labels: %w", err)
 		}
 		p.Format, p.ProfileName, p.IsNamedByTypes = formats.JFR, "", false // a recording holds several profiles with names
@@ -235,7 +236,8 @@ func (s *Server) tenant(r *pushRequest) string {
 }
 
 // payload returns a payload without data, with the identity of its sender.
-func (s *Server) payload(claim *budget.Claim, tenant string, from *pyroscopewire.Source) (ingest.Payload, error) {
+func (s *Server) payload(reservation *budget.Reservation, tenant string, from *pyroscopewire.Source) (ingest.Payload,
+	error) {
 	size := len(tenant) + len(from.Service) + len(from.SessionID) + len(from.ProfileName) + len(from.ScopeName) +
 		len(from.ScopeVersion)
 	for _, l := range from.Labels {
@@ -264,7 +266,7 @@ func (s *Server) payload(claim *budget.Claim, tenant string, from *pyroscopewire
 	put(s.cfg.Pyroscope.TenantAttribute, tenant)
 	put(rename(pyroscopewire.LabelService, ingest.AttributeServiceName), from.Service)
 	return ingest.Payload{
-		Identity: id, Claim: claim, Format: formats.Pprof, Temporality: from.Temporality,
+		Identity: id, Reservation: reservation, Format: formats.Pprof, Temporality: from.Temporality,
 		ProfileName: kind.Canonical(dictionary.ValidUTF8(from.ProfileName)), IsNamedByTypes: true,
 		ScopeName: dictionary.ValidUTF8(from.ScopeName), ScopeVersion: dictionary.ValidUTF8(from.ScopeVersion),
 	}, nil
@@ -296,7 +298,7 @@ func (s *Server) push(r *pushRequest, message []byte, parse func([]byte) ([]pyro
 	var payloads []namedPayload
 	tenant := s.tenant(r)
 	for _, one := range series {
-		p, err := s.payload(r.claim, tenant, &one.Source)
+		p, err := s.payload(r.reservation, tenant, &one.Source)
 		if err != nil {
 			return err
 		}
@@ -326,7 +328,8 @@ func (s *Server) handleGRPC(w http.ResponseWriter, r *pushRequest) error {
 		if encoding := r.Header.Get("Grpc-Encoding"); encoding != "gzip" {
 			return ingest.Reject(ingest.Encoding, fmt.Errorf("grpc-encoding %q: use gzip or identity", encoding))
 		}
-		if message, err = s.ingest.Plain(r.Context(), &ingest.Payload{Data: message, Claim: r.claim}); err != nil {
+		if message, err = s.ingest.Plain(r.Context(),
+			&ingest.Payload{Data: message, Reservation: r.reservation}); err != nil {
 			return err
 		}
 	}

@@ -112,11 +112,11 @@ func (s *Server) curlLine() string {
 		tail)
 }
 
-// pushRequest is a request in hand, with the body opened and a claim for its memory.
+// pushRequest is a request in hand, with the body opened and a reservation for its memory.
 type pushRequest struct {
 	*http.Request
-	body  *httpserver.Body
-	claim *budget.Claim
+	body        *httpserver.Body
+	reservation *budget.Reservation
 }
 
 // handler opens the body of a request for handle, and answers with write for the error that handle returns.
@@ -129,13 +129,13 @@ func (s *Server) handler(write errorWriter, handle func(http.ResponseWriter, *pu
 			write(w, r, http.StatusMethodNotAllowed, err)
 			return
 		}
-		claim := s.ingest.Begin()
-		defer claim.Release()
-		body, err := s.http.OpenBody(w, r, claim)
+		reservation := s.ingest.Begin()
+		defer reservation.Release()
+		body, err := s.http.OpenBody(w, r, reservation)
 		if err != nil {
 			err = s.rejectionOf(err)
 		} else {
-			err = handle(w, &pushRequest{Request: r, body: body, claim: claim})
+			err = handle(w, &pushRequest{Request: r, body: body, reservation: reservation})
 		}
 		if err != nil {
 			s.fail(w, r, write, err)
@@ -183,7 +183,7 @@ func (s *Server) ingestAll(ctx context.Context, payloads []namedPayload, otherBy
 		return &formError{err, bad}
 	}
 	if len(payloads) > 0 {
-		payloads[0].Claim.DropBody()
+		payloads[0].Reservation.DropBody()
 	}
 	var refused error
 	for i := range files {

@@ -104,12 +104,12 @@ func recordingTime(u *url.URL) time.Duration {
 }
 
 func (r *Remote) scrape(stopping, deliver context.Context) {
-	claim := r.ingest.Begin()
-	defer claim.Release()
-	data, err := r.fetcher.Get(stopping, r.target, r.shown, claim)
+	reservation := r.ingest.Begin()
+	defer reservation.Release()
+	data, err := r.fetcher.Get(stopping, r.target, r.shown, reservation)
 	if err == nil {
 		err = r.ingest.Ingest(deliver, ingest.Payload{
-			Data: data, Identity: r.id, Claim: claim,
+			Data: data, Identity: r.id, Reservation: reservation,
 			Temporality:  cmp.Or(kind.Temporality(r.cfg.Temporality), ingest.TemporalityOfPath(r.target.Path)),
 			IsDifference: recordingTime(r.target) > 0,
 		}, 0)

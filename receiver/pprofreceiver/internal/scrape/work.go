@@ -37,9 +37,9 @@ func (s *Scraper) scrape(deliver context.Context, task scrapeTask) {
 // collect fetches, decodes and delivers one payload.
 func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResult {
 	result := scrapeResult{began: time.Now()}
-	claim := s.ingest.Begin()
-	defer claim.Release()
-	data, err := task.job.fetcher.Get(task.ctx, task.endpoint.URL, task.shown, claim)
+	reservation := s.ingest.Begin()
+	defer reservation.Release()
+	data, err := task.job.fetcher.Get(task.ctx, task.endpoint.URL, task.shown, reservation)
 	fetched := time.Now()
 	result.took, result.bodyBytes = fetched.Sub(result.began), len(data)
 	if err != nil {
@@ -54,7 +54,8 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 	case <-deliver.Done():
 		return result
 	}
-	p := ingest.Payload{Data: data, Identity: task.identity, ProfileName: task.endpoint.Profile.Name, Claim: claim}
+	p := ingest.Payload{Data: data, Identity: task.identity, ProfileName: task.endpoint.Profile.Name,
+		Reservation: reservation}
 	p.Temporality = cmp.Or(task.endpoint.Profile.Temporality, ingest.TemporalityOfPath(task.endpoint.URL.Path))
 	p.IsDifference = task.endpoint.Recording > 0 // net/http/pprof subtracts, states included
 	if task.endpoint.Profile.Delta && (p.Temporality == "" || p.Temporality == kind.StatedCumulative) {
@@ -65,7 +66,7 @@ func (s *Scraper) collect(deliver context.Context, task *scrapeTask) scrapeResul
 		task.delta.finish(task.job, false)
 		return result.failed(err)
 	}
-	claim.DropBody()
+	reservation.DropBody()
 	task.job.countRestart(deliver, task.endpoint.Profile.Name, &stats)
 	result.samples = pd.SampleCount()
 	if result.samples == 0 {

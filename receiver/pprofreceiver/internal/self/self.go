@@ -221,9 +221,9 @@ func (s *Recorder) deliver(ctx context.Context, p ingest.Payload) error {
 	// Once the time for shutdown is up, nothing can be delivered, and decoding would only delay it.
 	err := ctx.Err()
 	if err == nil {
-		// The payload is in memory already; the claim is for what it is decoded to.
-		p.Claim = s.ingest.Begin()
-		defer p.Claim.Release()
+		// The payload is in memory already; the reservation is for what it is decoded to.
+		p.Reservation = s.ingest.Begin()
+		defer p.Reservation.Release()
 		err = s.ingestTotals(ctx, p)
 	}
 	if err == nil {

@@ -31,7 +31,7 @@ func TestTotalsAreDeliveredOnce(t *testing.T) {
 		in.Budget = budget.New(4 << 20)
 		others := in.Begin()
 		f.Next.Err = func(int) error {
-			return others.Acquire(t.Context(), 100_000)
+			return others.Reserve(t.Context(), 100_000)
 		}
 		require.NoError(t, s.deliver(t.Context(), p))
 		others.Release()
