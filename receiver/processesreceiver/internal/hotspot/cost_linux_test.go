@@ -31,10 +31,10 @@ type work struct {
 	stdout  *bufio.Reader
 }
 
-func startWork(t *testing.T, of jdk) *work {
-	java := exec.Command("nice", "-n", cmp.Or(os.Getenv("COST_PRIORITY"), "0"), "taskset", "--cpu-list", "0",
-		filepath.Join(of.home, "bin/java"), "-Xmx256m", "-XX:TLABSize=8k", "-XX:-ResizeTLAB", "-cp",
-		compiled(t, of, "testdata/Work.java"), "Work")
+func startWork(t *testing.T, of jdk, options ...string) *work {
+	args := append([]string{"-n", cmp.Or(os.Getenv("COST_PRIORITY"), "0"), "taskset", "--cpu-list", "0",
+		filepath.Join(of.home, "bin/java"), "-Xmx256m"}, options...)
+	java := exec.Command("nice", append(args, "-cp", compiled(t, of, "testdata/Work.java"), "Work")...)
 	w := &work{t: t}
 	stdin, err := java.StdinPipe()
 	require.NoError(t, err)
@@ -65,13 +65,13 @@ func (w *work) read() (done, cpu float64) {
 	return done, cpu
 }
 
-// others returns the processor time of the threads that record and answer, in nanoseconds.
-func (w *work) others() (cpu float64) {
+// threads returns the processor time of the threads whose names begin with one of names, in nanoseconds.
+func (w *work) threads(names ...string) (cpu float64) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", w.process.PID))
 	require.NoError(w.t, err)
 	for _, thread := range threads {
 		name, _ := os.ReadFile(filepath.Join(thread, "comm"))
-		if !strings.HasPrefix(string(name), "JFR") && !strings.HasPrefix(string(name), "Attach") {
+		if !slices.ContainsFunc(names, func(start string) bool { return strings.HasPrefix(string(name), start) }) {
 			continue
 		}
 		stat, _ := os.ReadFile(filepath.Join(thread, "schedstat"))
@@ -110,7 +110,7 @@ func TestCost(t *testing.T) {
 			continue
 		}
 		t.Run(of.String(), func(t *testing.T) {
-			w := startWork(t, of)
+			w := startWork(t, of, "-XX:TLABSize=8k", "-XX:-ResizeTLAB")
 			vm, err := inspect(t, w.process)
 			require.NoError(t, err)
 			recording := &Recording{VM: vm, Timeout: patience}
@@ -126,13 +126,13 @@ func TestCost(t *testing.T) {
 					done, _ := w.read()
 					require.NoError(t, recording.Start(w.process, set))
 					time.Sleep(window / 3)
-					others := w.others()
+					others := w.threads("JFR", "Attach")
 					first, second := w.window(window), w.window(window)
-					samplers = append(samplers, (w.others()-others)/(2*window.Seconds()))
-					others = w.others()
+					samplers = append(samplers, (w.threads("JFR", "Attach")-others)/(2*window.Seconds()))
+					others = w.threads("JFR", "Attach")
 					chunks, err := recording.Dump(w.process, allocate)
 					require.NoError(t, err)
-					dumps = append(dumps, w.others()-others)
+					dumps = append(dumps, w.threads("JFR", "Attach")-others)
 					doneLater, _ := w.read()
 					require.NoError(t, recording.Stop(w.process))
 					if name == "each allocation buffer" {
@@ -154,6 +154,59 @@ func TestCost(t *testing.T) {
 				t.Logf("%-36s median %9.1f µs, 95 %% of the time in %.1f to %.1f", name, nanos[n/2]/1e3, nanos[low]/1e3,
 					nanos[n-1-low]/1e3)
 			}
+		})
+	}
+}
+
+// TestThroughput measures what the receiver's defaults cost a program as a whole: the processor time of all threads of
+// the JVM for a piece of work, without, with, with and without a recording that is written at its end, again and again.
+func TestThroughput(t *testing.T) {
+	rounds, _ := strconv.Atoi(os.Getenv("COST_ROUNDS"))
+	if rounds == 0 {
+		t.Skip("COST_ROUNDS=40 takes half an hour for each JDK; COST_PRIORITY=-5 has it run beside other work")
+	}
+	defaults := Settings{CPUPeriod: 50 * time.Millisecond, AllocationsPerSecond: 150, WaitThreshold: 10 * time.Millisecond,
+		LiveObjects: true, MaxAge: 2 * time.Minute, MaxBytes: 32 << 20}
+	for _, of := range javas(t) {
+		if of.root != "" {
+			continue
+		}
+		t.Run(of.String(), func(t *testing.T) {
+			w := startWork(t, of)
+			vm, err := inspect(t, w.process)
+			require.NoError(t, err)
+			recording := &Recording{VM: vm, Timeout: patience}
+			piece := func(isRecorded bool) float64 {
+				if isRecorded {
+					require.NoError(t, recording.Start(w.process, &defaults))
+				}
+				time.Sleep(time.Second)
+				done, _ := w.read()
+				cpu := w.threads("")
+				time.Sleep(10 * time.Second)
+				if isRecorded { // a sixth of a dump for each ten seconds would be the default
+					_, err := recording.Dump(w.process, allocate)
+					require.NoError(t, err)
+				}
+				cpu = w.threads("") - cpu
+				doneLater, _ := w.read()
+				if isRecorded {
+					require.NoError(t, recording.Stop(w.process))
+				}
+				return cpu / (doneLater - done)
+			}
+			piece(true) // the first loads classes
+			var more []float64
+			for range rounds {
+				without, with := piece(false), piece(true)
+				with += piece(true)
+				without += piece(false)
+				more = append(more, 100*(with/without-1))
+			}
+			slices.Sort(more)
+			n := len(more)
+			low := max(0, int(float64(n)/2-0.98*math.Sqrt(float64(n))))
+			t.Logf("%.2f %% more, 95 %% of the time %.2f to %.2f", more[n/2], more[low], more[n-1-low])
 		})
 	}
 }
