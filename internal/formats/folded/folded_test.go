@@ -94,14 +94,10 @@ func TestFaults(t *testing.T) {
 
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
-	var got pprofile.Profiles
-	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
-		got, _, _ = Decode(data, Options{Options: events.Options{Meter: &size.Meter{Reserve: reserve}}})
+	_ = profiletest.RequireDecodeBounded(t, len(data), 72, func(meter *size.Meter) (pprofile.Profiles, error) {
+		pd, _, err := Decode(data, Options{Options: events.Options{Meter: meter}})
+		return pd, err
 	})
-	profiletest.RequireBounded(t, cost, len(data), 4<<20, 72)
-	if got != (pprofile.Profiles{}) {
-		require.NoError(t, profiletest.Check(got))
-	}
 }
 
 func TestDecodeIsBounded(t *testing.T) {
