@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"os"
@@ -409,14 +408,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 			GoTrace: gotrace.DefaultOptions()}
 		options.GoTrace.Aggregate = r.mode == modeAggregated
 		options.GoTrace.MaxLegacyBytes = maxInputBytes
-		if formats.IsStreamed(format) {
-			_, err = decode.Stream(data, math.MaxInt64, func(plain io.Reader) (err error) {
-				m.Profiles, stats, err = formats.DecodeStream(plain, data, format, options)
-				return err
-			})
-		} else {
-			m.Profiles, stats, err = formats.Decode(data, format, options)
-		}
+		m.Profiles, stats, err = formats.Decode(data, format, options)
 		m.Dropped, m.Repaired = stats.Dropped, stats.InvalidUTF8+stats.Truncated+stats.LeftOutAttributes
 		m.TooShort, m.Filtered, m.Unread = stats.TooShort, stats.Filtered, stats.Unread
 	}

@@ -4,10 +4,11 @@
 package formats
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchmemory"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchtrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
 )
 
@@ -33,6 +35,8 @@ var Decodable = []Format{GoTrace, PerfScript, CPUProfile, Folded, JFR, TorchTrac
 // Options configure Decode. The limit of strings and the anchor are the same for all formats.
 type Options struct {
 	events.Options
+	// MaxPlainBytes bounds the payload without its compression; 0 means no bound.
+	MaxPlainBytes int
 	// GoTrace configures what becomes of Go execution traces. The zero value means gotrace.DefaultOptions.
 	GoTrace gotrace.Options
 	// Folded is what folded stacks do not state themselves. Its types are those of speedscope's values, too.
@@ -48,11 +52,40 @@ type Options struct {
 // SniffBytes is how much of a payload Sniff needs to recognise the Decodable formats.
 const SniffBytes = headBytes + 1
 
-// Decode returns the profiles of an uncompressed payload in one of the Decodable formats. Profiles without an id get
-// one that follows from the payload, so that a payload that is sent again has the same ids.
-func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
+// maxStreamFactor is how many times Options.MaxPlainBytes a payload may have that is read as a stream: its plain bytes
+// take no memory, and JSON of PyTorch's profiler is compressed to a twentieth.
+const maxStreamFactor = 32
+
+// IsStreamed reports whether Decode reads a format as a stream. Its payloads are many times larger than what is kept of
+// them.
+func IsStreamed(format Format) bool { return format == TorchTrace }
+
+// Decode returns the profiles of a payload in one of the Decodable formats, compressed or not. Profiles without an id
+// get one that follows from the payload, so that a payload that is sent again has the same ids. The error for damaged
+// compression is a *scan.FormatError.
+func Decode(payload []byte, format Format, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
+	limit := cmp.Or(options.MaxPlainBytes, math.MaxInt/maxStreamFactor)
+	data, plainBytes := payload, int64(0)
+	if IsStreamed(format) {
+		plainBytes, err = decode.Stream(payload, maxStreamFactor*int64(limit), func(plain io.Reader) (err error) {
+			pd, stats, err = torchtrace.Decode(plain,
+				torchtrace.Options{Options: options.Options, LaunchSizes: options.LaunchSizes})
+			return err
+		})
+	} else if data, err = decode.Uncompress(payload, limit, options.Meter); err == nil {
+		plainBytes = int64(len(data))
+		pd, stats, err = decodePlain(data, format, options)
+	}
+	if err == nil {
+		identify(pd, data)
+	}
+	stats.PlainBytes = int(plainBytes)
+	return pd, stats, err
+}
+
+func decodePlain(data []byte, format Format, options Options) (pprofile.Profiles, events.Stats, error) {
 	if signature.IsUTF16(data) {
-		return pprofile.NewProfiles(), stats, ErrUTF16
+		return pprofile.NewProfiles(), events.Stats{}, ErrUTF16
 	}
 	switch format {
 	case GoTrace:
@@ -61,52 +94,28 @@ func Decode(data []byte, format Format, options Options) (pd pprofile.Profiles, 
 			o = gotrace.DefaultOptions()
 		}
 		o.Options = options.Options
-		pd, stats, err = gotrace.Decode(data, o)
+		return gotrace.Decode(data, o)
 	case PerfScript:
-		pd, stats, err = perfscript.Decode(data, options.Options)
+		return perfscript.Decode(data, options.Options)
 	case CPUProfile:
-		pd, stats, err = cpuprofile.Decode(data, options.Options)
+		return cpuprofile.Decode(data, options.Options)
 	case Folded:
 		o := options.Folded
 		o.Options = options.Options
-		pd, stats, err = folded.Decode(data, o)
+		return folded.Decode(data, o)
 	case Speedscope:
-		pd, stats, err = speedscope.Decode(data, speedscope.Options{
+		return speedscope.Decode(data, speedscope.Options{
 			Options: options.Options, SampleType: options.Folded.SampleType, Unit: options.Folded.Unit,
 		})
 	case Firefox:
-		pd, stats, err = firefox.Decode(data, options.Options)
+		return firefox.Decode(data, options.Options)
 	case JFR:
-		pd, stats, err = jfr.Decode(data,
-			jfr.Options{Options: options.Options, Labels: options.Labels, Period: options.Period})
+		return jfr.Decode(data, jfr.Options{Options: options.Options, Labels: options.Labels, Period: options.Period})
 	case TorchMemory:
-		pd, stats, err = torchmemory.Decode(data, options.Options)
-	case TorchTrace:
-		return DecodeStream(bytes.NewReader(data), data, format, options)
+		return torchmemory.Decode(data, options.Options)
 	default:
-		return pprofile.NewProfiles(), stats, fmt.Errorf("format %q: use one of %v", format, Decodable)
+		return pprofile.NewProfiles(), events.Stats{}, fmt.Errorf("format %q: use one of %v", format, Decodable)
 	}
-	if err == nil {
-		identify(pd, data)
-	}
-	return pd, stats, err
-}
-
-// IsStreamed reports whether DecodeStream reads a format. Its payloads are many times larger than what is kept of them.
-func IsStreamed(format Format) bool { return format == TorchTrace }
-
-// DecodeStream is Decode for a format that IsStreamed. payload is what r has, as it arrived.
-func DecodeStream(
-	r io.Reader, payload []byte, format Format, options Options,
-) (pd pprofile.Profiles, stats events.Stats, err error) {
-	if !IsStreamed(format) {
-		return pprofile.NewProfiles(), stats, fmt.Errorf("format %q is not read as a stream", format)
-	}
-	if pd, stats, err = torchtrace.Decode(r,
-		torchtrace.Options{Options: options.Options, LaunchSizes: options.LaunchSizes}); err == nil {
-		identify(pd, payload)
-	}
-	return pd, stats, err
 }
 
 // ErrUTF16 is the error for text that is not in UTF-8, as some shells on Windows redirect it.

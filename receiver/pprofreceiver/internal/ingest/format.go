@@ -6,7 +6,6 @@ package ingest
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -64,11 +63,7 @@ func SniffFormat(data []byte) formats.Format {
 	return formats.Pprof
 }
 
-// decodeFormat decodes a payload that is not pprof. maxStreamFactor is how many times MaxProfileBytes a payload may
-// have that is read as a stream: its plain bytes take no memory. JSON of PyTorch's profiler is compressed to a
-// twentieth.
-const maxStreamFactor = 32
-
+// decodeFormat decodes a payload that is not pprof.
 func (in *Ingester) decodeFormat(
 	ctx context.Context, p *Payload,
 ) (pd pprofile.Profiles, stats decode.Stats, err error) {
@@ -77,29 +72,15 @@ func (in *Ingester) decodeFormat(
 	}
 	var done events.Stats
 	err = in.build(ctx, p, func(meter *size.Meter) error {
-		options := formats.Options{
-			Options: events.Options{MaxStringBytes: in.Limits.MaxStringBytes, Anchor: p.anchor(), Meter: meter},
-			GoTrace: in.Config.GoTrace.options(), LaunchSizes: in.Config.TorchTrace.LaunchSizes,
-			Folded: p.Folded,
-			Period: p.Period,
-			Labels: p.Labels,
-		}
-		if formats.IsStreamed(p.Format) {
-			plainBytes, err := decode.Stream(p.Data, maxStreamFactor*int64(in.limit(p)), func(plain io.Reader) (err error) {
-				pd, done, err = formats.DecodeStream(plain, p.Data, p.Format, options)
-				return err
-			})
-			stats.UncompressedBytes = int(plainBytes)
-			return err
-		}
-		data, err := in.uncompress(p, meter)
-		if err != nil {
-			return err
-		}
-		stats.UncompressedBytes = len(data)
-		pd, done, err = formats.Decode(data, p.Format, options)
-		return err
+		var err error
+		pd, done, err = formats.Decode(p.Data, p.Format, formats.Options{
+			Options:       events.Options{MaxStringBytes: in.Limits.MaxStringBytes, Anchor: p.anchor(), Meter: meter},
+			MaxPlainBytes: in.limit(p), GoTrace: in.Config.GoTrace.options(), LaunchSizes: in.Config.TorchTrace.LaunchSizes,
+			Folded: p.Folded, Period: p.Period, Labels: p.Labels,
+		})
+		return uncompressed(err)
 	})
+	stats.UncompressedBytes = done.PlainBytes
 	if err != nil {
 		if ReasonOf(err) == NotPprof {
 			err = Reject(NotPprof, fmt.Errorf("read %s: %w", p.Format, err))

@@ -416,8 +416,8 @@ func (in *Ingester) Plain(ctx context.Context, p *Payload) (plain []byte, err er
 		return nil, nil
 	}
 	err = in.build(ctx, p, func(meter *pdatasize.Meter) (err error) {
-		plain, err = in.uncompress(p, meter)
-		return err
+		plain, err = pprofdecode.Uncompress(p.Data, in.limit(p), meter)
+		return uncompressed(err)
 	})
 	if err == nil {
 		p.Reservation.Built(int64(len(plain)))
@@ -425,17 +425,16 @@ func (in *Ingester) Plain(ctx context.Context, p *Payload) (plain []byte, err er
 	return plain, err
 }
 
-// uncompress returns the plain bytes of a payload. If it is too large or damaged, the error is a *Rejection.
-func (in *Ingester) uncompress(p *Payload, meter *pdatasize.Meter) ([]byte, error) {
-	plain, err := pprofdecode.Uncompress(p.Data, in.limit(p), meter)
+// uncompressed returns the error of reading a payload: a *Rejection if it is too large or its compression is damaged.
+func uncompressed(err error) error {
 	var damaged *scan.FormatError
 	switch {
 	case errors.Is(err, scan.ErrTooLarge):
-		return nil, Reject(TooLarge, fmt.Errorf("%w (`max_profile_bytes`)", err))
+		return Reject(TooLarge, fmt.Errorf("%w (`max_profile_bytes`)", err))
 	case errors.As(err, &damaged):
-		return nil, Reject(Unreadable, err)
+		return Reject(Unreadable, err)
 	}
-	return plain, err
+	return err
 }
 
 // statedSize returns the plain size that a compressed payload states, or a guess; 0 if the payload is not compressed.
