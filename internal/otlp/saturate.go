@@ -5,8 +5,8 @@ package otlp
 
 import "math"
 
-// SaturatingAdd returns a + b, or the limit of int64 that the sum exceeds.
-func SaturatingAdd(a, b int64) int64 {
+// SaturatingAdd returns a + b, or the limit of int64 that the sum exceeds. Sums of float64 have no limit.
+func SaturatingAdd[T int64 | float64](a, b T) T {
 	switch sum := a + b; {
 	case a > 0 && b > 0 && sum < 0:
 		return math.MaxInt64
@@ -17,10 +17,38 @@ func SaturatingAdd(a, b int64) int64 {
 	}
 }
 
-// SaturatingMultiply returns a × b, or the largest int64 if the product exceeds it. b must not be negative.
-func SaturatingMultiply(a, b int64) int64 {
-	if b > 0 && a > math.MaxInt64/b {
+// SaturatingSubtract returns a - b, or the limit of int64 that the difference exceeds.
+func SaturatingSubtract(a, b int64) int64 {
+	switch difference := a - b; {
+	case a >= 0 && b < 0 && difference < 0:
 		return math.MaxInt64
+	case a < 0 && b > 0 && difference >= 0:
+		return math.MinInt64
+	default:
+		return difference
 	}
-	return a * b
+}
+
+// SaturatingMultiply returns a × b, or the limit of int64 that the product exceeds. b must not be negative.
+func SaturatingMultiply[T int64 | float64](a, b T) T {
+	switch {
+	case b > 1 && a > math.MaxInt64/b:
+		return math.MaxInt64
+	case b > 1 && a < math.MinInt64/b:
+		return math.MinInt64
+	default:
+		return a * b
+	}
+}
+
+// SaturatingRound returns the nearest int64.
+func SaturatingRound(v float64) int64 {
+	switch v = math.Round(v); {
+	case v >= math.MaxInt64:
+		return math.MaxInt64
+	case v <= math.MinInt64:
+		return math.MinInt64
+	default:
+		return int64(v)
+	}
 }

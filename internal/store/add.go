@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/pdata/xpdata"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -327,7 +328,7 @@ func (a *adder) samples(p pprofile.Profile, c *model.Profile) {
 				a.first, a.last = min(a.first, at), max(a.last, at)
 				timestamp = at - c.Time
 			}
-			c.Total += value
+			c.Total = otlp.SaturatingAdd(c.Total, value)
 			cols.stacks = append(cols.stacks, int32(stack))
 			cols.attributes = append(cols.attributes, int32(attributes))
 			cols.links = append(cols.links, int32(link))

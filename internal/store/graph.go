@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -148,9 +149,9 @@ func (t *Tree) Functions() []FunctionRow {
 	ends, counted := t.Ends(), make([]int32, len(t.Frames))
 	for i := 1; i < len(t.Frame); i++ {
 		row := &rows[t.Frame[i]]
-		row.Self += t.Self[i]
+		row.Self = otlp.SaturatingAdd(row.Self, t.Self[i])
 		if int32(i) >= counted[t.Frame[i]] { // not below another one
-			row.Total += t.Total[i]
+			row.Total = otlp.SaturatingAdd(row.Total, t.Total[i])
 			counted[t.Frame[i]] = ends[i]
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -40,7 +41,8 @@ func (s *Samples) kept(keep func(samples *Samples, row int) bool) *Samples {
 	out.Stacks, out.Attributes, out.Links, out.Values, out.Weight = nil, nil, nil, nil, 1
 	for i := range s.Values {
 		if keep(s, i) {
-			out.Stacks, out.Values = append(out.Stacks, model.At(s.Stacks, i)), append(out.Values, s.Values[i]*int64(s.Weight))
+			value := otlp.SaturatingMultiply(s.Values[i], int64(s.Weight))
+			out.Stacks, out.Values = append(out.Stacks, model.At(s.Stacks, i)), append(out.Values, value)
 		}
 	}
 	return &out

@@ -6,6 +6,7 @@ package store
 import (
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -247,7 +248,7 @@ func (s *sums[T]) add(list []*weightedProfile) error {
 			return err
 		}
 		for i, stack := range c.Stacks {
-			sum[stack] += T(c.Values[i]) * T(w.weight)
+			sum[stack] = otlp.SaturatingAdd(sum[stack], otlp.SaturatingMultiply(T(c.Values[i]), T(w.weight)))
 		}
 		return nil
 	})
@@ -258,7 +259,8 @@ func (s *sums[T]) add(list []*weightedProfile) error {
 		func(w *weightedProfile, group int, c *model.Columns, i int) error {
 			sum, err := s.ofGroup(group)
 			if err == nil {
-				sum[c.Stacks[i]] += T(c.Values[i]) * T(w.weight)
+				at := &sum[c.Stacks[i]]
+				*at = otlp.SaturatingAdd(*at, otlp.SaturatingMultiply(T(c.Values[i]), T(w.weight)))
 			}
 			return err
 		})

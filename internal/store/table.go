@@ -4,11 +4,11 @@
 package store
 
 import (
-	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -77,7 +77,8 @@ func (t *table) row(id identity) int {
 }
 
 func (t *table) add(id identity, column int, value int64) {
-	t.values[t.row(id)*t.types+column] += value
+	at := t.row(id)*t.types + column
+	t.values[at] = otlp.SaturatingAdd(t.values[at], value)
 }
 
 func (t *table) addFraction(id identity, column int, value float64) {
@@ -91,7 +92,7 @@ func (t *table) addFraction(id identity, column int, value float64) {
 
 func (t *table) round() {
 	for i, v := range t.fractions {
-		t.values[i] += int64(math.Round(v))
+		t.values[i] = otlp.SaturatingAdd(t.values[i], otlp.SaturatingRound(v))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -236,7 +237,7 @@ func (b *treeBuilder) add(s *Samples, groupBy string, side int) error {
 			return err
 		}
 		if s.Fractions == nil {
-			b.self[side][node] += s.Values[i]
+			b.self[side][node] = otlp.SaturatingAdd(b.self[side][node], s.Values[i])
 			continue
 		}
 		b.addFraction(side, node, s.Fractions[i])

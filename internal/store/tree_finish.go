@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 // This file makes a Tree of what a builder has.
@@ -24,12 +26,13 @@ func (b *treeBuilder) finish(maxNodes int, withBase bool) (*Tree, error) {
 	total := [2][]int64{}
 	for side := range total {
 		for i, v := range b.fractions[side] {
-			b.self[side][i] += int64(math.Round(v))
+			b.self[side][i] = otlp.SaturatingAdd(b.self[side][i], otlp.SaturatingRound(v))
 		}
 		b.fractions[side] = nil
 		total[side] = slices.Clone(b.self[side])
 		for i := n - 1; i > 0; i-- {
-			total[side][b.parent[i]] += total[side][i]
+			parent := &total[side][b.parent[i]]
+			*parent = otlp.SaturatingAdd(*parent, total[side][i])
 		}
 	}
 	keep := b.largest(maxNodes)
@@ -101,12 +104,12 @@ func (b *treeBuilder) largest(maxNodes int) []bool {
 	for side := range b.self {
 		of := make([]int64, n)
 		for i := n - 1; i >= 0; i-- {
-			of[i] += max(b.self[side][i], -b.self[side][i])
+			of[i] = otlp.SaturatingAdd(of[i], max(b.self[side][i], otlp.SaturatingSubtract(0, b.self[side][i])))
 			if i < len(b.fractions[side]) {
-				of[i] += int64(math.Ceil(math.Abs(b.fractions[side][i])))
+				of[i] = otlp.SaturatingAdd(of[i], otlp.SaturatingRound(math.Ceil(math.Abs(b.fractions[side][i]))))
 			}
 			if i > 0 {
-				of[b.parent[i]] += of[i]
+				of[b.parent[i]] = otlp.SaturatingAdd(of[b.parent[i]], of[i])
 			}
 			if b.frame[i] != leftOut {
 				sizes[i] = max(sizes[i], of[i])

@@ -6,6 +6,8 @@ package store
 import (
 	"cmp"
 	"math"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 // This file leaves out the smallest nodes of a tree that would need more memory than a query can have.
@@ -81,7 +83,7 @@ func (b *treeBuilder) prune() error {
 			at = node
 		}
 		for side := range self {
-			b.self[side][at] += self[side][i]
+			b.self[side][at] = otlp.SaturatingAdd(b.self[side][at], self[side][i])
 			if i < len(fractions[side]) {
 				b.addFraction(side, at, fractions[side][i])
 			}
