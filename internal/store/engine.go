@@ -303,7 +303,7 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	case kind.Gauge:
 		sr.use.gauge.Hold(&c, resolution)
 	case kind.Cumulative:
-		if !sr.use.difference(&columns{}, &c) {
+		if !sr.use.differenceOfSums(&c) {
 			return
 		}
 	}

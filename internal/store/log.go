@@ -69,7 +69,7 @@ func (w *writeLog) begin(e *block, series map[model.SeriesID]*seriesUse) error {
 			b = append(b, 0)
 			continue
 		}
-		b = binary.AppendVarint(binary.AppendVarint(append(b, 1), use.totals.at), use.totals.sum)
+		b = binary.AppendVarint(binary.AppendVarint(append(b, 1), use.totals.at), use.totals.since)
 		b = binary.AppendUvarint(b, uint64(len(use.totals.rows)))
 		for _, row := range use.totals.rows {
 			b = appendInts(b, row.stack, row.attributes, row.link)
@@ -215,11 +215,10 @@ func (r *replayer) block(d *dictionary.RecordReader) error {
 		d.Fill(use.attributes[:])
 		use.last, use.gauge.At, use.gauge.Interval = time.Unix(0, d.Varint()), d.Varint(), d.Varint()
 		if d.Byte() == 1 {
-			use.totals = &totals{at: d.Varint(), sum: d.Varint()}
+			use.totals = &totals{at: d.Varint(), since: d.Varint()}
 			for range d.Count() {
-				use.totals.rows = append(use.totals.rows, totalRow{
-					rowKey{d.Index(e.dict.Stacks.Len()), d.Index(e.dict.AttributeSets.Len()), d.Index(e.dict.Links.Len())}, d.Varint(),
-				})
+				key := rowKey{d.Index(e.dict.Stacks.Len()), d.Index(e.dict.AttributeSets.Len()), d.Index(e.dict.Links.Len())}
+				use.totals.rows = append(use.totals.rows, totalRow{rowKey: key, value: d.Varint()})
 			}
 		}
 		r.series[id] = use
@@ -316,12 +315,12 @@ func (u *seriesUse) restore(c *chunk, begun time.Time) {
 			}
 			return nil
 		})
-		now := &totals{at: c.End, sum: c.Total, rows: cols.totals()}
-		if u.totals != nil && c.Flags&(model.IsBaseline|model.IsReset) == 0 {
-			for i := range now.rows {
-				now.rows[i].value = -now.rows[i].value
-			}
-			now.sum, now.rows = now.sum+u.totals.sum, subtract(u.totals.rows, now.rows)
+		now := &totals{at: c.End, since: c.Start, rows: cols.totals()}
+		if c.Flags&model.IsBaseline != 0 {
+			now.since = c.End
+		}
+		if before := u.totals; before != nil && (c.End == before.at || c.Flags&(model.IsBaseline|model.IsReset) == 0) {
+			now.rows = combined(append(now.rows, before.rows...))
 		}
 		u.totals = now
 	}

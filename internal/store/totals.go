@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
@@ -14,13 +15,17 @@ import (
 
 // This file makes deltas of cumulative profiles.
 
+// totals are the last values of a series' cumulative profile, those of an engine without rows.
 type totals struct {
-	at, sum int64
-	rows    []totalRow
+	// at is the time of the profile, since that of the one before, or of this one if it is the first.
+	at, since, sum int64
+	rows           []totalRow
 }
 
 type totalRow struct {
 	rowKey
+	// isOld means that the row is from the profile before.
+	isOld bool
 	value int64
 }
 
@@ -36,13 +41,18 @@ func (r totalRow) compare(other totalRow) int {
 func (c *columns) totals() (rows []totalRow) {
 	rows = make([]totalRow, len(c.values))
 	for i, value := range c.values {
-		rows[i] = totalRow{rowKey{c.stacks[i], c.attributes[i], c.links[i]}, value}
+		rows[i] = totalRow{rowKey: rowKey{c.stacks[i], c.attributes[i], c.links[i]}, value: value}
 	}
+	return combined(rows)
+}
+
+// combined returns the rows sorted, those of one key added up, in the same memory.
+func combined(rows []totalRow) []totalRow {
 	slices.SortFunc(rows, totalRow.compare)
 	n := 0
 	for i, row := range rows {
 		if i > 0 && rows[n-1].compare(row) == 0 {
-			rows[n-1].value += row.value
+			rows[n-1].value = otlp.SaturatingAdd(rows[n-1].value, row.value)
 			continue
 		}
 		rows[n] = row
@@ -61,58 +71,110 @@ func (c *columns) set(rows []totalRow) {
 	}
 }
 
-// difference replaces the totals of a profile by what was added since the profile before. A sum that is smaller than
-// before means that the process has restarted: all of it was added since. The first profile is a baseline. difference
-// reports whether the profile is not older than the one before. Profiles of an engine have no rows: their totals alone
-// are replaced.
+// difference replaces the totals of a profile by what was added since the profile before. A value that is smaller than
+// before means that the process has restarted: all of the profile was added since. The first profile is a baseline. A
+// profile of the same time is another part of one that was divided, or was sent again. difference reports whether the
+// profile is not older than the one before.
 func (u *seriesUse) difference(cols *columns, c *model.Profile) bool {
-	now, before := &totals{at: c.End, sum: c.Total, rows: cols.totals()}, u.totals
+	before, rows := u.totals, cols.totals()
+	if before == nil {
+		u.totals = &totals{at: c.End, since: c.End, rows: rows}
+		c.Flags |= model.IsBaseline
+		return true
+	}
+	if c.End < before.at {
+		return false
+	}
+	now := &totals{at: c.End, since: before.at}
+	if c.End == before.at {
+		now.since = before.since
+	}
+	added, falls := now.follow(before, rows)
+	if falls {
+		added, c.Flags = rows, c.Flags|model.IsReset
+		now.follow(before.current(c.End), rows)
+	}
+	u.totals = now
+	cols.set(added)
+	c.Flags &^= model.HasTimestamps
+	c.Total = totalOf(added)
+	if now.since == now.at {
+		c.Flags |= model.IsBaseline
+		return true
+	}
+	c.Start = now.since
+	return true
+}
+
+// follow sets the rows to those of a profile, of its other parts, and of the profile before as long as parts can be
+// missing. It returns what the profile adds to what was before, and whether a value falls.
+func (t *totals) follow(before *totals, rows []totalRow) (added []totalRow, falls bool) {
+	old, isPart := before.rows, before.at == t.at
+	t.rows = make([]totalRow, 0, max(len(rows), len(old)))
+	keep := func(row totalRow) {
+		if isPart || !row.isOld {
+			row.isOld = row.isOld || !isPart
+			t.rows = append(t.rows, row)
+		}
+	}
+	for _, row := range rows {
+		for len(old) > 0 && old[0].compare(row) < 0 {
+			keep(old[0])
+			old = old[1:]
+		}
+		t.rows = append(t.rows, row)
+		if len(old) > 0 && old[0].compare(row) == 0 {
+			falls = falls || row.value < old[0].value
+			row.value = otlp.SaturatingSubtract(row.value, old[0].value)
+			old = old[1:]
+		}
+		if row.value != 0 {
+			added = append(added, row)
+		}
+	}
+	for _, row := range old {
+		keep(row)
+	}
+	return added, falls
+}
+
+// current returns totals with the rows that have arrived for a time.
+func (t *totals) current(at int64) *totals {
+	out := &totals{at: at}
+	for _, row := range t.rows {
+		if t.at == at && !row.isOld {
+			out.rows = append(out.rows, row)
+		}
+	}
+	return out
+}
+
+func totalOf(rows []totalRow) (sum int64) {
+	for _, row := range rows {
+		sum = otlp.SaturatingAdd(sum, row.value)
+	}
+	return sum
+}
+
+// differenceOfSums is difference for a profile of which the sum alone is known.
+func (u *seriesUse) differenceOfSums(c *model.Profile) bool {
+	now, before := &totals{at: c.End, since: c.End, sum: c.Total}, u.totals
 	if before != nil && now.at < before.at {
 		return false
 	}
 	u.totals = now
-	if before == nil {
+	switch {
+	case before == nil:
 		c.Flags |= model.IsBaseline
 		return true
-	}
-	if now.sum >= before.sum {
-		cols.set(subtract(now.rows, before.rows))
+	case now.sum >= before.sum:
 		c.Total -= before.sum
-	} else {
-		cols.set(now.rows)
+	default:
 		c.Flags |= model.IsReset
 	}
 	c.Flags &^= model.HasTimestamps
 	c.Start = before.at
 	return true
-}
-
-// subtract returns the differences that are not 0.
-func subtract(now, before []totalRow) (rows []totalRow) {
-	for len(now)+len(before) > 0 {
-		order := -1 // which of the first rows comes first
-		if len(now) == 0 {
-			order = 1
-		} else if len(before) > 0 {
-			order = now[0].compare(before[0])
-		}
-		var row totalRow
-		if order <= 0 {
-			row, now = now[0], now[1:]
-		}
-		if order >= 0 {
-			if order > 0 {
-				row = before[0]
-				row.value = 0
-			}
-			row.value -= before[0].value
-			before = before[1:]
-		}
-		if row.value != 0 {
-			rows = append(rows, row)
-		}
-	}
-	return rows
 }
 
 const (

@@ -1,0 +1,109 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
+
+// valuesAt is a profile that arrives: its time, and the value of each function.
+type valuesAt struct {
+	second int
+	values map[string]int64
+}
+
+// selfOf adds the profiles one after the other, and returns the value of each function in the hour. A store on disk is
+// killed before each profile.
+func selfOf(t *testing.T, onDisk bool, profile, typ string, seconds int, list []valuesAt) map[string]int64 {
+	t.Helper()
+	cfg := testConfig()
+	if onDisk {
+		cfg = diskConfig(t, t.TempDir())
+	}
+	s := open(t, cfg)
+	for _, p := range list {
+		if onDisk {
+			require.NoError(t, s.Kill())
+			s = open(t, cfg)
+		}
+		var samples []profiletest.Sample
+		for function, value := range p.values {
+			samples = append(samples, profiletest.Value(value, function))
+		}
+		require.Zero(t, add(t, s, "x", typ, "count", p.second, seconds, samples...).Refused)
+	}
+	g, err := s.FlameGraph(context.Background(),
+		model.Selection{Service: "shop", Profile: profile, From: at(0), Until: at(3600)}, 1000)
+	require.NoError(t, err)
+	self, total := map[string]int64{}, int64(0)
+	for _, row := range g.Functions() {
+		if row.Self != 0 {
+			self[row.Frame.Name] = row.Self
+		}
+		total += row.Self
+	}
+	if total > math.MinInt64/2 && total < math.MaxInt64/2 {
+		assert.Equal(t, total, g.Total[0])
+	}
+	require.NoError(t, s.Close())
+	return self
+}
+
+// Totals are what each function was observed to add, whatever the parts in which a profile arrives, how often it is
+// sent, and when the process restarts.
+func TestTotalsOverTime(t *testing.T) {
+	type values = map[string]int64
+	for name, tt := range map[string]struct {
+		list []valuesAt
+		want values
+	}{
+		"one after the other": {[]valuesAt{{0, values{"a": 10, "b": 5}}, {10, values{"a": 12, "b": 5}},
+			{20, values{"a": 12, "b": 9}}}, values{"a": 2, "b": 4}},
+		"a restart": {[]valuesAt{{0, values{"a": 10, "b": 5}}, {10, values{"a": 3, "b": 1}}, {20, values{"a": 4, "b": 1}}},
+			values{"a": 4, "b": 1}},
+		"a restart whose sum is larger": {[]valuesAt{{0, values{"a": 10, "b": 5}}, {10, values{"a": 1, "c": 20}},
+			{20, values{"a": 2, "c": 21}}}, values{"a": 2, "c": 21}},
+		"a function that was not seen again": {[]valuesAt{{0, values{"a": 10, "b": 5}}, {10, values{"a": 10}},
+			{20, values{"a": 11}}}, values{"a": 1}},
+		"sent again": {[]valuesAt{{0, values{"a": 10}}, {0, values{"a": 10}}, {10, values{"a": 12}}, {10, values{"a": 12}}},
+			values{"a": 2}},
+		"parts": {[]valuesAt{{0, values{"a": 1000}}, {0, values{"b": 10}}, {0, values{"c": 5}},
+			{10, values{"a": 1001, "b": 11}}, {10, values{"c": 7}}, {20, values{"a": 1002}}, {20, values{"b": 13, "c": 7}}},
+			values{"a": 2, "b": 3, "c": 2}},
+		"parts that are sent again": {[]valuesAt{{0, values{"a": 1000}}, {0, values{"b": 10}}, {10, values{"a": 1001}},
+			{10, values{"b": 12}}, {10, values{"a": 1001}}, {10, values{"b": 12}}}, values{"a": 1, "b": 2}},
+		"parts and a restart": {[]valuesAt{{0, values{"a": 1000}}, {0, values{"b": 10}}, {10, values{"a": 7}},
+			{10, values{"b": 11}}, {20, values{"a": 8}}, {20, values{"b": 12}}}, values{"a": 8, "b": 12}},
+	} {
+		for _, onDisk := range []bool{false, true} {
+			assert.Equal(t, tt.want, selfOf(t, onDisk, "memory", "alloc_space", 0, tt.list), "%s, on disk: %t", name, onDisk)
+		}
+	}
+}
+
+// Sums that exceed 64 bits are the largest number, not a negative one.
+func TestSumsDoNotWrap(t *testing.T) {
+	const most, least = math.MaxInt64, math.MinInt64
+	for typ, profile := range map[string]string{"cpu": "process_cpu", "inuse_space": "memory"} {
+		for _, onDisk := range []bool{false, true} {
+			list := []valuesAt{{0, map[string]int64{"a": most, "b": most, "c": least}},
+				{10, map[string]int64{"a": most, "c": least}}}
+			if typ == "inuse_space" {
+				list[1].values["b"] = most
+			}
+			assert.Equal(t, map[string]int64{"a": most, "b": most, "c": least}, selfOf(t, onDisk, profile, typ, 10, list), typ)
+		}
+	}
+	s := New(testConfig())
+	add(t, s, "x", "cpu", "nanoseconds", 0, 10, profiletest.Value(most, "a"), profiletest.Value(most, "b"))
+	assert.EqualValues(t, most, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
+}
