@@ -94,8 +94,8 @@ func TestFaults(t *testing.T) {
 
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 72, func(meter *size.Meter) (pprofile.Profiles, error) {
-		pd, _, err := Decode(data, Options{Options: events.Options{Meter: meter}})
+	_ = profiletest.RequireDecodeBounded(t, len(data), 72, func(reserve func(int) error) (pprofile.Profiles, error) {
+		pd, _, err := Decode(data, Options{Options: events.Options{Meter: &size.Meter{Reserve: reserve}}})
 		return pd, err
 	})
 }

@@ -40,8 +40,8 @@ func hostile(size int) map[string][2][]byte {
 func requireBounded(t *testing.T, data, labels []byte) error {
 	t.Helper()
 	return profiletest.RequireDecodeBounded(t, len(data)+len(labels), 72,
-		func(meter *size.Meter) (pprofile.Profiles, error) {
-			pd, _, err := Decode(data, Options{Labels: labels, Options: events.Options{Meter: meter}})
+		func(reserve func(int) error) (pprofile.Profiles, error) {
+			pd, _, err := Decode(data, Options{Labels: labels, Options: events.Options{Meter: &size.Meter{Reserve: reserve}}})
 			return pd, err
 		})
 }

@@ -143,8 +143,8 @@ func TestLines(t *testing.T) {
 
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 32, func(meter *size.Meter) (pprofile.Profiles, error) {
-		pd, _, err := Decode(data, events.Options{Anchor: guess, Meter: meter})
+	_ = profiletest.RequireDecodeBounded(t, len(data), 32, func(reserve func(int) error) (pprofile.Profiles, error) {
+		pd, _, err := Decode(data, events.Options{Anchor: guess, Meter: &size.Meter{Reserve: reserve}})
 		return pd, err
 	})
 }

@@ -126,8 +126,8 @@ func TestFaults(t *testing.T) {
 
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 48, func(meter *size.Meter) (pprofile.Profiles, error) {
-		pd, _, err := Decode(data, Options{Options: events.Options{Anchor: guess, Meter: meter}})
+	_ = profiletest.RequireDecodeBounded(t, len(data), 48, func(reserve func(int) error) (pprofile.Profiles, error) {
+		pd, _, err := Decode(data, Options{Options: events.Options{Anchor: guess, Meter: &size.Meter{Reserve: reserve}}})
 		return pd, err
 	})
 }

@@ -141,9 +141,9 @@ func hostile(n int) map[string][]byte {
 
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 200, func(meter *size.Meter) (pprofile.Profiles, error) {
+	_ = profiletest.RequireDecodeBounded(t, len(data), 200, func(reserve func(int) error) (pprofile.Profiles, error) {
 		options := guess
-		options.Meter = meter
+		options.Meter = &size.Meter{Reserve: reserve}
 		pd, _, err := Decode(data, options)
 		return pd, err
 	})

@@ -366,9 +366,9 @@ func hostile(n int) map[string][]byte {
 
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 48, func(meter *size.Meter) (pprofile.Profiles, error) {
+	_ = profiletest.RequireDecodeBounded(t, len(data), 48, func(reserve func(int) error) (pprofile.Profiles, error) {
 		options := guess
-		options.Meter = meter
+		options.Meter = &size.Meter{Reserve: reserve}
 		pd, _, err := Decode(bytes.NewReader(data), Options{Options: options})
 		return pd, err
 	})

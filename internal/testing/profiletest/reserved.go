@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 )
 
 // MeasureReserved is MeasureCost of a decoder that reserves its memory with the function that is passed to run. It
@@ -41,12 +39,12 @@ func MeasureReserved(tb testing.TB, constantBytes int, run func(reserve func(n i
 // RequireDecodeBounded runs a decoder of so many bytes: it may take perByte times as much memory beside a constant, all
 // of it reserved, and its profiles must be valid. It returns the decoder's error.
 func RequireDecodeBounded(tb testing.TB, inputBytes int, perByte float64,
-	decode func(*size.Meter) (pprofile.Profiles, error)) (err error) {
+	decode func(reserve func(n int) error) (pprofile.Profiles, error)) (err error) {
 	tb.Helper()
 	const constantBytes = 8 << 20 // a parser of JSON leaves that much garbage on a busy machine
 	var got pprofile.Profiles
 	cost := MeasureReserved(tb, constantBytes, func(reserve func(int) error) {
-		got, err = decode(&size.Meter{Reserve: reserve})
+		got, err = decode(reserve)
 	})
 	RequireBounded(tb, cost, inputBytes, constantBytes, perByte)
 	if err == nil {
