@@ -25,8 +25,9 @@ type view struct {
 	// onDisk is how many of the blocks are on disk; these come first.
 	onDisk int
 	memory *model.Memory
-	// drop takes a block out of the store that is damaged.
+	// drop takes a block out of the store that is damaged; damaged are those. The query goes on without them.
 	drop    func(model.Block, error)
+	damaged map[model.Block]bool
 	release func()
 	// timeTypes has, for types that count samples, that of the time for which one stands.
 	timeTypes map[model.SampleType]model.SampleType
@@ -40,6 +41,10 @@ func (v *view) withoutDamaged(err error) error {
 	if !errors.As(err, &damaged) {
 		return err
 	}
+	if v.damaged == nil {
+		v.damaged = map[model.Block]bool{}
+	}
+	v.damaged[damaged.Block] = true
 	v.drop(damaged.Block, err)
 	return nil
 }
@@ -68,8 +73,6 @@ type scan struct {
 	services []string
 	// rules are made by plan, by type.
 	rules []rule
-	// damaged are blocks that were found to be damaged: the query goes on without them.
-	damaged map[model.Block]bool
 	// reads is set while samples are read: profiles then have all fields. plansPeriods is set if they have them before,
 	// too.
 	reads, plansPeriods bool
@@ -107,7 +110,7 @@ func (v *view) scan(q *Query, types []model.SampleType) *scan {
 	s := &scan{
 		view: v, query: q, types: types, byType: map[model.SampleType]int{}, services: q.services(),
 		rules:  make([]rule, len(types)),
-		reader: reader{sel: &q.Selection, groups: newGroups(), memory: v.memory}, damaged: map[model.Block]bool{},
+		reader: reader{sel: &q.Selection, groups: newGroups(), memory: v.memory},
 	}
 	for i, t := range types {
 		s.byType[t] = i
@@ -142,11 +145,11 @@ func (s *scan) typeOf(sr *model.BlockSeries) (typ int, ok bool) {
 func (s *scan) eachPart(withDictionary bool, use func(*part) error) error {
 	for i, b := range s.view.blocks {
 		for _, service := range s.services {
-			if s.damaged[b] {
+			if s.view.damaged[b] {
 				break
 			}
 			err := s.service(b, service, withDictionary, use)
-			if err = cmp.Or(s.withoutDamaged(err), s.memory.Check()); err != nil {
+			if err = cmp.Or(s.view.withoutDamaged(err), s.memory.Check()); err != nil {
 				return err
 			}
 		}
@@ -158,15 +161,6 @@ func (s *scan) eachPart(withDictionary bool, use func(*part) error) error {
 		}
 	}
 	return nil
-}
-
-// withoutDamaged takes a block out of the store if err says that it is damaged, and returns other errors.
-func (s *scan) withoutDamaged(err error) error {
-	var damaged *model.DamagedError
-	if errors.As(err, &damaged) {
-		s.damaged[damaged.Block] = true
-	}
-	return s.view.withoutDamaged(err)
 }
 
 // service uses the part of a block that a service has.

@@ -5,7 +5,6 @@ package store
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"slices"
 	"sort"
@@ -68,17 +67,13 @@ func (s *scan) starts(p *part, list []selectedSeries) (*seriesStarts, error) {
 		if b == p.block {
 			out.block = int32(i)
 		}
-		if s.damaged[b] {
+		if s.view.damaged[b] {
 			continue
 		}
 		err := b.Series(list[0].Service, s.memory, func(others []model.BlockSeries) error {
 			return s.startsOf(b, others, list, int32(i), b == p.block, out)
 		})
-		var damaged *model.DamagedError
-		if errors.As(err, &damaged) && damaged.Block == p.block {
-			return nil, err
-		}
-		if err := s.withoutDamaged(err); err != nil {
+		if s.view.withoutDamaged(err) != nil || s.view.damaged[p.block] {
 			return nil, err
 		}
 	}
