@@ -5,8 +5,8 @@ package store
 
 import "time"
 
-// clock decides whether a reading of the wall clock may be used to delete what is old. A clock can be wrong for a
-// while, as after the start of a machine, before its first answer of a time server.
+// clock decides whether a reading of the wall clock may be used to delete what is old, or to make it coarser. A clock
+// can be wrong for a while, as after the start of a machine, before its first answer of a time server.
 type clock struct {
 	last time.Time
 	// doubted is the first of the readings that were ahead of last by more than maxLeap and agree with each other, latest

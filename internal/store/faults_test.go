@@ -37,10 +37,12 @@ func addHour(s *Store, hour int) Added {
 		Sample(profiletest.Value(1, "leaf")).Build(), start.Add(10*time.Second))
 }
 
-// A clock that is wrong for a moment deletes nothing. One that stays where it is, is believed.
+// A clock that is wrong for a moment deletes nothing, and makes nothing coarser. One that stays where it is, is
+// believed.
 func TestClockThatIsAhead(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		cfg := diskConfig(t, t.TempDir())
+		cfg.Disk.Downsampling = Downsampling{After: 72 * time.Hour, Step: 4 * time.Hour}
 		s := open(t, cfg)
 		day := noon.Truncate(24 * time.Hour)
 		for hour := range 24 {
@@ -60,7 +62,7 @@ func TestClockThatIsAhead(t *testing.T) {
 		require.Equal(t, 24, s.Stats().Profiles)
 		s.Maintain(ahead.Add(2 * time.Hour))
 		require.Zero(t, s.Stats().Profiles)
-		require.Equal(t, 24, s.Stats().Evicted[EvictedAge])
+		require.Equal(t, 6, s.Stats().Evicted[EvictedAge], "the day had become coarser")
 		require.NoError(t, s.Close())
 	}
 }

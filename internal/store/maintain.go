@@ -43,15 +43,15 @@ func (s *Store) MaintainContext(ctx context.Context, now time.Time) {
 	}
 	s.reportWrites(err)
 	s.reopenLog(now)
+	trusted := s.disk.clock.trusted(now)
 	if err == nil {
-		s.reportJoins(s.compact(ctx, now), now)
+		s.reportJoins(s.compact(ctx, now, trusted), now)
 		if s.disk.joinFailed == nil && ctx.Err() == nil {
 			s.maintained(now)
 		}
 	}
-	now = s.disk.clock.trusted(now)
-	s.retain(now)
-	s.Expire(now)
+	s.retain(trusted)
+	s.Expire(trusted)
 }
 
 func (s *Store) maintained(now time.Time) {
@@ -106,8 +106,8 @@ func (s *Store) reportJoins(err error, now time.Time) {
 // errPause is returned while it is too early to try to join blocks again.
 var errPause = errors.New("blocks could not be joined a moment ago")
 
-// compact makes blocks one, or coarser.
-func (s *Store) compact(ctx context.Context, now time.Time) error {
+// compact makes blocks one, or coarser by a clock that is trusted.
+func (s *Store) compact(ctx context.Context, now, trusted time.Time) error {
 	d := s.disk
 	if d.joinFailed != nil && now.Before(d.joinAfter) {
 		return errPause
@@ -118,7 +118,7 @@ func (s *Store) compact(ctx context.Context, now time.Time) error {
 		list = append(list, compaction.Block{Name: b.Block, Bytes: b.Bytes(), Step: time.Duration(b.Step)})
 		byName[b.Block] = b
 	}
-	rules := compaction.Rules{CoarserAfter: d.Downsampling.After, Step: d.Downsampling.Step,
+	rules := compaction.Rules{CoarserAfter: d.Downsampling.After, Step: d.Downsampling.Step, Trusted: trusted,
 		MaxBytes: d.MaxBytes / joinedPart}
 	var errs []error
 	for _, job := range compaction.Plan(list, now, rules) {

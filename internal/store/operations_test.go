@@ -197,9 +197,9 @@ func (h *history) maintain() {
 	}
 }
 
-// leap lets the clock be wrong for a moment: nothing is deleted for its age.
+// leap lets the clock be wrong for a moment: nothing is deleted for its age, or becomes coarser.
 func (h *history) leap() {
-	if h.disk == nil || h.cfg.Disk.Downsampling.After > 0 {
+	if h.disk == nil {
 		return
 	}
 	evicted := h.store.Stats().Evicted[store.EvictedAge]

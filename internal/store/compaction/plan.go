@@ -22,6 +22,9 @@ type Block struct {
 type Rules struct {
 	// CoarserAfter is the age at which a day gets one profile for each series and Step. 0 is never.
 	CoarserAfter, Step time.Duration
+	// Trusted is the time by which days become coarser: what they lose does not come back when a clock that was ahead is
+	// right again.
+	Trusted time.Time
 	// MaxBytes bounds the blocks of a job: the disk has them beside the new one. 0 is no bound.
 	MaxBytes int64
 }
@@ -53,7 +56,11 @@ func Plan(list []Block, now time.Time, rules Rules) (jobs []Job) {
 	days := groups(list, func(b Block) string { day, _ := timeOf(b.Name); return day })
 	for _, day := range slices.Sorted(maps.Keys(days)) {
 		if start, err := time.Parse(dayLayout, day); err == nil {
-			jobs = append(jobs, planDay(day, days[day], now.Sub(start), rules)...)
+			of := rules
+			if rules.CoarserAfter == 0 || rules.Trusted.Sub(start) <= 24*time.Hour+rules.CoarserAfter {
+				of.Step = 0
+			}
+			jobs = append(jobs, planDay(day, days[day], now.Sub(start), of)...)
 		}
 	}
 	return jobs
@@ -62,10 +69,7 @@ func Plan(list []Block, now time.Time, rules Rules) (jobs []Job) {
 // planDay returns what is to be done with the blocks of a day that began age ago.
 func planDay(day string, list []Block, age time.Duration, rules Rules) (jobs []Job) {
 	slices.SortStableFunc(list, func(a, b Block) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	step := time.Duration(0)
-	if rules.CoarserAfter > 0 && age > 24*time.Hour+rules.CoarserAfter {
-		step = rules.Step
-	}
+	step := rules.Step
 	isOver := age > 24*time.Hour+settledAfter
 	isWhole := func(b Block) bool { _, quarter := timeOf(b.Name); return quarter == "" }
 	becomesCoarser := step > list[0].Step

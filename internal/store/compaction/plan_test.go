@@ -4,6 +4,7 @@
 package compaction
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ func TestPlan(t *testing.T) {
 	coarse := func(b Block) Block { b.Step = time.Minute; return b }
 	coarser := Rules{CoarserAfter: 72 * time.Hour, Step: time.Minute}
 	const day = 24 * time.Hour
+	start := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name  string
 		list  []Block
@@ -63,6 +65,8 @@ func TestPlan(t *testing.T) {
 		{name: "a day that becomes coarser", list: []Block{block("-a", 1000)}, age: 4*day + 1, rules: coarser,
 			want: " 1 1000 1m0s"},
 		{name: "not yet", list: []Block{block("-a", 1000)}, age: 4 * day, rules: coarser, want: ""},
+		{name: "not by a clock that may be wrong", list: []Block{block("-a", 1000)}, age: 90 * day,
+			rules: Rules{CoarserAfter: 72 * time.Hour, Step: time.Minute, Trusted: start.Add(day)}, want: ""},
 		{name: "with what was late", list: []Block{block("-a", 1000), block("T03-b", 1)}, age: 5 * day, rules: coarser,
 			want: " 2 1001 1m0s"},
 		{name: "a day that is coarser", list: []Block{coarse(block("-a", 1000)), block("T03-b", 1)}, age: 5 * day,
@@ -85,7 +89,6 @@ func TestPlan(t *testing.T) {
 		{name: "a name of somebody else", list: []Block{block("x", 1), block("y", 1)}, age: 2 * day, want: ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			start := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 			list := slices.Clone(c.list)
 			for i := range list {
 				if list[i].Name != "x" && list[i].Name != "y" {
@@ -94,6 +97,7 @@ func TestPlan(t *testing.T) {
 			}
 			var got []string
 			seen := map[string]bool{}
+			c.rules.Trusted = cmp.Or(c.rules.Trusted, start.Add(c.age))
 			for _, job := range Plan(list, start.Add(c.age), c.rules) {
 				got = append(got, fmt.Sprintf("%s %d %d %s", strings.TrimPrefix(job.Time, "20261121"), len(job.Blocks), job.Bytes(),
 					job.Step))
