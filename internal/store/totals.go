@@ -71,8 +71,8 @@ func (c *columns) set(rows []totalRow) {
 	}
 }
 
-// difference replaces the totals of a profile by what was added since the profile before. A value that is smaller than
-// before means that the process has restarted: all of the profile was added since. The first profile is a baseline. A
+// difference replaces the totals of a profile by what was added since the profile before. Values that fall together
+// mean that the process has restarted: all of the profile was added since. The first profile is a baseline. A
 // profile of the same time is another part of one that was divided, or was sent again. difference reports whether the
 // profile is not older than the one before.
 func (u *seriesUse) difference(cols *columns, c *model.Profile) bool {
@@ -107,9 +107,10 @@ func (u *seriesUse) difference(cols *columns, c *model.Profile) bool {
 }
 
 // follow sets the rows to those of a profile, of its other parts, and of the profile before as long as parts can be
-// missing. It returns what the profile adds to what was before, and whether a value falls.
+// missing. It returns what the profile adds to what was before, and whether the values that both have fall together. One
+// that falls alone has added nothing: jemalloc's and tcmalloc's totals are estimates, which may fall.
 func (t *totals) follow(before *totals, rows []totalRow) (added []totalRow, falls bool) {
-	old, isPart := before.rows, before.at == t.at
+	old, isPart, rise := before.rows, before.at == t.at, int64(0)
 	t.rows = make([]totalRow, 0, max(len(rows), len(old)))
 	keep := func(row totalRow) {
 		if isPart || !row.isOld {
@@ -122,12 +123,14 @@ func (t *totals) follow(before *totals, rows []totalRow) (added []totalRow, fall
 			keep(old[0])
 			old = old[1:]
 		}
-		t.rows = append(t.rows, row)
+		total := row.value
 		if len(old) > 0 && old[0].compare(row) == 0 {
-			falls = falls || row.value < old[0].value
-			row.value = otlp.SaturatingSubtract(row.value, old[0].value)
+			row.value = otlp.SaturatingSubtract(total, old[0].value)
+			rise = otlp.SaturatingAdd(rise, row.value)
+			total, row.value = max(total, old[0].value), max(0, row.value)
 			old = old[1:]
 		}
+		t.rows = append(t.rows, totalRow{rowKey: row.rowKey, value: total})
 		if row.value != 0 {
 			added = append(added, row)
 		}
@@ -135,7 +138,7 @@ func (t *totals) follow(before *totals, rows []totalRow) (added []totalRow, fall
 	for _, row := range old {
 		keep(row)
 	}
-	return added, falls
+	return added, rise < 0
 }
 
 // current returns totals with the rows that have arrived for a time.

@@ -72,6 +72,8 @@ func TestTotalsOverTime(t *testing.T) {
 			values{"a": 4, "b": 1}},
 		"a restart whose sum is larger": {[]valuesAt{{0, values{"a": 10, "b": 5}}, {10, values{"a": 1, "c": 20}},
 			{20, values{"a": 2, "c": 21}}}, values{"a": 2, "c": 21}},
+		"an estimate that falls": {[]valuesAt{{0, values{"a": 1000, "b": 10}}, {10, values{"a": 1100, "b": 9}},
+			{20, values{"a": 1101, "b": 12}}}, values{"a": 101, "b": 2}},
 		"a function that was not seen again": {[]valuesAt{{0, values{"a": 10, "b": 5}}, {10, values{"a": 10}},
 			{20, values{"a": 11}}}, values{"a": 1}},
 		"sent again": {[]valuesAt{{0, values{"a": 10}}, {0, values{"a": 10}}, {10, values{"a": 12}}, {10, values{"a": 12}}},
