@@ -20,9 +20,16 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
-// This file makes a Source of an engine that has profiles as rows of samples. The engine lists the profiles of a query
-// without their samples: they make a block like one on disk, so that all rules are those of a Store. Each profile has a
-// coefficient then, by which the engine adds up its samples (engine_rows.go).
+// An engine has profiles as rows of samples. It answers as any Block does, and its Parts are model.Adders:
+//
+//   - EngineSource lists the profiles of a query without their samples (Engine.Types, Series, Profiles). They make a
+//     snapshot as those in memory do, so deltas of totals, times of gauges and labels are those of a Store.
+//   - The loop of all queries (scan.go) chooses among them, and weighs them. Profiles that count alike for an answer
+//     are one class (added.go). - Part.Add makes spans of them: profiles of a series that follow each other and count
+//     alike (engine_spans.go). The engine adds up the rows of each span times its weight, by stack and by what else the
+//     answer tells apart (Engine.Rows), of whole hours from sums that it has. So what travels grows with the distinct
+//     stacks of an answer. - Which samples are selected by their attributes, and in which group they count, the loop
+//     decides: of attributes, rows have those that matter.
 
 // ErrEngine is wrapped by errors of an engine that does not answer, or refuses a query.
 var ErrEngine = errors.New("the engine of the profiles")
@@ -112,13 +119,23 @@ func (s *EngineSource) Catalog(ctx context.Context, service string, meter *size.
 	return list, cmp.Or(err, memory.Keep(catalogBytes*len(list)))
 }
 
-// engineBlock is a block of what an engine lists for a query.
+// engineBlock is a Block of what an engine lists for a query: profiles without their samples, which its parts ask for.
 type engineBlock struct {
-	*block
+	*snapshot
+	block    *block
+	ctx      context.Context //nolint:containedctx // it is that of the query, as its model.Memory's
+	engine   Engine
 	bySeries map[engineSeries]int32
-	// found are the series of each service.
-	found map[EngineID]engineFound
-	types []EngineType
+	// found are the series of each service, listed what was listed of it.
+	found  map[EngineID]engineFound
+	listed map[string]engineListed
+	types  []EngineType
+}
+
+// engineListed are the types whose profiles were listed, and the bounds of their times; until is 0 if there is none.
+type engineListed struct {
+	types       []EngineType
+	from, until int64
 }
 
 // engineFound has the attributes of a series. Its profiles state the same temporality.
@@ -133,7 +150,7 @@ type engineSeries struct {
 	typ              model.SampleType
 }
 
-// typeList is a Block of types without profiles.
+// typeList is a Block of types: their profiles are not listed.
 type typeList struct{ list []model.BlockSeries }
 
 // Span implements Block.
@@ -167,13 +184,17 @@ var errNoProfiles = errors.New("these are types without profiles")
 func (s *EngineSource) view(
 	ctx context.Context, memory *model.Memory, service string, sel *model.Selection,
 ) (v *view, e *engineBlock, err error) {
-	e = &engineBlock{block: newBlock(time.Time{}), bySeries: map[engineSeries]int32{}, found: map[EngineID]engineFound{}}
+	e = &engineBlock{
+		block: newBlock(time.Time{}), ctx: ctx, engine: s.engine, bySeries: map[engineSeries]int32{},
+		found: map[EngineID]engineFound{}, listed: map[string]engineListed{},
+	}
+	e.block.byKey = nil // parts add to the dictionary while they are read
 	types := &typeList{}
-	v = &view{blocks: []model.Block{types}, memory: memory, onSamples: map[string]bool{}, release: func() {}}
+	v = &view{blocks: []model.Block{types}, memory: memory, release: func() {}}
 	if e.types, err = s.types(ctx, memory, service, sel.From, sel.Until); err != nil {
 		return nil, nil, err
 	}
-	strs := &e.dict.Strings
+	strs := &e.block.dict.Strings
 	strs.Intern(sel.GroupBy) // the filter knows no others
 	for _, a := range sel.Attributes {
 		strs.Intern(a.Key)
@@ -199,7 +220,8 @@ func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *view, sel *m
 			return err
 		}
 	}
-	v.blocks = append(v.blocks, snapshotOf(e.block, v.memory))
+	e.snapshot = snapshotOf(e.block, v.memory)
+	v.blocks = append(v.blocks, e)
 	return v.memory.Grow(0)
 }
 
@@ -221,13 +243,14 @@ func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view,
 	if from -= before; until != 0 {
 		until = min(until, math.MaxInt64-after) + after
 	}
+	e.listed[types[0].Service] = engineListed{types, from, until}
 	err := s.engine.Series(ctx, types[0].Service, from, until,
 		func(id EngineID, resource, profile []model.Attribute) error {
 			if len(e.found) >= maxEngineSeries {
 				return fmt.Errorf("%w: service %q has more than %d series", model.ErrTooLarge, model.Shorten(types[0].Service),
 					maxEngineSeries)
 			}
-			before := e.dict.MemoryBytes()
+			before := e.block.dict.MemoryBytes()
 			found := engineFound{resource: e.attributes(resource), profile: e.attributes(profile)}
 			for _, a := range profile {
 				if a.Key == kind.TemporalityAttribute {
@@ -235,7 +258,7 @@ func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *view,
 				}
 			}
 			e.found[id] = found
-			return v.memory.Grow(seriesBytes + 2*cacheBytes*(len(resource)+len(profile)) + e.dict.MemoryBytes() - before)
+			return v.memory.Grow(seriesBytes + 2*cacheBytes*(len(resource)+len(profile)) + e.block.dict.MemoryBytes() - before)
 		})
 	if err != nil {
 		return err
@@ -259,11 +282,12 @@ func (e *engineBlock) attributes(list []model.Attribute) dictionary.AttributeSet
 			set = append(set, e.attribute(a))
 		}
 	}
-	return e.dict.AttributeSets.Intern(set)
+	return e.block.dict.AttributeSets.Intern(set)
 }
 
 func (e *engineBlock) attribute(a model.Attribute) int32 {
-	return int32(e.dict.Attributes.Intern(dictionary.Attribute{Key: e.dict.Strings.Intern(a.Key),
+	dict := e.block.dict
+	return int32(dict.Attributes.Intern(dictionary.Attribute{Key: dict.Strings.Intern(a.Key),
 		Value: dictionary.StringValue(a.Value)}))
 }
 
@@ -271,16 +295,16 @@ func (e *engineBlock) attribute(a model.Attribute) int32 {
 func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int64) {
 	key := engineSeries{p.Series, t.Service, t.profile(), t.Type}
 	i, ok := e.bySeries[key]
-	strs := &e.dict.Strings
+	strs := &e.block.dict.Strings
 	if !ok {
 		found := e.found[p.Series]
-		i = e.addSeries(model.BlockSeries{
+		i = e.block.addSeries(model.BlockSeries{
 			ID: engineSeriesID(key), Service: t.Service, Profile: key.profile, Type: t.Type, Resource: found.resource,
 			Attributes: found.profile,
 		}, &seriesUse{})
 		e.bySeries[key] = i
 	}
-	sr := &e.series[i]
+	sr := &e.block.series[i]
 	c := model.Profile{
 		Time: p.Time, Duration: p.Duration, Start: p.Time, End: p.Time + p.Duration, Total: p.Total,
 		Samples: int32(min(p.Samples, math.MaxInt32)),
@@ -307,11 +331,11 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 			return
 		}
 	}
-	c.Meta = e.meta(model.Meta{
+	c.Meta = e.block.meta(model.Meta{
 		PeriodType: strs.Intern(t.PeriodType.Type), PeriodUnit: strs.Intern(t.PeriodType.Unit), Period: p.Period,
 		Attributes: sr.Attributes,
 	})
-	e.add(sr, chunk{Profile: c})
+	e.block.add(sr, chunk{Profile: c})
 }
 
 // engineSeriesID returns the identity of a series by its names and attributes.
@@ -327,14 +351,14 @@ func engineSeriesID(key engineSeries) (id model.SeriesID) {
 }
 
 // selected returns a view in which the profiles of a query are listed.
-func (s *EngineSource) selected(ctx context.Context, q *Query) (*view, *engineBlock, error) {
+func (s *EngineSource) selected(ctx context.Context, q *Query) (*view, error) {
 	service := q.Service
 	if len(q.Only) > 0 && !slices.ContainsFunc(q.Only, func(o Series) bool { return o.Service != q.Only[0].Service }) {
 		service = q.Only[0].Service
 	}
 	v, e, err := s.view(ctx, q.Memory, service, &q.Selection)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var wanted func(*EngineType) bool
 	switch {
@@ -350,39 +374,30 @@ func (s *EngineSource) selected(ctx context.Context, q *Query) (*view, *engineBl
 		all := q.allTypes()
 		types, err := v.resolveTypes(&q.Selection, all)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		wanted = func(t *EngineType) bool { return t.profile() == q.Profile && (all || t.Type == types[0]) }
 	}
-	if err := s.list(ctx, e, v, &q.Selection, wanted); err != nil || q.Only != nil {
-		return v, e, err
-	}
-	return v, e, s.findOnSamples(ctx, e, v, &q.Selection, wanted)
+	return v, s.list(ctx, e, v, &q.Selection, wanted)
 }
 
 // Select begins to read the samples of a selection.
 func (s *EngineSource) Select(ctx context.Context, q *Query) (*Selected, error) {
-	v, e, err := s.selected(ctx, q)
+	v, err := s.selected(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	selected, err := v.selected(q)
-	if err != nil {
-		return nil, err
-	}
-	selected.selected.SampleReader = &engineReader{viewReader: selected, ctx: ctx, engine: s.engine, block: e}
-	return selected.selected, nil
+	return v.selected(q)
 }
 
 // Timeline adds up the selected values over time.
 func (s *EngineSource) Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline,
 	error) {
-	v, e, err := s.selected(ctx, s.query(ctx, sel, Want{}))
+	v, err := s.selected(ctx, s.query(ctx, sel, Want{}))
 	if err != nil {
 		return nil, err
 	}
-	r := &engineReader{ctx: ctx, engine: s.engine, block: e}
-	return v.timeline(&sel, points, now, Config{Window: s.window, Resolution: s.resolution}, r.byGroup)
+	return v.timeline(&sel, points, now, Config{Window: s.window, Resolution: s.resolution})
 }
 
 // Series lists the series of a selection with their labels.
@@ -399,9 +414,9 @@ func (s *EngineSource) Series(ctx context.Context, sel model.Selection) ([]Serie
 		return nil, err
 	}
 	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
-	for i := range e.series {
-		sr := &e.series[i].BlockSeries
-		if err := c.add(sr, model.LabelsOf(e.dict, sr)); err != nil {
+	for i := range e.block.series {
+		sr := &e.block.series[i].BlockSeries
+		if err := c.add(sr, model.LabelsOf(e.block.dict, sr)); err != nil {
 			return nil, err
 		}
 	}

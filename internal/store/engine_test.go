@@ -4,114 +4,249 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"crypto/md5"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
-// fakeEngine has one sample type. It takes the whole of each profile that a query selects.
+// fakeEngine is an Engine of rows, which it goes over for each query.
 type fakeEngine struct {
-	typ    EngineType
-	series []fakeSeries
+	rows   []fakeRow
+	stacks map[EngineID][]string
 	asked  []string
 }
 
-type fakeSeries struct {
-	id                EngineID
-	resource, profile []model.Attribute
-	samples           []fakeSample
+// fakeRow is a sample.
+type fakeRow struct {
+	typ                    EngineType
+	series, stack          EngineID
+	resource, profile, own map[string]string
+	trace, span            string
+	time, duration, period int64
+	values, timestamps     []int64
 }
 
-type fakeSample struct {
-	value      int64
-	attributes map[string]string
+// total returns the sum and the number of a row's observations.
+func (r *fakeRow) total() (sum, samples int64) {
+	for _, v := range r.values {
+		sum += v
+	}
+	return sum, int64(max(len(r.timestamps), 1))
 }
 
-func (e *fakeEngine) Types(_ context.Context, _ string, _, _ int64, use func(*EngineType) error) error {
-	return use(&e.typ)
+func hashOf(values ...any) EngineID { return EngineID(md5.Sum(fmt.Append(nil, values...))) }
+
+// block returns all profiles of a service.
+func (s *EngineSource) block(ctx context.Context, service string) (*engineBlock, error) {
+	v, e, err := s.view(ctx, model.NewMemory(ctx, nil), service, &model.Selection{})
+	if err != nil {
+		return nil, err
+	}
+	return e, s.list(ctx, e, v, &model.Selection{}, func(*EngineType) bool { return true })
 }
 
-func (e *fakeEngine) Series(_ context.Context, _ string, _, _ int64,
-	use func(EngineID, []model.Attribute, []model.Attribute) error,
-) error {
-	for i := range e.series {
-		if err := use(e.series[i].id, e.series[i].resource, e.series[i].profile); err != nil {
-			return err
+// add adds profiles as the table has them.
+func (e *fakeEngine) add(pd pprofile.Profiles) {
+	d := pd.Dictionary()
+	str := func(i int32) string { return d.StringTable().At(int(i)) }
+	typeOf := func(v pprofile.ValueType) model.SampleType {
+		return model.SampleType{Type: str(v.TypeStrindex()), Unit: str(v.UnitStrindex())}
+	}
+	attributes := func(from interface{ AttributeIndices() pcommon.Int32Slice }) map[string]string {
+		list := map[string]string{}
+		for _, i := range from.AttributeIndices().All() {
+			a := d.AttributeTable().At(int(i))
+			list[str(a.KeyStrindex())] = a.Value().AsString()
+		}
+		return list
+	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		resource := map[string]string{}
+		for key, value := range rp.Resource().Attributes().All() {
+			resource[key] = value.AsString()
+		}
+		for _, p := range rp.ScopeProfiles().At(0).Profiles().All() {
+			profile := attributes(p)
+			typ := EngineType{
+				Service: resource["service.name"], Type: typeOf(p.SampleType()), PeriodType: typeOf(p.PeriodType()),
+				Stated: profile[kind.NameAttribute], Temporality: profile[kind.TemporalityAttribute],
+			}
+			for _, s := range p.Samples().All() {
+				row := fakeRow{
+					typ: typ, series: hashOf(resource, profile), resource: resource, profile: profile, own: attributes(s),
+					time: int64(p.Time()), duration: int64(p.DurationNano()), period: p.Period(), values: s.Values().AsRaw(),
+				}
+				for _, t := range s.TimestampsUnixNano().All() {
+					row.timestamps = append(row.timestamps, int64(t))
+				}
+				for len(row.values) < len(row.timestamps) {
+					row.values = append(row.values, 1)
+				}
+				if s.LinkIndex() != 0 {
+					link := d.LinkTable().At(int(s.LinkIndex()))
+					row.trace, row.span = link.TraceID().String(), link.SpanID().String()
+				}
+				var frames []string
+				for _, l := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
+					line := d.LocationTable().At(int(l)).Lines().At(0)
+					frames = append(frames, str(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex()))
+				}
+				row.stack = hashOf(frames)
+				if e.stacks == nil {
+					e.stacks = map[EngineID][]string{}
+				}
+				e.stacks[row.stack] = frames
+				e.rows = append(e.rows, row)
+			}
 		}
 	}
-	return nil
 }
 
-func (e *fakeEngine) Profiles(_ context.Context, _ []EngineType, _, _ int64, use func(*EngineProfile) error) error {
-	for _, s := range e.series {
-		if len(s.samples) == 0 {
+func (e *fakeEngine) Types(_ context.Context, service string, _, _ int64, use func(*EngineType) error) error {
+	found := map[EngineType]*EngineType{}
+	for i := range e.rows {
+		r := &e.rows[i]
+		if service != "" && service != r.typ.Service {
 			continue
 		}
-		p := &EngineProfile{Series: s.id, Time: e.typ.From, Duration: e.typ.Duration, Samples: len(s.samples)}
-		for _, sample := range s.samples {
-			if p.IsTimed = e.typ.IsTimed; p.IsTimed {
-				p.First, p.Last = p.Time+1, p.Time+1
-			}
-			p.Total, p.HasAttributes = p.Total+sample.value, p.HasAttributes || len(sample.attributes) > 0
+		t := found[r.typ]
+		if t == nil {
+			t = new(r.typ)
+			t.From, found[r.typ] = r.time, t
 		}
-		if err := use(p); err != nil {
+		_, samples := r.total()
+		t.From, t.Until = min(t.From, r.time), max(t.Until, r.time+r.duration)
+		t.Duration, t.Samples, t.Instances = max(t.Duration, r.duration), t.Samples+int(samples), 1
+		t.IsTimed = t.IsTimed || r.timestamps != nil
+	}
+	for _, t := range found {
+		if err := use(t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *fakeEngine) HasAttribute(_ context.Context, _ []EngineType, from, until int64, key string,
+func (e *fakeEngine) Series(_ context.Context, service string, _, _ int64,
+	use func(EngineID, []model.Attribute, []model.Attribute) error,
+) error {
+	for i := range e.rows {
+		if r := &e.rows[i]; r.typ.Service == service {
+			if err := use(r.series, attributesOf(r.resource), attributesOf(r.profile)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func attributesOf(m map[string]string) (list []model.Attribute) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, model.Attribute{Key: key, Value: m[key]})
+	}
+	return list
+}
+
+// is reports whether a row is of one of some types.
+func (r *fakeRow) is(types []EngineType) int {
+	return slices.IndexFunc(types, func(t EngineType) bool {
+		return t.Service == r.typ.Service && t.Stated == r.typ.Stated && t.Type == r.typ.Type &&
+			t.PeriodType == r.typ.PeriodType
+	})
+}
+
+func (e *fakeEngine) Profiles(_ context.Context, types []EngineType, from, until int64,
+	use func(*EngineProfile) error,
+) error {
+	type key struct {
+		time, typ int64
+		series    EngineID
+	}
+	found := map[key]*EngineProfile{}
+	for i := range e.rows {
+		r := &e.rows[i]
+		k := key{r.time, int64(r.is(types)), r.series}
+		if k.typ < 0 || r.time < from || until != 0 && r.time >= until {
+			continue
+		}
+		p := found[k]
+		if p == nil {
+			p = &EngineProfile{Type: int(k.typ), Series: r.series, Time: r.time, Duration: r.duration, Period: r.period}
+			found[k] = p
+		}
+		sum, samples := r.total()
+		p.Total, p.Samples = p.Total+sum, p.Samples+int(samples)
+		p.HasAttributes, p.HasLinks = p.HasAttributes || len(r.own) > 0, p.HasLinks || r.trace != ""
+		for _, t := range r.timestamps {
+			if !p.IsTimed {
+				p.First = t
+			}
+			p.IsTimed, p.First, p.Last = true, min(p.First, t), max(p.Last, t)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(found), func(a, b key) int { return cmp.Compare(a.time, b.time) }) {
+		if err := use(found[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *fakeEngine) HasAttribute(_ context.Context, types []EngineType, from, until int64, key string,
 	values []string,
 ) (bool, error) {
 	e.asked = append(e.asked, key)
-	for _, s := range e.series {
-		for _, sample := range s.samples {
-			value, has := sample.attributes[key]
-			if has && from <= e.typ.From && e.typ.From < until && (values == nil || slices.Contains(values, value)) {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(e.rows, func(r fakeRow) bool {
+		value, has := r.own[key]
+		return has && r.is(types) >= 0 && from <= r.time && (until == 0 || r.time < until) &&
+			(values == nil || slices.Contains(values, value))
+	}), nil
 }
 
 func (e *fakeEngine) Rows(_ context.Context, q *EngineQuery, use func(*EngineRow) error) error {
-	for _, s := range e.series {
-		chosen := EngineChosen{Series: s.id}
-		if i := slices.IndexFunc(q.Chosen, func(c EngineChosen) bool { return c.Series == s.id }); i >= 0 {
-			chosen = q.Chosen[i]
-		} else if len(q.Chosen) > 0 {
+	for i := range e.rows {
+		r := &e.rows[i]
+		at := slices.IndexFunc(q.Spans, func(s EngineSpan) bool {
+			return s.Series == r.series && s.From <= r.time && r.time <= s.Until
+		})
+		if at < 0 || r.is(q.Types) < 0 || r.time < q.From || r.time > q.Until {
 			continue
 		}
-		for _, sample := range s.samples {
-			isWanted := true
-			for i, f := range q.Filters {
-				has := slices.Contains(f.Values, sample.attributes[f.Key])
-				isWanted = isWanted && (has || chosen.Required&(1<<i) == 0)
+		span := &q.Spans[at]
+		out := &EngineRow{Sum: span.Sum, Stack: r.stack, Trace: r.trace, Span: r.span, Time: r.time}
+		for _, a := range attributesOf(r.own) {
+			if q.Attributes || slices.ContainsFunc(q.Keys, func(k model.AttributeKey) bool {
+				return k.Key == a.Key && (k.Values == nil || slices.Contains(k.Values, a.Value))
+			}) {
+				out.Attributes = append(out.Attributes, a)
 			}
-			row := &EngineRow{Group: chosen.Group, Samples: 1, Value: sample.value}
-			if name, has := sample.attributes[q.GroupBy]; has && chosen.Group < 0 {
-				row.Group, row.GroupName = OwnGroup, name
+		}
+		of := [][2]int64{{r.time, 0}}
+		if of[0][1], out.Samples = r.total(); q.Timestamps {
+			out.Samples = 1
+			for k, t := range r.timestamps {
+				of = append(of[:k], [2]int64{t, r.values[k]})
 			}
-			if q.Want.Series || q.Want.Profiles {
-				row.Series = s.id
-			}
-			if chosen.Into != 0 {
-				row.Into = chosen.Into
-			}
-			if !isWanted {
+		}
+		for _, one := range of {
+			if q.Timestamps && (one[0] < q.SumsWanted.From || q.SumsWanted.Until != 0 && one[0] >= q.SumsWanted.Until) {
 				continue
 			}
-			if err := use(row); err != nil {
+			out.Time, out.Value, out.Fraction = one[0], one[1]*span.Whole, float64(one[1])*span.Part
+			if err := use(out); err != nil {
 				return err
 			}
 		}
@@ -123,7 +258,11 @@ func (e *fakeEngine) Stacks(_ context.Context, _ string, _, _ int64, ids []Engin
 	use func(*EngineStack) error,
 ) error {
 	for _, id := range ids {
-		if err := use(&EngineStack{ID: id, Frames: []EngineFrame{{Function: "main"}}}); err != nil {
+		s := &EngineStack{ID: id}
+		for _, name := range e.stacks[id] {
+			s.Frames = append(s.Frames, EngineFrame{Function: name})
+		}
+		if err := use(s); err != nil {
 			return err
 		}
 	}
@@ -133,23 +272,29 @@ func (e *fakeEngine) Stacks(_ context.Context, _ string, _, _ int64, ids []Engin
 // The attributes of samples, profiles and resources decide in an engine as they do in a store, and it is asked for
 // those of samples only where a resource has the key, too.
 func TestAttributesOfSamplesAndResourcesInEngine(t *testing.T) {
-	region := func(value string) []model.Attribute { return []model.Attribute{{Key: "region", Value: value}} }
-	sample := func(value int64, key, attribute string) fakeSample {
-		return fakeSample{value, map[string]string{key: attribute}}
+	region := func(value string) map[string]string { return map[string]string{"region": value} }
+	type sample struct {
+		value      int64
+		attributes map[string]string
 	}
-	engine := func(series ...fakeSeries) *fakeEngine {
-		cpu := model.SampleType{Type: "cpu", Unit: "nanoseconds"}
-		e := &fakeEngine{series: series, typ: EngineType{
-			Service: "shop", Type: cpu, PeriodType: cpu, From: noon.UnixNano(),
-			Until: noon.Add(time.Second).UnixNano(), Duration: 1e9, Samples: 1, Instances: 1,
-		}}
-		for i := range e.series {
-			e.series[i].id = EngineID{byte(i + 1)}
+	type series struct {
+		resource, profile map[string]string
+		samples           []sample
+	}
+	cpu := model.SampleType{Type: "cpu", Unit: "nanoseconds"}
+	engine := func(list ...series) *fakeEngine {
+		e := &fakeEngine{}
+		for i, sr := range list {
+			for _, s := range sr.samples {
+				e.rows = append(e.rows, fakeRow{
+					typ: EngineType{Service: "shop", Type: cpu, PeriodType: cpu}, series: EngineID{byte(i + 1)}, resource: sr.resource,
+					profile: sr.profile, own: s.attributes, time: noon.UnixNano(), duration: 1e9, values: []int64{s.value},
+				})
+			}
 		}
 		return e
 	}
-	without := fakeSeries{resource: region("mars")} // of another type of the service
-	plain := fakeSample{value: 10}
+	plain := sample{value: 10}
 	for name, c := range map[string]struct {
 		engine *fakeEngine
 		groups map[string]int64
@@ -158,30 +303,30 @@ func TestAttributesOfSamplesAndResourcesInEngine(t *testing.T) {
 		asked   bool
 	}{
 		"resources alone": {
-			engine(fakeSeries{resource: region("eu"), samples: []fakeSample{plain}},
-				fakeSeries{resource: region("us"), samples: []fakeSample{plain}}, without),
+			engine(series{resource: region("eu"), samples: []sample{plain}},
+				series{resource: region("us"), samples: []sample{plain}}),
 			map[string]int64{"eu": 10, "us": 10}, map[string]int64{"eu": 10, "us": 10}, false,
 		},
 		"samples with another attribute": {
-			engine(fakeSeries{resource: region("eu"), samples: []fakeSample{plain, sample(1, "thread", "a")}}, without),
+			engine(series{resource: region("eu"), samples: []sample{plain, {1, map[string]string{"thread": "a"}}}}),
 			map[string]int64{"eu": 11}, map[string]int64{"eu": 11}, true,
 		},
 		"samples with their own": {
-			engine(fakeSeries{resource: region("eu"), samples: []fakeSample{plain, sample(1, "region", "us")}},
-				fakeSeries{resource: region("asia"), samples: []fakeSample{plain}},
-				fakeSeries{samples: []fakeSample{{value: 3}}}, without),
+			engine(series{resource: region("eu"), samples: []sample{plain, {1, map[string]string{"region": "us"}}}},
+				series{resource: region("asia"), samples: []sample{plain}},
+				series{samples: []sample{{value: 3}}}),
 			map[string]int64{"eu": 10, "us": 1, "asia": 10, NoGroup: 3},
 			map[string]int64{"eu": 11, "us": 1, "asia": 10}, true,
 		},
 		"a profile decides": {
-			engine(fakeSeries{
+			engine(series{
 				resource: region("eu"), profile: region("asia"),
-				samples: []fakeSample{plain, sample(1, "region", "us")},
+				samples: []sample{plain, {1, map[string]string{"region": "us"}}},
 			}),
 			map[string]int64{"asia": 11}, map[string]int64{"asia": 11}, false,
 		},
 		"samples alone": {
-			engine(fakeSeries{samples: []fakeSample{plain, sample(1, "region", "us")}}),
+			engine(series{samples: []sample{plain, {1, map[string]string{"region": "us"}}}}),
 			map[string]int64{NoGroup: 10, "us": 1}, map[string]int64{"us": 1}, false,
 		},
 	} {
@@ -207,7 +352,7 @@ func TestAttributesOfSamplesAndResourcesInEngine(t *testing.T) {
 			require.Equal(t, c.asked, len(c.engine.asked) > 0)
 			sel.GroupBy = ""
 			for value, want := range c.byValue {
-				sel.Attributes = region(value)
+				sel.Attributes = attributesOf(region(value))
 				g, err := s.FlameGraph(t.Context(), sel, 100)
 				require.NoError(t, err)
 				require.Equal(t, want, g.Total[0], value)
@@ -232,25 +377,26 @@ func TestStatedValuesInEngine(t *testing.T) {
 		"events without end": {"alloc_space", "", true, kind.Delta},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &fakeEngine{
+			row := fakeRow{
 				typ: EngineType{
-					Service: "shop", Stated: "memory", Type: model.SampleType{Type: c.typ, Unit: "count"}, From: noon.UnixNano(),
-					Until:   noon.UnixNano(),
-					Samples: 1, Instances: 1, IsTimed: c.isTimed, Temporality: c.temporality,
+					Service: "shop", Stated: "memory", Type: model.SampleType{Type: c.typ, Unit: "count"}, Temporality: c.temporality,
 				},
-				series: []fakeSeries{{id: EngineID{1}, samples: []fakeSample{{value: 10}}}},
+				time: noon.UnixNano(), values: []int64{10},
 			}
 			if c.temporality != "" {
-				e.series[0].profile = []model.Attribute{{Key: kind.TemporalityAttribute, Value: c.temporality}}
+				row.profile = map[string]string{kind.TemporalityAttribute: c.temporality}
 			}
+			if c.isTimed {
+				row.timestamps = []int64{row.time}
+			}
+			e := &fakeEngine{rows: []fakeRow{row}}
 			s := NewEngineSource(e, time.Hour, time.Second, func() time.Time { return noon.Add(time.Minute) })
 			list, err := s.Catalog(t.Context(), "shop", &size.Meter{Context: t.Context()})
 			require.NoError(t, err)
 			require.Equal(t, model.Shown(c.want), list[0].Values)
-			_, block, err := s.selected(t.Context(),
-				s.query(t.Context(), model.Selection{Service: "shop", Profile: "memory"}, Want{}))
+			b, err := s.block(t.Context(), "shop")
 			require.NoError(t, err)
-			require.Equal(t, c.want, block.series[len(block.series)-1].chunks[0].Values)
+			require.Equal(t, c.want, b.block.series[0].chunks[0].Values)
 		})
 	}
 }

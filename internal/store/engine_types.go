@@ -74,73 +74,44 @@ type EngineProfile struct {
 	IsTimed, HasAttributes, HasLinks    bool
 }
 
-// EngineQuery selects samples that an engine adds up. Samples are equal if they do not differ in what is wanted.
+// EngineQuery asks for sums of samples by span and by what is wanted, of which observations with times are not added
+// up.
 type EngineQuery struct {
-	Service string
-	// Types are those of the samples, which all have one sample type; nil means that Chosen decides.
+	// Types are those of the samples, of one service.
 	Types []EngineType
-	Type  model.SampleType
 	// From and Until are the times of the first and of the last profile.
 	From, Until int64
-	// Chosen are series, or profiles if IsListed, and how they count. If it is empty all series count.
-	Chosen   []EngineChosen
-	IsListed bool
-	// CutFrom and CutUntil select observations that have times. If the profiles are not listed, each of the others counts
-	// by the part of its time that lies there. 0 means no bound.
-	CutFrom, CutUntil int64
-	// WholeFrom and WholeUntil are the bounds of hours in which all profiles count as a whole, so that an engine can take
-	// them from sums by hour, if it has some of what is wanted. They are equal if there are none.
+	// WholeFrom and WholeUntil are the bounds of hours in which all profiles of a series are in one span or in none, so
+	// that sums by hour serve. They are equal if there are none.
 	WholeFrom, WholeUntil int64
-	// IsTimed reports that some of the profiles have observations with times. TimesOnly leaves out the others.
-	IsTimed, TimesOnly bool
-	// Filters are attributes that samples must have, as far as EngineChosen.Required has their bits.
-	Filters []EngineFilter
-	// GroupBy is the key of an attribute of samples, if EngineChosen.Group is negative.
-	GroupBy string
-	Want    Want
-	// IsFractional makes values float64, otherwise they are int64.
-	IsFractional bool
+	// Spans do not overlap.
+	Spans []EngineSpan
+	model.SumsWanted
 }
 
-// EngineChosen is a series, or a profile, and how it counts.
-type EngineChosen struct {
-	Series EngineID
-	// Time is that of the profile. Into is the time of the profile for which it counts: totals count for the next one,
-	// too.
-	Time, Into  int64
-	Coefficient float64
-	// Group is that of its samples. If it is negative, samples with an attribute of the key GroupBy are of OwnGroup
-	// instead.
-	Group    int32
-	Required uint64
-}
-
-// OwnGroup is the group of samples that have an attribute of the key EngineQuery.GroupBy themselves.
-const OwnGroup = -1
-
-// EngineFilter is a key and the values of which a sample must have one.
-type EngineFilter struct {
-	Key    string
-	Values []string
+// EngineSpan selects the profiles of a series whose time lies in [From, Until], and how they count: Whole + Part times
+// for Sum.
+type EngineSpan struct {
+	Series      EngineID
+	From, Until int64
+	Sum         int32
+	Whole       int64
+	Part        float64
 }
 
 // EngineRow is a sum of samples. It has what is wanted, and otherwise zeros.
 type EngineRow struct {
-	Group int32
-	// GroupName is the value of the attribute that divides the answer, if Group is OwnGroup.
-	GroupName  string
-	Series     EngineID
-	Into       int64
+	// Sum is that of its span.
+	Sum        int32
 	Stack      EngineID
 	Attributes []model.Attribute
 	// Trace and Span are hexadecimal.
 	Trace, Span string
-	// Time is that of the observation; 0 if it has none.
+	// Time is that of the observation, or of its profile if it has none.
 	Time int64
-	// Samples is the number of observations.
-	Samples  int64
-	Value    int64
-	Fraction float64
+	// Samples is the number of observations. The sum of their values is Value + Fraction.
+	Samples, Value int64
+	Fraction       float64
 }
 
 // EngineStack is a stack, the leaf first. Frames with one address follow each other from the innermost inlined one.

@@ -26,8 +26,10 @@ type filter struct {
 	values map[dictionary.AttributeIndex]string
 	// strings has the results of lookupKey: very many samples are looked at, and few keys.
 	strings map[string]stringOf
-	// resources returns the sets of attributes of resources. onSamples has the results of samplesHave.
+	// resources returns the sets of attributes of resources, summing is a part whose samples are not in the dictionary,
+	// and onSamples has the results of samplesHave.
 	resources func() map[dictionary.AttributeSetIndex]bool
+	summing   model.Adder
 	onSamples map[string]bool
 	// groupKey is the key of GroupBy, if hasGroupKey reports that the block has it.
 	groupKey    dictionary.StringIndex
@@ -120,7 +122,12 @@ func (f *filter) samplesHave(sr *model.BlockSeries, name string, key dictionary.
 		return false
 	}
 	has, ok := f.onSamples[name]
-	if !ok && f.resources != nil {
+	switch {
+	case ok:
+	case f.summing != nil:
+		has = f.summing.SamplesHave(f.dict.Strings.At(key), values)
+		f.onSamples[name] = has
+	case f.resources != nil:
 		resources := f.resources()
 		for i := range f.dict.AttributeSets.Len() {
 			set := dictionary.AttributeSetIndex(i)

@@ -352,7 +352,8 @@ func (p *diskPart) read(first int64, n int, want model.ColumnsWanted) error {
 		}
 		links = append(links, i)
 	}
-	p.columns = model.Columns{Stacks: p.raw.Stacks, Attributes: p.raw.Attributes, Links: links,
-		Timestamps: p.raw.Timestamps, Values: p.raw.Values}
+	p.columns = model.Columns{
+		Stacks: p.raw.Stacks, Attributes: p.raw.Attributes, Links: links, Timestamps: p.raw.Timestamps, Values: p.raw.Values,
+	}
 	return nil
 }

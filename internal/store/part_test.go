@@ -6,19 +6,21 @@ package store
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// described returns all that a Block has, sorted, without what differs between implementations: numbers, places and
-// bytes.
-func described(t *testing.T, b model.Block) (lines []string) {
+// Described returns all that a Block has, sorted, without what differs between implementations: numbers, places and
+// bytes. Of a block whose samples are elsewhere, it leaves out what is not known there.
+func Described(t *testing.T, b model.Block, isElsewhere bool) (lines []string) {
 	m := model.NewMemory(t.Context(), nil)
 	require.NoError(t, b.Series("", m, func(list []model.BlockSeries) error {
 		require.True(t, slices.IsSortedFunc(list, model.CompareSeries))
@@ -38,6 +40,9 @@ func described(t *testing.T, b model.Block) (lines []string) {
 			require.LessOrEqual(t, start, in.Start)
 			require.GreaterOrEqual(t, end, in.End)
 			in.Bytes, in.First, in.FirstSample, in.Resource, in.Attributes = 0, 0, 0, 0, 0
+			if isElsewhere {
+				in.ID, in.Instance, in.Position, in.Samples = model.SeriesID{}, 0, 0, 0
+			}
 			lines = append(lines, fmt.Sprintf("series %+v %v", in, labels[i]))
 		}
 		require.NoError(t, b.Starts(series, func(_ int, of []int64) error { starts = append(starts, of...); return nil }))
@@ -52,7 +57,7 @@ func described(t *testing.T, b model.Block) (lines []string) {
 			return nil
 		}))
 		require.Len(t, starts, len(profiles))
-		rows := make([]int, len(profiles))
+		rows, sums := make([]int, len(profiles)), map[string]int64{}
 		at := func(i int) (*model.BlockSeries, *model.Profile) { return series[profiles[i].in], &profiles[i].Profile }
 		require.NoError(t, p.Rows(len(profiles), at, model.ColumnsWanted{Attributes: true, Timestamps: true, Links: true},
 			func(i int, c *model.Columns) error {
@@ -67,20 +72,28 @@ func described(t *testing.T, b model.Block) (lines []string) {
 					if profiles[i].Flags&model.HasTimestamps != 0 {
 						timestamp = c.Timestamps[k]
 					}
-					lines = append(lines, fmt.Sprint("row ", list[profiles[i].in].Type, profiles[i].Start, frames, c.Values[k],
-						timestamp, model.LabelsOf(p.Dict(),
+					sums[fmt.Sprint("row ", list[profiles[i].in].Type, profiles[i].Start, frames, timestamp,
+						model.LabelsOf(p.Dict(),
 							&model.BlockSeries{Resource: dictionary.AttributeSetIndex(model.At(c.Attributes, k))}),
-						p.Dict().Links.At(dictionary.LinkIndex(model.At(c.Links, k)))))
+						p.Dict().Links.At(dictionary.LinkIndex(model.At(c.Links, k))))] += c.Values[k]
 				}
 				return nil
 			}))
 		for i, c := range profiles {
 			meta := p.Meta(&c.Profile)
 			require.Equal(t, starts[i], c.Start)
-			require.EqualValues(t, c.Samples, rows[i])
-			c.At, c.Meta = 0, 0
+			if c.At, c.Meta = 0, 0; isElsewhere {
+				c.Samples = 0
+			} else {
+				require.EqualValues(t, c.Samples, rows[i])
+			}
 			lines = append(lines,
 				fmt.Sprintf("profile %s %+v %d %s", list[c.in].Type, c.Profile, meta.Period, p.Dict().Strings.At(meta.PeriodUnit)))
+		}
+		for row, sum := range sums {
+			if sum != 0 {
+				lines = append(lines, fmt.Sprint(row, " ", sum))
+			}
 		}
 		return nil
 	}))
@@ -88,16 +101,14 @@ func described(t *testing.T, b model.Block) (lines []string) {
 	return lines
 }
 
-// What a block on disk has is what the snapshot has of the block in memory of which it was made, for each kind of
-// values.
-func TestBlocksConform(t *testing.T) {
-	s := open(t, diskConfig(t, t.TempDir()))
-	defer func() { require.NoError(t, s.Close()) }()
+// EachKind calls add with profiles of two services, of each kind of values. isLate ones have no time of their own.
+func EachKind(add func(pd pprofile.Profiles, arrived time.Time, isLate bool)) {
 	for i := range 4 {
 		now := noon.Add(time.Duration(10*i) * time.Second)
 		for _, service := range []string{"shop", "cart"} {
 			start := uint64(now.Add(-10 * time.Second).UnixNano())
-			b := profiletest.New().Resource("service.name", service, "host.name", fmt.Sprint("host", i%2))
+			resource := []any{"service.name", service, "host.name", fmt.Sprint("host", i%2)}
+			b := profiletest.New().Resource(resource...)
 			b.Profile("cpu", "nanoseconds").Time(start, 10e9).Period(1e7, "cpu", "nanoseconds").Sample(
 				profiletest.Value(int64(20+i), "leaf", "main").With(profiletest.Attr("endpoint", "/pay")).Linked([16]byte{1},
 					[8]byte{2}),
@@ -105,20 +116,48 @@ func TestBlocksConform(t *testing.T) {
 			b.Profile("inuse_space", "bytes").Time(start, 10e9).Sample(profiletest.Value(int64(50*i+1), "alloc", "main"))
 			b.Profile("wall", "nanoseconds").Time(start, 10e9).
 				Sample(profiletest.Observed([]uint64{start + 5, start + 7}, "wait", "main"))
-			b.Profile("alloc_space", "bytes").Time(0, 0).Sample(profiletest.Value(int64(100*i), "alloc", "main"))
-			require.Zero(t, s.Add(b.Build(), now).Refused)
+			b.Profile("alloc_space", "bytes").Time(start, 0).
+				Sample(profiletest.Value(int64(100*i+1), "alloc", "main"), profiletest.Value(7, "same", "main"))
+			add(b.Build(), now, false)
+			late := profiletest.New().Resource(resource...)
+			late.Profile("alloc_objects", "count").Time(0, 0).Sample(profiletest.Value(int64(100*i), "alloc", "main"))
+			add(late.Build(), now, true)
 		}
 	}
-	views := map[string][]string{}
-	for _, where := range []string{"memory", "disk"} {
-		if where == "disk" {
-			s.Maintain(noon.Add(time.Hour))
+}
+
+// A snapshot, a block on disk and what an engine lists have the same, for each kind of values.
+func TestBlocksConform(t *testing.T) {
+	s, engine := open(t, diskConfig(t, t.TempDir())), &fakeEngine{}
+	defer func() { require.NoError(t, s.Close()) }()
+	EachKind(func(pd pprofile.Profiles, arrived time.Time, isLate bool) {
+		require.Zero(t, s.Add(pd, arrived).Refused)
+		if !isLate {
+			engine.add(pd)
 		}
-		v := s.view(model.NewMemory(t.Context(), nil))
-		require.Equal(t, where == "disk", v.onDisk == 1)
-		views[where] = described(t, v.blocks[0])
-		v.release()
-	}
-	require.NotEmpty(t, views["memory"])
-	require.Equal(t, views["memory"], views["disk"])
+	})
+	inMemory, inMemoryAlone := DescribedStore(t, s)
+	require.NotEmpty(t, inMemory)
+	s.Maintain(noon.Add(time.Hour))
+	onDisk, _ := DescribedStore(t, s)
+	require.Equal(t, inMemory, onDisk)
+	source := NewEngineSource(engine, time.Hour, s.cfg.Resolution, func() time.Time { return noon.Add(time.Minute) })
+	require.Equal(t, inMemoryAlone, DescribedEngine(t, source))
+}
+
+// DescribedStore returns what the only block of a store has, and what of it an engine has, too.
+func DescribedStore(t *testing.T, s *Store) (all, elsewhere []string) {
+	v := s.view(model.NewMemory(t.Context(), nil))
+	defer v.release()
+	require.Len(t, v.blocks, 1)
+	return Described(t, v.blocks[0], false), slices.DeleteFunc(Described(t, v.blocks[0], true), func(line string) bool {
+		return strings.Contains(line, "alloc_objects")
+	})
+}
+
+// DescribedEngine returns what an engine has.
+func DescribedEngine(t *testing.T, s *EngineSource) []string {
+	b, err := s.block(t.Context(), "")
+	require.NoError(t, err)
+	return Described(t, b, true)
 }

@@ -32,22 +32,21 @@ const rowsPerRead = 512
 type rowBuffers struct {
 	stacks, attributes, links [rowsPerRead]int32
 	times, values             [rowsPerRead]int64
+	fractions                 [rowsPerRead]float64
 }
 
 // Select begins to read the samples of a selection.
 func (s *Store) Select(ctx context.Context, q *Query) (*Selected, error) {
 	v := s.view(q.Memory, q.services()...)
-	r, err := v.selected(q)
+	selected, err := v.selected(q)
 	if err != nil {
 		v.release()
-		return nil, err
 	}
-	r.selected.SampleReader = r
-	return r.selected, nil
+	return selected, err
 }
 
-// selected plans a query. The caller sets the reader of what it returns.
-func (v *view) selected(q *Query) (*viewReader, error) {
+// selected plans a query.
+func (v *view) selected(q *Query) (*Selected, error) {
 	types, err := v.typesOf(q)
 	if err != nil {
 		return nil, err
@@ -67,12 +66,18 @@ func (v *view) selected(q *Query) (*viewReader, error) {
 		selected.Values = q.Only[0].Values
 	}
 	s.reads = true
+	want := q.Want
+	s.apart = apart{want.Profiles, want.Series, model.SumsWanted{
+		ColumnsWanted: model.ColumnsWanted{Attributes: want.Attributes, Timestamps: want.Times, Links: want.Links},
+		Stacks:        want.Stacks, Counts: want.isCount(),
+	}}
 	r := &viewReader{
 		scan: s, selected: selected, newest: newNewest(v.memory), durations: make([]int64, len(types)),
 		counted: make([]int, len(types)),
 	}
 	s.blockEnded = r.newest.endMoves
-	return r, nil
+	selected.SampleReader = r
+	return selected, nil
 }
 
 // typesOf returns the types that a query selects.
@@ -247,8 +252,12 @@ func (r *viewReader) rows(p *part, list []*weightedProfile, use func(*Samples) e
 	}
 	want, buffers, n := r.query.Want, r.buffers, 0
 	var of *weightedProfile
+	isFractional := false
 	flush := func() (err error) {
-		r.out.Values = buffers.values[:n]
+		r.out.Values, r.out.Fractions = buffers.values[:n], nil
+		if isFractional {
+			r.out.Values, r.out.Fractions = nil, buffers.fractions[:n]
+		}
 		if r.out.Stacks = nil; want.Stacks {
 			r.out.Stacks = buffers.stacks[:n]
 		}
@@ -271,7 +280,7 @@ func (r *viewReader) rows(p *part, list []*weightedProfile, use func(*Samples) e
 	err := r.observations(p, list, columns, func(w *weightedProfile, _ int, c *model.Columns, i int) (err error) {
 		if of != w {
 			err = flush()
-			of = w
+			of, isFractional = w, len(c.Fractions) > 0
 			r.begin(p, w)
 		}
 		buffers.stacks[n], buffers.attributes[n], buffers.links[n] = c.Stacks[i], model.At(c.Attributes, i),
@@ -280,10 +289,19 @@ func (r *viewReader) rows(p *part, list []*weightedProfile, use func(*Samples) e
 		if len(c.Timestamps) > 0 {
 			buffers.times[n] = c.Timestamps[i]
 		}
-		if n++; n == rowsPerRead {
+		if isFractional {
+			buffers.fractions[n] = float64(c.Values[i]) + c.Fractions[i]
+		}
+		if len(c.Counts) > 0 {
+			r.out.Count = int(c.Counts[i])
+		}
+		if n++; n == rowsPerRead || r.out.Count > 0 {
 			err = cmp.Or(err, flush())
+			r.out.Count = 0
 		}
 		return err
 	})
-	return cmp.Or(err, flush())
+	err = cmp.Or(err, flush())
+	r.out.Fractions = nil
+	return err
 }

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -31,8 +30,6 @@ type view struct {
 	release func()
 	// timeTypes has, for types that count samples, that of the time for which one stands.
 	timeTypes map[model.SampleType]model.SampleType
-	// onSamples has the results of filter.samplesHave of an engine, whose samples are not in the dictionary.
-	onSamples map[string]bool
 }
 
 // withoutDamaged takes a block out of the store if the error tells that it is damaged. The query goes on without it.
@@ -217,7 +214,7 @@ func (s *scan) use(p *part, use func(*part) error) error {
 		}
 		return sets
 	}
-	maps.Copy(s.filter.onSamples, s.view.onSamples)
+	s.filter.summing, _ = p.Part.(model.Adder)
 	if len(s.filter.keys) > 0 {
 		p.selected = slices.DeleteFunc(p.selected, func(in selectedSeries) bool {
 			return !s.filter.canMatch(&in.BlockSeries)
@@ -250,7 +247,7 @@ const rowsPerBatch = 4 << 10
 // eachBatch calls use with the profiles that count of series of one type, in their order. They are valid until use
 // returns.
 func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProfile) error) error {
-	batch := make([]weightedProfile, 0, min(rowsPerBatch, countProfiles(list)))
+	batch := make([]weightedProfile, 0, p.batch(list))
 	taken := weightedProfileBytes * cap(batch)
 	defer func() { s.memory.Release(taken) }()
 	if err := s.memory.Grow(taken); err != nil {
@@ -337,6 +334,15 @@ func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
 		w.weight *= float64(p.Meta(&w.Profile).Period)
 	}
 	return true
+}
+
+// batch returns how many profiles of series to read at once: all of them, if the part adds up their samples.
+func (p *part) batch(list []selectedSeries) int {
+	n := countProfiles(list)
+	if _, sums := p.Part.(model.Adder); sums {
+		return n
+	}
+	return min(rowsPerBatch, n)
 }
 
 func countProfiles(list []selectedSeries) (n int) {

@@ -75,6 +75,9 @@ func (q *Query) allTypes() bool { return q.AllTypes && q.Type == "" }
 // else is wanted of a profile, it has one row: its total.
 type Want struct{ Series, Stacks, Attributes, Links, Times, Profiles bool }
 
+// isCount reports whether samples are counted by their attributes.
+func (w Want) isCount() bool { return w.Series && !w.Stacks && !w.Times && !w.Profiles }
+
 // Selected describes the samples of a query. It is valid until Close.
 type Selected struct {
 	// Types has the sample types that Samples.Type refers to, in the order of their pprof.

@@ -111,6 +111,8 @@ type reader struct {
 	filter *filter
 	groups *groups
 	memory *model.Memory
+	// apart is what a part must not add up.
+	apart apart
 }
 
 // begin prepares for a part.
@@ -167,7 +169,7 @@ func (r *reader) observations(
 		want.Timestamps = want.Timestamps || o.cuts
 	}
 	var o observed
-	return eachColumns(p, list, want, func(w *weightedProfile, c *model.Columns) error {
+	return r.eachColumns(p, list, want, func(w *weightedProfile, c *model.Columns) error {
 		if o.w != w {
 			o = r.observed(w)
 		}
@@ -182,9 +184,12 @@ func (r *reader) observations(
 	})
 }
 
-// eachColumns calls use with the samples of profiles.
-func eachColumns(p model.Part, list []*weightedProfile, want model.ColumnsWanted,
+// eachColumns calls use with the samples of profiles, or with sums of them.
+func (r *reader) eachColumns(p model.Part, list []*weightedProfile, want model.ColumnsWanted,
 	use func(*weightedProfile, *model.Columns) error) error {
+	if sums := r.filter.summing; sums != nil {
+		return r.added(sums, list, use)
+	}
 	at := func(i int) (*model.BlockSeries, *model.Profile) { return list[i].series, &list[i].Profile }
 	return p.Rows(len(list), at, want, func(i int, c *model.Columns) error { return use(list[i], c) })
 }
@@ -220,13 +225,12 @@ func (s *sums[T]) ofGroup(group int) ([]T, error) {
 	for len(s.of) <= group {
 		s.of = append(s.of, nil)
 	}
-	if s.of[group] == nil {
-		stacks := s.part.Dict().Stacks.Len()
-		s.taken += sumBytes * stacks
-		if err := s.memory.Grow(sumBytes * stacks); err != nil {
+	if more := s.part.Dict().Stacks.Len() - len(s.of[group]); more > 0 {
+		s.taken += sumBytes * more
+		if err := s.memory.Grow(sumBytes * more); err != nil {
 			return nil, err
 		}
-		s.of[group] = make([]T, stacks)
+		s.of[group] = append(s.of[group], make([]T, more)...)
 	}
 	return s.of[group], nil
 }
@@ -241,7 +245,7 @@ func (s *sums[T]) add(list []*weightedProfile) error {
 			parts = append(parts, w)
 		}
 	}
-	err := eachColumns(s.part, whole, model.ColumnsWanted{}, func(w *weightedProfile, c *model.Columns) error {
+	err := s.eachColumns(s.part, whole, model.ColumnsWanted{}, func(w *weightedProfile, c *model.Columns) error {
 		group, _ := s.whole(w)
 		sum, err := s.ofGroup(group)
 		if err != nil {
@@ -249,6 +253,9 @@ func (s *sums[T]) add(list []*weightedProfile) error {
 		}
 		for i, stack := range c.Stacks {
 			sum[stack] = otlp.SaturatingAdd(sum[stack], otlp.SaturatingMultiply(T(c.Values[i]), T(w.weight)))
+		}
+		for i, fraction := range c.Fractions {
+			sum[c.Stacks[i]] += T(fraction)
 		}
 		return nil
 	})
@@ -261,6 +268,7 @@ func (s *sums[T]) add(list []*weightedProfile) error {
 			if err == nil {
 				at := &sum[c.Stacks[i]]
 				*at = otlp.SaturatingAdd(*at, otlp.SaturatingMultiply(T(c.Values[i]), T(w.weight)))
+				*at += T(c.Fraction(i))
 			}
 			return err
 		})

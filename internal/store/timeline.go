@@ -37,14 +37,11 @@ const maxPoints = 10_000
 func (s *Store) Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline, error) {
 	v := s.view(model.NewMemory(ctx, sel.Meter), sel.Service)
 	defer v.release()
-	return v.timeline(&sel, points, now, Config{Window: s.cfg.Window, Resolution: s.cfg.Resolution}, nil)
+	return v.timeline(&sel, points, now, s.cfg)
 }
 
-// timeline adds up the selected values. byGroup returns those of chunks whose values depend on their samples, if an
-// engine has these.
-func (v *view) timeline(sel *model.Selection, points int, now time.Time, cfg Config,
-	byGroup func(*scan, []*weightedProfile) (profileSums, error),
-) (*Timeline, error) {
+// timeline adds up the selected values.
+func (v *view) timeline(sel *model.Selection, points int, now time.Time, cfg Config) (*Timeline, error) {
 	types, err := v.resolveTypes(sel, false)
 	if err != nil {
 		return nil, err
@@ -52,6 +49,7 @@ func (v *view) timeline(sel *model.Selection, points int, now time.Time, cfg Con
 	q := &Query{Selection: *sel, Memory: v.memory}
 	q.LastState = false
 	s := v.scan(q, types)
+	s.apart = apart{profiles: true}
 	if s.keys, err = filterKeys(sel); err != nil {
 		return nil, err
 	}
@@ -61,7 +59,7 @@ func (v *view) timeline(sel *model.Selection, points int, now time.Time, cfg Con
 	}
 	tl := &Timeline{Type: planned.Type, Values: planned.Values}
 	n := tl.steps(sel, &s.rules[0], points, now, cfg)
-	p := &plotter{scan: s, from: tl.From, step: tl.Step, n: n, byGroup: byGroup, carried: map[carriedKey]*carriedStep{}}
+	p := &plotter{scan: s, from: tl.From, step: tl.Step, n: n, carried: map[carriedKey]*carriedStep{}}
 	if err := p.draw(); err != nil {
 		return nil, err
 	}
@@ -129,8 +127,6 @@ type plotter struct {
 	own    map[int]*ownLine
 	// carried are the steps of series of gauges to which further blocks may add.
 	carried map[carriedKey]*carriedStep
-	// byGroup adds up samples, if an engine has them.
-	byGroup func(*scan, []*weightedProfile) (profileSums, error)
 }
 
 type carriedKey struct {
@@ -234,9 +230,6 @@ func (p *plotter) sums(of *part, list []weightedProfile) (profileSums, error) {
 		if _, whole := p.whole(&list[i]); !whole {
 			parts = append(parts, &list[i])
 		}
-	}
-	if p.byGroup != nil {
-		return p.byGroup(p.scan, parts)
 	}
 	sums := profileSums{}
 	if len(parts) == 0 {

@@ -65,11 +65,11 @@ func TestStringsAreParameters(t *testing.T) {
 	require.NoError(t,
 		e.Profiles(t.Context(), []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}, 1, 2, nil))
 	require.NoError(t, e.Rows(t.Context(), &store.EngineQuery{
-		Service: evil, Type: typ, Types: []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}},
-		Chosen: []store.EngineChosen{{Group: -1, Required: 1}}, IsListed: true, CutFrom: 1, CutUntil: 2, IsTimed: true,
-		GroupBy: evil,
-		Filters: []store.EngineFilter{{Key: evil, Values: []string{evil, evil}}},
-		Want:    store.Want{Stacks: true, Attributes: true, Links: true},
+		Types: []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}, Spans: []store.EngineSpan{{}},
+		WholeUntil: 1, SumsWanted: model.SumsWanted{
+			ColumnsWanted: model.ColumnsWanted{Timestamps: true, Links: true}, Stacks: true, From: 1, Until: 2,
+			Keys: []model.AttributeKey{{Key: evil, Values: []string{evil, evil}}, {Key: evil}},
+		},
 	}, nil))
 	types := []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}
 	_, err := e.HasAttribute(t.Context(), types, 1, 2, evil, []string{evil})

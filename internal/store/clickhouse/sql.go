@@ -7,8 +7,6 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +19,7 @@ import (
 // not.
 type columns struct {
 	name, series, stack string
-	// hasProjections reports that there are sums by hour, and series and stacks by day.
+	// hasProjections reports that there are series and stacks by day.
 	hasProjections bool
 }
 
@@ -101,11 +99,11 @@ func (c *columns) ofTypes(s *statement, types []store.EngineType) string {
 	return "(" + strings.Join(list, " OR ") + ")"
 }
 
-// The sums of rows in the projections `profiles` and `hours` of config/backends/clickhouse-table.sql, which have the
-// same text.
+// The value and the number of observations of a row, whose sums are in the projections `profiles` and `hours` of
+// config/backends/clickhouse-table.sql, which have the same text.
 const (
-	sumOfValues  = "sum(if(empty(Values), toInt64(length(TimestampsUnixNano)), arraySum(Values)))"
-	sumOfSamples = "sum(greatest(length(TimestampsUnixNano), 1))"
+	valueOfRow   = "if(empty(Values), toInt64(length(TimestampsUnixNano)), arraySum(Values))"
+	samplesOfRow = "greatest(length(TimestampsUnixNano), 1)"
 	hourOfRow    = "toStartOfHour(Timestamp, 'UTC')"
 	nanos        = int64(time.Second)
 )
@@ -115,7 +113,7 @@ func (e *Engine) profiles(c *columns, where string) string {
 	return "SELECT ServiceName, " + c.name + " AS Name, SampleType, SampleUnit, PeriodType, PeriodUnit, " + c.series +
 		" AS Series, Timestamp," +
 		" max(DurationNano) AS Duration, max(Period) AS MaxPeriod," +
-		" " + sumOfValues + " AS Total, " + sumOfSamples + " AS Samples," +
+		" sum(" + valueOfRow + ") AS Total, sum(" + samplesOfRow + ") AS Samples," +
 		" min(arrayMin(TimestampsUnixNano)) AS First, max(arrayMax(TimestampsUnixNano)) AS Last," +
 		" max(notEmpty(SampleAttributes)) AS HasAttributes, max(notEmpty(TraceId)) AS HasLinks" +
 		e.from() + " WHERE " + where +
@@ -246,33 +244,20 @@ func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store
 	if err != nil {
 		return err
 	}
-	s := e.rows(&c, q)
-	hasChosen, want := len(q.Chosen) > 0, q.Want
 	row := &store.EngineRow{}
-	return e.run(ctx, s, func(r *reader) error {
-		if hasChosen {
-			row.Group, row.GroupName, row.Into = r.int32(), r.string(), r.int64()
-		}
-		if want.Series || want.Profiles {
-			row.Series = r.id()
-		}
-		if want.Stacks {
+	return e.run(ctx, e.rows(&c, q), func(r *reader) error {
+		row.Sum, row.Samples, row.Value, row.Fraction = r.int32(), r.int64(), r.int64(), r.float64()
+		if q.Stacks {
 			row.Stack = r.id()
 		}
-		if want.Attributes {
+		if q.Attributes || q.Keys != nil {
 			row.Attributes = r.attributes(row.Attributes)
 		}
-		if want.Links {
+		if q.Links {
 			row.Trace, row.Span = r.string(), r.string()
 		}
-		if want.Times {
+		if q.Timestamps {
 			row.Time = r.int64()
-		}
-		row.Samples = r.int64()
-		if q.IsFractional {
-			row.Fraction = r.float64()
-		} else {
-			row.Value = r.int64()
 		}
 		if r.err != nil {
 			return nil
@@ -281,170 +266,100 @@ func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store
 	})
 }
 
-// rows returns the statement of a query.
+// rows returns the statement of a query: rows of samples and of sums by hour, each with the span that its time lies in.
 func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 	s := newStatement()
-	want := q.Want
-	cutUntil := q.CutUntil
-	if cutUntil == 0 {
-		cutUntil = math.MaxInt64
-	}
-	isCut := q.CutFrom != 0 || q.CutUntil != 0
-	isIn := func(t string) string {
-		return "(" + t + " >= " + s.int(q.CutFrom) + " AND " + t + " < " + s.int(cutUntil) + ")"
-	}
-	// inner are the columns of samples, by their names in what follows.
-	var inner, keys []string
-	add := func(is bool, sql, name string) {
-		if is {
-			inner, keys = append(inner, sql+" AS "+name), append(keys, name)
+	of := services(s, q.Types[0].Service) + " AND " + c.ofTypes(s, q.Types)
+	where := of + " AND " + between(s, q.From, q.Until+1)
+	value, samples, arrayJoin := valueOfRow, samplesOfRow, ""
+	columns, names := c.wanted(s, q)
+	if q.Timestamps {
+		arrayJoin = " ARRAY JOIN if(empty(TimestampsUnixNano), [toUnixTimestamp64Nano(Timestamp)]," +
+			" CAST(TimestampsUnixNano, 'Array(Int64)')) AS Time, if(empty(TimestampsUnixNano), [arraySum(Values)]," +
+			" arrayResize(if(empty(Values), arrayMap(x -> toInt64(1), TimestampsUnixNano), Values)," +
+			" length(TimestampsUnixNano))) AS ValueAtTime"
+		value, samples = "ValueAtTime", "1"
+		where += " AND Time >= " + s.int(q.SumsWanted.From)
+		if q.SumsWanted.Until != 0 {
+			where += " AND Time < " + s.int(q.SumsWanted.Until)
 		}
 	}
-	add(want.Series || want.Profiles || len(q.Chosen) > 0, c.series, "Series")
-	if len(q.Chosen) > 0 && !want.Series && !want.Profiles {
-		keys = nil
-	}
-	add(want.Stacks, c.stack, "Stack")
-	ofHours := slices.Clone(inner)
-	ofSamples := slices.ContainsFunc(q.Chosen, func(c store.EngineChosen) bool { return c.Group < 0 || c.Required != 0 })
-	hasHours := c.hasProjections && q.WholeFrom < q.WholeUntil && !ofSamples && !want.Attributes && !want.Links &&
-		!want.Times
-	add(want.Attributes, "SampleAttributes", "Attributes")
-	add(want.Links, "TraceId", "Trace")
-	add(want.Links, "SpanId", "Span")
-	ones := "arrayResize(if(empty(Values), arrayMap(x -> toInt64(1), TimestampsUnixNano), Values), length(TimestampsUnixNano))"
-	value, count, arrayJoin, where := "arraySum(Values)", "1", "", "1"
-	switch {
-	case want.Times:
-		arrayJoin = " ARRAY JOIN if(empty(TimestampsUnixNano), [toInt64(0)], CAST(TimestampsUnixNano, 'Array(Int64)')) AS At," +
-			" if(empty(TimestampsUnixNano), [arraySum(Values)], " + ones + ") AS ValueAt"
-		add(true, "At", "Time")
-		value = "ValueAt"
-		if isCut {
-			where += " AND (At = 0 OR " + isIn("At") + ")"
-		}
-	case q.IsTimed && isCut:
-		value = "if(empty(TimestampsUnixNano), arraySum(Values), arraySum((v, t) -> if(" + isIn("t") + ", v, toInt64(0)), " +
-			ones + ", TimestampsUnixNano))"
-		count = "if(empty(TimestampsUnixNano), 1, arrayCount(t -> " + isIn("t") + ", TimestampsUnixNano))"
-	case q.IsTimed:
-		value = "if(empty(TimestampsUnixNano), arraySum(Values), arraySum(" + ones + "))"
-		count = "greatest(length(TimestampsUnixNano), 1)"
-	}
-	if q.TimesOnly {
-		where += " AND notEmpty(TimestampsUnixNano)"
-	}
-	inner = append(inner, value+" AS Value", "toInt64("+count+") AS Samples")
-	coefficient := ""
-	switch {
-	case q.IsListed:
-		coefficient = "coefficient"
-		inner = append(inner, "toUnixTimestamp64Nano(Timestamp) AS ProfileTime")
-	case isCut:
-		coefficient = "Coefficient"
-		start, duration := "toUnixTimestamp64Nano(Timestamp)", "toInt64(DurationNano)"
-		part := "if(DurationNano = 0, toFloat64" + isIn(start) + ", greatest(0, least(" + start + " + " + duration + ", " +
-			s.int(cutUntil) + ") - greatest(" +
-			start + ", " + s.int(q.CutFrom) + ")) / DurationNano)"
-		if q.IsTimed {
-			part = "if(empty(TimestampsUnixNano), " + part + ", 1.)"
-		}
-		inner = append(inner, part+" AS Coefficient")
-	}
-	if ofSamples {
-		inner = append(inner, "SampleAttributes AS Found")
-	}
-	of := services(s, q.Service) + " AND SampleType = " + s.string(q.Type.Type) + " AND SampleUnit = " +
-		s.string(q.Type.Unit)
-	if q.Types != nil {
-		of += " AND " + c.ofTypes(s, q.Types)
-	}
-	where += " AND " + of + " AND " + between(s, q.From, q.Until+1)
 	hours := ""
-	if hasHours {
+	if q.WholeFrom < q.WholeUntil {
 		where += " AND (Timestamp < fromUnixTimestamp64Nano(" + s.int(q.WholeFrom) +
 			") OR Timestamp >= fromUnixTimestamp64Nano(" + s.int(q.WholeUntil) + "))"
-		hours = " UNION ALL " + e.hours(s, q, ofHours, coefficient, of)
+		hours = " UNION ALL SELECT toInt64(toUnixTimestamp(Hour)) * " + s.int(nanos) + ", " +
+			strings.Join(append([]string{"Series"}, names...), ", ") + ", Value, Samples FROM (SELECT " + hourOfRow +
+			" AS Hour, " +
+			strings.Join(columns, ", ") + ", sum(" + valueOfRow + ") AS Value, toInt64(sum(" + samplesOfRow + ")) AS Samples" +
+			e.from() + " WHERE " + of + " AND Hour >= toDateTime(" + s.int(q.WholeFrom/nanos) +
+			", 'UTC') AND Hour < toDateTime(" +
+			s.int(q.WholeUntil/nanos) + ", 'UTC') GROUP BY ALL)"
 	}
-	from := "(SELECT " + strings.Join(inner, ", ") + e.from() + arrayJoin + " WHERE " + where + hours + ") AS samples"
-	outer := "1"
-	if len(q.Chosen) > 0 {
-		s.choose(q.Chosen)
-		from += " INNER JOIN chosen ON Series = chosen_series"
-		if q.IsListed {
-			from += " AND ProfileTime = chosen_time"
-		}
-		group, groupName := "chosen_group", "''"
-		if ofSamples && q.GroupBy != "" {
-			key := s.string(q.GroupBy)
-			isOwn := "chosen_group < 0 AND mapContains(Found, " + key + ")"
-			group = "if(" + isOwn + ", toInt32(" + strconv.Itoa(store.OwnGroup) + "), chosen_group)"
-			groupName = "if(" + isOwn + ", Found[" + key + "], '')"
-		}
-		for i, f := range q.Filters {
-			if !ofSamples {
-				break
-			}
-			key := s.string(f.Key)
-			outer += " AND (NOT bitTest(chosen_required, " + s.int(int64(i)) + ") OR mapContains(Found, " + key +
-				") AND Found[" + key + "] IN " + s.strings(f.Values) + ")"
-		}
-		keys = append([]string{group + " AS GroupNumber", groupName + " AS GroupName", "chosen_into"}, keys...)
+	s.spans(q.Spans)
+	sum := "sum("
+	if q.Timestamps { // each observation is a row
+		sum = "("
 	}
-	sum := "sum(Value)"
-	switch {
-	case q.IsFractional && coefficient != "":
-		sum = "sum(Value * " + coefficient + ")"
-	case q.IsFractional:
-		sum = "sum(toFloat64(Value))"
-	case coefficient != "":
-		sum = "sum(Value * toInt64(" + coefficient + "))"
-	}
-	if want.Times { // each observation is one
-		s.add("SELECT ", strings.Join(append(keys, "Samples AS Count", strings.TrimPrefix(sum, "sum")+" AS Sum"), ", "),
-			" FROM ", from, " WHERE ", outer)
-		return s
-	}
-	s.add("SELECT ", strings.Join(append(keys, "toInt64(sum(Samples)) AS Count", sum+" AS Sum"), ", "), " FROM ", from,
-		" WHERE ", outer)
-	if len(keys) > 0 {
+	s.add("SELECT ", strings.Join(append([]string{
+		"span_sum", "toInt64(" + sum + "Samples)) AS Count", sum + "Value * span_whole) AS Whole",
+		sum + "Value * span_part) AS Part",
+	}, names...), ", "),
+		" FROM (SELECT toUnixTimestamp64Nano(Timestamp) AS At, ", strings.Join(columns, ", "), ", ", value,
+		" AS Value, toInt64(",
+		samples, ") AS Samples", e.from(), arrayJoin, " WHERE ", where, hours,
+		") AS samples ASOF INNER JOIN spans ON Series = span_series AND At >= span_from WHERE At <= span_until")
+	if !q.Timestamps {
 		s.add(" GROUP BY ALL")
-	}
-	s.add(" HAVING Count > 0")
-	if want == (store.Want{Stacks: true}) {
-		s.add(" AND Sum != 0")
+		if !q.Counts && !q.Attributes && !q.Links { // a pprof has those samples of 0
+			s.add(" HAVING Whole != 0 OR Part != 0")
+		}
 	}
 	return s
 }
 
-// hours selects the sums of whole hours by keys, in the columns of rows. Their coefficient, if there is one, is 1.
-func (e *Engine) hours(s *statement, q *store.EngineQuery, keys []string, coefficient, of string) string {
-	columns := append(keys, sumOfValues+" AS Value", "toInt64("+sumOfSamples+") AS Samples")
-	if coefficient != "" {
-		columns = append(columns, "1. AS "+coefficient)
+// wanted returns the columns of samples of a query, with their series as the first, and the names of the others.
+func (c *columns) wanted(s *statement, q *store.EngineQuery) (columns, names []string) {
+	columns = []string{c.series + " AS Series"}
+	add := func(is bool, sql, name string) {
+		if is {
+			columns, names = append(columns, sql+" AS "+name), append(names, name)
+		}
 	}
-	sql := "SELECT " + strings.Join(columns, ", ") + e.from() + " WHERE " + of + " AND " + hourOfRow + " >= toDateTime(" +
-		s.int(q.WholeFrom/nanos) +
-		", 'UTC') AND " + hourOfRow + " < toDateTime(" + s.int(q.WholeUntil/nanos) + ", 'UTC')"
-	if len(keys) > 0 {
-		sql += " GROUP BY ALL"
+	add(q.Stacks, c.stack, "Stack")
+	add(q.Attributes, "SampleAttributes", "Attributes")
+	if !q.Attributes && q.Keys != nil {
+		are := make([]string, len(q.Keys))
+		for i, k := range q.Keys {
+			if are[i] = "k = " + s.string(k.Key); k.Values != nil {
+				are[i] += " AND v IN " + s.strings(k.Values)
+			}
+		}
+		add(true, "mapFilter((k, v) -> "+strings.Join(are, " OR ")+", SampleAttributes)", "Attributes")
 	}
-	return sql
+	add(q.Links, "TraceId", "Trace")
+	add(q.Links, "SpanId", "Span")
+	if q.Timestamps {
+		names = append(names, "Time")
+		columns = append(columns, "Time")
+	}
+	return columns, names
 }
 
-func (s *statement) choose(list []store.EngineChosen) {
-	s.tableName = "chosen"
+// spans is the table of spans.
+func (s *statement) spans(list []store.EngineSpan) {
+	s.tableName = "spans"
 	s.structure =
-		"chosen_series FixedString(16), chosen_time Int64, chosen_into Int64, coefficient Float64, chosen_group Int32, chosen_required UInt64"
+		"span_series FixedString(16), span_from Int64, span_until Int64, span_sum Int32, span_whole Int64, span_part Float64"
 	order := binary.LittleEndian
 	for i := range list {
-		c := &list[i]
-		s.rows = append(s.rows, c.Series[:]...)
-		s.rows = order.AppendUint64(s.rows, uint64(c.Time))
-		s.rows = order.AppendUint64(s.rows, uint64(c.Into))
-		s.rows = order.AppendUint64(s.rows, math.Float64bits(c.Coefficient))
-		s.rows = order.AppendUint32(s.rows, uint32(c.Group))
-		s.rows = order.AppendUint64(s.rows, c.Required)
+		span := &list[i]
+		s.rows = append(s.rows, span.Series[:]...)
+		s.rows = order.AppendUint64(s.rows, uint64(span.From))
+		s.rows = order.AppendUint64(s.rows, uint64(span.Until))
+		s.rows = order.AppendUint32(s.rows, uint32(span.Sum))
+		s.rows = order.AppendUint64(s.rows, uint64(span.Whole))
+		s.rows = order.AppendUint64(s.rows, math.Float64bits(span.Part))
 	}
 }
 

@@ -121,16 +121,29 @@ type Meta struct {
 type ColumnsWanted struct{ Attributes, Timestamps, Links bool }
 
 // Columns are samples. A column is empty if it was not wanted, or if no profile that is read has it. Timestamps are
-// Unix nanoseconds.
+// Unix nanoseconds. Sums have Counts of samples, if these are wanted, and Fractions to add to the values, if there are
+// some.
 type Columns struct {
-	Stacks, Attributes, Links []int32
-	Timestamps, Values        []int64
+	Stacks, Attributes, Links  []int32
+	Timestamps, Values, Counts []int64
+	Fractions                  []float64
+}
+
+// Fraction returns what is added to a value.
+func (c *Columns) Fraction(i int) float64 {
+	if len(c.Fractions) == 0 {
+		return 0
+	}
+	return c.Fractions[i]
 }
 
 // Slice returns a part of the rows.
 func (c *Columns) Slice(from, until int) Columns {
-	return Columns{partOf(c.Stacks, from, until), partOf(c.Attributes, from, until), partOf(c.Links, from, until),
-		partOf(c.Timestamps, from, until), partOf(c.Values, from, until)}
+	return Columns{
+		Stacks: partOf(c.Stacks, from, until), Attributes: partOf(c.Attributes, from, until),
+		Links: partOf(c.Links, from, until), Timestamps: partOf(c.Timestamps, from, until),
+		Values: partOf(c.Values, from, until),
+	}
 }
 
 func partOf[T any](list []T, from, until int) []T {
