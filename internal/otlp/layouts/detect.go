@@ -4,12 +4,51 @@
 package layouts
 
 import (
+	"fmt"
 	"math/bits"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/messages"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
+
+// Layout is a wire layout of OTLP profiles, named after the first release of opentelemetry-proto that has it.
+type Layout uint8
+
+// The layouts, oldest first.
+const (
+	// V1_3 is v1experimental: a ProfileContainer around a Profile that extends pprof.
+	V1_3 Layout = iota
+	// V1_4 has all tables inside Profile; 1.5 changed only how a profile's attributes are written.
+	V1_4
+	// V1_6 has the tables in ProfilesData.
+	V1_6
+	// V1_7 has them in a dictionary; stacks are ranges of Profile.location_indices.
+	V1_7
+	// V1_8 has a stack table and one sample type in each profile.
+	V1_8
+	// V1_9 has no comments: the profile's fields from 8 on moved down by one.
+	V1_9
+	// V1_10 is today's: the sample's fields 2 to 4 changed places.
+	V1_10
+)
+
+// NumLayouts is the number of layouts.
+const NumLayouts = len(messages.Layouts)
+
+var layoutNames = [NumLayouts]string{"1.3", "1.4", "1.6", "1.7", "1.8", "1.9", "1.10"}
+
+// String returns the release of opentelemetry-proto, for example "1.7".
+func (l Layout) String() string {
+	if int(l) >= NumLayouts {
+		return fmt.Sprintf("Layout(%d)", uint8(l))
+	}
+	return layoutNames[l]
+}
+
+// Current is the layout of this package's output.
+const Current = V1_10
 
 type layoutSet uint8
 
@@ -69,23 +108,23 @@ func (d *detector) keep(s layoutSet) {
 }
 
 // evidence holds the layouts whose message has a field of a number and wire type.
-type evidence [maxFields][6]layoutSet
+type evidence [messages.MaxFields][6]layoutSet
 
 // newEvidence assumes that lists of numbers are packed, as nearly all encoders write them.
-func newEvidence(of func(*schema) *message) *evidence {
-	return evidenceWhere(of, func(k kind, wire protowire.Type) bool { return k.usual() == wire })
+func newEvidence(of func(*messages.Layout) *messages.Message) *evidence {
+	return evidenceWhere(of, func(k messages.Kind, wire protowire.Type) bool { return k.Usual() == wire })
 }
 
-func evidenceWhere(of func(*schema) *message, matches func(kind, protowire.Type) bool) *evidence {
+func evidenceWhere(of func(*messages.Layout) *messages.Message, matches func(messages.Kind, protowire.Type) bool) *evidence {
 	e := &evidence{}
-	for l, schema := range schemas {
+	for l, schema := range messages.Layouts {
 		m := of(schema)
 		if m == nil {
 			continue
 		}
-		for number, f := range m.fields {
+		for number, f := range m.Fields {
 			for t := range e[number] {
-				if f.name != "" && matches(f.kind, protowire.Type(t)) {
+				if f.Name != "" && matches(f.Kind, protowire.Type(t)) {
 					e[number][t] |= 1 << l
 				}
 			}
@@ -103,13 +142,13 @@ func (e *evidence) of(r *wire.Reader) layoutSet {
 }
 
 var (
-	requestEvidence = newEvidence(func(s *schema) *message { return s.request })
-	profileEvidence = newEvidence(func(s *schema) *message { return s.profile })
+	requestEvidence = newEvidence(func(s *messages.Layout) *messages.Message { return s.Request })
+	profileEvidence = newEvidence(func(s *messages.Layout) *messages.Message { return s.Profile })
 	sampleEvidence  = newEvidence(sampleOf)
 	// unpackedEvidence allows lists that are not packed: async-profiler writes each value as a field.
-	unpackedEvidence  = evidenceWhere(sampleOf, kind.allows)
-	profile1x3        = schemas[V1_3].profile.fields[8].message
-	valueTypeEvidence = newEvidence(func(s *schema) *message { return s.profile.fields[1].message })
+	unpackedEvidence  = evidenceWhere(sampleOf, messages.Kind.Allows)
+	profile1x3        = messages.Layouts[V1_3].Profile.Fields[8].Message
+	valueTypeEvidence = newEvidence(func(s *messages.Layout) *messages.Message { return s.Profile.Fields[1].Message })
 )
 
 // request reads the outermost fields, then the profiles, and the dictionary only if that was not enough: it is the
@@ -135,7 +174,7 @@ func (d *detector) nested(data []byte, number protowire.Number, read func([]byte
 }
 
 func (d *detector) profile(data []byte) {
-	var has [maxFields]bool
+	var has [messages.MaxFields]bool
 	var sampleType []byte
 	for r := wire.New(data); !d.left.isSingle() && r.Next(); {
 		d.keep(profileEvidence.of(&r))
@@ -168,11 +207,11 @@ func isProfile1x3(data []byte) bool {
 	hasSamples := false
 	r := wire.New(data)
 	for r.Next() {
-		f := profile1x3.field(r.Number, r.Wire)
+		f := profile1x3.Field(r.Number, r.Wire)
 		if f == nil {
 			return false
 		}
-		hasSamples = hasSamples || f.name == "sample"
+		hasSamples = hasSamples || f.Name == "sample"
 	}
 	return hasSamples && !r.IsMalformed()
 }
@@ -187,7 +226,7 @@ func (d *detector) valueType(data []byte) {
 }
 
 func (d *detector) sample(data []byte) {
-	var has [maxFields]bool
+	var has [messages.MaxFields]bool
 	var unclear unclearSample
 	possible, usual, isNumber := d.left, allLayouts, false
 	for r := wire.New(data); r.Next(); {
@@ -286,9 +325,9 @@ func (d *detector) resolveUnclear(data []byte) (Layout, bool) {
 
 // sampleOf returns the message in field 2 of a profile. In 1.3 it stands one message deeper, in the container's
 // profile.
-func sampleOf(s *schema) *message {
-	if s.profile.fields[8].name == "profile" {
+func sampleOf(s *messages.Layout) *messages.Message {
+	if s.Profile.Fields[8].Name == "profile" {
 		return nil
 	}
-	return s.sample
+	return s.Sample
 }

@@ -12,5 +12,5 @@
 //	  legacyReader     1.3 to 1.7: read field by field into a dictionary of today's form: legacy.go, legacy_tables.go
 //	UnmarshalJSON      the same for JSON: the keys identify the layout; old ones become bytes first: json.go
 //
-// The tables of field numbers, names and types are in schema.go; all of the above use them.
+// The fields of all layouts are in otlp/messages; all of the above use them.
 package layouts

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/messages"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
@@ -50,7 +51,7 @@ func UnmarshalJSON(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, er
 	}
 	t := transcoder{decoder: wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(data))}}
 	t.decoder.UseNumber()
-	request, err := t.next(field{kind: kindMessage, message: schemas[layout].request}, 0)
+	request, err := t.next(messages.Field{Kind: messages.Nested, Message: messages.Layouts[layout].Request}, 0)
 	if err != nil {
 		return pprofile.Profiles{}, stats, fmt.Errorf("JSON of layout %s, at byte %d: %w", layout, t.decoder.InputOffset(),
 			err)
@@ -164,7 +165,7 @@ var errUnexpectedToken = errors.New("unexpected token")
 
 // next reads the next value and returns its bytes as f's content: of a message its fields, of a scalar its wire form,
 // of null nil.
-func (t *transcoder) next(f field, depth int) ([]byte, error) {
+func (t *transcoder) next(f messages.Field, depth int) ([]byte, error) {
 	token, err := t.decoder.Token()
 	if err != nil {
 		return nil, err
@@ -173,12 +174,12 @@ func (t *transcoder) next(f field, depth int) ([]byte, error) {
 }
 
 // value is next for a value whose first token was already read.
-func (t *transcoder) value(token json.Token, f field, depth int) ([]byte, error) {
+func (t *transcoder) value(token json.Token, f messages.Field, depth int) ([]byte, error) {
 	switch {
 	case token == nil:
 		return nil, nil
-	case f.kind != kindMessage:
-		return scalar(f.kind, token)
+	case f.Kind != messages.Nested:
+		return scalar(f.Kind, token)
 	case token != json.Delim('{'):
 		return nil, fmt.Errorf("%w %v instead of an object", errUnexpectedToken, token)
 	case depth == maxNesting:
@@ -190,14 +191,14 @@ func (t *transcoder) value(token json.Token, f field, depth int) ([]byte, error)
 		if err != nil {
 			return nil, err
 		}
-		number, known := f.message.numbers[key.(string)]
+		number, known := f.Message.Numbers[key.(string)]
 		if !known {
 			if err := t.decoder.Skip(); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if message, err = t.field(message, number, f.message.fields[number], depth); err != nil {
+		if message, err = t.field(message, number, f.Message.Fields[number], depth); err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
 	}
@@ -206,38 +207,38 @@ func (t *transcoder) value(token json.Token, f field, depth int) ([]byte, error)
 }
 
 // field appends a field of a message: of an array each element.
-func (t *transcoder) field(message []byte, number protowire.Number, f field, depth int) ([]byte, error) {
+func (t *transcoder) field(message []byte, number protowire.Number, f messages.Field, depth int) ([]byte, error) {
 	token, err := t.decoder.Token()
 	if err != nil {
 		return nil, err
 	}
 	if token != json.Delim('[') {
 		content, err := t.value(token, f, depth+1)
-		return appendField(message, number, f.kind, content), err
+		return appendField(message, number, f.Kind, content), err
 	}
 	for t.decoder.More() {
 		content, err := t.next(f, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		if content == nil && f.kind == kindMessage {
+		if content == nil && f.Kind == messages.Nested {
 			content = []byte{} // a table's entry keeps its index
 		}
-		message = appendField(message, number, f.kind, content)
+		message = appendField(message, number, f.Kind, content)
 	}
 	_, err = t.decoder.Token() // ']'
 	return message, err
 }
 
 // appendField appends a field to a message. Content that is nil (null in JSON) adds no field.
-func appendField(message []byte, number protowire.Number, k kind, content []byte) []byte {
+func appendField(message []byte, number protowire.Number, k messages.Kind, content []byte) []byte {
 	if content == nil {
 		return message
 	}
 	switch k {
-	case kindVarint, kindVarints:
+	case messages.Varint, messages.Varints:
 		return append(protowire.AppendTag(message, number, protowire.VarintType), content...)
-	case kindFixed64, kindFixeds, kindDouble:
+	case messages.Fixed64, messages.Fixed64s, messages.Double:
 		return append(protowire.AppendTag(message, number, protowire.Fixed64Type), content...)
 	default:
 		return appendBytesField(message, number, content)
@@ -245,24 +246,24 @@ func appendField(message []byte, number protowire.Number, k kind, content []byte
 }
 
 // scalar returns the wire form of a JSON value. 64-bit integers are strings in JSON, or numbers.
-func scalar(k kind, token json.Token) ([]byte, error) {
+func scalar(k messages.Kind, token json.Token) ([]byte, error) {
 	s, isString := token.(string)
 	number, isNumber := token.(json.Number)
 	flag, isFlag := token.(bool)
 	switch k {
-	case kindString:
+	case messages.String, messages.Strings:
 		if isString {
 			return []byte(s), nil
 		}
-	case kindBytes:
+	case messages.Bytes:
 		if isString {
 			return base64.StdEncoding.DecodeString(s)
 		}
-	case kindID:
+	case messages.ID:
 		if isString {
 			return hex.DecodeString(s)
 		}
-	case kindDouble:
+	case messages.Double:
 		if isString {
 			number, isNumber = json.Number(s), true
 		}
@@ -283,7 +284,7 @@ func scalar(k kind, token json.Token) ([]byte, error) {
 		default:
 			return nil, fmt.Errorf("%w %v instead of a number", errUnexpectedToken, token)
 		}
-		if k == kindFixed64 || k == kindFixeds {
+		if k == messages.Fixed64 || k == messages.Fixed64s {
 			return protowire.AppendFixed64(nil, v), nil
 		}
 		return protowire.AppendVarint(nil, v), nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/messages"
 	pdatasize "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
@@ -26,7 +27,7 @@ import (
 //	emit      one Profile for each sample type, split by shape
 type legacyReader struct {
 	layout Layout
-	schema *schema
+	schema *messages.Layout
 	dict   *dictionary.Dictionary
 	stats  *Stats
 	// shared are the tables of the message, in 1.6 and 1.7.
@@ -87,7 +88,7 @@ const copiesPerByte = 16
 
 func readLegacy(data []byte, layout Layout, stats *Stats, meter *pdatasize.Meter) (pprofile.Profiles, error) {
 	r := &legacyReader{
-		layout: layout, schema: schemas[layout], dict: dictionary.New(), stats: stats,
+		layout: layout, schema: messages.Layouts[layout], dict: dictionary.New(), stats: stats,
 		stackRefs: stackRefsPerByte * len(data), scopeBudget: maxShared + len(data),
 		commentBudget: maxShared + len(data), copyBudget: maxShared + copiesPerByte*len(data),
 		meter: meter, builtBytes: listFactor * len(data),
@@ -133,14 +134,14 @@ func (r *legacyReader) unmarshalEnvelopes(data []byte) (profiles pprofile.Profil
 	var request []byte
 	f := wire.New(data)
 	for f.Next() {
-		known := r.schema.request.field(f.Number, f.Wire)
+		known := r.schema.Request.Field(f.Number, f.Wire)
 		switch {
 		case known == nil:
-		case known.name == "resource_profiles":
+		case known.Name == "resource_profiles":
 			request = appendBytesField(request, 1, r.envelope(f.Content, r.scope))
-		case known.name == "dictionary":
+		case known.Name == "dictionary":
 			for df := wire.New(f.Content); df.Next(); {
-				if known := r.schema.dictionary.field(df.Number, df.Wire); known != nil {
+				if known := r.schema.Dictionary.Field(df.Number, df.Wire); known != nil {
 					r.table(&r.shared, known, &df)
 				}
 			}
@@ -199,22 +200,22 @@ func appendBytesField(b []byte, number protowire.Number, content []byte) []byte 
 }
 
 // table adds a field of a table to t, and reports whether the field is one.
-func (r *legacyReader) table(t *legacyTables, known *field, f *wire.Reader) bool {
-	switch known.name {
+func (r *legacyReader) table(t *legacyTables, known *messages.Field, f *wire.Reader) bool {
+	switch known.Name {
 	case "string_table":
 		r.addString(t, f.Content)
 	case "mapping", "mapping_table":
-		t.mappings.add(known.message, f.Content)
+		t.mappings.add(known.Message, f.Content)
 	case "location", "location_table":
-		t.locations.add(known.message, f.Content)
+		t.locations.add(known.Message, f.Content)
 	case "function", "function_table":
-		t.functions.add(known.message, f.Content)
+		t.functions.add(known.Message, f.Content)
 	case "link_table":
-		t.links.add(known.message, f.Content)
+		t.links.add(known.Message, f.Content)
 	case "attribute_table":
-		t.attributes.add(known.message, f.Content)
+		t.attributes.add(known.Message, f.Content)
 	case "attribute_units":
-		t.attributeUnits = append(t.attributeUnits, valueType(known.message, f.Content))
+		t.attributeUnits = append(t.attributeUnits, valueType(known.Message, f.Content))
 	case "location_indices":
 		t.locationIndices = appendVarints(t.locationIndices, f)
 	default:
@@ -291,7 +292,7 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 		t.locationIndices = t.locationIndices[:0]
 	}
 	p.attributes = attributeSet{reader: r, tables: t}
-	m := r.schema.profile
+	m := r.schema.Profile
 	r.tablesAndHeader(p, t, m, data)
 	if r.layout == V1_3 {
 		data, m = p.inner, profile1x3
@@ -303,11 +304,11 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 	}
 	r.finish(t)
 	for f := wire.New(data); f.Next(); {
-		known := m.field(f.Number, f.Wire)
+		known := m.Field(f.Number, f.Wire)
 		if known == nil {
 			continue
 		}
-		switch known.name {
+		switch known.Name {
 		case "sample":
 			const checkEvery = 1 << 8
 			if r.sample(p, t, f.Content); len(p.samples)%checkEvery == 0 {
@@ -318,7 +319,7 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 		case "attribute_indices":
 			p.attributes.addIndices(&f)
 		case "drop_frames", "keep_frames":
-			p.attributes.addString("pprof.profile."+known.name, f.Value)
+			p.attributes.addString("pprof.profile."+known.Name, f.Value)
 		}
 	}
 	if len(p.samples) == 0 {
@@ -341,10 +342,10 @@ func (r *legacyReader) profile(data []byte, scopes pprofile.ScopeProfilesSlice, 
 }
 
 // tablesAndHeader reads the fields of a profile, or of its container, that come before samples can be read.
-func (r *legacyReader) tablesAndHeader(p *legacyProfile, t *legacyTables, m *message, data []byte) {
+func (r *legacyReader) tablesAndHeader(p *legacyProfile, t *legacyTables, m *messages.Message, data []byte) {
 	f := wire.New(data)
 	for f.Next() {
-		if known := m.field(f.Number, f.Wire); known != nil && !r.table(t, known, &f) {
+		if known := m.Field(f.Number, f.Wire); known != nil && !r.table(t, known, &f) {
 			r.header(p, known, &f)
 		}
 	}
@@ -352,8 +353,8 @@ func (r *legacyReader) tablesAndHeader(p *legacyProfile, t *legacyTables, m *mes
 }
 
 // header reads a field of a profile or its container that is neither table nor sample.
-func (r *legacyReader) header(p *legacyProfile, known *field, f *wire.Reader) {
-	switch known.name {
+func (r *legacyReader) header(p *legacyProfile, known *messages.Field, f *wire.Reader) {
+	switch known.Name {
 	case "profile":
 		p.inner = f.Content
 	case "start_time_unix_nano":
@@ -373,9 +374,9 @@ func (r *legacyReader) header(p *legacyProfile, known *field, f *wire.Reader) {
 			p.attributes.add(key, value, 0)
 		}
 	case "sample_type":
-		p.addType(valueType(known.message, f.Content))
+		p.addType(valueType(known.Message, f.Content))
 	case "period_type":
-		p.periodType = valueType(known.message, f.Content)
+		p.periodType = valueType(known.Message, f.Content)
 	case "period":
 		p.period = int64(f.Value)
 	case "time_nanos":
@@ -392,9 +393,9 @@ func (r *legacyReader) header(p *legacyProfile, known *field, f *wire.Reader) {
 }
 
 // valueType reads a type, or the key of attributes, with its unit.
-func valueType(m *message, data []byte) (v legacyType) {
-	m.each(data, func(known *field, f *wire.Reader) {
-		switch known.name {
+func valueType(m *messages.Message, data []byte) (v legacyType) {
+	m.Each(data, func(known *messages.Field, f *wire.Reader) {
+		switch known.Name {
 		case "type", "type_strindex", "attribute_key", "attribute_key_strindex":
 			v.typ = f.Value
 		case "unit", "unit_strindex":
@@ -421,8 +422,8 @@ func (r *legacyReader) sample(p *legacyProfile, t *legacyTables, data []byte) {
 	var start, length uint64
 	values, timestamps := len(p.values), len(p.timestamps)
 	r.stack = r.stack[:0]
-	isWhole := r.schema.sample.each(data, func(known *field, f *wire.Reader) {
-		switch known.name {
+	isWhole := r.schema.Sample.Each(data, func(known *messages.Field, f *wire.Reader) {
+		switch known.Name {
 		case "location_index":
 			r.stack = appendVarints(r.stack, f)
 		case "locations_start_index":

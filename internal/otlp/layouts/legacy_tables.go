@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/messages"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
@@ -43,14 +44,14 @@ type stringAttribute struct {
 }
 
 type legacyTable struct {
-	schema  *message
+	schema  *messages.Message
 	entries [][]byte
 	reached []int32
 	// ids maps pprof's ids to entries if references mean ids (1.3 only); otherwise it is nil.
 	ids map[uint64]int32
 }
 
-func (t *legacyTable) add(schema *message, entry []byte) {
+func (t *legacyTable) add(schema *messages.Message, entry []byte) {
 	t.schema = schema
 	t.entries = append(t.entries, entry)
 	t.reached = append(t.reached, 0)
@@ -141,8 +142,8 @@ func (r *legacyReader) internMapping(t *legacyTables, entry []byte) dictionary.M
 	var buildID uint64
 	var isHash bool
 	set := attributeSet{reader: r, tables: t}
-	t.mappings.schema.each(entry, func(known *field, f *wire.Reader) {
-		switch known.name {
+	t.mappings.schema.Each(entry, func(known *messages.Field, f *wire.Reader) {
+		switch known.Name {
 		case "memory_start":
 			m.MemoryStart = f.Value
 		case "memory_limit":
@@ -159,7 +160,7 @@ func (r *legacyReader) internMapping(t *legacyTables, entry []byte) dictionary.M
 			set.addIndices(f)
 		case "has_functions", "has_filenames", "has_line_numbers", "has_inline_frames":
 			if f.Value != 0 {
-				set.add("pprof.mapping."+known.name, dictionary.BoolValue(true), 0)
+				set.add("pprof.mapping."+known.Name, dictionary.BoolValue(true), 0)
 			}
 		}
 	})
@@ -193,8 +194,8 @@ func buildIDKey(id string, isHash bool) string {
 func (r *legacyReader) function(t *legacyTables, ref uint64) dictionary.FunctionIndex {
 	return reach(r, &t.functions, ref, func(entry []byte) dictionary.FunctionIndex {
 		var function dictionary.Function
-		t.functions.schema.each(entry, func(known *field, f *wire.Reader) {
-			switch known.name {
+		t.functions.schema.Each(entry, func(known *messages.Field, f *wire.Reader) {
+			switch known.Name {
 			case "name", "name_strindex":
 				function.Name = r.internString(t, f.Value)
 			case "system_name", "system_name_strindex":
@@ -233,8 +234,8 @@ func (r *legacyReader) internLocation(t *legacyTables, entry []byte) dictionary.
 	r.lines = r.lines[:0]
 	set := attributeSet{reader: r, tables: t}
 	mapping, hasMapping := uint64(0), r.layout == V1_3 && t.mappings.ids == nil && len(t.mappings.entries) > 0
-	t.locations.schema.each(entry, func(known *field, f *wire.Reader) {
-		switch known.name {
+	t.locations.schema.Each(entry, func(known *messages.Field, f *wire.Reader) {
+		switch known.Name {
 		case "mapping_index":
 			mapping, hasMapping = f.Value, true
 		case "address":
@@ -265,8 +266,8 @@ func (r *legacyReader) internLocation(t *legacyTables, entry []byte) dictionary.
 func (r *legacyReader) line(t *legacyTables, data []byte) dictionary.Line {
 	var line dictionary.Line
 	function, hasFunction := uint64(0), t.functions.ids == nil && len(t.functions.entries) > 0
-	messageLine.each(data, func(known *field, f *wire.Reader) {
-		switch known.name {
+	messages.Line.Each(data, func(known *messages.Field, f *wire.Reader) {
+		switch known.Name {
 		case "function_index":
 			function, hasFunction = f.Value, true
 		case "line":
@@ -292,8 +293,8 @@ func (r *legacyReader) notNegative(v int64) int64 {
 func (r *legacyReader) link(t *legacyTables, ref uint64) dictionary.LinkIndex {
 	return reach(r, &t.links, ref, func(entry []byte) dictionary.LinkIndex {
 		var link dictionary.Link
-		messageLink.each(entry, func(known *field, f *wire.Reader) {
-			switch known.name {
+		messages.Link.Each(entry, func(known *messages.Field, f *wire.Reader) {
+			switch known.Name {
 			case "trace_id":
 				copy(link.TraceID[:], f.Content)
 			case "span_id":
@@ -324,8 +325,8 @@ func (r *legacyReader) attribute(t *legacyTables, ref uint64) dictionary.Attribu
 
 // keyValue reads a KeyValue of common.proto.
 func (r *legacyReader) keyValue(data []byte) (key string, value dictionary.Value) {
-	messageKeyValue.each(data, func(known *field, f *wire.Reader) {
-		switch known.name {
+	messages.KeyValue.Each(data, func(known *messages.Field, f *wire.Reader) {
+		switch known.Name {
 		case "key":
 			key = r.validString(f.Content)
 		case "value":
@@ -358,8 +359,8 @@ func (r *legacyReader) anyValue(data []byte, depth int) (value any, ok bool) {
 		return nil, false
 	}
 	ok = true
-	messageAnyValue.each(data, func(known *field, f *wire.Reader) {
-		switch known.name {
+	messages.AnyValue.Each(data, func(known *messages.Field, f *wire.Reader) {
+		switch known.Name {
 		case "string_value":
 			value = r.validString(f.Content)
 		case "bool_value":
@@ -393,10 +394,11 @@ func (r *legacyReader) valueMap(data []byte, depth int) (entries map[string]any,
 	for entry := range wire.Messages(data, 1) {
 		var key string
 		var content []byte
-		messageKeyValue.each(entry, func(known *field, f *wire.Reader) {
-			if known.name == "key" {
+		messages.KeyValue.Each(entry, func(known *messages.Field, f *wire.Reader) {
+			switch known.Name {
+			case "key":
 				key = r.validString(f.Content)
-			} else {
+			case "value":
 				content = f.Content
 			}
 		})

@@ -14,21 +14,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/messages"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
-)
-
-// The numbers of fields in opentelemetry-proto 1.10 and later.
-const (
-	resourceProfiles, dictionary = 1, 2 // of ProfilesData and ExportProfilesServiceRequest
-	stringTable                  = 5    // of ProfilesDictionary
-	resource, scopeProfiles      = 1, 2 // of ResourceProfiles
-	scope                        = 1    // of ScopeProfiles
-	resourceAttributes           = 1    // of Resource
-	scopeAttributes              = 3    // of InstrumentationScope
-
-	attributeKey, attributeValue, attributeKeyIndex     = 1, 2, 3    // of KeyValue
-	valueString, valueArray, valueMap, valueStringIndex = 1, 5, 6, 8 // of AnyValue
-	elements                                            = 1          // of ArrayValue and KeyValueList
 )
 
 // A string in the table can be referred to any number of times. The strings that a message gets are at most as large as
@@ -48,60 +35,41 @@ type rewriter struct {
 	room int
 }
 
-// message describes what to change in a kind of message: the messages in some fields, and references in others.
-type message struct {
-	nested map[protowire.Number]*message
-	// references has the number of the string for the number of its index.
-	references map[protowire.Number]protowire.Number
-}
-
-var request = func() *message {
-	value := &message{references: map[protowire.Number]protowire.Number{valueStringIndex: valueString}}
-	attribute := &message{
-		nested:     map[protowire.Number]*message{attributeValue: value},
-		references: map[protowire.Number]protowire.Number{attributeKeyIndex: attributeKey},
-	}
-	within := func(number protowire.Number, m *message) *message {
-		return &message{nested: map[protowire.Number]*message{number: m}}
-	}
-	value.nested = map[protowire.Number]*message{valueArray: within(elements, value),
-		valueMap: within(elements, attribute)}
-	return within(resourceProfiles, &message{nested: map[protowire.Number]*message{
-		resource:      within(resourceAttributes, attribute),
-		scopeProfiles: within(scope, within(scopeAttributes, attribute)),
-	}})
-}()
-
 // Rewrite returns the message without references in attributes of resources and scopes. Its string table stays as it
 // is. An error means that the message is malformed, or that its strings are too large.
 func Rewrite(data []byte) ([]byte, error) {
 	r := rewriter{room: maxGrowth*len(data) + minRoom}
-	for tables := range wire.Messages(data, dictionary) {
-		for s := range wire.Messages(tables, stringTable) {
+	for tables := range wire.Messages(data, messages.Profiles.Numbers["dictionary"]) {
+		for s := range wire.Messages(tables, messages.Dictionary.Numbers["string_table"]) {
 			r.strings = append(r.strings, string(s))
 		}
 	}
-	return r.append(make([]byte, 0, len(data)), data, request, maxDepth)
+	return r.append(make([]byte, 0, len(data)), data, messages.Profiles, maxDepth)
 }
 
-func (r *rewriter) append(out, data []byte, m *message, depth int) (_ []byte, err error) {
+// mayRefer reports whether a message can have references to strings: pdata writes none in profiles and their tables.
+func mayRefer(m *messages.Message) bool {
+	return m != nil && m != messages.Profile && m != messages.Dictionary
+}
+
+func (r *rewriter) append(out, data []byte, m *messages.Message, depth int) (_ []byte, err error) {
 	if depth == 0 {
 		return nil, fmt.Errorf("messages are nested more than %d deep", maxDepth)
 	}
 	fields := wire.New(data)
 	for begin := 0; fields.Next(); begin = len(data) - len(fields.Rest()) {
-		nested, inPlace := m.nested[fields.Number], m.references[fields.Number]
+		known := m.Field(fields.Number, fields.Wire)
 		switch {
-		case nested != nil && fields.Wire == protowire.BytesType:
+		case known != nil && mayRefer(known.Message):
 			const lengthBytes = 5 // enough for any message in memory; the bytes that are not needed are cut out below
 			out = protowire.AppendTag(out, fields.Number, protowire.BytesType)
 			at := len(out)
-			if out, err = r.append(append(out, make([]byte, lengthBytes)...), fields.Content, nested, depth-1); err != nil {
+			if out, err = r.append(append(out, make([]byte, lengthBytes)...), fields.Content, known.Message, depth-1); err != nil {
 				return nil, err
 			}
 			length := protowire.AppendVarint(nil, uint64(len(out)-at-lengthBytes))
 			out = slices.Replace(out, at, at+lengthBytes, length...)
-		case inPlace != 0 && fields.Wire == protowire.VarintType && (fields.Value != 0 || fields.Number == valueStringIndex):
+		case known != nil && known.Kind == messages.Strindex && (fields.Value != 0 || m == messages.AnyValue):
 			if fields.Value >= uint64(len(r.strings)) {
 				return nil, fmt.Errorf("string reference %d is out of range [0..%d)", fields.Value, len(r.strings))
 			}
@@ -109,7 +77,7 @@ func (r *rewriter) append(out, data []byte, m *message, depth int) (_ []byte, er
 			if r.room -= len(value); r.room < 0 {
 				return nil, fmt.Errorf("the strings of attributes are more than %d times as large as the message", maxGrowth)
 			}
-			out = protowire.AppendString(protowire.AppendTag(out, inPlace, protowire.BytesType), value)
+			out = protowire.AppendString(protowire.AppendTag(out, 1, protowire.BytesType), value)
 		default:
 			out = append(out, data[begin:len(data)-len(fields.Rest())]...)
 		}

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/messages"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -33,12 +34,11 @@ func sent(t testing.TB) (pd pprofile.Profiles, marshalled []byte) {
 }
 
 // hasReferences reports whether a message has references where Rewrite resolves them.
-func hasReferences(data []byte, m *message) bool {
+func hasReferences(data []byte, m *messages.Message) bool {
 	for fields := wire.New(data); fields.Next(); {
-		if m.references[fields.Number] != 0 && fields.Wire == protowire.VarintType {
-			return true
-		}
-		if nested := m.nested[fields.Number]; nested != nil && hasReferences(fields.Content, nested) {
+		known := m.Field(fields.Number, fields.Wire)
+		if known != nil && (known.Kind == messages.Strindex ||
+			mayRefer(known.Message) && hasReferences(fields.Content, known.Message)) {
 			return true
 		}
 	}
@@ -47,10 +47,10 @@ func hasReferences(data []byte, m *message) bool {
 
 func TestRewrite(t *testing.T) {
 	pd, marshalled := sent(t)
-	require.True(t, hasReferences(marshalled, request))
+	require.True(t, hasReferences(marshalled, messages.Profiles))
 	plain, err := Rewrite(marshalled)
 	require.NoError(t, err)
-	assert.False(t, hasReferences(plain, request))
+	assert.False(t, hasReferences(plain, messages.Profiles))
 	got, err := (&pprofile.ProtoUnmarshaler{}).UnmarshalProfiles(plain)
 	require.NoError(t, err)
 	for i, rp := range pd.ResourceProfiles().All() {
@@ -71,8 +71,12 @@ func field(number protowire.Number, content ...[]byte) []byte {
 }
 
 func TestRewriteHostile(t *testing.T) {
+	const (
+		resourceProfiles, dictionary, resource, attributes, stringTable = 1, 2, 1, 1, 5
+		attributeValue, attributeKeyIndex, valueArray, elements         = 2, 3, 5, 1
+	)
 	reference := protowire.AppendVarint(protowire.AppendTag(nil, attributeKeyIndex, protowire.VarintType), 1)
-	attribute := field(resourceAttributes, reference)
+	attribute := field(attributes, reference)
 	nested := []byte{}
 	for range maxDepth {
 		nested = field(valueArray, field(elements, nested))
@@ -86,7 +90,7 @@ func TestRewriteHostile(t *testing.T) {
 		"out of range": {in(attribute), "string reference 1 is out of range [0..0)"},
 		"malformed": {in([]byte{0x0a, 0x7f}),
 			"malformed message: the last 2 of 2 bytes cannot be read"},
-		"nested": {in(field(resourceAttributes, field(attributeValue, nested))),
+		"nested": {in(field(attributes, field(attributeValue, nested))),
 			"nested more than 100 deep"},
 		"a text of a megabyte, many times": {append(in(bytes.Repeat(attribute, 1<<16)), long...),
 			"more than 32 times as large"},

@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"runtime"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/messages"
 )
 
 // The memory of a sample and of one of its values or timestamps, as pdata.
 const (
-	SampleBytes = 128
+	SampleBytes = messages.SampleBytes
 	NumberBytes = 8
 )
 

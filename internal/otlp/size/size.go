@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/messages"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
@@ -36,77 +37,26 @@ var (
 	ErrMalformed = errors.New("not a message of protobuf")
 )
 
-// message describes a message of opentelemetry-proto.
-type message struct {
-	// size is the memory of the struct and a pointer to it.
-	size int
-	// perByte bounds the memory of the message's content for each of its bytes, if that is a useful bound.
-	perByte int
-	// fields are those that are messages, or strings of a list, by their numbers.
-	fields [8]*message
-}
-
-// The messages of opentelemetry-proto that logs and profiles are made of.
-var (
-	listString = &message{size: 16}
-	leaf       = &message{size: 48}
-	anyValue   = &message{size: 40}
-	keyValue   = &message{size: 64, fields: [8]*message{2: anyValue}}
-	resource   = &message{size: 64, fields: [8]*message{
-		1: keyValue, 3: {size: 80, fields: [8]*message{3: listString, 4: listString}},
-	}}
-	scope = &message{size: 64, fields: [8]*message{3: keyValue}}
-
-	sample     = &message{size: SampleBytes}
-	profile    = &message{size: 320, fields: [8]*message{1: leaf, 2: sample, 5: leaf}}
-	location   = &message{size: 96, perByte: 24, fields: [8]*message{3: leaf}}
-	mapping    = &message{size: 96}
-	stack      = &message{size: 40}
-	attribute  = &message{size: 48, fields: [8]*message{2: anyValue}}
-	dictionary = &message{fields: [8]*message{1: mapping, 2: location, 3: leaf, 4: leaf, 5: listString, 6: attribute,
-		7: stack}}
-	profilesData = &message{fields: [8]*message{1: inResource(inScope(profile)), 2: dictionary}}
-
-	logRecord = &message{size: 208, fields: [8]*message{5: anyValue, 6: keyValue}}
-	logsData  = &message{fields: [8]*message{1: inResource(inScope(logRecord))}}
-)
-
-// The memory of a resource and a scope, with what is in them once.
-const (
-	resourceBytes = 192
-	scopeBytes    = 160
-)
-
-func inResource(content *message) *message {
-	return &message{size: resourceBytes, fields: [8]*message{1: resource, 2: content}}
-}
-
-func inScope(content *message) *message {
-	return &message{size: scopeBytes, fields: [8]*message{1: scope, 2: content}}
-}
-
-func init() {
-	anyValue.fields = [8]*message{5: {size: 24, fields: [8]*message{1: anyValue}},
-		6: {size: 24, fields: [8]*message{1: keyValue}}}
-}
+// stringBytes is the memory of a string in a list, without its bytes.
+const stringBytes = 16
 
 // Logs checks an ExportLogsServiceRequest or a LogsData.
-func Logs(data []byte) (memoryBytes int, err error) { return check(data, logsData, false) }
+func Logs(data []byte) (memoryBytes int, err error) { return check(data, messages.Logs, false) }
 
 // Profiles checks an ExportProfilesServiceRequest or a ProfilesData.
-func Profiles(data []byte) (memoryBytes int, err error) { return check(data, profilesData, false) }
+func Profiles(data []byte) (memoryBytes int, err error) { return check(data, messages.Profiles, false) }
 
 // CheckProfiles is Profiles in less time: its estimate is rougher, and only a message that may take too much is looked
 // at closely.
 func CheckProfiles(data []byte) (memoryBytes int, err error) {
-	memoryBytes, err = check(data, profilesData, true)
+	memoryBytes, err = check(data, messages.Profiles, true)
 	if errors.Is(err, ErrExpands) {
 		return Profiles(data)
 	}
 	return memoryBytes, err
 }
 
-func check(data []byte, is *message, isRough bool) (memoryBytes int, err error) {
+func check(data []byte, is *messages.Message, isRough bool) (memoryBytes int, err error) {
 	c := checker{memory: len(data), limit: constantBytes + factor*len(data), isRough: isRough}
 	err = c.message(data, is, 0)
 	return c.memory, err
@@ -116,28 +66,28 @@ func check(data []byte, is *message, isRough bool) (memoryBytes int, err error) 
 func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
 	const indexBytes = 4
 	d := pd.Dictionary()
-	n := mapping.size*d.MappingTable().Len() + leaf.size*(d.FunctionTable().Len()+d.LinkTable().Len()) +
-		stack.size*d.StackTable().Len()
+	n := messages.Mapping.StructBytes*d.MappingTable().Len() + messages.Function.StructBytes*d.FunctionTable().Len() +
+		messages.Link.StructBytes*d.LinkTable().Len() + messages.Stack.StructBytes*d.StackTable().Len()
 	for _, a := range d.AttributeTable().All() {
-		n += attribute.size + ofValue(a.Value())
+		n += messages.Attribute.StructBytes + ofValue(a.Value())
 	}
 	for _, s := range d.StringTable().All() {
-		n += listString.size + len(s)
+		n += stringBytes + len(s)
 	}
 	for _, l := range d.LocationTable().All() {
-		n += location.size + leaf.size*l.Lines().Len() + indexBytes*l.AttributeIndices().Len()
+		n += messages.Location.StructBytes + messages.Line.StructBytes*l.Lines().Len() + indexBytes*l.AttributeIndices().Len()
 	}
 	for _, s := range d.StackTable().All() {
 		n += indexBytes * s.LocationIndices().Len()
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
-		n += resourceBytes + ofMap(rp.Resource().Attributes())
+		n += messages.ResourceBytes + ofMap(rp.Resource().Attributes())
 		for _, sp := range rp.ScopeProfiles().All() {
-			n += scopeBytes + ofMap(sp.Scope().Attributes())
+			n += messages.ScopeBytes + ofMap(sp.Scope().Attributes())
 		}
 	}
 	for p := range otlp.Profiles(pd) {
-		n += profile.size + indexBytes*p.AttributeIndices().Len() + p.OriginalPayload().Len()
+		n += messages.Profile.StructBytes + indexBytes*p.AttributeIndices().Len() + p.OriginalPayload().Len()
 		for _, s := range p.Samples().All() {
 			n += SampleBytes + indexBytes*s.AttributeIndices().Len() +
 				NumberBytes*(s.Values().Len()+s.TimestampsUnixNano().Len())
@@ -148,13 +98,13 @@ func OfProfiles(pd pprofile.Profiles) (memoryBytes int) {
 
 func ofMap(m pcommon.Map) (memoryBytes int) {
 	for key, value := range m.All() {
-		memoryBytes += keyValue.size + len(key) + ofValue(value)
+		memoryBytes += messages.KeyValue.StructBytes + len(key) + ofValue(value)
 	}
 	return memoryBytes
 }
 
 func ofValue(v pcommon.Value) (memoryBytes int) {
-	memoryBytes = anyValue.size
+	memoryBytes = messages.AnyValue.StructBytes
 	switch v.Type() {
 	case pcommon.ValueTypeStr:
 		memoryBytes += len(v.Str())
@@ -173,7 +123,7 @@ func ofValue(v pcommon.Value) (memoryBytes int) {
 
 type checker struct {
 	memory, limit int
-	// isRough estimates the content of a message by message.perByte.
+	// isRough estimates locations by Message.PerByte, too, which is far above what most of them take.
 	isRough bool
 }
 
@@ -184,30 +134,28 @@ func (c *checker) add(n int) error {
 	return nil
 }
 
-func (c *checker) message(data []byte, is *message, depth int) error {
+func (c *checker) message(data []byte, is *messages.Message, depth int) error {
 	if depth == maxNesting {
 		return ErrTooNested
 	}
-	if err := c.add(is.size); err != nil {
+	if err := c.add(is.StructBytes); err != nil {
 		return err
 	}
 	r := wire.New(data)
 	for r.Next() {
-		if r.Wire != protowire.BytesType || int(r.Number) >= len(is.fields) || is.fields[r.Number] == nil {
+		if r.Wire != protowire.BytesType || int(r.Number) >= len(is.Fields) {
 			continue
 		}
 		var err error
-		switch field := is.fields[r.Number]; {
-		case field == listString || field == leaf:
-			err = c.add(field.size)
-		case c.isRough && field.perByte > 0:
-			err = c.add(field.size + field.perByte*len(r.Content))
-		case field == sample || field == stack || field == mapping:
-			// These are mostly lists of numbers, where a byte becomes eight. Unmarshalling sees whether they are well
-			// formed.
-			err = c.add(field.size + 8*len(r.Content))
+		switch field := &is.Fields[r.Number]; {
+		case field.Kind == messages.Strings:
+			err = c.add(stringBytes)
+		case field.Message == nil:
+		case field.Message.PerByte >= 0 && (c.isRough || field.Message != messages.Location):
+			// Unmarshalling sees whether it is well formed.
+			err = c.add(field.Message.StructBytes + field.Message.PerByte*len(r.Content))
 		default:
-			err = c.message(r.Content, field, depth+1)
+			err = c.message(r.Content, field.Message, depth+1)
 		}
 		if err != nil {
 			return err
