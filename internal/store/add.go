@@ -253,7 +253,7 @@ func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes 
 	a.scratch.before = append(a.scratch.before, seriesBefore{sr.use, sr.use.totals, sr.use.gauge})
 	switch c.Values {
 	case kind.Gauge:
-		sr.use.gauge.Hold(&c.Profile, int64(a.cfg.Resolution))
+		sr.use.gauge.Hold(&c.Profile, cols.hash(), int64(a.cfg.Resolution))
 	case kind.Cumulative:
 		before := sr.use.totals.bytes()
 		isInOrder := sr.use.difference(cols, &c.Profile)

@@ -35,6 +35,18 @@ func (c *columns) reset() {
 	c.timestamps, c.values = c.timestamps[:0], c.values[:0]
 }
 
+// hash returns a hash of the observations, whatever their order.
+func (c *columns) hash() (sum uint64) {
+	for i, value := range c.values {
+		h := uint64(value)
+		for _, part := range [3]int32{c.stacks[i], c.attributes[i], c.links[i]} {
+			h = (h ^ h>>32 ^ uint64(part)) * 0x9e3779b97f4a7c15
+		}
+		sum += h ^ h>>32
+	}
+	return sum
+}
+
 // encode returns the encoded form, in memory of its own.
 func (c *columns) encode(flags model.Flags) []byte {
 	scale := scaleOf(c.values)

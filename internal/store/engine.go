@@ -325,7 +325,7 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 	}
 	switch c.Values {
 	case kind.Gauge:
-		sr.use.gauge.Hold(&c, resolution)
+		sr.use.gauge.Hold(&c, uint64(c.Total)^uint64(c.Samples)<<32, resolution)
 	case kind.Cumulative:
 		if !sr.use.differenceOfSums(&c) {
 			return

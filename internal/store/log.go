@@ -302,26 +302,28 @@ func (u *seriesUse) restore(c *chunk, begun time.Time) {
 			u.last = t
 		}
 	}
-	switch c.Values {
-	case kind.Gauge:
-		u.gauge.See(c.Start)
-	case kind.Cumulative:
-		var cols columns
-		_ = c.decode(model.ColumnsWanted{Attributes: true, Links: true}, &model.Columns{}, func(part *model.Columns) error {
-			for i := range part.Stacks {
-				cols.stacks, cols.values = append(cols.stacks, part.Stacks[i]), append(cols.values, part.Values[i])
-				cols.attributes, cols.links = append(cols.attributes, model.At(part.Attributes, i)),
-					append(cols.links, model.At(part.Links, i))
-			}
-			return nil
-		})
-		now := &totals{at: c.End, since: c.Start, rows: cols.totals()}
-		if c.Flags&model.IsBaseline != 0 {
-			now.since = c.End
-		}
-		if before := u.totals; before != nil && (c.End == before.at || c.Flags&(model.IsBaseline|model.IsReset) == 0) {
-			now.rows = combined(append(now.rows, before.rows...))
-		}
-		u.totals = now
+	if c.Values == kind.Delta {
+		return
 	}
+	var cols columns
+	_ = c.decode(model.ColumnsWanted{Attributes: true, Links: true}, &model.Columns{}, func(part *model.Columns) error {
+		for i := range part.Stacks {
+			cols.stacks, cols.values = append(cols.stacks, part.Stacks[i]), append(cols.values, part.Values[i])
+			cols.attributes, cols.links = append(cols.attributes, model.At(part.Attributes, i)),
+				append(cols.links, model.At(part.Links, i))
+		}
+		return nil
+	})
+	if c.Values == kind.Gauge {
+		u.gauge.See(c.Start, cols.hash())
+		return
+	}
+	now := &totals{at: c.End, since: c.Start, rows: cols.totals()}
+	if c.Flags&model.IsBaseline != 0 {
+		now.since = c.End
+	}
+	if before := u.totals; before != nil && (c.End == before.at || c.Flags&(model.IsBaseline|model.IsReset) == 0) {
+		now.rows = combined(append(now.rows, before.rows...))
+	}
+	u.totals = now
 }

@@ -273,9 +273,9 @@ func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProf
 		for i := range of {
 			series[i] = &of[i].BlockSeries
 		}
-		err = p.Profiles(series, s.reads || s.plansPeriods, wants, func(in, number int, c *model.Profile) error {
+		err = p.Profiles(series, s.reads || s.plansPeriods, wants, func(in, _ int, c *model.Profile) error {
 			w := weightedProfile{series: series[in], Profile: *c, weight: 1, isBetween: next.isBetween(in)}
-			if !s.counts(p, of[in].typ, &w, next.after(in, number, c)) {
+			if !s.counts(p, of[in].typ, &w, next.after(in, c)) {
 				return nil
 			}
 			if batch = append(batch, w); len(batch) == cap(batch) {
@@ -309,6 +309,9 @@ func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
 		return false
 	}
 	if w.end = w.End; w.Values == kind.Gauge {
+		if w.End == w.Start { // it was sent again
+			return false
+		}
 		w.end = q.Holds(&w.Profile, next)
 	}
 	from, until, ok := q.Overlap(w.Start, w.end)

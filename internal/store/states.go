@@ -44,13 +44,13 @@ type seriesStarts struct {
 // isBetween reports whether other blocks have states between those of a series.
 func (s *seriesStarts) isBetween(in int) bool { return s.between[in] }
 
-// after returns the start of the profile after one of a series, or noStart.
-func (s *seriesStarts) after(in, number int, c *model.Profile) int64 {
+// after returns the start of the profile after one of a series, or noStart. Parts of one profile have one start.
+func (s *seriesStarts) after(in int, c *model.Profile) int64 {
 	if in >= len(s.lists) || s.lists[in] == nil {
 		return noStart
 	}
-	list, at := s.lists[in], profileStart{c.Start, s.block, int32(number)}
-	if i := sort.Search(len(list), func(i int) bool { return list[i].compare(at) > 0 }); i < len(list) {
+	list := s.lists[in]
+	if i := sort.Search(len(list), func(i int) bool { return list[i].start > c.Start }); i < len(list) {
 		return list[i].start
 	}
 	return noStart

@@ -158,7 +158,9 @@ func (l *line) values() []float64 {
 type ownLine struct {
 	steps       []carriedStep
 	first, last int
-	isBetween   bool
+	// start is that of the last state. The time of another one, which is a part of the same, counts once.
+	start     int64
+	isBetween bool
 }
 
 func (p *plotter) line(group int) *line {
@@ -273,10 +275,16 @@ func (p *plotter) state(group int, w *weightedProfile, value float64) {
 	}
 	own.first, own.last = min(own.first, int((start-p.from)/p.step)), max(own.last, int((end-1-p.from)/p.step))
 	own.isBetween = own.isBetween || w.isBetween
+	isPart := own.start == w.Start
+	own.start = w.Start
 	for start < end {
 		i := (start - p.from) / p.step
 		next := min(p.from+(i+1)*p.step, end)
-		own.steps[i].add(value*float64(next-start), float64(next-start))
+		held := float64(next - start)
+		own.steps[i].sum += value * held
+		if !isPart {
+			own.steps[i].time += held
+		}
 		start = next
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -90,6 +91,42 @@ func TestTotalsOverTime(t *testing.T) {
 			assert.Equal(t, tt.want, selfOf(t, onDisk, "memory", "alloc_space", 0, tt.list), "%s, on disk: %t", name, onDisk)
 		}
 	}
+}
+
+// The parts of a state that was divided are added up, in the graph and over time, and count once however often they are
+// sent; also on a day that is coarser.
+func TestPartsOfStates(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	cfg.Disk.Downsampling = Downsampling{After: time.Hour, Step: 10 * time.Minute}
+	disk, memory := open(t, cfg), New(testConfig())
+	for second := 0; second < 120; second += 10 {
+		for _, function := range []string{"a", "b", "a", "c", "c", "b"} {
+			for _, s := range []*Store{disk, memory} {
+				add(t, s, "x", "goroutine", "count", second, 0, profiletest.Value(2, function))
+			}
+			require.NoError(t, disk.Kill())
+			disk = open(t, cfg)
+		}
+	}
+	check := func(s *Store, name string) {
+		for _, last := range []bool{false, true} {
+			sel := model.Selection{Service: "shop", Profile: "goroutine", From: at(0), Until: at(110), LastState: last}
+			assert.EqualValues(t, 6, sum(t, s, sel), "%s, last: %t", name, last)
+			line, err := s.Timeline(t.Context(), sel, 11, noon.Add(time.Minute))
+			require.NoError(t, err)
+			for _, value := range line.Groups[0].Values {
+				assert.EqualValues(t, 6, value, name)
+			}
+		}
+	}
+	check(memory, "memory")
+	check(disk, "disk")
+	disk.Maintain(noon.Add(2 * time.Hour))
+	check(disk, "a block")
+	disk.Maintain(noon.Add(50 * time.Hour))
+	require.NotZero(t, disk.Blocks()[0].Step)
+	check(disk, "a coarser day")
+	require.NoError(t, disk.Close())
 }
 
 // Sums that exceed 64 bits are the largest number, not a negative one.

@@ -30,9 +30,9 @@ type coarser struct {
 	number int64
 	// sums are those of the current step's deltas.
 	sums map[fields]*group[int64]
-	// last is the latest gauge, of which it is not known yet for how long it holds. means has those of the current step
-	// before it, with values multiplied by nanoseconds.
-	last  *Profile
+	// last is the latest gauge, in one or more parts, of which it is not known yet for how long it holds. means has those
+	// of the current step before it, with values multiplied by nanoseconds.
+	last  []*Profile
 	means *group[float64]
 	// rest is, for each row, the sum of gauges' values times nanoseconds that rounding has left so far.
 	rest map[rowKey]float64
@@ -147,30 +147,45 @@ func (c *coarser) endStep() error {
 	return nil
 }
 
-// gauge adds the next gauge, or ends with the last one if there is none.
+// gauge adds the next gauge, or ends with the last one if there is none. One that does not count was sent again.
 func (c *coarser) gauge(next *Profile) error {
 	last := c.last
-	if c.last = nil; next != nil {
-		c.last = new(*next)
-	}
-	if last == nil {
+	if next != nil && next.End == next.Start {
 		return nil
 	}
-	isFollowed := next != nil && next.Start <= last.End
+	if next != nil && len(last) > 0 && next.Start == last[0].Start {
+		c.last = append(last, new(*next))
+		return nil
+	}
+	if c.last = nil; next != nil {
+		c.last = []*Profile{new(*next)}
+	}
+	if len(last) == 0 {
+		return nil
+	}
+	isFollowed := next != nil && next.Start <= last[0].End
 	if g := c.means; g != nil &&
-		(!isFollowed || c.stepOf(&last.Profile) != c.stepOf(&g.Profile) ||
-			fieldsOf(last) != fieldsOf(&Profile{Profile: g.Profile})) {
-		if err := c.writeMean(last.Start); err != nil {
+		(!isFollowed || c.stepOf(&last[0].Profile) != c.stepOf(&g.Profile) ||
+			fieldsOf(last[0]) != fieldsOf(&Profile{Profile: g.Profile})) {
+		if err := c.writeMean(last[0].Start); err != nil {
 			return err
 		}
 	}
-	if !isFollowed {
-		return c.write(last)
+	if isFollowed && c.means == nil {
+		c.means = newGroup[float64](last[0])
 	}
-	if c.means == nil {
-		c.means = newGroup[float64](last)
+	for _, part := range last {
+		err := error(nil)
+		if isFollowed {
+			err = c.means.add(part, float64(next.Start-part.Start))
+		} else {
+			err = c.write(part)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return c.means.add(last, float64(next.Start-last.Start))
+	return nil
 }
 
 // writeMean writes the mean of gauges that hold until end.

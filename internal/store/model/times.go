@@ -6,6 +6,7 @@ package model
 import (
 	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -107,19 +108,41 @@ const (
 )
 
 // GaugeTimes are the time of a series' last gauge, and that from the one before.
-type GaugeTimes struct{ At, Interval int64 }
-
-// Hold sets the time for which a gauge may count: two intervals, which are the time since the gauge before.
-func (g *GaugeTimes) Hold(p *Profile, resolution int64) {
-	g.See(p.End)
-	p.Start, p.End = p.End, p.End+2*max(cmp.Or(g.Interval, firstGaugeInterval), resolution)
+type GaugeTimes struct {
+	At, Interval int64
+	// parts are hashes of the profiles of that time: several if one was divided.
+	parts []uint64
 }
 
-// See notes the time of a gauge. A series that was missing for more than four intervals keeps its previous interval.
-func (g *GaugeTimes) See(at int64) {
+// maxParts bounds the parts of a gauge.
+const maxParts = 1024
+
+// Hold sets the time for which a gauge may count: two intervals, which are the time since the gauge before. One that
+// was sent again does not count. hash is that of its values.
+func (g *GaugeTimes) Hold(p *Profile, hash uint64, resolution int64) {
+	isNew := g.See(p.End, hash)
+	p.Start = p.End
+	if isNew {
+		p.End += 2 * max(cmp.Or(g.Interval, firstGaugeInterval), resolution)
+	}
+}
+
+// See notes the time of a gauge, and reports whether it is a new one or another part of the last one. A series that was
+// missing for more than four intervals keeps its previous interval.
+func (g *GaugeTimes) See(at int64, hash uint64) (isNew bool) {
+	switch {
+	case at < g.At:
+		return true
+	case at > g.At:
+		g.parts = nil
+	case slices.Contains(g.parts, hash) || len(g.parts) == maxParts:
+		return false
+	}
+	g.parts = append(g.parts, hash)
 	since := at - g.At
 	if g.At != 0 && since > 0 && (g.Interval == 0 || since <= 4*g.Interval) {
 		g.Interval = min(since, MaxGaugeInterval)
 	}
-	g.At = max(g.At, at)
+	g.At = at
+	return true
 }
