@@ -227,7 +227,7 @@ type Series struct {
 // maxSeries bounds the series and the profiles of one push: each needs its own tables, however small it is.
 const maxSeries = 1024
 
-var errNotPush = errors.New("not a PushRequest of push.v1")
+var errNotPush = errors.New("not a PushRequest of push.v1; a bare profile goes to /v1/pprof or /ingest")
 
 // push collects the series of a PushRequest.
 type push struct {
@@ -253,6 +253,7 @@ func (p *push) add(labels []Label, profiles [][]byte) error {
 // ParsePush reads a PushRequest in protobuf. The profiles are parts of body.
 func ParsePush(body []byte) ([]Series, error) {
 	var p push
+	isPush := false
 	r := wire.New(body)
 	for r.Next() {
 		if r.Number != 1 || r.Wire != protowire.BytesType {
@@ -260,13 +261,15 @@ func ParsePush(body []byte) ([]Series, error) {
 		}
 		labels, profiles, err := parseSeries(r.Content)
 		if err == nil {
+			isPush = isPush || len(labels)+len(profiles) > 0
 			err = p.add(labels, profiles)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if r.IsMalformed() {
+	// What has fields and nothing of a PushRequest is another message, such as a bare pprof.
+	if r.IsMalformed() || !isPush && len(body) > 0 {
 		return nil, errNotPush
 	}
 	return p.series, nil

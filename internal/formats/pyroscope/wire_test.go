@@ -124,6 +124,13 @@ func TestParsePush(t *testing.T) {
 	got, err = ParsePushJSON(body)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
+	for _, other := range [][]byte{[]byte("xx"), {0x0a, 4, 8, 1, 16, 2}} {
+		_, err = ParsePush(other) // fields, but none of a PushRequest: the second is how a pprof begins
+		require.ErrorContains(t, err, "not a PushRequest")
+	}
+	series, err := ParsePush(nil)
+	require.NoError(t, err)
+	require.Empty(t, series)
 	_, err = ParsePush([]byte("hello"))
 	require.ErrorIs(t, err, errNotPush)
 	_, err = ParsePushJSON([]byte("hello"))
