@@ -94,7 +94,8 @@ With --out, each input becomes files of its own in that folder, one for each kin
 		Args: needFile,
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			if format == "" {
-				return errors.New("-o must name the output format")
+				return errors.New("-o must name the output format: " +
+					strings.Join(cmd.Flags().Lookup("output").Value.(choice).allowed, ", "))
 			}
 			c := converter{term: term, format: format}
 			if out != "" {

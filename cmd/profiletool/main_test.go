@@ -116,12 +116,15 @@ func TestExitCodes(t *testing.T) {
 		code int
 		log  string
 	}{
-		"help":            {[]string{"--help"}, exitOK, ""},
-		"version":         {[]string{"--version"}, exitOK, ""},
-		"no such command": {[]string{"frobnicate"}, exitFailed, `unknown command "frobnicate"`},
-		"no such flag":    {[]string{"stats", "--frobnicate", good}, exitFailed, "unknown flag: --frobnicate"},
-		"no such file":    {[]string{"stats", "/none"}, exitFailed, "profiletool: /none: no such file or directory"},
-		"no format":       {[]string{"convert", good}, exitFailed, "-o must name the output format"},
+		"help":                     {[]string{"--help"}, exitOK, ""},
+		"version":                  {[]string{"--version"}, exitOK, ""},
+		"no such command":          {[]string{"frobnicate"}, exitFailed, `unknown command "frobnicate"`},
+		"no such command of store": {[]string{"store", "frobnicate"}, exitFailed, `unknown command "frobnicate"`},
+		"no directory": {[]string{"store", "check"}, exitFailed,
+			"name one directory: storage.directory of the exporter profile_store, found 0"},
+		"no such flag": {[]string{"stats", "--frobnicate", good}, exitFailed, "unknown flag: --frobnicate"},
+		"no such file": {[]string{"stats", "/none"}, exitFailed, "profiletool: /none: no such file or directory"},
+		"no format":    {[]string{"convert", good}, exitFailed, "-o must name the output format: pprof, otlp, "},
 		"a wrong format": {[]string{"convert", "-o", "jpeg", good}, exitFailed,
 			"must be one of pprof, otlp, otlp-json, collapsed, speedscope"},
 		"not a profile": {[]string{"stats", "../../README.md"}, exitFailed, "profiletool: ../../README.md: "},

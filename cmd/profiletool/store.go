@@ -28,9 +28,18 @@ func newStore(term *terminal) *cobra.Command {
 		GroupID: groupFiles,
 		Long: `Store reads the directory in which a collector keeps profiles (storage.directory of the exporter profile_store). The collector may be
 running: what it has in memory and in its log becomes a block within an hour.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newStoreList(term), newStoreCheck(term), newStoreExport(term))
 	return cmd
+}
+
+func needDirectory(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("name one directory: storage.directory of the exporter profile_store, found %d", len(args))
+	}
+	return nil
 }
 
 // withStore opens a directory without changing it, and closes it after use.
@@ -51,7 +60,7 @@ func withStore(term *terminal, directory string, use func(*store.Store) error) e
 
 func newStoreList(term *terminal) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls DIR", Short: "List the blocks", Args: cobra.ExactArgs(1),
+		Use: "ls DIR", Aliases: []string{"list"}, Short: "List the blocks", Args: needDirectory,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return withStore(term, args[0], func(s *store.Store) error {
 				w := tabwriter.NewWriter(term.out, 0, 0, 2, ' ', 0)
@@ -70,7 +79,7 @@ func shownTime(nanos int64) string { return time.Unix(0, nanos).UTC().Format(tim
 
 func newStoreCheck(term *terminal) *cobra.Command {
 	return &cobra.Command{
-		Use: "check DIR", Short: "Read all blocks and compare their checksums", Args: cobra.ExactArgs(1),
+		Use: "check DIR", Short: "Read all blocks and compare their checksums", Args: needDirectory,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return withStore(term, args[0], func(s *store.Store) error {
 				damaged := s.Stats().Damaged
@@ -95,7 +104,7 @@ func newStoreExport(term *terminal) *cobra.Command {
 	r := newReader(term)
 	cmd := &cobra.Command{
 		Use: "export DIR", Short: "Write the profiles of a service, merged, as one pprof to standard output",
-		Args: cobra.ExactArgs(1),
+		Args: needDirectory,
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, err := r.readStored(args[0], since)
 			if err != nil {
