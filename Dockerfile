@@ -28,7 +28,7 @@ COPY . .
 # As `make build` does it.
 RUN --mount=type=cache,target=/cache \
     CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} \
-    go -C cmd/otelcol-profiles build -trimpath -buildvcs=false -ldflags='-s -w' -tags=grpcnotrace${SLIM:+,slim} -o /out/otelcol-profiles . && \
+    go -C cmd/otelcol-profiles build -trimpath -buildvcs=false -ldflags='-s -w -funcalign=16' -tags=grpcnotrace${SLIM:+,slim} -o /out/otelcol-profiles . && \
     CGO_ENABLED=0 GOOS=${TARGETOS:-linux} GOARCH=${TARGETARCH} \
     go build -trimpath -buildvcs=false -ldflags="-s -w -X main.toolVersion=${VERSION}" -tags=grpcnotrace -o /out/profiletool ./cmd/profiletool && \
     go run ./internal/build/notice -C cmd/otelcol-profiles,cmd/profiletool -tags=grpcnotrace -texts > /out/NOTICE && \

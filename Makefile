@@ -37,9 +37,9 @@ DRAWS ?= 30
 # debugger, build without the Makefile. The compiler is a Go program, whose garbage collector took up to a third of its time.
 export CGO_ENABLED := 0
 export GOFLAGS := -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false '-toolexec=env GOGC=400 GOMEMLIMIT=2GiB' $(GOFLAGS)
-# Flags of the collector only: profiletool and the tests have no slim build.
+# Flags of the collector only: profiletool and the tests have no slim build. 16 bytes align functions well; Go's 32 on amd64 add 1 %.
 COLLECTOR_TAGS   = grpcnotrace$(if $(QUICKSTART)$(SLIM),$(comma)slim)$(if $(QUICKSTART),$(comma)quickstart)
-COLLECTOR_FLAGS  = -tags=$(COLLECTOR_TAGS) -buildvcs=false -ldflags='-s -w'
+COLLECTOR_FLAGS  = -tags=$(COLLECTOR_TAGS) -buildvcs=false -ldflags='-s -w -funcalign=16'
 TOOL_FLAGS = -buildvcs=false -ldflags='-s -w -X main.toolVersion=$(VERSION)'
 # stage runs the command $(2), and says what it is and how long it took.
 stage = echo '== $(1)'; $(2); echo "== $(1): $$SECONDS s"
