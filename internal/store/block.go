@@ -45,6 +45,12 @@ type block struct {
 	chunkBytes, bytes int
 }
 
+// logged is what of a block is in the log.
+type logged struct {
+	mark          dictionary.Mark
+	metas, series int
+}
+
 // series has the profiles of a series, whose position in the block is First.
 type series struct {
 	model.BlockSeries
@@ -105,7 +111,11 @@ type chunk struct {
 	data []byte
 }
 
-const chunkBytes = 96
+const (
+	chunkBytes = 96
+	// seriesBytes estimates the memory of a series of a block without its strings.
+	seriesBytes = 448
+)
 
 func newBlock(now time.Time) *block {
 	return &block{
@@ -128,6 +138,8 @@ func (e *block) clone() *block {
 		until: e.until, profiles: e.profiles, samples: e.samples, chunkBytes: e.chunkBytes, bytes: e.bytes,
 	}
 }
+
+func isGone(sr series) bool { return sr.use != nil && sr.use.isGone }
 
 // dropGone drops the profiles of series that are gone, and returns their number.
 func (e *block) dropGone() (profiles int) {

@@ -240,7 +240,7 @@ func worst() map[string]pprofile.Profiles {
 		func(pd pprofile.Profiles, sp pprofile.ScopeProfiles, str func(string) int32) {
 			s := addSample(pd, sp, 1)
 			s.Values().FromRaw(nil)
-			for i := range maxRepeatedAttributes {
+			for i := range 16 {
 				value, a := addAttribute(pd, str(fmt.Sprint("key", i)))
 				value.SetInt(1)
 				s.AttributeIndices().Append(a)
@@ -508,17 +508,17 @@ func TestTimelineOfLongIntervals(t *testing.T) {
 	require.Equal(t, profiles, s.Add(pd, noon).Profiles)
 	cost := profiletest.MeasureCost(t, func() {
 		tl, err := s.Timeline(context.Background(), model.Selection{Service: "shop", Profile: "process_cpu", From: 1},
-			maxPoints, noon)
+			mostPoints, noon)
 		require.NoError(t, err)
-		require.Greater(t, len(tl.Groups[0].Values), maxPoints*9/10)
+		require.Greater(t, len(tl.Groups[0].Values), mostPoints*9/10)
 		total := 0.0
 		for _, value := range tl.Groups[0].Values {
 			total += value
 		}
 		require.InEpsilon(t, profiles*10_000, total, 1e-6)
 	})
-	t.Logf("%d profiles, %d points: %v", profiles, maxPoints, cost)
-	profiletest.RequireBounded(t, cost, 8*(profiles+maxPoints), 4<<20, 16)
+	t.Logf("%d profiles, %d points: %v", profiles, mostPoints, cost)
+	profiletest.RequireBounded(t, cost, 8*(profiles+mostPoints), 4<<20, 16)
 }
 
 // A store in which hardly any two samples share a function makes the most costly queries: their memory follows from its
@@ -535,7 +535,7 @@ func TestQueriesOfAFullStoreAreBounded(t *testing.T) {
 		"flame graph": func() error { _, err := s.FlameGraph(ctx, sel, 500_000); return err },
 		"groups":      func() error { _, err := s.FlameGraph(ctx, grouped, 500_000); return err },
 		"diff":        func() error { _, err := s.Diff(ctx, sel, sel, 500_000); return err },
-		"timeline":    func() error { _, err := s.Timeline(ctx, grouped, maxPoints, noon); return err },
+		"timeline":    func() error { _, err := s.Timeline(ctx, grouped, mostPoints, noon); return err },
 		"pprof": func() error {
 			merged, err := s.Merge(ctx, sel)
 			if err == nil {

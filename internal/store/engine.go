@@ -397,7 +397,7 @@ func (s *EngineSource) Timeline(ctx context.Context, sel model.Selection, points
 	if err != nil {
 		return nil, err
 	}
-	return v.timeline(&sel, points, now, Config{Window: s.window, Resolution: s.resolution})
+	return v.timeline(&sel, points, now, lineBounds{s.window, s.resolution})
 }
 
 // Series lists the series of a selection with their labels.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -55,29 +54,6 @@ func servicesOf(profiles []ProfileInfo) (list []ServiceInfo) {
 		list = append(list, in)
 	}
 	return list
-}
-
-// Catalog lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample
-// types in their order.
-func (s *Store) Catalog(ctx context.Context, service string, meter *size.Meter) ([]ProfileInfo, error) {
-	memory := model.NewMemory(ctx, meter)
-	if err := memory.Grow(catalogBytes * s.Stats().Series); err != nil {
-		return nil, err
-	}
-	v := s.viewOf(memory, service)
-	defer v.release()
-	type instance struct {
-		of *ProfileInfo
-		id uint64
-	}
-	seen := map[instance]bool{}
-	list, err := v.profiles(service, "", func(p *ProfileInfo, sr *model.BlockSeries) {
-		if in := (instance{p, sr.Instance}); !seen[in] {
-			seen[in] = true
-			p.Instances++
-		}
-	})
-	return list, cmp.Or(err, memory.Check())
 }
 
 // profiles lists the profiles of a service and a name, or of all if they are empty, in the order of Catalog. count adds

@@ -34,12 +34,6 @@ type writeLog struct {
 	buffer []byte
 }
 
-// logged is what of a block is in the log.
-type logged struct {
-	mark          dictionary.Mark
-	metas, series int
-}
-
 // openLog begins a segment after those that are there.
 func openLog(dir string) (*writeLog, error) {
 	log, err := wal.Open(filepath.Join(dir, logFolder))
@@ -59,7 +53,7 @@ func (w *writeLog) begin(e *block, series map[model.SeriesID]*seriesUse) error {
 	b := append(w.buffer[:0], recordBlock)
 	b = binary.AppendUvarint(b, e.id)
 	b = binary.AppendVarint(b, e.begun.UnixNano())
-	b = e.appendEntries(b)
+	b = appendEntries(b, e)
 	b = binary.AppendUvarint(b, uint64(len(series)))
 	for id, use := range series {
 		b = append(append(append(b, id[:]...), use.resource[:]...), use.attributes[:]...)
@@ -81,7 +75,7 @@ func (w *writeLog) begin(e *block, series map[model.SeriesID]*seriesUse) error {
 
 func (w *writeLog) add(e *block, chunks []addedChunk) error {
 	b := append(w.buffer[:0], recordAdd)
-	b = e.appendEntries(b)
+	b = appendEntries(b, e)
 	b = binary.AppendUvarint(b, uint64(len(chunks)))
 	for i := range chunks {
 		c := &chunks[i].chunk
@@ -111,7 +105,7 @@ func appendInts(b []byte, values ...int32) []byte {
 }
 
 // appendEntries appends the entries of the dictionary, the metas and the series that are not in the log yet.
-func (e *block) appendEntries(b []byte) []byte {
+func appendEntries(b []byte, e *block) []byte {
 	start := len(b)
 	b = e.dict.AppendSince(append(b, 0, 0, 0, 0), e.logged.mark)
 	binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
@@ -292,38 +286,4 @@ func (r *replayer) add(d *dictionary.RecordReader) error {
 	}
 	e.measure()
 	return d.Err
-}
-
-// restore brings what is known of a series up to date with a chunk of the log. It arrived after its block was begun,
-// whatever its time is.
-func (u *seriesUse) restore(c *chunk, begun time.Time) {
-	for _, t := range []time.Time{begun, time.Unix(0, c.Last())} {
-		if t.After(u.last) {
-			u.last = t
-		}
-	}
-	if c.Values == kind.Delta {
-		return
-	}
-	var cols columns
-	_ = c.decode(model.ColumnsWanted{Attributes: true, Links: true}, &model.Columns{}, func(part *model.Columns) error {
-		for i := range part.Stacks {
-			cols.stacks, cols.values = append(cols.stacks, part.Stacks[i]), append(cols.values, part.Values[i])
-			cols.attributes, cols.links = append(cols.attributes, model.At(part.Attributes, i)),
-				append(cols.links, model.At(part.Links, i))
-		}
-		return nil
-	})
-	if c.Values == kind.Gauge {
-		u.gauge.See(c.Start, cols.hash())
-		return
-	}
-	now := &totals{at: c.End, since: c.Start, rows: cols.totals()}
-	if c.Flags&model.IsBaseline != 0 {
-		now.since = c.End
-	}
-	if before := u.totals; before != nil && (c.End == before.at || c.Flags&(model.IsBaseline|model.IsReset) == 0) {
-		now.rows = combined(append(now.rows, before.rows...))
-	}
-	u.totals = now
 }

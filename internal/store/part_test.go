@@ -147,7 +147,7 @@ func TestBlocksConform(t *testing.T) {
 
 // DescribedStore returns what the only block of a store has, and what of it an engine has, too.
 func DescribedStore(t *testing.T, s *Store) (all, elsewhere []string) {
-	v := s.view(model.NewMemory(t.Context(), nil))
+	v := s.View(model.NewMemory(t.Context(), nil))
 	defer v.release()
 	require.Len(t, v.blocks, 1)
 	return Described(t, v.blocks[0], false), slices.DeleteFunc(Described(t, v.blocks[0], true), func(line string) bool {

@@ -5,7 +5,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
@@ -33,16 +32,6 @@ type rowBuffers struct {
 	stacks, attributes, links [rowsPerRead]int32
 	times, values             [rowsPerRead]int64
 	fractions                 [rowsPerRead]float64
-}
-
-// Select begins to read the samples of a selection.
-func (s *Store) Select(ctx context.Context, q *Query) (*Selected, error) {
-	v := s.view(q.Memory, q.services()...)
-	selected, err := v.selected(q)
-	if err != nil {
-		v.release()
-	}
-	return selected, err
 }
 
 // selected plans a query.

@@ -4,27 +4,12 @@
 package store
 
 import (
-	"context"
 	"maps"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
-
-// Series lists the series of a selection with their labels, which its attributes must match. Of blocks on disk, only
-// that is read.
-func (s *Store) Series(ctx context.Context, sel model.Selection) ([]Series, error) {
-	memory := model.NewMemory(ctx, sel.Meter)
-	v := s.viewOf(memory, sel.Service)
-	defer v.release()
-	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
-	err := v.eachSeries(sel.Service, c.block)
-	if err != nil {
-		return nil, err
-	}
-	return c.list()
-}
 
 // list returns the series, and ends the query.
 func (c *seriesCollector) list() ([]Series, error) {

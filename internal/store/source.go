@@ -4,6 +4,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -158,6 +159,89 @@ type Series struct {
 	TimesPeriod bool
 	// ids are what a Store knows it by.
 	ids []model.SeriesID
+}
+
+// Views is where blocks are.
+type Views interface {
+	// View returns the blocks that may have profiles of some services, or of all if none is given. Its release ends it.
+	View(m *model.Memory, services ...string) *view
+	Status(ctx context.Context) (Status, error)
+}
+
+// blockSource is a Source of blocks.
+type blockSource struct {
+	Views
+	bounds lineBounds
+}
+
+// over returns a source of blocks. Window is how long profiles are kept in memory, and resolution the finest step of a
+// timeline.
+func over(v Views, window, resolution time.Duration) Source {
+	return &blockSource{v, lineBounds{window, resolution}}
+}
+
+// viewOf is View of one service, or of all if it is empty.
+func (s *blockSource) viewOf(memory *model.Memory, service string) *view {
+	if service == "" {
+		return s.View(memory)
+	}
+	return s.View(memory, service)
+}
+
+// Catalog lists the profiles of a service, or of all if service is empty: by service and name, each pprof's sample
+// types in their order.
+func (s *blockSource) Catalog(ctx context.Context, service string, meter *size.Meter) ([]ProfileInfo, error) {
+	memory := model.NewMemory(ctx, meter)
+	status, err := s.Status(ctx)
+	if err = cmp.Or(err, memory.Grow(catalogBytes*status.Series)); err != nil {
+		return nil, err
+	}
+	v := s.viewOf(memory, service)
+	defer v.release()
+	type instance struct {
+		of *ProfileInfo
+		id uint64
+	}
+	seen := map[instance]bool{}
+	list, err := v.profiles(service, "", func(p *ProfileInfo, sr *model.BlockSeries) {
+		if in := (instance{p, sr.Instance}); !seen[in] {
+			seen[in] = true
+			p.Instances++
+		}
+	})
+	return list, cmp.Or(err, memory.Check())
+}
+
+// Series lists the series of a selection with their labels, which its attributes must match. Of blocks on disk, only
+// that is read.
+func (s *blockSource) Series(ctx context.Context, sel model.Selection) ([]Series, error) {
+	memory := model.NewMemory(ctx, sel.Meter)
+	v := s.viewOf(memory, sel.Service)
+	defer v.release()
+	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
+	err := v.eachSeries(sel.Service, c.block)
+	if err != nil {
+		return nil, err
+	}
+	return c.list()
+}
+
+// Select begins to read the samples of a selection.
+func (s *blockSource) Select(ctx context.Context, q *Query) (*Selected, error) {
+	v := s.View(q.Memory, q.services()...)
+	selected, err := v.selected(q)
+	if err != nil {
+		v.release()
+	}
+	return selected, err
+}
+
+// Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it;
+// a gauge holds until the next one.
+func (s *blockSource) Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline, error) {
+	v := s.View(model.NewMemory(ctx, sel.Meter), sel.Service)
+	defer v.release()
+	return v.timeline(&sel, points, now, s.bounds)
 }
 
 // Querier computes answers from a source.

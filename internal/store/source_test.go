@@ -17,4 +17,13 @@ func (s *Store) profiles(service string) []ProfileInfo {
 	return list
 }
 
-func (s *Store) services() []ServiceInfo { return servicesOf(s.profiles("")) }
+func (s *Store) services() []ServiceInfo {
+	list, err := s.Services(context.Background(), &size.Meter{Context: context.Background()})
+	if err != nil {
+		panic(err)
+	}
+	return list
+}
+
+// mostPoints is how many a timeline has at most.
+const mostPoints = 10_000

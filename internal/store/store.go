@@ -36,79 +36,11 @@ const (
 	// blockCount is about how many blocks a full store has: a block ends after this part of the window or of the bytes.
 	// Old profiles are dropped a block at a time.
 	blockCount = 8
-	// seriesBytes estimates the memory of a series of a block without its strings, useBytes that of what the store knows
-	// of it.
-	seriesBytes = 448
-	useBytes    = 256
+	// useBytes estimates the memory of what the store knows of a series.
+	useBytes = 256
 	// maxMessagePart is the part of the bytes that a message may take.
 	maxMessagePart = 4
 )
-
-// Evicted is a reason for which profiles are dropped. Its String is the value of a metric's attribute.
-type Evicted int
-
-// The reasons.
-const (
-	// EvictedAge is a profile that is older than Window.
-	EvictedAge Evicted = iota
-	// EvictedBytes is a profile that was dropped to make room.
-	EvictedBytes
-	// EvictedSeries is a profile of a series that was dropped for a new one.
-	EvictedSeries
-	// EvictedTotals is the last profile of a series of totals, which the next one can no longer be compared with.
-	EvictedTotals
-	// NumEvicted is the number of reasons.
-	NumEvicted = int(iota)
-)
-
-func (e Evicted) String() string { return [...]string{"age", "bytes", "max_series", "totals"}[e] }
-
-// Refused is a reason for which profiles or samples are not kept. Its String is the value of a metric's attribute.
-type Refused int
-
-// The reasons.
-const (
-	// RefusedSeries is a profile of a message with a new series beyond MaxSeries, while no other series is unused.
-	RefusedSeries Refused = iota
-	// RefusedSize is a profile of a message that would fill more than a quarter of the store.
-	RefusedSize
-	// RefusedSamples is a sample that cannot be understood: an index is out of range, or the numbers of values and
-	// timestamps do not match.
-	RefusedSamples
-	// RefusedOrder is a profile of totals that is older than the one before of its series.
-	RefusedOrder
-	// RefusedElsewhere is a profile that another exporter keeps, in the engine that answers queries.
-	RefusedElsewhere
-	// RefusedFull is a profile that cannot be written to the log, or that has no room in memory while blocks cannot be
-	// written.
-	RefusedFull
-	// NumRefused is the number of reasons.
-	NumRefused = int(iota)
-)
-
-func (r Refused) String() string {
-	return [...]string{"max_series", "size", "malformed_samples", "out_of_order", "kept_elsewhere", "full"}[r]
-}
-
-// Stats describe what the store holds and has dropped.
-type Stats struct {
-	// Series counts the series in memory. Profiles and Samples count what the store holds; Bytes estimates its memory.
-	Series, Profiles, Samples, Bytes int
-	// DiskBlocks and DiskBytes are the number and the size of the blocks on disk. DiskFailing is 1 while profiles cannot
-	// be written there.
-	DiskBlocks  int
-	DiskBytes   int64
-	DiskFailing int
-	// CoarseUntil is the end of the profiles of which there is one for each CoarseStep, or 0. Both are nanoseconds.
-	CoarseUntil, CoarseStep int64
-	// Maintained is when Maintain last ended without an error: blocks that were due had been written and joined.
-	Maintained time.Time
-	// Torn counts ends of the log that were cut, Damaged blocks that were set aside.
-	Torn, Damaged int
-	// Evicted counts profiles that were dropped, Refused profiles (for RefusedSamples: samples) that were not kept.
-	Evicted [NumEvicted]int
-	Refused [NumRefused]int
-}
 
 // Store keeps profiles. It is safe for concurrent use.
 type Store struct {
@@ -145,12 +77,10 @@ var (
 	errFull            = errors.New("the store is full, and cannot write to its disk")
 )
 
-func isGone(sr series) bool { return sr.use != nil && sr.use.isGone }
-
 // New returns an empty store.
 func New(cfg Config) *Store {
 	s := &Store{cfg: cfg, adding: newTurns(), series: map[model.SeriesID]*seriesUse{}}
-	s.Querier = NewQuerier(s)
+	s.Querier = NewQuerier(over(s, cfg.Window, cfg.Resolution))
 	return s
 }
 
@@ -306,9 +236,9 @@ func (s *Store) measure() {
 	}
 }
 
-// view returns what the blocks in memory have of some services, or of all if none is given, and what is known of those
+// View returns what the blocks in memory have of some services, or of all if none is given, and what is known of those
 // on disk without reading them.
-func (s *Store) view(memory *model.Memory, services ...string) *view {
+func (s *Store) View(memory *model.Memory, services ...string) *view {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	v := &view{memory: memory, drop: func(b model.Block, err error) { s.drop(b.(*diskBlock), err) }, release: func() {}}
@@ -325,14 +255,6 @@ func (s *Store) view(memory *model.Memory, services ...string) *view {
 		v.blocks = append(v.blocks, snapshotOf(e, memory, services...))
 	}
 	return v
-}
-
-// viewOf is view of one service, or of all if it is empty.
-func (s *Store) viewOf(memory *model.Memory, service string) *view {
-	if service == "" {
-		return s.view(memory)
-	}
-	return s.view(memory, service)
 }
 
 // releaseBlocks ends the reading of blocks.

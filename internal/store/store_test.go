@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
@@ -402,9 +401,9 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 		now = now.Add(time.Minute)
 		require.Equal(t, 1, send(now, "honest").Profiles)
 	}
-	view := s.view(model.NewMemory(t.Context(), nil)) // a query that goes on
+	view := s.View(model.NewMemory(t.Context(), nil)) // a query that goes on
 	profiles := func() (n int) {
-		require.NoError(t, view.eachSeries("", func(_ model.Block, list []model.BlockSeries) error {
+		require.NoError(t, view.blocks[0].Series("", view.memory, func(list []model.BlockSeries) error {
 			for i := range list {
 				n += list[i].Profiles
 			}
@@ -467,11 +466,11 @@ func TestTimelineOfAnyTime(t *testing.T) {
 	add(t, s, "a", "cpu", "nanoseconds", 0, 10, profiletest.Value(100, "leaf"))
 	for _, from := range []int64{0, 1, at(0), math.MaxInt64 - 1} {
 		for _, until := range []int64{0, 2, at(5), math.MaxInt64 - 1023, math.MaxInt64} {
-			for _, points := range []int{1, 360, maxPoints} {
+			for _, points := range []int{1, 360, mostPoints} {
 				tl, err := s.Timeline(context.Background(),
 					model.Selection{Service: "shop", Profile: "process_cpu", From: from, Until: until}, points, noon)
 				require.NoError(t, err)
-				assert.LessOrEqual(t, len(tl.Groups[0].Values), maxPoints+1)
+				assert.LessOrEqual(t, len(tl.Groups[0].Values), mostPoints+1)
 			}
 		}
 	}
@@ -482,7 +481,7 @@ func TestObservationsShareTheirAttributes(t *testing.T) {
 	s := New(testConfig())
 	timestamps := []uint64{uint64(at(1)), uint64(at(2)), uint64(at(3))}
 	var many []profiletest.Attribute
-	for i := range maxRepeatedAttributes {
+	for i := range 16 {
 		many = append(many, profiletest.Attr(fmt.Sprint("key", i), 1))
 	}
 	pd := profiletest.New().Resource("service.name", "shop").Profile("samples", "count").Time(uint64(at(0)), 60e9).Sample(
@@ -602,17 +601,4 @@ func TestFramesAreBounded(t *testing.T) {
 	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 	_, err := s.FlameGraph(context.Background(), sel, 1000)
 	require.ErrorIs(t, err, model.ErrTooLarge)
-
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	view := s.view(model.NewMemory(ended, nil))
-	builder := newTreeBuilder(view.memory)
-	builder.maxExtra = math.MaxInt
-	framer := &blockFramer{b: builder, dict: view.blocks[0].(*snapshot).dict}
-	err = nil
-	for stack := 1; err == nil && stack < framer.dict.Stacks.Len(); stack++ {
-		_, err = framer.node(0, dictionary.StackIndex(stack))
-	}
-	require.ErrorIs(t, err, context.Canceled)
-	assert.Less(t, len(builder.parent), 30_000)
 }

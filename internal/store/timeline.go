@@ -5,7 +5,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"slices"
 	"strings"
@@ -30,18 +29,13 @@ type TimelineGroup struct {
 	Values []float64
 }
 
+// lineBounds are how long profiles are kept in memory, and the finest step.
+type lineBounds struct{ Window, Resolution time.Duration }
+
 const maxPoints = 10_000
 
-// Timeline adds up the selected values over time, in about points steps. What happened in a time is spread over it;
-// a gauge holds until the next one.
-func (s *Store) Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline, error) {
-	v := s.view(model.NewMemory(ctx, sel.Meter), sel.Service)
-	defer v.release()
-	return v.timeline(&sel, points, now, s.cfg)
-}
-
 // timeline adds up the selected values.
-func (v *view) timeline(sel *model.Selection, points int, now time.Time, cfg Config) (*Timeline, error) {
+func (v *view) timeline(sel *model.Selection, points int, now time.Time, cfg lineBounds) (*Timeline, error) {
 	types, err := v.resolveTypes(sel, false)
 	if err != nil {
 		return nil, err
@@ -76,7 +70,7 @@ func (v *view) timeline(sel *model.Selection, points int, now time.Time, cfg Con
 }
 
 // steps sets the start of the timeline and the length of its steps, and returns their number.
-func (tl *Timeline) steps(sel *model.Selection, of *rule, points int, now time.Time, cfg Config) int {
+func (tl *Timeline) steps(sel *model.Selection, of *rule, points int, now time.Time, cfg lineBounds) int {
 	from, until := sel.From, sel.Until
 	if from == 0 || until == 0 {
 		first, last := int64(math.MaxInt64), int64(0)

@@ -6,11 +6,12 @@ package store
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
 // This file makes deltas of cumulative profiles.
@@ -180,13 +181,7 @@ func (u *seriesUse) differenceOfSums(c *model.Profile) bool {
 	return true
 }
 
-const (
-	// totalsPart is the part of the bytes that the totals of all series may take, movedPart that of the dictionary that a
-	// new block begins with for them.
-	totalsPart = 8
-	movedPart  = 16
-	totalsBase = 64
-)
+const totalsBase = 64
 
 // bytes returns the memory of the totals.
 func (t *totals) bytes() int {
@@ -196,71 +191,36 @@ func (t *totals) bytes() int {
 	return totalsBase + dictionary.BytesOf(t.rows)
 }
 
-// setTotals remembers the totals of a series' last profile, or forgets those before if now is nil.
-func (s *Store) setTotals(use *seriesUse, now *totals) {
-	s.totalsBytes += now.bytes() - use.totals.bytes()
-	use.totals = now
-}
-
-// withTotals returns the series that have totals, those first that had the last profile.
-func (s *Store) withTotals() []*seriesUse {
-	var list []*seriesUse
-	for _, use := range s.series {
-		if use.totals != nil {
-			list = append(list, use)
+// restore brings what is known of a series up to date with a chunk of the log. It arrived after its block was begun,
+// whatever its time is.
+func (u *seriesUse) restore(c *chunk, begun time.Time) {
+	for _, t := range []time.Time{begun, time.Unix(0, c.Last())} {
+		if t.After(u.last) {
+			u.last = t
 		}
 	}
-	slices.SortFunc(list, func(a, b *seriesUse) int { return b.last.Compare(a.last) })
-	return list
-}
-
-// dropTotals forgets the totals of series. The next profile of each is a baseline again.
-func (s *Store) dropTotals(list []*seriesUse) {
-	for _, use := range list {
-		s.setTotals(use, nil)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stats.Evicted[EvictedTotals] += len(list)
-}
-
-// trimTotals drops totals that take more than their part of the bytes, the oldest first, and some more, so that not
-// each message does.
-func (s *Store) trimTotals() {
-	most := s.cfg.MaxBytes / totalsPart
-	if s.totalsBytes <= most {
+	if c.Values == kind.Delta {
 		return
 	}
-	list, kept := s.withTotals(), 0
-	i := slices.IndexFunc(list, func(use *seriesUse) bool {
-		kept += use.totals.bytes()
-		return kept > most*3/4
+	var cols columns
+	_ = c.decode(model.ColumnsWanted{Attributes: true, Links: true}, &model.Columns{}, func(part *model.Columns) error {
+		for i := range part.Stacks {
+			cols.stacks, cols.values = append(cols.stacks, part.Stacks[i]), append(cols.values, part.Values[i])
+			cols.attributes, cols.links = append(cols.attributes, model.At(part.Attributes, i)),
+				append(cols.links, model.At(part.Links, i))
+		}
+		return nil
 	})
-	if i >= 0 {
-		s.dropTotals(list[i:])
+	if c.Values == kind.Gauge {
+		u.gauge.See(c.Start, cols.hash())
+		return
 	}
-}
-
-// moveTotals moves the totals of all series to the dictionary of a new block. It drops the oldest of them if these
-// alone would fill it.
-func (s *Store) moveTotals(dict *dictionary.Dictionary) {
-	list := s.withTotals()
-	var moves *mover.Mover
-	for i, use := range list {
-		if moves == nil {
-			moves = mover.New(s.totalsOver, dict)
-		}
-		if dict.MemoryBytes() > s.cfg.MaxBytes/movedPart {
-			s.dropTotals(list[i:])
-			break
-		}
-		for i := range use.totals.rows {
-			row := &use.totals.rows[i]
-			row.stack = int32(moves.Stack(dictionary.StackIndex(row.stack)))
-			row.attributes = int32(moves.Set(dictionary.AttributeSetIndex(row.attributes)))
-			row.link = int32(moves.Link(dictionary.LinkIndex(row.link)))
-		}
-		slices.SortFunc(use.totals.rows, totalRow.compare)
+	now := &totals{at: c.End, since: c.Start, rows: cols.totals()}
+	if c.Flags&model.IsBaseline != 0 {
+		now.since = c.End
 	}
-	s.totalsOver = dict
+	if before := u.totals; before != nil && (c.End == before.at || c.Flags&(model.IsBaseline|model.IsReset) == 0) {
+		now.rows = combined(append(now.rows, before.rows...))
+	}
+	u.totals = now
 }

@@ -4,27 +4,16 @@
 package store
 
 import (
-	"crypto/sha256"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
 // This file has what the store knows of series besides their profiles.
-
-// seriesUse is how a series is used: how many blocks have it, and when its last profile arrived.
-type seriesUse struct {
-	blocks int
-	last   time.Time
-	isGone bool
-	// resource and attributes are hashes of those of its resource and of its profiles.
-	resource, attributes [sha256.Size]byte
-	// totals are the values of its last cumulative profile, over the dictionary of the last block; nil if there is none.
-	totals *totals
-	gauge  model.GaugeTimes
-}
 
 // release drops a block's series.
 func (s *Store) release(e *block) {
@@ -74,8 +63,6 @@ func (s *Store) forget(which func(*seriesUse) bool) bool {
 const (
 	// unusedTime is after which time without a profile a series may be replaced: two intervals of most scrapers.
 	unusedTime = 2 * time.Minute
-	// forgetAfter is how long the last profile of a series in no block is remembered for the next one.
-	forgetAfter = 4 * time.Hour
 	// replacedPart is the part of MaxSeries that is replaced at a time, so that not each new series looks for its room.
 	replacedPart = 8
 	// rememberedPart is the part of the bytes that series of no block may take.
@@ -101,4 +88,80 @@ func (s *Store) trimSeries() {
 	slices.SortFunc(times, time.Time.Compare)
 	oldest := times[len(times)-1-most/2]
 	s.forget(func(use *seriesUse) bool { return use.blocks == 0 && !use.last.After(oldest) })
+}
+
+const (
+	// totalsPart is the part of the bytes that the totals of all series may take, movedPart that of the dictionary that a
+	// new block begins with for them.
+	totalsPart = 8
+	movedPart  = 16
+)
+
+// setTotals remembers the totals of a series' last profile, or forgets those before if now is nil.
+func (s *Store) setTotals(use *seriesUse, now *totals) {
+	s.totalsBytes += now.bytes() - use.totals.bytes()
+	use.totals = now
+}
+
+// withTotals returns the series that have totals, those first that had the last profile.
+func (s *Store) withTotals() []*seriesUse {
+	var list []*seriesUse
+	for _, use := range s.series {
+		if use.totals != nil {
+			list = append(list, use)
+		}
+	}
+	slices.SortFunc(list, func(a, b *seriesUse) int { return b.last.Compare(a.last) })
+	return list
+}
+
+// dropTotals forgets the totals of series. The next profile of each is a baseline again.
+func (s *Store) dropTotals(list []*seriesUse) {
+	for _, use := range list {
+		s.setTotals(use, nil)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Evicted[EvictedTotals] += len(list)
+}
+
+// trimTotals drops totals that take more than their part of the bytes, the oldest first, and some more, so that not
+// each message does.
+func (s *Store) trimTotals() {
+	most := s.cfg.MaxBytes / totalsPart
+	if s.totalsBytes <= most {
+		return
+	}
+	list, kept := s.withTotals(), 0
+	i := slices.IndexFunc(list, func(use *seriesUse) bool {
+		kept += use.totals.bytes()
+		return kept > most*3/4
+	})
+	if i >= 0 {
+		s.dropTotals(list[i:])
+	}
+}
+
+// moveTotals moves the totals of all series to the dictionary of a new block. It drops the oldest of them if these
+// alone would fill it.
+func (s *Store) moveTotals(dict *dictionary.Dictionary) {
+	list := s.withTotals()
+	var moves *mover.Mover
+	for i, use := range list {
+		if moves == nil {
+			moves = mover.New(s.totalsOver, dict)
+		}
+		if dict.MemoryBytes() > s.cfg.MaxBytes/movedPart {
+			s.dropTotals(list[i:])
+			break
+		}
+		for i := range use.totals.rows {
+			row := &use.totals.rows[i]
+			row.stack = int32(moves.Stack(dictionary.StackIndex(row.stack)))
+			row.attributes = int32(moves.Set(dictionary.AttributeSetIndex(row.attributes)))
+			row.link = int32(moves.Link(dictionary.LinkIndex(row.link)))
+		}
+		slices.SortFunc(use.totals.rows, totalRow.compare)
+	}
+	s.totalsOver = dict
 }
