@@ -111,8 +111,8 @@ func runPprof(term *terminal, args []string) error {
 	return err
 }
 
-// pprofRun is what the pprof driver uses for one command: its flags, of given arguments, and the files that it reads,
-// several at once.
+// pprofRun is the environment of the pprof driver for one command: its flags, of given arguments, and the files that it
+// reads, several at once.
 type pprofRun struct {
 	*flag.FlagSet
 	args   []string

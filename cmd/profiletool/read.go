@@ -38,7 +38,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
-// maxInputBytes bounds what is read of one file, before and after decompression.
+// maxInputBytes bounds the size of one file, before and after decompression.
 const maxInputBytes = 1 << 30
 
 // message is one message of OTLP profiles, and where it comes from.
@@ -118,7 +118,7 @@ func (r *reader) readSelected(paths []string) (pprofile.Profiles, error) {
 	return r.selected(messages...)
 }
 
-// readAll reads files, and logs what was left out of them.
+// readAll reads files, and logs the samples that were left out.
 func (r *reader) readAll(paths []string) ([]message, error) {
 	if i := slices.Index(paths, "-"); i >= 0 && slices.Contains(paths[i+1:], "-") {
 		return nil, errors.New("standard input can be read only once")
@@ -394,7 +394,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 	case formats.OTLPLogs, formats.OTLPLogsJSON:
 		err = m.decodeLogs(data, meter)
 	case formats.Pprof, formats.Unknown:
-		// Its error describes what an unknown format looks like.
+		// Its error describes the unknown format.
 		var stats decode.Stats
 		m.Profiles, stats, err = decode.Decode(data, decode.Options{
 			Limits: scan.Limits{MaxProfileBytes: maxInputBytes}, TimestampLabels: decode.DefaultTimestampLabels(), Meter: meter,

@@ -39,7 +39,7 @@ func (s *selection) has(k kind) bool {
 		(s.sampleType == "" || s.sampleType == k.Type || s.sampleType == k.Type+"/"+k.Unit)
 }
 
-// apply removes what is not wanted.
+// apply removes the profiles that are not selected.
 func (s *selection) apply(pd pprofile.Profiles) error {
 	if *s == (selection{}) {
 		return nil
@@ -142,7 +142,7 @@ func groupsOf(pd pprofile.Profiles, byService bool) []*group {
 	return groups
 }
 
-// candidate is what can be shown, and whether a pprof names it as its default.
+// candidate is a sample type that can be shown, and whether a pprof names it as its default.
 type candidate struct {
 	kind
 	isDefault bool
@@ -173,7 +173,7 @@ type described interface {
 	fmt.Stringer
 }
 
-// chosen returns what is shown of a list if nothing is chosen, and logs which flags choose the others.
+// chosen returns the default of a list if nothing is chosen, and logs which flags choose the others.
 func chosen[T described](term *terminal, flags string, list []T) T {
 	shown := mainOf(list, T.candidate)
 	for i, other := range list {

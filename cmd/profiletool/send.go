@@ -79,7 +79,7 @@ It exits with 1 if something was not accepted. Nothing is retried.`,
 	return cmd
 }
 
-// selectedOf returns what is selected of each message, or an error if nothing is selected of any.
+// selectedOf returns the selected part of each message, or an error if nothing is selected of any.
 func selectedOf(r *reader, messages []message) ([]pprofile.Profiles, error) {
 	all := make([]pprofile.Profiles, len(messages))
 	var nothing error

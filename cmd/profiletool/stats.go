@@ -79,7 +79,7 @@ func saving(before, after int) string {
 	return fmt.Sprintf("%d bytes (%+.1f %%)", after, 100*float64(after-before)/float64(before))
 }
 
-// counts are the numbers of what a message has.
+// counts are the numbers of a message's items.
 type counts struct {
 	resources, scopes, profiles, samples, observations int
 	// shapes counts samples by what they have: values alone, values and timestamps, timestamps alone, neither.

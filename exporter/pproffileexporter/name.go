@@ -70,7 +70,7 @@ const (
 	changedBytes = len("_") + len("-01234567")
 )
 
-// divide divides what an element of the path may have among its keys.
+// divide divides the bytes of an element of the path among its keys.
 func (t *template) divide() error {
 	literal := 0
 	finish := func(end int) error {

@@ -23,7 +23,7 @@ import (
 type outcome int
 
 const (
-	// accepted: the peer has the data, except for what it rejected.
+	// accepted: the peer has the data, except for the items that it rejected.
 	accepted outcome = iota
 	// later: the same request may be accepted later.
 	later
@@ -46,7 +46,7 @@ type answer struct {
 	err error
 	// size is the size of the request in bytes, before compression.
 	size int
-	// rejected counts what the peer rejected of a request that it accepted; message is its reason.
+	// rejected counts the rejected items of an accepted request; message is its reason.
 	rejected int64
 	message  string
 }

@@ -51,7 +51,7 @@ type profilesToLogs struct {
 	config  *Config
 	logger  *zap.Logger
 	metrics *metadata.TelemetryBuilder
-	// encoding counts what is sent as log records.
+	// encoding counts the log records and their losses.
 	encoding *encode.Metrics
 	peer     peer
 	// tooLargeLogged is true after the one log line about requests that are too large.
@@ -75,7 +75,7 @@ func (e *profilesToLogs) ConsumeProfiles(ctx context.Context, pd pprofile.Profil
 	return e.Profiles.ConsumeProfiles(ctx, pd)
 }
 
-// Shutdown sends what the queue in memory holds, each batch once. When the time for it has passed, requests end. A
+// Shutdown sends each batch of the queue in memory once. When the time for it has passed, requests end. A
 // queue on disk keeps their data; otherwise it is lost, and the queue counts and logs it.
 func (e *profilesToLogs) Shutdown(ctx context.Context) error {
 	ctx, cancel := shutdown.Deadline(ctx)
@@ -343,7 +343,7 @@ func (e *profilesToLogs) recordMode(ctx context.Context, asLogs bool) {
 	e.metrics.ExporterProfilesToLogsMode.Record(ctx, mode)
 }
 
-// signalOf returns the value of metrics' attributes for what is sent.
+// signalOf returns the signal that is sent, for attributes of metrics.
 func signalOf(asLogs bool) string {
 	if asLogs {
 		return "logs"

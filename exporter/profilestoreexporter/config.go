@@ -98,7 +98,7 @@ type ServerConfig struct {
 	QueryTimeout time.Duration `mapstructure:"query_timeout"`
 }
 
-// KeepConfig bounds what is kept in memory.
+// KeepConfig bounds the profiles in memory.
 type KeepConfig struct {
 	Window     time.Duration `mapstructure:"window"`
 	Resolution time.Duration `mapstructure:"resolution"`

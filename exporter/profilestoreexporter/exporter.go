@@ -91,7 +91,7 @@ func newStoreExporter(config *Config, set exporter.Settings) (*storeExporter, er
 	return e, nil
 }
 
-// report logs what the store reports about its directory.
+// report logs the store's reports about its directory.
 func (e *storeExporter) report(message string, err error) {
 	if err != nil {
 		e.set.Logger.Error(message, zap.String("directory", e.config.Storage.Directory), zap.Error(err))
@@ -121,7 +121,7 @@ func (e *storeExporter) start(ctx context.Context, host component.Host) error {
 		Browsers:  api.Browsers(cfg.AllowedHosts, "add the name to `server.allowed_hosts`"),
 		Telemetry: e.set.TelemetrySettings,
 	})
-	e.set.Logger.Info("flame graphs of what arrives: open " + e.url())
+	e.set.Logger.Info("flame graphs of the received profiles: open " + e.url())
 	stopping, cancel := context.WithCancel(context.Background())
 	e.stopping = cancel
 	e.running.Go(func() { e.maintain(stopping) })
@@ -148,7 +148,7 @@ func (e *storeExporter) open(ctx context.Context, host component.Host) error {
 	}
 	e.querier = store.NewEngineSource(engine, cfg.Window, e.config.Keep.Resolution, time.Now).Querier
 	e.closeIdle = client.CloseIdleConnections
-	e.set.Logger.Info("the page shows what ClickHouse has; another exporter of the pipeline must write profiles there",
+	e.set.Logger.Info("the page shows the profiles in ClickHouse; another exporter of the pipeline must write profiles there",
 		zap.String("endpoint", cfg.Client.Endpoint), zap.String("database", cfg.Database), zap.String("table", cfg.Table))
 	return nil
 }
@@ -171,7 +171,7 @@ func (e *storeExporter) settings() api.Settings {
 	return settings
 }
 
-// maintain lets the store delete what is old, now and every maintainInterval, until ctx ends.
+// maintain lets the store delete old profiles, now and every maintainInterval, until ctx ends.
 func (e *storeExporter) maintain(ctx context.Context) {
 	tick := time.NewTicker(maintainInterval)
 	defer tick.Stop()
@@ -220,7 +220,7 @@ func (e *storeExporter) url() string {
 	return fmt.Sprintf("%s://%s/", scheme, net.JoinHostPort(host, fmt.Sprint(tcp.Port)))
 }
 
-// warn logs what was not kept, once a minute for each reason.
+// warn logs refusals and drops, once a minute for each reason.
 func (e *storeExporter) warn(added *store.Added) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

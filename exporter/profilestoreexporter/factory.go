@@ -63,7 +63,7 @@ func createProfiles(ctx context.Context, set exporter.Settings, cfg component.Co
 }
 
 // wrapped returns the exporter with the Collector's own metrics. There is no queue: consume returns when the store has
-// the message, and senders retry what it does not take.
+// the message, and senders retry the messages that it refuses.
 func (e *storeExporter) wrapped(ctx context.Context) (xexporter.Profiles, error) {
 	return xexporterhelper.NewProfiles(ctx, e.set, e.config, e.consume,
 		exporterhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}),

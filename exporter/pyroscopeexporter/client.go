@@ -28,7 +28,7 @@ type series struct {
 	pprof  []byte // compressed by gzip
 }
 
-// labelBytes is about what the labels take in a request.
+// labelBytes is about the size of the labels in a request.
 func (s *series) labelBytes() (n int) {
 	const overhead = 8
 	for _, l := range s.labels {

@@ -11,5 +11,5 @@
 //	series      makes the labels of a pprof (push.go, labels.go)
 //	post        sends one request for each series (client.go)
 //
-// push returns what was not accepted for a retry.
+// push returns the profiles to retry.
 package pyroscopeexporter

@@ -69,7 +69,7 @@ type pusher struct {
 	failures  int
 	retryErr  error
 	isStopped bool
-	// report has what was accepted and what is lost.
+	// report has the accepted and the lost samples.
 	report exportreport.Report
 	// budget is for the labels of all series.
 	budget budget
@@ -152,7 +152,7 @@ func (p *pusher) parts(ctx context.Context, pd pprofile.Profiles, maxBytes int) 
 // encodedSize is the size of the pprofs of a part.
 type encodedSize struct {
 	bytes int
-	// excess is the size of the largest pprof divided by what the server accepts.
+	// excess is the size of the largest pprof divided by the server's limit.
 	excess float64
 }
 

@@ -128,7 +128,7 @@ func (e *expansion) measure(root demangle.AST) (size, largest int) {
 	return size, largest
 }
 
-// expand returns the size of an expansion: each element of the pack gets a copy of what is expanded, with its
+// expand returns the size of an expansion: each element of the pack gets a copy of the expanded part, with its
 // expansions.
 func (e *expansion) expand(a, base demangle.AST) int {
 	if _, ok := e.sizes[a]; !ok {
@@ -139,7 +139,7 @@ func (e *expansion) expand(a, base demangle.AST) int {
 	return e.sizes[a]
 }
 
-// expanded returns what a node of a neutral name expands, or nil.
+// expanded returns the part that a node of a neutral name expands, or nil.
 func expanded(a demangle.AST) demangle.AST {
 	switch a := a.(type) {
 	case *demangle.ArrayType:

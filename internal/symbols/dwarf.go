@@ -22,9 +22,9 @@ type dwarfTable struct {
 	info, str, lineStr, line              extent
 	ranges, rangeLists, addrs, strOffsets extent
 
-	units  []dwarfUnit
-	spans  []unitSpan
-	parsed abbrevTable // of abbrevOf
+	units      []dwarfUnit
+	unitRanges []unitRange
+	parsed     abbrevTable // of abbrevOf
 	// abbrevOf is the offset of the table in parsed, −1 at first. parsedBytes is the most memory that parsed has had.
 	abbrevOf, parsedBytes int64
 
@@ -45,14 +45,14 @@ type dwarfUnit struct {
 	isSplit                             bool // its entries are in another file
 }
 
-// encoding is what the size of a value depends on.
+// encoding has the parameters of a value's size.
 type encoding struct {
 	version              uint16
 	offsetSize, addrSize uint8
 }
 
-// unitSpan is a range of addresses, [low, high), of a unit.
-type unitSpan struct {
+// unitRange is a range of addresses, [low, high), of a unit.
+type unitRange struct {
 	low, high uint64
 	unit      int32
 }
@@ -85,7 +85,7 @@ func (m *Image) readDWARF() (*dwarfTable, error) {
 		return nil, err
 	}
 	err = d.readUnits()
-	slices.SortFunc(d.spans, func(a, b unitSpan) int {
+	slices.SortFunc(d.unitRanges, func(a, b unitRange) int {
 		return cmp.Or(cmp.Compare(a.low, b.low), cmp.Compare(a.high, b.high), cmp.Compare(a.unit, b.unit))
 	})
 	return d, err
@@ -186,10 +186,10 @@ func (d *dwarfTable) readRoot(u *dwarfUnit) error {
 		if low >= high || low == 0 {
 			return nil // the linker left the code out
 		}
-		if err := d.image.reserve(int64(unsafe.Sizeof(unitSpan{}))); err != nil {
+		if err := d.image.reserve(int64(unsafe.Sizeof(unitRange{}))); err != nil {
 			return err
 		}
-		d.spans = append(d.spans, unitSpan{low: low, high: high, unit: index})
+		d.unitRanges = append(d.unitRanges, unitRange{low: low, high: high, unit: index})
 		return nil
 	})
 }
@@ -203,21 +203,21 @@ func (d *dwarfTable) unitAt(off int64) *dwarfUnit {
 	return &d.units[i]
 }
 
-// maxOverlap bounds how many spans are compared for one address.
+// maxOverlap bounds how many ranges are compared for one address.
 const maxOverlap = 16
 
 // unitOf returns the unit that has an address; −1 if there is none.
 func (d *dwarfTable) unitOf(addr uint64) int32 {
-	after := sort.Search(len(d.spans), func(i int) bool { return d.spans[i].low > addr })
+	after := sort.Search(len(d.unitRanges), func(i int) bool { return d.unitRanges[i].low > addr })
 	for i := after - 1; i >= max(0, after-maxOverlap); i-- {
-		if addr < d.spans[i].high {
-			return d.spans[i].unit
+		if addr < d.unitRanges[i].high {
+			return d.unitRanges[i].unit
 		}
 	}
 	return -1
 }
 
-// target is an address to look up, and what was found for it.
+// target is an address to look up, with its result.
 type target struct {
 	addr     uint64
 	unit     int32
@@ -395,7 +395,7 @@ func (w *unitWalk) frames(t *target, lines *lineTable) []Frame {
 
 func bounded(n uint64) int64 { return int64(min(n, 1<<31-1)) }
 
-// functionName is what an entry, or the entry that it refers to, states about a function.
+// functionName has the names and the line that an entry, or the entry that it refers to, has for a function.
 type functionName struct {
 	name, linkage string
 	line          uint64
@@ -429,10 +429,10 @@ func (w *unitWalk) name(off int64, depth int) functionName {
 		if a.form == 0 || depth >= maxReferences {
 			continue
 		}
-		origin := w.name(d.reference(u, a), depth+1)
-		n.name = cmp.Or(n.name, origin.name)
-		n.linkage = cmp.Or(n.linkage, origin.linkage)
-		n.line = cmp.Or(n.line, origin.line)
+		referred := w.name(d.reference(u, a), depth+1)
+		n.name = cmp.Or(n.name, referred.name)
+		n.linkage = cmp.Or(n.linkage, referred.linkage)
+		n.line = cmp.Or(n.line, referred.line)
 	}
 	if w.names == nil {
 		w.names = map[int64]functionName{}

@@ -50,7 +50,7 @@ func (m *Image) GoVersion() string {
 // Architecture returns the machine that the program is for.
 func (m *Image) Architecture() elf.Machine { return m.arch }
 
-// InitialData fills b with what the file has at a virtual address of writable memory; what the file does not have
+// InitialData fills b with the file's bytes at a virtual address of writable memory; bytes that it does not have
 // begins as zeros. It returns false unless all of b is in such memory.
 func (m *Image) InitialData(addr uint64, b []byte) bool {
 	for _, s := range m.segments {

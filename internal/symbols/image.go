@@ -310,7 +310,7 @@ func decompressor(kind elf.CompressionType, from io.Reader) (io.ReadCloser, erro
 	return nil, fmt.Errorf("compression %d: %w", kind, ErrMalformed)
 }
 
-// inflate reads exactly size bytes. Memory grows with what arrives, so that a header alone cannot reservation it.
+// inflate reads exactly size bytes. Memory grows with the data, so that a header alone cannot reserve it.
 func inflate(r io.Reader, size int64) ([]byte, error) {
 	var buffer bytes.Buffer
 	buffer.Grow(int(min(size, 1<<20)))

@@ -9,9 +9,9 @@ import (
 	"io"
 )
 
-// Limits bound what is read of one file, in bytes.
+// Limits bound the reading of one file, in bytes.
 type Limits struct {
-	// TableBytes bounds what an Image keeps in memory: symbols, unit ranges, decompressed sections.
+	// TableBytes bounds an Image's memory: symbols, unit ranges, decompressed sections.
 	TableBytes int64
 	// Work bounds how many bytes of tables one call of Resolve may read. A byte costs a few nanoseconds.
 	Work int64

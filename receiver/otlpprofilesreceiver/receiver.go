@@ -204,7 +204,7 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message,
 	return stats, err
 }
 
-// count counts what was read of a request.
+// count counts the layout and faults of a request.
 func (r *otlpReceiver) count(ctx context.Context, stats *layouts.Stats) {
 	r.metrics.ReceiverOtlpProfilesRequests.Add(ctx, 1, telemetry.Attributes("layout", stats.Layout.String()))
 	if stats.Ambiguous {

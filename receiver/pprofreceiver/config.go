@@ -35,7 +35,7 @@ type Config struct {
 	// Self profiles the collector.
 	Self configoptional.Optional[self.Config] `mapstructure:"self"`
 
-	// Config is what the sources share.
+	// Config has the keys that the sources share.
 	ingest.Config `mapstructure:",squash"`
 	// Limits bound what payloads may cost.
 	Limits LimitsConfig `mapstructure:"limits"`

@@ -41,7 +41,7 @@ type Match struct {
 	Container string `mapstructure:"container"`
 }
 
-// GoConfig configures what is read of Go programs.
+// GoConfig configures the reading of Go programs.
 type GoConfig struct {
 	Enabled bool `mapstructure:"enabled"`
 	// Profiles are memory, block and mutex.
@@ -61,13 +61,13 @@ type JavaConfig struct {
 	WaitThreshold time.Duration `mapstructure:"wait_threshold"`
 	// LiveObjects has some of the objects watched that still exist.
 	LiveObjects bool `mapstructure:"live_objects"`
-	// MaxRecordingBytes bounds what a JVM keeps in its /tmp, and what is read of it.
+	// MaxRecordingBytes bounds the recording in a JVM's /tmp, and its reading.
 	MaxRecordingBytes int64 `mapstructure:"max_recording_bytes"`
 	// Timeout bounds each exchange with a JVM.
 	Timeout time.Duration `mapstructure:"timeout"`
 }
 
-// check adds what is wrong.
+// check adds the faults.
 func (c *JavaConfig) check(faults *config.Faults) {
 	const leastRecording = 1 << 20 // Flight Recorder's own bound
 	faults.Require(c.CPUPeriod >= time.Millisecond && c.CPUPeriod <= time.Minute,

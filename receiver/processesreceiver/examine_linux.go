@@ -21,13 +21,13 @@ import (
 
 // source has the profiles of one process.
 type source interface {
-	// collect delivers what is new.
+	// collect delivers the new data.
 	collect(ctx context.Context, t *target.Target) error
-	// close ends what was begun in the process, if that still runs.
+	// close ends the recording in the process, if that still runs.
 	close()
 }
 
-// process is what is known of a process. Except for isBusy and next, only the worker that has it uses it.
+// process is the state of a process. Except for isBusy and next, only the worker that has it uses it.
 type process struct {
 	isBusy atomic.Bool
 	// next is when it is tried again.
@@ -44,7 +44,7 @@ type process struct {
 	isCounted       bool
 }
 
-// examine finds out what a process is, unless it is known and runs the same program.
+// examine determines the runtime of a process, unless it is known and runs the same program.
 func (r *processes) examine(p *process, t *target.Target) error {
 	file, err := t.File()
 	if err != nil {

@@ -45,7 +45,7 @@ type binaries struct {
 
 func newBinaries() *binaries { return &binaries{byFile: map[target.File]*binary{}} }
 
-// goLimits bound what is read of a program's file: its tables are read where they are, and one call reads at most 64
+// goLimits bound the reading of a program's file: its tables are read where they are, and one call reads at most 64
 // MiB of them.
 var goLimits = symbols.Limits{TableBytes: 16 << 20, Work: 256 << 20}
 
@@ -144,7 +144,7 @@ func (s *goSource) close() {
 
 var kindNames = map[goheap.Kind]string{goheap.Memory: kind.Memory, goheap.Block: kind.Block, goheap.Mutex: kind.Mutex}
 
-// collect reads the profiles of the process, and delivers what is new.
+// collect reads the profiles of the process, and delivers the difference to the last ones.
 func (s *goSource) collect(ctx context.Context, t *target.Target) error {
 	mappings, err := t.Mappings()
 	if err != nil {

@@ -35,7 +35,7 @@ func (r *processes) newJavaSource(t *target.Target, resource pcommon.Map) *javaS
 	return &javaSource{r: r, id: t.ID, resource: resource}
 }
 
-// collect starts the recording, or delivers what is new in it.
+// collect starts the recording, or delivers its new events.
 func (s *javaSource) collect(ctx context.Context, t *target.Target) error {
 	if s.recording == nil {
 		return s.start(t)

@@ -43,7 +43,7 @@ type processes struct {
 	metrics *metadata.TelemetryBuilder
 	// binaries are the Go programs that processes run.
 	binaries *binaries
-	// keptBytes is what is kept of Go programs' buckets.
+	// keptBytes is the memory of Go programs' kept buckets.
 	keptBytes atomic.Int64
 	// profiled counts the processes of each runtime whose last attempt succeeded.
 	profiled map[runtimeName]*atomic.Int64
@@ -119,7 +119,7 @@ func (r *processes) Start(context.Context, component.Host) error {
 	return nil
 }
 
-// Shutdown ends what is under way. Profiles that the pipeline has still arrive.
+// Shutdown ends all collections. Profiles that the pipeline has still arrive.
 func (r *processes) Shutdown(ctx context.Context) error {
 	if r.stop == nil {
 		return nil
@@ -136,7 +136,7 @@ func (r *processes) Shutdown(ctx context.Context) error {
 	return errors.Join(err, r.stopBudget())
 }
 
-// closeAll ends what was begun in processes, in several at a time, since each may take its time-out.
+// closeAll ends the recordings in processes, in several at a time, since each may take its time-out.
 func (r *processes) closeAll() {
 	var closing sync.WaitGroup
 	for _, p := range r.known {
@@ -184,7 +184,7 @@ func (r *processes) scan(ctx context.Context) {
 	}
 }
 
-// processOf returns what is known of a process, or nil if there are too many.
+// processOf returns the state of a process, or nil if there are too many.
 func (r *processes) processOf(t *target.Target) *process {
 	p := r.known[t.ID]
 	if p == nil {

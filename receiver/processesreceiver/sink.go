@@ -21,7 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/metadata"
 )
 
-// sink decodes what was read of processes, and passes it on.
+// sink decodes the profiles of processes, and passes them on.
 type sink struct {
 	next      xconsumer.Profiles
 	obsreport *receiverhelper.ObsReport
@@ -38,7 +38,7 @@ func newSink(set receiver.Settings, next xconsumer.Profiles, timeout time.Durati
 		timeout: timeout}, err
 }
 
-// profiles are what was read of a process: bytes, and the function that decodes them.
+// profiles are the data of a process: bytes, and the function that decodes them.
 type profiles struct {
 	// format and name are those of the profiles; an empty name means that scopes have their own.
 	format, name string

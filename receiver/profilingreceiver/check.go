@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is what the checks examine: files below root, and answers of the kernel.
+// machine is the subject of the checks: files below root, and answers of the kernel.
 type machine struct {
 	root string
 	cpus int
@@ -37,7 +37,7 @@ type machine struct {
 	version, bpf, perf func() error
 }
 
-// checkMachine returns what the profiler lacks on this machine.
+// checkMachine returns the missing requirements of the profiler on this machine.
 func checkMachine(cfg *Config) problems {
 	m := machine{
 		root: "/", cpus: runtime.NumCPU(), memlock: softMemlock, bpf: probeBPF, perf: probePerf,

@@ -5,7 +5,7 @@
 // of a Linux machine.
 //
 // The profiler itself is the receiver of go.opentelemetry.io/ebpf-profiler, with its configuration keys. receiver.go
-// starts it, and retries if it cannot start. check.go finds out first what the profiler lacks, so that one error names
+// starts it, and retries if it cannot start. check.go first finds all missing requirements, so that one error names
 // all of it. consumer.go passes the profiler's reports to the pipeline. The profiler compiles only for Linux on amd64
 // and arm64: profiler_linux.go refers to it, and profiler_other.go replaces it elsewhere.
 package profilingreceiver

@@ -41,7 +41,7 @@ subjects:
 apiVersion: v1
 data:
   config.yaml: |
-    # The agent of a node: it scrapes the pods of its own node, receives what they push, and sends all of it to a gateway or a
+    # The agent of a node: it scrapes the pods of its own node, receives their pushes, and sends all profiles to a gateway or a
     # backend through a queue on disk. daemonset.yaml sets the K8S_ variables; the overlays set BACKEND_ENDPOINT and
     # BACKEND_INSECURE.
 
@@ -181,8 +181,8 @@ data:
           block_on_overflow: true
       # @metrics otlp_http/metrics:
         # @metrics endpoint: http://prometheus.monitoring:9090/api/v1/otlp
-        # One after the other, since Prometheus refuses what is older than what it has. If it is away for so long that the queue
-        # is full, newer sums take the place of what has no room.
+        # One after the other, since Prometheus refuses points older than its last. If it is away for so long that the queue
+        # is full, newer sums replace the dropped ones.
         # @metrics sending_queue: {sizer: bytes, queue_size: 4000000, num_consumers: 1}
 
     extensions:
@@ -238,7 +238,7 @@ data:
       # If a node's kernel lacks something, the agent logs it, works without sampling, and tries again.
       profiling:
         samples_per_second: ${env:SAMPLES_PER_SECOND:-20}
-      # Memory and locks of Go programs, and recordings of JVMs, that nobody has prepared. docs/ebpf.md says what is done to them.
+      # Memory and locks of Go programs, and recordings of JVMs, that nobody has prepared. docs/ebpf.md describes the effects on them.
       processes:
         interval: ${env:PROCESSES_INTERVAL:-1m}
         go: {enabled: "${env:PROCESSES_GO:-true}"}
@@ -305,11 +305,11 @@ data:
     # not scraped, whatever an annotation says: enable fgprof there.
     #
     # How it works: the rules run once for every container port and kind of profile, with the kind in `__profile_name__`.
-    # First, what the annotations say of this kind is moved to labels that do not name the kind, `__tmp_…`; then there is
+    # First, this kind's annotations are moved to labels that do not name the kind, `__tmp_…`; then there is
     # one rule for each thing to do. No label without `__` is set: names and `k8s.*` attributes come from what discovery
     # knows, and two container ports whose rules lead to the same address count as one target.
 
-    # Only what runs and listens: a container that initialises is over by then, unless it is a sidecar with a port.
+    # Only ports of running containers: a container that initialises is over by then, unless it is a sidecar with a port.
     - action: drop
       source_labels: [__meta_kubernetes_pod_phase]
       regex: Pending|Succeeded|Failed
@@ -320,7 +320,7 @@ data:
       source_labels: [__meta_kubernetes_pod_container_init, __meta_kubernetes_pod_container_port_number]
       regex: true;
 
-    # What profiles.grafana.com/<kind>.… says of this kind: shorter names for its annotations, and then one rule for each. The rules read
+    # The annotations profiles.grafana.com/<kind>.… of this kind: shorter names for them, and then one rule for each. The rules read
     # one annotation at a time, since a value may have any character; one that begins with `;` is ignored.
     - action: labelmap
       regex: __meta_kubernetes_pod_annotation_profiles_grafana_com_((?:cpu|memory|goroutine|block|mutex|fgprof)_(?:scrape|port|port_name|path|scheme))
@@ -356,7 +356,7 @@ data:
     - {source_labels: [__profile_name__, __tmp_mutex_scheme], regex: "mutex;([^;].*)", target_label: __tmp_scheme}
     - {source_labels: [__profile_name__, __tmp_fgprof_scheme], regex: "fgprof;([^;].*)", target_label: __tmp_scheme}
 
-    # Whether to scrape this kind: what that says, or else pprof.io/scrape.
+    # Whether to scrape this kind: its own annotation, or else pprof.io/scrape.
     - source_labels: [__profile_name__, __tmp_scrape, __meta_kubernetes_pod_annotation_pprof_io_scrape]
       regex: (?:process_cpu|memory|goroutine|block|mutex);;(.+)
       target_label: __tmp_scrape
@@ -364,7 +364,7 @@ data:
       source_labels: [__tmp_scrape]
       regex: "true"
 
-    # What pprof.io/… says, where the kind's own annotation says nothing.
+    # The annotations pprof.io/…, for kinds without their own.
     - source_labels: [__tmp_port, __meta_kubernetes_pod_annotation_pprof_io_port]
       regex: ;(.+)
       target_label: __tmp_port
@@ -497,8 +497,8 @@ data:
           block_on_overflow: true
       # @metrics otlp_http/metrics:
         # @metrics endpoint: http://prometheus.monitoring:9090/api/v1/otlp
-        # One after the other, since Prometheus refuses what is older than what it has. If it is away for so long that the queue
-        # is full, newer sums take the place of what has no room.
+        # One after the other, since Prometheus refuses points older than its last. If it is away for so long that the queue
+        # is full, newer sums replace the dropped ones.
         # @metrics sending_queue: {sizer: bytes, queue_size: 4000000, num_consumers: 1}
 
     extensions:
@@ -574,7 +574,7 @@ metadata:
 apiVersion: v1
 data:
   config.yaml: |
-    # Keeps what the agents of the cluster send on the pod's volume, and shows it on a page.
+    # Keeps the profiles of the cluster's agents on the pod's volume, and shows them on a page.
 
     receivers:
       otlp_profiles:

@@ -1,16 +1,16 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget bounds the memory that a process takes for what it receives.
+// Package budget bounds the memory that a process takes for received data.
 //
 // Each payload has a Reservation of the process's Budget, and goes through these steps: ReadAll reads its body, Reserve
 // or Build reserves the memory that its profiles will take before they are built, Built replaces that estimate by their
 // size, and Release frees all of it after the delivery. What the budget has no room for within MaxWait is refused with
 // ErrBusy: the sender should retry. What the whole budget has no room for is refused with a *TooLargeError.
 //
-// Nobody holds bytes in advance: a body holds what has arrived of it. So a reservation may have to wait for more while
-// it holds some. Of those that hold bytes, at least one goes on; if all of them wait, one is refused, and the others go
-// on with what it held.
+// Nobody holds bytes in advance: a body holds the bytes that have arrived. So a reservation may have to wait for more
+// while it holds some. Of those that hold bytes, at least one goes on; if all of them wait, one is refused, and the
+// others go on with what it held.
 //
 // A quarter of the bytes is kept free for small payloads, so that large ones do not delay them.
 package budget
@@ -29,7 +29,7 @@ var ErrBusy = errors.New("too many bytes are being received at the moment")
 
 // TooLargeError reports a payload that needs more than the largest that is accepted.
 type TooLargeError struct {
-	// Need is what the payload needs of the budget, or 0 if Limit is a configured one.
+	// Need is the payload's demand on the budget, or 0 if Limit is a configured one.
 	Need int64
 	// Limit is the most that a payload can have, in bytes.
 	Limit int64
@@ -163,7 +163,7 @@ func (r *Reservation) grow(ctx context.Context, n int64) error {
 // nothing else of it is kept.
 func (r *Reservation) Built(n int64) { r.settle(r.floor + n) }
 
-// settle releases what the reservation holds above n bytes for profiles.
+// settle releases the reservation's bytes for profiles above n.
 func (r *Reservation) settle(n int64) {
 	r.used = n
 	r.profiles.shrink(n)

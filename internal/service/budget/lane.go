@@ -31,7 +31,7 @@ func newLane(maxBytes int64, isMemory bool) *lane {
 
 func (l *lane) isSmall(n int64) bool { return n <= l.maxSmallBytes }
 
-// share is what a reservation holds of a lane.
+// share is a reservation's part of a lane.
 type share struct {
 	lane         *lane
 	small, large int64
@@ -103,7 +103,7 @@ func (s *share) tryMore(n int64) bool {
 	return ok
 }
 
-// shrink releases what the share holds above n bytes.
+// shrink releases the bytes of the share above n.
 func (s *share) shrink(n int64) {
 	excess := max(0, s.held()-n)
 	large := min(excess, s.large)
@@ -165,7 +165,7 @@ func (p *pool) reserve(ctx context.Context, n, held int64) error {
 	if r.isHolder {
 		if p.holdersWaiting+1 == p.holders {
 			p.mu.Unlock()
-			return ErrBusy // the others wait for what this one holds
+			return ErrBusy // the others wait for this one's bytes
 		}
 		p.holdersWaiting++
 		entry = p.pushHolder(r)
@@ -235,7 +235,7 @@ func (p *pool) next() {
 		case r.bytes <= p.free:
 			p.serve(r.bytes, r.isHolder)
 		case r.isHolder && p.holdersWaiting == p.holders:
-			err = ErrBusy // nobody else would ever release what it waits for
+			err = ErrBusy // nobody else would ever release bytes for it
 		default:
 			return
 		}

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// processParts of processWhole is the part of the process's memory that what it receives can take. The pipeline needs
-	// the rest: it merges, queues and sends what it was passed, each of which takes as much again.
+	// processParts of processWhole is the part of the process's memory that received data can take. The pipeline needs
+	// the rest: it merges, queues and sends these data, each of which takes as much again.
 	processParts, processWhole = 3, 8
 	// A budget is not smaller than minProcessBytes: the process would hardly work. Nor is it larger than maxProcessBytes,
 	// so that a machine without a limit is not used up.

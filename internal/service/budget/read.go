@@ -37,9 +37,9 @@ func keepBuffer(buffer []byte) {
 		buffer[:0]) //nolint:staticcheck // SA6002: the header costs 24 bytes, the buffer thousands
 }
 
-// ReadAll reads body to its end into memory that the reservation holds: at most twice what has arrived. It accepts at
-// most limit bytes; for a larger body it returns a *TooLargeError. stated is the length that the sender states;
-// negative means unknown. The result is valid until r.Release.
+// ReadAll reads body to its end into memory that the reservation holds: at most twice the bytes that have arrived. It
+// accepts at most limit bytes; for a larger body it returns a *TooLargeError. stated is the length that the sender
+// states; negative means unknown. The result is valid until r.Release.
 func (r *Reservation) ReadAll(ctx context.Context, body io.Reader, stated, limit int64) ([]byte, error) {
 	room := r.body.lane.largeBytes - r.body.held()
 	if stated > min(limit, room) {

@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 )
 
-// MaxBytes is the largest value of a limit in bytes: what is computed from a limit must not overflow.
+// MaxBytes is the largest value of a limit in bytes: computations with a limit must not overflow.
 const MaxBytes = 1 << 40
 
 // Faults are the faults found so far. The zero value has none.

@@ -36,7 +36,7 @@ func (d *Durations) Convert(_ context.Context, conf *confmap.Conf) error {
 	return nil
 }
 
-// durationFault matches what an error has of a duration, with the end of its key.
+// durationFault matches the part of an error about a duration, with the end of its key.
 var durationFault = regexp.MustCompile(`'([^']+)' time: (invalid duration|unknown unit|missing unit)`)
 
 // Explain returns a line for each duration that an error is about: its key, its value, and how it is written.

@@ -25,7 +25,7 @@ import (
 
 // Report is what became of the samples of one attempt. It is not safe for concurrent use.
 type Report struct {
-	// Unit is what a request is called in errors, such as series.
+	// Unit is the name of a request in errors, such as series.
 	Unit string
 
 	sent, lost, refused int

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Browsers is the rule by which a server refuses what a page of another site makes a browser send. Start applies it to
-// every request. Clients other than browsers send neither Origin nor Sec-Fetch-Site.
+// Browsers is the rule by which a server refuses requests that a page of another site makes a browser send. Start
+// applies it to every request. Clients other than browsers send neither Origin nor Sec-Fetch-Site.
 type Browsers struct {
 	// AllowedOrigins are the origins whose pages may send here. They have patterns as in CORS, where `*` matches any
 	// characters.
@@ -58,7 +58,7 @@ func isCrossSite(r *http.Request) bool {
 	case "":
 		origin := r.Header.Get("Origin")
 		if origin == "" {
-			return false // no browser, or an old one that reads what the other site cannot see
+			return false // no browser, or an old one whose answer the other site cannot see
 		}
 		from, err := url.Parse(origin)
 		return err != nil || from.Host != r.Host

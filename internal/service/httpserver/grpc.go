@@ -66,7 +66,7 @@ func (g *GRPC) Start(ctx context.Context, env Env) error {
 		configgrpc.WithGrpcServerOption(grpc.ForceServerCodecV2(RawCodec{})),
 		configgrpc.WithGrpcServerOption(grpc.MaxConcurrentStreams(cmp.Or(g.Config.MaxConcurrentStreams, MaxStreams))),
 		configgrpc.WithGrpcServerOption(limitCalls(newRefusals(env.Telemetry, refusedRequests))),
-		// Most of what an idle connection takes. What is larger, such as a frame of a message, is read past it.
+		// Most of an idle connection's memory. A larger item, such as a frame of a message, is read past it.
 		configgrpc.WithGrpcServerOption(grpc.ReadBufferSize(cmp.Or(g.Config.ReadBufferSize, readBuffer))),
 		// What has arrived of a message and was not asked for yet is not counted: gRPC's least.
 		configgrpc.WithGrpcServerOption(grpc.InitialWindowSize(streamWindow)),

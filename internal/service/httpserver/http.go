@@ -118,7 +118,7 @@ func bodiesAsSent() (options []confighttp.ToServerOption) {
 	return options
 }
 
-// Env is what a server needs of the Collector, and of its component.
+// Env has a server's dependencies on the Collector and on its component.
 type Env struct {
 	Host      component.Host
 	Telemetry component.TelemetrySettings

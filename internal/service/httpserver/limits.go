@@ -19,7 +19,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 )
 
-// Bounds on what a server has open at a time, which takes memory that no reservation on the budget counts.
+// Bounds on a server's open connections, streams and requests, which take memory that no reservation on the budget
+// counts.
 const (
 	// MaxConnections is for all clients, MaxConnectionsEach for one that is alone (shares).
 	MaxConnections     = 4096
@@ -32,7 +33,7 @@ const (
 	MaxRequestsEach = MaxRequests / 2
 )
 
-// shares bounds what is open at a time, for all clients and for each address, or IPv6 network of 64 bits: one has at
+// shares bounds the open ones, for all clients and for each address, or IPv6 network of 64 bits: one has at
 // most half of what the others leave. So an address of many clients, such as a load balancer's, has room while nobody
 // else needs it, and none can keep the others out.
 type shares struct {

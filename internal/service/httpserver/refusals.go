@@ -39,7 +39,7 @@ var RefusalReasons = []string{refusedForAddress, refusedForAll}
 // refusalInterval is the least time between two log lines about refusals.
 const refusalInterval = time.Minute
 
-// refusals counts what a server refuses, and logs it. A nil one does nothing.
+// refusals counts and logs the refused requests. A nil one does nothing.
 type refusals struct {
 	name    string
 	logger  *zap.Logger

@@ -1,10 +1,10 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpserver has what the project's servers share:
+// Package httpserver has the common parts of the project's servers:
 //   - Start and Shutdown: a server stops in time, regardless of what its clients and the pipeline do.
 //   - HTTP, GRPC: servers as confighttp and configgrpc configure them, which receive on the budget.
-//   - MaxConnections, MaxStreams, MaxRequests: what a server has open at a time.
+//   - MaxConnections, MaxStreams, MaxRequests: bounds on a server's open ones.
 //   - OpenBody: decodes a request's body within limits, on the budget.
 //   - SetRetryAfter, AnswerOTLPFailure, Answer: the answer to an error of the pipeline.
 //   - SameOriginOnly, KeepMethod: the redirects that the project's clients follow.
@@ -35,7 +35,7 @@ type Options struct {
 	OnFailure func(error)
 	// Browsers is the rule for requests of browsers.
 	Browsers Browsers
-	// Telemetry is for metrics and log lines of what is refused; the zero value reports nothing.
+	// Telemetry is for metrics and log lines of refusals; the zero value reports nothing.
 	Telemetry component.TelemetrySettings
 }
 
@@ -55,7 +55,7 @@ type Server struct {
 // Start serves on listener until Shutdown. The server must not be used before; its BaseContext is replaced.
 //
 // The context of a request ends when nine tenths of the server's WriteTimeout have passed, so that there is time to
-// answer: without an answer, a client would repeat what the pipeline may have accepted.
+// answer: without an answer, a client would repeat a request that the pipeline may have accepted.
 func Start(server *http.Server, listener net.Listener, options Options) *Server {
 	s := &Server{http: server, address: listener.Addr(), options: options}
 	s.serveCtx, s.cancelRequests = context.WithCancel(context.Background())

@@ -35,7 +35,7 @@ type Signal struct {
 	Name string
 	// Services are the names of its gRPC services, Paths those of its HTTP paths.
 	Services, Paths []string
-	// Export reads a message and passes on what it has. The error is that of the pipeline, or a *httpserver.BodyError if
+	// Export reads a message and passes on its data. The error is that of the pipeline, or a *httpserver.BodyError if
 	// the message itself is at fault.
 	Export func(context.Context, *Message) (Response, error)
 }
@@ -129,7 +129,7 @@ type Protocols struct {
 	HTTP *HTTPConfig
 	// MaxBytes bounds messages in addition to their configuration, as sent and decompressed; 0 adds no bound.
 	MaxBytes int64
-	// Signals returns what the server of a protocol receives.
+	// Signals returns the signals of a protocol's server.
 	Signals func(protocol string) ([]Signal, error)
 }
 

@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package otlpstatus returns what an error of the pipeline means to senders: whether a retry may help (IsPermanent),
+// Package otlpstatus translates errors of the pipeline for senders: whether a retry may help (IsPermanent),
 // after which delay (RetryDelay), and its status in gRPC (Of) and HTTP (ToHTTP).
 package otlpstatus
 
@@ -72,7 +72,7 @@ func ForRetry(err error) (code int, delay time.Duration) {
 // permanent.
 func Of(err error) *status.Status {
 	s, known := status.FromError(err)
-	message := dictionary.ValidUTF8(err.Error()) // it may quote what was sent
+	message := dictionary.ValidUTF8(err.Error()) // it may quote received data
 	var fault interface{ HTTPStatus() int }
 	switch {
 	case errors.As(err, &fault) && fault.HTTPStatus() != http.StatusServiceUnavailable:

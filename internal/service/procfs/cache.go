@@ -56,7 +56,7 @@ type Options struct {
 	MaxWait time.Duration
 }
 
-// Cache remembers a T for each process, which convert makes from what was read. It is safe for concurrent use.
+// Cache remembers a T for each process, which convert makes from its files. It is safe for concurrent use.
 type Cache[T any] struct {
 	options Options
 	read    func(pid int64) (Process, error)
@@ -90,7 +90,7 @@ type entry[T any] struct {
 // maxReaders is how many goroutines read at the same time.
 const maxReaders = 4
 
-// NewCache returns a cache over a reader. convert makes what is remembered of a process; its argument is nil if nothing
+// NewCache returns a cache over a reader. convert makes the cached value of a process; its argument is nil if nothing
 // could be read. count is called with the outcome of each reading.
 func NewCache[T any](options Options, read func(pid int64) (Process, error), convert func(Key, *Process) T,
 	count func(Outcome)) *Cache[T] {
@@ -108,7 +108,7 @@ func (c *Cache[T]) Len() int {
 	return c.known.Len()
 }
 
-// Resolve returns what is known of processes, in their order. First it reads those that are unknown or due for a
+// Resolve returns the cached values of processes, in their order. First it reads those that are unknown or due for a
 // refresh, for at most MaxWait. For a process that could not be read in time, and was not known before, it returns the
 // result of convert(nil).
 func (c *Cache[T]) Resolve(ctx context.Context, keys []Key) []T {
@@ -242,7 +242,7 @@ func (c *Cache[T]) finish(e *entry[T], process Process, err error) {
 }
 
 // isSame reports whether two paths may be of the same program: equal paths, or the same name below another root, with
-// or without what the kernel adds if the file was deleted. An unknown path may be any.
+// or without the kernel's suffix for deleted files. An unknown path may be any.
 func isSame(a, b string) bool {
 	a, b = strings.TrimSuffix(a, deleted), strings.TrimSuffix(b, deleted)
 	return a == "" || b == "" || a == b || path.Base(a) == path.Base(b)

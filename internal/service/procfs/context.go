@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
-// Context is the process context (OTEP 4719): what a process publishes about itself in a named mapping of its memory.
+// Context is the process context (OTEP 4719): the resource that a process publishes in a named mapping of its memory.
 type Context struct {
 	Outcome ContextOutcome
 	// Attributes are those of its resource that were asked for, with strings as values, each key once.
@@ -57,7 +57,7 @@ var contextOutcomeNames = [NumContextOutcomes]string{"none", "read", "unreadable
 func (o ContextOutcome) String() string { return contextOutcomeNames[o] }
 
 const (
-	// maxMapsBytes bounds what is read of /proc/<pid>/maps: some ten thousand mappings.
+	// maxMapsBytes bounds the reading of /proc/<pid>/maps: some ten thousand mappings.
 	maxMapsBytes = 1 << 20
 	// maxContextMappings bounds the mappings of that name whose memory is looked at. There should be one.
 	maxContextMappings = 4

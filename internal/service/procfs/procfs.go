@@ -3,7 +3,7 @@
 
 // Package procfs reads what /proc has about a process: its executable, arguments, control group, the context that it
 // publishes in its memory and, if allowed, two variables of its environment. The process, or whoever started it, wrote
-// all of that: it is untrusted, and what is read of it is bounded.
+// all of that: it is untrusted, and its reading is bounded.
 package procfs
 
 import (
@@ -25,7 +25,7 @@ type Process struct {
 	// Executable is the path of the program, as the process sees it. Reading it needs the process's own user or
 	// CAP_SYS_PTRACE.
 	Executable string
-	// Name is the name that the kernel has for the process: of its program's file, or what the process has set.
+	// Name is the name that the kernel has for the process: of its program's file, or one that the process has set.
 	Name      string
 	Arguments []string
 	// Container is the id of the container, 64 hexadecimal digits, and Pod the uid of its pod.
@@ -42,14 +42,14 @@ type Process struct {
 // ErrGone means that there is no such process.
 var ErrGone = errors.New("no such process")
 
-// deleted is what the kernel adds to the path of a file that has none anymore.
+// deleted is the suffix that the kernel adds to the path of a deleted file.
 const deleted = " (deleted)"
 
 // Reader reads processes below Root.
 type Reader struct {
 	// Root is where the proc file system is mounted: /proc, or the host's, as a container sees it.
 	Root string
-	// MaxFileBytes bounds what is read of a file; the rest is ignored.
+	// MaxFileBytes bounds the part of a file that is read; the rest is ignored.
 	MaxFileBytes int
 	// ReadEnvironment allows the Reader to read the environment.
 	ReadEnvironment bool

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package safestorage keeps the Collector's persistent queue from losing items while the disk is full, from writing
-// when it only reads, from standing still, and from logging what is not so.
+// when it only reads, from standing still, and from false log lines.
 //
 // The queue reads its next item in a batch of operations that also records the reading. If that write fails, the queue
 // deletes the item (exporterhelper v0.165, persistentQueue.getNextItem). Factories wraps storage extensions so that
@@ -45,7 +45,7 @@ import (
 // Storages are the clients of all wrapped storage extensions. The zero value has none.
 type Storages struct{ clients sync.Map }
 
-// user is what a client belongs to: a component, and the name with which it asked for the client, for a queue its
+// user is the owner of a client: a component, and the name with which it asked for the client, for a queue its
 // signal.
 type user struct {
 	id   component.ID
@@ -114,7 +114,7 @@ func (e safeExtension) GetClient(ctx context.Context, kind component.Kind, id co
 	return c, nil
 }
 
-// The first probe is larger than what a transaction that deletes items writes.
+// The first probe is larger than the writes of a transaction that deletes items.
 const (
 	probeKey   = "otelcol_profiles_probe"
 	probeBytes = 1 << 20

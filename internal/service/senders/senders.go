@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package senders remembers who has sent to this process lately, and why it was refused, for an operator whose page is
-// empty. Servers call Note for each request that brings data; Recent lists what they noted.
+// empty. Servers call Note for each request that brings data; Recent lists these notes.
 package senders
 
 import (

@@ -19,7 +19,7 @@ type Components[K comparable, C component.Component] struct {
 	all map[K]*Component[K, C]
 }
 
-// Component starts and stops what it shares once.
+// Component starts and stops a shared component once.
 type Component[K comparable, C component.Component] struct {
 	Shared C
 

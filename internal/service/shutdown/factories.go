@@ -63,7 +63,7 @@ func boundProcessor[N any, C component.Component](l *Limit, create createProcess
 	}
 }
 
-// Connectors is Receivers for connectors. One may pass on what it has added up when it stops.
+// Connectors is Receivers for connectors. One may pass on its sums when it stops.
 func (l *Limit) Connectors(factories map[component.Type]connector.Factory) map[component.Type]connector.Factory {
 	return bindAll(factories, func(f xconnector.Factory) connector.Factory {
 		return xconnector.NewFactory(f.Type(), f.CreateDefaultConfig, xconnector.WithDeprecatedTypeAlias(aliasOf(f)),

@@ -4,7 +4,7 @@
 // Package shutdown bounds how long the collector takes to stop.
 //
 // The Collector's service stops its components one after another, receivers first, and waits for each without a limit.
-// If one waits for a client, or for room in a queue whose backend is down, those after it cannot write what they hold
+// If one waits for a client, or for room in a queue whose backend is down, those after it cannot write their data
 // to disk. So Limit wraps the factories: if a component does not stop within its part of the timeout, that is logged,
 // and the service goes on to the next one. The last resort ends the process when the timeout has passed since a signal
 // (Signals), or twice the timeout since a shutdown for another reason began (Limit).
@@ -64,7 +64,7 @@ var (
 // defaultDrain bounds a component's shutdown where nothing else does, as in a collector without Limit.
 const defaultDrain = 10 * time.Second
 
-// Deadline returns the context in which a component passes on what it holds when it stops. Limit has given ctx a
+// Deadline returns the context in which a component passes on its pending data when it stops. Limit has given ctx a
 // deadline; without one, it ends after 10 s.
 func Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
@@ -144,7 +144,7 @@ func (l *Limit) Err() error {
 	defer l.mu.Unlock()
 	failed := errors.Join(l.failed...)
 	if l.left > 0 {
-		failed = errors.Join(failed, fmt.Errorf("%d components did not stop in time; what they held in memory is lost",
+		failed = errors.Join(failed, fmt.Errorf("%d components did not stop in time; their data in memory is lost",
 			l.left))
 	}
 	return failed

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Limits bound what a logger writes, where one cause can have a line for each of thousands of targets or processes.
+// Limits bound the lines of a logger, where one cause can have a line for each of thousands of targets or processes.
 type Limits struct {
 	// Lines is how many entries of Level or above are written in each Period. The last of them says that more are
 	// suppressed, and the first of the next period how many were.

@@ -131,13 +131,13 @@ func isTextType(contentType string) bool {
 }
 
 // isOtherText reports whether a body is text, as its content type states, and no text that can be read, such as folded
-// stacks. Several web frameworks call everything text: the decoder judges what is binary.
+// stacks. Several web frameworks call everything text: the decoder judges binary data.
 func isOtherText(body *bufio.Reader) bool {
 	start, _ := body.Peek(formats.SniffBytes) // reading on returns the error
 	return strings.HasPrefix(http.DetectContentType(start), "text/") && !formats.IsDecodable(formats.Sniff(start))
 }
 
-// firstLine quotes the beginning of a text answer, which often states what is wrong.
+// firstLine quotes the beginning of a text answer, which often states the fault.
 func firstLine(body io.Reader) string {
 	start, _ := io.ReadAll(io.LimitReader(body, 200))
 	line, _, _ := strings.Cut(strings.TrimSpace(string(start)), "\n")

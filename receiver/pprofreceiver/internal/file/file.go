@@ -260,7 +260,7 @@ type Config struct {
 	MaxEntries int `mapstructure:"max_entries"`
 	// Timeout bounds the delivery of one file to the pipeline; 0 sets no bound.
 	Timeout time.Duration `mapstructure:"timeout"`
-	// Storage is the storage extension that remembers what was read.
+	// Storage is the storage extension that remembers the files that were read.
 	Storage *component.ID `mapstructure:"storage"`
 	// AfterRead is keep, delete or move: what to do with a file that the pipeline has accepted.
 	AfterRead string `mapstructure:"after_read"`

@@ -40,8 +40,8 @@ type seenFile struct {
 	Size    int64      `json:"size"`
 	ModTime int64      `json:"mod_time_unix_nano"`
 	Status  fileStatus `json:"status"`
-	// Content is a hash of what was last delivered from this path, so that a file of which only the time changes is not
-	// delivered again.
+	// Content is a hash of the content that was last delivered from this path, so that a file of which only the time
+	// changes is not delivered again.
 	Content string `json:"content,omitempty"`
 
 	goneSince time.Time
@@ -69,7 +69,7 @@ func recallFiles(ctx context.Context, client storage.Client, logger *zap.Logger)
 	s := &seenFiles{files: map[string]*seenFile{}, client: client}
 	data, err := client.Get(ctx, storageKey)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("read what was remembered: %w", err), client.Close(ctx))
+		return nil, errors.Join(fmt.Errorf("read the list of files that were read: %w", err), client.Close(ctx))
 	}
 	if data == nil {
 		return s, nil

@@ -118,7 +118,7 @@ func TestFileStoreFaults(t *testing.T) {
 		store := &memoryStore{fail: errors.New("disk")}
 		f := newFixture(t, "file: {include: '*', storage: file_storage}")
 		assert.ErrorContains(t, f.reader.Start(t.Context(), sourcetest.Host{storeID: store}),
-			"read what was remembered: disk")
+			"read the list of files that were read: disk")
 		assert.Zero(t, store.open)
 	})
 	t.Run("it is another extension", func(t *testing.T) {

@@ -55,7 +55,7 @@ func (in *Ingester) accepts(format formats.Format) bool {
 }
 
 // SniffFormat returns the format of data by its content: one that formats.Decode reads, or else pprof, whose decoder
-// explains what is wrong with the data.
+// explains the fault of the data.
 func SniffFormat(data []byte) formats.Format {
 	if seen := formats.Sniff(decode.Head(data, formats.SniffBytes)); formats.IsDecodable(seen) {
 		return seen
@@ -105,7 +105,7 @@ func (in *Ingester) decodeFormat(
 	return pd, stats, nil
 }
 
-// countFaults counts what was dropped or repaired in a payload that was decoded.
+// countFaults counts drops and repairs in a decoded payload.
 func (in *Ingester) countFaults(ctx context.Context, stats *decode.Stats) {
 	telemetry.AddEach[scan.DropReason](ctx, in.Metrics.ReceiverPprofDroppedSamples, "reason", stats.Dropped[:])
 	telemetry.AddEach[scan.Repair](ctx, in.Metrics.ReceiverPprofRepaired, "fault", stats.Repaired[:])

@@ -37,10 +37,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
 )
 
-// Payload is what a source received, and what it knows about it.
+// Payload is a received body with its context.
 type Payload struct {
 	Data []byte
-	// Reservation holds the bytes of the payload and of what it is decoded to. The source releases it after the delivery.
+	// Reservation holds the bytes of the payload and of its decoded form. The source releases it after the delivery.
 	Reservation *budget.Reservation
 	Identity
 	// ProfileName is which profile it is, as otlp/kind names it, or empty.
@@ -52,17 +52,17 @@ type Payload struct {
 	// From and Until are the time of the recording as the request states it, which wins over the profile's own: Node's
 	// libraries write its end there. Times of single samples stay as they are.
 	From, Until time.Time
-	// Temporality is what the sender or the configuration states about values.
+	// Temporality of the values, as the sender or the configuration states it.
 	Temporality kind.Temporality
 	// IsDifference means that the sender has subtracted an earlier profile, states included.
 	IsDifference bool
-	// Baseline turns cumulative values into what has happened since the payload before, and Fetched is when this one was
+	// Baseline turns cumulative values into the change since the payload before, and Fetched is when this one was
 	// fetched. The caller commits the Baseline.
 	Baseline *pprofdecode.Baseline
 	Fetched  time.Time
 	// Format is the format of Data if the sender states it; otherwise it is recognised by content.
 	Format formats.Format
-	// Folded is what the sender states about folded stacks.
+	// Folded has the sender's statements about folded stacks.
 	Folded folded.Options
 	// Period is the time between two samples, and Labels the labels beside the profile, of a recording of Flight Recorder.
 	Period time.Duration
@@ -70,7 +70,7 @@ type Payload struct {
 	// Ended is when the recording ended, if the sender states it, and Modified when its file was written. They are for
 	// recordings without wall-clock times; without them the recording is taken to have ended at its arrival.
 	Ended, Modified time.Time
-	// Shared is what the payload shares with others of its request; nil if it is the only one.
+	// Shared has the bounds of all payloads of the request; nil if it is the only one.
 	Shared *Shared
 }
 
@@ -397,7 +397,7 @@ func (p *Payload) setTime(profile pprofile.Profile) {
 	}
 }
 
-// setTemporality states what the values of a profile are, where its type, time and period do not tell.
+// setTemporality states the temporality of a profile, where its type, time and period do not tell.
 func (p *Payload) setTemporality(profile pprofile.Profile, statement *kind.Statement) {
 	declared := kind.DeclaredOf(profile, statement.Dictionary)
 	values := p.Temporality.ValuesOf(declared)

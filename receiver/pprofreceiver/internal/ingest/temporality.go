@@ -10,7 +10,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// TemporalityOfPath returns what the path of a URL or the name of a file states about its values: godeltaprof serves
+// TemporalityOfPath returns the temporality that the path of a URL or the name of a file implies: godeltaprof serves
 // /debug/pprof/delta_heap, and dd-trace-go uploads delta-heap.pprof.
 func TemporalityOfPath(s string) kind.Temporality {
 	if name := path.Base(s); strings.HasPrefix(name, "delta_") || strings.HasPrefix(name, "delta-") {

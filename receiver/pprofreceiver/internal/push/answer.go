@@ -53,7 +53,7 @@ func writeError(w http.ResponseWriter, _ *http.Request, status int, err error) {
 	httpserver.Answer(w, httpserver.ContentJSON, body.Bytes(), status)
 }
 
-// fail answers for an error, which may be the sender's fault or the pipeline's. It counts what was rejected: each bad
+// fail answers for an error, which may be the sender's fault or the pipeline's. It counts the rejections: each bad
 // file of a form, or else the request.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, write errorWriter, err error) {
 	var form *formError

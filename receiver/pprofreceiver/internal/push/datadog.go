@@ -131,7 +131,7 @@ func (e *datadogEvent) putTo(attributes pcommon.Map) error {
 		if attribute, isKnown := datadogAttributes[key]; isKnown {
 			key = attribute
 		}
-		if key == "" || value == "" || value == "undefined" { // dd-trace for Node writes undefined for what is not set
+		if key == "" || value == "" || value == "undefined" { // dd-trace for Node writes undefined for unset values
 			continue
 		}
 		key = dictionary.ValidUTF8(key)

@@ -79,7 +79,7 @@ func endedWaiting(err error) bool {
 	return errors.Is(err, budget.ErrBusy) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// readFiles reads the files of a form. payload is what the query states of each file.
+// readFiles reads the files of a form. payload has the query's statements about each file.
 func (s *Server) readFiles(r *pushRequest, payload ingest.Payload) (files []namedPayload, err error) {
 	err = s.readForm(r, func(part *multipart.Part) (*[]byte, error) {
 		if part.FileName() == "" {
@@ -154,7 +154,7 @@ func (s *Server) rejectionOfForm(err error) error {
 	return ingest.Reject(ingest.Unreadable, fmt.Errorf("read form: %w", err))
 }
 
-// headerLimiter bounds what is read before the body of each part.
+// headerLimiter bounds the headers before the body of each part.
 type headerLimiter struct {
 	body io.Reader
 	left int

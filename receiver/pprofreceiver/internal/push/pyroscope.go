@@ -129,7 +129,7 @@ func (s *Server) acceptsFormat(format string) bool {
 	return slices.Contains(s.cfg.Pyroscope.Formats, format)
 }
 
-// formatOf returns the format of a body whose sender states none: folded stacks, as for Pyroscope, or what it is by its
+// formatOf returns the format of a body whose sender states none: folded stacks, as for Pyroscope, or the format of its
 // content.
 func formatOf(body []byte) string {
 	switch ingest.SniffFormat(body) {

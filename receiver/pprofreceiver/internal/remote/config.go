@@ -21,7 +21,7 @@ type Config struct {
 	CollectionInterval time.Duration `mapstructure:"collection_interval"`
 	// InitialDelay is the time from the receiver's start to the first scrape.
 	InitialDelay time.Duration `mapstructure:"initial_delay"`
-	// Temporality is what the values are: delta, gauge or cumulative. If it is empty, they tell it themselves.
+	// Temporality of the values: delta, gauge or cumulative. If it is empty, it follows from the profile.
 	Temporality string `mapstructure:"temporality"`
 }
 

@@ -70,7 +70,7 @@ func (r *Remote) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown cancels a request in progress; it delivers what was fetched before.
+// Shutdown cancels a request in progress; it delivers a profile that was fetched before.
 func (r *Remote) Shutdown(ctx context.Context) error {
 	err := r.worker.Shutdown(ctx)
 	r.fetcher.Client.CloseIdleConnections()

@@ -37,7 +37,7 @@ type scrapeJob struct {
 	// baselineBytes is the memory that the baselines of all its targets hold.
 	baselineBytes atomic.Int64
 
-	// The schedule's mutex guards what follows.
+	// The schedule's mutex guards the fields below.
 
 	// requests is the number of scrapes in progress.
 	requests int64

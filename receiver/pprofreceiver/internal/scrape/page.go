@@ -141,7 +141,7 @@ func shortSize(bytes int) string {
 	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
 }
 
-// scrapeStatus is what the page shows, and its JSON form.
+// scrapeStatus is the content of the page, and its JSON form.
 type scrapeStatus struct {
 	Time time.Time   `json:"time"`
 	Jobs []jobStatus `json:"jobs"`
@@ -199,7 +199,7 @@ type statusFilter struct {
 	limit            int
 }
 
-// status copies what the page needs. It counts all targets, and lists those that filter selects.
+// status copies the data of the page. It counts all targets, and lists those that filter selects.
 func (s *schedule) status(filter statusFilter) scrapeStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -95,7 +95,7 @@ func (s *schedule) untilNext() time.Duration {
 	return min(time.Minute, max(0, s.waiting[0].due.Sub(s.now())))
 }
 
-// scrapeReport is what the schedule found when a scrape was done.
+// scrapeReport is the state of the schedule when a scrape was done.
 type scrapeReport struct {
 	// gone means that the endpoint has vanished.
 	gone bool

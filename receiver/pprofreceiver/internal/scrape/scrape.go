@@ -105,10 +105,10 @@ func (s *Scraper) scrapeAll(deliver context.Context, task scrapeTask, tasks <-ch
 }
 
 // maxIdle is how many goroutines wait for the next scrape. Growing the stack of a new one from 2 to 32 KiB is a
-// twentieth of what a scrape costs.
+// twentieth of the cost of a scrape.
 const maxIdle = 4
 
-// Shutdown cancels the scrapes in progress, and delivers what has been fetched. Meanwhile the page stops, whose readers
+// Shutdown cancels the scrapes in progress, and delivers the fetched profiles. Meanwhile the page stops, whose readers
 // may be slow.
 func (s *Scraper) Shutdown(ctx context.Context) error {
 	var errOfPage error

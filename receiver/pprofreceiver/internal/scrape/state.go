@@ -30,7 +30,7 @@ type scrapedEndpoint struct {
 	targets.Endpoint
 	shown string // the URL without secrets
 
-	// The schedule's mutex guards what follows.
+	// The schedule's mutex guards the fields below.
 	due      time.Time
 	position int // in the schedule's heap; notWaiting while it is scraped or gone
 	// cancel cancels the scrape in progress, and gone means that the endpoint has vanished.

@@ -221,7 +221,7 @@ func (s *Recorder) deliver(ctx context.Context, p ingest.Payload) error {
 	// Once the time for shutdown is up, nothing can be delivered, and decoding would only delay it.
 	err := ctx.Err()
 	if err == nil {
-		// The payload is in memory already; the reservation is for what it is decoded to.
+		// The payload is in memory already; the reservation is for its decoded form.
 		p.Reservation = s.ingest.Begin()
 		defer p.Reservation.Release()
 		err = s.ingestTotals(ctx, p)
@@ -240,8 +240,8 @@ type totals struct {
 	isBegun bool
 }
 
-// ingestTotals delivers what has happened since the last window that the pipeline accepted. It delivers the first one
-// unchanged, as what has happened since the process began.
+// ingestTotals delivers the change since the last window that the pipeline accepted. It delivers the first one
+// unchanged, as the change since the process began.
 func (s *Recorder) ingestTotals(ctx context.Context, p ingest.Payload) error {
 	known := s.totals[p.ProfileName]
 	if known == nil {

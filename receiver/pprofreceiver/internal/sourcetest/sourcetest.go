@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sourcetest is what the tests of the sources have in common: a pipeline that records, logs, metrics and
+// Package sourcetest has the helpers that the tests of the sources share: a pipeline that records, logs, metrics and
 // servers. Only tests import it.
 package sourcetest
 

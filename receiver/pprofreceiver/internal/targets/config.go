@@ -57,7 +57,7 @@ type ProfileConfig struct {
 	Path string
 	// Seconds is for how long a target records before it answers; 0 means that it answers at once.
 	Seconds int
-	// Delta turns cumulative values into what has happened since the last scrape.
+	// Delta turns cumulative values into the change since the last scrape.
 	Delta bool
 	// Temporality is what values are: delta, gauge or cumulative. If it is empty, they tell it themselves.
 	Temporality kind.Temporality

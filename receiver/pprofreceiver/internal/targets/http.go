@@ -118,7 +118,7 @@ type groupReader struct {
 	beyond              int
 }
 
-// labelOverhead is what a label takes besides its string.
+// labelOverhead is the memory of a label besides its string.
 const labelOverhead = 64
 
 func newGroupReader(body *io.LimitedReader, limit int) *groupReader {

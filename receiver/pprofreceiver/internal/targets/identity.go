@@ -46,7 +46,7 @@ func (c *Config) HiddenLabels() func(label string) bool {
 	}
 }
 
-// identified is what a target's identity follows from.
+// identified has the inputs of a target's identity.
 type identified struct {
 	*scrapeable               // any of the target's
 	meta        labels.Labels // before relabelling
@@ -54,7 +54,7 @@ type identified struct {
 }
 
 // resource returns the attributes in the README's order of precedence: a public label with the name of an attribute
-// wins, then the four `service_…` labels, then what is derived.
+// wins, then the four `service_…` labels, then the derived name.
 func (id identified) resource() pcommon.Map {
 	attributes := pcommon.NewMap()
 	put := func(key string, values ...string) {

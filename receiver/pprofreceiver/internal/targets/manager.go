@@ -150,7 +150,7 @@ func (m *Manager) Run(ctx context.Context, apply func(Update)) {
 	m.follow(ctx, changed, apply)
 }
 
-// collect keeps what the discoverer finds, and sets changed, until ctx ends or the discoverer closes found.
+// collect keeps the groups that the discoverer finds, and sets changed, until ctx ends or the discoverer closes found.
 func (p *provider) collect(ctx context.Context, found <-chan []*targetgroup.Group, changed chan<- struct{}) {
 	for {
 		select {

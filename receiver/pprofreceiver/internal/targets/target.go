@@ -61,16 +61,16 @@ type Update struct {
 	Jobs []JobReport
 }
 
-// JobReport counts a job's discovered targets and what was dropped.
+// JobReport counts a job's discovered and dropped targets.
 type JobReport struct {
 	// Job is the `job_name`.
 	Job string
 	// Discovered counts the targets before relabelling.
 	Discovered int
-	// Dropped counts what is not scraped, by reason: targets of which the rules dropped all kinds, and single kinds that
-	// are invalid or duplicates.
+	// Dropped counts those that are not scraped, by reason: targets of which the rules dropped all kinds, and single kinds
+	// that are invalid or duplicates.
 	Dropped [NumDropReasons]int
-	// Examples holds the first 100 of what was dropped.
+	// Examples holds the first 100 dropped targets.
 	Examples []Dropped
 }
 

@@ -71,7 +71,7 @@ type Profile struct {
 	Buckets []*Bucket
 	// Rate is the average of bytes from one sampled object to the next, of Memory.
 	Rate int64
-	// Scale is what the waits and ticks are to be multiplied by.
+	// Scale is the factor of the waits and ticks.
 	Scale int64
 	// TicksAreNanos means that ticks are nanoseconds.
 	TicksAreNanos bool
@@ -101,7 +101,7 @@ func (r *Reader) Forget() (bytes int) {
 	return bytes
 }
 
-// keptBytes is what a bucket takes that is kept.
+// keptBytes is the memory of a kept bucket.
 func keptBytes(b *Bucket) int {
 	const entry = 32 // in a map
 	return int(unsafe.Sizeof(*b)) + entry + 4*int(b.length)

@@ -46,7 +46,7 @@ func references(image *symbols.Image, f symbols.GoFunction) addresses {
 // referencesAMD64 calls add with the addresses relative to the instruction pointer, which Go's compiler uses for all
 // variables.
 func referencesAMD64(f symbols.GoFunction, add func(uint64)) {
-	// x86asm panics at some instructions that are cut off. Code of Go has none: what follows is not looked at.
+	// x86asm panics at some instructions that are cut off. Code of Go has none: the bytes after one are ignored.
 	defer func() { _ = recover() }()
 	for at := 0; at < len(f.Code); {
 		inst, err := x86asm.Decode(f.Code[at:], 64)

@@ -14,7 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
-// Program is where a program has what is read of it. Addresses are those of the file: a program that may be loaded
+// Program has the addresses of the data to read. Addresses are those of the file: a program that may be loaded
 // anywhere has its own at a distance from them.
 type Program struct {
 	// Version is that of Go, such as go1.26.1.

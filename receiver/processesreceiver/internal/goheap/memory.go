@@ -19,7 +19,8 @@ const (
 	windowBytes = 16 << 10
 	// maxWindows is how many are kept: the runtime makes buckets in several places at a time, one for each processor.
 	maxWindows = 64
-	// maxReadBytes bounds what is read of a process in one pass, some hundred milliseconds. 100,000 buckets have 40 MB.
+	// maxReadBytes bounds the memory of a process that one pass reads, some hundred milliseconds. 100,000 buckets have 40
+	// MB.
 	maxReadBytes = 256 << 20
 )
 

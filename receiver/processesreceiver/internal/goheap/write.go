@@ -17,7 +17,7 @@ type Mapping struct {
 	File, BuildID        string
 }
 
-// Source is what a profile is written with.
+// Source has the context of a profile.
 type Source struct {
 	Names   *Names
 	Bias    uint64
@@ -71,7 +71,7 @@ func Write(p *Profile, source *Source) ([]byte, error) {
 	return w.out, nil
 }
 
-// values returns what a bucket counts, with the sampling undone.
+// values returns the counts of a bucket, with the sampling undone.
 func (p *Profile) values(b *Bucket, ticksPerSecond float64) []int64 {
 	if p.Kind == Memory {
 		allocs, allocBytes := unsampled(b.Allocs, int64(b.Size), p.Rate)

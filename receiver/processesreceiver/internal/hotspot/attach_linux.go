@@ -85,7 +85,7 @@ func parseAnswer(answer []byte) (string, error) {
 	return string(text), nil
 }
 
-// commandError is what the JVM answered to a command that failed.
+// commandError is the JVM's answer to a failed command.
 type commandError struct{ text string }
 
 func (e *commandError) Error() string { return "the JVM answered: " + shortened(e.text) }

@@ -30,7 +30,7 @@ func IsJVM(mappings []target.Mapping) bool {
 	return slices.ContainsFunc(mappings, func(m target.Mapping) bool { return m.IsExecutable && m.Name() == "libjvm.so" })
 }
 
-// maxOptionsBytes bounds what is read of the arguments and of the environment.
+// maxOptionsBytes bounds the arguments and the environment that are read.
 const maxOptionsBytes = 1 << 20
 
 // Inspect returns an error unless a process is a HotSpot JVM that handles SIGQUIT, by which it is told to listen.

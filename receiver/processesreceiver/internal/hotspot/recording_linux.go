@@ -58,7 +58,7 @@ func (r *Recording) Start(t *target.Target, settings *Settings) error {
 	})
 }
 
-// noRecorder marks what a JVM answers that has no Flight Recorder, or cannot start it.
+// noRecorder is in the answers of a JVM that has no Flight Recorder, or cannot start it.
 func noRecorder(err error) error {
 	if failed, ok := errors.AsType[*commandError](err); ok {
 		return fmt.Errorf("%w: %w", ErrNoRecorder, failed)
@@ -66,7 +66,7 @@ func noRecorder(err error) error {
 	return err
 }
 
-// Dump has the recording written, and returns what is new. read is called with the size of the file, which it may
+// Dump has the recording written, and returns its new chunks. read is called with the size of the file, which it may
 // refuse, and returns the buffer for it.
 func (r *Recording) Dump(t *target.Target, allocate func(size int64) ([]byte, error)) (chunks []byte, err error) {
 	var whole []byte

@@ -11,7 +11,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
-// Settings are what a recording has.
+// Settings are those of a recording.
 type Settings struct {
 	// CPUPeriod is the time from one sample of a thread to the next.
 	CPUPeriod time.Duration
@@ -21,7 +21,7 @@ type Settings struct {
 	WaitThreshold time.Duration
 	// LiveObjects has a part of the allocated objects watched, and those that still exist written with each dump.
 	LiveObjects bool
-	// MaxAge and MaxBytes bound what the JVM keeps.
+	// MaxAge and MaxBytes bound the recording on the JVM's disk.
 	MaxAge   time.Duration
 	MaxBytes int64
 }

@@ -3,10 +3,10 @@
 
 //go:build linux
 
-// Package target finds processes and opens what is needed of one: its program, its memory and the list of its mappings.
+// Package target finds processes and opens the files of one: its program, its memory and the list of its mappings.
 //
 // All of that is read below one open directory of /proc, so that it is of the same process even if another one gets its
-// id. A process can write what it likes into its memory and files: the package bounds what it reads.
+// id. A process can write anything into its memory and files: the package bounds its reads.
 package target
 
 import (
@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// maxMapsBytes bounds what is read of /proc/<pid>/maps: some ten thousand mappings.
+	// maxMapsBytes bounds the reading of /proc/<pid>/maps: some ten thousand mappings.
 	maxMapsBytes = 1 << 20
-	// maxStatusBytes bounds what is read of stat and status.
+	// maxStatusBytes bounds the reading of stat and status.
 	maxStatusBytes = 16 << 10
 )
 
@@ -218,7 +218,7 @@ func (t *Target) File() (File, error) {
 // Fd returns the descriptor of the directory, which stands for the process.
 func (t *Target) Fd() int { return int(t.dir.Fd()) }
 
-// OpenPath opens what a link of the process in /proc leads to, as a path.
+// OpenPath opens the target of a link of the process in /proc, as a path.
 func (t *Target) OpenPath(name string) (*os.File, error) {
 	fd, err := unix.Openat(t.Fd(), name, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
