@@ -268,8 +268,8 @@ func TestErrorsAreBounded(t *testing.T) {
 }
 
 func TestProductsSaturate(t *testing.T) {
-	require.EqualValues(t, 6, otlp.SaturatingMultiply(2, 3))
-	require.EqualValues(t, math.MaxInt64, otlp.SaturatingMultiply(math.MaxInt64/2, 3))
+	require.EqualValues(t, 6, otlp.SaturatingMultiply[int64](2, 3))
+	require.EqualValues(t, math.MaxInt64, otlp.SaturatingMultiply[int64](math.MaxInt64/2, 3))
 }
 
 // The cost of a message is bounded by its size, even if its samples share large entries.
