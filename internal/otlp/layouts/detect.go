@@ -115,7 +115,8 @@ func newEvidence(of func(*messages.Layout) *messages.Message) *evidence {
 	return evidenceWhere(of, func(k messages.Kind, wire protowire.Type) bool { return k.Usual() == wire })
 }
 
-func evidenceWhere(of func(*messages.Layout) *messages.Message, matches func(messages.Kind, protowire.Type) bool) *evidence {
+func evidenceWhere(of func(*messages.Layout) *messages.Message,
+	matches func(messages.Kind, protowire.Type) bool) *evidence {
 	e := &evidence{}
 	for l, schema := range messages.Layouts {
 		m := of(schema)

@@ -78,8 +78,8 @@ var Logs = newRequest("logs", nested("log_records", newMessage(fields{
 
 // The messages of common.proto and resource.proto.
 var (
-	AnyValue, KeyValue = newValues()
-
+	AnyValue = newAnyValue()
+	KeyValue = AnyValue.Fields[6].Message.Fields[1].Message
 	Resource = newMessage(fields{
 		1: nested("attributes", KeyValue), 2: varint("dropped_attributes_count"),
 		3: nested("entity_refs", newMessage(fields{
@@ -91,16 +91,15 @@ var (
 	}).takes(64, unbounded)
 )
 
-func newValues() (anyValue, keyValue *Message) {
-	anyValue = (&Message{}).takes(40, unbounded)
-	keyValue = newMessage(fields{
-		1: str("key"), 2: nested("value", anyValue), 3: {"key_strindex", Strindex, nil},
+func newAnyValue() *Message {
+	value := new(Message).takes(40, unbounded)
+	keyValue := newMessage(fields{
+		1: str("key"), 2: nested("value", value), 3: {"key_strindex", Strindex, nil},
 	}).takes(64, unbounded)
-	anyValue.set(fields{
+	return value.set(fields{
 		1: str("string_value"), 2: varint("bool_value"), 3: varint("int_value"), 4: {"double_value", Double, nil},
-		5: nested("array_value", newMessage(fields{1: nested("values", anyValue)}).takes(24, unbounded)),
+		5: nested("array_value", newMessage(fields{1: nested("values", value)}).takes(24, unbounded)),
 		6: nested("kvlist_value", newMessage(fields{1: nested("values", keyValue)}).takes(24, unbounded)),
 		7: rawBytes("bytes_value"), 8: {"string_value_strindex", Strindex, nil},
 	})
-	return anyValue, keyValue
 }

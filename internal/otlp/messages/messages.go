@@ -63,8 +63,8 @@ type Message struct {
 	Fields [MaxFields]Field
 	// Numbers has the number of each field by its name, as in the .proto file and as in JSON.
 	Numbers map[string]protowire.Number
-	// StructBytes is the memory of the struct and a pointer to it, as pdata. PerByte bounds that of the content for each of
-	// its bytes; it is negative if that is no useful bound.
+	// StructBytes is the memory of the struct and a pointer to it, as pdata. PerByte bounds that of the content for each
+	// of its bytes; it is negative if that is no useful bound.
 	StructBytes, PerByte int
 }
 

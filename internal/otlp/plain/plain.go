@@ -64,7 +64,8 @@ func (r *rewriter) append(out, data []byte, m *messages.Message, depth int) (_ [
 			const lengthBytes = 5 // enough for any message in memory; the bytes that are not needed are cut out below
 			out = protowire.AppendTag(out, fields.Number, protowire.BytesType)
 			at := len(out)
-			if out, err = r.append(append(out, make([]byte, lengthBytes)...), fields.Content, known.Message, depth-1); err != nil {
+			out = append(out, make([]byte, lengthBytes)...)
+			if out, err = r.append(out, fields.Content, known.Message, depth-1); err != nil {
 				return nil, err
 			}
 			length := protowire.AppendVarint(nil, uint64(len(out)-at-lengthBytes))
