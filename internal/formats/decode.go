@@ -25,6 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchmemory"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/torchtrace"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/signature"
 )
@@ -78,6 +79,7 @@ func Decode(payload []byte, format Format, options Options) (pd pprofile.Profile
 	}
 	if err == nil {
 		identify(pd, data)
+		recorded(pd)
 	}
 	stats.PlainBytes = int(plainBytes)
 	return pd, stats, err
@@ -123,6 +125,15 @@ var ErrUTF16 = errors.New("it is " + signature.UTF16)
 
 // IsDecodable reports whether Decode reads a format.
 func IsDecodable(format Format) bool { return slices.Contains(Decodable, format) }
+
+// recorded gives profiles that could be taken for totals a duration: what is not a pprof has recorded what happened.
+func recorded(pd pprofile.Profiles) {
+	for profile := range otlp.Profiles(pd) {
+		if kind.ValuesOfProfile(profile, pd.Dictionary()) == kind.Cumulative {
+			profile.SetDurationNano(1)
+		}
+	}
+}
 
 func identify(pd pprofile.Profiles, data []byte) {
 	var content otlp.ContentID
