@@ -44,6 +44,9 @@ func (t *CallTree) Len() int { return len(t.nodes) }
 // Caller returns the caller of a node.
 func (t *CallTree) Caller(node int32) int32 { return t.nodes[node].caller }
 
+// Location returns the location of a node.
+func (t *CallTree) Location(node int32) int32 { return t.nodes[node].location }
+
 // Add adds a node. A caller that does not exist makes a node without a stack.
 func (t *CallTree) Add(caller, location int32) int32 {
 	n := callNode{caller: caller, location: location, stack: notInterned}

@@ -275,6 +275,11 @@ func (b *Builder) CleanString(s string) string {
 	return s
 }
 
+// InternString interns a string of the payload.
+func (b *Builder) InternString(s string) dictionary.StringIndex {
+	return b.Dict.Strings.Intern(b.CleanString(s))
+}
+
 // Frame interns a location of one line. Its strings must be valid.
 func (b *Builder) Frame(f dictionary.Function, line, column int64) int32 {
 	return b.frame(dictionary.Location{}, f, line, column)

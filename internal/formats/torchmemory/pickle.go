@@ -6,8 +6,9 @@ package torchmemory
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 )
 
 // A pickle is a program for a machine with a stack, which can import modules and call functions. This machine has only
@@ -24,37 +25,18 @@ type object struct {
 // maxKeys is how many entries of a dictionary are looked at: the allocator's have fewer than 20.
 const maxKeys = 64
 
-// at returns the value of a key, or nil.
-func (o *object) at(key string) any {
+// get returns the value that a dictionary has for a key, or the zero value if it has none of this type.
+func get[T any](o *object, key string) (value T) {
 	if o == nil || !o.isDict {
-		return nil
+		return value
 	}
 	for i := 0; i+1 < min(len(o.items), 2*maxKeys); i += 2 {
 		if o.items[i] == key {
-			return o.items[i+1]
+			value, _ = o.items[i+1].(T)
+			break
 		}
 	}
-	return nil
-}
-
-func (o *object) text(key string) string {
-	s, _ := o.at(key).(string)
-	return s
-}
-
-func (o *object) number(key string) int64 {
-	n, _ := o.at(key).(int64)
-	return n
-}
-
-// list returns the list of a key, or nil.
-func (o *object) list(key string) *object { return listOf(o.at(key)) }
-
-func listOf(value any) *object {
-	if l, ok := value.(*object); ok && !l.isDict {
-		return l
-	}
-	return nil
+	return value
 }
 
 var (
@@ -63,6 +45,11 @@ var (
 	errObject = errors.New("the pickle is not of plain dictionaries, lists, texts and numbers")
 )
 
+// mark is on the stack where an instruction is to take what is above it, which is how many it takes.
+const mark, toMark = marker(0), -1
+
+type marker int
+
 // valueBytes is the memory of a value, and of the place where it is put: on the stack, in a list or in the memo.
 const valueBytes = 96
 
@@ -70,7 +57,6 @@ type unpickler struct {
 	data  []byte
 	at    int
 	stack []any
-	marks []int
 	memo  map[int64]any
 	// values is how many values have been made or put somewhere.
 	values int
@@ -93,80 +79,73 @@ const (
 	opMemoize, opFrame                     = 0x94, 0x95
 )
 
-// unpickle returns the value of a pickle. step is called for each instruction with the memory of all values so far.
-func unpickle(data []byte, step func(memoryBytes int) error) (any, error) {
+// argumentBytes is the length of the argument that an instruction has. It is a number: a value, the length of one, or
+// that of an entry of the memo.
+var argumentBytes = map[int64]int64{
+	opProto: 1, opFrame: 8, opBinFloat: 8, opBinInt: 4, opBinInt1: 1, opBinInt2: 2, opLong1: 1, opLong4: 4,
+	opShortUnicode: 1, opBinUnicode: 4, opUnicode8: 8, opBinPut: 1, opLongBinPut: 4, opBinGet: 1, opLongBinGet: 4,
+}
+
+// unpickle returns the value of a pickle. The builder reserves the memory of all values.
+func unpickle(b *events.Builder, data []byte) (any, error) {
 	u := unpickler{data: data, memo: map[int64]any{}}
 	for u.err == nil {
-		if err := step(u.values * valueBytes); err != nil {
+		if err := b.Check(u.values * valueBytes); err != nil {
 			return nil, err
 		}
 		op := u.number(1)
 		if op != opStop {
 			u.values++
-			u.run(op)
+			u.run(op, u.number(argumentBytes[op]))
 		} else if result := u.take(1); u.err == nil {
-			return result[0], nil
+			return result[0], b.Grow(u.values * valueBytes)
 		}
 	}
 	return nil, fmt.Errorf("%w (byte %d)", u.err, u.at)
 }
 
 // run runs one instruction.
-func (u *unpickler) run(op int64) {
+func (u *unpickler) run(op, argument int64) {
 	switch op {
-	case opProto:
-		u.bytes(1)
-	case opFrame:
-		u.bytes(8)
+	case opProto, opFrame:
 	case opMark:
-		u.marks = append(u.marks, len(u.stack))
+		u.push(mark)
 	case opPop:
 		u.take(1)
 	case opPopMark:
-		u.takeMarked()
-	case opNone, opTrue, opFalse:
+		u.take(toMark)
+	case opNone, opTrue, opFalse, opBinFloat:
 		u.push(nil)
-	case opBinFloat:
-		u.bytes(8)
-		u.push(nil)
-	case opBinInt1:
-		u.push(u.number(1))
-	case opBinInt2:
-		u.push(u.number(2))
+	case opBinInt1, opBinInt2:
+		u.push(argument)
 	case opBinInt:
-		u.push(int64(int32(u.number(4))))
-	case opLong1:
-		u.push(long(u.bytes(u.number(1))))
-	case opLong4:
-		u.push(long(u.bytes(u.number(4))))
-	case opShortUnicode:
-		u.push(string(u.bytes(u.number(1))))
-	case opBinUnicode:
-		u.push(string(u.bytes(u.number(4))))
-	case opUnicode8:
-		u.push(string(u.bytes(u.number(8))))
+		u.push(int64(int32(argument)))
+	case opLong1, opLong4:
+		u.push(long(u.bytes(argument)))
+	case opShortUnicode, opBinUnicode, opUnicode8:
+		u.push(string(u.bytes(argument)))
 	case opEmptyDict, opEmptyList, opEmptyTuple:
 		u.collect(nil, op == opEmptyDict)
 	case opTuple1, opTuple2, opTuple3:
 		u.collect(u.take(int(op-opTuple1)+1), false)
 	case opTuple, opList, opDict:
-		u.collect(u.takeMarked(), op == opDict)
+		u.collect(u.take(toMark), op == opDict)
 	case opAppend:
 		u.extend(u.take(1))
 	case opSetItem:
 		u.extend(u.take(2))
 	case opAppends, opSetItems:
-		u.extend(u.takeMarked())
+		u.extend(u.take(toMark))
 	case opMemoize:
 		u.memo[int64(len(u.memo))] = u.top()
-	case opBinPut:
-		u.memo[u.number(1)] = u.top()
-	case opLongBinPut:
-		u.memo[u.number(4)] = u.top()
-	case opBinGet:
-		u.pushKnown(u.number(1))
-	case opLongBinGet:
-		u.pushKnown(u.number(4))
+	case opBinPut, opLongBinPut:
+		u.memo[argument] = u.top()
+	case opBinGet, opLongBinGet:
+		value, ok := u.memo[argument]
+		if !ok {
+			u.fail(errPickle)
+		}
+		u.push(value)
 	default:
 		u.fail(fmt.Errorf("%w: instruction %#x", errObject, op))
 	}
@@ -178,24 +157,21 @@ func (u *unpickler) fail(err error) {
 	}
 }
 
-// long returns a whole number in two's complement. One beyond 64 bits is nil: nothing that is read has it.
-func long(b []byte) any {
-	if n := len(b); n > 9 || n == 9 && b[8] != 0 {
-		return nil
-	}
-	v := little(b[:min(len(b), 8)])
-	if n := len(b); n > 0 && n < 8 && b[n-1] >= 0x80 {
-		v |= math.MaxUint64 << (8 * n)
-	}
-	return int64(v)
-}
-
 // little returns a number whose least significant byte is the first.
 func little(b []byte) (v uint64) {
 	for i, c := range b {
 		v |= uint64(c) << (8 * i)
 	}
 	return v
+}
+
+// long returns a whole number in two's complement. One beyond 64 bits is nil: nothing that is read has it.
+func long(b []byte) any {
+	if len(b) > 8 {
+		return nil
+	}
+	unused := 64 - 8*len(b)
+	return int64(little(b)<<unused) >> unused
 }
 
 // number reads a number of size bytes.
@@ -212,14 +188,6 @@ func (u *unpickler) bytes(n int64) []byte {
 
 func (u *unpickler) push(value any) { u.stack = append(u.stack, value) }
 
-func (u *unpickler) pushKnown(key int64) {
-	value, ok := u.memo[key]
-	if !ok {
-		u.fail(errPickle)
-	}
-	u.push(value)
-}
-
 // top returns the last value, which must be above the last mark.
 func (u *unpickler) top() any {
 	last := u.take(1)
@@ -230,30 +198,24 @@ func (u *unpickler) top() any {
 	return last[0]
 }
 
-// take takes the last n values off the stack, which must be above the last mark. They are valid until the next
+// take takes the last n values off the stack, or those above the last mark and the mark. They are valid until the next
 // instruction.
 func (u *unpickler) take(n int) []any {
-	at, marks := len(u.stack)-n, len(u.marks)
-	if at < 0 || marks > 0 && at < u.marks[marks-1] {
-		u.fail(errPickle)
-		return nil
+	at := len(u.stack)
+	for at > 0 && n != 0 && u.stack[at-1] != mark {
+		at, n = at-1, n-1
 	}
 	items := u.stack[at:]
-	u.stack = u.stack[:at]
-	return items
-}
-
-// takeMarked takes the values above the last mark off the stack, and the mark. They are valid until the next
-// instruction.
-func (u *unpickler) takeMarked() []any {
-	last := len(u.marks) - 1
-	if last < 0 {
+	switch {
+	case n == 0:
+		u.stack = u.stack[:at]
+	case n < 0 && at > 0:
+		u.stack = u.stack[:at-1]
+	default:
 		u.fail(errPickle)
 		return nil
 	}
-	at := u.marks[last]
-	u.marks = u.marks[:last]
-	return u.take(len(u.stack) - at)
+	return items
 }
 
 // collect makes a list or a dictionary of values.

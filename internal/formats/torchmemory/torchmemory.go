@@ -13,6 +13,7 @@
 package torchmemory
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -61,34 +62,21 @@ type decoder struct {
 	stacks   map[*object]dictionary.StackIndex
 	frames   map[*object]int32
 	scratch  []int32
-	sets     map[place]dictionary.AttributeSetIndex
-	// first and last are the times of the history, in nanoseconds.
-	first, last uint64
+	last     uint64 // the end of the history, in nanoseconds
 }
-
-// place is where memory is.
-type place struct{ device, stream int64 }
 
 // Decode returns the profiles of a snapshot. Its time is that of the last entry of the history, or else the anchor.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{
 		visits: minVisits + visitsPerByte*len(data), stacks: map[*object]dictionary.StackIndex{}, frames: map[*object]int32{},
-		sets: map[place]dictionary.AttributeSetIndex{},
 	}
 	return d.b.Run(options, 0, len(data), func() error {
-		kept := 0
-		value, err := unpickle(data, func(memoryBytes int) error {
-			kept = memoryBytes
-			return d.b.Check(memoryBytes)
-		})
+		value, err := unpickle(&d.b, data)
 		if err != nil {
 			return fmt.Errorf("read the pickle: %w", err)
 		}
-		if err := d.b.Grow(kept); err != nil {
-			return err
-		}
 		snapshot, _ := value.(*object)
-		if snapshot.at("segments") == nil {
+		if get[any](snapshot, "segments") == nil {
 			return ErrNotSnapshot
 		}
 		return d.add(snapshot, options.Anchor)
@@ -98,37 +86,32 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 func (d *decoder) add(snapshot *object, anchor events.Anchor) error {
 	scope := d.b.NewScope()
 	for i, t := range types {
-		p := events.Profile{Sample: t, Period: events.Type{Name: "gpu_memory", Unit: "bytes"},
-			Shape: compact.Shape{Values: true}}
-		p.Shape.Timestamps = i == allocatedSpace
-		d.profiles[i] = d.b.NewProfile(scope, p)
+		d.profiles[i] = d.b.NewProfile(scope, events.Profile{Sample: t, Period: events.Type{Name: "gpu_memory", Unit: "bytes"},
+			Shape: compact.Shape{Values: true, Timestamps: i == allocatedSpace}})
 	}
-	if traces := snapshot.list("device_traces"); traces != nil {
-		for device, trace := range traces.items {
-			if err := d.each(listOf(trace), func(entry *object) error { return d.addEntry(int64(device), entry) }); err != nil {
-				return err
-			}
+	traces := cmp.Or(get[*object](snapshot, "device_traces"), &object{})
+	for device, trace := range traces.items {
+		entries, _ := trace.(*object)
+		if err := d.each(entries, func(entry *object) error { return d.addEntry(int64(device), entry) }); err != nil {
+			return err
 		}
 	}
-	if err := d.each(snapshot.list("segments"), d.addSegment); err != nil {
+	if err := d.each(get[*object](snapshot, "segments"), d.addSegment); err != nil {
 		return err
 	}
 	if d.last == 0 {
 		d.last = anchor.EndNanos
 		d.b.GuessClock()
 	}
-	for i := range d.profiles {
-		d.b.Widen(d.profiles[i], d.last, d.last)
-	}
-	if d.first != 0 {
-		d.b.Widen(d.profiles[allocatedSpace], d.first, d.last)
+	for _, p := range d.profiles {
+		d.b.Widen(p, d.last, d.last)
 	}
 	return nil
 }
 
 // each calls use for the dictionaries of a list. Other values are counted.
 func (d *decoder) each(values *object, use func(*object) error) error {
-	if values == nil {
+	if values == nil || values.isDict {
 		return nil
 	}
 	for _, value := range values.items {
@@ -149,98 +132,88 @@ func (d *decoder) each(values *object, use func(*object) error) error {
 
 // addEntry adds an entry of a device's history.
 func (d *decoder) addEntry(device int64, entry *object) error {
-	time := events.UnixNanos(entry.number("time_us"))
+	time := events.UnixNanos(get[int64](entry, "time_us"))
 	if time == 0 {
 		d.b.Stats.Dropped++
 		return nil
 	}
-	if d.first == 0 {
-		d.first = time
-	}
-	d.first, d.last = min(d.first, time), max(d.last, time)
-	if entry.text("action") != "alloc" {
+	d.last = max(d.last, time)
+	d.b.Widen(d.profiles[allocatedSpace], time, time)
+	if get[string](entry, "action") != "alloc" {
 		return nil
 	}
-	stack, err := d.stack(entry)
-	id := compact.Identity{Stack: stack, Attributes: d.place(device, entry.number("stream"))}
-	d.b.Event(d.profiles[allocatedSpace], id, compact.Observation{Timestamp: time, Value: entry.number("size")})
+	id, err := d.identity(entry, device, get[int64](entry, "stream"))
+	d.observe(allocatedSpace, id, time, get[int64](entry, "size"))
 	return err
 }
 
 // addSegment adds a segment that the allocator holds, and its blocks.
 func (d *decoder) addSegment(segment *object) error {
-	set := d.place(segment.number("device"), segment.number("stream"))
-	stack, err := d.stack(segment)
+	device, stream := get[int64](segment, "device"), get[int64](segment, "stream")
+	id, err := d.identity(segment, device, stream)
 	if err != nil {
 		return err
 	}
-	d.observe(reservedSpace, compact.Identity{Stack: stack, Attributes: set}, segment.number("total_size"))
-	return d.each(segment.list("blocks"), func(block *object) error {
+	d.observe(reservedSpace, id, 0, get[int64](segment, "total_size"))
+	return d.each(get[*object](segment, "blocks"), func(block *object) error {
 		// active_awaiting_free is not free yet: another stream uses it.
-		if !strings.HasPrefix(block.text("state"), "active") {
+		if !strings.HasPrefix(get[string](block, "state"), "active") {
 			return nil
 		}
-		stack, err := d.stack(block)
-		id := compact.Identity{Stack: stack, Attributes: set}
-		d.observe(inuseSpace, id, block.number("size"))
-		d.observe(inuseObjects, id, 1)
+		id, err := d.identity(block, device, stream)
+		d.observe(inuseSpace, id, 0, get[int64](block, "size"))
+		d.observe(inuseObjects, id, 0, 1)
 		return err
 	})
 }
 
-func (d *decoder) observe(p int, id compact.Identity, value int64) {
+func (d *decoder) observe(p int, id compact.Identity, time uint64, value int64) {
 	d.b.Stats.Events++
-	d.b.Observe(d.profiles[p], id, compact.Observation{Value: value})
+	d.b.Observe(d.profiles[p], id, compact.Observation{Timestamp: time, Value: value})
 }
 
-func (d *decoder) place(device, stream int64) dictionary.AttributeSetIndex {
-	at := place{device, stream}
-	set, ok := d.sets[at]
-	if !ok {
-		set = d.b.Dict.AttributeSets.Intern([]int32{
-			d.b.IntAttribute(events.AttributeGPUDevice, device), d.b.IntAttribute(events.AttributeGPUStream, stream),
-		})
-		d.sets[at] = set
-	}
-	return set
+// identity returns the stack of a block, a segment or an entry of the history, and where it is.
+func (d *decoder) identity(of *object, device, stream int64) (compact.Identity, error) {
+	set := d.b.Dict.AttributeSets.Intern([]int32{
+		d.b.IntAttribute(events.AttributeGPUDevice, device), d.b.IntAttribute(events.AttributeGPUStream, stream),
+	})
+	stack, err := d.stack(get[*object](of, "frames"))
+	return compact.Identity{Stack: stack, Attributes: set}, err
 }
 
-// stack interns the frames of a block, a segment or an entry of the history, the leaf first. Those that made the stack
-// are left out.
-func (d *decoder) stack(of *object) (dictionary.StackIndex, error) {
-	frames := of.list("frames")
+// stack interns a list of frames, the leaf first. Those that made the stack are left out.
+func (d *decoder) stack(frames *object) (dictionary.StackIndex, error) {
 	if stack, ok := d.stacks[frames]; ok || frames == nil {
 		return stack, nil
 	}
 	items := frames.items
-	for len(items) > 1 && isOfCapture(items[0]) {
+	for len(items) > 1 && ofCapture.MatchString(nameOf(items[0])) {
 		items = items[1:]
 	}
 	hasPython := slices.ContainsFunc(items, isPython)
 	d.scratch = d.scratch[:0]
 	err := d.each(&object{items: items}, func(frame *object) error {
-		if len(d.scratch) < maxDepth && !(hasPython && ofInterpreter.MatchString(frame.text("name"))) {
+		if len(d.scratch) < maxDepth && !(hasPython && ofInterpreter.MatchString(nameOf(frame))) {
 			d.scratch = append(d.scratch, d.frame(frame))
 		}
 		return nil
 	})
-	stack := d.b.Dict.Stacks.Intern(d.scratch)
-	d.stacks[frames] = stack
-	return stack, err
+	d.stacks[frames] = d.b.Dict.Stacks.Intern(d.scratch)
+	return d.stacks[frames], err
+}
+
+func nameOf(value any) string {
+	frame, _ := value.(*object)
+	return get[string](frame, "name")
 }
 
 func isPython(value any) bool {
 	frame, _ := value.(*object)
-	return strings.HasSuffix(frame.text("filename"), ".py")
-}
-
-// isOfCapture reports whether a frame is of the code that makes a stack, which is on top of all of them.
-func isOfCapture(value any) bool {
-	frame, _ := value.(*object)
-	return ofCapture.MatchString(frame.text("name"))
+	return strings.HasSuffix(get[string](frame, "filename"), ".py")
 }
 
 var (
+	// ofCapture matches frames of the code that makes a stack, which is on top of all of them.
 	ofCapture = regexp.MustCompile(`unwind::unwind|CapturedTraceback::gather|gather_with_cpp`)
 	// ofInterpreter matches frames of C that run a frame of Python, which is there, too.
 	ofInterpreter = regexp.MustCompile(`^_?Py(Eval|Object|Function)_`)
@@ -250,16 +223,13 @@ func (d *decoder) frame(frame *object) int32 {
 	if i, ok := d.frames[frame]; ok {
 		return i
 	}
-	intern := func(s string) dictionary.StringIndex { return d.b.Dict.Strings.Intern(d.b.CleanString(s)) }
-	typ := "native"
-	f, line := dictionary.Function{Name: intern(frame.text("name"))}, int64(0)
-	if filename := frame.text("filename"); filename != "" && filename != "??" {
-		f.Filename, line = intern(filename), max(frame.number("line"), 0)
+	f, line, typ := dictionary.Function{Name: d.b.InternString(nameOf(frame))}, int64(0), "native"
+	if filename := get[string](frame, "filename"); filename != "" && filename != "??" {
+		f.Filename, line = d.b.InternString(filename), get[int64](frame, "line")
 	}
 	if isPython(frame) {
 		typ = "cpython"
 	}
-	i := d.b.TypedFrame(f, line, typ)
-	d.frames[frame] = i
-	return i
+	d.frames[frame] = d.b.TypedFrame(f, line, typ)
+	return d.frames[frame]
 }

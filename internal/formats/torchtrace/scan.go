@@ -4,11 +4,14 @@
 package torchtrace
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -23,154 +26,111 @@ const (
 
 var errSyntax = errors.New("malformed JSON")
 
-// scanner cuts a JSON document, which need not fit into memory, into values. It looks only for where a value ends: most
-// of an event is of no interest, and reading it properly costs most of the time.
+// scanner cuts a JSON document, which need not fit into memory, into values and closing brackets. It looks only for
+// where a value ends: most of an event is of no interest, and reading it properly costs most of the time. Besides,
+// Kineto writes what is not JSON, such as inf for a number.
 type scanner struct {
-	from io.Reader
-	buf  []byte
-	at   int   // the next byte
-	read int64 // how many bytes came from the reader
-	err  error // that of the reader
+	*bufio.Scanner
+	// opens is whether the next value is only its opening bracket.
+	opens bool
+	// used is how many bytes have been read, longest the most that were looked at at once.
+	used, longest int
+	err           error // after which values are nil
 }
 
-// fill reads more, after the bytes that are not used yet. It returns false at the end.
-func (s *scanner) fill() bool {
+func newScanner(r io.Reader) *scanner {
+	s := &scanner{Scanner: bufio.NewScanner(whole{r})}
+	s.Buffer(make([]byte, firstBufferBytes), maxValueBytes)
+	s.Split(s.cut)
+	return s
+}
+
+func (s *scanner) cut(data []byte, _ bool) (advance int, value []byte, err error) {
+	s.longest = max(s.longest, len(data))
+	rest := skipSeparators(data)
+	n := min(len(rest), 1)
+	if !s.opens {
+		n = valueLen(rest)
+	}
+	if n > 0 {
+		value, advance = rest[:n], len(data)-len(rest)+n
+	}
+	s.used += advance
+	return advance, value, nil
+}
+
+// whole is a reader that reads as much as there is room for: a value that does not fit is looked at again only when the
+// buffer has doubled.
+type whole struct{ io.Reader }
+
+func (w whole) Read(p []byte) (int, error) { return io.ReadFull(w.Reader, p) }
+
+// next returns the next value, as it is written. It is valid until the next one is read.
+func (s *scanner) next() []byte {
+	if s.err == nil && !s.Scan() {
+		s.err = cmp.Or(s.Err(), io.ErrUnexpectedEOF)
+	}
+	if errors.Is(s.err, bufio.ErrTooLong) {
+		s.err = fmt.Errorf("%w: a value of more than %d bytes", events.ErrTooLarge, maxValueBytes)
+	}
 	if s.err != nil {
-		return false
+		return nil
 	}
-	s.buf = s.buf[:copy(s.buf, s.buf[s.at:])]
-	s.at = 0
-	if len(s.buf) == cap(s.buf) {
-		grown := make([]byte, len(s.buf), max(firstBufferBytes, 2*cap(s.buf)))
-		copy(grown, s.buf)
-		s.buf = grown
-	}
-	n, err := io.ReadAtLeast(s.from, s.buf[len(s.buf):cap(s.buf)], 1)
-	s.buf, s.read, s.err = s.buf[:len(s.buf)+n], s.read+int64(n), err
-	return n > 0
+	return s.Bytes()
 }
 
-// next returns the next byte that is not a blank, without using it.
-func (s *scanner) next() (byte, error) {
-	for {
-		for ; s.at < len(s.buf); s.at++ {
-			if c := s.buf[s.at]; !isBlank(c) {
-				return c, nil
-			}
-		}
-		if !s.fill() {
-			if errors.Is(s.err, io.EOF) {
-				return 0, io.ErrUnexpectedEOF
-			}
-			return 0, s.err
-		}
+// open reads the bracket that opens the next value, which must be one of these.
+func (s *scanner) open(brackets string) string {
+	s.opens = true
+	bracket := string(s.next())
+	s.opens = false
+	if !strings.Contains(brackets, bracket) {
+		s.err = fmt.Errorf("%w: found %q for one of %q", errSyntax, bracket, brackets)
 	}
+	return bracket
 }
 
-// value returns the next value as it is written. It is valid until the next call.
-func (s *scanner) value() ([]byte, error) {
-	if _, err := s.next(); err != nil {
-		return nil, err
-	}
-	for {
-		n, isWhole := valueLen(s.buf[s.at:])
-		switch {
-		case isWhole || n > 0 && errors.Is(s.err, io.EOF):
-			value := s.buf[s.at : s.at+n]
-			s.at += n
-			return value, nil
-		case len(s.buf)-s.at > maxValueBytes:
-			return nil, fmt.Errorf("%w: a value of more than %d bytes", events.ErrTooLarge, maxValueBytes)
-		case !s.fill():
-			if !errors.Is(s.err, io.EOF) {
-				return nil, s.err
-			}
-			return nil, io.ErrUnexpectedEOF
-		}
-	}
+// isEnd reports whether there are no more values: next has returned a closing bracket, or nothing.
+func isEnd(value []byte) bool { return value == nil || value[0] == ']' || value[0] == '}' }
+
+func isSeparator(c byte) bool {
+	return c == ',' || c == ' ' || c == ':' || c == '\n' || c == '\r' || c == '\t'
 }
 
-// list calls element in front of each element of a list, or of each key of an object; element uses it up.
-func (s *scanner) list(open, shut byte, element func() error) error {
-	switch c, err := s.next(); {
-	case err != nil:
-		return err
-	case c != open:
-		return fmt.Errorf("%w: found %q for %q", errSyntax, c, open)
+func skipSeparators(data []byte) []byte {
+	for len(data) > 0 && isSeparator(data[0]) {
+		data = data[1:]
 	}
-	for s.at++; ; {
-		c, err := s.next()
-		switch {
-		case err != nil:
-			return err
-		case c == shut:
-			s.at++
-			return nil
-		case c == ',':
-			s.at++
-		default:
-			if err := element(); err != nil {
-				return err
-			}
-		}
-	}
+	return data
 }
 
-// object calls field for each key of an object; field uses up its value.
-func (s *scanner) object(field func(key string) error) error {
-	return s.list('{', '}', func() error {
-		value, err := s.value()
-		if err != nil {
-			return err
-		}
-		key := text(value)
-		switch c, err := s.next(); {
-		case err != nil:
-			return err
-		case c != ':':
-			return fmt.Errorf("%w: no value for the key %q", errSyntax, key)
-		}
-		s.at++
-		return field(key)
-	})
-}
-
-// valueLen returns the length of the value at the beginning of data. If data ends before it does, isWhole is false, and
-// n is 0 unless the value can end there.
-func valueLen(data []byte) (n int, isWhole bool) {
-	switch data[0] {
-	case '"':
-		n = stringLen(data)
-		return n, n > 0
-	case '{', '[':
-		n = nestedLen(data)
-		return n, n > 0
-	}
-	for i, c := range data {
-		if c == ',' || c == '}' || c == ']' || c == ':' || isBlank(c) {
-			return max(i, 1), true
-		}
-	}
-	return len(data), false
-}
-
-// nestedLen returns the length of a list or an object, or 0 if data ends before it.
-func nestedLen(data []byte) int {
+// valueLen returns the length of the value or the closing bracket at the beginning of data, or 0 if data ends before it
+// does.
+func valueLen(data []byte) int {
 	depth := 0
 	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return i + 1
-			}
+		switch c := data[i]; c {
 		case '"':
 			n := stringLen(data[i:])
 			if n == 0 {
 				return 0
 			}
 			i += n - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 && i > 0 {
+				return i // the end of a number
+			}
+			depth--
+		default:
+			if depth > 0 || !isSeparator(c) {
+				continue
+			}
+			return i
+		}
+		if depth <= 0 {
+			return i + 1
 		}
 	}
 	return 0
@@ -184,68 +144,60 @@ func stringLen(data []byte) int {
 			return 0
 		}
 		i += quote
-		slashes := i
-		for data[slashes-1] == '\\' {
-			slashes--
-		}
-		if (i-slashes)%2 == 0 {
+		if slashes := len(data[:i]) - len(bytes.TrimRight(data[:i], `\`)); slashes%2 == 0 {
 			return i + 1
 		}
 	}
 }
 
-// fields sets into[keys[k]] to the value of each key k of an object, as it is written. It returns false for anything
-// else.
-func fields(object []byte, keys map[string]int, into [][]byte) bool {
+// fields sets *into[key] to the value of each key of an object, as it is written. It is false for any other value.
+func fields(object []byte, into map[string]*[]byte) bool {
 	if len(object) == 0 || object[0] != '{' {
 		return false
 	}
-	for i := 1; i < len(object)-1; {
-		if c := object[i]; c == ',' || isBlank(c) {
-			i++
-			continue
+	for rest := object[1:]; ; {
+		var pair [2][]byte
+		for i := range pair {
+			rest = skipSeparators(rest)
+			n := valueLen(rest)
+			pair[i], rest = rest[:n], rest[n:]
 		}
-		if object[i] != '"' {
-			return false
+		if len(pair[1]) == 0 {
+			return true
 		}
-		n := stringLen(object[i:])
-		if n == 0 {
-			return false
+		if field := into[string(inside(pair[0]))]; field != nil {
+			*field = pair[1]
 		}
-		key := object[i+1 : i+n-1]
-		for i += n; i < len(object) && (object[i] == ':' || isBlank(object[i])); i++ {
-		}
-		if i == len(object) {
-			return false
-		}
-		if n, _ = valueLen(object[i:]); n == 0 {
-			return false
-		}
-		if k, ok := keys[string(key)]; ok {
-			into[k] = object[i : i+n]
-		}
-		i += n
 	}
-	return true
 }
 
-func isBlank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+// inside returns a value without quotes.
+func inside(value []byte) []byte { return bytes.Trim(value, `"`) }
 
 // text returns what a string says, and other values as they are written.
 func text(value []byte) string {
-	if len(value) < 2 || value[0] != '"' {
-		return string(value)
-	}
-	inside := value[1 : len(value)-1]
-	if bytes.IndexByte(inside, '\\') < 0 {
-		return string(inside)
-	}
 	var s string
-	if json.Unmarshal(value, &s) != nil {
-		return string(inside)
+	if bytes.IndexByte(value, '\\') < 0 || json.Unmarshal(value, &s) != nil {
+		return string(inside(value))
 	}
 	return s
 }
+
+// none is a number that an event does not have.
+const none = math.MinInt64
+
+// integer returns the first value that is a whole number, which may be written as a string, or none.
+func integer(values ...[]byte) int64 {
+	for _, value := range values {
+		if n, err := strconv.ParseInt(string(inside(value)), 0, 64); err == nil {
+			return n
+		}
+	}
+	return none
+}
+
+// maxNanos is the last time: the year 2116, and far enough from an overflow for two of them to be added.
+const maxNanos = 1 << 62
 
 // nanoseconds returns a number of microseconds, exactly: PyTorch writes the nanoseconds after the point, and a float
 // has no room for them.
@@ -262,6 +214,3 @@ func nanoseconds(value []byte) (int64, bool) {
 	f, err := strconv.ParseFloat(string(value), 64) // with an exponent
 	return int64(f * 1000), err == nil && f >= 0 && f < maxNanos/1000
 }
-
-// maxNanos is the last time: the year 2116, and far enough from an overflow for two of them to be added.
-const maxNanos = 1 << 62

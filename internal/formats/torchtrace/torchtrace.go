@@ -9,10 +9,10 @@
 //	gpu_launch_delay/nanoseconds  from the beginning of the launch to that of the kernel
 //	gpu_memory                    allocated_space/bytes and freed_space/bytes of the allocator, if profile_memory was on
 //
-// Decode reads the events as a stream, in any order, and keeps of each a few numbers: of the threads' (spans, which
-// nest by time), of the GPU's (work, which names its launch by a correlation id) and of the allocator's. Then
-// thread.walk goes over each thread in the order of time (nest.go), and the GPU's work gets the stack of its launch.
-// Times are microseconds since baseTimeNanoseconds, or Unix time.
+// Decode reads the events as a stream, in any order, and keeps a few numbers of each in a span of its thread or stream.
+// Then walk goes over the spans of each thread in the order of time, which is how they nest, and addKernel puts those
+// of the streams under the stacks of their launches (nest.go). Times are microseconds since baseTimeNanoseconds, or
+// Unix time.
 package torchtrace
 
 import (
@@ -20,8 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -57,15 +56,23 @@ var ErrNotTrace = errors.New("there are no events of PyTorch's profiler in the t
 // Decode returns the profiles of a trace of which r has the plain JSON.
 func Decode(r io.Reader, options Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{
-		scan: scanner{from: r}, options: options, frames: map[frameKey]int32{}, callStacks: map[string]int32{},
-		rank: none, worldSize: none, first: maxNanos, threads: map[string]*thread{}, launches: map[int64]launch{},
-		ops: map[int64]launch{},
+		scan: newScanner(r), options: options, frames: map[frameKey]int32{},
+		rank: none, worldSize: none, first: maxNanos, threads: map[string]*thread{},
+	}
+	d.callers[runtime], d.callers[op] = map[int64]caller{}, map[int64]caller{}
+	e := &d.event
+	d.fields = map[string]*[]byte{"ph": &e.phase, "cat": &e.category, "name": &e.name, "pid": &e.process,
+		"tid": &e.thread, "ts": &e.time, "dur": &e.length, "args": &e.args}
+	d.args = map[string]*[]byte{
+		"correlation": &e.correlation, "External id": &e.external, "external id": &e.external, "Call stack": &e.callStack,
+		"device": &e.device, "Device Id": &e.device, "Device Type": &e.deviceType, "stream": &e.stream, "Bytes": &e.size,
+		"grid": &e.grid, "block": &e.block, "name": &e.threadName,
 	}
 	return d.b.Run(options.Options, firstBufferBytes, 0, func() error {
 		if err := d.read(); err != nil {
 			return fmt.Errorf("read JSON: %w", err)
 		}
-		return d.finish(options.Anchor)
+		return d.finish()
 	})
 }
 
@@ -74,14 +81,18 @@ type category uint8
 
 const (
 	ignored category = iota
+	end              // of a span whose beginning and end are events of their own
+	memory
 	annotation
 	python
 	op
 	runtime
-	gpu
-	memory
+	kernel
+	transfer
 	numCategories
 )
+
+func (c category) isGPU() bool { return c >= kernel }
 
 // categories are Kineto's names of activities, those of its earlier versions included.
 var categories = map[string]category{
@@ -89,296 +100,254 @@ var categories = map[string]category{
 	"python_function": python, "Python function": python, "user_annotation": annotation,
 	"cuda_runtime": runtime, "cuda_driver": runtime, "Runtime": runtime, "runtime": runtime, "hip_runtime": runtime,
 	"xpu_runtime": runtime, "xpu_driver": runtime, "mtia_runtime": runtime, "glow_runtime": runtime,
-	"mlu_runtime":         runtime,
-	"privateuse1_runtime": runtime, "privateuse1_driver": runtime,
-	"kernel": gpu, "Kernel": gpu, "gpu_memcpy": gpu, "gpu_memset": gpu, "Memcpy": gpu, "Memset": gpu,
-	"mtia_ccp_events": gpu,
-	"collective_comm": gpu, "mlu_memcpy": gpu, "mlu_memset": gpu,
+	"mlu_runtime": runtime, "privateuse1_runtime": runtime, "privateuse1_driver": runtime,
+	"kernel": kernel, "Kernel": kernel, "mtia_ccp_events": kernel, "collective_comm": kernel,
+	"gpu_memcpy": transfer, "gpu_memset": transfer, "Memcpy": transfer, "Memset": transfer, "mlu_memcpy": transfer,
+	"mlu_memset":        transfer,
 	"cpu_instant_event": memory,
 	// What these say is in the others, or is no time of anything.
 	"": ignored, "Trace": ignored, "gpu_user_annotation": ignored, "gpu_user_Annotation": ignored,
-	"mlu_user_annotation": ignored,
-	"overhead":            ignored, "external_correlation": ignored, "cuda_sync": ignored, "xpu_sync": ignored,
-	"cuda_event":          ignored,
-	"cuda_profiler_range": ignored, "xpu_scope_profiler": ignored, "mtia_insight": ignored, "mtia_counters": ignored,
-	"gpu_pm_counter": ignored,
+	"mlu_user_annotation": ignored, "overhead": ignored, "external_correlation": ignored, "cuda_sync": ignored,
+	"xpu_sync": ignored, "cuda_event": ignored, "cuda_profiler_range": ignored, "xpu_scope_profiler": ignored,
+	"mtia_insight": ignored, "mtia_counters": ignored, "gpu_pm_counter": ignored,
 }
 
 // IsCategory reports whether events of a category are read.
 func IsCategory(name string) bool { return categories[name] != ignored }
 
 type decoder struct {
-	scan    scanner
+	scan    *scanner
 	b       events.Builder
 	options Options
 
-	frames     map[frameKey]int32
-	callStacks map[string]int32 // the number of a list in lists, by its text
-	lists      [][]int32        // frames, from the root
-	textBytes  int              // of the keys of the maps
+	// event is the one that is read; fields and args say where to put its fields and its arguments.
+	event        event
+	fields, args map[string]*[]byte
 
+	frames  map[frameKey]int32
 	threads map[string]*thread
 	list    []*thread
 	key     []byte
-	work    []work
-	// launches are the calls that the GPU's work came from, by correlation id, ops what encloses them by external id. read
-	// adds the keys that are asked for.
-	launches, ops map[int64]launch
-	records       int // spans, ends of spans and steps
-	steps         []step
+	steps   []step
+	// callers are what kernels may come from: calls of the runtime by correlation id, ops by external id. add adds the ids
+	// of kernels, and walk finds them.
+	callers   [numCategories]map[int64]caller
+	keptBytes int // the memory of all of these
 
 	base            int64 // nanoseconds
 	rank, worldSize int64
 	first, last     int64 // the times of all events
-	framesLeft      int
+	tree            *events.CallTree
 	scope           compact.ScopeIndex
-	// profiles are those with samples: their indices, plus one.
-	profiles   [numProfiles]compact.ProfileIndex
-	attributes []int32 // scratch
-	isKnown    bool    // there was an event of PyTorch
+	profiles        [numProfiles]compact.ProfileIndex // of those with samples, plus one
 }
 
-// frameKey is the name of a frame and the category of its event.
-type frameKey struct {
-	name string
-	is   category
-}
-
-// work is what a GPU did. stream is a set of attributes.
-type work struct {
-	start, end            int64
-	correlation, external int64
-	frame                 int32
-	attributes            dictionary.AttributeSetIndex
-}
-
-// launch is where work came from.
-type launch struct {
-	start int64
-	stack dictionary.StackIndex
-	isSet bool
-}
-
-// none is a number that an event does not have.
-const none = math.MinInt64
-
-// integer returns the first value that is a whole number, which may be written as a string, or none.
-func integer(values ...[]byte) int64 {
-	for _, value := range values {
-		if n, err := strconv.ParseInt(string(bytes.Trim(value, `"`)), 0, 64); err == nil {
-			return n
-		}
-	}
-	return none
-}
-
-func (d *decoder) read() error {
-	readEvents := func() error { return d.scan.list('[', ']', d.readEvent) }
-	if c, err := d.scan.next(); err != nil || c == '[' {
-		return readEvents() // which returns the error again
-	}
-	return d.scan.object(func(key string) error {
-		if key == "traceEvents" {
-			return readEvents()
-		}
-		value, err := d.scan.value()
-		switch key {
-		case "baseTimeNanoseconds":
-			d.base = integer(value)
-		case "distributedInfo":
-			var ranks [2][]byte
-			fields(value, map[string]int{"rank": 0, "world_size": 1}, ranks[:])
-			d.rank, d.worldSize = integer(ranks[0]), integer(ranks[1])
-		}
-		return err
-	})
-}
-
-// The fields of an event that are read, and of its args.
-const (
-	phaseField = iota
-	catField
-	nameField
-	pidField
-	tidField
-	tsField
-	durField
-	argsField
-	numFields
-)
-
-const (
-	correlationArg = iota
-	externalArg
-	callStackArg
-	deviceArg
-	deviceTypeArg
-	streamArg
-	sizeArg
-	gridArg
-	blockArg
-	numArgs
-)
-
-var (
-	fieldsOfEvents = map[string]int{"ph": phaseField, "cat": catField, "name": nameField, "pid": pidField, "tid": tidField,
-		"ts": tsField, "dur": durField, "args": argsField}
-	fieldsOfArgs = map[string]int{
-		"correlation": correlationArg, "External id": externalArg, "external id": externalArg, "Call stack": callStackArg,
-		"device":    deviceArg,
-		"Device Id": deviceArg, "Device Type": deviceTypeArg, "stream": streamArg, "Bytes": sizeArg, "grid": gridArg,
-		"block": blockArg,
-	}
-)
-
-// event has the fields of an event as they are written. They are valid until the next one is read.
+// event has the fields of an event and of its args as they are written. They are valid until the next one is read.
 type event struct {
-	fields     [numFields][]byte
-	args       [numArgs][]byte
-	is         category
+	phase, category, name, process, thread, time, length, args []byte
+
+	correlation, external, callStack, device, deviceType, stream, size, grid, block, threadName []byte
+}
+
+// thread is a thread of the processor, or a stream. name is an attribute.
+type thread struct {
+	process, id int64
+	name        int32
+	spans       []span
+}
+
+// span is something that a thread or a stream did, an allocation, or the end of a span that has begun.
+type span struct {
 	start, end int64 // nanoseconds
+	// id is the correlation id of a kernel and of a call of the runtime, the external id of an op, the bytes of an
+	// allocation.
+	id, external int64
+	frame        int32
+	callStack    dictionary.StackIndex        // of Python frames
+	attributes   dictionary.AttributeSetIndex // of a kernel
+	is           category
 }
 
-func (d *decoder) readEvent() error {
-	value, err := d.scan.value()
-	if err != nil {
-		return err
-	}
-	if err := d.b.Check(d.keptBytes()); err != nil {
-		return err
-	}
-	var e event
-	if !fields(value, fieldsOfEvents, e.fields[:]) {
-		d.b.Stats.Dropped++
-		return nil
-	}
-	is, isRead := categories[string(bytes.Trim(e.fields[catField], `"`))]
-	e.is, d.isKnown = is, d.isKnown || is != ignored
-	var hasTime bool
-	e.start, hasTime = nanoseconds(e.fields[tsField])
-	length, _ := nanoseconds(e.fields[durField])
-	e.end = e.start + length
-	switch ph := string(bytes.Trim(e.fields[phaseField], `"`)); {
-	case ph == "M":
-		d.readName(&e)
-	case ph == "E" && hasTime:
-		t := d.thread(&e)
-		t.ends = append(t.ends, e.start)
-		d.last = max(d.last, e.start)
-		d.records++
-	case !isRead && ph == "X":
-		d.b.CountUnread(text(e.fields[catField]))
-	case is == ignored || ph != "X" && ph != "B" && ph != "i":
-	case !hasTime:
-		d.b.Stats.Dropped++
-	default:
-		fields(e.fields[argsField], fieldsOfArgs, e.args[:])
-		d.add(&e, ph == "B")
-	}
-	return nil
+// notEnded is the end of a span that is an event of its own.
+const notEnded = maxNanos
+
+// caller is where a kernel comes from: a node of the tree.
+type caller struct {
+	start int64
+	node  int32
 }
 
-// The memory of what is kept: records, of which spans are the largest, and work, in slices that grow, a thread, an
-// entry of a map beside its key.
+// unknown is a caller that has not been found.
+var unknown = caller{none, events.NoNode}
+
+// step is a step of the profiler's schedule.
+type step struct{ start, end, number int64 }
+
+// The memory of what is kept: in slices that grow, and in maps, keys beside.
 const (
-	recordBytes = 2 * int(unsafe.Sizeof(span{}))
-	workBytes   = 2*int(unsafe.Sizeof(work{})) + 4*int(unsafe.Sizeof(launch{}))
+	spanBytes   = 2*int(unsafe.Sizeof(span{})+unsafe.Sizeof(open{})) + events.NodeBytes
+	callerBytes = 4 * int(unsafe.Sizeof(caller{}))
 	threadBytes = 512
 	entryBytes  = 96
 )
 
-func (d *decoder) keptBytes() int {
-	return d.records*recordBytes + len(d.work)*workBytes + len(d.list)*threadBytes + d.textBytes +
-		entryBytes*(len(d.frames)+len(d.callStacks)) + 2*cap(d.scan.buf)
+// read reads the document, which may be only the events.
+func (d *decoder) read() error {
+	if d.scan.open("[{") == "[" {
+		d.readEvents()
+		return d.scan.err
+	}
+	for key := d.scan.next(); !isEnd(key); key = d.scan.next() {
+		switch text(key) {
+		case "traceEvents":
+			d.scan.open("[")
+			d.readEvents()
+		case "baseTimeNanoseconds":
+			d.base = integer(d.scan.next())
+		case "distributedInfo":
+			var rank, worldSize []byte
+			fields(d.scan.next(), map[string]*[]byte{"rank": &rank, "world_size": &worldSize})
+			d.rank, d.worldSize = integer(rank), integer(worldSize)
+		default:
+			d.scan.next()
+		}
+	}
+	return d.scan.err
+}
+
+func (d *decoder) readEvents() {
+	for value := d.scan.next(); !isEnd(value); value = d.scan.next() {
+		d.scan.err = d.reserve()
+		if d.event = (event{}); fields(value, d.fields) {
+			d.readEvent(&d.event)
+		} else {
+			d.b.Stats.Dropped++
+		}
+	}
+}
+
+// reserve reserves what is kept, and the buffer of the scanner.
+func (d *decoder) reserve() error { return d.b.Check(d.keptBytes + 3*d.scan.longest) }
+
+func (d *decoder) readEvent(e *event) {
+	is, isRead := categories[string(inside(e.category))]
+	switch string(inside(e.phase)) {
+	case "M":
+		d.readName(e)
+		return
+	case "E":
+		is, isRead = end, true
+	case "X", "B", "i":
+	default:
+		return
+	}
+	start, hasTime := nanoseconds(e.time)
+	length, _ := nanoseconds(e.length)
+	switch {
+	case !isRead:
+		d.b.CountUnread(text(e.category))
+	case is == ignored:
+	case !hasTime:
+		d.b.Stats.Dropped++
+	default:
+		fields(e.args, d.args)
+		d.add(e, span{start: start, end: start + length, is: is})
+	}
 }
 
 // readName reads the name of a thread. Kineto's thread 1649 (python3) repeats the number.
 func (d *decoder) readName(e *event) {
-	var written [1][]byte
-	if text(e.fields[nameField]) != "thread_name" || !fields(e.fields[argsField], map[string]int{"name": 0}, written[:]) {
+	if text(e.name) != "thread_name" {
 		return
 	}
-	s := strings.TrimSpace(d.b.CleanString(text(written[0])))
-	if _, inside, ok := strings.Cut(s, " ("); ok && strings.HasPrefix(s, "thread ") {
-		s = strings.TrimSuffix(inside, ")")
+	fields(e.args, d.args)
+	name := strings.TrimSpace(text(e.threadName))
+	if _, inside, ok := strings.Cut(name, " ("); ok && strings.HasPrefix(name, "thread ") {
+		name = strings.TrimSuffix(inside, ")")
 	}
-	d.textBytes += len(s)
-	d.thread(e).name = s
+	d.thread(e).name = d.label(events.AttributeThreadName, name)
 }
 
 // thread returns the thread that an event is of.
 func (d *decoder) thread(e *event) *thread {
-	d.key = append(append(append(d.key[:0], e.fields[pidField]...), 0), e.fields[tidField]...)
+	d.key = append(append(append(d.key[:0], e.process...), 0), e.thread...)
 	t := d.threads[string(d.key)]
 	if t == nil {
-		t = &thread{process: integer(e.fields[pidField]), id: integer(e.fields[tidField])}
+		t = &thread{process: integer(e.process), id: integer(e.thread)}
 		d.threads[string(d.key)] = t
 		d.list = append(d.list, t)
-		d.textBytes += len(d.key)
+		d.keptBytes += threadBytes + len(d.key)
 	}
 	return t
 }
 
 // add keeps an event.
-func (d *decoder) add(e *event, isOpen bool) {
-	s := span{start: e.start, end: e.end, is: e.is, list: noList, isOpen: isOpen}
-	switch e.is {
-	case gpu:
-		w := work{e.start, e.end, integer(e.args[correlationArg]), integer(e.args[externalArg]),
-			d.frame(e.fields[nameField], gpu), d.streamAttributes(e)}
-		d.work = append(d.work, w)
-		d.launches[w.correlation], d.ops[w.external] = launch{}, launch{}
-		d.first, d.last = min(d.first, e.start), max(d.last, e.end)
+func (d *decoder) add(e *event, s span) {
+	d.keptBytes += spanBytes
+	s.id, s.external = integer(e.correlation), integer(e.external)
+	number, isStep := bytes.CutPrefix(e.name, []byte(`"ProfilerStep#`))
+	switch {
+	case s.is == annotation && isStep:
+		d.steps = append(d.steps, step{s.start, s.end, integer(number)})
 		return
-	case memory:
-		s.id, s.end, s.isOpen = integer(e.args[sizeArg]), s.start, false
-		on := integer(e.args[deviceTypeArg]) // 0 is the processor
-		if text(e.fields[nameField]) != "[memory]" || s.id == none || s.id == 0 || on == none || on == 0 {
+	case s.is == memory:
+		const processor = 0
+		s.id = integer(e.size)
+		if text(e.name) != "[memory]" || s.id == none || s.id == 0 || integer(e.deviceType) <= processor {
 			return
 		}
-	case annotation:
-		if number, ok := bytes.CutPrefix(e.fields[nameField], []byte(`"ProfilerStep#`)); ok {
-			d.records++
-			d.steps = append(d.steps, step{e.start, e.end, integer(number)})
-			return
-		}
-		s.id = integer(e.args[externalArg])
-	case runtime:
-		s.id = integer(e.args[correlationArg])
-	default:
-		s.id = integer(e.args[externalArg])
+	case s.is == op:
+		s.id = s.external
+	case s.is.isGPU():
+		s.attributes = d.streamAttributes(e)
+		d.callers[runtime][s.id], d.callers[op][s.external] = unknown, unknown
+		d.keptBytes += callerBytes
 	}
-	if e.is != memory {
-		s.frame = d.frame(e.fields[nameField], e.is)
+	if s.is > memory {
+		s.frame = d.frame(e.name, s.is)
 	}
-	if written := e.args[callStackArg]; written != nil {
-		s.list = d.callStack(written)
-	}
+	s.callStack = d.callStack(text(e.callStack))
 	d.first, d.last = min(d.first, s.start), max(d.last, s.end)
+	if phase := string(inside(e.phase)); phase == "B" || phase == "E" {
+		s.end = notEnded
+	}
 	t := d.thread(e)
 	t.spans = append(t.spans, s)
-	d.records++
 }
 
-// step is a step of the profiler's schedule.
-type step struct{ start, end, number int64 }
-
-// streamAttributes returns those of work on a GPU. Its stream is a thread to people: it has a name.
+// streamAttributes returns those of a kernel. Its stream is a thread to people: it has a name.
 func (d *decoder) streamAttributes(e *event) dictionary.AttributeSetIndex {
-	list := d.attributes[:0]
-	on, s := integer(e.args[deviceArg], e.fields[pidField]), integer(e.args[streamArg], e.fields[tidField])
-	if on != none {
-		list = append(list, d.b.IntAttribute(events.AttributeGPUDevice, on))
+	device, stream := integer(e.device, e.process), integer(e.stream, e.thread)
+	name, grid, block := "", "", ""
+	if stream != none {
+		name = fmt.Sprintf("GPU %d stream %d", max(device, 0), stream)
 	}
-	if s != none {
-		list = append(list, d.b.IntAttribute(events.AttributeGPUStream, s),
-			d.b.StringAttribute(events.AttributeThreadName, fmt.Sprintf("GPU %d stream %d", max(on, 0), s)))
+	if d.options.LaunchSizes {
+		withoutBrackets := strings.NewReplacer("[", "", "]", "", " ", "")
+		grid, block = withoutBrackets.Replace(string(e.grid)), withoutBrackets.Replace(string(e.block))
 	}
-	if d.options.LaunchSizes && e.args[gridArg] != nil && e.args[blockArg] != nil {
-		for key, value := range map[string][]byte{AttributeGrid: e.args[gridArg], AttributeBlock: e.args[blockArg]} {
-			list = append(list, d.b.StringAttribute(key, strings.NewReplacer("[", "", "]", "", " ", "").Replace(string(value))))
-		}
+	return d.with(0, d.number(events.AttributeGPUDevice, device), d.number(events.AttributeGPUStream, stream),
+		d.label(events.AttributeThreadName, name), d.label(AttributeGrid, grid), d.label(AttributeBlock, block))
+}
+
+// number interns an attribute. It is 0 if the value is none.
+func (d *decoder) number(key string, value int64) int32 {
+	if value == none {
+		return 0
 	}
-	d.attributes = list
-	return d.b.Dict.AttributeSets.Intern(list)
+	return d.b.IntAttribute(key, value)
+}
+
+// label interns an attribute. It is 0 if the value is empty.
+func (d *decoder) label(key, value string) int32 {
+	if value == "" {
+		return 0
+	}
+	return d.b.StringAttribute(key, value)
+}
+
+// with adds attributes to a set. Those that are 0 are left out.
+func (d *decoder) with(set dictionary.AttributeSetIndex, attributes ...int32) dictionary.AttributeSetIndex {
+	list := append(attributes, d.b.Dict.AttributeSets.At(set)...)
+	return d.b.Dict.AttributeSets.Intern(slices.DeleteFunc(list, func(a int32) bool { return a == 0 }))
 }

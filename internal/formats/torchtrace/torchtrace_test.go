@@ -214,6 +214,12 @@ func TestEvents(t *testing.T) {
 			"sample 1000@1790000000000002000 4000@1790000000000008000 {process.pid=1, thread.id=2}\n        a ",
 			"sample 2000@1790000000000004000 {process.pid=1, thread.id=2}\n        b ",
 		}},
+		"a kernel whose begin and end are events": {text: trace(
+			written("B", "kernel", "k", "20", `,"args":{"stream":7}`), written("E", "kernel", "k", "22.5", ""),
+		), want: []string{"sample 2500@1790000000000022500 {gpu.device=1, gpu.stream=7, "}},
+		"what does not end lasts as long as the trace": {text: trace(
+			written("B", "cpu_op", "a", "1", ""), written("X", "cpu_op", "b", "3", `,"dur":4`), written("E", "", "", "0", ""),
+		), want: []string{"sample 2000@1790000000000003000 {", "sample 4000@1790000000000007000 {"}},
 		"spans that overlap count each moment once": {text: trace(
 			written("X", "cpu_op", "a", "0", `,"dur":10`), written("X", "cpu_op", "b", "5", `,"dur":10`),
 		), want: []string{"sample 5000@1790000000000005000 {", "sample 10000@1790000000000015000 {"}},
@@ -232,8 +238,32 @@ func TestEvents(t *testing.T) {
 			written("X", "kernel", "k", "20", `,"dur":2,"args":{"stream":7,"External id":9,"correlation":5}`),
 			written("X", "cpu_op", "op", "1", `,"dur":1,"args":{"External id":9}`),
 		), want: []string{"thread.name=\"GPU 1 stream 7\"}\n        k {profile.frame.type=\"gpu_kernel\"}\n        op "}},
-		"no launch": {text: trace(written("X", "Kernel", "k", "20", `,"dur":2`)),
-			want: []string{"sample 2000@1790000000000022000 {"}},
+		"no launch": {
+			text: trace(written("X", "Kernel", "k", "20", `,"dur":2`), written("X", "cuda_runtime", "cudaMalloc", "1", `,"dur":1`),
+				written("X", "cpu_op", "op", "3", `,"dur":1`), written("X", "Kernel", "k2", "30", `,"dur":2`)),
+			want: []string{"sample 2000@1790000000000022000 {", "        k {profile.frame.type=\"gpu_kernel\"}\n      sample"},
+		},
+		"what begins together": {text: trace(
+			written("X", "cpu_op", "inner", "1", `,"dur":1`), written("X", "cpu_op", "outer", "1", `,"dur":3`),
+		), want: []string{"inner {profile.frame.type=\"torch_op\"}\n        outer {"}},
+		"allocations": {text: trace(
+			written("X", "cpu_op", "op", "1", `,"dur":3`),
+			written("i", "cpu_instant_event", "[memory]", "2", `,"args":{"Bytes":512,"Device Type":1}`),
+			written("i", "cpu_instant_event", "[memory]", "3", `,"args":{"Bytes":-512,"Device Type":1}`),
+		), want: []string{
+			"sample 512@1790000000000002000 {process.pid=1, thread.id=2}\n        op ",
+			"sample 512@1790000000000003000 {process.pid=1, thread.id=2}\n        op ",
+		}},
+		"before, in and after a step": {text: trace(
+			written("X", "user_annotation", "ProfilerStep#7", "3", `,"dur":2`), written("X", "cpu_op", "a", "1", `,"dur":1`),
+			written("X", "cpu_op", "b", "3", `,"dur":1`), written("X", "cpu_op", "c", "5", `,"dur":1`),
+		), want: []string{
+			"thread.id=2}\n        a ", "thread.id=2, torch.profiler.step=7}\n        b ", "thread.id=2}\n        c ",
+		}},
+		"the names of AMD, and a number that is not JSON": {
+			text: trace(written("X", "gpu_memcpy", "CopyDeviceToHost", "20", `,"dur":2,"args":{"warps per SM":inf,"stream":0}`)),
+			want: []string{"gpu.stream=0", "CopyDeviceToHost {profile.frame.type=\"gpu_memory\"}"},
+		},
 		"a call stack of an op within an op": {text: trace(
 			written("X", "cpu_op", "outer", "1", `,"dur":4,"args":{"Call stack":"a.py(7): f;<string>(2): g;"}`),
 			written("X", "cpu_op", "inner", "2", `,"dur":1,"args":{"Call stack":"a.py(7): f;<string>(2): g;"}`),
@@ -284,7 +314,7 @@ func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		``: "EOF", `7`: "malformed", `{}`: "no events of PyTorch", `[]`: "no events of PyTorch",
 		`{"traceEvents":7}`:         "malformed",
-		`{"traceEvents":[{"ph":"X"`: "EOF", `{"traceEvents"`: "EOF", `{"a" 7}`: "no value",
+		`{"traceEvents":[{"ph":"X"`: "EOF", `{"traceEvents"`: "EOF", `{"a" 7`: "EOF",
 		`{"traceEvents":[{"ph":"X","cat":"devtools"}]}`: "no events of PyTorch",
 	} {
 		_, _, err := Decode(strings.NewReader(text), Options{})
@@ -331,6 +361,21 @@ func TestNanoseconds(t *testing.T) {
 		_, ok := nanoseconds([]byte(text))
 		assert.False(t, ok, text)
 	}
+}
+
+// A stack that is too deep, or one too many of the deep ones, is cut to its leaf, so that the sums stay right.
+func TestDeepStacks(t *testing.T) {
+	const depth = 5000
+	var list []string
+	for i := range depth {
+		list = append(list, written("X", "cpu_op", "f", fmt.Sprint(i), fmt.Sprintf(`,"dur":%d`, 2*depth-2*i)))
+	}
+	pd, stats, err := Decode(strings.NewReader(trace(list...)), Options{})
+	require.NoError(t, err)
+	values, _ := sums(pd, sampleTypes(pd)["cpu_time"], func(frames []string) string { return fmt.Sprint(len(frames) == 1) })
+	assert.Equal(t, int64(2*depth*1000), values["true"]+values["false"])
+	assert.Positive(t, values["false"])
+	assert.Positive(t, stats.Truncated)
 }
 
 // hostile are traces of about n bytes.
@@ -380,18 +425,47 @@ func TestDecodeIsBounded(t *testing.T) {
 	}
 }
 
-// Records that become no sample of their own are reserved, too: very many fit into a small compressed trace.
+// Each record is reserved, also one that becomes no sample of its own: very many fit into a small compressed trace.
 func TestEveryRecordIsReserved(t *testing.T) {
-	for name, record := range map[string]string{
-		"ends": `{"ph":"E","ts":1}`, "steps": `{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","ts":1}`,
+	callStack := `,"dur":1,"args":{"Call stack":"` + strings.Repeat("a;", 4000) + `"}`
+	for name, record := range map[string]func(i int) string{
+		"ends":  func(int) string { return `{"ph":"E","ts":1}` },
+		"steps": func(int) string { return `{"ph":"X","cat":"user_annotation","name":"ProfilerStep#1","ts":1}` },
+		"open":  func(int) string { return `{"ph":"X","cat":"cpu_op","ts":1,"dur":9}` },
+		"kernels": func(i int) string {
+			return fmt.Sprintf(`{"ph":"X","cat":"kernel","ts":1,"args":{"correlation":%d,"External id":%d}}`, i, i)
+		},
+		"threads": func(i int) string { return fmt.Sprintf(`{"ph":"M","name":"thread_name","pid":%d}`, i) },
+		"call stacks": func(i int) string {
+			if i%500 != 0 {
+				return "{}"
+			}
+			return written("X", "cpu_op", "a", fmt.Sprint(i), callStack)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			list := slices.Repeat([]string{record}, 600_000)
+			var list []string
+			for i := range 150_000 {
+				list = append(list, record(i))
+			}
 			data := trace(append(list, written("X", "cpu_op", "a", "1", ""))...)
 			profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
 				_, _, err := Decode(strings.NewReader(data), Options{Options: events.Options{Meter: &size.Meter{Reserve: reserve}}})
 				assert.NoError(t, err)
 			})
+			rest := strings.NewReader(data)
+			left := 1 << 20
+			full := size.Meter{Reserve: func(n int) error {
+				if left -= n; left < 0 {
+					return os.ErrPermission
+				}
+				return nil
+			}}
+			_, _, err := Decode(rest, Options{Options: events.Options{Meter: &full}})
+			require.ErrorIs(t, err, os.ErrPermission)
+			if name != "call stacks" { // which are the same one until the spans are put below each other
+				assert.Positive(t, rest.Len(), "without memory the rest is not read")
+			}
 		})
 	}
 }
