@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -112,6 +113,10 @@ func (s *Store) Open() error {
 		}
 	}
 	lock, _, err := fileutil.Flock(d.path("LOCK"))
+	var notOpened *fs.PathError
+	if errors.As(err, &notOpened) { // such as a disk that is read only
+		return fmt.Errorf("lock the store's directory: %w", err)
+	}
 	if err != nil {
 		return fmt.Errorf("another process uses the store's directory %s: give each its own (%w)", d.Directory, err)
 	}

@@ -45,6 +45,12 @@ func TestDirectoryIsLocked(t *testing.T) {
 	require.NoError(t, s.Close())
 	s = open(t, diskConfig(t, dir))
 	require.NoError(t, s.Close())
+	// What cannot be opened is not in use.
+	require.NoError(t, os.Remove(filepath.Join(dir, "LOCK")))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "LOCK"), 0o750))
+	err := New(diskConfig(t, dir)).Open()
+	require.ErrorContains(t, err, "lock the store's directory: ")
+	require.NotContains(t, err.Error(), "another process")
 }
 
 // A block whose files are not what was written is set aside, and the others serve.
