@@ -480,7 +480,7 @@ func TestNothingLeftIsAnError(t *testing.T) {
 		}
 		r = run(t, broken, append(command, "-")...)
 		assert.Equal(t, exitFailed, r.code, "%v", command)
-		assert.Regexp(t, `all \d+ samples were left out, since they cannot be understood`, r.log, "%v", command)
+		assert.Regexp(t, `all \d+ samples were left out, since they are malformed`, r.log, "%v", command)
 	}
 	assert.Equal(t, exitFailed, run(t, []byte(record), "stats", "-").code)
 }

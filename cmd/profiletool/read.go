@@ -181,7 +181,7 @@ func nothingLeft(left, dropped int) error {
 	if left > 0 || dropped == 0 {
 		return nil
 	}
-	return fmt.Errorf("all %d samples were left out, since they cannot be understood", dropped)
+	return fmt.Errorf("all %d samples were left out, since they are malformed", dropped)
 }
 
 func nameOf(path string) string {
@@ -477,7 +477,7 @@ func (r *reader) cleaned(messages ...message) (pprofile.Profiles, error) {
 	stats := batch.Stats()
 	dropped := sum(stats.Dropped[:])
 	if dropped > 0 {
-		r.term.logf("%d of %d samples were left out, since they cannot be understood; profiletool check lists the faults",
+		r.term.logf("%d of %d samples were left out, since they are malformed; profiletool check lists the faults",
 			dropped, stats.Samples)
 	}
 	return merged, nothingLeft(merged.SampleCount(), dropped)

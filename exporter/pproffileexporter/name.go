@@ -77,7 +77,7 @@ func (t *template) divide() error {
 		n := end - len(t.maxBytes)
 		room := (maxElementBytes - literal) / max(n, 1)
 		if room < 0 || n > 0 && room < minValueBytes {
-			return errors.New("has too much between two slashes for the name of a file")
+			return errors.New("is too long between two slashes for the name of a file")
 		}
 		for range n {
 			t.maxBytes = append(t.maxBytes, min(room, maxValueBytes))

@@ -58,7 +58,7 @@ func TestScrapeConfigFaults(t *testing.T) {
 			[]string{"`job_name` must be unique, found \"a\" twice"},
 		},
 		"in a job's values": {"scrape: {configs: [{job_name: a, scheme: ftp}]}",
-			[]string{"scrape: configs::0: job \"a\": `scheme` must be http or https", "job \"a\": there must be a discovery"}},
+			[]string{"scrape: configs::0: job \"a\": `scheme` must be http or https", "job \"a\": there must be a service discovery"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := loadConfig(tc.config)

@@ -263,7 +263,7 @@ func (r *processes) attempt(ctx context.Context, p *process, t *target.Target) {
 		r.metrics.ReceiverProcessesFailures.Add(ctx, 1,
 			telemetry.Attributes("runtime", string(runtimeUnknown), "reason", string(permission)))
 		r.lacksRights.Do(func() {
-			r.logger.Warn("cannot look at all processes: run the collector as root, or with the capability SYS_PTRACE",
+			r.logger.Warn("cannot inspect all processes: run the collector as root, or with the capability SYS_PTRACE",
 				zap.Error(err))
 		})
 		err = nil

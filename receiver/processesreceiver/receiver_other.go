@@ -23,7 +23,7 @@ func newReceiver(set receiver.Settings, _ *Config, _ xconsumer.Profiles) (compon
 
 // Start logs that nothing will be read.
 func (u unavailable) Start(context.Context, component.Host) error {
-	u.set.Logger.Warn("processes can be read on Linux on amd64 and arm64 alone, and this is " + runtime.GOOS + " on " +
+	u.set.Logger.Warn("processes can be read only on Linux on amd64 and arm64, and this is " + runtime.GOOS + " on " +
 		runtime.GOARCH +
 		": take the receiver `processes` out of the configuration")
 	return nil

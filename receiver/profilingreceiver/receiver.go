@@ -204,7 +204,7 @@ func (r *profilingReceiver) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("stop the eBPF profiler: %w", ctx.Err())
 	}
 	if err := r.consumer.close(ctx); err != nil {
-		return fmt.Errorf("pass the eBPF profiler's last report on: %w", err)
+		return fmt.Errorf("deliver the eBPF profiler's last report: %w", err)
 	}
 	return nil
 }

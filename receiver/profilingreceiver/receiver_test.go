@@ -196,7 +196,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	h.requireRunning(t, 1)
 	go func() { _ = h.fake.next.ConsumeProfiles(context.Background(), report()) }()
 	<-arrived
-	require.ErrorContains(t, h.Shutdown(soon()), "pass the eBPF profiler's last report on")
+	require.ErrorContains(t, h.Shutdown(soon()), "deliver the eBPF profiler's last report")
 	close(leave)
 	h.consumer.inFlight.Wait()
 }

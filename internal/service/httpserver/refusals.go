@@ -63,6 +63,6 @@ func (r *refusals) note(from netip.Addr, reason string) {
 		return
 	}
 	r.counter.Add(context.Background(), 1, telemetry.Attributes("reason", reason))
-	r.logger.Warn("a server refuses clients because too much is open; suppressing repeats for a minute",
+	r.logger.Warn("a server refuses clients: too many connections, streams or requests are open; suppressing repeats for a minute",
 		zap.String("metric", r.name), zap.String("reason", reason), zap.Stringer("last_address", from))
 }

@@ -254,7 +254,7 @@ func (c *Cache[T]) Shutdown(ctx context.Context) error {
 	c.queue = nil
 	c.mu.Unlock()
 	if await.Return(ctx, c.readers.Wait) != nil {
-		return errors.New("the kernel still holds the reading of a process")
+		return errors.New("a read of the process still blocks in the kernel")
 	}
 	return nil
 }

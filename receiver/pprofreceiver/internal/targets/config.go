@@ -114,7 +114,7 @@ func (c *Config) Validate() error {
 
 func (c *Config) validateDiscovery() error {
 	if len(c.Discovery) == 0 {
-		return fmt.Errorf("there must be a discovery: one of %s", strings.Join(discoveryKeys(), ", "))
+		return fmt.Errorf("there must be a service discovery: one of %s", strings.Join(discoveryKeys(), ", "))
 	}
 	var faults configcheck.Faults
 	for _, d := range c.Discovery {

@@ -109,9 +109,9 @@ func TestFaults(t *testing.T) {
 	}{
 		"nothing": {"{}",
 			[]string{"`job_name` must be set",
-				"there must be a discovery: one of `dns_sd_configs`, `file_sd_configs`, `http_sd_configs`, `kubernetes_sd_configs`, `static_configs`"}},
+				"there must be a service discovery: one of `dns_sd_configs`, `file_sd_configs`, `http_sd_configs`, `kubernetes_sd_configs`, `static_configs`"}},
 		"no discovery": {"job_name: a\nstatic_configs: []",
-			[]string{`job "a": there must be a discovery`}},
+			[]string{`job "a": there must be a service discovery`}},
 		"an empty discovery": {"job_name: a\nstatic_configs: [null]",
 			[]string{`job "a": empty or null section in static_configs`}},
 		"no targets": {"job_name: a\nstatic_configs: [{targets: [], labels: {x: y}}]",

@@ -131,7 +131,7 @@ func (r *groupReader) read() error {
 		return err
 	}
 	if _, err := r.json.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something after the list")
+		return errors.New("there is data after the list")
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (vm *VM) with(t *target.Target, timeout time.Duration, fn func(*session) er
 		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	tmp, err := unix.Openat2(int(root.Fd()), "tmp", &how)
 	if err != nil {
-		return fmt.Errorf("open the JVM's /tmp, where it is spoken to: %w: %w", ErrNoRecorder, err)
+		return fmt.Errorf("open the JVM's /tmp for its socket: %w: %w", ErrNoRecorder, err)
 	}
 	defer func() { _ = unix.Close(tmp) }()
 	return asUser(vm.UID, vm.GID, func() error {
@@ -107,7 +107,7 @@ func (s *session) listen() (int, error) {
 	}
 	// The directory of the process stands for it: another one with its number does not get the signal.
 	if err := unix.PidfdSendSignal(s.target.Fd(), unix.SIGQUIT, nil, 0); err != nil {
-		return -1, fmt.Errorf("tell the JVM to listen: %w", err)
+		return -1, fmt.Errorf("signal the JVM to listen: %w", err)
 	}
 	for time.Now().Before(s.deadline) {
 		time.Sleep(pollInterval)
