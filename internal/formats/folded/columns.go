@@ -97,11 +97,12 @@ func (s *survey) add(line string) {
 	s.stacks[hash] = struct{}{}
 }
 
-// columns returns what the last numbers of most lines mean, or the error for a text that has several values.
-func (s *survey) columns() (c columns, err error) {
+// columns returns what the last numbers of most lines mean, or the error for a text that has several values. The number
+// at the end of a single line is a value if values are a time.
+func (s *survey) columns(isTime bool) (c columns, err error) {
 	switch {
 	case s.lines == 0:
-	case s.timestamps == s.lines && s.last-s.first <= maxSpan:
+	case s.timestamps == s.lines && s.last-s.first <= maxSpan && (s.lines > 1 || !isTime):
 		c.timestamps = true
 	case s.pairs == s.lines && s.lines > 1 && !s.isRepeated:
 		return c, ErrDifference

@@ -25,6 +25,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // Options describe the values, which the format itself does not. Empty strings have the defaults.
@@ -125,7 +126,7 @@ func (d *decoder) survey(text string) (err error) {
 			austin.readMode(line)
 		}
 	}
-	if d.columns, err = s.columns(); err != nil {
+	if d.columns, err = s.columns(kind.IsTime(o.Unit)); err != nil {
 		return err
 	}
 	d.columns.scale = 1

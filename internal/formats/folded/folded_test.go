@@ -72,6 +72,15 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// 1.5 s in nanoseconds are no time in 2017 only because they are all that a text has.
+func TestOneLineOfTime(t *testing.T) {
+	for unit, want := range map[string]string{"nanoseconds": "sample 1500000000\n", "count": "sample 3@1500000000000000000"} {
+		got, _, err := Decode([]byte("main;worker 3 1500000000\n"), Options{SampleType: "off_cpu", Unit: unit})
+		require.NoError(t, err)
+		assert.Contains(t, profiletest.Render(got), want, unit)
+	}
+}
+
 func TestLinesWithoutValues(t *testing.T) {
 	got, stats, err := Decode([]byte("main;work 3\nmain;work 3\nmain\n"), Options{WithoutValues: true, SampleType: "cpu", Unit: "samples"})
 	require.NoError(t, err)
