@@ -190,66 +190,47 @@ type node struct {
 // and those that are named other, become one node named other below their parent. A node counts by the larger of its
 // two sides.
 func prune(t *store.Tree, most int) *node {
-	n := len(t.Frame)
-	compares := t.BaseTotal != nil
-	size := func(i int) int64 {
-		if compares {
-			return max(t.Total[i], t.BaseTotal[i])
-		}
-		return t.Total[i]
+	sizes := make([]int64, len(t.Frame))
+	for i := range sizes {
+		sizes[i] = max(t.Total[i], at(t.BaseTotal, i))
 	}
 	least := int64(1)
-	if n-1 > most {
-		sizes := make([]int64, 0, n-1)
-		for i := 1; i < n; i++ {
-			sizes = append(sizes, size(i))
-		}
-		slices.Sort(sizes)
-		least = max(least, sizes[len(sizes)-most])
+	if len(sizes)-1 > most {
+		sorted := slices.Sorted(slices.Values(sizes[1:]))
+		least = max(least, sorted[len(sorted)-most])
 	}
-	nodes := make([]*node, n)
-	nodes[0] = &node{}
-	for i := range n {
-		if i > 0 {
-			parent := nodes[t.Parent[i]]
-			if parent == nil {
-				continue
-			}
-			name := t.Frames[t.Frame[i]].Name
-			if size(i) < least || name == other {
-				base := int64(0)
-				if compares {
-					base = t.BaseTotal[i]
-				}
-				parent.leave(t.Total[i], base)
-				continue
-			}
-			nodes[i] = &node{name: name}
+	// Samples without a stack are nowhere.
+	root := &node{total: t.Total[0] - t.Self[0], baseTotal: at(t.BaseTotal, 0) - at(t.BaseSelf, 0)}
+	nodes := make([]*node, len(sizes))
+	nodes[0] = root
+	for i := 1; i < len(nodes); i++ {
+		parent, name := nodes[t.Parent[i]], t.Frames[t.Frame[i]].Name
+		switch {
+		case parent == nil:
+		case sizes[i] < least || name == other:
+			parent.leave(t.Total[i], at(t.BaseTotal, i))
+		default:
+			nodes[i] = &node{name, t.Self[i], t.Total[i], at(t.BaseSelf, i), at(t.BaseTotal, i), nil}
 			parent.children = append(parent.children, nodes[i])
-		}
-		in := nodes[i]
-		in.self, in.total = t.Self[i], t.Total[i]
-		if compares {
-			in.baseSelf, in.baseTotal = t.BaseSelf[i], t.BaseTotal[i]
 		}
 	}
 	if t.IsPruned {
 		left, base := t.LeftOut()
 		for i, in := range nodes {
-			switch {
-			case in == nil || left[i] == 0 && (base == nil || base[i] == 0):
-			case base == nil:
-				in.leave(left[i], 0)
-			default:
-				in.leave(left[i], base[i])
+			if in != nil && (left[i] != 0 || at(base, i) != 0) {
+				in.leave(left[i], at(base, i))
 			}
 		}
 	}
-	// Samples without a stack are nowhere.
-	root := nodes[0]
-	root.total, root.baseTotal = root.total-root.self, root.baseTotal-root.baseSelf
-	root.self, root.baseSelf = 0, 0
 	return root
+}
+
+// at returns an entry of the base of a comparison, or 0 if nothing is compared.
+func at(base []int64, i int) int64 {
+	if base == nil {
+		return 0
+	}
+	return base[i]
 }
 
 // leave adds a node's totals to what is left out below n, which is its last child in the end.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"iter"
 	"slices"
 
 	"connectrpc.com/connect"
@@ -139,56 +140,25 @@ func (c *cutter) cut(most int64) error {
 	if err := c.index(); err != nil {
 		return err
 	}
-	type edge struct {
-		parent   int32
-		function uint64
-	}
-	nodes, totals := map[edge]int32{}, []int64{0}
-	// walk calls use with the nodes of a stack from the root on, until it returns false.
-	walk := func(s *profilev1.Sample, use func(node int32) bool) {
-		at := int32(0)
-		for _, id := range slices.Backward(s.LocationId) {
-			for _, line := range slices.Backward(c.locations[id].GetLine()) {
-				key := edge{at, line.FunctionId}
-				node, ok := nodes[key]
-				if !ok {
-					node = int32(len(totals))
-					nodes[key], totals = node, append(totals, 0)
-				}
-				if at = node; !use(node) {
-					return
-				}
-			}
-		}
-	}
+	t := functionTree{nodes: map[functionEdge]int32{}, totals: []int64{0}}
 	for _, s := range c.p.Sample {
-		before := len(totals)
-		walk(s, func(node int32) bool { totals[node] += s.Value[0]; return true })
-		if err := c.meter.Grow(cacheBytes * (len(totals) - before)); err != nil {
+		before, at := len(t.totals), int32(0)
+		for function := range c.functions(s) {
+			at = t.child(at, function)
+			t.totals[at] += s.Value[0]
+		}
+		if err := c.meter.Grow(cacheBytes * (len(t.totals) - before)); err != nil {
 			return err
 		}
 	}
-	if most >= int64(len(totals)) {
+	if most >= int64(len(t.totals)) {
 		return nil
 	}
-	sorted := slices.Sorted(slices.Values(totals))
+	sorted := slices.Sorted(slices.Values(t.totals))
 	least := sorted[len(sorted)-int(most)]
 	left := uint64(0)
 	for _, s := range c.p.Sample {
-		large, hasSmall := 0, false
-		walk(s, func(node int32) bool {
-			if hasSmall = totals[node] < least; !hasSmall {
-				large++
-			}
-			return !hasSmall
-		})
-		if !hasSmall {
-			continue
-		}
-		below := len(s.LocationId)
-		for n := 0; large > 0 && below > 0 && n <= large; below-- {
-			n += len(c.locations[s.LocationId[below-1]].GetLine())
-		}
+		below := c.cutAt(s, &t, least)
 		if below == 0 {
 			continue
 		}
@@ -198,6 +168,57 @@ func (c *cutter) cut(most int64) error {
 		s.LocationId = append([]uint64{left}, s.LocationId[below:]...)
 	}
 	return c.finish()
+}
+
+// cutAt returns how many locations of a stack are below its first small function, or 0 if there are none to cut.
+func (c *cutter) cutAt(s *profilev1.Sample, t *functionTree, least int64) (below int) {
+	large, at := 0, int32(0)
+	for function := range c.functions(s) {
+		if at = t.child(at, function); t.totals[at] >= least {
+			large++
+			continue
+		}
+		below = len(s.LocationId)
+		for n := 0; large > 0 && below > 0 && n <= large; below-- {
+			n += len(c.locations[s.LocationId[below-1]].GetLine())
+		}
+		return below
+	}
+	return 0
+}
+
+// functions returns the functions of a stack from the root on.
+func (c *cutter) functions(s *profilev1.Sample) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for _, id := range slices.Backward(s.LocationId) {
+			for _, line := range slices.Backward(c.locations[id].GetLine()) {
+				if !yield(line.FunctionId) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// functionTree is a tree of functions with the totals of its nodes.
+type functionTree struct {
+	nodes  map[functionEdge]int32
+	totals []int64
+}
+
+type functionEdge struct {
+	parent   int32
+	function uint64
+}
+
+func (t *functionTree) child(parent int32, function uint64) int32 {
+	key := functionEdge{parent, function}
+	node, ok := t.nodes[key]
+	if !ok {
+		node = int32(len(t.totals))
+		t.nodes[key], t.totals = node, append(t.totals, 0)
+	}
+	return node
 }
 
 func (c *cutter) other() *profilev1.Location {

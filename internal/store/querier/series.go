@@ -15,8 +15,6 @@ import (
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 
-	"github.com/prometheus/prometheus/model/labels"
-
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 )
@@ -40,10 +38,15 @@ func (p *point) isBefore(other *point) bool {
 
 const pointBytes = 128
 
+// groups are the groups of points, by their labels.
 type groups struct {
+	*selection
 	by     []string
 	labels [][]label
 	byKey  map[string]int
+	// ofSeries is the group of each series, or -1 if that depends on its samples: ofSet.
+	ofSeries []int
+	ofSet    decisions[int]
 }
 
 func (g *groups) number(list []label) int {
@@ -57,19 +60,27 @@ func (g *groups) number(list []label) int {
 	return i
 }
 
+// of returns the group of a sample.
+func (g *groups) of(samples *store.Samples, row int) int {
+	if group := g.ofSeries[samples.Series]; group >= 0 {
+		return group
+	}
+	return g.ofSet.decide(samples, row, g.memory, func(set dictionary.AttributeSetIndex) int {
+		return g.number(g.grouped(&g.series[samples.Series], g.by, samples.Dict, set))
+	})
+}
+
 // points calls use with the points of a selection, in no order. Those of one profile and group may come in several
 // parts.
 func (q *Querier) points(s *selection, by []string, spans bool, use func(*point) error) (*groups, error) {
-	g := &groups{by: by, byKey: map[string]int{}}
-	// The group of a series, or -1 if that depends on its samples.
-	ofSeries := make([]int, len(s.series))
+	g := &groups{selection: s, by: by, byKey: map[string]int{}, ofSeries: make([]int, len(s.series))}
 	want := store.Want{Profiles: true, Links: spans}
 	for i := range s.series {
 		in := &s.series[i]
-		if ofSeries[i] = -1; in.HasAttributes && s.lacks(in, by) {
+		if g.ofSeries[i] = -1; in.HasAttributes && s.lacks(in, by) {
 			want.Attributes = true
 		} else {
-			ofSeries[i] = g.number(s.grouped(in, by, nil, 0))
+			g.ofSeries[i] = g.number(s.grouped(in, by, nil, 0))
 		}
 	}
 	if len(s.series) == 0 {
@@ -81,7 +92,6 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 	}
 	defer selected.Close()
 	keep := s.keep()
-	var ofSet decisions[int]
 	return g, selected.Read(func(samples *store.Samples) error {
 		p := &point{series: samples.Series, time: samples.Time, millis: floorMillis(samples.Time)}
 		for row, value := range samples.Values {
@@ -89,23 +99,10 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 			if value == 0 || keep != nil && !keep(samples, row) {
 				continue
 			}
-			if p.group = ofSeries[p.series]; p.group < 0 {
-				set := setOf(samples, row)
-				key, ofSet := decision{set, samples.Series}, ofSet.over(samples.Dict)
-				group, known := ofSet[key]
-				if !known {
-					group = g.number(s.grouped(&s.series[p.series], by, samples.Dict, set))
-					ofSet[key] = group
-					if err := s.memory.Grow(2 * cacheBytes); err != nil {
-						return err
-					}
-				}
-				p.group = group
-			}
+			p.group, p.value = g.of(samples, row), value*int64(max(samples.Weight, 1))
 			if p.link = (dictionary.Link{}); spans && row < len(samples.Links) {
 				p.link = samples.Dict.Links.At(dictionary.LinkIndex(samples.Links[row]))
 			}
-			p.value = value * int64(max(samples.Weight, 1))
 			if err := use(p); err != nil {
 				return err
 			}
@@ -139,16 +136,36 @@ func stepMillis(seconds float64) (int64, error) {
 	return int64(seconds * 1000), nil
 }
 
+// exemplar is a profile that represents a point.
+type exemplar struct {
+	point
+	value int64
+}
+
 type bucket struct {
 	sum   float64
 	count int64
 	best  *exemplar
 }
 
-// exemplar is a profile that represents a point.
-type exemplar struct {
-	point
-	value int64
+type bucketKey struct {
+	group int
+	at    int64
+}
+
+// profileGroup is what a group has of a profile.
+type profileGroup struct {
+	group, series int
+	time          int64
+}
+
+// buckets add up points over time.
+type buckets struct {
+	*selection
+	start, step             int64
+	isAverage, hasExemplars bool
+	of                      map[bucketKey]*bucket
+	exemplars               map[profileGroup]*exemplar
 }
 
 // SelectSeries returns the sums of profiles, or of the stacks of a call site in them, over time. A point at t has the
@@ -171,90 +188,73 @@ func (q *Querier) SelectSeries(
 	if err := s.selectStacks(in.StackTraceSelector); err != nil {
 		return nil, err
 	}
+	b := &buckets{
+		selection: s, start: in.Start, step: step, of: map[bucketKey]*bucket{}, exemplars: map[profileGroup]*exemplar{},
+		isAverage:    in.GetAggregation() == typesv1.TimeSeriesAggregationType_TIME_SERIES_AGGREGATION_TYPE_AVERAGE,
+		hasExemplars: in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL,
+	}
 	// Points are at start, start+step and so on; what is later than the last of them belongs to none.
 	last := in.Start + (in.End-in.Start)/step*step
-	type key struct {
-		group int
-		at    int64
-	}
-	found := map[key]*bucket{}
-	exemplars := in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL
-	byProfile := map[point]*exemplar{}
-	seen := map[profileGroup]bool{}
 	g, err := q.points(s, in.GroupBy, false, func(p *point) error {
 		if p.millis > last || in.End < in.Start {
 			return nil
 		}
-		at := in.Start
-		if p.millis > at {
-			at += (p.millis - at + step - 1) / step * step
-		}
-		b := found[key{p.group, at}]
-		if b == nil {
-			b = &bucket{}
-			found[key{p.group, at}] = b
-			if err := s.memory.Grow(2 * pointBytes); err != nil {
-				return err
-			}
-		}
-		b.sum += float64(p.value)
-		of := profileGroup{p.group, p.series, p.time}
-		if !seen[of] &&
-			(exemplars || in.GetAggregation() == typesv1.TimeSeriesAggregationType_TIME_SERIES_AGGREGATION_TYPE_AVERAGE) {
-			seen[of] = true
-			b.count++
-			if err := s.memory.Grow(pointBytes); err != nil {
-				return err
-			}
-		}
-		if exemplars {
-			return b.exemplify(s, byProfile, p)
-		}
-		return nil
+		return b.add(p)
 	})
 	if err != nil {
 		return nil, err
 	}
+	return connect.NewResponse(&querierv1.SelectSeriesResponse{Series: top(b.series(g), in.GetLimit())}), nil
+}
+
+// slot returns the time of the point that has what was at a time.
+func slot(start, step, millis int64) int64 {
+	return start + max(millis-start+step-1, 0)/step*step
+}
+
+// add adds a point. The largest profile of a bucket is its exemplar.
+func (b *buckets) add(p *point) error {
+	key, taken := bucketKey{p.group, slot(b.start, b.step, p.millis)}, 0
+	in := b.of[key]
+	if in == nil {
+		in = &bucket{}
+		b.of[key] = in
+		taken += 2 * pointBytes
+	}
+	in.sum += float64(p.value)
+	if b.hasExemplars || b.isAverage {
+		of := profileGroup{p.group, p.series, p.time}
+		e := b.exemplars[of]
+		if e == nil {
+			e = &exemplar{point: *p}
+			b.exemplars[of] = e
+			in.count++
+			taken += 2 * pointBytes
+		}
+		if e.value += p.value; in.best == nil || e.value > in.best.value {
+			in.best = e
+		}
+	}
+	return b.memory.Grow(taken)
+}
+
+// series returns the points of each group that has some.
+func (b *buckets) series(g *groups) []*typesv1.Series {
 	series := make([]*typesv1.Series, len(g.labels))
 	for i, list := range g.labels {
 		series[i] = &typesv1.Series{Labels: pairs(list)}
 	}
-	for k, b := range found {
-		value := b.sum
-		if in.GetAggregation() == typesv1.TimeSeriesAggregationType_TIME_SERIES_AGGREGATION_TYPE_AVERAGE {
-			value /= float64(b.count)
+	for k, in := range b.of {
+		p := &typesv1.Point{Timestamp: k.at, Value: in.sum}
+		if b.isAverage {
+			p.Value /= float64(in.count)
 		}
-		p := &typesv1.Point{Timestamp: k.at, Value: value}
-		if b.best != nil {
-			p.Exemplars = []*typesv1.Exemplar{s.exemplar(&b.best.point, b.best.value, in.GroupBy)}
+		if b.hasExemplars {
+			p.Exemplars = []*typesv1.Exemplar{b.exemplar(&in.best.point, in.best.value, g.by)}
 		}
 		series[k.group].Points = append(series[k.group].Points, p)
 	}
-	series = slices.DeleteFunc(series, func(s *typesv1.Series) bool { return len(s.Points) == 0 })
-	return connect.NewResponse(&querierv1.SelectSeriesResponse{Series: top(series, in.GetLimit())}), nil
-}
-
-// profileGroup is what a group has of a profile.
-type profileGroup struct {
-	group, series int
-	time          int64
-}
-
-// exemplify adds a point to its profile, and makes the largest profile of the bucket its exemplar.
-func (b *bucket) exemplify(s *selection, byProfile map[point]*exemplar, p *point) error {
-	key := point{group: p.group, series: p.series, time: p.time}
-	e := byProfile[key]
-	if e == nil {
-		e = &exemplar{point: *p}
-		byProfile[key] = e
-		if err := s.memory.Grow(2 * pointBytes); err != nil {
-			return err
-		}
-	}
-	if e.value += p.value; b.best == nil || e.value > b.best.value {
-		b.best = e
-	}
-	return nil
+	return slices.DeleteFunc(series, func(s *typesv1.Series) bool { return len(s.Points) == 0 })
 }
 
 // exemplar describes a profile, or a span in it. Its labels are those of its series without those that the group has.
@@ -291,151 +291,4 @@ func top(series []*typesv1.Series, limit int64) []*typesv1.Series {
 		return series[:limit]
 	}
 	return series
-}
-
-const heatRows = 20
-
-// SelectHeatmap counts profiles, or spans, by time and value.
-func (q *Querier) SelectHeatmap(
-	ctx context.Context, r *connect.Request[querierv1.SelectHeatmapRequest],
-) (*connect.Response[querierv1.SelectHeatmapResponse], error) {
-	in := r.Msg
-	step, err := stepMillis(in.Step)
-	spans := in.QueryType == querierv1.HeatmapQueryType_HEATMAP_QUERY_TYPE_SPAN
-	switch {
-	case err != nil:
-		return nil, err
-	case in.GetLimit() < 0:
-		return nil, invalid("limit must not be negative, found %d", in.GetLimit())
-	case in.Start >= in.End:
-		return nil, invalid("start must be before end, found %d and %d", in.Start, in.End)
-	case in.QueryType == querierv1.HeatmapQueryType_HEATMAP_QUERY_TYPE_UNSPECIFIED:
-		return nil, invalid("query_type must be HEATMAP_QUERY_TYPE_INDIVIDUAL or HEATMAP_QUERY_TYPE_SPAN")
-	case in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL && spans,
-		in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_SPAN && !spans:
-		return nil, invalid("exemplar_type must match query_type")
-	}
-	s, err := q.selectTyped(ctx, in.ProfileTypeID, in.LabelSelector, in.Start-step, in.End)
-	if err != nil {
-		return nil, err
-	}
-	if spans {
-		s.series, s.rest = s.withLinks()
-	}
-	// Values of one profile, or of one span in it, are added up first.
-	values := map[point]int64{}
-	g, err := q.points(s, in.GroupBy, spans, func(p *point) error {
-		if spans && p.link.SpanID == [8]byte{} {
-			return nil
-		}
-		key := *p
-		key.value = 0
-		before := len(values)
-		if values[key] += p.value; len(values) > before {
-			return s.memory.Grow(2 * pointBytes)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return connect.NewResponse(&querierv1.SelectHeatmapResponse{Series: topHeat(s.heatmap(g, values, in, step),
-		in.GetLimit())}), nil
-}
-
-// withLinks returns the series some of whose samples have links.
-func (s *selection) withLinks() (series []store.Series, rest [][]*labels.Matcher) {
-	for i := range s.series {
-		if s.series[i].HasLinks {
-			series, rest = append(series, s.series[i]), append(rest, s.rest[i])
-		}
-	}
-	return series, rest
-}
-
-func (s *selection) heatmap(g *groups, values map[point]int64, in *querierv1.SelectHeatmapRequest,
-	step int64) []*typesv1.HeatmapSeries {
-	if len(values) == 0 {
-		return nil
-	}
-	least, most := int64(math.MaxInt64), int64(0)
-	for _, value := range values {
-		least, most = min(least, value), max(most, value)
-	}
-	if least == most {
-		most = least + 1
-	}
-	var yMin [heatRows]float64
-	height := float64(most-least) / heatRows
-	for i := range yMin {
-		yMin[i] = float64(least + int64(float64(i)*height))
-	}
-	type slotKey struct {
-		group int
-		at    int64
-	}
-	type cellKey struct {
-		slotKey
-		row int
-	}
-	slots, best := map[slotKey]*typesv1.HeatmapSlot{}, map[cellKey]*exemplar{}
-	isShown := in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL ||
-		in.ExemplarType == typesv1.ExemplarType_EXEMPLAR_TYPE_SPAN
-	lastSlot := in.Start + (in.End-in.Start+step-1)/step*step
-	for p, value := range values {
-		at := in.Start
-		if p.millis > at {
-			at = min(at+(p.millis-at+step-1)/step*step, lastSlot)
-		}
-		key := slotKey{p.group, at}
-		slot := slots[key]
-		if slot == nil {
-			slot = &typesv1.HeatmapSlot{Timestamp: at, YMin: slices.Clone(yMin[:]), Counts: make([]int32, heatRows)}
-			slots[key] = slot
-		}
-		row := 0
-		for row+1 < heatRows && float64(value) >= yMin[row+1] {
-			row++
-		}
-		// If rows have no height, the last one has all values: it reaches up to the largest.
-		slot.Counts[row]++
-		cell := cellKey{key, row}
-		if e := best[cell]; isShown && (e == nil || value > e.value || value == e.value && p.isBefore(&e.point)) {
-			best[cell] = &exemplar{p, value}
-		}
-	}
-	for key, e := range best {
-		slot := slots[key.slotKey]
-		slot.Exemplars = append(slot.Exemplars, s.exemplar(&e.point, e.value, in.GroupBy))
-	}
-	series := make([]*typesv1.HeatmapSeries, len(g.labels))
-	for i, list := range g.labels {
-		series[i] = &typesv1.HeatmapSeries{Labels: pairs(list)}
-	}
-	for key, slot := range slots {
-		slices.SortFunc(slot.Exemplars, func(a, b *typesv1.Exemplar) int { return cmp.Compare(a.Value, b.Value) })
-		series[key.group].Slots = append(series[key.group].Slots, slot)
-	}
-	series = slices.DeleteFunc(series, func(s *typesv1.HeatmapSeries) bool { return len(s.Slots) == 0 })
-	for _, s := range series {
-		slices.SortFunc(s.Slots, func(a, b *typesv1.HeatmapSlot) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
-	}
-	slices.SortFunc(series, func(a, b *typesv1.HeatmapSeries) int { return comparePairs(a.Labels, b.Labels) })
-	return series
-}
-
-func topHeat(series []*typesv1.HeatmapSeries, limit int64) []*typesv1.HeatmapSeries {
-	if limit <= 0 || int64(len(series)) <= limit {
-		return series
-	}
-	count := func(s *typesv1.HeatmapSeries) (n int) {
-		for _, slot := range s.Slots {
-			for _, c := range slot.Counts {
-				n += int(c)
-			}
-		}
-		return n
-	}
-	slices.SortStableFunc(series, func(a, b *typesv1.HeatmapSeries) int { return cmp.Compare(count(b), count(a)) })
-	return series[:limit]
 }

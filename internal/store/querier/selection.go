@@ -1,0 +1,356 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package querier
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+)
+
+// This file selects series by their labels, and then profiles and samples of them.
+
+type selection struct {
+	*naming
+	ctx context.Context //nolint:containedctx // it is that of one query, as the selection is
+	// from and until are in Unix nanoseconds; until is not selected.
+	from, until int64
+	series      []store.Series
+	// rest has, for each series, the matchers that its samples decide.
+	rest [][]*labels.Matcher
+	// profiles, spans and traces select, if there are any.
+	profiles map[profileID]bool
+	spans    map[[8]byte]bool
+	traces   map[[16]byte]bool
+	// sites are the names of the functions that stacks begin with, from the root on; begins has the stacks of dictionary
+	// over that were compared.
+	sites  []string
+	begins map[int32]bool
+	over   *dictionary.Dictionary
+	// decided has the results of rest, by dictionary, set and series.
+	decided decisions[bool]
+}
+
+type decision struct {
+	set    dictionary.AttributeSetIndex
+	series int
+}
+
+// decisions are what was decided about the sets of the current dictionary: each goes with its block.
+type decisions[T any] struct {
+	dict *dictionary.Dictionary
+	of   map[decision]T
+}
+
+// decide returns what was decided about the attributes of a sample, or else decides it. Its callers check the memory.
+func (d *decisions[T]) decide(samples *store.Samples, row int, memory *size.Meter,
+	decide func(dictionary.AttributeSetIndex) T) T {
+	if d.dict != samples.Dict {
+		d.dict, d.of = samples.Dict, map[decision]T{}
+	}
+	key := decision{setOf(samples, row), samples.Series}
+	decided, ok := d.of[key]
+	if !ok {
+		decided = decide(key.set)
+		_ = memory.Grow(2 * cacheBytes)
+		d.of[key] = decided
+	}
+	return decided
+}
+
+// profileID identifies a profile: its series and its time.
+type profileID [16]byte
+
+func (id profileID) String() string {
+	s := hex.EncodeToString(id[:])
+	return strings.Join([]string{s[:8], s[8:12], s[12:16], s[16:20], s[20:]}, "-")
+}
+
+func identify(s *store.Series, time int64) profileID {
+	h := sha256.New()
+	var number [8]byte
+	for _, name := range []string{s.Service, s.Profile, s.Type.String()} {
+		binary.BigEndian.PutUint64(number[:], uint64(len(name)))
+		_, _ = h.Write(append(number[:], name...))
+	}
+	for _, a := range s.Labels {
+		binary.BigEndian.PutUint64(number[:], uint64(len(a.Key)))
+		_, _ = h.Write(append(append(number[:], a.Key...), a.Value...))
+	}
+	binary.BigEndian.PutUint64(number[:], uint64(time))
+	_, _ = h.Write(number[:])
+	var id profileID
+	copy(id[:], h.Sum(nil))
+	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // a UUID of version 8
+	return id
+}
+
+// choose returns the selection of series that match, between two times in Unix milliseconds, both of which belong to
+// it.
+func (q *Querier) choose(
+	ctx context.Context, matchers []*labels.Matcher, start, end int64, dots bool,
+) (*selection, error) {
+	meter := meterOf(ctx)
+	s := &selection{naming: newNaming(meter, dots), ctx: ctx, from: nanos(start), until: nanos(end)}
+	if s.until < maxNanos {
+		s.until++
+	}
+	if s.until <= s.from {
+		return s, nil
+	}
+	sel := model.Selection{From: s.from, Until: s.until, Meter: meter}
+	for _, m := range matchers {
+		if m.Name == serviceLabel && m.Type == labels.MatchEqual {
+			sel.Service = m.Value
+			if m.Value == "" {
+				return s, nil // every series has one
+			}
+		}
+	}
+	list, err := q.Store.Series(ctx, sel)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range withCPUTime(list) {
+		rest, ok := s.match(&in, matchers)
+		if err := meter.Grow(0); err != nil {
+			return nil, err
+		}
+		if ok {
+			s.series, s.rest = append(s.series, in), append(s.rest, rest)
+		}
+	}
+	return s, nil
+}
+
+const maxNanos = int64(1) << 62
+
+func nanos(millis int64) int64 {
+	const unit = 1_000_000
+	return min(max(millis, 0), maxNanos/unit) * unit
+}
+
+// match reports whether a series can match, and the matchers that its samples decide.
+func (s *selection) match(in *store.Series, matchers []*labels.Matcher) (rest []*labels.Matcher, ok bool) {
+	for _, m := range matchers {
+		value, has := s.value(in, m.Name)
+		switch {
+		case has && !m.Matches(value), !has && !in.HasAttributes && !m.Matches(""):
+			return nil, false
+		case !has && in.HasAttributes:
+			rest = append(rest, m)
+		}
+	}
+	return rest, true
+}
+
+// withCPUTime adds, to series that only count samples of CPU time (eBPF's, Splunk's), those of the time itself, as the
+// exporter pyroscope does.
+func withCPUTime(list []store.Series) []store.Series {
+	cpu, count := model.SampleType{Type: "cpu", Unit: "nanoseconds"}, model.SampleType{Type: "samples", Unit: "count"}
+	key := func(s *store.Series) string { return fmt.Sprint(s.Service, "\x00", s.Profile, "\x00", s.Labels) }
+	var has map[string]bool
+	for i := range list {
+		s := &list[i]
+		if s.Type != count || s.PeriodType != cpu {
+			continue
+		}
+		if has == nil {
+			has = map[string]bool{}
+			for k := range list {
+				if list[k].Type == cpu {
+					has[key(&list[k])] = true
+				}
+			}
+		}
+		if !has[key(s)] {
+			derived := *s
+			derived.Type, derived.TimesPeriod = cpu, true
+			list = append(list, derived)
+		}
+	}
+	return list
+}
+
+// needsProfiles reports whether samples must be looked at, profile by profile, to decide what is selected.
+func (s *selection) needsProfiles() bool {
+	return len(s.spans)+len(s.traces)+len(s.profiles) > 0 || slices.ContainsFunc(s.rest, func(r []*labels.Matcher) bool {
+		return len(r) > 0
+	})
+}
+
+// want returns what of samples the selection must see, besides what the query wants of them.
+func (s *selection) want(want store.Want) store.Want {
+	want.Stacks = want.Stacks || len(s.sites) > 0
+	if !s.needsProfiles() {
+		return want
+	}
+	want.Profiles = true
+	want.Links = want.Links || len(s.spans)+len(s.traces) > 0
+	want.Attributes = want.Attributes || slices.ContainsFunc(s.rest, func(r []*labels.Matcher) bool { return len(r) > 0 })
+	return want
+}
+
+func (s *selection) query(want store.Want) *store.Query {
+	return store.NewQuery(s.ctx, s.memory, s.series, s.from, s.until, s.want(want))
+}
+
+// keep returns what chooses among the samples; nil if it is all.
+func (s *selection) keep() func(samples *store.Samples, row int) bool {
+	if !s.needsProfiles() && len(s.sites) == 0 {
+		return nil
+	}
+	return s.keeps
+}
+
+func (s *selection) keeps(samples *store.Samples, row int) bool {
+	if len(s.profiles) > 0 && !s.profiles[identify(&s.series[samples.Series], samples.Time)] {
+		return false
+	}
+	if len(s.spans)+len(s.traces) > 0 {
+		if row >= len(samples.Links) {
+			return false
+		}
+		link := samples.Dict.Links.At(dictionary.LinkIndex(samples.Links[row]))
+		if len(s.spans) > 0 && !s.spans[link.SpanID] || len(s.traces) > 0 && !s.traces[link.TraceID] {
+			return false
+		}
+	}
+	if len(s.sites) > 0 && !s.keepsStack(samples, row) {
+		return false
+	}
+	// Without profiles, the series is not known: then no labels are left to decide.
+	rest := s.rest[samples.Series]
+	if len(rest) == 0 {
+		return true
+	}
+	return s.decided.decide(samples, row, s.memory, func(set dictionary.AttributeSetIndex) bool {
+		for _, m := range rest {
+			// A selector can be a long regular expression, and there can be very many sets.
+			if s.memory.Check() != nil || !m.Matches(s.sampleValue(samples.Dict, set, m.Name)) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// keepsStack reports whether the stack of a sample is that of the call site.
+func (s *selection) keepsStack(samples *store.Samples, row int) bool {
+	if s.over != samples.Dict {
+		s.over, s.begins = samples.Dict, map[int32]bool{}
+	}
+	key := int32(0)
+	if row < len(samples.Stacks) {
+		key = samples.Stacks[row]
+	}
+	ok, known := s.begins[key]
+	if !known {
+		ok = samples.Begins(row, s.sites)
+		_ = s.memory.Grow(cacheBytes) // Read checks
+		s.begins[key] = ok
+	}
+	return ok
+}
+
+func setOf(samples *store.Samples, row int) dictionary.AttributeSetIndex {
+	if row >= len(samples.Attributes) {
+		return 0
+	}
+	return dictionary.AttributeSetIndex(samples.Attributes[row])
+}
+
+// labelSets calls use with the labels of each series and of its samples, as far as they are wanted: names are those
+// that are wanted, or nil for all.
+func (q *Querier) labelSets(s *selection, names []string, use func([]label) error) error {
+	var scan []store.Series
+	var rest [][]*labels.Matcher
+	for i := range s.series {
+		in := &s.series[i]
+		if in.HasAttributes && (len(s.rest[i]) > 0 || s.lacks(in, names)) {
+			scan, rest = append(scan, *in), append(rest, s.rest[i])
+			continue
+		}
+		if err := cmp.Or(s.memory.Check(), use(s.wanted(s.all(in), names))); err != nil {
+			return err
+		}
+	}
+	if len(scan) == 0 {
+		return nil
+	}
+	of := *s
+	of.decided = decisions[bool]{} // its series have other numbers
+	of.series, of.rest = scan, rest
+	selected, err := q.Store.Select(s.ctx,
+		store.NewQuery(s.ctx, s.memory, scan, s.from, s.until, store.Want{Attributes: true, Profiles: true}))
+	if err != nil {
+		return err
+	}
+	defer selected.Close()
+	var used decisions[error]
+	return selected.Read(func(samples *store.Samples) error {
+		for row := range samples.Len() {
+			err := used.decide(samples, row, s.memory, func(set dictionary.AttributeSetIndex) error {
+				if !of.keeps(samples, row) {
+					return nil
+				}
+				return use(s.wanted(s.withSample(&scan[samples.Series], samples.Dict, set), names))
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return s.memory.Check()
+	})
+}
+
+// withSample returns the labels of a series and of a sample of it.
+func (n *naming) withSample(in *store.Series, dict *dictionary.Dictionary, set dictionary.AttributeSetIndex) []label {
+	list := n.all(in)
+	n.ofSample(dict, set, func(key, value string) {
+		name := n.listed(key)
+		if !slices.ContainsFunc(list, func(l label) bool { return l.name == name }) {
+			list = append(list, label{name, value})
+		}
+	})
+	return list
+}
+
+// lacks reports whether samples of a series can have labels that it has not itself.
+func (s *selection) lacks(in *store.Series, names []string) bool {
+	if names == nil {
+		return true
+	}
+	return slices.ContainsFunc(names, func(name string) bool { _, ok := s.value(in, name); return !ok })
+}
+
+// wanted returns the labels of the given names, sorted by name.
+func (s *selection) wanted(list []label, names []string) []label {
+	if names != nil {
+		var kept []label
+		for _, name := range names {
+			for _, l := range list {
+				if l.name == name || s.is(l.name, name) || s.plain(name) == l.name {
+					kept = append(kept, label{name, l.value})
+					break
+				}
+			}
+		}
+		list = kept
+	}
+	slices.SortFunc(list, func(a, b label) int { return strings.Compare(a.name, b.name) })
+	return slices.CompactFunc(list, func(a, b label) bool { return a.name == b.name })
+}
