@@ -60,7 +60,10 @@ func New(cfg Config) (*Engine, error) {
 
 // statement is SQL with its parameters, and at most one table that comes with it.
 type statement struct {
-	sql strings.Builder
+	columns
+	// from names the table of profiles.
+	from string
+	sql  strings.Builder
 	// names has the parameters by their SQL: equal ones are one.
 	names map[string]string
 	err   error
@@ -68,8 +71,6 @@ type statement struct {
 	tableName, structure string
 	rows                 []byte
 }
-
-func newStatement() *statement { return &statement{names: map[string]string{}} }
 
 func (s *statement) add(parts ...string) *statement {
 	for _, part := range parts {
@@ -124,21 +125,19 @@ const (
 	maxAddressBytes   = 1_000_000
 )
 
-// body returns parts of the body of the request that brings the table, and its type.
-func (s *statement) body() (parts [][]byte, contentType string, err error) {
+// body returns the body of the request, which brings the table, and its type.
+func (s *statement) body() (body []byte, contentType string, err error) {
 	if s.tableName == "" {
 		return nil, "text/plain", nil
 	}
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	if _, err = w.CreateFormFile(s.tableName, s.tableName); err != nil {
-		return nil, "", err
+	b := bytes.NewBuffer(make([]byte, 0, len(s.rows)+1024))
+	w := multipart.NewWriter(b)
+	part, err := w.CreateFormFile(s.tableName, s.tableName)
+	if err == nil {
+		_, err = part.Write(s.rows)
 	}
-	head := b.Len()
-	if err = w.Close(); err != nil {
-		return nil, "", err
-	}
-	return [][]byte{b.Bytes()[:head], s.rows, b.Bytes()[head:]}, w.FormDataContentType(), nil
+	err = cmp.Or(err, w.Close())
+	return b.Bytes(), w.FormDataContentType(), err
 }
 
 // maxErrorBytes is how much of an error is read, maxErrorText how much of it is told.
@@ -147,17 +146,17 @@ const (
 	maxErrorText  = 400
 )
 
-// run sends a statement, and calls read until it returns io.EOF.
-func (e *Engine) run(ctx context.Context, s *statement, read func(*reader) error) error {
+// settings returns a statement, its parameters, and the bounds of its answer.
+func (e *Engine) settings(ctx context.Context, s *statement) url.Values {
 	settings := url.Values{
 		"query": {s.sql.String()}, "database": {e.cfg.Database}, "default_format": {"RowBinary"},
 		// The answer begins when all of it is there: an error comes in its place, not within.
 		"wait_end_of_query": {"1"}, "result_overflow_mode": {"throw"},
 		// With it, sums would no longer have the text of those in projections, and be computed of all rows.
 		"optimize_functions_to_subcolumns": {"0"},
+		"max_result_rows":                  {strconv.Itoa(e.cfg.MaxResultRows)},
+		"max_result_bytes":                 {strconv.Itoa(e.cfg.MaxResultBytes)},
 	}
-	settings.Set("max_result_rows", strconv.Itoa(e.cfg.MaxResultRows))
-	settings.Set("max_result_bytes", strconv.Itoa(e.cfg.MaxResultBytes))
 	if deadline, ok := ctx.Deadline(); ok {
 		settings.Set("max_execution_time", strconv.Itoa(max(1, int(math.Ceil(time.Until(deadline).Seconds())))))
 	}
@@ -169,41 +168,39 @@ func (e *Engine) run(ctx context.Context, s *statement, read func(*reader) error
 		settings.Set(s.tableName+"_structure", s.structure)
 		settings.Set(s.tableName+"_format", "RowBinary")
 	}
+	return settings
+}
+
+func (e *Engine) request(ctx context.Context, s *statement) (*http.Request, error) {
 	body, contentType, err := s.body()
 	if err := cmp.Or(s.err, err); err != nil {
-		return err
+		return nil, err
 	}
 	endpoint, err := url.Parse(e.cfg.Endpoint)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if endpoint.RawQuery = settings.Encode(); len(endpoint.RawQuery) > maxAddressBytes {
-		return fmt.Errorf("%w for ClickHouse: the query has %d bytes of names, of at most %d", model.ErrTooLarge,
+	if endpoint.RawQuery = e.settings(ctx, s).Encode(); len(endpoint.RawQuery) > maxAddressBytes {
+		return nil, fmt.Errorf("%w for ClickHouse: the query has %d bytes of names, of at most %d", model.ErrTooLarge,
 			len(endpoint.RawQuery), maxAddressBytes)
 	}
-	// A connection that ClickHouse has just closed lets the client send the body again.
-	getBody := func() (io.ReadCloser, error) {
-		readers := make([]io.Reader, len(body))
-		for i := range body {
-			readers[i] = bytes.NewReader(body[i])
-		}
-		return io.NopCloser(io.MultiReader(readers...)), nil
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.String(), http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.String(), bytes.NewReader(body))
 	if err != nil {
-		return err
-	}
-	if len(body) > 0 {
-		req.GetBody = getBody
-		req.Body, _ = getBody()
-		for _, part := range body {
-			req.ContentLength += int64(len(part))
-		}
+		return nil, err
 	}
 	req.Header.Set("Content-Type", contentType)
 	if e.cfg.Username != "" {
 		req.Header.Set("X-ClickHouse-User", e.cfg.Username)
 		req.Header.Set("X-ClickHouse-Key", e.cfg.Password)
+	}
+	return req, nil
+}
+
+// run sends a statement, and calls read and use for each row of the answer.
+func (e *Engine) run(ctx context.Context, s *statement, read func(*reader), use func() error) error {
+	req, err := e.request(ctx, s)
+	if err != nil {
+		return err
 	}
 	resp, err := e.cfg.Client.Do(req)
 	if err != nil {
@@ -215,20 +212,19 @@ func (e *Engine) run(ctx context.Context, s *statement, read func(*reader) error
 		return refusal(resp.StatusCode, string(text))
 	}
 	in := newReader(resp.Body, e.cfg.MaxResultBytes)
-	for {
-		if in.atEnd() {
-			return nil
-		}
-		if err := read(in); err != nil {
-			return err
-		}
+	for !in.atEnd() {
+		read(in)
 		if errors.Is(in.err, model.ErrTooLarge) {
 			return in.err
 		}
 		if in.err != nil {
 			return failure(ctx, in.err)
 		}
+		if err := use(); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // failure returns the error of a request that had no answer. Its own says where the engine is, which a reader need not

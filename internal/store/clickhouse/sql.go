@@ -38,14 +38,11 @@ func (e *Engine) layout(ctx context.Context) (columns, error) {
 	if found := e.columns.Load(); found != nil {
 		return *found, nil
 	}
-	s := newStatement()
+	s := &statement{names: map[string]string{}}
 	s.add("SELECT countIf(name IN ('ProfileName', 'SeriesId', 'StackId')), count() FROM system.columns WHERE database = ",
 		s.string(e.cfg.Database), " AND table = ", s.string(e.cfg.Table))
 	own, all := int64(0), int64(0)
-	err := e.run(ctx, s, func(r *reader) error {
-		own, all = r.int64(), r.int64()
-		return nil
-	})
+	err := e.run(ctx, s, func(r *reader) { own, all = r.int64(), r.int64() }, func() error { return nil })
 	if err != nil || all == 0 {
 		return computed, err // the exporter makes the table when it starts
 	}
@@ -57,10 +54,15 @@ func (e *Engine) layout(ctx context.Context) (columns, error) {
 	return found, nil
 }
 
-// from is the table.
-func (e *Engine) from() string { return " FROM `" + e.cfg.Database + "`.`" + e.cfg.Table + "`" }
+// statement begins a statement. If the columns are not known, running it returns why.
+func (e *Engine) statement(ctx context.Context) *statement {
+	c, err := e.layout(ctx)
+	return &statement{
+		columns: c, names: map[string]string{}, err: err, from: " FROM `" + e.cfg.Database + "`.`" + e.cfg.Table + "`",
+	}
+}
 
-func services(s *statement, service string) string {
+func (s *statement) services(service string) string {
 	if service == kind.UnknownService {
 		return "ServiceName IN " + s.strings([]string{service, ""})
 	}
@@ -68,7 +70,7 @@ func services(s *statement, service string) string {
 }
 
 // between is a condition on the times of profiles.
-func between(s *statement, from, until int64) string {
+func (s *statement) between(from, until int64) string {
 	sql := "Timestamp >= fromUnixTimestamp64Nano(" + s.int(max(from, 0)) + ")"
 	if until != 0 {
 		sql += " AND Timestamp < fromUnixTimestamp64Nano(" + s.int(until) + ")"
@@ -77,9 +79,9 @@ func between(s *statement, from, until int64) string {
 }
 
 // days is a condition on the days of profiles, if there are projections by day.
-func (c *columns) days(s *statement, from, until int64) string {
-	if !c.hasProjections {
-		return between(s, from, until)
+func (s *statement) days(from, until int64) string {
+	if !s.hasProjections {
+		return s.between(from, until)
 	}
 	sql := "toDate(Timestamp) >= toDate(fromUnixTimestamp64Nano(" + s.int(max(from, 0)) + "))"
 	if until != 0 {
@@ -88,15 +90,16 @@ func (c *columns) days(s *statement, from, until int64) string {
 	return sql
 }
 
-func (c *columns) ofTypes(s *statement, types []store.EngineType) string {
+// ofTypes is a condition on the types of profiles, which are of one service.
+func (s *statement) ofTypes(types []store.EngineType) string {
 	list := make([]string, len(types))
 	for i := range types {
 		t := &types[i]
-		list[i] = "(" + c.name + " = " + s.string(t.Stated) + " AND SampleType = " + s.string(t.Type.Type) +
+		list[i] = "(" + s.name + " = " + s.string(t.Stated) + " AND SampleType = " + s.string(t.Type.Type) +
 			" AND SampleUnit = " + s.string(t.Type.Unit) +
 			" AND PeriodType = " + s.string(t.PeriodType.Type) + " AND PeriodUnit = " + s.string(t.PeriodType.Unit) + ")"
 	}
-	return "(" + strings.Join(list, " OR ") + ")"
+	return s.services(types[0].Service) + " AND (" + strings.Join(list, " OR ") + ")"
 }
 
 // The value and the number of observations of a row, whose sums are in the projections `profiles` and `hours` of
@@ -109,82 +112,63 @@ const (
 )
 
 // profiles selects profiles without their samples, as does the projection `profiles`.
-func (e *Engine) profiles(c *columns, where string) string {
-	return "SELECT ServiceName, " + c.name + " AS Name, SampleType, SampleUnit, PeriodType, PeriodUnit, " + c.series +
+func (s *statement) profiles(where string) string {
+	return "SELECT ServiceName, " + s.name + " AS Name, SampleType, SampleUnit, PeriodType, PeriodUnit, " + s.series +
 		" AS Series, Timestamp," +
 		" max(DurationNano) AS Duration, max(Period) AS MaxPeriod," +
 		" sum(" + valueOfRow + ") AS Total, sum(" + samplesOfRow + ") AS Samples," +
 		" min(arrayMin(TimestampsUnixNano)) AS First, max(arrayMax(TimestampsUnixNano)) AS Last," +
 		" max(notEmpty(SampleAttributes)) AS HasAttributes, max(notEmpty(TraceId)) AS HasLinks" +
-		e.from() + " WHERE " + where +
+		s.from + " WHERE " + where +
 		" GROUP BY ServiceName, Name, SampleType, SampleUnit, PeriodType, PeriodUnit, Series, Timestamp"
 }
 
 // Types lists what profiles there are.
 func (e *Engine) Types(ctx context.Context, service string, from, until int64,
 	use func(*store.EngineType) error) error {
-	c, err := e.layout(ctx)
-	if err != nil {
-		return err
-	}
-	s := newStatement()
-	where, ofDays := between(s, from, until), c.days(s, from, until)
+	s := e.statement(ctx)
+	where, ofDays := s.between(from, until), s.days(from, until)
 	if service != "" {
-		where, ofDays = where+" AND "+services(s, service), ofDays+" AND "+services(s, service)
+		where, ofDays = where+" AND "+s.services(service), ofDays+" AND "+s.services(service)
 	}
 	s.add("SELECT if(ServiceName = '', ", s.string(kind.UnknownService),
 		", toString(ServiceName)) AS Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit,",
 		" min(toUnixTimestamp64Nano(Timestamp)), max(toUnixTimestamp64Nano(Timestamp) + toInt64(Duration)), toInt64(max(Duration)),",
 		" toInt64(sum(Samples)), toInt64(uniqExact(Series)), max(Last) != 0, Temporality",
-		" FROM (", e.profiles(&c, where), ") AS profiles LEFT JOIN (SELECT ", c.series,
+		" FROM (", s.profiles(where), ") AS profiles LEFT JOIN (SELECT ", s.series,
 		" AS OfSeries, toString(any(ProfileAttributes)['",
-		kind.TemporalityAttribute, "']) AS Temporality", e.from(), " WHERE ", ofDays,
+		kind.TemporalityAttribute, "']) AS Temporality", s.from, " WHERE ", ofDays,
 		" GROUP BY OfSeries HAVING Temporality != '') AS stated",
 		" ON Series = OfSeries GROUP BY Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit, Temporality")
-	return e.run(ctx, s, func(r *reader) error {
-		t := store.EngineType{
+	t := &store.EngineType{}
+	return e.run(ctx, s, func(r *reader) {
+		*t = store.EngineType{
 			Service: r.string(), Stated: r.string(), Type: model.SampleType{Type: r.string(), Unit: r.string()},
 			PeriodType: model.SampleType{Type: r.string(), Unit: r.string()},
 			From:       r.int64(), Until: r.int64(), Duration: r.int64(), Samples: int(r.int64()), Instances: int(r.int64()),
 			IsTimed:     r.bool(),
 			Temporality: r.string(),
 		}
-		if r.err != nil {
-			return nil
-		}
-		return use(&t)
-	})
+	}, func() error { return use(t) })
 }
 
 // Series lists the series of a service.
 func (e *Engine) Series(ctx context.Context, service string, from, until int64,
 	use func(id store.EngineID, resource, profile []model.Attribute) error,
 ) error {
-	c, err := e.layout(ctx)
-	if err != nil {
-		return err
-	}
-	s := newStatement()
-	s.add("SELECT ", c.series, " AS Series, any(ResourceAttributes), any(ProfileAttributes)", e.from(),
-		" WHERE ", services(s, service), " AND ", c.days(s, from, until), " GROUP BY Series")
+	s := e.statement(ctx)
+	s.add("SELECT ", s.series, " AS Series, any(ResourceAttributes), any(ProfileAttributes)", s.from,
+		" WHERE ", s.services(service), " AND ", s.days(from, until), " GROUP BY Series")
+	var id store.EngineID
 	var resource, profile []model.Attribute
-	return e.run(ctx, s, func(r *reader) error {
-		id := r.id()
-		resource, profile = r.attributes(resource), r.attributes(profile)
-		if r.err != nil {
-			return nil
-		}
-		return use(id, resource, profile)
-	})
+	return e.run(ctx, s, func(r *reader) {
+		id, resource, profile = r.id(), r.attributes(resource), r.attributes(profile)
+	}, func() error { return use(id, resource, profile) })
 }
 
 // Profiles lists profiles without their samples.
 func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, until int64,
 	use func(*store.EngineProfile) error) error {
-	c, err := e.layout(ctx)
-	if err != nil {
-		return err
-	}
 	type key struct {
 		stated          string
 		typ, periodType model.SampleType
@@ -193,25 +177,22 @@ func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, u
 	for i := range types {
 		at[key{types[i].Stated, types[i].Type, types[i].PeriodType}] = i
 	}
-	s := newStatement()
+	s := e.statement(ctx)
 	s.add("SELECT Name, SampleType, SampleUnit, PeriodType, PeriodUnit, Series, toUnixTimestamp64Nano(Timestamp), toInt64(Duration), MaxPeriod, Total,",
 		" toInt64(Samples), toInt64(First), toInt64(Last), HasAttributes, HasLinks FROM (",
-		e.profiles(&c, services(s, types[0].Service)+" AND "+between(s, from, until)+" AND "+c.ofTypes(s, types)),
+		s.profiles(s.between(from, until)+" AND "+s.ofTypes(types)),
 		") ORDER BY Timestamp, Series")
-	return e.run(ctx, s, func(r *reader) error {
+	p := &store.EngineProfile{}
+	return e.run(ctx, s, func(r *reader) {
 		k := key{r.string(), model.SampleType{Type: r.string(), Unit: r.string()},
 			model.SampleType{Type: r.string(), Unit: r.string()}}
-		p := store.EngineProfile{
+		*p = store.EngineProfile{
 			Type: at[k], Series: r.id(), Time: r.int64(), Duration: min(r.int64(), math.MaxInt64/4), Period: r.int64(),
 			Total:   r.int64(),
 			Samples: int(r.int64()), First: r.int64(), Last: r.int64(), HasAttributes: r.bool(), HasLinks: r.bool(),
 		}
 		p.IsTimed = p.Last != 0
-		if r.err != nil {
-			return nil
-		}
-		return use(&p)
-	})
+	}, func() error { return use(p) })
 }
 
 // HasAttribute reports whether samples of the types, which are of one service, have an attribute of a key, with one of
@@ -219,33 +200,22 @@ func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, u
 func (e *Engine) HasAttribute(ctx context.Context, types []store.EngineType, from, until int64, key string,
 	values []string,
 ) (has bool, err error) {
-	c, err := e.layout(ctx)
-	if err != nil {
-		return false, err
-	}
-	s := newStatement()
+	s := e.statement(ctx)
 	k := s.string(key)
-	where := services(s, types[0].Service) + " AND " + between(s, from, until) + " AND " + c.ofTypes(s, types) +
-		" AND has(SampleAttributes.keys, " + k + ")"
+	where := s.between(from, until) + " AND " + s.ofTypes(types) + " AND has(SampleAttributes.keys, " + k + ")"
 	if values != nil {
 		where += " AND SampleAttributes[" + k + "] IN " + s.strings(values)
 	}
-	s.add("SELECT toInt64(count()) FROM (SELECT 1", e.from(), " WHERE ", where, " LIMIT 1)")
-	err = e.run(ctx, s, func(r *reader) error {
-		has = r.int64() > 0
-		return nil
-	})
+	s.add("SELECT toInt64(count()) FROM (SELECT 1", s.from, " WHERE ", where, " LIMIT 1)")
+	err = e.run(ctx, s, func(r *reader) { has = r.int64() > 0 }, func() error { return nil })
 	return has, err
 }
 
 // Rows adds up samples.
 func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store.EngineRow) error) error {
-	c, err := e.layout(ctx)
-	if err != nil {
-		return err
-	}
-	row := &store.EngineRow{}
-	return e.run(ctx, e.rows(&c, q), func(r *reader) error {
+	s, row := e.statement(ctx), &store.EngineRow{}
+	s.sums(q)
+	return e.run(ctx, s, func(r *reader) {
 		row.Sum, row.Samples, row.Value, row.Fraction = r.int32(), r.int64(), r.int64(), r.float64()
 		if q.Stacks {
 			row.Stack = r.id()
@@ -259,20 +229,15 @@ func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store
 		if q.Timestamps {
 			row.Time = r.int64()
 		}
-		if r.err != nil {
-			return nil
-		}
-		return use(row)
-	})
+	}, func() error { return use(row) })
 }
 
-// rows returns the statement of a query: rows of samples and of sums by hour, each with the span that its time lies in.
-func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
-	s := newStatement()
-	of := services(s, q.Types[0].Service) + " AND " + c.ofTypes(s, q.Types)
-	where := of + " AND " + between(s, q.From, q.Until+1)
+// sums adds the SQL of a query: rows of samples and of sums by hour, each with the span that its time lies in.
+func (s *statement) sums(q *store.EngineQuery) {
+	of := s.ofTypes(q.Types)
+	where := of + " AND " + s.between(q.From, q.Until+1)
 	value, samples, arrayJoin := valueOfRow, samplesOfRow, ""
-	columns, names := c.wanted(s, q)
+	columns, names := s.wanted(q)
 	if q.Timestamps {
 		arrayJoin = " ARRAY JOIN if(empty(TimestampsUnixNano), [toUnixTimestamp64Nano(Timestamp)]," +
 			" CAST(TimestampsUnixNano, 'Array(Int64)')) AS Time, if(empty(TimestampsUnixNano), [arraySum(Values)]," +
@@ -292,7 +257,7 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 			strings.Join(append([]string{"Series"}, names...), ", ") + ", Value, Samples FROM (SELECT " + hourOfRow +
 			" AS Hour, " +
 			strings.Join(columns, ", ") + ", sum(" + valueOfRow + ") AS Value, toInt64(sum(" + samplesOfRow + ")) AS Samples" +
-			e.from() + " WHERE " + of + " AND Hour >= toDateTime(" + s.int(q.WholeFrom/nanos) +
+			s.from + " WHERE " + of + " AND Hour >= toDateTime(" + s.int(q.WholeFrom/nanos) +
 			", 'UTC') AND Hour < toDateTime(" +
 			s.int(q.WholeUntil/nanos) + ", 'UTC') GROUP BY ALL)"
 	}
@@ -307,7 +272,7 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 	}, names...), ", "),
 		" FROM (SELECT toUnixTimestamp64Nano(Timestamp) AS At, ", strings.Join(columns, ", "), ", ", value,
 		" AS Value, toInt64(",
-		samples, ") AS Samples", e.from(), arrayJoin, " WHERE ", where, hours,
+		samples, ") AS Samples", s.from, arrayJoin, " WHERE ", where, hours,
 		") AS samples ASOF INNER JOIN spans ON Series = span_series AND At >= span_from WHERE At <= span_until")
 	if !q.Timestamps {
 		s.add(" GROUP BY ALL")
@@ -315,18 +280,17 @@ func (e *Engine) rows(c *columns, q *store.EngineQuery) *statement {
 			s.add(" HAVING Whole != 0 OR Part != 0")
 		}
 	}
-	return s
 }
 
 // wanted returns the columns of samples of a query, with their series as the first, and the names of the others.
-func (c *columns) wanted(s *statement, q *store.EngineQuery) (columns, names []string) {
-	columns = []string{c.series + " AS Series"}
+func (s *statement) wanted(q *store.EngineQuery) (columns, names []string) {
+	columns = []string{s.series + " AS Series"}
 	add := func(is bool, sql, name string) {
 		if is {
 			columns, names = append(columns, sql+" AS "+name), append(names, name)
 		}
 	}
-	add(q.Stacks, c.stack, "Stack")
+	add(q.Stacks, s.stack, "Stack")
 	add(q.Attributes, "SampleAttributes", "Attributes")
 	if !q.Attributes && q.Keys != nil {
 		are := make([]string, len(q.Keys))
@@ -366,27 +330,23 @@ func (s *statement) spans(list []store.EngineSpan) {
 // Stacks resolves stacks.
 func (e *Engine) Stacks(ctx context.Context, service string, from, until int64, ids []store.EngineID,
 	use func(*store.EngineStack) error) error {
-	c, err := e.layout(ctx)
-	if err != nil {
-		return err
-	}
-	s := newStatement()
+	s := e.statement(ctx)
 	s.tableName, s.structure = "wanted", "id FixedString(16)"
 	for i := range ids {
 		s.rows = append(s.rows, ids[i][:]...)
 	}
-	s.add("SELECT ", c.stack, " AS Stack")
+	s.add("SELECT ", s.stack, " AS Stack")
 	for _, column := range []string{"FunctionNames", "FileNames", "LineNumbers", "Addresses", "MappingFileNames"} {
 		s.add(", groupArray(1)(", column, ")[1]") // any takes eight times as long for lists
 	}
-	s.add(e.from(),
-		" WHERE ", services(s, service), " AND ", c.days(s, from, until),
+	s.add(s.from,
+		" WHERE ", s.services(service), " AND ", s.days(from, until),
 		" AND Stack IN (SELECT id FROM wanted) GROUP BY Stack")
 	var functions, files, mappings []string
 	var lines []int32
 	var addresses []int64
 	stack := &store.EngineStack{}
-	return e.run(ctx, s, func(r *reader) error {
+	return e.run(ctx, s, func(r *reader) {
 		stack.ID = r.id()
 		functions, files = list(r, functions, r.string), list(r, files, r.string)
 		lines, addresses, mappings = list(r, lines, r.int32), list(r, addresses, r.int64), list(r, mappings, r.string)
@@ -396,9 +356,5 @@ func (e *Engine) Stacks(ctx context.Context, service string, from, until int64, 
 				Function: functions[i], File: files[i], Mapping: mappings[i], Line: int64(lines[i]), Address: uint64(addresses[i]),
 			})
 		}
-		if r.err != nil {
-			return nil
-		}
-		return use(stack)
-	})
+	}, func() error { return use(stack) })
 }
