@@ -244,6 +244,15 @@ func (s *blockSource) Timeline(ctx context.Context, sel model.Selection, points 
 	return v.timeline(&sel, points, now, s.bounds)
 }
 
+// Label returns a label, if the series has it.
+func (s *Series) Label(key string) (string, bool) {
+	i := slices.IndexFunc(s.Labels, func(a model.Attribute) bool { return a.Key == key })
+	if i < 0 {
+		return "", false
+	}
+	return s.Labels[i].Value, true
+}
+
 // Querier computes answers from a source.
 type Querier struct{ Source }
 

@@ -34,6 +34,16 @@ type lineBounds struct{ Window, Resolution time.Duration }
 
 const maxPoints = 10_000
 
+// Sum returns the sum of the values that are there, and their number.
+func Sum(values []float64) (sum float64, known int) {
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			sum, known = sum+v, known+1
+		}
+	}
+	return sum, known
+}
+
 // timeline adds up the selected values.
 func (v *view) timeline(sel *model.Selection, points int, now time.Time, cfg lineBounds) (*Timeline, error) {
 	types, err := v.resolveTypes(sel, false)

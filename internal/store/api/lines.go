@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
@@ -81,11 +80,11 @@ func (s *server) lines(r *request) (*answer, error) {
 // common returns the value of an attribute that all series have, or an empty string.
 func common(series []store.Series, key string) (value string) {
 	for i := range series {
-		at := slices.IndexFunc(series[i].Labels, func(a model.Attribute) bool { return a.Key == key })
-		if at < 0 || i > 0 && series[i].Labels[at].Value != value {
+		found, ok := series[i].Label(key)
+		if !ok || i > 0 && found != value {
 			return ""
 		}
-		value = series[i].Labels[at].Value
+		value = found
 	}
 	return value
 }

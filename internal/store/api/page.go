@@ -4,7 +4,6 @@
 package api
 
 import (
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -167,12 +166,7 @@ func (s *server) typeCost(r *request, a *answer, sel model.Selection, in *store.
 // meanOf returns the mean of a state over the steps where it is known, or how much was added in a second of the part of
 // a time that has profiles.
 func meanOf(values []float64, in *store.ProfileInfo, from, until int64) (mean float64, has bool) {
-	sum, known := 0.0, 0
-	for _, v := range values {
-		if !math.IsNaN(v) {
-			sum, known = sum+v, known+1
-		}
-	}
+	sum, known := store.Sum(values)
 	covered := min(until, in.Until) - max(from, in.From)
 	switch {
 	case known == 0:

@@ -4,18 +4,17 @@
 package findings
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 // Finding is one sentence, with what shows it.
@@ -27,9 +26,8 @@ type Finding struct {
 }
 
 const (
-	maxNodes   = 100_000
-	day        = int64(24 * time.Hour)
-	versionKey = "service.version"
+	maxNodes = 100_000
+	day      = int64(24 * time.Hour)
 )
 
 // search is one look at a service. sel has its service and a time with both ends.
@@ -86,11 +84,8 @@ func (s *search) sum(sel model.Selection) (float64, error) {
 	}
 	sum := 0.0
 	for _, g := range t.Groups {
-		for _, v := range g.Values {
-			if v == v { // not NaN
-				sum += v
-			}
-		}
+		of, _ := store.Sum(g.Values)
+		sum += of
 	}
 	return sum, nil
 }
@@ -114,19 +109,19 @@ func (s *search) growth() error {
 		return nil
 	}
 	sel := s.of(in)
-	versions, err := s.versions(sel)
+	versions, err := query.Versions(s.ctx, s.Querier, sel, query.VersionKey)
 	if err != nil {
 		return err
 	}
 	base, since, before := sel, "today", "a day earlier"
 	link := s.link(in, "view", "diff")
 	if len(versions) > 1 {
-		last, previous := versions[len(versions)-1], versions[len(versions)-2]
-		sel.Attributes = []model.Attribute{{Key: versionKey, Value: last}}
-		base.Attributes = []model.Attribute{{Key: versionKey, Value: previous}}
+		last, previous := versions[len(versions)-1].Value, versions[len(versions)-2].Value
+		sel.Attributes = []model.Attribute{{Key: query.VersionKey, Value: last}}
+		base.Attributes = []model.Attribute{{Key: query.VersionKey, Value: previous}}
 		since, before = "in version "+last, "in "+previous
-		link.Set("attr."+versionKey, last)
-		link.Set("base.attr."+versionKey, previous)
+		link.Set("attr."+query.VersionKey, last)
+		link.Set("base.attr."+query.VersionKey, previous)
 	} else {
 		if in.From > sel.From-day {
 			return nil // there was nothing yet
@@ -160,30 +155,6 @@ func (s *search) growth() error {
 			percent(most.now), since, percent(most.before), before), "The difference is far larger than chance: compare them.")
 	}
 	return nil
-}
-
-// versions returns the versions in the time, in the order in which they appeared.
-func (s *search) versions(sel model.Selection) ([]string, error) {
-	series, err := s.Series(s.ctx, sel)
-	if err != nil {
-		return nil, err
-	}
-	first := map[string]int64{}
-	var names []string
-	for i := range series {
-		at := slices.IndexFunc(series[i].Labels, func(a model.Attribute) bool { return a.Key == versionKey })
-		if at < 0 {
-			continue
-		}
-		name := series[i].Labels[at].Value
-		if from, known := first[name]; !known {
-			names, first[name] = append(names, name), series[i].From
-		} else {
-			first[name] = min(from, series[i].From)
-		}
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(first[a], first[b]), cmp.Compare(a, b)) })
-	return names, nil
 }
 
 // leaves looks for functions that should not take much.

@@ -152,12 +152,7 @@ func onlyGrows(values []float64) (first, last float64, ok bool) {
 	}
 	before := math.Inf(-1)
 	for part := range parts {
-		sum, n := 0.0, 0
-		for _, v := range values[part*len(values)/parts : (part+1)*len(values)/parts] {
-			if !math.IsNaN(v) {
-				sum, n = sum+v, n+1
-			}
-		}
+		sum, n := store.Sum(values[part*len(values)/parts : (part+1)*len(values)/parts])
 		if n == 0 || sum/float64(n) <= before {
 			return 0, 0, false
 		}

@@ -304,11 +304,7 @@ func timeline(c *call, in *timelineIn) error {
 	}
 	sums := map[string]float64{}
 	for _, g := range tl.Groups {
-		for _, v := range g.Values {
-			if !math.IsNaN(v) {
-				sums[g.Name] += v
-			}
-		}
+		sums[g.Name], _ = store.Sum(g.Values)
 	}
 	slices.SortStableFunc(tl.Groups, func(a, b store.TimelineGroup) int { return cmp.Compare(sums[b.Name], sums[a.Name]) })
 	c.linef("%s %s %s over time, in %s (%s) for each step of %s; - is without profiles", name(sel.Service),

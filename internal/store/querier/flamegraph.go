@@ -51,11 +51,8 @@ func (q *Querier) SelectMergeStacktraces(
 		return connect.NewResponse(out), nil
 	case querierv1.ProfileFormat_PROFILE_FORMAT_PPROF:
 		profile, err := q.pprof(ctx, in)
-		if err != nil {
-			return nil, err
-		}
 		out.Pprof = &querierv1.PprofProfile{Profile: profile}
-		return connect.NewResponse(out), nil
+		return respond(out, err)
 	default:
 	}
 	root, err := q.pruned(ctx, in.GetMaxNodes(), in)

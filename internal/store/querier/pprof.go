@@ -37,10 +37,7 @@ func (q *Querier) SelectMergeProfile(
 		StackTraceSelector: in.StackTraceSelector, ProfileIdSelector: in.ProfileIdSelector,
 		TraceIdSelector: in.TraceIdSelector,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return connect.NewResponse(p), nil
+	return respond(p, err)
 }
 
 // pprof merges profiles to a pprof of one sample type, without labels.

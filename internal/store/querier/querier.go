@@ -57,6 +57,14 @@ func meterOf(ctx context.Context) *size.Meter {
 	return &size.Meter{Context: ctx}
 }
 
+// respond returns a message as the response to a call, unless there is an error.
+func respond[T any](message *T, err error) (*connect.Response[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(message), nil
+}
+
 func invalid(format string, args ...any) error {
 	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(format, args...))
 }
@@ -115,10 +123,7 @@ func (q *Querier) LabelNames(ctx context.Context,
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return connect.NewResponse(&typesv1.LabelNamesResponse{Names: sortedKeys(names)}), nil
+	return respond(&typesv1.LabelNamesResponse{Names: sortedKeys(names)}, err)
 }
 
 // list calls use with the wanted labels of the series that match.
@@ -150,10 +155,7 @@ func (q *Querier) LabelValues(ctx context.Context,
 		values[list[0].value] = true
 		return meter.Grow(cacheBytes + 2*len(list[0].value))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return connect.NewResponse(&typesv1.LabelValuesResponse{Names: sortedKeys(values)}), nil
+	return respond(&typesv1.LabelValuesResponse{Names: sortedKeys(values)}, err)
 }
 
 // Series lists the sets of labels that series have.
@@ -173,11 +175,8 @@ func (q *Querier) Series(ctx context.Context,
 		out.LabelsSet = append(out.LabelsSet, &typesv1.Labels{Labels: pairs(list)})
 		return meter.Grow(2*len(key) + cacheBytes*(len(list)+1))
 	})
-	if err != nil {
-		return nil, err
-	}
 	slices.SortFunc(out.LabelsSet, func(a, b *typesv1.Labels) int { return comparePairs(a.Labels, b.Labels) })
-	return connect.NewResponse(out), nil
+	return respond(out, err)
 }
 
 func keyOf(list []label) string {
@@ -206,9 +205,6 @@ func comparePairs(a, b []*typesv1.LabelPair) int {
 func (q *Querier) GetProfileStats(ctx context.Context,
 	_ *connect.Request[typesv1.GetProfileStatsRequest]) (*connect.Response[typesv1.GetProfileStatsResponse], error) {
 	list, err := q.Store.Catalog(ctx, "", meterOf(ctx))
-	if err != nil {
-		return nil, err
-	}
 	out := &typesv1.GetProfileStatsResponse{DataIngested: len(list) > 0}
 	for i, in := range list {
 		from, until := in.From/1e6, in.Until/1e6
@@ -217,7 +213,7 @@ func (q *Querier) GetProfileStats(ctx context.Context,
 		}
 		out.OldestProfileTime, out.NewestProfileTime = min(out.OldestProfileTime, from), max(out.NewestProfileTime, until)
 	}
-	return connect.NewResponse(out), nil
+	return respond(out, err)
 }
 
 // AnalyzeQuery estimates what a query reads.

@@ -1,0 +1,42 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package query
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+)
+
+// Version is a value of an attribute, and the time of the profiles that have it.
+type Version struct {
+	Value       string
+	From, Until int64
+}
+
+// VersionKey is the key of an attribute whose values follow each other.
+const VersionKey = "service.version"
+
+// Versions returns the values of an attribute of resources or profiles, in the order in which they first appeared.
+func Versions(ctx context.Context, from *store.Querier, sel model.Selection, key string) ([]Version, error) {
+	series, err := from.Series(ctx, sel)
+	found := map[string]Version{}
+	for i := range series {
+		in := &series[i]
+		if value, ok := in.Label(key); ok {
+			v, known := found[value]
+			if !known {
+				v = Version{value, in.From, in.Until}
+			}
+			found[value] = Version{value, min(v.From, in.From), max(v.Until, in.Until)}
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b Version) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Value, b.Value))
+	}), err
+}
