@@ -14,6 +14,9 @@ type apart struct {
 	model.SumsWanted
 }
 
+// classBytes is what a class takes, with its entry in a map and a profile.
+const classBytes = 384
+
 // class is what profiles have in common whose samples are added up.
 type class struct {
 	group               int
@@ -66,6 +69,7 @@ func (r *reader) added(p model.Adder, list []*weightedProfile, use func(*weighte
 			if !ok {
 				i = len(shown)
 				shown, classes[of] = append(shown, show), i
+				_ = r.memory.Grow(classBytes) // Add checks
 			}
 			weight := w.weight
 			if show == w {
@@ -80,6 +84,7 @@ func (r *reader) added(p model.Adder, list []*weightedProfile, use func(*weighte
 			continue
 		}
 		err := p.Add(addends, want, func(class int, c *model.Columns) error { return use(shown[class], c) })
+		r.memory.Release(classBytes * len(shown))
 		if err != nil {
 			return err
 		}

@@ -126,8 +126,7 @@ func (s *EngineSource) view(
 		found: map[EngineID]engineFound{}, listed: map[string]engineListed{},
 	}
 	e.block.byKey = nil // parts add to the dictionary while they are read
-	types := &typeList{}
-	v = &view{blocks: []model.Block{types}, memory: memory, release: func() {}}
+	v = &view{memory: memory, release: func() {}}
 	if e.types, err = s.types(ctx, memory, service, sel.From, sel.Until); err != nil {
 		return nil, nil, err
 	}
@@ -136,15 +135,17 @@ func (s *EngineSource) view(
 	for _, a := range sel.Attributes {
 		strs.Intern(a.Key)
 	}
+	types := newBlock(time.Time{}) // of series without profiles
 	for i := range e.types {
 		t := &e.types[i]
-		types.list = append(types.list, model.BlockSeries{
+		types.addSeries(model.BlockSeries{
 			Service: t.Service, Profile: t.profile(), Type: t.Type, Period: t.PeriodType, Profiles: 1, Position: int32(i),
 			Values: t.valuesOf(t.Temporality, t.Duration, t.IsTimed), From: t.From, Until: t.Until, Samples: t.Samples,
 			Timestamps: t.IsTimed,
-		})
+		}, nil)
 	}
-	return v, e, nil
+	v.blocks = []model.Block{snapshotOf(types, memory)}
+	return v, e, memory.Grow(0)
 }
 
 // list lists the profiles of the wanted types that have a part in the selected time, with what is needed of those

@@ -6,7 +6,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -46,36 +45,6 @@ type engineSeries struct {
 	service, profile string
 	typ              model.SampleType
 }
-
-// typeList is a Block of types: their profiles are not listed.
-type typeList struct{ list []model.BlockSeries }
-
-// Span implements Block.
-func (t *typeList) Span(string) (start, end int64, ok bool) { return 0, 0, false }
-
-// Series implements Block.
-func (t *typeList) Series(service string, _ *model.Memory, use func([]model.BlockSeries) error) error {
-	for of := range runs(t.list, func(a, b *model.BlockSeries) bool { return a.Service == b.Service }) {
-		if service != "" && service != of[0].Service {
-			continue
-		}
-		if err := use(of); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Labels implements Block.
-func (t *typeList) Labels(string) ([]map[string]string, error) { return nil, errNoProfiles }
-
-// Starts implements Block.
-func (t *typeList) Starts([]*model.BlockSeries, func(int, []int64) error) error { return errNoProfiles }
-
-// Open implements Block.
-func (t *typeList) Open(string, bool, *model.Memory) (model.Part, error) { return nil, errNoProfiles }
-
-var errNoProfiles = errors.New("these are types without profiles")
 
 // attributes interns those that are of a series.
 func (e *engineBlock) attributes(list []model.Attribute) dictionary.AttributeSetIndex {

@@ -60,18 +60,25 @@ func (p *enginePart) Rows(n int, at func(i int) (*model.BlockSeries, *model.Prof
 	return nil
 }
 
-// engineChunkBytes is what a profile takes in a query that names it, and in the request.
-const engineChunkBytes = 512
+// What a profile takes in a query, with a span of its own, and what a span takes in the request.
+const (
+	addedBytes = 256
+	spanBytes  = 96
+)
 
 // Add implements model.Adder.
 func (p *enginePart) Add(list []model.Addend, want model.SumsWanted,
 	use func(class int, c *model.Columns) error) error {
-	if err := cmp.Or(p.err, p.memory.Grow(engineChunkBytes*len(list))); err != nil || len(list) == 0 {
+	taken := addedBytes * len(list)
+	defer func() { p.memory.Release(taken) }()
+	if err := cmp.Or(p.err, p.memory.Grow(taken)); err != nil || len(list) == 0 {
 		return err
 	}
 	spans := newSpans(p, list, want)
-	if len(spans.query.Spans) == 0 {
-		return nil
+	n := len(spans.query.Spans)
+	taken += spanBytes * n
+	if err := p.memory.Grow(spanBytes * n); err != nil || n == 0 {
+		return err
 	}
 	rows := engineRows{enginePart: p, want: &want, used: p.block.block.dict.MemoryBytes(),
 		columns: make([]model.Columns, len(spans.sums)), stacks: make([][]EngineID, len(spans.sums)),
