@@ -173,6 +173,8 @@ func TestPushAnswers(t *testing.T) {
 			reason: ingest.NotPprof, says: "seems to be metrics"},
 		"a text": {body: []byte("hello\n"), code: 400, reason: ingest.NotPprof,
 			says: "it seems to be text; accepted are [pprof"},
+		"bytes of no format": {body: []byte{0x07, 0xff, 0x07, 0xff}, code: 400, reason: ingest.NotPprof,
+			says: "wire type 7 is not known; accepted are [pprof"},
 		"perf report with its header": {body: []byte("# ========\n# captured on    : Fri Nov 27\n#" + strings.Repeat(" x",
 			5000) + "\n# Samples: 2  of event 'cycles'\n#\n    99.00%  dd\n"), code: 400, reason: ingest.NotPprof, says: "send what perf script prints"},
 		"perf without addresses": {query: "?format=perf_script", body: []byte("              dd 24957\n"), code: 400,

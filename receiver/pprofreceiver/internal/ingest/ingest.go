@@ -219,7 +219,7 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 		}
 		if p.Format == formats.Pprof {
 			var other *scan.FormatError
-			if errors.As(err, &other) && other.Seems != "" {
+			if errors.As(err, &other) {
 				err = Reject(NotPprof, fmt.Errorf("%w; accepted are %s", err, in.Config.Formats))
 			}
 			return pd, stats, err
