@@ -69,8 +69,8 @@ func Decode(payload []byte, format Format, options Options) (pd pprofile.Profile
 	data, plainBytes := payload, int64(0)
 	if IsStreamed(format) {
 		plainBytes, err = decode.Stream(payload, maxStreamFactor*int64(limit), func(plain io.Reader) (err error) {
-			pd, stats, err = torchtrace.Decode(plain,
-				torchtrace.Options{Options: options.Options, LaunchSizes: options.LaunchSizes})
+			pd, stats, err = torchtrace.Decode(plain, torchtrace.Options{Options: options.Options,
+				LaunchSizes: options.LaunchSizes, ReaderBytes: decode.ReaderBytes(payload)})
 			return err
 		})
 	} else if data, err = decode.Uncompress(payload, limit, options.Meter); err == nil {

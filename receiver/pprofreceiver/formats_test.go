@@ -5,7 +5,6 @@ package pprofreceiver
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"maps"
 	"net/http"
@@ -96,16 +95,22 @@ func captured(t *testing.T, path string) []byte {
 func TestTorchTraceIsAStream(t *testing.T) {
 	f := startFixture(t, serverOnly+"limits:\n  max_profile_bytes: 500000\n")
 	trace := captured(t, "torch/torch-plain.json.gz")
-	code, _, a := send(t, f.profilesURL(), trace)
-	require.Equal(t, http.StatusNoContent, code, "%v", a)
-	f.Await(1)
-	var padded bytes.Buffer
-	writer := gzip.NewWriter(&padded)
-	_, err := writer.Write([]byte(`{"schemaVersion":1,"traceEvents":[` + strings.Repeat(" ", 32*500_000)))
-	require.NoError(t, err)
-	require.NoError(t, writer.Close())
-	code, _, a = send(t, f.profilesURL(), padded.Bytes())
-	assert.Equal(t, http.StatusRequestEntityTooLarge, code, "%v", a)
+	plain := sourcetest.Gunzip(t, trace)
+	padded := []byte(`{"schemaVersion":1,"traceEvents":[` + strings.Repeat(" ", 32*500_000))
+	for url, body := range map[string][]byte{
+		f.profilesURL(): trace, f.profilesURL() + "?format=auto": lz4Frame(t, plain),
+		f.profilesURL() + "?format=torch_trace": lz4Frame(t, plain),
+	} {
+		code, _, a := send(t, url, body)
+		require.Equal(t, http.StatusNoContent, code, "%s: %v", url, a)
+	}
+	for _, pd := range f.Await(3) {
+		require.Contains(t, profiletest.Render(pd), "profile gpu_time in nanoseconds")
+	}
+	for _, body := range [][]byte{sourcetest.Gzipped(t, padded), lz4Frame(t, padded)} {
+		code, _, a := send(t, f.profilesURL(), body)
+		assert.Equal(t, http.StatusRequestEntityTooLarge, code, "%v", a)
+	}
 }
 
 func firstProfile(pd pprofile.Profiles) pprofile.Profile {

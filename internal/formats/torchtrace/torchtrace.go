@@ -48,6 +48,8 @@ type Options struct {
 	events.Options
 	// LaunchSizes adds AttributeGrid and AttributeBlock to samples of kernels.
 	LaunchSizes bool
+	// ReaderBytes is the memory that the reader of the trace takes.
+	ReaderBytes int
 }
 
 // ErrNotTrace is the error for a document without events of PyTorch.
@@ -68,7 +70,7 @@ func Decode(r io.Reader, options Options) (pprofile.Profiles, events.Stats, erro
 		"device": &e.device, "Device Id": &e.device, "Device Type": &e.deviceType, "stream": &e.stream, "Bytes": &e.size,
 		"grid": &e.grid, "block": &e.block, "name": &e.threadName,
 	}
-	return d.b.Run(options.Options, firstBufferBytes, 0, func() error {
+	return d.b.Run(options.Options, firstBufferBytes+options.ReaderBytes, 0, func() error {
 		if err := d.read(); err != nil {
 			return fmt.Errorf("read JSON: %w", err)
 		}

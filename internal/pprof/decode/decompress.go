@@ -50,9 +50,10 @@ func Uncompress(payload []byte, limit int, meter *pdatasize.Meter) ([]byte, erro
 	return plain, err
 }
 
-// Head returns the first n plain bytes of a payload that is gzip, zstd or plain, fewer if it ends or is damaged before.
+// Head returns the first n plain bytes of a payload that is gzip, zstd, lz4 or plain, fewer if it ends or is damaged
+// before. It takes ReaderBytes.
 func Head(payload []byte, n int) []byte {
-	if !isGzip(payload) && !isZstd(payload) {
+	if !isCompressed(payload) {
 		return payload[:min(len(payload), n)]
 	}
 	d := decompressors.Get().(*decompressor)
@@ -67,11 +68,11 @@ func Head(payload []byte, n int) []byte {
 	return head[:n]
 }
 
-// Stream calls use with the plain bytes of a payload that is gzip, zstd or plain, one after the other. Reading more
-// than limit of them is ErrTooLarge. It returns how many were read.
+// Stream calls use with the plain bytes of a payload that is gzip, zstd, lz4 or plain, one after the other. Reading
+// more than limit of them is ErrTooLarge. It returns how many were read. Reading takes ReaderBytes.
 func Stream(payload []byte, limit int64, use func(io.Reader) error) (read int64, err error) {
 	plain := limited{r: bytes.NewReader(payload), left: limit, limit: limit}
-	if isGzip(payload) || isZstd(payload) {
+	if isCompressed(payload) {
 		d := decompressors.Get().(*decompressor)
 		defer decompressors.Put(d)
 		defer d.release()
@@ -101,13 +102,14 @@ func isGzip(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x1f, 
 
 func isZstd(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x28, 0xb5, 0x2f, 0xfd}) }
 
-// IsLZ4 reports whether a payload is a frame of lz4. Head and Stream do not read it: its blocks take up to 12 MiB,
-// which only Uncompress reserves.
+// IsLZ4 reports whether a payload is a frame of lz4.
 func IsLZ4(payload []byte) bool { return bytes.HasPrefix(payload, []byte{0x04, 0x22, 0x4d, 0x18}) }
 
-// lz4Bytes is the memory that reading a frame takes beside its plain bytes. Its sixth byte has the largest size of a
-// block: 64 KiB, or four times as much for each step.
-func lz4Bytes(payload []byte) int {
+func isCompressed(payload []byte) bool { return isGzip(payload) || isZstd(payload) || IsLZ4(payload) }
+
+// ReaderBytes is the memory that a reader of a frame of lz4 takes beside the plain bytes, up to 12 MiB. Its sixth byte
+// has the largest size of a block: 64 KiB, or four times as much for each step. Other readers are small.
+func ReaderBytes(payload []byte) int {
 	const smallest, sizes = 4, 4
 	if !IsLZ4(payload) || len(payload) < 6 {
 		return 0
@@ -165,7 +167,7 @@ func (d *decompressor) plain(payload []byte, limit int, meter *pdatasize.Meter) 
 func (d *decompressor) read(
 	payload []byte, size, limit int, meter *pdatasize.Meter,
 ) (plain []byte, left int, err error) {
-	if err := meter.Grow(size + lz4Bytes(payload)); err != nil {
+	if err := meter.Grow(size + ReaderBytes(payload)); err != nil {
 		return nil, 0, err
 	}
 	if cap(d.buffer) < size {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/pierrec/lz4/v4"
@@ -36,10 +37,24 @@ func TestUncompressLZ4(t *testing.T) {
 		frame := lz4Frame(t, plain, lz4.BlockSizeOption(block), lz4.ChecksumOption(block != lz4.Block1Mb),
 			lz4.BlockChecksumOption(block == lz4.Block1Mb))
 		require.True(t, IsLZ4(frame))
-		require.Equal(t, lz4Buffers*int(block), lz4Bytes(frame))
+		require.Equal(t, lz4Buffers*int(block), ReaderBytes(frame))
 		got, err := Uncompress(frame, 1<<30, nil)
 		require.NoError(t, err)
 		require.Equal(t, plain, got)
+		require.Equal(t, plain[:100], Head(frame, 100))
+		var streamed []byte
+		read, err := Stream(frame, 1<<30, func(r io.Reader) (err error) {
+			streamed, err = io.ReadAll(r)
+			return err
+		})
+		require.NoError(t, err)
+		require.Equal(t, plain, streamed)
+		require.EqualValues(t, len(plain), read)
+		_, err = Stream(frame, int64(len(plain)-1), func(r io.Reader) error {
+			_, err := io.Copy(io.Discard, r)
+			return err
+		})
+		require.ErrorIs(t, err, scan.ErrTooLarge)
 		half := len(plain) / 2
 		got, err = Uncompress(append(lz4Frame(t, plain[:half]), lz4Frame(t, plain[half:])...), 1<<30, nil)
 		require.NoError(t, err)
@@ -63,6 +78,21 @@ func TestDamagedLZ4(t *testing.T) {
 		changed[i] ^= 1
 		_, err := Uncompress(changed, 1<<20, nil)
 		require.Error(t, err, "byte %d", i)
+	}
+}
+
+// A stream takes no more than its reader is said to.
+func TestStreamOfLZ4IsBounded(t *testing.T) {
+	for _, block := range []lz4.BlockSize{lz4.Block64Kb, lz4.Block4Mb} {
+		bomb := lz4Frame(t, make([]byte, 64<<20), lz4.BlockSizeOption(block))
+		cost := pt.MeasureCost(t, func() {
+			_, err := Stream(bomb, 1<<30, func(r io.Reader) error {
+				_, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{r}, make([]byte, 4096))
+				return err
+			})
+			require.NoError(t, err)
+		})
+		require.Less(t, cost.PeakHeapBytes, int64(ReaderBytes(bomb)+1<<20))
 	}
 }
 

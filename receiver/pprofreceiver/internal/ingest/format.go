@@ -55,8 +55,11 @@ func (in *Ingester) accepts(format formats.Format) bool {
 }
 
 // SniffFormat returns the format of data by its content: one that formats.Decode reads, or else pprof, whose decoder
-// explains the fault of the data.
+// explains the fault of the data. It does not look into lz4, whose reader must be reserved.
 func SniffFormat(data []byte) formats.Format {
+	if decode.IsLZ4(data) {
+		return formats.Pprof
+	}
 	if seen := formats.Sniff(decode.Head(data, formats.SniffBytes)); formats.IsDecodable(seen) {
 		return seen
 	}

@@ -199,11 +199,9 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 		return pprofile.Profiles{}, pprofdecode.Stats{}, Reject(Empty, errors.New("the payload is empty"))
 	}
 	if pprofdecode.IsLZ4(p.Data) {
-		plain, err := in.Plain(ctx, p)
-		if err != nil {
+		if err := in.openLZ4(ctx, p); err != nil {
 			return pprofile.Profiles{}, pprofdecode.Stats{}, err
 		}
-		p.Data = plain
 	}
 	if p.Format == formats.Unknown && in.accepts(formats.Pprof) {
 		// Nearly every payload is pprof, and no other format can be read as pprof. Sniffing first would decompress most of a
@@ -236,6 +234,33 @@ func (in *Ingester) decode(ctx context.Context, p *Payload) (pprofile.Profiles, 
 		return in.decodePprof(ctx, p)
 	}
 	return in.decodeFormat(ctx, p)
+}
+
+// openLZ4 replaces a frame of lz4 by its plain bytes, unless its format is read as a stream.
+func (in *Ingester) openLZ4(ctx context.Context, p *Payload) error {
+	seen := p.Format
+	if seen == formats.Unknown {
+		err := in.build(ctx, p, func(meter *pdatasize.Meter) error {
+			err := meter.Grow(pprofdecode.ReaderBytes(p.Data))
+			if err == nil {
+				seen = formats.Sniff(pprofdecode.Head(p.Data, formats.SniffBytes))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		p.Reservation.Built(0)
+	}
+	if formats.IsStreamed(seen) {
+		p.Format = seen
+		return nil
+	}
+	plain, err := in.Plain(ctx, p)
+	if err == nil {
+		p.Data = plain
+	}
+	return err
 }
 
 // decodePprof decodes a payload as pprof.
