@@ -126,7 +126,7 @@ func (r *processes) newGoSource(t *target.Target, file target.File, resource pco
 // read anew each time.
 const maxKeptBytes = 64 << 20
 
-// keep reports whether there is room for so many more bytes.
+// keep reserves bytes for buckets, and reports whether there was room.
 func (r *processes) keep(bytes int) bool {
 	if r.keptBytes.Add(int64(bytes)) <= maxKeptBytes {
 		return true

@@ -7,7 +7,7 @@
 // index.html loads static/app.js, which reads the state from the URL (state.js), asks the API (loader.js, load.js,
 // api.js), builds a tree of the answer (tree.js), lays it out (layout.js) and shows it (stage.js): timeline.js,
 // flamegraph.js with paint.js, table.js, functions.js with details.js. Without a service it lists all of them
-// (overview.js); compare.js has what is compared with what, notices.js what is said above the graph. search.js finds
+// (overview.js); compare.js chooses the sides of a diff, notices.js shows banners above the graph. search.js finds
 // names, by match.js in a thread of its own. The remaining modules are parts of these. docs/architecture.md of the
 // repository has the whole picture.
 package page

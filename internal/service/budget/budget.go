@@ -125,7 +125,7 @@ func (r *Reservation) Reserve(ctx context.Context, n int64) error {
 }
 
 // Build calls build, which reserves bytes before it takes them. expected is how many it will probably reserve: the
-// budget gives them at once. After an error the reservation is as before.
+// budget grants them at once. After an error the reservation is as before.
 func (r *Reservation) Build(ctx context.Context, expected int64, build func(size.Reserve) error) error {
 	r.floor = r.used
 	err := r.grow(ctx, r.used+max(0, min(expected, r.profiles.lane.largeBytes-r.used)))

@@ -24,8 +24,8 @@ const (
 	isInterrupted = "interrupted due to shutdown: "
 )
 
-// Logger returns a logger for an exporter that corrects what exporterhelper logs about its queue: nothing is said of a
-// legacy format, and a message that stays in the storage at the end is not reported as dropped.
+// Logger returns a logger for an exporter that corrects exporterhelper's log of its queue: the line about a legacy
+// format is dropped, and a message that stays in the storage at the end is not reported as dropped.
 func (s *Storages) Logger(id component.ID, logger *zap.Logger) *zap.Logger {
 	return telemetry.Rewrite(logger, func(entry *zapcore.Entry, fields []zapcore.Field) ([]zapcore.Field, bool) {
 		if strings.HasPrefix(entry.Message, dropsData) && s.has(id) && slices.ContainsFunc(fields, endsByShutdown) {

@@ -55,7 +55,7 @@ func (m *memory) bytes(address uint64, n int) ([]byte, error) {
 	return window[address-start:][:n], nil
 }
 
-// newWindow returns the memory for a window, and gives all up if there are too many.
+// newWindow returns the memory for a window, and releases all others if there are too many.
 func (m *memory) newWindow() (window []byte) {
 	if len(m.windows) >= maxWindows {
 		for _, window := range m.windows {

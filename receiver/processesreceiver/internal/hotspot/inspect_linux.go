@@ -81,7 +81,7 @@ func checkSignal(status map[string]string) error {
 	return nil
 }
 
-// checkDispatcher returns an error unless the process has the thread to which HotSpot's handler gives SIGQUIT. Another
+// checkDispatcher returns an error unless the process has the thread to which HotSpot's handler passes SIGQUIT. Another
 // program that has loaded the library may handle the signal, too, by ending as those of Go do.
 func checkDispatcher(t *target.Target) error {
 	const name, most = "Signal Dispatch", 1000 // it is one of the first threads; names have 15 characters
