@@ -55,12 +55,18 @@ func (d *decoder) newFrame(name string, is category) int32 {
 }
 
 // callStack interns Python frames, which are written from the leaf: name;name;.
-func (d *decoder) callStack(names string) dictionary.StackIndex {
+func (d *decoder) callStack(value []byte) dictionary.StackIndex {
+	if stack, ok := d.callStacks[string(value)]; ok {
+		return stack
+	}
 	var frames []int32
-	for name := range strings.SplitSeq(names, ";") {
+	for name := range strings.SplitSeq(text(value), ";") {
 		if name != "" {
 			frames = append(frames, d.frame([]byte(name), python))
 		}
 	}
-	return d.b.Dict.Stacks.Intern(frames)
+	stack := d.b.Dict.Stacks.Intern(frames)
+	d.callStacks[string(value)] = stack
+	d.keptBytes += entryBytes + len(value)
+	return stack
 }

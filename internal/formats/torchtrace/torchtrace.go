@@ -58,7 +58,7 @@ var ErrNotTrace = errors.New("there are no events of PyTorch's profiler in the t
 // Decode returns the profiles of a trace of which r has the plain JSON.
 func Decode(r io.Reader, options Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{
-		scan: newScanner(r), options: options, frames: map[frameKey]int32{},
+		scan: newScanner(r), options: options, frames: map[frameKey]int32{}, callStacks: map[string]dictionary.StackIndex{},
 		rank: none, worldSize: none, first: maxNanos, threads: map[string]*thread{},
 	}
 	d.callers[runtime], d.callers[op] = map[int64]caller{}, map[int64]caller{}
@@ -126,11 +126,12 @@ type decoder struct {
 	event        event
 	fields, args map[string]*[]byte
 
-	frames  map[frameKey]int32
-	threads map[string]*thread
-	list    []*thread
-	key     []byte
-	steps   []step
+	frames     map[frameKey]int32
+	callStacks map[string]dictionary.StackIndex // by how they are written
+	threads    map[string]*thread
+	list       []*thread
+	key        []byte
+	steps      []step
 	// callers are what kernels may come from: calls of the runtime by correlation id, ops by external id. add adds the ids
 	// of kernels, and walk finds them.
 	callers   [numCategories]map[int64]caller
@@ -308,7 +309,7 @@ func (d *decoder) add(e *event, s span) {
 	if s.is > memory {
 		s.frame = d.frame(e.name, s.is)
 	}
-	s.callStack = d.callStack(text(e.callStack))
+	s.callStack = d.callStack(e.callStack)
 	d.first, d.last = min(d.first, s.start), max(d.last, s.end)
 	if phase := string(inside(e.phase)); phase == "B" || phase == "E" {
 		s.end = notEnded

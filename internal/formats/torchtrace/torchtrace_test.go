@@ -425,8 +425,40 @@ func TestDecodeIsBounded(t *testing.T) {
 	}
 }
 
+// A trace of 107 MB: eleven processes, each with the capture that has Python's stacks.
+func TestLargeTrace(t *testing.T) {
+	if profiletest.IsRace {
+		t.Skip("it is one goroutine")
+	}
+	data := capture(t, "stacks")
+	head, list, found := bytes.Cut(data, []byte(`"traceEvents": [`))
+	require.True(t, found)
+	list = list[:bytes.LastIndex(list, []byte("\n  ],"))]
+	trace := append(head, `"traceEvents": [`...)
+	for i := range 11 {
+		trace = append(trace, bytes.ReplaceAll(list, []byte(`"pid": 1649,`), fmt.Appendf(nil, `"pid": %d,`, 2000+i))...)
+		trace = append(trace, ',')
+	}
+	trace = append(trace, "]}"...)
+	require.Greater(t, len(trace), 100_000_000)
+	var pd pprofile.Profiles
+	var err error
+	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+		options := Options{Options: events.Options{Meter: &size.Meter{Reserve: reserve}}}
+		pd, _, err = Decode(bytes.NewReader(trace), options)
+	})
+	require.NoError(t, err)
+	assert.Less(t, cost.PeakHeapBytes, int64(200<<20))
+	values, counts := sums(pd, sampleTypes(pd)["gpu_time"], all)
+	assert.Equal(t, int64(11*28_556_797), values[""])
+	assert.Equal(t, 11*786, counts[""])
+}
+
 // Each record is reserved, also one that becomes no sample of its own: very many fit into a small compressed trace.
 func TestEveryRecordIsReserved(t *testing.T) {
+	if profiletest.IsRace {
+		t.Skip("it is one goroutine")
+	}
 	callStack := `,"dur":1,"args":{"Call stack":"` + strings.Repeat("a;", 4000) + `"}`
 	for name, record := range map[string]func(i int) string{
 		"ends":  func(int) string { return `{"ph":"E","ts":1}` },
