@@ -403,7 +403,7 @@ func (r *reader) decodeOne(format formats.Format, data []byte) (m message, err e
 		m.Dropped, m.Repaired = stats.DroppedSamples(), sum(stats.Repaired[:])
 		m.Reasons = httpserver.Reasons[scan.DropReason](stats.Dropped[:])
 	default:
-		var stats events.Stats
+		var stats formats.Stats
 		options := formats.Options{Options: events.Options{Anchor: r.anchor(), Meter: meter},
 			GoTrace: gotrace.DefaultOptions()}
 		options.GoTrace.Aggregate = r.mode == modeAggregated

@@ -50,6 +50,13 @@ type Options struct {
 	Labels []byte
 }
 
+// Stats counts what Decode did.
+type Stats struct {
+	events.Stats
+	// PlainBytes is the size of the payload without its compression.
+	PlainBytes int64
+}
+
 // SniffBytes is how much of a payload Sniff needs to recognise the Decodable formats.
 const SniffBytes = headBytes + 1
 
@@ -64,24 +71,23 @@ func IsStreamed(format Format) bool { return format == TorchTrace }
 // Decode returns the profiles of a payload in one of the Decodable formats, compressed or not. Profiles without an id
 // get one that follows from the payload, so that a payload that is sent again has the same ids. The error for damaged
 // compression is a *scan.FormatError.
-func Decode(payload []byte, format Format, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
+func Decode(payload []byte, format Format, options Options) (pd pprofile.Profiles, stats Stats, err error) {
 	limit := cmp.Or(options.MaxPlainBytes, math.MaxInt/maxStreamFactor)
-	data, plainBytes := payload, int64(0)
+	data := payload
 	if IsStreamed(format) {
-		plainBytes, err = decode.Stream(payload, maxStreamFactor*int64(limit), func(plain io.Reader) (err error) {
-			pd, stats, err = torchtrace.Decode(plain, torchtrace.Options{Options: options.Options,
+		stats.PlainBytes, err = decode.Stream(payload, maxStreamFactor*int64(limit), func(plain io.Reader) (err error) {
+			pd, stats.Stats, err = torchtrace.Decode(plain, torchtrace.Options{Options: options.Options,
 				LaunchSizes: options.LaunchSizes, ReaderBytes: decode.ReaderBytes(payload)})
 			return err
 		})
 	} else if data, err = decode.Uncompress(payload, limit, options.Meter); err == nil {
-		plainBytes = int64(len(data))
-		pd, stats, err = decodePlain(data, format, options)
+		stats.PlainBytes = int64(len(data))
+		pd, stats.Stats, err = decodePlain(data, format, options)
 	}
 	if err == nil {
 		identify(pd, data)
 		recorded(pd)
 	}
-	stats.PlainBytes = int(plainBytes)
 	return pd, stats, err
 }
 

@@ -71,8 +71,6 @@ const (
 
 // Stats counts what a translator did.
 type Stats struct {
-	// PlainBytes is the size of the payload without its compression.
-	PlainBytes int
 	// Events is the number of observations, Dropped that of records that could not be understood.
 	Events, Dropped int
 	// TooShort and Filtered count the observations that the options leave out: below the minimum, or of a kind that is not

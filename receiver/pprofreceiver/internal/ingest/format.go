@@ -73,7 +73,7 @@ func (in *Ingester) decodeFormat(
 	if p.Format == formats.GoTrace || p.Format == formats.TorchTrace || p.Format == formats.TorchMemory {
 		p.ProfileName, p.IsNamedByTypes = "", false // it has several kinds of profiles, named by their types
 	}
-	var done events.Stats
+	var done formats.Stats
 	err = in.build(ctx, p, func(meter *size.Meter) error {
 		var err error
 		pd, done, err = formats.Decode(p.Data, p.Format, formats.Options{
@@ -83,7 +83,7 @@ func (in *Ingester) decodeFormat(
 		})
 		return uncompressed(err)
 	})
-	stats.UncompressedBytes = done.PlainBytes
+	stats.UncompressedBytes = int(done.PlainBytes)
 	if err != nil {
 		if ReasonOf(err) == NotPprof {
 			err = Reject(NotPprof, fmt.Errorf("read %s: %w", p.Format, err))
