@@ -295,6 +295,9 @@ func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProf
 // one of its series, or noStart.
 func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
 	q, r := s.query, &s.rules[typ]
+	if w.Values == kind.Gauge && w.End == w.Start { // it was sent again
+		return false
+	}
 	if s.only != nil {
 		t := w.KeptAt()
 		if w.Flags&model.IsBaseline != 0 || t < q.From || q.Until != 0 && t >= q.Until {
@@ -309,9 +312,6 @@ func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
 		return false
 	}
 	if w.end = w.End; w.Values == kind.Gauge {
-		if w.End == w.Start { // it was sent again
-			return false
-		}
 		w.end = q.Holds(&w.Profile, next)
 	}
 	from, until, ok := q.Overlap(w.Start, w.end)

@@ -123,6 +123,7 @@ func TestPartsOfStates(t *testing.T) {
 	check(disk, "disk")
 	disk.Maintain(noon.Add(2 * time.Hour))
 	check(disk, "a block")
+	disk.Maintain(noon.Add(49 * time.Hour)) // a coarser one, an hour after the clock was set
 	disk.Maintain(noon.Add(50 * time.Hour))
 	require.NotZero(t, disk.Blocks()[0].Step)
 	check(disk, "a coarser day")

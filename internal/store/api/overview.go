@@ -228,12 +228,14 @@ func (u *spending) hold(r *request, series int, at int64, value float64, from in
 		return r.meter.Grow(serviceBytes)
 	}
 	gap := at - h.at
-	if gap <= 0 {
-		h.value = value
-		return nil
+	if gap > 0 {
+		u.keep(h, min(gap, h.longest()), from)
+		h.interval, h.at = gap, at
 	}
-	u.keep(h, min(gap, h.longest()), from)
-	h.interval, h.at, h.value = gap, at, value
+	if gap != 0 {
+		h.value = 0
+	}
+	h.value += value // parts of a profile that was divided have one time
 	return nil
 }
 

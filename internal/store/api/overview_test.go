@@ -147,6 +147,19 @@ func TestOverviewOfCounts(t *testing.T) {
 	assert.InDelta(t, 0.5, o.List[0].CPU.Now, 1e-3)
 }
 
+// The parts of a state that was divided are added up, once.
+func TestOverviewOfParts(t *testing.T) {
+	b := profiletest.New().Resource("service.name", "divided")
+	for m := range 15 {
+		for _, function := range []string{"a", "b", "a"} {
+			b.Profile("inuse_space", "bytes").Time(uint64(noon.Add(time.Duration(m-15)*time.Minute).UnixNano()), 0).
+				Sample(profiletest.Value(3000, function))
+		}
+	}
+	o := overviewOf(t, b)("?seconds=900")
+	assert.InDelta(t, 6000, o.List[0].Memory.Now, 1)
+}
+
 // Thousands of services are not all sent, and cost little.
 func TestOverviewOfThousands(t *testing.T) {
 	b := profiletest.New()
