@@ -72,7 +72,7 @@ func (r *reader) added(p model.Adder, list []*weightedProfile, use func(*weighte
 				_ = r.memory.Grow(classBytes) // Add checks
 			}
 			weight := w.weight
-			if show == w {
+			if show == w || want.Counts {
 				weight = 1
 			}
 			addends = append(addends, model.Addend{Series: w.series, Profile: &w.Profile, Class: i, Weight: weight})

@@ -150,7 +150,7 @@ func (e *engineRows) add(row *EngineRow) error {
 		c.Timestamps = append(c.Timestamps, row.Time)
 	}
 	if e.want.Counts {
-		c.Counts = append(c.Counts, row.Samples)
+		c.Counts = append(c.Counts, row.Value)
 	}
 	if row.Fraction != 0 && c.Fractions == nil {
 		c.Fractions = make([]float64, len(c.Values))

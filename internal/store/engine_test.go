@@ -234,10 +234,13 @@ func (e *fakeEngine) Rows(_ context.Context, q *EngineQuery, use func(*EngineRow
 				out.Attributes = append(out.Attributes, a)
 			}
 		}
-		of := [][2]int64{{r.time, 0}}
-		if of[0][1], out.Samples = r.total(); q.Timestamps {
-			out.Samples = 1
-			for k, t := range r.timestamps {
+		sum, samples := r.total()
+		of := [][2]int64{{r.time, sum}}
+		if q.Counts {
+			of[0][1] = samples
+		}
+		for k, t := range r.timestamps {
+			if q.Timestamps {
 				of = append(of[:k], [2]int64{t, r.values[k]})
 			}
 		}

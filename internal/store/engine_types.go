@@ -109,9 +109,9 @@ type EngineRow struct {
 	Trace, Span string
 	// Time is that of the observation, or of its profile if it has none.
 	Time int64
-	// Samples is the number of observations. The sum of their values is Value + Fraction.
-	Samples, Value int64
-	Fraction       float64
+	// Value + Fraction is the sum of the values, or the number of observations if that is wanted.
+	Value    int64
+	Fraction float64
 }
 
 // EngineStack is a stack, the leaf first. Frames with one address follow each other from the innermost inlined one.

@@ -216,7 +216,7 @@ func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store
 	s, row := e.statement(ctx), &store.EngineRow{}
 	s.sums(q)
 	return e.run(ctx, s, func(r *reader) {
-		row.Sum, row.Samples, row.Value, row.Fraction = r.int32(), r.int64(), r.int64(), r.float64()
+		row.Sum, row.Value, row.Fraction = r.int32(), r.int64(), r.float64()
 		if q.Stacks {
 			row.Stack = r.id()
 		}
@@ -236,14 +236,20 @@ func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store
 func (s *statement) sums(q *store.EngineQuery) {
 	of := s.ofTypes(q.Types)
 	where := of + " AND " + s.between(q.From, q.Until+1)
-	value, samples, arrayJoin := valueOfRow, samplesOfRow, ""
+	value, arrayJoin := valueOfRow, ""
+	if q.Counts {
+		value = "toInt64(" + samplesOfRow + ")"
+	}
+	sumOfRows := "sum(" + value + ") AS Value"
 	columns, names := s.wanted(q)
 	if q.Timestamps {
 		arrayJoin = " ARRAY JOIN if(empty(TimestampsUnixNano), [toUnixTimestamp64Nano(Timestamp)]," +
 			" CAST(TimestampsUnixNano, 'Array(Int64)')) AS Time, if(empty(TimestampsUnixNano), [arraySum(Values)]," +
 			" arrayResize(if(empty(Values), arrayMap(x -> toInt64(1), TimestampsUnixNano), Values)," +
 			" length(TimestampsUnixNano))) AS ValueAtTime"
-		value, samples = "ValueAtTime", "1"
+		if value = "ValueAtTime"; q.Counts {
+			value = "toInt64(1)"
+		}
 		where += " AND Time >= " + s.int(q.SumsWanted.From)
 		if q.SumsWanted.Until != 0 {
 			where += " AND Time < " + s.int(q.SumsWanted.Until)
@@ -254,12 +260,9 @@ func (s *statement) sums(q *store.EngineQuery) {
 		where += " AND (Timestamp < fromUnixTimestamp64Nano(" + s.int(q.WholeFrom) +
 			") OR Timestamp >= fromUnixTimestamp64Nano(" + s.int(q.WholeUntil) + "))"
 		hours = " UNION ALL SELECT toInt64(toUnixTimestamp(Hour)) * " + s.int(nanos) + ", " +
-			strings.Join(append([]string{"Series"}, names...), ", ") + ", Value, Samples FROM (SELECT " + hourOfRow +
-			" AS Hour, " +
-			strings.Join(columns, ", ") + ", sum(" + valueOfRow + ") AS Value, toInt64(sum(" + samplesOfRow + ")) AS Samples" +
-			s.from + " WHERE " + of + " AND Hour >= toDateTime(" + s.int(q.WholeFrom/nanos) +
-			", 'UTC') AND Hour < toDateTime(" +
-			s.int(q.WholeUntil/nanos) + ", 'UTC') GROUP BY ALL)"
+			strings.Join(append([]string{"Series"}, names...), ", ") + ", Value FROM (SELECT " + hourOfRow + " AS Hour, " +
+			strings.Join(columns, ", ") + ", " + sumOfRows + s.from + " WHERE " + of + " AND Hour >= toDateTime(" +
+			s.int(q.WholeFrom/nanos) + ", 'UTC') AND Hour < toDateTime(" + s.int(q.WholeUntil/nanos) + ", 'UTC') GROUP BY ALL)"
 	}
 	s.spans(q.Spans)
 	sum := "sum("
@@ -267,12 +270,10 @@ func (s *statement) sums(q *store.EngineQuery) {
 		sum = "("
 	}
 	s.add("SELECT ", strings.Join(append([]string{
-		"span_sum", "toInt64(" + sum + "Samples)) AS Count", sum + "Value * span_whole) AS Whole",
-		sum + "Value * span_part) AS Part",
+		"span_sum", sum + "Value * span_whole) AS Whole", sum + "Value * span_part) AS Part",
 	}, names...), ", "),
-		" FROM (SELECT toUnixTimestamp64Nano(Timestamp) AS At, ", strings.Join(columns, ", "), ", ", value,
-		" AS Value, toInt64(",
-		samples, ") AS Samples", s.from, arrayJoin, " WHERE ", where, hours,
+		" FROM (SELECT toUnixTimestamp64Nano(Timestamp) AS At, ", strings.Join(columns, ", "), ", ", value, " AS Value",
+		s.from, arrayJoin, " WHERE ", where, hours,
 		") AS samples ASOF INNER JOIN spans ON Series = span_series AND At >= span_from WHERE At <= span_until")
 	if !q.Timestamps {
 		s.add(" GROUP BY ALL")
