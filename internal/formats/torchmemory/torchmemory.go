@@ -62,13 +62,15 @@ type decoder struct {
 	stacks   map[*object]dictionary.StackIndex
 	frames   map[*object]int32
 	scratch  []int32
-	last     uint64 // the end of the history, in nanoseconds
+	// last is the end of the history in nanoseconds, anchor the time of entries that have none, before PyTorch 2.1.
+	last, anchor uint64
 }
 
 // Decode returns the profiles of a snapshot. Its time is that of the last entry of the history, or else the anchor.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{
 		visits: minVisits + visitsPerByte*len(data), stacks: map[*object]dictionary.StackIndex{}, frames: map[*object]int32{},
+		anchor: options.Anchor.EndNanos,
 	}
 	return d.b.Run(options, 0, len(data), func() error {
 		value, err := unpickle(&d.b, data)
@@ -79,11 +81,11 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 		if get[any](snapshot, "segments") == nil {
 			return ErrNotSnapshot
 		}
-		return d.add(snapshot, options.Anchor)
+		return d.add(snapshot)
 	})
 }
 
-func (d *decoder) add(snapshot *object, anchor events.Anchor) error {
+func (d *decoder) add(snapshot *object) error {
 	scope := d.b.NewScope()
 	for i, t := range types {
 		d.profiles[i] = d.b.NewProfile(scope, events.Profile{Sample: t, Period: events.Type{Name: "gpu_memory", Unit: "bytes"},
@@ -100,7 +102,7 @@ func (d *decoder) add(snapshot *object, anchor events.Anchor) error {
 		return err
 	}
 	if d.last == 0 {
-		d.last = anchor.EndNanos
+		d.last = d.anchor
 		d.b.GuessClock()
 	}
 	for _, p := range d.profiles {
@@ -133,11 +135,11 @@ func (d *decoder) each(values *object, use func(*object) error) error {
 // addEntry adds an entry of a device's history.
 func (d *decoder) addEntry(device int64, entry *object) error {
 	time := events.UnixNanos(get[int64](entry, "time_us"))
-	if time == 0 {
+	d.last = max(d.last, time)
+	if time = cmp.Or(time, d.anchor); time == 0 {
 		d.b.Stats.Dropped++
 		return nil
 	}
-	d.last = max(d.last, time)
 	d.b.Widen(d.profiles[allocatedSpace], time, time)
 	if get[string](entry, "action") != "alloc" {
 		return nil
@@ -177,6 +179,10 @@ func (d *decoder) identity(of *object, device, stream int64) (compact.Identity, 
 	set := d.b.Dict.AttributeSets.Intern([]int32{
 		d.b.IntAttribute(events.AttributeGPUDevice, device), d.b.IntAttribute(events.AttributeGPUStream, stream),
 	})
+	// Before PyTorch 2.1 the stack of a block is in its history.
+	if history := get[*object](of, "history"); history != nil && len(history.items) > 0 {
+		of, _ = history.items[0].(*object)
+	}
 	stack, err := d.stack(get[*object](of, "frames"))
 	return compact.Identity{Stack: stack, Attributes: set}, err
 }

@@ -62,6 +62,43 @@ func TestCapture(t *testing.T) {
 	assert.Contains(t, text, "time 1795748711555268000 ns", "that of the last entry of the history")
 }
 
+func TestHistory(t *testing.T) {
+	var b events.Builder
+	b.Reset(guess)
+	value, err := unpickle(&b, capture(t))
+	require.NoError(t, err)
+	assert.Len(t, get[*object](value.(*object), "segments").items, 43)
+	actions := map[string]int{}
+	for _, entry := range get[*object](value.(*object), "device_traces").items[0].(*object).items {
+		actions[get[string](entry.(*object), "action")]++
+	}
+	assert.Equal(t, map[string]int{
+		"alloc": 2652, "free_requested": 2489, "free_completed": 2489, "segment_alloc": 43,
+	}, actions, "7,673 in all")
+}
+
+// A snapshot of PyTorch 2.0: the stack of a block is in its history, and the history of the device has no times. So
+// writes Python's pickle.dumps in protocol 2.
+func TestEarlierSnapshot(t *testing.T) {
+	const text = "\x80\x02}("
+	field := func(key, value string) string { return "X" + string([]byte{byte(len(key)), 0, 0, 0}) + key + value }
+	str := func(s string) string { return field(s, "") }
+	frames := field("frames", "](}("+field("name", str("f"))+field("filename", str("a.py"))+field("line", "K\x07")+"ue")
+	block := "}(" + field("state", str("active_allocated")) + field("size", "M\x00\x02") +
+		field("history", "](}("+frames+"ue") + "u"
+	entry := "}(" + field("action", str("alloc")) + field("size", "M\x00\x04") + frames + "u"
+	data := text + field("segments", "](}("+field("total_size", "M\x00\x10")+field("blocks", "]("+block+"e")+"ue") +
+		field("device_traces", "](]("+entry+"ee") + "u."
+	pd, stats, err := Decode([]byte(data), guess)
+	require.NoError(t, err)
+	require.NoError(t, profiletest.Check(pd))
+	assert.Zero(t, stats.Dropped)
+	rendered := profiletest.Render(pd)
+	assert.Contains(t, rendered, "sample 512 {gpu.device=0, gpu.stream=0}\n        f a.py:7 {")
+	assert.Contains(t, rendered, "sample 1024@1790000000000000000 {gpu.device=0, gpu.stream=0}\n        f a.py:7 {")
+	assert.Contains(t, rendered, `profile.clock.guess="arrival"`)
+}
+
 // snapshots are one small snapshot as Python's pickle writes it in protocols 2 to 5.
 func snapshots(t testing.TB) (all [][]byte) {
 	t.Helper()

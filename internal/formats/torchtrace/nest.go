@@ -119,7 +119,8 @@ func (w *walker) begin(s *span) {
 		if size < 0 {
 			p, size = freeSpace, -size
 		}
-		w.observe(p, o.node, w.inStep(w.attributes, s.start), s.start, size)
+		set := w.with(w.inStep(w.attributes, s.start), w.number(events.AttributeGPUDevice, s.external))
+		w.observe(p, o.node, set, s.start, size)
 		return
 	}
 	o.hasPython = o.hasPython || s.callStack != 0 || s.is == python

@@ -57,7 +57,17 @@ var ErrNotTrace = errors.New("there are no events of PyTorch's profiler in the t
 
 // Decode returns the profiles of a trace of which r has the plain JSON.
 func Decode(r io.Reader, options Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{
+	d := newDecoder(r, options)
+	return d.b.Run(options.Options, firstBufferBytes+options.ReaderBytes, 0, func() error {
+		if err := d.read(); err != nil {
+			return fmt.Errorf("read JSON: %w", err)
+		}
+		return d.finish()
+	})
+}
+
+func newDecoder(r io.Reader, options Options) *decoder {
+	d := &decoder{
 		scan: newScanner(r), options: options, frames: map[frameKey]int32{}, callStacks: map[string]dictionary.StackIndex{},
 		rank: none, worldSize: none, first: maxNanos, threads: map[string]*thread{},
 	}
@@ -70,12 +80,7 @@ func Decode(r io.Reader, options Options) (pprofile.Profiles, events.Stats, erro
 		"device": &e.device, "Device Id": &e.device, "Device Type": &e.deviceType, "stream": &e.stream, "Bytes": &e.size,
 		"grid": &e.grid, "block": &e.block, "name": &e.threadName,
 	}
-	return d.b.Run(options.Options, firstBufferBytes+options.ReaderBytes, 0, func() error {
-		if err := d.read(); err != nil {
-			return fmt.Errorf("read JSON: %w", err)
-		}
-		return d.finish()
-	})
+	return d
 }
 
 // category is what an event is.
@@ -163,7 +168,7 @@ type thread struct {
 type span struct {
 	start, end int64 // nanoseconds
 	// id is the correlation id of a kernel and of a call of the runtime, the external id of an op, the bytes of an
-	// allocation.
+	// allocation; external is the external id of a kernel, the device of an allocation.
 	id, external int64
 	frame        int32
 	callStack    dictionary.StackIndex        // of Python frames
@@ -295,7 +300,7 @@ func (d *decoder) add(e *event, s span) {
 		return
 	case s.is == memory:
 		const processor = 0
-		s.id = integer(e.size)
+		s.id, s.external = integer(e.size), integer(e.device)
 		if text(e.name) != "[memory]" || s.id == none || s.id == 0 || integer(e.deviceType) <= processor {
 			return
 		}

@@ -67,6 +67,14 @@ func namesOf(d pprofile.ProfilesDictionary, stack int32) (names []string) {
 	return names
 }
 
+func attributesOf(d pprofile.ProfilesDictionary, sample pprofile.Sample) (all []string) {
+	for _, i := range sample.AttributeIndices().All() {
+		a := d.AttributeTable().At(int(i))
+		all = append(all, d.StringTable().At(int(a.KeyStrindex()))+"="+a.Value().AsString())
+	}
+	return all
+}
+
 func all([]string) string { return "" }
 
 // kindOf distinguishes work on a GPU as PyTorch does.
@@ -138,11 +146,37 @@ func TestCaptures(t *testing.T) {
 			})
 			assert.Equal(t, map[string]int{"true": 591, "false": 195}, threads,
 				"launches of autograd's thread and of the main one")
+			launches, _ := sums(pd, types["gpu_time"], func(frames []string) string { return frames[1][:2] })
+			assert.Equal(t, map[string]int64{"cu": want.all}, launches, "each is below a call of CUDA's")
+			for _, sample := range types["gpu_time"].Samples().All() {
+				assert.Subset(t, attributesOf(pd.Dictionary(), sample), []string{"gpu.device=0", "gpu.stream=7"})
+			}
 			assert.Equal(t, want.cpu, total("cpu_time"))
 			assert.Equal(t, want.delay, total("gpu_launch_delay"))
 			assert.Equal(t, want.allocated, total("allocated_space"))
 			assert.Equal(t, want.allocated, total("freed_space"), "all of it was freed again")
 		})
+	}
+}
+
+// Each event becomes a span of its thread or stream.
+func TestSpans(t *testing.T) {
+	for name, want := range map[string]map[category]int{
+		"plain":  {kernel: 693, transfer: 42 + 51},
+		"stacks": {kernel: 693, transfer: 42 + 51, python: 4863},
+	} {
+		d := newDecoder(bytes.NewReader(capture(t, name)), Options{})
+		d.b.Reset(events.Options{})
+		require.NoError(t, d.read())
+		got := map[category]int{}
+		for _, t := range d.list {
+			for _, s := range t.spans {
+				if s.is.isGPU() || s.is == python {
+					got[s.is]++
+				}
+			}
+		}
+		assert.Equal(t, want, got, name)
 	}
 }
 
@@ -248,10 +282,10 @@ func TestEvents(t *testing.T) {
 		), want: []string{"inner {profile.frame.type=\"torch_op\"}\n        outer {"}},
 		"allocations": {text: trace(
 			written("X", "cpu_op", "op", "1", `,"dur":3`),
-			written("i", "cpu_instant_event", "[memory]", "2", `,"args":{"Bytes":512,"Device Type":1}`),
+			written("i", "cpu_instant_event", "[memory]", "2", `,"args":{"Bytes":512,"Device Type":1,"Device Id":3}`),
 			written("i", "cpu_instant_event", "[memory]", "3", `,"args":{"Bytes":-512,"Device Type":1}`),
 		), want: []string{
-			"sample 512@1790000000000002000 {process.pid=1, thread.id=2}\n        op ",
+			"sample 512@1790000000000002000 {gpu.device=3, process.pid=1, thread.id=2}\n        op ",
 			"sample 512@1790000000000003000 {process.pid=1, thread.id=2}\n        op ",
 		}},
 		"before, in and after a step": {text: trace(
