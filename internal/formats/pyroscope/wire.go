@@ -12,6 +12,7 @@
 package pyroscope
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -320,6 +321,9 @@ func ParsePushJSON(body []byte) ([]Series, error) {
 	}
 	if err := json.Unmarshal(body, &request); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotPush, err)
+	}
+	if request.Series == nil && bytes.IndexByte(body, ':') >= 0 && !bytes.Contains(body, []byte(`"series"`)) {
+		return nil, errNotPush // another object
 	}
 	var p push
 	for _, series := range request.Series {

@@ -128,6 +128,13 @@ func TestParsePush(t *testing.T) {
 		_, err = ParsePush(other) // fields, but none of a PushRequest: the second is how a pprof begins
 		require.ErrorContains(t, err, "not a PushRequest")
 	}
+	_, err = ParsePushJSON([]byte(`{"version": 1}`))
+	require.ErrorContains(t, err, "not a PushRequest")
+	for _, empty := range []string{"{}", "null", `{"series": []}`, `{"series": null}`} {
+		series, err := ParsePushJSON([]byte(empty))
+		require.NoError(t, err)
+		require.Empty(t, series)
+	}
 	series, err := ParsePush(nil)
 	require.NoError(t, err)
 	require.Empty(t, series)
