@@ -31,6 +31,9 @@ func SaturatingSubtract(a, b int64) int64 {
 
 // SaturatingMultiply returns a × b, or the limit of int64 that the product exceeds. b must not be negative.
 func SaturatingMultiply[T int64 | float64](a, b T) T {
+	if product := float64(a) * float64(b); -1<<62 < product && product < 1<<62 { // fast path, without a division
+		return a * b
+	}
 	switch {
 	case b > 1 && a > math.MaxInt64/b:
 		return math.MaxInt64
