@@ -35,7 +35,7 @@ func TestFaultsOfConfigurations(t *testing.T) {
 		"`name` must end in .pb.gz":                     {"name": "x"},
 		"`name` must be a plain path below `directory`": {"name": "../{profile}.pb.gz"},
 		"`name` must have a key between { and }":        {"name": "{}.pb.gz"},
-		"`name` is too long between two slashes":       {"name": "x/" + strings.Repeat("{a}", 8) + ".pb.gz"},
+		"`name` is too long between two slashes":        {"name": "x/" + strings.Repeat("{a}", 8) + ".pb.gz"},
 		"`name` has a } without a {":                    {"name": "a}.pb.gz"},
 	} {
 		_, err := collectortest.LoadConfig(createDefaultConfig().(*Config), section)
