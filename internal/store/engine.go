@@ -264,22 +264,24 @@ func (s *EngineSource) Timeline(ctx context.Context, sel model.Selection, points
 // Series lists the series of a selection with their labels.
 func (s *EngineSource) Series(ctx context.Context, sel model.Selection) ([]Series, error) {
 	memory := model.NewMemory(ctx, sel.Meter)
-	v, e, err := s.view(ctx, memory, sel.Service, &sel)
+	b, err := s.Block(ctx, memory, &sel)
 	if err != nil {
 		return nil, err
 	}
-	wanted := func(t *EngineType) bool {
-		return (sel.Profile == "" || sel.Profile == t.profile()) && t.Type.Is(sel.Type)
-	}
-	if err := s.list(ctx, e, v, &sel, wanted); err != nil {
+	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
+	if err := b.Series("", memory, func(list []model.BlockSeries) error { return c.block(b, list) }); err != nil {
 		return nil, err
 	}
-	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
-	for i := range e.block.series {
-		sr := &e.block.series[i].BlockSeries
-		if err := c.add(sr, model.LabelsOf(e.block.dict, sr)); err != nil {
-			return nil, err
-		}
-	}
 	return c.list()
+}
+
+// Block lists the profiles of a selection, in which any of service, profile and type may be empty, and some around it.
+func (s *EngineSource) Block(ctx context.Context, m *model.Memory, sel *model.Selection) (model.Block, error) {
+	v, e, err := s.view(ctx, m, sel.Service, sel)
+	if err != nil {
+		return nil, err
+	}
+	return e, s.list(ctx, e, v, sel, func(t *EngineType) bool {
+		return (sel.Profile == "" || sel.Profile == t.profile()) && t.Type.Is(sel.Type)
+	})
 }

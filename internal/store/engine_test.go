@@ -49,15 +49,6 @@ func (r *fakeRow) total() (sum, samples int64) {
 
 func hashOf(values ...any) EngineID { return EngineID(md5.Sum(fmt.Append(nil, values...))) }
 
-// block returns all profiles of a service.
-func (s *EngineSource) block(ctx context.Context, service string) (*engineBlock, error) {
-	v, e, err := s.view(ctx, model.NewMemory(ctx, nil), service, &model.Selection{})
-	if err != nil {
-		return nil, err
-	}
-	return e, s.list(ctx, e, v, &model.Selection{}, func(*EngineType) bool { return true })
-}
-
 // add adds profiles as the table has them.
 func (e *fakeEngine) add(pd pprofile.Profiles) {
 	d := pd.Dictionary()
@@ -397,9 +388,13 @@ func TestStatedValuesInEngine(t *testing.T) {
 			list, err := s.Catalog(t.Context(), "shop", &size.Meter{Context: t.Context()})
 			require.NoError(t, err)
 			require.Equal(t, model.Shown(c.want), list[0].Values)
-			b, err := s.block(t.Context(), "shop")
+			memory := model.NewMemory(t.Context(), nil)
+			b, err := s.Block(t.Context(), memory, &model.Selection{Service: "shop"})
 			require.NoError(t, err)
-			require.Equal(t, c.want, b.block.series[0].chunks[0].Values)
+			require.NoError(t, b.Series("shop", memory, func(list []model.BlockSeries) error {
+				require.Equal(t, c.want, list[0].Values)
+				return nil
+			}))
 		})
 	}
 }

@@ -157,7 +157,7 @@ func DescribedStore(t *testing.T, s *Store) (all, elsewhere []string) {
 
 // DescribedEngine returns what an engine has.
 func DescribedEngine(t *testing.T, s *EngineSource) []string {
-	b, err := s.block(t.Context(), "")
+	b, err := s.Block(t.Context(), model.NewMemory(t.Context(), nil), &model.Selection{})
 	require.NoError(t, err)
 	return Described(t, b, true)
 }
