@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 func newServe(term *terminal) *cobra.Command {
@@ -101,7 +102,7 @@ func keep(r *reader, paths []string, maxBytes int) (kept *store.Store, now time.
 	r.term.logf("%d profiles with %d samples", profiles, samples)
 	for reason, n := range kept.Stats().Refused {
 		if n > 0 {
-			r.term.logf("%d not kept: %s", n, store.Refused(reason))
+			r.term.logf("%d not kept: %s", n, model.Refused(reason))
 		}
 	}
 	if profiles == 0 {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -191,12 +192,12 @@ func complete(ctx context.Context, s *store.Store, sel *model.Selection) error {
 	profiles, err := s.Catalog(ctx, sel.Service, nil)
 	if len(profiles) > 0 {
 		sel.Profile = profiles[mainOf(profiles,
-			func(p store.ProfileInfo) candidate { return candidate{kind: kind{Profile: p.Profile}} })].Profile
+			func(p answers.ProfileInfo) candidate { return candidate{kind: kind{Profile: p.Profile}} })].Profile
 	}
 	return err
 }
 
-func namesOf(services []store.ServiceInfo) (names string) {
+func namesOf(services []answers.ServiceInfo) (names string) {
 	const most = 20
 	for i, s := range services {
 		switch {

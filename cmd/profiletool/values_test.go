@@ -30,6 +30,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/page"
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mcp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
@@ -72,7 +73,7 @@ func TestOneSum(t *testing.T) {
 				require.Zero(t, kept.Add(pd, now).Refused)
 			}
 			handler := api.New(api.Settings{
-				Store: store.NewQuerier(kept), Page: page.Files, MaxBytes: 64 << 20, MaxConcurrent: 4, Timeout: time.Minute,
+				Store: answers.NewQuerier(kept), Page: page.Files, MaxBytes: 64 << 20, MaxConcurrent: 4, Timeout: time.Minute,
 				ReadTimeout: time.Minute,
 				Now:         func() time.Time { return now },
 			})
@@ -134,7 +135,7 @@ func askAssistant(t *testing.T, kept *store.Store, now time.Time, arguments stri
 	t.Helper()
 	here, there := sdk.NewInMemoryTransports()
 	server, err := mcp.New(mcp.Settings{
-		Store: store.NewQuerier(kept), Now: func() time.Time { return now },
+		Store: answers.NewQuerier(kept), Now: func() time.Time { return now },
 		Queries: query.New(query.Limits{MaxConcurrent: 1, Timeout: time.Minute}),
 	}).Connect(t.Context(), there, nil)
 	require.NoError(t, err)

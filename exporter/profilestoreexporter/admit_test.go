@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -60,10 +60,10 @@ func TestManyServices(t *testing.T) {
 			}
 			evicted, counted := 0, 0
 			stats := f.store.Stats()
-			for reason := range store.NumEvicted {
+			for reason := range model.NumEvicted {
 				evicted += stats.Evicted[reason]
 			}
-			for reason := range store.NumRefused {
+			for reason := range model.NumRefused {
 				counted += stats.Refused[reason]
 			}
 			var answer struct{ Services []any }
@@ -92,6 +92,6 @@ func TestMessagesThatAreTooLarge(t *testing.T) {
 		assert.True(t, otlpstatus.IsPermanent(err))
 	}
 	assert.Zero(t, f.store.Stats().Profiles)
-	assert.Equal(t, 2, f.store.Stats().Refused[store.RefusedSize])
-	assert.Equal(t, 3, f.store.Stats().Refused[store.RefusedSeries])
+	assert.Equal(t, 2, f.store.Stats().Refused[model.RefusedSize])
+	assert.Equal(t, 3, f.store.Stats().Refused[model.RefusedSeries])
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -98,8 +98,8 @@ func TestMetadata(t *testing.T) {
 	}
 	assert.ElementsMatch(t, declared.Attributes["evicted_reason"].Enum, reasons)
 	refused := []string{}
-	for i := range store.NumRefused {
-		refused = append(refused, store.Refused(i).String())
+	for i := range model.NumRefused {
+		refused = append(refused, model.Refused(i).String())
 	}
 	assert.Equal(t, declared.Attributes["refused_reason"].Enum, refused)
 	assert.True(t, slices.IsSorted(declared.Attributes["endpoint"].Enum))

@@ -22,9 +22,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/page"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/clickhouse"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mcp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
@@ -42,7 +44,7 @@ type storeExporter struct {
 	store   *store.Store
 	metrics *metrics
 	// querier answers from the store, or from ClickHouse.
-	querier *store.Querier
+	querier *answers.Querier
 
 	server *httpserver.Server
 	// closeIdle closes the connections to ClickHouse.
@@ -53,7 +55,7 @@ type storeExporter struct {
 
 	mu sync.Mutex
 	// warned is when each reason was last logged.
-	warned [store.NumRefused]time.Time
+	warned [model.NumRefused]time.Time
 }
 
 // consume adds pd to the store, and returns when it is kept: with a directory, when it is in the log. It returns an
@@ -61,7 +63,7 @@ type storeExporter struct {
 // profiles: this one only counts them.
 func (e *storeExporter) consume(_ context.Context, pd pprofile.Profiles) error {
 	if e.config.ClickHouse.HasValue() {
-		e.store.Refuse(store.RefusedElsewhere, pd.ProfileCount())
+		e.store.Refuse(model.RefusedElsewhere, pd.ProfileCount())
 		return nil
 	}
 	added := e.store.Add(pd, time.Now())
@@ -146,7 +148,7 @@ func (e *storeExporter) open(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
-	e.querier = store.NewEngineSource(engine, cfg.Window, e.config.Keep.Resolution, time.Now).Querier
+	e.querier = answers.NewEngineSource(engine, cfg.Window, e.config.Keep.Resolution, time.Now).Querier
 	e.closeIdle = client.CloseIdleConnections
 	e.set.Logger.Info("the page shows the profiles in ClickHouse; another exporter of the pipeline must write profiles there",
 		zap.String("endpoint", cfg.Client.Endpoint), zap.String("database", cfg.Database), zap.String("table", cfg.Table))
@@ -229,19 +231,19 @@ func (e *storeExporter) warn(added *store.Added) {
 			continue
 		}
 		e.warned[reason] = time.Now()
-		switch store.Refused(reason) {
-		case store.RefusedSeries:
+		switch model.Refused(reason) {
+		case model.RefusedSeries:
 			e.set.Logger.Warn(
 				"profiles refused for `keep.max_series`; drop resource attributes with many values, or raise the limit",
 				zap.Int("profiles", n), zap.Int("max_series", e.config.Keep.MaxSeries), zap.Error(added.Err))
-		case store.RefusedSize:
+		case model.RefusedSize:
 			e.set.Logger.Warn(
 				"profiles refused: a message is too large for `keep.max_bytes`; send smaller ones, or raise the limit",
 				zap.Int("profiles", n), zap.Int("max_bytes", e.config.Keep.MaxBytes), zap.Error(added.Err))
-		case store.RefusedFull:
+		case model.RefusedFull:
 			e.set.Logger.Error("profiles refused: the disk cannot be written; senders are asked to retry",
 				zap.Int("profiles", n), zap.Error(added.Err))
-		case store.RefusedOrder:
+		case model.RefusedOrder:
 			e.set.Logger.Warn("profiles dropped: their totals are older than those before of the same series",
 				zap.Int("profiles", n))
 		default:

@@ -14,6 +14,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/exporter/profilestoreexporter/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // metrics are the exporter's own. Callbacks observe those of the store.
@@ -24,7 +25,7 @@ func newMetrics(settings component.TelemetrySettings, s *store.Store) (*metrics,
 	if err != nil {
 		return nil, err
 	}
-	observe := func(value func(*store.Stats) int) metric.Int64Callback {
+	observe := func(value func(*model.Stats) int) metric.Int64Callback {
 		return telemetry.Observe(func() int {
 			stats := s.Stats()
 			return value(&stats)
@@ -40,22 +41,22 @@ func newMetrics(settings component.TelemetrySettings, s *store.Store) (*metrics,
 			o.Observe(time.Since(last).Seconds())
 			return nil
 		}),
-		b.RegisterExporterProfileStoreSeriesCallback(observe(func(s *store.Stats) int { return s.Series })),
-		b.RegisterExporterProfileStoreProfilesCallback(observe(func(s *store.Stats) int { return s.Profiles })),
-		b.RegisterExporterProfileStoreBytesCallback(observe(func(s *store.Stats) int { return s.Bytes })),
-		b.RegisterExporterProfileStoreDiskBlocksCallback(observe(func(s *store.Stats) int { return s.DiskBlocks })),
-		b.RegisterExporterProfileStoreDiskBytesCallback(observe(func(s *store.Stats) int { return int(s.DiskBytes) })),
-		b.RegisterExporterProfileStoreDiskFailingCallback(observe(func(s *store.Stats) int { return s.DiskFailing })),
-		b.RegisterExporterProfileStoreDamagedBlocksCallback(observe(func(s *store.Stats) int { return s.Damaged })),
+		b.RegisterExporterProfileStoreSeriesCallback(observe(func(s *model.Stats) int { return s.Series })),
+		b.RegisterExporterProfileStoreProfilesCallback(observe(func(s *model.Stats) int { return s.Profiles })),
+		b.RegisterExporterProfileStoreBytesCallback(observe(func(s *model.Stats) int { return s.Bytes })),
+		b.RegisterExporterProfileStoreDiskBlocksCallback(observe(func(s *model.Stats) int { return s.DiskBlocks })),
+		b.RegisterExporterProfileStoreDiskBytesCallback(observe(func(s *model.Stats) int { return int(s.DiskBytes) })),
+		b.RegisterExporterProfileStoreDiskFailingCallback(observe(func(s *model.Stats) int { return s.DiskFailing })),
+		b.RegisterExporterProfileStoreDamagedBlocksCallback(observe(func(s *model.Stats) int { return s.Damaged })),
 		b.RegisterExporterProfileStoreEvictedProfilesCallback(func(_ context.Context, o metric.Int64Observer) error {
 			for i, n := range s.Stats().Evicted {
-				o.Observe(int64(n), telemetry.Attributes("reason", store.Evicted(i).String()))
+				o.Observe(int64(n), telemetry.Attributes("reason", model.Evicted(i).String()))
 			}
 			return nil
 		}),
 		b.RegisterExporterProfileStoreRefusedItemsCallback(func(_ context.Context, o metric.Int64Observer) error {
 			for i, n := range s.Stats().Refused {
-				o.Observe(int64(n), telemetry.Attributes("reason", store.Refused(i).String()))
+				o.Observe(int64(n), telemetry.Attributes("reason", model.Refused(i).String()))
 			}
 			return nil
 		}),

@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -28,7 +29,7 @@ var scopeAttributes = []string{kind.AttributeSampleTypeOrder, kind.AttributeDefa
 
 // addScratch is memory that Add reuses.
 type addScratch struct {
-	columns columns
+	columns head.Encoder
 	key     []byte
 	clean   pcommon.Map
 	types   map[[2]int32]int32
@@ -42,13 +43,13 @@ type addScratch struct {
 // addedChunk is a profile that becomes one of a series of the block when it is in the log.
 type addedChunk struct {
 	series int32
-	chunk  chunk
+	chunk  head.Chunk
 }
 
 // seriesBefore is what was known of a series before a profile.
 type seriesBefore struct {
-	use    *seriesUse
-	totals *totals
+	use    *head.Use
+	totals *head.Totals
 	gauge  model.GaugeTimes
 }
 
@@ -56,7 +57,7 @@ type seriesBefore struct {
 func (a *adder) undo() {
 	for _, before := range slices.Backward(a.scratch.before) {
 		a.setTotals(before.use, before.totals)
-		before.use.gauge = before.gauge
+		before.use.Gauge = before.gauge
 	}
 	a.scratch.added = a.scratch.added[:0]
 }
@@ -72,7 +73,7 @@ type Added struct {
 	// Profiles and Samples were kept; Moved of the profiles under their time of arrival.
 	Profiles, Samples, Moved int
 	// Refused counts profiles (for RefusedSamples: samples) that were not kept.
-	Refused [NumRefused]int
+	Refused [model.NumRefused]int
 	// Err is why nothing of the message was kept, or nil. Unless it is ErrMessageTooLarge, the same message may be kept
 	// later.
 	Err error
@@ -88,7 +89,7 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	a := adder{Store: s, now: now, src: pd.Dictionary()}
-	var reason Refused
+	var reason model.Refused
 	if a.block, reason, a.added.Err = s.room(pd, now, cost); a.added.Err != nil {
 		a.added.Refused[reason] = pd.ProfileCount()
 	} else {
@@ -97,17 +98,17 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 		if err := s.writeAhead(a.block, a.scratch.added); err != nil {
 			a.undo()
 			a.added = Added{Err: err}
-			a.added.Refused[RefusedFull] = pd.ProfileCount()
+			a.added.Refused[model.RefusedFull] = pd.ProfileCount()
 		}
 		for i := range a.scratch.added {
 			added := &a.scratch.added[i]
-			a.block.add(&a.block.series[added.series], added.chunk)
+			a.block.Add(&a.block.Series[added.series], added.chunk)
 		}
 		s.trimTotals()
-		a.block.measure()
+		a.block.Measure()
 		if cost > largeBytes { // do not keep scratch memory of that size for the next message
 			s.importer = compact.Importer{}
-			s.importer.Reset(a.block.dict)
+			s.importer.Reset(a.block.Dict)
 			s.scratch = addScratch{}
 		}
 	}
@@ -123,7 +124,7 @@ func (s *Store) Add(pd pprofile.Profiles, now time.Time) Added {
 // adder adds one message. Its block is locked.
 type adder struct {
 	*Store
-	block *block
+	block *head.Block
 	src   pprofile.ProfilesDictionary
 	now   time.Time
 	added Added
@@ -242,30 +243,30 @@ func (a *adder) stringAt(i int32) string {
 }
 
 func (a *adder) profile(index int, p pprofile.Profile, series int32, attributes dictionary.AttributeSetIndex) {
-	sr := &a.block.series[series]
-	c := chunk{Profile: model.Profile{Time: int64(min(uint64(p.Time()), math.MaxInt64)),
+	sr := &a.block.Series[series]
+	c := head.Chunk{Profile: model.Profile{Time: int64(min(uint64(p.Time()), math.MaxInt64)),
 		Duration: int64(min(p.DurationNano(), math.MaxInt64/4))}}
 	c.Values = kind.ValuesOfProfile(p, a.src)
 	cols := &a.scratch.columns
-	cols.reset()
+	cols.Reset()
 	a.samples(p, &c.Profile)
 	c.Place(a.first, a.last, a.now.UnixNano(), int64(a.Window()))
-	a.scratch.before = append(a.scratch.before, seriesBefore{sr.use, sr.use.totals, sr.use.gauge})
+	a.scratch.before = append(a.scratch.before, seriesBefore{sr.Use, sr.Use.Totals, sr.Use.Gauge})
 	switch c.Values {
 	case kind.Gauge:
-		sr.use.gauge.Hold(&c.Profile, cols.hash(), int64(a.cfg.Resolution))
+		sr.Use.Gauge.Hold(&c.Profile, cols.Hash(), int64(a.cfg.Resolution))
 	case kind.Cumulative:
-		before := sr.use.totals.bytes()
-		isInOrder := sr.use.difference(cols, &c.Profile)
-		a.totalsBytes += sr.use.totals.bytes() - before
+		before := sr.Use.Totals.Bytes()
+		isInOrder := sr.Use.Difference(cols, &c.Profile)
+		a.totalsBytes += sr.Use.Totals.Bytes() - before
 		if !isInOrder {
-			a.added.Refused[RefusedOrder]++
+			a.added.Refused[model.RefusedOrder]++
 			return
 		}
 	}
-	c.Samples = int32(len(cols.values))
-	c.data = cols.encode(c.Flags)
-	c.Meta = a.block.meta(model.Meta{
+	c.Samples = int32(len(cols.Values))
+	c.Data = cols.Encode(c.Flags)
+	c.Meta = a.block.Meta(model.Meta{
 		PeriodType: a.importer.Field(p.PeriodType().TypeStrindex()),
 		PeriodUnit: a.importer.Field(p.PeriodType().UnitStrindex()),
 		Period:     p.Period(),
@@ -305,7 +306,7 @@ func (a *adder) samples(p pprofile.Profile, c *model.Profile) {
 		n, nv := timestamps.Len(), values.Len()
 		stack, why := a.importer.Stack(sample.StackIndex())
 		if why != compact.Understood || (n == 0 && nv != 1) || (n > 0 && nv > 0 && nv != n) {
-			a.added.Refused[RefusedSamples]++
+			a.added.Refused[model.RefusedSamples]++
 			continue
 		}
 		attributes, link := a.importer.AttributeSet(sample.AttributeIndices()), a.importer.Link(sample.LinkIndex())
@@ -329,11 +330,11 @@ func (a *adder) samples(p pprofile.Profile, c *model.Profile) {
 				timestamp = at - c.Time
 			}
 			c.Total = otlp.SaturatingAdd(c.Total, value)
-			cols.stacks = append(cols.stacks, int32(stack))
-			cols.attributes = append(cols.attributes, int32(attributes))
-			cols.links = append(cols.links, int32(link))
-			cols.timestamps = append(cols.timestamps, timestamp)
-			cols.values = append(cols.values, value)
+			cols.Stacks = append(cols.Stacks, int32(stack))
+			cols.Attributes = append(cols.Attributes, int32(attributes))
+			cols.Links = append(cols.Links, int32(link))
+			cols.Timestamps = append(cols.Timestamps, timestamp)
+			cols.Values = append(cols.Values, value)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -112,7 +113,7 @@ func TestSeriesOfTheLogAreKnown(t *testing.T) {
 	require.NoError(t, s.Add(ofServices(noon, "a", "b"), noon).Err)
 	require.NoError(t, s.Close())
 	s = open(t, cfg)
-	s.Expire(noon.Add(2 * forgetAfter))
+	s.Expire(noon.Add(2 * head.ForgetAfter))
 	assert.Equal(t, 2, s.Stats().Series)
 	require.NoError(t, s.Close())
 }
@@ -135,19 +136,19 @@ func TestSeriesMakeRoom(t *testing.T) {
 		s.Maintain(now)
 		stats := s.Stats()
 		assert.LessOrEqual(t, stats.Bytes, cfg.MaxBytes)
-		assert.Equal(t, services, stats.Profiles+stats.Evicted[EvictedBytes])
+		assert.Equal(t, services, stats.Profiles+stats.Evicted[model.EvictedBytes])
 		assert.Len(t, s.services(), stats.Profiles)
 		assert.Greater(t, stats.Profiles, services/8)
 		idle := 0
 		for _, use := range s.series {
-			if use.blocks == 0 {
+			if use.Blocks == 0 {
 				idle++
 			}
 		}
 		assert.LessOrEqual(t, idle*useBytes, cfg.MaxBytes/rememberedPart, "of no block")
 		bytes := stats.Series * useBytes
 		for _, e := range s.blocks {
-			bytes += e.bytes
+			bytes += e.Bytes
 		}
 		if s.disk != nil {
 			for _, b := range s.disk.blocks {
@@ -175,14 +176,14 @@ func TestAFullMemoryBeforeADiskThatFails(t *testing.T) {
 		}
 		added := s.Add(b.Build(), noon)
 		kept += int64(added.Samples)
-		refused += added.Refused[RefusedFull]
+		refused += added.Refused[model.RefusedFull]
 		require.Equal(t, added.Profiles == 0, added.Err != nil)
 		require.LessOrEqual(t, s.Stats().Bytes, cfg.MaxBytes*5/4)
 	}
 	stats := s.Stats()
 	assert.NotZero(t, stats.Profiles)
 	assert.Equal(t, 2000, stats.Profiles+refused)
-	assert.Equal(t, refused, stats.Refused[RefusedFull])
+	assert.Equal(t, refused, stats.Refused[model.RefusedFull])
 	assert.Zero(t, stats.Evicted)
 	s.disk.writing.Unlock()
 	s.Maintain(noon.Add(time.Hour))
@@ -250,7 +251,7 @@ func TestTheIndexOfOldServicesIsBounded(t *testing.T) {
 	now := noon.Add(13 * time.Hour)
 	s.Maintain(now)
 	stats := s.Stats()
-	assert.Equal(t, sent, stats.Profiles+stats.Evicted[EvictedBytes])
+	assert.Equal(t, sent, stats.Profiles+stats.Evicted[model.EvictedBytes])
 	assert.LessOrEqual(t, stats.Profiles*indexServiceBytes, cfg.MaxBytes/indexPart)
 	assert.Positive(t, stats.Profiles)
 	names, err := filepath.Glob(filepath.Join(cfg.Disk.Directory, "blocks", "*"))
@@ -277,7 +278,7 @@ func TestTotalsAreBounded(t *testing.T) {
 		const services, stacks = 200, 500
 		totalsOf := func() (bytes int) {
 			for _, use := range s.series {
-				bytes += use.totals.bytes()
+				bytes += use.Totals.Bytes()
 			}
 			return bytes
 		}
@@ -290,7 +291,7 @@ func TestTotalsAreBounded(t *testing.T) {
 		}
 		kept := len(s.withTotals())
 		assert.Greater(t, kept, 10)
-		assert.Equal(t, services, kept+s.Stats().Evicted[EvictedTotals])
+		assert.Equal(t, services, kept+s.Stats().Evicted[model.EvictedTotals])
 		now := noon.Add(services * time.Second)
 		for _, service := range []string{fmt.Sprint("service", services-1), "service0"} {
 			require.NoError(t, s.Add(ofTotals("alloc_space", service, stacks, now, 3), now).Err)
@@ -298,7 +299,7 @@ func TestTotalsAreBounded(t *testing.T) {
 		later := model.Selection{Profile: "memory", From: now.Add(-time.Second).UnixNano()}
 		later.Service = fmt.Sprint("service", services-1)
 		assert.EqualValues(t, 2*stacks, sum(t, s, later), "what was added since the one before")
-		s.Expire(now.Add(20 * forgetAfter))
+		s.Expire(now.Add(20 * head.ForgetAfter))
 		require.Equal(t, totalsOf(), s.totalsBytes)
 	})
 }
@@ -316,11 +317,11 @@ func TestANewBlockHasRoomBesideTotals(t *testing.T) {
 		}
 		now := noon.Add(time.Duration(i) * time.Second)
 		require.NoError(t, s.Add(b.Build(), now).Err)
-		s.blocks[len(s.blocks)-1].isFull = true
+		s.blocks[len(s.blocks)-1].IsFull = true
 	}
 	require.NotEmpty(t, s.withTotals())
-	require.NotZero(t, s.Stats().Evicted[EvictedTotals])
-	assert.Less(t, s.blocks[len(s.blocks)-1].bytes, cfg.MaxBytes/blockCount)
+	require.NotZero(t, s.Stats().Evicted[model.EvictedTotals])
+	assert.Less(t, s.blocks[len(s.blocks)-1].Bytes, cfg.MaxBytes/blockCount)
 }
 
 // Timestamps count as values do: a message of very many leaves no memory behind that the next one does not need.
@@ -343,7 +344,7 @@ func TestScratchOfALargeMessage(t *testing.T) {
 				Sample(sample).Build()
 			assert.GreaterOrEqual(t, messageBytes(pd), 8*observations)
 			require.Equal(t, observations, s.Add(pd, noon).Samples)
-			assert.Zero(t, cap(s.scratch.columns.timestamps))
+			assert.Zero(t, cap(s.scratch.columns.Timestamps))
 		})
 	}
 }

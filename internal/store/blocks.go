@@ -18,6 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -53,18 +54,18 @@ func (s *Store) loadBlocks() error {
 }
 
 // setLive writes the list of live blocks.
-func (d *disk) setLive(head uint64, list []*diskBlock) error {
+func (d *disk) setLive(number uint64, list []*diskBlock) error {
 	readers := make([]*blockfile.Reader, len(list))
 	for i, b := range list {
 		readers[i] = b.Reader
 	}
-	return d.files.SetLive(head, readers)
+	return d.files.SetLive(number, readers)
 }
 
-// replace makes blocks live in place of others, which are deleted when no query reads them. head is the block in memory
+// replace makes blocks live in place of others, which are deleted when no query reads them. of is the block in memory
 // that they have, or nil. After an error, the blocks are as they were. It is not known then which list is on disk, so
 // no file is deleted.
-func (s *Store) replace(old, made []*diskBlock, head *block) error {
+func (s *Store) replace(old, made []*diskBlock, of *head.Block) error {
 	d := s.disk
 	d.replacing.Lock()
 	defer d.replacing.Unlock()
@@ -72,23 +73,23 @@ func (s *Store) replace(old, made []*diskBlock, head *block) error {
 		made...)
 	sortBlocks(list)
 	number, isLost := uint64(0), false
-	if head != nil {
-		number, isLost = head.id+1, d.files.Lost[head.id]
-		delete(d.files.Lost, head.id)
+	if of != nil {
+		number, isLost = of.ID+1, d.files.Lost[of.ID]
+		delete(d.files.Lost, of.ID)
 	}
 	if err := d.setLive(number, list); err != nil {
 		for _, b := range made {
 			d.files.Doubt(b.Reader)
 		}
 		if isLost {
-			d.files.Lost[head.id] = true
+			d.files.Lost[of.ID] = true
 		}
 		return err
 	}
 	s.exchange(list, old, func() {
-		if head != nil {
-			s.release(head)
-			s.blocks = slices.DeleteFunc(s.blocks, func(e *block) bool { return e.id == head.id })
+		if of != nil {
+			s.release(of)
+			s.blocks = slices.DeleteFunc(s.blocks, func(e *head.Block) bool { return e.ID == of.ID })
 		}
 	})
 	return nil
@@ -216,7 +217,7 @@ func (s *Store) drop(b *diskBlock, err error) {
 // retain deletes the blocks that are too old, and the oldest ones until the rest is within MaxBytes.
 func (s *Store) retain(now time.Time) {
 	oldest := now.Add(-s.disk.Retention).UnixNano()
-	s.deleteBlocks(func(b *diskBlock) bool { return b.Until < oldest }, EvictedAge)
+	s.deleteBlocks(func(b *diskBlock) bool { return b.Until < oldest }, model.EvictedAge)
 	s.deleteBeyond(0)
 }
 
@@ -233,12 +234,12 @@ func (s *Store) deleteBeyond(more int64) {
 		}
 		total, index = total-b.Bytes(), index-b.indexBytes()
 		return true
-	}, EvictedBytes)
+	}, model.EvictedBytes)
 }
 
 // deleteBlocks deletes blocks, the oldest first. It does so although the manifest cannot be written: there may be no
 // room for it.
-func (s *Store) deleteBlocks(which func(*diskBlock) bool, reason Evicted) {
+func (s *Store) deleteBlocks(which func(*diskBlock) bool, reason model.Evicted) {
 	d := s.disk
 	d.replacing.Lock()
 	defer d.replacing.Unlock()

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -347,7 +348,7 @@ func queryAll(s *Store, service, profile string) {
 
 // queryEverything runs every query on the first few profiles of the store.
 func queryEverything(s *Store) {
-	list := slices.CompactFunc(s.profiles(""), func(a, b ProfileInfo) bool {
+	list := slices.CompactFunc(s.profiles(""), func(a, b answers.ProfileInfo) bool {
 		return a.Service == b.Service && a.Profile == b.Profile
 	})
 	for _, p := range list[:min(len(list), 3)] {
@@ -428,7 +429,7 @@ func TestOldestAreDropped(t *testing.T) {
 		require.LessOrEqual(t, s.Stats().Bytes, cfg.MaxBytes)
 	}
 	stats := s.Stats()
-	assert.NotZero(t, stats.Evicted[EvictedBytes])
+	assert.NotZero(t, stats.Evicted[model.EvictedBytes])
 	assert.Greater(t, stats.Bytes, cfg.MaxBytes*6/10, "no more goes than must")
 	assert.NotZero(t, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
 }
@@ -457,7 +458,7 @@ func TestTooLargeMessagesAreRefused(t *testing.T) {
 		huge := profiletest.New().Resource("service.name", "huge").Profile("cpu", "nanoseconds").
 			Sample(profiletest.Value(1, "leaf")).Build()
 		change(huge)
-		assert.Equal(t, 1, s.Add(huge, noon).Refused[RefusedSize], name)
+		assert.Equal(t, 1, s.Add(huge, noon).Refused[model.RefusedSize], name)
 		assert.Equal(t, 1, s.Stats().Profiles, name)
 	}
 }
@@ -487,7 +488,7 @@ func TestSharedStringsCountForEachKey(t *testing.T) {
 	}
 	require.Equal(t, 1, s.Add(message(6), noon).Profiles)
 	for range 3 {
-		require.Equal(t, 1, s.Add(message(16), noon).Refused[RefusedSize])
+		require.Equal(t, 1, s.Add(message(16), noon).Refused[model.RefusedSize])
 		require.LessOrEqual(t, s.Stats().Bytes, cfg.MaxBytes)
 	}
 	require.Equal(t, 1, s.Stats().Profiles)
@@ -601,7 +602,7 @@ func TestQueriesWhileProfilesArrive(t *testing.T) {
 	for {
 		select {
 		case <-done:
-			assert.NotZero(t, s.Stats().Evicted[EvictedBytes])
+			assert.NotZero(t, s.Stats().Evicted[model.EvictedBytes])
 			return
 		default:
 			require.Zero(t, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"})%10)

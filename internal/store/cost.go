@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 )
 
 // This file estimates what a message takes, before it is added.
@@ -42,10 +43,10 @@ func messageBytes(pd pprofile.Profiles) int {
 	for _, rp := range pd.ResourceProfiles().All() {
 		n += attributeBytes * (1 + rp.Resource().Attributes().Len())
 		for _, sp := range rp.ScopeProfiles().All() {
-			n += seriesBytes*series.count(sp.Profiles()) + attributeBytes*sp.Scope().Attributes().Len()
+			n += head.SeriesBytes*series.count(sp.Profiles()) + attributeBytes*sp.Scope().Attributes().Len()
 			for _, p := range sp.Profiles().All() {
 				rows := rowsOf(p)
-				n += chunkBytes + rowBytesKept*rows
+				n += head.ChunkBytes + rowBytesKept*rows
 				largest = max(largest, rows)
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 )
 
 // This file is the directory: a lock, the write-ahead log, blocks, and blocks that were found to be damaged.
@@ -166,18 +167,18 @@ func (s *Store) load() error {
 		return err
 	}
 	if err := s.replay(d.path(logFolder),
-		func(head uint64) bool { return head >= d.files.Head || d.files.Lost[head] }); err != nil {
+		func(id uint64) bool { return id >= d.files.Head || d.files.Lost[id] }); err != nil {
 		return fmt.Errorf("read the write-ahead log: %w", err)
 	}
 	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
 		// Some block of its head is lost, or it is not known whether all were written, since there is no manifest. The log
 		// has all of it.
-		return compaction.IsHour(b.Block) && slices.ContainsFunc(s.blocks, func(e *block) bool {
-			return e.id == compaction.NumberOf(b.Block)
+		return compaction.IsHour(b.Block) && slices.ContainsFunc(s.blocks, func(e *head.Block) bool {
+			return e.ID == compaction.NumberOf(b.Block)
 		})
 	})
-	maps.DeleteFunc(d.files.Lost, func(head uint64, _ bool) bool { // the log has not all of them
-		return !slices.ContainsFunc(s.blocks, func(e *block) bool { return e.id == head })
+	maps.DeleteFunc(d.files.Lost, func(id uint64, _ bool) bool { // the log has not all of them
+		return !slices.ContainsFunc(s.blocks, func(e *head.Block) bool { return e.ID == id })
 	})
 	if err := d.setLive(0, d.blocks); err != nil {
 		d.Report("the list of blocks cannot be written", err)
@@ -191,10 +192,10 @@ func (s *Store) load() error {
 		d.clock.start(b.Until)
 	}
 	for _, e := range s.blocks {
-		d.clock.start(e.until)
+		d.clock.start(e.Until)
 	}
 	if n := len(s.blocks); n > 0 {
-		s.importer.Reset(s.blocks[n-1].dict)
+		s.importer.Reset(s.blocks[n-1].Dict)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,7 +276,7 @@ func (s *Store) writeFull(ctx context.Context) {
 }
 
 // beginLog begins a block in the log.
-func (s *Store) beginLog(e *block) {
+func (s *Store) beginLog(e *head.Block) {
 	if s.disk != nil && s.disk.failed == nil {
 		if err := s.disk.log.begin(e, s.series); err != nil {
 			s.logFailed(err)
@@ -284,7 +285,7 @@ func (s *Store) beginLog(e *block) {
 }
 
 // writeAhead writes what a message adds to the log.
-func (s *Store) writeAhead(e *block, chunks []addedChunk) error {
+func (s *Store) writeAhead(e *head.Block, chunks []addedChunk) error {
 	if s.disk == nil || len(chunks) == 0 {
 		return nil
 	}
@@ -320,7 +321,7 @@ func (s *Store) reopenLog(now time.Time) {
 	s.adding.Lock()
 	defer s.adding.Unlock()
 	d := s.disk
-	if d.failed == nil || slices.ContainsFunc(s.blocks, func(e *block) bool { return e.profiles > 0 }) {
+	if d.failed == nil || slices.ContainsFunc(s.blocks, func(e *head.Block) bool { return e.Profiles > 0 }) {
 		return
 	}
 	if d.log != nil {
@@ -335,7 +336,7 @@ func (s *Store) reopenLog(now time.Time) {
 			err = log.Sync()
 		}
 		if err == nil {
-			err = log.Cut(e.segment)
+			err = log.Cut(e.Segment)
 		}
 	}
 	if d.failed = err; err == nil {

@@ -135,13 +135,13 @@ func TestRetention(t *testing.T) {
 		sent++
 		now = now.Add(time.Hour)
 		s.Maintain(now)
-		require.Equal(t, sent, s.Stats().Profiles+s.Stats().Evicted[EvictedAge])
+		require.Equal(t, sent, s.Stats().Profiles+s.Stats().Evicted[model.EvictedAge])
 	}
 	assert.Equal(t, 5, s.Stats().Profiles)
 	s.disk.MaxBytes = s.Stats().DiskBytes - 1
 	s.Maintain(now)
 	assert.Equal(t, 4, s.Stats().Profiles)
-	assert.Equal(t, 1, s.Stats().Evicted[EvictedBytes])
+	assert.Equal(t, 1, s.Stats().Evicted[model.EvictedBytes])
 	names, err := os.ReadDir(filepath.Join(dir, "blocks"))
 	require.NoError(t, err)
 	assert.Len(t, names, 4)
@@ -340,7 +340,7 @@ func TestKilledWhileJoining(t *testing.T) {
 			}
 			now = now.Add(time.Hour)
 			s.adding.Lock()
-			s.blocks[len(s.blocks)-1].freeze()
+			s.blocks[len(s.blocks)-1].Freeze()
 			s.adding.Unlock()
 			require.NoError(t, s.flush())
 			before, after := filepath.Join(cfg.Disk.Directory, "blocks"), t.TempDir()

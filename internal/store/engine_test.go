@@ -19,20 +19,21 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // fakeEngine is an Engine of rows, which it goes over for each query.
 type fakeEngine struct {
 	rows   []fakeRow
-	stacks map[EngineID][]string
+	stacks map[answers.EngineID][]string
 	asked  []string
 }
 
 // fakeRow is a sample.
 type fakeRow struct {
-	typ                    EngineType
-	series, stack          EngineID
+	typ                    answers.EngineType
+	series, stack          answers.EngineID
 	resource, profile, own map[string]string
 	trace, span            string
 	time, duration, period int64
@@ -47,7 +48,9 @@ func (r *fakeRow) total() (sum, samples int64) {
 	return sum, int64(max(len(r.timestamps), 1))
 }
 
-func hashOf(values ...any) EngineID { return EngineID(md5.Sum(fmt.Append(nil, values...))) }
+func hashOf(values ...any) answers.EngineID {
+	return answers.EngineID(md5.Sum(fmt.Append(nil, values...)))
+}
 
 // add adds profiles as the table has them.
 func (e *fakeEngine) add(pd pprofile.Profiles) {
@@ -71,7 +74,7 @@ func (e *fakeEngine) add(pd pprofile.Profiles) {
 		}
 		for _, p := range rp.ScopeProfiles().At(0).Profiles().All() {
 			profile := attributes(p)
-			typ := EngineType{
+			typ := answers.EngineType{
 				Service: resource["service.name"], Type: typeOf(p.SampleType()), PeriodType: typeOf(p.PeriodType()),
 				Stated: profile[kind.NameAttribute], Temporality: profile[kind.TemporalityAttribute],
 			}
@@ -97,7 +100,7 @@ func (e *fakeEngine) add(pd pprofile.Profiles) {
 				}
 				row.stack = hashOf(frames)
 				if e.stacks == nil {
-					e.stacks = map[EngineID][]string{}
+					e.stacks = map[answers.EngineID][]string{}
 				}
 				e.stacks[row.stack] = frames
 				e.rows = append(e.rows, row)
@@ -106,8 +109,8 @@ func (e *fakeEngine) add(pd pprofile.Profiles) {
 	}
 }
 
-func (e *fakeEngine) Types(_ context.Context, service string, _, _ int64, use func(*EngineType) error) error {
-	found := map[EngineType]*EngineType{}
+func (e *fakeEngine) Types(_ context.Context, service string, _, _ int64, use func(*answers.EngineType) error) error {
+	found := map[answers.EngineType]*answers.EngineType{}
 	for i := range e.rows {
 		r := &e.rows[i]
 		if service != "" && service != r.typ.Service {
@@ -132,7 +135,7 @@ func (e *fakeEngine) Types(_ context.Context, service string, _, _ int64, use fu
 }
 
 func (e *fakeEngine) Series(_ context.Context, service string, _, _ int64,
-	use func(EngineID, []model.Attribute, []model.Attribute) error,
+	use func(answers.EngineID, []model.Attribute, []model.Attribute) error,
 ) error {
 	for i := range e.rows {
 		if r := &e.rows[i]; r.typ.Service == service {
@@ -152,21 +155,21 @@ func attributesOf(m map[string]string) (list []model.Attribute) {
 }
 
 // is reports whether a row is of one of some types.
-func (r *fakeRow) is(types []EngineType) int {
-	return slices.IndexFunc(types, func(t EngineType) bool {
+func (r *fakeRow) is(types []answers.EngineType) int {
+	return slices.IndexFunc(types, func(t answers.EngineType) bool {
 		return t.Service == r.typ.Service && t.Stated == r.typ.Stated && t.Type == r.typ.Type &&
 			t.PeriodType == r.typ.PeriodType
 	})
 }
 
-func (e *fakeEngine) Profiles(_ context.Context, types []EngineType, from, until int64,
-	use func(*EngineProfile) error,
+func (e *fakeEngine) Profiles(_ context.Context, types []answers.EngineType, from, until int64,
+	use func(*answers.EngineProfile) error,
 ) error {
 	type key struct {
 		time, typ int64
-		series    EngineID
+		series    answers.EngineID
 	}
-	found := map[key]*EngineProfile{}
+	found := map[key]*answers.EngineProfile{}
 	for i := range e.rows {
 		r := &e.rows[i]
 		k := key{r.time, int64(r.is(types)), r.series}
@@ -175,7 +178,7 @@ func (e *fakeEngine) Profiles(_ context.Context, types []EngineType, from, until
 		}
 		p := found[k]
 		if p == nil {
-			p = &EngineProfile{Type: int(k.typ), Series: r.series, Time: r.time, Duration: r.duration, Period: r.period}
+			p = &answers.EngineProfile{Type: int(k.typ), Series: r.series, Time: r.time, Duration: r.duration, Period: r.period}
 			found[k] = p
 		}
 		sum, samples := r.total()
@@ -196,7 +199,7 @@ func (e *fakeEngine) Profiles(_ context.Context, types []EngineType, from, until
 	return nil
 }
 
-func (e *fakeEngine) HasAttribute(_ context.Context, types []EngineType, from, until int64, key string,
+func (e *fakeEngine) HasAttribute(_ context.Context, types []answers.EngineType, from, until int64, key string,
 	values []string,
 ) (bool, error) {
 	e.asked = append(e.asked, key)
@@ -207,17 +210,17 @@ func (e *fakeEngine) HasAttribute(_ context.Context, types []EngineType, from, u
 	}), nil
 }
 
-func (e *fakeEngine) Rows(_ context.Context, q *EngineQuery, use func(*EngineRow) error) error {
+func (e *fakeEngine) Rows(_ context.Context, q *answers.EngineQuery, use func(*answers.EngineRow) error) error {
 	for i := range e.rows {
 		r := &e.rows[i]
-		at := slices.IndexFunc(q.Spans, func(s EngineSpan) bool {
+		at := slices.IndexFunc(q.Spans, func(s answers.EngineSpan) bool {
 			return s.Series == r.series && s.From <= r.time && r.time <= s.Until
 		})
 		if at < 0 || r.is(q.Types) < 0 || r.time < q.From || r.time > q.Until {
 			continue
 		}
 		span := &q.Spans[at]
-		out := &EngineRow{Sum: span.Sum, Stack: r.stack, Trace: r.trace, Span: r.span, Time: r.time}
+		out := &answers.EngineRow{Sum: span.Sum, Stack: r.stack, Trace: r.trace, Span: r.span, Time: r.time}
 		for _, a := range attributesOf(r.own) {
 			if q.Attributes || slices.ContainsFunc(q.Keys, func(k model.AttributeKey) bool {
 				return k.Key == a.Key && (k.Values == nil || slices.Contains(k.Values, a.Value))
@@ -248,13 +251,13 @@ func (e *fakeEngine) Rows(_ context.Context, q *EngineQuery, use func(*EngineRow
 	return nil
 }
 
-func (e *fakeEngine) Stacks(_ context.Context, _ string, _, _ int64, ids []EngineID,
-	use func(*EngineStack) error,
+func (e *fakeEngine) Stacks(_ context.Context, _ string, _, _ int64, ids []answers.EngineID,
+	use func(*answers.EngineStack) error,
 ) error {
 	for _, id := range ids {
-		s := &EngineStack{ID: id}
+		s := &answers.EngineStack{ID: id}
 		for _, name := range e.stacks[id] {
-			s.Frames = append(s.Frames, EngineFrame{Function: name})
+			s.Frames = append(s.Frames, answers.EngineFrame{Function: name})
 		}
 		if err := use(s); err != nil {
 			return err
@@ -281,8 +284,9 @@ func TestAttributesOfSamplesAndResourcesInEngine(t *testing.T) {
 		for i, sr := range list {
 			for _, s := range sr.samples {
 				e.rows = append(e.rows, fakeRow{
-					typ: EngineType{Service: "shop", Type: cpu, PeriodType: cpu}, series: EngineID{byte(i + 1)}, resource: sr.resource,
-					profile: sr.profile, own: s.attributes, time: noon.UnixNano(), duration: 1e9, values: []int64{s.value},
+					typ: answers.EngineType{Service: "shop", Type: cpu, PeriodType: cpu}, series: answers.EngineID{byte(i + 1)},
+					resource: sr.resource,
+					profile:  sr.profile, own: s.attributes, time: noon.UnixNano(), duration: 1e9, values: []int64{s.value},
 				})
 			}
 		}
@@ -309,7 +313,7 @@ func TestAttributesOfSamplesAndResourcesInEngine(t *testing.T) {
 			engine(series{resource: region("eu"), samples: []sample{plain, {1, map[string]string{"region": "us"}}}},
 				series{resource: region("asia"), samples: []sample{plain}},
 				series{samples: []sample{{value: 3}}}),
-			map[string]int64{"eu": 10, "us": 1, "asia": 10, NoGroup: 3},
+			map[string]int64{"eu": 10, "us": 1, "asia": 10, answers.NoGroup: 3},
 			map[string]int64{"eu": 11, "us": 1, "asia": 10}, true,
 		},
 		"a profile decides": {
@@ -321,11 +325,11 @@ func TestAttributesOfSamplesAndResourcesInEngine(t *testing.T) {
 		},
 		"samples alone": {
 			engine(series{samples: []sample{plain, {1, map[string]string{"region": "us"}}}}),
-			map[string]int64{NoGroup: 10, "us": 1}, map[string]int64{"us": 1}, false,
+			map[string]int64{answers.NoGroup: 10, "us": 1}, map[string]int64{"us": 1}, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := NewEngineSource(c.engine, time.Hour, time.Second, func() time.Time { return noon.Add(time.Minute) })
+			s := answers.NewEngineSource(c.engine, time.Hour, time.Second, func() time.Time { return noon.Add(time.Minute) })
 			sel := model.Selection{Service: "shop", Profile: "process_cpu", GroupBy: "region"}
 			g, err := s.FlameGraph(t.Context(), sel, 100)
 			require.NoError(t, err)
@@ -372,7 +376,7 @@ func TestStatedValuesInEngine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			row := fakeRow{
-				typ: EngineType{
+				typ: answers.EngineType{
 					Service: "shop", Stated: "memory", Type: model.SampleType{Type: c.typ, Unit: "count"}, Temporality: c.temporality,
 				},
 				time: noon.UnixNano(), values: []int64{10},
@@ -384,7 +388,7 @@ func TestStatedValuesInEngine(t *testing.T) {
 				row.timestamps = []int64{row.time}
 			}
 			e := &fakeEngine{rows: []fakeRow{row}}
-			s := NewEngineSource(e, time.Hour, time.Second, func() time.Time { return noon.Add(time.Minute) })
+			s := answers.NewEngineSource(e, time.Hour, time.Second, func() time.Time { return noon.Add(time.Minute) })
 			list, err := s.Catalog(t.Context(), "shop", &size.Meter{Context: t.Context()})
 			require.NoError(t, err)
 			require.Equal(t, model.Shown(c.want), list[0].Values)

@@ -62,7 +62,7 @@ func TestClockThatIsAhead(t *testing.T) {
 		require.Equal(t, 24, s.Stats().Profiles)
 		s.Maintain(ahead.Add(2 * time.Hour))
 		require.Zero(t, s.Stats().Profiles)
-		require.Equal(t, 6, s.Stats().Evicted[EvictedAge], "the day had become coarser")
+		require.Equal(t, 6, s.Stats().Evicted[model.EvictedAge], "the day had become coarser")
 		require.NoError(t, s.Close())
 	}
 }
@@ -367,7 +367,7 @@ func TestLogBeginsAgain(t *testing.T) {
 	for i := range 2 { // the log fails with the first one, and none is kept: the sender has them still
 		require.ErrorIs(t, push(1+i).Err, syscall.ENOSPC)
 		require.ErrorIs(t, s.LogError(), syscall.ENOSPC)
-		require.Equal(t, 1+i, s.Stats().Refused[RefusedFull])
+		require.Equal(t, 1+i, s.Stats().Refused[model.RefusedFull])
 	}
 	var mu sync.Mutex
 	var uses []string

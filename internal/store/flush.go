@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 )
 
 // This file writes what is in memory to disk.
@@ -17,8 +18,8 @@ func (s *Store) writeHeads(ctx context.Context) error {
 	defer s.disk.writing.Unlock()
 	for {
 		s.adding.Lock()
-		var e *block
-		if len(s.blocks) > 0 && s.blocks[0].byKey == nil {
+		var e *head.Block
+		if len(s.blocks) > 0 && s.blocks[0].ByKey == nil {
 			e = s.blocks[0]
 		}
 		s.adding.Unlock()
@@ -33,9 +34,9 @@ func (s *Store) writeHeads(ctx context.Context) error {
 			return err
 		}
 		s.adding.Lock()
-		segment := e.segment
+		segment := e.Segment
 		if len(s.blocks) > 0 {
-			segment = s.blocks[0].segment
+			segment = s.blocks[0].Segment
 		}
 		if s.disk.failed == nil {
 			if err := s.disk.log.Cut(segment); err != nil {
@@ -75,24 +76,24 @@ func (s *Store) writeSoon() {
 // waiting returns the memory of blocks that wait to be written.
 func (s *Store) waiting() (bytes int) {
 	for _, e := range s.blocks {
-		if e.byKey == nil {
-			bytes += e.bytes
+		if e.ByKey == nil {
+			bytes += e.Bytes
 		}
 	}
 	return bytes
 }
 
 // writeHead writes a block that does not grow: that of its hour, and one for each other hour that is further away.
-func (s *Store) writeHead(ctx context.Context, e *block) (written []*diskBlock, err error) {
+func (s *Store) writeHead(ctx context.Context, e *head.Block) (written []*diskBlock, err error) {
 	hours := map[int64]bool{}
-	for i := range e.series {
-		for k := range e.series[i].chunks {
-			hours[e.hourOf(&e.series[i].chunks[k])] = true
+	for i := range e.Series {
+		for k := range e.Series[i].Chunks {
+			hours[e.HourOf(&e.Series[i].Chunks[k])] = true
 		}
 	}
 	for hour := range hours {
-		b, err := s.disk.write(ctx, compaction.Name(compaction.HourOf(hour), e.id), []compaction.Source{&headSource{e, hour}},
-			0)
+		b, err := s.disk.write(ctx, compaction.Name(compaction.HourOf(hour), e.ID),
+			[]compaction.Source{&head.Source{Block: e, Hour: hour}}, 0)
 		if err != nil {
 			return nil, err
 		}

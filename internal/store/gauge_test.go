@@ -39,7 +39,7 @@ func TestALateStateInALaterBlock(t *testing.T) {
 	state(ten.Add(5*time.Minute), ten.Add(4*time.Hour+time.Minute), 7)
 	write := func() {
 		disk.adding.Lock()
-		disk.blocks[len(disk.blocks)-1].freeze()
+		disk.blocks[len(disk.blocks)-1].Freeze()
 		disk.adding.Unlock()
 		require.NoError(t, disk.flush())
 	}

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -25,34 +26,34 @@ func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) i
 		a.cleanResource()
 	}
 	e := a.block
-	strs := &e.dict.Strings
-	attributes := e.seriesAttributes(set)
-	key := seriesKey{resource: a.resourceHash, attributes: attributes.hash}
+	strs := &e.Dict.Strings
+	attributes := e.SeriesAttributes(set)
+	key := head.Key{Resource: a.resourceHash, Attributes: attributes.Hash}
 	var ok1, ok2, ok3 bool
-	key.profile, ok1 = strs.Lookup(name)
-	key.typ, ok2 = strs.Lookup(typ)
-	key.unit, ok3 = strs.Lookup(unit)
-	if i, ok := e.byKey[key]; ok && ok1 && ok2 && ok3 {
-		e.series[i].use.last = a.now
+	key.Profile, ok1 = strs.Lookup(name)
+	key.Type, ok2 = strs.Lookup(typ)
+	key.Unit, ok3 = strs.Lookup(unit)
+	if i, ok := e.ByKey[key]; ok && ok1 && ok2 && ok3 {
+		e.Series[i].Use.Last = a.now
 		return i
 	}
-	id := a.seriesID(attributes.hash, name, typ, unit)
+	id := a.seriesID(attributes.Hash, name, typ, unit)
 	use := a.series[id]
 	if use == nil {
-		use = &seriesUse{resource: a.resourceHash, attributes: attributes.hash}
+		use = &head.Use{Resource: a.resourceHash, Attributes: attributes.Hash}
 		a.series[id] = use
 	}
-	use.blocks, use.last = use.blocks+1, a.now
+	use.Blocks, use.Last = use.Blocks+1, a.now
 	if !a.hasResourceSet {
 		a.resourceSet, a.hasResourceSet = a.intern(a.resource, nil), true
 	}
-	key.profile, key.typ, key.unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
-	i := e.addSeries(model.BlockSeries{
-		ID: id, Service: strs.At(strs.Intern(a.service)), Profile: strs.At(key.profile),
-		Type:     model.SampleType{Type: strs.At(key.typ), Unit: strs.At(key.unit)},
-		Resource: a.resourceSet, Attributes: attributes.set, Instance: instanceOf(a.resourceHash),
+	key.Profile, key.Type, key.Unit = strs.Intern(name), strs.Intern(typ), strs.Intern(unit)
+	i := e.AddSeries(model.BlockSeries{
+		ID: id, Service: strs.At(strs.Intern(a.service)), Profile: strs.At(key.Profile),
+		Type:     model.SampleType{Type: strs.At(key.Type), Unit: strs.At(key.Unit)},
+		Resource: a.resourceSet, Attributes: attributes.Set, Instance: instanceOf(a.resourceHash),
 	}, use)
-	e.byKey[key] = i
+	e.ByKey[key] = i
 	return i
 }
 
@@ -87,10 +88,10 @@ func (a *adder) intern(clean pcommon.Map, keys []string) dictionary.AttributeSet
 	var set []int32
 	for key, v := range clean.All() {
 		if keys == nil || slices.Contains(keys, key) {
-			set = append(set, int32(a.block.dict.Attributes.Intern(dictionary.Attribute{
-				Key: a.block.dict.Strings.Intern(key), Value: dictionary.ValueOf(v),
+			set = append(set, int32(a.block.Dict.Attributes.Intern(dictionary.Attribute{
+				Key: a.block.Dict.Strings.Intern(key), Value: dictionary.ValueOf(v),
 			})))
 		}
 	}
-	return a.block.dict.AttributeSets.Intern(set)
+	return a.block.Dict.AttributeSets.Intern(set)
 }

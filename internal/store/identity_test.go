@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -93,7 +94,7 @@ func TestFunctionsOfTwoBuilds(t *testing.T) {
 }
 
 // functionsOf lists the functions of a comparison with their totals.
-func functionsOf(t *Tree) (list []string) {
+func functionsOf(t *answers.Tree) (list []string) {
 	base := *t
 	base.Self, base.Total = t.BaseSelf, t.BaseTotal
 	of := base.Functions()

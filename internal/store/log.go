@@ -12,6 +12,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/wal"
 )
@@ -44,36 +45,36 @@ func openLog(dir string) (*writeLog, error) {
 }
 
 // begin begins a block in a segment of its own, with what is known of the series before.
-func (w *writeLog) begin(e *block, series map[model.SeriesID]*seriesUse) error {
+func (w *writeLog) begin(e *head.Block, series map[model.SeriesID]*head.Use) error {
 	segment, err := w.Begin()
 	if err != nil {
 		return err
 	}
-	e.segment = segment
+	e.Segment = segment
 	b := append(w.buffer[:0], recordBlock)
-	b = binary.AppendUvarint(b, e.id)
-	b = binary.AppendVarint(b, e.begun.UnixNano())
+	b = binary.AppendUvarint(b, e.ID)
+	b = binary.AppendVarint(b, e.Begun.UnixNano())
 	b = appendEntries(b, e)
 	b = binary.AppendUvarint(b, uint64(len(series)))
 	for id, use := range series {
-		b = append(append(append(b, id[:]...), use.resource[:]...), use.attributes[:]...)
-		b = binary.AppendVarint(binary.AppendVarint(b, use.last.UnixNano()), use.gauge.At)
-		b = binary.AppendVarint(b, use.gauge.Interval)
-		if use.totals == nil {
+		b = append(append(append(b, id[:]...), use.Resource[:]...), use.Attributes[:]...)
+		b = binary.AppendVarint(binary.AppendVarint(b, use.Last.UnixNano()), use.Gauge.At)
+		b = binary.AppendVarint(b, use.Gauge.Interval)
+		if use.Totals == nil {
 			b = append(b, 0)
 			continue
 		}
-		b = binary.AppendVarint(binary.AppendVarint(append(b, 1), use.totals.at), use.totals.since)
-		b = binary.AppendUvarint(b, uint64(len(use.totals.rows)))
-		for _, row := range use.totals.rows {
-			b = appendInts(b, row.stack, row.attributes, row.link)
-			b = binary.AppendVarint(b, row.value)
+		b = binary.AppendVarint(binary.AppendVarint(append(b, 1), use.Totals.At), use.Totals.Since)
+		b = binary.AppendUvarint(b, uint64(len(use.Totals.Rows)))
+		for _, row := range use.Totals.Rows {
+			b = appendInts(b, row.Stack, row.Attributes, row.Link)
+			b = binary.AppendVarint(b, row.Value)
 		}
 	}
 	return w.write(b)
 }
 
-func (w *writeLog) add(e *block, chunks []addedChunk) error {
+func (w *writeLog) add(e *head.Block, chunks []addedChunk) error {
 	b := append(w.buffer[:0], recordAdd)
 	b = appendEntries(b, e)
 	b = binary.AppendUvarint(b, uint64(len(chunks)))
@@ -83,7 +84,7 @@ func (w *writeLog) add(e *block, chunks []addedChunk) error {
 		for _, v := range []int64{c.Time, c.Duration, c.Start, c.End, c.Total} {
 			b = binary.AppendVarint(b, v)
 		}
-		b = append(binary.AppendUvarint(b, uint64(len(c.data))), c.data...)
+		b = append(binary.AppendUvarint(b, uint64(len(c.Data))), c.Data...)
 	}
 	return w.write(b)
 }
@@ -105,43 +106,43 @@ func appendInts(b []byte, values ...int32) []byte {
 }
 
 // appendEntries appends the entries of the dictionary, the metas and the series that are not in the log yet.
-func appendEntries(b []byte, e *block) []byte {
+func appendEntries(b []byte, e *head.Block) []byte {
 	start := len(b)
-	b = e.dict.AppendSince(append(b, 0, 0, 0, 0), e.logged.mark)
+	b = e.Dict.AppendSince(append(b, 0, 0, 0, 0), e.Logged.Mark)
 	binary.LittleEndian.PutUint32(b[start:], uint32(len(b)-start-4))
-	b = binary.AppendUvarint(b, uint64(len(e.metas)-e.logged.metas))
-	for _, m := range e.metas[e.logged.metas:] {
+	b = binary.AppendUvarint(b, uint64(len(e.Metas)-e.Logged.Metas))
+	for _, m := range e.Metas[e.Logged.Metas:] {
 		b = appendInts(b, int32(m.PeriodType), int32(m.PeriodUnit), int32(m.Attributes), int32(m.Scope), m.Position)
 		b = binary.AppendVarint(b, m.Period)
 	}
-	b = binary.AppendUvarint(b, uint64(len(e.series)-e.logged.series))
-	for i := range e.series[e.logged.series:] {
-		sr := &e.series[e.logged.series+i]
+	b = binary.AppendUvarint(b, uint64(len(e.Series)-e.Logged.Series))
+	for i := range e.Series[e.Logged.Series:] {
+		sr := &e.Series[e.Logged.Series+i]
 		b = append(b, sr.ID[:]...)
-		var key seriesKey
-		if sr.use != nil {
-			key.resource, key.attributes = sr.use.resource, sr.use.attributes
+		var key head.Key
+		if sr.Use != nil {
+			key.Resource, key.Attributes = sr.Use.Resource, sr.Use.Attributes
 		}
-		b = append(append(b, key.resource[:]...), key.attributes[:]...)
+		b = append(append(b, key.Resource[:]...), key.Attributes[:]...)
 		for _, name := range []string{sr.Service, sr.Profile, sr.Type.Type, sr.Type.Unit} {
-			b = appendInts(b, int32(e.dict.Strings.Intern(name)))
+			b = appendInts(b, int32(e.Dict.Strings.Intern(name)))
 		}
 		b = appendInts(b, int32(sr.Resource), int32(sr.Attributes))
 	}
-	e.logged = logged{e.dict.Mark(), len(e.metas), len(e.series)}
+	e.Logged = head.Logged{Mark: e.Dict.Mark(), Metas: len(e.Metas), Series: len(e.Series)}
 	return b
 }
 
 // replay reads the log in a directory into blocks, of which wants tells which are not on disk. Wrong bytes cost what
 // follows them up to the next block.
-func (s *Store) replay(dir string, wants func(head uint64) bool) error {
+func (s *Store) replay(dir string, wants func(id uint64) bool) error {
 	r := replayer{Store: s, wants: wants}
 	err := wal.Replay(dir, func(segment int, record []byte) error {
 		r.segment = segment
 		return r.record(record)
 	}, r.found)
 	if r.isBroken && r.last != nil {
-		r.last.freeze() // the log could not be read beyond this place, if more of the block followed
+		r.last.Freeze() // the log could not be read beyond this place, if more of the block followed
 	}
 	return err
 }
@@ -163,9 +164,9 @@ func (r *replayer) found(fault *wal.Fault) {
 
 type replayer struct {
 	*Store
-	wants   func(head uint64) bool
+	wants   func(id uint64) bool
 	segment int
-	last    *block // is not one of the store if it is on disk
+	last    *head.Block // is not one of the store if it is on disk
 	// isBroken tells that a part of the last block cannot be read: what follows of it is skipped.
 	isBroken bool
 }
@@ -193,76 +194,77 @@ func (r *replayer) block(d *dictionary.RecordReader) error {
 	id, begun := d.Uvarint(), time.Unix(0, d.Varint())
 	r.nextID = max(r.nextID, id+1)
 	if r.last != nil {
-		r.last.freeze()
+		r.last.Freeze()
 	}
-	e := newBlock(begun)
-	e.id, e.segment = id, r.segment
+	e := head.New(begun)
+	e.ID, e.Segment = id, r.segment
 	clear(r.series)
 	if err := r.entries(e, d); err != nil {
 		return err
 	}
 	for range d.Count() {
-		use := &seriesUse{}
+		use := &head.Use{}
 		var id model.SeriesID
 		d.Fill(id[:])
-		d.Fill(use.resource[:])
-		d.Fill(use.attributes[:])
-		use.last, use.gauge.At, use.gauge.Interval = time.Unix(0, d.Varint()), d.Varint(), d.Varint()
+		d.Fill(use.Resource[:])
+		d.Fill(use.Attributes[:])
+		use.Last, use.Gauge.At, use.Gauge.Interval = time.Unix(0, d.Varint()), d.Varint(), d.Varint()
 		if d.Byte() == 1 {
-			use.totals = &totals{at: d.Varint(), since: d.Varint()}
+			use.Totals = &head.Totals{At: d.Varint(), Since: d.Varint()}
 			for range d.Count() {
-				key := rowKey{d.Index(e.dict.Stacks.Len()), d.Index(e.dict.AttributeSets.Len()), d.Index(e.dict.Links.Len())}
-				use.totals.rows = append(use.totals.rows, totalRow{rowKey: key, value: d.Varint()})
+				key := head.RowKey{Stack: d.Index(e.Dict.Stacks.Len()), Attributes: d.Index(e.Dict.AttributeSets.Len()),
+					Link: d.Index(e.Dict.Links.Len())}
+				use.Totals.Rows = append(use.Totals.Rows, head.TotalRow{RowKey: key, Value: d.Varint()})
 			}
 		}
 		r.series[id] = use
 	}
-	r.last, r.totalsOver = e, e.dict
+	r.last, r.totalsOver = e, e.Dict
 	if d.Err == nil && r.wants(id) {
 		r.blocks = append(r.blocks, e)
 	}
 	return d.Err
 }
 
-func (r *replayer) entries(e *block, d *dictionary.RecordReader) error {
+func (r *replayer) entries(e *head.Block, d *dictionary.RecordReader) error {
 	var size [4]byte
 	d.Fill(size[:])
 	entries := d.Bytes(int(binary.LittleEndian.Uint32(size[:])))
 	if d.Err != nil {
 		return d.Err
 	}
-	if err := e.dict.Read(entries); err != nil {
+	if err := e.Dict.Read(entries); err != nil {
 		return err
 	}
-	strs, sets := e.dict.Strings.Len(), e.dict.AttributeSets.Len()
+	strs, sets := e.Dict.Strings.Len(), e.Dict.AttributeSets.Len()
 	for range d.Count() {
 		m := model.Meta{PeriodType: dictionary.StringIndex(d.Index(strs)), PeriodUnit: dictionary.StringIndex(d.Index(strs))}
 		m.Attributes, m.Scope = dictionary.AttributeSetIndex(d.Index(sets)), dictionary.AttributeSetIndex(d.Index(sets))
 		m.Position, m.Period = int32(d.Uvarint()), d.Varint()
-		e.meta(m)
+		e.Meta(m)
 	}
 	for range d.Count() {
 		var sr model.BlockSeries
-		var key seriesKey
+		var key head.Key
 		d.Fill(sr.ID[:])
-		d.Fill(key.resource[:])
-		d.Fill(key.attributes[:])
+		d.Fill(key.Resource[:])
+		d.Fill(key.Attributes[:])
 		service := dictionary.StringIndex(d.Index(strs))
-		key.profile, key.typ, key.unit = dictionary.StringIndex(d.Index(strs)), dictionary.StringIndex(d.Index(strs)),
+		key.Profile, key.Type, key.Unit = dictionary.StringIndex(d.Index(strs)), dictionary.StringIndex(d.Index(strs)),
 			dictionary.StringIndex(d.Index(strs))
 		sr.Resource, sr.Attributes = dictionary.AttributeSetIndex(d.Index(sets)), dictionary.AttributeSetIndex(d.Index(sets))
 		use := r.series[sr.ID]
 		if use == nil {
-			use = &seriesUse{resource: key.resource, attributes: key.attributes}
+			use = &head.Use{Resource: key.Resource, Attributes: key.Attributes}
 			r.series[sr.ID] = use
 		}
-		names := &e.dict.Strings
-		sr.Service, sr.Profile, sr.Type = names.At(service), names.At(key.profile),
-			model.SampleType{Type: names.At(key.typ), Unit: names.At(key.unit)}
-		sr.Instance = instanceOf(key.resource)
-		e.byKey[key] = e.addSeries(sr, use)
+		names := &e.Dict.Strings
+		sr.Service, sr.Profile, sr.Type = names.At(service), names.At(key.Profile),
+			model.SampleType{Type: names.At(key.Type), Unit: names.At(key.Unit)}
+		sr.Instance = instanceOf(key.Resource)
+		e.ByKey[key] = e.AddSeries(sr, use)
 	}
-	e.logged = logged{e.dict.Mark(), len(e.metas), len(e.series)}
+	e.Logged = head.Logged{Mark: e.Dict.Mark(), Metas: len(e.Metas), Series: len(e.Series)}
 	return d.Err
 }
 
@@ -272,18 +274,18 @@ func (r *replayer) add(d *dictionary.RecordReader) error {
 		return err
 	}
 	for range d.Count() {
-		i := d.Index(len(e.series))
-		c := chunk{Profile: model.Profile{Samples: int32(d.Uvarint()), Meta: d.Index(len(e.metas)),
+		i := d.Index(len(e.Series))
+		c := head.Chunk{Profile: model.Profile{Samples: int32(d.Uvarint()), Meta: d.Index(len(e.Metas)),
 			Values: kind.Values(d.Uvarint()), Flags: model.Flags(d.Uvarint())}}
 		c.Time, c.Duration, c.Start, c.End, c.Total = d.Varint(), d.Varint(), d.Varint(), d.Varint(), d.Varint()
-		c.data = append([]byte(nil), d.Bytes(d.Count())...)
+		c.Data = append([]byte(nil), d.Bytes(d.Count())...)
 		if d.Err != nil {
 			return d.Err
 		}
-		sr := &e.series[i]
-		sr.use.restore(&c, e.begun)
-		e.add(sr, c)
+		sr := &e.Series[i]
+		sr.Use.Restore(&c, e.Begun)
+		e.Add(sr, c)
 	}
-	e.measure()
+	e.Measure()
 	return d.Err
 }

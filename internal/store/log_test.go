@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -208,14 +209,14 @@ func TestQueryKeepsItsBlocks(t *testing.T) {
 		s.Maintain(start.Add(time.Hour))
 	}
 	require.Len(t, s.Blocks(), 3)
-	q := &Query{Selection: model.Selection{Service: "shop", Profile: "process_cpu"}, Want: Want{Stacks: true},
-		Memory: model.NewMemory(t.Context(), nil)}
+	q := &answers.Query{Selection: model.Selection{Service: "shop", Profile: "process_cpu"},
+		Want: answers.Want{Stacks: true}, Memory: model.NewMemory(t.Context(), nil)}
 	selected, err := s.Select(t.Context(), q)
 	require.NoError(t, err)
 	s.Maintain(day.Add(26 * time.Hour)) // they become one
 	require.Len(t, s.Blocks(), 1)
 	total := int64(0)
-	require.NoError(t, selected.Read(func(samples *Samples) error {
+	require.NoError(t, selected.Read(func(samples *answers.Samples) error {
 		for _, v := range samples.Values {
 			total += v
 		}

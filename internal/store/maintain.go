@@ -33,8 +33,8 @@ func (s *Store) MaintainContext(ctx context.Context, now time.Time) {
 		return
 	}
 	s.adding.Lock()
-	if n := len(s.blocks); n > 0 && s.blocks[n-1].byKey != nil && (s.disk.failed != nil || s.isFull(s.blocks[n-1], now)) {
-		s.blocks[n-1].freeze()
+	if n := len(s.blocks); n > 0 && s.blocks[n-1].ByKey != nil && (s.disk.failed != nil || s.isFull(s.blocks[n-1], now)) {
+		s.blocks[n-1].Freeze()
 	}
 	s.adding.Unlock()
 	err := s.writeHeads(ctx)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -156,7 +157,7 @@ func TestMaxBytesHoldWhileBlocksAreJoined(t *testing.T) {
 					}
 					require.Equal(t, 500, s.Add(b.Build(), now.Add(time.Minute)).Samples)
 					s.adding.Lock()
-					s.blocks[len(s.blocks)-1].freeze()
+					s.blocks[len(s.blocks)-1].Freeze()
 					s.adding.Unlock()
 					require.NoError(t, s.flush())
 				}
@@ -169,7 +170,7 @@ func TestMaxBytesHoldWhileBlocksAreJoined(t *testing.T) {
 				blockfile.SetFault(nil)
 			}
 			assert.Equal(t, c.isJoined, len(s.Blocks()) <= c.days)
-			assert.Equal(t, c.isEvicted, s.Stats().Evicted[EvictedBytes] > 0)
+			assert.Equal(t, c.isEvicted, s.Stats().Evicted[model.EvictedBytes] > 0)
 			require.NoError(t, s.Close())
 			assert.LessOrEqual(t, most, s.disk.MaxBytes+size/100, "the index does not count")
 		})

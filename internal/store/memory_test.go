@@ -97,7 +97,7 @@ func fullStore(t *testing.T, maxBytes int) *Store {
 	cfg := testConfig()
 	cfg.MaxBytes = maxBytes
 	s := New(cfg)
-	for round := 0; s.Stats().Evicted[EvictedBytes] == 0; round++ {
+	for round := 0; s.Stats().Evicted[model.EvictedBytes] == 0; round++ {
 		var samples []profiletest.Sample
 		for i := range 2000 {
 			samples = append(samples, profiletest.Value(int64(i+1), fmt.Sprintf("f%d.%d", round, i), fmt.Sprint("g", i%100),

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -239,7 +239,7 @@ func (s *modelSelection) group(p *modelProfile, row *modelRow) string {
 		value = row.endpoint
 	}
 	if value == "" {
-		value = store.NoGroup
+		value = answers.NoGroup
 	}
 	return s.GroupBy + "=" + value
 }

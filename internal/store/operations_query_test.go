@@ -17,6 +17,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -134,7 +135,7 @@ func withoutEndpoints(sums map[modelKey]float64) map[modelKey]float64 {
 }
 
 // stacks returns the own values of a tree by group and stack, or those of its base.
-func (h *history) stacks(tree *store.Tree, sel model.Selection, isBase bool) map[modelKey]float64 {
+func (h *history) stacks(tree *answers.Tree, sel model.Selection, isBase bool) map[modelKey]float64 {
 	own, total := tree.Self, tree.Total
 	if isBase {
 		own, total = tree.BaseSelf, tree.BaseTotal

@@ -187,9 +187,9 @@ func (h *history) maintain() {
 	h.note("maintained: %d blocks, %d profiles, coarse until %d", after.DiskBlocks, after.Profiles, after.CoarseUntil)
 	h.cut = max(h.cut, h.now.Add(-h.store.Window()).UnixNano())
 	require.Zero(h.t,
-		after.Evicted[store.EvictedBytes]+after.Evicted[store.EvictedSeries]+after.Evicted[store.EvictedTotals])
+		after.Evicted[model.EvictedBytes]+after.Evicted[model.EvictedSeries]+after.Evicted[model.EvictedTotals])
 	if h.oldest > h.cut {
-		require.Equal(h.t, before.Evicted[store.EvictedAge], after.Evicted[store.EvictedAge], "nothing is too old")
+		require.Equal(h.t, before.Evicted[model.EvictedAge], after.Evicted[model.EvictedAge], "nothing is too old")
 	}
 	if n := len(h.model.messages); !h.disk.isFailing() && after.DiskFailing == 0 && n > 0 &&
 		h.now.Sub(h.model.messages[n-1].arrived) > time.Hour {
@@ -202,9 +202,9 @@ func (h *history) leap() {
 	if h.disk == nil {
 		return
 	}
-	evicted := h.store.Stats().Evicted[store.EvictedAge]
+	evicted := h.store.Stats().Evicted[model.EvictedAge]
 	h.store.Maintain(h.now)
-	evicted = max(evicted, h.store.Stats().Evicted[store.EvictedAge])
+	evicted = max(evicted, h.store.Stats().Evicted[model.EvictedAge])
 	h.note("a clock that is 15 days ahead, and back")
 	h.store.Maintain(h.now.Add(15 * 24 * time.Hour))
 	if h.now.UnixNano()-int64(h.store.Window()) > h.cut {
@@ -212,7 +212,7 @@ func (h *history) leap() {
 	}
 	h.cut = max(h.cut, h.now.Add(time.Hour-h.store.Window()).UnixNano()) // it may be an hour ahead
 	if h.oldest > h.cut {
-		require.Equal(h.t, evicted, h.store.Stats().Evicted[store.EvictedAge], "a wrong clock deletes nothing")
+		require.Equal(h.t, evicted, h.store.Stats().Evicted[model.EvictedAge], "a wrong clock deletes nothing")
 	}
 	h.store.Maintain(h.now)
 }
@@ -383,8 +383,8 @@ func (h *history) add(at time.Time) {
 	h.oldest = min(h.oldest, h.first(m))
 	h.note("message %d of %s %s at %s: %d profiles", m.number, of.service, of.id, at.Format("02 15:04:05"),
 		len(m.profiles))
-	require.Equal(h.t, h.model.refused-refused, added.Refused[store.RefusedOrder])
-	require.Equal(h.t, len(m.profiles), added.Profiles+added.Refused[store.RefusedOrder])
+	require.Equal(h.t, h.model.refused-refused, added.Refused[model.RefusedOrder])
+	require.Equal(h.t, len(m.profiles), added.Profiles+added.Refused[model.RefusedOrder])
 }
 
 // first returns when what is kept of a message begins.

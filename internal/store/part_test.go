@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -141,22 +142,24 @@ func TestBlocksConform(t *testing.T) {
 	s.Maintain(noon.Add(time.Hour))
 	onDisk, _ := DescribedStore(t, s)
 	require.Equal(t, inMemory, onDisk)
-	source := NewEngineSource(engine, time.Hour, s.cfg.Resolution, func() time.Time { return noon.Add(time.Minute) })
+	source := answers.NewEngineSource(engine, time.Hour, s.cfg.Resolution, func() time.Time {
+		return noon.Add(time.Minute)
+	})
 	require.Equal(t, inMemoryAlone, DescribedEngine(t, source))
 }
 
 // DescribedStore returns what the only block of a store has, and what of it an engine has, too.
 func DescribedStore(t *testing.T, s *Store) (all, elsewhere []string) {
 	v := s.View(model.NewMemory(t.Context(), nil))
-	defer v.release()
-	require.Len(t, v.blocks, 1)
-	return Described(t, v.blocks[0], false), slices.DeleteFunc(Described(t, v.blocks[0], true), func(line string) bool {
+	defer v.Release()
+	require.Len(t, v.Blocks, 1)
+	return Described(t, v.Blocks[0], false), slices.DeleteFunc(Described(t, v.Blocks[0], true), func(line string) bool {
 		return strings.Contains(line, "alloc_objects")
 	})
 }
 
 // DescribedEngine returns what an engine has.
-func DescribedEngine(t *testing.T, s *EngineSource) []string {
+func DescribedEngine(t *testing.T, s *answers.EngineSource) []string {
 	b, err := s.Block(t.Context(), model.NewMemory(t.Context(), nil), &model.Selection{})
 	require.NoError(t, err)
 	return Described(t, b, true)

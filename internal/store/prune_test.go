@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -81,7 +82,7 @@ func TestWhatDoesNotFitIsPruned(t *testing.T) {
 				}
 				rows := g.Functions()
 				assert.Greater(t, len(rows), 1000)
-				byName := map[string]FunctionRow{}
+				byName := map[string]answers.FunctionRow{}
 				for _, row := range rows {
 					byName[row.Frame.Name] = row
 				}
@@ -115,7 +116,7 @@ func TestPruningReservesItsMemory(t *testing.T) {
 	profiletest.SkipLarge(t)
 	s := fullStore(t, 64<<20)
 	first := s.profiles("")[0]
-	var g *Graph
+	var g *answers.Graph
 	profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) {
 		meter := bounded(32 << 20)
 		limited := meter.Reserve

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -63,9 +64,9 @@ func TestMemoryOfAQueryDoesNotFollowFromItsRange(t *testing.T) {
 		series, err := s.Series(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu"})
 		require.NoError(t, err)
 		all["profiles of a series"] = func(ctx context.Context, m *size.Meter) (any, error) {
-			keep := func(*Samples, int) bool { return true }
-			q := NewQuery(ctx, m, series, 0, 0, Want{Stacks: true})
-			return s.NameTree(ctx, []*Query{q}, []func(*Samples, int) bool{keep})
+			keep := func(*answers.Samples, int) bool { return true }
+			q := answers.NewQuery(ctx, m, series, 0, 0, answers.Want{Stacks: true})
+			return s.NameTree(ctx, []*answers.Query{q}, []func(*answers.Samples, int) bool{keep})
 		}
 		return all
 	}

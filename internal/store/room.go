@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -18,18 +19,18 @@ import (
 
 // room returns the block for a message of cost bytes, or why there is no room for it. It may wait until blocks have
 // been written. It adds nothing of the message.
-func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*block, Refused, error) {
+func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*head.Block, model.Refused, error) {
 	if most := s.cfg.MaxBytes / maxMessagePart; cost > most {
-		return nil, RefusedSize, fmt.Errorf("%w: it needs %d bytes of memory there, and one message may take %d",
+		return nil, model.RefusedSize, fmt.Errorf("%w: it needs %d bytes of memory there, and one message may take %d",
 			ErrMessageTooLarge, cost, most)
 	}
 	for {
 		e := s.current(now, cost)
 		if err := s.logError(); err != nil {
-			return nil, RefusedFull, err
+			return nil, model.RefusedFull, err
 		}
 		if s.disk != nil && s.disk.writeFailed != nil && s.Stats().Bytes+cost > s.cfg.MaxBytes {
-			return nil, RefusedFull, errFull
+			return nil, model.RefusedFull, errFull
 		}
 		if s.cfg.MaxSeries == 0 || len(s.series)+pd.ProfileCount() <= s.cfg.MaxSeries {
 			return e, 0, nil
@@ -37,13 +38,13 @@ func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*block, Ref
 		all, missing := s.seriesOfMessage(pd, now)
 		switch {
 		case all > s.cfg.MaxSeries:
-			return nil, RefusedSeries, fmt.Errorf("%w: it has %d series, and there may be %d", ErrMessageTooLarge, all,
+			return nil, model.RefusedSeries, fmt.Errorf("%w: it has %d series, and there may be %d", ErrMessageTooLarge, all,
 				s.cfg.MaxSeries)
 		case len(s.series)+missing <= s.cfg.MaxSeries:
 			return e, 0, nil
 		case !s.dropUnused(now, len(s.series)+missing-s.cfg.MaxSeries):
-			return nil, RefusedSeries, fmt.Errorf("%w: the message has %d new ones, and there may be %d", errSeries, missing,
-				s.cfg.MaxSeries)
+			return nil, model.RefusedSeries,
+				fmt.Errorf("%w: the message has %d new ones, and there may be %d", errSeries, missing, s.cfg.MaxSeries)
 		}
 	}
 }
@@ -51,15 +52,15 @@ func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*block, Ref
 // seriesOfMessage returns how many series a message has, and how many of them are new. The others count as used.
 func (s *Store) seriesOfMessage(pd pprofile.Profiles, now time.Time) (all, missing int) {
 	of := New(Config{})
-	a := adder{Store: of, block: newBlock(now), now: now, src: pd.Dictionary()}
-	of.importer.Reset(a.block.dict)
+	a := adder{Store: of, block: head.New(now), now: now, src: pd.Dictionary()}
+	of.importer.Reset(a.block.Dict)
 	defer a.begin()()
 	a.each(pd, compact.ResolveReferences(pd), func(_ int, p pprofile.Profile) {
 		a.seriesOf(p, of.importer.AttributeSet(p.AttributeIndices()))
 	})
 	for id := range of.series {
 		if use := s.series[id]; use != nil {
-			use.last = now
+			use.Last = now
 		} else {
 			missing++
 		}
@@ -71,8 +72,8 @@ func (s *Store) seriesOfMessage(pd pprofile.Profiles, now time.Time) (all, missi
 // whether it dropped any. It may wait until blocks have been written. Queries keep what they read: earlier blocks are
 // replaced by others.
 func (s *Store) dropUnused(now time.Time, n int) bool {
-	isUnused := func(use *seriesUse) bool { return now.Sub(use.last) > unusedTime }
-	isOfNoBlock := func(use *seriesUse) bool { return use.blocks == 0 && isUnused(use) }
+	isUnused := func(use *head.Use) bool { return now.Sub(use.Last) > unusedTime }
+	isOfNoBlock := func(use *head.Use) bool { return use.Blocks == 0 && isUnused(use) }
 	if s.forget(isOfNoBlock) {
 		return true
 	}
@@ -90,23 +91,23 @@ func (s *Store) dropUnused(now time.Time, n int) bool {
 		s.writeBlocks()
 		return s.forget(isOfNoBlock)
 	}
-	slices.SortFunc(unused, func(a, b model.SeriesID) int { return s.series[a].last.Compare(s.series[b].last) })
+	slices.SortFunc(unused, func(a, b model.SeriesID) int { return s.series[a].Last.Compare(s.series[b].Last) })
 	for _, id := range unused[:min(len(unused), max(n, s.cfg.MaxSeries/replacedPart))] {
-		s.series[id].isGone = true
+		s.series[id].IsGone = true
 		s.setTotals(s.series[id], nil)
 		delete(s.series, id)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, e := range s.blocks {
-		if !slices.ContainsFunc(e.series, isGone) {
+		if !slices.ContainsFunc(e.Series, head.IsGone) {
 			continue
 		}
-		if e.byKey == nil {
-			e = e.clone()
+		if e.ByKey == nil {
+			e = e.Clone()
 			s.blocks[i] = e
 		}
-		s.stats.Evicted[EvictedSeries] += e.dropGone()
+		s.stats.Evicted[model.EvictedSeries] += e.DropGone()
 	}
 	return true
 }
@@ -114,10 +115,10 @@ func (s *Store) dropUnused(now time.Time, n int) bool {
 // writeBlocks has the blocks in memory written, and waits until they are, or cannot be. Others may add meanwhile.
 func (s *Store) writeBlocks() {
 	last := s.blocks[len(s.blocks)-1]
-	if last.byKey != nil {
-		last.freeze()
+	if last.ByKey != nil {
+		last.Freeze()
 	}
-	for s.disk.full != nil && s.disk.writeFailed == nil && s.blocks[0].id <= last.id {
+	for s.disk.full != nil && s.disk.writeFailed == nil && s.blocks[0].ID <= last.ID {
 		s.writeSoon()
 		s.disk.written.Wait()
 		if len(s.blocks) == 0 {

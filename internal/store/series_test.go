@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -56,11 +57,12 @@ func TestProfileAttributesAreOfTheSeries(t *testing.T) {
 	assert.Equal(t, []string{source + "=continuous", "leaf", source + "=snapshot"}, names)
 	infos, err := s.Attributes(t.Context(), sel, 10)
 	require.NoError(t, err)
-	assert.Equal(t, []AttributeInfo{
-		{Key: "host.name", Scope: ResourceScope, Values: []AttributeValue{{"h", 40}}},
-		{Key: "service.name", Scope: ResourceScope, Values: []AttributeValue{{"shop", 40}}},
-		{Key: "both", Scope: ProfileScope, Values: []AttributeValue{{"x", 40}}},
-		{Key: source, Scope: ProfileScope, Values: []AttributeValue{{"continuous", 20}, {"snapshot", 20}}},
+	assert.Equal(t, []answers.AttributeInfo{
+		{Key: "host.name", Scope: answers.ResourceScope, Values: []answers.AttributeValue{{Value: "h", Samples: 40}}},
+		{Key: "service.name", Scope: answers.ResourceScope, Values: []answers.AttributeValue{{Value: "shop", Samples: 40}}},
+		{Key: "both", Scope: answers.ProfileScope, Values: []answers.AttributeValue{{Value: "x", Samples: 40}}},
+		{Key: source, Scope: answers.ProfileScope,
+			Values: []answers.AttributeValue{{Value: "continuous", Samples: 20}, {Value: "snapshot", Samples: 20}}},
 	}, infos)
 
 	attributes := func(sel model.Selection) map[string]string {
@@ -88,7 +90,8 @@ func TestServicesCountProfiles(t *testing.T) {
 	}
 	require.Equal(t, 5, s.Add(b.Build(), noon).Profiles)
 	assert.Equal(t,
-		[]ServiceInfo{{Service: "shop", Profiles: 2, Samples: 5, From: noon.UnixNano(), Until: noon.UnixNano() + 1e9}},
+		[]answers.ServiceInfo{{Service: "shop", Profiles: 2, Samples: 5, From: noon.UnixNano(),
+			Until: noon.UnixNano() + 1e9}},
 		s.services())
 }
 
@@ -199,12 +202,12 @@ func TestAnswersDoNotDependOnEviction(t *testing.T) {
 	}
 	sel := model.Selection{Service: "shop", Profile: "memory", From: at(5400), Until: at(5460)}
 	assert.EqualValues(t, 10, sum(t, s, sel))
-	evicted := s.Stats().Evicted[EvictedAge]
+	evicted := s.Stats().Evicted[model.EvictedAge]
 	s.Expire(noon.Add(150 * time.Minute))
-	require.Greater(t, s.Stats().Evicted[EvictedAge], evicted)
+	require.Greater(t, s.Stats().Evicted[model.EvictedAge], evicted)
 	assert.EqualValues(t, 10, sum(t, s, sel))
 	assert.Equal(t, 1,
-		add(t, s, "a", "alloc_space", "bytes", 60*98, 0, profiletest.Value(1_000_980, "leaf")).Refused[RefusedOrder])
+		add(t, s, "a", "alloc_space", "bytes", 60*98, 0, profiletest.Value(1_000_980, "leaf")).Refused[model.RefusedOrder])
 }
 
 // A profile is kept in the window whatever its time and duration are, for as long as others that arrive with it.

@@ -7,9 +7,10 @@ import (
 	"context"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
-func (s *Store) profiles(service string) []ProfileInfo {
+func (s *Store) profiles(service string) []answers.ProfileInfo {
 	list, err := s.Catalog(context.Background(), service, &size.Meter{Context: context.Background()})
 	if err != nil {
 		panic(err)
@@ -17,7 +18,7 @@ func (s *Store) profiles(service string) []ProfileInfo {
 	return list
 }
 
-func (s *Store) services() []ServiceInfo {
+func (s *Store) services() []answers.ServiceInfo {
 	list, err := s.Services(context.Background(), &size.Meter{Context: context.Background()})
 	if err != nil {
 		panic(err)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -45,7 +47,7 @@ const (
 // Store keeps profiles. It is safe for concurrent use.
 type Store struct {
 	// Querier has the queries, of which the store is the source.
-	*Querier
+	*answers.Querier
 	cfg Config
 
 	// addingLarge is locked before adding for a large message: small ones and queries wait for one of these at most.
@@ -54,7 +56,7 @@ type Store struct {
 	adding   turns
 	importer compact.Importer
 	scratch  addScratch
-	series   map[model.SeriesID]*seriesUse
+	series   map[model.SeriesID]*head.Use
 	// totalsOver is the dictionary of the totals of series, which is that of the last block.
 	totalsOver *dictionary.Dictionary
 	// totalsBytes is the memory of the totals of all series.
@@ -62,8 +64,8 @@ type Store struct {
 
 	// mu guards the list of blocks, oldest first, and the statistics. Add writes to the last block.
 	mu     sync.Mutex
-	blocks []*block
-	stats  Stats
+	blocks []*head.Block
+	stats  model.Stats
 
 	// disk is nil if profiles are kept in memory alone. nextID is the number of the next block.
 	disk   *disk
@@ -79,28 +81,28 @@ var (
 
 // New returns an empty store.
 func New(cfg Config) *Store {
-	s := &Store{cfg: cfg, adding: newTurns(), series: map[model.SeriesID]*seriesUse{}}
-	s.Querier = NewQuerier(over(s, cfg.Window, cfg.Resolution))
+	s := &Store{cfg: cfg, adding: newTurns(), series: map[model.SeriesID]*head.Use{}}
+	s.Querier = answers.NewQuerier(answers.Over(s, cfg.Window, cfg.Resolution))
 	return s
 }
 
 // Status returns the bounds and the current statistics.
-func (s *Store) Status(context.Context) (Status, error) {
-	return Status{Stats: s.Stats(), Window: s.Window(), Resolution: s.cfg.Resolution, MaxSeries: s.cfg.MaxSeries}, nil
+func (s *Store) Status(context.Context) (answers.Status, error) {
+	return answers.Status{Stats: s.Stats(), Window: s.Window(), Resolution: s.cfg.Resolution, MaxSeries: s.cfg.MaxSeries}, nil
 }
 
 // Config returns the bounds.
 func (s *Store) Config() Config { return s.cfg }
 
 // Stats returns the current statistics.
-func (s *Store) Stats() Stats {
+func (s *Store) Stats() model.Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stats
 }
 
 // Refuse counts profiles that were not added.
-func (s *Store) Refuse(reason Refused, profiles int) {
+func (s *Store) Refuse(reason model.Refused, profiles int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Refused[reason] += profiles
@@ -116,15 +118,15 @@ func (s *Store) Expire(now time.Time) {
 
 // current returns the block for a message of cost bytes: a new one if the last is full or old. It may wait until others
 // have been written.
-func (s *Store) current(now time.Time, cost int) *block {
+func (s *Store) current(now time.Time, cost int) *head.Block {
 	for {
-		var last *block
+		var last *head.Block
 		if n := len(s.blocks); n > 0 {
 			last = s.blocks[n-1]
 		}
 		isNew := last == nil || s.isFull(last, now)
-		if isNew && last != nil && last.byKey != nil {
-			last.freeze()
+		if isNew && last != nil && last.ByKey != nil {
+			last.Freeze()
 			s.writeSoon()
 		}
 		if s.mustWait(cost, isNew) {
@@ -140,12 +142,12 @@ func (s *Store) current(now time.Time, cost int) *block {
 	return s.beginBlock(now)
 }
 
-func (s *Store) beginBlock(now time.Time) *block {
-	e := newBlock(now)
-	e.id = s.nextID
+func (s *Store) beginBlock(now time.Time) *head.Block {
+	e := head.New(now)
+	e.ID = s.nextID
 	s.nextID++
-	s.moveTotals(e.dict)
-	s.importer.Reset(e.dict)
+	s.moveTotals(e.Dict)
+	s.importer.Reset(e.Dict)
 	s.beginLog(e)
 	s.mu.Lock()
 	s.blocks = append(s.blocks, e)
@@ -154,14 +156,14 @@ func (s *Store) beginBlock(now time.Time) *block {
 }
 
 // isFull reports whether the last block must not grow.
-func (s *Store) isFull(last *block, now time.Time) bool {
+func (s *Store) isFull(last *head.Block, now time.Time) bool {
 	switch {
-	case last.byKey == nil || last.isFull:
+	case last.ByKey == nil || last.IsFull:
 		return true
 	case s.disk != nil:
-		return last.bytes >= s.cfg.MaxBytes/diskBlocks || !now.Truncate(time.Hour).Equal(last.begun.Truncate(time.Hour))
+		return last.Bytes >= s.cfg.MaxBytes/diskBlocks || !now.Truncate(time.Hour).Equal(last.Begun.Truncate(time.Hour))
 	default:
-		return last.bytes >= s.cfg.MaxBytes/blockCount || now.Sub(last.begun) >= s.cfg.Window/blockCount
+		return last.Bytes >= s.cfg.MaxBytes/blockCount || now.Sub(last.Begun) >= s.cfg.Window/blockCount
 	}
 }
 
@@ -175,9 +177,9 @@ func (s *Store) Window() time.Duration {
 
 // evict drops the blocks that are too old, and the oldest ones until the store is within its bytes.
 func (s *Store) evict(now time.Time) {
-	before := s.Stats().Evicted[EvictedBytes]
+	before := s.Stats().Evicted[model.EvictedBytes]
 	s.dropBlocks(now)
-	if s.Stats().Evicted[EvictedBytes] > before {
+	if s.Stats().Evicted[model.EvictedBytes] > before {
 		// Collect the memory before going on. Otherwise the heap would grow beyond MaxBytes while profiles arrive
 		// faster than the garbage collector runs. This happens once for each eighth of the bytes.
 		runtime.GC()
@@ -191,16 +193,16 @@ func (s *Store) dropBlocks(now time.Time) {
 	oldest := now.Add(-s.cfg.Window).UnixNano()
 	for len(s.blocks) > 0 {
 		first := s.blocks[0]
-		reason := EvictedBytes
-		if s.disk == nil && first.until < oldest && now.Sub(first.begun) >= s.cfg.Window/blockCount {
-			reason = EvictedAge
+		reason := model.EvictedBytes
+		if s.disk == nil && first.Until < oldest && now.Sub(first.Begun) >= s.cfg.Window/blockCount {
+			reason = model.EvictedAge
 		} else if s.stats.Bytes <= s.cfg.MaxBytes || s.disk != nil { // what is not on disk yet stays: see room
 			break
 		}
 		// The importer may be bound to this block: the next Add makes a new one.
 		s.blocks[0] = nil
 		s.blocks = s.blocks[1:]
-		s.stats.Evicted[reason] += first.profiles
+		s.stats.Evicted[reason] += first.Profiles
 		s.release(first)
 		s.forgetSeries(now)
 		s.measure()
@@ -212,9 +214,9 @@ func (s *Store) measure() {
 	s.stats.Series, s.stats.Bytes = len(s.series), len(s.series)*useBytes+s.totalsBytes
 	s.stats.Profiles, s.stats.Samples = 0, 0
 	for _, e := range s.blocks {
-		s.stats.Bytes += e.bytes
-		s.stats.Profiles += e.profiles
-		s.stats.Samples += e.samples
+		s.stats.Bytes += e.Bytes
+		s.stats.Profiles += e.Profiles
+		s.stats.Samples += e.Samples
 	}
 	if s.disk == nil {
 		return
@@ -238,21 +240,21 @@ func (s *Store) measure() {
 
 // View returns what the blocks in memory have of some services, or of all if none is given, and what is known of those
 // on disk without reading them.
-func (s *Store) View(memory *model.Memory, services ...string) *view {
+func (s *Store) View(memory *model.Memory, services ...string) *answers.View {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	v := &view{memory: memory, drop: func(b model.Block, err error) { s.drop(b.(*diskBlock), err) }, release: func() {}}
+	v := &answers.View{Memory: memory, Drop: func(b model.Block, err error) { s.drop(b.(*diskBlock), err) }, Release: func() {}}
 	if s.disk != nil {
 		list := slices.Clone(s.disk.blocks)
 		for _, d := range list {
 			d.readers++
-			v.blocks = append(v.blocks, d)
+			v.Blocks = append(v.Blocks, d)
 		}
-		v.release = func() { s.releaseBlocks(list) }
-		v.onDisk = len(list)
+		v.Release = func() { s.releaseBlocks(list) }
+		v.OnDisk = len(list)
 	}
 	for _, e := range s.blocks {
-		v.blocks = append(v.blocks, snapshotOf(e, memory, services...))
+		v.Blocks = append(v.Blocks, head.SnapshotOf(e, memory, services...))
 	}
 	return v
 }

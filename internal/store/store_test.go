@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -250,11 +251,12 @@ func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
 	assert.Equal(t, map[string]int64{"endpoint=/cart": 1, "endpoint=/pay": 2, "endpoint=(none)": 4}, groups)
 	attributes, err := s.Attributes(context.Background(), model.Selection{Service: "shop", Profile: "wall"}, 10)
 	require.NoError(t, err)
-	assert.Equal(t, []AttributeInfo{
-		{Key: "region", Values: []AttributeValue{{"eu", 3}}},
-		{Key: "service.name", Values: []AttributeValue{{"shop", 3}}},
-		{Key: "endpoint", Scope: SampleScope, Values: []AttributeValue{{"/cart", 1}, {"/pay", 1}}},
-		{Key: "n", Scope: SampleScope, Values: []AttributeValue{{"7", 1}}},
+	assert.Equal(t, []answers.AttributeInfo{
+		{Key: "region", Values: []answers.AttributeValue{{Value: "eu", Samples: 3}}},
+		{Key: "service.name", Values: []answers.AttributeValue{{Value: "shop", Samples: 3}}},
+		{Key: "endpoint", Scope: answers.SampleScope,
+			Values: []answers.AttributeValue{{Value: "/cart", Samples: 1}, {Value: "/pay", Samples: 1}}},
+		{Key: "n", Scope: answers.SampleScope, Values: []answers.AttributeValue{{Value: "7", Samples: 1}}},
 	}, attributes)
 
 	timed := model.Selection{Service: "shop", Profile: "process_cpu", From: at(30), Until: at(32)}
@@ -288,7 +290,7 @@ func TestTreeOfARecursiveProgram(t *testing.T) {
 		"0<-1 root 0/15", "1<0 main 0/15", "2<1 fib 2/7", "3<2 fib 1/1", "4<2 leaf 4/4", "5<1 leaf 8/8",
 	}, lines)
 	rows := g.Functions()
-	SortFunctions(rows, "total")
+	answers.SortFunctions(rows, "total")
 	assert.Equal(t, "main 0 15, leaf 12 12, fib 3 7", fmt.Sprintf("%s %d %d, %s %d %d, %s %d %d",
 		rows[0].Frame.Name, rows[0].Self, rows[0].Total, rows[1].Frame.Name, rows[1].Self, rows[1].Total,
 		rows[2].Frame.Name, rows[2].Self, rows[2].Total))
@@ -341,7 +343,7 @@ func TestOldProfilesAreDropped(t *testing.T) {
 	assert.Equal(t, 1, s.Stats().Profiles)
 	s.Expire(noon.Add(5 * time.Hour))
 	stats := s.Stats()
-	assert.Equal(t, Stats{Evicted: [NumEvicted]int{EvictedAge: 1}}, stats)
+	assert.Equal(t, model.Stats{Evicted: [model.NumEvicted]int{model.EvictedAge: 1}}, stats)
 	add(t, s, "a", "cpu", "nanoseconds", 6*3600, 10, profiletest.Value(1, "leaf"))
 	assert.Equal(t, 1, s.Stats().Profiles)
 }
@@ -357,7 +359,7 @@ func TestManySeriesAreRefused(t *testing.T) {
 	}
 	stats := s.Stats()
 	assert.Equal(t, 10, stats.Series)
-	assert.Equal(t, 991, stats.Refused[RefusedSeries])
+	assert.Equal(t, 991, stats.Refused[model.RefusedSeries])
 	assert.Less(t, stats.Bytes, 200_000, "what is refused leaves nothing behind")
 	add(t, s, "first", "cpu", "nanoseconds", 10, 10, profiletest.Value(1, "leaf"))
 	assert.EqualValues(t, 11, sum(t, s, model.Selection{Service: "shop", Profile: "process_cpu"}))
@@ -380,7 +382,7 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 		stats := s.Stats()
 		require.LessOrEqual(t, stats.Series, cfg.MaxSeries)
 		require.Equal(t, sent,
-			stats.Profiles+stats.Evicted[EvictedSeries]+stats.Evicted[EvictedAge]+stats.Refused[RefusedSeries])
+			stats.Profiles+stats.Evicted[model.EvictedSeries]+stats.Evicted[model.EvictedAge]+stats.Refused[model.RefusedSeries])
 		require.Equal(t, added.Profiles == 0, added.Err != nil)
 		return added
 	}
@@ -390,11 +392,11 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 	}
 	send(noon, "honest")
 	require.ErrorIs(t, send(noon, append(many, "one more")...).Err, ErrMessageTooLarge, "it could never be kept")
-	require.Equal(t, cfg.MaxSeries, send(noon, many...).Refused[RefusedSeries],
+	require.Equal(t, cfg.MaxSeries, send(noon, many...).Refused[model.RefusedSeries],
 		"nothing of a message is kept if not all of it can be")
 	require.Equal(t, cfg.MaxSeries-1, send(noon, many[1:]...).Profiles)
 	added := send(noon.Add(time.Second), "new", "honest")
-	require.Equal(t, 2, added.Refused[RefusedSeries])
+	require.Equal(t, 2, added.Refused[model.RefusedSeries])
 	require.NotErrorIs(t, added.Err, ErrMessageTooLarge, "it may be kept later")
 	now := noon
 	for range 30 {
@@ -403,7 +405,7 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 	}
 	view := s.View(model.NewMemory(t.Context(), nil)) // a query that goes on
 	profiles := func() (n int) {
-		require.NoError(t, view.blocks[0].Series("", view.memory, func(list []model.BlockSeries) error {
+		require.NoError(t, view.Blocks[0].Series("", view.Memory, func(list []model.BlockSeries) error {
 			for i := range list {
 				n += list[i].Profiles
 			}
@@ -415,12 +417,12 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 	assert.Equal(t, 1, send(now, "new").Profiles)
 	assert.EqualValues(t, 31, sum(t, s, model.Selection{Service: "honest", Profile: "process_cpu"}))
 	assert.EqualValues(t, 1, sum(t, s, model.Selection{Service: "new", Profile: "process_cpu"}))
-	assert.Equal(t, cfg.MaxSeries/replacedPart, s.Stats().Evicted[EvictedSeries])
+	assert.Equal(t, cfg.MaxSeries/replacedPart, s.Stats().Evicted[model.EvictedSeries])
 	assert.Equal(t, read, profiles(), "a query keeps what it reads")
 	// They come back as new ones do, also in the block that had them.
 	gone := 0
 	for _, service := range many[1:] {
-		if !slices.ContainsFunc(s.services(), func(in ServiceInfo) bool { return in.Service == service }) {
+		if !slices.ContainsFunc(s.services(), func(in answers.ServiceInfo) bool { return in.Service == service }) {
 			gone++
 			send(now, service)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
@@ -16,10 +17,10 @@ import (
 // This file has what the store knows of series besides their profiles.
 
 // release drops a block's series.
-func (s *Store) release(e *block) {
-	for i := range e.series {
-		if use := e.series[i].use; use != nil {
-			use.blocks--
+func (s *Store) release(e *head.Block) {
+	for i := range e.Series {
+		if use := e.Series[i].Use; use != nil {
+			use.Blocks--
 		}
 	}
 	s.trimSeries()
@@ -29,14 +30,14 @@ func (s *Store) release(e *block) {
 func (s *Store) countBlocks() {
 	s.totalsBytes = 0
 	for _, use := range s.series {
-		use.blocks = 0
-		s.totalsBytes += use.totals.bytes()
+		use.Blocks = 0
+		s.totalsBytes += use.Totals.Bytes()
 	}
 	for _, e := range s.blocks {
-		for i := range e.series {
-			if use := s.series[e.series[i].ID]; use != nil {
-				e.series[i].use = use
-				use.blocks++
+		for i := range e.Series {
+			if use := s.series[e.Series[i].ID]; use != nil {
+				e.Series[i].Use = use
+				use.Blocks++
 			}
 		}
 	}
@@ -44,13 +45,13 @@ func (s *Store) countBlocks() {
 
 // forgetSeries drops the series of no block, except those whose next profile may need what is known of the one before.
 func (s *Store) forgetSeries(now time.Time) {
-	s.forget(func(use *seriesUse) bool { return use.blocks == 0 && now.Sub(use.last) > forgetAfter })
+	s.forget(func(use *head.Use) bool { return use.Blocks == 0 && now.Sub(use.Last) > head.ForgetAfter })
 }
 
 // forget drops series, and reports whether there were any.
-func (s *Store) forget(which func(*seriesUse) bool) bool {
+func (s *Store) forget(which func(*head.Use) bool) bool {
 	before := len(s.series)
-	maps.DeleteFunc(s.series, func(_ model.SeriesID, use *seriesUse) bool {
+	maps.DeleteFunc(s.series, func(_ model.SeriesID, use *head.Use) bool {
 		if !which(use) {
 			return false
 		}
@@ -78,8 +79,8 @@ func (s *Store) trimSeries() {
 	}
 	var times []time.Time
 	for _, use := range s.series {
-		if use.blocks == 0 {
-			times = append(times, use.last)
+		if use.Blocks == 0 {
+			times = append(times, use.Last)
 		}
 	}
 	if len(times) <= most {
@@ -87,7 +88,7 @@ func (s *Store) trimSeries() {
 	}
 	slices.SortFunc(times, time.Time.Compare)
 	oldest := times[len(times)-1-most/2]
-	s.forget(func(use *seriesUse) bool { return use.blocks == 0 && !use.last.After(oldest) })
+	s.forget(func(use *head.Use) bool { return use.Blocks == 0 && !use.Last.After(oldest) })
 }
 
 const (
@@ -98,31 +99,31 @@ const (
 )
 
 // setTotals remembers the totals of a series' last profile, or forgets those before if now is nil.
-func (s *Store) setTotals(use *seriesUse, now *totals) {
-	s.totalsBytes += now.bytes() - use.totals.bytes()
-	use.totals = now
+func (s *Store) setTotals(use *head.Use, now *head.Totals) {
+	s.totalsBytes += now.Bytes() - use.Totals.Bytes()
+	use.Totals = now
 }
 
 // withTotals returns the series that have totals, those first that had the last profile.
-func (s *Store) withTotals() []*seriesUse {
-	var list []*seriesUse
+func (s *Store) withTotals() []*head.Use {
+	var list []*head.Use
 	for _, use := range s.series {
-		if use.totals != nil {
+		if use.Totals != nil {
 			list = append(list, use)
 		}
 	}
-	slices.SortFunc(list, func(a, b *seriesUse) int { return b.last.Compare(a.last) })
+	slices.SortFunc(list, func(a, b *head.Use) int { return b.Last.Compare(a.Last) })
 	return list
 }
 
 // dropTotals forgets the totals of series. The next profile of each is a baseline again.
-func (s *Store) dropTotals(list []*seriesUse) {
+func (s *Store) dropTotals(list []*head.Use) {
 	for _, use := range list {
 		s.setTotals(use, nil)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.Evicted[EvictedTotals] += len(list)
+	s.stats.Evicted[model.EvictedTotals] += len(list)
 }
 
 // trimTotals drops totals that take more than their part of the bytes, the oldest first, and some more, so that not
@@ -133,8 +134,8 @@ func (s *Store) trimTotals() {
 		return
 	}
 	list, kept := s.withTotals(), 0
-	i := slices.IndexFunc(list, func(use *seriesUse) bool {
-		kept += use.totals.bytes()
+	i := slices.IndexFunc(list, func(use *head.Use) bool {
+		kept += use.Totals.Bytes()
 		return kept > most*3/4
 	})
 	if i >= 0 {
@@ -155,13 +156,13 @@ func (s *Store) moveTotals(dict *dictionary.Dictionary) {
 			s.dropTotals(list[i:])
 			break
 		}
-		for i := range use.totals.rows {
-			row := &use.totals.rows[i]
-			row.stack = int32(moves.Stack(dictionary.StackIndex(row.stack)))
-			row.attributes = int32(moves.Set(dictionary.AttributeSetIndex(row.attributes)))
-			row.link = int32(moves.Link(dictionary.LinkIndex(row.link)))
+		for i := range use.Totals.Rows {
+			row := &use.Totals.Rows[i]
+			row.Stack = int32(moves.Stack(dictionary.StackIndex(row.Stack)))
+			row.Attributes = int32(moves.Set(dictionary.AttributeSetIndex(row.Attributes)))
+			row.Link = int32(moves.Link(dictionary.LinkIndex(row.Link)))
 		}
-		slices.SortFunc(use.totals.rows, totalRow.compare)
+		slices.SortFunc(use.Totals.Rows, head.TotalRow.Compare)
 	}
 	s.totalsOver = dict
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
 // Answers with many nodes, frames or events are written by hand, in columns: json.Marshal would need a copy of each
@@ -68,21 +68,21 @@ func quote(s string) []byte {
 }
 
 // head begins an object with the fields that all trees and tables have.
-func (b *body) head(s store.Summary, total int64) {
+func (b *body) head(s answers.Summary, total int64) {
 	b.format(`{"type":%s,"unit":%s,"kind":%q,"total":%d,"from":%d,"until":%d,`,
 		quote(s.Type.String()), quote(s.Type.Unit), s.Values, total, millis(s.From), millis(s.Until))
 }
 
-func (b *body) frames(frames []store.Frame) {
+func (b *body) frames(frames []answers.Frame) {
 	for i, column := range []struct {
 		name  string
-		value func(*store.Frame) string
+		value func(*answers.Frame) string
 	}{
-		{"name", func(f *store.Frame) string { return f.Name }},
-		{"file", func(f *store.Frame) string { return f.File }},
-		{"mapping", func(f *store.Frame) string { return f.Mapping }},
-		{"build_id", func(f *store.Frame) string { return f.BuildID }},
-		{"kind", func(f *store.Frame) string { return f.Kind }},
+		{"name", func(f *answers.Frame) string { return f.Name }},
+		{"file", func(f *answers.Frame) string { return f.File }},
+		{"mapping", func(f *answers.Frame) string { return f.Mapping }},
+		{"build_id", func(f *answers.Frame) string { return f.BuildID }},
+		{"kind", func(f *answers.Frame) string { return f.Kind }},
 	} {
 		b.format(`%c%q:`, "{,"[min(i, 1)], column.name)
 		b.list(len(frames), func(i int) { b.quote(column.value(&frames[i])) })
@@ -92,7 +92,7 @@ func (b *body) frames(frames []store.Frame) {
 	b.raw("}")
 }
 
-func (b *body) nodes(t *store.Tree) {
+func (b *body) nodes(t *answers.Tree) {
 	b.raw(`{"frame":`)
 	writeInts(b, t.Frame)
 	b.raw(`,"parent":`)

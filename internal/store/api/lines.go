@@ -9,7 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
@@ -78,7 +78,7 @@ func (s *server) lines(r *request) (*answer, error) {
 }
 
 // common returns the value of an attribute that all series have, or an empty string.
-func common(series []store.Series, key string) (value string) {
+func common(series []answers.Series, key string) (value string) {
 	for i := range series {
 		found, ok := series[i].Label(key)
 		if !ok || i > 0 && found != value {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -30,9 +30,9 @@ const (
 type cost struct{ now, before float64 }
 
 type serviceCost struct {
-	store.ServiceInfo
+	answers.ServiceInfo
 	cpu, memory      cost
-	cpuOf, memoryOf  *store.Series
+	cpuOf, memoryOf  *answers.Series
 	hasCPU, hasState bool
 }
 
@@ -106,8 +106,8 @@ func (s *server) addCosts(r *request, sel model.Selection, byName map[string]*se
 }
 
 // chooseTypes returns the series of the one type of each service that has its processor time, or its memory in use.
-func chooseTypes(series []store.Series, profile string, byName map[string]*serviceCost) (chosen []store.Series) {
-	of := func(c *serviceCost) **store.Series {
+func chooseTypes(series []answers.Series, profile string, byName map[string]*serviceCost) (chosen []answers.Series) {
+	of := func(c *serviceCost) **answers.Series {
 		if profile == kind.Memory {
 			return &c.memoryOf
 		}
@@ -136,7 +136,7 @@ func chooseTypes(series []store.Series, profile string, byName map[string]*servi
 }
 
 // typeRank returns how well a type has what a service costs, 0 if it has not.
-func typeRank(in *store.Series, profile string) int {
+func typeRank(in *answers.Series, profile string) int {
 	switch {
 	case profile == kind.Memory && in.Values == kind.Gauge && in.Type.Unit == "bytes":
 		return 1 + map[string]int{"inuse_space": 1}[in.Type.Type]
@@ -166,18 +166,18 @@ type holding struct {
 }
 
 // readTotals adds up the totals of the profiles of series, before and after a time.
-func (s *server) readTotals(r *request, wide model.Selection, from int64, series []store.Series,
+func (s *server) readTotals(r *request, wide model.Selection, from int64, series []answers.Series,
 	spent map[string]*spending) error {
 	if len(series) == 0 {
 		return nil
 	}
 	selected, err := s.Store.Select(r.Context(),
-		store.NewQuery(r.Context(), r.meter, series, wide.From, wide.Until, store.Want{Profiles: true}))
+		answers.NewQuery(r.Context(), r.meter, series, wide.From, wide.Until, answers.Want{Profiles: true}))
 	if err != nil {
 		return err
 	}
 	defer selected.Close()
-	return selected.Read(func(samples *store.Samples) error {
+	return selected.Read(func(samples *answers.Samples) error {
 		in := &series[samples.Series]
 		used := spent[in.Service]
 		if used == nil {
@@ -298,7 +298,7 @@ func (s *server) writeOverview(
 		a.cost(in.memory, in.hasState)
 		for _, line := range []struct {
 			name string
-			of   *store.Series
+			of   *answers.Series
 		}{{"cpu_line", in.cpuOf}, {"memory_line", in.memoryOf}} {
 			a.format(`,%q:`, line.name)
 			s.line(r, a, sel, line.of)
@@ -326,7 +326,7 @@ func (b *body) cost(c cost, has bool) {
 func rounded(v float64) float64 { return math.Round(v*1e6) / 1e6 }
 
 // line writes the time line of a type of a service, or null.
-func (s *server) line(r *request, a *answer, sel model.Selection, of *store.Series) {
+func (s *server) line(r *request, a *answer, sel model.Selection, of *answers.Series) {
 	if of == nil || a.err != nil {
 		a.raw("null")
 		return

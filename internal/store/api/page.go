@@ -10,7 +10,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/senders"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -90,7 +90,7 @@ func (t *troubles) lately(status map[string]any, now time.Time) map[string]int {
 	found := map[string]int{}
 	for _, kind := range []string{"refused", "evicted"} {
 		for reason, n := range status[kind].(map[string]int) {
-			if reason == store.EvictedAge.String() || reason == store.RefusedElsewhere.String() {
+			if reason == model.EvictedAge.String() || reason == model.RefusedElsewhere.String() {
 				continue
 			}
 			name := kind + "." + reason
@@ -131,7 +131,7 @@ func (s *server) types(r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	infos = slices.DeleteFunc(infos, func(in store.ProfileInfo) bool { return in.Service != sel.Service })
+	infos = slices.DeleteFunc(infos, func(in answers.ProfileInfo) bool { return in.Service != sel.Service })
 	a := r.json()
 	a.raw(`{"types":`)
 	a.list(min(len(infos), maxTypes), func(i int) { s.typeCost(r, a, sel, &infos[i]) })
@@ -139,7 +139,7 @@ func (s *server) types(r *request) (*answer, error) {
 	return a, a.err
 }
 
-func (s *server) typeCost(r *request, a *answer, sel model.Selection, in *store.ProfileInfo) {
+func (s *server) typeCost(r *request, a *answer, sel model.Selection, in *answers.ProfileInfo) {
 	wide := sel
 	wide.Profile, wide.Type, wide.GroupBy = in.Profile, in.Type.String(), ""
 	wide.From = max(sel.From-(sel.Until-sel.From), 1)
@@ -165,8 +165,8 @@ func (s *server) typeCost(r *request, a *answer, sel model.Selection, in *store.
 
 // meanOf returns the mean of a state over the steps where it is known, or how much was added in a second of the part of
 // a time that has profiles.
-func meanOf(values []float64, in *store.ProfileInfo, from, until int64) (mean float64, has bool) {
-	sum, known := store.Sum(values)
+func meanOf(values []float64, in *answers.ProfileInfo, from, until int64) (mean float64, has bool) {
+	sum, known := answers.Sum(values)
 	covered := min(until, in.Until) - max(from, in.From)
 	switch {
 	case known == 0:

@@ -19,7 +19,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/flamefile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
@@ -124,7 +124,7 @@ func (s *server) pprofOf(r *request, sel model.Selection, isWanted func(kind.Val
 		return nil, err
 	}
 	var a *answer
-	err := s.Store.MergeTo(r.Context(), sel, func(merged *store.Merged) (err error) {
+	err := s.Store.MergeTo(r.Context(), sel, func(merged *answers.Merged) (err error) {
 		if isWanted != nil {
 			withValues(merged.Profiles, isWanted)
 		}
@@ -144,7 +144,7 @@ func (s *server) pprofOf(r *request, sel model.Selection, isWanted func(kind.Val
 // leftOutHeader has the number of samples that a pprof lacks, if there are any.
 const leftOutHeader = "X-Profile-Left-Out"
 
-func pprofAnswer(r *request, merged *store.Merged) (*answer, error) {
+func pprofAnswer(r *request, merged *answers.Merged) (*answer, error) {
 	if err := r.meter.Grow(encode.Bytes(merged.Profiles)); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
@@ -36,10 +36,10 @@ func (s *server) statusFields(r *request) (map[string]any, error) {
 	}
 	evicted, refused := map[string]int{}, map[string]int{}
 	for i, n := range stats.Evicted {
-		evicted[store.Evicted(i).String()] = n
+		evicted[model.Evicted(i).String()] = n
 	}
 	for i, n := range stats.Refused {
-		refused[store.Refused(i).String()] = n
+		refused[model.Refused(i).String()] = n
 	}
 	return map[string]any{
 		"version": s.Version, "now": millis(r.now.UnixNano()), "window_ms": stats.Window.Milliseconds(),
@@ -68,7 +68,7 @@ func (s *server) services(r *request) (*answer, error) {
 		From     int64  `json:"from"`
 		Until    int64  `json:"until"`
 	}
-	services = slices.DeleteFunc(services, func(in store.ServiceInfo) bool {
+	services = slices.DeleteFunc(services, func(in answers.ServiceInfo) bool {
 		return !strings.Contains(strings.ToLower(in.Service), search)
 	})
 	list := []service{}
@@ -106,7 +106,7 @@ func (s *server) profiles(r *request) (*answer, error) {
 }
 
 // listProfiles lists the profiles of a service, or of all if service is empty.
-func listProfiles(infos []store.ProfileInfo, service string) []profileJSON {
+func listProfiles(infos []answers.ProfileInfo, service string) []profileJSON {
 	list := []profileJSON{}
 	for _, in := range infos {
 		if service != "" && in.Service != service {
@@ -148,13 +148,13 @@ func (s *server) attributes(r *request) (*answer, error) {
 		return nil, err
 	}
 	// A longer key or value is too long for the page and for a URL.
-	infos = slices.DeleteFunc(infos, func(in store.AttributeInfo) bool { return len(in.Key) > maxNameBytes })
+	infos = slices.DeleteFunc(infos, func(in answers.AttributeInfo) bool { return len(in.Key) > maxNameBytes })
 	a := r.json()
 	a.raw(`{"attributes":`)
 	a.list(len(infos), func(i int) {
 		in := &infos[i]
 		all := len(in.Values)
-		in.Values = slices.DeleteFunc(in.Values, func(v store.AttributeValue) bool { return len(v.Value) > maxNameBytes })
+		in.Values = slices.DeleteFunc(in.Values, func(v answers.AttributeValue) bool { return len(v.Value) > maxNameBytes })
 		a.format(`{"key":%s,"scope":%q,"values":`, quote(in.Key), in.Scope)
 		a.list(len(in.Values), func(i int) {
 			a.format(`{"value":%s,"samples":%d}`, quote(in.Values[i].Value), in.Values[i].Samples)
@@ -192,8 +192,8 @@ func (s *server) heatmap(r *request) (*answer, error) {
 	sel := r.selected()
 	columns := r.params.Int("columns", 600, 1, 1200)
 	rows := r.params.Int("rows", 50, 1, 1000)
-	if !slices.Contains(store.HeatRows, rows) {
-		r.params.Fail(query.BadRequest(fmt.Sprintf("`rows` must be one of %v, found %d", store.HeatRows, rows), ""))
+	if !slices.Contains(answers.HeatRows, rows) {
+		r.params.Fail(query.BadRequest(fmt.Sprintf("`rows` must be one of %v, found %d", answers.HeatRows, rows), ""))
 	}
 	if err := r.params.Check(); err != nil {
 		return nil, err
@@ -240,13 +240,13 @@ func (s *server) events(r *request) (*answer, error) {
 	a.list(len(e.Stacks), func(i int) { writeInts(&a.body, e.Stacks[i]) })
 	for _, column := range []struct {
 		name  string
-		value func(*store.Event) int64
+		value func(*answers.Event) int64
 	}{
-		{"lane", func(e *store.Event) int64 { return int64(e.Lane) }},
-		{"state", func(e *store.Event) int64 { return int64(e.State) }},
-		{"stack", func(e *store.Event) int64 { return int64(e.Stack) }},
-		{"start", func(e *store.Event) int64 { return e.Start - base*int64(time.Millisecond) }},
-		{"length", func(e *store.Event) int64 { return e.End - e.Start }},
+		{"lane", func(e *answers.Event) int64 { return int64(e.Lane) }},
+		{"state", func(e *answers.Event) int64 { return int64(e.State) }},
+		{"stack", func(e *answers.Event) int64 { return int64(e.Stack) }},
+		{"start", func(e *answers.Event) int64 { return e.Start - base*int64(time.Millisecond) }},
+		{"length", func(e *answers.Event) int64 { return e.End - e.Start }},
 	} {
 		a.format(`,%q:`, column.name)
 		a.list(len(e.List), func(i int) { a.int(column.value(&e.List[i])) })
@@ -289,7 +289,7 @@ func (s *server) diff(r *request) (*answer, error) {
 }
 
 // graphAnswer writes a tree. more has further fields, each with a comma after it.
-func (r *request) graphAnswer(g *store.Graph, more string) (*answer, error) {
+func (r *request) graphAnswer(g *answers.Graph, more string) (*answer, error) {
 	a := r.json()
 	a.head(g.Summary, g.Total[0])
 	a.format(`%s"profiles":%d,"truncated":%d,"pruned":%t,"frames":`, more, g.Profiles, g.Truncated, g.IsPruned)
@@ -316,7 +316,7 @@ func (s *server) table(r *request) (*answer, error) {
 		return nil, err
 	}
 	rows := g.Functions()
-	store.SortFunctions(rows, by)
+	answers.SortFunctions(rows, by)
 	a := r.json()
 	a.head(g.Summary, g.Total[0])
 	a.format(`"more":%d,"pruned":%t,"functions":`, max(0, len(rows)-limit), g.IsPruned)

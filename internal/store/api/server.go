@@ -24,13 +24,13 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 // Settings configure what the API serves, and its bounds.
 type Settings struct {
-	Store   *store.Querier
+	Store   *answers.Querier
 	Page    fs.FS
 	Version string
 	// MaxBytes is the bound of the store's memory, for /api/status.

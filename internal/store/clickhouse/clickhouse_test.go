@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -65,18 +65,19 @@ func TestStringsAreParameters(t *testing.T) {
 	require.NoError(t, e.Types(t.Context(), evil, 1, 2, nil))
 	require.NoError(t, e.Series(t.Context(), evil, 1, 2, nil))
 	require.NoError(t,
-		e.Profiles(t.Context(), []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}, 1, 2, nil))
-	require.NoError(t, e.Rows(t.Context(), &store.EngineQuery{
-		Types: []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}, Spans: []store.EngineSpan{{}},
+		e.Profiles(t.Context(), []answers.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}, 1, 2, nil))
+	require.NoError(t, e.Rows(t.Context(), &answers.EngineQuery{
+		Types:      []answers.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}},
+		Spans:      []answers.EngineSpan{{}},
 		WholeUntil: 1, SumsWanted: model.SumsWanted{
 			ColumnsWanted: model.ColumnsWanted{Timestamps: true, Links: true}, Stacks: true, From: 1, Until: 2,
 			Keys: []model.AttributeKey{{Key: evil, Values: []string{evil, evil}}, {Key: evil}},
 		},
 	}, nil))
-	types := []store.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}
+	types := []answers.EngineType{{Service: evil, Stated: evil, Type: typ, PeriodType: typ}}
 	_, err := e.HasAttribute(t.Context(), types, 1, 2, evil, []string{evil})
 	require.NoError(t, err)
-	require.NoError(t, e.Stacks(t.Context(), evil, 1, 2, []store.EngineID{{1}}, nil))
+	require.NoError(t, e.Stacks(t.Context(), evil, 1, 2, []answers.EngineID{{1}}, nil))
 	assert.True(t, sent[`x' OR 1=1 -- `+"`"+`\\\n\t{p0:String}`], "%v", sent)
 	assert.True(t, sent[`['x\' OR 1=1 -- `+"`"+`\\\n\t{p0:String}','x\' OR 1=1 -- `+"`"+`\\\n\t{p0:String}']`], "%v", sent)
 	for _, name := range []string{"", "a b", "t`", "1", "t;", "a.b", strings.Repeat("a", 129)} {
@@ -91,8 +92,8 @@ func TestErrors(t *testing.T) {
 		"Code: 159. DB::Exception: Timeout exceeded":             context.DeadlineExceeded,
 		"Code: 396. DB::Exception: Limit for result exceeded":    model.ErrTooLarge,
 		"Code: 241. DB::Exception: Memory limit exceeded":        model.ErrTooLarge,
-		"Code: 516. DB::Exception: me: Authentication failed":    store.ErrEngine,
-		"Code: 60. DB::Exception: Table default.x doesn't exist": store.ErrEngine,
+		"Code: 516. DB::Exception: me: Authentication failed":    answers.ErrEngine,
+		"Code: 60. DB::Exception: Table default.x doesn't exist": answers.ErrEngine,
 	} {
 		e := server(t, func(w http.ResponseWriter, _ url.Values) {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -103,7 +104,7 @@ func TestErrors(t *testing.T) {
 		require.ErrorContains(t, err, text)
 	}
 	e := server(t, func(w http.ResponseWriter, _ url.Values) { _, _ = w.Write([]byte{200}) })
-	require.ErrorIs(t, e.Types(t.Context(), "", 1, 0, nil), store.ErrEngine, "an answer that ends within a row")
+	require.ErrorIs(t, e.Types(t.Context(), "", 1, 0, nil), answers.ErrEngine, "an answer that ends within a row")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	stuck := server(t, func(_ http.ResponseWriter, query url.Values) {
@@ -115,14 +116,14 @@ func TestErrors(t *testing.T) {
 	away, err := New(Config{Client: http.DefaultClient, Endpoint: "http://127.0.0.1:1", Database: "d", Table: "t"})
 	require.NoError(t, err)
 	err = away.Types(t.Context(), "", 1, 0, nil)
-	require.ErrorIs(t, err, store.ErrEngine)
+	require.ErrorIs(t, err, answers.ErrEngine)
 	require.NotContains(t, err.Error(), "param_")
 }
 
 // What an engine sends is read up to the limits, and what a query names is sent up to those of ClickHouse.
 func TestBounds(t *testing.T) {
 	read := func(e *Engine) error {
-		return e.Stacks(t.Context(), "shop", 1, 2, nil, func(*store.EngineStack) error { return nil })
+		return e.Stacks(t.Context(), "shop", 1, 2, nil, func(*answers.EngineStack) error { return nil })
 	}
 	row := append(make([]byte, 16), 0, 0, 0, 0, 0)
 	for name, c := range map[string]struct {
@@ -148,9 +149,9 @@ func TestBounds(t *testing.T) {
 	}
 	e := server(t, func(http.ResponseWriter, url.Values) { t.Error("this query is too long for ClickHouse") })
 	require.ErrorIs(t, e.Types(t.Context(), strings.Repeat("x", maxParameterBytes+1), 1, 2, nil), model.ErrTooLarge)
-	types := make([]store.EngineType, 100)
+	types := make([]answers.EngineType, 100)
 	for i := range types {
-		types[i] = store.EngineType{Stated: strconv.Itoa(i) + strings.Repeat("x", maxParameterBytes/2)}
+		types[i] = answers.EngineType{Stated: strconv.Itoa(i) + strings.Repeat("x", maxParameterBytes/2)}
 	}
 	require.ErrorIs(t, e.Profiles(t.Context(), types, 1, 2, nil), model.ErrTooLarge)
 }

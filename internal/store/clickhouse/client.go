@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -237,7 +237,7 @@ func failure(ctx context.Context, err error) error {
 	if errors.As(err, &unsent) {
 		err = unsent.Err
 	}
-	return fmt.Errorf("%w does not answer: %w", store.ErrEngine, err)
+	return fmt.Errorf("%w does not answer: %w", answers.ErrEngine, err)
 }
 
 // Codes of ClickHouse's errors.
@@ -266,6 +266,6 @@ func refusal(status int, text string) error {
 	case codeTooManyRows, codeTooManyBytes, codeMemoryLimit, codeResultTooLarge:
 		return fmt.Errorf("%w for ClickHouse: %s", model.ErrTooLarge, text)
 	default:
-		return fmt.Errorf("%w refuses the query with status %d: %s", store.ErrEngine, status, text)
+		return fmt.Errorf("%w refuses the query with status %d: %s", answers.ErrEngine, status, text)
 	}
 }

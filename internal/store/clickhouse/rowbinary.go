@@ -11,7 +11,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -94,7 +94,7 @@ func (r *reader) int32() int32     { return int32(binary.LittleEndian.Uint32(r.f
 func (r *reader) float64() float64 { return math.Float64frombits(uint64(r.int64())) }
 func (r *reader) bool() bool       { return r.fixed(1)[0] != 0 }
 
-func (r *reader) id() (id store.EngineID) {
+func (r *reader) id() (id answers.EngineID) {
 	copy(id[:], r.fixed(len(id)))
 	return id
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -91,7 +91,7 @@ func (s *statement) days(from, until int64) string {
 }
 
 // ofTypes is a condition on the types of profiles, which are of one service.
-func (s *statement) ofTypes(types []store.EngineType) string {
+func (s *statement) ofTypes(types []answers.EngineType) string {
 	list := make([]string, len(types))
 	for i := range types {
 		t := &types[i]
@@ -125,7 +125,7 @@ func (s *statement) profiles(where string) string {
 
 // Types lists what profiles there are.
 func (e *Engine) Types(ctx context.Context, service string, from, until int64,
-	use func(*store.EngineType) error) error {
+	use func(*answers.EngineType) error) error {
 	s := e.statement(ctx)
 	where, ofDays := s.between(from, until), s.days(from, until)
 	if service != "" {
@@ -140,9 +140,9 @@ func (e *Engine) Types(ctx context.Context, service string, from, until int64,
 		kind.TemporalityAttribute, "']) AS Temporality", s.from, " WHERE ", ofDays,
 		" GROUP BY OfSeries HAVING Temporality != '') AS stated",
 		" ON Series = OfSeries GROUP BY Service, Name, SampleType, SampleUnit, PeriodType, PeriodUnit, Temporality")
-	t := &store.EngineType{}
+	t := &answers.EngineType{}
 	return e.run(ctx, s, func(r *reader) {
-		*t = store.EngineType{
+		*t = answers.EngineType{
 			Service: r.string(), Stated: r.string(), Type: model.SampleType{Type: r.string(), Unit: r.string()},
 			PeriodType: model.SampleType{Type: r.string(), Unit: r.string()},
 			From:       r.int64(), Until: r.int64(), Duration: r.int64(), Samples: int(r.int64()), Instances: int(r.int64()),
@@ -154,12 +154,12 @@ func (e *Engine) Types(ctx context.Context, service string, from, until int64,
 
 // Series lists the series of a service.
 func (e *Engine) Series(ctx context.Context, service string, from, until int64,
-	use func(id store.EngineID, resource, profile []model.Attribute) error,
+	use func(id answers.EngineID, resource, profile []model.Attribute) error,
 ) error {
 	s := e.statement(ctx)
 	s.add("SELECT ", s.series, " AS Series, any(ResourceAttributes), any(ProfileAttributes)", s.from,
 		" WHERE ", s.services(service), " AND ", s.days(from, until), " GROUP BY Series")
-	var id store.EngineID
+	var id answers.EngineID
 	var resource, profile []model.Attribute
 	return e.run(ctx, s, func(r *reader) {
 		id, resource, profile = r.id(), r.attributes(resource), r.attributes(profile)
@@ -167,8 +167,8 @@ func (e *Engine) Series(ctx context.Context, service string, from, until int64,
 }
 
 // Profiles lists profiles without their samples.
-func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, until int64,
-	use func(*store.EngineProfile) error) error {
+func (e *Engine) Profiles(ctx context.Context, types []answers.EngineType, from, until int64,
+	use func(*answers.EngineProfile) error) error {
 	type key struct {
 		stated          string
 		typ, periodType model.SampleType
@@ -182,11 +182,11 @@ func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, u
 		" toInt64(Samples), toInt64(First), toInt64(Last), HasAttributes, HasLinks FROM (",
 		s.profiles(s.between(from, until)+" AND "+s.ofTypes(types)),
 		") ORDER BY Timestamp, Series")
-	p := &store.EngineProfile{}
+	p := &answers.EngineProfile{}
 	return e.run(ctx, s, func(r *reader) {
 		k := key{r.string(), model.SampleType{Type: r.string(), Unit: r.string()},
 			model.SampleType{Type: r.string(), Unit: r.string()}}
-		*p = store.EngineProfile{
+		*p = answers.EngineProfile{
 			Type: at[k], Series: r.id(), Time: r.int64(), Duration: min(r.int64(), math.MaxInt64/4), Period: r.int64(),
 			Total:   r.int64(),
 			Samples: int(r.int64()), First: r.int64(), Last: r.int64(), HasAttributes: r.bool(), HasLinks: r.bool(),
@@ -197,7 +197,7 @@ func (e *Engine) Profiles(ctx context.Context, types []store.EngineType, from, u
 
 // HasAttribute reports whether samples of the types, which are of one service, have an attribute of a key, with one of
 // some values; nil means any. Without values it reads the keys alone.
-func (e *Engine) HasAttribute(ctx context.Context, types []store.EngineType, from, until int64, key string,
+func (e *Engine) HasAttribute(ctx context.Context, types []answers.EngineType, from, until int64, key string,
 	values []string,
 ) (has bool, err error) {
 	s := e.statement(ctx)
@@ -212,8 +212,8 @@ func (e *Engine) HasAttribute(ctx context.Context, types []store.EngineType, fro
 }
 
 // Rows adds up samples.
-func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store.EngineRow) error) error {
-	s, row := e.statement(ctx), &store.EngineRow{}
+func (e *Engine) Rows(ctx context.Context, q *answers.EngineQuery, use func(*answers.EngineRow) error) error {
+	s, row := e.statement(ctx), &answers.EngineRow{}
 	s.sums(q)
 	return e.run(ctx, s, func(r *reader) {
 		row.Sum, row.Value, row.Fraction = r.int32(), r.int64(), r.float64()
@@ -233,7 +233,7 @@ func (e *Engine) Rows(ctx context.Context, q *store.EngineQuery, use func(*store
 }
 
 // sums adds the SQL of a query: rows of samples and of sums by hour, each with the span that its time lies in.
-func (s *statement) sums(q *store.EngineQuery) {
+func (s *statement) sums(q *answers.EngineQuery) {
 	of := s.ofTypes(q.Types)
 	where := of + " AND " + s.between(q.From, q.Until+1)
 	value, arrayJoin := valueOfRow, ""
@@ -284,7 +284,7 @@ func (s *statement) sums(q *store.EngineQuery) {
 }
 
 // wanted returns the columns of samples of a query, with their series as the first, and the names of the others.
-func (s *statement) wanted(q *store.EngineQuery) (columns, names []string) {
+func (s *statement) wanted(q *answers.EngineQuery) (columns, names []string) {
 	columns = []string{s.series + " AS Series"}
 	add := func(is bool, sql, name string) {
 		if is {
@@ -312,7 +312,7 @@ func (s *statement) wanted(q *store.EngineQuery) (columns, names []string) {
 }
 
 // spans is the table of spans.
-func (s *statement) spans(list []store.EngineSpan) {
+func (s *statement) spans(list []answers.EngineSpan) {
 	s.tableName = "spans"
 	s.structure =
 		"span_series FixedString(16), span_from Int64, span_until Int64, span_sum Int32, span_whole Int64, span_part Float64"
@@ -329,8 +329,8 @@ func (s *statement) spans(list []store.EngineSpan) {
 }
 
 // Stacks resolves stacks.
-func (e *Engine) Stacks(ctx context.Context, service string, from, until int64, ids []store.EngineID,
-	use func(*store.EngineStack) error) error {
+func (e *Engine) Stacks(ctx context.Context, service string, from, until int64, ids []answers.EngineID,
+	use func(*answers.EngineStack) error) error {
 	s := e.statement(ctx)
 	s.tableName, s.structure = "wanted", "id FixedString(16)"
 	for i := range ids {
@@ -346,14 +346,14 @@ func (e *Engine) Stacks(ctx context.Context, service string, from, until int64, 
 	var functions, files, mappings []string
 	var lines []int32
 	var addresses []int64
-	stack := &store.EngineStack{}
+	stack := &answers.EngineStack{}
 	return e.run(ctx, s, func(r *reader) {
 		stack.ID = r.id()
 		functions, files = list(r, functions, r.string), list(r, files, r.string)
 		lines, addresses, mappings = list(r, lines, r.int32), list(r, addresses, r.int64), list(r, mappings, r.string)
 		stack.Frames = stack.Frames[:0]
 		for i := range min(len(functions), len(files), len(lines), len(addresses), len(mappings)) {
-			stack.Frames = append(stack.Frames, store.EngineFrame{
+			stack.Frames = append(stack.Frames, answers.EngineFrame{
 				Function: functions[i], File: files[i], Mapping: mappings[i], Line: int64(lines[i]), Address: uint64(addresses[i]),
 			})
 		}

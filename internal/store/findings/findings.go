@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
@@ -32,17 +32,17 @@ const (
 
 // search is one look at a service. sel has its service and a time with both ends.
 type search struct {
-	*store.Querier
+	*answers.Querier
 	ctx   context.Context //nolint:containedctx // it is that of one call
 	sel   model.Selection
 	now   time.Time
-	types []store.ProfileInfo
+	types []answers.ProfileInfo
 	found []Finding
 }
 
 // Of returns what there is to say of a service in a time, which the selection has with its service. It is silent about
 // everything else.
-func Of(ctx context.Context, q *store.Querier, sel model.Selection, now time.Time) ([]Finding, error) {
+func Of(ctx context.Context, q *answers.Querier, sel model.Selection, now time.Time) ([]Finding, error) {
 	types, err := q.Catalog(ctx, sel.Service, sel.Meter)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func Of(ctx context.Context, q *store.Querier, sel model.Selection, now time.Tim
 }
 
 // typeOf returns the default type of a profile, or the one of another unit.
-func (s *search) typeOf(profile, unit string) *store.ProfileInfo {
+func (s *search) typeOf(profile, unit string) *answers.ProfileInfo {
 	for i := range s.types {
 		in := &s.types[i]
 		if in.Service == s.sel.Service && in.Profile == profile &&
@@ -70,7 +70,7 @@ func (s *search) typeOf(profile, unit string) *store.ProfileInfo {
 }
 
 // of returns the selection of a type.
-func (s *search) of(in *store.ProfileInfo) model.Selection {
+func (s *search) of(in *answers.ProfileInfo) model.Selection {
 	sel := s.sel
 	sel.Profile, sel.Type = in.Profile, in.Type.String()
 	return sel
@@ -84,7 +84,7 @@ func (s *search) sum(sel model.Selection) (float64, error) {
 	}
 	sum := 0.0
 	for _, g := range t.Groups {
-		of, _ := store.Sum(g.Values)
+		of, _ := answers.Sum(g.Values)
 		sum += of
 	}
 	return sum, nil
@@ -225,7 +225,7 @@ func (s *search) add(rule string, link url.Values, text, advice string) {
 }
 
 // link returns the state of the page for a type in the time of the search.
-func (s *search) link(in *store.ProfileInfo, more ...string) url.Values {
+func (s *search) link(in *answers.ProfileInfo, more ...string) url.Values {
 	v := url.Values{"service": {s.sel.Service}, "profile": {in.Profile}, "type": {in.Type.String()},
 		"from": {millis(s.sel.From)}, "until": {millis(s.sel.Until)}}
 	for i := 0; i+1 < len(more); i += 2 {

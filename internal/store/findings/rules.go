@@ -7,7 +7,7 @@ import (
 	"math"
 	"regexp"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
 const (
@@ -75,7 +75,7 @@ var leafRules = []leafRule{
 
 // shareOf returns the part of a tree's total that passes through functions of a rule, or ends in them. A recursion
 // counts once.
-func (r *leafRule) shareOf(t *store.Tree) float64 {
+func (r *leafRule) shareOf(t *answers.Tree) float64 {
 	if t.Total[0] <= 0 {
 		return 0
 	}
@@ -120,7 +120,7 @@ type growth struct {
 // grown returns the function of a comparison that has grown most. samples are those of both sides, ratio is how many
 // profiles the shown side has for each of the base: what only takes a larger share because something else has become
 // faster has not grown.
-func grown(g *store.Graph, samplesNow, samplesBefore, ratio float64) (most growth, ok bool) {
+func grown(g *answers.Graph, samplesNow, samplesBefore, ratio float64) (most growth, ok bool) {
 	total, baseTotal := float64(g.Total[0]), float64(g.BaseTotal[0])
 	if total <= 0 || baseTotal <= 0 || samplesNow < minSamples || samplesBefore < minSamples {
 		return growth{}, false
@@ -152,7 +152,7 @@ func onlyGrows(values []float64) (first, last float64, ok bool) {
 	}
 	before := math.Inf(-1)
 	for part := range parts {
-		sum, n := store.Sum(values[part*len(values)/parts : (part+1)*len(values)/parts])
+		sum, n := answers.Sum(values[part*len(values)/parts : (part+1)*len(values)/parts])
 		if n == 0 || sum/float64(n) <= before {
 			return 0, 0, false
 		}

@@ -22,7 +22,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
 // Frame is a function, with the fields that the formats have.
@@ -43,7 +43,7 @@ type Stacks struct {
 // OfGraph returns the stacks of the nodes that have a value of their own, the root's too: samples without frames. name
 // converts a frame's name to the string to write. What was left out of a pruned tree below a node is a frame of its
 // own.
-func OfGraph(g *store.Graph, name func(string) string) Stacks {
+func OfGraph(g *answers.Graph, name func(string) string) Stacks {
 	frames := make([]Frame, len(g.Frames))
 	for i, f := range g.Frames {
 		frames[i] = Frame{Name: name(f.Name), File: f.File, Line: max(f.Line, 0)}
@@ -51,7 +51,7 @@ func OfGraph(g *store.Graph, name func(string) string) Stacks {
 	leftOut := make([]int64, len(g.Frame))
 	if g.IsPruned {
 		leftOut, _ = g.LeftOut()
-		frames = append(frames, Frame{Name: store.LeftOutName})
+		frames = append(frames, Frame{Name: answers.LeftOutName})
 	}
 	return Stacks{Unit: g.Type.Unit, Frames: frames, Each: func(yield func([]int32, int64) bool) {
 		var path, stack []int32

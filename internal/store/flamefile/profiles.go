@@ -9,7 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -173,7 +173,7 @@ func (b *builder) location(index int32) []int32 {
 	}
 	if len(frames) == 0 {
 		m := b.dict.MappingTable().At(int(l.MappingIndex()))
-		name := store.AddressName(l.Address(), strs.At(int(m.FilenameStrindex())))
+		name := answers.AddressName(l.Address(), strs.At(int(m.FilenameStrindex())))
 		frames = append(frames, b.frame(frameKey{address: name}, Frame{Name: name}))
 	}
 	b.locations[index] = frames

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
 // callTree is what is below functions, or what is above them with the functions as the root's children. Node 0 is the
@@ -54,7 +54,7 @@ func (c *callTree) child(parent, frame int32) (int32, error) {
 }
 
 // addCallees adds what is below the outermost frames that match; nil is everything.
-func (c *callTree) addCallees(t *store.Tree, wanted []bool) error {
+func (c *callTree) addCallees(t *answers.Tree, wanted []bool) error {
 	const isOutside, isTooDeep = -1, -2
 	if err := c.meter.Grow(4 * len(t.Frame)); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *callTree) addCallees(t *store.Tree, wanted []bool) error {
 }
 
 // addCallers adds the paths from the outermost frames that match to the entry of the program.
-func (c *callTree) addCallers(t *store.Tree, wanted []bool) error {
+func (c *callTree) addCallers(t *answers.Tree, wanted []bool) error {
 	if err := c.meter.Grow(len(t.Frame)); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (c *callTree) largest(limit int, least int64) (children map[int32][]int32, 
 }
 
 // write appends the nodes as indented lines. Functions with one callee and no value of their own share a line with it.
-func (c *callTree) write(a *answer, frames []store.Frame, whole int64, unit string,
+func (c *callTree) write(a *answer, frames []answers.Frame, whole int64, unit string,
 	children map[int32][]int32) (leftOut int) {
 	type step struct {
 		node   int32

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
@@ -29,7 +29,7 @@ type compareIn struct {
 }
 
 type change struct {
-	frame     *store.Frame
+	frame     *answers.Frame
 	now, base int64
 	points    float64 // of percent
 }
@@ -114,7 +114,7 @@ func sideText(sel *model.Selection) string {
 }
 
 // changesOf returns the functions whose part of the total differs, the largest difference first.
-func changesOf(t *store.Tree, total, baseTotal int64, by string) []change {
+func changesOf(t *answers.Tree, total, baseTotal int64, by string) []change {
 	other := *t
 	other.Self, other.Total = t.BaseSelf, t.BaseTotal
 	rows, baseRows := t.Functions(), other.Functions()

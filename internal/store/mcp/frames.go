@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
@@ -55,7 +55,7 @@ func matcher(key, pattern string) (func(name string) bool, error) {
 }
 
 // matches reports for each frame whether its name matches; nil if there is no matcher.
-func matches(meter *size.Meter, frames []store.Frame, match func(string) bool) ([]bool, error) {
+func matches(meter *size.Meter, frames []answers.Frame, match func(string) bool) ([]bool, error) {
 	if match == nil {
 		return nil, nil
 	}
@@ -91,7 +91,7 @@ func (f *frameFilter) check() error {
 const filteredBytes = 33
 
 // apply returns the tree with the values of the selected stacks alone.
-func (f *frameFilter) apply(meter *size.Meter, t *store.Tree) (*store.Tree, error) {
+func (f *frameFilter) apply(meter *size.Meter, t *answers.Tree) (*answers.Tree, error) {
 	if f.Focus == "" && f.Ignore == "" {
 		return t, nil
 	}
@@ -126,7 +126,7 @@ func (f *frameFilter) apply(meter *size.Meter, t *store.Tree) (*store.Tree, erro
 	return &filtered, nil
 }
 
-func (f *frameFilter) frames(meter *size.Meter, t *store.Tree, key, pattern string) ([]bool, error) {
+func (f *frameFilter) frames(meter *size.Meter, t *answers.Tree, key, pattern string) ([]bool, error) {
 	match, err := matcher(key, pattern)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (f *frameFilter) frames(meter *size.Meter, t *store.Tree, key, pattern stri
 }
 
 // selected returns the values of the nodes in a state, and their totals.
-func selected(t *store.Tree, values []int64, states []uint8, state uint8) (self, total []int64) {
+func selected(t *answers.Tree, values []int64, states []uint8, state uint8) (self, total []int64) {
 	if values == nil {
 		return nil, nil
 	}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
@@ -26,7 +26,7 @@ func listServices(c *call, in *listServicesIn) error {
 	if err := cmp.Or(c.params.Check(), err); err != nil {
 		return err
 	}
-	list = slices.DeleteFunc(list, func(s store.ServiceInfo) bool {
+	list = slices.DeleteFunc(list, func(s answers.ServiceInfo) bool {
 		return !strings.Contains(strings.ToLower(s.Service), strings.ToLower(in.Contains))
 	})
 	c.linef("%d services; now is %s", len(list), formatTime(c.now.UnixNano()))
@@ -90,7 +90,7 @@ func listAttributes(c *call, in *listAttributesIn) error {
 	if err != nil {
 		return err
 	}
-	list = slices.DeleteFunc(list, func(a store.AttributeInfo) bool {
+	list = slices.DeleteFunc(list, func(a answers.AttributeInfo) bool {
 		return !strings.Contains(strings.ToLower(a.Key), strings.ToLower(in.Contains))
 	})
 	c.linef("%d attributes of %s %s, with the number of samples of each value", len(list), name(in.Service),

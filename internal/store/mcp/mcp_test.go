@@ -24,6 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mcp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/clickhousetest"
@@ -68,7 +69,7 @@ func hour(add func(pd pprofile.Profiles, at time.Time)) {
 	}
 }
 
-func settingsOf(s *store.Querier) mcp.Settings {
+func settingsOf(s *answers.Querier) mcp.Settings {
 	return mcp.Settings{
 		Store: s, Version: "test", DefaultTime: time.Hour, Now: func() time.Time { return noon },
 		Queries: query.New(query.Limits{MaxConcurrent: 2, Timeout: time.Minute}),

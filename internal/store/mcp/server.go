@@ -19,14 +19,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
 
 // Settings configure what a server answers.
 type Settings struct {
-	Store   *store.Querier
+	Store   *answers.Querier
 	Queries *query.Queries
 	Version string
 	// DefaultTime is the time until now of a question that names no time; 0 is all that is kept.

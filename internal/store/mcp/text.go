@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
 const (
@@ -71,7 +71,7 @@ func clean(text string, n int) string {
 func name(text string) string { return clean(text, maxNameBytes) }
 
 // label returns a frame: its name, where it is, and its kind if that is not the program's own code.
-func label(f *store.Frame) string {
+func label(f *answers.Frame) string {
 	text := name(f.Name)
 	if f.File != "" {
 		text += " (" + clean(path.Base(f.File[max(0, len(f.File)-maxNameBytes):]), maxNameBytes)
@@ -101,7 +101,7 @@ var (
 // scaleOf returns the scale of a unit, and the unit as a multiple of the scale's first step.
 func scaleOf(unit string) (s scale, factor float64, known bool) {
 	unit = strings.ToLower(unit)
-	if nanos := store.TimeUnit(unit); nanos != 0 {
+	if nanos := answers.TimeUnit(unit); nanos != 0 {
 		return times, float64(nanos), true
 	}
 	switch unit {

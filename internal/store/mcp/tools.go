@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
@@ -132,7 +132,7 @@ func (c *call) leftOut(n int, what, how string) {
 // graph returns the tree of a selection, and that of the stacks that the filter selects.
 func (c *call) graph(
 	in *selection, filter *frameFilter,
-) (sel model.Selection, g *store.Graph, t *store.Tree, err error) {
+) (sel model.Selection, g *answers.Graph, t *answers.Tree, err error) {
 	sel, _, err = in.read(c, nil)
 	if err := cmp.Or(err, filter.check()); err != nil {
 		return sel, nil, nil, err
@@ -148,7 +148,7 @@ func (c *call) graph(
 }
 
 // describe appends what an answer is about.
-func (c *call) describe(what string, sel *model.Selection, g *store.Graph, t *store.Tree) {
+func (c *call) describe(what string, sel *model.Selection, g *answers.Graph, t *answers.Tree) {
 	c.linef("%s of %s %s %s, in %s (%s)", what, name(sel.Service), name(sel.Profile), name(g.Type.Type),
 		clean(cmp.Or(g.Type.Unit, "count"), 30), g.Values)
 	c.linef("%d profiles from %s to %s; total %s", g.Profiles, formatTime(g.From), formatTime(g.Until),
@@ -181,8 +181,8 @@ func hottestFunctions(c *call, in *hottestIn) error {
 	if err := c.meter.Grow(tableBytes * len(g.Frames)); err != nil {
 		return err
 	}
-	rows := slices.DeleteFunc(t.Functions(), func(r store.FunctionRow) bool { return r.Total == 0 })
-	store.SortFunctions(rows, by)
+	rows := slices.DeleteFunc(t.Functions(), func(r answers.FunctionRow) bool { return r.Total == 0 })
+	answers.SortFunctions(rows, by)
 	c.describe("hottest functions by "+by, &sel, g, t)
 	c.row("self", "self%", "total", "total%", "function")
 	leftOut := c.rows(len(rows), limit, func(i int) []string {
@@ -265,7 +265,7 @@ func callTreeOf(c *call, in *callTreeIn) error {
 }
 
 // matched appends which functions a pattern has found.
-func (c *call) matched(tree *callTree, t *store.Tree, pattern string, g *store.Graph) {
+func (c *call) matched(tree *callTree, t *answers.Tree, pattern string, g *answers.Graph) {
 	var names []string
 	for _, n := range tree.nodes {
 		if n.parent == 0 {
@@ -304,9 +304,11 @@ func timeline(c *call, in *timelineIn) error {
 	}
 	sums := map[string]float64{}
 	for _, g := range tl.Groups {
-		sums[g.Name], _ = store.Sum(g.Values)
+		sums[g.Name], _ = answers.Sum(g.Values)
 	}
-	slices.SortStableFunc(tl.Groups, func(a, b store.TimelineGroup) int { return cmp.Compare(sums[b.Name], sums[a.Name]) })
+	slices.SortStableFunc(tl.Groups, func(a, b answers.TimelineGroup) int {
+		return cmp.Compare(sums[b.Name], sums[a.Name])
+	})
 	c.linef("%s %s %s over time, in %s (%s) for each step of %s; - is without profiles", name(sel.Service),
 		name(sel.Profile), name(tl.Type.Type), clean(cmp.Or(tl.Type.Unit, "count"), 30), tl.Values, time.Duration(tl.Step))
 	shown := tl.Groups[:min(len(tl.Groups), limit)]

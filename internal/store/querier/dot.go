@@ -13,7 +13,7 @@ import (
 
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -21,7 +21,7 @@ const defaultDotNodes = 100
 
 // dot returns a graph for Graphviz of the functions with the largest totals, at most limit of them. A node shows its
 // self and total values, an edge what the caller spends in the callee. Recursion counts once.
-func dot(t *store.Tree, limit int, typ *typesv1.ProfileType) string {
+func dot(t *answers.Tree, limit int, typ *typesv1.ProfileType) string {
 	if len(t.Frame) == 1 {
 		return ""
 	}

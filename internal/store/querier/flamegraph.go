@@ -14,7 +14,7 @@ import (
 	"connectrpc.com/connect"
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -140,9 +140,10 @@ func parseIDs[ID profileID | [8]byte | [16]byte](what string, list []string, sep
 const maxIDs = 10_000
 
 // tree merges one request, or two to compare, to a tree of names.
-func (q *Querier) tree(ctx context.Context, requests ...*querierv1.SelectMergeStacktracesRequest) (*store.Tree, error) {
-	queries := make([]*store.Query, len(requests))
-	var keeps []func(*store.Samples, int) bool
+func (q *Querier) tree(ctx context.Context, requests ...*querierv1.SelectMergeStacktracesRequest) (*answers.Tree,
+	error) {
+	queries := make([]*answers.Query, len(requests))
+	var keeps []func(*answers.Samples, int) bool
 	for i, in := range requests {
 		if in.StackTraceSelector.GetGoPgo() != nil {
 			return nil, invalid("`go_pgo` is for pprofs: use SelectMergeProfile")
@@ -151,7 +152,7 @@ func (q *Querier) tree(ctx context.Context, requests ...*querierv1.SelectMergeSt
 		if err != nil {
 			return nil, err
 		}
-		queries[i] = s.query(store.Want{Stacks: true})
+		queries[i] = s.query(answers.Want{Stacks: true})
 		keeps = append(keeps, s.keep())
 	}
 	for _, query := range queries[1:] {
@@ -186,7 +187,7 @@ type node struct {
 // prune returns the tree with about most nodes, as Pyroscope prunes it: nodes below the value of the most-th largest,
 // and those that are named other, become one node named other below their parent. A node counts by the larger of its
 // two sides.
-func prune(t *store.Tree, most int) *node {
+func prune(t *answers.Tree, most int) *node {
 	sizes := make([]int64, len(t.Frame))
 	for i := range sizes {
 		sizes[i] = max(t.Total[i], at(t.BaseTotal, i))

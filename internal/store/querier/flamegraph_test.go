@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
 // What memory had no room for is below its parent as what a graph leaves out.
 func TestPrunedTreesKeepTheirTotals(t *testing.T) {
-	tree := &store.Tree{
-		Frames: []store.Frame{{Name: "main"}, {Name: "leaf"}}, Frame: []int32{-1, 0, 1}, Parent: []int32{-1, 0, 1},
+	tree := &answers.Tree{
+		Frames: []answers.Frame{{Name: "main"}, {Name: "leaf"}}, Frame: []int32{-1, 0, 1}, Parent: []int32{-1, 0, 1},
 		Self: []int64{0, 1, 2}, Total: []int64{10, 7, 2}, IsPruned: true,
 	}
 	graph := flameGraph(prune(tree, 100))

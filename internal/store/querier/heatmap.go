@@ -14,7 +14,7 @@ import (
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/prometheus/prometheus/model/labels"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
 const heatRows = 20
@@ -68,7 +68,7 @@ func (q *Querier) SelectHeatmap(
 }
 
 // withLinks returns the series some of whose samples have links.
-func (s *selection) withLinks() (series []store.Series, rest [][]*labels.Matcher) {
+func (s *selection) withLinks() (series []answers.Series, rest [][]*labels.Matcher) {
 	for i := range s.series {
 		if s.series[i].HasLinks {
 			series, rest = append(series, s.series[i]), append(rest, s.rest[i])

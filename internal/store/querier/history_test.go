@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
 // pushed is a pprof as a client pushes it: with a name and labels.
@@ -177,7 +178,7 @@ func captured(t testing.TB, end time.Time) (list []pushed) {
 }
 
 // client returns a client of a store.
-func client(t testing.TB, s *store.Querier, now time.Time) (c querierv1connect.QuerierServiceClient, url string) {
+func client(t testing.TB, s *answers.Querier, now time.Time) (c querierv1connect.QuerierServiceClient, url string) {
 	q := &Querier{Store: s, Now: func() time.Time { return now }}
 	mux := http.NewServeMux()
 	mux.Handle(querierv1connect.NewQuerierServiceHandler(q))

@@ -15,7 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -70,11 +70,11 @@ func (n *naming) listed(key string) string {
 	return n.plain(key)
 }
 
-func profileType(s *store.Series) string {
+func profileType(s *answers.Series) string {
 	return kind.ProfileTypeID(s.Profile, s.Type.Type, s.Type.Unit, s.PeriodType.Type, s.PeriodType.Unit)
 }
 
-func ofEvery(s *store.Series, name string) (string, bool) {
+func ofEvery(s *answers.Series, name string) (string, bool) {
 	switch name {
 	case nameLabel:
 		return kind.TypeName(s.Profile), true
@@ -96,7 +96,7 @@ func ofEvery(s *store.Series, name string) (string, bool) {
 }
 
 // value returns a label of a series, or false if only samples can have it.
-func (n *naming) value(s *store.Series, name string) (string, bool) {
+func (n *naming) value(s *answers.Series, name string) (string, bool) {
 	if value, ok := ofEvery(s, name); ok {
 		return value, true
 	}
@@ -109,7 +109,7 @@ func (n *naming) value(s *store.Series, name string) (string, bool) {
 }
 
 // all returns the labels of a series, without those of its samples.
-func (n *naming) all(s *store.Series) []label {
+func (n *naming) all(s *answers.Series) []label {
 	list := make([]label, 0, len(everyLabel)+len(s.Labels))
 	for _, name := range everyLabel {
 		if value, _ := ofEvery(s, name); value != "" {

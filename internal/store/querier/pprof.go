@@ -17,7 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -47,7 +47,7 @@ func (q *Querier) pprof(ctx context.Context, in *querierv1.SelectMergeStacktrace
 		return &profilev1.Profile{}, err
 	}
 	p := &profilev1.Profile{}
-	err = q.Store.MergeQuery(ctx, s.query(store.Want{Stacks: true}), s.keep(), func(merged *store.Merged) (err error) {
+	err = q.Store.MergeQuery(ctx, s.query(answers.Want{Stacks: true}), s.keep(), func(merged *answers.Merged) (err error) {
 		if merged.Count > 0 && merged.SampleCount() > 0 {
 			p, err = message(ctx, in, merged)
 		}
@@ -58,7 +58,7 @@ func (q *Querier) pprof(ctx context.Context, in *querierv1.SelectMergeStacktrace
 
 // message returns profiles as a pprof.
 func message(ctx context.Context, in *querierv1.SelectMergeStacktracesRequest,
-	merged *store.Merged) (*profilev1.Profile, error) {
+	merged *answers.Merged) (*profilev1.Profile, error) {
 	meter := meterOf(ctx)
 	if err := meter.Grow(encode.Bytes(merged.Profiles)); err != nil {
 		return nil, err

@@ -31,14 +31,14 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Querier implements the service.
 type Querier struct {
 	querierv1connect.UnimplementedQuerierServiceHandler
-	Store *store.Querier
+	Store *answers.Querier
 	// Now is the clock.
 	Now func() time.Time
 }

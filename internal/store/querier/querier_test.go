@@ -24,6 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/clickhousetest"
@@ -56,7 +57,7 @@ func TestAnswersFromClickHouse(t *testing.T) {
 func fixedHistory() []pushed { return history(rand.New(rand.NewPCG(1, 1)), noon, 4) }
 
 // requireAnswers compares the answers about fixedHistory with the golden ones.
-func requireAnswers(t *testing.T, s *store.Querier) {
+func requireAnswers(t *testing.T, s *answers.Querier) {
 	t.Helper()
 	c, address := client(t, s, noon)
 	r := rand.New(rand.NewPCG(2, 2))

@@ -17,7 +17,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -28,7 +28,7 @@ type selection struct {
 	ctx context.Context //nolint:containedctx // it is that of one query, as the selection is
 	// from and until are in Unix nanoseconds; until is not selected.
 	from, until int64
-	series      []store.Series
+	series      []answers.Series
 	// rest has, for each series, the matchers that its samples decide.
 	rest [][]*labels.Matcher
 	// profiles, spans and traces select, if there are any.
@@ -56,7 +56,7 @@ type decisions[T any] struct {
 }
 
 // decide returns what was decided about the attributes of a sample, or else decides it. Its callers check the memory.
-func (d *decisions[T]) decide(samples *store.Samples, row int, memory *size.Meter,
+func (d *decisions[T]) decide(samples *answers.Samples, row int, memory *size.Meter,
 	decide func(dictionary.AttributeSetIndex) T) T {
 	if d.dict != samples.Dict {
 		d.dict, d.of = samples.Dict, map[decision]T{}
@@ -79,7 +79,7 @@ func (id profileID) String() string {
 	return strings.Join([]string{s[:8], s[8:12], s[12:16], s[16:20], s[20:]}, "-")
 }
 
-func identify(s *store.Series, time int64) profileID {
+func identify(s *answers.Series, time int64) profileID {
 	h := sha256.New()
 	var number [8]byte
 	for _, name := range []string{s.Service, s.Profile, s.Type.String()} {
@@ -144,7 +144,7 @@ func nanos(millis int64) int64 {
 }
 
 // match reports whether a series can match, and the matchers that its samples decide.
-func (s *selection) match(in *store.Series, matchers []*labels.Matcher) (rest []*labels.Matcher, ok bool) {
+func (s *selection) match(in *answers.Series, matchers []*labels.Matcher) (rest []*labels.Matcher, ok bool) {
 	for _, m := range matchers {
 		value, has := s.value(in, m.Name)
 		switch {
@@ -159,9 +159,9 @@ func (s *selection) match(in *store.Series, matchers []*labels.Matcher) (rest []
 
 // withCPUTime adds, to series that only count samples of CPU time (eBPF's, Splunk's), those of the time itself, as the
 // exporter pyroscope does.
-func withCPUTime(list []store.Series) []store.Series {
+func withCPUTime(list []answers.Series) []answers.Series {
 	cpu, count := model.SampleType{Type: "cpu", Unit: "nanoseconds"}, model.SampleType{Type: "samples", Unit: "count"}
-	key := func(s *store.Series) string { return fmt.Sprint(s.Service, "\x00", s.Profile, "\x00", s.Labels) }
+	key := func(s *answers.Series) string { return fmt.Sprint(s.Service, "\x00", s.Profile, "\x00", s.Labels) }
 	var has map[string]bool
 	for i := range list {
 		s := &list[i]
@@ -193,7 +193,7 @@ func (s *selection) needsProfiles() bool {
 }
 
 // want returns what of samples the selection must see, besides what the query wants of them.
-func (s *selection) want(want store.Want) store.Want {
+func (s *selection) want(want answers.Want) answers.Want {
 	want.Stacks = want.Stacks || len(s.sites) > 0
 	if !s.needsProfiles() {
 		return want
@@ -204,19 +204,19 @@ func (s *selection) want(want store.Want) store.Want {
 	return want
 }
 
-func (s *selection) query(want store.Want) *store.Query {
-	return store.NewQuery(s.ctx, s.memory, s.series, s.from, s.until, s.want(want))
+func (s *selection) query(want answers.Want) *answers.Query {
+	return answers.NewQuery(s.ctx, s.memory, s.series, s.from, s.until, s.want(want))
 }
 
 // keep returns what chooses among the samples; nil if it is all.
-func (s *selection) keep() func(samples *store.Samples, row int) bool {
+func (s *selection) keep() func(samples *answers.Samples, row int) bool {
 	if !s.needsProfiles() && len(s.sites) == 0 {
 		return nil
 	}
 	return s.keeps
 }
 
-func (s *selection) keeps(samples *store.Samples, row int) bool {
+func (s *selection) keeps(samples *answers.Samples, row int) bool {
 	if len(s.profiles) > 0 && !s.profiles[identify(&s.series[samples.Series], samples.Time)] {
 		return false
 	}
@@ -249,7 +249,7 @@ func (s *selection) keeps(samples *store.Samples, row int) bool {
 }
 
 // keepsStack reports whether the stack of a sample is that of the call site.
-func (s *selection) keepsStack(samples *store.Samples, row int) bool {
+func (s *selection) keepsStack(samples *answers.Samples, row int) bool {
 	if s.over != samples.Dict {
 		s.over, s.begins = samples.Dict, map[int32]bool{}
 	}
@@ -266,7 +266,7 @@ func (s *selection) keepsStack(samples *store.Samples, row int) bool {
 	return ok
 }
 
-func setOf(samples *store.Samples, row int) dictionary.AttributeSetIndex {
+func setOf(samples *answers.Samples, row int) dictionary.AttributeSetIndex {
 	if row >= len(samples.Attributes) {
 		return 0
 	}
@@ -276,7 +276,7 @@ func setOf(samples *store.Samples, row int) dictionary.AttributeSetIndex {
 // labelSets calls use with the labels of each series and of its samples, as far as they are wanted: names are those
 // that are wanted, or nil for all.
 func (q *Querier) labelSets(s *selection, names []string, use func([]label) error) error {
-	var scan []store.Series
+	var scan []answers.Series
 	var rest [][]*labels.Matcher
 	for i := range s.series {
 		in := &s.series[i]
@@ -295,13 +295,13 @@ func (q *Querier) labelSets(s *selection, names []string, use func([]label) erro
 	of.decided = decisions[bool]{} // its series have other numbers
 	of.series, of.rest = scan, rest
 	selected, err := q.Store.Select(s.ctx,
-		store.NewQuery(s.ctx, s.memory, scan, s.from, s.until, store.Want{Attributes: true, Profiles: true}))
+		answers.NewQuery(s.ctx, s.memory, scan, s.from, s.until, answers.Want{Attributes: true, Profiles: true}))
 	if err != nil {
 		return err
 	}
 	defer selected.Close()
 	var used decisions[error]
-	return selected.Read(func(samples *store.Samples) error {
+	return selected.Read(func(samples *answers.Samples) error {
 		for row := range samples.Len() {
 			err := used.decide(samples, row, s.memory, func(set dictionary.AttributeSetIndex) error {
 				if !of.keeps(samples, row) {
@@ -318,7 +318,7 @@ func (q *Querier) labelSets(s *selection, names []string, use func([]label) erro
 }
 
 // withSample returns the labels of a series and of a sample of it.
-func (n *naming) withSample(in *store.Series, dict *dictionary.Dictionary, set dictionary.AttributeSetIndex) []label {
+func (n *naming) withSample(in *answers.Series, dict *dictionary.Dictionary, set dictionary.AttributeSetIndex) []label {
 	list := n.all(in)
 	n.ofSample(dict, set, func(key, value string) {
 		name := n.listed(key)
@@ -330,7 +330,7 @@ func (n *naming) withSample(in *store.Series, dict *dictionary.Dictionary, set d
 }
 
 // lacks reports whether samples of a series can have labels that it has not itself.
-func (s *selection) lacks(in *store.Series, names []string) bool {
+func (s *selection) lacks(in *answers.Series, names []string) bool {
 	if names == nil {
 		return true
 	}

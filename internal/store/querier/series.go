@@ -16,7 +16,7 @@ import (
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
 // point is the value of a profile, or of a span in it.
@@ -61,7 +61,7 @@ func (g *groups) number(list []label) int {
 }
 
 // of returns the group of a sample.
-func (g *groups) of(samples *store.Samples, row int) int {
+func (g *groups) of(samples *answers.Samples, row int) int {
 	if group := g.ofSeries[samples.Series]; group >= 0 {
 		return group
 	}
@@ -74,7 +74,7 @@ func (g *groups) of(samples *store.Samples, row int) int {
 // parts.
 func (q *Querier) points(s *selection, by []string, spans bool, use func(*point) error) (*groups, error) {
 	g := &groups{selection: s, by: by, byKey: map[string]int{}, ofSeries: make([]int, len(s.series))}
-	want := store.Want{Profiles: true, Links: spans}
+	want := answers.Want{Profiles: true, Links: spans}
 	for i := range s.series {
 		in := &s.series[i]
 		if g.ofSeries[i] = -1; in.HasAttributes && s.lacks(in, by) {
@@ -92,7 +92,7 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 	}
 	defer selected.Close()
 	keep := s.keep()
-	return g, selected.Read(func(samples *store.Samples) error {
+	return g, selected.Read(func(samples *answers.Samples) error {
 		p := &point{series: samples.Series, time: samples.Time, millis: floorMillis(samples.Time)}
 		for row, value := range samples.Values {
 			// As in Pyroscope, what is 0 is not there: a profile without samples makes no point.
@@ -115,7 +115,7 @@ func floorMillis(nanos int64) int64 { return nanos / 1e6 }
 
 // grouped returns the labels of a series and of a set of attributes of its samples, of the given names and in their
 // order: so does Pyroscope, and puts series with equal sums in the order of their labels.
-func (s *selection) grouped(in *store.Series, by []string, dict *dictionary.Dictionary,
+func (s *selection) grouped(in *answers.Series, by []string, dict *dictionary.Dictionary,
 	set dictionary.AttributeSetIndex) (list []label) {
 	for _, name := range by {
 		value, ok := s.value(in, name)

@@ -21,6 +21,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -218,7 +219,7 @@ func BadRequest(message, hint string) error {
 
 // NothingFound returns the error of a selection without profiles. A hint has the time of those that there are, as shown
 // writes it.
-func NothingFound(ctx context.Context, from *store.Querier, sel *model.Selection,
+func NothingFound(ctx context.Context, from *answers.Querier, sel *model.Selection,
 	shown func(from, until int64) string) error {
 	infos, err := from.Catalog(ctx, sel.Service, sel.Meter)
 	if err != nil {
@@ -258,9 +259,9 @@ func (q *Queries) Error(err error) *Error {
 	case errors.Is(err, store.ErrUnreadable):
 		return &Error{http.StatusServiceUnavailable, err.Error(),
 			"try again; if it stays, look at the disk, its permissions and the limit of open files", store.ErrUnreadable}
-	case errors.Is(err, store.ErrEngine):
+	case errors.Is(err, answers.ErrEngine):
 		return &Error{http.StatusServiceUnavailable, err.Error(),
-			"look whether ClickHouse runs, and at `clickhouse` of the exporter profile_store", store.ErrEngine}
+			"look whether ClickHouse runs, and at `clickhouse` of the exporter profile_store", answers.ErrEngine}
 	case errors.Is(err, context.DeadlineExceeded):
 		hint := "try again, or choose a shorter time"
 		if q.TimeoutHint != "" {

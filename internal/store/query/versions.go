@@ -9,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -23,7 +23,7 @@ type Version struct {
 const VersionKey = "service.version"
 
 // Versions returns the values of an attribute of resources or profiles, in the order in which they first appeared.
-func Versions(ctx context.Context, from *store.Querier, sel model.Selection, key string) ([]Version, error) {
+func Versions(ctx context.Context, from *answers.Querier, sel model.Selection, key string) ([]Version, error) {
 	series, err := from.Series(ctx, sel)
 	found := map[string]Version{}
 	for i := range series {

@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/clickhouse"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
@@ -93,14 +93,14 @@ func (table *Table) Insert(t testing.TB) {
 }
 
 // Source returns a source of the last hundred hours before now.
-func (table *Table) Source(t testing.TB, now time.Time) *store.EngineSource {
+func (table *Table) Source(t testing.TB, now time.Time) *answers.EngineSource {
 	t.Helper()
 	e, err := clickhouse.New(clickhouse.Config{
 		Client: http.DefaultClient, Endpoint: table.URL, Database: "default", Table: table.name, MaxResultRows: 1_000_000,
 		MaxResultBytes: 1 << 30,
 	})
 	require.NoError(t, err)
-	return store.NewEngineSource(e, 100*time.Hour, 10*time.Second, func() time.Time { return now })
+	return answers.NewEngineSource(e, 100*time.Hour, 10*time.Second, func() time.Time { return now })
 }
 
 // Columns are what the table has of a sample, in the order of RowsOf.

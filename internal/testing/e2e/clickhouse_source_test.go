@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/clickhousetest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -106,7 +107,7 @@ func attributesOfSamples(t *testing.T, table *clickhousetest.Table) {
 		}
 	}
 	require.Equal(t, map[string]int64{
-		"region=eu": 10, "region=us": 2, "region=asia": 10, "region=" + store.NoGroup: 10,
+		"region=eu": 10, "region=us": 2, "region=asia": 10, "region=" + answers.NoGroup: 10,
 	}, groups)
 }
 

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -81,17 +81,17 @@ func (h *History) Send(now time.Time, add ...func(pd pprofile.Profiles, arrived 
 }
 
 // Answers are what a source returns to many queries, as text.
-func Answers(t testing.TB, source store.Source, from, until int64) string {
+func Answers(t testing.TB, source answers.Source, from, until int64) string {
 	t.Helper()
 	var out strings.Builder
-	s := store.NewQuerier(source)
+	s := answers.NewQuerier(source)
 	services, err := s.Services(t.Context(), nil)
 	require.NoError(t, err)
 	fmt.Fprintln(&out, services)
 	profiles, err := s.Catalog(t.Context(), "", nil)
 	require.NoError(t, err)
 	// Some engines do not know the order of a pprof's types.
-	slices.SortStableFunc(profiles, func(a, b store.ProfileInfo) int {
+	slices.SortStableFunc(profiles, func(a, b answers.ProfileInfo) int {
 		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.Profile, b.Profile),
 			strings.Compare(a.Type.Type, b.Type.Type))
 	})

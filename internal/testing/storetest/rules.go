@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -100,7 +100,7 @@ func (s Naive) Gauge(from, until int) float64 {
 
 // Kept is a source and what it gets. Its resolution is ten seconds, and it keeps days.
 type Kept struct {
-	store.Source
+	answers.Source
 	Add func(pd pprofile.Profiles, arrived time.Time)
 	// Disturb, if it is not nil, may do to the source what it should survive. Finish, if it is not nil, is called before
 	// queries.
@@ -119,9 +119,9 @@ func One(instance, typ, unit string, from, seconds int, value int64,
 }
 
 // Sum returns the total of a selection.
-func Sum(t testing.TB, s store.Source, sel model.Selection) float64 {
+func Sum(t testing.TB, s answers.Source, sel model.Selection) float64 {
 	t.Helper()
-	g, err := store.NewQuerier(s).FlameGraph(t.Context(), sel, 1000)
+	g, err := answers.NewQuerier(s).FlameGraph(t.Context(), sel, 1000)
 	require.NoError(t, err)
 	return float64(g.Total[0])
 }

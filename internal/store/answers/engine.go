@@ -1,0 +1,289 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package answers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+)
+
+// An engine has profiles as rows of samples. It answers as any Block does, and its Parts are model.Adders:
+//
+//   - EngineSource lists the profiles of a query without their samples (Engine.Types, Series, Profiles). They make a
+//     snapshot as those in memory do, so deltas of totals, times of gauges and labels are those of a Store.
+//   - The loop of all queries (scan.go) chooses among them, and weighs them. Profiles that count alike for an answer
+//     are one class (added.go). - Part.Add makes spans of them: profiles of a series that follow each other and count
+//     alike (engine_spans.go). The engine adds up the rows of each span times its weight, by stack and by what else the
+//     answer tells apart (Engine.Rows), of whole hours from sums that it has. So what travels grows with the distinct
+//     stacks of an answer. - Which samples are selected by their attributes, and in which group they count, the loop
+//     decides: of attributes, rows have those that matter.
+
+// ErrEngine is wrapped by errors of an engine that does not answer, or refuses a query.
+var ErrEngine = errors.New("the engine of the profiles")
+
+// EngineSource is a Source of an engine.
+type EngineSource struct {
+	*Querier
+	engine             Engine
+	window, resolution time.Duration
+	now                func() time.Time
+}
+
+// NewEngineSource returns a source of an engine, of which a list has the last window. Resolution is the finest step of
+// a timeline.
+func NewEngineSource(e Engine, window, resolution time.Duration, now func() time.Time) *EngineSource {
+	s := &EngineSource{engine: e, window: window, resolution: resolution, now: now}
+	s.Querier = NewQuerier(s)
+	return s
+}
+
+// Status returns the bounds.
+func (s *EngineSource) Status(context.Context) (Status, error) {
+	return Status{Window: s.window, Resolution: s.resolution}, nil
+}
+
+const (
+	// maxEngineTypes bounds the list of what there is, maxEngineSeries and maxEngineProfiles bound the series and the
+	// profiles of a query.
+	maxEngineTypes    = 100_000
+	maxEngineSeries   = 200_000
+	maxEngineProfiles = 4_000_000
+	// Profiles before a selection have a part in it: deltas that go on, and states and totals before the first one, as in
+	// forgetAfter.
+	deltaMargin = int64(time.Hour)
+	stateMargin = int64(head.ForgetAfter)
+)
+
+// types lists the types of a service, or of all services, that have profiles in the window or in [from, until), in the
+// order of services, profiles and types: an engine does not know the order of a pprof's types.
+func (s *EngineSource) types(
+	ctx context.Context, memory *model.Memory, service string, from, until int64,
+) (list []EngineType, err error) {
+	start := s.now().Add(-s.window).UnixNano()
+	if from != 0 && from < start {
+		start = from
+	}
+	if until != 0 {
+		until = max(until, s.now().Add(time.Minute).UnixNano())
+	}
+	err = s.engine.Types(ctx, service, start, until, func(t *EngineType) error {
+		if len(list) == maxEngineTypes {
+			return fmt.Errorf("%w: there are more than %d types of profiles; choose a service", model.ErrTooLarge,
+				maxEngineTypes)
+		}
+		list = append(list, *t)
+		return memory.Grow(catalogBytes +
+			2*(len(t.Service)+len(t.Stated)+len(t.Type.Type)+len(t.Type.Unit)+len(t.PeriodType.Type)+len(t.PeriodType.Unit)))
+	})
+	slices.SortFunc(list, func(a, b EngineType) int {
+		return cmp.Or(strings.Compare(a.Service, b.Service), strings.Compare(a.profile(), b.profile()),
+			compareTypes(a.Type, b.Type))
+	})
+	return list, err
+}
+
+// compareTypes orders types as most producers do.
+func compareTypes(a, b model.SampleType) int {
+	if (a.Type == "samples") != (b.Type == "samples") {
+		if a.Type == "samples" {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Unit, b.Unit))
+}
+
+// Catalog lists the profiles of a service, or of all if service is empty.
+func (s *EngineSource) Catalog(ctx context.Context, service string, meter *size.Meter) (list []ProfileInfo, err error) {
+	memory := model.NewMemory(ctx, meter)
+	v, e, err := s.view(ctx, memory, service, &model.Selection{})
+	if err != nil {
+		return nil, err
+	}
+	list, err = v.profiles("", "", func(p *ProfileInfo, sr *model.BlockSeries) {
+		p.Instances = max(p.Instances, e.types[sr.Position].Instances)
+	})
+	return list, cmp.Or(err, memory.Keep(catalogBytes*len(list)))
+}
+
+// view returns a view that has the types of a service, or of all if service is empty.
+func (s *EngineSource) view(
+	ctx context.Context, memory *model.Memory, service string, sel *model.Selection,
+) (v *View, e *engineBlock, err error) {
+	e = &engineBlock{
+		block: head.New(time.Time{}), ctx: ctx, engine: s.engine, bySeries: map[engineSeries]int32{},
+		found: map[EngineID]engineFound{}, listed: map[string]engineListed{},
+	}
+	e.block.ByKey = nil // parts add to the dictionary while they are read
+	v = &View{Memory: memory, Release: func() {}}
+	if e.types, err = s.types(ctx, memory, service, sel.From, sel.Until); err != nil {
+		return nil, nil, err
+	}
+	strs := &e.block.Dict.Strings
+	strs.Intern(sel.GroupBy) // the filter knows no others
+	for _, a := range sel.Attributes {
+		strs.Intern(a.Key)
+	}
+	types := head.New(time.Time{}) // of series without profiles
+	for i := range e.types {
+		t := &e.types[i]
+		types.AddSeries(model.BlockSeries{
+			Service: t.Service, Profile: t.profile(), Type: t.Type, Period: t.PeriodType, Profiles: 1, Position: int32(i),
+			Values: t.valuesOf(t.Temporality, t.Duration, t.IsTimed), From: t.From, Until: t.Until, Samples: t.Samples,
+			Timestamps: t.IsTimed,
+		}, nil)
+	}
+	v.Blocks = []model.Block{head.SnapshotOf(types, memory)}
+	return v, e, memory.Grow(0)
+}
+
+// list lists the profiles of the wanted types that have a part in the selected time, with what is needed of those
+// around.
+func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *View, sel *model.Selection,
+	wanted func(*EngineType) bool) error {
+	types := slices.DeleteFunc(slices.Clone(e.types), func(t EngineType) bool { return !wanted(&t) })
+	for of := range runs(types, func(a, b *EngineType) bool { return a.Service == b.Service }) {
+		if err := s.listService(ctx, e, v, of, sel); err != nil {
+			return err
+		}
+	}
+	e.Snapshot = head.SnapshotOf(e.block, v.Memory)
+	v.Blocks = append(v.Blocks, e)
+	return v.Memory.Grow(0)
+}
+
+func (s *EngineSource) listService(ctx context.Context, e *engineBlock, v *View, types []EngineType,
+	sel *model.Selection) error {
+	from, until := sel.From, sel.Until
+	if from == 0 {
+		from = s.now().Add(-s.window).UnixNano()
+	}
+	before, after := deltaMargin, int64(0)
+	for i := range types {
+		switch types[i].valuesOf(types[i].Temporality, 0, false) {
+		case kind.Cumulative:
+			before, after = stateMargin, stateMargin
+		case kind.Gauge:
+			before = stateMargin
+		}
+	}
+	if from -= before; until != 0 {
+		until = min(until, math.MaxInt64-after) + after
+	}
+	e.listed[types[0].Service] = engineListed{types, from, until}
+	err := s.engine.Series(ctx, types[0].Service, from, until,
+		func(id EngineID, resource, profile []model.Attribute) error {
+			if len(e.found) >= maxEngineSeries {
+				return fmt.Errorf("%w: service %q has more than %d series", model.ErrTooLarge, model.Shorten(types[0].Service),
+					maxEngineSeries)
+			}
+			before := e.block.Dict.MemoryBytes()
+			found := engineFound{resource: e.attributes(resource), profile: e.attributes(profile)}
+			for _, a := range profile {
+				if a.Key == kind.TemporalityAttribute {
+					found.temporality = a.Value
+				}
+			}
+			e.found[id] = found
+			return v.Memory.Grow(head.SeriesBytes + 2*cacheBytes*(len(resource)+len(profile)) + e.block.Dict.MemoryBytes() -
+				before)
+		})
+	if err != nil {
+		return err
+	}
+	n := 0
+	return s.engine.Profiles(ctx, types, from, until, func(p *EngineProfile) error {
+		if n++; n > maxEngineProfiles {
+			return fmt.Errorf("%w: there are more than %d profiles", model.ErrTooLarge, maxEngineProfiles)
+		}
+		e.addProfile(&types[p.Type], p, int64(s.resolution))
+		return v.Memory.Grow(2 * head.ChunkBytes)
+	})
+}
+
+// selected returns a view in which the profiles of a query are listed.
+func (s *EngineSource) selected(ctx context.Context, q *Query) (*View, error) {
+	service := q.Service
+	if len(q.Only) > 0 && !slices.ContainsFunc(q.Only, func(o Series) bool { return o.Service != q.Only[0].Service }) {
+		service = q.Only[0].Service
+	}
+	v, e, err := s.view(ctx, q.Memory, service, &q.Selection)
+	if err != nil {
+		return nil, err
+	}
+	var wanted func(*EngineType) bool
+	switch {
+	case q.Only != nil:
+		wanted = func(t *EngineType) bool {
+			return slices.ContainsFunc(q.Only, func(o Series) bool {
+				return o.Service == t.Service && o.Profile == t.profile() && o.Type == t.Type
+			})
+		}
+	case q.TimedOnly && q.Profile == "":
+		wanted = func(t *EngineType) bool { return t.IsTimed }
+	default:
+		all := q.allTypes()
+		types, err := v.resolveTypes(&q.Selection, all)
+		if err != nil {
+			return nil, err
+		}
+		wanted = func(t *EngineType) bool { return t.profile() == q.Profile && (all || t.Type == types[0]) }
+	}
+	return v, s.list(ctx, e, v, &q.Selection, wanted)
+}
+
+// Select begins to read the samples of a selection.
+func (s *EngineSource) Select(ctx context.Context, q *Query) (*Selected, error) {
+	v, err := s.selected(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return v.selected(q)
+}
+
+// Timeline adds up the selected values over time.
+func (s *EngineSource) Timeline(ctx context.Context, sel model.Selection, points int, now time.Time) (*Timeline,
+	error) {
+	v, err := s.selected(ctx, s.query(ctx, sel, Want{}))
+	if err != nil {
+		return nil, err
+	}
+	return v.timeline(&sel, points, now, lineBounds{s.window, s.resolution})
+}
+
+// Series lists the series of a selection with their labels.
+func (s *EngineSource) Series(ctx context.Context, sel model.Selection) ([]Series, error) {
+	memory := model.NewMemory(ctx, sel.Meter)
+	b, err := s.Block(ctx, memory, &sel)
+	if err != nil {
+		return nil, err
+	}
+	c := &seriesCollector{sel: &sel, memory: memory, found: map[string]*Series{}}
+	if err := b.Series("", memory, func(list []model.BlockSeries) error { return c.block(b, list) }); err != nil {
+		return nil, err
+	}
+	return c.list()
+}
+
+// Block lists the profiles of a selection, in which any of service, profile and type may be empty, and some around it.
+func (s *EngineSource) Block(ctx context.Context, m *model.Memory, sel *model.Selection) (model.Block, error) {
+	v, e, err := s.view(ctx, m, sel.Service, sel)
+	if err != nil {
+		return nil, err
+	}
+	return e, s.list(ctx, e, v, sel, func(t *EngineType) bool {
+		return (sel.Profile == "" || sel.Profile == t.profile()) && t.Type.Is(sel.Type)
+	})
+}

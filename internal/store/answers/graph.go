@@ -1,0 +1,174 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package answers
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+)
+
+// Summary describes the profiles that a query selected.
+type Summary struct {
+	Type model.SampleType
+	// Values is the kind of the profiles; those that were cumulative are deltas.
+	Values kind.Values
+	// From and Until are the first start and the last end of the profiles, in Unix nanoseconds.
+	From, Until int64
+	// Profiles is their number.
+	Profiles int
+	// periods are the smallest and the largest period of profiles that count samples, which stand for a time.
+	periods [2]int64
+}
+
+// Graph is a tree and a summary of what it was made of. For a comparison, that is the selection without its base.
+type Graph struct {
+	*Tree
+	Summary
+}
+
+// FlameGraph merges the selected samples into a tree of at most maxNodes.
+func (s *Querier) FlameGraph(ctx context.Context, sel model.Selection, maxNodes int) (*Graph, error) {
+	return s.graph(ctx, []model.Selection{sel}, maxNodes)
+}
+
+// Diff merges the samples of two selections into one tree.
+func (s *Querier) Diff(ctx context.Context, sel, base model.Selection, maxNodes int) (*Graph, error) {
+	return s.graph(ctx, []model.Selection{sel, base}, maxNodes)
+}
+
+func (s *Querier) graph(ctx context.Context, sides []model.Selection, maxNodes int) (*Graph, error) {
+	var g Graph
+	memory := model.NewMemory(ctx, sides[0].Meter)
+	asTime := false
+	var compute func(parts int) error
+	compute = func(parts int) (err error) {
+		b := newTreeBuilder(memory)
+		b.parts = parts
+		ends, periods := make([]int64, len(sides)), make([][2]int64, len(sides))
+		for side, sel := range sides {
+			summary, err := s.addTo(ctx, b, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: memory, asTime: asTime},
+				nil, side)
+			if err != nil {
+				return err
+			}
+			if ends[side], periods[side] = summary.Until, summary.periods; side == 0 {
+				g.Summary = summary
+			}
+		}
+		if !asTime && differ(periods) {
+			asTime = true
+			memory.Release(memory.InUse())
+			return compute(parts)
+		}
+		if err := s.unite(ctx, b, sides, ends); err != nil {
+			return err
+		}
+		g.Tree, err = b.finish(max(maxNodes, 1), len(sides) > 1)
+		return err
+	}
+	if err := memory.Fitted(compute); err != nil {
+		return nil, err
+	}
+	return &g, nil
+}
+
+// differ reports whether samples of two sides stand for different times, so that their numbers cannot be compared.
+func differ(periods [][2]int64) bool {
+	return len(periods) > 1 && periods[0] != periods[1] && periods[0][0] > 0 && periods[1][0] > 0
+}
+
+// addTo adds the samples of a query to a side of a tree. keep chooses among them; nil keeps all.
+func (s *Querier) addTo(ctx context.Context, b *treeBuilder, q *Query, keep func(*Samples, int) bool,
+	side int) (summary Summary, err error) {
+	selected, err := s.Select(ctx, q)
+	if err != nil {
+		return summary, err
+	}
+	defer selected.Close()
+	err = selected.Read(func(samples *Samples) error {
+		if keep != nil {
+			samples = samples.kept(keep)
+		}
+		return b.add(samples, q.GroupBy, side)
+	})
+	if u := uninterestingOf(selected.Newest); u.drop != nil {
+		b.uninteresting = u
+	}
+	return selected.Summary, err
+}
+
+// Ends returns, for each node, the first one after it that is not below it: nodes are in the order of a walk, depth
+// first.
+func (t *Tree) Ends() []int32 {
+	ends := make([]int32, len(t.Frame))
+	for i := int32(len(ends)) - 1; i >= 0; i-- {
+		if ends[i] = max(ends[i], i+1); i > 0 {
+			ends[t.Parent[i]] = max(ends[t.Parent[i]], ends[i])
+		}
+	}
+	return ends
+}
+
+// LeftOut returns the values of what was left out below each node, and those of the base if there is one.
+func (t *Tree) LeftOut() (values, base []int64) {
+	of := func(self, total []int64) []int64 {
+		left := slices.Clone(total)
+		for i := range left {
+			left[i] -= self[i]
+			if i > 0 {
+				left[t.Parent[i]] -= total[i]
+			}
+		}
+		return left
+	}
+	if t.BaseTotal != nil {
+		base = of(t.BaseSelf, t.BaseTotal)
+	}
+	return of(t.Self, t.Total), base
+}
+
+// FunctionRow is a line of a table of functions.
+type FunctionRow struct {
+	Frame       *Frame
+	Self, Total int64
+}
+
+// Functions returns the self and total values of each frame. A function that calls itself counts once in its total.
+func (t *Tree) Functions() []FunctionRow {
+	rows := make([]FunctionRow, len(t.Frames))
+	for i := range rows {
+		rows[i].Frame = &t.Frames[i]
+	}
+	ends, counted := t.Ends(), make([]int32, len(t.Frames))
+	for i := 1; i < len(t.Frame); i++ {
+		row := &rows[t.Frame[i]]
+		row.Self = otlp.SaturatingAdd(row.Self, t.Self[i])
+		if int32(i) >= counted[t.Frame[i]] { // not below another one
+			row.Total = otlp.SaturatingAdd(row.Total, t.Total[i])
+			counted[t.Frame[i]] = ends[i]
+		}
+	}
+	return rows
+}
+
+// SortFunctions orders rows by `self`, `total` or `name`, the largest first.
+func SortFunctions(rows []FunctionRow, by string) {
+	slices.SortFunc(rows, func(a, b FunctionRow) int {
+		name := cmp.Or(strings.Compare(a.Frame.Name, b.Frame.Name), strings.Compare(a.Frame.File, b.Frame.File))
+		switch by {
+		case "name":
+			return name
+		case "total":
+			return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Self, a.Self), name)
+		default:
+			return cmp.Or(cmp.Compare(b.Self, a.Self), cmp.Compare(b.Total, a.Total), name)
+		}
+	})
+}

@@ -1,0 +1,290 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package answers
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+)
+
+// This file decides which frames of a tree are one function. A function is its name: the files of two builds differ by
+// their folder, and those of a dependency by its version. Where one profile has two functions of a name, as Python has
+// with __init__, or two binaries with static functions, the ends of their paths tell them apart: as many elements as
+// they need.
+
+// pathKey identifies the frames that have a name and a kind. name and kind are numbers of the builder's strings.
+type pathKey struct{ name, kind int32 }
+
+// pathOf returns what tells functions of one name apart: the file, or the binary where there is none.
+func pathOf(f *Frame) string { return cmp.Or(f.File, f.Mapping) }
+
+// namesakes returns the frames of each name and kind that has several paths.
+func (b *treeBuilder) namesakes() map[pathKey][]int32 {
+	all := map[pathKey][]int32{}
+	for i, k := range b.keys {
+		key := pathKey{k.name, k.kind}
+		all[key] = append(all[key], int32(i))
+	}
+	for key, frames := range all {
+		if len(frames) == 1 {
+			delete(all, key)
+		}
+	}
+	return all
+}
+
+const (
+	// evidenceTime is how much of the end of a selection is searched for profiles that have two functions of a name, and
+	// evidenceRows how many of its rows.
+	evidenceTime = int64(10 * time.Minute)
+	evidenceRows = 1 << 20
+	// maxNamesakes bounds the functions of a name that are compared with each other.
+	maxNamesakes = 64
+	// namesakeBytes is the memory for a frame.
+	namesakeBytes = 64
+)
+
+// unite makes one frame of all that are one function, and leaves out those of no interest. summaries has the last time
+// of each side.
+func (s *Querier) unite(ctx context.Context, b *treeBuilder, sides []model.Selection, ends []int64) error {
+	if err := b.memory.Grow(namesakeBytes * len(b.frames)); err != nil {
+		return err
+	}
+	defer b.memory.Release(namesakeBytes * len(b.frames))
+	same, dropped := b.namesakes(), b.uninterestingFrames()
+	if len(same) == 0 && dropped == nil {
+		return nil
+	}
+	e := evidence{b: b, elements: map[pathKey]int{}, isNamesake: make([]bool, len(b.frames))}
+	for _, frames := range same {
+		for _, i := range frames {
+			e.isNamesake[i] = true
+		}
+	}
+	for side, sel := range sides {
+		if len(same) == 0 {
+			break
+		}
+		if err := s.search(ctx, &e, sel, ends[side]); err != nil {
+			return err
+		}
+	}
+	to := make([]int32, len(b.frames))
+	for i := range to {
+		to[i] = int32(i)
+	}
+	for key, frames := range same {
+		first := map[string]int32{}
+		// The last path in alphabetical order is that of the newest version, most likely; in any case it is always the same
+		// one.
+		slices.SortFunc(frames, func(x, y int32) int { return strings.Compare(pathOf(&b.frames[y]), pathOf(&b.frames[x])) })
+		for _, i := range frames {
+			end := lastElements(pathOf(&b.frames[i]), e.elements[key])
+			if at, ok := first[end]; ok {
+				to[i] = at
+				if b.frames[at].Line != b.frames[i].Line {
+					b.frames[at].Line = 0
+				}
+				continue
+			}
+			first[end] = i
+		}
+	}
+	return b.replaceFrames(to, dropped)
+}
+
+// uninterestingFrames reports for each frame whether it is of no interest; it is nil if none is, or if that takes too
+// long to find out.
+func (b *treeBuilder) uninterestingFrames() (dropped []bool) {
+	work := 0
+	for i := range b.frames {
+		work += b.uninteresting.steps * min(len(b.frames[i].Name), maxMatchedBytes)
+		if work > maxWork || b.memory.Check() != nil {
+			return nil
+		}
+		if b.uninteresting.matches(&b.frames[i]) {
+			if dropped == nil {
+				dropped = make([]bool, len(b.frames))
+			}
+			dropped[i] = true
+		}
+	}
+	return dropped
+}
+
+// isCaller reports whether a node is a function, which can call one of no interest.
+func (b *treeBuilder) isCaller(node int32) bool {
+	return node > 0 && b.frames[b.frame[node]].Kind != kindGroup
+}
+
+// replaceFrames replaces each frame by another, and adds up the nodes that become the same. Nodes move to the front, in
+// their order. Values of frames that are dropped, and of all below them, go to their callers.
+func (b *treeBuilder) replaceFrames(to []int32, dropped []bool) error {
+	n := len(b.parent)
+	if err := cmp.Or(b.memory.Grow(5*n), b.memory.Check()); err != nil {
+		return err
+	}
+	defer b.memory.Release(5 * n)
+	position, isGone := make([]int32, n), make([]bool, n)
+	b.index.Reset(0)
+	count := int32(1)
+	for i := 1; i < n; i++ {
+		parent, frame, at := position[b.parent[i]], b.frame[i], int32(0)
+		var p dictionary.HashProbe
+		isGone[i] = isGone[b.parent[i]] || frame >= 0 && int(frame) < len(dropped) && dropped[frame] && b.isCaller(parent)
+		switch {
+		case isGone[i]:
+			at = parent
+		case frame >= 0:
+			frame = to[frame]
+			at, p = b.find(parent, frame)
+		}
+		if at != 0 {
+			for side := range b.self {
+				b.self[side][at] += b.self[side][i]
+			}
+		} else {
+			at = count
+			count++
+			b.parent[at], b.frame[at] = parent, frame
+			for side := range b.self {
+				b.self[side][at] = b.self[side][i]
+			}
+			if frame >= 0 {
+				b.index.Insert(p, at)
+			}
+		}
+		position[i] = at
+	}
+	for side, fractions := range b.fractions {
+		for i, v := range fractions {
+			fractions[i] = 0
+			fractions[position[i]] += v
+		}
+		b.fractions[side] = fractions[:min(len(fractions), int(count))]
+	}
+	b.parent, b.frame = b.parent[:count], b.frame[:count]
+	for side := range b.self {
+		b.self[side] = b.self[side][:count]
+	}
+	return b.memory.Check()
+}
+
+// evidence is how many elements at the end of its path tell a function from the others of its name.
+type evidence struct {
+	b        *treeBuilder
+	elements map[pathKey]int
+	// isNamesake is for each frame of the tree.
+	isNamesake []bool
+	rows       int
+
+	// Of the current profile: the frames found of each name, and the stacks that were looked at.
+	found  map[pathKey][]int32
+	stacks map[int32]bool
+	of     profileID
+}
+
+type profileID struct {
+	dict              *dictionary.Dictionary
+	resource, profile dictionary.AttributeSetIndex
+	time              int64
+}
+
+// search looks for profiles at the end of a selection that have several functions of one name.
+func (s *Querier) search(ctx context.Context, e *evidence, sel model.Selection, end int64) error {
+	sel.GroupBy, sel.From = "", max(sel.From, end-evidenceTime)
+	selected, err := s.Select(ctx, &Query{Selection: sel, Want: Want{Stacks: true, Series: true}, Memory: e.b.memory})
+	if err != nil {
+		return cmp.Or(e.b.memory.Check(), ctx.Err()) // nothing is there
+	}
+	defer selected.Close()
+	defer e.b.endBlock()
+	e.of = profileID{}
+	return selected.Read(e.read)
+}
+
+func (e *evidence) read(s *Samples) error {
+	if id := (profileID{s.Dict, s.Resource, s.Profile, s.Time}); id != e.of {
+		e.of, e.found, e.stacks = id, map[pathKey][]int32{}, map[int32]bool{}
+	}
+	if e.b.framer == nil || e.b.framer.dict != s.Dict {
+		e.b.endBlock()
+		e.b.framer = &blockFramer{b: e.b, dict: s.Dict}
+	}
+	for i := range s.Len() {
+		stack := model.At(s.Stacks, i)
+		if e.stacks[stack] || e.rows >= evidenceRows {
+			continue
+		}
+		e.rows++
+		e.stacks[stack] = true
+		if err := e.stack(dictionary.StackIndex(stack)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *evidence) stack(stack dictionary.StackIndex) error {
+	if err := e.b.framer.begin(); err != nil {
+		return err
+	}
+	for _, location := range e.b.framer.dict.Stacks.At(stack) {
+		for _, frame := range e.b.framer.framesOf(location) {
+			if int(frame) < len(e.isNamesake) && e.isNamesake[frame] {
+				e.add(pathKey{e.b.keys[frame].name, e.b.keys[frame].kind}, frame)
+			}
+		}
+	}
+	return e.b.memory.Grow(0)
+}
+
+func (e *evidence) add(key pathKey, frame int32) {
+	others := e.found[key]
+	if slices.Contains(others, frame) || len(others) == maxNamesakes {
+		return
+	}
+	path := pathOf(&e.b.frames[frame])
+	for _, other := range others {
+		e.elements[key] = max(e.elements[key], 1+commonElements(path, pathOf(&e.b.frames[other])))
+	}
+	e.found[key] = append(others, frame)
+}
+
+// maxPathBytes bounds what is compared of the end of a path.
+const maxPathBytes = 4 << 10
+
+// commonElements returns how many elements two paths have in common at their ends.
+func commonElements(a, b string) (n int) {
+	a, b = a[max(0, len(a)-maxPathBytes):], b[max(0, len(b)-maxPathBytes):]
+	for a != "" && b != "" {
+		i, k := strings.LastIndexAny(a, `/\`), strings.LastIndexAny(b, `/\`)
+		if a[i+1:] != b[k+1:] {
+			return n
+		}
+		a, b = a[:max(i, 0)], b[:max(k, 0)]
+		n++
+	}
+	return n
+}
+
+// lastElements returns the last n elements of a path, or all if it has fewer.
+func lastElements(path string, n int) string {
+	at := len(path)
+	for range n {
+		if at = strings.LastIndexAny(path[:at], `/\`); at < 0 {
+			return path
+		}
+	}
+	if at == len(path) {
+		return ""
+	}
+	return path[at+1:]
+}

@@ -1,0 +1,373 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package answers
+
+import (
+	"cmp"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+)
+
+// This file is the loop of all queries: eachPart opens one block after the other, eachBatch reads the profiles that
+// count of the series of one, some thousand at a time. Nothing of a block stays when the next one is opened, so the
+// memory of a query follows from one block and from its answer, not from its range.
+
+// View is what a query reads: all blocks as they were when it began, oldest first. It holds no lock. release ends it.
+type View struct {
+	Blocks []model.Block
+	// OnDisk is how many of the blocks are on disk; these come first.
+	OnDisk int
+	Memory *model.Memory
+	// Drop takes a block out of the store that is damaged; damaged are those. The query goes on without them.
+	Drop    func(model.Block, error)
+	damaged map[model.Block]bool
+	Release func()
+	// timeTypes has, for types that count samples, that of the time for which one stands.
+	timeTypes map[model.SampleType]model.SampleType
+}
+
+// withoutDamaged takes a block out of the store if the error tells that it is damaged. The query goes on without it.
+func (v *View) withoutDamaged(err error) error {
+	var damaged *model.DamagedError
+	if !errors.As(err, &damaged) {
+		return err
+	}
+	if v.damaged == nil {
+		v.damaged = map[model.Block]bool{}
+	}
+	v.damaged[damaged.Block] = true
+	v.Drop(damaged.Block, err)
+	return nil
+}
+
+// eachSeries calls use with the series of a service, or of all if it is empty, the oldest block first.
+func (v *View) eachSeries(service string, use func(b model.Block, list []model.BlockSeries) error) error {
+	for _, b := range v.Blocks {
+		err := b.Series(service, v.Memory, func(list []model.BlockSeries) error { return use(b, list) })
+		if err = v.withoutDamaged(err); err != nil {
+			return err
+		}
+	}
+	return v.Memory.Check()
+}
+
+// scan is a query over the blocks of a view.
+type scan struct {
+	reader
+	view  *View
+	query *Query
+	types []model.SampleType
+	// byType has the positions in types. only has, for Query.Only, the positions there.
+	byType map[model.SampleType]int
+	only   map[model.SeriesID]int
+	// services are those of the query.
+	services []string
+	// rules are made by plan, by type.
+	rules []rule
+	// reads is set while samples are read: profiles then have all fields. plansPeriods is set if they have them before,
+	// too.
+	reads, plansPeriods bool
+	// blockEnded is nil, or called after the last part of each block.
+	blockEnded func()
+}
+
+// part is what a query selects of a service of a block.
+type part struct {
+	model.Part
+	block model.Block
+	// resources are the sets of attributes of the resources of the service.
+	resources []dictionary.AttributeSetIndex
+	// selected are in the order of their types.
+	selected []selectedSeries
+}
+
+// selectedSeries is a series of a part.
+type selectedSeries struct {
+	model.BlockSeries
+	typ int
+}
+
+// weightedProfile is a profile that counts, by weight, until end. isBetween reports that other blocks have profiles
+// between those of its series, which are states.
+type weightedProfile struct {
+	model.Profile
+	series    *model.BlockSeries
+	weight    float64
+	end       int64
+	isBetween bool
+}
+
+func (v *View) scan(q *Query, types []model.SampleType) *scan {
+	s := &scan{
+		view: v, query: q, types: types, byType: map[model.SampleType]int{}, services: q.services(),
+		rules:  make([]rule, len(types)),
+		reader: reader{sel: &q.Selection, groups: newGroups(), memory: v.Memory},
+	}
+	for i, t := range types {
+		s.byType[t] = i
+	}
+	if q.Only == nil {
+		return s
+	}
+	s.reader.sel, s.only = &model.Selection{}, map[model.SeriesID]int{}
+	for i := range q.Only {
+		for _, id := range q.Only[i].ids {
+			s.only[id] = i
+		}
+	}
+	return s
+}
+
+// typeOf returns the position of a series' type, or false if the query does not select the series.
+func (s *scan) typeOf(sr *model.BlockSeries) (typ int, ok bool) {
+	if s.only != nil {
+		_, ok := s.only[sr.ID]
+		return 0, ok
+	}
+	if s.query.Profile != "" && sr.Profile != s.query.Profile || s.query.TimedOnly && !sr.Timestamps {
+		return 0, false
+	}
+	typ, ok = s.byType[sr.Type]
+	return typ, ok
+}
+
+// eachPart calls use with the parts of all blocks, oldest first. Without the dictionary, a part on disk has no
+// attributes, and its samples cannot be read.
+func (s *scan) eachPart(withDictionary bool, use func(*part) error) error {
+	for i, b := range s.view.Blocks {
+		for _, service := range s.services {
+			if s.view.damaged[b] {
+				break
+			}
+			err := s.service(b, service, withDictionary, use)
+			if err = cmp.Or(s.view.withoutDamaged(err), s.memory.Check()); err != nil {
+				return err
+			}
+		}
+		if s.blockEnded != nil {
+			s.blockEnded()
+		}
+		if i < s.view.OnDisk {
+			s.memory.Progress.Read(1)
+		}
+	}
+	return nil
+}
+
+// service uses the part of a block that a service has.
+func (s *scan) service(b model.Block, service string, withDictionary bool, use func(*part) error) error {
+	if start, end, ok := b.Span(service); !ok || !s.reaches(start, end) {
+		return nil
+	}
+	p := &part{block: b}
+	err := b.Series(service, s.memory, func(list []model.BlockSeries) error {
+		for i := range list {
+			in := &list[i]
+			p.resources = append(p.resources, in.Resource)
+			if typ, ok := s.typeOf(in); ok && s.wants(in.Start, in.End, in.Total, in.Type.Unit) {
+				p.selected = append(p.selected, selectedSeries{*in, typ})
+			}
+		}
+		return nil
+	})
+	if err != nil || len(p.selected) == 0 {
+		return err
+	}
+	taken := len(p.selected) * selectedBytes
+	defer s.memory.Release(taken)
+	if err := s.memory.Grow(taken); err != nil {
+		return err
+	}
+	if p.Part, err = b.Open(service, withDictionary, s.memory); err != nil {
+		return err
+	}
+	defer p.Close()
+	sets := p.Dict().AttributeSets.Len()
+	for i := range p.selected {
+		sr := &p.selected[i]
+		if !withDictionary {
+			sr.Resource, sr.Attributes = 0, 0
+		}
+		if model.IsOutside(int32(sr.Resource), sets) || model.IsOutside(int32(sr.Attributes), sets) {
+			return &model.DamagedError{Block: b, Err: model.ErrRange}
+		}
+	}
+	return s.use(p, use)
+}
+
+// use calls a function with a part of which the attributes of the selection may match.
+func (s *scan) use(p *part, use func(*part) error) error {
+	s.begin(p)
+	s.filter.resources = func() map[dictionary.AttributeSetIndex]bool {
+		sets := map[dictionary.AttributeSetIndex]bool{}
+		for set := range p.Resources() {
+			sets[set] = true
+		}
+		for _, set := range p.resources {
+			sets[set] = true
+		}
+		return sets
+	}
+	s.filter.summing, _ = p.Part.(model.Adder)
+	if len(s.filter.keys) > 0 {
+		p.selected = slices.DeleteFunc(p.selected, func(in selectedSeries) bool {
+			return !s.filter.canMatch(&in.BlockSeries)
+		})
+	}
+	if len(p.selected) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(p.selected, func(a, b selectedSeries) int { return cmp.Compare(a.typ, b.typ) })
+	return use(p)
+}
+
+// reaches reports whether a time from start to end has a part in that of the query.
+func (s *scan) reaches(start, end int64) bool {
+	return end >= s.query.From && (s.query.Until == 0 || start < s.query.Until)
+}
+
+// wants reports whether a profile that counts from start to end, or any of a series, may be selected.
+func (s *scan) wants(start, end, total int64, unit string) bool {
+	if s.only != nil {
+		return end >= s.query.From
+	}
+	return s.reaches(start, end) && (s.query.Before == 0 || start-durationOf(total, TimeUnit(unit)) < s.query.Before)
+}
+
+// rowsPerBatch is the most profiles that are in memory at once, and of how many series the starts are, unless one has
+// more.
+const rowsPerBatch = 4 << 10
+
+// eachBatch calls use with the profiles that count of series of one type, in their order. They are valid until use
+// returns.
+func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProfile) error) error {
+	batch := make([]weightedProfile, 0, p.batch(list))
+	taken := weightedProfileBytes * cap(batch)
+	defer func() { s.memory.Release(taken) }()
+	if err := s.memory.Grow(taken); err != nil {
+		return err
+	}
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		err := cmp.Or(use(batch), s.memory.Check())
+		batch = batch[:0]
+		return err
+	}
+	wants := func(in *model.BlockSeries, c *model.Profile) bool {
+		return s.wants(c.Start, c.End, c.Total, in.Type.Unit)
+	}
+	for of := range groupsOf(list) {
+		next, err := s.starts(p, of)
+		if err != nil {
+			return err
+		}
+		series := make([]*model.BlockSeries, len(of))
+		for i := range of {
+			series[i] = &of[i].BlockSeries
+		}
+		err = p.Profiles(series, s.reads || s.plansPeriods, wants, func(in, _ int, c *model.Profile) error {
+			w := weightedProfile{series: series[in], Profile: *c, weight: 1, isBetween: next.isBetween(in)}
+			if !s.counts(p, of[in].typ, &w, next.after(in, c)) {
+				return nil
+			}
+			if batch = append(batch, w); len(batch) == cap(batch) {
+				return flush()
+			}
+			return nil
+		})
+		s.memory.Release(next.taken)
+		if err != nil {
+			return err
+		}
+	}
+	return flush()
+}
+
+// counts reports whether a profile of a type counts, and sets until when, and its weight. next is the start of the next
+// one of its series, or noStart.
+func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
+	q, r := s.query, &s.rules[typ]
+	if w.Values == kind.Gauge && w.End == w.Start { // it was sent again
+		return false
+	}
+	if s.only != nil {
+		t := w.KeptAt()
+		if w.Flags&model.IsBaseline != 0 || t < q.From || q.Until != 0 && t >= q.Until {
+			return false
+		}
+		if q.Only[s.only[w.series.ID]].TimesPeriod && s.reads {
+			w.weight = float64(p.Meta(&w.Profile).Period)
+		}
+		return true
+	}
+	if q.TimedOnly && !w.IsTimed() {
+		return false
+	}
+	if w.end = w.End; w.Values == kind.Gauge {
+		w.end = q.Holds(&w.Profile, next)
+	}
+	from, until, ok := q.Overlap(w.Start, w.end)
+	if !ok {
+		return false
+	}
+	switch {
+	case w.Values == kind.Gauge:
+		if q.LastState && next != noStart && (q.Until == 0 || next < q.Until) {
+			return false
+		}
+		if whole := r.states.until - r.states.from; !q.LastState && s.reads && whole > 0 {
+			w.weight = float64(until-from) / float64(whole)
+		}
+	case w.Flags&model.IsBaseline != 0:
+		if s.reads && r.others.profiles > 0 {
+			return false
+		}
+	case !w.IsTimed() && until-from < w.End-w.Start:
+		w.weight = float64(until-from) / float64(w.End-w.Start)
+	}
+	if r.isTime {
+		w.weight *= float64(p.Meta(&w.Profile).Period)
+	}
+	return true
+}
+
+// batch returns how many profiles of series to read at once: all of them, if the part adds up their samples.
+func (p *part) batch(list []selectedSeries) int {
+	n := countProfiles(list)
+	if _, sums := p.Part.(model.Adder); sums {
+		return n
+	}
+	return min(rowsPerBatch, n)
+}
+
+func countProfiles(list []selectedSeries) (n int) {
+	for i := range list {
+		n += list[i].Profiles
+	}
+	return n
+}
+
+// groupsOf returns parts of a list that have rowsPerBatch profiles, or are one series.
+func groupsOf(list []selectedSeries) iter.Seq[[]selectedSeries] {
+	return func(yield func([]selectedSeries) bool) {
+		for len(list) > 0 {
+			n, rows := 1, list[0].Profiles
+			for n < len(list) && rows+list[n].Profiles <= rowsPerBatch {
+				rows += list[n].Profiles
+				n++
+			}
+			if !yield(list[:n]) {
+				return
+			}
+			list = list[n:]
+		}
+	}
+}

@@ -1,0 +1,102 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package answers
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+)
+
+// This file leaves out the smallest nodes of a tree that would need more memory than a query can have.
+
+// leftOut is the frame of a node that has the values of what was left out below its parent. It is not part of a Tree.
+const leftOut = -2
+
+// minPruned is the smallest number of nodes that are pruned: fewer do not make room for the next.
+const minPruned = 1 << 10
+
+// finishing returns the bytes that finish needs while it runs, and those of the tree that it returns.
+func (b *treeBuilder) finishing(maxNodes int) (passing, treeBytes int) {
+	n := len(b.parent)
+	size := min(n, maxNodes)
+	return n*finishedBytes + len(b.frames)*orderBytes, size*4*nodeColumns + min(len(b.frames), size)*shownBytes
+}
+
+// builtBytes is what the nodes and frames take so far.
+func (b *treeBuilder) builtBytes() int {
+	return len(b.parent)*nodeBytes + len(b.frames)*frameBytes + b.stringBytes +
+		valueBytes*(len(b.fractions[0])+len(b.fractions[1]))
+}
+
+// isFull reports whether the nodes and frames have taken their part of the memory, with what they take in the end.
+func (b *treeBuilder) isFull() bool {
+	if b.parts == 0 || len(b.parent) < minPruned {
+		return false
+	}
+	built := b.builtBytes()
+	finishing, treeBytes := b.finishing(math.MaxInt32)
+	return built+finishing+treeBytes > (b.memory.Free()+built)/b.parts
+}
+
+// prune leaves out the smallest nodes: at least half of them. Their values go to nodes that are left out of the answer.
+func (b *treeBuilder) prune() error {
+	b.endBlock()
+	n, frames := len(b.parent), b.frames
+	pruning := n * finishedBytes
+	if err := cmp.Or(b.memory.Grow(pruning), b.memory.Check()); err != nil {
+		return err
+	}
+	keep := b.largest(n / 4)
+	parent, frame, self, fractions := b.parent, b.frame, b.self, b.fractions
+	b.memory.Release(pruning + b.builtBytes())
+	pruned := newTreeBuilder(b.memory)
+	pruned.extra, pruned.maxExtra, pruned.unchecked = b.extra, b.maxExtra, b.unchecked
+	pruned.namesOnly, pruned.parts, pruned.isPruned, pruned.dropped = b.namesOnly, b.parts, true, b.dropped
+	pruned.uninteresting = b.uninteresting
+	*b = *pruned
+	b.ownsStrings = true
+	// position has the nearest node of each that stays, and last that which has what is left out below a node.
+	position, last := make([]int32, n), map[int32]int32{}
+	for i := 1; i < n; i++ {
+		at := position[parent[i]]
+		if keep[i] {
+			at = b.child(at, b.frameIndex(frames[frame[i]]))
+		}
+		position[i] = at
+	}
+	b.ownsStrings = false
+	for i := range n {
+		at := position[i]
+		if !keep[i] {
+			if frame[i] != leftOut {
+				b.dropped++
+			}
+			node, ok := last[at]
+			if !ok {
+				_ = b.memory.Grow(nodeBytes) // Check returns the error
+				node = b.addNode(at, leftOut)
+				last[at] = node
+			}
+			at = node
+		}
+		for side := range self {
+			b.self[side][at] = otlp.SaturatingAdd(b.self[side][at], self[side][i])
+			if i < len(fractions[side]) {
+				b.addFraction(side, at, fractions[side][i])
+			}
+		}
+	}
+	return b.memory.Check()
+}
+
+// addFraction adds a part of a value to a node.
+func (b *treeBuilder) addFraction(side int, node int32, value float64) {
+	if more := len(b.parent) - len(b.fractions[side]); more > 0 {
+		_ = b.memory.Grow(valueBytes * more) // chargeFrames returns the error
+		b.fractions[side] = append(b.fractions[side], make([]float64, more)...)
+	}
+	b.fractions[side][node] += value
+}

@@ -1,0 +1,226 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package head
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+)
+
+// This file makes deltas of cumulative profiles.
+
+// Totals are the last values of a series' cumulative profile, those of an engine without rows.
+type Totals struct {
+	// At is the time of the profile, since that of the one before, or of this one if it is the first.
+	At, Since, sum int64
+	Rows           []TotalRow
+}
+
+type TotalRow struct {
+	RowKey
+	// isOld means that the row is from the profile before.
+	isOld bool
+	Value int64
+}
+
+// RowKey is what distinguishes the rows of a profile without timestamps.
+type RowKey struct{ Stack, Attributes, Link int32 }
+
+func (r TotalRow) Compare(other TotalRow) int {
+	return cmp.Or(cmp.Compare(r.Stack, other.Stack), cmp.Compare(r.Attributes, other.Attributes),
+		cmp.Compare(r.Link, other.Link))
+}
+
+// totals returns the values of the columns: one for each identity, sorted.
+func (c *Encoder) totals() (rows []TotalRow) {
+	rows = make([]TotalRow, len(c.Values))
+	for i, value := range c.Values {
+		rows[i] = TotalRow{RowKey: RowKey{c.Stacks[i], c.Attributes[i], c.Links[i]}, Value: value}
+	}
+	return combined(rows)
+}
+
+// combined returns the rows sorted, those of one key added up, in the same memory.
+func combined(rows []TotalRow) []TotalRow {
+	slices.SortFunc(rows, TotalRow.Compare)
+	n := 0
+	for i, row := range rows {
+		if i > 0 && rows[n-1].Compare(row) == 0 {
+			rows[n-1].Value = otlp.SaturatingAdd(rows[n-1].Value, row.Value)
+			continue
+		}
+		rows[n] = row
+		n++
+	}
+	return rows[:n]
+}
+
+// set replaces the rows of the columns. None of them has a timestamp.
+func (c *Encoder) set(rows []TotalRow) {
+	c.Reset()
+	for _, row := range rows {
+		c.Stacks, c.Attributes, c.Links = append(c.Stacks, row.Stack), append(c.Attributes, row.Attributes),
+			append(c.Links, row.Link)
+		c.Timestamps, c.Values = append(c.Timestamps, 0), append(c.Values, row.Value)
+	}
+}
+
+// Difference replaces the totals of a profile by what was added since the profile before. Values that fall together
+// mean that the process has restarted: all of the profile was added since. The first profile is a baseline. A
+// profile of the same time is another part of one that was divided, or was sent again. difference reports whether the
+// profile is not older than the one before.
+func (u *Use) Difference(cols *Encoder, c *model.Profile) bool {
+	before, rows := u.Totals, cols.totals()
+	if before == nil {
+		u.Totals = &Totals{At: c.End, Since: c.End, Rows: rows}
+		c.Flags |= model.IsBaseline
+		return true
+	}
+	if c.End < before.At {
+		return false
+	}
+	now := &Totals{At: c.End, Since: before.At}
+	if c.End == before.At {
+		now.Since = before.Since
+	}
+	added, falls := now.follow(before, rows)
+	if falls {
+		added, c.Flags = rows, c.Flags|model.IsReset
+		now.follow(before.current(c.End), rows)
+	}
+	u.Totals = now
+	cols.set(added)
+	c.Flags &^= model.HasTimestamps
+	c.Total = totalOf(added)
+	if now.Since == now.At {
+		c.Flags |= model.IsBaseline
+		return true
+	}
+	c.Start = now.Since
+	return true
+}
+
+// follow sets the rows to those of a profile, of its other parts, and of the profile before as long as parts can be
+// missing. It returns what the profile adds to what was before, and whether the values that both have fall together.
+// One that falls alone has added nothing: jemalloc's and tcmalloc's totals are estimates, which may fall.
+func (t *Totals) follow(before *Totals, rows []TotalRow) (added []TotalRow, falls bool) {
+	old, isPart, rise := before.Rows, before.At == t.At, int64(0)
+	t.Rows = make([]TotalRow, 0, max(len(rows), len(old)))
+	keep := func(row TotalRow) {
+		if isPart || !row.isOld {
+			row.isOld = row.isOld || !isPart
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	for _, row := range rows {
+		for len(old) > 0 && old[0].Compare(row) < 0 {
+			keep(old[0])
+			old = old[1:]
+		}
+		total := row.Value
+		if len(old) > 0 && old[0].Compare(row) == 0 {
+			row.Value = otlp.SaturatingSubtract(total, old[0].Value)
+			rise = otlp.SaturatingAdd(rise, row.Value)
+			total, row.Value = max(total, old[0].Value), max(0, row.Value)
+			old = old[1:]
+		}
+		t.Rows = append(t.Rows, TotalRow{RowKey: row.RowKey, Value: total})
+		if row.Value != 0 {
+			added = append(added, row)
+		}
+	}
+	for _, row := range old {
+		keep(row)
+	}
+	return added, rise < 0
+}
+
+// current returns totals with the rows that have arrived for a time.
+func (t *Totals) current(at int64) *Totals {
+	out := &Totals{At: at}
+	for _, row := range t.Rows {
+		if t.At == at && !row.isOld {
+			out.Rows = append(out.Rows, row)
+		}
+	}
+	return out
+}
+
+func totalOf(rows []TotalRow) (sum int64) {
+	for _, row := range rows {
+		sum = otlp.SaturatingAdd(sum, row.Value)
+	}
+	return sum
+}
+
+// DifferenceOfSums is difference for a profile of which the sum alone is known.
+func (u *Use) DifferenceOfSums(c *model.Profile) bool {
+	now, before := &Totals{At: c.End, Since: c.End, sum: c.Total}, u.Totals
+	if before != nil && now.At < before.At {
+		return false
+	}
+	u.Totals = now
+	switch {
+	case before == nil:
+		c.Flags |= model.IsBaseline
+		return true
+	case now.sum >= before.sum:
+		c.Total -= before.sum
+	default:
+		c.Flags |= model.IsReset
+	}
+	c.Flags &^= model.HasTimestamps
+	c.Start = before.At
+	return true
+}
+
+const totalsBase = 64
+
+// Bytes returns the memory of the totals.
+func (t *Totals) Bytes() int {
+	if t == nil {
+		return 0
+	}
+	return totalsBase + dictionary.BytesOf(t.Rows)
+}
+
+// Restore brings what is known of a series up to date with a chunk of the log. It arrived after its block was begun,
+// whatever its time is.
+func (u *Use) Restore(c *Chunk, begun time.Time) {
+	for _, t := range []time.Time{begun, time.Unix(0, c.Last())} {
+		if t.After(u.Last) {
+			u.Last = t
+		}
+	}
+	if c.Values == kind.Delta {
+		return
+	}
+	var cols Encoder
+	_ = c.decode(model.ColumnsWanted{Attributes: true, Links: true}, &model.Columns{}, func(part *model.Columns) error {
+		for i := range part.Stacks {
+			cols.Stacks, cols.Values = append(cols.Stacks, part.Stacks[i]), append(cols.Values, part.Values[i])
+			cols.Attributes, cols.Links = append(cols.Attributes, model.At(part.Attributes, i)),
+				append(cols.Links, model.At(part.Links, i))
+		}
+		return nil
+	})
+	if c.Values == kind.Gauge {
+		u.Gauge.See(c.Start, cols.Hash())
+		return
+	}
+	now := &Totals{At: c.End, Since: c.Start, Rows: cols.totals()}
+	if c.Flags&model.IsBaseline != 0 {
+		now.Since = c.End
+	}
+	if before := u.Totals; before != nil && (c.End == before.At || c.Flags&(model.IsBaseline|model.IsReset) == 0) {
+		now.Rows = combined(append(now.Rows, before.Rows...))
+	}
+	u.Totals = now
+}
