@@ -88,7 +88,9 @@ func New(cfg Config) *Store {
 
 // Status returns the bounds and the current statistics.
 func (s *Store) Status(context.Context) (answers.Status, error) {
-	return answers.Status{Stats: s.Stats(), Window: s.Window(), Resolution: s.cfg.Resolution, MaxSeries: s.cfg.MaxSeries}, nil
+	return answers.Status{
+		Stats: s.Stats(), Window: s.Window(), Resolution: s.cfg.Resolution, MaxSeries: s.cfg.MaxSeries,
+	}, nil
 }
 
 // Config returns the bounds.
@@ -243,7 +245,9 @@ func (s *Store) measure() {
 func (s *Store) View(memory *model.Memory, services ...string) *answers.View {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	v := &answers.View{Memory: memory, Drop: func(b model.Block, err error) { s.drop(b.(*diskBlock), err) }, Release: func() {}}
+	v := &answers.View{
+		Memory: memory, Drop: func(b model.Block, err error) { s.drop(b.(*diskBlock), err) }, Release: func() {},
+	}
 	if s.disk != nil {
 		list := slices.Clone(s.disk.blocks)
 		for _, d := range list {
