@@ -491,7 +491,7 @@ func TestCat(t *testing.T) {
 	require.NoError(t, os.Chtimes(path, written, written))
 	assert.Contains(t, must(t, "cat", path), "time 1600000000000000000 ns\n      attributes {profile.clock.guess=\"file_modified\"}\n")
 	text := must(t, "cat", "--at", "1700000000", path)
-	assert.Equal(t, "resource {}\n  scope \"\" \"\"\n    profile samples in count\n      profile_id a0c63b12a8dfc501ab48186aaaf9e315\n      time 1700000000000000000 ns\n      sample 12\n        work\n        main\n", text)
+	assert.Equal(t, "resource {}\n  scope \"\" \"\"\n    profile samples in count\n      profile_id ec2874d7fe43a97134931b82f7b9e529\n      time 1700000000000000000 ns\n      sample 12\n        work\n        main\n", text)
 	assert.Equal(t, 1, strings.Count(must(t, "cat", "--type", "cpu", goCPU), "    profile "))
 }
 

@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
@@ -31,14 +31,15 @@ func fold(id, n, offset, multiplier uint64) uint64 {
 // AddString makes s part of the content.
 func (id *ContentID) AddString(s string) {
 	id.AddNumber(uint64(len(s)))
-	id.AddNumber(xxhash.Sum64String(s))
+	hash := xxh3.HashString128(s)
+	id.add(hash.Hi, hash.Lo)
 }
 
-// AddBytes makes b part of the content, with a hash of its own for each half.
+// AddBytes makes b part of the content.
 func (id *ContentID) AddBytes(b []byte) {
-	second := xxhash.NewWithSeed(uint64(len(b)) + 1)
-	_, _ = second.Write(b) // never fails
-	id.add(xxhash.Sum64(b), second.Sum64())
+	id.AddNumber(uint64(len(b)))
+	hash := xxh3.Hash128(b)
+	id.add(hash.Hi, hash.Lo)
 }
 
 // ProfileID returns the id of the content so far.
