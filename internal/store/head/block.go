@@ -111,11 +111,13 @@ type Chunk struct {
 }
 
 const (
+	// ChunkBytes is the memory of a chunk without its samples.
 	ChunkBytes = 96
 	// SeriesBytes estimates the memory of a series of a block without its strings.
 	SeriesBytes = 448
 )
 
+// New returns an empty block that begins now.
 func New(now time.Time) *Block {
 	return &Block{
 		Dict: dictionary.NewCopying(), ByKey: map[Key]int32{}, byMeta: map[model.Meta]int32{},
@@ -138,6 +140,7 @@ func (e *Block) Clone() *Block {
 	}
 }
 
+// IsGone reports whether a series was dropped.
 func IsGone(sr Series) bool { return sr.Use != nil && sr.Use.IsGone }
 
 // DropGone drops the profiles of series that are gone, and returns their number.
@@ -162,10 +165,12 @@ func (e *Block) DropGone() (profiles int) {
 	return profiles
 }
 
+// Measure brings the memory of the block up to date.
 func (e *Block) Measure() {
 	e.Bytes = e.Dict.MemoryBytes() + e.chunkBytes + len(e.Series)*SeriesBytes + len(e.Metas)*2*64 + len(e.bySet)*128
 }
 
+// Meta returns the position of a Meta, which it adds if it is new.
 func (e *Block) Meta(m model.Meta) int32 {
 	i, ok := e.byMeta[m]
 	if !ok {
@@ -183,6 +188,7 @@ func (e *Block) AddSeries(sr model.BlockSeries, use *Use) int32 {
 	return int32(sr.First)
 }
 
+// Add adds a profile to a series.
 func (e *Block) Add(sr *Series, c Chunk) {
 	if len(sr.Chunks) == cap(sr.Chunks) {
 		// Grow by a quarter: doubling would waste much memory in long series.

@@ -30,6 +30,7 @@ type Encoder struct {
 	buffer, parts []byte
 }
 
+// Reset begins with no observations.
 func (c *Encoder) Reset() {
 	c.Stacks, c.Attributes, c.Links = c.Stacks[:0], c.Attributes[:0], c.Links[:0]
 	c.Timestamps, c.Values = c.Timestamps[:0], c.Values[:0]

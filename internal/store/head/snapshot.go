@@ -139,6 +139,7 @@ func (s *Snapshot) Open(service string, _ bool, m *model.Memory) (model.Part, er
 	return &SnapshotPart{Snapshot: s, Series: s.Parts[service].Series, Memory: m}, nil
 }
 
+// SnapshotPart is a model.Part of a Snapshot.
 type SnapshotPart struct {
 	*Snapshot
 	Series  []Series

@@ -23,6 +23,7 @@ type Totals struct {
 	Rows           []TotalRow
 }
 
+// TotalRow is a total of one stack, set of attributes and link.
 type TotalRow struct {
 	RowKey
 	// isOld means that the row is from the profile before.
@@ -33,6 +34,7 @@ type TotalRow struct {
 // RowKey is what distinguishes the rows of a profile without timestamps.
 type RowKey struct{ Stack, Attributes, Link int32 }
 
+// Compare orders rows by what distinguishes them.
 func (r TotalRow) Compare(other TotalRow) int {
 	return cmp.Or(cmp.Compare(r.Stack, other.Stack), cmp.Compare(r.Attributes, other.Attributes),
 		cmp.Compare(r.Link, other.Link))

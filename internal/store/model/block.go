@@ -61,6 +61,7 @@ type DamagedError struct {
 func (e *DamagedError) Error() string { return e.Err.Error() }
 func (e *DamagedError) Unwrap() error { return e.Err }
 
+// ErrRange is of a profile whose index is out of range.
 var ErrRange = fmt.Errorf("%w: a profile has an index that is out of range", blockfile.ErrDamaged)
 
 // SeriesID identifies a series in all blocks: a hash of its names and attributes, which nobody can make collide.
@@ -157,6 +158,7 @@ func partOf[T any](list []T, from, until int) []T {
 type Flags uint8
 
 const (
+	// HasAttributes and the others are what blockfile says of them.
 	HasAttributes = Flags(blockfile.HasAttributes)
 	HasLinks      = Flags(blockfile.HasLinks)
 	HasTimestamps = Flags(blockfile.HasTimestamps)

@@ -5,6 +5,7 @@
 //
 // A Block is profiles that do not change any more; what a query sees of the head, of a directory and of an engine are
 // implementations of it. A Part reads what a Block has of one service: series, then profiles without their samples,
-// then samples in columns. A Selection chooses among them. The rules of time for each kind of values are
-// functions (times.go) of a profile, a selection and, for states, the next profile alone. Memory is what a query has reserved.
+// then samples in columns; an Adder adds these up where they are. A Selection chooses among them. The rules of time for
+// each kind of values are functions (times.go) of a profile, a selection and, for states, the next profile alone.
+// Memory is what a query has reserved.
 package model

@@ -15,7 +15,7 @@ import (
 // This file is the rule of time for each kind of values: for which time a profile counts, and for how much of it in a
 // selection.
 
-// First and last return the start and the end of the profile.
+// First returns the start of the profile.
 func (p *Profile) First() int64 {
 	if p.Values == kind.Gauge {
 		return p.Start - p.Duration
@@ -23,6 +23,7 @@ func (p *Profile) First() int64 {
 	return p.Start
 }
 
+// Last returns the end of the profile.
 func (p *Profile) Last() int64 {
 	if p.Values == kind.Gauge {
 		return p.Start
@@ -104,7 +105,8 @@ func Shown(v kind.Values) kind.Values {
 const (
 	// firstGaugeInterval is the interval of the first gauge of a series.
 	firstGaugeInterval = int64(time.Minute)
-	MaxGaugeInterval   = int64(time.Hour)
+	// MaxGaugeInterval is the longest interval of gauges.
+	MaxGaugeInterval = int64(time.Hour)
 )
 
 // GaugeTimes are the time of a series' last gauge, and that from the one before.
