@@ -157,8 +157,8 @@ func partOf[T any](list []T, from, until int) []T {
 // Flags are those of blockfile.
 type Flags uint8
 
+// The flags of a profile, as blockfile has them.
 const (
-	// HasAttributes and the others are what blockfile says of them.
 	HasAttributes = Flags(blockfile.HasAttributes)
 	HasLinks      = Flags(blockfile.HasLinks)
 	HasTimestamps = Flags(blockfile.HasTimestamps)
