@@ -116,19 +116,8 @@ func detectSystem(to pcommon.Map) error {
 		return err
 	}
 	to.PutStr("host.name", name)
-	to.PutStr("os.type", osType(runtime.GOOS))
+	to.PutStr("os.type", runtime.GOOS)
 	return nil
-}
-
-// osType returns the name in the semantic conventions for a GOOS.
-func osType(goos string) string {
-	switch goos {
-	case "dragonfly":
-		return "dragonflybsd"
-	case "zos":
-		return "z_os"
-	}
-	return goos
 }
 
 func detectEnv(to pcommon.Map) error {
