@@ -354,7 +354,7 @@ func (h *history) add(at time.Time) {
 	}
 	if h.rnd.IntN(2) == 0 {
 		if of.total += h.rnd.Int64N(1e6); h.rnd.IntN(20) == 0 {
-			of.total = h.rnd.Int64N(1e6) // it has restarted
+			of.total = h.rnd.Int64N(of.total/2 + 1) // it has restarted
 		}
 		total := h.profile(of, "memory", "alloc_space", "bytes", kind.Cumulative, at.UnixNano(), 0)
 		total.rows = []modelRow{{stack: "main;a", value: of.total / 3}, {stack: "main;b;c", value: of.total - of.total/3}}

@@ -73,6 +73,8 @@ func TestTotalsOverTime(t *testing.T) {
 			values{"a": 4, "b": 1}},
 		"a restart whose sum is larger": {[]valuesAt{{0, values{"a": 10, "b": 5}}, {10, values{"a": 1, "c": 20}},
 			{20, values{"a": 2, "c": 21}}}, values{"a": 2, "c": 21}},
+		"a restart that outweighs what was before": {[]valuesAt{{0, values{"a": 10, "b": 5}}, {10, values{"a": 12, "b": 6}},
+			{20, values{"a": 3, "b": 20}}, {30, values{"a": 4, "b": 21}}}, values{"a": 6, "b": 22}},
 		"an estimate that falls": {[]valuesAt{{0, values{"a": 1000, "b": 10}}, {10, values{"a": 1100, "b": 9}},
 			{20, values{"a": 1101, "b": 12}}}, values{"a": 101, "b": 2}},
 		"a function that was not seen again": {[]valuesAt{{0, values{"a": 10, "b": 5}}, {10, values{"a": 10}},

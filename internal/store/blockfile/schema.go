@@ -166,7 +166,7 @@ const (
 	IsMoved
 	// IsBaseline marks the first cumulative profile of a series, which has the totals since the process began.
 	IsBaseline
-	// IsReset marks a cumulative profile whose values are smaller, together, than in the one before.
+	// IsReset marks a cumulative profile that has smaller values than the one before.
 	IsReset
 )
 

@@ -74,9 +74,9 @@ func (c *Encoder) set(rows []TotalRow) {
 	}
 }
 
-// Difference replaces the totals of a profile by what was added since the profile before. Values that fall together
-// mean that the process has restarted: all of the profile was added since. The first profile is a baseline. A
-// profile of the same time is another part of one that was divided, or was sent again. difference reports whether the
+// Difference replaces the totals of a profile by what was added since the profile before. If more than
+// an estimate falls, the process has restarted: all of the profile was added since. The first profile is a baseline. A
+// profile of the same time is another part of one that was divided, or was sent again. Difference reports whether the
 // profile is not older than the one before.
 func (u *Use) Difference(cols *Encoder, c *model.Profile) bool {
 	before, rows := u.Totals, cols.totals()
@@ -109,11 +109,14 @@ func (u *Use) Difference(cols *Encoder, c *model.Profile) bool {
 	return true
 }
 
+// estimateShare is the share of totals that may fall while a process goes on: jemalloc's and tcmalloc's are estimates.
+// What falls within it has added nothing.
+const estimateShare = 64
+
 // follow sets the rows to those of a profile, of its other parts, and of the profile before as long as parts can be
-// missing. It returns what the profile adds to what was before, and whether the values that both have fall together.
-// One that falls alone has added nothing: jemalloc's and tcmalloc's totals are estimates, which may fall.
+// missing. It returns what the profile adds to what was before, and whether more than an estimate falls.
 func (t *Totals) follow(before *Totals, rows []TotalRow) (added []TotalRow, falls bool) {
-	old, isPart, rise := before.Rows, before.At == t.At, int64(0)
+	old, isPart, shared, lost := before.Rows, before.At == t.At, int64(0), int64(0)
 	t.Rows = make([]TotalRow, 0, max(len(rows), len(old)))
 	keep := func(row TotalRow) {
 		if isPart || !row.isOld {
@@ -129,7 +132,8 @@ func (t *Totals) follow(before *Totals, rows []TotalRow) (added []TotalRow, fall
 		total := row.Value
 		if len(old) > 0 && old[0].Compare(row) == 0 {
 			row.Value = otlp.SaturatingSubtract(total, old[0].Value)
-			rise = otlp.SaturatingAdd(rise, row.Value)
+			shared = otlp.SaturatingAdd(shared, old[0].Value)
+			lost = otlp.SaturatingAdd(lost, max(0, otlp.SaturatingSubtract(old[0].Value, total)))
 			total, row.Value = max(total, old[0].Value), max(0, row.Value)
 			old = old[1:]
 		}
@@ -141,7 +145,7 @@ func (t *Totals) follow(before *Totals, rows []TotalRow) (added []TotalRow, fall
 	for _, row := range old {
 		keep(row)
 	}
-	return added, rise < 0
+	return added, lost > shared/estimateShare
 }
 
 // current returns totals with the rows that have arrived for a time.
@@ -169,14 +173,14 @@ func (u *Use) DifferenceOfSums(c *model.Profile) bool {
 		return false
 	}
 	u.Totals = now
-	switch {
-	case before == nil:
+	if before == nil {
 		c.Flags |= model.IsBaseline
 		return true
-	case now.sum >= before.sum:
-		c.Total -= before.sum
-	default:
+	}
+	if before.sum-now.sum > before.sum/estimateShare {
 		c.Flags |= model.IsReset
+	} else {
+		c.Total -= before.sum // below 0 if an estimate falls, as the engine's rows are
 	}
 	c.Flags &^= model.HasTimestamps
 	c.Start = before.At

@@ -149,7 +149,8 @@ func SumsFollowTheRules(t *testing.T, seed uint64, sources map[string]*Kept) {
 			if rnd.IntN(8) == 0 {
 				continue // this pod was away
 			}
-			p := Point{second + rnd.IntN(interval/3), 1 + rnd.IntN(interval/2), 1_000_000 * (1 + rnd.IntN(1000))}
+			// What falls is more than an estimate.
+			p := Point{second + rnd.IntN(interval/3), 1 + rnd.IntN(interval/2), 1_000_000 * (1 + rnd.IntN(60))}
 			for _, s := range sources {
 				s.Add(One(id, "cpu", "nanoseconds", p.Time, p.Seconds, int64(p.Value)))
 				s.Add(One(id, "inuse_space", "bytes", p.Time, 0, int64(p.Value)))
