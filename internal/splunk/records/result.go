@@ -16,7 +16,7 @@ import (
 // Reason is why a record was rejected. Its String is the value of a metric's attribute.
 type Reason uint8
 
-// The reasons for which a record that reservations to be profiling is rejected. Other records of the request are read.
+// The reasons for which a record that claims to be profiling is rejected. Other records of the request are read.
 const (
 	// ReasonFormat is a data format that is not known.
 	ReasonFormat Reason = iota
@@ -72,7 +72,7 @@ type Result struct {
 	Profiles pprofile.Profiles
 	// Samples is the number of samples that were read: observations, before those of one identity are combined.
 	Samples int
-	// Records counts the records that carry or reservation to carry profiles, by format, type and source.
+	// Records counts the records that carry or claim to carry profiles, by format, type and source.
 	Records [NumFormats][NumTypes][NumSources]int
 	// Others is the number of records that have nothing to do with profiling, and FirstOther, if there are any, the
 	// position of the first.
@@ -102,7 +102,7 @@ func (r *Result) DroppedSamples() (n int) {
 	return n
 }
 
-// ProfilingRecords is the number of records that carry or reservation to carry profiles.
+// ProfilingRecords is the number of records that carry or claim to carry profiles.
 func (r *Result) ProfilingRecords() int {
 	n := 0
 	for _, types := range r.Records {

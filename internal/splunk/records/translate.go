@@ -267,7 +267,7 @@ func (t *tables) empty() {
 type position struct {
 	resource plog.ResourceLogs
 	scope    plog.ScopeLogs
-	// isProfiling reports that the record reservations to carry a profile, or that its scope or resource does.
+	// isProfiling reports that the record claims to carry a profile, or that its scope or resource does.
 	isProfiling bool
 }
 
@@ -293,7 +293,7 @@ func isProfiling(attributes pcommon.Map) bool {
 	return ok && value.Type() == pcommon.ValueTypeStr && value.Str() == ProfilingName
 }
 
-// Rest returns the records that do not reservation to carry profiles, with their resources and scopes, in their order.
+// Rest returns the records that do not claim to carry profiles, with their resources and scopes, in their order.
 // It returns ld if there are only such records, otherwise a copy. It only reads ld.
 func Rest(ld plog.Logs) plog.Logs {
 	anyProfiling := false

@@ -24,7 +24,7 @@ func testKubernetesPage(t *testing.T, c *cluster) {
 	shop := c.addApplication(t, application{name: "shop-of-page", node: "node-f", ip: podIP(81)})
 
 	template := set.Spec.Template
-	// The reservation is a folder here, which the next container has, too.
+	// The volume claim is a folder here, which the next container has, too.
 	require.Equal(t, "/var/lib/otelcol-profiles", template.Spec.Containers[0].VolumeMounts[1].MountPath)
 	template.Spec.Containers[0].VolumeMounts = template.Spec.Containers[0].VolumeMounts[:1]
 	pod := c.addPod(t, podOf(template, "otelcol-profiles-page-0", "node-f"), podIP(9))

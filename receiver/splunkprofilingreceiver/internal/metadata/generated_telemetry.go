@@ -77,7 +77,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverSplunkProfilingRecords, err = builder.meter.Int64Counter(
 		"otelcol_receiver_splunk_profiling_records",
-		metric.WithDescription("Number of log records that carry or reservation to carry profiles. [Alpha]"),
+		metric.WithDescription("Number of log records that carry or claim to carry profiles. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)
