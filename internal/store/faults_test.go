@@ -40,6 +40,7 @@ func addHour(s *Store, hour int) Added {
 // A clock that is wrong for a moment deletes nothing, and makes nothing coarser. One that stays where it is, is
 // believed.
 func TestClockThatIsAhead(t *testing.T) {
+	profiletest.SkipLarge(t) // one goroutine
 	for _, restarts := range []bool{false, true} {
 		cfg := diskConfig(t, t.TempDir())
 		cfg.Disk.Downsampling = Downsampling{After: 72 * time.Hour, Step: 4 * time.Hour}

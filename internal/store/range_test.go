@@ -89,6 +89,7 @@ func TestMemoryOfAQueryDoesNotFollowFromItsRange(t *testing.T) {
 
 // A part of a profile on disk is read in pieces.
 func TestPartOfALargeProfileOnDisk(t *testing.T) {
+	profiletest.SkipLarge(t)
 	cfg := diskConfig(t, t.TempDir())
 	cfg.MaxBytes = 64 << 20
 	s := open(t, cfg)

@@ -118,6 +118,7 @@ func historyOf(
 
 // A query costs what it selects of a block: five minutes of a day of 8 pods, and the time line of the whole day.
 func TestPartOfADayOnDisk(t *testing.T) {
+	profiletest.SkipLarge(t)
 	s, address, day := historyOf(t, 400*mib, 24, func(start time.Time) pprofile.Profiles {
 		return hourOf(start, 8, 10*time.Second)
 	})
@@ -134,6 +135,7 @@ func TestPartOfADayOnDisk(t *testing.T) {
 
 // Two days of one process, in a seventh of the memory that two weeks may take.
 func TestDaysOfOneProcessOnDisk(t *testing.T) {
+	profiletest.SkipLarge(t)
 	_, address, _ := historyOf(t, memoryLimit/7, 48, func(start time.Time) pprofile.Profiles {
 		return hourOf(start, 1, 10*time.Second)
 	})
@@ -145,6 +147,7 @@ func TestDaysOfOneProcessOnDisk(t *testing.T) {
 
 // The threads of one minute cost what that minute has, not what came after it.
 func TestThreadsOfAMinuteOnDisk(t *testing.T) {
+	profiletest.SkipLarge(t)
 	_, address, day := historyOf(t, 100*mib, 12, func(start time.Time) pprofile.Profiles { return timedHour(start, 200) })
 	at := day.Add(time.Hour)
 	status, _, body := ask(t, address,
@@ -156,6 +159,7 @@ func TestThreadsOfAMinuteOnDisk(t *testing.T) {
 
 // A profile of 31,000 stacks has the same answers on disk as in memory.
 func TestLargeProfileOnDisk(t *testing.T) {
+	profiletest.SkipLarge(t)
 	var samples []profiletest.Sample
 	var deep []string
 	for i := range 60 {
