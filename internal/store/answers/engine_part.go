@@ -5,6 +5,7 @@ package answers
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -128,6 +129,9 @@ type engineRows struct {
 }
 
 func (e *engineRows) add(row *EngineRow) error {
+	if row.Sum < 0 || int(row.Sum) >= len(e.columns) {
+		return fmt.Errorf("%w has a sum that nobody asked for", ErrEngine)
+	}
 	c, dict := &e.columns[row.Sum], e.block.block.Dict
 	if e.want.Stacks {
 		e.stacks[row.Sum] = append(e.stacks[row.Sum], row.Stack)

@@ -107,11 +107,16 @@ func honestRow(of statement, i int) rowBinary {
 		return r.texts("process_cpu", "cpu0", "nanoseconds", "cpu", "nanoseconds").id(0).ints(at+int64(i), 1e9, 1, 1, 1, 0,
 			0).bytes(0, 0)
 	case ofRows:
-		return r.id(i).ints(1, 1)
+		return rowOfSum(0, i)
 	default:
 		r = r.id(i).list(1, fmt.Sprint("main.f", i)).list(1, "main.go")
 		return append(append(append(r, 1), 7, 0, 0, 0, 1), rowBinary{}.ints(1).list(1, "/bin/shop")...)
 	}
+}
+
+// rowOfSum is a value of 1 of stack i in a sum.
+func rowOfSum(sum byte, i int) rowBinary {
+	return rowBinary{}.bytes(sum, 0, 0, 0).ints(1, 0).id(i)
 }
 
 // hostileEngine is a server in place of ClickHouse. One statement gets a hostile answer, the others have one row.
@@ -204,6 +209,7 @@ func TestHostileEngine(t *testing.T) {
 		}), shop, 400, "too large"},
 		{"profiles without an end", ofProfiles, endless(of(ofProfiles)), shop, 400, "too large"},
 		{"sums without an end", ofRows, endless(of(ofRows)), shop, 400, "too large"},
+		{"a sum that nobody asked for", ofRows, once(rowOfSum(0x7f, 0)), shop, 503, "nobody asked for"},
 		{"stacks without an end", ofStacks, endless(of(ofStacks)), shop, 400, "too large"},
 		{"one stack without an end", ofStacks, endless(same(ofStacks)), shop, 400, "max_result_bytes"},
 		{"deep stacks without an end", ofStacks, endless(func(i int) rowBinary {
