@@ -132,7 +132,8 @@ var ErrUTF16 = errors.New("it is " + signature.UTF16)
 // IsDecodable reports whether Decode reads a format.
 func IsDecodable(format Format) bool { return slices.Contains(Decodable, format) }
 
-// recorded gives profiles that could be taken for totals a duration: what is not a pprof has recorded what happened.
+// recorded sets a duration on profiles that would be taken for totals since the start of a process. Formats other than
+// pprof record events, and totals have no duration.
 func recorded(pd pprofile.Profiles) {
 	for profile := range otlp.Profiles(pd) {
 		if kind.ValuesOfProfile(profile, pd.Dictionary()) == kind.Cumulative {

@@ -49,7 +49,8 @@ type walker struct {
 	at         int64 // what is before is accounted for
 }
 
-// order sorts the spans so that what encloses others comes first, and gives ends to those that have begun.
+// order sorts the spans, each before those that it encloses, and matches begin events with their end events. A span
+// that never ends lasts until last.
 func (t *thread) order(last int64) {
 	slices.SortStableFunc(t.spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.is, b.is))

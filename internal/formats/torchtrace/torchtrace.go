@@ -338,7 +338,7 @@ func (d *decoder) streamAttributes(e *event) dictionary.AttributeSetIndex {
 		d.label(events.AttributeThreadName, name), d.label(AttributeGrid, grid), d.label(AttributeBlock, block))
 }
 
-// number interns an attribute. It is 0 if the value is none.
+// number interns an integer attribute, and returns its index: 0, which is no attribute, if the value is none.
 func (d *decoder) number(key string, value int64) int32 {
 	if value == none {
 		return 0
@@ -346,7 +346,7 @@ func (d *decoder) number(key string, value int64) int32 {
 	return d.b.IntAttribute(key, value)
 }
 
-// label interns an attribute. It is 0 if the value is empty.
+// label interns a string attribute, and returns its index: 0, which is no attribute, if the value is empty.
 func (d *decoder) label(key, value string) int32 {
 	if value == "" {
 		return 0

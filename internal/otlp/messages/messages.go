@@ -68,7 +68,7 @@ type Message struct {
 	StructBytes, PerByte int
 }
 
-// Field returns the field of a number, or nil if there is none or it has another wire type.
+// Field returns the field with this number, or nil if it is unknown or has another wire type.
 func (m *Message) Field(number protowire.Number, t protowire.Type) *Field {
 	if number <= 0 || int(number) >= len(m.Fields) || m.Fields[number].Name == "" || !m.Fields[number].Kind.Allows(t) {
 		return nil

@@ -29,7 +29,7 @@ type engineBlock struct {
 	types  []EngineType
 }
 
-// engineListed are the types whose profiles were listed, and the bounds of their times; until is 0 if there is none.
+// engineListed has the types whose profiles were listed, and the bounds of their times. An until of 0 means no end.
 type engineListed struct {
 	types       []EngineType
 	from, until int64

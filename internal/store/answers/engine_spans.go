@@ -12,8 +12,9 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
-// engineSum is what one sum of an answer counts for: a class, and by a factor another one, of the profile after a
-// total. Classes are those of addends plus one; 0 is none.
+// engineSum has the class that a sum of the answer belongs to. Of totals, the next profile subtracts the same sum: next
+// is its class if that is another one, and factor what the sum is multiplied by there. Classes are those of addends
+// plus one; 0 is no class.
 type engineSum struct {
 	class, next int
 	factor      float64

@@ -29,7 +29,7 @@ func (v *View) resolveTypes(sel *model.Selection, all bool) (types []model.Sampl
 		own[p.Type] = true
 	}
 	for _, p := range list {
-		// What counts samples stands for their time, unless the profile has that beside them.
+		// A number of samples stands for the time that they took, unless the profile has that time as a type, too.
 		if p.Type.Unit == "count" && TimeUnit(p.PeriodType.Unit) > 0 && !own[p.PeriodType] {
 			v.timeTypes[p.Type] = p.PeriodType
 		}

@@ -147,7 +147,8 @@ func (c *coarser) endStep() error {
 	return nil
 }
 
-// gauge adds the next gauge, or ends with the last one if there is none. One that does not count was sent again.
+// gauge adds the next gauge, or the last one of the series if next is nil. It skips a gauge that lasts no time: that
+// was sent again.
 func (c *coarser) gauge(next *Profile) error {
 	last := c.last
 	if next != nil && next.End == next.Start {

@@ -18,7 +18,7 @@ import (
 
 // Totals are the last values of a series' cumulative profile, those of an engine without rows.
 type Totals struct {
-	// At is the time of the profile, since that of the one before, or of this one if it is the first.
+	// At is the time of the profile, and Since that of the one before, or At if it is the first. sum is set without Rows.
 	At, Since, sum int64
 	Rows           []TotalRow
 }
@@ -74,10 +74,10 @@ func (c *Encoder) set(rows []TotalRow) {
 	}
 }
 
-// Difference replaces the totals of a profile by what was added since the profile before. If more than
-// an estimate falls, the process has restarted: all of the profile was added since. The first profile is a baseline. A
-// profile of the same time is another part of one that was divided, or was sent again. Difference reports whether the
-// profile is not older than the one before.
+// Difference replaces the totals of a profile by what was added since the profile before. If totals fall by more than
+// estimateShare allows, the process has restarted, and all of the profile was added since. The first profile is a
+// baseline. A profile of the same time is another part of a divided one, or was sent again. Difference returns false
+// for a profile that is older than the one before.
 func (u *Use) Difference(cols *Encoder, c *model.Profile) bool {
 	before, rows := u.Totals, cols.totals()
 	if before == nil {
@@ -109,8 +109,8 @@ func (u *Use) Difference(cols *Encoder, c *model.Profile) bool {
 	return true
 }
 
-// estimateShare is the share of totals that may fall while a process goes on: jemalloc's and tcmalloc's are estimates.
-// What falls within it has added nothing.
+// estimateShare bounds how much totals may fall while a process goes on: by a 64th, because those of jemalloc and
+// tcmalloc are estimates. A stack whose total falls within that bound has added nothing.
 const estimateShare = 64
 
 // follow sets the rows to those of a profile, of its other parts, and of the profile before as long as parts can be
@@ -166,7 +166,7 @@ func totalOf(rows []TotalRow) (sum int64) {
 	return sum
 }
 
-// DifferenceOfSums is difference for a profile of which the sum alone is known.
+// DifferenceOfSums is Difference for a profile of which only the sum is known.
 func (u *Use) DifferenceOfSums(c *model.Profile) bool {
 	now, before := &Totals{At: c.End, Since: c.End, sum: c.Total}, u.Totals
 	if before != nil && now.At < before.At {
