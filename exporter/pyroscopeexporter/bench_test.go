@@ -55,7 +55,7 @@ func BenchmarkExport(b *testing.B) {
 			})
 		}
 		w := gzip.NewWriter(io.Discard)
-		run("encode+gzip", func(pd pprofile.Profiles) {
+		run("encode_gzip", func(pd pprofile.Profiles) {
 			payloads, _, err := encode.Encode(pd)
 			require.NoError(b, err)
 			for _, payload := range payloads {

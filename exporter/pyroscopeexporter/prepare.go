@@ -21,13 +21,10 @@ const maxLabelNameBytes = 1024
 // preparer changes profiles into a form that Pyroscope can count. It must be idempotent: profiles that were not
 // accepted come back prepared.
 type preparer struct {
-	pd  pprofile.Profiles
-	cfg *LabelsConfig
+	attributeUses
 	// maxStrings is the largest number of string attributes of a sample.
 	maxStrings int
-	strings    map[string]int32 // those that were added
-	// attributes[i] is the use of attribute i if a sample has it.
-	attributes []attributeUse
+	strings    map[string]int32  // those that were added
 	links      map[int32][]int32 // the attributes for each link
 	typeNames  map[int32]int32   // the index of the string to use for each type
 	kept       []int32           // scratch
@@ -35,8 +32,23 @@ type preparer struct {
 	dropped    int
 }
 
+// attributeUses works out what becomes of the attributes that samples have. The table has others: those of functions,
+// mappings and profiles.
+type attributeUses struct {
+	pd    pprofile.Profiles
+	cfg   *LabelsConfig
+	uses  []attributeUse   // by attribute
+	names map[int32]string // of labels, by the strings of their keys, which very many attributes can share
+}
+
+func newAttributeUses(pd pprofile.Profiles, cfg *LabelsConfig) attributeUses {
+	return attributeUses{pd: pd, cfg: cfg, uses: make([]attributeUse, pd.Dictionary().AttributeTable().Len()),
+		names: map[int32]string{}}
+}
+
 // attributeUse describes what becomes of an attribute of samples.
 type attributeUse struct {
+	isKnown bool
 	// isLabel reports that the server makes it a label of series.
 	isLabel bool
 	// isExcluded reports that the configuration leaves it out, isTooLong that its name is too long for a label, or empty.
@@ -50,21 +62,25 @@ type attributeUse struct {
 	index int32
 }
 
-// labelNames has the names of labels by the strings of their keys, which very many attributes can share.
-type labelNames map[int32]string
-
-// useOf returns what becomes of attribute i; its index is not set if its name or value is another.
-func useOf(pd pprofile.Profiles, i int, cfg *LabelsConfig, names labelNames) attributeUse {
-	entry := pd.Dictionary().AttributeTable().At(i)
-	key, value := stringAt(pd, entry.KeyStrindex()), entry.Value()
-	use := attributeUse{isExcluded: slices.Contains(cfg.SampleExclude, key), isLabel: isSeriesLabel(pd, entry),
-		index: int32(i), name: key}
+// of returns what becomes of attribute i, or nil if there is none. Its index is i.
+func (u *attributeUses) of(i int32) *attributeUse {
+	if i < 0 || int(i) >= len(u.uses) {
+		return nil
+	}
+	use := &u.uses[i]
+	if use.isKnown {
+		return use
+	}
+	entry := u.pd.Dictionary().AttributeTable().At(int(i))
+	key, value := stringAt(u.pd, entry.KeyStrindex()), entry.Value()
+	*use = attributeUse{isKnown: true, isExcluded: slices.Contains(u.cfg.SampleExclude, key),
+		isLabel: isSeriesLabel(u.pd, entry), index: i, name: key}
 	use.isTooLong = use.isLabel && (len(key) > maxLabelNameBytes || key == "")
 	if use.isLabel && !use.isTooLong && !use.isExcluded {
-		name, ok := names[entry.KeyStrindex()]
+		name, ok := u.names[entry.KeyStrindex()]
 		if !ok {
-			name = kind.LabelName(key, cfg.Dots == dotsKeep)
-			names[entry.KeyStrindex()] = name
+			name = kind.LabelName(key, u.cfg.Dots == dotsKeep)
+			u.names[entry.KeyStrindex()] = name
 		}
 		use.name, use.isRenamed = name, name != key
 	}
@@ -79,22 +95,23 @@ func useOf(pd pprofile.Profiles, i int, cfg *LabelsConfig, names labelNames) att
 //   - Samples lose their timestamps, and have one value: the sum of their values, or the number of their timestamps.
 //   - Samples lose the attributes that the configuration excludes, and string attributes whose name is too long for a
 //     label. If a sample has more string attributes than its series has room for beside the labels of the resource, it
-//     loses the last ones. - String attributes get the names of labels, as those of resources do; of several with one
-//     name, a sample keeps the first. - Strings that are too long for a label are cut, and bytes in them that are not
-//     UTF-8 are replaced. - A link becomes the attributes span_id and, if configured, trace_id. - In names of types,
-//     underscores replace the characters that Pyroscope refuses or uses as separators.
+//     loses the last ones.
+//   - String attributes get the names of labels, as those of resources do; of several with one name, a sample keeps the
+//     first.
+//   - Strings that are too long for a label are cut, and bytes in them that are not UTF-8 are replaced.
+//   - A link becomes the attributes span_id and, if configured, trace_id.
+//   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
 func prepare(pd pprofile.Profiles, cfg *Config) (attributes, samples int) {
 	p := preparer{
-		pd: pd, cfg: &cfg.Labels, maxStrings: cfg.maxSampleLabels(),
+		attributeUses: newAttributeUses(pd, &cfg.Labels), maxStrings: cfg.maxSampleLabels(),
 		strings: map[string]int32{}, links: map[int32][]int32{}, typeNames: map[int32]int32{},
 	}
-	p.useAttributes()
 	for profile := range otlp.Profiles(pd) {
 		p.valueType(profile.SampleType())
 		p.valueType(profile.PeriodType())
 		profile.Samples().RemoveIf(func(sample pprofile.Sample) bool {
 			p.sample(sample)
-			if isNegative(sample) {
+			if sumOf(sample) < 0 {
 				samples++
 				return true
 			}
@@ -104,26 +121,33 @@ func prepare(pd pprofile.Profiles, cfg *Config) (attributes, samples int) {
 	return p.dropped, samples
 }
 
-func (p *preparer) useAttributes() {
-	table := p.pd.Dictionary().AttributeTable()
-	p.attributes = make([]attributeUse, table.Len())
-	names := labelNames{}
-	for i := range p.attributes {
-		use := useOf(p.pd, i, p.cfg, names)
-		if use.isCut || use.isRenamed {
-			use.index = int32(table.Len())
-			entry := table.AppendEmpty()
-			entry.SetKeyStrindex(table.At(i).KeyStrindex())
-			if use.isRenamed {
-				entry.SetKeyStrindex(p.index(use.name))
-			}
-			entry.Value().SetStr(table.At(i).Value().Str())
-			if use.isCut {
-				entry.Value().SetStr(kind.LabelValue(entry.Value().Str()))
-			}
-		}
-		p.attributes[i] = use
+// use returns what becomes of attribute i, or nil if there is none. A name or value that changes is in the table.
+func (p *preparer) use(i int32) *attributeUse {
+	use := p.of(i)
+	if use == nil || use.index != i || !use.isCut && !use.isRenamed {
+		return use
 	}
+	table := p.pd.Dictionary().AttributeTable()
+	use.index = int32(table.Len())
+	entry := table.AppendEmpty()
+	table.At(int(i)).CopyTo(entry)
+	if use.isRenamed {
+		entry.SetKeyStrindex(p.index(use.name))
+	}
+	if use.isCut {
+		entry.Value().SetStr(kind.LabelValue(entry.Value().Str()))
+	}
+	return use
+}
+
+// change reports whether a sample cannot keep its attributes as they are.
+func (u *attributeUses) change(sample pprofile.Sample) bool {
+	for _, a := range sample.AttributeIndices().All() {
+		if use := u.of(a); use != nil && (use.isExcluded || use.isTooLong || use.isCut || use.isRenamed) {
+			return true
+		}
+	}
+	return false
 }
 
 // isSeriesLabel reports whether a server makes an attribute of samples a label of their series.
@@ -137,12 +161,7 @@ func isSeriesLabel(pd pprofile.Profiles, attribute pprofile.KeyValueAndUnit) boo
 
 // isPrepared reports whether pd can be sent as it is: prepare and addCPUTime would change nothing.
 func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
-	names := labelNames{}
-	for i := range pd.Dictionary().AttributeTable().Len() {
-		if use := useOf(pd, i, &cfg.Labels, names); use.isExcluded || use.isTooLong || use.isCut || use.isRenamed {
-			return false
-		}
-	}
+	attributes := newAttributeUses(pd, &cfg.Labels)
 	known := map[int32]bool{} // many profiles can share a long string
 	isName := func(i int32) bool {
 		is, ok := known[i]
@@ -160,11 +179,9 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 				if !isKept(profile.SampleType()) || !isKept(profile.PeriodType()) {
 					return false
 				}
-				samples := profile.Samples()
-				for i := range samples.Len() {
-					sample := samples.At(i)
-					if isNegative(sample) || sample.TimestampsUnixNano().Len() > 0 || sample.LinkIndex() != 0 ||
-						sample.AttributeIndices().Len() > maxStrings {
+				for _, sample := range profile.Samples().All() {
+					if sumOf(sample) < 0 || sample.TimestampsUnixNano().Len() > 0 || sample.LinkIndex() != 0 ||
+						sample.AttributeIndices().Len() > maxStrings || attributes.change(sample) {
 						return false
 					}
 				}
@@ -177,12 +194,12 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 	return true
 }
 
-func isNegative(sample pprofile.Sample) bool {
-	sum := int64(0)
+// sumOf returns the sum of a sample's values.
+func sumOf(sample pprofile.Sample) (sum int64) {
 	for _, v := range sample.Values().All() {
-		sum += v
+		sum = otlp.SaturatingAdd(sum, v)
 	}
-	return sum < 0
+	return sum
 }
 
 // stringAt returns string i of the dictionary, or an empty string if i is out of range.
@@ -224,11 +241,8 @@ func (p *preparer) typeName(i int32) int32 {
 func (p *preparer) sample(sample pprofile.Sample) {
 	if n := sample.TimestampsUnixNano().Len(); n > 0 {
 		sum := int64(n)
-		if values := sample.Values(); values.Len() > 0 {
-			sum = 0
-			for i := range values.Len() {
-				sum += values.At(i)
-			}
+		if sample.Values().Len() > 0 {
+			sum = sumOf(sample)
 		}
 		sample.Values().FromRaw([]int64{sum})
 		sample.TimestampsUnixNano().FromRaw(nil)
@@ -238,8 +252,7 @@ func (p *preparer) sample(sample pprofile.Sample) {
 	p.names = p.names[:0]
 	for i := range indices.Len() {
 		a := indices.At(i)
-		if a >= 0 && int(a) < len(p.attributes) {
-			use := &p.attributes[a]
+		if use := p.use(a); use != nil {
 			isLeftOut := use.isExcluded || use.isTooLong
 			if use.isLabel && !isLeftOut {
 				if isLeftOut = len(p.names) >= p.maxStrings || p.isTaken(use.name, sample.LinkIndex()); !isLeftOut {

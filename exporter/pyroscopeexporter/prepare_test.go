@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -24,6 +26,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest/pyroscopetest"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -392,4 +395,15 @@ func TestSampleAttributesGetNamesOfLabels(t *testing.T) {
 	}
 	labels, _ = prepare(pd, cfg)
 	require.Zero(t, labels, "a second time changes nothing")
+}
+
+// A pprof has attributes of its own, of its mappings and of its profile that samples lack: they must not cost a copy.
+func TestPprofsAreSentAsTheyAre(t *testing.T) {
+	for _, name := range []string{"go-heap", "go-mutex", "go-build-merged-cpu-large"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", name+".pb.gz"))
+		require.NoError(t, err)
+		pd, _, err := decode.Decode(data, decode.Options{})
+		require.NoError(t, err)
+		require.True(t, isPrepared(pd, createDefaultConfig().(*Config)), name)
+	}
 }
