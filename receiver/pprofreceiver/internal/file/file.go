@@ -38,19 +38,24 @@ type Reader struct {
 	set    receiver.Settings
 	ingest *ingest.Ingester
 	worker worker.Worker
-	log    *telemetry.Changes
+	// log is of deliveries, scans of the glob.
+	log, scans *telemetry.Changes
 
 	// include and moveTo are absolute.
 	include, moveTo string
 	seen            *seenFiles
-	// isIncomplete reports that the last scan ended at MaxEntries.
-	isIncomplete bool
-	now          func() time.Time
+	// isIncomplete reports that the last scan ended at MaxEntries, hasScanned that there was one.
+	isIncomplete, hasScanned bool
+	now                      func() time.Time
 }
 
 // New returns a reader that is not started.
 func New(cfg *Config, set receiver.Settings, in *ingest.Ingester) *Reader {
-	return &Reader{cfg: cfg, set: set, ingest: in, now: time.Now, log: ingest.Changes(set.Logger)}
+	return &Reader{cfg: cfg, set: set, ingest: in, now: time.Now, log: ingest.Changes(set.Logger),
+		scans: &telemetry.Changes{
+			Logger: set.Logger, Recovered: "all folders of `include` can be listed again",
+			Failed: "cannot list all folders of `include`, whose files are not read; suppressing repeats until the error changes",
+		}}
 }
 
 // Start recalls which files were read before, and begins to scan after the initial delay.
@@ -98,6 +103,7 @@ type foundFile struct {
 // scan visits all files once.
 func (f *Reader) scan(stopping, deliver context.Context) {
 	found := f.find(deliver)
+	f.seen.noteMoved(found)
 	for _, file := range found {
 		if stopping.Err() != nil || !f.visit(deliver, file) {
 			break
@@ -117,13 +123,13 @@ func (f *Reader) saveSeen(ctx context.Context, always bool) {
 // find lists the files, the oldest first. Of several paths to one file only one is listed.
 func (f *Reader) find(ctx context.Context) []foundFile {
 	paths, complete, err := glob(f.include, f.cfg.MaxEntries, f.moveTo)
-	if err != nil {
-		f.log.Note("glob", fmt.Errorf("find files %q: %w", f.include, err))
-		return nil
+	if f.scans.Note(fmt.Sprint(err), err); err == nil && len(paths) == 0 && !f.hasScanned {
+		f.set.Logger.Info("no file matches `include` yet", zap.String("include", f.include))
 	}
-	if !complete {
+	f.hasScanned = true
+	if !complete || err != nil {
 		f.ingest.Metrics.ReceiverPprofFileIncompleteScans.Add(ctx, 1)
-		if !f.isIncomplete {
+		if !complete && !f.isIncomplete {
 			f.set.Logger.Warn("too many files and folders; those after `max_entries` are not read until others are gone",
 				zap.String("include", f.include), zap.Int("max_entries", f.cfg.MaxEntries))
 		}
@@ -216,7 +222,7 @@ func (f *Reader) read(ctx context.Context, file foundFile, seen *seenFile) bool 
 	}
 	sum := sha256.Sum256(data)
 	content := hex.EncodeToString(sum[:16])
-	if content != seen.Content { // otherwise only its time changed
+	if content != seen.Content && !f.seen.isMoved(file.info, content) { // otherwise only its time or its name changed
 		err := f.deliver(ctx, file, ingest.Payload{Data: data, Reservation: reservation, Modified: file.info.ModTime()})
 		f.ingest.CountRejected(ctx, err)
 		if err != nil && !ingest.IsPermanent(err) {

@@ -149,6 +149,13 @@ func TestFoldersAreBounded(t *testing.T) {
 	assert.Len(t, paths, 5000)
 }
 
+func TestNoFileMatches(t *testing.T) {
+	d := newFolder(t, "", nil)
+	assert.Empty(t, d.scan())
+	assert.Empty(t, d.scan())
+	assert.Equal(t, 1, d.Logs.FilterMessageSnippet("no file matches `include` yet").Len())
+}
+
 // Files of the same age are read in the order of their names.
 func TestFileOrder(t *testing.T) {
 	d := newFolder(t, "", nil)

@@ -4,22 +4,26 @@
 package file
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
 
 // glob returns the paths that match a pattern. It visits at most maxEntries files and folders; complete is false if
-// there are more. It does not list the folder skip. `**` does not follow symbolic links, which could form a loop.
+// there are more. err is that of the first folder that could not be listed; paths are those of the others. It does not
+// list the folder skip. `**` does not follow symbolic links, which could form a loop.
 func glob(pattern string, maxEntries int, skip string) (paths []string, complete bool, err error) {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
 	bounded := &boundedFS{FS: os.DirFS(base), base: filepath.FromSlash(base), skip: skip, left: maxEntries,
 		listed: map[string]int{}}
-	paths, err = doublestar.Glob(bounded, rest, doublestar.WithNoFollow())
+	paths, err = doublestar.Glob(bounded, rest, doublestar.WithNoFollow()) // ignores errors of folders
+	err = cmp.Or(err, bounded.err)
 	for i, path := range paths {
 		paths[i] = filepath.Join(bounded.base, filepath.FromSlash(path))
 	}
@@ -32,6 +36,7 @@ type boundedFS struct {
 	base, skip string
 	left       int
 	exceeded   bool
+	err        error
 	// listed has the folders with the number of their entries that were listed: the matcher reads a folder several times.
 	listed map[string]int
 }
@@ -39,8 +44,16 @@ type boundedFS struct {
 // Stat does not open files, unlike fs.Stat without it: opening a pipe waits for its writer.
 func (b *boundedFS) Stat(name string) (fs.FileInfo, error) { return fs.Stat(b.FS, name) }
 
-// ReadDir lists the entries of a folder for which there is room.
-func (b *boundedFS) ReadDir(name string) (entries []fs.DirEntry, err error) {
+// ReadDir lists the entries of a folder for which there is room. It keeps the first error of a folder that exists.
+func (b *boundedFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := b.readDir(name)
+	if b.err == nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		b.err = err
+	}
+	return entries, err
+}
+
+func (b *boundedFS) readDir(name string) (entries []fs.DirEntry, err error) {
 	if b.skip != "" && filepath.Join(b.base, filepath.FromSlash(name)) == b.skip {
 		return nil, nil
 	}

@@ -49,15 +49,23 @@ type seenFile struct {
 }
 
 func (s *seenFile) matches(info fs.FileInfo) bool {
-	return s != nil && s.Size == info.Size() && s.ModTime == info.ModTime().UnixNano()
+	return s != nil && info != nil && s.Size == info.Size() && s.ModTime == info.ModTime().UnixNano()
 }
 
 // seenFiles remembers which files were read: in memory, and across restarts if there is a store.
 type seenFiles struct {
 	files  map[string]*seenFile
+	// moved are the files that were read under paths where they are no longer.
+	moved  map[movedFile]bool
 	client storage.Client
 	dirty  bool
 	saved  time.Time
+}
+
+// movedFile identifies a file by what a new name does not change.
+type movedFile struct {
+	size, modTime int64
+	content       string
 }
 
 type storedFiles struct {
@@ -85,6 +93,25 @@ func recallFiles(ctx context.Context, client storage.Client, logger *zap.Logger)
 	maps.DeleteFunc(stored.Files, func(_ string, file *seenFile) bool { return file == nil })
 	maps.Copy(s.files, stored.Files)
 	return s, nil
+}
+
+// noteMoved finds the files that may have been renamed, as by a rotation: what has another name now was read already.
+func (s *seenFiles) noteMoved(found []foundFile) {
+	infos := make(map[string]fs.FileInfo, len(found))
+	for _, file := range found {
+		infos[file.path] = file.info
+	}
+	s.moved = map[movedFile]bool{}
+	for path, file := range s.files {
+		if file.Status == statusRead && !file.matches(infos[path]) {
+			s.moved[movedFile{file.Size, file.ModTime, file.Content}] = true
+		}
+	}
+}
+
+// isMoved reports whether a file was read under another path, where it is no longer.
+func (s *seenFiles) isMoved(info fs.FileInfo, content string) bool {
+	return s.moved[movedFile{info.Size(), info.ModTime().UnixNano(), content}]
 }
 
 func (s *seenFiles) changed(path string, info fs.FileInfo) *seenFile {

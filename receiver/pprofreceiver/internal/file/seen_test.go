@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -169,4 +170,25 @@ func TestFileForgets(t *testing.T) {
 	d.clock = d.clock.Add(forgetAfter)
 	assert.Empty(t, d.scan())
 	assert.Empty(t, d.reader.seen.files)
+}
+
+// A file that a rotation has renamed, or a link to a file that was removed, is not delivered again.
+func TestFileThatWasRenamed(t *testing.T) {
+	d := newFolder(t, "", nil)
+	first := d.put("a.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), 3*time.Hour)
+	assert.Equal(t, []string{first}, d.scan())
+	name := func(n int) string { return filepath.Join(d.path, fmt.Sprintf("a.%d.pb.gz", n)) }
+	require.NoError(t, os.Rename(first, name(1)))
+	d.put("a.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), 2*time.Hour)
+	assert.Equal(t, []string{first}, d.scan(), "only the new one")
+	require.NoError(t, os.Rename(name(1), name(2)))
+	require.NoError(t, os.Rename(first, name(1)))
+	assert.Empty(t, d.scan(), "names move on")
+	require.NoError(t, os.Link(name(2), filepath.Join(d.path, "link.pb.gz")))
+	assert.Empty(t, d.scan())
+	require.NoError(t, os.Remove(name(2)))
+	assert.Empty(t, d.scan(), "it has another name")
+
+	copied := d.put("copy.pb.gz", sourcetest.Captured(t, "go-mutex.pb.gz"), time.Hour)
+	assert.Equal(t, []string{copied}, d.scan(), "the other file with this content is still there")
 }

@@ -152,7 +152,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverPprofFileIncompleteScans, err = builder.meter.Int64Counter(
 		"otelcol_receiver_pprof_file_incomplete_scans",
-		metric.WithDescription("Number of scans for files that ended at `max_entries`. [Alpha]"),
+		metric.WithDescription("Number of scans for files that ended at `max_entries`, or could not list a folder. [Alpha]"),
 		metric.WithUnit("{scan}"),
 	)
 	errs = errors.Join(errs, err)
