@@ -13,6 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/goheap"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/hotspot"
@@ -85,6 +86,13 @@ func reasonOf(err error) reason {
 		return refused
 	}
 	return other
+}
+
+// isForNow reports whether the collector had no room for a profile, or the pipeline refused it temporarily. The process
+// is not at fault, and the next attempt covers the profile.
+func isForNow(err error) bool {
+	why := reasonOf(err)
+	return why == busy || why == refused && !otlpstatus.IsPermanent(err)
 }
 
 // The values of a metric's attribute `runtime`.

@@ -58,7 +58,7 @@ func (s *javaSource) collect(ctx context.Context, t *target.Target) error {
 	if err != nil || len(chunks) == 0 {
 		return err
 	}
-	return s.r.sink.deliver(ctx, &profiles{
+	err = s.r.sink.deliver(ctx, &profiles{
 		format: "jfr", bytes: len(chunks), resource: s.resource,
 		decode: func(meter *size.Meter) (pprofile.Profiles, error) {
 			pd, _, err := formats.Decode(chunks, formats.JFR, formats.Options{
@@ -68,6 +68,10 @@ func (s *javaSource) collect(ctx context.Context, t *target.Target) error {
 			return pd, err
 		},
 	})
+	if isForNow(err) {
+		s.recording.Again()
+	}
+	return err
 }
 
 // dumpFactor is by how much a file may be above what a JVM is told to keep: it keeps whole chunks.

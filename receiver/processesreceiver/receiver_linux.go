@@ -292,8 +292,10 @@ func (r *processes) note(ctx context.Context, p *process, t *target.Target, err 
 	}
 	r.count(p, false)
 	why := reasonOf(err)
-	p.failures = min(p.failures+1, maxDoubling)
-	p.next = time.Now().Add(r.cfg.Interval * (1<<p.failures - 1))
+	if !isForNow(err) { // otherwise what is kept until the next attempt would grow old
+		p.failures = min(p.failures+1, maxDoubling)
+		p.next = time.Now().Add(r.cfg.Interval * (1<<p.failures - 1))
+	}
 	r.metrics.ReceiverProcessesFailures.Add(ctx, 1,
 		telemetry.Attributes("runtime", string(p.runtime), "reason", string(why)))
 	if why == p.why {

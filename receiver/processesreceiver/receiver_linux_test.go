@@ -7,7 +7,9 @@ package processesreceiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,13 +24,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/programtest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
 )
 
 // TestGoProgram profiles a program that offers nothing. States are those of the program's own profile, and what is sent
@@ -173,4 +178,29 @@ func TestMaxProcesses(t *testing.T) {
 		second.Stop()
 	}
 	require.Eventually(t, func() bool { return len(seen()) == 2 }, 30*time.Second, 10*time.Millisecond)
+}
+
+// A process whose profiles were refused for the moment is tried again at the next interval: a JVM keeps only two.
+func TestRefusedForNow(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	c, err := newReceiver(receivertest.NewNopSettings(metadata.Type), cfg, &consumertest.ProfilesSink{})
+	require.NoError(t, err)
+	own, err := target.Open("/proc", int64(os.Getpid()))
+	require.NoError(t, err)
+	t.Cleanup(own.Close)
+	full := errors.New("queue is full")
+	for _, forNow := range []error{refusal{full}, budget.ErrBusy} {
+		p := &process{runtime: runtimeJava}
+		for range 3 {
+			c.(*processes).note(t.Context(), p, own, forNow)
+		}
+		require.True(t, isForNow(forNow))
+		require.True(t, p.next.Before(time.Now()), "%v", forNow)
+	}
+	for _, lasting := range []error{refusal{consumererror.NewPermanent(full)}, fs.ErrPermission} {
+		p := &process{runtime: runtimeJava}
+		c.(*processes).note(t.Context(), p, own, lasting)
+		require.False(t, isForNow(lasting))
+		require.True(t, p.next.After(time.Now()), "%v", lasting)
+	}
 }

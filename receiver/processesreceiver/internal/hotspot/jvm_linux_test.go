@@ -248,6 +248,12 @@ func TestRecording(t *testing.T) {
 				assert.False(t, seen[string(chunks[:chunkHeader])], "the same chunk again")
 				seen[string(chunks[:chunkHeader])] = true
 			}
+			last := recording.since
+			recording.Again()
+			chunks, err := recording.Dump(process, allocate)
+			require.NoError(t, err)
+			assert.True(t, seen[string(chunks[:chunkHeader])], "what was refused, and what is new")
+			assert.Greater(t, recording.since, last)
 			// A collector that was killed left its recording. Another one takes its place.
 			require.NoError(t, recording.Start(process, &settings))
 			require.NoError(t, recording.Stop(process))

@@ -27,8 +27,8 @@ type Recording struct {
 	VM *VM
 	// Timeout bounds each exchange with the JVM.
 	Timeout time.Duration
-	// since is when the last chunk that was read ended, in nanoseconds since 1970.
-	since uint64
+	// since is when the last chunk that was read ended, in nanoseconds since 1970, and before what it was at the last dump.
+	since, before uint64
 }
 
 // Start starts the recording. One that was left from before is ended first: its settings may be others.
@@ -90,9 +90,13 @@ func (r *Recording) Dump(t *target.Target, allocate func(size int64) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
+	r.before = r.since
 	chunks, r.since, err = newChunks(whole, r.since)
 	return chunks, err
 }
+
+// Again has the next dump return the chunks of the last one, too, as long as the JVM keeps them.
+func (r *Recording) Again() { r.since = r.before }
 
 // isEnded reports whether an answer means that the JVM does not have our recording.
 func isEnded(answer string) bool {
