@@ -20,6 +20,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/await"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
@@ -32,6 +33,8 @@ type symbolizer struct {
 	metrics  *metrics
 
 	resolver *lookup.Resolver
+	// failures are the servers and reasons that were logged.
+	failures telemetry.Once[[2]string]
 	// stopping ends when Shutdown calls stop.
 	stopping context.Context
 	stop     context.CancelFunc
@@ -64,9 +67,7 @@ func (s *symbolizer) Start(ctx context.Context, host component.Host) error {
 		}
 		client.CheckRedirect = httpserver.SameOriginOnly
 	}
-	finder := sources.NewFinder(c.Sources, client, func(result string) {
-		s.metrics.ProcessorSymbolizeDebuginfodRequests.Add(context.Background(), 1, s.metrics.results[result])
-	})
+	finder := sources.NewFinder(c.Sources, client, s.noteRequest)
 	s.resolver = lookup.New(c.Lookup, finder, func(kind sources.Kind, took time.Duration) {
 		s.metrics.ProcessorSymbolizeSourceDuration.Record(context.Background(), took.Seconds(), s.metrics.sources[kind])
 	})
@@ -76,6 +77,15 @@ func (s *symbolizer) Start(ctx context.Context, host component.Host) error {
 		}
 	})
 	return s.metrics.observe(s.resolver, finder)
+}
+
+// noteRequest counts a request to a debuginfod server, and logs each kind of its failures once.
+func (s *symbolizer) noteRequest(r sources.Request) {
+	s.metrics.ProcessorSymbolizeDebuginfodRequests.Add(context.Background(), 1, s.metrics.results[r.Result])
+	if r.Err != nil && s.failures.IsNew([2]string{r.Server, r.Reason}) {
+		s.logger.Warn("a request to a debuginfod server failed; later ones with this reason are only counted",
+			zap.String("server", r.Server), zap.String("reason", r.Reason), zap.Error(r.Err))
+	}
 }
 
 // shutdownWait is how long Shutdown waits for lookups to end.

@@ -22,6 +22,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
 
@@ -30,8 +31,8 @@ import (
 type debuginfod struct {
 	config DebuginfodConfig
 	client *http.Client
-	// observe is called for each request with its result.
-	observe func(result string)
+	// observe is called for each request.
+	observe func(Request)
 
 	mu      sync.Mutex
 	servers []server
@@ -41,6 +42,22 @@ type debuginfod struct {
 	cached *simplelru.LRU[string, int64]
 	bytes  int64
 }
+
+// Request is a request to a debuginfod server.
+type Request struct {
+	Server string // without secrets
+	// Result is found, not_found, error or too_large.
+	Result string
+	// Reason is a coarse name of the error.
+	Reason string
+	Err    error
+}
+
+// The reasons of errors besides the statuses of answers.
+const (
+	reasonRequest = "request" // no answer, or an incomplete one
+	reasonCache   = "cache_directory"
+)
 
 // server is not used for some time after it failed.
 type server struct {
@@ -66,7 +83,7 @@ const (
 	maxDownloadBytes = 1 << 30
 )
 
-func newDebuginfod(config DebuginfodConfig, client *http.Client, observe func(result string)) *debuginfod {
+func newDebuginfod(config DebuginfodConfig, client *http.Client, observe func(Request)) *debuginfod {
 	d := &debuginfod{config: config, client: client, observe: observe, missing: map[string]time.Time{}}
 	d.cached, _ = simplelru.NewLRU[string, int64](math.MaxInt, nil) // bytes are the limit
 	for _, url := range config.Servers {
@@ -191,25 +208,30 @@ func (d *debuginfod) fetch(ctx context.Context, i int, path, name string) (err e
 	}
 	response, err := d.client.Do(request)
 	if err != nil {
-		return d.failed(ctx, i, 0, err)
+		return d.failed(ctx, i, 0, reasonRequest, err)
 	}
 	defer response.Body.Close()
-	result := "found"
+	of := Request{Server: redact.RawURL(d.servers[i].url), Result: "found"}
 	switch response.StatusCode {
 	case http.StatusOK:
 		if err = d.store(response, name); errors.Is(err, symbols.ErrTooLarge) {
-			result = "too_large"
+			of.Result = "too_large"
+		} else if local := (*fs.PathError)(nil); errors.As(err, &local) {
+			return d.failed(ctx, i, 0, reasonCache, err)
 		} else if err != nil {
-			return d.failed(ctx, i, 0, err)
+			return d.failed(ctx, i, 0, reasonRequest, err)
 		}
 	case http.StatusNotFound:
-		result, err = "not_found", ErrNotFound
+		of.Result, err = "not_found", ErrNotFound
+	case http.StatusForbidden, http.StatusBadRequest, http.StatusGone:
+		// It is about this file: stores such as S3 answer so if they do not have it.
+		of.Result, of.Reason, of.Err, err = "error", response.Status, errors.New(response.Status), ErrNotFound
 	default:
-		return d.failed(ctx, i, httpserver.RetryAfter(response.Header, time.Now()),
+		return d.failed(ctx, i, httpserver.RetryAfter(response.Header, time.Now()), response.Status,
 			fmt.Errorf("debuginfod: %s", response.Status))
 	}
 	d.succeeded(i)
-	d.observe(result)
+	d.observe(of)
 	return err
 }
 
@@ -246,11 +268,11 @@ func (d *debuginfod) store(response *http.Response, name string) (err error) {
 }
 
 // failed stops using a server for a time that doubles with each failure.
-func (d *debuginfod) failed(ctx context.Context, i int, atLeast time.Duration, err error) error {
+func (d *debuginfod) failed(ctx context.Context, i int, atLeast time.Duration, reason string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	d.observe("error")
+	d.observe(Request{Server: redact.RawURL(d.servers[i].url), Result: "error", Reason: reason, Err: redact.Error(err)})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := &d.servers[i]

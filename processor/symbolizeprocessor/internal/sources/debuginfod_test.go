@@ -49,6 +49,7 @@ type debuginfodServer struct {
 	mu       sync.Mutex
 	requests []string
 	results  []string
+	reasons  []string
 }
 
 func newServer(t *testing.T, answer http.HandlerFunc) *debuginfodServer {
@@ -84,10 +85,13 @@ func finder(t *testing.T, change func(*DebuginfodConfig), servers ...*debuginfod
 		change(&config.Debuginfod)
 	}
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	return NewFinder(config, http.DefaultClient, func(result string) {
+	return NewFinder(config, http.DefaultClient, func(r Request) {
 		servers[0].mu.Lock()
 		defer servers[0].mu.Unlock()
-		servers[0].results = append(servers[0].results, result)
+		servers[0].results = append(servers[0].results, r.Result)
+		if r.Err != nil {
+			servers[0].reasons = append(servers[0].reasons, r.Reason)
+		}
 	})
 }
 
@@ -124,7 +128,7 @@ func TestDebuginfodIsCached(t *testing.T) {
 	assert.Positive(t, f.DebuginfodCacheBytes())
 
 	// A restart finds what is there.
-	again := NewFinder(f.config, http.DefaultClient, func(string) {})
+	again := NewFinder(f.config, http.DefaultClient, func(Request) {})
 	require.NoError(t, fetch(t, again, idOf(1)))
 	assert.Equal(t, 2, s.count())
 	assert.Equal(t, f.DebuginfodCacheBytes(), again.DebuginfodCacheBytes())
@@ -137,6 +141,40 @@ func TestDebuginfodRemembersWhatIsMissing(t *testing.T) {
 		require.ErrorIs(t, fetch(t, f, idOf(1)), ErrNotFound)
 	}
 	assert.Equal(t, 2, s.count())
+}
+
+// A store such as S3 refuses what it does not have, unless its list may be read. That costs no other file.
+func TestDebuginfodRefusesAFile(t *testing.T) {
+	for _, status := range []int{http.StatusForbidden, http.StatusBadRequest, http.StatusGone} {
+		s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, idOf(1)) {
+				_, _ = w.Write(elfWithID(1, 0))
+				return
+			}
+			w.WriteHeader(status)
+		})
+		f := finder(t, nil, s)
+		for range 3 {
+			require.ErrorIs(t, fetch(t, f, idOf(2)), ErrNotFound)
+		}
+		require.NoError(t, fetch(t, f, idOf(1)))
+		assert.Equal(t, 3, s.count())
+		assert.Equal(t, []string{"error", "error", "found"}, s.results)
+		assert.Contains(t, s.reasons[0], http.StatusText(status))
+	}
+}
+
+// What keeps servers from being used is reported: a directory that cannot be written, an address where nobody listens.
+func TestDebuginfodReasons(t *testing.T) {
+	s := newServer(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(elfWithID(1, 0)) })
+	f := finder(t, func(d *DebuginfodConfig) { d.CacheDirectory = "/dev/null/cache" }, s)
+	temporary := (*TemporaryError)(nil)
+	require.ErrorAs(t, fetch(t, f, idOf(1)), &temporary)
+	assert.Equal(t, []string{reasonCache}, s.reasons)
+	s.Close()
+	f = finder(t, nil, s)
+	require.ErrorAs(t, fetch(t, f, idOf(1)), &temporary)
+	assert.Equal(t, []string{reasonCache, reasonRequest}, s.reasons)
 }
 
 // A file with another build id is not kept.
@@ -240,7 +278,7 @@ func TestDebuginfodCacheIsBounded(t *testing.T) {
 		make([]byte, 100), 0o600))
 	config := f.config
 	config.Debuginfod.MaxCacheBytes = 400 << 10
-	assert.Equal(t, int64(300<<10), NewFinder(config, http.DefaultClient, func(string) {}).DebuginfodCacheBytes())
+	assert.Equal(t, int64(300<<10), NewFinder(config, http.DefaultClient, func(Request) {}).DebuginfodCacheBytes())
 	assert.ElementsMatch(t, []string{idOf(1) + ".debug", "someone's notes"}, list(t, f))
 }
 

@@ -106,8 +106,8 @@ type Finder struct {
 }
 
 // NewFinder returns a Finder. It opens nothing yet. The client sends the requests to debuginfod servers; observe is
-// called with the result of each: found, not_found, error, too_large.
-func NewFinder(config Config, client *http.Client, observe func(result string)) *Finder {
+// called with each.
+func NewFinder(config Config, client *http.Client, observe func(Request)) *Finder {
 	f := &Finder{config: config}
 	if len(config.Debuginfod.Servers) > 0 {
 		f.debuginfod = newDebuginfod(config.Debuginfod, client, observe)
