@@ -23,6 +23,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/worker"
 )
 
@@ -61,7 +62,7 @@ func (d *httpDiscovery) Run(ctx context.Context, found chan<- []*targetgroup.Gro
 		if err == nil {
 			send(ctx, found, groups)
 		} else if ctx.Err() == nil {
-			d.logger.Error("Unable to refresh target groups", "err", err.Error())
+			d.logger.Error("Unable to refresh target groups", "err", redact.Error(err).Error())
 		}
 	})
 }

@@ -155,6 +155,20 @@ http_sd_configs: [{url: "`+server.URL+`", refresh_interval: 20ms}]
 	assert.Contains(t, fields["err"], "500")
 }
 
+// An address that nobody listens at is logged without the secrets in its query.
+func TestFailingDiscoveryHidesSecrets(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	w := watchWith(t, zap.New(core), `
+job_name: http
+http_sd_configs: [{url: "http://user:hunter2@127.0.0.1:1/targets?token=hunter3", refresh_interval: 20ms}]
+`)
+	failures := func() []observer.LoggedEntry { return logs.FilterMessageSnippet("Unable to refresh").All() }
+	require.Eventually(t, func() bool { return len(failures()) > 0 }, 10*time.Second, 5*time.Millisecond)
+	w.stop()
+	assert.NotContains(t, fmt.Sprint(failures()[0].ContextMap()), "hunter")
+	assert.Contains(t, failures()[0].ContextMap()["err"], "127.0.0.1:1/targets?token=REDACTED")
+}
+
 // A job that finds nothing says so once. Kubernetes' discovery would not even say that nobody answers.
 func TestNothingFound(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
