@@ -4,6 +4,7 @@
 package pprofreceiver
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -136,6 +137,8 @@ func TestDatadogsTags(t *testing.T) {
 			map[string]any{"service.name": "shop"}},
 		"nothing": {`{"tags_profiler":"version:undefined,env:,lonely, "}`,
 			map[string]any{"service.name": "unknown_service"}},
+		"another type": {`{"tags_profiler":"service:s","info":{"application":{"version":1.2,"env":"prod"}}}`,
+			map[string]any{"service.name": "s", "deployment.environment.name": "prod"}},
 		"not a number": {`{"tags_profiler":"service:s,process_id:me"}`,
 			map[string]any{"service.name": "s", "process.pid": "me"}},
 	} {
@@ -151,6 +154,43 @@ func TestDatadogsTags(t *testing.T) {
 				require.Equal(t, http.StatusOK, code, answer)
 				require.Equal(t, tc.want, f.Await(1)[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw())
 			}
+		})
+	}
+}
+
+// Libraries of before 2022 send tags and times as fields of the form: what dd-trace-go v1.24, dd-trace for Node 0.33,
+// ddtrace for Python 0.40 and dd-trace-java 0.45 have in common, and what each has besides.
+func TestDatadogsFormsBeforeEvents(t *testing.T) {
+	data := sourcetest.Captured(t, "go-cpu-labels.pb.gz")
+	for name, parts := range map[string][][2]string{
+		"go":     {{"runtime", "go"}, {"types[0]", "samples,cpu"}, {"data[0]", "pprof-data"}},
+		"node":   {{"language", "javascript"}, {"profiler_version", "0.33.0"}, {"data[0]", "wall.pb.gz"}},
+		"python": {{"runtime-id", "x"}, {"type", "cpu+alloc+exceptions"}, {"chunk-data", "profile.pb.gz"}},
+		"java":   {{"recording-name", "x"}, {"chunk-seq-num", "0"}, {"chunk-data", "chunk"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var body bytes.Buffer
+			w := multipart.NewWriter(&body)
+			for _, field := range [][2]string{{"recording-start", "2026-11-21T21:29:33Z"},
+				{"recording-end", "2026-11-21T21:30:33Z"}, {"tags[]", "host:web-1"}, {"tags[]", "service:shop"},
+				{"tags[]", "regions:eu,us"}} {
+				require.NoError(t, w.WriteField(field[0], field[1]))
+			}
+			for _, field := range parts[:len(parts)-1] {
+				require.NoError(t, w.WriteField(field[0], field[1]))
+			}
+			file, err := w.CreateFormFile(parts[len(parts)-1][0], parts[len(parts)-1][1])
+			require.NoError(t, err)
+			_, _ = file.Write(data)
+			require.NoError(t, w.Close())
+			f := startFixture(t, serverOnly)
+			code, _, answer := postRaw(t, f.base()+push.DatadogPath, body.Bytes(), "Content-Type", w.FormDataContentType())
+			require.Equal(t, http.StatusOK, code, answer)
+			got := f.Await(1)[0]
+			require.Equal(t, map[string]any{"service.name": "shop", "host.name": "web-1", "regions": "eu,us"},
+				got.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
+			require.Equal(t, time.Date(2026, 11, 21, 21, 29, 33, 0, time.UTC), profiletest.ProfileAt(got, 0).Time().AsTime())
+			require.Equal(t, time.Minute, time.Duration(profiletest.ProfileAt(got, 0).DurationNano()))
 		})
 	}
 }
@@ -176,7 +216,7 @@ func TestDatadogsAnswers(t *testing.T) {
 		status int
 		says   string
 	}{
-		"no event":    {[]any{"a.pprof", mutex}, http.StatusBadRequest, "no part event"},
+		"no event":    {[]any{"a.pprof", mutex}, http.StatusBadRequest, "neither a part event"},
 		"no profiles": {[]any{"event.json", event}, http.StatusBadRequest, "no profiles"},
 		"nothing":     {nil, http.StatusBadRequest, "form"},
 		"not JSON":    {[]any{"event.json", "{", "a.pprof", mutex}, http.StatusBadRequest, "event.json"},
@@ -187,7 +227,7 @@ func TestDatadogsAnswers(t *testing.T) {
 			"stated attributes"},
 		"many parts": {append([]any{"event.json", event}, manyFiles(128, mutex)...), http.StatusRequestEntityTooLarge,
 			"128 files"},
-		"the old form":     {[]any{"format", "pprof", "data[0]", mutex}, http.StatusBadRequest, "no part event"},
+		"no tags":          {[]any{"format", "pprof", "data[0]", mutex}, http.StatusBadRequest, "neither a part event"},
 		"an empty profile": {[]any{"event.json", event, "a.pprof", ""}, http.StatusBadRequest, "empty"},
 	} {
 		t.Run(name, func(t *testing.T) {

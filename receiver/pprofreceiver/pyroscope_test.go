@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -256,6 +257,12 @@ func TestTextFormatsOfPyroscope(t *testing.T) {
 		"groups":     {"format=groups&units=bytes", "main;work 3\n", "alloc_space in bytes"},
 		"lines":      {"format=lines", "main;work\nmain;work\n", "sample 2\n        work\n        main"},
 		"goroutines": {"format=folded&units=goroutines", "main 7", "goroutine in count"},
+		"average":    {"format=folded&units=bytes&aggregationType=average", "main 7", "inuse_space in bytes"},
+		"an average of another unit": {"format=folded&units=widgets&aggregationType=average", "main 7",
+			`otlp.aggregation_temporality="gauge"`},
+		"a rate with a fraction": {"sampleRate=62.5", "main 7", "period 16000000 cpu in nanoseconds"},
+		"speedscope":             {"format=speedscope", speedscopeFile, "profile wall in nanoseconds"},
+		"speedscope by content":  {"", speedscopeFile, "sample 10\n        main\n      sample 20\n        work\n        main"},
 		// The example of Pyroscope's documentation, a printf into curl.
 		"no format": {"", "foo;bar 100\n foo;baz 200",
 			"sample 100\n        bar\n        foo\n      sample 200\n        baz\n        foo"},
@@ -276,6 +283,35 @@ func TestTextFormatsOfPyroscope(t *testing.T) {
 			require.NoError(t, profiletest.Equal(f.Next.All()[0], f.Next.All()[1]))
 		})
 	}
+}
+
+const speedscopeFile = `{"$schema": "https://www.speedscope.app/file-format-schema.json",
+	"shared": {"frames": [{"name": "main"}, {"name": "work"}]}, "profiles": [{"type": "sampled", "name": "x",
+	"unit": "nanoseconds", "startValue": 0, "endValue": 30, "samples": [[0], [0, 1]], "weights": [10, 20]}]}`
+
+// A client that speaks another protocol of RPC would not read the answer: it gets none that looks like success.
+func TestOtherProtocolsOfRPC(t *testing.T) {
+	data := sourcetest.Captured(t, "go-cpu-labels.pb.gz")
+	message, err := proto.Marshal(pushRequest(t, data))
+	require.NoError(t, err)
+	body := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	f := startFixture(t, serverOnly)
+	var http2 http.Protocols
+	http2.SetUnencryptedHTTP2(true)
+	for _, client := range []*http.Client{http.DefaultClient, {Transport: &http.Transport{Protocols: &http2}}} {
+		for _, kind := range []string{"application/grpc-web+proto", "application/grpc-web-text", "application/grpc+json",
+			"application/connect+proto"} {
+			response, err := client.Post(f.base()+connectPath, kind, bytes.NewReader(body))
+			require.NoError(t, err)
+			answer, err := io.ReadAll(response.Body)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, http.StatusUnsupportedMediaType, response.StatusCode, kind)
+			require.Contains(t, string(answer), kind+" over HTTP/")
+		}
+		client.CloseIdleConnections()
+	}
+	require.Zero(t, f.Next.Attempts())
 }
 
 // The application's name can end in the type of the values, which is not part of the service's name. The types are
@@ -422,14 +458,14 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 	}{
 		"no name": {"/ingest", data, nil, 400, "invalid_argument", "no name="},
 		"trie": {"/ingest?name=a&format=trie", data, nil, 415, "unimplemented",
-			"use one of pprof, jfr, folded, lines, groups"},
+			"use one of pprof, jfr, folded, lines, groups, speedscope"},
 		"tree": {"/ingest?name=a&format=tree", data, nil, 415, "unimplemented",
-			"use one of pprof, jfr, folded, lines, groups"},
-		"speedscope": {"/ingest?name=a&format=speedscope", data, nil, 415, "unimplemented",
-			"use one of pprof, jfr, folded, lines, groups"},
+			"use one of pprof, jfr, folded, lines, groups, speedscope"},
+		"not speedscope": {"/ingest?name=a&format=speedscope", data, nil, 400, "invalid_argument", "speedscope"},
 		"not jfr": {"/ingest?name=a&format=jfr", data, nil, 400, "invalid_argument",
 			"not a recording of Java Flight Recorder"},
 		"not pprof": {"/ingest?name=a", []byte("<html>"), nil, 400, "invalid_argument", "HTML"},
+		"trie by its type": {"/ingest?name=a", []byte("\x00\x01"), nil, 415, "unimplemented", `format="trie"`},
 		"not folded": {"/ingest?name=a&format=folded", []byte("<html>"), nil, 400, "invalid_argument",
 			"no line is a stack"},
 		"empty":      {"/ingest?name=a", nil, nil, 400, "invalid_argument", "empty"},
@@ -447,7 +483,11 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 			if tt.next != nil {
 				f.Next.RefuseWith(tt.next)
 			}
-			code, header, answer := postRaw(t, f.base()+tt.path, tt.body)
+			kind := "text/plain"
+			if strings.HasPrefix(name, "trie") {
+				kind = "binary/octet-stream+trie"
+			}
+			code, header, answer := postRaw(t, f.base()+tt.path, tt.body, "Content-Type", kind)
 			assert.Equal(t, tt.code, code)
 			var said struct{ Code, Message string }
 			require.NoError(t, json.Unmarshal([]byte(answer), &said), answer)

@@ -4,6 +4,7 @@
 package pyroscope
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -67,9 +68,15 @@ var unitTypes = map[string]TextType{
 	"lock_nanoseconds": {SampleType: delay, Unit: nanoseconds},
 }
 
+// averageTypes are those of unitTypes for clients whose values are a state.
+var averageTypes = map[string]TextType{
+	"objects": {SampleType: "inuse_objects", Unit: count},
+	"bytes":   {SampleType: "inuse_space", Unit: inBytes},
+}
+
 // CutTextType returns the type of the values of a text format, by the application's name or by the units, or samples of
-// CPU time. It cuts the type off the name of the service, if that is the application's.
-func (in *Ingest) CutTextType() TextType {
+// CPU time. isStated is false for these. It cuts the type off the name of the service, if that is the application's.
+func (in *Ingest) CutTextType() (t TextType, isStated bool) {
 	at := strings.LastIndexByte(in.application, '.')
 	if t, isKnown := textTypes[in.application[at+1:]]; isKnown && at > 0 {
 		if in.Service == in.application {
@@ -78,10 +85,16 @@ func (in *Ingest) CutTextType() TextType {
 		if in.ProfileName == "" {
 			in.ProfileName = t.ProfileName
 		}
-		return t
+		return t, true
+	}
+	if in.IsAverage {
+		in.Temporality = cmp.Or(in.Temporality, kind.StatedGauge)
+		if t, isKnown := averageTypes[in.Units]; isKnown {
+			return t, true
+		}
 	}
 	if t, isKnown := unitTypes[in.Units]; isKnown {
-		return t
+		return t, true
 	}
-	return TextType{SampleType: samples, Unit: count, PeriodType: cpu}
+	return TextType{SampleType: samples, Unit: count, PeriodType: cpu}, false
 }

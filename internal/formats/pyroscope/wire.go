@@ -13,9 +13,11 @@ package pyroscope
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -102,18 +104,28 @@ type Ingest struct {
 	From, Until time.Time
 	// Format is pprof, jfr, folded, lines or groups. If it is empty, the body's content decides.
 	Format string
-	// Units and SampleRate are those of the samples in formats without types.
+	// Units and SampleRate, in hertz, are those of the samples in formats without types.
 	Units      string
-	SampleRate int64
+	SampleRate float64
 	// Temporality is what the query states about the values, or empty.
 	Temporality kind.Temporality
+	// IsAverage means that the values are a state, which the client would have averaged.
+	IsAverage bool
 
 	// application is the name of the application, which can end in a type.
 	application string
 }
 
-// ParseQuery reads the query of POST /ingest.
-func ParseQuery(query url.Values) (Ingest, error) {
+// Period returns the time from one sample to the next, or 0 if the client states no rate.
+func (in *Ingest) Period() time.Duration {
+	if in.SampleRate == 0 {
+		return 0
+	}
+	return max(time.Duration(float64(time.Second)/in.SampleRate), 1)
+}
+
+// ParseQuery reads the query of POST /ingest, which arrived at now.
+func ParseQuery(query url.Values, now time.Time) (Ingest, error) {
 	name := query.Get("name")
 	if name == "" {
 		return Ingest{}, errors.New("the query has no name=application{label=value,…}")
@@ -127,11 +139,14 @@ func ParseQuery(query url.Values) (Ingest, error) {
 		return Ingest{}, err
 	}
 	in := Ingest{
-		Source: source, From: parseTime(query.Get("from")), Until: parseTime(query.Get("until")),
+		Source: source, From: parseTime(query.Get("from"), now), Until: parseTime(query.Get("until"), now),
 		Format: query.Get("format"), Units: query.Get("units"), application: application,
+		IsAverage: query.Get("aggregationType") == "average",
 	}
 	if rate := query.Get("sampleRate"); rate != "" {
-		if in.SampleRate, err = strconv.ParseInt(rate, 10, 64); err != nil || in.SampleRate < 0 {
+		const least = 1e-6
+		in.SampleRate, err = strconv.ParseFloat(rate, 64)
+		if err != nil || in.SampleRate != 0 && !(in.SampleRate >= least && in.SampleRate <= math.MaxInt64) {
 			return Ingest{}, fmt.Errorf("sampleRate=%q is not a number", rate)
 		}
 	}
@@ -146,6 +161,7 @@ func ParseQuery(query url.Values) (Ingest, error) {
 // parseName reads application{label=value,label=value}.
 func parseName(name string) (application string, labels []Label, err error) {
 	application, rest, hasLabels := strings.Cut(name, "{")
+	application = strings.TrimSpace(application)
 	if !hasLabels {
 		return application, nil, nil
 	}
@@ -166,15 +182,24 @@ func parseName(name string) (application string, labels []Label, err error) {
 	return application, labels, nil
 }
 
-// parseTime reads a Unix time in any unit. Anything else, and any time before 2000 or after 2100, becomes the zero
-// time.
-func parseTime(digits string) time.Time {
+// parseTime reads a Unix time in any unit, with a fraction or without, or one relative to now, such as now-1h. Anything
+// else, and any time before 2000 or after 2100, becomes the zero time.
+func parseTime(s string, now time.Time) time.Time {
+	if difference, isRelative := strings.CutPrefix(s, "now"); isRelative {
+		d, err := time.ParseDuration(cmp.Or(difference, "0s"))
+		if err != nil {
+			return time.Time{}
+		}
+		s = strconv.FormatInt(now.Add(d).UnixNano(), 10)
+	}
+	digits, fraction, _ := strings.Cut(s, ".")
 	v, err := strconv.ParseInt(digits, 10, 64)
-	nanos := events.UnixNanos(v)
-	if err != nil || nanos == 0 {
+	part, fractionErr := strconv.ParseFloat("0."+cmp.Or(fraction, "0"), 64)
+	nanos := int64(events.UnixNanos(v))
+	if err != nil || fractionErr != nil || nanos == 0 {
 		return time.Time{}
 	}
-	return time.Unix(0, int64(nanos))
+	return time.Unix(0, nanos+int64(part*float64(nanos/v)))
 }
 
 // maxConfigBytes bounds a sample_type_config: pyroscope-go sends a few hundred bytes.

@@ -25,6 +25,7 @@ import (
 
 // The queries are captured from pyroscope-go 1.4.3 and @pyroscope/nodejs 0.6.4.
 func TestParseQuery(t *testing.T) {
+	now := time.Unix(1795167161, 500)
 	for name, tt := range map[string]struct {
 		query string
 		want  Ingest
@@ -38,6 +39,7 @@ func TestParseQuery(t *testing.T) {
 					Labels:    []Label{{"process.runtime.name", "go"}, {"region", "eu-demo-1"}},
 				},
 				From: time.Unix(1795174275, 0), Until: time.Unix(0, 1795174282905099426), Units: "goroutines",
+				IsAverage: true,
 			},
 		},
 		"node": {
@@ -52,6 +54,13 @@ func TestParseQuery(t *testing.T) {
 		"milliseconds": {"name=app&from=1795167161123&until=1795167161123456",
 			Ingest{Source: Source{Service: "app"}, From: time.UnixMilli(1795167161123),
 				Until: time.UnixMicro(1795167161123456)}},
+		"relative": {"name=app&from=now-1h30m&until=now",
+			Ingest{Source: Source{Service: "app"}, From: now.Add(-90 * time.Minute), Until: now}},
+		"fraction": {"name=app&from=1795167161.25&until=1795167161123.5", Ingest{Source: Source{Service: "app"},
+			From: time.Unix(1795167161, 250e6), Until: time.Unix(1795167161, 123.5e6)}},
+		"not relative": {"name=app&from=now-yesterday&until=nowhere", Ingest{Source: Source{Service: "app"}}},
+		"spaces": {"name=+app+%7B+a+%3D+b+%7D+", Ingest{Source: Source{Service: "app",
+			Labels: []Label{{"a", "b"}}}}},
 		"no time":         {"name=app&from=0&until=-1", Ingest{Source: Source{Service: "app"}}},
 		"1970 is no time": {"name=app&from=100&until=31535999000", Ingest{Source: Source{Service: "app"}}},
 		"a name twice": {"name=app%7Ba%3D1,a%3D2,%7D",
@@ -63,7 +72,7 @@ func TestParseQuery(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			query, err := url.ParseQuery(tt.query)
 			require.NoError(t, err)
-			got, err := ParseQuery(query)
+			got, err := ParseQuery(query, now)
 			require.NoError(t, err)
 			assert.True(t, tt.want.From.Equal(got.From) && tt.want.Until.Equal(got.Until), "%v %v", got.From, got.Until)
 			assert.NotEmpty(t, got.application)
@@ -82,7 +91,7 @@ func TestParseQuery(t *testing.T) {
 	} {
 		values, err := url.ParseQuery(query)
 		require.NoError(t, err)
-		_, err = ParseQuery(values)
+		_, err = ParseQuery(values, now)
 		assert.ErrorContains(t, err, want)
 	}
 }
@@ -192,7 +201,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, query string) {
 		requireBounded(t, body)
 		if values, err := url.ParseQuery(query); err == nil {
-			if in, err := ParseQuery(values); err == nil && len(in.Labels) > maxLabels {
+			if in, err := ParseQuery(values, time.Unix(1e9, 0)); err == nil && len(in.Labels) > maxLabels {
 				t.Fatal("too many labels")
 			}
 		}

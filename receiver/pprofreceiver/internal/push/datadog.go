@@ -25,11 +25,13 @@ const DatadogPath = "/profiling/v1/input"
 // datadogEvent is the part event.json.
 type datadogEvent struct {
 	Tags string `json:"tags_profiler"`
+	// fields are the tags of a form without the part.
+	fields [][]byte
 	// Start and End are the time of the upload's profiles.
 	Start, End eventTime
 	Info       struct {
-		Application struct{ Service, Env, Version string } `json:"application"`
-		Platform    struct{ Hostname string }              `json:"platform"`
+		Application struct{ Service, Env, Version eventText } `json:"application"`
+		Platform    struct{ Hostname eventText }              `json:"platform"`
 	} `json:"info"`
 }
 
@@ -40,6 +42,17 @@ type eventTime struct{ time.Time }
 func (t *eventTime) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &t.Time) != nil {
 		t.Time = time.Time{}
+	}
+	return nil
+}
+
+// eventText is a string, or none: an upload is not refused for a version that is a number.
+type eventText string
+
+// UnmarshalJSON never fails.
+func (t *eventText) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, (*string)(t)) != nil {
+		*t = ""
 	}
 	return nil
 }
@@ -64,20 +77,34 @@ func (s *Server) handleDatadog(w http.ResponseWriter, r *pushRequest) error {
 	return nil
 }
 
-// readDatadogForm reads event.json, which the libraries send first or last, and the profiles. It ignores other
-// attachments, such as metrics.json and code-provenance.json.
+func timeOf(field []byte) (t eventTime) {
+	t.Time, _ = time.Parse(time.RFC3339, string(field)) // the zero time if it is none
+	return t
+}
+
+// readDatadogForm reads event.json, which the libraries send first or last, and the profiles. Libraries of before 2022
+// send tags and times as fields of the form instead. It ignores other attachments, such as metrics.json and
+// code-provenance.json.
 func (s *Server) readDatadogForm(r *pushRequest) (event datadogEvent, profiles []namedPayload, err error) {
 	if !r.isForm() {
 		return event, nil, ingest.Reject(ingest.BadRequest,
 			errors.New("not a form of Datadog's libraries: use multipart/form-data with event.json and profiles"))
 	}
-	var data []byte
+	var data, start, end []byte
 	err = s.readForm(r, func(part *multipart.Part) (*[]byte, error) {
 		name := partName(part)
-		switch {
-		case part.FormName() == "event":
+		switch part.FormName() {
+		case "event":
 			return &data, nil
-		case part.FileName() == "" || strings.HasSuffix(name, ".json"):
+		case "recording-start", "start":
+			return &start, nil
+		case "recording-end", "end":
+			return &end, nil
+		case "tags[]", "tags":
+			event.fields = append(event.fields, nil)
+			return &event.fields[len(event.fields)-1], nil
+		}
+		if part.FileName() == "" || strings.HasSuffix(name, ".json") {
 			return nil, nil
 		}
 		profiles = append(profiles, namedPayload{name, ingest.Payload{
@@ -89,13 +116,15 @@ func (s *Server) readDatadogForm(r *pushRequest) (event datadogEvent, profiles [
 	switch {
 	case err != nil:
 		return event, nil, err
-	case data == nil:
-		return event, nil,
-			ingest.Reject(ingest.BadRequest, errors.New("the form has no part event (event.json), which names the service"))
+	case data == nil && len(event.fields) == 0:
+		return event, nil, ingest.Reject(ingest.BadRequest,
+			errors.New("the form has neither a part event (event.json) nor fields tags[], which name the service"))
 	case len(profiles) == 0:
 		return event, nil, ingest.Reject(ingest.Empty, errors.New("the form has no profiles beside event.json"))
 	}
-	if err := json.Unmarshal(data, &event); err != nil {
+	if data == nil { // before version 4 of the form
+		event.Start, event.End = timeOf(start), timeOf(end)
+	} else if err := json.Unmarshal(data, &event); err != nil {
 		return event, nil, ingest.Reject(ingest.BadRequest, fmt.Errorf("read event.json: %w", err))
 	}
 	return event, profiles, nil
@@ -122,11 +151,15 @@ var datadogAttributes = map[string]string{
 // putTo adds the tags of an upload to the attributes of its resource. If a tag is repeated, the first counts.
 func (e *datadogEvent) putTo(attributes pcommon.Map) error {
 	application := &e.Info.Application
-	if n := strings.Count(e.Tags, ",") + 1; n > maxDatadogTags {
+	if n := strings.Count(e.Tags, ",") + 1 + len(e.fields); n > maxDatadogTags {
 		return fmt.Errorf("%d tags: there can be %d at most", n, maxDatadogTags)
 	}
-	for _, tag := range append(strings.Split(e.Tags, ","), "service:"+application.Service, "env:"+application.Env,
-		"version:"+application.Version, "host:"+e.Info.Platform.Hostname) {
+	tags := strings.Split(e.Tags, ",")
+	for _, field := range e.fields {
+		tags = append(tags, string(field))
+	}
+	for _, tag := range append(tags, "service:"+string(application.Service), "env:"+string(application.Env),
+		"version:"+string(application.Version), "host:"+string(e.Info.Platform.Hostname)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(tag), ":")
 		if attribute, isKnown := datadogAttributes[key]; isKnown {
 			key = attribute

@@ -46,11 +46,13 @@ const (
 	formatFolded = "folded"
 	formatLines  = "lines"
 	formatGroups = "groups"
+
+	formatSpeedscope = "speedscope"
 )
 
 var errFormat = errors.New("this format is not accepted")
 
-var ingestFormats = []string{formatPprof, formatJFR, formatFolded, formatLines, formatGroups}
+var ingestFormats = []string{formatPprof, formatJFR, formatFolded, formatLines, formatGroups, formatSpeedscope}
 
 func (s *Server) registerPyroscope(mux *http.ServeMux) {
 	for _, path := range ingestPaths {
@@ -92,9 +94,12 @@ func singleSlashes(path string) string {
 
 // handleIngest answers POST /ingest: 200 without a body, which pyroscope-go insists on.
 func (s *Server) handleIngest(w http.ResponseWriter, r *pushRequest) error {
-	in, err := pyroscopewire.ParseQuery(r.URL.Query())
+	in, err := pyroscopewire.ParseQuery(r.URL.Query(), time.Now())
 	if err != nil {
 		return ingest.Reject(ingest.BadRequest, err)
+	}
+	if in.Format == "" { // old clients state trie and tree by the content type
+		_, in.Format, _ = strings.Cut(httpserver.ContentType(r.Request), "binary/octet-stream+")
 	}
 	var form ingestForm
 	switch {
@@ -137,6 +142,8 @@ func formatOf(body []byte) string {
 		return formatFolded
 	case formats.JFR:
 		return formatJFR
+	case formats.Speedscope:
+		return formatSpeedscope
 	default:
 		return formatPprof
 	}
@@ -148,8 +155,9 @@ func (s *Server) ingestPayload(
 ) (p ingest.Payload, err error) {
 	isText := in.Format != formatPprof && in.Format != formatJFR
 	var text pyroscopewire.TextType
+	var isStated bool
 	if isText {
-		text = in.CutTextType()
+		text, isStated = in.CutTextType()
 	}
 	if p, err = s.payload(r.reservation, s.tenant(r), &in.Source); err != nil {
 		return p, err
@@ -161,6 +169,11 @@ func (s *Server) ingestPayload(
 	}
 	p.Temporality = cmp.Or(in.Temporality, config.Temporality, p.Temporality)
 	switch {
+	case in.Format == formatSpeedscope:
+		p.Format = formats.Speedscope
+		if isStated { // otherwise the file states more
+			p.Folded.SampleType, p.Folded.Unit = cmp.Or(text.PeriodType, text.SampleType), text.Unit
+		}
 	case isText:
 		p.Format, p.Folded = formats.Folded, foldedOptions(&text, in)
 	case in.Format == formatJFR:
@@ -169,9 +182,7 @@ func (s *Server) ingestPayload(
 			return p, fmt.Errorf("labels: %w", err)
 		}
 		p.Format, p.ProfileName, p.IsNamedByTypes = formats.JFR, "", false // a recording holds several profiles with names
-		if in.SampleRate > 0 {
-			p.Period = time.Second / time.Duration(in.SampleRate)
-		}
+		p.Period = in.Period()
 	case form.previous != nil:
 		p.Baseline, err = s.baseline(r.Context(), p, form.previous)
 	}
@@ -214,9 +225,8 @@ func (s *Server) baseline(ctx context.Context, p ingest.Payload, previous []byte
 func foldedOptions(text *pyroscopewire.TextType, in *pyroscopewire.Ingest) folded.Options {
 	o := folded.Options{SampleType: text.SampleType, Unit: text.Unit, WithoutValues: in.Format == formatLines}
 	if text.PeriodType != "" {
-		const defaultRate = 100 // Pyroscope's
-		rate := cmp.Or(max(in.SampleRate, 0), defaultRate)
-		o.PeriodType, o.PeriodUnit, o.Period = text.PeriodType, "nanoseconds", max(int64(time.Second)/rate, 1)
+		const defaultPeriod = time.Second / 100 // Pyroscope's
+		o.PeriodType, o.PeriodUnit, o.Period = text.PeriodType, "nanoseconds", int64(cmp.Or(in.Period(), defaultPeriod))
 	}
 	if !in.From.IsZero() {
 		o.TimeNanos = uint64(in.From.UnixNano())
@@ -274,6 +284,9 @@ func (s *Server) payload(reservation *budget.Reservation, tenant string, from *p
 
 // handleConnect answers push.v1 in Connect's unary form. Clients without Connect send the same messages.
 func (s *Server) handleConnect(w http.ResponseWriter, r *pushRequest) error {
+	if err := checkProtocol(r.Request); err != nil {
+		return err
+	}
 	data, err := s.readBody(r)
 	if err != nil {
 		return err
@@ -309,8 +322,21 @@ func (s *Server) push(r *pushRequest, message []byte, parse func([]byte) ([]pyro
 	return s.ingestAll(r.Context(), payloads, len(message))
 }
 
+const contentGRPC = "application/grpc"
+
 func isGRPC(r *http.Request) bool {
-	return strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") && r.ProtoMajor == 2
+	kind := httpserver.ContentType(r)
+	return (kind == contentGRPC || kind == contentGRPC+"+proto") && r.ProtoMajor == 2
+}
+
+// checkProtocol returns an error for the protocols of RPC that are not served: the sender would not read the answer.
+func checkProtocol(r *http.Request) error {
+	kind := httpserver.ContentType(r)
+	if strings.HasPrefix(kind, contentGRPC) || strings.HasPrefix(kind, "application/connect+") {
+		return ingest.Reject(ingest.BadRequest, fmt.Errorf("%w: %s over HTTP/%d; use Connect, or gRPC over HTTP/2",
+			errFormat, kind, r.ProtoMajor))
+	}
+	return nil
 }
 
 // handleGRPC answers push.v1 over gRPC, on the listener of HTTP.
