@@ -310,8 +310,12 @@ func (r *Reducer) source(p *input, metric int) Source {
 // seed is that of fingerprints, which are not kept longer than the process lives.
 var seed = maphash.MakeSeed()
 
+// namedSamples is how many samples of a profile count with their leaf's name in a fingerprint. Names cost more to find
+// than all else here, and in a larger profile the values and depths differ.
+const namedSamples = 256
+
 // fingerprint returns a hash of what tells a profile from other profiles of the same time and process: its samples'
-// values, depths and leaves. The parts of a profile that dictionary_dedup divides share the profile's id.
+// values, depths and first leaves. The parts of a profile that dictionary_dedup divides share the profile's id.
 func (r *Reducer) fingerprint(p *input) uint64 {
 	samples, stacks := p.Samples(), r.dict.StackTable()
 	r.hash.SetSeed(seed)
@@ -320,14 +324,17 @@ func (r *Reducer) fingerprint(p *input) uint64 {
 		depth, name := 0, int32(0)
 		if stack := s.StackIndex(); uint(stack) < uint(stacks.Len()) {
 			depth = stacks.At(int(stack)).LocationIndices().Len()
-			name, _ = r.frames.Leaf(stack)
+			if i < namedSamples {
+				name, _ = r.frames.Leaf(stack)
+			}
 		}
 		value := int64(s.TimestampsUnixNano().Len())
 		if s.Values().Len() > 0 {
 			value = s.Values().At(0)
 		}
 		r.key = binary.AppendUvarint(binary.AppendVarint(r.key[:0], value), uint64(depth))
-		_, _ = r.hash.Write(dictionary.AppendString(r.key, kind.CutName(r.frames.Name(name))))
+		r.key = dictionary.AppendString(r.key, kind.CutName(r.frames.Name(name)))
+		_, _ = r.hash.Write(r.key)
 	}
 	return r.hash.Sum64()
 }
