@@ -85,6 +85,7 @@ func (c *Client) Post(ctx context.Context, url string, header http.Header, body 
 		URL: redact.RawURL(url), Status: response.StatusCode, Body: content,
 		Message:    Shorten(string(bytes.TrimSpace(content))),
 		IsProtobuf: strings.HasPrefix(response.Header.Get("Content-Type"), httpserver.ContentProtobuf),
+		IsPage:     strings.HasPrefix(response.Header.Get("Content-Type"), "text/html"),
 		RetryAfter: min(httpserver.RetryAfter(response.Header, time.Now()), c.MaxRetryAfter),
 	}
 	var refusal spb.Status // of OTLP
@@ -100,6 +101,8 @@ type Answer struct {
 	URL        string
 	Status     int
 	IsProtobuf bool
+	// IsPage means that it is for a browser, such as a login.
+	IsPage bool
 	// Body is its beginning.
 	Body []byte
 	// Message is that of OTLP's status, or else the beginning of the body.
@@ -109,9 +112,13 @@ type Answer struct {
 }
 
 // IsAccepted reports whether the server has the data.
-func (a *Answer) IsAccepted() bool { return a.Status/100 == 2 }
+func (a *Answer) IsAccepted() bool { return a.Status/100 == 2 && !a.IsPage }
 
 func (a *Answer) Error() string {
+	if a.IsPage && a.Status/100 == 2 {
+		return fmt.Sprintf("%s answered with a web page, which is not from a server that receives profiles: %q", a.URL,
+			a.Message)
+	}
 	return fmt.Sprintf("%s answered %d %s: %q", a.URL, a.Status, http.StatusText(a.Status), a.Message)
 }
 

@@ -4,6 +4,7 @@
 package httpclient
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -65,6 +66,22 @@ func TestRedirectToAPageIsARefusal(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusFound, answer.Status)
 	assert.False(t, answer.IsAccepted())
+}
+
+// A page with a login, or of an address that is not the server's, has the status of success.
+func TestAPageIsARefusal(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+		_, _ = io.WriteString(w, "<html>Log in</html>")
+	}))
+	defer server.Close()
+	c := newClient(t)
+	for content, isAccepted := range map[string]bool{"text/html; charset=utf-8": false, "text/plain": true} {
+		a, err := c.Post(t.Context(), server.URL, http.Header{"Content-Type": {content}}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, isAccepted, a.IsAccepted(), content)
+		assert.Equal(t, !isAccepted, strings.Contains(a.Error(), "web page"), content)
+	}
 }
 
 func TestWithoutAnswer(t *testing.T) {
