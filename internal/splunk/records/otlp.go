@@ -96,18 +96,31 @@ func (t *translator) readOTLP(body string) *Rejection {
 	if err != nil {
 		return reject(ReasonNotOTLP, "the body is not OTLP profiles: %w", err)
 	}
-	if t.memoryLeft -= memory; t.memoryLeft < 0 {
-		return reject(ReasonTooLarge, "the body would take %d bytes of memory, more than are left", memory)
-	}
-	t.wholeBytes += 2*memory + len(payload)
-	if err := t.opts.Meter.GrowTo(t.memory()); err != nil {
-		return reject(ReasonTooLarge, "%w", err)
+	if rejected := t.reserveWhole(memory, len(payload)); rejected != nil {
+		return rejected
 	}
 	pd, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(payload)
 	if err != nil {
 		return reject(ReasonNotOTLP, "the body is not OTLP profiles: %w", err)
 	}
-	t.sharedLeft += maxShared * len(payload)
+	return t.addWhole(pd, len(payload))
+}
+
+// reserveWhole reserves the memory of profiles that a body has as a whole, and of merging them.
+func (t *translator) reserveWhole(memory, bodyBytes int) *Rejection {
+	if t.memoryLeft -= memory; t.memoryLeft < 0 {
+		return reject(ReasonTooLarge, "the body would take %d bytes of memory, more than are left", memory)
+	}
+	t.wholeBytes += 2*memory + bodyBytes
+	if err := t.opts.Meter.GrowTo(t.memory()); err != nil {
+		return reject(ReasonTooLarge, "%w", err)
+	}
+	return nil
+}
+
+// addWhole adds profiles that a body has as a whole.
+func (t *translator) addWhole(pd pprofile.Profiles, bodyBytes int) *Rejection {
+	t.sharedLeft += maxShared * bodyBytes
 	shared := sharedBytes(pd)
 	if shared > t.sharedLeft {
 		return reject(ReasonTooLarge, "the attributes of its resources and scopes would be %d bytes, more than the %d left",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
@@ -26,10 +27,23 @@ func (t *translator) readPprof(body string) *Rejection {
 	}
 	limits := t.opts.Limits
 	limits.MaxProfileBytes, limits.MaxSamples = min(t.bytesLeft, t.workLeft), t.samplesLeft
+	if isTyped, err := t.statesType(); err != nil {
+		return err
+	} else if isTyped {
+		return t.readTyped(limits)
+	}
+	if t.record.typ == TypeOther && !t.record.described {
+		return t.unknownType()
+	}
 	stats, err := decode.Read(t.payload, t.dict, limits, t.unnamed(), &t.scratch, t.visit)
+	return t.afterPprof(limits, &stats, err)
+}
+
+// afterPprof charges for a pprof, and returns the rejection for an error.
+func (t *translator) afterPprof(limits scan.Limits, stats *decode.Stats, err error) *Rejection {
 	t.bytesLeft -= stats.UncompressedBytes
 	t.workLeft -= stats.UncompressedBytes
-	t.result.add(&stats)
+	t.result.add(stats)
 	switch {
 	case t.scratch.Err() != nil: // the request has ended
 	case errors.Is(err, scan.ErrTooLarge):
@@ -41,6 +55,43 @@ func (t *translator) readPprof(body string) *Rejection {
 		return reject(ReasonNotPprof, "%w", err)
 	}
 	return nil
+}
+
+// statesType reports whether t.payload begins with a sample type that is not the record's. Agents write none, apart from
+// allocations: what they measure is in the record. What contrib's exporter splunk_hec writes are whole pprofs.
+func (t *translator) statesType() (bool, *Rejection) {
+	if t.record.described || t.record.typ == TypeAllocation {
+		return false, nil
+	}
+	if err := t.scratch.Grow(decode.ReaderBytes(t.payload)); err != nil {
+		return false, reject(ReasonTooLarge, "%w", err)
+	}
+	const sampleType = 1<<3 | 2 // the tag of the field
+	head := decode.Head(t.payload, 2)
+	return len(head) == 2 && head[0] == sampleType && head[1] > 0, nil
+}
+
+// readTyped reads a pprof that states its types: the record's resource and scope are those of its profiles.
+func (t *translator) readTyped(limits scan.Limits) *Rejection {
+	pd, stats, err := decode.Decode(t.payload, decode.Options{Limits: limits, Meter: &t.scratch})
+	if rejected := t.afterPprof(limits, &stats, err); rejected != nil || t.scratch.Err() != nil {
+		return rejected
+	}
+	for _, rp := range pd.ResourceProfiles().All() {
+		t.at.resource.Resource().CopyTo(rp.Resource())
+		for _, sp := range rp.ScopeProfiles().All() {
+			t.at.scope.Scope().CopyTo(sp.Scope())
+			for _, p := range sp.Profiles().All() {
+				if p.Time() == 0 {
+					p.SetTime(pcommon.Timestamp(max(t.record.time-int64(p.DurationNano()), 0)))
+				}
+			}
+		}
+	}
+	if rejected := t.reserveWhole(size.OfProfiles(pd), stats.UncompressedBytes); rejected != nil {
+		return rejected
+	}
+	return t.addWhole(pd, stats.UncompressedBytes)
 }
 
 // decodeBase64 decodes a body into t.payload: with or without padding and line breaks, in either alphabet. If it is of

@@ -212,9 +212,8 @@ func (t *translator) body() (string, *Rejection) {
 		return "", reject(ReasonFormat, "`%s` is %.64q, not one of %s, %s and %s", keyFormat, r.formatName, FormatPprof,
 			FormatText, FormatOTLP)
 	}
-	if r.typ == TypeOther && r.format != FormatOTLP && !r.described {
-		return "", reject(ReasonType, "`%s` is %.64q, which is neither cpu nor allocation, and there is no `%s`", keyType,
-			r.typeName, keySampleType)
+	if r.typ == TypeOther && r.format == FormatText && !r.described {
+		return "", t.unknownType()
 	}
 	var body string
 	switch value := r.log.Body(); value.Type() {
@@ -230,6 +229,11 @@ func (t *translator) body() (string, *Rejection) {
 		return "", reject(ReasonEmpty, "the body is empty")
 	}
 	return body, nil
+}
+
+func (t *translator) unknownType() *Rejection {
+	return reject(ReasonType, "`%s` is %.64q, which is neither cpu nor allocation, and there is no `%s`", keyType,
+		t.record.typeName, keySampleType)
 }
 
 // release drops what belongs to the request. The translator is kept for the next one unless it is too large.
