@@ -24,59 +24,80 @@ const (
 	maxValueBytes = 4 << 20
 )
 
-var errSyntax = errors.New("malformed JSON")
+// Errors for a document that is damaged, or more than one.
+var (
+	errSyntax = errors.New("malformed JSON")
+	errBroken = errors.New("the trace breaks off: it was not written to its end")
+	errMore   = errors.New("something follows the trace: send each trace by itself")
+)
 
-// scanner cuts a JSON document, which need not fit into memory, into values and closing brackets. It looks only for
-// where a value ends: most of an event is of no interest, and reading it properly costs most of the time. Besides,
-// Kineto writes what is not JSON, such as inf for a number.
+// scanner cuts a JSON document, which need not fit into memory, into tokens: brackets, keys and values. It looks only
+// for where each ends: most of an event is of no interest, and reading it properly costs most of the time.
+//
+// Kineto writes what is not JSON: inf for a number, nothing for a value, and quotes within a name. If their number is
+// even, what looks like brackets and commas between them is within one of the strings that they make. If it is odd, the
+// event is lost, but not the next one (stringLen).
 type scanner struct {
 	*bufio.Scanner
-	// opens is whether the next value is only its opening bracket.
-	opens bool
+	// opens is whether the next token is only an opening bracket. delimiter is what follows the last one: a colon if it
+	// is a key.
+	opens     bool
+	delimiter byte
 	// used is how many bytes have been read, longest the most that were looked at at once.
 	used, longest int
-	err           error // after which values are nil
+	err           error // after which tokens are closing brackets
 }
 
 func newScanner(r io.Reader) *scanner {
 	s := &scanner{Scanner: bufio.NewScanner(whole{r})}
 	s.Buffer(make([]byte, firstBufferBytes), maxValueBytes)
-	s.Split(s.cut)
+	s.Split(s.split)
 	return s
 }
 
-func (s *scanner) cut(data []byte, _ bool) (advance int, value []byte, err error) {
+func (s *scanner) split(data []byte, _ bool) (n int, token []byte, err error) {
 	s.longest = max(s.longest, len(data))
-	rest := skipSeparators(data)
-	n := min(len(rest), 1)
-	if !s.opens {
-		n = valueLen(rest)
+	if s.opens {
+		token = bytes.TrimLeft(data, blanks)
+		if len(token) > 0 {
+			token, n = token[:1], len(data)-len(token)+1
+		}
+	} else {
+		token, s.delimiter, n = cut(data)
 	}
-	if n > 0 {
-		value, advance = rest[:n], len(data)-len(rest)+n
+	if s.used += n; n > 0 && token == nil {
+		token = data[:0] // a value that is nothing
 	}
-	s.used += advance
-	return advance, value, nil
+	return n, token, nil
 }
 
-// whole is a reader that reads as much as there is room for: a value that does not fit is looked at again only when the
+// whole is a reader that reads as much as there is room for: a token that does not fit is looked at again only when the
 // buffer has doubled.
 type whole struct{ io.Reader }
 
 func (w whole) Read(p []byte) (int, error) { return io.ReadFull(w.Reader, p) }
 
-// next returns the next value, as it is written. It is valid until the next one is read.
+// next returns the next token, as it is written. It is valid until the next one is read.
 func (s *scanner) next() []byte {
 	if s.err == nil && !s.Scan() {
-		s.err = cmp.Or(s.Err(), io.ErrUnexpectedEOF)
-	}
-	if errors.Is(s.err, bufio.ErrTooLong) {
-		s.err = fmt.Errorf("%w: a value of more than %d bytes", events.ErrTooLarge, maxValueBytes)
+		s.err = s.readError(errBroken)
 	}
 	if s.err != nil {
-		return nil
+		return []byte("}")
 	}
 	return s.Bytes()
+}
+
+// readError returns the error of the reader, or end if it has come to its end.
+func (s *scanner) readError(end error) error {
+	switch err := s.Err(); {
+	case err == nil, errors.Is(err, io.ErrUnexpectedEOF): // of whole
+		return end
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("%w: a value of more than %d bytes", events.ErrTooLarge, maxValueBytes)
+	default:
+		return err
+	}
 }
 
 // open reads the bracket that opens the next value, which must be one of these.
@@ -84,69 +105,84 @@ func (s *scanner) open(brackets string) string {
 	s.opens = true
 	bracket := string(s.next())
 	s.opens = false
-	if !strings.Contains(brackets, bracket) {
-		s.err = fmt.Errorf("%w: found %q for one of %q", errSyntax, bracket, brackets)
-	}
+	s.expect(bracket, brackets)
 	return bracket
 }
 
-// isEnd reports whether there are no more values: next has returned a closing bracket, or nothing.
-func isEnd(value []byte) bool { return value == nil || value[0] == ']' || value[0] == '}' }
-
-func isSeparator(c byte) bool {
-	return c == ',' || c == ' ' || c == ':' || c == '\n' || c == '\r' || c == '\t'
-}
-
-func skipSeparators(data []byte) []byte {
-	for len(data) > 0 && isSeparator(data[0]) {
-		data = data[1:]
+func (s *scanner) expect(token, brackets string) {
+	if s.err == nil && !strings.Contains(brackets, token) {
+		s.err = fmt.Errorf("%w: found %q for one of %q", errSyntax, token, brackets)
 	}
-	return data
 }
 
-// valueLen returns the length of the value or the closing bracket at the beginning of data, or 0 if data ends before it
-// does.
-func valueLen(data []byte) int {
+// end returns the first error. It is one if something follows the document.
+func (s *scanner) end() error {
+	s.opens = true
+	if s.err == nil && s.Scan() {
+		return errMore
+	}
+	return cmp.Or(s.err, s.readError(nil))
+}
+
+const blanks = " \t\r\n"
+
+func isEnd(token []byte) bool { return len(token) == 1 && (token[0] == ']' || token[0] == '}') }
+
+// cut cuts off the first token: a closing bracket, or all before a colon, a comma or a closing bracket, which may be
+// nothing. n is its length with the delimiter, or 0 if data ends before.
+func cut(data []byte) (token []byte, delimiter byte, n int) {
 	depth := 0
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; c {
 		case '"':
-			n := stringLen(data[i:])
-			if n == 0 {
-				return 0
+			length, isString := stringLen(data[i:])
+			switch {
+			case length == 0:
+				return nil, 0, 0
+			case !isString:
+				return data[:i+length], 0, i + length
 			}
-			i += n - 1
+			i += length - 1
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth == 0 && i > 0 {
-				return i // the end of a number
-			}
-			depth--
-		default:
-			if depth > 0 || !isSeparator(c) {
+			if depth--; depth >= 0 {
 				continue
 			}
-			return i
-		}
-		if depth <= 0 {
-			return i + 1
+			if token = bytes.TrimSpace(data[:i]); len(token) > 0 {
+				return token, 0, i
+			}
+			return data[i : i+1], 0, i + 1
+		case ',', ':':
+			if depth == 0 {
+				return bytes.TrimSpace(data[:i]), c, i + 1
+			}
 		}
 	}
-	return 0
+	return nil, 0, 0
 }
 
-// stringLen returns the length of a string with its quotes, or 0 if data ends before it.
-func stringLen(data []byte) int {
+// nextEvent is how Kineto begins an event. It writes no lines within a string.
+var nextEvent = []byte("\n  {")
+
+// stringLen returns the length of a string with its quotes, or 0 if data ends before it. If another event begins in it,
+// it is no string, and the length is that of what is before.
+func stringLen(data []byte) (n int, isString bool) {
 	for i := 1; ; i++ {
 		quote := bytes.IndexByte(data[i:], '"')
 		if quote < 0 {
-			return 0
+			return 0, false
 		}
 		i += quote
-		if slashes := len(data[:i]) - len(bytes.TrimRight(data[:i], `\`)); slashes%2 == 0 {
-			return i + 1
+		if slashes := len(data[:i]) - len(bytes.TrimRight(data[:i], `\`)); slashes%2 != 0 {
+			continue
 		}
+		if data[i-1] == ' ' { // before the first key of an event
+			if at := bytes.Index(data[:i], nextEvent); at > 0 {
+				return at, false
+			}
+		}
+		return i + 1, true
 	}
 }
 
@@ -155,24 +191,28 @@ func fields(object []byte, into map[string]*[]byte) bool {
 	if len(object) == 0 || object[0] != '{' {
 		return false
 	}
+	var field *[]byte
 	for rest := object[1:]; ; {
-		var pair [2][]byte
-		for i := range pair {
-			rest = skipSeparators(rest)
-			n := valueLen(rest)
-			pair[i], rest = rest[:n], rest[n:]
-		}
-		if len(pair[1]) == 0 {
+		token, delimiter, n := cut(rest)
+		switch {
+		case n == 0 || isEnd(token):
 			return true
+		case delimiter == ':':
+			field = into[string(inside(token))]
+		case field != nil:
+			*field, field = token, nil
 		}
-		if field := into[string(inside(pair[0]))]; field != nil {
-			*field = pair[1]
-		}
+		rest = rest[n:]
 	}
 }
 
-// inside returns a value without quotes.
-func inside(value []byte) []byte { return bytes.Trim(value, `"`) }
+// inside returns a value without its quotes.
+func inside(value []byte) []byte {
+	if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
+		return value[1 : n-1]
+	}
+	return value
+}
 
 // text returns what a string says, and other values as they are written.
 func text(value []byte) string {

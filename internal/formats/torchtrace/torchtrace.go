@@ -203,28 +203,37 @@ const (
 func (d *decoder) read() error {
 	if d.scan.open("[{") == "[" {
 		d.readEvents()
-		return d.scan.err
+	} else {
+		d.readFields()
 	}
-	for key := d.scan.next(); !isEnd(key); key = d.scan.next() {
-		switch text(key) {
-		case "traceEvents":
-			d.scan.open("[")
-			d.readEvents()
+	return d.scan.end()
+}
+
+func (d *decoder) readFields() {
+	key, value := "", d.scan.next()
+	for ; !isEnd(value); value = d.scan.next() {
+		if d.scan.delimiter == ':' {
+			if key = text(value); key == "traceEvents" {
+				d.scan.open("[")
+				d.readEvents()
+			}
+			continue
+		}
+		switch key {
 		case "baseTimeNanoseconds":
-			d.base = integer(d.scan.next())
+			d.base = integer(value)
 		case "distributedInfo":
 			var rank, worldSize []byte
-			fields(d.scan.next(), map[string]*[]byte{"rank": &rank, "world_size": &worldSize})
+			fields(value, map[string]*[]byte{"rank": &rank, "world_size": &worldSize})
 			d.rank, d.worldSize = integer(rank), integer(worldSize)
-		default:
-			d.scan.next()
 		}
 	}
-	return d.scan.err
+	d.scan.expect(string(value), "}")
 }
 
 func (d *decoder) readEvents() {
-	for value := d.scan.next(); !isEnd(value); value = d.scan.next() {
+	value := d.scan.next()
+	for ; !isEnd(value); value = d.scan.next() {
 		d.scan.err = d.reserve()
 		if d.event = (event{}); fields(value, d.fields) {
 			d.readEvent(&d.event)
@@ -232,6 +241,7 @@ func (d *decoder) readEvents() {
 			d.b.Stats.Dropped++
 		}
 	}
+	d.scan.expect(string(value), "]")
 }
 
 // reserve reserves what is kept, and the buffer of the scanner.
@@ -293,7 +303,7 @@ func (d *decoder) thread(e *event) *thread {
 func (d *decoder) add(e *event, s span) {
 	d.keptBytes += spanBytes
 	s.id, s.external = integer(e.correlation), integer(e.external)
-	number, isStep := bytes.CutPrefix(e.name, []byte(`"ProfilerStep#`))
+	number, isStep := bytes.CutPrefix(inside(e.name), []byte("ProfilerStep#"))
 	switch {
 	case s.is == annotation && isStep:
 		d.steps = append(d.steps, step{s.start, s.end, integer(number)})

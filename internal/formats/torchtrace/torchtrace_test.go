@@ -344,11 +344,72 @@ func TestEvents(t *testing.T) {
 	assert.Contains(t, profiletest.Render(pd), `gpu.block="128,1,1", gpu.device=1, gpu.grid="4,2,1"`)
 }
 
+// Kineto writes what is not JSON. The forms are those of its output_json.cpp and of reports to PyTorch.
+func TestNotJSON(t *testing.T) {
+	const op = "\n  {\n    \"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"%s\", \"pid\": 1, \"tid\": 2,\n    " +
+		"\"ts\": %d.000, \"dur\": 1.000,\n    \"args\": {\n      \"External id\": 7,\"Call stack\": \"%s\"\n    }\n  }"
+	named := func(name string) string {
+		return `{"traceEvents": [` + fmt.Sprintf(op, "first", 1, "") + "," + fmt.Sprintf(op, name, 3, "") + "," +
+			fmt.Sprintf(op, "last", 5, "") + "\n  ]}"
+	}
+	const compiled = `{"device": "cpu", "dtype": "float32"}(12): run`
+	for name, tc := range map[string]struct {
+		text    string
+		want    []string // functions
+		dropped int
+	}{
+		"nothing for a value": {text: `{"a": , "b":,"distributedInfo": {"backend": "nccl", "rank": , "world_size": 8},
+			"traceEvents": [` + fmt.Sprintf(op, "first", 1, "") + `], "c": }`, want: []string{"first"}},
+		"an empty fragment of metadata": {
+			text: `{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"a","tid":2,"ts":1,"dur":1,"args":{"External id": 7, }, },]}`,
+			want: []string{"a"},
+		},
+		"quotes in a name": {text: named(compiled), want: []string{"first", compiled, "last"}},
+		"lines and quotes in a name": {
+			text: named("lib = Library(\"_test\", \"IMPL\")\n(1): <module>"),
+			want: []string{"first", "lib = Library(\"_test\", \"IMPL\")\n(1): <module>", "last"},
+		},
+		"quotes in metadata": {
+			text: `{"note": "say /"hi/", please", "x": "a "b, c" d", "distributedInfo": {"backend": "n "c, d" e", "rank": 3}, ` +
+				named("second")[1:],
+			want: []string{"first", "second", "last"},
+		},
+		"quotes in a call stack": {
+			text: `{"traceEvents": [` + fmt.Sprintf(op, "first", 1, compiled+";b.py(3): g;") + "]}",
+			want: []string{"first", "run", "g"},
+		},
+		"an odd number of quotes": {text: named(`"""A module(1): <module>`), want: []string{"first", "last"}, dropped: 1},
+		"one quote":               {text: named(`a"b`), want: []string{"first", "last"}, dropped: 1},
+		"several lists of events": {
+			text: `{"traceEvents": [` + fmt.Sprintf(op, "a", 1, "") + `], "traceEvents": [` + fmt.Sprintf(op, "b", 3, "") + `]}`,
+			want: []string{"a", "b"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pd, stats, err := Decode(strings.NewReader(tc.text), Options{Options: guess})
+			require.NoError(t, err)
+			var names []string
+			for _, f := range pd.Dictionary().FunctionTable().All() {
+				if name := pd.Dictionary().StringTable().At(int(f.NameStrindex())); name != "" {
+					names = append(names, name)
+				}
+			}
+			assert.ElementsMatch(t, tc.want, names)
+			assert.Equal(t, tc.dropped, stats.Dropped)
+			for _, sample := range sampleTypes(pd)["cpu_time"].Samples().All() {
+				assert.Contains(t, attributesOf(pd.Dictionary(), sample), "thread.id=2")
+			}
+		})
+	}
+}
+
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		``: "EOF", `7`: "malformed", `{}`: "no events of PyTorch", `[]`: "no events of PyTorch",
+		``: "breaks off", `7`: "malformed", `{}`: "no events of PyTorch", `[]`: "no events of PyTorch",
 		`{"traceEvents":7}`:         "malformed",
-		`{"traceEvents":[{"ph":"X"`: "EOF", `{"traceEvents"`: "EOF", `{"a" 7`: "EOF",
+		`{"traceEvents":[{"ph":"X"`: "breaks off", `{"traceEvents"`: "breaks off", `{"a" 7`: "breaks off",
+		`{"traceEvents":[{}}`: "malformed", `[{}}`: "malformed", `{"a":7]`: "malformed",
+		trace() + `{"a":7}`: "send each trace by itself", trace() + trace(): "send each trace by itself",
 		`{"traceEvents":[{"ph":"X","cat":"devtools"}]}`: "no events of PyTorch",
 	} {
 		_, _, err := Decode(strings.NewReader(text), Options{})
@@ -357,8 +418,10 @@ func TestFaults(t *testing.T) {
 	_, _, err := Decode(io.MultiReader(strings.NewReader(`{"traceEvents":["`),
 		strings.NewReader(strings.Repeat("x", maxValueBytes+1))), Options{})
 	require.ErrorIs(t, err, events.ErrTooLarge)
-	_, _, err = Decode(io.MultiReader(strings.NewReader(`{"traceEvents":[`), brokenReader{}), Options{})
-	require.ErrorIs(t, err, os.ErrClosed)
+	for _, text := range []string{`{"traceEvents":[`, trace(written("X", "cpu_op", "a", "1", ""))} {
+		_, _, err = Decode(io.MultiReader(strings.NewReader(text), brokenReader{}), Options{})
+		require.ErrorIs(t, err, os.ErrClosed, text)
+	}
 }
 
 type brokenReader struct{}
