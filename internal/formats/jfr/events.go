@@ -18,48 +18,45 @@ type eventReader func(d *decoder, e *event) error
 var eventReaders = map[string]eventReader{
 	"jdk.ExecutionSample": (*decoder).executionSample,
 	"jdk.CPUTimeSample": func(d *decoder, e *event) error {
-		return d.observeOne(cpuTimes, e, d.chunk.nanos(e.get(slotSamplingPeriod)))
+		return d.observeAt(e, 0, sample{cpuTimes, d.chunk.nanos(e.get(slotSamplingPeriod))})
 	},
 	"profiler.WallClockSample": (*decoder).wallClockSample,
 	"datadog.ExecutionSample": func(d *decoder, e *event) error {
-		return d.observeOne(cpuTimes, e, e.scaled(uint64(cmp.Or(d.settings.datadogCPU, d.settings.period(d.options.Period)))))
+		period := cmp.Or(d.settings.datadogCPU, d.settings.period(d.options.Period))
+		return d.observeAt(e, 0, sample{cpuTimes, e.scaled(uint64(period))})
 	},
 	"datadog.MethodSample": func(d *decoder, e *event) error {
-		return d.observeOne(datadogWallTime, e, e.scaled(uint64(d.datadogWallPeriod())))
+		return d.observeAt(e, 0, sample{datadogWallTime, e.scaled(uint64(d.datadogWallPeriod()))})
 	},
-	"jdk.ObjectAllocationInNewTLAB": func(d *decoder, e *event) error {
-		return d.observePair(pair{tlabBytes, tlabObjects}, e, e.get(slotTLABSize), 1)
-	},
-	"jdk.ObjectAllocationOutsideTLAB": func(d *decoder, e *event) error {
-		return d.observePair(pair{outsideBytes, outsideObjects}, e, e.get(slotAllocationSize), 1)
-	},
-	"jdk.ObjectAllocationSample": func(d *decoder, e *event) error {
-		return d.observePair(pair{sampledBytes, sampledObjects}, e, e.get(slotWeight), 1)
-	},
+	"jdk.ObjectAllocationInNewTLAB":   allocated(tlab, slotTLABSize),
+	"jdk.ObjectAllocationOutsideTLAB": allocated(outside, slotAllocationSize),
+	"jdk.ObjectAllocationSample":      allocated(sampled, slotWeight),
 	"datadog.ObjectSample": func(d *decoder, e *event) error {
-		return d.observePair(pair{sampledBytes, weightedObjects}, e, e.scaled(e.size()), e.scaled(1))
+		return d.observeAt(e, 0, sample{weighted.values, e.scaled(e.size())}, sample{weighted.events, e.scaled(1)})
 	},
-	"profiler.Malloc": func(d *decoder, e *event) error {
-		return d.observePair(pair{mallocBytes, mallocObjects}, e, e.get(slotSize), 1)
-	},
-	"profiler.LiveObject": func(d *decoder, e *event) error { return d.observeState(liveObjects, e, 1) },
+	"profiler.Malloc":     allocated(mallocs, slotSize),
+	"profiler.LiveObject": func(d *decoder, e *event) error { return d.observeState(e, sample{liveObjects, 1}) },
 	"datadog.HeapLiveObject": func(d *decoder, e *event) error {
-		if err := d.observeState(liveBytes, e, e.scaled(e.size())); err != nil {
-			return err
-		}
-		return d.observeState(liveObjects, e, e.scaled(1))
+		return d.observeState(e, sample{liveBytes, e.scaled(e.size())}, sample{liveObjects, e.scaled(1)})
 	},
 	"jdk.OldObjectSample":   (*decoder).oldObject,
-	"jdk.JavaMonitorEnter":  counted(pair{monitorDelay, monitorCount}),
-	"profiler.NativeLock":   counted(pair{monitorDelay, monitorCount}),
-	"jdk.ThreadPark":        counted(pair{parkDelay, parkCount}),
-	"jdk.MethodTrace":       counted(pair{traceTime, traceCalls}),
-	"jdk.FileRead":          transfer(pair{fileReadTime, fileReadBytes}),
-	"jdk.FileWrite":         transfer(pair{fileWriteTime, fileWriteBytes}),
-	"jdk.FileForce":         transfer(pair{fileWriteTime, fileWriteBytes}),
-	"jdk.SocketRead":        transfer(pair{socketReadTime, socketReadBytes}),
-	"jdk.SocketWrite":       transfer(pair{socketWriteTime, socketWriteBytes}),
+	"jdk.JavaMonitorEnter":  counted(monitors),
+	"profiler.NativeLock":   counted(monitors),
+	"jdk.ThreadPark":        counted(parks),
+	"jdk.MethodTrace":       counted(calls),
+	"jdk.FileRead":          transferred(fileReads),
+	"jdk.FileWrite":         transferred(fileWrites),
+	"jdk.FileForce":         transferred(fileWrites),
+	"jdk.SocketRead":        transferred(socketReads),
+	"jdk.SocketWrite":       transferred(socketWrites),
 	"jdk.GarbageCollection": (*decoder).collection,
+}
+
+// allocated reads events of which a size and the number matter.
+func allocated(to pair, size slot) eventReader {
+	return func(d *decoder, e *event) error {
+		return d.observeAt(e, 0, sample{to.values, e.get(size)}, sample{to.events, 1})
+	}
 }
 
 // counted reads events of which the durations and the number matter.
@@ -67,8 +64,8 @@ func counted(to pair) eventReader {
 	return func(d *decoder, e *event) error { return d.observeInterval(to, e, 1) }
 }
 
-// transfer reads events of which the durations and the bytes matter.
-func transfer(to pair) eventReader {
+// transferred reads events of which the durations and the bytes matter.
+func transferred(to pair) eventReader {
 	return func(d *decoder, e *event) error { return d.observeInterval(to, e, e.get(slotSize)) }
 }
 
@@ -82,49 +79,40 @@ const (
 	stateSleeping = "STATE_SLEEPING"
 )
 
-// pair is the profile of an event's values, and the profile that counts the events.
-type pair struct{ values, events profileID }
+// sample is what an event has for a profile.
+type sample struct {
+	of    *definition
+	value uint64
+}
 
-// observePair adds an event's value, and how many events it represents.
-func (d *decoder) observePair(to pair, e *event, value, number uint64) error {
-	t, id, err := d.place(e, 0)
+// observeAt adds an event's samples at its end.
+func (d *decoder) observeAt(e *event, lengthNanos uint64, samples ...sample) error {
+	t, id, err := d.place(e, lengthNanos)
 	if t == 0 || err != nil {
 		return err
 	}
-	d.observe(to.values, id, t, value)
-	d.observe(to.events, id, t, number)
+	for _, s := range samples {
+		d.observe(s.of, id, t, s.value)
+	}
 	return nil
 }
 
-// observeInterval adds an event's duration and another number of it, at its end.
+// observeInterval adds an event's duration and another number of it.
 func (d *decoder) observeInterval(to pair, e *event, number uint64) error {
 	nanos := d.chunk.nanos(e.get(slotDuration))
-	t, id, err := d.place(e, nanos)
-	if t == 0 || err != nil {
-		return err
-	}
-	d.observe(to.values, id, t, nanos)
-	d.observe(to.events, id, t, number)
-	return nil
-}
-
-// observeOne adds an event's value to one profile.
-func (d *decoder) observeOne(to profileID, e *event, value uint64) error {
-	t, id, err := d.place(e, 0)
-	if t == 0 || err != nil {
-		return err
-	}
-	d.observe(to, id, t, value)
-	return nil
+	return d.observeAt(e, nanos, sample{to.values, nanos}, sample{to.events, number})
 }
 
 // observeState adds what is so at the end of the recording: it has no time.
-func (d *decoder) observeState(to profileID, e *event, value uint64) error {
+func (d *decoder) observeState(e *event, samples ...sample) error {
 	id, err := d.sampleOf(e, "")
-	if err == nil {
-		d.observe(to, id, d.chunk.end-1, value)
+	if err != nil {
+		return err
 	}
-	return err
+	for _, s := range samples {
+		d.observe(s.of, id, d.chunk.end-1, s.value)
+	}
+	return nil
 }
 
 // oldObject is an object that the JDK has sampled when it was allocated, and that is still there.
@@ -192,8 +180,8 @@ func (d *decoder) collection(e *event) error {
 		d.chunk.stacks[ref] = stack
 	}
 	id.Stack = stack
-	d.observe(gcPauseTime, id, t, d.chunk.nanos(e.get(slotPauses)))
-	d.observe(gcCount, id, t, 1)
+	d.observe(collections.values, id, t, d.chunk.nanos(e.get(slotPauses)))
+	d.observe(collections.events, id, t, 1)
 	return nil
 }
 

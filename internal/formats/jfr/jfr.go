@@ -43,10 +43,8 @@ package jfr
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -54,7 +52,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
-	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // Options are what a recording does not state itself. The zero value is fine.
@@ -251,173 +248,6 @@ func (d *decoder) cover(t uint64) {
 	d.last = max(d.last, t)
 }
 
-// The profiles that a recording can have.
-type profileID int
-
-const (
-	cpuSamples profileID = iota
-	cpuTimes
-	countedEvents
-	wallTime
-	datadogWallTime
-	tlabBytes
-	tlabObjects
-	outsideBytes
-	outsideObjects
-	sampledBytes
-	sampledObjects
-	weightedObjects
-	mallocBytes
-	mallocObjects
-	liveObjects
-	liveBytes
-	monitorDelay
-	monitorCount
-	parkDelay
-	parkCount
-	traceTime
-	traceCalls
-	fileReadTime
-	fileReadBytes
-	fileWriteTime
-	fileWriteBytes
-	socketReadTime
-	socketReadBytes
-	socketWriteTime
-	socketWriteBytes
-	gcPauseTime
-	gcCount
-	numProfiles
-)
-
-// definition is what all samples of a profile have in common.
-type definition struct {
-	name           string
-	sample, period events.Type
-	shape          compact.Shape
-}
-
-var (
-	points    = compact.Shape{Timestamps: true}
-	intervals = compact.Shape{Timestamps: true, Values: true}
-	states    = compact.Shape{Values: true}
-)
-
-var (
-	cpuTime     = events.Type{Name: "cpu", Unit: "nanoseconds"}
-	wallClock   = events.Type{Name: "wall", Unit: "nanoseconds"}
-	space       = events.Type{Name: "space", Unit: "bytes"}
-	objects     = events.Type{Name: "objects", Unit: "count"}
-	monitors    = events.Type{Name: "mutex", Unit: "count"}
-	parks       = events.Type{Name: "block", Unit: "count"}
-	delay       = events.Type{Name: "delay", Unit: "nanoseconds"}
-	calls       = events.Type{Name: "calls", Unit: "count"}
-	contentions = events.Type{Name: "contentions", Unit: "count"}
-	operations  = events.Type{Name: "operations", Unit: "count"}
-	collections = events.Type{Name: "gc", Unit: "count"}
-)
-
-func bytesOf(name string) events.Type { return sizeOf(name + "_bytes") }
-
-func sizeOf(name string) events.Type { return events.Type{Name: name, Unit: "bytes"} }
-
-func nanosOf(name string) events.Type { return events.Type{Name: name, Unit: "nanoseconds"} }
-
-func objectsOf(name string) events.Type { return events.Type{Name: name + "_objects", Unit: "count"} }
-
-var definitions = [numProfiles]definition{
-	cpuSamples:      {profilekind.ProcessCPU, events.Type{Name: "samples", Unit: "count"}, cpuTime, points},
-	cpuTimes:        {profilekind.ProcessCPU, cpuTime, cpuTime, intervals},
-	wallTime:        {profilekind.Wall, wallClock, wallClock, intervals},
-	datadogWallTime: {profilekind.Wall, wallClock, wallClock, intervals},
-	tlabBytes:       {profilekind.Memory, bytesOf("alloc_in_new_tlab"), space, intervals},
-	tlabObjects:     {profilekind.Memory, objectsOf("alloc_in_new_tlab"), space, points},
-	outsideBytes:    {profilekind.Memory, bytesOf("alloc_outside_tlab"), space, intervals},
-	outsideObjects:  {profilekind.Memory, objectsOf("alloc_outside_tlab"), space, points},
-	sampledBytes:    {profilekind.Memory, bytesOf("alloc_sample"), space, intervals},
-	sampledObjects:  {profilekind.Memory, objectsOf("alloc_sample"), space, points},
-	weightedObjects: {profilekind.Memory, objectsOf("alloc_sample"), space, intervals},
-	mallocBytes:     {profilekind.Memory, bytesOf("malloc"), space, intervals},
-	mallocObjects:   {profilekind.Memory, objectsOf("malloc"), space, points},
-	liveObjects:     {profilekind.Memory, events.Type{Name: "live", Unit: "count"}, objects, states},
-	liveBytes:       {profilekind.Memory, bytesOf("live"), objects, states},
-	monitorDelay:    {profilekind.Mutex, delay, monitors, intervals},
-	monitorCount:    {profilekind.Mutex, contentions, monitors, points},
-	parkDelay:       {profilekind.Block, delay, parks, intervals},
-	parkCount:       {profilekind.Block, contentions, parks, points},
-	traceTime:       {methodTrace, events.Type{Name: "duration", Unit: "nanoseconds"}, calls, intervals},
-	traceCalls:      {methodTrace, calls, calls, points},
-
-	fileReadTime:     {fileIO, nanosOf("file_io_read_time"), operations, intervals},
-	fileReadBytes:    {fileIO, sizeOf("file_io_read_size"), operations, intervals},
-	fileWriteTime:    {fileIO, nanosOf("file_io_write_time"), operations, intervals},
-	fileWriteBytes:   {fileIO, sizeOf("file_io_write_size"), operations, intervals},
-	socketReadTime:   {socketIO, nanosOf("socket_read_time"), operations, intervals},
-	socketReadBytes:  {socketIO, sizeOf("socket_read_size"), operations, intervals},
-	socketWriteTime:  {socketIO, nanosOf("socket_write_time"), operations, intervals},
-	socketWriteBytes: {socketIO, sizeOf("socket_write_size"), operations, intervals},
-	gcPauseTime:      {collections.Name, nanosOf("gc_pause_time"), collections, intervals},
-	gcCount:          {collections.Name, events.Type{Name: "gc_collections", Unit: "count"}, collections, points},
-}
-
-// The names of the profiles of traced methods, files and sockets.
-const methodTrace, fileIO, socketIO = "method_trace", "file_io", "socket_io"
-
-// profileKey is what distinguishes profiles: the period, and what async-profiler samples by.
-type profileKey struct {
-	id     profileID
-	period int64
-	event  string
-}
-
-// keyOf returns the key of a profile in the chunk. The period is what lies between two samples, or 1 if each event is
-// one.
-func (d *decoder) keyOf(p profileID) profileKey {
-	key := profileKey{id: p, period: 1}
-	switch s := &d.settings; p {
-	case cpuSamples:
-		key.period = s.period(d.options.Period)
-	case cpuTimes:
-		key.period = cmp.Or(s.datadogCPU, s.throttle, 1)
-	case wallTime:
-		key.period = s.wallPeriod(d.options.Period)
-	case datadogWallTime:
-		key.period = d.datadogWallPeriod()
-	case countedEvents:
-		key.event, key.period = s.countedEvent()
-	case tlabBytes, tlabObjects, outsideBytes, outsideObjects, sampledBytes, sampledObjects, weightedObjects:
-		key.period = max(s.allocation, 1)
-	case mallocBytes, mallocObjects:
-		key.period = max(s.malloc, 1)
-	}
-	return key
-}
-
-func (d *decoder) observe(p profileID, id compact.Identity, timestamp, value uint64) {
-	key := d.keyOf(p)
-	to, ok := d.profiles[key]
-	if !ok {
-		to = d.newProfile(key)
-		d.profiles[key] = to
-	}
-	d.Event(to, id, compact.Observation{Timestamp: timestamp, Value: int64(min(value, math.MaxInt64))})
-}
-
-func (d *decoder) newProfile(key profileKey) compact.ProfileIndex {
-	of := definitions[key.id]
-	if key.id == countedEvents {
-		counted := events.Type{Name: d.CleanString(key.event), Unit: "count"}
-		of = definition{counted.Name, counted, counted, points}
-		if key.period > 1 {
-			of.shape = intervals
-		}
-	}
-	scope := pcommon.NewInstrumentationScope()
-	scope.Attributes().PutStr(profilekind.NameAttribute, of.name)
-	return d.NewProfile(d.Scope(d.resource, scope, ""),
-		events.Profile{Sample: of.sample, Period: of.period, Every: key.period, Shape: of.shape})
-}
-
 // finish sets the times of the profiles. Each is of the whole recording, or if the settings changed within it, of the
 // chunks with its own.
 func (d *decoder) finish() {
@@ -430,7 +260,7 @@ func (d *decoder) finish() {
 	for of, w := range d.windows {
 		d.settings = of
 		for key, p := range d.profiles {
-			if d.keyOf(key.id) == key {
+			if d.keyOf(key.of) == key {
 				d.Widen(p, w.first, w.last)
 			}
 		}
