@@ -23,12 +23,8 @@ import (
 )
 
 const (
-	// maxDepth is the largest number of nodes of a stack. V8 records 255.
+	// maxDepth is how deeply nodes may have others in them. V8 records stacks of 255.
 	maxDepth = 512
-	// All stacks together may have minNodes + nodesPerByte × the length of the file. A node of 100 bytes is rarely at a
-	// depth of more than 50.
-	minNodes     = 64 << 10
-	nodesPerByte = 2
 	// parserFactor is the memory of numbers.
 	parserFactor = 10
 )
@@ -46,7 +42,7 @@ var (
 // inuse_space/bytes.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{
-		byKey: map[profileKey]*profile{}, threadNames: map[threadKey]string{}, nodesLeft: minNodes + nodesPerByte*len(data),
+		byKey: map[profileKey]*profile{}, threadNames: map[threadKey]string{}, stacks: events.NewCallTree(len(data)),
 	}
 	return d.b.Run(options, parserFactor*len(data), len(data), func() error {
 		if err := d.read(bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n")); err != nil {
@@ -58,7 +54,7 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 		case len(d.profiles) == 0:
 			return ErrNotProfile
 		}
-		return d.addProfiles(options.Anchor)
+		return d.addProfiles()
 	})
 }
 
@@ -73,10 +69,8 @@ type decoder struct {
 	firstEvent  float64
 	threadNames map[threadKey]string
 	// began is when the recording began, if its metadata state that.
-	began time.Time
-	stack []int32
-	// nodesLeft is how many more nodes stacks may have.
-	nodesLeft int
+	began  time.Time
+	stacks *events.CallTree // those of a profile
 }
 
 // profileKey names a profile among Chrome's trace events.

@@ -106,7 +106,7 @@ func (d *decoder) readNode(p *profile) error {
 		to := p.place(child)
 		p.nodes[to].parent = at
 	}
-	p.nodes[at].hits = n.HitCount
+	p.nodes[at].value = n.HitCount
 	d.define(&p.nodes[at], &n.CallFrame, 0)
 	return d.b.Grow(nodeBytes * (len(p.nodes) - before))
 }
@@ -137,9 +137,9 @@ func (d *decoder) readHead(p *profile, parent int32, depth int) error {
 			return err
 		case "selfSize":
 			p.isHeap = true
-			return d.value(&p.nodes[at].selfSize)
+			return d.value(&p.nodes[at].value)
 		case "hitCount":
-			return d.value(&p.nodes[at].hits)
+			return d.value(&p.nodes[at].value)
 		case "callFrame":
 			first = 0
 			return d.value(&f)

@@ -74,7 +74,7 @@ func (w *window) period(start float64) int64 {
 }
 
 // addProfiles adds the samples of all profiles, whose clocks are the same one.
-func (d *decoder) addProfiles(anchor events.Anchor) error {
+func (d *decoder) addProfiles() error {
 	scope := d.b.NewScope()
 	first, last := math.Inf(1), math.Inf(-1)
 	windows := make([]window, len(d.profiles))
@@ -86,36 +86,29 @@ func (d *decoder) addProfiles(anchor events.Anchor) error {
 	}
 	isTimed := first >= 0 && last < 1<<52 // a number, and of a clock in microseconds
 	for i, p := range d.profiles {
+		err := d.fillStacks(&p.tree)
 		switch {
-		case p.isHeap:
+		case err != nil:
 		case windows[i].number == 0:
-			if err := d.addHits(scope, p); err != nil {
-				return err
-			}
+			err = d.addNodes(scope, p)
 		case !isTimed:
 			d.b.Stats.Dropped++
 		default:
-			if err := d.addProfile(scope, p, windows[i].period(p.start), first); err != nil {
-				return err
-			}
+			err = d.addSamples(scope, p, &windows[i], first)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if isTimed {
-		d.b.Shift(d.begin(first, last, anchor))
+		d.b.Shift(d.begin(first))
 	}
-	for _, p := range d.profiles {
-		if p.isHeap {
-			if err := d.addHeap(scope, p, anchor); err != nil {
-				return err
-			}
-		}
-	}
+	d.b.SetClock()
 	return nil
 }
 
-// begin returns the Unix time, in nanoseconds, of the first moment.
-func (d *decoder) begin(first, last float64, anchor events.Anchor) uint64 {
-	length := uint64((last - first) * 1000)
+// begin returns the Unix time, in nanoseconds, of the first moment, or 0 if it is unknown.
+func (d *decoder) begin(first float64) uint64 {
 	switch {
 	case first >= events.Year2000*1e6: // a Unix time
 		return uint64(first) * 1000
@@ -123,25 +116,22 @@ func (d *decoder) begin(first, last float64, anchor events.Anchor) uint64 {
 		first >= d.firstEvent:
 		return uint64(d.began.UnixNano()) + uint64((first-d.firstEvent)*1000)
 	}
-	d.b.GuessClock()
-	if anchor.EndNanos <= length {
-		return 0
-	}
-	return anchor.EndNanos - length
+	return 0
 }
 
-// stackKey identifies a stack: its node, and the node of the previous stack if it is on top of that.
-type stackKey struct{ node, before int32 }
+// state is a state of the machine on top of the stack of a node.
+type state struct{ node, before int32 }
 
-// addProfile adds the samples of a profile, at times since first.
-func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, period int64, first float64) error {
-	cpu := events.Type{Name: "cpu", Unit: "nanoseconds"}
+// addSamples adds the samples of a profile, at times since first.
+func (d *decoder) addSamples(scope compact.ScopeIndex, p *profile, w *window, first float64) error {
 	to := d.b.NewProfile(scope, events.Profile{
-		Sample: events.Type{Name: "samples", Unit: "count"}, Period: cpu, Every: period,
+		Sample: events.Type{Name: "samples", Unit: "count"}, Period: cpu, Every: w.period(p.start),
 		Shape: compact.Shape{Timestamps: true},
 	})
+	nanos := func(t float64) uint64 { return uint64(max(0, t-first) * 1000) }
+	d.b.SetWindow(to, nanos(w.earliest), nanos(w.latest))
 	attributes := d.attributesOf(p)
-	stacks := map[stackKey]dictionary.StackIndex{}
+	states := map[state]int32{}
 	before := int32(none)
 	for at, t := range p.samples() {
 		if err := d.b.Check(0); err != nil {
@@ -151,73 +141,78 @@ func (d *decoder) addProfile(scope compact.ScopeIndex, p *profile, period int64,
 			d.b.Stats.Dropped++
 			continue
 		}
-		n := &p.nodes[at]
-		if n.kind == idle {
+		n, node := &p.nodes[at], p.stackNode(at)
+		switch n.kind {
+		case idle:
 			d.b.Stats.Filtered++
 			before = none
 			continue
+		case above:
+			key, isKnown := state{at, before}, false
+			if node, isKnown = states[key]; !isKnown {
+				node = d.stacks.Add(p.stackNode(before), n.location)
+				states[key] = node
+				if err := d.b.Grow(events.NodeBytes + stateBytes); err != nil {
+					return err
+				}
+			}
 		}
-		key := stackKey{node: at, before: none}
-		if n.kind == above {
-			key.before = before
-		}
-		stack, ok := stacks[key]
+		stack, ok := d.stacks.Stack(&d.b, node)
 		if !ok {
-			stack = d.stackOf(&p.tree, key.node, key.before)
-			stacks[key] = stack
-		}
-		if stack == unreadable {
 			d.b.Stats.Dropped++
 			continue
 		}
 		if n.kind == ordinary {
 			before = at
 		}
-		d.b.Event(to, compact.Identity{Stack: stack, Attributes: attributes},
-			compact.Observation{Timestamp: uint64((t - first) * 1000)})
-	}
-	if p.end > 0 {
-		d.b.Widen(to, uint64(max(0, p.start-first)*1000), uint64(max(0, p.end-first)*1000))
+		d.b.Event(to, compact.Identity{Stack: stack, Attributes: attributes}, compact.Observation{Timestamp: nanos(t)})
 	}
 	return nil
 }
 
-// addHits adds a profile that has no samples, but counts them at its nodes.
-func (d *decoder) addHits(scope compact.ScopeIndex, p *profile) error {
-	hits := 0.0
+// stateBytes is the memory of a state in a map.
+const stateBytes = 48
+
+var cpu = events.Type{Name: "cpu", Unit: "nanoseconds"}
+
+// addNodes adds a profile that has no samples, but values at its nodes: how many there were, or in a heap profile the
+// bytes that the functions allocated and that are still in use.
+func (d *decoder) addNodes(scope compact.ScopeIndex, p *profile) error {
+	sum := 0.0
 	for i := range p.nodes {
-		hits += p.nodes[i].hits
+		sum += p.nodes[i].value
 	}
-	if !(hits >= 1 && hits < 1<<52) {
+	if !p.isHeap && !(sum >= 1 && sum < 1<<52) {
 		return nil
 	}
-	cpu := events.Type{Name: "cpu", Unit: "nanoseconds"}
-	to := d.b.NewProfile(scope, events.Profile{
-		Sample: events.Type{Name: "samples", Unit: "count"}, Period: cpu, Every: int64(max(0, (p.end-p.start)/hits*1000)),
-		Shape: compact.Shape{Values: true},
-	})
+	made := events.Profile{Sample: events.Type{Name: "inuse_space", Unit: "bytes"},
+		Period: events.Type{Name: "space", Unit: "bytes"}, Shape: compact.Shape{Values: true}}
+	if !p.isHeap {
+		made.Sample, made.Period = events.Type{Name: "samples", Unit: "count"}, cpu
+		made.Every = int64(max(0, (p.end-p.start)/sum*1000))
+	}
+	to := d.b.NewProfile(scope, made)
+	if !p.isHeap {
+		d.b.SetWindow(to, 0, uint64(max(0, min(p.end-p.start, 1<<52))*1000))
+	}
 	attributes := d.attributesOf(p)
 	for i := range p.nodes {
 		if err := d.b.Check(0); err != nil {
 			return err
 		}
 		n := &p.nodes[i]
-		if n.hits < 1 {
-			continue
-		}
-		if n.kind == idle {
-			d.b.Stats.Filtered += int(n.hits)
-			continue
-		}
-		stack := d.stackOf(&p.tree, int32(i), none)
-		if stack == unreadable {
+		stack, ok := d.stacks.Stack(&d.b, p.stackNode(int32(i)))
+		switch {
+		case n.value == 0:
+		case n.kind == idle:
+			d.b.Stats.Filtered += int(n.value)
+		case !ok || !(n.value > 0 && n.value < math.MaxInt64):
 			d.b.Stats.Dropped++
-			continue
+		default:
+			d.b.Stats.Events++
+			d.b.Observe(to, compact.Identity{Stack: stack, Attributes: attributes}, compact.Observation{Value: int64(n.value)})
 		}
-		d.b.Stats.Events++
-		d.b.Observe(to, compact.Identity{Stack: stack, Attributes: attributes}, compact.Observation{Value: int64(n.hits)})
 	}
-	d.b.SetWindow(to, 0, uint64(max(0, min(p.end-p.start, 1<<52))*1000))
 	return nil
 }
 

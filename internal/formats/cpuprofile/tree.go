@@ -6,6 +6,7 @@ package cpuprofile
 import (
 	"math"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
@@ -27,8 +28,7 @@ type node struct {
 	isDefined bool // and not only referred to
 	kind      nodeKind
 	location  int32
-	selfSize  float64 // bytes, in a heap profile
-	hits      float64 // samples
+	value     float64 // samples, or in a heap profile bytes
 }
 
 type nodeKind uint8
@@ -86,10 +86,8 @@ func (d *decoder) define(n *node, f *callFrame, first int64) {
 	case "":
 		name = "(anonymous)"
 	}
-	intern := d.b.Dict.Strings.Intern
 	function := dictionary.Function{
-		Name: intern(d.b.CleanString(name)), Filename: intern(d.b.CleanString(f.URL)),
-		StartLine: fromOne(f.LineNumber, first),
+		Name: d.b.InternString(name), Filename: d.b.InternString(f.URL), StartLine: fromOne(f.LineNumber, first),
 	}
 	n.location = d.b.Frame(function, function.StartLine, fromOne(f.ColumnNumber, first))
 }
@@ -102,31 +100,22 @@ func fromOne(n *int64, first int64) int64 {
 	return *n - first + 1
 }
 
-// unreadable is the stack of a node that has none.
-const unreadable dictionary.StackIndex = -1
+// fillStacks makes the nodes of a tree the tree of stacks, which end below the root.
+func (d *decoder) fillStacks(t *tree) error {
+	d.stacks.Reset()
+	for i := range t.nodes {
+		if err := d.b.Check(0); err != nil {
+			return err
+		}
+		d.stacks.Add(t.stackNode(t.nodes[i].parent), t.nodes[i].location)
+	}
+	return d.b.Grow(events.NodeBytes * len(t.nodes))
+}
 
-// stackOf interns a stack: the node and its ancestors, or if the node is above another stack, itself and that stack:
-// before and its ancestors. It returns unreadable if the stack is too deep or a circle, or if all stacks have too many
-// nodes.
-func (d *decoder) stackOf(t *tree, at, before int32) dictionary.StackIndex {
-	d.stack = d.stack[:0]
-	if n := t.nodes[at]; n.kind == above {
-		d.stack = append(d.stack, n.location)
-		at = before
+// stackNode returns the node of the stack that ends in a node of the tree.
+func (t *tree) stackNode(at int32) int32 {
+	if at == none || !t.nodes[at].isDefined || t.nodes[at].kind == root {
+		return events.NoNode
 	}
-	for depth := 0; at != none; depth++ {
-		n := t.nodes[at]
-		if !n.isDefined || n.kind == root {
-			break
-		}
-		if depth == maxDepth || d.nodesLeft == 0 {
-			return unreadable
-		}
-		d.nodesLeft--
-		if n.location != 0 {
-			d.stack = append(d.stack, n.location)
-		}
-		at = n.parent
-	}
-	return d.b.Dict.Stacks.Intern(d.stack)
+	return at
 }

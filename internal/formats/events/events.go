@@ -178,11 +178,28 @@ func (b *Builder) Check(more int) error {
 	return b.meter.GrowTo(b.parserBytes + more + b.BuildBytes())
 }
 
-// GuessClock records that the times of all profiles follow from the anchor.
-func (b *Builder) GuessClock() {
-	set := b.ClockGuess()
-	for p := range b.windows {
-		b.Header(compact.ProfileIndex(p)).Attributes = set
+// SetClock places the profiles in time. If their times are not Unix times, the last one becomes the anchor, and so does
+// the time of a profile that has none.
+func (b *Builder) SetClock() {
+	first, last := uint64(math.MaxUint64), uint64(0)
+	for _, w := range b.windows {
+		if w.isSet {
+			first, last = min(first, w.first), max(last, w.last)
+		}
+	}
+	end := b.anchor.EndNanos
+	isUnix := first >= Year2000*1e9
+	if !isUnix && end > last {
+		b.Shift(end - last)
+	}
+	for i, w := range b.windows {
+		p := compact.ProfileIndex(i)
+		if !w.isSet || !isUnix {
+			b.Header(p).Attributes = b.ClockGuess()
+		}
+		if !w.isSet && end > 0 {
+			b.SetWindow(p, end, end)
+		}
 	}
 }
 

@@ -23,7 +23,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -40,8 +39,7 @@ var ErrNotProfile = errors.New("there is no thread of the Firefox Profiler in th
 
 // Decode returns the profiles of a file.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{options: options, tree: events.NewCallTree(len(data)), profiles: map[profileKey]compact.ProfileIndex{},
-		first: math.MaxUint64}
+	d := decoder{tree: events.NewCallTree(len(data)), profiles: map[profileKey]compact.ProfileIndex{}}
 	return d.Run(options, parserFactor*len(data), len(data), func() error {
 		d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n")))}
 		d.scope = d.NewScope()
@@ -51,26 +49,19 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 		if d.threads == 0 {
 			return ErrNotProfile
 		}
-		if d.first < events.Year2000*1e9 {
-			d.GuessClock()
-			if end := options.Anchor.EndNanos; end > d.last {
-				d.Shift(end - d.last)
-			}
-		}
+		d.SetClock()
 		return nil
 	})
 }
 
 type decoder struct {
 	events.Builder
-	options events.Options
 	json    wire.JSON
 	scope   compact.ScopeIndex
 	tree    *events.CallTree
 	threads int // number of them
 
-	profiles    map[profileKey]compact.ProfileIndex
-	first, last uint64 // of all times, in nanoseconds
+	profiles map[profileKey]compact.ProfileIndex
 }
 
 // meta describes the profile of a process.

@@ -206,6 +206,5 @@ func (s *samples) key(m *meta) (key profileKey, factor float64) {
 }
 
 func (d *decoder) observe(key profileKey, id compact.Identity, timestamp uint64, value int64) {
-	d.first, d.last = min(d.first, timestamp), max(d.last, timestamp)
 	d.Event(d.profileOf(key), id, compact.Observation{Timestamp: timestamp, Value: value})
 }

@@ -257,26 +257,16 @@ func (d *decoder) finish() {
 	if !d.options.WithoutUnfinished {
 		d.endAll()
 	}
-	begin := d.wallClock()
 	length := uint64(d.now - d.start)
 	for _, p := range d.profiles {
 		d.b.SetWindow(p, 0, length)
 	}
-	d.b.Shift(begin)
-}
-
-// wallClock returns the wall-clock time of the first event.
-func (d *decoder) wallClock() uint64 {
-	length := uint64(d.now - d.start)
 	if d.clock != nil {
 		const latest = 1 << 62 // in the year 2116
 		begin := d.clock.Wall.UnixNano() - int64(d.clock.Trace-d.start)
 		if d.clock.Wall.Unix() > 0 && begin > 0 && begin < latest && length < latest {
-			return uint64(begin)
+			d.b.Shift(uint64(begin))
 		}
 	}
-	if d.b.GuessClock(); d.options.Anchor.EndNanos < length {
-		return 0
-	}
-	return d.options.Anchor.EndNanos - length
+	d.b.SetClock()
 }

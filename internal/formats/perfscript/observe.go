@@ -48,10 +48,6 @@ func (d *decoder) observe() {
 		d.b.Observe(p, id, compact.Observation{Value: value})
 		return
 	}
-	if d.b.Stats.Events == 0 {
-		d.first = h.timestamp
-	}
-	d.first, d.last = min(d.first, h.timestamp), max(d.last, h.timestamp)
 	d.b.Event(p, id, compact.Observation{Timestamp: h.timestamp, Value: value})
 }
 

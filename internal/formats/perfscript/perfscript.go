@@ -48,7 +48,7 @@ const maxDepth = 4096
 // have a value, and a timestamp if the text has times.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{
-		profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[int64]compact.ScopeIndex{}, anchor: options.Anchor,
+		profiles: map[profileKey]compact.ProfileIndex{}, scopes: map[int64]compact.ScopeIndex{},
 	}
 	return d.b.Run(options, parserFactor*len(data), len(data), func() error {
 		text := strings.TrimPrefix(string(data), byteOrderMark)
@@ -70,7 +70,10 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 			return ErrNotPerf
 		}
 		d.putMainFirst()
-		d.setClock()
+		if d.layout.anchor == byTime {
+			d.b.Shift(d.reference)
+		}
+		d.b.SetClock()
 		return nil
 	})
 }
@@ -78,14 +81,11 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 type decoder struct {
 	b        events.Builder
 	layout   layout
-	anchor   events.Anchor
 	profiles map[profileKey]compact.ProfileIndex
 	scopes   map[int64]compact.ScopeIndex // by process
 
 	// reference is the wall-clock time at which the clock was 0, if the text states it.
-	reference    int64
-	hasReference bool
-	first, last  uint64 // of all samples
+	reference uint64
 
 	// main is the main binary, which readers of pprof expect to be the first mapping: the outermost file of the first
 	// stack that has one. A stack begins with its leaf, hence often with the kernel or a library. root is that of the
@@ -164,7 +164,7 @@ func (d *decoder) comment(line string) {
 		wall, ok := seconds(m[1], m[2])
 		clock, ok2 := seconds(m[3], m[4])
 		if ok && ok2 && wall >= clock {
-			d.reference, d.hasReference = int64(wall-clock), true
+			d.reference = wall - clock
 		}
 	}
 }
@@ -288,25 +288,4 @@ func (d *decoder) sample() {
 	d.main = cmp.Or(d.main, d.root)
 	d.observe()
 	d.stack, d.inlined, d.inSample, d.isDeep, d.root, d.hasChain = d.stack[:0], d.inlined[:0], false, false, 0, false
-}
-
-// setClock moves all times to the wall clock. Without times, all samples are taken to be from the moment at which the
-// recording ended.
-func (d *decoder) setClock() {
-	switch {
-	case d.layout.anchor != byTime:
-		d.b.GuessClock()
-		if end := d.anchor.EndNanos; end != 0 {
-			for _, p := range d.profiles {
-				d.b.SetWindow(p, end, end)
-			}
-		}
-	case d.hasReference:
-		d.b.Shift(uint64(d.reference))
-	case d.first < events.Year2000*1e9: // else it is a Unix time
-		d.b.GuessClock()
-		if d.anchor.EndNanos > d.last {
-			d.b.Shift(d.anchor.EndNanos - d.last)
-		}
-	}
 }

@@ -111,7 +111,6 @@ func (t *timeline) advance(at float64) {
 	}
 	d.Event(t.to, id, compact.Observation{Timestamp: uint64(end), Value: length})
 	d.Widen(t.to, uint64(end-min(length, end)), uint64(end))
-	d.first, d.last = min(d.first, uint64(end-min(length, end))), max(d.last, uint64(end))
 }
 
 const childBytes = 48

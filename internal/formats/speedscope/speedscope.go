@@ -47,7 +47,7 @@ var ErrNotSpeedscope = errors.New("there are no profiles for speedscope in the J
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
 	d := decoder{
 		options: options, data: bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n"), tree: events.NewCallTree(len(data)),
-		profiles: map[profileKey]compact.ProfileIndex{}, first: math.MaxUint64,
+		profiles: map[profileKey]compact.ProfileIndex{},
 	}
 	return d.Run(options.Options, parserFactor*len(data), len(data), func() error {
 		if err := d.read(); err != nil {
@@ -56,7 +56,7 @@ func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, erro
 		if d.number == 0 {
 			return ErrNotSpeedscope
 		}
-		d.finish()
+		d.SetClock()
 		return nil
 	})
 }
@@ -72,8 +72,6 @@ type decoder struct {
 	scope   compact.ScopeIndex
 
 	profiles map[profileKey]compact.ProfileIndex
-	// first and last are those of the times of evented profiles, in nanoseconds of their clock.
-	first, last uint64
 	// Scratch.
 	stack []int32
 }
@@ -231,21 +229,4 @@ func (d *decoder) profileOf(key profileKey) compact.ProfileIndex {
 		d.profiles[key] = p
 	}
 	return p
-}
-
-// finish places the profiles in time: those of a clock that is not Unix time end at the anchor.
-func (d *decoder) finish() {
-	anchor := d.options.Anchor.EndNanos
-	if d.first <= d.last && d.first < events.Year2000*1e9 {
-		d.GuessClock()
-		if anchor > d.last {
-			d.Shift(anchor - d.last)
-		}
-	}
-	for key, p := range d.profiles {
-		if !key.isTimed && anchor > 0 {
-			d.SetWindow(p, anchor, anchor)
-			d.Header(p).Attributes = d.ClockGuess()
-		}
-	}
 }

@@ -101,13 +101,12 @@ func (d *decoder) add(snapshot *object) error {
 	if err := d.each(get[*object](snapshot, "segments"), d.addSegment); err != nil {
 		return err
 	}
-	if d.last == 0 {
-		d.last = d.anchor
-		d.b.GuessClock()
-	}
 	for _, p := range d.profiles {
-		d.b.Widen(p, d.last, d.last)
+		if d.last > 0 {
+			d.b.Widen(p, d.last, d.last)
+		}
 	}
+	d.b.SetClock()
 	return nil
 }
 
@@ -135,12 +134,14 @@ func (d *decoder) each(values *object, use func(*object) error) error {
 // addEntry adds an entry of a device's history.
 func (d *decoder) addEntry(device int64, entry *object) error {
 	time := events.UnixNanos(get[int64](entry, "time_us"))
+	if time > 0 {
+		d.b.Widen(d.profiles[allocatedSpace], time, time)
+	}
 	d.last = max(d.last, time)
 	if time = cmp.Or(time, d.anchor); time == 0 {
 		d.b.Stats.Dropped++
 		return nil
 	}
-	d.b.Widen(d.profiles[allocatedSpace], time, time)
 	if get[string](entry, "action") != "alloc" {
 		return nil
 	}

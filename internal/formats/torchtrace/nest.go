@@ -179,7 +179,19 @@ func (d *decoder) finish() error {
 			}
 		}
 	}
-	d.setClock()
+	for _, p := range d.profiles {
+		if p > 0 { // each is of the whole trace
+			d.b.Widen(p-1, uint64(d.first), uint64(d.last))
+		}
+	}
+	d.b.Shift(uint64(max(d.base, 0)))
+	d.b.SetClock()
+	for _, p := range d.profiles {
+		if p > 0 {
+			h := d.b.Header(p - 1)
+			h.Attributes = d.with(h.Attributes, d.number(AttributeRank, d.rank), d.number(AttributeWorldSize, d.worldSize))
+		}
+	}
 	return nil
 }
 
@@ -195,21 +207,4 @@ func (d *decoder) addKernel(s *span) {
 	if launch != unknown && s.start > launch.start {
 		d.observe(launchDelay, node, set, s.start, s.start-launch.start)
 	}
-}
-
-// setClock sets the times of all profiles, which are those of the whole trace, and their attributes.
-func (d *decoder) setClock() {
-	guess, shift := dictionary.AttributeSetIndex(0), uint64(max(d.base, 0))
-	if d.base <= 0 && d.first < events.Year2000*1e9 {
-		guess = d.b.ClockGuess()
-		shift = d.options.Anchor.EndNanos - min(uint64(d.last), d.options.Anchor.EndNanos)
-	}
-	set := d.with(guess, d.number(AttributeRank, d.rank), d.number(AttributeWorldSize, d.worldSize))
-	for _, p := range d.profiles {
-		if p > 0 {
-			d.b.Header(p - 1).Attributes = set
-			d.b.Widen(p-1, uint64(d.first), uint64(d.last))
-		}
-	}
-	d.b.Shift(shift)
 }
