@@ -4,7 +4,6 @@
 package cpuprofile
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -27,7 +26,7 @@ func (d *decoder) readEvent() error {
 		return err
 	}
 	var event traceEvent
-	if err := d.value(&event); err != nil {
+	if err := d.json.Read(&event); err != nil {
 		return err
 	}
 	d.numEvents++
@@ -68,7 +67,7 @@ func (d *decoder) readProfileEvent(event *traceEvent) error {
 	}
 	part := chunk{at: event.TS}
 	whole := d.json
-	d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(event.Args))}
+	d.json = wire.NewJSON(event.Args)
 	err := d.readArgs(p, &part)
 	d.json = whole
 	if d.b.Check(0) == nil && err != nil { // it is not what it should be

@@ -14,7 +14,7 @@ import (
 )
 
 func (d *decoder) read(data []byte) error {
-	d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(data))}
+	d.json = wire.NewJSON(data)
 	if bytes.HasPrefix(data, []byte("[")) {
 		err := d.json.Array(d.readEvent)
 		if d.numEvents > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
@@ -45,7 +45,7 @@ func (d *decoder) readMetadata() error {
 	var metadata struct {
 		StartTime json.RawMessage `json:"startTime"`
 	}
-	if err := d.value(&metadata); err != nil {
+	if err := d.json.Read(&metadata); err != nil {
 		return err
 	}
 	var text string
@@ -53,12 +53,6 @@ func (d *decoder) readMetadata() error {
 		d.began, _ = time.Parse(time.RFC3339, text)
 	}
 	return nil
-}
-
-// value reads the next value into to. A value of another type is ignored.
-func (d *decoder) value(to any) error {
-	_, err := d.json.Value(to)
-	return err
 }
 
 // readField reads a field of a profile. What it has of samples goes to c.
@@ -69,15 +63,15 @@ func (d *decoder) readField(p *profile, c *chunk, key string) error {
 	case "head":
 		return d.readHead(p, none, 0)
 	case "samples":
-		return d.value(&c.samples)
+		return d.json.Read(&c.samples)
 	case "timeDeltas":
-		return d.value(&c.deltas)
+		return d.json.Read(&c.deltas)
 	case "timestamps":
-		return d.value(&c.timestamps)
+		return d.json.Read(&c.timestamps)
 	case "startTime":
-		return d.value(&p.start)
+		return d.json.Read(&p.start)
 	case "endTime":
-		return d.value(&p.end)
+		return d.json.Read(&p.end)
 	}
 	return d.json.Skip()
 }
@@ -93,7 +87,7 @@ func (d *decoder) readNode(p *profile) error {
 		CallFrame callFrame `json:"callFrame"`
 		HitCount  float64   `json:"hitCount"`
 	}
-	if err := d.value(&n); err != nil {
+	if err := d.json.Read(&n); err != nil {
 		return err
 	}
 	before := len(p.nodes)
@@ -132,25 +126,25 @@ func (d *decoder) readHead(p *profile, parent int32, depth int) error {
 			return d.json.Array(func() error { return d.readHead(p, at, depth+1) })
 		case "id":
 			var id int64
-			err := d.value(&id)
+			err := d.json.Read(&id)
 			p.index[id] = at
 			return err
 		case "selfSize":
 			p.isHeap = true
-			return d.value(&p.nodes[at].value)
+			return d.json.Read(&p.nodes[at].value)
 		case "hitCount":
-			return d.value(&p.nodes[at].value)
+			return d.json.Read(&p.nodes[at].value)
 		case "callFrame":
 			first = 0
-			return d.value(&f)
+			return d.json.Read(&f)
 		case "functionName":
-			return d.value(&f.FunctionName)
+			return d.json.Read(&f.FunctionName)
 		case "url":
-			return d.value(&f.URL)
+			return d.json.Read(&f.URL)
 		case "lineNumber":
-			return d.value(&f.LineNumber)
+			return d.json.Read(&f.LineNumber)
 		case "columnNumber":
-			return d.value(&f.ColumnNumber)
+			return d.json.Read(&f.ColumnNumber)
 		}
 		return d.json.Skip()
 	})

@@ -220,10 +220,7 @@ func (d *decoder) attributesOf(p *profile) dictionary.AttributeSetIndex {
 	if !p.isOfBrowser {
 		return 0
 	}
-	attributes := []int32{d.b.IntAttribute(events.AttributeProcessID, p.process),
-		d.b.IntAttribute(events.AttributeThreadID, p.thread)}
-	if name := d.threadNames[threadKey{p.process, p.thread}]; name != "" {
-		attributes = append(attributes, d.b.StringAttribute(events.AttributeThreadName, name))
-	}
-	return d.b.Dict.AttributeSets.Intern(attributes)
+	return d.b.AddAttributes(0, d.b.NumberAttribute(events.AttributeProcessID, p.process, true),
+		d.b.NumberAttribute(events.AttributeThreadID, p.thread, true),
+		d.b.TextAttribute(events.AttributeThreadName, d.threadNames[threadKey{p.process, p.thread}]))
 }

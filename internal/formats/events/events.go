@@ -108,9 +108,17 @@ type Builder struct {
 	// parserBytes is what the translator itself takes, and steps counts the calls of Check.
 	parserBytes, steps int
 	// windows are those of the profiles with timestamps, by index.
-	windows []window
+	windows  []window
+	profiles map[profileKey]compact.ProfileIndex
 
-	lines []dictionary.Line
+	// Scratch.
+	lines      []dictionary.Line
+	attributes []int32
+}
+
+type profileKey struct {
+	scope   compact.ScopeIndex
+	profile Profile
 }
 
 type window struct {
@@ -122,7 +130,7 @@ type window struct {
 func (b *Builder) Reset(o Options) {
 	b.Assembler.Reset()
 	b.Dict, b.Stats, b.anchor, b.windows = b.Dictionary(), Stats{}, o.Anchor, b.windows[:0]
-	b.meter, b.parserBytes, b.steps = o.Meter, 0, 0
+	b.meter, b.parserBytes, b.steps, b.profiles = o.Meter, 0, 0, nil
 	b.maxStringBytes = o.MaxStringBytes
 	if b.maxStringBytes <= 0 {
 		b.maxStringBytes = DefaultMaxStringBytes
@@ -215,6 +223,20 @@ func (b *Builder) ClockGuess() dictionary.AttributeSetIndex {
 // NewScope adds a scope without a name to a resource without attributes.
 func (b *Builder) NewScope() compact.ScopeIndex {
 	return b.Scope(b.Resource(pcommon.NewResource(), ""), pcommon.NewInstrumentationScope(), "")
+}
+
+// InternProfile returns the profile of a scope, which it adds the first time.
+func (b *Builder) InternProfile(scope compact.ScopeIndex, profile Profile) compact.ProfileIndex {
+	key := profileKey{scope, profile}
+	p, isKnown := b.profiles[key]
+	if !isKnown {
+		if b.profiles == nil {
+			b.profiles = map[profileKey]compact.ProfileIndex{}
+		}
+		p = b.NewProfile(scope, profile)
+		b.profiles[key] = p
+	}
+	return p
 }
 
 // NewProfile adds a profile to a scope.
@@ -317,14 +339,31 @@ func (b *Builder) Attribute(key string, value dictionary.Value) int32 {
 	return int32(b.Dict.Attributes.Intern(dictionary.Attribute{Key: b.Dict.Strings.Intern(key), Value: value}))
 }
 
-// IntAttribute interns an attribute with a number.
-func (b *Builder) IntAttribute(key string, value int64) int32 {
+// NumberAttribute interns an attribute with a number, if it is known. 0 is no attribute.
+func (b *Builder) NumberAttribute(key string, value int64, isKnown bool) int32 {
+	if !isKnown {
+		return 0
+	}
 	return b.Attribute(key, dictionary.IntValue(value))
 }
 
-// StringAttribute interns an attribute with a string of the payload.
-func (b *Builder) StringAttribute(key, value string) int32 {
+// TextAttribute interns an attribute with a string of the payload, if there is one. 0 is no attribute.
+func (b *Builder) TextAttribute(key, value string) int32 {
+	if value == "" {
+		return 0
+	}
 	return b.Attribute(key, dictionary.StringValue(b.CleanString(value)))
+}
+
+// AddAttributes interns a set and more attributes. Those that are 0 are left out.
+func (b *Builder) AddAttributes(set dictionary.AttributeSetIndex, more ...int32) dictionary.AttributeSetIndex {
+	b.attributes = append(b.attributes[:0], b.Dict.AttributeSets.At(set)...)
+	for _, attribute := range more {
+		if attribute != 0 {
+			b.attributes = append(b.attributes, attribute)
+		}
+	}
+	return b.Dict.AttributeSets.Intern(b.attributes)
 }
 
 // CutLast cuts the last word off a line of text, and the blanks around it.

@@ -19,7 +19,6 @@
 package firefox
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,9 +38,9 @@ var ErrNotProfile = errors.New("there is no thread of the Firefox Profiler in th
 
 // Decode returns the profiles of a file.
 func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{tree: events.NewCallTree(len(data)), profiles: map[profileKey]compact.ProfileIndex{}}
+	d := decoder{tree: events.NewCallTree(len(data))}
 	return d.Run(options, parserFactor*len(data), len(data), func() error {
-		d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n")))}
+		d.json = wire.NewJSON(data)
 		d.scope = d.NewScope()
 		if err := d.readProcess(0); err != nil {
 			return fmt.Errorf("read JSON: %w", err)
@@ -60,8 +59,6 @@ type decoder struct {
 	scope   compact.ScopeIndex
 	tree    *events.CallTree
 	threads int // number of them
-
-	profiles map[profileKey]compact.ProfileIndex
 }
 
 // meta describes the profile of a process.

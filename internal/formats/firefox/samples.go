@@ -4,7 +4,9 @@
 package firefox
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
@@ -30,76 +32,41 @@ const (
 var null = math.NaN()
 
 func (d *decoder) readSamples(s *samples) error {
-	columns := map[string]any{
+	var weightType string
+	err := d.readColumns(map[string]any{
 		"stack": &s.stack, "time": &s.time, "timeDeltas": &s.deltas, "weight": &s.weight, "threadCPUDelta": &s.cpu,
-	}
-	schema := map[string]int{}
-	return d.json.Object(func(key string) error {
-		switch column, ok := columns[key]; {
-		case ok:
-			return d.value(column)
-		case key == "schema":
-			return d.value(&schema)
-		case key == "data":
-			return d.json.Array(func() error { return d.readRow(schema, columns) })
-		case key == "weightType":
-			var weightType string
-			err := d.value(&weightType)
-			if weightType != "" {
-				s.weightType = weightType
-			}
-			return err
-		}
-		return d.json.Skip()
+		"weightType": &weightType,
 	})
+	s.weightType = cmp.Or(weightType, s.weightType)
+	return err
 }
 
-// profileKey is what distinguishes the profiles that are made.
-type profileKey struct {
-	typ    events.Type
-	period int64
-	// isCounted means that each sample counts as one, and has a time alone.
-	isCounted bool
-}
+// The profiles that are made.
+var (
+	cpuTime   = ofType("cpu", "nanoseconds")
+	wallTime  = ofType("wall", "nanoseconds")
+	allocated = ofType("alloc_space", "bytes")
+)
 
-func (d *decoder) profileOf(key profileKey) compact.ProfileIndex {
-	p, known := d.profiles[key]
-	if !known {
-		period := key.typ
-		if key.typ.Unit == "count" {
-			period = events.Type{Name: "wall", Unit: "nanoseconds"}
-		}
-		shape := compact.Shape{Timestamps: true, Values: !key.isCounted}
-		p = d.NewProfile(d.scope, events.Profile{Sample: key.typ, Period: period, Every: key.period, Shape: shape})
-		d.profiles[key] = p
-	}
-	return p
+func ofType(name, unit string) events.Profile {
+	t := events.Type{Name: name, Unit: unit}
+	return events.Profile{Sample: t, Period: t, Every: 1, Shape: compact.Shape{Timestamps: true, Values: true}}
 }
 
 // addThreads adds the samples of all threads: first of those that share tables, so that these are read once.
 func (d *decoder) addThreads(p *process) error {
-	isFilled := false
-	for _, t := range p.threads {
+	own := func(t *thread) int { return min(len(t.stacks.frame), 1) }
+	slices.SortStableFunc(p.threads, func(a, b *thread) int { return own(a) - own(b) })
+	for i, t := range p.threads {
+		from := &p.shared
 		if t.hasStacks() {
-			continue
+			t.share(from)
+			from = &t.tables
 		}
-		if !isFilled {
-			isFilled = true
-			if err := d.fillTree(&resolver{tables: &p.shared, libs: p.libs}); err != nil {
+		if i == 0 || t.hasStacks() {
+			if err := d.fillTree(&resolver{tables: from, libs: p.libs}); err != nil {
 				return err
 			}
-		}
-		if err := d.addThread(p, t); err != nil {
-			return err
-		}
-	}
-	for _, t := range p.threads {
-		if !t.hasStacks() {
-			continue
-		}
-		t.share(&p.shared)
-		if err := d.fillTree(&resolver{tables: &t.tables, libs: p.libs}); err != nil {
-			return err
 		}
 		if err := d.addThread(p, t); err != nil {
 			return err
@@ -122,26 +89,18 @@ func (d *decoder) addThread(p *process, t *thread) error {
 }
 
 func (d *decoder) threadAttributes(t *thread) dictionary.AttributeSetIndex {
-	var set []int32
-	for _, number := range []struct {
-		key string
-		id  id
-	}{{events.AttributeProcessID, t.pid}, {events.AttributeThreadID, t.tid}} {
-		if v, err := strconv.ParseInt(string(number.id), 10, 64); err == nil {
-			set = append(set, d.IntAttribute(number.key, v))
-		}
-	}
-	if t.name != "" {
-		set = append(set, d.StringAttribute(events.AttributeThreadName, t.name))
-	}
-	return d.Dict.AttributeSets.Intern(set)
+	process, processErr := strconv.ParseInt(string(t.pid), 10, 64)
+	thread, threadErr := strconv.ParseInt(string(t.tid), 10, 64)
+	return d.AddAttributes(0, d.NumberAttribute(events.AttributeProcessID, process, processErr == nil),
+		d.NumberAttribute(events.AttributeThreadID, thread, threadErr == nil),
+		d.TextAttribute(events.AttributeThreadName, t.name))
 }
 
 // nanosPer has the units of CPU time. Cycles are not a time.
 var nanosPer = map[string]float64{"ns": 1, "µs": 1e3, "us": 1e3, "ms": 1e6}
 
 func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.AttributeSetIndex) error {
-	key, factor := s.key(&p.meta)
+	to, factor := s.profile(&p.meta)
 	cpu := nanosPer[p.meta.Units.CPU]
 	start, _ := events.Scaled(p.meta.StartTime, 1e6)
 	at := 0.0 // milliseconds since then
@@ -163,7 +122,7 @@ func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.Attri
 		timestamp := uint64(start + int64(since))
 		id := compact.Identity{Stack: stack, Attributes: attributes}
 		if used := math.Round(s.cpu.at(i) * cpu); used > 0 && used < math.MaxInt64 {
-			d.observe(profileKey{typ: events.Type{Name: "cpu", Unit: "nanoseconds"}, period: 1}, id, timestamp, int64(used))
+			d.observe(cpuTime, id, timestamp, int64(used))
 		}
 		if node == events.NoNode { // what was not sampled
 			d.Stats.Filtered++
@@ -174,10 +133,10 @@ func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.Attri
 			weight = math.Round(s.weight.at(i) * factor)
 		}
 		switch {
-		case weight == 0, key.typ.Name == allocated.Name && weight < 0: // an allocation that was freed
+		case weight == 0, to == allocated && weight < 0: // an allocation that was freed
 			d.Stats.Filtered++
 		case weight > 0 && weight < math.MaxInt64:
-			d.observe(key, id, timestamp, int64(weight))
+			d.observe(to, id, timestamp, int64(weight))
 		default:
 			d.Stats.Dropped++
 		}
@@ -185,26 +144,24 @@ func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.Attri
 	return nil
 }
 
-var allocated = events.Type{Name: "alloc_space", Unit: "bytes"}
-
-// key returns the profile that the samples belong to, and what its values are of the weights.
-func (s *samples) key(m *meta) (key profileKey, factor float64) {
+// profile returns the profile that the samples belong to, and what its values are of the weights. If each sample counts
+// as one, it has times alone.
+func (s *samples) profile(m *meta) (p events.Profile, factor float64) {
 	switch s.weightType {
 	case weightTime:
-		return profileKey{typ: events.Type{Name: "wall", Unit: "nanoseconds"}, period: 1}, 1e6
+		return wallTime, 1e6
 	case weightBytes:
-		return profileKey{typ: allocated, period: 1}, 1
+		return allocated, 1
 	}
-	key = profileKey{typ: events.Type{Name: "samples", Unit: "count"}, isCounted: true}
+	isWeighted := slices.ContainsFunc(s.weight, func(weight float64) bool { return weight != 1 })
+	p = events.Profile{Sample: events.Type{Name: "samples", Unit: "count"}, Period: wallTime.Period,
+		Shape: compact.Shape{Timestamps: true, Values: isWeighted}}
 	if period := m.Interval * 1e6; period > 0 && period < math.MaxInt64 {
-		key.period = int64(math.Round(period))
+		p.Every = int64(math.Round(period))
 	}
-	for i := range s.weight {
-		key.isCounted = key.isCounted && s.weight[i] == 1
-	}
-	return key, 1
+	return p, 1
 }
 
-func (d *decoder) observe(key profileKey, id compact.Identity, timestamp uint64, value int64) {
-	d.Event(d.profileOf(key), id, compact.Observation{Timestamp: timestamp, Value: value})
+func (d *decoder) observe(to events.Profile, id compact.Identity, timestamp uint64, value int64) {
+	d.Event(d.InternProfile(d.scope, to), id, compact.Observation{Timestamp: timestamp, Value: value})
 }

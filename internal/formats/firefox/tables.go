@@ -90,7 +90,6 @@ var jsLocation = regexp.MustCompile(`^(.*) \((.+?):(\d+)(?::(\d+))?\)$`)
 // symbolized.
 func (d *decoder) location(r *resolver, frame int32) int32 {
 	line, column := int64(r.frames.line.at(frame)), int64(r.frames.column.at(frame))
-	intern := func(s string) dictionary.StringIndex { return d.Dict.Strings.Intern(d.CleanString(s)) }
 	if text := r.frames.text.at(frame); text != none {
 		name, file := r.string(text), ""
 		if m := jsLocation.FindStringSubmatch(name); m != nil {
@@ -99,7 +98,7 @@ func (d *decoder) location(r *resolver, frame int32) int32 {
 				line = first
 			}
 		}
-		return d.Frame(dictionary.Function{Name: intern(cmp.Or(name, unknown)), Filename: intern(file)}, line, column)
+		return d.Frame(dictionary.Function{Name: d.InternString(cmp.Or(name, unknown)), Filename: d.InternString(file)}, line, column)
 	}
 	function := r.frames.function.at(frame)
 	name := r.string(r.functions.name.at(function))
@@ -115,7 +114,7 @@ func (d *decoder) location(r *resolver, frame int32) int32 {
 		}
 	}
 	f := dictionary.Function{
-		Name: intern(cmp.Or(name, unknown)), Filename: intern(file), StartLine: max(int64(r.functions.line.at(function)), 0),
+		Name: d.InternString(cmp.Or(name, unknown)), Filename: d.InternString(file), StartLine: max(int64(r.functions.line.at(function)), 0),
 	}
 	return int32(d.Dict.Locations.Intern(l, []dictionary.Line{
 		{Function: d.Dict.Functions.Intern(f), Line: max(line, 0), Column: max(column, 0)},
@@ -130,10 +129,9 @@ func (d *decoder) mapping(r *resolver, i int32) dictionary.MappingIndex {
 		return 0
 	}
 	l := &r.libs[i]
-	m := dictionary.Mapping{Filename: d.Dict.Strings.Intern(d.CleanString(cmp.Or(l.Path, l.Name)))}
+	m := dictionary.Mapping{Filename: d.InternString(cmp.Or(l.Path, l.Name))}
 	if l.CodeID != nil && *l.CodeID != "" {
-		m.Attributes = d.Dict.AttributeSets.Intern([]int32{d.StringAttribute("process.executable.build_id.gnu",
-			strings.ToLower(*l.CodeID))})
+		m.Attributes = d.AddAttributes(0, d.TextAttribute("process.executable.build_id.gnu", strings.ToLower(*l.CodeID)))
 	}
 	return d.Dict.Mappings.Intern(m)
 }

@@ -192,7 +192,7 @@ func (d *decoder) line(line string) {
 	d.attributes = d.attributes[:0]
 	if r.attributes != "" {
 		id.Link = d.readAttributes(r.attributes)
-		id.Attributes = d.Dict.AttributeSets.Intern(d.attributes)
+		id.Attributes = d.AddAttributes(0, d.attributes...)
 	}
 	if r.timestamp == 0 {
 		d.Stats.Events++
@@ -287,17 +287,12 @@ func (d *decoder) readAttributes(list string) dictionary.LinkIndex {
 		case "span_id":
 			span = value
 		default:
-			d.attributes = append(d.attributes, d.StringAttribute(key, value))
+			d.attributes = append(d.attributes, d.Attribute(key, dictionary.StringValue(d.CleanString(value))))
 		}
 	}
 	if link, ok := dictionary.ParseLink(strings.TrimPrefix(trace, "0x"), strings.TrimPrefix(span, "0x")); ok {
 		return d.Dict.Links.Intern(link)
 	}
-	if trace != "" {
-		d.attributes = append(d.attributes, d.StringAttribute("trace_id", trace))
-	}
-	if span != "" {
-		d.attributes = append(d.attributes, d.StringAttribute("span_id", span))
-	}
+	d.attributes = append(d.attributes, d.TextAttribute("trace_id", trace), d.TextAttribute("span_id", span))
 	return 0
 }

@@ -105,8 +105,7 @@ type decoder struct {
 	start, generation, now trace.Time
 	clock                  *trace.ClockSnapshot // the first one
 
-	// Scratch.
-	list, attributes []int32
+	list []int32 // scratch
 }
 
 // read passes all events to d.event. The reader panics on some malformed traces.
@@ -190,8 +189,7 @@ func (d *decoder) stack(s trace.Stack) stackInfo {
 		location, ok := d.locations[frame.PC]
 		if !ok {
 			location = d.b.Frame(dictionary.Function{
-				Name:     d.b.Dict.Strings.Intern(d.b.CleanString(frame.Func)),
-				Filename: d.b.Dict.Strings.Intern(d.b.CleanString(frame.File)),
+				Name: d.b.InternString(frame.Func), Filename: d.b.InternString(frame.File),
 			}, int64(frame.Line), 0)
 			d.locations[frame.PC] = location
 		}
@@ -221,35 +219,32 @@ func (d *decoder) addProfiles() {
 	}
 }
 
-// observe adds an observation with d.attributes.
-func (d *decoder) observe(which int, stack dictionary.StackIndex, link dictionary.LinkIndex, end trace.Time,
-	value int64) {
-	id := compact.Identity{Stack: stack, Attributes: d.b.Dict.AttributeSets.Intern(d.attributes), Link: link}
-	d.b.Event(d.profiles[which], id, compact.Observation{Timestamp: uint64(end - d.start), Value: value})
+// place is who ran where.
+type place struct {
+	goroutine trace.GoID
+	thread    trace.ThreadID
+	proc      trace.ProcID
+}
+
+// observe adds an observation. Its attributes are state, its place, unless Options.Aggregate leaves that out, and its
+// context.
+func (d *decoder) observe(which int, state int32, at place, p *part) {
+	isApart := !d.options.Aggregate
+	c := &p.context
+	id := compact.Identity{Stack: p.stack, Link: c.link, Attributes: d.b.AddAttributes(0, state,
+		d.b.NumberAttribute(events.AttributeGoroutine, int64(at.goroutine), isApart && at.goroutine > 0),
+		d.b.NumberAttribute(events.AttributeThreadID, int64(at.thread), isApart && at.thread > 0),
+		d.b.NumberAttribute(events.AttributeGoProc, int64(at.proc), isApart && at.proc >= 0),
+		d.b.TextAttribute(attributeRegion, c.region), d.b.TextAttribute(attributeTaskType, c.task),
+		d.b.NumberAttribute(attributeTaskID, int64(c.taskID), c.taskID != 0),
+	)}
+	d.b.Event(d.profiles[which], id, compact.Observation{Timestamp: uint64(p.end - d.start), Value: p.length})
 }
 
 func (d *decoder) sample(e *trace.Event) {
-	d.attributes = d.attributes[:0]
-	d.addPlace(e.Goroutine(), e.Thread(), e.Proc())
-	context := d.contextOf(d.goroutines[e.Goroutine()])
-	d.addContext(context)
-	d.observe(samples, d.stack(e.Stack()).stack, context.link, d.now, 1)
-}
-
-// addPlace appends the attributes of who ran where, unless Options.Aggregate leaves them out.
-func (d *decoder) addPlace(g trace.GoID, thread trace.ThreadID, proc trace.ProcID) {
-	if d.options.Aggregate {
-		return
-	}
-	if g > 0 {
-		d.attributes = append(d.attributes, d.b.IntAttribute(events.AttributeGoroutine, int64(g)))
-	}
-	if thread > 0 {
-		d.attributes = append(d.attributes, d.b.IntAttribute(events.AttributeThreadID, int64(thread)))
-	}
-	if proc >= 0 {
-		d.attributes = append(d.attributes, d.b.IntAttribute(events.AttributeGoProc, int64(proc)))
-	}
+	g := e.Goroutine()
+	d.observe(samples, 0, place{g, e.Thread(), e.Proc()},
+		&part{end: d.now, length: 1, stack: d.stack(e.Stack()).stack, context: d.contextOf(d.goroutines[g])})
 }
 
 // finish ends the open intervals, and moves all times to the wall clock.

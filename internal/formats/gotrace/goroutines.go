@@ -130,14 +130,11 @@ func (d *decoder) split(id trace.GoID, g *goroutine, context workContext) {
 }
 
 func (d *decoder) observePart(which int, id trace.GoID, g *goroutine, p *part) {
-	d.attributes = append(d.attributes[:0], d.b.StringAttribute(events.AttributeGoroutineState, g.stateName()))
-	thread, proc := g.thread, g.proc
+	at := place{id, g.thread, g.proc}
 	if !g.state.Executing() {
-		thread, proc = trace.NoThread, trace.NoProc
+		at.thread, at.proc = trace.NoThread, trace.NoProc
 	}
-	d.addPlace(id, thread, proc)
-	d.addContext(p.context)
-	d.observe(which, p.stack, p.context.link, p.end, p.length)
+	d.observe(which, d.b.TextAttribute(events.AttributeGoroutineState, g.stateName()), at, p)
 }
 
 func (g *goroutine) stateName() string {
@@ -171,7 +168,7 @@ func (d *decoder) endAll() {
 		return cmp.Or(cmp.Compare(a.goroutine, b.goroutine), cmp.Compare(a.name, b.name))
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(d.ranges), byName) {
-		d.endRange(key, d.ranges[key], trace.NoThread, trace.NoProc)
+		d.endRange(key.name, d.ranges[key], place{key.goroutine, trace.NoThread, trace.NoProc})
 	}
 }
 
@@ -205,24 +202,21 @@ func (d *decoder) rangeEvent(e *trace.Event) {
 		return
 	}
 	if isOpen {
-		d.endRange(key, open, e.Thread(), e.Proc())
+		d.endRange(key.name, open, place{key.goroutine, e.Thread(), e.Proc()})
 		delete(d.ranges, key)
 	}
 }
 
 // endRange ends a range of a goroutine.
-func (d *decoder) endRange(key rangeKey, open openRange, thread trace.ThreadID, proc trace.ProcID) {
+func (d *decoder) endRange(name string, open openRange, at place) {
 	length := int64(d.now - open.since)
 	if length <= 0 {
 		return
 	}
-	if key.name == markAssist && !d.options.Aggregate && length < int64(d.options.MinDuration) {
+	if name == markAssist && !d.options.Aggregate && length < int64(d.options.MinDuration) {
 		d.b.Stats.TooShort++
 		return
 	}
-	d.attributes = append(d.attributes[:0], d.b.StringAttribute(attributeRange, key.name))
-	d.addPlace(key.goroutine, thread, proc)
-	context := d.contextOf(d.goroutines[key.goroutine])
-	d.addContext(context)
-	d.observe(gcPause, open.stack, context.link, d.now, length)
+	d.observe(gcPause, d.b.TextAttribute(attributeRange, name), at,
+		&part{end: d.now, length: length, stack: open.stack, context: d.contextOf(d.goroutines[at.goroutine])})
 }

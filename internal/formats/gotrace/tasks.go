@@ -214,15 +214,3 @@ func (d *decoder) contextOf(g *goroutine) (c workContext) {
 	c.link = link
 	return c
 }
-
-func (d *decoder) addContext(c workContext) {
-	if c.region != "" {
-		d.attributes = append(d.attributes, d.b.StringAttribute(attributeRegion, c.region))
-	}
-	if c.task != "" {
-		d.attributes = append(d.attributes, d.b.StringAttribute(attributeTaskType, c.task))
-	}
-	if c.taskID != 0 {
-		d.attributes = append(d.attributes, d.b.IntAttribute(attributeTaskID, int64(c.taskID)))
-	}
-}

@@ -26,23 +26,15 @@ func (d *decoder) observe() {
 		d.b.Stats.Dropped++
 		return
 	}
-	d.set = d.set[:0]
-	if h.comm != "" {
-		d.set = append(d.set, d.b.StringAttribute(events.AttributeThreadName, h.comm))
-	}
-	if h.thread != unknown {
-		d.set = append(d.set, d.b.IntAttribute(events.AttributeThreadID, h.thread))
-	}
-	if h.cpu != unknown {
-		d.set = append(d.set, d.b.IntAttribute(events.AttributeCPU, h.cpu))
-	}
-	if state != "" {
-		d.set = append(d.set, d.b.Attribute(events.AttributeThreadState, dictionary.StringValue(state)))
-	}
 	if !known {
 		p = d.newProfile(h, kind)
 	}
-	id := compact.Identity{Stack: d.b.Dict.Stacks.Intern(d.stack), Attributes: d.b.Dict.AttributeSets.Intern(d.set)}
+	id := compact.Identity{Stack: d.b.Dict.Stacks.Intern(d.stack), Attributes: d.b.AddAttributes(0,
+		d.b.TextAttribute(events.AttributeThreadName, h.comm),
+		d.b.NumberAttribute(events.AttributeThreadID, h.thread, h.thread != unknown),
+		d.b.NumberAttribute(events.AttributeCPU, h.cpu, h.cpu != unknown),
+		d.b.TextAttribute(events.AttributeThreadState, state),
+	)}
 	if d.layout.anchor != byTime {
 		d.b.Stats.Events++
 		d.b.Observe(p, id, compact.Observation{Value: value})

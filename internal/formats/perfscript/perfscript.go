@@ -106,7 +106,6 @@ type decoder struct {
 	// inlined are the lines of frames that are inlined at an address.
 	inlined   []dictionary.Line
 	inlinedAt uint64
-	set       []int32
 }
 
 // profileKey identifies a profile: an event of a process.
@@ -232,9 +231,9 @@ func (d *decoder) addFrame() {
 		d.push(d.inlinedAt, "") // the frame that it is inlined into is missing
 	}
 	if f.symbol != "" {
-		function := dictionary.Function{Name: d.b.Dict.Strings.Intern(d.b.CleanString(f.symbol))}
+		function := dictionary.Function{Name: d.b.InternString(f.symbol)}
 		if f.source != "" {
-			function.Filename = d.b.Dict.Strings.Intern(d.b.CleanString(f.source))
+			function.Filename = d.b.InternString(f.source)
 		}
 		d.inlined = append(d.inlined, dictionary.Line{Function: d.b.Dict.Functions.Intern(function), Line: f.line})
 	}
@@ -251,7 +250,7 @@ func (d *decoder) push(ip uint64, file string) {
 	}
 	l := dictionary.Location{Address: ip}
 	if file != "" {
-		l.Mapping = d.b.Dict.Mappings.Intern(dictionary.Mapping{Filename: d.b.Dict.Strings.Intern(d.b.CleanString(file))})
+		l.Mapping = d.b.Dict.Mappings.Intern(dictionary.Mapping{Filename: d.b.InternString(file)})
 		if otlp.CanBeMainBinary(file) {
 			d.root = l.Mapping
 		}

@@ -27,7 +27,7 @@ func (d *decoder) readOpening(p *profile) error {
 		Frame int64   `json:"frame"`
 		At    float64 `json:"at"`
 	}{Frame: -1}
-	if err := d.value(&event); err != nil {
+	if err := d.json.Read(&event); err != nil {
 		return err
 	}
 	if event.Frame < 0 || event.Frame >= int64(len(d.frames)) || event.Type != "O" && event.Type != "C" {
@@ -45,7 +45,7 @@ type child struct{ caller, frame int32 }
 type timeline struct {
 	d          *decoder
 	to         compact.ProfileIndex
-	key        profileKey
+	isTimed    bool // and not values of another kind
 	factor     int64
 	attributes dictionary.AttributeSetIndex
 
@@ -63,10 +63,10 @@ func (d *decoder) addIntervals(p *profile, attributes dictionary.AttributeSetInd
 	}
 	typ, factor := d.typeOf(p)
 	t := timeline{
-		d: d, key: profileKey{typ, typ.Unit == nanoseconds}, factor: factor, attributes: attributes,
+		d: d, isTimed: typ.Unit == nanoseconds, factor: factor, attributes: attributes,
 		now: p.openings[0].at, node: events.NoNode, isOpen: map[int32]int{}, children: map[child]int32{},
 	}
-	t.to = d.profileOf(t.key)
+	t.to = d.profileOf(typ, t.isTimed)
 	d.tree.Reset()
 	for _, event := range p.openings {
 		if err := d.Check(0); err != nil {
@@ -90,7 +90,7 @@ func (t *timeline) advance(at float64) {
 	d := t.d
 	length, ok := events.Scaled(at-t.now, t.factor)
 	end, isTime := events.Scaled(at, t.factor)
-	if !ok || t.key.isTimed && (!isTime || end >= events.Year2100*1e9) {
+	if !ok || t.isTimed && (!isTime || end >= events.Year2100*1e9) {
 		d.Stats.Dropped++
 		return
 	}
@@ -104,7 +104,7 @@ func (t *timeline) advance(at float64) {
 		return
 	}
 	id := compact.Identity{Stack: stack, Attributes: t.attributes}
-	if !t.key.isTimed {
+	if !t.isTimed {
 		d.Stats.Events++
 		d.Observe(t.to, id, compact.Observation{Value: length})
 		return

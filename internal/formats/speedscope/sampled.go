@@ -46,7 +46,7 @@ func (d *decoder) addSamples(p *profile, attributes dictionary.AttributeSetIndex
 		return nil
 	}
 	typ, factor := d.typeOf(p)
-	to := d.profileOf(profileKey{typ: typ})
+	to := d.profileOf(typ, false)
 	for i, stack := range p.stacks {
 		if err := d.Check(0); err != nil {
 			return err

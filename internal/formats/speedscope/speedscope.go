@@ -15,9 +15,7 @@
 package speedscope
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -45,10 +43,7 @@ var ErrNotSpeedscope = errors.New("there are no profiles for speedscope in the J
 
 // Decode returns the profiles of a file: one for each type of values, with and without times.
 func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
-	d := decoder{
-		options: options, data: bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n"), tree: events.NewCallTree(len(data)),
-		profiles: map[profileKey]compact.ProfileIndex{},
-	}
+	d := decoder{options: options, data: data, tree: events.NewCallTree(len(data))}
 	return d.Run(options.Options, parserFactor*len(data), len(data), func() error {
 		if err := d.read(); err != nil {
 			return fmt.Errorf("read JSON: %w", err)
@@ -70,16 +65,7 @@ type decoder struct {
 	number  int     // of profiles
 	tree    *events.CallTree
 	scope   compact.ScopeIndex
-
-	profiles map[profileKey]compact.ProfileIndex
-	// Scratch.
-	stack []int32
-}
-
-// profileKey is what distinguishes the profiles that are made.
-type profileKey struct {
-	typ     events.Type
-	isTimed bool
+	stack   []int32 // scratch
 }
 
 // read walks over the file twice: for the frames, and for the profiles.
@@ -117,14 +103,8 @@ func (d *decoder) read() error {
 }
 
 func (d *decoder) object(field func(key string) error) error {
-	d.json = wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(d.data))}
+	d.json = wire.NewJSON(d.data)
 	return d.json.Object(field)
-}
-
-// value reads the next value into to. A value of another type is ignored.
-func (d *decoder) value(to any) error {
-	_, err := d.json.Value(to)
-	return err
 }
 
 func (d *decoder) readFrame() error {
@@ -137,12 +117,10 @@ func (d *decoder) readFrame() error {
 		Line *float64 `json:"line"`
 		Col  *float64 `json:"col"`
 	}
-	if err := d.value(&f); err != nil {
+	if err := d.json.Read(&f); err != nil {
 		return err
 	}
-	intern := d.Dict.Strings.Intern
-	function := dictionary.Function{Name: intern(d.CleanString(cmp.Or(f.Name, "(unknown)"))),
-		Filename: intern(d.CleanString(f.File))}
+	function := dictionary.Function{Name: d.InternString(cmp.Or(f.Name, "(unknown)")), Filename: d.InternString(f.File)}
 	d.frames = append(d.frames, d.Frame(function, position(f.Line), position(f.Col)))
 	return nil
 }
@@ -170,17 +148,17 @@ func (d *decoder) readProfile() error {
 	err := d.json.Object(func(key string) error {
 		switch key {
 		case "name":
-			return d.value(&p.name)
+			return d.json.Read(&p.name)
 		case "unit":
-			return d.value(&p.unit)
+			return d.json.Read(&p.unit)
 		case "startValue":
-			return d.value(&p.start)
+			return d.json.Read(&p.start)
 		case "endValue":
-			return d.value(&p.end)
+			return d.json.Read(&p.end)
 		case "samples":
 			return d.json.Array(func() error { return d.readStack(&p) })
 		case "weights":
-			return d.value(&p.weights)
+			return d.json.Read(&p.weights)
 		case "events":
 			return d.json.Array(func() error { return d.readOpening(&p) })
 		}
@@ -191,7 +169,7 @@ func (d *decoder) readProfile() error {
 	}
 	var attributes dictionary.AttributeSetIndex
 	if d.number > 1 && p.name != "" {
-		attributes = d.Dict.AttributeSets.Intern([]int32{d.StringAttribute(events.AttributeThreadName, p.name)})
+		attributes = d.AddAttributes(0, d.TextAttribute(events.AttributeThreadName, p.name))
 	}
 	if err := d.addSamples(&p, attributes); err != nil {
 		return err
@@ -221,12 +199,7 @@ func (d *decoder) typeOf(p *profile) (typ events.Type, factor int64) {
 const nanoseconds = "nanoseconds"
 
 // profileOf returns the profile for values of a type.
-func (d *decoder) profileOf(key profileKey) compact.ProfileIndex {
-	p, known := d.profiles[key]
-	if !known {
-		shape := compact.Shape{Values: true, Timestamps: key.isTimed}
-		p = d.NewProfile(d.scope, events.Profile{Sample: key.typ, Period: key.typ, Shape: shape})
-		d.profiles[key] = p
-	}
-	return p
+func (d *decoder) profileOf(typ events.Type, isTimed bool) compact.ProfileIndex {
+	shape := compact.Shape{Values: true, Timestamps: isTimed}
+	return d.InternProfile(d.scope, events.Profile{Sample: typ, Period: typ, Shape: shape})
 }

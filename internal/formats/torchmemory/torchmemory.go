@@ -177,9 +177,8 @@ func (d *decoder) observe(p int, id compact.Identity, time uint64, value int64) 
 
 // identity returns the stack of a block, a segment or an entry of the history, and where it is.
 func (d *decoder) identity(of *object, device, stream int64) (compact.Identity, error) {
-	set := d.b.Dict.AttributeSets.Intern([]int32{
-		d.b.IntAttribute(events.AttributeGPUDevice, device), d.b.IntAttribute(events.AttributeGPUStream, stream),
-	})
+	set := d.b.AddAttributes(0, d.b.NumberAttribute(events.AttributeGPUDevice, device, true),
+		d.b.NumberAttribute(events.AttributeGPUStream, stream, true))
 	// Before PyTorch 2.1 the stack of a block is in its history.
 	if history := get[*object](of, "history"); history != nil && len(history.items) > 0 {
 		of, _ = history.items[0].(*object)

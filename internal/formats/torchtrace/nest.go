@@ -72,7 +72,7 @@ func (t *thread) order(last int64) {
 // walk adds the samples of a thread, and finds the callers of kernels.
 func (w *walker) walk(t *thread) error {
 	t.order(w.last)
-	w.attributes = w.with(0, w.number(events.AttributeProcessID, t.process), w.number(events.AttributeThreadID, t.id),
+	w.attributes = w.b.AddAttributes(0, w.number(events.AttributeProcessID, t.process), w.number(events.AttributeThreadID, t.id),
 		t.name)
 	w.at = 0
 	for i := range t.spans {
@@ -120,7 +120,7 @@ func (w *walker) begin(s *span) {
 		if size < 0 {
 			p, size = freeSpace, -size
 		}
-		set := w.with(w.inStep(w.attributes, s.start), w.number(events.AttributeGPUDevice, s.external))
+		set := w.b.AddAttributes(w.inStep(w.attributes, s.start), w.number(events.AttributeGPUDevice, s.external))
 		w.observe(p, o.node, set, s.start, size)
 		return
 	}
@@ -152,7 +152,7 @@ func (d *decoder) inStep(set dictionary.AttributeSetIndex, t int64) dictionary.A
 	if at == 0 || t >= d.steps[at-1].end {
 		return set
 	}
-	return d.with(set, d.number(AttributeStep, d.steps[at-1].number))
+	return d.b.AddAttributes(set, d.number(AttributeStep, d.steps[at-1].number))
 }
 
 // finish adds the samples of all events, whose clock is the same one.
@@ -189,7 +189,7 @@ func (d *decoder) finish() error {
 	for _, p := range d.profiles {
 		if p > 0 {
 			h := d.b.Header(p - 1)
-			h.Attributes = d.with(h.Attributes, d.number(AttributeRank, d.rank), d.number(AttributeWorldSize, d.worldSize))
+			h.Attributes = d.b.AddAttributes(h.Attributes, d.number(AttributeRank, d.rank), d.number(AttributeWorldSize, d.worldSize))
 		}
 	}
 	return nil

@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unsafe"
 
@@ -283,7 +282,7 @@ func (d *decoder) readName(e *event) {
 	if _, inside, ok := strings.Cut(name, " ("); ok && strings.HasPrefix(name, "thread ") {
 		name = strings.TrimSuffix(inside, ")")
 	}
-	d.thread(e).name = d.label(events.AttributeThreadName, name)
+	d.thread(e).name = d.b.TextAttribute(events.AttributeThreadName, name)
 }
 
 // thread returns the thread that an event is of.
@@ -344,28 +343,11 @@ func (d *decoder) streamAttributes(e *event) dictionary.AttributeSetIndex {
 		withoutBrackets := strings.NewReplacer("[", "", "]", "", " ", "")
 		grid, block = withoutBrackets.Replace(string(e.grid)), withoutBrackets.Replace(string(e.block))
 	}
-	return d.with(0, d.number(events.AttributeGPUDevice, device), d.number(events.AttributeGPUStream, stream),
-		d.label(events.AttributeThreadName, name), d.label(AttributeGrid, grid), d.label(AttributeBlock, block))
+	return d.b.AddAttributes(0, d.number(events.AttributeGPUDevice, device), d.number(events.AttributeGPUStream, stream),
+		d.b.TextAttribute(events.AttributeThreadName, name), d.b.TextAttribute(AttributeGrid, grid),
+		d.b.TextAttribute(AttributeBlock, block))
 }
 
-// number interns an integer attribute, and returns its index: 0, which is no attribute, if the value is none.
 func (d *decoder) number(key string, value int64) int32 {
-	if value == none {
-		return 0
-	}
-	return d.b.IntAttribute(key, value)
-}
-
-// label interns a string attribute, and returns its index: 0, which is no attribute, if the value is empty.
-func (d *decoder) label(key, value string) int32 {
-	if value == "" {
-		return 0
-	}
-	return d.b.StringAttribute(key, value)
-}
-
-// with adds attributes to a set. Those that are 0 are left out.
-func (d *decoder) with(set dictionary.AttributeSetIndex, attributes ...int32) dictionary.AttributeSetIndex {
-	list := append(attributes, d.b.Dict.AttributeSets.At(set)...)
-	return d.b.Dict.AttributeSets.Intern(slices.DeleteFunc(list, func(a int32) bool { return a == 0 }))
+	return d.b.NumberAttribute(key, value, value != none)
 }

@@ -49,7 +49,7 @@ func UnmarshalJSON(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, er
 	if err := meter.Grow(len(data)); err != nil {
 		return pprofile.Profiles{}, stats, err
 	}
-	t := transcoder{decoder: wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(data))}}
+	t := transcoder{decoder: wire.NewJSON(data)}
 	t.decoder.UseNumber()
 	request, err := t.next(messages.Field{Kind: messages.Nested, Message: messages.Layouts[layout].Request}, 0)
 	if err != nil {

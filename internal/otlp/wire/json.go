@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,11 @@ import (
 
 // JSON reads a document piece by piece: a stranger's may have more than fits into memory.
 type JSON struct{ *json.Decoder }
+
+// NewJSON returns a reader of a document, which may begin with a byte order mark.
+func NewJSON(data []byte) JSON {
+	return JSON{json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))}
+}
 
 // ErrNull is the error of Object and Array for a null.
 var ErrNull = errors.New("found null")
@@ -56,6 +62,12 @@ func (j JSON) Value(to any) (ok bool, err error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// Read reads the next value into to. It ignores a value of another type.
+func (j JSON) Read(to any) error {
+	_, err := j.Value(to)
+	return err
 }
 
 // Skip reads the next value.

@@ -4,8 +4,6 @@
 package signature
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"regexp"
 
@@ -73,7 +71,7 @@ func ofJSON(head []byte) (found Signature, ok bool) {
 	if len(head) == 0 || head[0] != '{' && head[0] != '[' {
 		return found, false
 	}
-	reader := wire.JSON{Decoder: json.NewDecoder(bytes.NewReader(head))}
+	reader := wire.NewJSON(head)
 	isKnown := errors.New("the document is known")
 	object := func() error {
 		return reader.Object(func(key string) error {
