@@ -203,7 +203,8 @@ func (b *Builder) SetClock() {
 	for i, w := range b.windows {
 		p := compact.ProfileIndex(i)
 		if !w.isSet || !isUnix {
-			b.Header(p).Attributes = b.ClockGuess()
+			h := b.Header(p)
+			h.Attributes = b.AddAttributes(h.Attributes, b.ClockGuess())
 		}
 		if !w.isSet && end > 0 {
 			b.SetWindow(p, end, end)
@@ -211,13 +212,10 @@ func (b *Builder) SetClock() {
 	}
 }
 
-// ClockGuess returns the attributes of a profile whose time follows from the anchor: none if that is not a guess.
-func (b *Builder) ClockGuess() dictionary.AttributeSetIndex {
-	if b.anchor.Guess == "" {
-		return 0
-	}
-	b.Stats.GuessedClock = true
-	return b.Dict.AttributeSets.Intern([]int32{b.Attribute(AttributeClockGuess, dictionary.StringValue(b.anchor.Guess))})
+// ClockGuess returns the attribute of a profile whose time follows from the anchor: 0 if that is not a guess.
+func (b *Builder) ClockGuess() int32 {
+	b.Stats.GuessedClock = b.Stats.GuessedClock || b.anchor.Guess != ""
+	return b.TextAttribute(AttributeClockGuess, b.anchor.Guess)
 }
 
 // NewScope adds a scope without a name to a resource without attributes.

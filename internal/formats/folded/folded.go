@@ -225,7 +225,7 @@ func (d *decoder) untimedProfile() compact.ProfileIndex {
 	}
 	time, attributes := d.options.TimeNanos, dictionary.AttributeSetIndex(0)
 	if time == 0 && d.options.Anchor.EndNanos != 0 {
-		time, attributes = d.options.Anchor.EndNanos, d.ClockGuess()
+		time, attributes = d.options.Anchor.EndNanos, d.AddAttributes(0, d.ClockGuess())
 	}
 	p := d.profile(compact.Shape{Values: true})
 	h := d.Header(p)

@@ -63,27 +63,11 @@ type unpickler struct {
 	err    error // the first one, after which results are 0 or nil
 }
 
-// The instructions. Their names are Python's.
-const (
-	opMark, opStop, opPop, opPopMark       = '(', '.', '0', '1'
-	opBinInt, opBinInt1, opBinInt2         = 'J', 'K', 'M'
-	opNone, opBinUnicode, opBinFloat       = 'N', 'X', 'G'
-	opAppend, opAppends, opDict, opList    = 'a', 'e', 'd', 'l'
-	opSetItem, opSetItems, opTuple         = 's', 'u', 't'
-	opEmptyDict, opEmptyList, opEmptyTuple = '}', ']', ')'
-	opBinGet, opLongBinGet                 = 'h', 'j'
-	opBinPut, opLongBinPut                 = 'q', 'r'
-	opProto, opTuple1, opTuple2, opTuple3  = 0x80, 0x85, 0x86, 0x87
-	opTrue, opFalse, opLong1, opLong4      = 0x88, 0x89, 0x8a, 0x8b
-	opShortUnicode, opUnicode8             = 0x8c, 0x8d
-	opMemoize, opFrame                     = 0x94, 0x95
-)
-
 // argumentBytes is the length of the argument that an instruction has. It is a number: a value, the length of one, or
 // that of an entry of the memo.
 var argumentBytes = map[int64]int64{
-	opProto: 1, opFrame: 8, opBinFloat: 8, opBinInt: 4, opBinInt1: 1, opBinInt2: 2, opLong1: 1, opLong4: 4,
-	opShortUnicode: 1, opBinUnicode: 4, opUnicode8: 8, opBinPut: 1, opLongBinPut: 4, opBinGet: 1, opLongBinGet: 4,
+	0x80: 1, 0x95: 8, 'G': 8, 'J': 4, 'K': 1, 'M': 2, 0x8a: 1, 0x8b: 4, 0x8c: 1, 'X': 4, 0x8d: 8, 'q': 1, 'r': 4,
+	'h': 1, 'j': 4,
 }
 
 // unpickle returns the value of a pickle. The builder reserves the memory of all values.
@@ -94,7 +78,7 @@ func unpickle(b *events.Builder, data []byte) (any, error) {
 			return nil, err
 		}
 		op := u.number(1)
-		if op != opStop {
+		if op != '.' {
 			u.values++
 			u.run(op, u.number(argumentBytes[op]))
 		} else if result := u.take(1); u.err == nil {
@@ -107,40 +91,40 @@ func unpickle(b *events.Builder, data []byte) (any, error) {
 // run runs one instruction.
 func (u *unpickler) run(op, argument int64) {
 	switch op {
-	case opProto, opFrame:
-	case opMark:
+	case 0x80, 0x95: // PROTO, FRAME
+	case '(': // MARK
 		u.push(mark)
-	case opPop:
+	case '0': // POP
 		u.take(1)
-	case opPopMark:
+	case '1': // POP_MARK
 		u.take(toMark)
-	case opNone, opTrue, opFalse, opBinFloat:
+	case 'N', 0x88, 0x89, 'G': // NONE, NEWTRUE, NEWFALSE, BINFLOAT
 		u.push(nil)
-	case opBinInt1, opBinInt2:
+	case 'K', 'M': // BININT1, BININT2
 		u.push(argument)
-	case opBinInt:
+	case 'J': // BININT
 		u.push(int64(int32(argument)))
-	case opLong1, opLong4:
+	case 0x8a, 0x8b: // LONG1, LONG4
 		u.push(long(u.bytes(argument)))
-	case opShortUnicode, opBinUnicode, opUnicode8:
+	case 0x8c, 'X', 0x8d: // SHORT_BINUNICODE, BINUNICODE, BINUNICODE8
 		u.push(string(u.bytes(argument)))
-	case opEmptyDict, opEmptyList, opEmptyTuple:
-		u.collect(nil, op == opEmptyDict)
-	case opTuple1, opTuple2, opTuple3:
-		u.collect(u.take(int(op-opTuple1)+1), false)
-	case opTuple, opList, opDict:
-		u.collect(u.take(toMark), op == opDict)
-	case opAppend:
+	case '}', ']', ')': // EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE
+		u.collect(nil, op == '}')
+	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
+		u.collect(u.take(int(op-0x85)+1), false)
+	case 't', 'l', 'd': // TUPLE, LIST, DICT
+		u.collect(u.take(toMark), op == 'd')
+	case 'a': // APPEND
 		u.extend(u.take(1))
-	case opSetItem:
+	case 's': // SETITEM
 		u.extend(u.take(2))
-	case opAppends, opSetItems:
+	case 'e', 'u': // APPENDS, SETITEMS
 		u.extend(u.take(toMark))
-	case opMemoize:
+	case 0x94: // MEMOIZE
 		u.memo[int64(len(u.memo))] = u.top()
-	case opBinPut, opLongBinPut:
+	case 'q', 'r': // BINPUT, LONG_BINPUT
 		u.memo[argument] = u.top()
-	case opBinGet, opLongBinGet:
+	case 'h', 'j': // BINGET, LONG_BINGET
 		value, ok := u.memo[argument]
 		if !ok {
 			u.fail(errPickle)

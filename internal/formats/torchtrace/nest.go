@@ -22,17 +22,17 @@ const (
 	numProfiles
 )
 
-var profileTypes = [numProfiles]events.Profile{
-	{Sample: events.Type{Name: "gpu_time", Unit: "nanoseconds"}, Shape: compact.Shape{Values: true, Timestamps: true}},
-	{Sample: events.Type{Name: "cpu_time", Unit: "nanoseconds"}, Shape: compact.Shape{Values: true, Timestamps: true}},
-	{Sample: events.Type{Name: "gpu_launch_delay", Unit: "nanoseconds"}, Shape: compact.Shape{Values: true}},
-	{Sample: events.Type{Name: "allocated_space", Unit: "bytes"}, Period: gpuMemory,
-		Shape: compact.Shape{Values: true, Timestamps: true}},
-	{Sample: events.Type{Name: "freed_space", Unit: "bytes"}, Period: gpuMemory,
-		Shape: compact.Shape{Values: true, Timestamps: true}},
-}
-
-var gpuMemory = events.Type{Name: "gpu_memory", Unit: "bytes"}
+var (
+	gpuMemory    = events.Type{Name: "gpu_memory", Unit: "bytes"}
+	intervals    = compact.Shape{Values: true, Timestamps: true}
+	profileTypes = [numProfiles]events.Profile{
+		{Sample: events.Type{Name: "gpu_time", Unit: "nanoseconds"}, Shape: intervals},
+		{Sample: events.Type{Name: "cpu_time", Unit: "nanoseconds"}, Shape: intervals},
+		{Sample: events.Type{Name: "gpu_launch_delay", Unit: "nanoseconds"}, Shape: compact.Shape{Values: true}},
+		{Sample: events.Type{Name: "allocated_space", Unit: "bytes"}, Period: gpuMemory, Shape: intervals},
+		{Sample: events.Type{Name: "freed_space", Unit: "bytes"}, Period: gpuMemory, Shape: intervals},
+	}
+)
 
 // open is a span that has begun. node has its stack.
 type open struct {
@@ -140,10 +140,19 @@ func (d *decoder) observe(p int, node int32, set dictionary.AttributeSetIndex, a
 		stack = d.b.Dict.Stacks.Intern([]int32{d.tree.Location(node)})
 	}
 	if d.profiles[p] == 0 {
-		d.profiles[p] = d.b.NewProfile(d.scope, profileTypes[p]) + 1
+		d.profiles[p] = d.newProfile(p) + 1
 	}
 	d.b.Event(d.profiles[p]-1, compact.Identity{Stack: stack, Attributes: set},
 		compact.Observation{Timestamp: uint64(at), Value: value})
+}
+
+// newProfile adds a profile, which is of the whole trace.
+func (d *decoder) newProfile(p int) compact.ProfileIndex {
+	to := d.b.NewProfile(d.scope, profileTypes[p])
+	d.b.SetWindow(to, uint64(d.first), uint64(d.last))
+	d.b.Header(to).Attributes = d.b.AddAttributes(0, d.number(AttributeRank, d.rank),
+		d.number(AttributeWorldSize, d.worldSize))
+	return to
 }
 
 // inStep adds the number of the step at a time to attributes.
@@ -179,19 +188,8 @@ func (d *decoder) finish() error {
 			}
 		}
 	}
-	for _, p := range d.profiles {
-		if p > 0 { // each is of the whole trace
-			d.b.Widen(p-1, uint64(d.first), uint64(d.last))
-		}
-	}
 	d.b.Shift(uint64(max(d.base, 0)))
 	d.b.SetClock()
-	for _, p := range d.profiles {
-		if p > 0 {
-			h := d.b.Header(p - 1)
-			h.Attributes = d.b.AddAttributes(h.Attributes, d.number(AttributeRank, d.rank), d.number(AttributeWorldSize, d.worldSize))
-		}
-	}
 	return nil
 }
 

@@ -68,7 +68,7 @@ func Decode(r io.Reader, options Options) (pprofile.Profiles, events.Stats, erro
 func newDecoder(r io.Reader, options Options) *decoder {
 	d := &decoder{
 		scan: newScanner(r), options: options, frames: map[frameKey]int32{}, callStacks: map[string]dictionary.StackIndex{},
-		rank: none, worldSize: none, first: maxNanos, threads: map[string]*thread{},
+		rank: none, worldSize: none, first: maxNanos, threads: map[threadKey]*thread{},
 	}
 	d.callers[runtime], d.callers[op] = map[int64]caller{}, map[int64]caller{}
 	e := &d.event
@@ -132,9 +132,8 @@ type decoder struct {
 
 	frames     map[frameKey]int32
 	callStacks map[string]dictionary.StackIndex // by how they are written
-	threads    map[string]*thread
+	threads    map[threadKey]*thread
 	list       []*thread
-	key        []byte
 	steps      []step
 	// callers are what kernels may come from: calls of the runtime by correlation id, ops by external id. add adds the ids
 	// of kernels, and walk finds them.
@@ -158,10 +157,13 @@ type event struct {
 
 // thread is a thread of the processor, or a stream. name is an attribute.
 type thread struct {
-	process, id int64
-	name        int32
-	spans       []span
+	threadKey
+	name  int32
+	spans []span
 }
+
+// threadKey has the ids of a thread. Those that are not numbers are none: all such threads are one.
+type threadKey struct{ process, id int64 }
 
 // span is something that a thread or a stream did, an allocation, or the end of a span that has begun.
 type span struct {
@@ -287,13 +289,13 @@ func (d *decoder) readName(e *event) {
 
 // thread returns the thread that an event is of.
 func (d *decoder) thread(e *event) *thread {
-	d.key = append(append(append(d.key[:0], e.process...), 0), e.thread...)
-	t := d.threads[string(d.key)]
+	key := threadKey{integer(e.process), integer(e.thread)}
+	t := d.threads[key]
 	if t == nil {
-		t = &thread{process: integer(e.process), id: integer(e.thread)}
-		d.threads[string(d.key)] = t
+		t = &thread{threadKey: key}
+		d.threads[key] = t
 		d.list = append(d.list, t)
-		d.keptBytes += threadBytes + len(d.key)
+		d.keptBytes += threadBytes
 	}
 	return t
 }
