@@ -91,7 +91,7 @@ func (s *scanner) next() []byte {
 // readError returns the error of the reader, or end if it has come to its end.
 func (s *scanner) readError(end error) error {
 	switch err := s.Err(); {
-	case err == nil, errors.Is(err, io.ErrUnexpectedEOF): // of whole
+	case err == nil, err == io.ErrUnexpectedEOF: //nolint:errorlint // that of whole; damaged compression wraps one
 		return end
 	case errors.Is(err, bufio.ErrTooLong):
 		return fmt.Errorf("%w: a value of more than %d bytes", events.ErrTooLarge, maxValueBytes)
