@@ -23,6 +23,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/layouts"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpserver"
@@ -172,12 +173,15 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message,
 	}
 	var profiles pprofile.Profiles
 	err = m.Reservation.Build(ctx, expectedFactor*int64(len(m.Data)), func(reserve size.Reserve) (err error) {
-		profiles, stats, err = unmarshal(m.Data, &size.Meter{Context: ctx, Reserve: reserve})
+		meter := &size.Meter{Context: ctx, Reserve: reserve}
+		if profiles, stats, err = unmarshal(m.Data, meter); err == nil {
+			profiles, err = unpack(profiles, meter)
+		}
 		return err
 	})
 	var tooLarge *budget.TooLargeError
 	switch {
-	case errors.As(err, &tooLarge):
+	case errors.As(err, &tooLarge), errors.Is(err, scan.ErrTooLarge):
 		return stats, &httpserver.BodyError{Status: http.StatusRequestEntityTooLarge, Err: err}
 	case errors.Is(err, budget.ErrBusy) || ctx.Err() != nil:
 		return stats, err
