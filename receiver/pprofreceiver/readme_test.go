@@ -29,13 +29,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
 
-func readme(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	return string(text)
-}
-
 // flatten collects a config struct's values by key. It collects the keys of confighttp separately: the README lists
 // only those whose defaults are the receiver's own.
 func flatten(value reflect.Value, prefix string, own, others map[string]any) {
@@ -157,12 +150,5 @@ func TestReadmeMetrics(t *testing.T) {
 	assert.Len(t, reasons, len(ingest.Reasons))
 	for _, why := range ingest.Reasons {
 		assert.Contains(t, reasons, string(why))
-	}
-	text := readme(t)
-	for i := range scan.NumDropReasons {
-		assert.Contains(t, text, "`"+scan.DropReason(i).String()+"`")
-	}
-	for i := range scan.NumRepairs {
-		assert.Contains(t, text, "`"+scan.Repair(i).String()+"`")
 	}
 }
