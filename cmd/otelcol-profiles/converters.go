@@ -12,9 +12,9 @@ import (
 
 // addConverters adds what reads a configuration before any component is made. run calls it, on Windows by a line that
 // `make generate` inserts.
-func addConverters(set *otelcol.CollectorSettings) *config.Durations {
-	durations := &config.Durations{}
+func addConverters(set *otelcol.CollectorSettings) *config.Values {
+	values := &config.Values{}
 	converters := &set.ConfigProviderSettings.ResolverSettings.ConverterFactories
-	*converters = append(*converters, config.NewTelemetryFactory(), budget.NewConverterFactory(), durations.Factory())
-	return durations
+	*converters = append(*converters, config.NewTelemetryFactory(), budget.NewConverterFactory(), values.Factory())
+	return values
 }

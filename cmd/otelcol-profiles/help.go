@@ -32,7 +32,11 @@ func about(info component.BuildInfo, makeFactories func() (otelcol.Factories, er
 		{"processors", own(factories.Processors, factories.ProcessorModules)},
 		{"exporters", own(factories.Exporters, factories.ExporterModules)},
 		{"connectors", own(factories.Connectors, factories.ConnectorModules)},
+		{"extensions", own(factories.Extensions, factories.ExtensionModules)},
 	} {
+		if len(kind.own) == 0 {
+			continue
+		}
 		fmt.Fprintf(&b, "  %-12s%s\n", kind.name, strings.Join(kind.own, ", "))
 	}
 	b.WriteString("\n`" + info.Command + " components` lists all of them, with their modules and versions.\n" +

@@ -35,7 +35,7 @@ func run(set otelcol.CollectorSettings) error {
 	}
 	signals.Forward(timeout, late)
 
-	durations := addConverters(&set)
+	values := addConverters(&set)
 
 	limit := shutdown.NewLimit(timeout, late)
 	var storages safestorage.Storages
@@ -68,7 +68,7 @@ func run(set otelcol.CollectorSettings) error {
 		case slimNote != "" && strings.Contains(text, "unknown type"):
 			fmt.Fprintln(os.Stderr, slimNote)
 		}
-		for _, line := range durations.Explain(err.Error()) {
+		for _, line := range values.Explain(err.Error()) {
 			fmt.Fprintln(os.Stderr, line)
 		}
 		return err

@@ -1,0 +1,58 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// The errors are those of the Collector's own decoder.
+func TestValues(t *testing.T) {
+	const units = "is not a duration: the units are h, m, s and ms, as in "
+	for value, want := range map[string]struct{ retention, maxBytes string }{
+		"14d":     {retention: units + "336h"},
+		"2 weeks": {retention: units + "336h"},
+		"300":     {retention: units + "1h30m", maxBytes: "is not a number without quotes"},
+		"soon":    {retention: units + "1h30m", maxBytes: "is not a number without quotes"},
+		"10GiB":   {maxBytes: "is not a number without a unit: write 10737418240"},
+		"512 mb":  {maxBytes: "is not a number without a unit: write 512000000"},
+		"64k":     {maxBytes: "is not a number without a unit: write 65536"},
+	} {
+		storage := map[string]any{}
+		if want.retention != "" {
+			storage["retention"] = value
+		}
+		if want.maxBytes != "" {
+			storage["max_bytes"] = value
+		}
+		conf := confmap.NewFromStringMap(map[string]any{"store": map[string]any{"storage": storage}, "other": "14d"})
+		v := &Values{}
+		require.Empty(t, v.Explain("'storage.retention' time: unknown unit"), "nothing is loaded")
+		require.NoError(t, v.Factory().Create(confmap.ConverterSettings{}).Convert(t.Context(), conf))
+		var into struct {
+			Store struct {
+				Storage struct {
+					Retention time.Duration `mapstructure:"retention"`
+					MaxBytes  int64         `mapstructure:"max_bytes"`
+				} `mapstructure:"storage"`
+			} `mapstructure:"store"`
+			Other string `mapstructure:"other"`
+		}
+		err := conf.Unmarshal(&into)
+		require.Error(t, err)
+		var lines []string
+		if want.retention != "" {
+			lines = append(lines, "`store.storage.retention`: \""+value+"\" "+want.retention)
+		}
+		if want.maxBytes != "" {
+			lines = append(lines, "`store.storage.max_bytes`: \""+value+"\" "+want.maxBytes)
+		}
+		assert.ElementsMatch(t, lines, v.Explain(err.Error()), err.Error())
+	}
+}
