@@ -271,8 +271,27 @@ const kubernetesKey = "kubernetes_sd_configs"
 var (
 	yamlLine    = regexp.MustCompile(`line \d+: `)
 	yamlUnknown = regexp.MustCompile(`field (\S+) not found in type \S+`)
-	yamlValue   = regexp.MustCompile("cannot unmarshal !!(\\w+)( `[^`]*`)? into \\S+")
+	yamlValue   = regexp.MustCompile("cannot unmarshal !!(\\w+)(?: `[^`]*`)? into (\\S+)")
 )
+
+// yamlTypes are YAML's types in words.
+var yamlTypes = map[string]string{"str": "a string", "int": "a number", "float": "a number", "bool": "true or false",
+	"seq": "a list", "map": "a section", "null": "nothing"}
+
+// typeName returns a type of Go as a user of YAML knows it.
+func typeName(t string) string {
+	switch {
+	case strings.HasPrefix(t, "[]"):
+		return "a list"
+	case t == "string":
+		return "a string"
+	case t == "bool":
+		return "true or false"
+	case strings.HasPrefix(t, "int"), strings.HasPrefix(t, "uint"), strings.HasPrefix(t, "float"):
+		return "a number"
+	}
+	return "a section"
+}
 
 // readable rewords the errors of yaml.v2. Their line numbers are not those of the user's file, their types are
 // Go's, and the values that they quote may be secrets in the wrong place.
@@ -284,7 +303,9 @@ func readable(err error) error {
 	var errs []error
 	for _, message := range several.Errors {
 		message = yamlLine.ReplaceAllString(message, "")
-		message = yamlValue.ReplaceAllString(message, "found a value of type $1 where another type is expected")
+		if value := yamlValue.FindStringSubmatch(message); value != nil {
+			message = fmt.Sprintf("found %s where %s is expected", cmp.Or(yamlTypes[value[1]], value[1]), typeName(value[2]))
+		}
 		if unknown := yamlUnknown.FindStringSubmatch(message); unknown != nil {
 			message = fmt.Sprintf("`%s` is not a key here", unknown[1])
 			if unknown[1] == kubernetesKey { // it is known in the full build
