@@ -115,7 +115,11 @@ func TestErrors(t *testing.T) {
 	assert.Equal(t, "no such profiles: service \"shop\" has no profile \"nope\"; GET /api/profiles lists what there is\n",
 		body)
 	_, body = f.get("/profiles/shop/process_cpu?until=1000")
-	assert.Contains(t, body, "there are profiles from=")
+	_, there, _ := strings.Cut(strings.TrimSpace(body), "no profile is in the selected time; there are profiles ")
+	response, body = f.get("/profiles/shop/process_cpu?" + there)
+	assert.Equal(t, http.StatusOK, response.StatusCode, "%s: %s", there, body)
+	_, body = f.get("/profiles/shop/process_cpu?attr.none=x")
+	assert.Contains(t, body, "no profile in the selected time has these attributes; there are profiles from=")
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.address.String()+"/api/services",
 		http.NoBody)

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -170,7 +171,8 @@ func pprofAnswer(r *request, merged *answers.Merged) (*answer, error) {
 // nothingFound returns an error that names the time for which there are profiles, as parameters have it.
 func (s *server) nothingFound(r *request, sel model.Selection) error {
 	return query.NothingFound(r.Context(), s.Store, &sel, func(from, until int64) string {
-		return fmt.Sprintf("from=%d to until=%d", millis(from), millis(until))
+		second := func(nanos int64) string { return time.Unix(0, nanos).UTC().Truncate(time.Second).Format(time.RFC3339) }
+		return fmt.Sprintf("from=%s&until=%s", second(from), second(until+int64(time.Second)))
 	})
 }
 

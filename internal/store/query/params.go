@@ -185,7 +185,8 @@ func (p *Params) time(now time.Time, prefix string, sel *model.Selection) {
 	}
 	seconds, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(seconds > 0 && seconds <= math.MaxInt32) {
-		p.Fail(BadRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, model.Shorten(value)), ""))
+		p.Fail(BadRequest(fmt.Sprintf("`%sseconds` must be a positive number, found %q", prefix, model.Shorten(value)),
+			"write 300 for five minutes, or from=now-5m"))
 		return
 	}
 	sel.Until = p.moment(prefix+"until", now, now.UnixNano())

@@ -227,10 +227,11 @@ func NothingFound(ctx context.Context, from *answers.Querier, sel *model.Selecti
 	}
 	for _, p := range infos {
 		if p.Profile == sel.Profile {
-			return &Error{
-				Status: http.StatusNotFound, Message: "no profile in the selected time has these attributes",
-				Hint: "there are profiles " + shown(p.From, p.Until),
+			message := "no profile is in the selected time"
+			if len(sel.Attributes) > 0 {
+				message = "no profile in the selected time has these attributes"
 			}
+			return &Error{Status: http.StatusNotFound, Message: message, Hint: "there are profiles " + shown(p.From, p.Until)}
 		}
 	}
 	return model.ErrNothing
