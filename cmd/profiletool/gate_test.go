@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -95,7 +96,8 @@ func TestGateIgnoresProfilesWithoutValues(t *testing.T) {
 
 // TestGateReadsURLs has a base and a file that are behind URLs.
 func TestGateReadsURLs(t *testing.T) {
-	files := map[string]string{"/debug/pprof/profile": shareOf(t, 100), "/more": shareOf(t, 200)}
+	base := shareOf(t, 100)
+	files := map[string]string{"/debug/pprof/profile": base, "/more": shareOf(t, 200)}
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if file, ok := files[r.URL.Path]; ok {
 			http.ServeFile(w, r, file)
@@ -110,6 +112,13 @@ func TestGateReadsURLs(t *testing.T) {
 	assert.Contains(t, r.out, "10.00 % → 20.00 %")
 	assert.Equal(t, exitOK,
 		run(t, nil, "diff", condition, site.URL+"/debug/pprof/profile?seconds=1", files["/debug/pprof/profile"]).code)
+	address := strings.TrimPrefix(site.URL, "http://") // as pprof takes it
+	assert.Equal(t, exitFound, run(t, nil, "diff", condition, address, address+"/more").code)
+	files["/debug/pprof/profile"] = goCPU
+	for _, source := range []string{address, site.URL} {
+		assert.Equal(t, must(t, "top", "-nodecount=3", goCPU), must(t, "top", "-nodecount=3", source))
+	}
+	files["/debug/pprof/profile"] = base
 	r = run(t, nil, "diff", condition, site.URL, site.URL+"/none")
 	assert.Equal(t, exitFailed, r.code)
 	assert.Contains(t, r.log, "404 Not Found no such profile")

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"io"
@@ -157,6 +158,9 @@ func (f *pprofRun) Parse(usage func()) (files []string) {
 		return []string{f.directory}
 	case len(files) == 0:
 		f.err = errNoFile
+	}
+	for i, file := range files {
+		files[i] = cmp.Or(asURL(file), file)
 	}
 	return files
 }

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -220,9 +221,9 @@ func (r *reader) read(path string) ([]message, error) {
 func (r *reader) open(path string) ([]byte, error) {
 	in := r.term.in
 	r.modified = time.Time{}
-	switch {
-	case isURL(path):
-		body, err := get(path)
+	switch target := asURL(path); {
+	case target != "":
+		body, err := get(target)
 		if err != nil {
 			return nil, err
 		}
@@ -246,25 +247,39 @@ func (r *reader) open(path string) ([]byte, error) {
 	return data, err
 }
 
-func isURL(path string) bool {
-	return strings.HasPrefix(path, "http://") || strings.HasPrefix(path, "https://")
+// address matches a URL without its scheme.
+var address = regexp.MustCompile(`^([\w.-]+|\[[\da-f:.]+\]):\d{1,5}(/|$)`)
+
+// asURL returns a URL as go tool pprof completes it: http:// stands before host:port, and a URL without a path is that of
+// a Go program's processor time. It returns "" for a file.
+func asURL(source string) string {
+	if address.MatchString(source) {
+		if _, err := os.Stat(source); err != nil {
+			source = "http://" + source
+		}
+	}
+	if !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
+		return ""
+	}
+	if target, err := url.Parse(source); err == nil && (target.Path == "" || target.Path == "/") {
+		target.Path = "/debug/pprof/profile"
+		return target.String()
+	}
+	return source
 }
 
 // fetchTime is how long a server may take for a profile, in addition to the seconds for which it records.
 const fetchTime = time.Minute
 
-// get fetches a URL. One without a path is that of a Go program's processor time, as it is for pprof.
-func get(address string) (io.ReadCloser, error) {
-	target, err := url.Parse(address)
+// get fetches a URL.
+func get(source string) (io.ReadCloser, error) {
+	target, err := url.Parse(source)
 	if err != nil {
 		return nil, err
 	}
-	if target.Path == "" || target.Path == "/" {
-		target.Path = "/debug/pprof/profile"
-	}
 	seconds, _ := strconv.Atoi(target.Query().Get("seconds"))
 	client := http.Client{Timeout: fetchTime + time.Duration(max(seconds, 0))*time.Second}
-	response, err := client.Get(target.String())
+	response, err := client.Get(source)
 	if err != nil {
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {

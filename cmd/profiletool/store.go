@@ -180,6 +180,9 @@ func complete(ctx context.Context, s *store.Store, sel *model.Selection) error {
 	if err != nil {
 		return err
 	}
+	if len(services) == 0 {
+		return model.ErrNothing
+	}
 	if sel.Service == "" {
 		if len(services) != 1 {
 			return fmt.Errorf("choose one of %d services by -service: %s", len(services), namesOf(services))
@@ -190,11 +193,15 @@ func complete(ctx context.Context, s *store.Store, sel *model.Selection) error {
 		return nil
 	}
 	profiles, err := s.Catalog(ctx, sel.Service, nil)
-	if len(profiles) > 0 {
-		sel.Profile = profiles[mainOf(profiles,
-			func(p answers.ProfileInfo) candidate { return candidate{kind: kind{Profile: p.Profile}} })].Profile
+	if err != nil {
+		return err
 	}
-	return err
+	if len(profiles) == 0 {
+		return fmt.Errorf("there is no service %q; there are %s", sel.Service, namesOf(services))
+	}
+	sel.Profile = profiles[mainOf(profiles,
+		func(p answers.ProfileInfo) candidate { return candidate{kind: kind{Profile: p.Profile}} })].Profile
+	return nil
 }
 
 func namesOf(services []answers.ServiceInfo) (names string) {

@@ -42,7 +42,7 @@ func TestStore(t *testing.T) {
 	assert.Contains(t, must(t, "top", "--store", dir), "3ms")
 	assert.Contains(t, must(t, "top", "-store", dir, "-service", "shop", "-since", "150m"), "2ms")
 	cart := run(t, nil, "top", "-store", dir, "-service", "cart").log
-	assert.Contains(t, cart, `service "cart" has no profile`)
+	assert.Contains(t, cart, `there is no service "cart"; there are shop`)
 	hour := now.Add(-time.Hour)
 	newest := fmt.Sprintf("to %s; newer ones, up to an hour, are in the memory",
 		hour.Add(time.Second).UTC().Format(time.RFC3339))
