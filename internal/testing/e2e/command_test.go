@@ -37,7 +37,7 @@ func TestEveryConfigIsValid(t *testing.T) {
 // TestManifestsAreValid validates the configurations in config/kubernetes with the variables that their pods have,
 // merged as their arguments merge them, and with the token, the volumes and the eBPF profiler that components add. The
 // same holds if the lines of profile_metrics are no longer commented out, and with the chart's values in
-// docs/metrics.md.
+// docs/metrics.md and docs/from-alloy.md.
 func TestManifestsAreValid(t *testing.T) {
 	for _, variable := range []string{"BACKEND_TOKEN", "K8S_NODE_NAME", "K8S_NAMESPACE_NAME", "K8S_POD_NAME",
 		"K8S_POD_UID"} {
@@ -55,16 +55,16 @@ func TestManifestsAreValid(t *testing.T) {
 		{agent, token}, {agent, ebpf}, {gateway, token}, {gateway, volumes}, {folder + "components/page/page.yaml"},
 		{withMetrics(agent)}, {withMetrics(agent), ebpf}, {withMetrics(agent), withMetrics(ebpf)},
 		{withMetrics(gateway)}, {withMetrics(gateway), volumes}, {withMetrics(gateway), withMetrics(volumes)},
-		{agent, chartMetrics(t)},
+		{agent, chartConfig(t, "metrics.md")}, {agent, chartConfig(t, "from-alloy.md")},
 	} {
 		requireValid(t, configs...)
 	}
 }
 
-// chartMetrics returns the configuration that docs/metrics.md adds to the agent by the chart's values.
-func chartMetrics(t *testing.T) (config string) {
+// chartConfig returns the configuration that a page adds to the agent by the chart's values.
+func chartConfig(t *testing.T, page string) (config string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "metrics.md"))
+	text, err := os.ReadFile(filepath.Join(repository, "docs", page))
 	require.NoError(t, err)
 	_, block, ok := strings.Cut(string(text), "```yaml of the chart\nagent:\n")
 	require.True(t, ok)
@@ -119,7 +119,6 @@ func TestHelp(t *testing.T) {
 	help, err := command(t, "--help")
 	require.NoError(t, err, help)
 	listed := listedComponents(t)
-	delete(listed, "extensions") // all of them are the Collector's
 	for kind, components := range listed {
 		var own []string
 		for _, c := range components {
