@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -109,7 +110,7 @@ func (s *search) growth() error {
 		return nil
 	}
 	sel := s.of(in)
-	versions, err := query.Versions(s.ctx, s.Querier, sel, query.VersionKey)
+	versions, err := s.versions(sel)
 	if err != nil {
 		return err
 	}
@@ -155,6 +156,25 @@ func (s *search) growth() error {
 			percent(most.now), since, percent(most.before), before), "The difference is far larger than chance: compare them.")
 	}
 	return nil
+}
+
+// versions returns those that have values in the selected time, in the order in which they first appeared.
+func (s *search) versions(sel model.Selection) ([]query.Version, error) {
+	list, err := query.Versions(s.ctx, s.Querier, sel, query.VersionKey)
+	if err != nil || len(list) < 2 {
+		return list, err
+	}
+	sel.GroupBy = query.VersionKey
+	t, err := s.Timeline(s.ctx, sel, 1, s.now)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	for _, g := range t.Groups {
+		sum, _ := answers.Sum(g.Values)
+		has[g.Name] = sum > 0
+	}
+	return slices.DeleteFunc(list, func(v query.Version) bool { return !has[v.Value] }), nil
 }
 
 // leaves looks for functions that should not take much.

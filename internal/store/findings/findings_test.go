@@ -134,6 +134,61 @@ func TestGrowthSinceTheLastVersion(t *testing.T) {
 	}
 }
 
+// Versions are in the order of their first profile, of all that is kept, and those that have none in the selected time
+// do not matter, wherever blocks begin: here two run side by side, and at last the older one again.
+func TestGrowthWhileVersionsOverlap(t *testing.T) {
+	end := noon.Add(-time.Hour) // its quarter of the day has not ended
+	for _, test := range []struct {
+		name        string
+		first, last float64 // the seconds of main.price in versions 1.9 (the first) and 1.10
+		want        string
+	}{
+		{"the new one is faster", 0.3, 0.1, ""},
+		{"the new one is slower", 0.1, 0.3,
+			"main.price takes 30.0 % of the processor time in version 1.10, and took 12.5 % in 1.9."},
+	} {
+		s := store.New(store.Config{Window: time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20,
+			Disk: store.DiskConfig{Directory: t.TempDir(), Retention: 14 * 24 * time.Hour, MaxBytes: 1 << 30,
+				Report: func(message string, err error) { t.Log(message, err) }}})
+		require.NoError(t, s.Open())
+		add := func(minute int, version string, price float64) {
+			at := end.Add(time.Duration(minute) * time.Minute)
+			b := profiletest.New().Resource("service.name", "shop", "service.version", version)
+			cpu(b, at, map[string]float64{"main.price": price, "main.work": 0.7})
+			require.Zero(t, s.Add(b.Build(), at.Add(59*time.Second)).Refused)
+		}
+		for minute := -300; minute < 0; minute++ {
+			if minute >= -180 && minute < -90 {
+				add(minute, "1.10", test.last)
+			} else if minute != -61 { // so that nothing reaches into the last hour
+				add(minute, "1.9", test.first)
+			}
+			if minute >= -60 {
+				add(minute, "1.10", test.last)
+			}
+			if (minute+300)%60 == 59 {
+				s.Maintain(end.Add(time.Duration(minute+1) * time.Minute))
+			}
+		}
+		// Both of them in the last hour, and 1.10 alone two hours before.
+		for _, now := range []time.Time{end, noon, noon.Add(26 * time.Hour)} {
+			s.Maintain(now)
+			for hour, want := range map[int]string{-1: test.want, -3: ""} {
+				begin := end.Add(time.Duration(hour) * time.Hour)
+				found, err := findings.Of(t.Context(), s.Querier, model.Selection{Service: "shop", From: begin.UnixNano(),
+					Until: begin.Add(time.Hour).UnixNano()}, now)
+				require.NoError(t, err)
+				text := ""
+				for _, f := range found {
+					text += f.Text
+				}
+				assert.Equal(t, want, text, "%s, %d h, %d blocks", test.name, hour, s.Stats().DiskBlocks)
+			}
+		}
+		require.NoError(t, s.Close())
+	}
+}
+
 func TestGrowthSinceYesterday(t *testing.T) {
 	two := func(before, now float64) map[string]findings.Finding {
 		b := profiletest.New().Resource("service.name", "shop")

@@ -84,18 +84,18 @@ func (r *leafRule) shareOf(t *answers.Tree) float64 {
 		matches[i] = r.function.MatchString(t.Frames[i].Name)
 	}
 	inside := make([]bool, len(t.Frame))
-	sum := int64(0)
+	sum := 0.0
 	for i := 1; i < len(t.Frame); i++ { // parents come before their children
 		isMatch := matches[t.Frame[i]]
 		switch {
 		case r.self && isMatch:
-			sum += t.Self[i]
+			sum += float64(t.Self[i])
 		case !r.self && !inside[t.Parent[i]] && isMatch:
-			sum += t.Total[i]
+			sum += float64(t.Total[i])
 		}
 		inside[i] = isMatch || inside[t.Parent[i]]
 	}
-	return float64(sum) / float64(t.Total[0])
+	return sum / float64(t.Total[0])
 }
 
 // deviations returns by how many standard errors two shares differ, of so many samples.

@@ -13,7 +13,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
-// Version is a value of an attribute, and the time of the profiles that have it.
+// Version is a value of an attribute, and the time of all profiles that have it.
 type Version struct {
 	Value       string
 	From, Until int64
@@ -22,9 +22,12 @@ type Version struct {
 // VersionKey is the key of an attribute whose values follow each other.
 const VersionKey = "service.version"
 
-// Versions returns the values of an attribute of resources or profiles, in the order in which they first appeared.
+// Versions returns the values of an attribute of resources or profiles, in the order in which they first appeared, if
+// their time overlaps the selected one. All that is kept tells when that was, not the blocks of the selected time alone.
 func Versions(ctx context.Context, from *answers.Querier, sel model.Selection, key string) ([]Version, error) {
-	series, err := from.Series(ctx, sel)
+	all := sel
+	all.From, all.Until = 0, 0
+	series, err := from.Series(ctx, all)
 	found := map[string]Version{}
 	for i := range series {
 		in := &series[i]
@@ -36,6 +39,9 @@ func Versions(ctx context.Context, from *answers.Querier, sel model.Selection, k
 			found[value] = Version{value, min(v.From, in.From), max(v.Until, in.Until)}
 		}
 	}
+	maps.DeleteFunc(found, func(_ string, v Version) bool {
+		return v.Until < sel.From || sel.Until != 0 && v.From >= sel.Until
+	})
 	return slices.SortedFunc(maps.Values(found), func(a, b Version) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Value, b.Value))
 	}), err
