@@ -149,6 +149,9 @@ func (s *Store) beginBlock(now time.Time) *head.Block {
 	e.ID = s.nextID
 	s.nextID++
 	s.moveTotals(e.Dict)
+	for _, use := range s.series {
+		use.Gauge.BeginBlock()
+	}
 	s.importer.Reset(e.Dict)
 	s.beginLog(e)
 	s.mu.Lock()

@@ -132,6 +132,19 @@ func TestPartsOfStates(t *testing.T) {
 	require.NoError(t, disk.Close())
 }
 
+// A part of a state is not taken for another one because a new block gives its function the same number.
+func TestPartsOfAStateInTwoBlocks(t *testing.T) {
+	s := open(t, diskConfig(t, t.TempDir()))
+	for _, function := range []string{"a", "b"} {
+		add(t, s, "x", "goroutine", "count", 0, 0, profiletest.Value(2, function))
+		s.adding.Lock()
+		s.blocks[len(s.blocks)-1].Freeze()
+		s.adding.Unlock()
+	}
+	assert.EqualValues(t, 4, sum(t, s, model.Selection{Service: "shop", Profile: "goroutine", From: at(0), Until: at(10)}))
+	require.NoError(t, s.Close())
+}
+
 // Sums that exceed 64 bits are the largest number, not a negative one.
 func TestSumsDoNotWrap(t *testing.T) {
 	const most, least = math.MaxInt64, math.MinInt64

@@ -129,6 +129,9 @@ func (g *GaugeTimes) Hold(p *Profile, hash uint64, resolution int64) {
 	}
 }
 
+// BeginBlock forgets the hashes of parts, which are of the dictionary of the block before.
+func (g *GaugeTimes) BeginBlock() { g.parts = nil }
+
 // See notes the time of a gauge, and reports whether it is a new one or another part of the last one. A series that was
 // missing for more than four intervals keeps its previous interval.
 func (g *GaugeTimes) See(at int64, hash uint64) (isNew bool) {
