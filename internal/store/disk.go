@@ -95,7 +95,7 @@ func (s *Store) Open() error {
 	if s.cfg.Disk.Directory == "" {
 		return nil
 	}
-	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes,
+	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes, clock: clock{maxLeap: maxLeap},
 		lists: newSeriesLists(s.cfg.MaxBytes / listedPart)}
 	d.files = blocks.Directory{Dir: d.Directory, ReadOnly: d.ReadOnly, Report: d.Report}
 	if d.ReadOnly {

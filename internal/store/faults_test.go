@@ -68,6 +68,26 @@ func TestClockThatIsAhead(t *testing.T) {
 	}
 }
 
+// The same of profiles in memory alone.
+func TestClockThatIsAheadOfMemory(t *testing.T) {
+	cfg := testConfig()
+	cfg.Window = time.Hour
+	s := New(cfg)
+	for minute := range 40 {
+		add(t, s, "a", "cpu", "nanoseconds", 60*minute, 1, profiletest.Value(1, "leaf"))
+	}
+	now := noon.Add(40 * time.Minute)
+	for _, at := range []time.Duration{15 * 24 * time.Hour, 0, 15 * 24 * time.Hour, 15*24*time.Hour + 7*time.Minute, 0} {
+		s.Maintain(now.Add(at))
+		require.Equal(t, 40, s.Stats().Profiles)
+	}
+	for minute := range 80 {
+		s.Maintain(now.Add(time.Duration(minute) * time.Minute))
+	}
+	require.Zero(t, s.Stats().Profiles)
+	require.Equal(t, 40, s.Stats().Evicted[model.EvictedAge])
+}
+
 // A process that ends while it deletes a block leaves nothing that looks like a damaged one.
 func TestKilledWhileItDeletes(t *testing.T) {
 	dir := t.TempDir()

@@ -67,8 +67,10 @@ type Store struct {
 	blocks []*head.Block
 	stats  model.Stats
 
-	// disk is nil if profiles are kept in memory alone. nextID is the number of the next block.
+	// disk is nil if profiles are kept in memory alone; clock is the one by which these become too old then. nextID is the
+	// number of the next block.
 	disk   *disk
+	clock  clock
 	nextID uint64
 }
 
@@ -81,7 +83,8 @@ var (
 
 // New returns an empty store.
 func New(cfg Config) *Store {
-	s := &Store{cfg: cfg, adding: newTurns(), series: map[model.SeriesID]*head.Use{}}
+	s := &Store{cfg: cfg, adding: newTurns(), series: map[model.SeriesID]*head.Use{},
+		clock: clock{maxLeap: cfg.Window / blockCount}}
 	s.Querier = answers.NewQuerier(answers.Over(s, cfg.Window, cfg.Resolution))
 	return s
 }
@@ -180,10 +183,11 @@ func (s *Store) Window() time.Duration {
 	return s.cfg.Window
 }
 
-// evict drops the blocks that are too old, and the oldest ones until the store is within its bytes.
+// evict drops the blocks that are too old by a clock that is trusted, and the oldest ones until the store is within its
+// bytes.
 func (s *Store) evict(now time.Time) {
 	before := s.Stats().Evicted[model.EvictedBytes]
-	s.dropBlocks(now)
+	s.dropBlocks(s.clock.trusted(now))
 	if s.Stats().Evicted[model.EvictedBytes] > before {
 		// Collect the memory before going on. Otherwise the heap would grow beyond MaxBytes while profiles arrive
 		// faster than the garbage collector runs. This happens once for each eighth of the bytes.
