@@ -121,9 +121,9 @@ func (t *Tree) LeftOut() (values, base []int64) {
 	of := func(self, total []int64) []int64 {
 		left := slices.Clone(total)
 		for i := range left {
-			left[i] -= self[i]
+			left[i] = otlp.SaturatingSubtract(left[i], self[i])
 			if i > 0 {
-				left[t.Parent[i]] -= total[i]
+				left[t.Parent[i]] = otlp.SaturatingSubtract(left[t.Parent[i]], total[i])
 			}
 		}
 		return left

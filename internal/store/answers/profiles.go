@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
@@ -145,7 +146,7 @@ func (m *merger) add(s *Samples) error {
 		case s.Fractions != nil:
 			m.table.addFraction(id, s.Type, s.Fractions[i]*s.Weight)
 		case isWhole:
-			m.table.add(id, s.Type, s.Values[i]*int64(s.Weight))
+			m.table.add(id, s.Type, otlp.SaturatingMultiply(s.Values[i], int64(s.Weight)))
 		default:
 			m.table.addFraction(id, s.Type, float64(s.Values[i])*s.Weight)
 		}

@@ -304,7 +304,7 @@ func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
 			return false
 		}
 		if q.Only[s.only[w.series.ID]].TimesPeriod && s.reads {
-			w.weight = float64(p.Meta(&w.Profile).Period)
+			w.weight = float64(max(p.Meta(&w.Profile).Period, 1))
 		}
 		return true
 	}

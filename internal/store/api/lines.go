@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
@@ -124,7 +125,7 @@ type lineCounter struct {
 func (c *lineCounter) add(sample pprofile.Sample) {
 	value := int64(0)
 	for _, v := range sample.Values().All() {
-		value += v
+		value = otlp.SaturatingAdd(value, v)
 	}
 	clear(c.seen)
 	isLeaf := true
@@ -147,11 +148,11 @@ func (c *lineCounter) count(l pprofile.Line, value int64, isLeaf bool) {
 		c.costs[at] = cost
 	}
 	if isLeaf {
-		cost.Self += value
+		cost.Self = otlp.SaturatingAdd(cost.Self, value)
 	}
 	if !c.seen[cost] {
 		c.seen[cost] = true
-		cost.Total += value
+		cost.Total = otlp.SaturatingAdd(cost.Total, value)
 	}
 }
 

@@ -190,10 +190,10 @@ func (s *server) readTotals(r *request, wide model.Selection, from int64, series
 		used.end = max(used.end, min(in.Until, wide.Until))
 		value := 0.0
 		for _, v := range samples.Values {
-			value += float64(v) * max(samples.Weight, 1)
+			value += float64(v) * samples.Weight
 		}
 		for _, v := range samples.Fractions {
-			value += v * max(samples.Weight, 1)
+			value += v * samples.Weight
 		}
 		if in.Values == kind.Gauge {
 			return used.hold(r, samples.Series, samples.Time, value, from)

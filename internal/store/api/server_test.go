@@ -6,9 +6,11 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -21,6 +23,8 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mcp"
+	querypkg "github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -179,4 +183,97 @@ func TestMeansDoNotCountTheFuture(t *testing.T) {
 		_, body := get("/api/table?service=shop&profile=memory&type=inuse_space&" + span)
 		assert.Contains(t, body, `"total":541000000,`, span)
 	}
+}
+
+// Sums that exceed 64 bits are the largest number in every answer, not a negative one: in memory, on disk, and on a day
+// that has become coarser.
+func TestSumsDoNotWrap(t *testing.T) {
+	const most = math.MaxInt64
+	s := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: 256 << 20,
+		Disk: store.DiskConfig{Directory: t.TempDir(), Retention: 1000 * time.Hour, MaxBytes: 1 << 30,
+			Downsampling: store.Downsampling{After: time.Hour, Step: 10 * time.Minute},
+			Report:       func(message string, err error) { t.Log(message, err) }}})
+	require.NoError(t, s.Open())
+	now := noon
+	handler := api.New(api.Settings{
+		Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute, Now: func() time.Time { return now },
+		MCP: func(q *querypkg.Queries) http.Handler {
+			return mcp.Handler(mcp.Settings{Store: s.Querier, Queries: q, Now: func() time.Time { return now }})
+		},
+	})
+	ask := func(method, path, body string) string {
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path,
+			strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		handler.ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code, "%s: %s", path, w.Body)
+		return w.Body.String()
+	}
+	for _, pod := range []string{"1", "2"} {
+		b := profiletest.New().Resource("service.name", "shop", "pod", pod)
+		for second := -120; second < 0; second += 10 {
+			start := uint64(noon.Add(time.Duration(second) * time.Second).UnixNano())
+			two := []profiletest.Sample{profiletest.Value(most, "a", "main"), profiletest.Value(most, "b", "main"),
+				profiletest.Value(most, "a", "main").With(profiletest.Attr("endpoint", "/"))}
+			b.Profile("cpu", "nanoseconds").Period(1e7, "cpu", "nanoseconds").Time(start, 10e9).Sample(two...)
+			b.Profile("inuse_space", "bytes").Period(1, "space", "bytes").Time(start, 0).Sample(two...)
+		}
+		b.Resource("service.name", "counts", "pod", pod)
+		for second := -120; second < 0; second += 10 {
+			b.Profile("samples", "count").Period(1e7, "cpu", "nanoseconds").
+				Time(uint64(noon.Add(time.Duration(second)*time.Second).UnixNano()), 10e9).
+				Sample(profiletest.Value(most/2, "a"), profiletest.Value(most/2, "b"))
+		}
+		require.Zero(t, s.Add(b.Build(), noon).Refused)
+	}
+	span := fmt.Sprintf("from=%d&until=%d", noon.Add(-125*time.Second).UnixMilli(), noon.UnixMilli())
+	isNegative := regexp.MustCompile(`[^-0-9T]-[0-9]{2,}`)
+	for _, later := range []time.Duration{0, 2 * time.Hour, 49 * time.Hour, 50 * time.Hour} {
+		now = noon.Add(later)
+		s.Maintain(now)
+		where := fmt.Sprint("after ", later)
+		check := func(path, answer string) { assert.NotRegexp(t, isNegative, answer, "%s of %s", where, path) }
+		for _, of := range []string{"service=shop&profile=process_cpu", "service=shop&profile=memory",
+			"service=counts&profile=process_cpu"} {
+			for _, path := range []string{"flamegraph?", "table?", "timeline?", "diff?base.from=now-1000h&base.until=now&",
+				"lines?function=a&", "flamegraph?group_by=endpoint&", "flamegraph?state=last&", "flamegraph?max_nodes=2&"} {
+				path = "/api/" + path + of + "&" + span
+				check(path, ask(http.MethodGet, path, ""))
+			}
+			for _, suffix := range []string{".collapsed", ".speedscope.json"} {
+				path := "/profiles?" + strings.Replace(of, "process_cpu", "process_cpu"+suffix, 1) + "&" + span
+				check(path, ask(http.MethodGet, strings.Replace(path, "memory", "memory"+suffix, 1), ""))
+			}
+			p, err := profile.ParseData([]byte(ask(http.MethodGet, "/profiles?"+of+"&"+span, "")))
+			require.NoError(t, err)
+			for _, sample := range p.Sample {
+				assert.Positive(t, sample.Value[0], where)
+			}
+			selection := regexp.MustCompile(`([a-z]+)=(\w+)`).ReplaceAllString(strings.Replace(of, "&", ",", 1), `"$1":"$2"`)
+			for _, tool := range []string{"hottest_functions", "call_tree", "timeline"} {
+				check(tool, ask(http.MethodPost, "/mcp", fmt.Sprintf(
+					`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{%s,"seconds":1e6}}}`,
+					tool, selection)))
+			}
+		}
+		check("overview", ask(http.MethodGet, "/api/overview?"+span, ""))
+		for _, typ := range []string{"process_cpu:cpu:nanoseconds:cpu:nanoseconds", "memory:inuse_space:bytes:space:bytes"} {
+			call := fmt.Sprintf(`"profileTypeID":%q,"labelSelector":"{}","start":%d,"end":%d`, typ,
+				noon.Add(-125*time.Second).UnixMilli(), noon.UnixMilli())
+			for method, more := range map[string]string{
+				"SelectMergeStacktraces": "", "SelectSeries": `,"step":15,"exemplarType":1`, "SelectMergeProfile": `,"maxNodes":1`,
+				"SelectHeatmap": `,"step":15,"queryType":1`,
+			} {
+				path := "/querier.v1.QuerierService/" + method
+				check(path, ask(http.MethodPost, path, "{"+call+more+"}"))
+			}
+			check("Diff", ask(http.MethodPost, "/querier.v1.QuerierService/Diff",
+				"{\"left\":{"+call+"},\"right\":{"+call+"}}"))
+			path := "/pyroscope/render?query=" + url.QueryEscape(typ+"{}") + "&" + span
+			check(path, ask(http.MethodGet, path, ""))
+		}
+	}
+	require.NotZero(t, s.Blocks()[0].Step)
+	require.NoError(t, s.Close())
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
@@ -145,7 +146,8 @@ func (w *Writer) Profile(p Profile, rows iter.Seq2[Row, error]) error {
 	s.From, s.Until, s.Start, s.End = min(s.From, first), max(s.Until, last), min(s.Start, p.Start), max(s.End, p.End)
 	s.Position, s.PeriodType, s.PeriodUnit = p.Position, p.PeriodType, p.PeriodUnit
 	s.Flags |= p.Flags
-	s.Profiles, s.Samples, s.Total = s.Profiles+1, s.Samples+int(p.Samples), s.Total+p.Total
+	s.Profiles, s.Samples, s.Total = s.Profiles+1, s.Samples+int(p.Samples),
+		otlp.SaturatingAdd(s.Total, p.Total)
 	isMoved, isTimed := p.Flags&IsMoved != 0, p.Flags&HasTimestamps != 0
 	if isMoved {
 		s.Moved++

@@ -7,10 +7,10 @@ import (
 	"bytes"
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
@@ -75,7 +75,8 @@ func (g *group[T]) add(p *Profile, factor T) error {
 		if err != nil {
 			return err
 		}
-		g.rows[rowKey{row.Stack, row.Attributes, row.Link}] += T(row.Value) * factor
+		key := rowKey{row.Stack, row.Attributes, row.Link}
+		g.rows[key] = otlp.SaturatingAdd(g.rows[key], T(row.Value)*factor)
 	}
 	return nil
 }
@@ -200,12 +201,12 @@ func (c *coarser) writeMean(end int64) error {
 	values := make(map[rowKey]int64, len(g.rows))
 	for key, sum := range g.rows {
 		sum += c.rest[key]
-		value := math.Round(sum / float64(held))
-		if c.rest[key] = sum - value*float64(held); c.rest[key] == 0 {
+		value := otlp.SaturatingRound(sum / float64(held))
+		if c.rest[key] = sum - float64(value)*float64(held); c.rest[key] == 0 {
 			delete(c.rest, key)
 		}
 		if value != 0 {
-			values[key] = int64(value)
+			values[key] = value
 		}
 	}
 	g.End = g.Start + 2*held
@@ -220,7 +221,7 @@ func (c *coarser) writeRows(p blockfile.Profile, values map[rowKey]int64) error 
 			bytes.Compare(a.link.TraceID[:], b.link.TraceID[:]), bytes.Compare(a.link.SpanID[:], b.link.SpanID[:]))
 	})
 	for _, key := range keys {
-		p.Total += values[key]
+		p.Total = otlp.SaturatingAdd(p.Total, values[key])
 		if key.attributes != 0 {
 			p.Flags |= blockfile.HasAttributes
 		}

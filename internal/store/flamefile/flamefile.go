@@ -22,6 +22,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
@@ -233,7 +234,7 @@ func speedscopeProfile(b *bufio.Writer, s *Stacks) error {
 		}
 		_ = b.WriteByte(']')
 		weights = strconv.AppendInt(weights, value, 10)
-		total += value
+		total = otlp.SaturatingAdd(total, value)
 	}
 	_, err := fmt.Fprintf(b, `],"weights":[%s],"endValue":%d}`, weights, total)
 	return err

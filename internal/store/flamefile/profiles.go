@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -114,10 +115,10 @@ func (b *builder) add(sums *stackSums, p pprofile.Profile) error {
 		}
 		sum := &sums.list[at]
 		if s.Values().Len() == 0 {
-			sum.value += int64(s.TimestampsUnixNano().Len())
+			sum.value = otlp.SaturatingAdd(sum.value, int64(s.TimestampsUnixNano().Len()))
 		}
 		for _, v := range s.Values().All() {
-			sum.value += v
+			sum.value = otlp.SaturatingAdd(sum.value, v)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -205,7 +206,7 @@ func (e *Block) Add(sr *Series, c Chunk) {
 	sr.Position, sr.Period = m.Position, model.SampleType{Type: strs.At(m.PeriodType), Unit: strs.At(m.PeriodUnit)}
 	sr.Values, sr.Flags = c.Values, sr.Flags|c.Flags
 	sr.Profiles, sr.Samples, sr.Bytes, sr.Total = sr.Profiles+1, sr.Samples+int(c.Samples),
-		sr.Bytes+cap(c.Data)+ChunkBytes, sr.Total+c.Total
+		sr.Bytes+cap(c.Data)+ChunkBytes, otlp.SaturatingAdd(sr.Total, c.Total)
 	sr.From, sr.Until = min(sr.From, c.First()), max(sr.Until, c.Last())
 	sr.Start, sr.End = min(sr.Start, c.Start), max(sr.End, c.End)
 	sr.Timestamps = sr.Timestamps || c.IsTimed()

@@ -180,7 +180,7 @@ func (u *Use) DifferenceOfSums(c *model.Profile) bool {
 	if before.sum-now.sum > before.sum/estimateShare {
 		c.Flags |= model.IsReset
 	} else {
-		c.Total -= before.sum // below 0 if an estimate falls, as the engine's rows are
+		c.Total = otlp.SaturatingSubtract(c.Total, before.sum) // below 0 if an estimate falls, as the engine's rows are
 	}
 	c.Flags &^= model.HasTimestamps
 	c.Start = before.At

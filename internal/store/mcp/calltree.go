@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
@@ -53,6 +54,12 @@ func (c *callTree) child(parent, frame int32) (int32, error) {
 	return i, nil
 }
 
+// add adds values to a node.
+func (c *callTree) add(node int32, self, total int64) {
+	n := &c.nodes[node]
+	n.self, n.total = otlp.SaturatingAdd(n.self, self), otlp.SaturatingAdd(n.total, total)
+}
+
 // addCallees adds what is below the outermost frames that match; nil is everything.
 func (c *callTree) addCallees(t *answers.Tree, wanted []bool) error {
 	const isOutside, isTooDeep = -1, -2
@@ -70,7 +77,7 @@ func (c *callTree) addCallees(t *answers.Tree, wanted []bool) error {
 		switch {
 		case parent == isOutside && wanted[t.Frame[i]]:
 			parent = 0
-			c.nodes[0].total += t.Total[i]
+			c.add(0, 0, t.Total[i])
 		case parent < 0:
 			at[i] = parent
 			continue
@@ -88,8 +95,7 @@ func (c *callTree) addCallees(t *answers.Tree, wanted []bool) error {
 		if err != nil {
 			return err
 		}
-		c.nodes[node].self += t.Self[i]
-		c.nodes[node].total += t.Total[i]
+		c.add(node, t.Self[i], t.Total[i])
 		at[i] = node
 	}
 	return nil
@@ -110,7 +116,7 @@ func (c *callTree) addCallers(t *answers.Tree, wanted []bool) error {
 		if t.Total[i] == 0 {
 			continue
 		}
-		c.nodes[0].total += t.Total[i]
+		c.add(0, 0, t.Total[i])
 		node := int32(0)
 		for caller := int32(i); caller > 0; caller = t.Parent[caller] {
 			if c.nodes[node].depth == c.maxDepth {
@@ -121,7 +127,7 @@ func (c *callTree) addCallers(t *answers.Tree, wanted []bool) error {
 			if node, err = c.child(node, t.Frame[caller]); err != nil {
 				return err
 			}
-			c.nodes[node].total += t.Total[i]
+			c.add(node, 0, t.Total[i])
 		}
 		if err := c.meter.Grow(0); err != nil {
 			return err

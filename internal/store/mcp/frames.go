@@ -9,6 +9,7 @@ import (
 	"regexp/syntax"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
@@ -144,8 +145,8 @@ func selected(t *answers.Tree, values []int64, states []uint8, state uint8) (sel
 		if states[i] == state {
 			self[i] = values[i]
 		}
-		if total[i] += self[i]; i > 0 {
-			total[t.Parent[i]] += total[i]
+		if total[i] = otlp.SaturatingAdd(total[i], self[i]); i > 0 {
+			total[t.Parent[i]] = otlp.SaturatingAdd(total[t.Parent[i]], total[i])
 		}
 	}
 	return self, total

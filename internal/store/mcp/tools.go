@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
@@ -194,7 +195,7 @@ func hottestFunctions(c *call, in *hottestIn) error {
 	})
 	var self int64
 	for _, r := range rows[len(rows)-leftOut:] {
-		self += r.Self
+		self = otlp.SaturatingAdd(self, r.Self)
 	}
 	c.leftOut(leftOut, fmt.Sprintf("functions with %s of self", percent(self, g.Total[0])),
 		"a larger `limit`, `focus` or `ignore`")

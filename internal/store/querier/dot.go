@@ -13,6 +13,7 @@ import (
 
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -50,7 +51,7 @@ func dot(t *answers.Tree, limit int, typ *typesv1.ProfileType) string {
 		}
 		caller[i] = n
 		if e := (edge{above, n}); above != 0 && int32(i) >= counted[e] { // not below another one
-			edges[e] += t.Total[i]
+			edges[e] = otlp.SaturatingAdd(edges[e], t.Total[i])
 			counted[e] = ends[i]
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"connectrpc.com/connect"
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -198,7 +199,8 @@ func prune(t *answers.Tree, most int) *node {
 		least = max(least, sorted[len(sorted)-most])
 	}
 	// Samples without a stack are nowhere.
-	root := &node{total: t.Total[0] - t.Self[0], baseTotal: at(t.BaseTotal, 0) - at(t.BaseSelf, 0)}
+	root := &node{total: otlp.SaturatingSubtract(t.Total[0], t.Self[0]),
+		baseTotal: otlp.SaturatingSubtract(at(t.BaseTotal, 0), at(t.BaseSelf, 0))}
 	nodes := make([]*node, len(sizes))
 	nodes[0] = root
 	for i := 1; i < len(nodes); i++ {
@@ -237,8 +239,8 @@ func (n *node) leave(total, baseTotal int64) {
 		n.children = append([]*node{{name: other}}, n.children...)
 	}
 	left := n.children[0]
-	left.self, left.total = left.self+total, left.total+total
-	left.baseSelf, left.baseTotal = left.baseSelf+baseTotal, left.baseTotal+baseTotal
+	left.total, left.baseTotal = otlp.SaturatingAdd(left.total, total), otlp.SaturatingAdd(left.baseTotal, baseTotal)
+	left.self, left.baseSelf = left.total, left.baseTotal
 }
 
 // ordered moves what is left out to the end.
@@ -259,10 +261,11 @@ func layout(root *node, add func(level int, n *node, offset, baseOffset int64)) 
 		var next []placed
 		for _, p := range row {
 			add(level, p.node, p.offset, p.baseOffset)
-			offset, baseOffset := p.offset+p.self, p.baseOffset+p.baseSelf
+			offset, baseOffset := otlp.SaturatingAdd(p.offset, p.self), otlp.SaturatingAdd(p.baseOffset, p.baseSelf)
 			for _, child := range p.ordered() {
 				next = append(next, placed{child, offset, baseOffset})
-				offset, baseOffset = offset+child.total, baseOffset+child.baseTotal
+				offset = otlp.SaturatingAdd(offset, child.total)
+				baseOffset = otlp.SaturatingAdd(baseOffset, child.baseTotal)
 			}
 		}
 		row = next
@@ -308,7 +311,7 @@ func flameGraph(root *node) *querierv1.FlameGraph {
 	layout(root, func(level int, n *node, offset, _ int64) {
 		row := rows.at(level)
 		row.Values = append(row.Values, offset-rows.ends[0], n.total, n.self, names.number(level, n.name))
-		rows.ends[0] = offset + n.total
+		rows.ends[0] = otlp.SaturatingAdd(offset, n.total)
 		out.MaxSelf = max(out.MaxSelf, n.self)
 	})
 	out.Names, out.Levels = names.names, rows.list
@@ -316,13 +319,14 @@ func flameGraph(root *node) *querierv1.FlameGraph {
 }
 
 func flameGraphDiff(root *node) *querierv1.FlameGraphDiff {
-	out := &querierv1.FlameGraphDiff{Total: root.total + root.baseTotal, LeftTicks: root.total, RightTicks: root.baseTotal}
+	out := &querierv1.FlameGraphDiff{Total: otlp.SaturatingAdd(root.total, root.baseTotal), LeftTicks: root.total,
+		RightTicks: root.baseTotal}
 	rows, names := levels{}, nameTable{}
 	layout(root, func(level int, n *node, offset, baseOffset int64) {
 		row := rows.at(level)
 		row.Values = append(row.Values, offset-rows.ends[0], n.total, n.self, baseOffset-rows.ends[1], n.baseTotal,
 			n.baseSelf, names.number(level, n.name))
-		rows.ends = [2]int64{offset + n.total, baseOffset + n.baseTotal}
+		rows.ends = [2]int64{otlp.SaturatingAdd(offset, n.total), otlp.SaturatingAdd(baseOffset, n.baseTotal)}
 		out.MaxSelf = max(out.MaxSelf, n.self, n.baseSelf)
 	})
 	out.Names, out.Levels = names.names, rows.list

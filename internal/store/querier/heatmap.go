@@ -14,6 +14,7 @@ import (
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
@@ -55,7 +56,7 @@ func (q *Querier) SelectHeatmap(
 		key := *p
 		key.value = 0
 		before := len(values)
-		if values[key] += p.value; len(values) > before {
+		if values[key] = otlp.SaturatingAdd(values[key], p.value); len(values) > before {
 			return s.memory.Grow(2 * pointBytes)
 		}
 		return nil
@@ -86,13 +87,10 @@ func (s *selection) heatmap(g *groups, values map[point]int64, in *querierv1.Sel
 	for _, value := range values {
 		least, most = min(least, value), max(most, value)
 	}
-	if least == most {
-		most = least + 1
-	}
 	var yMin [heatRows]float64
-	height := float64(most-least) / heatRows
+	height := max(float64(most)-float64(least), 1) / heatRows
 	for i := range yMin {
-		yMin[i] = float64(least + int64(float64(i)*height))
+		yMin[i] = float64(least) + math.Trunc(float64(i)*height)
 	}
 	type cellKey struct {
 		bucketKey

@@ -15,6 +15,7 @@ import (
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
@@ -142,7 +143,7 @@ func (c *cutter) cut(most int64) error {
 		before, at := len(t.totals), int32(0)
 		for function := range c.functions(s) {
 			at = t.child(at, function)
-			t.totals[at] += s.Value[0]
+			t.totals[at] = otlp.SaturatingAdd(t.totals[at], s.Value[0])
 		}
 		if err := c.meter.Grow(cacheBytes * (len(t.totals) - before)); err != nil {
 			return err
@@ -276,7 +277,7 @@ func (c *cutter) finish() error {
 			key = binary.AppendUvarint(key, id)
 		}
 		if known := byStack[string(key)]; known != nil {
-			known.Value[0] += s.Value[0]
+			known.Value[0] = otlp.SaturatingAdd(known.Value[0], s.Value[0])
 			s.Value = nil
 			continue
 		}

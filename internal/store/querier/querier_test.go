@@ -161,7 +161,12 @@ func TestCountsOfCPUAreTimes(t *testing.T) {
 		}
 		require.NotZero(t, s.Add(b.Build(), noon).Profiles)
 	}
+	// Without a period, a sample is 1 in all answers.
+	require.NotZero(t, s.Add(profiletest.New().Resource("service.name", "none").Profile("samples", "count").
+		Period(0, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
+		Sample(profiletest.Value(9, "leaf")).Build(), noon).Profiles)
 	c, _ := client(t, s.Querier, noon)
+	assert.EqualValues(t, 9, total(t, c, `{service_name="none"}`))
 	assert.EqualValues(t, 200, total(t, c, `{service_name="ebpf"}`))
 	assert.EqualValues(t, 150, total(t, c, `{service_name="ebpf", endpoint="/a"}`))
 	assert.EqualValues(t, 7, total(t, c, `{service_name="go"}`))
@@ -171,7 +176,7 @@ func TestCountsOfCPUAreTimes(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"endpoint=/a,service_name=ebpf 1769860800000:150", "service_name=ebpf 1769860800000:50",
-		"service_name=go 1769860800000:7"}, seriesText(series.Msg.Series))
+		"service_name=none 1769860800000:9", "service_name=go 1769860800000:7"}, seriesText(series.Msg.Series))
 }
 
 // Goroutine profiles can be queried by Pyroscope's name for them, too.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/query"
 )
@@ -228,7 +230,7 @@ func (s steps) of(series *typesv1.Series) *timeline {
 	t := &timeline{StartTime: s.start, DurationDelta: s.step, Samples: make([]int64, s.n)}
 	for _, p := range series.Points {
 		if i := (p.Timestamp/1000 - s.start) / s.step; i >= 0 && i < int64(len(t.Samples)) {
-			t.Samples[i] += int64(p.Value)
+			t.Samples[i] = otlp.SaturatingAdd(t.Samples[i], otlp.SaturatingRound(math.Trunc(p.Value)))
 		}
 	}
 	return t

@@ -15,6 +15,7 @@ import (
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
@@ -99,7 +100,7 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 			if value == 0 || keep != nil && !keep(samples, row) {
 				continue
 			}
-			p.group, p.value = g.of(samples, row), value*int64(max(samples.Weight, 1))
+			p.group, p.value = g.of(samples, row), otlp.SaturatingMultiply(value, int64(samples.Weight))
 			if p.link = (dictionary.Link{}); spans && row < len(samples.Links) {
 				p.link = samples.Dict.Links.At(dictionary.LinkIndex(samples.Links[row]))
 			}
@@ -231,7 +232,7 @@ func (b *buckets) add(p *point) error {
 			in.count++
 			taken += 2 * pointBytes
 		}
-		if e.value += p.value; in.best == nil || e.value > in.best.value {
+		if e.value = otlp.SaturatingAdd(e.value, p.value); in.best == nil || e.value > in.best.value {
 			in.best = e
 		}
 	}
