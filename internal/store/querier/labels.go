@@ -110,19 +110,18 @@ func (n *naming) value(s *answers.Series, name string) (string, bool) {
 
 // all returns the labels of a series, without those of its samples.
 func (n *naming) all(s *answers.Series) []label {
-	list := make([]label, 0, len(everyLabel)+len(s.Labels))
+	list, has := make([]label, 0, len(everyLabel)+len(s.Labels)), make(map[string]bool, len(everyLabel)+len(s.Labels))
 	for _, name := range everyLabel {
 		if value, _ := ofEvery(s, name); value != "" {
-			list = append(list, label{name, value})
+			list, has[name] = append(list, label{name, value}), true
 		}
 	}
 	for _, a := range s.Labels {
 		if a.Key == serviceKey || a.Value == "" {
 			continue
 		}
-		name := n.listed(a.Key)
-		if !slices.ContainsFunc(list, func(l label) bool { return l.name == name }) {
-			list = append(list, label{name, kind.LabelValue(a.Value)})
+		if name := n.listed(a.Key); !has[name] {
+			list, has[name] = append(list, label{name, kind.LabelValue(a.Value)}), true
 		}
 	}
 	return list

@@ -161,6 +161,9 @@ func (q *Querier) LabelValues(ctx context.Context,
 // Series lists the sets of labels that series have.
 func (q *Querier) Series(ctx context.Context,
 	r *connect.Request[querierv1.SeriesRequest]) (*connect.Response[querierv1.SeriesResponse], error) {
+	if err := checkNames(r.Msg.LabelNames); err != nil {
+		return nil, err
+	}
 	out, seen, meter := &querierv1.SeriesResponse{}, map[string]bool{}, meterOf(ctx)
 	names := r.Msg.LabelNames
 	if len(names) == 0 {
@@ -177,6 +180,16 @@ func (q *Querier) Series(ctx context.Context,
 	})
 	slices.SortFunc(out.LabelsSet, func(a, b *typesv1.Labels) int { return comparePairs(a.Labels, b.Labels) })
 	return respond(out, err)
+}
+
+// maxNames bounds the names of labels in a call, each of which is compared with all labels of each series.
+const maxNames = 100
+
+func checkNames(list []string) error {
+	if len(list) > maxNames {
+		return invalid("a call may name at most %d labels, found %d", maxNames, len(list))
+	}
+	return nil
 }
 
 func keyOf(list []label) string {

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -418,6 +419,66 @@ func TestCutPprof(t *testing.T) {
 	}
 }
 
+// Calls reserve what their answers take, although profiles share long labels.
+func TestCallsReserveTheirMemory(t *testing.T) {
+	profiletest.SkipLarge(t)
+	s := newStore()
+	b := profiletest.New()
+	var many []any
+	for i := range 100 {
+		many = append(many, fmt.Sprint("key", i), "value")
+	}
+	b.Resource(append([]any{"service.name", "shop"}, many...)...)
+	for i := range 10_000 {
+		b.Profile("cpu", "nanoseconds").Period(10, "cpu", "nanoseconds").
+			Time(uint64(noon.Add(-time.Minute).UnixNano()+int64(i)*5e6), 1e6).Sample(profiletest.Value(int64(1+i), "leaf"))
+	}
+	long, by := []profiletest.Attribute{}, []string{"number"}
+	for i := range 4 {
+		by = append(by, fmt.Sprint("long", i))
+		long = append(long, profiletest.Attr(by[i+1], strings.Repeat("long", 10_000)))
+	}
+	b.Resource("service.name", "long").Profile("cpu", "nanoseconds").Period(10, "cpu", "nanoseconds").
+		Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9)
+	for i := range 5000 {
+		b.Sample(profiletest.Value(1, "leaf").With(append(long, profiletest.Attr("number", fmt.Sprint(i)))...))
+	}
+	require.Zero(t, s.Add(b.Build(), noon).Refused)
+	q := &Querier{Store: s.Querier, Now: func() time.Time { return noon }}
+	from, until := noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli()
+	individual := typesv1.ExemplarType_EXEMPLAR_TYPE_INDIVIDUAL
+	for name, call := range map[string]func(ctx context.Context) (any, error){
+		"exemplars of series": func(ctx context.Context) (any, error) {
+			return q.SelectSeries(ctx, connect.NewRequest(&querierv1.SelectSeriesRequest{ProfileTypeID: cpuType,
+				LabelSelector: `{service_name="shop"}`, Start: from, End: until, Step: 0.001, ExemplarType: individual}))
+		},
+		"exemplars of a heat map": func(ctx context.Context) (any, error) {
+			return q.SelectHeatmap(ctx, connect.NewRequest(&querierv1.SelectHeatmapRequest{ProfileTypeID: cpuType,
+				LabelSelector: `{service_name="shop"}`, Start: from, End: until, Step: 0.001, ExemplarType: individual,
+				QueryType: querierv1.HeatmapQueryType_HEATMAP_QUERY_TYPE_INDIVIDUAL}))
+		},
+		"groups": func(ctx context.Context) (any, error) {
+			return q.SelectSeries(ctx, connect.NewRequest(&querierv1.SelectSeriesRequest{ProfileTypeID: cpuType,
+				LabelSelector: `{service_name="long"}`, Start: from, End: until, Step: 10, GroupBy: by}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			profiletest.MeasureReserved(t, 8<<20, func(reserve func(n int) error) {
+				reserved := 0
+				answer, err := call(WithMeter(t.Context(), &size.Meter{Context: t.Context(), Reserve: func(n int) error {
+					reserved += n
+					return reserve(n)
+				}}))
+				require.NoError(t, err)
+				if name == "groups" { // their keys
+					require.Greater(t, reserved, 5000*4*2000)
+				}
+				runtime.KeepAlive(answer)
+			})
+		})
+	}
+}
+
 // Queries that are at fault say why. None of them takes long, or more memory than it may.
 func TestHostileQueries(t *testing.T) {
 	s := newStore()
@@ -449,6 +510,12 @@ func TestHostileQueries(t *testing.T) {
 	} {
 		assert.ErrorContains(t, ask(in), name)
 	}
+	labels := strings.Fields(strings.Repeat("a ", maxNames+1))
+	_, err := c.Series(t.Context(), connect.NewRequest(&querierv1.SeriesRequest{LabelNames: labels}))
+	require.ErrorContains(t, err, "at most 100 labels")
+	_, err = c.SelectSeries(t.Context(), connect.NewRequest(&querierv1.SelectSeriesRequest{ProfileTypeID: cpuType, Step: 1,
+		End: noon.UnixMilli(), GroupBy: labels}))
+	require.ErrorContains(t, err, "at most 100 labels")
 	var bounds size.Meter
 	reserved := 0
 	bounds.Reserve = func(n int) error {
@@ -466,7 +533,7 @@ func TestHostileQueries(t *testing.T) {
 		_, err := parseSelectors(&bounds, text)
 		assert.ErrorIs(t, err, model.ErrTooLarge, text[:20])
 	}
-	_, err := c.SelectSeries(t.Context(),
+	_, err = c.SelectSeries(t.Context(),
 		connect.NewRequest(&querierv1.SelectSeriesRequest{ProfileTypeID: cpuType, Start: -1 << 63, End: 1<<63 - 1,
 			Step: 0.001}))
 	require.NoError(t, err, "the cost is that of the profiles, not of the steps")

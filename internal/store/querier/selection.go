@@ -10,9 +10,11 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
+	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
@@ -42,6 +44,10 @@ type selection struct {
 	over   *dictionary.Dictionary
 	// decided has the results of rest, by dictionary, set and series.
 	decided decisions[bool]
+	// hashes has those of series whose profiles were identified, exemplars the labels that all exemplars of a series
+	// share.
+	hashes    map[int][sha256.Size]byte
+	exemplars map[int][]*typesv1.LabelPair
 }
 
 type decision struct {
@@ -79,23 +85,34 @@ func (id profileID) String() string {
 	return strings.Join([]string{s[:8], s[8:12], s[12:16], s[16:20], s[20:]}, "-")
 }
 
-func identify(s *answers.Series, time int64) profileID {
-	h := sha256.New()
-	var number [8]byte
-	for _, name := range []string{s.Service, s.Profile, s.Type.String()} {
-		binary.BigEndian.PutUint64(number[:], uint64(len(name)))
-		_, _ = h.Write(append(number[:], name...))
+// identify returns the id of a profile: a hash of its series and its time.
+func (s *selection) identify(series int, time int64) profileID {
+	hash, ok := s.hashes[series]
+	if !ok {
+		hash = hashOf(&s.series[series])
+		s.hashes[series] = hash
 	}
-	for _, a := range s.Labels {
-		binary.BigEndian.PutUint64(number[:], uint64(len(a.Key)))
-		_, _ = h.Write(append(append(number[:], a.Key...), a.Value...))
-	}
-	binary.BigEndian.PutUint64(number[:], uint64(time))
-	_, _ = h.Write(number[:])
-	var id profileID
-	copy(id[:], h.Sum(nil))
+	id := profileID{}
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(hash[:], uint64(time)))
+	copy(id[:], sum[:])
 	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80 // a UUID of version 8
 	return id
+}
+
+func hashOf(s *answers.Series) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	add := func(list ...string) {
+		for _, text := range list {
+			_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(text))))
+			_, _ = io.WriteString(h, text)
+		}
+	}
+	add(s.Service, s.Profile, s.Type.String())
+	for _, a := range s.Labels {
+		add(a.Key, a.Value)
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 // choose returns the selection of series that match, between two times in Unix milliseconds, both of which belong to
@@ -104,7 +121,8 @@ func (q *Querier) choose(
 	ctx context.Context, matchers []*labels.Matcher, start, end int64, dots bool,
 ) (*selection, error) {
 	meter := meterOf(ctx)
-	s := &selection{naming: newNaming(meter, dots), ctx: ctx, from: nanos(start), until: nanos(end)}
+	s := &selection{naming: newNaming(meter, dots), ctx: ctx, from: nanos(start), until: nanos(end),
+		hashes: map[int][sha256.Size]byte{}, exemplars: map[int][]*typesv1.LabelPair{}}
 	if s.until < maxNanos {
 		s.until++
 	}
@@ -217,7 +235,7 @@ func (s *selection) keep() func(samples *answers.Samples, row int) bool {
 }
 
 func (s *selection) keeps(samples *answers.Samples, row int) bool {
-	if len(s.profiles) > 0 && !s.profiles[identify(&s.series[samples.Series], samples.Time)] {
+	if len(s.profiles) > 0 && !s.profiles[s.identify(samples.Series, samples.Time)] {
 		return false
 	}
 	if len(s.spans)+len(s.traces) > 0 {
@@ -293,7 +311,7 @@ func (q *Querier) labelSets(s *selection, names []string, use func([]label) erro
 	}
 	of := *s
 	of.decided = decisions[bool]{} // its series have other numbers
-	of.series, of.rest = scan, rest
+	of.series, of.rest, of.hashes = scan, rest, map[int][sha256.Size]byte{}
 	selected, err := q.Store.Select(s.ctx,
 		answers.NewQuery(s.ctx, s.memory, scan, s.from, s.until, answers.Want{Attributes: true, Profiles: true}))
 	if err != nil {

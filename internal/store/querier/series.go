@@ -54,6 +54,7 @@ func (g *groups) number(list []label) int {
 	key := keyOf(list)
 	i, ok := g.byKey[key]
 	if !ok {
+		_ = g.memory.Grow(len(key) + cacheBytes*(1+len(list))) // its callers check
 		i = len(g.labels)
 		g.labels = append(g.labels, list)
 		g.byKey[key] = i
@@ -74,6 +75,9 @@ func (g *groups) of(samples *answers.Samples, row int) int {
 // points calls use with the points of a selection, in no order. Those of one profile and group may come in several
 // parts.
 func (q *Querier) points(s *selection, by []string, spans bool, use func(*point) error) (*groups, error) {
+	if err := checkNames(by); err != nil {
+		return nil, err
+	}
 	g := &groups{selection: s, by: by, byKey: map[string]int{}, ofSeries: make([]int, len(s.series))}
 	want := answers.Want{Profiles: true, Links: spans}
 	for i := range s.series {
@@ -104,7 +108,7 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 			if p.link = (dictionary.Link{}); spans && row < len(samples.Links) {
 				p.link = samples.Dict.Links.At(dictionary.LinkIndex(samples.Links[row]))
 			}
-			if err := use(p); err != nil {
+			if err := cmp.Or(s.memory.Err(), use(p)); err != nil {
 				return err
 			}
 		}
@@ -261,18 +265,22 @@ func (b *buckets) series(g *groups) []*typesv1.Series {
 // exemplar describes a profile, or a span in it. Its labels are those of its series without those that the group has.
 func (s *selection) exemplar(p *point, value int64, by []string) *typesv1.Exemplar {
 	e := &typesv1.Exemplar{Timestamp: p.millis, Value: value}
-	in := &s.series[p.series]
 	if p.link.SpanID != [8]byte{} {
 		e.SpanId = hex.EncodeToString(p.link.SpanID[:])
 		if p.link.TraceID != [16]byte{} {
 			e.TraceId = hex.EncodeToString(p.link.TraceID[:])
 		}
 	} else {
-		e.ProfileId = identify(in, p.time).String()
+		e.ProfileId = s.identify(p.series, p.time).String()
 	}
-	e.Labels = pairs(slices.DeleteFunc(s.wanted(s.all(in), nil), func(l label) bool {
-		return slices.ContainsFunc(by, func(name string) bool { return s.is(name, l.name) })
-	}))
+	labels, ok := s.exemplars[p.series]
+	if !ok {
+		labels = pairs(slices.DeleteFunc(s.wanted(s.all(&s.series[p.series]), nil), func(l label) bool {
+			return slices.ContainsFunc(by, func(name string) bool { return s.is(name, l.name) })
+		}))
+		s.exemplars[p.series] = labels
+	}
+	e.Labels = labels
 	return e
 }
 
