@@ -57,7 +57,7 @@ BENCH_COUNT ?= 6
 BENCH_PKGS  ?= ./...
 
 .PHONY: bench bench-fleet bench-report build chaos check check-generated clean collector fmt fuzz fuzz-nightly generate help \
-	image layout-fixtures limits lint notice notices packages race release run soak test validate vet-32bit vulnerabilities
+	image limits lint notice notices packages race release run soak test validate vet-32bit vulnerabilities
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -145,12 +145,6 @@ notice: ## write NOTICE: the licences of everything that is compiled or embedded
 	mkdir -p bin && $(NOTICES) > bin/NOTICE && mv bin/NOTICE NOTICE
 notices: ## write bin/NOTICE, for releases: the same with the texts of the licences
 	mkdir -p bin && $(NOTICES) -texts > bin/NOTICE
-
-# Each module in there requires the pdata of one old layout.
-layout-fixtures: ## rewrite internal/otlp/layouts/testdata, each layout by the pdata of its time
-	cd internal/otlp/layouts/testdata/generate && for module in */; do \
-		$(GO) -C "$$module" run . "$$PWD/../$${module%/}"; \
-	done
 
 fmt: ## format the code
 	$(TOOL) golangci-lint fmt ./...

@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
-// fixtures are messages that old versions of pdata wrote (testdata/generate).
+// fixtures are messages that old versions of pdata wrote (testdata/README.md).
 var fixtures = map[string]Layout{
 	"111": V1_3, "116": V1_4, "124": V1_4, "133": V1_7, "136": V1_8, "145": V1_9,
 }
