@@ -10,7 +10,7 @@
 //	  Detect           the layout, from field numbers and wire types: detect.go
 //	  renumberFields   1.8 and 1.9: the same messages under other numbers, renumbered in place: inplace.go
 //	  legacyReader     1.3 to 1.7: read field by field into a dictionary of today's form: legacy.go, legacy_tables.go
-//	UnmarshalJSON      the same for JSON: the keys identify the layout; old ones become bytes first: json.go
+//	UnmarshalJSON      the same for JSON: the keys identify the layout, and the text becomes bytes first: json.go
 //
 // The fields of all layouts are in otlp/messages; all of the above use them.
 package layouts

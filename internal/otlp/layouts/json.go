@@ -4,7 +4,6 @@
 package layouts
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -13,7 +12,9 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -22,45 +23,31 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
-// UnmarshalJSON is Unmarshal for OTLP's JSON. The keys identify the layout. 1.9 and 1.10 differ only in field numbers,
-// so they are the same here. Messages of older layouts are turned into bytes first.
-func UnmarshalJSON(data []byte, meter *size.Meter) (pprofile.Profiles, Stats, error) {
-	data = withoutBOM(data)
-	layout, err := detectJSON(data)
-	stats := Stats{Layout: layout}
-	if err == nil {
-		err = meter.Grow(len(data)) // for strictly
-	}
-	if err != nil {
-		return pprofile.Profiles{}, stats, err
-	}
-	data = strictly(data)
-	if layout == Current {
-		memory, err := size.JSON(data)
-		if err == nil {
-			err = meter.Grow(memory)
-		}
-		if err != nil {
-			return pprofile.Profiles{}, stats, err
-		}
-		profiles, err := (&pprofile.JSONUnmarshaler{}).UnmarshalProfiles(data)
+// UnmarshalJSON is Unmarshal for OTLP's JSON, which becomes bytes first. The keys identify the layout; 1.9 and 1.10 differ
+// only in field numbers, so they are the same here. It reads what protobuf's mapping to JSON allows: either name of a
+// field, null for any, base64 with either alphabet, padded or not; and ids, which OTLP writes in hexadecimal, in both forms.
+func UnmarshalJSON(data []byte, meter *size.Meter) (profiles pprofile.Profiles, stats Stats, err error) {
+	stats.Layout = detectJSON(data)
+	if err := meter.Grow(2 * len(data)); err != nil { // a message and what is appended to it
 		return profiles, stats, err
-	}
-	if err := meter.Grow(len(data)); err != nil {
-		return pprofile.Profiles{}, stats, err
 	}
 	t := transcoder{decoder: wire.NewJSON(data)}
 	t.decoder.UseNumber()
-	request, err := t.next(messages.Field{Kind: messages.Nested, Message: messages.Layouts[layout].Request}, 0)
+	request, err := t.next(messages.Field{Kind: messages.Nested, Message: messages.Layouts[stats.Layout].Request}, 0)
 	if err != nil {
-		return pprofile.Profiles{}, stats, fmt.Errorf("JSON of layout %s, at byte %d: %w", layout, t.decoder.InputOffset(),
-			err)
+		return profiles, stats, fmt.Errorf("not JSON of OTLP profiles, layout %s, at byte %d: %w", stats.Layout,
+			t.decoder.InputOffset(), err)
 	}
-	var profiles pprofile.Profiles
-	if layout == V1_8 {
-		profiles, err = unmarshalMoved(request, layout, &stats, meter)
-	} else {
-		profiles, err = readLegacy(request, layout, &stats, meter)
+	if _, err := t.decoder.Token(); !errors.Is(err, io.EOF) {
+		return profiles, stats, errNotSingle
+	}
+	switch stats.Layout {
+	case Current:
+		profiles, err = unmarshalCurrent(request, meter)
+	case V1_8:
+		profiles, err = unmarshalMoved(request, V1_8, &stats, meter)
+	default:
+		profiles, err = readLegacy(request, stats.Layout, &stats, meter)
 	}
 	return profiles, stats, err
 }
@@ -73,89 +60,86 @@ var (
 // maxNesting bounds how deep messages are nested, because the transcoder recurses as deep.
 const maxNesting = 200
 
-// detectJSON returns the layout that the message's keys imply: each layout has keys that the newer ones do not have.
-func detectJSON(data []byte) (Layout, error) {
-	seen := jsonKeys{decoder: json.NewDecoder(bytes.NewReader(data))}
-	seen.decoder.UseNumber()
-	_, err := seen.readValue(0)
-	if err == nil {
-		if _, err = seen.decoder.Token(); !errors.Is(err, io.EOF) {
-			return Current, errNotSingle
+// detectJSON returns the layout that the message's keys imply: each layout has keys that the newer ones do not have. The
+// transcoder sees whether the text is valid.
+func detectJSON(data []byte) Layout {
+	// container is the key profile with an object. topTables are tables in the outermost object.
+	var container, dictionary, tables, topTables, stacks, samples, sample bool
+	depth := 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			start := i + 1
+			i = endOfString(data, i)
+			value := valueOf(data, i+1)
+			if value < 0 {
+				continue // not a key
+			}
+			switch string(data[start:i]) {
+			case "profile":
+				container = container || data[value] == '{'
+			case "dictionary":
+				dictionary = dictionary || depth == 1
+			case "stackTable", "stack_table", "stackIndex", "stack_index":
+				stacks = true
+			case "locationTable", "location_table", "stringTable", "string_table":
+				tables = true
+				topTables = topTables || depth == 1
+			case "samples":
+				samples = true
+			case "sample":
+				sample = true
+			}
 		}
-	}
-	if errors.Is(err, errTooNested) {
-		return Current, err
-	}
-	if !errors.Is(err, io.EOF) { // a message that is cut off is refused when it is unmarshalled
-		return Current, fmt.Errorf("not JSON: %w", err)
 	}
 	switch {
-	case seen.container:
-		return V1_3, nil
-	case seen.dictionary && seen.sample && !seen.samples && seen.stacks:
-		return V1_8, nil
-	case seen.dictionary && seen.sample && !seen.samples:
-		return V1_7, nil
-	case seen.dictionary || seen.samples:
-		return Current, nil
-	case seen.topTables:
-		return V1_6, nil
-	case seen.tables || seen.sample:
-		return V1_4, nil
+	case container:
+		return V1_3
+	case dictionary && sample && !samples && stacks:
+		return V1_8
+	case dictionary && sample && !samples:
+		return V1_7
+	case dictionary || samples:
+		return Current
+	case topTables:
+		return V1_6
+	case tables || sample:
+		return V1_4
 	default:
-		return Current, nil
+		return Current
 	}
 }
 
-// jsonKeys records which of the keys that tell layouts apart a message has.
-type jsonKeys struct {
-	decoder *json.Decoder
-	// container is the key profile with an object. topTables are tables in the outermost object.
-	container, dictionary, tables, topTables, stacks, samples, sample bool
+// endOfString returns the position of the quote that ends the string that begins at i, or one beyond data.
+func endOfString(data []byte, i int) int {
+	for i++; i < len(data) && data[i] != '"'; i++ {
+		if data[i] == '\\' {
+			i++
+		}
+	}
+	return i
 }
 
-// readValue reads the next value, which is nested in depth others, and reports whether it is an object.
-func (k *jsonKeys) readValue(depth int) (isObject bool, err error) {
-	token, err := k.decoder.Token()
-	isObject = token == json.Delim('{')
-	if err != nil || !isObject && token != json.Delim('[') {
-		return isObject, err
-	}
-	if depth == maxNesting {
-		return isObject, errTooNested
-	}
-	for k.decoder.More() {
-		var key json.Token
-		if isObject {
-			if key, err = k.decoder.Token(); err != nil {
-				return isObject, err
+// valueOf returns the position of the value of a key that ends before i, or -1 if that was not a key.
+func valueOf(data []byte, i int) int {
+	isKey := false
+	for ; i < len(data); i++ {
+		switch data[i] {
+		case ' ', '\t', '\r', '\n':
+		case ':':
+			isKey = true
+		default:
+			if isKey {
+				return i
 			}
-			k.record(key.(string), depth == 0)
-		}
-		hasObject, err := k.readValue(depth + 1)
-		k.container = k.container || hasObject && key == "profile"
-		if err != nil {
-			return isObject, err
+			return -1
 		}
 	}
-	_, err = k.decoder.Token() // the closing bracket
-	return isObject, err
-}
-
-func (k *jsonKeys) record(key string, isTop bool) {
-	switch key {
-	case "dictionary":
-		k.dictionary = k.dictionary || isTop
-	case "stackTable", "stack_table", "stackIndex", "stack_index":
-		k.stacks = true
-	case "locationTable", "location_table", "stringTable", "string_table":
-		k.tables = true
-		k.topTables = k.topTables || isTop
-	case "samples":
-		k.samples = true
-	case "sample":
-		k.sample = true
-	}
+	return -1
 }
 
 // transcoder turns JSON into the bytes of a message.
@@ -236,7 +220,7 @@ func appendField(message []byte, number protowire.Number, k messages.Kind, conte
 		return message
 	}
 	switch k {
-	case messages.Varint, messages.Varints:
+	case messages.Varint, messages.Varints, messages.Strindex:
 		return append(protowire.AppendTag(message, number, protowire.VarintType), content...)
 	case messages.Fixed64, messages.Fixed64s, messages.Double:
 		return append(protowire.AppendTag(message, number, protowire.Fixed64Type), content...)
@@ -257,11 +241,15 @@ func scalar(k messages.Kind, token json.Token) ([]byte, error) {
 		}
 	case messages.Bytes:
 		if isString {
-			return base64.StdEncoding.DecodeString(s)
+			return decodeBase64(s)
 		}
 	case messages.ID:
-		if isString {
+		switch len(s) {
+		case hex.EncodedLen(len(pcommon.TraceID{})), hex.EncodedLen(len(pcommon.SpanID{})):
 			return hex.DecodeString(s)
+		}
+		if isString {
+			return decodeBase64(s)
 		}
 	case messages.Double:
 		if isString {
@@ -307,4 +295,10 @@ func integer(s string) (uint64, error) {
 		return v, nil
 	}
 	return strconv.ParseUint(s, 10, 64)
+}
+
+// decodeBase64 reads base64 with either alphabet, padded or not.
+func decodeBase64(s string) ([]byte, error) {
+	standard := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(s, "="))
+	return base64.RawStdEncoding.DecodeString(standard)
 }

@@ -16,9 +16,8 @@ var (
 		1: varint("memory_start"), 2: varint("memory_limit"), 3: varint("file_offset"),
 		4: varint("filename_strindex"), 5: varints("attribute_indices"),
 	}).takes(96, perNumber)
-	// Location has lines since 1.9, but only JSON of 1.8 is read by these names.
 	Location = newMessage(fields{
-		1: varint("mapping_index"), 2: varint("address"), 3: nested("line", Line), 4: varints("attribute_indices"),
+		1: varint("mapping_index"), 2: varint("address"), 3: nested("lines", Line), 4: varints("attribute_indices"),
 	}).takes(96, 24)
 	Stack     = newMessage(fields{1: varints("location_indices")}).takes(40, perNumber)
 	Attribute = newMessage(fields{

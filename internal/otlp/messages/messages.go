@@ -94,11 +94,7 @@ func newMessage(fields fields) *Message { return new(Message).set(fields) }
 func (m *Message) set(fields fields) *Message {
 	m.Numbers = make(map[string]protowire.Number, 2*len(fields))
 	for number, f := range fields {
-		m.Fields[number] = f
-		if f.Kind != Strindex { // JSON has the string
-			m.Numbers[f.Name] = number
-			m.Numbers[camelCase(f.Name)] = number
-		}
+		m.Fields[number], m.Numbers[f.Name], m.Numbers[camelCase(f.Name)] = f, number, number
 	}
 	return m
 }

@@ -135,6 +135,7 @@ var stackSample = newMessage(fields{
 })
 
 func schema1x8() *Layout {
+	Location.Numbers["line"] = Location.Numbers["lines"] // in JSON of 1.8
 	return newLayout(newMessage(fields{
 		1: nested("sample_type", oldValueType), 2: nested("sample", stackSample), 3: fixed64("time_unix_nano"),
 		4: varint("duration_nano"), 5: nested("period_type", oldValueType), 6: varint("period"),
