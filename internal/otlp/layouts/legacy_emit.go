@@ -35,11 +35,12 @@ func (r *legacyReader) emit(p *legacyProfile, t *legacyTables, scope pprofile.Sc
 	}
 	e := emitter{r: r, p: p, t: t, scope: scope, attributes: p.attributes.intern(), isCount: make(map[uint64]bool, 1)}
 	e.from, e.duration = p.window()
-	e.group(order[0])
+	e.samples = make([][numShapes][]int32, len(p.types))
+	e.each(order[0], func(k int, s shape, sample int32) { e.samples[k][s] = append(e.samples[k][s], sample) })
 	for _, k := range order {
-		for s := range numShapes {
-			if samples := e.samplesOf(k, s); len(samples) > 0 {
-				e.profile(k, s, samples)
+		for s, samples := range e.samples[k] {
+			if len(samples) > 0 {
+				e.profile(k, shape(s), samples)
 			}
 		}
 	}
@@ -54,37 +55,11 @@ type emitter struct {
 	attributes dictionary.AttributeSetIndex
 	from       uint64
 	duration   uint64
-	// samples are the samples that have a value to be written, by sample type and shape: those of type k and shape s end
-	// at ends[numShapes*k+s], and begin where the ones before end.
-	samples []int32
-	ends    []int32
+	// samples are the samples that have a value to be written, by sample type and shape.
+	samples [][numShapes][]int32
 	isCount map[uint64]bool // by the string index of a unit: whether it is "count"
 	emitted int
 	divided []int64 // scratch
-}
-
-// group fills e.samples. first is the first sample type to be written.
-func (e *emitter) group(first int) {
-	e.ends = make([]int32, len(e.p.types)*int(numShapes)+1)
-	e.each(first, func(k int, s shape, _ int32) { e.ends[k*int(numShapes)+int(s)+1]++ })
-	for i := range e.ends[1:] {
-		e.ends[i+1] += e.ends[i]
-	}
-	e.samples = make([]int32, e.ends[len(e.ends)-1])
-	// Each entry is where its list begins now. Adding moves it to where the list ends.
-	e.each(first, func(k int, s shape, sample int32) {
-		end := &e.ends[k*int(numShapes)+int(s)]
-		e.samples[*end] = sample
-		*end++
-	})
-}
-
-func (e *emitter) samplesOf(k int, s shape) []int32 {
-	i, start := k*int(numShapes)+int(s), int32(0)
-	if i > 0 {
-		start = e.ends[i-1]
-	}
-	return e.samples[start:e.ends[i]]
 }
 
 // profile writes the profile of sample type k and one shape.
