@@ -158,9 +158,6 @@ func (t *translator) begin() {
 	t.bodyID.AddNumber(uint64(t.record.period))
 	t.bodyID.AddNumber(uint64(t.record.allocated))
 	t.bodyID.AddString(string(t.record.link.SpanID[:]))
-	if t.record.value != 0 {
-		t.bodyID.AddNumber(uint64(t.record.value))
-	}
 }
 
 // groupCost is the memory of a group with these attributes, in attributes.

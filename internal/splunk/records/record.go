@@ -31,10 +31,9 @@ type record struct {
 	timeNanos int64
 	allocated int64
 	link      dictionary.Link // zero for none
-	// described reports that the record has a description of its profile. value is the value of a text.
+	// described reports that the record has a description of its profile.
 	described   bool
 	description description
-	value       int64
 }
 
 // read reads what all formats have in common.

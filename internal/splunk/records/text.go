@@ -58,11 +58,8 @@ func (t *translator) readText(body string) *Rejection {
 		return err
 	}
 	o := observation{period: t.record.period, value: 1}
-	switch {
-	case t.record.typ == TypeAllocation:
+	if t.record.typ == TypeAllocation {
 		o.value = t.record.allocated
-	case t.record.described:
-		o.value = t.record.value
 	}
 	o.Stack = t.internFrames()
 	o.Attributes = t.textAttributes(thread, state)

@@ -136,8 +136,6 @@ const (
 	keySampleType  = "profiling.data.sample.type"
 	keySampleUnit  = "profiling.data.sample.unit"
 	keySampleShape = "profiling.data.sample.shape"
-	// keySampleValue is the value of a text stack. In a pprof each sample has its own.
-	keySampleValue = "profiling.data.sample.value"
 	keyPeriod      = "profiling.data.period.value"
 	keyPeriodType  = "profiling.data.period.type"
 	keyPeriodUnit  = "profiling.data.period.unit"
@@ -147,8 +145,7 @@ const (
 
 func isDescription(key string) bool {
 	switch key {
-	case keySampleType, keySampleUnit, keySampleShape, keySampleValue, keyPeriod, keyPeriodType, keyPeriodUnit,
-		keyDuration:
+	case keySampleType, keySampleUnit, keySampleShape, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration:
 		return true
 	}
 	return false
@@ -239,8 +236,6 @@ func (r *record) readDescription(key string, value pcommon.Value) {
 		d.sample.unit = dictionary.ValidUTF8(value.AsString())
 	case keySampleShape:
 		d.shape = shapeNamed(value.AsString())
-	case keySampleValue:
-		r.value, _ = number(value)
 	case keyPeriod:
 		d.period, _ = number(value)
 	case keyPeriodType:

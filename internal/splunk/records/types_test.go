@@ -140,7 +140,7 @@ func TestCPUIsCountedOnce(t *testing.T) {
 func TestDescriptionsThatMakeNoSense(t *testing.T) {
 	ld, _ := newRecord(javaStack, keyFormat, "text", keyType, "wall", keySampleType, "wall\xff", keySampleUnit, 7,
 		keySampleShape, "round",
-		keySampleValue, "1e3", keyPeriod, int64(-9_223_372_036_854_775_808), keyPeriodUnit, "nanoseconds", keyDuration, -5)
+		keyPeriod, int64(-9_223_372_036_854_775_808), keyPeriodUnit, "nanoseconds", keyDuration, -5)
 	onlyRecord(ld).SetTimestamp(1 << 62)
 	sl := ld.ResourceLogs().At(0).ScopeLogs().At(0)
 	appendRecord(sl, javaStack, keyFormat, "text", keySampleType, "x", keySampleShape, "values", keyDuration, int64(1<<62),
@@ -158,10 +158,10 @@ func TestDescriptionsThatMakeNoSense(t *testing.T) {
 	assert.EqualValues(t, int64(1<<43)*1_000_000+1-5_000_000, p.DurationNano())
 
 	// A value and a time are both kept if the shape is missing.
-	ld, record := newRecord(javaStack, keyFormat, "text", keySampleType, "wall", keySampleValue, 3)
+	ld, record := newRecord(javaStack, keyFormat, "text", keySampleType, "wall")
 	record.SetTimestamp(7)
 	both := profiletest.SampleAt(translated(t, ld, Options{}).Profiles, 0)
-	assert.Equal(t, []int64{3}, both.Values().AsRaw())
+	assert.Equal(t, []int64{1}, both.Values().AsRaw())
 	assert.Equal(t, []uint64{7}, both.TimestampsUnixNano().AsRaw())
 
 	// Without a sample type a record of an unknown type is rejected, whatever other attributes it has.
@@ -210,7 +210,7 @@ func TestReadmeHasDescriptions(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "receiver", "splunkprofilingreceiver", "README.md"))
 	require.NoError(t, err)
 	for _, key := range []string{
-		keySampleType, keySampleUnit, keySampleShape, keySampleValue, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration,
+		keySampleType, keySampleUnit, keySampleShape, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration,
 		KeyEventTimeNanos, keyEventPeriodNanos, keyBodyVersion, keyBodyCompression,
 		onlyTimes, onlyValues, timesAndValue,
 	} {
