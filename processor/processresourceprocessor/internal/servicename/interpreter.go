@@ -83,87 +83,69 @@ func titleOf(arguments []string) string {
 // of what is run, or "" if it has none.
 var interpreters = map[string]func(arguments []string) string{
 	"python": python.program, "pypy": python.program,
-	"node": node, "nodejs": node, "bun": node, "deno": node,
-	"java":   java,
-	"php":    php,
+	"node": node.program, "nodejs": node.program, "bun": node.program, "deno": node.program,
+	"java":   java.program,
+	"php":    php.program,
 	"dotnet": dotnet,
 	"ruby":   ruby.program,
 	"perl":   perl.program,
 	"sh":     shell.program, "bash": shell.program, "dash": shell.program, "ksh": shell.program, "zsh": shell.program,
 }
 
-// nodeValues are options of node, bun and deno whose value is the next argument if there is no =.
-var nodeValues = []string{
-	"-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions", "--title", "--env-file",
-	"--icu-data-dir", "--openssl-config", "--redirect-warnings", "--trace-event-categories", "--diagnostic-dir",
-	"--inspect-port", "--input-type", "--max-http-header-size", "--unhandled-rejections", "--dns-result-order",
-	"--config", "-c", "--cwd", "--preload", "--import-map", "--lock", "--cert", "--location", "--v8-flags",
+// options describes the arguments of an interpreter whose options are words: the first that is not an option is what it
+// runs. The value of an option is the next argument, or what follows a =.
+type options struct {
+	inline  []string // what they run has no name
+	files   []string // their value is the file
+	modules []string // their value is a module, perhaps with a class after a slash
+	values  []string // their value is something else
+	verb    string   // a word before what is run
 }
 
-// node: `node --require ./tracing.js server.js`, `deno run app.ts`. What -e runs has no name.
-func node(arguments []string) string {
-	for i := 0; i < len(arguments); i++ {
-		argument := arguments[i]
-		switch {
-		case argument == "-e" || argument == "--eval" || argument == "-p" || argument == "--print" || argument == "-pe" ||
-			argument == "-":
-			return ""
-		case slices.Contains(nodeValues, argument):
-			i++
-		case strings.HasPrefix(argument, "-"), argument == "run":
-		default:
-			return fileName(argument)
-		}
+var (
+	// `node --require ./tracing.js server.js`, `deno run app.ts`
+	node = options{
+		verb: "run", inline: []string{"-e", "--eval", "-p", "--print", "-pe", "-"},
+		values: []string{
+			"-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions", "--title", "--env-file",
+			"--icu-data-dir", "--openssl-config", "--redirect-warnings", "--trace-event-categories", "--diagnostic-dir",
+			"--inspect-port", "--input-type", "--max-http-header-size", "--unhandled-rejections", "--dns-result-order",
+			"--config", "-c", "--cwd", "--preload", "--import-map", "--lock", "--cert", "--location", "--v8-flags",
+		},
 	}
-	return ""
-}
-
-// javaValues are options of java whose value is the next argument.
-var javaValues = []string{
-	"-cp", "-classpath", "--class-path", "-p", "--module-path", "--upgrade-module-path", "--add-modules", "--add-opens",
-	"--add-exports", "--add-reads", "--limit-modules", "--patch-module", "--enable-native-access", "--source",
-}
-
-// java: `java -jar shop.jar`, `java -cp lib/* com.example.Shop`, `java -m shop/com.example.Shop`.
-func java(arguments []string) string {
-	for i := 0; i < len(arguments); i++ {
-		argument := arguments[i]
-		switch {
-		case argument == "-jar" && i+1 < len(arguments):
-			return fileName(arguments[i+1])
-		case (argument == "-m" || argument == "--module") && i+1 < len(arguments):
-			return moduleName(arguments[i+1])
-		case strings.HasPrefix(argument, "--module="):
-			return moduleName(strings.TrimPrefix(argument, "--module="))
-		case slices.Contains(javaValues, argument):
-			i++
-		case strings.HasPrefix(argument, "-"), strings.HasPrefix(argument, "@"): // @: a file of arguments
-		case strings.HasSuffix(argument, ".java"):
-			return fileName(argument)
-		default:
-			return argument // the main class
-		}
+	// `java -jar shop.jar`, `java -cp lib/* com.example.Shop`, `java -m shop/com.example.Shop`
+	java = options{
+		files: []string{"-jar"}, modules: []string{"-m", "--module"},
+		values: []string{
+			"-cp", "-classpath", "--class-path", "-p", "--module-path", "--upgrade-module-path", "--add-modules",
+			"--add-opens", "--add-exports", "--add-reads", "--limit-modules", "--patch-module", "--enable-native-access",
+			"--source",
+		},
 	}
-	return ""
-}
+	// `php -d memory_limit=1G artisan`, `php -f app.php`. The server of -S has no name.
+	php = options{
+		inline: []string{"-r", "-S", "--"}, files: []string{"-f"}, values: []string{"-d", "-c", "-z", "-t"},
+	}
+)
 
-func moduleName(argument string) string {
-	name, _, _ := strings.Cut(argument, "/")
-	return name
-}
-
-// php: `php -d memory_limit=1G artisan`, `php -f app.php`. What -r runs, and the server of -S, have no name.
-func php(arguments []string) string {
+func (o options) program(arguments []string) string {
 	for i := 0; i < len(arguments); i++ {
 		argument := arguments[i]
+		option, value, _ := strings.Cut(argument, "=")
+		if option == argument && i+1 < len(arguments) {
+			value = arguments[i+1]
+		}
 		switch {
-		case argument == "-f" && i+1 < len(arguments):
-			return fileName(arguments[i+1])
-		case argument == "-r" || argument == "-S" || argument == "--":
+		case slices.Contains(o.inline, argument):
 			return ""
-		case argument == "-d" || argument == "-c" || argument == "-z" || argument == "-t":
+		case slices.Contains(o.files, option) && value != "":
+			return fileName(value)
+		case slices.Contains(o.modules, option) && value != "":
+			module, _, _ := strings.Cut(value, "/")
+			return module
+		case slices.Contains(o.values, argument):
 			i++
-		case strings.HasPrefix(argument, "-"):
+		case argument == o.verb, strings.HasPrefix(argument, "-"), strings.HasPrefix(argument, "@"): // @: a file of arguments
 		default:
 			return fileName(argument)
 		}
