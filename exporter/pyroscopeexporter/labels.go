@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
@@ -116,13 +117,7 @@ func (l *labeler) ofResource(attributes pcommon.Map, b *budget) (labels resource
 // ofProfile returns the labels that the attributes of a profile become, at most as many as a series can have, and how
 // many were dropped. They distinguish profiles that are otherwise of one series.
 func (l *labeler) ofProfile(pd pprofile.Profiles, profile pprofile.Profile, b *budget) (labels []label, dropped int) {
-	table := pd.Dictionary().AttributeTable()
-	for _, i := range profile.AttributeIndices().All() {
-		if i < 0 || int(i) >= table.Len() {
-			continue
-		}
-		key := stringAt(pd, table.At(int(i)).KeyStrindex())
-		value := table.At(int(i)).Value()
+	for key, value := range otlp.Attributes(pd.Dictionary(), profile.AttributeIndices()) {
 		switch {
 		case !kind.IsSeriesAttribute(key), slices.Contains(l.cfg.Labels.Exclude, key), isEmpty(value):
 			continue

@@ -72,7 +72,7 @@ func (u *attributeUses) of(i int32) *attributeUse {
 		return use
 	}
 	entry := u.pd.Dictionary().AttributeTable().At(int(i))
-	key, value := stringAt(u.pd, entry.KeyStrindex()), entry.Value()
+	key, value := otlp.StringAt(u.pd.Dictionary(), entry.KeyStrindex()), entry.Value()
 	*use = attributeUse{isKnown: true, isExcluded: slices.Contains(u.cfg.SampleExclude, key),
 		isLabel: isSeriesLabel(u.pd, entry), index: i, name: key}
 	use.isTooLong = use.isLabel && (len(key) > maxLabelNameBytes || key == "")
@@ -155,7 +155,7 @@ func isSeriesLabel(pd pprofile.Profiles, attribute pprofile.KeyValueAndUnit) boo
 	if attribute.Value().Type() != pcommon.ValueTypeStr {
 		return false
 	}
-	key := stringAt(pd, attribute.KeyStrindex())
+	key := otlp.StringAt(pd.Dictionary(), attribute.KeyStrindex())
 	return key != kind.SpanLabel && key != kind.TraceLabel
 }
 
@@ -166,7 +166,7 @@ func isPrepared(pd pprofile.Profiles, cfg *Config) bool {
 	isName := func(i int32) bool {
 		is, ok := known[i]
 		if !ok {
-			is = kind.IsTypeName(stringAt(pd, i))
+			is = kind.IsTypeName(otlp.StringAt(pd.Dictionary(), i))
 			known[i] = is
 		}
 		return is
@@ -202,14 +202,6 @@ func sumOf(sample pprofile.Sample) (sum int64) {
 	return sum
 }
 
-// stringAt returns string i of the dictionary, or an empty string if i is out of range.
-func stringAt(pd pprofile.Profiles, i int32) string {
-	if t := pd.Dictionary().StringTable(); i >= 0 && int(i) < t.Len() {
-		return t.At(int(i))
-	}
-	return ""
-}
-
 func (p *preparer) index(s string) int32 {
 	i, known := p.strings[s]
 	if !known {
@@ -230,7 +222,7 @@ func (p *preparer) typeName(i int32) int32 {
 	use, ok := p.typeNames[i]
 	if !ok {
 		use = i
-		if s := stringAt(p.pd, i); !kind.IsTypeName(s) {
+		if s := otlp.StringAt(p.pd.Dictionary(), i); !kind.IsTypeName(s) {
 			use = p.index(kind.TypeName(s))
 		}
 		p.typeNames[i] = use
@@ -351,7 +343,7 @@ func countsOfCPU(pd pprofile.Profiles, profiles pprofile.ProfilesSlice) (counts 
 	}
 	intervalOf := func(p pprofile.Profile) interval { return interval{p.Time(), p.DurationNano(), uint64(p.Period())} }
 	isType := func(t pprofile.ValueType, typ, unit string) bool {
-		return stringAt(pd, t.TypeStrindex()) == typ && stringAt(pd, t.UnitStrindex()) == unit
+		return otlp.StringAt(pd.Dictionary(), t.TypeStrindex()) == typ && otlp.StringAt(pd.Dictionary(), t.UnitStrindex()) == unit
 	}
 	hasTime := map[interval]bool{}
 	for _, p := range profiles.All() {

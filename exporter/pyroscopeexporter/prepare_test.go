@@ -98,7 +98,7 @@ func TestRetriesDoNotAddCPUTimeTwice(t *testing.T) {
 
 func sampleTypes(pd pprofile.Profiles) (types []string) {
 	for p := range otlp.Profiles(pd) {
-		types = append(types, stringAt(pd, p.SampleType().TypeStrindex()))
+		types = append(types, otlp.StringAt(pd.Dictionary(), p.SampleType().TypeStrindex()))
 	}
 	return types
 }

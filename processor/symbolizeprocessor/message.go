@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/lookup"
 )
@@ -165,7 +166,7 @@ func (m *message) readFrameTypes() {
 	m.frameKinds = make([]frameKind, table.Len()+1)
 	for i := range table.Len() {
 		a := table.At(i)
-		if m.stringAt(a.KeyStrindex()) != attributeFrameType {
+		if otlp.StringAt(m.dictionary, a.KeyStrindex()) != attributeFrameType {
 			continue
 		}
 		switch a.Value().AsString() {
@@ -175,13 +176,6 @@ func (m *message) readFrameTypes() {
 			m.frameKinds[i] = otherFrame
 		}
 	}
-}
-
-func (m *message) stringAt(i int32) string {
-	if table := m.dictionary.StringTable(); i >= 0 && int(i) < table.Len() {
-		return table.At(int(i))
-	}
-	return ""
 }
 
 // mapping reads entry i of the mapping table, which is within range.
@@ -197,7 +191,7 @@ func (m *message) mapping(i int32) *mapping {
 	p.isRead = true
 	p.start, p.limit, p.offset = entry.MemoryStart(), entry.MemoryLimit(), entry.FileOffset()
 	key := lookup.Key{IDs: m.buildIDs(entry.AttributeIndices())}
-	name := m.stringAt(entry.FilenameStrindex())
+	name := otlp.StringAt(m.dictionary, entry.FilenameStrindex())
 	if key.IDs.IsEmpty() {
 		if !isFileName(name) {
 			return p
@@ -228,25 +222,11 @@ func isFileName(name string) bool {
 const maxBuildID = 256
 
 func (m *message) buildIDs(indices pcommon.Int32Slice) (ids symbols.IDs) {
-	table := m.dictionary.AttributeTable()
-	for i := range indices.Len() {
-		index := indices.At(i)
-		if index < 0 || int(index) >= table.Len() {
-			continue
-		}
-		a := table.At(int(index))
-		var to *string
-		switch m.stringAt(a.KeyStrindex()) {
-		case attributeBuildIDGNU:
-			to = &ids.GNU
-		case attributeBuildIDGo:
-			to = &ids.Go
-		case attributeBuildIDHtlhash:
-			to = &ids.Htlhash
-		default:
-			continue
-		}
-		if v := a.Value(); v.Type() == pcommon.ValueTypeStr && len(v.Str()) <= maxBuildID {
+	keys := map[string]*string{
+		attributeBuildIDGNU: &ids.GNU, attributeBuildIDGo: &ids.Go, attributeBuildIDHtlhash: &ids.Htlhash,
+	}
+	for key, v := range otlp.Attributes(m.dictionary, indices) {
+		if to := keys[key]; to != nil && v.Type() == pcommon.ValueTypeStr && len(v.Str()) <= maxBuildID {
 			*to = v.Str()
 		}
 	}
@@ -327,7 +307,7 @@ func (m *message) findProcesses() {
 func (m *message) pidAttributes() map[int32]int64 {
 	pids := map[int32]int64{}
 	for i, a := range m.dictionary.AttributeTable().All() {
-		if a.Value().Type() == pcommon.ValueTypeInt && m.stringAt(a.KeyStrindex()) == attributePID {
+		if a.Value().Type() == pcommon.ValueTypeInt && otlp.StringAt(m.dictionary, a.KeyStrindex()) == attributePID {
 			pids[int32(i)] = a.Value().Int()
 		}
 	}

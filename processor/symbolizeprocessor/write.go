@@ -4,11 +4,10 @@
 package symbolizeprocessor
 
 import (
-	"slices"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/xpdata/pref"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 )
@@ -99,7 +98,7 @@ func (m *message) write() {
 			line.SetLine(f.Line)
 			line.SetColumn(f.Column)
 		}
-		if indices := location.AttributeIndices(); !m.hasKey(indices, key) {
+		if indices := location.AttributeIndices(); !m.hasKey(indices, attributeSource) {
 			indices.Append(attributes.index[attribute{key: key, value: r.answer.Source.String()}])
 		}
 	}
@@ -117,18 +116,14 @@ const attributeHasFunctions = "pprof.mapping.has_functions"
 
 // unflagged returns the mappings of resolved locations and of those in named that do not have attributeHasFunctions.
 func (m *message) unflagged() (list []int32) {
-	locations, mappings, attributes := m.dictionary.LocationTable(), m.dictionary.MappingTable(),
-		m.dictionary.AttributeTable()
-	isFlag := func(i int32) bool {
-		return i >= 0 && int(i) < attributes.Len() && m.stringAt(attributes.At(int(i)).KeyStrindex()) == attributeHasFunctions
-	}
+	locations, mappings := m.dictionary.LocationTable(), m.dictionary.MappingTable()
 	seen := map[int32]bool{}
 	add := func(i int32) {
 		if i <= 0 || int(i) >= mappings.Len() || seen[i] {
 			return
 		}
 		seen[i] = true
-		if !slices.ContainsFunc(mappings.At(int(i)).AttributeIndices().AsRaw(), isFlag) {
+		if !m.hasKey(mappings.At(int(i)).AttributeIndices(), attributeHasFunctions) {
 			list = append(list, i)
 		}
 	}
@@ -241,11 +236,10 @@ func (m *message) addAttributes(key int32, flag attribute, needsFlag bool) addit
 	return a
 }
 
-// hasKey reports whether one of a location's attributes has a key.
-func (m *message) hasKey(indices pcommon.Int32Slice, key int32) bool {
-	table := m.dictionary.AttributeTable()
-	for _, i := range indices.All() {
-		if i >= 0 && int(i) < table.Len() && table.At(int(i)).KeyStrindex() == key {
+// hasKey reports whether one of some attributes has a key.
+func (m *message) hasKey(indices pcommon.Int32Slice, key string) bool {
+	for found := range otlp.Attributes(m.dictionary, indices) {
+		if found == key {
 			return true
 		}
 	}

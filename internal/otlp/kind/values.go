@@ -9,8 +9,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 // Values is what the values of a sample type are over time, which decides how profiles are merged. The words are those
@@ -144,6 +145,7 @@ func (s *Statement) Put(p pprofile.Profile, declared Declared, values Values) {
 	p.AttributeIndices().Append(s.indices[values])
 }
 
+// intern reads the tables once for each kind of values. Tables have less than 2^31 entries, so that adding one works.
 func (s *Statement) intern(values Values) int32 {
 	strs, attributes := s.Dictionary.StringTable(), s.Dictionary.AttributeTable()
 	if strs.Len() == 0 {
@@ -152,38 +154,19 @@ func (s *Statement) intern(values Values) int32 {
 	if attributes.Len() == 0 {
 		attributes.AppendEmpty()
 	}
-	key := 0
-	for key < strs.Len() && strs.At(key) != TemporalityAttribute {
-		key++
-	}
-	if key == strs.Len() {
-		strs.Append(TemporalityAttribute)
-	}
-	for i, a := range attributes.All() {
-		if a.KeyStrindex() == int32(key) && a.UnitStrindex() == 0 && a.Value().Type() == pcommon.ValueTypeStr &&
-			a.Value().Str() == values.String() {
-			return int32(i)
-		}
-	}
-	a := attributes.AppendEmpty()
-	a.SetKeyStrindex(int32(key))
-	a.Value().SetStr(values.String())
-	return int32(attributes.Len() - 1)
+	statement := pprofile.NewKeyValueAndUnit()
+	key, _ := pprofile.SetString(strs, TemporalityAttribute)
+	statement.SetKeyStrindex(key)
+	statement.Value().SetStr(values.String())
+	index, _ := pprofile.SetAttribute(attributes, statement)
+	return index
 }
 
 // ValuesOfProfile returns what the values of a profile are: what the profile states itself, otherwise ValuesOf what it
 // declares. Indices may be out of range.
 func ValuesOfProfile(p pprofile.Profile, d pprofile.ProfilesDictionary) Values {
-	table, strs := d.AttributeTable(), d.StringTable()
-	for _, i := range p.AttributeIndices().All() {
-		if uint(i) >= uint(table.Len()) {
-			continue
-		}
-		attribute := table.At(int(i))
-		if key := attribute.KeyStrindex(); uint(key) >= uint(strs.Len()) || strs.At(int(key)) != TemporalityAttribute {
-			continue
-		}
-		if v := slices.Index(valuesNames[:], attribute.Value().Str()); v >= 0 {
+	for key, value := range otlp.Attributes(d, p.AttributeIndices()) {
+		if v := slices.Index(valuesNames[:], value.Str()); v >= 0 && key == TemporalityAttribute {
 			return Values(v)
 		}
 	}
@@ -206,9 +189,6 @@ func DeclaredOf(p pprofile.Profile, d pprofile.ProfilesDictionary) Declared {
 // stringAt returns the beginning of a string of a dictionary, as much as CutName needs, or "" if its index is out of
 // range.
 func stringAt(d pprofile.ProfilesDictionary, i int32) string {
-	if table := d.StringTable(); uint(i) < uint(table.Len()) {
-		s := table.At(int(i))
-		return s[:min(len(s), maxNameBytes+utf8.UTFMax)]
-	}
-	return ""
+	s := otlp.StringAt(d, i)
+	return s[:min(len(s), maxNameBytes+utf8.UTFMax)]
 }

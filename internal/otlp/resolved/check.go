@@ -11,6 +11,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // MaxListedFaults is how many faults Check lists; it counts the others.
@@ -97,11 +99,7 @@ func shorten(s string) string {
 	if len(s) <= most {
 		return s
 	}
-	end := most
-	for end > most-utf8.UTFMax && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
+	return dictionary.CutUTF8(s, most) + "…"
 }
 
 // word returns an entry of the string table for a fault, shortened and then in quotes if it needs them.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 )
 
 // buildIDPrefix begins the three attributes for a build id: process.executable.build_id.gnu, .go and .htlhash.
@@ -38,14 +40,8 @@ func Warnings(pd pprofile.Profiles) []string {
 }
 
 func hasBuildID(d pprofile.ProfilesDictionary, m pprofile.Mapping) bool {
-	attributes, strs := d.AttributeTable(), d.StringTable()
-	for _, i := range m.AttributeIndices().All() {
-		if !holds(i, attributes.Len()) {
-			continue
-		}
-		a := attributes.At(int(i))
-		if key := a.KeyStrindex(); holds(key, strs.Len()) && strings.HasPrefix(strs.At(int(key)), buildIDPrefix) &&
-			a.Value().Str() != "" {
+	for key, value := range otlp.Attributes(d, m.AttributeIndices()) {
+		if strings.HasPrefix(key, buildIDPrefix) && value.Str() != "" {
 			return true
 		}
 	}

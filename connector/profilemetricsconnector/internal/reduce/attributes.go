@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/selection"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/frames"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -122,14 +123,9 @@ func (r *Reducer) identity(p pprofile.Profile, names ...string) [sha256.Size]byt
 		r.pairs = append(r.pairs, pair{kind.CutName(key), labelValue(v)})
 	}
 	resource := len(r.pairs)
-	indices, table, keys := p.AttributeIndices(), r.dict.AttributeTable(), r.dict.StringTable()
-	for k := range indices.Len() {
-		i := indices.At(k)
-		if uint(i) >= uint(table.Len()) || uint(table.At(int(i)).KeyStrindex()) >= uint(keys.Len()) {
-			continue
-		}
-		if key := keys.At(int(table.At(int(i)).KeyStrindex())); kind.IsSeriesAttribute(key) {
-			r.pairs = append(r.pairs, pair{kind.CutName(key), labelValue(table.At(int(i)).Value())})
+	for key, v := range otlp.Attributes(r.dict, p.AttributeIndices()) {
+		if kind.IsSeriesAttribute(key) {
+			r.pairs = append(r.pairs, pair{kind.CutName(key), labelValue(v)})
 		}
 	}
 	r.key = r.key[:0]

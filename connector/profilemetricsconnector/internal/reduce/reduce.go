@@ -138,12 +138,7 @@ func (r *Reducer) begin(pd pprofile.Profiles) {
 }
 
 // stringAt returns a string of the message, or "" if its index is out of range.
-func (r *Reducer) stringAt(i int32) string {
-	if table := r.dict.StringTable(); uint(i) < uint(table.Len()) {
-		return kind.CutName(table.At(int(i)))
-	}
-	return ""
-}
+func (r *Reducer) stringAt(i int32) string { return kind.CutName(otlp.StringAt(r.dict, i)) }
 
 // unit is what values measure, and by which factor they become nanoseconds or bytes.
 type unit struct {
