@@ -78,6 +78,7 @@ func (s *javaSource) collect(ctx context.Context, t *target.Target) error {
 const dumpFactor = 2
 
 func (s *javaSource) start(t *target.Target) error {
+	before := s.recording
 	s.recording = nil
 	mappings, err := t.Mappings()
 	if err != nil {
@@ -89,6 +90,9 @@ func (s *javaSource) start(t *target.Target) error {
 	}
 	cfg := &s.r.cfg.Java
 	recording := &hotspot.Recording{VM: vm, Timeout: cfg.Timeout}
+	if before != nil {
+		recording.Replace(before)
+	}
 	// It keeps two intervals, in case one is missed.
 	if err := recording.Start(t, &hotspot.Settings{
 		CPUPeriod: cfg.CPUPeriod, AllocationsPerSecond: cfg.AllocationsPerSecond, WaitThreshold: cfg.WaitThreshold,

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,11 +30,27 @@ type Recording struct {
 	Timeout time.Duration
 	// since is when the last chunk that was read ended, in nanoseconds since 1970, and before what it was at the last dump.
 	since, before uint64
+	// late are the files of dumps that did not end in time: the JVM writes them later.
+	late []string
 }
+
+// maxLate bounds the files that are remembered: the JVM executes one command after another.
+const maxLate = 64
+
+// with calls fn as VM.with does, after it has removed the files of late dumps.
+func (r *Recording) with(t *target.Target, fn func(*session) error) error {
+	return r.VM.with(t, r.Timeout, func(s *session) error {
+		r.late = slices.DeleteFunc(r.late, func(name string) bool { return unix.Unlinkat(s.tmp, name, 0) == nil })
+		return fn(s)
+	})
+}
+
+// Replace has the recording remove what another one of the JVM has left.
+func (r *Recording) Replace(other *Recording) { r.late = other.late }
 
 // Start starts the recording. One that was left from before is ended first: its settings may be others.
 func (r *Recording) Start(t *target.Target, settings *Settings) error {
-	return r.VM.with(t, r.Timeout, func(s *session) error {
+	return r.with(t, func(s *session) error {
 		found, err := s.execute("JFR.check")
 		if err != nil {
 			return noRecorder(err)
@@ -70,9 +87,14 @@ func noRecorder(err error) error {
 // refuse, and returns the buffer for it.
 func (r *Recording) Dump(t *target.Target, allocate func(size int64) ([]byte, error)) (chunks []byte, err error) {
 	var whole []byte
-	err = r.VM.with(t, r.Timeout, func(s *session) error {
+	err = r.with(t, func(s *session) (err error) {
 		name := temporaryName(".jfr")
-		defer func() { _ = unix.Unlinkat(s.tmp, name, 0) }()
+		defer func() {
+			if unlinkErr := unix.Unlinkat(s.tmp, name, 0); unlinkErr != nil && errors.Is(err, ErrNoAnswer) &&
+				len(r.late) < maxLate {
+				r.late = append(r.late, name)
+			}
+		}()
 		answer, err := s.execute(fmt.Sprintf("JFR.dump name=%s filename=/tmp/%s", recordingName, name))
 		switch failed, isFailed := errors.AsType[*commandError](err); {
 		case isFailed && isEnded(failed.text), err == nil && isEnded(answer):
@@ -105,7 +127,7 @@ func isEnded(answer string) bool {
 
 // Stop ends the recording.
 func (r *Recording) Stop(t *target.Target) error {
-	return r.VM.with(t, r.Timeout, func(s *session) error {
+	return r.with(t, func(s *session) error {
 		_, err := s.execute("JFR.stop name=" + recordingName)
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -169,6 +170,45 @@ func answering(t *testing.T, dir string, answer func(net.Conn)) {
 			_ = connection.Close()
 		}
 	}()
+}
+
+// A JVM that is late writes its file when nobody waits for it any more. The next exchange removes it.
+func TestLateDumps(t *testing.T) {
+	vm := &VM{UID: os.Geteuid(), GID: os.Getegid(), PID: int64(os.Getpid())}
+	listener, err := net.Listen("unix", fmt.Sprintf("/tmp/.java_pid%d", vm.PID))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	names := make(chan string)
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			command := make([]byte, 4<<10)
+			n, _ := connection.Read(command)
+			_, name, _ := strings.Cut(strings.TrimRight(string(command[:n]), "\x00"), "filename=")
+			names <- name // a moment before it is written
+			_ = os.WriteFile(name, chunk(chunkHeader, 1, 1, ""), 0o600)
+			_, _ = connection.Write([]byte("0\n"))
+			_ = connection.Close()
+		}
+	}()
+	own, err := target.Open("/proc", vm.PID)
+	require.NoError(t, err)
+	t.Cleanup(own.Close)
+	recording := &Recording{VM: vm, Timeout: 100 * time.Millisecond}
+	_, err = recording.Dump(own, allocate)
+	require.ErrorIs(t, err, ErrNoAnswer)
+	late := <-names
+	require.Eventually(t, func() bool { _, err := os.Stat(late); return err == nil }, patience, time.Millisecond)
+	next := &Recording{VM: vm, Timeout: patience}
+	next.Replace(recording)
+	go func() { <-names }()
+	_, err = next.Dump(own, allocate)
+	require.NoError(t, err)
+	require.NoFileExists(t, late)
+	require.Empty(t, next.late)
 }
 
 func TestHostileAnswers(t *testing.T) {
