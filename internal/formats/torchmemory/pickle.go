@@ -50,17 +50,17 @@ const mark, toMark = marker(0), -1
 
 type marker int
 
-// valueBytes is the memory of a value, and of the place where it is put: on the stack, in a list or in the memo.
-const valueBytes = 96
+// The memory of an object, of another value, and of a place in a list that may just have grown, to which the stack and
+// the memo belong.
+const objectBytes, valueBytes, placeBytes = 48, 32, 2 * 16
 
 type unpickler struct {
 	data  []byte
 	at    int
 	stack []any
-	memo  map[int64]any
-	// values is how many values have been made or put somewhere.
-	values int
-	err    error // the first one, after which results are 0 or nil
+	memo  []any
+	kept  int   // the memory of all values
+	err   error // the first one, after which results are 0 or nil
 }
 
 // argumentBytes is the length of the argument that an instruction has. It is a number: a value, the length of one, or
@@ -72,17 +72,16 @@ var argumentBytes = map[int64]int64{
 
 // unpickle returns the value of a pickle. The builder reserves the memory of all values.
 func unpickle(b *events.Builder, data []byte) (any, error) {
-	u := unpickler{data: data, memo: map[int64]any{}}
+	u := unpickler{data: data}
 	for u.err == nil {
-		if err := b.Check(u.values * valueBytes); err != nil {
+		if err := b.Check(u.kept + placeBytes*(cap(u.stack)+cap(u.memo))); err != nil {
 			return nil, err
 		}
 		op := u.number(1)
 		if op != '.' {
-			u.values++
 			u.run(op, u.number(argumentBytes[op]))
 		} else if result := u.take(1); u.err == nil {
-			return result[0], b.Grow(u.values * valueBytes)
+			return result[0], b.Grow(u.kept)
 		}
 	}
 	return nil, fmt.Errorf("%w (byte %d)", u.err, u.at)
@@ -101,13 +100,14 @@ func (u *unpickler) run(op, argument int64) {
 	case 'N', 0x88, 0x89, 'G': // NONE, NEWTRUE, NEWFALSE, BINFLOAT
 		u.push(nil)
 	case 'K', 'M': // BININT1, BININT2
-		u.push(argument)
+		u.pushNew(argument)
 	case 'J': // BININT
-		u.push(int64(int32(argument)))
+		u.pushNew(int64(int32(argument)))
 	case 0x8a, 0x8b: // LONG1, LONG4
-		u.push(long(u.bytes(argument)))
+		u.pushNew(long(u.bytes(argument)))
 	case 0x8c, 'X', 0x8d: // SHORT_BINUNICODE, BINUNICODE, BINUNICODE8
-		u.push(string(u.bytes(argument)))
+		u.pushNew(string(u.bytes(argument)))
+		u.kept += int(argument)
 	case '}', ']', ')': // EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE
 		u.collect(nil, op == '}')
 	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
@@ -121,15 +121,15 @@ func (u *unpickler) run(op, argument int64) {
 	case 'e', 'u': // APPENDS, SETITEMS
 		u.extend(u.take(toMark))
 	case 0x94: // MEMOIZE
-		u.memo[int64(len(u.memo))] = u.top()
+		u.put(int64(len(u.memo)))
 	case 'q', 'r': // BINPUT, LONG_BINPUT
-		u.memo[argument] = u.top()
+		u.put(argument)
 	case 'h', 'j': // BINGET, LONG_BINGET
-		value, ok := u.memo[argument]
-		if !ok {
+		if argument >= int64(len(u.memo)) || u.memo[argument] == nil {
 			u.fail(errPickle)
+			return
 		}
-		u.push(value)
+		u.push(u.memo[argument])
 	default:
 		u.fail(fmt.Errorf("%w: instruction %#x", errObject, op))
 	}
@@ -172,6 +172,24 @@ func (u *unpickler) bytes(n int64) []byte {
 
 func (u *unpickler) push(value any) { u.stack = append(u.stack, value) }
 
+// pushNew pushes a number or a string.
+func (u *unpickler) pushNew(value any) {
+	u.kept += valueBytes
+	u.push(value)
+}
+
+// put keeps the last value in the memo. Pickles number its places from 0.
+func (u *unpickler) put(place int64) {
+	if place > int64(len(u.data)) {
+		u.fail(errPickle)
+		return
+	}
+	if more := int(place) + 1 - len(u.memo); more > 0 {
+		u.memo = append(u.memo, make([]any, more)...)
+	}
+	u.memo[place] = u.top()
+}
+
 // top returns the last value, which must be above the last mark.
 func (u *unpickler) top() any {
 	last := u.take(1)
@@ -204,7 +222,7 @@ func (u *unpickler) take(n int) []any {
 
 // collect makes a list or a dictionary of values.
 func (u *unpickler) collect(items []any, isDict bool) {
-	u.values += len(items)
+	u.kept += objectBytes + placeBytes*len(items)
 	u.push(&object{items: slices.Clone(items), isDict: isDict})
 }
 
@@ -215,6 +233,7 @@ func (u *unpickler) extend(items []any) {
 		u.fail(errPickle)
 		return
 	}
-	u.values += len(items)
+	before := cap(to.items)
 	to.items = append(to.items, items...)
+	u.kept += placeBytes * (cap(to.items) - before)
 }

@@ -5,6 +5,7 @@ package torchmemory
 
 import (
 	"compress/gzip"
+	"encoding/binary"
 	"encoding/hex"
 	"io"
 	"math"
@@ -206,6 +207,36 @@ func TestDecodeIsBounded(t *testing.T) {
 	for name, data := range hostile(1 << 20) {
 		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
 	}
+}
+
+// The history that docs/gpu.md asks for, as Python's pickle writes it, fits into what the shipped memory limit leaves
+// for one payload.
+func TestLongHistory(t *testing.T) {
+	const entries, left = 100_000, 200 << 20
+	data := []byte("\x80\x04}\x94(\x8c\x08segments\x94]\x94\x8c\x0ddevice_traces\x94]\x94]\x94(")
+	data = append(data, "}\x94(\x8c\x06action\x94\x8c\x05alloc\x94\x8c\x04addr\x94N\x8c\x04size\x94N\x8c\x06stream\x94N"+
+		"\x8c\x07time_us\x94N\x8c\x06frames\x94]\x94u"...)
+	for i := range uint64(entries) {
+		data = append(data, "}\x94(h\x07h\x08h\x09\x8a\x08"...)
+		data = binary.LittleEndian.AppendUint64(data, 0x7f0000000000+512*i)
+		data = append(data, "h\x0aM\x00\x02h\x0bK\x00h\x0c\x8a\x08"...)
+		data = binary.LittleEndian.AppendUint64(data, 1_790_000_000_000_000+i)
+		data = append(data, "h\x0dh\x0eu"...)
+	}
+	data = append(data, "eau."...)
+	reserved, stats := 0, events.Stats{}
+	profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) {
+		reserved = 0
+		meter := &size.Meter{Reserve: func(n int) error {
+			reserved += n
+			return reserve(n)
+		}}
+		var err error
+		_, stats, err = Decode(data, events.Options{Meter: meter})
+		require.NoError(t, err)
+	})
+	assert.Equal(t, entries, stats.Events)
+	assert.Less(t, reserved, left)
 }
 
 func FuzzDecode(f *testing.F) {
