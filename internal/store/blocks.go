@@ -6,17 +6,12 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
-	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blocks"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -24,14 +19,9 @@ import (
 
 // This file has the list of blocks on disk. Package blocks has their directory.
 
-// diskBlock is a block in a directory of its own.
+// diskBlock is a block that is live, or was.
 type diskBlock struct {
-	*blockfile.Reader
-	// services are those of the index, lists the series that were read.
-	services map[string]*blockfile.Service
-	lists    *seriesLists
-	// start and end are the time in which its profiles may count.
-	start, end int64
+	*blocks.Block
 	// readers is how many views have it. One that isGone is deleted after the last of them.
 	readers int
 	isGone  bool
@@ -115,7 +105,7 @@ func (s *Store) exchange(list, old []*diskBlock, then func()) {
 
 // delete deletes a block that is not live, and that nobody reads.
 func (d *disk) delete(b *diskBlock) {
-	d.lists.forget(b)
+	b.Forget()
 	d.files.Delete(b.Reader)
 }
 
@@ -153,62 +143,33 @@ func (d *disk) write(
 
 func sortBlocks(list []*diskBlock) {
 	slices.SortFunc(list, func(a, b *diskBlock) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), strings.Compare(a.Block, b.Block))
+		return cmp.Or(cmp.Compare(a.From, b.From), strings.Compare(a.Reader.Block, b.Reader.Block))
 	})
 }
 
 func (d *disk) blockOf(r *blockfile.Reader) *diskBlock {
-	b := &diskBlock{Reader: r, services: map[string]*blockfile.Service{}, lists: d.lists, start: r.From, end: r.Until}
-	for i := range r.Services {
-		of := &r.Services[i]
-		b.services[of.Name] = of
-		_, end, _ := b.Span(of.Name)
-		b.start, b.end = min(b.start, of.Start), max(b.end, end)
-	}
-	return b
+	return &diskBlock{Block: blocks.New(r, d.lists)}
 }
 
-// indexBytes is the memory that the block takes while nobody reads it: that of its services, and of its open files.
-func (b *diskBlock) indexBytes() int { return indexBlockBytes + len(b.Services)*indexServiceBytes }
-
-const (
-	indexBlockBytes, indexServiceBytes = 4 << 10, 256
-	// indexPart is the part of the memory that the services of all blocks on disk may take. Beyond it, the oldest blocks
-	// are deleted.
-	indexPart = 4
-)
-
-func valuesOf(in *blockfile.Series) kind.Values {
-	for _, v := range []kind.Values{kind.Gauge, kind.Cumulative} { // or else kind.Delta
-		if v.String() == in.Kind {
-			return v
-		}
-	}
-	return kind.Delta
-}
-
-func instanceOf(hash [32]byte) uint64 { return binary.BigEndian.Uint64(hash[:]) }
-
-// instanceOfID reads the instance of a series on disk.
-func instanceOfID(s string) uint64 {
-	n, _ := strconv.ParseUint(s, 16, 64)
-	return n
-}
+// indexPart is the part of the memory that the services of all blocks on disk may take. Beyond it, the oldest blocks are
+// deleted.
+const indexPart = 4
 
 // drop takes a block that cannot be read out of the store.
-func (s *Store) drop(b *diskBlock, err error) {
+func (s *Store) drop(damaged model.Block, err error) {
 	d := s.disk
 	d.replacing.Lock()
 	defer d.replacing.Unlock()
-	i := slices.Index(d.blocks, b)
+	i := slices.IndexFunc(d.blocks, func(b *diskBlock) bool { return b.Block == damaged })
 	if i < 0 {
 		return
 	}
+	b := d.blocks[i]
 	list := slices.Delete(slices.Clone(d.blocks), i, i+1)
 	s.exchange(list, nil, func() { s.stats.Damaged++ })
-	b.lists.forget(b)
+	b.Forget()
 	_ = b.Close()
-	d.files.SetAside(b.Block, err)
+	d.files.SetAside(b.Reader.Block, err)
 	if err := d.setLive(0, list); err != nil {
 		d.Report("the list of blocks cannot be written; a start reports the one that was set aside as missing", err)
 	}
@@ -226,13 +187,13 @@ func (s *Store) deleteBeyond(more int64) {
 	total, index := more, 0
 	for _, b := range s.diskBlocks() {
 		total += b.Bytes()
-		index += b.indexBytes()
+		index += b.IndexBytes()
 	}
 	s.deleteBlocks(func(b *diskBlock) bool {
 		if total <= s.disk.MaxBytes && index <= s.cfg.MaxBytes/indexPart {
 			return false
 		}
-		total, index = total-b.Bytes(), index-b.indexBytes()
+		total, index = total-b.Bytes(), index-b.IndexBytes()
 		return true
 	}, model.EvictedBytes)
 }
@@ -259,19 +220,6 @@ func (s *Store) deleteBlocks(which func(*diskBlock) bool, reason model.Evicted) 
 		d.Report("the list of blocks cannot be written; a start reports old blocks as missing that are deleted now", err)
 	}
 	s.exchange(list, old, func() { s.stats.Evicted[reason] += profiles })
-}
-
-func parseID(s string) (id model.SeriesID) {
-	_, _ = hex.Decode(id[:], []byte(s[:min(len(s), 2*len(id))]))
-	return id
-}
-
-// fault returns an error of reading the block: a DamagedError only if its bytes are wrong.
-func (b *diskBlock) fault(err error) error {
-	if errors.Is(err, blockfile.ErrDamaged) {
-		return &model.DamagedError{Block: b, Err: err}
-	}
-	return fmt.Errorf("block %s: %w", b.Block, err)
 }
 
 // ErrUnreadable is wrapped by the error of a query that may work later: files cannot be read at the moment.

@@ -58,6 +58,8 @@ const (
 	// joinedPart is the part of the bytes on disk that blocks may have which become one: the disk has them twice for a
 	// while.
 	joinedPart = 8
+	// listedPart is the part of the memory that the cache of series of all blocks on disk may take.
+	listedPart = 32
 )
 
 // disk is a directory. The store's adding guards its fields.
@@ -70,7 +72,7 @@ type disk struct {
 	files     blocks.Directory
 	replacing sync.Mutex
 	// lists are those of the series of blocks that were read last.
-	lists *seriesLists
+	lists *blocks.SeriesLists
 	// failed is why the log is not written, or nil. writeFailed is why a block could not be written the last time,
 	// joinFailed why blocks could not be made one.
 	failed, writeFailed, joinFailed error
@@ -96,7 +98,7 @@ func (s *Store) Open() error {
 		return nil
 	}
 	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes, clock: clock{maxLeap: maxLeap},
-		lists: newSeriesLists(s.cfg.MaxBytes / listedPart)}
+		lists: blocks.NewSeriesLists(s.cfg.MaxBytes / listedPart)}
 	d.files = blocks.Directory{Dir: d.Directory, ReadOnly: d.ReadOnly, Report: d.Report}
 	if d.ReadOnly {
 		s.disk = d
@@ -173,8 +175,8 @@ func (s *Store) load() error {
 	d.blocks = slices.DeleteFunc(d.blocks, func(b *diskBlock) bool {
 		// Some block of its head is lost, or it is not known whether all were written, since there is no manifest. The log
 		// has all of it.
-		return compaction.IsHour(b.Block) && slices.ContainsFunc(s.blocks, func(e *head.Block) bool {
-			return e.ID == compaction.NumberOf(b.Block)
+		return compaction.IsHour(b.Reader.Block) && slices.ContainsFunc(s.blocks, func(e *head.Block) bool {
+			return e.ID == compaction.NumberOf(b.Reader.Block)
 		})
 	})
 	maps.DeleteFunc(d.files.Lost, func(id uint64, _ bool) bool { // the log has not all of them
@@ -183,7 +185,7 @@ func (s *Store) load() error {
 	if err := d.setLive(0, d.blocks); err != nil {
 		d.Report("the list of blocks cannot be written", err)
 	}
-	s.countBlocks()
+	s.known.Begin(s.blocks)
 	var err error
 	if d.log, err = openLog(d.Directory); err != nil {
 		s.logFailed(err)
@@ -195,7 +197,7 @@ func (s *Store) load() error {
 		d.clock.start(e.Until)
 	}
 	if n := len(s.blocks); n > 0 {
-		s.importer.Reset(s.blocks[n-1].Dict)
+		s.adder.Begin(s.blocks[n-1])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,14 +280,14 @@ func (s *Store) writeFull(ctx context.Context) {
 // beginLog begins a block in the log.
 func (s *Store) beginLog(e *head.Block) {
 	if s.disk != nil && s.disk.failed == nil {
-		if err := s.disk.log.begin(e, s.series); err != nil {
+		if err := s.disk.log.begin(e, s.known.Series); err != nil {
 			s.logFailed(err)
 		}
 	}
 }
 
 // writeAhead writes what a message adds to the log.
-func (s *Store) writeAhead(e *head.Block, chunks []addedChunk) error {
+func (s *Store) writeAhead(e *head.Block, chunks []head.Added) error {
 	if s.disk == nil || len(chunks) == 0 {
 		return nil
 	}
@@ -331,7 +333,7 @@ func (s *Store) reopenLog(now time.Time) {
 	if d.log = log; err == nil {
 		// The new block has what is known of the series.
 		e := s.beginBlock(now)
-		err = log.begin(e, s.series)
+		err = log.begin(e, s.known.Series)
 		if err == nil {
 			err = log.Sync()
 		}

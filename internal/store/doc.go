@@ -7,13 +7,13 @@
 //   - head: a block in memory that grows, and what is known of its series
 //   - wal: the log of heads
 //   - blockfile: the files of a block on disk
-//   - blocks: the directory and the list of live blocks
+//   - blocks: the directory, the list of live blocks, and what of them is read
 //   - compaction: which blocks become one or coarser, and how
 //   - answers: the loop of all queries over blocks, and all answers
 //
-// Add takes any OTLP profiles (add.go, identify.go). What arrives becomes a part of the last block in memory. Without a
-// directory, the oldest block is dropped as a whole when the memory is full or the window over. With one, a block is in
-// the log (log.go) until it is written (flush.go) as files by hour. Every few seconds (maintain.go) these become one
-// for each quarter of a day and each day, and coarser after a while, and old ones are deleted. Memory has the services
-// of blocks on disk; their series are read when they are needed (index.go, load.go). docs/store.md has the format.
+// Add takes any OTLP profiles if there is room (room.go). What arrives becomes a part of the last block in memory.
+// Without a directory, the oldest block is dropped as a whole when the memory is full or the window over. With one, a
+// block is in the log (log.go) until it is written (flush.go) as files by hour. Every few seconds (maintain.go) these
+// become one for each quarter of a day and each day, and coarser after a while, and old ones are deleted.
+// docs/store.md has the format.
 package store

@@ -115,8 +115,8 @@ func (s *Store) compact(ctx context.Context, now, trusted time.Time) error {
 	var list []compaction.Block
 	byName := map[string]*diskBlock{}
 	for _, b := range s.diskBlocks() {
-		list = append(list, compaction.Block{Name: b.Block, Bytes: b.Bytes(), Step: time.Duration(b.Step)})
-		byName[b.Block] = b
+		list = append(list, compaction.Block{Name: b.Reader.Block, Bytes: b.Bytes(), Step: time.Duration(b.Step)})
+		byName[b.Reader.Block] = b
 	}
 	rules := compaction.Rules{CoarserAfter: d.Downsampling.After, Step: d.Downsampling.Step, Trusted: trusted,
 		MaxBytes: d.MaxBytes / joinedPart}
@@ -154,8 +154,8 @@ func (s *Store) join(ctx context.Context, job *compaction.Job, list []*diskBlock
 		var damaged *compaction.BlockError
 		if errors.As(err, &damaged) && errors.Is(err, blockfile.ErrDamaged) {
 			for _, b := range list {
-				if b.Block == damaged.Block {
-					s.drop(b, err)
+				if b.Reader.Block == damaged.Block {
+					s.drop(b.Block, err)
 				}
 			}
 			return nil

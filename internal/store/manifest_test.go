@@ -92,7 +92,7 @@ func TestTheListOfBlocksIsTrue(t *testing.T) {
 	list, err := os.ReadFile(filepath.Join(cfg.Disk.Directory, blocks.ManifestFile))
 	require.NoError(t, err)
 	s = open(t, reader)
-	s.drop(s.disk.blocks[0], blockfile.ErrDamaged)
+	s.drop(s.disk.blocks[0].Block, blockfile.ErrDamaged)
 	require.Len(t, s.Blocks(), 2)
 	require.NoError(t, s.Close())
 	again, err := os.ReadFile(filepath.Join(cfg.Disk.Directory, blocks.ManifestFile))

@@ -83,13 +83,13 @@ func Described(t *testing.T, b model.Block, isElsewhere bool) (lines []string) {
 		for i, c := range profiles {
 			meta := p.Meta(&c.Profile)
 			require.Equal(t, starts[i], c.Start)
-			if c.At, c.Meta = 0, 0; isElsewhere {
+			if c.At, c.MetaAt = 0, 0; isElsewhere {
 				c.Samples = 0
 			} else {
 				require.EqualValues(t, c.Samples, rows[i])
 			}
 			lines = append(lines,
-				fmt.Sprintf("profile %s %+v %d %s", list[c.in].Type, c.Profile, meta.Period, p.Dict().Strings.At(meta.PeriodUnit)))
+				fmt.Sprintf("profile %s %+v %d %s", list[c.in].Type, c.Profile, meta.Period, meta.PeriodUnit))
 		}
 		for row, sum := range sums {
 			if sum != 0 {

@@ -10,12 +10,18 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file finds the room for a message.
+
+const (
+	// unusedTime is after which time without a profile a series may be replaced: two intervals of most scrapers.
+	unusedTime = 2 * time.Minute
+	// replacedPart is the part of MaxSeries that is replaced at a time, so that not each new series looks for its room.
+	replacedPart = 8
+)
 
 // room returns the block for a message of cost bytes, or why there is no room for it. It may wait until blocks have
 // been written. It adds nothing of the message.
@@ -32,7 +38,7 @@ func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*head.Block
 		if s.disk != nil && s.disk.writeFailed != nil && s.Stats().Bytes+cost > s.cfg.MaxBytes {
 			return nil, model.RefusedFull, errFull
 		}
-		if s.cfg.MaxSeries == 0 || len(s.series)+pd.ProfileCount() <= s.cfg.MaxSeries {
+		if s.cfg.MaxSeries == 0 || len(s.known.Series)+pd.ProfileCount() <= s.cfg.MaxSeries {
 			return e, 0, nil
 		}
 		all, missing := s.seriesOfMessage(pd, now)
@@ -40,9 +46,9 @@ func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*head.Block
 		case all > s.cfg.MaxSeries:
 			return nil, model.RefusedSeries, fmt.Errorf("%w: it has %d series, and there may be %d", ErrMessageTooLarge, all,
 				s.cfg.MaxSeries)
-		case len(s.series)+missing <= s.cfg.MaxSeries:
+		case len(s.known.Series)+missing <= s.cfg.MaxSeries:
 			return e, 0, nil
-		case !s.dropUnused(now, len(s.series)+missing-s.cfg.MaxSeries):
+		case !s.dropUnused(now, len(s.known.Series)+missing-s.cfg.MaxSeries):
 			return nil, model.RefusedSeries,
 				fmt.Errorf("%w: the message has %d new ones, and there may be %d", errSeries, missing, s.cfg.MaxSeries)
 		}
@@ -51,21 +57,15 @@ func (s *Store) room(pd pprofile.Profiles, now time.Time, cost int) (*head.Block
 
 // seriesOfMessage returns how many series a message has, and how many of them are new. The others count as used.
 func (s *Store) seriesOfMessage(pd pprofile.Profiles, now time.Time) (all, missing int) {
-	of := New(Config{})
-	a := adder{Store: of, block: head.New(now), now: now, src: pd.Dictionary()}
-	of.importer.Reset(a.block.Dict)
-	defer a.begin()()
-	a.each(pd, compact.ResolveReferences(pd), func(_ int, p pprofile.Profile) {
-		a.seriesOf(p, of.importer.AttributeSet(p.AttributeIndices()))
-	})
-	for id := range of.series {
-		if use := s.series[id]; use != nil {
+	of := head.SeriesOf(pd, now)
+	for id := range of {
+		if use := s.known.Series[id]; use != nil {
 			use.Last = now
 		} else {
 			missing++
 		}
 	}
-	return len(of.series), missing
+	return len(of), missing
 }
 
 // dropUnused drops at least n series that have been unused for the longest time, if there are as many, and reports
@@ -74,11 +74,11 @@ func (s *Store) seriesOfMessage(pd pprofile.Profiles, now time.Time) (all, missi
 func (s *Store) dropUnused(now time.Time, n int) bool {
 	isUnused := func(use *head.Use) bool { return now.Sub(use.Last) > unusedTime }
 	isOfNoBlock := func(use *head.Use) bool { return use.Blocks == 0 && isUnused(use) }
-	if s.forget(isOfNoBlock) {
+	if s.known.Forget(isOfNoBlock) {
 		return true
 	}
 	var unused []model.SeriesID
-	for id, use := range s.series {
+	for id, use := range s.known.Series {
 		if isUnused(use) {
 			unused = append(unused, id)
 		}
@@ -89,13 +89,11 @@ func (s *Store) dropUnused(now time.Time, n int) bool {
 	if s.disk != nil {
 		// They leave the memory with their block.
 		s.writeBlocks()
-		return s.forget(isOfNoBlock)
+		return s.known.Forget(isOfNoBlock)
 	}
-	slices.SortFunc(unused, func(a, b model.SeriesID) int { return s.series[a].Last.Compare(s.series[b].Last) })
+	slices.SortFunc(unused, func(a, b model.SeriesID) int { return s.known.Series[a].Last.Compare(s.known.Series[b].Last) })
 	for _, id := range unused[:min(len(unused), max(n, s.cfg.MaxSeries/replacedPart))] {
-		s.series[id].IsGone = true
-		s.setTotals(s.series[id], nil)
-		delete(s.series, id)
+		s.known.Drop(id)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

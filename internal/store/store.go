@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -53,14 +51,9 @@ type Store struct {
 	// addingLarge is locked before adding for a large message: small ones and queries wait for one of these at most.
 	addingLarge sync.Mutex
 	// adding serialises Add and Expire, and guards the fields below.
-	adding   turns
-	importer compact.Importer
-	scratch  addScratch
-	series   map[model.SeriesID]*head.Use
-	// totalsOver is the dictionary of the totals of series, which is that of the last block.
-	totalsOver *dictionary.Dictionary
-	// totalsBytes is the memory of the totals of all series.
-	totalsBytes int
+	adding turns
+	adder  *head.Adder
+	known  *head.Known
 
 	// mu guards the list of blocks, oldest first, and the statistics. Add writes to the last block.
 	mu     sync.Mutex
@@ -83,8 +76,8 @@ var (
 
 // New returns an empty store.
 func New(cfg Config) *Store {
-	s := &Store{cfg: cfg, adding: newTurns(), series: map[model.SeriesID]*head.Use{},
-		clock: clock{maxLeap: cfg.Window / blockCount}}
+	s := &Store{cfg: cfg, adding: newTurns(), known: head.NewKnown(), clock: clock{maxLeap: cfg.Window / blockCount}}
+	s.adder = head.NewAdder(s.known, s.Window(), cfg.Resolution)
 	s.Querier = answers.NewQuerier(answers.Over(s, cfg.Window, cfg.Resolution))
 	return s
 }
@@ -151,11 +144,8 @@ func (s *Store) beginBlock(now time.Time) *head.Block {
 	e := head.New(now)
 	e.ID = s.nextID
 	s.nextID++
-	s.moveTotals(e.Dict)
-	for _, use := range s.series {
-		use.Gauge.BeginBlock()
-	}
-	s.importer.Reset(e.Dict)
+	s.evictTotals(s.known.BeginBlock(e.Dict, s.cfg.MaxBytes/movedPart))
+	s.adder.Begin(e)
 	s.beginLog(e)
 	s.mu.Lock()
 	s.blocks = append(s.blocks, e)
@@ -177,8 +167,8 @@ func (s *Store) isFull(last *head.Block, now time.Time) bool {
 
 // Window returns how long profiles are kept.
 func (s *Store) Window() time.Duration {
-	if s.disk != nil {
-		return s.disk.Retention
+	if s.cfg.Disk.Directory != "" {
+		return s.cfg.Disk.Retention
 	}
 	return s.cfg.Window
 }
@@ -220,7 +210,7 @@ func (s *Store) dropBlocks(now time.Time) {
 
 // measure brings the statistics up to date. adding and mu are locked.
 func (s *Store) measure() {
-	s.stats.Series, s.stats.Bytes = len(s.series), len(s.series)*useBytes+s.totalsBytes
+	s.stats.Series, s.stats.Bytes = len(s.known.Series), len(s.known.Series)*useBytes+s.known.TotalsBytes
 	s.stats.Profiles, s.stats.Samples = 0, 0
 	for _, e := range s.blocks {
 		s.stats.Bytes += e.Bytes
@@ -235,9 +225,9 @@ func (s *Store) measure() {
 	if s.disk.failed != nil || s.disk.writeFailed != nil {
 		s.stats.DiskFailing = 1
 	}
-	s.stats.Bytes += s.disk.lists.memory()
+	s.stats.Bytes += s.disk.lists.Memory()
 	for _, b := range s.disk.blocks {
-		s.stats.Bytes += b.indexBytes()
+		s.stats.Bytes += b.IndexBytes()
 		s.stats.Profiles += b.ProfileCount
 		s.stats.Samples += b.SampleCount
 		s.stats.DiskBytes += b.Bytes()
@@ -252,14 +242,12 @@ func (s *Store) measure() {
 func (s *Store) View(memory *model.Memory, services ...string) *answers.View {
 	s.adding.Lock()
 	defer s.adding.Unlock()
-	v := &answers.View{
-		Memory: memory, Drop: func(b model.Block, err error) { s.drop(b.(*diskBlock), err) }, Release: func() {},
-	}
+	v := &answers.View{Memory: memory, Drop: s.drop, Release: func() {}}
 	if s.disk != nil {
 		list := slices.Clone(s.disk.blocks)
 		for _, d := range list {
 			d.readers++
-			v.Blocks = append(v.Blocks, d)
+			v.Blocks = append(v.Blocks, d.Block)
 		}
 		v.Release = func() { s.releaseBlocks(list) }
 		v.OnDisk = len(list)

@@ -16,7 +16,7 @@ import (
 
 // Values is what the values of a sample type are over time, which decides how profiles are merged. The words are those
 // of OTLP's metrics.
-type Values uint8
+type Values int32
 
 const (
 	// Delta is what happened in [time, time+duration): values are added up.

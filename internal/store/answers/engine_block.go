@@ -69,7 +69,6 @@ func (e *engineBlock) attribute(a model.Attribute) int32 {
 func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int64) {
 	key := engineSeries{p.Series, t.Service, t.profile(), t.Type}
 	i, ok := e.bySeries[key]
-	strs := &e.block.Dict.Strings
 	if !ok {
 		found := e.found[p.Series]
 		i = e.block.AddSeries(model.BlockSeries{
@@ -105,8 +104,8 @@ func (e *engineBlock) addProfile(t *EngineType, p *EngineProfile, resolution int
 			return
 		}
 	}
-	c.Meta = e.block.Meta(model.Meta{
-		PeriodType: strs.Intern(t.PeriodType.Type), PeriodUnit: strs.Intern(t.PeriodType.Unit), Period: p.Period,
+	c.MetaAt = e.block.Meta(model.Meta{
+		PeriodType: t.PeriodType.Type, PeriodUnit: t.PeriodType.Unit, Period: p.Period,
 		Attributes: sr.Attributes,
 	})
 	e.block.Add(sr, head.Chunk{Profile: c})

@@ -96,9 +96,8 @@ func (n *newestProfile) endPart(p model.Part) error {
 		m := p.Meta(n.latest)
 		n.latest = nil
 		n.fields = &ProfileFields{
-			Dict: n.dict, PeriodType: strings.Clone(dict.Strings.At(m.PeriodType)),
-			PeriodUnit: strings.Clone(dict.Strings.At(m.PeriodUnit)),
-			Period:     m.Period, Attributes: attributesOf(m.Attributes), Scope: attributesOf(m.Scope),
+			Dict: n.dict, PeriodType: strings.Clone(m.PeriodType), PeriodUnit: strings.Clone(m.PeriodUnit), Period: m.Period,
+			Attributes: attributesOf(m.Attributes), Scope: attributesOf(m.Scope),
 		}
 	}
 	return n.memory.Grow(n.bytes() - before)

@@ -194,7 +194,7 @@ func (s *scan) service(b model.Block, service string, withDictionary bool, use f
 		if !withDictionary {
 			sr.Resource, sr.Attributes = 0, 0
 		}
-		if model.IsOutside(int32(sr.Resource), sets) || model.IsOutside(int32(sr.Attributes), sets) {
+		if sr.IsOutside(sets) {
 			return &model.DamagedError{Block: b, Err: model.ErrRange}
 		}
 	}
@@ -295,46 +295,56 @@ func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProf
 // one of its series, or noStart.
 func (s *scan) counts(p *part, typ int, w *weightedProfile, next int64) bool {
 	q, r := s.query, &s.rules[typ]
-	if w.Values == kind.Gauge && w.End == w.Start { // it was sent again
+	switch {
+	case w.Values == kind.Gauge && w.End == w.Start: // it was sent again
 		return false
-	}
-	if s.only != nil {
-		t := w.KeptAt()
-		if w.Flags&model.IsBaseline != 0 || t < q.From || q.Until != 0 && t >= q.Until {
-			return false
-		}
-		if q.Only[s.only[w.series.ID]].TimesPeriod && s.reads {
-			w.weight = float64(max(p.Meta(&w.Profile).Period, 1))
-		}
-		return true
-	}
-	if q.TimedOnly && !w.IsTimed() {
+	case s.only != nil:
+		return s.countsOnly(p, w, next)
+	case q.TimedOnly && !w.IsTimed():
 		return false
 	}
 	if w.end = w.End; w.Values == kind.Gauge {
 		w.end = q.Holds(&w.Profile, next)
 	}
 	from, until, ok := q.Overlap(w.Start, w.end)
-	if !ok {
+	if !ok || !s.weigh(r, w, until-from, next) {
 		return false
-	}
-	switch {
-	case w.Values == kind.Gauge:
-		if q.LastState && next != noStart && (q.Until == 0 || next < q.Until) {
-			return false
-		}
-		if whole := r.states.until - r.states.from; !q.LastState && s.reads && whole > 0 {
-			w.weight = float64(until-from) / float64(whole)
-		}
-	case w.Flags&model.IsBaseline != 0:
-		if s.reads && r.others.profiles > 0 {
-			return false
-		}
-	case !w.IsTimed() && until-from < w.End-w.Start:
-		w.weight = float64(until-from) / float64(w.End-w.Start)
 	}
 	if r.isTime {
 		w.weight *= float64(p.Meta(&w.Profile).Period)
+	}
+	return true
+}
+
+// countsOnly is counts for Query.Only: a profile counts as a whole, or not.
+func (s *scan) countsOnly(p *part, w *weightedProfile, next int64) bool {
+	q, t := s.query, w.KeptAt()
+	if w.end = w.End; w.Values == kind.Gauge {
+		w.end = q.Holds(&w.Profile, next)
+	}
+	if w.Flags&model.IsBaseline != 0 || t < q.From || q.Until != 0 && t >= q.Until {
+		return false
+	}
+	if q.Only[s.only[w.series.ID]].TimesPeriod && s.reads {
+		w.weight = float64(max(p.Meta(&w.Profile).Period, 1))
+	}
+	return true
+}
+
+// weigh sets the weight of a profile by the length of its time that is selected, and reports whether it counts.
+func (s *scan) weigh(r *rule, w *weightedProfile, length, next int64) bool {
+	q := s.query
+	switch {
+	case w.Values == kind.Gauge && q.LastState:
+		return next == noStart || q.Until != 0 && next >= q.Until
+	case w.Values == kind.Gauge:
+		if whole := r.states.until - r.states.from; s.reads && whole > 0 {
+			w.weight = float64(length) / float64(whole)
+		}
+	case w.Flags&model.IsBaseline != 0:
+		return !s.reads || r.others.profiles == 0
+	case !w.IsTimed() && length < w.End-w.Start:
+		w.weight = float64(length) / float64(w.End-w.Start)
 	}
 	return true
 }

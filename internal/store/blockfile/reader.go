@@ -16,10 +16,11 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
-// ErrDamaged is wrapped by errors for a block whose files are not what was written.
-var ErrDamaged = errors.New("the block is damaged")
+// ErrDamaged is that of package model.
+var ErrDamaged = model.ErrDamaged
 
 // Reader reads a block. It opens the files when they are first needed. It is safe for concurrent use.
 type Reader struct {
@@ -103,28 +104,6 @@ func (r *Reader) Close() error {
 	}
 	r.samples, r.profiles, r.series, r.dictionaries = nil, nil, nil, nil
 	return errors.Join(errs...)
-}
-
-// Series reads the series of a service.
-func (r *Reader) Series(s *Service) ([]Series, error) {
-	list, err := readSeries[Series](r, s.FirstSeries, s.SeriesCount)
-	for i := range list {
-		in := &list[i]
-		in.Resource, in.Attributes = s.set(in.Resource), s.set(in.Attributes)
-		if in.Profiles < 0 || in.Samples < 0 || in.FirstProfile < 0 || in.FirstSample < 0 {
-			return nil, fmt.Errorf("%w: %s: a number is negative", ErrDamaged, seriesFile)
-		}
-	}
-	return list, err
-}
-
-// Labels reads the labels of the series of a service.
-func (r *Reader) Labels(s *Service) (list []map[string]string, err error) {
-	rows, err := readSeries[labelsRow](r, s.FirstSeries, s.SeriesCount)
-	for _, row := range rows {
-		list = append(list, row.Labels)
-	}
-	return list, err
 }
 
 // readSeries reads rows of series.parquet, as many as n from the first on.

@@ -4,220 +4,157 @@
 package blockfile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sort"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Scan reads rows of a block, from any on. It keeps the last page of each column, so that rows which follow those read
 // before cost no more than their bytes. It is for one goroutine, which must close it.
-type Scan struct {
-	r                 *Reader
-	profiles, samples map[int]*column
-}
+type Scan struct{ profiles, samples columns }
 
 // Scan begins to read rows.
 func (r *Reader) Scan() *Scan {
-	return &Scan{r: r, profiles: map[int]*column{}, samples: map[int]*column{}}
+	return &Scan{
+		profiles: columns{func() (*parquetFile, error) { return r.open(&r.profiles, profilesFile) }, map[string]*column{}},
+		samples:  columns{func() (*parquetFile, error) { return r.open(&r.samples, samplesFile) }, map[string]*column{}},
+	}
 }
 
 // Close ends the reading.
 func (s *Scan) Close() {
-	for _, columns := range []map[int]*column{s.profiles, s.samples} {
-		for _, c := range columns {
+	for _, of := range []columns{s.profiles, s.samples} {
+		for _, c := range of.known {
 			c.close()
 		}
 	}
 }
 
-// profile and sample return a column of the file.
-func (s *Scan) profile(index int) (*column, error) {
-	return columnOf(s.profiles, index, func() (*parquetFile, error) { return s.r.open(&s.r.profiles, profilesFile) })
+// columns are those of a file that were read, by name.
+type columns struct {
+	open  func() (*parquetFile, error)
+	known map[string]*column
 }
 
-func (s *Scan) sample(index int) (*column, error) {
-	return columnOf(s.samples, index, func() (*parquetFile, error) { return s.r.open(&s.r.samples, samplesFile) })
-}
-
-func columnOf(known map[int]*column, index int, open func() (*parquetFile, error)) (*column, error) {
-	if c := known[index]; c != nil {
+func (of *columns) column(name string) (*column, error) {
+	if c := of.known[name]; c != nil {
 		return c, nil
 	}
-	f, err := open()
+	f, err := of.open()
 	if err != nil {
 		return nil, err
 	}
-	c := &column{f: f, index: index}
-	known[index] = c
+	leaf, ok := f.Schema().Lookup(name)
+	if !ok {
+		return nil, fmt.Errorf("%w: %s has no column %s", ErrDamaged, f.name, name)
+	}
+	c := &column{f: f, index: leaf.ColumnIndex}
+	of.known[name] = c
 	return c, nil
 }
 
+// field reads a column of profiles.parquet into profiles, of which the one at first is the first.
+type field func(from *columns, first int64, list []Profile) error
+
+func longs(name string, at func(*Profile) *int64) field {
+	return func(from *columns, first int64, list []Profile) error {
+		values := make([]int64, len(list))
+		err := readInts(from, name, first, values)
+		for i, v := range values {
+			*at(&list[i]) = v
+		}
+		return err
+	}
+}
+
+func ints[T ~int32](name string, at func(*Profile) *T) field {
+	return func(from *columns, first int64, list []Profile) error {
+		values := make([]int32, len(list))
+		err := readInts(from, name, first, values)
+		for i, v := range values {
+			*at(&list[i]) = T(v)
+		}
+		return err
+	}
+}
+
+// texts reads strings, most of which repeat the one before.
+func texts(name string, at func(*Profile) *string) field {
+	return func(from *columns, first int64, list []Profile) error {
+		var last string
+		return from.values(name, first, len(list), func(i int, v parquet.Value) {
+			if b := v.ByteArray(); string(b) != last {
+				last = string(b)
+			}
+			*at(&list[i]) = last
+		})
+	}
+}
+
+// The columns of profiles.parquet that are read together.
+var (
+	timeFields = []field{
+		longs("start", func(p *Profile) *int64 { return &p.Start }),
+		longs("end", func(p *Profile) *int64 { return &p.End }),
+		longs("total", func(p *Profile) *int64 { return &p.Total }),
+		ints("samples", func(p *Profile) *int32 { return &p.Samples }),
+	}
+	kindFields = []field{
+		longs("time", func(p *Profile) *int64 { return &p.Time }),
+		longs("duration_nanos", func(p *Profile) *int64 { return &p.Duration }),
+		ints("kind", func(p *Profile) *kind.Values { return &p.Values }),
+		ints("flags", func(p *Profile) *model.Flags { return &p.Flags }),
+	}
+	metaFields = []field{
+		texts("period_type", func(p *Profile) *string { return &p.PeriodType }),
+		texts("period_unit", func(p *Profile) *string { return &p.PeriodUnit }),
+		longs("period", func(p *Profile) *int64 { return &p.Period }),
+		ints("attribute_set", func(p *Profile) *dictionary.AttributeSetIndex { return &p.Attributes }),
+		ints("scope_attribute_set", func(p *Profile) *dictionary.AttributeSetIndex { return &p.Scope }),
+		ints("position", func(p *Profile) *int32 { return &p.Position }),
+	}
+)
+
 // ProfileTimes reads the times, the numbers of samples and the totals of profiles into list, from a row on.
 func (s *Scan) ProfileTimes(first int64, list []Profile) error {
-	return cmp.Or(setInts(s, first, list, map[int]func(p *Profile, v int64){
-		4: func(p *Profile, v int64) { p.Start = v },
-		5: func(p *Profile, v int64) { p.End = v },
-		7: func(p *Profile, v int64) { p.Total = v },
-	}), setInts(s, first, list, map[int]func(p *Profile, v int32){
-		6: func(p *Profile, v int32) { p.Samples = v },
-	}))
+	return s.read(first, list, timeFields)
 }
 
 // ProfileStarts reads the starts of profiles, from a row on.
 func (s *Scan) ProfileStarts(first int64, starts []int64) error {
-	c, err := s.profile(4)
-	if err != nil {
-		return err
-	}
-	return readInts(c, first, starts)
+	return readInts(&s.profiles, "start", first, starts)
 }
 
 // ProfileKinds reads into list how profiles count, from a row on.
 func (s *Scan) ProfileKinds(first int64, list []Profile) error {
-	return cmp.Or(setInts(s, first, list, map[int]func(p *Profile, v int64){
-		2: func(p *Profile, v int64) { p.Time = v },
-		3: func(p *Profile, v int64) { p.DurationNanos = v },
-	}), setInts(s, first, list, map[int]func(p *Profile, v int32){
-		14: func(p *Profile, v int32) { p.Kind = v },
-		15: func(p *Profile, v int32) { p.Flags = v },
-	}))
+	return s.read(first, list, kindFields)
 }
 
-// ProfileFields reads the other fields of profiles of a service into list, from a row on.
-func (s *Scan) ProfileFields(service *Service, first int64, list []Profile) error {
-	return cmp.Or(setInts(s, first, list, map[int]func(p *Profile, v int64){
-		10: func(p *Profile, v int64) { p.Period = v },
-	}), setInts(s, first, list, map[int]func(p *Profile, v int32){
-		11: func(p *Profile, v int32) { p.AttributeSet = service.set(v) },
-		12: func(p *Profile, v int32) { p.ScopeSet = service.set(v) },
-		13: func(p *Profile, v int32) { p.Position = v },
-	}),
-		s.eachString(8, first, len(list), func(i int, value string) { list[i].PeriodType = value }),
-		s.eachString(9, first, len(list), func(i int, value string) { list[i].PeriodUnit = value }),
-	)
-}
-
-// setInts sets the fields of profiles, of which the one at first is the first, that columns have.
-func setInts[T int32 | int64](s *Scan, first int64, list []Profile, columns map[int]func(*Profile, T)) error {
-	values := make([]T, len(list))
-	for index, set := range columns {
-		c, err := s.profile(index)
-		if err == nil {
-			err = readInts(c, first, values)
+// ProfileMetas reads the other fields of profiles of a service into list, from a row on.
+func (s *Scan) ProfileMetas(service *Service, first int64, list []Profile) error {
+	err := s.read(first, list, metaFields)
+	for i := range list {
+		for _, at := range list[i].Sets() {
+			*at = set(service, *at)
 		}
-		if err != nil {
+	}
+	return err
+}
+
+func (s *Scan) read(first int64, list []Profile, fields []field) error {
+	for _, read := range fields {
+		if err := read(&s.profiles, first, list); err != nil {
 			return err
-		}
-		for i := range list {
-			set(&list[i], values[i])
 		}
 	}
 	return nil
-}
-
-// eachString calls use with n values of a column of strings, most of which repeat the one before.
-func (s *Scan) eachString(index int, first int64, n int, use func(i int, s string)) error {
-	c, err := s.profile(index)
-	if err != nil {
-		return err
-	}
-	var last string
-	return c.values(first, n, func(i int, v parquet.Value) {
-		if b := v.ByteArray(); string(b) != last {
-			last = string(b)
-		}
-		use(i, last)
-	})
-}
-
-// set returns the index in the dictionary of a set of attributes.
-func (s *Service) set(i int32) int32 {
-	if i == 0 {
-		return 0
-	}
-	return i - int32(s.FirstSet)
-}
-
-// Want selects the columns of samples to read, besides stacks and values.
-type Want struct{ Attributes, Timestamps, Links bool }
-
-// Columns holds samples, column by column.
-type Columns struct {
-	Stacks, Attributes []int32
-	Values, Timestamps []int64
-	Links              []dictionary.Link
-}
-
-// Slice returns the samples from a number on and before another one. A column that was not read is nil.
-func (c *Columns) Slice(from, until int) Columns {
-	part := Columns{Stacks: c.Stacks[from:until], Values: c.Values[from:until]}
-	if len(c.Attributes) > 0 {
-		part.Attributes = c.Attributes[from:until]
-	}
-	if len(c.Timestamps) > 0 {
-		part.Timestamps = c.Timestamps[from:until]
-	}
-	if len(c.Links) > 0 {
-		part.Links = c.Links[from:until]
-	}
-	return part
-}
-
-// Samples reads n samples of a service from a row on. Columns that are not wanted are empty.
-func (s *Scan) Samples(service *Service, first int64, n int, want Want, c *Columns) error {
-	c.Attributes, c.Timestamps, c.Links = c.Attributes[:0], c.Timestamps[:0], c.Links[:0]
-	var err error
-	ints := func(index int, to []int32) []int32 {
-		to = slices.Grow(to[:0], n)[:n]
-		of, failed := s.sample(index)
-		if failed == nil {
-			failed = readInts(of, first, to)
-		}
-		err = cmp.Or(err, failed)
-		return to
-	}
-	values := func(index int, use func(i int, v parquet.Value)) {
-		of, failed := s.sample(index)
-		if failed == nil {
-			failed = of.values(first, n, use)
-		}
-		err = cmp.Or(err, failed)
-	}
-	c.Stacks, c.Values = ints(stackColumn, c.Stacks), slices.Grow(c.Values[:0], n)[:n]
-	for i := range c.Stacks {
-		c.Stacks[i] -= int32(service.FirstStack)
-	}
-	of, failed := s.sample(valueColumn)
-	if failed == nil {
-		failed = readInts(of, first, c.Values)
-	}
-	if err = cmp.Or(err, failed); err != nil {
-		return err
-	}
-	if want.Attributes {
-		c.Attributes = ints(setColumn, c.Attributes)
-		for i, set := range c.Attributes {
-			c.Attributes[i] = service.set(set)
-		}
-	}
-	if want.Timestamps {
-		c.Timestamps = slices.Grow(c.Timestamps, n)[:n]
-		values(timestampColumn, func(i int, v parquet.Value) { c.Timestamps[i] = v.Int64() })
-	}
-	if want.Links {
-		c.Links = slices.Grow(c.Links, n)[:n]
-		clear(c.Links)
-		values(traceColumn, func(i int, v parquet.Value) { copy(c.Links[i].TraceID[:], v.ByteArray()) })
-		values(spanColumn, func(i int, v parquet.Value) { copy(c.Links[i].SpanID[:], v.ByteArray()) })
-	}
-	return err
 }
 
 // column reads values of a column. Those from row at on are left of the page, if there is one, and of the pages of the
@@ -247,8 +184,12 @@ func (c *column) endPage() {
 	}
 }
 
-// readInts reads as many values as dst has, from a row on.
-func readInts[T int32 | int64](c *column, first int64, dst []T) error {
+// readInts reads as many values of a column as dst has, from a row on.
+func readInts[T int32 | int64](of *columns, name string, first int64, dst []T) error {
+	c, err := of.column(name)
+	if err != nil {
+		return err
+	}
 	return c.read(first, len(dst), func(values parquet.ValueReader, from int) (int, error) {
 		switch to := any(dst[from:]).(type) {
 		case []int32:
@@ -266,8 +207,12 @@ func readInts[T int32 | int64](c *column, first int64, dst []T) error {
 
 var errType = errors.New("a column has another type")
 
-// values calls use with n values from a row on.
-func (c *column) values(first int64, n int, use func(i int, v parquet.Value)) error {
+// values calls use with n values of a column, from a row on.
+func (of *columns) values(name string, first int64, n int, use func(i int, v parquet.Value)) error {
+	c, err := of.column(name)
+	if err != nil {
+		return err
+	}
 	var buffer [512]parquet.Value
 	return c.read(first, n, func(values parquet.ValueReader, from int) (int, error) {
 		n, err := values.ReadValues(buffer[:min(n-from, len(buffer))])

@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -21,20 +20,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// Row is a value of a profile. Stack and Attributes are indices of the service's dictionary.
-type Row struct {
-	Stack, Attributes int32
-	Link              dictionary.Link
-	Value             int64
-	// Timestamp is in Unix nanoseconds, if the profile HasTimestamps.
-	Timestamp int64
-}
 
 const (
 	// rowsPerWrite is how many rows are written at a time.
@@ -58,7 +48,7 @@ type Writer struct {
 	err   error
 
 	samples    *table[sample]
-	profiles   *table[Profile]
+	profiles   *table[profileRow]
 	series     *table[seriesRow]
 	stacks     *table[stackRow]
 	attributes *table[attributeRow]
@@ -69,7 +59,8 @@ type Writer struct {
 
 	service *Service
 	// current is the series whose profiles are written, or nil.
-	current            *seriesRow
+	current            *model.BlockSeries
+	labels             map[string]string
 	seriesCount        int
 	nextStack, nextSet int
 }
@@ -83,7 +74,7 @@ func Create(dir, name string) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{dir: dir, index: Index{Version: Version, Block: name, Files: map[string]File{}}}
-	w.samples, w.profiles = newTable[sample](w, samplesFile), newTable[Profile](w, profilesFile)
+	w.samples, w.profiles = newTable[sample](w, samplesFile), newTable[profileRow](w, profilesFile)
 	w.series, w.stacks, w.attributes = newTable[seriesRow](w, seriesFile), newTable[stackRow](w, stacksFile),
 		newTable[attributeRow](w, attributesFile)
 	w.dictionaries = w.create(dictionariesFile)
@@ -107,15 +98,14 @@ func (w *Writer) Service(name string) {
 	w.service = &w.index.Services[len(w.index.Services)-1]
 }
 
-// Series begins a series with the given labels. The fields that follow from its profiles are set later.
-func (w *Writer) Series(s Series, labels map[string]string) {
+// Series begins a series with the given labels. What follows from its profiles must not be set.
+func (w *Writer) Series(sr model.BlockSeries, labels map[string]string) {
 	w.endSeries()
-	s.FirstProfile, s.FirstSample = int64(w.index.ProfileCount), int64(w.index.SampleCount)
-	s.Resource, s.Attributes = w.set(s.Resource), w.set(s.Attributes)
+	sr.First, sr.FirstSample = int64(w.index.ProfileCount), int64(w.index.SampleCount)
+	sr.Resource, sr.Attributes = numberOf(w.service, sr.Resource), numberOf(w.service, sr.Attributes)
 	w.profiles.endPage(minPageProfiles)
 	w.samples.endPage(minPageSamples)
-	w.current = &seriesRow{Block: w.index.Block, Number: int32(w.seriesCount), ServiceName: w.service.Name, Series: s,
-		Labels: labels}
+	w.current, w.labels = &sr, labels
 }
 
 // endSeries writes the series, if there is one.
@@ -128,62 +118,32 @@ func (w *Writer) endSeries() {
 		in.Start, in.End = s.Start, s.End
 	}
 	in.Start, in.End, in.SeriesCount = min(in.Start, s.Start), max(in.End, s.End), in.SeriesCount+1
-	w.series.add(*s)
+	w.series.add(seriesRow{w.index.Block, int32(w.seriesCount), in.Name, fieldsOf(s), labelsField{w.labels}})
 	w.current = nil
 	w.seriesCount++
 }
 
-// Profile adds a profile of the series. It sets Block and Series, and expects as many rows as p has samples.
+// Profile adds a profile of the series. It expects as many rows as p has samples.
 func (w *Writer) Profile(p Profile, rows iter.Seq2[Row, error]) error {
-	s, first, last := w.current, p.first(), p.last()
-	if s.Profiles == 0 {
-		s.From, s.Until, s.Start, s.End = first, last, p.Start, p.End
-	}
+	w.current.Count(&p.Profile, &p.Meta)
 	if w.index.ProfileCount == 0 {
 		w.index.From, w.index.Until = p.Start, p.End
 	}
-	w.index.From, w.index.Until = min(w.index.From, p.Start, first), max(w.index.Until, p.End)
-	s.From, s.Until, s.Start, s.End = min(s.From, first), max(s.Until, last), min(s.Start, p.Start), max(s.End, p.End)
-	s.Position, s.PeriodType, s.PeriodUnit = p.Position, p.PeriodType, p.PeriodUnit
-	s.Flags |= p.Flags
-	s.Profiles, s.Samples, s.Total = s.Profiles+1, s.Samples+int(p.Samples),
-		otlp.SaturatingAdd(s.Total, p.Total)
-	isMoved, isTimed := p.Flags&IsMoved != 0, p.Flags&HasTimestamps != 0
-	if isMoved {
-		s.Moved++
-	}
-	s.Timestamps = s.Timestamps || isTimed && !isMoved
-	p.Block, p.Series = w.index.Block, s.Number
-	p.AttributeSet, p.ScopeSet = w.set(p.AttributeSet), w.set(p.ScopeSet)
-	w.profiles.add(p)
+	w.index.From, w.index.Until = min(w.index.From, p.Start, p.First()), max(w.index.Until, p.End)
 	w.index.ProfileCount, w.index.SampleCount = w.index.ProfileCount+1, w.index.SampleCount+int(p.Samples)
-	for row, err := range rows {
+	for _, set := range p.Sets() {
+		*set = numberOf(w.service, *set)
+	}
+	row := profileRow{w.index.Block, int32(w.seriesCount), p}
+	w.profiles.add(row)
+	for sample, err := range rows {
 		if err != nil {
 			w.fail(err)
 			break
 		}
-		out := sample{
-			Block: w.index.Block, Series: p.Series, Time: p.Time, DurationNanos: p.DurationNanos,
-			Stack: int32(w.service.FirstStack) + row.Stack, Value: row.Value, AttributeSet: w.set(row.Attributes),
-		}
-		if isTimed {
-			out.Timestamp = row.Timestamp
-		}
-		if row.Link != (dictionary.Link{}) {
-			link := row.Link
-			out.TraceID, out.SpanID = link.TraceID[:], link.SpanID[:]
-		}
-		w.samples.add(out)
+		w.samples.add(w.service.sampleOf(&row, sample))
 	}
 	return w.err
-}
-
-// set returns the number of a set of attributes in the Parquet files. 0 is no attributes.
-func (w *Writer) set(i int32) int32 {
-	if i == 0 {
-		return 0
-	}
-	return int32(w.service.FirstSet) + i
 }
 
 // EndService writes the dictionary of the service.
@@ -394,6 +354,3 @@ func (f *file) close() error {
 	f.index.Files[f.name] = f.File
 	return err
 }
-
-// ID returns the hexadecimal form of a hash.
-func ID(hash []byte) string { return hex.EncodeToString(hash) }

@@ -8,4 +8,7 @@
 // and durable before it is in the list, and is deleted after it has left it. So what the list does not name is rubbish,
 // which Load deletes. A block whose bytes are wrong is moved to the folder damaged. Without a list that can be read,
 // all blocks are live: nothing is deleted that may be the only copy.
+//
+// Block is one of them as a model.Block. Its services are in memory; their series are read when they are needed
+// (series.go), profiles and samples some thousand at a time (part.go).
 package blocks

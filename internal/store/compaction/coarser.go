@@ -4,16 +4,15 @@
 package compaction
 
 import (
-	"bytes"
 	"cmp"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // coarser makes one profile of those of a series that start within one step. Its samples are added up by stack,
@@ -35,37 +34,27 @@ type coarser struct {
 	last  []*Profile
 	means *group[float64]
 	// rest is, for each row, the sum of gauges' values times nanoseconds that rounding has left so far.
-	rest map[rowKey]float64
+	rest map[blockfile.RowKey]float64
 }
 
 // fields are what profiles that become one have in common.
 type fields struct {
-	periodType, periodUnit  string
-	period                  int64
-	attributes, scope, kind int32
-	position, moved         int32
+	model.Meta
+	values kind.Values
+	moved  model.Flags
 }
 
-func fieldsOf(p *Profile) fields {
-	return fields{p.PeriodType, p.PeriodUnit, p.Period, p.AttributeSet, p.ScopeSet, p.Kind, p.Position,
-		p.Flags & blockfile.IsMoved}
-}
-
-// rowKey is what distinguishes the rows of a profile without timestamps.
-type rowKey struct {
-	stack, attributes int32
-	link              dictionary.Link
-}
+func fieldsOf(p *blockfile.Profile) fields { return fields{p.Meta, p.Values, p.Flags & model.IsMoved} }
 
 // group has profiles that become one: the first of them, with the sums of all rows.
 type group[T int64 | float64] struct {
 	blockfile.Profile
-	rows map[rowKey]T
+	rows map[blockfile.RowKey]T
 }
 
 func newGroup[T int64 | float64](p *Profile) *group[T] {
-	g := &group[T]{Profile: p.Profile, rows: map[rowKey]T{}}
-	g.Flags &= blockfile.IsMoved
+	g := &group[T]{Profile: p.Profile, rows: map[blockfile.RowKey]T{}}
+	g.Flags &= model.IsMoved
 	return g
 }
 
@@ -75,19 +64,18 @@ func (g *group[T]) add(p *Profile, factor T) error {
 		if err != nil {
 			return err
 		}
-		key := rowKey{row.Stack, row.Attributes, row.Link}
-		g.rows[key] = otlp.SaturatingAdd(g.rows[key], T(row.Value)*factor)
+		g.rows[row.RowKey] = otlp.SaturatingAdd(g.rows[row.RowKey], T(row.Value)*factor)
 	}
 	return nil
 }
 
 func newCoarser(step time.Duration, write func(*Profile) error) *coarser {
-	return &coarser{step: int64(step), write: write, sums: map[fields]*group[int64]{}, rest: map[rowKey]float64{}}
+	return &coarser{step: int64(step), write: write, sums: map[fields]*group[int64]{}, rest: map[blockfile.RowKey]float64{}}
 }
 
 // add adds the next profile.
 func (c *coarser) add(p *Profile) error {
-	if kind.Values(p.Kind) == kind.Gauge {
+	if p.Values == kind.Gauge {
 		if err := c.endStep(); err != nil {
 			return err
 		}
@@ -114,7 +102,7 @@ func (c *coarser) stepOf(p *blockfile.Profile) int64 {
 
 func (c *coarser) delta(p *Profile) error {
 	n := c.stepOf(&p.Profile)
-	if isLong := p.Flags&blockfile.IsBaseline != 0 || p.End > (n+1)*c.step; isLong || n != c.number {
+	if isLong := p.Flags&model.IsBaseline != 0 || p.End > (n+1)*c.step; isLong || n != c.number {
 		if err := c.endStep(); err != nil {
 			return err
 		}
@@ -122,14 +110,14 @@ func (c *coarser) delta(p *Profile) error {
 			return c.write(p)
 		}
 	}
-	g := c.sums[fieldsOf(p)]
+	g := c.sums[fieldsOf(&p.Profile)]
 	if g == nil {
 		g = newGroup[int64](p)
-		c.sums[fieldsOf(p)] = g
+		c.sums[fieldsOf(&p.Profile)] = g
 	}
-	end := max(g.Time+g.DurationNanos, p.Time+p.DurationNanos)
+	end := max(g.Time+g.Duration, p.Time+p.Duration)
 	g.Time = min(g.Time, p.Time)
-	g.DurationNanos, g.End = end-g.Time, max(g.End, p.End)
+	g.Duration, g.End = end-g.Time, max(g.End, p.End)
 	return g.add(p, 1)
 }
 
@@ -168,7 +156,7 @@ func (c *coarser) gauge(next *Profile) error {
 	isFollowed := next != nil && next.Start <= last[0].End
 	if g := c.means; g != nil &&
 		(!isFollowed || c.stepOf(&last[0].Profile) != c.stepOf(&g.Profile) ||
-			fieldsOf(last[0]) != fieldsOf(&Profile{Profile: g.Profile})) {
+			fieldsOf(&last[0].Profile) != fieldsOf(&g.Profile)) {
 		if err := c.writeMean(last[0].Start); err != nil {
 			return err
 		}
@@ -198,7 +186,7 @@ func (c *coarser) writeMean(end int64) error {
 	if held == 0 {
 		return nil
 	}
-	values := make(map[rowKey]int64, len(g.rows))
+	values := make(map[blockfile.RowKey]int64, len(g.rows))
 	for key, sum := range g.rows {
 		sum += c.rest[key]
 		value := otlp.SaturatingRound(sum / float64(held))
@@ -214,24 +202,16 @@ func (c *coarser) writeMean(end int64) error {
 }
 
 // writeRows writes a profile with the given rows, in the order of their stacks.
-func (c *coarser) writeRows(p blockfile.Profile, values map[rowKey]int64) error {
+func (c *coarser) writeRows(p blockfile.Profile, values map[blockfile.RowKey]int64) error {
 	p.Total, p.Samples = 0, int32(len(values))
-	keys := slices.SortedFunc(maps.Keys(values), func(a, b rowKey) int {
-		return cmp.Or(cmp.Compare(a.stack, b.stack), cmp.Compare(a.attributes, b.attributes),
-			bytes.Compare(a.link.TraceID[:], b.link.TraceID[:]), bytes.Compare(a.link.SpanID[:], b.link.SpanID[:]))
-	})
+	keys := slices.SortedFunc(maps.Keys(values), blockfile.RowKey.Compare)
 	for _, key := range keys {
 		p.Total = otlp.SaturatingAdd(p.Total, values[key])
-		if key.attributes != 0 {
-			p.Flags |= blockfile.HasAttributes
-		}
-		if key.link != (dictionary.Link{}) {
-			p.Flags |= blockfile.HasLinks
-		}
+		p.Flags |= key.Flags()
 	}
 	return c.write(&Profile{p, func(yield func(blockfile.Row, error) bool) {
 		for _, key := range keys {
-			if !yield(blockfile.Row{Stack: key.stack, Attributes: key.attributes, Link: key.link, Value: values[key]}, nil) {
+			if !yield(blockfile.Row{RowKey: key, Value: values[key]}, nil) {
 				return
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // What rounding leaves of a mean goes to the next step: the sum of a small state over its time is what it was.
@@ -23,9 +24,9 @@ func TestCoarserKeepsSmallStates(t *testing.T) {
 	})
 	for i := range int64(600) {
 		// a fifth of the time
-		p := &Profile{Profile: blockfile.Profile{Start: i * 10e9, End: (i + 2) * 10e9, Kind: int32(kind.Gauge), Samples: 1,
-			Total: i % 5 / 4}}
-		p.Rows = func(yield func(blockfile.Row, error) bool) { yield(blockfile.Row{Stack: 1, Value: p.Total}, nil) }
+		p := &Profile{Profile: blockfile.Profile{Profile: model.Profile{Start: i * 10e9, End: (i + 2) * 10e9,
+			Values: kind.Gauge, Samples: 1, Total: i % 5 / 4}}}
+		p.Rows = func(yield func(blockfile.Row, error) bool) { yield(rowOf(1, 0, p.Total), nil) }
 		require.NoError(t, c.add(p))
 	}
 	require.NoError(t, c.end())

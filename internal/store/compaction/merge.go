@@ -9,11 +9,11 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Merge writes a block of all profiles of the sources to a directory, which must not be there. step makes them coarser;
@@ -49,7 +49,7 @@ type merger struct {
 // service writes a service, of which all stacks and attributes are moved before anything is written.
 func (m *merger) service(name string, sources []Source) error {
 	dict := dictionary.New()
-	byID := map[string][]Series{}
+	byID := map[model.SeriesID][]Series{}
 	for _, s := range sources {
 		if err := m.ctx.Err(); err != nil {
 			return err
@@ -68,8 +68,7 @@ func (m *merger) service(name string, sources []Source) error {
 	}
 	m.w.Service(name)
 	ordered := slices.SortedFunc(maps.Values(byID), func(a, b []Series) int {
-		return cmp.Or(strings.Compare(a[0].Profile, b[0].Profile), strings.Compare(a[0].Type, b[0].Type),
-			strings.Compare(a[0].ID, b[0].ID))
+		return model.CompareSeries(a[0].BlockSeries, b[0].BlockSeries)
 	})
 	for _, parts := range ordered {
 		if err := m.series(parts); err != nil {
@@ -82,9 +81,9 @@ func (m *merger) service(name string, sources []Source) error {
 // series writes the profiles that sources have of a series.
 func (m *merger) series(parts []Series) error {
 	first := &parts[0]
-	m.w.Series(blockfile.Series{
-		ID: first.ID, Instance: first.Instance, Profile: first.Profile, Type: first.Type, Unit: first.Unit, Kind: first.Kind,
-		Resource: first.Resource, Attributes: first.Attributes,
+	m.w.Series(model.BlockSeries{
+		ID: first.ID, Instance: first.Instance, Profile: first.Profile, Type: first.Type, Resource: first.Resource,
+		Attributes: first.Attributes,
 	}, first.Labels)
 	if m.step == 0 {
 		return m.each(parts, m.write)

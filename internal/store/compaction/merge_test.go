@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // fake is a source of profiles of one stack, by service and series.
@@ -38,11 +38,11 @@ func (f fake) Begin(service string, dict *dictionary.Dictionary) (list []Series,
 		[]dictionary.Line{{Function: function, Line: 7}})
 	stack := int32(dict.Stacks.Intern([]int32{int32(location)}))
 	for id, profiles := range f[service] {
-		sr := Series{Series: blockfile.Series{ID: id, Profile: "process_cpu", Type: "cpu", Start: profiles[0].Start},
-			Labels: map[string]string{"id": id}}
+		sr := Series{BlockSeries: model.BlockSeries{ID: model.SeriesID{id[0]}, Profile: "process_cpu",
+			Type: model.SampleType{Type: "cpu"}, Start: profiles[0].Start}, Labels: map[string]string{"id": id}}
 		sr.Profiles = func(yield func(Profile, error) bool) {
 			for _, p := range profiles {
-				rows := func(yield func(blockfile.Row, error) bool) { yield(blockfile.Row{Stack: stack, Value: p.Total}, nil) }
+				rows := func(yield func(blockfile.Row, error) bool) { yield(rowOf(stack, 0, p.Total), nil) }
 				if !yield(Profile{p, rows}, nil) {
 					return
 				}
@@ -57,8 +57,8 @@ func (f fake) End() {}
 
 func starting(starts ...int64) (list []blockfile.Profile) {
 	for _, start := range starts {
-		list = append(list, blockfile.Profile{Start: start, End: start + 1, Time: start, Samples: 1, Total: start,
-			Kind: int32(kind.Delta)})
+		list = append(list, blockfile.Profile{Profile: model.Profile{Start: start, End: start + 1, Time: start, Samples: 1,
+			Total: start}})
 	}
 	return list
 }
@@ -86,13 +86,14 @@ func contentOf(t *testing.T, r *blockfile.Reader) (content []string) {
 		labels, err := r.Labels(service)
 		require.NoError(t, err)
 		for k, in := range series {
-			require.Equal(t, in.ID, labels[k]["id"])
+			id := labels[k]["id"]
+			require.Equal(t, model.SeriesID{id[0]}, in.ID)
 			starts := make([]int64, in.Profiles)
-			require.NoError(t, scan.ProfileStarts(in.FirstProfile, starts))
+			require.NoError(t, scan.ProfileStarts(in.First, starts))
 			var columns blockfile.Columns
-			require.NoError(t, scan.Samples(service, in.FirstSample, in.Samples, blockfile.Want{}, &columns))
+			require.NoError(t, scan.Samples(service, in.FirstSample, in.Samples, model.ColumnsWanted{}, &columns))
 			require.Equal(t, starts, columns.Values)
-			content = append(content, fmt.Sprint(service.Name, " ", in.ID, " ", starts))
+			content = append(content, fmt.Sprint(service.Name, " ", id, " ", starts))
 		}
 	}
 	return content
@@ -136,11 +137,11 @@ func TestMergeOfMany(t *testing.T) {
 // A source whose rows refer to what is not there is at fault: nothing else breaks.
 func TestMergeOfWrongIndices(t *testing.T) {
 	for name, change := range map[string]func(*Profile){
-		"stack":         func(p *Profile) { p.Rows = one(blockfile.Row{Stack: 99}) },
-		"negative":      func(p *Profile) { p.Rows = one(blockfile.Row{Stack: -2}) },
-		"set":           func(p *Profile) { p.Flags, p.Rows = blockfile.HasAttributes, one(blockfile.Row{Attributes: 99}) },
-		"profile's set": func(p *Profile) { p.AttributeSet = 99 },
-		"scope's set":   func(p *Profile) { p.ScopeSet = -3 },
+		"stack":         func(p *Profile) { p.Rows = one(rowOf(99, 0, 0)) },
+		"negative":      func(p *Profile) { p.Rows = one(rowOf(-2, 0, 0)) },
+		"set":           func(p *Profile) { p.Flags, p.Rows = model.HasAttributes, one(rowOf(0, 99, 0)) },
+		"profile's set": func(p *Profile) { p.Attributes = 99 },
+		"scope's set":   func(p *Profile) { p.Scope = -3 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			wrong := merge(t, changed{fake{"shop": {"a": starting(1)}}, change})
@@ -151,6 +152,11 @@ func TestMergeOfWrongIndices(t *testing.T) {
 			assert.Equal(t, "block", of.Block)
 		})
 	}
+}
+
+func rowOf(stack, attributes int32, value int64) (row blockfile.Row) {
+	row.Stack, row.Attributes, row.Value = stack, attributes, value
+	return row
 }
 
 func one(row blockfile.Row) iter.Seq2[blockfile.Row, error] {

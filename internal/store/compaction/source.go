@@ -11,6 +11,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
@@ -26,7 +27,7 @@ type Source interface {
 // Series is a series of a source, with the fields that identify it and, over the dictionary of the new block, its sets
 // of attributes.
 type Series struct {
-	blockfile.Series
+	model.BlockSeries
 	Labels map[string]string
 	// Profiles are those of the series, by start. They end with an error.
 	Profiles iter.Seq2[Profile, error]
@@ -56,7 +57,7 @@ type diskSource struct {
 	service *blockfile.Service
 	moves   *mover.Mover
 	// stacks and sets are how many its dictionary has.
-	stacks, sets int32
+	stacks, sets int
 	columns      blockfile.Columns
 }
 
@@ -76,7 +77,7 @@ func (d *diskSource) Begin(service string, dict *dictionary.Dictionary) (list []
 	if err != nil {
 		return nil, d.fault(err)
 	}
-	d.stacks, d.sets = int32(from.Stacks.Len()), int32(from.AttributeSets.Len())
+	d.stacks, d.sets = from.Stacks.Len(), from.AttributeSets.Len()
 	series, err := d.r.Series(d.service)
 	if err != nil {
 		return nil, d.fault(err)
@@ -96,12 +97,11 @@ func (d *diskSource) Begin(service string, dict *dictionary.Dictionary) (list []
 	}
 	d.moves.End()
 	for i := range series {
-		in := &series[i]
-		if !d.hasSets(in.Resource, in.Attributes) {
-			return nil, d.fault(errRange)
+		sr := Series{BlockSeries: series[i], Labels: labels[i], Profiles: d.profiles(&series[i])}
+		if sr.IsOutside(d.sets) {
+			return nil, d.fault(model.ErrRange)
 		}
-		sr := Series{Series: *in, Labels: labels[i], Profiles: d.profiles(in)}
-		sr.Resource, sr.Attributes = d.set(in.Resource), d.set(in.Attributes)
+		sr.Resource, sr.Attributes = d.moves.Set(sr.Resource), d.moves.Set(sr.Attributes)
 		list = append(list, sr)
 	}
 	return list, nil
@@ -115,14 +115,6 @@ func (d *diskSource) End() {
 
 func (d *diskSource) fault(err error) error { return &BlockError{d.r.Block, err} }
 
-var errRange = fmt.Errorf("%w: an index is out of range", blockfile.ErrDamaged)
-
-func (d *diskSource) hasSets(sets ...int32) bool {
-	return !slices.ContainsFunc(sets, func(set int32) bool { return set < 0 || set >= d.sets })
-}
-
-func (d *diskSource) set(i int32) int32 { return int32(d.moves.Set(dictionary.AttributeSetIndex(i))) }
-
 const (
 	// profilesAtOnce and rowsAtOnce are how many are read at once.
 	profilesAtOnce = 256
@@ -130,25 +122,25 @@ const (
 )
 
 // profiles reads those of a series.
-func (d *diskSource) profiles(in *blockfile.Series) iter.Seq2[Profile, error] {
+func (d *diskSource) profiles(in *model.BlockSeries) iter.Seq2[Profile, error] {
 	return func(yield func(Profile, error) bool) {
 		list := make([]blockfile.Profile, min(profilesAtOnce, in.Profiles))
 		sample := in.FirstSample
 		for done := 0; done < in.Profiles; done += len(list) {
 			list = list[:min(len(list), in.Profiles-done)]
-			first := in.FirstProfile + int64(done)
+			first := in.First + int64(done)
 			if err := errors.Join(
-				d.scan.ProfileTimes(first, list), d.scan.ProfileKinds(first, list), d.scan.ProfileFields(d.service, first, list),
+				d.scan.ProfileTimes(first, list), d.scan.ProfileKinds(first, list), d.scan.ProfileMetas(d.service, first, list),
 			); err != nil {
 				yield(Profile{}, d.fault(err))
 				return
 			}
 			for _, p := range list {
-				if p.Samples < 0 || !d.hasSets(p.AttributeSet, p.ScopeSet) {
-					yield(Profile{}, d.fault(errRange))
+				if p.Samples < 0 || p.IsOutside(d.sets) {
+					yield(Profile{}, d.fault(model.ErrRange))
 					return
 				}
-				p.AttributeSet, p.ScopeSet = d.set(p.AttributeSet), d.set(p.ScopeSet)
+				d.moves.Meta(&p.Meta)
 				if !yield(Profile{p, d.rows(&p, sample)}, nil) {
 					return
 				}
@@ -160,11 +152,7 @@ func (d *diskSource) profiles(in *blockfile.Series) iter.Seq2[Profile, error] {
 
 // rows reads those of a profile, of which the first is given.
 func (d *diskSource) rows(p *blockfile.Profile, first int64) iter.Seq2[blockfile.Row, error] {
-	want := blockfile.Want{
-		Attributes: p.Flags&blockfile.HasAttributes != 0, Links: p.Flags&blockfile.HasLinks != 0,
-		Timestamps: p.Flags&blockfile.HasTimestamps != 0,
-	}
-	samples := int(p.Samples)
+	want, samples := model.AllColumns.Of(p.Flags), int(p.Samples)
 	return func(yield func(blockfile.Row, error) bool) {
 		c := &d.columns
 		for done := 0; done < samples; done += rowsAtOnce {
@@ -174,31 +162,16 @@ func (d *diskSource) rows(p *blockfile.Profile, first int64) iter.Seq2[blockfile
 				return
 			}
 			for i := range n {
-				row, err := d.row(c, i)
-				if !yield(row, err) || err != nil {
+				row := c.Row(i)
+				if model.IsOutside(row.Stack, d.stacks) || model.IsOutside(row.Attributes, d.sets) {
+					yield(row, d.fault(model.ErrRange))
+					return
+				}
+				d.moves.Key(&row.RowKey.RowKey)
+				if !yield(row, nil) {
 					return
 				}
 			}
 		}
 	}
-}
-
-func (d *diskSource) row(c *blockfile.Columns, i int) (row blockfile.Row, err error) {
-	if uint32(c.Stacks[i]) >= uint32(d.stacks) {
-		return row, d.fault(errRange)
-	}
-	row.Stack, row.Value = int32(d.moves.Stack(dictionary.StackIndex(c.Stacks[i]))), c.Values[i]
-	if len(c.Attributes) > 0 {
-		if !d.hasSets(c.Attributes[i]) {
-			return row, d.fault(errRange)
-		}
-		row.Attributes = d.set(c.Attributes[i])
-	}
-	if len(c.Links) > 0 {
-		row.Link = c.Links[i]
-	}
-	if len(c.Timestamps) > 0 {
-		row.Timestamp = c.Timestamps[i]
-	}
-	return row, nil
 }

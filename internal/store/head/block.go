@@ -5,6 +5,7 @@ package head
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -12,7 +13,6 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -20,11 +20,11 @@ import (
 
 // Block holds what arrived in a part of the window, over one dictionary. Only the last block of a store grows.
 type Block struct {
-	// ID numbers the blocks of a directory, Segment is the first file of the log that has a part of it, and Logged what
+	// ID numbers the blocks of a directory, Segment is the first file of the log that has a part of it, and logged what
 	// the log has.
 	ID      uint64
 	Segment int
-	Logged  Logged
+	logged  logged
 
 	Dict *dictionary.Dictionary
 	// Series are in the order of their arrival; ByKey has their positions.
@@ -46,12 +46,6 @@ type Block struct {
 	chunkBytes, Bytes int
 }
 
-// Logged is what of a block is in the log.
-type Logged struct {
-	Mark          dictionary.Mark
-	Metas, Series int
-}
-
 // Series has the profiles of a series, whose position in the block is First.
 type Series struct {
 	model.BlockSeries
@@ -71,6 +65,9 @@ type OwnAttributes struct {
 	Set  dictionary.AttributeSetIndex
 	Hash [sha256.Size]byte
 }
+
+// InstanceOf returns the part of the hash of a resource that identifies an instance.
+func InstanceOf(resource [sha256.Size]byte) uint64 { return binary.BigEndian.Uint64(resource[:]) }
 
 // SeriesAttributes returns those of the attributes of a profile.
 func (e *Block) SeriesAttributes(all dictionary.AttributeSetIndex) OwnAttributes {
@@ -136,7 +133,7 @@ func (e *Block) Freeze() {
 // Clone returns a copy of a block that does not grow, with the same dictionary and profiles.
 func (e *Block) Clone() *Block {
 	return &Block{
-		ID: e.ID, Segment: e.Segment, Logged: e.Logged, Dict: e.Dict, Series: e.Series, Metas: e.Metas, Begun: e.Begun,
+		ID: e.ID, Segment: e.Segment, logged: e.logged, Dict: e.Dict, Series: e.Series, Metas: e.Metas, Begun: e.Begun,
 		Until: e.Until, Profiles: e.Profiles, Samples: e.Samples, chunkBytes: e.chunkBytes, Bytes: e.Bytes,
 	}
 }
@@ -198,21 +195,10 @@ func (e *Block) Add(sr *Series, c Chunk) {
 		e.chunkBytes += (cap(grown) - cap(sr.Chunks)) * ChunkBytes
 		sr.Chunks = grown
 	}
-	if c.At = int64(len(sr.Chunks)); c.At == 0 {
-		sr.From, sr.Until, sr.Start, sr.End = c.First(), c.Last(), c.Start, c.End
-	}
+	c.At = int64(len(sr.Chunks))
 	sr.Chunks = append(sr.Chunks, c)
-	m, strs := &e.Metas[c.Meta], &e.Dict.Strings
-	sr.Position, sr.Period = m.Position, model.SampleType{Type: strs.At(m.PeriodType), Unit: strs.At(m.PeriodUnit)}
-	sr.Values, sr.Flags = c.Values, sr.Flags|c.Flags
-	sr.Profiles, sr.Samples, sr.Bytes, sr.Total = sr.Profiles+1, sr.Samples+int(c.Samples),
-		sr.Bytes+cap(c.Data)+ChunkBytes, otlp.SaturatingAdd(sr.Total, c.Total)
-	sr.From, sr.Until = min(sr.From, c.First()), max(sr.Until, c.Last())
-	sr.Start, sr.End = min(sr.Start, c.Start), max(sr.End, c.End)
-	sr.Timestamps = sr.Timestamps || c.IsTimed()
-	if c.Flags&model.IsMoved != 0 {
-		sr.Moved++
-	}
+	sr.Count(&c.Profile, &e.Metas[c.MetaAt])
+	sr.Bytes += cap(c.Data) + ChunkBytes
 	e.chunkBytes += cap(c.Data)
 	e.Profiles++
 	e.Samples += int(c.Samples)

@@ -24,9 +24,7 @@ const rowsPerCheck = 1 << 12
 //
 // all of them varints. The scale is the greatest common divisor: CPU time comes in periods.
 type Encoder struct {
-	Stacks, Attributes, Links []int32
-	Timestamps, Values        []int64
-
+	model.Columns
 	buffer, parts []byte
 }
 
@@ -39,8 +37,8 @@ func (c *Encoder) Reset() {
 // Hash returns a hash of the observations, whatever their order.
 func (c *Encoder) Hash() (sum uint64) {
 	for i, value := range c.Values {
-		h := uint64(value)
-		for _, part := range [3]int32{c.Stacks[i], c.Attributes[i], c.Links[i]} {
+		h, key := uint64(value), c.Key(i)
+		for _, part := range [...]int32{key.Stack, key.Attributes, key.Link} {
 			h = (h ^ h>>32 ^ uint64(part)) * 0x9e3779b97f4a7c15
 		}
 		sum += h ^ h>>32
@@ -140,15 +138,15 @@ func (c *Chunk) decode(want model.ColumnsWanted, to *model.Columns, use func(*mo
 	}
 	parts[4] = data
 	var before [4]int64
+	want = want.Of(c.Flags)
 	for left := int(c.Samples); left > 0; {
 		n := min(left, rowsPerCheck)
 		left -= n
 		to.Stacks = decodeIndices(to.Stacks, n, true, &parts[0], &before[0])
-		to.Attributes = decodeIndices(to.Attributes, n, want.Attributes && c.Flags&model.HasAttributes != 0, &parts[1],
-			&before[1])
-		to.Links = decodeIndices(to.Links, n, want.Links && c.Flags&model.HasLinks != 0, &parts[2], &before[2])
+		to.Attributes = decodeIndices(to.Attributes, n, want.Attributes, &parts[1], &before[1])
+		to.Links = decodeIndices(to.Links, n, want.Links, &parts[2], &before[2])
 		to.Timestamps = to.Timestamps[:0]
-		if want.Timestamps && c.Flags&model.HasTimestamps != 0 {
+		if want.Timestamps {
 			for range n {
 				before[3] += readVarint(&parts[3])
 				to.Timestamps = append(to.Timestamps, c.Time+before[3])

@@ -162,7 +162,7 @@ func (p *SnapshotPart) Resources() iter.Seq[dictionary.AttributeSetIndex] {
 }
 
 // Meta implements Part.
-func (p *SnapshotPart) Meta(of *model.Profile) *model.Meta { return &p.metas[of.Meta] }
+func (p *SnapshotPart) Meta(of *model.Profile) *model.Meta { return &p.metas[of.MetaAt] }
 
 // Profiles implements Part.
 func (p *SnapshotPart) Profiles(

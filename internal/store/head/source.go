@@ -6,7 +6,6 @@ package head
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -80,24 +79,16 @@ func (h *Source) Begin(service string, dict *dictionary.Dictionary) (list []comp
 func (h *Source) End() {}
 
 func (h *Source) seriesOf(sr *Series, chunks []*Chunk, moves *mover.Mover) compaction.Series {
-	strs := &h.Dict.Strings
 	return compaction.Series{
-		Series: blockfile.Series{
-			ID: blockfile.ID(sr.ID[:]), Instance: fmt.Sprintf("%016x", sr.Instance), Profile: sr.Profile, Type: sr.Type.Type,
-			Unit: sr.Type.Unit,
-			Kind: sr.Values.String(), Start: chunks[0].Start,
-			Resource: int32(moves.Set(sr.Resource)), Attributes: int32(moves.Set(sr.Attributes)),
+		BlockSeries: model.BlockSeries{
+			ID: sr.ID, Instance: sr.Instance, Service: sr.Service, Profile: sr.Profile, Type: sr.Type,
+			Resource: moves.Set(sr.Resource), Attributes: moves.Set(sr.Attributes), Start: chunks[0].Start,
 		},
 		Labels: model.LabelsOf(h.Dict, &sr.BlockSeries),
 		Profiles: func(yield func(compaction.Profile, error) bool) {
 			for _, c := range chunks {
-				m := h.Metas[c.Meta]
-				p := blockfile.Profile{
-					Time: c.Time, DurationNanos: c.Duration, Start: c.Start, End: c.End, Total: c.Total, Samples: c.Samples,
-					PeriodType: strs.At(m.PeriodType), PeriodUnit: strs.At(m.PeriodUnit), Period: m.Period,
-					AttributeSet: int32(moves.Set(m.Attributes)), ScopeSet: int32(moves.Set(m.Scope)),
-					Position: m.Position, Kind: int32(c.Values), Flags: int32(c.Flags),
-				}
+				p := blockfile.Profile{Profile: c.Profile, Meta: h.Metas[c.MetaAt]}
+				moves.Meta(&p.Meta)
 				if !yield(compaction.Profile{Profile: p, Rows: h.rowsOf(c, moves)}, nil) {
 					return
 				}
@@ -111,22 +102,17 @@ var errEnough = errors.New("nobody wants more")
 // rowsOf returns the samples of a chunk, over the dictionary of the new block.
 func (h *Source) rowsOf(c *Chunk, moves *mover.Mover) iter.Seq2[blockfile.Row, error] {
 	return func(yield func(blockfile.Row, error) bool) {
-		_ = c.decode(model.ColumnsWanted{Attributes: true, Timestamps: true, Links: true}, &model.Columns{},
-			func(part *model.Columns) error {
-				for i := range part.Stacks {
-					row := blockfile.Row{
-						Stack: int32(moves.Stack(dictionary.StackIndex(part.Stacks[i]))), Value: part.Values[i], Timestamp: c.Time,
-						Attributes: int32(moves.Set(dictionary.AttributeSetIndex(model.At(part.Attributes, i)))),
-						Link:       h.Dict.Links.At(dictionary.LinkIndex(model.At(part.Links, i))),
-					}
-					if len(part.Timestamps) > 0 {
-						row.Timestamp = part.Timestamps[i]
-					}
-					if !yield(row, nil) {
-						return errEnough
-					}
+		var columns blockfile.Columns
+		_ = c.decode(model.AllColumns, &columns.Columns, func(*model.Columns) error {
+			for i := range columns.Stacks {
+				row := columns.Row(i)
+				row.Trace, row.Link = h.Dict.Links.At(dictionary.LinkIndex(row.Link)), 0
+				moves.Key(&row.RowKey.RowKey)
+				if !yield(row, nil) {
+					return errEnough
 				}
-				return nil
-			})
+			}
+			return nil
+		})
 	}
 }

@@ -4,7 +4,6 @@
 package head
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/mover"
 )
 
 // This file makes deltas of cumulative profiles.
@@ -25,36 +25,29 @@ type Totals struct {
 
 // TotalRow is a total of one stack, set of attributes and link.
 type TotalRow struct {
-	RowKey
-	// isOld means that the row is from the profile before.
-	isOld bool
+	model.RowKey
 	Value int64
+	// isOld means that the row is from the profile before.
+	isOld bool `parquet:"-"`
 }
 
-// RowKey is what distinguishes the rows of a profile without timestamps.
-type RowKey struct{ Stack, Attributes, Link int32 }
-
-// Compare orders rows by what distinguishes them.
-func (r TotalRow) Compare(other TotalRow) int {
-	return cmp.Or(cmp.Compare(r.Stack, other.Stack), cmp.Compare(r.Attributes, other.Attributes),
-		cmp.Compare(r.Link, other.Link))
-}
+func compareTotals(a, b TotalRow) int { return a.Compare(b.RowKey) }
 
 // totals returns the values of the columns: one for each identity, sorted.
 func (c *Encoder) totals() (rows []TotalRow) {
 	rows = make([]TotalRow, len(c.Values))
 	for i, value := range c.Values {
-		rows[i] = TotalRow{RowKey: RowKey{c.Stacks[i], c.Attributes[i], c.Links[i]}, Value: value}
+		rows[i] = TotalRow{RowKey: c.Key(i), Value: value}
 	}
 	return combined(rows)
 }
 
 // combined returns the rows sorted, those of one key added up, in the same memory.
 func combined(rows []TotalRow) []TotalRow {
-	slices.SortFunc(rows, TotalRow.Compare)
+	slices.SortFunc(rows, compareTotals)
 	n := 0
 	for i, row := range rows {
-		if i > 0 && rows[n-1].Compare(row) == 0 {
+		if i > 0 && rows[n-1].Compare(row.RowKey) == 0 {
 			rows[n-1].Value = otlp.SaturatingAdd(rows[n-1].Value, row.Value)
 			continue
 		}
@@ -68,9 +61,7 @@ func combined(rows []TotalRow) []TotalRow {
 func (c *Encoder) set(rows []TotalRow) {
 	c.Reset()
 	for _, row := range rows {
-		c.Stacks, c.Attributes, c.Links = append(c.Stacks, row.Stack), append(c.Attributes, row.Attributes),
-			append(c.Links, row.Link)
-		c.Timestamps, c.Values = append(c.Timestamps, 0), append(c.Values, row.Value)
+		c.Append(row.RowKey, 0, row.Value)
 	}
 }
 
@@ -125,12 +116,12 @@ func (t *Totals) follow(before *Totals, rows []TotalRow) (added []TotalRow, fall
 		}
 	}
 	for _, row := range rows {
-		for len(old) > 0 && old[0].Compare(row) < 0 {
+		for len(old) > 0 && old[0].Compare(row.RowKey) < 0 {
 			keep(old[0])
 			old = old[1:]
 		}
 		total := row.Value
-		if len(old) > 0 && old[0].Compare(row) == 0 {
+		if len(old) > 0 && old[0].Compare(row.RowKey) == 0 {
 			row.Value = otlp.SaturatingSubtract(total, old[0].Value)
 			shared = otlp.SaturatingAdd(shared, old[0].Value)
 			lost = otlp.SaturatingAdd(lost, max(0, otlp.SaturatingSubtract(old[0].Value, total)))
@@ -187,6 +178,14 @@ func (u *Use) DifferenceOfSums(c *model.Profile) bool {
 	return true
 }
 
+// Move moves the totals to the dictionary of another block.
+func (t *Totals) Move(moves *mover.Mover) {
+	for i := range t.Rows {
+		moves.Key(&t.Rows[i].RowKey)
+	}
+	slices.SortFunc(t.Rows, compareTotals)
+}
+
 const totalsBase = 64
 
 // Bytes returns the memory of the totals.
@@ -209,11 +208,9 @@ func (u *Use) Restore(c *Chunk, begun time.Time) {
 		return
 	}
 	var cols Encoder
-	_ = c.decode(model.ColumnsWanted{Attributes: true, Links: true}, &model.Columns{}, func(part *model.Columns) error {
+	_ = c.decode(model.AllColumns, &model.Columns{}, func(part *model.Columns) error {
 		for i := range part.Stacks {
-			cols.Stacks, cols.Values = append(cols.Stacks, part.Stacks[i]), append(cols.Values, part.Values[i])
-			cols.Attributes, cols.Links = append(cols.Attributes, model.At(part.Attributes, i)),
-				append(cols.Links, model.At(part.Links, i))
+			cols.Append(part.Key(i), 0, part.Values[i])
 		}
 		return nil
 	})

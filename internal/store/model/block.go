@@ -6,14 +6,15 @@ package model
 import (
 	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 )
 
 // Block is what a query reads: a snapshot of what is in memory, a block on disk, or what an engine lists. It does not
@@ -61,8 +62,12 @@ type DamagedError struct {
 func (e *DamagedError) Error() string { return e.Err.Error() }
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// ErrRange is of a profile whose index is out of range.
-var ErrRange = fmt.Errorf("%w: a profile has an index that is out of range", blockfile.ErrDamaged)
+// ErrDamaged is wrapped by errors for a block whose files are not what was written. ErrRange is of an index that is out
+// of range.
+var (
+	ErrDamaged = errors.New("the block is damaged")
+	ErrRange   = fmt.Errorf("%w: an index is out of range", ErrDamaged)
+)
 
 // SeriesID identifies a series in all blocks: a hash of its names and attributes, which nobody can make collide.
 type SeriesID [sha256.Size]byte
@@ -91,89 +96,90 @@ type BlockSeries struct {
 	First, FirstSample int64
 }
 
-// Profile is one profile without its samples. Times are Unix nanoseconds.
+// Count adds a profile to what the series knows of its profiles.
+func (sr *BlockSeries) Count(p *Profile, m *Meta) {
+	if sr.Profiles == 0 {
+		sr.From, sr.Until, sr.Start, sr.End = p.First(), p.Last(), p.Start, p.End
+	}
+	sr.From, sr.Until = min(sr.From, p.First()), max(sr.Until, p.Last())
+	sr.Start, sr.End = min(sr.Start, p.Start), max(sr.End, p.End)
+	sr.Period, sr.Position = SampleType{Type: m.PeriodType, Unit: m.PeriodUnit}, m.Position
+	sr.Values, sr.Flags, sr.Timestamps = p.Values, sr.Flags|p.Flags, sr.Timestamps || p.IsTimed()
+	sr.Profiles, sr.Samples, sr.Total = sr.Profiles+1, sr.Samples+int(p.Samples),
+		otlp.SaturatingAdd(sr.Total, p.Total)
+	if p.Flags&IsMoved != 0 {
+		sr.Moved++
+	}
+}
+
+// IsOutside reports whether a set of attributes is none of a dictionary that has n.
+func (sr *BlockSeries) IsOutside(n int) bool {
+	return IsOutside(int32(sr.Resource), n) || IsOutside(int32(sr.Attributes), n)
+}
+
+// Profile is one profile without its samples. Times are Unix nanoseconds. Its fields with names are columns of
+// profiles.parquet, and are in the log.
 type Profile struct {
 	// Time and Duration are those of the profile.
-	Time, Duration int64
+	Time     int64 `parquet:"time,timestamp(nanosecond),delta"`
+	Duration int64 `parquet:"duration_nanos,delta"`
 	// Start and End are the time for which the profile counts, which differs from its own if that is outside the window:
 	// of a delta, when it happened; of what was cumulative, the time since the profile before; of a gauge, two intervals
 	// (GaugeTimes.Hold).
-	Start, End int64
-	Total      int64
-	// At is where its block has its samples.
-	At      int64
-	Samples int32
-	Meta    int32
-	Values  kind.Values
-	Flags   Flags
+	Start int64 `parquet:"start,timestamp(nanosecond),delta"`
+	End   int64 `parquet:"end,timestamp(nanosecond),delta"`
+	Total int64 `parquet:"total,delta"`
+	// At is where its block has its samples, MetaAt where it has its Meta.
+	At      int64       `parquet:"-"`
+	MetaAt  int32       `parquet:"-"`
+	Samples int32       `parquet:"samples,delta"`
+	Values  kind.Values `parquet:"kind,delta"`
+	Flags   Flags       `parquet:"flags,delta"`
 }
 
-// Meta has the fields of a pprof except its samples. Most profiles of a series share them.
+// Meta has the fields of a pprof except its samples. Most profiles of a series share them. They are columns of
+// profiles.parquet, and are in the log.
 type Meta struct {
-	PeriodType, PeriodUnit dictionary.StringIndex
-	Period                 int64
+	PeriodType string `parquet:"period_type,dict"`
+	PeriodUnit string `parquet:"period_unit,dict"`
+	Period     int64  `parquet:"period,delta"`
 	// Attributes are the profile's, Scope those of its scope that describe a pprof.
-	Attributes, Scope dictionary.AttributeSetIndex
+	Attributes dictionary.AttributeSetIndex `parquet:"attribute_set,delta"`
+	Scope      dictionary.AttributeSetIndex `parquet:"scope_attribute_set,delta"`
 	// Position is that of the profile in its scope.
-	Position int32
+	Position int32 `parquet:"position,delta"`
 }
 
-// ColumnsWanted are the columns to read besides stacks and values.
-type ColumnsWanted struct{ Attributes, Timestamps, Links bool }
-
-// Columns are samples. A column is empty if it was not wanted, or if no profile that is read has it. Timestamps are
-// Unix nanoseconds. Sums have Counts of samples, if these are wanted, and Fractions to add to the values, if there are
-// some.
-type Columns struct {
-	Stacks, Attributes, Links  []int32
-	Timestamps, Values, Counts []int64
-	Fractions                  []float64
+// Sets returns the fields that are sets of attributes.
+func (m *Meta) Sets() [2]*dictionary.AttributeSetIndex {
+	return [...]*dictionary.AttributeSetIndex{&m.Attributes, &m.Scope}
 }
 
-// Fraction returns what is added to a value.
-func (c *Columns) Fraction(i int) float64 {
-	if len(c.Fractions) == 0 {
-		return 0
+// IsOutside reports whether a set of attributes is none of a dictionary that has n.
+func (m *Meta) IsOutside(n int) bool {
+	for _, set := range m.Sets() {
+		if IsOutside(int32(*set), n) {
+			return true
+		}
 	}
-	return c.Fractions[i]
+	return false
 }
 
-// Slice returns a part of the rows.
-func (c *Columns) Slice(from, until int) Columns {
-	return Columns{
-		Stacks: partOf(c.Stacks, from, until), Attributes: partOf(c.Attributes, from, until),
-		Links: partOf(c.Links, from, until), Timestamps: partOf(c.Timestamps, from, until),
-		Values: partOf(c.Values, from, until),
-	}
-}
+// Flags are those of a profile.
+type Flags int32
 
-func partOf[T any](list []T, from, until int) []T {
-	if len(list) == 0 {
-		return nil
-	}
-	return list[from:until]
-}
-
-// Flags are those of blockfile.
-type Flags uint8
-
-// The flags of a profile, as blockfile has them.
+// The flags of a profile.
 const (
-	HasAttributes = Flags(blockfile.HasAttributes)
-	HasLinks      = Flags(blockfile.HasLinks)
-	HasTimestamps = Flags(blockfile.HasTimestamps)
-	IsMoved       = Flags(blockfile.IsMoved)
-	IsBaseline    = Flags(blockfile.IsBaseline)
-	IsReset       = Flags(blockfile.IsReset)
+	HasAttributes Flags = 1 << iota
+	HasLinks
+	HasTimestamps
+	// IsMoved marks a profile that is kept under its time of arrival.
+	IsMoved
+	// IsBaseline marks the first cumulative profile of a series, which has the totals since the process began.
+	IsBaseline
+	// IsReset marks a cumulative profile that has smaller values than the one before.
+	IsReset
 )
-
-// At returns an entry of a column, or 0 if nothing has one.
-func At(column []int32, i int) int32 {
-	if len(column) == 0 {
-		return 0
-	}
-	return column[i]
-}
 
 // IsOutside reports whether an index is none of a table of n entries. Every table has entry 0.
 func IsOutside(i int32, n int) bool { return i < 0 || i > 0 && int(i) >= n }

@@ -8,4 +8,6 @@
 // then samples in columns; an Adder adds these up where they are. A Selection chooses among them. The rules of time for
 // each kind of values are functions (times.go) of a profile, a selection and, for states, the next profile alone.
 // Memory is what a query has reserved.
+//
+// Profile, Meta and BlockSeries are what is kept of profiles wherever they are: in memory, in the log and on disk.
 package model

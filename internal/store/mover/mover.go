@@ -6,6 +6,7 @@ package mover
 
 import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // Mover copies entries of one dictionary into another. It knows the new index of each that it has copied.
@@ -86,6 +87,20 @@ func (m *Mover) Set(i dictionary.AttributeSetIndex) dictionary.AttributeSetIndex
 		}
 		return m.to.AttributeSets.Intern(set)
 	})
+}
+
+// Key moves what a sample refers to.
+func (m *Mover) Key(key *model.RowKey) {
+	key.Stack = int32(m.Stack(dictionary.StackIndex(key.Stack)))
+	key.Attributes = int32(m.Set(dictionary.AttributeSetIndex(key.Attributes)))
+	key.Link = int32(m.Link(dictionary.LinkIndex(key.Link)))
+}
+
+// Meta moves what the fields of a profile refer to.
+func (m *Mover) Meta(meta *model.Meta) {
+	for _, set := range meta.Sets() {
+		*set = m.Set(*set)
+	}
 }
 
 // Stacks moves stacks, and before them their mappings in the order of the dictionary: readers treat the first one as

@@ -1,16 +1,14 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package blocks
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
@@ -29,9 +27,9 @@ const (
 	rowLoadedBytes = 60
 )
 
-// diskPart is what of a block on disk a service has.
-type diskPart struct {
-	block   *diskBlock
+// part is what of a block on disk a service has.
+type part struct {
+	block   *Block
 	service *blockfile.Service
 	scan    *blockfile.Scan
 	memory  *model.Memory
@@ -42,17 +40,14 @@ type diskPart struct {
 
 	rows    []blockfile.Profile
 	metas   []model.Meta
-	last    blockfile.Profile // whose meta is the last one
-	current model.Profile
-	raw     blockfile.Columns
-	columns model.Columns
+	columns blockfile.Columns
 	// rowsTaken is how many rows the memory is for.
 	rowsTaken int
 }
 
 // Open implements Block.
-func (b *diskBlock) Open(service string, withDictionary bool, m *model.Memory) (model.Part, error) {
-	p := &diskPart{block: b, service: b.services[service], memory: m, dict: dictionary.New(),
+func (b *Block) Open(service string, withDictionary bool, m *model.Memory) (model.Part, error) {
+	p := &part{block: b, service: b.services[service], memory: m, dict: dictionary.New(),
 		hasDictionary: withDictionary}
 	if err := p.take(loadBytes); err != nil {
 		p.Close()
@@ -68,12 +63,12 @@ func (b *diskBlock) Open(service string, withDictionary bool, m *model.Memory) (
 	return p, nil
 }
 
-func (p *diskPart) take(n int) error {
+func (p *part) take(n int) error {
 	p.taken += n
 	return p.memory.Grow(n)
 }
 
-func (p *diskPart) loadDictionary() error {
+func (p *part) loadDictionary() error {
 	loading := dictionaryLoadFactor * p.service.Dictionary.Plain
 	if err := p.memory.Grow(loading); err != nil {
 		return err
@@ -88,7 +83,7 @@ func (p *diskPart) loadDictionary() error {
 }
 
 // Close implements Part.
-func (p *diskPart) Close() {
+func (p *part) Close() {
 	p.memory.Release(p.taken)
 	if p.scan != nil {
 		p.scan.Close()
@@ -96,59 +91,18 @@ func (p *diskPart) Close() {
 }
 
 // Dict implements Part.
-func (p *diskPart) Dict() *dictionary.Dictionary { return p.dict }
+func (p *part) Dict() *dictionary.Dictionary { return p.dict }
 
 // Resources implements Part: a dictionary is of one service.
-func (p *diskPart) Resources() iter.Seq[dictionary.AttributeSetIndex] {
+func (p *part) Resources() iter.Seq[dictionary.AttributeSetIndex] {
 	return func(func(dictionary.AttributeSetIndex) bool) {}
 }
 
 // Meta implements Part.
-func (p *diskPart) Meta(of *model.Profile) *model.Meta { return &p.metas[of.Meta] }
-
-// runsBy returns the parts of a list in which each entry follows the one before.
-func runsBy[T any](list []T, follows func(last, next T) bool) iter.Seq[[]T] {
-	return func(yield func([]T) bool) {
-		for n := 0; len(list) > 0; list = list[n:] {
-			for n = 1; n < len(list) && follows(list[n-1], list[n]); n++ {
-			}
-			if !yield(list[:n]) {
-				return
-			}
-		}
-	}
-}
-
-// isNext reports whether the profiles of a series follow those of another one.
-func isNext(last, next *model.BlockSeries) bool { return last.First+int64(last.Profiles) == next.First }
-
-// Starts implements Block.
-func (b *diskBlock) Starts(list []*model.BlockSeries, use func(in int, starts []int64) error) error {
-	scan := b.Scan()
-	defer scan.Close()
-	first := 0
-	for run := range runsBy(list, isNext) {
-		rows := 0
-		for _, in := range run {
-			rows += in.Profiles
-		}
-		starts := make([]int64, rows)
-		if err := scan.ProfileStarts(run[0].First, starts); err != nil {
-			return b.fault(err)
-		}
-		for i, in := range run {
-			if err := use(first+i, starts[:in.Profiles]); err != nil {
-				return err
-			}
-			starts = starts[in.Profiles:]
-		}
-		first += len(run)
-	}
-	return nil
-}
+func (p *part) Meta(of *model.Profile) *model.Meta { return &p.metas[of.MetaAt] }
 
 // Profiles implements Part.
-func (p *diskPart) Profiles(
+func (p *part) Profiles(
 	list []*model.BlockSeries, withFields bool, wants func(*model.BlockSeries, *model.Profile) bool,
 	use func(in, number int, p *model.Profile) error,
 ) error {
@@ -157,7 +111,7 @@ func (p *diskPart) Profiles(
 	}
 	first := 0
 	for run := range runsBy(list, isNext) { // they are read at once
-		r := profileRun{diskPart: p, list: run, withFields: withFields, wants: wants}
+		r := profileRun{part: p, list: run, withFields: withFields, wants: wants}
 		if err := r.each(func(in, number int, c *model.Profile) error { return use(first+in, number, c) }); err != nil {
 			return err
 		}
@@ -168,14 +122,14 @@ func (p *diskPart) Profiles(
 
 // profileRun reads the profiles of series that follow each other.
 type profileRun struct {
-	*diskPart
+	*part
 	list       []*model.BlockSeries
 	withFields bool
 	wants      func(*model.BlockSeries, *model.Profile) bool
 }
 
 func (r *profileRun) each(use func(in, number int, p *model.Profile) error) error {
-	at, number, sample := 0, 0, r.list[0].FirstSample
+	at := position{list: r.list, sample: r.list[0].FirstSample}
 	first, last := r.list[0].First, r.list[len(r.list)-1]
 	for end := last.First + int64(last.Profiles); first < end; {
 		rows := r.rows[:min(end-first, int64(len(r.rows)))]
@@ -184,18 +138,12 @@ func (r *profileRun) each(use func(in, number int, p *model.Profile) error) erro
 		}
 		known := 0 // rows whose other fields are read, or are not needed
 		for i := range rows {
-			for number == r.list[at].Profiles {
-				at, number = at+1, 0
-				sample = r.list[at].FirstSample
-			}
 			row := &rows[i]
 			if row.Samples < 0 {
 				return r.block.fault(model.ErrRange)
 			}
-			p := r.profile(row, sample)
-			sample += int64(row.Samples)
-			number++
-			if !r.wants(r.list[at], p) {
+			in, number := at.next(row)
+			if !r.wants(r.list[in], &row.Profile) {
 				continue
 			}
 			if i >= known {
@@ -204,7 +152,7 @@ func (r *profileRun) each(use func(in, number int, p *model.Profile) error) erro
 					return r.block.fault(err)
 				}
 			}
-			if err := cmp.Or(r.setFields(p, row), use(at, number-1, p)); err != nil {
+			if err := cmp.Or(r.setMeta(row), use(in, number, &row.Profile)); err != nil {
 				return err
 			}
 		}
@@ -216,49 +164,52 @@ func (r *profileRun) each(use func(in, number int, p *model.Profile) error) erro
 	return nil
 }
 
+// position is the number of a profile in a list of series, and its first sample.
+type position struct {
+	list       []*model.BlockSeries
+	in, number int
+	sample     int64
+}
+
+// next sets where a profile has its samples, and returns the index of its series, and its number in that.
+func (p *position) next(row *blockfile.Profile) (in, number int) {
+	for p.number == p.list[p.in].Profiles {
+		p.in, p.number = p.in+1, 0
+		p.sample = p.list[p.in].FirstSample
+	}
+	row.At = p.sample
+	p.sample += int64(row.Samples)
+	p.number++
+	return p.in, p.number - 1
+}
+
 func (r *profileRun) fields(first int64, rows []blockfile.Profile) error {
 	if err := r.scan.ProfileKinds(first, rows); err != nil || !r.withFields {
 		return err
 	}
-	return r.scan.ProfileFields(r.service, first, rows)
+	return r.scan.ProfileMetas(r.service, first, rows)
 }
 
-// profile returns a profile, of which only the time for which it counts is known, and whose samples begin at a row.
-func (p *diskPart) profile(row *blockfile.Profile, at int64) *model.Profile {
-	p.current = model.Profile{Start: row.Start, End: row.End, Total: row.Total, Samples: row.Samples, At: at}
-	return &p.current
-}
-
-// setFields sets the other fields.
-func (r *profileRun) setFields(p *model.Profile, row *blockfile.Profile) error {
-	p.Time, p.Duration, p.Values, p.Flags = row.Time, row.DurationNanos, kind.Values(row.Kind), model.Flags(row.Flags)
+// setMeta sets where the part has the fields of a profile.
+func (r *profileRun) setMeta(row *blockfile.Profile) error {
 	if !r.withFields {
 		return nil
 	}
 	if !r.hasDictionary {
-		row.AttributeSet, row.ScopeSet = 0, 0
+		row.Attributes, row.Scope = 0, 0
 	}
-	last := &r.last
-	if len(r.metas) == 0 || row.PeriodType != last.PeriodType || row.PeriodUnit != last.PeriodUnit ||
-		row.Period != last.Period ||
-		row.Position != last.Position || row.AttributeSet != last.AttributeSet || row.ScopeSet != last.ScopeSet {
-		strs, sets := &r.dict.Strings, r.dict.AttributeSets.Len()
-		if model.IsOutside(row.AttributeSet, sets) || model.IsOutside(row.ScopeSet, sets) {
+	if n := len(r.metas); n == 0 || r.metas[n-1] != row.Meta {
+		if row.IsOutside(r.dict.AttributeSets.Len()) {
 			return r.block.fault(model.ErrRange)
 		}
-		r.last = *row
-		r.metas = append(r.metas, model.Meta{
-			PeriodType: strs.Intern(row.PeriodType), PeriodUnit: strs.Intern(row.PeriodUnit), Period: row.Period,
-			Position:   row.Position,
-			Attributes: dictionary.AttributeSetIndex(row.AttributeSet), Scope: dictionary.AttributeSetIndex(row.ScopeSet),
-		})
+		r.metas = append(r.metas, row.Meta)
 	}
-	p.Meta = int32(len(r.metas) - 1)
+	row.MetaAt = int32(len(r.metas) - 1)
 	return nil
 }
 
 // Rows implements Part.
-func (p *diskPart) Rows(
+func (p *part) Rows(
 	n int, at func(i int) (*model.BlockSeries, *model.Profile), want model.ColumnsWanted,
 	use func(i int, c *model.Columns) error,
 ) error {
@@ -272,7 +223,7 @@ func (p *diskPart) Rows(
 	}
 	for first := 0; first < n; {
 		// Rows that follow each other are read at once.
-		run := rowRun{diskPart: p, first: profile(first).At, profiles: 1, rows: int(profile(first).Samples),
+		run := rowRun{part: p, first: profile(first).At, profiles: 1, rows: int(profile(first).Samples),
 			flags: profile(first).Flags}
 		for first+run.profiles < n {
 			next := profile(first + run.profiles)
@@ -293,7 +244,7 @@ func (p *diskPart) Rows(
 
 // rowRun reads the rows of profiles that follow each other: those of several are at most maxRowsLoaded.
 type rowRun struct {
-	*diskPart
+	*part
 	first          int64
 	profiles, rows int
 	flags          model.Flags
@@ -307,9 +258,7 @@ func (r *rowRun) each(samplesOf func(i int) int, want model.ColumnsWanted,
 			return err
 		}
 	}
-	want.Attributes, want.Links = want.Attributes && r.flags&model.HasAttributes != 0, want.Links &&
-		r.flags&model.HasLinks != 0
-	want.Timestamps = want.Timestamps && r.flags&model.HasTimestamps != 0
+	want = want.Of(r.flags)
 	for done := 0; done < r.rows; {
 		n := min(r.rows-done, maxRowsLoaded)
 		if err := r.read(r.first+int64(done), n, want); err != nil {
@@ -333,27 +282,25 @@ func (r *rowRun) each(samplesOf func(i int) int, want model.ColumnsWanted,
 }
 
 // read fills the columns.
-func (p *diskPart) read(first int64, n int, want model.ColumnsWanted) error {
-	if err := p.scan.Samples(p.service, first, n, blockfile.Want(want), &p.raw); err != nil {
+func (p *part) read(first int64, n int, want model.ColumnsWanted) error {
+	c := &p.columns
+	if err := p.scan.Samples(p.service, first, n, want, c); err != nil {
 		return p.block.fault(err)
 	}
 	isAnyOutside := func(list []int32, n int) bool {
-		return slices.ContainsFunc(list, func(i int32) bool { return uint32(i) >= uint32(n) })
+		return slices.ContainsFunc(list, func(i int32) bool { return model.IsOutside(i, n) })
 	}
 	if p.hasDictionary &&
-		(isAnyOutside(p.raw.Stacks, p.dict.Stacks.Len()) || isAnyOutside(p.raw.Attributes, p.dict.AttributeSets.Len())) {
-		return p.block.fault(fmt.Errorf("%w: a sample has an index that is out of range", blockfile.ErrDamaged))
+		(isAnyOutside(c.Stacks, p.dict.Stacks.Len()) || isAnyOutside(c.Attributes, p.dict.AttributeSets.Len())) {
+		return p.block.fault(model.ErrRange)
 	}
-	links := p.columns.Links[:0]
-	for _, link := range p.raw.Links {
+	c.Links = c.Links[:0]
+	for _, link := range c.Traces {
 		i := int32(0)
 		if link != (dictionary.Link{}) {
 			i = int32(p.dict.Links.Intern(link))
 		}
-		links = append(links, i)
-	}
-	p.columns = model.Columns{
-		Stacks: p.raw.Stacks, Attributes: p.raw.Attributes, Links: links, Timestamps: p.raw.Timestamps, Values: p.raw.Values,
+		c.Links = append(c.Links, i)
 	}
 	return nil
 }

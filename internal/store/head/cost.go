@@ -1,30 +1,21 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package head
 
 import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 )
 
 // This file estimates what a message takes, before it is added.
 
-// largeBytes is the size above which scratch memory is not kept.
-const largeBytes = 4 << 20
-
-// largePart is the part of the memory above which a message is large.
-const largePart = 16
-
-func (s *Store) isLarge(cost int) bool { return cost > s.cfg.MaxBytes/largePart }
-
 // lineBytes is the memory of a line of a location.
 const lineBytes = 24
 
-// messageBytes estimates the memory of a message in the store.
-func messageBytes(pd pprofile.Profiles) int {
+// MessageBytes estimates the memory of a message in the store.
+func MessageBytes(pd pprofile.Profiles) int {
 	d := pd.Dictionary()
 	entries := d.FunctionTable().Len() + d.LocationTable().Len() + d.MappingTable().Len() + d.AttributeTable().Len() +
 		d.LinkTable().Len()
@@ -43,10 +34,10 @@ func messageBytes(pd pprofile.Profiles) int {
 	for _, rp := range pd.ResourceProfiles().All() {
 		n += attributeBytes * (1 + rp.Resource().Attributes().Len())
 		for _, sp := range rp.ScopeProfiles().All() {
-			n += head.SeriesBytes*series.count(sp.Profiles()) + attributeBytes*sp.Scope().Attributes().Len()
+			n += SeriesBytes*series.count(sp.Profiles()) + attributeBytes*sp.Scope().Attributes().Len()
 			for _, p := range sp.Profiles().All() {
 				rows := rowsOf(p)
-				n += head.ChunkBytes + rowBytesKept*rows
+				n += ChunkBytes + rowBytesKept*rows
 				largest = max(largest, rows)
 			}
 		}

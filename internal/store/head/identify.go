@@ -1,7 +1,7 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package store
+package head
 
 import (
 	"crypto/sha256"
@@ -12,23 +12,22 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/head"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
 // This file finds the series of the profiles of a message.
 
 // seriesOf finds the block's series of a profile with a set of attributes, or adds one.
-func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) int32 {
+func (a *message) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) int32 {
 	typ, unit := a.stringAt(p.SampleType().TypeStrindex()), a.stringAt(p.SampleType().UnitStrindex())
-	name := a.scratch.namer.Name(p, a.statedName())
+	name := a.namer.Name(p, a.statedName())
 	if !a.hasResource {
 		a.cleanResource()
 	}
 	e := a.block
 	strs := &e.Dict.Strings
 	attributes := e.SeriesAttributes(set)
-	key := head.Key{Resource: a.resourceHash, Attributes: attributes.Hash}
+	key := Key{Resource: a.resourceHash, Attributes: attributes.Hash}
 	var ok1, ok2, ok3 bool
 	key.Profile, ok1 = strs.Lookup(name)
 	key.Type, ok2 = strs.Lookup(typ)
@@ -38,10 +37,10 @@ func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) i
 		return i
 	}
 	id := a.seriesID(attributes.Hash, name, typ, unit)
-	use := a.series[id]
+	use := a.known.Series[id]
 	if use == nil {
-		use = &head.Use{Resource: a.resourceHash, Attributes: attributes.Hash}
-		a.series[id] = use
+		use = &Use{Resource: a.resourceHash, Attributes: attributes.Hash}
+		a.known.Series[id] = use
 	}
 	use.Blocks, use.Last = use.Blocks+1, a.now
 	if !a.hasResourceSet {
@@ -51,23 +50,23 @@ func (a *adder) seriesOf(p pprofile.Profile, set dictionary.AttributeSetIndex) i
 	i := e.AddSeries(model.BlockSeries{
 		ID: id, Service: strs.At(strs.Intern(a.service)), Profile: strs.At(key.Profile),
 		Type:     model.SampleType{Type: strs.At(key.Type), Unit: strs.At(key.Unit)},
-		Resource: a.resourceSet, Attributes: attributes.Set, Instance: instanceOf(a.resourceHash),
+		Resource: a.resourceSet, Attributes: attributes.Set, Instance: InstanceOf(a.resourceHash),
 	}, use)
 	e.ByKey[key] = i
 	return i
 }
 
 // seriesID returns the identity of a series of the current resource, with a hash of the attributes of its profiles.
-func (a *adder) seriesID(attributes [sha256.Size]byte, names ...string) model.SeriesID {
-	key := append(append(a.scratch.key[:0], a.resourceHash[:]...), attributes[:]...)
+func (a *message) seriesID(attributes [sha256.Size]byte, names ...string) model.SeriesID {
+	key := append(append(a.key[:0], a.resourceHash[:]...), attributes[:]...)
 	for _, name := range names {
 		key = append(binary.AppendUvarint(key, uint64(len(name))), name...)
 	}
-	a.scratch.key = key
+	a.key = key
 	return sha256.Sum256(key)
 }
 
-func (a *adder) scopeAttributeSet() dictionary.AttributeSetIndex {
+func (a *message) scopeAttributeSet() dictionary.AttributeSetIndex {
 	if !a.hasScopeSet {
 		a.scopeSet, a.hasScopeSet = a.intern(a.clean(a.scope), scopeAttributes), true
 	}
@@ -75,16 +74,16 @@ func (a *adder) scopeAttributeSet() dictionary.AttributeSetIndex {
 }
 
 // clean returns a clean copy of a resource's or a scope's attributes, which is valid until the next one.
-func (a *adder) clean(m pcommon.Map) pcommon.Map {
-	if a.scratch.clean == (pcommon.Map{}) {
-		a.scratch.clean = pcommon.NewMap()
+func (a *message) clean(m pcommon.Map) pcommon.Map {
+	if a.cleaned == (pcommon.Map{}) {
+		a.cleaned = pcommon.NewMap()
 	}
-	a.importer.CleanMap(m, a.scratch.clean)
-	return a.scratch.clean
+	a.importer.CleanMap(m, a.cleaned)
+	return a.cleaned
 }
 
 // intern interns the attributes of the given keys, or all of them if keys is nil. They must be clean.
-func (a *adder) intern(clean pcommon.Map, keys []string) dictionary.AttributeSetIndex {
+func (a *message) intern(clean pcommon.Map, keys []string) dictionary.AttributeSetIndex {
 	var set []int32
 	for key, v := range clean.All() {
 		if keys == nil || slices.Contains(keys, key) {
