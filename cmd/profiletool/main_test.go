@@ -293,7 +293,7 @@ func TestReadsFileExporter(t *testing.T) {
 }
 
 func TestConvert(t *testing.T) {
-	folded := "main;serve;parse 30\nmain;idle 70\n"
+	folded := "main;idle 70\nmain;serve;parse 30\n"
 	path := write(t, "a.folded", folded)
 	assert.Equal(t, folded, must(t, "convert", "-o", outCollapsed, path))
 	assert.Contains(t, must(t, "convert", "-o", outSpeedscope, path), `"unit":"none"`)
@@ -347,7 +347,8 @@ func TestConvertStreamsStacks(t *testing.T) {
 	for i := range functions {
 		f := d.FunctionTable().AppendEmpty()
 		d.FunctionTable().At(1).CopyTo(f)
-		f.SetStartLine(int64(i + 1))
+		d.StringTable().Append(fmt.Sprint("file", i))
+		f.SetFilenameStrindex(int32(d.StringTable().Len() - 1))
 		d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(d.FunctionTable().Len() - 1))
 		d.StackTable().At(1).LocationIndices().Append(int32(d.LocationTable().Len() - 1))
 	}

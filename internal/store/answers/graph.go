@@ -6,6 +6,7 @@ package answers
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -77,6 +78,19 @@ func (s *Querier) graph(ctx context.Context, sides []model.Selection, maxNodes i
 		return nil, err
 	}
 	return &g, nil
+}
+
+// GraphOf returns the tree of samples that are in no store. All of its nodes are there, or it is too large.
+func GraphOf(s *Samples) (*Graph, error) {
+	b := newTreeBuilder(model.NewMemory(context.Background(), nil))
+	if err := b.add(s, "", 0); err != nil {
+		return nil, err
+	}
+	t, err := b.finish(maxBuiltNodes, false)
+	if err == nil && t.Truncated > 0 {
+		err = fmt.Errorf("%w: its tree has more than %d nodes", model.ErrTooLarge, maxBuiltNodes)
+	}
+	return &Graph{Tree: t}, err
 }
 
 // differ reports whether samples of two sides stand for different times, so that their numbers cannot be compared.

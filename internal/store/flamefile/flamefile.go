@@ -4,7 +4,7 @@
 // Package flamefile writes stacks with values for tools that draw flame graphs: collapsed stacks
 // (Brendan Gregg's flamegraph.pl) and speedscope (https://www.speedscope.app/file-format-schema.json).
 //
-//	OfGraph, OfProfiles   a tree of the store, or OTLP profiles → Stacks over one list of frames
+//	OfGraph, OfProfiles   a tree of the store, or OTLP profiles → Stacks over a list of frames
 //	Collapsed             a line for each stack, root first, with its value
 //	Speedscope            several such Stacks
 //
@@ -181,14 +181,15 @@ func startsWithNumber(s string) bool {
 	return err == nil
 }
 
-// Speedscope writes a file of lists of stacks over the same frames, each a profile of type "sampled".
+// Speedscope writes a file of lists of stacks, each a profile of type "sampled".
 func Speedscope(w io.Writer, name string, lists ...Stacks) error {
 	b := bufio.NewWriter(w)
 	_, _ = fmt.Fprintf(b,
 		`{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"otelcol-profiles","name":%s,"shared":{"frames":[`, marshal(name))
-	if len(lists) > 0 {
-		for i, f := range lists[0].Frames {
-			if i > 0 {
+	n := 0
+	for _, s := range lists {
+		for _, f := range s.Frames {
+			if n++; n > 1 {
 				_ = b.WriteByte(',')
 			}
 			if _, err := b.Write(marshal(f)); err != nil {
@@ -197,19 +198,22 @@ func Speedscope(w io.Writer, name string, lists ...Stacks) error {
 		}
 	}
 	_, _ = b.WriteString(`]},"profiles":[`)
+	first := 0
 	for i := range lists {
 		if i > 0 {
 			_ = b.WriteByte(',')
 		}
-		if err := speedscopeProfile(b, &lists[i]); err != nil {
+		if err := speedscopeProfile(b, &lists[i], first); err != nil {
 			return err
 		}
+		first += len(lists[i].Frames)
 	}
 	_, _ = b.WriteString("]}")
 	return b.Flush()
 }
 
-func speedscopeProfile(b *bufio.Writer, s *Stacks) error {
+// speedscopeProfile writes stacks whose frames are those of the file from first on.
+func speedscopeProfile(b *bufio.Writer, s *Stacks, first int) error {
 	unit := "none"
 	switch s.Unit {
 	case "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes":
@@ -228,7 +232,7 @@ func speedscopeProfile(b *bufio.Writer, s *Stacks) error {
 			if i > 0 {
 				_ = b.WriteByte(',')
 			}
-			if _, err := b.WriteString(strconv.Itoa(int(frame))); err != nil {
+			if _, err := b.WriteString(strconv.Itoa(first + int(frame))); err != nil {
 				return err
 			}
 		}

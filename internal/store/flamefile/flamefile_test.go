@@ -66,11 +66,11 @@ func TestSpeedscope(t *testing.T) {
 	require.NoError(t, flamefile.Speedscope(&b, "<shop>", stacks(t, sample())...))
 	assert.JSONEq(t, `{
 		"$schema": "https://www.speedscope.app/file-format-schema.json", "exporter": "otelcol-profiles", "name": "<shop>",
-		"shared": {"frames": [{"name": "(unknown)"}, {"name": "_main"}, {"name": "a;b\nc", "file": "x.go", "line": 7}, {"name": "inlined"},
-			{"name": "0x1 [shop]"}, {"name": "zero"}, {"name": "less"}, {"name": "main"}, {"name": "leaf"}]},
+		"shared": {"frames": [{"name": "(unknown)"}, {"name": "_main"}, {"name": "a;b\nc", "file": "x.go", "line": 9}, {"name": "inlined"},
+			{"name": "0x1 [shop]"}, {"name": "less"}, {"name": "main"}, {"name": "leaf"}]},
 		"profiles": [
-			{"type": "sampled", "name": "cpu", "unit": "nanoseconds", "startValue": 0, "endValue": 2, "samples": [[0, 1, 2, 3, 4], [6]], "weights": [7, -5]},
-			{"type": "sampled", "name": "samples", "unit": "none", "startValue": 0, "endValue": 2, "samples": [[7, 8]], "weights": [2]}
+			{"type": "sampled", "name": "cpu", "unit": "nanoseconds", "startValue": 0, "endValue": 2, "samples": [[0, 1, 2, 3, 4], [5]], "weights": [7, -5]},
+			{"type": "sampled", "name": "samples", "unit": "none", "startValue": 0, "endValue": 2, "samples": [[6, 7]], "weights": [2]}
 		]}`, b.String())
 	assert.True(t, json.Valid([]byte(b.String())))
 }
@@ -130,7 +130,7 @@ func TestFilesAreBounded(t *testing.T) {
 				d.LocationTable().AppendEmpty().Lines().AppendEmpty().SetFunctionIndex(int32(d.FunctionTable().Len() - 1))
 				add(int32(d.LocationTable().Len() - 1))
 			}
-		}), true},
+		}), false},
 		"locations of a long mapping": {
 			build(func(d pprofile.ProfilesDictionary, str func(string) int32, add func(...int32)) {
 				d.MappingTable().AppendEmpty().SetFilenameStrindex(str(long))
