@@ -96,6 +96,15 @@ func (r *rule) see(sel *model.Selection, w *weightedProfile, isMean, isOverridde
 	r.others.add(&w.Profile)
 }
 
+// end decides what depends on all profiles.
+func (r *rule) end(asTime bool) {
+	r.isFractional = r.isFractional || r.states.isMixed || r.overridden.isMixed || r.states.isSet && r.overridden.isSet
+	if !r.states.isSet {
+		r.states = r.overridden
+	}
+	r.isTime = r.periods[0] > 0 && (r.periods[0] < r.periods[1] || asTime)
+}
+
 // plan makes the rules of a scan, and describes what is selected.
 func (s *scan) plan() (*Selected, error) {
 	out := &Selected{Types: slices.Clone(s.types)}
@@ -123,13 +132,9 @@ func (s *scan) plan() (*Selected, error) {
 	}
 	for i := range s.rules {
 		r := &s.rules[i]
-		r.isFractional = r.isFractional || r.states.isMixed || r.overridden.isMixed || r.states.isSet && r.overridden.isSet
-		if !r.states.isSet {
-			r.states = r.overridden
-		}
-		out.Samples += r.counted().samples
-		if r.periods[0] > 0 && (r.periods[0] < r.periods[1] || s.query.asTime) {
-			r.isTime, out.Types[i] = true, r.timeType
+		r.end(s.query.asTime)
+		if out.Samples += r.counted().samples; r.isTime {
+			out.Types[i] = r.timeType
 		}
 	}
 	if len(s.rules) > 0 {

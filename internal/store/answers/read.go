@@ -171,42 +171,58 @@ func (r *viewReader) readType(p *part, list []selectedSeries, use func(*Samples)
 func (r *viewReader) divide(
 	p *part, list []weightedProfile, use func(*Samples) error,
 ) (plain, rest []*weightedProfile, err error) {
-	want := r.query.Want
 	for i := range list {
 		w := &list[i]
-		isAlone := false
-		switch {
-		case want.Profiles:
-			isAlone = want.Stacks || want.Attributes && w.Flags&model.HasAttributes != 0 || want.Links &&
-				w.Flags&model.HasLinks != 0
-			if !isAlone {
-				err = r.total(p, w, use)
-			}
-		case want.isCount():
-			if isAlone = w.Flags&model.HasAttributes != 0; !isAlone {
-				err = r.count(p, w, use)
-			}
-		case want.Series || r.query.TimedOnly:
-			isAlone = true
-		case !want.Attributes && !want.Links && !want.Times:
+		switch r.wayOf(w) {
+		case byTotal:
+			err = r.total(p, w, use)
+		case byCount:
+			err = r.count(p, w, use)
+		case bySum:
 			plain = append(plain, w)
-		default:
-			simple := w.Flags&(model.HasAttributes|model.HasLinks) == 0 && (w.Flags&model.HasTimestamps == 0 || !want.Times)
-			// A single profile keeps the order of its samples, and those whose value is 0.
-			if _, whole := r.whole(w); whole && simple && r.rules[r.out.Type].counted().profiles > 1 {
-				plain = append(plain, w)
-			} else {
-				isAlone = true
-			}
+		case byRow:
+			rest = append(rest, w)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		if isAlone {
-			rest = append(rest, w)
-		}
 	}
 	return plain, rest, nil
+}
+
+// way is how a profile is read.
+type way int
+
+const (
+	byRow   way = iota // its samples one by one
+	bySum              // the sums of its samples and those of others
+	byTotal            // its total alone
+	byCount            // the number of its samples alone
+)
+
+// wayOf returns the cheapest way to read what is wanted of a profile.
+func (r *viewReader) wayOf(w *weightedProfile) way {
+	want, has := r.query.Want, func(flags model.Flags) bool { return w.Flags&flags != 0 }
+	switch {
+	case want.Profiles && !want.Stacks && !(want.Attributes && has(model.HasAttributes)) &&
+		!(want.Links && has(model.HasLinks)):
+		return byTotal
+	case want.Profiles:
+		return byRow
+	case want.isCount() && !has(model.HasAttributes):
+		return byCount
+	case want.isCount() || want.Series || r.query.TimedOnly:
+		return byRow
+	case !want.Attributes && !want.Links && !want.Times:
+		return bySum
+	case has(model.HasAttributes|model.HasLinks) || want.Times && has(model.HasTimestamps):
+		return byRow
+	}
+	// A single profile keeps the order of its samples, and those whose value is 0.
+	if _, whole := r.whole(w); whole && r.rules[r.out.Type].counted().profiles > 1 {
+		return bySum
+	}
+	return byRow
 }
 
 // total uses the total of a profile of which nothing else is wanted.
@@ -230,7 +246,7 @@ func (r *viewReader) count(p *part, w *weightedProfile, use func(*Samples) error
 func (r *viewReader) begin(p *part, w *weightedProfile) {
 	r.out.Dict = p.Dict()
 	r.out.Resource, r.out.Profile, r.out.Weight = w.series.Resource, w.series.Attributes, w.weight
-	r.out.Series, r.out.Time = r.only[w.series.ID], w.KeptAt()
+	r.out.Series, r.out.Time, r.out.Start, r.out.End = r.only[w.series.ID], w.KeptAt(), w.Start, w.end
 	r.out.IsTimed = r.query.Want.Times && w.Flags&model.HasTimestamps != 0
 }
 

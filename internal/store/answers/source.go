@@ -73,8 +73,8 @@ func (q *Query) allTypes() bool { return q.AllTypes && q.Type == "" }
 
 // Want selects the columns of samples to read besides values. Samples that do not differ in it may be added up, except
 // those with times. With Profiles, which needs Query.Only, samples of different profiles are not added up; if nothing
-// else is wanted of a profile, it has one row: its total.
-type Want struct{ Series, Stacks, Attributes, Links, Times, Profiles bool }
+// else is wanted of a profile, it has one row: its total. With Ends, it has Samples.Start and End.
+type Want struct{ Series, Stacks, Attributes, Links, Times, Profiles, Ends bool }
 
 // isCount reports whether samples are counted by their attributes.
 func (w Want) isCount() bool { return w.Series && !w.Stacks && !w.Times && !w.Profiles }
@@ -132,6 +132,8 @@ type Samples struct {
 	// Values has a value for each sample, unless Fractions has: sums of weighted values, which are rounded in the end.
 	Values    []int64
 	Fractions []float64
+	// Start and End are the time for which the profile counts: of a state, until the next one of its series.
+	Start, End int64
 	// Count is the number of samples; 0 means one for each value.
 	Count int
 	// Series is the index in Query.Only, and Time the time of the profile in Unix nanoseconds, if profiles are wanted.

@@ -95,7 +95,7 @@ func (s *server) addCosts(r *request, sel model.Selection, byName map[string]*se
 		for service, used := range spent {
 			c := byName[service]
 			if profile == kind.Memory {
-				c.memory, c.hasState = used.states(sel.From, sel.Until), true
+				c.memory, c.hasState = used.states(sel.From), true
 				continue
 			}
 			c.cpu, c.hasCPU = used.rates(), true
@@ -149,20 +149,11 @@ func typeRank(in *answers.Series, profile string) int {
 	return 0
 }
 
-// spending is what the profiles of a service add up to.
+// spending is what the profiles of a service add up to; of states, times the time for which they hold.
 type spending struct {
 	sum cost
 	// The first profile of each time, and the end of the last one.
 	firstBefore, first, end int64
-	bySeries                map[int]*holding
-	// held is memory × time, until what is held until the end is added.
-	held cost
-}
-
-// holding is the state of one series: the last value counts until the next one.
-type holding struct {
-	at, interval int64
-	value        float64
 }
 
 // readTotals adds up the totals of the profiles of series, before and after a time.
@@ -172,7 +163,7 @@ func (s *server) readTotals(r *request, wide model.Selection, from int64, series
 		return nil
 	}
 	selected, err := s.Store.Select(r.Context(),
-		answers.NewQuery(r.Context(), r.meter, series, wide.From, wide.Until, answers.Want{Profiles: true}))
+		answers.NewQuery(r.Context(), r.meter, series, wide.From, wide.Until, answers.Want{Profiles: true, Ends: true}))
 	if err != nil {
 		return err
 	}
@@ -184,10 +175,9 @@ func (s *server) readTotals(r *request, wide model.Selection, from int64, series
 			if err := r.meter.Grow(serviceBytes); err != nil {
 				return err
 			}
-			used = &spending{firstBefore: math.MaxInt64, first: math.MaxInt64, bySeries: map[int]*holding{}}
+			used = &spending{firstBefore: math.MaxInt64, first: math.MaxInt64}
 			spent[in.Service] = used
 		}
-		used.end = max(used.end, min(in.Until, wide.Until))
 		value := 0.0
 		for _, v := range samples.Values {
 			value += float64(v) * samples.Weight
@@ -196,8 +186,10 @@ func (s *server) readTotals(r *request, wide model.Selection, from int64, series
 			value += v * samples.Weight
 		}
 		if in.Values == kind.Gauge {
-			return used.hold(r, samples.Series, samples.Time, value, from)
+			used.hold(value, samples.Start, min(samples.End, wide.Until), from)
+			return nil
 		}
+		used.end = max(used.end, min(in.Until, wide.Until))
 		if samples.Time < from {
 			used.firstBefore, used.sum.before = min(used.firstBefore, samples.Time), used.sum.before+value
 		} else {
@@ -210,61 +202,28 @@ func (s *server) readTotals(r *request, wide model.Selection, from int64, series
 // rates returns the sums by time: from the first profile of each of the two times to the first one after it, or the end
 // of the last one.
 func (u *spending) rates() cost {
-	rate := func(sum float64, first, end int64) float64 {
-		if first >= end {
-			return 0
-		}
-		return sum / float64(end-first)
-	}
-	return cost{now: rate(u.sum.now, u.first, u.end), before: rate(u.sum.before, u.firstBefore, min(u.first, u.end))}
+	return cost{now: mean(u.sum.now, u.first, u.end), before: mean(u.sum.before, u.firstBefore, min(u.first, u.end))}
 }
 
-// hold adds a value that a series has from a time on, and what its value before added until then.
-func (u *spending) hold(r *request, series int, at int64, value float64, from int64) error {
-	h := u.bySeries[series]
-	if h == nil {
-		u.bySeries[series] = &holding{at: at, value: value}
-		u.firstBefore = min(u.firstBefore, at)
-		return r.meter.Grow(serviceBytes)
+func mean(sum float64, first, end int64) float64 {
+	if first >= end {
+		return 0
 	}
-	gap := at - h.at
-	if gap > 0 {
-		u.keep(h, min(gap, h.longest()), from)
-		h.interval, h.at = gap, at
-	}
-	if gap != 0 {
-		h.value = 0
-	}
-	h.value += value // parts of a profile that was divided have one time
-	return nil
+	return sum / float64(end-first)
 }
 
-// longest is for how long a state counts if nothing follows: an interval, and for the first one a minute, but two until
-// the next one.
-func (h *holding) longest() int64 { return 2 * cmp.Or(h.interval, int64(time.Minute)) }
-
-// keep adds a state that holds for a length of time, by the parts of it before and after from.
-func (u *spending) keep(h *holding, length, from int64) {
-	before := min(max(from-h.at, 0), length)
-	u.held.before += h.value * float64(before)
-	u.held.now += h.value * float64(length-before)
-	u.end = max(u.end, h.at+length)
+// hold adds a state by the parts of its time before and after from.
+func (u *spending) hold(value float64, start, end, from int64) {
+	before := min(max(from-start, 0), end-start)
+	u.sum.before += value * float64(before)
+	u.sum.now += value * float64(end-start-before)
+	u.firstBefore, u.end = min(u.firstBefore, start), max(u.end, end)
 }
 
 // states returns the means of the states over the time for which there are some.
-func (u *spending) states(from, until int64) cost {
-	for _, h := range u.bySeries {
-		u.keep(h, min(max(until-h.at, 0), h.longest()/2), from)
-	}
-	mean := func(held float64, first, end int64) float64 {
-		if first >= end {
-			return 0
-		}
-		return held / float64(end-first)
-	}
-	end := min(u.end, until)
-	return cost{now: mean(u.held.now, max(from, u.firstBefore), end),
-		before: mean(u.held.before, u.firstBefore, min(from, end))}
+func (u *spending) states(from int64) cost {
+	return cost{now: mean(u.sum.now, max(from, u.firstBefore), u.end),
+		before: mean(u.sum.before, u.firstBefore, min(from, u.end))}
 }
 
 func sortCosts(list []serviceCost, by string) {

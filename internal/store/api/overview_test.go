@@ -160,6 +160,17 @@ func TestOverviewOfParts(t *testing.T) {
 	assert.InDelta(t, 6000, o.List[0].Memory.Now, 1)
 }
 
+// A state holds for an interval if none follows within two.
+func TestOverviewOfAGap(t *testing.T) {
+	b := profiletest.New().Resource("service.name", "gone")
+	for _, minute := range []int{15, 14, 13, 12, 11, 1} {
+		b.Profile("inuse_space", "bytes").Time(uint64(noon.Add(-time.Duration(minute)*time.Minute).UnixNano()), 0).
+			Sample(profiletest.Value(1500, "a"))
+	}
+	o := overviewOf(t, b)("?seconds=900")
+	assert.InDelta(t, 1500*6/15, o.List[0].Memory.Now, 1, "for 6 of 15 minutes")
+}
+
 // Thousands of services are not all sent, and cost little.
 func TestOverviewOfThousands(t *testing.T) {
 	b := profiletest.New()

@@ -82,11 +82,28 @@ type trouble struct {
 	at         time.Time
 }
 
+// see notes the count of now, and returns what has come until nothing was added for some minutes.
+func (t *trouble) see(n int, now time.Time) int {
+	if n > t.last {
+		if now.Sub(t.at) > senders.Kept {
+			t.base = t.last
+		}
+		t.last, t.at = n, now
+	}
+	if now.Sub(t.at) > senders.Kept {
+		return 0
+	}
+	return t.last - t.base
+}
+
 // lately returns how many profiles or samples the store has refused or dropped, by reason, until nothing has been added
 // for some minutes. What is dropped for its age is meant to be.
 func (t *troubles) lately(status map[string]any, now time.Time) map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.byCount == nil {
+		t.byCount = map[string]*trouble{}
+	}
 	found := map[string]int{}
 	for _, kind := range []string{"refused", "evicted"} {
 		for reason, n := range status[kind].(map[string]int) {
@@ -97,19 +114,10 @@ func (t *troubles) lately(status map[string]any, now time.Time) map[string]int {
 			in := t.byCount[name]
 			if in == nil {
 				in = &trouble{}
-				if t.byCount == nil {
-					t.byCount = map[string]*trouble{}
-				}
 				t.byCount[name] = in
 			}
-			if n > in.last {
-				if now.Sub(in.at) > senders.Kept {
-					in.base = in.last
-				}
-				in.last, in.at = n, now
-			}
-			if in.last > in.base && now.Sub(in.at) <= senders.Kept {
-				found[name] = in.last - in.base
+			if n := in.see(n, now); n > 0 {
+				found[name] = n
 			}
 		}
 	}
