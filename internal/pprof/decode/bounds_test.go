@@ -69,7 +69,7 @@ func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits sca
 		require(cost, "Decode with a Baseline, "+way, err)
 	}
 	dict := dictionary.New()
-	cost := pt.MeasureCost(t, func() { _, err = Read(payload, dict, limits, "", nil, func(Sample) {}) })
+	cost := pt.MeasureCost(t, func() { _, err = Read(payload, dict, ReadOptions{Limits: limits}, func(Sample) {}) })
 	require(cost, "Read", err)
 	_ = kept
 	return peak, reserved

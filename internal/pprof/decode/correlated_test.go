@@ -11,7 +11,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -37,7 +36,7 @@ func TestCorrelatedKeys(t *testing.T) {
 			return stats, errors.Join(err, nextErr)
 		}},
 		"Read": {true, func(payload, _ []byte) (Stats, error) {
-			return Read(payload, dictionary.New(), scan.Limits{}, "", nil, func(Sample) {})
+			return Read(payload, dictionary.New(), ReadOptions{}, func(Sample) {})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -173,7 +173,7 @@ func readInto(t *testing.T, pd pprofile.Profiles, times int) int {
 	dict := dictionary.New()
 	samples := 0
 	for range times {
-		stats, err := Read(oddPayloads()["labels"], dict, scan.Limits{}, "", nil, func(s Sample) {
+		stats, err := Read(oddPayloads()["labels"], dict, ReadOptions{}, func(s Sample) {
 			samples++
 			assert.Equal(t, []int64{int64((samples-1)%13 + 1)}, s.Values)
 			assert.Equal(t, dictionary.StackIndex(1), s.Stack)
@@ -231,7 +231,7 @@ func TestReadKnowsStacksByTheirBytes(t *testing.T) {
 	}
 	dict := dictionary.New()
 	var got [][]int32
-	_, err := Read(wire, dict, scan.Limits{}, "", nil, func(s Sample) {
+	_, err := Read(wire, dict, ReadOptions{}, func(s Sample) {
 		got = append(got, slices.Clone(dict.Stacks.At(s.Stack)))
 	})
 	require.NoError(t, err)
@@ -240,7 +240,7 @@ func TestReadKnowsStacksByTheirBytes(t *testing.T) {
 
 func TestReadNumbersLabels(t *testing.T) {
 	ids := map[Label]int{}
-	_, err := Read(oddPayloads()["labels"], dictionary.New(), scan.Limits{}, "", nil, func(s Sample) {
+	_, err := Read(oddPayloads()["labels"], dictionary.New(), ReadOptions{}, func(s Sample) {
 		for _, l := range flat(s.Labels) {
 			id := l.ID
 			require.Positive(t, id)

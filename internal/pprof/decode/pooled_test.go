@@ -14,7 +14,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -53,7 +52,7 @@ func TestPooledForgets(t *testing.T) {
 		},
 		"Read": func(payload func(value int64) []byte) string {
 			samples := 0
-			_, err := Read(payload(1), dictionary.New(), scan.Limits{}, "", nil, func(Sample) { samples++ })
+			_, err := Read(payload(1), dictionary.New(), ReadOptions{}, func(Sample) { samples++ })
 			require.NoError(t, err)
 			return fmt.Sprint(samples)
 		},

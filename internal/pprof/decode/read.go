@@ -4,6 +4,9 @@
 package decode
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
@@ -46,23 +49,40 @@ func (s *Sample) Attribute(labels LabelGroup) dictionary.AttributeIndex {
 	return dictionary.AttributeIndex(s.from.groupAttribute(labels))
 }
 
+// ReadOptions are those of Read.
+type ReadOptions struct {
+	Limits scan.Limits
+	// Unnamed is the name of functions that have none.
+	Unnamed string
+	// Meter bounds the work, and the memory of the plain bytes and tables of the payload, without what goes into the
+	// dictionary.
+	Meter *size.Meter
+	// Untyped means that a payload with sample types is ErrTyped.
+	Untyped bool
+}
+
+// ErrTyped is the error for a payload that says itself what its samples mean.
+var ErrTyped = errors.New("the pprof has sample types")
+
 // Read interns the stacks of a pprof payload (gzip, zstd or plain) into dict, which several
 // payloads may share, and calls visit with each sample that can be read. It is for producers
 // that use pprof to carry stacks, without sample types and with times in labels, so that the
 // caller decides what a sample means. Limits and errors are those of Decode.
 //
-// Functions without a name are named unnamed, which may be empty.
-//
 // Strings in dict and in labels share memory with a copy of the payload's string table until Dictionary.DetachStrings
-// is called. meter bounds the work, and the memory of the plain bytes and tables of the payload, without what goes into
-// dict.
-func Read(payload []byte, dict *dictionary.Dictionary, limits scan.Limits, unnamed string, meter *size.Meter,
-	visit func(Sample)) (Stats, error) {
+// is called.
+func Read(payload []byte, dict *dictionary.Dictionary, options ReadOptions, visit func(Sample)) (Stats, error) {
 	w := workers.Get().(*worker)
 	defer w.release()
-	w.unnamed, w.meter = unnamed, meter
-	if err := w.open(payload, dict, limits); err != nil {
+	meter := options.Meter
+	w.unnamed, w.meter = options.Unnamed, meter
+	if err := w.open(payload, dict, options.Limits); err != nil {
 		return w.stats, err
+	}
+	if options.Untyped && slices.ContainsFunc(w.payload.SampleTypes, func(t scan.ValueType) bool {
+		return t != scan.ValueType{}
+	}) {
+		return w.stats, ErrTyped
 	}
 	w.prepare(scan.MaxSampleTypes)
 	opened := meter.InUse()

@@ -27,15 +27,17 @@ func (t *translator) readPprof(body string) *Rejection {
 	}
 	limits := t.opts.Limits
 	limits.MaxProfileBytes, limits.MaxSamples = min(t.bytesLeft, t.workLeft), t.samplesLeft
-	if isTyped, err := t.statesType(); err != nil {
-		return err
-	} else if isTyped {
+	if t.record.typ == TypeOther && !t.record.described {
 		return t.readTyped(limits)
 	}
-	if t.record.typ == TypeOther && !t.record.described {
-		return t.unknownType()
+	stats, err := decode.Read(t.payload, t.dict, decode.ReadOptions{
+		Limits: limits, Unnamed: t.unnamed(), Meter: &t.scratch,
+		// Agents write the types of allocations alone.
+		Untyped: !t.record.described && t.record.typ != TypeAllocation,
+	}, t.visit)
+	if errors.Is(err, decode.ErrTyped) {
+		return t.readTyped(limits)
 	}
-	stats, err := decode.Read(t.payload, t.dict, limits, t.unnamed(), &t.scratch, t.visit)
 	return t.afterPprof(limits, &stats, err)
 }
 
@@ -57,25 +59,15 @@ func (t *translator) afterPprof(limits scan.Limits, stats *decode.Stats, err err
 	return nil
 }
 
-// statesType reports whether t.payload begins with a sample type that is not the record's. Agents write none, apart from
-// allocations: what they measure is in the record. What contrib's exporter splunk_hec writes are whole pprofs.
-func (t *translator) statesType() (bool, *Rejection) {
-	if t.record.described || t.record.typ == TypeAllocation {
-		return false, nil
-	}
-	if err := t.scratch.Grow(decode.ReaderBytes(t.payload)); err != nil {
-		return false, reject(ReasonTooLarge, "%w", err)
-	}
-	const sampleType = 1<<3 | 2 // the tag of the field
-	head := decode.Head(t.payload, 2)
-	return len(head) == 2 && head[0] == sampleType && head[1] > 0, nil
-}
-
-// readTyped reads a pprof that states its types: the record's resource and scope are those of its profiles.
+// readTyped reads a pprof that states its types, as contrib's exporter splunk_hec writes them: the record's resource and
+// scope are those of its profiles.
 func (t *translator) readTyped(limits scan.Limits) *Rejection {
 	pd, stats, err := decode.Decode(t.payload, decode.Options{Limits: limits, Meter: &t.scratch})
 	if rejected := t.afterPprof(limits, &stats, err); rejected != nil || t.scratch.Err() != nil {
 		return rejected
+	}
+	if stats.Repaired[scan.RepairMissingSampleTypes] > 0 {
+		return t.unknownType()
 	}
 	for _, rp := range pd.ResourceProfiles().All() {
 		t.at.resource.Resource().CopyTo(rp.Resource())
