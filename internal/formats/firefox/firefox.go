@@ -27,6 +27,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
@@ -74,6 +75,8 @@ type lib struct {
 	Name   string  `json:"name"`
 	Path   string  `json:"path"`
 	CodeID *string `json:"codeId"`
+
+	mapping dictionary.MappingIndex // 0 until the first time
 }
 
 // process is a profile: of all processes, or in Firefox's own format of one, which contains others.

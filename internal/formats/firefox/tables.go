@@ -30,6 +30,16 @@ type resolver struct {
 	*tables
 	libs      []lib
 	locations []int32 // by frame; 0 until the first time
+	// names are the strings of the dictionary, by those of the table, and places what is in the text of frames: many frames
+	// can share a long one.
+	names  map[int32]dictionary.StringIndex
+	places map[int32]place
+}
+
+// place is a frame of Firefox's own format.
+type place struct {
+	name, file dictionary.StringIndex
+	line       int64
 }
 
 // hasStacks reports that a thread has tables of its own.
@@ -56,10 +66,12 @@ func (t *tables) string(i int32) string {
 func (d *decoder) fillTree(r *resolver) error {
 	d.tree.Reset()
 	numFrames := max(len(r.frames.function), len(r.frames.text))
-	if err := d.Grow(4*numFrames + events.NodeBytes*len(r.stacks.frame)); err != nil {
+	const nameBytes, placeBytes = 40, 64 // entries of maps
+	if err := d.Grow(4*numFrames + events.NodeBytes*len(r.stacks.frame) + nameBytes*min(2*numFrames, len(r.strings)) +
+		placeBytes*min(len(r.frames.text), len(r.strings))); err != nil {
 		return err
 	}
-	r.locations = make([]int32, numFrames)
+	r.locations, r.names, r.places = make([]int32, numFrames), map[int32]dictionary.StringIndex{}, map[int32]place{}
 	for i, frame := range r.stacks.frame {
 		if err := d.Check(0); err != nil {
 			return err
@@ -86,35 +98,58 @@ const missing = events.NoNode - 1
 // jsLocation is a frame of Firefox's own format that names a place in a script.
 var jsLocation = regexp.MustCompile(`^(.*) \((.+?):(\d+)(?::(\d+))?\)$`)
 
+// intern returns a string of the table in the dictionary, or otherwise if it is empty.
+func (d *decoder) intern(r *resolver, i int32, otherwise string) dictionary.StringIndex {
+	name, known := r.names[i]
+	if !known {
+		if name = d.InternString(r.string(i)); name == 0 {
+			return d.Dict.Strings.Intern(otherwise)
+		}
+		r.names[i] = name
+	}
+	return name
+}
+
+// placeOf reads the text of a frame.
+func (d *decoder) placeOf(r *resolver, text int32) place {
+	p, known := r.places[text]
+	if known {
+		return p
+	}
+	p.name = d.intern(r, text, unknown)
+	if m := jsLocation.FindStringSubmatch(d.Dict.Strings.At(p.name)); m != nil {
+		p.name, p.file = d.Dict.Strings.Intern(cmp.Or(m[1], unknown)), d.Dict.Strings.Intern(m[2])
+		p.line, _ = strconv.ParseInt(m[3], 10, 32)
+	}
+	r.places[text] = p
+	return p
+}
+
 // location interns a frame. One of native code that has no name yet keeps its address and its file, so that it can be
 // symbolized.
 func (d *decoder) location(r *resolver, frame int32) int32 {
 	line, column := int64(r.frames.line.at(frame)), int64(r.frames.column.at(frame))
 	if text := r.frames.text.at(frame); text != none {
-		name, file := r.string(text), ""
-		if m := jsLocation.FindStringSubmatch(name); m != nil {
-			name, file = m[1], m[2]
-			if first, err := strconv.ParseInt(m[3], 10, 32); err == nil && line <= 0 {
-				line = first
-			}
+		p := d.placeOf(r, text)
+		if line <= 0 {
+			line = p.line
 		}
-		return d.Frame(dictionary.Function{Name: d.InternString(cmp.Or(name, unknown)), Filename: d.InternString(file)}, line, column)
+		return d.Frame(dictionary.Function{Name: p.name, Filename: p.file}, line, column)
 	}
 	function := r.frames.function.at(frame)
-	name := r.string(r.functions.name.at(function))
-	file := r.string(r.functions.file.at(function))
+	name, file := r.functions.name.at(function), r.functions.file.at(function)
 	if source := r.functions.source.at(function); source != none {
-		file = r.string(r.sourceFile.at(source))
+		file = r.sourceFile.at(source)
 	}
 	l := dictionary.Location{Mapping: d.mapping(r, r.resourceLib.at(r.functions.resource.at(function)))}
 	if address := r.frames.address.at(int(frame)); address >= 0 && address < 1<<62 && l.Mapping != 0 {
 		l.Address = uint64(address)
-		if strings.HasPrefix(name, "0x") {
+		if strings.HasPrefix(r.string(name), "0x") {
 			return int32(d.Dict.Locations.Intern(l, nil))
 		}
 	}
 	f := dictionary.Function{
-		Name: d.InternString(cmp.Or(name, unknown)), Filename: d.InternString(file), StartLine: max(int64(r.functions.line.at(function)), 0),
+		Name: d.intern(r, name, unknown), Filename: d.intern(r, file, ""), StartLine: max(int64(r.functions.line.at(function)), 0),
 	}
 	return int32(d.Dict.Locations.Intern(l, []dictionary.Line{
 		{Function: d.Dict.Functions.Intern(f), Line: max(line, 0), Column: max(column, 0)},
@@ -129,9 +164,13 @@ func (d *decoder) mapping(r *resolver, i int32) dictionary.MappingIndex {
 		return 0
 	}
 	l := &r.libs[i]
+	if l.mapping != 0 {
+		return l.mapping
+	}
 	m := dictionary.Mapping{Filename: d.InternString(cmp.Or(l.Path, l.Name))}
 	if l.CodeID != nil && *l.CodeID != "" {
 		m.Attributes = d.AddAttributes(0, d.TextAttribute("process.executable.build_id.gnu", strings.ToLower(*l.CodeID)))
 	}
-	return d.Dict.Mappings.Intern(m)
+	l.mapping = d.Dict.Mappings.Intern(m)
+	return l.mapping
 }

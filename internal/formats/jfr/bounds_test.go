@@ -51,7 +51,7 @@ var wantErrors = map[string]error{
 	"symbols": errCount, "stacks": errCount, "frames": errCount, "characters": errCount, "metadata of 1": errCount,
 	"metadata of 9": errCount, "metadata of 10": errCount, "an event beyond its end": errCount,
 	"objects without fields": errCount,
-	"pools in a circle":      errPools, "pools within pools": errCount, "long names": errNames,
+	"pools in a circle":      errPools, "pools within pools": errCount, "long names": errNames, "methods with one long name": errNames,
 }
 
 func TestDecodeIsBounded(t *testing.T) {

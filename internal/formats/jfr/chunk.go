@@ -29,7 +29,15 @@ type chunk struct {
 	names   map[constantKey]dictionary.StringIndex
 	origins map[origin]interned
 	threads map[constantKey][]int32
-	states  map[constantKey]string
+	words   map[constantKey]string
+	// lastText is the last string of the pool that was read.
+	lastText decodedText
+}
+
+// decodedText is the string at a place in the recording, cut at a limit.
+type decodedText struct {
+	at, limit int
+	text      string
 }
 
 // constantKey is a reference to a constant: the class can be loaded twice.
@@ -85,7 +93,7 @@ func (d *decoder) openChunk(start int) error {
 	d.chunk = chunk{
 		header: h, start: h.startNanos, end: h.startNanos + max(h.durationNanos, 1),
 		stacks: map[stackKey]dictionary.StackIndex{}, names: map[constantKey]dictionary.StringIndex{},
-		origins: map[origin]interned{}, threads: map[constantKey][]int32{}, states: map[constantKey]string{},
+		origins: map[origin]interned{}, threads: map[constantKey][]int32{}, words: map[constantKey]string{},
 	}
 	if c := &d.chunk; h.ticksPerSecond == 0 || c.start < year2000 || c.start >= year2100 || h.durationNanos > year2100 ||
 		c.end >= year2100 {

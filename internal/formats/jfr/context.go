@@ -107,9 +107,9 @@ func (d *decoder) thread(ref constantKey) []int32 {
 			case f.name == "javaThreadId" && f.kind == kindNumber && !f.isArray:
 				javaID = c.number()
 			case f.name == "osName" && f.kind == kindString && !f.isArray:
-				osName = d.string(&c, f, d.longest)
+				osName = d.string(&c, f, maxLabelBytes+1)
 			case f.name == "javaName" && f.kind == kindString && !f.isArray:
-				javaName = d.string(&c, f, d.longest)
+				javaName = d.string(&c, f, maxLabelBytes+1)
 			default:
 				return false
 			}
@@ -118,25 +118,40 @@ func (d *decoder) thread(ref constantKey) []int32 {
 		if id := cmp.Or(javaID, osID); id != 0 { // a thread that is not Java's has no id of Java
 			d.add(events.AttributeThreadID, dictionary.IntValue(int64(id)))
 		}
-		d.addString(events.AttributeThreadName, cmp.Or(javaName, osName))
+		name := cmp.Or(javaName, osName)
+		if len(name) > maxLabelBytes { // many threads can refer to one long string
+			name = dictionary.CutUTF8(name, maxLabelBytes)
+			d.Stats.Truncated++
+		}
+		d.addString(events.AttributeThreadName, name)
 	}
 	attributes := slices.Clone(d.attributes)
 	d.chunk.threads[ref] = attributes
 	return attributes
 }
 
-// state returns the name of a thread's state, or "". Every event looks it up, so a long one would cost too much.
+// longestWord is the longest name of a thread's state, of a collector or of a cause. Every event can refer to another
+// one.
+const longestWord = 64
+
+// state returns the name of a thread's state, or "".
 func (d *decoder) state(e *event) string {
-	const longest = 64
-	ref := e.constantOf(slotState)
-	state, known := d.chunk.states[ref]
-	if !known {
-		if state = d.symbol(e.fields[slotState], ref.key, longest+1); len(state) > longest {
-			state = ""
-		}
-		d.chunk.states[ref] = state
+	if state := d.wordOf(e, slotState); len(state) <= longestWord {
+		return state
 	}
-	return state
+	return ""
+}
+
+// wordOf returns the name of a constant that a field of an event refers to. One above longestWord is cut there, but
+// longer.
+func (d *decoder) wordOf(e *event, s slot) string {
+	ref := e.constantOf(s)
+	word, known := d.chunk.words[ref]
+	if !known {
+		word = d.symbol(e.fields[s], ref.key, longestWord+1)
+		d.chunk.words[ref] = word
+	}
+	return word
 }
 
 func (d *decoder) context(number int64) []int32 {

@@ -25,6 +25,8 @@ type cursor struct {
 	pos  int
 	end  int   // of what is being read
 	err  error // the first fault
+	// isOneText means that nothing but a string is read: text ends at its limit, wherever the string does.
+	isOneText bool
 }
 
 // fail keeps the first fault, and ends what is being read.
@@ -104,13 +106,12 @@ func (c *cursor) text(limit int) (text []byte, constant uint64) {
 		text = c.bytes(c.count())
 		text = text[:min(len(text), limit)]
 	case textLatin1:
-		for _, b := range c.bytes(c.count()) {
-			if len(text) < limit {
-				text = utf8.AppendRune(text, rune(b))
-			}
+		bytes := c.bytes(c.count())
+		for _, b := range bytes[:min(len(bytes), limit)] {
+			text = utf8.AppendRune(text, rune(b))
 		}
 	case textCharacters:
-		for range c.count() {
+		for n := c.count(); n > 0 && (len(text) < limit || !c.isOneText); n-- {
 			if r := c.number(); len(text) < limit {
 				text = utf8.AppendRune(text, rune(uint32(r)))
 			}

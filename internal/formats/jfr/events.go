@@ -172,7 +172,7 @@ func (d *decoder) collection(e *event) error {
 	if !known {
 		d.stackScratch = d.stackScratch[:0]
 		for _, of := range []slot{slotCause, slotName} {
-			name := d.CleanString(d.symbol(e.fields[of], e.get(of), maxNameBytes))
+			name := d.CleanString(d.wordOf(e, of))
 			d.stackScratch = append(d.stackScratch,
 				d.Frame(dictionary.Function{Name: d.Dict.Strings.Intern(cmp.Or(name, unknownMethod))}, 0, 0))
 		}

@@ -120,13 +120,19 @@ func (c *cursor) visit(of *class, read func(f *field) bool) {
 // string reads a string, which may be in the constant pool. It is cut at about limit bytes.
 func (d *decoder) string(c *cursor, f *field, limit int) string {
 	text, key := c.text(limit)
-	if key != 0 && f.of != nil {
-		if at, ok := f.of.constants.find(key); ok {
-			constant := cursor{data: d.data, pos: at, end: len(d.data)}
-			text, _ = constant.text(limit)
-		}
+	if key == 0 || f.of == nil {
+		return string(text)
 	}
-	return string(text)
+	at, ok := f.of.constants.find(key)
+	if !ok {
+		return ""
+	}
+	if last := &d.chunk.lastText; last.at != at || last.limit != limit { // others can refer to a long one, too
+		constant := cursor{data: d.data, pos: at, end: len(d.data), isOneText: true}
+		text, _ = constant.text(limit)
+		*last = decodedText{at, limit, string(text)}
+	}
+	return d.chunk.lastText.text
 }
 
 // symbol returns the string in the first field of a constant, such as that of a Symbol or a ThreadState; "" if the

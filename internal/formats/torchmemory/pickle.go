@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // A pickle is a program for a machine with a stack, which can import modules and call functions. This machine has only
@@ -59,7 +60,8 @@ type unpickler struct {
 	at    int
 	stack []any
 	memo  []any
-	kept  int   // the memory of all values
+	kept  int // the memory of all values
+	b     *events.Builder
 	err   error // the first one, after which results are 0 or nil
 }
 
@@ -72,7 +74,7 @@ var argumentBytes = map[int64]int64{
 
 // unpickle returns the value of a pickle. The builder reserves the memory of all values.
 func unpickle(b *events.Builder, data []byte) (any, error) {
-	u := unpickler{data: data}
+	u := unpickler{data: data, b: b}
 	for u.err == nil {
 		if err := b.Check(u.kept + placeBytes*(cap(u.stack)+cap(u.memo))); err != nil {
 			return nil, err
@@ -106,7 +108,7 @@ func (u *unpickler) run(op, argument int64) {
 	case 0x8a, 0x8b: // LONG1, LONG4
 		u.pushNew(long(u.bytes(argument)))
 	case 0x8c, 'X', 0x8d: // SHORT_BINUNICODE, BINUNICODE, BINUNICODE8
-		u.pushNew(string(u.bytes(argument)))
+		u.pushNew(u.text(argument))
 		u.kept += int(argument)
 	case '}', ']', ')': // EMPTY_DICT, EMPTY_LIST, EMPTY_TUPLE
 		u.collect(nil, op == '}')
@@ -168,6 +170,19 @@ func (u *unpickler) bytes(n int64) []byte {
 	}
 	u.at += int(n)
 	return u.data[u.at-int(n) : u.at]
+}
+
+// maxTextBytes is the longest string: very many frames can have one name.
+const maxTextBytes = 8 << 10
+
+// text reads a string, and cuts and repairs it.
+func (u *unpickler) text(n int64) string {
+	s := string(u.bytes(n))
+	if len(s) > maxTextBytes {
+		u.b.Stats.Truncated++
+		s = dictionary.CutUTF8(s, maxTextBytes)
+	}
+	return u.b.CleanString(s)
 }
 
 func (u *unpickler) push(value any) { u.stack = append(u.stack, value) }

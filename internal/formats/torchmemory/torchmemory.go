@@ -193,7 +193,7 @@ func (d *decoder) stack(frames *object) (dictionary.StackIndex, error) {
 		return stack, nil
 	}
 	items := frames.items
-	for len(items) > 1 && ofCapture.MatchString(nameOf(items[0])) {
+	for len(items) > 1 && isOfCapture(nameOf(items[0])) {
 		items = items[1:]
 	}
 	hasPython := slices.ContainsFunc(items, isPython)
@@ -218,20 +218,25 @@ func isPython(value any) bool {
 	return strings.HasSuffix(get[string](frame, "filename"), ".py")
 }
 
-var (
-	// ofCapture matches frames of the code that makes a stack, which is on top of all of them.
-	ofCapture = regexp.MustCompile(`unwind::unwind|CapturedTraceback::gather|gather_with_cpp`)
-	// ofInterpreter matches frames of C that run a frame of Python, which is there, too.
-	ofInterpreter = regexp.MustCompile(`^_?Py(Eval|Object|Function)_`)
-)
+// isOfCapture reports whether a frame is of the code that makes a stack, which is on top of all of them. All frames can
+// have one long name.
+func isOfCapture(name string) bool {
+	const longest = 256
+	name = name[:min(len(name), longest)]
+	return strings.Contains(name, "unwind::unwind") || strings.Contains(name, "CapturedTraceback::gather") ||
+		strings.Contains(name, "gather_with_cpp")
+}
+
+// ofInterpreter matches frames of C that run a frame of Python, which is there, too.
+var ofInterpreter = regexp.MustCompile(`^_?Py(Eval|Object|Function)_`)
 
 func (d *decoder) frame(frame *object) int32 {
 	if i, ok := d.frames[frame]; ok {
 		return i
 	}
-	f, line, typ := dictionary.Function{Name: d.b.InternString(nameOf(frame))}, int64(0), "native"
+	f, line, typ := dictionary.Function{Name: d.b.Dict.Strings.Intern(nameOf(frame))}, int64(0), "native"
 	if filename := get[string](frame, "filename"); filename != "" && filename != "??" {
-		f.Filename, line = d.b.InternString(filename), get[int64](frame, "line")
+		f.Filename, line = d.b.Dict.Strings.Intern(filename), get[int64](frame, "line")
 	}
 	if isPython(frame) {
 		typ = "cpython"

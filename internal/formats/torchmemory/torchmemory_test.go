@@ -180,6 +180,12 @@ func hostile(n int) map[string][]byte {
 	shared := key + "](}(\x8c\x06blocks](}(\x8c\x05state\x8c\x06active\x8c\x04size\x4b\x01u\x94" + strings.Repeat("h\x01",
 		n/4) + "eu\x94" +
 		strings.Repeat("h\x02", n/4) + "es."
+	// A stack of many frames, all the same one or of one name, which is long.
+	const frames = key + "](}(\x8c\x06frames]("
+	long := func(end string) string {
+		name := strings.Repeat("ä", n/8) + end
+		return "X" + string(binary.LittleEndian.AppendUint32(nil, uint32(len(name)))) + name
+	}
 	bomb := "]\x94" + strings.Repeat("](h\x00h\x00e\x94", n/8)
 	return map[string][]byte{
 		"lists":  []byte("\x80\x04(" + strings.Repeat("]", n) + "l."),
@@ -189,7 +195,11 @@ func hostile(n int) map[string][]byte {
 		"memo bomb": []byte(key + bomb + "s."), "marks": []byte("\x80\x04" + strings.Repeat("(", n) + "."),
 		"texts":   []byte("\x80\x04" + strings.Repeat("\x8c\x00", n/2) + "."),
 		"numbers": []byte("\x80\x04" + strings.Repeat("J\xff\xff\xff\xff", n/5) + "."),
-		"keys":    []byte(key + "](}(" + strings.Repeat("NN", n/4) + "u" + "es."),
+		"frames of the capture": []byte(frames + "}(\x8c\x04name" + long("gather_with_cpp") + "u\x94" +
+			strings.Repeat("h\x01", n/4) + "eues."),
+		"frames of one name": []byte(key + "](}(\x8c\x06frames\x94](}\x8c\x04name\x94" + long("") + "\x94seu" +
+			strings.Repeat("}(h\x01]("+strings.Repeat("}h\x02h\x03s", 1000)+"eu", n/10_000) + "es."),
+		"keys": []byte(key + "](}(" + strings.Repeat("NN", n/4) + "u" + "es."),
 	}
 }
 

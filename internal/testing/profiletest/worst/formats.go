@@ -117,6 +117,20 @@ var Firefox = Inputs{
 			[]byte(`],"prefix":[null`), numbers(6*n), []byte(`]},"samples":{"timeDeltas":[1`), bytes.Repeat([]byte(",1"), n),
 			[]byte(`],"stack":[0`), numbers(6*n), []byte("]}}]}"))
 	},
+	"frames with one long text": func(size int) []byte {
+		return join([]byte(`{"threads":[{"stringTable":["`), bytes.Repeat([]byte("ä("), size/6), same(
+			`"],"frameTable":{"schema":{"location":0},"data":[[0]`, ",[0]", `]}`)(size/4), around(
+			`,"stackTable":{"schema":{"prefix":0,"frame":1},"data":[[null,0]`, `]},"samples":{"stack":[0]}}]}`,
+			func(i int) string { return fmt.Sprintf(",[null,%d]", i) })(size/2))
+	},
+	"frames with one long name": func(size int) []byte {
+		name := strings.Repeat("ä", size/8)
+		return join(fmt.Appendf(nil, `{"libs":[{"path":"%s"}],"threads":[{"stringArray":["%s"],"resourceTable":{"lib":[0]},`+
+			`"funcTable":{"name":[0],"fileName":[0],"resource":[0]}`, name, name), same(
+			`,"frameTable":{"func":[0`, ",0", `]}`)(size/8), around(
+			`,"stackTable":{"frame":[0`, `]},"samples":{"stack":[0]}}]}`,
+			func(i int) string { return fmt.Sprintf(",%d", i) })(size/4))
+	},
 	"circle": same(
 		`{"threads":[{"frameTable":{"func":[0]},"stackTable":{"frame":[0,0],"prefix":[1,0]},"samples":{"stack":[0`, ",1",
 		`]}}]}`),

@@ -4,6 +4,7 @@
 package worst
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -66,6 +67,8 @@ func (w *JFRWriter) Pool(class string, n int) *JFRWriter {
 func (w *JFRWriter) Entry(values ...any) *JFRWriter {
 	for _, v := range values {
 		switch v := v.(type) {
+		case []byte: // as it is
+			w.pools = append(w.pools, v...)
 		case int:
 			w.pools = jfrNumbers(w.pools, uint64(v))
 		case string:
@@ -260,6 +263,32 @@ var JFR = Inputs{
 		}
 		return w.Bytes()
 	},
+	"threads with one long name": func(size int) []byte {
+		return sharedNames(size, "java.lang.Thread", 1, []byte{0}, 0)
+	},
+	"states with one long name": func(size int) []byte { return sharedNames(size, "jdk.types.ThreadState") },
+	"methods with one long name": func(size int) []byte {
+		w, n := NewJFR().Pool("java.lang.String", 1).Entry(1, latin1(size/2)), size/16
+		w.Pool("jdk.types.Symbol", 2).Entry(1, constant, 2, "short").Pool("java.lang.Class", 1).Entry(1, 1)
+		w.Pool("jdk.types.Method", n)
+		for i := range n {
+			w.Entry(i, 1, 2)
+		}
+		w.Pool("jdk.types.StackTrace", 1).Entry(1, 0, n)
+		for i := range n {
+			w.Entry(i, 1)
+		}
+		return w.Event("jdk.ExecutionSample", 1, 1, 1, 0, 0).Bytes()
+	},
+	"collectors and causes with one long name": func(size int) []byte {
+		w := NewJFR("jdk.types.GCName name:java.lang.String", "jdk.types.GCCause cause:java.lang.String",
+			"jdk.GarbageCollection startTime:long name:jdk.types.GCName* cause:jdk.types.GCCause*")
+		w.Pool("jdk.types.GCName", 1).Entry(1, latin1(size/2))
+		for i := 0; len(w.events) < size/2; i++ {
+			w.Event("jdk.GarbageCollection", 1, 1, uint64(i))
+		}
+		return w.Bytes()
+	},
 	"empty pools of many fields": func(size int) []byte {
 		var wide strings.Builder
 		wide.WriteString("Wide")
@@ -304,6 +333,28 @@ var JFR = Inputs{
 		w.pools = append(w.pools, 4, 1, 'x')
 	}),
 	"spans of a context": manyJFR(func(w *JFRWriter, i int) { w.Event("jdk.ExecutionSample", 1, 1, 1, 7, uint64(i)) }),
+}
+
+// constant is a string that is the first one in the pool of strings.
+var constant = []byte{2, 1}
+
+// latin1 is a string of n bytes that becomes one of two times as many.
+func latin1(n int) []byte {
+	return append(jfrNumbers([]byte{5}, uint64(n)), bytes.Repeat([]byte{0xe4}, n)...)
+}
+
+// sharedNames are constants of a class whose name is one long string, each in an event of its own.
+func sharedNames(size int, class string, rest ...any) []byte {
+	w, n := NewJFR(), size/32
+	w.classes[w.class("jdk.ExecutionSample")] += " state:jdk.types.ThreadState*"
+	w.Pool("java.lang.String", 1).Entry(1, latin1(size/2)).Pool(class, n)
+	for i := range n {
+		w.Entry(i, constant).Entry(rest...)
+	}
+	for i := range n {
+		w.Event("jdk.ExecutionSample", 1, uint64(i), 0, 0, 0, uint64(i))
+	}
+	return w.Bytes()
 }
 
 // poolsWithinPools are pools of which each has a string that holds all those behind it.
