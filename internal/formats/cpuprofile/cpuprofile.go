@@ -32,8 +32,9 @@ const (
 // The errors for JSON without a profile.
 var (
 	ErrNotProfile = errors.New("there is no V8 CPU profile in the JSON")
-	ErrNoSamples  = errors.New("the trace events have no CPU profile; record with the category disabled-by-default-v8.cpu_profiler, " +
-		"as the Performance panel of DevTools does")
+	ErrNoSamples  = errors.New("the trace events have no CPU profile of V8: record with the category " +
+		"disabled-by-default-v8.cpu_profiler, as the Performance panel of DevTools does; " +
+		"open other traces in speedscope, and export them from there (py-spy: --format speedscope)")
 	errDeep = errors.New("the tree of calls is too deep")
 )
 

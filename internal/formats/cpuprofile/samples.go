@@ -48,6 +48,11 @@ func (p *profile) order() (w window) {
 	slices.SortStableFunc(p.chunks, func(a, b chunk) int { return cmp.Compare(a.at, b.at) })
 	if len(p.chunks) > 0 && len(p.chunks[0].timestamps) > 0 { // a profile of old, whose start and end are in seconds
 		p.start, p.end = p.chunks[0].timestamps[0], 0
+	} else if len(p.chunks) > 0 && p.start == 0 && p.chunks[0].at > 0 {
+		p.start = p.chunks[0].at // of an event that was written after its last sample
+		for _, delta := range p.chunks[0].deltas {
+			p.start -= delta
+		}
 	}
 	w.earliest, w.latest = p.start, max(p.start, p.end)
 	for _, at := range p.samples() {
@@ -75,6 +80,7 @@ func (w *window) period(start float64) int64 {
 
 // addProfiles adds the samples of all profiles, whose clocks are the same one.
 func (d *decoder) addProfiles() error {
+	d.leaveOutRests()
 	scope := d.b.NewScope()
 	first, last := math.Inf(1), math.Inf(-1)
 	windows := make([]window, len(d.profiles))
@@ -105,6 +111,19 @@ func (d *decoder) addProfiles() error {
 	}
 	d.b.SetClock()
 	return nil
+}
+
+// leaveOutRests removes profiles without nodes: a trace can begin within a profile.
+func (d *decoder) leaveOutRests() {
+	d.profiles = slices.DeleteFunc(d.profiles, func(p *profile) bool {
+		if len(p.nodes) > 0 {
+			return false
+		}
+		for i := range p.chunks {
+			d.b.Stats.Dropped += len(p.chunks[i].samples)
+		}
+		return true
+	})
 }
 
 // begin returns the Unix time, in nanoseconds, of the first moment, or 0 if it is unknown.

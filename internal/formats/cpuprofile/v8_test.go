@@ -151,6 +151,31 @@ func TestUnfinishedTraceEvents(t *testing.T) {
 	}
 }
 
+// A trace whose buffer went round begins within profiles. Samples of nodes that it still has keep their times; a profile
+// of which it has no node is left out, and makes no profile longer.
+func TestTraceEventsWithoutTheirBeginning(t *testing.T) {
+	node := `{"id":9,"callFrame":{"functionName":"late"}}`
+	for name, tc := range map[string]struct {
+		events string
+		want   events.Stats
+		begin  int64 // microseconds before the end
+	}{
+		"no nodes": {chunkEvent(900, "3,3", "10,10", "") + "," + strings.ReplaceAll(profileEvent+","+
+			chunkEvent(5040, "9,9", "10,20", node), "0x2", "0x3"), events.Stats{Events: 2, Dropped: 2, GuessedClock: true}, 30},
+		"no start": {chunkEvent(5040, "3,9", "10,20", node) + "," + chunkEvent(5080, "9", "40", ""),
+			events.Stats{Events: 2, Dropped: 1, GuessedClock: true}, 70},
+	} {
+		pd, stats, err := Decode([]byte("["+tc.events+"]"), events.Options{Anchor: guess})
+		require.NoError(t, err, name)
+		require.NoError(t, profiletest.Check(pd), name)
+		assert.Equal(t, tc.want, stats, name)
+		require.Equal(t, 1, pd.ProfileCount(), name)
+		p := profiletest.ProfileAt(pd, 0)
+		assert.Equal(t, ended.UnixNano()-1000*tc.begin, int64(p.Time()), name)
+		assert.Equal(t, 1000*tc.begin+1, int64(p.DurationNano()), name)
+	}
+}
+
 // The bytes of a heap profile are those of the functions that allocated them.
 func TestHeapProfile(t *testing.T) {
 	text := `{"head":{"callFrame":{"functionName":"(root)","lineNumber":-1,"columnNumber":-1},"selfSize":10,"id":1,"children":[
