@@ -189,7 +189,7 @@ func sniffLines(head []byte, isTruncated bool) Format {
 	if calls > 0 {
 		stacks += others
 	}
-	if lines == 0 && !isLong || 2*stacks < lines || calls == 0 && stacks < lines {
+	if lines == 0 && (!isLong || signature.IsDocument(head)) || 2*stacks < lines || calls == 0 && stacks < lines {
 		return Unknown
 	}
 	switch signature.TextKind(head) {

@@ -109,8 +109,13 @@ func TestSniffTexts(t *testing.T) {
 		"goroutine 1 [running]:\nmain.main()\n":                                                        formats.Unknown,
 		"perl  123 4711.123456:     250000 cpu-clock:u: ":                                              formats.PerfScript,
 		"my prog 12/14 [003] 99.000001: sched:sched_switch: prev\n\tffff sym+0x1 (/bin/x)\n":           formats.PerfScript,
-		"\x7fELF\x02\x01\x01":                                                                          formats.Unknown,
-		"\xff\xff\xff\xff":                                                                             formats.Unknown,
+		"worker 1-T14     12/14     1714979289.250000000:    swipr\n\t    7f10 out+0x3 (/bin/x)\n":     formats.PerfScript,
+		"worker 3 2.5: done\nworker 4 2.6: done\n":                                                     formats.Unknown,
+		`{"error":"` + strings.Repeat("broken; ", 2000) + `"}`:                                         formats.Unknown,
+		"<!DOCTYPE html><style>" + strings.Repeat("a{color:red;}", 1000):                               formats.Unknown,
+		"<module>;" + deep:    formats.Folded,
+		"\x7fELF\x02\x01\x01": formats.Unknown,
+		"\xff\xff\xff\xff":    formats.Unknown,
 	} {
 		assert.Equal(t, want, formats.Sniff([]byte(text)), "%.60q", text)
 	}

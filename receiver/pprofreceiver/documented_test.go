@@ -65,6 +65,9 @@ func TestDocumentedTexts(t *testing.T) {
 				{body: "rails;worker 3 1200\nrails;main 7\n", says: "sample 1200\n        \"worker 3\""},
 				{body: "rails;worker 3 1200\nrails;worker 4 1300\n", says: "sample 1200\n        \"worker 3\""},
 			},
+			"`main<7f1>;work<7f2> 1687841528000000000` on all lines, as Swift Profile Recorder writes them": {
+				{body: "main<7f1>;work<7f2> 1687841528000000000\nmain<7f1>;work<7f2> 1687841529000000000\n",
+					says: "sample 1@1687841528000000000 1@1687841529000000000\n        work"}},
 			"`main;work 31 56` on all lines": {
 				{body: "main;work 31 56\nmain;idle 2 5\n", says: "difffolded.pl", refused: true},
 				{body: "main;worker 3; 1200\nmain;worker 4; 7\n", says: "sample 1200\n        \"worker 3\""},

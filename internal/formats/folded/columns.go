@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,8 @@ var (
 type columns struct {
 	// timestamps means that a value is followed by a timestamp on the lines that have no attributes.
 	timestamps bool
+	// isTimed means that the values are times themselves, each of one sample, as Swift's profiler writes them.
+	isTimed bool
 	// sampleType, unit and scale are those that Austin writes in a comment, if it did. scale is 1 or what values are
 	// multiplied by.
 	sampleType, unit string
@@ -48,6 +51,8 @@ func (c *columns) readMode(comment string) {
 // line are.
 type survey struct {
 	lines, pairs, timestamps, metrics int
+	// times are the values that are a Unix time in nanoseconds, behind frames with addresses.
+	times int
 	// digits, first and last describe the timestamps.
 	digits      int
 	first, last uint64
@@ -64,6 +69,9 @@ const (
 	maxSpan = 366 * 24 * 3600 * 1e9
 )
 
+// addressed matches a stack whose leaf has its address, as Swift's profiler writes it: work<7f3c1c0a>.
+var addressed = regexp.MustCompile(`<[0-9a-f]+>$`)
+
 func (s *survey) add(line string) {
 	rest, last := events.CutLast(line)
 	before, middle := events.CutLast(rest)
@@ -75,6 +83,9 @@ func (s *survey) add(line string) {
 	s.lines++
 	if isMetrics(last) {
 		s.metrics++
+	}
+	if timestampOf(last) != 0 && len(last) == len("1687841528000000000") && addressed.MatchString(rest) {
+		s.times++
 	}
 	if _, ok := parseValue(middle); !ok || before == "" || len(middle) > 1 && middle[0] == '0' && middle[1] != '.' {
 		return
@@ -104,6 +115,8 @@ func (s *survey) columns(isTime bool) (c columns, err error) {
 	case s.lines == 0:
 	case s.timestamps == s.lines && s.last-s.first <= maxSpan && (s.lines > 1 || !isTime):
 		c.timestamps = true
+	case s.times == s.lines:
+		c.isTimed = true
 	case s.pairs == s.lines && s.lines > 1 && !s.isRepeated:
 		return c, ErrDifference
 	case 2*s.metrics > s.lines:

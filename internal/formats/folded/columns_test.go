@@ -44,6 +44,8 @@ func TestColumns(t *testing.T) {
 		"versions in names":            {text: "python3.11 12\njava 1.8 7\n", want: "12 python3.11, 7 java 1.8"},
 		"names of classes":             {text: "#<Class:Cart>;add 3\n# a;b 4\n#\n", want: "3 add;#<Class:Cart>"},
 		"a byte order mark":            {text: "\xef\xbb\xbfmain;work 12\nmain;idle 8\n", want: "12 work;main, 8 idle;main"},
+		"Swift's profiler": {text: "a<10>;b<20> 1795810000000000000\na<10>;b<20> 1795810000010000000\n",
+			want: "2 b;a"},
 		"Austin, wall": {text: "# austin: 3.6.0\n# interval: 100\n# mode: wall\n\nP1;T0:1;a.py:main:3 1000\n",
 			want: "1000000 a.py:main:3;T0:1;P1"},
 		"Austin, memory": {text: "# mode: memory\nP1;T1;a.py:main:3 1024\n", want: "1024 a.py:main:3;T1;P1"},

@@ -156,6 +156,9 @@ func (c *columns) split(line string) (stack string, r record, ok bool) {
 	if _, _, isAttributed := splitAttributed(rest); isAttributed { // the last number is not a time
 		return "", record{}, false
 	}
+	if c.isTimed {
+		return rest, record{value: value{whole: 1}, timestamp: timestampOf(last)}, rest != ""
+	}
 	if c.timestamps {
 		r.timestamp = timestampOf(last)
 		rest, last = events.CutLast(rest)
@@ -250,7 +253,10 @@ func (d *decoder) stackOf(stack string) dictionary.StackIndex {
 		if d.Check(indexBytes*len(d.stack)+d.scratchBytes()) != nil {
 			return 0
 		}
-		if frame = strings.TrimSpace(frame); frame != "" {
+		if frame = strings.TrimSpace(frame); d.columns.isTimed {
+			frame = addressed.ReplaceAllLiteralString(frame, "") // another one in each process
+		}
+		if frame != "" {
 			d.stack = append(d.stack, d.frame(d.Dict.Strings.Intern(d.CleanString(frame))))
 		}
 	}

@@ -39,7 +39,11 @@ func (l *layout) parseFrame(s string) (f frame, ok bool) {
 			f.file = cutOffset(f.file)
 		}
 	}
-	if symbol = cutOffset(symbol); symbol != unknownName {
+	symbol = cutOffset(symbol)
+	if outer, isInlined := strings.CutSuffix(symbol, " [inlined]"); isInlined { // by Swift's profiler
+		f.isInlined, symbol = true, outer
+	}
+	if symbol != unknownName {
 		f.symbol = symbol
 	}
 	if f.file == unknownName {

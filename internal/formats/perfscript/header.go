@@ -263,7 +263,7 @@ func isEvent(word string) bool {
 }
 
 // parseAfter reads period event: and returns what else perf prints on the line. Only if nothing else is on it, the
-// event may be missing.
+// event or its colon may be missing.
 func (h *header) parseAfter(s string) (rest string, ok bool) {
 	word, rest := cutFirst(strings.TrimLeft(s, blanks))
 	if n, err := strconv.ParseInt(word, 10, 64); err == nil {
@@ -277,7 +277,8 @@ func (h *header) parseAfter(s string) (rest string, ok bool) {
 		word, rest = word+" "+number, after
 	}
 	if !isEvent(word) {
-		return "", false
+		h.event = word // Swift's profiler writes no colon
+		return "", rest == ""
 	}
 	event := strings.TrimSuffix(word, ":")
 	if at := strings.LastIndexByte(event, ':'); at > 0 && strings.Trim(event[at+1:], "ukhHGIpPSDWe") == "" {

@@ -90,7 +90,7 @@ func (s *survey) addOther(line string) {
 	frameAt := inlineFrame(line)
 	fields, kind := line[:frameAt], &s.timed
 	h, isHeader := parseAny(fields, (*layout).parseTimed)
-	if isHeader && h.event != "" {
+	if isHeader && h.event != "" && strings.Contains(fields, h.event+":") {
 		s.events++
 	}
 	if !isHeader {

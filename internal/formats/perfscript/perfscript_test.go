@@ -54,6 +54,9 @@ func TestLines(t *testing.T) {
 		"C++": {
 			"sh 14 9.5: 1 cycles:\n\t10 std::map<int, (anonymous namespace)::x>::at(int)+0x3 (/bin/x)\n",
 			"std::map<int, (anonymous namespace)::x>::at(int)"},
+		"Swift's profiler": {"worker 1-T14     12/14     1714979289.250000000:    swipr\n\t    10 in [inlined]+0x3 (/bin/x)\n\t    10 out+0x3 (/bin/x)\n\n",
+			"profile swipr in count\n      time 1714979289250000000 ns\n      duration 1 ns\n" +
+				"      sample 1@1714979289250000000 {thread.id=14, thread.name=\"worker 1-T14\"}\n        in; out at 0x10 in [/bin/x"},
 		"source lines": {"sh 14 9.5: 1 cycles:\n\t10 a+0x3 (/bin/x)\n  file.c:12\n\t20 main (/bin/x)\n\n",
 			"main at 0x20"},
 		"no empty line": {"sh 14 9.5: 1 cycles:\n\t10 a (x)\nsh 14 9.6: 1 cycles:\n\t10 a (x)\n",

@@ -59,8 +59,12 @@ var documents = map[string]document{
 		"(take a sampling heap profile: node --heap-prof, or Allocation sampling in DevTools)"}},
 	"schema": {Signature{Name: "an execution trace of PyTorch, which has no times (send what its profiler exports)"},
 		regexp.MustCompile(`"start_ts"\s*:`)},
-	"gc_samples":  {Signature: stackprof},
-	"flamebearer": {Signature: Signature{Name: "Pyroscope's JSON for flame graphs (export pprof or collapsed stacks)"}},
+	"gc_samples": {Signature: stackprof},
+	"recording":  {Signature{Name: "a recording of Safari" + withSpeedscope}, regexp.MustCompile(`"instrumentTypes"`)},
+	"dhatFileVersion": {Signature: Signature{
+		Name: "a heap profile of DHAT (open it in profiler.firefox.com, and save it from there)"}},
+	"linux-perf-json-version": {Signature: Signature{Name: "the JSON of perf data convert (send what perf script prints)"}},
+	"flamebearer":             {Signature: Signature{Name: "Pyroscope's JSON for flame graphs (export pprof or collapsed stacks)"}},
 	"root_frame": {
 		Signature: Signature{Name: "a session of pyinstrument (convert it with: pyinstrument -r speedscope --load FILE)"}},
 }

@@ -14,6 +14,10 @@ import (
 	"io"
 	"regexp"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
 // HeadBytes is how much of a text is read.
@@ -34,6 +38,7 @@ type Signature struct {
 const (
 	withPprof      = " (convert it with: pprof -proto -output=out.pb.gz PROGRAM FILE)"
 	withSpeedscope = " (open it in speedscope, and export it from there)"
+	toGzip         = " (send it plain, or compressed by gzip, zstd or lz4)"
 )
 
 var stackprof = Signature{Name: "a dump of stackprof (convert it with: stackprof --stackcollapse FILE > out.folded)"}
@@ -42,6 +47,13 @@ var signatures = []Signature{
 	{prefix: "\x1f\x8b", Format: "gzip", Name: "compressed by gzip"},
 	{prefix: "\x28\xb5\x2f\xfd", Format: "zstd", Name: "compressed by zstd"},
 	{prefix: "\x04\x22\x4d\x18", Format: "lz4", Name: "compressed by lz4"},
+	{prefix: "BZh", pattern: regexp.MustCompile(`^BZh[1-9]1AY&SY`), Name: "bytes compressed by bzip2" + toGzip},
+	{prefix: "\xfd7zXZ\x00", Name: "bytes compressed by xz" + toGzip},
+	{prefix: "\x02\x21\x4c\x18", Name: "bytes compressed by lz4 -l" + toGzip},
+	{prefix: "\xff\x06\x00\x00sNaPpY", Name: "bytes compressed by snappy" + toGzip},
+	{prefix: "x\x01", Name: "bytes compressed by zlib" + toGzip},
+	{prefix: "x\x9c", Name: "bytes compressed by zlib" + toGzip},
+	{prefix: "x\xda", Name: "bytes compressed by zlib" + toGzip},
 	{prefix: "FLR\x00", Format: "jfr", Name: "a Java Flight Recorder file"},
 	{prefix: "go 1.", Format: "go_trace",
 		Name: "a Go execution trace (fetch a pprof from /debug/pprof/profile, not /debug/pprof/trace)"},
@@ -65,6 +77,7 @@ var signatures = []Signature{
 	{prefix: "--- contention", Name: "a text dump of a contention profile (ask without debug=1)"},
 	{prefix: "--- mutex:", Name: "a text dump of a mutex profile (ask without debug=1)"},
 	{prefix: "--- threadz", Name: "a text dump of threads"},
+	{prefix: "--- Execution profile", Name: "a report of async-profiler (record with: -o jfr)"},
 	{prefix: "--- ", pattern: regexp.MustCompile(`^--- [A-Za-z]`), Name: "a legacy text profile"},
 
 	// The kernel's perf.
@@ -89,6 +102,9 @@ var signatures = []Signature{
 		Name: "a heap dump of Java, which has objects and no stacks (record with Flight Recorder)"},
 	{prefix: "gmon", pattern: regexp.MustCompile(`^gmon[\x00-\x09]`),
 		Name: "a gmon.out of gprof, which has no stacks (sample with perf)"},
+	{pattern: regexp.MustCompile(`(?m)^@\S*\[\n +\S`),
+		Name: "a map of bpftrace (convert it with: stackcollapse-bpftrace.pl FILE > out.folded)"},
+	{prefix: "v8-version,", Name: "a log of V8 (record with node --cpu-prof)"},
 	{prefix: "Analysis of sampling ",
 		Name: "a report of macOS's sample (convert it with: stackcollapse-sample.awk FILE > out.folded)"},
 	{prefix: utf16LittleEndian, Name: UTF16},
@@ -136,6 +152,9 @@ func Of(data []byte) (Signature, bool) {
 	if isPerfProto(data) {
 		return Signature{
 			Name: "a perf.data file as protobuf (convert the perf.data with: perf_to_profile, or send what perf script prints)"}, true
+	}
+	if isPerfetto(data) {
+		return Signature{Name: "a trace of Perfetto (convert it with: traceconv profile FILE)"}, true
 	}
 	if isPickle(data) {
 		if bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("device_traces")) {
@@ -241,6 +260,11 @@ func TextKind(head []byte) string {
 	}
 }
 
+var markup = regexp.MustCompile(`(?i)^<(!doctype|html|\?xml|svg)\b`)
+
+// IsDocument reports whether a text is certainly JSON, HTML or XML.
+func IsDocument(head []byte) bool { return len(head) > 0 && (isJSON(head) || markup.Match(head)) }
+
 // isJSON reports whether a text begins with an object or an array.
 func isJSON(head []byte) bool {
 	if head[0] != '{' && head[0] != '[' {
@@ -298,6 +322,22 @@ func isPerfProto(data []byte) bool {
 		data = data[:min(uint64(len(data)), length)] // else a pprof whose first sample type is empty looks like it
 	}
 	return len(data) > 3 && data[0] == isType && data[1] < 0x80 && data[2] == isSize
+}
+
+// isPerfetto recognizes a trace of Perfetto: its first field is a packet, which has the number of its writer in field
+// 10. The messages in the first field of other formats have three fields.
+func isPerfetto(data []byte) bool {
+	const packet, sequence = 1, 10
+	trace := wire.New(data)
+	if !trace.Next() || trace.Number != packet || trace.Wire != protowire.BytesType {
+		return false
+	}
+	for r := wire.New(trace.Content); r.Next(); {
+		if r.Number == sequence && r.Wire == protowire.VarintType {
+			return true
+		}
+	}
+	return false
 }
 
 // isPythonProfile recognizes a dictionary of Python's marshal, perhaps with the flag of references, whose first key is

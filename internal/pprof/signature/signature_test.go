@@ -51,6 +51,18 @@ func TestDescribe(t *testing.T) {
 		"\xff\xfem\x00;\x00a\x00":                                                                                    signature.UTF16,
 		"\xfe\xff\x00m\x00;\x00a":                                                                                    signature.UTF16,
 		"MOJ\x03":                                                                                                    "Austin's binary format (record without -b, or convert it with mojo2austin)",
+		"BZh91AY&SY\xd1\x82":                                                                                         "bytes compressed by bzip2 (send it plain, or compressed by gzip, zstd or lz4)",
+		"\xfd7zXZ\x00\x00":                                                                                           "bytes compressed by xz (send it plain, or compressed by gzip, zstd or lz4)",
+		"\x02\x21\x4c\x18\x15":                                                                                       "bytes compressed by lz4 -l (send it plain, or compressed by gzip, zstd or lz4)",
+		"x\x9cK\xb4":                                                                                                 "bytes compressed by zlib (send it plain, or compressed by gzip, zstd or lz4)",
+		"\n\x0a\x40\x05\x50\x01\x32\x04\x0a\x02ab":                                                                   "a trace of Perfetto (convert it with: traceconv profile FILE)",
+		`{"version":1,"recording":{"displayName":"a;b","instrumentTypes":["x"]}}`:                                    "a recording of Safari (open it in speedscope, and export it from there)",
+		"{\"dhatFileVersion\":2\n,\"mode\":\"heap\"":                                                                 "a heap profile of DHAT (open it in profiler.firefox.com, and save it from there)",
+		"{\n\t\"linux-perf-json-version\": 1,":                                                                       "the JSON of perf data convert (send what perf script prints)",
+		"Attaching 1 probe...\n\n@[\n    schedule+3\n    main+4\n]: 12\n":                                            "a map of bpftrace (convert it with: stackcollapse-bpftrace.pl FILE > out.folded)",
+		"@samples[\n    main+4\n, 1, zsh]: 12\n":                                                                     "a map of bpftrace (convert it with: stackcollapse-bpftrace.pl FILE > out.folded)",
+		"--- Execution profile ---\nTotal samples : 100\n":                                                           "a report of async-profiler (record with: -o jfr)",
+		"v8-version,11,3,244,8,-node.19,0\n":                                                                         "a log of V8 (record with node --cpu-prof)",
 		"PK\x03\x04":                                                                                                 "a zip archive",
 	} {
 		assert.Equal(t, want, signature.Describe([]byte(text)), "%q", text)
