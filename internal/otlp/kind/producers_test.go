@@ -59,6 +59,11 @@ var producers = map[string]struct {
 	"Java by async-profiler": {
 		"alloc_in_new_tlab_objects/count alloc_in_new_tlab_bytes/bytes alloc_outside_tlab_objects/count alloc_outside_tlab_bytes/bytes", "", false, Memory, "dddd"},
 	"Java: live objects":    {"live/count", "", true, Memory, "g"},
+	"async-profiler: cpu":   {"perf_events/count perf_events/ns", "perf_events/ns", true, ProcessCPU, "dd"},
+	"async-profiler: alloc": {"object_sampler/count object_sampler/bytes", "object_sampler/bytes", true, Memory, "dd"},
+	"async-profiler: locks": {"lock_tracer/count lock_tracer/ns", "lock_tracer/ns", true, Mutex, "dd"},
+	"Julia: CPU":            {"events/count", "cpu/nanoseconds", false, ProcessCPU, "d"},
+	"Julia: allocations":    {"allocs/count size/bytes", "heap/bytes", false, Memory, "dd"},
 	"Google's agents":       {"sample/count CPU/nanoseconds", "CPU/nanoseconds", true, ProcessCPU, "dd"},
 	"Google's agents: wall": {"sample/count WALL/nanoseconds", "WALL/nanoseconds", true, Wall, "dd"},
 	"JAX: memory":           {"allocations/count space/bytes", "", false, Memory, "gg"},

@@ -23,23 +23,25 @@ var knownTypes = func() map[string]knownType {
 		names string
 	}{
 		// Time on a processor, and samples of what was running: Go, Java, eBPF, perf, Datadog (cpu-time), Google's agents
-		// (CPU).
-		{knownType{Delta, ProcessCPU}, `cpu cpu_time cpu_samples cpu_sample on_cpu itimer ctimer task_clock cpu_clock`},
+		// (CPU). async-profiler's OTLP names its engines: perf_events, alloc_tracer.
+		{knownType{Delta, ProcessCPU}, `cpu cpu_time cpu_samples cpu_sample on_cpu itimer ctimer task_clock cpu_clock perf_events`},
 		// What these are samples of is the period type's to say.
 		{knownType{Delta, ""}, `samples sample`},
 		// fgprof calls it time.
-		{knownType{Delta, Wall}, `wall wall_time wall_samples wallclock time`},
+		{knownType{Delta, Wall}, `wall wall_time wall_samples wallclock time j9_wall`},
 		{knownType{Delta, OffCPU}, `off_cpu events`},
 
 		// Go counts from the start of the process (heap, block, mutex).
 		{knownType{Cumulative, Memory}, `alloc_objects alloc_space`},
 		{knownType{Cumulative, Mutex}, `contentions delay`},
-		// Everybody else reports what was allocated since the last profile: Java, Datadog, .NET, Splunk, OpenTelemetry.
+		// Everybody else reports what was allocated since the last profile: Java, Datadog, .NET, Splunk, Julia (allocs,
+		// size), OpenTelemetry.
 		{knownType{Delta, Memory}, `allocated_objects allocated_space alloc_samples alloc_samples_unscaled alloc_size alloc_bytes
 			alloc_in_new_tlab_objects alloc_in_new_tlab_bytes alloc_outside_tlab_objects alloc_outside_tlab_bytes
-			alloc_sample_objects alloc_sample_bytes malloc_objects malloc_bytes`},
+			alloc_sample_objects alloc_sample_bytes malloc_objects malloc_bytes
+			alloc_tracer object_sampler malloc_tracer allocs size`},
 		{knownType{Delta, Block}, `block`},
-		{knownType{Delta, Mutex}, `mutex lock_count lock_time lock_acquire lock_acquire_wait lock_release lock_release_hold`},
+		{knownType{Delta, Mutex}, `mutex lock_count lock_time lock_acquire lock_acquire_wait lock_release lock_release_hold lock_tracer native_lock_tracer`},
 		// Datadog's: exceptions, requests, files, sockets, processors of graphics. Ours: collections of garbage.
 		{knownType{Delta, ""}, `exception exceptions exception_samples timeline request_time
 			file_io_read_size file_io_read_size_samples file_io_read_time file_io_read_time_samples

@@ -72,15 +72,19 @@ func (d *Declared) known() (Values, bool) {
 	return Gauge, strings.HasPrefix(name, "inuse") || strings.HasPrefix(name, "live_")
 }
 
-// timeUnits are the units of time.
-var timeUnits = map[string]bool{
-	"nanoseconds": true, "nanosecond": true, "ns": true, "microseconds": true, "microsecond": true, "us": true,
-	"milliseconds": true, "millisecond": true, "ms": true, "seconds": true, "second": true, "s": true,
-	"minutes": true, "minute": true, "min": true, "hours": true, "hour": true, "h": true,
+// nanosPer are the nanoseconds of the units of time.
+var nanosPer = map[string]int64{
+	"nanoseconds": 1, "nanosecond": 1, "ns": 1,
+	"microseconds": 1e3, "microsecond": 1e3, "us": 1e3, "µs": 1e3, "\u03bcs": 1e3,
+	"milliseconds": 1e6, "millisecond": 1e6, "ms": 1e6, "seconds": 1e9, "second": 1e9, "s": 1e9,
+	"minutes": 60e9, "minute": 60e9, "min": 60e9, "hours": 3600e9, "hour": 3600e9, "h": 3600e9,
 }
 
+// NanosPer returns the nanoseconds of a unit of time, 0 for another unit.
+func NanosPer(unit string) int64 { return nanosPer[unit] }
+
 // IsTime reports whether a unit is one of time.
-func IsTime(unit string) bool { return timeUnits[unit] }
+func IsTime(unit string) bool { return NanosPer(unit) > 0 }
 
 // Temporality is what somebody states about the values of a whole profile: delta, gauge or cumulative, or empty.
 type Temporality string

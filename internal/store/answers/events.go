@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -79,7 +80,7 @@ func (s *Querier) Events(ctx context.Context, sel model.Selection, limit int) (*
 			return err
 		}
 		typ := selected.Types[samples.Type]
-		unit := TimeUnit(typ.Unit)
+		unit := kind.NanosPer(typ.Unit)
 		for i, end := range samples.Times {
 			start := end - durationOf(samples.Values[i], unit)
 			if end < sel.From || sel.Until != 0 && start >= sel.Until {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -69,7 +70,7 @@ func (s *Querier) HeatMap(ctx context.Context, sel model.Selection, columns, row
 		return nil, err
 	}
 	b := newBins(h.From, second/int64(rowsOfSecond), h.Columns*h.Seconds*rowsOfSecond)
-	scale := TimeUnit(h.Type.Unit)
+	scale := kind.NanosPer(h.Type.Unit)
 	err = selected.Read(func(samples *Samples) error {
 		for i, end := range samples.Times {
 			value := samples.Values[i]
@@ -92,22 +93,6 @@ func (h *HeatMap) addUp(sums []float64) {
 	for i, value := range sums {
 		second := i / h.Rows
 		h.Cells[second/h.Seconds*h.Rows+i%h.Rows] += value
-	}
-}
-
-// TimeUnit returns the nanoseconds of a unit of time, 0 for another unit.
-func TimeUnit(unit string) int64 {
-	switch unit {
-	case "nanoseconds", "ns":
-		return 1
-	case "microseconds", "us", "µs":
-		return 1e3
-	case "milliseconds", "ms":
-		return 1e6
-	case "seconds", "s":
-		return 1e9
-	default:
-		return 0
 	}
 }
 

@@ -237,7 +237,7 @@ func (s *scan) wants(start, end, total int64, unit string) bool {
 	if s.only != nil {
 		return end >= s.query.From
 	}
-	return s.reaches(start, end) && (s.query.Before == 0 || start-durationOf(total, TimeUnit(unit)) < s.query.Before)
+	return s.reaches(start, end) && (s.query.Before == 0 || start-durationOf(total, kind.NanosPer(unit)) < s.query.Before)
 }
 
 // rowsPerBatch is the most profiles that are in memory at once, and of how many series the starts are, unless one has

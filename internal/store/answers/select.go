@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -30,7 +31,7 @@ func (v *View) resolveTypes(sel *model.Selection, all bool) (types []model.Sampl
 	}
 	for _, p := range list {
 		// A number of samples stands for the time that they took, unless the profile has that time as a type, too.
-		if p.Type.Unit == "count" && TimeUnit(p.PeriodType.Unit) > 0 && !own[p.PeriodType] {
+		if p.Type.Unit == "count" && kind.NanosPer(p.PeriodType.Unit) > 0 && !own[p.PeriodType] {
 			v.timeTypes[p.Type] = p.PeriodType
 		}
 		if all || p.Type.Is(sel.Type) && (sel.Type != "" || p.Default) {

@@ -140,13 +140,21 @@ func typeRank(in *answers.Series, profile string) int {
 	switch {
 	case profile == kind.Memory && in.Values == kind.Gauge && in.Type.Unit == "bytes":
 		return 1 + map[string]int{"inuse_space": 1}[in.Type.Type]
-	case profile == kind.ProcessCPU && in.Values != kind.Gauge && in.Type.Unit == "nanoseconds":
+	case profile == kind.ProcessCPU && in.Values != kind.Gauge && kind.IsTime(in.Type.Unit):
 		return 2 + map[string]int{"cpu": 1}[in.Type.Type]
 	case profile == kind.ProcessCPU && in.Values != kind.Gauge && in.Type.Unit == "count" &&
-		in.PeriodType.Unit == "nanoseconds":
+		kind.IsTime(in.PeriodType.Unit):
 		return 1
 	}
 	return 0
+}
+
+// scaleOf returns the nanoseconds or bytes of a value.
+func scaleOf(in *answers.Series) float64 {
+	if in.TimesPeriod {
+		return float64(max(kind.NanosPer(in.PeriodType.Unit), 1))
+	}
+	return float64(max(kind.NanosPer(in.Type.Unit), 1))
 }
 
 // spending is what the profiles of a service add up to; of states, times the time for which they hold.
@@ -185,6 +193,7 @@ func (s *server) readTotals(r *request, wide model.Selection, from int64, series
 		for _, v := range samples.Fractions {
 			value += v * samples.Weight
 		}
+		value *= scaleOf(in)
 		if in.Values == kind.Gauge {
 			used.hold(value, samples.Start, min(samples.End, wide.Until), from)
 			return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -136,15 +137,22 @@ func TestOverviewOfPartsOfTheTime(t *testing.T) {
 	assert.Zero(t, o.List[1].CPU.Before)
 }
 
-// Counts of samples are processor time by their period.
+// Counts of samples are processor time by their period, in any unit of time.
 func TestOverviewOfCounts(t *testing.T) {
-	b := profiletest.New().Resource("service.name", "sampled")
-	for m := range 15 {
-		b.Profile("samples", "count").Period(10_000_000, "cpu", "nanoseconds").
-			Time(uint64(noon.Add(time.Duration(m-15)*time.Minute).UnixNano()), 60e9).Sample(profiletest.Value(3000, "work"))
+	for _, unit := range []string{"nanoseconds", "ns", "microseconds", "ms"} {
+		period := 10_000_000 / kind.NanosPer(unit)
+		counts, times := profiletest.New().Resource("service.name", "sampled"),
+			profiletest.New().Resource("service.name", "timed")
+		for m := range 15 {
+			at := uint64(noon.Add(time.Duration(m-15) * time.Minute).UnixNano())
+			counts.Profile("samples", "count").Period(period, "cpu", unit).Time(at, 60e9).
+				Sample(profiletest.Value(3000, "work"))
+			times.Profile("itimer", unit).Time(at, 60e9).Sample(profiletest.Value(3000*period, "work"))
+		}
+		o := overviewOf(t, counts, times)("?seconds=900")
+		assert.InDelta(t, 0.5, o.List[0].CPU.Now, 1e-3, unit)
+		assert.InDelta(t, 0.5, o.List[1].CPU.Now, 1e-3, unit)
 	}
-	o := overviewOf(t, b)("?seconds=900")
-	assert.InDelta(t, 0.5, o.List[0].CPU.Now, 1e-3)
 }
 
 // The parts of a state that was divided are added up, once.

@@ -58,12 +58,14 @@ func Of(ctx context.Context, q *answers.Querier, sel model.Selection, now time.T
 	return s.found, nil
 }
 
+const nanoseconds = "nanoseconds"
+
 // typeOf returns the default type of a profile, or the one of another unit.
 func (s *search) typeOf(profile, unit string) *answers.ProfileInfo {
 	for i := range s.types {
 		in := &s.types[i]
-		if in.Service == s.sel.Service && in.Profile == profile &&
-			(unit == "" && in.Default || unit != "" && in.Type.Unit == unit) {
+		isUnit := in.Type.Unit == unit || unit == nanoseconds && kind.NanosPer(in.Type.Unit) == 1
+		if in.Service == s.sel.Service && in.Profile == profile && (unit == "" && in.Default || unit != "" && isUnit) {
 			return in
 		}
 	}
@@ -105,7 +107,7 @@ func (s *search) samples(sel model.Selection, total int64) (float64, error) {
 
 // growth compares the last two versions, or the time with that of the day before.
 func (s *search) growth() error {
-	in := s.typeOf(kind.ProcessCPU, "nanoseconds")
+	in := s.typeOf(kind.ProcessCPU, nanoseconds)
 	if in == nil {
 		return nil
 	}
@@ -179,7 +181,7 @@ func (s *search) versions(sel model.Selection) ([]query.Version, error) {
 
 // leaves looks for functions that should not take much.
 func (s *search) leaves() error {
-	in := s.typeOf(kind.ProcessCPU, "nanoseconds")
+	in := s.typeOf(kind.ProcessCPU, nanoseconds)
 	if in == nil {
 		return nil
 	}
@@ -206,7 +208,7 @@ func (s *search) leaves() error {
 
 // waiting looks at how long goroutines or threads wait for locks.
 func (s *search) waiting() error {
-	in := s.typeOf(kind.Mutex, "nanoseconds")
+	in := s.typeOf(kind.Mutex, nanoseconds)
 	if in == nil || in.Values == kind.Gauge {
 		return nil
 	}

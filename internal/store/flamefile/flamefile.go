@@ -14,6 +14,7 @@ package flamefile
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"unicode"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
@@ -214,9 +216,9 @@ func Speedscope(w io.Writer, name string, lists ...Stacks) error {
 
 // speedscopeProfile writes stacks whose frames are those of the file from first on.
 func speedscopeProfile(b *bufio.Writer, s *Stacks, first int) error {
-	unit := "none"
-	switch s.Unit {
-	case "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes":
+	unit := cmp.Or(map[int64]string{1: "nanoseconds", 1e3: "microseconds", 1e6: "milliseconds",
+		1e9: "seconds"}[kind.NanosPer(s.Unit)], "none")
+	if s.Unit == "bytes" {
 		unit = s.Unit
 	}
 	_, _ = fmt.Fprintf(b, `{"type":"sampled","name":%s,"unit":%q,"startValue":0,"samples":[`, marshal(s.Name), unit)

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 )
 
@@ -101,7 +102,7 @@ var (
 // scaleOf returns the scale of a unit, and the unit as a multiple of the scale's first step.
 func scaleOf(unit string) (s scale, factor float64, known bool) {
 	unit = strings.ToLower(unit)
-	if nanos := answers.TimeUnit(unit); nanos != 0 {
+	if nanos := kind.NanosPer(unit); nanos != 0 {
 		return times, float64(nanos), true
 	}
 	switch unit {

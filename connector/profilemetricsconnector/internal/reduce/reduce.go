@@ -146,13 +146,17 @@ type unit struct {
 	factor int64
 }
 
+// units are those that are no time.
 var units = map[string]unit{
-	"nanoseconds": {"s", 1}, "ns": {"s", 1}, "nanosecond": {"s", 1},
-	"microseconds": {"s", 1e3}, "us": {"s", 1e3}, "microsecond": {"s", 1e3},
-	"milliseconds": {"s", 1e6}, "ms": {"s", 1e6}, "millisecond": {"s", 1e6},
-	"seconds": {"s", 1e9}, "s": {"s", 1e9}, "second": {"s", 1e9},
 	"bytes": {"By", 1}, "byte": {"By", 1}, "By": {"By", 1}, "B": {"By", 1},
 	"kilobytes": {"By", 1 << 10}, "megabytes": {"By", 1 << 20},
+}
+
+func unitOf(name string) unit {
+	if nanos := kind.NanosPer(name); nanos > 0 {
+		return unit{"s", nanos}
+	}
+	return units[name]
 }
 
 // isMeasure reports whether values of a unit can be converted.
@@ -171,7 +175,7 @@ func (r *Reducer) profile(p pprofile.Profile, stated string) {
 	t := selection.Type{Profile: name, Type: kind.PlainType(typ)}
 	unitName := r.stringAt(p.SampleType().UnitStrindex())
 	profile := input{
-		Profile: p, typ: t, unit: units[unitName], values: kind.ValuesOfProfile(p, r.dict),
+		Profile: p, typ: t, unit: unitOf(unitName), values: kind.ValuesOfProfile(p, r.dict),
 	}
 	if profile.unit.factor == 0 {
 		profile.unit = unit{unitName, 1}
@@ -180,7 +184,7 @@ func (r *Reducer) profile(p pprofile.Profile, stated string) {
 	r.add(&profile)
 	// Samples of a period are a time, unless the profiler has written that, too.
 	if (typ == "samples" || typ == "sample") && periodType != "" && p.Period() > 0 {
-		period := units[r.stringAt(p.PeriodType().UnitStrindex())]
+		period := unitOf(r.stringAt(p.PeriodType().UnitStrindex()))
 		derived := profile
 		derived.typ.Type = kind.PlainType(periodType)
 		if period.name == "s" && r.isWanted(derived.typ) && !r.hasType(periodType) {
