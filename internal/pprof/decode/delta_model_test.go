@@ -86,7 +86,7 @@ func checkDelta(t require.TestingT, want *naiveDelta, got pprofile.Profiles) {
 type deltaProcess struct{ p *profile.Profile }
 
 func drawDeltaProcess(t *rapid.T) *deltaProcess {
-	p := profileGenerator(generatorOptions{}).Draw(t, "profile")
+	p := profileGenerator().Draw(t, "profile")
 	names := []string{"alloc_space", "alloc_objects", "contentions", "inuse_space", "objects", "space", "inuse_objects"}
 	if len(p.SampleType) == 0 {
 		p.SampleType = []*profile.ValueType{{}}

@@ -14,25 +14,15 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
 
-// generatorOptions make profileGenerator generate things that OTLP cannot represent.
-type generatorOptions struct {
-	// NegativeTimes generates times and durations below 0.
-	NegativeTimes bool
-	// NegativeLines generates lines, columns and start lines below 0.
-	NegativeLines bool
-	// InvalidUTF8 generates texts that are not UTF-8.
-	InvalidUTF8 bool
-}
-
 // profileGenerator generates profiles that pass CheckValid and do not change in profile.Write and profile.Parse. They
 // are full of things that a translator can confuse: entries that differ in one field only or not at all, names whose
 // concatenations are equal, ids in any order, entries that nothing refers to, sample types that repeat, a default
 // sample type that does not exist, samples without locations and with the identity of others, labels with several
 // values, with text and numbers under one key, with numbers 0 and a unit, and trace_id and span_id labels of every
 // form.
-func profileGenerator(opts generatorOptions) *rapid.Generator[*profile.Profile] {
+func profileGenerator() *rapid.Generator[*profile.Profile] {
 	return rapid.Custom(func(t *rapid.T) *profile.Profile {
-		g := pprofDraw{T: t, opts: opts}
+		g := pprofDraw{t}
 		p := &profile.Profile{
 			Function: g.functions(),
 			Mapping:  g.mappings(),
@@ -49,20 +39,13 @@ func profileGenerator(opts generatorOptions) *rapid.Generator[*profile.Profile] 
 }
 
 // pprofDraw draws the parts of one profile.
-type pprofDraw struct {
-	*rapid.T
-	opts generatorOptions
-}
+type pprofDraw struct{ *rapid.T }
 
 // fewTexts have equal concatenations, so that keys without lengths or separators are confused.
 var fewTexts = []string{"", "a", "b", "ab", "ba", "aab", "\x00", "a\x00", "0", "Größe 🙂"}
 
 func (g pprofDraw) text(label string) string {
-	s := rapid.OneOf(rapid.SampledFrom(fewTexts), rapid.SampledFrom(fewTexts), rapid.StringN(0, 8, -1)).Draw(g.T, label)
-	if g.opts.InvalidUTF8 && g.oneIn(8) {
-		s += "\xff\xc0x"
-	}
-	return s
+	return rapid.OneOf(rapid.SampledFrom(fewTexts), rapid.SampledFrom(fewTexts), rapid.StringN(0, 8, -1)).Draw(g.T, label)
 }
 
 // oneIn returns true once in n times, and false in the simplest case.
@@ -79,18 +62,11 @@ func (g pprofDraw) number(label string) int64 {
 	).Draw(g.T, label)
 }
 
-// notNegative returns a number that can be below 0 only if negative is set.
-func (g pprofDraw) notNegative(negative bool, label string) int64 {
-	v := g.number(label)
-	if v < 0 && !negative {
-		v = v & math.MaxInt64
-	}
-	return v
-}
+func (g pprofDraw) notNegative(label string) int64 { return g.number(label) & math.MaxInt64 }
 
 func (g pprofDraw) line(label string) int64 {
 	if g.oneIn(4) {
-		return g.notNegative(g.opts.NegativeLines, label)
+		return g.notNegative(label)
 	}
 	return int64(g.count(3, label))
 }
@@ -138,8 +114,8 @@ func (g pprofDraw) fields(p *profile.Profile) {
 		p.PeriodType = g.valueType("period type")
 	}
 	p.Period = g.number("period")
-	p.TimeNanos = g.notNegative(g.opts.NegativeTimes, "time")
-	p.DurationNanos = g.notNegative(g.opts.NegativeTimes, "duration")
+	p.TimeNanos = g.notNegative("time")
+	p.DurationNanos = g.notNegative("duration")
 	for range g.count(3, "comments") {
 		p.Comments = append(p.Comments, g.text("comment"))
 	}

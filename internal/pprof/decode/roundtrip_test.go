@@ -131,7 +131,7 @@ func checkRoundTrip(t require.TestingT, want *profile.Profile) {
 
 func TestRoundTripLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		checkRoundTrip(t, profileGenerator(generatorOptions{}).Draw(t, "profile"))
+		checkRoundTrip(t, profileGenerator().Draw(t, "profile"))
 	})
 }
 
