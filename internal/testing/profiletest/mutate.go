@@ -6,7 +6,6 @@ package profiletest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -14,7 +13,6 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -29,8 +27,6 @@ type Mutation struct {
 	Payload []byte
 	// IsProtobuf edits Payload as fields of protobuf. Otherwise it is text or bytes, by its content.
 	IsProtobuf bool
-	// Words are texts that mean something to the format. Texts of JSON become them.
-	Words []string
 	// Mutants is how many there are; 0 means mutantBytes of them, but leastMutants at least.
 	Mutants int
 	// Decode decodes a mutant. Its context ends when the time is up.
@@ -56,7 +52,7 @@ func (m Mutation) Run(t *testing.T) {
 		mutants = min(max(mutantBytes/max(len(m.Payload), 1), leastMutants), mostMutants)
 	}
 	for i := range mutants {
-		mutator := mutator{Rand: rand.New(rand.NewPCG(seed.Sum64(), uint64(i))), words: m.Words}
+		mutator := mutator{rand.New(rand.NewPCG(seed.Sum64(), uint64(i)))}
 		mutant := mutator.mutate(m.Payload, m.IsProtobuf)
 		if fault := m.decode(t.Context(), slices.Clone(mutant)); fault != nil {
 			t.Fatalf("mutant %d of %d bytes, in %s: %v", i, len(mutant), saved(mutant), fault)
@@ -101,14 +97,7 @@ func saved(mutant []byte) string {
 	return file.Name()
 }
 
-type mutator struct {
-	*rand.Rand
-	words []string
-	// focus is where half of the edits of JSON are: faults of one entry need several.
-	focus int
-	// Scratch.
-	keys []string
-}
+type mutator struct{ *rand.Rand }
 
 // mutate returns a damaged copy.
 func (m *mutator) mutate(payload []byte, isProtobuf bool) []byte {
@@ -116,8 +105,6 @@ func (m *mutator) mutate(payload []byte, isProtobuf bool) []byte {
 	switch {
 	case isProtobuf:
 		edit = m.editMessage
-	case json.Valid(payload):
-		edit, m.focus = m.editJSON, m.IntN(len(payload))
 	case utf8.Valid(payload):
 		edit = m.editText
 	}
@@ -161,17 +148,21 @@ func (m *mutator) editBytes(data []byte) []byte {
 	return data
 }
 
-var numbers = regexp.MustCompile(`-?\d+(\.\d+)?`)
+var numbers, texts = regexp.MustCompile(`-?\d+(\.\d+)?`), regexp.MustCompile(`"[^"]*"`)
 
-// editText replaces a number by another one, or repeats or removes a line.
+// editText replaces a number or a text in quotes by another one, or repeats or removes a line.
 func (m *mutator) editText(text []byte) []byte {
-	if m.IntN(4) == 0 {
+	what := numbers
+	switch m.IntN(8) {
+	case 0:
+		what = texts
+	case 1, 2:
 		start, end := m.line(text)
 		return m.repeatOrRemove(text, start, end)
 	}
 	next := func() (start, end int) {
 		at := m.IntN(len(text) + 1)
-		if found := numbers.FindIndex(text[at:]); found != nil {
+		if found := what.FindIndex(text[at:]); found != nil {
 			return at + found[0], at + found[1]
 		}
 		return at, at
@@ -247,117 +238,6 @@ func (f *wireField) edit(m *mutator, other *wireField) {
 			f.content = m.editMessage(f.content)
 		}
 	}
-}
-
-// leaf is a text, number or object of JSON, and the key that it, or the array around it, has.
-type leaf struct {
-	start, end int
-	kind       byte // the first character; '0' for a number
-	key        string
-}
-
-// near is how far from each other two leaves of one entry are.
-const near = 200
-
-// editJSON replaces a number or a text by another one, or repeats or removes an element of an array. The result is JSON
-// again.
-func (m *mutator) editJSON(text []byte) []byte {
-	all := leavesOf(text)
-	around := func(at int) []leaf {
-		return slices.DeleteFunc(slices.Clone(all), func(l leaf) bool { return l.start < at-near || l.start > at+near })
-	}
-	candidates := all
-	if close := around(m.focus); m.IntN(2) == 0 && len(close) > 0 {
-		candidates = close
-	}
-	to := m.pick(candidates)
-	switch {
-	case to.kind == 0:
-		return text
-	case to.kind == '{':
-		return m.repeatOrRemove(text, to.start, to.end)
-	case to.kind == '"' && len(m.words) > 0 && m.IntN(2) == 0:
-		return slices.Concat(text[:to.start], []byte(strconv.Quote(m.words[m.IntN(len(m.words))])), text[to.end:])
-	}
-	candidates = all
-	if m.IntN(2) == 0 {
-		candidates = around(to.start)
-	}
-	from := m.pick(slices.DeleteFunc(slices.Clone(candidates), func(l leaf) bool { return l.kind != to.kind }))
-	return slices.Concat(text[:to.start], text[from.start:from.end], text[to.end:])
-}
-
-// pick returns a leaf. All keys are equally likely, however many leaves they have.
-func (m *mutator) pick(from []leaf) leaf {
-	if len(from) == 0 {
-		return leaf{}
-	}
-	m.keys = m.keys[:0]
-	for _, l := range from {
-		if !slices.Contains(m.keys, l.key) && len(m.keys) < maxKeys {
-			m.keys = append(m.keys, l.key)
-		}
-	}
-	key := m.keys[m.IntN(len(m.keys))]
-	for at := m.IntN(len(from)); ; at = (at + 1) % len(from) {
-		if from[at].key == key {
-			return from[at]
-		}
-	}
-}
-
-// maxKeys bounds the keys that pick distinguishes.
-const maxKeys = 32
-
-// leavesOf lists the leaves of JSON, with the objects that are elements of an array and have one behind them, with the
-// comma.
-func leavesOf(text []byte) (leaves []leaf) {
-	type container struct {
-		open  byte
-		start int
-		key   string
-	}
-	within := []container{{}}
-	isValue := true
-	for at := 0; at < len(text); {
-		top := &within[len(within)-1]
-		start := at
-		switch c := text[at]; {
-		case c == '{' || c == '[':
-			within = append(within, container{open: c, start: at, key: top.key})
-			isValue = c == '['
-			at++
-		case c == '}' || c == ']':
-			closed := *top
-			within = within[:len(within)-1]
-			outer := within[len(within)-1]
-			if at++; closed.open == '{' && outer.open == '[' && at < len(text) && text[at] == ',' {
-				leaves = append(leaves, leaf{closed.start, at + 1, '{', "{" + outer.key})
-			}
-		case c == ',' || c == ':':
-			isValue = c == ':' || top.open == '['
-			at++
-		case c == '"':
-			for at++; text[at] != '"'; at++ {
-				if text[at] == '\\' {
-					at++
-				}
-			}
-			if at++; isValue {
-				leaves = append(leaves, leaf{start, at, '"', top.key})
-			} else {
-				top.key = string(text[start:at])
-			}
-		case c == '-' || c >= '0' && c <= '9':
-			for at < len(text) && bytes.IndexByte([]byte("+-.0123456789eE"), text[at]) >= 0 {
-				at++
-			}
-			leaves = append(leaves, leaf{start, at, '0', top.key})
-		default:
-			at++
-		}
-	}
-	return leaves
 }
 
 func fieldsOf(data []byte) (fields []wireField, ok bool) {
