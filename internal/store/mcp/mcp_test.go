@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -376,12 +377,16 @@ func TestLimitsOfQueries(t *testing.T) {
 	assert.Equal(t, []string{"mcp ok", "mcp failed"}, outcomes)
 
 	full := budget.New(32 << 20)
+	var filling sync.WaitGroup
 	for range 4 {
 		reservation := full.Begin()
 		defer reservation.Release()
-		for reservation.ReserveBody(t.Context(), 1<<10) == nil { // until no byte is left for it
-		}
+		filling.Go(func() {
+			for reservation.ReserveBody(t.Context(), 1<<10) == nil { // until no byte is left for it, for three seconds
+			}
+		})
 	}
+	filling.Wait()
 	s.Queries = query.New(query.Limits{MaxConcurrent: 1, Timeout: time.Minute, Budget: full})
 	refused := post(t, mcp.Handler(s), toolCall)
 	assert.Equal(t, http.StatusServiceUnavailable, refused.Code, refused.Body.String())
