@@ -98,7 +98,7 @@ func (m *Manager) provider(cfg *Config, d discovery.Config, metrics *discovery.S
 		}
 	}
 	options := discovery.DiscovererOptions{
-		Logger:  newLogger(onceIn(logEvery, m.log)).With("discovery", d.Name(), "job", cfg.JobName),
+		Logger:  newLogger(newOnceIn(logEvery, m.log)).With("discovery", d.Name(), "job", cfg.JobName),
 		Metrics: metrics.MechanismMetrics[d.Name()],
 		SetName: cfg.JobName,
 	}
@@ -121,11 +121,69 @@ func (m *Manager) provider(cfg *Config, d discovery.Config, metrics *discovery.S
 	return p, nil
 }
 
-// logEvery is how often one message of one discovery is logged: a discovery that fails writes it at every refresh.
+// logEvery is how often one message of one discovery is logged about one file, name or object: a discovery that fails
+// writes it at every refresh.
 const logEvery = 5 * time.Minute
 
-func onceIn(interval time.Duration, log zapcore.Core) zapcore.Core {
-	return zapcore.NewSamplerWithOptions(log, interval, 1, 0)
+// maxSubjects bounds the files, names and objects that are told apart. Messages about others are one.
+const maxSubjects = 100
+
+// onceIn is a core that logs a message about the same subject once in an interval.
+type onceIn struct {
+	zapcore.Core
+	interval time.Duration
+	mu       *sync.Mutex
+	logged   map[string]time.Time
+}
+
+func newOnceIn(interval time.Duration, core zapcore.Core) *onceIn {
+	return &onceIn{Core: core, interval: interval, mu: &sync.Mutex{}, logged: map[string]time.Time{}}
+}
+
+func (o *onceIn) With(fields []zapcore.Field) zapcore.Core {
+	with := *o
+	with.Core = o.Core.With(fields)
+	return &with
+}
+
+func (o *onceIn) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if o.Enabled(entry.Level) {
+		return checked.AddCore(entry, o)
+	}
+	return checked
+}
+
+func (o *onceIn) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	// The message without the error, which may differ at every try: it can have the port of a connection.
+	subject := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		if f.Key != "err" {
+			f.AddTo(subject)
+		}
+	}
+	if o.isDue(entry.Message, fmt.Sprint(subject.Fields), entry.Time) {
+		if checked := o.Core.Check(entry, nil); checked != nil {
+			checked.Write(fields...)
+		}
+	}
+	return nil
+}
+
+func (o *onceIn) isDue(message, subject string, at time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := message + subject
+	if _, known := o.logged[key]; !known && len(o.logged) >= maxSubjects {
+		maps.DeleteFunc(o.logged, func(_ string, last time.Time) bool { return at.Sub(last) >= o.interval })
+		if len(o.logged) >= maxSubjects {
+			key = message
+		}
+	}
+	if last, known := o.logged[key]; known && at.Sub(last) < o.interval {
+		return false
+	}
+	o.logged[key] = at
+	return true
 }
 
 // newLogger returns a logger without the debug level, at which discovery logs all the time.

@@ -238,10 +238,12 @@ func TestSharedDiscovery(t *testing.T) {
 // A discovery that fails again and again does not fill the log.
 func TestLogIsSampled(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
-	handler := newLogger(onceIn(logEvery, core)).With("job", "pods").Handler()
+	handler := newLogger(newOnceIn(logEvery, core)).With("job", "pods").Handler()
 	at := time.Unix(1e9, 0)
-	write := func(message string) {
-		require.NoError(t, handler.Handle(t.Context(), slog.NewRecord(at, slog.LevelError, message, 0)))
+	write := func(message string, fields ...any) {
+		record := slog.NewRecord(at, slog.LevelError, message, 0)
+		record.Add(fields...)
+		require.NoError(t, handler.Handle(t.Context(), record))
 	}
 	for range 100 {
 		write("again")
@@ -253,6 +255,18 @@ func TestLogIsSampled(t *testing.T) {
 	at = at.Add(logEvery)
 	write("again")
 	assert.Len(t, logs.All(), 3)
+	for i := range 3 {
+		write("no file", "path", "a", "err", i)
+		write("no file", "path", "b", "err", i)
+	}
+	assert.Len(t, logs.All(), 5)
+	for i := range 2 * maxSubjects { // more than are told apart
+		write("no pod", "pod", i)
+	}
+	assert.LessOrEqual(t, len(logs.All()), 5+maxSubjects)
+	at = at.Add(logEvery)
+	write("no file", "path", "b")
+	assert.Equal(t, "no file", logs.All()[len(logs.All())-1].Message)
 }
 
 // fake is a discovery that finds what a test sends to it.
