@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/goheap"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
@@ -183,6 +185,9 @@ func (s *goSource) collect(ctx context.Context, t *target.Target) error {
 		read, off, err = s.reader.Read(memory)
 		return err
 	})
+	if errors.Is(err, io.EOF) { // the file ends with the memory: of a program that ends, or executes itself anew
+		return procfs.ErrGone
+	}
 	if err != nil {
 		return err
 	}

@@ -254,7 +254,9 @@ func (r *processes) release(p *process) {
 func (r *processes) attempt(ctx context.Context, p *process, t *target.Target) {
 	err := r.examine(p, t)
 	if err == nil && p.source != nil {
-		err = p.source.collect(ctx, t)
+		if err = p.source.collect(ctx, t); err != nil && p.hasEnded(t) {
+			return
+		}
 	}
 	if errors.Is(err, procfs.ErrGone) || ctx.Err() != nil {
 		return
@@ -274,6 +276,12 @@ func (r *processes) attempt(ctx context.Context, p *process, t *target.Target) {
 		return
 	}
 	r.note(ctx, p, t, err)
+}
+
+// hasEnded reports whether the program that was examined has ended, or has executed another one: that is no failure.
+func (p *process) hasEnded(t *target.Target) bool {
+	file, err := t.File()
+	return errors.Is(err, procfs.ErrGone) || err == nil && file != p.file
 }
 
 // maxQuiet is after how many intervals a process is examined again in which there was nothing to read.

@@ -28,9 +28,13 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/goheap"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/metadata"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/programtest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/processesreceiver/internal/target"
@@ -204,3 +208,49 @@ func TestRefusedForNow(t *testing.T) {
 		require.True(t, p.next.After(time.Now()), "%v", lasting)
 	}
 }
+
+// What goes wrong since a program ends, or executes another one, is no failure.
+func TestEndsWhileItIsRead(t *testing.T) {
+	core, logs := observer.New(zapcore.InfoLevel)
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.Logger = zap.New(core)
+	c, err := newReceiver(set, createDefaultConfig().(*Config), &consumertest.ProfilesSink{})
+	require.NoError(t, err)
+	attempt := func(reading func(*exec.Cmd)) {
+		// Another program than the test, so that the shell executes it as another file.
+		shell := exec.Command("sh", "-c", "read line; exec sleep 60")
+		input, err := shell.StdinPipe()
+		require.NoError(t, err)
+		require.NoError(t, shell.Start())
+		t.Cleanup(func() { _, _ = shell.Process.Kill(), shell.Wait() })
+		opened, err := target.Open("/proc", int64(shell.Process.Pid))
+		require.NoError(t, err)
+		t.Cleanup(opened.Close)
+		file, err := opened.File()
+		require.NoError(t, err)
+		failing := failingSource(func() error {
+			if reading == nil {
+				return goheap.ErrUnreadable
+			}
+			if reading(shell); shell.ProcessState == nil {
+				_, err := input.Write([]byte("\n"))
+				require.NoError(t, err)
+				require.Eventually(t, func() bool { now, err := opened.File(); return err == nil && now != file },
+					10*time.Second, time.Millisecond)
+			}
+			return goheap.ErrUnreadable
+		})
+		c.(*processes).attempt(t.Context(), &process{file: file, runtime: runtimeGo, source: failing}, opened)
+	}
+	attempt(func(shell *exec.Cmd) { _, _ = shell.Process.Kill(), shell.Wait() })
+	attempt(func(*exec.Cmd) {})
+	require.Empty(t, logs.All())
+	attempt(nil)
+	require.Len(t, logs.All(), 1)
+}
+
+type failingSource func() error
+
+func (f failingSource) collect(context.Context, *target.Target) error { return f() }
+
+func (failingSource) close() {}
