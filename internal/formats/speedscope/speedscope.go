@@ -158,7 +158,11 @@ func (d *decoder) readProfile() error {
 		case "samples":
 			return d.json.Array(func() error { return d.readStack(&p) })
 		case "weights":
-			return d.json.Read(&p.weights)
+			ok, err := d.json.Value(&p.weights)
+			if !ok { // otherwise those that are no numbers would be 0
+				p.weights = nil
+			}
+			return err
 		case "events":
 			return d.json.Array(func() error { return d.readOpening(&p) })
 		}

@@ -107,6 +107,7 @@ func TestDecode(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for text, dropped := range map[string]int{
 		`[{"samples":[[0],[9],[-1],"x",[0]],"weights":[1,1,1,1]}]`:                                       4,
+		`[{"samples":[[0],[0]],"weights":["1","2"]}]`:                                                    2,
 		`[{"samples":[[0],[0]],"weights":[-1,1e300]}]`:                                                   2,
 		`[{"unit":"seconds","events":[{"type":"O","frame":0,"at":5},{"type":"C","frame":0,"at":4}]}]`:    1,
 		`[{"events":[{"type":"C","frame":0,"at":5},{"type":"X","frame":0},{"type":"O","frame":7},{}]}]`:  4,
