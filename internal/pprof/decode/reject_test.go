@@ -60,6 +60,7 @@ func TestDecodeNamesTheFormatOfWhatIsNotPprof(t *testing.T) {
 		{"truncated", plainBytes(t, heap)[:4000], "cut off"},
 		{"two profiles", append(bytes.Clone(plainBytes(t, heap)), plainBytes(t, heap)...), "several profiles"},
 		{"another protobuf", []byte{0x82, 0x01, 0x02, 'h', 'i'}, "no field of pprof's Profile message"},
+		{"messages of another kind", []byte("\x0a\x02\x40\x05\x0a\x02\x40\x06"), "no string_table"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pd, _, err := Decode(tt.payload, Options{})

@@ -18,6 +18,7 @@ const MaxSampleTypes = 1024
 
 var (
 	errValueType    = errors.New("a sample type or period type is malformed")
+	errNoStrings    = errors.New("there are sample types and no string_table")
 	errConcatenated = errors.New("several profiles one after another (time_nanos appears twice)")
 )
 
@@ -114,6 +115,9 @@ func (p *Payload) Scan(data []byte, limits *Limits, counts *Counts, meter *pdata
 	}
 	if int64(len(p.Samples))*int64(p.ValuesPerSample()) > int64(limits.MaxSamples) {
 		return tooMany("samples times sample types", limits.MaxSamples)
+	}
+	if len(p.SampleTypes) > 0 && len(p.Strings) == 0 {
+		return errNoStrings
 	}
 	p.repairFunctionIDs(counts)
 	return errors.Join(
