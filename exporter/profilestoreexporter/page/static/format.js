@@ -170,6 +170,13 @@ export function hash32(text, seed = 0x811c9dc5) {
   return hash >>> 0;
 }
 
+// hueOf returns the hue of a group. Names that differ by a number at their end, such as ranks and pods, are far apart: the hash of
+// one digit more is half a turn away.
+export function hueOf(name) {
+  const [, head, number] = /^(.*?)(\d{0,6})$/s.exec(name.slice(-256));
+  return (hash32(head) + Number(number) * 137.508) % 360;
+}
+
 // shortKey returns a text that identifies a name in a URL: the name, or the start and a hash of one that is too long.
 export function shortKey(name) {
   return name.length <= 200 ? name : `${name.slice(0, 180)}…${hash32(name).toString(16)}`;

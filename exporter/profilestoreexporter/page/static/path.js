@@ -46,7 +46,7 @@ function chips({state, update}) {
   ];
 }
 
-// legend lists the kinds of frames that are drawn differently, or the colours of a comparison.
+// legend lists the kinds of frames that are drawn differently, all of them if colours tell the kind, or the colours of a comparison.
 function legend({model, state, theme}) {
   const {frames, compared} = model;
   const entry = (word, color, hatched) => {
@@ -60,11 +60,12 @@ function legend({model, state, theme}) {
   const first = model.once('kinds', 0, () => {
     const found = new Map();
     for (let frame = 0; frame < frames.count; frame++) {
-      const kind = kindOf(frames, frame);
+      const kind = kindOf(frames, frame) || frames.kind[frame];
       if (kind && !found.has(kind)) found.set(kind, frame);
     }
     return found;
   });
   const fill = colorer(frames, state.color, theme);
-  return el('span', {class: 'key'}, Object.entries(kinds).filter(([kind]) => first.has(kind)).map(([kind, word]) => entry(word, kind === 'inlined' ? 'transparent' : fill(first.get(kind)), kind === 'inlined' || kind === 'unknown')));
+  const shown = [...new Set([...Object.keys(kinds), ...first.keys()])].filter((kind) => first.has(kind) && (kind in kinds || state.color === 'kind'));
+  return el('span', {class: 'key'}, shown.map((kind) => entry(kinds[kind] ?? clean(kind, 40), kind === 'inlined' ? 'transparent' : fill(first.get(kind)), kind === 'inlined' || kind === 'unknown')));
 }

@@ -5,7 +5,7 @@
 // of a comparison.
 
 import {button, el, fitCanvas, listenToDrags, ordered, refill} from './dom.js';
-import {clean, formatDuration, formatRange, formatRate, formatTime, formatUTC, formatValue, formatZone, hash32, tickLabels} from './format.js';
+import {clean, formatDuration, formatRange, formatRate, formatTime, formatUTC, formatValue, formatZone, hueOf, tickLabels} from './format.js';
 
 const height = 68;
 const axis = 15;
@@ -88,7 +88,7 @@ export class Timeline {
   color(groups, i) {
     const {theme} = this.data;
     if (groups.length === 1 && !groups[0].name) return theme.area;
-    return `oklch(${theme.dark ? 0.52 : 0.74} 0.09 ${hash32(groups[i].name) % 360})`;
+    return `oklch(${theme.dark ? 0.52 : 0.74} 0.09 ${hueOf(groups[i].name)})`;
   }
 
   draw() {

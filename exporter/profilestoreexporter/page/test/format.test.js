@@ -90,3 +90,11 @@ test('hostile text becomes visible and short', () => {
   assert.ok(format.shortKey('N'.repeat(1 << 20)).length < 200);
   assert.notEqual(format.shortKey('N'.repeat(5000)), format.shortKey('N'.repeat(5001)));
 });
+
+test('groups that a number tells apart have hues far apart', () => {
+  for (const name of ['', 'shop-7f9c-', 'GPU 0 stream ']) {
+    const hues = Array.from({length: 8}, (_, i) => format.hueOf(`${name}${i}`)).sort((a, b) => a - b);
+    hues.forEach((hue, i) => assert.ok((hues[(i + 1) % 8] - hue + 360) % 360 > 15, `${name}: ${hues}`));
+  }
+  assert.ok(format.hueOf('x'.repeat(1 << 20)) < 360);
+});
