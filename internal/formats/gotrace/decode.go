@@ -204,7 +204,7 @@ func (d *decoder) stack(s trace.Stack) stackInfo {
 	return info
 }
 
-// addProfiles adds the profiles; those that stay empty are not written.
+// addProfiles adds the profiles, of which some can stay empty.
 func (d *decoder) addProfiles() {
 	scope := d.b.NewScope()
 	for which, sample := range profileTypes {

@@ -117,6 +117,20 @@ func (c *cursor) visit(of *class, read func(f *field) bool) {
 	}
 }
 
+// member returns the field of a constant that refers to another one, and to which. It is nil if there is none.
+func (d *decoder) member(f *field, key uint64, name string) (member *field, value uint64) {
+	if c, of, ok := d.constant(f, key); ok {
+		c.visit(of, func(f *field) bool {
+			if f.name != name || f.kind != kindNumber || !f.isPool || f.isArray {
+				return false
+			}
+			member, value = f, c.number()
+			return true
+		})
+	}
+	return member, value
+}
+
 // string reads a string, which may be in the constant pool. It is cut at about limit bytes.
 func (d *decoder) string(c *cursor, f *field, limit int) string {
 	text, key := c.text(limit)

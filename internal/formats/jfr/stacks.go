@@ -92,25 +92,8 @@ const unknownMethod = "(unknown)"
 
 // methodName returns a name such as java/lang/Thread.run, as Pyroscope shows it.
 func (d *decoder) methodName(f *field, key uint64) (string, error) {
-	c, of, ok := d.constant(f, key)
-	if !ok {
-		return unknownMethod, nil
-	}
-	var name, class string
-	c.visit(of, func(f *field) bool {
-		switch {
-		case f.kind != kindNumber || !f.isPool || f.isArray:
-			return false
-		case f.name == "name":
-			name = d.CleanString(withoutNumbers(d.symbol(f, c.number(), d.longest)))
-		case f.name == "type":
-			class = d.className(f, c.number())
-		default:
-			return false
-		}
-		return true
-	})
-	if class != "" {
+	name := d.nameOf(f, key)
+	if class := d.nameOf(d.member(f, key, "type")); class != "" {
 		name = class + "." + name
 	}
 	if name == "" {
@@ -122,19 +105,10 @@ func (d *decoder) methodName(f *field, key uint64) (string, error) {
 	return name, d.Grow(len(name)) // it was put together here
 }
 
-func (d *decoder) className(f *field, key uint64) (name string) {
-	c, of, ok := d.constant(f, key)
-	if !ok {
-		return ""
-	}
-	c.visit(of, func(f *field) bool {
-		if f.name != "name" || f.kind != kindNumber || !f.isPool || f.isArray {
-			return false
-		}
-		name = d.CleanString(withoutNumbers(d.symbol(f, c.number(), d.longest)))
-		return true
-	})
-	return name
+// nameOf returns the name that a method or a class has.
+func (d *decoder) nameOf(f *field, key uint64) string {
+	name, symbol := d.member(f, key, "name")
+	return d.CleanString(withoutNumbers(d.symbol(name, symbol, d.longest)))
 }
 
 // generated are the names of classes and libraries that differ from run to run: the JVM generates a class for each
