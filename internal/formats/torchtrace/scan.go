@@ -6,7 +6,6 @@ package torchtrace
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +44,6 @@ type scanner struct {
 	delimiter byte
 	// used is how many bytes have been read, longest the most that were looked at at once.
 	used, longest int
-	err           error // after which tokens are closing brackets
 }
 
 func newScanner(r io.Reader) *scanner {
@@ -77,51 +75,20 @@ type whole struct{ io.Reader }
 
 func (w whole) Read(p []byte) (int, error) { return io.ReadFull(w.Reader, p) }
 
-// next returns the next token, as it is written. It is valid until the next one is read.
-func (s *scanner) next() []byte {
-	if s.err == nil && !s.Scan() {
-		s.err = s.readError(errBroken)
+// next returns the next token, as it is written, or the error for the end of the document. It is valid until the next
+// one is read.
+func (s *scanner) next(end error) ([]byte, error) {
+	if s.Scan() {
+		return s.Bytes(), nil
 	}
-	if s.err != nil {
-		return []byte("}")
-	}
-	return s.Bytes()
-}
-
-// readError returns the error of the reader, or end if it has come to its end.
-func (s *scanner) readError(end error) error {
 	switch err := s.Err(); {
 	case err == nil, err == io.ErrUnexpectedEOF: //nolint:errorlint // that of whole; damaged compression wraps one
-		return end
+		return nil, end
 	case errors.Is(err, bufio.ErrTooLong):
-		return fmt.Errorf("%w: a value of more than %d bytes", events.ErrTooLarge, maxValueBytes)
+		return nil, fmt.Errorf("%w: a value of more than %d bytes", events.ErrTooLarge, maxValueBytes)
 	default:
-		return err
+		return nil, err
 	}
-}
-
-// open reads the bracket that opens the next value, which must be one of these.
-func (s *scanner) open(brackets string) string {
-	s.opens = true
-	bracket := string(s.next())
-	s.opens = false
-	s.expect(bracket, brackets)
-	return bracket
-}
-
-func (s *scanner) expect(token, brackets string) {
-	if s.err == nil && !strings.Contains(brackets, token) {
-		s.err = fmt.Errorf("%w: found %q for one of %q", errSyntax, token, brackets)
-	}
-}
-
-// end returns the first error. It is one if something follows the document.
-func (s *scanner) end() error {
-	s.opens = true
-	if s.err == nil && s.Scan() {
-		return errMore
-	}
-	return cmp.Or(s.err, s.readError(nil))
 }
 
 const blanks = " \t\r\n"

@@ -202,53 +202,59 @@ const (
 
 // read reads the document, which may be only the events.
 func (d *decoder) read() error {
-	if d.scan.open("[{") == "[" {
-		d.readEvents()
-	} else {
-		d.readFields()
+	s, key := d.scan, ""
+	var closing []byte // the brackets that are open
+	for s.opens = true; s.opens || len(closing) > 0; {
+		token, err := s.next(errBroken)
+		if err == nil {
+			err = d.reserve()
+		}
+		switch n := len(closing); {
+		case err != nil:
+			return err
+		case s.opens && (token[0] == '[' || token[0] == '{' && n == 0):
+			s.opens, closing = false, append(closing, token[0]+2)
+		case s.opens, isEnd(token) && token[0] != closing[n-1]:
+			return fmt.Errorf("%w: found %q", errSyntax, token)
+		case isEnd(token):
+			closing = closing[:n-1]
+		case closing[n-1] == ']':
+			d.readEvent(token)
+		case s.delimiter == ':':
+			key = text(token)
+			s.opens = key == "traceEvents"
+		default:
+			d.readField(key, token)
+		}
 	}
-	return d.scan.end()
+	s.opens = true
+	if token, err := s.next(nil); token == nil {
+		return err
+	}
+	return errMore
 }
 
-func (d *decoder) readFields() {
-	key, value := "", d.scan.next()
-	for ; !isEnd(value); value = d.scan.next() {
-		if d.scan.delimiter == ':' {
-			if key = text(value); key == "traceEvents" {
-				d.scan.open("[")
-				d.readEvents()
-			}
-			continue
-		}
-		switch key {
-		case "baseTimeNanoseconds":
-			d.base = integer(value)
-		case "distributedInfo":
-			var rank, worldSize []byte
-			fields(value, map[string]*[]byte{"rank": &rank, "world_size": &worldSize})
-			d.rank, d.worldSize = integer(rank), integer(worldSize)
-		}
+func (d *decoder) readField(key string, value []byte) {
+	switch key {
+	case "baseTimeNanoseconds":
+		d.base = integer(value)
+	case "distributedInfo":
+		var rank, worldSize []byte
+		fields(value, map[string]*[]byte{"rank": &rank, "world_size": &worldSize})
+		d.rank, d.worldSize = integer(rank), integer(worldSize)
 	}
-	d.scan.expect(string(value), "}")
-}
-
-func (d *decoder) readEvents() {
-	value := d.scan.next()
-	for ; !isEnd(value); value = d.scan.next() {
-		d.scan.err = d.reserve()
-		if d.event = (event{}); fields(value, d.fields) {
-			d.readEvent(&d.event)
-		} else {
-			d.b.Stats.Dropped++
-		}
-	}
-	d.scan.expect(string(value), "]")
 }
 
 // reserve reserves what is kept, and the buffer of the scanner.
 func (d *decoder) reserve() error { return d.b.Check(d.keptBytes + 3*d.scan.longest) }
 
-func (d *decoder) readEvent(e *event) {
+func (d *decoder) readEvent(value []byte) {
+	e := &d.event
+	*e = event{}
+	if !fields(value, d.fields) {
+		d.b.Stats.Dropped++
+		return
+	}
 	is, isRead := categories[string(inside(e.category))]
 	switch string(inside(e.phase)) {
 	case "M":
