@@ -178,7 +178,8 @@ func (d *decoder) observe(p int, id compact.Identity, time uint64, value int64) 
 // identity returns the stack of a block, a segment or an entry of the history, and where it is.
 func (d *decoder) identity(of *object, device, stream int64) (compact.Identity, error) {
 	set := d.b.AddAttributes(0, d.b.NumberAttribute(events.AttributeGPUDevice, device, true),
-		d.b.NumberAttribute(events.AttributeGPUStream, stream, true))
+		d.b.NumberAttribute(events.AttributeGPUStream, stream, true),
+		d.b.TextAttribute(events.AttributeThreadName, fmt.Sprintf("GPU %d memory", device)))
 	// Before PyTorch 2.1 the stack of a block is in its history.
 	if history := get[*object](of, "history"); history != nil && len(history.items) > 0 {
 		of, _ = history.items[0].(*object)

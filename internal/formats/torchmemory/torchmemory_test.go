@@ -98,8 +98,8 @@ func TestEarlierSnapshot(t *testing.T) {
 	require.NoError(t, profiletest.Check(pd))
 	assert.Zero(t, stats.Dropped)
 	rendered := profiletest.Render(pd)
-	assert.Contains(t, rendered, "sample 512 {gpu.device=0, gpu.stream=0}\n        f a.py:7 {")
-	assert.Contains(t, rendered, "sample 1024@1790000000000000000 {gpu.device=0, gpu.stream=0}\n        f a.py:7 {")
+	assert.Contains(t, rendered, "sample 512 {gpu.device=0, gpu.stream=0, thread.name=\"GPU 0 memory\"}\n        f a.py:7 {")
+	assert.Contains(t, rendered, "sample 1024@1790000000000000000 {gpu.device=0, gpu.stream=0, thread.name=\"GPU 0 memory\"}\n        f a.py:7 {")
 	assert.Contains(t, rendered, `profile.clock.guess="arrival"`)
 }
 
@@ -125,9 +125,9 @@ func TestProtocols(t *testing.T) {
 		require.NoError(t, profiletest.Check(pd), protocol)
 		text := profiletest.Render(pd)
 		assert.Contains(t, text,
-			"sample 1048576 {gpu.device=1, gpu.stream=7}\n        malloc {profile.frame.type=\"native\"}\n        train a.py:3 {profile.frame.type=\"cpython\"}\n", protocol)
-		assert.Contains(t, text, "sample 512 {gpu.device=1, gpu.stream=7}\n", "a block that another stream still uses")
-		assert.Contains(t, text, "sample 4294967295@1795748703728407000 {gpu.device=1, gpu.stream=7}\n", protocol)
+			"sample 1048576 {gpu.device=1, gpu.stream=7, thread.name=\"GPU 1 memory\"}\n        malloc {profile.frame.type=\"native\"}\n        train a.py:3 {profile.frame.type=\"cpython\"}\n", protocol)
+		assert.Contains(t, text, "sample 512 {gpu.device=1, gpu.stream=7, thread.name=\"GPU 1 memory\"}\n", "a block that another stream still uses")
+		assert.Contains(t, text, "sample 4294967295@1795748703728407000 {gpu.device=1, gpu.stream=7, thread.name=\"GPU 1 memory\"}\n", protocol)
 	}
 }
 
