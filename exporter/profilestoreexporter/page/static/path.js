@@ -61,7 +61,7 @@ function legend({model, state, theme}) {
     const found = new Map();
     for (let frame = 0; frame < frames.count; frame++) {
       const kind = kindOf(frames, frame) || frames.kind[frame];
-      if (kind && !found.has(kind)) found.set(kind, frame);
+      if (kind && !found.has(kind) && !frames.isGroup(frame)) found.set(kind, frame);
     }
     return found;
   });
