@@ -13,6 +13,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"strconv"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -200,8 +201,14 @@ func Describe(data []byte) string {
 	if kind := TextKind(head); kind != "" {
 		return kind
 	}
+	if len(head) <= maxQuoted {
+		return "text: " + strconv.Quote(string(bytes.TrimSpace(head)))
+	}
 	return "text"
 }
+
+// maxQuoted is the size of texts that are quoted: error messages, such as those of net/http/pprof.
+const maxQuoted = 120
 
 // Head returns the beginning of a payload, without a byte order mark and blanks in front of a text.
 func Head(data []byte) []byte {

@@ -5,6 +5,7 @@ package signature_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,13 +25,14 @@ func TestDescribe(t *testing.T) {
 		"":                                                                     "",
 		"\x0a\x00\x12\x03":                                                     "",
 		"\x0a\x00\x0a\x04\x08\x01\x10\x02":                                     "", // a pprof with an empty sample type
-		"hello\n":                                                              "text",
+		"hello\n":                                                              `text: "hello"`,
+		strings.Repeat("hello ", 40):                                           "text",
 		"\n0x108@perf.data [0x50]: event: 69\n.\n. ... raw event: size 80 bytes\n": "a dump of perf script -D (leave -D out)",
 		"# To display the perf.data header info, please use --header/--header-only options.\n#\n# Samples: 2  of event 'cpu-clock'\n" +
 			"#\n# Overhead  Command  Shared Object  Symbol\n    99.00%  dd  dd  [.] spin\n": "a report of perf (send what perf script prints)",
 		"\xfb)\x03\xfa\x08<string>\xe9\x01\x00\x00\x00":                                      "a file of Python's cProfile, which has no stacks (sample with perf, or with py-spy record -f raw)",
 		"{\xa9\x03\xfa\x08<string>\xe9\x01\x00\x00\x00":                                      "a file of Python's cProfile, which has no stacks (sample with perf, or with py-spy record -f raw)",
-		"flat 3\ncum 4\nsum of both\n":                                                       "text",
+		"flat 3\ncum 4\nsum of both\n":                                                       `text: "flat 3\ncum 4\nsum of both"`,
 		"replicas: 3\nimage: shop\nports: [80]":                                              signature.YAML,
 		"---\na:\n  - b: 1\n":                                                                signature.YAML,
 		"replicas: 3\nport: 80\n":                                                            signature.YAML,

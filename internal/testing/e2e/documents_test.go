@@ -99,6 +99,7 @@ func newDesk(t *testing.T) *desk {
 	program := http.NewServeMux()
 	program.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	program.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	program.Handle("/debug/pprof/heap", pprof.Handler("heap"))
 	server := httptest.NewServer(program)
 	t.Cleanup(server.Close)
 	root, err := filepath.Abs(repository)
