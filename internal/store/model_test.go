@@ -99,6 +99,7 @@ type naiveStore struct {
 type knownSeries struct {
 	at, interval int64
 	rows         []modelRow // of the last total
+	since        int64      // when the total before that was
 }
 
 func newModel(messages []*message) *naiveStore {
@@ -154,21 +155,19 @@ func (m *naiveStore) addState(c *counted, before *knownSeries, resolution int64)
 
 // addTotal makes a delta of a total, and reports whether it is not older than the one before.
 func (m *naiveStore) addTotal(c *counted, before *knownSeries) bool {
-	sum := func(rows []modelRow) (n int64) {
-		for _, row := range rows {
-			n += row.value
-		}
-		return n
-	}
 	if before != nil && c.end < before.at {
 		return false
 	}
-	m.known[c.series()] = &knownSeries{at: c.end, rows: c.rows}
-	switch {
-	case before == nil:
+	now := &knownSeries{at: c.end, rows: c.rows, since: c.end}
+	m.known[c.series()] = now
+	if before == nil {
 		c.isBaseline = true
 		return true
-	case sum(c.rows) >= sum(before.rows):
+	}
+	if now.since = before.at; c.end == before.at { // another part
+		now.since = before.since
+	}
+	if !isRestart(before.rows, c.rows) {
 		rows := slices.Clone(c.rows)
 		for _, row := range before.rows {
 			row.value = -row.value
@@ -176,8 +175,26 @@ func (m *naiveStore) addTotal(c *counted, before *knownSeries) bool {
 		}
 		c.rows = rows
 	}
-	c.start = before.at
+	c.start, c.isBaseline = now.since, now.since == c.end
 	return true
+}
+
+// isRestart reports whether totals fall by more than a 64th of what both have.
+func isRestart(before, now []modelRow) bool {
+	totals := func(rows []modelRow) map[modelKey]int64 {
+		of := map[modelKey]int64{}
+		for _, row := range rows {
+			of[modelKey{"", row.stack, row.endpoint}] += row.value
+		}
+		return of
+	}
+	shared, lost, after := int64(0), int64(0), totals(now)
+	for key, value := range totals(before) {
+		if has, ok := after[key]; ok {
+			shared, lost = shared+value, lost+max(0, value-has)
+		}
+	}
+	return lost > shared/64
 }
 
 // modelSelection is a selection with what the model needs to know of it.

@@ -247,9 +247,11 @@ func TestProfilesOfAnyTimeAreKept(t *testing.T) {
 			info := s.services()[0]
 			assert.Equal(t, c.end.UnixNano(), info.Until)
 			assert.Equal(t, c.end.Add(-c.length).UnixNano(), info.From)
-			s.Expire(noon.Add(50 * time.Minute))
-			assert.Equal(t, 1, s.Stats().Profiles)
-			s.Expire(noon.Add(3 * time.Hour))
+			for minutes := 5; minutes <= 180; minutes += 5 { // a clock that leaps is not trusted
+				if s.Expire(noon.Add(time.Duration(minutes) * time.Minute)); minutes <= 50 {
+					require.Equal(t, 1, s.Stats().Profiles)
+				}
+			}
 			assert.Zero(t, s.Stats().Profiles)
 		})
 	}
