@@ -151,8 +151,8 @@ func (d *disk) blockOf(r *blockfile.Reader) *diskBlock {
 	return &diskBlock{Block: blocks.New(r, d.lists)}
 }
 
-// indexPart is the part of the memory that the services of all blocks on disk may take. Beyond it, the oldest blocks are
-// deleted.
+// indexPart is the part of the memory that the services of all blocks on disk may take. Beyond it, the oldest blocks
+// are deleted.
 const indexPart = 4
 
 // drop takes a block that cannot be read out of the store.

@@ -97,8 +97,8 @@ func (s *Store) Open() error {
 	if s.cfg.Disk.Directory == "" {
 		return nil
 	}
-	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes, clock: clock{maxLeap: maxLeap},
-		lists: blocks.NewSeriesLists(s.cfg.MaxBytes / listedPart)}
+	d := &disk{DiskConfig: s.cfg.Disk, written: sync.NewCond(s.adding), freeBytes: freeBytes,
+		clock: clock{maxLeap: maxLeap}, lists: blocks.NewSeriesLists(s.cfg.MaxBytes / listedPart)}
 	d.files = blocks.Directory{Dir: d.Directory, ReadOnly: d.ReadOnly, Report: d.Report}
 	if d.ReadOnly {
 		s.disk = d

@@ -12,8 +12,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/wal"
 )
 
-// This file is the write-ahead log: what was added to blocks that are not on disk yet. Each block begins in a segment of
-// its own, which is deleted when the block is on disk.
+// This file is the write-ahead log: what was added to blocks that are not on disk yet. Each block begins in a segment
+// of its own, which is deleted when the block is on disk.
 
 const logFolder = "wal"
 

@@ -91,7 +91,9 @@ func (s *Store) dropUnused(now time.Time, n int) bool {
 		s.writeBlocks()
 		return s.known.Forget(isOfNoBlock)
 	}
-	slices.SortFunc(unused, func(a, b model.SeriesID) int { return s.known.Series[a].Last.Compare(s.known.Series[b].Last) })
+	slices.SortFunc(unused, func(a, b model.SeriesID) int {
+		return s.known.Series[a].Last.Compare(s.known.Series[b].Last)
+	})
 	for _, id := range unused[:min(len(unused), max(n, s.cfg.MaxSeries/replacedPart))] {
 		s.known.Drop(id)
 	}

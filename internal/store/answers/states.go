@@ -59,7 +59,8 @@ func (s *seriesStarts) after(in int, c *model.Profile) int64 {
 // starts returns the starts that the states of series of a part need.
 func (s *scan) starts(p *part, list []selectedSeries) (*seriesStarts, error) {
 	out := &seriesStarts{}
-	if s.only != nil && !s.query.Want.Ends || !slices.ContainsFunc(list, func(in selectedSeries) bool { return in.Values == kind.Gauge }) {
+	isState := func(in selectedSeries) bool { return in.Values == kind.Gauge }
+	if s.only != nil && !s.query.Want.Ends || !slices.ContainsFunc(list, isState) {
 		return out, nil
 	}
 	out.lists, out.between = make([][]profileStart, len(list)), map[int]bool{}

@@ -21,7 +21,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/prometheus/prometheus/tsdb/wlog"
 	"github.com/prometheus/prometheus/util/compression"
@@ -110,9 +109,6 @@ func Replay(dir string, use func(segment int, record []byte) error, found func(*
 	return nil
 }
 
-// repairing ends the name of a segment that an earlier version of this program was cutting when it ended.
-const repairing = ".repair"
-
 // segments returns their numbers.
 func segments(dir string) (list []int, err error) {
 	entries, err := blockfile.ReadDir(dir)
@@ -123,20 +119,12 @@ func segments(dir string) (list []int, err error) {
 		return nil, err
 	}
 	for _, entry := range entries {
-		name, isRepair := strings.CutSuffix(entry.Name(), repairing)
-		n, err := strconv.Atoi(name)
-		if err != nil {
-			continue
+		if n, err := strconv.Atoi(entry.Name()); err == nil {
+			list = append(list, n)
 		}
-		if isRepair { // it has more than the segment that was to replace it
-			if err := blockfile.Rename(filepath.Join(dir, entry.Name()), filepath.Join(dir, name)); err != nil {
-				return nil, err
-			}
-		}
-		list = append(list, n)
 	}
 	slices.Sort(list)
-	return slices.Compact(list), nil
+	return list, nil
 }
 
 // segmentFile notes why a segment could not be read further.
