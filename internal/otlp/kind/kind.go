@@ -70,7 +70,8 @@ func Name(stated, sampleType, periodType string) string {
 	case known.profile != "":
 		// The Go runtime's mutex and block profiles cannot be told apart by their types.
 		return known.profile
-	case hasAnyPrefix(PlainType(sampleType), "alloc", "inuse_", "live_"), periodType == "space":
+	case hasAnyPrefix(PlainType(sampleType), "alloc", "inuse_", "live_",
+		"unreleased malloc", "total malloc", "total alloc"), periodType == "space":
 		return Memory
 	case period.profile == OffCPU:
 		return OffCPU

@@ -35,6 +35,9 @@ func TestName(t *testing.T) {
 		{"", "goroutineleak", "goroutineleak", "goroutineleak"},
 		{"", "samples", "", ProcessCPU},
 		{"", "events", "", OffCPU},
+		{"", "events", "cpu", ProcessCPU},
+		{"", "Unreleased malloc size", "", Memory}, // heapprofd's
+		{"", "Total allocation count", "", Memory},
 		{"", "cache_misses", "", "cache_misses"},
 		{"", "", "", Other},
 	} {

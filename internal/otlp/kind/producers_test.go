@@ -62,6 +62,8 @@ var producers = map[string]struct {
 	"async-profiler: cpu":   {"perf_events/count perf_events/ns", "perf_events/ns", true, ProcessCPU, "dd"},
 	"async-profiler: alloc": {"object_sampler/count object_sampler/bytes", "object_sampler/bytes", true, Memory, "dd"},
 	"async-profiler: locks": {"lock_tracer/count lock_tracer/ns", "lock_tracer/ns", true, Mutex, "dd"},
+	"perf_to_profile":       {"cycles:ppp_sample/count cycles:ppp_event/count", "", false, "cycles:ppp_sample", "dd"},
+	"perf_to_profile: time": {"cpu-clock_sample/count cpu-clock_event/count", "", false, ProcessCPU, "dd"},
 	"Julia: CPU":            {"events/count", "cpu/nanoseconds", false, ProcessCPU, "d"},
 	"Julia: allocations":    {"allocs/count size/bytes", "heap/bytes", false, Memory, "dd"},
 	"Google's agents":       {"sample/count CPU/nanoseconds", "CPU/nanoseconds", true, ProcessCPU, "dd"},

@@ -24,7 +24,8 @@ var knownTypes = func() map[string]knownType {
 	}{
 		// Time on a processor, and samples of what was running: Go, Java, eBPF, perf, Datadog (cpu-time), Google's agents
 		// (CPU). async-profiler's OTLP names its engines: perf_events, alloc_tracer.
-		{knownType{Delta, ProcessCPU}, `cpu cpu_time cpu_samples cpu_sample on_cpu itimer ctimer task_clock cpu_clock perf_events`},
+		{knownType{Delta, ProcessCPU}, `cpu cpu_time cpu_samples cpu_sample on_cpu itimer ctimer task_clock cpu_clock perf_events
+			cpu_clock_sample cpu_clock_samples cpu_clock_event task_clock_sample task_clock_samples task_clock_event`},
 		// What these are samples of is the period type's to say.
 		{knownType{Delta, ""}, `samples sample`},
 		// fgprof calls it time.
@@ -82,4 +83,6 @@ var (
 		"inuse", "live", "heap", "resident", "rss", "retained", "used", "open", "current", "active", "leaked", "leak", "peak",
 		"cached",
 	}
+	// perf_to_profile and simpleperf count samples and events of each event of perf: cycles_sample, cycles_event.
+	eventWords = []string{"sample", "samples", "event", "events"}
 )

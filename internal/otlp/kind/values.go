@@ -57,7 +57,7 @@ func ValuesOf(d Declared) Values {
 		return Delta
 	case has(stateWords), ok && period.values == Gauge:
 		return Gauge
-	case d.DurationNanos > 0, ok && period.values == Delta:
+	case d.DurationNanos > 0, ok && period.values == Delta, has(eventWords):
 		return Delta
 	}
 	return Gauge
