@@ -250,8 +250,8 @@ func (r *reader) open(path string) ([]byte, error) {
 // address matches a URL without its scheme.
 var address = regexp.MustCompile(`^([\w.-]+|\[[\da-f:.]+\]):\d{1,5}(/|$)`)
 
-// asURL returns a URL as go tool pprof completes it: http:// stands before host:port, and a URL without a path is that of
-// a Go program's processor time. It returns "" for a file.
+// asURL returns a URL as go tool pprof completes it: with http:// before host:port, and with the path of a Go program's
+// processor time if it has none. It returns "" for a file.
 func asURL(source string) string {
 	if address.MatchString(source) {
 		if _, err := os.Stat(source); err != nil {

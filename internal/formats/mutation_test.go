@@ -194,6 +194,16 @@ const stack = `"worker-1" #12 prio=5 os_prio=0 cpu=12.5ms elapsed=3.1s tid=0x000
 	at java.lang.Thread.run(Thread.java:833)
 `
 
+// chrome is a profile as Chrome's trace events, in which a node names its parent.
+const chrome = `[{"name":"Profile","ph":"P","ts":1,"id":"0x1","pid":7,"tid":8,"args":{"data":{"startTime":5000}}},
+{"name":"ProfileChunk","ph":"P","ts":2,"id":"0x1","pid":7,"tid":9,"args":{"data":{"timeDeltas":[10,20,30],"cpuProfile":{"nodes":[
+{"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1}},
+{"id":2,"parent":1,"callFrame":{"functionName":"(idle)","url":"","lineNumber":-1}},
+{"id":3,"parent":1,"callFrame":{"functionName":"main","url":"shop.js","lineNumber":3,"columnNumber":1}},
+{"id":4,"parent":3,"callFrame":{"functionName":"work","url":"shop.js","lineNumber":9,"columnNumber":2}}],
+"samples":[4,2,3]}}}}]
+`
+
 // bodiesOf returns the pprofs in a request of Splunk's records, decompressed.
 func bodiesOf(t *testing.T, request []byte) (bodies [][]byte) {
 	t.Helper()
@@ -239,6 +249,7 @@ func decoders() map[string]decoder {
 		"totals": {files: []string{pprofFolder + "go-[abm]*[klx].pb.gz", pprofFolder + "go-allocs.pb.gz"}, isProtobuf: true,
 			decode: decodeTotals},
 		"V8":          other(formats.CPUProfile, "cpuprofile/testdata/*.cpuprofile"),
+		"Chrome":      {text: chrome, decode: other(formats.CPUProfile).decode},
 		"Go trace":    other(formats.GoTrace, "gotrace/testdata/*.trace.gz"),
 		"JFR":         other(formats.JFR, "jfr/testdata/*.jfr.gz"),
 		"perf script": other(formats.PerfScript, "perfscript/testdata/*.perf.txt"),

@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// Values is a converter that changes nothing, and remembers the configuration: the Collector's error for a duration or a
-// number of bytes that it cannot read names neither the value nor how it is written.
+// Values is a converter that changes nothing, and remembers the configuration: the Collector's error for a duration or
+// a number of bytes that it cannot read names neither the value nor how it is written.
 type Values struct {
 	mu   sync.Mutex
 	last *confmap.Conf
@@ -40,7 +40,7 @@ func (v *Values) Convert(_ context.Context, conf *confmap.Conf) error {
 var valueFault = regexp.MustCompile(
 	`'([^']+)' (?:time: (?:invalid duration|unknown unit|missing unit)|expected type '(u?int)\d*', got unconvertible type 'string')`)
 
-// Explain returns a line for each duration and number that an error is about: its key, its value, and how it is written.
+// Explain returns a line for each duration and number that an error is about: key, value, and how it is written.
 func (v *Values) Explain(message string) (lines []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

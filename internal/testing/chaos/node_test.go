@@ -237,18 +237,6 @@ func (n *node) statusMiB(name string) float64 {
 	return kib / 1024
 }
 
-// cpu returns the processor time that the process has used.
-func (n *node) cpu(t testing.TB) time.Duration {
-	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.Pid))
-	require.NoError(t, err)
-	var user, system int64
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+2:]))
-	_, err = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
-	require.NoError(t, err)
-	return time.Duration(user+system) * time.Second / 100 // USER_HZ
-}
-
 func get(url string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
