@@ -464,7 +464,7 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 		"not speedscope": {"/ingest?name=a&format=speedscope", data, nil, 400, "invalid_argument", "speedscope"},
 		"not jfr": {"/ingest?name=a&format=jfr", data, nil, 400, "invalid_argument",
 			"not a recording of Java Flight Recorder"},
-		"not pprof": {"/ingest?name=a", []byte("<html>"), nil, 400, "invalid_argument", "HTML"},
+		"not pprof":        {"/ingest?name=a", []byte("<html>"), nil, 400, "invalid_argument", "HTML"},
 		"trie by its type": {"/ingest?name=a", []byte("\x00\x01"), nil, 415, "unimplemented", `format="trie"`},
 		"not folded": {"/ingest?name=a&format=folded", []byte("<html>"), nil, 400, "invalid_argument",
 			"no line is a stack"},

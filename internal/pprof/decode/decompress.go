@@ -95,7 +95,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	if l.left -= int64(n); l.left < 0 {
 		return 0, tooLarge(int(l.limit))
 	}
-	if err != nil && err != io.EOF { //nolint:errorlint // an io.Reader's end
+	if err != nil && err != io.EOF { // an io.Reader's end
 		return n, damaged("compressed", err)
 	}
 	return n, err

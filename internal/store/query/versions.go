@@ -23,7 +23,7 @@ type Version struct {
 const VersionKey = "service.version"
 
 // Versions returns the values of an attribute of resources or profiles, in the order in which they first appeared, if
-// their time overlaps the selected one. All that is kept tells when that was, not the blocks of the selected time alone.
+// their time overlaps the selected one. All that is kept tells when that was, not only the blocks of the selected time.
 func Versions(ctx context.Context, from *answers.Querier, sel model.Selection, key string) ([]Version, error) {
 	all := sel
 	all.From, all.Until = 0, 0

@@ -54,7 +54,7 @@ func (s *seenFile) matches(info fs.FileInfo) bool {
 
 // seenFiles remembers which files were read: in memory, and across restarts if there is a store.
 type seenFiles struct {
-	files  map[string]*seenFile
+	files map[string]*seenFile
 	// moved are the files that were read under paths where they are no longer.
 	moved  map[movedFile]bool
 	client storage.Client
