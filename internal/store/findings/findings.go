@@ -79,18 +79,13 @@ func (s *search) of(in *answers.ProfileInfo) model.Selection {
 	return sel
 }
 
-// sum returns what a type adds up to in a selection.
+// sum returns the sum of a selection. A time line would have more: its steps begin before it and end after it.
 func (s *search) sum(sel model.Selection) (float64, error) {
-	t, err := s.Timeline(s.ctx, sel, 1, s.now)
+	g, err := s.FlameGraph(s.ctx, sel, 1)
 	if err != nil {
 		return 0, err
 	}
-	sum := 0.0
-	for _, g := range t.Groups {
-		of, _ := answers.Sum(g.Values)
-		sum += of
-	}
-	return sum, nil
+	return float64(g.Total[0]), nil
 }
 
 // samples returns how many samples a selection of processor time has: they are counted beside it, or it is taken every

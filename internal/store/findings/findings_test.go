@@ -230,17 +230,23 @@ func TestGoroutinesThatOnlyGrow(t *testing.T) {
 }
 
 func TestWaiting(t *testing.T) {
-	mutex := func(seconds int64) pprofile.Profiles {
-		return profiletest.New().Resource("service.name", "shop").Profile("delay", "nanoseconds").Period(1, "contentions",
-			"count").
-			Time(uint64(noon.Add(-time.Hour).UnixNano()), 3600e9).Sample(profiletest.Value(seconds*1e9, "sync.(*Mutex).Unlock")).
-			Build()
+	waiting := func(begin, seconds, from int) (text string) {
+		s := store.New(store.Config{Window: 48 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20})
+		at := func(minute int) int64 { return noon.Add(time.Duration(minute) * time.Minute).UnixNano() }
+		require.Zero(t, s.Add(profiletest.New().Resource("service.name", "shop").Profile("delay", "nanoseconds").
+			Period(1, "contentions", "count").Time(uint64(at(begin)), 3600e9).
+			Sample(profiletest.Value(int64(seconds)*1e9, "sync.(*Mutex).Unlock")).Build(), noon).Refused)
+		found, err := findings.Of(t.Context(), s.Querier, model.Selection{Service: "shop", From: at(from), Until: at(from + 60)},
+			noon.Add(2*time.Hour))
+		require.NoError(t, err)
+		for _, f := range found {
+			text += f.Text
+		}
+		return text
 	}
-	found := find(t, mutex(3*3600))
-	if f, ok := found["waiting"]; ok { // the profile is named by its producer
-		assert.Equal(t, "3.0 goroutines or threads wait for a lock on average.", f.Text)
-	}
-	assert.Empty(t, find(t, mutex(1800)))
+	assert.Equal(t, "3.0 goroutines or threads wait for a lock on average.", waiting(-60, 3*3600, -60))
+	assert.Equal(t, "1.5 goroutines or threads wait for a lock on average.", waiting(-60, 3*3600, -30), "half of it")
+	assert.Empty(t, waiting(-60, 1800, -60))
 }
 
 // Of captured profiles of healthy programs there is little to say: what is said is listed here.
