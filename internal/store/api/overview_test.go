@@ -225,6 +225,16 @@ func TestTypes(t *testing.T) {
 	assert.InDelta(t, 0.5e9, types.Types[1].Cost.Now, 1e6)
 	assert.InDelta(t, 0.5e9, types.Types[1].Cost.Before, 1e6)
 
+	// A constant load is the same in any part of the time.
+	for _, seconds := range []int{60, 90, 300, 1000} {
+		for _, until := range []int{0, 7, 33, 95} {
+			get(fmt.Sprintf("types?service=shop&seconds=%d&until=now-%ds", seconds, until), &types)
+			assert.InDelta(t, 200<<20, types.Types[0].Cost.Now, 1<<20, "%d s until %d s ago", seconds, until)
+			assert.InDelta(t, 0.5e9, types.Types[1].Cost.Now, 1e6, "%d s until %d s ago", seconds, until)
+			assert.InDelta(t, 0.5e9, types.Types[1].Cost.Before, 1e6, "%d s until %d s ago", seconds, until)
+		}
+	}
+
 	var page struct {
 		Services int
 		Service  string

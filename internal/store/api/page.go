@@ -163,8 +163,10 @@ func (s *server) typeCost(r *request, a *answer, sel model.Selection, in *answer
 	split := min(len(values), int((sel.From-t.From+t.Step/2)/t.Step))
 	a.format(`{"profile":%s,"type":%s,"unit":%s,"kind":%q,"default":%t,"cost":`,
 		quote(in.Profile), quote(in.Type.String()), quote(in.Type.Unit), in.Values, in.Default)
-	now, has := meanOf(values[split:], in, sel.From, sel.Until)
-	before, _ := meanOf(values[:split], in, wide.From, sel.From)
+	// Whole steps are added up: the first one begins before the time, the last one ends after it.
+	begin, end := t.From+int64(split)*t.Step, t.From+int64(len(values))*t.Step
+	now, has := meanOf(values[split:], in, begin, end)
+	before, _ := meanOf(values[:split], in, t.From, begin)
 	a.cost(cost{now, before}, has)
 	a.format(`,"from":%d,"step_ms":%d,"values":`, millis(t.From)+int64(split)*millis(t.Step), millis(t.Step))
 	a.values(values[split:])
