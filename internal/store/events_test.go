@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -93,6 +94,10 @@ func TestEventsOfGoroutines(t *testing.T) {
 		"goroutine 7 sync 2500-2530 /lock/work",
 	}, got)
 
+	events, err = s.Events(context.Background(), model.Selection{Service: "shop", From: at(2), Until: at(2) + 400*ms}, 100)
+	require.NoError(t, err)
+	assert.Len(t, events.List, 1, "what begins with the end is not in the time")
+
 	events, err = s.Events(context.Background(), model.Selection{Service: "shop"}, 11)
 	require.NoError(t, err)
 	assert.Equal(t, 10, events.LeftOut, "the shorter ones")
@@ -149,4 +154,32 @@ func TestHeatMapWeighsStates(t *testing.T) {
 	assert.InDelta(t, 100, total, 0.01)
 	assert.EqualValues(t, 100, graph.Total[0])
 	assert.Equal(t, 4, h.Observations)
+}
+
+// A heat map of more than an hour has its last hour.
+func TestHeatMapOfALongTime(t *testing.T) {
+	s := New(testConfig())
+	add(t, s, "x", "off_cpu", "nanoseconds", 0, 4000, profiletest.Observed([]uint64{uint64(at(500)), uint64(at(3999))}, "wait"))
+	h, err := s.HeatMap(t.Context(), model.Selection{Service: "shop", Profile: "off_cpu", From: at(10)}, 600, 50)
+	require.NoError(t, err)
+	assert.True(t, h.IsCut)
+	assert.Equal(t, at(400), h.From)
+	assert.Equal(t, 2, h.Observations)
+}
+
+// Further values than those of 32 groups are one group.
+func TestOtherGroup(t *testing.T) {
+	s := New(testConfig())
+	for i := range 40 {
+		add(t, s, fmt.Sprint(i), "cpu", "nanoseconds", 0, 10, profiletest.Value(1, "leaf"))
+	}
+	sel := model.Selection{Service: "shop", Profile: "process_cpu", GroupBy: "service.instance.id"}
+	line, err := s.Timeline(t.Context(), sel, 1, noon.Add(time.Minute))
+	require.NoError(t, err)
+	require.Len(t, line.Groups, 33)
+	for _, g := range line.Groups {
+		sum, _ := answers.Sum(g.Values)
+		assert.InDelta(t, map[bool]float64{true: 8, false: 1}[g.Name == answers.OtherGroup], sum, 1e-6, g.Name)
+	}
+	assert.EqualValues(t, 40, sum(t, s, sel))
 }

@@ -68,7 +68,25 @@ func TestClockThatIsAhead(t *testing.T) {
 	}
 }
 
-// The same of profiles in memory alone.
+// A reading that is ahead is believed after an hour although the one before was further ahead, and what is in the log
+// alone tells the time of a start, too.
+func TestClockThatIsAheadTwice(t *testing.T) {
+	cfg := diskConfig(t, t.TempDir())
+	s := open(t, cfg)
+	addHour(s, 12)
+	require.NoError(t, s.Kill())
+	s = open(t, cfg)
+	ahead := noon.Add(20 * 24 * time.Hour)
+	s.Maintain(ahead)
+	require.Equal(t, 1, s.Stats().Profiles)
+	for minute := range 62 {
+		s.Maintain(ahead.Add(time.Duration(minute)*time.Minute - 4*24*time.Hour))
+	}
+	require.Zero(t, s.Stats().Profiles)
+	require.NoError(t, s.Close())
+}
+
+// TestClockThatIsAhead of profiles in memory alone.
 func TestClockThatIsAheadOfMemory(t *testing.T) {
 	cfg := testConfig()
 	cfg.Window = time.Hour

@@ -161,6 +161,8 @@ func TestStatesAreMeans(t *testing.T) {
 	assert.EqualValues(t, 1110, encode(t, merged.Profiles).Sample[0].Value[0])
 	sel.LastState = true
 	assert.EqualValues(t, 120+120+1000, sum(t, s, sel), "the last of each instance")
+	sel.Until = at(20)
+	assert.EqualValues(t, 110+1000, sum(t, s, sel), "one that begins with the end is not selected")
 	sel = model.Selection{Service: "shop", Profile: "memory", From: at(21), Until: at(24)}
 	assert.EqualValues(t, 1120, sum(t, s, sel), "a state holds until the next")
 
@@ -209,6 +211,9 @@ func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
 	merged, err := s.Merge(context.Background(), sel)
 	require.NoError(t, err)
 	assert.Equal(t, taken.UnixNano(), encode(t, merged.Profiles).TimeNanos)
+	// One that began before the window and ended in it has its own time.
+	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SetDurationNano(uint64(48*time.Hour - time.Minute))
+	assert.Zero(t, s.Add(pd, noon).Moved)
 }
 
 // Samples keep attributes, links and timestamps, and can be selected by them.
@@ -386,6 +391,7 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 		require.Equal(t, sent,
 			stats.Profiles+stats.Evicted[model.EvictedSeries]+stats.Evicted[model.EvictedAge]+stats.Refused[model.RefusedSeries])
 		require.Equal(t, added.Profiles == 0, added.Err != nil)
+		require.Equal(t, stats.Profiles, stats.Samples, "each has one")
 		return added
 	}
 	var many []string

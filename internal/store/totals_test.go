@@ -77,6 +77,9 @@ func TestTotalsOverTime(t *testing.T) {
 			{20, values{"a": 3, "b": 20}}, {30, values{"a": 4, "b": 21}}}, values{"a": 6, "b": 22}},
 		"an estimate that falls": {[]valuesAt{{0, values{"a": 1000, "b": 10}}, {10, values{"a": 1100, "b": 9}},
 			{20, values{"a": 1101, "b": 12}}}, values{"a": 101, "b": 2}},
+		"a fall of a 64th": {[]valuesAt{{0, values{"a": 640}}, {10, values{"a": 630}}, {20, values{"a": 641}}},
+			values{"a": 1}},
+		"a fall of more than a 64th": {[]valuesAt{{0, values{"a": 640}}, {10, values{"a": 629}}}, values{"a": 629}},
 		"a function that was not seen again": {[]valuesAt{{0, values{"a": 10, "b": 5}}, {10, values{"a": 10}},
 			{20, values{"a": 11}}}, values{"a": 1}},
 		"sent again": {[]valuesAt{{0, values{"a": 10}}, {0, values{"a": 10}}, {10, values{"a": 12}}, {10, values{"a": 12}}},
@@ -130,6 +133,27 @@ func TestPartsOfStates(t *testing.T) {
 	require.NotZero(t, disk.Blocks()[0].Step)
 	check(disk, "a coarser day")
 	require.NoError(t, disk.Close())
+}
+
+// Totals of several series go on in the next block, whose dictionary has their stacks in another order.
+func TestTotalsInTheNextBlock(t *testing.T) {
+	s := open(t, diskConfig(t, t.TempDir()))
+	for round := range 3 {
+		value := int64(10 * (1 + round))
+		add(t, s, "x", "alloc_space", "bytes", 10*round, 0, profiletest.Value(value, "a"), profiletest.Value(2*value, "b"))
+		add(t, s, "y", "alloc_space", "bytes", 10*round+1, 0, profiletest.Value(value, "c"), profiletest.Value(2*value, "b"))
+		s.adding.Lock()
+		s.blocks[len(s.blocks)-1].Freeze()
+		s.adding.Unlock()
+	}
+	g, err := s.FlameGraph(t.Context(), model.Selection{Service: "shop", Profile: "memory"}, 100)
+	require.NoError(t, err)
+	self := map[string]int64{}
+	for _, row := range g.Functions() {
+		self[row.Frame.Name] = row.Self
+	}
+	assert.Equal(t, map[string]int64{"a": 20, "b": 80, "c": 20}, self)
+	require.NoError(t, s.Close())
 }
 
 // A part of a state is not taken for another one because a new block gives its function the same number.

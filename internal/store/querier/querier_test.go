@@ -168,6 +168,11 @@ func TestCountsOfCPUAreTimes(t *testing.T) {
 		Sample(profiletest.Value(9, "leaf")).Build(), noon).Profiles)
 	c, _ := client(t, s.Querier, noon)
 	assert.EqualValues(t, 9, total(t, c, `{service_name="none"}`))
+	at := noon.Add(-time.Minute).UnixMilli()
+	flame, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
+		ProfileTypeID: cpuType, LabelSelector: `{service_name="none"}`, Start: at - 1000, End: at}))
+	require.NoError(t, err)
+	assert.EqualValues(t, 9, flame.Msg.Flamegraph.Total, "the end belongs to the time")
 	assert.EqualValues(t, 200, total(t, c, `{service_name="ebpf"}`))
 	assert.EqualValues(t, 150, total(t, c, `{service_name="ebpf", endpoint="/a"}`))
 	assert.EqualValues(t, 7, total(t, c, `{service_name="go"}`))
