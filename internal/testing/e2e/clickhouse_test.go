@@ -125,7 +125,7 @@ func compareSQL(t *testing.T, app string, server *clickhousetest.Server, c *coll
 		inTable(sql)
 	}
 	inTable(sqlQueries(t, "clickhouse")[0])
-	_, dir := sqlStore(t)
+	s, dir := sqlStore(t)
 	engine := clickhousetest.StartEngine(t, app, dir)
 	inFiles := func(sql string) []string {
 		data, err := engine.Query(sql, "JSONCompactEachRow")
@@ -142,4 +142,6 @@ func compareSQL(t *testing.T, app string, server *clickhousetest.Server, c *coll
 		assert.Equal(t, want, inFiles(query), "ClickHouse, in the directory: %s", query)
 		assert.Equal(t, want, inTable(query), "ClickHouse, in the table: %s", query)
 	}
+	allocates(s)
+	assert.Equal(t, []string{sqlRow([]any{3000})}, inFiles("SELECT sum(value) FROM samples WHERE type = 'alloc_space'"))
 }

@@ -78,6 +78,16 @@ func sqlStore(t *testing.T) (s *store.Store, dir string) {
 	return s, dir
 }
 
+// allocates adds totals of a process that had allocated much before the first one, and 3,000 bytes since then.
+func allocates(s *store.Store) {
+	for i := range 4 {
+		now := time.Now().Add(time.Duration(i-8) * time.Minute)
+		s.Add(profiletest.New().Resource("service.name", "shop").Profile("alloc_space", "bytes").
+			Time(uint64(now.UnixNano()), 0).Sample(profiletest.Value(int64(1<<40+1000*i), "leaf", "main")).Build(), now)
+	}
+	s.Maintain(time.Now().Add(2 * time.Hour))
+}
+
 // sqlRow returns a row in a form in which engines can be compared: they print numbers in several ways.
 func sqlRow(row []any) string {
 	texts := make([]string, len(row))
@@ -116,9 +126,10 @@ func TestSQL(t *testing.T) {
 	t.Parallel()
 	app := installNPM(t, "E2E_SQL", "duckdb")
 	s, dir := sqlStore(t)
+	allocates(s)
 	answers := duckdbRows(t, app, dir, "duckdb,,duckdb-only")
 	queries := slices.Concat(sqlQueries(t, ""), sqlQueries(t, "duckdb-only"))
-	require.Len(t, queries, 11)
+	require.Len(t, queries, 12)
 	for _, query := range queries {
 		require.NotEmpty(t, answers[query], query)
 	}
@@ -131,6 +142,8 @@ func TestSQL(t *testing.T) {
 			require.Equal(t,
 				[]string{sqlRow([]any{"main;handle;encoding/json.Marshal", total / 2}), sqlRow([]any{"main;leaf", total / 2})},
 				answers[query])
+		case strings.Contains(query, "Who allocates"):
+			require.Equal(t, []string{sqlRow([]any{"shop", "leaf", 3000})}, answers[query])
 		case strings.Contains(query, "cost of a package"):
 			require.Equal(t, []string{sqlRow([]any{"cart", total / 1e9}), sqlRow([]any{"shop", total / 2e9})}, answers[query])
 		default:
