@@ -5,6 +5,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -17,7 +18,8 @@ import (
 )
 
 // Values is a converter that changes nothing, and remembers the configuration: the Collector's error for a duration or
-// a number of bytes that it cannot read names neither the value nor how it is written.
+// a number of bytes that it cannot read names neither the value nor how it is written. It refuses durations without a
+// unit, which the Collector takes for nanoseconds.
 type Values struct {
 	mu   sync.Mutex
 	last *confmap.Conf
@@ -33,7 +35,24 @@ func (v *Values) Convert(_ context.Context, conf *confmap.Conf) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = conf
-	return nil
+	return withoutUnit(conf)
+}
+
+// durationKey matches the keys of components that are durations. Those of `service` are milliseconds.
+var durationKey = regexp.MustCompile(`^(receivers|processors|exporters|connectors|extensions)::.*(::|_)` +
+	`(interval|timeout|delay|wait|duration|elapsed_time|retention|expiry|ttl|wait_threshold|period)$`)
+
+// withoutUnit returns an error for each duration that is a small number: nobody means so few nanoseconds.
+func withoutUnit(conf *confmap.Conf) error {
+	var errs []error
+	for _, key := range conf.AllKeys() {
+		number, isNumber := conf.Get(key).(int)
+		if isNumber && 0 < number && number < int(time.Millisecond) && durationKey.MatchString(key) {
+			errs = append(errs, fmt.Errorf("`%s`: %d has no unit, and would be nanoseconds: write %ds",
+				strings.ReplaceAll(key, confmap.KeyDelimiter, "."), number, number))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // valueFault matches the part of an error about a duration or a whole number, with the end of its key.

@@ -56,3 +56,30 @@ func TestValues(t *testing.T) {
 		assert.ElementsMatch(t, lines, v.Explain(err.Error()), err.Error())
 	}
 }
+
+// The Collector takes a number for nanoseconds.
+func TestDurationsWithoutUnit(t *testing.T) {
+	convert := func(yaml string) error {
+		retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
+		require.NoError(t, err)
+		conf, err := retrieved.AsConf()
+		require.NoError(t, err)
+		return (&Values{}).Convert(t.Context(), conf)
+	}
+	for yaml, want := range map[string]string{
+		"receivers: {pprof: {remote: {collection_interval: 10}}}":             "`receivers.pprof.remote.collection_interval`: 10 has no unit, and would be nanoseconds: write 10s",
+		"exporters: {otlp_grpc/a: {retry_on_failure: {max_elapsed_time: 5}}}": "`exporters.otlp_grpc/a.retry_on_failure.max_elapsed_time`: 5 has no unit",
+		"processors: {dictionary_dedup: {timeout: 200, max_wait: 3}}":         "`processors.dictionary_dedup.max_wait`: 3 has no unit",
+		"extensions: {file_storage: {timeout: 1}}":                            "`extensions.file_storage.timeout`: 1 has no unit",
+	} {
+		require.ErrorContains(t, convert(yaml), want)
+	}
+	for _, yaml := range []string{
+		"receivers: {pprof: {remote: {collection_interval: 10s, timeout: 0, initial_delay: 1000000000}}}",
+		"service: {telemetry: {metrics: {readers: [], interval: 60, timeout: 100}}}",
+		"exporters: {otlp_grpc: {retry_on_failure: {max_elapsed_time: 0}, sending_queue: {queue_size: 10, num_consumers: 1}}}",
+		"receivers:",
+	} {
+		require.NoError(t, convert(yaml))
+	}
+}

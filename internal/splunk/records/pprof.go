@@ -59,8 +59,8 @@ func (t *translator) afterPprof(limits scan.Limits, stats *decode.Stats, err err
 	return nil
 }
 
-// readTyped reads a pprof that states its types, as contrib's exporter splunk_hec writes them: the record's resource and
-// scope are those of its profiles.
+// readTyped reads a pprof that states its types, as contrib's exporter splunk_hec writes them: the record's resource
+// and scope are those of its profiles.
 func (t *translator) readTyped(limits scan.Limits) *Rejection {
 	pd, stats, err := decode.Decode(t.payload, decode.Options{Limits: limits, Meter: &t.scratch})
 	if rejected := t.afterPprof(limits, &stats, err); rejected != nil || t.scratch.Err() != nil {

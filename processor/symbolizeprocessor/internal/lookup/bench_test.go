@@ -28,7 +28,8 @@ func newResolver(tb testing.TB, change func(*Config, *sources.Config)) *Resolver
 	if change != nil {
 		change(&config, &files)
 	}
-	r := New(config, sources.NewFinder(files, &http.Client{}, func(sources.Request) {}), func(sources.Kind, time.Duration) {})
+	finder := sources.NewFinder(files, &http.Client{}, func(sources.Request) {})
+	r := New(config, finder, func(sources.Kind, time.Duration) {})
 	tb.Cleanup(func() { require.NoError(tb, r.Close(context.Background())) })
 	return r
 }

@@ -28,7 +28,8 @@ type Recording struct {
 	VM *VM
 	// Timeout bounds each exchange with the JVM.
 	Timeout time.Duration
-	// since is when the last chunk that was read ended, in nanoseconds since 1970, and before what it was at the last dump.
+	// since is when the last chunk that was read ended, in nanoseconds since 1970, and before what it was at the last
+	// dump.
 	since, before uint64
 	// late are the files of dumps that did not end in time: the JVM writes them later.
 	late []string
