@@ -100,7 +100,8 @@ func (d *decoder) threadAttributes(t *thread) dictionary.AttributeSetIndex {
 var nanosPer = map[string]float64{"ns": 1, "µs": 1e3, "us": 1e3, "ms": 1e6}
 
 func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.AttributeSetIndex) error {
-	to, factor := s.profile(&p.meta)
+	own, factor := s.profile(&p.meta)
+	to, cpuTo := target{Profile: own}, target{Profile: cpuTime}
 	cpu := nanosPer[p.meta.Units.CPU]
 	start, _ := events.Scaled(p.meta.StartTime, 1e6)
 	at := 0.0 // milliseconds since then
@@ -122,7 +123,7 @@ func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.Attri
 		timestamp := uint64(start + int64(since))
 		id := compact.Identity{Stack: stack, Attributes: attributes}
 		if used := math.Round(s.cpu.at(i) * cpu); used > 0 && used < math.MaxInt64 {
-			d.observe(cpuTime, id, timestamp, int64(used))
+			d.observe(&cpuTo, id, timestamp, int64(used))
 		}
 		if node == events.NoNode { // what was not sampled
 			d.Stats.Filtered++
@@ -133,10 +134,10 @@ func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.Attri
 			weight = math.Round(s.weight.at(i) * factor)
 		}
 		switch {
-		case weight == 0, to == allocated && weight < 0: // an allocation that was freed
+		case weight == 0, weight < 0 && own == allocated: // an allocation that was freed
 			d.Stats.Filtered++
 		case weight > 0 && weight < math.MaxInt64:
-			d.observe(to, id, timestamp, int64(weight))
+			d.observe(&to, id, timestamp, int64(weight))
 		default:
 			d.Stats.Dropped++
 		}
@@ -162,6 +163,16 @@ func (s *samples) profile(m *meta) (p events.Profile, factor float64) {
 	return p, 1
 }
 
-func (d *decoder) observe(to events.Profile, id compact.Identity, timestamp uint64, value int64) {
-	d.Event(d.InternProfile(d.scope, to), id, compact.Observation{Timestamp: timestamp, Value: value})
+// target is a profile, which is added with its first sample.
+type target struct {
+	events.Profile
+	index   compact.ProfileIndex
+	isAdded bool
+}
+
+func (d *decoder) observe(to *target, id compact.Identity, timestamp uint64, value int64) {
+	if !to.isAdded {
+		to.index, to.isAdded = d.InternProfile(d.scope, to.Profile), true
+	}
+	d.Event(to.index, id, compact.Observation{Timestamp: timestamp, Value: value})
 }
