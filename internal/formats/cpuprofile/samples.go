@@ -144,7 +144,7 @@ type state struct{ node, before int32 }
 // addSamples adds the samples of a profile, at times since first.
 func (d *decoder) addSamples(scope compact.ScopeIndex, p *profile, w *window, first float64) error {
 	to := d.b.NewProfile(scope, events.Profile{
-		Sample: events.Type{Name: "samples", Unit: "count"}, Period: cpu, Every: w.period(p.start),
+		Sample: events.Count("samples"), Period: cpu, Every: w.period(p.start),
 		Shape: compact.Shape{Timestamps: true},
 	})
 	nanos := func(t float64) uint64 { return uint64(max(0, t-first) * 1000) }
@@ -192,7 +192,7 @@ func (d *decoder) addSamples(scope compact.ScopeIndex, p *profile, w *window, fi
 // stateBytes is the memory of a state in a map.
 const stateBytes = 48
 
-var cpu = events.Type{Name: "cpu", Unit: "nanoseconds"}
+var cpu = events.Nanoseconds("cpu")
 
 // addNodes adds a profile that has no samples, but values at its nodes: how many there were, or in a heap profile the
 // bytes that the functions allocated and that are still in use.
@@ -204,12 +204,12 @@ func (d *decoder) addNodes(scope compact.ScopeIndex, p *profile) error {
 	if !p.isHeap && !(sum >= 1 && sum < 1<<52) {
 		return nil
 	}
-	made := events.Profile{Sample: events.Type{Name: "inuse_space", Unit: "bytes"},
-		Period: events.Type{Name: "space", Unit: "bytes"}, Shape: compact.Shape{Values: true}}
+	made := events.Profile{Sample: events.Bytes("inuse_space"), Period: events.Bytes("space")}
 	if !p.isHeap {
-		made.Sample, made.Period = events.Type{Name: "samples", Unit: "count"}, cpu
+		made.Sample, made.Period = events.Count("samples"), cpu
 		made.Every = int64(max(0, (p.end-p.start)/sum*1000))
 	}
+	made.Shape.Values = true
 	to := d.b.NewProfile(scope, made)
 	if !p.isHeap {
 		d.b.SetWindow(to, 0, uint64(max(0, min(p.end-p.start, 1<<52))*1000))

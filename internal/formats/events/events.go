@@ -89,6 +89,15 @@ type Stats struct {
 // Type is a sample type or period type by name.
 type Type struct{ Name, Unit string }
 
+// Nanoseconds returns a type of times.
+func Nanoseconds(name string) Type { return Type{name, "nanoseconds"} }
+
+// Bytes returns a type of sizes.
+func Bytes(name string) Type { return Type{name, "bytes"} }
+
+// Count returns a type of numbers.
+func Count(name string) Type { return Type{name, "count"} }
+
 // Profile describes the samples of a profile.
 type Profile struct {
 	Sample, Period Type

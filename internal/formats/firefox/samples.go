@@ -43,13 +43,12 @@ func (d *decoder) readSamples(s *samples) error {
 
 // The profiles that are made.
 var (
-	cpuTime   = ofType("cpu", "nanoseconds")
-	wallTime  = ofType("wall", "nanoseconds")
-	allocated = ofType("alloc_space", "bytes")
+	cpuTime   = profileOf(events.Nanoseconds("cpu"))
+	wallTime  = profileOf(events.Nanoseconds("wall"))
+	allocated = profileOf(events.Bytes("alloc_space"))
 )
 
-func ofType(name, unit string) events.Profile {
-	t := events.Type{Name: name, Unit: unit}
+func profileOf(t events.Type) events.Profile {
 	return events.Profile{Sample: t, Period: t, Every: 1, Shape: compact.Shape{Timestamps: true, Values: true}}
 }
 
@@ -155,7 +154,7 @@ func (s *samples) profile(m *meta) (p events.Profile, factor float64) {
 		return allocated, 1
 	}
 	isWeighted := slices.ContainsFunc(s.weight, func(weight float64) bool { return weight != 1 })
-	p = events.Profile{Sample: events.Type{Name: "samples", Unit: "count"}, Period: wallTime.Period,
+	p = events.Profile{Sample: events.Count("samples"), Period: wallTime.Period,
 		Shape: compact.Shape{Timestamps: true, Values: isWeighted}}
 	if period := m.Interval * 1e6; period > 0 && period < math.MaxInt64 {
 		p.Every = int64(math.Round(period))

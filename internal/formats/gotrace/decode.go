@@ -78,8 +78,8 @@ const (
 	numProfiles
 )
 
-var profileTypes = [numProfiles]events.Type{{Name: "samples", Unit: "count"}, {Name: "off_cpu", Unit: "nanoseconds"},
-	{Name: "on_cpu", Unit: "nanoseconds"}, {Name: "gc_pause", Unit: "nanoseconds"}}
+var profileTypes = [numProfiles]events.Type{events.Count("samples"), events.Nanoseconds("off_cpu"),
+	events.Nanoseconds("on_cpu"), events.Nanoseconds("gc_pause")}
 
 type decoder struct {
 	options Options
@@ -213,7 +213,7 @@ func (d *decoder) addProfiles() {
 			p.Shape = compact.Shape{Values: true}
 		}
 		if which == samples {
-			p.Period, p.Every = events.Type{Name: "cpu", Unit: "nanoseconds"}, int64(d.options.Period)
+			p.Period, p.Every = events.Nanoseconds("cpu"), int64(d.options.Period)
 		}
 		d.profiles[which] = d.b.NewProfile(scope, p)
 	}

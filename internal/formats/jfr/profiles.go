@@ -33,21 +33,15 @@ var (
 )
 
 var (
-	cpuTime   = nanosOf("cpu")
-	wallClock = nanosOf("wall")
-	space     = bytesOf("space")
-	objects   = countOf("objects")
+	cpuTime   = events.Nanoseconds("cpu")
+	wallClock = events.Nanoseconds("wall")
+	space     = events.Bytes("space")
+	objects   = events.Count("objects")
 )
-
-func bytesOf(name string) events.Type { return events.Type{Name: name, Unit: "bytes"} }
-
-func nanosOf(name string) events.Type { return events.Type{Name: name, Unit: "nanoseconds"} }
-
-func countOf(name string) events.Type { return events.Type{Name: name, Unit: "count"} }
 
 // The profiles that a recording can have.
 var (
-	cpuSamples = &definition{profilekind.ProcessCPU, countOf("samples"), cpuTime, points, func(d *decoder) int64 {
+	cpuSamples = &definition{profilekind.ProcessCPU, events.Count("samples"), cpuTime, points, func(d *decoder) int64 {
 		return d.settings.period(d.options.Period)
 	}}
 	cpuTimes = &definition{profilekind.ProcessCPU, cpuTime, cpuTime, intervals, func(d *decoder) int64 {
@@ -69,22 +63,22 @@ var (
 	weighted = allocations("alloc_sample", intervals, allocationPeriod)
 	mallocs  = allocations("malloc", points, func(d *decoder) int64 { return max(d.settings.malloc, 1) })
 
-	liveObjects = &definition{profilekind.Memory, countOf("live"), objects, states, nil}
-	liveBytes   = &definition{profilekind.Memory, bytesOf("live_bytes"), objects, states, nil}
+	liveObjects = &definition{profilekind.Memory, events.Count("live"), objects, states, nil}
+	liveBytes   = &definition{profilekind.Memory, events.Bytes("live_bytes"), objects, states, nil}
 
 	monitors = waits(profilekind.Mutex)
 	parks    = waits(profilekind.Block)
 	calls    = pair{
-		&definition{"method_trace", nanosOf("duration"), countOf("calls"), intervals, nil},
-		&definition{"method_trace", countOf("calls"), countOf("calls"), points, nil},
+		&definition{"method_trace", events.Nanoseconds("duration"), events.Count("calls"), intervals, nil},
+		&definition{"method_trace", events.Count("calls"), events.Count("calls"), points, nil},
 	}
 	fileReads    = transfers("file_io", "file_io_read")
 	fileWrites   = transfers("file_io", "file_io_write")
 	socketReads  = transfers("socket_io", "socket_read")
 	socketWrites = transfers("socket_io", "socket_write")
 	collections  = pair{
-		&definition{"gc", nanosOf("gc_pause_time"), countOf("gc"), intervals, nil},
-		&definition{"gc", countOf("gc_collections"), countOf("gc"), points, nil},
+		&definition{"gc", events.Nanoseconds("gc_pause_time"), events.Count("gc"), intervals, nil},
+		&definition{"gc", events.Count("gc_collections"), events.Count("gc"), points, nil},
 	}
 )
 
@@ -93,25 +87,25 @@ func allocationPeriod(d *decoder) int64 { return max(d.settings.allocation, 1) }
 // allocations are bytes and objects.
 func allocations(name string, shape compact.Shape, every func(*decoder) int64) pair {
 	return pair{
-		&definition{profilekind.Memory, bytesOf(name + "_bytes"), space, intervals, every},
-		&definition{profilekind.Memory, countOf(name + "_objects"), space, shape, every},
+		&definition{profilekind.Memory, events.Bytes(name + "_bytes"), space, intervals, every},
+		&definition{profilekind.Memory, events.Count(name + "_objects"), space, shape, every},
 	}
 }
 
 // waits are how long and how often threads waited.
 func waits(name string) pair {
 	return pair{
-		&definition{name, nanosOf("delay"), countOf(name), intervals, nil},
-		&definition{name, countOf("contentions"), countOf(name), points, nil},
+		&definition{name, events.Nanoseconds("delay"), events.Count(name), intervals, nil},
+		&definition{name, events.Count("contentions"), events.Count(name), points, nil},
 	}
 }
 
 // transfers are the time and the bytes of input and output.
 func transfers(profile, name string) pair {
-	operations := countOf("operations")
+	operations := events.Count("operations")
 	return pair{
-		&definition{profile, nanosOf(name + "_time"), operations, intervals, nil},
-		&definition{profile, bytesOf(name + "_size"), operations, intervals, nil},
+		&definition{profile, events.Nanoseconds(name + "_time"), operations, intervals, nil},
+		&definition{profile, events.Bytes(name + "_size"), operations, intervals, nil},
 	}
 }
 
@@ -147,7 +141,7 @@ func (d *decoder) observe(of *definition, id compact.Identity, timestamp, value 
 func (d *decoder) newProfile(key profileKey) compact.ProfileIndex {
 	of := *key.of
 	if key.of == countedEvents {
-		counted := countOf(d.CleanString(key.event))
+		counted := events.Count(d.CleanString(key.event))
 		of = definition{counted.Name, counted, counted, points, nil}
 		if key.period > 1 {
 			of.shape = intervals

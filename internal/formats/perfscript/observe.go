@@ -44,8 +44,8 @@ func (d *decoder) observe() {
 }
 
 var (
-	cpuTime = events.Type{Name: "cpu", Unit: "nanoseconds"}
-	offCPU  = events.Type{Name: "off_cpu", Unit: "nanoseconds"}
+	cpuTime = events.Nanoseconds("cpu")
+	offCPU  = events.Nanoseconds("off_cpu")
 )
 
 // kindOf returns the sample type of an event, and the state of the thread if the event states it. The periods of clocks
@@ -64,11 +64,11 @@ func kindOf(h *header) (kind events.Type, state string) {
 	case (h.event == "cpu-clock" || h.event == "task-clock") && h.hasPeriod:
 		return cpuTime, ""
 	case h.event != "":
-		return events.Type{Name: h.event, Unit: "count"}, ""
+		return events.Count(h.event), ""
 	case h.hasPeriod: // of an event that is not printed
-		return events.Type{Name: "events", Unit: "count"}, ""
+		return events.Count("events"), ""
 	default:
-		return events.Type{Name: "samples", Unit: "count"}, ""
+		return events.Count("samples"), ""
 	}
 }
 

@@ -51,8 +51,8 @@ const (
 )
 
 var types = [numProfiles]events.Type{
-	{Name: "inuse_space", Unit: "bytes"}, {Name: "inuse_objects", Unit: "count"}, {Name: "reserved_space", Unit: "bytes"},
-	{Name: "allocated_space", Unit: "bytes"},
+	events.Bytes("inuse_space"), events.Count("inuse_objects"), events.Bytes("reserved_space"),
+	events.Bytes("allocated_space"),
 }
 
 type decoder struct {
@@ -88,7 +88,7 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 func (d *decoder) add(snapshot *object) error {
 	scope := d.b.NewScope()
 	for i, t := range types {
-		d.profiles[i] = d.b.NewProfile(scope, events.Profile{Sample: t, Period: events.Type{Name: "gpu_memory", Unit: "bytes"},
+		d.profiles[i] = d.b.NewProfile(scope, events.Profile{Sample: t, Period: events.Bytes("gpu_memory"),
 			Shape: compact.Shape{Values: true, Timestamps: i == allocatedSpace}})
 	}
 	traces := cmp.Or(get[*object](snapshot, "device_traces"), &object{})

@@ -23,14 +23,14 @@ const (
 )
 
 var (
-	gpuMemory    = events.Type{Name: "gpu_memory", Unit: "bytes"}
+	gpuMemory    = events.Bytes("gpu_memory")
 	intervals    = compact.Shape{Values: true, Timestamps: true}
 	profileTypes = [numProfiles]events.Profile{
-		{Sample: events.Type{Name: "gpu_time", Unit: "nanoseconds"}, Shape: intervals},
-		{Sample: events.Type{Name: "cpu_time", Unit: "nanoseconds"}, Shape: intervals},
-		{Sample: events.Type{Name: "gpu_launch_delay", Unit: "nanoseconds"}, Shape: compact.Shape{Values: true}},
-		{Sample: events.Type{Name: "allocated_space", Unit: "bytes"}, Period: gpuMemory, Shape: intervals},
-		{Sample: events.Type{Name: "freed_space", Unit: "bytes"}, Period: gpuMemory, Shape: intervals},
+		{Sample: events.Nanoseconds("gpu_time"), Shape: intervals},
+		{Sample: events.Nanoseconds("cpu_time"), Shape: intervals},
+		{Sample: events.Nanoseconds("gpu_launch_delay"), Shape: compact.Shape{Values: true}},
+		{Sample: events.Bytes("allocated_space"), Period: gpuMemory, Shape: intervals},
+		{Sample: events.Bytes("freed_space"), Period: gpuMemory, Shape: intervals},
 	}
 )
 
