@@ -228,8 +228,8 @@ func isOfCapture(name string) bool {
 		strings.Contains(name, "gather_with_cpp")
 }
 
-// ofInterpreter matches frames of C that run a frame of Python, which is there, too, and those that run the interpreter.
-// CPython's functions all begin with Py.
+// ofInterpreter matches frames of C that run a frame of Python, which is there, too, and those that run the
+// interpreter. CPython's functions all begin with Py.
 var ofInterpreter = regexp.MustCompile(`^(_?Py[A-Z_]|_start$|__libc_(start|init))`)
 
 func (d *decoder) frame(frame *object) int32 {

@@ -72,8 +72,8 @@ func (t *thread) order(last int64) {
 // walk adds the samples of a thread, and finds the callers of kernels.
 func (w *walker) walk(t *thread) error {
 	t.order(w.last)
-	w.attributes = w.b.AddAttributes(0, w.number(events.AttributeProcessID, t.process), w.number(events.AttributeThreadID, t.id),
-		t.name)
+	w.attributes = w.b.AddAttributes(0, w.number(events.AttributeProcessID, t.process),
+		w.number(events.AttributeThreadID, t.id), t.name)
 	w.at = 0
 	for i := range t.spans {
 		if err := w.reserve(); err != nil {
