@@ -204,10 +204,9 @@ func (b *Batch) write(ranges []sampleRange) Part {
 }
 
 func (b *Batch) writeSamples(r sampleRange, shape Shape, dst pprofile.SampleSlice) {
-	dictionary.Resize(dst, int(r.to-r.from))
-	for i := r.from; i < r.to; i++ {
+	for k, entry := range dictionary.Resize(dst, int(r.to-r.from)) {
+		i := r.from + int32(k)
 		s := &b.samples.Entries[i]
-		entry := dst.At(int(i - r.from))
 		entry.SetStackIndex(b.subset.Index(dictionary.StackTable, int32(s.Stack)))
 		entry.SetLinkIndex(b.subset.Index(dictionary.LinkTable, int32(s.Link)))
 		b.subset.WriteAttributes(s.Attributes, entry.AttributeIndices())

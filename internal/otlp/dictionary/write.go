@@ -4,6 +4,7 @@
 package dictionary
 
 import (
+	"iter"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -90,24 +91,36 @@ func (w *Writer) reordered(list []int32, t TableID) []int32 {
 // entrySlice is what pdata's slices of entries have in common.
 type entrySlice[T any] interface {
 	Len() int
+	At(i int) T
 	EnsureCapacity(entries int)
 	AppendEmpty() T
 	RemoveIf(func(T) bool)
 }
 
-// Resize makes t n entries long. It keeps the first of what t has, as they are.
-func Resize[T any, S entrySlice[T]](t S, n int) {
-	if t.Len() > n {
-		i := 0
-		t.RemoveIf(func(T) bool {
-			i++
-			return i > n
-		})
-		return
-	}
-	t.EnsureCapacity(n)
-	for range n - t.Len() {
-		t.AppendEmpty()
+// Resize iterates over the first n entries of t, and makes t that long on the way: the caller fills a new entry while it
+// is in the processor's cache. An entry that t had comes as it was.
+func Resize[T any, S entrySlice[T]](t S, n int) iter.Seq2[int, T] {
+	return func(yield func(int, T) bool) {
+		had := t.Len()
+		if had > n {
+			i := 0
+			t.RemoveIf(func(T) bool {
+				i++
+				return i > n
+			})
+			had = n
+		}
+		t.EnsureCapacity(n)
+		for i := range had {
+			if !yield(i, t.At(i)) {
+				return
+			}
+		}
+		for i := had; i < n; i++ {
+			if !yield(i, t.AppendEmpty()) {
+				return
+			}
+		}
 	}
 }
 
@@ -125,9 +138,8 @@ func (w *Writer) writeStrings(dst pcommon.StringSlice) {
 }
 
 func (w *Writer) writeFunctions(dst pprofile.FunctionSlice) {
-	Resize(dst, w.len(FunctionTable))
-	for k := range dst.Len() {
-		f, entry := &w.Dict.Functions.entries[w.entry(FunctionTable, k)], dst.At(k)
+	for k, entry := range Resize(dst, w.len(FunctionTable)) {
+		f := &w.Dict.Functions.entries[w.entry(FunctionTable, k)]
 		entry.SetNameStrindex(w.Index(StringTable, int32(f.Name)))
 		entry.SetSystemNameStrindex(w.Index(StringTable, int32(f.SystemName)))
 		entry.SetFilenameStrindex(w.Index(StringTable, int32(f.Filename)))
@@ -136,9 +148,8 @@ func (w *Writer) writeFunctions(dst pprofile.FunctionSlice) {
 }
 
 func (w *Writer) writeMappings(dst pprofile.MappingSlice) {
-	Resize(dst, w.len(MappingTable))
-	for k := range dst.Len() {
-		m, entry := &w.Dict.Mappings.entries[w.entry(MappingTable, k)], dst.At(k)
+	for k, entry := range Resize(dst, w.len(MappingTable)) {
+		m := &w.Dict.Mappings.entries[w.entry(MappingTable, k)]
 		entry.SetMemoryStart(m.MemoryStart)
 		entry.SetMemoryLimit(m.MemoryLimit)
 		entry.SetFileOffset(m.FileOffset)
@@ -148,23 +159,12 @@ func (w *Writer) writeMappings(dst pprofile.MappingSlice) {
 }
 
 func (w *Writer) writeLocations(dst pprofile.LocationSlice) {
-	Resize(dst, w.len(LocationTable))
-	for k := range dst.Len() {
+	for k, entry := range Resize(dst, w.len(LocationTable)) {
 		l, lines := w.Dict.Locations.At(LocationIndex(w.entry(LocationTable, k)))
-		entry := dst.At(k)
 		entry.SetMappingIndex(w.Index(MappingTable, int32(l.Mapping)))
 		entry.SetAddress(l.Address)
 		w.WriteAttributes(l.Attributes, entry.AttributeIndices())
-		to := entry.Lines()
-		if to.Len() > len(lines) {
-			Resize(to, len(lines))
-		}
-		to.EnsureCapacity(len(lines))
-		for k := range lines {
-			if k == to.Len() {
-				to.AppendEmpty()
-			}
-			line := to.At(k)
+		for k, line := range Resize(entry.Lines(), len(lines)) {
 			line.SetFunctionIndex(w.Index(FunctionTable, int32(lines[k].Function)))
 			line.SetLine(lines[k].Line)
 			line.SetColumn(lines[k].Column)
@@ -173,27 +173,24 @@ func (w *Writer) writeLocations(dst pprofile.LocationSlice) {
 }
 
 func (w *Writer) writeStacks(dst pprofile.StackSlice) {
-	Resize(dst, w.len(StackTable))
-	for k := range dst.Len() {
+	for k, entry := range Resize(dst, w.len(StackTable)) {
 		list := w.Dict.Stacks.At(StackIndex(w.entry(StackTable, k)))
-		dst.At(k).LocationIndices().FromRaw(w.reordered(list, LocationTable))
+		entry.LocationIndices().FromRaw(w.reordered(list, LocationTable))
 	}
 }
 
 func (w *Writer) writeLinks(dst pprofile.LinkSlice) {
-	Resize(dst, w.len(LinkTable))
-	for k := range dst.Len() {
-		l, entry := &w.Dict.Links.entries[w.entry(LinkTable, k)], dst.At(k)
+	for k, entry := range Resize(dst, w.len(LinkTable)) {
+		l := &w.Dict.Links.entries[w.entry(LinkTable, k)]
 		entry.SetTraceID(l.TraceID)
 		entry.SetSpanID(l.SpanID)
 	}
 }
 
 func (w *Writer) writeAttributeTable(dst pprofile.KeyValueAndUnitSlice) {
-	Resize(dst, 0) // a value cannot be overwritten by an empty one
-	Resize(dst, w.len(AttributeTable))
-	for k := range dst.Len() {
-		a, entry := &w.Dict.Attributes.entries[w.entry(AttributeTable, k)], dst.At(k)
+	dst.RemoveIf(func(pprofile.KeyValueAndUnit) bool { return true }) // a value cannot be overwritten by an empty one
+	for k, entry := range Resize(dst, w.len(AttributeTable)) {
+		a := &w.Dict.Attributes.entries[w.entry(AttributeTable, k)]
 		entry.SetKeyStrindex(w.Index(StringTable, int32(a.Key)))
 		entry.SetUnitStrindex(w.Index(StringTable, int32(a.Unit)))
 		a.Value.CopyTo(entry.Value())
