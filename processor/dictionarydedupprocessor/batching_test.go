@@ -74,7 +74,7 @@ func TestABatchGoesAfterTheTimeout(t *testing.T) {
 	require.Eventually(t, func() bool { return f.sink.samples() == 7 }, patience, time.Millisecond)
 	f.consume(message("shop", 5))
 	require.Eventually(t, func() bool { return f.sink.samples() == 12 }, patience, time.Millisecond)
-	assert.GreaterOrEqual(t, f.sum("batches", "reason", "timeout"), int64(2))
+	require.Eventually(t, func() bool { return f.sum("batches", "reason", "timeout") >= 2 }, patience, time.Millisecond)
 	require.Eventually(t, func() bool { return f.sum("batchers") == 0 }, patience, time.Millisecond,
 		"nothing is pending, so nothing is kept")
 }
