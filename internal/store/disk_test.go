@@ -91,6 +91,11 @@ func TestDamagedBlocks(t *testing.T) {
 				aside, err := os.ReadDir(filepath.Join(dir, "damaged"))
 				require.NoError(t, err)
 				assert.Len(t, aside, 1)
+				files, _ := os.ReadDir("/proc/self/fd") // elsewhere there is none
+				for _, fd := range files {
+					target, _ := os.Readlink(filepath.Join("/proc/self/fd", fd.Name()))
+					assert.NotContains(t, target, filepath.Join(dir, "damaged"), "its files are closed")
+				}
 				require.NoError(t, s.Close())
 			})
 		}

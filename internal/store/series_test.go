@@ -98,20 +98,27 @@ func TestServicesCountProfiles(t *testing.T) {
 // Profiles whose times are outside of the window are kept under another one. Views by time have nothing of them, and
 // the list says so.
 func TestMovedProfilesHaveNoTimes(t *testing.T) {
-	s := New(testConfig())
+	cfg := diskConfig(t, t.TempDir())
+	cfg.Disk.Retention = time.Hour
+	s := open(t, cfg)
 	old := noon.Add(-24 * time.Hour)
 	pd := profiletest.New().Resource("service.name", "shop").Profile("cpu", "nanoseconds").Time(uint64(old.UnixNano()),
 		1e9).
 		Sample(profiletest.Observed([]uint64{uint64(old.UnixNano())}, "leaf")).Build()
 	require.Equal(t, 1, s.Add(pd, noon).Moved)
 	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
-	h, err := s.HeatMap(t.Context(), sel, 10, 10)
-	require.NoError(t, err)
-	assert.Zero(t, h.Observations)
-	e, err := s.Events(t.Context(), sel, 10)
-	require.NoError(t, err)
-	assert.Empty(t, e.List)
-	assert.False(t, s.profiles("shop")[0].Timestamps, "there are none to show")
+	for blocks := range 2 { // in memory, and on disk
+		require.Equal(t, blocks, s.Stats().DiskBlocks)
+		h, err := s.HeatMap(t.Context(), sel, 10, 10)
+		require.NoError(t, err)
+		assert.Zero(t, h.Observations)
+		e, err := s.Events(t.Context(), sel, 10)
+		require.NoError(t, err)
+		assert.Empty(t, e.List)
+		assert.False(t, s.profiles("shop")[0].Timestamps, "there are none to show")
+		s.Maintain(noon.Add(time.Hour))
+	}
+	require.NoError(t, s.Close())
 }
 
 // The mean over instances counts each for the part of the time for which it was there, also one with a single profile.

@@ -130,6 +130,9 @@ func TestDeltasAreSummed(t *testing.T) {
 	assert.EqualValues(t, 202, sum(t, s, sel))
 	sel.Attributes = []model.Attribute{{Key: "service.instance.id", Value: "c"}}
 	assert.EqualValues(t, 0, sum(t, s, sel))
+	g, err := s.FlameGraph(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu", From: at(60)}, 1)
+	require.NoError(t, err)
+	assert.Zero(t, g.Profiles, "those that end with the beginning are not in the time")
 
 	tl, err := s.Timeline(context.Background(),
 		model.Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(80)}, 8, noon.Add(time.Minute))

@@ -177,3 +177,39 @@ func TestBodiesOfCallsAreOnTheBudget(t *testing.T) {
 	require.NoError(t, conn.Close())
 	require.Eventually(t, func() bool { return queries.HeldBytes() == 0 }, 10*time.Second, time.Millisecond)
 }
+
+// The budget has an answer while it is written.
+func TestAnswersAreOnTheBudget(t *testing.T) {
+	b := budget.New(256 * mib)
+	handler := serveCalls(t, 20_000, func(s *api.Settings) { s.Budget = b }).Config.Handler
+	call := fmt.Sprintf(`{"profileTypeID":"process_cpu:cpu:nanoseconds:cpu:nanoseconds","labelSelector":"{}","start":0,`+
+		`"end":%d,"maxNodes":100000}`, noon.UnixMilli())
+	for path, body := range map[string]string{"/api/flamegraph" + query: "",
+		"/querier.v1.QuerierService/SelectMergeStacktraces": call} {
+		w, method := &writing{ResponseRecorder: httptest.NewRecorder(), held: b.HeldBytes}, http.MethodGet
+		if body != "" {
+			method = http.MethodPost
+		}
+		r := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		handler.ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code, w.Body)
+		require.Greater(t, w.Body.Len(), mib/2)
+		assert.GreaterOrEqual(t, w.first, int64(w.Body.Len()), path)
+		assert.Zero(t, b.HeldBytes())
+	}
+}
+
+// writing notes what is held when the first part of an answer is written.
+type writing struct {
+	*httptest.ResponseRecorder
+	held  func() int64
+	first int64
+}
+
+func (w *writing) Write(p []byte) (int, error) {
+	if w.first == 0 {
+		w.first = w.held()
+	}
+	return w.ResponseRecorder.Write(p)
+}
