@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -133,11 +134,19 @@ func (s *sending) round(ctx context.Context, all []pprofile.Profiles, messages [
 		s.requests += requests
 		if err != nil {
 			s.refused++
-			s.term.logf("%s: not accepted: %v", messages[i].Source, err)
+			s.term.logf("%s: not accepted: %v%s", messages[i].Source, err, otherProtocol(err))
 			continue
 		}
 		s.accepted++
 	}
+}
+
+// otherProtocol names the protocol of a port if an error of gRPC shows that it is HTTP.
+func otherProtocol(err error) string {
+	if strings.Contains(err.Error(), "looked like an HTTP/1.1 header") {
+		return "; the port speaks HTTP: --protocol otlp_http"
+	}
+	return ""
 }
 
 func (s *sending) report(ctx context.Context) error {

@@ -4,6 +4,7 @@
 package otlpprofilesreceiver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -194,6 +195,10 @@ func (r *otlpReceiver) deliver(ctx context.Context, m *otlpserver.Message,
 		r.logOldSender(ctx, stats.Layout)
 	}
 	if err != nil {
+		if bytes.HasPrefix(m.Data, []byte("\x1f\x8b")) {
+			err = fmt.Errorf("%w: it is compressed by gzip, which needs a Content-Encoding; "+
+				"a pprof goes to the receiver pprof, by default on port 4040", err)
+		}
 		return stats,
 			otlpserver.BadRequest(fmt.Errorf("read OTLP profiles, by its fields of opentelemetry-proto %s: %w", stats.Layout,
 				err))

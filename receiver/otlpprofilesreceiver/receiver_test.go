@@ -265,6 +265,8 @@ func TestReceivesLogs(t *testing.T) {
 		"http"))
 	assert.Empty(t, h.sink.AllProfiles())
 
+	_, answer, _ := h.post(t, paths[0], "application/x-protobuf", []byte("\x1f\x8b\x08"))
+	assert.Contains(t, answer, "a pprof goes to the receiver pprof")
 	code, answer, _ := h.post(t, "/v1/logs", "application/x-protobuf", []byte("\xff"))
 	assert.Equal(t, http.StatusBadRequest, code)
 	assert.Contains(t, answer, "not a message of protobuf")
@@ -307,6 +309,7 @@ func TestLogsAreCharged(t *testing.T) {
 	assert.Contains(t, answer, "nothing is here: send logs to /v1/logs")
 	_, answer, _ = h.post(t, "/v1/pprof", "application/x-protobuf", data)
 	assert.Contains(t, answer, "receiver pprof, by default on port 4040")
+	assert.Contains(t, answer, "log records of Splunk's agents to 4328")
 }
 
 // Today's layout arrives from the Collector's own client, and nothing is logged.

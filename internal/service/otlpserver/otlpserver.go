@@ -212,8 +212,8 @@ func (s *Signal) answer(ctx context.Context, m *Message) ([]byte, error) {
 const unknownBodyBytes = 4 << 20
 
 // elsewhere names the ports of others, as the shipped configurations have them.
-const elsewhere = ". Pprof, Pyroscope's and Datadog's profiles go to the receiver pprof, by default on port 4040, and OTLP over gRPC to 4317; " +
-	"the page of flame graphs is on 4042"
+const elsewhere = ". Pprof, Pyroscope's and Datadog's profiles go to the receiver pprof, by default on port 4040, OTLP over gRPC " +
+	"to 4317, and log records of Splunk's agents to 4328, in config/splunk.yaml to 4318; the page of flame graphs is on 4042"
 
 func (p *Protocols) startHTTP(ctx context.Context, env httpserver.Env) (Server, error) {
 	signals, err := p.Signals("http")
