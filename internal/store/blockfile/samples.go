@@ -82,7 +82,8 @@ func (s *Service) sampleOf(of *profileRow, row Row) sample {
 	if of.Flags&model.HasTimestamps != 0 {
 		out.Timestamp = row.Timestamp
 	}
-	if link := row.Trace; link != (dictionary.Link{}) {
+	if row.Trace != (dictionary.Link{}) {
+		link := row.Trace // only such a row takes memory
 		out.TraceID, out.SpanID = link.TraceID[:], link.SpanID[:]
 	}
 	return out
