@@ -153,7 +153,7 @@ var (
 	foldedLine = regexp.MustCompile(`^\S.*\s-?\d+(\s+\S+=\S*)?(\s+\d+)?$`)
 	// otherFoldedLine ends in other values, a decimal number or Austin's metrics. So do lines of many texts: it counts
 	// only among calls.
-	otherFoldedLine = regexp.MustCompile(`^\S.*\s(-?\d+\.\d*|\d+,[01],-?\d+)$`)
+	otherFoldedLine = regexp.MustCompile(`^\S.*\s(-?\d+\.\d*|\d(\.\d+)?e\+?\d+|\d+,[01],-?\d+)$`)
 )
 
 func count(is bool) int {

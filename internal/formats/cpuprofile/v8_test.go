@@ -151,8 +151,8 @@ func TestUnfinishedTraceEvents(t *testing.T) {
 	}
 }
 
-// A trace whose buffer went round begins within profiles. Samples of nodes that it still has keep their times; a profile
-// of which it has no node is left out, and makes no profile longer.
+// A trace whose buffer went round begins within profiles. Samples of nodes that it still has keep their times; a
+// profile of which it has no node is left out, and makes no profile longer.
 func TestTraceEventsWithoutTheirBeginning(t *testing.T) {
 	node := `{"id":9,"callFrame":{"functionName":"late"}}`
 	for name, tc := range map[string]struct {

@@ -30,8 +30,8 @@ type resolver struct {
 	*tables
 	libs      []lib
 	locations []int32 // by frame; 0 until the first time
-	// names are the strings of the dictionary, by those of the table, and places what is in the text of frames: many frames
-	// can share a long one.
+	// names are the strings of the dictionary, by those of the table, and places what is in the text of frames: many
+	// frames can share a long one.
 	names  map[int32]dictionary.StringIndex
 	places map[int32]place
 }

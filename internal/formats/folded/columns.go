@@ -150,8 +150,15 @@ const nanoUnits = 1e9
 // value is a number with a fraction, which has the sign of the number.
 type value struct{ whole, nanos int64 }
 
-// parseValue parses a decimal number: 12, 12.5, 12., -3.
+// exponential is a number as awk prints a large one.
+var exponential = regexp.MustCompile(`^\d(\.\d+)?e\+?\d+$`)
+
+// parseValue parses a decimal number: 12, 12.5, 12., -3, 2.5e+09.
 func parseValue(word string) (v value, ok bool) {
+	if exponential.MatchString(word) {
+		n, err := strconv.ParseFloat(word, 64)
+		return value{whole: int64(n)}, err == nil && n < math.MaxInt64
+	}
 	const digits = 9
 	digitsOnly, isNegative := strings.CutPrefix(word, "-")
 	whole, fraction, hasPoint := strings.Cut(digitsOnly, ".")

@@ -39,6 +39,7 @@ func TestColumns(t *testing.T) {
 			want: "1287841528 b 3;a, 1687841529 b 4;a"},
 		"a name ends with a semicolon": {text: "a;b 31; 56\na;c 6; 2\n", want: "2 c 6;a, 56 b 31;a"},
 		"decimals":                     {text: "a 31.0\nb 6.\nc 2.5\nd 274\n", want: "274 d, 3 c, 31 a, 6 b"},
+		"numbers of awk":               {text: "a 2.14748e+09\nb 1e6\n", want: "1000000 b, 2147480000 a"},
 		"sums of decimals":             {text: strings.Repeat("a 0.3\nb 0.4\n", 10), want: "3 a, 4 b"},
 		"negative decimals":            {text: "a -0.6\na -0.6\n", want: "-1 a"},
 		"versions in names":            {text: "python3.11 12\njava 1.8 7\n", want: "12 python3.11, 7 java 1.8"},

@@ -286,20 +286,23 @@ func isJSON(head []byte) bool {
 	return true
 }
 
-// IsText reports whether head, the first bytes of a payload, which may end within a character, is printable text in
-// UTF-8. Protobuf is not: the lengths and indices of a pprof are control characters within a few bytes.
+// IsText reports whether head, the first bytes of a payload, is printable text, nearly all of it in UTF-8: the kernel cuts
+// names of threads within a character. Protobuf is not: the lengths and indices of a pprof are control characters
+// within a few bytes.
 func IsText(head []byte) bool {
+	const toOneInvalid = 8
+	invalid := 0
 	for i := 0; i < len(head); {
 		r, size := utf8.DecodeRune(head[i:])
 		if r == utf8.RuneError && size == 1 && len(head)-i >= utf8.UTFMax {
-			return false
+			invalid++
 		}
 		if r < ' ' && r != '\n' && r != '\r' && r != '\t' {
 			return false
 		}
 		i += size
 	}
-	return true
+	return toOneInvalid*invalid <= len(head)
 }
 
 // isGperftoolsCPU recognizes the header of gperftools' binary CPU profiles on little-endian machines:
