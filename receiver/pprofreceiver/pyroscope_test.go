@@ -456,7 +456,9 @@ func TestAnswersToPyroscopesClients(t *testing.T) {
 		connect string
 		message string
 	}{
-		"no name": {"/ingest", data, nil, 400, "invalid_argument", "no name="},
+		"no name":   {"/ingest", data, nil, 400, "invalid_argument", "no name="},
+		"semicolon": {"/ingest?name=a&from=1;2", data, nil, 400, "invalid_argument", "semicolon"},
+		"percent":   {"/ingest?name=a&until=%zz", data, nil, 400, "invalid_argument", "invalid URL escape"},
 		"trie": {"/ingest?name=a&format=trie", data, nil, 415, "unimplemented",
 			"use one of pprof, jfr, folded, lines, groups, speedscope"},
 		"tree": {"/ingest?name=a&format=tree", data, nil, 415, "unimplemented",

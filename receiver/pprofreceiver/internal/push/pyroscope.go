@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"mime/multipart"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -94,7 +95,11 @@ func singleSlashes(path string) string {
 
 // handleIngest answers POST /ingest: 200 without a body, which pyroscope-go insists on.
 func (s *Server) handleIngest(w http.ResponseWriter, r *pushRequest) error {
-	in, err := pyroscopewire.ParseQuery(r.URL.Query(), time.Now())
+	query, err := url.ParseQuery(r.URL.RawQuery) // Query leaves out what it cannot read
+	if err != nil {
+		return ingest.Reject(ingest.BadRequest, fmt.Errorf("query: %w", err))
+	}
+	in, err := pyroscopewire.ParseQuery(query, time.Now())
 	if err != nil {
 		return ingest.Reject(ingest.BadRequest, err)
 	}
