@@ -97,8 +97,15 @@ func containerOf(path string) (id, pod string) {
 
 const containerIDLen = 64
 
+// otherID matches ids that are a segment of their own: of ECS on Fargate (<32 digits>-<number>), and of Garden in Cloud
+// Foundry.
+var otherID = regexp.MustCompile(`^([0-9a-f]{32}-[0-9]{1,20}|[0-9a-f]{8}(-[0-9a-f]{4}){4})$`)
+
 // idIn returns the container's id at the end of a segment, after the name of its runtime.
 func idIn(segment string) string {
+	if otherID.MatchString(segment) {
+		return segment
+	}
 	name := strings.TrimSuffix(segment, ".scope")
 	id := name[strings.LastIndexAny(name, "-:")+1:]
 	if len(id) != containerIDLen || strings.Trim(id, "0123456789abcdef") != "" {
