@@ -75,6 +75,11 @@ func TestSeriesAfterARestart(t *testing.T) {
 					s.Maintain(now)
 				}
 			}
+			for range 6 {
+				now = now.Add(time.Hour)
+				s.Maintain(now)
+			}
+			require.Zero(t, s.Stats().Series, "those without a profile for hours are forgotten")
 			require.NoError(t, s.Close())
 		})
 	}
