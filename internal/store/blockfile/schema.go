@@ -88,7 +88,7 @@ type Service struct {
 	FirstSet   int `json:"first_attribute_set"`
 }
 
-// set returns the index in the dictionary of a set of attributes by its number in the Parquet files. 0 is no attributes.
+// set returns the index in the dictionary of a set of attributes by its number in the Parquet files. 0 is no attribute.
 func set[T ~int32](s *Service, number T) T {
 	if number == 0 {
 		return 0

@@ -70,7 +70,8 @@ func (g *group[T]) add(p *Profile, factor T) error {
 }
 
 func newCoarser(step time.Duration, write func(*Profile) error) *coarser {
-	return &coarser{step: int64(step), write: write, sums: map[fields]*group[int64]{}, rest: map[blockfile.RowKey]float64{}}
+	return &coarser{step: int64(step), write: write, sums: map[fields]*group[int64]{},
+		rest: map[blockfile.RowKey]float64{}}
 }
 
 // add adds the next profile.
