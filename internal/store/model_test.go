@@ -167,30 +167,31 @@ func (m *naiveStore) addTotal(c *counted, before *knownSeries) bool {
 	if now.since = before.at; c.end == before.at { // another part
 		now.since = before.since
 	}
-	if !isRestart(before.rows, c.rows) {
-		rows := slices.Clone(c.rows)
-		for _, row := range before.rows {
-			row.value = -row.value
-			rows = append(rows, row)
+	if was, has := totalsOf(before.rows), totalsOf(c.rows); !isRestart(was, has) {
+		c.rows, now.rows = nil, nil
+		for key, value := range has {
+			// What falls is an estimate, and has added nothing.
+			c.rows = append(c.rows, modelRow{stack: key.stack, endpoint: key.endpoint, value: max(0, value-was[key])})
+			now.rows = append(now.rows, modelRow{stack: key.stack, endpoint: key.endpoint, value: max(value, was[key])})
 		}
-		c.rows = rows
 	}
 	c.start, c.isBaseline = now.since, now.since == c.end
 	return true
 }
 
-// isRestart reports whether totals fall by more than a 64th of what both have.
-func isRestart(before, now []modelRow) bool {
-	totals := func(rows []modelRow) map[modelKey]int64 {
-		of := map[modelKey]int64{}
-		for _, row := range rows {
-			of[modelKey{"", row.stack, row.endpoint}] += row.value
-		}
-		return of
+func totalsOf(rows []modelRow) map[modelKey]int64 {
+	of := map[modelKey]int64{}
+	for _, row := range rows {
+		of[modelKey{"", row.stack, row.endpoint}] += row.value
 	}
-	shared, lost, after := int64(0), int64(0), totals(now)
-	for key, value := range totals(before) {
-		if has, ok := after[key]; ok {
+	return of
+}
+
+// isRestart reports whether totals fall by more than a 64th of what both have.
+func isRestart(before, now map[modelKey]int64) bool {
+	shared, lost := int64(0), int64(0)
+	for key, value := range before {
+		if has, ok := now[key]; ok {
 			shared, lost = shared+value, lost+max(0, value-has)
 		}
 	}
@@ -288,11 +289,11 @@ func (m *naiveStore) selected(s *modelSelection, use func(c *counted, end, lengt
 	return hasBaselines && !hasOthers
 }
 
-// next returns the state after one of a series, or nil.
+// next returns the state after one of a series, or nil. Those of one time are its parts.
 func (m *naiveStore) next(c *counted) *counted {
 	states := m.states[c.series()]
-	if i := slices.Index(states, c); i+1 < len(states) {
-		return states[i+1]
+	if i := slices.IndexFunc(states, func(other *counted) bool { return other.start > c.start }); i >= 0 {
+		return states[i]
 	}
 	return nil
 }
