@@ -27,7 +27,7 @@ func TestMetadata(t *testing.T) {
 	assert.Contains(t, declared["restart_reason"].Enum, restartTooManyStacks)
 }
 
-// The gauges follow what discovery reports.
+// The gauges follow what discovery reports. Targets that are not valid are logged once.
 func TestScrapeGauges(t *testing.T) {
 	entered := make(chan struct{}, 10)
 	site := sourcetest.NewSite(t, hang(entered))
@@ -35,8 +35,15 @@ func TestScrapeGauges(t *testing.T) {
 	target := scrapeTargetOf(t, site.URL, "/memory")
 	report := targets.JobReport{Job: "shop", Discovered: 9}
 	report.Dropped[targets.DropRelabelled], report.Dropped[targets.DropInvalid] = 5, 3
-	f.report(targets.Update{Targets: []*targets.Target{target}, Jobs: []targets.JobReport{report}})
+	report.Examples = []targets.Dropped{{Reason: targets.DropRelabelled}, {Reason: targets.DropInvalid, Detail: "the fault"}}
+	for range 2 {
+		f.report(targets.Update{Targets: []*targets.Target{target}, Jobs: []targets.JobReport{report}})
+	}
 	<-entered
+	logged := f.Logs.FilterMessageSnippet("they are not valid").All()
+	require.Len(t, logged, 1)
+	assert.Equal(t, "the fault", logged[0].ContextMap()["first"])
+	assert.Equal(t, "shop", logged[0].ContextMap()["job"])
 	assert.Equal(t, int64(1), f.Sum(metricScrapeTargets, "job", "shop", "state", stateUnknown))
 	assert.Equal(t, int64(5), f.Sum(metricScrapeDropped, "job", "shop", "reason", "relabelled"))
 	assert.Equal(t, int64(3), f.Sum(metricScrapeDropped, "job", "shop", "reason", "invalid"))

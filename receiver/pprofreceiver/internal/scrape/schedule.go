@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
@@ -193,7 +194,12 @@ func (s *schedule) apply(update targets.Update) {
 	defer s.mu.Unlock()
 	s.reports = update.Jobs
 	for _, report := range update.Jobs {
-		s.jobs[report.Job].dropped = report.Dropped
+		job := s.jobs[report.Job]
+		if n := report.Dropped[targets.DropInvalid]; n > job.dropped[targets.DropInvalid] {
+			job.log.Warn("targets are not scraped: they are not valid", zap.Int("targets", n),
+				zap.String("first", firstInvalid(report.Examples)))
+		}
+		job.dropped = report.Dropped
 	}
 	for _, job := range s.jobs {
 		job.targets = nil
@@ -215,6 +221,16 @@ func (s *schedule) apply(update targets.Update) {
 		}
 	}
 	s.wake()
+}
+
+// firstInvalid returns the fault of the first target that is not valid.
+func firstInvalid(dropped []targets.Dropped) string {
+	for _, d := range dropped {
+		if d.Reason == targets.DropInvalid {
+			return d.Detail
+		}
+	}
+	return ""
 }
 
 // carryOver returns the new state of a target. known is its old state, or nil.
