@@ -5,8 +5,10 @@ package httpserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -95,6 +97,10 @@ func (h *HTTP) Start(ctx context.Context, handler http.Handler, env Env) (*Serve
 		server.Protocols.SetUnencryptedHTTP2(true)
 	}
 	listener, err := h.Config.ToListener(ctx)
+	var address *net.AddrError
+	if errors.As(err, &address) {
+		err = fmt.Errorf("%w: write host:port, or :port for all addresses", err)
+	}
 	if err != nil {
 		return nil, err
 	}
