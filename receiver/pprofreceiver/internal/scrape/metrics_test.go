@@ -40,9 +40,9 @@ func TestScrapeGauges(t *testing.T) {
 		f.report(targets.Update{Targets: []*targets.Target{target}, Jobs: []targets.JobReport{report}})
 	}
 	<-entered
-	logged := f.Logs.FilterMessageSnippet("they are not valid").All()
+	logged := f.Logs.FilterMessageSnippet("not valid, and not scraped").All()
 	require.Len(t, logged, 1)
-	assert.Equal(t, "the fault", logged[0].ContextMap()["first"])
+	assert.Equal(t, "the fault", logged[0].ContextMap()["error"])
 	assert.Equal(t, "shop", logged[0].ContextMap()["job"])
 	assert.Equal(t, int64(1), f.Sum(metricScrapeTargets, "job", "shop", "state", stateUnknown))
 	assert.Equal(t, int64(5), f.Sum(metricScrapeDropped, "job", "shop", "reason", "relabelled"))

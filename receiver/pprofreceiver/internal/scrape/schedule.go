@@ -195,9 +195,8 @@ func (s *schedule) apply(update targets.Update) {
 	s.reports = update.Jobs
 	for _, report := range update.Jobs {
 		job := s.jobs[report.Job]
-		if n := report.Dropped[targets.DropInvalid]; n > job.dropped[targets.DropInvalid] {
-			job.log.Warn("targets are not scraped: they are not valid", zap.Int("targets", n),
-				zap.String("first", firstInvalid(report.Examples)))
+		if report.Dropped[targets.DropInvalid] > job.dropped[targets.DropInvalid] {
+			job.log.Warn("a target is not valid, and not scraped", zap.String("error", firstInvalid(report.Examples)))
 		}
 		job.dropped = report.Dropped
 	}
