@@ -221,6 +221,9 @@ func (d *decompressor) stream(payload []byte) (_ io.Reader, err error) {
 }
 
 func damaged(format string, err error) error {
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		return &scan.FormatError{Seems: "a zstd stream whose window is above 8 MiB (compress it without --long and --ultra)"}
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &scan.FormatError{Seems: "a truncated " + format + " stream", Err: err}
 	}

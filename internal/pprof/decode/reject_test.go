@@ -56,6 +56,7 @@ func TestDecodeNamesTheFormatOfWhatIsNotPprof(t *testing.T) {
 		{"damaged gzip", append(bytes.Clone(heap[:len(heap)/2]), heap[len(heap)/2+9:]...), "gzip stream"},
 		{"only a gzip header", heap[:2], "a truncated gzip stream"},
 		{"truncated zstd", []byte("\x28\xb5\x2f\xfd\x24"), "a truncated zstd stream"},
+		{"a large window", []byte("\x28\xb5\x2f\xfd\x00\xa0\x09\x00\x00x"), "whose window is above 8 MiB"},
 		{"other text", []byte("profile taken at noon\n"), "text"},
 		{"truncated", plainBytes(t, heap)[:4000], "cut off"},
 		{"two profiles", append(bytes.Clone(plainBytes(t, heap)), plainBytes(t, heap)...), "several profiles"},
