@@ -354,7 +354,7 @@ func (m *naiveStore) line(sel model.Selection, from, step int64, n int) map[stri
 		group, series string
 		step          int
 	}
-	sums, times := map[state]float64{}, map[state]float64{}
+	sums, times := map[state]float64{}, map[state]map[int64]float64{} // the time by start: parts of one time have one
 	add := func(group string, i int, value float64) {
 		if lines[group] == nil {
 			lines[group] = slices.Repeat([]float64{math.NaN()}, n)
@@ -378,8 +378,12 @@ func (m *naiveStore) line(sel model.Selection, from, step int64, n int) map[stri
 				switch {
 				case !ok:
 				case c.values == kind.Gauge:
-					sums[state{group, c.series(), i}] += value * float64(part)
-					times[state{group, c.series(), i}] += float64(part)
+					at := state{group, c.series(), i}
+					if times[at] == nil {
+						times[at] = map[int64]float64{}
+					}
+					sums[at] += value * float64(part)
+					times[at][c.start] = float64(part)
 				case c.start == end:
 					add(group, i, value)
 				default:
@@ -389,7 +393,11 @@ func (m *naiveStore) line(sel model.Selection, from, step int64, n int) map[stri
 		}
 	})
 	for at, sum := range sums {
-		add(at.group, at.step, sum/times[at])
+		time := 0.0
+		for _, part := range times[at] {
+			time += part
+		}
+		add(at.group, at.step, sum/time)
 	}
 	return lines
 }
