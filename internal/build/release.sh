@@ -9,7 +9,9 @@ eval "collector_flags=($COLLECTOR_FLAGS) tool_flags=($TOOL_FLAGS)"
 built=$(sed -n 's/^  version: //p' builder-config.yaml)
 [ "$VERSION" = "$built" ] || { echo "VERSION is $VERSION, the collector says $built: set \`version\` in builder-config*.yaml, and run make generate" >&2; exit 1; }
 rm -rf "$to" && mkdir -p "$to"
-awk -v version="$VERSION" '/^## / { here = $2 "" == version } here' CHANGELOG.md > "$to/notes.md"
+# The page of a release has its version as the title, and no relative links.
+awk -v version="$VERSION" '/^## / { here = $2 "" == version; next } here' CHANGELOG.md |
+  sed -E "s#\]\(([^):]+)\)#](https://github.com/otelcol-profiles/otelcol-profiles/blob/v$VERSION/\1)#g" > "$to/notes.md"
 [ -s "$to/notes.md" ] || { echo "CHANGELOG.md has no section $VERSION" >&2; exit 1; }
 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) # the time of all files
@@ -25,7 +27,7 @@ for platform in $RELEASE_PLATFORMS; do
   $go build "${tool_flags[@]}" -o "$folder/profiletool$exe" ./cmd/profiletool
   cp LICENSE bin/NOTICE CHANGELOG.md "$folder"
   cp -r config/*.yaml config/backends config/targets "$folder/config"
-  [ "$GOOS" != linux ] || cp -r config/systemd "$folder/config"
+  [ "$GOOS" != linux ] || { mkdir "$folder/config/systemd" && cp config/systemd/*.service "$folder/config/systemd"; }
 done
 unset GOOS GOARCH
 internal/build/packages.sh "$to"

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command release packs what `make release` has built. Each folder below a folder becomes an archive beside it: a zip
-// for Windows, a compressed tar otherwise. SHA256SUMS lists all files. The same files result in the same bytes.
+// for Windows, a compressed tar otherwise. SHA256SUMS lists all files but the notes. The same files result in the same
+// bytes.
 package main
 
 import (
@@ -143,7 +144,7 @@ func writeSums(dir string) error {
 	}
 	var sums strings.Builder
 	for _, entry := range entries {
-		if entry.Name() == "SHA256SUMS" {
+		if entry.Name() == "SHA256SUMS" || entry.Name() == "notes.md" { // the notes are the text of the release's page
 			continue
 		}
 		hash := sha256.New()

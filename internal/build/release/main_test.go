@@ -27,7 +27,7 @@ func build(t *testing.T) string {
 	dir := t.TempDir()
 	for name, permissions := range map[string]os.FileMode{
 		"p_1_linux_amd64/program": 0o700, "p_1_linux_amd64/config/a.yaml": 0o600, "p_1_windows_amd64/program.exe": 0o755,
-		"sbom.json": 0o644,
+		"sbom.json": 0o644, "notes.md": 0o644,
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("content of "+name), permissions))
@@ -52,7 +52,7 @@ func TestRelease(t *testing.T) {
 	assert.Equal(t, sums.String(), string(read(t, dir, "SHA256SUMS")))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	assert.Len(t, entries, 4, "the folders are gone")
+	assert.Len(t, entries, 5, "the folders are gone")
 
 	uncompressed, err := gzip.NewReader(bytes.NewReader(read(t, dir, names[0])))
 	require.NoError(t, err)
