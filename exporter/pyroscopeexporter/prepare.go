@@ -343,7 +343,8 @@ func countsOfCPU(pd pprofile.Profiles, profiles pprofile.ProfilesSlice) (counts 
 	}
 	intervalOf := func(p pprofile.Profile) interval { return interval{p.Time(), p.DurationNano(), uint64(p.Period())} }
 	isType := func(t pprofile.ValueType, typ, unit string) bool {
-		return otlp.StringAt(pd.Dictionary(), t.TypeStrindex()) == typ && otlp.StringAt(pd.Dictionary(), t.UnitStrindex()) == unit
+		return otlp.StringAt(pd.Dictionary(), t.TypeStrindex()) == typ &&
+			otlp.StringAt(pd.Dictionary(), t.UnitStrindex()) == unit
 	}
 	hasTime := map[interval]bool{}
 	for _, p := range profiles.All() {

@@ -97,8 +97,8 @@ type entrySlice[T any] interface {
 	RemoveIf(func(T) bool)
 }
 
-// Resize iterates over the first n entries of t, and makes t that long on the way: the caller fills a new entry while it
-// is in the processor's cache. An entry that t had comes as it was.
+// Resize iterates over the first n entries of t, and makes t that long on the way: the caller fills a new entry while
+// it is in the processor's cache. An entry that t had comes as it was.
 func Resize[T any, S entrySlice[T]](t S, n int) iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
 		had := t.Len()

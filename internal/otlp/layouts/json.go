@@ -23,9 +23,10 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
-// UnmarshalJSON is Unmarshal for OTLP's JSON, which becomes bytes first. The keys identify the layout; 1.9 and 1.10 differ
-// only in field numbers, so they are the same here. It reads what protobuf's mapping to JSON allows: either name of a
-// field, null for any, base64 with either alphabet, padded or not; and ids, which OTLP writes in hexadecimal, in both forms.
+// UnmarshalJSON is Unmarshal for OTLP's JSON, which becomes bytes first. The keys identify the layout; 1.9 and 1.10
+// differ only in field numbers, so they are the same here. It reads what protobuf's mapping to JSON allows: either name
+// of a field, null for any, base64 with either alphabet, padded or not; and ids, which OTLP writes in hexadecimal, in
+// both forms.
 func UnmarshalJSON(data []byte, meter *size.Meter) (profiles pprofile.Profiles, stats Stats, err error) {
 	stats.Layout = detectJSON(data)
 	if err := meter.Grow(2 * len(data)); err != nil { // a message and what is appended to it
@@ -60,8 +61,8 @@ var (
 // maxNesting bounds how deep messages are nested, because the transcoder recurses as deep.
 const maxNesting = 200
 
-// detectJSON returns the layout that the message's keys imply: each layout has keys that the newer ones do not have. The
-// transcoder sees whether the text is valid.
+// detectJSON returns the layout that the message's keys imply: each layout has keys that the newer ones do not have.
+// The transcoder sees whether the text is valid.
 func detectJSON(data []byte) Layout {
 	// container is the key profile with an object. topTables are tables in the outermost object.
 	var container, dictionary, tables, topTables, stacks, samples, sample bool

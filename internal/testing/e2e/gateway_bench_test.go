@@ -112,7 +112,7 @@ receivers:
     protocols:
       grpc: {endpoint: %s, max_recv_msg_size_mib: 64}
 processors:
-  dictionary_dedup:
+  dictionary_dedup: {acknowledge: batched} # four senders that wait for a delivery would wait for the timeout
 exporters:
   %s
 service:
