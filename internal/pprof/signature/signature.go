@@ -286,8 +286,8 @@ func isJSON(head []byte) bool {
 	return true
 }
 
-// IsText reports whether head, the first bytes of a payload, is printable text, nearly all of it in UTF-8: the kernel cuts
-// names of threads within a character. Protobuf is not: the lengths and indices of a pprof are control characters
+// IsText reports whether head, the first bytes of a payload, is printable text, nearly all of it in UTF-8: the kernel
+// cuts names of threads within a character. Protobuf is not: the lengths and indices of a pprof are control characters
 // within a few bytes.
 func IsText(head []byte) bool {
 	const toOneInvalid = 8
