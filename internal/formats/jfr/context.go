@@ -59,11 +59,17 @@ func (d *decoder) sampleOf(e *event, state string) (compact.Identity, error) {
 	}
 	known, ok := d.chunk.origins[from]
 	if !ok {
+		if err := d.Grow(originBytes); err != nil {
+			return compact.Identity{}, err
+		}
 		known = d.intern(&from)
 		d.chunk.origins[from] = known
 	}
 	return compact.Identity{Stack: stack, Attributes: known.attributes, Link: known.link}, nil
 }
+
+// originBytes is the memory of an origin, and of the names of its thread and its state. They are in maps, which double.
+const originBytes = 256 + 2*longestWord
 
 func (d *decoder) intern(from *origin) (in interned) {
 	d.attributes = append(d.attributes[:0], d.thread(from.thread)...)

@@ -170,6 +170,9 @@ func (d *decoder) collection(e *event) error {
 	ref := stackKey{e.constantOf(slotName), e.constantOf(slotCause)}
 	stack, known := d.chunk.stacks[ref]
 	if !known {
+		if err := d.Grow(originBytes); err != nil {
+			return err
+		}
 		d.stackScratch = d.stackScratch[:0]
 		for _, of := range []slot{slotCause, slotName} {
 			name := d.CleanString(d.wordOf(e, of))

@@ -90,6 +90,20 @@ func MeasureCost(tb testing.TB, run func()) Cost {
 	return cost
 }
 
+// RequireCost measures run and requires what RequireBounded does. A run that took more memory is repeated twice, as by
+// MeasureReserved.
+func RequireCost(tb testing.TB, inputBytes, constantBytes int, factor float64, run func()) (cost Cost) {
+	tb.Helper()
+	for range 3 {
+		cost = MeasureCost(tb, run)
+		if float64(cost.PeakHeapBytes) <= float64(constantBytes)+factor*float64(inputBytes) {
+			break
+		}
+	}
+	RequireBounded(tb, cost, inputBytes, constantBytes, factor)
+	return cost
+}
+
 // IsRace tells whether the race detector is on, under which everything takes about ten times as long.
 const IsRace = raceSlowdown > 1
 
