@@ -12,6 +12,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -37,27 +38,23 @@ func main() {
 	}
 }
 
-// run rewrites a page. It adds flags to each command.
+// run rewrites a page. It adds flags to each command. A row that cannot be measured stays as it is.
 func run(page string, flags []string) error {
 	content, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
 	lines := strings.Split(string(content), "\n")
+	var errs []error
 	for i, line := range lines {
 		row := parseRow(line)
 		if row == nil {
 			continue
 		}
-		command := exec.Command("sh", "-c", row.command+" "+strings.Join(flags, " "))
-		var out bytes.Buffer
-		command.Stdout, command.Stderr = &out, os.Stderr
-		if err := command.Run(); err != nil {
-			return fmt.Errorf("%s: %w\n%s", row.command, err, out.Bytes())
-		}
-		result, err := row.result(out.String())
+		result, err := row.measure(flags)
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		fmt.Printf("%s: %s\n", strings.TrimSpace(row.cells[1]), result)
 		row.cells[resultCell] = " " + result + " "
@@ -67,12 +64,23 @@ func run(page string, flags []string) error {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 type row struct {
 	cells           []string
 	metric, command string
+}
+
+// measure runs the command of a row with more flags, and returns the result.
+func (r *row) measure(flags []string) (string, error) {
+	command := exec.Command("sh", "-c", r.command+" "+strings.Join(flags, " "))
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, os.Stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", r.command, err, out.Bytes())
+	}
+	return r.result(out.String())
 }
 
 // parseRow returns nil if a line is no row, or one that needs other programs.
