@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 var guess = events.Options{Anchor: events.Anchor{EndNanos: 1790000000000000000, Guess: "arrival"}}
@@ -176,36 +177,6 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// hostile are pickles of about n bytes.
-func hostile(n int) map[string][]byte {
-	const key = "\x80\x04}\x94\x8c\x08segments"
-	// A list of n segments, all the same one, which has a list of n blocks, all the same one.
-	shared := key + "](}(\x8c\x06blocks](}(\x8c\x05state\x8c\x06active\x8c\x04size\x4b\x01u\x94" + strings.Repeat("h\x01",
-		n/4) + "eu\x94" +
-		strings.Repeat("h\x02", n/4) + "es."
-	// A stack of many frames, all the same one or of one name, which is long.
-	const frames = key + "](}(\x8c\x06frames]("
-	long := func(end string) string {
-		name := strings.Repeat("ä", n/8) + end
-		return "X" + string(binary.LittleEndian.AppendUint32(nil, uint32(len(name)))) + name
-	}
-	bomb := "]\x94" + strings.Repeat("](h\x00h\x00e\x94", n/8)
-	return map[string][]byte{
-		"lists":  []byte("\x80\x04(" + strings.Repeat("]", n) + "l."),
-		"nested": []byte("\x80\x04" + strings.Repeat("]", n) + strings.Repeat("a", n) + "."),
-		"dicts":  []byte("\x80\x04" + strings.Repeat("}", n) + "."), "shared": []byte(shared),
-		"memo":      []byte("\x80\x04N" + strings.Repeat("\x94", n) + "."),
-		"memo bomb": []byte(key + bomb + "s."), "marks": []byte("\x80\x04" + strings.Repeat("(", n) + "."),
-		"texts":   []byte("\x80\x04" + strings.Repeat("\x8c\x00", n/2) + "."),
-		"numbers": []byte("\x80\x04" + strings.Repeat("J\xff\xff\xff\xff", n/5) + "."),
-		"frames of the capture": []byte(frames + "}(\x8c\x04name" + long("gather_with_cpp") + "u\x94" +
-			strings.Repeat("h\x01", n/4) + "eues."),
-		"frames of one name": []byte(key + "](}(\x8c\x06frames\x94](}\x8c\x04name\x94" + long("") + "\x94seu" +
-			strings.Repeat("}(h\x01]("+strings.Repeat("}h\x02h\x03s", 1000)+"eu", n/10_000) + "es."),
-		"keys": []byte(key + "](}(" + strings.Repeat("NN", n/4) + "u" + "es."),
-	}
-}
-
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
 	_ = profiletest.RequireDecodeBounded(t, len(data), 200, func(reserve func(int) error) (pprofile.Profiles, error) {
@@ -217,7 +188,7 @@ func requireBounded(t *testing.T, data []byte) {
 }
 
 func TestDecodeIsBounded(t *testing.T) {
-	for name, data := range hostile(1 << 20) {
+	for name, data := range worst.TorchMemory.All(1 << 20) {
 		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
 	}
 }
@@ -253,7 +224,7 @@ func TestLongHistory(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, data := range hostile(300) {
+	for _, data := range worst.TorchMemory.All(300) {
 		f.Add(data)
 	}
 	for _, data := range snapshots(f) {

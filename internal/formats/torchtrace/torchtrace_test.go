@@ -20,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // capture returns one of the traces of PyTorch 2.11 on an H200: three steps of a small transformer.
@@ -475,37 +476,6 @@ func TestDeepStacks(t *testing.T) {
 	assert.Positive(t, stats.Truncated)
 }
 
-// hostile are traces of about n bytes.
-func hostile(n int) map[string][]byte {
-	deep, wide := make([]string, 0, n/60), make([]string, 0, n/60)
-	for i := range n / 60 {
-		deep = append(deep, written("X", "cpu_op", fmt.Sprint(i), fmt.Sprint(i), fmt.Sprintf(`,"dur":%d`, 2*n-2*i)))
-		wide = append(wide, written("X", "kernel", "", fmt.Sprint(i), fmt.Sprintf(`,"dur":1,"args":{"correlation":%d}`, i)))
-	}
-	// Python frames that many events name, and launches below them.
-	var stack strings.Builder
-	for i := range 1024 {
-		fmt.Fprintf(&stack, "%d;", i)
-	}
-	shared := []string{written("X", "cpu_op", "a", "0", `,"dur":99999999,"args":{"Call stack":"`+stack.String()+`"}`)}
-	for i := range n / 120 {
-		shared = append(shared,
-			written("X", "cuda_runtime", fmt.Sprint(i), fmt.Sprint(i+1), fmt.Sprintf(`,"dur":1,"args":{"correlation":%d}`, i)),
-			written("X", "kernel", fmt.Sprint(i), fmt.Sprint(i), fmt.Sprintf(`,"dur":1,"args":{"correlation":%d}`, i)))
-	}
-	threads := make([]string, 0, n/40)
-	for i := range n / 40 {
-		threads = append(threads, fmt.Sprintf(`{"ph":"E","pid":%d,"ts":1}`, i))
-	}
-	return map[string][]byte{
-		"deep": []byte(trace(deep...)), "wide": []byte(trace(wide...)), "shared call stack": []byte(trace(shared...)),
-		"threads":  []byte(trace(threads...)),
-		"ends":     []byte(trace(slices.Repeat([]string{`{"ph":"E","ts":1}`}, n/20)...)),
-		"brackets": []byte(`{"a":` + strings.Repeat("[", n)),
-		"empty":    []byte(`{"traceEvents":[` + strings.Repeat("{},", n/3) + written("X", "cpu_op", "a", "1", "") + `]}`),
-	}
-}
-
 func requireBounded(t *testing.T, data []byte) {
 	t.Helper()
 	_ = profiletest.RequireDecodeBounded(t, len(data), 48, func(reserve func(int) error) (pprofile.Profiles, error) {
@@ -517,7 +487,7 @@ func requireBounded(t *testing.T, data []byte) {
 }
 
 func TestDecodeIsBounded(t *testing.T) {
-	for name, data := range hostile(1 << 20) {
+	for name, data := range worst.TorchTrace.All(1 << 20) {
 		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
 	}
 }
@@ -600,7 +570,7 @@ func TestEveryRecordIsReserved(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, data := range hostile(300) {
+	for _, data := range worst.TorchTrace.All(300) {
 		f.Add(data)
 	}
 	f.Add(capture(f, "plain")[:3000])

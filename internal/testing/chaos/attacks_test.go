@@ -215,8 +215,8 @@ func (r *siege) addPushes(add adder) {
 	const octets, service = "application/octet-stream", "?service.name=worst"
 	formats := map[string]worst.Inputs{
 		"pprof": worst.PProf, "V8": worst.V8, "Go trace": worst.GoTrace, "JFR": worst.JFR, "perf": worst.Perf,
-		"folded":     worst.Folded,
-		"speedscope": worst.Speedscope, "Firefox": worst.Firefox,
+		"folded": worst.Folded, "speedscope": worst.Speedscope, "Firefox": worst.Firefox,
+		"PyTorch trace": worst.TorchTrace, "PyTorch memory": worst.TorchMemory,
 	}
 	for _, format := range slices.Sorted(maps.Keys(formats)) {
 		r.inputs(formats[format], largest, func(name string, size, fits int, input func(int) []byte) {
