@@ -292,3 +292,12 @@ func TestFunctionsOfOneID(t *testing.T) {
 		assert.Equal(t, tc.repaired, stats.Repaired[scan.RepairFunctionIDs], name)
 	}
 }
+
+// A pprof that begins with its doc_url has the first bytes of zlib.
+func TestPprofThatBeginsWithItsURL(t *testing.T) {
+	for _, index := range []string{"\x01", "\x9c\x01", "\xda\x01"} {
+		_, stats, err := Decode(append([]byte("x"+index), oddPayloads()["labels"]...), Options{})
+		require.NoError(t, err)
+		assert.Positive(t, stats.Samples)
+	}
+}

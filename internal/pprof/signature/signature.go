@@ -13,6 +13,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -52,9 +53,6 @@ var signatures = []Signature{
 	{prefix: "\xfd7zXZ\x00", Name: "bytes compressed by xz" + toGzip},
 	{prefix: "\x02\x21\x4c\x18", Name: "bytes compressed by lz4 -l" + toGzip},
 	{prefix: "\xff\x06\x00\x00sNaPpY", Name: "bytes compressed by snappy" + toGzip},
-	{prefix: "x\x01", Name: "bytes compressed by zlib" + toGzip},
-	{prefix: "x\x9c", Name: "bytes compressed by zlib" + toGzip},
-	{prefix: "x\xda", Name: "bytes compressed by zlib" + toGzip},
 	{prefix: "FLR\x00", Format: "jfr", Name: "a Java Flight Recorder file"},
 	{prefix: "go 1.", Format: "go_trace",
 		Name: "a Go execution trace (fetch a pprof from /debug/pprof/profile, not /debug/pprof/trace)"},
@@ -191,6 +189,8 @@ func Describe(data []byte) string {
 	}
 	head := Head(data)
 	switch {
+	case len(data) > 1 && data[0] == 'x' && slices.Contains([]byte("\x01\x9c\xda"), data[1]): // or doc_url of a pprof
+		return "bytes compressed by zlib" + toGzip
 	case len(head) == 0 || !IsText(head):
 		return ""
 	case head[0] == '<': // so does the stack of a Python <module>, but it has a value

@@ -117,7 +117,7 @@ func TestNothingOfOneSenderReachesTheNext(t *testing.T) {
 func TestPoolsKeepNoRequests(t *testing.T) {
 	for _, u := range uses {
 		t.Run(u.name, func(t *testing.T) {
-			const chance = longBytes / 2
+			const chance = longBytes * 3 / 4 // a table of lz4 can be new, too
 			for _, kind := range u.kinds {
 				u.run(t, shop, kind, never())
 				for _, allowed := range []int{2, 1 << 30} {
