@@ -160,7 +160,7 @@ func (w *worker) open(payload []byte, dict *dictionary.Dictionary, limits scan.L
 			return err
 		}
 		if seems := signature.Describe(data); seems != "" {
-			return &scan.FormatError{Seems: seems}
+			return &scan.FormatError{Seems: seems, IsOther: seems == signature.Zlib}
 		}
 		return &scan.FormatError{Err: err}
 	}

@@ -116,6 +116,9 @@ var signatures = []Signature{
 
 const perfData = "a perf.data file (send what perf script prints)"
 
+// Zlib describes what is recognised by two bytes alone, once it could not be read as pprof.
+const Zlib = "bytes compressed by zlib" + toGzip
+
 // UTF16 describes a text that begins with a byte order mark of UTF-16, as PowerShell writes it.
 const (
 	UTF16 = "text in UTF-16 (send it in UTF-8: iconv -f UTF-16 -t UTF-8)"
@@ -190,7 +193,7 @@ func Describe(data []byte) string {
 	head := Head(data)
 	switch {
 	case len(data) > 1 && data[0] == 'x' && slices.Contains([]byte("\x01\x9c\xda"), data[1]): // or doc_url of a pprof
-		return "bytes compressed by zlib" + toGzip
+		return Zlib
 	case len(head) == 0 || !IsText(head):
 		return ""
 	case head[0] == '<': // so does the stack of a Python <module>, but it has a value
