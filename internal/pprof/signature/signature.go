@@ -135,7 +135,7 @@ func IsUTF16(data []byte) bool {
 // Of returns the signature of a payload, if it has one.
 func Of(data []byte) (Signature, bool) {
 	head := Head(data)
-	isBinary := len(head) == 0 || head[0] < ' ' // as a pprof's is
+	isBinary := len(head) == 0 || slices.ContainsFunc(head[:min(len(head), 32)], isControl) // as a pprof's is
 	for i := range signatures {
 		s := &signatures[i]
 		if s.prefix == "" && isBinary || !bytes.HasPrefix(head, []byte(s.prefix)) {
@@ -178,6 +178,9 @@ func Of(data []byte) (Signature, bool) {
 // xplane is the beginning of an XSpace: a plane (field 1) with a number (1) and a name (2), or a name alone. Names are
 // paths.
 var xplane = regexp.MustCompile(`^\n(?s:.{1,5}?)(\x08(?s:.{1,2}?))?\x12(?s:.)/(host|device):`)
+
+// isControl reports whether a text does not have a byte: no blank, and no colour of a terminal.
+func isControl(c byte) bool { return c < '\t' || c > '\r' && c < ' ' && c != '\x1b' }
 
 // isPickle reports whether data is a pickle of protocol 2 to 5 that begins with a frame, a dictionary or a list.
 func isPickle(data []byte) bool {
