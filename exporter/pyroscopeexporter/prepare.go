@@ -32,8 +32,8 @@ type preparer struct {
 	dropped    int
 }
 
-// attributeUses works out what becomes of the attributes that samples have. The table has others: those of functions,
-// mappings and profiles.
+// attributeUses caches the uses of attributes, by their indices. Only those of samples are asked for: the table also
+// has those of functions, mappings and profiles.
 type attributeUses struct {
 	pd    pprofile.Profiles
 	cfg   *LabelsConfig
@@ -62,7 +62,7 @@ type attributeUse struct {
 	index int32
 }
 
-// of returns what becomes of attribute i, or nil if there is none. Its index is i.
+// of returns the use of attribute i, or nil if i is out of range. The use keeps the index i.
 func (u *attributeUses) of(i int32) *attributeUse {
 	if i < 0 || int(i) >= len(u.uses) {
 		return nil
@@ -121,7 +121,8 @@ func prepare(pd pprofile.Profiles, cfg *Config) (attributes, samples int) {
 	return p.dropped, samples
 }
 
-// use returns what becomes of attribute i, or nil if there is none. A name or value that changes is in the table.
+// use returns the use of attribute i, or nil if i is out of range. It adds an attribute whose name or value changes to
+// the table.
 func (p *preparer) use(i int32) *attributeUse {
 	use := p.of(i)
 	if use == nil || use.index != i || !use.isCut && !use.isRenamed {

@@ -117,7 +117,8 @@ func (c *cursor) visit(of *class, read func(f *field) bool) {
 	}
 }
 
-// member returns the field of a constant that refers to another one, and to which. It is nil if there is none.
+// member returns a field of a constant that refers to another constant, and the key of that one. The field is nil if
+// the constant has no such field.
 func (d *decoder) member(f *field, key uint64, name string) (member *field, value uint64) {
 	if c, of, ok := d.constant(f, key); ok {
 		c.visit(of, func(f *field) bool {

@@ -231,13 +231,8 @@ func (a *message) statedName() string {
 	return a.stated
 }
 
-// stringAt returns a string of the message, or "" if there is none.
-func (a *message) stringAt(i int32) string {
-	if table := a.src.StringTable(); uint(i) < uint(table.Len()) {
-		return kind.CutName(table.At(int(i)))
-	}
-	return ""
-}
+// stringAt returns a string of the message, or "" if its index is out of range.
+func (a *message) stringAt(i int32) string { return kind.CutName(otlp.StringAt(a.src, i)) }
 
 func (a *message) profile(index int, p pprofile.Profile, series int32, attributes dictionary.AttributeSetIndex) {
 	sr := &a.block.Series[series]

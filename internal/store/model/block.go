@@ -112,7 +112,7 @@ func (sr *BlockSeries) Count(p *Profile, m *Meta) {
 	}
 }
 
-// IsOutside reports whether a set of attributes is none of a dictionary that has n.
+// IsOutside reports whether one of the two sets of attributes is beyond the n sets of a dictionary.
 func (sr *BlockSeries) IsOutside(n int) bool {
 	return IsOutside(int32(sr.Resource), n) || IsOutside(int32(sr.Attributes), n)
 }
@@ -155,7 +155,7 @@ func (m *Meta) Sets() [2]*dictionary.AttributeSetIndex {
 	return [...]*dictionary.AttributeSetIndex{&m.Attributes, &m.Scope}
 }
 
-// IsOutside reports whether a set of attributes is none of a dictionary that has n.
+// IsOutside reports whether one of the sets of attributes is beyond the n sets of a dictionary.
 func (m *Meta) IsOutside(n int) bool {
 	for _, set := range m.Sets() {
 		if IsOutside(int32(*set), n) {
@@ -181,7 +181,7 @@ const (
 	IsReset
 )
 
-// IsOutside reports whether an index is none of a table of n entries. Every table has entry 0.
+// IsOutside reports whether an index is beyond the n entries of a table. Every table has entry 0.
 func IsOutside(i int32, n int) bool { return i < 0 || i > 0 && int(i) >= n }
 
 // CompareSeries orders the series of a service.

@@ -18,7 +18,7 @@ func (k RowKey) Compare(other RowKey) int {
 		cmp.Compare(k.Link, other.Link))
 }
 
-// IsOutside reports whether an index is none of a dictionary.
+// IsOutside reports whether one of the indices is beyond the entries of a dictionary.
 func (k RowKey) IsOutside(d *dictionary.Dictionary) bool {
 	return IsOutside(k.Stack, d.Stacks.Len()) || IsOutside(k.Attributes, d.AttributeSets.Len()) ||
 		IsOutside(k.Link, d.Links.Len())

@@ -320,19 +320,19 @@ func (r *Reducer) fingerprint(p *input) uint64 {
 	r.hash.SetSeed(seed)
 	for i := range samples.Len() {
 		s := samples.At(i)
-		depth, name := 0, int32(0)
-		if stack := s.StackIndex(); uint(stack) < uint(stacks.Len()) {
+		stack, depth := s.StackIndex(), 0
+		if uint(stack) < uint(stacks.Len()) {
 			depth = stacks.At(int(stack)).LocationIndices().Len()
-			if i < namedSamples {
-				name, _ = r.frames.Leaf(stack)
-			}
 		}
 		value := int64(s.TimestampsUnixNano().Len())
 		if s.Values().Len() > 0 {
 			value = s.Values().At(0)
 		}
 		r.key = binary.AppendUvarint(binary.AppendVarint(r.key[:0], value), uint64(depth))
-		r.key = dictionary.AppendString(r.key, kind.CutName(r.frames.Name(name)))
+		if i < namedSamples {
+			name, _ := r.frames.Leaf(stack)
+			r.key = dictionary.AppendString(r.key, kind.CutName(r.frames.Name(name)))
+		}
 		_, _ = r.hash.Write(r.key)
 	}
 	return r.hash.Sum64()

@@ -229,16 +229,7 @@ var JFR = Inputs{
 	// What others refer to, again and again.
 	"long names": func(size int) []byte {
 		long, n := longName(size), size/8
-		w := NewJFR().Pool("jdk.types.Symbol", 2).Entry(1, long, 2, long).Pool("java.lang.Class", 1).Entry(1, 1).
-			Pool("jdk.types.Method", n)
-		for i := range n {
-			w.Entry(i, 1, 2)
-		}
-		w.Pool("jdk.types.StackTrace", 1).Entry(1, 0, n)
-		for i := range n {
-			w.Entry(i, 1)
-		}
-		return w.Event("jdk.ExecutionSample", 1, 1, 1, 0, 0).Bytes()
+		return stackOfMethods(NewJFR().Pool("jdk.types.Symbol", 2).Entry(1, long, 2, long), n)
 	},
 	"a long state": func(size int) []byte {
 		w := NewJFR("profiler.WallClockSample startTime:long state:jdk.types.ThreadState*")
@@ -269,16 +260,7 @@ var JFR = Inputs{
 	"states with one long name": func(size int) []byte { return sharedNames(size, "jdk.types.ThreadState") },
 	"methods with one long name": func(size int) []byte {
 		w, n := NewJFR().Pool("java.lang.String", 1).Entry(1, latin1(size/2)), size/16
-		w.Pool("jdk.types.Symbol", 2).Entry(1, constant, 2, "short").Pool("java.lang.Class", 1).Entry(1, 1)
-		w.Pool("jdk.types.Method", n)
-		for i := range n {
-			w.Entry(i, 1, 2)
-		}
-		w.Pool("jdk.types.StackTrace", 1).Entry(1, 0, n)
-		for i := range n {
-			w.Entry(i, 1)
-		}
-		return w.Event("jdk.ExecutionSample", 1, 1, 1, 0, 0).Bytes()
+		return stackOfMethods(w.Pool("jdk.types.Symbol", 2).Entry(1, constant, 2, "short"), n)
 	},
 	"collectors and causes with one long name": func(size int) []byte {
 		w := NewJFR("jdk.types.GCName name:java.lang.String", "jdk.types.GCCause cause:java.lang.String",
@@ -355,6 +337,19 @@ func sharedNames(size int, class string, rest ...any) []byte {
 		w.Event("jdk.ExecutionSample", 1, uint64(i), 0, 0, 0, uint64(i))
 	}
 	return w.Bytes()
+}
+
+// stackOfMethods adds a sample of a stack of n methods, whose class and name are the two symbols that w has.
+func stackOfMethods(w *JFRWriter, n int) []byte {
+	w.Pool("java.lang.Class", 1).Entry(1, 1).Pool("jdk.types.Method", n)
+	for i := range n {
+		w.Entry(i, 1, 2)
+	}
+	w.Pool("jdk.types.StackTrace", 1).Entry(1, 0, n)
+	for i := range n {
+		w.Entry(i, 1)
+	}
+	return w.Event("jdk.ExecutionSample", 1, 1, 1, 0, 0).Bytes()
 }
 
 // poolsWithinPools are pools of which each has a string that holds all those behind it.
