@@ -66,25 +66,25 @@ func soon(t *testing.T) context.Context {
 func TestShutdownWithABlockedPipeline(t *testing.T) {
 	heap := sourcetest.Captured(t, "go-heap.pb.gz")
 	site := sourcetest.NewSite(t, sourcetest.Serve(heap))
-	files := t.TempDir()
-	path := filepath.Join(files, "x.pb.gz")
 	address := site.Listener.Addr().String()
 	for name, config := range map[string]string{
 		"server": serverOnly,
 		"remote": fmt.Sprintf("remote: {endpoint: 'http://%s/', initial_delay: 1ms}", address),
 		"scrape": fmt.Sprintf(
 			"scrape: {configs: [{job_name: j, scrape_interval: 1s, profiles: {process_cpu: {enabled: false}}, static_configs: [{targets: ['%s']}]}]}", address),
-		"file": fmt.Sprintf("file: {include: '%s/*', initial_delay: 1ms, collection_interval: 1s, after_read: delete}",
-			files),
+		"file": "file: {include: 'FILES/*', initial_delay: 1ms, collection_interval: 1s, after_read: delete}",
 		"self": "self: {collection_interval: 20ms}",
 	} {
 		for _, heeds := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, context heeded: %v", name, heeds), func(t *testing.T) {
 				timeout := shutdownTimeout
 				for {
+					// A receiver that could not stop removes its file once the pipeline accepts it.
+					files := t.TempDir()
+					path := filepath.Join(files, "x.pb.gz")
 					require.NoError(t, os.WriteFile(path, heap, 0o600))
 					require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)))
-					err := stopWhileBlocked(t, name == "server", config, heeds, timeout)
+					err := stopWhileBlocked(t, name == "server", strings.ReplaceAll(config, "FILES", files), heeds, timeout)
 					assert.FileExists(t, path, "a file that was not accepted is not removed")
 					if (err == nil) == heeds {
 						return
