@@ -18,7 +18,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
-// FuzzPush sends arbitrary requests through the handlers of real ones. The answer is always one of those in the README.
+// FuzzPush sends arbitrary requests through the handlers of real ones. docs/push.md has each answer.
 // It is 204 if and only if the pipeline got something or there was nothing to deliver. The pipeline checks that
 // profiles are conformant.
 func FuzzPush(f *testing.F) {

@@ -106,8 +106,8 @@ func TestReadmeConfigurationsAreValid(t *testing.T) {
 	}
 }
 
-// The README's table lists the statuses in the code.
-func TestReadmeStatuses(t *testing.T) {
+// The page on pushing lists the statuses in the code.
+func TestPageOfStatuses(t *testing.T) {
 	codes := map[string]string{}
 	for code := 100; code < 600; code++ {
 		codes["Status"+strings.ReplaceAll(http.StatusText(code), " ", "")] = fmt.Sprint(code)
@@ -122,7 +122,7 @@ func TestReadmeStatuses(t *testing.T) {
 			named[codes[match[1]]] = true
 		}
 	}
-	rows := profiletest.ReadmeTable(t, "README.md", "| status | when | |")
+	rows := profiletest.ReadmeTable(t, filepath.Join("docs", "push.md"), "| status | when | |")
 	assert.ElementsMatch(t, slices.Collect(maps.Keys(named)), slices.Collect(maps.Keys(rows)))
 }
 
