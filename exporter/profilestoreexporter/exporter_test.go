@@ -193,7 +193,7 @@ func TestGoToolPprofReadsTheURL(t *testing.T) {
 	assert.Equal(t, 1, profiles.Profiles[0].Rearranged, "taken long ago, kept under its arrival")
 }
 
-// The README's line for profile-guided optimisation, with a real profile and the real compiler.
+// docs/api.md's line for profile-guided optimisation, with a real profile and the real compiler.
 func TestProfileGuidedOptimisation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles the Go runtime again")
