@@ -205,15 +205,15 @@ func TestDescriptionIsContent(t *testing.T) {
 	assert.Len(t, ids, 2)
 }
 
-// The receiver's README has every attribute of a description.
-func TestReadmeHasDescriptions(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "receiver", "splunkprofilingreceiver", "README.md"))
+// The page of the format has every attribute of a description.
+func TestPageHasDescriptions(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "receiver", "splunkprofilingreceiver", "docs", "records.md"))
 	require.NoError(t, err)
 	for _, key := range []string{
 		keySampleType, keySampleUnit, keySampleShape, keyPeriod, keyPeriodType, keyPeriodUnit, keyDuration,
 		KeyEventTimeNanos, keyEventPeriodNanos, keyBodyVersion, keyBodyCompression,
 		onlyTimes, onlyValues, timesAndValue,
 	} {
-		assert.Contains(t, string(readme), "`"+key+"`")
+		assert.Contains(t, string(page), "`"+key+"`")
 	}
 }
