@@ -50,14 +50,12 @@ RACE_TEST = CGO_ENABLED=1 $(TEST) $(RACE)
 CONFIG      ?= config/quickstart.yaml
 FUZZ        ?= Fuzz
 FUZZTIME    ?= 30s
-# For each target of fuzz-nightly: about seven hours in all.
-FUZZTIME_NIGHTLY ?= 15m
 BENCH       ?= .
 BENCH_COUNT ?= 6
 BENCH_PKGS  ?= ./...
 
-.PHONY: bench bench-fleet bench-report build chaos check check-generated clean collector fmt fuzz fuzz-nightly generate help \
-	image limits lint notice notices packages race release run soak test validate vet-32bit vulnerabilities
+.PHONY: bench bench-fleet bench-report build chaos check check-generated clean collector fmt fuzz generate help \
+	image limits lint notice notices packages race release run soak test validate vulnerabilities
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -108,7 +106,7 @@ LIMITS_RUN ?= ^Test(Limits|HostileEngine)$$
 limits: build ## send the worst inputs to each shipped configuration, and measure its memory (LIMITS=quick, or short for the agent alone; LIMITS_RUN)
 	LIMITS=$(LIMITS) $(TEST) -count=1 -v -timeout 4h -run '$(LIMITS_RUN)' ./internal/testing/chaos
 
-check: lint vet-32bit check-generated validate vulnerabilities ## what a change must pass: lint, generated files, configs, vulnerabilities, tests with -race
+check: lint check-generated validate vulnerabilities ## what a change must pass: lint, generated files, configs, vulnerabilities, tests with -race
 	$(MAKE) test RACE=
 	$(MAKE) race
 
@@ -127,9 +125,6 @@ bench-fleet: build ## measure agents and gateways as processes, and plain otlp â
 
 fuzz: ## run every fuzz target for FUZZTIME, report each, and fail at the end if one failed (FUZZ: a pattern of names)
 	GO='$(GO)' internal/build/fuzz.sh '$(FUZZ)' $(FUZZTIME)
-
-fuzz-nightly: ## fuzz with FUZZTIME_NIGHTLY for each target
-	$(MAKE) fuzz FUZZTIME=$(FUZZTIME_NIGHTLY)
 
 METADATA ?= $(patsubst %/internal/metadata,%/metadata.yaml,$(wildcard */*/internal/metadata))
 
@@ -152,10 +147,6 @@ fmt: ## format the code
 lint: ## check formatting, imports and the usual mistakes
 	$(TOOL) golangci-lint fmt --diff ./...
 	$(TOOL) golangci-lint run ./...
-
-# The first time, this compiles all dependencies for 32 bits. No release is for 32 bits, so CI leaves it out.
-vet-32bit: ## check that everything compiles for 32 bits
-	GOARCH=386 $(GO) vet ./...
 
 vulnerabilities: ## look for known vulnerabilities that the code can reach; skipped if the database (GOVULNDB) is out of reach
 	GO='$(GO)' internal/build/vulnerabilities.sh
