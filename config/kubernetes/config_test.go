@@ -97,6 +97,21 @@ func TestAgentReceivesWithinTheBudget(t *testing.T) {
 	})
 }
 
+// TestQueuesAreSynced checks that a node without power leaves no torn queue, with which its pod would not start again.
+func TestQueuesAreSynced(t *testing.T) {
+	forEach(t, func(t *testing.T, m manifest) {
+		for _, configMap := range all[*corev1.ConfigMap](m) {
+			for name, text := range configMap.Data {
+				var config struct{ Extensions map[string]struct{ Fsync bool } }
+				if strings.Contains(text, "\n  file_storage:\n") {
+					require.NoError(t, yaml.Unmarshal([]byte(text), &config))
+					require.True(t, config.Extensions["file_storage"].Fsync, "%s of %s", name, configMap.Name)
+				}
+			}
+		}
+	})
+}
+
 // TestBackends checks where agents and gateways send.
 func TestBackends(t *testing.T) {
 	for name, want := range map[string]map[string]string{

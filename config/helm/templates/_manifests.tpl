@@ -189,6 +189,8 @@ data:
       file_storage:
         directory: ${env:QUEUE_DIRECTORY:-/var/lib/otelcol-profiles}/queue
         create_directory: true
+        # A queue that a node without power has torn would keep the agent from starting on it again.
+        fsync: true
         # Shrinks the file after an outage of the backend.
         compaction:
           directory: ${env:QUEUE_DIRECTORY:-/var/lib/otelcol-profiles}/queue
