@@ -140,6 +140,11 @@ func testHelmValues(t *testing.T, h helm) {
 	require.Empty(t, problem)
 	require.Empty(t, all[*corev1.Namespace](inside), "a release cannot make the namespace that it is in")
 
+	// Helm reads numbers as floats.
+	page := h.mustTemplate(t, `{"mode": "page", "page": {"env": {"STORE_MAX_BYTES": 21474836480, "ON": true}}}`)
+	assert.Equal(t, map[string]string{"STORE_MAX_BYTES": "21474836480", "ON": "true"},
+		find[*corev1.ConfigMap](t, page, "otelcol-profiles-page-env").Data)
+
 	// A changed configuration rolls out, to the pods that have it.
 	before, after := h.mustTemplate(t, `{"mode": "gateway"}`),
 		h.mustTemplate(t, `{"mode": "gateway", "clusterName": "west"}`)
