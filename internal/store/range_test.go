@@ -46,7 +46,8 @@ func addDay(t *testing.T, s *Store, day time.Time) {
 	s.Maintain(day.Add(26 * time.Hour))
 }
 
-// The memory of a query follows from one block and its answer: a range of more days does not need more.
+// The memory of a query follows from one block and its answer: a range of more days does not need more, nor does a
+// minute of the first.
 func TestMemoryOfAQueryDoesNotFollowFromItsRange(t *testing.T) {
 	profiletest.SkipLarge(t) // one goroutine
 	s := open(t, diskConfig(t, t.TempDir()))
@@ -54,19 +55,24 @@ func TestMemoryOfAQueryDoesNotFollowFromItsRange(t *testing.T) {
 	queries := func() map[string]func(context.Context, *size.Meter) (any, error) {
 		all := map[string]func(context.Context, *size.Meter) (any, error){}
 		for _, profile := range []string{"process_cpu", "memory", "off_cpu"} {
-			for name, run := range allQueries(s, model.Selection{Service: "shop", Profile: profile}) {
+			sel := model.Selection{Service: "shop", Profile: profile}
+			for name, run := range allQueries(s, sel) {
 				if name == "merge" && profile == "off_cpu" {
 					continue // it has each observation
 				}
 				all[profile+": "+name] = run
 			}
+			sel.From, sel.Until = at(0), at(60)
+			for name, run := range allQueries(s, sel) {
+				all[profile+": "+name+" of a minute"] = run
+			}
 		}
 		series, err := s.Series(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu"})
 		require.NoError(t, err)
 		all["profiles of a series"] = func(ctx context.Context, m *size.Meter) (any, error) {
-			keep := func(*answers.Samples, int) bool { return true }
 			q := answers.NewQuery(ctx, m, series, 0, 0, answers.Want{Stacks: true})
-			return s.NameTree(ctx, []*answers.Query{q}, []func(*answers.Samples, int) bool{keep})
+			q.Keep = func(*answers.Samples, int) bool { return true }
+			return s.NameTree(ctx, q)
 		}
 		return all
 	}

@@ -154,7 +154,7 @@ func (s *EngineSource) view(
 func (s *EngineSource) list(ctx context.Context, e *engineBlock, v *View, sel *model.Selection,
 	wanted func(*EngineType) bool) error {
 	types := slices.DeleteFunc(slices.Clone(e.types), func(t EngineType) bool { return !wanted(&t) })
-	for of := range runs(types, func(a, b *EngineType) bool { return a.Service == b.Service }) {
+	for of := range model.Runs(types, func(a, b *EngineType) bool { return a.Service == b.Service }) {
 		if err := s.listService(ctx, e, v, of, sel); err != nil {
 			return err
 		}

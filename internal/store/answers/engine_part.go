@@ -54,7 +54,7 @@ func (p *enginePart) Rows(n int, at func(i int) (*model.BlockSeries, *model.Prof
 		list[i].Series, list[i].Profile = at(i)
 		list[i].Class, list[i].Weight = i, 1
 	}
-	for of := range runs(list, func(a, b *model.Addend) bool { return a.Series.Type == b.Series.Type }) {
+	for of := range model.Runs(list, func(a, b *model.Addend) bool { return a.Series.Type == b.Series.Type }) {
 		if err := p.Add(of, model.SumsWanted{ColumnsWanted: want, Stacks: true}, use); err != nil {
 			return err
 		}

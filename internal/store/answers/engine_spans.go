@@ -51,7 +51,7 @@ func newSpans(p *enginePart, list []model.Addend, want model.SumsWanted) *spans 
 	s := &spans{query: EngineQuery{From: math.MaxInt64, SumsWanted: want}, bySum: map[engineSum]int32{},
 		partial: map[int64]bool{}}
 	profiles := map[string]bool{}
-	for ofSeries := range runs(list, func(a, b *model.Addend) bool { return a.Series == b.Series }) {
+	for ofSeries := range model.Runs(list, func(a, b *model.Addend) bool { return a.Series == b.Series }) {
 		sr := ofSeries[0].Series
 		profiles[sr.Profile] = true
 		s.add(&p.Series[sr.First], ofSeries)

@@ -55,7 +55,7 @@ func (s *Querier) graph(ctx context.Context, sides []model.Selection, maxNodes i
 		ends, periods := make([]int64, len(sides)), make([][2]int64, len(sides))
 		for side, sel := range sides {
 			summary, err := s.addTo(ctx, b, &Query{Selection: sel, Want: Want{Stacks: true}, Memory: memory, asTime: asTime},
-				nil, side)
+				side)
 			if err != nil {
 				return err
 			}
@@ -98,20 +98,14 @@ func differ(periods [][2]int64) bool {
 	return len(periods) > 1 && periods[0] != periods[1] && periods[0][0] > 0 && periods[1][0] > 0
 }
 
-// addTo adds the samples of a query to a side of a tree. keep chooses among them; nil keeps all.
-func (s *Querier) addTo(ctx context.Context, b *treeBuilder, q *Query, keep func(*Samples, int) bool,
-	side int) (summary Summary, err error) {
+// addTo adds the samples of a query to a side of a tree.
+func (s *Querier) addTo(ctx context.Context, b *treeBuilder, q *Query, side int) (summary Summary, err error) {
 	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return summary, err
 	}
 	defer selected.Close()
-	err = selected.Read(func(samples *Samples) error {
-		if keep != nil {
-			samples = samples.kept(keep)
-		}
-		return b.add(samples, q.GroupBy, side)
-	})
+	err = selected.Read(func(samples *Samples) error { return b.add(samples, q.GroupBy, side) })
 	if u := uninterestingOf(selected.Newest); u.drop != nil {
 		b.uninteresting = u
 	}

@@ -6,7 +6,6 @@ package answers
 import (
 	"cmp"
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -42,7 +41,7 @@ type ProfileInfo struct {
 
 // servicesOf lists the services of profiles, which are in their order.
 func servicesOf(profiles []ProfileInfo) (list []ServiceInfo) {
-	for of := range runs(profiles, func(a, b *ProfileInfo) bool { return a.Service == b.Service }) {
+	for of := range model.Runs(profiles, func(a, b *ProfileInfo) bool { return a.Service == b.Service }) {
 		in := ServiceInfo{Service: of[0].Service, From: of[0].From, Until: of[0].Until}
 		for i, p := range of {
 			if i == 0 || p.Profile != of[i-1].Profile { // the list has each of its types
@@ -101,7 +100,7 @@ func (v *View) profiles(service, profile string, count func(*ProfileInfo, *model
 	for i, p := range ordered {
 		list[i] = p.ProfileInfo
 	}
-	for of := range runs(list, func(a, b *ProfileInfo) bool { return a.Service == b.Service && a.Profile == b.Profile }) {
+	for of := range model.Runs(list, func(a, b *ProfileInfo) bool { return a.Service == b.Service && a.Profile == b.Profile }) {
 		names := make([]string, len(of))
 		for i := range of {
 			names[i] = of[i].Type.Type
@@ -109,19 +108,6 @@ func (v *View) profiles(service, profile string, count func(*ProfileInfo, *model
 		of[kind.Default(names)].Default = true
 	}
 	return list, nil
-}
-
-// runs returns the parts of a list whose entries are the same as the first one.
-func runs[T any](list []T, same func(a, b *T) bool) iter.Seq[[]T] {
-	return func(yield func([]T) bool) {
-		for n := 0; len(list) > 0; list = list[n:] {
-			for n = 1; n < len(list) && same(&list[0], &list[n]); n++ {
-			}
-			if !yield(list[:n]) {
-				return
-			}
-		}
-	}
 }
 
 // catalogBytes is what a list of profiles takes for each series.

@@ -14,10 +14,8 @@ import (
 
 // This file selects whole profiles of given series: Query.Only. For Grafana's data sources, a profile has one time.
 
-// NameTree merges the samples of one or two queries into a tree of the names of functions. keeps choose among their
-// samples; nil keeps all.
-func (s *Querier) NameTree(ctx context.Context, queries []*Query,
-	keeps []func(samples *Samples, row int) bool) (tree *Tree, err error) {
+// NameTree merges the samples of one or two queries into a tree of the names of functions.
+func (s *Querier) NameTree(ctx context.Context, queries ...*Query) (tree *Tree, err error) {
 	err = queries[0].Memory.Fitted(func(parts int) (err error) {
 		b := newTreeBuilder(queries[0].Memory)
 		b.namesOnly, b.parts = true, parts
@@ -25,7 +23,7 @@ func (s *Querier) NameTree(ctx context.Context, queries []*Query,
 			if len(q.Only) == 0 {
 				continue
 			}
-			if _, err := s.addTo(ctx, b, q, keeps[side], side); err != nil {
+			if _, err := s.addTo(ctx, b, q, side); err != nil {
 				return err
 			}
 		}

@@ -117,7 +117,7 @@ func (s *scan) plan() (*Selected, error) {
 	isMean := s.only == nil && !s.query.LastState
 	s.memory.Progress.Begin(s.view.OnDisk)
 	err := s.eachPart(len(s.keys) > 0, func(p *part) error {
-		for of := range runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
+		for of := range model.Runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
 			if of[0].typ == 0 {
 				out.Values = model.Shown(of[len(of)-1].Values)
 			}

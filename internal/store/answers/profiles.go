@@ -42,14 +42,13 @@ func (s *Querier) MergeTo(ctx context.Context, sel model.Selection, use func(*Me
 	sel.GroupBy = ""
 	q := s.query(ctx, sel, Want{Stacks: true, Attributes: true, Links: true, Times: sel.Timestamps})
 	q.AllTypes = true
-	return s.MergeQuery(ctx, q, nil, use)
+	return s.MergeQuery(ctx, q, use)
 }
 
-// MergeQuery merges the samples of a query as MergeTo does. keep chooses among them; nil keeps all.
-func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *Samples, row int) bool,
-	use func(*Merged) error) error {
+// MergeQuery merges the samples of a query as MergeTo does.
+func (s *Querier) MergeQuery(ctx context.Context, q *Query, use func(*Merged) error) error {
 	return q.Memory.Fitted(func(parts int) error {
-		merged, err := s.merge(ctx, q, keep, parts)
+		merged, err := s.merge(ctx, q, parts)
 		if err != nil {
 			return err
 		}
@@ -57,9 +56,7 @@ func (s *Querier) MergeQuery(ctx context.Context, q *Query, keep func(samples *S
 	})
 }
 
-func (s *Querier) merge(
-	ctx context.Context, q *Query, keep func(samples *Samples, row int) bool, parts int,
-) (*Merged, error) {
+func (s *Querier) merge(ctx context.Context, q *Query, parts int) (*Merged, error) {
 	selected, err := s.Select(ctx, q)
 	if err != nil {
 		return nil, err
@@ -70,15 +67,39 @@ func (s *Querier) merge(
 	m.reset(dictionary.NewCopying())
 	m.maxValues = min(minMergedValues+rowValues*selected.Samples, maxMergedValues)
 	m.room = m.maxValues
-	add := m.add
-	if keep != nil {
-		add = func(samples *Samples) error { return m.add(samples.kept(keep)) }
-	}
-	if err := selected.Read(add); err != nil {
+	if err := selected.Read(m.add); err != nil {
 		return nil, err
 	}
 	m.endBlock()
+	if q.Shorten != nil {
+		if err := m.shorten(q.Shorten); err != nil {
+			return nil, err
+		}
+	}
 	return m.assemble()
+}
+
+// shorten replaces the stacks of samples of one type, and adds up the samples that become equal.
+func (m *merger) shorten(by Shorten) error {
+	m.round()
+	before, stacks := m.table, make([]int32, len(m.rows))
+	for i, id := range m.rows {
+		stacks[i] = id.stack
+	}
+	if err := m.memory.Grow(4*len(stacks) + m.dictBytes); err != nil { // no new stack is longer than the old one
+		return err
+	}
+	if err := by(m.memory, m.dict, stacks, m.values); err != nil {
+		return err
+	}
+	m.reset(m.dict)
+	m.room = m.maxValues
+	for i, id := range before.rows {
+		id.stack = stacks[i]
+		m.growPlain()
+		m.table.add(id, 0, before.values[i])
+	}
+	return m.ended()
 }
 
 // merger merges the columns of a pprof, over one dictionary.

@@ -101,13 +101,17 @@ func (r *viewReader) Read(use func(*Samples) error) error {
 	want := r.query.Want
 	// The total of a profile is beside it.
 	withDictionary := r.only == nil || want.Stacks || want.Attributes || want.Links || want.Series || !want.Profiles
+	if keep := r.query.Keep; keep != nil {
+		all := use
+		use = func(s *Samples) error { return all(s.kept(keep)) }
+	}
 	return r.eachType(withDictionary, func(p *part, of []selectedSeries) error { return r.readType(p, of, use) })
 }
 
 // eachType calls read with the series of one type of each part.
 func (r *viewReader) eachType(withDictionary bool, read func(*part, []selectedSeries) error) error {
 	err := r.eachPart(withDictionary, func(p *part) error {
-		for of := range runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
+		for of := range model.Runs(p.selected, func(a, b *selectedSeries) bool { return a.typ == b.typ }) {
 			if err := read(p, of); err != nil {
 				return err
 			}

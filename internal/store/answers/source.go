@@ -50,12 +50,19 @@ type Query struct {
 	TimedOnly bool
 	// Only has series of one sample type, and selects their profiles instead of by service, profile, type and attributes.
 	// Each profile whose time lies in [From, Until) counts as it is, regardless of its kind; a baseline never counts.
-	Only   []Series
-	Want   Want
-	Memory *model.Memory
+	Only []Series
+	Want Want
+	// Keep, if it is set, chooses among the samples, of which only stacks and values are read then.
+	Keep func(samples *Samples, row int) bool
+	// Shorten, if it is set, changes the stacks of a pprof.
+	Shorten Shorten
+	Memory  *model.Memory
 	// asTime counts samples × their period, as if the periods differed.
 	asTime bool
 }
+
+// Shorten replaces stacks, which have values, by others of the dictionary, to which it may add some.
+type Shorten func(m *model.Memory, dict *dictionary.Dictionary, stacks []int32, values []int64) error
 
 // services returns the services of the query.
 func (q *Query) services() (names []string) {

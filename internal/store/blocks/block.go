@@ -6,7 +6,6 @@ package blocks
 import (
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/blockfile"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -66,7 +65,7 @@ func (b *Block) Starts(list []*model.BlockSeries, use func(in int, starts []int6
 	scan := b.Scan()
 	defer scan.Close()
 	first := 0
-	for run := range runsBy(list, isNext) {
+	for run := range model.Runs(list, isNext) {
 		rows := 0
 		for _, in := range run {
 			rows += in.Profiles
@@ -86,21 +85,10 @@ func (b *Block) Starts(list []*model.BlockSeries, use func(in int, starts []int6
 	return nil
 }
 
-// runsBy returns the parts of a list in which each entry follows the one before.
-func runsBy[T any](list []T, follows func(last, next T) bool) iter.Seq[[]T] {
-	return func(yield func([]T) bool) {
-		for n := 0; len(list) > 0; list = list[n:] {
-			for n = 1; n < len(list) && follows(list[n-1], list[n]); n++ {
-			}
-			if !yield(list[:n]) {
-				return
-			}
-		}
-	}
-}
-
 // isNext reports whether the profiles of a series follow those of another one.
-func isNext(last, next *model.BlockSeries) bool { return last.First+int64(last.Profiles) == next.First }
+func isNext(last, next **model.BlockSeries) bool {
+	return (*last).First+int64((*last).Profiles) == (*next).First
+}
 
 // fault returns an error of reading the block: a DamagedError only if its bytes are wrong.
 func (b *Block) fault(err error) error {

@@ -110,7 +110,7 @@ func (p *part) Profiles(
 		p.rows = make([]blockfile.Profile, rowsPerLoad)
 	}
 	first := 0
-	for run := range runsBy(list, isNext) { // they are read at once
+	for run := range model.Runs(list, isNext) { // they are read at once
 		r := profileRun{part: p, list: run, withFields: withFields, wants: wants}
 		if err := r.each(func(in, number int, c *model.Profile) error { return use(first+in, number, c) }); err != nil {
 			return err

@@ -5,6 +5,7 @@ package model
 
 import (
 	"cmp"
+	"iter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
@@ -95,4 +96,17 @@ func At[T int32 | int64 | float64](column []T, i int) T {
 		return 0
 	}
 	return column[i]
+}
+
+// Runs returns the parts of a list in which each entry goes on with the one before.
+func Runs[T any](list []T, goesOn func(last, next *T) bool) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for n := 0; len(list) > 0; list = list[n:] {
+			for n = 1; n < len(list) && goesOn(&list[n-1], &list[n]); n++ {
+			}
+			if !yield(list[:n]) {
+				return
+			}
+		}
+	}
 }

@@ -144,7 +144,6 @@ const maxIDs = 10_000
 func (q *Querier) tree(ctx context.Context, requests ...*querierv1.SelectMergeStacktracesRequest) (*answers.Tree,
 	error) {
 	queries := make([]*answers.Query, len(requests))
-	var keeps []func(*answers.Samples, int) bool
 	for i, in := range requests {
 		if in.StackTraceSelector.GetGoPgo() != nil {
 			return nil, invalid("`go_pgo` is for pprofs: use SelectMergeProfile")
@@ -153,13 +152,12 @@ func (q *Querier) tree(ctx context.Context, requests ...*querierv1.SelectMergeSt
 		if err != nil {
 			return nil, err
 		}
-		queries[i] = s.query(answers.Want{Stacks: true})
-		keeps = append(keeps, s.keep())
+		queries[i] = s.stacks()
 	}
 	for _, query := range queries[1:] {
 		query.Memory = queries[0].Memory
 	}
-	return q.Store.NameTree(ctx, queries, keeps)
+	return q.Store.NameTree(ctx, queries...)
 }
 
 // pruned merges the requests to a tree of about maxNodes.

@@ -226,6 +226,13 @@ func (s *selection) query(want answers.Want) *answers.Query {
 	return answers.NewQuery(s.ctx, s.memory, s.series, s.from, s.until, s.want(want))
 }
 
+// stacks returns the query of the values of all stacks.
+func (s *selection) stacks() *answers.Query {
+	q := s.query(answers.Want{Stacks: true})
+	q.Keep = s.keep()
+	return q
+}
+
 // keep returns what chooses among the samples; nil if it is all.
 func (s *selection) keep() func(samples *answers.Samples, row int) bool {
 	if !s.needsProfiles() && len(s.sites) == 0 {
