@@ -168,7 +168,7 @@ func (s *Store) drop(damaged model.Block, err error) {
 	list := slices.Delete(slices.Clone(d.blocks), i, i+1)
 	s.exchange(list, nil, func() { s.stats.Damaged++ })
 	b.Forget()
-	_ = b.Close()
+	b.Close()
 	d.files.SetAside(b.Reader.Block, err)
 	if err := d.setLive(0, list); err != nil {
 		d.Report("the list of blocks cannot be written; a start reports the one that was set aside as missing", err)

@@ -224,7 +224,7 @@ func (s *Store) Close() error {
 		errs = append(errs, d.log.Close())
 	}
 	for _, b := range d.blocks {
-		errs = append(errs, b.Close())
+		b.Close()
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.Release())

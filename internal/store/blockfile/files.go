@@ -10,11 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/prometheus/tsdb/fileutil"
 )
 
@@ -139,80 +138,36 @@ func ReadDir(dir string) ([]os.DirEntry, error) {
 // maxOpenFiles is how many files of all blocks stay open for the next query.
 const maxOpenFiles = 64
 
-// dataFile is a file of a block, which is opened when it is read. Others that have not been read for longer are closed
-// for it.
-type dataFile struct {
-	path string
-	// openFiles.mu guards these.
-	f       *os.File
-	readers int
-}
+// openFiles are those that were read last. A file that leaves them is closed; a read that goes on ends first.
+var openFiles, _ = lru.NewWithEvict(maxOpenFiles, func(_ *dataFile, f *os.File) { _ = f.Close() })
 
-// openFiles are the files that are open, those that were used last at the end.
-var openFiles struct {
-	mu   sync.Mutex
-	list []*dataFile
-}
+// dataFile is a file of a block, which is opened when it is read.
+type dataFile struct{ path string }
 
 // ReadAt is io.ReaderAt's.
-func (d *dataFile) ReadAt(b []byte, offset int64) (int, error) {
+func (d *dataFile) ReadAt(b []byte, offset int64) (n int, err error) {
 	if err := Fault("read", d.path); err != nil {
 		return 0, err
 	}
-	f, err := d.open()
-	if err != nil {
-		return 0, err
+	for {
+		f, isOpen := openFiles.Get(d)
+		if !isOpen {
+			if err := Fault("open", d.path); err != nil {
+				return 0, err
+			}
+			if f, err = os.Open(d.path); err != nil {
+				return 0, err
+			}
+			if other, isOpen, _ := openFiles.PeekOrAdd(d, f); isOpen {
+				_ = f.Close()
+				f = other
+			}
+		}
+		if n, err = f.ReadAt(b, offset); !errors.Is(err, os.ErrClosed) { // it has left openFiles meanwhile
+			return n, err
+		}
 	}
-	defer d.release()
-	return f.ReadAt(b, offset)
 }
 
-func (d *dataFile) open() (*os.File, error) {
-	openFiles.mu.Lock()
-	defer openFiles.mu.Unlock()
-	if d.f == nil {
-		if err := Fault("open", d.path); err != nil {
-			return nil, err
-		}
-		f, err := os.Open(d.path)
-		if err != nil {
-			return nil, err
-		}
-		d.f = f
-	} else {
-		openFiles.list = slices.DeleteFunc(openFiles.list, func(other *dataFile) bool { return other == d })
-	}
-	openFiles.list = append(openFiles.list, d)
-	d.readers++
-	return d.f, nil
-}
-
-// release ends a use of the file, and closes those beyond the bound.
-func (d *dataFile) release() {
-	openFiles.mu.Lock()
-	defer openFiles.mu.Unlock()
-	d.readers--
-	excess := len(openFiles.list) - maxOpenFiles
-	openFiles.list = slices.DeleteFunc(openFiles.list, func(other *dataFile) bool {
-		if excess <= 0 || other.readers > 0 {
-			return false
-		}
-		excess--
-		_ = other.f.Close()
-		other.f = nil
-		return true
-	})
-}
-
-// Close closes the file unless it is being read. It may be read again.
-func (d *dataFile) Close() error {
-	openFiles.mu.Lock()
-	defer openFiles.mu.Unlock()
-	if d.f == nil || d.readers > 0 {
-		return nil
-	}
-	openFiles.list = slices.DeleteFunc(openFiles.list, func(other *dataFile) bool { return other == d })
-	f := d.f
-	d.f = nil
-	return f.Close()
-}
+// Close closes the file. It may be read again.
+func (d *dataFile) Close() { openFiles.Remove(d) }

@@ -89,21 +89,19 @@ func (r *Reader) Check() error {
 	return nil
 }
 
-// Close closes the files that are not being read. What was returned stays valid.
-func (r *Reader) Close() error {
+// Close closes the files. What was returned stays valid.
+func (r *Reader) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var errs []error
 	for _, f := range []*parquetFile{r.samples, r.profiles, r.series} {
 		if f != nil {
-			errs = append(errs, f.file.Close())
+			f.file.Close()
 		}
 	}
 	if r.dictionaries != nil {
-		errs = append(errs, r.dictionaries.Close())
+		r.dictionaries.Close()
 	}
 	r.samples, r.profiles, r.series, r.dictionaries = nil, nil, nil, nil
-	return errors.Join(errs...)
 }
 
 // readSeries reads rows of series.parquet, as many as n from the first on.
@@ -185,7 +183,7 @@ func (r *Reader) open(at **parquetFile, name string) (*parquetFile, error) {
 		return err
 	})
 	if err != nil {
-		_ = f.Close()
+		f.Close()
 		return nil, unusable(name, err)
 	}
 	n := int64(0)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -25,7 +24,7 @@ const (
 	ManifestFile = "blocks.json"
 	Folder       = "blocks"
 	Damaged      = "damaged"
-	// Unfinished ends the names of what is being written or deleted.
+	// Unfinished ends the names of what is being written.
 	Unfinished = ".tmp"
 )
 
@@ -198,31 +197,16 @@ func (d *Directory) Write(ctx context.Context, name string, sources []compaction
 
 // Delete deletes a block that is not live, and that nobody reads.
 func (d *Directory) Delete(b *blockfile.Reader) {
-	_ = b.Close()
+	b.Close()
 	_ = d.remove(b.Block)
 }
 
-// remove deletes a block, if there is one. It loses its name first: a process that ends meanwhile leaves no part of a
-// block.
+// remove deletes a block that is not live, if there is one. A part of it that stays is rubbish for Load.
 func (d *Directory) remove(name string) error {
-	dir := d.Path(name)
-	gone := dir + ".gone" + Unfinished
-	if err := blockfile.Fault("remove", dir); err != nil {
+	if err := blockfile.Fault("remove", d.Path(name)); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(gone); err != nil {
-		return err
-	}
-	if err := os.Rename(dir, gone); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	}
-	if err := blockfile.Fault("delete", gone); err != nil {
-		return err
-	}
-	return os.RemoveAll(gone)
+	return os.RemoveAll(d.Path(name))
 }
 
 // SetAside moves a block out of the way that cannot be read.

@@ -70,7 +70,7 @@ func merge(t *testing.T, sources ...Source) *blockfile.Reader {
 	require.NoError(t, Merge(t.Context(), dir, "block", sources, 0))
 	r, err := blockfile.Open(dir)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = r.Close() })
+	t.Cleanup(r.Close)
 	return r
 }
 
