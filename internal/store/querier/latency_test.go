@@ -5,7 +5,6 @@ package querier
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -15,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/google/pprof/profile"
+	profilev1 "github.com/grafana/pyroscope/api/gen/proto/go/google/v1"
 	querierv1 "github.com/grafana/pyroscope/api/gen/proto/go/querier/v1"
 	"github.com/grafana/pyroscope/api/gen/proto/go/querier/v1/querierv1connect"
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
@@ -154,76 +153,32 @@ func compareLatencies(t *testing.T, now time.Time, clients []querierv1connect.Qu
 func latencyQueries(selector string, start, end int64) []question {
 	step := max(15, float64(end-start)/1000/1000)
 	names := []string{"service_name", "__profile_type__"}
+	middle := (start + end) / 2
 	return []question{
-		{"ProfileTypes", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.ProfileTypes(ctx, connect.NewRequest(&querierv1.ProfileTypesRequest{Start: start, End: end}))
-			return asJSON(out, err)
-		}},
-		{"LabelValues", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.LabelValues(ctx,
-				connect.NewRequest(&typesv1.LabelValuesRequest{Name: names[0], Matchers: []string{selector}, Start: start,
-					End: end}))
-			return asJSON(out, err)
-		}},
-		{"Series", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.Series(ctx,
-				connect.NewRequest(&querierv1.SeriesRequest{LabelNames: names, Matchers: []string{selector}, Start: start,
-					End: end}))
-			if err != nil {
-				return nil, err
-			}
-			return len(out.Msg.LabelsSet), nil
-		}},
-		{"SelectSeries", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.SelectSeries(ctx, connect.NewRequest(&querierv1.SelectSeriesRequest{
-				ProfileTypeID: cpuType, LabelSelector: selector, Start: start, End: end, Step: step, GroupBy: names[:1],
-			}))
-			if err != nil {
-				return nil, err
-			}
-			return seriesText(out.Msg.Series), nil
-		}},
-		{"SelectHeatmap", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.SelectHeatmap(ctx, connect.NewRequest(&querierv1.SelectHeatmapRequest{
-				ProfileTypeID: cpuType, LabelSelector: selector, Start: start, End: end, Step: step,
-				QueryType: querierv1.HeatmapQueryType_HEATMAP_QUERY_TYPE_INDIVIDUAL,
-			}))
-			if err != nil {
-				return nil, err
-			}
-			return len(out.Msg.Series[0].Slots), nil
-		}},
-		{"SelectMergeStacktraces", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.SelectMergeStacktraces(ctx, connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
-				ProfileTypeID: cpuType, LabelSelector: selector, Start: start, End: end,
-			}))
-			if err != nil {
-				return nil, err
-			}
-			return out.Msg.Flamegraph.Total, nil
-		}},
-		{"SelectMergeProfile", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			//nolint:staticcheck // Grafana's app calls it
-			out, err := c.SelectMergeProfile(ctx, connect.NewRequest(&querierv1.SelectMergeProfileRequest{
-				ProfileTypeID: cpuType, LabelSelector: selector, Start: start, End: end,
-			}))
-			if err != nil {
-				return nil, err
-			}
-			return pprofTotal(out.Msg), nil
-		}},
-		{"Diff", nil, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			middle := (start + end) / 2
-			out, err := c.Diff(ctx, connect.NewRequest(&querierv1.DiffRequest{
-				Left: &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: selector, Start: start,
-					End: middle},
-				Right: &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: selector, Start: middle + 1,
-					End: end},
-			}))
-			if err != nil {
-				return nil, err
-			}
-			return out.Msg.Flamegraph.Total, nil
-		}},
+		asked(calls.ProfileTypes, &querierv1.ProfileTypesRequest{Start: start, End: end}, asJSON),
+		asked(calls.LabelValues, &typesv1.LabelValuesRequest{Name: names[0], Matchers: []string{selector}, Start: start,
+			End: end}, asJSON),
+		asked(calls.Series, &querierv1.SeriesRequest{LabelNames: names, Matchers: []string{selector}, Start: start, End: end},
+			func(out *querierv1.SeriesResponse) (any, error) { return len(out.LabelsSet), nil }),
+		asked(calls.SelectSeries, &querierv1.SelectSeriesRequest{
+			ProfileTypeID: cpuType, LabelSelector: selector, Start: start, End: end, Step: step, GroupBy: names[:1],
+		}, pointsOf),
+		asked(calls.SelectHeatmap, &querierv1.SelectHeatmapRequest{
+			ProfileTypeID: cpuType, LabelSelector: selector, Start: start, End: end, Step: step,
+			QueryType: querierv1.HeatmapQueryType_HEATMAP_QUERY_TYPE_INDIVIDUAL,
+		}, func(out *querierv1.SelectHeatmapResponse) (any, error) { return len(out.Series[0].Slots), nil }),
+		asked(calls.SelectMergeStacktraces, &querierv1.SelectMergeStacktracesRequest{
+			ProfileTypeID: cpuType, LabelSelector: selector, Start: start, End: end,
+		}, func(out *querierv1.SelectMergeStacktracesResponse) (any, error) { return out.Flamegraph.Total, nil }),
+		//nolint:staticcheck // Grafana's data source calls it
+		asked(calls.SelectMergeProfile, &querierv1.SelectMergeProfileRequest{
+			ProfileTypeID: cpuType, LabelSelector: selector, Start: start, End: end,
+		}, func(out *profilev1.Profile) (any, error) { return pprofTotal(out), nil }),
+		asked(calls.Diff, &querierv1.DiffRequest{
+			Left: &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: selector, Start: start,
+				End: middle},
+			Right: &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: cpuType, LabelSelector: selector, Start: middle + 1,
+				End: end},
+		}, func(out *querierv1.DiffResponse) (any, error) { return out.Flamegraph.Total, nil }),
 	}
 }

@@ -300,6 +300,26 @@ type question struct {
 
 func (q question) String() string { return fmt.Sprintf("%s %v", q.name, q.text) }
 
+// asked is a question of one call, of whose answer show returns what is compared.
+func asked[In, Out any](
+	call func(querierv1connect.QuerierServiceClient, context.Context, *connect.Request[In]) (*connect.Response[Out], error),
+	in *In, show func(*Out) (any, error),
+) question {
+	name := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", in), "*"), "Request")
+	return question{
+		name[strings.IndexByte(name, '.')+1:], in,
+		func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
+			out, err := call(c, ctx, connect.NewRequest(in))
+			if err != nil {
+				return nil, err
+			}
+			return show(out.Msg)
+		},
+	}
+}
+
+type calls = querierv1connect.QuerierServiceClient
+
 // randomQuery returns a query whose answer does not depend on how Pyroscope prunes, or on blocks. docs/grafana.md lists
 // what still differs.
 func randomQuery(r *rand.Rand, now time.Time) question {
@@ -322,48 +342,32 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 		MaxNodes: &most}
 	switch r.IntN(12) {
 	case 0:
-		in := &querierv1.ProfileTypesRequest{Start: whole[0], End: whole[1]}
-		return question{"ProfileTypes", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.ProfileTypes(ctx, connect.NewRequest(in))
-			return asJSON(out, err)
-		}}
+		return asked(calls.ProfileTypes, &querierv1.ProfileTypesRequest{Start: whole[0], End: whole[1]}, asJSON)
 	case 1:
 		in := &typesv1.LabelNamesRequest{Start: whole[0], End: whole[1], Matchers: []string{selector}}
-		return question{"LabelNames", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.LabelNames(ctx, connect.NewRequest(in))
-			if err != nil {
-				return nil, err
-			}
-			return slices.DeleteFunc(out.Msg.Names, isInternal), nil
-		}}
+		return asked(calls.LabelNames, in, func(out *typesv1.LabelNamesResponse) (any, error) {
+			return slices.DeleteFunc(out.Names, isInternal), nil
+		})
 	case 2:
 		in := &typesv1.LabelValuesRequest{Name: pick(append(names, "__profile_type__", "__name__", "__type__")...),
 			Start: whole[0], End: whole[1], Matchers: []string{selector}}
-		return question{"LabelValues", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.LabelValues(ctx, connect.NewRequest(in))
-			if err != nil {
-				return nil, err
-			}
-			return strings.Join(out.Msg.Names, ","), nil
-		}}
+		return asked(calls.LabelValues, in, func(out *typesv1.LabelValuesResponse) (any, error) {
+			return strings.Join(out.Names, ","), nil
+		})
 	case 3:
 		in := &querierv1.SeriesRequest{LabelNames: by, Start: whole[0], End: whole[1], Matchers: []string{selector}}
 		if r.IntN(2) == 0 {
 			in.Matchers, in.LabelNames = nil, []string{"service_name", "__profile_type__"}
 		}
-		return question{"Series", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.Series(ctx, connect.NewRequest(in))
-			if err != nil {
-				return nil, err
-			}
+		return asked(calls.Series, in, func(out *querierv1.SeriesResponse) (any, error) {
 			var sets []string
-			for _, l := range out.Msg.LabelsSet {
+			for _, l := range out.LabelsSet {
 				l.Labels = slices.DeleteFunc(l.Labels, func(p *typesv1.LabelPair) bool { return isInternal(p.Name) })
 				sets = append(sets, labelText(l.Labels))
 			}
 			slices.Sort(sets)
 			return slices.Compact(sets), nil
-		}}
+		})
 	case 4, 5:
 		in := &querierv1.SelectSeriesRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end, GroupBy: by,
 			Step: []float64{0.5, 1, 15, 60, 7.25}[r.IntN(5)]}
@@ -371,64 +375,45 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 			limit := int64(1 + r.IntN(3))
 			in.Limit = &limit
 		}
-		return question{"SelectSeries", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.SelectSeries(ctx, connect.NewRequest(in))
-			if err != nil {
-				return nil, err
-			}
-			return seriesText(out.Msg.Series), nil
-		}}
+		return asked(calls.SelectSeries, in, pointsOf)
 	case 6:
 		in := &querierv1.SelectHeatmapRequest{
 			ProfileTypeID: id, LabelSelector: selector, Start: start, End: end + 1, GroupBy: by,
 			Step:      []float64{1, 15, 60}[r.IntN(3)],
 			QueryType: querierv1.HeatmapQueryType(1 + r.IntN(2)),
 		}
-		return question{"SelectHeatmap", in, func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-			out, err := c.SelectHeatmap(ctx, connect.NewRequest(in))
-			if err != nil {
-				return nil, err
-			}
+		return asked(calls.SelectHeatmap, in, func(out *querierv1.SelectHeatmapResponse) (any, error) {
 			var lines []string
-			for _, s := range out.Msg.Series {
+			for _, s := range out.Series {
 				for _, slot := range s.Slots {
 					lines = append(lines, fmt.Sprint(labelText(s.Labels), slot.Timestamp, slot.YMin, slot.Counts))
 				}
 			}
 			slices.Sort(lines)
 			return lines, nil
-		}}
+		})
 	case 7:
 		right := &querierv1.SelectMergeStacktracesRequest{ProfileTypeID: id, LabelSelector: randomSelector(r),
 			Start: whole[0], End: whole[1], MaxNodes: &most}
-		return question{"Diff", fmt.Sprint(stacks, right),
-			func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-				out, err := c.Diff(ctx, connect.NewRequest(&querierv1.DiffRequest{Left: stacks, Right: right}))
-				if err != nil {
-					return nil, err
-				}
-				f := out.Msg.Flamegraph
+		return asked(calls.Diff, &querierv1.DiffRequest{Left: stacks, Right: right},
+			func(out *querierv1.DiffResponse) (any, error) {
+				f := out.Flamegraph
 				return fmt.Sprint(f.Total, f.MaxSelf, f.LeftTicks, f.RightTicks, "\n",
 					strings.Join(levelPaths(f.Names, f.Levels, 7), "\n")), nil
-			}}
+			})
 	case 8:
 		in := &querierv1.SelectMergeSpanProfileRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end,
 			MaxNodes: &most}
 		for range 1 + r.IntN(3) {
 			in.SpanSelector = append(in.SpanSelector, fmt.Sprintf("%016x", 1+r.IntN(5)))
 		}
-		return question{"SelectMergeSpanProfile", in,
-			func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-				//nolint:staticcheck // Grafana's data source calls it
-				out, err := c.SelectMergeSpanProfile(ctx, connect.NewRequest(in))
-				if err != nil {
-					return nil, err
-				}
-				return flameText(out.Msg.Flamegraph), nil
-			}}
+		//nolint:staticcheck // Grafana's data source calls it
+		return asked(calls.SelectMergeSpanProfile, in, func(out *querierv1.SelectMergeSpanProfileResponse) (any, error) {
+			return flameText(out.Flamegraph), nil
+		})
 	case 9:
 		in := &querierv1.SelectMergeProfileRequest{ProfileTypeID: id, LabelSelector: selector, Start: start, End: end}
-		text := func(p *profilev1.Profile) (any, error) { return pprofText(p) }
+		text := pprofText
 		switch r.IntN(4) {
 		case 0:
 			in.StackTraceSelector = randomSite(r)
@@ -454,15 +439,7 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 			in.LabelSelector, in.ProfileTypeID, in.Start, in.End = `{service_name="captured-`+of[0]+`"}`, of[1], whole[0],
 				whole[1]
 		}
-		return question{"SelectMergeProfile", in,
-			func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-				//nolint:staticcheck // Grafana's data source calls it
-				out, err := c.SelectMergeProfile(ctx, connect.NewRequest(in))
-				if err != nil {
-					return nil, err
-				}
-				return text(out.Msg)
-			}}
+		return asked(calls.SelectMergeProfile, in, text) //nolint:staticcheck // Grafana's data source calls it
 	default:
 		switch r.IntN(4) {
 		case 0:
@@ -474,14 +451,9 @@ func randomQuery(r *rand.Rand, now time.Time) question {
 		case 2:
 			stacks.Format = querierv1.ProfileFormat_PROFILE_FORMAT_TREE
 		}
-		return question{"SelectMergeStacktraces", stacks,
-			func(ctx context.Context, c querierv1connect.QuerierServiceClient) (any, error) {
-				out, err := c.SelectMergeStacktraces(ctx, connect.NewRequest(stacks))
-				if err != nil {
-					return nil, err
-				}
-				return fmt.Sprint(treeText(out.Msg.Tree), flameText(out.Msg.Flamegraph)), nil
-			}}
+		return asked(calls.SelectMergeStacktraces, stacks, func(out *querierv1.SelectMergeStacktracesResponse) (any, error) {
+			return fmt.Sprint(treeText(out.Tree), flameText(out.Flamegraph)), nil
+		})
 	}
 }
 
@@ -512,13 +484,12 @@ func isInternal(name string) bool {
 		name)
 }
 
-func asJSON[T any](out *connect.Response[T], err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(out.Msg)
+func asJSON[T any](out *T) (any, error) {
+	text, err := json.Marshal(out)
 	return string(text), err
 }
+
+func pointsOf(out *querierv1.SelectSeriesResponse) (any, error) { return seriesText(out.Series), nil }
 
 func labelText(list []*typesv1.LabelPair) string {
 	var texts []string
