@@ -167,26 +167,8 @@ func filled(b testing.TB, messages []pprofile.Profiles) (*Store, int) {
 
 func BenchmarkHour(b *testing.B) {
 	pprofs, messages := hour(b, 360, 5000)
-	wire := 0
-	samples := 0
-	for _, m := range messages {
-		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(m)
-		require.NoError(b, err)
-		wire += len(data)
-		samples += m.SampleCount()
-	}
 	s, _ := filled(b, messages)
 	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
-	b.Run("flamegraph/impl=store", func(b *testing.B) {
-		before := profiletest.ProcessCPU()
-		for b.Loop() {
-			_, err := s.FlameGraph(context.Background(), sel, 100_000)
-			require.NoError(b, err)
-		}
-		b.ReportMetric(float64(profiletest.ProcessCPU()-before)/float64(b.N), "cpu-ns/op")
-		b.ReportMetric(float64(s.Stats().Bytes)/float64(samples), "kept-B/sample")
-		b.ReportMetric(float64(wire)/float64(samples), "otlp-B/sample")
-	})
 	b.Run("merge/impl=store", func(b *testing.B) {
 		before := profiletest.ProcessCPU()
 		for b.Loop() {

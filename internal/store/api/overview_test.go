@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/store/api"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -60,16 +57,20 @@ func overviewOf(t *testing.T, services ...*profiletest.Builder) func(query strin
 	for _, b := range services {
 		require.Zero(t, s.Add(b.Build(), noon).Refused)
 	}
-	handler := api.New(api.Settings{
-		Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute, Now: func() time.Time { return noon },
-	})
+	get := jsonOf(t, s)
 	return func(query string) (o overviewJSON) {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w,
-			httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/api/overview"+query, http.NoBody))
-		require.Equal(t, http.StatusOK, w.Code, w.Body.String())
-		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &o))
+		get("overview"+query, &o)
 		return o
+	}
+}
+
+// jsonOf returns a function that reads an answer of a store's API.
+func jsonOf(t *testing.T, s *store.Store) func(path string, into any) {
+	get := serveStore(t, s)
+	return func(path string, into any) {
+		status, body := get("/api/" + path)
+		require.Equal(t, http.StatusOK, status, body)
+		require.NoError(t, json.Unmarshal([]byte(body), into))
 	}
 }
 
@@ -201,16 +202,7 @@ func TestOverviewOfThousands(t *testing.T) {
 func TestTypes(t *testing.T) {
 	s := store.New(store.Config{Window: 2 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 256 << 20})
 	require.Zero(t, s.Add(minutes("shop", 2, constant(0.25), constant[int64](100<<20)).Build(), noon).Refused)
-	handler := api.New(api.Settings{
-		Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute, Now: func() time.Time { return noon },
-	})
-	get := func(path string, into any) {
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/api/"+path,
-			http.NoBody))
-		require.Equal(t, http.StatusOK, w.Code, w.Body.String())
-		require.NoError(t, json.Unmarshal(w.Body.Bytes(), into))
-	}
+	get := jsonOf(t, s)
 	var types struct {
 		Types []struct {
 			Profile, Kind string

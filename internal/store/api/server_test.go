@@ -35,6 +35,11 @@ func serve(t *testing.T, pd pprofile.Profiles) func(path string) (status int, bo
 	t.Helper()
 	s := store.New(store.Config{Window: time.Hour, Resolution: time.Second, MaxBytes: 256 << 20, MaxSeries: 100})
 	require.NotZero(t, s.Add(pd, noon).Profiles)
+	return serveStore(t, s)
+}
+
+// serveStore is serve for a store.
+func serveStore(t *testing.T, s *store.Store) func(path string) (status int, body string) {
 	handler := api.New(api.Settings{
 		Store: s.Querier, Page: fstest.MapFS{}, MaxConcurrent: 1, Timeout: time.Minute, Now: func() time.Time { return noon },
 	})
