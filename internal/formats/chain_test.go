@@ -4,10 +4,6 @@
 package formats_test
 
 import (
-	"compress/gzip"
-	"io"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,17 +33,7 @@ func chainInputs(t *testing.T) map[string]pprofile.Profiles {
 	}
 	options := formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}},
 		GoTrace: gotrace.DefaultOptions()}
-	read := func(path string) []byte {
-		data, err := os.ReadFile(path)
-		require.NoError(t, err)
-		if strings.HasSuffix(path, ".gz") {
-			plain, err := gzip.NewReader(strings.NewReader(string(data)))
-			require.NoError(t, err)
-			data, err = io.ReadAll(plain)
-			require.NoError(t, err)
-		}
-		return data
-	}
+	read := func(path string) []byte { return profiletest.ReadFile(t, path) }
 	for name, data := range map[string][]byte{
 		"go trace":  read("gotrace/testdata/go1.26.trace.gz"),
 		"old trace": read("gotrace/testdata/go1.21.trace.gz"),

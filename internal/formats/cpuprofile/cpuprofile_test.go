@@ -5,7 +5,6 @@ package cpuprofile
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -165,29 +164,22 @@ func hostileProfiles(n int) map[string][]byte {
 	}
 }
 
-func requireBounded(t *testing.T, data []byte) {
-	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 48, func(reserve func(int) error) (pprofile.Profiles, error) {
-		pd, _, err := Decode(data, events.Options{Anchor: guess, Meter: &size.Meter{Reserve: reserve}})
-		return pd, err
-	})
-}
+var bounds = worst.Bounds{Inputs: worst.V8, PerByte: 48, Decode: func(data []byte, meter *size.Meter) (
+	pprofile.Profiles, error) {
+	pd, _, err := Decode(data, events.Options{Anchor: guess, Meter: meter})
+	return pd, err
+}}
 
 func TestDecodeIsBounded(t *testing.T) {
-	inputs := maps.Collect(worst.V8.All(1 << 20))
-	maps.Copy(inputs, hostileProfiles(50_000))
-	for name, data := range inputs {
-		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
+	bounds.Test(t)
+	for name, data := range hostileProfiles(50_000) {
+		t.Run(name, func(t *testing.T) { bounds.Require(t, data) })
 	}
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, data := range worst.V8.All(256) {
-		f.Add(data)
-	}
 	for _, data := range hostileProfiles(20) {
 		f.Add(data)
 	}
-	f.Add([]byte(`{"startTime":1000,"endTime":9000,` + nodes + `,"samples":[5,3,2,6],"timeDeltas":[500,1,2,3]}`))
-	f.Fuzz(requireBounded)
+	bounds.Fuzz(f, `{"startTime":1000,"endTime":9000,`+nodes+`,"samples":[5,3,2,6],"timeDeltas":[500,1,2,3]}`)
 }

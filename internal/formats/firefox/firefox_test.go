@@ -127,24 +127,15 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func requireBounded(t *testing.T, data []byte) {
-	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 64, func(reserve func(int) error) (pprofile.Profiles, error) {
-		pd, _, err := Decode(data, events.Options{Anchor: guess, Meter: &size.Meter{Reserve: reserve}})
-		return pd, err
-	})
-}
+var bounds = worst.Bounds{Inputs: worst.Firefox, PerByte: 64, Decode: func(data []byte, meter *size.Meter) (
+	pprofile.Profiles, error) {
+	pd, _, err := Decode(data, events.Options{Anchor: guess, Meter: meter})
+	return pd, err
+}}
 
-func TestDecodeIsBounded(t *testing.T) {
-	for name, data := range worst.Firefox.All(1 << 20) {
-		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
-	}
-}
+func TestDecodeIsBounded(t *testing.T) { bounds.Test(t) }
 
 func FuzzDecode(f *testing.F) {
-	for _, data := range worst.Firefox.All(256) {
-		f.Add(data)
-	}
-	f.Add([]byte(`{` + metaText + `,` + libsText + `,"threads":[{` + samplesText + `,` + stacksText + `,` + textsText + `}]}`))
-	f.Fuzz(requireBounded)
+	bounds.Fuzz(f,
+		`{`+metaText+`,`+libsText+`,"threads":[{`+samplesText+`,`+stacksText+`,`+textsText+`}]}`)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -87,21 +86,13 @@ func TestValuesTooLargeForTheirUnit(t *testing.T) {
 
 // stacksOf lists values and stacks, sorted.
 func stacksOf(pd pprofile.Profiles) string {
-	d := pd.Dictionary()
+	sums := map[string]int64{}
+	for o := range profiletest.Observations(pd) {
+		sums[o.Stack()] += o.Value
+	}
 	var list []string
-	for profile := range otlp.Profiles(pd) {
-		for _, sample := range profile.Samples().All() {
-			var frames []string
-			for _, location := range d.StackTable().At(int(sample.StackIndex())).LocationIndices().All() {
-				function := d.LocationTable().At(int(location)).Lines().At(0).FunctionIndex()
-				frames = append(frames, d.StringTable().At(int(d.FunctionTable().At(int(function)).NameStrindex())))
-			}
-			var sum int64
-			for _, value := range sample.Values().All() {
-				sum += value
-			}
-			list = append(list, fmt.Sprint(sum, " ", strings.Join(frames, ";")))
-		}
+	for stack, sum := range sums {
+		list = append(list, fmt.Sprint(sum, " ", stack))
 	}
 	slices.Sort(list)
 	return strings.Join(list, ", ")

@@ -101,26 +101,18 @@ func TestFaults(t *testing.T) {
 	require.Zero(t, got.ResourceProfiles().Len())
 }
 
-func requireBounded(t *testing.T, data []byte) {
-	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 72, func(reserve func(int) error) (pprofile.Profiles, error) {
-		pd, _, err := Decode(data, Options{Options: events.Options{Meter: &size.Meter{Reserve: reserve}}})
-		return pd, err
-	})
-}
+var bounds = worst.Bounds{Inputs: worst.Folded, PerByte: 72, Decode: func(data []byte, meter *size.Meter) (
+	pprofile.Profiles, error) {
+	pd, _, err := Decode(data, Options{Options: events.Options{Meter: meter}})
+	return pd, err
+}}
 
-func TestDecodeIsBounded(t *testing.T) {
-	for name, data := range worst.Folded.All(1 << 20) {
-		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
-	}
-}
+func TestDecodeIsBounded(t *testing.T) { bounds.Test(t) }
 
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte("foo;bar;baz 100 region=us,trace_id=0x01020304010203040102030401020304,span_id=0x9999999999999999 1687841528000000\nfoo;bar 200 region=us\n"))
-	f.Add([]byte("main;a b 3\n\xff 1\n"))
-	f.Add([]byte("\xef\xbb\xbf# mode: wall\nmain;a 3.5\n#<a>;b 3\n"))
-	f.Add([]byte("a;b 31 56\na;c 6 2\n"))
-	f.Fuzz(requireBounded)
+	bounds.Fuzz(f,
+		"foo;bar 100 region=us,trace_id=0x01020304010203040102030401020304,span_id=0x9999999999999999 1687841528000000\n",
+		"main;a b 3\n\xff 1\n", "\xef\xbb\xbf# mode: wall\nmain;a 3.5\n#<a>;b 3\n", "a;b 31 56\na;c 6 2\n")
 }
 
 // One line can be a whole payload: decoding ends in the middle of it if there is no memory for its stack.

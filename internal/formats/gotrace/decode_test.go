@@ -5,8 +5,6 @@ package gotrace
 
 import (
 	"cmp"
-	"compress/gzip"
-	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -22,7 +20,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
@@ -32,15 +29,7 @@ var testTraces = []string{"go1.21", "go1.22", "go1.23", "go1.25", "go1.26", "go1
 
 // testTrace reads a trace of testdata.
 func testTrace(t testing.TB, name string) []byte {
-	t.Helper()
-	file, err := os.Open("testdata/" + name + ".trace.gz")
-	require.NoError(t, err)
-	defer file.Close()
-	plain, err := gzip.NewReader(file)
-	require.NoError(t, err)
-	data, err := io.ReadAll(plain)
-	require.NoError(t, err)
-	return data
+	return profiletest.ReadFile(t, "testdata/"+name+".trace.gz")
 }
 
 // everything returns options that leave nothing out.
@@ -72,41 +61,17 @@ type interval struct {
 
 // intervals lists all observations, with the names of their stacks, leaf first.
 func intervals(pd pprofile.Profiles) (all []interval) {
-	d := pd.Dictionary()
-	text := d.StringTable()
-	for p := range otlp.Profiles(pd) {
-		for _, s := range p.Samples().All() {
-			one := interval{profile: text.At(int(p.SampleType().TypeStrindex()))}
-			var frames []string
-			for _, l := range d.StackTable().At(int(s.StackIndex())).LocationIndices().All() {
-				line := d.LocationTable().At(int(l)).Lines().At(0)
-				frames = append(frames, text.At(int(d.FunctionTable().At(int(line.FunctionIndex())).NameStrindex())))
-			}
-			one.stack = strings.Join(frames, ";")
-			for _, a := range s.AttributeIndices().All() {
-				attribute := d.AttributeTable().At(int(a))
-				switch text.At(int(attribute.KeyStrindex())) {
-				case events.AttributeGoroutine:
-					one.goroutine = attribute.Value().Int()
-				case events.AttributeGoroutineState, attributeRange:
-					one.state = attribute.Value().Str()
-				case attributeRegion:
-					one.region = attribute.Value().Str()
-				case attributeTaskType:
-					one.isTask = attribute.Value().Str() == "request"
-				}
-			}
-			one.link = d.LinkTable().At(int(s.LinkIndex())).TraceID()
-			for i := range max(s.Values().Len(), s.TimestampsUnixNano().Len()) {
-				if s.Values().Len() > 0 {
-					one.length = s.Values().At(i)
-				}
-				if s.TimestampsUnixNano().Len() > 0 {
-					one.end = s.TimestampsUnixNano().At(i)
-				}
-				all = append(all, one)
-			}
+	for o := range profiletest.Observations(pd) {
+		of := o.Attributes()
+		one := interval{profile: o.SampleType, stack: o.Stack(), end: o.Timestamp, isTask: of[attributeTaskType] == "request",
+			link: pd.Dictionary().LinkTable().At(int(o.Sample.LinkIndex())).TraceID()}
+		one.goroutine, _ = of[events.AttributeGoroutine].(int64)
+		one.state, _ = cmp.Or(of[events.AttributeGoroutineState], of[attributeRange]).(string)
+		one.region, _ = of[attributeRegion].(string)
+		if o.Sample.Values().Len() > 0 {
+			one.length = o.Value
 		}
+		all = append(all, one)
 	}
 	return all
 }
@@ -314,9 +279,9 @@ func TestTraceParent(t *testing.T) {
 	}
 }
 
-// Decoding costs little more processor time and memory than the reader alone. GO_TRACE is the path of another trace.
+// Decoding costs little more processor time and memory than the reader alone.
 func TestCostBesideTheReader(t *testing.T) {
-	data := measuredTrace(t)
+	data := testTrace(t, "go1.26")
 	measure := func(run func()) (best profiletest.Cost) {
 		for range 5 {
 			if c := profiletest.MeasureCost(t, run); best.CPU == 0 || c.CPU < best.CPU {

@@ -5,9 +5,7 @@ package jfr
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,25 +21,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-func readGzip(t testing.TB, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	require.NoError(t, err)
-	plain, err := io.ReadAll(r)
-	require.NoError(t, err)
-	return plain
-}
-
 // recording reads a file of testdata, with the labels beside it.
 func recording(t testing.TB, name string) (data []byte, options Options) {
 	t.Helper()
 	labels := filepath.Join("testdata", name+".labels.gz")
 	if _, err := os.Stat(labels); err == nil {
-		options.Labels = readGzip(t, labels)
+		options.Labels = profiletest.ReadFile(t, labels)
 	}
-	return readGzip(t, filepath.Join("testdata", name+".jfr.gz")), options
+	return profiletest.ReadFile(t, filepath.Join("testdata", name+".jfr.gz")), options
 }
 
 var recordings = []string{"jdk17", "example", "dump2", "nativemem", "new_spancontext", "traceid", "wall_tick_sample"}
@@ -153,7 +140,7 @@ func TestTotalsAreThoseOfTheParsersTests(t *testing.T) {
 			compared := map[string]bool{}
 			var kind string
 			want := map[string]map[string]int64{}
-			for line := range strings.Lines(string(readGzip(t, filepath.Join("testdata", name+".collapsed.gz")))) {
+			for line := range strings.Lines(string(profiletest.ReadFile(t, filepath.Join("testdata", name+".collapsed.gz")))) {
 				line = strings.TrimSpace(line)
 				if title, ok := strings.CutPrefix(line, "# "); ok {
 					kind = title

@@ -18,7 +18,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/perfscript"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -201,23 +200,13 @@ func requireScript(t *testing.T, file, script string, want result) {
 // leaf.
 func sums(pd pprofile.Profiles) (kind string, sum int64, leaves map[string]int64) {
 	d := pd.Dictionary()
-	text := func(index int32) string { return d.StringTable().At(int(index)) }
 	leaves = map[string]int64{}
-	for profile := range otlp.Profiles(pd) {
-		kind = text(profile.SampleType().TypeStrindex()) + "/" + text(profile.SampleType().UnitStrindex())
-		for _, sample := range profile.Samples().All() {
-			var value int64
-			for _, one := range sample.Values().All() {
-				value += one
-			}
-			sum += value
-			locations := d.StackTable().At(int(sample.StackIndex())).LocationIndices()
-			if locations.Len() == 0 {
-				continue
-			}
-			if lines := d.LocationTable().At(int(locations.At(0))).Lines(); lines.Len() > 0 {
-				leaves[text(d.FunctionTable().At(int(lines.At(0).FunctionIndex())).NameStrindex())] += value
-			}
+	for o := range profiletest.Observations(pd) {
+		kind = o.SampleType + "/" + o.Unit
+		sum += o.Value
+		stack := d.StackTable().At(int(o.Sample.StackIndex())).LocationIndices()
+		if stack.Len() > 0 && d.LocationTable().At(int(stack.At(0))).Lines().Len() > 0 {
+			leaves[o.Functions[0]] += o.Value
 		}
 	}
 	return kind, sum, leaves

@@ -54,7 +54,8 @@ func TestLines(t *testing.T) {
 		"C++": {
 			"sh 14 9.5: 1 cycles:\n\t10 std::map<int, (anonymous namespace)::x>::at(int)+0x3 (/bin/x)\n",
 			"std::map<int, (anonymous namespace)::x>::at(int)"},
-		"Swift's profiler": {"worker 1-T14     12/14     1714979289.250000000:    swipr\n\t    10 in [inlined]+0x3 (/bin/x)\n\t    10 out+0x3 (/bin/x)\n\n",
+		"Swift's profiler": {
+			"worker 1-T14     12/14     1714979289.250000000:    swipr\n\t    10 in [inlined]+0x3 (/bin/x)\n\t    10 out+0x3 (/bin/x)\n\n",
 			"profile swipr in count\n      time 1714979289250000000 ns\n      duration 1 ns\n" +
 				"      sample 1@1714979289250000000 {thread.id=14, thread.name=\"worker 1-T14\"}\n        in; out at 0x10 in [/bin/x"},
 		"source lines": {"sh 14 9.5: 1 cycles:\n\t10 a+0x3 (/bin/x)\n  file.c:12\n\t20 main (/bin/x)\n\n",
@@ -144,25 +145,15 @@ func TestLines(t *testing.T) {
 	require.Equal(t, events.Stats{Events: 1, Dropped: 1, GuessedClock: true}, stats)
 }
 
-func requireBounded(t *testing.T, data []byte) {
-	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 32, func(reserve func(int) error) (pprofile.Profiles, error) {
-		pd, _, err := Decode(data, events.Options{Anchor: guess, Meter: &size.Meter{Reserve: reserve}})
-		return pd, err
-	})
-}
+var bounds = worst.Bounds{Inputs: worst.Perf, PerByte: 32, Decode: func(data []byte, meter *size.Meter) (
+	pprofile.Profiles, error) {
+	pd, _, err := Decode(data, events.Options{Anchor: guess, Meter: meter})
+	return pd, err
+}}
 
-func TestDecodeIsBounded(t *testing.T) {
-	for name, data := range worst.Perf.All(1 << 20) {
-		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
-	}
-}
+func TestDecodeIsBounded(t *testing.T) { bounds.Test(t) }
 
 func FuzzDecode(f *testing.F) {
-	for _, data := range worst.Perf.All(512) {
-		f.Add(data)
-	}
-	f.Add([]byte(
-		"my prog 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\t10 in1 (inlined)\n\t10 out (/x)\n"))
-	f.Fuzz(requireBounded)
+	bounds.Fuzz(f, "my prog 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n"+
+		"\t10 in1 (inlined)\n\t10 out (/x)\n")
 }

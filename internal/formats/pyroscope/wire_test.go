@@ -21,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // The queries are captured from pyroscope-go 1.4.3 and @pyroscope/nodejs 0.6.4.
@@ -153,25 +154,11 @@ func TestParsePush(t *testing.T) {
 	require.ErrorIs(t, err, errNotPush)
 }
 
-// hostilePushes are small requests with large effects.
-func hostilePushes() [][]byte {
-	label := []byte("\x0a\x00")
-	series := append([]byte("\x0a\x80\x08"), bytes.Repeat(label, 512)...)
-	return [][]byte{
-		bytes.Repeat([]byte("\x0a\x00"), 500_000),
-		bytes.Repeat([]byte("\x0a\x02\x12\x00"), 250_000),
-		bytes.Repeat(series, 500),
-		append([]byte("\x0a\xc0\x84\x3d"), bytes.Repeat([]byte("\x12\x00"), 500_000)...),
-		// one sample with many pprofs
-		append([]byte("\x0a\xc4\x84\x3d\x12\xc0\x84\x3d"), bytes.Repeat([]byte("\x0a\x00"), 500_000)...),
-		[]byte(`{"series":[` + strings.Repeat(`{},`, 300_000) + `{}]}`),
-		[]byte(strings.Repeat("[", 100_000)),
-	}
-}
-
 func TestParsePushIsBounded(t *testing.T) {
-	for _, body := range hostilePushes() {
-		requireBounded(t, body)
+	for _, inputs := range []worst.Inputs{worst.PushV1, worst.PushV1JSON} {
+		for _, body := range inputs.All(1 << 20) {
+			requireBounded(t, body)
+		}
 	}
 }
 

@@ -125,26 +125,15 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func requireBounded(t *testing.T, data []byte) {
-	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 48, func(reserve func(int) error) (pprofile.Profiles, error) {
-		pd, _, err := Decode(data, Options{Options: events.Options{Anchor: guess, Meter: &size.Meter{Reserve: reserve}}})
-		return pd, err
-	})
-}
+var bounds = worst.Bounds{Inputs: worst.Speedscope, PerByte: 48, Decode: func(data []byte, meter *size.Meter) (
+	pprofile.Profiles, error) {
+	pd, _, err := Decode(data, Options{Options: events.Options{Anchor: guess, Meter: meter}})
+	return pd, err
+}}
 
-func TestDecodeIsBounded(t *testing.T) {
-	for name, data := range worst.Speedscope.All(1 << 20) {
-		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
-	}
-}
+func TestDecodeIsBounded(t *testing.T) { bounds.Test(t) }
 
 func FuzzDecode(f *testing.F) {
-	for _, data := range worst.Speedscope.All(256) {
-		f.Add(data)
-	}
-	f.Add([]byte(
-		fmt.Sprintf(
-			`{%s,"profiles":[{"unit":"seconds","samples":[[0,1]],"weights":[1],"events":[{"type":"O","frame":1,"at":2}],"endValue":5}]}`, frames)))
-	f.Fuzz(requireBounded)
+	bounds.Fuzz(f, fmt.Sprintf(`{%s,"profiles":[{"unit":"seconds","samples":[[0,1]],"weights":[1],`+
+		`"events":[{"type":"O","frame":1,"at":2}],"endValue":5}]}`, frames))
 }

@@ -4,10 +4,8 @@
 package torchmemory
 
 import (
-	"compress/gzip"
 	"encoding/binary"
 	"encoding/hex"
-	"io"
 	"math"
 	"os"
 	"strings"
@@ -27,15 +25,7 @@ var guess = events.Options{Anchor: events.Anchor{EndNanos: 1790000000000000000, 
 
 // capture is a snapshot of PyTorch 2.11 on an H200, after _record_memory_history(stacks='all').
 func capture(t testing.TB) []byte {
-	t.Helper()
-	file, err := os.Open("../../../testdata/torch/torch-memory.pickle.gz")
-	require.NoError(t, err)
-	defer file.Close()
-	plain, err := gzip.NewReader(file)
-	require.NoError(t, err)
-	data, err := io.ReadAll(plain)
-	require.NoError(t, err)
-	return data
+	return profiletest.ReadFile(t, "../../../testdata/torch/torch-memory.pickle.gz")
 }
 
 // The numbers are those of the snapshot added up with Python.
@@ -45,14 +35,9 @@ func TestCapture(t *testing.T) {
 	require.NoError(t, profiletest.Check(pd))
 	assert.Zero(t, stats.Dropped)
 	sums, counts := map[string]int64{}, map[string]int{}
-	for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
-		typ := pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))
-		for _, sample := range p.Samples().All() {
-			for _, v := range sample.Values().All() {
-				sums[typ] += v
-				counts[typ]++
-			}
-		}
+	for o := range profiletest.Observations(pd) {
+		sums[o.SampleType] += o.Value
+		counts[o.SampleType]++
 	}
 	assert.Equal(t, map[string]int64{
 		"inuse_space": 272_990_208, "inuse_objects": 163, "reserved_space": 970_981_376, "allocated_space": 24_773_367_980,
@@ -99,8 +84,10 @@ func TestEarlierSnapshot(t *testing.T) {
 	require.NoError(t, profiletest.Check(pd))
 	assert.Zero(t, stats.Dropped)
 	rendered := profiletest.Render(pd)
-	assert.Contains(t, rendered, "sample 512 {gpu.device=0, gpu.stream=0, thread.name=\"GPU 0 memory\"}\n        f a.py:7 {")
-	assert.Contains(t, rendered, "sample 1024@1790000000000000000 {gpu.device=0, gpu.stream=0, thread.name=\"GPU 0 memory\"}\n        f a.py:7 {")
+	assert.Contains(t, rendered,
+		"sample 512 {gpu.device=0, gpu.stream=0, thread.name=\"GPU 0 memory\"}\n        f a.py:7 {")
+	assert.Contains(t, rendered,
+		"sample 1024@1790000000000000000 {gpu.device=0, gpu.stream=0, thread.name=\"GPU 0 memory\"}\n        f a.py:7 {")
 	assert.Contains(t, rendered, `profile.clock.guess="arrival"`)
 }
 
@@ -127,8 +114,10 @@ func TestProtocols(t *testing.T) {
 		text := profiletest.Render(pd)
 		assert.Contains(t, text,
 			"sample 1048576 {gpu.device=1, gpu.stream=7, thread.name=\"GPU 1 memory\"}\n        malloc {profile.frame.type=\"native\"}\n        train a.py:3 {profile.frame.type=\"cpython\"}\n", protocol)
-		assert.Contains(t, text, "sample 512 {gpu.device=1, gpu.stream=7, thread.name=\"GPU 1 memory\"}\n", "a block that another stream still uses")
-		assert.Contains(t, text, "sample 4294967295@1795748703728407000 {gpu.device=1, gpu.stream=7, thread.name=\"GPU 1 memory\"}\n", protocol)
+		assert.Contains(t, text, "sample 512 {gpu.device=1, gpu.stream=7, thread.name=\"GPU 1 memory\"}\n",
+			"a block that another stream still uses")
+		assert.Contains(t, text,
+			"sample 4294967295@1795748703728407000 {gpu.device=1, gpu.stream=7, thread.name=\"GPU 1 memory\"}\n", protocol)
 	}
 }
 
@@ -177,21 +166,15 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func requireBounded(t *testing.T, data []byte) {
-	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 200, func(reserve func(int) error) (pprofile.Profiles, error) {
-		options := guess
-		options.Meter = &size.Meter{Reserve: reserve}
-		pd, _, err := Decode(data, options)
-		return pd, err
-	})
-}
+var bounds = worst.Bounds{Inputs: worst.TorchMemory, PerByte: 200, Decode: func(data []byte, meter *size.Meter) (
+	pprofile.Profiles, error) {
+	options := guess
+	options.Meter = meter
+	pd, _, err := Decode(data, options)
+	return pd, err
+}}
 
-func TestDecodeIsBounded(t *testing.T) {
-	for name, data := range worst.TorchMemory.All(1 << 20) {
-		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
-	}
-}
+func TestDecodeIsBounded(t *testing.T) { bounds.Test(t) }
 
 // The history that docs/gpu.md asks for, as Python's pickle writes it, fits into what the shipped memory limit leaves
 // for one payload.
@@ -224,11 +207,8 @@ func TestLongHistory(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, data := range worst.TorchMemory.All(300) {
-		f.Add(data)
-	}
 	for _, data := range snapshots(f) {
 		f.Add(data)
 	}
-	f.Fuzz(requireBounded)
+	bounds.Fuzz(f)
 }

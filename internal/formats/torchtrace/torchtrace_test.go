@@ -5,7 +5,6 @@ package torchtrace
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"os"
@@ -25,55 +24,20 @@ import (
 
 // capture returns one of the traces of PyTorch 2.11 on an H200: three steps of a small transformer.
 func capture(t testing.TB, name string) []byte {
-	t.Helper()
-	file, err := os.Open("../../../testdata/torch/torch-" + name + ".json.gz")
-	require.NoError(t, err)
-	defer file.Close()
-	plain, err := gzip.NewReader(file)
-	require.NoError(t, err)
-	data, err := io.ReadAll(plain)
-	require.NoError(t, err)
-	return data
+	return profiletest.ReadFile(t, "../../../testdata/torch/torch-"+name+".json.gz")
 }
 
-// sampleTypes are the profiles of a message by the names of their sample types.
-func sampleTypes(pd pprofile.Profiles) map[string]pprofile.Profile {
-	all := map[string]pprofile.Profile{}
-	for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
-		all[pd.Dictionary().StringTable().At(int(p.SampleType().TypeStrindex()))] = p
-	}
-	return all
-}
-
-// sums adds up the values of a profile by what key returns for the frames of a sample, the leaf first.
-func sums(
-	pd pprofile.Profiles, p pprofile.Profile, key func(frames []string) string,
-) (values map[string]int64, counts map[string]int) {
+// sums adds up the values of a type by what key returns for the functions of a stack, the leaf first.
+func sums(pd pprofile.Profiles, sampleType string, key func(functions []string) string) (
+	values map[string]int64, counts map[string]int) {
 	values, counts = map[string]int64{}, map[string]int{}
-	for _, sample := range p.Samples().All() {
-		k := key(namesOf(pd.Dictionary(), sample.StackIndex()))
-		for _, v := range sample.Values().All() {
-			values[k] += v
-			counts[k]++
+	for o := range profiletest.Observations(pd) {
+		if o.SampleType == sampleType {
+			values[key(o.Functions)] += o.Value
+			counts[key(o.Functions)]++
 		}
 	}
 	return values, counts
-}
-
-func namesOf(d pprofile.ProfilesDictionary, stack int32) (names []string) {
-	for _, i := range d.StackTable().At(int(stack)).LocationIndices().All() {
-		f := d.FunctionTable().At(int(d.LocationTable().At(int(i)).Lines().At(0).FunctionIndex()))
-		names = append(names, d.StringTable().At(int(f.NameStrindex())))
-	}
-	return names
-}
-
-func attributesOf(d pprofile.ProfilesDictionary, sample pprofile.Sample) (all []string) {
-	for _, i := range sample.AttributeIndices().All() {
-		a := d.AttributeTable().At(int(i))
-		all = append(all, d.StringTable().At(int(a.KeyStrindex()))+"="+a.Value().AsString())
-	}
-	return all
 }
 
 func all([]string) string { return "" }
@@ -122,24 +86,20 @@ func TestCaptures(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, profiletest.Check(pd))
 			assert.Zero(t, stats.Dropped+stats.Truncated+stats.Filtered)
-			types := sampleTypes(pd)
 			total := func(name string) int64 {
-				if p, ok := types[name]; ok {
-					values, _ := sums(pd, p, all)
-					return values[""]
-				}
-				return 0
+				values, _ := sums(pd, name, all)
+				return values[""]
 			}
-			kinds, counts := sums(pd, types["gpu_time"], kindOf)
+			kinds, counts := sums(pd, "gpu_time", kindOf)
 			assert.Equal(t, want.kinds, kinds)
 			assert.Equal(t, map[string]int{"kernel": 693, "Memcpy": 42, "Memset": 51}, counts)
 			assert.Equal(t, want.all, total("gpu_time"))
-			ops, _ := sums(pd, types["gpu_time"], opOf)
+			ops, _ := sums(pd, "gpu_time", opOf)
 			for op, nanos := range want.ops {
 				assert.Equal(t, nanos, ops[op], op)
 			}
 			assert.NotContains(t, ops, "", "each has a launch in an op")
-			_, threads := sums(pd, types["gpu_time"], func(frames []string) string {
+			_, threads := sums(pd, "gpu_time", func(frames []string) string {
 				isBackward := slices.ContainsFunc(frames, func(f string) bool {
 					return strings.HasPrefix(f, "autograd::engine::evaluate_function")
 				})
@@ -147,10 +107,12 @@ func TestCaptures(t *testing.T) {
 			})
 			assert.Equal(t, map[string]int{"true": 591, "false": 195}, threads,
 				"launches of autograd's thread and of the main one")
-			launches, _ := sums(pd, types["gpu_time"], func(frames []string) string { return frames[1][:2] })
+			launches, _ := sums(pd, "gpu_time", func(frames []string) string { return frames[1][:2] })
 			assert.Equal(t, map[string]int64{"cu": want.all}, launches, "each is below a call of CUDA's")
-			for _, sample := range types["gpu_time"].Samples().All() {
-				assert.Subset(t, attributesOf(pd.Dictionary(), sample), []string{"gpu.device=0", "gpu.stream=7"})
+			for o := range profiletest.Observations(pd) {
+				if o.SampleType == "gpu_time" {
+					require.Subset(t, o.Attributes(), map[string]any{"gpu.device": int64(0), "gpu.stream": int64(7)})
+				}
 			}
 			assert.Equal(t, want.cpu, total("cpu_time"))
 			assert.Equal(t, want.delay, total("gpu_launch_delay"))
@@ -274,7 +236,8 @@ func TestEvents(t *testing.T) {
 			written("X", "cpu_op", "op", "1", `,"dur":1,"args":{"External id":9}`),
 		), want: []string{"thread.name=\"GPU 1 stream 7\"}\n        k {profile.frame.type=\"gpu_kernel\"}\n        op "}},
 		"no launch": {
-			text: trace(written("X", "Kernel", "k", "20", `,"dur":2`), written("X", "cuda_runtime", "cudaMalloc", "1", `,"dur":1`),
+			text: trace(written("X", "Kernel", "k", "20", `,"dur":2`),
+				written("X", "cuda_runtime", "cudaMalloc", "1", `,"dur":1`),
 				written("X", "cpu_op", "op", "3", `,"dur":1`), written("X", "Kernel", "k2", "30", `,"dur":2`)),
 			want: []string{"sample 2000@1790000000000022000 {", "        k {profile.frame.type=\"gpu_kernel\"}\n      sample"},
 		},
@@ -397,8 +360,8 @@ func TestNotJSON(t *testing.T) {
 			}
 			assert.ElementsMatch(t, tc.want, names)
 			assert.Equal(t, tc.dropped, stats.Dropped)
-			for _, sample := range sampleTypes(pd)["cpu_time"].Samples().All() {
-				assert.Contains(t, attributesOf(pd.Dictionary(), sample), "thread.id=2")
+			for o := range profiletest.Observations(pd) {
+				assert.EqualValues(t, 2, o.Attributes()["thread.id"])
 			}
 		})
 	}
@@ -470,27 +433,21 @@ func TestDeepStacks(t *testing.T) {
 	}
 	pd, stats, err := Decode(strings.NewReader(trace(list...)), Options{})
 	require.NoError(t, err)
-	values, _ := sums(pd, sampleTypes(pd)["cpu_time"], func(frames []string) string { return fmt.Sprint(len(frames) == 1) })
+	values, _ := sums(pd, "cpu_time", func(frames []string) string { return fmt.Sprint(len(frames) == 1) })
 	assert.Equal(t, int64(2*depth*1000), values["true"]+values["false"])
 	assert.Positive(t, values["false"])
 	assert.Positive(t, stats.Truncated)
 }
 
-func requireBounded(t *testing.T, data []byte) {
-	t.Helper()
-	_ = profiletest.RequireDecodeBounded(t, len(data), 48, func(reserve func(int) error) (pprofile.Profiles, error) {
-		options := guess
-		options.Meter = &size.Meter{Reserve: reserve}
-		pd, _, err := Decode(bytes.NewReader(data), Options{Options: options})
-		return pd, err
-	})
-}
+var bounds = worst.Bounds{Inputs: worst.TorchTrace, PerByte: 48, Decode: func(data []byte, meter *size.Meter) (
+	pprofile.Profiles, error) {
+	options := guess
+	options.Meter = meter
+	pd, _, err := Decode(bytes.NewReader(data), Options{Options: options})
+	return pd, err
+}}
 
-func TestDecodeIsBounded(t *testing.T) {
-	for name, data := range worst.TorchTrace.All(1 << 20) {
-		t.Run(name, func(t *testing.T) { requireBounded(t, data) })
-	}
-}
+func TestDecodeIsBounded(t *testing.T) { bounds.Test(t) }
 
 // A trace of 107 MB: eleven processes, each with the capture that has Python's stacks.
 func TestLargeTrace(t *testing.T) {
@@ -516,7 +473,7 @@ func TestLargeTrace(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Less(t, cost.PeakHeapBytes, int64(200<<20))
-	values, counts := sums(pd, sampleTypes(pd)["gpu_time"], all)
+	values, counts := sums(pd, "gpu_time", all)
 	assert.Equal(t, int64(11*28_556_797), values[""])
 	assert.Equal(t, 11*786, counts[""])
 }
@@ -570,13 +527,9 @@ func TestEveryRecordIsReserved(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, data := range worst.TorchTrace.All(300) {
-		f.Add(data)
-	}
-	f.Add(capture(f, "plain")[:3000])
-	f.Add([]byte(trace(written("B", "cpu_op", "a", "1", ""), written("E", "", "", "4", ""),
+	bounds.Fuzz(f, string(capture(f, "plain")[:3000]), trace(
+		written("B", "cpu_op", "a", "1", ""), written("E", "", "", "4", ""),
 		written("i", "cpu_instant_event", "[memory]", "2",
-			`,"args":{"Bytes":-5,"Device Type":1,"Call stack":"a.py(1): f;"}`), written("X", "kernel", "k", "3",
-			`,"dur":1,"args":{"correlation":1}`))))
-	f.Fuzz(requireBounded)
+			`,"args":{"Bytes":-5,"Device Type":1,"Call stack":"a.py(1): f;"}`),
+		written("X", "kernel", "k", "3", `,"dur":1,"args":{"correlation":1}`)))
 }

@@ -138,25 +138,6 @@ func TestLinksTellSamplesApart(t *testing.T) {
 	}
 }
 
-// One captured span, from the labels of its log record to the samples that link to it.
-func TestCapturedSpanIsLinked(t *testing.T) {
-	ld := captured(t)["v4.11.0-001-cpu-snapshot"]
-	want := decodePlain(t, decoded(t, onlyRecord(ld).Body().Str())).links
-	require.NotEmpty(t, want)
-	pd := translated(t, ld, Options{}).Profiles
-	for link, samples := range want {
-		found := 0
-		for _, s := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).Samples().All() {
-			entry := pd.Dictionary().LinkTable().At(int(s.LinkIndex()))
-			if entry.TraceID().String() == link[0] && entry.SpanID().String() == link[1] {
-				found += s.TimestampsUnixNano().Len()
-				assert.Positive(t, pd.Dictionary().StackTable().At(int(s.StackIndex())).LocationIndices().Len())
-			}
-		}
-		assert.Equal(t, samples, found, link)
-	}
-}
-
 // Bodies in other clothes than the specification's are the same profile.
 func TestBodiesAsOtherSendersWriteThem(t *testing.T) {
 	original := captured(t)["v4.11.0-003-allocation-continuous"]

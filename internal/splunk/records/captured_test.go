@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -117,26 +116,20 @@ func varints(t *testing.T, v uint64, packed []byte) []uint64 {
 	return list
 }
 
-// resolved is the same of what was translated.
+// resolvedCounts is the same of what was translated.
 func resolvedCounts(pd pprofile.Profiles) plain {
 	p := plain{times: map[int64]int{}, links: map[[2]string]int{}}
-	dict := pd.Dictionary()
-	for profile := range otlp.Profiles(pd) {
-		for _, s := range profile.Samples().All() {
-			n := s.TimestampsUnixNano().Len()
-			p.samples += n
-			p.frames += n * dict.StackTable().At(int(s.StackIndex())).LocationIndices().Len()
-			for _, at := range s.TimestampsUnixNano().All() {
-				p.times[int64(at)]++
-			}
-			for _, v := range s.Values().All() {
-				p.values += v
-			}
-			if s.LinkIndex() != 0 {
-				link := dict.LinkTable().At(int(s.LinkIndex()))
-				p.linked += n
-				p.links[[2]string{link.TraceID().String(), link.SpanID().String()}] += n
-			}
+	for o := range profiletest.Observations(pd) {
+		p.samples++
+		p.frames += len(o.Functions)
+		p.times[int64(o.Timestamp)]++
+		if o.Sample.Values().Len() > 0 {
+			p.values += o.Value
+		}
+		if i := o.Sample.LinkIndex(); i != 0 {
+			link := pd.Dictionary().LinkTable().At(int(i))
+			p.linked++
+			p.links[[2]string{link.TraceID().String(), link.SpanID().String()}]++
 		}
 	}
 	return p

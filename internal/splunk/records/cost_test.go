@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -53,14 +52,6 @@ func requestOfMany(n int, body string, attributes ...any) plog.Logs {
 	return ld
 }
 
-func gzipped(data []byte) []byte {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	_, _ = z.Write(data)
-	_ = z.Close()
-	return b.Bytes()
-}
-
 // worstRequest is a request and its size, decompressed.
 type worstRequest struct {
 	logs  plog.Logs
@@ -83,7 +74,7 @@ func worstRequests(t testing.TB, size int) map[string]worstRequest {
 	}
 	pprofs := worstPprofs(size)
 	for name, pprof := range pprofs {
-		ld, _ := newRecord(base64.StdEncoding.EncodeToString(gzipped(pprof)), keyFormat, FormatPprof.String(), keyType, "cpu")
+		ld, _ := newRecord(encoded(pprof), keyFormat, FormatPprof.String(), keyType, "cpu")
 		add("pprof: "+name, ld, len(pprof))
 	}
 	attributes := func(to plog.LogRecord, n int, value string) {
@@ -98,7 +89,7 @@ func worstRequests(t testing.TB, size int) map[string]worstRequest {
 	add("many attributes of a pprof", ld, len(pprofs["a key of every sample's own"]))
 
 	// Each sample is of a profile of its own, with all attributes of the record.
-	ld, record = newRecord(base64.StdEncoding.EncodeToString(gzipped(pprofs["periods"])))
+	ld, record = newRecord(encoded(pprofs["periods"]))
 	attributes(record, size/100, "x")
 	record.Attributes().PutStr(keyFormat, FormatPprof.String())
 	record.Attributes().PutStr(keyType, "cpu")
@@ -133,7 +124,7 @@ func TestTranslateIsBounded(t *testing.T) {
 func TestManyBombsAreBounded(t *testing.T) {
 	const limit = 1 << 20
 	filler := make([]byte, 8*limit)
-	bodies := map[string][]byte{compressionGzip: gzipped(filler), compressionZstd: zstdEncoder.EncodeAll(filler, nil)}
+	bodies := map[string][]byte{compressionGzip: worst.Gzip(filler), compressionZstd: zstdEncoder.EncodeAll(filler, nil)}
 	for compression, body := range bodies {
 		ld := requestOfMany(2000, "", keyFormat, FormatOTLP.String(), keyBodyCompression, compression)
 		pprofs := requestOfMany(2000, "", keyFormat, FormatPprof.String(), keyType, "cpu")

@@ -5,9 +5,7 @@ package records
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +16,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // captured returns the requests of testdata by name.
@@ -140,22 +140,14 @@ func (p *rawPprof) encode() string {
 	return encoded(body)
 }
 
-func encoded(plain []byte) string {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, _ = w.Write(plain)
-	_ = w.Close()
-	return base64.StdEncoding.EncodeToString(b.Bytes())
-}
+func encoded(plain []byte) string { return base64.StdEncoding.EncodeToString(worst.Gzip(plain)) }
 
 // decoded undoes base64 and gzip.
 func decoded(t testing.TB, body string) []byte {
 	t.Helper()
 	payload, err := base64.StdEncoding.DecodeString(body)
 	require.NoError(t, err)
-	r, err := gzip.NewReader(bytes.NewReader(payload))
-	require.NoError(t, err)
-	plain, err := io.ReadAll(r)
+	plain, err := decode.Uncompress(payload, 1<<30, nil)
 	require.NoError(t, err)
 	return plain
 }

@@ -4,7 +4,6 @@
 package profiletest
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -30,7 +29,7 @@ type Metadata struct {
 // LoadMetadata reads metadata.yaml of the package under test.
 func LoadMetadata(t testing.TB) (m Metadata) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(readFile(t, "metadata.yaml")), &m); err != nil {
+	if err := yaml.Unmarshal(ReadFile(t, "metadata.yaml"), &m); err != nil {
 		t.Fatalf("metadata.yaml: %v", err)
 	}
 	return m
@@ -41,7 +40,7 @@ func LoadMetadata(t testing.TB) (m Metadata) {
 func ReadmeRows(t testing.TB) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}
-	for line := range strings.Lines(readFile(t, "README.md")) {
+	for line := range strings.Lines(string(ReadFile(t, "README.md"))) {
 		if !strings.HasPrefix(line, "|") {
 			continue
 		}
@@ -58,7 +57,7 @@ func ReadmeRows(t testing.TB) map[string][]string {
 // they include. Cells are without the backquotes around them.
 func ReadmeTable(t testing.TB, path, header string) map[string][]string {
 	t.Helper()
-	_, rest, found := strings.Cut(readFile(t, path), header+"\n")
+	_, rest, found := strings.Cut(string(ReadFile(t, path)), header+"\n")
 	if !found {
 		t.Fatalf("%s has no table %s", path, header)
 	}
@@ -76,13 +75,4 @@ func ReadmeTable(t testing.TB, path, header string) map[string][]string {
 		}
 	}
 	return rows
-}
-
-func readFile(t testing.TB, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatalf("read %s: %v", name, err)
-	}
-	return string(text)
 }
