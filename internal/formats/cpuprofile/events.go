@@ -22,9 +22,6 @@ type traceEvent struct {
 }
 
 func (d *decoder) readEvent() error {
-	if err := d.b.Check(0); err != nil {
-		return err
-	}
 	var event traceEvent
 	if err := d.json.Read(&event); err != nil {
 		return err
@@ -67,7 +64,7 @@ func (d *decoder) readProfileEvent(event *traceEvent) error {
 	}
 	part := chunk{at: event.TS}
 	whole := d.json
-	d.json = wire.NewJSON(event.Args)
+	d.json.Decoder = wire.NewJSON(event.Args).Decoder
 	err := d.readArgs(p, &part)
 	d.json = whole
 	if d.b.Check(0) == nil && err != nil { // it is not what it should be

@@ -15,6 +15,7 @@ import (
 
 func (d *decoder) read(data []byte) error {
 	d.json = wire.NewJSON(data)
+	d.json.Check = func() error { return d.b.Check(0) }
 	if bytes.HasPrefix(data, []byte("[")) {
 		err := d.json.Array(d.readEvent)
 		if d.numEvents > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
@@ -77,9 +78,6 @@ func (d *decoder) readField(p *profile, c *chunk, key string) error {
 }
 
 func (d *decoder) readNode(p *profile) error {
-	if err := d.b.Check(0); err != nil {
-		return err
-	}
 	var n struct {
 		ID        int64     `json:"id"`
 		Parent    *int64    `json:"parent"`
@@ -108,9 +106,6 @@ func (d *decoder) readNode(p *profile) error {
 // readHead reads a tree whose nodes have their children in them: that of a heap profile, or of a CPU profile before
 // Chrome 58 and Node 8, whose nodes have their functions without a callFrame.
 func (d *decoder) readHead(p *profile, parent int32, depth int) error {
-	if err := d.b.Check(0); err != nil {
-		return err
-	}
 	if depth > maxDepth {
 		return errDeep
 	}

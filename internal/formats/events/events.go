@@ -146,19 +146,30 @@ func (b *Builder) Reset(o Options) {
 	}
 }
 
-// Run resets the builder, reserves parserBytes, and returns what read adds to it. plainBytes are those of the payload,
-// for Finish.
+// Run resets the builder, reserves parserBytes, and returns what read adds to it, with the windows of the profiles. If
+// the payload, of plainBytes, is far larger than the strings, they share no memory with it afterwards.
 func (b *Builder) Run(o Options, parserBytes, plainBytes int, read func() error) (pprofile.Profiles, Stats, error) {
 	b.Reset(o)
 	err := b.Grow(parserBytes)
 	if err == nil {
 		err = read()
 	}
+	if err == nil {
+		err = b.Grow(0)
+	}
 	if err != nil {
 		return pprofile.NewProfiles(), b.Stats, err
 	}
-	pd, err := b.Finish(plainBytes)
-	return pd, b.Stats, err
+	for p, w := range b.windows {
+		if w.isSet {
+			h := b.Header(compact.ProfileIndex(p))
+			h.Time, h.DurationNanos = pcommon.Timestamp(w.first), w.last-w.first+1
+		}
+	}
+	if b.Dict.StringBytes()*2 < plainBytes {
+		b.Dict.DetachStrings()
+	}
+	return b.Build(), b.Stats, nil
 }
 
 // maxUnreadTypes and maxUnreadTypeBytes bound the names of events that are counted.
@@ -185,7 +196,7 @@ func (b *Builder) Grow(n int) error {
 	return b.meter.GrowTo(b.parserBytes + b.BuildBytes())
 }
 
-// Check is called for each record. After an error the work must end; Check and Finish return it again. more is the
+// Check is called for each record. After an error the work must end; Check and Run return it again. more is the
 // memory in use that Grow does not know about.
 func (b *Builder) Check(more int) error {
 	const checkEvery = 1 << 8
@@ -287,25 +298,6 @@ func (b *Builder) Shift(nanos uint64) {
 	}
 }
 
-// Finish writes the windows and returns what was added. If the payload, of plainBytes, is far larger than the strings,
-// they share no memory with it afterwards. The error is that of the Meter.
-func (b *Builder) Finish(plainBytes int) (pprofile.Profiles, error) {
-	if err := b.Grow(0); err != nil {
-		return pprofile.NewProfiles(), err
-	}
-	for p, w := range b.windows {
-		if !w.isSet {
-			continue
-		}
-		h := b.Header(compact.ProfileIndex(p))
-		h.Time, h.DurationNanos = pcommon.Timestamp(w.first), w.last-w.first+1
-	}
-	if b.Dict.StringBytes()*2 < plainBytes {
-		b.Dict.DetachStrings()
-	}
-	return b.Build(), nil
-}
-
 // CleanString returns a string of the payload as valid UTF-8, cut at the limit.
 func (b *Builder) CleanString(s string) string {
 	if len(s) > b.maxStringBytes {
@@ -329,9 +321,9 @@ func (b *Builder) Frame(f dictionary.Function, line, column int64) int32 {
 	return b.frame(dictionary.Location{}, f, line, column)
 }
 
-// TypedFrame interns a location of one line whose profile.frame.type is known. Its strings must be valid.
+// TypedFrame interns a location of one line with its profile.frame.type, if that is known. Its strings must be valid.
 func (b *Builder) TypedFrame(f dictionary.Function, line int64, typ string) int32 {
-	set := b.Dict.AttributeSets.Intern([]int32{b.Attribute(attributeFrameType, dictionary.StringValue(typ))})
+	set := b.AddAttributes(0, b.TextAttribute(attributeFrameType, typ))
 	return b.frame(dictionary.Location{Attributes: set}, f, line, 0)
 }
 
@@ -406,6 +398,33 @@ func UnixNanos(v int64) uint64 {
 	}
 	return 0
 }
+
+// ParseDecimal parses a number that may have a sign and a fraction, of which nine digits count: 12, 12.5, 12., -3. It
+// is exact, which a float64 is not for a Unix time with its nanoseconds.
+func ParseDecimal[T string | []byte](s T) (whole, nanos int64, ok bool) {
+	sign := int64(1)
+	if len(s) > 0 && s[0] == '-' {
+		s, sign = s[1:], -1
+	}
+	at, unit := 0, int64(1e9)
+	for ; at < len(s) && isDigit(s[at]); at++ {
+		if whole > math.MaxInt64/10 {
+			return 0, 0, false
+		}
+		if whole = 10*whole + int64(s[at]-'0'); whole < 0 {
+			return 0, 0, false
+		}
+	}
+	if ok = at > 0; at < len(s) && s[at] == '.' {
+		for at++; at < len(s) && isDigit(s[at]); at++ {
+			unit /= 10
+			nanos += unit * int64(s[at]-'0')
+		}
+	}
+	return sign * whole, sign * nanos, ok && at == len(s)
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // Scaled returns v × factor, rounded, as exactly as v is: the product of a Unix time is beyond the integers of a
 // float64. It is false if the product is not a positive int64.

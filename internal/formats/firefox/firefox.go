@@ -42,6 +42,7 @@ func Decode(data []byte, options events.Options) (pprofile.Profiles, events.Stat
 	d := decoder{tree: events.NewCallTree(len(data))}
 	return d.Run(options, parserFactor*len(data), len(data), func() error {
 		d.json = wire.NewJSON(data)
+		d.json.Check = func() error { return d.Check(0) }
 		d.scope = d.NewScope()
 		if err := d.readProcess(0); err != nil {
 			return fmt.Errorf("read JSON: %w", err)

@@ -29,9 +29,6 @@ func (d *decoder) readProcess(depth int) error {
 	}
 	var p process
 	err := d.json.Object(func(key string) error {
-		if err := d.Check(0); err != nil {
-			return err
-		}
 		switch key {
 		case "meta":
 			return d.value(&p.meta)
@@ -66,9 +63,6 @@ const threadBytes, libBytes = 1024, 3 * 48
 
 // readThread reads a thread, and keeps it if it has samples.
 func (d *decoder) readThread(p *process) error {
-	if err := d.Check(0); err != nil {
-		return err
-	}
 	d.threads++
 	t := &thread{}
 	err := d.json.Object(func(key string) error {
@@ -145,9 +139,6 @@ func (d *decoder) readColumns(columns map[string]any) error {
 
 // readRow appends a row to the columns.
 func (d *decoder) readRow(schema map[string]int, columns map[string]any) error {
-	if err := d.Check(0); err != nil {
-		return err
-	}
 	var row []json.RawMessage
 	if err := d.value(&row); err != nil {
 		return err

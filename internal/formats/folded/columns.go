@@ -159,24 +159,8 @@ func parseValue(word string) (v value, ok bool) {
 		n, err := strconv.ParseFloat(word, 64)
 		return value{whole: int64(n)}, err == nil && n < math.MaxInt64
 	}
-	const digits = 9
-	digitsOnly, isNegative := strings.CutPrefix(word, "-")
-	whole, fraction, hasPoint := strings.Cut(digitsOnly, ".")
-	if !isDigits(whole) || hasPoint && fraction != "" && !isDigits(fraction) {
-		return value{}, false
-	}
-	n, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil {
-		return value{}, false
-	}
-	if fraction != "" {
-		fraction = (fraction + strings.Repeat("0", digits))[:digits]
-		v.nanos, _ = strconv.ParseInt(fraction, 10, 64)
-	}
-	if v.whole = n; isNegative {
-		v.whole, v.nanos = -v.whole, -v.nanos
-	}
-	return v, true
+	v.whole, v.nanos, ok = events.ParseDecimal(word)
+	return v, ok
 }
 
 // rounded returns a sum of nanos as whole units.

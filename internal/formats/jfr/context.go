@@ -72,8 +72,9 @@ func (d *decoder) sampleOf(e *event, state string) (compact.Identity, error) {
 const originBytes = 256 + 2*longestWord
 
 func (d *decoder) intern(from *origin) (in interned) {
-	d.attributes = append(d.attributes[:0], d.thread(from.thread)...)
-	d.addString(events.AttributeThreadState, strings.TrimPrefix(from.state, "STATE_"))
+	own := append(slices.Clip(d.thread(from.thread)),
+		d.TextAttribute(events.AttributeThreadState, strings.TrimPrefix(from.state, "STATE_")),
+		d.TextAttribute(attributeSpanName, d.labels.strings[int64(from.name)]))
 	hasTrace := from.traceHi|from.traceLo != 0
 	switch {
 	case from.id != 0 && hasTrace:
@@ -83,26 +84,26 @@ func (d *decoder) intern(from *origin) (in interned) {
 		binary.BigEndian.PutUint64(link.SpanID[:], from.id)
 		in.link = d.Dict.Links.Intern(link)
 	case from.id != 0:
-		d.addString(attributeSpanID, fmt.Sprintf("%016x", from.id))
+		own = append(own, d.TextAttribute(attributeSpanID, fmt.Sprintf("%016x", from.id)))
 	case hasTrace:
-		d.addString(attributeTraceID, fmt.Sprintf("%016x%016x", from.traceHi, from.traceLo))
+		own = append(own, d.TextAttribute(attributeTraceID, fmt.Sprintf("%016x%016x", from.traceHi, from.traceLo)))
 	}
-	d.addString(attributeSpanName, d.labels.strings[int64(from.name)])
-	own := len(d.attributes)
+	all := slices.Clip(own)
 	for _, label := range d.context(int64(from.context)) {
-		if !d.hasKey(d.attributes[:own], d.key(label)) {
-			d.attributes = append(d.attributes, label)
+		if !d.hasKey(own, label) {
+			all = append(all, label)
 		}
 	}
-	in.attributes = d.Dict.AttributeSets.Intern(d.attributes)
+	in.attributes = d.AddAttributes(0, all...)
 	return in
 }
 
+// thread returns the attributes of a thread, or zeros.
 func (d *decoder) thread(ref constantKey) []int32 {
 	if known, ok := d.chunk.threads[ref]; ok {
 		return known
 	}
-	d.attributes = d.attributes[:0]
+	var attributes []int32
 	if c, of, ok := d.constant(&field{of: ref.of, isPool: true}, ref.key); ok {
 		var osID, javaID uint64
 		var osName, javaName string
@@ -121,17 +122,15 @@ func (d *decoder) thread(ref constantKey) []int32 {
 			}
 			return true
 		})
-		if id := cmp.Or(javaID, osID); id != 0 { // a thread that is not Java's has no id of Java
-			d.add(events.AttributeThreadID, dictionary.IntValue(int64(id)))
-		}
+		id := cmp.Or(javaID, osID) // a thread that is not Java's has no id of Java
 		name := cmp.Or(javaName, osName)
 		if len(name) > maxLabelBytes { // many threads can refer to one long string
 			name = dictionary.CutUTF8(name, maxLabelBytes)
 			d.Stats.Truncated++
 		}
-		d.addString(events.AttributeThreadName, name)
+		attributes = []int32{d.NumberAttribute(events.AttributeThreadID, int64(id), id != 0),
+			d.TextAttribute(events.AttributeThreadName, name)}
 	}
-	attributes := slices.Clone(d.attributes)
 	d.chunk.threads[ref] = attributes
 	return attributes
 }
@@ -160,40 +159,24 @@ func (d *decoder) wordOf(e *event, s slot) string {
 	return word
 }
 
+// context returns the labels of a context as attributes, the first of each key.
 func (d *decoder) context(number int64) []int32 {
-	if known, ok := d.contexts[number]; ok {
-		return known
+	attributes, known := d.contexts[number]
+	if known {
+		return attributes
 	}
-	outer := d.attributes
-	d.attributes = nil
 	for _, l := range d.labels.contexts[number] {
-		d.addString(d.labels.strings[l.key], d.labels.strings[l.value])
+		key, value := d.CleanString(d.labels.strings[l.key]), d.labels.strings[l.value]
+		if label := d.TextAttribute(key, value); key != "" && value != "" && !d.hasKey(attributes, label) {
+			attributes = append(attributes, label)
+		}
 	}
-	if d.contexts == nil {
-		d.contexts = map[int64][]int32{}
-	}
-	attributes := d.attributes
-	d.contexts[number], d.attributes = attributes, outer
+	d.contexts[number] = attributes
 	return attributes
 }
 
-// addString adds an attribute unless its key or value is empty, or another attribute has the key.
-func (d *decoder) addString(key, value string) {
-	if key != "" && value != "" {
-		d.add(d.CleanString(key), dictionary.StringValue(d.CleanString(value)))
-	}
-}
-
-func (d *decoder) add(key string, value dictionary.Value) {
-	if index := d.Dict.Strings.Intern(key); !d.hasKey(d.attributes, index) {
-		d.attributes = append(d.attributes, d.Attribute(key, value))
-	}
-}
-
-func (d *decoder) hasKey(attributes []int32, key dictionary.StringIndex) bool {
-	return slices.ContainsFunc(attributes, func(i int32) bool { return d.key(i) == key })
-}
-
-func (d *decoder) key(attribute int32) dictionary.StringIndex {
-	return d.Dict.Attributes.At(dictionary.AttributeIndex(attribute)).Key
+// hasKey reports whether one of the attributes has the key of another.
+func (d *decoder) hasKey(attributes []int32, other int32) bool {
+	key := func(i int32) dictionary.StringIndex { return d.Dict.Attributes.At(dictionary.AttributeIndex(i)).Key }
+	return slices.ContainsFunc(attributes, func(i int32) bool { return key(i) == key(other) })
 }

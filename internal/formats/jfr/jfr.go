@@ -71,17 +71,18 @@ var ErrNotJFR = errors.New("not a recording of Java Flight Recorder")
 // Decode returns the profiles of a recording, on a resource without attributes. A recording without events of interest
 // makes no profiles. Events whose time is impossible are dropped. The error is ErrNotJFR, or describes what is wrong
 // with the recording or the labels.
-func Decode(data []byte, options Options) (pd pprofile.Profiles, stats events.Stats, err error) {
+func Decode(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
 	if !bytes.HasPrefix(data, []byte(chunkMagic)) {
-		return pprofile.NewProfiles(), stats, ErrNotJFR
+		return pprofile.NewProfiles(), events.Stats{}, ErrNotJFR
 	}
 	d := decoder{options: options, data: data, nameBytes: nameBytesPerByte*len(data) + 1<<20,
-		profiles: map[profileKey]compact.ProfileIndex{}, windows: map[settings]window{}}
+		profiles: map[profileKey]compact.ProfileIndex{}, windows: map[settings]window{},
+		contexts: map[int64][]int32{}}
 	d.longest = max(options.MaxStringBytes, events.DefaultMaxStringBytes) + 1
-	if d.labels, err = parseLabels(options.Labels); err != nil {
-		return pprofile.NewProfiles(), stats, err
-	}
-	return d.Run(options.Options, parserFactor*len(data), 0, func() error {
+	return d.Run(options.Options, parserFactor*len(data), 0, func() (err error) {
+		if d.labels, err = parseLabels(options.Labels); err != nil {
+			return err
+		}
 		d.Stats.LeftOutAttributes, d.Stats.Truncated = d.labels.leftOut, d.labels.truncated
 		d.resource = d.Resource(pcommon.NewResource(), "")
 		if err := d.read(); options.Meter.Err() != nil {
@@ -128,7 +129,7 @@ type decoder struct {
 	oldObjectsAt uint64
 
 	// Scratch.
-	stackScratch, attributes []int32
+	stackScratch []int32
 }
 
 // read makes samples of all events.

@@ -71,17 +71,8 @@ func parseLabels(data []byte) (labels, error) {
 func eachEntry(message []byte, visit func(number protowire.Number, entry label, content []byte) error) error {
 	r := wire.New(message)
 	for r.Next() {
-		var key, value wire.Reader
-		entry := wire.New(r.Content)
-		for entry.Next() {
-			switch entry.Number {
-			case 1:
-				key = entry
-			case 2:
-				value = entry
-			}
-		}
-		if entry.IsMalformed() {
+		key, value, ok := wire.Pair(r.Content)
+		if !ok {
 			return errLabels
 		}
 		if err := visit(r.Number, label{key: int64(key.Value), value: int64(value.Value)}, value.Content); err != nil {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 )
 
 // header is a sample's first line. Each of its fields can be missing:
@@ -123,37 +125,27 @@ func cutFirst(s string) (word, rest string) {
 // cutLast cuts off the last word. width is the width of its field: of the word and of the blanks before it that are not
 // the separator.
 func cutLast(s string) (before, word string, width int) {
-	s = strings.TrimRight(s, blanks)
-	at := strings.LastIndexAny(s, blanks) + 1
-	before = strings.TrimRight(s[:at], blanks)
-	width = len(s) - len(before)
+	before, word = events.CutLast(s)
+	width = len(strings.TrimRight(s, blanks)) - len(before)
 	if before != "" {
 		width--
 	}
-	return before, s[at:], width
+	return before, word, width
 }
 
 func parseTime(word string) (uint64, bool) {
 	stamp, isStamp := strings.CutSuffix(word, ":")
-	whole, fraction, isFraction := strings.Cut(stamp, ".")
-	if !isStamp || !isFraction {
-		return 0, false
-	}
-	return seconds(whole, fraction)
+	nanos, ok := seconds(stamp)
+	return nanos, isStamp && ok
 }
 
-// seconds returns whole.fraction seconds in nanoseconds.
-func seconds(whole, fraction string) (uint64, bool) {
-	const most = 1 << 33
-	s, err := strconv.ParseUint(whole, 10, 64)
-	if err != nil || s >= most || len(fraction) == 0 || len(fraction) > 9 {
-		return 0, false
-	}
-	f, err := strconv.ParseUint(fraction, 10, 64)
-	for range 9 - len(fraction) {
-		f *= 10
-	}
-	return s*1e9 + f, err == nil
+// seconds returns a number of seconds with a fraction in nanoseconds.
+func seconds(s string) (uint64, bool) {
+	const most, digits = 1 << 33, 9
+	whole, nanos, ok := events.ParseDecimal(s)
+	point := strings.IndexByte(s, '.')
+	ok = ok && point > 0 && point < len(s)-1 && point >= len(s)-1-digits && s[0] != '-' && whole < most
+	return uint64(whole*1e9 + nanos), ok
 }
 
 // cutPeriod cuts the period off the fields in front of the event. A thread's id, which can be there instead, has a

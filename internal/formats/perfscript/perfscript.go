@@ -156,12 +156,12 @@ func (d *decoder) line(line string) {
 }
 
 // referenceTime ties the clock to the wall clock: # reference time: … = <unix> (TOD) = <clock> (monotonic).
-var referenceTime = regexp.MustCompile(`^# reference time: .* = (\d+)\.(\d{1,9}) \(TOD\) = (\d+)\.(\d{1,9}) \(`)
+var referenceTime = regexp.MustCompile(`^# reference time: .* = (\d+\.\d{1,9}) \(TOD\) = (\d+\.\d{1,9}) \(`)
 
 func (d *decoder) comment(line string) {
 	if m := referenceTime.FindStringSubmatch(line); m != nil {
-		wall, ok := seconds(m[1], m[2])
-		clock, ok2 := seconds(m[3], m[4])
+		wall, ok := seconds(m[1])
+		clock, ok2 := seconds(m[2])
 		if ok && ok2 && wall >= clock {
 			d.reference = wall - clock
 		}

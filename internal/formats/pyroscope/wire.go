@@ -192,14 +192,12 @@ func parseTime(s string, now time.Time) time.Time {
 		}
 		s = strconv.FormatInt(now.Add(d).UnixNano(), 10)
 	}
-	digits, fraction, _ := strings.Cut(s, ".")
-	v, err := strconv.ParseInt(digits, 10, 64)
-	part, fractionErr := strconv.ParseFloat("0."+cmp.Or(fraction, "0"), 64)
-	nanos := int64(events.UnixNanos(v))
-	if err != nil || fractionErr != nil || nanos == 0 {
+	whole, fraction, ok := events.ParseDecimal(s)
+	nanos := int64(events.UnixNanos(whole))
+	if !ok || nanos == 0 {
 		return time.Time{}
 	}
-	return time.Unix(0, nanos+int64(part*float64(nanos/v)))
+	return time.Unix(0, nanos+fraction/(1e9/(nanos/whole)))
 }
 
 // maxConfigBytes bounds a sample_type_config: pyroscope-go sends a few hundred bytes.
@@ -308,23 +306,14 @@ func parseSeries(data []byte) (labels []Label, profiles [][]byte, err error) {
 		if r.Wire != protowire.BytesType || r.Number > 2 {
 			continue
 		}
-		var first, second []byte // the last ones, as for every field that is not repeated
-		content := wire.New(r.Content)
-		for content.Next() {
-			switch content.Number {
-			case 1:
-				first = content.Content
-			case 2:
-				second = content.Content
-			}
-		}
+		first, second, ok := wire.Pair(r.Content)
 		switch {
-		case content.IsMalformed():
+		case !ok:
 			return nil, nil, errNotPush
 		case r.Number == 1:
-			labels = append(labels, Label{Name: string(first), Value: string(second)})
+			labels = append(labels, Label{Name: string(first.Content), Value: string(second.Content)})
 		default: // a sample without a profile is an empty one, in proto3
-			profiles = append(profiles, first)
+			profiles = append(profiles, first.Content)
 		}
 	}
 	if r.IsMalformed() && len(labels) <= maxLabels && len(profiles) <= maxSeries {

@@ -16,12 +16,10 @@ type opening struct {
 	isOpen bool
 }
 
-const openingBytes = 2 * 16
+// openingBytes and stackBytes are the memory of an opening and of a stack with its weight, in lists that grow.
+const openingBytes, stackBytes = 2 * 16, 12
 
-func (d *decoder) readOpening(p *profile) error {
-	if err := d.Check(openingBytes * len(p.openings)); err != nil {
-		return err
-	}
+func (d *decoder) readOpening() error {
 	event := struct {
 		Type  string  `json:"type"`
 		Frame int64   `json:"frame"`
@@ -34,7 +32,8 @@ func (d *decoder) readOpening(p *profile) error {
 		d.Stats.Dropped++
 		return nil
 	}
-	p.openings = append(p.openings, opening{at: event.At, frame: int32(event.Frame), isOpen: event.Type == "O"})
+	d.profile.openings = append(d.profile.openings,
+		opening{at: event.At, frame: int32(event.Frame), isOpen: event.Type == "O"})
 	return nil
 }
 

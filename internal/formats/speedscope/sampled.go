@@ -14,10 +14,7 @@ import (
 const unreadable dictionary.StackIndex = -1
 
 // readStack reads a stack: indices of frames, root first.
-func (d *decoder) readStack(p *profile) error {
-	if err := d.Check(12 * len(p.stacks)); err != nil {
-		return err
-	}
+func (d *decoder) readStack() error {
 	var indices []int64
 	isStack, err := d.json.Value(&indices)
 	if err != nil {
@@ -35,7 +32,7 @@ func (d *decoder) readStack(p *profile) error {
 	if isStack {
 		stack = d.Dict.Stacks.Intern(d.stack)
 	}
-	p.stacks = append(p.stacks, stack)
+	d.profile.stacks = append(d.profile.stacks, stack)
 	return nil
 }
 

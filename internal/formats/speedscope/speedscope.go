@@ -65,6 +65,7 @@ type decoder struct {
 	number  int     // of profiles
 	tree    *events.CallTree
 	scope   compact.ScopeIndex
+	profile profile // the current one
 	stack   []int32 // scratch
 }
 
@@ -82,9 +83,6 @@ func (d *decoder) read() error {
 		case "profiles":
 			return d.json.Array(func() error {
 				d.number++
-				if err := d.Check(0); err != nil {
-					return err
-				}
 				return d.json.Skip()
 			})
 		}
@@ -104,13 +102,16 @@ func (d *decoder) read() error {
 
 func (d *decoder) object(field func(key string) error) error {
 	d.json = wire.NewJSON(d.data)
+	d.json.Check = d.check
 	return d.json.Object(field)
 }
 
+// check reserves the lists.
+func (d *decoder) check() error {
+	return d.Check(4*len(d.frames) + stackBytes*len(d.profile.stacks) + openingBytes*len(d.profile.openings))
+}
+
 func (d *decoder) readFrame() error {
-	if err := d.Check(4 * len(d.frames)); err != nil {
-		return err
-	}
 	var f struct {
 		Name string   `json:"name"`
 		File string   `json:"file"`
@@ -144,7 +145,8 @@ type profile struct {
 }
 
 func (d *decoder) readProfile() error {
-	var p profile
+	p := &d.profile
+	*p = profile{}
 	err := d.json.Object(func(key string) error {
 		switch key {
 		case "name":
@@ -156,7 +158,7 @@ func (d *decoder) readProfile() error {
 		case "endValue":
 			return d.json.Read(&p.end)
 		case "samples":
-			return d.json.Array(func() error { return d.readStack(&p) })
+			return d.json.Array(d.readStack)
 		case "weights":
 			ok, err := d.json.Value(&p.weights)
 			if !ok { // otherwise those that are no numbers would be 0
@@ -164,7 +166,7 @@ func (d *decoder) readProfile() error {
 			}
 			return err
 		case "events":
-			return d.json.Array(func() error { return d.readOpening(&p) })
+			return d.json.Array(d.readOpening)
 		}
 		return d.json.Skip()
 	})
@@ -175,10 +177,10 @@ func (d *decoder) readProfile() error {
 	if d.number > 1 && p.name != "" {
 		attributes = d.AddAttributes(0, d.TextAttribute(events.AttributeThreadName, p.name))
 	}
-	if err := d.addSamples(&p, attributes); err != nil {
+	if err := d.addSamples(p, attributes); err != nil {
 		return err
 	}
-	return d.addIntervals(&p, attributes)
+	return d.addIntervals(p, attributes)
 }
 
 // typeOf returns the type of a profile's values, and how many there are in one of the file's.

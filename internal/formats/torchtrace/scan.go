@@ -12,7 +12,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 )
@@ -206,17 +205,11 @@ func integer(values ...[]byte) int64 {
 // maxNanos is the last time: the year 2116, and far enough from an overflow for two of them to be added.
 const maxNanos = 1 << 62
 
-// nanoseconds returns a number of microseconds, exactly: PyTorch writes the nanoseconds after the point, and a float
-// has no room for them.
+// nanoseconds returns a number of microseconds, of which PyTorch writes the nanoseconds after the point.
 func nanoseconds(value []byte) (int64, bool) {
-	whole, fraction, _ := strings.Cut(string(value), ".")
-	fraction += "0000"
-	nanos, err := strconv.ParseInt(whole+fraction[:3], 10, 64)
-	if fraction[3] >= '5' {
-		nanos++
-	}
-	if err == nil && whole != "" && nanos >= 0 && nanos < maxNanos && !bytes.ContainsAny(value, "eE") {
-		return nanos, true
+	whole, fraction, ok := events.ParseDecimal(value)
+	if ok && min(whole, fraction) >= 0 && whole < maxNanos/1000 {
+		return whole*1000 + (fraction+5e5)/1e6, true
 	}
 	f, err := strconv.ParseFloat(string(value), 64) // with an exponent
 	return int64(f * 1000), err == nil && f >= 0 && f < maxNanos/1000

@@ -11,11 +11,15 @@ import (
 )
 
 // JSON reads a document piece by piece: a stranger's may have more than fits into memory.
-type JSON struct{ *json.Decoder }
+type JSON struct {
+	*json.Decoder
+	// Check is nil, or called before each key and element. Its error ends the reading.
+	Check func() error
+}
 
 // NewJSON returns a reader of a document, which may begin with a byte order mark.
 func NewJSON(data []byte) JSON {
-	return JSON{json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))}
+	return JSON{Decoder: json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))}
 }
 
 // ErrNull is the error of Object and Array for a null.
@@ -46,6 +50,11 @@ func (j JSON) each(open json.Delim, name string, read func() error) error {
 		return fmt.Errorf("a value must be %s, found %v", name, token)
 	}
 	for j.More() {
+		if j.Check != nil {
+			if err := j.Check(); err != nil {
+				return err
+			}
+		}
 		if err := read(); err != nil {
 			return err
 		}

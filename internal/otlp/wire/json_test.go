@@ -14,7 +14,7 @@ import (
 
 func TestJSON(t *testing.T) {
 	read := func(text string) (found []string, err error) {
-		j := JSON{json.NewDecoder(strings.NewReader(text))}
+		j := JSON{Decoder: json.NewDecoder(strings.NewReader(text))}
 		return found, j.Object(func(key string) error {
 			if key != "list" {
 				return j.Skip()

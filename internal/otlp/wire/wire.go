@@ -99,3 +99,18 @@ func Messages(message []byte, number protowire.Number) iter.Seq[[]byte] {
 		}
 	}
 }
+
+// Pair returns the last fields 1 and 2 of a message, such as an entry of a map. It is false if the message is
+// malformed.
+func Pair(message []byte) (first, second Reader, ok bool) {
+	r := New(message)
+	for r.Next() {
+		switch r.Number {
+		case 1:
+			first = r
+		case 2:
+			second = r
+		}
+	}
+	return first, second, !r.IsMalformed()
+}
