@@ -46,6 +46,8 @@ type answer struct {
 	err error
 	// size is the size of the request in bytes, before compression.
 	size int
+	// leftOut is the number of attributes that the request had no room for.
+	leftOut int
 	// rejected counts the rejected items of an accepted request; message is its reason.
 	rejected int64
 	message  string

@@ -24,7 +24,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/shutdown"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/telemetry"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/encode"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 	splunklog "github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 )
 
@@ -40,7 +39,9 @@ type peer interface {
 // request is ready to be sent. size is in bytes, before compression.
 type request struct {
 	size int
-	send func(context.Context) answer
+	// leftOut is the number of attributes that it has no room for.
+	leftOut int
+	send    func(context.Context) answer
 }
 
 // profilesToLogs sends profiles as they are, or as log records.
@@ -149,9 +150,7 @@ func (e *profilesToLogs) push(ctx context.Context, pd pprofile.Profiles) error {
 			e.setMode(ctx, false, nil)
 			recheck = false
 		case sent.outcome == accepted:
-			if _, isHEC := e.peer.(*hecPeer); isHEC {
-				part.records.LeftOutAttributes += hec.LeftOut(part.records.Logs)
-			}
+			part.records.LeftOutAttributes += sent.leftOut
 			e.encoding.Sent(ctx, &part.records)
 			if noProfiles != nil && part.records.Records > 0 {
 				e.setMode(ctx, true, noProfiles)
@@ -233,7 +232,7 @@ func (e *profilesToLogs) send(ctx context.Context, p part) (sent answer) {
 		return answer{outcome: tooLarge, err: errAboveLimit, size: r.size}
 	}
 	sent = r.send(ctx)
-	sent.size = r.size
+	sent.size, sent.leftOut = r.size, r.leftOut
 	signal := signalOf(p.asRecords)
 	if sent.outcome == tooLarge {
 		e.metrics.ExporterProfilesToLogsTooLargeRequests.Add(ctx, 1, telemetry.Attributes("signal", signal))

@@ -61,7 +61,7 @@ func (p *grpcPeer) Shutdown() {
 }
 
 func (p *grpcPeer) profilesRequest(pd pprofile.Profiles) (request, error) {
-	return request{new(pprofile.ProtoMarshaler).ProfilesSize(pd), func(ctx context.Context) answer {
+	return request{size: new(pprofile.ProtoMarshaler).ProfilesSize(pd), send: func(ctx context.Context) answer {
 		response, err := pprofileotlp.NewGRPCClient(p.conn).Export(ctx, pprofileotlp.NewExportRequestFromProfiles(pd))
 		if err != nil {
 			return grpcAnswer(err, p.maxDelay)
@@ -72,7 +72,7 @@ func (p *grpcPeer) profilesRequest(pd pprofile.Profiles) (request, error) {
 }
 
 func (p *grpcPeer) logsRequest(ld plog.Logs, _ int) (request, error) {
-	return request{new(plog.ProtoMarshaler).LogsSize(ld), func(ctx context.Context) answer {
+	return request{size: new(plog.ProtoMarshaler).LogsSize(ld), send: func(ctx context.Context) answer {
 		response, err := plogotlp.NewGRPCClient(p.conn).Export(ctx, plogotlp.NewExportRequestFromLogs(ld))
 		if err != nil {
 			return grpcAnswer(err, p.maxDelay)

@@ -56,7 +56,7 @@ func (p *httpPeer) logsRequest(ld plog.Logs, _ int) (request, error) {
 // request returns a request to which interpret returns the outcome of the server's answer.
 func (p *httpPeer) request(url string, header http.Header, body []byte,
 	interpret func(*httpclient.Answer) answer) request {
-	return request{len(body), func(ctx context.Context) answer {
+	return request{size: len(body), send: func(ctx context.Context) answer {
 		a, err := p.Post(ctx, url, header, body)
 		if err != nil {
 			return answer{outcome: later, err: err}
@@ -97,8 +97,10 @@ func newHECPeer(config *HECConfig, client httpclient.Client) *hecPeer {
 }
 
 func (p *hecPeer) logsRequest(ld plog.Logs, limit int) (request, error) {
-	body, err := hec.Write(ld, limit) // a body that was cut is above the limit, so it is not sent
-	return p.request(p.logsURL, p.header, body, hecAnswer), err
+	body, leftOut, err := hec.Write(ld, limit) // a body that was cut is above the limit, so it is not sent
+	r := p.request(p.logsURL, p.header, body, hecAnswer)
+	r.leftOut = leftOut
+	return r, err
 }
 
 func hecAnswer(a *httpclient.Answer) answer {

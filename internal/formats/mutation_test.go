@@ -231,7 +231,7 @@ func logsOf(t *testing.T, request []byte) plog.Logs {
 // eventsOf returns a request of Splunk's records as HEC's events.
 func eventsOf(t *testing.T, request []byte) [][]byte {
 	t.Helper()
-	body, err := hec.Write(logsOf(t, request), 0)
+	body, _, err := hec.Write(logsOf(t, request), 0)
 	require.NoError(t, err)
 	return [][]byte{body}
 }

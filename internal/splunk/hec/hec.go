@@ -7,7 +7,6 @@ package hec
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -104,80 +103,55 @@ type event struct {
 
 // Write writes profiling records as events, one after another. The attributes of resource, scope and record become
 // fields: HEC has one list for all. Of several with one name the resource's stays, which identifies the sender, then
-// the scope's, unless the name is one that describes the record; LeftOut counts the others. Each event repeats those of
+// the scope's, unless the name is one that describes the record; leftOut counts the others. Each event repeats those of
 // resource and scope, so that few bytes can become many: after the event that makes the body larger than limit bytes,
 // Write stops. 0 means no limit.
-func Write(ld plog.Logs, limit int) ([]byte, error) {
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
+func Write(ld plog.Logs, limit int) (body []byte, leftOut int, err error) {
+	var events bytes.Buffer
+	encoder := json.NewEncoder(&events)
 	encoder.SetEscapeHTML(false)
 	for _, rl := range ld.ResourceLogs().All() {
 		for _, sl := range rl.ScopeLogs().All() {
 			for _, record := range sl.LogRecords().All() {
-				e := eventOf(rl, sl, record)
-				e.setBody(record.Body())
+				e := event{
+					Host: unknownHost, SourceType: records.ProfilingName, Fields: map[string]any{}, isSet: map[string]bool{},
+				}
+				e.addAttributes(rl.Resource().Attributes())
+				e.addAttributes(sl.Scope().Attributes())
+				e.addRecord(record)
+				leftOut += e.leftOut
 				if err := encoder.Encode(&e); err != nil {
-					return nil, err
+					return nil, 0, err
 				}
-				if limit > 0 && body.Len() > limit {
-					return body.Bytes(), nil
+				if limit > 0 && events.Len() > limit {
+					return events.Bytes(), leftOut, nil
 				}
 			}
 		}
 	}
-	return body.Bytes(), nil
-}
-
-// LeftOut returns the number of attributes that Write has left out of the events of ld, since another one has their
-// name.
-func LeftOut(ld plog.Logs) (n int) {
-	for _, rl := range ld.ResourceLogs().All() {
-		for _, sl := range rl.ScopeLogs().All() {
-			for _, record := range sl.LogRecords().All() {
-				e := eventOf(rl, sl, record)
-				n += e.leftOut
-			}
-		}
-	}
-	return n
-}
-
-// eventOf returns the event of a record without its body.
-func eventOf(rl plog.ResourceLogs, sl plog.ScopeLogs, record plog.LogRecord) event {
-	e := event{Host: unknownHost, SourceType: records.ProfilingName, Fields: map[string]any{}, isSet: map[string]bool{}}
-	e.addAttributes(rl.Resource().Attributes())
-	e.addAttributes(sl.Scope().Attributes())
-	e.addAttributes(record.Attributes())
-	e.addRecord(record)
-	return e
+	return events.Bytes(), leftOut, nil
 }
 
 // setMember sets one of HEC's own members to an attribute.
 func (e *event) setMember(member *string, key string, value pcommon.Value) {
-	switch s := value.AsString(); {
-	case !e.isSet[key] || key == attributeSourceType:
-		e.leftOut += leftOutOf(e.isSet[key], *member != s)
-		*member, e.isSet[key] = s, true
-	case s != *member:
+	s := value.AsString()
+	if e.isSet[key] && s != *member {
 		e.leftOut++
+	}
+	if !e.isSet[key] || key == attributeSourceType {
+		*member, e.isSet[key] = s, true
 	}
 }
 
 // setField sets a field. A name that describes a record belongs to the record, whose attributes come last.
 func (e *event) setField(key string, value any) {
 	before, exists := e.Fields[key]
-	e.leftOut += leftOutOf(exists, !reflect.DeepEqual(before, value))
+	if exists && !reflect.DeepEqual(before, value) {
+		e.leftOut++
+	}
 	if !exists || records.DescribesRecord(key) {
 		e.Fields[key] = value
 	}
-}
-
-// leftOutOf returns 1 if there are two values for a name.
-func leftOutOf(exists, differs bool) int {
-	if exists && differs {
-		return 1
-	}
-	return 0
 }
 
 func (e *event) addAttributes(attributes pcommon.Map) {
@@ -235,6 +209,7 @@ func plain(value pcommon.Value) any {
 }
 
 func (e *event) addRecord(record plog.LogRecord) {
+	e.addAttributes(record.Attributes())
 	e.setTime(record.Timestamp())
 	if trace := record.TraceID(); !trace.IsEmpty() {
 		e.setField(records.KeyTraceID, trace.String())
@@ -242,14 +217,7 @@ func (e *event) addRecord(record plog.LogRecord) {
 	if span := record.SpanID(); !span.IsEmpty() {
 		e.setField(records.KeySpanID, span.String())
 	}
-}
-
-func (e *event) setBody(body pcommon.Value) {
-	if body.Type() == pcommon.ValueTypeBytes {
-		e.Event = base64.StdEncoding.EncodeToString(body.Bytes().AsRaw())
-	} else {
-		e.Event = body.AsString()
-	}
+	e.Event = record.Body().AsString() // bytes become base64
 }
 
 // setTime writes the time as Splunk's collector does: seconds, rounded to the millisecond. If that is not exact, a

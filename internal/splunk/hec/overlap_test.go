@@ -26,11 +26,11 @@ func TestAttributesOfOneName(t *testing.T) {
 	record.Attributes().PutStr("host.name", "db-1")
 	record.Attributes().PutStr("profiling.data.format", "text")
 	record.Attributes().PutStr("own", "kept")
-	body, err := Write(ld, 0)
+	body, leftOut, err := Write(ld, 0)
 	require.NoError(t, err)
 	var got event
 	require.NoError(t, json.Unmarshal(body, &got))
 	require.Equal(t, "web-1", got.Host)
 	require.Equal(t, map[string]any{"region": "eu", "profiling.data.format": "text", "own": "kept"}, got.Fields)
-	require.Equal(t, 3, LeftOut(ld))
+	require.Equal(t, 3, leftOut)
 }

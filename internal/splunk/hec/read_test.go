@@ -4,10 +4,8 @@
 package hec
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +15,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 func captured(t testing.TB) []string {
@@ -34,7 +33,7 @@ func TestEventsReadBack(t *testing.T) {
 		require.NoError(t, err)
 		ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
 		require.NoError(t, err)
-		events, err := Write(ld, 0)
+		events, _, err := Write(ld, 0)
 		require.NoError(t, err)
 		var reader Reader
 		read, fault := reader.Read(events)
@@ -42,35 +41,6 @@ func TestEventsReadBack(t *testing.T) {
 		want, got := records.Translate(ld, records.Options{}), records.Translate(read, records.Options{})
 		require.Empty(t, got.Rejected)
 		require.Equal(t, want.Samples, got.Samples, file)
-	}
-}
-
-// worstEvents are bodies of HEC that cost most for their size.
-func worstEvents() map[string]string {
-	var fields, deep strings.Builder
-	for i := range 80_000 {
-		fmt.Fprintf(&fields, `"k%d":1,`, i)
-	}
-	for i := range 40_000 {
-		fmt.Fprintf(&deep, `"k%d":{},`, i)
-	}
-	event := `{"event":1,"fields":{` + fields.String() + `"x":1}}`
-	return map[string]string{
-		"many fields":           event,
-		"many fields, twice":    event + event,
-		"many fields, profiles": `{"sourcetype":"otel.profiling",` + event[1:],
-		"a large object":        `{"event":{` + deep.String() + `"x":{}}}`,
-		"a list of numbers":     `{"event":[` + strings.Repeat("1,", 1<<18) + `1]}`,
-		"a list of lists":       `{"event":[` + strings.Repeat("[],", 1<<18) + `1]}`,
-		"lists in fields": `{"event":1,"fields":{"a":[{` + fields.String() + `"x":1}]}}{"event":1,"fields":{"a":[{` +
-			fields.String() + `"x":1}]}}`,
-		"nested":          `{"event":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
-		"tiny events":     strings.Repeat(`{"event":1}`, MaxEvents),
-		"too many events": strings.Repeat(`{"event":1}`, 1<<18),
-		"empty objects":   strings.Repeat(`{}`, 1<<18),
-		"spaces":          strings.Repeat(" ", 1<<20),
-		"a long number":   `{"event":` + strings.Repeat("1", 1<<20) + `}`,
-		"a long text":     `{"event":"` + strings.Repeat(`\u0000`, 1<<17) + `"}`,
 	}
 }
 
@@ -90,27 +60,20 @@ const (
 )
 
 func TestEventsAreBounded(t *testing.T) {
-	for name, body := range worstEvents() {
+	for name, body := range worst.HEC.All(1 << 20) {
 		t.Run(name, func(t *testing.T) {
-			var ld plog.Logs
-			var fault *Fault
-			cost := profiletest.MeasureCost(t, func() { ld, fault = readEvents([]byte(body), "otel.profiling") })
-			t.Logf("%d bytes, fault %v: %v", len(body), fault, cost)
-			_ = ld
-			profiletest.RequireBounded(t, cost, len(body), eventsConstantBytes, eventsFactor)
+			profiletest.RequireCost(t, len(body), eventsConstantBytes, eventsFactor,
+				func() { _, _ = readEvents(body, "otel.profiling") })
 		})
 	}
 }
 
 func FuzzEventsCost(f *testing.F) {
-	for _, body := range worstEvents() {
-		f.Add([]byte(body[:min(len(body), 4<<10)]))
+	for _, body := range worst.HEC.All(4 << 10) {
+		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var ld plog.Logs
-		cost := profiletest.MeasureCost(t, func() { ld, _ = readEvents(body, "") })
-		_ = ld
-		profiletest.RequireBounded(t, cost, len(body), eventsConstantBytes, eventsFactor)
+		profiletest.RequireCost(t, len(body), eventsConstantBytes, eventsFactor, func() { _, _ = readEvents(body, "") })
 	})
 }
 
@@ -120,7 +83,7 @@ func FuzzEvents(f *testing.F) {
 		require.NoError(f, err)
 		ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
 		require.NoError(f, err)
-		events, err := Write(ld, 0)
+		events, _, err := Write(ld, 0)
 		require.NoError(f, err)
 		f.Add(string(events), "")
 	}

@@ -65,7 +65,7 @@ func TestWriteIsBounded(t *testing.T) {
 			}
 			var body []byte
 			var err error
-			cost := profiletest.MeasureCost(t, func() { body, err = Write(ld, limit) })
+			cost := profiletest.MeasureCost(t, func() { body, _, err = Write(ld, limit) })
 			require.NoError(t, err)
 			assert.Greater(t, len(body), limit)
 			size := new(plog.ProtoMarshaler).LogsSize(ld)
