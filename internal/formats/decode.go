@@ -4,6 +4,7 @@
 package formats
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -106,7 +107,7 @@ func decodePlain(data []byte, format Format, options Options) (pprofile.Profiles
 	case PerfScript:
 		return perfscript.Decode(data, options.Options)
 	case CPUProfile:
-		return cpuprofile.Decode(data, options.Options)
+		return decodeEvents(data, options)
 	case Folded:
 		o := options.Folded
 		o.Options = options.Options
@@ -124,6 +125,20 @@ func decodePlain(data []byte, format Format, options Options) (pprofile.Profiles
 	default:
 		return pprofile.NewProfiles(), events.Stats{}, fmt.Errorf("format %q: use one of %v", format, Decodable)
 	}
+}
+
+// decodeEvents returns the CPU profiles in Chrome's trace events, or if there are none, the spans.
+func decodeEvents(data []byte, options Options) (pprofile.Profiles, events.Stats, error) {
+	pd, stats, err := cpuprofile.Decode(data, options.Options)
+	if !errors.Is(err, cpuprofile.ErrNoSamples) {
+		return pd, stats, err
+	}
+	pd, stats, spansErr := torchtrace.Decode(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))),
+		torchtrace.Options{Options: options.Options, Spans: true})
+	if errors.Is(spansErr, torchtrace.ErrNotTrace) {
+		spansErr = err
+	}
+	return pd, stats, spansErr
 }
 
 // ErrUTF16 is the error for text that is not in UTF-8, as some shells on Windows redirect it.

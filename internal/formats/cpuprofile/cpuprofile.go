@@ -32,9 +32,8 @@ const (
 // The errors for JSON without a profile.
 var (
 	ErrNotProfile = errors.New("there is no V8 CPU profile in the JSON")
-	ErrNoSamples  = errors.New("the trace events have no CPU profile of V8: record with the category " +
-		"disabled-by-default-v8.cpu_profiler, as the Performance panel of DevTools does; " +
-		"open other traces in speedscope, and export them from there (py-spy: --format speedscope)")
+	ErrNoSamples  = errors.New("the trace events have neither a CPU profile of V8 nor spans (events X, or B and E): " +
+		"record with the category disabled-by-default-v8.cpu_profiler, as the Performance panel of DevTools does")
 	errDeep = errors.New("the tree of calls is too deep")
 )
 

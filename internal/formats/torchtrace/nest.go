@@ -19,11 +19,13 @@ const (
 	launchDelay
 	allocSpace
 	freeSpace
+	wallTime
 	numProfiles
 )
 
 var (
 	gpuMemory    = events.Bytes("gpu_memory")
+	wall         = events.Nanoseconds("wall")
 	intervals    = compact.Shape{Values: true, Timestamps: true}
 	profileTypes = [numProfiles]events.Profile{
 		{Sample: events.Nanoseconds("gpu_time"), Shape: intervals},
@@ -31,6 +33,7 @@ var (
 		{Sample: events.Nanoseconds("gpu_launch_delay"), Shape: compact.Shape{Values: true}},
 		{Sample: events.Bytes("allocated_space"), Period: gpuMemory, Shape: intervals},
 		{Sample: events.Bytes("freed_space"), Period: gpuMemory, Shape: intervals},
+		{Sample: wall, Period: wall, Shape: intervals},
 	}
 )
 
@@ -44,6 +47,7 @@ type open struct {
 // walker goes over a thread in the order of time.
 type walker struct {
 	*decoder
+	time       int                          // the profile of the spans' own time
 	attributes dictionary.AttributeSetIndex // of the thread
 	stack      []open
 	at         int64 // what is before is accounted for
@@ -53,7 +57,11 @@ type walker struct {
 // that never ends lasts until last.
 func (t *thread) order(last int64) {
 	slices.SortStableFunc(t.spans, func(a, b span) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.is, b.is))
+		byTime := cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+		if byTime != 0 || a.end == notEnded { // begin and end events of one time stay in their order
+			return byTime
+		}
+		return cmp.Compare(a.is, b.is)
 	})
 	var begun []*span
 	for i := range t.spans {
@@ -93,7 +101,7 @@ func (w *walker) until(t int64) {
 	for n := len(w.stack) - 1; n >= 0; n-- {
 		o := &w.stack[n]
 		if until := min(o.end, t); until > w.at {
-			w.observe(cpuTime, o.node, w.inStep(w.attributes, o.start), until, until-w.at)
+			w.observe(w.time, o.node, w.inStep(w.attributes, o.start), until, until-w.at)
 			w.at = until
 		}
 		if o.end > t {
@@ -172,7 +180,10 @@ func (d *decoder) finish() error {
 	slices.SortFunc(d.steps, func(a, b step) int { return cmp.Compare(a.start, b.start) })
 	d.scope = d.b.NewScope()
 	d.tree = events.NewCallTree(d.scan.used)
-	w := walker{decoder: d}
+	w := walker{decoder: d, time: cpuTime}
+	if d.options.Spans {
+		w.time = wallTime
+	}
 	for _, t := range d.list {
 		if err := w.walk(t); err != nil {
 			return err

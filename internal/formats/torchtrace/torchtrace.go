@@ -1,18 +1,19 @@
 // Copyright The otelcol-profiles Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package torchtrace reads the traces of PyTorch's profiler: Kineto's JSON, as export_chrome_trace, Dynolog and vLLM
-// write it. It returns, in one scope:
+// Package torchtrace reads Chrome's trace events: the traces of PyTorch's profiler, as export_chrome_trace, Dynolog and
+// vLLM write them, and the spans of any other tool. It returns, in one scope:
 //
 //	gpu_time/nanoseconds          kernels, copies and fills of memory: when they ran, under the launch and what called it
 //	cpu_time/nanoseconds          ops, Python functions and calls of the runtime: the time that is their own, waiting included
 //	gpu_launch_delay/nanoseconds  from the beginning of the launch to that of the kernel
 //	gpu_memory                    allocated_space/bytes and freed_space/bytes of the allocator, if profile_memory was on
+//	wall/nanoseconds              of another tool: the time of spans that is their own
 //
 // Decode reads the events as a stream, in any order, and keeps a few numbers of each in a span of its thread or stream.
 // Then walk goes over the spans of each thread in the order of time, which is how they nest, and addKernel puts those
-// of the streams under the stacks of their launches (nest.go). Times are microseconds since baseTimeNanoseconds, or
-// Unix time.
+// of the streams under the stacks of their launches (nest.go). Times are microseconds since what the trace states, or
+// Unix time, or end at the anchor.
 package torchtrace
 
 import (
@@ -47,15 +48,20 @@ type Options struct {
 	events.Options
 	// LaunchSizes adds AttributeGrid and AttributeBlock to samples of kernels.
 	LaunchSizes bool
+	// Spans reads the trace of another tool: the events X, B and E of any category. Its list of events may break off.
+	Spans bool
 	// ReaderBytes is the memory that the reader of the trace takes.
 	ReaderBytes int
 }
 
-// ErrNotTrace is the error for a document without events of PyTorch.
+// ErrNotTrace is the error for a document without events of PyTorch, or without spans.
 var ErrNotTrace = errors.New("there are no events of PyTorch's profiler in the trace")
 
 // Decode returns the profiles of a trace of which r has the plain JSON.
 func Decode(r io.Reader, options Options) (pprofile.Profiles, events.Stats, error) {
+	if options.Spans {
+		r = io.MultiReader(r, strings.NewReader("]"))
+	}
 	d := newDecoder(r, options)
 	return d.b.Run(options.Options, firstBufferBytes+options.ReaderBytes, 0, func() error {
 		if err := d.read(); err != nil {
@@ -77,7 +83,7 @@ func newDecoder(r io.Reader, options Options) *decoder {
 	d.args = map[string]*[]byte{
 		"correlation": &e.correlation, "External id": &e.external, "external id": &e.external, "Call stack": &e.callStack,
 		"device": &e.device, "Device Id": &e.device, "Device Type": &e.deviceType, "stream": &e.stream, "Bytes": &e.size,
-		"grid": &e.grid, "block": &e.block, "name": &e.threadName,
+		"grid": &e.grid, "block": &e.block, "name": &e.threadName, "detail": &e.detail, "avg ms": &e.average,
 	}
 	return d
 }
@@ -89,6 +95,7 @@ const (
 	ignored category = iota
 	end              // of a span whose beginning and end are events of their own
 	memory
+	other // of another tool
 	annotation
 	python
 	op
@@ -153,17 +160,20 @@ type event struct {
 	phase, category, name, process, thread, time, length, args []byte
 
 	correlation, external, callStack, device, deviceType, stream, size, grid, block, threadName []byte
+
+	// detail and average are clang's: what the event is about, and of how many events it is the sum.
+	detail, average []byte
 }
 
 // thread is a thread of the processor, or a stream. name is an attribute.
 type thread struct {
-	threadKey
-	name  int32
-	spans []span
+	process, id int64 // none if they are not numbers
+	name        int32
+	spans       []span
 }
 
-// threadKey has the ids of a thread. Those that are not numbers are none: all such threads are one.
-type threadKey struct{ process, id int64 }
+// threadKey has the ids of a thread as they are written.
+type threadKey struct{ process, id string }
 
 // span is something that a thread or a stream did, an allocation, or the end of a span that has begun.
 type span struct {
@@ -210,6 +220,8 @@ func (d *decoder) read() error {
 			err = d.reserve()
 		}
 		switch n := len(closing); {
+		case d.options.Spans && errors.Is(err, errBroken): // its program has ended so
+			return nil
 		case err != nil:
 			return err
 		case s.opens && (token[0] == '[' || token[0] == '{' && n == 0):
@@ -228,18 +240,24 @@ func (d *decoder) read() error {
 		}
 	}
 	s.opens = true
-	if token, err := s.next(nil); token == nil {
+	if token, err := s.next(nil); token == nil || d.options.Spans {
 		return err
 	}
 	return errMore
 }
 
 func (d *decoder) readField(key string, value []byte) {
+	var start, rank, worldSize []byte
 	switch key {
 	case "baseTimeNanoseconds":
 		d.base = integer(value)
+	case "beginningOfTime": // clang's
+		d.base = int64(events.UnixNanos(integer(value)))
+	case "otherData": // Bazel's
+		if fields(value, map[string]*[]byte{"profile_start_ts": &start}); start != nil {
+			d.base = int64(events.UnixNanos(integer(start)))
+		}
 	case "distributedInfo":
-		var rank, worldSize []byte
 		fields(value, map[string]*[]byte{"rank": &rank, "world_size": &worldSize})
 		d.rank, d.worldSize = integer(rank), integer(worldSize)
 	}
@@ -256,15 +274,16 @@ func (d *decoder) readEvent(value []byte) {
 		return
 	}
 	is, isRead := categories[string(inside(e.category))]
-	switch string(inside(e.phase)) {
-	case "M":
+	switch phase := string(inside(e.phase)); {
+	case phase == "M":
 		d.readName(e)
 		return
-	case "E":
+	case phase == "E":
 		is, isRead = end, true
-	case "X", "B", "i":
-	default:
+	case phase != "X" && phase != "B" && (phase != "i" || d.options.Spans):
 		return
+	case d.options.Spans:
+		is, isRead = other, true
 	}
 	start, hasTime := nanoseconds(e.time)
 	length, _ := nanoseconds(e.length)
@@ -295,13 +314,15 @@ func (d *decoder) readName(e *event) {
 
 // thread returns the thread that an event is of.
 func (d *decoder) thread(e *event) *thread {
-	key := threadKey{integer(e.process), integer(e.thread)}
-	t := d.threads[key]
+	t := d.threads[threadKey{string(e.process), string(e.thread)}]
 	if t == nil {
-		t = &thread{threadKey: key}
-		d.threads[key] = t
+		t = &thread{process: integer(e.process), id: integer(e.thread)}
+		if t.id == none {
+			t.name = d.b.TextAttribute(events.AttributeThreadName, text(e.thread))
+		}
+		d.threads[threadKey{string(e.process), string(e.thread)}] = t
 		d.list = append(d.list, t)
-		d.keptBytes += threadBytes
+		d.keptBytes += threadBytes + len(e.process) + len(e.thread)
 	}
 	return t
 }
@@ -315,6 +336,10 @@ func (d *decoder) add(e *event, s span) {
 	case s.is == annotation && isStep:
 		d.steps = append(d.steps, step{s.start, s.end, integer(number)})
 		return
+	case e.average != nil && s.is == other: // each of its events is in the trace, too
+		return
+	case e.detail != nil && s.is == other:
+		e.name = fmt.Appendf(nil, `"%s %s"`, inside(e.name), inside(e.detail))
 	case s.is == memory:
 		const processor = 0
 		s.id, s.external = integer(e.size), integer(e.device)
@@ -332,7 +357,10 @@ func (d *decoder) add(e *event, s span) {
 		s.frame = d.frame(e.name, s.is)
 	}
 	s.callStack = d.callStack(e.callStack)
-	d.first, d.last = min(d.first, s.start), max(d.last, s.end)
+	if s.is != end {
+		d.first = min(d.first, s.start)
+	}
+	d.last = max(d.last, s.end)
 	if phase := string(inside(e.phase)); phase == "B" || phase == "E" {
 		s.end = notEnded
 	}

@@ -39,7 +39,10 @@ var V8 = Inputs{
 	"chains": nodesAndSamples(func(i int) string {
 		return fmt.Sprintf(`,{"id":%d,"parent":%d,"callFrame":{"functionName":"f%d"}}`, i, i-i%500, i)
 	}),
-	"deep":     nodesAndSamples(func(i int) string { return fmt.Sprintf(`,{"id":%d,"parent":%d}`, i, i-1) }),
+	"deep": nodesAndSamples(func(i int) string { return fmt.Sprintf(`,{"id":%d,"parent":%d}`, i, i-1) }),
+	"spans": around("[{}", "]", func(i int) string {
+		return fmt.Sprintf(`,{"ph":"B","ts":%d,"tid":"t%d","name":"n%d"}`, i, i%99, i)
+	}),
 	"flat":     nodesAndSamples(func(i int) string { return fmt.Sprintf(`,{"id":%d}`, i) }),
 	"samples":  same(`{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"samples":[1`, ",1", "]}"),
 	"empty":    same(`{"nodes":[{}`, ",{}", "]}"),

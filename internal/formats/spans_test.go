@@ -1,0 +1,93 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package formats_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/cpuprofile"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
+)
+
+// Trace events without a CPU profile are spans of wall-clock time: each with its own time, without that of others in
+// it.
+func TestSpans(t *testing.T) {
+	const clang = `{"traceEvents":[{"pid":9,"tid":9,"ts":5,"ph":"X","dur":100,"name":"ExecuteCompiler"},
+		{"pid":9,"tid":9,"ts":7,"ph":"X","dur":40,"name":"ParseClass","args":{"detail":"std::vector<\"x\">"}},
+		{"cat":"Source","id":0,"pid":9,"tid":9,"ts":8,"ph":"b","name":"Source","args":{"detail":"a.h"}},
+		{"pid":9,"tid":10,"ts":0,"ph":"X","dur":100,"name":"Total ExecuteCompiler","args":{"count":1,"avg ms":0}},
+		{"cat":"","pid":9,"tid":9,"ts":0,"ph":"M","name":"thread_name","args":{"name":"clang"}}],
+		"beginningOfTime":1684828020000000}`
+	const bazel = `{"otherData":{"build_id":"x","profile_start_ts":1677666095162},"traceEvents":[
+		{"name":"thread_name","ph":"M","pid":1,"tid":3,"args":{"name":"Main Thread"}},
+		{"cat":"action processing","name":"Compiling a.cc","ph":"X","ts":10,"dur":30,"pid":1,"tid":3,"args":{"mnemonic":"CppCompile"}},
+		{"name":"cpu usage","ph":"C","ts":10,"pid":1,"tid":3,"args":{"cpu":"1"}}]}`
+	const pairs = `[{"ph":"B","name":"main","pid":"shop","tid":"worker","ts":1714979289000000},
+		{"ph":"B","name":"nothing","pid":"shop","tid":"worker","ts":1714979289000003},
+		{"ph":"E","pid":"shop","tid":"worker","ts":1714979289000003},
+		{"ph":"B","name":"work","pid":"shop","tid":"worker","ts":1714979289000003},
+		{"ph":"X","name":"other","pid":"shop","tid":"helper","ts":1714979289000000,"dur":2},
+		{"ph":"E","pid":"shop","tid":"worker","ts":1714979289000007.5},{"ph":"i","name":"mark","ts":1714979289000008},
+		{"ph":"E","pid":"shop","tid":"worker","ts":1714979289000008}`
+	want := map[string]int64{"wall main worker@1714979289000003000": 3000,
+		"wall work;main worker@1714979289000007500": 4500, "wall main worker@1714979289000008000": 500,
+		"wall other helper@1714979289000002000": 2000}
+	for name, tc := range map[string]struct {
+		text string
+		want map[string]int64
+	}{
+		"clang": {clang, map[string]int64{
+			"wall ExecuteCompiler clang@1684828020000007000":                               2000,
+			"wall ParseClass std::vector<\"x\">;ExecuteCompiler clang@1684828020000047000": 40_000,
+			"wall ExecuteCompiler clang@1684828020000105000":                               58_000,
+		}},
+		"Bazel":                   {bazel, map[string]int64{"wall Compiling a.cc Main Thread@1677666095162040000": 30_000}},
+		"begin and end":           {pairs + "]", want},
+		"it breaks off":           {pairs, want},
+		"it breaks off, a comma":  {pairs + ",\n", want},
+		"it breaks off, an event": {pairs + `,{"ph":"X","na`, want},
+		"a byte order mark":       {"\ufeff" + pairs + "]", want},
+	} {
+		t.Run(name, func(t *testing.T) {
+			format := formats.Sniff([]byte(tc.text))
+			require.Equal(t, formats.CPUProfile, format)
+			pd, stats, err := formats.Decode([]byte(tc.text), format, formats.Options{})
+			require.NoError(t, err)
+			require.NoError(t, profiletest.Check(pd))
+			assert.Zero(t, stats.Dropped)
+			got := map[string]int64{}
+			for o := range profiletest.Observations(pd) {
+				got[fmt.Sprintf("%s %s %s@%d", o.SampleType, o.Stack(), o.Attributes()["thread.name"], o.Timestamp)] = o.Value
+			}
+			assert.Equal(t, tc.want, got)
+		})
+	}
+	options := formats.Options{Options: events.Options{Anchor: events.Anchor{EndNanos: 1795297434e9, Guess: "arrival"}}}
+	pd, _, err := formats.Decode([]byte(`[{"ph":"X","ts":7,"dur":3,"name":"a"}]`), formats.CPUProfile, options)
+	require.NoError(t, err)
+	assert.Contains(t, profiletest.Render(pd), "sample 3000@1795297434000000000")
+	for _, text := range []string{`[{"ph":"i","ts":1}]`, `[{"ph":"E","pid":1,"tid":1}]`,
+		`{"traceEvents":[{"ph":"C","ts":1}]}`,
+		`[{"ph":"X","cat":"kernel"}]`} {
+		_, _, err := formats.Decode([]byte(text), formats.CPUProfile, formats.Options{})
+		assert.ErrorIs(t, err, cpuprofile.ErrNoSamples, strings.TrimSpace(text))
+	}
+}
+
+func TestSpansAreBounded(t *testing.T) {
+	worst.Bounds{Inputs: worst.V8, PerByte: 64, Decode: func(data []byte, meter *size.Meter) (pprofile.Profiles, error) {
+		pd, _, err := formats.Decode(data, formats.CPUProfile, formats.Options{Options: events.Options{Meter: meter}})
+		return pd, err
+	}}.Test(t)
+}
