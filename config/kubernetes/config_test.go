@@ -102,7 +102,9 @@ func TestQueuesAreSynced(t *testing.T) {
 	forEach(t, func(t *testing.T, m manifest) {
 		for _, configMap := range all[*corev1.ConfigMap](m) {
 			for name, text := range configMap.Data {
-				var config struct{ Extensions map[string]struct{ Fsync bool } }
+				var config struct {
+					Extensions map[string]struct{ Fsync bool }
+				}
 				if strings.Contains(text, "\n  file_storage:\n") {
 					require.NoError(t, yaml.Unmarshal([]byte(text), &config))
 					require.True(t, config.Extensions["file_storage"].Fsync, "%s of %s", name, configMap.Name)
