@@ -140,10 +140,16 @@ func testHelmValues(t *testing.T, h helm) {
 	require.Empty(t, problem)
 	require.Empty(t, all[*corev1.Namespace](inside), "a release cannot make the namespace that it is in")
 
-	// Helm reads numbers as floats.
-	page := h.mustTemplate(t, `{"mode": "page", "page": {"env": {"STORE_MAX_BYTES": 21474836480, "ON": true}}}`)
-	assert.Equal(t, map[string]string{"STORE_MAX_BYTES": "21474836480", "ON": "true"},
-		find[*corev1.ConfigMap](t, page, "otelcol-profiles-page-env").Data)
+	// The store has half of the volume, or what the variable says. Helm reads numbers as floats.
+	for page, maxBytes := range map[string]string{
+		`{"storage": {"size": "40Gi"}}`:                                          "21474836480",
+		`{"storage": {"size": "500M"}}`:                                          "250000000",
+		`{"storage": {"size": "40Gi"}, "env": {"STORE_MAX_BYTES": 30000000000}}`: "30000000000",
+	} {
+		m := h.mustTemplate(t, `{"mode": "page", "page": `+page+`}`)
+		assert.Equal(t, map[string]string{"STORE_MAX_BYTES": maxBytes},
+			find[*corev1.ConfigMap](t, m, "otelcol-profiles-page-env").Data)
+	}
 
 	// A changed configuration rolls out, to the pods that have it.
 	before, after := h.mustTemplate(t, `{"mode": "gateway"}`),
