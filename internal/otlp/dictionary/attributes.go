@@ -31,6 +31,9 @@ type Value struct {
 // StringValue is a string, which must be valid UTF-8.
 func StringValue(s string) Value { return Value{kind: pcommon.ValueTypeStr, content: s} }
 
+// Str returns the content of a string, and whether the value is one.
+func (v Value) Str() (s string, ok bool) { return v.content, v.kind == pcommon.ValueTypeStr }
+
 // IntValue is an int.
 func IntValue(v int64) Value { return Value{kind: pcommon.ValueTypeInt, bits: uint64(v)} }
 

@@ -45,7 +45,7 @@ func (q *Querier) SelectHeatmap(
 		return nil, err
 	}
 	if spans {
-		s.series, s.rest = s.withLinks()
+		s.series, s.rest = s.withSpans()
 	}
 	// Values of one profile, or of one span in it, are added up first.
 	values := map[point]int64{}
@@ -68,10 +68,10 @@ func (q *Querier) SelectHeatmap(
 		in.GetLimit())}), nil
 }
 
-// withLinks returns the series some of whose samples have links.
-func (s *selection) withLinks() (series []answers.Series, rest [][]*labels.Matcher) {
+// withSpans returns the series some of whose samples can have spans.
+func (s *selection) withSpans() (series []answers.Series, rest [][]*labels.Matcher) {
 	for i := range s.series {
-		if s.series[i].HasLinks {
+		if s.series[i].HasLinks || s.series[i].HasAttributes {
 			series, rest = append(series, s.series[i]), append(rest, s.rest[i])
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
@@ -132,7 +131,6 @@ type sampleLabels struct {
 	dict *dictionary.Dictionary
 	// known has the labels of attributes; others than strings have no name.
 	known map[dictionary.AttributeIndex]sampleLabel
-	value pcommon.Value
 }
 
 type sampleLabel struct{ key, value string }
@@ -144,7 +142,7 @@ const cacheBytes = 128
 func (n *naming) ofSample(dict *dictionary.Dictionary, set dictionary.AttributeSetIndex, use func(key, value string)) {
 	s := n.samples
 	if s == nil || s.dict != dict {
-		s = &sampleLabels{dict: dict, known: map[dictionary.AttributeIndex]sampleLabel{}, value: pcommon.NewValueEmpty()}
+		s = &sampleLabels{dict: dict, known: map[dictionary.AttributeIndex]sampleLabel{}}
 		n.samples = s
 	}
 	for _, i := range dict.AttributeSets.At(set) {
@@ -168,12 +166,12 @@ func (s *sampleLabels) label(i dictionary.AttributeIndex) (l sampleLabel) {
 	if slices.Contains(sampleDetails, key) || key == kind.SpanLabel || key == kind.TraceLabel {
 		return l
 	}
-	a.Value.CopyTo(s.value)
-	if s.value.Type() != pcommon.ValueTypeStr {
+	value, ok := a.Value.Str()
+	if !ok {
 		return l
 	}
 	// the dictionary goes with its block
-	return sampleLabel{strings.Clone(key), strings.Clone(kind.LabelValue(s.value.Str()))}
+	return sampleLabel{strings.Clone(key), strings.Clone(kind.LabelValue(value))}
 }
 
 var sampleDetails = kind.SampleDetails()

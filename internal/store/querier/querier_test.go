@@ -282,6 +282,50 @@ func TestProfileIDs(t *testing.T) {
 	}
 }
 
+// Most of Pyroscope's clients state a span without its trace: in labels, which are no links of OTLP. Spans select them.
+func TestSpansWithoutTraces(t *testing.T) {
+	const span, trace = "00000000000000ab", "000000000000000000000000000000cd"
+	b := profiletest.New().Resource("service.name", "shop")
+	b.Profile("cpu", "nanoseconds").Period(1, "cpu", "nanoseconds").Time(uint64(noon.Add(-time.Minute).UnixNano()), 1e9).
+		Sample(profiletest.Value(1, "a").With(profiletest.Attr("span_id", span), profiletest.Attr("span_name", "GET")),
+			profiletest.Value(2, "b").With(profiletest.Attr("profile_id", span)),
+			profiletest.Value(4, "c").With(profiletest.Attr("trace_id", trace)),
+			profiletest.Value(8, "d").With(profiletest.Attr("span_id", "00000000000000ef")),
+			profiletest.Value(16, "e").With(profiletest.Attr("profile_id", "1234")),
+			profiletest.Value(32, "f"))
+	s := newStore()
+	require.NotZero(t, s.Add(b.Build(), noon).Profiles)
+	c, _ := client(t, s.Querier, noon)
+	start, end := noon.Add(-time.Hour).UnixMilli(), noon.UnixMilli()
+	for _, tt := range []struct {
+		spans, traces []string
+		want          int64
+	}{
+		{[]string{span}, nil, 3},
+		{nil, []string{trace}, 4},
+		{[]string{strings.Repeat("0", 16)}, nil, 0},
+	} {
+		out, err := c.SelectMergeStacktraces(t.Context(), connect.NewRequest(&querierv1.SelectMergeStacktracesRequest{
+			ProfileTypeID: cpuType, LabelSelector: "{}", Start: start, End: end, SpanSelector: tt.spans,
+			TraceIdSelector: tt.traces,
+		}))
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, out.Msg.Flamegraph.Total, "%v %v", tt.spans, tt.traces)
+	}
+	heat, err := c.SelectHeatmap(t.Context(), connect.NewRequest(&querierv1.SelectHeatmapRequest{
+		ProfileTypeID: cpuType, LabelSelector: "{}", Start: start, End: end, Step: 3600,
+		QueryType:    querierv1.HeatmapQueryType_HEATMAP_QUERY_TYPE_SPAN,
+		ExemplarType: typesv1.ExemplarType_EXEMPLAR_TYPE_SPAN,
+	}))
+	require.NoError(t, err)
+	require.Len(t, heat.Msg.Series, 1)
+	var spans []string
+	for _, e := range heat.Msg.Series[0].Slots[0].Exemplars {
+		spans = append(spans, fmt.Sprint(e.SpanId, " ", e.Value))
+	}
+	assert.Equal(t, []string{span + " 3", "00000000000000ef 8"}, spans)
+}
+
 // What is left out of a flame graph is in nodes named other: levels add up, whatever max_nodes is.
 func TestPrunedLevelsAddUp(t *testing.T) {
 	list := history(rand.New(rand.NewPCG(4, 4)), noon, 10)

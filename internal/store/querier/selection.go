@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -42,8 +43,9 @@ type selection struct {
 	sites  []string
 	begins map[int32]bool
 	over   *dictionary.Dictionary
-	// decided has the results of rest, by dictionary, set and series.
+	// decided has the results of rest, by dictionary, set and series, and stated the links that attributes state.
 	decided decisions[bool]
+	stated  decisions[dictionary.Link]
 	// hashes has those of series whose profiles were identified, exemplars the labels that all exemplars of a series
 	// share.
 	hashes    map[int][sha256.Size]byte
@@ -218,7 +220,8 @@ func (s *selection) want(want answers.Want) answers.Want {
 	}
 	want.Profiles = true
 	want.Links = want.Links || len(s.spans)+len(s.traces) > 0
-	want.Attributes = want.Attributes || slices.ContainsFunc(s.rest, func(r []*labels.Matcher) bool { return len(r) > 0 })
+	want.Attributes = want.Attributes || want.Links ||
+		slices.ContainsFunc(s.rest, func(r []*labels.Matcher) bool { return len(r) > 0 })
 	return want
 }
 
@@ -246,11 +249,9 @@ func (s *selection) keeps(samples *answers.Samples, row int) bool {
 		return false
 	}
 	if len(s.spans)+len(s.traces) > 0 {
-		if row >= len(samples.Links) {
-			return false
-		}
-		link := samples.Dict.Links.At(dictionary.LinkIndex(samples.Links[row]))
-		if len(s.spans) > 0 && !s.spans[link.SpanID] || len(s.traces) > 0 && !s.traces[link.TraceID] {
+		link := s.linkOf(samples, row)
+		if len(s.spans) > 0 && !hasID[[8]byte](s.spans, link.SpanID) ||
+			len(s.traces) > 0 && !hasID[[16]byte](s.traces, link.TraceID) {
 			return false
 		}
 	}
@@ -271,6 +272,43 @@ func (s *selection) keeps(samples *answers.Samples, row int) bool {
 		}
 		return true
 	})
+}
+
+// linkOf returns the link of a sample. Most of Pyroscope's clients state a span without its trace, which is no link of
+// OTLP but an attribute.
+func (s *selection) linkOf(samples *answers.Samples, row int) dictionary.Link {
+	if row < len(samples.Links) && samples.Links[row] != 0 {
+		return samples.Dict.Links.At(dictionary.LinkIndex(samples.Links[row]))
+	}
+	return s.stated.decide(samples, row, s.memory, func(set dictionary.AttributeSetIndex) (link dictionary.Link) {
+		for _, i := range samples.Dict.AttributeSets.At(set) {
+			a := samples.Dict.Attributes.At(dictionary.AttributeIndex(i))
+			switch samples.Dict.Strings.At(a.Key) {
+			case kind.SpanLabel, oldSpanLabel:
+				addID(link.SpanID[:], a.Value)
+			case kind.TraceLabel:
+				addID(link.TraceID[:], a.Value)
+			}
+		}
+		return link
+	})
+}
+
+// hasID reports whether a set has an id. What has none has zeros.
+func hasID[ID comparable](set map[ID]bool, id ID) bool { return id != *new(ID) && set[id] }
+
+// oldSpanLabel is the name of kind.SpanLabel in old clients.
+const oldSpanLabel = "profile_id"
+
+// addID reads the id that a value has. Any other value changes nothing.
+func addID(id []byte, value dictionary.Value) {
+	digits, ok := value.Str()
+	if !ok || len(digits) != hex.EncodedLen(len(id)) {
+		return
+	}
+	if decoded, err := hex.DecodeString(digits); err == nil {
+		copy(id, decoded)
+	}
 }
 
 // keepsStack reports whether the stack of a sample is that of the call site.

@@ -79,7 +79,7 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 		return nil, err
 	}
 	g := &groups{selection: s, by: by, byKey: map[string]int{}, ofSeries: make([]int, len(s.series))}
-	want := answers.Want{Profiles: true, Links: spans}
+	want := answers.Want{Profiles: true, Links: spans, Attributes: spans}
 	for i := range s.series {
 		in := &s.series[i]
 		if g.ofSeries[i] = -1; in.HasAttributes && s.lacks(in, by) {
@@ -105,8 +105,8 @@ func (q *Querier) points(s *selection, by []string, spans bool, use func(*point)
 				continue
 			}
 			p.group, p.value = g.of(samples, row), otlp.SaturatingMultiply(value, int64(samples.Weight))
-			if p.link = (dictionary.Link{}); spans && row < len(samples.Links) {
-				p.link = samples.Dict.Links.At(dictionary.LinkIndex(samples.Links[row]))
+			if spans {
+				p.link = s.linkOf(samples, row)
 			}
 			if err := cmp.Or(s.memory.Err(), use(p)); err != nil {
 				return err
