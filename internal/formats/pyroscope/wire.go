@@ -75,7 +75,7 @@ func newSource(application string, labels []Label) (Source, error) {
 		seen[l.Name] = true
 		switch l.Name {
 		case LabelService:
-			s.Service = l.Value
+			s.Service = cmp.Or(l.Value, application)
 		case LabelProfileName:
 			s.ProfileName = l.Value
 		case LabelScopeName:
@@ -169,15 +169,24 @@ func parseName(name string) (application string, labels []Label, err error) {
 	if !closed {
 		return "", nil, errors.New("name=application{label=value,…} has no closing brace")
 	}
+	// value is where that of the last label begins, end where the next pair does.
+	value, end := 0, 0
 	for pair := range strings.SplitSeq(rest, ",") {
-		if strings.TrimSpace(pair) == "" {
-			continue
-		}
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok {
+		begin := end
+		end += len(pair) + 1
+		key, content, ok := strings.Cut(pair, "=")
+		switch {
+		case ok:
+			labels, value = append(labels, Label{key, content}), begin+len(key)+1
+		case strings.TrimSpace(pair) == "":
+		case len(labels) > 0: // clients do not escape a comma in a value
+			labels[len(labels)-1].Value = rest[value : end-1]
+		default:
 			return "", nil, errors.New("name=application{label=value,…} has a label without a value")
 		}
-		labels = append(labels, Label{strings.TrimSpace(key), strings.Trim(strings.TrimSpace(value), `"`)})
+	}
+	for i, l := range labels {
+		labels[i] = Label{strings.TrimSpace(l.Name), strings.Trim(strings.TrimSpace(l.Value), `"`)}
 	}
 	return application, labels, nil
 }
