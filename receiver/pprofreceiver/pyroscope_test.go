@@ -674,6 +674,22 @@ func TestPyroscopeConfig(t *testing.T) {
 	}
 }
 
+// Instances of one service stay apart: by the session that pyroscope-go derives from the host's name, or by a label.
+func TestPyroscopeSessions(t *testing.T) {
+	for query, want := range map[string]any{
+		"name=shop%7B__session_id__%3D77e425ea48b3919f%7D":                             "77e425ea48b3919f",
+		"name=shop%7Bhostname%3Dpod-1,__session_id__%3D77e425ea48b3919f%7D":            "pod-1",
+		"name=shop%7Bservice.instance.id%3Dpod-2,__session_id__%3D77e425ea48b3919f%7D": "pod-2",
+		"name=shop": nil,
+	} {
+		f := startFixture(t, "server:\n  endpoint: localhost:0\n  pyroscope: {labels: {hostname: service.instance.id}}\n")
+		code, _, _ := postRaw(t, f.base()+"/ingest?format=folded&"+query, []byte("main 1"))
+		require.Equal(t, http.StatusOK, code)
+		attributes := f.Next.All()[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw()
+		require.Equal(t, want, attributes["service.instance.id"], query)
+	}
+}
+
 // The cost of requests is bounded: many profiles in one, text that expands, bombs.
 func TestPyroscopePushesAreBounded(t *testing.T) {
 	tiny := pushRequest(t)

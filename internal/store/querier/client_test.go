@@ -35,7 +35,7 @@ import (
 
 const clientConfig = `
 receivers:
-  pprof: {server: {endpoint: "${env:PPROF_ENDPOINT}"}}
+  pprof: {server: {endpoint: "${env:PPROF_ENDPOINT}", pyroscope: {session_id: ""}}} # Pyroscope drops it
 exporters:
   profile_store: {server: {endpoint: "${env:PAGE_ENDPOINT}"}}
 service:

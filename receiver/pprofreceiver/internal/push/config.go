@@ -13,6 +13,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/config"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 )
 
 // Config configures the HTTP server that profiles are pushed to.
@@ -29,7 +30,8 @@ type PyroscopeConfig struct {
 	Formats []string `mapstructure:"formats"`
 	// Labels renames labels to resource attributes; an empty name drops one. Other labels keep their names.
 	Labels map[string]string `mapstructure:"labels"`
-	// SessionID is the resource attribute for the client's session id; empty drops it.
+	// SessionID is the resource attribute for the client's session id; empty drops it. pyroscope-go derives the id from
+	// the host's name. Without it, processes of one service would be one, and their states would not be added up.
 	SessionID string `mapstructure:"session_id"`
 	// TenantAttribute is the resource attribute for the header X-Scope-OrgID; empty ignores the header.
 	TenantAttribute string `mapstructure:"tenant_attribute"`
@@ -39,7 +41,8 @@ type PyroscopeConfig struct {
 func DefaultPyroscope() PyroscopeConfig {
 	return PyroscopeConfig{
 		Enabled: true, Formats: slices.Clone(ingestFormats),
-		Labels: map[string]string{"service_name": "service.name"},
+		Labels:    map[string]string{"service_name": "service.name"},
+		SessionID: ingest.AttributeServiceInstanceID,
 	}
 }
 
@@ -69,6 +72,8 @@ func (c *PyroscopeConfig) Validate() error {
 		requireUnique(c.Labels[label], fmt.Sprintf("`labels.%s`", label))
 	}
 	requireUnique(c.TenantAttribute, "`tenant_attribute`")
-	requireUnique(c.SessionID, "`session_id`")
+	if c.SessionID != ingest.AttributeServiceInstanceID { // the default, which a label may set as well
+		requireUnique(c.SessionID, "`session_id`")
+	}
 	return faults.Err()
 }

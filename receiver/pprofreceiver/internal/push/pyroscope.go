@@ -274,10 +274,10 @@ func (s *Server) payload(reservation *budget.Reservation, tenant string, from *p
 		}
 		return otherwise
 	}
+	put(s.cfg.Pyroscope.SessionID, from.SessionID) // a label of that name wins
 	for _, l := range from.Labels {
 		put(rename(l.Name, l.Name), l.Value)
 	}
-	put(s.cfg.Pyroscope.SessionID, from.SessionID)
 	put(s.cfg.Pyroscope.TenantAttribute, tenant)
 	put(rename(pyroscopewire.LabelService, ingest.AttributeServiceName), from.Service)
 	return ingest.Payload{
