@@ -1,6 +1,5 @@
 -- The table otel_profiles for ClickHouse 26, in which queries of the page are fast and samples are small: that of contrib's exporter
--- `clickhouse` has neither hashes nor projections. Run it before the exporter starts, which takes `create_schema: false` then. It has
--- all columns that the exporter writes.
+-- `clickhouse` has neither hashes nor projections. It has all columns that the exporter writes. clickhouse.yaml may be running already.
 --
 --   clickhouse client --database default --multiquery < config/backends/clickhouse-table.sql
 CREATE TABLE otel_profiles (

@@ -31,7 +31,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	engine *Engine
-	// table is the statement that made the table.
+	// table is the statement that makes the table of a server without an engine.
 	table    string
 	inserted []string
 	dir      string
@@ -46,7 +46,7 @@ type Server struct {
 // Start starts a server of an engine, which may be nil.
 func Start(t testing.TB, engine *Engine) *Server {
 	t.Helper()
-	s := &Server{engine: engine, dir: t.TempDir()}
+	s := &Server{engine: engine, dir: t.TempDir(), table: statements(t, "config/backends/clickhouse-table.sql")[0]}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.URL = server.URL
@@ -198,9 +198,6 @@ func (s *Server) answer(insert string, body []byte) ([]byte, error) {
 		return s.engine.Query(sql, "Native")
 	case insert == "" && strings.Contains(sql, "DESCRIBE"):
 		return describe(s.table), nil
-	case insert == "":
-		s.table = sql
-		return nil, nil
 	case s.engine == nil:
 		s.inserted = append(s.inserted, sql)
 		return nil, nil
@@ -238,10 +235,10 @@ func nativeRow(isNewest bool, values ...any) []byte {
 
 // describe answers DESCRIBE TABLE from the statement that made the table.
 func describe(table string) (blocks []byte) {
-	for _, column := range regexp.MustCompile("(?m)^ +`?([\\w.]+)`? (.+?) (CODEC|MATERIALIZED)").
+	for _, column := range regexp.MustCompile("(?m)^ +`?([\\w.]+)`? (.+?) (CODEC|MATERIALIZED|EPHEMERAL)").
 		FindAllStringSubmatch(table, -1) {
 		kind := ""
-		if column[3] == "MATERIALIZED" {
+		if column[3] != "CODEC" {
 			kind = column[3]
 		}
 		blocks = append(blocks, nativeRow(false, column[1], column[2], kind, "", "", "", "")...)

@@ -203,8 +203,12 @@ func TestBackendConfigs(t *testing.T) {
 		}),
 		"clickhouse": func(t *testing.T) (string, func(*testing.T, *collector)) {
 			server := clickhousetest.Start(t, nil)
+			server.SetAway(true)
 			return "CLICKHOUSE_ENDPOINT=" + server.ExporterEndpoint(), func(t *testing.T, c *collector) {
 				c.requirePush(t, "shop", capturedPayloads(t)["go-mutex.pb.gz"])
+				require.Eventually(t, func() bool { return strings.Contains(c.Log.String(), "the engine is away") },
+					startTimeout, 50*time.Millisecond, "the log says what it waits for")
+				server.SetAway(false)
 				require.Eventually(t, func() bool {
 					rows := server.Inserted()
 					return strings.Contains(rows, "contentions") && strings.Contains(rows, "otel-ebpf-profiler")

@@ -22,18 +22,15 @@ import (
 )
 
 // TestClickHouse runs config/backends/clickhouse.yaml against ClickHouse's engine, with the table that the exporter
-// makes, and with that of config/backends/clickhouse-table.sql. What arrives there is all that a table has a place for,
+// makes, and with that of config/backends/clickhouse-table.sql, which is made after the collector has started. What arrives there is all that a table has a place for,
 // also of what was sent while the engine was away and the collector was killed: docs/clickhouse.md has what is lost.
 func TestClickHouse(t *testing.T) {
 	t.Parallel()
 	app := clickhousetest.Install(t)
-	for name, flags := range map[string]string{"its own table": "{}", "clickhouse-table.sql": "{create_schema: false}"} {
+	for name, flags := range map[string]string{"its own table": "{create_schema: true}", "clickhouse-table.sql": "{}"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := clickhousetest.Start(t, clickhousetest.StartEngine(t, app, app))
-			if name == "clickhouse-table.sql" {
-				clickhousetest.NewTable(t, server, "otel_profiles")
-			}
 			out, queue := filepath.Join(t.TempDir(), "out"), t.TempDir()
 			start := func(flags string) *collector {
 				return launchWith(t, "config/backends/clickhouse.yaml", []string{
@@ -45,6 +42,9 @@ func TestClickHouse(t *testing.T) {
 			received := func() (list []pprofile.Profiles) { return readProfiles(t, out) }
 			c := start(flags)
 			c.requirePush(t, "shop", capturedPayloads(t)["go-heap.pb.gz"])
+			if name == "clickhouse-table.sql" {
+				clickhousetest.NewTable(t, server, "otel_profiles")
+			}
 			sendOTLP(t, c.otlp)
 			server.SetAway(true)
 			c.requirePush(t, "late", capturedPayloads(t)["go-mutex.pb.gz"])
@@ -52,7 +52,7 @@ func TestClickHouse(t *testing.T) {
 				return slices.ContainsFunc(received(), func(pd pprofile.Profiles) bool { return serviceName(t, pd) == "late" })
 			}, startTimeout, 50*time.Millisecond)
 			c.Kill()
-			c = start("{create_schema: false}") // otherwise it does not start without the engine
+			c = start("{}")
 			for _, record := range []string{"v4.11.0-001-cpu-snapshot", "v4.11.0-002-cpu-continuous"} {
 				data, err := os.ReadFile(filepath.Join(repository, "testdata", "splunk", record+".otlp-logs.pb"))
 				require.NoError(t, err)
