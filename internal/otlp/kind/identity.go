@@ -15,13 +15,13 @@ import (
 // UnknownService is the service of a resource without service.name, as in the semantic conventions.
 const UnknownService = "unknown_service"
 
-// maxNameBytes bounds the names of services, profiles, types and units. They are part of keys, URLs and paths, and very
+// MaxNameBytes bounds the names of services, profiles, types and units. They are part of keys, URLs and paths, and very
 // many profiles can share a long one.
-const maxNameBytes = 256
+const MaxNameBytes = 256
 
 // CutName returns a name as valid UTF-8 of bounded length.
 func CutName(s string) string {
-	return dictionary.CutUTF8(dictionary.ValidUTF8(dictionary.CutUTF8(s, maxNameBytes)), maxNameBytes)
+	return dictionary.CutUTF8(dictionary.ValidUTF8(dictionary.CutUTF8(s, MaxNameBytes)), MaxNameBytes)
 }
 
 // Service returns the service that a resource is of.

@@ -194,5 +194,5 @@ func DeclaredOf(p pprofile.Profile, d pprofile.ProfilesDictionary) Declared {
 // range.
 func stringAt(d pprofile.ProfilesDictionary, i int32) string {
 	s := otlp.StringAt(d, i)
-	return s[:min(len(s), maxNameBytes+utf8.UTFMax)]
+	return s[:min(len(s), MaxNameBytes+utf8.UTFMax)]
 }

@@ -95,7 +95,7 @@ func (r *reader) added(p model.Adder, list []*weightedProfile, use func(*weighte
 // deciding returns the attributes of samples that decide whether and in which group they count.
 func (r *reader) deciding() (keys []model.AttributeKey) {
 	for i := range r.keys {
-		keys = append(keys, model.AttributeKey{Key: r.keys[i].name, Values: r.keys[i].values})
+		keys = append(keys, model.AttributeKey{Key: r.keys[i].name, Values: r.keys[i].exact()})
 	}
 	if r.sel.GroupBy != "" {
 		keys = append(keys, model.AttributeKey{Key: r.sel.GroupBy})

@@ -41,6 +41,16 @@ type filterKey struct {
 	key    dictionary.StringIndex
 	known  bool
 	values []string
+	// isCut reports that one of the values may have been cut.
+	isCut bool
+}
+
+// exact returns the values for another engine, or nil if it must not choose by them.
+func (k *filterKey) exact() []string {
+	if k.isCut {
+		return nil
+	}
+	return k.values
 }
 
 // seriesAttributeKey is a key on series of a resource and attributes.
@@ -78,6 +88,13 @@ type filterSet struct {
 
 const maxFilterKeys = 32
 
+// maxValueBytes bounds the values of attributes that are compared and name groups: very many series and samples can share
+// a long one.
+const maxValueBytes = 1 << 10
+
+// cutValue cuts a long value. A value that was cut stays as it is, so that the name of a group finds what is in it.
+func cutValue(s string) string { return dictionary.Shorten(s, maxValueBytes) }
+
 // filterKeys returns the keys of a selection's attributes, with their values.
 func filterKeys(sel *model.Selection) (keys []filterKey, err error) {
 	for _, a := range sel.Attributes {
@@ -86,7 +103,8 @@ func filterKeys(sel *model.Selection) (keys []filterKey, err error) {
 			i = len(keys)
 			keys = append(keys, filterKey{name: a.Key})
 		}
-		keys[i].values = append(keys[i].values, a.Value)
+		keys[i].values = append(keys[i].values, cutValue(a.Value))
+		keys[i].isCut = keys[i].isCut || len(a.Value) >= maxValueBytes
 	}
 	if len(keys) > maxFilterKeys {
 		return nil, fmt.Errorf("a query may have %d attributes, found %d", maxFilterKeys, len(keys))
@@ -156,7 +174,7 @@ func (f *filter) value(set dictionary.AttributeSetIndex, key dictionary.StringIn
 func (f *filter) valueAt(i dictionary.AttributeIndex) string {
 	value, ok := f.values[i]
 	if !ok {
-		value = f.dict.Attributes.At(i).Value.AsString()
+		value = cutValue(f.dict.Attributes.At(i).Value.AsString())
 		_ = f.memory.Grow(cacheBytes + len(value))
 		f.values[i] = value
 	}
@@ -205,7 +223,7 @@ func (f *filter) canMatch(sr *model.BlockSeries) bool {
 			continue
 		}
 		if value, ok := f.seriesValue(sr, k.key); ok && !slices.Contains(k.values, value) &&
-			!f.samplesHave(sr, k.name, k.key, k.values) {
+			!f.samplesHave(sr, k.name, k.key, k.exact()) {
 			return false
 		}
 	}

@@ -32,14 +32,9 @@ func newGroups() *groups {
 	return &groups{byName: map[string]int{}, sets: map[dictionary.AttributeSetIndex]int{}}
 }
 
-// maxGroupBytes bounds the name of a group. Very many series and samples can share a long value.
-const maxGroupBytes = 1 << 10
-
 // number returns the number of the group of a value. Beyond maxGroups, all values share OtherGroup.
 func (g *groups) number(value string) int {
-	// A part of a long value that is longer than a name is not equal to a short one.
-	key := value[:min(len(value), maxGroupBytes+1)]
-	if i, ok := g.byName[key]; ok {
+	if i, ok := g.byName[value]; ok {
 		return i
 	}
 	if len(g.names) == maxGroups {
@@ -50,13 +45,9 @@ func (g *groups) number(value string) int {
 		return g.byName[OtherGroup]
 	}
 	i := len(g.names)
-	key = strings.Clone(key) // values are parts of a block
-	name := key
-	if len(value) > maxGroupBytes {
-		name = dictionary.Shorten(value, maxGroupBytes)
-	}
-	g.names = append(g.names, name)
-	g.byName[key] = i
+	value = strings.Clone(value) // values are parts of a block
+	g.names = append(g.names, value)
+	g.byName[value] = i
 	return i
 }
 

@@ -33,7 +33,7 @@ const defaultLines, maxLines = 50, 1000
 // that all selected profiles have in common.
 func (s *server) lines(r *request) (*answer, error) {
 	sel := r.selected()
-	name, file := r.params.Get("function"), r.params.Get("file")
+	name, file := shorten(r.params.Get("function")), shorten(r.params.Get("file"))
 	limit := r.params.Int("limit", defaultLines, 1, maxLines)
 	if name == "" {
 		r.params.Fail(query.BadRequest("`function` must be given", "GET /api/table lists functions"))
@@ -156,12 +156,12 @@ func (c *lineCounter) count(l pprofile.Line, value int64, isLeaf bool) {
 	}
 }
 
-// functionsNamed returns the functions with a name, and with a file unless it is empty.
+// functionsNamed returns the functions with a name, and with a file unless it is empty, as frames in JSON have them.
 func functionsNamed(dict pprofile.ProfilesDictionary, name, file string) map[int32]bool {
 	found := map[int32]bool{}
 	for i, f := range dict.FunctionTable().All() {
-		if dict.StringTable().At(int(f.NameStrindex())) == name &&
-			(file == "" || dict.StringTable().At(int(f.FilenameStrindex())) == file) {
+		if shorten(dict.StringTable().At(int(f.NameStrindex()))) == name &&
+			(file == "" || shorten(dict.StringTable().At(int(f.FilenameStrindex()))) == file) {
 			found[int32(i)] = true
 		}
 	}

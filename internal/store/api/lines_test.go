@@ -6,7 +6,9 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -63,4 +65,48 @@ func TestLines(t *testing.T) {
 	status, body := get("/api/lines?service=shop&profile=process_cpu")
 	assert.Equal(t, http.StatusBadRequest, status)
 	assert.Contains(t, body, "`function` must be given")
+}
+
+// What an answer names can be asked for, however long it is, and so can what was sent.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("long", 400)
+	leaf := profiletest.Location{Lines: []profiletest.Line{{Function: profiletest.Function{Name: long + "()", File: long + ".go"},
+		Line: 7}}}
+	pd := profiletest.New().Resource("service.name", long, "host.name", long).Profile("cpu", "nanoseconds").
+		Time(uint64(noon.UnixNano()), 1e9).Sample(profiletest.Sample{Stack: []profiletest.Location{leaf}, Values: []int64{3}}).
+		Build()
+	get := serve(t, pd)
+	var answer struct {
+		Services []struct{ Service string }
+		Groups   []struct{ Name string }
+		Frames   struct{ Name, File []string }
+		Lines    []struct{ Line, Self int }
+		Total    int
+	}
+	ask := func(path string, query ...string) {
+		values := url.Values{}
+		for i := 0; i < len(query); i += 2 {
+			values.Set(query[i], query[i+1])
+		}
+		status, body := get(path + "?" + values.Encode())
+		require.Equal(t, http.StatusOK, status, body)
+		require.NoError(t, json.Unmarshal([]byte(body), &answer))
+	}
+	ask("/api/services")
+	for _, service := range []string{answer.Services[0].Service, long} {
+		of := []string{"service", service, "profile", "process_cpu"}
+		ask("/api/timeline", append(of, "group_by", "host.name")...)
+		for _, host := range []string{answer.Groups[0].Name, long} {
+			ask("/api/flamegraph", append(of, "attr.host.name", host)...)
+			require.Equal(t, 3, answer.Total)
+		}
+		for _, names := range [][2]string{{answer.Frames.Name[0], answer.Frames.File[0]}, {long + "()", long + ".go"}} {
+			answer.Lines = nil
+			ask("/api/lines", append(of, "function", names[0], "file", names[1])...)
+			require.Len(t, answer.Lines, 1)
+			require.Equal(t, 7, answer.Lines[0].Line)
+		}
+		status, body := get("/profiles/" + service + "/process_cpu")
+		require.Equal(t, http.StatusOK, status, body)
+	}
 }

@@ -54,7 +54,7 @@ func formatOf(r *http.Request, profile string) (name, format string) {
 func (s *server) pprof(r *request) (*answer, error) {
 	sel := r.selection()
 	var format string
-	sel.Service = cmp.Or(r.PathValue("service"), sel.Service)
+	sel.Service = cmp.Or(kind.CutName(r.PathValue("service")), sel.Service)
 	sel.Profile, format = formatOf(r.Request, cmp.Or(r.PathValue("profile"), sel.Profile))
 	return s.merged(r, sel, format)
 }
@@ -90,7 +90,7 @@ func (s *server) debugPprof(r *request) (*answer, error) {
 	}
 	r.params.SetDefault("state", "last")
 	sel := r.selection()
-	sel.Service, sel.Profile = r.PathValue("service"), profile
+	sel.Service, sel.Profile = kind.CutName(r.PathValue("service")), profile
 	if profile != "memory" {
 		return s.pprofOf(r, sel, nil)
 	}

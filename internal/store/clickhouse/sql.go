@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
@@ -65,6 +66,9 @@ func (e *Engine) statement(ctx context.Context) *statement {
 func (s *statement) services(service string) string {
 	if service == kind.UnknownService {
 		return "ServiceName IN " + s.strings([]string{service, ""})
+	}
+	if len(service) > kind.MaxNameBytes-utf8.UTFMax { // it may have been cut
+		return "startsWith(ServiceName, " + s.string(service) + ")"
 	}
 	return "ServiceName = " + s.string(service)
 }

@@ -27,7 +27,7 @@ const (
 // matcher returns a function that reports whether a name contains a pattern or, if slashes enclose the pattern, matches
 // that regular expression. It ignores case. It returns nil for an empty pattern.
 func matcher(key, pattern string) (func(name string) bool, error) {
-	if pattern == "" {
+	if pattern = strings.TrimSuffix(pattern, cut); pattern == "" {
 		return nil, nil
 	}
 	if len(pattern) > maxPatternBytes {

@@ -240,6 +240,7 @@ func TestAnswersAreShort(t *testing.T) {
 		{"hottest_functions", `{` + long + `,"limit":200}`},
 		{"call_tree", `{` + long + `,"limit":400,"depth":100,"min_percent":0.0001}`},
 		{"call_tree", `{` + long + `,"limit":400,"depth":100,"min_percent":0.0001,"function":"名","direction":"callers"}`},
+		{"call_tree", `{` + long + `,"limit":400,"min_percent":0.0001,"function":"` + strings.Repeat("名", 66) + `…"}`}, // as listed
 		{"timeline", `{` + long + `,"points":200,"limit":20,"group_by":"` + strings.Repeat("k", 500) + `1"}`},
 	} {
 		text, isError := call(t, client, question.tool, question.arguments)

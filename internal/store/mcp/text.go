@@ -19,8 +19,11 @@ import (
 const (
 	// maxAnswerBytes bounds the rows of an answer: about ten thousand tokens.
 	maxAnswerBytes = 32 << 10
-	// maxNameBytes is the longest name in an answer.
-	maxNameBytes = 200
+	// maxNameBytes is the longest name or value in an answer: a query finds what it names by it. A function needs less,
+	// since a part of its name finds it.
+	maxNameBytes, maxFunctionBytes = 1 << 10, 200
+	// cut ends what was cut.
+	cut = "…"
 )
 
 type answer struct{ strings.Builder }
@@ -64,18 +67,20 @@ func clean(text string, n int) string {
 		return r
 	}, strings.ToValidUTF8(text, ""))
 	if isCut {
-		text += "…"
+		text += cut
 	}
 	return text
 }
 
 func name(text string) string { return clean(text, maxNameBytes) }
 
+func function(text string) string { return clean(text, maxFunctionBytes) }
+
 // label returns a frame: its name, where it is, and its kind if that is not the program's own code.
 func label(f *answers.Frame) string {
-	text := name(f.Name)
+	text := function(f.Name)
 	if f.File != "" {
-		text += " (" + clean(path.Base(f.File[max(0, len(f.File)-maxNameBytes):]), maxNameBytes)
+		text += " (" + function(path.Base(f.File[max(0, len(f.File)-maxFunctionBytes):]))
 		if f.Line > 0 {
 			text += ":" + strconv.FormatInt(f.Line, 10)
 		}

@@ -270,7 +270,7 @@ func (c *call) matched(tree *callTree, t *answers.Tree, pattern string, g *answe
 	var names []string
 	for _, n := range tree.nodes {
 		if n.parent == 0 {
-			names = append(names, name(t.Frames[n.frame].Name))
+			names = append(names, function(t.Frames[n.frame].Name))
 		}
 	}
 	const most = 5

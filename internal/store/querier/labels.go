@@ -231,6 +231,9 @@ func parseSelectors(meter *size.Meter, list ...string) (matchers []*labels.Match
 		if m.Name == nameLabel && m.Type == labels.MatchEqual && strings.Count(m.Value, ":") >= 4 {
 			m.Name = typeIDLabel
 		}
+		if m.Type == labels.MatchEqual && (m.Name == serviceLabel || m.Name == serviceKey) {
+			m.Value = kind.CutName(m.Value) // as it is kept
+		}
 	}
 	return matchers, nil
 }

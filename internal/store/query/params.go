@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
@@ -128,6 +129,7 @@ func (p *Params) Selection(now time.Time, prefix string, inherited *model.Select
 			*field = value
 		}
 	}
+	sel.Service, sel.Profile = kind.CutName(sel.Service), kind.CutName(sel.Profile) // as they are kept
 	if inherited != nil && (p.values.Has(prefix+"service") || p.values.Has(prefix+"profile")) &&
 		!p.values.Has(prefix+"type") &&
 		sel.Profile != inherited.Profile {
