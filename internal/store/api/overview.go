@@ -160,7 +160,7 @@ func scaleOf(in *answers.Series) float64 {
 // spending is what the profiles of a service add up to; of states, times the time for which they hold.
 type spending struct {
 	sum cost
-	// The first profile of each time, and the end of the last one.
+	// The start of the first profile of each time, and the end of the last one, which may be after the time.
 	firstBefore, first, end int64
 }
 
@@ -198,7 +198,7 @@ func (s *server) readTotals(r *request, wide model.Selection, from int64, series
 			used.hold(value, samples.Start, min(samples.End, wide.Until), from)
 			return nil
 		}
-		used.end = max(used.end, min(in.Until, wide.Until))
+		used.end = max(used.end, samples.End)
 		if samples.Time < from {
 			used.firstBefore, used.sum.before = min(used.firstBefore, samples.Time), used.sum.before+value
 		} else {

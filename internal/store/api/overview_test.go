@@ -138,6 +138,16 @@ func TestOverviewOfPartsOfTheTime(t *testing.T) {
 	assert.Zero(t, o.List[1].CPU.Before)
 }
 
+// A profile that reaches beyond the end of a past time counts as long as it lasts.
+func TestOverviewOfThePast(t *testing.T) {
+	get := overviewOf(t, minutes("shop", 2, constant(0.25), nil))
+	for _, seconds := range []int{30, 90, 119} {
+		until := noon.Add(time.Duration(seconds)*time.Second - 30*time.Minute).Unix()
+		o := get(fmt.Sprintf("?from=%d&until=%d", noon.Add(-30*time.Minute).Unix(), until))
+		assert.InDelta(t, 0.5, o.CPU.Now, 1e-3, "%d s", seconds)
+	}
+}
+
 // Counts of samples are processor time by their period, in any unit of time.
 func TestOverviewOfCounts(t *testing.T) {
 	for _, unit := range []string{"nanoseconds", "ns", "microseconds", "ms"} {
