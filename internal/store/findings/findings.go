@@ -29,6 +29,8 @@ type Finding struct {
 const (
 	maxNodes = 100_000
 	day      = int64(24 * time.Hour)
+	// startUp is how long a new version loads, compiles and fills its caches, which it does once.
+	startUp = int64(2 * time.Minute)
 )
 
 // search is one look at a service. sel has its service and a time with both ends.
@@ -114,12 +116,21 @@ func (s *search) growth() error {
 	base, since, before := sel, "today", "a day earlier"
 	link := s.link(in, "view", "diff")
 	if len(versions) > 1 {
-		last, previous := versions[len(versions)-1].Value, versions[len(versions)-2].Value
-		sel.Attributes = []model.Attribute{{Key: query.VersionKey, Value: last}}
-		base.Attributes = []model.Attribute{{Key: query.VersionKey, Value: previous}}
-		since, before = "in version "+last, "in "+previous
-		link.Set("attr."+query.VersionKey, last)
-		link.Set("base.attr."+query.VersionKey, previous)
+		last, previous := versions[len(versions)-1], versions[len(versions)-2]
+		sel.Attributes = []model.Attribute{{Key: query.VersionKey, Value: last.Value}}
+		base.Attributes = []model.Attribute{{Key: query.VersionKey, Value: previous.Value}}
+		since, before = "in version "+last.Value, "in "+previous.Value
+		link.Set("attr."+query.VersionKey, last.Value)
+		link.Set("base.attr."+query.VersionKey, previous.Value)
+		sel.From, base.From = max(sel.From, last.From+startUp), max(base.From, previous.From+startUp)
+		if max(sel.From, base.From) >= sel.Until {
+			return nil
+		}
+		link.Set("from", millis(sel.From))
+		if base.From != sel.From {
+			link.Set("base.from", millis(base.From))
+			link.Set("base.until", millis(base.Until))
+		}
 	} else {
 		if in.From > sel.From-day {
 			return nil // there was nothing yet

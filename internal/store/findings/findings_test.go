@@ -134,6 +134,32 @@ func TestGrowthSinceTheLastVersion(t *testing.T) {
 	}
 }
 
+// What a version does once, in its first minute, is no growth: the link compares what comes after, too.
+func TestStartUpIsNoGrowth(t *testing.T) {
+	for minutes, want := range map[int]bool{1: false, 4: true} {
+		b := profiletest.New()
+		for start, version := range map[int]string{-30: "1.0", -20: "1.1"} {
+			b.Resource("service.name", "shop", "service.version", version)
+			for m := range 10 {
+				seconds := map[string]float64{"main.work": 20}
+				if version == "1.1" && m < minutes {
+					seconds["main.load"] = 40
+				}
+				cpu(b, noon.Add(time.Duration(start+m)*time.Minute), seconds)
+			}
+		}
+		f, found := find(t, b.Build())["growth"]
+		assert.Equal(t, want, found, "%d minutes: %s", minutes, f.Text)
+		if !found {
+			continue
+		}
+		link, err := url.ParseQuery(f.Link)
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprint(noon.Add(-18*time.Minute).UnixMilli()), link.Get("from"))
+		assert.Equal(t, fmt.Sprint(noon.Add(-28*time.Minute).UnixMilli()), link.Get("base.from"))
+	}
+}
+
 // Versions are in the order of their first profile, of all that is kept, and those that have none in the selected time
 // do not matter, wherever blocks begin: here two run side by side, and at last the older one again.
 func TestGrowthWhileVersionsOverlap(t *testing.T) {
