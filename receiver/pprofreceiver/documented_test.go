@@ -72,6 +72,9 @@ func TestDocumentedTexts(t *testing.T) {
 				{body: "main;work 31 56\nmain;idle 2 5\n", says: "difffolded.pl", refused: true},
 				{body: "main;worker 3; 1200\nmain;worker 4; 7\n", says: "sample 1200\n        \"worker 3\""},
 			},
+			"`main_[j];write_[k] 3`, as async-profiler and stackcollapse-perf.pl annotate frames": {
+				{body: "main_[j];write_[k] 3\n", says: "sample 3\n        write {profile.frame.type=\"kernel\"}\n        main\n"},
+			},
 			"`#<Class:Cart>;add 3`": {{body: "#<Class:Cart>;add 3\n# comment;x 4\n",
 				says: "sample 3\n        add\n        \"#<Class:Cart>\""}},
 			"a comment `# mode: wall`, `cpu` or `memory`, as Austin writes it": {

@@ -94,7 +94,7 @@ type decoder struct {
 	// timed and untimed are the profiles of values with and without timestamps; nil until the first of them.
 	timed, untimed *compact.ProfileIndex
 
-	// frames has the location of each string that is a frame, or 0.
+	// frames has two locations of each string, as a function of the program and of the kernel, or 0.
 	frames []int32
 	// fractions has, by stack, the sum of the fractions of values without timestamps.
 	fractions map[compact.Identity]int64
@@ -257,22 +257,40 @@ func (d *decoder) stackOf(stack string) dictionary.StackIndex {
 			frame = addressed.ReplaceAllLiteralString(frame, "") // another one in each process
 		}
 		if frame != "" {
-			d.stack = append(d.stack, d.frame(d.Dict.Strings.Intern(d.CleanString(frame))))
+			d.stack = append(d.stack, d.frame(frame))
 		}
 	}
 	slices.Reverse(d.stack)
 	return d.Dict.Stacks.Intern(d.stack)
 }
 
+// annotations are what stackcollapse-perf.pl and async-profiler write behind a name: a function of the kernel, compiled
+// at run time, inlined, of a waker, interpreted or compiled by C1. Programs that draw flame graphs leave them out.
+var annotations = []string{"_[k]", "_[j]", "_[i]", "_[w]", "_[0]", "_[1]"}
+
 // frame interns the location of a frame.
-func (d *decoder) frame(name dictionary.StringIndex) int32 {
-	if int(name) >= len(d.frames) {
-		d.frames = append(d.frames, make([]int32, d.Dict.Strings.Len()-len(d.frames))...)
+func (d *decoder) frame(text string) int32 {
+	plain, end := text, max(len(text)-len("_[k]"), 0)
+	if end > 0 && slices.Contains(annotations, text[end:]) {
+		plain = text[:end]
 	}
-	if d.frames[name] == 0 {
-		d.frames[name] = d.Frame(dictionary.Function{Name: name}, 0, 0)
+	name := d.Dict.Strings.Intern(d.CleanString(plain))
+	if len(d.frames) <= 2*int(name)+1 {
+		d.frames = append(d.frames, make([]int32, 2*d.Dict.Strings.Len()-len(d.frames))...)
 	}
-	return d.frames[name]
+	known := &d.frames[2*name]
+	isKernel := text[len(plain):] == annotations[0]
+	if isKernel {
+		known = &d.frames[2*name+1]
+	}
+	switch f := (dictionary.Function{Name: name}); {
+	case *known != 0:
+	case isKernel:
+		*known = d.TypedFrame(f, 0, "kernel")
+	default:
+		*known = d.Frame(f, 0, 0)
+	}
+	return *known
 }
 
 // readAttributes appends the attributes of key=value,key=value to d.attributes and returns the link that trace_id and

@@ -47,6 +47,7 @@ func TestLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"main 3":                    "sample 3\n        main",
 		"main;work 3":               "sample 3\n        work\n        main",
+		"main_[j];write_[k] 3":      `kernel`,
 		"main;a b (JIT);c 3":        "a b (JIT)",
 		"main 3\nmain 4":            "sample 7",
 		"main -3":                   "sample -3",
