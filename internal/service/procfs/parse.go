@@ -65,7 +65,7 @@ func parseCgroup(cgroup []byte) (container, pod, unit string) {
 		if len(fields) < 3 {
 			continue
 		}
-		path := fields[2]
+		path := strings.TrimSuffix(fields[2], " (deleted)") // of a cgroup that is gone while the process still ends
 		if id, uid := containerOf(path); id != "" && container == "" {
 			container, pod = id, uid
 		}

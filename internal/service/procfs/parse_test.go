@@ -63,6 +63,7 @@ func TestParseCgroup(t *testing.T) {
 		{"ECS, a task", "0::/ecs/55091c13b8cf4801b9527f4601742204\n", "", "", ""},
 		{"Cloud Foundry", "0::/system.slice/garden.service/garden/6f265890-5165-7fab-6b52-18d1\n",
 			"6f265890-5165-7fab-6b52-18d1", "", ""},
+		{"a container that is gone", "0::/docker/" + id + " (deleted)\n", id, "", ""},
 		{"podman", "0::/machine.slice/libpod-" + id + ".scope/container\n", id, "", ""},
 		{"systemd in a container", "0::/docker/" + id + "/system.slice/cron.service\n", id, "", ""},
 		{"a container in a container", "0::/docker/" + id + "/kubepods/pod" + uid + "/" + id2 + "\n", id2, uid, ""},
