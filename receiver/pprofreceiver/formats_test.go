@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/pierrec/lz4/v4"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -164,6 +165,20 @@ func TestPprofWithoutATime(t *testing.T) {
 		for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
 			assert.EqualValues(t, i*1714979289*1e9, p.Time(), query)
 		}
+	}
+}
+
+// A time in another unit than pprof's nanoseconds is that time, and not one in 1970.
+func TestPprofWithATimeInAnotherUnit(t *testing.T) {
+	f := startFixture(t, serverOnly)
+	for i, at := range []int64{1714979289, 1714979289e3, 1714979289e6, 1714979289e9} {
+		p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "cpu", Unit: "nanoseconds"}}, TimeNanos: at,
+			DurationNanos: 1e9, Sample: []*profile.Sample{{Value: []int64{3}}}}
+		var body bytes.Buffer
+		require.NoError(t, p.Write(&body))
+		code, _, a := send(t, f.profilesURL(), body.Bytes())
+		require.Equal(t, http.StatusNoContent, code, "%v", a)
+		assert.EqualValues(t, int64(1714979289e9), firstProfile(f.Await(i+1)[i]).Time(), at)
 	}
 }
 

@@ -399,8 +399,8 @@ func (p *Payload) window() pprofdecode.Window {
 	return pprofdecode.Window{Time: uint64(p.From.UnixNano()), Duration: uint64(p.Until.Sub(p.From))}
 }
 
-// setTime sets the time and duration of a profile whose samples have no times of their own. A time in 1970 counts as
-// none.
+// setTime sets the time and duration of a profile whose samples have no times of their own. A time in milliseconds or
+// another unit would be one in 1970 as nanoseconds. Any other time in 1970 counts as none.
 func (p *Payload) setTime(profile pprofile.Profile) {
 	const year1971 = 365 * 24 * time.Hour
 	if isTimed := profile.Samples().Len() > 0 && profile.Samples().At(0).TimestampsUnixNano().Len() > 0; isTimed {
@@ -412,6 +412,9 @@ func (p *Payload) setTime(profile pprofile.Profile) {
 	}
 	if profile.DurationNano() == 0 && (p.IsDifference || p.Temporality == kind.StatedDelta) {
 		profile.SetDurationNano(1) // without one it could be taken for a total
+	}
+	if nanos := events.UnixNanos(int64(profile.Time())); nanos != 0 {
+		profile.SetTime(pcommon.Timestamp(nanos))
 	}
 	switch {
 	case profile.Time() >= pcommon.Timestamp(year1971):
