@@ -121,8 +121,12 @@ func (s *Server) handleIngest(w http.ResponseWriter, r *pushRequest) error {
 		return err
 	}
 	if !s.acceptsFormat(in.Format) {
-		return ingest.Reject(ingest.BadRequest,
-			fmt.Errorf("%w: format=%q; use one of %s", errFormat, in.Format, strings.Join(s.cfg.Pyroscope.Formats, ", ")))
+		how := ""
+		if in.Format == "trie" || in.Format == "tree" {
+			how = "only agents from before Pyroscope 1.0 send it, so update the client, or "
+		}
+		return ingest.Reject(ingest.BadRequest, fmt.Errorf("%w: format=%q; %suse one of %s", errFormat, in.Format, how,
+			strings.Join(s.cfg.Pyroscope.Formats, ", ")))
 	}
 	p, err := s.ingestPayload(r, &in, &form)
 	if err == nil {
