@@ -78,7 +78,7 @@ func (r *processes) examine(p *process, t *target.Target) error {
 	}
 	if r.cfg.Go.Enabled {
 		p.runtime = runtimeGo
-		program, err := r.newGoSource(t, file, resourceOf(t, &found))
+		program, err := r.newGoSource(t, mappings, file, resourceOf(t, &found))
 		switch {
 		case program == nil:
 		case r.admit():

@@ -39,37 +39,50 @@ type binary struct {
 	generation int
 }
 
-// binaries are the Go programs that are in use.
+// binaries are the Go programs and libraries that are in use.
 type binaries struct {
 	mu     sync.Mutex
 	byFile map[target.File]*binary
+	// others are files without Go, maxOthers at most: most processes share their libraries.
+	others map[target.File]bool
 }
 
-func newBinaries() *binaries { return &binaries{byFile: map[target.File]*binary{}} }
+const maxOthers = 10_000
+
+func newBinaries() *binaries {
+	return &binaries{byFile: map[target.File]*binary{}, others: map[target.File]bool{}}
+}
 
 // goLimits bound the reading of a program's file: its tables are read where they are, and one call reads at most 64
 // MiB of them.
 var goLimits = symbols.Limits{TableBytes: 16 << 20, Work: 256 << 20}
 
-// get returns the program of a process, or nil if it is not Go's. The caller must release it.
-func (b *binaries) get(t *target.Target, file target.File) (*binary, error) {
+// get returns the program or library of an open file, or nil if it is not Go's. The caller must release it. The file is
+// kept or closed.
+func (b *binaries) get(open *os.File, file target.File) (*binary, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if known := b.byFile[file]; known != nil {
-		known.users++
+	known := b.byFile[file]
+	if known != nil || b.others[file] {
+		_ = open.Close()
+		if known != nil {
+			known.users++
+		}
 		return known, nil
 	}
-	exe, err := t.OpenFile("exe")
-	if err != nil {
-		return nil, err
+	opened, err := newBinary(open)
+	if opened != nil && err == nil {
+		b.byFile[file] = opened
+		return opened, nil
 	}
-	opened, err := newBinary(exe)
-	if opened == nil || err != nil {
-		_ = exe.Close()
-		return nil, err
+	_ = open.Close()
+	if err == nil {
+		if len(b.others) == maxOthers {
+			clear(b.others)
+		}
+		b.others[file] = true
 	}
-	b.byFile[file] = opened
-	return opened, nil
+	return nil, err
 }
 
 func newBinary(exe *os.File) (*binary, error) {
@@ -99,12 +112,14 @@ func (b *binaries) release(file target.File) {
 	}
 }
 
-// goSource reads the profiles of a Go program.
+// goSource reads the profiles of a Go program, or of a Go library in a program of another language.
 type goSource struct {
 	r        *processes
 	binary   *binary
 	file     target.File
 	resource pcommon.Map
+	// library is where a library begins, or 0.
+	library uint64
 	// baselines are by the kind of profile.
 	baselines map[goheap.Kind]*decode.Baseline
 	reader    goheap.Reader
@@ -112,16 +127,50 @@ type goSource struct {
 	generation int
 }
 
-// newGoSource returns nil if the process is not a Go program.
-func (r *processes) newGoSource(t *target.Target, file target.File, resource pcommon.Map) (*goSource, error) {
-	program, err := r.binaries.get(t, file)
+// newGoSource returns nil if the process has no Go. Of several Go runtimes, it is that of the program, or else of the
+// first library.
+func (r *processes) newGoSource(t *target.Target, mappings []target.Mapping, file target.File,
+	resource pcommon.Map) (*goSource, error) {
+	exe, err := t.OpenFile("exe")
+	if err != nil {
+		return nil, err
+	}
+	program, err := r.binaries.get(exe, file)
+	first := target.Mapping{}
+	for i := 0; i < len(mappings) && program == nil && err == nil; i++ {
+		if m := &mappings[i]; m.IsExecutable {
+			var library *os.File
+			if library, file, err = t.OpenMapped(m); err != nil {
+				err = nil // it was deleted, or is not a file
+				continue
+			}
+			if program, err = r.binaries.get(library, file); err != nil {
+				err = fmt.Errorf("%s: %w", m.Name(), err)
+			}
+			first = mappings[slices.IndexFunc(mappings, func(other target.Mapping) bool { return other.Path == m.Path })]
+		}
+	}
 	if program == nil || err != nil {
 		return nil, err
 	}
 	return &goSource{
-		r: r, binary: program, file: file, resource: resource, baselines: map[goheap.Kind]*decode.Baseline{},
-		reader: goheap.Reader{Program: program.program, MaxBuckets: r.cfg.Go.MaxBuckets, Keep: r.keep},
+		r: r, binary: program, file: file, resource: resource, library: first.Start,
+		baselines: map[goheap.Kind]*decode.Baseline{},
+		reader:    goheap.Reader{Program: program.program, MaxBuckets: r.cfg.Go.MaxBuckets, Keep: r.keep},
 	}, nil
+}
+
+// first returns the first mapping of what the source reads.
+func (s *goSource) first(t *target.Target, mappings []target.Mapping) (target.Mapping, bool) {
+	if s.library == 0 {
+		return t.Program(mappings)
+	}
+	for _, m := range mappings {
+		if m.Start == s.library {
+			return m, true
+		}
+	}
+	return target.Mapping{}, false
 }
 
 // maxKeptBytes bounds the buckets that are kept of all processes: those of some 200,000 stacks. What is not kept is
@@ -152,7 +201,7 @@ func (s *goSource) collect(ctx context.Context, t *target.Target) error {
 	if err != nil {
 		return err
 	}
-	first, ok := t.Program(mappings)
+	first, ok := s.first(t, mappings)
 	if !ok {
 		return fmt.Errorf("the program is not mapped: %w", goheap.ErrUnreadable)
 	}

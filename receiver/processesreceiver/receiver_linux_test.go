@@ -84,6 +84,25 @@ func TestGoProgram(t *testing.T) {
 	}
 }
 
+// TestGoLibrary profiles Go in a program of another language, which has it in its file or loads it.
+func TestGoLibrary(t *testing.T) {
+	if os.Getenv("E2E_PROCESSES") == "" {
+		t.Skip("`make e2e-processes` runs it")
+	}
+	for _, mode := range []string{"c-shared", "c-archive"} {
+		t.Run(mode, func(t *testing.T) {
+			program := programtest.Start(t, programtest.BuildLibrary(t, mode), "collect")
+			sink := &consumertest.ProfilesSink{}
+			start(t, sink, func(c *Config) {
+				c.Interval = time.Second
+				c.Include = []Match{{Name: "^host$", CommandLine: regexp.QuoteMeta(program.Dir)}}
+			})
+			require.Eventually(t, func() bool { return len(sink.AllProfiles()) > 0 }, 20*time.Second, 10*time.Millisecond)
+			assert.Equal(t, sumOwn(program.Profile(t, "heap"), "inuse_space"), sumOf(sink.AllProfiles()[:1], "inuse_space"))
+		})
+	}
+}
+
 // TestContainer profiles a program that has a user, a root, and a number of its own, as in a container.
 func TestContainer(t *testing.T) {
 	namespaces := []string{"unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"}

@@ -7,6 +7,7 @@ package programtest
 
 import (
 	"bufio"
+	"bytes"
 	_ "embed"
 	"io"
 	"os"
@@ -37,6 +38,21 @@ func BuildSource(t testing.TB, source []byte, env []string, flags ...string) str
 	out, err := compile.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return filepath.Join(dir, "program")
+}
+
+// BuildLibrary builds the program as a library, and a program in C that runs it, whose path it returns.
+func BuildLibrary(t testing.TB, mode string) string {
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip("no C compiler")
+	}
+	exported := bytes.Replace(source, []byte("package main\n"), []byte("package main\n\nimport \"C\"\n"), 1)
+	exported = append(exported, "\n//export Run\nfunc Run() { main() }\n"...)
+	library := BuildSource(t, exported, []string{"CGO_ENABLED=1"}, "-buildmode="+mode)
+	host := filepath.Join(filepath.Dir(library), "host")
+	require.NoError(t, os.WriteFile(host+".c", []byte("void Run(); int main() { Run(); }"), 0o600))
+	out, err := exec.Command("cc", "-o", host, host+".c", library, "-lpthread").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return host
 }
 
 // Program is the program as it runs.

@@ -212,7 +212,32 @@ func (t *Target) File() (File, error) {
 	if err := unix.Fstatat(int(t.dir.Fd()), "exe", &stat, 0); err != nil {
 		return File{}, procfs.OrGone(&os.PathError{Op: "stat", Path: filepath.Join(t.dir.Name(), "exe"), Err: err})
 	}
-	return File{Device: stat.Dev, Inode: stat.Ino, Size: stat.Size, Seconds: stat.Mtim.Sec, Nanos: stat.Mtim.Nsec}, nil
+	return fileOf(&stat), nil
+}
+
+func fileOf(stat *unix.Stat_t) File {
+	return File{Device: stat.Dev, Inode: stat.Ino, Size: stat.Size, Seconds: stat.Mtim.Sec, Nanos: stat.Mtim.Nsec}
+}
+
+// OpenMapped opens the file of a mapping in the file system of the process, which links do not leave.
+func (t *Target) OpenMapped(m *Mapping) (*os.File, File, error) {
+	root, err := t.OpenPath("root")
+	if err != nil {
+		return nil, File{}, err
+	}
+	defer func() { _ = root.Close() }()
+	fd, err := unix.Openat2(int(root.Fd()), m.Path, &unix.OpenHow{
+		Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK, Resolve: unix.RESOLVE_IN_ROOT,
+	})
+	if err != nil {
+		return nil, File{}, &os.PathError{Op: "open", Path: m.Path, Err: err}
+	}
+	file, stat := os.NewFile(uintptr(fd), m.Path), unix.Stat_t{}
+	if err := unix.Fstat(fd, &stat); err != nil {
+		_ = file.Close()
+		return nil, File{}, err
+	}
+	return file, fileOf(&stat), nil
 }
 
 // Fd returns the descriptor of the directory, which stands for the process.
