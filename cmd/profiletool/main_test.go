@@ -358,12 +358,12 @@ func TestConvertStreamsStacks(t *testing.T) {
 	for _, format := range []string{outCollapsed, outSpeedscope} {
 		for _, args := range [][]string{{path}, {"--out", folder, path}} {
 			var out counter
-			cmd := newCommand(&terminal{in: strings.NewReader(""), out: &out, log: io.Discard})
-			cmd.SetArgs(append([]string{"convert", "-o", format}, args...))
-			cost := profiletest.MeasureCost(t, func() { err = cmd.ExecuteContext(t.Context()) })
-			t.Log(format, cost)
-			require.NoError(t, err)
-			assert.Less(t, cost.PeakHeapBytes, int64(24<<20))
+			profiletest.RequireCost(t, profiletest.Bound{HeapBytes: 24 << 20}, func() {
+				out = 0
+				cmd := newCommand(&terminal{in: strings.NewReader(""), out: &out, log: io.Discard})
+				cmd.SetArgs(append([]string{"convert", "-o", format}, args...))
+				require.NoError(t, cmd.ExecuteContext(t.Context()))
+			})
 			size := int64(out)
 			if size == 0 {
 				info, err := os.Stat(filepath.Join(folder, "a"+extensions[format]))

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/hot"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // disk is a storage extension in memory, which is its only host's only extension.
@@ -151,7 +151,7 @@ func TestStorageMustExist(t *testing.T) {
 func TestHistoryHoldsItsNames(t *testing.T) {
 	f := start(t, "{max_bytes: 4194304, top_functions: [{profile: process_cpu/cpu, count: 100, window: 1m, compare: {to: 24h}}]}")
 	rnd := rand.New(rand.NewPCG(1, 2))
-	before := heapBytes()
+	before := profiletest.HeapBytes()
 	for range 80 {
 		samples := map[string]int{}
 		for range 300 {
@@ -160,20 +160,13 @@ func TestHistoryHoldsItsNames(t *testing.T) {
 		f.consume(t, profileOf("1", samples))
 		f.collect(t)
 	}
-	grown := heapBytes() - before
+	grown := profiletest.HeapBytes() - before
 	t.Logf("%d bytes counted, %d on the heap", f.functions.Bytes(), grown)
 	assert.LessOrEqual(t, f.functions.Bytes(), f.config.MaxBytes/2)
-	assert.Less(t, grown, 2*int64(f.functions.Bytes()))
+	assert.Less(t, grown, 2*f.functions.Bytes())
 	f.clock.at = f.clock.at.Add(60 * time.Hour)
 	f.collect(t)
 	assert.Zero(t, f.functions.Bytes())
-}
-
-func heapBytes() int64 {
-	var stats runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }
 
 // FuzzRestore reads arbitrary records: the bounds hold.

@@ -44,14 +44,16 @@ func requireBounded(t *testing.T, wire []byte) {
 		t.Skip("not a message")
 	}
 	pd.MarkReadOnly()
-	f := start(t, everything)
-	cost := profiletest.MeasureCost(t, func() {
-		for range 2 {
-			require.NoError(t, f.ConsumeProfiles(t.Context(), pd))
+	var f *fixture
+	profiletest.RequireCostOfEach(t, profiletest.BoundOf(2*len(wire), 32<<20, 64), func() func() {
+		f = start(t, everything)
+		return func() {
+			for range 2 {
+				require.NoError(t, f.ConsumeProfiles(t.Context(), pd))
+			}
+			f.flush(t.Context())
 		}
-		f.flush(t.Context())
 	})
-	profiletest.RequireBounded(t, cost, 2*len(wire), 32<<20, 64)
 	require.LessOrEqual(t, f.table.Len(), 1000)
 	require.LessOrEqual(t, f.table.Bytes()+f.functions.Bytes(), f.config.MaxBytes)
 }

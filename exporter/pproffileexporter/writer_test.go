@@ -290,11 +290,11 @@ func TestFilesCostIsBounded(t *testing.T) {
 			}).Build(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := startExporter(t, t.TempDir(), nil)
 			n := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
-			cost := profiletest.MeasureCost(t, func() { assert.NoError(t, f.files.writeAll(t.Context(), pd, time.Now())) })
-			t.Logf("%d bytes: %v", n, cost)
-			profiletest.RequireBounded(t, cost, min(n, size), 32<<20, 200)
+			profiletest.RequireCostOfEach(t, profiletest.BoundOf(min(n, size), 32<<20, 200), func() func() {
+				f := startExporter(t, t.TempDir(), nil)
+				return func() { assert.NoError(t, f.files.writeAll(t.Context(), pd, time.Now())) }
+			})
 		})
 	}
 }

@@ -122,12 +122,15 @@ func TestAnswerIsBounded(t *testing.T) {
 	for _, body := range worstAnswers(t) {
 		for _, code := range []int{200, 400, 413, 429, 500, 503} {
 			for _, contentType := range []string{httpserver.ContentProtobuf, "application/json"} {
-				cost := profiletest.MeasureCost(t, func() { answerHTTP(t, code, contentType, "99999999999999999999", body) })
-				profiletest.RequireBounded(t, cost, 3*min(len(body), httpclient.MaxAnswerBytes), answerConstantBytes, answerPerByte)
+				bound := profiletest.BoundOf(3*min(len(body), httpclient.MaxAnswerBytes), answerConstantBytes, answerPerByte)
+				profiletest.RequireCost(t, bound, func() {
+					answerHTTP(t, code, contentType, "99999999999999999999", body)
+				})
 			}
 		}
-		cost := profiletest.MeasureCost(t, func() { answerGRPC(t, body) })
-		profiletest.RequireBounded(t, cost, len(body), answerConstantBytes, answerPerByte)
+		profiletest.RequireCost(t, profiletest.BoundOf(len(body), answerConstantBytes, answerPerByte), func() {
+			answerGRPC(t, body)
+		})
 	}
 }
 
@@ -141,10 +144,9 @@ func FuzzAnswer(f *testing.F) {
 		if isProtobuf {
 			contentType = httpserver.ContentProtobuf
 		}
-		cost := profiletest.MeasureCost(t, func() {
+		profiletest.RequireCost(t, profiletest.BoundOf(4*len(body), answerConstantBytes, answerPerByte), func() {
 			answerHTTP(t, 200+int(code)%400, contentType, retryAfter, body)
 			answerGRPC(t, body)
 		})
-		profiletest.RequireBounded(t, cost, 4*len(body), answerConstantBytes, answerPerByte)
 	})
 }

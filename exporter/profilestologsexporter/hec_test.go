@@ -291,13 +291,16 @@ func TestHECIsBounded(t *testing.T) {
 		sent += int(n)
 	}))
 	defer server.Close()
-	e := runExporter(t,
-		map[string]any{"hec": map[string]any{"endpoint": server.URL, "token": "secret", "compression": "none"}})
-	cost := profiletest.MeasureCost(t, func() { assert.NoError(t, e.ConsumeProfiles(t.Context(), pd)) })
-	t.Logf("%d bytes, %d sent: %v", size, sent, cost)
-	assert.Equal(t, int64(2000), e.metric(t, "samples")+e.metric(t, "dropped_samples"))
-	assert.Less(t, sent, 16<<20+257*size, "16 MiB and 256 times the size")
-	profiletest.RequireBounded(t, profiletest.Cost{PeakHeapBytes: cost.PeakHeapBytes}, size, 96<<20, 64)
+	profiletest.RequireCostOfEach(t, profiletest.Bound{HeapBytes: 96<<20 + 64*size}, func() func() {
+		sent = 0
+		e := runExporter(t,
+			map[string]any{"hec": map[string]any{"endpoint": server.URL, "token": "secret", "compression": "none"}})
+		return func() {
+			assert.NoError(t, e.ConsumeProfiles(t.Context(), pd))
+			assert.Equal(t, int64(2000), e.metric(t, "samples")+e.metric(t, "dropped_samples"))
+			assert.Less(t, sent, 16<<20+257*size, "16 MiB and 256 times the size")
+		}
+	})
 }
 
 func TestHECEndpoint(t *testing.T) {

@@ -270,34 +270,31 @@ func TestPartsAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			size := sizeOf(pd)
 			for _, limit := range []int{minRequestBytes, size * 3 / 4} {
-				parts, bytes, observations := 0, 0, 0
-				cost := profiletest.MeasureCost(t, func() {
+				var bytes, observations int
+				profiletest.RequireCost(t, profiletest.BoundOf(size, partsConstantBytes, partsFactor), func() {
+					bytes, observations = 0, 0
 					source := splitProfiles(pd, limit)
 					for part, ok := source.next(); ok; part, ok = source.next() {
-						parts++
 						bytes += part.bytes()
 						for _, sample := range profiletest.ProfileAt(part.profiles, 0).Samples().All() {
 							observations += sample.TimestampsUnixNano().Len()
 						}
 					}
 				})
-				t.Logf("%d bytes, limit %d: %d parts of %d bytes: %v", size, limit, parts, bytes, cost)
 				want := 0
 				for _, sample := range profiletest.ProfileAt(pd, 0).Samples().All() {
 					want += sample.TimestampsUnixNano().Len()
 				}
 				assert.Equal(t, want, observations)
 				assert.LessOrEqual(t, bytes, 8*size)
-				profiletest.RequireBounded(t, cost, size, partsConstantBytes, partsFactor)
 
 				var rest pprofile.Profiles
-				cost = profiletest.MeasureCost(t, func() {
+				profiletest.RequireCost(t, profiletest.BoundOf(size, partsConstantBytes, partsFactor), func() {
 					source := splitProfiles(pd, limit)
 					first, _ := source.next()
 					rest = source.rest(first)
 				})
 				assert.Positive(t, rest.SampleCount())
-				profiletest.RequireBounded(t, cost, size, partsConstantBytes, partsFactor)
 			}
 		})
 	}

@@ -389,12 +389,12 @@ func TestQueryTimeoutIsNotCutShort(t *testing.T) {
 		reservations[i] = budget.Queries().Begin()
 		require.NoError(t, reservations[i].ReserveBody(t.Context(), budget.Queries().MaxBodyBytes()/12))
 	}
+	start := time.Now()
 	time.AfterFunc(time.Second, func() {
 		for _, c := range reservations {
 			c.Release()
 		}
 	})
-	start := time.Now()
 	response, body := f.get("/api/flamegraph?service=shop&profile=process_cpu")
 	assert.Equal(t, http.StatusOK, response.StatusCode, body)
 	assert.Greater(t, time.Since(start), 500*time.Millisecond)

@@ -231,9 +231,8 @@ func TestOldSeriesTakeNoMemory(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.NoError(t, os.RemoveAll(s.disk.path(logFolder))) // it still has the last head
 	s = New(cfg)
-	cost := profiletest.MeasureCost(t, func() { require.NoError(t, s.Open()) })
-	t.Log("open:", cost)
-	assert.Less(t, cost.AllocatedBytes, int64(hours*pods*100), "bytes for each series")
+	perSeries := profiletest.Bound{AllocatedBytes: hours * pods * 100}
+	profiletest.RequireCost(t, perSeries, func() { require.NoError(t, s.Open()) })
 	check()
 	require.NoError(t, s.Close())
 }
@@ -352,15 +351,9 @@ func TestScratchOfALargeMessage(t *testing.T) {
 				10e9).
 				Sample(sample).Build()
 			assert.GreaterOrEqual(t, head.MessageBytes(pd), 8*observations)
-			heap := func() int64 {
-				var m runtime.MemStats
-				runtime.GC()
-				runtime.ReadMemStats(&m)
-				return int64(m.HeapAlloc)
-			}
-			before := heap()
+			before := profiletest.HeapBytes()
 			require.Equal(t, observations, s.Add(pd, noon).Samples)
-			assert.Less(t, heap()-before, int64(s.Stats().Bytes)+8*observations)
+			assert.Less(t, profiletest.HeapBytes()-before, s.Stats().Bytes+8*observations)
 			runtime.KeepAlive(pd)
 		})
 	}

@@ -368,16 +368,14 @@ func TestCostFollowsFromTheBytes(t *testing.T) {
 			size := len(wire)
 			cfg := testConfig()
 			cfg.MaxSeries = 0 // the default
-			s := New(cfg)
-			var added Added
-			cost := profiletest.MeasureCost(t, func() { added = s.Add(pd, noon) })
-			t.Logf("%d bytes: Add: %v", size, cost)
-			profiletest.RequireBounded(t, cost, size, addConstant, addFactor)
-			require.NotZero(t, added.Profiles)
-			cost = profiletest.MeasureCost(t, func() { queryEverything(s) })
-			t.Logf("%d bytes: queries: %v", size, cost)
-			cost.CPU /= 2 // there are at least eight queries
-			profiletest.RequireBounded(t, cost, size, queryConstant, queryFactor)
+			var s *Store
+			profiletest.RequireCostOfEach(t, profiletest.BoundOf(size, addConstant, addFactor), func() func() {
+				s = New(cfg)
+				return func() { require.NotZero(t, s.Add(pd, noon).Profiles) }
+			})
+			bound := profiletest.BoundOf(size, queryConstant, queryFactor)
+			bound.CPU *= 2 // there are at least eight queries
+			profiletest.RequireCost(t, bound, func() { queryEverything(s) })
 		})
 	}
 }
@@ -386,10 +384,10 @@ func TestCostFollowsFromTheBytes(t *testing.T) {
 func TestBytesAreWhatTheStoreHolds(t *testing.T) {
 	profiletest.SkipLarge(t)
 	_, messages := hour(t, 40, 500)
-	var s *Store
-	cost := profiletest.MeasureCost(t, func() { s, _ = filled(t, messages) })
-	t.Logf("%d bytes; %v", s.Stats().Bytes, cost)
-	assert.Greater(t, float64(s.Stats().Bytes), 0.6*float64(cost.PeakHeapBytes-(1<<20)))
+	s, _ := filled(t, messages)
+	bound := profiletest.Bound{HeapBytes: 1<<20 + int(s.Stats().Bytes)*10/6}
+	s = nil
+	profiletest.RequireCost(t, bound, func() { s, _ = filled(t, messages) })
 }
 
 // If a hundred times the bound arrives, the newest profiles stay.
@@ -507,7 +505,7 @@ func TestTimelineOfLongIntervals(t *testing.T) {
 	}
 	s := New(testConfig())
 	require.Equal(t, profiles, s.Add(pd, noon).Profiles)
-	cost := profiletest.MeasureCost(t, func() {
+	profiletest.RequireCost(t, profiletest.BoundOf(8*(profiles+mostPoints), 4<<20, 16), func() {
 		tl, err := s.Timeline(context.Background(), model.Selection{Service: "shop", Profile: "process_cpu", From: 1},
 			mostPoints, noon)
 		require.NoError(t, err)
@@ -518,8 +516,6 @@ func TestTimelineOfLongIntervals(t *testing.T) {
 		}
 		require.InEpsilon(t, profiles*10_000, total, 1e-6)
 	})
-	t.Logf("%d profiles, %d points: %v", profiles, mostPoints, cost)
-	profiletest.RequireBounded(t, cost, 8*(profiles+mostPoints), 4<<20, 16)
 }
 
 // A store in which hardly any two samples share a function makes the most costly queries: their memory follows from its
@@ -532,7 +528,7 @@ func TestQueriesOfAFullStoreAreBounded(t *testing.T) {
 	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
 	grouped := sel
 	grouped.GroupBy = "key"
-	for name, query := range map[string]func() error{
+	for _, query := range map[string]func() error{
 		"flame graph": func() error { _, err := s.FlameGraph(ctx, sel, 500_000); return err },
 		"groups":      func() error { _, err := s.FlameGraph(ctx, grouped, 500_000); return err },
 		"diff":        func() error { _, err := s.Diff(ctx, sel, sel, 500_000); return err },
@@ -545,9 +541,7 @@ func TestQueriesOfAFullStoreAreBounded(t *testing.T) {
 			return err
 		},
 	} {
-		cost := profiletest.MeasureCost(t, func() { require.NoError(t, query()) })
-		t.Logf("%s of %d bytes: %v", name, s.Stats().Bytes, cost)
-		profiletest.RequireBounded(t, cost, maxBytes, 64<<20, 6)
+		profiletest.RequireCost(t, profiletest.BoundOf(maxBytes, 64<<20, 6), func() { require.NoError(t, query()) })
 	}
 }
 
@@ -571,14 +565,14 @@ func FuzzAdd(f *testing.F) {
 		}
 		cfg := testConfig()
 		cfg.MaxBytes = 1 << 20
-		s := New(cfg)
-		cost := profiletest.MeasureCost(t, func() {
+		var s *Store
+		profiletest.RequireCost(t, profiletest.BoundOf(len(wire), queryConstant, 3*queryFactor), func() {
+			s = New(cfg)
 			for range 3 {
 				s.Add(pd, noon)
 			}
 			queryEverything(s)
 		})
-		profiletest.RequireBounded(t, cost, len(wire), queryConstant, 3*queryFactor)
 		if stats := s.Stats(); stats.Bytes > cfg.MaxBytes || stats.Series > cfg.MaxSeries {
 			t.Fatalf("beyond the bounds: %+v", stats)
 		}

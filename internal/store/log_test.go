@@ -80,10 +80,11 @@ func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
 			s.adding.Lock()
 			require.NoError(t, s.disk.log.WL.Close())
 			s.adding.Unlock()
-			time.Sleep(3500 * time.Millisecond)
-			s.adding.Lock()
-			assert.NotNil(t, s.disk.failed, "three seconds on, the log was not synced")
-			s.adding.Unlock()
+			assert.Eventually(t, func() bool {
+				s.adding.Lock()
+				defer s.adding.Unlock()
+				return s.disk.failed != nil
+			}, 20*time.Second, 10*time.Millisecond, "the log was not synced")
 			if compacting {
 				s.disk.writing.Unlock()
 			}

@@ -81,7 +81,7 @@ func TestQueriesReserveTheirMemory(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					var result any
 					// A small heap, of which most is garbage, is collected at times only.
-					profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) {
+					profiletest.RequireReserved(t, profiletest.Bound{}, 8<<20, func(reserve func(int) error) {
 						result, _ = query(t.Context(), &size.Meter{Context: t.Context(), Reserve: reserve})
 					})
 					_ = result

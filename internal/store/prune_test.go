@@ -117,7 +117,7 @@ func TestPruningReservesItsMemory(t *testing.T) {
 	s := fullStore(t, 64<<20)
 	first := s.profiles("")[0]
 	var g *answers.Graph
-	profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) {
+	profiletest.RequireReserved(t, profiletest.Bound{}, 8<<20, func(reserve func(int) error) {
 		meter := bounded(32 << 20)
 		limited := meter.Reserve
 		meter.Reserve = func(n int) error {

@@ -101,8 +101,7 @@ func TestDemangleIsBounded(t *testing.T) {
 		"_ZN1fspLIJ" + strings.Repeat("i", 50) + "EEEv" + strings.Repeat("Dp1AI", 50) + "T_" + strings.Repeat("T_E", 50),
 	} {
 		for _, style := range []DemangleStyle{DemangleFull, DemangleTemplates, DemangleSimple} {
-			cost := profiletest.MeasureCost(t, func() { Demangle(name, style) })
-			profiletest.RequireBounded(t, cost, len(name), 16<<20, 64)
+			profiletest.RequireCost(t, profiletest.BoundOf(len(name), 16<<20, 64), func() { Demangle(name, style) })
 		}
 	}
 	assert.Equal(t, "f", Demangle("_Z1f"+packs(50, 50), DemangleFull), "without templates and parameters")

@@ -71,8 +71,9 @@ func resolveAll(data []byte, limits Limits) (kept int) {
 func requireBounded(t testing.TB, data []byte) {
 	t.Helper()
 	var kept int
-	cost := profiletest.MeasureCost(t, func() { kept = resolveAll(data, testLimits) })
-	profiletest.RequireBounded(t, cost, len(data), 3*int(testLimits.TableBytes), 16)
+	profiletest.RequireCost(t, profiletest.BoundOf(len(data), 3*int(testLimits.TableBytes), 16), func() {
+		kept = resolveAll(data, testLimits)
+	})
 	assert.LessOrEqual(t, kept, 32<<20)
 }
 
@@ -86,8 +87,8 @@ func TestHostileFilesAreBounded(t *testing.T) {
 			link: 0}),
 		"names of sections that are claimed": claimedNames(),
 		"a section that says it is large":    compressed(1<<40, nil),
-		"a bomb of zlib":                     compressed(128<<20, zeros(t, 128<<20)),
-		"a bomb of xz":                       buildELF(debugSection(".gnu_debugdata", xzZeros(t, 32<<20))),
+		"a bomb of zlib":                     compressed(128<<20, deflated(t, make([]byte, 128<<20))),
+		"a bomb of xz":                       buildELF(debugSection(".gnu_debugdata", xzPacked(t, make([]byte, 32<<20)))),
 		"a dictionary of xz":                 buildELF(debugSection(".gnu_debugdata", largeDictionary())),
 		"directories of a line table":        lineTable5(),
 		"overlapping abbreviations":          overlappingAbbrevs(),
@@ -144,13 +145,12 @@ func TestSparseFileIsBounded(t *testing.T) {
 			binary.LittleEndian.PutUint64(file.front[at+32:], size/2)
 		}
 		var resolved []Resolved
-		cost := profiletest.MeasureCost(t, func() {
+		profiletest.RequireCost(t, profiletest.BoundOf(len(file.front), 3*int(testLimits.TableBytes), 16), func() {
 			m, err := Open(file, size, testLimits)
 			require.NoError(t, err)
 			resolved, _ = m.Resolve(testAddresses(), true)
 		})
 		assert.NotEmpty(t, resolved)
-		profiletest.RequireBounded(t, cost, len(file.front), 3*int(testLimits.TableBytes), 16)
 	}
 }
 
@@ -163,11 +163,10 @@ func TestHeadersOfASparseFileAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := zeroReader{buildELF()}
 			change(file.front)
-			cost := profiletest.MeasureCost(t, func() {
+			profiletest.RequireCost(t, profiletest.BoundOf(len(file.front), 4<<20, 16), func() {
 				_, err := Open(file, 1<<40, testLimits)
 				require.ErrorIs(t, err, ErrMalformed)
 			})
-			profiletest.RequireBounded(t, cost, len(file.front), 4<<20, 16)
 		})
 	}
 }
@@ -229,12 +228,7 @@ func manyDeclarations(tb testing.TB) []byte {
 }
 
 func withAbbrevs(tb testing.TB, plain []byte) []byte {
-	var packed bytes.Buffer
-	w := zlib.NewWriter(&packed)
-	_, err := w.Write(plain)
-	require.NoError(tb, err)
-	require.NoError(tb, w.Close())
-	data := append(le(uint32(elf.COMPRESS_ZLIB), uint32(0), uint64(len(plain)), uint64(1)), packed.Bytes()...)
+	data := append(le(uint32(elf.COMPRESS_ZLIB), uint32(0), uint64(len(plain)), uint64(1)), deflated(tb, plain)...)
 	return buildELF(
 		debugSection(".debug_info", unit4(0, le(1, uint64(textAddr), uint64(1<<20), uint32(0)))),
 		elfSection{name: ".debug_abbrev", kind: elf.SHT_PROGBITS, flags: elf.SHF_COMPRESSED, data: data},
@@ -338,16 +332,14 @@ func compressed(size uint64, packed []byte) []byte {
 		debugSection(".debug_abbrev", testAbbrevs))
 }
 
-func zeros(tb testing.TB, n int) []byte {
+func deflated(tb testing.TB, plain []byte) []byte {
 	var b bytes.Buffer
 	w := zlib.NewWriter(&b)
-	_, err := w.Write(make([]byte, n))
+	_, err := w.Write(plain)
 	require.NoError(tb, err)
 	require.NoError(tb, w.Close())
 	return b.Bytes()
 }
-
-func xzZeros(tb testing.TB, n int) []byte { return xzPacked(tb, make([]byte, n)) }
 
 func xzPacked(tb testing.TB, plain []byte) []byte {
 	var b bytes.Buffer

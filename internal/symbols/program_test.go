@@ -61,8 +61,6 @@ func TestMemoryOfALargeProgram(t *testing.T) {
 	name, tableBytes := largeProgram(t)
 	addr := functionAddresses(t, name, 1)[0]
 	var m *Image
-	cost := profiletest.MeasureCost(t, func() { m = firstLookup(t, name, addr) })
-	t.Logf("%s: tables of %d bytes, %s, %d bytes kept", name, tableBytes, cost, m.KeptBytes())
-	profiletest.RequireBounded(t, cost, int(tableBytes), 1<<20, 2)
+	profiletest.RequireCost(t, profiletest.BoundOf(int(tableBytes), 1<<20, 2), func() { m = firstLookup(t, name, addr) })
 	assert.Less(t, m.KeptBytes(), tableBytes)
 }

@@ -36,10 +36,12 @@ func requireMessageIsBounded(t *testing.T, h *harness, payload []byte) {
 		t.Skip("not a message")
 	}
 	samples := pd.SampleCount()
-	h.sink.Reset()
-	cost := profiletest.MeasureCost(t, func() { err = h.ConsumeProfiles(t.Context(), pd) })
-	require.NoError(t, err)
-	profiletest.RequireBounded(t, cost, len(payload), 16<<20, 32)
+	profiletest.RequireCostOfEach(t, profiletest.BoundOf(len(payload), 16<<20, 32), func() func() {
+		h.sink.Reset()
+		own := pprofile.NewProfiles()
+		pd.CopyTo(own)
+		return func() { require.NoError(t, h.ConsumeProfiles(t.Context(), own)) }
+	})
 	require.Len(t, h.sink.AllProfiles(), 1)
 	assert.LessOrEqual(t, h.sink.AllProfiles()[0].SampleCount(), samples)
 }
@@ -114,14 +116,18 @@ func TestLinesAreBounded(t *testing.T) {
 	for i := range answer.Frames {
 		answer.Frames[i].Name = fmt.Sprint("f", i)
 	}
-	pd := longStack(1, 20_000)
-	size := len(encoded(t, pd))
-	m := message{profiles: pd, dictionary: pd.Dictionary()}
-	locations := pd.Dictionary().LocationTable()
-	for i := 1; i < locations.Len(); i++ {
-		m.resolved = append(m.resolved, resolvedLocation{location: int32(i), answer: answer})
-	}
-	profiletest.RequireBounded(t, profiletest.MeasureCost(t, m.write), size, 16<<20, 32)
+	var pd pprofile.Profiles
+	var locations pprofile.LocationSlice
+	size := len(encoded(t, longStack(1, 20_000)))
+	profiletest.RequireCostOfEach(t, profiletest.BoundOf(size, 16<<20, 32), func() func() {
+		pd = longStack(1, 20_000)
+		m := message{profiles: pd, dictionary: pd.Dictionary()}
+		locations = pd.Dictionary().LocationTable()
+		for i := 1; i < locations.Len(); i++ {
+			m.resolved = append(m.resolved, resolvedLocation{location: int32(i), answer: answer})
+		}
+		return m.write
+	})
 	assert.Equal(t, 256, locations.At(1).Lines().Len())
 	last := locations.At(locations.Len() - 1).Lines()
 	require.Equal(t, 1, last.Len())

@@ -491,7 +491,7 @@ func TestExpandingRequestsWaitForEachOther(t *testing.T) {
 		assert.Greater(t, largest, int64(40*len(data)), "the profiles count")
 		assert.LessOrEqual(t, largest, int64(120<<20))
 	}
-	require.Eventually(t, func() bool { return process.HeldBytes() == 0 }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return process.HeldBytes() == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // While the pipeline has the profiles of a request, the budget has their size.

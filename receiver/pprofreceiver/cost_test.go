@@ -310,8 +310,9 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 			for form, sent := range map[string][]byte{"": body, "gzip": sourcetest.Gzipped(t, body)} {
 				for _, encoding := range slices.Compact([]string{"", form}) {
 					t.Run(fmt.Sprintf("%s/%s/%s/%s", entry, name, form, encoding), func(t *testing.T) {
-						cost := pt.MeasureCost(t, func() { send(sent, encoding, contentType) })
-						pt.RequireBounded(t, cost, len(body), entryConstant, entryFactor)
+						pt.RequireCost(t, pt.BoundOf(len(body), entryConstant, entryFactor), func() {
+							send(sent, encoding, contentType)
+						})
 					})
 				}
 			}
@@ -362,8 +363,7 @@ func FuzzEntries(f *testing.F) {
 		for _, send := range all {
 			// The limit bounds what is decompressed, and a byte decompresses to at most about a thousand.
 			most := min(limit, 2000*len(body)+64<<10)
-			cost := pt.MeasureCost(t, func() { send(body, encoding, contentType) })
-			pt.RequireBounded(t, cost, most, entryConstant, entryFactor)
+			pt.RequireCost(t, pt.BoundOf(most, entryConstant, entryFactor), func() { send(body, encoding, contentType) })
 		}
 		if held := budget.Process().HeldBytes(); held != 0 {
 			t.Errorf("%d bytes are still held", held)

@@ -26,12 +26,12 @@ func requireBoundedBy(t *testing.T, data []byte, options Options) {
 	t.Helper()
 	var got pprofile.Profiles
 	var err error
-	cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+	// Threads that wait cost the reader a comparison each for each event: at most max_threads of them.
+	bound := profiletest.BoundOf(len(data)*4, 96<<20, 10)
+	profiletest.RequireReserved(t, bound, 4<<20, func(reserve func(int) error) {
 		options.Meter = &size.Meter{Reserve: reserve}
 		got, _, err = Decode(data, options)
 	})
-	// Threads that wait cost the reader a comparison each for each event: at most max_threads of them.
-	profiletest.RequireBounded(t, cost, len(data)*4, 96<<20, 10)
 	if err == nil {
 		require.NoError(t, profiletest.Check(got))
 	}

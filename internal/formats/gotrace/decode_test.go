@@ -282,18 +282,9 @@ func TestTraceParent(t *testing.T) {
 // Decoding costs little more processor time and memory than the reader alone.
 func TestCostBesideTheReader(t *testing.T) {
 	data := testTrace(t, "go1.26")
-	measure := func(run func()) (best profiletest.Cost) {
-		for range 5 {
-			if c := profiletest.MeasureCost(t, run); best.CPU == 0 || c.CPU < best.CPU {
-				best = c
-			}
-		}
-		return best
-	}
-	reader := measure(func() { require.NoError(t, readAll(data)) })
+	reader := profiletest.RequireCost(t, profiletest.Bound{}, func() { require.NoError(t, readAll(data)) })
+	bound := profiletest.Bound{HeapBytes: 3*len(data) + 4<<20, CPU: 3*reader.CPU + 20*time.Millisecond}
 	var pd pprofile.Profiles
-	ours := measure(func() { pd, _, _ = Decode(data, DefaultOptions()) })
-	t.Logf("%d bytes: reader %v; Decode %v; %d samples", len(data), reader, ours, pd.SampleCount())
-	require.LessOrEqual(t, ours.CPU, 3*reader.CPU+20*time.Millisecond)
-	require.LessOrEqual(t, ours.PeakHeapBytes, int64(3*len(data)+4<<20))
+	profiletest.RequireCost(t, bound, func() { pd, _, _ = Decode(data, DefaultOptions()) })
+	require.NotZero(t, pd.SampleCount())
 }

@@ -6,6 +6,8 @@ package gotrace
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/size"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
@@ -17,7 +19,8 @@ func TestLargeTracesAreBounded(t *testing.T) {
 	const largeBytes, constantBytes, factor = 1 << 20, 12 << 20, 128
 	for name, data := range worst.GoTrace.Only("goroutines", "batches without events").All(largeBytes) {
 		reserved := 0
-		cost := profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+		bound := profiletest.Bound{HeapBytes: constantBytes + factor*len(data)}
+		profiletest.RequireReserved(t, bound, 4<<20, func(reserve func(int) error) {
 			options := everything()
 			reserved = 0
 			options.Meter = &size.Meter{Reserve: func(n int) error {
@@ -26,9 +29,6 @@ func TestLargeTracesAreBounded(t *testing.T) {
 			}}
 			_, _, _ = Decode(data, options)
 		})
-		t.Log(name, len(data), cost, "reserved", reserved, float64(reserved)/float64(len(data)))
-		if limit := constantBytes + factor*len(data); max(reserved, int(cost.PeakHeapBytes)) > limit {
-			t.Errorf("%s: %d bytes reserved, %d in the heap, the limit is %d", name, reserved, cost.PeakHeapBytes, limit)
-		}
+		assert.LessOrEqual(t, reserved, bound.HeapBytes, name)
 	}
 }

@@ -192,7 +192,7 @@ func TestLongHistory(t *testing.T) {
 	}
 	data = append(data, "eau."...)
 	reserved, stats := 0, events.Stats{}
-	profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) {
+	profiletest.RequireReserved(t, profiletest.Bound{}, 8<<20, func(reserve func(int) error) {
 		reserved = 0
 		meter := &size.Meter{Reserve: func(n int) error {
 			reserved += n

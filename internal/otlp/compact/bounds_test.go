@@ -223,22 +223,23 @@ func requireBoundedBatch(t testing.TB, wire []byte, pd pprofile.Profiles, maxByt
 	in = sizer.ProfilesSize(pd)
 	options := bounded(maxBytes)
 	options.MaxBytes = 0
-	cost := profiletest.MeasureCost(t, func() {
+	bound := profiletest.BoundOf(len(wire), batchConstant, batchFactor)
+	profiletest.RequireCost(t, bound, func() {
+		whole = 0
 		for part := range batchOf(options, pd).Parts() {
 			whole += sizer.ProfilesSize(part.Profiles)
 		}
 	})
-	profiletest.RequireBounded(t, cost, len(wire), batchConstant, batchFactor)
 	options.MaxBytes = maxBytes
-	var b Batch
-	cost = profiletest.MeasureCost(t, func() {
+	profiletest.RequireCost(t, bound, func() {
+		var b Batch
+		split = 0
 		b.Reset(options)
 		b.Consume(pd)
 		for part := range b.Parts() {
 			split += sizer.ProfilesSize(part.Profiles)
 		}
 	})
-	profiletest.RequireBounded(t, cost, len(wire), batchConstant, batchFactor)
 	// What a message of a few bytes needs for its headers, in the larger of its two encodings.
 	const constant = 256
 	if split > 2*whole+constant {

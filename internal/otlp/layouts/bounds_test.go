@@ -28,11 +28,10 @@ func TestUnmarshalIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			size := len(data)
 			var profiles pprofile.Profiles
-			cost := profiletest.MeasureReserved(t, 8<<20, func(reserve func(int) error) {
+			bound := profiletest.BoundOf(size, boundConstant, boundFactor)
+			profiletest.RequireReserved(t, bound, 8<<20, func(reserve func(int) error) {
 				profiles, _, _ = Unmarshal(data, &pdatasize.Meter{Reserve: reserve})
 			})
-			t.Logf("%.0f × %d; %v", float64(cost.PeakHeapBytes)/float64(size), size, cost)
-			profiletest.RequireBounded(t, cost, size, boundConstant, boundFactor)
 			if profiles != (pprofile.Profiles{}) {
 				written, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(profiles)
 				require.NoError(t, err)
@@ -56,14 +55,13 @@ func FuzzUnmarshal(f *testing.F) {
 		var profiles pprofile.Profiles
 		var stats Stats
 		var err error
-		cost := profiletest.MeasureCost(t, func() {
+		profiletest.RequireCost(t, profiletest.BoundOf(size, boundConstant, boundFactor), func() {
 			if isJSON {
 				profiles, stats, err = UnmarshalJSON(data, nil)
 			} else {
 				profiles, stats, err = Unmarshal(data, nil)
 			}
 		})
-		profiletest.RequireBounded(t, cost, size, boundConstant, boundFactor)
 		if err != nil {
 			return
 		}

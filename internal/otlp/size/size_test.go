@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -77,20 +76,15 @@ func worstProfiles() map[string][]byte {
 }
 
 // requireBounded expects that messages that pass the check take no more memory than the package promises.
-func requireBounded(t *testing.T, name string, data []byte, check func([]byte) (int, error),
-	unmarshal func([]byte) any) {
+func requireBounded(t *testing.T, data []byte, check func([]byte) (int, error), unmarshal func([]byte) any) {
 	t.Helper()
-	var estimate int
-	var err error
 	var keep any
-	cost := profiletest.MeasureCost(t, func() {
-		if estimate, err = check(data); err == nil {
+	profiletest.RequireCost(t, profiletest.BoundOf(len(data), 4<<20, factor), func() {
+		if _, err := check(data); err == nil {
 			keep = unmarshal(data)
 		}
 	})
 	_ = keep
-	t.Logf("%s: %d bytes, estimated %d, %v: %v", name, len(data), estimate, err, cost)
-	profiletest.RequireBounded(t, cost, len(data), 4<<20, factor)
 }
 
 func unmarshalLogs(data []byte) any {
@@ -109,19 +103,19 @@ func unmarshalJSON(data []byte) any {
 }
 
 func TestMessagesAreBounded(t *testing.T) {
-	for name, data := range worstLogs() {
-		requireBounded(t, name, data, Logs, unmarshalLogs)
+	for _, data := range worstLogs() {
+		requireBounded(t, data, Logs, unmarshalLogs)
 	}
-	for name, data := range worstProfiles() {
-		requireBounded(t, name, data, Profiles, unmarshalProfiles)
+	for _, data := range worstProfiles() {
+		requireBounded(t, data, Profiles, unmarshalProfiles)
 	}
-	for name, text := range map[string]string{
+	for _, text := range map[string]string{
 		"objects": `{"resourceLogs":[` + strings.Repeat("{},", 1<<18) + `{}]}`,
 		"values": `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"arrayValue":{"values":[` + strings.Repeat("{},",
 			1<<18) + `{}]}}}]}]}]}`,
 		"nested": strings.Repeat("[", 1<<20),
 	} {
-		requireBounded(t, "JSON "+name, []byte(text), JSON, unmarshalJSON)
+		requireBounded(t, []byte(text), JSON, unmarshalJSON)
 	}
 	_, err := Logs(worstLogs()["nested, deeper"])
 	assert.ErrorIs(t, err, ErrTooNested)
@@ -159,14 +153,10 @@ func TestOfProfiles(t *testing.T) {
 		"of scopes":           fill(size, field(3, append(field(1, []byte("key")), text...)), 1, 2, 1),
 		"resources":           fill(size, field(1, field(1, field(1, field(1, []byte("key")))))),
 	} {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
+		before := profiletest.HeapBytes()
 		pd, err := new(pprofile.ProtoUnmarshaler).UnmarshalProfiles(data)
 		require.NoError(t, err, name)
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		ratio := float64(OfProfiles(pd)) / float64(int64(after.HeapAlloc)-int64(before.HeapAlloc))
+		ratio := float64(OfProfiles(pd)) / float64(profiletest.HeapBytes()-before)
 		t.Logf("%s: %.1f times the message, %.2f times the heap", name, float64(OfProfiles(pd))/float64(len(data)), ratio)
 		assert.Greater(t, ratio, 0.7, name)
 		assert.Less(t, ratio, 2.5, name)
@@ -206,10 +196,10 @@ func FuzzMessages(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, profiles bool) {
 		if profiles {
-			requireBounded(t, "profiles", data, Profiles, unmarshalProfiles)
+			requireBounded(t, data, Profiles, unmarshalProfiles)
 		} else {
-			requireBounded(t, "logs", data, Logs, unmarshalLogs)
-			requireBounded(t, "JSON", data, JSON, unmarshalJSON)
+			requireBounded(t, data, Logs, unmarshalLogs)
+			requireBounded(t, data, JSON, unmarshalJSON)
 		}
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
@@ -34,14 +33,8 @@ const (
 // decodeEveryWay measures every way to read a payload: Decode of each form, Decode with a Baseline, and Read. plain is
 // the size of the payload without compression. The results are those of the form "plain".
 func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits scan.Limits) (peak int64, reserved int) {
-	require := func(cost pt.Cost, way string, err error) {
-		if t, ok := t.(*testing.T); ok && testing.Verbose() {
-			t.Logf("%s: %.0f × %d; %v; error: %v", way, float64(cost.PeakHeapBytes)/float64(plain), plain, cost, err)
-		}
-		pt.RequireBounded(t, cost, plain, decodeConstant, decodeFactor)
-	}
+	bound := pt.BoundOf(plain, decodeConstant, decodeFactor)
 	var kept pprofile.Profiles
-	var err error
 	// Plain is first: what the pool has of another form would serve it.
 	for _, form := range []string{"plain", "as it is", "gzip", "zstd"} {
 		payload, ok := forms[form]
@@ -49,35 +42,36 @@ func decodeEveryWay(t testing.TB, plain int, forms map[string][]byte, limits sca
 			continue
 		}
 		n := 0
-		cost := pt.MeasureCost(t, func() {
-			kept, _, err = Decode(payload, Options{
+		cost := pt.RequireCost(t, bound, func() {
+			n = 0
+			kept, _, _ = Decode(payload, Options{
 				Limits: limits, TimestampLabels: DefaultTimestampLabels(), Meter: &pdatasize.Meter{Reserve: counted(&n)},
 			})
 		})
-		require(cost, "Decode "+form, err)
 		if form == "plain" {
 			peak, reserved = cost.PeakHeapBytes, n
 		}
 	}
 	payload := forms["plain"]
-	baseline := NewBaseline(BaselineOptions{})
-	for _, way := range []string{"first", "second"} {
-		cost := pt.MeasureCost(t, func() {
-			kept, _, err = Decode(payload, Options{Limits: limits, Temporality: kind.StatedCumulative, Baseline: baseline})
-			baseline.Commit()
-		})
-		require(cost, "Decode with a Baseline, "+way, err)
+	var baseline *Baseline
+	compare := func() {
+		kept, _, _ = Decode(payload, Options{Limits: limits, Temporality: kind.StatedCumulative, Baseline: baseline})
+		baseline.Commit()
 	}
-	dict := dictionary.New()
-	cost := pt.MeasureCost(t, func() { _, err = Read(payload, dict, ReadOptions{Limits: limits}, func(Sample) {}) })
-	require(cost, "Read", err)
+	pt.RequireCostOfEach(t, bound, func() func() {
+		baseline = NewBaseline(BaselineOptions{})
+		return compare
+	})
+	pt.RequireCost(t, bound, compare)
+	pt.RequireCostOfEach(t, bound, func() func() {
+		dict := dictionary.New()
+		return func() { _, _ = Read(payload, dict, ReadOptions{Limits: limits}, func(Sample) {}) }
+	})
 	_ = kept
 	return peak, reserved
 }
 
 func TestDecodeIsBoundedByItsInput(t *testing.T) {
-	zipped, err := zstd.NewWriter(nil)
-	require.NoError(t, err)
 	const size = 1 << 20
 	// The cost of decompression does not depend on the payload.
 	compressed := []string{"locations", "values", "distinct labels"}
@@ -85,7 +79,7 @@ func TestDecodeIsBoundedByItsInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			forms := map[string][]byte{"plain": payload}
 			if slices.Contains(compressed, name) {
-				forms["gzip"], forms["zstd"] = gzipped(t, payload), zipped.EncodeAll(payload, nil)
+				forms["gzip"], forms["zstd"] = worst.Gzip(payload), worst.Zstd(payload)
 			}
 			requireReserved(t, name, func() (int64, int) { return decodeEveryWay(t, len(payload), forms, scan.Limits{}) })
 		})
@@ -96,7 +90,7 @@ func TestDecodeIsBoundedByItsInput(t *testing.T) {
 func FuzzDecodeCost(f *testing.F) {
 	for _, payload := range worst.PProf.All(32 << 10) {
 		f.Add(payload)
-		f.Add(gzipped(f, payload))
+		f.Add(worst.Gzip(payload))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		limits := scan.Limits{MaxProfileBytes: 8 << 20}
@@ -111,12 +105,11 @@ func FuzzDecodeCost(f *testing.F) {
 
 // No memory is allocated only because a gzip trailer claims a large size.
 func TestDecodeDoesNotTrustAGzipTrailer(t *testing.T) {
-	payload := gzipped(t, worst.PProf["links"](64<<10))
+	payload := worst.Gzip(worst.PProf["links"](64 << 10))
 	copy(payload[len(payload)-4:], "\xff\xff\xff\x07")
 	var err error
-	cost := pt.MeasureCost(t, func() { _, _, err = Decode(payload, Options{}) })
+	pt.RequireCost(t, pt.BoundOf(64<<10, 1<<20, 20), func() { _, _, err = Decode(payload, Options{}) })
 	require.Error(t, err)
-	pt.RequireBounded(t, cost, 64<<10, 1<<20, 20)
 }
 
 // A worker that a payload has made large is dropped, and one that is kept is not much larger than scan.MaxKeptBytes.
@@ -129,15 +122,11 @@ func TestDecoderKeepsLittle(t *testing.T) {
 		payload := worst.PProf[name](2 << 20)
 		for way, opts := range map[string]Options{"alone": {},
 			"with a Baseline": {Temporality: kind.StatedCumulative, Baseline: NewBaseline(BaselineOptions{})}} {
-			var before, after runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&before)
+			before := pt.HeapBytes()
 			w := newWorker()
 			_, _ = w.run(payload, opts)
 			kept := w.reset()
-			runtime.GC()
-			runtime.ReadMemStats(&after)
-			if held := int(after.HeapAlloc) - int(before.HeapAlloc); kept {
+			if held := pt.HeapBytes() - before; kept {
 				assert.Less(t, held, scan.MaxKeptBytes+scan.MaxKeptBytes/4, "%s, %s", name, way)
 			} else {
 				assert.Greater(t, held, scan.MaxKeptBytes/2, "%s, %s: could have been kept", name, way)
@@ -260,11 +249,7 @@ func TestWorkerKeepsNoText(t *testing.T) {
 	_, err := w.run(payload, Options{})
 	require.NoError(t, err)
 	require.True(t, w.reset())
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := pt.HeapBytes()
 	runtime.KeepAlive(w)
-	runtime.GC() // w is garbage now
-	runtime.ReadMemStats(&after)
-	assert.Less(t, int64(before.HeapAlloc)-int64(after.HeapAlloc), int64(1<<20))
+	assert.Less(t, before-pt.HeapBytes(), 1<<20, "w is garbage now")
 }

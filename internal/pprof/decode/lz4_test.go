@@ -85,14 +85,13 @@ func TestDamagedLZ4(t *testing.T) {
 func TestStreamOfLZ4IsBounded(t *testing.T) {
 	for _, block := range []lz4.BlockSize{lz4.Block64Kb, lz4.Block4Mb} {
 		bomb := lz4Frame(t, make([]byte, 64<<20), lz4.BlockSizeOption(block))
-		cost := pt.MeasureCost(t, func() {
+		pt.RequireCost(t, pt.Bound{HeapBytes: ReaderBytes(bomb) + 1<<20}, func() {
 			_, err := Stream(bomb, 1<<30, func(r io.Reader) error {
 				_, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{r}, make([]byte, 4096))
 				return err
 			})
 			require.NoError(t, err)
 		})
-		require.Less(t, cost.PeakHeapBytes, int64(ReaderBytes(bomb)+1<<20))
 	}
 }
 
@@ -103,10 +102,10 @@ func TestLZ4IsBounded(t *testing.T) {
 	for limit, payload := range map[int][]byte{1 << 20: bomb, 8 << 20: bomb,
 		1 << 16: lz4Frame(t, []byte("a"), lz4.BlockSizeOption(lz4.Block4Mb))} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
-			cost := pt.MeasureReserved(t, 1<<20, func(reserve func(int) error) {
+			bound := pt.BoundOf(limit+len(payload), lz4Buffers*int(lz4.Block4Mb)+1<<20, 3)
+			pt.RequireReserved(t, bound, 1<<20, func(reserve func(int) error) {
 				_, _ = Uncompress(payload, limit, &size.Meter{Reserve: reserve})
 			})
-			pt.RequireBounded(t, cost, limit+len(payload), lz4Buffers*int(lz4.Block4Mb)+1<<20, 3)
 			_, err := Uncompress(payload, limit, &size.Meter{Reserve: func(n int) error {
 				if n >= lz4Buffers*int(lz4.Block4Mb) {
 					return errFull
@@ -125,11 +124,11 @@ func FuzzUncompressLZ4(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		payload := append([]byte{0x04, 0x22, 0x4d, 0x18}, frame...)
 		const limit = 1 << 20
-		cost := pt.MeasureReserved(t, 1<<20, func(reserve func(int) error) {
+		bound := pt.BoundOf(limit+len(payload), lz4Buffers*int(lz4.Block4Mb)+1<<20, 3)
+		pt.RequireReserved(t, bound, 1<<20, func(reserve func(int) error) {
 			if plain, err := Uncompress(payload, limit, &size.Meter{Reserve: reserve}); err == nil {
 				require.LessOrEqual(t, len(plain), limit)
 			}
 		})
-		pt.RequireBounded(t, cost, limit+len(payload), lz4Buffers*int(lz4.Block4Mb)+1<<20, 3)
 	})
 }

@@ -7,28 +7,17 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	pt "github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
-
-func gzipped(t testing.TB, data []byte) []byte {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, err := w.Write(data)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return out.Bytes()
-}
 
 func TestDecodeNamesTheFormatOfWhatIsNotPprof(t *testing.T) {
 	file := func(name string) []byte {
@@ -43,9 +32,9 @@ func TestDecodeNamesTheFormatOfWhatIsNotPprof(t *testing.T) {
 		want    string
 	}{
 		{"empty", nil, "an empty body"},
-		{"empty gzip", gzipped(t, nil), "an empty gzip stream"},
+		{"empty gzip", worst.Gzip(nil), "an empty gzip stream"},
 		{"text dump", file("go-goroutine-debug1.txt"), "a text dump of goroutines"},
-		{"compressed text dump", gzipped(t, file("go-goroutine-debug1.txt")), "a text dump of goroutines"},
+		{"compressed text dump", worst.Gzip(file("go-goroutine-debug1.txt")), "a text dump of goroutines"},
 		{"gperftools", file("cpp-gperftools-legacy.prof"), "a legacy gperftools"},
 		{"gperftools cpu", append([]byte{0: 0, 8: 3, 24: 100, 40: 0}, "build=/bin/x\n"...),
 			"a legacy gperftools CPU profile"},
@@ -80,8 +69,6 @@ func TestDecodeNamesTheFormatOfWhatIsNotPprof(t *testing.T) {
 func TestDecodeLimits(t *testing.T) {
 	heap := captured(t)["go-heap.pb.gz"]
 	size := len(plainBytes(t, heap))
-	encoder, err := zstd.NewWriter(nil)
-	require.NoError(t, err)
 	plain := bytes.Clone(plainBytes(t, heap))
 	for _, tt := range []struct {
 		name    string
@@ -90,7 +77,7 @@ func TestDecodeLimits(t *testing.T) {
 		want    string
 	}{
 		{"gzip bytes", heap, scan.Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
-		{"zstd bytes", encoder.EncodeAll(plain, nil), scan.Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
+		{"zstd bytes", worst.Zstd(plain), scan.Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
 		{"plain bytes", plain, scan.Limits{MaxProfileBytes: size - 1}, "bytes uncompressed"},
 		{"samples", heap, scan.Limits{MaxSamples: 10}, "more than 10 samples"},
 		{"samples times types", heap, scan.Limits{MaxSamples: 100}, "more than 100 samples times sample types"},
@@ -138,12 +125,10 @@ func TestDecodeLimits(t *testing.T) {
 
 func TestDecodeBombStopsAtTheLimit(t *testing.T) {
 	const limit = 1 << 20
-	bomb := gzipped(t, []byte(strings.Repeat("\x00", 200<<20)))
+	bomb := worst.Gzip([]byte(strings.Repeat("\x00", 200<<20)))
 	require.Less(t, len(bomb), limit)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, _, err := Decode(bomb, Options{Limits: scan.Limits{MaxProfileBytes: limit}})
-	runtime.ReadMemStats(&after)
-	require.ErrorIs(t, err, scan.ErrTooLarge)
-	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*limit))
+	pt.RequireCost(t, pt.Bound{AllocatedBytes: 4 * limit}, func() {
+		_, _, err := Decode(bomb, Options{Limits: scan.Limits{MaxProfileBytes: limit}})
+		require.ErrorIs(t, err, scan.ErrTooLarge)
+	})
 }

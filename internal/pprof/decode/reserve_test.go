@@ -56,7 +56,7 @@ func requireReserved(t testing.TB, name string, measure func() (peak int64, rese
 func TestReserved(t *testing.T) {
 	payload := readCaptured(t, "go-compile-nethttp-heap-huge.pb.gz")
 	requireReserved(t, "captured", func() (peak int64, reserved int) {
-		cost := pt.MeasureCost(t, func() {
+		cost := pt.RequireCost(t, pt.Bound{}, func() {
 			_, _, _ = Decode(payload, Options{Meter: &pdatasize.Meter{Reserve: counted(&reserved)}})
 		})
 		return cost.PeakHeapBytes, reserved

@@ -217,14 +217,10 @@ func types(d pprofile.ProfilesDictionary, scope pprofile.ScopeProfiles, n int, f
 
 func encodeMeasured(t testing.TB, pd pprofile.Profiles) (encoded []Payload, stats Stats, err error) {
 	size := (&pprofile.ProtoMarshaler{}).ProfilesSize(pd)
-	cost := pt.RequireCost(t, size, encodeConstant, encodeFactor, func() { encoded, stats, err = Encode(pd) })
+	pt.RequireCost(t, pt.BoundOf(size, encodeConstant, encodeFactor), func() { encoded, stats, err = Encode(pd) })
 	total := 0
 	for _, e := range encoded {
 		total += len(e.Bytes)
-	}
-	if testing.Verbose() {
-		t.Logf("%.0f × %d; %v; %d bytes of pprof; %+v; %v", float64(cost.PeakHeapBytes)/float64(size), size, cost, total,
-			stats, err)
 	}
 	assert.LessOrEqual(t, total, minBytes+maxExpansion*size)
 	return encoded, stats, err

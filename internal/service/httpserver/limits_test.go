@@ -24,9 +24,6 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/config/confignet"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/net/http2"
@@ -37,6 +34,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // dialMany opens more connections than one address may have, and returns how many stay open, with a function that
@@ -73,8 +71,7 @@ func dialMany(t *testing.T, address string) (open int, closeOne func()) {
 }
 
 func TestConnectionsOfAnAddressAreBounded(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := listen(t)
 	url := "http://" + listener.Addr().String()
 	tel := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
@@ -82,15 +79,10 @@ func TestConnectionsOfAnAddressAreBounded(t *testing.T) {
 	defer func() { require.NoError(t, s.Shutdown(t.Context())) }()
 	open, closeOne := dialMany(t, listener.Addr().String())
 	assert.Equal(t, MaxConnectionsEach, open)
-	refused, err := tel.GetMetric(refusedConnections)
-	require.NoError(t, err)
-	metricdatatest.AssertEqual(t, metricdata.Sum[int64]{
-		Temporality: metricdata.CumulativeTemporality, IsMonotonic: true,
-		DataPoints: []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(attribute.String("reason", "address")),
-			Value: 20}},
-	}, refused.Data.(metricdata.Sum[int64]), metricdatatest.IgnoreTimestamp())
+	assert.EqualValues(t, 20, collectortest.Sum(t, tel, refusedConnections))
+	assert.EqualValues(t, 20, collectortest.Sum(t, tel, refusedConnections, "reason", "address"))
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	_, err = client.Get(url) //nolint:bodyclose // there is no answer
+	_, err := client.Get(url) //nolint:bodyclose // there is no answer
 	require.Error(t, err)
 	closeOne()
 	assert.Eventually(t, func() bool {
@@ -136,8 +128,7 @@ func TestNetworks(t *testing.T) {
 
 // A connection that has sent a part of its preface ends with the shutdown.
 func TestShutdownBesideAStalledConnection(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := listen(t)
 	var g GRPC
 	g.serve(grpc.NewServer(), listener, nil)
 	conn, err := net.Dial("tcp", listener.Addr().String())
@@ -164,8 +155,7 @@ func TestShutdownBesideAStalledConnection(t *testing.T) {
 func TestStreamsAreBounded(t *testing.T) {
 	certificate := httptest.NewTLSServer(nil)
 	defer certificate.Close()
-	plain, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	plain := listen(t)
 	config := certificate.TLS.Clone()
 	config.NextProtos = []string{"h2", "http/1.1"}
 	var mu sync.Mutex
@@ -260,8 +250,7 @@ func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 	set := tel.NewTelemetrySettings()
 	core, logs := observer.New(zap.WarnLevel)
 	set.Logger = zap.New(core)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := listen(t)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -298,18 +287,10 @@ func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 		_, err = conn.Write(sent.Bytes())
 		require.NoError(t, err)
 	}
-	refused := func() (n int64) {
-		if m, err := tel.GetMetric(refusedRequests); err == nil {
-			for _, point := range m.Data.(metricdata.Sum[int64]).DataPoints {
-				reason, _ := point.Attributes.Value("reason")
-				assert.Equal(t, "address", reason.AsString())
-				n += point.Value
-			}
-		}
-		return n
-	}
-	require.Eventually(t, func() bool { return refused() == MaxRequests-MaxRequestsEach }, 30*time.Second,
+	const refused = MaxRequests - MaxRequestsEach
+	require.Eventually(t, func() bool { return collectortest.Sum(t, tel, refusedRequests) == refused }, 30*time.Second,
 		10*time.Millisecond)
+	assert.EqualValues(t, refused, collectortest.Sum(t, tel, refusedRequests, "reason", "address"))
 	assert.Equal(t, MaxRequestsEach, s.requests.count())
 	code, _ := get(quiet)
 	assert.Equal(t, http.StatusOK, code)
@@ -328,8 +309,7 @@ func TestRequestsOfAnAddressAreBounded(t *testing.T) {
 
 // Streams, calls and connections of a gRPC server are bounded, too.
 func TestGRPCIsBounded(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := listen(t)
 	began, release := make(chan struct{}, 2*MaxRequests), make(chan struct{})
 	server := grpc.NewServer(grpc.MaxConcurrentStreams(MaxStreams), limitCalls(nil), grpc.ForceServerCodecV2(RawCodec{}))
 	server.RegisterService(exportService("test", func(stream grpc.ServerStream) error {
@@ -370,7 +350,7 @@ func TestGRPCIsBounded(t *testing.T) {
 	}
 	assert.Empty(t, began, "the last call of each connection waits")
 	one := newClient("127.0.0.1")
-	err = call(one)
+	err := call(one)
 	assert.Equal(t, codes.Unavailable, status.Code(err), err)
 	assert.Positive(t, otlpstatus.RetryDelay(err))
 	if runtime.GOOS == "linux" { // other systems have no second address of the loopback network

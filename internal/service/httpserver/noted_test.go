@@ -28,8 +28,7 @@ func TestReasonOf(t *testing.T) {
 
 // Who sends is noted with the answer, and who reads is not.
 func TestSendersAreNoted(t *testing.T) {
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	listener := listen(t)
 	server := Start(&http.Server{ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/noted-refused" {

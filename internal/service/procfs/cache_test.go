@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -199,15 +200,11 @@ func TestCacheWhereAllReadersAreHeld(t *testing.T) {
 func TestCacheKeepsNoMessages(t *testing.T) {
 	m := newMachine()
 	c := m.cache(t, usual)
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := profiletest.HeapBytes()
 	for pid := range int64(50) {
 		c.Resolve(t.Context(), []Key{{PID: pid, Executable: strings.Repeat("x", 1<<20)[:20]}})
 	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	assert.Less(t, after.HeapAlloc, before.HeapAlloc+5<<20)
+	assert.Less(t, profiletest.HeapBytes(), before+5<<20)
 	assert.Equal(t, 50, c.Len())
 }
 

@@ -216,8 +216,7 @@ func TestReadContextIsBounded(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "mem"), []byte(strings.Repeat("\x00", 0x1000)+tc.memory), 0o600))
 			reader := Reader{Root: root, MaxFileBytes: 4096, ContextKeys: []string{"service.name"}}
 			var process Process
-			cost := profiletest.MeasureCost(t, func() { process, _ = reader.Read(7) })
-			profiletest.RequireBounded(t, cost, limit, 4<<20, 64)
+			profiletest.RequireCost(t, profiletest.BoundOf(limit, 4<<20, 64), func() { process, _ = reader.Read(7) })
 			assert.LessOrEqual(t, len(process.Context.Attributes), 1)
 		})
 	}

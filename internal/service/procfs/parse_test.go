@@ -137,13 +137,12 @@ func FuzzParse(f *testing.F) {
 func requireBoundedParse(t testing.TB, content []byte) {
 	var container, pod, unit string
 	var arguments []string
-	cost := profiletest.MeasureCost(t, func() {
+	profiletest.RequireCost(t, profiletest.BoundOf(len(content), 4<<20, 64), func() {
 		_, _, _ = parseStat(content)
 		container, pod, unit = parseCgroup(content)
 		arguments = parseCommandLine(content)
 		_, _ = parseEnvironment(content)
 	})
-	profiletest.RequireBounded(t, cost, len(content), 4<<20, 64)
 	require.LessOrEqual(t, len(arguments), len(content))
 	require.Contains(t, []int{0, containerIDLen}, len(container))
 	require.Contains(t, []int{0, podUIDLen}, len(pod))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -51,25 +52,30 @@ func (s *stuckComponent) waitForRelease() error {
 	return errors.New("released")
 }
 
+// made returns a function that creates c, for a factory.
+func made[Settings, Next, C any](c C) func(context.Context, Settings, component.Config, Next) (C, error) {
+	return func(context.Context, Settings, component.Config, Next) (C, error) { return c, nil }
+}
+
+// madeLast is made for exporters.
+func madeLast[C any](c C) func(context.Context, exporter.Settings, component.Config) (C, error) {
+	return func(context.Context, exporter.Settings, component.Config) (C, error) { return c, nil }
+}
+
+func noConfig() component.Config { return nil }
+
+const alpha = component.StabilityLevelAlpha
+
 // service makes a receiver, a processor and an exporter that are stuck, through bound factories.
 func service(t *testing.T, limit *Limit, logger *zap.Logger) (components []component.Component, release func()) {
 	t.Helper()
-	config := func() component.Config { return &struct{}{} }
 	stuck := &stuckComponent{Profiles: consumertest.NewNop(), released: make(chan struct{})}
-	receivers := limit.Receivers(map[component.Type]receiver.Factory{stuckType: xreceiver.NewFactory(stuckType, config,
-		xreceiver.WithProfiles(func(context.Context, receiver.Settings, component.Config,
-			xconsumer.Profiles) (xreceiver.Profiles, error) {
-			return stuck, nil
-		}, component.StabilityLevelAlpha))})
-	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType, config,
-		xprocessor.WithProfiles(func(context.Context, processor.Settings, component.Config,
-			xconsumer.Profiles) (xprocessor.Profiles, error) {
-			return stuck, nil
-		}, component.StabilityLevelAlpha))})
-	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, config,
-		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) {
-			return stuck, nil
-		}, component.StabilityLevelAlpha))}, new(safestorage.Storages))
+	receivers := limit.Receivers(map[component.Type]receiver.Factory{stuckType: xreceiver.NewFactory(stuckType, noConfig,
+		xreceiver.WithProfiles(made[receiver.Settings, xconsumer.Profiles, xreceiver.Profiles](stuck), alpha))})
+	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType, noConfig,
+		xprocessor.WithProfiles(made[processor.Settings, xconsumer.Profiles, xprocessor.Profiles](stuck), alpha))})
+	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, noConfig,
+		xexporter.WithProfiles(madeLast[xexporter.Profiles](stuck), alpha))}, new(safestorage.Storages))
 
 	id, telemetry := component.NewID(stuckType), componenttest.NewNopTelemetrySettings()
 	telemetry.Logger = logger
@@ -92,7 +98,9 @@ func service(t *testing.T, limit *Limit, logger *zap.Logger) (components []compo
 }
 
 // TestStuckComponentsAreLeftBehind stops three components that never stop by themselves.
-func TestStuckComponentsAreLeftBehind(t *testing.T) {
+func TestStuckComponentsAreLeftBehind(t *testing.T) { synctest.Test(t, stuckComponentsAreLeftBehind) }
+
+func stuckComponentsAreLeftBehind(t *testing.T) {
 	core, log := observer.New(zap.ErrorLevel)
 	limit := NewLimit(2*time.Second, func() {})
 	components, release := service(t, limit, zap.New(core))
@@ -116,19 +124,17 @@ func TestStuckComponentsAreLeftBehind(t *testing.T) {
 }
 
 // A connector that never stops is left behind, too, and the last resort is armed.
-func TestAStuckConnectorIsLeftBehind(t *testing.T) {
+func TestAStuckConnectorIsLeftBehind(t *testing.T) { synctest.Test(t, aStuckConnectorIsLeftBehind) }
+
+func aStuckConnectorIsLeftBehind(t *testing.T) {
 	core, log := observer.New(zap.ErrorLevel)
 	limit := NewLimit(time.Second, func() {})
 	stuck := &stuckComponent{Profiles: consumertest.NewNop(), released: make(chan struct{})}
 	defer close(stuck.released)
-	factories := limit.Connectors(map[component.Type]connector.Factory{stuckType: xconnector.NewFactory(stuckType,
-		func() component.Config { return &struct{}{} },
-		xconnector.WithProfilesToMetrics(func(context.Context, connector.Settings, component.Config,
-			consumer.Metrics) (xconnector.Profiles, error) {
-			return stuck, nil
-		}, component.StabilityLevelAlpha))})
+	factories := limit.Connectors(map[component.Type]connector.Factory{stuckType: xconnector.NewFactory(stuckType, noConfig,
+		xconnector.WithProfilesToMetrics(made[connector.Settings, consumer.Metrics, xconnector.Profiles](stuck), alpha))})
 	factory := factories[stuckType].(xconnector.Factory)
-	assert.Equal(t, component.StabilityLevelAlpha, factory.ProfilesToMetricsStability())
+	assert.Equal(t, alpha, factory.ProfilesToMetricsStability())
 	set := connector.Settings{ID: component.NewID(stuckType), TelemetrySettings: componenttest.NewNopTelemetrySettings()}
 	set.Logger = zap.New(core)
 	c, err := factory.CreateProfilesToMetrics(t.Context(), set, nil, consumertest.NewNop())
@@ -158,7 +164,9 @@ func TestErrorsDoNotEndAReload(t *testing.T) {
 }
 
 // TestLateShutdown stops services whose shutdown did not begin with a signal.
-func TestLateShutdown(t *testing.T) {
+func TestLateShutdown(t *testing.T) { synctest.Test(t, lateShutdown) }
+
+func lateShutdown(t *testing.T) {
 	const timeout = 300 * time.Millisecond
 	late := make(chan time.Time, 10)
 	limit := NewLimit(timeout, func() { late <- time.Now() })
@@ -211,11 +219,11 @@ func TestTimeout(t *testing.T) {
 // TestFactoriesKeepTheirNames checks what the service asks factories for besides components.
 func TestFactoriesKeepTheirNames(t *testing.T) {
 	limit := NewLimit(time.Second, func() {})
-	plain := exporter.NewFactory(stuckType, func() component.Config { return nil })
+	plain := exporter.NewFactory(stuckType, noConfig)
 	bound := limit.Exporters(map[component.Type]exporter.Factory{stuckType: plain}, nil)
 	require.Equal(t, plain, bound[stuckType], "a factory without profiles")
 	old := component.MustNewType("old")
-	x := xexporter.NewFactory(stuckType, func() component.Config { return nil }, xexporter.WithDeprecatedTypeAlias(old))
+	x := xexporter.NewFactory(stuckType, noConfig, xexporter.WithDeprecatedTypeAlias(old))
 	bound = limit.Exporters(map[component.Type]exporter.Factory{stuckType: x}, nil)
 	require.Equal(t, old, aliasOf(bound[stuckType]))
 	require.Equal(t, stuckType, bound[stuckType].Type())
@@ -261,45 +269,21 @@ func (q *enteringQueues) Logger(_ component.ID, logger *zap.Logger) *zap.Logger 
 
 // Bound components pass on what they consume, in every kind of pipeline, also if they could be in several.
 func TestBoundComponentsConsume(t *testing.T) {
-	config := func() component.Config { return nil }
 	next := everything{
 		TracesSink: new(consumertest.TracesSink), MetricsSink: new(consumertest.MetricsSink),
 		LogsSink: new(consumertest.LogsSink), ProfilesSink: new(consumertest.ProfilesSink),
 	}
-	limit, queues, alpha := NewLimit(time.Minute, func() {}), &enteringQueues{}, component.StabilityLevelAlpha
-	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType, config,
-		xprocessor.WithTraces(func(context.Context, processor.Settings, component.Config, consumer.Traces) (processor.Traces,
-			error) {
-			return next, nil
-		}, alpha),
-		xprocessor.WithMetrics(func(context.Context, processor.Settings, component.Config,
-			consumer.Metrics) (processor.Metrics, error) {
-			return next, nil
-		}, alpha),
-		xprocessor.WithLogs(func(context.Context, processor.Settings, component.Config, consumer.Logs) (processor.Logs,
-			error) {
-			return next, nil
-		}, alpha),
-		xprocessor.WithProfiles(func(context.Context, processor.Settings, component.Config,
-			xconsumer.Profiles) (xprocessor.Profiles, error) {
-			return next, nil
-		}, alpha))})
-	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, config,
-		xexporter.WithTraces(func(context.Context, exporter.Settings, component.Config) (exporter.Traces,
-			error) {
-			return next, nil
-		}, alpha),
-		xexporter.WithMetrics(func(context.Context, exporter.Settings, component.Config) (exporter.Metrics,
-			error) {
-			return next, nil
-		}, alpha),
-		xexporter.WithLogs(func(context.Context, exporter.Settings, component.Config) (exporter.Logs,
-			error) {
-			return next, nil
-		}, alpha),
-		xexporter.WithProfiles(func(context.Context, exporter.Settings, component.Config) (xexporter.Profiles, error) {
-			return next, nil
-		}, alpha))}, queues)
+	limit, queues := NewLimit(time.Minute, func() {}), &enteringQueues{}
+	processors := limit.Processors(map[component.Type]processor.Factory{stuckType: xprocessor.NewFactory(stuckType, noConfig,
+		xprocessor.WithTraces(made[processor.Settings, consumer.Traces, processor.Traces](next), alpha),
+		xprocessor.WithMetrics(made[processor.Settings, consumer.Metrics, processor.Metrics](next), alpha),
+		xprocessor.WithLogs(made[processor.Settings, consumer.Logs, processor.Logs](next), alpha),
+		xprocessor.WithProfiles(made[processor.Settings, xconsumer.Profiles, xprocessor.Profiles](next), alpha))})
+	exporters := limit.Exporters(map[component.Type]exporter.Factory{stuckType: xexporter.NewFactory(stuckType, noConfig,
+		xexporter.WithTraces(madeLast[exporter.Traces](next), alpha),
+		xexporter.WithMetrics(madeLast[exporter.Metrics](next), alpha),
+		xexporter.WithLogs(madeLast[exporter.Logs](next), alpha),
+		xexporter.WithProfiles(madeLast[xexporter.Profiles](next), alpha))}, queues)
 	p, e := processors[stuckType].(xprocessor.Factory), exporters[stuckType].(xexporter.Factory)
 	forProcessor := processor.Settings{ID: component.NewID(stuckType),
 		TelemetrySettings: componenttest.NewNopTelemetrySettings()}
@@ -319,22 +303,14 @@ func TestBoundComponentsConsume(t *testing.T) {
 			require.NoError(t, c.ConsumeProfiles(t.Context(), pprofile.NewProfiles()))
 		}
 	}
-	processorTraces, err := p.CreateTraces(t.Context(), forProcessor, nil, next)
-	consume(processorTraces, err)
-	processorMetrics, err := p.CreateMetrics(t.Context(), forProcessor, nil, next)
-	consume(processorMetrics, err)
-	processorLogs, err := p.CreateLogs(t.Context(), forProcessor, nil, next)
-	consume(processorLogs, err)
-	processorProfiles, err := p.CreateProfiles(t.Context(), forProcessor, nil, next)
-	consume(processorProfiles, err)
-	exporterTraces, err := e.CreateTraces(t.Context(), forExporter, nil)
-	consume(exporterTraces, err)
-	exporterMetrics, err := e.CreateMetrics(t.Context(), forExporter, nil)
-	consume(exporterMetrics, err)
-	exporterLogs, err := e.CreateLogs(t.Context(), forExporter, nil)
-	consume(exporterLogs, err)
-	exporterProfiles, err := e.CreateProfiles(t.Context(), forExporter, nil)
-	consume(exporterProfiles, err)
+	consume(p.CreateTraces(t.Context(), forProcessor, nil, next))
+	consume(p.CreateMetrics(t.Context(), forProcessor, nil, next))
+	consume(p.CreateLogs(t.Context(), forProcessor, nil, next))
+	consume(p.CreateProfiles(t.Context(), forProcessor, nil, next))
+	consume(e.CreateTraces(t.Context(), forExporter, nil))
+	consume(e.CreateMetrics(t.Context(), forExporter, nil))
+	consume(e.CreateLogs(t.Context(), forExporter, nil))
+	consume(e.CreateProfiles(t.Context(), forExporter, nil))
 	assert.Len(t, next.AllTraces(), 2)
 	assert.Len(t, next.AllMetrics(), 2)
 	assert.Len(t, next.AllLogs(), 2)

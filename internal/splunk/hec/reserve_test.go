@@ -22,7 +22,7 @@ func TestReserved(t *testing.T) {
 			if err != nil {
 				return // refused before it is read
 			}
-			profiletest.MeasureReserved(t, 4<<20, func(reserve func(int) error) {
+			profiletest.RequireReserved(t, profiletest.Bound{}, 4<<20, func(reserve func(int) error) {
 				require.NoError(t, reserve(memory))
 				reader := Reader{}
 				_, _ = reader.Read(body)

@@ -65,12 +65,12 @@ func TestWriteIsBounded(t *testing.T) {
 			}
 			var body []byte
 			var err error
-			cost := profiletest.MeasureCost(t, func() { body, _, err = Write(ld, limit) })
+			size := new(plog.ProtoMarshaler).LogsSize(ld)
+			profiletest.RequireCost(t, profiletest.BoundOf(size+limit, writeConstantBytes, writeFactor), func() {
+				body, _, err = Write(ld, limit)
+			})
 			require.NoError(t, err)
 			assert.Greater(t, len(body), limit)
-			size := new(plog.ProtoMarshaler).LogsSize(ld)
-			t.Logf("%d bytes, %d out: %v", size, len(body), cost)
-			profiletest.RequireBounded(t, cost, size+limit, writeConstantBytes, writeFactor)
 		})
 	}
 }

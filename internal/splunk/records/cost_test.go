@@ -104,18 +104,22 @@ func TestTranslateIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var result Result
 			var body []byte
-			cost := profiletest.RequireCost(t, request.bytes, translateConstantBytes, translateFactor, func() {
-				result = Translate(request.logs, Options{Limits: scan.Limits{MaxStackDepth: 1 << 20}})
-				var err error
-				body, err = new(pprofile.ProtoMarshaler).MarshalProfiles(result.Profiles)
-				require.NoError(t, err)
+			bound := profiletest.BoundOf(request.bytes, translateConstantBytes, translateFactor)
+			profiletest.RequireCostOfEach(t, bound, func() func() {
+				body, result = nil, Result{}
+				return func() {
+					result = Translate(request.logs, Options{Limits: scan.Limits{MaxStackDepth: 1 << 20}})
+					var err error
+					body, err = new(pprofile.ProtoMarshaler).MarshalProfiles(result.Profiles)
+					require.NoError(t, err)
+				}
 			})
 			body, result = nil, Result{}
-			profiletest.MeasureReserved(t, 16<<20, func(reserve func(int) error) {
+			profiletest.RequireReserved(t, profiletest.Bound{}, 16<<20, func(reserve func(int) error) {
 				result = Translate(request.logs,
 					Options{Limits: scan.Limits{MaxStackDepth: 1 << 20}, Meter: &pdatasize.Meter{Reserve: reserve}})
 			})
-			t.Logf("%d bytes, %d out: %v", request.bytes, len(body), cost)
+			_ = body
 		})
 	}
 }
@@ -132,15 +136,13 @@ func TestManyBombsAreBounded(t *testing.T) {
 			eachRecord(request, func(r plog.LogRecord) { r.Body().SetStr(base64.StdEncoding.EncodeToString(body)) })
 			size := new(plog.ProtoMarshaler).LogsSize(request)
 			var result Result
-			cost := profiletest.MeasureCost(t, func() {
+			profiletest.RequireCost(t, profiletest.BoundOf(size+2*limit, translateConstantBytes, 8), func() {
 				result = Translate(request, Options{Limits: scan.Limits{MaxProfileBytes: limit}})
 			})
-			t.Logf("%s: %d bytes: %v", compression, size, cost)
 			require.Len(t, result.Rejected, 2000)
 			for _, r := range result.Rejected {
 				require.Equal(t, ReasonTooLarge, r.Reason)
 			}
-			profiletest.RequireBounded(t, cost, size+2*limit, translateConstantBytes, 8)
 		}
 	}
 }
@@ -155,8 +157,10 @@ func TestSharedAttributesAreBounded(t *testing.T) {
 	record.Body().SetEmptyBytes().FromRaw(append(resources, texts...))
 	ld.MarkReadOnly()
 	var result Result
-	cost := profiletest.MeasureCost(t, func() { result = Translate(ld, Options{}) })
-	profiletest.RequireBounded(t, cost, new(plog.ProtoMarshaler).LogsSize(ld), translateConstantBytes, translateFactor)
+	size := new(plog.ProtoMarshaler).LogsSize(ld)
+	profiletest.RequireCost(t, profiletest.BoundOf(size, translateConstantBytes, translateFactor), func() {
+		result = Translate(ld, Options{})
+	})
 	require.Len(t, result.Rejected, 1)
 	require.Equal(t, ReasonTooLarge, result.Rejected[0].Reason, result.Rejected[0].Err)
 }
@@ -186,10 +190,10 @@ func TestSharedAttributesOfManyBodiesAreBounded(t *testing.T) {
 		ld.MarkReadOnly()
 		size := new(plog.ProtoMarshaler).LogsSize(ld)
 		var result Result
-		cost := profiletest.MeasureCost(t, func() { result = Translate(ld, Options{}) })
-		t.Logf("%d bytes, %d rejected, %d resources: %v", size, len(result.Rejected),
-			result.Profiles.ResourceProfiles().Len(), cost)
-		profiletest.RequireBounded(t, cost, size, translateConstantBytes, translateFactor)
+		profiletest.RequireCost(t, profiletest.BoundOf(size, translateConstantBytes, translateFactor), func() {
+			result = Translate(ld, Options{})
+		})
+		_ = result
 	}
 }
 
@@ -203,7 +207,7 @@ func FuzzRequestCost(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		const limit = 1 << 20
 		var result Result
-		cost := profiletest.MeasureCost(t, func() {
+		profiletest.RequireCost(t, profiletest.BoundOf(len(body)+2*limit, translateConstantBytes, translateFactor), func() {
 			if _, err := pdatasize.Logs(body); err != nil {
 				return
 			}
@@ -212,7 +216,6 @@ func FuzzRequestCost(f *testing.F) {
 				result = Translate(ld, Options{Limits: scan.Limits{MaxProfileBytes: limit}})
 			}
 		})
-		profiletest.RequireBounded(t, cost, len(body)+2*limit, translateConstantBytes, translateFactor)
 		_ = result
 	})
 }

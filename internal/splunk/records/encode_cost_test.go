@@ -242,21 +242,20 @@ func TestEncodeIsBounded(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, %v, %t", name, options.Format, options.RepeatsResources), func(t *testing.T) {
 				options.MaxRecordBytes, options.MaxPartBytes = 1_000_000, 3_932_160
-				out, seen := 0, 0
-				cost := profiletest.MeasureCost(t, func() {
+				budget := expansionBudget(size)
+				bound := profiletest.BoundOf(size, encodeConstantBytes, encodeFactor)
+				bound.CPU = profiletest.BoundOf(size+budget, 0, 0).CPU
+				var out, seen int
+				profiletest.RequireCost(t, bound, func() {
+					out, seen = 0, 0
 					encoder := NewEncoder(pd, options)
 					for part, ok := encoder.Next(); ok; part, ok = encoder.Next() {
 						out += part.RequestBytes()
 						seen += part.Samples + part.Dropped
 					}
 				})
-				t.Logf("%d bytes, %d out: %v", size, out, cost)
 				assert.Equal(t, want, seen)
-				budget := expansionBudget(size)
 				assert.Less(t, out, 2*(budget+options.MaxPartBytes))
-				profiletest.RequireBounded(t, profiletest.Cost{CPU: cost.CPU}, size+budget, 0, 0)
-				profiletest.RequireBounded(t, profiletest.Cost{PeakHeapBytes: cost.PeakHeapBytes}, size, encodeConstantBytes,
-					encodeFactor)
 			})
 		}
 	}
@@ -278,9 +277,9 @@ func TestFindDoubleCountedIsBounded(t *testing.T) {
 	}
 	size := new(pprofile.ProtoMarshaler).ProfilesSize(table.pd)
 	var found []bool
-	cost := profiletest.MeasureCost(t, func() { found = findDoubleCounted(table.pd) })
-	t.Logf("%d bytes: %v", size, cost)
-	profiletest.RequireBounded(t, cost, size, encodeConstantBytes, encodeFactor)
+	profiletest.RequireCost(t, profiletest.BoundOf(size, encodeConstantBytes, encodeFactor), func() {
+		found = findDoubleCounted(table.pd)
+	})
 	assert.False(t, found[0])
 	assert.NotContains(t, found[1:], false)
 }
@@ -303,12 +302,12 @@ func FuzzEncodeCost(f *testing.F) {
 		pd.MarkReadOnly()
 		for _, options := range costOptions {
 			options.MaxRecordBytes, options.MaxPartBytes = 10_000, 40_000
-			cost := profiletest.MeasureCost(t, func() {
+			bound := profiletest.BoundOf(len(body)+expansionBudget(len(body)), encodeConstantBytes, 0)
+			profiletest.RequireCost(t, bound, func() {
 				encoder := NewEncoder(pd, options)
 				for _, ok := encoder.Next(); ok; _, ok = encoder.Next() {
 				}
 			})
-			profiletest.RequireBounded(t, cost, len(body)+expansionBudget(len(body)), encodeConstantBytes, 0)
 		}
 	})
 }

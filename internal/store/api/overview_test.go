@@ -200,9 +200,7 @@ func TestOverviewOfThousands(t *testing.T) {
 	messageBytes := (&pprofile.ProtoMarshaler{}).ProfilesSize(b.Build())
 	get := overviewOf(t, b)
 	var o overviewJSON
-	cost := profiletest.MeasureCost(t, func() { o = get("") })
-	t.Log(cost)
-	profiletest.RequireBounded(t, cost, messageBytes, 16<<20, 64)
+	profiletest.RequireCost(t, profiletest.BoundOf(messageBytes, 16<<20, 64), func() { o = get("") })
 	assert.Equal(t, 5000, o.Services)
 	assert.Len(t, o.List, 30)
 	assert.Equal(t, "service-4999", o.List[0].Service)

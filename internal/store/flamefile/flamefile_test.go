@@ -146,7 +146,7 @@ func TestFilesAreBounded(t *testing.T) {
 			size := (&pprofile.ProtoMarshaler{}).ProfilesSize(test.pd)
 			const most = 4 << 20
 			errs := make([]error, 2)
-			cost := profiletest.MeasureCost(t, func() {
+			profiletest.RequireCost(t, profiletest.BoundOf(size, 64<<20, 120), func() {
 				for i, write := range []func(io.Writer, flamefile.Stacks) error{
 					func(b io.Writer, s flamefile.Stacks) error { return flamefile.Collapsed(b, s) },
 					func(b io.Writer, s flamefile.Stacks) error { return flamefile.Speedscope(b, "x", s) },
@@ -158,8 +158,6 @@ func TestFilesAreBounded(t *testing.T) {
 					errs[i] = err
 				}
 			})
-			t.Logf("%d bytes: %v; %v", size, cost, errs)
-			profiletest.RequireBounded(t, cost, size, 64<<20, 120)
 			if test.tooLarge {
 				require.ErrorIs(t, errs[0], model.ErrTooLarge)
 			} else {

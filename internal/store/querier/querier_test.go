@@ -512,7 +512,7 @@ func TestCallsReserveTheirMemory(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			profiletest.MeasureReserved(t, 8<<20, func(reserve func(n int) error) {
+			profiletest.RequireReserved(t, profiletest.Bound{}, 8<<20, func(reserve func(n int) error) {
 				reserved := 0
 				answer, err := call(WithMeter(t.Context(), &size.Meter{Context: t.Context(), Reserve: func(n int) error {
 					reserved += n

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var costSink [][]byte
@@ -23,21 +24,21 @@ func TestMeasureCost(t *testing.T) {
 			}
 		}
 	}
-	cost := MeasureCost(t, keep(64))
+	cost := measureCost(firstGCPercent, keep(64))
 	assert.InDelta(t, 64*mib, cost.AllocatedBytes, 2*mib)
 	assert.InDelta(t, 64*mib, cost.PeakHeapBytes, 4*mib)
 	costSink = nil
 
-	cost = MeasureCost(t, func() {
+	// Garbage does not count.
+	cost = RequireCost(t, Bound{HeapBytes: 48 * mib}, func() {
 		for range 64 {
 			keep(1)()
 			costSink = costSink[:0]
 		}
 	})
 	assert.InDelta(t, 64*mib, cost.AllocatedBytes, 2*mib)
-	assert.Less(t, cost.PeakHeapBytes, int64(48*mib), "garbage does not count")
 
-	cost = MeasureCost(t, func() {
+	cost = measureCost(firstGCPercent, func() {
 		keep(64)()
 		costSink = nil
 		time.Sleep(50 * sampleInterval)
@@ -46,7 +47,7 @@ func TestMeasureCost(t *testing.T) {
 	assert.Greater(t, cost.PeakHeapBytes, int64(48*mib), "a peak in between counts")
 	assert.Less(t, cost.CPU, time.Second)
 
-	cost = MeasureCost(t, func() {
+	cost = measureCost(firstGCPercent, func() {
 		for start := ProcessCPU(); ProcessCPU()-start < 50*time.Millisecond && ProcessCPU() > 0; {
 		}
 	})
@@ -65,24 +66,64 @@ func (f *failure) Helper() {}
 
 func (f *failure) Fatalf(format string, args ...any) { f.text = fmt.Sprintf(format, args...) }
 
-func TestRequireBounded(t *testing.T) {
-	for name, test := range map[string]struct {
-		cost Cost
-		want string
+func TestBound(t *testing.T) {
+	bound := BoundOf(10, 100, 3)
+	bound.AllocatedBytes = 1000
+	most := Cost{PeakHeapBytes: 130, AllocatedBytes: 1000, CPU: raceSlowdown * (cpuConstant + 10*cpuPerByte)}
+	assert.True(t, bound.holds(most))
+	for name, change := range map[string]func(*Cost){
+		"heap": func(c *Cost) { c.PeakHeapBytes++ }, "allocated": func(c *Cost) { c.AllocatedBytes++ },
+		"CPU": func(c *Cost) { c.CPU++ },
+	} {
+		cost := most
+		change(&cost)
+		assert.False(t, bound.holds(cost), name)
+		assert.True(t, Bound{}.holds(cost), name)
+	}
+}
+
+// A run that is above its bound once is repeated, and one that always is fails.
+func TestRequireCost(t *testing.T) {
+	const mib = 1 << 20
+	for name, tc := range map[string]struct {
+		large, runs int
+		want        string
 	}{
-		"at both limits": {Cost{PeakHeapBytes: 100 + 30, CPU: raceSlowdown * (cpuConstant + 10*cpuPerByte)}, ""},
-		"heap":           {Cost{PeakHeapBytes: 100 + 31}, "10 bytes of input: heap above"},
-		"CPU": {Cost{CPU: 1 + raceSlowdown*(cpuConstant+10*cpuPerByte)},
-			"10 bytes of input: processor time above"},
+		"within":         {0, 1, ""},
+		"above it once":  {1, 2, ""},
+		"above it twice": {2, 3, ""},
+		"always above":   {3, 3, "the cost is peak heap 16"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &failure{TB: t}
-			RequireBounded(f, test.cost, 10, 100, 3)
-			if test.want == "" {
-				assert.Empty(t, f.text)
-				return
-			}
-			assert.Contains(t, f.text, test.want)
+			f, runs := &failure{TB: t}, 0
+			RequireCostOfEach(f, Bound{HeapBytes: 8 * mib}, func() func() {
+				costSink = nil
+				runs++
+				return func() {
+					if runs <= tc.large {
+						costSink = append(costSink, make([]byte, 16*mib))
+					}
+				}
+			})
+			costSink = nil
+			assert.Equal(t, tc.runs, runs)
+			assert.Contains(t, f.text, tc.want)
+			assert.Equal(t, tc.want == "", f.text == "")
 		})
+	}
+}
+
+// What a decoder takes must be reserved.
+func TestRequireReserved(t *testing.T) {
+	const mib = 1 << 20
+	for reserved, want := range map[int]string{10 * mib: "", 9 * mib: "the bound is peak heap 14.5 MiB"} {
+		f := &failure{TB: t}
+		RequireReserved(f, Bound{}, mib, func(reserve func(int) error) {
+			require.NoError(t, reserve(reserved))
+			costSink = [][]byte{make([]byte, 15*mib)}
+		})
+		costSink = nil
+		assert.Contains(t, f.text, want)
+		assert.Equal(t, want == "", f.text == "")
 	}
 }

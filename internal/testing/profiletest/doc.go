@@ -3,7 +3,7 @@
 
 // Package profiletest has what the tests of this project share. For OTLP profiles: a Builder and Equal, which compares
 // what indices refer to, and the check and the text form of package resolved. For pprof: EqualPprof, and PprofWire for
-// raw messages. For any function: its cost in memory and processor time (MeasureCost), and whether keys that count
+// raw messages. For any function: its cost in memory and processor time (RequireCost), and whether keys that count
 // alike cost more than random ones (RequireCorrelatedKeys). For components: their metadata.yaml and the tables of their
 // README. Only tests import it.
 //

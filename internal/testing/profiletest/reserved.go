@@ -10,30 +10,26 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 )
 
-// MeasureReserved is MeasureCost of a decoder that reserves its memory with the function that is passed to run. It
-// fails the test if the decoder took more than constantBytes and one and a half times what it had reserved. A run that
-// took more is repeated twice: on a busy machine the collector comes late, so that garbage is counted; what the
-// decoder keeps is there each time.
-func MeasureReserved(tb testing.TB, constantBytes int, run func(reserve func(n int) error)) (cost Cost) {
+// RequireReserved is RequireCost of a decoder that reserves its memory with the function that is passed to run. It also
+// fails the test if the decoder took more than slackBytes and one and a half times what it had reserved.
+func RequireReserved(tb testing.TB, bound Bound, slackBytes int, run func(reserve func(n int) error)) Cost {
 	tb.Helper()
 	reserved := 0
-	for range 3 {
+	return requireCost(tb, func() Bound {
+		bound := bound
+		if limit := slackBytes + reserved*3/2; bound.HeapBytes == 0 || bound.HeapBytes > limit {
+			bound.HeapBytes = limit
+		}
+		return bound
+	}, func() func() {
 		reserved = 0
-		cost = MeasureCost(tb, func() {
+		return func() {
 			run(func(n int) error {
 				reserved += n
 				return nil
 			})
-		})
-		if t, ok := tb.(*testing.T); ok {
-			t.Logf("%.1f MB of %.1f reserved", float64(cost.PeakHeapBytes)/1e6, float64(reserved)/1e6)
 		}
-		if cost.PeakHeapBytes <= int64(constantBytes+reserved*3/2) {
-			return cost
-		}
-	}
-	tb.Errorf("%d bytes were reserved: %v", reserved, cost)
-	return cost
+	})
 }
 
 // RequireDecodeBounded runs a decoder of so many bytes: it may take perByte times as much memory beside a constant, all
@@ -43,10 +39,9 @@ func RequireDecodeBounded(tb testing.TB, inputBytes int, perByte float64,
 	tb.Helper()
 	const constantBytes = 8 << 20 // a parser of JSON leaves that much garbage on a busy machine
 	var got pprofile.Profiles
-	cost := MeasureReserved(tb, constantBytes, func(reserve func(int) error) {
+	RequireReserved(tb, BoundOf(inputBytes, constantBytes, perByte), constantBytes, func(reserve func(int) error) {
 		got, err = decode(reserve)
 	})
-	RequireBounded(tb, cost, inputBytes, constantBytes, perByte)
 	if err == nil {
 		require.NoError(tb, Check(got))
 	}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package worst makes inputs that cost the most memory and time for their size, for each way by which bytes enter. The
-// tests that bound a translator (profiletest.MeasureCost) and the test of whole processes (TestLimits in
+// tests that bound a translator (profiletest.RequireCost) and the test of whole processes (TestLimits in
 // internal/testing/chaos) send the same ones.
 //
 // Inputs are made of many of the smallest possible entries, of entries that share a long string, of deep nesting, or of

@@ -180,10 +180,12 @@ func requireBounded(t testing.TB, wire []byte) {
 			"moved"}})
 	}
 	for _, admit := range []func([32]byte) bool{admitAll, func([32]byte) bool { return false }} {
-		own := pprofile.NewProfiles()
-		pd.CopyTo(own)
-		cost := profiletest.MeasureCost(t, func() { r.Regroup(own, Group{Identify: nameAll, Admit: admit}) })
-		profiletest.RequireBounded(t, cost, len(wire), boundConstant, boundFactor)
+		var own pprofile.Profiles
+		profiletest.RequireCostOfEach(t, profiletest.BoundOf(len(wire), boundConstant, boundFactor), func() func() {
+			own = pprofile.NewProfiles()
+			pd.CopyTo(own)
+			return func() { r.Regroup(own, Group{Identify: nameAll, Admit: admit}) }
+		})
 		require.Equal(t, samples, own.SampleCount())
 		require.LessOrEqual(t, sizer.ProfilesSize(own), sizeConstant+sizeFactor*in)
 	}

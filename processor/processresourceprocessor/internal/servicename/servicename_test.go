@@ -147,7 +147,7 @@ func requireBoundedNames(t testing.TB, executable, commandLine, attributes strin
 	rules := []Rule{{Executable: regexp.MustCompile(`(a*)*b`), CommandLine: regexp.MustCompile(`(.*)x(.*)`),
 		Template: "$1$2"}}
 	var names []string
-	cost := profiletest.MeasureCost(t, func() {
+	profiletest.RequireCost(t, profiletest.BoundOf(len(executable)+len(commandLine)+len(attributes), 8<<20, 64), func() {
 		arguments := strings.Split(commandLine, "\x00")
 		names = []string{
 			FromCommand(Command{Executable: executable, Arguments: arguments}), FromEnvironment(executable, attributes),
@@ -158,7 +158,6 @@ func requireBoundedNames(t testing.TB, executable, commandLine, attributes strin
 			names = append(names, FromCommand(Command{Executable: language, Arguments: arguments}))
 		}
 	})
-	profiletest.RequireBounded(t, cost, len(executable)+len(commandLine)+len(attributes), 8<<20, 64)
 	for _, name := range names {
 		require.True(t, utf8.ValidString(name))
 		require.LessOrEqual(t, len(name), MaxBytes)

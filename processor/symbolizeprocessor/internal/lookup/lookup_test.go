@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/symbols/symbolstest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
 )
 
@@ -194,16 +194,12 @@ func TestRequestsAreBounded(t *testing.T) {
 // A module's texts can be parts of a message, which is not kept for them.
 func TestModulesKeepNoMessages(t *testing.T) {
 	r := newResolver(t, nil)
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := profiletest.HeapBytes()
 	text := func(i int) string { return strings.Repeat(fmt.Sprintf("/%039d", i), 1<<15)[:40] }
 	for i := range 50 {
 		r.Module(Key{IDs: symbols.IDs{GNU: text(i), Go: text(i), Htlhash: text(i)}, Path: text(i)}, text(i))
 	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	assert.Less(t, after.HeapAlloc, before.HeapAlloc+5<<20)
+	assert.Less(t, profiletest.HeapBytes(), before+5<<20)
 	assert.Equal(t, int64(50), r.Sizes().Modules)
 }
 

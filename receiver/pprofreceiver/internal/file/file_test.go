@@ -171,16 +171,17 @@ func TestFilesAreBoundedByTheLimit(t *testing.T) {
 	const limit = 4 << 20
 	const size = 100 << 20
 	bomb := sourcetest.Gzipped(t, append(binary.AppendUvarint([]byte{0x32}, size), make([]byte, size)...)) // one string
-	d := newFolder(t, fmt.Sprintf("}\nlimits: {max_profile_bytes: %d", limit), nil)
-	for n := range 4 {
-		d.put(fmt.Sprintf("bomb-%d.pb.gz", n), bomb, time.Hour)
-	}
-	good := d.put("good.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Minute)
-	var read []string
-	cost := profiletest.MeasureCost(t, func() { read = d.scan() })
-	profiletest.RequireBounded(t, cost, limit, 24<<20, 4)
-	assert.Equal(t, []string{good}, read)
-	assert.Len(t, d.AwaitLog(4, "cannot read a profile from a file"), 4)
+	profiletest.RequireCostOfEach(t, profiletest.BoundOf(limit, 24<<20, 4), func() func() {
+		d := newFolder(t, fmt.Sprintf("}\nlimits: {max_profile_bytes: %d", limit), nil)
+		for n := range 4 {
+			d.put(fmt.Sprintf("bomb-%d.pb.gz", n), bomb, time.Hour)
+		}
+		good := d.put("good.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Minute)
+		return func() {
+			assert.Equal(t, []string{good}, d.scan())
+			assert.Len(t, d.AwaitLog(4, "cannot read a profile from a file"), 4)
+		}
+	})
 }
 
 func TestFileBeingWrittenIsLeft(t *testing.T) {

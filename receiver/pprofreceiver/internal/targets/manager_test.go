@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +27,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 func TestStatic(t *testing.T) {
@@ -431,18 +432,16 @@ func TestHTTPIsBounded(t *testing.T) {
 			`]}, {"labels": {"a": "b"}, "targets": [`) + `]`,
 	} {
 		url := serve(t, text)
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		w := watch(t, "job_name: j\ntarget_limit: 1000\nhttp_sd_configs: [{url: '"+url+"', refresh_interval: 1h}]")
-		u := w.await(func(u Update) bool { return len(u.Jobs) > 0 && u.Jobs[0].Discovered > 0 })
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		assert.Equal(t, count, u.Jobs[0].Discovered, name)
-		assert.GreaterOrEqual(t, u.Jobs[0].Dropped[DropLimit], count-1000, name)
-		assert.Less(t, after.HeapAlloc, before.HeapAlloc+maxLabelBytes+32<<20, name)
-		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(text))*40+4*maxLabelBytes, name)
-		w.stop()
+		before := profiletest.HeapBytes()
+		bound := profiletest.Bound{AllocatedBytes: len(text)*40 + 4*maxLabelBytes}
+		profiletest.RequireCost(t, bound, func() {
+			w := watch(t, "job_name: j\ntarget_limit: 1000\nhttp_sd_configs: [{url: '"+url+"', refresh_interval: 1h}]")
+			u := w.await(func(u Update) bool { return len(u.Jobs) > 0 && u.Jobs[0].Discovered > 0 })
+			assert.Equal(t, count, u.Jobs[0].Discovered, name)
+			assert.GreaterOrEqual(t, u.Jobs[0].Dropped[DropLimit], count-1000, name)
+			assert.Less(t, profiletest.HeapBytes(), before+maxLabelBytes+32<<20, name)
+			w.stop()
+		})
 	}
 }
 

@@ -137,11 +137,10 @@ func elfHeader() []byte {
 }
 
 func requireBounded(t testing.TB, memory []byte) {
-	cost := profiletest.MeasureCost(t, func() {
+	profiletest.RequireCost(t, profiletest.BoundOf(len(memory), 8<<20, 48), func() {
 		profiles, _ := read(memory)
 		write(t, profiles)
 	})
-	profiletest.RequireBounded(t, cost, len(memory), 8<<20, 48)
 }
 
 // TestReadIsBounded reads lists that are as long as they may be: with short and with long stacks, and one that is a
@@ -179,13 +178,13 @@ func FuzzCode(f *testing.F) {
 	f.Add([]byte{0x48, 0x8b, 0x35, 0x79, 0, 0x20, 0}) // MOVQ 0x200079(IP), SI
 	f.Add([]byte{0x1b, 0x10, 0, 0xb0, 0x7b, 0x83, 0x40, 0xf9})
 	f.Fuzz(func(t *testing.T, code []byte) {
-		found := 0
+		var found int
 		function := symbols.GoFunction{Address: 0x400000, Code: code}
-		cost := profiletest.MeasureCost(t, func() {
+		profiletest.RequireCost(t, profiletest.BoundOf(len(code), 1<<20, 512), func() {
+			found = 0
 			referencesAMD64(function, func(uint64) { found++ })
 			referencesARM64(function, func(uint64) { found++ })
 		})
-		profiletest.RequireBounded(t, cost, len(code), 1<<20, 512)
 		require.LessOrEqual(t, found, len(code))
 	})
 }

@@ -75,7 +75,8 @@ func TestParseMaps(t *testing.T) {
 func FuzzMaps(f *testing.F) {
 	f.Add([]byte("00400000-00452000 r-xp 00001000 08:02 173521 /usr/bin/a\n"))
 	f.Fuzz(func(t *testing.T, maps []byte) {
-		cost := profiletest.MeasureCost(t, func() { _, _ = parseMaps(bytes.NewReader(maps)) })
-		profiletest.RequireBounded(t, cost, len(maps), 1<<20, 32)
+		profiletest.RequireCost(t, profiletest.BoundOf(len(maps), 1<<20, 32), func() {
+			_, _ = parseMaps(bytes.NewReader(maps))
+		})
 	})
 }
