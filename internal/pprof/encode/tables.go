@@ -143,14 +143,15 @@ func (e *encoder) putMainFirst() {
 		return
 	}
 	kinds, roots := make(map[int32]bool, len(used)), make(map[int32]int, 1)
+	main := used[0]
 	for _, stack := range e.stacks.used {
-		if m := e.rootOf(stack, kinds); m != 0 {
+		switch m := e.rootOf(stack, kinds); m {
+		case main: // usually the first stack's
+			return
+		case 0:
+		default:
 			roots[m]++
 		}
-	}
-	main := used[0]
-	if roots[main] > 0 {
-		return
 	}
 	for _, m := range used {
 		if roots[m] > roots[main] {
