@@ -4,10 +4,11 @@
 // Package pyroscopeexporter is the exporter `pyroscope`: profiles in the form that Grafana Pyroscope's own clients
 // send.
 //
-//	prepare     changes profiles for Pyroscope: one value instead of timestamps, labels that a server accepts (prepare.go)
+//	view        what is sent of a message: one value instead of timestamps, labels that a server accepts (view.go)
+//	sendWhole   sends a message if each of its pprofs is small enough (push.go)
 //	parts       combines profiles, and splits them by their size as OTLP (push.go)
-//	send        encodes a part as one pprof for each group of sample types, with CPU time beside counts (push.go, prepare.go)
-//	sendPieces  sends a part whose pprofs are larger than the server accepts (pieces.go)
+//	send        encodes a view as one pprof for each group of sample types (push.go)
+//	sendPieces  sends a part whose pprofs are larger than the server accepts (push.go)
 //	series      makes the labels of a pprof (push.go, labels.go)
 //	post        sends one request for each series (client.go)
 //

@@ -45,13 +45,8 @@ func (e *pyroscopeExporter) shutdown(context.Context) error {
 func (e *pyroscopeExporter) push(ctx context.Context, pd pprofile.Profiles) error {
 	p := pusher{pyroscopeExporter: e, report: exportreport.Report{Unit: "series"},
 		budget: budget{message: pd, limit: minBytes}}
-	if !p.sendAsIs(ctx, pd) {
-		prepared := pprofile.NewProfiles()
-		pd.CopyTo(prepared)
-		labels, negative := prepare(prepared, e.cfg)
-		e.countDroppedLabels(ctx, labels)
-		e.countDroppedSamples(ctx, droppedNegative, negative)
-		p.parts(ctx, prepared, e.cfg.MaxProfileBytes)
+	if !p.sendWhole(ctx, pd) {
+		p.parts(ctx, pd, e.cfg.MaxProfileBytes)
 	}
 	var left pprofile.Profiles
 	if p.retryErr != nil {
@@ -107,13 +102,10 @@ func (p *pusher) fail(err error) {
 	p.isStopped = p.isStopped || p.failures >= maxFailures || !errors.Is(err, errOfSeries)
 }
 
-// sendAsIs sends pd if nothing has to be changed and no pprof is too large, as is usual for scraped and pushed pprofs.
-// It reports whether it did. pd is only read.
-func (p *pusher) sendAsIs(ctx context.Context, pd pprofile.Profiles) bool {
-	if !isPrepared(pd, p.cfg) {
-		return false
-	}
-	size, done, err := p.send(ctx, pd, nil, false)
+// sendWhole sends pd if it follows OTLP's rules and no pprof is too large, as is usual. It reports whether it did. pd
+// is only read.
+func (p *pusher) sendWhole(ctx context.Context, pd pprofile.Profiles) bool {
+	size, done, err := p.send(ctx, newView(pd, p.cfg), false)
 	if err != nil || size.excess > 1 {
 		return false
 	}
@@ -139,8 +131,9 @@ func (p *pusher) parts(ctx context.Context, pd pprofile.Profiles, maxBytes int) 
 	for part := range batch.Parts() {
 		before := p.failures
 		if !p.isStopped {
-			if size := p.sendPart(ctx, part.Profiles, false); size.excess > 1 {
-				p.sendPieces(ctx, part.Profiles, size)
+			v := newView(part.Profiles, p.cfg)
+			if size := p.sendPart(ctx, v, false); size.excess > 1 {
+				p.sendPieces(ctx, v, size)
 			}
 		}
 		if p.isStopped || p.failures > before {
@@ -157,27 +150,24 @@ type encodedSize struct {
 }
 
 // sendPart sends a part as send does. Afterwards it has only what must be retried.
-func (p *pusher) sendPart(ctx context.Context, part pprofile.Profiles, must bool) encodedSize {
-	samples := part.SampleCount()
-	added := addCPUTime(part)
-	size, done, err := p.send(ctx, part, added, must)
+func (p *pusher) sendPart(ctx context.Context, part *view, must bool) encodedSize {
+	samples := part.pd.SampleCount()
+	size, done, err := p.send(ctx, part, must)
 	if err != nil {
 		p.report.Refused(samples, "", fmt.Errorf("cannot be encoded: %w", err))
 	}
 	for at := range done {
-		clearSamples(part.ResourceProfiles().At(at.resource).ScopeProfiles().At(at.scope).Profiles().At(at.profile))
+		clearSamples(part.pd.ResourceProfiles().At(at.resource).ScopeProfiles().At(at.scope).Profiles().At(at.profile))
 	}
-	removeProfiles(part, added)
 	return size
 }
 
 // send sends a series for each pprof that the profiles become, and returns the positions of the profiles that need no
-// retry. If a pprof is larger than the server accepts, it sends nothing unless must is set. The samples of added
-// profiles do not count as sent or lost: the message does not have them.
+// retry. If a pprof is larger than the server accepts, it sends nothing unless must is set.
 func (p *pusher) send(
-	ctx context.Context, pd pprofile.Profiles, added map[position]bool, must bool,
+	ctx context.Context, v *view, must bool,
 ) (size encodedSize, done map[position]bool, err error) {
-	payloads, stats, err := encode.Encode(pd)
+	payloads, stats, err := v.encode()
 	if err != nil {
 		return size, nil, err
 	}
@@ -196,26 +186,22 @@ func (p *pusher) send(
 	p.drop(ctx, droppedTooLarge, stats.Dropped)
 	p.report.Sent(-stats.Dropped) // the following counts whole profiles
 	done = map[position]bool{}
-	s := source{pd: pd, isString: stringAttributes(pd), resource: -1}
+	s := source{view: v, resource: -1}
 	for _, payload := range payloads {
-		samples := 0
-		profiles := pd.ResourceProfiles().At(payload.ResourceIndex).ScopeProfiles().At(payload.ScopeIndex).Profiles()
-		at := func(i int) position { return position{payload.ResourceIndex, payload.ScopeIndex, i} }
-		for _, i := range payload.ProfileIndices {
-			if !added[at(i)] {
-				samples += profiles.At(i).Samples().Len()
-			}
-		}
+		profiles := v.pd.ResourceProfiles().At(payload.ResourceIndex).ScopeProfiles().At(payload.ScopeIndex).Profiles()
+		t := s.tally(profiles, payload.ProfileIndices)
 		if payload.Samples == 0 {
-			p.report.Sent(samples)
+			p.report.Sent(t.samples)
 		} else if p.isStopped {
 			break
-		} else if err := p.sendSeries(ctx, &s, &payload, samples); err != nil {
+		} else if err := p.sendSeries(ctx, &s, &payload, &t); err != nil {
 			p.fail(err)
 			continue
 		}
+		p.countDroppedLabels(ctx, t.droppedLabels)
+		p.countDroppedSamples(ctx, droppedNegative, t.negative)
 		for _, i := range payload.ProfileIndices {
-			done[at(i)] = true
+			done[position{payload.ResourceIndex, payload.ScopeIndex, i}] = true
 		}
 	}
 	return size, done, nil
@@ -228,10 +214,10 @@ const (
 	outcomeRetry    = "retry"
 )
 
-// sendSeries sends one series. samples is the number of the message's samples in it. An error means that it must be
-// retried.
-func (p *pusher) sendSeries(ctx context.Context, from *source, payload *encode.Payload, samples int) error {
-	s := p.series(ctx, from, payload)
+// sendSeries sends one series with the samples that were counted. An error means that it must be retried.
+func (p *pusher) sendSeries(ctx context.Context, from *source, payload *encode.Payload, t *tally) error {
+	samples := t.samples
+	s := p.series(ctx, from, payload, t.labels)
 	if !p.budget.allow(s.labelBytes()) {
 		p.countDroppedSamples(ctx, droppedTooLarge, samples)
 		p.report.Refused(samples, s.describe(),
@@ -293,8 +279,7 @@ func (s *series) describe() string {
 
 // source is the message that series are of, and what those of the last resource and scope share.
 type source struct {
-	pd              pprofile.Profiles
-	isString        []bool
+	*view
 	resource, scope int
 	labels          resourceLabels
 	// stated is the name of the profile according to the scope.
@@ -302,8 +287,8 @@ type source struct {
 	names  kind.Namer
 }
 
-// series returns the series of a push request for one pprof, without the pprof.
-func (p *pusher) series(ctx context.Context, from *source, payload *encode.Payload) *series {
+// series returns the series of a push request for one pprof, without the pprof. Its samples add at most sampleLabels.
+func (p *pusher) series(ctx context.Context, from *source, payload *encode.Payload, sampleLabels int) *series {
 	resource := from.pd.ResourceProfiles().At(payload.ResourceIndex)
 	scope := resource.ScopeProfiles().At(payload.ScopeIndex)
 	isNew := from.resource != payload.ResourceIndex
@@ -320,39 +305,10 @@ func (p *pusher) series(ctx context.Context, from *source, payload *encode.Paylo
 	from.resource, from.scope = payload.ResourceIndex, payload.ScopeIndex
 	first := scope.Profiles().At(slices.Min(payload.ProfileIndices))
 	name := from.names.Name(first, from.stated)
-	sampleLabels := 0
-	for _, i := range payload.ProfileIndices {
-		sampleLabels = max(sampleLabels, mostStrings(scope.Profiles().At(i), from.isString))
-	}
 	ofProfile, tooMany := p.labeler.ofProfile(from.pd, first, &p.budget)
 	labels, dropped := p.labeler.labels(&from.labels, kind.TypeName(name), ofProfile, sampleLabels)
 	p.countDroppedLabels(ctx, tooMany+dropped)
 	return &series{labels: labels}
-}
-
-// stringAttributes reports for each attribute in the table whether samples that have it get a series with it as label.
-func stringAttributes(pd pprofile.Profiles) []bool {
-	table := pd.Dictionary().AttributeTable()
-	isString := make([]bool, table.Len())
-	for i := range isString {
-		isString[i] = isSeriesLabel(pd, table.At(i))
-	}
-	return isString
-}
-
-// mostStrings returns the largest number of string attributes of a sample.
-func mostStrings(profile pprofile.Profile, isString []bool) (most int) {
-	samples := profile.Samples()
-	for i := range samples.Len() {
-		indices, n := samples.At(i).AttributeIndices(), 0
-		for k := range indices.Len() {
-			if a := indices.At(k); a >= 0 && int(a) < len(isString) && isString[a] {
-				n++
-			}
-		}
-		most = max(most, n)
-	}
-	return most
 }
 
 // Samples of OTLP share stacks and attributes, which samples of pprof repeat. Together the pprofs of a part have at
@@ -371,9 +327,9 @@ type unsent struct {
 
 // sendPieces sends a part whose pprofs are larger than the server accepts. It sends pieces, which are runs of each
 // profile's samples. They share the part's dictionary; a pprof has only the entries that its samples refer to.
-func (p *pusher) sendPieces(ctx context.Context, part pprofile.Profiles, size encodedSize) {
-	budget := minBytes + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(part)
-	list := removeSamples(part)
+func (p *pusher) sendPieces(ctx context.Context, part *view, size encodedSize) {
+	budget := minBytes + maxExpansion*(&pprofile.ProtoMarshaler{}).ProfilesSize(part.pd)
+	list := removeSamples(part.pd)
 	before := p.failures
 	for pieces := morePieces(1, size.excess); ; {
 		moved, most := movePiece(list, pieces)
@@ -444,6 +400,21 @@ func putBack(list []*unsent) {
 			w.profile.Samples().At(i).MoveTo(w.samples.At(w.next + i))
 		}
 		clearSamples(w.profile)
+	}
+}
+
+// position is that of a profile in a message.
+type position struct{ resource, scope, profile int }
+
+func removeProfiles(pd pprofile.Profiles, positions map[position]bool) {
+	for r, rp := range pd.ResourceProfiles().All() {
+		for s, sp := range rp.ScopeProfiles().All() {
+			i := -1
+			sp.Profiles().RemoveIf(func(pprofile.Profile) bool {
+				i++
+				return positions[position{r, s, i}]
+			})
+		}
 	}
 }
 

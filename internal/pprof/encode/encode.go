@@ -102,8 +102,12 @@ const (
 //
 // pd should follow OTLP's rules. An index out of range, or a sample whose numbers of values and timestamps do not
 // match, is an error that names it. Entries that repeat each other are written as they are, nothing is lost.
-func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
+func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) { return new(View).Encode(pd) }
+
+// Encode is the package's Encode for a message that is changed by the view.
+func (v *View) Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 	e := newEncoder(pd)
+	e.view = *v
 	defer e.release()
 	var out []Payload
 	resources := pd.ResourceProfiles()
@@ -134,6 +138,7 @@ func Encode(pd pprofile.Profiles) ([]Payload, Stats, error) {
 type encoder struct {
 	message pprofile.Profiles
 	dict    pprofile.ProfilesDictionary
+	view    View
 	stats   Stats
 	// err is the first fault. The functions below go on after it with a harmless value and stop
 	// at the next message, so that the hot path does not check it at every field.
@@ -146,6 +151,9 @@ type encoder struct {
 	order                []int
 	defaultType          string
 	hasOrder, hasDefault bool
+
+	// counts are the profiles of the scope beside which the view has CPU time.
+	counts map[int]bool
 
 	// out is the payload so far; the caller gets a copy of its exact size.
 	out     []byte
@@ -167,6 +175,8 @@ type encoder struct {
 	sets   dictionary.AttributeSets
 	set    []int32 // scratch, as is packed
 	packed []byte
+	// kept are the attributes of the current sample that become labels.
+	kept   []int32
 	join   joiner
 	values []int64
 
@@ -223,6 +233,7 @@ func (e *encoder) release() {
 	e.reset()
 	e.message, e.dict, e.strings.table = pprofile.Profiles{}, pprofile.ProfilesDictionary{}, pcommon.StringSlice{}
 	e.order, e.defaultType, e.reservedNames, e.origin = nil, "", nil, origin{}
+	e.view, e.counts = View{}, nil
 	if e.bytes() <= scan.MaxKeptBytes {
 		encoders.Put(e)
 	}
@@ -265,11 +276,13 @@ func (e *encoder) encodeGroup(scope pprofile.ScopeProfiles, members group) []byt
 			e.writeValueType(scan.ProfileSampleType, profile.SampleType(), p, "sample_type")
 		}
 	}
+	columns = e.addCPUTime(scope, columns)
+	types := members.types + len(columns) - len(members.profiles)
 	if !e.fits(0) {
 		e.stats.Dropped += samples
 		return nil
 	}
-	e.writeSamples(columns, members.types)
+	e.writeSamples(columns, types)
 	e.writeLocations()
 	e.writeFunctions()
 	e.writeMappings()

@@ -77,6 +77,7 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	var groups [][]int
 	byKey := map[groupKey]int{}
 	profiles := scope.Profiles()
+	e.counts = e.view.counts(profiles)
 	for i := range profiles.Len() {
 		p := profiles.At(i)
 		key := groupKey{
@@ -94,7 +95,14 @@ func (e *encoder) groupProfiles(scope pprofile.ScopeProfiles) []group {
 	}
 	var pprofs []group
 	for _, members := range groups {
-		pprofs = append(pprofs, joinTimed(profiles, splitMixed(profiles, splitGroup(profiles, members, e.order)))...)
+		split := splitGroup(profiles, members, e.order)
+		if e.view.Sample == nil { // samples keep their timestamps
+			pprofs = append(pprofs, joinTimed(profiles, splitMixed(profiles, split))...)
+			continue
+		}
+		for _, members := range split {
+			pprofs = append(pprofs, group{profiles: members, types: len(members)})
+		}
 	}
 	return pprofs
 }
@@ -235,24 +243,32 @@ func permutation(list pcommon.Slice) []int {
 // attributeSet identifies a set of attribute indices, regardless of their order: 0 for none, -1-i for {i}, the
 // others by interning. Most samples have at most one.
 func (e *encoder) attributeSet(indices pcommon.Int32Slice) dictionary.AttributeSetIndex {
-	switch n := indices.Len(); {
+	e.set = appendIndices(e.set[:0], indices)
+	return e.setOf(e.set)
+}
+
+func (e *encoder) setOf(attributes []int32) dictionary.AttributeSetIndex {
+	switch n := len(attributes); {
 	case n == 0:
 		return 0
-	case n == 1 && indices.At(0) >= 0:
-		return -1 - dictionary.AttributeSetIndex(indices.At(0))
+	case n == 1 && attributes[0] >= 0:
+		return -1 - dictionary.AttributeSetIndex(attributes[0])
 	}
-	e.set = e.set[:0]
+	return e.sets.Intern(attributes)
+}
+
+func appendIndices(b []int32, indices pcommon.Int32Slice) []int32 {
 	for k := range indices.Len() {
-		e.set = append(e.set, indices.At(k))
+		b = append(b, indices.At(k))
 	}
-	return e.sets.Intern(e.set)
+	return b
 }
 
 // writeValueType writes a sample type or period type of a profile.
 func (e *encoder) writeValueType(field int, t pprofile.ValueType, profile int, name string) {
 	b, start := openMessage(e.out, field)
 	for k, strindex := range [...]int32{t.TypeStrindex(), t.UnitStrindex()} {
-		at, ok := e.strings.index(strindex)
+		at, ok := e.typeName(strindex)
 		if !ok {
 			path := e.profilePath(profile) + "." + name + [...]string{".type_strindex", ".unit_strindex"}[k]
 			e.fail(path, strindex, e.strings.table.Len())
@@ -272,7 +288,7 @@ func (e *encoder) writeHeader(scope pprofile.ScopeProfiles, members group) {
 			e.stats.Omitted[OmitProfileAttribute]++
 		}
 	})
-	if types := typesWithOnes(scope.Profiles(), members); types != nil {
+	if types := typesWithOnes(scope.Profiles(), members); types != nil && e.view.Sample == nil {
 		e.writeComment(scan.CommentTimestampedValues + strings.Join(types, ","))
 	}
 	e.out = appendUint(e.out, scan.ProfileTimeNanos, e.origin.time)
@@ -291,11 +307,11 @@ func (e *encoder) writeDefaultSampleType(scope pprofile.ScopeProfiles, members g
 		e.out = appendUint(e.out, scan.ProfileDefaultSampleType, e.strings.add(e.defaultType))
 		return
 	}
-	if e.hasOrder || members.types == 1 {
+	if e.hasOrder || members.types == 1 && len(e.counts) == 0 {
 		return
 	}
 	first := scope.Profiles().At(members.profiles[0]).SampleType().TypeStrindex()
-	if typ, ok := e.strings.index(first); ok {
+	if typ, ok := e.typeName(first); ok {
 		e.out = appendUint(e.out, scan.ProfileDefaultSampleType, typ)
 	}
 }

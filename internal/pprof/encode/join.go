@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
@@ -16,17 +17,35 @@ type column struct {
 	profile int
 	samples pprofile.SampleSlice
 	value   int // which of a pprof sample's values
+	// factor is what values are multiplied by if it is not 0.
+	factor int64
+}
+
+// valueAt returns the value of the kth observation of a sample; one that has only a timestamp counts 1.
+func (c *column) valueAt(s pprofile.Sample, k int) int64 {
+	if s.Values().Len() == 0 {
+		return c.scaled(1)
+	}
+	return c.scaled(s.Values().At(k))
+}
+
+func (c *column) scaled(value int64) int64 {
+	if c.factor == 0 {
+		return value
+	}
+	return otlp.SaturatingMultiply(value, c.factor)
 }
 
 // writeSamples joins the samples of a group's profiles and writes them.
 func (e *encoder) writeSamples(columns []column, types int) {
 	e.values = slices.Grow(e.values[:0], types)[:types]
 	e.timestampLabel = e.timestampLabel[:0]
-	if areAligned(columns) {
+	if e.view.Sample == nil && areAligned(columns) {
 		e.writeAligned(columns)
 		return
 	}
 	e.join.reset()
+	e.join.combines = e.view.Sample != nil
 	// Timestamped columns first: the decoder identifies the profile by the first label.
 	for first := 0; first < len(columns); first += types {
 		for _, c := range longestFirst(columns[first : first+types]) {
@@ -76,7 +95,7 @@ func (e *encoder) writeAligned(columns []column) {
 				return
 			}
 			for _, c := range columns {
-				e.values[c.value] = valueAt(c.samples.At(i), k)
+				e.values[c.value] = c.valueAt(c.samples.At(i), k)
 			}
 			if timestamps.Len() > 0 {
 				e.setTimestamp(timestamps.At(k))
@@ -98,14 +117,6 @@ func (e *encoder) checkShape(s pprofile.Sample) {
 	}
 }
 
-// valueAt returns the value of the kth observation; one that has only a timestamp counts 1.
-func valueAt(s pprofile.Sample, k int) int64 {
-	if s.Values().Len() == 0 {
-		return 1
-	}
-	return s.Values().At(k)
-}
-
 // longestFirst returns the columns' numbers, those with most samples first. Profiles that were decoded from one pprof
 // leave out the samples that are 0 for them: the longest one's order is then closest to the original's.
 func longestFirst(columns []column) []int {
@@ -119,8 +130,9 @@ func longestFirst(columns []column) []int {
 
 // joinColumn adds the observations of one profile to the rows.
 func (e *encoder) joinColumn(columns []column, column int) {
-	samples := columns[column].samples
-	e.profile = columns[column].profile
+	c := &columns[column]
+	samples := c.samples
+	e.profile = c.profile
 	e.join.column = int32(column)
 	for i := range samples.Len() {
 		s := samples.At(i)
@@ -132,6 +144,10 @@ func (e *encoder) joinColumn(columns []column, column int) {
 		if !e.checkStack(s.StackIndex()) {
 			return
 		}
+		if e.view.Sample != nil {
+			e.joinViewed(c, int32(i), s)
+			continue
+		}
 		timestamps := s.TimestampsUnixNano()
 		id := dictionary.Identity{
 			Stack: dictionary.StackIndex(s.StackIndex()), Link: dictionary.LinkIndex(s.LinkIndex()),
@@ -142,7 +158,7 @@ func (e *encoder) joinColumn(columns []column, column int) {
 			if timestamps.Len() > 0 {
 				time = e.join.time(timestamps.At(k))
 			}
-			e.join.add(time, id, int32(i), valueAt(s, k))
+			e.join.add(time, id, int32(i), c.valueAt(s, k))
 		}
 	}
 }
@@ -204,6 +220,8 @@ type joiner struct {
 	samples dictionary.Samples[chain] // grouped by time
 	times   dictionary.Table[int32, timestamp]
 	column  int32 // the current one
+	// combines reports that values of one identity in a column are added up, instead of becoming rows of their own.
+	combines bool
 }
 
 // reset empties the joiner. It keeps the samples of a message, so that it does not take the time of all stacks.
@@ -232,6 +250,12 @@ func (j *joiner) add(time int32, id dictionary.Identity, sample int32, value int
 	}
 	if c.column != j.column {
 		c.cursor, c.column = c.first, j.column
+	}
+	if j.combines && !isNew {
+		if last := j.rows[c.first].cell; j.cells[last].column == j.column {
+			j.cells[last].value = otlp.SaturatingAdd(j.cells[last].value, value)
+			return
+		}
 	}
 	r := c.cursor
 	if r >= 0 {

@@ -14,7 +14,6 @@ import (
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 )
@@ -24,6 +23,14 @@ func (e *encoder) shareAttribute(i int32) {
 	attribute := e.dict.AttributeTable().At(int(i))
 	if i == 0 && isNullAttribute(attribute) {
 		return
+	}
+	if e.view.Label != nil {
+		if key, value, isChanged := e.view.Label(i); isChanged {
+			l := labelWriter{e: e, key: e.strings.add(key)}
+			l.append(e.strings.notZero(e.strings.add(value)), 0, 0)
+			e.reserve(i, key)
+			return
+		}
 	}
 	l := labelWriter{
 		e:    e,
@@ -71,13 +78,12 @@ func (e *encoder) reserve(i int32, name string) {
 
 // isLeftOut reports whether an attribute of a sample is left out, since its name is that of a label that the sample has
 // for its link or time.
-func (e *encoder) isLeftOut(s pprofile.Sample, i int32) bool {
+func (e *encoder) isLeftOut(i int32, hasLink, hasTime bool) bool {
 	if len(e.reserved) == 0 {
 		return false
 	}
 	r, isReserved := e.reserved[i]
-	isUsed := r.of == forWriter || r.of == forLink && s.LinkIndex() != 0 || r.of == forTimestamp &&
-		s.TimestampsUnixNano().Len() > 0
+	isUsed := r.of == forWriter || r.of == forLink && hasLink || r.of == forTimestamp && hasTime
 	if !isReserved || !isUsed {
 		return false
 	}
@@ -163,7 +169,7 @@ func numberWithUnit(v pcommon.Value) (n int64, unit string, ok bool) {
 // shareLink appends the labels of link i to e.shared.
 func (e *encoder) shareLink(i int32) {
 	l := e.dict.LinkTable().At(int(i))
-	if id := l.TraceID(); !id.IsEmpty() {
+	if id := l.TraceID(); !id.IsEmpty() && !e.view.WithoutTraces {
 		e.shareID(scan.KeyTraceID, id[:])
 	}
 	if id := l.SpanID(); !id.IsEmpty() {

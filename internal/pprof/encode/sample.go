@@ -27,19 +27,19 @@ type sampleLabels struct {
 // are copied: a sample can refer to a large attribute many times. Link 0 means no link, regardless of what the table
 // has there.
 func (e *encoder) labelsOf(s pprofile.Sample) (labels sampleLabels) {
-	if i := s.LinkIndex(); i != 0 {
-		if !e.links.has(i) {
-			e.fail(e.samplePath(".link_index"), i, len(e.links.values))
+	link, hasTime := e.readLabels(s)
+	if link != 0 {
+		if !e.links.has(link) {
+			e.fail(e.samplePath(".link_index"), link, len(e.links.values))
 			return labels
 		}
-		if labels.link = e.links.values[i]; labels.link.size == 0 {
-			labels.link = e.share(&e.links, i, e.shareLink)
+		if labels.link = e.links.values[link]; labels.link.size == 0 {
+			labels.link = e.share(&e.links, link, e.shareLink)
 		}
 	}
 	labels.size = labels.link.size
-	attributes := s.AttributeIndices()
-	for k := range attributes.Len() {
-		i := attributes.At(k)
+	kept := e.kept[:0]
+	for k, i := range e.kept {
 		if !e.attributes.has(i) {
 			e.fail(e.samplePath(fmt.Sprintf(".attribute_indices[%d]", k)), i, len(e.attributes.values))
 			return labels
@@ -48,12 +48,24 @@ func (e *encoder) labelsOf(s pprofile.Sample) (labels sampleLabels) {
 		if known.size == 0 {
 			known = e.share(&e.attributes, i, e.shareAttribute)
 		}
-		if e.isLeftOut(s, i) {
-			continue
+		if !e.isLeftOut(i, link != 0, hasTime) {
+			labels.size += known.size
+			kept = append(kept, i)
 		}
-		labels.size += known.size
 	}
+	e.kept = kept
 	return labels
+}
+
+// readLabels lets e.kept be the attributes of a sample, and returns its link and whether its time is a label.
+func (e *encoder) readLabels(s pprofile.Sample) (link int32, hasTime bool) {
+	if e.view.Sample != nil {
+		viewed := e.view.Sample(e.kept[:0], s)
+		e.kept = viewed.Attributes
+		return viewed.Link, false
+	}
+	e.kept = appendIndices(e.kept[:0], s.AttributeIndices())
+	return s.LinkIndex(), s.TimestampsUnixNano().Len() > 0
 }
 
 // share lets write append an entry to e.shared, and returns where it is.
@@ -87,12 +99,12 @@ func (e *encoder) writeSample(s pprofile.Sample, labels *sampleLabels, values []
 	}
 	b := protowire.AppendVarint(append(e.out, bytesTag(scan.ProfileSample)), uint64(ids.size+rest))
 	b = append(append(b, e.shared[ids.start:ids.start+ids.size]...), e.packed...)
-	e.out = append(e.appendLabels(b, s, labels), e.timestampLabel...)
+	e.out = append(e.appendLabels(b, labels), e.timestampLabel...)
 }
 
-// appendLabels appends the labels of a sample. It walks the attributes for the first row only: a sample can have many
-// timestamps, and many attributes without labels.
-func (e *encoder) appendLabels(b []byte, s pprofile.Sample, labels *sampleLabels) []byte {
+// appendLabels appends the labels of the sample that labelsOf read last. It walks the attributes for the first row
+// only: a sample can have many timestamps, and many attributes without labels.
+func (e *encoder) appendLabels(b []byte, labels *sampleLabels) []byte {
 	if labels.size == 0 {
 		return b
 	}
@@ -100,12 +112,8 @@ func (e *encoder) appendLabels(b []byte, s pprofile.Sample, labels *sampleLabels
 		return append(b, b[labels.start:labels.start+labels.size]...)
 	}
 	labels.start = len(b)
-	attributes := s.AttributeIndices()
-	for k := range attributes.Len() {
-		span := e.attributes.values[attributes.At(k)]
-		if e.isLeftOut(s, attributes.At(k)) {
-			continue
-		}
+	for _, i := range e.kept {
+		span := e.attributes.values[i]
 		b = append(b, e.shared[span.start:span.start+span.size]...)
 	}
 	return append(b, e.shared[labels.link.start:labels.link.start+labels.link.size]...)

@@ -367,7 +367,6 @@ func TestLabelsAreBoundedByTheMessage(t *testing.T) {
 	require.EqualValues(t, n, dropped+int64(sent.requests))
 }
 
-// counted returns the value of a counter for a reason.
 // Attributes of samples are renamed as those of resources are: Pyroscope would refuse the whole profile.
 func TestSampleAttributesGetNamesOfLabels(t *testing.T) {
 	pd := pt.New().Profile("cpu", "nanoseconds").Sample(
@@ -376,35 +375,71 @@ func TestSampleAttributesGetNamesOfLabels(t *testing.T) {
 		pt.Value(2, "main").With(pt.Attr("foo.bar", "x")),
 		pt.Value(3, "main").With(pt.Attr("span id", "9")).Linked([16]byte{1}, [8]byte{2}),
 	).Build()
-	cfg := createDefaultConfig().(*Config)
-	require.False(t, isPrepared(pd, cfg))
-	labels, samples := prepare(pd, cfg)
-	require.Equal(t, 3, labels, "foo_bar, the one without a name, and the id beside a link")
-	require.Zero(t, samples)
-	d := pd.Dictionary()
-	for i, want := range []map[string]any{
-		{"output_level": "L6", "local_root_span_id": "583", "foo_bar": "x", "bytes.read": int64(7)},
-		{"foo_bar": "x"},
-		{"span_id": "0200000000000000"},
+	telemetry := componenttest.NewTelemetry()
+	t.Cleanup(func() { assert.NoError(t, telemetry.Shutdown(context.Background())) })
+	s := pyroscopetest.New(t)
+	require.NoError(t, newTestExporterWith(t, s, settingsOf(telemetry), nil).push(t.Context(), pd))
+	require.EqualValues(t, 3, collectortest.Sum(t, telemetry, "otelcol_exporter_pyroscope_dropped_labels"),
+		"foo_bar, the one without a name, and the id beside a link")
+	samples := s.Series()[0].Pprof.Sample
+	for i, want := range []map[string][]string{
+		{"output_level": {"L6"}, "local_root_span_id": {"583"}, "foo_bar": {"x"}},
+		{"foo_bar": {"x"}},
+		{"span_id": {"0200000000000000"}},
 	} {
-		got := map[string]any{}
-		for _, a := range pt.SampleAt(pd, i).AttributeIndices().All() {
-			got[d.StringTable().At(int(d.AttributeTable().At(int(a)).KeyStrindex()))] = d.AttributeTable().At(int(a)).Value().
-				AsRaw()
-		}
-		require.Equal(t, want, got)
+		require.Equal(t, want, samples[i].Label)
 	}
-	labels, _ = prepare(pd, cfg)
-	require.Zero(t, labels, "a second time changes nothing")
+	require.Equal(t, map[string][]int64{"bytes.read": {7}}, samples[0].NumLabel)
 }
 
-// A pprof has attributes of its own, of its mappings and of its profile that samples lack: they must not cost a copy.
-func TestPprofsAreSentAsTheyAre(t *testing.T) {
-	for _, name := range []string{"go-heap", "go-mutex", "go-build-merged-cpu-large"} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", name+".pb.gz"))
-		require.NoError(t, err)
-		pd, _, err := decode.Decode(data, decode.Options{})
-		require.NoError(t, err)
-		require.True(t, isPrepared(pd, createDefaultConfig().(*Config)), name)
+// A pprof arrives with all that it measured, though its samples lose their times, and labels their dots. A pprof has
+// attributes of its own, of its mappings and of its profile, that samples lack: they are no reason to combine samples.
+func TestPprofsAddUp(t *testing.T) {
+	for name, isChanged := range map[string]bool{
+		"go-heap": false, "go-mutex": false, "go-build-merged-cpu-large": false, "go-cpu-labels": false,
+		"node-datadog-wall-cpu": false, "node-datadog-timeline-wall": true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "pprof", name+".pb.gz"))
+			require.NoError(t, err)
+			want, err := profile.ParseData(data)
+			require.NoError(t, err)
+			pd, _, err := decode.Decode(data, decode.Options{TimestampLabels: decode.DefaultTimestampLabels()})
+			require.NoError(t, err)
+			s := pyroscopetest.New(t)
+			e := newTestExporter(t, s, func(c *Config) { c.MaxProfileSamples = math.MaxInt32 })
+			require.Equal(t, isChanged, newView(pd, e.cfg).changesSamples())
+			require.NoError(t, e.push(t.Context(), pd))
+			got := map[string]int64{}
+			for _, one := range s.Series() {
+				addUp(got, one.Pprof)
+				require.NotContains(t, one.Pprof.Sample[0].NumLabel, "end_timestamp_ns")
+			}
+			for _, sample := range want.Sample {
+				labels := map[string][]string{}
+				for key, values := range sample.Label {
+					labels[kind.LabelName(key, false)] = values
+				}
+				sample.Label = labels
+			}
+			sums := map[string]int64{}
+			addUp(sums, want)
+			require.Equal(t, sums, got)
+		})
+	}
+}
+
+// addUp adds the values of a pprof to sums, by type, leaf and labels.
+func addUp(sums map[string]int64, p *profile.Profile) {
+	for _, sample := range p.Sample {
+		leaf := ""
+		if len(sample.Location) > 0 && len(sample.Location[0].Line) > 0 {
+			leaf = sample.Location[0].Line[0].Function.Name
+		}
+		for i, value := range sample.Value {
+			if value != 0 {
+				sums[fmt.Sprint(p.SampleType[i].Type, leaf, sample.Label)] += value
+			}
+		}
 	}
 }

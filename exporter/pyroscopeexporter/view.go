@@ -1,0 +1,255 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pyroscopeexporter
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+)
+
+// maxLabelNameBytes is the longest name of a label. Pyroscope refuses the whole profile for a longer one.
+const maxLabelNameBytes = 1024
+
+// view is a message in a form that Pyroscope can count:
+//   - Samples below 0 are left out. Pyroscope would drop the values of all other types of their stacks with them.
+//   - Samples have no timestamps, and one value: the sum of their values, or the number of their timestamps.
+//   - Samples lose the attributes that the configuration excludes, and string attributes whose name is too long for a
+//     label. If a sample has more string attributes than its series has room for beside the labels of the resource, it
+//     loses the last ones.
+//   - String attributes get the names of labels, as those of resources do; of several with one name, a sample keeps the
+//     first.
+//   - Strings that are too long for a label are cut, and bytes in them that are not UTF-8 are replaced.
+//   - Links have a span, and if configured a trace.
+//   - In names of types, underscores replace the characters that Pyroscope refuses or uses as separators.
+//   - Profiles that only count samples of CPU time (eBPF's, Splunk's) have the time beside them: count × period.
+//
+// It caches the uses of attributes and strings by their indices, which very many samples and profiles can share.
+type view struct {
+	pd  pprofile.Profiles
+	cfg *Config
+	// maxLabels is the largest number of labels of a sample.
+	maxLabels int
+	uses      []attributeUse   // by attribute
+	names     map[int32]string // of labels, by the strings of their keys
+	typeNames map[int32]typeName
+	taken     []string // scratch: the names of the current sample's labels
+}
+
+type typeName struct {
+	name      string
+	isChanged bool
+}
+
+func newView(pd pprofile.Profiles, cfg *Config) *view {
+	return &view{pd: pd, cfg: cfg, maxLabels: cfg.maxSampleLabels(),
+		uses: make([]attributeUse, pd.Dictionary().AttributeTable().Len()), names: map[int32]string{},
+		typeNames: map[int32]typeName{}}
+}
+
+// encode returns the message as pprofs.
+func (v *view) encode() ([]encode.Payload, encode.Stats, error) {
+	e := encode.View{TypeName: v.typeName, Label: v.label, WithoutTraces: !v.cfg.Labels.TraceID,
+		CountsOfCPU: v.countsOfCPU}
+	if v.changesSamples() {
+		e.Sample = v.sample
+	}
+	return e.Encode(v.pd)
+}
+
+// attributeUse describes what becomes of an attribute of samples.
+type attributeUse struct {
+	isKnown bool
+	// isLabel reports that the server makes it a label of series.
+	isLabel bool
+	// isExcluded reports that the configuration leaves it out, isTooLong that its name is too long for a label, or empty.
+	isExcluded, isTooLong bool
+	// name is that of its label. isRenamed reports that it is not the attribute's key.
+	name      string
+	isRenamed bool
+	// isCut reports that its value is too long for a label, or not UTF-8.
+	isCut bool
+}
+
+// use returns the use of attribute i, or nil if i is out of range.
+func (v *view) use(i int32) *attributeUse {
+	if i < 0 || int(i) >= len(v.uses) {
+		return nil
+	}
+	use := &v.uses[i]
+	if use.isKnown {
+		return use
+	}
+	d := v.pd.Dictionary()
+	entry := d.AttributeTable().At(int(i))
+	key, value := otlp.StringAt(d, entry.KeyStrindex()), entry.Value()
+	isString := value.Type() == pcommon.ValueTypeStr
+	*use = attributeUse{isKnown: true, isExcluded: slices.Contains(v.cfg.Labels.SampleExclude, key), name: key,
+		isLabel: isString && key != kind.SpanLabel && key != kind.TraceLabel}
+	use.isTooLong = use.isLabel && (len(key) > maxLabelNameBytes || key == "")
+	if use.isLabel && !use.isTooLong && !use.isExcluded {
+		name, ok := v.names[entry.KeyStrindex()]
+		if !ok {
+			name = kind.LabelName(key, v.cfg.Labels.Dots == dotsKeep)
+			v.names[entry.KeyStrindex()] = name
+		}
+		use.name, use.isRenamed = name, name != key
+	}
+	use.isCut = isString && !use.isExcluded && (len(value.Str()) > kind.MaxLabelBytes || !utf8.ValidString(value.Str()))
+	return use
+}
+
+// label returns the label of an attribute, and whether it differs from the attribute.
+func (v *view) label(i int32) (key, value string, isChanged bool) {
+	use := v.use(i)
+	if use == nil || !use.isRenamed && !use.isCut {
+		return "", "", false
+	}
+	return use.name, kind.LabelValue(v.pd.Dictionary().AttributeTable().At(int(i)).Value().Str()), true
+}
+
+// keep appends the attributes that a sample keeps. It returns how many of them become labels of series, and how many
+// are dropped though the configuration does not exclude them.
+func (v *view) keep(kept []int32, sample pprofile.Sample) (_ []int32, labels, dropped int) {
+	indices := sample.AttributeIndices()
+	v.taken = v.taken[:0]
+	for k := range indices.Len() {
+		use := v.use(indices.At(k))
+		switch {
+		case use == nil || !use.isLabel && !use.isExcluded:
+		case use.isExcluded:
+			continue
+		case use.isTooLong, len(v.taken) >= v.maxLabels, v.isTaken(use.name, sample.LinkIndex()):
+			dropped++
+			continue
+		default:
+			v.taken = append(v.taken, use.name)
+		}
+		kept = append(kept, indices.At(k))
+	}
+	return kept, len(v.taken), dropped
+}
+
+// isTaken reports whether the current sample has a label of this name already, or a link that becomes it.
+func (v *view) isTaken(name string, link int32) bool {
+	return slices.Contains(v.taken, name) || link != 0 && (name == kind.SpanLabel || name == kind.TraceLabel)
+}
+
+// changesSamples reports whether a sample cannot be written as it is, with all its attributes.
+func (v *view) changesSamples() bool {
+	var kept []int32
+	for profile := range otlp.Profiles(v.pd) {
+		for _, sample := range profile.Samples().All() {
+			if sumOf(sample) < 0 || sample.TimestampsUnixNano().Len() > 0 || sample.LinkIndex() != 0 {
+				return true
+			}
+			if n := sample.AttributeIndices().Len(); n > 0 {
+				if kept, _, _ = v.keep(kept[:0], sample); len(kept) < n {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (v *view) sample(attributes []int32, sample pprofile.Sample) encode.ViewedSample {
+	value := sumOf(sample)
+	if sample.Values().Len() == 0 {
+		value = int64(sample.TimestampsUnixNano().Len())
+	}
+	kept, _, _ := v.keep(attributes, sample)
+	return encode.ViewedSample{Attributes: kept, Link: v.link(sample.LinkIndex()), Value: value, IsLeftOut: value < 0}
+}
+
+// link returns 0 instead of a link from which no label is made.
+func (v *view) link(i int32) int32 {
+	table := v.pd.Dictionary().LinkTable()
+	if i <= 0 || int(i) >= table.Len() {
+		return i
+	}
+	if l := table.At(int(i)); l.SpanID().IsEmpty() && (l.TraceID().IsEmpty() || !v.cfg.Labels.TraceID) {
+		return 0
+	}
+	return i
+}
+
+// sumOf returns the sum of a sample's values.
+func sumOf(sample pprofile.Sample) (sum int64) {
+	values := sample.Values()
+	for k := range values.Len() {
+		sum = otlp.SaturatingAdd(sum, values.At(k))
+	}
+	return sum
+}
+
+// typeName returns the name of a type or unit, and whether it differs from string i.
+func (v *view) typeName(i int32) (string, bool) {
+	known, ok := v.typeNames[i]
+	if !ok {
+		if s := otlp.StringAt(v.pd.Dictionary(), i); !kind.IsTypeName(s) {
+			known = typeName{kind.TypeName(s), true}
+		}
+		v.typeNames[i] = known
+	}
+	return known.name, known.isChanged
+}
+
+// countsOfCPU returns the profiles of a scope that count samples of CPU time with no profile of the time itself.
+func (v *view) countsOfCPU(profiles pprofile.ProfilesSlice) (counts []int) {
+	type interval struct {
+		time             pcommon.Timestamp
+		duration, period uint64
+	}
+	intervalOf := func(p pprofile.Profile) interval { return interval{p.Time(), p.DurationNano(), uint64(p.Period())} }
+	isType := func(t pprofile.ValueType, typ, unit string) bool {
+		return otlp.StringAt(v.pd.Dictionary(), t.TypeStrindex()) == typ &&
+			otlp.StringAt(v.pd.Dictionary(), t.UnitStrindex()) == unit
+	}
+	hasTime := map[interval]bool{}
+	for _, p := range profiles.All() {
+		if isType(p.SampleType(), "cpu", "nanoseconds") {
+			hasTime[intervalOf(p)] = true
+		}
+	}
+	for i, p := range profiles.All() {
+		if isType(p.SampleType(), "samples", "count") && isType(p.PeriodType(), "cpu", "nanoseconds") &&
+			p.Period() > 0 && !hasTime[intervalOf(p)] {
+			counts = append(counts, i)
+		}
+	}
+	return counts
+}
+
+// tally counts the samples of the profiles of a series.
+type tally struct {
+	samples, negative int
+	// labels is the largest number of labels of a sample, droppedLabels how many all samples together lose.
+	labels, droppedLabels int
+}
+
+func (v *view) tally(profiles pprofile.ProfilesSlice, indices []int) (t tally) {
+	var kept []int32
+	for _, i := range indices {
+		for _, sample := range profiles.At(i).Samples().All() {
+			t.samples++
+			if sumOf(sample) < 0 {
+				t.samples--
+				t.negative++
+			}
+			if sample.AttributeIndices().Len() > 0 {
+				var labels, dropped int
+				kept, labels, dropped = v.keep(kept[:0], sample)
+				t.labels, t.droppedLabels = max(t.labels, labels), t.droppedLabels+dropped
+			}
+		}
+	}
+	return t
+}

@@ -1,0 +1,90 @@
+// Copyright The otelcol-profiles Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package encode
+
+import (
+	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
+)
+
+// View changes what Encode writes of a message, for a server that does not take everything. The message itself stays as
+// it is. The functions that are nil change nothing.
+type View struct {
+	// TypeName returns the name to write for a string of sample and period types, and whether it is another one.
+	TypeName func(strindex int32) (name string, isChanged bool)
+	// Label returns the label to write for an attribute of samples, and whether it is another one.
+	Label func(attribute int32) (key, value string, isChanged bool)
+	// Sample reads a sample; it appends the attributes that the sample keeps to those given. Samples that do not differ
+	// any more are combined, and lose their timestamps.
+	Sample func(attributes []int32, s pprofile.Sample) ViewedSample
+	// WithoutTraces leaves out the trace ids of links.
+	WithoutTraces bool
+	// CountsOfCPU returns the profiles of a scope that count samples of CPU time. Their pprofs get the time too, as a
+	// further sample type: count × period. If they have timestamps, Sample must not be nil.
+	CountsOfCPU func(profiles pprofile.ProfilesSlice) []int
+}
+
+// ViewedSample is a sample of a view.
+type ViewedSample struct {
+	Attributes []int32
+	// Link is the sample's link, or 0.
+	Link int32
+	// Value is the sum of its values. IsLeftOut reports that the sample is not written.
+	Value     int64
+	IsLeftOut bool
+}
+
+// joinViewed adds the sample i of a column to the rows.
+func (e *encoder) joinViewed(c *column, i int32, s pprofile.Sample) {
+	viewed := e.view.Sample(e.kept[:0], s)
+	e.kept = viewed.Attributes
+	if viewed.IsLeftOut {
+		return
+	}
+	id := dictionary.Identity{
+		Stack: dictionary.StackIndex(s.StackIndex()), Link: dictionary.LinkIndex(viewed.Link),
+		Attributes: e.setOf(e.kept),
+	}
+	e.join.add(0, id, i, c.scaled(viewed.Value))
+}
+
+// typeName returns the payload's index of a string of a sample or period type.
+func (e *encoder) typeName(strindex int32) (uint64, bool) {
+	if e.view.TypeName != nil {
+		if name, isChanged := e.view.TypeName(strindex); isChanged {
+			return e.strings.add(name), true
+		}
+	}
+	return e.strings.index(strindex)
+}
+
+// counts returns the profiles beside which the view has CPU time.
+func (v *View) counts(profiles pprofile.ProfilesSlice) map[int]bool {
+	if v.CountsOfCPU == nil {
+		return nil
+	}
+	counts := map[int]bool{}
+	for _, i := range v.CountsOfCPU(profiles) {
+		counts[i] = true
+	}
+	return counts
+}
+
+// addCPUTime adds a column of CPU time, and writes its sample type, for each column that counts samples of it.
+func (e *encoder) addCPUTime(scope pprofile.ScopeProfiles, columns []column) []column {
+	for _, c := range columns {
+		if !e.counts[c.profile] {
+			continue
+		}
+		c.value, c.factor = len(columns), scope.Profiles().At(c.profile).Period()
+		columns = append(columns, c)
+		b, start := openMessage(e.out, scan.ProfileSampleType)
+		b = appendUint(b, scan.ValueTypeType, e.strings.add("cpu"))
+		b = appendUint(b, scan.ValueTypeUnit, e.strings.add("nanoseconds"))
+		e.out = closeMessage(b, start)
+	}
+	return columns
+}
