@@ -152,7 +152,7 @@ func (r *legacyReader) unmarshalEnvelopes(data []byte) (profiles pprofile.Profil
 	if f.IsMalformed() {
 		return profiles, errMalformed
 	}
-	memory, err := pdatasize.CheckProfiles(request)
+	memory, err := pdatasize.Profiles(request)
 	if err != nil {
 		return profiles, err
 	}

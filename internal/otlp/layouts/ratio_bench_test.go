@@ -45,7 +45,7 @@ func BenchmarkRatio(b *testing.B) {
 				detecting = append(detecting,
 					float64(timed(b, data, func(data []byte) error { Detect(data); return nil }))/float64(pdata))
 				checking = append(checking,
-					float64(timed(b, data, func(data []byte) error { _, err := size.CheckProfiles(data); return err }))/float64(pdata))
+					float64(timed(b, data, func(data []byte) error { _, err := size.Profiles(data); return err }))/float64(pdata))
 				measuring = append(measuring, float64(timed(b, data, measure))/float64(pdata))
 			}
 			b.ReportMetric(median(ratios), "ratio")

@@ -114,7 +114,7 @@ func UnmarshalCurrent(data []byte, meter *size.Meter) (pprofile.Profiles, Stats,
 }
 
 func unmarshalCurrent(data []byte, meter *size.Meter) (pprofile.Profiles, error) {
-	memory, err := size.CheckProfiles(data)
+	memory, err := size.Profiles(data)
 	if err == nil {
 		err = meter.Grow(memory)
 	}

@@ -43,15 +43,12 @@ const stringBytes = 16
 // Logs checks an ExportLogsServiceRequest or a LogsData.
 func Logs(data []byte) (memoryBytes int, err error) { return check(data, messages.Logs, false) }
 
-// Profiles checks an ExportProfilesServiceRequest or a ProfilesData.
-func Profiles(data []byte) (memoryBytes int, err error) { return check(data, messages.Profiles, false) }
-
-// CheckProfiles is Profiles in less time: its estimate is rougher, and only a message that may take too much is looked
-// at closely.
-func CheckProfiles(data []byte) (memoryBytes int, err error) {
+// Profiles checks an ExportProfilesServiceRequest or a ProfilesData. Its estimate is rough, which takes less time: only
+// a message that may take too much is looked at closely.
+func Profiles(data []byte) (memoryBytes int, err error) {
 	memoryBytes, err = check(data, messages.Profiles, true)
 	if errors.Is(err, ErrExpands) {
-		return Profiles(data)
+		return check(data, messages.Profiles, false)
 	}
 	return memoryBytes, err
 }
