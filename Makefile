@@ -78,7 +78,7 @@ endif
 # large inputs, and the inputs of fuzz targets: neither has more than one goroutine.
 test: build ## run all tests, the end-to-end ones included (DRAWS)
 	@$(call stage,unit tests,$(TEST) $(UNIT))
-	@$(if $(RACE),$(call stage,race detector,$(RACE_TEST) -short -skip '^Fuzz' $$($(LIGHT))),echo 'no C compiler: the race detector is left out')
+	@$(if $(RACE),$(call stage,race detector,$(RACE_TEST) -short -skip '^Fuzz' $$($(LIGHT))),echo '== race detector: left out, without a C compiler or with RACE=')
 	@$(call stage,end-to-end tests,$(TEST) -count=1 -parallel 3 -timeout 15m ./internal/testing/e2e)
 	@$(call stage,worst inputs,LIMITS=short $(TEST) -count=1 -parallel 3 -timeout 10m -run '^Test(Limits|Browsers|HostileEngine)$$' ./internal/testing/chaos)
 
