@@ -84,7 +84,7 @@ func (s *selection) apply(pd pprofile.Profiles) error {
 	return nil
 }
 
-// kinds tells the kinds of the profiles of a message, whose indices must be in range.
+// kinds finds the kinds of the profiles of a message, whose indices must be in range.
 type kinds struct {
 	dict            pprofile.ProfilesDictionary
 	service, stated string

@@ -95,7 +95,7 @@ func (s *Store) release(e *head.Block) {
 	s.known.Trim(s.cfg.MaxBytes / rememberedPart / useBytes)
 }
 
-// forgetSeries drops the series of no block, except those whose next profile may need what is known of the one before.
+// forgetSeries drops series that no block holds, unless their next profile may still be compared with the last.
 func (s *Store) forgetSeries(now time.Time) {
 	s.known.Forget(func(use *head.Use) bool { return use.Blocks == 0 && now.Sub(use.Last) > head.ForgetAfter })
 }

@@ -14,8 +14,8 @@ import (
 	profilekind "github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
-// definition is what all samples of a profile have in common. every is what lies between two samples; it is nil if each
-// event is one.
+// definition is what all samples of a profile have in common. every returns the sampling interval; it is nil for events
+// that are not sampled.
 type definition struct {
 	name           string
 	sample, period events.Type

@@ -66,7 +66,7 @@ func (e *encoder) originOf(p pprofile.Profile, profile int) origin {
 }
 
 // group lists the profiles that become one pprof, in the order of its sample types. There are as many as types, or
-// twice as many: those with timestamps first.
+// twice as many: first those with timestamps, then those without.
 type group struct {
 	profiles []int
 	types    int

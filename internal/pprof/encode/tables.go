@@ -368,7 +368,7 @@ func (s *sparse[T]) reset() {
 
 func (s *sparse[T]) bytes() int { return dictionary.BytesOf(s.values) + dictionary.BytesOf(s.used) }
 
-// reach tells which entries of a dictionary table a payload needs.
+// reach marks the entries of a dictionary table that a payload needs.
 type reach struct{ sparse[bool] }
 
 func (r *reach) visit(i int32) {

@@ -22,7 +22,7 @@ const (
 	cacheBytes           = 96                    // an entry of a map without its string
 	rowBytes             = 96                    // of a table, without its values
 	plainBytes           = 9                     // of a stack in a table
-	valueBytes           = 24                    // of a table that grows, beside what collecting the old one lags behind
+	valueBytes           = 24                    // of a growing table; its old copy is collected later
 	writtenBytes         = size.SampleBytes + 48 // of a row as a sample of pdata, with its pointer, a value and a time
 	eventBytes           = 128
 	laneBytes            = 512 // a set of attributes with its names of a lane and a state

@@ -12,8 +12,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 )
 
-// filter decides, for one block, which samples have the attributes of a selection. Whoever reads samples by it checks
-// the memory.
+// filter decides, for one block, which samples have the attributes of a selection. Callers that read samples
+// through it must check the memory.
 type filter struct {
 	dict   *dictionary.Dictionary
 	memory *model.Memory

@@ -248,7 +248,7 @@ func (w *Writer) Abort() {
 	_ = os.RemoveAll(w.dir)
 }
 
-// table is a Parquet file. add keeps what it is passed until rowsPerWrite rows are there.
+// table is a Parquet file. add buffers rows, and writes rowsPerWrite at a time.
 type table[T any] struct {
 	w      *Writer
 	file   *file

@@ -212,7 +212,7 @@ func (s *selection) needsProfiles() bool {
 	})
 }
 
-// want returns what of samples the selection must see, besides what the query wants of them.
+// want adds the columns that the matchers need.
 func (s *selection) want(want answers.Want) answers.Want {
 	want.Stacks = want.Stacks || len(s.sites) > 0
 	if !s.needsProfiles() {

@@ -17,7 +17,7 @@ import (
 type matched struct {
 	// leaf is what the innermost frame matches, callers what the other frames do.
 	leaf, callers uint64
-	// below are the metrics whose functions are below those that they have to be below.
+	// below are the metrics whose condition `below` the stack meets.
 	below uint64
 	state state
 }

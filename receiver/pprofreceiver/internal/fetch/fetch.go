@@ -115,7 +115,7 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL, reservation *budget.
 	return data, nil
 }
 
-// transportReason tells a target that is too slow from one that is unreachable.
+// transportReason distinguishes a target that is too slow from one that is unreachable.
 func transportReason(err error) ingest.Reason {
 	var timeout net.Error
 	if errors.Is(err, context.DeadlineExceeded) || (errors.As(err, &timeout) && timeout.Timeout()) {
