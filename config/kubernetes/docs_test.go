@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 )
 
 // TestDocs compares the documentation with the manifests: annotations, ports, sizes, folders.
@@ -53,4 +54,27 @@ func TestDocs(t *testing.T) {
 	for _, size := range []int64{agent.Resources.Requests.Memory().Value(), agent.Resources.Limits.Memory().Value()} {
 		require.Contains(t, string(page), strconv.FormatInt(size>>20, 10)+" MiB")
 	}
+}
+
+// TestDocumentedObjects reads the objects that the page on operations has for Grafana. They select the page's pod.
+func TestDocumentedObjects(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubernetes-operations.md"))
+	require.NoError(t, err)
+	_, text, _ := strings.Cut(string(content), "```yaml of Kubernetes\n")
+	text, _, found := strings.Cut(text, "```")
+	require.True(t, found)
+	var m manifest
+	for object := range strings.SplitSeq(text, "---\n") {
+		decoded, _, err := strict.Decode([]byte(object), nil, nil)
+		require.NoError(t, err)
+		m = append(m, decoded)
+	}
+	pages := build(t, "overlays/page")
+	service := find[*corev1.Service](t, m, "profiles")
+	policy := find[*networkingv1.NetworkPolicy](t, m, "profiles")
+	for _, selector := range []map[string]string{service.Spec.Selector, policy.Spec.PodSelector.MatchLabels} {
+		require.Equal(t, "otelcol-profiles-page", pages.selected(t, selector).name)
+	}
+	require.Equal(t, policy.Spec.Ingress[0].Ports[0].Port.IntVal, service.Spec.Ports[0].Port)
+	require.Contains(t, string(content), "allowed_hosts: ["+service.Name+"."+service.Namespace+"]")
 }
