@@ -192,28 +192,6 @@ func TestUnreadableFiles(t *testing.T) {
 	assert.Equal(t, exitOK, run(t, nil, "top", "-cum", "-help").code)
 }
 
-// TestPprofRoundTrip converts each captured pprof to OTLP and back.
-func TestPprofRoundTrip(t *testing.T) {
-	paths, err := filepath.Glob(pprofData + "*.pb.gz")
-	require.NoError(t, err)
-	require.NotEmpty(t, paths)
-	for _, path := range paths {
-		if strings.Contains(path, "-huge") {
-			continue // the translators' own tests cover it
-		}
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			for _, format := range []string{outOTLP, outJSON} {
-				otlp := write(t, "converted", must(t, "convert", "-o", format, path))
-				require.Equal(t, exitOK, run(t, nil, "check", otlp).code)
-				original, err := os.ReadFile(path)
-				require.NoError(t, err)
-				assert.NoError(t,
-					profiletest.EqualPprof(parse(t, string(original)), parse(t, must(t, "convert", "-o", outPprof, otlp))))
-			}
-		})
-	}
-}
-
 // TestReads reads each format that the collector reads, plain and compressed.
 func TestReads(t *testing.T) {
 	var paths []string

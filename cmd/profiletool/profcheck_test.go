@@ -20,6 +20,14 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
+// conformant is a message of one profile with two samples.
+type conformant struct {
+	pprofile.Profiles
+	profile       pprofile.Profile
+	first, second pprofile.Sample
+	dictionary    pprofile.ProfilesDictionary
+}
+
 // corpus returns messages by name: a conformant one, and the same with one change each.
 func corpus(t *testing.T) map[string][]byte {
 	build := func() pprofile.Profiles {
@@ -42,107 +50,86 @@ func corpus(t *testing.T) map[string][]byte {
 				profiletest.Sample{Stack: stack[1:], Values: []int64{5}, Timestamps: []uint64{1001}},
 			).Build()
 	}
-	changes := map[string]func(pprofile.Profiles, pprofile.Profile, pprofile.ProfilesDictionary){
-		"sound": func(pprofile.Profiles, pprofile.Profile, pprofile.ProfilesDictionary) {},
-		"no resource": func(pd pprofile.Profiles, _ pprofile.Profile, _ pprofile.ProfilesDictionary) {
-			pd.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return true })
+	changes := map[string]func(*conformant){
+		"sound": func(*conformant) {},
+		"no resource": func(m *conformant) {
+			m.ResourceProfiles().RemoveIf(func(pprofile.ResourceProfiles) bool { return true })
 		},
-		"resource without scopes": func(pd pprofile.Profiles, _ pprofile.Profile, _ pprofile.ProfilesDictionary) {
-			pd.ResourceProfiles().AppendEmpty()
+		"resource without scopes": func(m *conformant) { m.ResourceProfiles().AppendEmpty() },
+		"scope without profiles":  func(m *conformant) { m.ResourceProfiles().At(0).ScopeProfiles().AppendEmpty() },
+		"profile without samples": func(m *conformant) {
+			m.profile.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
 		},
-		"scope without profiles": func(pd pprofile.Profiles, _ pprofile.Profile, _ pprofile.ProfilesDictionary) {
-			pd.ResourceProfiles().At(0).ScopeProfiles().AppendEmpty()
+		"stack out of range":          func(m *conformant) { m.first.SetStackIndex(99) },
+		"negative stack":              func(m *conformant) { m.first.SetStackIndex(-1) },
+		"link out of range":           func(m *conformant) { m.first.SetLinkIndex(99) },
+		"attribute out of range":      func(m *conformant) { m.first.AttributeIndices().Append(99) },
+		"attribute twice":             func(m *conformant) { m.first.AttributeIndices().Append(m.first.AttributeIndices().At(0)) },
+		"profile attribute range":     func(m *conformant) { m.profile.AttributeIndices().Append(99) },
+		"sample type out of range":    func(m *conformant) { m.profile.SampleType().SetTypeStrindex(99) },
+		"sample unit negative":        func(m *conformant) { m.profile.SampleType().SetUnitStrindex(-7) },
+		"period type out of range":    func(m *conformant) { m.profile.PeriodType().SetTypeStrindex(99) },
+		"timestamp before":            func(m *conformant) { m.first.TimestampsUnixNano().SetAt(0, 999) },
+		"timestamp at the end":        func(m *conformant) { m.first.TimestampsUnixNano().SetAt(0, 1100) },
+		"more values than timestamps": func(m *conformant) { m.first.Values().Append(9) },
+		"more timestamps than values": func(m *conformant) { m.first.TimestampsUnixNano().Append(1050) },
+		"neither value nor timestamp": func(m *conformant) { empty(m.second) },
+		"another shape":               func(m *conformant) { m.second.TimestampsUnixNano().FromRaw(nil) },
+		"two values alone": func(m *conformant) {
+			empty(m.second)
+			m.second.Values().Append(1, 2)
 		},
-		"profile without samples": func(_ pprofile.Profiles, p pprofile.Profile, _ pprofile.ProfilesDictionary) {
-			p.Samples().RemoveIf(func(pprofile.Sample) bool { return true })
+		"a sample twice":               func(m *conformant) { m.second.CopyTo(m.profile.Samples().AppendEmpty()) },
+		"payload without format":       func(m *conformant) { m.profile.OriginalPayload().FromRaw([]byte("x")) },
+		"format without payload":       func(m *conformant) { m.profile.SetOriginalPayloadFormat("pprof") },
+		"stack without a sample":       func(m *conformant) { m.first.SetStackIndex(m.second.StackIndex()) },
+		"attribute without a sample":   func(m *conformant) { m.first.AttributeIndices().FromRaw(nil) },
+		"link without a sample":        func(m *conformant) { m.first.SetLinkIndex(0) },
+		"no time, no timestamps in it": func(m *conformant) { m.profile.SetTime(0) },
+		"string twice":                 func(m *conformant) { m.dictionary.StringTable().Append("leaf") },
+		"string without reference":     func(m *conformant) { m.dictionary.StringTable().Append("orphan") },
+		"first string":                 func(m *conformant) { m.dictionary.StringTable().SetAt(0, "first") },
+		"first stack":                  func(m *conformant) { m.dictionary.StackTable().At(0).LocationIndices().Append(1) },
+		"first link":                   func(m *conformant) { m.dictionary.LinkTable().At(0).SetTraceID([16]byte{1}) },
+		"first attribute":              func(m *conformant) { m.dictionary.AttributeTable().At(0).SetKeyStrindex(1) },
+		"first function":               func(m *conformant) { m.dictionary.FunctionTable().At(0).SetStartLine(1) },
+		"first mapping":                func(m *conformant) { m.dictionary.MappingTable().At(0).SetFileOffset(1) },
+		"first location":               func(m *conformant) { m.dictionary.LocationTable().At(0).SetAddress(1) },
+		"no links":                     func(m *conformant) { m.dictionary.LinkTable().RemoveIf(func(pprofile.Link) bool { return true }) },
+		"mapping twice": func(m *conformant) {
+			m.dictionary.MappingTable().At(1).CopyTo(m.dictionary.MappingTable().AppendEmpty())
 		},
-	}
-	// Of the profile.
-	for name, change := range map[string]func(pprofile.Profile){
-		"stack out of range":     func(p pprofile.Profile) { p.Samples().At(0).SetStackIndex(99) },
-		"negative stack":         func(p pprofile.Profile) { p.Samples().At(0).SetStackIndex(-1) },
-		"link out of range":      func(p pprofile.Profile) { p.Samples().At(0).SetLinkIndex(99) },
-		"attribute out of range": func(p pprofile.Profile) { p.Samples().At(0).AttributeIndices().Append(99) },
-		"attribute twice": func(p pprofile.Profile) {
-			p.Samples().At(0).AttributeIndices().Append(p.Samples().At(0).AttributeIndices().At(0))
+		"function twice": func(m *conformant) {
+			m.dictionary.FunctionTable().At(1).CopyTo(m.dictionary.FunctionTable().AppendEmpty())
 		},
-		"profile attribute range":     func(p pprofile.Profile) { p.AttributeIndices().Append(99) },
-		"sample type out of range":    func(p pprofile.Profile) { p.SampleType().SetTypeStrindex(99) },
-		"sample unit negative":        func(p pprofile.Profile) { p.SampleType().SetUnitStrindex(-7) },
-		"period type out of range":    func(p pprofile.Profile) { p.PeriodType().SetTypeStrindex(99) },
-		"timestamp before":            func(p pprofile.Profile) { p.Samples().At(0).TimestampsUnixNano().SetAt(0, 999) },
-		"timestamp at the end":        func(p pprofile.Profile) { p.Samples().At(0).TimestampsUnixNano().SetAt(0, 1100) },
-		"more values than timestamps": func(p pprofile.Profile) { p.Samples().At(0).Values().Append(9) },
-		"more timestamps than values": func(p pprofile.Profile) { p.Samples().At(0).TimestampsUnixNano().Append(1050) },
-		"neither value nor timestamp": func(p pprofile.Profile) { empty(p.Samples().At(1)) },
-		"another shape":               func(p pprofile.Profile) { p.Samples().At(1).TimestampsUnixNano().FromRaw(nil) },
-		"two values alone": func(p pprofile.Profile) {
-			empty(p.Samples().At(1))
-			p.Samples().At(1).Values().Append(1, 2)
+		"location twice": func(m *conformant) {
+			m.dictionary.LocationTable().At(1).CopyTo(m.dictionary.LocationTable().AppendEmpty())
 		},
-		"a sample twice":         func(p pprofile.Profile) { p.Samples().At(1).CopyTo(p.Samples().AppendEmpty()) },
-		"payload without format": func(p pprofile.Profile) { p.OriginalPayload().FromRaw([]byte("x")) },
-		"format without payload": func(p pprofile.Profile) { p.SetOriginalPayloadFormat("pprof") },
-		"stack without a sample": func(p pprofile.Profile) {
-			p.Samples().At(0).SetStackIndex(p.Samples().At(1).StackIndex())
+		"stack twice": func(m *conformant) {
+			m.dictionary.StackTable().At(1).CopyTo(m.dictionary.StackTable().AppendEmpty())
 		},
-		"attribute without a sample":   func(p pprofile.Profile) { p.Samples().At(0).AttributeIndices().FromRaw(nil) },
-		"link without a sample":        func(p pprofile.Profile) { p.Samples().At(0).SetLinkIndex(0) },
-		"no time, no timestamps in it": func(p pprofile.Profile) { p.SetTime(0) },
-	} {
-		changes[name] = func(_ pprofile.Profiles, p pprofile.Profile, _ pprofile.ProfilesDictionary) { change(p) }
-	}
-	// Of the dictionary.
-	for name, change := range map[string]func(pprofile.ProfilesDictionary){
-		"string twice":             func(d pprofile.ProfilesDictionary) { d.StringTable().Append("leaf") },
-		"string without reference": func(d pprofile.ProfilesDictionary) { d.StringTable().Append("orphan") },
-		"first string":             func(d pprofile.ProfilesDictionary) { d.StringTable().SetAt(0, "first") },
-		"first stack":              func(d pprofile.ProfilesDictionary) { d.StackTable().At(0).LocationIndices().Append(1) },
-		"first link":               func(d pprofile.ProfilesDictionary) { d.LinkTable().At(0).SetTraceID([16]byte{1}) },
-		"first attribute":          func(d pprofile.ProfilesDictionary) { d.AttributeTable().At(0).SetKeyStrindex(1) },
-		"first function":           func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(0).SetStartLine(1) },
-		"first mapping":            func(d pprofile.ProfilesDictionary) { d.MappingTable().At(0).SetFileOffset(1) },
-		"first location":           func(d pprofile.ProfilesDictionary) { d.LocationTable().At(0).SetAddress(1) },
-		"no links": func(d pprofile.ProfilesDictionary) {
-			d.LinkTable().RemoveIf(func(pprofile.Link) bool { return true })
+		"mapping without memory": func(m *conformant) { m.dictionary.MappingTable().At(1).SetMemoryLimit(0) },
+		"mapping name range":     func(m *conformant) { m.dictionary.MappingTable().At(1).SetFilenameStrindex(99) },
+		"mapping attribute range": func(m *conformant) {
+			m.dictionary.MappingTable().At(1).AttributeIndices().Append(99)
 		},
-		"mapping twice": func(d pprofile.ProfilesDictionary) {
-			d.MappingTable().At(1).CopyTo(d.MappingTable().AppendEmpty())
-		},
-		"function twice": func(d pprofile.ProfilesDictionary) {
-			d.FunctionTable().At(1).CopyTo(d.FunctionTable().AppendEmpty())
-		},
-		"location twice": func(d pprofile.ProfilesDictionary) {
-			d.LocationTable().At(1).CopyTo(d.LocationTable().AppendEmpty())
-		},
-		"stack twice": func(d pprofile.ProfilesDictionary) {
-			d.StackTable().At(1).CopyTo(d.StackTable().AppendEmpty())
-		},
-		"mapping without memory": func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).SetMemoryLimit(0) },
-		"mapping name range":     func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).SetFilenameStrindex(99) },
-		"mapping attribute range": func(d pprofile.ProfilesDictionary) {
-			d.MappingTable().At(1).AttributeIndices().Append(99)
-		},
-		"location's mapping range": func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).SetMappingIndex(99) },
-		"function range": func(d pprofile.ProfilesDictionary) {
-			d.LocationTable().At(1).Lines().At(0).SetFunctionIndex(99)
-		},
-		"negative line":        func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetLine(-1) },
-		"negative column":      func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetColumn(-1) },
-		"negative start line":  func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetStartLine(-1) },
-		"function name range":  func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetNameStrindex(99) },
-		"function file range":  func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetFilenameStrindex(99) },
-		"attribute key range":  func(d pprofile.ProfilesDictionary) { d.AttributeTable().At(1).SetKeyStrindex(99) },
-		"attribute unit range": func(d pprofile.ProfilesDictionary) { d.AttributeTable().At(1).SetUnitStrindex(99) },
-		"location range":       func(d pprofile.ProfilesDictionary) { d.StackTable().At(1).LocationIndices().Append(99) },
-		"link of zeros":        func(d pprofile.ProfilesDictionary) { d.LinkTable().At(1).SetSpanID([8]byte{}) },
-	} {
-		changes[name] = func(_ pprofile.Profiles, _ pprofile.Profile, d pprofile.ProfilesDictionary) { change(d) }
+		"location's mapping range": func(m *conformant) { m.dictionary.LocationTable().At(1).SetMappingIndex(99) },
+		"function range":           func(m *conformant) { m.dictionary.LocationTable().At(1).Lines().At(0).SetFunctionIndex(99) },
+		"negative line":            func(m *conformant) { m.dictionary.LocationTable().At(1).Lines().At(0).SetLine(-1) },
+		"negative column":          func(m *conformant) { m.dictionary.LocationTable().At(1).Lines().At(0).SetColumn(-1) },
+		"negative start line":      func(m *conformant) { m.dictionary.FunctionTable().At(1).SetStartLine(-1) },
+		"function name range":      func(m *conformant) { m.dictionary.FunctionTable().At(1).SetNameStrindex(99) },
+		"function file range":      func(m *conformant) { m.dictionary.FunctionTable().At(1).SetFilenameStrindex(99) },
+		"attribute key range":      func(m *conformant) { m.dictionary.AttributeTable().At(1).SetKeyStrindex(99) },
+		"attribute unit range":     func(m *conformant) { m.dictionary.AttributeTable().At(1).SetUnitStrindex(99) },
+		"location range":           func(m *conformant) { m.dictionary.StackTable().At(1).LocationIndices().Append(99) },
+		"link of zeros":            func(m *conformant) { m.dictionary.LinkTable().At(1).SetSpanID([8]byte{}) },
 	}
 	messages := map[string][]byte{}
 	for name, change := range changes {
 		pd := build()
-		change(pd, profiletest.ProfileAt(pd, 0), pd.Dictionary())
+		p := profiletest.ProfileAt(pd, 0)
+		change(&conformant{pd, p, p.Samples().At(0), p.Samples().At(1), pd.Dictionary()})
 		data, err := (&pprofile.ProtoMarshaler{}).MarshalProfiles(pd)
 		require.NoError(t, err)
 		messages[name] = data

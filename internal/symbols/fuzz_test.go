@@ -55,16 +55,11 @@ func FuzzDWARF(f *testing.F) {
 // FuzzGoTable uses its inputs as a pclntab and as the data of inlined calls.
 func FuzzGoTable(f *testing.F) {
 	sections := goSections(true)
-	f.Add(sections[0].data, sections[1].data, sections[2].data)
-	old := bytes.Clone(sections[0].data)
-	old[0] = 0xf0
-	f.Add(old, sections[1].data, sections[2].data)
-	old = bytes.Clone(old)
-	old[0] = 0xfa
-	f.Add(old, sections[1].data, sections[2].data)
-	old = bytes.Clone(old)
-	old[0] = 0xfb
-	f.Add(old, sections[1].data, sections[2].data)
+	for _, version := range []byte{0xf1, 0xf0, 0xfa, 0xfb} {
+		table := bytes.Clone(sections[0].data)
+		table[0] = version
+		f.Add(table, sections[1].data, sections[2].data)
+	}
 	f.Fuzz(func(t *testing.T, table, module, tree []byte) {
 		sections := goSections(true)
 		sections[0].data, sections[1].data, sections[2].data = table, module, tree

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 )
 
 // overlap is what the dictionaries of generated messages share.
@@ -55,10 +57,9 @@ type callTree struct {
 }
 
 func (c callTree) profile(rnd *rand.Rand, service string) pprofile.Profiles {
+	d := dictionary.New()
+	cpu, nanoseconds := int32(d.Strings.Intern("cpu")), int32(d.Strings.Intern("nanoseconds"))
 	pd := pprofile.NewProfiles()
-	m := tables{dict: pd.Dictionary(), strings: map[string]int32{}, stacks: map[string]int32{}}
-	pad(m.dict)
-	m.strings[""] = 0
 	rp := pd.ResourceProfiles().AppendEmpty()
 	rp.Resource().Attributes().PutStr("service.name", service)
 	rp.Resource().Attributes().PutStr("host.name", "host-of-"+service)
@@ -66,34 +67,33 @@ func (c callTree) profile(rnd *rand.Rand, service string) pprofile.Profiles {
 	p.SetTime(1_700_000_000_000_000_000)
 	p.SetDurationNano(10_000_000_000)
 	p.SetPeriod(10_000_000)
-	p.SampleType().SetTypeStrindex(m.str("cpu"))
-	p.SampleType().SetUnitStrindex(m.str("nanoseconds"))
-	p.PeriodType().SetTypeStrindex(m.str("cpu"))
-	p.PeriodType().SetUnitStrindex(m.str("nanoseconds"))
+	for _, t := range []pprofile.ValueType{p.SampleType(), p.PeriodType()} {
+		t.SetTypeStrindex(cpu)
+		t.SetUnitStrindex(nanoseconds)
+	}
 	stacks := make([][]int32, c.samples)
 	for i := range stacks {
 		stacks[i] = c.stack(rnd)
 	}
-	c.program(&m, stacks)
-	sets := c.sets(&m)
+	c.program(d, stacks)
+	sets := c.sets(d)
 	p.Samples().EnsureCapacity(c.samples)
 	for i, stack := range stacks {
 		s := p.Samples().AppendEmpty()
-		s.SetStackIndex(m.stack(stack))
+		s.SetStackIndex(int32(d.Stacks.Intern(stack)))
 		s.Values().Append(int64(1+rnd.IntN(20)) * 10_000_000)
 		if len(sets) > 0 {
 			s.AttributeIndices().FromRaw(sets[i%len(sets)])
 		}
 	}
+	d.CopyTo(pd.Dictionary())
 	return pd
 }
 
 // program makes the functions and locations that are in stacks, and numbers the locations there as in the table.
-func (c callTree) program(m *tables, stacks [][]int32) {
-	mapping := m.dict.MappingTable().AppendEmpty()
-	mapping.SetMemoryStart(0x400000)
-	mapping.SetMemoryLimit(0x9000000)
-	mapping.SetFilenameStrindex(m.str("/usr/bin/server"))
+func (c callTree) program(d *dictionary.Dictionary, stacks [][]int32) {
+	mapping := d.Mappings.Intern(dictionary.Mapping{MemoryStart: 0x400000, MemoryLimit: 0x9000000,
+		Filename: d.Strings.Intern("/usr/bin/server")})
 	index := make([]int32, 2*c.functions)
 	for _, stack := range stacks {
 		for _, at := range stack {
@@ -101,20 +101,12 @@ func (c callTree) program(m *tables, stacks [][]int32) {
 		}
 	}
 	for at := range index {
-		if index[at] == 0 {
-			continue
+		if index[at] != 0 {
+			n := c.name(at / 2)
+			index[at] = int32(d.Locations.Intern(
+				dictionary.Location{Mapping: mapping, Address: 0x400000 + uint64(n)*64 + uint64(at%2)*16},
+				[]dictionary.Line{{Function: function(d, n), Line: int64(12 + n%500 + at%2*3)}}))
 		}
-		n, first := c.name(at/2), at%2 == 0
-		if first || index[at-1] == 0 {
-			c.function(m, n)
-		}
-		index[at] = int32(m.dict.LocationTable().Len())
-		l := m.dict.LocationTable().AppendEmpty()
-		l.SetMappingIndex(1)
-		l.SetAddress(0x400000 + uint64(n)*64 + uint64(at%2)*16)
-		line := l.Lines().AppendEmpty()
-		line.SetFunctionIndex(int32(m.dict.FunctionTable().Len() - 1))
-		line.SetLine(int64(12 + n%500 + at%2*3))
 	}
 	for _, stack := range stacks {
 		for k, at := range stack {
@@ -123,20 +115,24 @@ func (c callTree) program(m *tables, stacks [][]int32) {
 	}
 }
 
-func (c callTree) function(m *tables, n int) {
-	f := m.dict.FunctionTable().AppendEmpty()
-	f.SetNameStrindex(m.str(fmt.Sprintf("example.com/company/product/module%d.(*Handler%d).Method%d", n%53, n%307, n)))
-	f.SetSystemNameStrindex(f.NameStrindex())
-	f.SetFilenameStrindex(m.str(fmt.Sprintf("/src/company/product/module%d/handler%d.go", n%53, n%307)))
-	f.SetStartLine(int64(10 + n%500))
+func function(d *dictionary.Dictionary, n int) dictionary.FunctionIndex {
+	name := d.Strings.Intern(fmt.Sprintf("example.com/company/product/module%d.(*Handler%d).Method%d", n%53, n%307, n))
+	return d.Functions.Intern(dictionary.Function{
+		Name: name, SystemName: name, StartLine: int64(10 + n%500),
+		Filename: d.Strings.Intern(fmt.Sprintf("/src/company/product/module%d/handler%d.go", n%53, n%307)),
+	})
 }
 
-func (c callTree) sets(m *tables) [][]int32 {
+func (c callTree) sets(d *dictionary.Dictionary) [][]int32 {
+	attribute := func(key, value string) int32 {
+		return int32(d.Attributes.Intern(dictionary.Attribute{
+			Key: d.Strings.Intern(key), Value: dictionary.StringValue(value),
+		}))
+	}
 	sets := make([][]int32, c.labelSets)
 	for i := range sets {
 		sets[i] = []int32{
-			m.attribute("endpoint", fmt.Sprintf("/api/v1/resource/%d", i)),
-			m.attribute("tenant", fmt.Sprintf("tenant-%d", i)),
+			attribute("endpoint", fmt.Sprintf("/api/v1/resource/%d", i)), attribute("tenant", fmt.Sprintf("tenant-%d", i)),
 		}
 	}
 	return sets
@@ -180,39 +176,4 @@ func mix(x uint64) uint64 {
 	x = (x + 1) * 0x9e3779b97f4a7c15
 	x = (x ^ x>>29) * 0xbf58476d1ce4e5b9
 	return x ^ x>>32
-}
-
-// tables interns what it needs to, by maps.
-type tables struct {
-	dict    pprofile.ProfilesDictionary
-	strings map[string]int32
-	stacks  map[string]int32
-}
-
-func (m *tables) str(s string) int32 {
-	i, ok := m.strings[s]
-	if !ok {
-		i = int32(m.dict.StringTable().Len())
-		m.dict.StringTable().Append(s)
-		m.strings[s] = i
-	}
-	return i
-}
-
-func (m *tables) stack(locations []int32) int32 {
-	key := fmt.Sprint(locations)
-	i, ok := m.stacks[key]
-	if !ok {
-		i = int32(m.dict.StackTable().Len())
-		m.dict.StackTable().AppendEmpty().LocationIndices().FromRaw(locations)
-		m.stacks[key] = i
-	}
-	return i
-}
-
-func (m *tables) attribute(key, value string) int32 {
-	a := m.dict.AttributeTable().AppendEmpty()
-	a.SetKeyStrindex(m.str(key))
-	a.Value().SetStr(value)
-	return int32(m.dict.AttributeTable().Len() - 1)
 }

@@ -6,20 +6,13 @@ package compact
 import (
 	"fmt"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-)
 
-// cpuTime is the CPU time of the process, including the garbage collector.
-func cpuTime(b *testing.B) time.Duration {
-	var usage syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+)
 
 // measured runs f on fresh input, whose making is not measured, nor the collection of what making it has left behind,
 // and reports CPU time in addition to wall-clock time.
@@ -31,9 +24,9 @@ func measured[T any](b *testing.B, fresh func() T, f func(T)) {
 		input := fresh()
 		runtime.GC()
 		b.StartTimer()
-		before := cpuTime(b)
+		before := profiletest.ProcessCPU()
 		f(input)
-		cpu += cpuTime(b) - before
+		cpu += profiletest.ProcessCPU() - before
 	}
 	b.ReportMetric(float64(cpu)/float64(b.N), "cpu-ns/op")
 }

@@ -6,14 +6,14 @@ package decode
 import (
 	"bytes"
 	"io"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/pprof/profile"
 	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // BenchmarkDecode compares Decode (gzip bytes → Profiles) with its peer, profile.Parse of the same
@@ -41,27 +41,20 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// measure runs f as a sub-benchmark over as many bytes.
+// measure runs f as a sub-benchmark over as many bytes. Processor time includes the garbage collector's share, which
+// elapsed time hides if another core is idle.
 func measure(b *testing.B, name string, size int, f func() error) {
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(size))
-		start := cpuTime(b)
+		start := profiletest.ProcessCPU()
 		for b.Loop() {
 			if err := f(); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(cpuTime(b)-start)/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64(profiletest.ProcessCPU()-start)/float64(b.N), "cpu-ns/op")
 	})
-}
-
-// cpuTime returns the processor time of the process. It includes the garbage collector's share,
-// which elapsed time hides if another core is idle.
-func cpuTime(b *testing.B) time.Duration {
-	var usage syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 var floorReader gzip.Reader

@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
-	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
@@ -175,30 +175,29 @@ func TestRoundTripOfLabelsOnTheWire(t *testing.T) {
 
 			again, _, err := encode.Encode(pd)
 			require.NoError(t, err)
-			assert.Equal(t, labelsInOrder(t, payload), labelsInOrder(t, again[0].Bytes))
+			assert.Equal(t, labelsInOrder(payload), labelsInOrder(again[0].Bytes))
 		})
 	}
 }
 
 // labelsInOrder reads the labels of all samples straight from the wire.
-func labelsInOrder(t *testing.T, payload []byte) []string {
+func labelsInOrder(payload []byte) []string {
 	var table, labels []string
 	var raw [][5]int
-	eachField(t, payload, func(field protowire.Number, _ uint64, message []byte) {
-		switch field {
+	for fields := wire.New(payload); fields.Next(); {
+		switch fields.Number {
 		case profiletest.PprofString:
-			table = append(table, string(message))
+			table = append(table, string(fields.Content))
 		case profiletest.PprofSample:
-			eachField(t, message, func(field protowire.Number, _ uint64, message []byte) {
-				if field != profiletest.PprofSampleLabel {
-					return
-				}
+			for message := range wire.Messages(fields.Content, profiletest.PprofSampleLabel) {
 				var label [5]int
-				eachField(t, message, func(field protowire.Number, v uint64, _ []byte) { label[field] = int(v) })
+				for numbers := wire.New(message); numbers.Next(); {
+					label[numbers.Number] = int(numbers.Value)
+				}
 				raw = append(raw, label)
-			})
+			}
 		}
-	})
+	}
 	for _, l := range raw {
 		if l[scan.LabelStr] != 0 {
 			labels = append(labels, fmt.Sprintf("%s: %q", table[l[scan.LabelKey]], table[l[scan.LabelStr]]))
@@ -208,25 +207,4 @@ func labelsInOrder(t *testing.T, payload []byte) []string {
 			fmt.Sprintf("%s: %d%s", table[l[scan.LabelKey]], l[scan.LabelNum], table[l[scan.LabelNumUnit]]))
 	}
 	return labels
-}
-
-// eachField yields the fields of a message: the number of a varint, or the bytes of a message.
-func eachField(t *testing.T, message []byte, use func(field protowire.Number, v uint64, bytes []byte)) {
-	for len(message) > 0 {
-		field, kind, n := protowire.ConsumeTag(message)
-		require.Positive(t, n)
-		message = message[n:]
-		if kind == protowire.VarintType {
-			v, n := protowire.ConsumeVarint(message)
-			require.Positive(t, n)
-			use(field, v, nil)
-			message = message[n:]
-			continue
-		}
-		require.Equal(t, protowire.BytesType, kind)
-		bytes, n := protowire.ConsumeBytes(message)
-		require.Positive(t, n)
-		use(field, 0, bytes)
-		message = message[n:]
-	}
 }

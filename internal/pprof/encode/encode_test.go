@@ -158,13 +158,6 @@ func TestEncodeLinks(t *testing.T) {
 	}
 }
 
-func TestEncodeNegativeAndLargeValues(t *testing.T) {
-	for _, v := range []int64{0, -1, 1 << 62, -1 << 63} {
-		p, _ := encodeOne(t, build(profiletest.Value(v, "a")))
-		assert.Equal(t, []int64{v}, p.Sample[0].Value)
-	}
-}
-
 // Payloads of one input share its dictionary, but each has only the entries that its own samples refer to.
 func TestEncodeSharedDictionary(t *testing.T) {
 	pd := profiletest.New().

@@ -4,10 +4,13 @@
 package encode
 
 import (
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/scan"
@@ -25,82 +28,57 @@ func sound() pprofile.Profiles {
 	return profiletest.New().Profile("cpu", "ns").Attributes(profiletest.Attr("p", "v")).Sample(sample).Build()
 }
 
-func TestEncodeNamesWhatIsOutOfRange(t *testing.T) {
+// indexOf is an index of an entry: how to set it, the error's text before ": index ...", and the length of its table.
+type indexOf struct {
+	set  func(int32)
+	want string
+	n    int
+}
+
+func indicesOf(pd pprofile.Profiles) map[string]indexOf {
 	const profile = "resource_profiles[0].scope_profiles[0].profiles[0]"
-	for name, test := range map[string]struct {
-		breakIt func(pd pprofile.Profiles, index int32)
-		want    string // the text before ": index ..."
-		n       string // the table's length
-	}{
-		"stack": {func(pd pprofile.Profiles, i int32) { profiletest.SampleAt(pd, 0).SetStackIndex(i) },
-			profile + ".samples[0].stack_index", "2"},
-		"link": {func(pd pprofile.Profiles, i int32) { profiletest.SampleAt(pd, 0).SetLinkIndex(i) },
-			profile + ".samples[0].link_index", "2"},
-		"sample attribute": {func(pd pprofile.Profiles,
-			i int32) {
-			profiletest.SampleAt(pd, 0).AttributeIndices().SetAt(0, i)
-		}, profile + ".samples[0].attribute_indices[0]", "5"},
-		"profile attribute": {func(pd pprofile.Profiles,
-			i int32) {
-			profiletest.ProfileAt(pd, 0).AttributeIndices().SetAt(0, i)
-		}, profile + ".attribute_indices[0]", "5"},
-		"sample type": {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).SampleType().SetTypeStrindex(i) },
-			profile + ".sample_type.type_strindex", "10"},
-		"sample unit": {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).SampleType().SetUnitStrindex(i) },
-			profile + ".sample_type.unit_strindex", "10"},
-		"period type": {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).PeriodType().SetTypeStrindex(i) },
-			profile + ".period_type.type_strindex", "10"},
-		"period unit": {func(pd pprofile.Profiles, i int32) { profiletest.ProfileAt(pd, 0).PeriodType().SetUnitStrindex(i) },
-			profile + ".period_type.unit_strindex", "10"},
-		"location": {func(pd pprofile.Profiles, i int32) { pd.Dictionary().StackTable().At(1).LocationIndices().SetAt(0, i) },
-			"stack_table[1].location_indices[0]", "2"},
-		"mapping": {func(pd pprofile.Profiles, i int32) { pd.Dictionary().LocationTable().At(1).SetMappingIndex(i) },
-			"location_table[1].mapping_index", "2"},
-		"function": {func(pd pprofile.Profiles, i int32) {
-			pd.Dictionary().LocationTable().At(1).Lines().At(0).SetFunctionIndex(i)
-		}, "location_table[1].lines[0].function_index", "2"},
-		"location attribute": {func(pd pprofile.Profiles, i int32) {
-			pd.Dictionary().LocationTable().At(1).AttributeIndices().SetAt(0, i)
-		}, "location_table[1].attribute_indices[0]", "5"},
-		"mapping attribute": {func(pd pprofile.Profiles, i int32) {
-			pd.Dictionary().MappingTable().At(1).AttributeIndices().SetAt(0, i)
-		}, "mapping_table[1].attribute_indices[0]", "5"},
-		"mapping file": {func(pd pprofile.Profiles,
-			i int32) {
-			pd.Dictionary().MappingTable().At(1).SetFilenameStrindex(i)
-		}, "mapping_table[1].filename_strindex", "10"},
-		"function name": {func(pd pprofile.Profiles, i int32) { pd.Dictionary().FunctionTable().At(1).SetNameStrindex(i) },
-			"function_table[1].name_strindex", "10"},
-		"system name": {func(pd pprofile.Profiles,
-			i int32) {
-			pd.Dictionary().FunctionTable().At(1).SetSystemNameStrindex(i)
-		}, "function_table[1].system_name_strindex", "10"},
-		"function file": {func(pd pprofile.Profiles,
-			i int32) {
-			pd.Dictionary().FunctionTable().At(1).SetFilenameStrindex(i)
-		}, "function_table[1].filename_strindex", "10"},
-		"attribute key": {func(pd pprofile.Profiles, i int32) { sampleAttribute(pd).SetKeyStrindex(i) },
-			"attribute_table[4].key_strindex", "10"},
-		"attribute unit": {func(pd pprofile.Profiles, i int32) { sampleAttribute(pd).SetUnitStrindex(i) },
-			"attribute_table[4].unit_strindex", "10"},
-		"profile's key": {func(pd pprofile.Profiles, i int32) { pd.Dictionary().AttributeTable().At(1).SetKeyStrindex(i) },
-			"attribute_table[1].key_strindex", "10"},
-	} {
+	d, p, s := pd.Dictionary(), profiletest.ProfileAt(pd, 0), profiletest.SampleAt(pd, 0)
+	mapping, location, function := d.MappingTable().At(1), d.LocationTable().At(1), d.FunctionTable().At(1)
+	ofProfile, ofSample := d.AttributeTable().At(1), d.AttributeTable().At(int(s.AttributeIndices().At(0)))
+	first := func(list pcommon.Int32Slice) func(int32) { return func(i int32) { list.SetAt(0, i) } }
+	return map[string]indexOf{
+		"stack":              {s.SetStackIndex, profile + ".samples[0].stack_index", 2},
+		"link":               {s.SetLinkIndex, profile + ".samples[0].link_index", 2},
+		"sample attribute":   {first(s.AttributeIndices()), profile + ".samples[0].attribute_indices[0]", 5},
+		"profile attribute":  {first(p.AttributeIndices()), profile + ".attribute_indices[0]", 5},
+		"sample type":        {p.SampleType().SetTypeStrindex, profile + ".sample_type.type_strindex", 10},
+		"sample unit":        {p.SampleType().SetUnitStrindex, profile + ".sample_type.unit_strindex", 10},
+		"period type":        {p.PeriodType().SetTypeStrindex, profile + ".period_type.type_strindex", 10},
+		"period unit":        {p.PeriodType().SetUnitStrindex, profile + ".period_type.unit_strindex", 10},
+		"location":           {first(d.StackTable().At(1).LocationIndices()), "stack_table[1].location_indices[0]", 2},
+		"mapping":            {location.SetMappingIndex, "location_table[1].mapping_index", 2},
+		"function":           {location.Lines().At(0).SetFunctionIndex, "location_table[1].lines[0].function_index", 2},
+		"location attribute": {first(location.AttributeIndices()), "location_table[1].attribute_indices[0]", 5},
+		"mapping attribute":  {first(mapping.AttributeIndices()), "mapping_table[1].attribute_indices[0]", 5},
+		"mapping file":       {mapping.SetFilenameStrindex, "mapping_table[1].filename_strindex", 10},
+		"function name":      {function.SetNameStrindex, "function_table[1].name_strindex", 10},
+		"system name":        {function.SetSystemNameStrindex, "function_table[1].system_name_strindex", 10},
+		"function file":      {function.SetFilenameStrindex, "function_table[1].filename_strindex", 10},
+		"attribute key":      {ofSample.SetKeyStrindex, "attribute_table[4].key_strindex", 10},
+		"attribute unit":     {ofSample.SetUnitStrindex, "attribute_table[4].unit_strindex", 10},
+		"profile's key":      {ofProfile.SetKeyStrindex, "attribute_table[1].key_strindex", 10},
+	}
+}
+
+func TestEncodeNamesWhatIsOutOfRange(t *testing.T) {
+	for name := range indicesOf(sound()) {
 		t.Run(name, func(t *testing.T) {
 			encodeOne(t, sound())
-			for index, text := range map[int32]string{-1: "-1", -1 << 31: "-2147483648", 99: "99", 1<<31 - 1: "2147483647"} {
+			for _, index := range []int32{-1, math.MinInt32, 99, math.MaxInt32} {
 				pd := sound()
-				test.breakIt(pd, index)
+				of := indicesOf(pd)[name]
+				of.set(index)
 				encoded, _, err := Encode(pd)
-				require.EqualError(t, err, test.want+": index "+text+" is out of range [0.."+test.n+")")
+				require.EqualError(t, err, fmt.Sprintf("%s: index %d is out of range [0..%d)", of.want, index, of.n))
 				assert.Nil(t, encoded)
 			}
 		})
 	}
-}
-
-func sampleAttribute(pd pprofile.Profiles) pprofile.KeyValueAndUnit {
-	return pd.Dictionary().AttributeTable().At(int(profiletest.SampleAt(pd, 0).AttributeIndices().At(0)))
 }
 
 // The same faults if profiles are joined: in the second profile, and in another order than that of the first.

@@ -206,28 +206,6 @@ func joinRows(t *testing.T, pd pprofile.Profiles) joined {
 	return j
 }
 
-// A sample that no other profile has costs a scan of all rows, until the hash table is used. Both must find the
-// same; here every second sample is one of these.
-func TestEncodeJoinsManyMisses(t *testing.T) {
-	b := profiletest.New().Profile("a", "")
-	for i := range 3000 {
-		b.Sample(profiletest.Value(1, fmt.Sprint("f", i)))
-	}
-	b.Profile("b", "")
-	for i := 3000; i > 0; i-- {
-		b.Sample(profiletest.Value(2, fmt.Sprint("f", 2*i)))
-	}
-	p, _ := encodeOne(t, b.Build())
-	require.Len(t, p.Sample, 4501)
-	both := 0
-	for _, s := range p.Sample {
-		if s.Value[0] == 1 && s.Value[1] == 2 {
-			both++
-		}
-	}
-	assert.Equal(t, 1499, both)
-}
-
 func TestEncodeSetsAreSets(t *testing.T) {
 	e := newEncoder(pprofile.NewProfiles())
 	list := func(indices ...int32) dictionary.AttributeSetIndex {

@@ -70,23 +70,6 @@ func TestEncodeZeroEntries(t *testing.T) {
 	assert.Empty(t, p.Mapping)
 }
 
-func TestEncodeStackShapes(t *testing.T) {
-	pd := build(profiletest.Value(1), profiletest.Value(2, "a"), profiletest.Value(3, "a", "b"),
-		profiletest.Value(4, deepStack(5000)...),
-		profiletest.Value(5, deepStack(5000)...).With(profiletest.Attr("k", "again")))
-	p, _ := encodeOne(t, pd)
-	var depths []int
-	for i, s := range p.Sample {
-		depths = append(depths, len(s.Location))
-		assert.Equal(t, int64(i+1), s.Value[0])
-	}
-	assert.Equal(t, []int{0, 1, 2, 5000, 5000}, depths)
-	for i := range 5000 {
-		require.Equal(t, fmt.Sprintf("f%d", i), p.Sample[3].Location[i].Line[0].Function.Name)
-		require.Same(t, p.Sample[3].Location[i], p.Sample[4].Location[i])
-	}
-}
-
 // With ids of one, two and three bytes in one table, stacks are longer or shorter than the encoder guesses.
 func TestEncodeStacksOfManySizes(t *testing.T) {
 	all := deepStack(20_000)
@@ -175,26 +158,4 @@ func TestEncodeMapping(t *testing.T) {
 			assert.Equal(t, [NumOmissions]int{OmitMappingAttribute: test.omitted}, stats.Omitted)
 		})
 	}
-}
-
-// Readers of pprof treat the first mapping as the main binary. It need not be the one that a sample refers to first.
-func TestEncodeKeepsTheMainBinaryFirst(t *testing.T) {
-	at := func(address uint64, file string) profiletest.Location {
-		return profiletest.Location{Address: address, Mapping: &profiletest.Mapping{File: file}}
-	}
-	first := profiletest.Sample{Values: []int64{1},
-		Stack: []profiletest.Location{at(1, "main"), at(2, "libc.so"), at(3, "libm.so")}}
-	second := profiletest.Sample{Values: []int64{1},
-		Stack: []profiletest.Location{at(3, "libm.so"), at(1, "main"), at(2, "libc.so")}}
-	pd := profiletest.New().
-		Scope("a", "").Profile("cpu", "ns").Sample(first).
-		Scope("b", "").Profile("cpu", "ns").Sample(second).
-		Build()
-	parsed, _, _ := encodeAll(t, pd)
-	require.Len(t, parsed, 2)
-	var files []string
-	for _, m := range parsed[1].Mapping {
-		files = append(files, m.File)
-	}
-	assert.Equal(t, []string{"main", "libc.so", "libm.so"}, files)
 }

@@ -13,7 +13,25 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
+
+// TestDecodeAllocatesLittleMoreThanTheResult compares with pdata's own copy of the result, which
+// allocates what the result consists of and nothing else. The race detector empties pools at random.
+func TestDecodeAllocatesLittleMoreThanTheResult(t *testing.T) {
+	for name, payload := range captured(t) {
+		pd, _, err := Decode(payload, Options{})
+		require.NoError(t, err)
+		// A garbage collection in between empties the pool; in the average of many runs it does not matter.
+		runs := max(5, 1<<20/len(payload))
+		decode := testing.AllocsPerRun(runs, func() {
+			_, _, _ = Decode(payload, Options{})
+		})
+		result := testing.AllocsPerRun(5, func() { pd.CopyTo(pprofile.NewProfiles()) })
+		assert.LessOrEqual(t, decode, result*1.1, "%s: %.0f allocations, the result's are %.0f", name, decode, result)
+	}
+}
 
 // TestDeltaAllocatesLittleMoreThanTheResult scrapes the same process again and again. In one case the first payload
 // stays the Baseline; in the other each payload becomes the Baseline, so that there is nothing new.
@@ -48,4 +66,17 @@ func TestDeltaAllocatesLittleMoreThanTheResult(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestEncodeAllocatesLittle(t *testing.T) {
+	b := profiletest.New().Profile("cpu", "ns")
+	for i := range 200 {
+		b.Sample(profiletest.Value(int64(i), "a", string(rune('a'+i))).With(profiletest.Attr("k", i)))
+	}
+	pd := b.Build()
+	got := testing.AllocsPerRun(20, func() {
+		_, _, err := encode.Encode(pd)
+		require.NoError(t, err)
+	})
+	assert.LessOrEqual(t, got, 12.0, "allocations must not grow with the samples")
 }
