@@ -4,7 +4,7 @@
 // Package cpuprofile reads V8's profiles: a .cpuprofile file (node --cpu-prof, Chrome's inspector), Chrome's trace
 // events with a CPU profile, in an array or under traceEvents, or a .heapprofile file (node --heap-prof).
 //
-// Decode walks over the JSON without keeping it (read.go, events.go). A profile is a tree of nodes, each of which has a
+// Decode walks over the JSON without keeping it (read.go). A profile is a tree of nodes, each of which has a
 // function (tree.go). The samples of a CPU profile name nodes (samples.go); the nodes of a heap profile have the bytes
 // themselves (heap.go). Times are microseconds. If they are not Unix time, they count from the start of the machine:
 // the metadata of a trace state when it began, and otherwise the anchor is the end of the recording.

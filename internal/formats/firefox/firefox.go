@@ -4,7 +4,7 @@
 // Package firefox reads profiles of the Firefox Profiler: those that samply and profiler.firefox.com write, in columns
 // ("processed"), and those of Firefox itself, in rows ("Gecko").
 //
-// Decode walks over the JSON (read.go). Of each thread it keeps the columns of numbers (columns.go): samples name nodes
+// Decode walks over the JSON (read.go). Of each thread it keeps the columns of numbers (tables.go): samples name nodes
 // of a table of stacks, those name frames, and those functions, whose names are strings (tables.go). The tables are the
 // thread's own, or shared by all. Rows become columns as they are read. When a process has been read, addThread adds
 // the samples of its threads (samples.go):

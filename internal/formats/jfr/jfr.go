@@ -9,10 +9,10 @@
 // data is the uncompressed file, with any number of chunks. Decode is a pure function, and keeps nothing of data. Its
 // steps:
 //
-//	parseLabels    reads the labels that Pyroscope's Java agent sends beside a recording (labels.go)
+//	parseLabels    reads the labels that Pyroscope's Java agent sends beside a recording (context.go)
 //	openChunk      reads the header of a chunk (chunk.go), its classes (metadata.go), and where its constants are (pools.go)
 //	readSettings   reads the recorder's settings, which hold for the chunk (settings.go)
-//	readEvents     reads the events of the classes in eventReaders (event.go, events.go), and counts the others that have a stack
+//	readEvents     reads the events of the classes in eventReaders (events.go), and counts the others that have a stack
 //	stack          interns a stack trace, whose methods are interned once for each chunk (stacks.go)
 //	sampleOf       its thread, labels and span, as attributes and a link (context.go)
 //	finish         times and durations of the profiles (below)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -178,4 +179,24 @@ func TestPprofKeepsTimesLabelsAndLinks(t *testing.T) {
 		frames = append(frames, n.Int())
 	})
 	assert.Equal(t, []int64{4, 1}, frames)
+}
+
+// A function without a name keeps having none on the way through log records, although a record of Splunk's agents with
+// one is read as an anonymous function.
+func TestFunctionsWithoutAName(t *testing.T) {
+	unnamed := profiletest.Stack("leaf", "main")
+	unnamed[0].Lines[0].Function = profiletest.Function{File: "a.js"}
+	sample := profiletest.Observed([]uint64{start}, "leaf")
+	sample.Stack = unnamed
+	pd := profiletest.New().Resource("service.name", "shop").Scope(ProfilingName, "").
+		Profile("samples", "count").Period(50_000_000, "cpu", "nanoseconds").Time(start, 50_000_000).Sample(sample).Build()
+	ld, _ := records(t, pd, EncodeOptions{Format: FormatPprof})
+	assert.NoError(t, profiletest.Equal(asSent(pd), withoutIDs(translated(t, ld, Options{}).Profiles)))
+	plain := plog.NewLogs()
+	ld.CopyTo(plain)
+	eachRecord(plain, func(record plog.LogRecord) {
+		record.Attributes().RemoveIf(func(key string, _ pcommon.Value) bool { return key == keySampleType })
+	})
+	got := translated(t, plain, Options{}).Profiles
+	assert.Contains(t, profiletest.Render(got), "(anonymous) a.js")
 }
