@@ -26,15 +26,9 @@ func (d *decoder) read(data []byte) error {
 	}
 	file := newProfile()
 	var all chunk
-	err := d.json.Object(func(key string) error {
-		switch key {
-		case "traceEvents":
-			return d.json.Array(d.readEvent)
-		case "metadata":
-			return d.readMetadata()
-		}
-		return d.readField(file, &all, key)
-	})
+	fields := d.fieldsOf(file, &all)
+	fields["traceEvents"], fields["metadata"] = wire.Each(d.readEvent), d.readMetadata
+	err := d.json.Fields(fields)
 	if len(file.nodes) > 0 {
 		file.chunks = []chunk{all}
 		d.profiles = append(d.profiles, file)
@@ -57,25 +51,14 @@ func (d *decoder) readMetadata() error {
 	return nil
 }
 
-// readField reads a field of a profile. What it has of samples goes to c.
-func (d *decoder) readField(p *profile, c *chunk, key string) error {
-	switch key {
-	case "nodes":
-		return d.json.Array(func() error { return d.readNode(p) })
-	case "head":
-		return d.readHead(p, none, 0)
-	case "samples":
-		return d.json.Read(&c.samples)
-	case "timeDeltas":
-		return d.json.Read(&c.deltas)
-	case "timestamps":
-		return d.json.Read(&c.timestamps)
-	case "startTime":
-		return d.json.Read(&p.start)
-	case "endTime":
-		return d.json.Read(&p.end)
+// fieldsOf returns the fields of a profile. What it has of samples goes to c.
+func (d *decoder) fieldsOf(p *profile, c *chunk) map[string]any {
+	return map[string]any{
+		"nodes":   wire.Each(func() error { return d.readNode(p) }),
+		"head":    func() error { return d.readHead(p, none, 0) },
+		"samples": &c.samples, "timeDeltas": &c.deltas, "timestamps": &c.timestamps,
+		"startTime": &p.start, "endTime": &p.end,
 	}
-	return d.json.Skip()
 }
 
 func (d *decoder) readNode(p *profile) error {
@@ -215,15 +198,7 @@ func (d *decoder) readProfileEvent(event *traceEvent) error {
 // readArgs reads the arguments of an event:
 // {"data":{"startTime":1,"timeDeltas":[1],"cpuProfile":{"nodes":[],"samples":[1]}}}.
 func (d *decoder) readArgs(p *profile, part *chunk) error {
-	return d.json.Object(func(key string) error {
-		if key != "data" {
-			return d.json.Skip()
-		}
-		return d.json.Object(func(key string) error {
-			if key != "cpuProfile" {
-				return d.readField(p, part, key)
-			}
-			return d.json.Object(func(key string) error { return d.readField(p, part, key) })
-		})
-	})
+	fields := d.fieldsOf(p, part)
+	fields["cpuProfile"] = d.fieldsOf(p, part)
+	return d.json.Fields(map[string]any{"data": fields})
 }

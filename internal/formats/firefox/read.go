@@ -6,6 +6,8 @@ package firefox
 import (
 	"encoding/json"
 	"errors"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
 var errNested = errors.New("processes within processes of a process")
@@ -28,29 +30,23 @@ func (d *decoder) readProcess(depth int) error {
 		return errNested
 	}
 	var p process
-	err := d.json.Object(func(key string) error {
-		switch key {
-		case "meta":
-			return d.value(&p.meta)
-		case "libs":
-			return d.json.Array(func() error {
-				var l lib
-				if err := d.value(&l); err != nil {
-					return err
-				}
-				p.libs = append(p.libs, l)
-				return d.Grow(libBytes)
-			})
-		case "shared":
+	inner := func() error { return d.readProcess(depth + 1) }
+	err := d.json.Fields(map[string]any{
+		"meta": func() error { return d.value(&p.meta) },
+		"libs": wire.Each(func() error {
+			var l lib
+			if err := d.value(&l); err != nil {
+				return err
+			}
+			p.libs = append(p.libs, l)
+			return d.Grow(libBytes)
+		}),
+		"shared": func() error {
 			return d.json.Object(func(key string) error { return d.readTable(&p.shared, key) })
-		case "threads":
-			return d.json.Array(func() error { return d.readThread(&p) })
-		case "profile": // what the old Performance panel of Firefox saves
-			return d.readProcess(depth + 1)
-		case "processes":
-			return d.json.Array(func() error { return d.readProcess(depth + 1) })
-		}
-		return d.json.Skip()
+		},
+		"threads":   wire.Each(func() error { return d.readThread(&p) }),
+		"profile":   inner, // what the old Performance panel of Firefox saves
+		"processes": wire.Each(inner),
 	})
 	if err != nil {
 		return err

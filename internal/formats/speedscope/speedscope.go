@@ -72,39 +72,24 @@ type decoder struct {
 
 // read walks over the file twice: for the frames, and for the profiles.
 func (d *decoder) read() error {
-	err := d.object(func(key string) error {
-		switch key {
-		case "shared":
-			return d.json.Object(func(key string) error {
-				if key != "frames" {
-					return d.json.Skip()
-				}
-				return d.json.Array(d.readFrame)
-			})
-		case "profiles":
-			return d.json.Array(func() error {
-				d.number++
-				return d.json.Skip()
-			})
-		}
-		return d.json.Skip()
+	err := d.object(map[string]any{
+		"shared": map[string]any{"frames": wire.Each(d.readFrame)},
+		"profiles": wire.Each(func() error {
+			d.number++
+			return d.json.Skip()
+		}),
 	})
 	if err != nil {
 		return err
 	}
 	d.scope = d.NewScope()
-	return d.object(func(key string) error {
-		if key != "profiles" {
-			return d.json.Skip()
-		}
-		return d.json.Array(d.readProfile)
-	})
+	return d.object(map[string]any{"profiles": wire.Each(d.readProfile)})
 }
 
-func (d *decoder) object(field func(key string) error) error {
+func (d *decoder) object(fields map[string]any) error {
 	d.json = wire.NewJSON(d.data)
 	d.json.Check = d.check
-	return d.json.Object(field)
+	return d.json.Fields(fields)
 }
 
 // check reserves the lists.
@@ -148,28 +133,16 @@ type profile struct {
 func (d *decoder) readProfile() error {
 	p := &d.profile
 	*p = profile{}
-	err := d.json.Object(func(key string) error {
-		switch key {
-		case "name":
-			return d.json.Read(&p.name)
-		case "unit":
-			return d.json.Read(&p.unit)
-		case "startValue":
-			return d.json.Read(&p.start)
-		case "endValue":
-			return d.json.Read(&p.end)
-		case "samples":
-			return d.json.Array(d.readStack)
-		case "weights":
+	err := d.json.Fields(map[string]any{
+		"name": &p.name, "unit": &p.unit, "startValue": &p.start, "endValue": &p.end,
+		"samples": wire.Each(d.readStack), "events": wire.Each(d.readOpening),
+		"weights": func() error {
 			ok, err := d.json.Value(&p.weights)
 			if !ok { // otherwise those that are no numbers would be 0
 				p.weights = nil
 			}
 			return err
-		case "events":
-			return d.json.Array(d.readOpening)
-		}
-		return d.json.Skip()
+		},
 	})
 	if err != nil {
 		return err

@@ -37,6 +37,28 @@ func (j JSON) Object(field func(key string) error) error {
 	})
 }
 
+// Each reads an element of a list.
+type Each func() error
+
+// Fields reads the next value, which must be an object. Keys have what reads their value: the Fields of an object, Each
+// for a list, a function, or what Read reads into. Other keys are skipped.
+func (j JSON) Fields(fields map[string]any) error {
+	return j.Object(func(key string) error {
+		switch to := fields[key].(type) {
+		case nil:
+			return j.Skip()
+		case map[string]any:
+			return j.Fields(to)
+		case Each:
+			return j.Array(to)
+		case func() error:
+			return to()
+		default:
+			return j.Read(to)
+		}
+	})
+}
+
 // Array calls element for each element of the next value, which must be a list; element reads it.
 func (j JSON) Array(element func() error) error { return j.each('[', "a list", element) }
 
