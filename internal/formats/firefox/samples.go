@@ -12,6 +12,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 )
 
 // samples are nodes of the table of stacks at times, in milliseconds since the start of the profile.
@@ -95,13 +96,10 @@ func (d *decoder) threadAttributes(t *thread) dictionary.AttributeSetIndex {
 		d.TextAttribute(events.AttributeThreadName, t.name))
 }
 
-// nanosPer has the units of CPU time. Cycles are not a time.
-var nanosPer = map[string]float64{"ns": 1, "µs": 1e3, "us": 1e3, "ms": 1e6}
-
 func (d *decoder) addSamples(p *process, s *samples, attributes dictionary.AttributeSetIndex) error {
 	own, factor := s.profile(&p.meta)
 	to, cpuTo := target{Profile: own}, target{Profile: cpuTime}
-	cpu := nanosPer[p.meta.Units.CPU]
+	cpu := float64(kind.NanosPer(p.meta.Units.CPU)) // cycles are not a time
 	start, _ := events.Scaled(p.meta.StartTime, 1e6)
 	at := 0.0 // milliseconds since then
 	for i, node := range s.stack {

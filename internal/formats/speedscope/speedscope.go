@@ -26,6 +26,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/formats/events"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/wire"
 )
 
@@ -159,21 +160,13 @@ func (d *decoder) readProfile() error {
 
 // typeOf returns the type of a profile's values, and how many there are in one of the file's.
 func (d *decoder) typeOf(p *profile) (typ events.Type, factor int64) {
-	factor = 1
-	switch p.unit {
-	case "nanoseconds":
-	case "microseconds":
-		factor = 1e3
-	case "milliseconds":
-		factor = 1e6
-	case "seconds":
-		factor = 1e9
-	case "bytes":
-		return events.Type{Name: cmp.Or(d.options.SampleType, "space"), Unit: "bytes"}, 1
-	default:
-		return events.Type{Name: cmp.Or(d.options.SampleType, "samples"), Unit: cmp.Or(d.options.Unit, "count")}, 1
+	if factor = kind.NanosPer(p.unit); factor > 0 {
+		return events.Type{Name: cmp.Or(d.options.SampleType, "wall"), Unit: nanoseconds}, factor
 	}
-	return events.Type{Name: cmp.Or(d.options.SampleType, "wall"), Unit: nanoseconds}, factor
+	if p.unit == "bytes" {
+		return events.Type{Name: cmp.Or(d.options.SampleType, "space"), Unit: "bytes"}, 1
+	}
+	return events.Type{Name: cmp.Or(d.options.SampleType, "samples"), Unit: cmp.Or(d.options.Unit, "count")}, 1
 }
 
 const nanoseconds = "nanoseconds"
