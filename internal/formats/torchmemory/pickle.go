@@ -46,10 +46,8 @@ var (
 	errObject = errors.New("the pickle is not of plain dictionaries, lists, texts and numbers")
 )
 
-// mark is on the stack where an instruction is to take what is above it, which is how many it takes.
-const mark, toMark = marker(0), -1
-
-type marker int
+// toMark is how many values an instruction takes that takes those above the last mark.
+const toMark = -1
 
 // The memory of an object, of another value, and of a place in a list that may just have grown, to which the stack and
 // the memo belong.
@@ -59,6 +57,7 @@ type unpickler struct {
 	data  []byte
 	at    int
 	stack []any
+	marks []int // what is on the stack below them
 	memo  []any
 	kept  int // the memory of all values
 	b     *events.Builder
@@ -76,7 +75,7 @@ var argumentBytes = map[int64]int64{
 func unpickle(b *events.Builder, data []byte) (any, error) {
 	u := unpickler{data: data, b: b}
 	for u.err == nil {
-		if err := b.Check(u.kept + placeBytes*(cap(u.stack)+cap(u.memo))); err != nil {
+		if err := b.Check(u.kept + placeBytes*(cap(u.stack)+cap(u.marks)+cap(u.memo))); err != nil {
 			return nil, err
 		}
 		op := u.number(1)
@@ -94,7 +93,7 @@ func (u *unpickler) run(op, argument int64) {
 	switch op {
 	case 0x80, 0x95: // PROTO, FRAME
 	case '(': // MARK
-		u.push(mark)
+		u.marks = append(u.marks, len(u.stack))
 	case '0': // POP
 		u.take(1)
 	case '1': // POP_MARK
@@ -211,27 +210,27 @@ func (u *unpickler) top() any {
 	if last == nil {
 		return nil
 	}
-	u.stack = u.stack[:len(u.stack)+1]
+	u.push(last[0])
 	return last[0]
 }
 
 // take takes the last n values off the stack, or those above the last mark and the mark. They are valid until the next
 // instruction.
 func (u *unpickler) take(n int) []any {
-	at := len(u.stack)
-	for at > 0 && n != 0 && u.stack[at-1] != mark {
-		at, n = at-1, n-1
+	bottom, marks := 0, len(u.marks)
+	if marks > 0 {
+		bottom = u.marks[marks-1]
 	}
-	items := u.stack[at:]
-	switch {
-	case n == 0:
-		u.stack = u.stack[:at]
-	case n < 0 && at > 0:
-		u.stack = u.stack[:at-1]
-	default:
+	if n == toMark && marks > 0 {
+		n, u.marks = len(u.stack)-bottom, u.marks[:marks-1]
+	}
+	at := len(u.stack) - n
+	if n < 0 || at < bottom {
 		u.fail(errPickle)
 		return nil
 	}
+	items := u.stack[at:]
+	u.stack = u.stack[:at]
 	return items
 }
 
