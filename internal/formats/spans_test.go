@@ -31,7 +31,7 @@ func TestSpans(t *testing.T) {
 		"beginningOfTime":1684828020000000}`
 	const bazel = `{"otherData":{"build_id":"x","profile_start_ts":1677666095162},"traceEvents":[
 		{"name":"thread_name","ph":"M","pid":1,"tid":3,"args":{"name":"Main Thread"}},
-		{"cat":"action processing","name":"Compiling a.cc","ph":"X","ts":10,"dur":30,"pid":1,"tid":3,"args":{"mnemonic":"CppCompile"}},
+		{"cat":"action processing","name":"Compiling a.cc","ph":"X","ts":"10","dur":"30.0","pid":1,"tid":3,"args":{"mnemonic":"CppCompile"}},
 		{"name":"cpu usage","ph":"C","ts":10,"pid":1,"tid":3,"args":{"cpu":"1"}}]}`
 	const pairs = `[{"ph":"B","name":"main","pid":"shop","tid":"worker","ts":1714979289000000},
 		{"ph":"B","name":"nothing","pid":"shop","tid":"worker","ts":1714979289000003},

@@ -285,8 +285,8 @@ func (d *decoder) readEvent(value []byte) {
 	case d.options.Spans:
 		is, isRead = other, true
 	}
-	start, hasTime := nanoseconds(e.time)
-	length, _ := nanoseconds(e.length)
+	start, hasTime := nanoseconds(inside(e.time))
+	length, _ := nanoseconds(inside(e.length))
 	switch {
 	case !isRead:
 		d.b.CountUnread(text(e.category))
