@@ -458,7 +458,7 @@ func (m *message) decodeLogs(data []byte, meter *size.Meter) error {
 	switch {
 	case len(result.Rejected) > 0 && result.Samples == 0:
 		return result.Rejected[0]
-	case result.ProfilingRecords() == 0:
+	case result.Profiling == 0:
 		return fmt.Errorf("none of its %d log records carries a profile", result.Others)
 	}
 	return nil

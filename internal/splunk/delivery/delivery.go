@@ -80,7 +80,7 @@ func (p *Path) Deliver(ctx context.Context, ld plog.Logs, reservation *budget.Re
 			return Report{}, err
 		default:
 			refused, r.Incomplete = err, 0
-			records := result.ProfilingRecords() - len(result.Rejected)
+			records := result.Profiling - len(result.Rejected)
 			p.Metrics.reject(ctx, ReasonRefused, records)
 			r.add(records, result.FirstRead, fmt.Sprintf("the profiles were refused: %v", err))
 		}

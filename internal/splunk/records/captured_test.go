@@ -20,7 +20,7 @@ func TestCapturedGolden(t *testing.T) {
 	for name, ld := range captured(t) {
 		t.Run(name, func(t *testing.T) {
 			result := translated(t, ld, Options{})
-			assert.Equal(t, 1, result.ProfilingRecords())
+			assert.Equal(t, 1, result.Profiling)
 			assert.Zero(t, result.Others)
 			assert.Zero(t, result.BadTimes)
 			profiletest.Golden(t, filepath.Join("testdata", "golden", name+".txt"), profiletest.Render(result.Profiles))

@@ -23,7 +23,7 @@ func requireSound(t *testing.T, ld plog.Logs) {
 		if err := profiletest.Check(result.Profiles); err != nil {
 			t.Fatal(err)
 		}
-		if got := result.ProfilingRecords() + result.Others; got != ld.LogRecordCount() {
+		if got := result.Profiling + result.Others; got != ld.LogRecordCount() {
 			t.Fatalf("%d of %d records are counted", got, ld.LogRecordCount())
 		}
 		if rest := Rest(ld).LogRecordCount(); rest != result.Others {

@@ -55,7 +55,7 @@ func TestRejections(t *testing.T) {
 			assert.Equal(t, 1, result.Rejected[0].Record)
 			assert.Equal(t, tc.reason, result.Rejected[0].Reason)
 			assert.ErrorContains(t, result.Rejected[0], tc.says)
-			assert.Equal(t, 2, result.ProfilingRecords())
+			assert.Equal(t, 2, result.Profiling)
 			assert.Equal(t, want, profiletest.Render(result.Profiles))
 			assert.NoError(t, profiletest.Check(result.Profiles))
 		})
@@ -158,7 +158,7 @@ func TestRest(t *testing.T) {
 
 	result := translated(t, mixed, Options{})
 	assert.Equal(t, 4, result.Samples)
-	assert.Equal(t, 4, result.ProfilingRecords())
+	assert.Equal(t, 4, result.Profiling)
 	assert.Equal(t, 2, result.Others)
 	rest := Rest(mixed)
 	rest.MarkReadOnly()

@@ -72,8 +72,10 @@ type Result struct {
 	Profiles pprofile.Profiles
 	// Samples is the number of samples that were read: observations, before those of one identity are combined.
 	Samples int
-	// Records counts the records that carry or claim to carry profiles, by format, type and source.
-	Records [NumFormats][NumTypes][NumSources]int
+	// Records counts the records that carry or claim to carry profiles, by format, type and source, and Profiling all of
+	// them.
+	Records   [NumFormats][NumTypes][NumSources]int
+	Profiling int
 	// Others is the number of records that have nothing to do with profiling, and FirstOther, if there are any, the
 	// position of the first.
 	Others, FirstOther int
@@ -98,19 +100,6 @@ type Result struct {
 func (r *Result) DroppedSamples() (n int) {
 	for _, count := range r.Dropped {
 		n += count
-	}
-	return n
-}
-
-// ProfilingRecords is the number of records that carry or claim to carry profiles.
-func (r *Result) ProfilingRecords() int {
-	n := 0
-	for _, types := range r.Records {
-		for _, sources := range types {
-			for _, records := range sources {
-				n += records
-			}
-		}
 	}
 	return n
 }

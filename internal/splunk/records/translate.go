@@ -180,6 +180,7 @@ func (t *translator) translate(log plog.LogRecord) {
 	r := &t.record
 	r.read(log, &t.result.BadTimes)
 	t.result.Records[r.format][r.typ][r.source]++
+	t.result.Profiling++
 	t.begun = false
 	dropped := t.result.DroppedSamples()
 	body, err := t.body()
