@@ -88,13 +88,14 @@ func TestValuesTooLargeForTheirUnit(t *testing.T) {
 
 // stacksOf lists values and stacks, sorted.
 func stacksOf(pd pprofile.Profiles) string {
-	sums := map[string]int64{}
+	sums, stacks := map[pprofile.Sample]int64{}, map[pprofile.Sample]string{}
 	for o := range profiletest.Observations(pd) {
-		sums[o.Stack()] += o.Value
+		sums[o.Sample] += o.Value
+		stacks[o.Sample] = o.Stack()
 	}
 	var list []string
-	for stack, sum := range sums {
-		list = append(list, fmt.Sprint(sum, " ", stack))
+	for sample, sum := range sums {
+		list = append(list, fmt.Sprint(sum, " ", stacks[sample]))
 	}
 	slices.Sort(list)
 	return strings.Join(list, ", ")
