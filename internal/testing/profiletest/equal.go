@@ -4,9 +4,10 @@
 package profiletest
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
@@ -17,83 +18,90 @@ import (
 const maxListedDifferences = 10
 
 // EqualOption makes a comparison of profiles ignore a difference.
-type EqualOption func(*equalOptions)
+type EqualOption uint8
 
-type equalOptions struct {
-	ignoreOrder   bool
-	mergeProfiles bool
-}
+const (
+	ignoreOrder EqualOption = 1 << iota
+	mergeProfiles
+	ignoreZero
+)
 
 // IgnoreOrder ignores the order of resources, scopes and profiles, and how often an equal resource or scope
-// (attributes, dropped count, schema URL, name, version) is listed: their profiles are compared together.
-func IgnoreOrder() EqualOption { return func(o *equalOptions) { o.ignoreOrder = true } }
+// (attributes, dropped count, schema URL, name, version) is listed: their profiles are compared together. Profiles of
+// one scope that differ only in their samples are counted, and their samples are compared together.
+func IgnoreOrder() EqualOption { return ignoreOrder }
 
-// MergeProfiles is IgnoreOrder, and merges profiles of one scope that differ only in their samples into one
-// profile with all the samples, as if a profile had been split. It compares their sets of original payloads.
-func MergeProfiles() EqualOption {
-	return func(o *equalOptions) { o.ignoreOrder, o.mergeProfiles = true, true }
-}
+// MergeProfiles is IgnoreOrder, and does not count the profiles that differ only in their samples, as if a profile had
+// been split. It compares their sets of original payloads.
+func MergeProfiles() EqualOption { return ignoreOrder | mergeProfiles }
 
 // Equal returns an error if two Profiles do not resolve to the same, whatever the layout of their dictionaries. By
 // default resources, scopes and profiles are compared in order. Samples have no order: they are compared by their
 // resolved identity {stack, attributes, link}. The values of several samples of one identity are added up; those with
 // timestamps are compared as a multiset of observations. The error lists the first differences with resolved names.
 func Equal(want, got pprofile.Profiles, opts ...EqualOption) error {
-	var o equalOptions
+	space := resolved.NewSpace()
+	c := &comparison{parts: map[string]*part{}}
 	for _, opt := range opts {
-		opt(&o)
+		c.options |= opt
 	}
-	s := resolved.NewSpace()
-	c := &comparison{options: o, want: newSide(s, want), got: newSide(s, got)}
-	if o.ignoreOrder {
-		c.compareGrouped()
-	} else {
-		c.compareInOrder()
+	for n, pd := range []pprofile.Profiles{want, got} {
+		d := pd.Dictionary()
+		c.sides[n] = &side{Resolver: resolved.NewResolver(space, d), Namer: resolved.Namer{Dictionary: d}}
+		c.read(n, pd)
 	}
-	return c.differences.err()
+	for _, name := range c.names {
+		p := c.parts[name]
+		if p.texts[0] != p.texts[1] {
+			c.add(name, p.texts[0], p.texts[1])
+		}
+		c.compareSamples(name, p.profiles)
+	}
+	if c.unlisted > 0 {
+		c.listed = append(c.listed, fmt.Errorf("and %d more differences", c.unlisted))
+	}
+	return errors.Join(c.listed...)
 }
 
-// side is one of the two Profiles that are compared.
-type side struct {
-	*resolved.Resolver
-	resolved.Namer
-	pd pprofile.Profiles
-}
-
-func newSide(s *resolved.Space, pd pprofile.Profiles) *side {
-	return &side{Resolver: resolved.NewResolver(s, pd.Dictionary()), Namer: resolved.Namer{Dictionary: pd.Dictionary()},
-		pd: pd}
-}
-
+// comparison compares two sides: what is wanted, and what is there.
 type comparison struct {
-	options     equalOptions
-	want, got   *side
-	differences differences
-}
-
-// differences collects the first differences.
-type differences struct {
+	options EqualOption
+	sides   [2]*side
+	parts   map[string]*part
+	// names are those of the parts, in the order in which they were found.
+	names []string
+	// listed are the first differences, unlisted is the number of the others.
 	listed   []error
 	unlisted int
 }
 
-func (d *differences) add(where, format string, args ...any) {
-	if len(d.listed) >= maxListedDifferences {
-		d.unlisted++
-		return
-	}
-	text := fmt.Sprintf(format, args...)
-	if where != "" {
-		text = where + ": " + text
-	}
-	d.listed = append(d.listed, errors.New(text))
+type side struct {
+	*resolved.Resolver
+	resolved.Namer
 }
 
-// compare adds a difference if the texts of a field are not the same.
-func (d *differences) compare(where, want, got string) {
-	if want != got {
-		d.add(where, "is %s, want %s", orNone(got), orNone(want))
+// part is what has one name on both sides: a text, or profiles whose samples are compared together.
+type part struct {
+	texts    [2]string
+	profiles [2][]pprofile.Profile
+	counts   [2]int
+}
+
+func (c *comparison) part(name string) *part {
+	if c.parts[name] == nil {
+		c.parts[name] = &part{}
+		c.names = append(c.names, name)
 	}
+	return c.parts[name]
+}
+
+// add adds a difference.
+func (c *comparison) add(where, want, got string) {
+	if len(c.listed) >= maxListedDifferences {
+		c.unlisted++
+		return
+	}
+	c.listed = append(c.listed, fmt.Errorf("%s: is %s, want %s", where, orNone(got), orNone(want)))
 }
 
 func orNone(text string) string {
@@ -103,62 +111,67 @@ func orNone(text string) string {
 	return text
 }
 
-func (d *differences) err() error {
-	errs := d.listed
-	if d.unlisted > 0 {
-		errs = append(errs, fmt.Errorf("and %d more differences", d.unlisted))
-	}
-	return errors.Join(errs...)
-}
-
-func (c *comparison) compareInOrder() {
-	want, got := c.want.pd.ResourceProfiles(), c.got.pd.ResourceProfiles()
-	c.compareCount("resource_profiles", want.Len(), got.Len())
-	for i := range min(want.Len(), got.Len()) {
-		c.compareResource(fmt.Sprintf("resource_profiles[%d]", i), want.At(i), got.At(i))
-	}
-}
-
-func (c *comparison) compareCount(where string, want, got int) {
-	if want != got {
-		c.differences.add(where, "has %d elements, want %d", got, want)
-	}
-}
-
-func (c *comparison) compareResource(where string, want, got pprofile.ResourceProfiles) {
-	c.differences.compare(where+".resource", resolved.ResourceText(want), resolved.ResourceText(got))
-	wantScopes, gotScopes := want.ScopeProfiles(), got.ScopeProfiles()
-	c.compareCount(where+".scope_profiles", wantScopes.Len(), gotScopes.Len())
-	for i := range min(wantScopes.Len(), gotScopes.Len()) {
-		where := fmt.Sprintf("%s.scope_profiles[%d]", where, i)
-		wantScope, gotScope := wantScopes.At(i), gotScopes.At(i)
-		c.differences.compare(where+".scope", resolved.ScopeText(wantScope), resolved.ScopeText(gotScope))
-		c.compareCount(where+".profiles", wantScope.Profiles().Len(), gotScope.Profiles().Len())
-		for j := range min(wantScope.Profiles().Len(), gotScope.Profiles().Len()) {
-			where := fmt.Sprintf("%s.profiles[%d]", where, j)
-			wantProfile, gotProfile := wantScope.Profiles().At(j), gotScope.Profiles().At(j)
-			c.compareFields(where, wantProfile, gotProfile)
-			c.comparePayload(where, wantProfile, gotProfile)
-			c.compareSamples(where, []pprofile.Profile{wantProfile}, []pprofile.Profile{gotProfile})
+// read adds the parts of side n. The name of a part is its place or, without an order, what it belongs to.
+func (c *comparison) read(n int, pd pprofile.Profiles) {
+	for i, rp := range pd.ResourceProfiles().All() {
+		resource := fmt.Sprintf("resource_profiles[%d]", i)
+		c.setText(n, resource+".resource", resolved.ResourceText(rp))
+		for j, sp := range rp.ScopeProfiles().All() {
+			scope := fmt.Sprintf("%s.scope_profiles[%d]", resource, j)
+			c.setText(n, scope+".scope", resolved.ScopeText(sp))
+			for k, p := range sp.Profiles().All() {
+				if c.options&ignoreOrder != 0 {
+					c.readUnordered(n, "resource "+resolved.ResourceText(rp)+" scope "+resolved.ScopeText(sp), p)
+					continue
+				}
+				name := fmt.Sprintf("%s.profiles[%d]", scope, k)
+				for _, f := range c.sides[n].fields(p) {
+					c.setText(n, name+"."+f.Name, f.Value)
+				}
+				c.part(name).profiles[n] = []pprofile.Profile{p}
+			}
 		}
 	}
 }
 
-// fields returns a profile's own fields, without its payload.
+// setText sets the text of a part that is named by its place.
+func (c *comparison) setText(n int, name, text string) {
+	if c.options&ignoreOrder == 0 {
+		c.part(name).texts[n] = text
+	}
+}
+
+// readUnordered adds a profile to those that have the same fields. After a split only one of these has the payload.
+func (c *comparison) readUnordered(n int, scope string, p pprofile.Profile) {
+	isMerged := c.options&mergeProfiles != 0
+	texts, payload := []string{scope + " profile"}, ""
+	for _, f := range c.sides[n].fields(p) {
+		switch {
+		case f.Value == "":
+		case isMerged && strings.HasPrefix(f.Name, "original_payload"):
+			payload += " " + f.Value
+		default:
+			texts = append(texts, f.Name+" "+f.Value)
+		}
+	}
+	name := strings.Join(texts, ", ")
+	to := c.part(name)
+	to.profiles[n] = append(to.profiles[n], p)
+	if to.counts[n]++; isMerged {
+		to.counts[n] = 1
+	}
+	to.texts[n] = fmt.Sprintf("there %d times", to.counts[n])
+	if payload != "" {
+		c.part(name + ", original_payload" + payload).texts[n] = "there"
+	}
+}
+
+// fields returns a profile's own fields.
 func (s *side) fields(p pprofile.Profile) []resolved.Field {
-	return append([]resolved.Field{{Name: "sample_type", Value: s.ValueType(p.SampleType())}}, s.ProfileFields(p)...)
-}
-
-func (c *comparison) compareFields(where string, want, got pprofile.Profile) {
-	wantFields, gotFields := c.want.fields(want), c.got.fields(got)
-	for i, f := range wantFields {
-		c.differences.compare(where+"."+f.Name, f.Value, gotFields[i].Value)
+	fields := append([]resolved.Field{{Name: "sample_type", Value: s.ValueType(p.SampleType())}}, s.ProfileFields(p)...)
+	if payload := p.OriginalPayload().AsRaw(); len(payload) > 0 {
+		text := fmt.Sprintf("%d bytes (SHA-256 %x)", len(payload), sha256.Sum256(payload))
+		fields = append(fields, resolved.Field{Name: "original_payload", Value: text})
 	}
-}
-
-func (c *comparison) comparePayload(where string, want, got pprofile.Profile) {
-	w, g := want.OriginalPayload().AsRaw(), got.OriginalPayload().AsRaw()
-	if !bytes.Equal(w, g) {
-		c.differences.add(where+".original_payload", "has %d bytes that differ from the %d wanted", len(g), len(w))
-	}
+	return fields
 }

@@ -4,7 +4,7 @@
 package profiletest
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,40 +21,23 @@ const maxFramesInDifference = 40
 type sampled struct {
 	isPresent bool
 	// sums has the sums of the values of samples without timestamps, by their position in the list.
-	sums         []int64
-	observations []observation
+	sums []int64
+	// observations counts those with a timestamp: "5@1 7@2", or "@1" if there is no value.
+	observations map[string]int
 }
-
-// observation is a timestamp, a value or both: a sample whose lists differ in length has some with only one of them.
-type observation struct {
-	timestamp uint64
-	value     int64
-	parts     observationParts
-}
-
-type observationParts uint8
-
-const (
-	hasTimestamp observationParts = 1 << iota
-	hasValue
-)
 
 // sampledPair is an identity's observations on both sides, and a sample to name it by.
 type sampledPair struct {
-	want, got sampled
-	sample    pprofile.Sample
-	side      *side
+	sampled [2]sampled
+	sample  pprofile.Sample
+	side    *side
 }
 
-func (c *comparison) compareSamples(where string, want, got []pprofile.Profile) {
-	total := 0
-	for _, p := range want {
-		total += p.Samples().Len()
-	}
-	index := make(map[resolved.Identity]int, total)
-	pairs := make([]sampledPair, 0, total)
-	collect := func(s *side, profiles []pprofile.Profile, of func(*sampledPair) *sampled) {
-		for _, p := range profiles {
+func (c *comparison) compareSamples(where string, profiles [2][]pprofile.Profile) {
+	index := make(map[resolved.Identity]int)
+	var pairs []sampledPair
+	for n, s := range c.sides {
+		for _, p := range profiles[n] {
 			for _, sample := range p.Samples().All() {
 				identity := s.Identity(sample)
 				i, seen := index[identity]
@@ -63,16 +46,15 @@ func (c *comparison) compareSamples(where string, want, got []pprofile.Profile) 
 					index[identity] = i
 					pairs = append(pairs, sampledPair{sample: sample, side: s})
 				}
-				of(&pairs[i]).add(sample)
+				pairs[i].sampled[n].add(sample)
 			}
 		}
 	}
-	collect(c.want, want, func(p *sampledPair) *sampled { return &p.want })
-	collect(c.got, got, func(p *sampledPair) *sampled { return &p.got })
 	for i := range pairs {
 		p := &pairs[i]
-		if !p.want.equal(&p.got) {
-			c.differences.add(where, "sample %s: is %s, want %s", p.name(), p.got.text(), p.want.text())
+		want, got := &p.sampled[0], &p.sampled[1]
+		if !want.equal(got) && (c.options&ignoreZero == 0 || !want.isZero() || !got.isZero()) {
+			c.add(where+": sample "+p.name(), want.text(), got.text())
 		}
 	}
 }
@@ -89,35 +71,29 @@ func (s *sampled) add(sample pprofile.Sample) {
 		}
 		return
 	}
+	if s.observations == nil {
+		s.observations = map[string]int{}
+	}
 	for i := range max(values.Len(), timestamps.Len()) {
-		var o observation
-		if i < timestamps.Len() {
-			o.timestamp, o.parts = timestamps.At(i), o.parts|hasTimestamp
-		}
+		text := ""
 		if i < values.Len() {
-			o.value, o.parts = values.At(i), o.parts|hasValue
+			text = strconv.FormatInt(values.At(i), 10)
 		}
-		s.observations = append(s.observations, o)
+		if i < timestamps.Len() {
+			text += "@" + strconv.FormatUint(timestamps.At(i), 10)
+		}
+		s.observations[text]++
 	}
 }
 
 func (s *sampled) equal(other *sampled) bool {
-	if s.isPresent != other.isPresent || !slices.Equal(s.sums, other.sums) {
-		return false
-	}
-	s.sort()
-	other.sort()
-	return slices.Equal(s.observations, other.observations)
+	return s.isPresent == other.isPresent && slices.Equal(s.sums, other.sums) &&
+		maps.Equal(s.observations, other.observations)
 }
 
-func (s *sampled) sort() {
-	slices.SortFunc(s.observations, func(a, b observation) int {
-		return cmp.Or(
-			cmp.Compare(a.timestamp, b.timestamp),
-			cmp.Compare(a.value, b.value),
-			cmp.Compare(a.parts, b.parts),
-		)
-	})
+// isZero reports whether no value is other than 0.
+func (s *sampled) isZero() bool {
+	return len(s.observations) == 0 && !slices.ContainsFunc(s.sums, func(v int64) bool { return v != 0 })
 }
 
 // text returns the sums of the values, and the observations with their timestamps: "12", "5@1 7@2".
@@ -129,17 +105,12 @@ func (s *sampled) text() string {
 	for _, v := range s.sums {
 		texts = append(texts, strconv.FormatInt(v, 10))
 	}
-	for _, o := range s.observations {
-		text := ""
-		if o.parts&hasValue != 0 {
-			text = strconv.FormatInt(o.value, 10)
+	for _, observation := range slices.Sorted(maps.Keys(s.observations)) {
+		for range s.observations[observation] {
+			texts = append(texts, observation)
 		}
-		if o.parts&hasTimestamp != 0 {
-			text += "@" + strconv.FormatUint(o.timestamp, 10)
-		}
-		texts = append(texts, text)
 	}
-	return orNone(strings.Join(texts, " "))
+	return strings.Join(texts, " ")
 }
 
 // name returns the identity as text: attributes, link and frames.

@@ -37,150 +37,109 @@ func TestEqualIgnoresTheLayoutOfTheDictionary(t *testing.T) {
 
 func TestEqualNamesWhatDiffers(t *testing.T) {
 	const profile0 = "resource_profiles[0].scope_profiles[0].profiles[0]"
-	const stack = "{bytes=7 in By, thread=\"main\"} link 0102030405060708090a0b0c0d0e0f10/0102030405060708 " +
-		"<inlined from line 3 shop.go:4:2; leaf (_leaf) shop.go:12 at 0x1010 in [/bin/shop 0x1000-0x2000+0x40 " +
-		"{process.executable.build_id.gnu=\"abcd\"}] {pprof.location.is_folded=true}>"
-	for name, tc := range map[string]struct {
+	for _, tc := range []struct {
 		change func(pprofile.Profiles)
 		want   string
 	}{
-		"value": {
+		{
 			func(pd pprofile.Profiles) { SampleAt(pd, 0).Values().SetAt(0, 31) },
-			profile0 + ": sample " + stack + ": is 31, want 30",
+			profile0 + ": sample {bytes=7 in By, thread=\"main\"} link 0102030405060708090a0b0c0d0e0f10/0102030405060708 " +
+				"<inlined from line 3 shop.go:4:2; leaf (_leaf) shop.go:12 at 0x1010 in [/bin/shop 0x1000-0x2000+0x40 " +
+				"{process.executable.build_id.gnu=\"abcd\"}] {pprof.location.is_folded=true}>: is 31, want 30",
 		},
-		"missing sample": {
+		{
 			func(pd pprofile.Profiles) {
 				ProfileAt(pd, 0).Samples().RemoveIf(func(s pprofile.Sample) bool { return s.LinkIndex() == 0 })
 			},
 			profile0 + ": sample <leaf < main>: is absent, want 20",
 		},
-		"another sample": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).Samples().AppendEmpty().Values().Append(0) },
-			profile0 + ": sample <>: is 0, want absent",
-		},
-		"another empty sample": {
+		{
 			func(pd pprofile.Profiles) { ProfileAt(pd, 0).Samples().AppendEmpty() },
 			profile0 + ": sample <>: is none, want absent",
 		},
-		"timestamp": {
+		{
 			func(pd pprofile.Profiles) { ProfileAt(pd, 1).Samples().At(0).TimestampsUnixNano().SetAt(1, 1001) },
 			"resource_profiles[0].scope_profiles[0].profiles[1]: sample <leaf>: is @1000 @1001, want @1000 @1049",
 		},
-		"resource": {
+		{
 			func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).Resource().Attributes().Clear() },
 			`resource_profiles[0].resource: is {} schema_url=https://example.test/resource, want ` +
 				`{service.name="shop", tags=["a", {deep="b"}]} schema_url=https://example.test/resource`,
 		},
-		"resource's dropped count": {
-			func(pd pprofile.Profiles) {
-				pd.ResourceProfiles().At(0).Resource().SetDroppedAttributesCount(3)
-			},
-			`resource_profiles[0].resource: is {service.name="shop", tags=["a", {deep="b"}]} dropped_attributes_count=3 ` +
-				`schema_url=https://example.test/resource, want {service.name="shop", tags=["a", {deep="b"}]} ` +
-				`schema_url=https://example.test/resource`,
-		},
-		"scope": {
-			func(pd pprofile.Profiles) {
-				scope := pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
-				scope.SetSchemaUrl("")
-				scope.Scope().SetDroppedAttributesCount(2)
-			},
-			`resource_profiles[0].scope_profiles[0].scope: is scope 1.0 {scope.key="scope value"} ` +
-				`dropped_attributes_count=2, want scope 1.0 {scope.key="scope value"} schema_url=https://example.test/scope`,
-		},
-		"sample type": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).SampleType().SetUnitStrindex(0) },
-			profile0 + `.sample_type: is cpu in "", want cpu in nanoseconds`,
-		},
-		"id": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).SetProfileID([16]byte{}) },
-			profile0 + ".profile_id: is none, want 09000000000000000000000000000000",
-		},
-		"time": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).SetTime(1) },
-			profile0 + ".time: is 1 ns, want 1000 ns",
-		},
-		"duration": {
+		{
 			func(pd pprofile.Profiles) { ProfileAt(pd, 0).SetDurationNano(0) },
 			profile0 + ".duration: is none, want 50 ns",
 		},
-		"period": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).SetPeriod(0) },
-			profile0 + ".period: is 0 cpu in cycles, want 10 cpu in cycles",
-		},
-		"attributes": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).AttributeIndices().FromRaw(nil) },
-			profile0 + `.attributes: is none, want {pprof.profile.comment=["one"]}`,
-		},
-		"dropped count": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).SetDroppedAttributesCount(1) },
-			profile0 + ".dropped_attributes_count: is 1, want none",
-		},
-		"payload format": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).SetOriginalPayloadFormat("jfr") },
-			profile0 + ".original_payload_format: is jfr, want pprof",
-		},
-		"payload": {
-			func(pd pprofile.Profiles) { ProfileAt(pd, 0).OriginalPayload().FromRaw([]byte("byte")) },
-			profile0 + ".original_payload: has 4 bytes that differ from the 5 wanted",
-		},
-		"number of profiles": {
-			func(pd pprofile.Profiles) {
-				pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().AppendEmpty()
-			},
-			"resource_profiles[0].scope_profiles[0].profiles: has 3 elements, want 2",
-		},
-		"number of scopes": {
+		{
 			func(pd pprofile.Profiles) { pd.ResourceProfiles().At(0).ScopeProfiles().AppendEmpty() },
-			"resource_profiles[0].scope_profiles: has 2 elements, want 1",
-		},
-		"number of resources": {
-			func(pd pprofile.Profiles) { pd.ResourceProfiles().AppendEmpty() },
-			"resource_profiles: has 2 elements, want 1",
+			`resource_profiles[0].scope_profiles[1].scope: is "" "", want none`,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			want, got := sound().Build(), shuffled()
-			tc.change(got)
-			require.EqualError(t, Equal(want, got), tc.want)
-			assert.NotEqual(t, Render(want), Render(got))
-		})
+		got := shuffled()
+		tc.change(got)
+		assert.EqualError(t, Equal(sound().Build(), got), tc.want)
 	}
 }
 
-// Each change alters one field of a location, function, mapping, attribute or link.
-func TestEqualComparesEveryFieldOfTheDictionary(t *testing.T) {
-	for name, change := range map[string]func(pprofile.ProfilesDictionary){
-		"address":         func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).SetAddress(1) },
-		"mapping":         func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).SetMappingIndex(0) },
-		"folded":          func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).AttributeIndices().FromRaw(nil) },
-		"line":            func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetLine(9) },
-		"column":          func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetColumn(9) },
-		"function":        func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().At(0).SetFunctionIndex(0) },
-		"number of lines": func(d pprofile.ProfilesDictionary) { d.LocationTable().At(1).Lines().AppendEmpty() },
-		"name":            func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetNameStrindex(1) },
-		"system name":     func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetSystemNameStrindex(1) },
-		"file":            func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetFilenameStrindex(1) },
-		"start line":      func(d pprofile.ProfilesDictionary) { d.FunctionTable().At(1).SetStartLine(1) },
-		"memory start":    func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).SetMemoryStart(1) },
-		"memory limit":    func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).SetMemoryLimit(1) },
-		"file offset":     func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).SetFileOffset(1) },
-		"mapping's file":  func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).SetFilenameStrindex(1) },
-		"build id":        func(d pprofile.ProfilesDictionary) { d.MappingTable().At(1).AttributeIndices().FromRaw(nil) },
-		"trace id":        func(d pprofile.ProfilesDictionary) { d.LinkTable().At(1).SetTraceID([16]byte{1}) },
-		"span id":         func(d pprofile.ProfilesDictionary) { d.LinkTable().At(1).SetSpanID([8]byte{1}) },
-		"attribute":       func(d pprofile.ProfilesDictionary) { d.AttributeTable().At(2).Value().SetBool(false) },
-		"unit":            func(d pprofile.ProfilesDictionary) { d.AttributeTable().At(2).SetUnitStrindex(1) },
-		"key":             func(d pprofile.ProfilesDictionary) { d.AttributeTable().At(2).SetKeyStrindex(1) },
-		"depth":           func(d pprofile.ProfilesDictionary) { d.StackTable().At(1).LocationIndices().Append(1) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			want, got := sound().Build(), sound().Build()
-			change(got.Dictionary())
-			require.Error(t, Equal(want, got))
-			assert.NotEqual(t, Render(want), Render(got))
-		})
+// Each change alters one field.
+func TestEqualComparesEveryField(t *testing.T) {
+	type (
+		profiles = pprofile.Profiles
+		tables   = pprofile.ProfilesDictionary
+	)
+	changes := map[string]func(profiles, tables){
+		"resource's dropped": func(pd profiles, _ tables) {
+			pd.ResourceProfiles().At(0).Resource().SetDroppedAttributesCount(3)
+		},
+		"resource's schema": func(pd profiles, _ tables) { pd.ResourceProfiles().At(0).SetSchemaUrl("") },
+		"resources":         func(pd profiles, _ tables) { pd.ResourceProfiles().AppendEmpty() },
+		"scope's schema":    func(pd profiles, _ tables) { firstScope(pd).SetSchemaUrl("") },
+		"scope's dropped":   func(pd profiles, _ tables) { firstScope(pd).Scope().SetDroppedAttributesCount(2) },
+		"profiles":          func(pd profiles, _ tables) { firstScope(pd).Profiles().AppendEmpty() },
+		"id":                func(pd profiles, _ tables) { ProfileAt(pd, 0).SetProfileID([16]byte{}) },
+		"time":              func(pd profiles, _ tables) { ProfileAt(pd, 0).SetTime(1) },
+		"period":            func(pd profiles, _ tables) { ProfileAt(pd, 0).SetPeriod(0) },
+		"attributes":        func(pd profiles, _ tables) { ProfileAt(pd, 0).AttributeIndices().FromRaw(nil) },
+		"dropped":           func(pd profiles, _ tables) { ProfileAt(pd, 0).SetDroppedAttributesCount(1) },
+		"payload format":    func(pd profiles, _ tables) { ProfileAt(pd, 0).SetOriginalPayloadFormat("jfr") },
+		"payload":           func(pd profiles, _ tables) { ProfileAt(pd, 0).OriginalPayload().FromRaw([]byte("b")) },
+		"a value of 0":      func(pd profiles, _ tables) { ProfileAt(pd, 0).Samples().AppendEmpty().Values().Append(0) },
+		"address":           func(_ profiles, d tables) { d.LocationTable().At(1).SetAddress(1) },
+		"not folded":        func(_ profiles, d tables) { d.LocationTable().At(1).AttributeIndices().FromRaw(nil) },
+		"lines":             func(_ profiles, d tables) { d.LocationTable().At(1).Lines().AppendEmpty() },
+		"line":              func(_ profiles, d tables) { d.LocationTable().At(1).Lines().At(0).SetLine(9) },
+		"column":            func(_ profiles, d tables) { d.LocationTable().At(1).Lines().At(0).SetColumn(9) },
+		"start line":        func(_ profiles, d tables) { d.FunctionTable().At(1).SetStartLine(1) },
+		"memory start":      func(_ profiles, d tables) { d.MappingTable().At(1).SetMemoryStart(1) },
+		"memory limit":      func(_ profiles, d tables) { d.MappingTable().At(1).SetMemoryLimit(1) },
+		"file offset":       func(_ profiles, d tables) { d.MappingTable().At(1).SetFileOffset(1) },
+		"no build id":       func(_ profiles, d tables) { d.MappingTable().At(1).AttributeIndices().FromRaw(nil) },
+		"trace id":          func(_ profiles, d tables) { d.LinkTable().At(1).SetTraceID([16]byte{1}) },
+		"span id":           func(_ profiles, d tables) { d.LinkTable().At(1).SetSpanID([8]byte{1}) },
+		"attribute":         func(_ profiles, d tables) { d.AttributeTable().At(2).Value().SetBool(false) },
+		"depth":             func(_ profiles, d tables) { d.StackTable().At(1).LocationIndices().Append(1) },
 	}
+	want := sound().Build()
+	for name, change := range changes {
+		got := sound().Build()
+		change(got, got.Dictionary())
+		require.Error(t, Equal(want, got), name)
+		assert.NotEqual(t, Render(want), Render(got), name)
+	}
+	seen := 0
+	for i := range indexSetters(want) {
+		got := sound().Build()
+		indexSetters(got)[i](1000)
+		if Render(want) != Render(got) { // nothing refers to some entries 0
+			require.Error(t, Equal(want, got), "index %d", i)
+			seen++
+		}
+	}
+	assert.Greater(t, seen, 40)
+}
+
+func firstScope(pd pprofile.Profiles) pprofile.ScopeProfiles {
+	return pd.ResourceProfiles().At(0).ScopeProfiles().At(0)
 }
 
 // Texts whose concatenations are equal, and parts of different kinds with the same bytes, are different values.
@@ -213,7 +172,7 @@ func TestEqualAddsUpSamplesOfOneIdentity(t *testing.T) {
 	require.NoError(t, Equal(want, got))
 	SampleAt(got, 1).Values().FromRaw([]int64{1, 2})
 	require.EqualError(t, Equal(want, got),
-		"resource_profiles[0].scope_profiles[0].profiles[0]: sample <>: is 2@7 2@7 1@8, want 1@7 2@7 2@8")
+		"resource_profiles[0].scope_profiles[0].profiles[0]: sample <>: is 1@8 2@7 2@7, want 1@7 2@7 2@8")
 }
 
 func TestEqualTreatsLinkZeroAsNoLink(t *testing.T) {
@@ -244,4 +203,51 @@ func TestEqualShortensDeepStacks(t *testing.T) {
 	}
 	err := Equal(New().Sample(Value(1, frames...)).Build(), New().Sample(Value(2, frames...)).Build())
 	require.ErrorContains(t, err, "< 39 < and 60 more>: is 2, want 1")
+}
+
+func TestIgnoreOrder(t *testing.T) {
+	want := New().
+		Resource("service.name", "a").Scope("s", "1").
+		Profile("cpu", "ns").Sample(Value(1, "x")).
+		Profile("cpu", "ns").Sample(Value(2, "x")).
+		Resource("service.name", "b").Scope("s", "1").
+		Profile("wall", "ns").Sample(Value(3, "x")).Build()
+	got := New().
+		Resource("service.name", "b").Scope("s", "1").
+		Profile("wall", "ns").Sample(Value(3, "x")).
+		Resource("service.name", "a").Scope("s", "1").
+		Profile("cpu", "ns").Sample(Value(2, "x")).
+		Resource("service.name", "a").Scope("s", "1").
+		Profile("cpu", "ns").Sample(Value(1, "x")).Build()
+	require.Error(t, Equal(want, got))
+	require.NoError(t, Equal(want, got, IgnoreOrder()))
+	require.NoError(t, Equal(want, got, MergeProfiles()))
+
+	ProfileAt(got, 1).Samples().At(0).Values().SetAt(0, 4)
+	for _, option := range []EqualOption{IgnoreOrder(), MergeProfiles()} {
+		require.EqualError(t, Equal(want, got, option),
+			`resource {service.name="a"} scope s 1 profile, sample_type cpu in ns: sample <x>: is 5, want 3`)
+	}
+	got.ResourceProfiles().At(0).ScopeProfiles().At(0).Scope().SetVersion("2")
+	require.ErrorContains(t, Equal(want, got, IgnoreOrder()),
+		`resource {service.name="b"} scope s 2 profile, sample_type wall in ns: is there 1 times, want none`)
+}
+
+func TestMergeProfilesMergesASplitProfile(t *testing.T) {
+	want := New().Profile("cpu", "ns").Payload("pprof", []byte("bytes")).Sample(Value(1, "x"), Value(2, "y"),
+		Value(4, "z")).Build()
+	got := New().
+		Profile("cpu", "ns").Payload("pprof", []byte("bytes")).Sample(Value(1, "x")).
+		Profile("cpu", "ns").Payload("pprof", []byte("bytes")).Sample(Value(2, "y"), Value(4, "z")).Build()
+	require.ErrorContains(t, Equal(want, got, IgnoreOrder()), "is there 2 times, want there 1 times")
+	require.NoError(t, Equal(want, got, MergeProfiles()))
+	ProfileAt(got, 0).OriginalPayload().FromRaw(nil)
+	ProfileAt(got, 0).SetOriginalPayloadFormat("")
+	require.NoError(t, Equal(want, got, MergeProfiles()))
+
+	ProfileAt(got, 1).OriginalPayload().FromRaw([]byte("other bytes"))
+	require.Error(t, Equal(want, got, MergeProfiles()))
+
+	got = New().Profile("cpu", "ns").Time(1, 0).Sample(Value(1, "x"), Value(2, "y"), Value(4, "z")).Build()
+	require.ErrorContains(t, Equal(want, got, MergeProfiles()), "time 1 ns: is there 1 times, want none")
 }

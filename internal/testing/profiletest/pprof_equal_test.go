@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -46,85 +47,65 @@ func somePprof() *profile.Profile {
 	}
 }
 
-const someSampleText = `sample {thread=["main" "again"], bytes=[7 in By, 8]} <inlined (_inlined) from line 3 a.go:4:2; ` +
-	`leaf a.go:12:0 at 0x1010 in [/bin/a 0x1000-0x2000+0x10 build id abcd, has functions true, filenames true, ` +
-	`lines true, inlined true] folded < leaf a.go:9:0>`
-
-func TestEqualPprofNamesWhatDiffers(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change func(*profile.Profile)
-		want   string
-	}{
-		"sample types": {
-			func(p *profile.Profile) { slices.Reverse(p.SampleType) },
-			"sample_type: is [cpu in ns, samples in count], want [samples in count, cpu in ns]",
-		},
-		"default":     {func(p *profile.Profile) { p.DefaultSampleType = "" }, `default_sample_type: is "", want cpu`},
-		"comments":    {func(p *profile.Profile) { slices.Reverse(p.Comments) }, `comments: is ["two" "one"], want ["one" "two"]`},
-		"doc url":     {func(p *profile.Profile) { p.DocURL = "x" }, "doc_url: is x, want https://example.test"},
-		"drop frames": {func(p *profile.Profile) { p.DropFrames = "x" }, "drop_frames: is x, want drop"},
-		"keep frames": {func(p *profile.Profile) { p.KeepFrames = "x" }, "keep_frames: is x, want keep"},
-		"time":        {func(p *profile.Profile) { p.TimeNanos++ }, "time_nanos: is 6, want 5"},
-		"duration":    {func(p *profile.Profile) { p.DurationNanos++ }, "duration_nanos: is 7, want 6"},
-		"period":      {func(p *profile.Profile) { p.Period++ }, "period: is 8, want 7"},
-		"period type": {func(p *profile.Profile) { p.PeriodType = nil }, `period_type: is "" in "", want cpu in cycles`},
-		"value":       {func(p *profile.Profile) { p.Sample[0].Value[1]++ }, someSampleText + ": is [1 11], want [1 10]"},
-		"a sample less": {
-			func(p *profile.Profile) { p.Sample = p.Sample[:1] },
-			"sample <leaf a.go:9:0>: is absent, want [2 20]",
-		},
-		"a sample more": {
-			func(p *profile.Profile) { p.Sample = append(p.Sample, &profile.Sample{Value: []int64{0, 1}}) },
-			"sample <>: is [0 1], want absent",
-		},
+// Each change alters one field.
+func TestEqualPprofComparesEveryField(t *testing.T) {
+	type (
+		whole    = *profile.Profile
+		sample   = *profile.Sample
+		location = *profile.Location
+	)
+	for name, change := range map[string]func(p whole, s sample, l location){
+		"sample types":     func(p whole, _ sample, _ location) { slices.Reverse(p.SampleType) },
+		"default":          func(p whole, _ sample, _ location) { p.DefaultSampleType = "" },
+		"comments":         func(p whole, _ sample, _ location) { slices.Reverse(p.Comments) },
+		"doc url":          func(p whole, _ sample, _ location) { p.DocURL = "x" },
+		"drop frames":      func(p whole, _ sample, _ location) { p.DropFrames = "x" },
+		"keep frames":      func(p whole, _ sample, _ location) { p.KeepFrames = "x" },
+		"time":             func(p whole, _ sample, _ location) { p.TimeNanos++ },
+		"duration":         func(p whole, _ sample, _ location) { p.DurationNanos++ },
+		"period":           func(p whole, _ sample, _ location) { p.Period++ },
+		"period type":      func(p whole, _ sample, _ location) { p.PeriodType = nil },
+		"period unit":      func(p whole, _ sample, _ location) { p.PeriodType.Unit = "x" },
+		"a sample less":    func(p whole, _ sample, _ location) { p.Sample = p.Sample[:1] },
+		"a sample more":    func(p whole, s sample, _ location) { p.Sample = append(p.Sample, s) },
+		"value":            func(_ whole, s sample, _ location) { s.Value[1]++ },
+		"fewer frames":     func(_ whole, s sample, _ location) { s.Location = s.Location[:1] },
+		"order of frames":  func(_ whole, s sample, _ location) { slices.Reverse(s.Location) },
+		"text":             func(_ whole, s sample, _ location) { s.Label["thread"][0] = "x" },
+		"order of texts":   func(_ whole, s sample, _ location) { slices.Reverse(s.Label["thread"]) },
+		"another text":     func(_ whole, s sample, _ location) { s.Label["x"] = []string{""} },
+		"number":           func(_ whole, s sample, _ location) { s.NumLabel["bytes"][0] = 8 },
+		"another number":   func(_ whole, s sample, _ location) { s.NumLabel["x"] = []int64{0} },
+		"unit":             func(_ whole, s sample, _ location) { s.NumUnit["bytes"][0] = "" },
+		"text as a number": func(_ whole, s sample, _ location) { s.Label, s.NumLabel["thread"] = nil, []int64{1, 2} },
+		"address":          func(_ whole, _ sample, l location) { l.Address++ },
+		"folded":           func(_ whole, _ sample, l location) { l.IsFolded = false },
+		"order of lines":   func(_ whole, _ sample, l location) { slices.Reverse(l.Line) },
+		"line":             func(_ whole, _ sample, l location) { l.Line[0].Line++ },
+		"column":           func(_ whole, _ sample, l location) { l.Line[0].Column++ },
+		"no function":      func(_ whole, _ sample, l location) { l.Line[0].Function = nil },
+		"name":             func(_ whole, _ sample, l location) { l.Line[0].Function.Name = "x" },
+		"system name":      func(_ whole, _ sample, l location) { l.Line[0].Function.SystemName = "x" },
+		"file":             func(_ whole, _ sample, l location) { l.Line[0].Function.Filename = "x" },
+		"start line":       func(_ whole, _ sample, l location) { l.Line[0].Function.StartLine++ },
+		"no mapping":       func(_ whole, _ sample, l location) { l.Mapping = nil },
+		"start":            func(_ whole, _ sample, l location) { l.Mapping.Start++ },
+		"limit":            func(_ whole, _ sample, l location) { l.Mapping.Limit++ },
+		"offset":           func(_ whole, _ sample, l location) { l.Mapping.Offset++ },
+		"mapped file":      func(_ whole, _ sample, l location) { l.Mapping.File = "x" },
+		"build id":         func(_ whole, _ sample, l location) { l.Mapping.BuildID = "x" },
+		"has functions":    func(_ whole, _ sample, l location) { l.Mapping.HasFunctions = false },
+		"has filenames":    func(_ whole, _ sample, l location) { l.Mapping.HasFilenames = false },
+		"has lines":        func(_ whole, _ sample, l location) { l.Mapping.HasLineNumbers = false },
+		"has inlined":      func(_ whole, _ sample, l location) { l.Mapping.HasInlineFrames = false },
 	} {
-		t.Run(name, func(t *testing.T) {
-			got := somePprof()
-			tc.change(got)
-			require.EqualError(t, EqualPprof(somePprof(), got), tc.want)
-		})
+		got := somePprof()
+		change(got, got.Sample[0], got.Location[0])
+		assert.Error(t, EqualPprof(somePprof(), got), name)
 	}
-}
-
-// Each change alters one field of what the first sample refers to.
-func TestEqualPprofComparesEveryFieldOfASample(t *testing.T) {
-	for name, change := range map[string]func(s *profile.Sample, l *profile.Location){
-		"fewer frames":     func(s *profile.Sample, _ *profile.Location) { s.Location = s.Location[:1] },
-		"order of frames":  func(s *profile.Sample, _ *profile.Location) { slices.Reverse(s.Location) },
-		"text":             func(s *profile.Sample, _ *profile.Location) { s.Label["thread"][0] = "x" },
-		"order of texts":   func(s *profile.Sample, _ *profile.Location) { slices.Reverse(s.Label["thread"]) },
-		"another text":     func(s *profile.Sample, _ *profile.Location) { s.Label["x"] = []string{""} },
-		"number":           func(s *profile.Sample, _ *profile.Location) { s.NumLabel["bytes"][0] = 8 },
-		"another number":   func(s *profile.Sample, _ *profile.Location) { s.NumLabel["x"] = []int64{0} },
-		"unit":             func(s *profile.Sample, _ *profile.Location) { s.NumUnit["bytes"][0] = "" },
-		"text as a number": func(s *profile.Sample, _ *profile.Location) { s.Label, s.NumLabel["thread"] = nil, []int64{1, 2} },
-		"address":          func(_ *profile.Sample, l *profile.Location) { l.Address++ },
-		"folded":           func(_ *profile.Sample, l *profile.Location) { l.IsFolded = false },
-		"order of lines":   func(_ *profile.Sample, l *profile.Location) { slices.Reverse(l.Line) },
-		"line":             func(_ *profile.Sample, l *profile.Location) { l.Line[0].Line++ },
-		"column":           func(_ *profile.Sample, l *profile.Location) { l.Line[0].Column++ },
-		"no function":      func(_ *profile.Sample, l *profile.Location) { l.Line[0].Function = nil },
-		"name":             func(_ *profile.Sample, l *profile.Location) { l.Line[0].Function.Name = "x" },
-		"system name":      func(_ *profile.Sample, l *profile.Location) { l.Line[0].Function.SystemName = "x" },
-		"file":             func(_ *profile.Sample, l *profile.Location) { l.Line[0].Function.Filename = "x" },
-		"start line":       func(_ *profile.Sample, l *profile.Location) { l.Line[0].Function.StartLine++ },
-		"no mapping":       func(_ *profile.Sample, l *profile.Location) { l.Mapping = nil },
-		"start":            func(_ *profile.Sample, l *profile.Location) { l.Mapping.Start++ },
-		"limit":            func(_ *profile.Sample, l *profile.Location) { l.Mapping.Limit++ },
-		"offset":           func(_ *profile.Sample, l *profile.Location) { l.Mapping.Offset++ },
-		"mapped file":      func(_ *profile.Sample, l *profile.Location) { l.Mapping.File = "x" },
-		"build id":         func(_ *profile.Sample, l *profile.Location) { l.Mapping.BuildID = "x" },
-		"has functions":    func(_ *profile.Sample, l *profile.Location) { l.Mapping.HasFunctions = false },
-		"has filenames":    func(_ *profile.Sample, l *profile.Location) { l.Mapping.HasFilenames = false },
-		"has lines":        func(_ *profile.Sample, l *profile.Location) { l.Mapping.HasLineNumbers = false },
-		"has inlined":      func(_ *profile.Sample, l *profile.Location) { l.Mapping.HasInlineFrames = false },
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := somePprof()
-			change(got.Sample[0], got.Location[0])
-			require.ErrorContains(t, EqualPprof(somePprof(), got), someSampleText+": is absent, want [1 10]")
-		})
-	}
+	got := somePprof()
+	got.Sample[1].Value[1]++
+	require.ErrorContains(t, EqualPprof(somePprof(), got), "sample <leaf a.go:9 {is_folded=false}>: is 2 21, want 2 20")
 }
 
 func TestEqualPprofIgnoresTheLayout(t *testing.T) {
@@ -167,7 +148,7 @@ func TestEqualPprofStrictZero(t *testing.T) {
 	want, got := somePprof(), somePprof()
 	got.Sample = append(got.Sample, &profile.Sample{Value: []int64{0, 0}})
 	require.NoError(t, EqualPprof(want, got))
-	require.EqualError(t, EqualPprof(want, got, StrictZero()), "sample <>: is [0 0], want absent")
+	require.ErrorContains(t, EqualPprof(want, got, StrictZero()), "sample <>: is 0 0, want absent")
 
 	// Two samples whose sum is 0 are ignored too, as in profile.Merge.
 	got = somePprof()
