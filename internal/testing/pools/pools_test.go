@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -126,6 +127,35 @@ func TestPoolsKeepNoRequests(t *testing.T) {
 					grown := heapInUse() - before
 					require.LessOrEqual(t, grown, chance+u.buffers*longBytes, "%s, ended after %d looks", kind, allowed)
 				}
+			}
+		})
+	}
+}
+
+// Requests of ever new senders leave each pool as it was: the next output is what it was before, and of several rounds
+// there is one after which no more memory is held. Chance may add buffers in some of them.
+func TestPoolsDoNotGrow(t *testing.T) {
+	const rounds, requests, chance = 4, 100, 256 << 10
+	filler := strings.Repeat("x", 8<<10)
+	for _, u := range uses {
+		t.Run(u.name, func(t *testing.T) {
+			for _, kind := range u.kinds {
+				expected, _ := u.run(t, shop, kind, never())
+				least, before := math.MaxInt, heapInUse()
+				for i := range rounds * requests {
+					sender := fmt.Sprint(filler, i)
+					if u.hidden != "" {
+						sender = u.hidden
+					}
+					u.run(t, sender, kind, never())
+					if i%requests == requests-1 {
+						now := heapInUse()
+						least, before = min(least, now-before), now
+					}
+				}
+				require.LessOrEqual(t, least, chance, kind)
+				output, _ := u.run(t, shop, kind, never())
+				require.Equal(t, expected, output, kind)
 			}
 		})
 	}

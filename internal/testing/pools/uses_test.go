@@ -150,6 +150,8 @@ func pprofOf(sender, sampleType string, value int64) []byte {
 			pt.PprofWire(nil).Packed(pt.PprofSampleValue, uint64(value)).Label(pt.PprofLabel{Key: 5, Num: 7, Unit: 3}))
 }
 
+var zstdWriter, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<16))
+
 func compress(encoding string, plain []byte) []byte {
 	var out bytes.Buffer
 	var w io.WriteCloser
@@ -157,7 +159,8 @@ func compress(encoding string, plain []byte) []byte {
 	case "gzip":
 		w, _ = gzip.NewWriterLevel(&out, gzip.NoCompression)
 	case "zstd":
-		w, _ = zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<16))
+		zstdWriter.Reset(&out)
+		w = zstdWriter
 	case "lz4":
 		w = lz4.NewWriter(&out)
 	case "x-snappy-framed":
@@ -185,13 +188,17 @@ func textOf(r *request, pd pprofile.Profiles) string {
 func translateRecords(r *request) string {
 	ld := plog.NewLogs()
 	scope := ld.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty()
+	// Attributes that all records share must not pile up in what is kept of them.
+	shared := strings.Repeat("x", 4<<10)
 	ld.ResourceLogs().At(0).Resource().Attributes().PutStr("service.name", r.sender)
+	ld.ResourceLogs().At(0).Resource().Attributes().PutStr("shared", shared)
 	scope.Scope().SetName(records.ProfilingName)
 	add := func(format string, body []byte, attributes ...string) {
 		record := scope.LogRecords().AppendEmpty()
 		record.Attributes().PutStr("profiling.data.format", format)
 		record.Attributes().PutStr("profiling.data.type", "cpu")
 		record.Attributes().PutStr("extra", r.sender)
+		record.Attributes().PutStr("shared", shared)
 		for i := 0; i < len(attributes); i += 2 {
 			record.Attributes().PutStr(attributes[i], attributes[i+1])
 		}
