@@ -13,19 +13,15 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestReadme compares the README's tables with the defaults and with metadata.yaml.
-func TestReadme(t *testing.T) {
-	rows := profiletest.ReadmeRows(t)
+// TestFormats compares the formats of the README, metadata.yaml and the code.
+func TestFormats(t *testing.T) {
+	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
 	cfg := createDefaultConfig().(*Config).Encoding
-	collectortest.CheckDefaults(t, rows, 1, map[string]any{
-		"format": cfg.Format, "max_record_bytes": cfg.MaxRecordBytes, "splunk_types_only": cfg.SplunkTypesOnly,
-	})
 	formats := profiletest.LoadMetadata(t).Attributes["format"].Enum
-	assert.Equal(t, strings.Join(formats, ", "), rows["format"][2])
+	assert.Equal(t, strings.Join(formats, "`, `"), rows["format"][3])
 	for _, format := range formats {
 		cfg.Format = format
 		assert.NoError(t, cfg.Validate())

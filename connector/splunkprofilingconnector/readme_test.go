@@ -11,19 +11,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
-
-// TestReadme compares the README's tables with the defaults and with metadata.yaml.
-func TestReadme(t *testing.T) {
-	rows := profiletest.ReadmeRows(t)
-	cfg := createDefaultConfig().(*Config).Translation
-	collectortest.CheckDefaults(t, rows, 1, map[string]any{
-		"text_thread_metadata": cfg.TextThreadMetadata, "limits.max_profile_bytes": cfg.Limits.MaxProfileBytes,
-		"limits.max_stack_depth": cfg.Limits.MaxStackDepth,
-	})
-}
 
 // TestMetadata compares metadata.yaml with what the code really makes.
 func TestMetadata(t *testing.T) {

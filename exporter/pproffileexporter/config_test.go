@@ -14,18 +14,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestReadme compares the README's table with the defaults.
-func TestReadme(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	rows := profiletest.ReadmeRows(t)
-	collectortest.CheckDefaults(t, rows, 1, map[string]any{
-		"directory": cfg.Directory, "name": cfg.Name, "max_age": cfg.MaxAge, "max_bytes": cfg.MaxBytes,
-		"sending_queue.queue_size": cfg.Queue.Get().QueueSize,
-	})
-	assert.True(t, cfg.Queue.HasValue())
-	assert.True(t, cfg.Retry.Enabled)
-}
-
 // Every fault of a configuration is named.
 func TestFaultsOfConfigurations(t *testing.T) {
 	for want, section := range map[string]map[string]any{

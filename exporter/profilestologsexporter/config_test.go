@@ -9,22 +9,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/exporter/xexporter"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 func load(section map[string]any) (*Config, error) {
 	return collectortest.LoadConfig(createDefaultConfig().(*Config), section)
-}
-
-func TestFactory(t *testing.T) {
-	factory := NewFactory().(xexporter.Factory)
-	assert.Equal(t, "profiles_to_logs", factory.Type().String())
-	assert.Equal(t, component.StabilityLevelAlpha, factory.ProfilesStability())
-	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
 }
 
 func TestConfig(t *testing.T) {

@@ -4,35 +4,13 @@
 package profilestologsexporter
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
-
-// TestReadme compares the README's table with the defaults.
-func TestReadme(t *testing.T) {
-	rows := profiletest.ReadmeRows(t)
-	cfg := createDefaultConfig().(*Config)
-	collectortest.CheckDefaults(t, rows, 1, map[string]any{
-		"format": cfg.Encoding.Format, "max_record_bytes": cfg.Encoding.MaxRecordBytes,
-		"splunk_types_only": cfg.Encoding.SplunkTypesOnly,
-		"mode":              cfg.Mode, "recheck_interval": cfg.RecheckInterval, "timeout": cfg.Timeout,
-		"max_request_bytes": cfg.MaxRequestBytes, "max_retry_after": cfg.MaxRetryAfter,
-		"hec.max_request_bytes": cfg.HEC.GetOrInsertDefault().MaxRequestBytes,
-	})
-	for field := range reflect.TypeFor[Config]().Fields() {
-		if key := field.Tag.Get("mapstructure"); key != ",squash" {
-			assert.Contains(t, rows, key)
-		}
-	}
-	assert.True(t, cfg.Queue.HasValue())
-	assert.True(t, cfg.Retry.Enabled)
-}
 
 // TestMetadata makes something of everything that is counted, by the names of metadata.yaml.
 func TestMetadata(t *testing.T) {

@@ -18,32 +18,11 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// TestReadme compares the README's table and its configuration with the defaults.
+// TestReadme compares a share in the README with the code.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	rows := profiletest.ReadmeRows(t)
-	cfg := createDefaultConfig().(*Config)
-	collectortest.CheckDefaults(t, rows, 1, map[string]any{
-		"server.endpoint": cfg.Server.HTTP.NetAddr.Endpoint, "server.allowed_hosts": cfg.Server.AllowedHosts,
-		"server.max_concurrent_queries": cfg.Server.MaxConcurrentQueries, "server.query_timeout": cfg.Server.QueryTimeout,
-		"keep.window": cfg.Keep.Window, "keep.resolution": cfg.Keep.Resolution, "keep.max_bytes": cfg.Keep.MaxBytes,
-		"keep.max_series":   cfg.Keep.MaxSeries,
-		"storage.directory": cfg.Storage.Directory, "storage.retention": cfg.Storage.Retention,
-		"storage.max_bytes":        cfg.Storage.MaxBytes,
-		"storage.downsample.after": cfg.Storage.Downsample.After, "storage.downsample.step": cfg.Storage.Downsample.Step,
-		"clickhouse.endpoint": cfg.ClickHouse.GetOrInsertDefault().Client.Endpoint,
-		"clickhouse.database": cfg.ClickHouse.Get().Database,
-		"clickhouse.table":    cfg.ClickHouse.Get().Table, "clickhouse.username": cfg.ClickHouse.Get().Username,
-		"clickhouse.password": string(cfg.ClickHouse.Get().Password), "clickhouse.window": cfg.ClickHouse.Get().Window,
-		"clickhouse.max_result_rows":  cfg.ClickHouse.Get().MaxResultRows,
-		"clickhouse.max_result_bytes": cfg.ClickHouse.Get().MaxResultBytes,
-		"mcp.default_time":            cfg.MCP.GetOrInsertDefault().DefaultTime,
-	})
 	assert.Contains(t, string(text), fmt.Sprintf("occupy up to %d %% of it", keptShare))
-	for _, example := range collectortest.ReadmeExamples(t, "README.md") {
-		require.Contains(t, example["exporters"], "profile_store")
-	}
 }
 
 // Every fault of a configuration is named.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configretry"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
@@ -18,10 +17,6 @@ import (
 // load reads the processor's section as the Collector does.
 func load(section string) (*Config, error) {
 	return collectortest.LoadYAML(createDefaultConfig().(*Config), section)
-}
-
-func TestConfigStruct(t *testing.T) {
-	require.NoError(t, componenttest.CheckConfigStruct(createDefaultConfig()))
 }
 
 func TestEveryKeyIsRead(t *testing.T) {

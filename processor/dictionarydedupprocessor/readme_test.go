@@ -12,16 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/compact"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
-
-func TestReadmeDefaults(t *testing.T) {
-	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
-	defaults := collectortest.Defaults(createDefaultConfig())
-	collectortest.CheckDefaults(t, rows, 2, defaults)
-	assert.Len(t, rows, len(defaults))
-}
 
 // TestMetadata compares the values of attributes that metadata.yaml lists with those that the code has.
 func TestMetadata(t *testing.T) {

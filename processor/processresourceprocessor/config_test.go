@@ -9,14 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 )
-
-func TestDefaultsAreValid(t *testing.T) {
-	require.NoError(t, createDefaultConfig().(*Config).Validate())
-	require.NoError(t, componenttest.CheckConfigStruct(createDefaultConfig()))
-}
 
 func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*Config){

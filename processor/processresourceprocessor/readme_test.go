@@ -11,16 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/procfs"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
-
-func TestReadmeDefaults(t *testing.T) {
-	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
-	defaults := collectortest.Defaults(createDefaultConfig())
-	collectortest.CheckDefaults(t, rows, 2, defaults)
-	assert.Len(t, rows, len(defaults))
-}
 
 // TestReadmeNames compares what the README lists with what there is.
 func TestReadmeNames(t *testing.T) {

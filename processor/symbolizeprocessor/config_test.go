@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/processor/symbolizeprocessor/internal/sources"
@@ -18,12 +17,6 @@ import (
 // load reads the processor's section as the Collector does.
 func load(section string) (*Config, error) {
 	return collectortest.LoadYAML(createDefaultConfig().(*Config), section)
-}
-
-func TestConfigStruct(t *testing.T) {
-	require.NoError(t, componenttest.CheckConfigStruct(createDefaultConfig()))
-	_, err := load("{}")
-	require.NoError(t, err)
 }
 
 func TestUnknownKeysAreRefused(t *testing.T) {

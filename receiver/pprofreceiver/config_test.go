@@ -11,26 +11,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/receiver/xreceiver"
 
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/self"
 )
-
-func TestFactory(t *testing.T) {
-	factory := NewFactory().(xreceiver.Factory)
-	assert.Equal(t, "pprof", factory.Type().String())
-	assert.Equal(t, component.StabilityLevelAlpha, factory.ProfilesStability())
-	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
-
-	f := newFixture(t, serverOnly)
-	cfg, err := loadConfig(serverOnly)
-	require.NoError(t, err)
-	made, err := factory.CreateProfiles(t.Context(), f.Set, cfg, f.Next)
-	require.NoError(t, err)
-	assert.NoError(t, made.Shutdown(t.Context()), "a receiver may be shut down without a start")
-}
 
 // A configuration for collector-contrib's receiver of the same name works unchanged. Its keys are those of
 // scraperhelper's controller config for the three sources that poll, and of confighttp's client and server configs.

@@ -48,11 +48,8 @@ func TestFilter(t *testing.T) {
 	assert.False(t, admits(only, "shop", "shop -v", ""))
 }
 
-// TestReadme compares the README's tables with the defaults, the reasons and the metadata.
+// TestReadme compares the README's reasons with those of the metadata.
 func TestReadme(t *testing.T) {
-	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
-	delete(rows, "key")
-	collectortest.CheckDefaults(t, rows, 2, collectortest.Defaults(createDefaultConfig().(*Config)))
 	described := profiletest.ReadmeTable(t, "README.md", "| reason | meaning, and what to do |")
 	delete(described, "reason")
 	metadata := profiletest.LoadMetadata(t)

@@ -9,14 +9,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 func TestConfig(t *testing.T) {
-	require.NoError(t, componenttest.CheckConfigStruct(createDefaultConfig()))
-	require.NoError(t, createDefaultConfig().(*Config).Validate())
 	for want, yaml := range map[string]map[string]any{
 		"sample_per_second": {"sample_per_second": 20},
 		"`reporter_interval` must be positive, found 0s":   {"reporter_interval": "0s"},

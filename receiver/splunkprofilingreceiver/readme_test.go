@@ -20,7 +20,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/delivery"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -50,29 +49,6 @@ func tableRows(t *testing.T, header string) [][]string {
 		}
 	}
 	return rows
-}
-
-func TestReadmeDefaults(t *testing.T) {
-	cfg := createDefaultConfig().(*Config)
-	grpc, http, hec := cfg.Protocols.GRPC.GetOrInsertDefault(), cfg.Protocols.HTTP.GetOrInsertDefault(),
-		cfg.Protocols.HEC.GetOrInsertDefault()
-	want := map[string]any{
-		"protocols.grpc.endpoint":              grpc.Server.NetAddr.Endpoint,
-		"protocols.grpc.max_recv_msg_size_mib": grpc.Server.MaxRecvMsgSizeMiB,
-		"protocols.http.endpoint":              http.Server.NetAddr.Endpoint,
-		"protocols.http.max_request_body_size": http.Server.MaxRequestBodySize,
-		"protocols.hec.endpoint":               hec.Server.NetAddr.Endpoint,
-		"protocols.hec.max_request_body_size":  hec.Server.MaxRequestBodySize,
-		"text_thread_metadata":                 cfg.Translation.TextThreadMetadata,
-		"limits.max_profile_bytes":             cfg.Translation.Limits.MaxProfileBytes,
-		"limits.max_stack_depth":               cfg.Translation.Limits.MaxStackDepth,
-		"protocols.grpc.read_timeout":          grpc.ReadTimeout,
-		"protocols.http.read_timeout":          http.Server.ReadTimeout,
-		"protocols.hec.read_timeout":           hec.Server.ReadTimeout,
-	}
-	rows := profiletest.ReadmeTable(t, "README.md", "| key | type | default | bound | meaning |")
-	assert.Len(t, rows, len(want))
-	collectortest.CheckDefaults(t, rows, 2, want)
 }
 
 // Every code of HEC that the receiver can answer with is explained.

@@ -50,10 +50,15 @@ type metadata struct {
 
 func metadataOf(t *testing.T, folder string) (m metadata) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, folder, "metadata.yaml"))
-	require.NoError(t, err)
-	require.NoError(t, yaml.Unmarshal(content, &m))
+	require.NoError(t, yaml.Unmarshal([]byte(readFile(t, filepath.Join(root, folder, "metadata.yaml"))), &m))
 	return m
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(content)
 }
 
 // load reads a section of a configuration onto the defaults.
@@ -160,11 +165,15 @@ func (s *scopes) Meter(name string, options ...metric.MeterOption) metric.Meter 
 	return s.MeterProvider.Meter(name, options...)
 }
 
-// Each README has an example of its component, and the component accepts it.
+// Each README has an example of its component, and the component accepts it, and those of its other pages.
 func TestExamplesOfReadmes(t *testing.T) {
 	eachComponent(t, func(t *testing.T, folder string, factory component.Factory, declared metadata) {
 		found := 0
-		for _, example := range collectortest.ReadmeExamples(t, filepath.Join(root, folder, "README.md")) {
+		examples := collectortest.ReadmeExamples(t, filepath.Join(root, folder, "README.md"))
+		if folder == "receiver/pprofreceiver" {
+			examples = append(examples, collectortest.ReadmeExamples(t, filepath.Join(root, folder, "docs", "scraping.md"))...)
+		}
+		for _, example := range examples {
 			for name, section := range example[declared.Status.Class+"s"] {
 				var id component.ID
 				require.NoError(t, id.UnmarshalText([]byte(name)))

@@ -35,24 +35,6 @@ func LoadMetadata(t testing.TB) (m Metadata) {
 	return m
 }
 
-// ReadmeRows returns the other cells of the rows of all tables in README.md of the package under test, by the first
-// cell. Cells are without backquotes.
-func ReadmeRows(t testing.TB) map[string][]string {
-	t.Helper()
-	rows := map[string][]string{}
-	for line := range strings.Lines(string(ReadFile(t, "README.md"))) {
-		if !strings.HasPrefix(line, "|") {
-			continue
-		}
-		var cells []string
-		for cell := range strings.SplitSeq(strings.Trim(strings.TrimSpace(line), "|"), "|") {
-			cells = append(cells, strings.ReplaceAll(strings.TrimSpace(cell), "`", ""))
-		}
-		rows[cells[0]] = cells[1:]
-	}
-	return rows
-}
-
 // ReadmeTable returns the rows of the table with this header line in the README at path, by their first cell, which
 // they include. Cells are without the backquotes around them.
 func ReadmeTable(t testing.TB, path, header string) map[string][]string {
