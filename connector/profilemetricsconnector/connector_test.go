@@ -153,9 +153,6 @@ func cpu(service string, values ...int64) *profiletest.Builder {
 
 func TestFactory(t *testing.T) {
 	factory := NewFactory().(xconnector.Factory)
-	assert.Equal(t, "profile_metrics", factory.Type().String())
-	assert.Equal(t, component.StabilityLevelAlpha, factory.ProfilesToMetricsStability())
-	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
 	telemetry := componenttest.NewTelemetry()
 	set := connector.Settings{ID: component.MustNewID("profile_metrics"),
 		TelemetrySettings: telemetry.NewTelemetrySettings()}
@@ -242,37 +239,6 @@ func TestTemporality(t *testing.T) {
 				f.consume(t, cpu("shop", 2*second).Build())
 			}
 		}
-	}
-}
-
-// TestRefusedPoints has a pipeline that refuses points: temporarily, so that deltas are sent again, and permanently.
-func TestRefusedPoints(t *testing.T) {
-	f := &fixture{sink: &consumertest.MetricsSink{}}
-	var refusal error
-	next, err := consumer.NewMetrics(func(ctx context.Context, md pmetric.Metrics) error {
-		if refusal != nil {
-			return refusal
-		}
-		return f.sink.ConsumeMetrics(ctx, md)
-	})
-	require.NoError(t, err)
-	f.startWith(t, "temporality: delta", next)
-	name := "profile.cpu.time{service.name=shop}"
-	refusal = errors.New("later")
-	f.consume(t, cpu("shop", second).Build())
-	assert.Empty(t, f.collect(t))
-	refusal = nil
-	f.consume(t, cpu("shop", second).Build())
-	assert.Equal(t, map[string]float64{name: 2}, f.collect(t))
-	refusal = consumererror.NewPermanent(errors.New("never"))
-	f.consume(t, cpu("shop", 4*second).Build())
-	f.collect(t)
-	refusal = nil
-	f.consume(t, cpu("shop", second).Build())
-	assert.Equal(t, map[string]float64{name: 1}, f.collect(t))
-	for outcome, want := range map[string]int64{"accepted": 2, "retried": 1, "refused": 1} {
-		assert.Equal(t, want, collectortest.Sum(t, f.telemetry, "otelcol_connector_profile_metrics_points", "outcome",
-			outcome), outcome)
 	}
 }
 
@@ -622,7 +588,7 @@ func TestShutdownBesideABackendThatIsAway(t *testing.T) {
 	require.NoError(t, err)
 	for name, deadline := range map[string]time.Duration{"between intervals": 0, "while it sends": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			f, d := &fixture{}, newDisk()
+			f, d := &fixture{}, collectortest.NewDisk(nil)
 			f.startWith(t, "{storage: disk, top_functions: [{profile: process_cpu/cpu}]}", next)
 			if deadline > 0 {
 				f.config.Interval = deadline
@@ -635,21 +601,24 @@ func TestShutdownBesideABackendThatIsAway(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			require.NoError(t, f.Shutdown(ctx))
-			assert.Len(t, d.records, 2, "settings and a window")
+			assert.Len(t, d.Content(), 2, "settings and a window")
 		})
 	}
 }
 
-// TestDeltasThatOneOfTwoRefuses has two metrics exporters of which one refuses points permanently, and the other one
-// for the moment: they are sent again, since the other one has not got them.
-func TestDeltasThatOneOfTwoRefuses(t *testing.T) {
+// TestRefusedPoints has a pipeline that refuses points: deltas are sent again unless all its exporters refuse them
+// permanently, since one of them may not have got them.
+func TestRefusedPoints(t *testing.T) {
 	permanent, temporary := consumererror.NewPermanent(errors.New("never")), errors.New("later")
 	for name, tc := range map[string]struct {
 		refusal error
 		want    float64
+		outcome string
 	}{
-		"one for the moment": {errors.Join(permanent, temporary), 2},
-		"both permanently":   {errors.Join(permanent, permanent), 1},
+		"for the moment":            {temporary, 2, "retried"},
+		"permanently":               {permanent, 1, "refused"},
+		"one of two for the moment": {errors.Join(permanent, temporary), 2, "retried"},
+		"both permanently":          {errors.Join(permanent, permanent), 1, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fixture{sink: &consumertest.MetricsSink{}}
@@ -667,6 +636,10 @@ func TestDeltasThatOneOfTwoRefuses(t *testing.T) {
 			refusal = nil
 			f.consume(t, cpu("shop", second).Build())
 			assert.Equal(t, map[string]float64{"profile.cpu.time{service.name=shop}": tc.want}, f.collect(t))
+			for _, outcome := range []string{"accepted", tc.outcome} {
+				assert.Equal(t, int64(1), collectortest.Sum(t, f.telemetry, "otelcol_connector_profile_metrics_points",
+					"outcome", outcome), outcome)
+			}
 		})
 	}
 }

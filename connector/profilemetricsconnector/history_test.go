@@ -4,7 +4,6 @@
 package profilemetricsconnector
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/hot"
 	"github.com/otelcol-profiles/otelcol-profiles/connector/profilemetricsconnector/internal/reduce"
@@ -23,47 +20,8 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-// disk is a storage extension in memory, which is its only host's only extension.
-type disk struct {
-	component.StartFunc
-	component.ShutdownFunc
-	records map[string][]byte
-	isFull  bool
-}
-
-func newDisk() *disk { return &disk{records: map[string][]byte{}} }
-
-func (d *disk) GetExtensions() map[component.ID]component.Component {
-	return map[component.ID]component.Component{component.MustNewID("disk"): d}
-}
-
-func (d *disk) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
-	if kind != component.KindConnector || id != component.MustNewID("profile_metrics") || name != "functions" {
-		return nil, fmt.Errorf("%s %s %s", kind, id, name)
-	}
-	return d, nil
-}
-
-func (d *disk) Get(_ context.Context, key string) ([]byte, error) { return d.records[key], nil }
-
-func (d *disk) Set(_ context.Context, key string, value []byte) error {
-	if d.isFull {
-		return errors.New("no space left on device")
-	}
-	d.records[key] = value
-	return nil
-}
-
-func (d *disk) Delete(_ context.Context, key string) error {
-	delete(d.records, key)
-	return nil
-}
-
-func (d *disk) Batch(context.Context, ...*storage.Operation) error { return errors.New("unused") }
-func (d *disk) Close(context.Context) error                        { return nil }
-
 // restart is a connector that begins at a time with what the storage has.
-func (d *disk) restart(t testing.TB, section string, at time.Time) *fixture {
+func restart(t testing.TB, d *collectortest.Disk, section string, at time.Time) *fixture {
 	t.Helper()
 	f := start(t, section)
 	f.clock.at = at
@@ -75,9 +33,9 @@ func (d *disk) restart(t testing.TB, section string, at time.Time) *fixture {
 // alike, and the storage does not grow beyond a record for each window.
 func TestHistorySurvivesRestarts(t *testing.T) {
 	const section = "{storage: disk, top_functions: [{profile: process_cpu/cpu, count: 5, window: 10m, compare: {to: 30m, by: service.version}}]}"
-	d := newDisk()
+	d := collectortest.NewDisk(nil)
 	at := newClock().at.Truncate(10 * time.Minute)
-	restarted, steady := d.restart(t, section, at), newDisk().restart(t, section, at)
+	restarted, steady := restart(t, d, section, at), restart(t, collectortest.NewDisk(nil), section, at)
 	defer func() { require.NoError(t, steady.Shutdown(t.Context())) }()
 	for minute := range 80 {
 		samples, version := map[string]int{"a": 100, "b": 700 + minute%3, "c": 200}, "1"
@@ -86,7 +44,7 @@ func TestHistorySurvivesRestarts(t *testing.T) {
 		}
 		if minute%10 == 2 {
 			require.NoError(t, restarted.Shutdown(t.Context()))
-			restarted = d.restart(t, section, restarted.clock.at)
+			restarted = restart(t, d, section, restarted.clock.at)
 		}
 		restarted.consume(t, profileOf(version, samples))
 		steady.consume(t, profileOf(version, samples))
@@ -104,46 +62,48 @@ func TestHistorySurvivesRestarts(t *testing.T) {
 			assert.InDelta(t, 0.1, named(got, "profile.function.share.change", "baseline=service.version", "service.version=2")["a"], 0.002)
 		}
 	}
-	assert.LessOrEqual(t, len(d.records), 3+2+1+1, "windows, versions and settings: %v", d.records)
+	assert.LessOrEqual(t, len(d.Content()), 3+2+1+1, "windows, versions and settings: %v", d.Content())
 	require.NoError(t, restarted.Shutdown(t.Context()))
 
 	// After a night, what is left is too old. Other settings begin anew, and nothing of the old ones stays.
-	late := d.restart(t, section, restarted.clock.at.Add(50*time.Hour))
+	late := restart(t, d, section, restarted.clock.at.Add(50*time.Hour))
 	assert.Zero(t, late.functions.Bytes())
 	require.NoError(t, late.Shutdown(t.Context()))
-	other := d.restart(t, strings.Replace(section, "30m", "40m", 1), restarted.clock.at)
+	other := restart(t, d, strings.Replace(section, "30m", "40m", 1), restarted.clock.at)
 	assert.Zero(t, other.functions.Bytes())
 	require.NoError(t, other.Shutdown(t.Context()))
-	assert.Len(t, d.records, 1)
+	assert.Len(t, d.Content(), 1)
 }
 
 // TestHistoryOnFullDisk has a storage that is full for a while, and damaged records.
 func TestHistoryOnFullDisk(t *testing.T) {
 	const section = "{storage: disk, top_functions: [{profile: process_cpu/cpu, window: 1m, compare: {to: 10m}}]}"
-	d := newDisk()
-	f := d.restart(t, section, newClock().at.Truncate(time.Minute))
+	d := collectortest.NewDisk(nil)
+	f := restart(t, d, section, newClock().at.Truncate(time.Minute))
 	for minute := range 5 {
-		d.isFull = minute < 3
+		if d.Fail(nil, nil); minute < 3 {
+			d.Fail(nil, errors.New("no space left on device"))
+		}
 		f.consume(t, profileOf("1", map[string]int{"a": 1}))
 		f.collect(t)
 	}
 	assert.Equal(t, int64(1+2+3), collectortest.Sum(t, f.telemetry, "otelcol_connector_profile_metrics_failed_saves"))
 	require.NoError(t, f.Shutdown(t.Context()))
-	again := d.restart(t, section, f.clock.at)
+	again := restart(t, d, section, f.clock.at)
 	assert.Equal(t, f.functions.Bytes(), again.functions.Bytes(), "all five windows")
 	require.NoError(t, again.Shutdown(t.Context()))
 
-	for key := range d.records {
-		d.records[key] = []byte("[{")
+	for key := range d.Content() {
+		require.NoError(t, d.Set(t.Context(), key, []byte("[{")))
 	}
-	damaged := d.restart(t, section, f.clock.at)
+	damaged := restart(t, d, section, f.clock.at)
 	assert.Zero(t, damaged.functions.Bytes())
 	require.NoError(t, damaged.Shutdown(t.Context()))
 }
 
 func TestStorageMustExist(t *testing.T) {
 	f := start(t, "storage: absent")
-	require.ErrorContains(t, f.Start(t.Context(), newDisk()), `extension "absent" is not among the service's extensions`)
+	require.ErrorContains(t, f.Start(t.Context(), collectortest.NewDisk(nil)), `extension "absent" is not among the service's extensions`)
 }
 
 // TestHistoryHoldsItsNames has functions with long names, new ones in each window, which the bound on bytes has to

@@ -59,13 +59,6 @@ func brokenInPart() pprofile.Profiles {
 	return pd
 }
 
-func TestFactory(t *testing.T) {
-	factory := NewFactory().(xconnector.Factory)
-	assert.Equal(t, "profiles_to_logs", factory.Type().String())
-	assert.Equal(t, component.StabilityLevelAlpha, factory.ProfilesToLogsStability())
-	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
-}
-
 func TestConfig(t *testing.T) {
 	load := func(section map[string]any) (*Config, error) {
 		return collectortest.LoadConfig(createDefaultConfig().(*Config), section)

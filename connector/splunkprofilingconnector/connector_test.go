@@ -69,14 +69,6 @@ func mixed(t *testing.T) plog.Logs {
 	return ld
 }
 
-func TestFactory(t *testing.T) {
-	factory := NewFactory().(xconnector.Factory)
-	assert.Equal(t, "splunk_profiling", factory.Type().String())
-	assert.Equal(t, component.StabilityLevelAlpha, factory.LogsToProfilesStability())
-	assert.Equal(t, component.StabilityLevelAlpha, factory.LogsToLogsStability())
-	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
-}
-
 func TestConfig(t *testing.T) {
 	load := func(section map[string]any) (*Config, error) {
 		return collectortest.LoadConfig(createDefaultConfig().(*Config), section)

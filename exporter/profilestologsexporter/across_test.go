@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -43,38 +44,57 @@ func startSplunkProfiling(t *testing.T, protocol, address string) *consumertest.
 	return sink
 }
 
-// Profiles of Splunk's agents, sent as records, are restored as the same profiles.
-func TestCapturedRecordsComeBack(t *testing.T) {
+// Profiles of Splunk's agents, and others, that are sent as records are restored as the same profiles by every protocol.
+func TestAcrossSplunkProfiling(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/splunk/*.pb")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	for _, format := range []string{"pprof", "otlp"} {
-		address := collectortest.FreeAddress(t)
-		sink := startSplunkProfiling(t, "grpc", address)
-		e := runExporter(t, map[string]any{
-			"grpc": map[string]any{"endpoint": address, "tls": map[string]any{"insecure": true}}, "format": format,
-		})
-		for _, file := range files {
-			body, err := os.ReadFile(file)
-			require.NoError(t, err)
-			ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
-			require.NoError(t, err)
-			result := records.Translate(ld, records.Options{})
-			require.Empty(t, result.Rejected)
-			sink.Reset()
-			e.send(t, result.Profiles)
-			if result.Samples == 0 {
-				require.Empty(t, sink.AllProfiles(), file)
-				continue
-			}
-			require.Len(t, sink.AllProfiles(), 1, file)
-			want, got := result.Profiles, sink.AllProfiles()[0]
-			if format == "pprof" {
-				// It has no room for identifiers.
-				clearIDs(want)
-				clearIDs(got)
-			}
-			require.NoError(t, profiletest.Equal(want, got), file)
+	for _, protocol := range []string{"grpc", "http", "hec"} {
+		for _, format := range []string{"pprof", "otlp"} {
+			t.Run(protocol+"/"+format, func(t *testing.T) {
+				address := collectortest.FreeAddress(t)
+				sink := startSplunkProfiling(t, protocol, address)
+				e := runExporter(t, map[string]any{"format": format, protocol: map[string]map[string]any{
+					"grpc": {"endpoint": address, "tls": map[string]any{"insecure": true}},
+					"http": {"endpoint": "http://" + address},
+					"hec":  {"endpoint": "http://" + address + "/services/collector", "token": "any"},
+				}[protocol]})
+				sent := []pprofile.Profiles{batch("x", 5), timed()}
+				for _, file := range files {
+					body, err := os.ReadFile(file)
+					require.NoError(t, err)
+					ld, err := new(plog.ProtoUnmarshaler).UnmarshalLogs(body)
+					require.NoError(t, err)
+					result := records.Translate(ld, records.Options{})
+					require.Empty(t, result.Rejected)
+					sent = append(sent, result.Profiles)
+				}
+				for i, want := range sent {
+					sink.Reset()
+					e.send(t, want)
+					if want.SampleCount() == 0 {
+						require.Empty(t, sink.AllProfiles(), i)
+						continue
+					}
+					require.Len(t, sink.AllProfiles(), 1, i)
+					got := sink.AllProfiles()[0]
+					require.NoError(t, profiletest.Check(got), i)
+					if format == "pprof" {
+						// It has no room for identifiers, and events have none for versions of scopes.
+						clearIDs(want)
+						clearIDs(got)
+						for _, rp := range want.ResourceProfiles().All() {
+							for _, sp := range rp.ScopeProfiles().All() {
+								if protocol == "hec" {
+									sp.Scope().SetVersion("")
+								}
+							}
+						}
+					}
+					require.NoError(t, profiletest.Equal(want, got), i)
+				}
+				assert.Equal(t, int64(1), e.metric(t, "mode"))
+			})
 		}
 	}
 }

@@ -5,7 +5,6 @@ package profilestologsexporter
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"io"
 	"net/http"
@@ -99,11 +98,6 @@ func worstAnswers(tb testing.TB) map[string][]byte {
 	for range 5_000 {
 		details.Details = append(details.Details, delay)
 	}
-	var bomb bytes.Buffer
-	zip := gzip.NewWriter(&bomb)
-	_, err = zip.Write(make([]byte, 8<<20))
-	require.NoError(tb, err)
-	require.NoError(tb, zip.Close())
 	return map[string][]byte{
 		"many details":    marshal(details),
 		"empty details":   bytes.Repeat([]byte{0x1a, 0}, 100_000),
@@ -111,7 +105,7 @@ func worstAnswers(tb testing.TB) map[string][]byte {
 		"not UTF-8":       append([]byte{8, 13, 18, 0x80, 0x80, 0x40}, bytes.Repeat([]byte{0xff}, 1<<20)...),
 		"nested JSON":     []byte(strings.Repeat(`{"rejected":[`, 40_000)),
 		"JSON":            []byte(`{"rejected":9223372036854775807,"reason":"` + strings.Repeat(`\u0000`, 20_000) + `"}`),
-		"gzip":            bomb.Bytes(),
+		"gzip":            profiletest.Gzip(make([]byte, 8<<20)),
 		"partial success": append([]byte{0x0a, 0x05, 0x12, 0x03}, "no!"...),
 		"groups":          bytes.Repeat([]byte{0x0b}, 60_000),
 	}

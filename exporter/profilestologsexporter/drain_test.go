@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,7 +18,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/xexporter"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // TestShutdownIsBounded stops exporters whose peer does not answer, with a queue that is full and senders that wait.
@@ -72,61 +72,9 @@ func TestShutdownIsBounded(t *testing.T) {
 	}
 }
 
-// disk is a storage extension, and its client, in memory.
-type disk struct {
-	component.StartFunc
-	component.ShutdownFunc
-	storage.Client
-	mu      sync.Mutex
-	content map[string][]byte
-}
-
-func (d *disk) GetExtensions() map[component.ID]component.Component {
-	return map[component.ID]component.Component{component.MustNewID("disk"): d}
-}
-
-func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return d, nil
-}
-
-func (d *disk) Get(ctx context.Context, key string) ([]byte, error) {
-	get := storage.GetOperation(key)
-	err := d.Batch(ctx, get)
-	return get.Value, err
-}
-
-func (d *disk) Set(ctx context.Context, key string, value []byte) error {
-	return d.Batch(ctx, storage.SetOperation(key, value))
-}
-
-func (d *disk) Delete(ctx context.Context, key string) error {
-	return d.Batch(ctx, storage.DeleteOperation(key))
-}
-
-func (d *disk) Close(context.Context) error { return nil }
-
-func (d *disk) Batch(_ context.Context, operations ...*storage.Operation) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, operation := range operations {
-		switch operation.Type {
-		case storage.Get:
-			operation.Value = d.content[operation.Key]
-		case storage.Set:
-			d.content[operation.Key] = operation.Value
-		default:
-			delete(d.content, operation.Key)
-		}
-	}
-	return nil
-}
-
-// items counts what is in the queue, waiting or under way.
-func (d *disk) items() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n := 0
-	for key := range d.content {
+// itemsOf counts what is in the queue, waiting or under way.
+func itemsOf(d *collectortest.Disk) (n int) {
+	for key := range d.Content() {
 		if _, err := strconv.Atoi(key); err == nil {
 			n++
 		}
@@ -156,16 +104,16 @@ func TestQueueOnDiskAtShutdown(t *testing.T) {
 			TelemetrySettings: componenttest.NewNopTelemetrySettings()}
 		e, err := NewFactory().(xexporter.Factory).CreateProfiles(t.Context(), set, cfg)
 		require.NoError(t, err)
-		queue := &disk{content: map[string][]byte{}}
+		queue := collectortest.NewDisk(nil)
 		require.NoError(t, e.Start(t.Context(), queue))
 		for range 2 {
 			require.NoError(t, e.ConsumeProfiles(t.Context(), batch("x", 1)))
 		}
 		<-asked
-		require.Equal(t, 2, queue.items())
+		require.Equal(t, 2, itemsOf(queue))
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
 		require.NoError(t, e.Shutdown(ctx))
-		assert.Equal(t, test.kept, queue.items(), "retries: %t", test.retries)
+		assert.Equal(t, test.kept, itemsOf(queue), "retries: %t", test.retries)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -48,39 +49,35 @@ func plainBody(t *testing.T, r *http.Request) []byte {
 	return body
 }
 
-// A peer with profiles gets profiles.
-func TestPeerWithProfiles(t *testing.T) {
-	b := &inbox{}
-	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, true)})
-	e.send(t, batch("x", 5), batch("y", 3))
-	assert.Zero(t, b.requireOnce(t, batch("x", 5), batch("y", 3)))
-	assert.Zero(t, e.metric(t, "mode"))
-	assert.Zero(t, e.metric(t, "switches"))
-	assert.Zero(t, e.log.Len())
-}
-
-// A peer without the service gets the batch that it refused, and those after it, as log records.
-func TestPeerWithoutProfiles(t *testing.T) {
-	for _, format := range []string{"pprof", "otlp"} {
-		b := &inbox{}
-		e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false), "format": format})
-		e.send(t, batch("x", 5), batch("y", 3))
-		assert.Equal(t, 8, b.requireOnce(t, batch("x", 5), batch("y", 3)))
-		assert.Equal(t, int64(1), e.metric(t, "mode"))
-		assert.Equal(t, int64(1), e.metric(t, "switches"))
-		assert.Equal(t, int64(8), e.metric(t, "samples"))
-		assert.Equal(t, 1, e.log.FilterMessageSnippet("does not accept OTLP profiles").Len(), "one line for the switch")
-		assert.Equal(t, 1, e.log.Len())
+// A peer with profiles gets profiles, unless the mode is always. A peer without the service gets the batch that it
+// refused, and those after it, as log records.
+func TestPeerGetsWhatItTakes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		profiles       bool
+		config         map[string]any
+		asLogs         int
+		mode, switches int64
+	}{
+		"profiles":    {profiles: true},
+		"pprof":       {config: map[string]any{"format": "pprof"}, asLogs: 8, mode: 1, switches: 1},
+		"otlp":        {config: map[string]any{"format": "otlp"}, asLogs: 8, mode: 1, switches: 1},
+		"mode always": {profiles: true, config: map[string]any{"mode": "always"}, asLogs: 8, mode: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &inbox{}
+			config := map[string]any{"grpc": grpcServer(t, b, tc.profiles)}
+			maps.Copy(config, tc.config)
+			e := runExporter(t, config)
+			e.send(t, batch("x", 5), batch("y", 3))
+			assert.Equal(t, tc.asLogs, b.requireOnce(t, batch("x", 5), batch("y", 3)))
+			assert.Equal(t, tc.asLogs > 0, b.profilesSeen == 0)
+			assert.Equal(t, tc.mode, e.metric(t, "mode"))
+			assert.Equal(t, tc.switches, e.metric(t, "switches"))
+			assert.EqualValues(t, tc.asLogs, e.metric(t, "samples"))
+			assert.EqualValues(t, tc.switches, e.log.FilterMessageSnippet("does not accept OTLP profiles").Len())
+			assert.EqualValues(t, tc.switches, e.log.Len(), "one line for the switch")
+		})
 	}
-}
-
-func TestAlways(t *testing.T) {
-	b := &inbox{}
-	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, true), "mode": "always"})
-	e.send(t, batch("x", 5))
-	assert.Equal(t, 5, b.requireOnce(t, batch("x", 5)))
-	assert.Equal(t, int64(1), e.metric(t, "mode"))
-	assert.Zero(t, b.profilesSeen)
 }
 
 // In the mode always, no answer to log records makes the exporter send profiles.
@@ -245,17 +242,6 @@ func TestRefusedForGood(t *testing.T) {
 	assert.Equal(t, 1, b.logsSeen)
 }
 
-func TestPartialSuccess(t *testing.T) {
-	b := &inbox{partialLogs: 1}
-	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false)})
-	e.send(t, batch("x", 5))
-	assert.Equal(t, int64(1), e.metric(t, "rejected_items"))
-	lines := e.log.FilterMessageSnippet("in part").All()
-	require.Len(t, lines, 1)
-	assert.Equal(t, "not these", lines[0].ContextMap()["message"])
-	b.requireOnce(t, batch("x", 5))
-}
-
 // Each sample counts as sent or as failed by the answer to its own request, in the Collector's own metrics: with a
 // queue and without, as profiles and as log records, refused at once or after a retry, or never accepted.
 func TestSentAndFailedSamplesAreExact(t *testing.T) {
@@ -322,11 +308,16 @@ func TestSentAndFailedSamplesAreExact(t *testing.T) {
 	}
 }
 
-// What the peer rejects of a request that it accepts has failed.
-func TestRejectedSamplesHaveFailed(t *testing.T) {
+// What the peer rejects of a request that it accepts has failed, and the log has its words.
+func TestPartialSuccess(t *testing.T) {
 	b := &inbox{partialLogs: 1}
 	e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false)})
 	e.send(t, manyProfiles(5, 1))
+	assert.Equal(t, int64(1), e.metric(t, "rejected_items"))
 	assert.EqualValues(t, 4, collectortest.Sum(t, e.telemetry, "otelcol_exporter_sent_profile_samples"))
 	assert.EqualValues(t, 1, collectortest.Sum(t, e.telemetry, "otelcol_exporter_send_failed_profile_samples"))
+	lines := e.log.FilterMessageSnippet("in part").All()
+	require.Len(t, lines, 1)
+	assert.Equal(t, "not these", lines[0].ContextMap()["message"])
+	b.requireOnce(t, manyProfiles(5, 1))
 }

@@ -20,7 +20,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpclient"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -126,66 +125,26 @@ func TestHECEvents(t *testing.T) {
 	assert.Zero(t, e.metric(t, "switches"))
 }
 
-// 429 and 503 are temporary, a wrong token is not; a peer whose answer counts rejected events has accepted the others.
+// These answers do not pass; a peer whose answer counts rejected events has accepted the others.
 func TestHECAnswers(t *testing.T) {
-	for status, passes := range map[int]bool{429: true, 503: true, 500: true, 401: false, 403: false, 400: false} {
-		s := &hecStub{answer: func(w http.ResponseWriter, n int) bool {
-			if n == 1 {
-				w.Header().Set("Retry-After", "0")
-				http.Error(w, `{"text":"no","code":9}`, status)
-			}
-			return n == 1
+	for _, status := range []int{400, 401, 403} {
+		s := &hecStub{answer: func(w http.ResponseWriter, _ int) bool {
+			http.Error(w, `{"text":"no","code":9}`, status)
+			return true
 		}}
-		e := runExporter(t, map[string]any{"hec": s.serve(t)})
-		err := e.ConsumeProfiles(t.Context(), batch("x", 3))
-		if passes {
-			require.NoError(t, err)
-			assert.Len(t, s.events, 1)
-			assert.Equal(t, 2, s.asked)
-			continue
-		}
+		err := runExporter(t, map[string]any{"hec": s.serve(t)}).ConsumeProfiles(t.Context(), batch("x", 3))
 		require.Error(t, err)
 		assert.True(t, consumererror.IsPermanent(err))
 		assert.Equal(t, 1, s.asked)
 	}
-	s := &hecStub{answer: func(w http.ResponseWriter, _ int) bool {
-		http.Error(w, `{"text":"Invalid data format","code":6,"rejected":1,"reason":"not this one"}`, http.StatusBadRequest)
-		return true
-	}}
-	e := runExporter(t, map[string]any{"hec": s.serve(t)})
-	e.send(t, batch("x", 3))
-	assert.Equal(t, int64(1), e.metric(t, "rejected_items"))
-
-	s = &hecStub{answer: func(w http.ResponseWriter, _ int) bool {
-		http.Error(w, `{"text":"Invalid data format","code":6,"rejected":1,"reason":"`+strings.Repeat("not this one", 200)+
-			`"}`, http.StatusBadRequest)
-		return true
-	}}
-	e = runExporter(t, map[string]any{"hec": s.serve(t)})
-	e.send(t, batch("x", 3))
-	assert.Equal(t, int64(1), e.metric(t, "rejected_items"), "with a long reason too")
-}
-
-// splunk_profiling restores the profiles from the events.
-func TestHECToSplunkProfiling(t *testing.T) {
-	for _, format := range []string{"pprof", "otlp"} {
-		t.Run(format, func(t *testing.T) {
-			address := collectortest.FreeAddress(t)
-			sink := startSplunkProfiling(t, "hec", address)
-			e := runExporter(t, map[string]any{
-				"hec": map[string]any{"endpoint": "http://" + address + "/services/collector", "token": "any"}, "format": format,
-			})
-			want := timed()
-			e.send(t, want)
-			require.Len(t, sink.AllProfiles(), 1)
-			got := sink.AllProfiles()[0]
-			require.NoError(t, profiletest.Check(got))
-			if format != "otlp" {
-				// They have no room for the identifier.
-				profiletest.ProfileAt(want, 0).SetProfileID(profiletest.ProfileAt(got, 0).ProfileID())
-			}
-			require.NoError(t, profiletest.Equal(want, got))
-		})
+	for _, reason := range []string{"not this one", strings.Repeat("a long reason", 200)} {
+		s := &hecStub{answer: func(w http.ResponseWriter, _ int) bool {
+			http.Error(w, `{"text":"Invalid data format","code":6,"rejected":1,"reason":"`+reason+`"}`, http.StatusBadRequest)
+			return true
+		}}
+		e := runExporter(t, map[string]any{"hec": s.serve(t)})
+		e.send(t, batch("x", 3))
+		assert.Equal(t, int64(1), e.metric(t, "rejected_items"), reason)
 	}
 }
 
@@ -225,17 +184,6 @@ func TestHECRetryAfter(t *testing.T) {
 	}
 }
 
-// Events repeat what records share: their bodies are within the limit nevertheless.
-func TestHECSize(t *testing.T) {
-	profiletest.SkipLarge(t)
-	const n = 2500
-	s := &hecStub{}
-	e := runExporter(t, map[string]any{"hec": s.serve(t)})
-	e.send(t, manyProfiles(n, 1000))
-	assert.Len(t, s.events, n, "each profile is an event")
-	assert.Greater(t, s.asked, 2)
-}
-
 // manyProfiles has profiles of one sample each, of one resource.
 func manyProfiles(n, resourceBytes int) pprofile.Profiles {
 	builder := profiletest.New().Resource("service.name", "shop", "note", strings.Repeat("n", resourceBytes))
@@ -246,15 +194,18 @@ func manyProfiles(n, resourceBytes int) pprofile.Profiles {
 	return builder.Build()
 }
 
-// Events that repeat a long resource arrive in requests within the limit, although the profiles would be larger in
-// parts.
-func TestHECResource(t *testing.T) {
+// Events repeat what records share: they arrive in requests within the limit nevertheless, and not in many, although
+// profiles would be larger in parts.
+func TestHECSize(t *testing.T) {
 	profiletest.SkipLarge(t)
-	s := &hecStub{}
-	e := runExporter(t, map[string]any{"hec": s.serve(t)})
-	e.send(t, manyProfiles(600, 30_000))
-	assert.Len(t, s.events, 600)
-	assert.Less(t, s.asked, 30)
+	for _, tc := range []struct{ profiles, resourceBytes int }{{2500, 1000}, {600, 30_000}} {
+		s := &hecStub{}
+		e := runExporter(t, map[string]any{"hec": s.serve(t)})
+		e.send(t, manyProfiles(tc.profiles, tc.resourceBytes))
+		assert.Len(t, s.events, tc.profiles, "each profile is an event")
+		assert.Greater(t, s.asked, 2)
+		assert.Less(t, s.asked, 30)
+	}
 }
 
 // A profile is not split because its resource alone is larger than a request.

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -93,34 +92,6 @@ func TestRecheckRefused(t *testing.T) {
 	assert.Equal(t, 2, b.requireOnce(t, batch("x", 1), batch("y", 1)))
 	assert.Equal(t, 2, b.asked)
 	assert.Equal(t, int64(1), e.metric(t, "mode"))
-}
-
-// The project's own receiver serves only logs: it restores the profiles from the records.
-func TestAcrossSplunkProfiling(t *testing.T) {
-	for _, protocol := range []string{"grpc", "http"} {
-		for _, format := range []string{"pprof", "otlp"} {
-			t.Run(protocol+"/"+format, func(t *testing.T) {
-				address := collectortest.FreeAddress(t)
-				sink := startSplunkProfiling(t, protocol, address)
-
-				peer := map[string]any{"endpoint": address, "tls": map[string]any{"insecure": true}}
-				if protocol == "http" {
-					peer = map[string]any{"endpoint": "http://" + address}
-				}
-				e := runExporter(t, map[string]any{protocol: peer, "format": format})
-				e.send(t, batch("x", 5))
-				require.Len(t, sink.AllProfiles(), 1)
-				got := sink.AllProfiles()[0]
-				require.NoError(t, profiletest.Check(got))
-				want := batch("x", 5)
-				if format == "pprof" {
-					profiletest.ProfileAt(want, 0).SetProfileID(profiletest.ProfileAt(got, 0).ProfileID())
-				}
-				assert.NoError(t, profiletest.Equal(want, got))
-				assert.Equal(t, int64(1), e.metric(t, "switches"))
-			})
-		}
-	}
 }
 
 // TestMalformedProfile sends one profile that a peer cannot read among others that it can.

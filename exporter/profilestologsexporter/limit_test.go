@@ -111,16 +111,6 @@ func addTotals(pd pprofile.Profiles, to map[string]int64) {
 	}
 }
 
-// logSamples counts the samples in log records.
-func (b *inbox) logSamples(t *testing.T) (n int) {
-	for _, ld := range b.logs {
-		result := records.Translate(ld, records.Options{})
-		require.Empty(t, result.Rejected)
-		n += result.Profiles.SampleCount()
-	}
-	return n
-}
-
 // Resources and scopes around the records count too.
 func TestLargeResources(t *testing.T) {
 	profiletest.SkipLarge(t)
@@ -138,7 +128,8 @@ func TestLargeResources(t *testing.T) {
 		e := runExporter(t, map[string]any{"grpc": grpcServer(t, b, false, countRequests(begun)), "format": format})
 		e.send(t, pd)
 		assert.EqualValues(t, b.logsSeen, begun.Load()-1, "after that with profiles no request was above the server's limit")
-		assert.Equal(t, 60, b.logSamples(t))
+		_, asLogs := b.samples(t)
+		assert.Equal(t, 60, asLogs)
 	}
 }
 

@@ -5,11 +5,9 @@ package profilestoreexporter
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -156,11 +154,7 @@ func TestETagAndGzip(t *testing.T) {
 	require.NotEmpty(t, etag)
 	zipped, packed := f.get(path, "Accept-Encoding", "br, gzip")
 	require.Equal(t, "gzip", zipped.Header.Get("Content-Encoding"))
-	reader, err := gzip.NewReader(strings.NewReader(packed))
-	require.NoError(t, err)
-	unpacked, err := io.ReadAll(reader)
-	require.NoError(t, err)
-	assert.Equal(t, body, string(unpacked))
+	assert.Equal(t, body, string(profiletest.Gunzip(t, []byte(packed))))
 	again, nothing := f.get(path, "If-None-Match", `"x", `+etag)
 	assert.Equal(t, http.StatusNotModified, again.StatusCode)
 	assert.Empty(t, nothing)
@@ -535,34 +529,20 @@ func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 func TestAssistants(t *testing.T) {
 	ask := func(f *fixture, headers ...string) (int, string) {
 		f.t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+f.address.String()+"/mcp",
-			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_services"}}`))
-		require.NoError(t, err)
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("Accept", "application/json, text/event-stream")
-		for i := 0; i < len(headers); i += 2 {
-			if headers[i] == "Host" {
-				request.Host = headers[i+1]
-			}
-			request.Header.Set(headers[i], headers[i+1])
-		}
-		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
-		require.NoError(t, err)
-		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		return response.StatusCode, string(body)
+		answer := collectortest.Ask(t, http.MethodPost, "http://"+f.address.String()+"/mcp",
+			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_services"}}`),
+			append(headers, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")...)
+		return answer.StatusCode, answer.Body
 	}
 	off := startExporter(t, nil)
 	status, body := ask(off)
 	assert.Equal(t, http.StatusMethodNotAllowed, status)
 	assert.Contains(t, body, "set `mcp: {}`")
 	// What Grafana asks has a body, too.
-	response, err := http.Post("http://"+off.address.String()+"/querier.v1.QuerierService/ProfileTypes",
-		"application/json", strings.NewReader(`{"start":1000,"end":4000}`))
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	assert.Equal(t, http.StatusOK, response.StatusCode)
+	answer := collectortest.Ask(t, http.MethodPost, "http://"+off.address.String()+
+		"/querier.v1.QuerierService/ProfileTypes", strings.NewReader(`{"start":1000,"end":4000}`), "Content-Type",
+		"application/json")
+	assert.Equal(t, http.StatusOK, answer.StatusCode)
 
 	on := startExporter(t, map[string]any{"mcp": map[string]any{}})
 	on.send(small("shop"))
@@ -579,7 +559,7 @@ func TestAssistants(t *testing.T) {
 		status, _ = ask(on, "Content-Encoding", encoding)
 		assert.Contains(t, []int{http.StatusBadRequest, http.StatusUnsupportedMediaType}, status)
 	}
-	_, err = collectortest.LoadConfig(createDefaultConfig().(*Config),
+	_, err := collectortest.LoadConfig(createDefaultConfig().(*Config),
 		map[string]any{"mcp": map[string]any{"default_time": "-1s"}})
 	assert.ErrorContains(t, err, "`default_time` must not be negative")
 }

@@ -6,7 +6,6 @@ package profilestoreexporter
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -75,32 +74,11 @@ func newFixture(t testing.TB, config map[string]any) *fixture {
 	return &fixture{storeExporter: e, Profiles: wrapped, t: t, telemetry: telemetry, logs: logs}
 }
 
-// reply is what an answer has beside its body.
-type reply struct {
-	StatusCode int
-	Header     http.Header
-}
-
 // get sends a request to the server. header has names, each followed by its value.
-func (f *fixture) get(path string, header ...string) (reply, string) {
+func (f *fixture) get(path string, header ...string) (answer collectortest.Answer, body string) {
 	f.t.Helper()
-	request, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, "http://"+f.address.String()+path,
-		http.NoBody)
-	require.NoError(f.t, err)
-	request.Header.Set("Accept-Encoding", "identity")
-	for i := 0; i < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
-		if header[i] == "Host" {
-			request.Host = header[i+1]
-		}
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
-	response, err := client.Do(request)
-	require.NoError(f.t, err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(f.t, err)
-	return reply{response.StatusCode, response.Header}, string(body)
+	answer = collectortest.Ask(f.t, http.MethodGet, "http://"+f.address.String()+path, nil, header...)
+	return answer, answer.Body
 }
 
 // getJSON requires the status 200.

@@ -93,18 +93,10 @@ func TestARefusedBatchIsCountedAndLogged(t *testing.T) {
 		slowly(c)
 		c.SendBatchSize = 5
 	})
-	var refuse atomic.Bool
-	refuse.Store(true)
-	f.sink.accept = func(context.Context, pprofile.Profiles) error {
-		if refuse.Load() {
-			return consumererror.NewPermanent(errors.New("no"))
-		}
-		return nil
-	}
+	f.sink.refuseFirst(1, consumererror.NewPermanent(errors.New("no")))
 	f.consume(message("shop", 5))
 	assert.EqualValues(t, 5, f.sum("failed_samples", "reason", "refused"))
 	assert.Equal(t, 1, f.logs.FilterMessageSnippet("dropping profiles").Len())
-	refuse.Store(false)
 	f.consume(message("shop", 5))
 	assert.Equal(t, 5, f.sink.samples())
 	assert.EqualValues(t, 5, f.sum("outgoing_samples"))

@@ -4,8 +4,6 @@
 package otlpprofilesreceiver
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"net/http"
 	"os"
@@ -85,7 +83,7 @@ func TestProfilesThatAreOnlyPayloads(t *testing.T) {
 		require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
 	}
 	sink.Reset()
-	code, answer := send("pprof", bomb(t, maxPayloadBytes+1))
+	code, answer := send("pprof", bomb(maxPayloadBytes+1))
 	require.Equal(t, http.StatusRequestEntityTooLarge, code)
 	require.Contains(t, answer, "exceeds a limit")
 	code, answer = send("jfr", jfr[:len(jfr)/2])
@@ -99,18 +97,13 @@ func TestPayloadsAreBounded(t *testing.T) {
 	pd := profiletest.New().Profile("a", "count").Profile("b", "count").Profile("c", "count").Build()
 	for p := range otlp.Profiles(pd) {
 		p.SetOriginalPayloadFormat("pprof")
-		p.OriginalPayload().FromRaw(bomb(t, maxPayloadBytes/2))
+		p.OriginalPayload().FromRaw(bomb(maxPayloadBytes / 2))
 	}
 	_, err := unpack(pd, nil)
 	require.ErrorIs(t, err, scan.ErrTooLarge)
 }
 
 // bomb is a pprof with a string of zeros.
-func bomb(t *testing.T, size int) []byte {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, err := w.Write(append(binary.AppendUvarint([]byte{0x32}, uint64(size-5)), make([]byte, size-5)...))
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return b.Bytes()
+func bomb(size int) []byte {
+	return profiletest.Gzip(append(binary.AppendUvarint([]byte{0x32}, uint64(size-5)), make([]byte, size-5)...))
 }

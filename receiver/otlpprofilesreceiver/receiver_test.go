@@ -5,11 +5,9 @@ package otlpprofilesreceiver
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -114,20 +112,9 @@ func current(t *testing.T) (pprofile.Profiles, []byte) {
 
 func (h *harness) post(t *testing.T, path, content string, body []byte, headers ...string) (int, string, http.Header) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+h.servers["http"].Addr().String()+path,
-		bytes.NewReader(body))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", content)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Do(r)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return response.StatusCode, string(answer), response.Header
+	a := collectortest.Ask(t, http.MethodPost, "http://"+h.servers["http"].Addr().String()+path, bytes.NewReader(body),
+		append(headers, "Content-Type", content)...)
+	return a.StatusCode, a.Body, a.Header
 }
 
 func (h *harness) export(t *testing.T, service string, body []byte) error {
@@ -324,11 +311,7 @@ func TestReceivesTodaysLayout(t *testing.T) {
 	answer, err := pprofileotlp.NewGRPCClient(client).Export(t.Context(), pprofileotlp.NewExportRequestFromProfiles(sent))
 	require.NoError(t, err)
 	require.Zero(t, answer.PartialSuccess().RejectedProfiles())
-	var zipped bytes.Buffer
-	w := gzip.NewWriter(&zipped)
-	_, _ = w.Write(data)
-	require.NoError(t, w.Close())
-	code, body, header := h.post(t, paths[0], "application/x-protobuf", zipped.Bytes(), "Content-Encoding", "Gzip")
+	code, body, header := h.post(t, paths[0], "application/x-protobuf", profiletest.Gzip(data), "Content-Encoding", "Gzip")
 	require.Equal(t, http.StatusOK, code, body)
 	require.Equal(t, "application/x-protobuf", header.Get("Content-Type"))
 	require.NoError(t, pprofileotlp.NewExportResponse().UnmarshalProto([]byte(body)))
@@ -411,10 +394,7 @@ func TestStatedVersions(t *testing.T) {
 
 func TestRefusesOtherMethodsAndOrigins(t *testing.T) {
 	h := start(t, nil, nil)
-	response, err := http.Get("http://" + h.servers["http"].Addr().String() + paths[0])
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	http.DefaultClient.CloseIdleConnections()
+	response := collectortest.Ask(t, http.MethodGet, "http://"+h.servers["http"].Addr().String()+paths[0], nil)
 	require.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
 	require.Equal(t, http.MethodPost, response.Header.Get("Allow"))
 	_, data := current(t)

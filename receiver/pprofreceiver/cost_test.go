@@ -162,7 +162,7 @@ func TestHostileSendersTakeLittleMemory(t *testing.T) {
 		// mostForProfiles is for bodies that are profiles, and mostForAnything for others.
 		mostForAnything, mostForProfiles = 160 * mib, 320 * mib
 	)
-	gzipMember := sourcetest.Gzipped(t, make([]byte, 64*mib))
+	gzipMember := pt.Gzip(make([]byte, 64*mib))
 	encoder, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	zstdFrame := encoder.EncodeAll(make([]byte, 64*mib), nil)
@@ -174,14 +174,14 @@ func TestHostileSendersTakeLittleMemory(t *testing.T) {
 		"a gigabyte, sent with gzip":   {gzipMember, 16, "gzip", true, mostForAnything},
 		"a gigabyte, sent with zstd":   {zstdFrame, 16, "zstd", true, mostForAnything},
 		"just below the limit":         {make([]byte, limit-1), 1, "", true, mostForAnything},
-		"just below, sent with gzip":   {sourcetest.Gzipped(t, make([]byte, limit-1)), 1, "gzip", true, mostForAnything},
-		"a gzip in one sent with gzip": {sourcetest.Gzipped(t, gzipMember), 1, "gzip", true, mostForAnything},
+		"just below, sent with gzip":   {pt.Gzip(make([]byte, limit-1)), 1, "gzip", true, mostForAnything},
+		"a gzip in one sent with gzip": {pt.Gzip(gzipMember), 1, "gzip", true, mostForAnything},
 	}
 	// Profiles of the largest size, and with the largest number of samples.
 	for name, size := range map[string]int{"samples": 500_000, "distinct stacks": 4 * mib, "labels": limit - 1,
 		"text": 4 * mib} {
 		if payload := costlyPayloads(size)[name]; payload != nil {
-			bodies[fmt.Sprintf("%d bytes of %s", size, name)] = hostileBody{sourcetest.Gzipped(t, payload), 1, "", true,
+			bodies[fmt.Sprintf("%d bytes of %s", size, name)] = hostileBody{pt.Gzip(payload), 1, "", true,
 				mostForProfiles}
 		}
 	}
@@ -307,7 +307,7 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 			contentType = ""
 		}
 		for entry, send := range entries(t, f) {
-			for form, sent := range map[string][]byte{"": body, "gzip": sourcetest.Gzipped(t, body)} {
+			for form, sent := range map[string][]byte{"": body, "gzip": pt.Gzip(body)} {
 				for _, encoding := range slices.Compact([]string{"", form}) {
 					t.Run(fmt.Sprintf("%s/%s/%s/%s", entry, name, form, encoding), func(t *testing.T) {
 						pt.RequireCost(t, pt.BoundOf(len(body), entryConstant, entryFactor), func() {
@@ -324,8 +324,8 @@ func TestEntriesAreBoundedByTheirInput(t *testing.T) {
 func FuzzEntries(f *testing.F) {
 	for _, body := range costlyPayloads(4 << 10) {
 		f.Add(body, "", "")
-		f.Add(sourcetest.Gzipped(f, body), "gzip", "")
-		f.Add(sourcetest.Gzipped(f, body), "", "")
+		f.Add(pt.Gzip(body), "gzip", "")
+		f.Add(pt.Gzip(body), "", "")
 	}
 	body, contentType := form(f, manyFiles(4, sourcetest.Captured(f, "go-mutex.pb.gz"))...)
 	f.Add(body, "", contentType)

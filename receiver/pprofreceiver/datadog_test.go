@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
@@ -58,10 +59,8 @@ func TestDatadogsUpload(t *testing.T) {
 		"input.body"))
 	require.NoError(t, err)
 	f := startFixture(t, serverOnly)
-	code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type",
-		"multipart/form-data; boundary=151e358505afa95f")
-	require.Equal(t, http.StatusOK, code, answer)
-	require.Empty(t, answer)
+	require.Empty(t, accepted(t, f.base()+push.DatadogPath, body, "Content-Type",
+		"multipart/form-data; boundary=151e358505afa95f"))
 	names := map[string]int{}
 	for _, pd := range f.Await(3) {
 		require.NoError(t, profiletest.Check(pd, profiletest.AllowRepeatedSamples()))
@@ -106,8 +105,7 @@ func TestDatadogsTimes(t *testing.T) {
 	} {
 		f := startFixture(t, serverOnly)
 		body, contentType := datadogUpload(t, "event.json", event, "cpu.pprof", goCPU)
-		code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
-		require.Equal(t, http.StatusOK, code, answer)
+		accepted(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
 		p := profiletest.ProfileAt(f.Await(1)[0], 0)
 		if want == 0 {
 			own, err := profile.ParseData(goCPU)
@@ -150,8 +148,7 @@ func TestDatadogsTags(t *testing.T) {
 			} {
 				f := startFixture(t, serverOnly)
 				body, contentType := datadogUpload(t, parts...)
-				code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
-				require.Equal(t, http.StatusOK, code, answer)
+				accepted(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
 				require.Equal(t, tc.want, f.Await(1)[0].ResourceProfiles().At(0).Resource().Attributes().AsRaw())
 			}
 		})
@@ -184,8 +181,7 @@ func TestDatadogsFormsBeforeEvents(t *testing.T) {
 			_, _ = file.Write(data)
 			require.NoError(t, w.Close())
 			f := startFixture(t, serverOnly)
-			code, _, answer := postRaw(t, f.base()+push.DatadogPath, body.Bytes(), "Content-Type", w.FormDataContentType())
-			require.Equal(t, http.StatusOK, code, answer)
+			accepted(t, f.base()+push.DatadogPath, body.Bytes(), "Content-Type", w.FormDataContentType())
 			got := f.Await(1)[0]
 			require.Equal(t, map[string]any{"service.name": "shop", "host.name": "web-1", "regions": "eu,us"},
 				got.ResourceProfiles().At(0).Resource().Attributes().AsRaw())
@@ -201,8 +197,7 @@ func TestDatadogsAttachmentsAreSkipped(t *testing.T) {
 	body, contentType := datadogUpload(t, "code-provenance.json", strings.Repeat("x", 1<<20), "a.pprof",
 		sourcetest.Captured(t, "go-mutex.pb.gz"),
 		"metrics.json", strings.Repeat("x", 1<<20), "event.json", `{"tags_profiler":"service:shop"}`)
-	code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
-	require.Equal(t, http.StatusOK, code, answer)
+	accepted(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
 	require.Len(t, f.Next.All(), 1)
 }
 
@@ -245,9 +240,7 @@ func TestDatadogsAnswers(t *testing.T) {
 	code, _, answer := postRaw(t, url, mutex)
 	assert.Equal(t, http.StatusBadRequest, code)
 	assert.Contains(t, answer, "multipart/form-data")
-	response, err := http.Get(url)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
+	response := collectortest.Ask(t, http.MethodGet, url, nil)
 	assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
 	assert.Equal(t, http.MethodPost, response.Header.Get("Allow"))
 	body, contentType := datadogUpload(t, "event.json", event, "a.pprof", mutex)
@@ -268,12 +261,11 @@ func TestStatedAttributesAreBounded(t *testing.T) {
 		fmt.Fprintf(&processes, "a %d/1 9.5: 1 x:\n\t1 a (b)\n", i+1)
 	}
 	query := "?service.name=shop"
-	code, _, answer := postRaw(t, f.profilesURL()+query, []byte(processes.String()))
-	require.Equal(t, http.StatusNoContent, code, answer)
+	accepted(t, f.profilesURL()+query, []byte(processes.String()))
 	for i := range 100 {
 		query += fmt.Sprintf("&attr.%d=%d", i, i)
 	}
-	code, _, answer = postRaw(t, f.profilesURL()+query, []byte(processes.String()))
+	code, _, answer := postRaw(t, f.profilesURL()+query, []byte(processes.String()))
 	require.Equal(t, http.StatusRequestEntityTooLarge, code, answer)
 	require.Contains(t, answer, "101 stated attributes for each of 1000 resources")
 	require.EqualValues(t, 1, f.Sum(sourcetest.MetricRejected, "reason", string(ingest.TooLarge)))

@@ -51,13 +51,13 @@ func TestFormatsByContent(t *testing.T) {
 	}{
 		"folded": {url: f.profilesURL(), query: "?format=auto&service.name=shop", body: []byte(foldedText),
 			want: "profile samples in count"},
-		"folded, gzip": {url: f.profilesURL(), query: "", body: sourcetest.Gzipped(t, []byte(foldedText)),
+		"folded, gzip": {url: f.profilesURL(), query: "", body: profiletest.Gzip([]byte(foldedText)),
 			want: "profile samples in count"},
 		"folded to /v1/pprof": {url: f.pushURL(), query: "", body: []byte(foldedText), want: "profile samples in count"},
 		"a Go trace": {url: f.profilesURL(), query: "", body: sourcetest.Captured(t, "go-exec.trace"),
 			want: "profile off_cpu in nanoseconds"},
 		"a Go trace, gzip": {url: f.pushURL(), query: "",
-			body: sourcetest.Gzipped(t, sourcetest.Captured(t, "go-exec.trace")), want: "profile off_cpu in nanoseconds"},
+			body: profiletest.Gzip(sourcetest.Captured(t, "go-exec.trace")), want: "profile off_cpu in nanoseconds"},
 		"perf script": {url: f.profilesURL(), query: "",
 			body: []byte("sh 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\n"),
 			want: "profile cpu in nanoseconds"},
@@ -75,8 +75,7 @@ func TestFormatsByContent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(f.Next.All())
-			code, _, a := send(t, tc.url+tc.query, tc.body)
-			require.Equal(t, http.StatusNoContent, code, "%v", a)
+			accepted(t, tc.url+tc.query, tc.body)
 			pd := f.Await(before + 1)[before]
 			assert.True(t, strings.Contains(profiletest.Render(pd), tc.want), tc.want)
 			assert.False(t, firstProfile(pd).ProfileID().IsEmpty())
@@ -96,19 +95,18 @@ func captured(t *testing.T, path string) []byte {
 func TestTorchTraceIsAStream(t *testing.T) {
 	f := startFixture(t, serverOnly+"limits:\n  max_profile_bytes: 500000\n")
 	trace := captured(t, "torch/torch-plain.json.gz")
-	plain := sourcetest.Gunzip(t, trace)
+	plain := profiletest.Gunzip(t, trace)
 	padded := []byte(`{"schemaVersion":1,"traceEvents":[` + strings.Repeat(" ", 32*500_000))
 	for url, body := range map[string][]byte{
 		f.profilesURL(): trace, f.profilesURL() + "?format=auto": lz4Frame(t, plain),
 		f.profilesURL() + "?format=torch_trace": lz4Frame(t, plain),
 	} {
-		code, _, a := send(t, url, body)
-		require.Equal(t, http.StatusNoContent, code, "%s: %v", url, a)
+		accepted(t, url, body)
 	}
 	for _, pd := range f.Await(3) {
 		require.Contains(t, profiletest.Render(pd), "profile gpu_time in nanoseconds")
 	}
-	for _, body := range [][]byte{sourcetest.Gzipped(t, padded), lz4Frame(t, padded)} {
+	for _, body := range [][]byte{profiletest.Gzip(padded), lz4Frame(t, padded)} {
 		code, _, a := send(t, f.profilesURL(), body)
 		assert.Equal(t, http.StatusRequestEntityTooLarge, code, "%v", a)
 	}
@@ -159,8 +157,7 @@ func TestFormatsQuery(t *testing.T) {
 func TestPprofWithoutATime(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	for i, query := range []string{"", "?at=1714979289"} {
-		code, _, a := send(t, f.profilesURL()+query, sourcetest.Captured(t, "cpp-unsymbolized.pb.gz"))
-		require.Equal(t, http.StatusNoContent, code, "%v", a)
+		accepted(t, f.profilesURL()+query, sourcetest.Captured(t, "cpp-unsymbolized.pb.gz"))
 		pd := f.Await(i + 1)[i]
 		for _, p := range pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().All() {
 			assert.EqualValues(t, i*1714979289*1e9, p.Time(), query)
@@ -189,16 +186,14 @@ func TestClocks(t *testing.T) {
 	at := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
 	for _, query := range []string{"?at=2024-05-06T07:08:09Z", "?at=1714979289", "?at=1714979289000"} {
 		before := len(f.Next.All())
-		code, _, a := send(t, f.profilesURL()+query, []byte(foldedText))
-		require.Equal(t, http.StatusNoContent, code, "%v", a)
+		accepted(t, f.profilesURL()+query, []byte(foldedText))
 		profile := firstProfile(f.Await(before + 1)[before])
 		assert.Equal(t, at, profile.Time().AsTime())
 		assert.Zero(t, profile.AttributeIndices().Len())
 	}
 	assert.Zero(t, f.Sum(metricGuessed))
 	began := time.Now()
-	code, _, a := send(t, f.profilesURL(), []byte(foldedText))
-	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	accepted(t, f.profilesURL(), []byte(foldedText))
 	arrived := f.Await(4)[3]
 	assert.WithinRange(t, firstProfile(arrived).Time().AsTime(), began, time.Now())
 	assert.Contains(t, profiletest.Render(arrived), `profile.clock.guess="arrival"`)
@@ -221,11 +216,11 @@ func TestFormatsOfFiles(t *testing.T) {
 func TestFormatsOfScrapes(t *testing.T) {
 	const v8 = `{"nodes":[{"id":1,"callFrame":{"functionName":"f"}}],"startTime":1,"endTime":9,"samples":[1],"timeDeltas":[1]}`
 	for name, handler := range map[string]http.HandlerFunc{
-		"folded, gzip": sourcetest.Serve(sourcetest.Gzipped(t, []byte(foldedText)), "Content-Type",
+		"folded, gzip": sourcetest.Serve(profiletest.Gzip([]byte(foldedText)), "Content-Type",
 			"application/octet-stream"),
 		"folded as text":   sourcetest.Serve([]byte(foldedText), "Content-Type", "text/plain; charset=utf-8"),
 		"folded as a page": sourcetest.Serve([]byte(strings.Repeat(foldedText, 1000)), "Content-Type", "text/html"),
-		"folded as text, gzip": sourcetest.Serve(sourcetest.Gzipped(t, []byte(foldedText)), "Content-Type",
+		"folded as text, gzip": sourcetest.Serve(profiletest.Gzip([]byte(foldedText)), "Content-Type",
 			"text/plain", "Content-Encoding", "gzip"),
 		"perf script as text": sourcetest.Serve(
 			[]byte("sh 12/14 [003] 99.000001: 250000 cpu-clock:u: \n\tffff sym+0x1 (/bin/x)\n\n"), "Content-Type", "text/plain"),
@@ -255,20 +250,18 @@ func lz4Frame(t testing.TB, plain []byte) []byte {
 // Frames of lz4 are read from every source, and refused by their name if they are damaged or too large.
 func TestLZ4(t *testing.T) {
 	heap := sourcetest.Captured(t, "go-heap.pb.gz")
-	frame := lz4Frame(t, sourcetest.Gunzip(t, heap))
+	frame := lz4Frame(t, profiletest.Gunzip(t, heap))
 	f := startFixture(t, serverOnly)
 	send(t, f.pushURL(), heap)
-	code, _, a := send(t, f.pushURL(), frame)
-	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	accepted(t, f.pushURL(), frame)
 	got := f.Await(2)
 	require.NoError(t, profiletest.Equal(got[0], got[1]))
 
 	body, contentType := datadogUpload(t, "event.json", `{"tags_profiler":"service:shop"}`, "auto.pprof", frame)
-	code, _, answer := postRaw(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
-	require.Equal(t, http.StatusOK, code, answer)
+	accepted(t, f.base()+push.DatadogPath, body, "Content-Type", contentType)
 	require.Equal(t, got[0].SampleCount(), f.Await(3)[2].SampleCount())
 
-	code, _, a = send(t, f.pushURL(), frame[:len(frame)-9])
+	code, _, a := send(t, f.pushURL(), frame[:len(frame)-9])
 	require.Equal(t, http.StatusBadRequest, code)
 	require.Contains(t, fmt.Sprint(a), "a truncated lz4 stream")
 	small := startFixture(t, serverOnly+"limits: {max_profile_bytes: 65536}\n")
@@ -322,12 +315,11 @@ func TestGoTraceConfig(t *testing.T) {
 	}
 	f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 50000000}\n")
 	code, _, a := send(t, f.profilesURL(),
-		sourcetest.Gzipped(t, []byte("go 1.21 trace\x00\x00\x00"+strings.Repeat("x", 33<<20))))
+		profiletest.Gzip([]byte("go 1.21 trace\x00\x00\x00"+strings.Repeat("x", 33<<20))))
 	assert.Equal(t, http.StatusRequestEntityTooLarge, code)
 	assert.Contains(t, a.Error, "more than 33554432 bytes")
 	f = startFixture(t, serverOnly+"go_trace: {mode: aggregated}\n")
-	code, _, a = send(t, f.profilesURL(), sourcetest.Captured(t, "go-exec.trace"))
-	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	accepted(t, f.profilesURL(), sourcetest.Captured(t, "go-exec.trace"))
 	assert.NotContains(t, profiletest.Render(f.Await(1)[0]), "go.goroutine.id")
 }
 
@@ -340,8 +332,7 @@ func TestGoTraceCountsWhatItLeavesOut(t *testing.T) {
 	require.NoError(t, err)
 
 	f := startFixture(t, serverOnly)
-	code, _, a := send(t, f.profilesURL(), trace)
-	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	accepted(t, f.profilesURL(), trace)
 	arrived := 0
 	for p := range otlp.Profiles(f.Await(1)[0]) {
 		for _, s := range p.Samples().All() {
@@ -361,8 +352,7 @@ func TestTimestampLabels(t *testing.T) {
 	for config, want := range map[string]string{"": `profile.timestamp_label="end_timestamp_ns"`,
 		"timestamp_labels: []\n": "end_timestamp_ns=1"} {
 		f := startFixture(t, serverOnly+config)
-		code, _, a := send(t, f.pushURL(), payload)
-		require.Equal(t, http.StatusNoContent, code, "%v", a)
+		accepted(t, f.pushURL(), payload)
 		assert.True(t, strings.Contains(profiletest.Render(f.Await(1)[0]), want), want)
 	}
 	_, err := loadConfig(serverOnly + "timestamp_labels: ['']\n")
@@ -385,8 +375,7 @@ func TestUnreadEventsAreCounted(t *testing.T) {
 	}
 	f := startFixture(t, serverOnly)
 	for range 2 {
-		code, _, a := send(t, f.profilesURL(), recording("shop.Type0", "shop.Type0", "shop.Type1"))
-		require.Equal(t, http.StatusNoContent, code, "%v", a)
+		accepted(t, f.profilesURL(), recording("shop.Type0", "shop.Type0", "shop.Type1"))
 	}
 	const metric = "otelcol_receiver_pprof_unread_events"
 	assert.EqualValues(t, 4, f.Sum(metric, "type", "shop.Type0"))
@@ -446,7 +435,7 @@ func TestRefusedFormats(t *testing.T) {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
-		for _, body := range [][]byte{data, sourcetest.Gzipped(t, data)} {
+		for _, body := range [][]byte{data, profiletest.Gzip(data)} {
 			code, _, a := send(t, f.profilesURL(), body)
 			assert.Equal(t, http.StatusUnsupportedMediaType, code, path)
 			text := strings.TrimPrefix(strings.Split(a.Error, "; accepted are")[0], "not a pprof protobuf: ")

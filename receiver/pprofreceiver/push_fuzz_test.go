@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
-	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
 // FuzzPush sends arbitrary requests through the handlers of real ones. docs/push.md has each answer.
@@ -29,7 +29,7 @@ func FuzzPush(f *testing.F) {
 		require.NoError(f, err)
 		if len(data) < 20000 {
 			f.Add(data, "service.name=shop&attr.region=eu", "", "application/octet-stream")
-			f.Add(sourcetest.Gzipped(f, data), "", "gzip", "")
+			f.Add(profiletest.Gzip(data), "", "gzip", "")
 			body, contentType := form(f, filepath.Base(path), data, "again", data)
 			f.Add(body, "", "", contentType)
 		}

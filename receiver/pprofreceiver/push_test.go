@@ -6,6 +6,7 @@ package pprofreceiver
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/metadata"
@@ -42,33 +44,36 @@ type fileAnswer struct{ File, Error string }
 // send sends a body and returns the answer's status, headers and decoded JSON.
 func send(t testing.TB, url string, body []byte, headers ...string) (int, http.Header, answer) {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
-	require.NoError(t, err)
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	return do(t, request)
+	return ask(t, http.MethodPost, url, bytes.NewReader(body), headers...)
 }
 
-func do(t testing.TB, request *http.Request) (int, http.Header, answer) {
+func ask(t testing.TB, method, url string, body io.Reader, headers ...string) (int, http.Header, answer) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
+	got := collectortest.Ask(t, method, url, body, headers...)
 	var a answer
-	if len(data) > 0 {
-		require.NoError(t, json.Unmarshal(data, &a), "%s", data)
+	if got.Body != "" {
+		require.NoError(t, json.Unmarshal([]byte(got.Body), &a), got.Body)
 	}
-	return response.StatusCode, response.Header, a
+	return got.StatusCode, got.Header, a
+}
+
+// accepted sends a body that must be accepted, and returns the answer. It is empty with 204, which this receiver's own
+// paths have; other clients get 200.
+func accepted(t testing.TB, url string, body []byte, headers ...string) (answer string) {
+	t.Helper()
+	code, _, answer := postRaw(t, url, body, headers...)
+	want := http.StatusOK
+	if strings.Contains(url, push.Path) || strings.Contains(url, push.ProfilesPath) {
+		want = http.StatusNoContent
+	}
+	require.Equal(t, want, code, "%s: %s", url, answer)
+	return answer
 }
 
 func TestPushEveryWayOfSending(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	sent := sourcetest.Captured(t, "go-cpu-labels.pb.gz")
-	plain := sourcetest.Gunzip(t, sent)
+	plain := profiletest.Gunzip(t, sent)
 	encoder, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
 	zstandard := encoder.EncodeAll(plain, nil)
@@ -83,19 +88,18 @@ func TestPushEveryWayOfSending(t *testing.T) {
 		"gzip":                           {body: sent},
 		"plain":                          {body: plain},
 		"zstd":                           {body: zstandard},
-		"plain, sent with gzip":          {sourcetest.Gzipped(t, plain), []string{"Content-Encoding", "gzip"}},
-		"gzip, sent with gzip":           {sourcetest.Gzipped(t, sent), []string{"Content-Encoding", "gzip"}},
+		"plain, sent with gzip":          {profiletest.Gzip(plain), []string{"Content-Encoding", "gzip"}},
+		"gzip, sent with gzip":           {profiletest.Gzip(sent), []string{"Content-Encoding", "gzip"}},
 		"plain, sent with zstd":          {zstandard, []string{"Content-Encoding", "zstd"}},
-		"plain, sent with GZIP":          {sourcetest.Gzipped(t, plain), []string{"Content-Encoding", "GZIP"}},
-		"plain, sent with x-gzip":        {sourcetest.Gzipped(t, plain), []string{"Content-Encoding", "x-gzip"}},
+		"plain, sent with GZIP":          {profiletest.Gzip(plain), []string{"Content-Encoding", "GZIP"}},
+		"plain, sent with x-gzip":        {profiletest.Gzip(plain), []string{"Content-Encoding", "x-gzip"}},
 		"Identity":                       {plain, []string{"Content-Encoding", "Identity"}},
 		"identity":                       {plain, []string{"Content-Encoding", "identity"}},
 		"as curl --data-binary sends it": {sent, []string{"Content-Type", "application/x-www-form-urlencoded"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(f.Next.All())
-			code, _, a := send(t, f.pushURL(), tc.body, tc.headers...)
-			require.Equal(t, http.StatusNoContent, code, "%v", a)
+			accepted(t, f.pushURL(), tc.body, tc.headers...)
 			got := f.Next.All()
 			require.Len(t, got, before+1)
 			pd := got[before]
@@ -117,19 +121,17 @@ func TestPushIdentity(t *testing.T) {
 	f := startFixture(t,
 		serverOnly+"resource_attributes: {deployment.environment.name: dev, shard: 7, service.name: configured, zone: a}\n")
 	body := sourcetest.Captured(t, "go-heap.pb.gz")
-	code, _, a := send(t,
+	accepted(t,
 		f.pushURL()+
 			"?service.name=shop&service.namespace=eu&service.version=2&service.instance.id=x%20y&attr.region=eu&attr.zone=b",
 		body)
-	require.Equal(t, http.StatusNoContent, code, "%v", a)
 	assert.Equal(t, map[string]any{
 		"service.name": "shop", "service.namespace": "eu", "service.version": "2", "service.instance.id": "x y",
 		"region": "eu", "zone": "b", "deployment.environment.name": "dev", "shard": int64(7),
 	}, sourcetest.ResourceOf(t, f.Await(1)[0]))
 
 	// Without stated attributes, configured ones win over those of the receiver.
-	code, _, a = send(t, f.pushURL(), body)
-	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	accepted(t, f.pushURL(), body)
 	assert.Equal(t, "configured", sourcetest.ResourceOf(t, f.Await(2)[1])["service.name"])
 }
 
@@ -198,21 +200,21 @@ func TestPushAnswers(t *testing.T) {
 		"a damaged gzip of a trace of PyTorch": {query: "?format=torch_trace", body: []byte("\x1f\x8b damaged"), code: 400,
 			reason: ingest.Unreadable, says: "damaged"},
 		"a truncated gzip of a trace of PyTorch": {query: "?format=torch_trace",
-			body: sourcetest.Gzipped(t, []byte(`{"traceEvents":[{"ph":"X","cat":"cpu_op","ts":1,"dur":1}]}`))[:50], code: 400,
+			body: profiletest.Gzip([]byte(`{"traceEvents":[{"ph":"X","cat":"cpu_op","ts":1,"dur":1}]}`))[:50], code: 400,
 			reason: ingest.Unreadable, says: "truncated"},
 		"a damaged gzip of folded stacks": {query: "?format=folded", body: []byte("\x1f\x8b damaged"), code: 400,
 			reason: ingest.Unreadable, says: "damaged"},
-		"a bomb": {body: sourcetest.Gzipped(t, make([]byte, 1<<20)), code: 413, reason: ingest.TooLarge,
+		"a bomb": {body: profiletest.Gzip(make([]byte, 1<<20)), code: 413, reason: ingest.TooLarge,
 			says: "limit"},
-		"a bomb, as Content-Encoding": {body: sourcetest.Gzipped(t, make([]byte, 1<<20)),
+		"a bomb, as Content-Encoding": {body: profiletest.Gzip(make([]byte, 1<<20)),
 			headers: []string{"Content-Encoding", "gzip"}, code: 413, reason: ingest.TooLarge, says: "larger than 100000 bytes"},
 		"a large body": {body: make([]byte, 100001), code: 413, reason: ingest.TooLarge,
 			says: "larger than 100000 bytes"},
 		"an unknown encoding": {body: good, headers: []string{"Content-Encoding", "br"}, code: 415,
 			reason: ingest.Encoding, says: "gzip, zstd"},
-		"an encoding it does not have": {body: sourcetest.Gunzip(t, good), headers: []string{"Content-Encoding", "gzip"},
+		"an encoding it does not have": {body: profiletest.Gunzip(t, good), headers: []string{"Content-Encoding", "gzip"},
 			code: 400, reason: ingest.Unreadable, says: "gzip"},
-		"a truncated encoding": {body: sourcetest.Gzipped(t, good)[:500], headers: []string{"Content-Encoding", "gzip"},
+		"a truncated encoding": {body: profiletest.Gzip(good)[:500], headers: []string{"Content-Encoding", "gzip"},
 			code: 400, reason: ingest.Unreadable, says: "read body"},
 		"a form without a boundary": {body: good, headers: []string{"Content-Type", "multipart/form-data"}, code: 400,
 			reason: ingest.BadRequest, says: "boundary"},
@@ -222,16 +224,8 @@ func TestPushAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := f.Sum(sourcetest.MetricRejected, "reason", string(tc.reason), "source", "server")
-			method := tc.method
-			if method == "" {
-				method = http.MethodPost
-			}
-			request, err := http.NewRequest(method, f.pushURL()+tc.query, bytes.NewReader(tc.body))
-			require.NoError(t, err)
-			for i := 0; i < len(tc.headers); i += 2 {
-				request.Header.Set(tc.headers[i], tc.headers[i+1])
-			}
-			code, header, a := do(t, request)
+			method := cmp.Or(tc.method, http.MethodPost)
+			code, header, a := ask(t, method, f.pushURL()+tc.query, bytes.NewReader(tc.body), tc.headers...)
 			assert.Equal(t, tc.code, code)
 			assert.Contains(t, a.Error, tc.says)
 			assert.Equal(t, "application/json", header.Get("Content-Type"))
@@ -243,8 +237,7 @@ func TestPushAnswers(t *testing.T) {
 			}
 
 			// The next request works.
-			code, _, a = send(t, f.pushURL(), good)
-			assert.Equal(t, http.StatusNoContent, code, "%v", a)
+			accepted(t, f.pushURL(), good)
 		})
 	}
 	assert.Equal(t, f.Next.Attempts(), len(f.Next.All()))
@@ -254,9 +247,7 @@ func TestPushChunkedAboveTheLimit(t *testing.T) {
 	f := startFixture(t, "server: {endpoint: 'localhost:0', max_request_body_size: 1000}\n")
 	// A reader of unknown length is sent in chunks, so that only reading tells the size.
 	body := io.MultiReader(bytes.NewReader(make([]byte, 900)), bytes.NewReader(make([]byte, 900)))
-	request, err := http.NewRequest(http.MethodPost, f.pushURL(), body)
-	require.NoError(t, err)
-	code, _, a := do(t, request)
+	code, _, a := ask(t, http.MethodPost, f.pushURL(), body)
 	assert.Equal(t, http.StatusRequestEntityTooLarge, code)
 	assert.Contains(t, a.Error, "larger than 1000 bytes")
 }
@@ -279,8 +270,7 @@ func TestPushWithATooLargeContentLength(t *testing.T) {
 func TestPushKeepsTheOriginalPayload(t *testing.T) {
 	f := startFixture(t, serverOnly+"include_original_payload: true")
 	sent := sourcetest.Captured(t, "go-heap.pb.gz")
-	code, _, a := send(t, f.pushURL(), sent)
-	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	accepted(t, f.pushURL(), sent)
 	first := f.Next.All()[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0)
 	assert.Equal(t, "pprof", first.OriginalPayloadFormat())
 	assert.Equal(t, sent, first.OriginalPayload().AsRaw())
@@ -290,29 +280,25 @@ func TestPushKeepsTheOriginalPayload(t *testing.T) {
 func TestPushOddProfiles(t *testing.T) {
 	f := startFixture(t, serverOnly)
 	const emptyString = "\x32\x00" // string_table: [""]
-	code, _, a := send(t, f.pushURL(), []byte(emptyString))
-	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	accepted(t, f.pushURL(), []byte(emptyString))
 	assert.Zero(t, f.Next.Attempts())
 
 	const oneSample = "\x12\x02\x12\x00" // sample: [{value: []}]
-	code, _, a = send(t, f.pushURL(), []byte(oneSample+emptyString))
-	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	accepted(t, f.pushURL(), []byte(oneSample+emptyString))
 	assert.Equal(t, 1, f.Await(1)[0].SampleCount())
 	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricRepaired, "fault", "missing_sample_types"))
 
 	// sample_type: [{}], sample: [{location_id: [7]}]
 	const unknownLocation = "\x0a\x02\x08\x00\x12\x05\x0a\x01\x07\x12\x00"
-	code, _, a = send(t, f.pushURL(), []byte(unknownLocation+emptyString))
-	require.Equal(t, http.StatusNoContent, code, "%v", a)
+	accepted(t, f.pushURL(), []byte(unknownLocation+emptyString))
 	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricDropped, "reason", "unknown_location"))
 }
 
 // The sender can state what values are, of every format. Without a time, a profile ends when it arrives.
 func TestPushedTemporality(t *testing.T) {
 	stacks := func(f *fixture, query string) pprofile.Profiles {
-		code, _, answer := postRaw(t, f.profilesURL()+"?service.name=shop&sample_type=odd/count"+query,
+		accepted(t, f.profilesURL()+"?service.name=shop&sample_type=odd/count"+query,
 			[]byte("main;work 3\n"))
-		require.Equal(t, http.StatusNoContent, code, answer)
 		all := f.Next.All()
 		return all[len(all)-1]
 	}
@@ -342,8 +328,7 @@ func TestPushedPprofOfSeveralKinds(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, mixed.Write(&b))
 	f := startFixture(t, serverOnly)
-	code, _, answer := postRaw(t, f.pushURL()+"?service.name=shop", b.Bytes())
-	require.Equal(t, http.StatusNoContent, code, answer)
+	accepted(t, f.pushURL()+"?service.name=shop", b.Bytes())
 	scope := f.Await(1)[0].ResourceProfiles().At(0).ScopeProfiles().At(0).Scope()
 	require.Equal(t, kind.ProcessCPU, kind.Stated(scope.Attributes()))
 }

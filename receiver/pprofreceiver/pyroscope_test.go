@@ -5,7 +5,6 @@ package pprofreceiver
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -38,6 +37,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
@@ -49,22 +49,8 @@ func (f *fixture) base() string { return "http://" + f.pushServer().Addr().Strin
 // postRaw posts a body and returns the status, the headers and the body of the answer.
 func postRaw(t testing.TB, url string, body []byte, headers ...string) (int, http.Header, string) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
-	require.NoError(t, err)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	client := &http.Client{
-		Transport: &http.Transport{DisableKeepAlives: true},
-		// clients do not follow them
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	response, err := client.Do(r)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return response.StatusCode, response.Header, string(answer)
+	a := collectortest.Ask(t, http.MethodPost, url, bytes.NewReader(body), headers...)
+	return a.StatusCode, a.Header, a.Body
 }
 
 // Requests of each of Pyroscope's clients arrive with their names, labels, scopes and times.
@@ -92,9 +78,7 @@ func TestRequestsOfPyroscopesClients(t *testing.T) {
 					headers = append(headers, name, values[0])
 				}
 			}
-			code, _, answer := postRaw(t, f.base()+"/"+captured.Path+"?"+captured.Query, body, headers...)
-			require.Equal(t, http.StatusOK, code, answer)
-			require.Empty(t, answer)
+			require.Empty(t, accepted(t, f.base()+"/"+captured.Path+"?"+captured.Query, body, headers...))
 			require.NotEmpty(t, f.Next.All())
 			for _, pd := range f.Next.All() {
 				rp := pd.ResourceProfiles().At(0)
@@ -204,11 +188,7 @@ func requireShop(t *testing.T, f *fixture, want int) {
 func TestPushV1(t *testing.T) {
 	data, err := os.ReadFile("../../testdata/pprof/go-cpu-labels.pb.gz")
 	require.NoError(t, err)
-	zipped, err := gzip.NewReader(bytes.NewReader(data))
-	require.NoError(t, err)
-	plain, err := io.ReadAll(zipped)
-	require.NoError(t, err)
-	body, err := proto.Marshal(pushRequest(t, data, plain))
+	body, err := proto.Marshal(pushRequest(t, data, profiletest.Gunzip(t, data)))
 	require.NoError(t, err)
 	f := startFixture(t, serverOnly)
 	code, header, answer := postRaw(t, f.base()+connectPath, body, "Content-Type", "application/proto",
@@ -218,20 +198,13 @@ func TestPushV1(t *testing.T) {
 	require.Empty(t, answer)
 	requireShop(t, f, 2)
 
-	var compressed bytes.Buffer
-	w := gzip.NewWriter(&compressed)
-	_, _ = w.Write(body)
-	require.NoError(t, w.Close())
-	code, _, answer = postRaw(t, f.base()+connectPath, compressed.Bytes(), "Content-Type", "application/proto",
+	accepted(t, f.base()+connectPath, profiletest.Gzip(body), "Content-Type", "application/proto",
 		"Content-Encoding", "gzip")
-	require.Equal(t, http.StatusOK, code, answer)
 	requireShop(t, f, 4)
 
 	text, err := protojson.Marshal(pushRequest(t, data))
 	require.NoError(t, err)
-	code, _, answer = postRaw(t, f.base()+connectPath, text, "Content-Type", "application/json")
-	require.Equal(t, http.StatusOK, code, answer)
-	require.JSONEq(t, "{}", answer)
+	require.JSONEq(t, "{}", accepted(t, f.base()+connectPath, text, "Content-Type", "application/json"))
 	requireShop(t, f, 5)
 
 	client, err := grpc.NewClient(f.pushServer().Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -270,13 +243,8 @@ func TestTextFormatsOfPyroscope(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := startFixture(t, serverOnly)
-			var zipped bytes.Buffer
-			w := gzip.NewWriter(&zipped)
-			_, _ = io.WriteString(w, tt.body)
-			require.NoError(t, w.Close())
-			for _, body := range [][]byte{[]byte(tt.body), zipped.Bytes()} {
-				code, _, answer := postRaw(t, f.base()+"/ingest?name=shop&from=1795167161&until=1795167165&"+tt.query, body)
-				require.Equal(t, http.StatusOK, code, answer)
+			for _, body := range [][]byte{[]byte(tt.body), profiletest.Gzip([]byte(tt.body))} {
+				accepted(t, f.base()+"/ingest?name=shop&from=1795167161&until=1795167165&"+tt.query, body)
 			}
 			require.Len(t, f.Next.All(), 2)
 			assert.Contains(t, profiletest.Render(f.Next.All()[0]), tt.want)
@@ -340,8 +308,7 @@ func TestTypesInNames(t *testing.T) {
 	want["shop"] = "process_cpu: " + cpu
 	f := startFixture(t, serverOnly)
 	ingested := func(name, query string) (service, kind string) {
-		code, _, answer := postRaw(t, f.base()+"/ingest?name="+url.QueryEscape(name)+query, []byte("main;work 70\nmain 30\n"))
-		require.Equal(t, http.StatusOK, code, answer)
+		accepted(t, f.base()+"/ingest?name="+url.QueryEscape(name)+query, []byte("main;work 70\nmain 30\n"))
 		all := f.Next.All()
 		pd := all[len(all)-1]
 		rp := pd.ResourceProfiles().At(0)
@@ -383,9 +350,8 @@ func TestPreviousTotalsAreSubtracted(t *testing.T) {
 	}
 	body, contentType := form(t, "=profile", read("go-heap.pb.gz"), "=prev_profile", read("go-heap.pb.gz"))
 	f := startFixture(t, serverOnly)
-	code, _, answer := postRaw(t, f.base()+"/ingest?name=shop&from=1795167161&until=1795167165", body, "Content-Type",
+	accepted(t, f.base()+"/ingest?name=shop&from=1795167161&until=1795167165", body, "Content-Type",
 		contentType)
-	require.Equal(t, http.StatusOK, code, answer)
 	require.Len(t, f.Next.All(), 1)
 	text := profiletest.Render(f.Next.All()[0])
 	require.Contains(t, text, "inuse_space")
@@ -405,8 +371,7 @@ func TestJavaAgentOfPyroscope(t *testing.T) {
 	url := f.base() +
 		"/ingest?format=jfr&name=shop%7Bregion%3Deu%7D&from=1744271337&until=1744271340&spyName=javaspy&sampleRate=250"
 	body, contentType := form(t, "=jfr", read("new_spancontext.jfr.gz"), "=labels", read("new_spancontext.labels.gz"))
-	code, _, answer := postRaw(t, url, body, "Content-Type", contentType)
-	require.Equal(t, http.StatusOK, code, answer)
+	accepted(t, url, body, "Content-Type", contentType)
 	require.Len(t, f.Next.All(), 1)
 	rp := f.Next.All()[0].ResourceProfiles().At(0)
 	require.Equal(t, map[string]any{"service.name": "shop", "region": "eu"}, rp.Resource().Attributes().AsRaw())
@@ -417,17 +382,14 @@ func TestJavaAgentOfPyroscope(t *testing.T) {
 
 	// Without an interval in the recording, sampleRate counts. A form without labels is fine, and the plain body too.
 	body, contentType = form(t, "=jfr", read("wall_tick_sample.jfr.gz"))
-	code, _, answer = postRaw(t, url, body, "Content-Type", contentType)
-	require.Equal(t, http.StatusOK, code, answer)
+	accepted(t, url, body, "Content-Type", contentType)
 	require.Contains(t, profiletest.Render(f.Next.All()[1]), "period 4000000 wall in nanoseconds")
-	code, _, answer = postRaw(t, url, read("wall_tick_sample.jfr.gz"))
-	require.Equal(t, http.StatusOK, code, answer)
+	accepted(t, url, read("wall_tick_sample.jfr.gz"))
 	require.NoError(t, profiletest.Equal(f.Next.All()[1], f.Next.All()[2]))
 
 	// Waits for monitors and parked threads have the same types; their scopes tell them apart.
 	body, contentType = form(t, "=jfr", read("jdk17.jfr.gz"))
-	code, _, answer = postRaw(t, url, body, "Content-Type", contentType)
-	require.Equal(t, http.StatusOK, code, answer)
+	accepted(t, url, body, "Content-Type", contentType)
 	for _, sp := range f.Next.All()[3].ResourceProfiles().At(0).ScopeProfiles().All() {
 		name, _ := sp.Scope().Attributes().Get("pprof.scope.profile_name")
 		names = append(names, name.Str())
@@ -436,7 +398,7 @@ func TestJavaAgentOfPyroscope(t *testing.T) {
 
 	for name, labels := range map[string][]byte{"not gzip": []byte("\x1f\x8bhello"), "not labels": []byte("hello")} {
 		body, contentType = form(t, "=jfr", read("wall_tick_sample.jfr.gz"), "=labels", labels)
-		code, _, answer = postRaw(t, url, body, "Content-Type", contentType)
+		code, _, answer := postRaw(t, url, body, "Content-Type", contentType)
 		require.Equal(t, http.StatusBadRequest, code, name)
 		require.Contains(t, answer, "labels")
 	}
@@ -577,8 +539,7 @@ func TestTotalsAndDeltas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := startFixture(t, serverOnly)
 			body, contentType := form(t, "=profile", heap, "=sample_type_config", []byte(tt.config))
-			code, _, answer := postRaw(t, f.base()+"/ingest?name=shop"+tt.query, body, "Content-Type", contentType)
-			require.Equal(t, http.StatusOK, code, answer)
+			accepted(t, f.base()+"/ingest?name=shop"+tt.query, body, "Content-Type", contentType)
 			require.Equal(t, tt.want, duration(f))
 		})
 	}
@@ -586,8 +547,7 @@ func TestTotalsAndDeltas(t *testing.T) {
 	own := sourcetest.Captured(t, "go-cpu-labels.pb.gz")
 	for query, want := range map[string][2]int64{between: {1795167161e9, 4e9}, "": {0, 0}} {
 		f := startFixture(t, serverOnly)
-		code, _, answer := postRaw(t, f.base()+"/ingest?name=shop"+query, own)
-		require.Equal(t, http.StatusOK, code, answer)
+		accepted(t, f.base()+"/ingest?name=shop"+query, own)
 		if p := profiletest.ProfileAt(f.Next.All()[0], 0); query == "" {
 			require.NotEqual(t, int64(1795167161e9), int64(p.Time()))
 		} else {
@@ -599,8 +559,7 @@ func TestTotalsAndDeltas(t *testing.T) {
 	body, err := proto.Marshal(push)
 	require.NoError(t, err)
 	f := startFixture(t, serverOnly)
-	code, _, answer := postRaw(t, f.base()+connectPath, body, "Content-Type", "application/proto")
-	require.Equal(t, http.StatusOK, code, answer)
+	accepted(t, f.base()+connectPath, body, "Content-Type", "application/proto")
 	require.Equal(t, uint64(1), duration(f), "Alloy marks differences so")
 }
 
@@ -698,13 +657,8 @@ func TestPyroscopePushesAreBounded(t *testing.T) {
 	}
 	many, err := proto.Marshal(tiny)
 	require.NoError(t, err)
-	var bomb bytes.Buffer
-	w := gzip.NewWriter(&bomb)
-	for range 256 {
-		_, _ = w.Write(make([]byte, 1<<20))
-	}
-	require.NoError(t, w.Close())
-	bombs, err := proto.Marshal(pushRequest(t, bomb.Bytes(), bomb.Bytes(), bomb.Bytes()))
+	bomb := profiletest.Gzip(make([]byte, 256<<20))
+	bombs, err := proto.Marshal(pushRequest(t, bomb, bomb, bomb))
 	require.NoError(t, err)
 	empty := bytes.Repeat(field(2, field(1, nil)), 1024)
 	longLabels := field(1,
@@ -712,8 +666,8 @@ func TestPyroscopePushesAreBounded(t *testing.T) {
 	longName := field(1,
 		append(field(1, append(field(1, []byte("__name__")), field(2, bytes.Repeat([]byte("a\xff"), 256<<10))...)), empty...))
 	repeated := field(1, field(2, bytes.Repeat(field(1, nil), 1<<20)))
-	bombedForm, formType := form(t, "=jfr", []byte("FLR"), "=labels", bomb.Bytes())
-	asJSON := []byte(`{"series":[{"samples":[{"rawProfile":"` + base64.StdEncoding.EncodeToString(bomb.Bytes()) + `"}]}]}`)
+	bombedForm, formType := form(t, "=jfr", []byte("FLR"), "=labels", bomb)
+	asJSON := []byte(`{"series":[{"samples":[{"rawProfile":"` + base64.StdEncoding.EncodeToString(bomb) + `"}]}]}`)
 	f := startFixture(t, serverOnly+"limits: {max_profile_bytes: 8388608}\n")
 	f.Next.Discard = true
 	for _, request := range []struct {
@@ -724,7 +678,7 @@ func TestPyroscopePushesAreBounded(t *testing.T) {
 		{connectPath, "application/proto", repeated},
 		{connectPath, "application/proto", many}, {connectPath, "application/proto", bombs},
 		{connectPath, "application/json", asJSON},
-		{"/ingest?name=a&format=folded", "", bomb.Bytes()}, {"/ingest?name=a&format=jfr", "", bomb.Bytes()},
+		{"/ingest?name=a&format=folded", "", bomb}, {"/ingest?name=a&format=jfr", "", bomb},
 		{"/ingest?name=a&format=jfr", formType, bombedForm},
 		{"/ingest?name=a&format=lines", "", bytes.Repeat([]byte("a\n"), 1<<20)},
 	} {

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
@@ -111,9 +112,9 @@ func TestRemoteFaults(t *testing.T) {
 		"too much": {sourcetest.Serve(make([]byte, 100001), "Content-Type", "application/octet-stream"),
 			ingest.TooLarge, "larger than 100000 bytes"},
 		"an endless answer": {endless, ingest.TooLarge, "larger than 100000 bytes"},
-		"a bomb": {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type",
+		"a bomb": {sourcetest.Serve(profiletest.Gzip(make([]byte, 1<<20)), "Content-Type",
 			"application/octet-stream"), ingest.TooLarge, "limit"},
-		"a bomb, Content-Encoding": {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y",
+		"a bomb, Content-Encoding": {sourcetest.Serve(profiletest.Gzip(make([]byte, 1<<20)), "Content-Type", "x/y",
 			"Content-Encoding", "gzip"), ingest.TooLarge, "larger than"},
 		"an answer that breaks off": {breakOff, ingest.Unreachable, "unexpected EOF"},
 		"another host": {redirect("http://127.0.0.2:1/"), ingest.Unreachable,

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/http"
@@ -23,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/push"
@@ -167,29 +167,20 @@ func TestShutdownWhileDecoding(t *testing.T) {
 	body := worst.Folded["keys and times"](30 << 20) // takes seconds
 	require.Eventually(t, func() bool { return budget.Process().HeldBytes() == 0 }, sourcetest.Patience, time.Millisecond)
 	url := strings.Replace(f.pushURL(), "/v1/pprof", "/v1/profiles", 1)
-	var status int
-	var retryAfter string
-	var text []byte
-	answered := make(chan error, 1)
+	answered := make(chan collectortest.Answer, 1)
 	go func() {
-		response, err := http.Post(url, "", bytes.NewReader(body))
-		if err == nil {
-			defer func() { _ = response.Body.Close() }()
-			status, retryAfter = response.StatusCode, response.Header.Get("Retry-After")
-			text, err = io.ReadAll(response.Body)
-		}
-		answered <- err
+		defer close(answered)
+		answered <- collectortest.Ask(t, http.MethodPost, url, bytes.NewReader(body))
 	}()
-	defer http.DefaultClient.CloseIdleConnections()
 	require.Eventually(t, func() bool { return budget.Process().HeldBytes() > int64(len(body)+len(body)/4) },
 		sourcetest.Patience, time.Millisecond)
 	began := time.Now()
 	require.NoError(t, f.receiver.Shutdown(soon(t)))
 	assert.Less(t, time.Since(began), 5*time.Second)
-	require.NoError(t, <-answered)
-	assert.Equal(t, http.StatusServiceUnavailable, status, "%s", text)
-	assert.NotEmpty(t, retryAfter)
-	assert.Contains(t, string(text), "the request ended before its payload was decoded")
-	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricRejected, "reason", string(ingest.Busy)), "%s", text)
+	answer := <-answered
+	assert.Equal(t, http.StatusServiceUnavailable, answer.StatusCode, answer.Body)
+	assert.NotEmpty(t, answer.Header.Get("Retry-After"))
+	assert.Contains(t, answer.Body, "the request ended before its payload was decoded")
+	assert.Equal(t, int64(1), f.Sum(sourcetest.MetricRejected, "reason", string(ingest.Busy)), answer.Body)
 	assert.Zero(t, f.Sum(sourcetest.MetricRejected)-f.Sum(sourcetest.MetricRejected, "reason", string(ingest.Busy)))
 }

@@ -4,12 +4,9 @@
 package splunkprofilingreceiver
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,17 +24,18 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/hec"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 const eventPath = "/services/collector/event"
 
-func (f *fixture) postHEC(t testing.TB, path, body string, headers ...string) (answered, hec.Answer) {
+func (f *fixture) postHEC(t testing.TB, path, body string, headers ...string) (collectortest.Answer, hec.Answer) {
 	t.Helper()
 	response := post(t, "http://"+f.address("hec")+path, []byte(body), headers...)
 	assert.Equal(t, httpserver.ContentJSON, response.Header.Get("Content-Type"))
 	var answer hec.Answer
-	require.NoError(t, json.Unmarshal(response.body, &answer), "%s", response.body)
+	require.NoError(t, json.Unmarshal([]byte(response.Body), &answer), response.Body)
 	return response, answer
 }
 
@@ -274,9 +272,7 @@ func TestHECAnswers(t *testing.T) {
 	assert.Equal(t, hec.TooLarge, answer.Code)
 	_, answer = f.postHEC(t, "/v1/logs", "x")
 	assert.Contains(t, answer.Reason, "OTLP logs go to the endpoints of `grpc` and `http`")
-	got, err := client.Get("http://" + f.address("hec") + eventPath)
-	require.NoError(t, err)
-	require.NoError(t, got.Body.Close())
+	got := collectortest.Ask(t, http.MethodGet, "http://"+f.address("hec")+eventPath, nil)
 	assert.Equal(t, http.StatusMethodNotAllowed, got.StatusCode)
 }
 
@@ -315,12 +311,8 @@ func TestHECRefusals(t *testing.T) {
 
 func TestHECTakesGzip(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, err := fmt.Fprint(w, `{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	_, answer := f.postHEC(t, eventPath, b.String(), "Content-Encoding", "GZIP")
+	body := profiletest.Gzip([]byte(`{"event": "\n\nat f(x:1)", "sourcetype": "otel.profiling"}`))
+	_, answer := f.postHEC(t, eventPath, string(body), "Content-Encoding", "GZIP")
 	assert.Equal(t, hec.Success, answer.Code)
 	response, answer := f.postHEC(t, eventPath, "x", "Content-Encoding", "gzip")
 	assert.Equal(t, http.StatusBadRequest, response.StatusCode)

@@ -5,7 +5,6 @@ package splunkprofilingreceiver
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -37,20 +36,6 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
-func gzipOf(t testing.TB, size int) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	require.NoError(t, err)
-	block := bytes.Repeat([]byte(" "), 1<<20)
-	for range size / len(block) {
-		_, err = z.Write(block)
-		require.NoError(t, err)
-	}
-	require.NoError(t, z.Close())
-	return b.Bytes()
-}
-
 // Eight hostile senders a protocol, of bombs and of bodies above the limit, cannot make the process large, and honest
 // requests go through beside them.
 func TestHostileSendersAreBounded(t *testing.T) {
@@ -59,7 +44,7 @@ func TestHostileSendersAreBounded(t *testing.T) {
 	defer budget.SetMemoryLimit(math.MaxInt64)
 	f := startFixture(t, allOfThem+"\nlimits: {max_profile_bytes: 8388608}", true)
 	const huge = 256 << 20
-	bomb := gzipOf(t, huge)
+	bomb := profiletest.Gzip(bytes.Repeat([]byte(" "), huge))
 	encoder, err := zstd.NewWriter(nil, zstd.WithWindowSize(zstd.MaxWindowSize), zstd.WithEncoderConcurrency(1))
 	require.NoError(t, err)
 	window := encoder.EncodeAll(make([]byte, 2<<20), nil)
@@ -93,6 +78,7 @@ func TestHostileSendersAreBounded(t *testing.T) {
 	protocols.SetUnencryptedHTTP2(true)
 	http2Client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
 	defer http2Client.CloseIdleConnections()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	profiletest.RequireCost(t, profiletest.Bound{HeapBytes: 160 << 20}, func() {
 		var senders sync.WaitGroup
 		for range 8 {

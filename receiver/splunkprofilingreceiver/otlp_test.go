@@ -5,11 +5,9 @@ package splunkprofilingreceiver
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"testing"
@@ -34,6 +32,7 @@ import (
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/otlpstatus"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/splunk/records"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
@@ -60,29 +59,10 @@ func (f *fixture) sendGRPC(t *testing.T, request plogotlp.ExportRequest) (plogot
 	return plogotlp.NewGRPCClient(conn).Export(t.Context(), request)
 }
 
-var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-
-// answered is an answer of a server that speaks HTTP.
-type answered struct {
-	StatusCode int
-	Header     http.Header
-	body       []byte
-}
-
 // post posts a body with headers (key, value, ...).
-func post(t testing.TB, url string, body []byte, headers ...string) answered {
+func post(t testing.TB, url string, body []byte, headers ...string) collectortest.Answer {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
-	require.NoError(t, err)
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := client.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return answered{response.StatusCode, response.Header, answer}
+	return collectortest.Ask(t, http.MethodPost, url, bytes.NewReader(body), headers...)
 }
 
 func (f *fixture) sendHTTP(
@@ -98,9 +78,9 @@ func (f *fixture) sendHTTP(
 	if response.StatusCode != http.StatusOK {
 		failed := &spb.Status{}
 		if content == httpserver.ContentJSON {
-			require.NoError(t, protojson.Unmarshal(response.body, failed))
+			require.NoError(t, protojson.Unmarshal([]byte(response.Body), failed))
 		} else {
-			require.NoError(t, proto.Unmarshal(response.body, failed))
+			require.NoError(t, proto.Unmarshal([]byte(response.Body), failed))
 		}
 		s := status.FromProto(failed)
 		assert.Equal(t, otlpstatus.ToHTTP(s), response.StatusCode)
@@ -113,9 +93,9 @@ func (f *fixture) sendHTTP(
 	}
 	taken := plogotlp.NewExportResponse()
 	if content == httpserver.ContentJSON {
-		return taken, taken.UnmarshalJSON(response.body)
+		return taken, taken.UnmarshalJSON([]byte(response.Body))
 	}
-	return taken, taken.UnmarshalProto(response.body)
+	return taken, taken.UnmarshalProto([]byte(response.Body))
 }
 
 // Every captured request, over every form of OTLP, becomes the translator's output.
@@ -338,25 +318,18 @@ func TestHTTPRefusesWhatIsNotOTLP(t *testing.T) {
 			}
 			response := post(t, tc.url, tc.body, headers...)
 			assert.Equal(t, tc.code, response.StatusCode)
-			assert.NotEmpty(t, response.body)
+			assert.NotEmpty(t, response.Body)
 		})
 	}
-	response, err := client.Get(url)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
+	response := collectortest.Ask(t, http.MethodGet, url, nil)
 	assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
 	assert.Equal(t, http.MethodPost, response.Header.Get("Allow"))
 }
 
 func TestHTTPTakesGzip(t *testing.T) {
 	f := startFixture(t, allOfThem, false)
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, err := w.Write(captured(t)["v3.1.2-001-cpu"])
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	response := post(t, "http://"+f.address("http")+"/v1/logs", b.Bytes(), "Content-Type", httpserver.ContentProtobuf,
-		"Content-Encoding", "GZip")
+	response := post(t, "http://"+f.address("http")+"/v1/logs", profiletest.Gzip(captured(t)["v3.1.2-001-cpu"]),
+		"Content-Type", httpserver.ContentProtobuf, "Content-Encoding", "GZip")
 	assert.Equal(t, http.StatusOK, response.StatusCode)
 	profiles, _ := f.next.drain()
 	assert.Len(t, profiles, 1)

@@ -4,7 +4,6 @@
 package splunkprofilingreceiver
 
 import (
-	"bytes"
 	"context"
 	"net"
 	"testing"
@@ -16,18 +15,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/receiver"
-	"go.opentelemetry.io/collector/receiver/xreceiver"
-
-	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
 )
-
-func TestFactory(t *testing.T) {
-	factory := NewFactory().(xreceiver.Factory)
-	assert.Equal(t, "splunk_profiling", factory.Type().String())
-	assert.Equal(t, component.StabilityLevelAlpha, factory.ProfilesStability())
-	assert.Equal(t, component.StabilityLevelAlpha, factory.LogsStability())
-	assert.NoError(t, componenttest.CheckConfigStruct(factory.CreateDefaultConfig()))
-}
 
 func TestConfigOfTheReadme(t *testing.T) {
 	cfg, err := loadConfig(`
@@ -150,40 +138,27 @@ func TestShutdownFinishesRequests(t *testing.T) {
 	}
 }
 
-// A pipeline that hangs cannot keep Shutdown from ending in time.
+// A pipeline that hangs cannot keep Shutdown from ending in time. The tests of httpserver have HTTP.
 func TestShutdownEndsInTime(t *testing.T) {
-	for _, protocol := range []string{"grpc", "http"} {
-		t.Run(protocol, func(t *testing.T) {
-			f := startFixture(t, "protocols: {"+protocol+": {endpoint: 'localhost:0'}}", false)
-			entered, release := make(chan struct{}), make(chan struct{})
-			f.next.refuseProfiles = func() error {
-				close(entered)
-				<-release
-				return nil
-			}
-			failed := make(chan error, 1)
-			body := captured(t)["v3.1.2-001-cpu"]
-			go func() {
-				if protocol == "grpc" {
-					_, err := f.sendGRPC(t, requestOf(t, body))
-					failed <- err
-					return
-				}
-				response, err := client.Post("http://"+f.address("http")+"/v1/logs", httpserver.ContentProtobuf,
-					bytes.NewReader(body))
-				if err == nil {
-					err = response.Body.Close()
-				}
-				failed <- err
-			}()
-			<-entered
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			defer cancel()
-			time.AfterFunc(200*time.Millisecond, func() { close(release) })
-			assert.ErrorContains(t, f.receiver.Shutdown(ctx), "cut off")
-			assert.Error(t, <-failed)
-		})
+	f := startFixture(t, "protocols: {grpc: {endpoint: 'localhost:0'}}", false)
+	entered, release := make(chan struct{}), make(chan struct{})
+	f.next.refuseProfiles = func() error {
+		close(entered)
+		<-release
+		return nil
 	}
+	failed := make(chan error, 1)
+	body := captured(t)["v3.1.2-001-cpu"]
+	go func() {
+		_, err := f.sendGRPC(t, requestOf(t, body))
+		failed <- err
+	}()
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	time.AfterFunc(200*time.Millisecond, func() { close(release) })
+	assert.ErrorContains(t, f.receiver.Shutdown(ctx), "cut off")
+	assert.Error(t, <-failed)
 }
 
 func TestGRPCMessageLimit(t *testing.T) {

@@ -4,8 +4,6 @@
 package compact
 
 import (
-	"bytes"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,10 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // BenchmarkBytes reports encoded sizes: of the result of a chain of pdata's MergeTo, and of a batch of the same inputs.
@@ -29,15 +28,15 @@ func BenchmarkBytes(b *testing.B) {
 			for b.Loop() {
 				continue
 			}
-			report := func(name string, of func(testing.TB, []byte) int) {
-				theirs, own := of(b, merged), of(b, ours)
+			report := func(name string, of func([]byte) []byte) {
+				theirs, own := len(of(merged)), len(of(ours))
 				b.ReportMetric(float64(theirs), "MergeTo-"+name)
 				b.ReportMetric(float64(own), name)
 				b.ReportMetric(float64(own)/float64(theirs), name+"/MergeTo")
 			}
-			report("plain-B", func(_ testing.TB, wire []byte) int { return len(wire) })
-			report("gzip-B", gzipLen)
-			report("zstd-B", zstdLen)
+			report("plain-B", func(wire []byte) []byte { return wire })
+			report("gzip-B", profiletest.Gzip)
+			report("zstd-B", worst.Zstd)
 		})
 	}
 }
@@ -49,7 +48,7 @@ func BenchmarkPprofBytes(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			payload, err := os.ReadFile(filepath.Join(testdata, name+".pb.gz"))
 			require.NoError(b, err)
-			plain := len(gunzip(b, payload))
+			plain := len(profiletest.Gunzip(b, payload))
 			ours := len(marshal(b, whole(b, batchOf(all, messages[name]))))
 			for b.Loop() {
 				continue
@@ -104,29 +103,4 @@ func mergeChain(t testing.TB, messages []pprofile.Profiles) pprofile.Profiles {
 		require.NoError(t, pd.MergeTo(messages[0]))
 	}
 	return messages[0]
-}
-
-func gzipLen(t testing.TB, wire []byte) int {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, err := w.Write(wire)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return out.Len()
-}
-
-func zstdLen(t testing.TB, wire []byte) int {
-	w, err := zstd.NewWriter(nil)
-	require.NoError(t, err)
-	defer w.Close()
-	return len(w.EncodeAll(wire, nil))
-}
-
-func gunzip(t testing.TB, payload []byte) []byte {
-	t.Helper()
-	r, err := gzip.NewReader(bytes.NewReader(payload))
-	require.NoError(t, err)
-	plain, err := io.ReadAll(r)
-	require.NoError(t, err)
-	return plain
 }

@@ -79,7 +79,7 @@ func TestDecodeIsBoundedByItsInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			forms := map[string][]byte{"plain": payload}
 			if slices.Contains(compressed, name) {
-				forms["gzip"], forms["zstd"] = worst.Gzip(payload), worst.Zstd(payload)
+				forms["gzip"], forms["zstd"] = pt.Gzip(payload), worst.Zstd(payload)
 			}
 			requireReserved(t, name, func() (int64, int) { return decodeEveryWay(t, len(payload), forms, scan.Limits{}) })
 		})
@@ -90,7 +90,7 @@ func TestDecodeIsBoundedByItsInput(t *testing.T) {
 func FuzzDecodeCost(f *testing.F) {
 	for _, payload := range worst.PProf.All(32 << 10) {
 		f.Add(payload)
-		f.Add(worst.Gzip(payload))
+		f.Add(pt.Gzip(payload))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		limits := scan.Limits{MaxProfileBytes: 8 << 20}
@@ -105,7 +105,7 @@ func FuzzDecodeCost(f *testing.F) {
 
 // No memory is allocated only because a gzip trailer claims a large size.
 func TestDecodeDoesNotTrustAGzipTrailer(t *testing.T) {
-	payload := worst.Gzip(worst.PProf["links"](64 << 10))
+	payload := pt.Gzip(worst.PProf["links"](64 << 10))
 	copy(payload[len(payload)-4:], "\xff\xff\xff\x07")
 	var err error
 	pt.RequireCost(t, pt.BoundOf(64<<10, 1<<20, 20), func() { _, _, err = Decode(payload, Options{}) })

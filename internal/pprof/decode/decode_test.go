@@ -78,7 +78,7 @@ func TestDecodeIsDeterministicOverCompressionAndTime(t *testing.T) {
 		first, _, err := Decode(payload, Options{})
 		require.NoError(t, err)
 		want := otlpBytes(t, first)
-		for _, other := range [][]byte{payload, bytes.Clone(plain), worst.Zstd(plain), worst.Gzip(plain)} {
+		for _, other := range [][]byte{payload, bytes.Clone(plain), worst.Zstd(plain), profiletest.Gzip(plain)} {
 			pd, _, err := Decode(other, Options{})
 			require.NoError(t, err)
 			assert.True(t, bytes.Equal(want, otlpBytes(t, pd)), "%s: the bytes differ", name)

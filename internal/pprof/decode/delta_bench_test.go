@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
 
 // BenchmarkDelta scrapes a process in which one stack in twenty has counted since the last time. Its peer does what
@@ -23,7 +23,7 @@ func BenchmarkDelta(b *testing.B) {
 		"go-compile-nethttp-heap-huge"} {
 		first, err := os.ReadFile(filepath.Join(testdata, name+".pb.gz"))
 		require.NoError(b, err)
-		second := worst.Gzip(grown(b, first, 20))
+		second := profiletest.Gzip(grown(b, first, 20))
 		last, err := profile.ParseData(first)
 		require.NoError(b, err)
 		last.Scale(-1)

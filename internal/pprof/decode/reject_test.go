@@ -32,9 +32,9 @@ func TestDecodeNamesTheFormatOfWhatIsNotPprof(t *testing.T) {
 		want    string
 	}{
 		{"empty", nil, "an empty body"},
-		{"empty gzip", worst.Gzip(nil), "an empty gzip stream"},
+		{"empty gzip", pt.Gzip(nil), "an empty gzip stream"},
 		{"text dump", file("go-goroutine-debug1.txt"), "a text dump of goroutines"},
-		{"compressed text dump", worst.Gzip(file("go-goroutine-debug1.txt")), "a text dump of goroutines"},
+		{"compressed text dump", pt.Gzip(file("go-goroutine-debug1.txt")), "a text dump of goroutines"},
 		{"gperftools", file("cpp-gperftools-legacy.prof"), "a legacy gperftools"},
 		{"gperftools cpu", append([]byte{0: 0, 8: 3, 24: 100, 40: 0}, "build=/bin/x\n"...),
 			"a legacy gperftools CPU profile"},
@@ -125,7 +125,7 @@ func TestDecodeLimits(t *testing.T) {
 
 func TestDecodeBombStopsAtTheLimit(t *testing.T) {
 	const limit = 1 << 20
-	bomb := worst.Gzip([]byte(strings.Repeat("\x00", 200<<20)))
+	bomb := pt.Gzip([]byte(strings.Repeat("\x00", 200<<20)))
 	require.Less(t, len(bomb), limit)
 	pt.RequireCost(t, pt.Bound{AllocatedBytes: 4 * limit}, func() {
 		_, _, err := Decode(bomb, Options{Limits: scan.Limits{MaxProfileBytes: limit}})

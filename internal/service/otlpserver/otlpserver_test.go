@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/httpserver"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // deliverFunc is what becomes of the records of a message.
@@ -63,24 +63,16 @@ func export(t *testing.T, servers Servers, message []byte) (plogotlp.ExportRespo
 
 // post sends a message over HTTP.
 func post(t *testing.T, servers Servers, content string, message []byte) (plogotlp.ExportResponse, int) {
-	request, err := http.NewRequest(http.MethodPost, "http://"+servers["http"].Addr().String()+"/v1/logs",
-		bytes.NewReader(message))
-	require.NoError(t, err)
-	request.Header.Set("Content-Type", content)
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(request)
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
+	answer := collectortest.Ask(t, http.MethodPost, "http://"+servers["http"].Addr().String()+"/v1/logs",
+		bytes.NewReader(message), "Content-Type", content)
 	assert.Equal(t, content, answer.Header.Get("Content-Type"))
 	response := plogotlp.NewExportResponse()
 	switch {
 	case answer.StatusCode != http.StatusOK:
 	case content == httpserver.ContentJSON:
-		require.NoError(t, response.UnmarshalJSON(body))
+		require.NoError(t, response.UnmarshalJSON([]byte(answer.Body)))
 	default:
-		require.NoError(t, response.UnmarshalProto(body))
+		require.NoError(t, response.UnmarshalProto([]byte(answer.Body)))
 	}
 	return response, answer.StatusCode
 }

@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 // A queue in a storage says nothing of a legacy format when it starts, and does not report as dropped what it keeps
@@ -57,7 +59,7 @@ func TestWhatAQueueLogs(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t,
 				exporter.Start(t.Context(),
-					host{disk: safeExtension{&memory{values: map[string][]byte{}}, &storages, zap.NewNop()}}))
+					host{disk: safeExtension{collectortest.NewDisk(nil), &storages, zap.NewNop()}}))
 			require.NoError(t, exporter.ConsumeProfiles(t.Context(), message()))
 			<-tried
 			require.NoError(t, exporter.Shutdown(t.Context()))

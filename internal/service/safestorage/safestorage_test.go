@@ -6,8 +6,6 @@ package safestorage
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +25,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 )
 
 var errFull = errors.New("no space left on device")
@@ -120,80 +120,10 @@ func TestItemsAreReadFromAFullDisk(t *testing.T) {
 	require.ErrorIs(t, broken.Batch(t.Context(), storage.GetOperation("7")), errFull)
 }
 
-// memory is a storage extension, and its client, in memory. Its disk can be full.
-type memory struct {
-	component.StartFunc
-	component.ShutdownFunc
-	mu     sync.Mutex
-	values map[string][]byte
-	isFull bool
-	// writes counts the batches with a write.
-	writes int
-}
-
-func (m *memory) setFull(isFull bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.isFull = isFull
-}
-
-func (m *memory) writtenBatches() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.writes
-}
-
-func (m *memory) copy() *memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return &memory{values: maps.Clone(m.values)}
-}
-
-func (m *memory) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
-	return m, nil
-}
-
-func (m *memory) Get(ctx context.Context, key string) ([]byte, error) {
-	get := storage.GetOperation(key)
-	err := m.Batch(ctx, get)
-	return get.Value, err
-}
-
-func (m *memory) Set(ctx context.Context, key string, value []byte) error {
-	return m.Batch(ctx, storage.SetOperation(key, value))
-}
-
-func (m *memory) Delete(ctx context.Context, key string) error {
-	return m.Batch(ctx, storage.DeleteOperation(key))
-}
-
-func (m *memory) Close(context.Context) error { return nil }
-
-func (m *memory) Batch(_ context.Context, operations ...*storage.Operation) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if slices.ContainsFunc(operations, func(operation *storage.Operation) bool { return operation.Type != storage.Get }) {
-		m.writes++
-	}
-	for _, operation := range operations {
-		switch {
-		case operation.Type == storage.Get:
-			operation.Value = m.values[operation.Key]
-		case m.isFull:
-			return errFull
-		case operation.Type == storage.Set:
-			m.values[operation.Key] = operation.Value
-		default:
-			delete(m.values, operation.Key)
-		}
-	}
-	return nil
-}
-
 // TestProbesEnd has small items after a large one that did not fit: once the disk has room for that, they cost nothing.
 func TestProbesEnd(t *testing.T) {
 	var storages Storages
-	disk := &memory{values: map[string][]byte{}}
+	disk := collectortest.NewDisk(nil)
 	id := component.MustNewID("nop")
 	client, err := safeExtension{disk, &storages, zap.NewNop()}.GetClient(t.Context(), component.KindExporter, id, "logs")
 	require.NoError(t, err)
@@ -204,14 +134,14 @@ func TestProbesEnd(t *testing.T) {
 		}
 		return err
 	}
-	disk.setFull(true)
+	disk.Fail(nil, errFull)
 	require.ErrorIs(t, client.Batch(t.Context(), storage.SetOperation("1", make([]byte, 1000))), errFull)
-	disk.setFull(false)
+	disk.Fail(nil, nil)
 	require.NoError(t, enter())
-	written := disk.writtenBatches()
+	written := disk.Written()
 	require.NoError(t, enter())
-	require.Equal(t, written, disk.writtenBatches())
-	require.Empty(t, disk.values, "probes leave nothing behind")
+	require.Equal(t, written, disk.Written())
+	require.Empty(t, disk.Content(), "probes leave nothing behind")
 }
 
 type host map[component.ID]component.Component
@@ -219,7 +149,7 @@ type host map[component.ID]component.Component
 func (h host) GetExtensions() map[component.ID]component.Component { return h }
 
 // startQueue starts an exporter with a queue of nine messages on the disk.
-func startQueue(t *testing.T, storages *Storages, disk *memory, logger *zap.Logger,
+func startQueue(t *testing.T, storages *Storages, disk *collectortest.Disk, logger *zap.Logger,
 	push func(pprofile.Profiles)) xexporter.Profiles {
 	t.Helper()
 	id := component.MustNewID("disk")
@@ -265,7 +195,7 @@ func send(ctx context.Context, storages *Storages, exporter xexporter.Profiles, 
 func TestQueueGoesOnAfterSendersGaveUp(t *testing.T) {
 	const soon = 50 * time.Millisecond
 	var storages Storages
-	disk := &memory{values: map[string][]byte{}}
+	disk := collectortest.NewDisk(nil)
 	finish, sending := make(chan struct{}), make(chan struct{}, 20)
 	exporter := startQueue(t, &storages, disk, zap.NewNop(), func(pprofile.Profiles) {
 		sending <- struct{}{}
@@ -281,13 +211,13 @@ func TestQueueGoesOnAfterSendersGaveUp(t *testing.T) {
 		senders.Go(func() { assert.ErrorIs(t, send(givenUp, &storages, exporter, message()), context.Canceled) })
 	}
 	time.Sleep(soon)
-	disk.mu.Lock() // a message is deleted slowly, and another is next
+	disk.Lock() // a message is deleted slowly, and another is next
 	finish <- struct{}{}
 	finish <- struct{}{}
 	time.Sleep(soon)
 	giveUp()
 	time.Sleep(soon)
-	disk.mu.Unlock()
+	disk.Unlock()
 
 	done := make(chan error)
 	go func() { done <- send(t.Context(), &storages, exporter, message()) }()
@@ -306,19 +236,19 @@ func TestQueueGoesOnAfterSendersGaveUp(t *testing.T) {
 // sends it again. The next version of the queue could name its indices differently: then the messages take a third
 // write.
 func TestAMessageIsWrittenOnceAndDeletedOnce(t *testing.T) {
-	disk := &memory{values: map[string][]byte{}}
+	disk := collectortest.NewDisk(nil)
 	isBlocked, goOn := make(chan struct{}), make(chan struct{})
 	exporter := startQueue(t, new(Storages), disk, zap.NewNop(), func(pprofile.Profiles) {
 		isBlocked <- struct{}{}
 		<-goOn
 	})
-	before := disk.writtenBatches()
+	before := disk.Written()
 	require.NoError(t, exporter.ConsumeProfiles(t.Context(), message()))
 	<-isBlocked
-	crashed := disk.copy()
+	crashed := collectortest.NewDisk(disk.Content())
 	close(goOn)
 	require.NoError(t, exporter.Shutdown(t.Context()))
-	require.Equal(t, 2, disk.writtenBatches()-before)
+	require.Equal(t, 2, disk.Written()-before)
 
 	arrived := make(chan pprofile.Profiles, 2)
 	exporter = startQueue(t, new(Storages), crashed, zap.NewNop(), func(pd pprofile.Profiles) { arrived <- pd })
@@ -335,7 +265,7 @@ func TestAMessageIsWrittenOnceAndDeletedOnce(t *testing.T) {
 // than the queue has room for. After that the queue must work again.
 func TestQueueWorksAfterAFullDisk(t *testing.T) {
 	var storages Storages
-	disk := &memory{values: map[string][]byte{}}
+	disk := collectortest.NewDisk(nil)
 	core, log := observer.New(zap.InfoLevel)
 	arrived := make(chan pprofile.Profiles, 100)
 	exporter := startQueue(t, &storages, disk, zap.New(core), func(pd pprofile.Profiles) { arrived <- pd })
@@ -348,11 +278,11 @@ func TestQueueWorksAfterAFullDisk(t *testing.T) {
 	}
 	require.NoError(t, send())
 	<-arrived
-	disk.setFull(true)
+	disk.Fail(nil, errFull)
 	for range 20 {
 		require.ErrorIs(t, send(), errFull)
 	}
-	disk.setFull(false)
+	disk.Fail(nil, nil)
 	require.Eventually(t, func() bool { return send() == nil }, 10*time.Second, 50*time.Millisecond)
 	<-arrived
 	require.NoError(t, send())

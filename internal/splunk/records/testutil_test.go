@@ -16,9 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
-	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest/worst"
 )
 
 // captured returns the requests of testdata by name.
@@ -140,14 +138,12 @@ func (p *rawPprof) encode() string {
 	return encoded(body)
 }
 
-func encoded(plain []byte) string { return base64.StdEncoding.EncodeToString(worst.Gzip(plain)) }
+func encoded(plain []byte) string { return base64.StdEncoding.EncodeToString(profiletest.Gzip(plain)) }
 
 // decoded undoes base64 and gzip.
 func decoded(t testing.TB, body string) []byte {
 	t.Helper()
 	payload, err := base64.StdEncoding.DecodeString(body)
 	require.NoError(t, err)
-	plain, err := decode.Uncompress(payload, 1<<30, nil)
-	require.NoError(t, err)
-	return plain
+	return profiletest.Gunzip(t, payload)
 }

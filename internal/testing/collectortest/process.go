@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -129,6 +130,42 @@ func (p *Process) Kill() {
 		return
 	}
 	<-p.Exited
+}
+
+// Listening returns the addresses on which the process accepts TCP connections. It needs /proc.
+func (p *Process) Listening(t testing.TB) (addresses []string) {
+	t.Helper()
+	folder := fmt.Sprintf("/proc/%d", p.Pid)
+	files, err := filepath.Glob(folder + "/fd/*")
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Skip("needs /proc")
+	}
+	sockets := map[string]bool{}
+	for _, file := range files {
+		if to, err := os.Readlink(file); err == nil {
+			sockets[strings.TrimSuffix(strings.TrimPrefix(to, "socket:["), "]")] = true
+		}
+	}
+	for _, table := range []string{"tcp", "tcp6"} {
+		text, err := os.ReadFile(folder + "/net/" + table)
+		if os.IsNotExist(err) {
+			continue
+		}
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			const listen, address, state, inode = "0A", 1, 3, 9
+			fields := strings.Fields(line)
+			if len(fields) <= inode || fields[state] != listen || !sockets[fields[inode]] {
+				continue
+			}
+			_, hexPort, _ := strings.Cut(fields[address], ":")
+			port, err := strconv.ParseUint(hexPort, 16, 16)
+			require.NoError(t, err)
+			addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port))
+		}
+	}
+	return addresses
 }
 
 // Log collects what a process prints while the test reads it.

@@ -9,20 +9,36 @@ import (
 	"io"
 	"os"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // ReadFile reads a file, and undoes its compression by gzip.
 func ReadFile(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err == nil && bytes.HasPrefix(data, []byte("\x1f\x8b")) {
-		var plain *gzip.Reader
-		if plain, err = gzip.NewReader(bytes.NewReader(data)); err == nil {
-			data, err = io.ReadAll(plain)
-		}
-	}
-	if err != nil {
-		t.Fatalf("read %s: %v", path, err)
+	require.NoError(t, err)
+	if bytes.HasPrefix(data, []byte("\x1f\x8b")) {
+		return Gunzip(t, data)
 	}
 	return data
+}
+
+// Gzip compresses as programs do.
+func Gzip(plain []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(plain) // a buffer accepts everything
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// Gunzip undoes what Gzip does.
+func Gunzip(t testing.TB, packed []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	require.NoError(t, err)
+	plain, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return plain
 }

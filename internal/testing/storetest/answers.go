@@ -145,7 +145,6 @@ func Answers(t testing.TB, source answers.Source, from, until int64) string {
 	return out.String()
 }
 
-// resolved returns a pprof's samples, sorted.
 // resolved returns the samples of profiles, as lines.
 func resolved(t testing.TB, pd pprofile.Profiles) string {
 	if pd.SampleCount() == 0 {

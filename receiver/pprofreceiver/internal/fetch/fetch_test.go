@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
@@ -34,7 +35,7 @@ func get(t *testing.T, handler http.HandlerFunc, maxBytes, budgetBytes int64) ([
 // TestBinaryAnswerNamedText has frameworks that call every answer text, or a page.
 func TestBinaryAnswerNamedText(t *testing.T) {
 	zipped := sourcetest.Captured(t, "go-heap.pb.gz")
-	plain := sourcetest.Gunzip(t, zipped)
+	plain := profiletest.Gunzip(t, zipped)
 	for _, kind := range []string{"text/plain", "text/html; charset=utf-8", "application/json"} {
 		for name, tc := range map[string]struct {
 			handler http.HandlerFunc
@@ -43,7 +44,7 @@ func TestBinaryAnswerNamedText(t *testing.T) {
 			"gzip":    {sourcetest.Serve(zipped, "Content-Type", kind), zipped},
 			"plain":   {sourcetest.Serve(plain, "Content-Type", kind), plain},
 			"encoded": {sourcetest.Serve(zipped, "Content-Type", kind, "Content-Encoding", "gzip"), plain},
-			"encoded twice": {sourcetest.Serve(sourcetest.Gzipped(t, zipped), "Content-Type", kind, "Content-Encoding", "gzip"),
+			"encoded twice": {sourcetest.Serve(profiletest.Gzip(zipped), "Content-Type", kind, "Content-Encoding", "gzip"),
 				zipped},
 		} {
 			got, err := get(t, tc.handler, 1<<20, 64<<20)
@@ -51,7 +52,7 @@ func TestBinaryAnswerNamedText(t *testing.T) {
 			assert.Equal(t, tc.want, got, "%s as %s", name, kind)
 		}
 		text := []byte("<html>goroutine profile: total 7</html>")
-		_, err := get(t, sourcetest.Serve(sourcetest.Gzipped(t, text), "Content-Type", kind, "Content-Encoding", "gzip"),
+		_, err := get(t, sourcetest.Serve(profiletest.Gzip(text), "Content-Type", kind, "Content-Encoding", "gzip"),
 			1<<20, 64<<20)
 		assert.ErrorContains(t, err, `it begins with "<html>goroutine profile`, kind)
 	}
@@ -61,7 +62,7 @@ func TestBinaryAnswerNamedText(t *testing.T) {
 func TestEncodedLengthIsNotThatOfTheAnswer(t *testing.T) {
 	plain := make([]byte, 100_000)
 	_, _ = rand.Read(plain)
-	encoded := sourcetest.Gzipped(t, plain)
+	encoded := profiletest.Gzip(plain)
 	require.Greater(t, len(encoded), len(plain))
 	got, err := get(t, sourcetest.Serve(encoded, "Content-Type", "x/y", "Content-Encoding", "gzip",
 		"Content-Length", strconv.Itoa(len(encoded))), int64(len(plain)), 64<<20)

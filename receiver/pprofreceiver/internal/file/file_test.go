@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/budget"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
@@ -170,7 +171,7 @@ func TestFileOrder(t *testing.T) {
 func TestFilesAreBoundedByTheLimit(t *testing.T) {
 	const limit = 4 << 20
 	const size = 100 << 20
-	bomb := sourcetest.Gzipped(t, append(binary.AppendUvarint([]byte{0x32}, size), make([]byte, size)...)) // one string
+	bomb := profiletest.Gzip(append(binary.AppendUvarint([]byte{0x32}, size), make([]byte, size)...)) // one string
 	profiletest.RequireCostOfEach(t, profiletest.BoundOf(limit, 24<<20, 4), func() func() {
 		d := newFolder(t, fmt.Sprintf("}\nlimits: {max_profile_bytes: %d", limit), nil)
 		for n := range 4 {
@@ -204,7 +205,7 @@ func TestFileBeingWrittenIsLeft(t *testing.T) {
 }
 
 func TestFileBadIsReportedOnce(t *testing.T) {
-	store := &memoryStore{data: map[string][]byte{}}
+	store := collectortest.NewDisk(nil)
 	extensions := sourcetest.Host{storeID: store}
 	d := newFolder(t, ", storage: file_storage", extensions)
 	d.put("text.pb.gz", sourcetest.Captured(t, "go-goroutine-debug1.txt"), time.Hour)
@@ -308,7 +309,7 @@ func TestFileScansByItself(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t,
 		os.WriteFile("x.pb.gz",
-			sourcetest.Gzipped(t, []byte("\x0a\x04\x08\x01\x10\x02\x12\x02\x12\x00\x32\x00\x32\x01a\x32\x01b")), 0o600))
+			profiletest.Gzip([]byte("\x0a\x04\x08\x01\x10\x02\x12\x02\x12\x00\x32\x00\x32\x01a\x32\x01b")), 0o600))
 	f := startFixture(t, "file: {include: '*.pb.gz', initial_delay: 1ms, collection_interval: 2ms, timeout: 1m}")
 	path, err := filepath.Abs("x.pb.gz")
 	require.NoError(t, err)

@@ -4,73 +4,22 @@
 package file
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/extension/xextension/storage"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 )
 
 var storeID = component.MustNewID("file_storage")
-
-// memoryStore is a storage extension whose content outlives its clients.
-type memoryStore struct {
-	component.StartFunc
-	component.ShutdownFunc
-
-	mu     sync.Mutex
-	data   map[string][]byte
-	opened string
-	open   int
-	fail   error
-}
-
-func (m *memoryStore) GetClient(
-	_ context.Context, kind component.Kind, id component.ID, name string,
-) (storage.Client, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.opened = fmt.Sprintf("%s/%s/%s", kind, id, name)
-	m.open++
-	return &memoryClient{Client: storage.NewNopClient(), store: m}, nil
-}
-
-type memoryClient struct {
-	storage.Client // the operations that this receiver does not use
-	store          *memoryStore
-}
-
-func (c *memoryClient) Get(_ context.Context, key string) ([]byte, error) {
-	c.store.mu.Lock()
-	defer c.store.mu.Unlock()
-	return c.store.data[key], c.store.fail
-}
-
-func (c *memoryClient) Set(_ context.Context, key string, value []byte) error {
-	c.store.mu.Lock()
-	defer c.store.mu.Unlock()
-	if c.store.fail == nil {
-		c.store.data[key] = value
-	}
-	return c.store.fail
-}
-
-func (c *memoryClient) Close(context.Context) error {
-	c.store.mu.Lock()
-	defer c.store.mu.Unlock()
-	c.store.open--
-	return nil
-}
 
 func TestFileProgressSurvivesARestart(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -81,7 +30,7 @@ func TestFileProgressSurvivesARestart(t *testing.T) {
 		"without store": {"", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &memoryStore{data: map[string][]byte{}}
+			store := collectortest.NewDisk(nil)
 			extensions := sourcetest.Host{storeID: store}
 			d := newFolder(t, tc.more, extensions)
 			d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
@@ -92,8 +41,8 @@ func TestFileProgressSurvivesARestart(t *testing.T) {
 			assert.Len(t, got, 1+tc.again)
 			assert.Contains(t, got, second)
 			if tc.again == 0 {
-				assert.Equal(t, "Receiver/pprof/file", store.opened)
-				assert.Equal(t, 1, store.open, "the first client was closed")
+				assert.Equal(t, "Receiver/pprof/file", store.Owner)
+				assert.Equal(t, 1, store.Open, "the first client was closed")
 			}
 		})
 	}
@@ -101,7 +50,7 @@ func TestFileProgressSurvivesARestart(t *testing.T) {
 
 // Progress is stored before Shutdown, which a crash does not run.
 func TestFileProgressSurvivesACrash(t *testing.T) {
-	store := &memoryStore{data: map[string][]byte{}}
+	store := collectortest.NewDisk(nil)
 	extensions := sourcetest.Host{storeID: store}
 	d := newFolder(t, ", storage: file_storage", extensions)
 	d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
@@ -116,11 +65,12 @@ func TestFileProgressSurvivesACrash(t *testing.T) {
 
 func TestFileStoreFaults(t *testing.T) {
 	t.Run("it cannot be read", func(t *testing.T) {
-		store := &memoryStore{fail: errors.New("disk")}
+		store := collectortest.NewDisk(nil)
+		store.Fail(errors.New("disk"), nil)
 		f := newFixture(t, "file: {include: '*', storage: file_storage}")
 		assert.ErrorContains(t, f.reader.Start(t.Context(), sourcetest.Host{storeID: store}),
 			"read the list of files that were read: disk")
-		assert.Zero(t, store.open)
+		assert.Zero(t, store.Open)
 	})
 	t.Run("it is another extension", func(t *testing.T) {
 		f := newFixture(t, "file: {include: '*', storage: file_storage}")
@@ -128,7 +78,7 @@ func TestFileStoreFaults(t *testing.T) {
 	})
 	for name, content := range map[string]string{"it holds nonsense": "{", "it is of another version": `{"version":9}`} {
 		t.Run(name, func(t *testing.T) {
-			store := &memoryStore{data: map[string][]byte{storageKey: []byte(content)}}
+			store := collectortest.NewDisk(map[string][]byte{storageKey: []byte(content)})
 			d := newFolder(t, ", storage: file_storage", sourcetest.Host{storeID: store})
 			d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
 			assert.Len(t, d.scan(), 1)
@@ -136,9 +86,9 @@ func TestFileStoreFaults(t *testing.T) {
 		})
 	}
 	t.Run("it cannot be written", func(t *testing.T) {
-		store := &memoryStore{data: map[string][]byte{}}
+		store := collectortest.NewDisk(nil)
 		d := newFolder(t, ", storage: file_storage", sourcetest.Host{storeID: store})
-		store.fail = errors.New("full")
+		store.Fail(nil, errors.New("full"))
 		d.put("1.pb.gz", sourcetest.Captured(t, "go-heap.pb.gz"), time.Hour)
 		assert.Len(t, d.scan(), 1)
 		assert.Empty(t, d.scan(), "it is still remembered in memory")

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/confighttp"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/collectortest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
 )
@@ -37,12 +37,8 @@ func (f *fixture) withPage() *fixture {
 // page requests the page, or its JSON.
 func (f *fixture) page(query string) (status int, body string, header http.Header) {
 	f.T.Helper()
-	response, err := http.Get("http://" + f.scraper.page.http.Addr().String() + "/targets" + query)
-	require.NoError(f.T, err)
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(f.T, err)
-	return response.StatusCode, string(text), response.Header
+	answer := collectortest.Ask(f.T, http.MethodGet, "http://"+f.scraper.page.http.Addr().String()+"/targets"+query, nil)
+	return answer.StatusCode, answer.Body, answer.Header
 }
 
 func TestScrapePage(t *testing.T) {
@@ -180,17 +176,10 @@ func TestScrapePageOfNothing(t *testing.T) {
 	_, html, _ := f.page("")
 	assert.Contains(t, html, "not found anything yet")
 	at := "http://" + f.scraper.page.http.Addr().String()
-	response, err := http.Post(at+"/targets", "x/y", strings.NewReader(""))
-	require.NoError(t, err)
-	answer, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	_ = response.Body.Close()
-	assert.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
-	assert.Contains(t, string(answer), "received on port 4040")
-	response, err = http.Get(at)
-	require.NoError(t, err)
-	_ = response.Body.Close()
-	assert.Equal(t, statusPath, response.Request.URL.Path)
+	answer := collectortest.Ask(t, http.MethodPost, at+"/targets", nil, "Content-Type", "x/y")
+	assert.Equal(t, http.StatusMethodNotAllowed, answer.StatusCode)
+	assert.Contains(t, answer.Body, "received on port 4040")
+	assert.Equal(t, statusPath, collectortest.Ask(t, http.MethodGet, at, nil).Header.Get("Location"))
 
 	// An address in use is an error at the start, and leaves nothing running.
 	taken := newFixture(t, 0, nil).withPage()

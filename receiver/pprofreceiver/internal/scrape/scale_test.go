@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
@@ -22,7 +23,7 @@ import (
 func TestScrapeAmongBadTargets(t *testing.T) {
 	t.Parallel()
 	const each, interval = 6, time.Second
-	bomb := sourcetest.Gzipped(t, make([]byte, 8<<20))
+	bomb := profiletest.Gzip(make([]byte, 8<<20))
 	var hanging atomic.Int64
 	site := sourcetest.NewSite(t, byPath(map[string]http.HandlerFunc{
 		"/memory":  sourcetest.Serve(sourcetest.Captured(t, "go-heap.pb.gz")),

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/ingest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/sourcetest"
 	"github.com/otelcol-profiles/otelcol-profiles/receiver/pprofreceiver/internal/targets"
@@ -113,9 +114,9 @@ func TestScrapeFaults(t *testing.T) {
 		"garbage": {sourcetest.Serve([]byte{8, 1, 255, 254}, "Content-Type", "x/y"), ingest.NotPprof,
 			stateBackedOff, "pprof"},
 		"nothing": {sourcetest.Serve(nil), ingest.Empty, stateDown, "empty"},
-		"a bomb": {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y"),
+		"a bomb": {sourcetest.Serve(profiletest.Gzip(make([]byte, 1<<20)), "Content-Type", "x/y"),
 			ingest.TooLarge, stateBackedOff, "max_profile_bytes"},
-		"a bomb, Content-Encoding": {sourcetest.Serve(sourcetest.Gzipped(t, make([]byte, 1<<20)), "Content-Type", "x/y",
+		"a bomb, Content-Encoding": {sourcetest.Serve(profiletest.Gzip(make([]byte, 1<<20)), "Content-Type", "x/y",
 			"Content-Encoding", "gzip"), ingest.TooLarge, stateBackedOff, "max_profile_bytes"},
 		"too much": {sourcetest.Serve(make([]byte, 100001), "Content-Type", "x/y"), ingest.TooLarge,
 			stateBackedOff, "larger than 100000 bytes"},
@@ -169,12 +170,12 @@ func TestScrapeUnreachable(t *testing.T) {
 // Several layers of compression around a pprof, with and without a Content-Encoding, all result in the same profile.
 func TestScrapeContentEncodings(t *testing.T) {
 	zipped := sourcetest.Captured(t, "go-heap.pb.gz")
-	plain := sourcetest.Gunzip(t, zipped)
+	plain := profiletest.Gunzip(t, zipped)
 	for name, handler := range map[string]http.HandlerFunc{
 		"its own gzip":                     sourcetest.Serve(zipped, "Content-Type", "x/y"),
 		"none":                             sourcetest.Serve(plain, "Content-Type", "x/y"),
 		"its own gzip, called an encoding": sourcetest.Serve(zipped, "Content-Type", "x/y", "Content-Encoding", "gzip"),
-		"gzip around its own": sourcetest.Serve(sourcetest.Gzipped(t, zipped), "Content-Type", "x/y",
+		"gzip around its own": sourcetest.Serve(profiletest.Gzip(zipped), "Content-Type", "x/y",
 			"Content-Encoding", "GZIP"),
 		"identity": sourcetest.Serve(zipped, "Content-Type", "x/y", "Content-Encoding", "identity"),
 	} {

@@ -6,10 +6,7 @@
 package sourcetest
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -210,27 +207,6 @@ func Captured(t testing.TB, name string) []byte {
 	data, err := os.ReadFile(filepath.Join(repository(), "testdata", "pprof", name))
 	require.NoError(t, err)
 	return data
-}
-
-// Gunzip decompresses.
-func Gunzip(t testing.TB, data []byte) []byte {
-	t.Helper()
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	require.NoError(t, err)
-	plain, err := io.ReadAll(r)
-	require.NoError(t, err)
-	return plain
-}
-
-// Gzipped compresses.
-func Gzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, err := w.Write(data)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return b.Bytes()
 }
 
 // ResourceOf renders the resource attributes of the only resource.
