@@ -93,33 +93,6 @@ func TestLogIsSyncedWhileBlocksAreWritten(t *testing.T) {
 	}
 }
 
-// What is known of the interval of a series survives a kill, also if its block has only other series: a state after a
-// gap holds for the interval, not for the gap.
-func TestIntervalOfGaugesAfterAKill(t *testing.T) {
-	for _, begins := range []bool{false, true} { // another block
-		memory := New(Config{Window: 100 * time.Hour, Resolution: 10 * time.Second, MaxBytes: 64 << 20, MaxSeries: 100})
-		disk := open(t, diskConfig(t, t.TempDir()))
-		stores := func(minute int, typ, unit string) {
-			for _, s := range []*Store{memory, disk} {
-				add(t, s, "a", typ, unit, 60*minute, 0, profiletest.Value(7, "leaf"))
-			}
-		}
-		for _, minute := range []int{40, 45, 50, 55} {
-			stores(minute, "inuse_space", "bytes")
-		}
-		if begins {
-			stores(65, "cpu", "nanoseconds")
-		}
-		require.NoError(t, disk.Kill())
-		disk = open(t, disk.Config())
-		stores(85, "inuse_space", "bytes")
-		sel := model.Selection{Service: "shop", Profile: "memory", From: at(60 * 92), Until: at(60 * 98)}
-		assert.EqualValues(t, 0, sum(t, memory, sel))
-		assert.Equal(t, sum(t, memory, sel), sum(t, disk, sel))
-		require.NoError(t, disk.Close())
-	}
-}
-
 // The log of a process that was killed can have more than its successor may keep in memory, if that was made smaller.
 // Nothing is lost; what is too much goes to disk.
 func TestSmallerMemoryAfterAKill(t *testing.T) {

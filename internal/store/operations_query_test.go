@@ -169,8 +169,15 @@ func (h *history) flameGraph(sel model.Selection) error {
 	if err != nil {
 		return err
 	}
-	if want, isOpen := h.model.sums(sel); !isOpen {
-		h.compare(sel, withoutEndpoints(want), h.stacks(g.Tree, sel, false))
+	want, isOpen := h.model.sums(sel)
+	if isOpen {
+		return nil
+	}
+	h.compare(sel, withoutEndpoints(want), h.stacks(g.Tree, sel, false))
+	if tolerance, ok := h.exactness(sel); ok && tolerance < 1 && sel.Attributes == nil && !sel.LastState {
+		n, of := 0, selectionOf(sel)
+		h.model.selected(&of, func(*counted, int64, int64) { n++ })
+		require.Equal(h.t, n, g.Profiles, "%+v", sel)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ import (
 // which it comes again.
 func TestOperations(t *testing.T) {
 	profiletest.SkipLarge(t) // one goroutine
-	histories, first := uint64(3), uint64(1)
+	histories, first := uint64(6), uint64(1)
 	if profiletest.IsRace { // everything takes minutes
 		histories = 1
 	}

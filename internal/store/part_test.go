@@ -15,6 +15,7 @@ import (
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/dictionary"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
+	"github.com/otelcol-profiles/otelcol-profiles/internal/store/compaction"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/testing/profiletest"
 )
@@ -127,7 +128,8 @@ func EachKind(add func(pd pprofile.Profiles, arrived time.Time, isLate bool)) {
 	}
 }
 
-// A snapshot, a block on disk and what an engine lists have the same, for each kind of values.
+// A snapshot, a block on disk, one that was written again, and what an engine lists have the same, for each kind of
+// values.
 func TestBlocksConform(t *testing.T) {
 	s, engine := open(t, diskConfig(t, t.TempDir())), &fakeEngine{}
 	defer func() { require.NoError(t, s.Close()) }()
@@ -142,6 +144,10 @@ func TestBlocksConform(t *testing.T) {
 	s.Maintain(noon.Add(time.Hour))
 	onDisk, _ := DescribedStore(t, s)
 	require.Equal(t, inMemory, onDisk)
+	again, err := s.disk.write(t.Context(), "again", []compaction.Source{compaction.FromDisk(s.Blocks()[0])}, 0)
+	require.NoError(t, err)
+	defer again.Close()
+	require.Equal(t, inMemory, Described(t, again.Block, false))
 	source := answers.NewEngineSource(engine, time.Hour, s.cfg.Resolution, func() time.Time {
 		return noon.Add(time.Minute)
 	})

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pprofile"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/model"
@@ -32,34 +31,6 @@ func seeds() uint64 {
 		return 1
 	}
 	return 4
-}
-
-// The sums of a range are those of the rules in the package comment, whatever is asked for, and whether profiles are in
-// memory, were there when the process was killed, or are in blocks of hours and days.
-func TestSumsFollowTheRules(t *testing.T) {
-	for seed := range seeds() {
-		inMemory := store.MemoryConfig()
-		inMemory.Window = 100 * time.Hour
-		memory, disk := store.New(inMemory), open(t, store.DirectoryConfig(t, t.TempDir()))
-		onDisk := &storetest.Kept{Source: disk}
-		onDisk.Add = func(pd pprofile.Profiles, arrived time.Time) { disk.Add(pd, arrived) }
-		onDisk.Disturb = func(rnd *rand.Rand, now time.Time) {
-			switch rnd.IntN(12) {
-			case 0:
-				disk.Maintain(now)
-			case 1: // as if it had been killed
-				require.NoError(t, disk.Kill())
-				disk = open(t, disk.Config())
-				onDisk.Source = disk
-			}
-		}
-		onDisk.Finish = func(now time.Time) { disk.Maintain(now) }
-		storetest.SumsFollowTheRules(t, seed, map[string]*storetest.Kept{
-			"memory": {Source: memory, Add: func(pd pprofile.Profiles, arrived time.Time) { memory.Add(pd, arrived) }},
-			"disk":   onDisk,
-		})
-		require.NoError(t, disk.Close())
-	}
 }
 
 // coarser returns the points as one for each step in which some start and end, and those that end later.

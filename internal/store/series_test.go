@@ -4,7 +4,6 @@
 package store
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -121,17 +120,6 @@ func TestMovedProfilesHaveNoTimes(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// The mean over instances counts each for the part of the time for which it was there, also one with a single profile.
-func TestInstancesOfASingleState(t *testing.T) {
-	s := New(testConfig())
-	for second := 0; second <= 600; second += 60 {
-		add(t, s, "long", "inuse_space", "bytes", second, 0, profiletest.Value(100, "leaf"))
-	}
-	add(t, s, "short", "inuse_space", "bytes", 300, 0, profiletest.Value(1100, "leaf"))
-	// It held for as long as one interval of the others, of eleven.
-	assert.InDelta(t, 100+100, sum(t, s, model.Selection{Service: "shop", Profile: "memory", Type: "inuse_space"}), 1)
-}
-
 // Whatever times a profile and its observations have: the list of profiles promises views by time if, and only if, they
 // show something.
 func TestViewsByTimeAreAsPromised(t *testing.T) {
@@ -168,53 +156,6 @@ func TestViewsByTimeAreAsPromised(t *testing.T) {
 			assert.EqualValues(t, 1, sum(t, s, sel), "the flame graph has it anyway")
 		})
 	}
-}
-
-// An observation at the end of its profile is in the time that begins there, not in that which ends there.
-func TestObservationAtTheEnd(t *testing.T) {
-	s := New(testConfig())
-	add(t, s, "a", "cpu", "nanoseconds", 0, 10, profiletest.Observed([]uint64{uint64(at(10))}, "leaf"))
-	before, after := allOfShop, allOfShop
-	before.Until, after.From = at(10), at(10)
-	assert.EqualValues(t, 0, sum(t, s, before))
-	assert.EqualValues(t, 1, sum(t, s, after))
-}
-
-// One service of one pod, and fifty that had a pod with one profile each, one after the other: as many bytes as the
-// time line shows.
-func TestGaugesOfShortLivedPods(t *testing.T) {
-	s := New(testConfig())
-	for second := 0; second < 3600; second += 60 {
-		add(t, s, "long", "inuse_space", "bytes", second, 0, profiletest.Value(100_000, "leaf"))
-		if second < 3000 {
-			add(t, s, fmt.Sprint("pod-", second), "inuse_space", "bytes", second, 0, profiletest.Value(100_000, "leaf"))
-		}
-	}
-	sel := model.Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(3600)}
-	tl, err := s.Timeline(t.Context(), sel, 60, noon.Add(time.Hour))
-	require.NoError(t, err)
-	mean := 0.0
-	for _, value := range tl.Groups[0].Values {
-		assert.LessOrEqual(t, value, 200_000.0)
-		mean += value / 60
-	}
-	assert.InDelta(t, mean, sum(t, s, sel), 10)
-}
-
-// What a range answers does not change when profiles before it are dropped.
-func TestAnswersDoNotDependOnEviction(t *testing.T) {
-	s := New(testConfig())
-	for i := range 100 {
-		add(t, s, "a", "alloc_space", "bytes", 60*i, 0, profiletest.Value(int64(1_000_000+10*i), "leaf"))
-	}
-	sel := model.Selection{Service: "shop", Profile: "memory", From: at(5400), Until: at(5460)}
-	assert.EqualValues(t, 10, sum(t, s, sel))
-	evicted := s.Stats().Evicted[model.EvictedAge]
-	s.Expire(noon.Add(150 * time.Minute))
-	require.Greater(t, s.Stats().Evicted[model.EvictedAge], evicted)
-	assert.EqualValues(t, 10, sum(t, s, sel))
-	assert.Equal(t, 1,
-		add(t, s, "a", "alloc_space", "bytes", 60*98, 0, profiletest.Value(1_000_980, "leaf")).Refused[model.RefusedOrder])
 }
 
 // A profile is kept in the window whatever its time and duration are, for as long as others that arrive with it.

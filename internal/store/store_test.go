@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pprofile"
 
-	"github.com/otelcol-profiles/otelcol-profiles/internal/otlp/kind"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/pprof/decode"
 	pprofencode "github.com/otelcol-profiles/otelcol-profiles/internal/pprof/encode"
 	"github.com/otelcol-profiles/otelcol-profiles/internal/store/answers"
@@ -115,89 +114,6 @@ func TestMergedMappingsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// Deltas are summed. A profile counts by the part of its time that is selected.
-func TestDeltasAreSummed(t *testing.T) {
-	s := New(testConfig())
-	for i := range 6 {
-		add(t, s, "a", "cpu", "nanoseconds", 10*i, 10, profiletest.Value(100, "leaf", "main"), profiletest.Value(1, "main"))
-	}
-	add(t, s, "b", "cpu", "nanoseconds", 0, 60, profiletest.Value(7, "leaf", "main"))
-	sel := model.Selection{Service: "shop", Profile: "process_cpu"}
-	assert.EqualValues(t, 613, sum(t, s, sel))
-	sel.From, sel.Until = at(10), at(30)
-	assert.EqualValues(t, 204, sum(t, s, sel), "a third of the 7 of a minute, each stack rounded")
-	sel.Attributes = []model.Attribute{{Key: "service.instance.id", Value: "a"}}
-	assert.EqualValues(t, 202, sum(t, s, sel))
-	sel.Attributes = []model.Attribute{{Key: "service.instance.id", Value: "c"}}
-	assert.EqualValues(t, 0, sum(t, s, sel))
-	g, err := s.FlameGraph(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu", From: at(60)}, 1)
-	require.NoError(t, err)
-	assert.Zero(t, g.Profiles, "those that end with the beginning are not in the time")
-
-	tl, err := s.Timeline(context.Background(),
-		model.Selection{Service: "shop", Profile: "process_cpu", From: at(0), Until: at(80)}, 8, noon.Add(time.Minute))
-	require.NoError(t, err)
-	require.Len(t, tl.Groups, 1)
-	values := tl.Groups[0].Values
-	require.Len(t, values, 8)
-	for i := range 6 {
-		assert.InDelta(t, 101+7.0/6, values[i], 1e-9, "an interval is spread over its time")
-	}
-	assert.True(t, math.IsNaN(values[6]), "nothing is known")
-}
-
-// States are averaged over time, or the last ones are used; an instance that existed for half of the time counts half.
-func TestStatesAreMeans(t *testing.T) {
-	s := New(testConfig())
-	for i := range 6 {
-		instance := "a"
-		if i >= 3 {
-			instance = "b" // a was replaced
-		}
-		add(t, s, instance, "inuse_space", "bytes", 10*i, 0, profiletest.Value(int64(100+10*(i%3)), "leaf"))
-		add(t, s, "c", "inuse_space", "bytes", 10*i, 0, profiletest.Value(1000, "leaf"))
-	}
-	sel := model.Selection{Service: "shop", Profile: "memory"}
-	assert.EqualValues(t, 1110, sum(t, s, sel))
-	merged, err := s.Merge(context.Background(), sel)
-	require.NoError(t, err)
-	assert.EqualValues(t, 1110, encode(t, merged.Profiles).Sample[0].Value[0])
-	sel.LastState = true
-	assert.EqualValues(t, 120+120+1000, sum(t, s, sel), "the last of each instance")
-	sel.Until = at(20)
-	assert.EqualValues(t, 110+1000, sum(t, s, sel), "one that begins with the end is not selected")
-	sel = model.Selection{Service: "shop", Profile: "memory", From: at(21), Until: at(24)}
-	assert.EqualValues(t, 1120, sum(t, s, sel), "a state holds until the next")
-
-	tl, err := s.Timeline(context.Background(),
-		model.Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(60)}, 6, noon.Add(time.Minute))
-	require.NoError(t, err)
-	assert.Equal(t, kind.Gauge, tl.Values)
-	assert.Equal(t, []float64{1100, 1110, 1120}, tl.Groups[0].Values[:3])
-}
-
-// Totals since the process began are subtracted from each other; after a restart they begin again.
-func TestTotalsAreDifferenced(t *testing.T) {
-	s := New(testConfig())
-	sel := model.Selection{Service: "shop", Profile: "memory"}
-	add(t, s, "a", "alloc_space", "bytes", 0, 0, profiletest.Value(1000, "leaf"))
-	assert.EqualValues(t, 1000, sum(t, s, sel), "the only one stands for itself")
-	add(t, s, "a", "alloc_space", "bytes", 10, 0, profiletest.Value(1500, "leaf"))
-	add(t, s, "a", "alloc_space", "bytes", 20, 0, profiletest.Value(1700, "leaf"), profiletest.Value(50, "other"))
-	assert.EqualValues(t, 750, sum(t, s, sel))
-	sel.From, sel.Until = at(15), at(25)
-	assert.EqualValues(t, 125, sum(t, s, sel), "half of it")
-	add(t, s, "a", "alloc_space", "bytes", 30, 0, profiletest.Value(300, "leaf"))
-	add(t, s, "a", "alloc_space", "bytes", 40, 0, profiletest.Value(400, "leaf"))
-	sel.From, sel.Until = 0, 0
-	assert.EqualValues(t, 750+400, sum(t, s, sel), "the process began anew at 300")
-	tl, err := s.Timeline(context.Background(),
-		model.Selection{Service: "shop", Profile: "memory", From: at(0), Until: at(50)}, 5, noon.Add(time.Minute))
-	require.NoError(t, err)
-	assert.Equal(t, kind.Delta, tl.Values, "differences are what happened")
-	assert.InDeltaSlice(t, []float64{500, 250, 300, 100}, tl.Groups[0].Values[:4], 0.001)
-}
-
 // A capture that is pushed later is kept under its arrival, is marked as such, and goes out with its own time.
 func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
 	s := New(testConfig())
@@ -217,63 +133,6 @@ func TestLateProfilesAreKeptUnderTheirArrival(t *testing.T) {
 	// One that began before the window and ended in it has its own time.
 	pd.ResourceProfiles().At(0).ScopeProfiles().At(0).Profiles().At(0).SetDurationNano(uint64(48*time.Hour - time.Minute))
 	assert.Zero(t, s.Add(pd, noon).Moved)
-}
-
-// Samples keep attributes, links and timestamps, and can be selected by them.
-func TestSamplesKeepAttributesLinksAndTimestamps(t *testing.T) {
-	s := New(testConfig())
-	pd := profiletest.New().Resource("service.name", "shop", "region", "eu").Profile("wall", "nanoseconds").
-		Time(uint64(at(0)), 60e9).
-		Sample(
-			profiletest.Value(1, "leaf", "main").With(profiletest.Attr("endpoint", "/cart")).Linked([16]byte{1}, [8]byte{2}),
-			profiletest.Value(2, "leaf", "main").With(profiletest.Attr("endpoint", "/pay"), profiletest.Attr("n", 7)),
-			profiletest.Value(4, "other", "main"),
-		).
-		Profile("samples", "count").Time(uint64(at(0)), 60e9).
-		Sample(profiletest.Observed([]uint64{uint64(at(1)), uint64(at(31)), uint64(at(32))}, "leaf"))
-	s.Add(pd.Build(), noon.Add(time.Minute))
-	sel := model.Selection{Service: "shop", Profile: "wall"}
-	merged, err := s.Merge(context.Background(), sel)
-	require.NoError(t, err)
-	p := encode(t, merged.Profiles)
-	require.Len(t, p.Sample, 3)
-	assert.Equal(t, map[string][]string{
-		"endpoint": {"/cart"}, "trace_id": {"01000000000000000000000000000000"}, "span_id": {"0200000000000000"},
-	}, p.Sample[0].Label)
-	assert.Equal(t, map[string][]int64{"n": {7}}, p.Sample[1].NumLabel)
-
-	sel.Attributes = []model.Attribute{{Key: "region", Value: "eu"}, {Key: "endpoint", Value: "/cart"},
-		{Key: "endpoint", Value: "/pay"}}
-	assert.EqualValues(t, 3, sum(t, s, sel), "one of the values, and the resource's")
-	sel.Attributes = []model.Attribute{{Key: "region", Value: "us"}}
-	assert.EqualValues(t, 0, sum(t, s, sel))
-	g, err := s.FlameGraph(context.Background(), model.Selection{Service: "shop", Profile: "wall", GroupBy: "endpoint"},
-		100)
-	require.NoError(t, err)
-	groups := map[string]int64{}
-	for i, parent := range g.Parent {
-		if parent == 0 {
-			groups[g.Frames[g.Frame[i]].Name] = g.Total[i]
-		}
-	}
-	assert.Equal(t, map[string]int64{"endpoint=/cart": 1, "endpoint=/pay": 2, "endpoint=(none)": 4}, groups)
-	attributes, err := s.Attributes(context.Background(), model.Selection{Service: "shop", Profile: "wall"}, 10)
-	require.NoError(t, err)
-	assert.Equal(t, []answers.AttributeInfo{
-		{Key: "region", Values: []answers.AttributeValue{{Value: "eu", Samples: 3}}},
-		{Key: "service.name", Values: []answers.AttributeValue{{Value: "shop", Samples: 3}}},
-		{Key: "endpoint", Scope: answers.SampleScope,
-			Values: []answers.AttributeValue{{Value: "/cart", Samples: 1}, {Value: "/pay", Samples: 1}}},
-		{Key: "n", Scope: answers.SampleScope, Values: []answers.AttributeValue{{Value: "7", Samples: 1}}},
-	}, attributes)
-
-	timed := model.Selection{Service: "shop", Profile: "process_cpu", From: at(30), Until: at(32)}
-	assert.EqualValues(t, 1, sum(t, s, timed), "observations with times of their own")
-	timed.From, timed.Until = 0, 0
-	timed.Timestamps = true
-	merged, err = s.Merge(context.Background(), timed)
-	require.NoError(t, err)
-	assert.Len(t, encode(t, merged.Profiles).Sample, 3)
 }
 
 // Trees and tables of a recursive function.
@@ -444,33 +303,6 @@ func TestNewSeriesReplaceUnusedOnes(t *testing.T) {
 		send(now, "honest")
 	}
 	assert.Equal(t, 1, s.Stats().Series, "all others are too old")
-}
-
-// A total since the process began is spread over the time since the one before, whatever part of it is shown.
-func TestTimelineOfTotalsAtItsEdges(t *testing.T) {
-	s := New(testConfig())
-	for i, total := range []int64{100, 200, 300} {
-		add(t, s, "a", "alloc_space", "bytes", 60*i, 0, profiletest.Value(total, "leaf"))
-	}
-	for name, test := range map[string]struct {
-		from, until int
-		want        float64
-	}{
-		"all": {0, 120, 200}, "from between two": {90, 130, 50}, "until between two": {0, 90, 150},
-		"between two": {70, 100, 50}, "after the last": {121, 200, 0}, "from one on": {60, 130, 100},
-	} {
-		tl, err := s.Timeline(context.Background(),
-			model.Selection{Service: "shop", Profile: "memory", From: at(test.from), Until: at(test.until)}, 10,
-			noon.Add(time.Hour))
-		require.NoError(t, err)
-		got := 0.0
-		for _, value := range tl.Groups[0].Values {
-			if !math.IsNaN(value) {
-				got += value
-			}
-		}
-		assert.InDelta(t, test.want, got, 0.001, name)
-	}
 }
 
 // A timeline may begin and end at any time.
