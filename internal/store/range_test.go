@@ -78,6 +78,11 @@ func TestMemoryOfAQueryDoesNotFollowFromItsRange(t *testing.T) {
 	}
 	addDay(t, s, day)
 	require.Equal(t, 1, s.Stats().DiskBlocks)
+	allocations := testing.AllocsPerRun(1, func() {
+		_, err := s.FlameGraph(t.Context(), model.Selection{Service: "shop", Profile: "process_cpu"}, 1000)
+		require.NoError(t, err)
+	})
+	assert.Less(t, allocations, 2*24*60.0, "less than two for each profile")
 	one := map[string]int{}
 	for name, run := range queries() {
 		one[name] = reservedOf(t, run)

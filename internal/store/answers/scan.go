@@ -274,11 +274,11 @@ func (s *scan) eachBatch(p *part, list []selectedSeries, use func([]weightedProf
 			series[i] = &of[i].BlockSeries
 		}
 		err = p.Profiles(series, s.reads || s.plansPeriods, wants, func(in, _ int, c *model.Profile) error {
-			w := weightedProfile{series: series[in], Profile: *c, weight: 1, isBetween: next.isBetween(in)}
-			if !s.counts(p, of[in].typ, &w, next.after(in, c)) {
-				return nil
+			batch = append(batch, weightedProfile{series: series[in], Profile: *c, weight: 1, isBetween: next.isBetween(in)})
+			if last := len(batch) - 1; !s.counts(p, of[in].typ, &batch[last], next.after(in, c)) {
+				batch = batch[:last]
 			}
-			if batch = append(batch, w); len(batch) == cap(batch) {
+			if len(batch) == cap(batch) {
 				return flush()
 			}
 			return nil

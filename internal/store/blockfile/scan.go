@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 
 	"github.com/parquet-go/parquet-go"
@@ -23,8 +24,10 @@ type Scan struct{ profiles, samples columns }
 // Scan begins to read rows.
 func (r *Reader) Scan() *Scan {
 	return &Scan{
-		profiles: columns{func() (*parquetFile, error) { return r.open(&r.profiles, profilesFile) }, map[string]*column{}},
-		samples:  columns{func() (*parquetFile, error) { return r.open(&r.samples, samplesFile) }, map[string]*column{}},
+		profiles: columns{open: func() (*parquetFile, error) { return r.open(&r.profiles, profilesFile) },
+			known: map[string]*column{}},
+		samples: columns{open: func() (*parquetFile, error) { return r.open(&r.samples, samplesFile) },
+			known: map[string]*column{}},
 	}
 }
 
@@ -41,6 +44,10 @@ func (s *Scan) Close() {
 type columns struct {
 	open  func() (*parquetFile, error)
 	known map[string]*column
+	// longs, ints and buffer are memory for values.
+	longs  []int64
+	ints   []int32
+	buffer []parquet.Value
 }
 
 func (of *columns) column(name string) (*column, error) {
@@ -65,9 +72,9 @@ type field func(from *columns, first int64, list []Profile) error
 
 func longs(name string, at func(*Profile) *int64) field {
 	return func(from *columns, first int64, list []Profile) error {
-		values := make([]int64, len(list))
-		err := readInts(from, name, first, values)
-		for i, v := range values {
+		from.longs = slices.Grow(from.longs[:0], len(list))[:len(list)]
+		err := readInts(from, name, first, from.longs)
+		for i, v := range from.longs {
 			*at(&list[i]) = v
 		}
 		return err
@@ -76,9 +83,9 @@ func longs(name string, at func(*Profile) *int64) field {
 
 func ints[T ~int32](name string, at func(*Profile) *T) field {
 	return func(from *columns, first int64, list []Profile) error {
-		values := make([]int32, len(list))
-		err := readInts(from, name, first, values)
-		for i, v := range values {
+		from.ints = slices.Grow(from.ints[:0], len(list))[:len(list)]
+		err := readInts(from, name, first, from.ints)
+		for i, v := range from.ints {
 			*at(&list[i]) = T(v)
 		}
 		return err
@@ -205,6 +212,9 @@ func readInts[T int32 | int64](of *columns, name string, first int64, dst []T) e
 	})
 }
 
+// valuesAtOnce is how many values are read at once that are no numbers.
+const valuesAtOnce = 512
+
 var errType = errors.New("a column has another type")
 
 // values calls use with n values of a column, from a row on.
@@ -213,10 +223,10 @@ func (of *columns) values(name string, first int64, n int, use func(i int, v par
 	if err != nil {
 		return err
 	}
-	var buffer [512]parquet.Value
+	of.buffer = slices.Grow(of.buffer[:0], valuesAtOnce)[:valuesAtOnce]
 	return c.read(first, n, func(values parquet.ValueReader, from int) (int, error) {
-		n, err := values.ReadValues(buffer[:min(n-from, len(buffer))])
-		for i, v := range buffer[:n] {
+		n, err := values.ReadValues(of.buffer[:min(n-from, valuesAtOnce)])
+		for i, v := range of.buffer[:n] {
 			use(from+i, v)
 		}
 		return n, err

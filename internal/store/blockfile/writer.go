@@ -175,7 +175,7 @@ func (w *Writer) EndService(d *dictionary.Dictionary) error {
 func stackOf(d *dictionary.Dictionary, i dictionary.StackIndex, r stackRow) stackRow {
 	r.FunctionNames, r.FileNames, r.MappingNames = r.FunctionNames[:0], r.FileNames[:0], r.MappingNames[:0]
 	r.LineNumbers, r.Addresses = r.LineNumbers[:0], r.Addresses[:0]
-	h := fnv.New64a()
+	var key []byte
 	for _, l := range d.Stacks.At(i) {
 		if len(r.FunctionNames) >= maxFrames {
 			break
@@ -192,23 +192,24 @@ func stackOf(d *dictionary.Dictionary, i dictionary.StackIndex, r stackRow) stac
 			r.FunctionNames, r.FileNames = append(r.FunctionNames, name), append(r.FileNames, filename)
 			r.LineNumbers, r.Addresses = append(r.LineNumbers, line.Line), append(r.Addresses, location.Address)
 			r.MappingNames = append(r.MappingNames, mapping)
-			hashFrame(h, name, filename, mapping, line.Line)
+			key = appendFrame(key, name, filename, mapping, line.Line)
 			if name == "" {
-				hashFrame(h, "", "", "", int64(location.Address))
+				key = appendFrame(key, "", "", "", int64(location.Address))
 			}
 		}
 	}
+	h := fnv.New64a()
+	_, _ = h.Write(key)
 	r.StackHash = fmt.Sprintf("%016x", h.Sum64())
 	return r
 }
 
-// hashFrame adds a frame to the hash that identifies a stack, in all blocks and on all machines.
-func hashFrame(h io.Writer, function, file, mapping string, number int64) {
+// appendFrame adds a frame to what identifies a stack, in all blocks and on all machines.
+func appendFrame(key []byte, function, file, mapping string, number int64) []byte {
 	for _, s := range []string{function, file, mapping} {
-		_, _ = h.Write([]byte(s))
-		_, _ = h.Write([]byte{0xff}) // is not in UTF-8
+		key = append(append(key, s...), 0xff) // is not in UTF-8
 	}
-	_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, uint64(number)))
+	return binary.LittleEndian.AppendUint64(key, uint64(number))
 }
 
 // noLine is the line of a location without lines.

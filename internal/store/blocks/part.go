@@ -41,6 +41,8 @@ type part struct {
 	rows    []blockfile.Profile
 	metas   []model.Meta
 	columns blockfile.Columns
+	// piece has the columns of one profile.
+	piece model.Columns
 	// rowsTaken is how many rows the memory is for.
 	rowsTaken int
 }
@@ -106,8 +108,12 @@ func (p *part) Profiles(
 	list []*model.BlockSeries, withFields bool, wants func(*model.BlockSeries, *model.Profile) bool,
 	use func(in, number int, p *model.Profile) error,
 ) error {
-	if p.rows == nil {
-		p.rows = make([]blockfile.Profile, rowsPerLoad)
+	rows := 0
+	for _, sr := range list {
+		rows += sr.Profiles
+	}
+	if rows = min(rows, rowsPerLoad); len(p.rows) < rows {
+		p.rows = make([]blockfile.Profile, rows)
 	}
 	first := 0
 	for run := range model.Runs(list, isNext) { // they are read at once
@@ -267,8 +273,8 @@ func (r *rowRun) each(samplesOf func(i int) int, want model.ColumnsWanted,
 		at := 0
 		for i := range r.profiles {
 			end := min(at+samplesOf(i), n)
-			part := r.columns.Slice(at, end)
-			if err := use(i, &part); err != nil {
+			r.piece = r.columns.Slice(at, end)
+			if err := use(i, &r.piece); err != nil {
 				return err
 			}
 			at = end
