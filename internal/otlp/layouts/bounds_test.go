@@ -5,6 +5,9 @@ package layouts
 
 import (
 	"bytes"
+	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -78,4 +81,53 @@ func FuzzUnmarshal(f *testing.F) {
 			require.NoError(t, profiletest.Check(profiles, profiletest.AllowRepeatedSamples(), profiletest.AllowOrphans()))
 		}
 	})
+}
+
+// Reading takes about as long if the fields of entries are correlated as if they are random. The layouts between the
+// oldest and the latest have the tables of one of them.
+func TestCorrelatedKeys(t *testing.T) {
+	for layout, write := range map[Layout]func(n int, keys profiletest.Keys) []byte{
+		V1_3: keyed1x3,
+		V1_10: func(n int, keys profiletest.Keys) []byte {
+			return marshal(t, profiletest.KeyedProfiles(n, keys))
+		},
+	} {
+		t.Run(layout.String(), func(t *testing.T) {
+			profiletest.RequireCorrelatedKeys(t, func(n int, keys profiletest.Keys) func() {
+				data := write(n, keys)
+				return func() {
+					_, stats, err := Unmarshal(slices.Clone(data), nil) // it changes data
+					require.NoError(t, err)
+					require.Equal(t, layout, stats.Layout)
+					require.Zero(t, stats.Dropped)
+				}
+			})
+		})
+	}
+}
+
+func marshal(t *testing.T, pd pprofile.Profiles) []byte {
+	t.Helper()
+	data, err := new(pprofile.ProtoMarshaler).MarshalProfiles(pd)
+	require.NoError(t, err)
+	return data
+}
+
+// keyed1x3 refers by ids, and a sample has labels.
+func keyed1x3(n int, keys profiletest.Keys) []byte {
+	at := func(number uint64) int { return profiletest.KeyIndex(number, n) }
+	number := func(v uint64) int { return int(v & math.MaxInt64) }
+	profile := fieldsOf{6, ""}
+	for i := range uint64(n) {
+		k := keys(i + 1)
+		id := int(i) + 1
+		profile = append(profile,
+			6, fmt.Sprint("text", i),
+			3, fieldsOf{1, id, 2, number(k[0] >> 2), 3, number(k[0]>>2+k[1]>>2) + 1, 4, number(k[2]), 5, at(k[3])},
+			5, fieldsOf{1, id, 2, at(k[0]), 3, at(k[1]), 4, at(k[2]), 5, number(k[3])},
+			4, fieldsOf{1, id, 2, at(k[0]), 3, number(k[1]), 4, fieldsOf{1, at(k[2]), 2, number(k[3])}},
+			2, fieldsOf{1, []int{at(k[0]), at(k[1])}, 2, []int{1}, 3, fieldsOf{1, at(k[2]), 3, number(k[3])}},
+		)
+	}
+	return request(fieldsOf{2, uint64(1), 3, uint64(2), 8, profile})
 }

@@ -238,3 +238,15 @@ func TestEncodeIsBoundedByItsInput(t *testing.T) {
 	}
 	assert.Equal(t, 6, dropped, "messages with samples that do not fit")
 }
+
+// Encode takes about as long if the fields of entries are correlated as if they are random.
+func TestCorrelatedKeys(t *testing.T) {
+	pt.RequireCorrelatedKeys(t, func(n int, keys pt.Keys) func() {
+		pd := pt.KeyedProfiles(n, keys)
+		return func() {
+			_, stats, err := Encode(pd)
+			require.NoError(t, err)
+			require.Zero(t, stats.Dropped)
+		}
+	})
+}

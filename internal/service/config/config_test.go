@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/otelcol-profiles/otelcol-profiles/internal/service/redact"
 )
@@ -43,4 +46,119 @@ func TestRequireURL(t *testing.T) {
 		require.EqualError(t, faults.Err(),
 			fmt.Sprintf("`endpoint` must be an http or https URL with a host, found %q", shown))
 	}
+}
+
+// The errors are those of the Collector's own decoder.
+func TestValues(t *testing.T) {
+	const units = "is not a duration: the units are h, m, s and ms, as in "
+	for value, want := range map[string]struct{ retention, maxBytes string }{
+		"14d":     {retention: units + "336h"},
+		"2 weeks": {retention: units + "336h"},
+		"300":     {retention: units + "1h30m", maxBytes: "is not a number without quotes"},
+		"soon":    {retention: units + "1h30m", maxBytes: "is not a number without quotes"},
+		"10GiB":   {maxBytes: "is not a number without a unit: write 10737418240"},
+		"512 mb":  {maxBytes: "is not a number without a unit: write 512000000"},
+		"64k":     {maxBytes: "is not a number without a unit: write 65536"},
+	} {
+		storage := map[string]any{}
+		if want.retention != "" {
+			storage["retention"] = value
+		}
+		if want.maxBytes != "" {
+			storage["max_bytes"] = value
+		}
+		conf := confmap.NewFromStringMap(map[string]any{"store": map[string]any{"storage": storage}, "other": "14d"})
+		v := &Values{}
+		require.Empty(t, v.Explain("'storage.retention' time: unknown unit"), "nothing is loaded")
+		require.NoError(t, v.Factory().Create(confmap.ConverterSettings{}).Convert(t.Context(), conf))
+		var into struct {
+			Store struct {
+				Storage struct {
+					Retention time.Duration `mapstructure:"retention"`
+					MaxBytes  int64         `mapstructure:"max_bytes"`
+				} `mapstructure:"storage"`
+			} `mapstructure:"store"`
+			Other string `mapstructure:"other"`
+		}
+		err := conf.Unmarshal(&into)
+		require.Error(t, err)
+		var lines []string
+		if want.retention != "" {
+			lines = append(lines, "`store.storage.retention`: \""+value+"\" "+want.retention)
+		}
+		if want.maxBytes != "" {
+			lines = append(lines, "`store.storage.max_bytes`: \""+value+"\" "+want.maxBytes)
+		}
+		assert.ElementsMatch(t, lines, v.Explain(err.Error()), err.Error())
+	}
+}
+
+// The Collector takes a number for nanoseconds.
+func TestDurationsWithoutUnit(t *testing.T) {
+	convert := func(yaml string) error {
+		retrieved, err := confmap.NewRetrievedFromYAML([]byte(yaml))
+		require.NoError(t, err)
+		conf, err := retrieved.AsConf()
+		require.NoError(t, err)
+		return (&Values{}).Convert(t.Context(), conf)
+	}
+	for yaml, want := range map[string]string{
+		"receivers: {pprof: {remote: {collection_interval: 10}}}":             "`receivers.pprof.remote.collection_interval`: 10 has no unit, and would be nanoseconds: write 10s",
+		"exporters: {otlp_grpc/a: {retry_on_failure: {max_elapsed_time: 5}}}": "`exporters.otlp_grpc/a.retry_on_failure.max_elapsed_time`: 5 has no unit",
+		"processors: {dictionary_dedup: {timeout: 200, max_wait: 3}}":         "`processors.dictionary_dedup.max_wait`: 3 has no unit",
+		"extensions: {file_storage: {timeout: 1}}":                            "`extensions.file_storage.timeout`: 1 has no unit",
+	} {
+		require.ErrorContains(t, convert(yaml), want)
+	}
+	for _, yaml := range []string{
+		"receivers: {pprof: {remote: {collection_interval: 10s, timeout: 0, initial_delay: 1000000000}}}",
+		"service: {telemetry: {metrics: {readers: [], interval: 60, timeout: 100}}}",
+		"exporters: {otlp_grpc: {retry_on_failure: {max_elapsed_time: 0}, sending_queue: {queue_size: 10, num_consumers: 1}}}",
+		"receivers:",
+	} {
+		require.NoError(t, convert(yaml))
+	}
+}
+
+// What a configuration has stays, and the defaults join it.
+func TestTelemetryDefaults(t *testing.T) {
+	reader := func(host string, port int) any {
+		return []any{
+			map[string]any{
+				"pull": map[string]any{"exporter": map[string]any{"prometheus": map[string]any{"host": host, "port": port}}}}}
+	}
+	logs := map[string]any{"disable_caller": true, "disable_zap_resource": true, "disable_stacktrace": true}
+	own := []any{map[string]any{"periodic": map[string]any{"interval": 1000}}}
+	for name, tt := range map[string]struct {
+		env       map[string]string
+		conf      map[string]any
+		telemetry map[string]any
+	}{
+		"none": {nil, map[string]any{"service": map[string]any{"pipelines": nil}},
+			map[string]any{"logs": logs, "metrics": map[string]any{"readers": reader("localhost", 8888)}}},
+		"variable": {map[string]string{"METRICS_HOST": "::", "METRICS_PORT": "1"}, nil,
+			map[string]any{"logs": logs, "metrics": map[string]any{"readers": reader("::", 1)}}},
+		"own": {nil, map[string]any{"service": map[string]any{"telemetry": map[string]any{
+			"logs":    map[string]any{"level": "debug", "disable_caller": false},
+			"metrics": map[string]any{"readers": own, "level": "detailed"}, "traces": nil,
+		}}}, map[string]any{
+			"logs": map[string]any{"level": "debug", "disable_caller": false, "disable_zap_resource": true,
+				"disable_stacktrace": true},
+			"metrics": map[string]any{"readers": own, "level": "detailed"}, "traces": nil,
+		}},
+		"empty sections": {nil,
+			map[string]any{"service": map[string]any{"telemetry": map[string]any{"logs": nil, "metrics": nil}}},
+			map[string]any{"logs": logs, "metrics": map[string]any{"readers": reader("localhost", 8888)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for key, value := range tt.env {
+				t.Setenv(key, value)
+			}
+			conf := confmap.NewFromStringMap(tt.conf)
+			require.NoError(t, telemetry{}.Convert(t.Context(), conf))
+			assert.Equal(t, tt.telemetry, conf.ToStringMap()["service"].(map[string]any)["telemetry"])
+		})
+	}
+	t.Setenv("METRICS_PORT", "http")
+	require.ErrorContains(t, telemetry{}.Convert(t.Context(), confmap.New()), "METRICS_PORT must be a port")
 }
